@@ -1,0 +1,247 @@
+// Package desired holds the value types of what is wanted: one validated and defaulted Cluster, made from a
+// manifest, Terraform's output and the digests of the artefacts of its Kubernetes version. It does no I/O, so that
+// decide and plan, which read it, cannot either.
+package desired
+
+import "strings"
+
+// Cluster is everything that the operator wants of one cluster. All defaults are filled in.
+type Cluster struct {
+	Name              string   `json:"name"`
+	KubernetesVersion string   `json:"kubernetesVersion"` // without the leading v: "1.36.3"
+	Endpoint          Endpoint `json:"endpoint"`
+	Network           Network  `json:"network"`
+
+	// ControlPlane and Workers keep the order of the manifest. The first control-plane host, or the one marked
+	// IsLeader, is where a new cluster begins.
+	ControlPlane []Host `json:"controlPlane"`
+	Workers      []Host `json:"workers,omitempty"`
+
+	Containerd      Containerd           `json:"containerd"`
+	Proxy           Proxy                `json:"proxy"`
+	Registry        Registry             `json:"registry"`
+	Logging         Logging              `json:"logging"`
+	Kubelet         Kubelet              `json:"kubelet"`
+	TLSCipherSuites TLSCipherSuites      `json:"tlsCipherSuites"`
+	Components      Components           `json:"components"`
+	CABundle        string               `json:"caBundle,omitempty"` // PEM; public certificates, not a secret
+	Certificates    Certificates         `json:"certificates"`
+	Preflight       Preflight            `json:"preflight"`
+	Artifacts       map[string]Artifacts `json:"artifacts,omitempty"` // by architecture, as Go names it ("amd64")
+
+	// NotCarriedOut lists the manifest's fields that are set and that this version does nothing about, as paths.
+	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
+	// Digest is the sha256 (hex) of the manifest as wanted, without secrets; two equal digests want the same cluster.
+	Digest string `json:"digest"`
+}
+
+// Endpoint is where clients find the API: a load balancer's address, or the first control-plane host's.
+type Endpoint struct {
+	Host             string   `json:"host"`
+	Port             int      `json:"port"` // default 6443
+	AlternativeNames []string `json:"alternativeNames,omitempty"`
+}
+
+// Network is the cluster's networks and how Services and pods are routed.
+type Network struct {
+	PodSubnet        string    `json:"podSubnet"`     // default 10.244.0.0/16
+	ServiceSubnet    string    `json:"serviceSubnet"` // default 10.96.0.0/12
+	PodSubnetIPv6    string    `json:"podSubnetIPv6,omitempty"`
+	ServiceSubnetV6  string    `json:"serviceSubnetIPv6,omitempty"`
+	IPFamily         string    `json:"ipFamily"`         // default IPv4
+	DNSDomain        string    `json:"dnsDomain"`        // default cluster.local
+	NodePortRange    string    `json:"nodePortRange"`    // default 30000-32767
+	NodeCIDRMaskSize int       `json:"nodeCIDRMaskSize"` // default 24
+	CNI              CNI       `json:"cni"`
+	KubeProxy        KubeProxy `json:"kubeProxy"`
+}
+
+// CNI names the network plugin. Only "flannel" and "external" (someone else installs it) are carried out so far.
+type CNI struct {
+	Name string `json:"name"` // canal (default), cilium, flannel, external
+	MTU  int    `json:"mtu,omitempty"`
+}
+
+// KubeProxy says how Services are routed on the hosts.
+type KubeProxy struct {
+	Skip      bool       `json:"skip,omitempty"`
+	Mode      string     `json:"mode"` // iptables (default), ipvs, nftables
+	IPVS      *IPVS      `json:"ipvs,omitempty"`
+	Conntrack *Conntrack `json:"conntrack,omitempty"` // nil: kube-proxy's own defaults
+}
+
+// IPVS is kube-proxy's ipvs settings; durations as kube-proxy writes them ("10s").
+type IPVS struct {
+	Scheduler     string   `json:"scheduler,omitempty"`
+	ExcludeCIDRs  []string `json:"excludeCIDRs,omitempty"`
+	StrictARP     bool     `json:"strictARP,omitempty"`
+	TCPTimeout    string   `json:"tcpTimeout,omitempty"`
+	TCPFinTimeout string   `json:"tcpFinTimeout,omitempty"`
+	UDPTimeout    string   `json:"udpTimeout,omitempty"`
+}
+
+// Conntrack is kube-proxy's table sizes; 0 leaves the kernel's setting as it is.
+type Conntrack struct {
+	MaxPerCore int `json:"maxPerCore"`
+	Min        int `json:"min"`
+}
+
+// Role is what a host is for.
+type Role string
+
+// The roles of hosts.
+const (
+	ControlPlane Role = "control-plane"
+	Worker       Role = "worker"
+)
+
+// Host is one machine of the manifest.
+type Host struct {
+	// ID is the host's identity in plans and probes: its public address.
+	ID             string            `json:"id"`
+	Role           Role              `json:"role"`
+	PublicAddress  string            `json:"publicAddress"`
+	PrivateAddress string            `json:"privateAddress"`
+	IPv6Addresses  []string          `json:"ipv6Addresses,omitempty"`
+	Hostname       string            `json:"hostname,omitempty"` // "" means: what the host itself says
+	IsLeader       bool              `json:"isLeader,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"` // a key that ends in "-" is removed
+	Annotations    map[string]string `json:"annotations,omitempty"`
+	Taints         []Taint           `json:"taints"` // control plane default: node-role.kubernetes.io/control-plane:NoSchedule
+	Kubelet        Kubelet           `json:"kubelet"`
+	SSH            SSH               `json:"ssh"`
+}
+
+// Taint is a node's taint.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// SSH is how a host is reached. Zero values mean "not said in the manifest": ~/.ssh/config and the defaults decide.
+type SSH struct {
+	Port                 int    `json:"port,omitempty"`
+	User                 string `json:"user,omitempty"`
+	KeyFile              string `json:"keyFile,omitempty"`
+	CertFile             string `json:"certFile,omitempty"`
+	AgentSocket          string `json:"agentSocket,omitempty"`
+	HostPublicKey        string `json:"hostPublicKey,omitempty"` // base64 of the wire format
+	Bastion              string `json:"bastion,omitempty"`
+	BastionPort          int    `json:"bastionPort,omitempty"`
+	BastionUser          string `json:"bastionUser,omitempty"`
+	BastionHostPublicKey string `json:"bastionHostPublicKey,omitempty"`
+	BastionKeyFile       string `json:"bastionKeyFile,omitempty"`
+}
+
+// Containerd is the container runtime's configuration.
+type Containerd struct {
+	SandboxImage string              `json:"sandboxImage,omitempty"` // "" means: the release's own pause image
+	Registries   map[string]Mirrored `json:"registries,omitempty"`   // by registry host, "*" for all
+	// DeviceOwnershipFromSecurityContext is containerd's setting of that name.
+	DeviceOwnershipFromSecurityContext bool `json:"deviceOwnershipFromSecurityContext,omitempty"`
+}
+
+// Mirrored is where images of one registry come from. Credentials are not here: they are secrets.
+type Mirrored struct {
+	Mirrors            []string `json:"mirrors,omitempty"`
+	OverridePath       bool     `json:"overridePath,omitempty"`
+	InsecureSkipVerify bool     `json:"insecureSkipVerify,omitempty"`
+	HasAuth            bool     `json:"hasAuth,omitempty"`
+}
+
+// Proxy is the HTTP proxy of the hosts.
+type Proxy struct {
+	HTTP    string `json:"http,omitempty"`
+	HTTPS   string `json:"https,omitempty"`
+	NoProxy string `json:"noProxy,omitempty"` // with the cluster's own networks added
+}
+
+// Registry replaces the registry of all images.
+type Registry struct {
+	Overwrite string `json:"overwrite,omitempty"`
+	Insecure  bool   `json:"insecure,omitempty"`
+}
+
+// Logging is the rotation of container logs.
+type Logging struct {
+	MaxSize  string `json:"maxSize"`  // default 100Mi
+	MaxFiles int    `json:"maxFiles"` // default 5
+}
+
+// Kubelet is the kubelet's settings, of the cluster or of one host (whose set fields win). Zero means "not set".
+type Kubelet struct {
+	SystemReserved              map[string]string `json:"systemReserved,omitempty"`
+	KubeReserved                map[string]string `json:"kubeReserved,omitempty"`
+	EvictionHard                map[string]string `json:"evictionHard,omitempty"`
+	MaxPods                     *int32            `json:"maxPods,omitempty"`
+	PodPidsLimit                *int64            `json:"podPidsLimit,omitempty"`
+	ImageGCHighThresholdPercent *int32            `json:"imageGCHighThresholdPercent,omitempty"`
+	ImageGCLowThresholdPercent  *int32            `json:"imageGCLowThresholdPercent,omitempty"`
+	ImageMinimumGCAge           string            `json:"imageMinimumGCAge,omitempty"`
+	ImageMaximumGCAge           string            `json:"imageMaximumGCAge,omitempty"`
+}
+
+// TLSCipherSuites are the TLS 1.2 suites each component offers; empty means the component's own.
+type TLSCipherSuites struct {
+	APIServer []string `json:"apiServer,omitempty"`
+	Etcd      []string `json:"etcd,omitempty"`
+	Kubelet   []string `json:"kubelet,omitempty"`
+}
+
+// Components are free overrides of the control plane's flags and feature gates.
+type Components struct {
+	APIServer         Component     `json:"apiServer"`
+	ControllerManager Component     `json:"controllerManager"`
+	Scheduler         Component     `json:"scheduler"`
+	Etcd              EtcdComponent `json:"etcd"`
+}
+
+// Component is one component's overrides.
+type Component struct {
+	Flags        map[string]string `json:"flags,omitempty"`
+	FeatureGates map[string]bool   `json:"featureGates,omitempty"`
+}
+
+// EtcdComponent is etcd's tuning; zero means etcd's own default.
+type EtcdComponent struct {
+	QuotaBackendBytes       int64  `json:"quotaBackendBytes,omitempty"`
+	AutoCompactionRetention string `json:"autoCompactionRetention,omitempty"`
+	AutoCompactionMode      string `json:"autoCompactionMode,omitempty"`
+}
+
+// Certificates is how long certificates are valid, as Go durations; "" means kubeadm's own (8760h, 87600h).
+type Certificates struct {
+	ValidityPeriod   string `json:"validityPeriod,omitempty"`
+	CAValidityPeriod string `json:"caValidityPeriod,omitempty"`
+}
+
+// Preflight names the kubeadm preflight errors that are known and accepted on these hosts.
+type Preflight struct {
+	IgnoreErrors []string `json:"ignoreErrors,omitempty"`
+}
+
+// Hosts returns all hosts, control plane first, in the manifest's order.
+func (c *Cluster) Hosts() []Host {
+	return append(append(make([]Host, 0, len(c.ControlPlane)+len(c.Workers)), c.ControlPlane...), c.Workers...)
+}
+
+// Host returns the host with that ID, public or private address, or hostname, and whether there is one.
+func (c *Cluster) Host(name string) (Host, bool) {
+	for _, h := range c.Hosts() {
+		if name != "" && (h.ID == name || h.PublicAddress == name || h.PrivateAddress == name || strings.EqualFold(h.Hostname, name)) {
+			return h, true
+		}
+	}
+	return Host{}, false
+}
+
+// Leader returns the control-plane host on which a new cluster begins: the one marked as leader, else the first.
+func (c *Cluster) Leader() Host {
+	for _, h := range c.ControlPlane {
+		if h.IsLeader {
+			return h
+		}
+	}
+	return c.ControlPlane[0]
+}

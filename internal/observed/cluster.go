@@ -1,0 +1,81 @@
+package observed
+
+// API is what the Kubernetes API said, through whichever control-plane host answered.
+type API struct {
+	// Reached is Yes when some API server answered with our credentials, No when hosts have credentials and none answered,
+	// Unknown when nobody could be asked (no host reached, or no host has credentials).
+	Reached   Tri    `json:"reached,omitempty"`
+	Problem   string `json:"problem,omitempty"`
+	Via       string `json:"via,omitempty"` // the ID of the host through which it was asked
+	Version   string `json:"version,omitempty"`
+	ClusterID string `json:"clusterID,omitempty"` // the UID of the kube-system namespace
+
+	Nodes       []Node `json:"nodes,omitempty"`
+	Pods        []Pod  `json:"pods,omitempty"` // of kube-system and kube-flannel
+	PendingCSRs int    `json:"pendingCSRs,omitempty"`
+	// Addons is the digest of each addon as last applied by us, by name; one that was never applied is missing.
+	Addons map[string]string `json:"addons,omitempty"`
+	// Record is our own record in the cluster; nil where there is none.
+	Record *Record `json:"record,omitempty"`
+	Lease  *Lock   `json:"lease,omitempty"`
+}
+
+// Node is a Node object.
+type Node struct {
+	Name           string            `json:"name"`
+	Addresses      []string          `json:"addresses,omitempty"`
+	Ready          Tri               `json:"ready"` // Unknown too when the kubelet stopped reporting
+	Unschedulable  bool              `json:"unschedulable,omitempty"`
+	ControlPlane   bool              `json:"controlPlane,omitempty"`
+	KubeletVersion string            `json:"kubeletVersion,omitempty"` // without v
+	Runtime        string            `json:"runtime,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Annotations    map[string]string `json:"annotations,omitempty"`
+	Taints         []Taint           `json:"taints,omitempty"`
+}
+
+// Taint is a node's taint.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// Pod is a pod that the cluster itself needs.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Node      string `json:"node,omitempty"`
+	App       string `json:"app,omitempty"` // its k8s-app, component or app label
+	Ready     Tri    `json:"ready"`
+	Restarts  int    `json:"restarts,omitempty"`
+	Image     string `json:"image,omitempty"` // of its first container
+}
+
+// Record is what the last successful run left in the cluster.
+type Record struct {
+	Cluster        string `json:"cluster"`
+	ManifestDigest string `json:"manifestDigest"`
+	Manifest       string `json:"-"` // without secrets
+	RunID          string `json:"runID,omitempty"`
+}
+
+// Etcd is what the members said.
+type Etcd struct {
+	Reached Tri      `json:"reached,omitempty"` // as API.Reached
+	Problem string   `json:"problem,omitempty"`
+	Members []Member `json:"members,omitempty"`
+}
+
+// Member is one member of etcd.
+type Member struct {
+	ID       string   `json:"id"` // hex
+	Name     string   `json:"name,omitempty"`
+	PeerURLs []string `json:"peerURLs,omitempty"`
+	Learner  bool     `json:"learner,omitempty"`
+	Healthy  Tri      `json:"healthy"` // it answered a status call without errors
+	Leader   bool     `json:"leader,omitempty"`
+	Alarms   []string `json:"alarms,omitempty"`
+	Version  string   `json:"version,omitempty"`
+	DBSize   int64    `json:"dbSize,omitempty"`
+}

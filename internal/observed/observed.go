@@ -1,0 +1,151 @@
+// Package observed holds the value types of what is: the probes' answer about hosts, the API and etcd. It does no I/O.
+//
+// Unknown is never absent: every fact that decides anything has a value for "not known" (its zero value), and what
+// cannot be known is left at it. docs/facts.md lists the facts, how each is found, and what it means when unknown.
+package observed
+
+import "time"
+
+// World is all that one round of probes found out.
+type World struct {
+	Hosts map[string]Host `json:"hosts"` // by desired.Host.ID; a host that was not asked has no entry
+	API   API             `json:"api"`
+	Etcd  Etcd            `json:"etcd"`
+}
+
+// Tri is yes, no, or not known.
+type Tri string
+
+// The values of Tri. The zero value is Unknown.
+const (
+	Unknown Tri = ""
+	Yes     Tri = "yes"
+	No      Tri = "no"
+)
+
+// Of returns Yes or No.
+func Of(b bool) Tri {
+	if b {
+		return Yes
+	}
+	return No
+}
+
+// Reach is whether a host answered.
+type Reach string
+
+// The values of Reach. The zero value, NotAsked, is as good as unreachable.
+const (
+	NotAsked    Reach = ""
+	Reached     Reach = "reached"
+	Unreachable Reach = "unreachable" // no answer: refused, timed out, no route, no such name
+	Denied      Reach = "denied"      // answered, but login, host key or sudo failed
+)
+
+// Host is what one host said. All but ID, Reach, Problem and FirstContact are zero unless Reach is Reached.
+type Host struct {
+	ID      string `json:"id"`
+	Reach   Reach  `json:"reach"`
+	Problem string `json:"problem,omitempty"` // why it was not reached
+	// Class is the class of Problem, one of host's error classes ("unreachable", "auth", "hostkey", "sudo", "lost", "exit").
+	Class        string `json:"class,omitempty"`
+	FirstContact string `json:"firstContact,omitempty"` // fingerprint of a host key that nobody has approved yet
+
+	Hostname  string        `json:"hostname,omitempty"`
+	MachineID string        `json:"machineID,omitempty"`
+	BootID    string        `json:"bootID,omitempty"`
+	OS        OS            `json:"os"`
+	Arch      string        `json:"arch,omitempty"` // as Go names it
+	Kernel    string        `json:"kernel,omitempty"`
+	CPUs      int           `json:"cpus,omitempty"`
+	MemoryMiB int           `json:"memoryMiB,omitempty"`
+	DiskMiB   int           `json:"diskMiB,omitempty"` // free below /var/lib
+	ClockSkew time.Duration `json:"clockSkew"`         // host's clock less the operator's, nanoseconds
+	Addresses []string      `json:"addresses,omitempty"`
+	Swap      bool          `json:"swap,omitempty"`
+	Tools     []string      `json:"missingTools,omitempty"` // those of kubeadm's preflight that are missing
+	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
+
+	Containerd Unit              `json:"containerd"`
+	Kubelet    Unit              `json:"kubelet"`
+	Healthz    Tri               `json:"kubeletHealthz,omitempty"` // the kubelet's own /healthz
+	Binaries   map[string]string `json:"binaries,omitempty"`       // installed version by name: kubeadm, kubectl, runc, ...
+
+	// Marker is our own note on the host; nil where there is none.
+	Marker *Marker `json:"marker,omitempty"`
+
+	KubeletConf Tri      `json:"kubeletConf,omitempty"` // /etc/kubernetes/kubelet.conf exists
+	AdminConf   Tri      `json:"adminConf,omitempty"`
+	PKI         Tri      `json:"pki,omitempty"`      // /etc/kubernetes/pki/ca.key exists
+	EtcdData    Tri      `json:"etcdData,omitempty"` // /var/lib/etcd/member exists
+	Manifests   []string `json:"manifests,omitempty"`
+	CAHash      string   `json:"caHash,omitempty"`   // "sha256:…" of the cluster CA's public key, as kubeadm's --discovery-token-ca-cert-hash
+	Endpoint    string   `json:"endpoint,omitempty"` // the server named in kubelet.conf
+
+	// Control-plane components, from the host itself. Unknown on workers.
+	APIServer         Tri    `json:"apiServer,omitempty"` // /readyz of this host's own
+	ControllerManager Tri    `json:"controllerManager,omitempty"`
+	Scheduler         Tri    `json:"scheduler,omitempty"`
+	EtcdHealth        Tri    `json:"etcdHealth,omitempty"`       // the local member's /readyz
+	APIServerVersion  string `json:"apiServerVersion,omitempty"` // from the static pod's image
+
+	Certificates []Certificate `json:"certificates,omitempty"`
+	// Digests are what our last step on this host left: the sha256 of the configuration by name; drift is a difference.
+	Digests map[string]string `json:"digests,omitempty"`
+	Images  []string          `json:"images,omitempty"` // names of images in the runtime
+	Step    *Step             `json:"step,omitempty"`   // a step of ours that runs right now
+	Lock    *Lock             `json:"lock,omitempty"`
+}
+
+// OS is the host's distribution, from /etc/os-release.
+type OS struct {
+	ID        string `json:"id,omitempty"`
+	VersionID string `json:"versionID,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// Port is a TCP port that something listens on.
+type Port struct {
+	Number  int    `json:"number"`
+	Process string `json:"process,omitempty"`
+}
+
+// Unit is a systemd unit and the program it runs.
+type Unit struct {
+	Installed bool   `json:"installed"`
+	Version   string `json:"version,omitempty"` // of the program, without v
+	Enabled   bool   `json:"enabled"`
+	Active    bool   `json:"active"`
+	State     string `json:"state,omitempty"` // systemd's ActiveState/SubState
+	Since     string `json:"since,omitempty"` // systemd's ActiveEnterTimestampMonotonic: same value, same start
+}
+
+// Marker is the file with which a host says whose it is.
+type Marker struct {
+	Cluster  string `json:"cluster"`
+	Role     string `json:"role"`
+	RunID    string `json:"runID,omitempty"`
+	Complete bool   `json:"complete"` // the host finished joining; false: an installation of ours that has not ended
+}
+
+// Certificate is one certificate of /etc/kubernetes.
+type Certificate struct {
+	Name     string    `json:"name"` // "apiserver", "etcd/server", "kubelet-client", "ca"
+	NotAfter time.Time `json:"notAfter"`
+}
+
+// Step is a step of ours that runs on a host as a transient unit.
+type Step struct {
+	Unit  string `json:"unit"`
+	RunID string `json:"runID,omitempty"`
+	Stage string `json:"stage,omitempty"`
+}
+
+// Lock is the lock of an operator on a host.
+type Lock struct {
+	Holder     string    `json:"holder"` // user@machine
+	RunID      string    `json:"runID"`
+	Generation int64     `json:"generation"`
+	Since      time.Time `json:"since"`
+	Live       bool      `json:"live"` // its holder was heard of within the last seconds
+}

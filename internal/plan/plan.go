@@ -1,0 +1,179 @@
+// Package plan turns a route into steps: a directed acyclic graph of typed intents, each with its host, its reason, its
+// risk and what it will change. A Plan is a value with a digest: it is what is printed, confirmed, saved, compared and
+// run. Nothing runs that is not in it.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"kubeone/internal/desired"
+)
+
+// Plan is all that one run will do.
+type Plan struct {
+	Format  int      `json:"format"` // FormatVersion
+	Cluster string   `json:"cluster"`
+	Routes  []string `json:"routes"` // the exit states that led here, in order
+	Steps   []Step   `json:"steps"`
+	// Operator is what a person must do; apply cannot.
+	Operator []Instruction `json:"operator,omitempty"`
+	// Notes are facts that the reader should know before saying yes: warnings, first contacts, fields not carried out.
+	Notes []string `json:"notes,omitempty"`
+	// Again says why the plan ends before the cluster is as wanted: what follows cannot be known before it has run.
+	Again string `json:"again,omitempty"`
+	// Blocked is a route that this version plans and does not carry out; apply stops before the first step.
+	Blocked string `json:"blocked,omitempty"`
+	// FirstContacts are fingerprints of host keys, by host ID, that approval of this plan records.
+	FirstContacts map[string]string `json:"firstContacts,omitempty"`
+	Hosts         map[string]string `json:"hosts"` // display name by host ID
+}
+
+// FormatVersion is the version of a saved plan's format.
+const FormatVersion = 1
+
+// Step is one intent on one host, or on the cluster when Host is empty.
+type Step struct {
+	ID     string   `json:"id"` // unique in the plan and stable: "join-etcd/cp-2"
+	Host   string   `json:"host,omitempty"`
+	Intent Intent   `json:"intent"`
+	Needs  []string `json:"needs,omitempty"` // IDs of steps that must have succeeded
+	Action Action   `json:"action"`
+	Title  string   `json:"title"`  // "join as control plane"
+	Reason string   `json:"reason"` // "not a member of the cluster"
+	Risk   Risk     `json:"risk"`
+	// Changes is what a reader will find changed: files, units, members, objects.
+	Changes []string `json:"changes,omitempty"`
+}
+
+// Action is what a step means for its host; its value is the symbol that is printed.
+type Action string
+
+// The actions.
+const (
+	Create  Action = "+"
+	Change  Action = "~"
+	Replace Action = "-/+"
+	Remove  Action = "-"
+	MustAct Action = "!"
+)
+
+// Risk is what running workloads notice of a step.
+type Risk string
+
+// The risks, least first.
+const (
+	NoRisk   Risk = "none"
+	Restarts Risk = "restarts a component"
+	Drains   Risk = "drains a node"
+)
+
+// Instruction is something that a person must do, in order.
+type Instruction struct {
+	Host   string   `json:"host,omitempty"`
+	Reason string   `json:"reason"`
+	Steps  []string `json:"steps,omitempty"`
+}
+
+// Intent is what a step is to bring about: its kind, and the parameters of that kind. The script package renders those
+// that concern a host, the cluster package carries out those that concern the API.
+type Intent struct {
+	Kind Kind `json:"kind"`
+
+	Role       desired.Role      `json:"role,omitempty"`
+	NodeName   string            `json:"nodeName,omitempty"`
+	Version    string            `json:"version,omitempty"`
+	Arch       string            `json:"arch,omitempty"`
+	Units      []string          `json:"units,omitempty"`     // RestartUnits: which
+	Peer       string            `json:"peer,omitempty"`      // host ID of the other side: where the PKI comes from, which member goes
+	Member     string            `json:"member,omitempty"`    // etcd member ID
+	Addon      string            `json:"addon,omitempty"`     // ApplyAddon: which
+	Digest     string            `json:"digest,omitempty"`    // of the content that the step brings: configuration, addon, script stage
+	Uploads    []string          `json:"uploads,omitempty"`   // sha256 digests of what is uploaded before the step runs
+	Downloads  []string          `json:"downloads,omitempty"` // URLs that the host fetches itself
+	Packages   []string          `json:"packages,omitempty"`  // distribution packages that are missing
+	Labels     map[string]string `json:"labels,omitempty"`    // NodeMeta: to set; a key ending in "-" is removed
+	Annotation map[string]string `json:"annotations,omitempty"`
+	Taints     []desired.Taint   `json:"taints,omitempty"`
+	Resume     bool              `json:"resume,omitempty"` // goes on with our own unfinished installation
+}
+
+// Kind is what sort of change an intent is.
+type Kind string
+
+// The kinds that are one stage of a host's script.
+const (
+	Prepare      Kind = "prepare"       // packages, kernel settings, binaries, container runtime, kubelet unit
+	Images       Kind = "images"        // images into the runtime
+	Init         Kind = "init"          // a new cluster's first control-plane host
+	CopyPKI      Kind = "pki"           // CAs and service-account keys from a living control-plane host
+	JoinPrepare  Kind = "join-prepare"  // control plane: certificates, kubeconfigs, kubelet, up to etcd
+	JoinEtcd     Kind = "join-etcd"     // control plane: member added as a learner and promoted
+	JoinFinish   Kind = "join-finish"   // control plane: API server, controllers, marked as control plane
+	JoinWorker   Kind = "join-worker"   // a worker
+	RestartUnits Kind = "restart-units" // repair: units enabled and started again
+	ResetHost    Kind = "reset"         // the host bare and usable again
+)
+
+// The kinds that are changes of the cluster through its API.
+const (
+	JoinToken   Kind = "join-token"   // #nosec G101 -- a bootstrap token, valid for 15 minutes
+	RevokeToken Kind = "revoke-token" // the token gone
+	NodeReady   Kind = "node-ready"   // serving certificates approved, labels, annotations and taints set, Ready awaited
+	ApplyAddon  Kind = "apply-addon"  // an addon's objects, by server-side apply
+	SaveRecord  Kind = "save-record"  // the manifest without secrets and the run's record
+	DrainNode   Kind = "drain-node"   // cordoned and drained
+	DeleteNode  Kind = "delete-node"  // the Node object gone
+	RemoveEtcd  Kind = "remove-etcd"  // a member out of etcd
+)
+
+// OnHost reports whether intents of this kind are a stage of a host's script.
+func (k Kind) OnHost() bool {
+	switch k {
+	case Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker, RestartUnits, ResetHost:
+		return true
+	}
+	return false
+}
+
+// Empty reports whether there is nothing to do and nothing for the operator.
+func (p Plan) Empty() bool {
+	return len(p.Steps) == 0 && len(p.Operator) == 0 && p.Blocked == ""
+}
+
+// Digest is the sha256 (hex) of the plan's steps and what they do; notes and wording do not count. Two plans with equal
+// digests do the same.
+func (p Plan) Digest() string {
+	type step struct {
+		ID, Host string
+		Intent   Intent
+		Needs    []string
+	}
+	steps := make([]step, 0, len(p.Steps))
+	for _, s := range p.Steps {
+		steps = append(steps, step{s.ID, s.Host, s.Intent, s.Needs})
+	}
+	text, err := json.Marshal(struct {
+		Format   int
+		Cluster  string
+		Contacts map[string]string
+		Steps    []step
+	}{p.Format, p.Cluster, p.FirstContacts, steps})
+	if err != nil {
+		panic(fmt.Sprintf("plan of %s cannot be encoded: %v", p.Cluster, err)) // only strings, ints and maps of strings
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Step returns the step with that ID, and whether there is one.
+func (p Plan) Step(id string) (Step, bool) {
+	for _, s := range p.Steps {
+		if s.ID == id {
+			return s, true
+		}
+	}
+	return Step{}, false
+}
