@@ -1,0 +1,378 @@
+package plan
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Input is all that a plan depends on.
+type Input struct {
+	Decide decide.Input // the world as it is
+	// FirstContacts are fingerprints of host keys that approval of the plan records, by host ID.
+	FirstContacts map[string]string
+}
+
+// Build decides, plans the route, imagines the world after it, and decides again, until nothing remains to do, or what
+// follows cannot be known before the steps have run. It returns the decisions too, the first one first.
+func Build(in Input) (Plan, []decide.Decision) {
+	b := &builder{in: in.Decide, is: clone(in.Decide.Is), names: displayNames(in.Decide)}
+	b.plan = Plan{Format: FormatVersion, Cluster: in.Decide.Want.Name, FirstContacts: in.FirstContacts, Hosts: b.names}
+	var decisions []decide.Decision
+	for len(decisions) < maxRoutes {
+		next := b.in
+		next.Is = b.is
+		d := decide.Decide(next)
+		decisions = append(decisions, d)
+		if !b.follow(d) {
+			break
+		}
+	}
+	b.finish(decisions[0])
+	return b.plan, decisions
+}
+
+// maxRoutes ends a plan that would not; no world needs more than install, join, repair, resources and nothing.
+const maxRoutes = 8
+
+type builder struct {
+	in      decide.Input
+	is      observed.World // as predicted so far
+	names   map[string]string
+	plan    Plan
+	barrier []string // IDs that every later step needs: repairs come first
+	init    string   // ID of the step that creates the cluster, if there is one
+	token   string   // ID of the step that makes the join token
+	addons  []string // IDs of the addons' steps
+}
+
+// follow plans one route. It returns whether another one may follow.
+func (b *builder) follow(d decide.Decision) bool {
+	if d.Route != decide.Nothing || len(b.plan.Routes) == 0 {
+		b.plan.Routes = append(b.plan.Routes, string(d.Route))
+	}
+	switch d.Route {
+	case decide.Install:
+		b.install(d)
+	case decide.Join:
+		b.join(d)
+	case decide.Repair:
+		return b.repair(d)
+	case decide.Resources:
+		b.resources(d)
+	case decide.Instruct:
+		b.instruct(d)
+		return false
+	case decide.Upgrade, decide.Reconfigure, decide.DisasterRecovery:
+		b.blocked(d)
+		return false
+	default: // nothing, error
+		return false
+	}
+	return true
+}
+
+func (b *builder) install(d decide.Decision) {
+	leader, _ := b.in.Want.Host(d.Leader)
+	for _, id := range d.Prepare {
+		b.prepare(b.host(id), d)
+	}
+	if !b.has("prepare/" + b.names[leader.ID]) {
+		b.prepare(leader, d)
+	}
+	b.init = b.step(leader, Init, "create the cluster", "no control-plane host belongs to a cluster", Create, NoRisk,
+		[]string{b.id(Images, leader)}, []string{"certificate authorities", "etcd, a single member", "API server, controller manager, scheduler", "kube-proxy and CoreDNS"})
+	b.predictMember(leader)
+	for _, id := range d.Joins {
+		if id != leader.ID {
+			b.joinHost(b.host(id), leader, d)
+		}
+	}
+	b.nodeReady(leader, b.init)
+}
+
+func (b *builder) join(d decide.Decision) {
+	leader, _ := b.in.Want.Host(d.Leader)
+	for _, id := range d.Joins {
+		h := b.host(id)
+		b.prepare(h, d)
+		b.joinHost(h, leader, d)
+	}
+}
+
+// prepare plans what makes a bare host ready to join, unless that is planned already.
+func (b *builder) prepare(h desired.Host, d decide.Decision) {
+	if b.has(b.id(Prepare, h)) {
+		return
+	}
+	seen := b.is.Hosts[h.ID]
+	reason := "no Kubernetes on it"
+	if d.Hosts[h.ID].Resume {
+		reason = "an installation of ours that has not ended"
+	}
+	artifacts := b.in.Want.Artifacts[seen.Arch]
+	id := b.step(h, Prepare, "install container runtime and kubelet", reason, Create, NoRisk, nil, binaryChanges(artifacts, seen))
+	b.intent(id, func(i *Intent) {
+		i.Uploads, i.Downloads = missingBinaries(artifacts, seen)
+		i.Packages = seen.Tools
+	})
+	images := artifacts.ImagesFor(h.Role)
+	id = b.step(h, Images, "import images", fmt.Sprintf("%d images of Kubernetes %s", len(images), b.in.Want.KubernetesVersion), Create, NoRisk,
+		[]string{id}, imageChanges(images))
+	b.intent(id, func(i *Intent) { i.Uploads, i.Downloads = missingImages(images, artifacts.Pushed, seen) })
+}
+
+// joinHost plans a host's way into the cluster and predicts that it is a healthy member after it.
+func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
+	needs := []string{b.id(Images, h)}
+	if b.init != "" {
+		needs = append(needs, b.init)
+	} else {
+		needs = append(needs, b.joinToken())
+	}
+	reason := "not a member of the cluster"
+	if d.Hosts[h.ID].Resume {
+		reason = "its join has not ended"
+	}
+	var last string
+	if h.Role == desired.ControlPlane {
+		pki := b.step(h, CopyPKI, "copy the CAs from "+b.names[leader.ID], reason, Create, NoRisk, needs, []string{"/etc/kubernetes/pki"})
+		b.intent(pki, func(i *Intent) { i.Peer = leader.ID })
+		prepared := b.step(h, JoinPrepare, "join: certificates and kubelet", reason, Create, NoRisk, []string{pki}, []string{"certificates", "kubelet started"})
+		etcd := b.step(h, JoinEtcd, "join: etcd member", reason, Create, NoRisk, []string{prepared}, []string{"etcd member, first as a learner"})
+		last = b.step(h, JoinFinish, "join: control plane", reason, Create, NoRisk, []string{etcd}, []string{"API server, controller manager, scheduler", "Node " + b.node(h)})
+	} else {
+		last = b.step(h, JoinWorker, "join as worker", reason, Create, NoRisk, needs, []string{"kubelet started", "Node " + b.node(h)})
+	}
+	b.predictMember(h)
+	b.nodeReady(h, last)
+}
+
+// joinToken plans the token that joins a running cluster need, once.
+func (b *builder) joinToken() string {
+	if b.token == "" {
+		b.token = b.clusterStep(JoinToken, "join-token", "make a join token", "hosts are to join", Create, nil, []string{"bootstrap token, valid for 15 minutes"})
+	}
+	return b.token
+}
+
+// nodeReady plans the end of a join: labels, annotations and taints on the Node, and the wait for it to be Ready. The
+// addon that gives it a network is added to its needs when it is planned.
+func (b *builder) nodeReady(h desired.Host, after string) {
+	id := b.step(h, NodeReady, "Node Ready", "labels, annotations and taints of the manifest", Create, NoRisk, []string{after}, nil)
+	b.intent(id, func(i *Intent) { i.Labels, i.Annotation, i.Taints = h.Labels, h.Annotations, h.Taints })
+}
+
+func (b *builder) repair(d decide.Decision) bool {
+	if len(d.Removals) > 0 {
+		b.plan.Blocked = "removing dead etcd members is not carried out by this version"
+		for _, r := range d.Removals {
+			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("etcd member %s (%s) would be removed: %s", r.Name, r.Member, r.Why))
+		}
+		return false
+	}
+	previous := b.barrier
+	for _, h := range b.in.Want.Hosts() {
+		units, ok := d.Restarts[h.ID]
+		if !ok {
+			continue
+		}
+		id := b.step(h, RestartUnits, "restart "+strings.Join(units, " and "), strings.Join(d.Hosts[h.ID].Reasons, "; "), Change, Restarts, previous, units)
+		b.intent(id, func(i *Intent) { i.Units = units })
+		if h.Role == desired.ControlPlane {
+			previous = []string{id} // one control-plane host at a time
+		}
+		b.barrier = append(b.barrier, id)
+		b.predictMember(h)
+	}
+	return true
+}
+
+func (b *builder) resources(d decide.Decision) {
+	for _, name := range d.Addons {
+		var needs []string
+		if b.init != "" {
+			needs = []string{b.init}
+		}
+		id := b.clusterStep(ApplyAddon, "addon/"+name, "apply addon "+name, addonReason(b.is.API.Addons[name]), addonAction(b.is.API.Addons[name]), needs, nil)
+		b.intent(id, func(i *Intent) { i.Addon, i.Digest = name, b.in.Addons[name] })
+		b.addons = append(b.addons, id)
+	}
+	for _, id := range d.Metadata {
+		if h := b.host(id); !b.has(b.id(NodeReady, h)) {
+			step := b.step(h, NodeReady, "set labels, annotations and taints", "the Node's differ from the manifest", Change, NoRisk, nil, []string{"Node " + b.node(h)})
+			b.intent(step, func(i *Intent) { i.Labels, i.Annotation, i.Taints = h.Labels, h.Annotations, h.Taints })
+		}
+	}
+	if d.Record {
+		b.saveRecord("the cluster's record is of another manifest")
+	}
+	b.predictResources()
+}
+
+func addonReason(had string) string {
+	if had == "" {
+		return "not in the cluster"
+	}
+	return "the cluster has an older version of it"
+}
+
+func addonAction(had string) Action {
+	if had == "" {
+		return Create
+	}
+	return Change
+}
+
+// instruct plans what can safely be done before the operator has acted.
+func (b *builder) instruct(d decide.Decision) {
+	for _, r := range d.Also {
+		b.plan.Routes = append(b.plan.Routes, string(r))
+		switch r {
+		case decide.Repair:
+			b.repair(d)
+		case decide.Join:
+			b.join(d)
+		case decide.Resources:
+			b.resources(d)
+		}
+	}
+	b.operator(d)
+	b.plan.Again = "what follows depends on what you do; apply again afterwards"
+}
+
+// blocked notes a route that this version knows and does not carry out.
+func (b *builder) blocked(d decide.Decision) {
+	b.operator(d)
+	switch d.Route {
+	case decide.Upgrade:
+		b.plan.Blocked = "upgrading a cluster is not carried out by this version"
+		for _, id := range d.Upgrades {
+			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be upgraded: %s", b.names[id], b.versions(id)))
+		}
+	case decide.Reconfigure:
+		b.plan.Blocked = "changing the configuration of hosts that have joined is not carried out by this version"
+		for _, id := range sortedKeys(d.Drift) {
+			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id], strings.Join(d.Drift[id], ", ")))
+		}
+	default:
+		b.plan.Blocked = "etcd has lost its quorum, and recovering it is not carried out by this version"
+	}
+}
+
+func (b *builder) versions(id string) string {
+	have := b.is.Hosts[id].Kubelet.Version
+	if have == "" {
+		have = "unknown"
+	}
+	return fmt.Sprintf("kubelet %s, want %s", have, b.in.Want.KubernetesVersion)
+}
+
+func (b *builder) operator(d decide.Decision) {
+	for _, i := range d.Instructions {
+		b.plan.Operator = append(b.plan.Operator, Instruction{Host: i.Host, Reason: i.Reason, Steps: i.Steps})
+	}
+}
+
+// finish adds what every run that changes something ends with, and what the reader should know.
+func (b *builder) finish(first decide.Decision) {
+	if b.plan.Blocked != "" {
+		b.plan.Steps = nil
+	}
+	if b.joins() {
+		b.revokeToken()
+	}
+	if len(b.plan.Steps) > 0 {
+		b.saveRecord("what this run did")
+	}
+	for i := range b.plan.Steps {
+		s := &b.plan.Steps[i]
+		if s.Intent.Kind == NodeReady {
+			s.Needs = union(s.Needs, b.addons)
+		}
+		if s.Intent.Kind == SaveRecord {
+			s.Needs = b.others(s.ID)
+		}
+	}
+	for _, w := range first.Warnings {
+		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
+	}
+	for _, f := range b.in.Want.NotCarriedOut {
+		b.plan.Notes = append(b.plan.Notes, f+" is not carried out by this version")
+	}
+}
+
+func problemText(names map[string]string, p decide.Problem) string {
+	text := p.What
+	if p.Host != "" {
+		text = names[p.Host] + ": " + text
+	}
+	if p.Do != "" {
+		text += "; " + p.Do
+	}
+	return text
+}
+
+func (b *builder) joins() bool {
+	for _, s := range b.plan.Steps {
+		switch s.Intent.Kind {
+		case Init, JoinToken, JoinWorker, JoinPrepare:
+			return true
+		}
+	}
+	return false
+}
+
+// revokeToken plans the token's end, after the last host that needs it.
+func (b *builder) revokeToken() {
+	var needs []string
+	for _, s := range b.plan.Steps {
+		switch s.Intent.Kind {
+		case Init, JoinWorker, JoinFinish:
+			needs = append(needs, s.ID)
+		}
+	}
+	b.clusterStep(RevokeToken, "revoke-token", "revoke the join token", "every host has joined", Remove, needs, nil)
+}
+
+func (b *builder) saveRecord(reason string) {
+	if b.has("record") {
+		return
+	}
+	b.clusterStep(SaveRecord, "record", "save manifest and record", reason, Change, nil, []string{"ConfigMap kube-system/kubeone, without secrets"})
+}
+
+func (b *builder) others(id string) []string {
+	var out []string
+	for _, s := range b.plan.Steps {
+		if s.ID != id {
+			out = append(out, s.ID)
+		}
+	}
+	return out
+}
+
+func union(a, more []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, s := range append(append([]string{}, a...), more...) {
+		if !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// clone returns a world whose hosts, nodes and members can be changed without changing the original.
+func clone(w observed.World) observed.World {
+	w.Hosts = maps.Clone(w.Hosts)
+	if w.Hosts == nil {
+		w.Hosts = map[string]observed.Host{}
+	}
+	w.API.Nodes = slices.Clone(w.API.Nodes)
+	w.API.Addons = maps.Clone(w.API.Addons)
+	w.Etcd.Members = slices.Clone(w.Etcd.Members)
+	return w
+}
+
+// predictMember makes the host what a host is after init, join or repair have succeeded: those steps end only when its
+// components answered.
+func (b *builder) predictMember(h desired.Host) {
+	seen := b.is.Hosts[h.ID]
+	seen.Marker = &observed.Marker{Cluster: b.in.Want.Name, Role: string(h.Role), Complete: true}
+	seen.KubeletConf, seen.Healthz = observed.Yes, observed.Yes
+	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
+	for _, u := range []*observed.Unit{&seen.Containerd, &seen.Kubelet} {
+		version := u.Version
+		*u = unit
+		u.Version = version
+	}
+	if seen.Kubelet.Version == "" {
+		seen.Kubelet.Version = b.in.Want.KubernetesVersion
+	}
+	seen.CAHash = b.caHash()
+	if h.Role == desired.ControlPlane {
+		seen.AdminConf, seen.PKI, seen.EtcdData = observed.Yes, observed.Yes, observed.Yes
+		seen.APIServer, seen.ControllerManager, seen.Scheduler, seen.EtcdHealth = observed.Yes, observed.Yes, observed.Yes, observed.Yes
+		if seen.APIServerVersion == "" {
+			seen.APIServerVersion = b.in.Want.KubernetesVersion
+		}
+		b.predictEtcd(h)
+	}
+	if b.init != "" || seen.Digests == nil {
+		seen.Digests = b.in.Config[h.ID]
+	}
+	b.is.Hosts[h.ID] = seen
+	b.predictAPI()
+	b.predictNode(h)
+}
+
+// caHash is the cluster's CA as known, or a stand-in for one that is still to be made.
+func (b *builder) caHash() string {
+	for _, h := range b.in.Want.ControlPlane {
+		if seen := b.is.Hosts[h.ID]; seen.CAHash != "" && seen.Marker != nil && seen.Marker.Complete {
+			return seen.CAHash
+		}
+	}
+	return "sha256:to-be-made"
+}
+
+func (b *builder) predictAPI() {
+	b.is.API.Reached, b.is.Etcd.Reached = observed.Yes, observed.Yes
+	if b.is.API.Version == "" {
+		b.is.API.Version = b.in.Want.KubernetesVersion
+	}
+}
+
+func (b *builder) predictEtcd(h desired.Host) {
+	for i, m := range b.is.Etcd.Members {
+		if m.Name == b.node(h) {
+			b.is.Etcd.Members[i].Healthy = observed.Yes
+			b.is.Etcd.Members[i].Learner = false
+			return
+		}
+	}
+	b.is.Etcd.Members = append(b.is.Etcd.Members, observed.Member{
+		ID: "new-" + b.node(h), Name: b.node(h), PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"}, Healthy: observed.Yes,
+	})
+}
+
+func (b *builder) predictNode(h desired.Host) {
+	node := observed.Node{Name: b.node(h), KubeletVersion: b.in.Want.KubernetesVersion, Addresses: []string{h.PrivateAddress}}
+	at := -1
+	for i, n := range b.is.API.Nodes {
+		if n.Name == node.Name {
+			node, at = n, i
+		}
+	}
+	node.Ready = observed.Yes
+	node.ControlPlane = h.Role == desired.ControlPlane
+	if at >= 0 {
+		b.is.API.Nodes[at] = node
+		return
+	}
+	b.is.API.Nodes = append(b.is.API.Nodes, withMeta(node, h))
+}
+
+// withMeta gives a Node what the manifest wants on it.
+func withMeta(n observed.Node, h desired.Host) observed.Node {
+	n.Labels = withKeys(n.Labels, h.Labels)
+	n.Annotations = withKeys(n.Annotations, h.Annotations)
+	for _, t := range h.Taints {
+		if taint := (observed.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}); !slices.Contains(n.Taints, taint) {
+			n.Taints = append(slices.Clone(n.Taints), taint)
+		}
+	}
+	return n
+}
+
+func withKeys(have, want map[string]string) map[string]string {
+	out := maps.Clone(have)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for k, v := range want {
+		if gone, remove := strings.CutSuffix(k, "-"); remove {
+			delete(out, gone)
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// predictResources makes addons, record and Node metadata what the manifest wants.
+func (b *builder) predictResources() {
+	b.is.API.Addons = maps.Clone(b.in.Addons)
+	b.is.API.Record = &observed.Record{Cluster: b.in.Want.Name, ManifestDigest: b.in.Want.Digest}
+	for i, n := range b.is.API.Nodes {
+		for _, h := range b.in.Want.Hosts() {
+			if b.node(h) == n.Name {
+				b.is.API.Nodes[i] = withMeta(n, h)
+			}
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package script
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sort"
+	"strings"
+
+	"kubeone/internal/desired"
+)
+
+// Digests returns the sha256 of each configuration that the host should have, by name: what the stages record on the
+// host and what drift is measured against. Versions and images do not count: those are upgrades, not drift.
+func Digests(want desired.Cluster, h desired.Host) map[string]string {
+	in := Input{Want: want, Host: h}
+	all := map[string]string{}
+	for _, of := range []func(Input) map[string]string{hostDigests, nodeDigests} {
+		for name, sum := range of(in) {
+			all[name] = sum
+		}
+	}
+	return all
+}
+
+// hostDigests are recorded when a host is prepared.
+func hostDigests(in Input) map[string]string {
+	config := containerdConfig(in.Want, desired.Artifacts{})
+	for _, f := range registryFiles(in.Want) {
+		config += f.function + f.content
+	}
+	return map[string]string{
+		"containerd": sum(config, proxyDropIn(in.Want.Proxy)),
+		"kernel":     sum(sysctls),
+	}
+}
+
+// nodeDigests are recorded when a host has joined.
+func nodeDigests(in Input) map[string]string {
+	kubelet, _ := documents(kubeletConfiguration(in.Want))
+	digests := map[string]string{"kubelet": sum(kubelet, kubeletPatch(in))}
+	if in.Host.Role == desired.ControlPlane {
+		unversioned := clusterConfiguration(in.Want)
+		delete(unversioned, "kubernetesVersion")
+		// The hosts' own names are only in the certificates; one more host is not another configuration.
+		unversioned["apiServer"] = object{"extraArgs": args(apiServerFlags(in.Want)), "names": in.Want.Endpoint.AlternativeNames}
+		text, _ := documents(unversioned)
+		digests["control-plane"] = sum(text)
+	}
+	return digests
+}
+
+func sum(texts ...string) string {
+	s := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(s[:])
+}
+
+func digestList(in Input, of func(Input) map[string]string) string {
+	digests := of(in)
+	pairs := make([]string, 0, len(digests))
+	for name, s := range digests {
+		pairs = append(pairs, name+"="+s)
+	}
+	sort.Strings(pairs)
+	return strings.Join(pairs, " ")
+}

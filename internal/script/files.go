@@ -1,0 +1,195 @@
+package script
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"kubeone/internal/desired"
+)
+
+// file is a file's content and the shell function that prints it.
+type file struct{ function, content string }
+
+// hostFiles are the files that a prepared host has.
+func hostFiles(in Input, a desired.Artifacts) []file {
+	return []file{
+		{"file_modules", "overlay\nbr_netfilter\nnf_conntrack"},
+		{"file_sysctl", sysctls},
+		{"file_containerd_unit", containerdUnit},
+		{"file_containerd_config", containerdConfig(in.Want, a)},
+		{"file_crictl", "runtime-endpoint: unix:///run/containerd/containerd.sock\nimage-endpoint: unix:///run/containerd/containerd.sock"},
+		{"file_proxy", proxyDropIn(in.Want.Proxy)},
+		{"file_kubelet_unit", kubeletUnit},
+		{"file_kubelet_patch", kubeletPatch(in)},
+		{"file_cni", in.CNIConf},
+		{"file_cni_path", cniPathUnit},
+		{"file_cni_service", cniServiceUnit},
+		{"file_image_index", in.ImageIndex},
+	}
+}
+
+const sysctls = `fs.inotify.max_user_instances = 8192
+fs.inotify.max_user_watches = 1048576
+kernel.panic = 10
+kernel.panic_on_oops = 1
+net.bridge.bridge-nf-call-ip6tables = 1
+net.bridge.bridge-nf-call-iptables = 1
+net.ipv4.ip_forward = 1
+vm.overcommit_memory = 1`
+
+const containerdUnit = `[Unit]
+Description=containerd container runtime
+Documentation=https://containerd.io
+After=network.target local-fs.target
+
+[Service]
+Environment=PATH=` + BinDir + `:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ExecStart=` + BinDir + `/containerd
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=2
+LimitNPROC=infinity
+LimitCORE=infinity
+TasksMax=infinity
+OOMScoreAdjust=-999
+
+[Install]
+WantedBy=multi-user.target`
+
+// kubeletUnit starts the kubelet as kubeadm expects it; the variables are those of kubeadm's own drop-in, so that
+// /etc/default/kubelet and /etc/sysconfig/kubelet stay the operator's.
+const kubeletUnit = `[Unit]
+Description=kubelet: the Kubernetes node agent
+Documentation=https://kubernetes.io/docs/
+Wants=network-online.target containerd.service
+After=network-online.target containerd.service
+ConditionPathExists=/var/lib/kubelet/config.yaml
+
+[Service]
+Environment=PATH=` + BinDir + `:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+EnvironmentFile=-/etc/sysconfig/kubelet
+ExecStart=` + BinDir + `/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+Restart=always
+StartLimitInterval=0
+RestartSec=2
+CPUAccounting=true
+MemoryAccounting=true
+
+[Install]
+WantedBy=multi-user.target`
+
+// The network plugin's configuration reaches containerd only when flannel has its lease: until then the Node stays
+// NotReady and no pod is sent to a host whose network does not work yet.
+const cniPathUnit = `[Unit]
+Description=waits for flannel's lease
+
+[Path]
+PathExists=/run/flannel/subnet.env
+Unit=kubeone-cni.service
+
+[Install]
+WantedBy=multi-user.target`
+
+const cniServiceUnit = `[Unit]
+Description=gives containerd the network plugin's configuration
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'mkdir -p /etc/cni/net.d && cp /etc/kubeone/10-flannel.conflist /etc/cni/net.d/.10-flannel && mv -f /etc/cni/net.d/.10-flannel /etc/cni/net.d/10-flannel.conflist'`
+
+func containerdConfig(want desired.Cluster, a desired.Artifacts) string {
+	sandbox := want.Containerd.SandboxImage
+	for _, i := range a.Images {
+		if sandbox == "" && strings.Contains(i.Name, "/pause:") {
+			sandbox = i.Name
+		}
+	}
+	return fmt.Sprintf(`version = 3
+imports = ["/etc/containerd/conf.d/*.toml"]
+
+[plugins."io.containerd.cri.v1.images"]
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = %q
+  [plugins."io.containerd.cri.v1.images".registry]
+    config_path = "/etc/containerd/certs.d"
+
+[plugins."io.containerd.cri.v1.runtime"]
+  device_ownership_from_security_context = %t
+  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+      BinaryName = "%s/runc"
+      SystemdCgroup = true`, sandbox, want.Containerd.DeviceOwnershipFromSecurityContext, BinDir)
+}
+
+func proxyDropIn(p desired.Proxy) string {
+	var b strings.Builder
+	b.WriteString("[Service]\n")
+	for _, v := range [][2]string{{"HTTP_PROXY", p.HTTP}, {"HTTPS_PROXY", p.HTTPS}, {"NO_PROXY", p.NoProxy}} {
+		if v[1] != "" {
+			fmt.Fprintf(&b, "Environment=\"%s=%s\"\n", v[0], v[1])
+		}
+	}
+	return b.String()
+}
+
+// registryFiles are containerd's hosts.toml files, one for each registry that the manifest says something about.
+func registryFiles(want desired.Cluster) []file {
+	registries := want.Containerd.Registries
+	if want.Registry.Overwrite != "" && want.Registry.Insecure {
+		registries = withInsecure(registries, strings.SplitN(want.Registry.Overwrite, "/", 2)[0])
+	}
+	names := make([]string, 0, len(registries))
+	for name := range registries {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	files := make([]file, 0, len(names))
+	for _, name := range names {
+		dir := name
+		if dir == "*" {
+			dir = "_default"
+		}
+		files = append(files, file{dir, hostsTOML(name, registries[name])})
+	}
+	return files
+}
+
+func withInsecure(in map[string]desired.Mirrored, registry string) map[string]desired.Mirrored {
+	out := map[string]desired.Mirrored{}
+	for k, v := range in {
+		out[k] = v
+	}
+	if _, ok := out[registry]; !ok {
+		out[registry] = desired.Mirrored{Mirrors: []string{"http://" + registry}, InsecureSkipVerify: true}
+	}
+	return out
+}
+
+func hostsTOML(name string, m desired.Mirrored) string {
+	var b strings.Builder
+	if name != "*" {
+		fmt.Fprintf(&b, "server = %q\n", "https://"+name)
+	}
+	for _, mirror := range m.Mirrors {
+		if !strings.Contains(mirror, "://") {
+			mirror = "https://" + mirror
+		}
+		fmt.Fprintf(&b, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", mirror)
+		if m.InsecureSkipVerify {
+			b.WriteString("  skip_verify = true\n")
+		}
+		if m.OverridePath {
+			b.WriteString("  override_path = true\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,237 @@
+package script
+
+import (
+	"fmt"
+	"net"
+	"sort"
+	"strconv"
+	"strings"
+
+	"kubeone/internal/desired"
+
+	"sigs.k8s.io/yaml"
+)
+
+// object is a YAML object; its keys are written sorted, so that the same settings give the same text.
+type object map[string]any
+
+// kubeadmFiles are kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): init on control-plane hosts,
+// join on all. @TOKEN@ and @CA_HASH@ are filled in on the host, from files that only root reads.
+func kubeadmFiles(in Input) ([]file, error) {
+	join, err := documents(joinConfiguration(in))
+	if err != nil {
+		return nil, err
+	}
+	files := []file{{"file_join", join}}
+	if in.Host.Role != desired.ControlPlane {
+		return append(files, file{"file_init", ""}), nil
+	}
+	objects := []object{initConfiguration(in), clusterConfiguration(in.Want), kubeletConfiguration(in.Want)}
+	if !in.Want.Network.KubeProxy.Skip {
+		objects = append(objects, kubeProxyConfiguration(in.Want))
+	}
+	init, err := documents(objects...)
+	return append(files, file{"file_init", init}), err
+}
+
+func documents(objects ...object) (string, error) {
+	texts := make([]string, 0, len(objects))
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return "", fmt.Errorf("kubeadm configuration: %w", err)
+		}
+		texts = append(texts, string(text))
+	}
+	return strings.Join(texts, "---\n"), nil
+}
+
+const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
+
+func initConfiguration(in Input) object {
+	return object{
+		"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
+		"bootstrapTokens": []object{{
+			"token": "@TOKEN@", "ttl": "15m0s", "description": TokenDescription,
+			"usages": []string{"signing", "authentication"}, "groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
+		}},
+		"localAPIEndpoint": object{"advertiseAddress": in.Host.PrivateAddress, "bindPort": APIPort},
+		"nodeRegistration": nodeRegistration(in),
+		"patches":          object{"directory": "/etc/kubeone/patches"},
+	}
+}
+
+// TokenDescription marks the join tokens that are ours to revoke.
+const TokenDescription = "kubeone join token" // #nosec G101 -- a description
+
+func joinConfiguration(in Input) object {
+	endpoint := net.JoinHostPort(in.Want.Endpoint.Host, strconv.Itoa(in.Want.Endpoint.Port))
+	o := object{
+		"apiVersion": kubeadmAPI, "kind": "JoinConfiguration",
+		"discovery": object{"bootstrapToken": object{
+			"apiServerEndpoint": endpoint, "token": "@TOKEN@", "caCertHashes": []string{"@CA_HASH@"},
+		}},
+		"nodeRegistration": nodeRegistration(in),
+		"patches":          object{"directory": "/etc/kubeone/patches"},
+	}
+	if in.Host.Role == desired.ControlPlane {
+		o["controlPlane"] = object{"localAPIEndpoint": object{"advertiseAddress": in.Host.PrivateAddress, "bindPort": APIPort}}
+	}
+	return o
+}
+
+func nodeRegistration(in Input) object {
+	taints := make([]object, 0, len(in.Host.Taints))
+	for _, t := range in.Host.Taints {
+		o := object{"key": t.Key, "effect": t.Effect}
+		if t.Value != "" {
+			o["value"] = t.Value
+		}
+		taints = append(taints, o)
+	}
+	return object{
+		"name": in.NodeName, "criSocket": "unix:///run/containerd/containerd.sock", "taints": taints,
+		"imagePullPolicy": "IfNotPresent", "imagePullSerial": false,
+		"kubeletExtraArgs": args(map[string]string{"node-ip": in.Host.PrivateAddress}),
+	}
+}
+
+// args turns flags into v1beta4's list, sorted by name.
+func args(flags map[string]string) []object {
+	names := make([]string, 0, len(flags))
+	for n := range flags {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	out := make([]object, 0, len(names))
+	for _, n := range names {
+		out = append(out, object{"name": n, "value": flags[n]})
+	}
+	return out
+}
+
+func clusterConfiguration(want desired.Cluster) object {
+	n := want.Network
+	etcd := object{"local": object{"dataDir": "/var/lib/etcd", "extraArgs": args(etcdFlags(want))}}
+	o := object{
+		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
+		"clusterName":          want.Name,
+		"kubernetesVersion":    "v" + want.KubernetesVersion,
+		"controlPlaneEndpoint": net.JoinHostPort(want.Endpoint.Host, strconv.Itoa(want.Endpoint.Port)),
+		"networking":           object{"podSubnet": n.PodSubnet, "serviceSubnet": n.ServiceSubnet, "dnsDomain": n.DNSDomain},
+		"apiServer":            object{"certSANs": sans(want), "extraArgs": args(apiServerFlags(want))},
+		"controllerManager":    object{"extraArgs": args(controllerManagerFlags(want))},
+		"scheduler":            object{"extraArgs": args(component(want.Components.Scheduler, map[string]string{"profiling": "false"}))},
+		"etcd":                 etcd,
+	}
+	if want.Registry.Overwrite != "" {
+		o["imageRepository"] = want.Registry.Overwrite
+		o["dns"] = object{"imageRepository": want.Registry.Overwrite + "/coredns"}
+	}
+	if v := want.Certificates.ValidityPeriod; v != "" {
+		o["certificateValidityPeriod"] = v
+	}
+	if v := want.Certificates.CAValidityPeriod; v != "" {
+		o["caCertificateValidityPeriod"] = v
+	}
+	return o
+}
+
+// sans are the names and addresses by which clients may know the API: the endpoint's, its alternatives', and those of
+// all control-plane hosts, so that any host can be asked through any of its addresses.
+func sans(want desired.Cluster) []string {
+	seen := map[string]bool{}
+	var out []string
+	add := func(names ...string) {
+		for _, n := range names {
+			if n != "" && !seen[n] {
+				seen[n] = true
+				out = append(out, n)
+			}
+		}
+	}
+	add(want.Endpoint.Host)
+	add(want.Endpoint.AlternativeNames...)
+	for _, h := range want.ControlPlane {
+		add(h.PublicAddress, h.PrivateAddress, h.Hostname)
+	}
+	add("127.0.0.1", "localhost")
+	return out
+}
+
+func component(c desired.Component, base map[string]string) map[string]string {
+	if len(c.FeatureGates) > 0 {
+		gates := make([]string, 0, len(c.FeatureGates))
+		for g, on := range c.FeatureGates {
+			gates = append(gates, fmt.Sprintf("%s=%t", g, on))
+		}
+		sort.Strings(gates)
+		base["feature-gates"] = strings.Join(gates, ",")
+	}
+	for k, v := range c.Flags {
+		base[k] = v
+	}
+	return base
+}
+
+func apiServerFlags(want desired.Cluster) map[string]string {
+	flags := map[string]string{
+		"enable-admission-plugins":      "NodeRestriction",
+		"endpoint-reconciler-type":      "lease",
+		"kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt",
+		"profiling":                     "false",
+		"request-timeout":               "1m0s",
+		"service-node-port-range":       want.Network.NodePortRange,
+	}
+	if s := want.TLSCipherSuites.APIServer; len(s) > 0 {
+		flags["tls-cipher-suites"] = strings.Join(s, ",")
+	}
+	return component(want.Components.APIServer, flags)
+}
+
+func controllerManagerFlags(want desired.Cluster) map[string]string {
+	return component(want.Components.ControllerManager, map[string]string{
+		"node-cidr-mask-size":         strconv.Itoa(want.Network.NodeCIDRMaskSize),
+		"profiling":                   "false",
+		"terminated-pod-gc-threshold": "1000",
+	})
+}
+
+func etcdFlags(want desired.Cluster) map[string]string {
+	flags := map[string]string{}
+	e := want.Components.Etcd
+	if e.QuotaBackendBytes > 0 {
+		flags["quota-backend-bytes"] = strconv.FormatInt(e.QuotaBackendBytes, 10)
+	}
+	if e.AutoCompactionRetention != "" {
+		flags["auto-compaction-retention"] = e.AutoCompactionRetention
+	}
+	if e.AutoCompactionMode != "" {
+		flags["auto-compaction-mode"] = e.AutoCompactionMode
+	}
+	if s := want.TLSCipherSuites.Etcd; len(s) > 0 {
+		flags["cipher-suites"] = strings.Join(s, ",")
+	}
+	return flags
+}
+
+func kubeProxyConfiguration(want desired.Cluster) object {
+	p := want.Network.KubeProxy
+	o := object{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": p.Mode, "clusterCIDR": want.Network.PodSubnet}
+	if c := p.Conntrack; c != nil {
+		o["conntrack"] = object{"maxPerCore": c.MaxPerCore, "min": c.Min}
+	}
+	if v := p.IPVS; v != nil {
+		ipvs := object{"strictARP": v.StrictARP}
+		for key, value := range map[string]string{"scheduler": v.Scheduler, "tcpTimeout": v.TCPTimeout, "tcpFinTimeout": v.TCPFinTimeout, "udpTimeout": v.UDPTimeout} {
+			if value != "" {
+				ipvs[key] = value
+			}
+		}
+		if len(v.ExcludeCIDRs) > 0 {
+			ipvs["excludeCIDRs"] = v.ExcludeCIDRs
+		}
+		o["ipvs"] = ipvs
+	}
+	return o
+}

@@ -1,0 +1,178 @@
+// Package script renders what a host is to become as one shell script with stages (`node.sh STAGE`). Rendering is pure:
+// the same wanted cluster and host give the same text, byte for byte, which the golden files pin.
+//
+// A script is three parts: variables (lines of NAME='value'), files (functions that print a file's content), and the
+// stages themselves, which are the same for every host and live in sh/. Scripts hold no secrets: what is secret is put
+// into SecretsDir just before the step that needs it, readable only by root, and removed when the step is over.
+package script
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/plan"
+)
+
+//go:embed sh/*.sh
+var stages embed.FS
+
+// Where things are on a host. The probe reads what the stages write.
+const (
+	BinDir       = "/opt/kubeone/bin"
+	ArtifactsDir = "/var/lib/kubeone/artifacts"
+	StepDir      = "/var/lib/kubeone/step"
+	LockDir      = "/var/lib/kubeone/lock"
+	SecretsDir   = "/run/kubeone/secrets" // on a memory file system
+	MarkerFile   = "/etc/kubeone/marker"
+	DigestsFile  = "/etc/kubeone/digests"
+	APIPort      = 6443
+)
+
+// Secret files, as they are named in SecretsDir.
+const (
+	TokenFile  = "token"   // a bootstrap token
+	CAHashFile = "ca-hash" // sha256:… of the cluster CA's public key; not secret, but known only when the step runs
+	PKIFile    = "pki.tar" // CAs and service-account keys
+)
+
+// Input is all that a host's script depends on.
+type Input struct {
+	Want       desired.Cluster
+	Host       desired.Host
+	NodeName   string
+	Arch       string // as Go names it
+	CNIConf    string // the network plugin's configuration file; "" for none
+	ImageIndex string // OCI index.json of this host's images, when they are pushed
+	ImageBlobs []string
+	Units      []string // restart-units: which
+	Keep       bool     // reset: move etcd's data and the PKI aside instead of deleting them
+}
+
+// Render returns the host's script.
+func Render(in Input) (string, error) {
+	artifacts, ok := in.Want.Artifacts[in.Arch]
+	if !ok && !in.resetOnly() {
+		return "", fmt.Errorf("%s: no artefacts for architecture %q", in.NodeName, in.Arch)
+	}
+	kubeadm, err := kubeadmFiles(in)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "#!/bin/sh\n# %s (%s) of cluster %s, %s. Run as root: sh node.sh STAGE\nset -eu\nexport LC_ALL=C DEBIAN_FRONTEND=noninteractive\n",
+		in.NodeName, in.Host.ID, in.Want.Name, in.Host.Role)
+	fmt.Fprintf(&b, "export PATH=%s:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin\n\n", BinDir)
+	for _, v := range variables(in, artifacts) {
+		fmt.Fprintf(&b, "%s=%s\n", v[0], Quote(v[1]))
+	}
+	for _, f := range append(hostFiles(in, artifacts), kubeadm...) {
+		fmt.Fprintf(&b, "\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", f.function, fileEnd, strings.TrimRight(f.content, "\n"), fileEnd)
+	}
+	b.WriteString(registryFunction(in.Want))
+	for _, name := range []string{"lib", "prepare", "images", "control-plane", "worker", "repair", "reset", "main"} {
+		text, err := stages.ReadFile("sh/" + name + ".sh")
+		if err != nil {
+			return "", err
+		}
+		b.WriteString("\n")
+		b.Write(text)
+	}
+	return b.String(), nil
+}
+
+// registryFunction writes containerd's hosts.toml files and removes those that nobody wants any more.
+func registryFunction(want desired.Cluster) string {
+	var b strings.Builder
+	files := registryFiles(want)
+	for i, f := range files {
+		fmt.Fprintf(&b, "\nfile_registry_%d() {\n\tcat <<'%s'\n%s\n%s\n}\n", i, fileEnd, strings.TrimRight(f.content, "\n"), fileEnd)
+	}
+	b.WriteString("\nregistry_files() {\n\tmkdir -p /etc/containerd/certs.d\n")
+	keep := make([]string, 0, len(files))
+	for i, f := range files {
+		fmt.Fprintf(&b, "\tput %s 0600 file_registry_%d\n", Quote("/etc/containerd/certs.d/"+f.function+"/hosts.toml"), i)
+		keep = append(keep, f.function)
+	}
+	fmt.Fprintf(&b, "\tfor dir in /etc/containerd/certs.d/*/; do\n\t\tname=${dir%%/}\n\t\tcase %s in *\" ${name##*/} \"*) ;; *) rm -rf \"$dir\" ;; esac\n\tdone\n}\n",
+		Quote(" "+strings.Join(keep, " ")+" "))
+	return b.String()
+}
+
+// fileEnd ends a file's content inside a script; no content has such a line.
+const fileEnd = "KUBEONE_END_OF_FILE"
+
+// resetOnly reports whether the host has nothing to install: it is not of a known architecture, or no version is wanted.
+func (in Input) resetOnly() bool { return len(in.Want.Artifacts) == 0 }
+
+// Quote returns s as one word of a POSIX shell, whatever it contains.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// Stage returns the name of the stage that brings an intent of the kind about.
+func Stage(k plan.Kind) string { return string(k) }
+
+// variables are the script's assignments, in order.
+func variables(in Input, a desired.Artifacts) [][2]string {
+	return [][2]string{
+		{"CLUSTER", in.Want.Name},
+		{"ROLE", string(in.Host.Role)},
+		{"CNI", in.Want.Network.CNI.Name},
+		{"PUSHED", yesNo(a.Pushed)},
+		{"PROXY", yesNo(in.Want.Proxy.HTTP != "" || in.Want.Proxy.HTTPS != "")},
+		{"KEEP", yesNo(in.Keep)},
+		{"UNITS", strings.Join(in.Units, " ")},
+		{"IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")},
+		{"INIT_FLAGS", initFlags(in.Want)},
+		{"TOOLS", tools(in.Host.Role)},
+		{"HOST_DIGESTS", digestList(in, hostDigests)},
+		{"NODE_DIGESTS", digestList(in, nodeDigests)},
+		{"BIN", BinDir},
+		{"ARTIFACTS", ArtifactsDir},
+		{"SECRETS", SecretsDir},
+		{"MARKER", MarkerFile},
+		{"DIGESTS", DigestsFile},
+		{"POLL", "0.2"},
+		{"CHANGED", "no"},
+		{"IMAGE_BLOBS", strings.Join(in.ImageBlobs, " ")},
+		{"BINARIES", binaryLines(a)},
+		{"IMAGES", imageLines(a, in.Host.Role)},
+	}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func initFlags(want desired.Cluster) string {
+	if want.Network.KubeProxy.Skip {
+		return "--skip-phases=addon/kube-proxy"
+	}
+	return ""
+}
+
+// tools pairs what kubeadm's preflight looks for with the package that has it; the names are the same in the apt, dnf
+// and zypper families but for conntrack's.
+func tools(desired.Role) string {
+	return "conntrack=conntrack iptables=iptables ip=iproute2 mount=mount ethtool=ethtool socat=socat"
+}
+
+func binaryLines(a desired.Artifacts) string {
+	lines := make([]string, 0, len(a.Binaries))
+	for _, b := range a.Binaries {
+		lines = append(lines, strings.Join([]string{b.Name, b.Version, b.SHA256, yesNo(b.Archive), b.URL}, " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func imageLines(a desired.Artifacts, r desired.Role) string {
+	images := a.ImagesFor(r)
+	lines := make([]string, 0, len(images))
+	for _, i := range images {
+		lines = append(lines, strings.Join([]string{i.Name, i.Digest, i.Source}, " "))
+	}
+	return strings.Join(lines, "\n")
+}

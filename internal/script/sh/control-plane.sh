@@ -1,0 +1,80 @@
+# stages init, pki, join-*: the host becomes part of the control plane. Each goes on from whatever an earlier run left.
+
+readyz() { curl -fsk --max-time 2 "https://127.0.0.1:6443/readyz"; }
+
+# ignored prints the preflight errors to ignore: those the manifest names, and on a host with an unfinished
+# installation of this cluster those that only say so.
+ignored() {
+	list=$IGNORE
+	if [ -d /etc/kubernetes/pki ] || [ -f /etc/kubernetes/kubelet.conf ]; then
+		list=$list,DirAvailable--etc-kubernetes-manifests,DirAvailable--var-lib-etcd,FileAvailable--etc-kubernetes-kubelet.conf,FileAvailable--etc-kubernetes-bootstrap-kubelet.conf,FileAvailable--etc-kubernetes-pki-ca.crt
+		for c in kube-apiserver kube-controller-manager kube-scheduler etcd; do
+			list=$list,FileAvailable--etc-kubernetes-manifests-$c.yaml
+		done
+		for p in 6443 10250 10257 10259 2379 2380; do list=$list,Port-$p; done
+	fi
+	printf '%s\n' "${list#,}"
+}
+
+stage_init() {
+	config=$(kubeadm_config file_init)
+	# shellcheck disable=SC2086 # none or one flag
+	kubeadm init --config "$config" --ignore-preflight-errors "$(ignored)" $INIT_FLAGS
+	rm -f /etc/kubernetes/super-admin.conf
+	# shellcheck disable=SC2086 # a list
+	record $NODE_DIGESTS
+	mark yes
+}
+
+stage_pki() {
+	archive=$(secret pki.tar)
+	if [ -f /etc/kubernetes/pki/ca.crt ]; then
+		theirs=$(tar -xOf "$archive" ca.crt | sha256sum)
+		ours=$(sha256sum </etc/kubernetes/pki/ca.crt)
+		[ "$theirs" = "$ours" ] || die "/etc/kubernetes/pki/ca.crt is another cluster's CA"
+	fi
+	(
+		umask 077
+		mkdir -p /etc/kubernetes/pki/etcd
+		tar -xf "$archive" -C /etc/kubernetes/pki --no-same-owner
+	)
+	chmod 0755 /etc/kubernetes /etc/kubernetes/pki /etc/kubernetes/pki/etcd
+	chmod 0600 /etc/kubernetes/pki/*.key /etc/kubernetes/pki/etcd/*.key
+	chmod 0644 /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt
+}
+
+stage_join_prepare() {
+	config=$(kubeadm_config file_join)
+	kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
+	kubeadm join phase control-plane-prepare certs --config "$config"
+	kubeadm join phase control-plane-prepare kubeconfig --config "$config"
+	kubelet_start "$config"
+}
+
+# kubelet_start starts the kubelet with the cluster's configuration, unless it has joined already.
+kubelet_start() {
+	if [ -f /etc/kubernetes/kubelet.conf ] && [ -f /var/lib/kubelet/config.yaml ]; then
+		systemctl is-active --quiet kubelet || systemctl start kubelet
+	else
+		kubeadm join phase kubelet-start --config "$1"
+	fi
+}
+
+stage_join_etcd() {
+	config=$(kubeadm_config file_join)
+	kubeadm join phase etcd-join --config "$config"
+}
+
+stage_join_finish() {
+	config=$(kubeadm_config file_join)
+	kubeadm join phase control-plane-prepare control-plane --config "$config"
+	wait_for 240 "this host's API server" readyz
+	# A kubelet that asked for its certificate before its API server was up waits ever longer; a new one asks at once.
+	[ -f /etc/kubernetes/kubelet.conf ] || systemctl restart kubelet
+	kubeadm join phase kubelet-wait-bootstrap --config "$config"
+	kubeadm join phase control-plane-join mark-control-plane --config "$config"
+	kubeadm join phase wait-control-plane --config "$config"
+	# shellcheck disable=SC2086 # a list
+	record $NODE_DIGESTS
+	mark yes
+}

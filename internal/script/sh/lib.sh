@@ -1,0 +1,111 @@
+# What all stages share. Everything host-specific is in the variables and functions above this line.
+
+say() { printf '%s\n' "$*"; }
+
+die() {
+	printf 'error: %s\n' "$*" >&2
+	exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# wait_for SECONDS WHAT COMMAND... polls until the command succeeds, and gives up after that many seconds.
+wait_for() {
+	limit=$1 what=$2
+	shift 2
+	deadline=$(($(date +%s) + limit))
+	until "$@" >/dev/null 2>&1; do
+		[ "$(date +%s)" -lt "$deadline" ] || die "gave up after ${limit} s waiting for ${what}"
+		sleep "$POLL"
+	done
+}
+
+# put PATH MODE FUNCTION gives the file the function's output as content, in one rename. CHANGED becomes yes when the
+# content was another.
+put() {
+	mkdir -p "${1%/*}"
+	tmp=$(mktemp "${1%/*}/.kubeone.XXXXXX")
+	"$3" >"$tmp"
+	if cmp -s "$tmp" "$1"; then
+		rm -f "$tmp"
+		chmod "$2" "$1"
+		return 0
+	fi
+	chmod "$2" "$tmp"
+	mv -f "$tmp" "$1"
+	CHANGED=yes
+}
+
+# link TARGET PATH points PATH at TARGET in one rename.
+link() {
+	[ "$(readlink "$2" 2>/dev/null)" = "$1" ] && return 0
+	rm -f "$2.kubeone"
+	ln -s "$1" "$2.kubeone"
+	mv -fT "$2.kubeone" "$2"
+	CHANGED=yes
+}
+
+marker_text() {
+	printf 'cluster=%s\nrole=%s\nrun=%s\ncomplete=%s\n' "$CLUSTER" "$ROLE" "${KUBEONE_RUN:-by-hand}" "$COMPLETE"
+}
+
+# mark yes|no says whose host this is, and whether it has finished joining. A finished host stays finished.
+mark() {
+	if [ -f "$MARKER" ]; then
+		owner=$(sed -n 's/^cluster=//p' "$MARKER")
+		[ "$owner" = "$CLUSTER" ] || die "this host belongs to cluster ${owner}: reset it there first"
+		[ "$1" = yes ] || ! grep -qx 'complete=yes' "$MARKER" || return 0
+	fi
+	COMPLETE=$1
+	put "$MARKER" 0644 marker_text
+}
+
+digests_text() {
+	if [ -f "$DIGESTS" ]; then
+		while read -r name sum; do
+			case " $REPLACED " in *" $name "*) ;; *) printf '%s %s\n' "$name" "$sum" ;; esac
+		done <"$DIGESTS"
+	fi
+	for pair in $NEW_DIGESTS; do
+		printf '%s %s\n' "${pair%%=*}" "${pair#*=}"
+	done
+}
+
+# record NAME=SHA256... notes which configuration this host has now.
+record() {
+	NEW_DIGESTS=$*
+	REPLACED=
+	for pair in "$@"; do REPLACED="$REPLACED ${pair%%=*}"; done
+	put "$DIGESTS" 0644 digests_text
+}
+
+# secret NAME prints the path of a file that the operator's machine put there for this step.
+secret() {
+	[ -f "$SECRETS/$1" ] || die "$SECRETS/$1 is missing: it is put there before the step and removed after it"
+	printf '%s\n' "$SECRETS/$1"
+}
+
+# with_secrets FUNCTION prints what the function prints, with the token and the CA's hash filled in.
+with_secrets() {
+	token=$(cat "$(secret token)")
+	hash=$(cat "$SECRETS/ca-hash" 2>/dev/null || true)
+	"$1" | while IFS= read -r line; do
+		case $line in
+		*@TOKEN@*) line=${line%%@TOKEN@*}$token${line#*@TOKEN@} ;;
+		*@CA_HASH@*) line=${line%%@CA_HASH@*}$hash${line#*@CA_HASH@} ;;
+		esac
+		printf '%s\n' "$line"
+	done
+}
+
+# kubeadm_config FUNCTION writes kubeadm's configuration where only root reads it, and prints its path.
+kubeadm_config() {
+	(
+		umask 077
+		mkdir -p "$SECRETS"
+		with_secrets "$1" >"$SECRETS/kubeadm.yaml"
+	)
+	printf '%s\n' "$SECRETS/kubeadm.yaml"
+}
+
+kubeadm() { "$BIN/kubeadm" "$@"; }

@@ -1,0 +1,153 @@
+# stage prepare: from a bare host to one on which kubeadm can work. Every part leaves alone what is already right.
+
+stage_prepare() {
+	mark no
+	install_packages
+	kernel_settings
+	swap_off
+	firewall_off
+	install_binaries
+	configure_runtime
+	configure_kubelet
+	# shellcheck disable=SC2086 # a list
+	record $HOST_DIGESTS
+}
+
+install_packages() {
+	missing=
+	for pair in $TOOLS; do
+		have "${pair%%=*}" || missing="$missing ${pair#*=}"
+	done
+	[ -n "$missing" ] || return 0
+	say "installing packages:$missing"
+	# shellcheck disable=SC2086 # a list
+	if have apt-get; then
+		apt-get -o DPkg::Lock::Timeout=120 update -q && apt-get -o DPkg::Lock::Timeout=120 install -y -q --no-install-recommends $missing
+	elif have dnf; then
+		dnf install -y $missing
+	elif have yum; then
+		yum install -y $missing
+	elif have zypper; then
+		zypper --non-interactive install --no-recommends $missing
+	else
+		die "no package manager that is known, and missing:$missing"
+	fi
+}
+
+kernel_settings() {
+	put /etc/modules-load.d/kubeone.conf 0644 file_modules
+	file_modules | while read -r module; do
+		modprobe "$module" 2>/dev/null || [ -d "/sys/module/$module" ] || say "warning: kernel module $module cannot be loaded"
+	done
+	put /etc/sysctl.d/99-kubeone.conf 0644 file_sysctl
+	sysctl -q -e -p /etc/sysctl.d/99-kubeone.conf 2>/dev/null || say "warning: the kernel did not take every setting of /etc/sysctl.d/99-kubeone.conf"
+	[ "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 ] || die "net.ipv4.ip_forward cannot be set to 1"
+}
+
+swap_off() {
+	[ "$(wc -l </proc/swaps)" -gt 1 ] || return 0
+	say "switching swap off"
+	swapoff -a
+	sed -i.kubeone -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# kubeone: \1/' /etc/fstab
+}
+
+firewall_off() {
+	if have ufw && ufw status 2>/dev/null | grep -q '^Status: active'; then
+		say "switching ufw off"
+		ufw disable
+	fi
+	if systemctl is-active --quiet firewalld 2>/dev/null; then
+		say "switching firewalld off"
+		systemctl disable --now firewalld
+	fi
+}
+
+# verified SHA256 URL prints the path of the file with that digest: uploaded before, or downloaded now.
+verified() {
+	blob=$ARTIFACTS/sha256/$1
+	if [ ! -f "$blob" ]; then
+		[ "$PUSHED" = no ] || die "$blob was not uploaded"
+		mkdir -p "$ARTIFACTS/sha256"
+		curl -fsSL --retry 3 --connect-timeout 10 --max-time 900 -o "$blob.part" "$2" || die "cannot download $2"
+		mv -f "$blob.part" "$blob"
+	fi
+	if ! printf '%s  %s\n' "$1" "$blob" | sha256sum -c --status -; then
+		rm -f "$blob"
+		die "$2 is not what the plan says: its sha256 is not $1"
+	fi
+	printf '%s\n' "$blob"
+}
+
+install_binaries() {
+	mkdir -p "$BIN" /opt/cni/bin
+	printf '%s\n' "$BINARIES" | while read -r name version sum archive url; do
+		[ -n "$name" ] || continue
+		install_binary "$name" "$version" "$sum" "$archive" "$url" || exit 1
+	done || exit 1
+	if [ -w /usr/local/bin ]; then
+		for name in kubectl kubeadm crictl ctr; do
+			[ ! -e "$BIN/$name" ] || [ -e "/usr/local/bin/$name" ] || link "$BIN/$name" "/usr/local/bin/$name"
+		done
+	fi
+}
+
+# install_binary NAME VERSION SHA256 ARCHIVE URL unpacks into a directory of that version and switches the links over.
+install_binary() {
+	home=/opt/kubeone/$1/$2
+	if [ "$(cat "$home/.sha256" 2>/dev/null)" != "$3" ]; then
+		say "installing $1 $2"
+		file=$(verified "$3" "$5") || exit 1
+		rm -rf "$home.part"
+		mkdir -p "$home.part"
+		if [ "$4" = yes ]; then
+			tar -xzf "$file" -C "$home.part" --no-same-owner || exit 1
+		else
+			cp "$file" "$home.part/$1"
+			chmod 0755 "$home.part/$1"
+		fi
+		printf '%s\n' "$3" >"$home.part/.sha256"
+		rm -rf "$home"
+		mv -T "$home.part" "$home"
+		rm -f "$file"
+	fi
+	case $1 in
+	containerd) for p in containerd containerd-shim-runc-v2 ctr; do link "$home/bin/$p" "$BIN/$p"; done ;;
+	cni-plugins) for p in "$home"/*; do [ ! -x "$p" ] || [ -d "$p" ] || link "$p" "/opt/cni/bin/${p##*/}"; done ;;
+	cni-plugin-flannel) for p in "$home"/flannel*; do link "$p" /opt/cni/bin/flannel; done ;;
+	*) link "$home/$1" "$BIN/$1" ;;
+	esac
+}
+
+configure_runtime() {
+	CHANGED=no
+	put /etc/systemd/system/containerd.service 0644 file_containerd_unit
+	put /etc/containerd/config.toml 0644 file_containerd_config
+	put /etc/crictl.yaml 0644 file_crictl
+	registry_files
+	if [ "$PROXY" = yes ]; then
+		put /etc/systemd/system/containerd.service.d/kubeone-proxy.conf 0644 file_proxy
+	elif [ -f /etc/systemd/system/containerd.service.d/kubeone-proxy.conf ]; then
+		rm -f /etc/systemd/system/containerd.service.d/kubeone-proxy.conf
+		CHANGED=yes
+	fi
+	[ "$CHANGED" = no ] || systemctl daemon-reload
+	running=$(readlink "/proc/$(systemctl show -p MainPID --value containerd.service)/exe" 2>/dev/null || true)
+	if [ "$CHANGED" = yes ] || [ "$running" != "$(readlink -f "$BIN/containerd")" ]; then
+		systemctl -q enable containerd.service
+		systemctl restart containerd.service || die "containerd does not start: $(journalctl -u containerd -n 5 --no-pager -o cat)"
+	fi
+}
+
+configure_kubelet() {
+	CHANGED=no
+	put /etc/systemd/system/kubelet.service 0644 file_kubelet_unit
+	put /etc/kubeone/patches/kubeletconfiguration+merge.yaml 0644 file_kubelet_patch
+	if [ "$CNI" = flannel ]; then
+		put /etc/kubeone/10-flannel.conflist 0644 file_cni
+		put /etc/systemd/system/kubeone-cni.path 0644 file_cni_path
+		put /etc/systemd/system/kubeone-cni.service 0644 file_cni_service
+	fi
+	[ "$CHANGED" = no ] || systemctl daemon-reload
+	systemctl -q enable kubelet.service
+	[ "$CNI" != flannel ] || systemctl -q enable --now kubeone-cni.path
+}

@@ -1,0 +1,17 @@
+# stage restart-units: the least repair. A unit that does not come back is said so, with its last lines.
+
+kubelet_healthy() { curl -fs --max-time 2 http://127.0.0.1:10248/healthz; }
+
+stage_restart_units() {
+	systemctl daemon-reload
+	for unit in $UNITS; do
+		say "restarting $unit"
+		systemctl -q enable "$unit"
+		systemctl reset-failed "$unit" 2>/dev/null || true
+		systemctl restart "$unit" || die "$unit does not start: $(journalctl -u "$unit" -n 5 --no-pager -o cat)"
+	done
+	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+	if [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
+		wait_for 240 "this host's API server" readyz
+	fi
+}

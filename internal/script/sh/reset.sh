@@ -1,0 +1,115 @@
+# stage reset: the host bare and usable again. What the operator owns (drop-ins in /etc/containerd/conf.d,
+# /etc/default/kubelet, distribution packages) stays. etcd's data and the PKI are moved aside, dated, when KEEP is yes.
+
+stage_reset() {
+	systemctl disable --now kubeone-cni.path kubelet.service 2>/dev/null || true
+	stop_containers
+	systemctl disable --now containerd.service 2>/dev/null || true
+	kill_shims
+	unmount_all
+	remove_links
+	remove_rules
+	remove_files
+	systemctl daemon-reload
+	systemctl reset-failed kubelet.service containerd.service kubeone-cni.service 2>/dev/null || true
+}
+
+stop_containers() {
+	[ -x "$BIN/ctr" ] || return 0
+	systemctl start containerd.service 2>/dev/null || true
+	"$BIN/ctr" --connect-timeout 10s -n k8s.io tasks ls -q 2>/dev/null | while read -r id; do
+		"$BIN/ctr" -n k8s.io tasks kill --all --signal SIGKILL "$id" 2>/dev/null || true
+	done
+	for _ in 1 2 3; do
+		"$BIN/ctr" -n k8s.io tasks ls -q 2>/dev/null | while read -r id; do
+			"$BIN/ctr" -n k8s.io tasks rm --force "$id" >/dev/null 2>&1 || true
+		done
+	done
+	"$BIN/ctr" -n k8s.io containers ls -q 2>/dev/null | while read -r id; do
+		"$BIN/ctr" -n k8s.io containers rm "$id" >/dev/null 2>&1 || true
+	done
+}
+
+# ours prints the process IDs of programs that run from our directories, or of containers that outlived their runtime.
+ours() {
+	for exe in /proc/[0-9]*/exe; do
+		pid=${exe#/proc/}
+		pid=${pid%/exe}
+		[ "$pid" != "$$" ] || continue
+		case $(readlink "$exe" 2>/dev/null) in
+		/opt/kubeone/*) printf '%s\n' "$pid" ;;
+		*) grep -qs -e kubepods -e cri-containerd "/proc/$pid/cgroup" && printf '%s\n' "$pid" ;;
+		esac
+	done || true
+}
+
+none_left() {
+	left=$(ours)
+	# shellcheck disable=SC2086 # a list
+	[ -z "$left" ] || kill -KILL $left 2>/dev/null || true
+	[ -z "$left" ]
+}
+
+kill_shims() { wait_for 30 "the last containers to end" none_left; }
+
+unmount_all() {
+	# deepest first
+	while read -r _ where _; do printf '%s\n' "$where"; done </proc/mounts | sort -r | while read -r where; do
+		case $where in
+		/var/lib/kubelet | /var/lib/kubelet/* | /run/containerd/* | /var/lib/containerd/* | /run/netns/cni-* | /var/run/netns/cni-*)
+			umount -l "$(printf '%b' "$where")" 2>/dev/null || true
+			;;
+		esac
+	done
+	rm -f /run/netns/cni-* 2>/dev/null || true
+}
+
+remove_links() {
+	for path in /sys/class/net/*; do
+		name=${path##*/}
+		case $name in
+		cni0 | flannel.* | flannel-* | kube-ipvs0 | cilium_* | cali* | vxlan.calico | nodelocaldns) ip link delete "$name" 2>/dev/null || true ;;
+		veth*) [ "$(cat "$path/iflink" 2>/dev/null)" = "$(cat "$path/ifindex" 2>/dev/null)" ] || ip link delete "$name" 2>/dev/null || true ;;
+		esac
+	done
+}
+
+remove_rules() {
+	if have nft; then
+		nft list tables 2>/dev/null | while read -r _ family name; do
+			case $name in
+			kube-proxy | flannel-ipv4 | flannel-ipv6) nft delete table "$family" "$name" 2>/dev/null || true ;;
+			esac
+		done
+	fi
+	for tool in iptables ip6tables; do
+		have "$tool-save" || continue
+		"$tool-save" 2>/dev/null | grep -q -e 'KUBE-' -e 'CNI-' -e 'FLANNEL-' || continue
+		"$tool-save" | grep -v -e 'KUBE-' -e 'CNI-' -e 'FLANNEL-' | "$tool-restore"
+	done
+	if have ipvsadm; then ipvsadm --clear 2>/dev/null || true; fi
+}
+
+remove_files() {
+	if [ "$KEEP" = yes ]; then
+		aside=/var/lib/kubeone-old/$(date -u +%Y%m%dT%H%M%SZ)
+		for path in /var/lib/etcd /etc/kubernetes/pki; do
+			[ -e "$path" ] || continue
+			(
+				umask 077
+				mkdir -p "$aside"
+			)
+			mv "$path" "$aside/$(printf '%s' "${path#/}" | tr / -)"
+		done
+	fi
+	for name in kubectl kubeadm crictl ctr; do
+		case $(readlink "/usr/local/bin/$name" 2>/dev/null) in /opt/kubeone/*) rm -f "/usr/local/bin/$name" ;; esac
+	done
+	rm -rf /etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/containerd /run/containerd /etc/cni /opt/cni /var/lib/cni /run/flannel \
+		/var/log/pods /var/log/containers /opt/kubeone /etc/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
+		/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service \
+		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
+		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf "$ARTIFACTS" "$SECRETS"
+	rmdir /etc/systemd/system/containerd.service.d /etc/containerd 2>/dev/null || true
+	[ ! -f /etc/fstab.kubeone ] || mv -f /etc/fstab.kubeone /etc/fstab
+}
