@@ -208,6 +208,9 @@ func (b *builder) resources(d decide.Decision) {
 			b.intent(step, func(i *Intent) { i.Labels, i.Annotation, i.Taints = h.Labels, h.Annotations, h.Taints })
 		}
 	}
+	if len(d.Addons) > 0 {
+		b.clusterStep(AwaitWorkloads, "await-workloads", "wait for cluster DNS and addons", "addons were applied", Change, b.addons, nil)
+	}
 	if d.Record {
 		b.saveRecord("the cluster's record is of another manifest")
 	}
@@ -294,6 +297,9 @@ func (b *builder) finish(first decide.Decision) {
 		if s.Intent.Kind == NodeReady {
 			s.Needs = union(s.Needs, b.addons)
 		}
+		if s.Intent.Kind == AwaitWorkloads {
+			s.Needs = union(s.Needs, b.nodesReady())
+		}
 		if s.Intent.Kind == SaveRecord {
 			s.Needs = b.others(s.ID)
 		}
@@ -350,6 +356,16 @@ func (b *builder) others(id string) []string {
 	var out []string
 	for _, s := range b.plan.Steps {
 		if s.ID != id {
+			out = append(out, s.ID)
+		}
+	}
+	return out
+}
+
+func (b *builder) nodesReady() []string {
+	var out []string
+	for _, s := range b.plan.Steps {
+		if s.Intent.Kind == NodeReady {
 			out = append(out, s.ID)
 		}
 	}

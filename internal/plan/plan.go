@@ -119,14 +119,15 @@ const (
 
 // The kinds that are changes of the cluster through its API.
 const (
-	JoinToken   Kind = "join-token"   // #nosec G101 -- a bootstrap token, valid for 15 minutes
-	RevokeToken Kind = "revoke-token" // the token gone
-	NodeReady   Kind = "node-ready"   // serving certificates approved, labels, annotations and taints set, Ready awaited
-	ApplyAddon  Kind = "apply-addon"  // an addon's objects, by server-side apply
-	SaveRecord  Kind = "save-record"  // the manifest without secrets and the run's record
-	DrainNode   Kind = "drain-node"   // cordoned and drained
-	DeleteNode  Kind = "delete-node"  // the Node object gone
-	RemoveEtcd  Kind = "remove-etcd"  // a member out of etcd
+	JoinToken      Kind = "join-token"      // #nosec G101 -- a bootstrap token, valid for 15 minutes
+	RevokeToken    Kind = "revoke-token"    // the token gone
+	NodeReady      Kind = "node-ready"      // serving certificates approved, labels, annotations and taints set, Ready awaited
+	ApplyAddon     Kind = "apply-addon"     // an addon's objects, by server-side apply
+	AwaitWorkloads Kind = "await-workloads" // cluster DNS and addons run everywhere they should
+	SaveRecord     Kind = "save-record"     // the manifest without secrets and the run's record
+	DrainNode      Kind = "drain-node"      // cordoned and drained
+	DeleteNode     Kind = "delete-node"     // the Node object gone
+	RemoveEtcd     Kind = "remove-etcd"     // a member out of etcd
 )
 
 // OnHost reports whether intents of this kind are a stage of a host's script.

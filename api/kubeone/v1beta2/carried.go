@@ -1,0 +1,112 @@
+package v1beta2
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"sort"
+	"strings"
+)
+
+// NotCarriedOut returns the paths of all fields that are set and that this version does nothing about, in the order of
+// the types. A feature that is switched off is carried out by doing nothing.
+func (c *KubeOneCluster) NotCarriedOut() []string {
+	var paths []string
+	walkFields(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, f reflect.StructField) bool {
+		tag, ok := f.Tag.Lookup("carried")
+		if !ok {
+			return true
+		}
+		if _, idle, found := strings.Cut(tag, "idle="); !isIdle(v) && (!found || plainText(v) != idle) {
+			paths = append(paths, path)
+		}
+		return false
+	})
+	for _, proxy := range []struct{ path, url string }{{"proxy.http", c.Proxy.HTTP}, {"proxy.https", c.Proxy.HTTPS}} {
+		if u, err := url.Parse(proxy.url); err == nil && u.User != nil {
+			paths = append(paths, proxy.path+" (user and password)")
+		}
+	}
+	return paths
+}
+
+// isIdle reports whether the value asks for nothing: it is not set, or switched off.
+func isIdle(v reflect.Value) bool {
+	if v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
+		return true
+	}
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	for _, name := range []string{"Enable", "Deploy"} {
+		if s := v.FieldByName(name); s.IsValid() {
+			return plainText(s) == "false"
+		}
+	}
+	return false
+}
+
+// plainText is a scalar, or what a pointer to one points at, as the manifest writes it; "" for a nil pointer.
+func plainText(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		v = v.Elem()
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// walkFields calls visit for every field below a struct, by its name in the manifest. It goes on below a field if visit
+// says so; nil pointers have nothing below.
+func walkFields(v reflect.Value, path string, visit func(path string, v reflect.Value, f reflect.StructField) bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			walkFields(v.Elem(), path, visit)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			walkFields(v.Index(i), Item(path, i), visit)
+		}
+	case reflect.Map:
+		walkMap(v, path, visit)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if f.Anonymous {
+				walkFields(v.Field(i), path, visit)
+				continue
+			}
+			at := Child(path, JSONName(f))
+			if visit(at, v.Field(i), f) {
+				walkFields(v.Field(i), at, visit)
+			}
+		}
+	}
+}
+
+// walkMap walks a map's values in the order of its keys. Values of maps cannot be changed in place, so changes made by
+// visit are written back.
+func walkMap(v reflect.Value, path string, visit func(path string, v reflect.Value, f reflect.StructField) bool) {
+	keys := v.MapKeys()
+	sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
+	for _, key := range keys {
+		if v.Type().Elem().Kind() != reflect.Struct {
+			return
+		}
+		value := reflect.New(v.Type().Elem()).Elem()
+		value.Set(v.MapIndex(key))
+		walkFields(value, Child(path, key.String()), visit)
+		v.SetMapIndex(key, value)
+	}
+}
+
+// JSONName is a field's name in the manifest.
+func JSONName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}

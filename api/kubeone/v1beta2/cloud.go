@@ -1,0 +1,148 @@
+package v1beta2
+
+// CloudProviderSpec is where the hosts run: exactly one of the providers.
+type CloudProviderSpec struct {
+	// None says that the hosts run on no cloud, or that it does not matter which.
+	None *NoneSpec `json:"none,omitempty"`
+	// AWS is Amazon Web Services.
+	AWS *AWSSpec `json:"aws,omitempty" carried:"no"`
+	// Azure is Microsoft Azure.
+	Azure *AzureSpec `json:"azure,omitempty" carried:"no"`
+	// DigitalOcean is DigitalOcean.
+	DigitalOcean *DigitalOceanSpec `json:"digitalocean,omitempty" carried:"no"`
+	// GCE is Google Compute Engine.
+	GCE *GCESpec `json:"gce,omitempty" carried:"no"`
+	// Hetzner is Hetzner Cloud.
+	Hetzner *HetznerSpec `json:"hetzner,omitempty" carried:"no"`
+	// Kubevirt is virtual machines in another Kubernetes cluster.
+	Kubevirt *KubevirtSpec `json:"kubevirt,omitempty" carried:"no"`
+	// Nutanix is Nutanix.
+	Nutanix *NutanixSpec `json:"nutanix,omitempty" carried:"no"`
+	// Openstack is OpenStack.
+	Openstack *OpenstackSpec `json:"openstack,omitempty" carried:"no"`
+	// EquinixMetal is Equinix Metal.
+	EquinixMetal *EquinixMetalSpec `json:"equinixmetal,omitempty" carried:"no"`
+	// VMwareCloudDirector is VMware Cloud Director.
+	VMwareCloudDirector *VMwareCloudDirectorSpec `json:"vmwareCloudDirector,omitempty" carried:"no"`
+	// Vsphere is VMware vSphere.
+	Vsphere *VsphereSpec `json:"vsphere,omitempty" carried:"no"`
+
+	// External asks for the cloud's own controller manager.
+	External bool `json:"external,omitempty" carried:"no,idle=false"`
+	// DisableBundledCSIDrivers leaves out the cloud's storage drivers, which this version does not install anyway.
+	DisableBundledCSIDrivers bool `json:"disableBundledCSIDrivers,omitempty"`
+	// CloudConfig is the configuration file of the cloud's controller manager.
+	CloudConfig string `json:"cloudConfig,omitempty" carried:"no" secret:"true"`
+	// CSIConfig is the configuration file of the cloud's storage driver; vSphere only.
+	CSIConfig string `json:"csiConfig,omitempty" carried:"no" secret:"true"`
+	// SecretProviderClassName is the SecretProviderClass that holds the cloud's credentials.
+	SecretProviderClassName string `json:"secretProviderClassName,omitempty" carried:"no"`
+}
+
+// NoneSpec has no settings.
+type NoneSpec struct{}
+
+// AWSSpec has no settings.
+type AWSSpec struct{}
+
+// AzureSpec has no settings.
+type AzureSpec struct{}
+
+// DigitalOceanSpec has no settings.
+type DigitalOceanSpec struct{}
+
+// GCESpec has no settings.
+type GCESpec struct{}
+
+// NutanixSpec has no settings.
+type NutanixSpec struct{}
+
+// EquinixMetalSpec has no settings.
+type EquinixMetalSpec struct{}
+
+// VsphereSpec has no settings.
+type VsphereSpec struct{}
+
+// HetznerSpec configures Hetzner Cloud.
+type HetznerSpec struct {
+	// NetworkID is the private network's ID or name.
+	NetworkID string `json:"networkID,omitempty"`
+	// ControlPlane is the control plane's load balancer.
+	ControlPlane *HetznerControlPlane `json:"controlPlane,omitempty"`
+}
+
+// HetznerControlPlane is the control plane's load balancer.
+type HetznerControlPlane struct {
+	// LoadBalancer is the load balancer that is created.
+	LoadBalancer *HetznerLoadBalancer `json:"loadBalancer,omitempty"`
+}
+
+// HetznerLoadBalancer is a load balancer of Hetzner Cloud.
+type HetznerLoadBalancer struct {
+	// Name is its name.
+	Name string `json:"name,omitempty"`
+	// Type is its type, such as lb11.
+	Type string `json:"type,omitempty"`
+	// Location is its location, such as nbg1.
+	Location string `json:"location,omitempty"`
+	// PublicIP gives it a public address.
+	PublicIP *bool `json:"publicIP,omitempty"`
+	// Labels is its labels.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// KubevirtSpec configures KubeVirt.
+type KubevirtSpec struct {
+	// InfraNamespace is the namespace of the virtual machines in the other cluster.
+	InfraNamespace string `json:"infraNamespace,omitempty"`
+	// ZoneAndRegionEnabled takes region and zone labels over from the other cluster.
+	ZoneAndRegionEnabled *bool `json:"zoneAndRegionEnabled,omitempty"`
+	// LoadBalancerEnabled lets the cloud's controller manager create load balancers.
+	LoadBalancerEnabled *bool `json:"loadBalancerEnabled,omitempty"`
+	// ControlPlane is the control plane's load balancer.
+	ControlPlane *KubevirtControlPlane `json:"controlPlane,omitempty"`
+}
+
+// KubevirtControlPlane is the control plane's load balancer.
+type KubevirtControlPlane struct {
+	// LoadBalancer is the Service that is created.
+	LoadBalancer *KubevirtLoadBalancer `json:"loadBalancer,omitempty"`
+}
+
+// KubevirtLoadBalancer is a Service in the other cluster.
+type KubevirtLoadBalancer struct {
+	// Name is its name.
+	Name string `json:"name,omitempty"`
+	// ServiceType is its type.
+	ServiceType string `json:"serviceType,omitempty"`
+	// Annotations is its annotations.
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// OpenstackSpec configures OpenStack.
+type OpenstackSpec struct {
+	// ControlPlane is the control plane's load balancer.
+	ControlPlane *OpenstackControlPlane `json:"controlPlane,omitempty"`
+}
+
+// OpenstackControlPlane is the control plane's load balancer.
+type OpenstackControlPlane struct {
+	// LoadBalancer is a load balancer that exists already.
+	LoadBalancer *OpenstackLoadBalancer `json:"loadBalancer,omitempty"`
+}
+
+// OpenstackLoadBalancer is a load balancer of OpenStack.
+type OpenstackLoadBalancer struct {
+	// Name is its name.
+	Name string `json:"name,omitempty"`
+	// PoolID is the pool that hosts are added to.
+	PoolID string `json:"poolID,omitempty"`
+}
+
+// VMwareCloudDirectorSpec configures VMware Cloud Director.
+type VMwareCloudDirectorSpec struct {
+	// VApp is the virtual machines' vApp.
+	VApp string `json:"vApp,omitempty"`
+	// StorageProfile is the disks' storage profile.
+	StorageProfile string `json:"storageProfile,omitempty"`
+}

@@ -1,0 +1,123 @@
+package v1beta2
+
+import "strings"
+
+// The defaults of fields that are carried out.
+const (
+	DefaultAPIPort        = 6443
+	DefaultPodSubnet      = "10.244.0.0/16"
+	DefaultServiceSubnet  = "10.96.0.0/12"
+	DefaultDomain         = "cluster.local"
+	DefaultNodePortRange  = "30000-32767"
+	DefaultIPFamily       = "IPv4"
+	DefaultNodeMaskSize   = 24
+	DefaultCanalMTU       = 1450
+	DefaultConntrackCore  = 32768  // kube-proxy's own default
+	DefaultConntrackMin   = 131072 // kube-proxy's own default
+	DefaultLogMaxSize     = "100Mi"
+	DefaultLogMaxFiles    = 5
+	controlPlaneTaintKey  = "node-role.kubernetes.io/control-plane"
+	loopback              = "127.0.0.1/8,localhost"
+	taintEffectNoSchedule = "NoSchedule"
+)
+
+// Default fills in what is not set, so that nothing later needs to know a default. It is idempotent, and it leaves
+// fields that no one may choose for the operator (name, versions, cloudProvider, addresses) as they are. Fields that
+// this version does not carry out get no default.
+func (c *KubeOneCluster) Default() {
+	for i := range c.ControlPlane.Hosts {
+		c.ControlPlane.Hosts[i].defaultTo([]Taint{{Key: controlPlaneTaintKey, Effect: taintEffectNoSchedule}})
+	}
+	for i := range c.StaticWorkers.Hosts {
+		c.StaticWorkers.Hosts[i].defaultTo([]Taint{})
+	}
+	c.Versions.Kubernetes = strings.TrimPrefix(strings.TrimSpace(c.Versions.Kubernetes), "v")
+	if c.APIEndpoint.Host == "" && len(c.ControlPlane.Hosts) > 0 {
+		c.APIEndpoint.Host = c.ControlPlane.Hosts[0].PublicAddress
+	}
+	fill(&c.APIEndpoint.Port, DefaultAPIPort)
+	c.ClusterNetwork.setDefaults()
+	fill(&c.LoggingConfig.ContainerLogMaxSize, DefaultLogMaxSize)
+	fill(&c.LoggingConfig.ContainerLogMaxFiles, DefaultLogMaxFiles)
+	c.Proxy.setDefaults(c.ClusterNetwork)
+}
+
+func (h *HostConfig) defaultTo(taints []Taint) {
+	fill(&h.PublicAddress, h.PrivateAddress)
+	fill(&h.PrivateAddress, h.PublicAddress)
+	if h.Taints == nil {
+		h.Taints = taints
+	}
+}
+
+func (n *ClusterNetworkConfig) setDefaults() {
+	fill(&n.PodSubnet, DefaultPodSubnet)
+	fill(&n.ServiceSubnet, DefaultServiceSubnet)
+	fill(&n.ServiceDomainName, DefaultDomain)
+	fill(&n.NodePortRange, DefaultNodePortRange)
+	fill(&n.IPFamily, DefaultIPFamily)
+	fillPointer(&n.NodeCIDRMaskSizeIPv4, DefaultNodeMaskSize)
+	if n.CNI == nil || *n.CNI == (CNI{}) {
+		n.CNI = &CNI{Canal: &CanalSpec{}}
+	}
+	if n.CNI.Canal != nil {
+		fill(&n.CNI.Canal.MTU, DefaultCanalMTU)
+	}
+	if n.KubeProxy == nil {
+		n.KubeProxy = &KubeProxyConfig{}
+	}
+	n.KubeProxy.setDefaults()
+}
+
+func (k *KubeProxyConfig) setDefaults() {
+	if k.IPTables == nil && k.IPVS == nil && k.NFTables == nil {
+		k.IPTables = &IPTables{}
+	}
+	if k.Conntrack != nil {
+		fillPointer(&k.Conntrack.MaxPerCore, DefaultConntrackCore)
+		fillPointer(&k.Conntrack.Min, DefaultConntrackMin)
+	}
+}
+
+// setDefaults adds what must never go through the proxy. Without a proxy there is nothing to except.
+func (p *ProxyConfig) setDefaults(n ClusterNetworkConfig) {
+	if p.HTTP == "" && p.HTTPS == "" {
+		return
+	}
+	own := strings.Split(loopback, ",")
+	own = append(own, n.ServiceDomainName, n.PodSubnet, n.ServiceSubnet)
+	list := splitList(p.NoProxy)
+	seen := map[string]bool{}
+	var out []string
+	for _, entry := range append(own, list...) {
+		if !seen[entry] {
+			seen[entry] = true
+			out = append(out, entry)
+		}
+	}
+	p.NoProxy = strings.Join(out, ",")
+}
+
+// splitList splits a comma-separated list, without blanks and empty entries.
+func splitList(s string) []string {
+	var out []string
+	for _, entry := range strings.Split(s, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func fillPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}

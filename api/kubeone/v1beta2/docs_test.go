@@ -1,0 +1,235 @@
+package v1beta2
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/manifest.md")
+
+const docsFile = "../../../docs/manifest.md"
+
+const docsIntro = `# The manifest
+
+Generated from the comments in ` + "`api/kubeone/v1beta2`" + `; ` + "`go test ./api/... -update`" + ` rewrites it.
+
+A manifest is one YAML document with the fields below. Fields that do not exist, wrong types and fields that are set
+twice are errors, all reported at once with their lines. A field that is *not carried out* is accepted, and this version
+does nothing about it; ` + "`kubeone plan`" + ` lists those that are set. Examples are in [examples](../examples).
+
+Values of secret fields stay on the operator's machine: they are in no plan, no log, and not in the manifest that is
+kept in the cluster.
+
+## Terraform and OpenTofu
+
+` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + ` for standard input, or a folder: its
+` + "`terraform.tfstate`" + ` is used, or else ` + "`terraform output -json`" + ` is run there (` + "`tofu`" + `, where there is no ` + "`terraform`" + `), for a
+minute at most. Read are the outputs ` + "`kubeone_api`, `kubeone_hosts`, `kubeone_static_workers`, `kubeone_workers` and `proxy`" + `.
+
+| what | how the two are merged |
+|---|---|
+| endpoint, alternative names | Terraform's replace the manifest's |
+| name | must be equal, if both have one |
+| cloud provider | the manifest's, if it has one |
+| control-plane hosts | Terraform's list replaces the manifest's. A host in both, by public or private address or hostname, keeps what the manifest sets: taints, labels, annotations, kubelet, SSH |
+| static workers | Terraform's are added, group by group; a host in both is one host, as above |
+| worker machines | new ones are added; of one in both, the missing keys of cloudProviderSpec |
+| proxy | the manifest's, filled up with Terraform's |
+
+Relative paths of either are relative to the manifest's folder.
+
+## Fields
+`
+
+// TestDocs keeps docs/manifest.md current: every field of every type, in the order of the types.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	d := docs{comments: comments(t), done: map[reflect.Type]bool{}}
+	d.WriteString(docsIntro)
+	d.typ(reflect.TypeFor[KubeOneCluster](), "KubeOneCluster", "yes")
+	for _, problem := range d.problems {
+		t.Error(problem)
+	}
+	if *update {
+		if err := os.WriteFile(docsFile, []byte(d.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(docsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(have), d.String()); diff != "" {
+		t.Errorf("docs/manifest.md is not current (-have +want), go test -update rewrites it:\n%s", diff)
+	}
+}
+
+// docs is the text as far as it is written.
+type docs struct {
+	strings.Builder
+	comments map[string]string // by "Type" and "Type.Field"
+	done     map[reflect.Type]bool
+	problems []string
+}
+
+var (
+	defaultOf = regexp.MustCompile(`Default: (.+)\.$`)
+	required  = regexp.MustCompile(`Required[^.]*\.`)
+)
+
+// typ writes a type's table, and those of the types that its fields have, below each other.
+func (d *docs) typ(t reflect.Type, title, carried string) {
+	if d.done[t] {
+		return
+	}
+	d.done[t] = true
+	fmt.Fprintf(d, "\n### %s\n\n%s\n", title, d.comments[t.Name()])
+	var later []func()
+	if t.NumField() > 0 {
+		d.WriteString("\n| field | type | default | carried out | meaning |\n|---|---|---|---|---|\n")
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous {
+			continue
+		}
+		comment := d.comment(t, f)
+		inside := d.row(f, comment, carried)
+		if below := structOf(f.Type); below != nil && below.NumField() > 0 {
+			later = append(later, func() { d.typ(below, below.Name(), inside) })
+		}
+	}
+	for _, write := range later {
+		write()
+	}
+}
+
+// comment finds a field's comment in the type, or in the type that is embedded in it.
+func (d *docs) comment(t reflect.Type, f reflect.StructField) string {
+	owner := t
+	if len(f.Index) > 1 {
+		owner = t.Field(f.Index[0]).Type
+	}
+	comment, ok := strings.CutPrefix(d.comments[owner.Name()+"."+f.Name], f.Name+" ")
+	if !ok {
+		d.problems = append(d.problems, fmt.Sprintf("%s.%s has no comment that begins with its name", owner.Name(), f.Name))
+	}
+	return comment
+}
+
+// row writes one field, and returns whether what is inside it is carried out.
+func (d *docs) row(f reflect.StructField, comment, carried string) string {
+	value := ""
+	if m := defaultOf.FindStringSubmatch(comment); m != nil {
+		value, comment = "`"+m[1]+"`", strings.TrimSuffix(comment, m[0])
+		if strings.Contains(m[1], " ") {
+			value = m[1]
+		}
+	}
+	if m := required.FindString(comment); m != "" {
+		comment = strings.Replace(comment, m, "**"+strings.TrimSuffix(m, ".")+".**", 1)
+	}
+	if f.Tag.Get("secret") == "true" {
+		comment += " Secret."
+	}
+	if tag, ok := f.Tag.Lookup("carried"); ok {
+		carried = "no"
+		if _, idle, found := strings.Cut(tag, "idle="); found {
+			carried = "`" + idle + "` only"
+		}
+	}
+	fmt.Fprintf(d, "| `%s` | %s | %s | %s | %s |\n", JSONName(f), typeName(f.Type), value, carried, sentence(comment))
+	return carried
+}
+
+// sentence is a comment without its name as a cell of a table: "is the port." becomes "The port."
+func sentence(comment string) string {
+	comment = strings.TrimPrefix(strings.TrimSpace(strings.ReplaceAll(comment, "|", `\|`)), "is ")
+	return strings.ToUpper(comment[:1]) + comment[1:]
+}
+
+// structOf is the struct that a field has: itself, or a list or map of it.
+func structOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	return t
+}
+
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typeName(t.Elem())
+	case reflect.Slice:
+		return "list of " + typeName(t.Elem())
+	case reflect.Map:
+		if t.Elem().Kind() == reflect.Interface {
+			return "any fields"
+		}
+		return "map to " + typeName(t.Elem())
+	case reflect.Struct:
+		if t.NumField() == 0 {
+			return "`{}`"
+		}
+		return fmt.Sprintf("[%s](#%s)", t.Name(), strings.ToLower(t.Name()))
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true, false"
+	default:
+		return "number"
+	}
+}
+
+// comments returns the comments of all types and fields of this package, each on one line.
+func comments(t *testing.T) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), e.Name(), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			if gen, ok := decl.(*ast.GenDecl); ok && gen.Tok == token.TYPE {
+				typeComments(gen, out)
+			}
+		}
+	}
+	return out
+}
+
+func typeComments(decl *ast.GenDecl, out map[string]string) {
+	for _, spec := range decl.Specs {
+		s := spec.(*ast.TypeSpec)
+		out[s.Name.Name] = strings.Join(strings.Fields(decl.Doc.Text()), " ")
+		fields, ok := s.Type.(*ast.StructType)
+		if !ok {
+			continue
+		}
+		for _, f := range fields.Fields.List {
+			for _, name := range f.Names {
+				out[s.Name.Name+"."+name.Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+			}
+		}
+	}
+}

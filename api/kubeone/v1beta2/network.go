@@ -1,0 +1,117 @@
+package v1beta2
+
+// ClusterNetworkConfig is the cluster's networks, the network plugin and kube-proxy.
+type ClusterNetworkConfig struct {
+	// PodSubnet is the IPv4 network of pods. Default: 10.244.0.0/16.
+	PodSubnet string `json:"podSubnet,omitempty"`
+	// PodSubnetIPv6 is the IPv6 network of pods.
+	PodSubnetIPv6 string `json:"podSubnetIPv6,omitempty" carried:"no"`
+	// ServiceSubnet is the IPv4 network of Services. Default: 10.96.0.0/12.
+	ServiceSubnet string `json:"serviceSubnet,omitempty"`
+	// ServiceSubnetIPv6 is the IPv6 network of Services.
+	ServiceSubnetIPv6 string `json:"serviceSubnetIPv6,omitempty" carried:"no"`
+	// ServiceDomainName is the cluster's DNS domain. Default: cluster.local.
+	ServiceDomainName string `json:"serviceDomainName,omitempty"`
+	// NodePortRange is the ports of Services of type NodePort. Default: 30000-32767.
+	NodePortRange string `json:"nodePortRange,omitempty"`
+	// CNI is the network plugin; exactly one. Default: canal.
+	CNI *CNI `json:"cni,omitempty"`
+	// KubeProxy configures kube-proxy.
+	KubeProxy *KubeProxyConfig `json:"kubeProxy,omitempty"`
+	// IPFamily is IPv4 or IPv4+IPv6. Default: IPv4.
+	IPFamily string `json:"ipFamily,omitempty" carried:"no,idle=IPv4"`
+	// NodeCIDRMaskSizeIPv4 is the prefix length of each node's share of podSubnet. Default: 24.
+	NodeCIDRMaskSizeIPv4 *int `json:"nodeCIDRMaskSizeIPv4,omitempty"`
+	// NodeCIDRMaskSizeIPv6 is the prefix length of each node's share of podSubnetIPv6.
+	NodeCIDRMaskSizeIPv6 *int `json:"nodeCIDRMaskSizeIPv6,omitempty" carried:"no"`
+}
+
+// CNI is the network plugin: exactly one of its fields.
+type CNI struct {
+	// Canal is Calico's policies with flannel's network.
+	Canal *CanalSpec `json:"canal,omitempty" carried:"no"`
+	// Cilium is the eBPF network.
+	Cilium *CiliumSpec `json:"cilium,omitempty" carried:"no"`
+	// WeaveNet is the Weave network.
+	WeaveNet *WeaveNetSpec `json:"weaveNet,omitempty" carried:"no"`
+	// Flannel is a plain VXLAN network without NetworkPolicies.
+	Flannel *FlannelSpec `json:"flannel,omitempty"`
+	// External leaves the network plugin to someone else; nodes stay NotReady until it is there.
+	External *ExternalCNISpec `json:"external,omitempty"`
+}
+
+// CanalSpec configures canal.
+type CanalSpec struct {
+	// MTU is the largest packet in the pod network, in bytes. Default: 1450.
+	MTU int `json:"mtu,omitempty"`
+}
+
+// CiliumSpec configures cilium.
+type CiliumSpec struct {
+	// KubeProxyReplacement is strict, when cilium does kube-proxy's work, or disabled. Default: disabled.
+	KubeProxyReplacement string `json:"kubeProxyReplacement,omitempty"`
+	// EnableHubble deploys Hubble's relay and user interface. Default: false.
+	EnableHubble bool `json:"enableHubble,omitempty"`
+	// EnableL2Announcements announces load-balancer addresses on the local network. Default: false.
+	EnableL2Announcements bool `json:"enableL2Announcements,omitempty"`
+	// EnableGatewayAPI serves the Gateway API. Default: false.
+	EnableGatewayAPI bool `json:"enableGatewayAPI,omitempty"`
+	// EnableLocalRedirectPolicy allows local redirect policies. Default: false.
+	EnableLocalRedirectPolicy bool `json:"enableLocalRedirectPolicy,omitempty"`
+}
+
+// WeaveNetSpec configures Weave.
+type WeaveNetSpec struct {
+	// Encrypted encrypts the traffic between nodes. Default: false.
+	Encrypted bool `json:"encrypted,omitempty"`
+}
+
+// FlannelSpec configures flannel; it has no settings.
+type FlannelSpec struct{}
+
+// ExternalCNISpec has no settings.
+type ExternalCNISpec struct{}
+
+// KubeProxyConfig configures kube-proxy: one of ipvs, iptables and nftables. Default: iptables.
+type KubeProxyConfig struct {
+	// SkipInstallation leaves kube-proxy out. Default: false.
+	SkipInstallation bool `json:"skipInstallation,omitempty"`
+	// IPTables routes Services by iptables rules.
+	IPTables *IPTables `json:"iptables,omitempty"`
+	// IPVS routes Services by the kernel's virtual server.
+	IPVS *IPVSConfig `json:"ipvs,omitempty"`
+	// NFTables routes Services by nftables rules.
+	NFTables *NFTables `json:"nftables,omitempty"`
+	// Conntrack is the size of the kernel's table of connections.
+	Conntrack *Conntrack `json:"conntrack,omitempty"`
+}
+
+// IPTables has no settings.
+type IPTables struct{}
+
+// NFTables has no settings.
+type NFTables struct{}
+
+// IPVSConfig configures kube-proxy's ipvs mode.
+type IPVSConfig struct {
+	// Scheduler is how connections are spread: rr, lc, dh, sh, sed, nq, wrr, wlc, lblc, lblcr or mh. Default: rr.
+	Scheduler string `json:"scheduler,omitempty"`
+	// ExcludeCIDRs is networks whose ipvs rules kube-proxy leaves alone.
+	ExcludeCIDRs []string `json:"excludeCIDRs,omitempty"`
+	// StrictARP answers ARP requests for local addresses only. Default: false.
+	StrictARP bool `json:"strictARP,omitempty"`
+	// TCPTimeout is how long an idle TCP session is kept, as a Go duration; 0s leaves the kernel's setting.
+	TCPTimeout string `json:"tcpTimeout,omitempty"`
+	// TCPFinTimeout is how long a TCP session is kept after a FIN, as a Go duration; 0s leaves the kernel's setting.
+	TCPFinTimeout string `json:"tcpFinTimeout,omitempty"`
+	// UDPTimeout is how long an idle UDP session is kept, as a Go duration; 0s leaves the kernel's setting.
+	UDPTimeout string `json:"udpTimeout,omitempty"`
+}
+
+// Conntrack is the size of the kernel's table of connections; 0 leaves the kernel's setting as it is.
+type Conntrack struct {
+	// MaxPerCore is the entries for each CPU core. Default: 32768.
+	MaxPerCore *int `json:"maxPerCore,omitempty"`
+	// Min is the entries there are at least, whatever the number of cores. Default: 131072.
+	Min *int `json:"min,omitempty"`
+}

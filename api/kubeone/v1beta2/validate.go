@@ -1,0 +1,225 @@
+package v1beta2
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Validate returns everything that is wrong or unwise in a manifest whose defaults are filled in. Nothing in it is an
+// error that stops the search: all findings are returned at once. It reads no files; certificateAuthority.file must
+// have been read into the bundle.
+func (c *KubeOneCluster) Validate() []Finding {
+	f := &findings{}
+	f.name(c.Name)
+	f.version("versions.kubernetes", c.Versions.Kubernetes)
+	f.hosts(c)
+	f.endpoint(c.APIEndpoint)
+	f.cloudProvider(c)
+	f.network(c)
+	f.kubelet("kubeletConfig", c.KubeletConfig)
+	f.containerd(c.ContainerRuntime)
+	f.components(c.ControlPlaneComponents)
+	f.cipherSuites(c.TLSCipherSuites)
+	f.surroundings(c)
+	f.authorities(c)
+	f.names(c)
+	return f.list
+}
+
+func (f *findings) name(name string) {
+	if name == "" {
+		f.missing("name", "give the cluster a name, or take it from Terraform's output")
+		return
+	}
+	for range validation.IsDNS1123Subdomain(name) {
+		f.errorf("name", "use lower-case letters, digits, dashes and dots", "%q is not a DNS-1123 name", name)
+		return
+	}
+}
+
+func (f *findings) endpoint(e APIEndpoint) {
+	if e.Host != "" {
+		f.address("apiEndpoint.host", e.Host)
+	}
+	f.port("apiEndpoint.port", e.Port)
+	seen := map[string]int{}
+	for i, name := range e.AlternativeNames {
+		at := Item("apiEndpoint.alternativeNames", i)
+		f.address(at, name)
+		if first, ok := seen[strings.ToLower(name)]; ok {
+			f.errorf(at, "remove one of them", "%q is already apiEndpoint.alternativeNames[%d]", name, first)
+			continue
+		}
+		seen[strings.ToLower(name)] = i
+	}
+}
+
+// port accepts 0, which is "not set".
+func (f *findings) port(path string, port int) {
+	if port < 0 || port > 65535 {
+		f.errorf(path, "", "%d is not a port: ports are 1 to 65535", port)
+	}
+}
+
+// duration accepts "", which is "not set".
+func (f *findings) duration(path, value string) {
+	if value == "" {
+		return
+	}
+	if d, err := time.ParseDuration(value); err != nil || d < 0 {
+		f.errorf(path, "write a Go duration, such as 90s, 2m or 8760h", "%q is not a duration", value)
+	}
+}
+
+// surroundings checks what the hosts find around them: the proxy, the registry, log rotation, the mirror.
+func (f *findings) surroundings(c *KubeOneCluster) {
+	f.url("proxy.http", c.Proxy.HTTP)
+	f.url("proxy.https", c.Proxy.HTTPS)
+	f.url("artifacts.mirror", c.Artifacts.Mirror)
+	if u, err := url.Parse(c.Artifacts.Mirror); err == nil && u.User != nil {
+		f.errorf("artifacts.mirror", "let the mirror accept the hosts by their addresses", "a user and password cannot be kept secret here")
+	}
+	if r := c.RegistryConfiguration; r != nil {
+		f.registry(*r)
+	}
+	if size := c.LoggingConfig.ContainerLogMaxSize; !isPositiveQuantity(size) {
+		f.errorf("loggingConfig.containerLogMaxSize", "write a size, such as 100Mi", "%q is not a size", size)
+	}
+	if n := c.LoggingConfig.ContainerLogMaxFiles; n < 2 {
+		f.errorf("loggingConfig.containerLogMaxFiles", "", "%d is too few: the kubelet needs 2 at least", n)
+	}
+}
+
+func isPositiveQuantity(s string) bool {
+	q, err := resource.ParseQuantity(s)
+	return err == nil && q.Sign() > 0
+}
+
+// url accepts "", which is "not set".
+func (f *findings) url(path, raw string) {
+	if raw == "" {
+		return
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		// The text may hold a password, so it is not repeated.
+		f.errorf(path, "write a URL, such as http://proxy.example.com:3128", "is not a URL that begins with http:// or https://")
+	}
+}
+
+func (f *findings) registry(r RegistryConfiguration) {
+	const path = "registryConfiguration.overwriteRegistry"
+	switch {
+	case r.InsecureRegistry && r.OverwriteRegistry == "":
+		f.errorf("registryConfiguration.insecureRegistry", "set overwriteRegistry as well", "is about overwriteRegistry, which is not set")
+	case strings.Contains(r.OverwriteRegistry, "://"):
+		f.errorf(path, "write host[:port][/path]", "has a scheme, and names of images have none")
+	case strings.ContainsAny(r.OverwriteRegistry, " @") || strings.HasSuffix(r.OverwriteRegistry, "/"):
+		f.errorf(path, "write host[:port][/path]", "is not a registry") // it may hold a password, so it is not repeated
+	}
+}
+
+func (f *findings) authorities(c *KubeOneCluster) {
+	ca := c.CertificateAuthority
+	f.duration("certificateAuthority.certificateValidityPeriod", ca.CertificateValidityPeriod)
+	f.duration("certificateAuthority.caCertificateValidityPeriod", ca.CACertificateValidityPeriod)
+	f.pem("certificateAuthority.bundle", ca.Bundle)
+	f.pem("caBundle", c.CABundle)
+	if c.CABundle == "" {
+		return
+	}
+	f.warnf("caBundle", "move it to certificateAuthority.bundle", "is deprecated")
+	if ca.Bundle != "" && ca.Bundle != c.CABundle {
+		f.errorf("caBundle", "keep certificateAuthority.bundle only", "differs from certificateAuthority.bundle: one of them would be ignored")
+	}
+}
+
+// pem accepts "", which is "not set".
+func (f *findings) pem(path, bundle string) {
+	if bundle == "" {
+		return
+	}
+	if problem := BundleProblem(bundle); problem != "" {
+		f.errorf(path, "give certificates in PEM form, -----BEGIN CERTIFICATE-----", "%s", problem)
+	}
+}
+
+// BundleProblem says what is wrong with a bundle of PEM certificates; "" if nothing is.
+func BundleProblem(bundle string) string {
+	rest, found := []byte(bundle), 0
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return "has a " + block.Type + " block: only certificates may be in a bundle"
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return "has a certificate that cannot be parsed: " + err.Error()
+		}
+		found++
+	}
+	if found == 0 {
+		return "has no PEM certificate"
+	}
+	if strings.TrimSpace(string(rest)) != "" {
+		return "has text after the last certificate that is none"
+	}
+	return ""
+}
+
+var preflightName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*$`)
+
+// names checks the names of things that are only named.
+func (f *findings) names(c *KubeOneCluster) {
+	for i, name := range c.Preflight.IgnoreErrors {
+		if at := Item("preflight.ignoreErrors", i); !preflightName.MatchString(name) {
+			f.errorf(at, "name a check as kubeadm prints it, such as SystemVerification or Port-10250", "%q is not the name of a preflight check", name)
+		} else if strings.EqualFold(name, "all") {
+			f.errorf(at, "name the checks that may fail one by one", "all checks cannot be ignored")
+		}
+	}
+	for i, w := range c.DynamicWorkers {
+		if at := Item("dynamicWorkers", i); w.Name == "" {
+			f.missing(at+".name", "")
+		} else if slices.ContainsFunc(c.DynamicWorkers[:i], func(o DynamicWorkerConfig) bool { return o.Name == w.Name }) {
+			f.errorf(at+".name", "", "%q is the name of another one already", w.Name)
+		}
+		if w.Replicas != nil && *w.Replicas < 0 {
+			f.errorf(Item("dynamicWorkers", i)+".replicas", "", "%d is less than 0", *w.Replicas)
+		}
+	}
+	f.addons(c)
+}
+
+func (f *findings) addons(c *KubeOneCluster) {
+	if c.Addons != nil {
+		for i, a := range c.Addons.Addons {
+			if a.Name == "" {
+				f.missing(Item("addons.addons", i)+".name", "")
+			}
+		}
+	}
+	for i, r := range c.HelmReleases {
+		at := Item("helmReleases", i)
+		f.duration(at+".timeout", r.Timeout)
+		if r.Chart == "" && r.ChartURL == "" {
+			f.missing(at+".chart", "name a chart, or set chartURL")
+		}
+		if r.Namespace == "" {
+			f.missing(at+".namespace", "")
+		}
+		if r.ChartURL != "" && r.ReleaseName == "" {
+			f.missing(at+".releaseName", "a chart from a URL has no name to use")
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package v1beta2
+
+import "strings"
+
+// Providers returns the names of the cloud providers that are set, sorted.
+func (c *CloudProviderSpec) Providers() []string {
+	return named(map[string]bool{
+		"none": c.None != nil, "aws": c.AWS != nil, "azure": c.Azure != nil, "digitalocean": c.DigitalOcean != nil,
+		"gce": c.GCE != nil, "hetzner": c.Hetzner != nil, "kubevirt": c.Kubevirt != nil, "nutanix": c.Nutanix != nil,
+		"openstack": c.Openstack != nil, "equinixmetal": c.EquinixMetal != nil,
+		"vmwareCloudDirector": c.VMwareCloudDirector != nil, "vsphere": c.Vsphere != nil,
+	})
+}
+
+func (f *findings) cloudProvider(c *KubeOneCluster) {
+	const path = "cloudProvider"
+	p := c.CloudProvider
+	switch chosen := p.Providers(); {
+	case len(chosen) == 0:
+		f.missing(path, "write cloudProvider: {none: {}} for hosts on no cloud")
+	case len(chosen) > 1:
+		f.errorf(path, "keep one of them", "has %d providers: %s", len(chosen), strings.Join(chosen, ", "))
+	}
+	if p.None != nil && c.MachineController != nil && !isOff(c.MachineController.Deploy) {
+		f.errorf("machineController", "set deploy: false, or remove it", "cannot create machines without a cloud provider")
+	}
+	if p.None != nil && c.OperatingSystemManager != nil && !isOff(c.OperatingSystemManager.Deploy) {
+		f.errorf("operatingSystemManager", "set deploy: false, or remove it", "has nothing to manage without a cloud provider")
+	}
+	if p.CSIConfig != "" && p.Vsphere == nil {
+		f.errorf(path+".csiConfig", "remove it", "is for vsphere only")
+	}
+}
+
+func isOff(deploy *bool) bool {
+	return deploy == nil || !*deploy
+}
+
+// Choose sets the provider of that name, as Providers has it, and reports whether there is one.
+func (c *CloudProviderSpec) Choose(name string) bool {
+	switch name {
+	case "none":
+		c.None = &NoneSpec{}
+	case "aws":
+		c.AWS = &AWSSpec{}
+	case "azure":
+		c.Azure = &AzureSpec{}
+	case "digitalocean":
+		c.DigitalOcean = &DigitalOceanSpec{}
+	case "gce":
+		c.GCE = &GCESpec{}
+	case "hetzner":
+		c.Hetzner = &HetznerSpec{}
+	case "kubevirt":
+		c.Kubevirt = &KubevirtSpec{}
+	case "nutanix":
+		c.Nutanix = &NutanixSpec{}
+	case "openstack":
+		c.Openstack = &OpenstackSpec{}
+	case "equinixmetal":
+		c.EquinixMetal = &EquinixMetalSpec{}
+	case "vmwareCloudDirector":
+		c.VMwareCloudDirector = &VMwareCloudDirectorSpec{}
+	case "vsphere":
+		c.Vsphere = &VsphereSpec{}
+	default:
+		return false
+	}
+	return true
+}

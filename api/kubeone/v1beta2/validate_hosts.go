@@ -1,0 +1,155 @@
+package v1beta2
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The paths of the two lists of hosts.
+const (
+	controlPlanePath = "controlPlane.hosts"
+	workersPath      = "staticWorkers.hosts"
+)
+
+// OperatingSystems are the values of a host's operatingSystem.
+func OperatingSystems() []string {
+	return []string{"ubuntu", "debian", "centos", "rhel", "rockylinux", "flatcar"}
+}
+
+func (f *findings) hosts(c *KubeOneCluster) {
+	f.controlPlane(c)
+	taken := map[string]string{}
+	for i, h := range c.ControlPlane.Hosts {
+		f.host(Item(controlPlanePath, i), h, taken)
+	}
+	for i, h := range c.StaticWorkers.Hosts {
+		f.host(Item(workersPath, i), h, taken)
+		if h.IsLeader {
+			f.errorf(Item(workersPath, i)+".isLeader", "remove it", "a worker cannot be the leader")
+		}
+	}
+}
+
+func (f *findings) controlPlane(c *KubeOneCluster) {
+	hosts := c.ControlPlane.Hosts
+	if len(hosts) == 0 && len(c.ControlPlane.NodeSets) == 0 {
+		f.missing(controlPlanePath, "name one host at least; three are highly available")
+	}
+	if n := len(hosts); n > 0 && n%2 == 0 {
+		f.warnf(controlPlanePath, fmt.Sprintf("use %d or %d", n-1, n+1),
+			"%d control-plane hosts survive the loss of no more hosts than %d do: etcd needs a majority", n, n-1)
+	}
+	leader := -1
+	for i, h := range hosts {
+		switch {
+		case h.IsLeader && leader >= 0:
+			f.errorf(Item(controlPlanePath, i)+".isLeader", "mark one host only", "%s is the leader already", Item(controlPlanePath, leader))
+		case h.IsLeader:
+			leader = i
+		}
+	}
+}
+
+// host checks one host. taken is the path of the host that has an address or name already, and grows by this host's.
+func (f *findings) host(path string, h HostConfig, taken map[string]string) {
+	if h.PublicAddress == "" {
+		f.missing(path+".publicAddress", "give the address at which the host is reached over SSH")
+	} else {
+		f.address(path+".publicAddress", h.PublicAddress)
+		f.unique(path, "publicAddress", h.PublicAddress, taken)
+	}
+	if h.PrivateAddress != h.PublicAddress {
+		f.address(path+".privateAddress", h.PrivateAddress)
+		f.unique(path, "privateAddress", h.PrivateAddress, taken)
+	}
+	for i, a := range h.IPv6Addresses {
+		at := Item(path+".ipv6Addresses", i)
+		if ip, err := netip.ParseAddr(a); err != nil || !ip.Is6() || ip.Is4In6() {
+			f.errorf(at, "", "%q is not an IPv6 address", a)
+		} else if a != h.PublicAddress && a != h.PrivateAddress {
+			f.unique(path, fmt.Sprintf("ipv6Addresses[%d]", i), a, taken)
+		}
+	}
+	f.hostname(path, h, taken)
+	f.operatingSystem(path+".operatingSystem", h.OperatingSystem)
+	f.ssh(path, h.SSHConfig)
+	f.taints(path+".taints", h.Taints)
+	f.labels(path+".labels", h.Labels)
+	f.annotations(path+".annotations", h.Annotations)
+	f.kubelet(path+".kubelet", h.Kubelet)
+}
+
+// unique reports an address or name that another host has already. Two hosts that share one would be one host to
+// everything that follows.
+func (f *findings) unique(path, field, value string, taken map[string]string) {
+	key := strings.ToLower(value)
+	if ip, err := netip.ParseAddr(value); err == nil {
+		key = ip.Unmap().String()
+	}
+	if other, ok := taken[key]; ok {
+		if hostOf(other) != path {
+			f.errorf(path+"."+field, "every host needs addresses and a hostname of its own", "%q is already %s", value, other)
+		}
+		return
+	}
+	taken[key] = path + "." + field
+}
+
+// hostOf cuts the field from the path of a host's field.
+func hostOf(path string) string {
+	return path[:strings.Index(path, "]")+1]
+}
+
+func (f *findings) hostname(path string, h HostConfig, taken map[string]string) {
+	if h.Hostname == "" {
+		return
+	}
+	if len(validation.IsDNS1123Subdomain(strings.ToLower(h.Hostname))) > 0 {
+		f.errorf(path+".hostname", "use letters, digits, dashes and dots", "%q cannot be a node's name", h.Hostname)
+		return
+	}
+	f.unique(path, "hostname", h.Hostname, taken)
+}
+
+func (f *findings) operatingSystem(path, name string) {
+	if name != "" && !slices.Contains(OperatingSystems(), name) {
+		f.errorf(path, "use one of "+strings.Join(OperatingSystems(), ", ")+", or leave it out", "%q is not a supported operating system", name)
+	}
+}
+
+// address checks an IP address or DNS name.
+func (f *findings) address(path, a string) {
+	if ip, err := netip.ParseAddr(a); err == nil {
+		if ip.IsUnspecified() || ip.IsMulticast() {
+			f.errorf(path, "", "%s is not the address of one machine", a)
+		}
+		return
+	}
+	if looksLikeIPv4(a) || len(validation.IsDNS1123Subdomain(strings.ToLower(strings.TrimSuffix(a, ".")))) > 0 {
+		f.errorf(path, addressHint(a), "%q is neither an IP address nor a DNS name", a)
+	}
+}
+
+// looksLikeIPv4 reports whether a name consists of numbers and dots only, so that it was meant as an address.
+func looksLikeIPv4(a string) bool {
+	return strings.Trim(a, "0123456789.") == ""
+}
+
+func addressHint(a string) string {
+	host, _, hasPort := strings.Cut(a, ":")
+	switch {
+	case strings.Contains(a, "@"):
+		return "the user goes into sshUsername"
+	case strings.Contains(a, "://"):
+		return "write the host only, without a scheme"
+	case strings.Contains(a, "/"):
+		return "write the address only, without a prefix length or path"
+	case hasPort && !strings.Contains(host, "["):
+		return "write the address only; the port goes into a field of its own"
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package v1beta2
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The bounds of networks: kube-apiserver serves no more than 2^20 Services, kube-controller-manager shares a pod subnet
+// among no more than 2^16 nodes, CoreDNS has the tenth address of the service subnet.
+const (
+	widestServiceSubnet  = 12
+	narrowestServices    = 28
+	mostNodeBits         = 16
+	narrowestNodeSubnet  = 28
+	ipFamilyIPv4         = "IPv4"
+	ipFamilyDualStack    = "IPv4+IPv6"
+	serviceSubnetPath    = "clusterNetwork.serviceSubnet"
+	podSubnetPath        = "clusterNetwork.podSubnet"
+	nodeMaskPath         = "clusterNetwork.nodeCIDRMaskSizeIPv4"
+	nodePortRangePath    = "clusterNetwork.nodePortRange"
+	subnetHint           = "write a network, such as 10.244.0.0/16"
+	reservedPorts        = 1024
+	lastPort             = 65535
+	overlapHint          = "choose networks that nothing else around the hosts uses"
+	addressInSubnetHint  = "choose another subnet: pods and Services must not hide the hosts"
+	serviceDomainExample = "write a DNS domain, such as cluster.local"
+)
+
+func (f *findings) network(c *KubeOneCluster) {
+	n := c.ClusterNetwork
+	pods, podsOK := f.subnet(podSubnetPath, n.PodSubnet)
+	services, servicesOK := f.subnet(serviceSubnetPath, n.ServiceSubnet)
+	if servicesOK && (services.Bits() < widestServiceSubnet || services.Bits() > narrowestServices) {
+		f.errorf(serviceSubnetPath, "", "%s must have a prefix length from /%d to /%d", services, widestServiceSubnet, narrowestServices)
+	}
+	if podsOK {
+		f.nodeMask(c, pods)
+		f.outside(c, "pod", pods)
+	}
+	if servicesOK {
+		f.outside(c, "service", services)
+	}
+	if podsOK && servicesOK && pods.Overlaps(services) {
+		f.errorf(podSubnetPath, overlapHint, "%s overlaps the service subnet, %s", pods, services)
+	}
+	if len(validation.IsDNS1123Subdomain(n.ServiceDomainName)) > 0 {
+		f.errorf("clusterNetwork.serviceDomainName", serviceDomainExample, "%q is not a DNS domain", n.ServiceDomainName)
+	}
+	f.nodePorts(n.NodePortRange)
+	f.ipFamily(c)
+	f.cni(n)
+	f.kubeProxy(n.KubeProxy)
+}
+
+// subnet parses an IPv4 network. The address must be the network's own: 10.244.0.1/16 is more often a mistake than not.
+func (f *findings) subnet(path, cidr string) (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(cidr)
+	switch {
+	case err != nil:
+		f.errorf(path, subnetHint, "%q is not a network", cidr)
+	case !p.Addr().Is4():
+		f.errorf(path, subnetHint, "%q is not an IPv4 network", cidr)
+	case p != p.Masked():
+		f.errorf(path, fmt.Sprintf("did you mean %s?", p.Masked()), "%q is an address in a network, not a network", cidr)
+	default:
+		return p, true
+	}
+	return netip.Prefix{}, false
+}
+
+// nodeMask checks that the pod subnet can be shared among all hosts.
+func (f *findings) nodeMask(c *KubeOneCluster, pods netip.Prefix) {
+	mask, hosts := *c.ClusterNetwork.NodeCIDRMaskSizeIPv4, len(c.ControlPlane.Hosts)+len(c.StaticWorkers.Hosts)
+	bits := mask - pods.Bits()
+	switch {
+	case mask > narrowestNodeSubnet || bits < 0:
+		f.errorf(nodeMaskPath, "", "/%d must lie from the pod subnet's own /%d to /%d", mask, pods.Bits(), narrowestNodeSubnet)
+	case bits > mostNodeBits:
+		f.errorf(nodeMaskPath, fmt.Sprintf("use %d at most, or a smaller pod subnet", pods.Bits()+mostNodeBits),
+			"/%d is more than %d bits longer than the pod subnet's /%d", mask, mostNodeBits, pods.Bits())
+	case 1<<bits < hosts:
+		f.errorf(podSubnetPath, "use a larger pod subnet, or a longer nodeCIDRMaskSizeIPv4",
+			"%s has room for %d nodes with a /%d each, and there are %d hosts", pods, 1<<bits, mask, hosts)
+	}
+}
+
+// outside reports hosts and the API endpoint if they lie in a subnet of the cluster's own.
+func (f *findings) outside(c *KubeOneCluster, what string, subnet netip.Prefix) {
+	check := func(at, address string) {
+		if ip, err := netip.ParseAddr(address); err == nil && subnet.Contains(ip.Unmap()) {
+			f.errorf(at, addressInSubnetHint, "%s lies in the %s subnet, %s", address, what, subnet)
+		}
+	}
+	each := func(path string, hosts []HostConfig) {
+		for i, h := range hosts {
+			check(Item(path, i)+".publicAddress", h.PublicAddress)
+			if h.PrivateAddress != h.PublicAddress {
+				check(Item(path, i)+".privateAddress", h.PrivateAddress)
+			}
+		}
+	}
+	each(controlPlanePath, c.ControlPlane.Hosts)
+	each(workersPath, c.StaticWorkers.Hosts)
+	if !slices.ContainsFunc(c.ControlPlane.Hosts, func(h HostConfig) bool { return h.PublicAddress == c.APIEndpoint.Host }) {
+		check("apiEndpoint.host", c.APIEndpoint.Host)
+	}
+}
+
+func (f *findings) nodePorts(r string) {
+	from, to, ok := strings.Cut(r, "-")
+	first, err1 := strconv.Atoi(from)
+	last, err2 := strconv.Atoi(to)
+	switch {
+	case !ok || err1 != nil || err2 != nil:
+		f.errorf(nodePortRangePath, "write two ports, such as 30000-32767", "%q is not a range of ports", r)
+	case first < 1 || last > lastPort || first > last:
+		f.errorf(nodePortRangePath, "write two ports, the lower one first", "%q is not a range from 1 to %d", r, lastPort)
+	case first < reservedPorts:
+		f.warnf(nodePortRangePath, "", "%q has ports below %d, where the hosts' own services listen", r, reservedPorts)
+	}
+}
+
+// ipFamily checks the family, and that an IPv4 cluster's nodes have IPv4 addresses.
+func (f *findings) ipFamily(c *KubeOneCluster) {
+	family := c.ClusterNetwork.IPFamily
+	if family != ipFamilyIPv4 && family != ipFamilyDualStack {
+		f.errorf("clusterNetwork.ipFamily", "use IPv4 or IPv4+IPv6", "%q is not supported", family)
+		return
+	}
+	each := func(path string, hosts []HostConfig) {
+		for i, h := range hosts {
+			if ip, err := netip.ParseAddr(h.PrivateAddress); err == nil && ip.Is6() && !ip.Is4In6() {
+				f.errorf(Item(path, i)+".privateAddress", "give the host's IPv4 address here", "%s is an IPv6 address, and the cluster's nodes need IPv4 ones", h.PrivateAddress)
+			}
+		}
+	}
+	each(controlPlanePath, c.ControlPlane.Hosts)
+	each(workersPath, c.StaticWorkers.Hosts)
+}

@@ -1,0 +1,84 @@
+package v1beta2
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+func (f *findings) cni(n ClusterNetworkConfig) {
+	const path = "clusterNetwork.cni"
+	c := n.CNI
+	chosen := named(map[string]bool{
+		"canal": c.Canal != nil, "cilium": c.Cilium != nil, "weaveNet": c.WeaveNet != nil,
+		"flannel": c.Flannel != nil, "external": c.External != nil,
+	})
+	if len(chosen) > 1 {
+		f.errorf(path, "keep one of them", "has %d network plugins: %s", len(chosen), strings.Join(chosen, ", "))
+	}
+	if c.Canal != nil && c.Canal.MTU < 0 {
+		f.errorf(path+".canal.mtu", "", "%d is not a size in bytes", c.Canal.MTU)
+	}
+	if c.Cilium != nil {
+		f.cilium(path+".cilium", *c.Cilium, n.KubeProxy)
+	}
+}
+
+func (f *findings) cilium(path string, c CiliumSpec, k *KubeProxyConfig) {
+	replaces := c.KubeProxyReplacement == "strict" || c.KubeProxyReplacement == "true"
+	if !slices.Contains([]string{"", "strict", "disabled", "true", "false"}, c.KubeProxyReplacement) {
+		f.errorf(path+".kubeProxyReplacement", "use strict or disabled", "%q is not known", c.KubeProxyReplacement)
+	}
+	if replaces && !k.SkipInstallation {
+		f.errorf(path+".kubeProxyReplacement", "set clusterNetwork.kubeProxy.skipInstallation", "cilium replaces kube-proxy, which would be installed as well")
+	}
+	if c.EnableGatewayAPI && !replaces {
+		f.errorf(path+".enableGatewayAPI", "set kubeProxyReplacement: strict", "needs cilium in kube-proxy's place")
+	}
+	if c.EnableLocalRedirectPolicy && !replaces {
+		f.errorf(path+".enableLocalRedirectPolicy", "set kubeProxyReplacement: strict", "needs cilium in kube-proxy's place")
+	}
+}
+
+// ipvsSchedulers are the kernel's, as ipvsadm(8) lists them and kube-proxy takes them.
+func ipvsSchedulers() []string {
+	return []string{"rr", "lc", "dh", "sh", "sed", "nq", "wrr", "wlc", "lblc", "lblcr", "mh"}
+}
+
+func (f *findings) kubeProxy(k *KubeProxyConfig) {
+	const path = "clusterNetwork.kubeProxy"
+	modes := named(map[string]bool{"ipvs": k.IPVS != nil, "iptables": k.IPTables != nil, "nftables": k.NFTables != nil})
+	if len(modes) > 1 {
+		f.errorf(path, "keep one of them", "has %d modes: %s", len(modes), strings.Join(modes, ", "))
+	}
+	if k.IPVS != nil {
+		f.ipvs(path+".ipvs", *k.IPVS)
+	}
+	if c := k.Conntrack; c != nil {
+		if *c.MaxPerCore < 0 {
+			f.errorf(path+".conntrack.maxPerCore", "0 leaves the kernel's setting", "%d is less than 0", *c.MaxPerCore)
+		}
+		if *c.Min < 0 {
+			f.errorf(path+".conntrack.min", "0 leaves the kernel's setting", "%d is less than 0", *c.Min)
+		}
+	}
+}
+
+func (f *findings) ipvs(path string, v IPVSConfig) {
+	if v.Scheduler != "" && !slices.Contains(ipvsSchedulers(), v.Scheduler) {
+		f.errorf(path+".scheduler", "use one of "+strings.Join(ipvsSchedulers(), ", "), "%q is not a scheduler", v.Scheduler)
+	}
+	for i, cidr := range v.ExcludeCIDRs {
+		if _, err := netip.ParsePrefix(cidr); err != nil {
+			f.errorf(Item(path+".excludeCIDRs", i), subnetHint, "%q is not a network", cidr)
+		}
+	}
+	f.duration(path+".tcpTimeout", v.TCPTimeout)
+	f.duration(path+".tcpFinTimeout", v.TCPFinTimeout)
+	f.duration(path+".udpTimeout", v.UDPTimeout)
+}
+
+// named returns the names whose value is true, sorted.
+func named(set map[string]bool) []string {
+	return slices.DeleteFunc(sortedKeys(set), func(name string) bool { return !set[name] })
+}

@@ -1,0 +1,118 @@
+package v1beta2
+
+import (
+	"crypto/tls"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (f *findings) containerd(r ContainerRuntimeConfig) {
+	if r.Docker != nil {
+		f.warnf("containerRuntime.docker", "remove it", "Kubernetes does not run on Docker any more; containerd is used")
+	}
+	if r.Containerd == nil {
+		return
+	}
+	const path = "containerRuntime.containerd.registries"
+	taken := map[string]string{}
+	for _, name := range sortedKeys(r.Containerd.Registries) {
+		at := Child(path, name)
+		host := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "https://"), "http://"), "/")
+		switch other := taken[strings.ToLower(host)]; {
+		case name == "_default":
+			f.errorf(at, `use "*" for all other registries`, "is containerd's own name for this")
+		case other != "":
+			f.errorf(at, "merge them", "is the same registry as %q", other)
+		case host != name:
+			f.errorf(at, "write the host name only: "+host, "%q has a scheme or a slash at its end", name)
+		}
+		taken[strings.ToLower(host)] = name
+		for i, mirror := range r.Containerd.Registries[name].Mirrors {
+			f.mirror(Item(at+".mirrors", i), mirror)
+		}
+	}
+}
+
+func (f *findings) mirror(path, mirror string) {
+	raw := mirror
+	if !strings.Contains(raw, "://") {
+		raw = "https://" + raw
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		f.errorf(path, "write a URL or a host name, such as https://mirror.example.com", "is neither a URL nor a host name")
+	case u.User != nil:
+		f.errorf(path, "put them into auth", "has a user and password")
+	}
+}
+
+func (f *findings) components(c *ControlPlaneComponents) {
+	if c == nil {
+		return
+	}
+	const path = "controlPlaneComponents"
+	f.component(path+".apiServer", c.APIServer)
+	f.component(path+".controllerManager", c.ControllerManager)
+	f.component(path+".scheduler", c.Scheduler)
+	if c.Etcd != nil {
+		f.etcd(path+".etcd", *c.Etcd)
+	}
+}
+
+func (f *findings) component(path string, c *ControlPlaneComponentConfig) {
+	if c == nil {
+		return
+	}
+	for _, flag := range sortedKeys(c.Flags) {
+		at := Child(path+".flags", flag)
+		switch {
+		case strings.TrimLeft(flag, "-") == "feature-gates":
+			f.errorf(at, "use featureGates", "feature gates are not set here")
+		case strings.HasPrefix(flag, "-") || strings.Contains(flag, "="):
+			f.errorf(at, "write the flag's name without dashes, and its value after a colon", "%q is not the name of a flag", flag)
+		}
+	}
+}
+
+// smallestQuota is etcd's own default for its database's size.
+const smallestQuota = 2 << 30
+
+func (f *findings) etcd(path string, e EtcdConfig) {
+	if e.QuotaBackendBytes != 0 && e.QuotaBackendBytes < smallestQuota {
+		f.errorf(path+".quotaBackendBytes", "", "%d is less than 2 GiB (%d), which etcd has anyway", e.QuotaBackendBytes, smallestQuota)
+	}
+	if !slices.Contains([]string{"", "periodic", "revision"}, e.AutoCompactionMode) {
+		f.errorf(path+".autoCompactionMode", "use periodic or revision", "%q is not known", e.AutoCompactionMode)
+	}
+	if r := e.AutoCompactionRetention; r != "" && !isRetention(r, e.AutoCompactionMode) {
+		f.errorf(path+".autoCompactionRetention", "write a duration, such as 8h; with mode revision a number", "%q is not a retention", r)
+	}
+}
+
+func isRetention(r, mode string) bool {
+	if strings.Trim(r, "0123456789") == "" {
+		return true
+	}
+	d, err := time.ParseDuration(r)
+	return err == nil && d >= 0 && mode != "revision"
+}
+
+func (f *findings) cipherSuites(t TLSCipherSuites) {
+	known := map[string]bool{}
+	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		known[suite.Name] = true
+	}
+	check := func(path string, names []string) {
+		for i, name := range names {
+			if !known[name] {
+				f.errorf(Item(path, i), "the names are those of Go's crypto/tls, such as TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "%q is not a cipher suite", name)
+			}
+		}
+	}
+	check("tlsCipherSuites.apiServer", t.APIServer)
+	check("tlsCipherSuites.etcd", t.Etcd)
+	check("tlsCipherSuites.kubelet", t.Kubelet)
+}

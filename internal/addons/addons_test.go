@@ -1,0 +1,195 @@
+package addons
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"kubeone/internal/desired"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func want(change func(*desired.Cluster)) desired.Cluster {
+	c := desired.Cluster{
+		Network: desired.Network{PodSubnet: "10.244.0.0/16", CNI: desired.CNI{Name: "flannel"}, KubeProxy: desired.KubeProxy{Mode: "iptables"}},
+		Artifacts: map[string]desired.Artifacts{
+			"amd64": {Images: []desired.Image{
+				{Name: "registry.k8s.io/pause:3.10.2"},
+				{Name: "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1"},
+				{Name: "ghcr.io/flannel-io/flannel:v0.26.7"},
+			}},
+			"arm64": {Images: []desired.Image{{Name: "ghcr.io/flannel-io/flannel:v0.26.7"}}},
+		},
+	}
+	if change != nil {
+		change(&c)
+	}
+	return c
+}
+
+func image(name string) func(*desired.Cluster) {
+	return func(c *desired.Cluster) {
+		c.Artifacts = map[string]desired.Artifacts{"amd64": {Images: []desired.Image{{Name: name}}}}
+	}
+}
+
+func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*desired.Cluster){
+		"flannel": nil,
+		"flannel-nftables-mtu-mirror": func(c *desired.Cluster) {
+			c.Network.KubeProxy.Mode, c.Network.CNI.MTU = "nftables", 1400
+			image("registry.example:5000/mirror/flannel-io/flannel:v0.26.7")(c)
+		},
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rendered, err := Render(want(change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer
+			for _, addon := range rendered {
+				text.WriteString("# addon " + addon.Name + ", digest " + addon.Digest + "\n")
+				for _, o := range addon.Objects {
+					one, err := yaml.Marshal(o.Object)
+					if err != nil {
+						t.Fatal(err)
+					}
+					text.WriteString("---\n" + string(one))
+				}
+			}
+			golden(t, filepath.Join("testdata", name+".golden.yaml"), text.Bytes())
+		})
+	}
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (rewrite it with -update):\n%s", file, diff)
+	}
+}
+
+func TestFlannelConfigurationFollowsTheManifest(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		change func(*desired.Cluster)
+		want   map[string]any
+	}{
+		"defaults": {nil, map[string]any{
+			"Network": "10.244.0.0/16", "EnableIPv4": true, "EnableNFTables": false, "Backend": map[string]any{"Type": "vxlan"},
+		}},
+		"nftables and packet size": {
+			func(c *desired.Cluster) { c.Network.KubeProxy.Mode, c.Network.CNI.MTU = "nftables", 1450 },
+			map[string]any{
+				"Network": "10.244.0.0/16", "EnableIPv4": true, "EnableNFTables": true,
+				"Backend": map[string]any{"Type": "vxlan", "MTU": float64(1500)},
+			},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := flannelNetConf(want(c.change).Network)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]any
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDigestChangesExactlyWithTheContent(t *testing.T) {
+	t.Parallel()
+	digest := func(change func(*desired.Cluster)) string {
+		rendered, err := Render(want(change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rendered[0].Digest
+	}
+	base := digest(nil)
+	if again := digest(func(c *desired.Cluster) { c.Name = "other" }); again != base {
+		t.Errorf("digest depends on what is not rendered: %s, then %s", base, again)
+	}
+	for name, change := range map[string]func(*desired.Cluster){
+		"pod subnet": func(c *desired.Cluster) { c.Network.PodSubnet = "10.0.0.0/16" },
+		"mtu":        func(c *desired.Cluster) { c.Network.CNI.MTU = 1400 },
+		"mode":       func(c *desired.Cluster) { c.Network.KubeProxy.Mode = "nftables" },
+		"image":      image("ghcr.io/flannel-io/flannel:v0.27.0"),
+	} {
+		if digest(change) == base {
+			t.Errorf("%s changed and the digest did not", name)
+		}
+	}
+}
+
+func TestOtherNetworkPlugins(t *testing.T) {
+	t.Parallel()
+	plugin := func(name string) func(*desired.Cluster) {
+		return func(c *desired.Cluster) { c.Network.CNI.Name = name }
+	}
+	if got, err := Render(want(plugin("external"))); err != nil || len(got) > 0 {
+		t.Errorf("external: got %v, %v; want no addon", got, err)
+	}
+	for _, name := range []string{"canal", "cilium"} {
+		_, err := Render(want(plugin(name)))
+		var refused *NotCarriedOutError
+		if !errors.As(err, &refused) || refused.Addon != name {
+			t.Errorf("%s: got %v, want that it is not carried out", name, err)
+		}
+	}
+}
+
+func TestFlannelNeedsItsImageAndASubnet(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*desired.Cluster){
+		"no artefacts":          func(c *desired.Cluster) { c.Artifacts = nil },
+		"only a similar image":  image("ghcr.io/flannel-io/flannel-cni-plugin:v1"),
+		"two versions":          func(c *desired.Cluster) { c.Artifacts["arm64"].Images[0].Name = "ghcr.io/flannel-io/flannel:v0.27.0" },
+		"no IPv4 pods' network": func(c *desired.Cluster) { c.Network.PodSubnet = "" },
+	} {
+		if _, err := Render(want(change)); err == nil {
+			t.Errorf("%s: rendered without an error", name)
+		}
+	}
+}
+
+func TestImageIsFoundByRepository(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"ghcr.io/flannel-io/flannel:v0.26.7",
+		"localhost:5000/flannel-io/flannel",
+		"ghcr.io/flannel-io/flannel:v0.26.7@sha256:0123",
+	} {
+		got, err := imageNamed(want(image(name)).Artifacts, flannelImage)
+		if err != nil || got != name {
+			t.Errorf("imageNamed of %s = %q, %v", name, got, err)
+		}
+	}
+}

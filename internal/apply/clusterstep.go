@@ -1,0 +1,154 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/cluster"
+	"kubeone/internal/etcd"
+	"kubeone/internal/plan"
+)
+
+// clusterTimeout bounds a step that goes through the API.
+const clusterTimeout = 10 * time.Minute
+
+// runOnCluster carries out a step that goes through the API.
+func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
+	client, err := r.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
+	defer cancel()
+	switch s.Intent.Kind {
+	case plan.JoinToken:
+		return r.makeToken(ctx, client)
+	case plan.RevokeToken:
+		return r.revokeToken(ctx, client)
+	case plan.NodeReady:
+		return nodeReady(ctx, client, s.Intent)
+	case plan.ApplyAddon:
+		return r.applyAddon(ctx, client, s.Intent.Addon)
+	case plan.AwaitWorkloads:
+		return r.awaitWorkloads(ctx, client)
+	case plan.SaveRecord:
+		return r.saveRecord(ctx, client)
+	case plan.DrainNode:
+		return client.Drain(ctx, s.Intent.NodeName, cluster.DrainOptions{})
+	case plan.RemoveEtcd:
+		return r.removeMember(ctx, s.Intent.Member)
+	case plan.DeleteNode:
+		return client.DeleteNode(ctx, s.Intent.NodeName)
+	}
+	return fmt.Errorf("a step of kind %q cannot be carried out through the API", s.Intent.Kind)
+}
+
+func (r *Run) makeToken(ctx context.Context, client *cluster.Client) error {
+	token, id, err := client.CreateJoinToken(ctx, r.RunID, cluster.MaxTokenTTL)
+	if err != nil {
+		return err
+	}
+	r.once.Lock()
+	r.once.token, r.once.tokenID = token, id
+	r.once.Unlock()
+	return client.WaitTokenSigned(ctx, id)
+}
+
+// revokeToken ends this run's token and those that killed runs left.
+func (r *Run) revokeToken(ctx context.Context, client *cluster.Client) error {
+	r.once.Lock()
+	id := r.once.tokenID
+	r.once.Unlock()
+	if id != "" {
+		if err := client.RevokeJoinToken(ctx, id); err != nil {
+			return err
+		}
+	}
+	return client.RevokeOwnTokens(ctx)
+}
+
+func nodeReady(ctx context.Context, client *cluster.Client, i plan.Intent) error {
+	if err := client.SetNodeMeta(ctx, i.NodeName, i.Labels, i.Annotation, i.Taints); err != nil {
+		return err
+	}
+	return client.WaitNodeReady(ctx, i.NodeName)
+}
+
+func (r *Run) addon(name string) (addons.Addon, error) {
+	for _, a := range r.Addons {
+		if a.Name == name {
+			return a, nil
+		}
+	}
+	return addons.Addon{}, fmt.Errorf("addon %s is not known", name)
+}
+
+func (r *Run) applyAddon(ctx context.Context, client *cluster.Client, name string) error {
+	addon, err := r.addon(name)
+	if err != nil {
+		return err
+	}
+	if _, err := client.Apply(ctx, addon.Objects); err != nil {
+		return err
+	}
+	return client.UpdateRecord(ctx, func(record *cluster.Record) error {
+		if record.Addons == nil {
+			record.Addons = map[string]string{}
+		}
+		record.Cluster = r.Want.Name
+		record.Addons[name] = addon.Digest
+		return nil
+	})
+}
+
+// awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.
+func (r *Run) awaitWorkloads(ctx context.Context, client *cluster.Client) error {
+	for _, a := range r.Addons {
+		for _, w := range a.Wait {
+			if err := client.WaitRollout(ctx, w); err != nil {
+				return err
+			}
+		}
+	}
+	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
+}
+
+// saveRecord keeps the manifest, which is the one now carried out, and this run's entry in the history.
+func (r *Run) saveRecord(ctx context.Context, client *cluster.Client) error {
+	steps := make([]string, 0, len(r.Plan.Steps))
+	for _, s := range r.Plan.Steps {
+		steps = append(steps, s.ID)
+	}
+	who, from, _ := strings.Cut(r.Holder, "@")
+	entry := cluster.Run{
+		ID: r.RunID, Who: who, From: from, PlanDigest: r.Plan.Digest(), Started: r.started, Finished: r.Now(), Result: "done", Steps: steps,
+	}
+	return client.UpdateRecord(ctx, func(record *cluster.Record) error {
+		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest, r.RunID
+		if n := len(record.History); n == 0 || record.History[n-1].ID != entry.ID {
+			record.History = append(record.History, entry)
+		}
+		return nil
+	})
+}
+
+// removeMember takes a member out of etcd.
+func (r *Run) removeMember(ctx context.Context, member string) error {
+	if r.Etcd == nil {
+		return errors.New("etcd cannot be reached")
+	}
+	id, err := etcd.ParseID(member)
+	if err != nil {
+		return err
+	}
+	client, err := etcd.Connect(ctx, *r.Etcd)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	return client.RemoveMember(ctx, id)
+}

@@ -1,0 +1,183 @@
+package apply
+
+import (
+	"bufio"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"kubeone/internal/host"
+)
+
+//go:embed sh/*.sh
+var shell embed.FS
+
+func text(name string) string {
+	b, err := shell.ReadFile("sh/" + name + ".sh")
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	return string(b)
+}
+
+const (
+	beatEvery  = 5 * time.Second
+	staleAfter = 20 * time.Second // a lock whose holder was not heard of for that long may be taken
+)
+
+// HeldError says that another operator works on the cluster.
+type HeldError struct {
+	Host, Holder, RunID string
+	Since               time.Time
+}
+
+// Error says who holds the lock, where, since when, and what to do.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s works on this cluster (run %s, lock on %s since %s): wait for that run to end, or take the lock over with --force-unlock",
+		e.Holder, e.RunID, e.Host, e.Since.Format(time.RFC3339))
+}
+
+// ErrLockLost means that another operator took the lock over; the host itself refused the step.
+var ErrLockLost = errors.New("the lock on this host was taken over by another run")
+
+// Lock is the lock of one run on a set of hosts. A host gives it up by itself when this process ends or is not heard of
+// for some seconds; steps that are running go on, and a later run finds them.
+type Lock struct {
+	mu          sync.Mutex
+	generations map[string]int64
+	stop        context.CancelFunc
+	keepers     sync.WaitGroup
+}
+
+// TakeLock takes the lock on every host, in parallel, or on none. The holder is "user@machine". A live lock of another
+// run is a *HeldError, unless force. Callers Release it.
+func TakeLock(ctx context.Context, hosts map[string]host.Host, holder, run string, force bool) (*Lock, error) {
+	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &Lock{generations: map[string]int64{}, stop: stop}
+	type answer struct {
+		id  string
+		err error
+	}
+	answers := make(chan answer, len(hosts))
+	for id, h := range hosts {
+		go func() {
+			generation, err := l.take(ctx, keep, h, holder, run, force)
+			l.mu.Lock()
+			l.generations[id] = generation
+			l.mu.Unlock()
+			answers <- answer{id, err}
+		}()
+	}
+	var errs []error
+	for range hosts {
+		if a := <-answers; a.err != nil {
+			errs = append(errs, a.err)
+		}
+	}
+	if len(errs) > 0 {
+		l.Release()
+		sort.Slice(errs, func(i, j int) bool { return errs[i].Error() < errs[j].Error() })
+		return nil, errs[0]
+	}
+	return l, nil
+}
+
+// Generation is the fencing number of the lock on a host; steps of an older one are refused by the host.
+func (l *Lock) Generation(id string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.generations[id]
+}
+
+// Release gives the lock up on all hosts and waits until they know.
+func (l *Lock) Release() {
+	l.stop()
+	l.keepers.Wait()
+}
+
+// take starts the keeper on the host and returns when it has said whether the lock is granted.
+func (l *Lock) take(ctx, keep context.Context, h host.Host, holder, run string, force bool) (int64, error) {
+	in, beats := io.Pipe()
+	out, said := io.Pipe()
+	forced := "no"
+	if force {
+		forced = "yes"
+	}
+	cmd := host.Cmd{
+		Name: "take the lock", Script: text("lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
+		Args: []string{holder, run, forced, strconv.Itoa(int(staleAfter.Seconds()))},
+	}
+	l.keepers.Add(1)
+	go func() {
+		defer l.keepers.Done()
+		_, err := h.Run(context.WithoutCancel(ctx), cmd)
+		if err == nil {
+			err = io.EOF
+		}
+		said.CloseWithError(err)
+		in.Close()
+	}()
+	generation, err := readGrant(ctx, out, h.Name())
+	if err != nil {
+		beats.Close()
+		return 0, err
+	}
+	go io.Copy(io.Discard, out) //nolint:errcheck // drained until the keeper ends
+	go beat(keep, beats)
+	return generation, nil
+}
+
+// beat sends a line every few seconds, and ends the keeper when ctx ends.
+func beat(ctx context.Context, w io.WriteCloser) {
+	defer w.Close()
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return // the connection is gone, and the lock with it; the next step will say so
+			}
+		}
+	}
+}
+
+// readGrant reads the keeper's answer.
+func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error) {
+	stop := context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
+	defer stop()
+	lines := bufio.NewReader(r)
+	first, err := lines.ReadString('\n')
+	if err != nil {
+		return 0, fmt.Errorf("%s: take the lock: %w", name, err)
+	}
+	if number, ok := strings.CutPrefix(strings.TrimSpace(first), "granted "); ok {
+		return strconv.ParseInt(number, 10, 64)
+	}
+	held := &HeldError{Host: name, Holder: "somebody"}
+	for {
+		line, err := lines.ReadString('\n')
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch key {
+		case "holder":
+			held.Holder = value
+		case "run":
+			held.RunID = value
+		case "since":
+			seconds, _ := strconv.ParseInt(value, 10, 64)
+			held.Since = time.Unix(seconds, 0)
+		}
+		if err != nil {
+			return 0, held
+		}
+	}
+}

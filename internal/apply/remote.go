@@ -1,0 +1,202 @@
+package apply
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"kubeone/internal/host"
+	"kubeone/internal/plan"
+	"kubeone/internal/script"
+)
+
+// Exit statuses of start.sh and follow.sh; a stage's own are below them.
+const (
+	exitLockLost = 75
+	exitBusy     = 76
+	exitKilled   = 78
+)
+
+const (
+	stepTimeout = 30 * time.Minute // a step that takes longer is not followed any more; it goes on on the host
+	lostTimeout = 90 * time.Second // how long a host may be away in the middle of a step
+	retryEvery  = time.Second
+)
+
+// Blobs is the content that is uploaded to hosts, by sha256 (hex). A bundle is one.
+type Blobs interface {
+	Blob(sha256 string) (io.Reader, int64, error)
+}
+
+// runOnHost carries one step out on its host: uploads, secrets, the stage itself. A connection that is lost meanwhile is
+// made again, and the step, which went on without it, is found.
+func (r *Run) runOnHost(ctx context.Context, s plan.Step, output io.Writer) error {
+	h := r.Hosts[s.Host]
+	var lostAt time.Time
+	for {
+		err := r.attempt(ctx, h, s, output)
+		if err == nil || !host.Transient(err) || ctx.Err() != nil {
+			return explain(err, h.Name(), s)
+		}
+		if lostAt.IsZero() {
+			lostAt = r.Now()
+		}
+		if r.Now().Sub(lostAt) > lostTimeout {
+			return explain(err, h.Name(), s)
+		}
+		r.emit(Event{Type: Warning, Step: s.ID, Host: h.Name(), Line: "connection lost, trying again: " + firstLine(err.Error())})
+		if err := pause(ctx, retryEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.Writer) error {
+	if err := r.uploadScript(ctx, h, s.Host); err != nil {
+		return err
+	}
+	if len(s.Intent.Uploads) > 0 {
+		if err := r.uploadBlobs(ctx, h, s.Intent.Uploads); err != nil {
+			return err
+		}
+	}
+	if err := r.uploadSecrets(ctx, h, s); err != nil {
+		return err
+	}
+	_, err := h.Run(ctx, host.Cmd{
+		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: stepTimeout,
+		Args: []string{strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent.Kind)},
+	})
+	return err
+}
+
+// explain turns the exit statuses of our own wrapper into words.
+func explain(err error, name string, s plan.Step) error {
+	var exit *host.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	switch exit.Code {
+	case exitLockLost:
+		return fmt.Errorf("%s: %w", name, ErrLockLost)
+	case exitBusy:
+		return fmt.Errorf("%s: another step is running there: %s; apply again, it will be waited for", name, lastLines(string(exit.Stderr), 1))
+	case exitKilled:
+		return fmt.Errorf("%s: %s was killed before it ended, or the host was restarted; apply again", name, s.Title)
+	}
+	return err
+}
+
+// uploadScript gives the host its script, once in a run.
+func (r *Run) uploadScript(ctx context.Context, h host.Host, id string) error {
+	r.mu.Lock()
+	done := r.scripted[id]
+	r.mu.Unlock()
+	if done {
+		return nil
+	}
+	for name, content := range map[string]string{"node.sh": r.Scripts[id], "run.sh": text("run")} {
+		if err := upload(ctx, h, script.StepDir+"/"+name, []byte(content)); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	r.scripted[id] = true
+	r.mu.Unlock()
+	return nil
+}
+
+func upload(ctx context.Context, h host.Host, path string, content []byte) error {
+	return h.Upload(ctx, host.File{Path: path, Mode: 0o600, Size: int64(len(content)), Content: bytes.NewReader(content)})
+}
+
+// uploadSecrets puts what the stage may know, and nobody else, where only root reads it; the stage's end removes it.
+func (r *Run) uploadSecrets(ctx context.Context, h host.Host, s plan.Step) error {
+	secrets, err := r.secretsFor(ctx, s)
+	if err != nil {
+		return err
+	}
+	for name, content := range secrets {
+		if err := upload(ctx, h, script.SecretsDir+"/"+name, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uploadBlobs sends those of the files that the host does not have, as one stream.
+func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error {
+	dir := script.ArtifactsDir + "/sha256"
+	const list = `for sum in $2; do [ -f "$1/$sum" ] || printf '%s\n' "$sum"; done`
+	res, err := h.Run(ctx, host.Cmd{Name: "look for uploads", Script: list, Args: []string{dir, strings.Join(sums, " ")}})
+	if err != nil {
+		return err
+	}
+	missing := strings.Fields(string(res.Stdout))
+	if len(missing) == 0 {
+		return nil
+	}
+	if r.Blobs == nil {
+		return fmt.Errorf("%s: nothing to upload from: give the bundle with --bundle", h.Name())
+	}
+	in, out := io.Pipe()
+	go func() { out.CloseWithError(writeTar(out, r.Blobs, missing)) }()
+	defer in.Close()
+	_, err = h.Run(ctx, host.Cmd{Name: "receive uploads", Script: text("receive"), Args: []string{dir}, Stdin: in, Timeout: stepTimeout})
+	return err
+}
+
+func writeTar(w io.Writer, blobs Blobs, sums []string) error {
+	t := tar.NewWriter(w)
+	for _, sum := range sums {
+		content, size, err := blobs.Blob(sum)
+		if err != nil {
+			return err
+		}
+		if err := t.WriteHeader(&tar.Header{Name: sum, Mode: 0o600, Size: size, Typeflag: tar.TypeReg, Format: tar.FormatPAX}); err != nil {
+			return err
+		}
+		if _, err := io.Copy(t, content); err != nil {
+			return fmt.Errorf("upload of %s: %w", sum, err)
+		}
+	}
+	return t.Close()
+}
+
+// Await waits for a step of an earlier run that still runs on the host. It changes nothing.
+func Await(ctx context.Context, h host.Host) error {
+	_, err := h.Run(ctx, host.Cmd{Name: "wait for a running step", Script: "set -eu\n" + text("follow"), Timeout: stepTimeout})
+	var exit *host.ExitError
+	if errors.As(err, &exit) {
+		return nil // how it ended shows in the next probe
+	}
+	return err
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

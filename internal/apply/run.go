@@ -1,0 +1,232 @@
+// Package apply runs a plan: the only stage that changes anything. Its scheduler is pure; around it is a thin shell that
+// runs steps on hosts, as transient units that outlive a lost connection or a killed operator, and through the API.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
+	"kubeone/internal/etcd"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+// Run is one walk through a plan. Its exported fields are set before Do and not changed afterwards.
+type Run struct {
+	Plan     plan.Plan
+	Want     desired.Cluster
+	World    observed.World
+	Hosts    map[string]host.Host // by ID; those that the plan touches and those through which the API is reached
+	Scripts  map[string]string    // by host ID
+	Blobs    Blobs                // nil when hosts download
+	Access   *cluster.Access      // nil while there is no cluster
+	Etcd     *etcd.Access         // nil while there is no cluster
+	Addons   []addons.Addon
+	Manifest string // as kept in the cluster: without secrets
+	Lock     *Lock
+	RunID    string
+	Holder   string // user@machine
+	Parallel int    // hosts busy at a time; 0 is no limit
+	Emit     func(Event)
+	Now      func() time.Time
+
+	mu       sync.Mutex
+	scripted map[string]bool
+	started  time.Time
+	session
+}
+
+// StepError is one step's failure.
+type StepError struct {
+	Step plan.Step
+	Host string   // display name; empty for the cluster
+	Tail []string // the last lines that the host printed
+	Err  error
+}
+
+// Error says which step failed, where, why, and what the host printed last.
+func (e *StepError) Error() string {
+	where := e.Host
+	if where == "" {
+		where = "cluster"
+	}
+	text := fmt.Sprintf("%s: %s: %v", where, e.Step.Title, e.Err)
+	for _, line := range e.Tail {
+		text += "\n    | " + line
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// ErrStopped means that the operator asked to stop; what was running was finished first.
+var ErrStopped = errors.New("stopped: the running steps were finished, nothing else was begun; apply again to go on")
+
+// Do runs the plan to its end. When a step fails, those that need it are skipped and all others still run; the error
+// then joins every *StepError. When stop is closed, running steps are finished and Do returns ErrStopped. When ctx ends,
+// running steps are not waited for; they go on on their hosts, and the next run finds them.
+func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
+	r.scripted = map[string]bool{}
+	defer r.close()
+	r.started = r.Now()
+	r.emit(Event{Type: RunStarted, Total: len(r.Plan.Steps), Digest: r.Plan.Digest()})
+	err := r.walk(ctx, stop)
+	last := Event{Type: RunFinished, Seconds: r.Now().Sub(r.started).Seconds()}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	r.emit(last)
+	return err
+}
+
+type result struct {
+	step plan.Step
+	err  error
+}
+
+// walk starts what may start, waits for a result, and so on.
+func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
+	schedule := NewSchedule(r.Plan, r.Parallel)
+	results := make(chan result)
+	beat := time.NewTicker(15 * time.Second)
+	defer beat.Stop()
+	running := map[string]time.Time{}
+	var errs []error
+	for {
+		for _, s := range schedule.Next() {
+			running[s.ID] = r.Now()
+			r.emit(Event{Type: StepStarted, Step: s.ID, Host: r.name(s.Host), Title: s.Title})
+			go func() { results <- result{s, r.runStep(ctx, s)} }()
+		}
+		if !schedule.Busy() {
+			return errors.Join(errs...)
+		}
+		select {
+		case res := <-results:
+			r.report(res, r.Now().Sub(running[res.step.ID]), schedule.Count(Done)+1)
+			delete(running, res.step.ID)
+			if res.err != nil {
+				errs = append(errs, res.err)
+			}
+			r.skipped(schedule.Finish(res.step.ID, res.err == nil))
+		case <-stop:
+			stop = nil
+			r.skipped(schedule.Stop())
+			errs = append(errs, ErrStopped)
+		case <-beat.C:
+			r.emit(Event{Type: Heartbeat, Running: sorted(running), Done: schedule.Count(Done), Total: len(r.Plan.Steps)})
+		case <-ctx.Done():
+			return errors.Join(append(errs, ctx.Err())...)
+		}
+	}
+}
+
+func sorted(m map[string]time.Time) []string {
+	out := make([]string, 0, len(m))
+	for id := range m {
+		out = append(out, id)
+	}
+	sort.Strings(out)
+	return out
+}
+
+func (r *Run) report(res result, took time.Duration, done int) {
+	e := Event{Type: StepDone, Step: res.step.ID, Host: r.name(res.step.Host), Title: res.step.Title, Seconds: took.Seconds(), Done: done, Total: len(r.Plan.Steps)}
+	if res.err != nil {
+		e.Type, e.Error, e.Done = StepFailed, res.err.Error(), done-1
+	}
+	r.emit(e)
+}
+
+func (r *Run) skipped(steps []plan.Step) {
+	for _, s := range steps {
+		r.emit(Event{Type: StepSkipped, Step: s.ID, Host: r.name(s.Host), Title: s.Title})
+	}
+}
+
+// runStep carries one step out, wherever it belongs.
+func (r *Run) runStep(ctx context.Context, s plan.Step) error {
+	tail := &lineWriter{line: func(line string) {
+		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: line})
+	}}
+	var err error
+	if s.Intent.Kind.OnHost() {
+		err = r.runOnHost(ctx, s, tail)
+		if err == nil {
+			err = r.after(ctx, s)
+		}
+	} else {
+		err = r.runOnCluster(ctx, s)
+	}
+	tail.flush()
+	if err == nil {
+		return nil
+	}
+	return &StepError{Step: s, Host: r.name(s.Host), Tail: tail.last, Err: err}
+}
+
+func (r *Run) name(id string) string { return r.Plan.Hosts[id] }
+
+func (r *Run) emit(e Event) {
+	e.Format, e.Time, e.RunID = EventFormat, r.Now(), r.RunID
+	r.Emit(e)
+}
+
+// lineWriter splits what a host prints into lines and keeps the last ones.
+type lineWriter struct {
+	mu   sync.Mutex
+	line func(string)
+	rest string
+	last []string
+}
+
+// tailLines is how many of a host's last lines an error shows.
+const tailLines = 12
+
+var _ io.Writer = (*lineWriter)(nil)
+
+// Write takes output in pieces of any size.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rest += string(p)
+	for {
+		line, rest, found := strings.Cut(w.rest, "\n")
+		if !found {
+			return len(p), nil
+		}
+		w.rest = rest
+		w.add(line)
+	}
+}
+
+func (w *lineWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rest != "" {
+		w.add(w.rest)
+		w.rest = ""
+	}
+}
+
+func (w *lineWriter) add(line string) {
+	if line = strings.TrimRight(line, " \r"); line == "" {
+		return
+	}
+	w.last = append(w.last, line)
+	if len(w.last) > tailLines {
+		w.last = w.last[1:]
+	}
+	w.line(line)
+}

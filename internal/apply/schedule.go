@@ -1,0 +1,148 @@
+package apply
+
+import (
+	"slices"
+
+	"kubeone/internal/plan"
+)
+
+// State is how far a step is.
+type State string
+
+// The states of a step.
+const (
+	Waiting State = "waiting"
+	Running State = "running"
+	Done    State = "done"
+	Failed  State = "failed"
+	Skipped State = "skipped" // a step that it needs failed, or the run was stopped
+)
+
+// Schedule says which steps may start. It is pure: steps and their results go in, the next steps come out.
+//
+// A step may start when all it needs is done, no other step runs on its host, and fewer than the allowed number of
+// hosts are busy. Steps that change etcd's membership run one at a time, and none starts after one of them failed.
+type Schedule struct {
+	steps    []plan.Step
+	state    map[string]State
+	parallel int
+	stopped  bool
+}
+
+// NewSchedule returns the schedule of a plan. At most parallel hosts are busy at a time; 0 or less means no limit.
+func NewSchedule(p plan.Plan, parallel int) *Schedule {
+	s := &Schedule{steps: p.Steps, state: map[string]State{}, parallel: parallel}
+	for _, step := range p.Steps {
+		s.state[step.ID] = Waiting
+	}
+	return s
+}
+
+// Next marks the steps that may start now as running and returns them, in the plan's order.
+func (s *Schedule) Next() []plan.Step {
+	var out []plan.Step
+	for _, step := range s.steps {
+		if s.state[step.ID] == Waiting && s.mayStart(step) {
+			s.state[step.ID] = Running
+			out = append(out, step)
+		}
+	}
+	return out
+}
+
+func (s *Schedule) mayStart(step plan.Step) bool {
+	if s.stopped {
+		return false
+	}
+	for _, need := range step.Needs {
+		if s.state[need] != Done {
+			return false
+		}
+	}
+	busy := map[string]bool{}
+	for _, other := range s.steps {
+		state := s.state[other.ID]
+		if changesEtcd(step) && changesEtcd(other) && (state == Running || state == Failed) {
+			return false
+		}
+		if state == Running && occupiesHost(other) {
+			busy[other.Host] = true
+		}
+	}
+	if !occupiesHost(step) {
+		return true
+	}
+	return !busy[step.Host] && (s.parallel <= 0 || len(busy) < s.parallel)
+}
+
+// occupiesHost reports whether the step runs on its host; others only ask the API about it.
+func occupiesHost(s plan.Step) bool { return s.Intent.Kind.OnHost() }
+
+func changesEtcd(s plan.Step) bool {
+	return s.Intent.Kind == plan.JoinEtcd || s.Intent.Kind == plan.RemoveEtcd
+}
+
+// Finish notes a running step's result. When it failed, the steps that need it, directly or not, are skipped; they are
+// returned, in the plan's order.
+func (s *Schedule) Finish(id string, ok bool) []plan.Step {
+	if ok {
+		s.state[id] = Done
+		return nil
+	}
+	s.state[id] = Failed
+	return s.skip(func(step plan.Step) bool {
+		if step.ID != id && changesEtcd(step) && s.changesEtcd(id) {
+			return true
+		}
+		return slices.ContainsFunc(step.Needs, func(need string) bool {
+			return s.state[need] == Failed || s.state[need] == Skipped
+		})
+	})
+}
+
+func (s *Schedule) changesEtcd(id string) bool {
+	return slices.ContainsFunc(s.steps, func(step plan.Step) bool { return step.ID == id && changesEtcd(step) })
+}
+
+// skip marks waiting steps that match as skipped, again until none matches.
+func (s *Schedule) skip(match func(plan.Step) bool) []plan.Step {
+	var out []plan.Step
+	for again := true; again; {
+		again = false
+		for _, step := range s.steps {
+			if s.state[step.ID] == Waiting && match(step) {
+				s.state[step.ID] = Skipped
+				out = append(out, step)
+				again = true
+			}
+		}
+	}
+	return out
+}
+
+// Stop lets nothing more start and returns the steps that therefore never will.
+func (s *Schedule) Stop() []plan.Step {
+	s.stopped = true
+	return s.skip(func(plan.Step) bool { return true })
+}
+
+// Busy reports whether a step is running.
+func (s *Schedule) Busy() bool {
+	for _, state := range s.state {
+		if state == Running {
+			return true
+		}
+	}
+	return false
+}
+
+// Count returns how many steps are in the state.
+func (s *Schedule) Count(want State) int {
+	n := 0
+	for _, state := range s.state {
+		if state == want {
+			n++
+		}
+	}
+	return n
+}

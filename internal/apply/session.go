@@ -1,0 +1,187 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/script"
+)
+
+// session is what a run learns on its way: secrets, which stay in memory, and the connection to the API.
+type session struct {
+	once struct {
+		sync.Mutex
+		token, tokenID string
+		caHash         string
+		client         *cluster.Client
+		stopApprovals  context.CancelFunc
+	}
+}
+
+// secretsFor are the files that a step's stage may read, by name.
+func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, error) {
+	switch s.Intent.Kind {
+	case plan.Init:
+		return map[string][]byte{script.TokenFile: []byte(r.token())}, nil
+	case plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker:
+		hash, err := r.caHash()
+		return map[string][]byte{script.TokenFile: []byte(r.token()), script.CAHashFile: []byte(hash)}, err
+	case plan.CopyPKI:
+		pki, err := r.readPKI(ctx, s.Intent.Peer)
+		return map[string][]byte{script.PKIFile: pki}, err
+	}
+	return nil, nil
+}
+
+// token is the run's join token, made when it is first asked for.
+func (r *Run) token() string {
+	r.once.Lock()
+	defer r.once.Unlock()
+	if r.once.token == "" {
+		r.once.token, r.once.tokenID = cluster.NewToken()
+	}
+	return r.once.token
+}
+
+// caHash is the hash by which joins verify the cluster's CA.
+func (r *Run) caHash() (string, error) {
+	r.once.Lock()
+	defer r.once.Unlock()
+	if r.once.caHash != "" {
+		return r.once.caHash, nil
+	}
+	for _, h := range r.Want.ControlPlane {
+		seen := r.World.Hosts[h.ID]
+		if seen.CAHash != "" && seen.Marker != nil && seen.Marker.Complete {
+			return seen.CAHash, nil
+		}
+	}
+	return "", errors.New("no control-plane host with the cluster's CA was found")
+}
+
+// readPKI reads the CAs and service-account keys from a control-plane host into memory, as a tar.
+func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
+	h, ok := r.Hosts[from]
+	if !ok {
+		return nil, fmt.Errorf("the host that has the CAs (%s) was not reached", from)
+	}
+	const read = "tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.pub sa.key front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key"
+	res, err := h.Run(ctx, host.Cmd{Name: "read the CAs", Script: read, Secret: true})
+	return res.Stdout, err
+}
+
+// after does what a step's success makes possible.
+func (r *Run) after(ctx context.Context, s plan.Step) error {
+	if s.Intent.Kind != plan.Init {
+		return nil
+	}
+	const read = "cat /etc/kubernetes/pki/ca.crt; echo; cat /etc/kubernetes/admin.conf"
+	res, err := r.Hosts[s.Host].Run(ctx, host.Cmd{Name: "read the new cluster's credentials", Script: read, Secret: true})
+	if err != nil {
+		return err
+	}
+	block, kubeconfig := pem.Decode(res.Stdout)
+	if block == nil {
+		return errors.New("/etc/kubernetes/pki/ca.crt is not a certificate")
+	}
+	hash, err := publicKeyHash(block.Bytes)
+	if err != nil {
+		return err
+	}
+	r.once.Lock()
+	r.once.caHash = hash
+	r.Access = &cluster.Access{Kubeconfig: kubeconfig, Via: r.endpoints(s.Host)}
+	id := r.once.tokenID
+	r.once.Unlock()
+	client, err := r.client()
+	if err != nil {
+		return err
+	}
+	return client.WaitTokenSigned(ctx, id)
+}
+
+// publicKeyHash is kubeadm's hash of a CA: sha256 of its public key, DER-encoded.
+func publicKeyHash(der []byte) (string, error) {
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return "", fmt.Errorf("the cluster's CA: %w", err)
+	}
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// endpoints are the ways to the API: through the host given first, then through every other control-plane host.
+func (r *Run) endpoints(first string) []cluster.Endpoint {
+	out := []cluster.Endpoint{r.endpoint(first)}
+	for _, h := range r.Want.ControlPlane {
+		if _, ok := r.Hosts[h.ID]; ok && h.ID != first {
+			out = append(out, r.endpoint(h.ID))
+		}
+	}
+	return out
+}
+
+func (r *Run) endpoint(id string) cluster.Endpoint {
+	return cluster.Endpoint{ID: r.name(id), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(script.APIPort)), Dial: r.Hosts[id].Dial}
+}
+
+// client is the connection to the API. The first call also begins to approve kubelets' serving certificates.
+func (r *Run) client() (*cluster.Client, error) {
+	r.once.Lock()
+	defer r.once.Unlock()
+	if r.once.client != nil {
+		return r.once.client, nil
+	}
+	if r.Access == nil {
+		return nil, errors.New("the API of the cluster cannot be reached")
+	}
+	client, err := cluster.Connect(*r.Access)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.once.client, r.once.stopApprovals = client, cancel
+	go client.ServeApprovals(ctx, r.expected(), func(d cluster.Decision) {
+		if !d.Approved {
+			r.emit(Event{Type: Warning, Host: d.Node, Line: "serving certificate " + d.Request + " was left alone: " + d.Reason})
+		}
+	})
+	return client, nil
+}
+
+// expected are the names and addresses that each node may have a serving certificate for.
+func (r *Run) expected() cluster.Expected {
+	out := cluster.Expected{}
+	for _, h := range r.Want.Hosts() {
+		out[r.name(h.ID)] = namesOf(h, r.World.Hosts[h.ID])
+	}
+	return out
+}
+
+func namesOf(h desired.Host, seen observed.Host) []string {
+	names := []string{h.PublicAddress, h.PrivateAddress, h.Hostname, seen.Hostname}
+	names = append(names, h.IPv6Addresses...)
+	return append(names, seen.Addresses...)
+}
+
+func (r *Run) close() {
+	r.once.Lock()
+	defer r.once.Unlock()
+	if r.once.client != nil {
+		r.once.stopApprovals()
+		r.once.client.Close()
+	}
+}

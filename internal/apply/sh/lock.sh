@@ -1,0 +1,41 @@
+# Takes the host's lock for an operator and keeps it while standard input brings a line every few seconds.
+# Arguments: HOLDER RUN FORCE(yes|no) STALE(seconds). Prints "granted GENERATION", or "held" and the owner's lines.
+set -eu
+holder=$1 run=$2 force=$3 stale=$4
+dir=/var/lib/kubeone/lock
+mkdir -p "$dir"
+
+field() { sed -n "s/^$1=//p" "$dir/owner" 2>/dev/null || true; }
+
+alive() {
+	[ -f "$dir/beat" ] && [ $(($(date +%s) - $(stat -c %Y "$dir/beat"))) -lt "$stale" ]
+}
+
+take() {
+	if alive && [ "$(field run)" != "$run" ] && [ "$force" != yes ]; then
+		printf 'held\n'
+		cat "$dir/owner"
+		return 1
+	fi
+	generation=$(($(cat "$dir/generation" 2>/dev/null || echo 0) + 1))
+	printf '%s\n' "$generation" >"$dir/generation"
+	printf 'holder=%s\nrun=%s\ngeneration=%s\nsince=%s\n' "$holder" "$run" "$generation" "$(date +%s)" >"$dir/owner.new"
+	mv -f "$dir/owner.new" "$dir/owner"
+	: >"$dir/beat"
+	# What an earlier run's step did not live to remove; a step that runs right now keeps its own.
+	systemctl is-active --quiet kubeone-step.service || rm -rf /run/kubeone/secrets
+	printf 'granted %s\n' "$generation"
+}
+
+exec 9>"$dir/mutex"
+flock 9
+take || exit 0
+flock -u 9
+
+while IFS= read -r _; do
+	[ "$(field generation)" = "$generation" ] || exit 0
+	: >"$dir/beat"
+done
+
+flock 9
+[ "$(field generation)" != "$generation" ] || rm -f "$dir/beat"

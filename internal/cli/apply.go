@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+)
+
+// applyFlags are the flags of apply, install and upgrade.
+type applyFlags struct {
+	clusterFlags
+	approve, dryRun, forceUnlock bool
+	plan, output                 string
+	logFile                      string
+}
+
+// face is one of the names under which the engine is offered.
+type face struct {
+	use, short string
+	aliases    []string
+	routes     []decide.Route // the only routes it follows; nil means all
+	about      string
+}
+
+var (
+	applyFace = face{ //nolint:gochecknoglobals // constants
+		use: "apply [MANIFEST]", short: "Make the cluster what its manifest says", aliases: []string{"up"},
+		about: "Look at every host, the API and etcd, show a plan, ask, and carry it out: install, join, repair. What is right already is left alone.",
+	}
+	installFace = face{ //nolint:gochecknoglobals // constants
+		use: "install [MANIFEST]", short: "Apply, if the cluster does not exist yet (apply does this too)",
+		routes: []decide.Route{decide.Install, decide.Nothing, decide.Error},
+		about:  "The same as apply, limited to a cluster that does not exist yet. Prefer apply.",
+	}
+	upgradeFace = face{ //nolint:gochecknoglobals // constants
+		use: "upgrade [MANIFEST]", short: "Apply, if another Kubernetes version is wanted (apply does this too)",
+		routes: []decide.Route{decide.Upgrade, decide.Nothing, decide.Error},
+		about:  "The same as apply, limited to an upgrade. Prefer apply.",
+	}
+)
+
+// newApplyCommand returns "kubeone apply", "install" or "upgrade".
+func newApplyCommand(stdio IO, as face) *cobra.Command {
+	f := &applyFlags{}
+	cmd := &cobra.Command{
+		Use: as.use, Short: as.short, Aliases: as.aliases, Long: as.about,
+		Example: "  kubeone apply -m kubeone.yaml\n  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve",
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), stdio, f, as, args) },
+	}
+	f.register(cmd)
+	f.registerPlan(cmd)
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
+	flags.StringVar(&f.plan, "plan", "", "carry out this saved plan, if it is still what would be done; does not ask")
+	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
+	flags.BoolVar(&f.forceUpgrade, "force-upgrade", false, "roll the configuration out although nothing differs")
+	flags.StringVarP(&f.output, "output", "o", "text", "text, or json for the event stream")
+	flags.StringVar(&f.logFile, "log-file", "", "write the run's journal here too")
+	return cmd
+}
+
+func runApply(ctx context.Context, stdio IO, f *applyFlags, as face, args []string) error {
+	if f.output != "text" && f.output != "json" {
+		return &usageError{fmt.Errorf("--output is text or json, not %q", f.output), "kubeone apply"}
+	}
+	unknown := host.PolicyProbe
+	if f.approve {
+		unknown = host.PolicyAcceptNew
+	}
+	e, err := f.open(ctx, stdio, args, unknown)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	look, err := lookSettled(ctx, stdio, e)
+	if err != nil {
+		return err
+	}
+	if err := f.present(stdio, look); err != nil {
+		return err
+	}
+	if done, err := f.settled(look, as); done {
+		return err
+	}
+	if yes, err := f.approved(stdio, look); err != nil || !yes {
+		return err
+	}
+	if err := e.Approve(); err != nil {
+		return err
+	}
+	return f.carryOut(ctx, stdio, e, look)
+}
+
+// present shows the plan: on standard output, or on standard error when that carries the event stream.
+func (f *applyFlags) present(stdio IO, look engine.Look) error {
+	if f.output == "json" {
+		stdio.Out = stdio.Err
+	}
+	return show(stdio, look, f.verbose, "text")
+}
+
+// settled reports whether there is nothing to carry out, and the command's result then.
+func (f *applyFlags) settled(look engine.Look, as face) (bool, error) {
+	d := look.Decision()
+	switch {
+	case d.Route == decide.Error:
+		return true, &statusError{problemStatus(d.Problems)}
+	case look.Plan.Blocked != "":
+		status := exitRuntime
+		if d.Route == decide.DisasterRecovery {
+			status = exitEtcd
+		}
+		return true, &classError{status, fmt.Errorf("%s; nothing was changed", look.Plan.Blocked)}
+	case !as.follows(d.Route):
+		return true, &classError{exitConfig, fmt.Errorf("the cluster needs %q, which this command does not do; use kubeone apply", d.Route)}
+	case look.Plan.Empty():
+		return true, nil
+	case len(look.Plan.Steps) == 0:
+		return true, &classError{exitRuntime, errors.New("apply can do nothing before you have done what is listed above")}
+	case f.dryRun:
+		return true, &statusError{exitChanges}
+	}
+	return false, nil
+}
+
+func (a face) follows(r decide.Route) bool {
+	for _, have := range a.routes {
+		if have == r {
+			return true
+		}
+	}
+	return a.routes == nil
+}
+
+// approved asks for a yes, unless it was given beforehand.
+func (f *applyFlags) approved(stdio IO, look engine.Look) (bool, error) {
+	if f.plan != "" {
+		p, err := saved(f.plan)
+		if err != nil {
+			return false, err
+		}
+		if p.Digest() != look.Plan.Digest() {
+			return false, &classError{exitRuntime, fmt.Errorf("the plan saved in %s is not what would be done now: the manifest or the hosts have changed since; plan again. Nothing was changed", f.plan)}
+		}
+		return true, nil
+	}
+	if f.approve {
+		return true, nil
+	}
+	yes, err := confirm(stdio, "Carry out this plan?")
+	if err == nil && !yes {
+		_, _ = fmt.Fprintln(stdio.Err, "Not confirmed. Nothing was changed.")
+	}
+	return yes, err
+}
+
+// carryOut runs the plan and checks that the cluster is then as wanted.
+func (f *applyFlags) carryOut(ctx context.Context, stdio IO, e *engine.Engine, look engine.Look) error {
+	var after engine.Look
+	err := f.observe(ctx, stdio, e, look, e.NewRunID(), func(ctx context.Context, o engine.ApplyOptions) (err error) {
+		after, err = e.Apply(ctx, look, o)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return f.verify(stdio, after)
+}
+
+// verify is the last stage: what is must now be what was wanted.
+func (f *applyFlags) verify(stdio IO, after engine.Look) error {
+	if after.Plan.Empty() && after.Decision().Route != decide.Error {
+		if f.output == "text" {
+			_, _ = fmt.Fprintln(stdio.Out, "Done. The cluster matches the manifest.")
+		}
+		return nil
+	}
+	if err := f.present(stdio, after); err != nil {
+		return err
+	}
+	if len(after.Plan.Operator) > 0 {
+		return &classError{exitRuntime, errors.New("done what could be done; the rest needs you, as listed above")}
+	}
+	return &classError{exitRuntime, errors.New("every step succeeded, and yet the cluster is not as wanted; see above, and apply again")}
+}
+
+// interruptible returns a context that the second Ctrl-C ends, and a channel that the first one closes.
+func interruptible(ctx context.Context, stdio IO) (context.Context, <-chan struct{}, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := make(chan struct{})
+	signals := stdio.Interrupts
+	restore := func() {}
+	if signals == nil {
+		own := make(chan os.Signal, 2)
+		signal.Notify(own, os.Interrupt, syscall.SIGTERM)
+		signals, restore = own, func() { signal.Stop(own) }
+	}
+	go func() {
+		for count := 1; ; count++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-signals:
+			}
+			if count > 1 {
+				cancel()
+				return
+			}
+			_, _ = fmt.Fprintln(stdio.Err, "\nFinishing the running steps; nothing else will be begun. Once more to abort.")
+			close(stop)
+		}
+	}()
+	return ctx, stop, func() {
+		restore()
+		cancel()
+	}
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/release"
+)
+
+// newBundleCommand returns "kubeone bundle". Results go to out, progress to errOut.
+func newBundleCommand(out, errOut io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bundle",
+		Short: "Make and look into bundles: one file with all binaries and images of a Kubernetes version",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newBundleCreateCommand(out, errOut), newBundleInspectCommand(out))
+	return cmd
+}
+
+// bundleCreate is the command that usage errors refer to.
+const bundleCreate = "kubeone bundle create"
+
+// bundleCreateFlags are the flags of "bundle create".
+type bundleCreateFlags struct {
+	file          string
+	src           release.Source
+	want          release.Want
+	skipKubeProxy bool
+}
+
+func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
+	f := &bundleCreateFlags{}
+	cmd := &cobra.Command{
+		Use:   "create -o FILE --kubernetes-version VERSION",
+		Short: "Download a Kubernetes version, check every part and write all of it to one file",
+		Long: "Download the binaries and container images of a Kubernetes version from their official locations, a mirror or a\n" +
+			"registry, check each against its publisher's digest, and write them to FILE. Hosts installed from the bundle need\n" +
+			"nothing but SSH.",
+		Example: "  kubeone bundle create -o kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, out, errOut) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.file, "output", "o", "", "the file to write")
+	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "the Kubernetes version, as 1.36.3")
+	flags.StringVar(&f.want.Arch, "arch", "amd64", "the hosts' architecture: "+strings.Join(release.Architectures(), ", "))
+	flags.StringVar(&f.want.CNI, "cni", "flannel", "the network plugin to include: flannel, or external for none")
+	flags.StringVar(&f.src.Mirror, "mirror", "", "base URL of a mirror that has the binaries under URL/HOST/PATH")
+	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "", "HOST[:PORT][/PREFIX] to read images from instead of their own registries")
+	flags.BoolVar(&f.want.Insecure, "insecure-registry", false, "allow plain HTTP or an unverified certificate for --overwrite-registry")
+	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy out")
+	for _, name := range []string{"output", "kubernetes-version"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // the flag is defined above
+		}
+	}
+	return cmd
+}
+
+func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Writer) error {
+	want := f.want
+	want.KubernetesVersion = strings.TrimPrefix(want.KubernetesVersion, "v")
+	want.KubeProxy = !f.skipKubeProxy
+	if err := checkBundleCNI(want.CNI); err != nil {
+		return err
+	}
+	if want.Insecure && want.OverwriteRegistry == "" {
+		return &usageError{errors.New("--insecure-registry needs --overwrite-registry: the official registries are always verified"), bundleCreate}
+	}
+	progress := newByteProgress(errOut)
+	index, err := release.CreateFile(cmd.Context(), f.file, f.src, want, release.CreateOptions{
+		CreatedBy: "kubeone " + Version, Progress: progress.show,
+	})
+	progress.end()
+	if err != nil {
+		return bundleError(err)
+	}
+	_, err = fmt.Fprintf(out, "%s: %s\n", f.file, bundleSummary(index))
+	return err
+}
+
+// checkBundleCNI accepts the network plugins that a manifest may name.
+func checkBundleCNI(name string) error {
+	switch name {
+	case "flannel", "external", "canal", "cilium":
+		return nil
+	}
+	return &usageError{fmt.Errorf("--cni %q is not known; it is one of flannel, canal, cilium, external", name), bundleCreate}
+}
+
+// bundleSummary is a bundle in one line.
+func bundleSummary(i release.Index) string {
+	return fmt.Sprintf("Kubernetes %s for linux/%s, CNI %s: %d binaries, %d images, %s in %d parts",
+		i.KubernetesVersion, i.Arch, i.CNI, len(i.Artifacts.Binaries), len(i.Artifacts.Images), megabytes(i.Size()), len(i.Entries))
+}
+
+// megabytes writes a size for a person.
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+func newBundleInspectCommand(out io.Writer) *cobra.Command {
+	var format string
+	var verify bool
+	cmd := &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Show what a bundle holds",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "" && format != "json" {
+				return &usageError{fmt.Errorf("-o %q is not known; it is json, or left out for text", format), "kubeone bundle inspect"}
+			}
+			return bundleError(runBundleInspect(cmd.Context(), args[0], format, verify, out))
+		},
+	}
+	cmd.Flags().StringVarP(&format, "output", "o", "", "json for the bundle's index")
+	cmd.Flags().BoolVar(&verify, "verify", false, "read the whole file and check every part's digest")
+	return cmd
+}
+
+func runBundleInspect(ctx context.Context, path, format string, verify bool, out io.Writer) error {
+	bundle, err := release.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bundle.Close() }()
+	if verify {
+		if err := bundle.Verify(ctx); err != nil {
+			return err
+		}
+	}
+	if format == "json" {
+		return printBundleJSON(out, bundle.Index())
+	}
+	return printBundle(out, bundle.Index(), verify)
+}
+
+// bundleError marks a bundle that cannot be used, and a release that does not exist, as a mistake in what was given.
+func bundleError(err error) error {
+	var truncated *release.TruncatedError
+	var altered *release.AlteredError
+	var format *release.FormatError
+	var unsupported *release.UnsupportedError
+	if errors.As(err, &truncated) || errors.As(err, &altered) || errors.As(err, &format) || errors.As(err, &unsupported) ||
+		errors.Is(err, fs.ErrNotExist) {
+		return &classError{status: exitConfig, err: err}
+	}
+	return err
+}
+
+func printBundleJSON(out io.Writer, i release.Index) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(i)
+}
+
+func printBundle(out io.Writer, i release.Index, verified bool) error {
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "%s\ncreated by %s\n\n", bundleSummary(i), i.CreatedBy)
+	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "BINARY\tVERSION\tSIZE\tSHA256")
+	for _, b := range i.Artifacts.Binaries {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Name, b.Version, megabytes(b.Size), b.SHA256)
+	}
+	_, _ = fmt.Fprintln(table, "\nIMAGE\tNEEDED BY\tSIZE\tDIGEST")
+	for _, image := range i.Artifacts.Images {
+		roles := "every host"
+		if len(image.Roles) > 0 {
+			roles = string(image.Roles[0])
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", image.Name, roles, megabytes(image.Size), image.Digest)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if verified {
+		fmt.Fprintf(text, "\nall %d parts match their digests\n", len(i.Entries))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}

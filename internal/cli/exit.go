@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/cluster"
+	"kubeone/internal/decide"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/manifest"
+	"kubeone/internal/release"
+)
+
+// Exit statuses.
+const (
+	exitOther       = 1
+	exitChanges     = 2
+	exitUnhealthy   = 3
+	exitRuntime     = 10
+	exitEtcd        = 11
+	exitKube        = 12
+	exitSSH         = 13
+	exitConnection  = 14
+	exitConfig      = 15
+	exitExec        = 16
+	exitInterrupted = 130
+)
+
+// statusError ends the program with a status, without a message: what there was to say has been said.
+type statusError struct{ status int }
+
+// Error is for logs only.
+func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+
+// classError is a failure with a class of its own.
+type classError struct {
+	status int
+	err    error
+}
+
+// Error is the cause's text.
+func (e *classError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *classError) Unwrap() error { return e.err }
+
+// usageError is a mistake in the command line.
+type usageError struct {
+	err     error
+	command string
+}
+
+// Error says what is wrong and where help is.
+func (e *usageError) Error() string {
+	return fmt.Sprintf("%v; see %s --help", e.err, e.command)
+}
+
+// exitStatus is the documented exit status of a failure.
+func exitStatus(err error) int {
+	var status *statusError
+	var class *classError
+	switch {
+	case errors.As(err, &status):
+		return status.status
+	case errors.As(err, &class):
+		return class.status
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case isConfig(err):
+		return exitConfig
+	}
+	return runtimeStatus(err)
+}
+
+func isConfig(err error) bool {
+	var problems *manifest.Problems
+	var config *engine.ConfigError
+	var usage *usageError
+	return errors.As(err, &problems) || errors.As(err, &config) || errors.As(err, &usage)
+}
+
+func runtimeStatus(err error) int {
+	var kube *cluster.Error
+	var unreachable *cluster.UnreachableError
+	var held *apply.HeldError
+	var fetch *release.FetchError
+	switch {
+	case errors.As(err, &held), errors.Is(err, engine.ErrWorldChanged):
+		return exitRuntime
+	case errors.As(err, &kube), errors.As(err, &unreachable):
+		return exitKube
+	case errors.As(err, &fetch):
+		return exitConnection
+	}
+	switch host.ClassOf(err) {
+	case host.Unreachable, host.Lost:
+		return exitConnection
+	case host.Auth, host.HostKey, host.Sudo:
+		return exitSSH
+	case host.Config:
+		return exitConfig
+	case host.Exit:
+		return exitExec
+	}
+	var step *apply.StepError
+	if errors.As(err, &step) {
+		return exitRuntime
+	}
+	return exitOther
+}
+
+// problemStatus is the exit status of the worst of a decision's problems: the first one's class.
+func problemStatus(problems []decide.Problem) int {
+	statuses := map[decide.Class]int{
+		decide.ClassConfig: exitConfig, decide.ClassSSH: exitSSH, decide.ClassConnection: exitConnection,
+		decide.ClassEtcd: exitEtcd, decide.ClassKube: exitKube, decide.ClassRuntime: exitRuntime,
+	}
+	if len(problems) == 0 {
+		return exitRuntime
+	}
+	return statuses[problems[0].Class]
+}
+
+func printError(w io.Writer, err error) {
+	_, _ = fmt.Fprintf(w, "error: %v\n", err)
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/engine"
+)
+
+// journal keeps every event of a run as a line of JSON, in the cluster's state directory and where the operator asked.
+type journal struct {
+	mu     sync.Mutex
+	files  []*os.File
+	events []apply.Event // without the hosts' output
+}
+
+// openJournal opens the run's journal; extra is another file for it, or "".
+func openJournal(e *engine.Engine, run, extra string) (*journal, error) {
+	dir, err := e.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "journal"), 0o700); err != nil {
+		return nil, &classError{exitConfig, err}
+	}
+	j := &journal{}
+	paths := []string{filepath.Join(dir, "journal", run+".jsonl")}
+	if extra != "" {
+		paths = append(paths, extra)
+	}
+	for _, path := range paths {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the operator names the file
+		if err != nil {
+			return nil, &classError{exitConfig, errors.Join(err, j.Close())}
+		}
+		j.files = append(j.files, f)
+	}
+	return j, nil
+}
+
+func (j *journal) write(e apply.Event) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return // events are strings and numbers
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e.Type != apply.StepOutput {
+		j.events = append(j.events, e)
+	}
+	for _, f := range j.files {
+		_, _ = f.Write(append(line, '\n')) // a full disk here must not stop a run half-way
+	}
+}
+
+// Close ends the journal.
+func (j *journal) Close() error {
+	var errs []error
+	for _, f := range j.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}

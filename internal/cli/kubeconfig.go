@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/host"
+)
+
+// newKubeconfigCommand returns "kubeone kubeconfig".
+func newKubeconfigCommand(stdio IO) *cobra.Command {
+	f := &clusterFlags{}
+	var file string
+	cmd := &cobra.Command{
+		Use:   "kubeconfig [MANIFEST]",
+		Short: "Write the cluster administrator's kubeconfig, readable by you only",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			look, err := e.Look(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if look.Result.Access == nil {
+				return &classError{exitKube, errors.New("no control-plane host that answers has a kubeconfig; see kubeone status")}
+			}
+			text := look.Result.Access.Kubeconfig
+			if file == "-" {
+				_, err := stdio.Out.Write(text)
+				return err
+			}
+			if file == "" {
+				file = e.Want().Name + "-kubeconfig"
+			}
+			if err := writePrivate(file, text); err != nil {
+				return &classError{exitConfig, err}
+			}
+			_, err = fmt.Fprintln(stdio.Out, file)
+			return err
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVarP(&file, "output", "o", "", "the file to write, or - for standard output (default NAME-kubeconfig)")
+	return cmd
+}
+
+// writePrivate writes a file that only its owner reads, whatever was there before.
+func writePrivate(path string, text []byte) error {
+	tmp, err := os.CreateTemp(dirOf(path), ".kubeone-*") // created with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
+	if _, err := tmp.Write(text); err != nil {
+		_ = tmp.Close()
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/plan"
+	"kubeone/internal/view"
+)
+
+// newPlanCommand returns "kubeone plan".
+func newPlanCommand(stdio IO) *cobra.Command {
+	f := &clusterFlags{}
+	var output, out, scripts string
+	cmd := &cobra.Command{
+		Use:   "plan [MANIFEST]",
+		Short: "Show what apply would do; change nothing",
+		Long: "Look at every host, the API and etcd, and show what apply would do, in which order and why. Nothing is changed.\n\n" +
+			"Exit status: 0 nothing to do, 2 there are changes or something for you to do.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			look, err := e.Look(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := save(look, out, scripts); err != nil {
+				return err
+			}
+			if err := show(stdio, look, f.verbose, output); err != nil {
+				return err
+			}
+			return planStatus(look)
+		},
+	}
+	f.register(cmd)
+	f.registerPlan(cmd)
+	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false, "plan to roll the configuration out although nothing differs")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")
+	cmd.Flags().StringVar(&scripts, "scripts", "", "write every host's script into this directory, for review")
+	return cmd
+}
+
+// show prints a plan, or why there can be none.
+func show(stdio IO, look engine.Look, verbose bool, output string) error {
+	d := look.Decision()
+	switch output {
+	case "json":
+		text, err := view.PlanJSON(look.Plan)
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(stdio.Out, string(text))
+		if d.Route == decide.Error {
+			view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, look.Plan.Hosts)
+		}
+		return nil
+	case "text":
+	default:
+		return &usageError{fmt.Errorf("--output is text or json, not %q", output), "kubeone plan"}
+	}
+	if verbose {
+		view.Decision(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d)
+	}
+	if d.Route == decide.Error {
+		view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, look.Plan.Hosts)
+		return nil
+	}
+	view.Plan(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), look.Plan, verbosity(verbose))
+	return nil
+}
+
+func verbosity(verbose bool) view.Verbosity {
+	if verbose {
+		return view.Verbose
+	}
+	return view.Normal
+}
+
+func planStatus(look engine.Look) error {
+	d := look.Decision()
+	switch {
+	case d.Route == decide.Error:
+		return &statusError{problemStatus(d.Problems)}
+	case look.Plan.Empty():
+		return nil
+	}
+	return &statusError{exitChanges}
+}
+
+// save writes the plan and the scripts where they were asked for.
+func save(look engine.Look, out, scripts string) error {
+	if out != "" {
+		text, err := json.MarshalIndent(look.Plan, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(out, append(text, '\n'), 0o600); err != nil {
+			return &classError{exitConfig, err}
+		}
+	}
+	if scripts == "" {
+		return nil
+	}
+	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // for review by others too; scripts hold no secrets
+		return &classError{exitConfig, err}
+	}
+	for id, text := range look.Scripts {
+		if err := os.WriteFile(filepath.Join(scripts, look.Plan.Hosts[id]+".sh"), []byte(text), 0o644); err != nil { //nolint:gosec // as above
+			return &classError{exitConfig, err}
+		}
+	}
+	return nil
+}
+
+// saved reads a plan that plan --out wrote.
+func saved(path string) (plan.Plan, error) {
+	var p plan.Plan
+	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	if err == nil && p.Format != plan.FormatVersion {
+		err = fmt.Errorf("format %d, this version reads %d", p.Format, plan.FormatVersion)
+	}
+	if err != nil {
+		return p, &classError{exitConfig, fmt.Errorf("saved plan %s: %w", path, err)}
+	}
+	return p, nil
+}
+
+// lookSettled looks, and when steps of an earlier run are still running, waits for their end and looks again.
+func lookSettled(ctx context.Context, stdio IO, e *engine.Engine) (engine.Look, error) {
+	look, err := e.Look(ctx)
+	if err != nil {
+		return look, err
+	}
+	steps := look.RunningSteps()
+	if len(steps) == 0 {
+		return look, nil
+	}
+	for id, s := range steps {
+		_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for its end\n", look.Plan.Hosts[id], s.Stage, s.RunID)
+	}
+	if err := e.Await(ctx, look); err != nil {
+		return look, err
+	}
+	return e.Look(ctx)
+}

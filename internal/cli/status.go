@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/host"
+	"kubeone/internal/view"
+)
+
+// newStatusCommand returns "kubeone status".
+func newStatusCommand(stdio IO) *cobra.Command {
+	f := &clusterFlags{}
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status [MANIFEST]",
+		Short: "Show hosts, components, etcd, certificates and drift",
+		Long:  "Ask every host, the API and etcd how they are. Nothing is changed.\n\nExit status: 0 healthy, 3 not.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			look, err := e.Look(cmd.Context())
+			if err != nil {
+				return err
+			}
+			in := view.StatusInput{Want: e.Want(), World: look.Result.World, Decision: look.Decision(), Now: time.Now()}
+			switch output {
+			case "json":
+				text, err := view.StatusJSON(in)
+				if err != nil {
+					return err
+				}
+				_, _ = fmt.Fprintln(stdio.Out, string(text))
+			case "text":
+				view.Status(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), in)
+			default:
+				return &usageError{fmt.Errorf("--output is text or json, not %q", output), "kubeone status"}
+			}
+			if !view.Healthy(in) {
+				return &statusError{exitUnhealthy}
+			}
+			return nil
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}

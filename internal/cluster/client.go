@@ -1,0 +1,114 @@
+// Package cluster does what needs a living API server: join tokens, serving certificates, nodes, drains, the cluster's
+// own record and lock, and server-side apply.
+//
+// Every operation is idempotent, retries transient failures itself until its context ends (API servers restart while a
+// cluster is being built), and waits for conditions by watching. Errors are *Error, with what was done, to which node,
+// and a class. Nothing here decides anything: what to do is in the plan.
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// FieldManager is the name under which we own fields of objects.
+const FieldManager = "kubeone"
+
+// Client speaks to one cluster. It is safe for concurrent use.
+type Client struct {
+	Kubernetes kubernetes.Interface
+	Dynamic    dynamic.Interface
+	// REST is the configuration, for clients that must be built otherwise; it dials through the endpoints too. It
+	// holds credentials.
+	REST *rest.Config
+
+	kinds kinds
+	dial  *dialer
+	http  *http.Transport
+}
+
+// Connect prepares a client; no connection is made before the first request. A request goes to the first endpoint of
+// access.Via that answers; TLS always checks that it is the server that the kubeconfig names. Proxies of the
+// environment are not used. The caller closes the client.
+func Connect(access Access) (*Client, error) { return connect(access, usual()) }
+
+func connect(access Access, l limits) (*Client, error) {
+	config, err := access.config()
+	if err != nil {
+		return nil, fail("connect to the cluster", "", err)
+	}
+	secure, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fail("connect to the cluster", "", fmt.Errorf("certificates of the kubeconfig: %w", err))
+	}
+	if secure == nil { // neither CA nor certificates: the system's CAs, and a token
+		secure = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	secure.NextProtos = []string{"h2", "http/1.1"}
+	if secure.ServerName == "" {
+		secure.ServerName = hostname(config.Host)
+	}
+	d := newDialer(access.endpoints(config), secure, l)
+	tune(config, d)
+	return newClient(config, d)
+}
+
+// tune sets what all our clients share.
+func tune(config *rest.Config, d *dialer) {
+	config.QPS = -1 // the API server's own fairness is enough; waiting here only makes an apply slower
+	config.UserAgent = "kubeone"
+	config.WarningHandler = rest.NoWarnings{}
+	config.Dial = d.dial
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+}
+
+func newClient(config *rest.Config, d *dialer) (*Client, error) {
+	base := newHTTPTransport(d)
+	wrapped, err := rest.HTTPWrappersForConfig(config, &timed{base: base, timeout: d.limits.request})
+	if err != nil {
+		return nil, fail("connect to the cluster", "", err)
+	}
+	hc := &http.Client{Transport: wrapped}
+	typed := rest.CopyConfig(config)
+	typed.ContentType = "application/vnd.kubernetes.protobuf"
+	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	kube, err := kubernetes.NewForConfigAndClient(typed, hc)
+	if err != nil {
+		return nil, fail("connect to the cluster", "", err)
+	}
+	dyn, err := dynamic.NewForConfigAndClient(config, hc)
+	if err != nil {
+		return nil, fail("connect to the cluster", "", err)
+	}
+	return &Client{Kubernetes: kube, Dynamic: dyn, REST: config, kinds: discovered(kube), dial: d, http: base}, nil
+}
+
+// Close ends all connections, watches included. The client must not be used afterwards.
+func (c *Client) Close() {
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+		c.dial.closeAll()
+	}
+}
+
+// WaitReady waits until an API server says that it is ready to serve (its /readyz).
+func (c *Client) WaitReady(ctx context.Context) error {
+	ctx, cancel := bounded(ctx, waitLimit)
+	defer cancel()
+	for {
+		_, err := c.Kubernetes.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		if err == nil {
+			return nil
+		}
+		if !pause(ctx, pollEvery) {
+			return ended(ctx, "wait for the API server", "", err.Error())
+		}
+	}
+}

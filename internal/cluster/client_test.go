@@ -1,0 +1,279 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const secretToken = "very-secret-token"
+
+// kubeconfigFor is a kubeconfig for a server of that URL, which trusts the test server's certificate.
+func kubeconfigFor(t *testing.T, server *httptest.Server, url string, change func(*clientcmdapi.Config)) []byte {
+	t.Helper()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: ca}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: secretToken}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	if change != nil {
+		change(config)
+	}
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func apiServer(t *testing.T, handle http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handle)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server
+}
+
+// dials counts, and connects to where it says, or refuses where that is "".
+type dials struct {
+	to    string
+	count atomic.Int32
+	asked atomic.Value // the address
+}
+
+func (d *dials) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	d.count.Add(1)
+	d.asked.Store(addr)
+	if d.to == "" {
+		return nil, errors.New("refused by the test")
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, d.to)
+}
+
+func quick() limits {
+	return limits{dial: 150 * time.Millisecond, dead: time.Minute, request: 500 * time.Millisecond, ping: 100 * time.Millisecond}
+}
+
+func connected(t *testing.T, kubeconfig []byte, via ...Endpoint) *Client {
+	t.Helper()
+	c, err := connect(Access{Kubeconfig: kubeconfig, Via: via}, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func through(id string, d *dials) Endpoint {
+	return Endpoint{ID: id, Address: "127.0.0.1:6443", Dial: d.dial}
+}
+
+func ok(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
+
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func readyz(ctx context.Context, c *Client) error {
+	return c.Kubernetes.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
+func TestDialsTheEndpointAndChecksTheKubeconfigsServer(t *testing.T) {
+	t.Parallel()
+	var proto, auth, host atomic.Value
+	server := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		proto.Store(r.Proto)
+		auth.Store(r.Header.Get("Authorization"))
+		host.Store(r.Host)
+		ok(w, r)
+	})
+	tunnel := &dials{to: server.Listener.Addr().String()}
+	c := connected(t, kubeconfigFor(t, server, "https://example.com:6443", nil), through("cp-1", tunnel))
+	if err := c.WaitReady(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	got := []any{tunnel.asked.Load(), proto.Load(), auth.Load(), host.Load()}
+	want := []any{"127.0.0.1:6443", "HTTP/2.0", "Bearer " + secretToken, "example.com:6443"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAServerOfAnotherNameIsATerminalError(t *testing.T) {
+	t.Parallel()
+	server := apiServer(t, ok)
+	tunnel := &dials{to: server.Listener.Addr().String()}
+	c := connected(t, kubeconfigFor(t, server, "https://elsewhere.invalid:6443", nil), through("cp-1", tunnel))
+	err := readyz(soon(t), c)
+	if got := Classify(err); got != Terminal {
+		t.Errorf("class of %v is %q, want %q", err, got, Terminal)
+	}
+	if !strings.Contains(fmt.Sprint(err), "elsewhere.invalid") {
+		t.Errorf("the error does not name the server that was meant: %v", err)
+	}
+}
+
+func TestAnEndpointThatIsDeadIsSkippedAndTheOneThatWorksIsRemembered(t *testing.T) {
+	t.Parallel()
+	server := apiServer(t, ok)
+	refusing, working, spare := &dials{}, &dials{to: server.Listener.Addr().String()}, &dials{to: server.Listener.Addr().String()}
+	c := connected(t, kubeconfigFor(t, server, server.URL, nil), through("cp-1", refusing), through("cp-2", working), through("cp-3", spare))
+	for range 3 {
+		if err := readyz(soon(t), c); err != nil {
+			t.Fatal(err)
+		}
+		c.http.CloseIdleConnections()
+		c.dial.closeAll() // each request needs a new connection
+	}
+	got := []int32{refusing.count.Load(), working.count.Load(), spare.count.Load()}
+	if diff := cmp.Diff([]int32{1, 3, 0}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnEndpointThatAcceptsAndSaysNothingIsSkipped(t *testing.T) {
+	t.Parallel()
+	frozen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = frozen.Close() })
+	server := apiServer(t, ok)
+	c := connected(t, kubeconfigFor(t, server, server.URL, nil),
+		through("frozen", &dials{to: frozen.Addr().String()}), through("alive", &dials{to: server.Listener.Addr().String()}))
+	if err := readyz(soon(t), c); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerThatStopsAnsweringIsLeftForTheNext(t *testing.T) {
+	t.Parallel()
+	hung := apiServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	alive := apiServer(t, ok)
+	c := connected(t, kubeconfigFor(t, hung, "https://example.com", nil),
+		through("hung", &dials{to: hung.Listener.Addr().String()}), through("alive", &dials{to: alive.Listener.Addr().String()}))
+	err := readyz(soon(t), c)
+	if !errors.Is(err, errNoAnswer) || Classify(err) != Transient || !strings.Contains(err.Error(), "hung") {
+		t.Errorf("first answer: got %v (%s), want that hung gave none", err, Classify(err))
+	}
+	if err := readyz(soon(t), c); err != nil {
+		t.Errorf("second answer: %v", err)
+	}
+}
+
+func TestAllEndpointsAreNamedWhenNoneAnswers(t *testing.T) {
+	t.Parallel()
+	server := apiServer(t, ok)
+	c := connected(t, kubeconfigFor(t, server, server.URL, nil), through("cp-1", &dials{}), through("cp-2", &dials{}))
+	err := readyz(soon(t), c)
+	var unreachable *UnreachableError
+	if !errors.As(err, &unreachable) || Classify(err) != Transient {
+		t.Fatalf("got %v (%s), want an UnreachableError that is transient", err, Classify(err))
+	}
+	if diff := cmp.Diff([]string{"cp-1", "cp-2"}, unreachable.Endpoints); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAWatchOutlivesTheRequestTimeout(t *testing.T) {
+	t.Parallel()
+	server := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(3 * quick().request):
+			_, _ = io.WriteString(w, `{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"late"}}}`+"\n")
+		}
+	})
+	c := connected(t, kubeconfigFor(t, server, server.URL, nil))
+	events, err := c.Kubernetes.CoreV1().Nodes().Watch(soon(t), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	event, open := <-events.ResultChan()
+	if !open || event.Object == nil {
+		t.Fatalf("the watch ended before its event: %v", event)
+	}
+}
+
+func TestWaitReadyOutlivesAServerThatIsStarting(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) < 3 {
+			http.Error(w, "etcd not ready", http.StatusInternalServerError)
+			return
+		}
+		ok(w, r)
+	})
+	c := connected(t, kubeconfigFor(t, server, server.URL, nil))
+	if err := c.WaitReady(soon(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKubeconfigsThatReachIntoThisMachineAreRefused(t *testing.T) {
+	t.Parallel()
+	server := apiServer(t, ok)
+	for name, change := range map[string]func(*clientcmdapi.Config){
+		"program":     func(c *clientcmdapi.Config) { c.AuthInfos["u"].Exec = &clientcmdapi.ExecConfig{Command: "touch"} },
+		"token file":  func(c *clientcmdapi.Config) { c.AuthInfos["u"].TokenFile = "/etc/hostname" },
+		"key file":    func(c *clientcmdapi.Config) { c.AuthInfos["u"].ClientKey = "/etc/hostname" },
+		"CA file":     func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = "/etc/hostname" },
+		"no checking": func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = true },
+		"no TLS":      func(c *clientcmdapi.Config) { c.Clusters["c"].Server = "http://example.com" },
+	} {
+		_, err := Connect(Access{Kubeconfig: kubeconfigFor(t, server, server.URL, change)})
+		if Classify(err) != Terminal {
+			t.Errorf("%s: got %v (%q), want a terminal error", name, err, Classify(err))
+		}
+	}
+	_, err := Connect(Access{Kubeconfig: []byte("token: " + secretToken + "\n\t- broken")})
+	if err == nil || strings.Contains(err.Error(), secretToken) {
+		t.Errorf("broken kubeconfig: got %v, want an error without its content", err)
+	}
+}
+
+func TestAccessShowsNothingOfItself(t *testing.T) {
+	t.Parallel()
+	access := Access{Kubeconfig: []byte(secretToken)}
+	var out bytes.Buffer
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q"} {
+		_, _ = fmt.Fprintf(&out, format, access)
+		_, _ = fmt.Fprintf(&out, format, &access)
+	}
+	if err := json.NewEncoder(&out).Encode(map[string]any{"access": access, "pointer": &access}); err != nil {
+		t.Fatal(err)
+	}
+	for _, leak := range []string{secretToken, fmt.Sprintf("%x", secretToken), "dmVyeS1zZWNyZXQtdG9rZW4", fmt.Sprint([]byte(secretToken))} {
+		if strings.Contains(out.String(), leak) {
+			t.Errorf("shown: %q in %s", leak, out.String())
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// UnreachableError says that no endpoint gave a connection to an API server, and why for each.
+type UnreachableError struct {
+	Endpoints []string // IDs, in the order they were tried
+	Errs      []error  // one for each
+}
+
+// Error names every endpoint and its problem.
+func (e *UnreachableError) Error() string {
+	parts := make([]string, len(e.Errs))
+	for i, err := range e.Errs {
+		parts[i] = fmt.Sprintf("through %s: %v", e.Endpoints[i], err)
+	}
+	return "no API server could be reached: " + strings.Join(parts, "; ")
+}
+
+// Unwrap gives the problems of all endpoints.
+func (e *UnreachableError) Unwrap() []error { return e.Errs }
+
+// dialer opens connections through the endpoints: the one that worked last first, then the others in order, and those
+// that failed lately at the end. It is safe for concurrent use.
+type dialer struct {
+	via    []Endpoint
+	tls    *tls.Config
+	limits limits
+
+	mu    sync.Mutex
+	last  int
+	dead  map[int]time.Time // until when
+	conns map[*conn]struct{}
+}
+
+func newDialer(via []Endpoint, config *tls.Config, l limits) *dialer {
+	return &dialer{via: via, tls: config, limits: l, dead: map[int]time.Time{}, conns: map[*conn]struct{}{}}
+}
+
+// dialTLS opens a connection and completes the TLS handshake, so that an endpoint that accepts connections without
+// answering counts as dead too.
+func (d *dialer) dialTLS(ctx context.Context, network, _ string) (net.Conn, error) {
+	return d.each(ctx, func(ctx context.Context, i int) (net.Conn, error) {
+		raw, err := d.connect(ctx, network, i)
+		if err != nil {
+			return nil, err
+		}
+		secure := tls.Client(raw, d.tls)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, fmt.Errorf("TLS handshake: %w", err)
+		}
+		return secure, nil
+	})
+}
+
+// dial opens a connection without TLS, for clients that others build from the REST configuration.
+func (d *dialer) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return d.each(ctx, func(ctx context.Context, i int) (net.Conn, error) { return d.connect(ctx, network, i) })
+}
+
+// each tries the endpoints until one gives a connection.
+func (d *dialer) each(ctx context.Context, open func(context.Context, int) (net.Conn, error)) (net.Conn, error) {
+	failure := &UnreachableError{}
+	for _, i := range d.order() {
+		one, cancel := context.WithTimeout(ctx, d.limits.dial)
+		c, err := open(one, i)
+		cancel()
+		if err == nil {
+			d.worked(i)
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("connecting to the API server through %s: %w", d.via[i].ID, context.Cause(ctx))
+		}
+		d.failed(i)
+		failure.Endpoints = append(failure.Endpoints, d.via[i].ID)
+		failure.Errs = append(failure.Errs, err)
+	}
+	return nil, failure
+}
+
+func (d *dialer) connect(ctx context.Context, network string, i int) (net.Conn, error) {
+	raw, err := d.via[i].Dial(ctx, network, d.via[i].Address)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: raw, dialer: d, endpoint: i}
+	d.mu.Lock()
+	d.conns[c] = struct{}{}
+	d.mu.Unlock()
+	return c, nil
+}
+
+// order is the endpoints in the order in which they are tried now.
+func (d *dialer) order() []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var live, dead []int
+	for n := range d.via {
+		i := n
+		switch { // the last that worked takes the first place, those before it move back by one
+		case n == 0:
+			i = d.last
+		case n <= d.last:
+			i = n - 1
+		}
+		if time.Now().Before(d.dead[i]) {
+			dead = append(dead, i)
+		} else {
+			live = append(live, i)
+		}
+	}
+	return append(live, dead...)
+}
+
+func (d *dialer) worked(i int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = i
+	delete(d.dead, i)
+}
+
+func (d *dialer) failed(i int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead[i] = time.Now().Add(d.limits.dead)
+}
+
+// closeAll closes every connection that is still open.
+func (d *dialer) closeAll() {
+	d.mu.Lock()
+	open := make([]*conn, 0, len(d.conns))
+	for c := range d.conns {
+		open = append(open, c)
+	}
+	d.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// conn is a connection that knows its endpoint.
+type conn struct {
+	net.Conn
+	dialer   *dialer
+	endpoint int
+}
+
+// Close closes the connection and forgets it.
+func (c *conn) Close() error {
+	c.dialer.mu.Lock()
+	delete(c.dialer.conns, c)
+	c.dialer.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// retire closes a connection on which no answer came, and has its endpoint asked last for a while. All else that
+// waits on the same connection fails at once instead of hanging as well.
+func (c *conn) retire() {
+	c.dialer.failed(c.endpoint)
+	_ = c.Close()
+}

@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Class says what can be done about an error.
+type Class string
+
+// The classes. The zero value is that of no error.
+const (
+	Transient Class = "transient" // the same call may succeed a moment later
+	Terminal  Class = "terminal"  // it will fail again until something is changed
+	Operator  Class = "operator"  // a person must act first
+)
+
+// Error is a failed operation on the cluster.
+type Error struct {
+	Op    string // what was being done: "drain"
+	Node  string // the node or object concerned; "" where there is none
+	Class Class
+	Err   error
+}
+
+// Error says what failed, on what, and why.
+func (e *Error) Error() string {
+	if e.Node == "" {
+		return fmt.Sprintf("%s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("%s %s: %v", e.Op, e.Node, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail wraps an error with what was being done, and with its class. It returns nil for nil.
+func fail(op, node string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: op, Node: node, Class: Classify(err), Err: err}
+}
+
+// Classify returns an error's class: that of the outermost *Error in its chain, else what the API's status or the
+// network's error says. An error that nothing is known about is Terminal.
+func Classify(err error) Class {
+	var classed *Error
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &classed):
+		return classed.Class
+	case errors.As(err, &status):
+		return classifyStatus(err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return Transient
+	case errors.Is(err, context.Canceled):
+		return Terminal
+	}
+	return classifyNetwork(err)
+}
+
+func classifyStatus(err error) Class {
+	for _, transient := range []func(error) bool{
+		apierrors.IsConflict, apierrors.IsInternalError, apierrors.IsResourceExpired, apierrors.IsServerTimeout, apierrors.IsGone,
+		apierrors.IsServiceUnavailable, apierrors.IsTimeout, apierrors.IsTooManyRequests, apierrors.IsUnexpectedServerError,
+	} {
+		if transient(err) {
+			return Transient
+		}
+	}
+	return Terminal
+}
+
+// classifyNetwork is Terminal for a server that is not the one the kubeconfig means, and Transient for every other
+// failure of a connection, since servers restart.
+func classifyNetwork(err error) Class {
+	var unreachable *UnreachableError
+	if errors.As(err, &unreachable) {
+		for _, one := range unreachable.Errs {
+			if !isUntrusted(one) {
+				return Transient
+			}
+		}
+		return Terminal
+	}
+	var network net.Error
+	var request *url.Error
+	if !isUntrusted(err) && (errors.As(err, &network) || errors.As(err, &request) || isCut(err)) {
+		return Transient
+	}
+	return Terminal
+}
+
+func isUntrusted(err error) bool {
+	var untrusted *tls.CertificateVerificationError
+	return errors.As(err, &untrusted)
+}

@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typed "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// Lock is the cluster's lock, held. It renews itself; while the API is away it is neither renewed nor lost, since nobody
+// else can take it either.
+type Lock struct {
+	client *Client
+	me     Holder
+	lost   chan struct{}
+	stop   context.CancelFunc
+	ended  chan struct{}
+	once   sync.Once
+}
+
+// errLost says that somebody else holds the lock now.
+var errLost = errors.New("another run took the lock")
+
+// Lost is closed when another run has taken the lock over. Nothing may be changed from then on.
+func (l *Lock) Lost() <-chan struct{} { return l.lost }
+
+// Release gives the lock back, so that the next run need not wait. It may be called more than once; only the first
+// does anything. A lock that was lost is left to its holder.
+func (l *Lock) Release(ctx context.Context) error {
+	var err error
+	l.once.Do(func() {
+		l.stop()
+		<-l.ended
+		err = retry(ctx, "unlock the cluster", "", l.clear)
+	})
+	return err
+}
+
+// keep starts the renewal of a lock that was just taken.
+func (c *Client) keep(ctx context.Context, me Holder) *Lock {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &Lock{client: c, me: me, lost: make(chan struct{}), stop: stop, ended: make(chan struct{})}
+	go l.renewals(ctx)
+	return l
+}
+
+func (l *Lock) renewals(ctx context.Context) {
+	defer close(l.ended)
+	for delay := leaseRenew; pause(ctx, delay); {
+		one, cancel := context.WithTimeout(ctx, leaseRenew)
+		err := l.renew(one)
+		cancel()
+		switch {
+		case errors.Is(err, errLost):
+			close(l.lost)
+			return
+		case err != nil:
+			delay = leaseAgain
+		default:
+			delay = leaseRenew
+		}
+	}
+}
+
+func (l *Lock) renew(ctx context.Context) error {
+	lease, err := l.client.leases().Get(ctx, LeaseName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return l.client.createLease(ctx, l.me)
+	}
+	if err != nil {
+		return err
+	}
+	if holder, _, _ := LeaseState(lease, time.Now()); holder != l.me {
+		return errLost
+	}
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+	_, err = l.client.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
+	return err
+}
+
+// clear empties the lease if it is still ours.
+func (l *Lock) clear(ctx context.Context) error {
+	lease, err := l.client.leases().Get(ctx, LeaseName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if holder, _, _ := LeaseState(lease, time.Now()); holder != l.me {
+		return nil
+	}
+	lease.Spec.HolderIdentity, lease.Spec.AcquireTime, lease.Spec.RenewTime = nil, nil, nil
+	delete(lease.Annotations, leaseRun)
+	_, err = l.client.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
+	return err
+}
+
+func (c *Client) leases() typed.LeaseInterface {
+	return c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
+}
+
+func (c *Client) createLease(ctx context.Context, me Holder) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaseName, Namespace: metav1.NamespaceSystem}}
+	occupy(lease, me)
+	_, err := c.leases().Create(ctx, lease, metav1.CreateOptions{FieldManager: FieldManager})
+	if apierrors.IsAlreadyExists(err) { // somebody was faster: look again
+		return &Error{Op: "create the lock", Class: Transient, Err: err}
+	}
+	return err
+}
+
+// writeLease takes the lease in the version given; it is a conflict if anybody wrote meanwhile.
+func (c *Client) writeLease(ctx context.Context, lease *coordinationv1.Lease, me Holder) error {
+	occupy(lease, me)
+	_, err := c.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
+	return err
+}
+
+func occupy(lease *coordinationv1.Lease, me Holder) {
+	now, seconds := metav1.MicroTime{Time: time.Now()}, int32(leaseDuration/time.Second)
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+	lease.Annotations[leaseRun] = me.RunID
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &me.Name, &seconds
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
+}

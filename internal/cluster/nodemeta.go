@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kubeone/internal/desired"
+)
+
+// ControlPlaneTaint is the taint that kubeadm gives to control-plane nodes.
+const ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
+
+// ownTaints is the annotation in which a Node remembers which of its taints are the manifest's, as "key:Effect,…", so
+// that one that leaves the manifest leaves the Node as well.
+const ownTaints = "kubeone.k8c.io/taints"
+
+// SetNodeMeta gives a Node the labels, annotations and taints of the manifest, and writes nothing if it has them. A label
+// or annotation whose key ends in "-" is removed. Of the taints, those that an earlier call set and kubeadm's
+// ControlPlaneTaint go if they are not among the given ones; the rest (not-ready, unschedulable, others' own) stays.
+func (c *Client) SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string, taints []desired.Taint) error {
+	return retry(ctx, "set labels, annotations and taints of node", node, func(ctx context.Context) error {
+		nodes := c.Kubernetes.CoreV1().Nodes()
+		have, err := nodes.Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		patch := nodePatch(have, labels, annotations, taints)
+		if patch == nil {
+			return nil
+		}
+		text, err := json.Marshal(patch)
+		if err != nil {
+			return err
+		}
+		_, err = nodes.Patch(ctx, node, types.MergePatchType, text, metav1.PatchOptions{FieldManager: FieldManager})
+		return err
+	})
+}
+
+// nodePatch is the smallest merge patch (RFC 7386) that gives a Node what is wanted; nil if it has it.
+func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints []desired.Taint) map[string]any {
+	want, owned := mergeTaints(have, taints)
+	annotations = withOwnTaints(annotations, owned)
+	meta := map[string]any{}
+	if changes := mapChanges(have.Labels, labels); len(changes) > 0 {
+		meta["labels"] = changes
+	}
+	if changes := mapChanges(have.Annotations, annotations); len(changes) > 0 {
+		meta["annotations"] = changes
+	}
+	patch := map[string]any{}
+	if !sameTaints(have.Spec.Taints, want) {
+		patch["spec"] = map[string]any{"taints": want}
+		meta["resourceVersion"] = have.ResourceVersion // the list is replaced as a whole: not if somebody else changed it
+	}
+	if len(meta) > 0 {
+		patch["metadata"] = meta
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch
+}
+
+// mapChanges is what differs, with nil for keys to remove.
+func mapChanges(have, want map[string]string) map[string]any {
+	changes := map[string]any{}
+	for key, value := range want {
+		name, remove := strings.CutSuffix(key, "-")
+		current, exists := have[name]
+		switch {
+		case remove && exists:
+			changes[name] = nil
+		case !remove && (!exists || current != value):
+			changes[name] = value
+		}
+	}
+	return changes
+}
+
+// mergeTaints returns the taints that the Node is to have, others' first, and our own as the annotation says them.
+func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint, owned string) {
+	ours := strings.Split(have.Annotations[ownTaints], ",")
+	merged = []corev1.Taint{}
+	for _, t := range have.Spec.Taints {
+		wanted := slices.ContainsFunc(want, func(w desired.Taint) bool { return w.Key == t.Key && w.Effect == string(t.Effect) })
+		mine := t.Key == ControlPlaneTaint || slices.Contains(ours, t.Key+":"+string(t.Effect))
+		if !wanted && !mine {
+			merged = append(merged, t)
+		}
+	}
+	var names []string
+	for _, w := range want {
+		merged = append(merged, corev1.Taint{Key: w.Key, Value: w.Value, Effect: corev1.TaintEffect(w.Effect)})
+		names = append(names, w.Key+":"+w.Effect)
+	}
+	slices.Sort(names)
+	return merged, strings.Join(names, ",")
+}
+
+// sameTaints compares what we set of taints, in any order.
+func sameTaints(a, b []corev1.Taint) bool {
+	same := func(x corev1.Taint, in []corev1.Taint) bool {
+		return slices.ContainsFunc(in, func(y corev1.Taint) bool {
+			return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
+		})
+	}
+	for _, x := range a {
+		if !same(x, b) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func withOwnTaints(annotations map[string]string, owned string) map[string]string {
+	all := make(map[string]string, len(annotations)+1)
+	for key, value := range annotations {
+		all[key] = value
+	}
+	if owned == "" {
+		all[ownTaints+"-"] = ""
+	} else {
+		all[ownTaints] = owned
+	}
+	return all
+}
+
+// WaitNodeReady waits until a node's kubelet reports it as ready.
+func (c *Client) WaitNodeReady(ctx context.Context, node string) error {
+	return awaitOne(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, nodeReady)
+}
+
+func nodeReady(n *corev1.Node) (bool, string, error) {
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue, condition.Reason + ": " + condition.Message, nil
+		}
+	}
+	return false, "its kubelet has not reported yet", nil
+}
+
+// DeleteNode deletes a Node. One that is gone already is no error.
+func (c *Client) DeleteNode(ctx context.Context, node string) error {
+	return retry(ctx, "delete node", node, func(ctx context.Context) error {
+		err := c.Kubernetes.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}

@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The cluster's record is the ConfigMap RecordName in kube-system.
+const (
+	RecordName   = "kubeone"
+	historyRuns  = 50
+	historyBytes = 256 << 10 // a ConfigMap holds 1 MiB
+)
+
+// Record is what we leave in the cluster about it. It is readable by everyone who may read ConfigMaps, and so holds no
+// secrets.
+type Record struct {
+	Cluster        string
+	ManifestDigest string
+	Manifest       string            // as wanted by the last successful run, without secrets
+	RunID          string            // of that run
+	Addons         map[string]string // digest as applied, by the addon's name
+	History        []Run             // oldest first
+}
+
+// Run is one run as the history has it.
+type Run struct {
+	ID         string    `json:"id"`
+	Who        string    `json:"who"`  // the operator's user name
+	From       string    `json:"from"` // the operator's machine
+	PlanDigest string    `json:"planDigest"`
+	Started    time.Time `json:"started"`
+	Finished   time.Time `json:"finished"`
+	Result     string    `json:"result"`          // "done", or what failed
+	Steps      []string  `json:"steps,omitempty"` // IDs of the steps that were carried out
+}
+
+// Record reads the cluster's record; it is nil, without an error, where there is none.
+func (c *Client) Record(ctx context.Context) (*Record, error) {
+	var record *Record
+	err := retry(ctx, "read the cluster's record", "", func(ctx context.Context) error {
+		held, err := c.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, RecordName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		record, err = decodeRecord(held.Data)
+		return err
+	})
+	return record, err
+}
+
+// UpdateRecord changes the cluster's record, which is empty where there is none yet. Change may be called again when
+// somebody else wrote at the same time. Nothing is written if nothing changed, or if the result holds what looks like
+// a private key, which is a terminal error.
+func (c *Client) UpdateRecord(ctx context.Context, change func(*Record) error) error {
+	return retry(ctx, "save the cluster's record", "", func(ctx context.Context) error {
+		maps := c.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+		held, err := maps.Get(ctx, RecordName, metav1.GetOptions{})
+		absent := apierrors.IsNotFound(err)
+		if err != nil && !absent {
+			return err
+		}
+		if absent {
+			held = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: RecordName, Namespace: metav1.NamespaceSystem}}
+		}
+		if changed, err := rewrite(held, change); err != nil || !changed {
+			return err
+		}
+		if absent {
+			_, err = maps.Create(ctx, held, metav1.CreateOptions{FieldManager: FieldManager})
+		} else {
+			_, err = maps.Update(ctx, held, metav1.UpdateOptions{FieldManager: FieldManager})
+		}
+		if absent && apierrors.IsAlreadyExists(err) {
+			return &Error{Op: "create", Class: Transient, Err: err}
+		}
+		return err
+	})
+}
+
+// rewrite changes the record inside a ConfigMap and reports whether that changed it. Keys that are not ours stay.
+func rewrite(held *corev1.ConfigMap, change func(*Record) error) (bool, error) {
+	record, err := decodeRecord(held.Data)
+	if err != nil {
+		return false, err
+	}
+	if err := change(record); err != nil {
+		return false, err
+	}
+	data, err := encodeRecord(record)
+	if err != nil {
+		return false, err
+	}
+	for key, text := range data {
+		if holdsPrivateKey(text) {
+			return false, fmt.Errorf("%q of the record would hold a private key; nothing was saved", key)
+		}
+	}
+	before := maps.Clone(held.Data)
+	if held.Data == nil {
+		held.Data = map[string]string{}
+	}
+	maps.Copy(held.Data, data)
+	return !maps.Equal(before, held.Data), nil
+}
+
+// AddRun appends a run to the history, or replaces the one of the same ID, and drops the oldest when there are too many.
+func (r *Record) AddRun(run Run) {
+	for i := range r.History {
+		if r.History[i].ID == run.ID {
+			r.History[i] = run
+			return
+		}
+	}
+	r.History = append(r.History, run)
+}
+
+// trimmed is the history as JSON, without the oldest runs as far as it is too long.
+func (r *Record) trimmed() ([]byte, error) {
+	runs := r.History[max(0, len(r.History)-historyRuns):]
+	for {
+		text, err := json.Marshal(append([]Run{}, runs...))
+		if err != nil || len(text) <= historyBytes || len(runs) <= 1 {
+			return text, err
+		}
+		runs = runs[1:]
+	}
+}
+
+func encodeRecord(r *Record) (map[string]string, error) {
+	addons, err := json.Marshal(r.Addons)
+	if r.Addons == nil {
+		addons = []byte("{}")
+	}
+	history, err2 := r.trimmed()
+	if err := errors.Join(err, err2); err != nil {
+		return nil, err
+	}
+	return map[string]string{
+		"cluster": r.Cluster, "manifestDigest": r.ManifestDigest, "manifest": r.Manifest, "runID": r.RunID,
+		"addons": string(addons), "history": string(history),
+	}, nil
+}
+
+// decodeRecord is the inverse of encodeRecord; a missing key is an empty value.
+func decodeRecord(data map[string]string) (*Record, error) {
+	r := &Record{Cluster: data["cluster"], ManifestDigest: data["manifestDigest"], Manifest: data["manifest"], RunID: data["runID"]}
+	for key, into := range map[string]any{"addons": &r.Addons, "history": &r.History} {
+		if data[key] == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(data[key]), into); err != nil {
+			return nil, fmt.Errorf("%q of ConfigMap %s/%s cannot be read: %w", key, metav1.NamespaceSystem, RecordName, err)
+		}
+	}
+	if r.Addons == nil {
+		r.Addons = map[string]string{}
+	}
+	return r, nil
+}

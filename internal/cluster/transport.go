@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+)
+
+// limits are how long a client waits for what.
+type limits struct {
+	dial    time.Duration // for one endpoint: connection and TLS handshake
+	dead    time.Duration // an endpoint that failed is asked last for so long
+	request time.Duration // for one request; for a watch, until it begins
+	ping    time.Duration // a connection that is silent for so long is pinged; without an answer for as long again it is dead
+}
+
+// usual are the limits of every client but those of tests.
+func usual() limits {
+	return limits{dial: 3 * time.Second, dead: 15 * time.Second, request: requestTimeout, ping: 5 * time.Second}
+}
+
+const requestTimeout = 10 * time.Second
+
+// errNoAnswer is the cause when a request took longer than its limit.
+var errNoAnswer = noAnswerError{}
+
+// noAnswerError is a net.Error.
+type noAnswerError struct{}
+
+func (noAnswerError) Error() string   { return "no answer in time" }
+func (noAnswerError) Timeout() bool   { return true }
+func (noAnswerError) Temporary() bool { return true }
+
+// newHTTPTransport speaks HTTP/2 over the dialer's connections. Pings end a connection whose other side is frozen, so
+// that a watch cannot hang on it.
+func newHTTPTransport(d *dialer) *http.Transport {
+	return &http.Transport{
+		DialContext:         d.dial,
+		DialTLSContext:      d.dialTLS,
+		TLSClientConfig:     d.tls,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 8,
+		IdleConnTimeout:     90 * time.Second,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: d.limits.ping, PingTimeout: d.limits.ping},
+	}
+}
+
+// timed gives every request a deadline of its own and retires connections on which none came. It is needed because
+// http.Client.Timeout would end watches as well.
+type timed struct {
+	base    http.RoundTripper
+	timeout time.Duration
+}
+
+// RoundTrip sends one request. The deadline covers the body too, except for a watch, which may last.
+func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(t.timeout, func() { cancel(errNoAnswer) })
+	var used atomic.Pointer[conn]
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		used.Store(underlying(info.Conn))
+	}})
+	end := func() {
+		timer.Stop()
+		cancel(context.Canceled)
+	}
+	resp, err := t.base.RoundTrip(req.WithContext(traced))
+	if err != nil {
+		err = t.explain(ctx, err, used.Load())
+		end()
+		return nil, err
+	}
+	if req.URL.Query().Get("watch") != "" {
+		timer.Stop()
+	}
+	resp.Body = &timedBody{ReadCloser: resp.Body, end: end, explain: func(err error) error { return t.explain(ctx, err, used.Load()) }}
+	return resp, nil
+}
+
+// explain replaces a cancellation by its cause and retires the connection when the cause was silence.
+func (t *timed) explain(ctx context.Context, err error, used *conn) error {
+	if !errors.Is(context.Cause(ctx), errNoAnswer) {
+		return err
+	}
+	if used == nil {
+		return errNoAnswer
+	}
+	used.retire()
+	return fmt.Errorf("through %s: %w", used.dialer.via[used.endpoint].ID, errNoAnswer)
+}
+
+// underlying finds our connection below TLS; nil if there is none.
+func underlying(c net.Conn) *conn {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	ours, _ := c.(*conn)
+	return ours
+}
+
+// timedBody ends a request's deadline when its body is closed.
+type timedBody struct {
+	io.ReadCloser
+	end     func()
+	explain func(error) error
+}
+
+// Read reads, and says so when the deadline ended it.
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = b.explain(err)
+	}
+	return n, err
+}
+
+// Close closes the body and ends the request's deadline.
+func (b *timedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}

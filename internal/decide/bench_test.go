@@ -1,0 +1,22 @@
+package decide
+
+import "testing"
+
+func BenchmarkDecide(b *testing.B) {
+	in := healthy(5, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if d := Decide(in); d.Route != Nothing {
+			b.Fatal(d.Trace)
+		}
+	}
+}
+
+func BenchmarkDecideThousandHosts(b *testing.B) {
+	in := healthy(5, 995)
+	for b.Loop() {
+		if d := Decide(in); d.Route != Nothing {
+			b.Fatal(d.Trace)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package decide
+
+import (
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// clusterCA finds out this cluster's CA hash. Whoever finished joining decides: control-plane hosts with a complete marker
+// of this cluster, and the host through which an API answered that has our record of this cluster. Where there are none,
+// it is the unfinished leader's: the control-plane hosts of our own unfinished installation that hold etcd data, else
+// those that hold PKI. The hash is empty if none has one, or if those of one rank disagree; then claims has them all.
+func clusterCA(want *desired.Cluster, is *observed.World) (hash string, claims []string) {
+	for _, rank := range [...]func(h observed.Host, id string) bool{
+		func(h observed.Host, id string) bool {
+			return ours(h, want.Name) && h.Marker.Complete || is.API.Via == id && recorded(want, is)
+		},
+		func(h observed.Host, _ string) bool { return ours(h, want.Name) && h.EtcdData == observed.Yes },
+		func(h observed.Host, _ string) bool { return ours(h, want.Name) && h.PKI == observed.Yes },
+	} {
+		for _, w := range want.ControlPlane {
+			h := is.Hosts[w.ID]
+			if h.Reach == observed.Reached && h.CAHash != "" && rank(h, w.ID) && !slices.Contains(claims, h.CAHash) {
+				claims = append(claims, h.CAHash)
+			}
+		}
+		switch len(claims) {
+		case 0:
+			continue
+		case 1:
+			return claims[0], nil
+		}
+		return "", claims
+	}
+	return "", nil
+}
+
+func ours(h observed.Host, cluster string) bool {
+	return h.Marker != nil && h.Marker.Cluster == cluster
+}
+
+// recorded reports whether the API that answered has our record of this cluster.
+func recorded(want *desired.Cluster, is *observed.World) bool {
+	return is.API.Reached == observed.Yes && is.API.Record != nil && is.API.Record.Cluster == want.Name
+}

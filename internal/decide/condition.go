@@ -1,0 +1,184 @@
+package decide
+
+import (
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Condition is what state a host is in, as far as the cluster is concerned. Every host has exactly one.
+type Condition string
+
+// The conditions.
+const (
+	Unreachable Condition = "unreachable" // not asked, did not answer, or refused the login
+	Unclear     Condition = "unclear"     // answered, but could not say whether it holds Kubernetes data
+	Empty       Condition = "empty"       // nothing of Kubernetes on it
+	Partial     Condition = "partial"     // an unfinished installation of ours for this cluster: it goes on
+	Foreign     Condition = "foreign"     // data of another cluster or of unknown origin: not touched
+	Healthy     Condition = "healthy"     // a member of this cluster, and healthy
+	Restartable Condition = "restartable" // a member whose containerd or kubelet does not run: start it again
+	Unready     Condition = "unready"     // a member that works, but is not Ready, or did not say that it is
+	Broken      Condition = "broken"      // a member that lacks what a member has, or whose components fail
+)
+
+// Assessment is what was found out about one host.
+type Assessment struct {
+	Condition Condition `json:"condition"`
+	Reasons   []string  `json:"reasons,omitempty"` // in words, most important first
+	// Member says whether the host belongs to this cluster: by its own data, its Node object or its etcd member.
+	Member observed.Tri `json:"member"`
+	Resume bool         `json:"resume,omitempty"` // an unfinished installation of ours goes on here
+	// Replaced says that an empty host stands where the API or etcd still knows a member of that name or address.
+	Replaced bool     `json:"replaced,omitempty"`
+	Units    []string `json:"units,omitempty"` // restartable: the systemd units to start again, in order
+	Node     string   `json:"node,omitempty"`  // the name of its Node: the manifest's hostname, else its own; may be empty
+	Etcd     string   `json:"etcd,omitempty"`  // the ID of its etcd member, if etcd was asked
+}
+
+// setting is what the classification of one host needs to know beyond the host: this cluster's CA and what the API and
+// etcd say about it.
+type setting struct {
+	cluster string
+	ca      string // this cluster's CA hash; empty when not known
+	api     observed.Tri
+	node    *observed.Node   // nil: none, or the API did not answer
+	etcd    observed.Tri     // whether the member list is known
+	member  *observed.Member // nil: none, or the list is not known
+	noCNI   bool             // the network plugin is ours and has not been applied yet: no Node can be Ready
+}
+
+// joined reports whether the condition is one of a member of this cluster that finished joining.
+func (c Condition) joined() bool {
+	switch c {
+	case Healthy, Restartable, Unready, Broken:
+		return true
+	}
+	return false
+}
+
+// installable reports whether the condition is one of a host that may be installed on.
+func (c Condition) installable() bool { return c == Empty || c == Partial }
+
+// silent reports whether the condition says that the host's state is not known.
+func (c Condition) silent() bool { return c == Unreachable || c == Unclear }
+
+// classify names the condition of one host. It is a pure function of what the host said and its context.
+func classify(want *desired.Host, is *observed.Host, cx setting) Assessment {
+	a := origin(is, cx)
+	a.Node = nodeName(want, is, cx.node)
+	if cx.member != nil {
+		a.Etcd = cx.member.ID
+	}
+	if a.Condition == Healthy {
+		a = health(want.Role, is, cx, a)
+	}
+	if a.Condition == Partial {
+		a.Resume = true
+	}
+	if a.Condition == Empty {
+		a.Resume = is.Marker != nil
+		a.Replaced = cx.node != nil || cx.member != nil
+	}
+	a.Member = membership(a.Condition, cx)
+	return a
+}
+
+// membership says whether a host in that condition belongs to the cluster.
+func membership(c Condition, cx setting) observed.Tri {
+	switch {
+	case c == Empty, c == Partial, c == Foreign:
+		return observed.No
+	case c.joined(), cx.node != nil, cx.member != nil:
+		return observed.Yes
+	case cx.api == observed.Yes && cx.etcd == observed.Yes:
+		return observed.No
+	}
+	return observed.Unknown
+}
+
+// origin says whose the host is: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that lost its data,
+// or Healthy for one whose health is the next question.
+func origin(is *observed.Host, cx setting) Assessment {
+	if is.Reach != observed.Reached {
+		return because(Unreachable, unreachableReason(is))
+	}
+	if m := is.Marker; m != nil && m.Cluster != cx.cluster {
+		return because(Foreign, "belongs to cluster "+quoted(m.Cluster)+", not to "+quoted(cx.cluster))
+	}
+	data, unknown := holdings(is)
+	switch {
+	case len(unknown) > 0:
+		return because(Unclear, "could not find out whether it has "+list(unknown))
+	case len(data) == 0:
+		return vacant(is)
+	}
+	return owned(is, cx, data)
+}
+
+// vacant is the origin of a host without any Kubernetes data.
+func vacant(is *observed.Host) Assessment {
+	switch {
+	case is.Marker == nil:
+		return because(Empty, "nothing of Kubernetes on it")
+	case is.Marker.Complete:
+		return because(Broken, "was a member, but its kubelet.conf, PKI and etcd data are gone")
+	}
+	return because(Empty, "our installation had begun, nothing of Kubernetes on it yet")
+}
+
+// owned is the origin of a host that holds the data named.
+func owned(is *observed.Host, cx setting, data []string) Assessment {
+	switch {
+	case cx.ca != "" && is.CAHash != "" && is.CAHash != cx.ca:
+		return because(Foreign, "has "+list(data)+" of another CA ("+is.CAHash+") than cluster "+quoted(cx.cluster)+" ("+cx.ca+")")
+	case is.Marker != nil && !is.Marker.Complete:
+		return because(Partial, "our installation has not finished; it has "+list(data))
+	case is.Marker == nil && (cx.ca == "" || is.CAHash != cx.ca):
+		return because(Foreign, "has "+list(data)+" of unknown origin")
+	case is.KubeletConf == observed.Yes && cx.member != nil && cx.member.Learner:
+		return because(Partial, "its etcd member is still a learner")
+	case is.KubeletConf == observed.Yes:
+		return Assessment{Condition: Healthy}
+	case is.Marker == nil:
+		return because(Partial, "has this cluster's "+list(data)+", but never joined")
+	}
+	return because(Broken, "was a member, but its kubelet.conf is gone")
+}
+
+// holdings names the Kubernetes data that the host has, and what it could not say about.
+func holdings(is *observed.Host) (data, unknown []string) {
+	for _, f := range [...]struct {
+		name string
+		has  observed.Tri
+	}{
+		{"kubelet.conf", is.KubeletConf}, {"admin.conf", is.AdminConf}, {"PKI", is.PKI}, {"etcd data", is.EtcdData},
+	} {
+		switch f.has {
+		case observed.Yes:
+			data = append(data, f.name)
+		case observed.Unknown:
+			unknown = append(unknown, f.name)
+		}
+	}
+	if len(is.Manifests) > 0 {
+		data = append(data, "static pods")
+	}
+	if len(data) == 0 && is.CAHash != "" {
+		data = append(data, "a CA certificate")
+	}
+	return data, unknown
+}
+
+func because(c Condition, reason string) Assessment {
+	return Assessment{Condition: c, Reasons: []string{reason}}
+}
+
+func unreachableReason(is *observed.Host) string {
+	switch {
+	case is.Reach == observed.NotAsked:
+		return "was not asked"
+	case is.Problem == "":
+		return "did not answer (" + string(is.Reach) + ")"
+	}
+	return is.Problem
+}

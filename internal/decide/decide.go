@@ -1,0 +1,106 @@
+// Package decide says what a cluster needs next. It compares what is wanted with what the probes found: the answers are
+// events that drive a finite state machine, one question a state, and the exit state is the route: install, join,
+// repair, and so on. The transition table is data (Table); it is checked, enumerated and drawn from there.
+//
+// The package is pure: no I/O, no clock, no log, no environment, no goroutine. Decide of equal inputs is equal.
+//
+// Unknown is never absent and never healthy. What a host or a member did not say counts as the worst it could be for
+// everything that would change something, so that ignorance can only make a route milder.
+package decide
+
+import (
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Input is all that a decision rests on.
+type Input struct {
+	Want desired.Cluster
+	Is   observed.World
+	// Config is the wanted configuration digests by host ID and name. Drift is a name that the host has with another
+	// value; a name that the host does not have is not drift, it has never been ours.
+	Config map[string]map[string]string
+	// Addons is the wanted addon digests by name. One that is missing in the cluster, or is another there, is to be applied.
+	Addons map[string]string
+	// ForceUpgrade rolls the configuration out host by host although nothing differs.
+	ForceUpgrade bool
+	// Limit holds the IDs of the only hosts that may be acted on; nil means all. Hosts outside are still looked at.
+	Limit map[string]bool
+}
+
+// Decision is the route and all that a plan needs to follow it. Each list holds only what may be done now, on hosts
+// inside the limit, in the manifest's order; what the route and Also do not need is empty.
+type Decision struct {
+	Route Route `json:"route"`
+	// Also is, for the route instruct, what can safely be done before the operator has acted: repair, join, resources.
+	Also  []Route               `json:"also,omitempty"`
+	Trace []Visit               `json:"trace"`
+	Hosts map[string]Assessment `json:"hosts"` // by host ID, every host of the manifest
+
+	// Leader is, for install, the host on which the cluster begins; for join, the healthy control-plane host from which
+	// the PKI comes. Otherwise empty.
+	Leader string `json:"leader,omitempty"`
+	// Prepare is every host that gets binaries, images and a runtime: the leader of an installation and all that join.
+	Prepare []string `json:"prepare,omitempty"`
+	// Joins are the hosts that join, control plane first. Assessment.Resume says whose join goes on.
+	Joins    []string            `json:"joins,omitempty"`
+	Restarts map[string][]string `json:"restarts,omitempty"` // systemd units to start again, in order, by host ID
+	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
+	Upgrades []string            `json:"upgrades,omitempty"` // hosts of another version, or all when forced
+	Drift    map[string][]string `json:"drift,omitempty"`    // names of configurations that differ, sorted, by host ID
+
+	Addons   []string `json:"addons,omitempty"`   // names of addons to apply, sorted
+	Metadata []string `json:"metadata,omitempty"` // hosts whose Node lacks wanted labels, annotations or taints
+	Record   bool     `json:"record,omitempty"`   // our record in the cluster is missing or of another manifest
+
+	Problems     []Problem     `json:"problems,omitempty"` // why the route is error; otherwise empty
+	Warnings     []Problem     `json:"warnings,omitempty"` // what does not stop anything
+	Instructions []Instruction `json:"instructions,omitempty"`
+}
+
+// Removal is an etcd member that is dead and whose host was replaced or taken out of the manifest. Apply makes sure
+// again, by three probes over 30 seconds, before it removes it.
+type Removal struct {
+	Member string `json:"member"`         // etcd's member ID, hex
+	Name   string `json:"name,omitempty"` // its name; empty when it never started
+	Host   string `json:"host,omitempty"` // the host ID that took its place; empty when none did
+	Why    string `json:"why"`
+}
+
+// Class is the sort of a problem; each has its own exit status.
+type Class string
+
+// The classes of problems.
+const (
+	ClassConfig     Class = "config"     // the manifest, or what it says about these hosts
+	ClassSSH        Class = "ssh"        // login, host key or sudo
+	ClassConnection Class = "connection" // no answer
+	ClassEtcd       Class = "etcd"
+	ClassKube       Class = "kube"    // the Kubernetes API or what runs on it
+	ClassRuntime    Class = "runtime" // a host that is not fit
+)
+
+// Problem is one thing that is wrong.
+type Problem struct {
+	Class Class  `json:"class"`
+	Host  string `json:"host,omitempty"` // host ID; empty for the cluster
+	What  string `json:"what"`           // what is wrong, with the values found and wanted
+	Do    string `json:"do"`             // what helps
+}
+
+// Instruction is something that a person must do. Instructions are in the order in which it is safe to follow them.
+type Instruction struct {
+	Host   string   `json:"host,omitempty"` // host ID; empty for the cluster
+	Reason string   `json:"reason"`
+	Steps  []string `json:"steps"` // in order, without numbers
+}
+
+// Decide asks the questions of the state machine until one ends at a route. It never fails: what cannot be decided is
+// the route error, with its Problems.
+func Decide(in Input) Decision {
+	v := look(in)
+	d := Decision{Hosts: v.assessments(), Warnings: v.warnings}
+	d.Route, d.Trace = walk(v)
+	fill(&d, v)
+	return d
+}

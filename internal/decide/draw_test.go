@@ -1,0 +1,79 @@
+package decide
+
+import (
+	"encoding/xml"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// update rewrites drawings and dialogues instead of comparing them: go test ./internal/decide -update
+var update = flag.Bool("update", false, "rewrite testdata and docs/fsm.*")
+
+// golden compares a file with what it should be, or rewrites it.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is not current, run go test ./internal/decide -update (-file +now):\n%s", path, diff)
+	}
+}
+
+func TestDrawingsInDocsAreCurrent(t *testing.T) {
+	t.Parallel()
+	docs := filepath.Join("..", "..", "docs")
+	golden(t, filepath.Join(docs, "fsm.svg"), SVG())
+	golden(t, filepath.Join(docs, "fsm.mmd"), Mermaid())
+}
+
+func TestSVGIsWellFormed(t *testing.T) {
+	t.Parallel()
+	d := xml.NewDecoder(strings.NewReader(SVG()))
+	for {
+		_, err := d.Token()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEveryDrawingShowsEveryTransition(t *testing.T) {
+	t.Parallel()
+	dot, mermaid, svg := Dot(), Mermaid(), SVG()
+	for _, tr := range Table() {
+		if want := `"` + node(tr.From) + `" -> "` + node(tr.To) + `" [label="` + string(tr.On) + `"]`; !strings.Contains(dot, want) {
+			t.Errorf("Dot lacks %s", want)
+		}
+		if want := node(tr.From) + " -->|" + string(tr.On) + "| " + node(tr.To) + "\n"; !strings.Contains(mermaid, want) {
+			t.Errorf("Mermaid lacks %s", want)
+		}
+		if !strings.Contains(svg, string(tr.On)) {
+			t.Errorf("SVG lacks %s", tr.On)
+		}
+	}
+	exits := 0
+	for _, tr := range Table() {
+		if isRoute(tr.To) {
+			exits++
+		}
+	}
+	if got := strings.Count(svg, `rx="16"`); got != exits {
+		t.Errorf("SVG draws %d exit states, the table has %d transitions to them", got, exits)
+	}
+}

@@ -1,0 +1,94 @@
+package decide
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// drift returns, by host ID, the names of configurations that a member has and that differ from what is wanted, sorted.
+// Hosts outside the limit and configurations that a host does not have are left out.
+func (v *view) drift() map[string][]string {
+	var out map[string][]string
+	for i := range v.hosts {
+		s := &v.hosts[i]
+		if !s.may || !s.joined() {
+			continue
+		}
+		for name, want := range v.in.Config[s.ID] {
+			if have, ok := s.is.Digests[name]; ok && have != want {
+				if out == nil {
+					out = make(map[string][]string)
+				}
+				out[s.ID] = append(out[s.ID], name)
+			}
+		}
+		slices.Sort(out[s.ID])
+	}
+	return out
+}
+
+// staleAddons names the addons that are missing in the cluster or are others there, sorted.
+func (v *view) staleAddons() []string {
+	var out []string
+	for name, want := range v.in.Addons {
+		if v.in.Is.API.Addons[name] != want {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// allAddons names every wanted addon, sorted.
+func (v *view) allAddons() []string { return slices.Sorted(maps.Keys(v.in.Addons)) }
+
+// staleRecord reports whether our record in the cluster is missing, or of another cluster or manifest.
+func (v *view) staleRecord() bool {
+	r := v.in.Is.API.Record
+	return r == nil || r.Cluster != v.in.Want.Name || r.ManifestDigest != v.in.Want.Digest
+}
+
+// staleNode reports whether the member's Node lacks labels, annotations or taints that the manifest wants, or has those
+// that it wants gone. What others have put there is left alone.
+func (v *view) staleNode(s *seen) bool {
+	if !s.may || !s.joined() || s.node == nil {
+		return false
+	}
+	return differ(s.Labels, s.node.Labels) || differ(s.Annotations, s.node.Annotations) || taintsDiffer(s)
+}
+
+// differ reports whether some wanted key has another value, or a key written with a final "-" is still there.
+func differ(want, have map[string]string) bool {
+	for key, value := range want {
+		got, ok := have[key]
+		gone := strings.HasSuffix(key, "-")
+		if gone {
+			_, ok = have[strings.TrimSuffix(key, "-")]
+		}
+		if gone && ok || !gone && (!ok || got != value) {
+			return true
+		}
+	}
+	return false
+}
+
+// controlPlaneTaint is the taint that kubeadm gives to control-plane nodes by itself.
+const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
+
+// taintsDiffer reports whether a wanted taint is missing, or the control-plane taint is there unwanted: that one came with
+// the join, any other may be somebody else's.
+func taintsDiffer(s *seen) bool {
+	for _, t := range s.Taints {
+		if !slices.Contains(s.node.Taints, observed.Taint(t)) {
+			return true
+		}
+	}
+	unwanted := func(t observed.Taint) bool {
+		return t.Key == controlPlaneTaint && !slices.Contains(s.Taints, desired.Taint(t))
+	}
+	return s.Role == desired.ControlPlane && slices.ContainsFunc(s.node.Taints, unwanted)
+}

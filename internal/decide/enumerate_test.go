@@ -1,0 +1,375 @@
+package decide
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// all makes the enumeration complete: go test ./internal/decide -run Enumeration -all. Without it, worlds of three and
+// more control-plane hosts in which the version, the configuration and the objects cannot be asked for get one
+// combination of those in turn instead of each.
+var all = flag.Bool("all", false, "enumerate every combination of the deciding facts")
+
+// kind is one sort of control-plane host in the enumeration: what it says, what its Node is and what etcd says of it.
+type kind struct {
+	name   string
+	host   func(desired.Host) observed.Host
+	node   observed.Tri // of its Node; "none" where there is none
+	member string       // alive, dead, unknown, learner, or empty
+	calm   bool         // it does not by itself make the control plane unhealthy
+}
+
+const noNode observed.Tri = "none"
+
+func spoil(how func(*observed.Host)) func(desired.Host) observed.Host {
+	return func(h desired.Host) observed.Host {
+		is := member(h)
+		how(&is)
+		return is
+	}
+}
+
+func silentHost(h desired.Host) observed.Host {
+	return observed.Host{ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "connection timed out"}
+}
+
+// kinds are those of testdata/routes.txt, in the order of the slots.
+func kinds() []kind {
+	return []kind{
+		{"healthy", member, observed.Yes, "alive", true},
+		{"stopped", spoil(func(h *observed.Host) { h.Kubelet.Active, h.Healthz = false, observed.No }), observed.Unknown, "alive", false},
+		{"down", spoil(func(h *observed.Host) {
+			h.Containerd.Active, h.Kubelet.Active, h.Healthz = false, false, observed.No
+			h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No, observed.No
+		}), observed.Unknown, "dead", false},
+		{"unready", member, observed.No, "alive", false},
+		{"broken", spoil(func(h *observed.Host) { h.APIServer = observed.No }), observed.Yes, "alive", false},
+		{"brokenetcd", spoil(func(h *observed.Host) { h.APIServer, h.EtcdHealth = observed.No, observed.No }), observed.Yes, "dead", false},
+		{"wiped", func(h desired.Host) observed.Host {
+			is := bare(h)
+			is.Marker = member(h).Marker
+			return is
+		}, observed.No, "dead", false},
+		{"cut", silentHost, observed.Yes, "alive", false},
+		{"dead", silentHost, observed.Unknown, "dead", false},
+		{"stranger", silentHost, noNode, "", false},
+		{"unclear", func(h desired.Host) observed.Host {
+			is := bare(h)
+			is.KubeletConf, is.AdminConf, is.PKI, is.EtcdData = observed.Unknown, observed.Unknown, observed.Unknown, observed.Unknown
+			return is
+		}, observed.Unknown, "unknown", false},
+		{"empty", bare, noNode, "", true},
+		{"replaced", bare, observed.Unknown, "dead", false},
+		{"begun", begun, noNode, "", true},
+		{"begunetcd", func(h desired.Host) observed.Host {
+			is := begun(h)
+			is.AdminConf, is.PKI, is.EtcdData = observed.Yes, observed.Yes, observed.Yes
+			return is
+		}, noNode, "learner", true},
+		{"foreign", func(h desired.Host) observed.Host {
+			is := bare(h)
+			is.EtcdData, is.PKI, is.CAHash = observed.Yes, observed.Yes, otherCA
+			return is
+		}, noNode, "", false},
+	}
+}
+
+// workerKinds are the summaries of the workers; the first is no worker at all.
+func workerKinds() []kind {
+	return []kind{
+		{name: "none"},
+		{"whealthy", member, observed.Yes, "", true},
+		{"wmissing", bare, noNode, "", true},
+		{"wbegun", begun, noNode, "", true},
+		{"wstopped", spoil(func(h *observed.Host) { h.Kubelet.Active = false }), observed.Unknown, "", true},
+		{"will", member, observed.No, "", true},
+		{"wlost", silentHost, observed.Unknown, "", true},
+		{"wforeign", func(h desired.Host) observed.Host {
+			is := member(h)
+			is.Marker = &observed.Marker{Cluster: "beta", Complete: true}
+			return is
+		}, noNode, "", true},
+	}
+}
+
+// relations are how the wanted version relates to the one that all members run.
+func relations() []struct{ name, running string } {
+	return []struct{ name, running string }{
+		{"same", running}, {"higher", "1.36.1"}, {"skips", "1.34.5"}, {"lower", "1.37.0"}, {"vunknown", ""}, {"forced", running},
+	}
+}
+
+// combination is one point of the enumeration.
+type combination struct {
+	cps                       []int // kinds, ascending
+	worker, relation          int
+	api, members, drift, news bool // news: an addon is to be applied
+}
+
+// factNames are the raw facts, in the order of their slots.
+func factNames() []string {
+	var out []string
+	for _, k := range append(kinds(), workerKinds()...) {
+		out = append(out, k.name)
+	}
+	for _, r := range relations() {
+		out = append(out, r.name)
+	}
+	return append(out, "api", "members", "drift", "stale")
+}
+
+// facts counts the raw facts of the combination into slots that are zero.
+func (c combination) facts(slots []int) {
+	n, w, r := len(kinds()), len(workerKinds()), len(relations())
+	for _, k := range c.cps {
+		slots[k]++
+	}
+	slots[n+c.worker] = 1
+	slots[n+w+c.relation] = 1
+	if relations()[c.relation].name == "forced" {
+		slots[n+w] = 1 // the version is the same too
+	}
+	for i, b := range []bool{c.api, c.members, c.drift, c.news} {
+		slots[n+w+r+i] = truth(b)
+	}
+}
+
+func (c combination) String() string {
+	var cps []string
+	for _, k := range c.cps {
+		cps = append(cps, kinds()[k].name)
+	}
+	return fmt.Sprintf("%v worker %s, version %s, api %t, members %t, drift %t, stale %t",
+		cps, workerKinds()[c.worker].name, relations()[c.relation].name, c.api, c.members, c.drift, c.news)
+}
+
+// world builds the combination as the probes would have found it.
+func (c combination) world(cps, workers []kind) Input {
+	version := relations()[c.relation].running
+	count := truth(c.worker > 0)
+	in := Input{Want: wanted(len(c.cps), count), Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"}}
+	in.Is.Hosts = make(map[string]observed.Host, len(c.cps)+1)
+	in.ForceUpgrade = relations()[c.relation].name == "forced"
+	in.Is.API = observed.API{
+		Reached: observed.Of(c.api), Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"},
+		Record: &observed.Record{Cluster: cluster, ManifestDigest: digest},
+	}
+	if c.news {
+		in.Is.API.Addons["coredns"] = "addon-1"
+	}
+	if c.members {
+		in.Is.Etcd.Reached = observed.Yes
+	}
+	for i := range c.cps {
+		in.put(in.Want.ControlPlane[i], cps[c.cps[i]], version)
+	}
+	for i := range count {
+		in.put(in.Want.Workers[i], workers[c.worker], version)
+	}
+	if c.drift {
+		in.Config = make(map[string]map[string]string, len(in.Is.Hosts))
+		for id := range in.Is.Hosts {
+			in.Config[id] = map[string]string{"kubelet": "config-2"}
+		}
+	}
+	return in
+}
+
+// put places a host of a kind in the world, with its Node and its member.
+func (in *Input) put(h desired.Host, k kind, version string) {
+	is := k.host(h)
+	if is.Kubelet.Version != "" {
+		is.Kubelet.Version = version
+	}
+	if is.APIServerVersion != "" {
+		is.APIServerVersion = version
+	}
+	in.Is.Hosts[h.ID] = is
+	if k.node != noNode {
+		n := readyNode(h)
+		n.Ready, n.KubeletVersion = k.node, version
+		in.Is.API.Nodes = append(in.Is.API.Nodes, n)
+	}
+	if k.member == "" {
+		return
+	}
+	m := voter(h)
+	switch k.member {
+	case "dead":
+		m.Healthy = observed.No
+	case "unknown":
+		m.Healthy = observed.Unknown
+	case "learner":
+		m.Healthy, m.Learner = observed.No, true
+	}
+	in.Is.Etcd.Members = append(in.Is.Etcd.Members, m)
+}
+
+// multisets calls f with every multiset of n kinds, as ascending indexes.
+func multisets(n, kinds int, f func([]int)) {
+	set := make([]int, n)
+	var fill func(i, from int)
+	fill = func(i, from int) {
+		if i == n {
+			f(slices.Clone(set))
+			return
+		}
+		for k := from; k < kinds; k++ {
+			set[i] = k
+			fill(i+1, k)
+		}
+	}
+	fill(0, 0)
+}
+
+// tails is how many combinations of version, configuration and objects there are.
+func tails() int { return len(relations()) * 4 }
+
+func (c combination) withTail(n int) combination {
+	c.relation, c.drift, c.news = n/4, n&1 > 0, n&2 > 0
+	return c
+}
+
+// spread sends every combination for the multiset. Where some host makes the control plane unhealthy and the world is
+// large, the tail goes round instead of being crossed.
+func spread(cps []int, turn *int, step int, f func(combination)) {
+	restless := slices.ContainsFunc(cps, func(k int) bool { return !kinds()[k].calm })
+	for know := range 4 {
+		for w := range workerKinds() {
+			c := combination{cps: cps, worker: w, api: know&1 > 0, members: know&2 > 0}
+			if *turn += step; (restless || know != 3) && len(cps) > 2 && !*all {
+				f(c.withTail(*turn % tails()))
+				continue
+			}
+			for n := range tails() {
+				f(c.withTail(n))
+			}
+		}
+	}
+}
+
+// TestEnumeration drives every combination of the deciding facts with up to five control-plane hosts, equal hosts counted
+// once, through Decide, and compares the route with the independent table.
+func TestEnumeration(t *testing.T) {
+	t.Parallel()
+	most := 5
+	if testing.Short() || raceEnabled {
+		most = 2
+	}
+	table := readRules(t, "testdata/routes.txt", factNames())
+	jobs := make(chan []int, 64)
+	var mu sync.Mutex
+	total, reached := 0, map[string]int{}
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			e := examiner{t: t, table: table, cps: kinds(), workers: workerKinds(), reached: map[string]int{}}
+			for set := range jobs {
+				spread(set, &e.turn, 7, e.examine)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			total += e.total
+			for route, n := range e.reached {
+				reached[route] += n
+			}
+		})
+	}
+	for n := 1; n <= most; n++ {
+		multisets(n, len(kinds()), func(set []int) { jobs <- set })
+	}
+	close(jobs)
+	workers.Wait()
+	for _, r := range Routes() {
+		if reached[string(r)] == 0 {
+			t.Errorf("no world leads to %s", r)
+		}
+	}
+	t.Logf("%d worlds of up to %d control-plane hosts: %v", total, most, reached)
+}
+
+// examiner decides worlds and compares; each goroutine has its own.
+type examiner struct {
+	t            *testing.T
+	table        *rules
+	cps, workers []kind
+	total, turn  int
+	reached      map[string]int
+	raw, slots   []int
+}
+
+func (e *examiner) examine(c combination) {
+	e.raw = make([]int, len(factNames()))
+	e.slots = make([]int, len(e.table.names))
+	c.facts(e.raw)
+	want, line := e.table.route(e.raw, e.slots)
+	d := Decide(c.world(e.cps, e.workers))
+	e.total++
+	e.reached[string(d.Route)]++
+	if string(d.Route) != want {
+		e.t.Errorf("%v:\n\tdecided %s, routes.txt:%d says %q\n\ttrace %v", c, d.Route, line, want, d.Trace)
+	}
+	if err := consistent(d); err != nil {
+		e.t.Errorf("%v: %v", c, err)
+	}
+	if err := safe(c, d); err != nil {
+		e.t.Errorf("%v: %s: %v", c, d.Route, err)
+	}
+	if e.t.Failed() {
+		runtime.Goexit()
+	}
+}
+
+// consistent checks that the trace follows the table from the start to the route.
+func consistent(d Decision) error {
+	table := transitions()
+	state := AskHosts
+	for _, v := range d.Trace {
+		if v.State != state || next(table[:], v.State, v.Event) != v.To || v.Why == "" {
+			return fmt.Errorf("trace %v does not follow the table at %s", d.Trace, state)
+		}
+		state = v.To
+	}
+	if state != State(d.Route) || !isRoute(state) {
+		return fmt.Errorf("trace %v ends at %s, the route is %s", d.Trace, state, d.Route)
+	}
+	return nil
+}
+
+// safe checks what must hold whatever the table says, from the combination alone.
+func safe(c combination, d Decision) error {
+	n := make(map[string]int)
+	for _, k := range c.cps {
+		n[kinds()[k].name]++
+	}
+	return safeCounts(c, d, n)
+}
+
+func safeCounts(c combination, d Decision, n map[string]int) error {
+	installable := n["empty"] + n["replaced"] + n["begun"] + n["begunetcd"]
+	alive := n["healthy"] + n["stopped"] + n["unready"] + n["broken"] + n["cut"]
+	voters := len(c.cps) - n["empty"] - n["begun"] - n["begunetcd"] - n["stranger"] - n["foreign"]
+	joinsControlPlane := slices.ContainsFunc(d.Joins, func(id string) bool { return id < "192.0.1" })
+	switch {
+	case d.Route == Install && installable < len(c.cps):
+		return fmt.Errorf("a control-plane host is silent or holds data")
+	case d.Route != Install && joinsControlPlane && (!c.members || !c.api || alive < voters/2+1):
+		return fmt.Errorf("a control-plane host joins without quorum")
+	case d.Route == Instruct && len(d.Instructions) == 0, d.Route == DisasterRecovery && len(d.Instructions) == 0:
+		return fmt.Errorf("no instructions")
+	case (d.Route == Error) != (len(d.Problems) > 0):
+		return fmt.Errorf("problems %v", d.Problems)
+	case d.Route == Repair && len(d.Restarts)+len(d.Removals) == 0, d.Route == Join && len(d.Joins) == 0, d.Route == Install && d.Leader == "":
+		return fmt.Errorf("nothing to do: %+v", d)
+	case d.Route == Join && d.Leader == "", d.Route == Upgrade && len(d.Upgrades) == 0, d.Route == Reconfigure && len(d.Drift) == 0:
+		return fmt.Errorf("nothing to do: %+v", d)
+	}
+	return nil
+}

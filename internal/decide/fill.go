@@ -1,0 +1,132 @@
+package decide
+
+import (
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// fill gives a decision what its route needs, and nothing else.
+func fill(d *Decision, v *view) {
+	switch d.Route {
+	case Install:
+		d.Leader = v.leader()
+		d.Joins = v.ordered(func(s *seen) bool { return s.missing() && s.ID != d.Leader })
+		d.Prepare = having(v.hosts, func(s *seen) bool { return s.missing() })
+		d.Addons, d.Record = v.allAddons(), true
+	case Join:
+		v.fillJoins(d, true)
+	case Repair:
+		d.Restarts, d.Removals = v.restarts(), v.removals()
+	case Instruct:
+		v.fillAlso(d)
+		d.Instructions = v.instructions()
+	case DisasterRecovery:
+		d.Instructions = v.disaster()
+	case Upgrade:
+		d.Upgrades = having(v.hosts, func(s *seen) bool { return s.may && s.joined() && (v.in.ForceUpgrade || v.outdated(s)) })
+	case Reconfigure:
+		d.Drift = v.drift()
+	case Resources:
+		v.fillObjects(d)
+		d.Record = v.staleRecord()
+	case Error:
+		d.Problems = v.problems(d.Trace)
+	case Nothing:
+	}
+}
+
+// fillAlso adds what can safely be done although a person must act somewhere. Upgrades and configuration wait until every
+// host is healthy.
+func (v *view) fillAlso(d *Decision) {
+	if d.Restarts = v.restarts(); len(d.Restarts) > 0 {
+		d.Also = append(d.Also, Repair)
+	}
+	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || !v.joinable() {
+		return
+	}
+	if v.fillJoins(d, v.ringSound()); len(d.Joins) > 0 {
+		d.Also = append(d.Also, Join)
+	}
+	if v.fillObjects(d); len(d.Addons)+len(d.Metadata) > 0 {
+		d.Also = append(d.Also, Resources)
+	}
+}
+
+// fillJoins adds the hosts that join: control-plane hosts only when etcd may grow, workers in any case. Without a
+// control-plane host that works and holds the PKI, no control-plane host can join.
+func (v *view) fillJoins(d *Decision, grow bool) {
+	source := v.source()
+	d.Joins = v.ordered(func(s *seen) bool {
+		return s.missing() && (s.Role == desired.Worker || grow && source != "")
+	})
+	d.Prepare = having(v.hosts, func(s *seen) bool { return slices.Contains(d.Joins, s.ID) })
+	if len(d.Joins) > 0 {
+		d.Leader = source
+	}
+}
+
+func (v *view) fillObjects(d *Decision) {
+	d.Addons = v.staleAddons()
+	d.Metadata = having(v.hosts, v.staleNode)
+}
+
+// ordered returns the hosts that satisfy the condition, control plane first; those whose join has got as far as etcd
+// before all others, because nothing else may happen to etcd until they are finished.
+func (v *view) ordered(is func(*seen) bool) []string {
+	begun := having(v.hosts, func(s *seen) bool { return is(s) && s.inEtcd() })
+	return append(begun, having(v.hosts, func(s *seen) bool { return is(s) && !s.inEtcd() })...)
+}
+
+// leader is the host on which an installation begins or goes on: where etcd data is, else where PKI is, else the
+// manifest's leader; among equals the manifest's leader, else the first.
+func (v *view) leader() string {
+	for _, is := range [...]func(*seen) bool{
+		func(s *seen) bool { return s.Condition == Partial && s.is.EtcdData == observed.Yes },
+		func(s *seen) bool { return s.Condition == Partial && s.is.PKI == observed.Yes },
+	} {
+		begun := having(v.controlPlane(), is)
+		if slices.Contains(begun, v.in.Want.Leader().ID) {
+			break
+		}
+		if len(begun) > 0 {
+			return begun[0]
+		}
+	}
+	return v.in.Want.Leader().ID
+}
+
+// source is the control-plane host from which the PKI comes: one that holds it and is healthy, else one whose own API
+// server works; empty where there is none.
+func (v *view) source() string {
+	for _, is := range [...]func(*seen) bool{
+		func(s *seen) bool { return s.Condition == Healthy && s.is.PKI == observed.Yes },
+		func(s *seen) bool { return s.joined() && s.is.PKI == observed.Yes && s.is.APIServer == observed.Yes },
+	} {
+		if found := having(v.controlPlane(), is); len(found) > 0 {
+			return found[0]
+		}
+	}
+	return ""
+}
+
+// restarts are the units to start again, by host.
+func (v *view) restarts() map[string][]string {
+	var out map[string][]string
+	for i := range v.hosts {
+		if s := &v.hosts[i]; s.startable() {
+			if out == nil {
+				out = make(map[string][]string)
+			}
+			out[s.ID] = s.Units
+		}
+	}
+	return out
+}
+
+// outdated reports whether a component of the member runs another version than the wanted one.
+func (v *view) outdated(s *seen) bool {
+	want := v.in.Want.KubernetesVersion
+	return s.kubelet() != want || s.Role == desired.ControlPlane && v.apiServer(s) != want
+}

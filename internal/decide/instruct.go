@@ -1,0 +1,160 @@
+package decide
+
+import (
+	"strings"
+
+	"kubeone/internal/observed"
+)
+
+// instructions says what a person must do, in the order in which it is safe: control-plane hosts whose etcd member is
+// dead, then other ill control-plane hosts, then members that nobody may remove yet, then workers. Each replacement is
+// counted on the assumption that the one before has been finished.
+func (v *view) instructions() []Instruction {
+	var out []Instruction
+	left := append([]observed.Member(nil), v.in.Is.Etcd.Members...)
+	for _, dead := range []bool{true, false} {
+		for i := range v.controlPlane() {
+			s := &v.hosts[i]
+			if s.ill() && dead == (v.vote(s) == observed.No) {
+				out = append(out, v.instructControlPlane(s, left))
+				left = replaced(left, s.Etcd)
+			}
+		}
+	}
+	out = append(out, v.instructEtcd()...)
+	for i := range v.workers() {
+		if s := &v.workers()[i]; s.ill() {
+			out = append(out, v.instructWorker(s))
+		}
+	}
+	return out
+}
+
+// ill reports whether the host is a member that is not healthy, or nothing is known of it. One that a restart will
+// mend is not.
+func (s *seen) ill() bool {
+	return s.silent() || s.joined() && s.Condition != Healthy && !s.startable()
+}
+
+// vote is how the host's etcd member is.
+func (v *view) vote(s *seen) observed.Tri {
+	for _, m := range v.in.Is.Etcd.Members {
+		if s.Etcd != "" && m.ID == s.Etcd {
+			return m.Healthy
+		}
+	}
+	return observed.Unknown
+}
+
+// replaced is the list once a new healthy member stands in the place of the one with that ID.
+func replaced(members []observed.Member, id string) []observed.Member {
+	for i := range members {
+		if members[i].ID == id {
+			members[i].Healthy, members[i].Alarms = observed.Yes, nil
+		}
+	}
+	return members
+}
+
+func (v *view) instructControlPlane(s *seen, members []observed.Member) Instruction {
+	return Instruction{
+		Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "),
+		Steps: append(lookAt(s), v.replaceControlPlane(s, members)),
+	}
+}
+
+// lookAt says how to find out what a host has.
+func lookAt(s *seen) []string {
+	login := "Log in to " + s.name() + " (" + s.ID + ")"
+	switch s.Condition {
+	case Unreachable:
+		return []string{"Find out why " + s.name() + " (" + s.ID + ") does not answer: power, network, SSH. If it comes back, run kubeone apply again."}
+	case Unclear:
+		return []string{login + " and see whether /etc/kubernetes and /var/lib can be read; a damaged disk is mounted read-only. Then run kubeone apply again."}
+	case Restartable:
+		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it starts " + list(s.Units) + " again."}
+	case Unready:
+		return []string{
+			"Run kubectl describe node " + s.nodeArg() + " and read its conditions.",
+			login + " and read journalctl -u kubelet -u containerd --since -15min. When it is healthy again, run kubeone apply.",
+		}
+	}
+	return []string{login + " and read journalctl -u kubelet --since -15min, crictl ps -a and crictl logs of what fails. When it is healthy again, run kubeone apply."}
+}
+
+// replaceControlPlane is the last step for a control-plane host: how to replace it, or why that is not safe now.
+func (v *view) replaceControlPlane(s *seen, members []observed.Member) string {
+	switch {
+	case s.Condition == Restartable:
+		return "Do not delete " + s.name() + ": nothing but a start is missing."
+	case !v.etcd.listed:
+		return "Do not delete " + s.name() + " and do not take it out of the manifest: etcd's members are not known, so nobody can say that the quorum holds without it."
+	case s.Etcd == "":
+		return "If it cannot be saved, no etcd member is lost with it: delete the machine or run kubeone reset --host " + s.ID + ", put the new host into controlPlane.hosts, and run kubeone apply."
+	}
+	verdict := SafeToRemove(members, s.Etcd)
+	if !verdict.Safe {
+		return "Do not delete " + s.name() + " and do not take it out of the manifest: " + verdict.Why + "."
+	}
+	return "If it cannot be saved, replace it, which is safe now (" + verdict.Why + "): delete the machine or run kubeone reset --host " + s.ID +
+		", put the new host into controlPlane.hosts in its place, run kubeone apply, and wait until kubeone status is healthy before you touch another control-plane host."
+}
+
+// instructEtcd is what concerns etcd and no host of the manifest.
+func (v *view) instructEtcd() []Instruction {
+	if !v.etcd.listed {
+		why := "etcd's members are not known"
+		if v.in.Is.Etcd.Problem != "" {
+			why += ": " + v.in.Is.Etcd.Problem
+		}
+		return []Instruction{{Reason: why, Steps: []string{
+			"On a control-plane host, read crictl logs of etcd and of kube-apiserver, and whether /etc/kubernetes/pki/etcd can be read.",
+			"Delete no control-plane host until kubeone status lists the members again. Then run kubeone apply.",
+		}}}
+	}
+	var out []Instruction
+	for _, s := range v.etcd.strays {
+		if !s.living() {
+			out = append(out, Instruction{Host: s.host, Reason: s.why(), Steps: v.settle(s)})
+		}
+	}
+	return out
+}
+
+// settle says how a member without a working host is settled when apply may not remove it.
+func (v *view) settle(s stray) []string {
+	if s.Healthy == observed.Yes && !s.Learner {
+		return []string{
+			"Find the machine that runs etcd member " + s.label() + " at " + list(s.PeerURLs) + ".",
+			"Clear its alarms or stop it there; then run kubeone apply again.",
+		}
+	}
+	verdict := SafeToRemove(v.in.Is.Etcd.Members, s.ID)
+	switch {
+	case !verdict.Safe:
+		return []string{"Bring the other members back first: " + verdict.Why + ". Then run kubeone apply, which removes " + s.label() + "."}
+	case !v.mayRemove(s):
+		return []string{"Run kubeone apply without a limit: it removes " + s.label() + " (" + verdict.Why + ")."}
+	}
+	return []string{
+		"Find out whether the machine of " + s.label() + " at " + list(s.PeerURLs) + " still lives; nothing is known of it.",
+		"If it is gone for good, run kubeone apply again once it is known not to answer.",
+	}
+}
+
+func (v *view) instructWorker(s *seen) Instruction {
+	steps := lookAt(s)
+	if s.Condition != Restartable {
+		steps = append(steps, "If it cannot be saved: kubectl drain "+s.nodeArg()+" --ignore-daemonsets --delete-emptydir-data --timeout 5m, kubectl delete node "+
+			s.nodeArg()+", then kubeone reset --host "+s.ID+" or a new machine in its place in staticWorkers.hosts, and run kubeone apply, which joins it.")
+	}
+	return Instruction{Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "), Steps: steps}
+}
+
+// nodeArg is the name of the host's Node for a command line, with a placeholder where it is not known.
+func (s *seen) nodeArg() string {
+	if s.Node == "" {
+		return "NODE"
+	}
+	return s.Node
+}

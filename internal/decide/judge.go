@@ -1,0 +1,212 @@
+package decide
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// judge collects why nothing may be done at all, and what the operator should know but does not stop anything.
+func (v *view) judge() (unfit, warnings []Problem) {
+	unfit = v.wanted()
+	if len(v.claims) > 0 {
+		unfit = append(unfit, Problem{
+			ClassConfig, "", "control-plane hosts disagree about the CA of cluster " + quoted(v.in.Want.Name) + ": " + list(v.claims),
+			"two clusters have this name, or one was made twice: give each its own manifest and name, or reset the hosts of the wrong one",
+		})
+	}
+	for i := range v.hosts {
+		bad, worth := v.judgeHost(&v.hosts[i])
+		unfit, warnings = append(unfit, bad...), append(warnings, worth...)
+	}
+	if p := v.beginsOutsideLimit(); p != nil {
+		unfit = append(unfit, *p)
+	}
+	unfit = append(unfit, v.sameNames()...)
+	warnings = append(warnings, v.sameMachines()...)
+	return unfit, append(warnings, v.livingStrays()...)
+}
+
+// wanted checks what is wanted as far as it concerns a decision; the manifest's own validation has seen to the rest.
+func (v *view) wanted() []Problem {
+	var out []Problem
+	if v.cps == 0 {
+		out = append(out, Problem{ClassConfig, "", "the manifest has no control-plane host", "add one, or better three, to controlPlane.hosts"})
+	}
+	if _, err := version.ParseSemantic(v.in.Want.KubernetesVersion); err != nil {
+		out = append(out, Problem{
+			ClassConfig, "", "the wanted Kubernetes version " + quoted(v.in.Want.KubernetesVersion) + " is not one",
+			"write it as in 1.36.3",
+		})
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.in.Limit)) {
+		if !slices.ContainsFunc(v.hosts, func(s seen) bool { return s.ID == id }) {
+			out = append(out, Problem{ClassConfig, "", "the limit names " + quoted(id) + ", which the manifest does not have", "use a host of the manifest"})
+		}
+	}
+	return out
+}
+
+// judgeHost judges one host. A foreign control-plane host always stops everything: what it holds might be this cluster's
+// only copy. A worker outside the limit stops nothing.
+func (v *view) judgeHost(s *seen) (unfit, warnings []Problem) {
+	switch {
+	case s.Condition == Foreign:
+		p := Problem{ClassConfig, s.ID, s.Reasons[0], "use the manifest that it belongs to; or, if what it holds may be lost, run kubeone reset --host " + s.ID}
+		if s.may || s.controlPlane() {
+			return []Problem{p}, nil
+		}
+		return nil, []Problem{p}
+	case s.silent():
+		return v.judgeSilent(s)
+	case s.missing():
+		unfit, warnings = Preconditions(&v.in.Want, s.Host, &s.is, s.Condition == Empty)
+	case s.Condition.installable():
+		warnings = append(warnings, Problem{ClassConfig, s.ID, "has not joined, and is outside the limit", "run again without a limit to let it join"})
+	default:
+		if p := checkClock(&s.is); p != nil {
+			warnings = append(warnings, at(s.Host, *p))
+		}
+	}
+	if st := s.is.Step; st != nil {
+		warnings = append(warnings, Problem{ClassRuntime, s.ID, "step " + quoted(st.Stage) + " of run " + st.RunID + " is still running on it", "it is awaited before anything else happens there"})
+	}
+	return unfit, warnings
+}
+
+// judgeSilent judges a host of which nothing is known. A changed host key always stops everything; a refused login only
+// where there is no cluster yet, because then it is a mistake and not a failure.
+func (v *view) judgeSilent(s *seen) (unfit, warnings []Problem) {
+	p := silence(s)
+	refused := s.is.Reach == observed.Denied && (s.is.Class == classHostKey || !v.begun())
+	if s.may && refused {
+		return []Problem{p}, nil
+	}
+	return nil, []Problem{p}
+}
+
+// classHostKey is the probe's class of a host key that was not accepted.
+const classHostKey = "hostkey"
+
+// begun reports whether some control-plane host already belongs to the cluster.
+func (v *view) begun() bool { return len(having(v.controlPlane(), (*seen).joined)) > 0 }
+
+// silence is the problem of a host of which nothing is known.
+func silence(s *seen) Problem {
+	p := Problem{Class: ClassConnection, Host: s.ID, What: s.Reasons[0]}
+	switch {
+	case s.Condition == Unclear:
+		p.Class, p.Do = ClassRuntime, "look at the host: its file system may be damaged or read-only"
+	case s.is.Reach == observed.Denied && s.is.Class == classHostKey:
+		p.Class, p.Do = ClassSSH, "compare the fingerprint with the host's own, and correct known_hosts or the manifest"
+	case s.is.Reach == observed.Denied:
+		p.Class, p.Do = ClassSSH, "correct the user, the key or sudo's rights"
+	default:
+		p.Do = "start the host, or correct its address, port or the network between"
+	}
+	return p
+}
+
+// beginsOutsideLimit is the problem of an installation whose leader the limit leaves out.
+func (v *view) beginsOutsideLimit() *Problem {
+	if v.in.Limit == nil || v.cps == 0 || count(v.controlPlane(), Empty, Partial) != v.cps {
+		return nil
+	}
+	if leader := v.leader(); !v.in.Limit[leader] {
+		return &Problem{ClassConfig, leader, "a new cluster begins on it, and it is outside the limit", "add it to the limit"}
+	}
+	return nil
+}
+
+// sameNames finds hosts with one name: each would be the other's Node.
+func (v *view) sameNames() []Problem {
+	return v.doubles(
+		func(s *seen) string { return s.Node },
+		func(value, who string) Problem {
+			return Problem{ClassConfig, "", fmt.Sprintf("%s have one name, %q", who, value), "give each host its own name, or set hostname in the manifest"}
+		})
+}
+
+// sameMachines finds hosts with one machine ID, as copies of one disk image have.
+func (v *view) sameMachines() []Problem {
+	return v.doubles(
+		func(s *seen) string { return s.is.MachineID },
+		func(value, who string) Problem {
+			return Problem{ClassRuntime, "", fmt.Sprintf("%s have one machine ID, %s", who, value), "make new ones with systemd-machine-id-setup: networks may take the hosts for one"}
+		})
+}
+
+// doubles makes a problem of each value that several hosts have, in the hosts' order. Empty values do not count.
+func (v *view) doubles(value func(*seen) string, problem func(value, who string) Problem) []Problem {
+	var out []Problem
+	times := make(map[string]int, len(v.hosts))
+	for i := range v.hosts {
+		val := value(&v.hosts[i])
+		if times[val]++; val == "" || times[val] != 2 {
+			continue
+		}
+		out = append(out, problem(val, list(having(v.hosts, func(s *seen) bool { return value(s) == val }))))
+	}
+	return out
+}
+
+// livingStrays are healthy members outside the manifest: nobody but the operator may remove them.
+func (v *view) livingStrays() []Problem {
+	var out []Problem
+	for _, s := range v.etcd.strays {
+		if s.living() {
+			out = append(out, Problem{ClassEtcd, "", s.why(), "put its host back into the manifest, or remove it with kubeone node remove"})
+		}
+	}
+	return out
+}
+
+// problems explains the route error: what made the hosts unfit, else what the last question answered.
+func (v *view) problems(trace []Visit) []Problem {
+	if len(v.unfit) > 0 {
+		return v.unfit
+	}
+	last := trace[len(trace)-1]
+	if last.State == AskProvisioned {
+		return v.silences()
+	}
+	return []Problem{{versionClass(last.Event), "", last.Why, versionRemedy(last.Event)}}
+}
+
+// silences are the problems of control-plane hosts of which nothing is known.
+func (v *view) silences() []Problem {
+	var out []Problem
+	for i := range v.controlPlane() {
+		if s := &v.hosts[i]; s.silent() {
+			p := silence(s)
+			p.What = strings.TrimSuffix(p.What, ".") + "; as long as it may hold this cluster, no new one is made"
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func versionClass(e Event) Class {
+	if e == OnNotKnown {
+		return ClassKube
+	}
+	return ClassConfig
+}
+
+func versionRemedy(e Event) string {
+	switch e {
+	case OnLower:
+		return "put the running version, or a higher one, into the manifest"
+	case OnSkipsMinor:
+		return "put that minor's version into the manifest, apply, and then go on"
+	}
+	return "look at the hosts named with kubeone status"
+}
+
+func (s *seen) controlPlane() bool { return s.Role == desired.ControlPlane }

@@ -1,0 +1,134 @@
+package decide
+
+import (
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// view is an Input looked at once: what the questions need, worked out from the facts.
+type view struct {
+	in       *Input
+	hosts    []seen // every host of the manifest, control plane first, in its order
+	cps      int    // how many of hosts are control plane
+	ca       string
+	claims   []string // CA hashes that claim to be this cluster's, if more than one does
+	etcd     ring
+	running  versions
+	unfit    []Problem // why nothing can be done at all
+	warnings []Problem
+}
+
+// seen is one host: wanted, observed and assessed.
+type seen struct {
+	*desired.Host
+	Assessment
+	is   observed.Host
+	node *observed.Node // nil: none, or not known
+	may  bool           // inside the limit
+}
+
+// look works out the view of an Input.
+func look(in Input) *view {
+	v := &view{in: &in, cps: len(in.Want.ControlPlane)}
+	v.ca, v.claims = clusterCA(&in.Want, &in.Is)
+	v.hosts = make([]seen, v.cps+len(in.Want.Workers))
+	for i := range v.hosts {
+		if i < v.cps {
+			v.see(&v.hosts[i], &in.Want.ControlPlane[i])
+		} else {
+			v.see(&v.hosts[i], &in.Want.Workers[i-v.cps])
+		}
+	}
+	v.etcd = v.ring()
+	v.running = v.versions()
+	v.unfit, v.warnings = v.judge()
+	return v
+}
+
+// see assesses one host.
+func (v *view) see(s *seen, w *desired.Host) {
+	s.Host, s.is, s.may = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
+	cx := setting{cluster: v.in.Want.Name, ca: v.ca, api: v.in.Is.API.Reached, etcd: v.listed(), noCNI: v.withoutCNI()}
+	if cx.api == observed.Yes {
+		s.node = findNode(v.in.Is.API.Nodes, w, &s.is)
+		cx.node = s.node
+	}
+	if cx.etcd == observed.Yes && w.Role == desired.ControlPlane {
+		cx.member = findMember(v.in.Is.Etcd.Members, w, nodeName(w, &s.is, s.node))
+	}
+	s.Assessment = classify(w, &s.is, cx)
+}
+
+// listed reports whether etcd's list of members is known.
+func (v *view) listed() observed.Tri {
+	if v.in.Is.Etcd.Reached == observed.Yes && len(v.in.Is.Etcd.Members) > 0 {
+		return observed.Yes
+	}
+	return observed.Unknown
+}
+
+// withoutCNI reports whether the network plugin is ours to apply and has not been applied yet.
+func (v *view) withoutCNI() bool {
+	name := v.in.Want.Network.CNI.Name
+	_, wanted := v.in.Addons[name]
+	_, applied := v.in.Is.API.Addons[name]
+	return wanted && !applied && v.in.Is.API.Reached == observed.Yes
+}
+
+func (v *view) controlPlane() []seen { return v.hosts[:v.cps] }
+
+func (v *view) workers() []seen { return v.hosts[v.cps:] }
+
+// having returns the IDs of those hosts that satisfy the condition, in order.
+func having(hosts []seen, is func(*seen) bool) []string {
+	var ids []string
+	for i := range hosts {
+		if is(&hosts[i]) {
+			ids = append(ids, hosts[i].ID)
+		}
+	}
+	return ids
+}
+
+// count counts the hosts in one of the conditions.
+func count(hosts []seen, conditions ...Condition) int {
+	n := 0
+	for i := range hosts {
+		for _, c := range conditions {
+			if hosts[i].Condition == c {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (v *view) assessments() map[string]Assessment {
+	out := make(map[string]Assessment, len(v.hosts))
+	for i := range v.hosts {
+		out[v.hosts[i].ID] = v.hosts[i].Assessment
+	}
+	return out
+}
+
+// name is how a sentence names the host: its Node's name where that is known, else its ID.
+func (s *seen) name() string {
+	switch {
+	case s.Hostname != "":
+		return s.Hostname
+	case s.Node != "":
+		return s.Node
+	}
+	return s.ID
+}
+
+// names names the hosts that satisfy the condition, as a sentence has them.
+func names(hosts []seen, is func(*seen) bool) string {
+	var out []string
+	for i := range hosts {
+		if is(&hosts[i]) {
+			out = append(out, hosts[i].name())
+		}
+	}
+	return list(out)
+}

@@ -1,0 +1,95 @@
+package decide
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// nodeName is the name of the host's Node: the manifest's hostname, else the host's own, else that of the Node with one
+// of its addresses. Kubernetes has them in lower case.
+func nodeName(want *desired.Host, is *observed.Host, node *observed.Node) string {
+	switch {
+	case want.Hostname != "":
+		return strings.ToLower(want.Hostname)
+	case is.Hostname != "":
+		return strings.ToLower(is.Hostname)
+	case node != nil:
+		return node.Name
+	}
+	return ""
+}
+
+// addresses are those by which Nodes and etcd members are known to be the host's. The public address counts too: in a
+// manifest without private addresses it is the only one.
+func addresses(want *desired.Host) []string {
+	return append([]string{want.PrivateAddress, want.PublicAddress}, want.IPv6Addresses...)
+}
+
+// findNode returns the Node of that host: by name where the host's name is known, else by address.
+func findNode(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
+	name := nodeName(want, is, nil)
+	for i := range nodes {
+		if name != "" && nodes[i].Name == name {
+			return &nodes[i]
+		}
+	}
+	if name != "" {
+		return nil
+	}
+	for i := range nodes {
+		if slices.ContainsFunc(nodes[i].Addresses, func(a string) bool { return a != "" && slices.Contains(addresses(want), a) }) {
+			return &nodes[i]
+		}
+	}
+	return nil
+}
+
+// findMember returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it
+// has started and has a name.
+func findMember(members []observed.Member, want *desired.Host, name string) *observed.Member {
+	for i := range members {
+		if name != "" && members[i].Name == name {
+			return &members[i]
+		}
+	}
+	for i := range members {
+		if slices.ContainsFunc(members[i].PeerURLs, func(u string) bool { return peerOf(u, want) }) {
+			return &members[i]
+		}
+	}
+	return nil
+}
+
+func peerOf(peer string, want *desired.Host) bool {
+	u, err := url.Parse(peer)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(addresses(want), func(a string) bool { return a != "" && sameIP(a, u.Hostname()) })
+}
+
+// sameIP compares two addresses; IPv6 has many spellings of one.
+func sameIP(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := netip.ParseAddr(a)
+	y, errY := netip.ParseAddr(b)
+	return errX == nil && errY == nil && x.Unmap() == y.Unmap()
+}
+
+func quoted(s string) string { return `"` + s + `"` }
+
+// list writes names as a sentence has them: "a", "a and b", "a, b and c".
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

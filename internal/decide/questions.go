@@ -1,0 +1,183 @@
+package decide
+
+import (
+	"strings"
+
+	"kubeone/internal/observed"
+)
+
+func (v *view) askHosts() (Event, string) {
+	if len(v.unfit) > 0 {
+		p := v.unfit[0]
+		if p.Host == "" {
+			return OnUnfit, p.What
+		}
+		return OnUnfit, v.nameOf(p.Host) + ": " + p.What
+	}
+	return OnFit, "nothing speaks against it"
+}
+
+// askProvisioned answers "no" only if every control-plane host answered, every one is empty or an unfinished
+// installation of ours, and nobody ever finished: an unreachable cluster is not an absent one.
+func (v *view) askProvisioned() (Event, string) {
+	if joined := names(v.controlPlane(), (*seen).joined); joined != "" {
+		return OnYes, joined + ": this cluster's data is there"
+	}
+	if silent := names(v.controlPlane(), (*seen).silent); silent != "" {
+		return OnNotKnown, silent + " did not say whether there is a cluster: unreachable is not absent"
+	}
+	if v.orphaned() {
+		return OnYes, names(v.workers(), (*seen).joined) + " joined this cluster, whose control plane is gone"
+	}
+	if begun := names(v.controlPlane(), func(s *seen) bool { return s.Condition == Partial }); begun != "" {
+		return OnNo, begun + ": our installation has not finished, and nobody has"
+	}
+	if v.in.Is.API.Reached == observed.Yes || v.etcd.listed {
+		return OnYes, "a control plane answers, although no control-plane host of the manifest holds it"
+	}
+	return OnNo, "every control-plane host answered and is empty"
+}
+
+// orphaned reports whether workers belong to a cluster of which no control-plane host has anything left.
+func (v *view) orphaned() bool {
+	begun := having(v.controlPlane(), func(s *seen) bool { return s.is.EtcdData == observed.Yes })
+	return len(begun) == 0 && len(having(v.workers(), (*seen).joined)) > 0
+}
+
+func (v *view) askControlPlane() (Event, string) {
+	wrong := v.controlPlaneFaults()
+	if len(wrong) > 0 {
+		return OnUnhealthy, strings.Join(wrong, "; ")
+	}
+	return OnHealthy, names(v.controlPlane(), (*seen).joined) + " healthy, " + v.etcd.tally.String()
+}
+
+// controlPlaneFaults says all that is wrong with the control plane as a whole; hosts that have not joined yet are not
+// faults.
+func (v *view) controlPlaneFaults() []string {
+	var wrong []string
+	if !v.begun() {
+		wrong = append(wrong, "no control-plane host holds this cluster")
+	}
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if s.silent() || s.joined() && s.Condition != Healthy {
+			wrong = append(wrong, s.name()+" is "+string(s.Condition)+" ("+s.Reasons[0]+")")
+		}
+	}
+	if v.in.Is.API.Reached != observed.Yes {
+		wrong = append(wrong, "the API does not answer")
+	}
+	if !v.etcd.listed {
+		wrong = append(wrong, "etcd's members are not known")
+	}
+	if !v.etcd.tally.Holds() {
+		wrong = append(wrong, v.etcd.tally.String())
+	}
+	for _, s := range v.etcd.strays {
+		if !s.living() {
+			wrong = append(wrong, s.why())
+		}
+	}
+	return wrong
+}
+
+// askQuorum counts what is not known to be healthy as dead. Voters of hosts whose units merely do not run come back when
+// these are started.
+func (v *view) askQuorum() (Event, string) {
+	t := v.etcd.tally
+	switch back := (Tally{Voters: t.Voters, Alive: t.Alive + v.etcd.startable}); {
+	case t.Holds():
+		return OnSatisfied, t.String()
+	case back.Holds():
+		return OnRecoverable, t.String() + "; with stopped units started again, " + back.String()
+	}
+	if t.Voters == 0 {
+		return OnLost, "no control-plane host holds a member of etcd"
+	}
+	return OnLost, t.String()
+}
+
+func (v *view) askRepairable() (Event, string) {
+	if stopped := names(v.controlPlane(), (*seen).startable); stopped != "" {
+		return OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
+	}
+	if dead := v.removals(); len(dead) > 0 {
+		return OnMemberDead, dead[0].Why
+	}
+	return OnNotRepairable, "no unit to start again and no dead member to remove: a person must act"
+}
+
+func (v *view) askMissing() (Event, string) {
+	missing := names(v.hosts, (*seen).missing)
+	switch {
+	case missing == "":
+		return OnNone, "no host is missing"
+	case !v.joinable():
+		return OnMissingLater, missing + " not joined; hosts join only a control plane that runs " + v.in.Want.KubernetesVersion
+	}
+	return OnMissing, missing + " not joined"
+}
+
+// askWorkers looks at workers inside the limit only: the others stop nothing, because nothing is done to them.
+func (v *view) askWorkers() (Event, string) {
+	if stopped := names(v.workers(), (*seen).startable); stopped != "" {
+		return OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
+	}
+	ill := func(s *seen) bool { return s.may && (s.silent() || s.joined() && s.Condition != Healthy) }
+	if sick := names(v.workers(), ill); sick != "" {
+		return OnUnhealthy, sick + " not healthy: a person must act"
+	}
+	return OnHealthy, "no worker is ill"
+}
+
+func (v *view) askVersion() (Event, string) {
+	event, why := v.relation()
+	if event == OnSame && v.in.ForceUpgrade {
+		return OnForced, why + ", and a roll-out is forced"
+	}
+	return event, why
+}
+
+func (v *view) askConfiguration() (Event, string) {
+	drift := v.drift()
+	if len(drift) == 0 {
+		return OnNone, "hosts have the configuration that is wanted"
+	}
+	return OnDiffers, "configuration of " + names(v.hosts, func(s *seen) bool { return drift[s.ID] != nil }) + " differs"
+}
+
+func (v *view) askObjects() (Event, string) {
+	var stale []string
+	if addons := v.staleAddons(); len(addons) > 0 {
+		stale = append(stale, "addon "+list(addons))
+	}
+	if nodes := names(v.hosts, v.staleNode); nodes != "" {
+		stale = append(stale, "labels, annotations or taints of "+nodes)
+	}
+	if v.staleRecord() {
+		stale = append(stale, "the cluster's record of its manifest")
+	}
+	if len(stale) == 0 {
+		return OnCurrent, "addons, nodes and record are as wanted"
+	}
+	return OnStale, strings.Join(stale, "; ") + " not as wanted"
+}
+
+func (s *seen) joined() bool { return s.Condition.joined() }
+
+func (s *seen) silent() bool { return s.Condition.silent() }
+
+func (s *seen) startable() bool { return s.may && s.Condition == Restartable }
+
+func (s *seen) missing() bool { return s.may && s.Condition.installable() }
+
+// nameOf is how a sentence names the host with that ID.
+func (v *view) nameOf(id string) string {
+	for i := range v.hosts {
+		if v.hosts[i].ID == id {
+			return v.hosts[i].name()
+		}
+	}
+	return id
+}

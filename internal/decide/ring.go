@@ -1,0 +1,149 @@
+package decide
+
+import (
+	"fmt"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// ring is etcd as far as it is known.
+type ring struct {
+	listed bool // the member list is known; otherwise the tally is of the manifest's hosts, the worst assumed
+	tally  Tally
+	// startable is how many voters that are not alive would be, if units that do not run were started again.
+	startable int
+	strays    []stray // members without a host of the manifest that works for them
+}
+
+// stray is a member whose host was replaced or is not in the manifest.
+type stray struct {
+	observed.Member
+	host string // the empty host in its place; none where the manifest has no such host
+}
+
+// ring counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the control-plane hosts
+// that joined, or may have joined because nothing is known of them, or whose join had got as far as etcd.
+func (v *view) ring() ring {
+	if v.listed() != observed.Yes {
+		return v.supposedRing()
+	}
+	r := ring{listed: true, tally: Count(v.in.Is.Etcd.Members)}
+	for _, m := range v.in.Is.Etcd.Members {
+		s := v.hostOf(m)
+		switch {
+		case s == nil:
+			r.strays = append(r.strays, stray{Member: m})
+		case s.Condition == Empty:
+			r.strays = append(r.strays, stray{m, s.ID})
+		case s.Condition == Restartable && !m.Learner && m.Healthy != observed.Yes:
+			r.startable++
+		}
+	}
+	return r
+}
+
+func (v *view) supposedRing() ring {
+	var r ring
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if !s.Condition.joined() && !s.Condition.silent() && (s.Condition != Partial || s.is.EtcdData != observed.Yes) {
+			continue
+		}
+		r.tally.Voters++
+		switch {
+		case s.is.EtcdHealth == observed.Yes:
+			r.tally.Alive++
+		case s.Condition == Restartable:
+			r.startable++
+		}
+	}
+	return r
+}
+
+// hostOf returns the control-plane host whose member it is, nil if the manifest has none.
+func (v *view) hostOf(m observed.Member) *seen {
+	for i := range v.controlPlane() {
+		if v.hosts[i].Etcd == m.ID {
+			return &v.hosts[i]
+		}
+	}
+	return nil
+}
+
+// living reports whether the stray is a healthy voter of a host that the manifest does not have: a difference that only
+// the operator may settle, and no danger meanwhile.
+func (s stray) living() bool {
+	return s.host == "" && s.Healthy == observed.Yes && !s.Learner && len(s.Alarms) == 0
+}
+
+// removals returns the dead members that may be removed now, each safe after those before it. Dead is a member that is
+// known not to answer, or a learner that nobody finishes; and whose host was replaced or taken out of the manifest.
+func (v *view) removals() []Removal {
+	var out []Removal
+	left := v.in.Is.Etcd.Members
+	for _, s := range v.etcd.strays {
+		if s.Healthy != observed.No && !s.Learner || !v.mayRemove(s) {
+			continue
+		}
+		verdict := SafeToRemove(left, s.ID)
+		if !verdict.Safe {
+			continue
+		}
+		_, left = without(left, s.ID)
+		out = append(out, Removal{Member: s.ID, Name: s.Name, Host: s.host, Why: s.why() + "; " + verdict.Why})
+	}
+	return out
+}
+
+// mayRemove reports whether the limit leaves the member's place to us. A member without a host is the cluster's own
+// matter, and waits for a run without a limit.
+func (v *view) mayRemove(s stray) bool {
+	return v.in.Limit == nil || s.host != "" && v.in.Limit[s.host]
+}
+
+func (s stray) why() string {
+	what := "is not healthy"
+	switch {
+	case s.Learner:
+		what = "is a learner that nobody finishes"
+	case s.Healthy == observed.No:
+		what = "does not answer"
+	case s.Healthy == observed.Yes:
+		what = "answers"
+	}
+	if s.host == "" {
+		return fmt.Sprintf("etcd member %s %s and the manifest has no host for it", s.label(), what)
+	}
+	return fmt.Sprintf("etcd member %s %s and its host is empty", s.label(), what)
+}
+
+// label names the member in a sentence.
+func (s stray) label() string {
+	if s.Name == "" {
+		return s.ID + " (nameless)"
+	}
+	return s.Name + " (" + s.ID + ")"
+}
+
+// ringSound reports whether every voter is healthy, no join is under way and nothing is to be removed: only then may a new
+// member be added.
+func (v *view) ringSound() bool {
+	return v.etcd.listed && v.etcd.tally.Alive == v.etcd.tally.Voters && v.etcd.tally.Learners == 0 && !v.straysMatter()
+}
+
+// straysMatter reports whether some stray is more than a living member outside the manifest.
+func (v *view) straysMatter() bool {
+	for _, s := range v.etcd.strays {
+		if !s.living() {
+			return true
+		}
+	}
+	return false
+}
+
+// inEtcd reports whether the host's join, which has not finished, has already got as far as etcd. It is finished before
+// any other host joins.
+func (s *seen) inEtcd() bool {
+	return s.Condition == Partial && s.Role == desired.ControlPlane && (s.Etcd != "" || s.is.EtcdData == observed.Yes)
+}

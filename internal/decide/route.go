@@ -1,0 +1,136 @@
+package decide
+
+// Route is what is to be done: the name of an exit state.
+type Route string
+
+// The routes.
+const (
+	Install          Route = "install"           // no control plane exists: make one, join everything
+	Join             Route = "join"              // a healthy cluster lacks hosts of the manifest
+	Repair           Route = "repair"            // units to start again, or dead etcd members to remove
+	Instruct         Route = "instruct"          // a person must act; Also says what can be done before
+	DisasterRecovery Route = "disaster-recovery" // etcd has lost its quorum
+	Upgrade          Route = "upgrade"           // another Kubernetes version, or a forced roll-out
+	Reconfigure      Route = "reconfigure"       // the configuration of hosts differs from the manifest
+	Resources        Route = "resources"         // addons, node labels or our record differ
+	Nothing          Route = "nothing"           // the cluster matches the manifest
+	Error            Route = "error"             // something is wrong that must be put right first
+)
+
+// State is a state of the machine: a question, or an exit state whose name is a route.
+type State string
+
+// The questions, in the order in which they are asked.
+const (
+	AskHosts         State = "hosts"
+	AskProvisioned   State = "provisioned"
+	AskControlPlane  State = "control-plane"
+	AskQuorum        State = "quorum"
+	AskRepairable    State = "repairable"
+	AskMissing       State = "missing"
+	AskWorkers       State = "workers"
+	AskVersion       State = "version"
+	AskConfiguration State = "configuration"
+	AskObjects       State = "objects"
+)
+
+// Event is an answer to a question.
+type Event string
+
+// The answers.
+const (
+	OnFit           Event = "fit"
+	OnUnfit         Event = "unfit"
+	OnYes           Event = "yes"
+	OnNo            Event = "no"
+	OnNotKnown      Event = "not known"
+	OnHealthy       Event = "healthy"
+	OnUnhealthy     Event = "unhealthy"
+	OnSatisfied     Event = "satisfied"
+	OnRecoverable   Event = "recoverable"
+	OnLost          Event = "lost"
+	OnUnitsStopped  Event = "units stopped"
+	OnMemberDead    Event = "member dead"
+	OnNone          Event = "none"
+	OnMissing       Event = "missing"
+	OnMissingLater  Event = "missing, other version"
+	OnSame          Event = "same"
+	OnHigher        Event = "higher"
+	OnForced        Event = "forced"
+	OnLower         Event = "lower"
+	OnSkipsMinor    Event = "skips a minor"
+	OnDiffers       Event = "differs"
+	OnCurrent       Event = "current"
+	OnStale         Event = "stale"
+	OnNotRepairable Event = "not repairable"
+)
+
+// Transition is one row of the table: in state From, the answer On leads to To.
+type Transition struct {
+	From State `json:"from"`
+	On   Event `json:"on"`
+	To   State `json:"to"`
+}
+
+// Visit is one transition that a decision made, and the reason in words.
+type Visit struct {
+	State State  `json:"state"`
+	Event Event  `json:"event"`
+	To    State  `json:"to"`
+	Why   string `json:"why"`
+}
+
+// Table returns the transition table. The first row leaves the start state. It is a new slice each time.
+func Table() []Transition {
+	table := transitions()
+	return table[:]
+}
+
+// transitions is the table itself.
+func transitions() [29]Transition {
+	return [...]Transition{
+		{AskHosts, OnUnfit, State(Error)},
+		{AskHosts, OnFit, AskProvisioned},
+
+		{AskProvisioned, OnNotKnown, State(Error)},
+		{AskProvisioned, OnNo, State(Install)},
+		{AskProvisioned, OnYes, AskControlPlane},
+
+		{AskControlPlane, OnUnhealthy, AskQuorum},
+		{AskControlPlane, OnHealthy, AskMissing},
+
+		{AskQuorum, OnLost, State(DisasterRecovery)},
+		{AskQuorum, OnRecoverable, AskRepairable},
+		{AskQuorum, OnSatisfied, AskRepairable},
+
+		{AskRepairable, OnUnitsStopped, State(Repair)},
+		{AskRepairable, OnMemberDead, State(Repair)},
+		{AskRepairable, OnNotRepairable, State(Instruct)},
+
+		{AskMissing, OnMissing, State(Join)},
+		{AskMissing, OnMissingLater, AskWorkers},
+		{AskMissing, OnNone, AskWorkers},
+
+		{AskWorkers, OnUnitsStopped, State(Repair)},
+		{AskWorkers, OnUnhealthy, State(Instruct)},
+		{AskWorkers, OnHealthy, AskVersion},
+
+		{AskVersion, OnNotKnown, State(Error)},
+		{AskVersion, OnLower, State(Error)},
+		{AskVersion, OnSkipsMinor, State(Error)},
+		{AskVersion, OnHigher, State(Upgrade)},
+		{AskVersion, OnForced, State(Upgrade)},
+		{AskVersion, OnSame, AskConfiguration},
+
+		{AskConfiguration, OnDiffers, State(Reconfigure)},
+		{AskConfiguration, OnNone, AskObjects},
+
+		{AskObjects, OnStale, State(Resources)},
+		{AskObjects, OnCurrent, State(Nothing)},
+	}
+}
+
+// Routes returns every route, in the order of their danger to a running cluster, least first.
+func Routes() []Route {
+	return []Route{Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, Join, Reconfigure, Upgrade, Install}
+}

@@ -1,0 +1,59 @@
+package decide
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// maxKubeletSkew is how many minors a kubelet may be older than an API server (Kubernetes' version skew policy).
+const maxKubeletSkew = 3
+
+// SkewAllowed returns nil if a kubelet of that version may speak to an API server of that version: it is not newer, and
+// at most three minors older. Patch releases count only for "newer" in another minor: within a minor, any may meet any.
+func SkewAllowed(apiserver, kubelet string) error {
+	a, err := version.ParseSemantic(apiserver)
+	if err != nil {
+		return fmt.Errorf("API server's version %q: %w", apiserver, err)
+	}
+	k, err := version.ParseSemantic(kubelet)
+	if err != nil {
+		return fmt.Errorf("kubelet's version %q: %w", kubelet, err)
+	}
+	switch {
+	case a.Major() != k.Major():
+		return fmt.Errorf("kubelet %s and API server %s differ in the major version", kubelet, apiserver)
+	case k.Minor() > a.Minor():
+		return fmt.Errorf("kubelet %s is newer than API server %s", kubelet, apiserver)
+	case a.Minor()-k.Minor() > maxKubeletSkew:
+		return fmt.Errorf("kubelet %s is more than %d minors older than API server %s", kubelet, maxKubeletSkew, apiserver)
+	}
+	return nil
+}
+
+// UpgradePath returns the versions that a cluster goes through from one version to another, the last one included. A
+// minor on the way is written as "1.35": any patch release of it will do. From a version to itself it is empty. Going
+// down, or to another major version, is an error.
+func UpgradePath(from, to string) ([]string, error) {
+	f, err := version.ParseSemantic(from)
+	if err != nil {
+		return nil, fmt.Errorf("running version %q: %w", from, err)
+	}
+	t, err := version.ParseSemantic(to)
+	if err != nil {
+		return nil, fmt.Errorf("wanted version %q: %w", to, err)
+	}
+	switch {
+	case t.LessThan(f):
+		return nil, fmt.Errorf("%s is lower than %s: Kubernetes cannot be downgraded", to, from)
+	case t.Major() != f.Major():
+		return nil, fmt.Errorf("%s and %s differ in the major version", from, to)
+	case t.EqualTo(f):
+		return nil, nil
+	}
+	var path []string
+	for minor := f.Minor() + 1; minor < t.Minor(); minor++ {
+		path = append(path, fmt.Sprintf("%d.%d", t.Major(), minor))
+	}
+	return append(path, to), nil
+}

@@ -1,0 +1,123 @@
+package decide
+
+import (
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// versions is what the cluster runs, as far as its members said it.
+type versions struct {
+	api     []string // each distinct version of API servers of members, in the hosts' order
+	kubelet []string // each distinct version of kubelets of members
+	silent  []string // names of members of which a version is not known
+	apiGap  bool     // some member's API server's version is not known
+}
+
+// versions collects what members run. A host that joined says it itself; for one that is silent its Node object speaks.
+func (v *view) versions() versions {
+	var out versions
+	for i := range v.hosts {
+		s := &v.hosts[i]
+		if !s.Condition.joined() && !v.mayRun(s) {
+			continue
+		}
+		known := add(&out.kubelet, s.kubelet())
+		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
+			out.apiGap, known = true, false
+		}
+		if !known {
+			out.silent = append(out.silent, s.name())
+		}
+	}
+	return out
+}
+
+// add puts a known version into the set and reports whether it is known.
+func add(set *[]string, v string) bool {
+	if v != "" && !slices.Contains(*set, v) {
+		*set = append(*set, v)
+	}
+	return v != ""
+}
+
+// kubelet is the version of the host's kubelet, empty when not known.
+func (s *seen) kubelet() string {
+	if s.is.Kubelet.Version != "" || s.node == nil {
+		return s.is.Kubelet.Version
+	}
+	return s.node.KubeletVersion
+}
+
+// mayRun reports whether a host of which nothing is known may run a part of the cluster: it is a member, or nobody
+// could say that it is not.
+func (v *view) mayRun(s *seen) bool {
+	return s.Condition.silent() && (s.node != nil || v.in.Is.API.Reached != observed.Yes)
+}
+
+// apiServer is the version of the host's API server, empty when not known. Where the host did not say it, its kubelet's
+// version stands for it: an upgrade reaches the API server first, so that it is not older.
+func (v *view) apiServer(s *seen) string {
+	switch {
+	case s.is.APIServerVersion != "":
+		return s.is.APIServerVersion
+	case v.in.Is.API.Reached == observed.Yes && v.in.Is.API.Via == s.ID:
+		return v.in.Is.API.Version
+	case s.Condition.silent():
+		return s.kubelet()
+	}
+	return ""
+}
+
+// joinable reports whether hosts may join at the wanted version: every API server is known to run it. Kubelets of other
+// members do not matter to a new one.
+func (v *view) joinable() bool {
+	return !v.running.apiGap && len(v.running.api) == 1 && v.running.api[0] == v.in.Want.KubernetesVersion
+}
+
+// relation compares the wanted version with the running ones, and names what decided.
+func (v *view) relation() (Event, string) {
+	want := v.in.Want.KubernetesVersion
+	all := append(slices.Clone(v.running.api), v.running.kubelet...)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	switch {
+	case len(v.running.silent) > 0:
+		return OnNotKnown, "the version of " + list(v.running.silent) + " is not known"
+	case len(v.running.api) == 0:
+		return OnNotKnown, "no API server said its version"
+	case len(all) == 1 && all[0] == want:
+		return OnSame, "everything runs " + want
+	}
+	return compare(want, all, v.running.api)
+}
+
+// compare says how the wanted version relates to versions that are not all the same as it.
+func compare(want string, all, api []string) (Event, string) {
+	w, err := version.ParseSemantic(want)
+	if err != nil {
+		return OnNotKnown, "the wanted version " + quoted(want) + " is not one"
+	}
+	for _, have := range all {
+		h, err := version.ParseSemantic(have)
+		switch {
+		case err != nil:
+			return OnNotKnown, "the running version " + quoted(have) + " is not one"
+		case w.LessThan(h):
+			return OnLower, want + " is wanted and " + have + " runs: Kubernetes cannot be downgraded"
+		}
+	}
+	for _, have := range api {
+		path, err := UpgradePath(have, want)
+		switch {
+		case err != nil:
+			return OnNotKnown, err.Error()
+		case len(path) > 1:
+			return OnSkipsMinor, want + " is wanted and API servers run " + have + ": no minor may be skipped, go to " + path[0] + " first"
+		}
+	}
+	return OnHigher, want + " is wanted and " + list(all) + " runs"
+}

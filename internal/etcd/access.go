@@ -1,0 +1,36 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net"
+)
+
+// Endpoint is one member as it is reached through its own host.
+type Endpoint struct {
+	ID      string // of the host
+	Address string // "127.0.0.1:2379", as seen from the host
+	// Dial opens a connection from the host; it must be safe for concurrent use.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Access is all that is needed to reach a cluster's etcd. It holds credentials, so it shows nothing of them when it is
+// printed or marshalled.
+type Access struct {
+	Credentials Credentials
+	Via         []Endpoint // the hosts to go through, best first
+}
+
+const redactedAccess = "etcd.Access(redacted)"
+
+// String hides the credentials.
+func (Access) String() string { return redactedAccess }
+
+// GoString hides the credentials.
+func (Access) GoString() string { return redactedAccess }
+
+// Format hides the credentials from every verb.
+func (Access) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redactedAccess)) }
+
+// MarshalText hides the credentials from JSON, YAML and structured logs.
+func (Access) MarshalText() ([]byte, error) { return []byte(redactedAccess), nil }

@@ -1,0 +1,148 @@
+// Package etcd asks and changes the members of a cluster's etcd, through tunnels of its control-plane hosts.
+//
+// A Client speaks to one voting member, the first that answered, and reaches the other members through the tunnel of
+// that member's host, at the client URLs which they advertise. There is one connection per member and nothing is retried:
+// every call ends with ctx, and what to do about a failure is its caller's decision.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// answerWithin is how long one member has to answer one request when ctx leaves more time.
+const answerWithin = 1500 * time.Millisecond
+
+// Errors for errors.Is.
+var (
+	ErrNoMember = errors.New("no voting etcd member answered")
+	ErrLearner  = errors.New("the member is a learner and does not answer this")
+	ErrNotFound = errors.New("no such etcd member")
+)
+
+// Client speaks to the members of one etcd. Its methods may be called concurrently.
+type Client struct {
+	via      Endpoint
+	creds    credentials.TransportCredentials
+	self     *pb.StatusResponse // of the member it speaks to, as of Connect
+	requests atomic.Int64
+
+	mu    sync.Mutex
+	conns map[string]*grpc.ClientConn // by "https://host:port"
+}
+
+// Connect returns a client of the first voting member that answers a status request, asked in the order of Via. Each has
+// one and a half seconds, or what ctx leaves. The error joins what every endpoint said and is ErrNoMember. The caller closes the client.
+func Connect(ctx context.Context, a Access) (*Client, error) {
+	config, err := a.Credentials.TLS()
+	if err != nil {
+		return nil, err
+	}
+	problems := []error{ErrNoMember}
+	for _, via := range a.Via {
+		c := &Client{via: via, creds: credentials.NewTLS(config), conns: map[string]*grpc.ClientConn{}}
+		if err = c.greet(ctx); err == nil {
+			return c, nil
+		}
+		problems = append(problems, fmt.Errorf("%s: %w", via.ID, err), c.Close())
+	}
+	return nil, errors.Join(problems...)
+}
+
+// greet asks the member that it is connected to for its status.
+func (c *Client) greet(ctx context.Context) error {
+	status, err := c.status(ctx, c.home())
+	switch {
+	case err != nil:
+		return err
+	case status.IsLearner:
+		return ErrLearner
+	}
+	c.self = status
+	return nil
+}
+
+// Via is the ID of the host whose tunnel is used.
+func (c *Client) Via() string { return c.via.ID }
+
+// Requests is how many requests were sent so far.
+func (c *Client) Requests() int { return int(c.requests.Load()) }
+
+// Close ends all connections.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var problems []error
+	for name, conn := range c.conns {
+		problems = append(problems, conn.Close())
+		delete(c.conns, name)
+	}
+	return errors.Join(problems...)
+}
+
+// conn is the connection to a client URL, made on first use.
+func (c *Client) conn(clientURL string) (*grpc.ClientConn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conn, ok := c.conns[clientURL]; ok {
+		return conn, nil
+	}
+	u, err := url.Parse(clientURL)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return nil, fmt.Errorf("%q is not a client URL of etcd", clientURL)
+	}
+	creds := c.creds
+	if u.Scheme == "http" {
+		creds = insecure.NewCredentials()
+	}
+	conn, err := grpc.NewClient("passthrough:///"+u.Host, grpc.WithTransportCredentials(creds), grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return c.via.Dial(ctx, "tcp", addr)
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("etcd at %s: %w", clientURL, err)
+	}
+	c.conns[clientURL] = conn
+	return conn, nil
+}
+
+// call makes one request to the member at a client URL.
+func (c *Client) call(ctx context.Context, clientURL, what string, request func(context.Context, *grpc.ClientConn) error) error {
+	conn, err := c.conn(clientURL)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	c.requests.Add(1)
+	if err = request(ctx, conn); err == nil {
+		return nil
+	}
+	return fmt.Errorf("etcd at %s: %s: %w", clientURL, what, translated(err))
+}
+
+// translated turns the server's own errors into this package's.
+func translated(err error) error {
+	switch rpctypes.Error(err) {
+	case rpctypes.ErrMemberNotFound:
+		return ErrNotFound
+	case rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner):
+		return ErrLearner
+	}
+	return err
+}
+
+// home is the URL of the member that the client was connected to.
+func (c *Client) home() string { return "https://" + c.via.Address }

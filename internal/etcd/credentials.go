@@ -1,0 +1,44 @@
+package etcd
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+)
+
+// Credentials are what a client of etcd needs: kubeadm's etcd CA and the API server's etcd client certificate with its
+// key, all PEM. They never print, log or encode themselves.
+type Credentials struct {
+	CA, Cert, Key []byte
+}
+
+const redacted = "etcd.Credentials(redacted)"
+
+// String says nothing of the content.
+func (Credentials) String() string { return redacted }
+
+// GoString says nothing of the content.
+func (Credentials) GoString() string { return redacted }
+
+// Format says nothing of the content, whatever the verb.
+func (Credentials) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)) }
+
+// MarshalText encodes a placeholder, for JSON, YAML and structured logs too.
+func (Credentials) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// Complete reports whether all three parts are there. It does not look into them.
+func (c Credentials) Complete() bool { return len(c.CA) > 0 && len(c.Cert) > 0 && len(c.Key) > 0 }
+
+// TLS is the configuration of a client that trusts only the etcd CA. Its errors hold nothing of the key.
+func (c Credentials) TLS() (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("etcd client certificate and key: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(c.CA) {
+		return nil, errors.New("etcd CA: no certificate in it")
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: roots}, nil
+}

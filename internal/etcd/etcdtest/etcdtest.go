@@ -1,0 +1,157 @@
+// Package etcdtest is an etcd for tests: members that speak the real protocol over TLS and say what the test wants.
+package etcdtest
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"kubeone/internal/etcd"
+)
+
+// Member is what one member says.
+type Member struct {
+	ID      uint64
+	Name    string
+	Learner bool
+	Leader  uint64 // as it sees it; 0: none
+	Errors  []string
+	Silent  bool // it takes connections and never answers
+	Down    bool // it takes no connections
+}
+
+// Cluster is the members and what the quorum knows. Change it before it is asked.
+type Cluster struct {
+	Members  []Member
+	Alarms   []*pb.AlarmMember
+	NoQuorum bool // what needs a quorum does not answer before the caller's deadline
+
+	creds etcd.Credentials
+
+	mu      sync.Mutex
+	addrs   map[uint64]string
+	removed []uint64
+}
+
+// Start begins to serve every member that is not down, each on a port of its own, until the test ends.
+func Start(t testing.TB, c *Cluster) *Cluster {
+	t.Helper()
+	ca := newCA(t)
+	server, err := tls.X509KeyPair(ca.issue(t, "server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key := ca.issue(t, "client")
+	c.creds = etcd.Credentials{CA: ca.pem, Cert: cert, Key: key}
+	c.addrs = map[uint64]string{}
+	for _, m := range c.Members {
+		c.addrs[m.ID] = c.serve(t, m, &tls.Config{
+			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{server},
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool(),
+		})
+	}
+	return c
+}
+
+func (c *Cluster) serve(t testing.TB, m Member, config *tls.Config) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Down {
+		_ = listener.Close()
+		return listener.Addr().String()
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
+	pb.RegisterClusterServer(server, &clusterServer{c: c, m: m})
+	pb.RegisterMaintenanceServer(server, &maintenanceServer{c: c, m: m})
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+// Access reaches the members in order, each through a dialer of its own.
+func (c *Cluster) Access() etcd.Access {
+	a := etcd.Access{Credentials: c.creds}
+	for _, m := range c.Members {
+		a.Via = append(a.Via, etcd.Endpoint{ID: m.Name, Address: c.addrs[m.ID], Dial: (&net.Dialer{}).DialContext})
+	}
+	return a
+}
+
+// Removed are the IDs of the members that were removed.
+func (c *Cluster) Removed() []uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]uint64(nil), c.removed...)
+}
+
+type clusterServer struct {
+	pb.UnimplementedClusterServer
+	c *Cluster
+	m Member
+}
+
+func (s *clusterServer) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	if s.m.Learner {
+		return nil, rpctypes.ErrGRPCNotSupportedForLearner
+	}
+	if s.m.Silent || s.c.NoQuorum && r.Linearizable {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	out := &pb.MemberListResponse{Header: &pb.ResponseHeader{MemberId: s.m.ID}}
+	for _, m := range s.c.Members {
+		one := &pb.Member{ID: m.ID, Name: m.Name, IsLearner: m.Learner, PeerURLs: []string{"https://" + m.Name + ":2380"}}
+		if m.Name != "" {
+			one.ClientURLs = []string{"https://" + s.c.addrs[m.ID]}
+		}
+		out.Members = append(out.Members, one)
+	}
+	return out, nil
+}
+
+func (s *clusterServer) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+	for _, m := range s.c.Members {
+		if m.ID == r.ID {
+			s.c.mu.Lock()
+			defer s.c.mu.Unlock()
+			s.c.removed = append(s.c.removed, r.ID)
+			return &pb.MemberRemoveResponse{}, nil
+		}
+	}
+	return nil, rpctypes.ErrGRPCMemberNotFound
+}
+
+type maintenanceServer struct {
+	pb.UnimplementedMaintenanceServer
+	c *Cluster
+	m Member
+}
+
+func (s *maintenanceServer) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
+	if s.m.Silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &pb.StatusResponse{
+		Header: &pb.ResponseHeader{MemberId: s.m.ID}, Version: "3.6.8", DbSize: 4096, Leader: s.m.Leader,
+		IsLearner: s.m.Learner, Errors: s.m.Errors,
+	}, nil
+}
+
+func (s *maintenanceServer) Alarm(ctx context.Context, _ *pb.AlarmRequest) (*pb.AlarmResponse, error) {
+	if s.c.NoQuorum {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &pb.AlarmResponse{Alarms: s.c.Alarms}, nil
+}

@@ -1,0 +1,114 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// Member is one member as the cluster's membership lists it.
+type Member struct {
+	ID         uint64
+	Name       string // "" as long as it was added but has never started
+	PeerURLs   []string
+	ClientURLs []string // empty as long as it has never started
+	Learner    bool
+}
+
+// HexID is a member ID as etcd prints it.
+func HexID(id uint64) string { return strconv.FormatUint(id, 16) }
+
+// ParseID reads what HexID wrote.
+func ParseID(s string) (uint64, error) { return strconv.ParseUint(s, 16, 64) }
+
+// Status is what one member says about itself.
+type Status struct {
+	Version string
+	DBSize  int64  // bytes, allocated
+	Leader  uint64 // the leader as this member sees it, 0 where it sees none
+	Learner bool
+	Errors  []string // what it complains of: no leader, alarms
+}
+
+// Members lists the members as the quorum has it. Without a quorum it answers with what the one member last knew, and
+// agreed is false: that list may be stale.
+func (c *Client) Members(ctx context.Context) (members []Member, agreed bool, err error) {
+	members, err = c.list(ctx, true)
+	if err == nil {
+		return members, true, nil
+	}
+	if errors.Is(err, ErrLearner) || ctx.Err() != nil {
+		return nil, false, err
+	}
+	members, err = c.list(ctx, false)
+	return members, false, err
+}
+
+func (c *Client) list(ctx context.Context, linearizable bool) ([]Member, error) {
+	var answer *pb.MemberListResponse
+	err := c.call(ctx, c.home(), "list members", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+		answer, err = pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: linearizable})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	members := make([]Member, 0, len(answer.Members))
+	for _, m := range answer.Members {
+		members = append(members, Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner})
+	}
+	return members, nil
+}
+
+// Status asks one member about itself, at its first client URL.
+func (c *Client) Status(ctx context.Context, m Member) (Status, error) {
+	if len(m.ClientURLs) == 0 {
+		return Status{}, errors.New("etcd member " + HexID(m.ID) + " has never started: it has no client URL")
+	}
+	answer, err := c.status(ctx, m.ClientURLs[0])
+	if err != nil {
+		return Status{}, err
+	}
+	return statusOf(answer), nil
+}
+
+func (c *Client) status(ctx context.Context, clientURL string) (answer *pb.StatusResponse, err error) {
+	err = c.call(ctx, clientURL, "status", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+		answer, err = pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
+		return err
+	})
+	return answer, err
+}
+
+func statusOf(s *pb.StatusResponse) Status {
+	return Status{Version: s.Version, DBSize: s.DbSize, Leader: s.Leader, Learner: s.IsLearner, Errors: s.Errors}
+}
+
+// Alarms lists the raised alarms ("NOSPACE", "CORRUPT") by member ID. It needs a quorum.
+func (c *Client) Alarms(ctx context.Context) (map[uint64][]string, error) {
+	var answer *pb.AlarmResponse
+	err := c.call(ctx, c.home(), "list alarms", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+		answer, err = pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_GET})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	alarms := map[uint64][]string{}
+	for _, a := range answer.Alarms {
+		alarms[a.MemberID] = append(alarms[a.MemberID], a.Alarm.String())
+	}
+	return alarms, nil
+}
+
+// RemoveMember takes a member out of the cluster; one that is not there is ErrNotFound. Whether that is safe for the
+// quorum is the caller's to know.
+func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
+	return c.call(ctx, c.home(), "remove member "+HexID(id), func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: id})
+		return err
+	})
+}

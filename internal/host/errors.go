@@ -1,0 +1,141 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Class says what kind of trouble an error is, and so who can do something about it.
+type Class int
+
+// The classes of errors.
+const (
+	Other       Class = iota
+	Unreachable       // the name does not resolve, nobody listens, no route, no answer in time
+	Auth              // no usable key, or the host refused every key
+	HostKey           // unknown, changed, revoked or not yet approved host key
+	Sudo              // the user may not become root without a password
+	Lost              // the connection broke in the middle of something
+	Exit              // the command ran and failed
+	Timeout           // the command did not end before its deadline
+	Canceled          // the caller's context ended
+	Tunnel            // the host is fine, but what was dialled from it is not
+	Config            // the target, a file to upload or the SSH configuration makes no sense
+)
+
+// String is the class in the words of a message.
+func (c Class) String() string {
+	names := [...]string{"other", "unreachable", "authentication", "host key", "sudo", "connection lost", "exit status",
+		"timeout", "canceled", "tunnel", "configuration"}
+	if c < 0 || int(c) >= len(names) {
+		return fmt.Sprintf("class %d", int(c))
+	}
+	return names[c]
+}
+
+// Sentinels for errors.Is. The types behind the first four carry the details.
+var (
+	ErrHostKeyChanged = errors.New("host key changed")                           // *HostKeyChangedError
+	ErrUnknownHostKey = errors.New("unknown host key")                           // *UnknownHostKeyError
+	ErrNoSudo         = errors.New("no sudo without a password")                 // *NoSudoError
+	ErrKeyFile        = errors.New("unusable private key")                       // *KeyFileError
+	ErrConnectionLost = errors.New("SSH connection lost")                        // transient; the command's fate is unknown
+	ErrNotApproved    = errors.New("host key not approved yet")                  // first contact, and a secret was to be sent
+	ErrTimeout        = errors.New("deadline passed")                            // of a command
+	ErrOutput         = errors.New("more output than a result holds")            // MaxOutput
+	ErrClosed         = errors.New("use of a closed connection pool")            // after Pool.Close
+	errHandshake      = errors.New("accepts connections but does not speak SSH") // a paused machine, or another service
+)
+
+// An Error is any failure to reach, enter or keep a host. What it wraps tells the details.
+type Error struct {
+	Class Class
+	Host  string // the host's name
+	Addr  string // "user@address:port" of the hop that failed, "" if none was reached
+	What  string // what was being done: "connect", "run install the kubelet"
+	Hint  string // what to do about it, "" if nothing useful is known
+	Err   error  // never nil
+}
+
+// Error is one line: host, address, what failed, why, what to do.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Host)
+	if e.Addr != "" {
+		fmt.Fprintf(&b, " (%s)", e.Addr)
+	}
+	if e.What != "" {
+		fmt.Fprintf(&b, ": %s", e.What)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	if e.Hint != "" {
+		fmt.Fprintf(&b, "; %s", e.Hint)
+	}
+	return b.String()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// An ExitError is a command that ran and did not succeed.
+type ExitError struct {
+	Host   string
+	What   string // Cmd.Name
+	Code   int    // 1 to 255; 128+n after signal n
+	Signal string // "KILL", "" if it ended by itself
+	Stderr []byte // the end of what it wrote to standard error, at most 8 KiB
+}
+
+// Error ends with the last lines that the command wrote to its standard error.
+func (e *ExitError) Error() string {
+	what := e.What
+	if what == "" {
+		what = "command"
+	}
+	how := fmt.Sprintf("exit status %d", e.Code)
+	if e.Signal != "" {
+		how = "killed by signal " + e.Signal
+	}
+	if tail := lastLines(string(e.Stderr), 5); tail != "" {
+		how += ": " + tail
+	}
+	return fmt.Sprintf("%s: %s: %s", e.Host, what, how)
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// ClassOf is the class of the first error in err's chain that has one; Other for nil and for strangers.
+func ClassOf(err error) Class {
+	var e *Error
+	var exit *ExitError
+	switch {
+	case errors.As(err, &exit):
+		return Exit
+	case errors.As(err, &e):
+		return e.Class
+	case errors.Is(err, ErrHostKeyChanged), errors.Is(err, ErrUnknownHostKey), errors.Is(err, ErrNotApproved):
+		return HostKey
+	case errors.Is(err, ErrNoSudo):
+		return Sudo
+	case errors.Is(err, ErrKeyFile):
+		return Auth
+	case errors.Is(err, ErrConnectionLost):
+		return Lost
+	case errors.Is(err, context.Canceled):
+		return Canceled
+	case errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return Timeout
+	}
+	return Other
+}
+
+// Transient tells whether trying again later may help without anybody doing anything: the host was unreachable or the
+// connection was lost.
+func Transient(err error) bool {
+	c := ClassOf(err)
+	return c == Unreachable || c == Lost
+}

@@ -1,0 +1,115 @@
+package host
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// PassphraseEnv is the environment variable with the passphrase of encrypted private keys.
+const PassphraseEnv = "KUBEONE_SSH_PASSPHRASE"
+
+// A Policy says what happens with a host key that nobody knows. A changed key stops everything in every policy.
+type Policy int
+
+// The policies for unknown host keys.
+const (
+	// PolicyStrict refuses (*UnknownHostKeyError).
+	PolicyStrict Policy = iota
+	// PolicyAcceptNew records the key in Options.RecordFile, calls Options.OnRecord and goes on.
+	PolicyAcceptNew
+	// PolicyProbe trusts the key for this run only and lists it in Pool.FirstContacts, to be shown in a plan. Until
+	// Pool.Approve, the host takes no upload and no command marked Secret (ErrNotApproved).
+	PolicyProbe
+)
+
+// A FirstContact is a host key met for the first time under PolicyProbe.
+type FirstContact struct {
+	Host        string // the target's name
+	Address     string // "address:port"
+	Fingerprint string // "SHA256:..."
+	Key         ssh.PublicKey
+}
+
+// Options configure a Pool. The zero value connects strictly with the user's own SSH configuration.
+type Options struct {
+	// KnownHostsFiles are read, never written; missing files are empty. nil means the UserKnownHostsFile of the SSH
+	// configuration, else ~/.ssh/known_hosts.
+	KnownHostsFiles []string
+	// RecordFile is the cluster's own known_hosts: read first, and where accepted and approved keys go (created 0600).
+	// "" keeps them in memory.
+	RecordFile string
+	// KnownHosts is the policy for unknown keys; the zero value is PolicyStrict.
+	KnownHosts Policy
+	// OnRecord is told each key that PolicyAcceptNew recorded. It may be called concurrently.
+	OnRecord func(FirstContact)
+
+	// Passphrase asks for the passphrase of a key file; it is called at most once per file, before anything is dialled,
+	// and never concurrently. nil: nobody can be asked.
+	Passphrase func(keyFile string) ([]byte, error)
+	// SSHConfig is the path of the SSH configuration; "" means ~/.ssh/config if it exists, "none" disables it.
+	SSHConfig string
+	// Warn receives what was passed over but may matter (a part of the SSH configuration that is not understood). May be nil.
+	Warn func(message string)
+
+	DialTimeout       time.Duration // name resolution and TCP; 0 means 5 s
+	HandshakeTimeout  time.Duration // until the host key is verified; 0 means 5 s
+	AuthTimeout       time.Duration // from there until logged in (a key may ask for a touch); 0 means 30 s
+	KeepaliveInterval time.Duration // between questions to a silent peer; 0 means 5 s; three misses lose the connection
+	MaxDials          int           // connections being opened at one time; 0 means 32
+	MaxSessions       int           // commands at one time on one connection; 0 means 8 (sshd allows 10 by default)
+
+	// NetDial opens the connection to the outermost hop; nil means a net.Dialer. For tests: added latency, counters.
+	NetDial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Getenv is os.Getenv by default.
+	Getenv func(string) string
+	// HomeDir is where ~ points; "" means os.UserHomeDir.
+	HomeDir string
+}
+
+func (o Options) withDefaults() Options {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&o.DialTimeout, 5*time.Second)
+	def(&o.HandshakeTimeout, 5*time.Second)
+	def(&o.AuthTimeout, 30*time.Second)
+	def(&o.KeepaliveInterval, 5*time.Second)
+	if o.MaxDials == 0 {
+		o.MaxDials = 32
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 8
+	}
+	if o.NetDial == nil {
+		o.NetDial = (&net.Dialer{KeepAlive: -1}).DialContext // SSH keepalives do this, and notice more
+	}
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.HomeDir == "" {
+		o.HomeDir, _ = os.UserHomeDir()
+	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	if o.OnRecord == nil {
+		o.OnRecord = func(FirstContact) {}
+	}
+	return o
+}
+
+// expand replaces a leading ~/ by the home directory.
+func (o Options) expand(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(o.HomeDir, rest)
+	}
+	return path
+}

@@ -1,0 +1,54 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// stderrTail is how much of the standard error an ExitError keeps.
+const stderrTail = 8 << 10
+
+// An output takes one stream of a command: to the caller's writer, or into a buffer; and it keeps the end of it. After
+// shut it takes nothing, so that a command abandoned cannot write behind the caller's back.
+type output struct {
+	mu   sync.Mutex
+	w    io.Writer   // nil: collect
+	stop func(error) // ends the command: nobody takes its output
+	buf  bytes.Buffer
+	tail []byte
+	done bool
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.done {
+		return 0, io.ErrClosedPipe
+	}
+	o.tail = append(o.tail, p[max(0, len(p)-stderrTail):]...)
+	if extra := len(o.tail) - stderrTail; extra > stderrTail { // drop the old half now and then, not byte by byte
+		o.tail = append(o.tail[:0], o.tail[extra:]...)
+	}
+	if o.w == nil && o.buf.Len()+len(p) > MaxOutput {
+		o.stop(ErrOutput)
+		return 0, ErrOutput
+	}
+	if o.w == nil {
+		return o.buf.Write(p)
+	}
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.stop(fmt.Errorf("write the command's output: %w", err))
+	}
+	return n, err
+}
+
+// shut ends the stream and gives what was collected and the end of what came.
+func (o *output) shut() (collected, tail []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.done = true
+	return o.buf.Bytes(), o.tail[max(0, len(o.tail)-stderrTail):]
+}

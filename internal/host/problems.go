@@ -1,0 +1,114 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A HostKeyChangedError is a host that shows a key other than the known ones. It stops everything, in every policy: the
+// machine was reinstalled, or someone is in the middle. Pinned and revoked keys give it too.
+type HostKeyChangedError struct {
+	Host    string   // "address:port" as known_hosts knows it
+	Known   []string // fingerprints, "SHA256:..."
+	Offered string   // fingerprint of the key shown
+	Where   []string // where the known keys are from, in the order of Known: "file:line", "the manifest", "this run"
+	Revoked bool     // the offered key is marked @revoked
+}
+
+func (e *HostKeyChangedError) Error() string {
+	where := strings.Join(e.Where, ", ")
+	if e.Revoked {
+		return fmt.Sprintf("the host key %s of %s is revoked (%s)", e.Offered, e.Host, where)
+	}
+	return fmt.Sprintf("the host key of %s has changed: known %s (%s), offered %s",
+		e.Host, strings.Join(e.Known, " or "), where, e.Offered)
+}
+
+// Is makes errors.Is(err, ErrHostKeyChanged) true.
+func (e *HostKeyChangedError) Is(target error) bool { return target == ErrHostKeyChanged }
+
+func (e *HostKeyChangedError) hint() string {
+	if e.Revoked {
+		return "do not connect; ask whoever revoked it"
+	}
+	return "if the machine was reinstalled, remove the old key (" + strings.Join(e.Where, ", ") +
+		") and compare the new fingerprint on the machine's console; otherwise someone is intercepting the connection"
+}
+
+// An UnknownHostKeyError is a host never met before, under PolicyStrict.
+type UnknownHostKeyError struct {
+	Host        string // "address:port"
+	Fingerprint string // "SHA256:..."
+	Type        string // "ssh-ed25519"
+}
+
+func (e *UnknownHostKeyError) Error() string {
+	return fmt.Sprintf("the %s host key %s of %s is not known", e.Type, e.Fingerprint, e.Host)
+}
+
+// Is makes errors.Is(err, ErrUnknownHostKey) true.
+func (e *UnknownHostKeyError) Is(target error) bool { return target == ErrUnknownHostKey }
+
+// A NoSudoError is a user who may not become root without typing a password.
+type NoSudoError struct {
+	Host, User string
+	Detail     string // what sudo said
+}
+
+func (e *NoSudoError) Error() string {
+	return fmt.Sprintf("user %s may not use sudo without a password (%s)", e.User, e.Detail)
+}
+
+// Is makes errors.Is(err, ErrNoSudo) true.
+func (e *NoSudoError) Is(target error) bool { return target == ErrNoSudo }
+
+func (e *NoSudoError) hint() string {
+	return fmt.Sprintf("add the line %q to a file in /etc/sudoers.d on the host, or connect as root", e.User+" ALL=(ALL) NOPASSWD: ALL")
+}
+
+// A KeyProblem says why a private key or certificate cannot be used.
+type KeyProblem int
+
+// What can be wrong with a key file.
+const (
+	KeyMissing         KeyProblem = iota // no such file
+	KeyUnreadable                        // permission denied, a directory
+	KeyMalformed                         // not a key that SSH knows
+	KeyEncrypted                         // a passphrase is needed and there is none
+	KeyWrongPassphrase                   // the passphrase given does not open it
+	KeyCertificate                       // the certificate is expired, or for another key, or not a user certificate
+)
+
+// A KeyFileError is a private key or certificate that cannot be used. It is found before anything is dialled.
+type KeyFileError struct {
+	Path    string
+	Problem KeyProblem
+	Err     error // the cause, may be nil
+}
+
+func (e *KeyFileError) Error() string {
+	what := [...]string{"does not exist", "cannot be read", "is not an SSH private key or certificate",
+		"is encrypted and no passphrase is available", "cannot be opened with the passphrase given", "cannot be used"}[e.Problem]
+	if e.Err != nil && e.Problem != KeyMissing && e.Problem != KeyEncrypted && e.Problem != KeyWrongPassphrase {
+		return fmt.Sprintf("key file %s %s: %v", e.Path, what, e.Err)
+	}
+	return fmt.Sprintf("key file %s %s", e.Path, what)
+}
+
+func (e *KeyFileError) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ErrKeyFile) true.
+func (e *KeyFileError) Is(target error) bool { return target == ErrKeyFile }
+
+func (e *KeyFileError) hint() string {
+	switch e.Problem {
+	case KeyMissing, KeyUnreadable, KeyMalformed:
+		return "check sshPrivateKeyFile in the manifest (it names the private key, not the .pub file)"
+	case KeyEncrypted:
+		return "add it to the agent (ssh-add " + e.Path + ") or set " + PassphraseEnv
+	case KeyWrongPassphrase:
+		return "check " + PassphraseEnv + " or add the key to the agent (ssh-add " + e.Path + ")"
+	default:
+		return "ask for a new certificate"
+	}
+}

@@ -1,0 +1,150 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+	"mvdan.cc/sh/v3/syntax"
+
+	"kubeone/internal/host/sshtest"
+)
+
+// FuzzQuote compares with what a shell understands.
+func FuzzQuote(f *testing.F) {
+	for _, s := range []string{"", "a", "a b", "it's", `"$HOME" \ *`, "-n", "\n", "~", "ü", "a;b&c|d", "!x", "#"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if strings.Contains(s, "\x00") {
+			t.Skip("no argument holds a NUL")
+		}
+		out, err := exec.Command("sh", "-c", "printf %s "+quote(s)).Output() //nolint:gosec // the point
+		if err != nil || string(out) != s {
+			t.Errorf("%q came out as %q (%v)", s, out, err)
+		}
+	})
+}
+
+func scripts() map[string]string {
+	return map[string]string{"bootstrap": fmt.Sprintf(bootstrap, 10), "sudo check": sudoCheck, "upload": uploadScript}
+}
+
+func TestScriptsArePOSIX(t *testing.T) {
+	t.Parallel()
+	for name, script := range scripts() {
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestScriptsPassShellcheck(t *testing.T) {
+	t.Parallel()
+	path, err := exec.LookPath("shellcheck")
+	if err != nil {
+		t.Skip("shellcheck is not installed")
+	}
+	for name, script := range scripts() {
+		cmd := exec.Command(path, "-s", "sh", "-") //nolint:gosec // found above
+		cmd.Stdin = strings.NewReader(script)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// TestKnownHostsAgreesWithXCrypto checks our reader against x/crypto's on what both understand.
+func TestKnownHostsAgreesWithXCrypto(t *testing.T) {
+	t.Parallel()
+	var keys []ssh.PublicKey
+	for range 3 {
+		k, err := sshtest.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, k.PublicKey())
+	}
+	patterns := []string{"a.example.com", "*.example.com", "!a.example.com,*.example.com", "[a.example.com]:2222", "[*.example.com]:2222",
+		"10.0.0.1", "10.0.0.?", "[fd00::1]:22", "fd00::1", "a.example.com,10.0.0.1",
+		knownhosts.HashHostname("a.example.com"), knownhosts.HashHostname("[10.0.0.1]:2222"), "**.example.com", "*"}
+	addresses := []string{"a.example.com:22", "b.example.com:22", "a.example.com:2222", "10.0.0.1:22", "10.0.0.1:2222", "10.0.0.10:22",
+		"[fd00::1]:22", "example.com:22"}
+	for _, pattern := range patterns {
+		path := filepath.Join(t.TempDir(), "known_hosts")
+		text := pattern + " " + string(ssh.MarshalAuthorizedKey(keys[0])) + "a.example.com " + string(ssh.MarshalAuthorizedKey(keys[1]))
+		if err := appendPrivately(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := knownhosts.New(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := readKnownHosts(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, addr := range addresses {
+			for i, key := range keys {
+				want := theirs(addr, tcpAddr{}, key) == nil
+				got := false
+				for _, k := range ours.lookup(addr) {
+					got = got || sameKey(k.key, key)
+				}
+				if got != want {
+					t.Errorf("%q, %s, key %d: got %v, want %v", pattern, addr, i, got, want)
+				}
+			}
+		}
+	}
+}
+
+type tcpAddr struct{}
+
+func (tcpAddr) Network() string { return "tcp" }
+func (tcpAddr) String() string  { return "192.0.2.1:22" }
+
+// TestScriptsInOtherShells runs what hosts run in the shells that they have.
+func TestScriptsInOtherShells(t *testing.T) {
+	t.Parallel()
+	for _, shell := range [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
+		t.Run(shell[0], func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(shell[0]); err != nil {
+				t.Skip("not installed")
+			}
+			sh := func(script, stdin string, args ...string) (string, error) {
+				in, n := wire(script, strings.NewReader(stdin))
+				words := append(slices.Clone(shell), argv(asIs, n, args)[1:]...)
+				cmd := exec.Command(words[0], words[1:]...) //nolint:gosec // the point
+				cmd.Stdin = in
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			if out, err := sh("printf '%s|' \"$@\"; cat", "input", "a b", "it's"); err != nil || out != "a b|it's|input" {
+				t.Errorf("got %q, %v", out, err)
+			}
+			path := filepath.Join(t.TempDir(), "f")
+			if out, err := sh(uploadScript, "content", path, "0640", "7", ""); err != nil {
+				t.Errorf("upload: %s, %v", out, err)
+			}
+			if out, err := sh(uploadScript, "cont", path, "0600", "7", ""); err == nil || !strings.Contains(out, "4 bytes of 7") {
+				t.Errorf("short upload: %s, %v", out, err)
+			}
+			got, err := os.ReadFile(path)
+			info, err2 := os.Stat(path)
+			if err != nil || err2 != nil || string(got) != "content" || info.Mode() != 0o640 {
+				t.Errorf("got %q, %v, %v", got, err, err2)
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package sshtest
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A DialFunc is the shape of net.Dialer.DialContext and of host.Options.NetDial.
+type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Latency dials connections with a round trip of at least rtt: each direction holds bytes back for half of it, without
+// limiting how many are under way. The dialling itself takes a round trip too. nil means a net.Dialer.
+func Latency(rtt time.Duration, dial DialFunc) DialFunc {
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		handshake := time.NewTimer(rtt)
+		defer handshake.Stop()
+		select {
+		case <-handshake.C:
+		case <-ctx.Done():
+			_ = c.Close()
+			return nil, ctx.Err()
+		}
+		s := &slowConn{Conn: c, out: newDelay(rtt / 2), in: newDelay(rtt / 2)}
+		go s.send()
+		go s.receive()
+		return s, nil
+	}
+}
+
+// A slowConn passes both directions through a delay.
+type slowConn struct {
+	net.Conn
+	out, in *delay
+}
+
+func (s *slowConn) Write(b []byte) (int, error) { return s.out.put(b) }
+func (s *slowConn) Read(b []byte) (int, error)  { return s.in.take(b) }
+
+func (s *slowConn) Close() error {
+	err := s.Conn.Close()
+	s.out.end(net.ErrClosed)
+	s.in.end(net.ErrClosed)
+	return err
+}
+
+func (s *slowConn) send() {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := s.out.take(buf)
+		if n > 0 {
+			_, err = s.Conn.Write(buf[:n])
+		}
+		if err != nil {
+			s.out.end(err)
+			return
+		}
+	}
+}
+
+func (s *slowConn) receive() {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := s.Conn.Read(buf)
+		if n > 0 {
+			_, _ = s.in.put(buf[:n])
+		}
+		if err != nil {
+			s.in.end(err)
+			return
+		}
+	}
+}
+
+// A delay is a queue whose bytes come out d after they went in.
+type delay struct {
+	d     time.Duration
+	mu    sync.Mutex
+	ready *sync.Cond
+	queue []chunk
+	err   error
+}
+
+type chunk struct {
+	due   time.Time
+	bytes []byte
+}
+
+func newDelay(d time.Duration) *delay {
+	q := &delay{d: d}
+	q.ready = sync.NewCond(&q.mu)
+	return q
+}
+
+func (q *delay) put(b []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return 0, q.err
+	}
+	q.queue = append(q.queue, chunk{time.Now().Add(q.d), append([]byte(nil), b...)})
+	q.ready.Signal()
+	return len(b), nil
+}
+
+// take waits for the first bytes in the queue and for their time.
+func (q *delay) take(b []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) == 0 {
+		if q.err != nil {
+			return 0, q.err
+		}
+		q.ready.Wait()
+	}
+	if wait := time.Until(q.queue[0].due); wait > 0 {
+		q.mu.Unlock()
+		time.Sleep(wait) // this is the latency itself
+		q.mu.Lock()
+	}
+	n := copy(b, q.queue[0].bytes)
+	if q.queue[0].bytes = q.queue[0].bytes[n:]; len(q.queue[0].bytes) == 0 {
+		q.queue = q.queue[1:]
+	}
+	return n, nil
+}
+
+func (q *delay) end(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err == nil {
+		if err == nil {
+			err = io.EOF
+		}
+		q.err = err
+	}
+	q.ready.Broadcast()
+}

@@ -1,0 +1,188 @@
+// Package sshtest is an SSH server in the process of the test. It speaks the real protocol and runs commands by a Go
+// function (Shell really runs them). It misbehaves on request: it hangs, drops connections, shows another key. One server
+// plays any number of hosts, on all addresses 127.x.y.z of one port.
+package sshtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Options configure a Server. The zero value lets any user in with any key, and every command succeeds in silence.
+type Options struct {
+	Handler        Handler         // runs commands
+	HostKeys       []ssh.Signer    // nil: a new Ed25519 key
+	AuthorizedKeys []ssh.PublicKey // who may log in; nil: anybody who has a key
+	UserCA         ssh.PublicKey   // certificates by this authority may log in too
+	MaxAuthTries   int             // 0 means 6, as in sshd
+	AllLoopback    bool            // answer on every 127.x.y.z, not only on 127.0.0.1
+	Silent         bool            // accept connections and never say a word
+	NoForwarding   bool            // refuse tunnels
+	// Dial opens tunnels; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// A Server is one listener. Close it, or use Start.
+type Server struct {
+	opts     Options
+	listener net.Listener
+	ctx      context.Context //nolint:containedctx // the server's life
+	cancel   context.CancelFunc
+
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	paused chan struct{} // not nil while paused; closed by Resume
+	total  int
+	asked  chan struct{} // one for each keepalive answered, as far as they are collected
+}
+
+// Start serves until the end of the test.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// New serves until Close.
+func New(o Options) (*Server, error) {
+	if len(o.HostKeys) == 0 {
+		k, err := NewKey()
+		if err != nil {
+			return nil, err
+		}
+		o.HostKeys = []ssh.Signer{k}
+	}
+	if o.Handler == nil {
+		o.Handler = func(*Session) int { return 0 }
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
+	address := "127.0.0.1:0"
+	if o.AllLoopback {
+		address = "0.0.0.0:0"
+	}
+	l, err := net.Listen("tcp4", address) //nolint:noctx // returns at once
+	if err != nil {
+		return nil, fmt.Errorf("sshtest: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{opts: o, listener: l, ctx: ctx, cancel: cancel, conns: map[net.Conn]bool{}, asked: make(chan struct{}, 64)}
+	go s.accept()
+	return s, nil
+}
+
+// Port is where the server listens.
+func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
+
+// Addr is "127.0.0.1:port".
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port())) }
+
+// HostKey is the first of the server's keys.
+func (s *Server) HostKey() ssh.PublicKey { return s.opts.HostKeys[0].PublicKey() }
+
+// Connections is how many TCP connections were accepted so far.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
+}
+
+// Keepalives receives once for each keepalive answered. It holds the first 64 that nobody collects.
+func (s *Server) Keepalives() <-chan struct{} { return s.asked }
+
+// DropAll cuts every connection, as a reboot does. New ones are accepted.
+func (s *Server) DropAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		_ = c.Close()
+	}
+}
+
+// Pause makes the server deaf, as a paused machine is: connections stay open, and nothing is answered.
+func (s *Server) Pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused == nil {
+		s.paused = make(chan struct{})
+	}
+}
+
+// Resume ends a Pause; what was sent meanwhile is answered.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused != nil {
+		close(s.paused)
+		s.paused = nil
+	}
+}
+
+// Close stops listening and cuts every connection.
+func (s *Server) Close() {
+	s.cancel()
+	_ = s.listener.Close()
+	s.DropAll()
+}
+
+func (s *Server) accept() {
+	for {
+		c, err := s.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		if a, ok := c.LocalAddr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
+			_ = c.Close()
+			continue
+		}
+		s.mu.Lock()
+		s.total++
+		s.conns[c] = true
+		s.mu.Unlock()
+		if s.ctx.Err() != nil {
+			_ = c.Close()
+		}
+		go s.serve(c)
+	}
+}
+
+func (s *Server) forget(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// deafConn withholds what it received while the server is paused.
+type deafConn struct {
+	net.Conn
+	s *Server
+}
+
+func (d *deafConn) Read(b []byte) (int, error) {
+	n, err := d.Conn.Read(b)
+	d.s.mu.Lock()
+	paused := d.s.paused
+	d.s.mu.Unlock()
+	if paused != nil && err == nil {
+		select {
+		case <-paused:
+		case <-d.s.ctx.Done():
+		}
+	}
+	return n, err
+}

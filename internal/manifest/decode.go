@@ -1,0 +1,197 @@
+package manifest
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kubeone/api/kubeone/v1beta2"
+)
+
+// The bounds of what is decoded. A manifest of a thousand hosts has about 20,000 nodes; aliases can make many more of
+// few lines.
+const (
+	maxNodes = 200_000
+	maxDepth = 64
+)
+
+// decoder turns one file's tree of nodes into Go values, by their json tags. What does not fit is reported, and decoding
+// goes on with the next value.
+type decoder struct {
+	*loader
+	file  string
+	root  reflect.Type
+	where positions // by the path in the file
+	what  string    // what every key has to be, for messages
+	nulls bool      // nothing is likely a mistake: a person wrote the file
+	nodes int
+	depth int
+	// stopped says that there were too many nodes or levels, which has been said.
+	stopped bool
+}
+
+// place is where the walk is: the path so far, the node to point at, and whether values must not be repeated.
+type place struct {
+	path   string
+	node   *yaml.Node
+	secret bool
+}
+
+func (d *decoder) fail(at place, hint, format string, args ...any) {
+	d.add(at, Error, hint, fmt.Sprintf(format, args...))
+	d.explain = append(d.explain, at.path)
+}
+
+func (d *decoder) add(at place, severity Severity, hint, message string) {
+	d.found = append(d.found, Problem{
+		File: d.file, Line: at.node.Line, Column: at.node.Column, Path: at.path,
+		Message: message, Hint: hint, Severity: severity,
+	})
+}
+
+// value decodes a node into v, which must be settable.
+func (d *decoder) value(at place, n *yaml.Node, v reflect.Value) {
+	if !d.enter(at) {
+		return
+	}
+	defer d.leave()
+	if n.Kind == yaml.AliasNode {
+		d.value(at, n.Alias, v)
+		return
+	}
+	d.where[at.path] = position{File: d.file, Line: at.node.Line, Column: at.node.Column}
+	if n.ShortTag() == "!!null" {
+		d.null(at, v)
+		return
+	}
+	d.kind(at, n, v)
+}
+
+// enter counts one more node and level. It returns false, and says so once, if there are too many.
+func (d *decoder) enter(at place) bool {
+	if d.nodes < maxNodes && d.depth < maxDepth {
+		d.nodes++
+		d.depth++
+		return true
+	}
+	if !d.stopped {
+		d.fail(at, "", "is nested too deeply, or repeats too much")
+	}
+	d.stopped = true
+	d.nodes = maxNodes
+	return false
+}
+
+func (d *decoder) leave() { d.depth-- }
+
+func (d *decoder) kind(at place, n *yaml.Node, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.kind(at, n, v.Elem())
+	case reflect.Struct:
+		d.structure(at, n, v)
+	case reflect.Map:
+		d.mapping(at, n, v)
+	case reflect.Slice:
+		d.list(at, n, v)
+	case reflect.Interface:
+		d.any(at, n, v)
+	default:
+		d.scalar(at, n, v)
+	}
+}
+
+// null warns where "flannel:" is written and "flannel: {}" is meant: YAML's nothing is a field that is not set.
+func (d *decoder) null(at place, v reflect.Value) {
+	if d.nulls && v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
+		d.add(at, Warning, "write {} after the colon to set it", "has no value, which means that it is not set")
+	}
+}
+
+func (d *decoder) structure(at place, n *yaml.Node, v reflect.Value) {
+	pairs, ok := d.pairs(at, n)
+	if !ok {
+		return
+	}
+	fields := map[string]reflect.StructField{}
+	var names []string
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if name := v1beta2.JSONName(f); !f.Anonymous && name != "" {
+			fields[name] = f
+			names = append(names, name)
+		}
+	}
+	for _, p := range pairs {
+		f, known := fields[p.key.Value]
+		if !known {
+			d.unknown(at, p.key, names)
+			continue
+		}
+		child := at.child(p)
+		child.secret = at.secret || f.Tag.Get("secret") != ""
+		d.value(child, p.value, v.FieldByIndex(f.Index))
+	}
+}
+
+// unknown reports a field that does not exist, and which one was probably meant.
+func (d *decoder) unknown(at place, key *yaml.Node, names []string) {
+	child := place{path: v1beta2.Child(at.path, key.Value), node: key}
+	var hint string
+	if near := suggest(key.Value, names); near != "" {
+		hint = "did you mean " + near + "?"
+		d.explain = append(d.explain, v1beta2.Child(at.path, near))
+	} else if paths := elsewhere(d.root, key.Value); len(paths) > 0 {
+		hint = "did you mean " + strings.Join(paths, " or ") + "?"
+	} else if len(names) > 0 && len(names) <= 8 {
+		hint = "known here: " + strings.Join(names, ", ")
+	}
+	d.fail(child, hint, "is not a %s", d.what)
+}
+
+func (d *decoder) mapping(at place, n *yaml.Node, v reflect.Value) {
+	pairs, ok := d.pairs(at, n)
+	if !ok {
+		return
+	}
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(pairs)))
+	for _, p := range pairs {
+		value := reflect.New(v.Type().Elem()).Elem()
+		d.value(at.child(p), p.value, value)
+		v.SetMapIndex(reflect.ValueOf(p.key.Value).Convert(v.Type().Key()), value)
+	}
+}
+
+func (d *decoder) list(at place, n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.fail(at, "begin each item with a dash", "expected a list, got %s", describe(n, at.secret))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		child := place{path: v1beta2.Item(at.path, i), node: item, secret: at.secret}
+		if d.nulls && item.ShortTag() == "!!null" {
+			d.fail(child, "remove the dash, or write something after it", "the item is empty")
+			continue
+		}
+		d.value(child, item, v.Index(i))
+	}
+}
+
+// any decodes what belongs to someone else: maps, lists, texts, numbers and truth values, as they are.
+func (d *decoder) any(at place, n *yaml.Node, v reflect.Value) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := reflect.New(reflect.TypeFor[map[string]any]()).Elem()
+		d.mapping(at, n, m)
+		v.Set(m)
+	case yaml.SequenceNode:
+		s := reflect.New(reflect.TypeFor[[]any]()).Elem()
+		d.list(at, n, s)
+		v.Set(s)
+	default:
+		d.anyScalar(at, n, v)
+	}
+}

@@ -1,0 +1,201 @@
+package manifest
+
+import (
+	"maps"
+	"strings"
+
+	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/desired"
+)
+
+// desired is the cluster as the other stages know it. The digest is not part of it yet.
+func (l *loader) desired() desired.Cluster {
+	c := l.cluster
+	return desired.Cluster{
+		Name:              c.Name,
+		KubernetesVersion: c.Versions.Kubernetes,
+		Endpoint:          desired.Endpoint(c.APIEndpoint),
+		Network:           networkOf(c.ClusterNetwork),
+		ControlPlane:      l.hostsOf(c.ControlPlane.Hosts, desired.ControlPlane),
+		Workers:           l.hostsOf(c.StaticWorkers.Hosts, desired.Worker),
+		Containerd:        containerdOf(c.ContainerRuntime.Containerd),
+		Proxy: desired.Proxy{
+			HTTP:    v1beta2.WithoutUser(c.Proxy.HTTP),
+			HTTPS:   v1beta2.WithoutUser(c.Proxy.HTTPS),
+			NoProxy: c.Proxy.NoProxy,
+		},
+		Registry:        registryOf(c.RegistryConfiguration),
+		Logging:         desired.Logging{MaxSize: c.LoggingConfig.ContainerLogMaxSize, MaxFiles: c.LoggingConfig.ContainerLogMaxFiles},
+		Kubelet:         desired.Kubelet(c.KubeletConfig),
+		TLSCipherSuites: desired.TLSCipherSuites(c.TLSCipherSuites),
+		Components:      componentsOf(c.ControlPlaneComponents),
+		CABundle:        bundleOf(c),
+		Certificates: desired.Certificates{
+			ValidityPeriod:   c.CertificateAuthority.CertificateValidityPeriod,
+			CAValidityPeriod: c.CertificateAuthority.CACertificateValidityPeriod,
+		},
+		Preflight:     desired.Preflight(c.Preflight),
+		NotCarriedOut: c.NotCarriedOut(),
+	}
+}
+
+func networkOf(n v1beta2.ClusterNetworkConfig) desired.Network {
+	return desired.Network{
+		PodSubnet:        n.PodSubnet,
+		ServiceSubnet:    n.ServiceSubnet,
+		PodSubnetIPv6:    n.PodSubnetIPv6,
+		ServiceSubnetV6:  n.ServiceSubnetIPv6,
+		IPFamily:         n.IPFamily,
+		DNSDomain:        n.ServiceDomainName,
+		NodePortRange:    n.NodePortRange,
+		NodeCIDRMaskSize: *n.NodeCIDRMaskSizeIPv4,
+		CNI:              cniOf(*n.CNI),
+		KubeProxy:        kubeProxyOf(*n.KubeProxy),
+	}
+}
+
+func cniOf(c v1beta2.CNI) desired.CNI {
+	switch {
+	case c.Flannel != nil:
+		return desired.CNI{Name: "flannel"}
+	case c.External != nil:
+		return desired.CNI{Name: "external"}
+	case c.Cilium != nil:
+		return desired.CNI{Name: "cilium"}
+	case c.WeaveNet != nil:
+		return desired.CNI{Name: "weaveNet"}
+	default:
+		return desired.CNI{Name: "canal", MTU: c.Canal.MTU}
+	}
+}
+
+func kubeProxyOf(k v1beta2.KubeProxyConfig) desired.KubeProxy {
+	out := desired.KubeProxy{Skip: k.SkipInstallation, Mode: "iptables"}
+	switch {
+	case k.IPVS != nil:
+		ipvs := desired.IPVS(*k.IPVS)
+		out.Mode, out.IPVS = "ipvs", &ipvs
+	case k.NFTables != nil:
+		out.Mode = "nftables"
+	}
+	if k.Conntrack != nil {
+		out.Conntrack = &desired.Conntrack{MaxPerCore: *k.Conntrack.MaxPerCore, Min: *k.Conntrack.Min}
+	}
+	return out
+}
+
+func (l *loader) hostsOf(hosts []v1beta2.HostConfig, role desired.Role) []desired.Host {
+	var out []desired.Host
+	for _, h := range hosts {
+		out = append(out, desired.Host{
+			ID:             h.PublicAddress,
+			Role:           role,
+			PublicAddress:  h.PublicAddress,
+			PrivateAddress: h.PrivateAddress,
+			IPv6Addresses:  h.IPv6Addresses,
+			Hostname:       strings.ToLower(h.Hostname), // as the kubelet does with a node's name
+			IsLeader:       h.IsLeader,
+			Labels:         maps.Clone(h.Labels),
+			Annotations:    maps.Clone(h.Annotations),
+			Taints:         taintsOf(h.Taints),
+			Kubelet:        desired.Kubelet(h.Kubelet),
+			SSH:            l.sshOf(h.SSHConfig),
+		})
+	}
+	return out
+}
+
+func taintsOf(taints []v1beta2.Taint) []desired.Taint {
+	out := make([]desired.Taint, len(taints))
+	for i, t := range taints {
+		out[i] = desired.Taint(t)
+	}
+	return out
+}
+
+func (l *loader) sshOf(s v1beta2.SSHConfig) desired.SSH {
+	return desired.SSH{
+		Port:                 s.SSHPort,
+		User:                 s.SSHUsername,
+		KeyFile:              l.absolute(s.SSHPrivateKeyFile),
+		CertFile:             l.absolute(s.SSHCertFile),
+		AgentSocket:          s.SSHAgentSocket,
+		HostPublicKey:        hostKey(s.SSHHostPublicKey),
+		Bastion:              s.Bastion,
+		BastionPort:          s.BastionPort,
+		BastionUser:          s.BastionUser,
+		BastionHostPublicKey: hostKey(s.BastionHostPublicKey),
+		BastionKeyFile:       l.absolute(s.BastionPrivateKeyFile),
+	}
+}
+
+func hostKey(key string) string {
+	if key == "" {
+		return ""
+	}
+	wire, _ := v1beta2.HostKey(key) // checked by Validate
+	return wire
+}
+
+func containerdOf(c *v1beta2.ContainerRuntimeContainerd) desired.Containerd {
+	if c == nil {
+		return desired.Containerd{}
+	}
+	out := desired.Containerd{
+		SandboxImage:                       c.SandboxImage,
+		DeviceOwnershipFromSecurityContext: c.DeviceOwnershipFromSecurityContext != nil && *c.DeviceOwnershipFromSecurityContext,
+	}
+	for host, r := range c.Registries {
+		if out.Registries == nil {
+			out.Registries = map[string]desired.Mirrored{}
+		}
+		out.Registries[host] = desired.Mirrored{
+			Mirrors:            r.Mirrors,
+			OverridePath:       r.OverridePath,
+			InsecureSkipVerify: r.TLSConfig != nil && r.TLSConfig.InsecureSkipVerify,
+			HasAuth:            r.Auth != nil,
+		}
+	}
+	return out
+}
+
+func registryOf(r *v1beta2.RegistryConfiguration) desired.Registry {
+	if r == nil {
+		return desired.Registry{}
+	}
+	return desired.Registry{Overwrite: r.OverwriteRegistry, Insecure: r.InsecureRegistry}
+}
+
+func componentsOf(c *v1beta2.ControlPlaneComponents) desired.Components {
+	if c == nil {
+		return desired.Components{}
+	}
+	out := desired.Components{
+		APIServer:         componentOf(c.APIServer),
+		ControllerManager: componentOf(c.ControllerManager),
+		Scheduler:         componentOf(c.Scheduler),
+	}
+	if c.Etcd != nil {
+		out.Etcd = desired.EtcdComponent(*c.Etcd)
+	}
+	return out
+}
+
+func componentOf(c *v1beta2.ControlPlaneComponentConfig) desired.Component {
+	if c == nil {
+		return desired.Component{}
+	}
+	return desired.Component(*c)
+}
+
+// bundleOf is the authorities that hosts trust, from either of the fields for them.
+func bundleOf(c *v1beta2.KubeOneCluster) string {
+	if c.CertificateAuthority.Bundle != "" {
+		return c.CertificateAuthority.Bundle
+	}
+	return c.CABundle
+}
+
+func trimSlash(url string) string {
+	return strings.TrimRight(url, "/")
+}

@@ -1,0 +1,99 @@
+package manifest_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"kubeone/internal/manifest"
+)
+
+var update = flag.Bool("update", false, "rewrite what the dialogues in testdata expect")
+
+// TestProblems loads each dialogue's files and compares what is said about them. A dialogue is a txtar archive: files,
+// of which tf.json or tfdir is given to Terraform's option, and the problems, as a person reads them.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("testdata/problems/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("dialogues: %v, %v", paths, err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			dialogue(t, path)
+		})
+	}
+}
+
+func dialogue(t *testing.T, path string) {
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	o := manifest.Options{ManifestPath: filepath.Join(dir, "kubeone.yaml")}
+	expected := -1
+	for i, f := range archive.Files {
+		switch f.Name {
+		case "problems":
+			expected = i
+			continue
+		case "tf.json":
+			o.TerraformPath = filepath.Join(dir, f.Name)
+		case "tfdir/terraform.tfstate":
+			o.TerraformPath = filepath.Join(dir, "tfdir")
+		}
+		write(t, filepath.Join(dir, f.Name), f.Data)
+	}
+	got := strings.ReplaceAll(said(t, o), dir+"/", "")
+	if expected < 0 {
+		t.Fatal("the dialogue has no file named problems")
+	}
+	if *update {
+		archive.Files[expected].Data = []byte(got)
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(archive.Files[expected].Data), got); diff != "" {
+		t.Errorf("problems (-want +got), go test -update rewrites them:\n%s", diff)
+	}
+}
+
+// said is everything that Load says, one problem a line.
+func said(t *testing.T, o manifest.Options) string {
+	t.Helper()
+	loaded, err := manifest.Load(t.Context(), o)
+	list := loaded.Warnings
+	if problems := (*manifest.Problems)(nil); errors.As(err, &problems) {
+		list = problems.List
+	} else if err != nil {
+		t.Fatalf("error is a %T, not a *Problems: %v", err, err)
+	}
+	var b strings.Builder
+	for _, p := range list {
+		b.WriteString(p.String() + "\n")
+	}
+	for _, path := range loaded.Cluster.NotCarriedOut {
+		b.WriteString("not carried out: " + path + "\n")
+	}
+	return b.String()
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,135 @@
+// Package manifest is the load stage: it reads a KubeOneCluster manifest and the output of Terraform or OpenTofu, merges
+// them, fills in defaults, checks everything and makes one desired.Cluster of it.
+//
+// Problems are collected, not thrown one by one. YAML and JSON are read into trees of nodes that know their lines, and
+// one walk over a tree decodes it into Go values, reports what does not belong, and remembers where each value was
+// written. Whatever a later check finds wrong about a value, the operator is told its file and line, also when the value
+// came from Terraform.
+package manifest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+
+	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/desired"
+)
+
+// Options says what is loaded.
+type Options struct {
+	// ManifestPath is the manifest's file; "-" is Stdin. Relative paths in the manifest are relative to its folder.
+	ManifestPath string
+	// ManifestReader, if set, is read instead of the file; ManifestPath then only names it.
+	ManifestReader io.Reader
+	// TerraformPath is "" for none, "-" for Stdin, a file with the JSON of "terraform output -json" or of a state, or a
+	// folder: its terraform.tfstate is used, or else RunTerraform.
+	TerraformPath string
+	// Stdin is read at most once, for "-".
+	Stdin io.Reader
+	// RunTerraform returns what "terraform output -json" prints in dir. Default: RunTerraform of this package.
+	RunTerraform func(ctx context.Context, dir string) ([]byte, error)
+	// Home is the folder that "~/" stands for. Default: the user's home directory.
+	Home string
+}
+
+// Loaded is what was loaded.
+type Loaded struct {
+	Cluster desired.Cluster
+	Secrets Secrets
+	// Warnings are problems that do not stop anything.
+	Warnings []Problem
+	// ManifestText is the manifest as it is wanted: merged with Terraform's output, defaults filled in, files read in,
+	// without secrets, as YAML with sorted keys. Loading it gives the same cluster with the same digest.
+	ManifestText []byte
+	// StrictHostKeys is the manifest's strictHostKeys.
+	StrictHostKeys bool
+	// Mirror is the manifest's artifacts.mirror, a base URL without a slash at its end; "" for none.
+	Mirror string
+}
+
+// Load reads, merges and checks a manifest. Whatever is wrong with the files is returned at once as one *Problems,
+// warnings included; that is also the type of an error from reading a file or running Terraform, and errors.Is finds
+// its cause (fs.ErrNotExist, context.Canceled). It is safe for concurrent use.
+func Load(ctx context.Context, o Options) (Loaded, error) {
+	l := newLoader(o)
+	if l.readManifest() {
+		l.readTerraform(ctx)
+		l.readAuthorities()
+		l.check()
+	}
+	if l.failed() {
+		return Loaded{}, l.problems()
+	}
+	return l.loaded()
+}
+
+// loader is one Load: what has been read so far, what was wrong with it, and where everything was written.
+type loader struct {
+	Options
+	dir     string // the manifest's folder, absolute
+	cluster *v1beta2.KubeOneCluster
+	where   positions
+	found   []Problem
+	explain []string // paths about which there is a problem already, so that what follows from it is not reported too
+	partial bool     // Terraform's part is missing, so nothing can be said to be missing
+}
+
+func newLoader(o Options) *loader {
+	l := &loader{Options: o, cluster: &v1beta2.KubeOneCluster{}, where: positions{}}
+	if l.ManifestPath == "" {
+		l.ManifestPath = "manifest"
+	}
+	if l.RunTerraform == nil {
+		l.RunTerraform = RunTerraform
+	}
+	if l.Home == "" {
+		l.Home, _ = os.UserHomeDir() // without a home, "~/" stays as it is, and the file is not found later
+	}
+	l.dir, _ = filepath.Abs(filepath.Dir(l.ManifestPath)) // fails only without a working directory
+	return l
+}
+
+// check fills in the defaults and adds what is wrong with the cluster to what was wrong with the files.
+func (l *loader) check() {
+	l.cluster.Default()
+	for _, f := range l.cluster.Validate() {
+		if l.explained(f) || f.Missing && l.partial {
+			continue
+		}
+		severity := Error
+		if f.Warning {
+			severity = Warning
+		}
+		l.report(f.Path, severity, f.Hint, f.Message)
+	}
+}
+
+// loaded turns the checked cluster into what the other stages need.
+func (l *loader) loaded() (Loaded, error) {
+	public, err := l.cluster.WithoutSecrets()
+	if err != nil {
+		return Loaded{}, err
+	}
+	text, err := yaml.Marshal(public)
+	if err != nil {
+		return Loaded{}, fmt.Errorf("write %s as YAML: %w", l.ManifestPath, err)
+	}
+	digest := sha256.Sum256(text)
+	cluster := l.desired()
+	cluster.Digest = hex.EncodeToString(digest[:])
+	return Loaded{
+		Cluster:        cluster,
+		Secrets:        secretsOf(l.cluster),
+		Warnings:       l.problems().List,
+		ManifestText:   text,
+		StrictHostKeys: l.cluster.StrictHostKeys,
+		Mirror:         trimSlash(l.cluster.Artifacts.Mirror),
+	}, nil
+}

@@ -1,0 +1,178 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"kubeone/api/kubeone/v1beta2"
+)
+
+// The paths of the lists of hosts in the manifest.
+const (
+	controlPlanePath = "controlPlane.hosts"
+	workersPath      = "staticWorkers.hosts"
+)
+
+// mergeControlPlane replaces the control-plane hosts by Terraform's, if it has any.
+func (l *loader) mergeControlPlane(out *terraformOutput) {
+	cp := out.hosts.ControlPlane
+	theirs := l.groupHosts(out, controlPlaneOutput, cp.hostGroup)
+	if len(theirs) == 0 {
+		return
+	}
+	ours, where := l.cluster.ControlPlane.Hosts, l.where.cut(controlPlanePath)
+	matches := match(theirs, ours)
+	for i, h := range ours {
+		if !slices.Contains(matches, i) {
+			at := where.find(v1beta2.Item("", i))
+			at.Path = v1beta2.Item(controlPlanePath, i)
+			l.reportAt(at, Warning, "remove it from the manifest, or have Terraform create it", nameOf(h)+" is left out: Terraform's output has other control-plane hosts")
+		}
+	}
+	hosts := make([]v1beta2.HostConfig, len(theirs))
+	for i, t := range theirs {
+		if cp.Untaint {
+			t.host.Taints = []v1beta2.Taint{}
+		}
+		if k := matches[i]; k >= 0 {
+			t = keep(t, ours[k], where.cut(v1beta2.Item("", k)), v1beta2.Item(controlPlanePath, k))
+		}
+		hosts[i] = t.host
+		l.where.put(v1beta2.Item(controlPlanePath, i), t.where)
+	}
+	l.cluster.ControlPlane.Hosts = hosts
+	l.where[controlPlanePath] = out.at(controlPlaneOutput)
+	l.mergeLeader(out)
+}
+
+// mergeLeader marks the host that Terraform names as the leader, and no other.
+func (l *loader) mergeLeader(out *terraformOutput) {
+	leader := out.hosts.ControlPlane.LeaderIP
+	if leader == "" {
+		return
+	}
+	hosts := l.cluster.ControlPlane.Hosts
+	isLeader := func(h v1beta2.HostConfig) bool { return leader == h.PublicAddress || leader == h.PrivateAddress }
+	if !slices.ContainsFunc(hosts, isLeader) {
+		l.reportAt(out.at(controlPlaneOutput+".leader_ip"), Warning, "", fmt.Sprintf("%q is none of the control-plane hosts", leader))
+		return
+	}
+	for i := range hosts {
+		hosts[i].IsLeader = isLeader(hosts[i])
+		delete(l.where, v1beta2.Item(controlPlanePath, i)+".isLeader")
+	}
+}
+
+// mergeStatic adds static workers, group by group in the order of their names.
+func (l *loader) mergeStatic(out *terraformOutput) {
+	var theirs []terraformHost
+	for _, name := range slices.Sorted(maps.Keys(out.static)) {
+		theirs = append(theirs, l.groupHosts(out, v1beta2.Child(outputStatic+".value", name), out.static[name])...)
+	}
+	hosts := l.cluster.StaticWorkers.Hosts
+	matches := match(theirs, hosts)
+	for i, t := range theirs {
+		k := matches[i]
+		if k < 0 {
+			k = len(hosts)
+			hosts = append(hosts, t.host)
+		} else {
+			path := v1beta2.Item(workersPath, k)
+			t = keep(t, hosts[k], l.where.cut(path), path)
+			hosts[k] = t.host
+		}
+		l.where.put(v1beta2.Item(workersPath, k), t.where)
+	}
+	l.cluster.StaticWorkers.Hosts = hosts
+}
+
+// match returns, for each of Terraform's hosts, the index of the manifest's that is the same one, or -1. Hosts are the
+// same if they have a public address in common, else a private one, else a hostname.
+func match(theirs []terraformHost, ours []v1beta2.HostConfig) []int {
+	matches, taken := make([]int, len(theirs)), map[int]bool{}
+	for i := range matches {
+		matches[i] = -1
+	}
+	for _, same := range []func(a, b v1beta2.HostConfig) bool{
+		func(a, b v1beta2.HostConfig) bool { return sameName(a.PublicAddress, b.PublicAddress) },
+		func(a, b v1beta2.HostConfig) bool { return sameName(a.PrivateAddress, b.PrivateAddress) },
+		func(a, b v1beta2.HostConfig) bool { return sameName(a.Hostname, b.Hostname) },
+	} {
+		for i, t := range theirs {
+			k := slices.IndexFunc(ours, func(h v1beta2.HostConfig) bool { return same(t.host, h) })
+			if matches[i] < 0 && k >= 0 && !taken[k] {
+				matches[i], taken[k] = k, true
+			}
+		}
+	}
+	return matches
+}
+
+func sameName(a, b string) bool {
+	return a != "" && strings.EqualFold(a, b)
+}
+
+// keep is Terraform's host with what the manifest says about it: addresses are Terraform's, everything else is the
+// manifest's where it is set there. where is the manifest's positions below the host, whose path there is path.
+func keep(t terraformHost, ours v1beta2.HostConfig, where positions, path string) terraformHost {
+	theirs := t.host
+	if ours.Bastion != "" { // the rest of Terraform's bastion belongs to that one
+		theirs.Bastion, theirs.BastionPort, theirs.BastionUser, theirs.BastionHostPublicKey, theirs.BastionPrivateKeyFile = "", 0, "", "", ""
+	}
+	if ours.SSHPrivateKeyFile != "" {
+		theirs.SSHCertFile = ""
+	}
+	public, private := theirs.PublicAddress, theirs.PrivateAddress
+	fillUnset(reflect.ValueOf(&ours).Elem(), reflect.ValueOf(theirs))
+	both := maps.Clone(t.where)
+	for rest, at := range where {
+		if rest != "" && rest != ".publicAddress" && rest != ".privateAddress" {
+			at.Path = path + rest
+			both[rest] = at
+		}
+	}
+	if public != "" {
+		ours.PublicAddress = public
+	}
+	if private != "" {
+		ours.PrivateAddress = private
+	}
+	return terraformHost{host: ours, where: both}
+}
+
+// fillUnset copies what is not set in dst from src, field by field and key by key. An empty list is set.
+func fillUnset(dst, src reflect.Value) {
+	switch dst.Kind() {
+	case reflect.Struct:
+		for i := range dst.NumField() {
+			fillUnset(dst.Field(i), src.Field(i))
+		}
+	case reflect.Map:
+		merged := reflect.MakeMap(dst.Type())
+		for _, from := range []reflect.Value{src, dst} {
+			for _, key := range from.MapKeys() {
+				merged.SetMapIndex(key, from.MapIndex(key))
+			}
+		}
+		if merged.Len() > 0 {
+			dst.Set(merged)
+		}
+	default:
+		if dst.IsZero() {
+			dst.Set(src)
+		}
+	}
+}
+
+// nameOf is a host's name for people.
+func nameOf(h v1beta2.HostConfig) string {
+	for _, name := range []string{h.Hostname, h.PublicAddress, h.PrivateAddress} {
+		if name != "" {
+			return name
+		}
+	}
+	return "a host without an address"
+}

@@ -1,0 +1,187 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kubeone/api/kubeone/v1beta2"
+)
+
+// maxFileSize bounds what is read of a manifest or an output. A state of a thousand machines has a few megabytes.
+const maxFileSize = 64 << 20
+
+// readManifest reads and decodes the manifest. It returns false if nothing more can be said about it.
+func (l *loader) readManifest() bool {
+	data, err := l.manifestBytes()
+	if err != nil {
+		l.failFile(l.ManifestPath, "name the manifest with --manifest", fmt.Errorf("read the manifest: %w", err))
+		return false
+	}
+	root, ok := l.parseYAML(data)
+	if !ok || !l.rightKind(root) {
+		return false
+	}
+	d := &decoder{loader: l, file: l.ManifestPath, where: l.where, what: "field of a manifest", nulls: true, root: reflect.TypeFor[v1beta2.KubeOneCluster]()}
+	d.value(place{node: root}, root, reflect.ValueOf(l.cluster).Elem())
+	return true
+}
+
+func (l *loader) manifestBytes() ([]byte, error) {
+	switch {
+	case l.ManifestReader != nil:
+		return readAll(l.ManifestReader)
+	case l.ManifestPath == "-" && l.TerraformPath == "-":
+		return nil, errors.New("the manifest and Terraform's output cannot both come from standard input")
+	case l.ManifestPath == "-":
+		return l.readStdin()
+	}
+	return readFile(l.ManifestPath)
+}
+
+func (l *loader) readStdin() ([]byte, error) {
+	if l.Stdin == nil {
+		return nil, errors.New("there is no standard input")
+	}
+	return readAll(l.Stdin)
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f)
+}
+
+func readAll(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFileSize {
+		return nil, fmt.Errorf("it is larger than %d MiB", maxFileSize>>20)
+	}
+	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
+}
+
+// parseYAML returns the one document's content.
+func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
+	var found []*yaml.Node
+	for dec := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var doc yaml.Node
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			l.failYAML(err)
+			return nil, false
+		}
+		if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 && doc.Content[0].ShortTag() != "!!null" {
+			found = append(found, doc.Content[0])
+		}
+	}
+	switch len(found) {
+	case 0:
+		l.found = append(l.found, Problem{File: l.ManifestPath, Message: "the file has no manifest in it", Hint: "see the examples", Severity: Error})
+	case 1:
+		return found[0], true
+	default:
+		second := found[1]
+		l.found = append(l.found, Problem{File: l.ManifestPath, Line: second.Line, Column: second.Column, Severity: Error,
+			Message: fmt.Sprintf("the file has %d documents, and a manifest is one", len(found)), Hint: "remove the others, and the --- between them"})
+	}
+	return nil, false
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
+// failYAML reports what the YAML parser says, which has the line in its text only.
+func (l *loader) failYAML(err error) {
+	p := Problem{File: l.ManifestPath, Message: "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: "), Severity: Error, cause: err}
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		p.Line, _ = strconv.Atoi(m[1]) // digits, by the expression
+		p.Message = "not valid YAML: " + strings.TrimPrefix(err.Error(), m[0])
+		p.Hint = "the cause may be on the line before"
+	}
+	if strings.Contains(p.Message, "cannot start any token") {
+		p.Hint = "indent with blanks, not tabs"
+	}
+	l.found = append(l.found, p)
+}
+
+// rightKind checks apiVersion and kind first: if the file is something else, its fields are not worth a word.
+func (l *loader) rightKind(root *yaml.Node) bool {
+	if root.Kind != yaml.MappingNode {
+		l.found = append(l.found, Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Severity: Error,
+			Message: "expected fields, got " + describe(root, false), Hint: "a manifest begins with apiVersion: " + v1beta2.APIVersion})
+		return false
+	}
+	version := l.constant(root, "apiVersion", v1beta2.APIVersion)
+	return l.constant(root, "kind", v1beta2.Kind) && version
+}
+
+// constant checks a field that has one possible value.
+func (l *loader) constant(root *yaml.Node, name, want string) bool {
+	p := Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Path: name, Severity: Error,
+		Message: "is required", Hint: "write " + name + ": " + want}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if key, value := root.Content[i], root.Content[i+1]; key.Value == name {
+			if value.Value == want {
+				return true
+			}
+			p.Line, p.Column = value.Line, value.Column
+			p.Message = fmt.Sprintf("%q is not supported", value.Value)
+			break
+		} else if near := suggest(key.Value, []string{name}); near != "" {
+			p.Line, p.Column, p.Hint = key.Line, key.Column, fmt.Sprintf("did you misspell it? write %s: %s", name, want)
+		}
+	}
+	l.found = append(l.found, p)
+	return false
+}
+
+// readAuthorities reads certificateAuthority.file into the bundle, so that nothing later depends on the file.
+func (l *loader) readAuthorities() {
+	ca := &l.cluster.CertificateAuthority
+	if ca.File == "" {
+		return
+	}
+	const path = "certificateAuthority.file"
+	at := l.where.find(path)
+	at.Path = path
+	l.where[path] = at
+	data, err := readFile(l.absolute(ca.File))
+	switch {
+	case err != nil:
+		l.report(path, Error, "the path is relative to the manifest's folder", err.Error())
+	case ca.Bundle != "":
+		l.report(path, Error, "keep one of them", "cannot be set together with certificateAuthority.bundle")
+	default:
+		ca.Bundle, ca.File = string(data), ""
+		l.where["certificateAuthority.bundle"] = at
+	}
+}
+
+// absolute is a path of the manifest, resolved: "~/" is the home directory, and anything else is relative to the
+// manifest's folder. "" stays "".
+func (l *loader) absolute(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && l.Home != "" {
+		return filepath.Join(l.Home, rest)
+	}
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(l.dir, path)
+}

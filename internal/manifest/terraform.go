@@ -1,0 +1,152 @@
+package manifest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kubeone/api/kubeone/v1beta2"
+)
+
+// The outputs that are read; all others are someone else's.
+const (
+	outputAPI     = "kubeone_api"
+	outputHosts   = "kubeone_hosts"
+	outputStatic  = "kubeone_static_workers"
+	outputWorkers = "kubeone_workers"
+	outputProxy   = "proxy"
+)
+
+// terraformOutput is the values of the outputs. The outputs' own wrapping ({sensitive, type, value}) is Terraform's
+// format and not checked; inside the values every key must be known.
+type terraformOutput struct {
+	api     terraformAPI
+	hosts   terraformHosts
+	static  map[string]hostGroup
+	workers map[string]v1beta2.DynamicWorkerConfig
+	proxy   v1beta2.ProxyConfig
+
+	where positions // by the path in the file: kubeone_hosts.value.control_plane.ssh_user
+	file  string
+	above string // the path of the outputs in the file: "" or "outputs"
+}
+
+type terraformAPI struct {
+	Endpoint         string   `json:"endpoint"`
+	AlternativeNames []string `json:"apiserver_alternative_names"`
+}
+
+type terraformHosts struct {
+	ControlPlane terraformControlPlane `json:"control_plane"`
+}
+
+type terraformControlPlane struct {
+	ClusterName    string `json:"cluster_name"`
+	CloudProvider  string `json:"cloud_provider"`
+	LeaderIP       string `json:"leader_ip"`
+	Untaint        bool   `json:"untaint"`
+	NetworkID      string `json:"network_id"`
+	VAppName       string `json:"vapp_name"`
+	StorageProfile string `json:"storage_profile"`
+	hostGroup      `json:",inline"`
+}
+
+// readTerraform reads Terraform's output, if there is one, and merges it into the cluster.
+func (l *loader) readTerraform(ctx context.Context) {
+	if l.TerraformPath == "" {
+		return
+	}
+	data, name, err := l.terraformBytes(ctx)
+	if err != nil {
+		l.partial = true
+		l.failFile(name, "-t takes a file, a folder or -", fmt.Errorf("read Terraform's output: %w", err))
+		return
+	}
+	before := len(l.found)
+	out := l.parseTerraform(data, name)
+	if l.partial = slices.ContainsFunc(l.found[before:], func(p Problem) bool { return p.Severity == Error }); !l.partial {
+		l.merge(out)
+	}
+}
+
+func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
+	out := &terraformOutput{where: positions{}, file: name}
+	root, bad := parseJSON(data)
+	if bad != nil {
+		l.found = append(l.found, Problem{File: name, Line: bad.line, Column: bad.column, Severity: Error, cause: bad.err,
+			Message: "not valid JSON: " + bad.err.Error(), Hint: "write the file with: terraform output -json"})
+		return out
+	}
+	if outputs := lookup(root, "outputs"); outputs != nil && (lookup(root, "version") != nil || lookup(root, "terraform_version") != nil) {
+		root, out.above = outputs, "outputs"
+	}
+	targets := map[string]any{
+		outputAPI: &out.api, outputHosts: &out.hosts, outputStatic: &out.static, outputWorkers: &out.workers, outputProxy: &out.proxy,
+	}
+	known := slices.Sorted(maps.Keys(targets))
+	found := 0
+	for _, key := range known {
+		if n := lookup(root, key); n != nil {
+			found++
+			l.output(out, key, n, targets[key])
+		}
+	}
+	l.strangers(out, root, known, found)
+	return out
+}
+
+// output decodes one output's value.
+func (l *loader) output(out *terraformOutput, key string, n *yaml.Node, target any) {
+	at := place{path: v1beta2.Child(out.above, key), node: n}
+	d := &decoder{loader: l, file: out.file, where: out.where, what: "key of this output", root: reflect.TypeOf(target).Elem()}
+	value := lookup(n, "value")
+	if value == nil {
+		d.fail(at, "write the file with: terraform output -json", "has no value")
+		return
+	}
+	d.value(place{path: at.path + ".value", node: value}, value, reflect.ValueOf(target).Elem())
+}
+
+// strangers reports an output that has none of the keys that are read, and keys that are nearly one of them.
+func (l *loader) strangers(out *terraformOutput, root *yaml.Node, known []string, found int) {
+	p := Problem{File: out.file, Line: root.Line, Column: root.Column, Severity: Warning}
+	for i := 0; root.Kind == yaml.MappingNode && i+1 < len(root.Content); i += 2 {
+		key := root.Content[i]
+		near := suggest(key.Value, known)
+		if near == "" || near == key.Value || !strings.HasPrefix(fold(key.Value), "kube") {
+			continue
+		}
+		p.Line, p.Column, p.Path = key.Line, key.Column, v1beta2.Child(out.above, key.Value)
+		p.Message, p.Hint = "is not an output that is read", "did you mean "+near+"?"
+		if found > 0 {
+			l.found = append(l.found, p)
+		}
+	}
+	if found > 0 {
+		return
+	}
+	p.Severity = Error
+	if p.Message == "" {
+		p.Message = "has none of the outputs " + strings.Join(known, ", ")
+		p.Hint = "run terraform apply, or tofu apply, first; encrypted states must be read with: tofu output -json"
+	}
+	l.found = append(l.found, p)
+}
+
+// lookup returns the value of a mapping's key; nil if there is none.
+func lookup(n *yaml.Node, key string) *yaml.Node {
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}

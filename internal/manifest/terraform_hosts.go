@@ -1,0 +1,179 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	"kubeone/api/kubeone/v1beta2"
+)
+
+// controlPlaneOutput is where the control plane is in Terraform's output.
+const controlPlaneOutput = outputHosts + ".value.control_plane"
+
+// hostGroup is hosts that were created alike: lists of what differs, and one of everything else.
+type hostGroup struct {
+	PublicAddress  []string   `json:"public_address"`
+	PrivateAddress []string   `json:"private_address"`
+	IPv6Addresses  [][]string `json:"ipv6_addresses"`
+	Hostnames      []string   `json:"hostnames"`
+	SSHHostsKeys   []string   `json:"ssh_hosts_keys"`
+
+	OperatingSystem       string            `json:"operating_system"`
+	SSHUser               string            `json:"ssh_user"`
+	SSHPort               int               `json:"ssh_port"`
+	SSHPrivateKeyFile     string            `json:"ssh_private_key_file"`
+	SSHCertFile           string            `json:"ssh_cert_file"`
+	SSHAgentSocket        string            `json:"ssh_agent_socket"`
+	Bastion               string            `json:"bastion"`
+	BastionPort           int               `json:"bastion_port"`
+	BastionUser           string            `json:"bastion_user"`
+	BastionHostKey        string            `json:"bastion_host_key"`
+	BastionPrivateKeyFile string            `json:"bastion_private_key_file"`
+	Kubelet               terraformKubelet  `json:"kubelet"`
+	Labels                map[string]string `json:"labels"`
+	Annotations           map[string]string `json:"annotations"`
+}
+
+// terraformKubelet is the kubelet's settings; the first three are lists in one text, since Terraform's maps cannot have
+// keys such as memory.available everywhere.
+type terraformKubelet struct {
+	SystemReserved              string `json:"system_reserved"` // "cpu=200m,memory=200Mi"
+	KubeReserved                string `json:"kube_reserved"`
+	EvictionHard                string `json:"eviction_hard"` // "memory.available<100Mi"
+	MaxPods                     *int32 `json:"max_pods"`
+	PodPidsLimit                *int64 `json:"pod_pids_limit"`
+	ImageGCHighThresholdPercent *int32 `json:"image_gc_high_threshold_percent"`
+	ImageGCLowThresholdPercent  *int32 `json:"image_gc_low_threshold_percent"`
+	ImageMinimumGCAge           string `json:"image_minimum_gc_age"`
+	ImageMaximumGCAge           string `json:"image_maximum_gc_age"`
+}
+
+// terraformHost is one host of a group, and where its fields were written, by their path below the host.
+type terraformHost struct {
+	host  v1beta2.HostConfig
+	where positions
+}
+
+// groupHosts takes a group apart. There are as many hosts as public addresses, or else private ones; the other lists
+// must have as many items, or none.
+func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []terraformHost {
+	addresses := "public_address"
+	n := len(g.PublicAddress)
+	if n == 0 {
+		addresses, n = "private_address", len(g.PrivateAddress)
+	}
+	for name, have := range map[string]int{
+		"private_address": len(g.PrivateAddress), "ipv6_addresses": len(g.IPv6Addresses),
+		"hostnames": len(g.Hostnames), "ssh_hosts_keys": len(g.SSHHostsKeys),
+	} {
+		if have != 0 && have != n {
+			l.reportAt(out.at(path+"."+name), Error, "every list of a group has one item for each host, in the same order",
+				fmt.Sprintf("has %d items, and %s has %d", have, addresses, n))
+		}
+	}
+	kubelet := l.kubeletOf(out, path+".kubelet", g.Kubelet)
+	hosts := make([]terraformHost, n)
+	for i := range hosts {
+		h := g.common(kubelet)
+		h.PublicAddress, h.PrivateAddress = nth(g.PublicAddress, i), nth(g.PrivateAddress, i)
+		h.Hostname, h.SSHHostPublicKey = nth(g.Hostnames, i), nth(g.SSHHostsKeys, i)
+		h.IPv6Addresses = nth(g.IPv6Addresses, i)
+		hosts[i] = terraformHost{host: h, where: out.hostPositions(path, addresses, i)}
+	}
+	return hosts
+}
+
+// common is what all hosts of the group have in common.
+func (g hostGroup) common(kubelet v1beta2.KubeletConfig) v1beta2.HostConfig {
+	return v1beta2.HostConfig{
+		OperatingSystem: g.OperatingSystem,
+		Kubelet:         kubelet,
+		Labels:          g.Labels,
+		Annotations:     g.Annotations,
+		SSHConfig: v1beta2.SSHConfig{
+			SSHPort:               g.SSHPort,
+			SSHUsername:           g.SSHUser,
+			SSHPrivateKeyFile:     g.SSHPrivateKeyFile,
+			SSHCertFile:           g.SSHCertFile,
+			SSHAgentSocket:        g.SSHAgentSocket,
+			Bastion:               g.Bastion,
+			BastionPort:           g.BastionPort,
+			BastionUser:           g.BastionUser,
+			BastionHostPublicKey:  g.BastionHostKey,
+			BastionPrivateKeyFile: g.BastionPrivateKeyFile,
+		},
+	}
+}
+
+func nth[T any](list []T, i int) T {
+	var none T
+	if i < len(list) {
+		return list[i]
+	}
+	return none
+}
+
+func (l *loader) kubeletOf(out *terraformOutput, path string, k terraformKubelet) v1beta2.KubeletConfig {
+	return v1beta2.KubeletConfig{
+		SystemReserved:              l.amounts(out, path+".system_reserved", k.SystemReserved, "="),
+		KubeReserved:                l.amounts(out, path+".kube_reserved", k.KubeReserved, "="),
+		EvictionHard:                l.amounts(out, path+".eviction_hard", k.EvictionHard, "<"),
+		MaxPods:                     k.MaxPods,
+		PodPidsLimit:                k.PodPidsLimit,
+		ImageGCHighThresholdPercent: k.ImageGCHighThresholdPercent,
+		ImageGCLowThresholdPercent:  k.ImageGCLowThresholdPercent,
+		ImageMinimumGCAge:           k.ImageMinimumGCAge,
+		ImageMaximumGCAge:           k.ImageMaximumGCAge,
+	}
+}
+
+// amounts takes "cpu=200m,memory=200Mi" apart.
+func (l *loader) amounts(out *terraformOutput, path, text, separator string) map[string]string {
+	var amounts map[string]string
+	for entry := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(entry) == "" {
+			continue
+		}
+		name, amount, ok := strings.Cut(entry, separator)
+		if !ok {
+			l.reportAt(out.at(path), Error, "write name"+separator+"amount, separated by commas", fmt.Sprintf("%q has no %q", entry, separator))
+			continue
+		}
+		if amounts == nil {
+			amounts = map[string]string{}
+		}
+		amounts[strings.TrimSpace(name)] = strings.TrimSpace(amount)
+	}
+	return amounts
+}
+
+// hostPositions says where the fields of a group's host were written, by the manifest's names for them.
+func (out *terraformOutput) hostPositions(group, addresses string, i int) positions {
+	where := positions{"": out.at(v1beta2.Item(group+"."+addresses, i))}
+	for ours, theirs := range map[string]string{
+		"publicAddress": "public_address", "privateAddress": "private_address", "hostname": "hostnames",
+		"ipv6Addresses": "ipv6_addresses", "sshHostPublicKey": "ssh_hosts_keys",
+	} {
+		out.copyPosition(where, "."+ours, v1beta2.Item(group+"."+theirs, i))
+	}
+	for ours, theirs := range map[string]string{
+		"operatingSystem": "operating_system", "sshUsername": "ssh_user", "sshPort": "ssh_port",
+		"sshPrivateKeyFile": "ssh_private_key_file", "sshCertFile": "ssh_cert_file", "sshAgentSocket": "ssh_agent_socket",
+		"bastion": "bastion", "bastionPort": "bastion_port", "bastionUser": "bastion_user",
+		"bastionHostPublicKey": "bastion_host_key", "bastionPrivateKeyFile": "bastion_private_key_file",
+		"kubelet": "kubelet", "kubelet.systemReserved": "kubelet.system_reserved", "kubelet.kubeReserved": "kubelet.kube_reserved",
+		"kubelet.evictionHard": "kubelet.eviction_hard", "kubelet.maxPods": "kubelet.max_pods",
+		"labels": "labels", "annotations": "annotations",
+	} {
+		out.copyPosition(where, "."+ours, group+"."+theirs)
+	}
+	return where
+}
+
+// copyPosition adds the position of a value in the output, if it was written.
+func (out *terraformOutput) copyPosition(where positions, ours, theirs string) {
+	at := out.at(theirs)
+	if _, written := out.where[at.Path]; written {
+		where[ours] = at
+	}
+}

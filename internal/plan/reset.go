@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Reset plans the way of hosts back to bare machines. IDs names the hosts; empty means all, which ends the cluster.
+// Hosts that did not answer stay as they are, and hosts of another cluster are an error. One control-plane host leaves
+// etcd first, which is refused if that would lose the quorum.
+func Reset(in decide.Input, ids []string) (Plan, error) {
+	b := &builder{in: in, is: clone(in.Is), names: displayNames(in)}
+	b.plan = Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: []string{"reset"}, Hosts: b.names}
+	whole := len(ids) == 0
+	if whole {
+		for _, h := range in.Want.Hosts() {
+			ids = append(ids, h.ID)
+		}
+	}
+	var errs []error
+	for _, id := range ids {
+		if err := b.resetHost(b.host(id), whole); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return b.plan, errors.Join(errs...)
+}
+
+func (b *builder) resetHost(h desired.Host, whole bool) error {
+	seen := b.is.Hosts[h.ID]
+	switch {
+	case seen.Reach != observed.Reached:
+		if !whole {
+			return fmt.Errorf("%s cannot be reached, so it cannot be reset: %s", b.node(h), seen.Problem)
+		}
+		b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.node(h), seen.Problem))
+		return nil
+	case seen.Marker != nil && seen.Marker.Cluster != b.in.Want.Name:
+		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.node(h), seen.Marker.Cluster, b.in.Want.Name)
+	case seen.Marker == nil && hasData(seen):
+		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); look at /etc/kubernetes and /var/lib/etcd there, and clean it by hand", b.node(h))
+	case seen.Marker == nil && !seen.Kubelet.Installed && !seen.Containerd.Installed:
+		return nil // bare already
+	}
+	needs, err := b.leave(h, whole)
+	if err != nil {
+		return err
+	}
+	id := b.step(h, ResetHost, "reset to a bare host", "asked for", Remove, Restarts, needs,
+		[]string{"containers, their mounts, network interfaces and rules", "/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd", "kubelet, containerd and their units"})
+	if _, found := b.findNode(h); found && !whole && b.is.API.Reached == observed.Yes {
+		b.deleteNode(h, id)
+	}
+	return nil
+}
+
+func hasData(h observed.Host) bool {
+	return h.PKI == observed.Yes || h.EtcdData == observed.Yes || h.KubeletConf == observed.Yes || h.AdminConf == observed.Yes
+}
+
+func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
+	for _, n := range b.is.API.Nodes {
+		if n.Name == b.node(h) {
+			return n, true
+		}
+	}
+	return observed.Node{}, false
+}
+
+// leave plans what comes before one host of a living cluster is reset: its pods go elsewhere, its member leaves etcd.
+func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
+	if whole || b.is.API.Reached != observed.Yes {
+		if !whole && b.isMember(h) {
+			return nil, fmt.Errorf("%s is in the cluster, whose API does not answer: it cannot be taken out safely; to end the whole cluster, reset without --host", b.node(h))
+		}
+		return nil, nil
+	}
+	var needs []string
+	if _, found := b.findNode(h); found {
+		id := b.step(h, DrainNode, "drain", "the host leaves the cluster", Change, Drains, nil, []string{"pods move to other nodes"})
+		needs = append(needs, id)
+	}
+	for _, m := range b.is.Etcd.Members {
+		if m.Name != b.node(h) {
+			continue
+		}
+		if v := decide.SafeToRemove(b.is.Etcd.Members, m.ID); !v.Safe {
+			return nil, fmt.Errorf("etcd member %s must not leave: %s", m.Name, v.Why)
+		}
+		id := b.step(h, RemoveEtcd, "leave etcd", "the host leaves the cluster", Remove, NoRisk, needs, []string{"etcd member " + m.Name + " (" + m.ID + ")"})
+		b.intent(id, func(i *Intent) { i.Member = m.ID })
+		needs = []string{id}
+	}
+	return needs, nil
+}
+
+func (b *builder) isMember(h desired.Host) bool {
+	seen := b.is.Hosts[h.ID]
+	return seen.Marker != nil && seen.Marker.Complete
+}
+
+func (b *builder) deleteNode(h desired.Host, after string) {
+	b.step(h, DeleteNode, "delete the Node", "the host has left the cluster", Remove, NoRisk, []string{after}, []string{"Node " + b.node(h)})
+}

@@ -1,0 +1,106 @@
+package probe
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/observed"
+)
+
+// readAPI reads the API through the first candidate whose API server answers.
+func (p *prober) readAPI(ctx context.Context, from <-chan candidate) observed.API {
+	api, reached, problem := attempts[observed.API]{
+		within: p.APITimeout,
+		health: func(h observed.Host) observed.Tri { return h.APIServer },
+		try:    p.readAPIThrough,
+	}.firstOf(ctx, from)
+	api.Reached = reached
+	switch reached {
+	case observed.No:
+		api.Problem = oneLine(problem)
+	case observed.Unknown:
+		api.Problem = "no control-plane host that holds credentials was reached"
+	}
+	return api
+}
+
+func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API, error) {
+	client, err := cluster.Connect(cluster.Access{
+		Kubeconfig: c.answer.Credentials.Kubeconfig, Via: []cluster.Endpoint{c.apiEndpoint()},
+	})
+	if err != nil {
+		return observed.API{}, err
+	}
+	defer client.Close()
+	r := reader{kube: client.Kubernetes, now: p.Now()}
+	api, err := r.read(ctx)
+	p.count(int(r.requests.Load()), 0)
+	if err != nil {
+		return observed.API{}, err
+	}
+	api.Via = c.target.ID
+	return api, nil
+}
+
+// askAPIServer asks a host's API server itself whether it is ready, where the host has no program to ask with.
+func (p *prober) askAPIServer(ctx context.Context, t Target, a *Answer) {
+	if a.Host.APIServer != observed.Unknown || len(a.Credentials.Kubeconfig) == 0 || !slices.Contains(a.Host.Manifests, "kube-apiserver") {
+		return
+	}
+	client, err := cluster.Connect(cluster.Access{
+		Kubeconfig: a.Credentials.Kubeconfig, Via: []cluster.Endpoint{candidate{t, *a}.apiEndpoint()},
+	})
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, p.APITimeout)
+	defer cancel()
+	p.count(1, 0)
+	_, err = client.Kubernetes.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	a.Host.APIServer = observed.Of(err == nil)
+}
+
+// apiEndpoint is the host's own API server.
+func (c candidate) apiEndpoint() cluster.Endpoint {
+	return cluster.Endpoint{
+		ID: c.target.ID, Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.answer.APIPort)), Dial: c.target.Host.Dial,
+	}
+}
+
+// access reaches the API through all candidates, the one with that ID first.
+func (p *prober) access(first string) *cluster.Access {
+	var a cluster.Access
+	for _, c := range p.candidates(first) {
+		if len(c.answer.Credentials.Kubeconfig) == 0 {
+			continue
+		}
+		if a.Kubeconfig == nil {
+			a.Kubeconfig = c.answer.Credentials.Kubeconfig
+		}
+		a.Via = append(a.Via, c.apiEndpoint())
+	}
+	if a.Kubeconfig == nil {
+		return nil
+	}
+	return &a
+}
+
+// candidates are the hosts that answered, in the order of the targets, the one with that ID first.
+func (p *prober) candidates(first string) []candidate {
+	var out []candidate
+	for _, t := range p.Targets {
+		a, ok := p.answers[t.ID]
+		switch {
+		case !ok:
+		case t.ID == first:
+			out = slices.Insert(out, 0, candidate{t, a})
+		default:
+			out = append(out, candidate{t, a})
+		}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+)
+
+// ask asks one host. Its failure is the answer.
+func (p *prober) ask(ctx context.Context, t Target) Answer {
+	ctx, cancel := context.WithTimeout(ctx, p.HostTimeout)
+	defer cancel()
+	a, err := p.run(ctx, t, t.ControlPlane)
+	if errors.Is(err, host.ErrNotApproved) { // refused before anything ran: no credentials from a host of unknown identity
+		a, err = p.run(ctx, t, false)
+	}
+	if err != nil {
+		a = Answer{Host: failed(ctx, err)}
+	}
+	a.Host.ID = t.ID
+	a.Host.FirstContact = firstContact(t.Host)
+	if err == nil {
+		p.askAPIServer(ctx, t, &a)
+	}
+	return a
+}
+
+// run runs the script and reads its answer. Only a host whose key is approved is asked for credentials: Cmd.Secret makes
+// every other refuse before it runs anything.
+func (p *prober) run(ctx context.Context, t Target, credentials bool) (Answer, error) {
+	arg := argFacts
+	if credentials {
+		arg = argCredentials
+	}
+	sent := p.Now()
+	out, err := t.Host.Run(ctx, host.Cmd{
+		Name: "probe", Script: Script, Args: []string{arg}, Timeout: p.HostTimeout, Secret: credentials,
+	})
+	received := p.Now()
+	if out.Duration > 0 && out.Duration < received.Sub(sent) {
+		sent = received.Add(-out.Duration) // connecting is not part of the round trip
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	return Parse(out.Stdout, sent, received)
+}
+
+// failed is the host that gave that error.
+func failed(ctx context.Context, err error) observed.Host {
+	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: oneLine(err)}
+	switch class := host.ClassOf(err); {
+	case errors.Is(err, ErrTruncated) || class == host.Lost:
+		h.Class = "lost"
+	case errors.Is(err, ErrGarbled) || class == host.Exit:
+		h.Reach, h.Class = observed.Denied, "exit"
+	case class == host.Auth:
+		h.Reach, h.Class = observed.Denied, "auth"
+	case class == host.HostKey:
+		h.Reach, h.Class = observed.Denied, "hostkey"
+	case class == host.Sudo:
+		h.Reach, h.Class = observed.Denied, "sudo"
+	case class == host.Config:
+		h.Reach, h.Class = observed.Denied, "config"
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		h.Problem = "no answer in time: " + h.Problem
+	}
+	return h
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// firstContact is the fingerprints of the keys on the way to a host that nobody approved yet, the outermost first.
+func firstContact(h Host) string {
+	f, ok := h.(host.FirstContacter)
+	if !ok {
+		return ""
+	}
+	var prints []string
+	for _, c := range f.FirstContacts() {
+		prints = append(prints, c.Fingerprint)
+	}
+	return strings.Join(prints, ", ")
+}

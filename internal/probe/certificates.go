@@ -1,0 +1,90 @@
+package probe
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"path"
+	"slices"
+	"strings"
+
+	"kubeone/internal/observed"
+)
+
+// pemFiles is the content of each file of certificates, from lines "==> PATH <==" and what follows them.
+func pemFiles(l lines) map[string][]byte {
+	files := map[string][]byte{}
+	file := ""
+	for _, v := range l["pem"] {
+		if name, ok := strings.CutPrefix(v, "==> "); ok {
+			file = strings.TrimSuffix(name, " <==")
+			continue
+		}
+		files[file] = append(append(files[file], v...), '\n')
+	}
+	return files
+}
+
+// certificates lists the certificates of a host by name: those in files and the clients' in kubeconfigs.
+func certificates(files map[string][]byte, kubeconfigs map[string][]string) []observed.Certificate {
+	var out []observed.Certificate
+	add := func(name string, content []byte) {
+		if c := firstCertificate(content); c != nil {
+			out = append(out, observed.Certificate{Name: name, NotAfter: c.NotAfter.UTC()})
+		}
+	}
+	for file, content := range files {
+		add(certificateName(file), content)
+	}
+	for file, text := range kubeconfigs {
+		encoded := yamlValue(text, "client-certificate-data")
+		if content, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+			add(path.Base(file), content)
+		}
+	}
+	slices.SortFunc(out, func(a, b observed.Certificate) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// certificateName is how observed names a file: "apiserver", "etcd/server", "kubelet-client".
+func certificateName(file string) string {
+	file = strings.TrimSuffix(strings.TrimSuffix(file, path.Ext(file)), "-current")
+	file = strings.TrimPrefix(file, pkiDir)
+	return strings.TrimPrefix(file, kubeletPKI)
+}
+
+// firstCertificate is the first certificate in PEM, nil where there is none that can be read.
+func firstCertificate(content []byte) *x509.Certificate {
+	block, _ := pem.Decode(content)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// caHash is the digest of a CA's public key as kubeadm writes it (--discovery-token-ca-cert-hash): the sha256 of the
+// SubjectPublicKeyInfo, RFC 7469's pin in hex. It is "" for what is not a certificate.
+func caHash(content []byte) string {
+	c := firstCertificate(content)
+	if c == nil {
+		return ""
+	}
+	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// yamlValue is the value of the first line "key: value", for files that a program wrote.
+func yamlValue(text []string, key string) string {
+	for _, t := range text {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(t), key+": "); ok {
+			return strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,55 @@
+package probe
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"kubeone/internal/etcd"
+)
+
+// Credentials are what a control-plane host knows of its cluster: admin.conf and the API server's etcd client
+// certificate. They are kept apart from the facts, and never print, log or encode themselves.
+type Credentials struct {
+	Kubeconfig []byte // "" where the host has none
+	Etcd       etcd.Credentials
+}
+
+const redacted = "probe.Credentials(redacted)"
+
+// String says nothing of the content.
+func (Credentials) String() string { return redacted }
+
+// GoString says nothing of the content.
+func (Credentials) GoString() string { return redacted }
+
+// Format says nothing of the content, whatever the verb.
+func (Credentials) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)) }
+
+// MarshalText encodes a placeholder, for JSON, YAML and structured logs too.
+func (Credentials) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+const (
+	adminConf  = "/etc/kubernetes/admin.conf"
+	etcdKey    = "/etc/kubernetes/pki/apiserver-etcd-client.key"
+	etcdCert   = "/etc/kubernetes/pki/apiserver-etcd-client.crt"
+	etcdCA     = "/etc/kubernetes/pki/etcd/ca.crt"
+	clusterCA  = "/etc/kubernetes/pki/ca.crt"
+	pkiDir     = "/etc/kubernetes/pki/"
+	kubeletPKI = "/var/lib/kubelet/pki/"
+)
+
+// credentials reads the "secret" lines, PATH and base64; the certificates come with the public ones.
+func credentials(l lines, pem map[string][]byte) Credentials {
+	secrets := map[string][]byte{}
+	for _, v := range l["secret"] {
+		path, encoded, _ := strings.Cut(v, " ")
+		if content, err := base64.StdEncoding.DecodeString(encoded); err == nil && len(content) > 0 {
+			secrets[path] = content
+		}
+	}
+	return Credentials{
+		Kubeconfig: secrets[adminConf],
+		Etcd:       etcd.Credentials{CA: pem[etcdCA], Cert: pem[etcdCert], Key: secrets[etcdKey]},
+	}
+}

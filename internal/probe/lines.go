@@ -1,0 +1,89 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const (
+	header = "kubeone-probe"
+	format = "1"
+)
+
+// Errors of a host's answer, for errors.Is.
+var (
+	ErrGarbled   = errors.New("the host's answer is not that of the probe script")
+	ErrTruncated = errors.New("the host's answer ends in the middle")
+)
+
+// lines is a host's answer: the values of each name in the order in which they were printed.
+type lines map[string][]string
+
+// readLines reads the script's output. What stands before its first line (a login shell's greeting) is passed over, and
+// so is a line without a tab.
+func readLines(out []byte) (lines, error) {
+	found := lines{}
+	started, ended := false, false
+	for text := range strings.Lines(string(out)) {
+		name, value, ok := strings.Cut(strings.TrimRight(text, "\r\n"), "\t")
+		switch {
+		case !ok || ended:
+		case name == header && value != format:
+			return nil, fmt.Errorf("%w: its format is %.20q, not %s", ErrGarbled, value, format)
+		case name == header:
+			started = true
+		case name == "end":
+			ended = started
+		case started:
+			found[name] = append(found[name], value)
+		}
+	}
+	switch {
+	case !started:
+		return nil, fmt.Errorf("%w: it begins with %.60q", ErrGarbled, strings.TrimSpace(string(out[:min(len(out), 200)])))
+	case !ended:
+		return nil, ErrTruncated
+	}
+	return found, nil
+}
+
+// one is the first value of a name, without surrounding space; "" where there is none.
+func (l lines) one(name string) string {
+	if len(l[name]) == 0 {
+		return ""
+	}
+	return strings.TrimSpace(l[name][0])
+}
+
+// has reports whether a name has that value.
+func (l lines) has(name, value string) bool {
+	for _, v := range l[name] {
+		if v == value {
+			return true
+		}
+	}
+	return false
+}
+
+// pathLines splits the values "PATH:LINE" of a name by path.
+func (l lines) pathLines(name string) map[string][]string {
+	out := map[string][]string{}
+	for _, v := range l[name] {
+		if path, text, ok := strings.Cut(v, ":"); ok {
+			out[path] = append(out[path], text)
+		}
+	}
+	return out
+}
+
+// pairs reads lines of the form key=value; the last of a key counts, and quotes around a value are removed.
+func pairs(text []string) map[string]string {
+	out := map[string]string{}
+	for _, t := range text {
+		if key, value, ok := strings.Cut(strings.TrimSpace(t), "="); ok {
+			out[strings.TrimSpace(key)] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package probe
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kubeone/internal/observed"
+)
+
+// machine fills in what the host is, whatever runs on it.
+func machine(h *observed.Host, l lines, files map[string][]string) {
+	h.Hostname = strings.ToLower(l.one("hostname")) // as kubeadm names a node
+	h.MachineID, h.BootID = l.one("machine-id"), l.one("boot-id")
+	kernel, arch, _ := strings.Cut(l.one("uname"), " ")
+	h.Kernel, h.Arch = kernel, goArch(strings.TrimSpace(arch))
+	h.CPUs = number(l.one("cpus"))
+	h.MemoryMiB = memory(l.one("memory"))
+	h.DiskMiB = disk(l["disk"])
+	h.OS = distribution(files)
+	h.Swap = l.one("swap") != ""
+	h.Tools = slices.Sorted(slices.Values(l["missing"]))
+	h.Addresses = addresses(l)
+	h.Ports = ports(l)
+}
+
+// goArch is Go's name for what uname -m prints; unknown names stay as they are.
+func goArch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	case "armv7l", "armv6l":
+		return "arm"
+	case "i386", "i686":
+		return "386"
+	}
+	return machine
+}
+
+// number reads a decimal of at least 0; anything else is 0.
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// memory reads "MemTotal: 1048576 kB".
+func memory(s string) int {
+	fields := strings.Fields(s)
+	if len(fields) < 2 || fields[0] != "MemTotal:" {
+		return 0
+	}
+	return number(fields[1]) / 1024
+}
+
+// disk reads the last line of df -Pk: file system, size, used, available (KiB), ...
+func disk(df []string) int {
+	if len(df) < 2 {
+		return 0
+	}
+	fields := strings.Fields(df[len(df)-1])
+	if len(fields) < 4 {
+		return 0
+	}
+	return number(fields[3]) / 1024
+}
+
+func distribution(files map[string][]string) observed.OS {
+	release := pairs(files["/etc/os-release"])
+	if len(release) == 0 {
+		release = pairs(files["/usr/lib/os-release"])
+	}
+	return observed.OS{ID: release["ID"], VersionID: release["VERSION_ID"], Name: release["PRETTY_NAME"]}
+}
+
+// clusterInterfaces are those that the cluster itself, or another container runtime, makes on a host.
+var clusterInterfaces = []string{"cni", "flannel", "docker", "br-", "kube-", "nodelocaldns", "cali", "cilium", "lxc", "veth", "vxlan.calico", "tunl"}
+
+// addresses are the host's own, of global scope, sorted.
+func addresses(l lines) []string {
+	found := strings.Fields(l.one("addresses")) // hostname -I
+	for _, v := range l["address"] {            // "2: eth0    inet 10.0.0.1/24 brd ... scope global eth0"
+		fields := strings.Fields(v)
+		if len(fields) < 4 || ofCluster(fields[1]) {
+			continue
+		}
+		found = append(found, fields[3])
+	}
+	var out []string
+	for _, f := range found {
+		ip, _, _ := strings.Cut(f, "/")
+		if a, err := netip.ParseAddr(ip); err == nil && a.IsGlobalUnicast() && !slices.Contains(out, a.String()) {
+			out = append(out, a.String())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func ofCluster(device string) bool {
+	return slices.ContainsFunc(clusterInterfaces, func(prefix string) bool { return strings.HasPrefix(device, prefix) })
+}
+
+// ourPorts are those of the control plane and the kubelet.
+func ourPort(n int) bool {
+	return slices.Contains([]int{6443, 2379, 2380, 10250, 10257, 10259}, n)
+}
+
+// ports lists which of our ports something listens on, from ss -ltnp or, without a process, from /proc/net/tcp.
+func ports(l lines) []observed.Port {
+	found := map[int]string{}
+	note := func(n int, process string) {
+		if ourPort(n) && (found[n] == "" || process != "") {
+			found[n] = process
+		}
+	}
+	for _, v := range l["listen"] { // LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* users:(("etcd",pid=1,fd=7))
+		if fields := strings.Fields(v); len(fields) >= 5 {
+			_, port, _ := net.SplitHostPort(fields[3])
+			_, rest, _ := strings.Cut(v, `users:(("`)
+			process, _, _ := strings.Cut(rest, `"`)
+			note(number(port), process)
+		}
+	}
+	for _, v := range l["socket"] { // 0: 0100007F:094B 00000000:0000 0A ...
+		if fields := strings.Fields(v); len(fields) >= 2 {
+			_, hex, _ := strings.Cut(fields[1], ":")
+			n, _ := strconv.ParseUint(hex, 16, 16)
+			note(int(n), "")
+		}
+	}
+	var out []observed.Port
+	for n, process := range found {
+		out = append(out, observed.Port{Number: n, Process: process})
+	}
+	slices.SortFunc(out, func(a, b observed.Port) int { return a.Number - b.Number })
+	return out
+}
+
+// clock is what the host's clock showed halfway through the script; zero when it did not say.
+func clock(l lines) time.Time {
+	var sum time.Duration
+	var first time.Time
+	n := 0
+	for _, v := range l["clock"] {
+		t, ok := unixTime(v)
+		if !ok {
+			continue
+		}
+		if n == 0 {
+			first = t
+		}
+		sum += t.Sub(first)
+		n++
+	}
+	if n == 0 {
+		return time.Time{}
+	}
+	return first.Add(sum / time.Duration(n))
+}
+
+// unixTime reads seconds since 1970 with or without a fraction; the fraction is dropped where date does not know %N.
+func unixTime(s string) (time.Time, bool) {
+	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || seconds < 0 || seconds > 1<<40 {
+		return time.Time{}, false
+	}
+	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	if err != nil || nanos < 0 {
+		nanos = 0
+	}
+	return time.Unix(seconds, nanos).UTC(), true
+}

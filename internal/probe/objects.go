@@ -1,0 +1,79 @@
+package probe
+
+import (
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/observed"
+)
+
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+func nodeOf(n corev1.Node) observed.Node {
+	_, controlPlane := n.Labels[controlPlaneLabel]
+	out := observed.Node{
+		Name: n.Name, Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
+		KubeletVersion: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"), Runtime: n.Status.NodeInfo.ContainerRuntimeVersion,
+		Labels: n.Labels, Annotations: n.Annotations,
+	}
+	for _, a := range n.Status.Addresses {
+		out.Addresses = append(out.Addresses, a.Address)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Ready = tri(c.Status)
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		out.Taints = append(out.Taints, observed.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
+
+func tri(s corev1.ConditionStatus) observed.Tri {
+	switch s {
+	case corev1.ConditionTrue:
+		return observed.Yes
+	case corev1.ConditionFalse:
+		return observed.No
+	}
+	return observed.Unknown
+}
+
+func podOf(p corev1.Pod) observed.Pod {
+	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, Ready: observed.No}
+	for _, label := range []string{"k8s-app", "component", "app"} {
+		if out.App == "" {
+			out.App = p.Labels[label]
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			out.Ready = tri(c.Status)
+		}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		out.Restarts += int(s.RestartCount)
+	}
+	if len(p.Spec.Containers) > 0 {
+		out.Image = p.Spec.Containers[0].Image
+	}
+	return out
+}
+
+// lockOf reads our lease as of now, the operator's clock; nil when nobody holds it.
+func lockOf(l *coordinationv1.Lease, now time.Time) *observed.Lock {
+	holder, since, live := cluster.LeaseState(l, now)
+	if holder.Name == "" {
+		return nil
+	}
+	lock := &observed.Lock{Holder: holder.Name, RunID: holder.RunID, Since: since.UTC(), Live: live}
+	if l.Spec.LeaseTransitions != nil {
+		lock.Generation = int64(*l.Spec.LeaseTransitions)
+	}
+	return lock
+}

@@ -1,0 +1,77 @@
+package probe
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"kubeone/internal/observed"
+)
+
+const (
+	markerFile  = "/etc/kubeone/marker"
+	digestsFile = "/etc/kubeone/digests"
+	lockFile    = "/var/lib/kubeone/lock/owner"
+	stepFile    = "/var/lib/kubeone/step/current"
+	stepUnit    = "kubeone-step.service"
+
+	// lockLive is how old the lock's beat may be for its holder to count as living.
+	lockLive = 30 * time.Second
+)
+
+// ours fills in what we left on the host.
+func ours(h *observed.Host, l lines, files map[string][]string) {
+	h.Marker = marker(l, files)
+	h.Digests = digests(files[digestsFile])
+	h.Lock = lock(l, files)
+	h.Step = step(l, files)
+}
+
+// marker is our note; one that is there but says nothing is a marker all the same, of no cluster.
+func marker(l lines, files map[string][]string) *observed.Marker {
+	said := pairs(files[markerFile])
+	if len(said) == 0 && !l.has("exists", markerFile) {
+		return nil
+	}
+	return &observed.Marker{Cluster: said["cluster"], Role: said["role"], RunID: said["run"], Complete: said["complete"] == "yes"}
+}
+
+// digests reads lines "name sha256".
+func digests(text []string) map[string]string {
+	var out map[string]string
+	for _, t := range text {
+		if fields := strings.Fields(t); len(fields) == 2 {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[fields[0]] = fields[1]
+		}
+	}
+	return out
+}
+
+func lock(l lines, files map[string][]string) *observed.Lock {
+	said := pairs(files[lockFile])
+	if len(said) == 0 && !l.has("exists", lockFile) {
+		return nil
+	}
+	generation, _ := strconv.ParseInt(said["generation"], 10, 64)
+	since, _ := unixTime(said["since"])
+	held := &observed.Lock{Holder: said["holder"], RunID: said["run"], Generation: generation, Since: since}
+	beat, ok := unixTime(l.one("beat"))
+	if now := clock(l); ok && !now.IsZero() {
+		held.Live = now.Sub(beat).Abs() <= lockLive
+	}
+	return held
+}
+
+// step is the step that runs now, from the unit that runs it and the file in which it says what it is.
+func step(l lines, files map[string][]string) *observed.Step {
+	switch units(l["unit"])[stepUnit]["ActiveState"] {
+	case "active", "activating", "deactivating", "reloading":
+	default:
+		return nil
+	}
+	said := pairs(files[stepFile])
+	return &observed.Step{Unit: stepUnit, RunID: said["run"], Stage: said["stage"]}
+}

@@ -1,0 +1,68 @@
+package probe
+
+import (
+	"strings"
+	"time"
+
+	"kubeone/internal/observed"
+)
+
+// Answer is one host's answer to the script.
+type Answer struct {
+	Host        observed.Host // without ID; Reach is Reached
+	Credentials Credentials   // empty unless they were asked for and the host has them
+	APIPort     int           // the port of its own API server, from the static pod; 6443 where it does not say
+}
+
+// Parse reads the script's output; sent and received are when the operator's clock began and ended to wait for it. It
+// is pure. Names that it does not know are passed over, and what is missing stays unknown. Errors are ErrGarbled and
+// ErrTruncated, and never quote what a host printed after its first line.
+func Parse(out []byte, sent, received time.Time) (Answer, error) {
+	l, err := readLines(out)
+	if err != nil {
+		return Answer{}, err
+	}
+	h := observed.Host{Reach: observed.Reached}
+	files, pem, kubeconfigs := l.pathLines("file"), pemFiles(l), l.pathLines("kubeconfig")
+	machine(&h, l, files)
+	software(&h, l)
+	ours(&h, l, files)
+	presence(&h, l)
+	h.CAHash = caHash(pem[clusterCA])
+	h.Certificates = certificates(pem, kubeconfigs)
+	h.Endpoint = yamlValue(kubeconfigs["/etc/kubernetes/kubelet.conf"], "server")
+	if now := clock(l); !now.IsZero() {
+		h.ClockSkew = now.Sub(sent.Add(received.Sub(sent) / 2))
+	}
+	return Answer{Host: h, Credentials: credentials(l, pem), APIPort: apiPort(l)}, nil
+}
+
+// presence fills in which of the files that decide are there. Without root, a file that is not seen may still be there.
+func presence(h *observed.Host, l lines) {
+	of := map[string]*observed.Tri{
+		"/etc/kubernetes/kubelet.conf": &h.KubeletConf,
+		adminConf:                      &h.AdminConf,
+		"/etc/kubernetes/pki/ca.key":   &h.PKI,
+		"/var/lib/etcd/member":         &h.EtcdData,
+	}
+	for file, fact := range of {
+		switch {
+		case l.has("exists", file):
+			*fact = observed.Yes
+		case l.has("absent", file) && l.one("uid") == "0":
+			*fact = observed.No
+		}
+	}
+}
+
+// apiPort is the API server's --secure-port.
+func apiPort(l lines) int {
+	for _, t := range l.pathLines("pod")["/etc/kubernetes/manifests/kube-apiserver.yaml"] {
+		if _, port, ok := strings.Cut(t, "--secure-port="); ok {
+			if n := number(strings.Trim(strings.TrimSpace(port), `"'`)); n > 0 && n < 65536 {
+				return n
+			}
+		}
+	}
+	return 6443
+}

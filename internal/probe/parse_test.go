@@ -1,0 +1,218 @@
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/observed"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The operator's clock while the answers in testdata were on their way; the hosts' clocks stood at 1800000000.3.
+var (
+	sent     = time.Unix(1_800_000_000, 0)
+	received = sent.Add(200 * time.Millisecond)
+)
+
+func TestParseGolden(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"empty", "control-plane", "worker", "half-installed", "foreign", "noisy"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := Parse(read(t, name+".txt"), sent, received)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.MarshalIndent(a.Host, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, '\n')
+			if *update {
+				if err := os.WriteFile(filepath.Join("testdata", name+".json"), got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(read(t, name+".json")), string(got)); diff != "" {
+				t.Errorf("facts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		out  []byte
+		want error
+	}{
+		"nothing":               {nil, ErrGarbled},
+		"garbage":               {read(t, "garbage.txt"), ErrGarbled},
+		"half an answer":        {read(t, "truncated.txt"), ErrTruncated},
+		"a later format":        {[]byte("kubeone-probe\t2\nend\t1\n"), ErrGarbled},
+		"an end without a head": {[]byte("end\t1\nkubeone-probe\t1\n"), ErrTruncated},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := Parse(test.out, sent, received); !errors.Is(err, test.want) {
+				t.Errorf("error %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+func TestEveryCutOfAnAnswerIsTruncated(t *testing.T) {
+	t.Parallel()
+	whole := read(t, "empty.txt")
+	for i := len("kubeone-probe\t1"); i < len(whole)-len("\t1\n"); i++ {
+		if _, err := Parse(whole[:i], sent, received); !errors.Is(err, ErrTruncated) {
+			t.Fatalf("cut at %d: error %v, want ErrTruncated", i, err)
+		}
+	}
+}
+
+func TestUnknownIsNotAbsent(t *testing.T) {
+	t.Parallel()
+	a, err := Parse([]byte("kubeone-probe\t1\nend\t1\n"), sent, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(observed.Host{Reach: observed.Reached}, a.Host); diff != "" {
+		t.Errorf("a host that says nothing (-want +got):\n%s", diff)
+	}
+	notRoot := bytes.ReplaceAll(read(t, "empty.txt"), []byte("uid\t0"), []byte("uid\t1000"))
+	if a, err = Parse(notRoot, sent, received); err != nil {
+		t.Fatal(err)
+	}
+	for what, fact := range map[string]observed.Tri{
+		"kubelet.conf": a.Host.KubeletConf, "admin.conf": a.Host.AdminConf, "PKI": a.Host.PKI, "etcd data": a.Host.EtcdData,
+	} {
+		if fact != observed.Unknown {
+			t.Errorf("%s is %q to one who is not root, want unknown", what, fact)
+		}
+	}
+}
+
+func TestHealthOfAStatus(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]observed.Tri{
+		"200": observed.Yes, "500": observed.No, "503": observed.No, "000": observed.No,
+		"401": observed.Unknown, "403": observed.Unknown, "404": observed.Unknown, "": observed.Unknown, "20": observed.Unknown,
+	} {
+		if got := healthy(status); got != want {
+			t.Errorf("status %q is %q, want %q", status, got, want)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"Kubernetes v1.36.3":             "1.36.3",
+		"Client Version: v1.32.4-custom": "1.32.4-custom",
+		"containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3": "1.6.20",
+		"containerd containerd.io v2.1.0-rc.1 abcdef":                                 "2.1.0-rc.1",
+		"runc version 1.1.5+ds1":                                                      "1.1.5+ds1",
+		"":                                                                            "",
+		"command not found":                                                           "",
+	} {
+		if got := versionIn(said); got != want {
+			t.Errorf("version in %q is %q, want %q", said, got, want)
+		}
+	}
+	for image, want := range map[string]string{
+		"registry.k8s.io/kube-apiserver:v1.36.3":           "1.36.3",
+		"registry:5000/a/kube-apiserver:v1.35.0@sha256:ab": "1.35.0",
+		"registry:5000/kube-apiserver":                     "",
+		"":                                                 "",
+	} {
+		if got := imageTag(image); got != want {
+			t.Errorf("tag of %q is %q, want %q", image, got, want)
+		}
+	}
+}
+
+func TestLockIsLiveByTheHostsOwnClock(t *testing.T) {
+	t.Parallel()
+	for beat, want := range map[string]bool{
+		"1799999999": true, "1799999971": true, "1799999969": false, "1800000029": true, "1800000031": false, "": false, "soon": false,
+	} {
+		out := "kubeone-probe\t1\nclock\t1800000000.0\nexists\t" + lockFile + "\nbeat\t" + beat + "\nend\t1\n"
+		// The operator's clock is an hour off: it does not matter.
+		a, err := Parse([]byte(out), sent.Add(time.Hour), received.Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Host.Lock == nil || a.Host.Lock.Live != want {
+			t.Errorf("beat %q: lock %+v, want live %v", beat, a.Host.Lock, want)
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]time.Time{
+		"1800000000.5":                  time.Unix(1_800_000_000, 500_000_000),
+		"1800000000":                    time.Unix(1_800_000_000, 0),
+		"1800000000.%N":                 time.Unix(1_800_000_000, 0), // a date that does not know nanoseconds
+		"yesterday":                     {},
+		"-5":                            {},
+		"9999999999999999999999":        {},
+		"1800000000.123456789123456789": time.Unix(1_800_000_000, 123_456_789),
+	} {
+		if got := clock(lines{"clock": {said}}); !got.Equal(want) {
+			t.Errorf("clock %q is %v, want %v", said, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		f.Fatal(files, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(content)
+	}
+	f.Fuzz(func(t *testing.T, out []byte) {
+		a, err := Parse(out, sent, received)
+		again, err2 := Parse(out, sent, received)
+		switch {
+		case (err == nil) != (err2 == nil):
+			t.Fatalf("once %v, once %v", err, err2)
+		case err != nil && !errors.Is(err, ErrGarbled) && !errors.Is(err, ErrTruncated):
+			t.Fatalf("error of no kind: %v", err)
+		case err == nil && a.Host.Reach != observed.Reached:
+			t.Fatalf("answered, and is %q", a.Host.Reach)
+		}
+		if diff := cmp.Diff(a.Host, again.Host); diff != "" {
+			t.Fatalf("the same answer gives other facts:\n%s", diff)
+		}
+		if _, err := json.Marshal(a.Host); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func read(t testing.TB, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}

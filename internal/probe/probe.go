@@ -1,0 +1,186 @@
+// Package probe finds out what is: it asks every host, the Kubernetes API and etcd, and answers with one observed.World.
+//
+// A host is asked once: one connection, one command, the same script for all (script.sh), parsed here. The API and etcd
+// are asked through the tunnel of the first control-plane host that answered and holds credentials, while slower hosts
+// are still being asked, so that one hung host delays nobody. Whatever does not answer is a fact of the world, not an
+// error, and what could not be found out stays unknown.
+//
+// Nothing here changes anything, and credentials never become part of the world.
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/etcd"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+)
+
+// Host is what is needed of a host; every host.Host is one. One that is a host.FirstContacter too tells of keys that
+// nobody has approved yet.
+type Host interface {
+	Run(ctx context.Context, c host.Cmd) (host.Result, error)
+	Dial(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Target is one host to ask.
+type Target struct {
+	ID           string // desired.Host.ID
+	Host         Host
+	ControlPlane bool // it is asked for credentials, and the API and etcd through it
+}
+
+// Request says whom to ask, and how long to wait. Zero durations and counts are the defaults.
+type Request struct {
+	Targets []Target
+	// Now is the operator's clock; nil means time.Now.
+	Now func() time.Time
+
+	HostTimeout time.Duration // for one host, connecting included; 8 s
+	APITimeout  time.Duration // for one attempt to read the API; 4 s
+	EtcdTimeout time.Duration // for one attempt to read etcd; 4 s
+	Timeout     time.Duration // for all of it; 9.5 s
+	Parallel    int           // hosts asked at one time; 256
+}
+
+// Result is what was found out, and the means to ask further.
+type Result struct {
+	World observed.World
+	// Access reaches the API through the control-plane hosts that hold credentials, the one that answered first; nil
+	// where no host has any. It holds secrets.
+	Access *cluster.Access
+	// Etcd reaches etcd likewise; nil where no host has credentials. It holds secrets.
+	Etcd     *etcd.Access
+	Requests Requests
+}
+
+// Requests counts what was asked besides the one command on each host.
+type Requests struct {
+	API  int `json:"api"`
+	Etcd int `json:"etcd"`
+}
+
+// Run asks everybody. It returns within Request.Timeout, with an error only if the request makes no sense or ctx itself
+// ended; hosts, an API or an etcd that do not answer are part of the result.
+func Run(ctx context.Context, r Request) (Result, error) {
+	if err := r.validate(); err != nil {
+		return Result{}, err
+	}
+	p := &prober{Request: r.withDefaults(), answers: map[string]Answer{}}
+	within, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	toAPI, toEtcd := make(chan candidate, len(r.Targets)), make(chan candidate, len(r.Targets))
+	var api observed.API
+	var members etcdResult
+	var wait sync.WaitGroup
+	wait.Go(func() { p.hosts(within, toAPI, toEtcd) })
+	wait.Go(func() { api = p.readAPI(within, toAPI) })
+	wait.Go(func() { members = p.readEtcd(within, toEtcd) })
+	wait.Wait()
+	if err := ctx.Err(); err != nil {
+		return Result{}, fmt.Errorf("probing %d hosts: %w", len(r.Targets), err)
+	}
+	return p.result(api, members), nil
+}
+
+func (r Request) validate() error {
+	seen := map[string]bool{}
+	for _, t := range r.Targets {
+		if t.ID == "" || t.Host == nil || seen[t.ID] {
+			return fmt.Errorf("probe: target %q is empty or given twice", t.ID)
+		}
+		seen[t.ID] = true
+	}
+	if len(seen) == 0 {
+		return errors.New("probe: no hosts to ask")
+	}
+	return nil
+}
+
+func (r Request) withDefaults() Request {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	set(&r.HostTimeout, 8*time.Second)
+	set(&r.APITimeout, 4*time.Second)
+	set(&r.EtcdTimeout, 4*time.Second)
+	set(&r.Timeout, 9500*time.Millisecond)
+	if r.Parallel <= 0 {
+		r.Parallel = 256
+	}
+	if r.Now == nil {
+		r.Now = time.Now
+	}
+	return r
+}
+
+// prober is one run.
+type prober struct {
+	Request
+
+	mu       sync.Mutex
+	answers  map[string]Answer // by ID
+	requests Requests
+}
+
+func (p *prober) count(api, etcd int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests.API += api
+	p.requests.Etcd += etcd
+}
+
+// hosts asks all hosts, control plane first, and hands those on through which the API and etcd can be asked.
+func (p *prober) hosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
+	defer close(toAPI)
+	defer close(toEtcd)
+	var group errgroup.Group
+	group.SetLimit(p.Parallel)
+	for _, t := range controlPlaneFirst(p.Targets) {
+		group.Go(func() error {
+			a := p.ask(ctx, t)
+			p.mu.Lock()
+			p.answers[t.ID] = a
+			p.mu.Unlock()
+			if len(a.Credentials.Kubeconfig) > 0 {
+				toAPI <- candidate{target: t, answer: a}
+			}
+			if a.Credentials.Etcd.Complete() {
+				toEtcd <- candidate{target: t, answer: a}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // no function of the group fails
+}
+
+func controlPlaneFirst(targets []Target) []Target {
+	var first, rest []Target
+	for _, t := range targets {
+		if t.ControlPlane {
+			first = append(first, t)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	return append(first, rest...)
+}
+
+// result puts the parts together.
+func (p *prober) result(api observed.API, members etcdResult) Result {
+	world := observed.World{Hosts: make(map[string]observed.Host, len(p.answers)), API: api, Etcd: members.Etcd}
+	for id, a := range p.answers {
+		world.Hosts[id] = memberHealth(a.Host, members.Etcd)
+	}
+	return Result{World: world, Access: p.access(api.Via), Etcd: p.etcdAccess(members.via), Requests: p.requests}
+}

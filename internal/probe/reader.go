@@ -1,0 +1,186 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/observed"
+)
+
+const (
+	system  = metav1.NamespaceSystem
+	flannel = "kube-flannel"
+)
+
+// reader reads one API: eight requests, of which the first opens the one connection that all share.
+type reader struct {
+	kube     kubernetes.Interface
+	now      time.Time
+	requests atomic.Int64
+}
+
+// read fails as a whole: half an answer would show things as absent that are only unknown.
+func (r *reader) read(ctx context.Context) (observed.API, error) {
+	var api observed.API
+	if err := r.version(ctx, &api); err != nil {
+		return observed.API{}, err
+	}
+	var group errgroup.Group
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pods := [2][]observed.Pod{}
+	for what, read := range map[string]func() error{
+		"cluster ID":           func() error { return r.clusterID(ctx, &api) },
+		"nodes":                func() error { return r.nodes(ctx, &api) },
+		"pods in " + system:    func() error { return r.pods(ctx, system, &pods[0]) },
+		"pods in " + flannel:   func() error { return r.pods(ctx, flannel, &pods[1]) },
+		"certificate requests": func() error { return r.requestsPending(ctx, &api) },
+		"our record":           func() error { return r.record(ctx, &api) },
+		"our lease":            func() error { return r.lease(ctx, &api) },
+	} {
+		group.Go(func() error {
+			if err := read(); err != nil {
+				cancel()
+				return fmt.Errorf("read %s: %w", what, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return observed.API{}, err
+	}
+	api.Pods = append(pods[0], pods[1]...)
+	return api, nil
+}
+
+func (r *reader) version(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	raw, err := r.kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("read version: %w", err)
+	}
+	var said version.Info
+	if err := json.Unmarshal(raw, &said); err != nil {
+		return fmt.Errorf("read version: %w", err)
+	}
+	if said.GitVersion == "" {
+		return errors.New("read version: what answers is not a Kubernetes API server")
+	}
+	api.Version = strings.TrimPrefix(said.GitVersion, "v")
+	return nil
+}
+
+// clusterID is the UID of a namespace that lives as long as its cluster.
+func (r *reader) clusterID(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	namespace, err := r.kube.CoreV1().Namespaces().Get(ctx, system, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	api.ClusterID = string(namespace.UID)
+	return nil
+}
+
+func (r *reader) nodes(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	list, err := r.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, n := range list.Items {
+		api.Nodes = append(api.Nodes, nodeOf(n))
+	}
+	return nil
+}
+
+func (r *reader) pods(ctx context.Context, namespace string, into *[]observed.Pod) error {
+	r.requests.Add(1)
+	list, err := r.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, p := range list.Items {
+		*into = append(*into, podOf(p))
+	}
+	return nil
+}
+
+// requestsPending counts kubelets' requests for serving certificates on which nobody has decided.
+func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	list, err := r.kube.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
+		FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName,
+	})
+	if err != nil {
+		return err
+	}
+	for _, request := range list.Items {
+		if request.Spec.SignerName == certificatesv1.KubeletServingSignerName && undecided(request) {
+			api.PendingCSRs++
+		}
+	}
+	return nil
+}
+
+func undecided(request certificatesv1.CertificateSigningRequest) bool {
+	for _, c := range request.Status.Conditions {
+		if c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *reader) record(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, cluster.RecordName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	api.Record, api.Addons, err = recordOf(found)
+	return err
+}
+
+func (r *reader) lease(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	found, err := r.kube.CoordinationV1().Leases(system).Get(ctx, cluster.LeaseName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	api.Lease = lockOf(found, r.now)
+	return nil
+}
+
+// recordOf reads our ConfigMap.
+func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string, error) {
+	record := &observed.Record{
+		Cluster: m.Data["cluster"], ManifestDigest: m.Data["manifestDigest"], Manifest: m.Data["manifest"], RunID: m.Data["runID"],
+	}
+	var addons map[string]string
+	if text := m.Data["addons"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &addons); err != nil {
+			return nil, nil, fmt.Errorf("ConfigMap %s/%s: addons: %w", m.Namespace, m.Name, err)
+		}
+	}
+	return record, addons, nil
+}

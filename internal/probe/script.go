@@ -1,0 +1,14 @@
+package probe
+
+import _ "embed" // the script
+
+// Script is the text that runs on every host, as root, in POSIX sh. It changes nothing. Its one argument, argCredentials,
+// makes it print the credentials of a control-plane host as well. Its head describes what it prints.
+//
+//go:embed script.sh
+var Script string
+
+const (
+	argCredentials = "credentials"
+	argFacts       = "facts"
+)

@@ -1,0 +1,138 @@
+package probe
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"kubeone/internal/observed"
+)
+
+// software fills in programs, units and static pods.
+func software(h *observed.Host, l lines) {
+	h.Binaries = binaries(l)
+	units := units(l["unit"])
+	h.Containerd = unit(units["containerd.service"], h.Binaries["containerd"])
+	h.Kubelet = unit(units["kubelet.service"], h.Binaries["kubelet"])
+	for _, m := range l["manifest"] {
+		h.Manifests = append(h.Manifests, strings.TrimSuffix(path.Base(m), path.Ext(m)))
+	}
+	slices.Sort(h.Manifests)
+	h.APIServerVersion = imageTag(yamlValue(l.pathLines("pod")["/etc/kubernetes/manifests/kube-apiserver.yaml"], "image"))
+	for _, name := range l["image"] {
+		if !strings.HasPrefix(name, "sha256:") && name != "" {
+			h.Images = append(h.Images, name)
+		}
+	}
+	slices.Sort(h.Images)
+	health(h, l)
+}
+
+// binaries is the version of each program: ours from the directory that its link points to
+// (/opt/kubeone/NAME/VERSION/...), others from what they printed.
+func binaries(l lines) map[string]string {
+	out := map[string]string{}
+	for _, v := range l["link"] { // lrwxrwxrwx 1 root root 34 Nov 21 01:00 kubelet -> /opt/kubeone/kubelet/1.36.3/kubelet
+		left, target, ok := strings.Cut(v, " -> ")
+		name := left[strings.LastIndex(left, " ")+1:]
+		parts := strings.Split(strings.TrimPrefix(target, "/opt/kubeone/"), "/")
+		if !ok || len(parts) < 3 || target == parts[0] || l.has("broken", "/opt/kubeone/bin/"+name) {
+			continue
+		}
+		out[name] = strings.TrimPrefix(parts[1], "v")
+	}
+	for _, v := range l["version"] {
+		name, said, _ := strings.Cut(v, " ")
+		if version := versionIn(said); version != "" {
+			out[name] = version
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+var versionPattern = regexp.MustCompile(`\bv?(\d+\.\d+\.\d+[0-9A-Za-z.+-]*)`)
+
+// versionIn finds a version in what a program says about itself.
+func versionIn(said string) string {
+	if m := versionPattern.FindStringSubmatch(said); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// imageTag is the tag of an image's name, without v.
+func imageTag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, ok := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	if !ok {
+		return ""
+	}
+	return strings.TrimPrefix(tag, "v")
+}
+
+// units splits what systemctl show printed, blocks of key=value between empty lines, by Id.
+func units(text []string) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	block := map[string]string{}
+	for _, t := range append(slices.Clone(text), "") {
+		key, value, ok := strings.Cut(t, "=")
+		if ok {
+			block[key] = value
+			continue
+		}
+		if t == "" && block["Id"] != "" {
+			out[block["Id"]] = block
+			block = map[string]string{}
+		}
+	}
+	return out
+}
+
+// unit is one unit's block; all zero, State too, when systemd did not answer.
+func unit(show map[string]string, version string) observed.Unit {
+	if show == nil {
+		return observed.Unit{}
+	}
+	u := observed.Unit{
+		Installed: show["LoadState"] == "loaded",
+		Enabled:   slices.Contains([]string{"enabled", "enabled-runtime", "alias"}, show["UnitFileState"]),
+		Active:    show["ActiveState"] == "active",
+		State:     show["ActiveState"] + "/" + show["SubState"],
+	}
+	if u.Installed {
+		u.Version = version
+	}
+	if since := show["ActiveEnterTimestampMonotonic"]; since != "0" {
+		u.Since = since
+	}
+	return u
+}
+
+// health reads what each component said about itself: "NAME STATUS".
+func health(h *observed.Host, l lines) {
+	of := map[string]*observed.Tri{
+		"kubelet": &h.Healthz, "apiserver": &h.APIServer, "controller-manager": &h.ControllerManager,
+		"scheduler": &h.Scheduler, "etcd": &h.EtcdHealth,
+	}
+	for _, v := range l["health"] {
+		name, status, _ := strings.Cut(v, " ")
+		if fact := of[name]; fact != nil {
+			*fact = healthy(strings.TrimSpace(status))
+		}
+	}
+}
+
+// healthy is what an HTTP status says: 000 is nobody there; who may not ask does not know.
+func healthy(status string) observed.Tri {
+	switch {
+	case len(status) != 3, status == "401", status == "403", status == "404":
+		return observed.Unknown
+	case status == "200":
+		return observed.Yes
+	}
+	return observed.No
+}

@@ -1,0 +1,153 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// UnsupportedError says that this program does not install such a release.
+type UnsupportedError struct {
+	What, Value string
+	Supported   []string
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s %q is not supported; supported are %s", e.What, e.Value, strings.Join(e.Supported, ", "))
+}
+
+// Failure is one part of a release that could not be fetched.
+type Failure struct {
+	Part string // "kubelet 1.36.3", "registry.k8s.io/pause:3.10.2"
+	Host string // that was asked
+	Err  error
+}
+
+// FetchError lists the parts of a release that could not be fetched.
+type FetchError struct {
+	KubernetesVersion, Arch string
+	Failures                []Failure // at least one, in the order of the release
+}
+
+// Unwrap returns the causes.
+func (e *FetchError) Unwrap() []error {
+	out := make([]error, 0, len(e.Failures))
+	for _, f := range e.Failures {
+		out = append(out, f.Err)
+	}
+	return out
+}
+
+// Offline reports whether at least one host could not be reached at all, rather than answering with an error.
+func (e *FetchError) Offline() bool {
+	for _, f := range e.Failures {
+		var dial *net.OpError
+		var dns *net.DNSError
+		var network net.Error
+		if errors.As(f.Err, &dial) || errors.As(f.Err, &dns) || errors.As(f.Err, &network) && network.Timeout() {
+			return true
+		}
+	}
+	return false
+}
+
+// Error names the parts by host, with the first cause of each host, and what to do.
+func (e *FetchError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cannot fetch parts of Kubernetes %s for linux/%s:", e.KubernetesVersion, e.Arch)
+	for _, host := range e.hosts() {
+		var parts []string
+		var cause error
+		for _, f := range e.Failures {
+			if f.Host == host {
+				parts = append(parts, f.Part)
+				cause = firstOf(cause, f.Err)
+			}
+		}
+		fmt.Fprintf(&b, "\n  from %s: %s: %v", host, strings.Join(parts, ", "), cause)
+	}
+	b.WriteString("\n" + e.advice())
+	return b.String()
+}
+
+func (e *FetchError) advice() string {
+	if e.Offline() {
+		return "check this machine's network and proxy, or use a mirror, or a bundle that was made where there is a network " +
+			"(kubeone bundle create; then --bundle FILE)"
+	}
+	return "check that the version exists there; a mirror must have the same files and images as the official locations"
+}
+
+// hosts lists the hosts that failed, in order of appearance.
+func (e *FetchError) hosts() []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, f := range e.Failures {
+		if !seen[f.Host] {
+			seen[f.Host] = true
+			out = append(out, f.Host)
+		}
+	}
+	return out
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// DigestError says that content is not what its digest promises.
+type DigestError struct {
+	What, Has, Wants string // digests in hex
+}
+
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("%s has sha256 %s, its publisher says %s: the source is altered or incomplete", e.What, e.Has, e.Wants)
+}
+
+// TruncatedError says that a bundle's file is shorter than its index says.
+type TruncatedError struct {
+	Path      string
+	Has, Want int64 // bytes; Want is 0 when even the index is incomplete
+}
+
+func (e *TruncatedError) Error() string {
+	if e.Want == 0 {
+		return fmt.Sprintf("bundle %s is truncated after %d bytes; copy or create it again", e.Path, e.Has)
+	}
+	return fmt.Sprintf("bundle %s is truncated: it has %d of %d bytes; copy or create it again", e.Path, e.Has, e.Want)
+}
+
+// AlteredError says that parts of a bundle are not what was written.
+type AlteredError struct {
+	Path    string
+	Entries []string // names of the entries that differ, with what they hold
+}
+
+func (e *AlteredError) Error() string {
+	return fmt.Sprintf("bundle %s was altered after it was created: %s; create it again", e.Path, strings.Join(e.Entries, ", "))
+}
+
+// FormatError says that a file is not a bundle that this program reads.
+type FormatError struct {
+	Path, Reason string
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s is not a usable bundle: %s", e.Path, e.Reason)
+}
+
+// MismatchError says that a bundle is good but for something else.
+type MismatchError struct {
+	Path string
+	What string // "Kubernetes version", "architecture", "CNI", "kube-proxy"
+	Has  string
+	Want string
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("bundle %s is for another %s: it has %s, wanted is %s; create one with kubeone bundle create", e.Path, e.What, e.Has, e.Want)
+}

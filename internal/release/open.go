@@ -1,0 +1,224 @@
+package release
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"kubeone/internal/desired"
+)
+
+// Bundle is an open bundle. Its methods may be called by several goroutines at the same time.
+type Bundle struct {
+	path    string
+	file    *os.File
+	index   Index
+	offsets map[string]place // by hex digest
+}
+
+// place is where an entry's content is.
+type place struct {
+	offset, size int64
+}
+
+// Open opens a bundle and checks that it is one, that nothing is missing at its end and that its index is as it was
+// written. It reads headers only, a few kilobytes, so it is quick; Verify reads the content. The caller closes it.
+//
+// Errors are *FormatError, *TruncatedError, *AlteredError, or the file system's.
+func Open(path string) (*Bundle, error) {
+	file, err := os.Open(path) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, fmt.Errorf("open bundle: %w", err)
+	}
+	b := &Bundle{path: path, file: file, offsets: map[string]place{}}
+	if err := b.read(); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close closes the file. Blobs that were handed out cannot be read any more.
+func (b *Bundle) Close() error { return b.file.Close() }
+
+// Path is the name that the bundle was opened by.
+func (b *Bundle) Path() string { return b.path }
+
+// Index is the bundle's own description. It is shared: the caller does not change it.
+func (b *Bundle) Index() Index { return b.index }
+
+// Blob returns the content with a digest ("sha256:…"), of a binary or of a part of an image, and whether the bundle has
+// it. Its Size is the content's. It is read from the file as it is; whoever uses it checks the digest.
+func (b *Bundle) Blob(digest string) (*io.SectionReader, bool) {
+	at, ok := b.offsets[strings.TrimPrefix(digest, digestPrefix)]
+	if !ok {
+		return nil, false
+	}
+	return io.NewSectionReader(b.file, at.offset, at.size), true
+}
+
+// read reads and checks everything but the content.
+func (b *Bundle) read() error {
+	info, err := b.file.Stat()
+	if err != nil {
+		return fmt.Errorf("open bundle: %w", err)
+	}
+	if info.IsDir() {
+		return b.malformed("it is a directory")
+	}
+	indexJSON, err := b.readIndex(info.Size())
+	if err != nil {
+		return err
+	}
+	want := b.index.fileSize(int64(len(indexJSON)))
+	switch {
+	case info.Size() < want:
+		return &TruncatedError{Path: b.path, Has: info.Size(), Want: want}
+	case info.Size() > want:
+		return b.altered(fmt.Sprintf("%d bytes after its end", info.Size()-want))
+	}
+	return b.walk(indexJSON)
+}
+
+// readIndex reads the first entry.
+func (b *Bundle) readIndex(fileSize int64) ([]byte, error) {
+	head := make([]byte, blockSize)
+	n, err := b.file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read bundle %s: %w", b.path, err)
+	}
+	if n < blockSize {
+		return nil, &TruncatedError{Path: b.path, Has: fileSize}
+	}
+	h, err := tar.NewReader(bytes.NewReader(head)).Next()
+	if err != nil || h.Name != indexName || h.Typeflag != tar.TypeReg {
+		return nil, b.malformed("its first entry is not " + indexName)
+	}
+	if h.Size > maxIndex {
+		return nil, b.malformed(fmt.Sprintf("%s has %d bytes", indexName, h.Size))
+	}
+	if fileSize < blockSize+h.Size {
+		return nil, &TruncatedError{Path: b.path, Has: fileSize}
+	}
+	text := make([]byte, h.Size)
+	if _, err := b.file.ReadAt(text, blockSize); err != nil {
+		return nil, fmt.Errorf("read bundle %s: %w", b.path, err)
+	}
+	if err := json.Unmarshal(text, &b.index); err != nil {
+		return nil, b.altered(fmt.Sprintf("%s (%v)", indexName, err))
+	}
+	if b.index.Format != FormatVersion {
+		return nil, b.malformed(fmt.Sprintf("it has format %d, this program reads format %d; create it with the same version of kubeone", b.index.Format, FormatVersion))
+	}
+	if err := b.index.check(); err != nil {
+		return nil, b.altered(fmt.Sprintf("%s (%v)", indexName, err))
+	}
+	return text, nil
+}
+
+// walk compares every header, whose place and bytes follow from the index, and the index's own digest.
+func (b *Bundle) walk(indexJSON []byte) error {
+	offset, err := b.expect(0, indexName, int64(len(indexJSON)))
+	if err != nil {
+		return err
+	}
+	end := blockSize + int64(len(indexJSON))
+	if clean, err := b.zero(end, offset-end); err != nil || !clean {
+		return firstOf(err, b.altered("padding of "+indexName))
+	}
+	for _, e := range b.index.Entries {
+		b.offsets[e.SHA256] = place{offset + blockSize, e.Size}
+		if offset, err = b.expect(offset, e.Name(), e.Size); err != nil {
+			return err
+		}
+	}
+	want := []byte(trailer(indexJSON))
+	if _, err := b.expect(offset, trailerName, int64(len(want))); err != nil {
+		return err
+	}
+	tail := make([]byte, padded(int64(len(want)))+endSize)
+	if _, err := b.file.ReadAt(tail, offset+blockSize); err != nil {
+		return fmt.Errorf("read bundle %s: %w", b.path, err)
+	}
+	if !bytes.Equal(tail, append(want, make([]byte, len(tail)-len(want))...)) {
+		return b.altered(indexName + " or " + trailerName)
+	}
+	return nil
+}
+
+// expect checks the header at offset, and returns the offset of the next one.
+func (b *Bundle) expect(offset int64, name string, size int64) (int64, error) {
+	want, err := header(name, size)
+	if err != nil {
+		return 0, b.malformed(err.Error())
+	}
+	have := make([]byte, blockSize)
+	if _, err := b.file.ReadAt(have, offset); err != nil {
+		return 0, fmt.Errorf("read bundle %s: %w", b.path, err)
+	}
+	if !bytes.Equal(have, want) {
+		return 0, b.altered("header of " + name)
+	}
+	return offset + blockSize + padded(size), nil
+}
+
+// zero reports whether a short range of the file, such as padding, has nothing but zeros.
+func (b *Bundle) zero(offset, size int64) (bool, error) {
+	have := make([]byte, size)
+	if _, err := b.file.ReadAt(have, offset); err != nil {
+		return false, fmt.Errorf("read bundle %s: %w", b.path, err)
+	}
+	return len(bytes.Trim(have, "\x00")) == 0, nil
+}
+
+func (b *Bundle) malformed(reason string) error { return &FormatError{Path: b.path, Reason: reason} }
+
+func (b *Bundle) altered(entry string) error {
+	return &AlteredError{Path: b.path, Entries: []string{entry}}
+}
+
+// check reports whether the index is consistent: every digest is one, and what artifacts name is among the entries.
+func (i Index) check() error {
+	if len(i.Entries) > maxEntries {
+		return fmt.Errorf("%d entries", len(i.Entries))
+	}
+	sizes := map[string]int64{}
+	for _, e := range i.Entries {
+		if _, twice := sizes[e.SHA256]; twice || !isSHA256(e.SHA256) || e.Size < 0 || e.Size >= maxEntrySize {
+			return fmt.Errorf("entry %q of %d bytes", clip(e.SHA256), e.Size)
+		}
+		sizes[e.SHA256] = e.Size
+	}
+	if i.Artifacts.KubernetesVersion != i.KubernetesVersion || i.Artifacts.Arch != i.Arch {
+		return errors.New("artifacts of another release")
+	}
+	for _, b := range i.Artifacts.Binaries {
+		if size, ok := sizes[b.SHA256]; !ok || size != b.Size {
+			return fmt.Errorf("no entry for %s", b.Name)
+		}
+	}
+	for _, img := range i.Artifacts.Images {
+		if err := checkImage(img, sizes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkImage(img desired.Image, sizes map[string]int64) error {
+	if len(img.Blobs) < 2 || img.Blobs[0].Digest != img.Digest {
+		return fmt.Errorf("image %s without its manifest", img.Name)
+	}
+	for _, blob := range img.Blobs {
+		sum, ok := strings.CutPrefix(blob.Digest, digestPrefix)
+		if size, have := sizes[sum]; !ok || !have || size != blob.Size {
+			return fmt.Errorf("no entry for a part of image %s", img.Name)
+		}
+	}
+	return nil
+}

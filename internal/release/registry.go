@@ -1,0 +1,122 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"kubeone/internal/desired"
+)
+
+// registries reads images for one architecture. Credentials are those of the operator's container tools.
+type registries struct {
+	puller  *remote.Puller
+	want    Want
+	options []name.Option
+	retry   func(context.Context, func() error) error
+}
+
+func newRegistries(src Source, want Want) (*registries, error) {
+	through := src.transport(want.Insecure)
+	var options []name.Option
+	if want.Insecure {
+		options = append(options, name.Insecure)
+	} else {
+		through = secure{through}
+	}
+	puller, err := remote.NewPuller(
+		remote.WithTransport(through),
+		remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithUserAgent("kubeone"),
+		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: want.Arch}),
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), // retries are made here
+	)
+	if err != nil {
+		return nil, fmt.Errorf("read container registries: %w", err)
+	}
+	again := func(ctx context.Context, try func() error) error { return retry(ctx, src.pause(), try) }
+	return &registries{puller: puller, want: want, options: options, retry: again}, nil
+}
+
+// fetched is an image of one platform whose manifest has been read.
+type fetched struct {
+	v1.Image
+	blobs []desired.Blob // manifest, config, layers
+}
+
+// get reads the manifest of the image for the wanted architecture, following an index.
+func (r *registries) get(ctx context.Context, i image) (fetched, error) {
+	ref, err := name.ParseReference(r.want.location(i), r.options...)
+	if err != nil {
+		return fetched{}, fmt.Errorf("image name %q: %w", r.want.location(i), err)
+	}
+	var out fetched
+	err = r.retry(ctx, func() error {
+		descriptor, err := r.puller.Get(ctx, ref)
+		if err != nil {
+			return err
+		}
+		img, err := descriptor.Image()
+		if err != nil {
+			return err
+		}
+		if !descriptor.MediaType.IsIndex() {
+			if err := r.checkPlatform(img); err != nil {
+				return err
+			}
+		}
+		out.Image = img
+		out.blobs, err = blobsOf(img)
+		return err
+	})
+	return out, err
+}
+
+// checkPlatform looks into the config of an image that is published for one platform only.
+func (r *registries) checkPlatform(img v1.Image) error {
+	config, err := img.ConfigFile()
+	if err != nil {
+		return err
+	}
+	if config.OS != "linux" || config.Architecture != r.want.Arch {
+		return fmt.Errorf("the image is for %s/%s only, wanted is linux/%s", config.OS, config.Architecture, r.want.Arch)
+	}
+	return nil
+}
+
+// blobsOf lists what an image consists of: manifest, config, layers.
+func blobsOf(img v1.Image) ([]desired.Blob, error) {
+	digest, err := img.Digest()
+	if err != nil {
+		return nil, err
+	}
+	size, err := img.Size()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := img.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	blobs := []desired.Blob{
+		{Digest: digest.String(), Size: size, MediaType: string(manifest.MediaType)},
+		{Digest: manifest.Config.Digest.String(), Size: manifest.Config.Size, MediaType: string(manifest.Config.MediaType)},
+	}
+	for _, l := range manifest.Layers {
+		blobs = append(blobs, desired.Blob{Digest: l.Digest.String(), Size: l.Size, MediaType: string(l.MediaType)})
+	}
+	return blobs, nil
+}
+
+// transferSize is the bytes of config and layers.
+func transferSize(blobs []desired.Blob) int64 {
+	var sum int64
+	for _, b := range blobs[1:] {
+		sum += b.Size
+	}
+	return sum
+}

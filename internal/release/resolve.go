@@ -1,0 +1,156 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"kubeone/internal/desired"
+)
+
+// Resolve fetches the digests of everything that the wanted release consists of, all at the same time. Hosts then
+// download from the same source.
+//
+// The error is an *UnsupportedError for a release that this program does not install, ctx's error when ctx ended, or a
+// *FetchError with every part that could not be fetched. What is only sometimes published (crictl) is left out when
+// its source answers that it has no such file.
+func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, error) {
+	r, err := newResolver(src, want)
+	if err != nil {
+		return desired.Artifacts{}, err
+	}
+	out := desired.Artifacts{KubernetesVersion: want.KubernetesVersion, Arch: want.Arch}
+	binaries := make([]*desired.Binary, len(r.files))
+	images := make([]desired.Image, len(r.images))
+	err = r.each(ctx,
+		func(ctx context.Context, n int) (err error) { binaries[n], err = r.binary(ctx, r.files[n]); return err },
+		func(ctx context.Context, n int) (err error) { images[n], err = r.pulled(ctx, r.images[n]); return err })
+	if err != nil {
+		return desired.Artifacts{}, err
+	}
+	for _, b := range binaries {
+		if b != nil {
+			out.Binaries = append(out.Binaries, *b)
+		}
+	}
+	out.Images = images
+	return out, nil
+}
+
+// resolver finds the digests of one release in one source.
+type resolver struct {
+	src        Source
+	want       Want
+	files      []file
+	images     []image
+	web        web
+	registries *registries
+	cache      cache
+}
+
+func newResolver(src Source, want Want) (*resolver, error) {
+	if err := errors.Join(want.check(), src.check()); err != nil {
+		return nil, err
+	}
+	versions, err := VersionsFor(want.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	regs, err := newRegistries(src, want)
+	if err != nil {
+		return nil, err
+	}
+	return &resolver{
+		src: src, want: want, files: want.files(versions), images: want.images(versions),
+		web: src.web(), registries: regs, cache: cache{dir: src.CacheDir},
+	}, nil
+}
+
+// each calls perFile and perImage with every index, all at the same time, and collects the failures.
+func (r *resolver) each(ctx context.Context, perFile, perImage func(context.Context, int) error) error {
+	failures := make([]Failure, len(r.files)+len(r.images))
+	var all sync.WaitGroup
+	for n, f := range r.files {
+		all.Go(func() {
+			failures[n] = Failure{Part: f.name + " " + f.version, Host: r.src.host(f.host), Err: perFile(ctx, n)}
+		})
+	}
+	for n, i := range r.images {
+		all.Go(func() {
+			host, part, _ := strings.Cut(r.want.location(i), "/")
+			failures[len(r.files)+n] = Failure{Part: "image " + part, Host: host, Err: perImage(ctx, n)}
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("fetch what makes up Kubernetes %s: %w", r.want.KubernetesVersion, context.Cause(ctx))
+	}
+	out := &FetchError{KubernetesVersion: r.want.KubernetesVersion, Arch: r.want.Arch}
+	for _, f := range failures {
+		if f.Err != nil {
+			out.Failures = append(out.Failures, f)
+		}
+	}
+	if len(out.Failures) > 0 {
+		return out
+	}
+	return nil
+}
+
+// lifetime is how long cached digests are believed.
+func lifetime(official bool) time.Duration {
+	if official {
+		return 0
+	}
+	return mirrorLifetime
+}
+
+// binary finds the digest of a file. The answer is nil for an optional one that the source does not have.
+func (r *resolver) binary(ctx context.Context, f file) (*desired.Binary, error) {
+	out := &desired.Binary{Name: f.name, Version: f.version, URL: r.src.url(f.host, f.path), Archive: f.archive}
+	if have, ok := r.cache.get(out.URL, lifetime(r.src.Mirror == "")); ok && (have.Absent && f.optional || isSHA256(have.Digest)) {
+		out.SHA256 = have.Digest
+		if have.Absent {
+			return nil, nil //nolint:nilnil // documented: an optional file that is not there
+		}
+		return out, nil
+	}
+	text, err := r.web.text(ctx, r.src.url(f.host, f.sums))
+	var status *statusError
+	if f.optional && errors.As(err, &status) && status.Code == http.StatusNotFound {
+		r.cache.put(record{Key: out.URL, Absent: true})
+		return nil, nil //nolint:nilnil // documented: an optional file that is not there
+	}
+	if err != nil {
+		return nil, err
+	}
+	if out.SHA256, err = checksum(text, baseName(f.path)); err != nil {
+		return nil, err
+	}
+	r.cache.put(record{Key: out.URL, Digest: out.SHA256})
+	return out, nil
+}
+
+// pulled finds the digest of an image that hosts pull themselves.
+func (r *resolver) pulled(ctx context.Context, i image) (desired.Image, error) {
+	source := r.want.location(i)
+	out := desired.Image{Name: source, Source: source, Roles: i.roles}
+	key := source + " linux/" + r.want.Arch
+	if have, ok := r.cache.get(key, lifetime(r.want.OverwriteRegistry == "")); ok && isSHA256(strings.TrimPrefix(have.Digest, digestPrefix)) {
+		out.Digest, out.Size = have.Digest, have.Size
+		return out, nil
+	}
+	img, err := r.registries.get(ctx, i)
+	if err != nil {
+		return desired.Image{}, err
+	}
+	out.Digest, out.Size = img.blobs[0].Digest, transferSize(img.blobs)
+	r.cache.put(record{Key: key, Digest: out.Digest, Size: out.Size})
+	return out, nil
+}
+
+func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -1,0 +1,150 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Source is where a release is fetched from. The zero value is the official locations, without a cache.
+type Source struct {
+	// Mirror is the base URL of a server that has the binaries under MIRROR/HOST/PATH; "" means https://HOST/PATH.
+	Mirror string
+	// CacheDir keeps digests between runs; "" keeps none. Digests from official locations are kept for good, because
+	// what is published there under a version does not change; those from mirrors and registries of one's own for an
+	// hour, and "there is no such file" for a day.
+	CacheDir string
+	// Transport carries requests of HTTP and of registries; nil means one that follows the environment's proxy.
+	Transport http.RoundTripper
+	// RetryPause is the pause before the first repetition of a request that failed for a passing reason; 0 means 500ms.
+	RetryPause time.Duration
+}
+
+// DefaultCacheDir is kubeone/release in the user's cache directory.
+func DefaultCacheDir() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the cache directory for digests: %w", err)
+	}
+	return filepath.Join(dir, "kubeone", "release"), nil
+}
+
+// check reports whether the source is well formed.
+func (s Source) check() error {
+	if s.Mirror == "" {
+		return nil
+	}
+	u, err := url.Parse(s.Mirror)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("mirror %q is not a base URL; it looks like https://mirror.example.com/path", s.Mirror)
+	}
+	return nil
+}
+
+// url is where the source has HOST/PATH.
+func (s Source) url(host, path string) string {
+	if s.Mirror == "" {
+		return "https://" + host + "/" + path
+	}
+	return strings.TrimRight(s.Mirror, "/") + "/" + host + "/" + path
+}
+
+// host is who is asked for files of an official host.
+func (s Source) host(official string) string {
+	if u, err := url.Parse(s.Mirror); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return official
+}
+
+func (s Source) pause() time.Duration {
+	if s.RetryPause > 0 {
+		return s.RetryPause
+	}
+	return 500 * time.Millisecond
+}
+
+func (s Source) transport(skipVerify bool) http.RoundTripper {
+	next := s.Transport
+	if next == nil {
+		next = baseTransport(skipVerify)
+	}
+	return stalling{next: next, after: stallTimeout}
+}
+
+// web fetches files by HTTP.
+type web struct {
+	client *http.Client
+	pause  time.Duration
+}
+
+func (s Source) web() web {
+	return web{client: &http.Client{Transport: s.transport(false), CheckRedirect: noDowngrade}, pause: s.pause()}
+}
+
+// open makes one request and returns the body, which the caller closes, and its length or -1.
+func (w web) open(ctx context.Context, method, url string) (io.ReadCloser, int64, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	req.Header.Set("User-Agent", "kubeone")
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, 0, &statusError{URL: url, Code: resp.StatusCode}
+	}
+	return resp.Body, resp.ContentLength, nil
+}
+
+// text fetches a small file.
+func (w web) text(ctx context.Context, url string) (string, error) {
+	const limit = 1 << 20
+	var text []byte
+	err := retry(ctx, w.pause, func() error {
+		body, _, err := w.open(ctx, http.MethodGet, url)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = body.Close() }()
+		text, err = io.ReadAll(io.LimitReader(body, limit))
+		return err
+	})
+	return string(text), err
+}
+
+// size asks how long a file is. A server that does not say is made to send the file, which is counted.
+func (w web) size(ctx context.Context, url string) (int64, error) {
+	var size int64
+	err := retry(ctx, w.pause, func() error {
+		body, length, err := w.open(ctx, http.MethodHead, url)
+		if err != nil {
+			return err
+		}
+		_ = body.Close()
+		if length < 0 {
+			length, err = w.count(ctx, url)
+		}
+		size = length
+		return err
+	})
+	return size, err
+}
+
+func (w web) count(ctx context.Context, url string) (int64, error) {
+	body, _, err := w.open(ctx, http.MethodGet, url)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = body.Close() }()
+	return io.Copy(io.Discard, body)
+}

@@ -1,0 +1,82 @@
+package release
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Versions are the versions of everything that goes with a Kubernetes minor version, as the projects tag them, without
+// the leading v where they are versions of binaries.
+type Versions struct {
+	Containerd string
+	Runc       string
+	CNIPlugins string
+	FlannelCNI string // tag of flannel's CNI plugin: "1.9.1-flannel1"
+	Crictl     string
+
+	// Tags of images. Etcd, CoreDNS and Pause are kubeadm's defaults of the minor version (constants.go in
+	// cmd/kubeadm/app/constants: DefaultEtcdVersion or SupportedEtcdVersion, CoreDNSVersion, PauseVersion).
+	Etcd    string
+	CoreDNS string
+	Pause   string
+	Flannel string
+}
+
+// table is the only place where these versions are written, by minor version of Kubernetes 1.
+func table() map[uint]Versions {
+	common := Versions{
+		Containerd: "2.4.2", Runc: "1.5.2", CNIPlugins: "1.9.1", FlannelCNI: "1.9.1-flannel1", Flannel: "v0.26.7",
+	}
+	row := func(crictl, etcd, coreDNS, pause string) Versions {
+		v := common
+		v.Crictl, v.Etcd, v.CoreDNS, v.Pause = crictl, etcd, coreDNS, pause
+		return v
+	}
+	return map[uint]Versions{
+		34: row("1.34.0", "3.6.5-0", "v1.12.1", "3.10.1"),
+		35: row("1.35.0", "3.6.6-0", "v1.13.1", "3.10.1"),
+		36: row("1.36.0", "3.6.8-0", "v1.14.2", "3.10.2"),
+	}
+}
+
+// Supported lists the Kubernetes minor versions that this program installs, oldest first: "1.34".
+func Supported() []string {
+	var out []string
+	for minor := range table() {
+		out = append(out, fmt.Sprintf("1.%d", minor))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Architectures lists the architectures that this program installs on, as Go names them.
+func Architectures() []string { return []string{"amd64", "arm64"} }
+
+// VersionsFor returns the versions that go with a Kubernetes version ("1.36.3", without v). The error is an
+// *UnsupportedError for a version that is not semantic, carries build metadata, or whose minor is not supported.
+func VersionsFor(kubernetesVersion string) (Versions, error) {
+	unsupported := &UnsupportedError{What: "Kubernetes version", Value: kubernetesVersion, Supported: Supported()}
+	v, err := version.ParseSemantic(kubernetesVersion)
+	if err != nil || strings.HasPrefix(kubernetesVersion, "v") || v.BuildMetadata() != "" || v.Major() != 1 {
+		return Versions{}, unsupported
+	}
+	versions, ok := table()[v.Minor()]
+	if !ok {
+		return Versions{}, unsupported
+	}
+	return versions, nil
+}
+
+// check reports whether a release for w exists in principle.
+func (w Want) check() error {
+	if _, err := VersionsFor(w.KubernetesVersion); err != nil {
+		return err
+	}
+	if !slices.Contains(Architectures(), w.Arch) {
+		return &UnsupportedError{What: "architecture", Value: w.Arch, Supported: Architectures()}
+	}
+	return nil
+}

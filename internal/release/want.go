@@ -1,0 +1,113 @@
+package release
+
+import (
+	"fmt"
+	"strings"
+
+	"kubeone/internal/desired"
+)
+
+// Want says which release is wanted.
+type Want struct {
+	KubernetesVersion string // without v: "1.36.3"
+	Arch              string // as Go names it: "amd64"
+	CNI               string // "flannel" adds flannel's plugin and image; every other value adds nothing
+	KubeProxy         bool
+	// OverwriteRegistry is HOST[:PORT][/PREFIX] in whose place images are looked for; "" means their own registries.
+	OverwriteRegistry string
+	// Insecure allows that registry to speak plain HTTP or to show a certificate that nobody vouches for.
+	Insecure bool
+}
+
+// The hosts of the official locations.
+const (
+	hostKubernetes = "dl.k8s.io"
+	hostGitHub     = "github.com"
+	registryK8s    = "registry.k8s.io"
+	registryGitHub = "ghcr.io"
+	cniFlannel     = "flannel"
+)
+
+// file is one binary of a release and where the projects publish it.
+type file struct {
+	name, version string
+	host, path    string // https://HOST/PATH
+	sums          string // path of the file with its digest
+	archive       bool
+	optional      bool // left out where the source does not have it
+}
+
+// image is one container image of a release and where the projects publish it.
+type image struct {
+	registry, repository, tag string
+	roles                     []desired.Role
+}
+
+// official is the image's own name.
+func (i image) official() string { return i.named(i.registry) }
+
+// named is the image's name in a registry.
+func (i image) named(registry string) string {
+	return fmt.Sprintf("%s/%s:%s", registry, i.repository, i.tag)
+}
+
+// location is the image's name where w looks for it.
+func (w Want) location(i image) string {
+	if w.OverwriteRegistry != "" {
+		return i.named(strings.Trim(w.OverwriteRegistry, "/"))
+	}
+	return i.official()
+}
+
+// files lists the binaries of the release.
+func (w Want) files(v Versions) []file {
+	out := []file{
+		w.kubernetes(desired.BinaryKubelet), w.kubernetes(desired.BinaryKubeadm), w.kubernetes(desired.BinaryKubectl),
+		archive(desired.BinaryContainerd, v.Containerd, "containerd/containerd", "containerd-"+v.Containerd+"-linux-"+w.Arch+".tar.gz", ".sha256sum"),
+		runc(v.Runc, w.Arch),
+		archive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins", "cni-plugins-linux-"+w.Arch+"-v"+v.CNIPlugins+".tgz", ".sha256"),
+	}
+	if w.CNI == cniFlannel {
+		out = append(out, archive(desired.BinaryFlannelCNI, v.FlannelCNI, "flannel-io/cni-plugin", "cni-plugin-flannel-linux-"+w.Arch+"-v"+v.FlannelCNI+".tgz", ".sha256"))
+	}
+	crictl := archive(desired.BinaryCrictl, v.Crictl, "kubernetes-sigs/cri-tools", "crictl-v"+v.Crictl+"-linux-"+w.Arch+".tar.gz", ".sha256")
+	crictl.optional = true
+	return append(out, crictl)
+}
+
+func (w Want) kubernetes(name string) file {
+	path := fmt.Sprintf("release/v%s/bin/linux/%s/%s", w.KubernetesVersion, w.Arch, name)
+	return file{name: name, version: w.KubernetesVersion, host: hostKubernetes, path: path, sums: path + ".sha256"}
+}
+
+// archive is a release asset on GitHub with its digest in a file beside it.
+func archive(name, version, project, asset, sumSuffix string) file {
+	path := fmt.Sprintf("%s/releases/download/v%s/%s", project, version, asset)
+	return file{name: name, version: version, host: hostGitHub, path: path, sums: path + sumSuffix, archive: true}
+}
+
+// runc publishes one file with the digests of all architectures.
+func runc(version, arch string) file {
+	dir := "opencontainers/runc/releases/download/v" + version + "/"
+	return file{name: desired.BinaryRunc, version: version, host: hostGitHub, path: dir + "runc." + arch, sums: dir + "runc.sha256sum"}
+}
+
+// images lists the container images of the release.
+func (w Want) images(v Versions) []image {
+	controlPlane := []desired.Role{desired.ControlPlane}
+	tag := "v" + w.KubernetesVersion
+	out := []image{
+		{registryK8s, "kube-apiserver", tag, controlPlane},
+		{registryK8s, "kube-controller-manager", tag, controlPlane},
+		{registryK8s, "kube-scheduler", tag, controlPlane},
+		{registryK8s, "etcd", v.Etcd, controlPlane},
+	}
+	if w.KubeProxy {
+		out = append(out, image{registryK8s, "kube-proxy", tag, nil})
+	}
+	out = append(out, image{registryK8s, "pause", v.Pause, nil}, image{registryK8s, "coredns/coredns", v.CoreDNS, nil})
+	if w.CNI == cniFlannel {
+		out = append(out, image{registryGitHub, "flannel-io/flannel", v.Flannel, nil})
+	}
+	return out
+}

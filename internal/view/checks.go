@@ -1,0 +1,116 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/observed"
+)
+
+// Check is one named condition of a healthy cluster. The same checks make the exit status, the text and the JSON.
+type Check struct {
+	Name   string `json:"name"` // "hosts", "nodes", "api", "etcd", "certificates"
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"` // what was found, in words
+}
+
+// Healthy reports whether the cluster is as healthy as a cluster can be: every host of the manifest is a healthy member
+// with a Node that is Ready, the Kubernetes API answers, etcd's voters are known and all healthy, and no known
+// certificate has expired. What is not known is not healthy. Drift is no matter of health.
+func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
+
+func checks(st StatusInput, r Report) []Check {
+	return []Check{
+		checkAll("hosts", "healthy", r.Hosts, func(h HostReport) (bool, string) {
+			return h.Condition == decide.Healthy, string(h.Condition)
+		}),
+		checkAll("nodes", "Ready", r.Hosts, func(h HostReport) (bool, string) {
+			return h.NodeReady == observed.Yes, nodeText(h)
+		}),
+		checkAPI(st.World.API),
+		checkEtcd(r.Etcd),
+		checkCertificates(r.Hosts),
+	}
+}
+
+// checkAll is ok when every host is; the detail names those that are not.
+func checkAll(name, good string, hosts []HostReport, ok func(HostReport) (bool, string)) Check {
+	var bad []string
+	for _, h := range hosts {
+		if fine, how := ok(h); !fine {
+			bad = append(bad, h.Name+" "+how)
+		}
+	}
+	c := Check{Name: name, OK: len(bad) == 0 && len(hosts) > 0}
+	c.Detail = fmt.Sprintf("%d of %d %s", len(hosts)-len(bad), len(hosts), good)
+	if len(bad) > 0 {
+		c.Detail += ": " + list(bad, 5)
+	}
+	return c
+}
+
+func checkAPI(a observed.API) Check {
+	switch {
+	case a.Reached == observed.Yes:
+		return Check{"api", true, "answers"}
+	case a.Problem != "":
+		return Check{"api", false, a.Problem}
+	case a.Reached == observed.No:
+		return Check{"api", false, "does not answer"}
+	}
+	return Check{"api", false, "could not be asked"}
+}
+
+func checkEtcd(e EtcdReport) Check {
+	if e.Reached != observed.Yes {
+		detail := "members not known"
+		if e.Problem != "" {
+			detail += ": " + e.Problem
+		}
+		return Check{"etcd", false, detail}
+	}
+	alarm := slices.ContainsFunc(e.Members, func(m MemberReport) bool { return len(m.Alarms) > 0 })
+	return Check{"etcd", e.Voters > 0 && e.Healthy == e.Voters && !alarm, etcdText(e)}
+}
+
+// etcdText is the quorum's arithmetic: "3 voters, 3 healthy, quorum 2: 1 may fail".
+func etcdText(e EtcdReport) string {
+	text := fmt.Sprintf("%s, %d healthy, quorum %d: ", count(e.Voters, "voter"), e.Healthy, e.Quorum)
+	switch {
+	case !e.Holds:
+		text += "quorum lost"
+	case e.MayFail == 0:
+		text += "none may fail"
+	default:
+		text += fmt.Sprintf("%d may fail", e.MayFail)
+	}
+	if e.Learners > 0 {
+		text += ", " + count(e.Learners, "learner")
+	}
+	return text
+}
+
+func checkCertificates(hosts []HostReport) Check {
+	var expired []string
+	for _, h := range hosts {
+		if c := h.Certificate; c != nil && c.Expired {
+			expired = append(expired, h.Name+" "+c.Name)
+		}
+	}
+	if len(expired) > 0 {
+		return Check{"certificates", false, "expired: " + list(expired, 5)}
+	}
+	return Check{"certificates", true, "none has expired"}
+}
+
+// nodeText is what a host's Node is.
+func nodeText(h HostReport) string {
+	switch h.NodeReady {
+	case observed.Yes:
+		return "Ready"
+	case observed.No:
+		return "not Ready"
+	}
+	return "not known"
+}

@@ -1,0 +1,144 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/plan"
+)
+
+func TestPlanAsText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		plan  plan.Plan
+		style Style
+		v     Verbosity
+	}{
+		{"install", install(), onTerminal, Normal},
+		{"install-verbose", install(), inPipe, Verbose},
+		{"worker", oneMoreWorker(), inPipe, Normal},
+		{"workers-fold", manyWorkers(), narrow, Normal},
+		{"repair", restartedKubelet(), inPipe, Normal},
+		{"unreachable", unreachable(), onTerminal, Normal},
+		{"unreachable-narrow", unreachable(), narrow, Normal},
+		{"upgrade", upgrade(), inPipe, Normal},
+		{"nothing", nothing(), inPipe, Normal},
+		{"error", failing(), inPipe, Normal},
+		{"actions", everyAction(), inPipe, Normal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := render(func(b *bytes.Buffer) { Plan(b, c.style, c.plan, c.v) })
+			mustBePlain(t, c.style, got)
+			golden(t, "plan-"+c.name+".txt", got)
+		})
+	}
+}
+
+func TestPlanInColourIsThePlanInPlainWithColours(t *testing.T) {
+	t.Parallel()
+	for _, p := range []plan.Plan{install(), unreachable(), upgrade(), everyAction(), nothing()} {
+		colour := render(func(b *bytes.Buffer) { Plan(b, inColour, p, Normal) })
+		if colour == escape.ReplaceAllString(colour, "") {
+			t.Errorf("no colours in:\n%s", colour)
+		}
+		want := render(func(b *bytes.Buffer) { Plan(b, onTerminal, p, Normal) })
+		if diff := cmp.Diff(want, escape.ReplaceAllString(colour, "")); diff != "" {
+			t.Errorf("colours change the text (-plain +colour):\n%s", diff)
+		}
+	}
+}
+
+func TestSummaryCountsAndSaysIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		plan plan.Plan
+		want string
+	}{
+		{install(), "Plan: 4 hosts to join, 26 steps: 23 to create, 2 to change, 1 to remove."},
+		{oneMoreWorker(), "Plan: 1 host to join, 7 steps: 5 to create, 1 to change, 1 to remove."},
+		{unreachable(), "Plan: 2 steps: 0 to create, 2 to change, 0 to remove. 2 things for you to do."},
+		{everyAction(), "Plan: 5 steps: 1 to create, 1 to change, 1 to replace, 1 to remove. 1 thing for you to do."},
+		{plan.Plan{Operator: make([]plan.Instruction, 1)}, "Plan: no steps. 1 thing for you to do."},
+	} {
+		if diff := cmp.Diff(c.want, Summarize(c.plan).String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestExitStatusOfAPlan(t *testing.T) {
+	t.Parallel()
+	wrong := func(c decide.Class) decide.Decision {
+		return decide.Decision{Route: decide.Error, Problems: []decide.Problem{{Class: c}}}
+	}
+	for _, c := range []struct {
+		name      string
+		plan      plan.Plan
+		decisions []decide.Decision
+		want      int
+	}{
+		{"nothing to do", nothing(), []decide.Decision{{Route: decide.Nothing}}, 0},
+		{"steps", install(), nil, 2},
+		{"blocked", upgrade(), nil, 2},
+		{"only instructions", plan.Plan{Operator: make([]plan.Instruction, 1)}, nil, 2},
+		{"steps before a problem", restartedKubelet(), []decide.Decision{{}, wrong(decide.ClassConfig)}, 2},
+		{"a problem nobody told", failing(), nil, 1},
+		{"runtime", failing(), []decide.Decision{wrong(decide.ClassRuntime)}, 10},
+		{"etcd", failing(), []decide.Decision{wrong(decide.ClassEtcd)}, 11},
+		{"kube", failing(), []decide.Decision{wrong(decide.ClassKube)}, 12},
+		{"ssh", failing(), []decide.Decision{wrong(decide.ClassSSH)}, 13},
+		{"connection", failing(), []decide.Decision{wrong(decide.ClassConnection)}, 14},
+		{"config", failing(), []decide.Decision{wrong(decide.ClassConfig)}, 15},
+		{"another class", failing(), []decide.Decision{wrong("new")}, 1},
+	} {
+		if got := Exit(c.plan, c.decisions...); got != c.want {
+			t.Errorf("%s: exit status %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPlanAsJSON(t *testing.T) {
+	t.Parallel()
+	trace := []decide.Visit{{State: decide.AskHosts, Event: decide.OnFit, To: decide.AskProvisioned, Why: "4 hosts are fit"}}
+	for _, c := range []struct {
+		name      string
+		plan      plan.Plan
+		decisions []decide.Decision
+	}{
+		{"worker", oneMoreWorker(), []decide.Decision{{Route: decide.Join, Trace: trace}, {Route: decide.Nothing}}},
+		{"nothing", nothing(), nil},
+		{"error", failing(), []decide.Decision{{Route: decide.Error, Problems: []decide.Problem{{Class: decide.ClassSSH, Host: "203.0.113.11", What: "login failed", Do: "give a key with --ssh-key"}}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := PlanJSON(c.plan, c.decisions...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "plan-"+c.name+".json", string(got))
+		})
+	}
+}
+
+func TestPlanJSONHoldsTheWholePlan(t *testing.T) {
+	t.Parallel()
+	for _, want := range []plan.Plan{install(), unreachable(), upgrade(), everyAction()} {
+		text, err := PlanJSON(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got plan.Plan
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Digest() != want.Digest() {
+			t.Errorf("the plan read back has another digest:\n%s", text)
+		}
+	}
+}

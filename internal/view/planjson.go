@@ -1,0 +1,57 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/plan"
+)
+
+// PlanDocument is the plan as JSON: the plan itself, and what a program would otherwise have to work out.
+type PlanDocument struct {
+	plan.Plan
+	Digest   string           `json:"digest"`  // of all that the plan does; equal digests do the same
+	Changes  bool             `json:"changes"` // there is something to do, for apply or for the operator
+	Summary  Summary          `json:"summary"`
+	Trace    []decide.Visit   `json:"trace,omitempty"`    // how the first route was found
+	Problems []decide.Problem `json:"problems,omitempty"` // what stands in the way of a plan, or of more of it
+	Exit     int              `json:"exit"`               // the exit status of the command plan
+}
+
+// PlanJSON is a plan as docs/json.md describes it. Decisions are those that Build returned with it.
+func PlanJSON(p plan.Plan, decisions ...decide.Decision) ([]byte, error) {
+	doc := PlanDocument{
+		Plan: p, Digest: p.Digest(), Changes: !p.Empty(), Summary: Summarize(p),
+		Problems: problems(decisions), Exit: Exit(p, decisions...),
+	}
+	if len(decisions) > 0 {
+		doc.Trace = decisions[0].Trace
+	}
+	doc.Routes, doc.Steps = notNil(doc.Routes), notNil(doc.Steps)
+	if doc.Hosts == nil {
+		doc.Hosts = map[string]string{}
+	}
+	return encode(doc, "plan of "+p.Cluster)
+}
+
+// notNil makes a list that a program may walk without asking first.
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// encode is a document as indented JSON with a final newline; <, > and & stand for themselves.
+func encode(doc any, what string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(doc); err != nil {
+		return nil, fmt.Errorf("the %s as JSON: %w", what, err)
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,237 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"kubeone/internal/decide"
+)
+
+// warnDays is how many days before its end a certificate is worth a warning. A kubelet renews its own, valid for a year,
+// 36 to 110 days before the end; one with fewer days was not renewed.
+const warnDays = 30
+
+// Status writes a cluster's status: its hosts, the API, etcd with its quorum, certificates, what differs from the
+// manifest, what runs and who holds the lock; then whether it is healthy, and what to do next.
+func Status(w io.Writer, s Style, st StatusInput) {
+	v := statusView{&page{style: s}, ReportOf(st)}
+	v.hosts()
+	v.facts()
+	v.diagnostics()
+	v.end()
+	v.flush(w)
+}
+
+type statusView struct {
+	*page
+	Report
+}
+
+// facts are what concerns the cluster as a whole, a line each.
+func (v statusView) facts() {
+	v.line("")
+	v.fact("API", v.check("api"), v.apiText())
+	v.fact("etcd", v.check("etcd"), v.checkDetail("etcd"))
+	for _, m := range v.Etcd.Members {
+		if m.Host == "" || len(m.Alarms) > 0 {
+			v.fact("", yellow, memberText(m))
+		}
+	}
+	v.certificates()
+	v.differences()
+	for _, r := range v.Running {
+		v.fact("running", plain, fmt.Sprintf("%s on %s, run %s", r.Stage, r.Host, r.RunID))
+	}
+	for _, l := range v.Locks {
+		v.fact("lock", plain, v.lockText(l))
+	}
+}
+
+// factColumn is as wide as the longest name of a fact.
+const factColumn = len("certificates")
+
+func (v statusView) fact(name string, as ink, text string) {
+	v.para(pad(name, factColumn)+"  ", text, as)
+}
+
+// check is the colour of a check's fact.
+func (v statusView) check(name string) ink {
+	if slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Name == name && !c.OK }) {
+		return red
+	}
+	return plain
+}
+
+func (v statusView) checkDetail(name string) string {
+	for _, c := range v.Checks {
+		if c.Name == name {
+			return c.Detail
+		}
+	}
+	return ""
+}
+
+func (v statusView) apiText() string {
+	text := v.API.Endpoint + ": " + v.checkDetail("api")
+	if v.API.Via != "" {
+		text += " through " + v.API.Via
+	}
+	if v.API.Version != "" {
+		text += ", version " + v.API.Version
+	}
+	if v.API.PendingCSRs > 0 {
+		text += ", " + count(v.API.PendingCSRs, "certificate request") + " pending"
+	}
+	return text
+}
+
+func memberText(m MemberReport) string {
+	name := m.Name
+	if name == "" {
+		name = "without a name"
+	}
+	text := fmt.Sprintf("member %s (%s): %s", name, m.ID, m.State)
+	if m.Host == "" {
+		text += ", the manifest has no host for it"
+	}
+	if len(m.Alarms) > 0 {
+		text += ", alarm " + strings.Join(m.Alarms, ", ")
+	}
+	return text
+}
+
+// certificates tells the certificate that expires first, and every host's that expires soon.
+func (v statusView) certificates() {
+	var soon []string
+	var first *HostReport
+	for i, h := range v.Hosts {
+		switch {
+		case h.Certificate == nil:
+			continue
+		case h.Certificate.Days < warnDays:
+			soon = append(soon, expiry(h))
+		}
+		if first == nil || h.Certificate.NotAfter.Before(first.Certificate.NotAfter) {
+			first = &v.Hosts[i]
+		}
+	}
+	switch {
+	case first == nil:
+		v.fact("certificates", plain, "not known")
+	case first.Certificate.Expired:
+		v.fact("certificates", red, list(soon, 8))
+	case len(soon) > 0:
+		v.fact("certificates", yellow, list(soon, 8))
+	default:
+		v.fact("certificates", plain, expiry(*first)+" as the first")
+	}
+}
+
+func expiry(h HostReport) string {
+	date := h.Certificate.NotAfter.UTC().Format(time.DateOnly)
+	if h.Certificate.Expired {
+		return fmt.Sprintf("%s %s expired on %s", h.Name, h.Certificate.Name, date)
+	}
+	return fmt.Sprintf("%s %s expires in %s (%s)", h.Name, h.Certificate.Name, count(h.Certificate.Days, "day"), date)
+}
+
+// differences tells drift, or that there is none where the decision got as far as looking.
+func (v statusView) differences() {
+	if len(v.Drift) == 0 && v.Route == decide.Nothing {
+		v.fact("drift", plain, "none")
+	}
+	for i, d := range v.Drift {
+		name := ""
+		if i == 0 {
+			name = "drift"
+		}
+		text := d.What
+		if len(d.Of) > 0 {
+			text += ": " + list(d.Of, 8)
+		}
+		v.fact(name, yellow, at(hostOr(d.Host), text))
+	}
+}
+
+func (v statusView) lockText(l LockReport) string {
+	where := slices.Clone(l.Hosts)
+	if l.API {
+		where = append(where, "the API")
+	}
+	text := fmt.Sprintf("%s, run %s, since %s (%s)", l.Holder, l.RunID, l.Since.UTC().Format(time.RFC3339), took(v.Time.Sub(l.Since)))
+	if !l.Live {
+		text += ", not heard of any more"
+	}
+	return text + ", on " + list(where, 5)
+}
+
+func (v statusView) diagnostics() {
+	names := map[string]string{}
+	for _, h := range v.Hosts {
+		names[h.ID] = h.Name
+	}
+	if len(v.Problems)+len(v.Warnings) > 0 {
+		v.line("")
+	}
+	v.diagnose("error: ", red, v.Problems, names)
+	v.diagnose("warning: ", yellow, v.Warnings, names)
+	if len(v.Instructions) == 0 {
+		return
+	}
+	v.heading("! You must act:")
+	for i, o := range v.Instructions {
+		v.instruction(i+1, at(names[o.Host], o.Reason), o.Steps)
+	}
+}
+
+// end is whether the cluster is healthy, which checks say that it is not, and what comes next.
+func (v statusView) end() {
+	v.line("")
+	if v.Healthy {
+		v.para("", "Cluster "+v.Cluster+" is healthy.", green)
+	} else {
+		v.para("", "Cluster "+v.Cluster+" is not healthy:", red)
+		t := &table{indent: 2}
+		for _, c := range v.Checks {
+			if !c.OK {
+				t.add(cell{c.Name, plain}, cell{clean(c.Detail), plain})
+			}
+		}
+		v.table(t)
+	}
+	if next := next(v.Report); next != "" {
+		v.para(v.style.paint(bold, "Next: "), next, plain)
+	}
+}
+
+// next says what a person does now.
+func next(r Report) string {
+	if slices.ContainsFunc(r.Locks, func(l LockReport) bool { return l.Live }) {
+		return "wait, a run is going on."
+	}
+	switch r.Route {
+	case decide.Install:
+		return "kubeone apply installs the cluster."
+	case decide.Join:
+		return "kubeone apply joins the hosts that are missing."
+	case decide.Repair:
+		return "kubeone apply repairs what is broken."
+	case decide.Instruct:
+		return "follow the instructions above, then run kubeone apply."
+	case decide.DisasterRecovery:
+		return "etcd has lost its quorum: follow the instructions above, and delete nothing."
+	case decide.Upgrade:
+		return "kubeone plan shows what the change to version " + r.Version + " takes."
+	case decide.Reconfigure, decide.Resources:
+		return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
+	case decide.Error:
+		return "put the errors above right, then run kubeone status again."
+	}
+	if !r.Healthy {
+		return "kubeone plan finds nothing to do; look at what the checks name, then run kubeone status again."
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package view
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+func TestStatusAsText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		st    StatusInput
+		style Style
+	}{
+		{"healthy", healthy(), inPipe},
+		{"healthy-narrow", healthy(), Style{Width: 80}},
+		{"paused", paused(), inPipe},
+		{"lost", lost(), onTerminal},
+		{"bare", bare(), inPipe},
+		{"busy", busy(), inPipe},
+		{"zero", StatusInput{Want: healthy().Want, Now: now()}, inPipe},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := render(func(b *bytes.Buffer) { Status(b, c.style, c.st) })
+			mustBePlain(t, c.style, got)
+			golden(t, "status-"+c.name+".txt", got)
+		})
+	}
+}
+
+func TestStatusInColourIsTheStatusInPlainWithColours(t *testing.T) {
+	t.Parallel()
+	for _, st := range []StatusInput{healthy(), paused(), lost(), bare(), busy()} {
+		colour := render(func(b *bytes.Buffer) { Status(b, inColour, st) })
+		plain := render(func(b *bytes.Buffer) { Status(b, onTerminal, st) })
+		if colour == plain || escape.ReplaceAllString(colour, "") != plain {
+			t.Errorf("plain:\n%s\ncolour:\n%q", plain, colour)
+		}
+	}
+}
+
+func TestStatusAsJSON(t *testing.T) {
+	t.Parallel()
+	for name, st := range map[string]StatusInput{"healthy": healthy(), "lost": lost(), "busy": busy(), "zero": {Now: now()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := StatusJSON(st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "status-"+name+".json", string(got))
+		})
+	}
+}
+
+// TestOneThingWrongIsNotHealthy takes one thing at a time away from a healthy cluster.
+func TestOneThingWrongIsNotHealthy(t *testing.T) {
+	t.Parallel()
+	if !Healthy(healthy()) {
+		t.Fatal("the healthy cluster is not healthy")
+	}
+	for name, break1 := range map[string]func(*StatusInput){
+		"hosts: condition unready": func(st *StatusInput) { st.assess("203.0.113.21", decide.Unready) },
+		"hosts: never judged":      func(st *StatusInput) { delete(st.Decision.Hosts, "203.0.113.12") },
+		"hosts: none wanted":       func(st *StatusInput) { st.Want.ControlPlane, st.Want.Workers = nil, nil },
+		"hosts: one more wanted": func(st *StatusInput) {
+			st.Want.Workers = append(st.Want.Workers, desired.Host{ID: "203.0.113.22", Role: desired.Worker})
+		},
+		"nodes: not Ready":        func(st *StatusInput) { st.World.API.Nodes[3].Ready = observed.No },
+		"nodes: not known":        func(st *StatusInput) { st.World.API.Nodes[0].Ready = observed.Unknown },
+		"nodes: gone":             func(st *StatusInput) { st.World.API.Nodes = st.World.API.Nodes[:3] },
+		"api: silent":             func(st *StatusInput) { st.World.API.Reached = observed.No },
+		"api: not asked":          func(st *StatusInput) { st.World.API.Reached = observed.Unknown },
+		"etcd: a voter is ill":    func(st *StatusInput) { st.World.Etcd.Members[1].Healthy = observed.No },
+		"etcd: a voter is silent": func(st *StatusInput) { st.World.Etcd.Members[1].Healthy = observed.Unknown },
+		"etcd: an alarm":          func(st *StatusInput) { st.World.Etcd.Members[1].Alarms = []string{"NOSPACE"} },
+		"etcd: no members":        func(st *StatusInput) { st.World.Etcd.Members = nil },
+		"etcd: list not known":    func(st *StatusInput) { st.World.Etcd.Reached = observed.Unknown },
+		"etcd: a dead stray voter": func(st *StatusInput) {
+			st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{ID: "f", Healthy: observed.No})
+		},
+		"certificates: one ends now": func(st *StatusInput) { st.World.Hosts["203.0.113.12"].Certificates[1].NotAfter = now() },
+	} {
+		st := healthy()
+		break1(&st)
+		if Healthy(st) {
+			t.Errorf("healthy in spite of %s", name)
+		}
+	}
+}
+
+func (st *StatusInput) assess(id string, c decide.Condition) {
+	a := st.Decision.Hosts[id]
+	a.Condition = c
+	st.Decision.Hosts[id] = a
+}
+
+// TestWhatIsNoMatterOfHealthIsHealthy adds what an operator should know and nobody should be woken for.
+func TestWhatIsNoMatterOfHealthIsHealthy(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*StatusInput){
+		"drift":           func(st *StatusInput) { st.Decision.Drift = map[string][]string{"203.0.113.11": {"kubelet"}} },
+		"a cordoned node": func(st *StatusInput) { st.World.API.Nodes[3].Unschedulable = true },
+		"a certificate with one day": func(st *StatusInput) {
+			st.World.Hosts["203.0.113.12"].Certificates[1].NotAfter = now().Add(24 * time.Hour)
+		},
+		"a warning": func(st *StatusInput) { st.Decision.Warnings = []decide.Problem{{What: "odd"}} },
+		"a host outside the manifest": func(st *StatusInput) {
+			st.World.Hosts["203.0.113.99"] = observed.Host{Reach: observed.Unreachable}
+		},
+	} {
+		st := healthy()
+		change(&st)
+		if !Healthy(st) {
+			t.Errorf("not healthy because of %s", name)
+		}
+	}
+}
+
+func TestHowManyVotersMayFail(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		voters, healthy, quorum, mayFail int
+		holds                            bool
+	}{
+		{0, 0, 1, 0, false}, {1, 1, 1, 0, true}, {2, 2, 2, 0, true}, {3, 3, 2, 1, true}, {3, 2, 2, 0, true},
+		{3, 1, 2, 0, false}, {4, 4, 3, 1, true}, {5, 5, 3, 2, true}, {5, 3, 3, 0, true},
+	} {
+		st := StatusInput{World: observed.World{Etcd: observed.Etcd{Reached: observed.Yes}}}
+		for i := range c.voters {
+			st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{Healthy: observed.Of(i < c.healthy)})
+		}
+		e := st.etcd()
+		if e.Quorum != c.quorum || e.MayFail != c.mayFail || e.Holds != c.holds || e.Healthy != c.healthy || e.Voters != c.voters {
+			t.Errorf("%d of %d voters: %+v, want quorum %d, %d may fail, holds %t", c.healthy, c.voters, e, c.quorum, c.mayFail, c.holds)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package view
+
+import (
+	"fmt"
+	"time"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// now is the moment of every status in the tests.
+func now() time.Time { return time.Date(2026, 8, 10, 3, 0, 0, 0, time.UTC) }
+
+// healthy is a cluster of three control-plane hosts and a worker in which nothing is wrong.
+func healthy() StatusInput {
+	st := StatusInput{
+		Want: desired.Cluster{
+			Name: "prod", KubernetesVersion: "1.36.3", Endpoint: desired.Endpoint{Host: "api.prod.example", Port: 6443},
+		},
+		World:    observed.World{Hosts: map[string]observed.Host{}},
+		Decision: decide.Decision{Route: decide.Nothing, Hosts: map[string]decide.Assessment{}},
+		Now:      now(),
+	}
+	st.World.API = observed.API{Reached: observed.Yes, Via: "203.0.113.11", Version: "1.36.3"}
+	st.World.Etcd.Reached = observed.Yes
+	for i := 1; i <= 3; i++ {
+		st.addHost(fmt.Sprintf("cp-%d", i), fmt.Sprintf("203.0.113.1%d", i), desired.ControlPlane)
+	}
+	st.addHost("worker-1.a-rather-long-name.example", "203.0.113.21", desired.Worker)
+	st.World.Etcd.Members[0].Leader = true
+	return st
+}
+
+func (st *StatusInput) addHost(name, id string, role desired.Role) {
+	h := desired.Host{ID: id, Role: role, PublicAddress: id, PrivateAddress: "10.0.0." + id[len(id)-2:]}
+	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running", Version: "1.36.3"}
+	seen := observed.Host{ID: id, Reach: observed.Reached, Hostname: name, OS: observed.OS{Name: "Ubuntu 24.04.3 LTS"}, Kubelet: unit}
+	unit.Version = "2.3.5"
+	seen.Containerd = unit
+	seen.Certificates = []observed.Certificate{
+		{Name: "ca", NotAfter: now().AddDate(9, 0, 0)}, {Name: "kubelet-client", NotAfter: now().AddDate(0, 0, 300).Add(time.Hour)},
+	}
+	found := decide.Assessment{Condition: decide.Healthy, Member: observed.Yes, Node: name}
+	if role == desired.ControlPlane {
+		st.Want.ControlPlane = append(st.Want.ControlPlane, h)
+		seen.APIServer, seen.APIServerVersion, seen.EtcdHealth = observed.Yes, "1.36.3", observed.Yes
+		seen.Certificates = append(seen.Certificates, observed.Certificate{Name: "apiserver", NotAfter: now().AddDate(0, 0, 200).Add(time.Hour)})
+		found.Etcd = fmt.Sprintf("%016x", len(st.Want.ControlPlane))
+		st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{
+			ID: found.Etcd, Name: name, Healthy: observed.Yes, Version: "3.6.8", DBSize: 20 << 20,
+		})
+	} else {
+		st.Want.Workers = append(st.Want.Workers, h)
+	}
+	st.World.Hosts[id], st.Decision.Hosts[id] = seen, found
+	st.World.API.Nodes = append(st.World.API.Nodes, observed.Node{Name: name, Ready: observed.Yes, KubeletVersion: "1.36.3"})
+}
+
+// paused is a cluster of which one control-plane host does not answer.
+func paused() StatusInput {
+	st := healthy()
+	id := "203.0.113.13"
+	problem := "dial tcp 203.0.113.13:22: i/o timeout"
+	st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Unreachable, Problem: problem, Class: "unreachable"}
+	st.World.API.Nodes[2].Ready = observed.Unknown
+	st.World.Etcd.Members[2].Healthy = observed.No
+	st.Decision.Hosts[id] = decide.Assessment{
+		Condition: decide.Unreachable, Reasons: []string{problem}, Member: observed.Yes, Node: "cp-3", Etcd: "0000000000000003",
+	}
+	st.Decision.Route = decide.Instruct
+	st.Decision.Instructions = []decide.Instruction{{Host: id, Reason: "cp-3: " + problem, Steps: []string{
+		"Find out why cp-3 (203.0.113.13) does not answer: power, network, SSH. If it comes back, run kubeone apply again.",
+	}}}
+	return st
+}
+
+// lost is a cluster of which two of three control-plane hosts are gone.
+func lost() StatusInput {
+	st := paused()
+	id := "203.0.113.12"
+	st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Denied, Problem: "permission denied (publickey)", Class: "auth"}
+	st.World.API = observed.API{Reached: observed.No, Problem: "https://203.0.113.11:6443/readyz: etcd failed"}
+	st.World.Etcd.Members[1].Healthy, st.World.Etcd.Members[0].Leader = observed.No, false
+	first := st.World.Hosts["203.0.113.11"]
+	first.APIServer = observed.No
+	st.World.Hosts["203.0.113.11"] = first
+	st.Decision.Hosts["203.0.113.11"] = decide.Assessment{
+		Condition: decide.Broken, Reasons: []string{"its API server does not answer"}, Member: observed.Yes, Node: "cp-1", Etcd: "0000000000000001",
+	}
+	st.Decision.Hosts[id] = decide.Assessment{
+		Condition: decide.Unreachable, Reasons: []string{"permission denied (publickey)"}, Member: observed.Yes, Node: "cp-2", Etcd: "0000000000000002",
+	}
+	st.Decision.Route = decide.DisasterRecovery
+	st.Decision.Instructions = []decide.Instruction{{Reason: "etcd has lost its quorum: 1 of 3 voters healthy, quorum 2", Steps: []string{"Bring cp-2 or cp-3 back.", "Delete nothing."}}}
+	return st
+}
+
+// bare is hosts on which nothing is yet.
+func bare() StatusInput {
+	st := healthy()
+	for id, h := range st.World.Hosts {
+		st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Reached, Hostname: h.Hostname, EtcdData: observed.No}
+		st.Decision.Hosts[id] = decide.Assessment{Condition: decide.Empty, Reasons: []string{"nothing of Kubernetes on it"}, Member: observed.No, Node: h.Hostname}
+	}
+	st.World.API, st.World.Etcd = observed.API{}, observed.Etcd{}
+	st.Decision.Route, st.Decision.Record, st.Decision.Addons = decide.Install, true, []string{"flannel"}
+	return st
+}
+
+// busy is a healthy cluster that differs from the manifest in everything that can differ, while somebody works on it.
+func busy() StatusInput {
+	st := healthy()
+	st.Decision.Route = decide.Reconfigure
+	st.Decision.Drift = map[string][]string{"203.0.113.11": {"containerd", "kubelet"}}
+	st.Decision.Upgrades = []string{"203.0.113.21"}
+	st.Decision.Metadata = []string{"203.0.113.12"}
+	st.Decision.Addons, st.Decision.Record = []string{"flannel", "metrics-server"}, true
+	st.Decision.Warnings = []decide.Problem{
+		{Class: decide.ClassRuntime, Host: "203.0.113.12", What: "clock is 3s ahead", Do: "let it run NTP"}, {What: "one thing more"},
+	}
+	lock := observed.Lock{Holder: "ada@laptop", RunID: "20260810-025648-7f3a", Since: now().Add(-192 * time.Second), Live: true}
+	st.World.API.Lease, st.World.API.PendingCSRs = &lock, 1
+	st.World.API.Nodes[1].Unschedulable = true
+	st.World.API.Nodes[3].KubeletVersion = "1.35.4"
+	for _, id := range []string{"203.0.113.11", "203.0.113.12"} {
+		h := st.World.Hosts[id]
+		h.Lock = &lock
+		st.World.Hosts[id] = h
+	}
+	h := st.World.Hosts["203.0.113.12"]
+	h.Step = &observed.Step{Unit: "kubeone-step", RunID: lock.RunID, Stage: "join-etcd"}
+	h.Certificates[1].NotAfter = now().AddDate(0, 0, 12)
+	st.World.Hosts["203.0.113.12"] = h
+	h = st.World.Hosts["203.0.113.21"]
+	h.Kubelet.Version = "1.35.4"
+	st.World.Hosts["203.0.113.21"] = h
+	st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{ID: "000000000000000a", Name: "old", Healthy: observed.Yes, Alarms: []string{"NOSPACE"}})
+	return st
+}

@@ -1,0 +1,158 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/plan"
+)
+
+// Timing writes where a run's time went: for each stage of the plan how many steps ran, when the first began, how long it
+// was until the last ended, and which took longest; then the chain of steps that the end had to wait for. Steps that did
+// not run are left out; without any, nothing is written.
+func Timing(w io.Writer, s Style, p plan.Plan, events []apply.Event) {
+	spans := spansOf(p, events)
+	if len(spans) == 0 {
+		return
+	}
+	out := &page{style: s}
+	out.heading("Time of each stage")
+	out.stages(p, spans)
+	path := criticalPath(spans)
+	first := slices.MinFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
+	out.heading("The run had to wait for (" + took(path[len(path)-1].to.Sub(first.from)) + ")")
+	out.path(p, path, first.from)
+	out.flush(w)
+}
+
+// span is a step and when it ran.
+type span struct {
+	step     plan.Step
+	from, to time.Time
+	failed   bool
+}
+
+// spansOf are the steps that ended, in the order in which they ended.
+func spansOf(p plan.Plan, events []apply.Event) []span {
+	var out []span
+	for _, e := range events {
+		if e.Type != apply.StepDone && e.Type != apply.StepFailed {
+			continue
+		}
+		if step, ok := p.Step(e.Step); ok {
+			out = append(out, span{step, e.Time.Add(-seconds(e.Seconds)), e.Time, e.Type == apply.StepFailed})
+		}
+	}
+	return out
+}
+
+// stage is the part of a run to which a step belongs, in the reader's words.
+func stage(k plan.Kind) string {
+	switch k {
+	case plan.Prepare:
+		return "prepare"
+	case plan.Images:
+		return "images"
+	case plan.Init:
+		return "init"
+	case plan.CopyPKI, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker:
+		return "joins"
+	case plan.NodeReady:
+		return "node ready"
+	case plan.ApplyAddon, plan.AwaitWorkloads:
+		return "addons"
+	case plan.RestartUnits:
+		return "restarts"
+	case plan.ResetHost, plan.DrainNode, plan.DeleteNode, plan.RemoveEtcd:
+		return "removals"
+	}
+	return "tokens and record"
+}
+
+// stages writes a line for each stage, in the order in which they began, and the total.
+func (p *page) stages(of plan.Plan, spans []span) {
+	byBegin := slices.SortedStableFunc(slices.Values(spans), func(a, b span) int { return a.from.Compare(b.from) })
+	var order []string
+	in := map[string][]span{}
+	for _, s := range byBegin {
+		name := stage(s.step.Intent.Kind)
+		if in[name] == nil {
+			order = append(order, name)
+		}
+		in[name] = append(in[name], s)
+	}
+	began := byBegin[0].from
+	t := &table{indent: 2, head: []string{"STAGE", "STEPS", " BEGAN", "  TOOK", "LONGEST"}}
+	for _, name := range order {
+		t.add(stageRow(of, name, in[name], began)...)
+	}
+	ended := lastEnd(spans)
+	t.add(cell{"total", bold}, cell{right(fmt.Sprint(len(spans)), 5), bold}, cell{}, cell{right(took(ended.Sub(began)), 6), bold}, cell{})
+	p.table(t)
+}
+
+func stageRow(of plan.Plan, name string, spans []span, began time.Time) []cell {
+	longest := slices.MaxFunc(spans, func(a, b span) int { return int(a.to.Sub(a.from) - b.to.Sub(b.from)) })
+	note := ""
+	if len(spans) > 1 {
+		note = hostOr(of.Hosts[longest.step.Host]) + " " + clean(longest.step.Title) + " " + took(longest.to.Sub(longest.from))
+	}
+	from := spans[0].from
+	return []cell{
+		{name, plain}, {right(fmt.Sprint(len(spans)), 5), plain}, {right(took(from.Sub(began)), 6), plain},
+		{right(took(lastEnd(spans).Sub(from)), 6), plain}, {note, dim},
+	}
+}
+
+func lastEnd(spans []span) time.Time {
+	return slices.MaxFunc(spans, func(a, b span) int { return a.to.Compare(b.to) }).to
+}
+
+// criticalPath is the chain of steps that ends with the last one: before each stands the one that it waited for, which
+// is the last to end of those it needs, those before it on its host, and, where etcd's members change, those that change
+// them too.
+func criticalPath(spans []span) []span {
+	at := slices.MaxFunc(spans, func(a, b span) int { return a.to.Compare(b.to) })
+	path := []span{at}
+	for {
+		var before []span
+		for _, s := range spans {
+			if s.step.ID != at.step.ID && !s.to.After(at.from) && waitsFor(at.step, s.step) {
+				before = append(before, s)
+			}
+		}
+		if len(before) == 0 {
+			slices.Reverse(path)
+			return path
+		}
+		at = slices.MaxFunc(before, func(a, b span) int { return a.to.Compare(b.to) })
+		path = append(path, at)
+	}
+}
+
+func waitsFor(step, before plan.Step) bool {
+	etcd := func(k plan.Kind) bool { return k == plan.JoinEtcd || k == plan.RemoveEtcd }
+	return slices.Contains(step.Needs, before.ID) ||
+		step.Host != "" && step.Host == before.Host ||
+		etcd(step.Intent.Kind) && etcd(before.Intent.Kind)
+}
+
+// path writes the chain; time between two of its steps is time in which the later one waited for its turn.
+func (p *page) path(of plan.Plan, path []span, began time.Time) {
+	t := &table{indent: 2}
+	for _, s := range path {
+		if wait := s.from.Sub(began); wait >= 100*time.Millisecond {
+			t.add(cell{right(took(wait), 6), dim}, cell{}, cell{"waited", dim})
+		}
+		began = s.to
+		title := cell{clean(s.step.Title), plain}
+		if s.failed {
+			title = cell{title.text + " (failed)", red}
+		}
+		t.add(cell{right(took(s.to.Sub(s.from)), 6), plain}, cell{hostOr(of.Hosts[s.step.Host]), plain}, title)
+	}
+	p.table(t)
+}

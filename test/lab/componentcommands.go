@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/test/lab/components"
+)
+
+func buildComponents() *cobra.Command {
+	var versions []string
+	cmd := &cobra.Command{
+		Use:   "components",
+		Short: "Build all components of Kubernetes versions from Go modules",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sets, err := build(cmd.Context(), versions)
+			for _, set := range sets {
+				for _, file := range set.Files {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s\n", file.URL)
+				}
+				for _, image := range set.Images {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s\n", image.Ref())
+				}
+			}
+			return err
+		},
+	}
+	versionsFlag(cmd, &versions)
+	return cmd
+}
+
+func mirror() *cobra.Command {
+	var versions []string
+	listen := "127.0.0.1:0"
+	cmd := &cobra.Command{
+		Use:   "mirror",
+		Short: "Serve the components as a download mirror and an image registry until interrupted",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sets, err := build(cmd.Context(), versions)
+			if err != nil {
+				return err
+			}
+			mirror, err := components.NewMirror(sets...)
+			if err != nil {
+				return err
+			}
+			address, stop, err := mirror.Listen(cmd.Context(), listen)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "http://%s\n", address)
+			<-cmd.Context().Done()
+			return stop()
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", listen, "address to serve on")
+	versionsFlag(cmd, &versions)
+	return cmd
+}
+
+func versionsFlag(cmd *cobra.Command, versions *[]string) {
+	cmd.Flags().StringSliceVar(versions, "kubernetes-version", []string{components.DefaultKubernetesVersion}, "Kubernetes version; may be repeated")
+}
+
+func build(ctx context.Context, versions []string) ([]*components.Set, error) {
+	cache, err := components.DefaultCache()
+	if err != nil {
+		return nil, err
+	}
+	builder := &components.Builder{Cache: cache, Log: progress()}
+	var sets []*components.Set
+	for _, version := range versions {
+		set, err := builder.Build(ctx, version)
+		if err != nil {
+			return sets, err
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}

@@ -1,0 +1,145 @@
+// Package components builds everything that a Kubernetes cluster is made of from Go modules: Kubernetes itself, etcd,
+// containerd, runc, CNI plugins, flannel, CoreDNS, pause. A version is built once and kept in a Cache; a Mirror serves
+// it under the paths of the projects' own download locations, and as an image registry. Nothing is downloaded but Go
+// modules and Debian packages.
+package components
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Builder builds components into its cache. It may be used concurrently, also by several processes.
+type Builder struct {
+	Cache Cache
+	// Log receives progress; nil for none.
+	Log func(format string, args ...any)
+}
+
+// Set is everything that one Kubernetes version needs, built.
+type Set struct {
+	// KubernetesVersion is without a leading v.
+	KubernetesVersion string
+	// Bin maps the name of each program to its file here.
+	Bin map[string]string
+	// Files are downloads, Images are layouts.
+	Files  []File
+	Images []Image
+	// Digest names the set's content: equal digests, equal content.
+	Digest string
+}
+
+// File is a download: URL is its location without the scheme, Local the file here.
+type File struct{ URL, Local string }
+
+// Image is an image at Name:Tag in the registry, stored as an OCI layout in the folder Layout.
+type Image struct{ Name, Tag, Layout string }
+
+// Ref is Name:Tag.
+func (i Image) Ref() string { return i.Name + ":" + i.Tag }
+
+// step is a part of a build that progress is told of.
+type step struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// Build builds what the cache lacks for a Kubernetes version, given without a leading v.
+func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
+	version = strings.TrimPrefix(version, "v")
+	if strings.Count(version, ".") != 2 {
+		return nil, fmt.Errorf("Kubernetes version %q: want three numbers, as in %s", version, DefaultKubernetesVersion)
+	}
+	set := &Set{KubernetesVersion: version, Bin: map[string]string{}}
+	var want wishes
+	compile := func(recipe func() Recipe) func(context.Context) error {
+		return func(ctx context.Context) error { return b.compile(ctx, set, recipe()) }
+	}
+	kubernetes := kubernetesRecipe(version)
+	steps := []step{
+		{"Kubernetes v" + version + " (minutes, when new)", func(ctx context.Context) error {
+			if err := b.compile(ctx, set, kubernetes); err != nil {
+				return err
+			}
+			var err error
+			want, err = b.ask(ctx, version, filepath.Dir(set.Bin["kubeadm"]))
+			return err
+		}},
+		{"containerd " + ContainerdVersion, compile(containerdRecipe)},
+		{"runc " + RuncVersion, compile(runcRecipe)},
+		{"CNI plugins " + CNIPluginsVersion, compile(cniRecipe)},
+		{"flannel's CNI plugin", compile(flannelCNIRecipe)},
+		{"flannel " + FlannelVersion, compile(flannelRecipe)},
+		{"etcd", func(ctx context.Context) error { return b.compile(ctx, set, etcdRecipe(want.EtcdVersion)) }},
+		{"CoreDNS", func(ctx context.Context) error { return b.compile(ctx, set, coreDNSRecipe(want.CoreDNSBuilt)) }},
+		{"pause", func(ctx context.Context) error { return b.addPause(ctx, set) }},
+		{"images", func(ctx context.Context) error { return b.addImages(ctx, set, want) }},
+		{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set) }},
+	}
+	if err := b.walk(ctx, steps); err != nil {
+		return nil, fmt.Errorf("components of Kubernetes v%s: %w", version, err)
+	}
+	set.Digest = set.digest()
+	return set, nil
+}
+
+func (b *Builder) walk(ctx context.Context, steps []step) error {
+	for n, step := range steps {
+		start := time.Now()
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		if b.Log != nil {
+			b.Log("%2d/%d  %s: %.1f s", n+1, len(steps), step.name, time.Since(start).Seconds())
+		}
+	}
+	return nil
+}
+
+// compile builds a recipe and notes where its programs are.
+func (b *Builder) compile(ctx context.Context, set *Set, recipe Recipe) error {
+	dir, err := b.binaries(ctx, recipe)
+	if err != nil {
+		return err
+	}
+	for name := range recipe.Packages {
+		set.Bin[binKey(recipe, name)] = filepath.Join(dir, name)
+	}
+	return nil
+}
+
+// binKey keeps the CNI plugins apart from programs of the same name.
+func binKey(recipe Recipe, name string) string {
+	if strings.Contains(recipe.Module, "containernetworking/plugins") {
+		return "cni/" + name
+	}
+	return name
+}
+
+func (b *Builder) addPause(ctx context.Context, set *Set) error {
+	dir, err := b.pauseBinary(ctx)
+	set.Bin["pause"] = filepath.Join(dir, "pause")
+	return err
+}
+
+// digest names the content by the cache keys that the paths end in, which do not depend on where the cache is.
+func (s *Set) digest() string {
+	var keys []string
+	for _, file := range s.Files {
+		keys = append(keys, file.URL+" "+filepath.Base(filepath.Dir(file.Local)))
+	}
+	for _, image := range s.Images {
+		keys = append(keys, image.Ref()+" "+filepath.Base(image.Layout))
+	}
+	return digestOf("set v1", runtime.GOARCH, sorted(keys))
+}
+
+func sorted(words []string) []string {
+	sort.Strings(words)
+	return words
+}

@@ -1,0 +1,106 @@
+package components
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// netfilterTools are nft and iptables of this machine's Debian with the libraries they need, as a layer. kube-proxy and
+// flannel call them.
+func netfilterTools(ctx context.Context) (layerSpec, error) {
+	if err := EnsurePackages(ctx, map[string]string{"nft": "nftables", "xtables-nft-multi": "iptables"}); err != nil {
+		return layerSpec{}, err
+	}
+	layer := layerSpec{Files: map[string]string{}, Links: map[string]string{}}
+	for _, program := range []string{"nft", "xtables-nft-multi"} {
+		if err := addProgram(ctx, layer, program); err != nil {
+			return layer, err
+		}
+	}
+	for _, name := range []string{"iptables", "ip6tables"} {
+		for _, verb := range []string{"", "-save", "-restore"} {
+			layer.Links["usr/sbin/"+name+verb] = "xtables-nft-multi"
+			layer.Links["usr/sbin/"+name+"-nft"+verb] = "xtables-nft-multi"
+		}
+	}
+	extensions, err := filepath.Glob("/usr/lib/*/xtables/*.so")
+	if err != nil || len(extensions) == 0 {
+		return layer, fmt.Errorf("find iptables' extensions in /usr/lib: %w", err)
+	}
+	for _, path := range extensions {
+		if err := addFile(layer, path); err != nil {
+			return layer, err
+		}
+	}
+	return layer, nil
+}
+
+// shellTools are a few commands in one program, for images whose manifests call cp or sh.
+func shellTools(ctx context.Context) (layerSpec, error) {
+	if err := EnsurePackages(ctx, map[string]string{"busybox": "busybox-static"}); err != nil {
+		return layerSpec{}, err
+	}
+	layer := layerSpec{Files: map[string]string{}, Links: map[string]string{}}
+	for _, name := range []string{"sh", "cp", "mv", "rm", "cat", "ls", "mkdir", "chmod", "ln", "sleep"} {
+		layer.Links["usr/bin/"+name] = "busybox"
+	}
+	layer.Links["bin"] = "usr/bin"
+	return layer, addProgram(ctx, layer, "busybox")
+}
+
+// addProgram adds a program of this machine to the layer, with the shared libraries it is linked to.
+func addProgram(ctx context.Context, layer layerSpec, name string) error {
+	path, err := findProgram(name)
+	if err != nil {
+		return err
+	}
+	if err := addFile(layer, path); err != nil {
+		return err
+	}
+	// ldd fails for a static program, which then needs nothing.
+	out, _ := exec.CommandContext(ctx, "ldd", path).Output()
+	for _, line := range strings.Split(string(out), "\n") {
+		library, ok := libraryPath(line)
+		if !ok {
+			continue
+		}
+		if err := addFile(layer, library); err != nil {
+			return fmt.Errorf("library of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// libraryPath is the file that a line of ldd names, if it names one: "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6
+// (0x…)", "/lib64/ld-linux-x86-64.so.2 (0x…)".
+func libraryPath(line string) (string, bool) {
+	for _, word := range strings.Fields(line) {
+		if strings.HasPrefix(word, "/") {
+			return word, true
+		}
+	}
+	return "", false
+}
+
+func findProgram(name string) (string, error) {
+	for _, dir := range []string{"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"} {
+		if exists(dir + name) {
+			return dir + name, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not installed", name)
+}
+
+// addFile puts a file of this machine at the same path in the layer, its symbolic links resolved but not those of its
+// folder: /lib is a link to /usr/lib here and a folder there.
+func addFile(layer layerSpec, path string) error {
+	source, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	layer.Files[strings.TrimPrefix(path, "/")] = source
+	return nil
+}

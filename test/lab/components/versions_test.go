@@ -1,0 +1,22 @@
+package components
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/release"
+)
+
+func TestVersionsAreThoseThatTheProductAsksFor(t *testing.T) {
+	want, err := release.VersionsFor(DefaultKubernetesVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := want
+	got.Containerd, got.Runc, got.CNIPlugins = ContainerdVersion[1:], RuncVersion[1:], CNIPluginsVersion[1:]
+	got.FlannelCNI, got.Flannel = FlannelCNIVersion[1:], FlannelVersion
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("internal/release wants (-), the lab builds (+):\n%s", diff)
+	}
+}

@@ -1,0 +1,146 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"kubeone/test/lab/components"
+)
+
+// basePackages make a Debian minbase into the usual server: systemd, sshd, the network tools that Kubernetes calls, and
+// haproxy, which only the load balancer's host enables. Neither containerd nor runc is among them.
+var basePackages = []string{
+	"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "ca-certificates", "curl", "tar", "gzip", "zstd",
+	"iproute2", "iptables", "nftables", "conntrack", "ethtool", "socat", "kmod", "procps", "util-linux", "iputils-ping", "haproxy",
+}
+
+// configureScript runs inside the new file system. Its masked units are of no use in a container and slow its start.
+const configureScript = `set -eu
+useradd --create-home --shell /bin/bash ops
+systemctl disable -q haproxy.service
+systemctl mask -q getty@tty1.service console-getty.service systemd-pstore.service systemd-firstboot.service \
+	systemd-modules-load.service systemd-random-seed.service systemd-machine-id-commit.service systemd-update-utmp.service \
+	systemd-udevd.service sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount sys-fs-fuse-connections.mount \
+	dev-hugepages.mount apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer
+systemctl set-default -q multi-user.target
+rm -rf /usr/share/doc/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /var/cache/apt/archives/*.deb \
+	/var/cache/apt/*.bin /var/lib/apt/lists/* /var/log/* /etc/ssh/ssh_host_* /etc/hostname /etc/resolv.conf \
+	/var/lib/dbus/machine-id
+: >/etc/machine-id
+`
+
+// baseImage returns the tag of the image that hosts run, building it when docker lacks it.
+func baseImage(ctx context.Context, cache components.Cache, log Logf) (string, error) {
+	debian, err := readDebian(ctx)
+	if err != nil {
+		return "", err
+	}
+	digest, err := baseDigest(debian.codename)
+	if err != nil {
+		return "", err
+	}
+	tag := "kubeone-lab-host:" + debian.codename + "-" + digest
+	unlock, err := cache.Lock(ctx, "base-image")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := docker(ctx, "image", "inspect", "--format", "{{.Id}}", tag); err == nil {
+		return tag, nil
+	}
+	log("building the hosts' image %s with debootstrap (about 2 minutes, once)", tag)
+	if err := buildBase(ctx, cache, debian, tag); err != nil {
+		return "", fmt.Errorf("build base image %s: %w", tag, err)
+	}
+	return tag, nil
+}
+
+func buildBase(ctx context.Context, cache components.Cache, debian debian, tag string) error {
+	if err := components.EnsurePackages(ctx, map[string]string{"debootstrap": "debootstrap"}); err != nil {
+		return err
+	}
+	dir, debs := cache.Path("base-image.tmp"), cache.Path("debs", debian.codename)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.MkdirAll(debs, 0o755); err != nil {
+		return err
+	}
+	bootstrap := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--cache-dir="+debs,
+		"--include="+strings.Join(basePackages, ","), debian.codename, dir, debian.mirror)
+	bootstrap.Env = append(os.Environ(), debian.proxyEnv...)
+	if _, err := output(bootstrap); err != nil {
+		return err
+	}
+	if err := writeOverlay(dir); err != nil {
+		return err
+	}
+	configure := exec.CommandContext(ctx, "chroot", dir, "/bin/sh", "-c", configureScript)
+	configure.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
+	if _, err := output(configure); err != nil {
+		return err
+	}
+	pack := exec.CommandContext(ctx, "sh", "-c", `tar -C "$1" --one-file-system -c . | docker import --change 'CMD ["/usr/local/sbin/lab-init"]' - "$2"`,
+		"sh", dir, tag)
+	_, err := output(pack)
+	return err
+}
+
+// baseDigest names everything that makes the image: another package, script or overlay file is another image.
+func baseDigest(codename string) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s\n%q\n%s\n", codename, basePackages, configureScript)
+	err := eachOverlayFile(func(path string, content []byte) error {
+		fmt.Fprintf(hash, "%s %o %d\n%s", path, overlayMode(path), len(content), content)
+		return nil
+	})
+	return hex.EncodeToString(hash.Sum(nil)[:6]), err
+}
+
+// debian is where this machine's own packages come from, so that the hosts get theirs from there too.
+type debian struct {
+	codename, mirror string
+	proxyEnv         []string
+}
+
+func readDebian(ctx context.Context) (debian, error) {
+	var d debian
+	file, err := os.Open("/etc/os-release")
+	if err != nil {
+		return d, fmt.Errorf("the lab needs a Debian machine: %w", err)
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), "VERSION_CODENAME="); ok {
+			d.codename = strings.Trim(value, `"`)
+		}
+	}
+	targets, err := output(exec.CommandContext(ctx, "apt-get", "indextargets",
+		"--format", "$(CODENAME) $(COMPONENT) $(ORIGIN) $(REPO_URI)", "Created-By: Packages"))
+	if err != nil {
+		return d, fmt.Errorf("read the machine's package sources: %w", err)
+	}
+	for _, line := range strings.Split(targets, "\n") {
+		if f := strings.Fields(line); len(f) == 4 && f[0] == d.codename && f[1] == "main" && f[2] == "Debian" {
+			d.mirror = f[3]
+			break
+		}
+	}
+	if d.codename == "" || d.mirror == "" {
+		return d, fmt.Errorf("the lab needs Debian with a package source for its own release (%q) in apt's configuration", d.codename)
+	}
+	for _, scheme := range []string{"http", "https"} {
+		proxy, err := output(exec.CommandContext(ctx, "apt-config", "shell", "P", "Acquire::"+scheme+"::Proxy"))
+		if value, ok := strings.CutPrefix(strings.TrimSpace(proxy), "P="); err == nil && ok {
+			d.proxyEnv = append(d.proxyEnv, scheme+"_proxy="+strings.Trim(value, `'"`))
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"kubeone/test/lab/components"
+)
+
+// linkBundle links the bundle for the lab's Kubernetes version into its folder.
+func (l *Lab) linkBundle(ctx context.Context, cache components.Cache, log Logf) error {
+	bundle, err := Bundle(ctx, cache, l.KubernetesVersion, log)
+	if err != nil {
+		return err
+	}
+	l.Bundle = l.Path("bundle.tar")
+	// A hard link outlives a cache that is cleaned; where it cannot be made, a symbolic link serves as well.
+	if os.Link(bundle, l.Bundle) == nil {
+		return nil
+	}
+	if err := os.Symlink(bundle, l.Bundle); err != nil {
+		return fmt.Errorf("bundle of lab %s: %w", l.Name, err)
+	}
+	return nil
+}
+
+// Bundle returns the path of the bundle for a Kubernetes version. When the cache has none with exactly these components
+// in the present format, kubeone makes one from a mirror that serves them.
+func Bundle(ctx context.Context, cache components.Cache, version string, log Logf) (string, error) {
+	set, err := (&components.Builder{Cache: cache, Log: log}).Build(ctx, version)
+	if err != nil {
+		return "", err
+	}
+	// The build ID of the package that writes bundles changes with its code and that of everything it uses.
+	format, err := output(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}", "kubeone/internal/release"))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(format))
+	key := set.KubernetesVersion + "-" + set.Digest + "-" + hex.EncodeToString(sum[:6])
+	dir, err := cache.Entry(ctx, "bundles", key, func(dir string) error {
+		log("making the bundle of Kubernetes v%s", set.KubernetesVersion)
+		if err := makeBundle(ctx, cache, set, filepath.Join(dir, "bundle.tar")); err != nil {
+			return err
+		}
+		return dropOldBundles(cache, set.KubernetesVersion)
+	})
+	return filepath.Join(dir, "bundle.tar"), err
+}
+
+// dropOldBundles removes a version's bundles that were made more than an hour ago. Labs have links of their own to them.
+func dropOldBundles(cache components.Cache, version string) error {
+	bundles, err := filepath.Glob(cache.Path("bundles", version+"-*"))
+	if err != nil {
+		return err
+	}
+	for _, bundle := range bundles {
+		if info, err := os.Stat(bundle); err == nil && time.Since(info.ModTime()) > time.Hour {
+			if err := os.RemoveAll(bundle); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func makeBundle(ctx context.Context, cache components.Cache, set *components.Set, file string) error {
+	kubeone, err := BuildKubeone(ctx, cache)
+	if err != nil {
+		return err
+	}
+	mirror, err := components.NewMirror(set)
+	if err != nil {
+		return err
+	}
+	address, stop, err := mirror.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer stop()
+	_, err = output(exec.CommandContext(ctx, kubeone, "bundle", "create", "-o", file, "--kubernetes-version", set.KubernetesVersion,
+		"--mirror", "http://"+address, "--overwrite-registry", address, "--arch", runtime.GOARCH))
+	return err
+}
+
+// BuildKubeone builds the product from the module that this program's working directory is in, and returns the program's
+// path. It is fast when nothing has changed.
+func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
+	module, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kubeone"))
+	if err != nil {
+		return "", fmt.Errorf("find the kubeone module from the working directory: %w", err)
+	}
+	unlock, err := cache.Lock(ctx, "kubeone")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	program := cache.Path("bin", "kubeone")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/kubeone")
+	build.Dir = strings.TrimSpace(module)
+	if _, err := output(build); err != nil {
+		return "", fmt.Errorf("build kubeone: %w", err)
+	}
+	return program, nil
+}

@@ -1,0 +1,78 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// cable sets the outer end of a host's network cable up or down and waits until both ends have noticed. Docker's own
+// disconnect would take the interface away with everything that is built on it, as no pulled cable does, and give it
+// another name afterwards.
+func (h *Host) cable(ctx context.Context, state string) error {
+	fail := func(err error) error { return fmt.Errorf("cable of %s %s: %w", h.Name, state, err) }
+	pid, err := docker(ctx, "inspect", "--format", "{{.State.Pid}}", h.Container)
+	if err != nil {
+		return fail(err)
+	}
+	// Not docker exec: the host may be paused.
+	inside := []string{"--net", "--target", pid, "ip", "-o", "link", "show", "eth0"}
+	inner, err := output(exec.CommandContext(ctx, "nsenter", inside...))
+	if err != nil {
+		return fail(err)
+	}
+	links, err := output(exec.CommandContext(ctx, "ip", "-o", "link"))
+	if err != nil {
+		return fail(err)
+	}
+	outer, err := otherEnd(inner, links)
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := output(exec.CommandContext(ctx, "ip", "link", "set", "dev", outer, state)); err != nil {
+		return fail(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		inner, innerErr := output(exec.CommandContext(ctx, "nsenter", inside...))
+		link, outerErr := output(exec.CommandContext(ctx, "ip", "-o", "link", "show", outer))
+		if err := errors.Join(innerErr, outerErr); err != nil {
+			return fail(err)
+		}
+		if connected := state == "up"; carrier(inner) == connected && carrier(link) == connected {
+			return nil
+		}
+		if err := pause(ctx); err != nil {
+			return fail(err)
+		}
+	}
+}
+
+// carrier says whether a line of `ip -o link` shows an interface that is up and connected.
+func carrier(link string) bool {
+	return strings.Contains(link, "LOWER_UP") && strings.Contains(link, " state UP ")
+}
+
+var (
+	peerIndex = regexp.MustCompile(`^\d+: [^@ ]+@if(\d+): `)
+	linkName  = regexp.MustCompile(`^(\d+): ([^@: ]+)`)
+)
+
+// otherEnd finds, among the links that `ip -o link` lists, the name of the one that an interface is connected to.
+func otherEnd(inner, links string) (string, error) {
+	peer := peerIndex.FindStringSubmatch(inner)
+	if peer == nil {
+		return "", fmt.Errorf("no peer in %q", inner)
+	}
+	for _, line := range strings.Split(links, "\n") {
+		if link := linkName.FindStringSubmatch(line); link != nil && link[1] == peer[1] {
+			return link[2], nil
+		}
+	}
+	return "", fmt.Errorf("no link has the number %s", peer[1])
+}

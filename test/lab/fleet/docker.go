@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"kubeone/test/lab/components"
+)
+
+// Logf receives a line of progress, without a newline.
+type Logf func(format string, args ...any)
+
+// docker runs a docker command and returns what it printed, without the last newline.
+func docker(ctx context.Context, args ...string) (string, error) {
+	return output(exec.CommandContext(ctx, "docker", args...))
+}
+
+// output runs a command; its error carries the command's name, its status and everything it printed to standard error.
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	text := strings.TrimSuffix(stdout.String(), "\n")
+	if err == nil {
+		return text, nil
+	}
+	detail := strings.TrimSpace(stderr.String())
+	if detail == "" {
+		detail = lastLines(text, 15)
+	}
+	name := strings.Join(cmd.Args, " ")
+	if len(name) > 200 {
+		name = name[:200] + "…"
+	}
+	return text, fmt.Errorf("%s: %w: %s", name, err, detail)
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// ensureDocker installs docker where it is missing and starts its daemon where none answers. A daemon that it starts
+// goes on when this process ends; its log is dockerd.log in the cache.
+func ensureDocker(ctx context.Context, cache components.Cache, log Logf) error {
+	needed := map[string]string{"dockerd": "docker.io", "ssh": "openssh-client", "iptables": "iptables", "ip": "iproute2"}
+	if err := components.EnsurePackages(ctx, needed); err != nil {
+		return err
+	}
+	// Newer Debians have the daemon's client in a package of its own.
+	if err := components.EnsurePackages(ctx, map[string]string{"docker": "docker-cli"}); err != nil {
+		return err
+	}
+	unlock, err := cache.Lock(ctx, "dockerd")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if dockerAnswers(ctx) {
+		return nil
+	}
+	if _, err := os.Stat("/run/systemd/system"); err == nil {
+		if _, err := output(exec.CommandContext(ctx, "systemctl", "start", "docker")); err != nil {
+			return err
+		}
+		return nil
+	}
+	log("starting dockerd")
+	return startDockerd(ctx, cache.Path("dockerd.log"))
+}
+
+func startDockerd(ctx context.Context, logPath string) error {
+	removeStalePid("/var/run/docker.pid", "dockerd")
+	removeStalePid("/var/run/docker/containerd/containerd.pid", "containerd")
+	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("start dockerd: %w", err)
+	}
+	defer logFile.Close()
+	// Not CommandContext: the daemon outlives this process.
+	daemon := exec.Command("dockerd")
+	daemon.Stdout, daemon.Stderr = logFile, logFile
+	daemon.Dir = "/"
+	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := daemon.Start(); err != nil {
+		return fmt.Errorf("start dockerd: %w", err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- daemon.Wait() }()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for !dockerAnswers(ctx) {
+		select {
+		case err := <-exited:
+			return fmt.Errorf("dockerd ended: %w; its log is %s", err, logPath)
+		case <-ctx.Done():
+			return fmt.Errorf("dockerd did not answer: %w; its log is %s", ctx.Err(), logPath)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func dockerAnswers(ctx context.Context) bool {
+	_, err := docker(ctx, "info", "--format", "{{.ServerVersion}}")
+	return err == nil
+}
+
+// removeStalePid removes a pid file that a dead daemon left behind, even if another program now has its number.
+func removeStalePid(path, program string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil {
+		exe, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
+		if err == nil && filepath.Base(exe) == program {
+			return
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return
+		}
+	}
+	os.Remove(path)
+}

@@ -1,0 +1,73 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Containers and networks carry these labels, so that they can be found without the lab's folder.
+const (
+	labelName  = "kubeone-lab"
+	labelDir   = "kubeone-lab.dir"
+	labelOwner = "kubeone-lab.owner" // only on those of an ephemeral lab
+)
+
+func (l *Lab) labels() []string {
+	labels := []string{"--label", labelName + "=" + l.Name, "--label", labelDir + "=" + l.Dir}
+	if l.Ephemeral {
+		labels = append(labels, "--label", labelOwner+"="+l.Owner)
+	}
+	return labels
+}
+
+// Down removes the lab's hosts with their disks, its network and its folder.
+func (l *Lab) Down(ctx context.Context) error {
+	return remove(ctx, l.Name, l.Dir)
+}
+
+// Remove removes what there is of a lab, even when its folder is gone. A lab that is not there is no error.
+func Remove(ctx context.Context, name string) error {
+	root, err := defaultStateRoot()
+	if err != nil {
+		return err
+	}
+	return remove(ctx, name, filepath.Join(root, name))
+}
+
+func remove(ctx context.Context, name, dir string) error {
+	filter := "label=" + labelName + "=" + name
+	containers, err := docker(ctx, "ps", "--all", "--quiet", "--filter", filter)
+	if err != nil {
+		return fmt.Errorf("remove lab %s: %w", name, err)
+	}
+	var problems []error
+	problems = append(problems, removeContainers(ctx, strings.Fields(containers)...))
+	networks, err := docker(ctx, "network", "ls", "--quiet", "--filter", filter)
+	problems = append(problems, err)
+	for _, id := range strings.Fields(networks) {
+		_, err := docker(ctx, "network", "rm", id)
+		problems = append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("remove lab %s: %w", name, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove lab %s: %w", name, err)
+	}
+	return nil
+}
+
+// removeContainers removes containers with their volumes, whatever they are doing.
+func removeContainers(ctx context.Context, names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	// A paused container cannot be killed; nobody minds if it was not paused.
+	_, _ = docker(ctx, append([]string{"unpause"}, names...)...)
+	_, err := docker(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)
+	return err
+}

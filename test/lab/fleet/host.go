@@ -1,0 +1,109 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// Role is what a host is for.
+type Role string
+
+// The roles of a lab's hosts.
+const (
+	ControlPlane Role = "control-plane"
+	Worker       Role = "worker"
+	LoadBalancer Role = "load-balancer"
+)
+
+// Host is one machine of a lab. Its methods act from outside, through docker, as one acts on a machine at its power
+// switch and console; the product itself gets in through SSH only.
+type Host struct {
+	// Name is unique among labs ("lab-cp-1"), Hostname is what the host calls itself ("cp-1").
+	Name     string `json:"name"`
+	Hostname string `json:"hostname"`
+	Role     Role   `json:"role"`
+	// Spare hosts run, but the manifest does not name them.
+	Spare     bool   `json:"spare,omitempty"`
+	Container string `json:"container"`
+	Network   string `json:"network"`
+	Address   string `json:"address"`
+	SSHUser   string `json:"sshUser"`
+	SSHKey    string `json:"sshPrivateKeyFile"`
+	// HostKeys are the SSH host keys, "ssh-ed25519 AAAA…" first.
+	HostKeys []string `json:"sshHostKeys"`
+}
+
+// Exec runs a shell command on the host as root, not through SSH, and returns its standard output. The error carries
+// standard error.
+func (h *Host) Exec(ctx context.Context, command string) (string, error) {
+	out, err := docker(ctx, "exec", h.Container, "sh", "-c", command)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", h.Name, err)
+	}
+	return out, err
+}
+
+// WriteFile writes a file on the host, mode 0644, making its folder where needed.
+func (h *Host) WriteFile(ctx context.Context, path string, content []byte) error {
+	cmd := exec.CommandContext(ctx, "docker", "exec", "-i", h.Container, "sh", "-c", `mkdir -p "${1%/*}" && cat >"$1"`, "sh", path)
+	cmd.Stdin = bytes.NewReader(content)
+	if _, err := output(cmd); err != nil {
+		return fmt.Errorf("%s: write %s: %w", h.Name, path, err)
+	}
+	return nil
+}
+
+// CopyTo copies a file of this machine onto the host.
+func (h *Host) CopyTo(ctx context.Context, local, remote string) error {
+	return h.docker(ctx, "copy "+local, "cp", local, h.Container+":"+remote)
+}
+
+// Pause makes the machine hang: it still accepts TCP connections but nothing in it runs.
+func (h *Host) Pause(ctx context.Context) error { return h.docker(ctx, "pause", "pause", h.Container) }
+
+// Unpause ends a Pause.
+func (h *Host) Unpause(ctx context.Context) error {
+	return h.docker(ctx, "unpause", "unpause", h.Container)
+}
+
+// Cut pulls the network cable; everything in the machine goes on, and its interface stays, without a carrier.
+func (h *Host) Cut(ctx context.Context) error { return h.cable(ctx, "down") }
+
+// Mend ends a Cut.
+func (h *Host) Mend(ctx context.Context) error { return h.cable(ctx, "up") }
+
+// Kill turns the power off.
+func (h *Host) Kill(ctx context.Context) error { return h.docker(ctx, "kill", "kill", h.Container) }
+
+// Start turns the power on again after Kill and waits until the host has booted.
+func (h *Host) Start(ctx context.Context) error {
+	if err := h.docker(ctx, "start", "start", h.Container); err != nil {
+		return err
+	}
+	return h.waitBooted(ctx)
+}
+
+func (h *Host) docker(ctx context.Context, verb string, args ...string) error {
+	if _, err := docker(ctx, args...); err != nil {
+		return fmt.Errorf("%s %s: %w", verb, h.Name, err)
+	}
+	return nil
+}
+
+// SSHArgs are the arguments with which ssh reaches the host, keys checked against the lab's known_hosts.
+func (h *Host) SSHArgs(knownHosts string) []string {
+	return []string{
+		"-i", h.SSHKey, "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + knownHosts, "-o", "StrictHostKeyChecking=yes",
+		"-o", "ConnectTimeout=5", "-l", h.SSHUser, h.Address,
+	}
+}
+
+// ordinal is the number at the end of a host's name: 2 of "lab-cp-2".
+func (h *Host) ordinal() int {
+	n, _ := strconv.Atoi(h.Hostname[strings.LastIndexByte(h.Hostname, '-')+1:])
+	return n
+}

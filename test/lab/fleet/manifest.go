@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ignoredPreflight are the checks of kubeadm that no lab host passes, by kubeadm's names.
+var ignoredPreflight = []string{"SystemVerification"}
+
+// manifest is the kubeone.yaml for the lab's hosts, spare ones left out.
+func manifest(l *Lab) []byte {
+	var text strings.Builder
+	fmt.Fprintf(&text, `apiVersion: kubeone.k8c.io/v1beta2
+kind: KubeOneCluster
+name: %s
+versions:
+  kubernetes: %q
+apiEndpoint:
+  host: %s
+  port: 6443
+cloudProvider:
+  none: {}
+clusterNetwork:
+  podSubnet: 10.244.0.0/16
+  serviceSubnet: 10.96.0.0/12
+  cni:
+    flannel: {}
+  kubeProxy:
+    nftables: {}
+    conntrack:
+      maxPerCore: 0
+      min: 0
+preflight:
+  ignoreErrors: [%s]
+`, l.Name, l.KubernetesVersion, l.Endpoint, strings.Join(ignoredPreflight, ", "))
+	writeHosts(&text, "controlPlane", l.ControlPlanes(), l.PinHostKeys)
+	writeHosts(&text, "staticWorkers", l.Workers(), l.PinHostKeys)
+	return []byte(text.String())
+}
+
+func writeHosts(text *strings.Builder, section string, hosts []*Host, pin bool) {
+	if len(hosts) == 0 {
+		return
+	}
+	fmt.Fprintf(text, "%s:\n  hosts:\n", section)
+	for _, host := range hosts {
+		text.WriteString(ManifestEntry(host, pin))
+	}
+}
+
+// ManifestEntry is one host as an item of a manifest's list of hosts, with its SSH key pinned or not.
+func ManifestEntry(host *Host, pin bool) string {
+	entry := fmt.Sprintf(`    - publicAddress: %s
+      privateAddress: %s
+      hostname: %s
+      sshUsername: %s
+      sshPrivateKeyFile: %q
+`, host.Address, host.Address, host.Hostname, host.SSHUser, host.SSHKey)
+	if pin {
+		entry += fmt.Sprintf("      sshHostPublicKey: %s\n", host.WireKey())
+	}
+	return entry
+}

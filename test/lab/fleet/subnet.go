@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+)
+
+// Within a lab's network the load balancer, control planes and workers have fixed ranges of last bytes.
+const (
+	gatewayByte      = 1
+	loadBalancerByte = 10
+	controlPlaneByte = 11 // and the 39 after it
+	workerByte       = 51 // and the 199 after it
+)
+
+// freeSubnets lists the 172.31.x.0/24 networks that overlap none of those in use, lowest first.
+func freeSubnets(used []netip.Prefix) []netip.Prefix {
+	var free []netip.Prefix
+	for third := 1; third < 255; third++ {
+		candidate := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, byte(third), 0}), 24)
+		if !overlapsAny(candidate, used) {
+			free = append(free, candidate)
+		}
+	}
+	return free
+}
+
+func overlapsAny(candidate netip.Prefix, used []netip.Prefix) bool {
+	for _, prefix := range used {
+		if prefix.Overlaps(candidate) {
+			return true
+		}
+	}
+	return false
+}
+
+// usedSubnets are this machine's IPv4 routes, without the default one, and docker's networks.
+func usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
+	routes, err := output(exec.CommandContext(ctx, "ip", "-4", "route", "show", "table", "all"))
+	if err != nil {
+		return nil, fmt.Errorf("find a free subnet: %w", err)
+	}
+	networks, err := docker(ctx, "network", "ls", "--quiet", "--filter", "driver=bridge")
+	if err != nil {
+		return nil, fmt.Errorf("find a free subnet: %w", err)
+	}
+	used := parsePrefixes(routes)
+	for _, id := range strings.Fields(networks) {
+		// A network that another process removes meanwhile no longer counts.
+		if subnets, err := docker(ctx, "network", "inspect", "--format", "{{range .IPAM.Config}}{{.Subnet}} {{end}}", id); err == nil {
+			used = append(used, parsePrefixes(subnets)...)
+		}
+	}
+	return used, nil
+}
+
+// parsePrefixes finds the addresses and prefixes among the words of a text; an address counts as a network of one.
+func parsePrefixes(text string) []netip.Prefix {
+	var found []netip.Prefix
+	for _, word := range strings.Fields(text) {
+		if prefix, err := netip.ParsePrefix(word); err == nil {
+			found = append(found, prefix)
+		} else if address, err := netip.ParseAddr(word); err == nil && address.Is4() {
+			found = append(found, netip.PrefixFrom(address, 32))
+		}
+	}
+	return found
+}
+
+// createNetwork makes a bridge network for the lab on the first free subnet. Another process may take that subnet in
+// between; then the next one is tried.
+func createNetwork(ctx context.Context, name string, labels []string) (netip.Prefix, error) {
+	used, err := usedSubnets(ctx)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	var last error
+	for _, subnet := range freeSubnets(used) {
+		gateway := at(subnet, gatewayByte)
+		args := append([]string{"network", "create", "--driver", "bridge", "--subnet", subnet.String(), "--gateway", gateway}, labels...)
+		_, last = docker(ctx, append(args, name)...)
+		if last == nil {
+			return subnet, nil
+		}
+		if !strings.Contains(last.Error(), "verlap") {
+			break
+		}
+	}
+	if last == nil {
+		last = fmt.Errorf("no 172.31.x.0/24 subnet is free")
+	}
+	return netip.Prefix{}, fmt.Errorf("create network %s: %w", name, last)
+}
+
+// at is the address in the subnet with the given last byte.
+func at(subnet netip.Prefix, last int) string {
+	bytes := subnet.Addr().As4()
+	bytes[3] = byte(last)
+	return netip.AddrFrom4(bytes).String()
+}

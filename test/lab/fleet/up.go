@@ -1,0 +1,137 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"kubeone/test/lab/components"
+)
+
+// Up brings up a lab and returns when every host has booted. When it fails, nothing of the lab is left.
+func Up(ctx context.Context, options Options) (*Lab, error) {
+	if err := options.setDefaults(); err != nil {
+		return nil, err
+	}
+	cache, err := components.DefaultCache()
+	if err != nil {
+		return nil, err
+	}
+	if err := ensureDocker(ctx, cache, options.Log); err != nil {
+		return nil, err
+	}
+	if err := removeLeftovers(ctx, options.Log); err != nil {
+		return nil, err
+	}
+	lab, err := prepare(ctx, cache, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := lab.bringUp(ctx, cache, options); err != nil {
+		// The caller's context may be what ended the work.
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		return nil, errors.Join(err, lab.Down(cleanup))
+	}
+	return lab, nil
+}
+
+// prepare claims the lab's name by making its folder, and makes what does not need the network: image and key.
+func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab, error) {
+	root, err := stateRoot(cache)
+	if err != nil {
+		return nil, err
+	}
+	image := options.Image
+	if image == "" {
+		if image, err = baseImage(ctx, cache, options.Log); err != nil {
+			return nil, err
+		}
+	}
+	lab := &Lab{
+		Name: options.Name, KubernetesVersion: options.KubernetesVersion, Image: image, SSHUser: options.SSHUser,
+		Network: "kubeone-lab-" + options.Name, PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral, Owner: self(),
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("lab %s: %w", options.Name, err)
+	}
+	lab.Dir = root + "/" + options.Name
+	if err := os.Mkdir(lab.Dir, 0o755); errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("lab %s exists already (%s): remove it first with the command down", options.Name, lab.Dir)
+	} else if err != nil {
+		return nil, fmt.Errorf("lab %s: %w", options.Name, err)
+	}
+	if lab.AuthorizedKey, err = writeKey(lab.Path("id_ed25519"), "kubeone-lab-"+options.Name); err != nil {
+		return nil, err
+	}
+	return lab, lab.save()
+}
+
+func (l *Lab) bringUp(ctx context.Context, cache components.Cache, options Options) error {
+	subnet, err := createNetwork(ctx, l.Network, l.labels())
+	if err != nil {
+		return err
+	}
+	l.Subnet, l.Endpoint = subnet.String(), at(subnet, loadBalancerByte)
+	resolvConf, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		return err
+	}
+	l.Nameservers = nameservers(string(resolvConf), at(subnet, gatewayByte))
+	l.Hosts = l.layOut(subnet, options)
+	options.Log("booting %d hosts on %s", len(l.Hosts), l.Subnet)
+	hosts, hostsCtx := errgroup.WithContext(ctx)
+	for _, host := range l.Hosts {
+		hosts.Go(func() error { return l.boot(hostsCtx, host) })
+	}
+	if err := hosts.Wait(); err != nil {
+		return err
+	}
+	if err := l.configureLoadBalancer(ctx); err != nil {
+		return err
+	}
+	if !options.NoBundle {
+		if err := l.linkBundle(ctx, cache, options.Log); err != nil {
+			return err
+		}
+	}
+	return l.save()
+}
+
+// layOut names the hosts and gives them addresses.
+func (l *Lab) layOut(subnet netip.Prefix, options Options) []*Host {
+	hosts := []*Host{l.newHost("lb", LoadBalancer, at(subnet, loadBalancerByte))}
+	for n := 1; n <= options.ControlPlanes; n++ {
+		hosts = append(hosts, l.newHost(fmt.Sprintf("cp-%d", n), ControlPlane, at(subnet, controlPlaneByte+n-1)))
+	}
+	for n := 1; n <= options.Workers+options.SpareWorkers; n++ {
+		host := l.newHost(fmt.Sprintf("worker-%d", n), Worker, at(subnet, workerByte+n-1))
+		host.Spare = n > options.Workers
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+func (l *Lab) newHost(hostname string, role Role, address string) *Host {
+	name := l.Name + "-" + hostname
+	return &Host{
+		Name: name, Hostname: hostname, Role: role, Container: name, Network: l.Network, Address: address,
+		SSHUser: l.SSHUser, SSHKey: l.Path("id_ed25519"),
+	}
+}
+
+// boot starts a host and waits until it is up.
+func (l *Lab) boot(ctx context.Context, host *Host) error {
+	if _, err := docker(ctx, runArgs(host, l.Image, l.AuthorizedKey, l.Nameservers, l.labels())...); err != nil {
+		return fmt.Errorf("start %s: %w", host.Name, err)
+	}
+	if err := host.waitBooted(ctx); err != nil {
+		return err
+	}
+	return host.readHostKeys(ctx)
+}
