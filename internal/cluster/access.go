@@ -16,7 +16,8 @@ import (
 type Endpoint struct {
 	ID      string // the host's identity, for messages
 	Address string // host:port as seen from where Dial dials: "127.0.0.1:6443" from the host itself
-	// Dial opens the connection; nil means straight from this machine. It must be safe for concurrent use.
+	// Dial opens the connection; nil means straight from this machine. It must be safe for
+	// concurrent use and return when its context ends.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 

@@ -168,14 +168,14 @@ func TestTheLockSurvivesAnOutageOfTheAPI(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t)
-		lock := acquired(t, c, alice, false)
-		away := time.Now().Add(2 * time.Minute)
+		began := time.Now()
 		api.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if time.Now().Before(away) {
+			if since := time.Since(began); since > time.Second && since < 2*time.Minute {
 				return true, nil, apierrors.NewServiceUnavailable("restarting")
 			}
 			return false, nil, nil
 		})
+		lock := acquired(t, c, alice, false)
 		time.Sleep(3 * time.Minute)
 		select {
 		case <-lock.Lost():

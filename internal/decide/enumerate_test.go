@@ -126,8 +126,9 @@ func factNames() []string {
 }
 
 // facts counts the raw facts of the combination into slots that are zero.
-func (c combination) facts(slots []int) {
-	n, w, r := len(kinds()), len(workerKinds()), len(relations())
+func (c combination) facts(slots []int, kinds []kind, w int) {
+	n, r := len(kinds), len(relations())
+	inList := slices.ContainsFunc(c.cps, func(k int) bool { return kinds[k].member != "" }) // an empty list is none
 	for _, k := range c.cps {
 		slots[k]++
 	}
@@ -136,7 +137,7 @@ func (c combination) facts(slots []int) {
 	if relations()[c.relation].name == "forced" {
 		slots[n+w] = 1 // the version is the same too
 	}
-	for i, b := range []bool{c.api, c.members, c.drift, c.news} {
+	for i, b := range []bool{c.api, c.members && inList, c.drift, c.news} {
 		slots[n+w+r+i] = truth(b)
 	}
 }
@@ -151,10 +152,10 @@ func (c combination) String() string {
 }
 
 // world builds the combination as the probes would have found it.
-func (c combination) world(cps, workers []kind) Input {
+func (c combination) world(want desired.Cluster, cps, workers []kind) Input {
 	version := relations()[c.relation].running
 	count := truth(c.worker > 0)
-	in := Input{Want: wanted(len(c.cps), count), Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"}}
+	in := Input{Want: want, Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"}}
 	in.Is.Hosts = make(map[string]observed.Host, len(c.cps)+1)
 	in.ForceUpgrade = relations()[c.relation].name == "forced"
 	in.Is.API = observed.API{
@@ -240,9 +241,10 @@ func (c combination) withTail(n int) combination {
 // spread sends every combination for the multiset. Where some host makes the control plane unhealthy and the world is
 // large, the tail goes round instead of being crossed.
 func spread(cps []int, turn *int, step int, f func(combination)) {
-	restless := slices.ContainsFunc(cps, func(k int) bool { return !kinds()[k].calm })
+	hosts, others := kinds(), len(workerKinds())
+	restless := slices.ContainsFunc(cps, func(k int) bool { return !hosts[k].calm })
 	for know := range 4 {
-		for w := range workerKinds() {
+		for w := range others {
 			c := combination{cps: cps, worker: w, api: know&1 > 0, members: know&2 > 0}
 			if *turn += step; (restless || know != 3) && len(cps) > 2 && !*all {
 				f(c.withTail(*turn % tails()))
@@ -270,7 +272,7 @@ func TestEnumeration(t *testing.T) {
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			e := examiner{t: t, table: table, cps: kinds(), workers: workerKinds(), reached: map[string]int{}}
+			e := examiner{t: t, table: table, cps: kinds(), workers: workerKinds(), reached: map[string]int{}, raw: make([]int, len(factNames())), slots: make([]int, len(table.names))}
 			for set := range jobs {
 				spread(set, &e.turn, 7, e.examine)
 			}
@@ -303,14 +305,25 @@ type examiner struct {
 	total, turn  int
 	reached      map[string]int
 	raw, slots   []int
+	manifests    [6][2]desired.Cluster
+}
+
+// manifest makes each manifest once.
+func (e *examiner) manifest(cps, workers int) desired.Cluster {
+	if m := &e.manifests[cps][workers]; m.Name == "" {
+		*m = wanted(cps, workers)
+	}
+	return e.manifests[cps][workers]
 }
 
 func (e *examiner) examine(c combination) {
-	e.raw = make([]int, len(factNames()))
-	e.slots = make([]int, len(e.table.names))
-	c.facts(e.raw)
+	if e.t.Failed() {
+		return // one example is enough
+	}
+	clear(e.raw)
+	c.facts(e.raw, e.cps, len(e.workers))
 	want, line := e.table.route(e.raw, e.slots)
-	d := Decide(c.world(e.cps, e.workers))
+	d := Decide(c.world(e.manifest(len(c.cps), truth(c.worker > 0)), e.cps, e.workers))
 	e.total++
 	e.reached[string(d.Route)]++
 	if string(d.Route) != want {
@@ -319,11 +332,8 @@ func (e *examiner) examine(c combination) {
 	if err := consistent(d); err != nil {
 		e.t.Errorf("%v: %v", c, err)
 	}
-	if err := safe(c, d); err != nil {
+	if err := safe(c, e.cps, d); err != nil {
 		e.t.Errorf("%v: %s: %v", c, d.Route, err)
-	}
-	if e.t.Failed() {
-		runtime.Goexit()
 	}
 }
 
@@ -344,10 +354,10 @@ func consistent(d Decision) error {
 }
 
 // safe checks what must hold whatever the table says, from the combination alone.
-func safe(c combination, d Decision) error {
-	n := make(map[string]int)
+func safe(c combination, kinds []kind, d Decision) error {
+	n := make(map[string]int, len(c.cps))
 	for _, k := range c.cps {
-		n[kinds()[k].name]++
+		n[kinds[k].name]++
 	}
 	return safeCounts(c, d, n)
 }

@@ -47,9 +47,10 @@ type Host struct {
 	ID      string `json:"id"`
 	Reach   Reach  `json:"reach"`
 	Problem string `json:"problem,omitempty"` // why it was not reached
-	// Class is the class of Problem, one of host's error classes ("unreachable", "auth", "hostkey", "sudo", "lost", "exit").
+	// Class is the class of Problem, one of host's error classes ("unreachable", "auth", "hostkey", "sudo", "config",
+	// "lost", "exit").
 	Class        string `json:"class,omitempty"`
-	FirstContact string `json:"firstContact,omitempty"` // fingerprint of a host key that nobody has approved yet
+	FirstContact string `json:"firstContact,omitempty"` // fingerprint of a host key that nobody has approved yet; with bastions, all such, ", " between
 
 	Hostname  string        `json:"hostname,omitempty"`
 	MachineID string        `json:"machineID,omitempty"`
@@ -76,11 +77,11 @@ type Host struct {
 
 	KubeletConf Tri      `json:"kubeletConf,omitempty"` // /etc/kubernetes/kubelet.conf exists
 	AdminConf   Tri      `json:"adminConf,omitempty"`
-	PKI         Tri      `json:"pki,omitempty"`      // /etc/kubernetes/pki/ca.key exists
-	EtcdData    Tri      `json:"etcdData,omitempty"` // /var/lib/etcd/member exists
-	Manifests   []string `json:"manifests,omitempty"`
-	CAHash      string   `json:"caHash,omitempty"`   // "sha256:…" of the cluster CA's public key, as kubeadm's --discovery-token-ca-cert-hash
-	Endpoint    string   `json:"endpoint,omitempty"` // the server named in kubelet.conf
+	PKI         Tri      `json:"pki,omitempty"`       // /etc/kubernetes/pki/ca.key exists
+	EtcdData    Tri      `json:"etcdData,omitempty"`  // /var/lib/etcd/member exists
+	Manifests   []string `json:"manifests,omitempty"` // static pods' files without extension: "kube-apiserver"
+	CAHash      string   `json:"caHash,omitempty"`    // "sha256:…" of the cluster CA's public key, as kubeadm's --discovery-token-ca-cert-hash
+	Endpoint    string   `json:"endpoint,omitempty"`  // the server named in kubelet.conf
 
 	// Control-plane components, from the host itself. Unknown on workers.
 	APIServer         Tri    `json:"apiServer,omitempty"` // /readyz of this host's own
@@ -116,7 +117,7 @@ type Unit struct {
 	Version   string `json:"version,omitempty"` // of the program, without v
 	Enabled   bool   `json:"enabled"`
 	Active    bool   `json:"active"`
-	State     string `json:"state,omitempty"` // systemd's ActiveState/SubState
+	State     string `json:"state,omitempty"` // systemd's ActiveState/SubState; "" when systemd did not answer: nothing is known
 	Since     string `json:"since,omitempty"` // systemd's ActiveEnterTimestampMonotonic: same value, same start
 }
 

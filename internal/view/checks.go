@@ -1,8 +1,9 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
+	"strings"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/observed"
@@ -25,9 +26,7 @@ func checks(st StatusInput, r Report) []Check {
 		checkAll("hosts", "healthy", r.Hosts, func(h HostReport) (bool, string) {
 			return h.Condition == decide.Healthy, string(h.Condition)
 		}),
-		checkAll("nodes", "Ready", r.Hosts, func(h HostReport) (bool, string) {
-			return h.NodeReady == observed.Yes, nodeText(h)
-		}),
+		checkNodes(st.World.API, r.Hosts),
 		checkAPI(st.World.API),
 		checkEtcd(r.Etcd),
 		checkCertificates(r.Hosts),
@@ -50,6 +49,13 @@ func checkAll(name, good string, hosts []HostReport, ok func(HostReport) (bool, 
 	return c
 }
 
+func checkNodes(a observed.API, hosts []HostReport) Check {
+	if a.Reached != observed.Yes {
+		return Check{"nodes", false, "not known while the API does not answer"}
+	}
+	return checkAll("nodes", "Ready", hosts, func(h HostReport) (bool, string) { return h.NodeReady == observed.Yes, nodeText(h) })
+}
+
 func checkAPI(a observed.API) Check {
 	switch {
 	case a.Reached == observed.Yes:
@@ -70,8 +76,14 @@ func checkEtcd(e EtcdReport) Check {
 		}
 		return Check{"etcd", false, detail}
 	}
-	alarm := slices.ContainsFunc(e.Members, func(m MemberReport) bool { return len(m.Alarms) > 0 })
-	return Check{"etcd", e.Voters > 0 && e.Healthy == e.Voters && !alarm, etcdText(e)}
+	c := Check{"etcd", e.Voters > 0 && e.Healthy == e.Voters, etcdText(e)}
+	for _, m := range e.Members {
+		if len(m.Alarms) > 0 {
+			c.OK = false
+			c.Detail += fmt.Sprintf("; %s has alarm %s", cmp.Or(m.Name, m.ID), strings.Join(m.Alarms, ", "))
+		}
+	}
+	return c
 }
 
 // etcdText is the quorum's arithmetic: "3 voters, 3 healthy, quorum 2: 1 may fail".

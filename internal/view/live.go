@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +82,7 @@ func (l *liveProgress) show(finished []string) {
 	columns, rows := l.screen()
 	region := ""
 	var live []string
-	if !l.closed && !l.track.ended {
+	if !l.closed {
 		live = l.track.frame(l.now(), columns, rows)
 	}
 	for _, line := range live {
@@ -109,10 +110,11 @@ func (l *liveProgress) screen() (columns, rows int) {
 	return l.track.style.Width, 24
 }
 
-// frame is the live region: a line for each running step, the longest running first, and a line for the whole run. It
-// never fills the screen, and no line is broken by the terminal, since the cursor could not find its way back.
+// frame is the live region of a run that is going on: a line for each running step, the longest running first, and a line
+// for the whole run. It never fills the screen, and no line is broken by the terminal, since the cursor could not find
+// its way back.
 func (t *track) frame(now time.Time, columns, rows int) []string {
-	if len(t.running) == 0 {
+	if t.began.IsZero() || t.ended {
 		return nil
 	}
 	if columns <= 0 {
@@ -122,7 +124,7 @@ func (t *track) frame(now time.Time, columns, rows int) []string {
 	var out []string
 	for i, a := range t.running {
 		if i == most {
-			out = append(out, t.style.paint(dim, t.style.clip(fmt.Sprintf("  and %d more", len(t.running)-most), columns-1)))
+			out = append(out, t.style.paint(dim, t.style.clip(pad("", stampColumn)+fmt.Sprintf("and %d more", len(t.running)-most), columns-1)))
 			break
 		}
 		out = append(out, t.activeLine(a, now, columns-1))
@@ -134,12 +136,13 @@ func (t *track) frame(now time.Time, columns, rows int) []string {
 	return append(out, t.style.paint(bold, t.style.clip(sum, columns-1)))
 }
 
-// activeLine is "  cp-2  join: etcd member   12s  what the host printed last".
+// activeLine is "  cp-2  join: etcd member  12s  what the host printed last", with its columns under those of the
+// finished lines.
 func (t *track) activeLine(a active, now time.Time, columns int) string {
-	text := t.style.clip("  "+pad(a.host, t.host)+"  "+pad(a.title, t.title)+"  "+right(whole(now.Sub(a.since)), 6), columns)
+	text := pad("", stampColumn) + pad(a.host, t.host) + "  " + pad(a.title, t.title) + "  " + pad(whole(now.Sub(a.since)), 5)
 	room := columns - width(text) - 2
 	if a.line == "" || room < 8 {
-		return text
+		return t.style.clip(strings.TrimRight(text, " "), columns)
 	}
 	return text + "  " + t.style.paint(dim, t.style.clip(a.line, room))
 }

@@ -90,13 +90,13 @@ func install() plan.Plan {
 func oneMoreWorker() plan.Plan {
 	p := newPlan("join")
 	token := p.cluster(plan.JoinToken, "join-token", "make a join token", "hosts are to join", plan.Create, nil, "bootstrap token, valid for 15 minutes")
-	p.joinWorker("203.0.113.22", token)
+	ready := p.joinWorker("203.0.113.22", token)
 	p.cluster(plan.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove, []string{"join-worker/worker-2"})
-	p.record("what this run did", "revoke-token")
+	p.record("what this run did", "revoke-token", ready)
 	return p.Plan
 }
 
-// manyWorkers is one worker and forty others like it, which fold.
+// manyWorkers is seven workers that all get the same steps.
 func manyWorkers() plan.Plan {
 	p := newPlan("join")
 	token := p.cluster(plan.JoinToken, "join-token", "make a join token", "hosts are to join", plan.Create, nil, "bootstrap token, valid for 15 minutes")

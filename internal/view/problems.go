@@ -47,8 +47,12 @@ func Decision(w io.Writer, s Style, decisions ...decide.Decision) {
 		}
 		out.table(t)
 		route := string(d.Route)
-		for _, also := range d.Also {
-			route += ", before that " + string(also)
+		for i, also := range d.Also {
+			lead := ", "
+			if i == 0 {
+				lead = "; before that "
+			}
+			route += lead + string(also)
 		}
 		out.line("  " + s.pick("→ ", "-> ") + s.paint(bold, route))
 	}

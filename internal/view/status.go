@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/desired"
 )
 
 // warnDays is how many days before its end a certificate is worth a warning. A kubelet renews its own, valid for a year,
@@ -126,7 +127,7 @@ func (v statusView) certificates() {
 	case len(soon) > 0:
 		v.fact("certificates", yellow, list(soon, 8))
 	default:
-		v.fact("certificates", plain, expiry(*first)+" as the first")
+		v.fact("certificates", plain, "the first is "+expiry(*first))
 	}
 }
 
@@ -135,7 +136,7 @@ func expiry(h HostReport) string {
 	if h.Certificate.Expired {
 		return fmt.Sprintf("%s %s expired on %s", h.Name, h.Certificate.Name, date)
 	}
-	return fmt.Sprintf("%s %s expires in %s (%s)", h.Name, h.Certificate.Name, count(h.Certificate.Days, "day"), date)
+	return fmt.Sprintf("%s %s, expires in %s (%s)", h.Name, h.Certificate.Name, count(h.Certificate.Days, "day"), date)
 }
 
 // differences tells drift, or that there is none where the decision got as far as looking.
@@ -150,7 +151,7 @@ func (v statusView) differences() {
 		}
 		text := d.What
 		if len(d.Of) > 0 {
-			text += ": " + list(d.Of, 8)
+			text += " (" + strings.Join(d.Of, ", ") + ")"
 		}
 		v.fact(name, yellow, at(hostOr(d.Host), text))
 	}
@@ -161,7 +162,7 @@ func (v statusView) lockText(l LockReport) string {
 	if l.API {
 		where = append(where, "the API")
 	}
-	text := fmt.Sprintf("%s, run %s, since %s (%s)", l.Holder, l.RunID, l.Since.UTC().Format(time.RFC3339), took(v.Time.Sub(l.Since)))
+	text := fmt.Sprintf("%s, run %s, since %s (%s ago)", l.Holder, l.RunID, l.Since.UTC().Format(time.RFC3339), took(v.Time.Sub(l.Since)))
 	if !l.Live {
 		text += ", not heard of any more"
 	}
@@ -190,21 +191,40 @@ func (v statusView) diagnostics() {
 // end is whether the cluster is healthy, which checks say that it is not, and what comes next.
 func (v statusView) end() {
 	v.line("")
-	if v.Healthy {
-		v.para("", "Cluster "+v.Cluster+" is healthy.", green)
-	} else {
+	switch {
+	case v.Healthy:
+		v.para("", fmt.Sprintf("Cluster %s is healthy: %s, %s, Kubernetes %s.", v.Cluster,
+			count(v.role(desired.ControlPlane), "control-plane host"), count(v.role(desired.Worker), "worker"), v.Version), green)
+	case v.Route == decide.Install:
+		v.para("", "Cluster "+v.Cluster+" is not installed.", yellow)
+	default:
 		v.para("", "Cluster "+v.Cluster+" is not healthy:", red)
-		t := &table{indent: 2}
-		for _, c := range v.Checks {
-			if !c.OK {
-				t.add(cell{c.Name, plain}, cell{clean(c.Detail), plain})
-			}
-		}
-		v.table(t)
+		v.failedChecks()
 	}
 	if next := next(v.Report); next != "" {
 		v.para(v.style.paint(bold, "Next: "), next, plain)
 	}
+}
+
+func (v statusView) failedChecks() {
+	t := &table{indent: 2}
+	for _, c := range v.Checks {
+		if !c.OK {
+			t.add(cell{c.Name, plain}, cell{clean(c.Detail), plain})
+		}
+	}
+	v.table(t)
+}
+
+// role is how many hosts of the role the manifest has.
+func (v statusView) role(r desired.Role) int {
+	n := 0
+	for _, h := range v.Hosts {
+		if h.Role == r {
+			n++
+		}
+	}
+	return n
 }
 
 // next says what a person does now.
@@ -229,9 +249,10 @@ func next(r Report) string {
 		return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
 	case decide.Error:
 		return "put the errors above right, then run kubeone status again."
-	}
-	if !r.Healthy {
-		return "kubeone plan finds nothing to do; look at what the checks name, then run kubeone status again."
+	case decide.Nothing:
+		if !r.Healthy {
+			return "apply has nothing to do: look into what is named above, then run kubeone status again."
+		}
 	}
 	return ""
 }

@@ -22,11 +22,7 @@ func (v statusView) hosts() {
 	for _, h := range v.Hosts {
 		t.add(v.row(h)...)
 	}
-	for _, title := range []string{"CONTAINERD", "ADDRESS", "ROLE"} {
-		if v.style.Width > 0 && t.wide() > v.style.Width {
-			t.drop(title)
-		}
-	}
+	v.fit(t)
 	for i, row := range t.lines(v.style) {
 		for _, line := range row {
 			v.line(line)
@@ -37,8 +33,26 @@ func (v statusView) hosts() {
 	}
 }
 
+// fit makes the table as narrow as the screen: it drops columns, then cuts names.
+func (v statusView) fit(t *table) {
+	for _, title := range []string{"CONTAINERD", "ADDRESS", "ROLE", "CERTS"} {
+		if v.style.Width > 0 && t.wide() > v.style.Width {
+			t.drop(title)
+		}
+	}
+	const least = 12
+	over := t.wide() - v.style.Width
+	if v.style.Width == 0 || over <= 0 {
+		return
+	}
+	room := max(t.widths()[0]-over, least)
+	for _, row := range t.rows {
+		row[0].text = v.style.clip(row[0].text, room)
+	}
+}
+
 func (v statusView) reasons(h HostReport) {
-	if h.Condition != decide.Healthy && len(h.Reasons) > 0 {
+	if h.Condition != decide.Healthy && h.Condition != decide.Empty && len(h.Reasons) > 0 {
 		v.para("    ", strings.Join(h.Reasons, "; "), conditionInk(h.Condition))
 	}
 }
@@ -46,8 +60,8 @@ func (v statusView) reasons(h HostReport) {
 func (v statusView) row(h HostReport) []cell {
 	return []cell{
 		{clean(h.Name), bold}, {clean(h.Address), plain}, {string(h.Role), plain},
-		{string(h.Condition), conditionInk(h.Condition)}, v.version(h), {orSign(clean(h.Containerd), none), plain},
-		nodeCell(h), apiCell(h), etcdCell(h), certificateCell(h.Certificate),
+		{string(h.Condition), conditionInk(h.Condition)}, v.version(h), {orSign(clean(h.Containerd), missing(h)), plain},
+		nodeCell(h), apiCell(h), etcdCell(h), certificateCell(h),
 	}
 }
 
@@ -63,11 +77,12 @@ func conditionInk(c decide.Condition) ink {
 
 // version is what the host runs; its kubelet's too where that is another.
 func (v statusView) version(h HostReport) cell {
-	text, as := orSign(clean(h.Kubernetes), none), plain
+	text, as := orSign(clean(h.Kubernetes), missing(h)), plain
 	switch {
-	case h.Kubernetes == "" && h.Kubelet != "":
+	case h.Kubelet == h.Kubernetes, h.Kubernetes == "" && h.Kubelet == v.Version:
+	case h.Kubernetes == "":
 		text = "kubelet " + clean(h.Kubelet)
-	case h.Kubelet != "" && h.Kubelet != h.Kubernetes:
+	case h.Kubelet != "":
 		text = fmt.Sprintf("%s (kubelet %s)", clean(h.Kubernetes), clean(h.Kubelet))
 	}
 	if h.Kubelet != "" && h.Kubelet != v.Version || h.Kubernetes != "" && h.Kubernetes != v.Version {
@@ -84,7 +99,7 @@ func nodeCell(h HostReport) cell {
 	case observed.Unknown:
 		c = cell{notKnown, yellow}
 	}
-	if h.Condition == decide.Empty && h.NodeReady == observed.No {
+	if h.Condition == decide.Empty && h.NodeReady != observed.Yes {
 		c = cell{none, plain} // nobody expects one
 	}
 	if h.Cordoned {
@@ -120,16 +135,25 @@ func etcdCell(h HostReport) cell {
 	return cell{string(h.Etcd), plain}
 }
 
-func certificateCell(c *CertificateReport) cell {
+func certificateCell(h HostReport) cell {
+	c := h.Certificate
 	switch {
 	case c == nil:
-		return cell{none, plain}
+		return cell{missing(h), plain}
 	case c.Expired:
 		return cell{"expired", red}
 	case c.Days < warnDays:
 		return cell{fmt.Sprintf("%dd", c.Days), yellow}
 	}
 	return cell{fmt.Sprintf("%dd", c.Days), plain}
+}
+
+// missing is the sign for what a host did not say.
+func missing(h HostReport) string {
+	if h.Condition == decide.Unreachable || h.Condition == decide.Unclear {
+		return notKnown
+	}
+	return none
 }
 
 func orSign(text, sign string) string {

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Timing writes where a run's time went: for each stage of the plan how many steps ran, when the first began, how long it
-// was until the last ended, and which took longest; then the chain of steps that the end had to wait for. Steps that did
+// Timing writes where a run's time went: for each stage of the plan how many steps ran, when the first began, for how long
+// any of them was running, and which took longest; then the chain of steps that the end had to wait for. Steps that did
 // not run are left out; without any, nothing is written.
 func Timing(w io.Writer, s Style, p plan.Plan, events []apply.Event) {
 	spans := spansOf(p, events)
@@ -103,8 +103,24 @@ func stageRow(of plan.Plan, name string, spans []span, began time.Time) []cell {
 	from := spans[0].from
 	return []cell{
 		{name, plain}, {right(fmt.Sprint(len(spans)), 5), plain}, {right(took(from.Sub(began)), 6), plain},
-		{right(took(lastEnd(spans).Sub(from)), 6), plain}, {note, dim},
+		{right(took(ranFor(spans)), 6), plain}, {note, dim},
 	}
+}
+
+// ranFor is for how long at least one of the spans, which are in the order in which they began, was running.
+func ranFor(spans []span) time.Duration {
+	var sum time.Duration
+	var until time.Time
+	for _, s := range spans {
+		from := s.from
+		if from.Before(until) {
+			from = until
+		}
+		if s.to.After(from) {
+			sum, until = sum+s.to.Sub(from), s.to
+		}
+	}
+	return sum
 }
 
 func lastEnd(spans []span) time.Time {

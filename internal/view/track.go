@@ -106,8 +106,11 @@ func (t *track) change(e apply.Event, what string) string {
 	return t.stamp(e.Time) + t.name(e.Host) + pad(clean(e.Title), t.title) + "  " + what
 }
 
+// stampColumn is how wide a line's time is, with the gap after it.
+const stampColumn = 9
+
 func (t *track) stamp(at time.Time) string {
-	return t.style.paint(dim, right(took(at.Sub(t.began)), 7)) + "  "
+	return t.style.paint(dim, right(took(at.Sub(t.began)), stampColumn-gap)) + strings.Repeat(" ", gap)
 }
 
 func (t *track) name(host string) string { return pad(hostOr(host), t.host) + "  " }

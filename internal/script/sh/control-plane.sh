@@ -2,6 +2,10 @@
 
 readyz() { curl -fsk --max-time 2 "https://127.0.0.1:6443/readyz"; }
 
+controllers_healthy() {
+	curl -fsk --max-time 2 "https://127.0.0.1:10257/healthz" && curl -fsk --max-time 2 "https://127.0.0.1:10259/healthz"
+}
+
 # ignored prints the preflight errors to ignore: those the manifest names, and on a host with an unfinished
 # installation of this cluster those that only say so.
 ignored() {
@@ -60,7 +64,14 @@ kubelet_start() {
 	fi
 }
 
+# etcd_votes succeeds when this host's member answers, is no learner, and hears from a quorum.
+etcd_votes() { [ -f /etc/kubernetes/manifests/etcd.yaml ] && curl -fs --max-time 2 http://127.0.0.1:2381/readyz; }
+
 stage_join_etcd() {
+	if etcd_votes >/dev/null 2>&1; then
+		say "this host's etcd member votes already"
+		return 0
+	fi
 	config=$(kubeadm_config file_join)
 	kubeadm join phase etcd-join --config "$config"
 }
@@ -73,7 +84,7 @@ stage_join_finish() {
 	[ -f /etc/kubernetes/kubelet.conf ] || systemctl restart kubelet
 	kubeadm join phase kubelet-wait-bootstrap --config "$config"
 	kubeadm join phase control-plane-join mark-control-plane --config "$config"
-	kubeadm join phase wait-control-plane --config "$config"
+	wait_for 240 "this host's controller manager and scheduler" controllers_healthy
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes

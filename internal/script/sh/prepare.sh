@@ -13,6 +13,18 @@ stage_prepare() {
 	record $HOST_DIGESTS
 }
 
+# rpm_names prints the missing packages as the RPM families call them.
+rpm_names() {
+	for name in $missing; do
+		case $name in
+		conntrack) printf 'conntrack-tools ' ;;
+		iproute2) printf 'iproute ' ;;
+		mount) printf 'util-linux ' ;;
+		*) printf '%s ' "$name" ;;
+		esac
+	done
+}
+
 install_packages() {
 	missing=
 	for pair in $TOOLS; do
@@ -20,15 +32,15 @@ install_packages() {
 	done
 	[ -n "$missing" ] || return 0
 	say "installing packages:$missing"
-	# shellcheck disable=SC2086 # a list
+	# shellcheck disable=SC2086,SC2046 # lists
 	if have apt-get; then
 		apt-get -o DPkg::Lock::Timeout=120 update -q && apt-get -o DPkg::Lock::Timeout=120 install -y -q --no-install-recommends $missing
 	elif have dnf; then
-		dnf install -y $missing
+		dnf install -y $(rpm_names)
 	elif have yum; then
-		yum install -y $missing
+		yum install -y $(rpm_names)
 	elif have zypper; then
-		zypper --non-interactive install --no-recommends $missing
+		zypper --non-interactive install --no-recommends $(rpm_names)
 	else
 		die "no package manager that is known, and missing:$missing"
 	fi

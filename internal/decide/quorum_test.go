@@ -1,0 +1,107 @@
+package decide
+
+import (
+	"fmt"
+	"testing"
+
+	"kubeone/internal/observed"
+)
+
+// majority is the oracle: it tries every number and takes the smallest of which two groups cannot exist side by side.
+func majority(n int) int {
+	for q := 1; ; q++ {
+		if 2*q > n {
+			return q
+		}
+	}
+}
+
+// lists calls f with every list of up to n members: healthy, dead, unknown voters, and learners.
+func lists(n int, f func([]observed.Member)) {
+	var grow func([]observed.Member)
+	grow = func(list []observed.Member) {
+		f(list)
+		if len(list) == n {
+			return
+		}
+		for _, m := range []observed.Member{{Healthy: observed.Yes}, {Healthy: observed.No}, {Healthy: observed.Unknown}, {Healthy: observed.Yes, Learner: true}} {
+			m.ID = fmt.Sprint(len(list))
+			grow(append(list[:len(list):len(list)], m))
+		}
+	}
+	grow(nil)
+}
+
+func TestQuorumAgreesWithOracle(t *testing.T) {
+	t.Parallel()
+	for n := range 1000 {
+		if got, want := Quorum(n), majority(n); got != want {
+			t.Errorf("Quorum(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+// dumbCount counts with the dumbest means how etcd stands: how many vote, and how many are known to answer.
+func dumbCount(list []observed.Member, except string) (voters, alive int) {
+	for _, m := range list {
+		if m.ID == except || m.Learner {
+			continue
+		}
+		voters++
+		if m.Healthy == observed.Yes {
+			alive++
+		}
+	}
+	return voters, alive
+}
+
+func TestSafeToRemoveAndStopAgreeWithOracle(t *testing.T) {
+	t.Parallel()
+	cases := 0
+	lists(6, func(list []observed.Member) {
+		for _, m := range list {
+			cases++
+			voters, alive := dumbCount(list, "none")
+			left, alone := dumbCount(list, m.ID)
+			remove := voters > 0 && left > 0 && alive >= majority(voters) && alone >= majority(left)
+			if got := SafeToRemove(list, m.ID); got.Safe != remove {
+				t.Errorf("remove %s of %v: %+v, want %t", m.ID, list, got, remove)
+			}
+			others := m.Learner || alone >= majority(voters)
+			outage := !others && voters <= 2 && alone == left
+			if got := SafeToStop(list, m.ID); got.Safe != (others || outage) || got.Outage != outage {
+				t.Errorf("stop %s of %v: %+v, want safe %t, outage %t", m.ID, list, got, others || outage, outage)
+			}
+		}
+	})
+	if cases < 10_000 {
+		t.Errorf("only %d cases", cases)
+	}
+}
+
+func TestQuorumFiguresOfUsualClusters(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ voters, dead, tolerated int }{
+		{1, 0, 0}, {3, 0, 1}, {3, 1, 0}, {5, 0, 2}, {5, 1, 1}, {5, 2, 0}, {7, 0, 3},
+	} {
+		tally := Tally{Voters: tt.voters, Alive: tt.voters - tt.dead}
+		n := 0
+		for tally.Alive--; tally.Holds(); tally.Alive-- {
+			n++
+		}
+		if n != tt.tolerated {
+			t.Errorf("%d voters of which %d are dead tolerate %d more, want %d", tt.voters, tt.dead, n, tt.tolerated)
+		}
+	}
+}
+
+func TestUnknownMemberIsNeverSafe(t *testing.T) {
+	t.Parallel()
+	list := []observed.Member{{ID: "1", Healthy: observed.Yes}}
+	if v := SafeToRemove(list, "2"); v.Safe || v.Why != "no member 2 in etcd's list" {
+		t.Errorf("remove: %+v", v)
+	}
+	if v := SafeToStop(list, "2"); v.Safe || v.Why != "no member 2 in etcd's list" {
+		t.Errorf("stop: %+v", v)
+	}
+}

@@ -1,0 +1,73 @@
+package decide
+
+import (
+	"slices"
+	"testing"
+)
+
+// danger ranks routes by what they may destroy: those that change nothing on a healthy cluster, and starting units that
+// ought to run, are 0.
+func danger(d Decision) int {
+	switch d.Route {
+	case Repair:
+		return truth(len(d.Removals) > 0) * 2
+	case Resources:
+		return 1
+	case Join:
+		return 3
+	case Reconfigure:
+		return 4
+	case Upgrade:
+		return 5
+	case Install:
+		return 6
+	}
+	return 0
+}
+
+// Whatever a host, the API or etcd would have said: not having heard it never leads to a more dangerous route than having
+// heard the most harmless of the answers. Foreign data is left out: to learn of it stops everything.
+func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
+	t.Parallel()
+	cps, workers := kinds(), workerKinds()
+	at := func(name string) int { return slices.IndexFunc(cps, func(k kind) bool { return k.name == name }) }
+	decide := func(c combination) Decision {
+		return Decide(c.world(wanted(len(c.cps), truth(c.worker > 0)), cps, workers))
+	}
+	compared := 0
+	compare := func(unknown, known combination) {
+		compared++
+		if u, k := decide(unknown), decide(known); danger(u) > danger(k) {
+			t.Errorf("%v\n\tis %s, but knowing more\n%v\n\tis %s", unknown, u.Route, known, k.Route)
+		}
+	}
+	for n := 1; n <= 3; n++ {
+		multisets(n, len(cps), func(set []int) {
+			if slices.Contains(set, at("foreign")) {
+				return
+			}
+			for tail := range tails() {
+				full := combination{cps: set, worker: tail % 3, api: true, members: true}.withTail(tail)
+				for _, blind := range blinds(set, at("wiped")) {
+					blind.cps, blind.worker = set, full.worker
+					compare(blind.withTail(tail), full)
+				}
+				for _, silent := range []string{"stranger", "dead", "unclear"} {
+					unknown := full
+					unknown.cps = append([]int{at(silent)}, set[1:]...)
+					compare(unknown, full)
+				}
+			}
+		})
+	}
+	t.Logf("%d pairs compared", compared)
+}
+
+// blinds are the ways in which the API and etcd may not have been asked; where no host of the set joined, they cannot
+// have answered in the first place.
+func blinds(set []int, lastJoined int) []combination {
+	if set[0] > lastJoined {
+		return nil
+	}
+	return []combination{{}, {api: true}, {members: true}}
+}

@@ -1,0 +1,235 @@
+package probe
+
+import (
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/etcd/etcdtest"
+	"kubeone/internal/observed"
+)
+
+var objects = map[string]string{
+	"/version":                       `{"gitVersion":"v1.36.3"}`,
+	"/readyz":                        `ok`,
+	"/api/v1/namespaces/kube-system": `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`,
+	"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","items":[
+		{"metadata":{"name":"cp-1","labels":{"node-role.kubernetes.io/control-plane":""}},
+		 "spec":{"unschedulable":true,"taints":[{"key":"k","value":"v","effect":"NoSchedule"}]},
+		 "status":{"conditions":[{"type":"Ready","status":"True"}],"addresses":[{"type":"InternalIP","address":"10.0.0.1"}],
+		  "nodeInfo":{"kubeletVersion":"v1.36.3","containerRuntimeVersion":"containerd://2.4.2"}}},
+		{"metadata":{"name":"w-1"},"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}},
+		{"metadata":{"name":"w-2"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}]}`,
+	"/api/v1/namespaces/kube-system/pods": `{"kind":"PodList","apiVersion":"v1","items":[
+		{"metadata":{"name":"etcd-cp-1","namespace":"kube-system","labels":{"component":"etcd"}},
+		 "spec":{"nodeName":"cp-1","containers":[{"name":"etcd","image":"etcd:3.6.8-0"}]},
+		 "status":{"conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"etcd","restartCount":2}]}}]}`,
+	"/api/v1/namespaces/kube-flannel/pods": `{"kind":"PodList","apiVersion":"v1","items":[
+		{"metadata":{"name":"flannel-x","namespace":"kube-flannel","labels":{"app":"flannel"}}}]}`,
+	"/apis/certificates.k8s.io/v1/certificatesigningrequests": `{"kind":"CertificateSigningRequestList","apiVersion":"certificates.k8s.io/v1","items":[
+		{"metadata":{"name":"a"},"spec":{"signerName":"kubernetes.io/kubelet-serving"}},
+		{"metadata":{"name":"b"},"spec":{"signerName":"kubernetes.io/kubelet-serving"},"status":{"conditions":[{"type":"Approved","status":"True"}]}},
+		{"metadata":{"name":"c"},"spec":{"signerName":"kubernetes.io/kube-apiserver-client"}}]}`,
+	"/api/v1/namespaces/kube-system/configmaps/kubeone": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kubeone"},
+		"data":{"cluster":"demo","manifestDigest":"d","manifest":"m","runID":"r","addons":"{\"flannel\":\"f\"}"}}`,
+	"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeone": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1",
+		"metadata":{"name":"kubeone","annotations":{"kubeone.k8c.io/run-id":"r"}},
+		"spec":{"holderIdentity":"ann@laptop","leaseDurationSeconds":20,"acquireTime":"2027-01-15T07:59:00.000000Z","renewTime":"2027-01-15T07:59:50.000000Z"}}`,
+}
+
+var wantAPI = observed.API{
+	Reached: observed.Yes, Via: "a", Version: "1.36.3", ClusterID: "u-1", PendingCSRs: 1,
+	Nodes: []observed.Node{
+		{
+			Name: "cp-1", Addresses: []string{"10.0.0.1"}, Ready: observed.Yes, Unschedulable: true, ControlPlane: true, KubeletVersion: "1.36.3",
+			Runtime: "containerd://2.4.2", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""},
+			Taints: []observed.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
+		},
+		{Name: "w-1", Ready: observed.Unknown},
+		{Name: "w-2", Ready: observed.No},
+	},
+	Pods: []observed.Pod{
+		{Namespace: "kube-system", Name: "etcd-cp-1", Node: "cp-1", App: "etcd", Ready: observed.Yes, Restarts: 2, Image: "etcd:3.6.8-0"},
+		{Namespace: "kube-flannel", Name: "flannel-x", App: "flannel", Ready: observed.No},
+	},
+	Addons: map[string]string{"flannel": "f"},
+	Record: &observed.Record{Cluster: "demo", ManifestDigest: "d", Manifest: "m", RunID: "r"},
+	Lease: &observed.Lock{
+		Holder: "ann@laptop", RunID: "r", Since: time.Date(2027, 1, 15, 7, 59, 0, 0, time.UTC), Live: true,
+	},
+}
+
+func at() time.Time { return time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC) }
+
+// through gives a host a tunnel to the API and tells that its API server is well, or not.
+func through(h *fakeHost, api *fakeAPI) *fakeHost {
+	h.forward = map[string]string{"127.0.0.1:6443": api.address()}
+	return h
+}
+
+func TestTheAPIIsReadThroughAHost(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t, objects)
+	h := through(says(nil, api.secret()), api)
+	r, err := Run(t.Context(), Request{Targets: []Target{{ID: "a", Host: h, ControlPlane: true}}, Now: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wantAPI, r.World.API); diff != "" {
+		t.Errorf("API (-want +got):\n%s", diff)
+	}
+	if r.Requests.API != 8 || len(api.paths) != 8 {
+		t.Errorf("%d requests counted, %d came: %q, want 8", r.Requests.API, len(api.paths), api.paths)
+	}
+	if r.Access == nil || len(r.Access.Via) != 1 || r.Access.Via[0].ID != "a" {
+		t.Errorf("access %+v", r.Access)
+	}
+	if len(h.commands) != 1 {
+		t.Errorf("%d commands on the host, want 1", len(h.commands))
+	}
+}
+
+func TestAClusterWithoutUsHasNoRecord(t *testing.T) {
+	t.Parallel()
+	bare := map[string]string{}
+	for path, object := range objects {
+		bare[path] = object
+	}
+	delete(bare, "/api/v1/namespaces/kube-system/configmaps/kubeone")
+	delete(bare, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeone")
+	api := newAPI(t, bare)
+	r, err := Run(t.Context(), Request{Targets: []Target{{ID: "a", Host: through(says(nil, api.secret()), api), ControlPlane: true}}, Now: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := wantAPI
+	want.Record, want.Lease, want.Addons = nil, nil, nil
+	if diff := cmp.Diff(want, r.World.API); diff != "" {
+		t.Errorf("API (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheAPIDoesNotWaitForAPausedHost(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t, objects)
+	// The paused host goes on only once the API was asked: were it waited for, it would hang until its deadline.
+	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{
+		{ID: "paused", Host: hangs(api.asked), ControlPlane: true},
+		{ID: "a", Host: through(says(nil, api.secret()), api), ControlPlane: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.World.Hosts["paused"].Reach != observed.Reached || r.World.API.Reached != observed.Yes {
+		t.Errorf("the API was asked after the paused host: %+v", r.World.Hosts["paused"])
+	}
+}
+
+func TestTheNextHostIsTriedWhenAnAPIServerFails(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t, objects)
+	half := map[string]string{"/version": objects["/version"]} // its storage is gone
+	ill := newAPI(t, half)
+	dead := says(nil, api.secret()) // its tunnel leads nowhere
+	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{
+		{ID: "dead", Host: dead, ControlPlane: true},
+		{ID: "ill", Host: through(says([]string{"health apiserver 200"}, ill.secret()), ill), ControlPlane: true},
+		{ID: "a", Host: through(says([]string{"health apiserver 500"}, api.secret()), api), ControlPlane: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wantAPI, r.World.API); diff != "" {
+		t.Errorf("API (-want +got):\n%s", diff)
+	}
+	var via []string
+	for _, e := range r.Access.Via {
+		via = append(via, e.ID)
+	}
+	if diff := cmp.Diff([]string{"a", "dead", "ill"}, via); diff != "" {
+		t.Errorf("access: the host that answered is not first (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAPIThatNobodyReachesIsKnownToBeDown(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t, objects)
+	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{{ID: "a", Host: says(nil, api.secret()), ControlPlane: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.World.API.Reached != observed.No || r.World.API.Problem == "" {
+		t.Errorf("API %+v, want known to be down, with a problem", r.World.API)
+	}
+	if r.Access == nil {
+		t.Error("the credentials are known, and there is no access")
+	}
+}
+
+func TestAnAPIServerIsAskedThroughTheTunnelWhereTheHostCannot(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t, objects)
+	manifest := "manifest /etc/kubernetes/manifests/kube-apiserver.yaml"
+	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{
+		{ID: "a", Host: through(says([]string{manifest}, api.secret()), api), ControlPlane: true},
+		{ID: "b", Host: says([]string{manifest}, api.secret()), ControlPlane: true},
+		{ID: "c", Host: through(says([]string{manifest, "health apiserver 500"}, api.secret()), api), ControlPlane: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]observed.Tri{}
+	for id, h := range r.World.Hosts {
+		got[id] = h.APIServer
+	}
+	if diff := cmp.Diff(map[string]observed.Tri{"a": observed.Yes, "b": observed.No, "c": observed.No}, got); diff != "" {
+		t.Errorf("API servers (-want +got):\n%s", diff)
+	}
+	if n := len(slices.DeleteFunc(api.paths, func(p string) bool { return p != "/readyz" })); n != 1 {
+		t.Errorf("/readyz was asked %d times, want once: who said it is not ready is not asked again", n)
+	}
+}
+
+func TestEtcdIsReadThroughAHost(t *testing.T) {
+	t.Parallel()
+	members := etcdtest.Start(t, &etcdtest.Cluster{Members: []etcdtest.Member{
+		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1, Learner: true}, {ID: 3, Name: "cp-3", Down: true},
+	}})
+	access := members.Access()
+	facts, secret := etcdFacts(access.Credentials)
+	target := func(i int, more ...string) Target {
+		h := says(append(append(more, "hostname "+access.Via[i].ID, "manifest /etc/kubernetes/manifests/etcd.yaml"), facts...), secret)
+		h.forward = map[string]string{"127.0.0.1:2379": access.Via[i].Address}
+		for _, e := range access.Via { // members are reached from each other at the addresses that they advertise
+			h.forward[e.Address] = e.Address
+		}
+		return Target{ID: access.Via[i].ID, Host: h, ControlPlane: true}
+	}
+	r, err := Run(t.Context(), Request{Targets: []Target{target(2), target(1), target(0, "health etcd 500")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var healthy []string
+	for _, m := range r.World.Etcd.Members {
+		if m.Healthy == observed.Yes {
+			healthy = append(healthy, m.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"cp-1", "cp-2"}, healthy); diff != "" || r.World.Etcd.Reached != observed.Yes {
+		t.Errorf("etcd %+v; healthy (-want +got):\n%s", r.World.Etcd, diff)
+	}
+	for id, want := range map[string]observed.Tri{"cp-1": observed.No, "cp-2": observed.Yes, "cp-3": observed.No} {
+		if got := r.World.Hosts[id].EtcdHealth; got != want {
+			t.Errorf("etcd of %s is %q, want %q", id, got, want)
+		}
+	}
+	if r.Etcd == nil || len(r.Etcd.Via) != 3 || r.Etcd.Via[0].ID != "cp-1" {
+		t.Errorf("access to etcd %+v, want through cp-1 first", r.Etcd)
+	}
+	if _, port, err := net.SplitHostPort(r.Etcd.Via[0].Address); err != nil || port != "2379" {
+		t.Errorf("address %q", r.Etcd.Via[0].Address)
+	}
+}

@@ -1,0 +1,142 @@
+package probe
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"kubeone/internal/etcd"
+	"kubeone/internal/host"
+)
+
+// fakeHost answers the script with a text, or with whatever run does.
+type fakeHost struct {
+	run      func(ctx context.Context, c host.Cmd) (host.Result, error)
+	forward  map[string]string // where a Dial of an address really goes
+	contacts []host.FirstContact
+
+	mu       sync.Mutex
+	commands []host.Cmd
+}
+
+func (f *fakeHost) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
+	if c.Secret && len(f.contacts) > 0 {
+		return host.Result{}, fmt.Errorf("probe: %w", host.ErrNotApproved)
+	}
+	f.mu.Lock()
+	f.commands = append(f.commands, c)
+	f.mu.Unlock()
+	return f.run(ctx, c)
+}
+
+func (f *fakeHost) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	to, ok := f.forward[addr]
+	if !ok {
+		return nil, &host.Error{Class: host.Tunnel, What: "dial " + addr, Err: errors.New("connection refused")}
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, to)
+}
+
+func (f *fakeHost) FirstContacts() []host.FirstContact { return f.contacts }
+
+// says is a host that answers with these lines, each a name and a value; with its secrets if they are asked for.
+func says(facts []string, secrets ...string) *fakeHost {
+	return &fakeHost{run: func(_ context.Context, c host.Cmd) (host.Result, error) {
+		said := append([]string{"kubeone-probe 1", "uid 0"}, facts...)
+		if c.Args[0] == argCredentials {
+			said = append(said, secrets...)
+		}
+		var out strings.Builder
+		for _, line := range append(said, "end 1") {
+			out.WriteString(strings.Replace(line, " ", "\t", 1) + "\n")
+		}
+		return host.Result{Stdout: []byte(out.String())}, nil
+	}}
+}
+
+// fails is a host that cannot be asked.
+func fails(err error) *fakeHost {
+	return &fakeHost{run: func(context.Context, host.Cmd) (host.Result, error) { return host.Result{ExitCode: -1}, err }}
+}
+
+// hangs is a host that takes the command and says nothing, until the caller has enough or the channel is closed.
+func hangs(until <-chan struct{}) *fakeHost {
+	return &fakeHost{run: func(ctx context.Context, _ host.Cmd) (host.Result, error) {
+		select {
+		case <-until:
+			return says(nil).run(ctx, host.Cmd{Args: []string{argFacts}})
+		case <-ctx.Done():
+			return host.Result{ExitCode: -1}, ctx.Err()
+		}
+	}}
+}
+
+// fakeAPI is an API server that knows the objects which a probe reads.
+type fakeAPI struct {
+	*httptest.Server
+	asked chan struct{} // closed when the first request came
+
+	mu    sync.Mutex
+	paths []string
+}
+
+func newAPI(t *testing.T, objects map[string]string) *fakeAPI {
+	t.Helper()
+	api := &fakeAPI{asked: make(chan struct{})}
+	var once sync.Once
+	api.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		once.Do(func() { close(api.asked) })
+		api.mu.Lock()
+		api.paths = append(api.paths, r.URL.Path)
+		api.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		switch body, ok := objects[r.URL.Path]; {
+		case r.Header.Get("Authorization") != "Bearer TOKEN":
+			w.WriteHeader(http.StatusUnauthorized)
+		case !ok:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		default:
+			_, _ = fmt.Fprint(w, body)
+		}
+	}))
+	api.EnableHTTP2 = true
+	api.StartTLS()
+	t.Cleanup(api.Close)
+	return api
+}
+
+// secret is the line with which a host gives away an admin.conf for this API: its server is the load balancer's name,
+// which resolves to nothing here.
+func (a *fakeAPI) secret() string {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw})
+	config := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://example.com:6443", certificate-authority-data: %s}}]
+users: [{name: u, user: {token: TOKEN}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, base64.StdEncoding.EncodeToString(ca))
+	return "secret " + adminConf + " " + base64.StdEncoding.EncodeToString([]byte(config))
+}
+
+func (a *fakeAPI) address() string { return a.Listener.Addr().String() }
+
+// etcdFacts are the lines with which a host shows its etcd certificates, and the one with the key.
+func etcdFacts(c etcd.Credentials) (facts []string, secret string) {
+	for path, content := range map[string][]byte{etcdCA: c.CA, etcdCert: c.Cert} {
+		facts = append(facts, "pem ==> "+path+" <==")
+		for line := range strings.Lines(string(content)) {
+			facts = append(facts, "pem "+strings.TrimSpace(line))
+		}
+	}
+	return facts, "secret " + etcdKey + " " + base64.StdEncoding.EncodeToString(c.Key)
+}

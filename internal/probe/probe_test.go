@@ -1,0 +1,203 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+)
+
+func TestAHostThatDoesNotAnswerIsAFact(t *testing.T) {
+	t.Parallel()
+	fail := func(class host.Class) error {
+		return &host.Error{Class: class, Host: "h", What: "connect", Err: errors.New("no\nluck")}
+	}
+	broken := says(nil)
+	broken.run = func(context.Context, host.Cmd) (host.Result, error) {
+		return host.Result{Stdout: []byte("kubeone-probe\t1\nuid\t0\n")}, nil
+	}
+	tests := map[string]struct {
+		host  *fakeHost
+		reach observed.Reach
+		class string
+	}{
+		"unreachable":   {fails(fail(host.Unreachable)), observed.Unreachable, "unreachable"},
+		"timed out":     {fails(fail(host.Timeout)), observed.Unreachable, "unreachable"},
+		"stranger":      {fails(errors.New("odd")), observed.Unreachable, "unreachable"},
+		"lost":          {fails(fail(host.Lost)), observed.Unreachable, "lost"},
+		"cut short":     {broken, observed.Unreachable, "lost"},
+		"no login":      {fails(fail(host.Auth)), observed.Denied, "auth"},
+		"changed key":   {fails(fmt.Errorf("h: %w", host.ErrHostKeyChanged)), observed.Denied, "hostkey"},
+		"no sudo":       {fails(fail(host.Sudo)), observed.Denied, "sudo"},
+		"bad target":    {fails(fail(host.Config)), observed.Denied, "config"},
+		"script failed": {fails(&host.ExitError{Code: 127}), observed.Denied, "exit"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := Run(t.Context(), Request{Targets: []Target{{ID: "h", Host: test.host, ControlPlane: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := r.World.Hosts["h"]
+			if got.Problem == "" || strings.Contains(got.Problem, "\n") {
+				t.Errorf("problem %q, want one line", got.Problem)
+			}
+			want := observed.Host{ID: "h", Reach: test.reach, Class: test.class, Problem: got.Problem}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("host (-want +got):\n%s", diff)
+			}
+			if r.World.API.Reached != observed.Unknown || r.World.Etcd.Reached != observed.Unknown || r.Access != nil || r.Etcd != nil {
+				t.Errorf("nobody could be asked, and yet: %+v", r)
+			}
+		})
+	}
+}
+
+func TestAPausedHostCostsItsOwnDeadlineOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		targets := []Target{{ID: "cp", Host: says(nil), ControlPlane: true}}
+		for i := range 50 {
+			targets = append(targets, Target{ID: fmt.Sprint("paused-", i), Host: hangs(nil)})
+		}
+		start := time.Now()
+		r, err := Run(t.Context(), Request{Targets: targets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 8*time.Second {
+			t.Errorf("took %v, want the 8 s of the paused hosts", took)
+		}
+		if r.World.Hosts["cp"].Reach != observed.Reached || r.World.Hosts["paused-49"].Reach != observed.Unreachable {
+			t.Errorf("hosts: %+v", r.World.Hosts)
+		}
+	})
+}
+
+func TestAllEndsWithinTheWholeDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var targets []Target
+		for i := range 20 {
+			targets = append(targets, Target{ID: fmt.Sprint(i), Host: hangs(nil)})
+		}
+		start := time.Now()
+		r, err := Run(t.Context(), Request{Targets: targets, Parallel: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if len(r.World.Hosts) != 20 {
+			t.Errorf("%d hosts are in the world, want all 20", len(r.World.Hosts))
+		}
+	})
+}
+
+func TestAFirstContactGivesFactsButNoCredentials(t *testing.T) {
+	t.Parallel()
+	h := says([]string{"hostname CP-1"}, "secret "+adminConf+" QQ==")
+	h.contacts = []host.FirstContact{{Fingerprint: "SHA256:bastion"}, {Fingerprint: "SHA256:host"}}
+	r, err := Run(t.Context(), Request{Targets: []Target{{ID: "h", Host: h, ControlPlane: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := observed.Host{ID: "h", Reach: observed.Reached, Hostname: "cp-1", FirstContact: "SHA256:bastion, SHA256:host"}
+	if diff := cmp.Diff(want, r.World.Hosts["h"]); diff != "" {
+		t.Errorf("host (-want +got):\n%s", diff)
+	}
+	if len(h.commands) != 1 || h.commands[0].Secret || h.commands[0].Args[0] != argFacts {
+		t.Errorf("commands %+v, want one that asks for facts only", h.commands)
+	}
+	if r.Access != nil {
+		t.Error("there is access through a host whose key nobody approved")
+	}
+}
+
+func TestOnlyControlPlaneHostsAreAskedForCredentialsAndEachOnce(t *testing.T) {
+	t.Parallel()
+	cp, worker := says(nil), says(nil)
+	_, err := Run(t.Context(), Request{Targets: []Target{{ID: "w", Host: worker}, {ID: "c", Host: cp, ControlPlane: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cp.commands) != 1 || len(worker.commands) != 1 {
+		t.Fatalf("%d and %d commands, want one for each host", len(cp.commands), len(worker.commands))
+	}
+	if c := cp.commands[0]; c.Args[0] != argCredentials || !c.Secret {
+		t.Errorf("control plane was asked %+v", c.Args)
+	}
+	if c := worker.commands[0]; c.Args[0] != argFacts || c.Secret {
+		t.Errorf("worker was asked %+v", c.Args)
+	}
+	if cp.commands[0].Script != worker.commands[0].Script {
+		t.Error("the hosts got different scripts")
+	}
+}
+
+func TestClockSkewIsMeasuredFromTheMiddle(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	clock := func() time.Time { now = now.Add(2 * time.Second); return now } // 2 s before, 2 s after
+	h := says([]string{"clock 1800000063.0", "clock 1800000065.0"})
+	p := &prober{Request: Request{Now: clock}.withDefaults()}
+	a, err := p.run(t.Context(), Target{ID: "h", Host: h}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 61 * time.Second; a.Host.ClockSkew != want { // 64 less 3
+		t.Errorf("skew %v, want %v", a.Host.ClockSkew, want)
+	}
+}
+
+func TestRequestsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	ok := Target{ID: "a", Host: says(nil)}
+	for name, r := range map[string]Request{
+		"nobody": {}, "twice": {Targets: []Target{ok, ok}}, "nameless": {Targets: []Target{{Host: says(nil)}}}, "nothing": {Targets: []Target{{ID: "a"}}},
+	} {
+		if _, err := Run(t.Context(), r); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestACancelledProbeIsAnError(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run(ctx, Request{Targets: []Target{{ID: "a", Host: hangs(nil)}}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want Canceled", err)
+	}
+}
+
+func TestResultsHideCredentials(t *testing.T) {
+	t.Parallel()
+	c := Credentials{Kubeconfig: []byte("SECRET")}
+	c.Etcd.Key = []byte("SECRET")
+	a := Answer{Credentials: c}
+	text, err := json.Marshal([]any{c, &c, a, &a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		text = fmt.Appendf(text, format+format+format+format, c, &c, a, &a)
+	}
+	for _, bad := range []string{"SECRET", fmt.Sprintf("%x", "SECRET"), fmt.Sprint([]byte("SECRET")), "U0VDUkVU"} {
+		if strings.Contains(string(text), bad) {
+			t.Errorf("credentials show as %s in %s", bad, text)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package probe
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"kubeone/internal/observed"
+)
+
+func TestScriptIsPOSIX(t *testing.T) {
+	t.Parallel()
+	if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(Script), "script.sh"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScriptPassesShellcheck(t *testing.T) {
+	t.Parallel()
+	shellcheck, err := exec.LookPath("shellcheck")
+	if err != nil {
+		t.Skip("shellcheck is not installed")
+	}
+	if out, err := exec.CommandContext(t.Context(), shellcheck, "--shell=sh", "script.sh").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestScriptOnThisMachine(t *testing.T) {
+	t.Parallel()
+	for _, shell := range [][]string{{"sh"}, {"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
+		t.Run(shell[0], func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(shell[0])
+			if err != nil {
+				t.Skip(shell[0] + " is not installed")
+			}
+			sent := time.Now()
+			out := output(t, exec.CommandContext(t.Context(), path, append(shell[1:], "-c", Script, "probe", argFacts)...))
+			a, err := Parse(out, sent, time.Now())
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			name, err := os.Hostname()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := a.Host
+			if h.Hostname != strings.ToLower(name) || h.Arch == "" || h.Kernel == "" || h.CPUs == 0 || h.MemoryMiB == 0 || h.DiskMiB == 0 || h.OS.ID == "" {
+				t.Errorf("facts are missing: %+v", h)
+			}
+			if h.ClockSkew.Abs() > 10*time.Second {
+				t.Errorf("this machine's clock is %v off its own", h.ClockSkew)
+			}
+		})
+	}
+}
+
+// A whole host in a directory: the script's own text, with its paths moved there, and with programs that answer as
+// those of a healthy control-plane host do.
+func TestScriptOnAControlPlaneHost(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	for _, arg := range []string{argFacts, argCredentials} {
+		t.Run(arg, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", arg)
+			cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin")
+			out := output(t, cmd)
+			// Facts are named by their places on a real host.
+			a, err := Parse(bytes.ReplaceAll(out, []byte(root), nil), sent, received)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			wantControlPlane(t, a.Host)
+			wantCredentials(t, a.Credentials, arg == argCredentials)
+			if bytes.Contains(out, []byte("KUBELETKEY")) {
+				t.Errorf("the kubelet's private key was sent:\n%s", out)
+			}
+			if arg == argFacts && (bytes.Contains(out, []byte("ETCDKEY")) || bytes.Contains(out, []byte("secret\t"))) {
+				t.Errorf("secrets were sent unasked:\n%s", out)
+			}
+		})
+	}
+}
+
+func wantControlPlane(t *testing.T, h observed.Host) {
+	t.Helper()
+	for what, ok := range map[string]bool{
+		"marker":            h.Marker != nil && *h.Marker == observed.Marker{Cluster: "demo", Role: "control-plane", RunID: "r1", Complete: true},
+		"digests":           h.Digests["kubelet"] == "abc",
+		"lock":              h.Lock != nil && h.Lock.Holder == "ann@laptop" && h.Lock.Generation == 3 && h.Lock.Live,
+		"step":              h.Step != nil && h.Step.Stage == "init",
+		"versions of ours":  h.Kubelet.Version == "1.36.3" && h.Binaries["kubeadm"] == "1.36.3",
+		"broken link":       h.Binaries["gone"] == "",
+		"version of others": h.Containerd.Version == "1.7.22",
+		"units":             h.Kubelet.Active && h.Kubelet.Enabled && h.Kubelet.Since == "42" && h.Containerd.State == "active/running",
+		"health":            h.Healthz == observed.Yes && h.APIServer == observed.No && h.EtcdHealth == observed.Yes,
+		"not asked":         h.Scheduler == observed.Unknown,
+		"manifests":         strings.Join(h.Manifests, " ") == "etcd kube-apiserver",
+		"API server":        h.APIServerVersion == "1.36.3",
+		"presence":          h.KubeletConf == observed.Yes && h.AdminConf == observed.Yes && h.PKI != observed.Yes,
+		"endpoint":          h.Endpoint == "https://10.0.0.10:6443",
+		"CA":                strings.HasPrefix(h.CAHash, "sha256:"),
+		"certificates":      len(h.Certificates) == 5,
+		"ports":             len(h.Ports) == 1 && h.Ports[0] == observed.Port{Number: 2379, Process: "etcd"},
+		"addresses":         strings.Join(h.Addresses, " ") == "10.0.0.11",
+		"system":            h.OS.ID == "debian",
+	} {
+		if !ok {
+			t.Errorf("%s: not as laid out: %+v", what, h)
+		}
+	}
+}
+
+func wantCredentials(t *testing.T, c Credentials, asked bool) {
+	t.Helper()
+	if got := strings.Contains(string(c.Kubeconfig), "client-key-data") && c.Etcd.Complete(); got != asked {
+		t.Errorf("credentials complete: %v, asked for: %v", got, asked)
+	}
+	if asked && !strings.Contains(string(c.Etcd.Key), "ETCDKEY") {
+		t.Error("the etcd client key is not that of the host")
+	}
+}
+
+// controlPlaneHost lays out the files of a host, and returns its root and the script's text for it.
+func controlPlaneHost(t *testing.T) (root, text string) {
+	t.Helper()
+	root = t.TempDir()
+	write := func(path, content string, mode os.FileMode) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cert := certificateOf(t, "control-plane.txt")
+	key := func(word string) string {
+		return "-----BEGIN EC PRIVATE KEY-----\n" + word + "\n-----END EC PRIVATE KEY-----\n"
+	}
+	for path, content := range map[string]string{
+		"/etc/os-release":                                 "ID=debian\nPRETTY_NAME=\"Debian\"",
+		"/etc/kubeone/marker":                             "cluster=demo\nrole=control-plane\nrun=r1\ncomplete=yes\n",
+		"/etc/kubeone/digests":                            "kubelet abc\n",
+		"/var/lib/kubeone/lock/owner":                     "holder=ann@laptop\nrun=r1\ngeneration=3\nsince=1700000000\n",
+		"/var/lib/kubeone/lock/beat":                      "",
+		"/var/lib/kubeone/step/current":                   "run=r1\nstage=init\nstep=init/cp-1\n",
+		"/etc/kubernetes/pki/ca.crt":                      cert,
+		"/etc/kubernetes/pki/apiserver-etcd-client.crt":   cert,
+		"/etc/kubernetes/pki/apiserver-etcd-client.key":   key("ETCDKEY"),
+		"/etc/kubernetes/pki/apiserver.key":               key("APIKEY"),
+		"/etc/kubernetes/pki/etcd/ca.crt":                 cert,
+		"/etc/kubernetes/pki/etcd/server.crt":             strings.TrimSuffix(cert, "\n"),
+		"/var/lib/kubelet/pki/kubelet-client-current.pem": key("KUBELETKEY") + cert + key("KUBELETKEY"),
+		"/etc/kubernetes/admin.conf":                      "clusters:\n- cluster:\n    server: https://10.0.0.10:6443\nusers:\n- user:\n    client-key-data: QURNSU4=\n",
+		"/etc/kubernetes/kubelet.conf":                    "clusters:\n- cluster:\n    server: https://10.0.0.10:6443\n",
+		"/etc/kubernetes/manifests/kube-apiserver.yaml":   "spec:\n  - command:\n    - --secure-port=7443\n    image: registry:5000/kube-apiserver:v1.36.3\n",
+		"/etc/kubernetes/manifests/etcd.yaml":             "spec:\n    image: etcd:3.6.8-0\n",
+	} {
+		write(path, content, 0o600)
+	}
+	for path, content := range map[string]string{
+		"/opt/kubeone/kubelet/1.36.3/kubelet":  "echo never run; exit 1",
+		"/opt/kubeone/kubeadm/v1.36.3/kubeadm": "echo never run; exit 1",
+		"/usr/bin/containerd":                  "echo containerd containerd.io v1.7.22 7f7fdf5f",
+		"/shims/ip":                            `echo '2: eth0    inet 10.0.0.11/24 brd 10.0.0.255 scope global eth0'; echo '3: cni0    inet 10.244.0.1/24 scope global cni0'`,
+		"/shims/ss":                            `echo 'LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* users:(("etcd",pid=1,fd=8))'; echo 'LISTEN 0 1 0.0.0.0:22 0.0.0.0:*'`,
+		"/shims/curl": `for url; do :; done
+case $url in
+*:10248/healthz | *:2381/health) printf 200 ;;
+*:7443/readyz) printf 500 ;;
+*:2381/readyz) printf 404 ;;
+*) printf 000 ;;
+esac`,
+		"/shims/systemctl": `cat <<END
+ExecStart={ path=` + root + `/usr/bin/containerd ; argv[]=containerd ; ignore_errors=no }
+Id=containerd.service
+LoadState=loaded
+ActiveState=active
+SubState=running
+UnitFileState=enabled
+ActiveEnterTimestampMonotonic=41
+
+ExecStart={ path=` + root + `/opt/kubeone/bin/kubelet ; argv[]=kubelet \$ARGS * ; ignore_errors=no }
+Id=kubelet.service
+LoadState=loaded
+ActiveState=active
+SubState=running
+UnitFileState=enabled
+ActiveEnterTimestampMonotonic=42
+
+Id=kubeone-step.service
+ActiveState=activating
+END`,
+	} {
+		write(path, "#!/bin/sh\n"+content+"\n", 0o755)
+	}
+	if err := os.MkdirAll(root+"/opt/kubeone/bin", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{
+		"kubelet": "/opt/kubeone/kubelet/1.36.3/kubelet", "kubeadm": "/opt/kubeone/kubeadm/v1.36.3/kubeadm", "gone": "/opt/kubeone/gone/1.0.0/gone",
+	} {
+		if err := os.Symlink(root+target, root+"/opt/kubeone/bin/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := strings.NewReplacer("/etc/", root+"/etc/", "/var/lib/", root+"/var/lib/", "/opt/kubeone", root+"/opt/kubeone")
+	return root, moved.Replace(Script)
+}
+
+// certificateOf is the first certificate in a file of testdata.
+func certificateOf(t *testing.T, name string) string {
+	t.Helper()
+	l, err := readLines(read(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pemFiles(l)[clusterCA])
+}
+
+func output(t *testing.T, cmd *exec.Cmd) []byte {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	return out
+}

@@ -1,0 +1,188 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/plan"
+)
+
+// doc is the description of the JSON, from here.
+const doc = "../../docs/json.md"
+
+// sections are the documents by the headings of the description, each with its type and an example made by the program.
+func sections(t *testing.T) map[string]struct {
+	of      any
+	example string
+} {
+	t.Helper()
+	planned, err := PlanJSON(documentedPlan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := StatusJSON(documentedStatus())
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := render(func(b *bytes.Buffer) {
+		p := NewJSONProgress(b)
+		for _, e := range documentedRun() {
+			p.Event(e)
+		}
+	})
+	return map[string]struct {
+		of      any
+		example string
+	}{"Plan": {PlanDocument{}, string(planned)}, "Status": {Report{}, string(status)}, "Events": {apply.Event{}, events}}
+}
+
+func documentedPlan() (plan.Plan, decide.Decision) {
+	p := restartedKubelet()
+	p.Cluster = "prod"
+	p.FirstContacts = map[string]string{"203.0.113.12": "SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM"}
+	return p, decide.Decision{Route: decide.Repair, Trace: []decide.Visit{
+		{State: decide.AskControlPlane, Event: decide.OnUnhealthy, To: decide.AskQuorum, Why: "cp-2 is restartable: kubelet is not running"},
+	}}
+}
+
+// documentedStatus is a cluster with one host of each role.
+func documentedStatus() StatusInput {
+	st := busy()
+	st.Want.ControlPlane = []desired.Host{st.Want.ControlPlane[1]}
+	st.World.Etcd.Members = st.World.Etcd.Members[1:2]
+	return st
+}
+
+func documentedRun() []apply.Event {
+	var out []apply.Event
+	for _, e := range append(joined().events[:6], brokenJoin().events[6:9]...) {
+		e.Time = e.Time.Truncate(time.Second)
+		out = append(out, e)
+	}
+	return out
+}
+
+// paths are the fields of a type as the description names them: "steps[].intent.kind".
+func paths(of reflect.Type, prefix string) []string {
+	var out []string
+	for i := range of.NumField() {
+		f := of.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			out = append(out, paths(f.Type, prefix)...)
+			continue
+		}
+		if name == "-" {
+			continue
+		}
+		inner := f.Type
+		for inner.Kind() == reflect.Slice || inner.Kind() == reflect.Pointer {
+			if inner.Kind() == reflect.Slice {
+				name += "[]"
+			}
+			inner = inner.Elem()
+		}
+		out = append(out, prefix+name)
+		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() {
+			out = append(out, paths(inner, prefix+name+".")...)
+		}
+	}
+	return out
+}
+
+// row matches the first field of a table's row, which names fields of JSON.
+var row = regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
+
+// example matches the block of an example.
+var example = regexp.MustCompile("(?s)```json\n(.*?)```")
+
+// section is the part of the description below a heading.
+func section(t *testing.T, text, name string) string {
+	t.Helper()
+	_, below, found := strings.Cut(text, "\n## "+name+"\n")
+	if !found {
+		t.Fatalf("%s has no section %q", doc, name)
+	}
+	below, _, _ = strings.Cut(below, "\n## ")
+	return below
+}
+
+func TestEveryFieldIsDescribedAndEveryDescribedFieldExists(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range sections(t) {
+		var described []string
+		for _, m := range row.FindAllStringSubmatch(section(t, string(text), name), -1) {
+			for _, path := range strings.Split(m[1], ", ") {
+				described = append(described, strings.Trim(path, "`"))
+			}
+		}
+		slices.Sort(described)
+		want := paths(reflect.TypeOf(s.of), "")
+		slices.Sort(want)
+		if diff := cmp.Diff(want, described); diff != "" {
+			t.Errorf("%s, section %s (-fields of the program +described):\n%s", doc, name, diff)
+		}
+	}
+}
+
+// TestExamplesAreWhatTheProgramWrites also rewrites them, with -update.
+func TestExamplesAreWhatTheProgramWrites(t *testing.T) { //nolint:paralleltest // it may rewrite the description
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	updated := string(text)
+	all := sections(t)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		below := section(t, updated, name)
+		found := example.FindStringSubmatch(below)
+		if found == nil {
+			t.Fatalf("%s, section %s: no example", doc, name)
+		}
+		if *update {
+			block := fmt.Sprintf("```json\n%s```", all[name].example)
+			updated = strings.Replace(updated, below, strings.Replace(below, found[0], block, 1), 1)
+			continue
+		}
+		if diff := cmp.Diff(all[name].example, found[1]); diff != "" {
+			t.Errorf("%s, section %s (-written +described):\n%s", doc, name, diff)
+		}
+	}
+	if *update && updated != string(text) {
+		if err := os.WriteFile(doc, []byte(updated), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFormatsAreThoseDescribed makes whoever raises a format look at the description.
+func TestFormatsAreThoseDescribed(t *testing.T) {
+	t.Parallel()
+	got := map[string]int{"Plan": plan.FormatVersion, "Status": ReportFormat, "Events": apply.EventFormat}
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, format := range got {
+		if want := fmt.Sprintf("Format %d.", format); !strings.Contains(section(t, string(text), name), want) {
+			t.Errorf("%s, section %s does not say %q", doc, name, want)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package view
+
+import (
+	"time"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/plan"
+)
+
+// stream makes the events of a run by hand, at times that are given.
+type stream struct {
+	plan   plan.Plan
+	events []apply.Event
+	began  map[string]float64
+	done   int
+}
+
+func newStream(p plan.Plan) *stream {
+	s := &stream{plan: p, began: map[string]float64{}}
+	s.add(0, apply.Event{Type: apply.RunStarted, Total: len(p.Steps), Digest: p.Digest()})
+	return s
+}
+
+func (s *stream) add(at float64, e apply.Event) {
+	e.Format, e.RunID = apply.EventFormat, "20260810-030000-7f3a"
+	e.Time = now().Add(time.Duration(at * float64(time.Second)))
+	s.events = append(s.events, e)
+}
+
+func (s *stream) step(at float64, kind apply.EventType, id string) apply.Event {
+	step, _ := s.plan.Step(id)
+	e := apply.Event{Type: kind, Step: id, Host: s.plan.Hosts[step.Host], Title: step.Title}
+	switch kind {
+	case apply.StepStarted:
+		s.began[id] = at
+	case apply.StepDone:
+		s.done++
+		e.Seconds, e.Done, e.Total = at-s.began[id], s.done, len(s.plan.Steps)
+	case apply.StepFailed:
+		e.Seconds = at - s.began[id]
+	}
+	return e
+}
+
+func (s *stream) start(at float64, id string) { s.add(at, s.step(at, apply.StepStarted, id)) }
+func (s *stream) end(at float64, id string)   { s.add(at, s.step(at, apply.StepDone, id)) }
+func (s *stream) skip(at float64, id string)  { s.add(at, s.step(at, apply.StepSkipped, id)) }
+
+func (s *stream) fail(at float64, id, why string) {
+	e := s.step(at, apply.StepFailed, id)
+	where := e.Host
+	if where == "" {
+		where = "cluster"
+	}
+	e.Error = where + ": " + e.Title + ": " + why
+	s.add(at, e)
+}
+
+func (s *stream) output(at float64, id, line string) {
+	e := s.step(at, apply.StepOutput, id)
+	e.Title, e.Line = "", line
+	s.add(at, e)
+}
+
+func (s *stream) beat(at float64, running ...string) {
+	s.add(at, apply.Event{Type: apply.Heartbeat, Running: running, Done: s.done, Total: len(s.plan.Steps)})
+}
+
+func (s *stream) finish(at float64, problem string) *stream {
+	s.add(at, apply.Event{Type: apply.RunFinished, Seconds: at, Error: problem})
+	return s
+}
+
+// joined is a worker's join that ends well.
+func joined() *stream {
+	s := newStream(oneMoreWorker())
+	s.start(0, "join-token")
+	s.start(0, "prepare/worker-2")
+	s.end(0.25, "join-token")
+	s.output(1, "prepare/worker-2", "containerd 2.3.5 \x1b[32munpacked\x1b[0m")
+	s.beat(15, "prepare/worker-2")
+	s.end(22.1, "prepare/worker-2")
+	s.start(22.1, "images/worker-2")
+	s.output(25, "images/worker-2", "imported registry.k8s.io/kube-proxy:v1.36.3 by its digest, which is long enough to be cut somewhere")
+	s.add(26, apply.Event{Type: apply.Warning, Host: "worker-2", Line: "connection lost, trying again"})
+	s.end(30.5, "images/worker-2")
+	s.start(30.6, "join-worker/worker-2")
+	s.end(41, "join-worker/worker-2")
+	s.start(41, "node-ready/worker-2")
+	s.start(41, "revoke-token")
+	s.end(41.3, "revoke-token")
+	s.end(64, "node-ready/worker-2")
+	s.start(64, "record")
+	s.end(64.2, "record")
+	return s.finish(64.2, "")
+}
+
+// brokenJoin is an installation in which cp-2 fails to join etcd.
+func brokenJoin() *stream {
+	s := newStream(install())
+	s.start(0, "prepare/cp-2")
+	s.end(20, "prepare/cp-2")
+	s.start(120, "join-etcd/cp-2")
+	s.start(121, "images/worker-1")
+	s.output(122, "join-etcd/cp-2", "etcd: peer TLS handshake failed")
+	s.fail(124.5, "join-etcd/cp-2", "exit status 1\n    | etcd: peer TLS handshake failed")
+	for _, id := range []string{"join-finish/cp-2", "node-ready/cp-2", "join-etcd/cp-3", "join-finish/cp-3", "node-ready/cp-3", "record"} {
+		s.skip(124.5, id)
+	}
+	s.end(190, "images/worker-1")
+	return s.finish(190, "cp-2: join: etcd member: exit status 1\n    | etcd: peer TLS handshake failed")
+}
+
+// stopped is a run that the operator aborts while a step is running.
+func stopped() *stream {
+	s := newStream(oneMoreWorker())
+	s.start(0, "join-token")
+	s.end(0.2, "join-token")
+	s.start(0.2, "prepare/worker-2")
+	for _, id := range []string{"images/worker-2", "join-worker/worker-2"} {
+		s.skip(3, id)
+	}
+	return s.finish(4, "context canceled")
+}
