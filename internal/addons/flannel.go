@@ -74,7 +74,7 @@ func flannel(want desired.Cluster) (Addon, error) {
 		"data":     map[string]any{"cni-conf.json": FlannelCNIConf(want), "net-conf.json": netConf},
 	}
 	wait := []Workload{{Kind: "DaemonSet", Namespace: flannelNamespace, Name: flannelDaemonSet}}
-	objects := append(flannelAccess(), config, flannelPods(image, netConf))
+	objects := append(flannelAccess(), config, flannelPods(image, netConf, want.Endpoint))
 	return newAddon("flannel", wait, objects...)
 }
 

@@ -3,6 +3,9 @@ package addons
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
+
+	"kubeone/internal/desired"
 )
 
 // flannelMeta is an object's metadata; namespace "" means cluster-wide.
@@ -45,7 +48,7 @@ func rule(group string, resources []any, verbs ...any) map[string]any {
 
 // flannelPods is the DaemonSet. All hosts change at once when its configuration or image does: flannel only writes
 // routes, which stay in the kernel while its pod is replaced.
-func flannelPods(image, netConf string) object {
+func flannelPods(image, netConf string, endpoint desired.Endpoint) object {
 	digest := sha256.Sum256([]byte(netConf))
 	selector := map[string]any{"app": flannelName}
 	template := map[string]any{
@@ -54,7 +57,7 @@ func flannelPods(image, netConf string) object {
 			// A changed configuration must replace the pods: flannel reads it once.
 			"annotations": map[string]any{"kubeone.k8c.io/net-conf-sha256": hex.EncodeToString(digest[:])},
 		},
-		"spec": flannelPodSpec(image),
+		"spec": flannelPodSpec(image, endpoint),
 	}
 	return object{
 		"apiVersion": "apps/v1", "kind": "DaemonSet",
@@ -68,7 +71,7 @@ func flannelPods(image, netConf string) object {
 	}
 }
 
-func flannelPodSpec(image string) map[string]any {
+func flannelPodSpec(image string, endpoint desired.Endpoint) map[string]any {
 	return map[string]any{
 		"hostNetwork":                   true,
 		"priorityClassName":             "system-node-critical",
@@ -76,7 +79,7 @@ func flannelPodSpec(image string) map[string]any {
 		"terminationGracePeriodSeconds": 5,
 		"nodeSelector":                  map[string]any{"kubernetes.io/os": "linux"},
 		"tolerations":                   []any{map[string]any{"operator": "Exists", "effect": "NoSchedule"}, map[string]any{"operator": "Exists", "effect": "NoExecute"}},
-		"containers":                    []any{flannelContainer(image)},
+		"containers":                    []any{flannelContainer(image, endpoint)},
 		"volumes": []any{
 			map[string]any{"name": "run", "hostPath": map[string]any{"path": "/run/flannel", "type": "DirectoryOrCreate"}},
 			map[string]any{"name": "config", "configMap": map[string]any{"name": flannelConfig}},
@@ -87,7 +90,7 @@ func flannelPodSpec(image string) map[string]any {
 
 // flannelContainer runs flanneld. It uses the interface of the default route; where a host's private address is on
 // another one, that is not yet told to it.
-func flannelContainer(image string) map[string]any {
+func flannelContainer(image string, endpoint desired.Endpoint) map[string]any {
 	return map[string]any{
 		"name": "kube-flannel", "image": image, "imagePullPolicy": "IfNotPresent",
 		"command": []any{"/opt/bin/flanneld"},
@@ -95,6 +98,9 @@ func flannelContainer(image string) map[string]any {
 		"env": []any{
 			fieldEnv("POD_NAME", "metadata.name"), fieldEnv("POD_NAMESPACE", "metadata.namespace"),
 			map[string]any{"name": "EVENT_QUEUE_DEPTH", "value": "5000"},
+			// Straight to the API's endpoint: on a new node flannel would otherwise fail until kube-proxy has the Service.
+			map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": endpoint.Host},
+			map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": strconv.Itoa(endpoint.Port)},
 		},
 		"resources": map[string]any{"requests": map[string]any{"cpu": "100m", "memory": "50Mi"}},
 		"securityContext": map[string]any{

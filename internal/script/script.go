@@ -124,7 +124,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"UNITS", strings.Join(in.Units, " ")},
 		{"IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")},
 		{"INIT_FLAGS", initFlags(in.Want)},
-		{"TOOLS", tools(in.Host.Role)},
+		{"TOOLS", tools},
 		{"HOST_DIGESTS", digestList(in, hostDigests)},
 		{"NODE_DIGESTS", digestList(in, nodeDigests)},
 		{"BIN", BinDir},
@@ -154,11 +154,9 @@ func initFlags(want desired.Cluster) string {
 	return ""
 }
 
-// tools pairs what kubeadm's preflight looks for with the package that has it; the names are the same in the apt, dnf
-// and zypper families but for conntrack's.
-func tools(desired.Role) string {
-	return "conntrack=conntrack iptables=iptables ip=iproute2 mount=mount ethtool=ethtool socat=socat"
-}
+// tools pairs what kubeadm's preflight (losetup, mount) and the network plugins (iptables) look for with the package of
+// the apt family that has it; the script knows the other families' names.
+const tools = "losetup=mount mount=mount iptables=iptables"
 
 func binaryLines(a desired.Artifacts) string {
 	lines := make([]string, 0, len(a.Binaries))

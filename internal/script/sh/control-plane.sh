@@ -1,11 +1,5 @@
 # stages init, pki, join-*: the host becomes part of the control plane. Each goes on from whatever an earlier run left.
 
-readyz() { curl -fsk --max-time 2 "https://127.0.0.1:6443/readyz"; }
-
-controllers_healthy() {
-	curl -fsk --max-time 2 "https://127.0.0.1:10257/healthz" && curl -fsk --max-time 2 "https://127.0.0.1:10259/healthz"
-}
-
 # ignored prints the preflight errors to ignore: those the manifest names, and on a host with an unfinished
 # installation of this cluster those that only say so.
 ignored() {
@@ -63,9 +57,6 @@ kubelet_start() {
 		kubeadm join phase kubelet-start --config "$1"
 	fi
 }
-
-# etcd_votes succeeds when this host's member answers, is no learner, and hears from a quorum.
-etcd_votes() { [ -f /etc/kubernetes/manifests/etcd.yaml ] && curl -fs --max-time 2 http://127.0.0.1:2381/readyz; }
 
 stage_join_etcd() {
 	if etcd_votes >/dev/null 2>&1; then

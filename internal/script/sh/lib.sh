@@ -45,6 +45,28 @@ link() {
 	CHANGED=yes
 }
 
+# answers URL succeeds when the URL answers with a success within two seconds. Certificates are not looked at: it asks
+# this host's own components.
+answers() {
+	if have curl; then
+		curl -fsk --max-time 2 "$1"
+	elif have wget; then
+		wget -q -T 2 -t 1 -O - --no-check-certificate "$1"
+	else
+		path=${1#*://}
+		"$BIN/kubectl" --kubeconfig /dev/null --request-timeout 2s --insecure-skip-tls-verify --server "${1%"/${path#*/}"}" get --raw "/${path#*/}"
+	fi
+}
+
+readyz() { answers "https://127.0.0.1:6443/readyz"; }
+
+kubelet_healthy() { answers http://127.0.0.1:10248/healthz; }
+
+controllers_healthy() { answers https://127.0.0.1:10257/healthz && answers https://127.0.0.1:10259/healthz; }
+
+# etcd_votes succeeds when this host's member answers, is no learner, and hears from a quorum.
+etcd_votes() { [ -f /etc/kubernetes/manifests/etcd.yaml ] && answers http://127.0.0.1:2381/readyz; }
+
 marker_text() {
 	printf 'cluster=%s\nrole=%s\nrun=%s\ncomplete=%s\n' "$CLUSTER" "$ROLE" "${KUBEONE_RUN:-by-hand}" "$COMPLETE"
 }

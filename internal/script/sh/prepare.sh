@@ -17,8 +17,6 @@ stage_prepare() {
 rpm_names() {
 	for name in $missing; do
 		case $name in
-		conntrack) printf 'conntrack-tools ' ;;
-		iproute2) printf 'iproute ' ;;
 		mount) printf 'util-linux ' ;;
 		*) printf '%s ' "$name" ;;
 		esac
@@ -80,7 +78,7 @@ verified() {
 	if [ ! -f "$blob" ]; then
 		[ "$PUSHED" = no ] || die "$blob was not uploaded"
 		mkdir -p "$ARTIFACTS/sha256"
-		curl -fsSL --retry 3 --connect-timeout 10 --max-time 900 -o "$blob.part" "$2" || die "cannot download $2"
+		download "$2" "$blob.part" || die "cannot download $2"
 		mv -f "$blob.part" "$blob"
 	fi
 	if ! printf '%s  %s\n' "$1" "$blob" | sha256sum -c --status -; then
@@ -88,6 +86,17 @@ verified() {
 		die "$2 is not what the plan says: its sha256 is not $1"
 	fi
 	printf '%s\n' "$blob"
+}
+
+# download URL PATH
+download() {
+	if have curl; then
+		curl -fsSL --retry 3 --connect-timeout 10 --max-time 900 -o "$2" "$1"
+	elif have wget; then
+		wget -q -T 60 -t 3 -O "$2" "$1"
+	else
+		die "neither curl nor wget is there to download with; install one of them, or use a bundle"
+	fi
 }
 
 install_binaries() {

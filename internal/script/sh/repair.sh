@@ -1,7 +1,5 @@
 # stage restart-units: the least repair. A unit that does not come back is said so, with its last lines.
 
-kubelet_healthy() { curl -fs --max-time 2 http://127.0.0.1:10248/healthz; }
-
 stage_restart_units() {
 	systemctl daemon-reload
 	for unit in $UNITS; do

@@ -1,0 +1,122 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func whats(problems []Problem) []string {
+	var out []string
+	for _, p := range problems {
+		out = append(out, string(p.Class)+": "+p.What)
+	}
+	return out
+}
+
+func TestPreconditions(t *testing.T) {
+	t.Parallel()
+	type host = observed.Host
+	resolved := map[string]desired.Artifacts{"amd64": {}}
+	tests := []struct {
+		name     string
+		role     desired.Role
+		change   func(*host)
+		used     bool // the host is not empty
+		problems []string
+		warnings []string
+	}{
+		{name: "fit control plane", role: desired.ControlPlane},
+		{name: "fit worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB, h.CPUs = 900, 1 }},
+		{name: "Flatcar", change: func(h *host) { h.OS.ID, h.Kernel = "flatcar", "6.6.95-flatcar" }},
+		{name: "SUSE", change: func(h *host) { h.OS.ID, h.Kernel = "opensuse-leap", "6.4.0-150600.23.53-default" }},
+		{name: "unknown OS", change: func(h *host) { h.OS.ID = "alpine" }, problems: []string{`runtime: operating system "alpine" is not supported`}},
+		{name: "OS not known", change: func(h *host) { h.OS.ID = "" }, problems: []string{`runtime: operating system "" is not supported`}},
+		{name: "oldest kernel", change: func(h *host) { h.Kernel = "4.19.0-27-amd64" }},
+		{name: "kernel too old", change: func(h *host) { h.Kernel = "4.18.0-553.el8_10.x86_64" }, problems: []string{`runtime: kernel "4.18.0-553.el8_10.x86_64" is not 4.19 or newer`}},
+		{name: "kernel not known", change: func(h *host) { h.Kernel = "" }, problems: []string{`runtime: kernel "" is not 4.19 or newer`}},
+		{name: "kernel with a plus", change: func(h *host) { h.Kernel = "6.8.0+custom" }},
+		{name: "kernel with an underscore", change: func(h *host) { h.Kernel = "6.12.41_1" }},
+		{name: "no artifacts", change: func(h *host) { h.Arch = "riscv64" }, problems: []string{`runtime: no binaries of Kubernetes 1.36.3 for architecture "riscv64"`}},
+		{name: "too little memory", change: func(h *host) { h.MemoryMiB = 1699 }, problems: []string{"runtime: 1699 MiB of memory, 1700 MiB are needed"}},
+		{name: "just enough memory", change: func(h *host) { h.MemoryMiB = 1700 }},
+		{name: "too little memory for a worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB = 899 }, problems: []string{"runtime: 899 MiB of memory, 900 MiB are needed"}},
+		{name: "disk full", change: func(h *host) { h.DiskMiB = 0 }, problems: []string{"runtime: 0 MiB of free disk space below /var/lib, 5120 MiB are needed"}},
+		{name: "just enough disk", change: func(h *host) { h.DiskMiB = 5120 }},
+		{name: "clock ahead", change: func(h *host) { h.ClockSkew = 31 * time.Second }, problems: []string{"runtime: clock is 31s ahead of this machine's, 30s are allowed"}},
+		{name: "clock behind", change: func(h *host) { h.ClockSkew = -2 * time.Minute }, problems: []string{"runtime: clock is 2m0s behind this machine's, 30s are allowed"}},
+		{name: "clock just good enough", change: func(h *host) { h.ClockSkew = -30 * time.Second }},
+		{name: "one CPU", change: func(h *host) { h.CPUs = 1 }, warnings: []string{"runtime: 1 CPUs, a control-plane host should have 2"}},
+		{
+			name: "ports taken", change: func(h *host) {
+				h.Ports = []observed.Port{{Number: 6443, Process: "haproxy"}, {Number: 10250}, {Number: 22, Process: "sshd"}}
+			},
+			problems: []string{"runtime: port 6443 is taken by haproxy", "runtime: port 10250 is taken by an unknown process"},
+		},
+		{name: "port of no concern to a worker", role: desired.Worker, change: func(h *host) { h.Ports = []observed.Port{{Number: 6443, Process: "haproxy"}} }},
+		{name: "our own port on an unfinished host", used: true, change: func(h *host) { h.Ports = []observed.Port{{Number: 2379, Process: "etcd"}} }},
+		{
+			name: "everything at once", change: func(h *host) { h.OS.ID, h.DiskMiB, h.CPUs = "", 1, 0 },
+			problems: []string{`runtime: operating system "" is not supported`, "runtime: 1 MiB of free disk space below /var/lib, 5120 MiB are needed"},
+			warnings: []string{"runtime: 0 CPUs, a control-plane host should have 2"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			role := tt.role
+			if role == "" {
+				role = desired.ControlPlane
+			}
+			c, w := wanted(1, 0), wantedHost(role, "h", 1)
+			c.Artifacts = resolved
+			is := bare(w)
+			if tt.change != nil {
+				tt.change(&is)
+			}
+			problems, warnings := Preconditions(&c, &w, &is, !tt.used)
+			if diff := cmp.Diff(tt.problems, whats(problems)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.warnings, whats(warnings)); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			for _, p := range append(problems, warnings...) {
+				if p.Host != w.ID || p.Do == "" {
+					t.Errorf("%+v lacks its host or what to do", p)
+				}
+			}
+		})
+	}
+}
+
+func TestArtifactsThatAreNotResolvedAreNotAskedFor(t *testing.T) {
+	t.Parallel()
+	c, w := wanted(1, 0), wantedHost(desired.Worker, "w", 1)
+	is := bare(w)
+	is.Arch = "riscv64"
+	if problems, _ := Preconditions(&c, &w, &is, true); len(problems) > 0 {
+		t.Errorf("problems %v", problems)
+	}
+}
+
+func TestNamesOfNodes(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 254)
+	for name, good := range map[string]bool{
+		"cp-1": true, "cp-1.example.org": true, "1": true, "CP-1": true, long[:253]: true,
+		"": false, "cp_1": false, "-cp": false, "cp-": false, "cp..org": false, "cp.": false, "höst": false, long: false,
+	} {
+		w := desired.Host{Role: desired.Worker}
+		is := bare(w)
+		is.Hostname = name
+		if got := checkName(&w, &is) == nil; got != good {
+			t.Errorf("%q: %t, want %t", name, got, good)
+		}
+	}
+}
