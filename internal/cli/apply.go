@@ -115,7 +115,7 @@ func (f *applyFlags) settled(look engine.Look, as face) (bool, error) {
 	d := look.Decision()
 	switch {
 	case d.Route == decide.Error:
-		return true, &statusError{problemStatus(d.Problems)}
+		return true, planStatus(look)
 	case look.Plan.Blocked != "":
 		status := exitRuntime
 		if d.Route == decide.DisasterRecovery {

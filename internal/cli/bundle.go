@@ -20,8 +20,10 @@ func newBundleCommand(out, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Make and look into bundles: one file with all binaries and images of a Kubernetes version",
-		Args:  cobra.NoArgs,
+		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(newBundleCreateCommand(out, errOut), newBundleInspectCommand(out))
 	return cmd

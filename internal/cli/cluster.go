@@ -23,6 +23,7 @@ type clusterFlags struct {
 	strict              bool
 	verbose             bool
 	forceUpgrade        bool
+	lookOnly            bool // the command installs nothing
 }
 
 func (f *clusterFlags) register(cmd *cobra.Command) {
@@ -50,7 +51,7 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string, unknow
 	}
 	e, err := engine.Open(ctx, engine.Options{
 		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, Bundle: f.bundle, NewHosts: unknown, Limit: f.limit,
-		Parallel: f.parallel, ForceUpgrade: f.forceUpgrade, Passphrase: passphrase(stdio),
+		Parallel: f.parallel, ForceUpgrade: f.forceUpgrade, LookOnly: f.lookOnly, Passphrase: passphrase(stdio),
 		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
 	if err != nil {

@@ -16,8 +16,10 @@ func newConfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print an example manifest, or the effective one",
-		Args:  cobra.NoArgs,
+		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	var full bool
 	example := &cobra.Command{

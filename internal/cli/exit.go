@@ -8,7 +8,6 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
-	"kubeone/internal/decide"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/manifest"
@@ -18,7 +17,7 @@ import (
 // Exit statuses.
 const (
 	exitOther       = 1
-	exitChanges     = 2
+	exitChanges     = 2 // the statuses of problems in a plan are view.ExitOf
 	exitUnhealthy   = 3
 	exitRuntime     = 10
 	exitEtcd        = 11
@@ -113,18 +112,12 @@ func runtimeStatus(err error) int {
 	return exitOther
 }
 
-// problemStatus is the exit status of the worst of a decision's problems: the first one's class.
-func problemStatus(problems []decide.Problem) int {
-	statuses := map[decide.Class]int{
-		decide.ClassConfig: exitConfig, decide.ClassSSH: exitSSH, decide.ClassConnection: exitConnection,
-		decide.ClassEtcd: exitEtcd, decide.ClassKube: exitKube, decide.ClassRuntime: exitRuntime,
-	}
-	if len(problems) == 0 {
-		return exitRuntime
-	}
-	return statuses[problems[0].Class]
-}
-
+// printError writes what went wrong. A manifest's problems say themselves which are errors.
 func printError(w io.Writer, err error) {
+	var problems *manifest.Problems
+	if errors.As(err, &problems) {
+		_, _ = fmt.Fprintln(w, err)
+		return
+	}
 	_, _ = fmt.Fprintf(w, "error: %v\n", err)
 }

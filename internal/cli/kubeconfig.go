@@ -12,7 +12,7 @@ import (
 
 // newKubeconfigCommand returns "kubeone kubeconfig".
 func newKubeconfigCommand(stdio IO) *cobra.Command {
-	f := &clusterFlags{}
+	f := &clusterFlags{lookOnly: true}
 	var file string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [MANIFEST]",

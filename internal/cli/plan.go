@@ -59,11 +59,11 @@ func show(stdio IO, look engine.Look, verbose bool, output string) error {
 	d := look.Decision()
 	switch output {
 	case "json":
-		text, err := view.PlanJSON(look.Plan)
+		text, err := view.PlanJSON(look.Plan, look.Decisions...)
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintln(stdio.Out, string(text))
+		_, _ = stdio.Out.Write(text)
 		if d.Route == decide.Error {
 			view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, look.Plan.Hosts)
 		}
@@ -90,15 +90,12 @@ func verbosity(verbose bool) view.Verbosity {
 	return view.Normal
 }
 
+// planStatus is the result of a command that stops at the plan.
 func planStatus(look engine.Look) error {
-	d := look.Decision()
-	switch {
-	case d.Route == decide.Error:
-		return &statusError{problemStatus(d.Problems)}
-	case look.Plan.Empty():
-		return nil
+	if status := view.Exit(look.Plan, look.Decisions...); status != 0 {
+		return &statusError{status}
 	}
-	return &statusError{exitChanges}
+	return nil
 }
 
 // save writes the plan and the scripts where they were asked for.

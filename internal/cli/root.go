@@ -5,8 +5,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -36,10 +38,15 @@ func OS() IO {
 // Main runs the program and returns its exit status.
 func Main(ctx context.Context, args []string, stdio IO) int {
 	root := newRoot(stdio)
+	begun := false
+	notice(root, &begun)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
+	}
+	if !begun {
+		err = &usageError{err, cmd.CommandPath()}
 	}
 	var silent *statusError
 	if !errors.As(err, &silent) {
@@ -57,17 +64,42 @@ func newRoot(stdio IO) *cobra.Command {
 			"13 SSH, 14 connection, 15 configuration, 16 a command on a host, 130 interrupted, 1 anything else.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          subcommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetIn(stdio.In)
 	root.SetOut(stdio.Out)
 	root.SetErr(stdio.Err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{err, cmd.CommandPath()}
-	})
 	root.AddCommand(
 		newPlanCommand(stdio), newApplyCommand(stdio, applyFace), newApplyCommand(stdio, installFace), newApplyCommand(stdio, upgradeFace),
 		newStatusCommand(stdio), newResetCommand(stdio), newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
 		newFSMCommand(stdio), newVersionCommand(stdio),
 	)
 	return root
+}
+
+// notice sets begun when a command's own work begins; whatever fails before that is a mistake in the command line.
+func notice(cmd *cobra.Command, begun *bool) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			*begun = true
+			return run(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		notice(sub, begun)
+	}
+}
+
+// subcommand refuses the name of a command that does not exist, with those that may have been meant.
+func subcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("there is no command %q", cmd.CommandPath()+" "+args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, " or "))
+	}
+	return err
 }

@@ -12,7 +12,7 @@ import (
 
 // newStatusCommand returns "kubeone status".
 func newStatusCommand(stdio IO) *cobra.Command {
-	f := &clusterFlags{}
+	f := &clusterFlags{lookOnly: true}
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status [MANIFEST]",
@@ -36,7 +36,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, _ = fmt.Fprintln(stdio.Out, string(text))
+				_, _ = stdio.Out.Write(text)
 			case "text":
 				view.Status(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), in)
 			default:

@@ -49,11 +49,7 @@ type setting struct {
 
 // joined reports whether the condition is one of a member of this cluster that finished joining.
 func (c Condition) joined() bool {
-	switch c {
-	case Healthy, Restartable, Unready, Broken:
-		return true
-	}
-	return false
+	return c == Healthy || c == Restartable || c == Unready || c == Broken
 }
 
 // installable reports whether the condition is one of a host that may be installed on.
@@ -158,6 +154,7 @@ func holdings(is *observed.Host) (data, unknown []string) {
 			data = append(data, f.name)
 		case observed.Unknown:
 			unknown = append(unknown, f.name)
+		case observed.No:
 		}
 	}
 	if len(is.Manifests) > 0 {

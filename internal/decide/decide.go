@@ -29,7 +29,7 @@ type Input struct {
 }
 
 // Decision is the route and all that a plan needs to follow it. Each list holds only what may be done now, on hosts
-// inside the limit, in the manifest's order; what the route and Also do not need is empty.
+// inside the limit, in the manifest's order unless said otherwise; what the route and Also do not need is empty.
 type Decision struct {
 	Route Route `json:"route"`
 	// Also is, for the route instruct, what can safely be done before the operator has acted: repair, join, resources.
@@ -42,7 +42,8 @@ type Decision struct {
 	Leader string `json:"leader,omitempty"`
 	// Prepare is every host that gets binaries, images and a runtime: the leader of an installation and all that join.
 	Prepare []string `json:"prepare,omitempty"`
-	// Joins are the hosts that join, control plane first. Assessment.Resume says whose join goes on.
+	// Joins are the hosts that join, control plane first; etcd grows in this order, in which a join that has reached etcd
+	// already goes before all others. Assessment.Resume says whose join goes on.
 	Joins    []string            `json:"joins,omitempty"`
 	Restarts map[string][]string `json:"restarts,omitempty"` // systemd units to start again, in order, by host ID
 	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order

@@ -45,44 +45,6 @@ func outcomeOf(d Decision) outcome {
 	return o
 }
 
-// empties makes hosts bare, without Node and member.
-func (in *Input) empties(ids ...string) {
-	for _, h := range in.Want.Hosts() {
-		if !slices.Contains(ids, h.ID) {
-			continue
-		}
-		in.Is.Hosts[h.ID] = bare(h)
-		in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == h.Hostname })
-		in.Is.Etcd.Members = slices.DeleteFunc(in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == h.Hostname })
-	}
-}
-
-// nobody is the world before an installation.
-func (in *Input) nobody() {
-	for _, h := range in.Want.Hosts() {
-		in.empties(h.ID)
-	}
-	in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
-}
-
-// lose makes hosts unreachable and their members dead.
-func (in *Input) lose(ids ...string) {
-	for _, h := range in.Want.Hosts() {
-		if slices.Contains(ids, h.ID) {
-			in.Is.Hosts[h.ID] = silentHost(h)
-			in.kill(h.Hostname)
-		}
-	}
-}
-
-func (in *Input) kill(name string) {
-	for i := range in.Is.Etcd.Members {
-		if in.Is.Etcd.Members[i].Name == name {
-			in.Is.Etcd.Members[i].Healthy = observed.No
-		}
-	}
-}
-
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	type host = observed.Host

@@ -26,7 +26,7 @@ func (v *view) disaster() []Instruction {
 // bringBack names the hosts that may still hold living members, and how many of them are enough.
 func (v *view) bringBack() string {
 	ill := func(s *seen) bool {
-		return (s.silent() || s.joined()) && s.is.EtcdHealth != observed.Yes && v.vote(s) != observed.Yes
+		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes && v.vote(s) != observed.Yes
 	}
 	back := having(v.controlPlane(), ill)
 	short := Quorum(v.etcd.tally.Voters) - v.etcd.tally.Alive
@@ -40,13 +40,13 @@ func (v *view) bringBack() string {
 func (v *view) withData(data, others string) []string {
 	steps := []string{
 		"Delete no host, empty no /var/lib/etcd and run neither kubeadm reset nor kubeone reset on " + data + ": what they hold may be all there is.",
-		"On each of " + data + ": systemctl stop kubelet, stop the etcd container with crictl, and copy /var/lib/etcd to another machine.",
+		"On " + data + ": systemctl stop kubelet, stop the etcd container with crictl, copy /var/lib/etcd to another machine, and then move it aside.",
 		"Take the newest snapshot, or the copied member/snap/db of the host whose member was last the leader, and restore it on that one host: etcdutl snapshot restore FILE --data-dir /var/lib/etcd --name HOST --initial-cluster HOST=https://ADDRESS:2380 --initial-advertise-peer-urls https://ADDRESS:2380 (with --skip-hash-check for a copied db).",
 		"Write the same --initial-cluster into /etc/kubernetes/manifests/etcd.yaml there, start its kubelet, and wait until kubectl get nodes answers.",
 	}
 	rest := "Run kubeone reset --host on every other control-plane host, one after the other, and then kubeone apply: each joins the restored cluster."
 	if others != "" {
-		rest = "Replace or reset the other control-plane hosts (" + others + " hold no etcd data), one after the other, and run kubeone apply: each joins the restored cluster."
+		rest = "Replace or reset the other control-plane hosts (" + others + "), one after the other, and run kubeone apply: each joins the restored cluster."
 	}
 	return append(steps, rest)
 }

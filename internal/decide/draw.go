@@ -64,6 +64,7 @@ func colour(r Route) paint {
 		return paint{"#fef3c7", "#d97706", "#78350f"}
 	case DisasterRecovery, Error:
 		return paint{"#fee2e2", "#dc2626", "#7f1d1d"}
+	default:
+		return paint{"#dbeafe", "#2563eb", "#1e3a8a"}
 	}
-	return paint{"#dbeafe", "#2563eb", "#1e3a8a"}
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"encoding/xml"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -44,7 +45,7 @@ func TestSVGIsWellFormed(t *testing.T) {
 	d := xml.NewDecoder(strings.NewReader(SVG()))
 	for {
 		_, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {

@@ -55,15 +55,16 @@ func (v *view) fillAlso(d *Decision) {
 }
 
 // fillJoins adds the hosts that join: control-plane hosts only when etcd may grow, workers in any case. Without a
-// control-plane host that works and holds the PKI, no control-plane host can join.
+// control-plane host whose API server works and that holds the PKI, nobody can join.
 func (v *view) fillJoins(d *Decision, grow bool) {
 	source := v.source()
-	d.Joins = v.ordered(func(s *seen) bool {
-		return s.missing() && (s.Role == desired.Worker || grow && source != "")
-	})
-	d.Prepare = having(v.hosts, func(s *seen) bool { return slices.Contains(d.Joins, s.ID) })
+	if source == "" {
+		return
+	}
+	d.Joins = v.ordered(func(s *seen) bool { return s.missing() && (s.Role == desired.Worker || grow) })
 	if len(d.Joins) > 0 {
 		d.Leader = source
+		d.Prepare = having(v.hosts, func(s *seen) bool { return slices.Contains(d.Joins, s.ID) })
 	}
 }
 

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -27,7 +29,7 @@ func health(role desired.Role, is *observed.Host, cx setting, a Assessment) Asse
 		failed = append(failed, "has no Node object in the cluster")
 	}
 	if len(failed) > 0 {
-		a.Condition, a.Reasons = Broken, append(failed, silent...)
+		a.Condition, a.Reasons = Broken, slices.Concat(failed, silent)
 		return a
 	}
 	ready, why := readiness(cx)
@@ -99,6 +101,7 @@ func components(role desired.Role, is *observed.Host) (failed, silent []string) 
 			failed = append(failed, c.name+" fails its health check")
 		case observed.Unknown:
 			silent = append(silent, c.name+": health not known")
+		case observed.Yes:
 		}
 	}
 	return failed, silent
@@ -117,6 +120,7 @@ func etcdMember(cx setting) (failed, silent []string) {
 		failed = append(failed, "its etcd member does not answer")
 	case observed.Unknown:
 		silent = append(silent, "its etcd member: health not known")
+	case observed.Yes:
 	}
 	if len(cx.member.Alarms) > 0 {
 		silent = append(silent, "etcd alarm "+list(cx.member.Alarms))

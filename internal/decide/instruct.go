@@ -66,18 +66,20 @@ func (v *view) instructControlPlane(s *seen, members []observed.Member) Instruct
 // lookAt says how to find out what a host has.
 func lookAt(s *seen) []string {
 	login := "Log in to " + s.name() + " (" + s.ID + ")"
-	switch s.Condition {
-	case Unreachable:
+	switch {
+	case s.Condition == Unreachable:
 		return []string{"Find out why " + s.name() + " (" + s.ID + ") does not answer: power, network, SSH. If it comes back, run kubeone apply again."}
-	case Unclear:
+	case s.Condition == Unclear:
 		return []string{login + " and see whether /etc/kubernetes and /var/lib can be read; a damaged disk is mounted read-only. Then run kubeone apply again."}
-	case Restartable:
+	case s.Condition == Restartable:
 		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it starts " + list(s.Units) + " again."}
-	case Unready:
+	case s.Condition == Unready:
 		return []string{
 			"Run kubectl describe node " + s.nodeArg() + " and read its conditions.",
 			login + " and read journalctl -u kubelet -u containerd --since -15min. When it is healthy again, run kubeone apply.",
 		}
+	case s.is.KubeletConf == observed.No:
+		return []string{"Find out who emptied " + s.name() + " (" + s.ID + "): it cannot go on as the member that it was."}
 	}
 	return []string{login + " and read journalctl -u kubelet --since -15min, crictl ps -a and crictl logs of what fails. When it is healthy again, run kubeone apply."}
 }
@@ -90,13 +92,13 @@ func (v *view) replaceControlPlane(s *seen, members []observed.Member) string {
 	case !v.etcd.listed:
 		return "Do not delete " + s.name() + " and do not take it out of the manifest: etcd's members are not known, so nobody can say that the quorum holds without it."
 	case s.Etcd == "":
-		return "If it cannot be saved, no etcd member is lost with it: delete the machine or run kubeone reset --host " + s.ID + ", put the new host into controlPlane.hosts, and run kubeone apply."
+		return "If it cannot be saved, no etcd member is lost with it: " + s.giveUp() + ", put the new host into controlPlane.hosts, and run kubeone apply."
 	}
 	verdict := SafeToRemove(members, s.Etcd)
 	if !verdict.Safe {
 		return "Do not delete " + s.name() + " and do not take it out of the manifest: " + verdict.Why + "."
 	}
-	return "If it cannot be saved, replace it, which is safe now (" + verdict.Why + "): delete the machine or run kubeone reset --host " + s.ID +
+	return "If it cannot be saved, replace it, which is safe now (" + verdict.Why + "): " + s.giveUp() +
 		", put the new host into controlPlane.hosts in its place, run kubeone apply, and wait until kubeone status is healthy before you touch another control-plane host."
 }
 
@@ -145,10 +147,19 @@ func (v *view) settle(s stray) []string {
 func (v *view) instructWorker(s *seen) Instruction {
 	steps := lookAt(s)
 	if s.Condition != Restartable {
-		steps = append(steps, "If it cannot be saved: kubectl drain "+s.nodeArg()+" --ignore-daemonsets --delete-emptydir-data --timeout 5m, kubectl delete node "+
-			s.nodeArg()+", then kubeone reset --host "+s.ID+" or a new machine in its place in staticWorkers.hosts, and run kubeone apply, which joins it.")
+		steps = append(steps,
+			"If it cannot be saved: kubectl drain "+s.nodeArg()+" --ignore-daemonsets --delete-emptydir-data --timeout 5m, then kubectl delete node "+s.nodeArg()+".",
+			"Then "+s.giveUp()+", put the new host into staticWorkers.hosts in its place, and run kubeone apply, which joins it.")
 	}
 	return Instruction{Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "), Steps: steps}
+}
+
+// giveUp says how a host stops being a member: a machine that cannot be reached can only be deleted.
+func (s *seen) giveUp() string {
+	if s.Condition == Unreachable {
+		return "delete the machine"
+	}
+	return "delete the machine (or make it bare with kubeone reset --host " + s.ID + " and use it again)"
 }
 
 // nodeArg is the name of the host's Node for a command line, with a placeholder where it is not known.

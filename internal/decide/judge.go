@@ -66,7 +66,7 @@ func (v *view) judgeHost(s *seen) (unfit, warnings []Problem) {
 	case s.silent():
 		return v.judgeSilent(s)
 	case s.missing():
-		unfit, warnings = Preconditions(&v.in.Want, s.Host, &s.is, s.Condition == Empty)
+		unfit, warnings = Preconditions(&v.in.Want, s.Host, &s.is, s.Condition == Empty && !s.Resume)
 	case s.Condition.installable():
 		warnings = append(warnings, Problem{ClassConfig, s.ID, "has not joined, and is outside the limit", "run again without a limit to let it join"})
 	default:
@@ -205,8 +205,9 @@ func versionRemedy(e Event) string {
 		return "put the running version, or a higher one, into the manifest"
 	case OnSkipsMinor:
 		return "put that minor's version into the manifest, apply, and then go on"
+	default:
+		return "look at the hosts named with kubeone status"
 	}
-	return "look at the hosts named with kubeone status"
 }
 
 func (s *seen) controlPlane() bool { return s.Role == desired.ControlPlane }

@@ -24,16 +24,20 @@ const (
 
 // Preconditions checks a host that is to be installed: problems stop everything, warnings do not. A fact that is not
 // known is a problem, because nobody could say that the host is fit. Artifacts that have not been resolved are not asked
-// for. Ports are checked on empty hosts only: on others they may be ours.
-func Preconditions(want *desired.Cluster, host *desired.Host, is *observed.Host, empty bool) (problems, warnings []Problem) {
+// for. Free ports and disk space are asked of a fresh host only: on one where our installation has begun, what takes them
+// may be ours.
+func Preconditions(want *desired.Cluster, host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []Problem) {
 	for _, p := range [...]*Problem{
-		checkOS(is), checkKernel(is), checkArch(want, is), checkMemory(host.Role, is), checkDisk(is), checkClock(is), checkName(host, is),
+		checkOS(is), checkKernel(is), checkArch(want, is), checkMemory(host.Role, is), checkClock(is), checkName(host, is),
 	} {
 		if p != nil {
 			problems = append(problems, at(host, *p))
 		}
 	}
-	if empty {
+	if fresh {
+		if p := checkDisk(is); p != nil {
+			problems = append(problems, at(host, *p))
+		}
 		for _, p := range checkPorts(host.Role, is) {
 			problems = append(problems, at(host, p))
 		}

@@ -59,7 +59,9 @@ func TestPreconditions(t *testing.T) {
 			problems: []string{"runtime: port 6443 is taken by haproxy", "runtime: port 10250 is taken by an unknown process"},
 		},
 		{name: "port of no concern to a worker", role: desired.Worker, change: func(h *host) { h.Ports = []observed.Port{{Number: 6443, Process: "haproxy"}} }},
-		{name: "our own port on an unfinished host", used: true, change: func(h *host) { h.Ports = []observed.Port{{Number: 2379, Process: "etcd"}} }},
+		{name: "our own port and images on an unfinished host", used: true, change: func(h *host) {
+			h.Ports, h.DiskMiB = []observed.Port{{Number: 2379, Process: "etcd"}}, 100
+		}},
 		{
 			name: "everything at once", change: func(h *host) { h.OS.ID, h.DiskMiB, h.CPUs = "", 1, 0 },
 			problems: []string{`runtime: operating system "" is not supported`, "runtime: 1 MiB of free disk space below /var/lib, 5120 MiB are needed"},

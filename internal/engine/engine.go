@@ -34,6 +34,7 @@ type Options struct {
 
 	Limit        []string // host names, addresses or IDs that may be acted on; empty means all
 	ForceUpgrade bool
+	LookOnly     bool   // nothing will be installed: what that would take is not asked for
 	Parallel     int    // hosts busy at a time; 0 is 32
 	StateDir     string // where known hosts and journals are; "" is DefaultStateDir
 	Now          func() time.Time

@@ -37,7 +37,7 @@ func (e *Engine) Look(ctx context.Context) (Look, error) {
 	if err != nil {
 		return Look{}, err
 	}
-	if archs := e.toInstall(result.World); len(archs) > 0 && e.want.Artifacts == nil {
+	if archs := e.toInstall(result.World); len(archs) > 0 && e.want.Artifacts == nil && !e.opt.LookOnly {
 		if err := e.artifacts(ctx, archs); err != nil {
 			return Look{}, err
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
@@ -27,7 +28,7 @@ func (e *Engine) LookReset(ctx context.Context, names []string) (Look, error) {
 	}
 	l := Look{Result: result, Plan: p, Scripts: map[string]string{}, Decisions: []decide.Decision{decide.Decide(in)}}
 	for _, h := range e.want.Hosts() {
-		if _, ok := p.Step(string(plan.ResetHost) + "/" + p.Hosts[h.ID]); !ok {
+		if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Host == h.ID && s.Intent.Kind == plan.ResetHost }) {
 			continue
 		}
 		l.Scripts[h.ID], err = script.Render(script.Input{Want: e.want, Host: h, NodeName: p.Hosts[h.ID], Arch: result.World.Hosts[h.ID].Arch})

@@ -70,23 +70,24 @@ func (b *builder) follow(d decide.Decision) bool {
 	case decide.Upgrade, decide.Reconfigure, decide.DisasterRecovery:
 		b.blocked(d)
 		return false
-	default: // nothing, error
+	case decide.Error:
+		b.erred(d)
+		return false
+	default: // nothing
 		return false
 	}
 	return true
 }
 
 func (b *builder) install(d decide.Decision) {
-	leader, _ := b.in.Want.Host(d.Leader)
+	leader := b.host(d.Leader)
 	for _, id := range d.Prepare {
 		b.prepare(b.host(id), d)
 	}
-	if !b.has("prepare/" + b.names[leader.ID]) {
-		b.prepare(leader, d)
-	}
+	b.prepare(leader, d)
 	b.init = b.step(leader, Init, "create the cluster", "no control-plane host belongs to a cluster", Create, NoRisk,
 		[]string{b.id(Images, leader)}, []string{"certificate authorities", "etcd, a single member", "API server, controller manager, scheduler", "kube-proxy and CoreDNS"})
-	b.predictMember(leader)
+	b.predictJoined(leader)
 	for _, id := range d.Joins {
 		if id != leader.ID {
 			b.joinHost(b.host(id), leader, d)
@@ -96,7 +97,7 @@ func (b *builder) install(d decide.Decision) {
 }
 
 func (b *builder) join(d decide.Decision) {
-	leader, _ := b.in.Want.Host(d.Leader)
+	leader := b.host(d.Leader)
 	for _, id := range d.Joins {
 		h := b.host(id)
 		b.prepare(h, d)
@@ -121,7 +122,7 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 		i.Packages = seen.Tools
 	})
 	images := artifacts.ImagesFor(h.Role)
-	id = b.step(h, Images, "import images", fmt.Sprintf("%d images of Kubernetes %s", len(images), b.in.Want.KubernetesVersion), Create, NoRisk,
+	id = b.step(h, Images, "import images", fmt.Sprintf("%s of Kubernetes %s", count(len(images), "image"), b.in.Want.KubernetesVersion), Create, NoRisk,
 		[]string{id}, imageChanges(images))
 	b.intent(id, func(i *Intent) { i.Uploads, i.Downloads = missingImages(images, artifacts.Pushed, seen) })
 }
@@ -148,7 +149,7 @@ func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 	} else {
 		last = b.step(h, JoinWorker, "join as worker", reason, Create, NoRisk, needs, []string{"kubelet started", "Node " + b.node(h)})
 	}
-	b.predictMember(h)
+	b.predictJoined(h)
 	b.nodeReady(h, last)
 }
 
@@ -167,9 +168,10 @@ func (b *builder) nodeReady(h desired.Host, after string) {
 	b.intent(id, func(i *Intent) { i.Labels, i.Annotation, i.Taints = h.Labels, h.Annotations, h.Taints })
 }
 
+// repair starts units again; dead members of etcd come when nothing is left to start.
 func (b *builder) repair(d decide.Decision) bool {
-	if len(d.Removals) > 0 {
-		b.plan.Blocked = "removing dead etcd members is not carried out by this version"
+	if len(d.Restarts) == 0 {
+		b.block("removing dead etcd members is not carried out by this version")
 		for _, r := range d.Removals {
 			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("etcd member %s (%s) would be removed: %s", r.Name, r.Member, r.Why))
 		}
@@ -189,7 +191,16 @@ func (b *builder) repair(d decide.Decision) bool {
 		b.barrier = append(b.barrier, id)
 		b.predictMember(h)
 	}
+	if !b.answers() {
+		b.plan.Again = "what else the cluster needs can be seen only when its API and etcd answer"
+		return false
+	}
 	return true
+}
+
+// answers reports whether API and etcd answer before the plan runs: what they did not say then cannot be predicted.
+func (b *builder) answers() bool {
+	return b.in.Is.API.Reached == observed.Yes && b.in.Is.Etcd.Reached == observed.Yes
 }
 
 func (b *builder) resources(d decide.Decision) {
@@ -248,22 +259,44 @@ func (b *builder) instruct(d decide.Decision) {
 	b.plan.Again = "what follows depends on what you do; apply again afterwards"
 }
 
+// block says that what follows is known and not carried out. What was planned before it stays: repairs and joins do not
+// wait for it.
+func (b *builder) block(why string) {
+	if len(b.plan.Steps) > 0 {
+		b.plan.Again = why
+		return
+	}
+	b.plan.Blocked = why
+}
+
+// erred notes what will be wrong when the steps planned so far are done. If it is wrong now, nothing is planned, and the
+// decision itself has the problems.
+func (b *builder) erred(d decide.Decision) {
+	if len(b.plan.Steps) == 0 {
+		return
+	}
+	b.plan.Again = "what follows needs you first"
+	for _, p := range d.Problems {
+		b.plan.Notes = append(b.plan.Notes, problemText(b.names, p))
+	}
+}
+
 // blocked notes a route that this version knows and does not carry out.
 func (b *builder) blocked(d decide.Decision) {
 	b.operator(d)
 	switch d.Route {
 	case decide.Upgrade:
-		b.plan.Blocked = "upgrading a cluster is not carried out by this version"
+		b.block("upgrading a cluster is not carried out by this version")
 		for _, id := range d.Upgrades {
 			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be upgraded: %s", b.names[id], b.versions(id)))
 		}
 	case decide.Reconfigure:
-		b.plan.Blocked = "changing the configuration of hosts that have joined is not carried out by this version"
+		b.block("changing the configuration of hosts that have joined is not carried out by this version")
 		for _, id := range sortedKeys(d.Drift) {
 			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id], strings.Join(d.Drift[id], ", ")))
 		}
 	default:
-		b.plan.Blocked = "etcd has lost its quorum, and recovering it is not carried out by this version"
+		b.block("etcd has lost its quorum, and recovering it is not carried out by this version")
 	}
 }
 
@@ -283,13 +316,10 @@ func (b *builder) operator(d decide.Decision) {
 
 // finish adds what every run that changes something ends with, and what the reader should know.
 func (b *builder) finish(first decide.Decision) {
-	if b.plan.Blocked != "" {
-		b.plan.Steps = nil
-	}
 	if b.joins() {
 		b.revokeToken()
 	}
-	if len(b.plan.Steps) > 0 {
+	if len(b.plan.Steps) > 0 && (b.init != "" || b.in.Is.API.Reached == observed.Yes) {
 		b.saveRecord("what this run did")
 	}
 	for i := range b.plan.Steps {

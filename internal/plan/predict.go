@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -19,6 +20,16 @@ func clone(w observed.World) observed.World {
 	w.API.Addons = maps.Clone(w.API.Addons)
 	w.Etcd.Members = slices.Clone(w.Etcd.Members)
 	return w
+}
+
+// predictJoined makes the host what it is after init or join: a member that this version of the manifest has made,
+// whatever an unfinished installation had left on it.
+func (b *builder) predictJoined(h desired.Host) {
+	seen := b.is.Hosts[h.ID]
+	seen.Kubelet.Version, seen.APIServerVersion = "", ""
+	seen.Digests = b.in.Config[h.ID]
+	b.is.Hosts[h.ID] = seen
+	b.predictMember(h)
 }
 
 // predictMember makes the host what a host is after init, join or repair have succeeded: those steps end only when its
@@ -45,9 +56,6 @@ func (b *builder) predictMember(h desired.Host) {
 		}
 		b.predictEtcd(h)
 	}
-	if b.init != "" || seen.Digests == nil {
-		seen.Digests = b.in.Config[h.ID]
-	}
 	b.is.Hosts[h.ID] = seen
 	b.predictAPI()
 	b.predictNode(h)
@@ -71,16 +79,31 @@ func (b *builder) predictAPI() {
 }
 
 func (b *builder) predictEtcd(h desired.Host) {
-	for i, m := range b.is.Etcd.Members {
-		if m.Name == b.node(h) {
-			b.is.Etcd.Members[i].Healthy = observed.Yes
-			b.is.Etcd.Members[i].Learner = false
-			return
-		}
+	if i := b.member(h); i >= 0 {
+		m := &b.is.Etcd.Members[i]
+		m.Name, m.Healthy, m.Learner = b.node(h), observed.Yes, false
+		return
 	}
 	b.is.Etcd.Members = append(b.is.Etcd.Members, observed.Member{
 		ID: "new-" + b.node(h), Name: b.node(h), PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"}, Healthy: observed.Yes,
 	})
+}
+
+// member is the index of the host's etcd member, -1 where there is none: by name, else by the address in its peer URL,
+// which a member has before it has started and has a name.
+func (b *builder) member(h desired.Host) int {
+	byName := func(m observed.Member) bool { return m.Name == b.node(h) }
+	if i := slices.IndexFunc(b.is.Etcd.Members, byName); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(b.is.Etcd.Members, func(m observed.Member) bool {
+		return m.Name == "" && slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) })
+	})
+}
+
+func peerOf(peer string, h desired.Host) bool {
+	u, err := url.Parse(peer)
+	return err == nil && (u.Hostname() == h.PrivateAddress || u.Hostname() == h.PublicAddress)
 }
 
 func (b *builder) predictNode(h desired.Host) {

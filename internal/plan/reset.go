@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
@@ -43,17 +45,20 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.node(h), seen.Marker.Cluster, b.in.Want.Name)
 	case seen.Marker == nil && hasData(seen):
 		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); look at /etc/kubernetes and /var/lib/etcd there, and clean it by hand", b.node(h))
-	case seen.Marker == nil && !seen.Kubelet.Installed && !seen.Containerd.Installed:
-		return nil // bare already
+	case seen.Marker == nil && !seen.Kubelet.Installed:
+		return nil // bare, as far as we are concerned: a container runtime that is there is somebody else's
 	}
 	needs, err := b.leave(h, whole)
 	if err != nil {
 		return err
 	}
-	id := b.step(h, ResetHost, "reset to a bare host", "asked for", Remove, Restarts, needs,
+	last := b.step(h, ResetHost, "reset to a bare host", "asked for", Remove, Restarts, needs,
 		[]string{"containers, their mounts, network interfaces and rules", "/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd", "kubelet, containerd and their units"})
 	if _, found := b.findNode(h); found && !whole && b.is.API.Reached == observed.Yes {
-		b.deleteNode(h, id)
+		last = b.deleteNode(h, last)
+	}
+	if h.Role == desired.ControlPlane && !whole {
+		b.barrier = []string{last} // one control-plane host at a time
 	}
 	return nil
 }
@@ -84,16 +89,15 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 		id := b.step(h, DrainNode, "drain", "the host leaves the cluster", Change, Drains, nil, []string{"pods move to other nodes"})
 		needs = append(needs, id)
 	}
-	for _, m := range b.is.Etcd.Members {
-		if m.Name != b.node(h) {
-			continue
-		}
+	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
+		m := b.is.Etcd.Members[i]
 		if v := decide.SafeToRemove(b.is.Etcd.Members, m.ID); !v.Safe {
 			return nil, fmt.Errorf("etcd member %s must not leave: %s", m.Name, v.Why)
 		}
-		id := b.step(h, RemoveEtcd, "leave etcd", "the host leaves the cluster", Remove, NoRisk, needs, []string{"etcd member " + m.Name + " (" + m.ID + ")"})
+		id := b.step(h, RemoveEtcd, "leave etcd", "the host leaves the cluster", Remove, NoRisk, needs, []string{"etcd member " + strings.TrimSpace(m.Name+" ("+m.ID+")")})
 		b.intent(id, func(i *Intent) { i.Member = m.ID })
 		needs = []string{id}
+		b.is.Etcd.Members = slices.Delete(b.is.Etcd.Members, i, i+1) // the next one is counted without it
 	}
 	return needs, nil
 }
@@ -103,6 +107,6 @@ func (b *builder) isMember(h desired.Host) bool {
 	return seen.Marker != nil && seen.Marker.Complete
 }
 
-func (b *builder) deleteNode(h desired.Host, after string) {
-	b.step(h, DeleteNode, "delete the Node", "the host has left the cluster", Remove, NoRisk, []string{after}, []string{"Node " + b.node(h)})
+func (b *builder) deleteNode(h desired.Host, after string) string {
+	return b.step(h, DeleteNode, "delete the Node", "the host has left the cluster", Remove, NoRisk, []string{after}, []string{"Node " + b.node(h)})
 }

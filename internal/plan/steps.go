@@ -36,7 +36,15 @@ func (b *builder) host(id string) desired.Host {
 
 func (b *builder) node(h desired.Host) string { return b.names[h.ID] }
 
-func (b *builder) id(k Kind, h desired.Host) string { return string(k) + "/" + b.names[h.ID] }
+// id is the ID of a step on a host. Hosts that share a name, as copies of one disk image do, are told apart by their own IDs.
+func (b *builder) id(k Kind, h desired.Host) string {
+	for id, name := range b.names {
+		if id != h.ID && name == b.names[h.ID] {
+			return string(k) + "/" + h.ID
+		}
+	}
+	return string(k) + "/" + b.names[h.ID]
+}
 
 func (b *builder) has(id string) bool {
 	_, ok := b.plan.Step(id)
@@ -91,6 +99,14 @@ func binaryChanges(a desired.Artifacts, seen observed.Host) []string {
 		}
 	}
 	return append(out, "kernel modules and settings", "containerd.service, kubelet.service")
+}
+
+// count is "1 image", "2 images".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func imageChanges(images []desired.Image) []string {

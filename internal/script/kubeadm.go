@@ -26,7 +26,8 @@ func kubeadmFiles(in Input) ([]file, error) {
 	if in.Host.Role != desired.ControlPlane {
 		return append(files, file{"file_init", ""}), nil
 	}
-	objects := []object{initConfiguration(in), clusterConfiguration(in.Want), kubeletConfiguration(in.Want)}
+	configuration := withImages(clusterConfiguration(in.Want), in.Want.Artifacts[in.Arch])
+	objects := []object{initConfiguration(in), configuration, kubeletConfiguration(in.Want)}
 	if !in.Want.Network.KubeProxy.Skip {
 		objects = append(objects, kubeProxyConfiguration(in.Want))
 	}

@@ -95,8 +95,8 @@ func registryFunction(want desired.Cluster) string {
 		fmt.Fprintf(&b, "\tput %s 0600 file_registry_%d\n", Quote("/etc/containerd/certs.d/"+f.function+"/hosts.toml"), i)
 		keep = append(keep, f.function)
 	}
-	fmt.Fprintf(&b, "\tfor dir in /etc/containerd/certs.d/*/; do\n\t\tname=${dir%%/}\n\t\tcase %s in *\" ${name##*/} \"*) ;; *) rm -rf \"$dir\" ;; esac\n\tdone\n}\n",
-		Quote(" "+strings.Join(keep, " ")+" "))
+	fmt.Fprintf(&b, "\tkept=%s\n\tfor dir in /etc/containerd/certs.d/*/; do\n\t\tname=${dir%%/}\n", Quote(" "+strings.Join(keep, " ")+" "))
+	b.WriteString("\t\tcase $kept in *\" ${name##*/} \"*) ;; *) rm -rf \"$dir\" ;; esac\n\tdone\n}\n")
 	return b.String()
 }
 

@@ -62,17 +62,24 @@ func documentedPlan() (plan.Plan, decide.Decision) {
 func documentedStatus() StatusInput {
 	st := busy()
 	st.Want.ControlPlane = []desired.Host{st.Want.ControlPlane[1]}
+	st.World.API.Via = st.Want.ControlPlane[0].ID
 	st.World.Etcd.Members = st.World.Etcd.Members[1:2]
+	st.Decision.Warnings = st.Decision.Warnings[:1]
 	return st
 }
 
+// documentedRun is short and has an event of every type.
 func documentedRun() []apply.Event {
-	var out []apply.Event
-	for _, e := range append(joined().events[:6], brokenJoin().events[6:9]...) {
-		e.Time = e.Time.Truncate(time.Second)
-		out = append(out, e)
-	}
-	return out
+	s := newStream(oneMoreWorker())
+	s.start(0, "prepare/worker-2")
+	s.output(1, "prepare/worker-2", "containerd 2.3.5 unpacked")
+	s.beat(16, "prepare/worker-2")
+	s.add(20, apply.Event{Type: apply.Warning, Host: "worker-2", Line: "connection lost, trying again"})
+	s.end(22, "prepare/worker-2")
+	s.start(22, "images/worker-2")
+	s.fail(26.5, "images/worker-2", "exit status 1\n    | no space left on device")
+	s.skip(26.5, "join-worker/worker-2")
+	return s.finish(26.5, "worker-2: import images: exit status 1\n    | no space left on device").events
 }
 
 // paths are the fields of a type as the description names them: "steps[].intent.kind".

@@ -55,7 +55,7 @@ func (v planView) steps() {
 	groups := groupSteps(v.plan, !v.changes)
 	column := titleWidth(groups)
 	for _, g := range groups {
-		v.line("")
+		v.space()
 		v.para("", g.title(), bold)
 		v.group(g, column)
 	}
@@ -155,9 +155,7 @@ func (v planView) notes() {
 
 // end is the line that sums the plan up, and what stops it or follows it.
 func (v planView) end() {
-	if v.Len() > 0 {
-		v.line("")
-	}
+	v.space()
 	sum := Summarize(v.plan)
 	switch {
 	case v.plan.Blocked != "":

@@ -31,9 +31,22 @@ type statusView struct {
 	Report
 }
 
-// facts are what concerns the cluster as a whole, a line each.
+// facts are what concerns the cluster as a whole, a line each. Of a cluster that is not installed there are hardly any.
 func (v statusView) facts() {
-	v.line("")
+	v.space()
+	if v.Route != decide.Install {
+		v.components()
+	}
+	v.differences()
+	for _, r := range v.Running {
+		v.fact("running", plain, fmt.Sprintf("%s on %s, run %s", r.Stage, r.Host, r.RunID))
+	}
+	for _, l := range v.Locks {
+		v.fact("lock", plain, v.lockText(l))
+	}
+}
+
+func (v statusView) components() {
 	v.fact("API", v.check("api"), v.apiText())
 	v.fact("etcd", v.check("etcd"), v.checkDetail("etcd"))
 	for _, m := range v.Etcd.Members {
@@ -42,13 +55,6 @@ func (v statusView) facts() {
 		}
 	}
 	v.certificates()
-	v.differences()
-	for _, r := range v.Running {
-		v.fact("running", plain, fmt.Sprintf("%s on %s, run %s", r.Stage, r.Host, r.RunID))
-	}
-	for _, l := range v.Locks {
-		v.fact("lock", plain, v.lockText(l))
-	}
 }
 
 // factColumn is as wide as the longest name of a fact.
@@ -174,9 +180,7 @@ func (v statusView) diagnostics() {
 	for _, h := range v.Hosts {
 		names[h.ID] = h.Name
 	}
-	if len(v.Problems)+len(v.Warnings) > 0 {
-		v.line("")
-	}
+	v.space()
 	v.diagnose("error: ", red, v.Problems, names)
 	v.diagnose("warning: ", yellow, v.Warnings, names)
 	if len(v.Instructions) == 0 {
@@ -190,7 +194,7 @@ func (v statusView) diagnostics() {
 
 // end is whether the cluster is healthy, which checks say that it is not, and what comes next.
 func (v statusView) end() {
-	v.line("")
+	v.space()
 	switch {
 	case v.Healthy:
 		v.para("", fmt.Sprintf("Cluster %s is healthy: %s, %s, Kubernetes %s.", v.Cluster,

@@ -44,11 +44,16 @@ func (p *page) para(lead, text string, as ink) {
 	}
 }
 
-// heading begins a section: a blank line, if something stands above, and the title.
-func (p *page) heading(title string) {
-	if p.Len() > 0 {
+// space separates what follows from what stands above by one blank line.
+func (p *page) space() {
+	if p.Len() > 0 && !strings.HasSuffix(p.String(), "\n\n") {
 		p.line("")
 	}
+}
+
+// heading begins a section.
+func (p *page) heading(title string) {
+	p.space()
 	p.line(p.style.paint(bold, title))
 }
 

@@ -22,19 +22,25 @@ func Latency(rtt time.Duration, dial DialFunc) DialFunc {
 		if err != nil {
 			return nil, err
 		}
-		handshake := time.NewTimer(rtt)
-		defer handshake.Stop()
-		select {
-		case <-handshake.C:
-		case <-ctx.Done():
-			_ = c.Close()
-			return nil, ctx.Err()
-		}
-		s := &slowConn{Conn: c, out: newDelay(rtt / 2), in: newDelay(rtt / 2)}
-		go s.send()
-		go s.receive()
-		return s, nil
+		return slow(ctx, c, rtt)
 	}
+}
+
+// slow lets a round trip pass, which is that of connecting, and then delays what the connection carries. When ctx ends
+// before, the connection is closed.
+func slow(ctx context.Context, c net.Conn, rtt time.Duration) (net.Conn, error) {
+	handshake := time.NewTimer(rtt)
+	defer handshake.Stop()
+	select {
+	case <-handshake.C:
+	case <-ctx.Done():
+		_ = c.Close()
+		return nil, ctx.Err()
+	}
+	s := &slowConn{Conn: c, out: newDelay(rtt / 2), in: newDelay(rtt / 2)}
+	go s.send()
+	go s.receive()
+	return s, nil
 }
 
 // A slowConn passes both directions through a delay.

@@ -19,7 +19,14 @@ func (s *Server) serve(raw net.Conn) {
 		_, _ = io.Copy(io.Discard, raw)
 		return
 	}
-	conn, chans, reqs, err := ssh.NewServerConn(&deafConn{raw, s}, s.config())
+	var transport net.Conn = &deafConn{raw, s}
+	if s.opts.RTT > 0 {
+		var err error
+		if transport, err = slow(s.ctx, transport, s.opts.RTT); err != nil {
+			return
+		}
+	}
+	conn, chans, reqs, err := ssh.NewServerConn(transport, s.config())
 	if err != nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -25,6 +26,7 @@ type Options struct {
 	AllLoopback    bool            // answer on every 127.x.y.z, not only on 127.0.0.1
 	Silent         bool            // accept connections and never say a word
 	NoForwarding   bool            // refuse tunnels
+	RTT            time.Duration   // what a round trip to the server takes at least, that of connecting included
 	// Dial opens tunnels; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }

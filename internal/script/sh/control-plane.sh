@@ -46,6 +46,11 @@ stage_join_prepare() {
 	kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
 	kubeadm join phase control-plane-prepare certs --config "$config"
 	kubeadm join phase control-plane-prepare kubeconfig --config "$config"
+	# A kubelet that finds no directory to watch looks again only after up to 20 s.
+	(
+		umask 077
+		mkdir -p /etc/kubernetes/manifests
+	)
 	kubelet_start "$config"
 }
 

@@ -170,5 +170,9 @@ configure_kubelet() {
 	fi
 	[ "$CHANGED" = no ] || systemctl daemon-reload
 	systemctl -q enable kubelet.service
-	[ "$CNI" != flannel ] || systemctl -q enable --now kubeone-cni.path
+	if [ "$CNI" = flannel ]; then
+		# A service that counts as started would not be started again for the file that is missing.
+		[ -f /etc/cni/net.d/10-flannel.conflist ] || systemctl stop kubeone-cni.service
+		systemctl -q enable --now kubeone-cni.path
+	fi
 }

@@ -3,6 +3,7 @@
 
 stage_reset() {
 	systemctl disable --now kubeone-cni.path kubelet.service 2>/dev/null || true
+	systemctl stop kubeone-cni.service 2>/dev/null || true
 	stop_containers
 	systemctl disable --now containerd.service 2>/dev/null || true
 	kill_shims
@@ -106,10 +107,12 @@ remove_files() {
 		case $(readlink "/usr/local/bin/$name" 2>/dev/null) in /opt/kubeone/*) rm -f "/usr/local/bin/$name" ;; esac
 	done
 	rm -rf /etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/containerd /run/containerd /etc/cni /opt/cni /var/lib/cni /run/flannel \
-		/var/log/pods /var/log/containers /opt/kubeone /etc/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
+		/var/log/pods /var/log/containers /opt/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
 		/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service \
 		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
 		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf "$ARTIFACTS" "$SECRETS"
 	rmdir /etc/systemd/system/containerd.service.d /etc/containerd 2>/dev/null || true
 	[ ! -f /etc/fstab.kubeone ] || mv -f /etc/fstab.kubeone /etc/fstab
+	# the marker last: until then the host is known to be ours
+	rm -rf /etc/kubeone
 }

@@ -92,7 +92,7 @@ func makeBundle(ctx context.Context, cache components.Cache, set *components.Set
 }
 
 // BuildKubeone builds the product from the module that this program's working directory is in, and returns the program's
-// path. It is fast when nothing has changed.
+// path. It is built as a release is, and fast when nothing has changed.
 func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 	module, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kubeone"))
 	if err != nil {
@@ -104,8 +104,8 @@ func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 	}
 	defer unlock()
 	program := cache.Path("bin", "kubeone")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/kubeone")
-	build.Dir = strings.TrimSpace(module)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/kubeone")
+	build.Dir, build.Env = strings.TrimSpace(module), append(os.Environ(), "CGO_ENABLED=0")
 	if _, err := output(build); err != nil {
 		return "", fmt.Errorf("build kubeone: %w", err)
 	}

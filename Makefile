@@ -1,0 +1,70 @@
+# `make help` lists what there is. Everything installs what it needs by itself, on a Debian machine with Go.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+TOOLS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubeone-tools/bin
+GOLANGCI_LINT := $(TOOLS)/golangci-lint-v2.15.0/golangci-lint
+GOVULNCHECK   := $(TOOLS)/govulncheck-v1.9.0/govulncheck
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.1.0-dev)
+LDFLAGS := -s -w -X kubeone/internal/cli.Version=$(VERSION)
+
+# Packages whose rules are sharp, and the coverage that they must have.
+COVERED  := ./internal/decide ./internal/plan ./internal/script
+COVERAGE := 90
+
+export GOFLAGS ?= -buildvcs=false
+
+.PHONY: help build demo test unit coverage e2e lint vulns generate bench torture clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the program: bin/kubeone, one static file
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/kubeone ./cmd/kubeone
+
+demo: ## bring up four bare hosts on this machine and make a cluster of them
+	@hack/demo.sh
+
+test: lint unit coverage e2e ## everything that must be green: lint, unit, coverage, e2e
+
+unit: ## unit tests, with the race detector
+	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck ssh=openssh-client git=git
+	go test -race -timeout 20m ./...
+
+coverage: ## the packages that decide everything are covered, or this fails
+	@hack/need.sh gcc=gcc
+	go test -cover $(COVERED) | hack/coverage.sh $(COVERAGE)
+
+e2e: ## scenarios on real hosts in containers (docker, root)
+	@test -n "$$(find test/e2e -name '*_test.go' 2>/dev/null)" || { echo "test/e2e has no tests" >&2; exit 1; }
+	go test -tags e2e ./test/e2e -count=1 -v -timeout 40m
+
+lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
+	@hack/need.sh shellcheck=shellcheck gcc=gcc
+	$(GOLANGCI_LINT) run ./...
+	find . -name '*.sh' -not -path './.git/*' -print0 | xargs -0 shellcheck --shell=sh
+	shellcheck .ci/run
+	@hack/dependencies.sh
+
+vulns: $(GOVULNCHECK)
+	@hack/vulns.sh $(GOVULNCHECK)
+
+bench: ## by hand against kubeone apply on the lab; a plan over 1,000 simulated hosts
+	go run ./bench
+
+torture: ## kill and cut off an installation at 40 moments; goes on where it was stopped
+	go run ./test/torture
+
+clean: ## remove what was built, and the demo's lab
+	rm -rf bin
+	-go run ./test/lab down --name demo
+
+$(GOLANGCI_LINT):
+	@echo "building $(notdir $(@D)), once: some minutes"
+	GOBIN=$(@D) CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+$(GOVULNCHECK):
+	GOBIN=$(@D) CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' golang.org/x/vuln/cmd/govulncheck@v1.9.0

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/release"
+	"kubeone/internal/script"
+)
+
+// simulatedVersion is the Kubernetes version of the simulated hosts.
+const simulatedVersion = "1.36.3"
+
+// canned is what a host prints for the probe: healthy, a finished member of the cluster, with nothing to change.
+type canned struct{ facts string }
+
+// write prints the answer; only the clock is not the same every time.
+func (c canned) write(w io.Writer) error {
+	now := time.Now()
+	clock := fmt.Sprintf("clock\t%d.%09d\n", now.Unix(), now.Nanosecond())
+	_, err := io.WriteString(w, "kubeone-probe\t1\n"+clock+c.facts+clock+"end\t1\n")
+	return err
+}
+
+// prepare makes the answers of all hosts of the cluster and begins to serve them.
+func (a *answering) prepare(want desired.Cluster) error {
+	parts, err := partsOf(want)
+	if err != nil {
+		return err
+	}
+	certificate, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	a.answers = map[string]canned{}
+	for _, h := range want.Hosts() {
+		a.answers[h.PublicAddress] = canned{facts(want, h, parts, certificate)}
+	}
+	a.once.Do(func() { close(a.ready) })
+	return nil
+}
+
+// partsOf names the programs and images that the hosts have.
+func partsOf(want desired.Cluster) (desired.Artifacts, error) {
+	a, err := release.Names(release.Want{KubernetesVersion: want.KubernetesVersion, Arch: "amd64", CNI: want.Network.CNI.Name, KubeProxy: true})
+	if err != nil {
+		return a, err
+	}
+	v, err := release.VersionsFor(want.KubernetesVersion)
+	for name, version := range map[string]string{
+		desired.BinaryKubelet: want.KubernetesVersion, desired.BinaryKubeadm: want.KubernetesVersion, desired.BinaryKubectl: want.KubernetesVersion,
+		desired.BinaryContainerd: v.Containerd, desired.BinaryRunc: v.Runc,
+	} {
+		a.Binaries = append(a.Binaries, desired.Binary{Name: name, Version: version})
+	}
+	return a, err
+}
+
+// facts is what internal/probe/script.sh prints between its clocks.
+func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certificate string) string {
+	var f factWriter
+	f.machine(h)
+	f.files(want, h)
+	certificates := []string{"/etc/kubernetes/pki/ca.crt", "/var/lib/kubelet/pki/kubelet-client-current.pem"}
+	components := []string{"kubelet"}
+	if h.Role == desired.ControlPlane {
+		certificates = append(certificates, "/etc/kubernetes/pki/apiserver.crt", "/etc/kubernetes/pki/etcd/ca.crt", "/etc/kubernetes/pki/etcd/server.crt")
+		components = append(components, "apiserver", "controller-manager", "scheduler", "etcd")
+		f.controlPlane(want, parts)
+	}
+	for _, path := range certificates {
+		f.put("pem", "==> "+path+" <==", certificate)
+	}
+	f.put("kubeconfig", fmt.Sprintf("/etc/kubernetes/kubelet.conf:    server: https://%s:6443", h.PrivateAddress))
+	f.put("address", fmt.Sprintf(`2: eth0    inet %s/16 brd 127.1.255.255 scope global eth0\       valid_lft forever preferred_lft forever`, h.PrivateAddress))
+	for _, i := range parts.ImagesFor(h.Role) {
+		f.put("image", i.Name)
+	}
+	for _, c := range components {
+		f.put("health", c+" 200")
+	}
+	f.programs(parts)
+	return f.text.String()
+}
+
+// factWriter writes lines of a name, a tab and a value.
+type factWriter struct{ text strings.Builder }
+
+// put writes values, each of one or several lines, under one name.
+func (f *factWriter) put(name string, values ...string) {
+	for _, value := range values {
+		for line := range strings.SplitSeq(strings.TrimSuffix(value, "\n"), "\n") {
+			f.text.WriteString(name + "\t" + line + "\n")
+		}
+	}
+}
+
+func (f *factWriter) machine(h desired.Host) {
+	id := sha256.Sum256([]byte(h.Hostname))
+	f.put("uid", "0")
+	f.put("uname", "6.1.0-28-amd64 x86_64")
+	f.put("cpus", "8")
+	f.put("hostname", h.Hostname)
+	f.put("machine-id", hex.EncodeToString(id[:16]))
+	f.put("boot-id", hex.EncodeToString(id[16:]))
+	f.put("memory", "MemTotal:       24684096 kB")
+	f.put("swap", "")
+	f.put("disk", "Filesystem     1024-blocks     Used Available Capacity Mounted on", "/dev/vda         264212084 31257480  64243784      33% /var")
+	f.put("file", `/etc/os-release:ID=debian`, `/etc/os-release:VERSION_ID="12"`, `/etc/os-release:PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"`)
+}
+
+func (f *factWriter) files(want desired.Cluster, h desired.Host) {
+	f.put("exists", "/etc/kubernetes/kubelet.conf", "/etc/kubeone/marker")
+	f.put("absent", "/var/lib/kubeone/lock/owner")
+	f.put("file", "/etc/kubeone/marker:cluster="+want.Name, "/etc/kubeone/marker:role="+string(h.Role), "/etc/kubeone/marker:run=bench", "/etc/kubeone/marker:complete=yes")
+	digests := script.Digests(want, h)
+	for _, name := range slices.Sorted(maps.Keys(digests)) {
+		f.put("file", "/etc/kubeone/digests:"+name+" "+digests[name])
+	}
+}
+
+func (f *factWriter) controlPlane(want desired.Cluster, parts desired.Artifacts) {
+	f.put("exists", "/etc/kubernetes/admin.conf", "/etc/kubernetes/pki/ca.key", "/var/lib/etcd/member")
+	f.put("kubeconfig", fmt.Sprintf("/etc/kubernetes/admin.conf:    server: https://%s:6443", want.Endpoint.Host))
+	for _, c := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		path := "/etc/kubernetes/manifests/" + c + ".yaml"
+		f.put("manifest", path)
+		for _, i := range parts.Images {
+			if strings.Contains(i.Name, "/"+c+":") {
+				f.put("pod", path+":    image: "+i.Name)
+			}
+		}
+	}
+	f.put("pod", "/etc/kubernetes/manifests/kube-apiserver.yaml:    - --secure-port=6443")
+	for _, port := range []string{"2379", "2380", "6443", "10250", "10257", "10259"} {
+		f.put("listen", "LISTEN 0      4096               *:"+port+"            *:*")
+	}
+}
+
+func (f *factWriter) programs(parts desired.Artifacts) {
+	for _, unit := range []string{"containerd", "kubelet"} {
+		path := "/opt/kubeone/bin/" + unit
+		f.put("unit", fmt.Sprintf("ExecStart={ path=%s ; argv[]=%s ; ignore_errors=no ; pid=0 ; code=(null) ; status=0/0 }", path, path),
+			"Id="+unit+".service", "LoadState=loaded", "ActiveState=active", "SubState=running", "UnitFileState=enabled", "ActiveEnterTimestampMonotonic=1906707541", "")
+	}
+	f.put("unit", "Id=kubeone-step.service", "LoadState=not-found", "ActiveState=inactive", "SubState=dead", "UnitFileState=", "ActiveEnterTimestampMonotonic=0")
+	f.put("link", "total 0")
+	for _, b := range parts.Binaries {
+		f.put("link", fmt.Sprintf("lrwxrwxrwx 1 root root 38 Jan  2 10:00 %s -> /opt/kubeone/%s/%s/%s", b.Name, b.Name, b.Version, b.Name))
+	}
+}
+
+// selfSigned is a certificate that stands for all of them, valid for another year.
+func selfSigned() (string, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	err = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return text.String(), err
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kubeone/test/lab/fleet"
+)
+
+// bench is one run of this program, and what its measurements share.
+type bench struct {
+	options
+	log     func(format string, args ...any)
+	dir     string     // for files of this run
+	lab     *fleet.Lab // nil until a measurement needs it
+	applied bool       // kubeone's cluster runs on the lab
+}
+
+// progress prints lines with the seconds since it was made.
+func progress(w io.Writer) func(format string, args ...any) {
+	start := time.Now()
+	return func(format string, args ...any) {
+		fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}
+}
+
+// measure takes the named measurements, one after the other.
+func (b *bench) measure(ctx context.Context, names []string) (*report, error) {
+	var err error
+	if b.dir, err = os.MkdirTemp("", "kubeone-bench-"); err != nil {
+		return nil, err
+	}
+	if err := b.buildProduct(ctx); err != nil {
+		return nil, err
+	}
+	r := &report{Format: 1, Machine: thisMachine()}
+	of := map[string]func(context.Context) error{
+		"start":   func(ctx context.Context) (err error) { r.Start, err = b.measureStart(ctx); return err },
+		"plan":    func(ctx context.Context) (err error) { r.Plan, err = b.measurePlan(ctx); return err },
+		"install": func(ctx context.Context) (err error) { r.Install, err = b.measureInstall(ctx); return err },
+		"noop":    func(ctx context.Context) (err error) { r.Noop, err = b.measureNoop(ctx); return err },
+	}
+	for _, name := range names {
+		b.log("measuring %s", name)
+		if err := of[name](ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return r, nil
+}
+
+// close removes what the run made.
+func (b *bench) close() {
+	if b.lab != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := b.lab.Down(ctx); err != nil {
+			b.log("lab %s is left behind: %v", b.lab.Name, err)
+		}
+	}
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}
+
+// buildProduct builds kubeone as a release does: static, stripped.
+func (b *bench) buildProduct(ctx context.Context) error {
+	if b.kubeone != "" {
+		return nil
+	}
+	b.kubeone = filepath.Join(b.dir, "kubeone")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.kubeone, "kubeone/cmd/kubeone")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build kubeone: %w: %s", err, out)
+	}
+	return nil
+}
+
+// product is a command of kubeone that keeps its state in this run's folder.
+func (b *bench) product(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, b.kubeone, args...)
+	cmd.Env = append(os.Environ(), "KUBEONE_STATE="+filepath.Join(b.dir, "state"))
+	return cmd
+}
+
+// failure adds the last lines that a program printed to its error.
+func failure(err error, printed string) error {
+	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	return fmt.Errorf("%w: %s", err, strings.Join(lines[max(0, len(lines)-10):], "\n"))
+}
+
+// exitStatus is the status with which a program ended; an error that is no exit status is returned.
+func exitStatus(err error) (int, error) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}

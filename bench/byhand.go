@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed" // the script
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"kubeone/internal/manifest"
+	"kubeone/test/lab/fleet"
+)
+
+// byHand is the script of an operator without a program of its own.
+//
+//go:embed byhand.sh
+var byHand string
+
+// installByHand runs the script on the bare lab and measures it.
+func (b *bench) installByHand(ctx context.Context) (installation, error) {
+	loaded, err := manifest.Load(ctx, manifest.Options{ManifestPath: b.lab.Path("kubeone.yaml")})
+	if err != nil {
+		return installation{}, err
+	}
+	folder := filepath.Join(b.dir, "release")
+	files, err := releaseFolder(folder, b.lab.Bundle, loaded.Cluster)
+	if err != nil {
+		return installation{}, err
+	}
+	if err := settle(append(files.paths, b.lab.Bundle)...); err != nil {
+		return installation{}, err
+	}
+	cmd := exec.CommandContext(ctx, "bash", "-s")
+	cmd.Stdin = strings.NewReader(byHand)
+	want := loaded.Cluster
+	cmd.Env = append(os.Environ(),
+		"RELEASE="+folder, "PAUSE="+files.pause, "VERSION="+want.KubernetesVersion,
+		"ENDPOINT="+net.JoinHostPort(want.Endpoint.Host, strconv.Itoa(want.Endpoint.Port)),
+		"POD_SUBNET="+want.Network.PodSubnet, "SERVICE_SUBNET="+want.Network.ServiceSubnet,
+		"CONTROL_PLANE_HOSTS="+addresses(b.lab.ControlPlanes()), "WORKER_HOSTS="+addresses(b.lab.Workers()),
+		"SSH_USER="+b.lab.SSHUser, "SSH_KEY="+b.lab.Path("id_ed25519"), "KNOWN_HOSTS="+b.lab.Path("known_hosts"),
+	)
+	b.log("installing by hand")
+	return runStaged(cmd)
+}
+
+func addresses(hosts []*fleet.Host) string {
+	all := make([]string, 0, len(hosts))
+	for _, h := range hosts {
+		all = append(all, h.Address)
+	}
+	return strings.Join(all, " ")
+}
+
+// runStaged runs a program that prints "stage NAME HOST" when a stage begins, and measures it and its stages.
+func runStaged(cmd *exec.Cmd) (installation, error) {
+	var i installation
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return i, err
+	}
+	i.cost, err = timed(func() error {
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		i.Stages = readStages(out, time.Now)
+		return cmd.Wait()
+	})
+	if err != nil {
+		return i, failure(err, messages.String())
+	}
+	return i, nil
+}
+
+// readStages adds up how long the stages of each name lasted, in the order in which the names first came. What comes
+// before the first one is not counted, and the last one lasts to the end.
+func readStages(r io.Reader, now func() time.Time) []stage {
+	var t tally
+	current, since := "", time.Time{}
+	end := func() {
+		if current != "" {
+			t.add(current, now().Sub(since).Seconds())
+		}
+	}
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		var name, host string
+		if n, _ := fmt.Sscanf(lines.Text(), "stage %s %s", &name, &host); n != 2 {
+			continue
+		}
+		end()
+		current, since = name, now()
+	}
+	end()
+	return t.stages
+}
+
+// tally adds seconds up by name.
+type tally struct{ stages []stage }
+
+func (t *tally) add(name string, seconds float64) {
+	for i := range t.stages {
+		if t.stages[i].Name == name {
+			t.stages[i].Seconds += seconds
+			return
+		}
+	}
+	t.stages = append(t.stages, stage{name, seconds})
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/host/sshtest"
+	"kubeone/internal/manifest"
+)
+
+// simulatedHosts is the name under which this program plays hosts.
+const simulatedHosts = "simulated-hosts"
+
+// simulatedControlPlane is how many of the hosts are control planes.
+const simulatedControlPlane = 5
+
+// serveHosts plays so many hosts on as many loopback addresses until stdin ends. It fills the folder with a manifest of
+// them and its key, and prints the manifest's path when it accepts connections.
+func serveHosts(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	if len(args) != 2 {
+		return fmt.Errorf("%s FOLDER HOSTS", simulatedHosts)
+	}
+	dir := args[0]
+	count, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	fleet := &answering{ready: make(chan struct{})}
+	server, err := sshtest.New(sshtest.Options{AllLoopback: true, RTT: roundTrip, Handler: fleet.answer, Dial: noTunnel})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	path := filepath.Join(dir, "kubeone.yaml")
+	if err := errors.Join(writeKey(filepath.Join(dir, "id_ed25519")), os.WriteFile(path, fleetManifest(server, count), 0o644)); err != nil {
+		return err
+	}
+	loaded, err := manifest.Load(ctx, manifest.Options{ManifestPath: path})
+	if err != nil {
+		return err
+	}
+	if err := fleet.prepare(loaded.Cluster); err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, path)
+	_, err = io.Copy(io.Discard, stdin)
+	return err
+}
+
+// noTunnel refuses tunnels: behind these hosts is no API.
+func noTunnel(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("no API is simulated")
+}
+
+// writeKey makes the operator's key.
+func writeKey(path string) error {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, pem.EncodeToMemory(block), 0o600)
+}
+
+// loopback is the address of the host with that number.
+func loopback(n int) string { return net.IPv4(127, 1, byte(n>>8), byte(n)).String() }
+
+// hostName is its name.
+func hostName(n int) string { return fmt.Sprintf("node-%05d", n) }
+
+// fleetManifest names all hosts, the first ones as control planes.
+func fleetManifest(server *sshtest.Server, count int) []byte {
+	var text strings.Builder
+	text.WriteString(`apiVersion: kubeone.k8c.io/v1beta2
+kind: KubeOneCluster
+name: fleet
+versions: {kubernetes: "` + simulatedVersion + `"}
+apiEndpoint: {host: 127.2.0.1}
+cloudProvider: {none: {}}
+clusterNetwork: {podSubnet: 10.128.0.0/10, cni: {flannel: {}}, kubeProxy: {nftables: {}}}
+controlPlane:
+  hosts:
+`)
+	key := base64.StdEncoding.EncodeToString(server.HostKey().Marshal())
+	for n := range count {
+		if n == simulatedControlPlane {
+			text.WriteString("staticWorkers:\n  hosts:\n")
+		}
+		fmt.Fprintf(&text, "    - {publicAddress: %s, hostname: %s, sshPort: %d, sshPrivateKeyFile: id_ed25519, sshHostPublicKey: %s}\n",
+			loopback(n), hostName(n), server.Port(), key)
+	}
+	return []byte(text.String())
+}
+
+// answering answers the probe for every host.
+type answering struct {
+	once    sync.Once
+	ready   chan struct{} // closed by prepare
+	answers map[string]canned
+}
+
+// answer is the server's handler: which host is asked follows from the address that was dialled.
+func (a *answering) answer(s *sshtest.Session) int {
+	<-a.ready
+	if _, err := io.Copy(io.Discard, s.Stdin); err != nil {
+		return 1
+	}
+	address, _, err := net.SplitHostPort(s.LocalAddr.String())
+	if err != nil {
+		return 1
+	}
+	host, ok := a.answers[address]
+	if !ok {
+		return 1
+	}
+	if err := host.write(s.Stdout); err != nil {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// installation is one measured installation.
+type installation struct {
+	cost
+	Stages []stage `json:"stages"`
+}
+
+// stage is a part of an installation.
+type stage struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// installResult compares installing by hand with kubeone apply.
+type installResult struct {
+	ControlPlanes int       `json:"controlPlanes"`
+	Workers       int       `json:"workers"`
+	Pairs         []pairing `json:"pairs"`
+	// Ratio is the median of the pairs' ratios.
+	Ratio float64 `json:"ratio"`
+}
+
+// pairing is an installation by hand, and after it one by kubeone, on hosts of the same shape.
+type pairing struct {
+	ByHand  installation `json:"byHand"`
+	Kubeone applied      `json:"kubeone"`
+	Ratio   float64      `json:"ratio"` // kubeone's seconds by those by hand
+}
+
+// applied is an installation by kubeone. Its stages are those of its critical path: the chain of steps each of which
+// began when the one before it ended.
+type applied struct {
+	installation
+	// Outside is the part of the critical path in which neither kubeadm ran nor images were brought.
+	Outside float64 `json:"outsideSeconds"`
+	// Work is how long the steps of each kind took, added up over the hosts; they overlap.
+	Work []stage `json:"work"`
+}
+
+func (b *bench) measureInstall(ctx context.Context) (*installResult, error) {
+	result := &installResult{ControlPlanes: b.labShape.controlPlanes, Workers: b.labShape.workers}
+	var ratios []float64
+	for n := range b.repeat {
+		pair, err := b.installBoth(ctx)
+		if err != nil {
+			return nil, err
+		}
+		pair.Ratio = pair.Kubeone.Seconds / pair.ByHand.Seconds
+		b.log("pair %d of %d: by hand %.1f s, kubeone %.1f s", n+1, b.repeat, pair.ByHand.Seconds, pair.Kubeone.Seconds)
+		result.Pairs = append(result.Pairs, pair)
+		ratios = append(ratios, pair.Ratio)
+	}
+	result.Ratio = median(ratios)
+	return result, nil
+}
+
+func (b *bench) installBoth(ctx context.Context) (p pairing, err error) {
+	if err := b.bareLab(ctx); err != nil {
+		return p, err
+	}
+	if p.ByHand, err = b.installByHand(ctx); err != nil {
+		return p, fmt.Errorf("by hand: %w", err)
+	}
+	if err := b.bareLab(ctx); err != nil {
+		return p, err
+	}
+	if p.Kubeone, err = b.apply(ctx); err != nil {
+		return p, fmt.Errorf("kubeone: %w", err)
+	}
+	b.applied = true
+	return p, nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+)
+
+// oneLook is the name under which this program looks at a cluster once, for itself.
+const oneLook = "one-look"
+
+// look is what one look at a cluster took.
+type look struct {
+	Reached      int     `json:"reached"` // hosts
+	Route        string  `json:"route"`
+	Load         float64 `json:"loadSeconds"`
+	Probe        float64 `json:"probeSeconds"`
+	Think        float64 `json:"thinkSeconds"`
+	Connections  int     `json:"connections"` // the most to any host
+	Commands     int     `json:"commands"`    // likewise
+	APIRequests  int     `json:"apiRequests"`
+	EtcdRequests int     `json:"etcdRequests"`
+}
+
+// printLook looks at the cluster of a manifest and prints a look as JSON. Its arguments are the manifest and a folder for
+// kubeone's state.
+func printLook(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) != 2 {
+		return fmt.Errorf("%s MANIFEST STATE", oneLook)
+	}
+	l, err := lookAt(ctx, args[0], args[1])
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(l)
+}
+
+func lookAt(ctx context.Context, manifest, state string) (look, error) {
+	start := time.Now()
+	answers := &stopwatch{}
+	e, err := engine.Open(ctx, engine.Options{Manifest: manifest, StateDir: state, NewHosts: host.PolicyProbe, Now: answers.now})
+	if err != nil {
+		return look{}, err
+	}
+	defer e.Close()
+	opened := time.Now()
+	seen, err := e.Look(ctx)
+	if err != nil {
+		return look{}, err
+	}
+	l := look{
+		Route: string(seen.Decision().Route), Load: opened.Sub(start).Seconds(), Probe: answers.before.Sub(opened).Seconds(), Think: answers.last.Sub(answers.before).Seconds(),
+		APIRequests: seen.Result.Requests.API, EtcdRequests: seen.Result.Requests.Etcd,
+	}
+	for _, h := range seen.Result.World.Hosts {
+		if h.Reach == observed.Reached {
+			l.Reached++
+		}
+	}
+	for _, s := range e.Stats().Hosts {
+		l.Connections, l.Commands = max(l.Connections, s.Connections), max(l.Commands, s.Commands)
+	}
+	return l, nil
+}
+
+// stopwatch is a clock that remembers when it was last looked at, and when before that. An engine looks at its clock when
+// a host has answered, and when its look is over.
+type stopwatch struct {
+	mu           sync.Mutex
+	before, last time.Time
+}
+
+func (s *stopwatch) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.last = s.last, time.Now()
+	return s.last
+}

@@ -1,0 +1,108 @@
+// Command bench measures the product against its budgets: `go run ./bench` for everything, or with the name of one
+// measurement. docs/bench.md says what each one means.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+)
+
+// options are the flags, the same for every measurement.
+type options struct {
+	output    string
+	repeat    int
+	maxRatio  float64
+	check     bool
+	hosts     int
+	kubeone   string
+	labName   string
+	labShape  shape
+	traceFile string
+}
+
+// shape is how many hosts the lab has.
+type shape struct{ controlPlanes, workers int }
+
+// errOver means that a measurement ran and its figure is over a limit.
+var errOver = errors.New("over a limit, as printed above")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+		stop()
+		os.Exit(1)
+	}
+}
+
+// measurements are the names that may be given, in the order in which all of them run.
+func measurements() []string { return []string{"start", "plan", "install", "noop"} }
+
+func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == simulatedHosts {
+		return serveHosts(ctx, args[1:], os.Stdin, os.Stdout)
+	}
+	if len(args) > 0 && args[0] == oneLook {
+		return printLook(ctx, args[1:], os.Stdout)
+	}
+	names := measurements()
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		names, args = args[:1], args[1:]
+		if !slices.Contains(measurements(), names[0]) {
+			return fmt.Errorf("no measurement is called %q; there are %v", names[0], measurements())
+		}
+	}
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	b := &bench{options: o, log: progress(os.Stderr)}
+	defer b.close()
+	report, err := b.measure(ctx, names)
+	if err != nil {
+		return err
+	}
+	if err := report.print(os.Stdout, o.output); err != nil {
+		return err
+	}
+	return report.verdict(o)
+}
+
+func parse(args []string, messages io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench [start|plan|install|noop]", flag.ContinueOnError)
+	flags.SetOutput(messages)
+	flags.StringVar(&o.output, "o", "text", "text or json")
+	flags.IntVar(&o.repeat, "repeat", 1, "install: pairs of installations, by hand and with kubeone in turn")
+	flags.Float64Var(&o.maxRatio, "max-ratio", 0, "install: fail when kubeone takes more than this share of the time by hand; 0 for no limit")
+	flags.BoolVar(&o.check, "check", false, "start, plan, noop: fail when over a limit")
+	flags.IntVar(&o.hosts, "hosts", 1000, "plan: hosts to simulate")
+	flags.StringVar(&o.kubeone, "kubeone", "", "the program to measure; it is built when this is not given")
+	flags.StringVar(&o.labName, "lab", "bench", "install, noop: name of the lab, which is made and removed")
+	flags.IntVar(&o.labShape.controlPlanes, "control-planes", 3, "install, noop: control-plane hosts")
+	flags.IntVar(&o.labShape.workers, "workers", 1, "install, noop: workers")
+	flags.StringVar(&o.traceFile, "events", "", "install: write the event stream of the last run here")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if o.output != "text" && o.output != "json" {
+		return o, fmt.Errorf("-o is text or json, not %q", o.output)
+	}
+	if o.repeat < 1 || o.hosts < 10 || o.hosts > 60000 || o.labShape.controlPlanes < 1 || o.labShape.workers < 0 {
+		return o, errors.New("-repeat is 1 or more, -hosts 10 to 60000, -control-planes 1 or more")
+	}
+	return o, nil
+}

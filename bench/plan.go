@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// The budget of a plan over a thousand hosts.
+const (
+	planSecondsLimit = 10
+	planMemoryLimit  = 500 // MB
+	roundTrip        = 20 * time.Millisecond
+)
+
+// planResult is "kubeone plan" over simulated hosts: real SSH connections with a round trip of 20 ms each, canned answers.
+type planResult struct {
+	Hosts         int     `json:"hosts"`
+	Reached       int     `json:"reached"`
+	Seconds       float64 `json:"seconds"`       // of the program, from start to end
+	ClientCPU     float64 `json:"clientSeconds"` // of processors, of the program alone
+	ClientMB      int     `json:"clientMB"`      // the most memory that it had resident
+	ServerCPU     float64 `json:"serverSeconds"` // of the process that plays the hosts, which shares the machine
+	ServerMB      int     `json:"serverMB"`
+	Load          float64 `json:"loadSeconds"`  // parts of a look: manifest and connections' preparation
+	Probe         float64 `json:"probeSeconds"` // hosts and API asked
+	Think         float64 `json:"thinkSeconds"` // decide and plan
+	Connections   int     `json:"connectionsAHost"`
+	Commands      int     `json:"commandsAHost"`
+	Route         string  `json:"route"`
+	WithinSeconds bool    `json:"withinSeconds"`
+	WithinMemory  bool    `json:"withinMemory"`
+}
+
+func (b *bench) measurePlan(ctx context.Context) (*planResult, error) {
+	servers, err := startHosts(ctx, filepath.Join(b.dir, "fleet"), b.hosts)
+	if err != nil {
+		return nil, err
+	}
+	result, err := b.planOver(ctx, servers.manifest)
+	usage, stopErr := servers.stop()
+	if err != nil {
+		return nil, err
+	}
+	if stopErr != nil {
+		return nil, stopErr
+	}
+	result.Hosts, result.ServerMB, result.ServerCPU = b.hosts, usage.mb, usage.cpu/2 // there were two looks
+	result.WithinSeconds = result.Seconds <= planSecondsLimit
+	result.WithinMemory = result.ClientMB <= planMemoryLimit
+	return result, nil
+}
+
+// planOver runs the program, and looks once more from a process of our own that can say more about it.
+func (b *bench) planOver(ctx context.Context, manifest string) (*planResult, error) {
+	var result planResult
+	cmd := b.product(ctx, "plan", "-m", manifest)
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
+	start := time.Now()
+	status, err := exitStatus(cmd.Run())
+	result.Seconds = time.Since(start).Seconds()
+	if err == nil && status != 0 && status != 2 {
+		err = fmt.Errorf("exit status %d", status)
+	}
+	if err != nil {
+		return nil, failure(fmt.Errorf("kubeone plan: %w", err), messages.String())
+	}
+	used := usageOf(cmd.ProcessState)
+	result.ClientCPU, result.ClientMB = used.cpu, used.mb
+	look, err := b.lookOver(ctx, manifest)
+	if err != nil {
+		return nil, err
+	}
+	result.Reached, result.Route, result.Load, result.Probe, result.Think = look.Reached, look.Route, look.Load, look.Probe, look.Think
+	result.Connections, result.Commands = look.Connections, look.Commands
+	return &result, nil
+}
+
+func (b *bench) lookOver(ctx context.Context, manifest string) (look, error) {
+	var l look
+	self, err := os.Executable()
+	if err != nil {
+		return l, err
+	}
+	cmd := exec.CommandContext(ctx, self, oneLook, manifest, filepath.Join(b.dir, "state"))
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
+	out, err := cmd.Output()
+	if err != nil {
+		return l, failure(err, messages.String())
+	}
+	return l, json.Unmarshal(out, &l)
+}
+
+// usage is what a process used in its life.
+type usage struct {
+	cpu float64 // seconds
+	mb  int     // resident at most
+}
+
+func usageOf(p *os.ProcessState) usage {
+	u := usage{cpu: (p.UserTime() + p.SystemTime()).Seconds()}
+	if r, ok := p.SysUsage().(*syscall.Rusage); ok {
+		u.mb = int(r.Maxrss >> 10) // Linux counts kilobytes
+	}
+	return u
+}
+
+// hostsProcess is the process that plays the hosts.
+type hostsProcess struct {
+	cmd      *exec.Cmd
+	stdin    io.Closer
+	messages *bytes.Buffer
+	manifest string
+}
+
+// startHosts starts it and returns when it accepts connections.
+func startHosts(ctx context.Context, dir string, hosts int) (*hostsProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &hostsProcess{cmd: exec.CommandContext(ctx, self, simulatedHosts, dir, fmt.Sprint(hosts)), messages: &bytes.Buffer{}}
+	p.cmd.Stderr = p.messages
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fscanln(out, &p.manifest); err != nil {
+		_ = p.stdin.Close()
+		return nil, failure(fmt.Errorf("simulated hosts: %w", p.cmd.Wait()), p.messages.String())
+	}
+	return p, nil
+}
+
+func (p *hostsProcess) stop() (usage, error) {
+	_ = p.stdin.Close() // that ends it
+	if err := p.cmd.Wait(); err != nil {
+		return usage{}, failure(fmt.Errorf("simulated hosts: %w", err), p.messages.String())
+	}
+	return usageOf(p.cmd.ProcessState), nil
+}

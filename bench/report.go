@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// report is what the measurements found; those that were not taken are absent.
+type report struct {
+	Format  int            `json:"format"`
+	Machine machine        `json:"machine"`
+	Start   *startResult   `json:"start,omitempty"`
+	Plan    *planResult    `json:"plan,omitempty"`
+	Install *installResult `json:"install,omitempty"`
+	Noop    *noopResult    `json:"noop,omitempty"`
+}
+
+// print writes the report as text or json.
+func (r *report) print(w io.Writer, output string) error {
+	if output == "json" {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	p := &printer{w: w}
+	p.line("machine: %d cores, %d GB, %s", r.Machine.Cores, r.Machine.MemoryGB, r.Machine.Platform)
+	if r.Start != nil {
+		p.start(*r.Start)
+	}
+	if r.Plan != nil {
+		p.plan(*r.Plan)
+	}
+	if r.Install != nil {
+		p.install(*r.Install)
+	}
+	if r.Noop != nil {
+		p.noop(*r.Noop)
+	}
+	return p.err
+}
+
+// verdict is errOver when a limit that the options ask for is not kept.
+func (r *report) verdict(o options) error {
+	if o.maxRatio > 0 && r.Install != nil && r.Install.Ratio > o.maxRatio {
+		return errOver
+	}
+	if !o.check {
+		return nil
+	}
+	kept := (r.Start == nil || r.Start.WithinSeconds && r.Start.WithinSize) &&
+		(r.Plan == nil || r.Plan.WithinSeconds && r.Plan.WithinMemory && r.Plan.Reached == r.Plan.Hosts) &&
+		(r.Noop == nil || r.Noop.Within)
+	if !kept {
+		return errOver
+	}
+	return nil
+}
+
+// printer writes lines until one cannot be written.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func limit(kept bool) string {
+	if kept {
+		return "within"
+	}
+	return "OVER"
+}
+
+func (p *printer) start(r startResult) {
+	p.line("\nstart: kubeone version takes %.0f ms (%s the limit of %.0f ms); the program has %.1f MB (%s the limit of %d MB)",
+		r.Seconds*1000, limit(r.WithinSeconds), startLimit*1000, r.SizeMB, limit(r.WithinSize), sizeLimit)
+}
+
+func (p *printer) plan(r planResult) {
+	p.line("\nplan: %d hosts, round trip %v: %.1f s (%s the limit of %d s), %d MB (%s the limit of %d MB)", r.Hosts, roundTrip,
+		r.Seconds, limit(r.WithinSeconds), planSecondsLimit, r.ClientMB, limit(r.WithinMemory), planMemoryLimit)
+	p.line("  %d hosts answered, route %q; a host had %d connection and %d command", r.Reached, r.Route, r.Connections, r.Commands)
+	p.line("  load %.2f s, probe %.2f s, decide and plan %.2f s", r.Load, r.Probe, r.Think)
+	p.line("  CPU: kubeone %.1f s, the simulated hosts %.1f s; the hosts' process has %d MB", r.ClientCPU, r.ServerCPU, r.ServerMB)
+}
+
+func (p *printer) install(r installResult) {
+	p.line("\ninstall: %d control planes, %d workers", r.ControlPlanes, r.Workers)
+	for _, pair := range r.Pairs {
+		p.line("  by hand  %6.1f s, CPU %6.1f s: %s", pair.ByHand.Seconds, pair.ByHand.CPUSeconds, stagesText(pair.ByHand.Stages))
+		p.line("  kubeone  %6.1f s, CPU %6.1f s: %s", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds, stagesText(pair.Kubeone.Stages))
+		p.line("           outside kubeadm and images %.1f s; ratio %.2f", pair.Kubeone.Outside, pair.Ratio)
+	}
+	p.line("  ratio %.2f (median of %d)", r.Ratio, len(r.Pairs))
+}
+
+func stagesText(stages []stage) string {
+	parts := make([]string, 0, len(stages))
+	for _, s := range stages {
+		parts = append(parts, fmt.Sprintf("%s %.1f", s.Name, s.Seconds))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *printer) noop(r noopResult) {
+	p.line("\nnoop: plan of a cluster as wanted takes %.2f s (median of %d; %.2f to %.2f)", r.Seconds, noopRuns, r.Fastest, r.Slowest)
+	p.line("  a host had %d connection and %d command (%s the limit of one each); %d API requests, %d etcd requests",
+		r.Connections, r.Commands, limit(r.Within), r.APIRequests, r.EtcdRequests)
+}

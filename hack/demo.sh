@@ -1,0 +1,80 @@
+#!/bin/sh
+# The demo: real hosts in containers, and a highly available cluster made of them. It replaces an earlier demo.
+# Needs Debian, Go and root; the lab installs what else is missing. Stays up until it is taken down.
+set -eu
+cd "$(dirname "$0")/.."
+
+name=demo
+state=${KUBEONE_LAB_STATE:-${KUBEONE_LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kubeone-lab}/state}/$name
+times=
+
+now() { date +%s; }
+
+# part TITLE COMMAND... runs one part of the demo and notes how long it took.
+part() {
+	title=$1
+	shift
+	printf '\n=== %s\n' "$title"
+	began=$(now)
+	"$@"
+	times="$times$(printf '%5s s  %s' "$(($(now) - began))" "$title")
+"
+}
+
+build() {
+	[ -x bin/kubeone ] || echo "The first build compiles the Kubernetes client libraries: some minutes."
+	make --no-print-directory build
+	go build -o bin/lab ./test/lab
+}
+
+hosts() {
+	[ ! -d "$state" ] || {
+		echo "removing the demo that was there"
+		bin/lab down --name "$name"
+	}
+	[ -d "${state%/state/*}/entries" ] || echo "The first time, Kubernetes and its company are built from source and a Debian for the hosts is made: about 20 minutes on 2 cores."
+	bin/lab up --name "$name" --control-planes 3 --workers 1
+}
+
+[ "$(id -u)" = 0 ] || {
+	echo "the demo starts containers that boot systemd: run it as root" >&2
+	exit 1
+}
+
+part "build kubeone and the lab" build
+part "three control-plane hosts, a worker, a load balancer; a bundle with Kubernetes" hosts
+part "kubeone apply: bare hosts to a cluster" bin/kubeone apply -m "$state/kubeone.yaml" --bundle "$state/bundle.tar" --auto-approve
+part "kubeone plan: nothing is left to do" bin/kubeone plan -m "$state/kubeone.yaml" --bundle "$state/bundle.tar"
+part "kubeone status" bin/kubeone status -m "$state/kubeone.yaml"
+bin/kubeone kubeconfig -m "$state/kubeone.yaml" -o "$state/kubeconfig" >/dev/null
+
+kubectl() {
+	if command -v kubectl >/dev/null 2>&1; then
+		command kubectl --kubeconfig "$state/kubeconfig" "$@"
+	else
+		bin/lab ssh "$name-cp-1" -- /opt/kubeone/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf "$@"
+	fi
+}
+
+printf '\n=== the nodes\n'
+kubectl get nodes -o wide
+printf '\n=== where the time went\n%s' "$times"
+
+if command -v kubectl >/dev/null 2>&1; then
+	look="    export KUBECONFIG=$state/kubeconfig
+    kubectl get pods -A"
+else
+	look="    bin/lab ssh $name-cp-1 -- kubectl --kubeconfig /etc/kubernetes/admin.conf get pods -A
+  or, with a kubectl of your own:
+    export KUBECONFIG=$state/kubeconfig
+    kubectl get pods -A"
+fi
+cat <<TEXT
+
+Look around:
+$look
+    bin/kubeone status -m $state/kubeone.yaml
+    bin/lab pause $name-cp-2; bin/kubeone plan -m $state/kubeone.yaml; bin/lab unpause $name-cp-2
+Take it down:
+    go run ./test/lab down --name $name
+TEXT

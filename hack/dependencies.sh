@@ -1,0 +1,11 @@
+#!/bin/sh
+# Every direct dependency of go.mod is in docs/dependencies.md with its reason, and nothing else is.
+set -eu
+cd "$(dirname "$0")/.."
+direct=$(awk '/^require \(/ { on = 1; next } /^\)/ { on = 0 } on && !/\/\/ indirect/ { print $1 }' go.mod | sort)
+named=$(sed -n 's/^| `\([^`]*\)` |.*/\1/p' docs/dependencies.md | sort)
+[ "$direct" = "$named" ] && exit 0
+echo "docs/dependencies.md and go.mod differ:" >&2
+for d in $direct; do echo "$named" | grep -qxF "$d" || echo "  not in docs/dependencies.md: $d" >&2; done
+for n in $named; do echo "$direct" | grep -qxF "$n" || echo "  not in go.mod: $n" >&2; done
+exit 1

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Installs the Debian packages whose program (a name in PATH) or file (an absolute path) is missing.
+# Arguments: PROGRAM=PACKAGE ...
+set -eu
+missing=
+for pair in "$@"; do
+	program=${pair%%=*}
+	case $program in
+	/*) [ -e "$program" ] && continue ;;
+	*) command -v "$program" >/dev/null 2>&1 && continue ;;
+	esac
+	missing="$missing ${pair#*=}"
+done
+[ -n "$missing" ] || exit 0
+echo "installing:$missing"
+install() {
+	# shellcheck disable=SC2086 # a list
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing </dev/null
+}
+command -v apt-get >/dev/null 2>&1 || {
+	echo "this is not a Debian; install these yourself:$missing" >&2
+	exit 1
+}
+install || {
+	apt-get update -q
+	install
+}

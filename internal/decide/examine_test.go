@@ -1,0 +1,96 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"kubeone/internal/desired"
+)
+
+// examiner decides worlds and compares; each goroutine has its own.
+type examiner struct {
+	t            *testing.T
+	table        *rules
+	cps, workers []kind
+	total, turn  int
+	reached      map[string]int
+	raw, slots   []int
+	manifests    [6][2]desired.Cluster
+}
+
+// manifest makes each manifest once.
+func (e *examiner) manifest(cps, workers int) desired.Cluster {
+	if m := &e.manifests[cps][workers]; m.Name == "" {
+		*m = wanted(cps, workers)
+	}
+	return e.manifests[cps][workers]
+}
+
+func (e *examiner) examine(c combination) {
+	if e.t.Failed() {
+		return // one example is enough
+	}
+	clear(e.raw)
+	c.facts(e.raw, e.cps, len(e.workers))
+	want, line := e.table.route(e.raw, e.slots)
+	d := Decide(c.world(e.manifest(len(c.cps), truth(c.worker > 0)), e.cps, e.workers))
+	e.total++
+	e.reached[string(d.Route)]++
+	if string(d.Route) != want {
+		e.t.Errorf("%v:\n\tdecided %s, routes.txt:%d says %q\n\ttrace %v", c, d.Route, line, want, d.Trace)
+	}
+	if err := consistent(d); err != nil {
+		e.t.Errorf("%v: %v", c, err)
+	}
+	if err := safe(c, e.cps, d); err != nil {
+		e.t.Errorf("%v: %s: %v", c, d.Route, err)
+	}
+}
+
+// consistent checks that the trace follows the table from the start to the route.
+func consistent(d Decision) error {
+	table := transitions()
+	state := AskHosts
+	for _, v := range d.Trace {
+		if v.State != state || next(table[:], v.State, v.Event) != v.To || v.Why == "" {
+			return fmt.Errorf("trace %v does not follow the table at %s", d.Trace, state)
+		}
+		state = v.To
+	}
+	if state != State(d.Route) || !isRoute(state) {
+		return fmt.Errorf("trace %v ends at %s, the route is %s", d.Trace, state, d.Route)
+	}
+	return nil
+}
+
+// safe checks what must hold whatever the table says, from the combination alone.
+func safe(c combination, kinds []kind, d Decision) error {
+	n := make(map[string]int, len(c.cps))
+	for _, k := range c.cps {
+		n[kinds[k].name]++
+	}
+	return safeCounts(c, d, n)
+}
+
+func safeCounts(c combination, d Decision, n map[string]int) error {
+	installable := n["empty"] + n["replaced"] + n["begun"] + n["begunetcd"]
+	alive := n["healthy"] + n["stopped"] + n["unready"] + n["broken"] + n["cut"]
+	voters := len(c.cps) - n["empty"] - n["begun"] - n["begunetcd"] - n["stranger"] - n["foreign"]
+	joinsControlPlane := slices.ContainsFunc(d.Joins, func(id string) bool { return id < "192.0.1" })
+	switch {
+	case d.Route == Install && installable < len(c.cps):
+		return fmt.Errorf("a control-plane host is silent or holds data")
+	case d.Route != Install && joinsControlPlane && (!c.members || !c.api || alive < voters/2+1):
+		return fmt.Errorf("a control-plane host joins without quorum")
+	case d.Route == Instruct && len(d.Instructions) == 0, d.Route == DisasterRecovery && len(d.Instructions) == 0:
+		return fmt.Errorf("no instructions")
+	case (d.Route == Error) != (len(d.Problems) > 0):
+		return fmt.Errorf("problems %v", d.Problems)
+	case d.Route == Repair && len(d.Restarts)+len(d.Removals) == 0, d.Route == Join && len(d.Joins) == 0, d.Route == Install && d.Leader == "":
+		return fmt.Errorf("nothing to do: %+v", d)
+	case d.Route == Join && d.Leader == "", d.Route == Upgrade && len(d.Upgrades) == 0, d.Route == Reconfigure && len(d.Drift) == 0:
+		return fmt.Errorf("nothing to do: %+v", d)
+	}
+	return nil
+}

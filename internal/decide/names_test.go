@@ -1,0 +1,97 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kubeone/internal/observed"
+)
+
+// anonymous takes the hostnames out of a manifest, as most manifests are.
+func (in *Input) anonymous() {
+	for i := range in.Want.ControlPlane {
+		in.Want.ControlPlane[i].Hostname = ""
+	}
+	for i := range in.Want.Workers {
+		in.Want.Workers[i].Hostname = ""
+	}
+}
+
+func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.anonymous()
+	if d := Decide(in); d.Route != Nothing || d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Etcd != "id-cp-2" {
+		t.Errorf("all is well: %s, %+v", d.Route, d.Hosts[cp2])
+	}
+	in.lose(cp2, w1)
+	in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == "w-1" })
+	d := Decide(in)
+	if d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Member != observed.Yes {
+		t.Errorf("an unreachable host is not found by address: %+v", d.Hosts[cp2])
+	}
+	if d.Route != Instruct || len(d.Instructions) != 2 || !strings.Contains(strings.Join(d.Instructions[1].Steps, "\n"), "kubectl delete node NODE") {
+		t.Errorf("got %s, %v", d.Route, d.Instructions)
+	}
+}
+
+func TestAnUnfitHostWithoutANameIsNamedByItsID(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 1)
+	in.anonymous()
+	in.Is.Hosts[w1] = observed.Host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
+	in.Is.API.Nodes = nil
+	if d := Decide(in); d.Trace[0].Why != w1+": host key changed" {
+		t.Errorf("why: %q", d.Trace[0].Why)
+	}
+}
+
+func TestVersionsOfSilentHosts(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 2)
+	in.empties(w2)
+	in.lose(cp3)
+	if d := Decide(in); !slices.Equal(d.Joins, []string{w2}) {
+		t.Errorf("a silent API server is as new as its kubelet: joins %v", d.Joins)
+	}
+	in.node("cp-3").KubeletVersion = "1.35.0"
+	if d := Decide(in); len(d.Joins) > 0 {
+		t.Errorf("a silent host may run an older API server: joins %v", d.Joins)
+	}
+	in.node("cp-3").KubeletVersion = ""
+	if d := Decide(in); len(d.Joins) > 0 {
+		t.Errorf("nobody knows what a silent host runs: joins %v", d.Joins)
+	}
+}
+
+func TestTheAPISpeaksForTheHostThroughWhichItWasAsked(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 0)
+	in.change(cp1, func(h *observed.Host) { h.APIServerVersion = "" })
+	if d := Decide(in); d.Route != Nothing {
+		t.Errorf("got %s, %v", d.Route, d.Trace)
+	}
+}
+
+func TestALivingMemberWhoseHostIsEmptyIsStoppedByHand(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 0)
+	in.Is.Hosts[cp3] = bare(in.Want.ControlPlane[2])
+	d := Decide(in)
+	if d.Route != Instruct || len(d.Instructions) != 1 || !strings.HasPrefix(d.Instructions[0].Steps[0], "Find the machine that runs etcd member cp-3 (id-cp-3)") {
+		t.Errorf("got %s, %v", d.Route, d.Instructions)
+	}
+}
+
+func TestADeadMemberWaitsWhileTheQuorumIsThin(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 0)
+	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-a", Healthy: observed.No}, observed.Member{ID: "id-b", Learner: true})
+	in.Is.Etcd.Members[2].Healthy = observed.Unknown
+	in.change(cp3, func(h *observed.Host) { h.EtcdHealth = observed.Unknown })
+	d := Decide(in)
+	if d.Route != DisasterRecovery {
+		t.Errorf("2 of 4 voters known to be healthy: got %s, %v", d.Route, d.Trace)
+	}
+}

@@ -1,0 +1,224 @@
+package plan
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// text writes all of a plan for people: a paragraph a step, its intent as JSON.
+func text(p Plan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "routes: %s\n", strings.Join(p.Routes, ", "))
+	for _, s := range p.Steps {
+		intent, err := json.Marshal(s.Intent)
+		if err != nil {
+			return err.Error()
+		}
+		fmt.Fprintf(&b, "\n%s %s: %s (%s)\n", s.Action, s.ID, s.Title, s.Reason)
+		for _, line := range [][2]string{
+			{"host", s.Host}, {"risk", string(s.Risk)}, {"needs", strings.Join(s.Needs, ", ")}, {"changes", strings.Join(s.Changes, "; ")}, {"intent", string(intent)},
+		} {
+			if line[1] != "" {
+				fmt.Fprintf(&b, "    %s: %s\n", line[0], line[1])
+			}
+		}
+	}
+	for _, o := range p.Operator {
+		fmt.Fprintf(&b, "\n! %s %s\n", o.Host, o.Reason) // what to do is worded, and tested, elsewhere
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(&b, "\nnote: %s\n", n)
+	}
+	for _, line := range [][2]string{{"again", p.Again}, {"blocked", p.Blocked}} {
+		if line[1] != "" {
+			fmt.Fprintf(&b, "\n%s: %s\n", line[0], line[1])
+		}
+	}
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // a file of this package
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); if that is right, go test ./internal/plan -update\n%s", path, diff)
+	}
+}
+
+// worlds are those whose plans are pinned, by the name of the golden file.
+func worlds() map[string]func() decide.Input {
+	return map[string]func() decide.Input{
+		"install-3-1": func() decide.Input { return empty(3, 1) },
+		"install-1":   func() decide.Input { return empty(1, 0) },
+		"install-downloads": func() decide.Input {
+			in := empty(1, 0)
+			in.Want.Artifacts = artifacts(false)
+			in.Want.ControlPlane[0].Labels = map[string]string{"zone": "a", "old-": ""}
+			in.Want.ControlPlane[0].Taints = []desired.Taint{{Key: "only", Effect: "NoSchedule"}}
+			mutate(in, "cp-1", func(h *observed.Host) { h.Tools = []string{"iptables"} })
+			return in
+		},
+		"install-resumed":    halfInstalled,
+		"join-worker":        func() decide.Input { return healthy(3, 2, "w-2") },
+		"join-control-plane": func() decide.Input { return healthy(3, 0, "cp-3") },
+		"join-resumed":       halfJoined,
+		"join-half-there": func() decide.Input {
+			in := healthy(1, 1, "w-1")
+			mutate(in, "w-1", func(h *observed.Host) {
+				h.Binaries = map[string]string{desired.BinaryKubelet: version, desired.BinaryContainerd: "1.7.0"}
+				h.Images = []string{"example.com/pause:3.10"}
+			})
+			return in
+		},
+		"repair-and-join": func() decide.Input {
+			in := healthy(3, 2, "w-2")
+			become(in, "cp-2", stopped)
+			become(in, "w-1", stopped)
+			return in
+		},
+		"instruct-also": func() decide.Input {
+			in := healthy(3, 3, "w-3")
+			become(in, "cp-3", silent)
+			become(in, "w-1", stopped)
+			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
+			nodeOf(in, "cp-3", func(n *observed.Node) { n.Ready = observed.Unknown })
+			in.Addons["metrics-server"] = "addon-3"
+			return in
+		},
+		"dead-member": func() decide.Input {
+			in := healthy(3, 0)
+			become(in, "cp-3", bare)
+			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
+			return in
+		},
+		"repair-without-api": func() decide.Input {
+			in := healthy(1, 1)
+			become(in, "cp-1", func(h desired.Host) observed.Host {
+				is := stopped(h)
+				is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.No, observed.No, observed.No, observed.No
+				return is
+			})
+			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+			return in
+		},
+		"repair-before-dead-member": func() decide.Input {
+			in := healthy(3, 1)
+			become(in, "cp-3", bare)
+			become(in, "w-1", stopped)
+			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
+			return in
+		},
+		"upgrade": func() decide.Input {
+			in := healthy(1, 1)
+			in.Want.KubernetesVersion = "1.36.4"
+			mutate(in, "w-1", func(h *observed.Host) { h.Kubelet.Version = "1.36.2" })
+			return in
+		},
+		"reconfigure": func() decide.Input {
+			in := healthy(1, 1)
+			in.Config["192.0.1.1"] = map[string]string{"kubelet": "config-2"}
+			return in
+		},
+		"repair-before-reconfigure": func() decide.Input {
+			in := healthy(1, 1)
+			become(in, "w-1", stopped)
+			in.Config["192.0.0.1"] = map[string]string{"kubelet": "config-2"}
+			return in
+		},
+		"repair-before-error": func() decide.Input {
+			in := healthy(1, 1)
+			become(in, "w-1", stopped)
+			in.Want.KubernetesVersion = "1.36.1"
+			return in
+		},
+		"disaster": func() decide.Input {
+			in := healthy(3, 0)
+			for _, name := range []string{"cp-2", "cp-3"} {
+				become(in, name, silent)
+				etcdOf(in, name, func(m *observed.Member) { m.Healthy = observed.No })
+			}
+			in.Is.API.Reached = observed.No
+			return in
+		},
+		"resources": func() decide.Input {
+			in := healthy(1, 1)
+			in.Is.API.Addons = map[string]string{"flannel": "addon-0"}
+			in.Want.Digest = "manifest-2"
+			in.Want.Workers[0].Labels = map[string]string{"zone": "a"}
+			return in
+		},
+		"nothing": func() decide.Input {
+			in := healthy(3, 1)
+			in.Want.NotCarriedOut = []string{"features.foo"}
+			return in
+		},
+		"error": func() decide.Input {
+			in := empty(1, 0)
+			become(in, "cp-1", silent)
+			return in
+		},
+		"limit": func() decide.Input {
+			in := healthy(1, 3, "w-2", "w-3")
+			in.Limit = map[string]bool{"192.0.1.2": true}
+			return in
+		},
+	}
+}
+
+// halfInstalled is an installation that ended between the leader's init and the second host's etcd member.
+func halfInstalled() decide.Input {
+	in := empty(3, 0)
+	become(in, "cp-1", begun)
+	mutate(in, "cp-1", func(h *observed.Host) {
+		h.AdminConf, h.PKI, h.EtcdData = observed.Yes, observed.Yes, observed.Yes
+		h.Kubelet.Version, h.APIServerVersion = "1.36.2", "1.36.2"
+	})
+	return in
+}
+
+// halfJoined is a third control-plane host that had got as far as etcd, whose member has not started and has no name.
+func halfJoined() decide.Input {
+	in := healthy(3, 0, "cp-3")
+	become(in, "cp-3", begun)
+	mutate(in, "cp-3", func(h *observed.Host) {
+		h.PKI, h.AdminConf = observed.Yes, observed.Yes
+		h.Kubelet.Version = "1.36.2"
+	})
+	m := voter(in.Want.ControlPlane[2])
+	m.Name, m.Learner, m.Healthy = "", true, observed.No
+	in.Is.Etcd.Members = append(in.Is.Etcd.Members, m)
+	return in
+}
+
+func TestPlansOfKnownWorlds(t *testing.T) {
+	t.Parallel()
+	for name, world := range worlds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, _ := Build(Input{Decide: world()})
+			golden(t, name, text(p))
+		})
+	}
+}

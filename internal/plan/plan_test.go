@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"encoding/json"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDigestCountsWhatIsDoneAndNotTheWords(t *testing.T) {
+	t.Parallel()
+	base := func() Plan {
+		p, _ := Build(Input{Decide: empty(1, 1), FirstContacts: map[string]string{"192.0.0.1": "SHA256:aaa"}})
+		Sign(&p, map[string]string{"192.0.0.1": "script-1", "192.0.1.1": "script-2"})
+		return p
+	}
+	want := base().Digest()
+	for name, change := range map[string]struct {
+		how  func(*Plan)
+		same bool
+	}{
+		"nothing":             {func(*Plan) {}, true},
+		"a note":              {func(p *Plan) { p.Notes = append(p.Notes, "by the way") }, true},
+		"a title":             {func(p *Plan) { p.Steps[0].Title = "another word" }, true},
+		"a script":            {func(p *Plan) { Sign(p, map[string]string{"192.0.0.1": "script-3", "192.0.1.1": "script-2"}) }, false},
+		"a need":              {func(p *Plan) { p.Steps[1].Needs = nil }, false},
+		"an upload":           {func(p *Plan) { p.Steps[0].Intent.Uploads = []string{"other"} }, false},
+		"a step less":         {func(p *Plan) { p.Steps = p.Steps[1:] }, false},
+		"another host key":    {func(p *Plan) { p.FirstContacts = map[string]string{"192.0.0.1": "SHA256:bbb"} }, false},
+		"another cluster":     {func(p *Plan) { p.Cluster = "beta" }, false},
+		"read from its JSON":  {reread, true},
+		"a step's other host": {func(p *Plan) { p.Steps[0].Host = "192.0.1.1" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := base()
+			change.how(&p)
+			if same := p.Digest() == want; same != change.same {
+				t.Errorf("the digest is the same: %t, want %t", same, change.same)
+			}
+		})
+	}
+}
+
+func reread(p *Plan) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	*p = Plan{}
+	if err := json.Unmarshal(raw, p); err != nil {
+		panic(err)
+	}
+}
+
+func TestSignedAreStepsOnHostsOnly(t *testing.T) {
+	t.Parallel()
+	in := empty(1, 0)
+	in.Addons = nil
+	p, _ := Build(Input{Decide: in})
+	Sign(&p, map[string]string{"192.0.0.1": "script-1"})
+	for _, s := range p.Steps {
+		want := ""
+		if s.Intent.Kind.OnHost() {
+			want = "script-1"
+		}
+		if s.Intent.Digest != want {
+			t.Errorf("%s has digest %q, want %q", s.ID, s.Intent.Digest, want)
+		}
+	}
+}
+
+func TestBuildLeavesTheWorldAsItIs(t *testing.T) {
+	t.Parallel()
+	in, same := halfJoined(), halfJoined()
+	Build(Input{Decide: in})
+	if diff := cmp.Diff(same, in); diff != "" {
+		t.Errorf("planning changed its input:\n%s", diff)
+	}
+}
+
+func TestNodeName(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		want desired.Host
+		seen observed.Host
+		name string
+	}{
+		{desired.Host{ID: "192.0.2.1", Hostname: "CP-1"}, observed.Host{Hostname: "other"}, "cp-1"},
+		{desired.Host{ID: "192.0.2.1"}, observed.Host{Hostname: "Own"}, "own"},
+		{desired.Host{ID: "192.0.2.1"}, observed.Host{}, "192.0.2.1"},
+		{desired.Host{}, observed.Host{}, ""},
+	} {
+		if got := NodeName(c.want, c.seen); got != c.name {
+			t.Errorf("NodeName(%+v, %+v) = %q, want %q", c.want, c.seen, got, c.name)
+		}
+	}
+}
+
+func TestMetadataOfAManifestIsPredictedAsItWillBe(t *testing.T) {
+	t.Parallel()
+	h := desired.Host{
+		Labels: map[string]string{"zone": "a", "gone-": ""}, Annotations: map[string]string{"note": "b"},
+		Taints: []desired.Taint{{Key: "k", Effect: "NoSchedule"}},
+	}
+	had := observed.Node{Labels: map[string]string{"gone": "x", "kept": "y"}, Taints: []observed.Taint{{Key: "other", Effect: "NoExecute"}}}
+	want := observed.Node{
+		Labels: map[string]string{"zone": "a", "kept": "y"}, Annotations: map[string]string{"note": "b"},
+		Taints: []observed.Taint{{Key: "other", Effect: "NoExecute"}, {Key: "k", Effect: "NoSchedule"}},
+	}
+	once := withMeta(had, h)
+	if diff := cmp.Diff(want, once); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(once, withMeta(once, h)); diff != "" {
+		t.Errorf("a second time changes something:\n%s", diff)
+	}
+}
+
+func TestEmptyPlan(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		plan Plan
+		want bool
+	}{
+		{Plan{Notes: []string{"n"}}, true},
+		{Plan{Steps: []Step{{ID: "x"}}}, false},
+		{Plan{Operator: []Instruction{{Reason: "r"}}}, false},
+		{Plan{Blocked: "b"}, false},
+	} {
+		if got := c.plan.Empty(); got != c.want {
+			t.Errorf("Empty(%+v) = %t", c.plan, got)
+		}
+	}
+}
+
+func TestUnknownControlPlaneIsNeverInstalledOver(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(desired.Host) observed.Host{"silent": silent, "foreign": foreign} {
+		in := empty(3, 2)
+		become(in, "cp-2", spoil)
+		p, ds := Build(Input{Decide: in})
+		if len(p.Steps) > 0 || ds[0].Route != decide.Error {
+			t.Errorf("%s: route %s with steps:\n%s", name, ds[0].Route, text(p))
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/observed"
+)
+
+// property is something that holds for the plan of every world; the error says how it does not.
+type property struct {
+	name  string
+	holds func(in decide.Input, p Plan, ds []decide.Decision) error
+}
+
+func properties() []property {
+	return []property{
+		{"IDs are unique, needs exist, and there is no way back", graph},
+		{"no step outside the limit", insideLimit},
+		{"a healthy member is not touched", healthyUntouched},
+		{"a cluster is made only where certainly none is", installsOnlyBare},
+		{"etcd grows only by hosts that are prepared", etcdPrepared},
+		{"a blocked plan has no steps", func(_ decide.Input, p Plan, _ []decide.Decision) error {
+			return check(p.Blocked == "" || len(p.Steps) == 0, "%d steps", len(p.Steps))
+		}},
+		{"afterwards nothing is left to do, or the plan says so", converges},
+		{"the same world gives the same plan", stable},
+	}
+}
+
+func TestPlansOfRandomWorlds(t *testing.T) {
+	t.Parallel()
+	worlds := 3000
+	if testing.Short() {
+		worlds = 600
+	}
+	routes := map[string]int{}
+	for seed := range worlds {
+		in := randomWorld(rand.New(rand.NewPCG(uint64(seed), 7))) //nolint:gosec // a test's dice
+		p, decisions := Build(Input{Decide: in})
+		routes[p.Routes[0]]++
+		for _, property := range properties() {
+			if err := property.holds(in, p, decisions); err != nil {
+				t.Fatalf("world %d: %s: %v\n%s", seed, property.name, err, text(p))
+			}
+		}
+	}
+	t.Logf("%d worlds: %v", worlds, routes)
+	for _, r := range decide.Routes() {
+		if routes[string(r)] == 0 {
+			t.Errorf("no world led to %s", r)
+		}
+	}
+}
+
+func check(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// graph removes steps without needs until none is left.
+func graph(_ decide.Input, p Plan, _ []decide.Decision) error {
+	waiting := map[string][]string{}
+	for _, s := range p.Steps {
+		if _, twice := waiting[s.ID]; twice {
+			return fmt.Errorf("two steps %s", s.ID)
+		}
+		waiting[s.ID] = s.Needs
+	}
+	for id, needs := range waiting {
+		for _, n := range needs {
+			if _, ok := waiting[n]; !ok {
+				return fmt.Errorf("%s needs %s, which is not there", id, n)
+			}
+		}
+	}
+	for len(waiting) > 0 {
+		before := len(waiting)
+		for id, needs := range waiting {
+			if !slices.ContainsFunc(needs, func(n string) bool { _, ok := waiting[n]; return ok }) {
+				delete(waiting, id)
+			}
+		}
+		if len(waiting) == before {
+			return fmt.Errorf("steps need each other: %v", slices.Sorted(maps.Keys(waiting)))
+		}
+	}
+	return nil
+}
+
+func insideLimit(in decide.Input, p Plan, _ []decide.Decision) error {
+	for _, s := range p.Steps {
+		if in.Limit != nil && s.Host != "" && !in.Limit[s.Host] {
+			return fmt.Errorf("%s", s.ID)
+		}
+	}
+	return nil
+}
+
+func healthyUntouched(_ decide.Input, p Plan, ds []decide.Decision) error {
+	for _, s := range p.Steps {
+		if s.Intent.Kind.OnHost() && ds[0].Hosts[s.Host].Condition == decide.Healthy {
+			return fmt.Errorf("%s", s.ID)
+		}
+	}
+	return nil
+}
+
+func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
+	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == Init }) {
+		return nil
+	}
+	for _, h := range in.Want.ControlPlane {
+		is := in.Is.Hosts[h.ID]
+		ours := is.Marker != nil && is.Marker.Cluster == cluster && !is.Marker.Complete
+		if is.Reach != observed.Reached || hasData(is) && !ours {
+			return fmt.Errorf("%s: %+v", h.Hostname, is)
+		}
+	}
+	return nil
+}
+
+func etcdPrepared(_ decide.Input, p Plan, _ []decide.Decision) error {
+	for _, s := range p.Steps {
+		if s.Intent.Kind == JoinEtcd && !slices.Contains(s.Needs, "join-prepare/"+s.Intent.NodeName) {
+			return fmt.Errorf("%s needs %v", s.ID, s.Needs)
+		}
+	}
+	return nil
+}
+
+// converges carries the plan out and plans again.
+func converges(in decide.Input, p Plan, ds []decide.Decision) error {
+	if p.Again != "" || p.Blocked != "" || len(p.Operator) > 0 || ds[0].Route == decide.Error {
+		return nil
+	}
+	next, _ := Build(Input{Decide: carryOut(in, p)})
+	return check(next.Empty() && next.Routes[0] == string(decide.Nothing), "the next plan is\n%s", text(next))
+}
+
+// stable builds again from maps that were filled in another order.
+func stable(in decide.Input, p Plan, _ []decide.Decision) error {
+	hosts := map[string]observed.Host{}
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(in.Is.Hosts))) {
+		hosts[id] = in.Is.Hosts[id]
+	}
+	in.Is.Hosts = hosts
+	again, _ := Build(Input{Decide: in})
+	return check(text(again) == text(p) && again.Digest() == p.Digest(), "another plan:\n%s", text(again))
+}

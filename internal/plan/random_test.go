@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// kind is one sort of host in a random world: what it says, and what the API and etcd say of it.
+type kind struct {
+	host   func(desired.Host) observed.Host
+	node   observed.Tri // readiness of its Node
+	noNode bool
+	voter  observed.Tri // health of its etcd member
+	out    bool         // not a member of etcd
+	weight int
+}
+
+// kinds are the sorts of hosts; healthy and bare ones are the most frequent, for else nearly every world is hopeless.
+func kinds() []kind {
+	return []kind{
+		{host: member, node: observed.Yes, voter: observed.Yes, weight: 12},
+		{host: bare, noNode: true, out: true, weight: 8},
+		{host: begun, noNode: true, out: true, weight: 4},
+		{host: stopped, node: observed.Unknown, voter: observed.Yes, weight: 3},
+		{host: silent, node: observed.Unknown, voter: observed.No, weight: 1},
+		{host: silent, noNode: true, out: true, weight: 1},
+		{host: bare, node: observed.Unknown, voter: observed.No, weight: 1},
+		{host: member, node: observed.No, voter: observed.Yes, weight: 1},
+		{host: foreign, noNode: true, out: true, weight: 1},
+	}
+}
+
+func foreign(h desired.Host) observed.Host {
+	is := bare(h)
+	is.EtcdData, is.PKI, is.CAHash = observed.Yes, observed.Yes, "sha256:bbbb"
+	return is
+}
+
+// pick is a random kind; most worlds draw from the first few only.
+func pick(r *rand.Rand) kind {
+	all := kinds()
+	if r.IntN(3) > 0 {
+		all = all[:4]
+	}
+	total := 0
+	for _, k := range all {
+		total += k.weight
+	}
+	n := r.IntN(total)
+	for _, k := range all {
+		if n -= k.weight; n < 0 {
+			return k
+		}
+	}
+	return all[0]
+}
+
+// randomWorld is a world as the probes might find it.
+func randomWorld(r *rand.Rand) decide.Input {
+	cps, workers := 1+r.IntN(5), r.IntN(4)
+	in := empty(cps, workers)
+	fresh := r.IntN(4) == 0
+	for _, h := range in.Want.Hosts() {
+		k := pick(r)
+		if fresh {
+			k = kinds()[1+r.IntN(2)]
+		}
+		put(&in, h, k)
+	}
+	vary(r, &in)
+	if in.Is.Etcd.Reached = observed.Yes; len(in.Is.Etcd.Members) == 0 || r.IntN(8) == 0 {
+		in.Is.Etcd = observed.Etcd{Reached: observed.No}
+	}
+	if in.Is.API.Reached, in.Is.API.Version = observed.Yes, version; len(in.Is.API.Nodes) == 0 || r.IntN(8) == 0 {
+		in.Is.API = observed.API{Reached: observed.No} // and so nothing is known of what it holds
+	}
+	return in
+}
+
+// vary changes what is wanted of a cluster that is there.
+func vary(r *rand.Rand, in *decide.Input) {
+	in.Is.API.Addons = map[string]string{"flannel": "addon-1"}
+	if r.IntN(2) == 0 {
+		in.Is.API.Addons = maps.Clone(in.Addons)
+		in.Is.API.Record = &observed.Record{Cluster: cluster, ManifestDigest: in.Want.Digest}
+	}
+	hosts := in.Want.Hosts()
+	h := hosts[r.IntN(len(hosts))]
+	switch r.IntN(8) {
+	case 0:
+		in.Want.KubernetesVersion = "1.36.4"
+	case 1:
+		in.Config[h.ID] = map[string]string{"kubelet": "config-2"}
+	case 2:
+		in.Want.ControlPlane[0].Labels = map[string]string{"zone": "a", "gone-": ""}
+	case 3:
+		in.Limit = map[string]bool{}
+		for _, h := range hosts {
+			if r.IntN(2) == 0 {
+				in.Limit[h.ID] = true
+			}
+		}
+	}
+}
+
+func put(in *decide.Input, h desired.Host, k kind) {
+	in.Is.Hosts[h.ID] = k.host(h)
+	if !k.noNode {
+		n := node(h)
+		n.Ready = k.node
+		in.Is.API.Nodes = append(in.Is.API.Nodes, n)
+	}
+	if h.Role == desired.ControlPlane && !k.out {
+		m := voter(h)
+		m.Healthy = k.voter
+		in.Is.Etcd.Members = append(in.Is.Etcd.Members, m)
+	}
+}
+
+// carryOut is what the world becomes when every step has succeeded, told without the plan's own predictions.
+func carryOut(in decide.Input, p Plan) decide.Input {
+	out := in
+	out.Is = clone(in.Is)
+	for _, s := range p.Steps {
+		h, _ := in.Want.Host(s.Host)
+		switch s.Intent.Kind {
+		case Init, JoinWorker, JoinFinish:
+			join(&out, h)
+		case RestartUnits:
+			out.Is.Hosts[h.ID] = member(h)
+			nodeOf(out, h.Hostname, func(n *observed.Node) { n.Ready = observed.Yes })
+			etcdOf(out, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
+		case NodeReady:
+			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) { relabel(n, s.Intent.Labels) })
+		case ApplyAddon:
+			out.Is.API.Addons = maps.Clone(out.Is.API.Addons)
+			if out.Is.API.Addons == nil {
+				out.Is.API.Addons = map[string]string{}
+			}
+			out.Is.API.Addons[s.Intent.Addon] = s.Intent.Digest
+		case SaveRecord:
+			out.Is.API.Record = &observed.Record{Cluster: cluster, ManifestDigest: in.Want.Digest}
+		}
+	}
+	return out
+}
+
+func join(in *decide.Input, h desired.Host) {
+	is := member(h)
+	is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]
+	n := node(h)
+	n.KubeletVersion = in.Want.KubernetesVersion
+	if h.Role == desired.ControlPlane {
+		is.APIServerVersion = in.Want.KubernetesVersion
+		in.Is.Etcd.Reached = observed.Yes
+		if !slices.ContainsFunc(in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == h.Hostname }) {
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members, voter(h))
+		}
+		etcdOf(*in, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
+	}
+	in.Is.Hosts[h.ID] = is
+	in.Is.API.Reached, in.Is.API.Version = observed.Yes, in.Want.KubernetesVersion
+	if !slices.ContainsFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == h.Hostname }) {
+		in.Is.API.Nodes = append(in.Is.API.Nodes, n)
+	}
+	nodeOf(*in, h.Hostname, func(n *observed.Node) { n.Ready = observed.Yes })
+}
+
+func relabel(n *observed.Node, labels map[string]string) {
+	n.Labels = maps.Clone(n.Labels)
+	for k, v := range labels {
+		if k[len(k)-1] == '-' {
+			delete(n.Labels, k[:len(k)-1])
+			continue
+		}
+		n.Labels[k] = v
+	}
+}

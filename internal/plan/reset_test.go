@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestResetPlans(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		world decide.Input
+		ids   []string
+	}{
+		"reset-whole":             {wholeWithGaps(), nil},
+		"reset-worker":            {healthy(1, 2), []string{"192.0.1.2"}},
+		"reset-control-plane":     {healthy(3, 0), []string{"192.0.0.2"}},
+		"reset-two-control-plane": {healthy(5, 0), []string{"192.0.0.2", "192.0.0.3"}},
+		"reset-half-joined":       {halfJoined(), []string{"192.0.0.3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Reset(c.world, c.ids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, text(p))
+			if err := graph(c.world, p, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// wholeWithGaps is a cluster with a host that does not answer, one that is bare, and one with a container runtime of
+// somebody else's.
+func wholeWithGaps() decide.Input {
+	in := healthy(1, 4, "w-2", "w-3")
+	become(in, "w-1", silent)
+	mutate(in, "w-3", func(h *observed.Host) { h.Containerd = observed.Unit{Installed: true, Active: true} })
+	become(in, "w-4", begun)
+	return in
+}
+
+func TestRefusedResets(t *testing.T) {
+	t.Parallel()
+	twoDead := healthy(5, 0)
+	for _, name := range []string{"cp-4", "cp-5"} {
+		become(twoDead, name, silent)
+		etcdOf(twoDead, name, func(m *observed.Member) { m.Healthy = observed.No })
+	}
+	oneDead := healthy(5, 0)
+	become(oneDead, "cp-5", silent)
+	etcdOf(oneDead, "cp-5", func(m *observed.Member) { m.Healthy = observed.No })
+	gone := healthy(1, 1)
+	gone.Is.API = observed.API{Reached: observed.No}
+	elsewhere := healthy(1, 1)
+	mutate(elsewhere, "w-1", func(h *observed.Host) { h.Marker = &observed.Marker{Cluster: "beta", Complete: true} })
+	strange := healthy(1, 1, "w-1")
+	become(strange, "w-1", foreign)
+	for _, c := range []struct {
+		name  string
+		world decide.Input
+		ids   []string
+		says  string
+	}{
+		{"the quorum would be lost", twoDead, []string{"192.0.0.1"}, "must not leave"},
+		{"the quorum would be lost by the second", oneDead, []string{"192.0.0.1", "192.0.0.2", "192.0.0.3"}, "cp-3 must not leave"},
+		{"the last member", healthy(1, 0), []string{"192.0.0.1"}, "must not leave"},
+		{"a host that does not answer", oneDead, []string{"192.0.0.5"}, "connection timed out"},
+		{"the API does not answer", gone, []string{"192.0.1.1"}, "reset without --host"},
+		{"another cluster's host", elsewhere, nil, `belongs to cluster "beta"`},
+		{"data of unknown origin", strange, nil, "unknown origin"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Reset(c.world, c.ids)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want an error that says %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestResetNamesEveryHostThatItRefuses(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 2)
+	for _, name := range []string{"w-1", "w-2"} {
+		mutate(in, name, func(h *observed.Host) { h.Marker = &observed.Marker{Cluster: "beta"} })
+	}
+	_, err := Reset(in, nil)
+	if err == nil || !strings.Contains(err.Error(), "w-1") || !strings.Contains(err.Error(), "w-2") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Copies of one disk image have one name.
+func TestHostsOfOneNameAreResetOneByOne(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 2)
+	for i := range in.Want.Workers {
+		in.Want.Workers[i].Hostname = ""
+		mutate(in, in.Want.Workers[i].ID, func(h *observed.Host) { h.Hostname = "localhost" })
+	}
+	p, err := Reset(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hosts []string
+	for _, s := range p.Steps {
+		hosts = append(hosts, s.Host)
+	}
+	slices.Sort(hosts)
+	if diff := cmp.Diff([]string{"192.0.0.1", "192.0.1.1", "192.0.1.2"}, hosts); diff != "" {
+		t.Error(diff)
+	}
+	if err := graph(in, p, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestControlPlaneHostsLeaveOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	p, err := Reset(healthy(5, 0), []string{"192.0.0.2", "192.0.0.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, _ := p.Step("drain-node/cp-3")
+	if diff := cmp.Diff([]string{"delete-node/cp-2"}, second.Needs); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOneOfSeveralNodes(t *testing.T) {
+	t.Parallel()
+	b := &builder{names: map[string]string{"1": "a"}}
+	b.is.API.Nodes = []observed.Node{{Name: "b"}}
+	if n, found := b.findNode(desired.Host{ID: "1"}); found {
+		t.Errorf("found %+v", n)
+	}
+}

@@ -1,0 +1,119 @@
+package script
+
+import (
+	"encoding/hex"
+	"maps"
+	"slices"
+	"testing"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/plan"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func kinds() []plan.Kind {
+	return []plan.Kind{
+		plan.Prepare, plan.Images, plan.Init, plan.CopyPKI, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker, plan.RestartUnits, plan.ResetHost,
+	}
+}
+
+func digestsOf(in Input) map[string]string { return Digests(in.Want, in.Host) }
+
+func TestDigestsAreNamed(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string][]string{
+		"cp-1": {"containerd", "control-plane", "kernel", "kubelet"},
+		"w-1":  {"containerd", "kernel", "kubelet"},
+	} {
+		digests := digestsOf(input(host))
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(digests))); diff != "" {
+			t.Errorf("%s: %s", host, diff)
+		}
+		for name, sum := range digests {
+			if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 {
+				t.Errorf("%s: %s is %q", host, name, sum)
+			}
+		}
+	}
+}
+
+// What differs must be told apart by the digests named, and by no other.
+func TestDigestsDifferWithTheConfiguration(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*Input)
+		differ []string
+	}{
+		"nothing":            {func(*Input) {}, nil},
+		"the version":        {func(in *Input) { in.Want.KubernetesVersion = "1.36.4" }, nil},
+		"the images":         {func(in *Input) { in.Want.Artifacts = map[string]desired.Artifacts{"amd64": artifacts("other.example.com")} }, nil},
+		"no images":          {func(in *Input) { in.Want.Artifacts = nil }, nil},
+		"one more host":      {func(in *Input) { in.Want.ControlPlane = append(in.Want.ControlPlane, desired.Host{ID: "192.0.2.9"}) }, nil},
+		"a label":            {func(in *Input) { in.Host.Labels = map[string]string{"a": "b"} }, nil},
+		"the proxy":          {func(in *Input) { in.Want.Proxy.HTTP = "http://p" }, []string{"containerd"}},
+		"a registry":         {func(in *Input) { in.Want.Containerd.Registries = map[string]desired.Mirrored{"a.example": {Mirrors: []string{"b.example"}}} }, []string{"containerd"}},
+		"the kubelet of all": {func(in *Input) { in.Want.Kubelet.MaxPods = ptr[int32](9) }, []string{"kubelet"}},
+		"the kubelet of one": {func(in *Input) { in.Host.Kubelet.MaxPods = ptr[int32](9) }, []string{"kubelet"}},
+		"log rotation":       {func(in *Input) { in.Want.Logging.MaxFiles = 9 }, []string{"kubelet"}},
+		"a flag":             {func(in *Input) { in.Want.Components.APIServer.Flags = map[string]string{"v": "4"} }, []string{"control-plane"}},
+		"another API name":   {func(in *Input) { in.Want.Endpoint.AlternativeNames = []string{"api.example.com"} }, []string{"control-plane"}},
+		"etcd's size":        {func(in *Input) { in.Want.Components.Etcd.QuotaBackendBytes = 1 }, []string{"control-plane"}},
+		"overwriteRegistry":  {func(in *Input) { in.Want.Registry.Overwrite = "mirror.example.com" }, []string{"control-plane"}},
+		"the pause image":    {func(in *Input) { in.Want.Containerd.SandboxImage = "mine/pause:1" }, []string{"containerd"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := input("cp-1"), input("cp-1")
+			c.change(&after)
+			was, is := digestsOf(before), digestsOf(after)
+			var differ []string
+			for _, name := range slices.Sorted(maps.Keys(was)) {
+				if was[name] != is[name] {
+					differ = append(differ, name)
+				}
+			}
+			if diff := cmp.Diff(c.differ, differ); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRenderingIsStable(t *testing.T) {
+	t.Parallel()
+	first := rendered(t, everything())
+	for range 20 {
+		if again := rendered(t, everything()); again != first {
+			t.Fatal(cmp.Diff(first, again))
+		}
+	}
+}
+
+// kubeadm has its own tags for etcd and CoreDNS; those of the release must win.
+func TestImagesOfTheReleaseAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		artifacts desired.Artifacts
+		want      object
+	}{
+		"the release's own": {artifacts("registry.k8s.io"), object{
+			"etcd": object{"local": object{"imageRepository": "registry.k8s.io", "imageTag": "3.6.9-0"}},
+			"dns":  object{"imageRepository": "registry.k8s.io/coredns", "imageTag": "v1.14.2"},
+		}},
+		"a registry with a port": {artifacts("mirror:5000/k8s"), object{
+			"etcd": object{"local": object{"imageRepository": "mirror:5000/k8s", "imageTag": "3.6.9-0"}},
+			"dns":  object{"imageRepository": "mirror:5000/k8s/coredns", "imageTag": "v1.14.2"},
+		}},
+		"none known":    {desired.Artifacts{}, object{"etcd": object{"local": object{}}}},
+		"without a tag": {desired.Artifacts{Images: []desired.Image{{Name: "a/etcd"}}}, object{"etcd": object{"local": object{}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := withImages(object{"etcd": object{"local": object{}}}, c.artifacts)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package script
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+func rendered(t *testing.T, in Input) string {
+	t.Helper()
+	text, err := Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// head is what is of this host in a script: all before the stages, which every host has as they are in sh/.
+func head(text string) string {
+	before, _, _ := strings.Cut(text, "\n# What all stages share.")
+	return before
+}
+
+func TestScriptsOfKnownHosts(t *testing.T) {
+	t.Parallel()
+	for name, in := range variants() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := head(rendered(t, in)) + "\n"
+			path := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path) //nolint:gosec // a file of this package
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s differs (-want +got); if that is right, go test ./internal/script -update\n%s", path, diff)
+			}
+		})
+	}
+}
+
+func TestScriptsArePOSIX(t *testing.T) {
+	t.Parallel()
+	for name, in := range variants() {
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(rendered(t, in)), name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestScriptsPassShellcheck(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Fatal("shellcheck is not installed: apt-get install shellcheck, or the package of that name of your system")
+	}
+	for name, in := range variants() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// Unused: variables and functions that only some roles need. Unreachable: functions that are called by name.
+			cmd := exec.CommandContext(t.Context(), "shellcheck", "--shell=sh", "--exclude=SC2034,SC2317,SC2329", "-")
+			cmd.Stdin = strings.NewReader(rendered(t, in))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// A script is printed, kept and compared; what is secret reaches the host another way.
+func TestScriptsHoldNoSecrets(t *testing.T) {
+	t.Parallel()
+	text := rendered(t, everything())
+	if strings.Count(text, "token: '@TOKEN@'")+strings.Count(text, `token: "@TOKEN@"`)+strings.Count(text, "token: @TOKEN@") != 2 {
+		t.Error("the join token is not left to be filled in on the host, in both files that have one")
+	}
+	for _, secret := range []string{"PRIVATE KEY", "password", "set -x"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the script has %q", secret)
+		}
+	}
+}
+
+func TestUnknownArchitectureHasNoScript(t *testing.T) {
+	t.Parallel()
+	in := input("cp-1")
+	in.Arch = "riscv64"
+	if _, err := Render(in); err == nil || !strings.Contains(err.Error(), `cp-1: no artefacts for architecture "riscv64"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The stages that plans ask for are those that the script has.
+func TestEveryKindHasItsStage(t *testing.T) {
+	t.Parallel()
+	text := rendered(t, input("cp-1"))
+	for _, k := range kinds() {
+		if !strings.Contains(text, "\nstage_"+strings.ReplaceAll(Stage(k), "-", "_")+"() {") {
+			t.Errorf("no stage for %s", k)
+		}
+	}
+}

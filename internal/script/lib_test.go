@@ -1,0 +1,128 @@
+package script
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPutWritesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	const put = `content() { printf 'one\ntwo\n'; }; put /etc/x/file 0640 content; printf %s "$CHANGED"`
+	body := strings.ReplaceAll(put, "/etc", b.path("etc"))
+	if got := b.must(body); got != "yes" {
+		t.Errorf("a new file: CHANGED=%s", got)
+	}
+	before := b.tree("etc")
+	if got := b.must(body); got != "no" {
+		t.Errorf("the same again: CHANGED=%s", got)
+	}
+	if diff := cmp.Diff(before, b.tree("etc")); diff != "" {
+		t.Errorf("the same again wrote something:\n%s", diff)
+	}
+	if err := os.Chmod(b.path("etc/x/file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must(body)
+	if info, err := os.Stat(b.path("etc/x/file")); err != nil || info.Mode() != 0o640 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	b.write("etc/x/file", "three\n")
+	if got := b.must(body); got != "yes" || b.read("etc/x/file") != "one\ntwo\n" {
+		t.Errorf("another content: CHANGED=%s, %q", got, b.read("etc/x/file"))
+	}
+	if entries, _ := os.ReadDir(b.path("etc/x")); len(entries) != 1 {
+		t.Errorf("left behind: %v", entries)
+	}
+}
+
+func TestLinkSwitchesInOneStep(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	for _, c := range []struct{ target, changed string }{{"one", "yes"}, {"one", "no"}, {"two", "yes"}} {
+		if got := b.must("link " + c.target + ` @ROOT@/l; printf %s "$CHANGED"`); got != c.changed {
+			t.Errorf("%s: CHANGED=%s, want %s", c.target, got, c.changed)
+		}
+		if to, _ := os.Readlink(b.path("l")); to != c.target {
+			t.Errorf("leads to %s, want %s", to, c.target)
+		}
+	}
+}
+
+func TestMarkSaysWhoseTheHostIs(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	b.must("KUBEONE_RUN=run-1; mark no")
+	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=run-1\ncomplete=no\n", b.read("etc/kubeone/marker")); diff != "" {
+		t.Error(diff)
+	}
+	b.must("mark yes; mark no")
+	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=by-hand\ncomplete=yes\n", b.read("etc/kubeone/marker")); diff != "" {
+		t.Errorf("a finished host became unfinished:\n%s", diff)
+	}
+	b.fails("CLUSTER=beta; mark no", "this host belongs to cluster alpha")
+}
+
+func TestRecordReplacesByName(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	b.must("record a=1 b=2")
+	b.must("record b=3 c=4")
+	if diff := cmp.Diff("a 1\nb 3\nc 4\n", b.read("etc/kubeone/digests")); diff != "" {
+		t.Error(diff)
+	}
+	if got := b.must(`record b=3 c=4; printf %s "$CHANGED"`); got != "no" {
+		t.Errorf("the same again: CHANGED=%s", got)
+	}
+}
+
+func TestWaitFor(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	b.must(`n=0; third() { n=$((n + 1)); [ "$n" = 3 ]; }; wait_for 60 "the third time" third; [ "$n" = 3 ]`)
+	b.fails(`wait_for 0 "what never comes" false`, "gave up after 0 s waiting for what never comes")
+}
+
+func TestSecretsAreFilledInOnTheHost(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	b.write("run/kubeone/secrets/token", `abcdef.0123456789abcdef`)
+	b.write("run/kubeone/secrets/ca-hash", "sha256:ffff")
+	got := b.must(`text() { printf '%s\n' 'a: "@TOKEN@"' '  b: [@CA_HASH@]' 'c: \n $x' ''; }; with_secrets text`)
+	if diff := cmp.Diff("a: \"abcdef.0123456789abcdef\"\n  b: [sha256:ffff]\nc: \\n $x\n", got); diff != "" {
+		t.Error(diff)
+	}
+	if got := b.must("kubeadm_config file_join"); got != "/run/kubeone/secrets/kubeadm.yaml" {
+		t.Errorf("printed %q", got)
+	}
+	if info, err := os.Stat(b.path("run/kubeone/secrets/kubeadm.yaml")); err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if text := b.read("run/kubeone/secrets/kubeadm.yaml"); strings.Contains(text, "@") || !strings.Contains(text, "abcdef.0123456789abcdef") || !strings.Contains(text, "sha256:ffff") {
+		t.Errorf("not filled in:\n%s", text)
+	}
+	_ = os.Remove(b.path("run/kubeone/secrets/token"))
+	b.fails("kubeadm_config file_join", "/run/kubeone/secrets/token is missing")
+}
+
+func TestIgnoredErrorsOfAResumedHost(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, everything())
+	if got := b.must("ignored"); got != "Swap,NumCPU" {
+		t.Errorf("a bare host ignores %q", got)
+	}
+	b.mkdir("etc/kubernetes/pki")
+	got := b.must("ignored")
+	for _, want := range []string{"Swap,NumCPU,", "DirAvailable--var-lib-etcd", "FileAvailable--etc-kubernetes-manifests-etcd.yaml", "Port-10250"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %s", got, want)
+		}
+	}
+	plain := newBox(t, input("cp-1"))
+	if got := plain.must("ignored"); got != "" {
+		t.Errorf("a bare host ignores %q", got)
+	}
+}

@@ -1,0 +1,284 @@
+package script
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// uploaded puts content where uploads are and returns its sha256.
+func (b *box) uploaded(content string) string {
+	b.t.Helper()
+	sum := sha256.Sum256([]byte(content))
+	name := hex.EncodeToString(sum[:])
+	b.write("var/lib/kubeone/artifacts/sha256/"+name, content)
+	return name
+}
+
+// archived uploads a gzip-compressed tar with one program.
+func (b *box) archived(program, content string) string {
+	b.t.Helper()
+	b.write("pack/"+program, content)
+	if err := os.Chmod(b.path("pack/"+program), 0o700); err != nil { //nolint:gosec // a program
+		b.t.Fatal(err)
+	}
+	out, err := exec.CommandContext(b.t.Context(), "tar", "-czf", "-", "-C", b.path("pack"), ".").Output() //nolint:gosec // a test's own path
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.RemoveAll(b.path("pack")); err != nil {
+		b.t.Fatal(err)
+	}
+	return b.uploaded(string(out))
+}
+
+func TestUploadsAreVerified(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, variants()["follower-pushed"])
+	sum := b.uploaded("good")
+	if got := b.must("verified " + sum + " https://example.com/x"); got != "/var/lib/kubeone/artifacts/sha256/"+sum {
+		t.Errorf("printed %q", got)
+	}
+	b.write("var/lib/kubeone/artifacts/sha256/"+sum, "evil")
+	b.fails("verified "+sum+" https://example.com/x", "https://example.com/x is not what the plan says")
+	if left := b.read("var/lib/kubeone/artifacts/sha256/" + sum); left != "" {
+		t.Errorf("the wrong content is still there: %q", left)
+	}
+	b.fails("verified "+sum+" https://example.com/x", "was not uploaded")
+}
+
+func TestDownloadsAreVerified(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	sum := b.uploaded("good")
+	_ = os.Remove(b.path("var/lib/kubeone/artifacts/sha256/" + sum))
+	b.fails("verified "+sum+" https://example.com/x", "neither curl nor wget")
+	b.command("curl", `while [ "$1" != -o ]; do shift; done; printf good >"$2"`)
+	b.must("verified " + sum + " https://example.com/x")
+	_ = os.Remove(b.path("var/lib/kubeone/artifacts/sha256/" + sum))
+	b.command("curl", `while [ "$1" != -o ]; do shift; done; printf evil >"$2"`)
+	b.fails("verified "+sum+" https://example.com/x", "is not what the plan says")
+	b.command("curl", "exit 22")
+	b.fails("verified "+sum+" https://example.com/x", "cannot download https://example.com/x")
+	if len(b.tree("var/lib/kubeone/artifacts")) > 0 {
+		t.Errorf("left behind: %v", b.tree("var/lib/kubeone/artifacts"))
+	}
+}
+
+func TestBinariesSwitchVersionsAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, variants()["follower-pushed"])
+	b.mkdir("opt/kubeone/bin")
+	first, second := b.uploaded("kubelet one"), b.uploaded("kubelet two")
+	if got := b.must("install_binary kubelet 1.0.0 " + first + " no url"); got != "installing kubelet 1.0.0" {
+		t.Errorf("printed %q", got)
+	}
+	if got := b.must("install_binary kubelet 1.0.0 " + first + ` no url; printf %s "$CHANGED"`); got != "no" {
+		t.Errorf("the same again printed %q", got)
+	}
+	b.fails("install_binary kubelet 3.0.0 "+strings.Repeat("0", 64)+" no url", "was not uploaded")
+	if got := b.read("opt/kubeone/bin/kubelet"); got != "kubelet one" {
+		t.Errorf("after a failure the link leads to %q", got)
+	}
+	b.must("install_binary kubelet 2.0.0 " + second + " no url")
+	if got := b.read("opt/kubeone/bin/kubelet"); got != "kubelet two" {
+		t.Errorf("the link leads to %q", got)
+	}
+	if left := b.tree("var/lib/kubeone/artifacts"); len(left) > 0 {
+		t.Errorf("what was installed was not removed: %v", left)
+	}
+}
+
+func TestArchivesAreUnpackedAndLinked(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, variants()["follower-pushed"])
+	b.mkdir("opt/kubeone/bin")
+	b.mkdir("opt/cni/bin")
+	b.must("install_binary containerd 2.0.0 " + b.archived("bin/containerd", "runtime") + " yes url")
+	b.must("install_binary cni-plugins 1.0.0 " + b.archived("bridge", "plugin") + " yes url")
+	b.must("install_binary cni-plugin-flannel 1.0.0 " + b.archived("flannel-amd64", "flannel") + " yes url")
+	b.must("install_binary crictl 1.0.0 " + b.archived("crictl", "tool") + " yes url")
+	for path, want := range map[string]string{
+		"opt/kubeone/bin/containerd": "runtime", "opt/cni/bin/bridge": "plugin", "opt/cni/bin/flannel": "flannel", "opt/kubeone/bin/crictl": "tool",
+	} {
+		if got := b.read(path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestSwapIsSwitchedOffForGood(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	b.command("swapoff", "")
+	b.write("proc/swaps", "Filename Type\n")
+	b.write("etc/fstab", "/dev/sda1 / ext4 defaults 0 1\n/dev/sda2 none swap sw 0 0\n# /dev/sda3 none swap sw 0 0\n")
+	b.must("swap_off")
+	if calls := b.calls(); calls[0] != "" {
+		t.Errorf("without swap: %q", calls)
+	}
+	b.write("proc/swaps", "Filename Type\n/dev/sda2 partition\n")
+	b.must("swap_off")
+	if diff := cmp.Diff([]string{"swapoff -a"}, b.calls()); diff != "" {
+		t.Error(diff)
+	}
+	want := "/dev/sda1 / ext4 defaults 0 1\n# kubeone: /dev/sda2 none swap sw 0 0\n# /dev/sda3 none swap sw 0 0\n"
+	if diff := cmp.Diff(want, b.read("etc/fstab")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPackagesOfEachFamily(t *testing.T) {
+	t.Parallel()
+	for tool, want := range map[string][]string{
+		"apt-get": {
+			"apt-get -o DPkg::Lock::Timeout=120 update -q",
+			"apt-get -o DPkg::Lock::Timeout=120 install -y -q --no-install-recommends mount mount iptables",
+		},
+		"dnf":    {"dnf install -y util-linux util-linux iptables"},
+		"yum":    {"yum install -y util-linux util-linux iptables"},
+		"zypper": {"zypper --non-interactive install --no-recommends util-linux util-linux iptables"},
+	} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t, input("w-1"))
+			b.fails("install_packages", "no package manager that is known, and missing: mount mount iptables")
+			b.command(tool, "")
+			b.must("install_packages")
+			got := b.calls()
+			for i := range got {
+				got[i] = strings.TrimSpace(got[i])
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			for _, have := range []string{"losetup", "mount", "iptables"} {
+				b.command(have, "")
+			}
+			b.must("install_packages")
+			if calls := b.calls(); calls[0] != "" {
+				t.Errorf("with nothing missing: %q", calls)
+			}
+		})
+	}
+}
+
+func TestFirewallsAreSwitchedOff(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	b.command("systemctl", `[ "$1" != is-active ] || exit 3`)
+	b.command("ufw", "echo 'Status: inactive'")
+	b.must("firewall_off")
+	if diff := cmp.Diff([]string{"ufw status", "systemctl is-active --quiet firewalld"}, b.calls()); diff != "" {
+		t.Error(diff)
+	}
+	b.command("systemctl", "")
+	b.command("ufw", "echo 'Status: active'")
+	b.must("firewall_off")
+	want := []string{"ufw status", "ufw disable", "systemctl is-active --quiet firewalld", "systemctl disable --now firewalld"}
+	if diff := cmp.Diff(want, b.calls()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// bareHost is a box in which all of prepare can run.
+func bareHost(t *testing.T, in Input) *box {
+	t.Helper()
+	b := newBox(t, in)
+	for _, name := range []string{"losetup", "mount", "iptables", "modprobe", "sysctl"} {
+		b.command(name, "")
+	}
+	b.command("systemctl", `case "$1" in is-active) exit 3 ;; show) echo 42 ;; esac`)
+	b.write("proc/swaps", "Filename\n")
+	b.write("proc/sys/net/ipv4/ip_forward", "1\n")
+	b.mkdir("proc/42")
+	b.mkdir("usr/local/bin")
+	return b
+}
+
+func TestPreparingTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
+	in := everything()
+	a := artifacts("mirror.example.com:5000/k8s")
+	a.Pushed = true
+	b := bareHost(t, in)
+	a.Binaries[0].SHA256, a.Binaries[1].SHA256 = b.uploaded("the kubelet"), b.archived("bin/containerd", "the runtime")
+	b.script += "\nBINARIES=" + Quote(binaryLines(a)) + "\nPUSHED=yes\n"
+	if err := os.Symlink(b.path("opt/kubeone/containerd/2.2.1/bin/containerd"), b.path("proc/42/exe")); err != nil {
+		t.Fatal(err)
+	}
+	b.must("stage_prepare")
+	first := strings.Join(b.calls(), "\n")
+	for _, want := range []string{"systemctl daemon-reload", "systemctl restart containerd.service", "systemctl -q enable kubelet.service", "modprobe overlay"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the first time does not call %q:\n%s", want, first)
+		}
+	}
+	before := b.tree("etc", "opt", "usr", "var")
+	b.must("stage_prepare")
+	if diff := cmp.Diff(before, b.tree("etc", "opt", "usr", "var")); diff != "" {
+		t.Errorf("the second time wrote something:\n%s", diff)
+	}
+	second := strings.Join(b.calls(), "\n")
+	for _, no := range []string{"daemon-reload", "restart"} {
+		if strings.Contains(second, no) {
+			t.Errorf("the second time calls %s:\n%s", no, second)
+		}
+	}
+	if diff := cmp.Diff("containerd kernel", recordedNames(b)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// recordedNames are the names of the digests that the host has noted.
+func recordedNames(b *box) string {
+	var names []string
+	for _, line := range strings.Split(strings.TrimSpace(b.read("etc/kubeone/digests")), "\n") {
+		name, _, _ := strings.Cut(line, " ")
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestARuntimeOfAnotherVersionIsRestarted(t *testing.T) {
+	t.Parallel()
+	b := bareHost(t, input("w-1"))
+	b.script += "\nBINARIES=\n"
+	b.must("stage_prepare")
+	b.calls()
+	b.write("old/containerd", "")
+	if err := os.Symlink(b.path("old/containerd"), b.path("proc/42/exe")); err != nil {
+		t.Fatal(err)
+	}
+	b.must("stage_prepare")
+	if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "systemctl restart containerd.service") {
+		t.Errorf("it goes on running:\n%s", calls)
+	}
+}
+
+func TestARegistryThatNobodyWantsAnyMoreIsRemoved(t *testing.T) {
+	t.Parallel()
+	b := bareHost(t, everything())
+	b.write("etc/containerd/certs.d/old.example.com/hosts.toml", "old")
+	b.must("registry_files")
+	if b.read("etc/containerd/certs.d/old.example.com/hosts.toml") != "" {
+		t.Error("it is still there")
+	}
+	if got := b.read("etc/containerd/certs.d/docker.io/hosts.toml"); !strings.Contains(got, `[host."https://docker.example.com"]`) {
+		t.Errorf("docker.io is %q", got)
+	}
+}
+
+func TestAHostThatDoesNotForwardIsNotPrepared(t *testing.T) {
+	t.Parallel()
+	b := bareHost(t, input("w-1"))
+	b.write("proc/sys/net/ipv4/ip_forward", "0\n")
+	b.command("sysctl", "exit 1")
+	b.command("modprobe", "exit 1")
+	b.fails("kernel_settings", "net.ipv4.ip_forward cannot be set to 1")
+}

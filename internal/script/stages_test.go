@@ -1,0 +1,274 @@
+package script
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// controlPlane is a box with a kubeadm, a systemd and components that are well.
+func controlPlane(t *testing.T, name string) *box {
+	t.Helper()
+	b := newBox(t, input(name))
+	b.command("curl", "")
+	b.command("systemctl", "")
+	b.command("journalctl", "echo the last line of the journal")
+	b.mkdir("opt/kubeone")
+	if err := os.Symlink(b.path("bin"), b.path("opt/kubeone/bin")); err != nil {
+		t.Fatal(err)
+	}
+	b.command("kubeadm", "")
+	b.write("run/kubeone/secrets/token", "abcdef.0123456789abcdef")
+	b.write("run/kubeone/secrets/ca-hash", "sha256:ffff")
+	b.must("mark no")
+	return b
+}
+
+// phases are the calls of kubeadm, without their configuration, since the last time.
+func (b *box) phases() []string {
+	var out []string
+	for _, call := range b.calls() {
+		if phase, ok := strings.CutPrefix(call, "kubeadm "); ok {
+			phase, _, _ = strings.Cut(phase, " --config")
+			out = append(out, phase)
+		}
+	}
+	return out
+}
+
+func TestInitEndsWithAFinishedHost(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-1")
+	b.write("etc/kubernetes/super-admin.conf", "too much power")
+	b.must("stage_init")
+	if diff := cmp.Diff([]string{"init"}, b.phases()); diff != "" {
+		t.Error(diff)
+	}
+	if b.read("etc/kubernetes/super-admin.conf") != "" {
+		t.Error("super-admin.conf is still there")
+	}
+	if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=yes") {
+		t.Errorf("the marker is\n%s", marker)
+	}
+	if diff := cmp.Diff("control-plane kubelet", recordedNames(b)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAFailedStageLeavesTheHostUnfinished(t *testing.T) {
+	t.Parallel()
+	for stage, name := range map[string]string{"stage_init": "cp-1", "stage_join_finish": "cp-2", "stage_join_worker": "w-1"} {
+		b := controlPlane(t, name)
+		b.command("kubeadm", "echo it went wrong >&2; exit 1")
+		if r := b.run(stage); r.code == 0 {
+			t.Errorf("%s succeeds", stage)
+		}
+		if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=no") {
+			t.Errorf("%s: the marker is\n%s", stage, marker)
+		}
+	}
+}
+
+func TestJoinOfAControlPlaneHost(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	b.must("stage_join_prepare")
+	want := []string{"join phase preflight", "join phase control-plane-prepare certs", "join phase control-plane-prepare kubeconfig", "join phase kubelet-start"}
+	if diff := cmp.Diff(want, b.phases()); diff != "" {
+		t.Error(diff)
+	}
+	b.must("stage_join_etcd")
+	if diff := cmp.Diff([]string{"join phase etcd-join"}, b.phases()); diff != "" {
+		t.Error(diff)
+	}
+	b.must("stage_join_finish")
+	want = []string{"join phase control-plane-prepare control-plane", "join phase kubelet-wait-bootstrap", "join phase control-plane-join mark-control-plane"}
+	if got := b.phases(); !slices.Equal(got, want) {
+		t.Errorf("kubeadm is called for %q, want %q", got, want)
+	}
+	if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=yes") {
+		t.Errorf("the marker is\n%s", marker)
+	}
+}
+
+func TestAJoinGoesOnWhereItEnded(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	b.write("etc/kubernetes/kubelet.conf", "")
+	b.write("var/lib/kubelet/config.yaml", "")
+	b.write("etc/kubernetes/manifests/etcd.yaml", "")
+	b.must("stage_join_prepare")
+	if slices.Contains(b.phases(), "join phase kubelet-start") {
+		t.Error("the kubelet is started a second time")
+	}
+	if got := b.must("stage_join_etcd"); got != "this host's etcd member votes already" {
+		t.Errorf("printed %q", got)
+	}
+	if phases := b.phases(); len(phases) > 0 {
+		t.Errorf("kubeadm is called for %q", phases)
+	}
+}
+
+func TestAWorkerJoinsOnce(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "w-1")
+	b.must("stage_join_worker")
+	if diff := cmp.Diff([]string{"join"}, b.phases()); diff != "" {
+		t.Error(diff)
+	}
+	b.write("etc/kubernetes/kubelet.conf", "")
+	b.must("stage_join_worker")
+	if phases := b.phases(); len(phases) > 0 {
+		t.Errorf("kubeadm is called for %q", phases)
+	}
+}
+
+func TestCAsOfAnotherClusterAreRefused(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	for _, name := range []string{"ca.crt", "ca.key", "sa.key", "etcd/ca.crt", "etcd/ca.key"} {
+		b.write("pki/"+name, name+" of this cluster")
+	}
+	b.must("tar -cf @ROOT@/run/kubeone/secrets/pki.tar -C @ROOT@/pki ca.crt ca.key sa.key etcd")
+	b.must("stage_pki")
+	b.must("stage_pki") // the same again is right
+	for name, mode := range map[string]os.FileMode{"ca.crt": 0o644, "ca.key": 0o600, "etcd/ca.key": 0o600} {
+		if info, err := os.Stat(b.path("etc/kubernetes/pki/" + name)); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	b.write("etc/kubernetes/pki/ca.crt", "another")
+	b.fails("stage_pki", "/etc/kubernetes/pki/ca.crt is another cluster's CA")
+	if b.read("etc/kubernetes/pki/ca.crt") != "another" {
+		t.Error("the other CA was overwritten")
+	}
+}
+
+func TestUnitsAreStartedAgain(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "w-1")
+	b.must("UNITS='containerd kubelet'; stage_restart_units")
+	calls := b.calls()
+	for _, want := range []string{"systemctl restart containerd", "systemctl -q enable kubelet", "systemctl restart kubelet"} {
+		if !slices.Contains(calls, want) {
+			t.Errorf("no %q in %q", want, calls)
+		}
+	}
+	b.command("systemctl", `[ "$1" != restart ]`)
+	b.fails("UNITS=kubelet; stage_restart_units", "kubelet does not start: the last line of the journal")
+}
+
+func TestImagesAreCheckedAgainstTheirDigests(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "w-1")
+	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:pause:3.10.1\n%s t sha256:coredns/coredns:v1.14.2\n' registry.k8s.io/pause:3.10.1 registry.k8s.io/coredns/coredns:v1.14.2 ;; esac`)
+	b.must("stage_images")
+	calls := strings.Join(b.calls(), "\n")
+	for _, want := range []string{
+		"images pull --hosts-dir /etc/containerd/certs.d registry.k8s.io/pause@sha256:pause:3.10.1",
+		"images label registry.k8s.io/pause:3.10.1 io.cri-containerd.pinned=pinned",
+	} {
+		if !strings.Contains(calls, want) {
+			t.Errorf("no %q in\n%s", want, calls)
+		}
+	}
+	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:other\n' registry.k8s.io/pause:3.10.1 ;; esac`)
+	b.fails("stage_images", "image registry.k8s.io/pause:3.10.1 is not in the runtime with digest sha256:pause:3.10.1")
+	b.command("ctr", `case "$*" in *pull*) exit 1 ;; esac`)
+	b.fails("stage_images", "cannot pull registry.k8s.io/pause:3.10.1")
+}
+
+func TestUploadedImagesAreImportedAndRemoved(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "w-1")
+	blob := b.uploaded("a layer")
+	b.script += "\nPUSHED=yes\nIMAGES='example.com/pause:1 sha256:x example.com/pause:1'\nIMAGE_BLOBS=blobs/sha256/" + blob + "\n"
+	b.command("ctr", `case "$*" in
+	*"images import"*) tar -tf - >'`+b.root+`/imported' ;;
+	*"images ls"*) printf 'REF TYPE DIGEST\nexample.com/pause:1 t sha256:x\n' ;;
+	esac`)
+	b.must("stage_images")
+	if diff := cmp.Diff("oci-layout\nindex.json\nblobs/sha256/"+blob+"\n", b.read("imported")); diff != "" {
+		t.Error(diff)
+	}
+	if left := b.tree("var/lib/kubeone/artifacts"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	b.uploaded("a layer")
+	b.command("ctr", `case "$*" in *"images import"*) cat >/dev/null; exit 1 ;; esac`)
+	b.fails("stage_images", "containerd does not take the images")
+}
+
+// installed is what a host of ours has, and beside it what is the operator's.
+func installed(t *testing.T) (b *box, theirs []string) {
+	b = controlPlane(t, "cp-1")
+	for _, name := range []string{
+		"etc/kubernetes/pki/ca.key", "var/lib/etcd/member/db", "var/lib/kubelet/config.yaml", "etc/cni/net.d/10-flannel.conflist",
+		"etc/systemd/system/kubelet.service", "etc/containerd/config.toml", "run/kubeone/secrets/token", "etc/sysctl.d/99-kubeone.conf",
+	} {
+		b.write(name, name)
+	}
+	theirs = []string{"etc/containerd/conf.d/own.toml", "etc/default/kubelet", "etc/systemd/system/own.service", "usr/local/bin/kubectl"}
+	for _, name := range theirs {
+		b.write(name, name)
+	}
+	b.write("etc/fstab", "# kubeone: swap\n")
+	b.write("etc/fstab.kubeone", "swap\n")
+	return b, theirs
+}
+
+func TestResetRemovesOursAndLeavesTheirs(t *testing.T) {
+	t.Parallel()
+	b, theirs := installed(t)
+	b.must("remove_files")
+	left := b.tree("etc", "var", "run", "usr")
+	if b.read("etc/fstab") != "swap\n" {
+		t.Errorf("fstab is %q", b.read("etc/fstab"))
+	}
+	delete(left, "/etc/fstab")
+	for _, name := range theirs {
+		if left["/"+name] == "" {
+			t.Errorf("%s is gone", name)
+		}
+		delete(left, "/"+name)
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestResetKeepsDataAside(t *testing.T) {
+	t.Parallel()
+	b, _ := installed(t)
+	b.must("KEEP=yes; remove_files")
+	dirs, err := os.ReadDir(b.path("var/lib/kubeone-old"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("%v, %v", dirs, err)
+	}
+	for _, name := range []string{"-member/db", "-ca.key"} {
+		found := false
+		for path := range b.tree("var/lib/kubeone-old") {
+			found = found || strings.HasSuffix(strings.ReplaceAll(path, "/", "-"), strings.ReplaceAll(name, "/", "-"))
+		}
+		if !found {
+			t.Errorf("nothing like %s in %v", name, b.tree("var/lib/kubeone-old"))
+		}
+	}
+}
+
+func TestUnknownStageIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	main, err := stages.ReadFile("sh/main.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.script += "\nstage_pki() { say right; }\n"
+	if got := b.must("set -- pki\n" + string(main)); got != "right" {
+		t.Errorf("printed %q", got)
+	}
+	b.fails("set -- everything\n"+string(main), "usage: node.sh prepare|")
+}

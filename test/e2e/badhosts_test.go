@@ -1,0 +1,80 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// fault is something wrong with a host: Make makes it, Undo ends it, both shell commands.
+type fault struct {
+	name       string
+	host       string
+	make, undo string
+	status     int
+	says       []string
+}
+
+func faults() []fault {
+	return []fault{
+		{"no sudo", "worker-1", "mv /etc/sudoers.d/ops /root/ops", "mv /root/ops /etc/sudoers.d/ops", 13, []string{"sudo"}},
+		{"port of the API taken", "cp-1", listen(6443), stopListening(6443), 10, []string{"port 6443 is taken"}},
+		{"port of etcd taken", "cp-2", listen(2379), stopListening(2379), 10, []string{"port 2379 is taken"}},
+		{"port of the kubelet taken", "worker-1", listen(10250), stopListening(10250), 10, []string{"port 10250 is taken"}},
+		{"clock wrong", "cp-3", standIn("date", `exec /usr/bin/date -d "+2 minutes" "$@"`), "rm /usr/local/sbin/date", 10, []string{"clock is 2m0s ahead"}},
+		{"too little disk", "worker-1", "mount -t tmpfs -o size=100m lab /var/lib", "umount /var/lib", 10, []string{"free disk space", "MiB are needed"}},
+		{"too little memory", "cp-1", cover("/proc/meminfo", "MemTotal: 512000 kB"), uncover("/proc/meminfo"), 10, []string{"500 MiB of memory"}},
+		{"unsupported system", "cp-2", cover("/etc/os-release", "ID=plan9"), uncover("/etc/os-release"), 10, []string{`operating system "plan9" is not supported`}},
+		{"kernel too old", "cp-2", standIn("uname", "echo 3.10.0-1160 x86_64"), "rm /usr/local/sbin/uname", 10, []string{`kernel "3.10.0-1160"`}},
+		{"etcd data of unknown origin", "cp-2", "mkdir -p /var/lib/etcd/member", "rm -r /var/lib/etcd", 10, []string{"etcd"}},
+		{"keys of unknown origin", "cp-3", "mkdir -p /etc/kubernetes/pki && echo x >/etc/kubernetes/pki/ca.key", "rm -r /etc/kubernetes", 10, []string{"/etc/kubernetes/pki"}},
+	}
+}
+
+func listen(port int) string {
+	return strings.ReplaceAll("systemd-run --quiet --unit=taken-PORT socat TCP-LISTEN:PORT,fork,reuseaddr /dev/null && until ss -ltnH | grep -q :PORT; do :; done", "PORT", strconv.Itoa(port))
+}
+
+func stopListening(port int) string {
+	return strings.ReplaceAll("systemctl stop taken-PORT; systemctl reset-failed taken-PORT 2>/dev/null || true", "PORT", strconv.Itoa(port))
+}
+
+// standIn puts a program in front of the real one of that name.
+func standIn(name, script string) string {
+	path := "/usr/local/sbin/" + name
+	return "printf '#!/bin/sh\\n%s\\n' '" + script + "' >" + path + " && chmod 755 " + path
+}
+
+// cover puts a text in the place of a file, which is still there below.
+func cover(path, text string) string {
+	return "echo '" + text + "' >/run/cover && mount --bind /run/cover " + path
+}
+
+func uncover(path string) string { return "umount " + path + " && rm /run/cover" }
+
+// badHosts makes each fault, and undoes it after the product has named it.
+func badHosts(s *story) {
+	for _, fault := range faults() {
+		s.T.Run(fault.name, func(t *testing.T) {
+			f := &story{T: t, Operator: s.Operator, bare: s.bare}
+			f.fault(fault)
+		})
+	}
+	s.unchanged(s.bare, s.snapshot())
+}
+
+// fault checks that the product names what is wrong, and that nothing is changed on any host.
+func (s *story) fault(f fault) {
+	host := s.Lab.Host(f.host)
+	_, err := host.Exec(s.Context(), f.make)
+	s.must(err)
+	defer func() {
+		_, err := host.Exec(s.Context(), f.undo)
+		s.must(err)
+	}()
+	before := s.snapshot()
+	s.run(f.status, []string{"apply", "-y"}, append(f.says, f.host)...)
+	s.unchanged(before, s.snapshot())
+}

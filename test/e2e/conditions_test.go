@@ -1,0 +1,30 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// condition is something to wait for.
+type condition = func(context.Context) error
+
+func readyAPI(host *fleet.Host) condition {
+	return func(ctx context.Context) error { return operator.ReadyAPI(ctx, host) }
+}
+
+// allReady holds when exactly the members are nodes, and Ready.
+func allReady(s *story) condition {
+	return func(ctx context.Context) error { return s.AllReady(ctx, hostnames(s.Members())...) }
+}
+
+// apiAnswers holds when the API server behind the load balancer says that it is ready.
+func apiAnswers(s *story) condition {
+	return func(ctx context.Context) error {
+		_, err := s.Kube(ctx, "get", "--raw", "/readyz", "--request-timeout=3s")
+		return err
+	}
+}

@@ -1,0 +1,139 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kubeone/test/e2e/operator"
+)
+
+// decorated gives the first worker labels, an annotation and a taint.
+func decorated(manifest string) string {
+	return strings.Replace(manifest, "      hostname: worker-1\n", `      hostname: worker-1
+      labels:
+        example.com/disk: fast
+      annotations:
+        example.com/owner: storage team
+      taints:
+        - key: example.com/only
+          value: batch
+          effect: PreferNoSchedule
+`, 1)
+}
+
+func install(s *story) {
+	s.must(s.WriteManifest(decorated))
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.must(s.FetchKubeconfig(s.Context()))
+	s.must(s.AllReady(s.Context(), "cp-1", "cp-2", "cp-3", "worker-1"))
+	s.decorations()
+	s.servingCertificates()
+	s.record()
+	s.journal()
+	s.kubeconfigIsPrivate()
+	s.run(0, []string{"status"})
+}
+
+// decorations checks labels, annotations and taints of the manifest on the worker's Node.
+func (s *story) decorations() {
+	nodes, err := s.Nodes(s.Context())
+	s.must(err)
+	worker := nodes["worker-1"]
+	s.same("label", "fast", worker.Labels["example.com/disk"])
+	s.same("annotation", "storage team", worker.Annotations["example.com/owner"])
+	s.same("taints", []corev1.Taint{{Key: "example.com/only", Value: "batch", Effect: corev1.TaintEffectPreferNoSchedule}}, worker.Spec.Taints)
+}
+
+// servingCertificates checks that each kubelet has its serving certificate from the cluster, for its own names.
+func (s *story) servingCertificates() {
+	certs, err := operator.OnEach(s.Context(), s.Members(), "openssl x509 -noout -issuer -ext subjectAltName -in /var/lib/kubelet/pki/kubelet-server-current.pem")
+	s.must(err)
+	for _, host := range s.Members() {
+		for _, want := range []string{"CN = kubernetes", "DNS:" + host.Hostname, "IP Address:" + host.Address} {
+			if !strings.Contains(certs[host.Hostname], want) {
+				s.Errorf("serving certificate of %s: want %q in\n%s", host.Hostname, want, certs[host.Hostname])
+			}
+		}
+	}
+	pending, err := s.Kube(s.Context(), "get", "csr", "--no-headers")
+	s.must(err)
+	if strings.Contains(pending, "Pending") {
+		s.Errorf("certificate requests are left:\n%s", pending)
+	}
+}
+
+// record checks that the cluster keeps its manifest, without anything secret.
+func (s *story) record() {
+	var record corev1.ConfigMap
+	s.must(s.Object(s.Context(), &record, "--namespace=kube-system", "configmap", "kubeone"))
+	if manifest := record.Data["manifest"]; !strings.Contains(manifest, "name: "+s.Lab.Name) || !strings.Contains(manifest, "KubeOneCluster") {
+		s.Errorf("the cluster's record has no manifest:\n%s", manifest)
+	}
+	for key, text := range record.Data {
+		if strings.Contains(text, "PRIVATE KEY") || strings.Contains(strings.ToLower(text), "password") {
+			s.Errorf("the cluster's record holds something secret under %q", key)
+		}
+	}
+	tokens, err := s.Kube(s.Context(), "get", "secrets", "--namespace=kube-system", "--field-selector=type=bootstrap.kubernetes.io/token", "-o", "name")
+	s.must(err)
+	s.same("join tokens that are left", "", tokens)
+}
+
+// journal checks that the run was written down, line by line, readable by the operator only, and without secrets.
+func (s *story) journal() {
+	files, err := filepath.Glob(filepath.Join(s.Dir, "state", s.Lab.Name, "journal", "*.jsonl"))
+	s.must(err)
+	if len(files) == 0 {
+		s.Fatal("the run has no journal")
+	}
+	newest := files[len(files)-1]
+	s.same("mode of the journal", os.FileMode(0o600), mode(s, newest))
+	text, err := os.ReadFile(newest)
+	s.must(err)
+	last := ""
+	for _, line := range operator.Lines(string(text)) {
+		var event struct {
+			Format int
+			Type   string
+		}
+		s.must(json.Unmarshal([]byte(line), &event))
+		s.same("format of an event", 1, event.Format)
+		last = event.Type
+	}
+	s.same("last event of the journal", "run-finished", last)
+	if strings.Contains(string(text), "PRIVATE KEY") {
+		s.Error("the journal holds a private key")
+	}
+}
+
+func mode(s *story, path string) os.FileMode {
+	info, err := os.Stat(path)
+	s.must(err)
+	return info.Mode().Perm()
+}
+
+// kubeconfigIsPrivate fetches the kubeconfig as an operator does and uses it.
+func (s *story) kubeconfigIsPrivate() {
+	path := filepath.Join(s.Dir, "fetched")
+	s.run(0, []string{"kubeconfig", "-o", path})
+	s.same("mode of the kubeconfig", os.FileMode(0o600), mode(s, path))
+	if _, err := s.Kube(s.Context(), "--kubeconfig", path, "auth", "can-i", "*", "*", "--all-namespaces"); err != nil {
+		s.Errorf("the kubeconfig is not the administrator's: %v", err)
+	}
+}
+
+// healthy waits until all members are Ready again and every control plane answers.
+func (s *story) healthy() {
+	s.Helper()
+	for _, host := range s.Lab.ControlPlanes() {
+		s.eventually("the API server of "+host.Hostname, time.Minute, readyAPI(host))
+	}
+	s.eventually("all nodes Ready", time.Minute, allReady(s))
+}

@@ -1,0 +1,93 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"kubeone/test/lab/fleet"
+)
+
+// Machines are the lab's hosts that belong to clusters, spare ones included.
+func (o *Operator) Machines() []*fleet.Host {
+	var out []*fleet.Host
+	for _, host := range o.Lab.Hosts {
+		if host.Role != fleet.LoadBalancer {
+			out = append(out, host)
+		}
+	}
+	return out
+}
+
+// Members are the hosts that the lab's manifest names, control planes first.
+func (o *Operator) Members() []*fleet.Host { return append(o.Lab.ControlPlanes(), o.Lab.Workers()...) }
+
+// OnEach runs a shell command on hosts at the same time, as root and not through SSH, and returns what each printed, by
+// hostname.
+func OnEach(ctx context.Context, hosts []*fleet.Host, command string) (map[string]string, error) {
+	var mu sync.Mutex
+	out := map[string]string{}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, host := range hosts {
+		group.Go(func() error {
+			text, err := host.Exec(ctx, command)
+			mu.Lock()
+			defer mu.Unlock()
+			out[host.Hostname] = text
+			return err
+		})
+	}
+	return out, group.Wait()
+}
+
+// CutConnections ends every SSH session on the hosts at once, as a network that resets connections would.
+func CutConnections(ctx context.Context, hosts []*fleet.Host) error {
+	// The listening sshd has no colon in its title; sessions have: "sshd: ops [priv]".
+	_, err := OnEach(ctx, hosts, `pkill -KILL -f '^sshd: ' || true`)
+	return err
+}
+
+// ReadyAPI holds when the API server of a control-plane host says that it is ready, etcd included.
+func ReadyAPI(ctx context.Context, host *fleet.Host) error {
+	_, err := host.Exec(ctx, "curl -fsk --max-time 2 https://127.0.0.1:6443/readyz >/dev/null && curl -fs --max-time 2 http://127.0.0.1:2381/readyz >/dev/null")
+	return err
+}
+
+// Lines splits what a command printed; nothing is no lines.
+func Lines(text string) []string {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// Started says, for each host, when its services and containers were last started: lines that stay equal as long as
+// nothing is restarted.
+func Started(ctx context.Context, hosts []*fleet.Host) (map[string]string, error) {
+	return OnEach(ctx, hosts, `set -e
+		for unit in containerd kubelet; do echo "$unit $(systemctl show -p ActiveEnterTimestampMonotonic --value $unit)"; done
+		/opt/kubeone/bin/ctr -n k8s.io tasks ls 2>/dev/null | sed 1d | sort`)
+}
+
+// Logins counts the SSH logins that a host has accepted since a mark that Mark has made.
+func Logins(ctx context.Context, host *fleet.Host, since string) (int, error) {
+	out, err := host.Exec(ctx, fmt.Sprintf("journalctl -u ssh --after-cursor=%q -o cat --no-pager | grep -c '^Accepted ' || true", since))
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	_, err = fmt.Sscan(out, &n)
+	return n, err
+}
+
+// Mark returns the present end of a host's journal.
+func Mark(ctx context.Context, host *fleet.Host) (string, error) {
+	out, err := host.Exec(ctx, "journalctl --sync; journalctl -n 1 -o cat --show-cursor --no-pager | sed -n 's/^-- cursor: //p'")
+	if err == nil && out == "" {
+		err = fmt.Errorf("%s: the journal has no cursor", host.Name)
+	}
+	return out, err
+}

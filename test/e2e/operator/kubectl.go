@@ -1,0 +1,103 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// kubeconfig copies the administrator's kubeconfig from the first control-plane host that has one, and returns its path.
+func (o *Operator) kubeconfig(ctx context.Context) (string, error) {
+	path := filepath.Join(o.Dir, "admin.conf")
+	for _, host := range o.Lab.ControlPlanes() {
+		text, err := host.Exec(ctx, "cat /etc/kubernetes/admin.conf")
+		if err == nil {
+			return path, os.WriteFile(path, []byte(text+"\n"), 0o600)
+		}
+	}
+	return "", fmt.Errorf("lab %s: no control-plane host has an admin.conf", o.Lab.Name)
+}
+
+// FetchKubeconfig makes Kube work on the cluster as it now is: it is called after each installation.
+func (o *Operator) FetchKubeconfig(ctx context.Context) error {
+	_, err := o.kubeconfig(ctx)
+	return err
+}
+
+// Kube runs kubectl and returns what it printed. The API is reached through the load balancer.
+func (o *Operator) Kube(ctx context.Context, args ...string) (string, error) {
+	return o.kube(ctx, "", args)
+}
+
+// Feed runs kubectl with text on its standard input.
+func (o *Operator) Feed(ctx context.Context, input string, args ...string) (string, error) {
+	return o.kube(ctx, input, args)
+}
+
+func (o *Operator) kube(ctx context.Context, input string, args []string) (string, error) {
+	cmd := exec.CommandContext(ctx, o.Kubectl, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(o.Dir, "admin.conf"), "KUBECACHEDIR="+filepath.Join(o.Dir, "kubecache"))
+	cmd.Stdin = strings.NewReader(input)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// Object reads an object, or a list of them, into a value.
+func (o *Operator) Object(ctx context.Context, into any, args ...string) error {
+	text, err := o.Kube(ctx, append([]string{"get", "-o", "json", "--request-timeout=5s"}, args...)...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+// Nodes are the cluster's nodes by name.
+func (o *Operator) Nodes(ctx context.Context) (map[string]corev1.Node, error) {
+	var list corev1.NodeList
+	if err := o.Object(ctx, &list, "nodes"); err != nil {
+		return nil, err
+	}
+	nodes := map[string]corev1.Node{}
+	for _, node := range list.Items {
+		nodes[node.Name] = node
+	}
+	return nodes, nil
+}
+
+// Ready reports whether the node is Ready and may be scheduled on.
+func Ready(node corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue && !node.Spec.Unschedulable
+		}
+	}
+	return false
+}
+
+// AllReady holds when exactly these hosts are nodes of the cluster, all of them Ready.
+func (o *Operator) AllReady(ctx context.Context, hostnames ...string) error {
+	nodes, err := o.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(nodes) != len(hostnames) {
+		return fmt.Errorf("%d nodes, want %s", len(nodes), strings.Join(hostnames, ", "))
+	}
+	for _, name := range hostnames {
+		if node, ok := nodes[name]; !ok || !Ready(node) {
+			return fmt.Errorf("node %s: known %v, Ready %v", name, ok, Ready(node))
+		}
+	}
+	return nil
+}

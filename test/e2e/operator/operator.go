@@ -1,0 +1,168 @@
+// Package operator is somebody who uses the product on a lab: runs its commands as a person or a script would, and then
+// looks at hosts and cluster by other means than the product's own, through docker and kubectl.
+package operator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kubeone/test/lab/components"
+	"kubeone/test/lab/fleet"
+)
+
+// Operator works on one lab. It is not for concurrent use; its processes are.
+type Operator struct {
+	Lab *fleet.Lab
+	// Program is the built product, Kubectl a kubectl of the cluster's version.
+	Program, Kubectl string
+	// Dir holds this operator's state and files.
+	Dir string
+	// Manifest and Bundle are paths that commands get unless they name others.
+	Manifest, Bundle string
+	// Agnhost is the OCI layout of the test workload's image.
+	Agnhost string
+}
+
+// New builds the product and returns an operator of the lab whose files are kept in dir.
+func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
+	cache, err := components.DefaultCache()
+	if err != nil {
+		return nil, err
+	}
+	program, err := fleet.BuildKubeone(ctx, cache)
+	if err != nil {
+		return nil, err
+	}
+	set, err := (&components.Builder{Cache: cache}).Build(ctx, lab.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	o := &Operator{Lab: lab, Kubectl: set.Bin["kubectl"], Dir: dir, Bundle: lab.Bundle, Manifest: filepath.Join(dir, "kubeone.yaml")}
+	for _, image := range set.Images {
+		if strings.HasPrefix(image.Name, "agnhost") {
+			o.Agnhost = image.Layout
+		}
+	}
+	// A copy, because the cache's program may be built anew while we work.
+	o.Program = filepath.Join(dir, "kubeone")
+	if err := copyFile(program, o.Program, 0o755); err != nil {
+		return nil, err
+	}
+	return o, o.WriteManifest()
+}
+
+func copyFile(from, to string, mode os.FileMode) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, mode)
+}
+
+// Edit changes the text of a manifest.
+type Edit func(string) string
+
+// Replace is an edit that replaces every occurrence of a text.
+func Replace(text, by string) Edit {
+	return func(manifest string) string { return strings.ReplaceAll(manifest, text, by) }
+}
+
+// WriteManifest writes the lab's manifest, edited, as the operator's own.
+func (o *Operator) WriteManifest(edits ...Edit) error {
+	return o.writeManifest(o.Manifest, o.Lab.Path("kubeone.yaml"), edits)
+}
+
+// Variant writes the operator's manifest, edited, to another file, and returns its path. An edit that changes nothing is
+// an error: the text that it looks for is not there.
+func (o *Operator) Variant(name string, edits ...Edit) (string, error) {
+	path := filepath.Join(o.Dir, name+".yaml")
+	return path, o.writeManifest(path, o.Manifest, edits)
+}
+
+func (o *Operator) writeManifest(path, from string, edits []Edit) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	manifest := string(text)
+	for n, edit := range edits {
+		edited := edit(manifest)
+		if edited == manifest {
+			return fmt.Errorf("edit %d changes nothing in the manifest %s", n+1, from)
+		}
+		manifest = edited
+	}
+	return os.WriteFile(path, []byte(manifest), 0o600)
+}
+
+// Result is how a command ended.
+type Result struct {
+	Args           []string
+	Status         int
+	Stdout, Stderr string
+	Took           time.Duration
+}
+
+// String is the command and all that it printed.
+func (r Result) String() string {
+	return fmt.Sprintf("kubeone %s: exit status %d after %.1f s\n--- standard output\n%s--- standard error\n%s",
+		strings.Join(r.Args, " "), r.Status, r.Took.Seconds(), r.Stdout, r.Stderr)
+}
+
+// Text is all that the command printed.
+func (r Result) Text() string { return r.Stdout + r.Stderr }
+
+// Run runs a command of the product to its end, without a terminal. It ends with ctx.
+func (o *Operator) Run(ctx context.Context, args ...string) Result {
+	cmd := o.command(ctx, args)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	started := time.Now()
+	err := cmd.Run()
+	return Result{Args: args, Status: statusOf(err), Stdout: stdout.String(), Stderr: stderr.String(), Took: time.Since(started)}
+}
+
+// statusOf is the exit status; -1 for a command that could not be run or was killed.
+func statusOf(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// takesBundle are the commands that have the flag --bundle.
+func takesBundle(verb string) bool { return verb == "apply" || verb == "plan" }
+
+// command adds manifest and bundle to a command of the product, unless it names others.
+func (o *Operator) command(ctx context.Context, args []string) *exec.Cmd {
+	full := append([]string{}, args...)
+	if !has(args, "-m") {
+		full = append(full, "-m", o.Manifest)
+	}
+	if takesBundle(args[0]) && !has(args, "--bundle") && o.Bundle != "" {
+		full = append(full, "--bundle", o.Bundle)
+	}
+	cmd := exec.CommandContext(ctx, o.Program, full...)
+	cmd.Env = append(os.Environ(), "KUBEONE_STATE="+filepath.Join(o.Dir, "state"), "NO_COLOR=1", "SSH_AUTH_SOCK=")
+	return cmd
+}
+
+func has(args []string, flag string) bool {
+	for _, arg := range args {
+		if arg == flag {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,51 @@
+package operator
+
+import (
+	"context"
+
+	"kubeone/test/lab/fleet"
+)
+
+// look prints all of a host that an installation might leave something in, in an order of its own. Times, sizes of logs
+// and what systemd, apt and SSH keep for themselves are left out.
+const look = `
+files() {
+	find /etc /opt /var/lib /var/log /usr/local /run/containerd /run/flannel /run/netns /run/kubeone /run/systemd/transient -xdev \
+		\( -path /var/lib/systemd -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/lib/docker -o -path /var/log/journal -o -path /var/lib/sudo -o -path /var/lib/private -o -path /run/systemd/transient -prune -false \) -prune \
+		-o -type f -printf 'file %p %m %s\n' -o -type l -printf 'link %p %l\n' -o -type d -printf 'dir %p %m\n' 2>/dev/null |
+		grep -v -e '^file /var/log/' -e ' /etc/resolv.conf' -e ' /etc/mtab' -e ' /etc/ld.so.cache' | sort
+}
+units() {
+	systemctl list-unit-files --no-legend --no-pager | awk '{print "unit", $1, $2}' | sort
+	systemctl list-units --all --no-legend --no-pager --plain --type=service,path,timer,socket |
+		awk '/kube|containerd|etcd|flannel|cni/ {print "loaded", $1, $2, $3}' | sort
+	systemctl --failed --no-legend --no-pager --plain | awk '{print "failed", $1}' | sort
+}
+network() {
+	ip -o link | sed 's/^[0-9]*: \([^:@]*\).*/interface \1/' | sort
+	ip route | sed 's/^/route /' | sort
+	nft list ruleset 2>/dev/null | sed -e 's/packets [0-9]* bytes [0-9]*//' -e 's/^/nft /'
+	iptables-save 2>/dev/null | grep -e '^-A' -e '^:' | sed -e 's/\[[0-9:]*\]//' -e 's/^/iptables /'
+	ip6tables-save 2>/dev/null | grep -e '^-A' -e '^:' | sed -e 's/\[[0-9:]*\]//' -e 's/^/ip6tables /'
+	ss -ltnH | awk '{print "listens", $4}' | sort -u
+}
+mounts() { awk '{print "mount", $2, $3}' /proc/mounts | sort; }
+processes() {
+	for exe in /proc/[0-9]*/exe; do readlink "$exe"; done 2>/dev/null | sort -u |
+		grep -v -e /sshd -e /bash -e /dash -e /sudo -e bin/readlink -e bin/sort -e bin/grep -e systemd -e bin/find -e dbus | sed 's/^/runs /'
+}
+files; units; network; mounts; processes
+`
+
+// Snapshot describes each host: its files, units, interfaces, routes, firewall, mounts, ports and programs.
+func Snapshot(ctx context.Context, hosts []*fleet.Host) (map[string][]string, error) {
+	texts, err := OnEach(ctx, hosts, look)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]string{}
+	for name, text := range texts {
+		out[name] = Lines(text)
+	}
+	return out, nil
+}

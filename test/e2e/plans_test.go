@@ -1,0 +1,38 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"kubeone/internal/plan"
+)
+
+// plannedHosts are the names of the hosts that a plan made now has steps for, sorted.
+func (s *story) plannedHosts() []string {
+	s.Helper()
+	r := s.Run(s.Context(), "plan", "-o", "json")
+	var p plan.Plan
+	if err := json.Unmarshal([]byte(r.Stdout), &p); err != nil {
+		s.Fatalf("%v\n%s", err, r)
+	}
+	var names []string
+	for _, step := range p.Steps {
+		if name := p.Hosts[step.Host]; step.Host != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// planIsEmpty holds when there is nothing to do.
+func (s *story) planIsEmpty(ctx context.Context) error {
+	if r := s.Run(ctx, "plan"); r.Status != 0 {
+		return fmt.Errorf("not yet: %s", r)
+	}
+	return nil
+}

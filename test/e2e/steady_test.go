@@ -1,0 +1,133 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// nothingToDo: after an apply there is nothing left to do, and finding that out costs each host one login and one command.
+func nothingToDo(s *story) {
+	marks := map[string]string{}
+	for _, host := range s.Members() {
+		mark, err := operator.Mark(s.Context(), host)
+		s.must(err)
+		marks[host.Hostname] = mark
+	}
+	r := s.run(0, []string{"plan"}, "No changes. The cluster matches the manifest.")
+	s.Logf("plan answered after %.2f s", r.Took.Seconds())
+	for _, host := range s.Members() {
+		logins, err := operator.Logins(s.Context(), host, marks[host.Hostname])
+		s.must(err)
+		s.same("logins on "+host.Hostname, 1, logins)
+	}
+	s.oneCommandEach()
+	before := s.started(s.Members())
+	s.run(0, []string{"apply", "-y"}, "No changes")
+	s.same("what runs since when", before, s.started(s.Members()))
+}
+
+// oneCommandEach looks with the product's own engine, which counts what it does with hosts. Requests of the API and of
+// etcd go through tunnels, which are not commands.
+func (s *story) oneCommandEach() {
+	e, err := engine.Open(s.Context(), engine.Options{Manifest: s.Manifest, Bundle: s.Bundle, StateDir: s.TempDir(), NewHosts: host.PolicyStrict})
+	s.must(err)
+	defer e.Close()
+	look, err := e.Look(s.Context())
+	s.must(err)
+	if !look.Plan.Empty() {
+		s.Errorf("the plan is not empty: %+v", look.Plan)
+	}
+	stats := e.Stats()
+	s.same("hosts connected to", len(s.Members()), len(stats.Hosts))
+	tunnels := 0
+	for name, h := range stats.Hosts {
+		tunnels += h.Tunnels
+		h.Tunnels = 0
+		s.same("what was done with "+name, host.HostStats{Dials: 1, Connections: 1, Commands: 1}, h)
+	}
+	s.Logf("one connection and one command for each host; %d connections to API and etcd", tunnels)
+}
+
+func (s *story) started(hosts []*fleet.Host) map[string]string {
+	s.Helper()
+	out, err := operator.Started(s.Context(), hosts)
+	s.must(err)
+	return out
+}
+
+// addWorker enlists the spare host. The plan names it alone, and after apply nothing was restarted anywhere else.
+func addWorker(s *story) {
+	old, spare := s.Members(), s.Lab.Spares()[0]
+	before := s.started(old)
+	s.must(s.Lab.SetSpare(s.Context(), spare, false))
+	s.must(s.WriteManifest(decorated))
+	s.run(2, []string{"plan"}, spare.Hostname)
+	s.same("hosts with steps", []string{spare.Hostname}, s.plannedHosts())
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.healthy()
+	s.same("what runs on the other hosts since when", before, s.started(old))
+	s.must(s.ImportAgnhost(s.Context(), []*fleet.Host{spare}))
+	s.nothingToDo()
+}
+
+// pausedHost lets a worker hang, and then a control-plane host.
+func pausedHost(s *story) {
+	for _, host := range []*fleet.Host{s.Lab.Workers()[0], s.Lab.ControlPlanes()[2]} {
+		s.paused(host, func() {
+			r := s.run(2, []string{"plan"}, host.Hostname, "not be reached")
+			if r.Took > 10*time.Second {
+				s.Errorf("plan took %s", r.Took)
+			}
+			s.run(3, []string{"status"}, host.Hostname)
+		})
+		s.healthy()
+		s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+	}
+}
+
+// paused lets a host hang while something else happens.
+func (s *story) paused(host *fleet.Host, while func()) {
+	s.Helper()
+	s.must(host.Pause(s.Context()))
+	awake := false
+	wake := func() {
+		if !awake {
+			awake = true
+			s.must(host.Unpause(s.Context()))
+		}
+	}
+	defer wake() // also when while ends the chapter
+	while()
+	wake()
+}
+
+// repair stops a kubelet and a container runtime. Both are named with their reason, and started again.
+func repair(s *story) {
+	worker, controlPlane := s.Lab.Workers()[0], s.Lab.ControlPlanes()[1]
+	untouched := slices.DeleteFunc(s.Members(), func(h *fleet.Host) bool { return h == worker || h == controlPlane })
+	before := s.started(untouched)
+	_, err := worker.Exec(s.Context(), "systemctl disable --now kubelet")
+	s.must(err)
+	_, err = controlPlane.Exec(s.Context(), "systemctl stop containerd")
+	s.must(err)
+	s.run(3, []string{"status"}, worker.Hostname, controlPlane.Hostname, "kubelet", "containerd")
+	s.run(2, []string{"plan"}, "restart kubelet", "containerd", worker.Hostname, controlPlane.Hostname)
+	s.same("hosts with steps", []string{controlPlane.Hostname, worker.Hostname}, s.plannedHosts())
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	for host, unit := range map[*fleet.Host]string{worker: "kubelet", controlPlane: "containerd"} {
+		if _, err := host.Exec(s.Context(), fmt.Sprintf("systemctl is-active %s && systemctl is-enabled %s", unit, unit)); err != nil {
+			s.Errorf("%s on %s: %v", unit, host.Hostname, err)
+		}
+	}
+	s.healthy()
+	s.nothingToDo()
+	s.same("what runs on the other hosts since when", before, s.started(untouched))
+}

@@ -1,0 +1,148 @@
+//go:build e2e
+
+// Package e2e holds scenarios on real hosts: what an operator does with the product, and what the hosts and the cluster
+// then look like to somebody who does not ask the product.
+//
+// The chapters of a story share one lab and happen one after the other, each beginning where the one before it ended.
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// story is a lab, its operator, and what the chapters so far have left.
+type story struct {
+	*testing.T
+	*operator.Operator
+	// bare is what the hosts looked like before anything was installed on them.
+	bare map[string][]string
+}
+
+// begin brings a lab up and removes it when the test ends.
+func begin(t *testing.T, options fleet.Options) *story {
+	t.Helper()
+	options.Ephemeral, options.Log = true, t.Logf
+	lab, err := fleet.Up(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lab.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	o, err := operator.New(t.Context(), lab, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &story{T: t, Operator: o}
+}
+
+// chapter runs a part of the story as a subtest and reports whether it went well.
+func (s *story) chapter(name string, tell func(*story)) bool {
+	started := time.Now()
+	ok := s.T.Run(name, func(t *testing.T) { tell(&story{T: t, Operator: s.Operator, bare: s.bare}) })
+	s.Logf("%6.1f s  %s", time.Since(started).Seconds(), name)
+	return ok
+}
+
+// must ends the chapter when something that the test itself needs has failed.
+func (s *story) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// run runs a command of the product, which ends with that status or ends the chapter, and must have printed the texts.
+func (s *story) run(status int, args []string, texts ...string) operator.Result {
+	s.Helper()
+	r := s.Run(s.Context(), args...)
+	s.ended(r, status, texts...)
+	return r
+}
+
+// ended checks how a command ended: its status, or the chapter ends, and texts that it printed.
+func (s *story) ended(r operator.Result, status int, texts ...string) {
+	s.Helper()
+	if r.Status != status {
+		s.Fatalf("want exit status %d\n%s", status, r)
+	}
+	for _, text := range texts {
+		if !strings.Contains(r.Text(), text) {
+			s.Errorf("want %q to be printed\n%s", text, r)
+		}
+	}
+	s.Logf("%5.1f s  kubeone %s (exit status %d)", r.Took.Seconds(), r.Args[0], r.Status)
+}
+
+// Run hides testing.T's method of that name: a story runs commands.
+func (s *story) Run(ctx context.Context, args ...string) operator.Result {
+	return s.Operator.Run(ctx, args...)
+}
+
+// nothingToDo checks that the product finds the cluster as wanted.
+func (s *story) nothingToDo() {
+	s.Helper()
+	s.run(0, []string{"plan"}, "No changes")
+}
+
+// eventually waits for a condition.
+func (s *story) eventually(what string, limit time.Duration, holds func(context.Context) error) {
+	s.Helper()
+	if err := operator.Until(s.Context(), what, limit, holds); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// snapshot describes all hosts that belong to clusters.
+func (s *story) snapshot() map[string][]string {
+	s.Helper()
+	all, err := operator.Snapshot(s.Context(), s.Machines())
+	s.must(err)
+	return all
+}
+
+// unchanged checks that hosts look as they did.
+func (s *story) unchanged(before, after map[string][]string) {
+	s.Helper()
+	for name := range before {
+		if gone, come := differences(before[name], after[name]); len(gone)+len(come) > 0 {
+			s.Errorf("%s has changed\ngone:\n  %s\nnew:\n  %s", name, strings.Join(gone, "\n  "), strings.Join(come, "\n  "))
+		}
+	}
+}
+
+// differences are the lines that only one of two descriptions has.
+func differences(before, after []string) (gone, come []string) {
+	missing := func(from, in []string) []string {
+		return slices.DeleteFunc(slices.Clone(from), func(line string) bool { return slices.Contains(in, line) })
+	}
+	return missing(before, after), missing(after, before)
+}
+
+// same compares two values of any kind.
+func (s *story) same(what string, want, got any) {
+	s.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// hostnames of hosts, in their order.
+func hostnames(hosts []*fleet.Host) []string {
+	var names []string
+	for _, host := range hosts {
+		names = append(names, host.Hostname)
+	}
+	return names
+}

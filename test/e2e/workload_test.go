@@ -1,0 +1,141 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kubeone/test/e2e/operator"
+)
+
+// web is a pod on every node, a Service in front of them, and another with a port on every node.
+const web = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      tolerations: [{operator: Exists}]
+      containers:
+      - name: web
+        image: ` + operator.AgnhostImage + `
+        imagePullPolicy: Never
+        args: [netexec, --http-port=8080, --udp-port=-1]
+        readinessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: door}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
+`
+
+func workload(s *story) {
+	s.must(s.ImportAgnhost(s.Context(), s.Machines()))
+	_, err := s.Feed(s.Context(), web, "apply", "-f", "-")
+	s.must(err)
+	_, err = s.Kube(s.Context(), "rollout", "status", "daemonset/web", "--timeout=60s")
+	s.must(err)
+	pods := s.webPods()
+	s.podsReachEachOther(pods)
+	s.servicesAnswer(pods)
+	s.logsAndExec(pods)
+	s.dnsNeverRestarted()
+	s.apiSurvivesEachHost()
+}
+
+// webPods are the pods by their node's name; there is one on each.
+func (s *story) webPods() map[string]corev1.Pod {
+	var list corev1.PodList
+	s.must(s.Object(s.Context(), &list, "pods", "-l", "app=web"))
+	pods := map[string]corev1.Pod{}
+	for _, pod := range list.Items {
+		pods[pod.Spec.NodeName] = pod
+	}
+	s.same("nodes with a pod", len(s.Members()), len(pods))
+	return pods
+}
+
+// podsReachEachOther lets every pod ask every other one for its name, by address.
+func (s *story) podsReachEachOther(pods map[string]corev1.Pod) {
+	var script strings.Builder
+	var want []string
+	for _, from := range pods {
+		for _, to := range pods {
+			fmt.Fprintf(&script, "curl -s -m 5 'http://%s:8080/dial?host=%s&port=8080&protocol=http&request=hostname&tries=1'; echo\n", from.Status.PodIP, to.Status.PodIP)
+			want = append(want, fmt.Sprintf(`{"responses":["%s"]}`, to.Name))
+		}
+	}
+	out, err := s.Lab.ControlPlanes()[0].Exec(s.Context(), script.String())
+	s.must(err)
+	s.same("what pods hear from each other", want, operator.Lines(out))
+}
+
+// servicesAnswer asks the Service by address and by name from every pod, and every node's port from outside.
+func (s *story) servicesAnswer(pods map[string]corev1.Pod) {
+	var service corev1.Service
+	s.must(s.Object(s.Context(), &service, "service", "web"))
+	for node, pod := range pods {
+		for _, target := range []string{service.Spec.ClusterIP + ":80", "web.default.svc.cluster.local:80", "web:80"} {
+			if _, err := s.Kube(s.Context(), "exec", pod.Name, "--", "/agnhost", "connect", target, "--timeout=5s"); err != nil {
+				s.Errorf("from the pod on %s to %s: %v", node, target, err)
+			}
+		}
+	}
+	outside := s.Lab.Host("lb")
+	for _, host := range s.Members() {
+		if out, err := outside.Exec(s.Context(), "curl -fs -m 5 http://"+host.Address+":30080/hostname"); err != nil || !strings.HasPrefix(out, "web-") {
+			s.Errorf("port 30080 of %s: %q, %v", host.Hostname, out, err)
+		}
+	}
+}
+
+// logsAndExec go through each node's kubelet, and so through its serving certificate.
+func (s *story) logsAndExec(pods map[string]corev1.Pod) {
+	for node, pod := range pods {
+		if out, err := s.Kube(s.Context(), "logs", pod.Name); err != nil || !strings.Contains(out, "Started HTTP server") {
+			s.Errorf("logs on %s: %v\n%s", node, err, out)
+		}
+		if out, err := s.Kube(s.Context(), "exec", pod.Name, "--", "/agnhost", "--version"); err != nil || !strings.Contains(out, "agnhost") {
+			s.Errorf("exec on %s: %v\n%s", node, err, out)
+		}
+	}
+}
+
+func (s *story) dnsNeverRestarted() {
+	var list corev1.PodList
+	s.must(s.Object(s.Context(), &list, "pods", "--namespace=kube-system", "-l", "k8s-app=kube-dns"))
+	s.same("CoreDNS pods", 2, len(list.Items))
+	for _, pod := range list.Items {
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.RestartCount != 0 || !c.Ready {
+				s.Errorf("%s: ready %v, restarts %d", pod.Name, c.Ready, c.RestartCount)
+			}
+		}
+	}
+}
+
+// apiSurvivesEachHost lets each control-plane host hang in turn. Reading and writing through the load balancer go on.
+func (s *story) apiSurvivesEachHost() {
+	for _, host := range s.Lab.ControlPlanes() {
+		s.paused(host, func() {
+			s.eventually("the API with "+host.Hostname+" paused", 30*time.Second, apiAnswers(s))
+			if _, err := s.Kube(s.Context(), "create", "configmap", "without-"+host.Hostname, "--request-timeout=10s"); err != nil {
+				s.Errorf("write with %s paused: %v", host.Hostname, err)
+			}
+		})
+		s.healthy()
+	}
+}
