@@ -6,24 +6,27 @@ SHELL := /bin/bash
 
 TOOLS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubeone-tools/bin
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-v2.15.0/golangci-lint
-GOVULNCHECK   := $(TOOLS)/govulncheck-v1.9.0/govulncheck
+GOVULNCHECK   := $(TOOLS)/govulncheck-v1.8.0/govulncheck
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.1.0-dev)
+VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.1.0-dev+$$(git rev-parse --short HEAD 2>/dev/null || echo unknown))
 LDFLAGS := -s -w -X kubeone/internal/cli.Version=$(VERSION)
 
 # Packages whose rules are sharp, and the coverage that they must have.
 COVERED  := ./internal/decide ./internal/plan ./internal/script
 COVERAGE := 90
 
-export GOFLAGS ?= -buildvcs=false
+# The same for everything but the race detector, so that a dependency is compiled once and not once for each tool.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
+export CGO_ENABLED := 0
 
-.PHONY: help build demo test unit coverage e2e lint vulns generate bench torture clean
+.PHONY: help build demo test unit coverage e2e lint vulns bench torture clean
+.NOTPARALLEL:
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the program: bin/kubeone, one static file
-	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/kubeone ./cmd/kubeone
+	go build -ldflags "$(LDFLAGS)" -o bin/kubeone ./cmd/kubeone
 
 demo: ## bring up four bare hosts on this machine and make a cluster of them
 	@hack/demo.sh
@@ -32,10 +35,9 @@ test: lint unit coverage e2e ## everything that must be green: lint, unit, cover
 
 unit: ## unit tests, with the race detector
 	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck ssh=openssh-client git=git
-	go test -race -timeout 20m ./...
+	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
 coverage: ## the packages that decide everything are covered, or this fails
-	@hack/need.sh gcc=gcc
 	go test -cover $(COVERED) | hack/coverage.sh $(COVERAGE)
 
 e2e: ## scenarios on real hosts in containers (docker, root)
@@ -43,13 +45,12 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 	go test -tags e2e ./test/e2e -count=1 -v -timeout 40m
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
-	@hack/need.sh shellcheck=shellcheck gcc=gcc
+	@hack/need.sh shellcheck=shellcheck
 	$(GOLANGCI_LINT) run ./...
-	find . -name '*.sh' -not -path './.git/*' -print0 | xargs -0 shellcheck --shell=sh
-	shellcheck .ci/run
+	@hack/shellcheck.sh
 	@hack/dependencies.sh
 
-vulns: $(GOVULNCHECK)
+vulns:
 	@hack/vulns.sh $(GOVULNCHECK)
 
 bench: ## by hand against kubeone apply on the lab; a plan over 1,000 simulated hosts
@@ -64,7 +65,4 @@ clean: ## remove what was built, and the demo's lab
 
 $(GOLANGCI_LINT):
 	@echo "building $(notdir $(@D)), once: some minutes"
-	GOBIN=$(@D) CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-
-$(GOVULNCHECK):
-	GOBIN=$(@D) CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' golang.org/x/vuln/cmd/govulncheck@v1.9.0
+	GOBIN=$(@D) go install -ldflags '-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

@@ -38,8 +38,12 @@ func (b *bench) installByHand(ctx context.Context) (installation, error) {
 	if err := settle(append(files.paths, b.lab.Bundle)...); err != nil {
 		return installation{}, err
 	}
-	cmd := exec.CommandContext(ctx, "bash", "-s")
-	cmd.Stdin = strings.NewReader(byHand)
+	// A file, not standard input, which ssh would read too.
+	path := filepath.Join(b.dir, "byhand.sh")
+	if err := os.WriteFile(path, []byte(byHand), 0o600); err != nil {
+		return installation{}, err
+	}
+	cmd := exec.CommandContext(ctx, "bash", path)
 	want := loaded.Cluster
 	cmd.Env = append(os.Environ(),
 		"RELEASE="+folder, "PAUSE="+files.pause, "VERSION="+want.KubernetesVersion,
@@ -49,7 +53,24 @@ func (b *bench) installByHand(ctx context.Context) (installation, error) {
 		"SSH_USER="+b.lab.SSHUser, "SSH_KEY="+b.lab.Path("id_ed25519"), "KNOWN_HOSTS="+b.lab.Path("known_hosts"),
 	)
 	b.log("installing by hand")
-	return runStaged(cmd)
+	i, err := runStaged(cmd)
+	if err != nil {
+		return i, err
+	}
+	return i, b.checkNodes(ctx)
+}
+
+// checkNodes makes sure that every host has become a Ready Node.
+func (b *bench) checkNodes(ctx context.Context) error {
+	const list = `kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers | grep -c ' Ready '`
+	ready, err := b.lab.ControlPlanes()[0].Exec(ctx, list)
+	if err != nil {
+		return fmt.Errorf("count the nodes: %w", err)
+	}
+	if want := len(b.lab.ControlPlanes()) + len(b.lab.Workers()); ready != strconv.Itoa(want) {
+		return fmt.Errorf("%s nodes are Ready, want %d", ready, want)
+	}
+	return nil
 }
 
 func addresses(hosts []*fleet.Host) string {

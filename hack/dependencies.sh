@@ -3,6 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 direct=$(awk '/^require \(/ { on = 1; next } /^\)/ { on = 0 } on && !/\/\/ indirect/ { print $1 }' go.mod | sort)
+# shellcheck disable=SC2016 # backquotes of the document
 named=$(sed -n 's/^| `\([^`]*\)` |.*/\1/p' docs/dependencies.md | sort)
 [ "$direct" = "$named" ] && exit 0
 echo "docs/dependencies.md and go.mod differ:" >&2

@@ -18,7 +18,7 @@ const clusterTimeout = 10 * time.Minute
 
 // runOnCluster carries out a step that goes through the API.
 func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
-	client, err := r.client()
+	client, err := r.client() //nolint:contextcheck // it outlives the step
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r *Run) makeToken(ctx context.Context, client *cluster.Client) error {
 	r.once.Lock()
 	r.once.token, r.once.tokenID = token, id
 	r.once.Unlock()
-	return client.WaitTokenSigned(ctx, id)
+	return nil
 }
 
 // revokeToken ends this run's token and those that killed runs left.
@@ -72,6 +72,9 @@ func (r *Run) revokeToken(ctx context.Context, client *cluster.Client) error {
 }
 
 func nodeReady(ctx context.Context, client *cluster.Client, i plan.Intent) error {
+	if err := client.WaitNode(ctx, i.NodeName); err != nil {
+		return err
+	}
 	if err := client.SetNodeMeta(ctx, i.NodeName, i.Labels, i.Annotation, i.Taints); err != nil {
 		return err
 	}

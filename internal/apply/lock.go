@@ -122,11 +122,11 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, holder, run string, 
 			err = io.EOF
 		}
 		said.CloseWithError(err)
-		in.Close()
+		_ = in.Close()
 	}()
 	generation, err := readGrant(ctx, out, h.Name())
 	if err != nil {
-		beats.Close()
+		_ = beats.Close()
 		return 0, err
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // drained until the keeper ends
@@ -136,7 +136,7 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, holder, run string, 
 
 // beat sends a line every few seconds, and ends the keeper when ctx ends.
 func beat(ctx context.Context, w io.WriteCloser) {
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
@@ -157,6 +157,9 @@ func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error
 	defer stop()
 	lines := bufio.NewReader(r)
 	first, err := lines.ReadString('\n')
+	if ctx.Err() != nil {
+		err = ctx.Err() // and not what that made of the pipe
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%s: take the lock: %w", name, err)
 	}

@@ -36,7 +36,7 @@ type Blobs interface {
 
 // runOnHost carries one step out on its host: uploads, secrets, the stage itself. A connection that is lost meanwhile is
 // made again, and the step, which went on without it, is found.
-func (r *Run) runOnHost(ctx context.Context, s plan.Step, output io.Writer) error {
+func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) error {
 	h := r.Hosts[s.Host]
 	var lostAt time.Time
 	for {
@@ -51,9 +51,10 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output io.Writer) erro
 			return explain(err, h.Name(), s)
 		}
 		r.emit(Event{Type: Warning, Step: s.ID, Host: h.Name(), Line: "connection lost, trying again: " + firstLine(err.Error())})
-		if err := pause(ctx, retryEvery); err != nil {
+		if err := r.pause(ctx, retryEvery); err != nil {
 			return err
 		}
+		output.again()
 	}
 }
 
@@ -146,9 +147,17 @@ func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error
 		return fmt.Errorf("%s: nothing to upload from: give the bundle with --bundle", h.Name())
 	}
 	in, out := io.Pipe()
-	go func() { out.CloseWithError(writeTar(out, r.Blobs, missing)) }()
-	defer in.Close()
+	sent := make(chan error, 1)
+	go func() {
+		err := writeTar(out, r.Blobs, missing)
+		out.CloseWithError(err)
+		sent <- err
+	}()
 	_, err = h.Run(ctx, host.Cmd{Name: "receive uploads", Script: text("receive"), Args: []string{dir}, Stdin: in, Timeout: stepTimeout})
+	_ = in.Close()
+	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+		return fmt.Errorf("%s: %w", h.Name(), failed) // the cause of whatever the host made of it
+	}
 	return err
 }
 

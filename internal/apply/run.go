@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"sort"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ type Run struct {
 	Now      func() time.Time
 
 	mu       sync.Mutex
+	pause    func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause
 	scripted map[string]bool
 	started  time.Time
 	session
@@ -78,6 +80,9 @@ var ErrStopped = errors.New("stopped: the running steps were finished, nothing e
 // running steps are not waited for; they go on on their hosts, and the next run finds them.
 func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
 	r.scripted = map[string]bool{}
+	if r.pause == nil {
+		r.pause = pause
+	}
 	defer r.close()
 	r.started = r.Now()
 	r.emit(Event{Type: RunStarted, Total: len(r.Plan.Steps), Digest: r.Plan.Digest()})
@@ -189,7 +194,14 @@ type lineWriter struct {
 	line func(string)
 	rest string
 	last []string
+	told int // lines given to line
+	skip int // lines to come that were told before
 }
+
+// tokens looks like a bootstrap token; whatever prints one, it goes no further.
+var tokens = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // tailLines is how many of a host's last lines an error shows.
 const tailLines = 12
@@ -220,10 +232,24 @@ func (w *lineWriter) flush() {
 	}
 }
 
+// again says that what was written so far will be written again from its beginning, as a log that is read anew. Its lines
+// are told once.
+func (w *lineWriter) again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rest, w.skip = "", w.told
+}
+
 func (w *lineWriter) add(line string) {
-	if line = strings.TrimRight(line, " \r"); line == "" {
+	if line = strings.TrimRight(colours.ReplaceAllString(line, ""), " \r"); line == "" {
 		return
 	}
+	line = tokens.ReplaceAllString(line, "[token]")
+	if w.skip > 0 {
+		w.skip--
+		return
+	}
+	w.told++
 	w.last = append(w.last, line)
 	if len(w.last) > tailLines {
 		w.last = w.last[1:]

@@ -2,10 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -25,7 +21,6 @@ type session struct {
 	once struct {
 		sync.Mutex
 		token, tokenID string
-		caHash         string
 		client         *cluster.Client
 		stopApprovals  context.CancelFunc
 	}
@@ -37,8 +32,8 @@ func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, e
 	case plan.Init:
 		return map[string][]byte{script.TokenFile: []byte(r.token())}, nil
 	case plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker:
-		hash, err := r.caHash()
-		return map[string][]byte{script.TokenFile: []byte(r.token()), script.CAHashFile: []byte(hash)}, err
+		discovery, err := r.discovery()
+		return map[string][]byte{script.TokenFile: []byte(r.token()), script.DiscoveryFile: discovery}, err
 	case plan.CopyPKI:
 		pki, err := r.readPKI(ctx, s.Intent.Peer)
 		return map[string][]byte{script.PKIFile: pki}, err
@@ -56,20 +51,14 @@ func (r *Run) token() string {
 	return r.once.token
 }
 
-// caHash is the hash by which joins verify the cluster's CA.
-func (r *Run) caHash() (string, error) {
+// discovery is the kubeconfig by which joins verify the cluster.
+func (r *Run) discovery() ([]byte, error) {
 	r.once.Lock()
 	defer r.once.Unlock()
-	if r.once.caHash != "" {
-		return r.once.caHash, nil
+	if r.Access == nil {
+		return nil, errors.New("the API of the cluster cannot be reached, so its CA is not known")
 	}
-	for _, h := range r.Want.ControlPlane {
-		seen := r.World.Hosts[h.ID]
-		if seen.CAHash != "" && seen.Marker != nil && seen.Marker.Complete {
-			return seen.CAHash, nil
-		}
-	}
-	return "", errors.New("no control-plane host with the cluster's CA was found")
+	return r.Access.Discovery("https://" + net.JoinHostPort(r.Want.Endpoint.Host, strconv.Itoa(r.Want.Endpoint.Port)))
 }
 
 // readPKI reads the CAs and service-account keys from a control-plane host into memory, as a tar.
@@ -88,39 +77,14 @@ func (r *Run) after(ctx context.Context, s plan.Step) error {
 	if s.Intent.Kind != plan.Init {
 		return nil
 	}
-	const read = "cat /etc/kubernetes/pki/ca.crt; echo; cat /etc/kubernetes/admin.conf"
-	res, err := r.Hosts[s.Host].Run(ctx, host.Cmd{Name: "read the new cluster's credentials", Script: read, Secret: true})
-	if err != nil {
-		return err
-	}
-	block, kubeconfig := pem.Decode(res.Stdout)
-	if block == nil {
-		return errors.New("/etc/kubernetes/pki/ca.crt is not a certificate")
-	}
-	hash, err := publicKeyHash(block.Bytes)
+	res, err := r.Hosts[s.Host].Run(ctx, host.Cmd{Name: "read the new cluster's credentials", Script: "cat /etc/kubernetes/admin.conf", Secret: true})
 	if err != nil {
 		return err
 	}
 	r.once.Lock()
-	r.once.caHash = hash
-	r.Access = &cluster.Access{Kubeconfig: kubeconfig, Via: r.endpoints(s.Host)}
-	id := r.once.tokenID
-	r.once.Unlock()
-	client, err := r.client()
-	if err != nil {
-		return err
-	}
-	return client.WaitTokenSigned(ctx, id)
-}
-
-// publicKeyHash is kubeadm's hash of a CA: sha256 of its public key, DER-encoded.
-func publicKeyHash(der []byte) (string, error) {
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return "", fmt.Errorf("the cluster's CA: %w", err)
-	}
-	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
+	defer r.once.Unlock()
+	r.Access = &cluster.Access{Kubeconfig: res.Stdout, Via: r.endpoints(s.Host)}
+	return nil
 }
 
 // endpoints are the ways to the API: through the host given first, then through every other control-plane host.

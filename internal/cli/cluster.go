@@ -94,5 +94,5 @@ func confirm(stdio IO, question string) (bool, error) {
 		}
 		answer.WriteByte(one[0])
 	}
-	return strings.TrimSpace(answer.String()) == "yes", nil
+	return strings.TrimSpace(answer.String()) == "yes", nil //nolint:nilerr // an answer that ends early is no yes
 }

@@ -83,6 +83,7 @@ func flaws() map[string][2]string {
 		"127.0.2.6":  {"absent\t/var/lib/etcd/member", "exists\t/var/lib/etcd/member"},
 		"127.0.2.7":  {"absent\t/etc/kubernetes/pki/ca.key", "exists\t/etc/kubernetes/pki/ca.key"},
 		"127.0.2.9":  {"hostname\tcp-1", "hostname\tcp_9"},
+		"127.0.2.11": {"absent\t/etc/kubeone/marker", "exists\t/etc/kubeone/marker\nfile\t/etc/kubeone/marker:cluster=prod\nfile\t/etc/kubeone/marker:role=control-plane\nfile\t/etc/kubeone/marker:complete=yes"},
 		"127.0.2.20": {"x86_64", "aarch64"},
 	}
 }

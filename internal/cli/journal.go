@@ -33,7 +33,7 @@ func openJournal(e *engine.Engine, run, extra string) (*journal, error) {
 		paths = append(paths, extra)
 	}
 	for _, path := range paths {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the operator names the file
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return nil, &classError{exitConfig, errors.Join(err, j.Close())}
 		}

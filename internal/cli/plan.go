@@ -126,7 +126,7 @@ func save(look engine.Look, out, scripts string) error {
 // saved reads a plan that plan --out wrote.
 func saved(path string) (plan.Plan, error) {
 	var p plan.Plan
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	text, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}

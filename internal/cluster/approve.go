@@ -20,14 +20,16 @@ type Decision struct {
 }
 
 // servingRequests selects the requests that we look at.
-var servingRequests = metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName}
+func servingRequests() metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName}
+}
 
 // ApproveServing approves the open requests for serving certificates that CheckServing allows, and leaves the others as
 // they are, with a reason. Requests that somebody decided about are not mentioned.
 func (c *Client) ApproveServing(ctx context.Context, expected Expected) ([]Decision, error) {
 	var list *certificatesv1.CertificateSigningRequestList
 	err := retry(ctx, "list certificate signing requests", "", func(ctx context.Context) (err error) {
-		list, err = c.Kubernetes.CertificatesV1().CertificateSigningRequests().List(ctx, servingRequests)
+		list, err = c.Kubernetes.CertificatesV1().CertificateSigningRequests().List(ctx, servingRequests())
 		return err
 	})
 	if err != nil {
@@ -52,9 +54,9 @@ func (c *Client) ApproveServing(ctx context.Context, expected Expected) ([]Decis
 func (c *Client) ServeApprovals(ctx context.Context, expected Expected, tell func(Decision)) {
 	told := map[string]Decision{}
 	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
-	for delay := pollEvery; ctx.Err() == nil; pause(ctx, delay) {
+	for ctx.Err() == nil {
 		// A failure only means to look again: nobody waits for this, but for the node's readiness.
-		_, err := follow(ctx, requests, servingRequests, func(csr *certificatesv1.CertificateSigningRequest, deleted bool) (bool, error) {
+		_, err := follow(ctx, requests, servingRequests(), func(csr *certificatesv1.CertificateSigningRequest, deleted bool) (bool, error) {
 			if deleted {
 				return false, nil
 			}
@@ -67,9 +69,11 @@ func (c *Client) ServeApprovals(ctx context.Context, expected Expected, tell fun
 			}
 			return false, err
 		})
-		if delay = pollEvery; err != nil {
+		delay := pollEvery
+		if err != nil {
 			delay = time.Second
 		}
+		pause(ctx, delay)
 	}
 }
 
@@ -82,7 +86,7 @@ func (c *Client) decide(ctx context.Context, csr *certificatesv1.CertificateSign
 	d = Decision{Request: csr.Name, Node: node, Approved: refusal == nil}
 	if refusal != nil {
 		d.Reason = refusal.Error()
-		return d, true, nil
+		return d, true, nil //nolint:nilerr // the refusal is the decision
 	}
 	return d, true, c.approve(ctx, csr, node)
 }

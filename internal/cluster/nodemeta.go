@@ -133,6 +133,11 @@ func withOwnTaints(annotations map[string]string, owned string) map[string]strin
 	return all
 }
 
+// WaitNode waits until a node's kubelet has registered it.
+func (c *Client) WaitNode(ctx context.Context, node string) error {
+	return awaitOne(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, func(*corev1.Node) (bool, string, error) { return true, "", nil })
+}
+
 // WaitNodeReady waits until a node's kubelet reports it as ready.
 func (c *Client) WaitNodeReady(ctx context.Context, node string) error {
 	return awaitOne(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, nodeReady)

@@ -144,7 +144,7 @@ func TestWaitNodeReadyReturnsWithTheEvent(t *testing.T) {
 		failOnce(api, "list", "nodes", apierrors.NewServiceUnavailable("restarting"))
 		result := make(chan error)
 		go func() { result <- c.WaitNodeReady(t.Context(), "cp-1") }()
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // of synctest: no time passes
 		if _, err := c.Kubernetes.CoreV1().Nodes().Create(t.Context(), node(nil), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -76,6 +76,17 @@ func (a Artifacts) Binary(name string) (Binary, bool) {
 	return Binary{}, false
 }
 
+// BinariesFor returns the binaries that hosts of the role need, in order. Workers have no use for kubectl.
+func (a Artifacts) BinariesFor(r Role) []Binary {
+	var out []Binary
+	for _, b := range a.Binaries {
+		if r == ControlPlane || b.Name != BinaryKubectl {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
 // ImagesFor returns the images that hosts of the role need, in order.
 func (a Artifacts) ImagesFor(r Role) []Image {
 	var out []Image

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/decide"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 )
@@ -62,7 +64,34 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 	if err != nil {
 		return now, err
 	}
-	return e.Look(ctx)
+	if !now.Plan.Complete() {
+		return e.Look(ctx) // something remains, and waiting does not change it
+	}
+	return e.settle(ctx)
+}
+
+const (
+	settleTimeout = time.Minute
+	settleEvery   = time.Second
+)
+
+// settle looks until nothing remains to be done: components that have just come up may be slow to answer. What still
+// remains after a minute is what the returned look says.
+func (e *Engine) settle(ctx context.Context) (Look, error) {
+	deadline := e.opt.Now().Add(settleTimeout)
+	for {
+		l, err := e.Look(ctx)
+		if err != nil || l.Plan.Empty() && l.Decision().Route != decide.Error || e.opt.Now().After(deadline) {
+			return l, err
+		}
+		again := time.NewTimer(settleEvery)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return l, ctx.Err()
+		case <-again.C:
+		}
+	}
 }
 
 // lockable are the hosts whose lock a run takes: all that answer.
@@ -121,7 +150,8 @@ func (b blobs) Blob(sum string) (io.Reader, int64, error) {
 	if !ok {
 		return nil, 0, fmt.Errorf("%s is not in the bundle %s", sum, b.e.bundle.Path())
 	}
-	return content, content.Size(), nil
+	size := content.Size()
+	return content, size, nil
 }
 
 // Await waits for the steps of earlier runs that still run.

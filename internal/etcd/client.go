@@ -135,10 +135,11 @@ func (c *Client) call(ctx context.Context, clientURL, what string, request func(
 
 // translated turns the server's own errors into this package's.
 func translated(err error) error {
-	switch rpctypes.Error(err) {
-	case rpctypes.ErrMemberNotFound:
+	server := rpctypes.Error(err)
+	switch {
+	case errors.Is(server, rpctypes.ErrMemberNotFound):
 		return ErrNotFound
-	case rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner):
+	case errors.Is(server, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)):
 		return ErrLearner
 	}
 	return err

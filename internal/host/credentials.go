@@ -84,7 +84,7 @@ func (p *Pool) agentKeys(r resolved) ([]ssh.Signer, net.Conn, error) {
 		}
 		return nil, nil, nil
 	}
-	c, err := net.DialTimeout("unix", r.agent, p.opts.DialTimeout)
+	c, err := net.DialTimeout("unix", r.agent, p.opts.DialTimeout) //nolint:noctx // bounded; nothing is under way yet that could be given up
 	if err == nil {
 		_ = c.SetDeadline(time.Now().Add(p.opts.DialTimeout))
 		var keys []ssh.Signer
@@ -167,7 +167,7 @@ func (p *Pool) addCertificate(r resolved, inAgent []ssh.Signer, auth *credential
 	if path == "" && len(r.identities) == 1 {
 		path, implied = r.identities[0]+"-cert.pub", true
 		if _, err := os.Stat(path); err != nil {
-			return nil
+			return nil //nolint:nilerr // most keys have none
 		}
 	}
 	if path == "" {
@@ -175,7 +175,7 @@ func (p *Pool) addCertificate(r resolved, inAgent []ssh.Signer, auth *credential
 	}
 	cert, err := readCertificate(path, time.Now())
 	if implied && err != nil {
-		return nil // as ssh does: the key itself may be enough
+		return nil //nolint:nilerr // as ssh does: the key itself may be enough
 	}
 	if err != nil {
 		return err

@@ -161,5 +161,5 @@ func readCertificate(path string, now time.Time) (*ssh.Certificate, error) {
 }
 
 func certTime(t uint64) string {
-	return time.Unix(int64(min(t, 1<<40)), 0).UTC().Format(time.RFC3339) //nolint:gosec // bounded
+	return time.Unix(int64(min(t, 1<<40)), 0).UTC().Format(time.RFC3339)
 }

@@ -122,22 +122,20 @@ func matchesPattern(pattern, host, port string) bool {
 
 // wildcard matches * and ? anywhere, dots included.
 func wildcard(pattern, s string) bool {
-	for {
-		star := strings.IndexByte(pattern, '*')
-		if star < 0 {
-			return sameLength(pattern, s)
-		}
-		if len(s) < star || !sameLength(pattern[:star], s[:star]) {
-			return false
-		}
-		pattern, s = pattern[star+1:], s[star:]
-		for i := range len(s) + 1 {
-			if wildcard(pattern, s[i:]) {
-				return true
-			}
-		}
+	star := strings.IndexByte(pattern, '*')
+	if star < 0 {
+		return sameLength(pattern, s)
+	}
+	if len(s) < star || !sameLength(pattern[:star], s[:star]) {
 		return false
 	}
+	pattern, s = pattern[star+1:], s[star:]
+	for i := range len(s) + 1 {
+		if wildcard(pattern, s[i:]) {
+			return true
+		}
+	}
+	return false
 }
 
 func sameLength(pattern, s string) bool {

@@ -77,7 +77,8 @@ func (l *local) Run(ctx context.Context, c Cmd) (Result, error) {
 	var tail []byte
 	res.Stdout, _ = stdout.shut()
 	res.Stderr, tail = stderr.shut()
-	return res, l.outcome(ctx, c, err, &res, tail)
+	err = l.outcome(ctx, c, err, &res, tail)
+	return res, err
 }
 
 // outcome turns the end of the process into the errors of a Host.

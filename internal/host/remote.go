@@ -38,7 +38,7 @@ func (r *remote) FirstContacts() []FirstContact {
 func (r *remote) Close() error {
 	e, err := r.endpoint()
 	if err != nil {
-		return nil // never opened, or closed with its pool
+		return nil //nolint:nilerr // never opened, or closed with its pool
 	}
 	return e.close()
 }

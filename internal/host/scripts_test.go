@@ -25,7 +25,7 @@ func FuzzQuote(f *testing.F) {
 		if strings.Contains(s, "\x00") {
 			t.Skip("no argument holds a NUL")
 		}
-		out, err := exec.Command("sh", "-c", "printf %s "+quote(s)).Output() //nolint:gosec // the point
+		out, err := exec.Command("sh", "-c", "printf %s "+quote(s)).Output()
 		if err != nil || string(out) != s {
 			t.Errorf("%q came out as %q (%v)", s, out, err)
 		}
@@ -52,7 +52,7 @@ func TestScriptsPassShellcheck(t *testing.T) {
 		t.Skip("shellcheck is not installed")
 	}
 	for name, script := range scripts() {
-		cmd := exec.Command(path, "-s", "sh", "-") //nolint:gosec // found above
+		cmd := exec.Command(path, "-s", "sh", "-")
 		cmd.Stdin = strings.NewReader(script)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %s", name, out)
@@ -122,7 +122,7 @@ func TestScriptsInOtherShells(t *testing.T) {
 			sh := func(script, stdin string, args ...string) (string, error) {
 				in, n := wire(script, strings.NewReader(stdin))
 				words := append(slices.Clone(shell), argv(asIs, n, args)[1:]...)
-				cmd := exec.Command(words[0], words[1:]...) //nolint:gosec // the point
+				cmd := exec.Command(words[0], words[1:]...)
 				cmd.Stdin = in
 				out, err := cmd.CombinedOutput()
 				return string(out), err

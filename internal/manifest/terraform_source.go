@@ -49,7 +49,7 @@ func RunTerraform(ctx context.Context, dir string) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, terraformTimeout, fmt.Errorf("no answer within %s", terraformTimeout))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "output", "-json")
+	cmd := exec.CommandContext(ctx, program, "output", "-json") //nolint:gosec // terraform or tofu, as found above
 	cmd.Dir = dir
 	cmd.WaitDelay = time.Second // for children that keep its output open
 	var stderr bytes.Buffer

@@ -45,6 +45,7 @@ type builder struct {
 	names   map[string]string
 	plan    Plan
 	barrier []string // IDs that every later step needs: repairs come first
+	first   string   // ID of the step whose uploads go before the other hosts'
 	init    string   // ID of the step that creates the cluster, if there is one
 	token   string   // ID of the step that makes the join token
 	addons  []string // IDs of the addons' steps
@@ -81,6 +82,8 @@ func (b *builder) follow(d decide.Decision) bool {
 
 func (b *builder) install(d decide.Decision) {
 	leader := b.host(d.Leader)
+	// The leader's images travel first: while it creates the cluster, the others' follow.
+	b.first = b.id(Images, leader)
 	for _, id := range d.Prepare {
 		b.prepare(b.host(id), d)
 	}
@@ -116,14 +119,18 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 		reason = "an installation of ours that has not ended"
 	}
 	artifacts := b.in.Want.Artifacts[seen.Arch]
-	id := b.step(h, Prepare, "install container runtime and kubelet", reason, Create, NoRisk, nil, binaryChanges(artifacts, seen))
+	id := b.step(h, Prepare, "install container runtime and kubelet", reason, Create, NoRisk, nil, binaryChanges(artifacts.BinariesFor(h.Role), seen))
 	b.intent(id, func(i *Intent) {
-		i.Uploads, i.Downloads = missingBinaries(artifacts, seen)
+		i.Uploads, i.Downloads = missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
 		i.Packages = seen.Tools
 	})
 	images := artifacts.ImagesFor(h.Role)
+	needs := []string{id}
+	if b.first != "" && b.first != b.id(Images, h) {
+		needs = append(needs, b.first)
+	}
 	id = b.step(h, Images, "import images", fmt.Sprintf("%s of Kubernetes %s", count(len(images), "image"), b.in.Want.KubernetesVersion), Create, NoRisk,
-		[]string{id}, imageChanges(images))
+		needs, imageChanges(images))
 	b.intent(id, func(i *Intent) { i.Uploads, i.Downloads = missingImages(images, artifacts.Pushed, seen) })
 }
 

@@ -58,7 +58,7 @@ func golden(t *testing.T, name, got string) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a file of this package
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,6 +144,11 @@ func (p Plan) Empty() bool {
 	return len(p.Steps) == 0 && len(p.Operator) == 0 && p.Blocked == ""
 }
 
+// Complete reports whether nothing remains to be done when every step has succeeded, as far as that can be known.
+func (p Plan) Complete() bool {
+	return len(p.Operator) == 0 && p.Blocked == "" && p.Again == ""
+}
+
 // Digest is the sha256 (hex) of the plan's steps and what they do; notes and wording do not count. Two plans with equal
 // digests do the same.
 func (p Plan) Digest() string {

@@ -121,19 +121,20 @@ func TestMetadataOfAManifestIsPredictedAsItWillBe(t *testing.T) {
 	}
 }
 
-func TestEmptyPlan(t *testing.T) {
+func TestWhatAPlanLeavesToDo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		plan Plan
-		want bool
+		plan            Plan
+		empty, complete bool
 	}{
-		{Plan{Notes: []string{"n"}}, true},
-		{Plan{Steps: []Step{{ID: "x"}}}, false},
-		{Plan{Operator: []Instruction{{Reason: "r"}}}, false},
-		{Plan{Blocked: "b"}, false},
+		{Plan{Notes: []string{"n"}}, true, true},
+		{Plan{Steps: []Step{{ID: "x"}}}, false, true},
+		{Plan{Steps: []Step{{ID: "x"}}, Again: "a"}, false, false},
+		{Plan{Operator: []Instruction{{Reason: "r"}}}, false, false},
+		{Plan{Blocked: "b"}, false, false},
 	} {
-		if got := c.plan.Empty(); got != c.want {
-			t.Errorf("Empty(%+v) = %t", c.plan, got)
+		if c.plan.Empty() != c.empty || c.plan.Complete() != c.complete {
+			t.Errorf("%+v: empty %t, complete %t", c.plan, c.plan.Empty(), c.plan.Complete())
 		}
 	}
 }

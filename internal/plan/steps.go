@@ -87,9 +87,9 @@ func Sign(p *Plan, digests map[string]string) {
 	}
 }
 
-func binaryChanges(a desired.Artifacts, seen observed.Host) []string {
+func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {
 	var out []string
-	for _, b := range a.Binaries {
+	for _, b := range binaries {
 		have := seen.Binaries[b.Name]
 		switch {
 		case have == "":
@@ -118,11 +118,11 @@ func imageChanges(images []desired.Image) []string {
 }
 
 // missingBinaries are the files that a host lacks: what is uploaded (sha256, hex) or what it downloads.
-func missingBinaries(a desired.Artifacts, seen observed.Host) (uploads, downloads []string) {
-	for _, b := range a.Binaries {
+func missingBinaries(binaries []desired.Binary, pushed bool, seen observed.Host) (uploads, downloads []string) {
+	for _, b := range binaries {
 		switch {
 		case seen.Binaries[b.Name] == b.Version:
-		case a.Pushed:
+		case pushed:
 			uploads = append(uploads, b.SHA256)
 		default:
 			downloads = append(downloads, b.URL)

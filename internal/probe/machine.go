@@ -81,7 +81,9 @@ func distribution(files map[string][]string) observed.OS {
 }
 
 // clusterInterfaces are those that the cluster itself, or another container runtime, makes on a host.
-var clusterInterfaces = []string{"cni", "flannel", "docker", "br-", "kube-", "nodelocaldns", "cali", "cilium", "lxc", "veth", "vxlan.calico", "tunl"}
+func clusterInterfaces() []string {
+	return []string{"cni", "flannel", "docker", "br-", "kube-", "nodelocaldns", "cali", "cilium", "lxc", "veth", "vxlan.calico", "tunl"}
+}
 
 // addresses are the host's own, of global scope, sorted.
 func addresses(l lines) []string {
@@ -105,7 +107,7 @@ func addresses(l lines) []string {
 }
 
 func ofCluster(device string) bool {
-	return slices.ContainsFunc(clusterInterfaces, func(prefix string) bool { return strings.HasPrefix(device, prefix) })
+	return slices.ContainsFunc(clusterInterfaces(), func(prefix string) bool { return strings.HasPrefix(device, prefix) })
 }
 
 // ourPorts are those of the control plane and the kubelet.

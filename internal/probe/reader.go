@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,7 +64,7 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 	if err := group.Wait(); err != nil {
 		return observed.API{}, err
 	}
-	api.Pods = append(pods[0], pods[1]...)
+	api.Pods = slices.Concat(pods[0], pods[1])
 	return api, nil
 }
 

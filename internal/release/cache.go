@@ -61,7 +61,7 @@ func (c cache) put(r record) {
 		return
 	}
 	text, err := json.Marshal(r)
-	if err != nil || os.MkdirAll(c.dir, 0o755) != nil {
+	if err != nil || os.MkdirAll(c.dir, 0o755) != nil { //nolint:gosec // what is published anyway
 		return
 	}
 	temp, err := os.CreateTemp(c.dir, ".record-*")

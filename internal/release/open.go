@@ -31,7 +31,7 @@ type place struct {
 //
 // Errors are *FormatError, *TruncatedError, *AlteredError, or the file system's.
 func Open(path string) (*Bundle, error) {
-	file, err := os.Open(path) //nolint:gosec // the operator names the file
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open bundle: %w", err)
 	}

@@ -59,7 +59,7 @@ func newWorld(t *testing.T, want Want, seed int64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := rand.New(rand.NewSource(seed)) //nolint:gosec // test content
+	source := rand.New(rand.NewSource(seed))
 	for _, f := range want.files(versions) {
 		w.publish(f, randomBytes(source, 1000+source.Intn(3000)))
 	}
@@ -94,7 +94,7 @@ func (w *world) push(t *testing.T, i image, img v1.Image, indexed bool) {
 		}
 		return
 	}
-	other := randomImage(t, newRand(99), "s390x") //nolint:gosec // test content
+	other := randomImage(t, newRand(99), "s390x")
 	index := mutate.AppendManifests(empty.Index,
 		mutate.IndexAddendum{Add: other, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "s390x"}}},
 		mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}})
@@ -109,7 +109,7 @@ func randomImage(t *testing.T, source *rand.Rand, arch string) v1.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, err := random.Layer(500, types.DockerLayer, random.WithSource(newRand(7))) //nolint:gosec // test content
+	shared, err := random.Layer(500, types.DockerLayer, random.WithSource(newRand(7)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func newRand(seed int64) *rand.Rand { return rand.New(rand.NewSource(seed)) } //nolint:gosec // test content
+func newRand(seed int64) *rand.Rand { return rand.New(rand.NewSource(seed)) }
 
 func lastIndex(list []string, s string) int {
 	last := -1

@@ -29,7 +29,7 @@ func hostDigests(in Input) map[string]string {
 		config += f.function + f.content
 	}
 	return map[string]string{
-		"containerd": sum(config, proxyDropIn(in.Want.Proxy)),
+		"containerd": sum(config, proxyDropIn(in.Want.Proxy), in.Want.CABundle),
 		"kernel":     sum(sysctls),
 	}
 }

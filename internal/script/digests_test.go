@@ -45,14 +45,18 @@ func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 		change func(*Input)
 		differ []string
 	}{
-		"nothing":            {func(*Input) {}, nil},
-		"the version":        {func(in *Input) { in.Want.KubernetesVersion = "1.36.4" }, nil},
-		"the images":         {func(in *Input) { in.Want.Artifacts = map[string]desired.Artifacts{"amd64": artifacts("other.example.com")} }, nil},
-		"no images":          {func(in *Input) { in.Want.Artifacts = nil }, nil},
-		"one more host":      {func(in *Input) { in.Want.ControlPlane = append(in.Want.ControlPlane, desired.Host{ID: "192.0.2.9"}) }, nil},
-		"a label":            {func(in *Input) { in.Host.Labels = map[string]string{"a": "b"} }, nil},
-		"the proxy":          {func(in *Input) { in.Want.Proxy.HTTP = "http://p" }, []string{"containerd"}},
-		"a registry":         {func(in *Input) { in.Want.Containerd.Registries = map[string]desired.Mirrored{"a.example": {Mirrors: []string{"b.example"}}} }, []string{"containerd"}},
+		"nothing":     {func(*Input) {}, nil},
+		"the version": {func(in *Input) { in.Want.KubernetesVersion = "1.36.4" }, nil},
+		"the images": {func(in *Input) {
+			in.Want.Artifacts = map[string]desired.Artifacts{"amd64": artifacts("other.example.com")}
+		}, nil},
+		"no images":     {func(in *Input) { in.Want.Artifacts = nil }, nil},
+		"one more host": {func(in *Input) { in.Want.ControlPlane = append(in.Want.ControlPlane, desired.Host{ID: "192.0.2.9"}) }, nil},
+		"a label":       {func(in *Input) { in.Host.Labels = map[string]string{"a": "b"} }, nil},
+		"the proxy":     {func(in *Input) { in.Want.Proxy.HTTP = "http://p" }, []string{"containerd"}},
+		"a registry": {func(in *Input) {
+			in.Want.Containerd.Registries = map[string]desired.Mirrored{"a.example": {Mirrors: []string{"b.example"}}}
+		}, []string{"containerd"}},
 		"the kubelet of all": {func(in *Input) { in.Want.Kubelet.MaxPods = ptr[int32](9) }, []string{"kubelet"}},
 		"the kubelet of one": {func(in *Input) { in.Host.Kubelet.MaxPods = ptr[int32](9) }, []string{"kubelet"}},
 		"log rotation":       {func(in *Input) { in.Want.Logging.MaxFiles = 9 }, []string{"kubelet"}},

@@ -19,6 +19,7 @@ func hostFiles(in Input, a desired.Artifacts) []file {
 		{"file_containerd_unit", containerdUnit},
 		{"file_containerd_config", containerdConfig(in.Want, a)},
 		{"file_crictl", "runtime-endpoint: unix:///run/containerd/containerd.sock\nimage-endpoint: unix:///run/containerd/containerd.sock"},
+		{"file_ca_bundle", in.Want.CABundle},
 		{"file_proxy", proxyDropIn(in.Want.Proxy)},
 		{"file_kubelet_unit", kubeletUnit},
 		{"file_kubelet_patch", kubeletPatch(in)},
@@ -45,6 +46,7 @@ After=network.target local-fs.target
 
 [Service]
 Environment=PATH=` + BinDir + `:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Environment=SSL_CERT_DIR=/etc/kubeone/ca:/etc/ssl/certs:/etc/pki/tls/certs
 ExecStart=` + BinDir + `/containerd
 Type=notify
 Delegate=yes

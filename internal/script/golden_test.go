@@ -41,7 +41,7 @@ func TestScriptsOfKnownHosts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want, err := os.ReadFile(path) //nolint:gosec // a file of this package
+			want, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,8 @@ func TestScriptsPassShellcheck(t *testing.T) {
 	if _, err := exec.LookPath("shellcheck"); err != nil {
 		t.Fatal("shellcheck is not installed: apt-get install shellcheck, or the package of that name of your system")
 	}
-	for name, in := range variants() {
+	for _, name := range []string{"everything", "worker"} { // the others differ in what is quoted only
+		in := variants()[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Unused: variables and functions that only some roles need. Unreachable: functions that are called by name.
@@ -83,8 +84,8 @@ func TestScriptsPassShellcheck(t *testing.T) {
 func TestScriptsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	text := rendered(t, everything())
-	if strings.Count(text, "token: '@TOKEN@'")+strings.Count(text, `token: "@TOKEN@"`)+strings.Count(text, "token: @TOKEN@") != 2 {
-		t.Error("the join token is not left to be filled in on the host, in both files that have one")
+	if n := strings.Count(text, "oken: '@TOKEN@'"); n != 2 {
+		t.Errorf("the join token is left to be filled in %d times, want 2: in the files for init and join", n)
 	}
 	for _, secret := range []string{"PRIVATE KEY", "password", "set -x"} {
 		if strings.Contains(text, secret) {

@@ -16,7 +16,7 @@ import (
 type object map[string]any
 
 // kubeadmFiles are kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): init on control-plane hosts,
-// join on all. @TOKEN@ and @CA_HASH@ are filled in on the host, from files that only root reads.
+// join on all. @TOKEN@ is filled in on the host, from a file that only root reads.
 func kubeadmFiles(in Input) ([]file, error) {
 	join, err := documents(joinConfiguration(in))
 	if err != nil {
@@ -66,12 +66,11 @@ func initConfiguration(in Input) object {
 const TokenDescription = "kubeone join token" // #nosec G101 -- a description
 
 func joinConfiguration(in Input) object {
-	endpoint := net.JoinHostPort(in.Want.Endpoint.Host, strconv.Itoa(in.Want.Endpoint.Port))
 	o := object{
 		"apiVersion": kubeadmAPI, "kind": "JoinConfiguration",
-		"discovery": object{"bootstrapToken": object{
-			"apiServerEndpoint": endpoint, "token": "@TOKEN@", "caCertHashes": []string{"@CA_HASH@"},
-		}},
+		// The file has the cluster's CA in it: the join verifies the API server, and need not wait until the controller
+		// manager has signed the public cluster-info with the token.
+		"discovery":        object{"file": object{"kubeConfigPath": SecretsDir + "/" + DiscoveryFile}, "tlsBootstrapToken": "@TOKEN@"},
 		"nodeRegistration": nodeRegistration(in),
 		"patches":          object{"directory": "/etc/kubeone/patches"},
 	}
@@ -82,19 +81,23 @@ func joinConfiguration(in Input) object {
 }
 
 func nodeRegistration(in Input) object {
-	taints := make([]object, 0, len(in.Host.Taints))
-	for _, t := range in.Host.Taints {
+	return object{
+		"name": in.NodeName, "criSocket": "unix:///run/containerd/containerd.sock", "taints": taints(in.Host),
+		"imagePullPolicy": "IfNotPresent", "imagePullSerial": false,
+		"kubeletExtraArgs": args(map[string]string{"node-ip": in.Host.PrivateAddress}),
+	}
+}
+
+func taints(h desired.Host) []object {
+	out := make([]object, 0, len(h.Taints))
+	for _, t := range h.Taints {
 		o := object{"key": t.Key, "effect": t.Effect}
 		if t.Value != "" {
 			o["value"] = t.Value
 		}
-		taints = append(taints, o)
+		out = append(out, o)
 	}
-	return object{
-		"name": in.NodeName, "criSocket": "unix:///run/containerd/containerd.sock", "taints": taints,
-		"imagePullPolicy": "IfNotPresent", "imagePullSerial": false,
-		"kubeletExtraArgs": args(map[string]string{"node-ip": in.Host.PrivateAddress}),
-	}
+	return out
 }
 
 // args turns flags into v1beta4's list, sorted by name.

@@ -32,6 +32,9 @@ func kubeletConfiguration(want desired.Cluster) object {
 func kubeletPatch(in Input) string {
 	o := object{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 	settings(o, in.Host.Kubelet)
+	if in.Host.Role == desired.ControlPlane && len(in.Host.Taints) > 0 {
+		o["registerWithTaints"] = taints(in.Host) // from its first moment, not only when kubeadm marks it
+	}
 	text, err := yaml.Marshal(o)
 	if err != nil {
 		panic("kubelet patch of " + in.NodeName + ": " + err.Error()) // maps of strings and numbers only

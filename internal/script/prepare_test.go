@@ -24,10 +24,10 @@ func (b *box) uploaded(content string) string {
 func (b *box) archived(program, content string) string {
 	b.t.Helper()
 	b.write("pack/"+program, content)
-	if err := os.Chmod(b.path("pack/"+program), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.Chmod(b.path("pack/"+program), 0o700); err != nil {
 		b.t.Fatal(err)
 	}
-	out, err := exec.CommandContext(b.t.Context(), "tar", "-czf", "-", "-C", b.path("pack"), ".").Output() //nolint:gosec // a test's own path
+	out, err := exec.CommandContext(b.t.Context(), "tar", "-czf", "-", "-C", b.path("pack"), ".").Output()
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestPreparingTwiceChangesNothing(t *testing.T) {
 	a.Pushed = true
 	b := bareHost(t, in)
 	a.Binaries[0].SHA256, a.Binaries[1].SHA256 = b.uploaded("the kubelet"), b.archived("bin/containerd", "the runtime")
-	b.script += "\nBINARIES=" + Quote(binaryLines(a)) + "\nPUSHED=yes\n"
+	b.script += "\nBINARIES=" + Quote(binaryLines(a, in.Host.Role)) + "\nPUSHED=yes\n"
 	if err := os.Symlink(b.path("opt/kubeone/containerd/2.2.1/bin/containerd"), b.path("proc/42/exe")); err != nil {
 		t.Fatal(err)
 	}

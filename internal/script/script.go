@@ -9,6 +9,8 @@ package script
 import (
 	"embed"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 
 	"kubeone/internal/desired"
@@ -32,9 +34,9 @@ const (
 
 // Secret files, as they are named in SecretsDir.
 const (
-	TokenFile  = "token"   // a bootstrap token
-	CAHashFile = "ca-hash" // sha256:… of the cluster CA's public key; not secret, but known only when the step runs
-	PKIFile    = "pki.tar" // CAs and service-account keys
+	TokenFile     = "token"          // a bootstrap token
+	DiscoveryFile = "discovery.conf" // a kubeconfig with the cluster's CA and endpoint, and no credentials
+	PKIFile       = "pki.tar"        // CAs and service-account keys
 )
 
 // Input is all that a host's script depends on.
@@ -120,9 +122,15 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"CNI", in.Want.Network.CNI.Name},
 		{"PUSHED", yesNo(a.Pushed)},
 		{"PROXY", yesNo(in.Want.Proxy.HTTP != "" || in.Want.Proxy.HTTPS != "")},
+		{"HTTP_PROXY_URL", in.Want.Proxy.HTTP},
+		{"HTTPS_PROXY_URL", in.Want.Proxy.HTTPS},
+		{"NO_PROXY_LIST", in.Want.Proxy.NoProxy},
+		{"CA_BUNDLE", yesNo(in.Want.CABundle != "")},
 		{"KEEP", yesNo(in.Keep)},
 		{"UNITS", strings.Join(in.Units, " ")},
 		{"IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")},
+		{"ENDPOINT", endpointURL(in.Want)},
+		{"LOCAL_ENDPOINT", fmt.Sprintf("https://%s", net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort)))},
 		{"INIT_FLAGS", initFlags(in.Want)},
 		{"TOOLS", tools},
 		{"HOST_DIGESTS", digestList(in, hostDigests)},
@@ -135,9 +143,13 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"POLL", "0.2"},
 		{"CHANGED", "no"},
 		{"IMAGE_BLOBS", strings.Join(in.ImageBlobs, " ")},
-		{"BINARIES", binaryLines(a)},
+		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},
 	}
+}
+
+func endpointURL(want desired.Cluster) string {
+	return "https://" + net.JoinHostPort(want.Endpoint.Host, strconv.Itoa(want.Endpoint.Port))
 }
 
 func yesNo(b bool) string {
@@ -158,9 +170,10 @@ func initFlags(want desired.Cluster) string {
 // the apt family that has it; the script knows the other families' names.
 const tools = "losetup=mount mount=mount iptables=iptables"
 
-func binaryLines(a desired.Artifacts) string {
-	lines := make([]string, 0, len(a.Binaries))
-	for _, b := range a.Binaries {
+func binaryLines(a desired.Artifacts, r desired.Role) string {
+	binaries := a.BinariesFor(r)
+	lines := make([]string, 0, len(binaries))
+	for _, b := range binaries {
 		lines = append(lines, strings.Join([]string{b.Name, b.Version, b.SHA256, yesNo(b.Archive), b.URL}, " "))
 	}
 	return strings.Join(lines, "\n")

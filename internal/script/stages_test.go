@@ -22,7 +22,7 @@ func controlPlane(t *testing.T, name string) *box {
 	}
 	b.command("kubeadm", "")
 	b.write("run/kubeone/secrets/token", "abcdef.0123456789abcdef")
-	b.write("run/kubeone/secrets/ca-hash", "sha256:ffff")
+	b.write("run/kubeone/secrets/discovery.conf", "kind: Config\n")
 	b.must("mark no")
 	return b
 }
@@ -169,7 +169,7 @@ func TestImagesAreCheckedAgainstTheirDigests(t *testing.T) {
 	calls := strings.Join(b.calls(), "\n")
 	for _, want := range []string{
 		"images pull --hosts-dir /etc/containerd/certs.d registry.k8s.io/pause@sha256:pause:3.10.1",
-		"images label registry.k8s.io/pause:3.10.1 io.cri-containerd.pinned=pinned",
+		"images tag --force registry.k8s.io/pause@sha256:pause:3.10.1 registry.k8s.io/pause:3.10.1",
 	} {
 		if !strings.Contains(calls, want) {
 			t.Errorf("no %q in\n%s", want, calls)

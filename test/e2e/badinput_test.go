@@ -29,13 +29,11 @@ func (s *story) mistakes() []mistake {
 	worker := s.Lab.Host("worker-1")
 	cp1, cp2 := s.Lab.Host("cp-1"), s.Lab.Host("cp-2")
 	everywhere := operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:")
-	onWorker := func(line string) operator.Edit {
-		return operator.Replace("      hostname: worker-1\n", "      hostname: worker-1\n"+line+"\n")
-	}
+	secondPort := operator.Replace("      hostname: cp-2\n", "      hostname: cp-2\n      sshPort: 2222\n")
 	return []mistake{
 		{"key that the hosts do not know", []operator.Edit{operator.Replace(worker.SSHKey, s.strangeKey())}, yes(), 13, []string{"worker-1", "authent"}},
-		{"closed port", []operator.Edit{onWorker("      sshPort: 2222")}, yes(), 14, []string{"worker-1", "2222", "refused"}},
-		{"name that does not resolve", []operator.Edit{operator.Replace("publicAddress: "+worker.Address, "publicAddress: no-such-host.invalid")}, yes(), 14, []string{"no-such-host.invalid"}},
+		{"closed port", []operator.Edit{secondPort}, yes(), 14, []string{"cp-2", "2222", "refused"}},
+		{"name that does not resolve", []operator.Edit{operator.Replace("publicAddress: "+cp2.Address, "publicAddress: no-such-host.invalid")}, yes(), 14, []string{"no-such-host.invalid"}},
 		{"changed host key", []operator.Edit{operator.Replace(cp1.WireKey(), cp2.WireKey())}, yes(), 13, []string{"cp-1", "SHA256:"}},
 		{"all hosts unreachable", []operator.Edit{everywhere}, yes(), 14, []string{"cp-1", "cp-2", "cp-3", "refused"}},
 		{"bundle cut short", nil, append(yes(), "--bundle", s.cutBundle()), 15, []string{"bundle"}},

@@ -15,8 +15,9 @@ func TestLifeOfACluster(t *testing.T) {
 	s.bare = s.snapshot()
 	s.chapter("what is wrong with bare hosts is said, and nothing is changed", badHosts)
 	s.chapter("what is wrong with the input is said, and nothing is changed", badInput)
-	if !s.chapter("four bare hosts become a cluster", install) {
-		t.Fatal("without a cluster the story ends here")
+	s.chapter("four bare hosts become a cluster", install)
+	if err := s.AllReady(t.Context(), hostnames(s.Members())...); err != nil {
+		t.Fatalf("without a cluster the story ends here: %v", err)
 	}
 	s.chapter("what runs in the cluster works", workload)
 	s.chapter("a second apply finds nothing to do", nothingToDo)

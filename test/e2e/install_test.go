@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +49,8 @@ func (s *story) decorations() {
 	worker := nodes["worker-1"]
 	s.same("label", "fast", worker.Labels["example.com/disk"])
 	s.same("annotation", "storage team", worker.Annotations["example.com/owner"])
-	s.same("taints", []corev1.Taint{{Key: "example.com/only", Value: "batch", Effect: corev1.TaintEffectPreferNoSchedule}}, worker.Spec.Taints)
+	ours := slices.DeleteFunc(worker.Spec.Taints, func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })
+	s.same("taints", []corev1.Taint{{Key: "example.com/only", Value: "batch", Effect: corev1.TaintEffectPreferNoSchedule}}, ours)
 }
 
 // servingCertificates checks that each kubelet has its serving certificate from the cluster, for its own names.

@@ -7,7 +7,6 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/test/e2e/operator"
-	"kubeone/test/lab/fleet"
 )
 
 // resetWorker takes one worker out of the living cluster: its Node goes, it is bare, and nobody else notices.
@@ -18,9 +17,7 @@ func resetWorker(s *story) {
 	s.run(0, []string{"reset", "-y", "--host", leaving.Hostname}, "Done. The hosts are bare.")
 	s.must(s.AllReady(s.Context(), hostnames(staying)...))
 	s.same("what runs on the other hosts since when", before, s.started(staying))
-	now, err := operator.Snapshot(s.Context(), []*fleet.Host{leaving})
-	s.must(err)
-	s.unchanged(map[string][]string{leaving.Hostname: s.bare[leaving.Hostname]}, now)
+	s.unchanged(map[string][]string{leaving.Hostname: s.bare[leaving.Hostname]}, s.snapshotOf(leaving))
 }
 
 // twoOperators: the first one joins the worker again and falls asleep over it. The second one is told who works there,
@@ -56,28 +53,24 @@ func reset(s *story) {
 // interrupted installs a cluster on the same hosts once more. Its operator's machine and its network fail again and again;
 // each time the next run goes on.
 func interrupted(s *story) {
-	kill := func(r *operator.Running) error { return r.Kill() }
-	cut := func(*operator.Running) error { return operator.CutConnections(s.Context(), s.Members()) }
-	for _, moment := range []struct {
-		what string
-		when func(apply.Event) bool
-		fail func(*operator.Running) error
+	for _, failure := range []struct {
+		way  operator.Way
+		step string
 	}{
-		{"killed while hosts are prepared", operator.Step(apply.StepStarted, "prepare/cp-2"), kill},
-		{"cut while images are imported", operator.Step(apply.StepStarted, "images/worker-1"), cut},
-		{"killed while the cluster is made", operator.Step(apply.StepStarted, "init/cp-1"), kill},
-		{"killed while a member joins etcd", operator.Step(apply.StepStarted, "join-etcd/cp-2"), kill},
-		{"cut while a control plane joins", operator.Step(apply.StepStarted, "join-finish/cp-3"), cut},
-		{"killed when a node is waited for", operator.Step(apply.StepStarted, "node-ready/worker-2"), kill},
+		{operator.Kill, "prepare/cp-2"},
+		{operator.Cut, "images/worker-1"},
+		{operator.Kill, "init/cp-1"},
+		{operator.Kill, "join-etcd/cp-2"},
+		{operator.Cut, "join-finish/cp-3"},
+		{operator.Kill, "node-ready/worker-2"},
 	} {
-		run, err := s.Start(s.Context(), "apply", "-y")
+		moment := operator.Moment{Event: apply.StepStarted, Step: failure.step}
+		i, err := s.ApplyInterrupted(s.Context(), failure.way, moment)
 		s.must(err)
-		event, ok := run.Await(moment.when)
-		if ok {
-			s.must(moment.fail(run))
+		s.Logf("%5.1f s  %s at %s: %v, exit status %d", i.Took.Seconds(), failure.way, moment, i.Happened, i.Status)
+		if i.Happened == (i.Status == 0) {
+			s.Errorf("the interruption did not end the run\n%s", i.Result)
 		}
-		r := run.Wait()
-		s.Logf("%5.1f s  %s (%s, came to pass: %v), exit status %d", r.Took.Seconds(), moment.what, event.Step, ok, r.Status)
 	}
 	s.run(0, []string{"apply", "-y"})
 	s.must(s.FetchKubeconfig(s.Context()))

@@ -82,7 +82,7 @@ func addWorker(s *story) {
 func pausedHost(s *story) {
 	for _, host := range []*fleet.Host{s.Lab.Workers()[0], s.Lab.ControlPlanes()[2]} {
 		s.paused(host, func() {
-			r := s.run(2, []string{"plan"}, host.Hostname, "not be reached")
+			r := s.run(2, []string{"plan"}, host.Hostname, "no answer to the handshake", "does not answer: power, network, SSH")
 			if r.Took > 10*time.Second {
 				s.Errorf("plan took %s", r.Took)
 			}

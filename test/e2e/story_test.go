@@ -8,6 +8,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -107,7 +108,13 @@ func (s *story) eventually(what string, limit time.Duration, holds func(context.
 // snapshot describes all hosts that belong to clusters.
 func (s *story) snapshot() map[string][]string {
 	s.Helper()
-	all, err := operator.Snapshot(s.Context(), s.Machines())
+	return s.snapshotOf(s.Machines()...)
+}
+
+// snapshotOf describes some hosts.
+func (s *story) snapshotOf(hosts ...*fleet.Host) map[string][]string {
+	s.Helper()
+	all, err := operator.Snapshot(s.Context(), hosts)
 	s.must(err)
 	return all
 }
@@ -117,7 +124,7 @@ func (s *story) unchanged(before, after map[string][]string) {
 	s.Helper()
 	for name := range before {
 		if gone, come := differences(before[name], after[name]); len(gone)+len(come) > 0 {
-			s.Errorf("%s has changed\ngone:\n  %s\nnew:\n  %s", name, strings.Join(gone, "\n  "), strings.Join(come, "\n  "))
+			s.Errorf("%s has changed\ngone:%s\nnew:%s", name, listed(gone), listed(come))
 		}
 	}
 }
@@ -128,6 +135,20 @@ func differences(before, after []string) (gone, come []string) {
 		return slices.DeleteFunc(slices.Clone(from), func(line string) bool { return slices.Contains(in, line) })
 	}
 	return missing(before, after), missing(after, before)
+}
+
+// listed are lines as a list; of very many only the first ones.
+func listed(lines []string) string {
+	const most = 30
+	var text strings.Builder
+	for n, line := range lines {
+		if n == most {
+			fmt.Fprintf(&text, "\n  and %d more", len(lines)-most)
+			break
+		}
+		text.WriteString("\n  " + line)
+	}
+	return text.String()
 }
 
 // same compares two values of any kind.

@@ -29,7 +29,7 @@ spec:
         image: ` + operator.AgnhostImage + `
         imagePullPolicy: Never
         args: [netexec, --http-port=8080, --udp-port=-1]
-        readinessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 1}
+        readinessProbe: {httpGet: {path: /hostname, port: 8080}, periodSeconds: 1}
 ---
 apiVersion: v1
 kind: Service

@@ -11,12 +11,10 @@ alive() {
 	[ -f "$dir/beat" ] && [ $(($(date +%s) - $(stat -c %Y "$dir/beat"))) -lt "$stale" ]
 }
 
+# held succeeds when another run has the lock, is alive, and is not to be pushed aside.
+held() { alive && [ "$(field run)" != "$run" ] && [ "$force" != yes ]; }
+
 take() {
-	if alive && [ "$(field run)" != "$run" ] && [ "$force" != yes ]; then
-		printf 'held\n'
-		cat "$dir/owner"
-		return 1
-	fi
 	generation=$(($(cat "$dir/generation" 2>/dev/null || echo 0) + 1))
 	printf '%s\n' "$generation" >"$dir/generation"
 	printf 'holder=%s\nrun=%s\ngeneration=%s\nsince=%s\n' "$holder" "$run" "$generation" "$(date +%s)" >"$dir/owner.new"
@@ -29,7 +27,12 @@ take() {
 
 exec 9>"$dir/mutex"
 flock 9
-take || exit 0
+if held; then
+	printf 'held\n'
+	cat "$dir/owner"
+	exit 0
+fi
+take
 flock -u 9
 
 while IFS= read -r _; do

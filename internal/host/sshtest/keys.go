@@ -63,7 +63,7 @@ func Agent(t testing.TB, keys ...Key) (socket string) {
 	check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "s")
-	l, err := net.Listen("unix", socket) //nolint:noctx // returns at once
+	l, err := net.Listen("unix", socket)
 	check(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {

@@ -75,7 +75,7 @@ func New(o Options) (*Server, error) {
 	if o.AllLoopback {
 		address = "0.0.0.0:0"
 	}
-	l, err := net.Listen("tcp4", address) //nolint:noctx // returns at once
+	l, err := net.Listen("tcp4", address)
 	if err != nil {
 		return nil, fmt.Errorf("sshtest: %w", err)
 	}

@@ -56,7 +56,7 @@ func (s *Server) session(ctx context.Context, meta ssh.ConnMetadata, raw net.Con
 			}
 			go func() {
 				status := s.opts.Handler(session)
-				_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)})) //nolint:gosec // 0..255
+				_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
 				_ = ch.Close()
 			}()
 		case r.Type == "signal" && len(r.Payload) >= 4:
@@ -74,7 +74,7 @@ func (s *Server) session(ctx context.Context, meta ssh.ConnMetadata, raw net.Con
 // sshd, a command is not killed when the connection goes; its input ends.
 func Shell(env ...string) Handler {
 	return func(s *Session) int {
-		cmd := exec.Command("sh", "-c", s.Command) //nolint:gosec,noctx // this is what it is for; see above
+		cmd := exec.Command("sh", "-c", s.Command)
 		cmd.Env = append(os.Environ(), env...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Stdout, cmd.Stderr = s.Stdout, s.Stderr

@@ -17,7 +17,7 @@ ignored() {
 stage_init() {
 	config=$(kubeadm_config file_init)
 	# shellcheck disable=SC2086 # none or one flag
-	kubeadm init --config "$config" --ignore-preflight-errors "$(ignored)" $INIT_FLAGS
+	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "$(ignored)" $INIT_FLAGS
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
@@ -41,25 +41,30 @@ stage_pki() {
 	chmod 0644 /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt
 }
 
+# kubelet_asks URL points the kubelet at another API server.
+kubelet_asks() { sed -i "s|^\\( *server: \\).*|\\1$1|" /etc/kubernetes/kubelet.conf; }
+
 stage_join_prepare() {
 	config=$(kubeadm_config file_join)
 	kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
 	kubeadm join phase control-plane-prepare certs --config "$config"
 	kubeadm join phase control-plane-prepare kubeconfig --config "$config"
 	# A kubelet that finds no directory to watch looks again only after up to 20 s.
-	(
-		umask 077
-		mkdir -p /etc/kubernetes/manifests
-	)
-	kubelet_start "$config"
-}
-
-# kubelet_start starts the kubelet with the cluster's configuration, unless it has joined already.
-kubelet_start() {
-	if [ -f /etc/kubernetes/kubelet.conf ] && [ -f /var/lib/kubelet/config.yaml ]; then
-		systemctl is-active --quiet kubelet || systemctl start kubelet
+	mkdir -p /etc/kubernetes/manifests
+	chmod 0700 /etc/kubernetes/manifests
+	if [ ! -f /etc/kubernetes/kubelet.conf ]; then
+		# This host has the CA, so its kubelet needs no bootstrap. Until its own API server is up it asks the cluster's
+		# endpoint: it registers, gets its network and becomes ready while etcd still grows.
+		init=$(kubeadm_config file_init)
+		kubeadm init phase kubeconfig kubelet --config "$init"
+		kubelet_asks "$ENDPOINT"
+		config=$(kubeadm_config file_join)
+	fi
+	if [ ! -f /var/lib/kubelet/config.yaml ]; then
+		kubeadm join phase kubelet-start --config "$config"
+		rm -f /etc/kubernetes/bootstrap-kubelet.conf
 	else
-		kubeadm join phase kubelet-start --config "$1"
+		systemctl is-active --quiet kubelet || systemctl start kubelet
 	fi
 }
 
@@ -76,10 +81,14 @@ stage_join_finish() {
 	config=$(kubeadm_config file_join)
 	kubeadm join phase control-plane-prepare control-plane --config "$config"
 	wait_for 240 "this host's API server" readyz
-	# A kubelet that asked for its certificate before its API server was up waits ever longer; a new one asks at once.
-	[ -f /etc/kubernetes/kubelet.conf ] || systemctl restart kubelet
-	kubeadm join phase kubelet-wait-bootstrap --config "$config"
+	wait_for 120 "the kubelet's client certificate" test -f /var/lib/kubelet/pki/kubelet-client-current.pem
+	# From here on this host's kubelet speaks to this host's API server. The phase restarts it.
+	kubelet_asks "$LOCAL_ENDPOINT"
+	init=$(kubeadm_config file_init)
+	kubeadm init phase kubelet-finalize enable-client-cert-rotation --config "$init"
+	config=$(kubeadm_config file_join)
 	kubeadm join phase control-plane-join mark-control-plane --config "$config"
+	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	wait_for 240 "this host's controller manager and scheduler" controllers_healthy
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS

@@ -49,9 +49,9 @@ link() {
 # this host's own components.
 answers() {
 	if have curl; then
-		curl -fsk --max-time 2 "$1"
+		curl -fsk --noproxy "*" --max-time 2 "$1"
 	elif have wget; then
-		wget -q -T 2 -t 1 -O - --no-check-certificate "$1"
+		wget -q -T 2 -t 1 -O - --no-proxy --no-check-certificate "$1"
 	else
 		path=${1#*://}
 		"$BIN/kubectl" --kubeconfig /dev/null --request-timeout 2s --insecure-skip-tls-verify --server "${1%"/${path#*/}"}" get --raw "/${path#*/}"
@@ -60,12 +60,23 @@ answers() {
 
 readyz() { answers "https://127.0.0.1:6443/readyz"; }
 
-kubelet_healthy() { answers http://127.0.0.1:10248/healthz; }
+kubelet_healthy() {
+	if have curl || have wget || [ -x "$BIN/kubectl" ]; then
+		answers http://127.0.0.1:10248/healthz
+	else
+		systemctl is-active --quiet kubelet
+	fi
+}
 
 controllers_healthy() { answers https://127.0.0.1:10257/healthz && answers https://127.0.0.1:10259/healthz; }
 
 # etcd_votes succeeds when this host's member answers, is no learner, and hears from a quorum.
 etcd_votes() { [ -f /etc/kubernetes/manifests/etcd.yaml ] && answers http://127.0.0.1:2381/readyz; }
+
+# with_proxy COMMAND... runs a command that fetches something from outside.
+with_proxy() {
+	http_proxy=$HTTP_PROXY_URL https_proxy=$HTTPS_PROXY_URL no_proxy=$NO_PROXY_LIST "$@"
+}
 
 marker_text() {
 	printf 'cluster=%s\nrole=%s\nrun=%s\ncomplete=%s\n' "$CLUSTER" "$ROLE" "${KUBEONE_RUN:-by-hand}" "$COMPLETE"
@@ -107,14 +118,12 @@ secret() {
 	printf '%s\n' "$SECRETS/$1"
 }
 
-# with_secrets FUNCTION prints what the function prints, with the token and the CA's hash filled in.
+# with_secrets FUNCTION prints what the function prints, with the token filled in.
 with_secrets() {
 	token=$(cat "$(secret token)")
-	hash=$(cat "$SECRETS/ca-hash" 2>/dev/null || true)
 	"$1" | while IFS= read -r line; do
 		case $line in
 		*@TOKEN@*) line=${line%%@TOKEN@*}$token${line#*@TOKEN@} ;;
-		*@CA_HASH@*) line=${line%%@CA_HASH@*}$hash${line#*@CA_HASH@} ;;
 		esac
 		printf '%s\n' "$line"
 	done

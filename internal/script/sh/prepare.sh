@@ -91,9 +91,9 @@ verified() {
 # download URL PATH
 download() {
 	if have curl; then
-		curl -fsSL --retry 3 --connect-timeout 10 --max-time 900 -o "$2" "$1"
+		with_proxy curl -fsSL --retry 3 --connect-timeout 10 --max-time 900 -o "$2" "$1"
 	elif have wget; then
-		wget -q -T 60 -t 3 -O "$2" "$1"
+		with_proxy wget -q -T 60 -t 3 -O "$2" "$1"
 	else
 		die "neither curl nor wget is there to download with; install one of them, or use a bundle"
 	fi
@@ -123,7 +123,7 @@ install_binary() {
 		if [ "$4" = yes ]; then
 			tar -xzf "$file" -C "$home.part" --no-same-owner || exit 1
 		else
-			cp "$file" "$home.part/$1"
+			mv "$file" "$home.part/$1"
 			chmod 0755 "$home.part/$1"
 		fi
 		printf '%s\n' "$3" >"$home.part/.sha256"
@@ -145,6 +145,12 @@ configure_runtime() {
 	put /etc/containerd/config.toml 0644 file_containerd_config
 	put /etc/crictl.yaml 0644 file_crictl
 	registry_files
+	if [ "$CA_BUNDLE" = yes ]; then
+		put /etc/kubeone/ca/bundle.pem 0644 file_ca_bundle
+	elif [ -f /etc/kubeone/ca/bundle.pem ]; then
+		rm -f /etc/kubeone/ca/bundle.pem
+		CHANGED=yes
+	fi
 	if [ "$PROXY" = yes ]; then
 		put /etc/systemd/system/containerd.service.d/kubeone-proxy.conf 0644 file_proxy
 	elif [ -f /etc/systemd/system/containerd.service.d/kubeone-proxy.conf ]; then

@@ -77,7 +77,7 @@ func (r *Running) Await(match func(apply.Event) bool) (apply.Event, bool) {
 // Wait drops the remaining events and returns how the command ended.
 func (r *Running) Wait() Result {
 	r.end.Do(func() {
-		for range r.Events { //nolint:revive // dropped
+		for range r.Events {
 		}
 	})
 	<-r.done

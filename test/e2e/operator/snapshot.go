@@ -10,8 +10,8 @@ import (
 // and what systemd, apt and SSH keep for themselves are left out.
 const look = `
 files() {
-	find /etc /opt /var/lib /var/log /usr/local /run/containerd /run/flannel /run/netns /run/kubeone /run/systemd/transient -xdev \
-		\( -path /var/lib/systemd -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/lib/docker -o -path /var/log/journal -o -path /var/lib/sudo -o -path /var/lib/private -o -path /run/systemd/transient -prune -false \) -prune \
+	find /etc /opt /var/lib /var/log /usr/local /run/containerd /run/flannel /run/netns /run/kubeone -xdev \
+		\( -path /var/lib/systemd -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/lib/docker -o -path /var/log/journal -o -path /var/lib/sudo -o -path /var/lib/private \) -prune \
 		-o -type f -printf 'file %p %m %s\n' -o -type l -printf 'link %p %l\n' -o -type d -printf 'dir %p %m\n' 2>/dev/null |
 		grep -v -e '^file /var/log/' -e ' /etc/resolv.conf' -e ' /etc/mtab' -e ' /etc/ld.so.cache' | sort
 }
@@ -31,8 +31,8 @@ network() {
 }
 mounts() { awk '{print "mount", $2, $3}' /proc/mounts | sort; }
 processes() {
-	for exe in /proc/[0-9]*/exe; do readlink "$exe"; done 2>/dev/null | sort -u |
-		grep -v -e /sshd -e /bash -e /dash -e /sudo -e bin/readlink -e bin/sort -e bin/grep -e systemd -e bin/find -e dbus | sed 's/^/runs /'
+	running=$(for exe in /proc/[0-9]*/exe; do readlink "$exe"; done 2>/dev/null)
+	echo "$running" | sort -u | grep -v -e '^$' -e /sshd -e /bash -e /dash -e /sudo -e bin/readlink -e systemd -e dbus | sed 's/^/runs /'
 }
 files; units; network; mounts; processes
 `

@@ -53,7 +53,7 @@ type step struct {
 func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 	version = strings.TrimPrefix(version, "v")
 	if strings.Count(version, ".") != 2 {
-		return nil, fmt.Errorf("Kubernetes version %q: want three numbers, as in %s", version, DefaultKubernetesVersion)
+		return nil, fmt.Errorf("version %q of Kubernetes: want three numbers, as in %s", version, DefaultKubernetesVersion)
 	}
 	set := &Set{KubernetesVersion: version, Bin: map[string]string{}}
 	var want wishes

@@ -45,7 +45,8 @@ func (b *Builder) ask(ctx context.Context, kubernetes, bin string) (wishes, erro
 	if err != nil {
 		return answer, err
 	}
-	return answer, json.Unmarshal(text, &answer)
+	err = json.Unmarshal(text, &answer)
+	return answer, err
 }
 
 func fulfil(ctx context.Context, tags map[string]string) (wishes, error) {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Role is what a host is for.
@@ -63,7 +64,20 @@ func (h *Host) CopyTo(ctx context.Context, local, remote string) error {
 }
 
 // Pause makes the machine hang: it still accepts TCP connections but nothing in it runs.
-func (h *Host) Pause(ctx context.Context) error { return h.docker(ctx, "pause", "pause", h.Container) }
+func (h *Host) Pause(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		err := h.docker(ctx, "pause", "pause", h.Container)
+		// With control groups v1 the kernel may fail to stop a busy machine at the first try.
+		if err == nil || !strings.Contains(err.Error(), "unable to freeze") {
+			return err
+		}
+		if pause(ctx) != nil {
+			return err
+		}
+	}
+}
 
 // Unpause ends a Pause.
 func (h *Host) Unpause(ctx context.Context) error {

@@ -69,7 +69,8 @@ func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab
 	if lab.AuthorizedKey, err = writeKey(lab.Path("id_ed25519"), "kubeone-lab-"+options.Name); err != nil {
 		return nil, err
 	}
-	return lab, lab.save()
+	err = lab.save()
+	return lab, err
 }
 
 func (l *Lab) bringUp(ctx context.Context, cache components.Cache, options Options) error {

@@ -1,0 +1,223 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
+	"kubeone/internal/plan"
+)
+
+// living is what a cluster has in which everything is well.
+func living() []runtime.Object {
+	return []runtime.Object{
+		&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"old": "x"}},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		},
+		&appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"},
+			Status:     appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}},
+		},
+		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-flannel", Name: "kube-flannel-ds"}},
+	}
+}
+
+// onCluster is a run of cluster steps.
+func onCluster(t *testing.T, steps ...plan.Step) (*Run, *fake.Clientset, *journal) {
+	t.Helper()
+	api := fake.NewClientset(living()...)
+	j := &journal{}
+	r := &Run{
+		Plan: plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: map[string]string{"1": "node-1"}}, Want: wanted("1"),
+		Addons: []addons.Addon{{Name: "flannel", Digest: "addon-1", Wait: []addons.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}}},
+		RunID:  "run-1", Holder: "me@here", Manifest: "kind: KubeOneCluster\n", Emit: j.emit, Now: time.Now,
+	}
+	r.once.client, r.once.stopApprovals = &cluster.Client{Kubernetes: api}, func() {}
+	return r, api, j
+}
+
+func tokensOf(t *testing.T, api *fake.Clientset) []corev1.Secret {
+	t.Helper()
+	list, err := api.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func TestTheJoinTokenLivesFromStepToStep(t *testing.T) {
+	t.Parallel()
+	r, api, _ := onCluster(t, step("join-token", "", plan.JoinToken))
+	if err := r.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	made := tokensOf(t, api)
+	if len(made) != 1 || r.token() != string(made[0].Data["token-id"])+"."+string(made[0].Data["token-secret"]) {
+		t.Fatalf("%d tokens, and the run's is another", len(made))
+	}
+	r.Plan.Steps = []plan.Step{step("revoke-token", "", plan.RevokeToken)}
+	if err := r.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := tokensOf(t, api); len(left) > 0 {
+		t.Errorf("%d tokens are left", len(left))
+	}
+}
+
+func TestANodeGetsItsMetadataAndIsAwaited(t *testing.T) {
+	t.Parallel()
+	s := step("node-ready/node-1", "1", plan.NodeReady)
+	s.Intent.NodeName, s.Intent.Labels = "node-1", map[string]string{"zone": "a", "old-": ""}
+	s.Intent.Taints = []desired.Taint{{Key: "k", Effect: "NoSchedule"}}
+	r, api, _ := onCluster(t, s)
+	if err := r.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	node, err := api.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"zone": "a"}, node.Labels); diff != "" {
+		t.Error(diff)
+	}
+	if len(node.Spec.Taints) != 1 || node.Spec.Taints[0].Key != "k" {
+		t.Errorf("taints %v", node.Spec.Taints)
+	}
+}
+
+func TestAddonsAndTheRunAreRecorded(t *testing.T) {
+	t.Parallel()
+	addon := step("addon/flannel", "", plan.ApplyAddon)
+	addon.Intent.Addon = "flannel"
+	r, _, _ := onCluster(t, addon, step("await", "", plan.AwaitWorkloads, "addon/flannel"), step("record", "", plan.SaveRecord, "await"))
+	if err := r.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.once.client.Record(patience(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got.History {
+		got.History[i].Started, got.History[i].Finished = time.Time{}, time.Time{}
+	}
+	want := &cluster.Record{
+		Cluster: "alpha", ManifestDigest: "manifest-1", Manifest: "kind: KubeOneCluster\n", RunID: "run-1", Addons: map[string]string{"flannel": "addon-1"},
+		History: []cluster.Run{{ID: "run-1", Who: "me", From: "here", PlanDigest: r.Plan.Digest(), Result: "done", Steps: []string{"addon/flannel", "await", "record"}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestANodeIsDrainedAndDeleted(t *testing.T) {
+	t.Parallel()
+	drain, gone := step("drain-node/node-1", "1", plan.DrainNode), step("delete-node/node-1", "1", plan.DeleteNode, "drain-node/node-1")
+	drain.Intent.NodeName, gone.Intent.NodeName = "node-1", "node-1"
+	r, api, _ := onCluster(t, drain, gone)
+	if err := r.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := api.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("%v, %v", list.Items, err)
+	}
+}
+
+func TestStepsThatCannotBeCarriedOutSayWhy(t *testing.T) {
+	t.Parallel()
+	unknown := step("addon/x", "", plan.ApplyAddon)
+	unknown.Intent.Addon = "x"
+	for says, s := range map[string]plan.Step{
+		"addon x is not known":     unknown,
+		"cannot be carried out":    step("odd", "", plan.Kind("odd")),
+		"etcd cannot be reached":   step("remove-etcd/1", "1", plan.RemoveEtcd),
+		"cluster: : a step of kin": step("other", "", plan.Kind("other")),
+	} {
+		r, _, _ := onCluster(t, s)
+		if err := r.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an error that says %q", s.ID, err, says)
+		}
+	}
+}
+
+func TestAClusterThatCannotBeReachedIsSaidToBeSo(t *testing.T) {
+	t.Parallel()
+	j := &journal{}
+	r := &Run{Plan: plan.Plan{Steps: []plan.Step{step("record", "", plan.SaveRecord)}}, Emit: j.emit, Now: time.Now}
+	err := r.Do(patience(t), nil)
+	var failed *StepError
+	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "API of the cluster cannot be reached") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEveryFailureIsReported(t *testing.T) {
+	t.Parallel()
+	r, _, j := onCluster(t, step("a", "", plan.Kind("a")), step("b", "", plan.Kind("b")), step("c", "", plan.JoinToken))
+	err := r.Do(patience(t), nil)
+	for _, want := range []string{`"a"`, `"b"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+	var done, total int
+	for _, e := range j.events {
+		if e.Type == StepDone {
+			done, total = done+1, e.Total
+		}
+	}
+	if done != 1 || total != 3 {
+		t.Errorf("%d done of %d", done, total)
+	}
+}
+
+func TestEventsBearTheirFormatAndRun(t *testing.T) {
+	t.Parallel()
+	r, _, j := onCluster(t)
+	if err := r.Do(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range j.events {
+		if e.Format != EventFormat || e.RunID != "run-1" || e.Time.IsZero() {
+			t.Errorf("%+v", e)
+		}
+	}
+	if first := j.events[0]; first.Digest != r.Plan.Digest() {
+		t.Errorf("the first event has digest %q", first.Digest)
+	}
+}
+
+func TestLinesOfOutput(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got []string
+	w := &lineWriter{line: func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, s)
+	}}
+	for _, piece := range []string{"on", "e\r\n\n  \ntwo\nthr", "ee"} {
+		if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	w.again()
+	_, _ = w.Write([]byte("one\ntwo\nthree\nfour"))
+	w.flush()
+	if diff := cmp.Diff([]string{"one", "two", "three", "four"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,296 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+func prepare() plan.Step {
+	s := step("prepare/node-1", "1", plan.Prepare)
+	s.Title = "prepare it"
+	return s
+}
+
+func TestAStepRunsAsAUnitAndIsFollowed(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, `echo "stage $1 of $KUBEONE_RUN"; echo done >&2`, prepare())
+	if err := l.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"run-started", "step-started prepare/node-1", "step-output prepare/node-1: stage prepare of run-1", "step-output prepare/node-1: done",
+		"step-done prepare/node-1", "run-finished",
+	}
+	if diff := cmp.Diff(want, l.journal.lines()); diff != "" {
+		t.Error(diff)
+	}
+	if unit := l.read("units"); !strings.Contains(unit, "--unit=kubeone-step.service") || strings.Count(unit, "\n") != 1 {
+		t.Errorf("units: %s", unit)
+	}
+	if l.uploads["/var/lib/kubeone/step/node.sh"] != 0o600 {
+		t.Errorf("uploads: %v", l.uploads)
+	}
+}
+
+func TestAFailureSaysWhatTheHostPrintedLast(t *testing.T) {
+	t.Parallel()
+	after := step("images/node-1", "1", plan.Images, "prepare/node-1")
+	l := newLab(t, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo "line $i"; done; exit 3`, prepare(), after)
+	err := l.Do(patience(t), nil)
+	var failed *StepError
+	if !errors.As(err, &failed) {
+		t.Fatalf("got %v", err)
+	}
+	if failed.Step.ID != "prepare/node-1" || len(failed.Tail) != tailLines || failed.Tail[tailLines-1] != "line 13" {
+		t.Errorf("got %+v", failed)
+	}
+	var exit *host.ExitError
+	if !errors.As(err, &exit) || exit.Code != 3 {
+		t.Errorf("the stage's exit status is not in %v", err)
+	}
+	if text := err.Error(); !strings.HasPrefix(text, "node-1: prepare it: ") || !strings.HasSuffix(text, "| line 13") {
+		t.Errorf("the error is %q", text)
+	}
+	lines := l.journal.lines()
+	if diff := cmp.Diff([]string{"step-failed prepare/node-1", "step-skipped images/node-1", "run-finished"}, lines[len(lines)-3:]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAStepGoesOnWithoutItsConnectionAndIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "", prepare())
+	wait, open := l.gate()
+	l.Scripts["1"] = "echo first; " + wait + "; echo second"
+	l.journal.on = func(e Event) {
+		switch {
+		case e.Line == "first":
+			go l.server.DropAll()
+		case e.Type == Warning:
+			open()
+		}
+	}
+	if err := l.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	var output []string
+	for _, line := range l.journal.lines() {
+		if text, ok := strings.CutPrefix(line, "step-output prepare/node-1: "); ok {
+			output = append(output, text)
+		}
+	}
+	if diff := cmp.Diff([]string{"first", "second"}, output); diff != "" {
+		t.Errorf("each line once:\n%s", diff)
+	}
+	if n := strings.Count(l.read("units"), "\n"); n != 1 {
+		t.Errorf("%d units were started", n)
+	}
+}
+
+func TestAHostThatStaysAwayFailsItsStep(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "", prepare())
+	var mu sync.Mutex
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	l.Now = func() time.Time { // each look at the clock is ten seconds later
+		mu.Lock()
+		defer mu.Unlock()
+		now = now.Add(10 * time.Second)
+		return now
+	}
+	l.onRun = func(host.Cmd) error {
+		return &host.Error{Class: host.Unreachable, Host: "node-1", Err: errors.New("no route")}
+	}
+	err := l.Do(patience(t), nil)
+	if err == nil || !strings.Contains(err.Error(), "no route") {
+		t.Fatalf("got %v", err)
+	}
+	if tries := strings.Count(strings.Join(l.journal.lines(), "\n"), "warning"); tries < 2 || tries > 9 {
+		t.Errorf("%d times tried again", tries)
+	}
+}
+
+func TestAnotherRunsStepIsLeftAloneAndAwaited(t *testing.T) {
+	t.Parallel()
+	first := newLab(t, "", prepare())
+	wait, open := first.gate()
+	first.Scripts["1"] = "[ ! -f " + first.path("begun") + " ] || exit 0; : >" + first.path("begun") + "; echo begun; " + wait
+	ctx, cancel := context.WithCancel(patience(t))
+	first.journal.on = func(e Event) {
+		if e.Line == "begun" {
+			cancel() // the operator's laptop is closed
+		}
+	}
+	if err := first.Do(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	second := &Run{
+		Plan: first.Plan, Hosts: first.Hosts, Scripts: first.Scripts, RunID: "run-2", Emit: (&journal{}).emit, Now: time.Now, pause: first.pause,
+		Lock: first.lock("run-2", true),
+	}
+	err := second.Do(patience(t), nil)
+	if err == nil || !strings.Contains(err.Error(), "another step is running there: step prepare/node-1 of run run-1 is running") {
+		t.Errorf("got %v", err)
+	}
+	open()
+	if err := Await(patience(t), first.machine); err != nil {
+		t.Error(err)
+	}
+	if result := first.read("var/lib/kubeone/step/result"); !strings.Contains(result, "rc=0") {
+		t.Errorf("the result is %q", result)
+	}
+	if err := second.Do(patience(t), nil); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestAStepOfALostLockIsRefusedByItsHost(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "echo never", prepare())
+	l.lock("run-2", true)
+	if err := l.Do(patience(t), nil); !errors.Is(err, ErrLockLost) {
+		t.Errorf("got %v", err)
+	}
+	if units := l.read("units"); units != "" {
+		t.Errorf("units were started: %s", units)
+	}
+}
+
+func TestAKilledStepIsSaidToBeKilled(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "echo last words; kill -KILL $PPID", prepare())
+	err := l.Do(patience(t), nil)
+	if err == nil || !strings.Contains(err.Error(), "prepare it was killed before it ended") || !strings.Contains(err.Error(), "last words") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStopFinishesWhatRunsAndBeginsNothingElse(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "", prepare(), step("images/node-1", "1", plan.Images, "prepare/node-1"))
+	wait, open := l.gate()
+	l.Scripts["1"] = "echo begun; " + wait
+	stop := make(chan struct{})
+	l.journal.on = func(e Event) {
+		switch {
+		case e.Line == "begun":
+			close(stop)
+		case e.Type == StepSkipped:
+			open()
+		}
+	}
+	if err := l.Do(patience(t), stop); !errors.Is(err, ErrStopped) {
+		t.Errorf("got %v", err)
+	}
+	want := []string{"step-skipped images/node-1", "step-done prepare/node-1", "run-finished"}
+	lines := l.journal.lines()
+	if diff := cmp.Diff(want, lines[len(lines)-3:]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSecretsLiveAsLongAsTheirStepAndAreSeenNowhere(t *testing.T) {
+	t.Parallel()
+	join := step("join-worker/node-1", "1", plan.JoinWorker)
+	l := newLab(t, "", join)
+	l.Scripts["1"] = "cp /run/kubeone/secrets/token " + l.path("seen") + "; ls -l /run/kubeone/secrets"
+	admin, _ := kubeconfig(t)
+	l.Want.Endpoint, l.Access = desired.Endpoint{Host: "lb.example.com", Port: 6443}, &cluster.Access{Kubeconfig: []byte(admin)}
+	if err := l.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	token := l.token()
+	if got := l.read("seen"); got != token || len(token) != 23 {
+		t.Errorf("the stage read %q, want %q", got, token)
+	}
+	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+		t.Errorf("the secrets are still there: %v", err)
+	}
+	for path, mode := range l.uploads {
+		if mode != 0o600 {
+			t.Errorf("%s has mode %v", path, mode)
+		}
+	}
+	_, secret, _ := strings.Cut(token, ".")
+	everywhere := fmt.Sprint(l.journal.events, l.args, l.read("units"), l.read("var/lib/kubeone/step/log"), l.Plan)
+	if strings.Contains(everywhere, secret) {
+		t.Errorf("the token is seen in\n%s", everywhere)
+	}
+}
+
+func TestSecretsOfAFailedStepAreRemovedToo(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "exit 1", step("init/node-1", "1", plan.Init))
+	if err := l.Do(patience(t), nil); err == nil {
+		t.Fatal("no error")
+	}
+	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+		t.Errorf("the secrets are still there: %v", err)
+	}
+}
+
+func TestATokenThatAHostPrintsGoesNoFurther(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "echo 'join with abcdef.0123456789abcdef now'; exit 1", prepare())
+	err := l.Do(patience(t), nil)
+	if all := fmt.Sprint(err, l.journal.events); strings.Contains(all, "0123456789abcdef") || !strings.Contains(all, "join with [token] now") {
+		t.Errorf("told:\n%s", all)
+	}
+}
+
+func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, ":", step("init/node-1", "1", plan.Init))
+	l.Want = wanted("1", "2")
+	l.Want.Endpoint = desired.Endpoint{Host: "lb.example.com", Port: 6443}
+	admin, ca := kubeconfig(t)
+	l.write("etc/kubernetes/admin.conf", admin, 0o600)
+	if _, err := l.discovery(); err == nil {
+		t.Error("a cluster's CA before there is a cluster")
+	}
+	if err := l.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	if via := l.Access.Via; len(via) != 1 || via[0].ID != "node-1" || via[0].Address != "127.0.0.1:6443" {
+		t.Errorf("via %+v", via)
+	}
+	got, err := l.discovery()
+	if err != nil || !strings.Contains(string(got), "https://lb.example.com:6443") || !strings.Contains(string(got), ca) {
+		t.Errorf("%v\n%s", err, got)
+	}
+	if strings.Contains(string(got), "the-administrator") {
+		t.Errorf("joining hosts get the administrator's credentials:\n%s", got)
+	}
+	first, err := l.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := l.client(); err != nil || again != first {
+		t.Errorf("another client, %v", err)
+	}
+	l.close()
+}
+
+func TestNamesThatANodeMayServeUnder(t *testing.T) {
+	t.Parallel()
+	r := &Run{Plan: plan.Plan{Hosts: map[string]string{"1": "node-1"}}, Want: wanted("1")}
+	r.World.Hosts = map[string]observed.Host{"1": {Hostname: "own", Addresses: []string{"10.0.0.9"}}}
+	want := cluster.Expected{"node-1": {"", "10.0.0.1", "node-1", "own", "10.0.0.9"}}
+	if diff := cmp.Diff(want, r.expected()); diff != "" {
+		t.Error(diff)
+	}
+}

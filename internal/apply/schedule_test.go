@@ -1,0 +1,226 @@
+package apply
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"kubeone/internal/plan"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func step(id, host string, k plan.Kind, needs ...string) plan.Step {
+	return plan.Step{ID: id, Host: host, Needs: needs, Intent: plan.Intent{Kind: k}}
+}
+
+func ids(steps []plan.Step) []string {
+	var out []string
+	for _, s := range steps {
+		out = append(out, s.ID)
+	}
+	return out
+}
+
+func TestScheduleOfKnownPlans(t *testing.T) {
+	t.Parallel()
+	diamond := plan.Plan{Steps: []plan.Step{
+		step("a", "1", plan.Prepare), step("b", "1", plan.Images, "a"), step("c", "2", plan.Images, "a"), step("d", "", plan.SaveRecord, "b", "c"),
+	}}
+	etcd := plan.Plan{Steps: []plan.Step{step("e1", "1", plan.JoinEtcd), step("e2", "2", plan.JoinEtcd), step("f2", "2", plan.JoinFinish, "e2")}}
+	wide := plan.Plan{Steps: []plan.Step{
+		step("p1", "1", plan.Prepare), step("p2", "2", plan.Prepare), step("p3", "3", plan.Prepare), step("n3", "3", plan.NodeReady), step("r", "", plan.JoinToken),
+	}}
+	one := plan.Plan{Steps: []plan.Step{step("x", "1", plan.Prepare), step("y", "1", plan.Images)}}
+	for _, c := range []struct {
+		name     string
+		plan     plan.Plan
+		parallel int
+		// dialogue: "next" starts steps; "+id" and "-id" are results; "stop" stops. After each, the steps returned.
+		dialogue [][]string
+	}{
+		{"each step after what it needs", diamond, 0, [][]string{
+			{"next", "a"}, {"next"}, {"+a"}, {"next", "b", "c"}, {"+b"}, {"next"}, {"+c"}, {"next", "d"}, {"+d"}, {"next"},
+		}},
+		{"what needs a failure is skipped", diamond, 0, [][]string{{"next", "a"}, {"-a", "b", "c", "d"}, {"next"}}},
+		{"what does not need it goes on", diamond, 0, [][]string{{"next", "a"}, {"+a"}, {"next", "b", "c"}, {"-b", "d"}, {"+c"}, {"next"}}},
+		{"etcd changes one at a time", etcd, 0, [][]string{{"next", "e1"}, {"+e1"}, {"next", "e2"}, {"+e2"}, {"next", "f2"}}},
+		{"and none after a failure", etcd, 0, [][]string{{"next", "e1"}, {"-e1", "e2", "f2"}, {"next"}}},
+		{"so many hosts and no more", wide, 2, [][]string{{"next", "p1", "p2", "n3", "r"}, {"+p1"}, {"next", "p3"}}},
+		{"one step on a host", one, 0, [][]string{{"next", "x"}, {"+x"}, {"next", "y"}}},
+		{"nothing begins after a stop", wide, 1, [][]string{{"next", "p1", "n3", "r"}, {"stop", "p2", "p3"}, {"+p1"}, {"next"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := NewSchedule(c.plan, c.parallel)
+			for i, line := range c.dialogue {
+				var got []string
+				switch word := line[0]; {
+				case word == "next":
+					got = ids(s.Next())
+				case word == "stop":
+					got = ids(s.Stop())
+				default:
+					got = ids(s.Finish(word[1:], word[0] == '+'))
+				}
+				if diff := cmp.Diff(line[1:], append([]string{}, got...)); diff != "" {
+					t.Fatalf("line %d, %s: %s", i, line[0], diff)
+				}
+			}
+		})
+	}
+}
+
+// oracle knows the rules in their simplest form.
+type oracle struct {
+	steps    []plan.Step
+	state    map[string]State
+	parallel int
+	stopped  bool
+	failed   bool // a change of etcd
+}
+
+func (o *oracle) in(s State) []plan.Step {
+	return slices.DeleteFunc(slices.Clone(o.steps), func(step plan.Step) bool { return o.state[step.ID] != s })
+}
+
+func isEtcd(s plan.Step) bool {
+	return s.Intent.Kind == plan.JoinEtcd || s.Intent.Kind == plan.RemoveEtcd
+}
+
+// forbids says why a step may not start now, "" if it may.
+func (o *oracle) forbids(s plan.Step) string {
+	hosts := map[string]bool{}
+	for _, r := range o.in(Running) {
+		if isEtcd(r) && isEtcd(s) {
+			return "etcd is being changed by " + r.ID
+		}
+		if r.Intent.Kind.OnHost() {
+			hosts[r.Host] = true
+		}
+	}
+	for _, n := range s.Needs {
+		if o.state[n] != Done {
+			return "it needs " + n
+		}
+	}
+	switch {
+	case o.stopped:
+		return "the run was stopped"
+	case isEtcd(s) && o.failed:
+		return "a change of etcd failed"
+	case !s.Intent.Kind.OnHost():
+		return ""
+	case hosts[s.Host]:
+		return "its host is busy"
+	case o.parallel > 0 && len(hosts) >= o.parallel:
+		return "enough hosts are busy"
+	}
+	return ""
+}
+
+// lost is every step that waits and never can start, worked out from scratch.
+func (o *oracle) lost(s plan.Step) bool {
+	if o.stopped || isEtcd(s) && o.failed {
+		return true
+	}
+	return slices.ContainsFunc(s.Needs, func(n string) bool { return o.state[n] == Failed || o.state[n] == Skipped })
+}
+
+func (o *oracle) skip() (ids []string) {
+	for again := true; again; {
+		again = false
+		for _, s := range o.in(Waiting) {
+			if o.lost(s) {
+				o.state[s.ID], again = Skipped, true
+				ids = append(ids, s.ID)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func randomPlan(r *rand.Rand) plan.Plan {
+	kinds := []plan.Kind{plan.Prepare, plan.Images, plan.JoinEtcd, plan.JoinFinish, plan.NodeReady, plan.JoinToken, plan.RemoveEtcd}
+	var p plan.Plan
+	for i := range 1 + r.IntN(14) {
+		s := step(fmt.Sprintf("s%d", i), fmt.Sprintf("h%d", r.IntN(4)), kinds[r.IntN(len(kinds))])
+		for _, before := range p.Steps {
+			if r.IntN(6) == 0 {
+				s.Needs = append(s.Needs, before.ID)
+			}
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	r.Shuffle(len(p.Steps), func(i, j int) { p.Steps[i], p.Steps[j] = p.Steps[j], p.Steps[i] })
+	return p
+}
+
+func TestScheduleAgreesWithTheOracle(t *testing.T) {
+	t.Parallel()
+	for seed := range 5000 {
+		r := rand.New(rand.NewPCG(uint64(seed), 11))
+		p := randomPlan(r)
+		o := &oracle{steps: p.Steps, state: map[string]State{}, parallel: r.IntN(4)}
+		for _, s := range p.Steps {
+			o.state[s.ID] = Waiting
+		}
+		if err := walkWith(r, NewSchedule(p, o.parallel), o); err != nil {
+			t.Fatalf("plan %d: %v\n%+v", seed, err, p.Steps)
+		}
+	}
+}
+
+// walkWith runs the schedule with random results to its end and compares after every move.
+func walkWith(r *rand.Rand, s *Schedule, o *oracle) error {
+	for {
+		for _, next := range s.Next() {
+			if why := o.forbids(next); why != "" {
+				return fmt.Errorf("%s was started: %s", next.ID, why)
+			}
+			o.state[next.ID] = Running
+		}
+		for _, w := range o.in(Waiting) {
+			if why := o.forbids(w); why == "" {
+				return fmt.Errorf("%s could start and was not started", w.ID)
+			}
+		}
+		running := o.in(Running)
+		if s.Busy() != (len(running) > 0) || s.Count(Running) != len(running) {
+			return fmt.Errorf("busy: %t, running %v", s.Busy(), ids(running))
+		}
+		if len(running) == 0 {
+			break
+		}
+		if err := move(r, s, o, running); err != nil {
+			return err
+		}
+	}
+	if left := o.in(Waiting); len(left) > 0 || s.Count(Done)+s.Count(Failed)+s.Count(Skipped) != len(o.steps) {
+		return fmt.Errorf("left waiting: %v", ids(left))
+	}
+	return nil
+}
+
+// move ends a running step, or stops the run.
+func move(r *rand.Rand, s *Schedule, o *oracle, running []plan.Step) error {
+	var got []string
+	if r.IntN(20) == 0 {
+		o.stopped = true
+		got = ids(s.Stop())
+	} else {
+		step, ok := running[r.IntN(len(running))], r.IntN(5) > 0
+		o.state[step.ID] = Done
+		if !ok {
+			o.state[step.ID], o.failed = Failed, o.failed || isEtcd(step)
+		}
+		got = ids(s.Finish(step.ID, ok))
+	}
+	slices.Sort(got)
+	if want := o.skip(); !slices.Equal(got, want) {
+		return fmt.Errorf("skipped %v, want %v", got, want)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"kubeone/internal/apply"
+)
+
+// Way is how an installation is interrupted.
+type Way string
+
+// The ways.
+const (
+	// Kill ends the operator's process at once.
+	Kill Way = "kill"
+	// Cut ends every SSH connection at once; the process sees it.
+	Cut Way = "cut"
+)
+
+// Moment is when: at an event about a step, or some time after the first event where After is not zero.
+type Moment struct {
+	Event apply.EventType
+	Step  string
+	After time.Duration
+}
+
+// String names the moment.
+func (m Moment) String() string {
+	if m.After > 0 {
+		return "after " + m.After.Round(100*time.Millisecond).String()
+	}
+	return string(m.Event) + " " + m.Step
+}
+
+// Interruption is how one interrupted apply went.
+type Interruption struct {
+	Result
+	// Happened is false when the command ended before the moment came.
+	Happened bool
+	// At is the time between the command's start and the interruption.
+	At time.Duration
+}
+
+// ApplyInterrupted starts apply and interrupts it at a moment; it returns when the process has ended.
+func (o *Operator) ApplyInterrupted(ctx context.Context, way Way, moment Moment) (Interruption, error) {
+	run, err := o.Start(ctx, "apply", "-y")
+	if err != nil {
+		return Interruption{}, err
+	}
+	var i Interruption
+	if i.Happened = run.reach(ctx, moment); i.Happened {
+		i.At = time.Since(run.started)
+		if way == Kill {
+			err = run.Kill()
+		} else {
+			err = CutConnections(ctx, o.Members())
+		}
+	}
+	i.Result = run.Wait()
+	return i, err
+}
+
+// reach returns when the moment has come, or false when the command ended before.
+func (r *Running) reach(ctx context.Context, moment Moment) bool {
+	if moment.After == 0 {
+		_, ok := r.Await(Step(moment.Event, moment.Step))
+		return ok
+	}
+	if _, ok := r.Await(Step(apply.RunStarted, "")); !ok {
+		return false
+	}
+	timer := time.NewTimer(moment.After)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		case _, ok := <-r.Events:
+			if !ok {
+				return false
+			}
+		}
+	}
+}

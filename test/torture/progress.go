@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// progress is what is kept between two calls.
+type progress struct {
+	path string
+	// Passed has the cases that went well, by number, with the seconds that carrying on took.
+	Passed map[int]float64 `json:"passed"`
+	// Installation is how long one takes that nobody interrupts.
+	Installation time.Duration `json:"installation"`
+}
+
+// readProgress reads the file; one that is not there is no progress yet.
+func readProgress(path string) (*progress, error) {
+	p := &progress{path: path, Passed: map[int]float64{}}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, json.Unmarshal(text, p)
+}
+
+func (p *progress) save() error {
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.path+".new", append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(p.path+".new", p.path)
+}

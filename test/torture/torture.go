@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// torture runs the cases that have not passed, or one alone, and fails with the first that does not pass.
+func torture(ctx context.Context, only int, again bool, state string) error {
+	if again {
+		if err := os.Remove(state); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	done, err := readProgress(state)
+	if err != nil {
+		return err
+	}
+	lab, err := fleet.Up(ctx, fleet.Options{Name: "torture", ControlPlanes: 3, Workers: 1, Ephemeral: true, Log: say})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lab.Down(context.WithoutCancel(ctx)) }() // the next Up removes what is left
+	dir, err := os.MkdirTemp("", "kubeone-torture-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	o, err := operator.New(ctx, lab, dir)
+	if err != nil {
+		return err
+	}
+	t := &torturer{Operator: o, progress: done}
+	return t.all(ctx, only)
+}
+
+func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// torturer interrupts the installations of one lab.
+type torturer struct {
+	*operator.Operator
+	*progress
+}
+
+func (t *torturer) all(ctx context.Context, only int) error {
+	if err := t.measure(ctx); err != nil {
+		return err
+	}
+	for _, c := range cases() {
+		if _, passed := t.Passed[c.number]; only != 0 && c.number != only || only == 0 && passed {
+			continue
+		}
+		if err := t.run(ctx, c); err != nil {
+			return fmt.Errorf("case %s: %w", c, err)
+		}
+	}
+	say("%d of %d cases have passed", len(t.Passed), len(cases()))
+	return nil
+}
+
+// measure finds out once how long an installation takes.
+func (t *torturer) measure(ctx context.Context) error {
+	if t.Installation != 0 {
+		return nil
+	}
+	r := t.Run(ctx, "apply", "-y")
+	if r.Status != 0 {
+		return fmt.Errorf("an installation that nobody interrupts failed\n%s", r)
+	}
+	t.Installation = r.Took
+	say("an installation takes %.1f s", r.Took.Seconds())
+	return errors.Join(t.expect(ctx, 0, "reset", "-y"), t.save())
+}
+
+// run is one case, from bare hosts to bare hosts.
+func (t *torturer) run(ctx context.Context, c testCase) error {
+	i, err := t.ApplyInterrupted(ctx, c.way, c.at(t.Installation))
+	if err != nil {
+		return err
+	}
+	if !i.Happened {
+		return fmt.Errorf("the moment never came\n%s", i.Result)
+	}
+	if i.Status == 0 && c.way == operator.Kill {
+		return fmt.Errorf("the run was not interrupted\n%s", i.Result)
+	}
+	started := time.Now()
+	if err := t.converges(ctx); err != nil {
+		return fmt.Errorf("%w\n--- the interrupted run\n%s", err, i.Result)
+	}
+	carriedOn := time.Since(started)
+	started = time.Now()
+	if err := t.expect(ctx, 0, "reset", "-y"); err != nil {
+		return err
+	}
+	say("%s: came after %.1f s; carried on to the end in %.1f s; reset in %.1f s",
+		c, i.At.Seconds(), carriedOn.Seconds(), time.Since(started).Seconds())
+	t.Passed[c.number] = carriedOn.Seconds()
+	return t.save()
+}
+
+// converges applies once more; then nothing is left to do, and the cluster is healthy by other means than ours.
+func (t *torturer) converges(ctx context.Context) error {
+	for _, command := range [][]string{{"apply", "-y"}, {"plan"}, {"status"}} {
+		if err := t.expect(ctx, 0, command...); err != nil {
+			return err
+		}
+	}
+	if err := t.FetchKubeconfig(ctx); err != nil {
+		return err
+	}
+	var names []string
+	for _, host := range t.Members() {
+		names = append(names, host.Hostname)
+	}
+	if err := t.AllReady(ctx, names...); err != nil {
+		return err
+	}
+	members, err := t.Kube(ctx, "exec", "--namespace=kube-system", "etcd-cp-1", "--", "etcdctl", "--endpoints=127.0.0.1:2379",
+		"--cacert=/etc/kubernetes/pki/etcd/ca.crt", "--cert=/etc/kubernetes/pki/etcd/server.crt", "--key=/etc/kubernetes/pki/etcd/server.key", "member", "list")
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(members, ", started, ") - strings.Count(members, ", true\n"); n != len(t.Lab.ControlPlanes()) {
+		return fmt.Errorf("%d voting etcd members, want %d:\n%s", n, len(t.Lab.ControlPlanes()), members)
+	}
+	return nil
+}
+
+func (t *torturer) expect(ctx context.Context, status int, args ...string) error {
+	if r := t.Run(ctx, args...); r.Status != status {
+		return fmt.Errorf("want exit status %d\n%s", status, r)
+	}
+	return ctx.Err()
+}
