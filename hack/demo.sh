@@ -5,7 +5,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 name=demo
-state=${KUBEONE_LAB_STATE:-${KUBEONE_LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kubeone-lab}/state}/$name
+cache=${KUBEONE_LAB_CACHE:-$HOME/.cache/kubeone-lab}
+state=${KUBEONE_LAB_STATE:-$cache/state}/$name
 times=
 
 now() { date +%s; }
@@ -32,7 +33,7 @@ hosts() {
 		echo "removing the demo that was there"
 		bin/lab down --name "$name"
 	}
-	[ -d "${state%/state/*}/entries" ] || echo "The first time, Kubernetes and its company are built from source and a Debian for the hosts is made: about 20 minutes on 2 cores."
+	[ -d "$cache/bundles" ] || echo "The first time, Kubernetes and its company are built from source and a Debian for the hosts is made: about 20 minutes on 2 cores."
 	bin/lab up --name "$name" --control-planes 3 --workers 1
 }
 

@@ -61,15 +61,19 @@ type Error struct {
 
 // Error is one line: host, address, what failed, why, what to do.
 func (e *Error) Error() string {
+	if e.Addr == "" {
+		return e.Host + ": " + e.Reason()
+	}
+	return fmt.Sprintf("%s (%s): %s", e.Host, e.Addr, e.Reason())
+}
+
+// Reason is Error without the host, for where the host is named already.
+func (e *Error) Reason() string {
 	var b strings.Builder
-	b.WriteString(e.Host)
-	if e.Addr != "" {
-		fmt.Fprintf(&b, " (%s)", e.Addr)
-	}
 	if e.What != "" {
-		fmt.Fprintf(&b, ": %s", e.What)
+		fmt.Fprintf(&b, "%s: ", e.What)
 	}
-	fmt.Fprintf(&b, ": %v", e.Err)
+	fmt.Fprintf(&b, "%v", e.Err)
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "; %s", e.Hint)
 	}

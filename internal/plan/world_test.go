@@ -18,7 +18,9 @@ const (
 
 // artifacts is a small release; pushed says that a bundle is there.
 func artifacts(pushed bool) map[string]desired.Artifacts {
-	blob := func(n string) []desired.Blob { return []desired.Blob{{Digest: "sha256:" + n}, {Digest: "sha256:shared"}} }
+	blob := func(n string) []desired.Blob {
+		return []desired.Blob{{Digest: "sha256:" + n}, {Digest: "sha256:shared"}}
+	}
 	return map[string]desired.Artifacts{"amd64": {
 		KubernetesVersion: version, Arch: "amd64", Pushed: pushed,
 		Binaries: []desired.Binary{

@@ -51,7 +51,7 @@ func (p *prober) run(ctx context.Context, t Target, credentials bool) (Answer, e
 
 // failed is the host that gave that error.
 func failed(ctx context.Context, err error) observed.Host {
-	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: oneLine(err)}
+	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: reason(err)}
 	switch class := host.ClassOf(err); {
 	case errors.Is(err, ErrTruncated) || class == host.Lost:
 		h.Class = "lost"
@@ -69,6 +69,18 @@ func failed(ctx context.Context, err error) observed.Host {
 		h.Problem = "no answer in time: " + h.Problem
 	}
 	return h
+}
+
+// reason is the error without the host's name, which the world has already; the address is kept, as it may be a bastion's.
+func reason(err error) string {
+	var e *host.Error
+	switch {
+	case !errors.As(err, &e):
+		return oneLine(err)
+	case e.Addr == "":
+		return strings.Join(strings.Fields(e.Reason()), " ")
+	}
+	return strings.Join(strings.Fields(e.Addr+": "+e.Reason()), " ")
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -20,7 +20,11 @@ func controlPlane(t *testing.T, name string) *box {
 	if err := os.Symlink(b.path("bin"), b.path("opt/kubeone/bin")); err != nil {
 		t.Fatal(err)
 	}
-	b.command("kubeadm", "")
+	b.command("kubeadm", `cd '`+b.root+`'
+	case "$*" in
+	*"init phase kubeconfig kubelet"*) printf 'clusters:\n- cluster:\n    server: https://of-kubeadm\n' >etc/kubernetes/kubelet.conf ;;
+	*"phase kubelet-start"*) mkdir -p var/lib/kubelet/pki && : >var/lib/kubelet/config.yaml && : >var/lib/kubelet/pki/kubelet-client-current.pem ;;
+	esac`)
 	b.write("run/kubeone/secrets/token", "abcdef.0123456789abcdef")
 	b.write("run/kubeone/secrets/discovery.conf", "kind: Config\n")
 	b.must("mark no")
@@ -76,21 +80,37 @@ func TestJoinOfAControlPlaneHost(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "cp-2")
 	b.must("stage_join_prepare")
-	want := []string{"join phase preflight", "join phase control-plane-prepare certs", "join phase control-plane-prepare kubeconfig", "join phase kubelet-start"}
+	want := []string{
+		"join phase preflight", "join phase control-plane-prepare certs", "join phase control-plane-prepare kubeconfig",
+		"init phase kubeconfig kubelet", "join phase kubelet-start",
+	}
 	if diff := cmp.Diff(want, b.phases()); diff != "" {
 		t.Error(diff)
 	}
+	b.mustAsk("https://lb.example.com:6443") // its own API server is not up yet
 	b.must("stage_join_etcd")
 	if diff := cmp.Diff([]string{"join phase etcd-join"}, b.phases()); diff != "" {
 		t.Error(diff)
 	}
 	b.must("stage_join_finish")
-	want = []string{"join phase control-plane-prepare control-plane", "join phase kubelet-wait-bootstrap", "join phase control-plane-join mark-control-plane"}
-	if got := b.phases(); !slices.Equal(got, want) {
-		t.Errorf("kubeadm is called for %q, want %q", got, want)
+	want = []string{
+		"join phase control-plane-prepare control-plane", "init phase kubelet-finalize enable-client-cert-rotation",
+		"join phase control-plane-join mark-control-plane",
 	}
+	if diff := cmp.Diff(want, b.phases()); diff != "" {
+		t.Error(diff)
+	}
+	b.mustAsk("https://10.0.0.2:6443")
 	if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=yes") {
 		t.Errorf("the marker is\n%s", marker)
+	}
+}
+
+// mustAsk checks which API server the kubelet asks.
+func (b *box) mustAsk(server string) {
+	b.t.Helper()
+	if got := b.read("etc/kubernetes/kubelet.conf"); !strings.Contains(got, "    server: "+server+"\n") {
+		b.t.Errorf("the kubelet does not ask %s:\n%s", server, got)
 	}
 }
 

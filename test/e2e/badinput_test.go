@@ -69,7 +69,7 @@ func (s *story) mistake(m mistake) {
 func wrongManifest(s *story) {
 	before := s.snapshot()
 	for _, m := range []mistake{
-		{"manifest of another cluster", []operator.Edit{operator.Replace("\nname: "+s.Lab.Name+"\n", "\nname: another\n")}, yes(), 10, []string{"belongs to", s.Lab.Name, "another"}},
+		{"manifest of another cluster", []operator.Edit{operator.Replace("\nname: "+s.Lab.Name+"\n", "\nname: another\n")}, yes(), 15, []string{"belongs to cluster", s.Lab.Name, "another"}},
 		{"version below the cluster's", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yes(), 15, []string{"1.35.4", s.Lab.KubernetesVersion}},
 		{"all hosts unreachable", []operator.Edit{operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:")}, yes(), 14, []string{"refused"}},
 	} {

@@ -128,6 +128,6 @@ func repair(s *story) {
 		}
 	}
 	s.healthy()
-	s.nothingToDo()
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 	s.same("what runs on the other hosts since when", before, s.started(untouched))
 }

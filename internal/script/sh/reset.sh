@@ -111,7 +111,9 @@ remove_files() {
 		/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service \
 		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
 		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf "$ARTIFACTS" "$SECRETS"
-	rmdir /etc/systemd/system/containerd.service.d /etc/containerd 2>/dev/null || true
+	# Folders that are only ours if nothing else is in them; containerd makes those below /opt by itself.
+	rmdir /etc/systemd/system/containerd.service.d /etc/containerd /opt/containerd/bin /opt/containerd/lib /opt/containerd \
+		/run/netns 2>/dev/null || true
 	[ ! -f /etc/fstab.kubeone ] || mv -f /etc/fstab.kubeone /etc/fstab
 	# the marker last: until then the host is known to be ours
 	rm -rf /etc/kubeone

@@ -24,9 +24,12 @@ units() {
 network() {
 	ip -o link | sed 's/^[0-9]*: \([^:@]*\).*/interface \1/' | sort
 	ip route | sed 's/^/route /' | sort
-	nft list ruleset 2>/dev/null | sed -e 's/packets [0-9]* bytes [0-9]*//' -e 's/^/nft /'
-	iptables-save 2>/dev/null | grep -e '^-A' -e '^:' | sed -e 's/\[[0-9:]*\]//' -e 's/^/iptables /'
-	ip6tables-save 2>/dev/null | grep -e '^-A' -e '^:' | sed -e 's/\[[0-9:]*\]//' -e 's/^/ip6tables /'
+	# The tables of iptables are looked at with its own tools: empty ones mean nothing.
+	nft list tables 2>/dev/null | grep -v -x -E 'table ip6? (filter|nat|mangle|raw|security)' | while read -r table; do nft list $table; done |
+		sed -e 's/packets [0-9]* bytes [0-9]*//' -e 's/^/nft /'
+	for tool in iptables ip6tables; do
+		$tool-save 2>/dev/null | grep -e '^-A' -e '^:.* - ' -e '^:.* DROP ' | sed -e 's/\[[0-9:]*\]//' -e "s/^/$tool /"
+	done
 	ss -ltnH | awk '{print "listens", $4}' | sort -u
 }
 mounts() { awk '{print "mount", $2, $3}' /proc/mounts | sort; }
