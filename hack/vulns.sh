@@ -10,13 +10,14 @@ if [ ! -x "$1" ]; then
 		exit 0
 	}
 fi
+# A small package first: it is quick, and asks the same database.
 status=0
-out=$("$1" ./cmd/... 2>&1) || status=$?
+out=$("$1" ./internal/desired 2>&1) || status=$?
 case $status in
-0) echo "govulncheck: nothing known" ;;
-3)
-	printf '%s\n' "$out"
-	exit 1
+0 | 3) ;;
+*)
+	echo "govulncheck: not checked: $(printf '%s\n' "$out" | tail -n 1)"
+	exit 0
 	;;
-*) echo "govulncheck: not checked: $(printf '%s\n' "$out" | tail -n 1)" ;;
 esac
+"$1" ./cmd/...

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -187,7 +186,7 @@ func TestEveryFailureIsReported(t *testing.T) {
 func TestEventsBearTheirFormatAndRun(t *testing.T) {
 	t.Parallel()
 	r, _, j := onCluster(t)
-	if err := r.Do(context.Background(), nil); err != nil {
+	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range j.events {

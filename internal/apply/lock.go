@@ -68,7 +68,7 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, holder, run strin
 	answers := make(chan answer, len(hosts))
 	for id, h := range hosts {
 		go func() {
-			generation, err := l.take(ctx, keep, h, holder, run, force)
+			generation, err := l.take(ctx, keep, h, claim{holder, run, force})
 			l.mu.Lock()
 			l.generations[id] = generation
 			l.mu.Unlock()
@@ -102,21 +102,62 @@ func (l *Lock) Release() {
 	l.keepers.Wait()
 }
 
-// take starts the keeper on the host and returns when it has said whether the lock is granted.
-func (l *Lock) take(ctx, keep context.Context, h host.Host, holder, run string, force bool) (int64, error) {
-	in, beats := io.Pipe()
-	out, said := io.Pipe()
-	forced := "no"
-	if force {
-		forced = "yes"
-	}
-	cmd := host.Cmd{
-		Name: "take the lock", Script: text("lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
-		Args: []string{holder, run, forced, strconv.Itoa(int(staleAfter.Seconds()))},
+// claim is what a run says when it takes the lock.
+type claim struct {
+	holder, run string
+	force       bool
+}
+
+// take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started again, if
+// nobody took the lock in between.
+func (l *Lock) take(ctx, keep context.Context, h host.Host, c claim) (int64, error) {
+	generation, ended, err := keeper(ctx, keep, h, c, 0)
+	if err != nil {
+		return 0, err
 	}
 	l.keepers.Add(1)
 	go func() {
 		defer l.keepers.Done()
+		for <-ended; keep.Err() == nil; <-ended {
+			if ended = keepAgain(keep, h, c, generation); ended == nil {
+				return
+			}
+		}
+	}()
+	return generation, nil
+}
+
+// keepAgain starts a keeper for a lock that is still ours; nil when it is not, or keep has ended. The host itself refuses
+// the steps of a lock that was lost.
+func keepAgain(keep context.Context, h host.Host, c claim, generation int64) <-chan struct{} {
+	for pause(keep, retryEvery) == nil {
+		_, ended, err := keeper(keep, keep, h, c, generation)
+		if err == nil {
+			return ended
+		}
+		if !host.Transient(err) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// keeper runs the keeper on the host and returns when it has said whether the lock is granted. The channel is closed when
+// the keeper has ended. The generation is 0 for a new lock.
+func keeper(ctx, keep context.Context, h host.Host, c claim, generation int64) (int64, <-chan struct{}, error) {
+	in, beats := io.Pipe()
+	out, said := io.Pipe()
+	forced := "no"
+	if c.force {
+		forced = "yes"
+	}
+	cmd := host.Cmd{
+		Name: "take the lock", Script: text("lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
+		Args: []string{c.holder, c.run, forced, strconv.Itoa(int(staleAfter.Seconds())), strconv.FormatInt(generation, 10)},
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		_, err := h.Run(context.WithoutCancel(ctx), cmd)
 		if err == nil {
 			err = io.EOF
@@ -124,14 +165,15 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, holder, run string, 
 		said.CloseWithError(err)
 		_ = in.Close()
 	}()
-	generation, err := readGrant(ctx, out, h.Name())
+	granted, err := readGrant(ctx, out, h.Name())
 	if err != nil {
 		_ = beats.Close()
-		return 0, err
+		<-ended
+		return 0, nil, err
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // drained until the keeper ends
 	go beat(keep, beats)
-	return generation, nil
+	return granted, ended, nil
 }
 
 // beat sends a line every few seconds, and ends the keeper when ctx ends.

@@ -98,10 +98,10 @@ func TestAReleasedLockIsFree(t *testing.T) {
 	m.lock("run-2", false)
 }
 
-func TestALockEndsWithItsConnection(t *testing.T) {
+func TestALockEndsWithItsHoldersConnection(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")
-	m.lock("run-1", false)
+	m.lock("run-1", false).stop() // a holder that is gone starts no other keeper
 	m.server.DropAll()
 	for { // until the host has seen it; patience bounds it
 		l, err := take(t, m, "run-2", false)
@@ -113,6 +113,28 @@ func TestALockEndsWithItsConnection(t *testing.T) {
 		case !errors.As(err, &held) && !host.Transient(err), t.Context().Err() != nil:
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestALockIsKeptOnWhenItsConnectionIsLost(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "node-1")
+	first := m.lock("run-1", false)
+	before := m.read("var/lib/kubeone/lock/owner")
+	m.server.DropAll()
+	for end := time.Now().Add(30 * time.Second); ; { // until another keeper has taken its place
+		if now := m.read("var/lib/kubeone/lock/owner"); now != "" && now != before {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("no other keeper was started")
+		}
+	}
+	if _, err := take(t, m, "run-2", false); err == nil {
+		t.Error("a second operator was let in")
+	}
+	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got != "1" || first.Generation("1") != 1 {
+		t.Errorf("generation %s on the host, %d here: steps that run were started under 1", got, first.Generation("1"))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +96,31 @@ func TestAStepGoesOnWithoutItsConnectionAndIsFoundAgain(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"first", "second"}, output); diff != "" {
 		t.Errorf("each line once:\n%s", diff)
+	}
+	if n := strings.Count(l.read("units"), "\n"); n != 1 {
+		t.Errorf("%d units were started", n)
+	}
+}
+
+func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "", prepare())
+	wait, open := l.gate()
+	l.Scripts["1"] = "echo first; " + wait
+	l.journal.on = func(e Event) {
+		if e.Line == "first" {
+			go l.server.DropAll()
+		}
+	}
+	l.pause = func(ctx context.Context, _ time.Duration) error {
+		open()
+		for l.read("var/lib/kubeone/step/result") == "" && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+		return ctx.Err()
+	}
+	if err := l.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
 	}
 	if n := strings.Count(l.read("units"), "\n"); n != 1 {
 		t.Errorf("%d units were started", n)

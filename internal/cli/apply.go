@@ -55,7 +55,12 @@ func newApplyCommand(stdio IO, as face) *cobra.Command {
 		Use: as.use, Short: as.short, Aliases: as.aliases, Long: as.about,
 		Example: "  kubeone apply -m kubeone.yaml\n  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve",
 		Args:    cobra.MaximumNArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runApply(cmd.Context(), stdio, f, as, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(cmd, f.output); err != nil {
+				return err
+			}
+			return runApply(cmd.Context(), stdio, f, as, args)
+		},
 	}
 	f.register(cmd)
 	f.registerPlan(cmd)
@@ -71,9 +76,6 @@ func newApplyCommand(stdio IO, as face) *cobra.Command {
 }
 
 func runApply(ctx context.Context, stdio IO, f *applyFlags, as face, args []string) error {
-	if f.output != "text" && f.output != "json" {
-		return &usageError{fmt.Errorf("--output is text or json, not %q", f.output), "kubeone apply"}
-	}
 	unknown := host.PolicyProbe
 	if f.approve {
 		unknown = host.PolicyAcceptNew

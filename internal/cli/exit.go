@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
 	"kubeone/internal/engine"
@@ -56,6 +58,14 @@ type usageError struct {
 // Error says what is wrong and where help is.
 func (e *usageError) Error() string {
 	return fmt.Sprintf("%v; see %s --help", e.err, e.command)
+}
+
+// checkOutput refuses, before any host is asked, a value of --output that the command does not have.
+func checkOutput(cmd *cobra.Command, output string) error {
+	if output == "text" || output == "json" {
+		return nil
+	}
+	return &usageError{fmt.Errorf("--output is text or json, not %q", output), cmd.CommandPath()}
 }
 
 // exitStatus is the documented exit status of a failure.

@@ -27,6 +27,9 @@ func newPlanCommand(stdio IO) *cobra.Command {
 			"Exit status: 0 nothing to do, 2 there are changes or something for you to do.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(cmd, output); err != nil {
+				return err
+			}
 			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
 			if err != nil {
 				return err
@@ -57,8 +60,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 // show prints a plan, or why there can be none.
 func show(stdio IO, look engine.Look, verbose bool, output string) error {
 	d := look.Decision()
-	switch output {
-	case "json":
+	if output == "json" {
 		text, err := view.PlanJSON(look.Plan, look.Decisions...)
 		if err != nil {
 			return err
@@ -68,9 +70,6 @@ func show(stdio IO, look engine.Look, verbose bool, output string) error {
 			view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, look.Plan.Hosts)
 		}
 		return nil
-	case "text":
-	default:
-		return &usageError{fmt.Errorf("--output is text or json, not %q", output), "kubeone plan"}
 	}
 	if verbose {
 		view.Decision(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d)

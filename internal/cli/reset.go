@@ -24,6 +24,9 @@ func newResetCommand(stdio IO) *cobra.Command {
 			"leaves a living cluster: it is drained, its member leaves etcd, and its Node is deleted.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(cmd, f.output); err != nil {
+				return err
+			}
 			return runReset(cmd.Context(), stdio, f, hosts, args)
 		},
 	}

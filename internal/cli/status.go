@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,9 @@ func newStatusCommand(stdio IO) *cobra.Command {
 		Long:  "Ask every host, the API and etcd how they are. Nothing is changed.\n\nExit status: 0 healthy, 3 not.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(cmd, output); err != nil {
+				return err
+			}
 			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
 			if err != nil {
 				return err
@@ -30,17 +32,14 @@ func newStatusCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			in := view.StatusInput{Want: e.Want(), World: look.Result.World, Decision: look.Decision(), Now: time.Now()}
-			switch output {
-			case "json":
+			if output == "json" {
 				text, err := view.StatusJSON(in)
 				if err != nil {
 					return err
 				}
 				_, _ = stdio.Out.Write(text)
-			case "text":
+			} else {
 				view.Status(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), in)
-			default:
-				return &usageError{fmt.Errorf("--output is text or json, not %q", output), "kubeone status"}
 			}
 			if !view.Healthy(in) {
 				return &statusError{exitUnhealthy}

@@ -20,21 +20,21 @@ func newVersionCommand(stdio IO) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of this program and of the Kubernetes that it installs",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(cmd, output); err != nil {
+				return err
+			}
 			info := struct {
 				Version    string   `json:"version"`
 				Go         string   `json:"go"`
 				Platform   string   `json:"platform"`
 				Kubernetes []string `json:"kubernetes"`
 			}{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, release.Supported()}
-			switch output {
-			case "json":
+			if output == "json" {
 				return json.NewEncoder(stdio.Out).Encode(info)
-			case "text":
-				_, err := fmt.Fprintf(stdio.Out, "kubeone %s (%s, %s), for Kubernetes %v\n", info.Version, info.Go, info.Platform, info.Kubernetes)
-				return err
 			}
-			return &usageError{fmt.Errorf("--output is text or json, not %q", output), "kubeone version"}
+			_, err := fmt.Fprintf(stdio.Out, "kubeone %s (%s, %s), for Kubernetes %v\n", info.Version, info.Go, info.Platform, info.Kubernetes)
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")

@@ -28,3 +28,12 @@ func apiAnswers(s *story) condition {
 		return err
 	}
 }
+
+// written holds when an object could be written through the load balancer.
+func written(s *story, name string) condition {
+	return func(ctx context.Context) error {
+		object := "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}"
+		_, err := s.Feed(ctx, object, "apply", "-f", "-", "--request-timeout=5s")
+		return err
+	}
+}

@@ -81,11 +81,11 @@ func (t *torturer) measure(ctx context.Context) error {
 
 // run is one case, from bare hosts to bare hosts.
 func (t *torturer) run(ctx context.Context, c testCase) error {
-	i, err := t.ApplyInterrupted(ctx, c.way, c.at(t.Installation))
+	i, err := t.ApplyInterrupted(ctx, operator.Failure{Way: c.way, Moment: c.at(t.Installation)})
 	if err != nil {
 		return err
 	}
-	if !i.Happened {
+	if len(i.At) == 0 {
 		return fmt.Errorf("the moment never came\n%s", i.Result)
 	}
 	if i.Status == 0 && c.way == operator.Kill {
@@ -101,7 +101,7 @@ func (t *torturer) run(ctx context.Context, c testCase) error {
 		return err
 	}
 	say("%s: came after %.1f s; carried on to the end in %.1f s; reset in %.1f s",
-		c, i.At.Seconds(), carriedOn.Seconds(), time.Since(started).Seconds())
+		c, i.At[0].Seconds(), carriedOn.Seconds(), time.Since(started).Seconds())
 	t.Passed[c.number] = carriedOn.Seconds()
 	return t.save()
 }

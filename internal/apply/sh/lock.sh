@@ -1,7 +1,9 @@
 # Takes the host's lock for an operator and keeps it while standard input brings a line every few seconds.
-# Arguments: HOLDER RUN FORCE(yes|no) STALE(seconds). Prints "granted GENERATION", or "held" and the owner's lines.
+# Arguments: HOLDER RUN FORCE(yes|no) STALE(seconds) GENERATION. A generation other than 0 is that of a lock whose keeper
+# lost its connection; it is kept on only if nobody took the lock in between.
+# Prints "granted GENERATION", or "held" and the owner's lines.
 set -eu
-holder=$1 run=$2 force=$3 stale=$4
+holder=$1 run=$2 force=$3 stale=$4 ours=$5
 dir=/var/lib/kubeone/lock
 mkdir -p "$dir"
 
@@ -14,10 +16,15 @@ alive() {
 # held succeeds when another run has the lock, is alive, and is not to be pushed aside.
 held() { alive && [ "$(field run)" != "$run" ] && [ "$force" != yes ]; }
 
+latest() { cat "$dir/generation" 2>/dev/null || echo 0; }
+
 take() {
-	generation=$(($(cat "$dir/generation" 2>/dev/null || echo 0) + 1))
-	printf '%s\n' "$generation" >"$dir/generation"
-	printf 'holder=%s\nrun=%s\ngeneration=%s\nsince=%s\n' "$holder" "$run" "$generation" "$(date +%s)" >"$dir/owner.new"
+	generation=$ours
+	if [ "$ours" = 0 ]; then
+		generation=$(($(latest) + 1))
+		printf '%s\n' "$generation" >"$dir/generation"
+	fi
+	printf 'holder=%s\nrun=%s\ngeneration=%s\nsince=%s\nkeeper=%s\n' "$holder" "$run" "$generation" "$(date +%s)" "$$" >"$dir/owner.new"
 	mv -f "$dir/owner.new" "$dir/owner"
 	: >"$dir/beat"
 	# What an earlier run's step did not live to remove; a step that runs right now keeps its own.
@@ -27,18 +34,18 @@ take() {
 
 exec 9>"$dir/mutex"
 flock 9
-if held; then
+if held || { [ "$ours" != 0 ] && [ "$(latest)" != "$ours" ]; }; then
 	printf 'held\n'
-	cat "$dir/owner"
+	cat "$dir/owner" 2>/dev/null || true
 	exit 0
 fi
 take
 flock -u 9
 
 while IFS= read -r _; do
-	[ "$(field generation)" = "$generation" ] || exit 0
+	[ "$(field keeper)" = "$$" ] || exit 0
 	: >"$dir/beat"
 done
 
 flock 9
-[ "$(field generation)" != "$generation" ] || rm -f "$dir/beat"
+[ "$(field keeper)" != "$$" ] || rm -f "$dir/beat" "$dir/owner"

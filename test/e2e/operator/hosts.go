@@ -74,7 +74,7 @@ func Started(ctx context.Context, hosts []*fleet.Host) (map[string]string, error
 
 // Logins counts the SSH logins that a host has accepted since a mark that Mark has made.
 func Logins(ctx context.Context, host *fleet.Host, since string) (int, error) {
-	out, err := host.Exec(ctx, fmt.Sprintf("journalctl --sync; journalctl -u ssh --after-cursor=%q -o cat --no-pager | grep -c '^Accepted ' || true", since))
+	out, err := host.Exec(ctx, fmt.Sprintf("journalctl --sync; journalctl -t sshd --after-cursor=%q -o cat --no-pager | grep -c 'session opened' || true", since))
 	if err != nil {
 		return 0, err
 	}

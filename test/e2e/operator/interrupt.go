@@ -33,28 +33,42 @@ func (m Moment) String() string {
 	return string(m.Event) + " " + m.Step
 }
 
+// Failure is an interruption to come.
+type Failure struct {
+	Way    Way
+	Moment Moment
+}
+
+// String names way and moment.
+func (f Failure) String() string { return string(f.Way) + " at " + f.Moment.String() }
+
 // Interruption is how one interrupted apply went.
 type Interruption struct {
 	Result
-	// Happened is false when the command ended before the moment came.
-	Happened bool
-	// At is the time between the command's start and the interruption.
-	At time.Duration
+	// At are the times from the command's start to each failure, of those whose moment came.
+	At []time.Duration
 }
 
-// ApplyInterrupted starts apply and interrupts it at a moment; it returns when the process has ended.
-func (o *Operator) ApplyInterrupted(ctx context.Context, way Way, moment Moment) (Interruption, error) {
+// ApplyInterrupted starts apply and lets failures happen to it, one after the other. It returns when the process has
+// ended; one that was only cut off may have come to its end by itself.
+func (o *Operator) ApplyInterrupted(ctx context.Context, failures ...Failure) (Interruption, error) {
 	run, err := o.Start(ctx, "apply", "-y")
 	if err != nil {
 		return Interruption{}, err
 	}
 	var i Interruption
-	if i.Happened = run.reach(ctx, moment); i.Happened {
-		i.At = time.Since(run.started)
-		if way == Kill {
+	for _, failure := range failures {
+		if !run.reach(ctx, failure.Moment) {
+			break
+		}
+		i.At = append(i.At, time.Since(run.started))
+		if failure.Way == Kill {
 			err = run.Kill()
 		} else {
 			err = CutConnections(ctx, o.Members())
+		}
+		if err != nil {
+			break
 		}
 	}
 	i.Result = run.Wait()

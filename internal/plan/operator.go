@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"kubeone/internal/decide"
+)
+
+// instruct plans what can safely be done before the operator has acted.
+func (b *builder) instruct(d decide.Decision) {
+	for _, r := range d.Also {
+		b.plan.Routes = append(b.plan.Routes, string(r))
+		switch r {
+		case decide.Repair:
+			b.repair(d)
+		case decide.Join:
+			b.join(d)
+		case decide.Resources:
+			b.resources(d)
+		}
+	}
+	b.operator(d)
+	b.plan.Again = "what follows depends on what you do; apply again afterwards"
+}
+
+// block says that what follows is known and not carried out. What was planned before it stays: repairs and joins do not
+// wait for it.
+func (b *builder) block(why string) {
+	if len(b.plan.Steps) > 0 {
+		b.plan.Again = why
+		return
+	}
+	b.plan.Blocked = why
+}
+
+// erred notes what will be wrong when the steps planned so far are done. If it is wrong now, nothing is planned, and the
+// decision itself has the problems.
+func (b *builder) erred(d decide.Decision) {
+	if len(b.plan.Steps) == 0 {
+		return
+	}
+	b.plan.Again = "what follows needs you first"
+	for _, p := range d.Problems {
+		b.plan.Notes = append(b.plan.Notes, problemText(b.names, p))
+	}
+}
+
+// blocked notes a route that this version knows and does not carry out.
+func (b *builder) blocked(d decide.Decision) {
+	b.operator(d)
+	switch d.Route {
+	case decide.Upgrade:
+		b.block("upgrading a cluster is not carried out by this version")
+		for _, id := range d.Upgrades {
+			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be upgraded: %s", b.names[id], b.versions(id)))
+		}
+	case decide.Reconfigure:
+		b.block("changing the configuration of hosts that have joined is not carried out by this version")
+		for _, id := range sortedKeys(d.Drift) {
+			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id], strings.Join(d.Drift[id], ", ")))
+		}
+	default:
+		b.block("etcd has lost its quorum, and recovering it is not carried out by this version")
+	}
+}
+
+func (b *builder) versions(id string) string {
+	have := b.is.Hosts[id].Kubelet.Version
+	if have == "" {
+		have = "unknown"
+	}
+	return fmt.Sprintf("kubelet %s, want %s", have, b.in.Want.KubernetesVersion)
+}
+
+func (b *builder) operator(d decide.Decision) {
+	for _, i := range d.Instructions {
+		b.plan.Operator = append(b.plan.Operator, Instruction{Host: i.Host, Reason: i.Reason, Steps: i.Steps})
+	}
+}
