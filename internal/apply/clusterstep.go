@@ -53,7 +53,7 @@ func (r *Run) makeToken(ctx context.Context, client *cluster.Client) error {
 		return err
 	}
 	r.once.Lock()
-	r.once.token, r.once.tokenID = token, id
+	r.once.token, r.once.tokenID, r.once.tokenMade = token, id, r.Now()
 	r.once.Unlock()
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/desired"
 	"kubeone/internal/plan"
+	"kubeone/internal/script"
 )
 
 // living is what a cluster has in which everything is well.
@@ -74,6 +75,44 @@ func TestTheJoinTokenLivesFromStepToStep(t *testing.T) {
 	}
 	if left := tokensOf(t, api); len(left) > 0 {
 		t.Errorf("%d tokens are left", len(left))
+	}
+}
+
+func TestATokenTooOldToBeginAJoinWithIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	r, api, _ := onCluster(t, step("join-token", "", plan.JoinToken))
+	now := time.Now()
+	r.Now = func() time.Time { return now }
+	if err := r.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	first := r.token()
+	for _, c := range []struct {
+		age  time.Duration
+		same bool
+	}{{time.Minute, true}, {10 * time.Minute, false}} {
+		now = now.Add(c.age)
+		token, err := r.freshToken(patience(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (token == first) != c.same {
+			t.Errorf("after %v: the same token is used: %v, want %v", c.age, token == first, c.same)
+		}
+	}
+	r.Plan.Steps = []plan.Step{step("revoke-token", "", plan.RevokeToken)}
+	if err := r.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := tokensOf(t, api); len(left) > 0 {
+		t.Errorf("%d tokens are left", len(left))
+	}
+}
+
+func TestTheTokenOfKubeadmInitIsOursToRevoke(t *testing.T) {
+	t.Parallel()
+	if !strings.HasPrefix(script.TokenDescription, cluster.TokenAuthor) {
+		t.Errorf("%q does not begin with %q", script.TokenDescription, cluster.TokenAuthor)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"time"
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/desired"
@@ -21,6 +22,7 @@ type session struct {
 	once struct {
 		sync.Mutex
 		token, tokenID string
+		tokenMade      time.Time
 		client         *cluster.Client
 		stopApprovals  context.CancelFunc
 	}
@@ -32,8 +34,12 @@ func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, e
 	case plan.Init:
 		return map[string][]byte{script.TokenFile: []byte(r.token())}, nil
 	case plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker:
+		token, err := r.freshToken(ctx)
+		if err != nil {
+			return nil, err
+		}
 		discovery, err := r.discovery()
-		return map[string][]byte{script.TokenFile: []byte(r.token()), script.DiscoveryFile: discovery}, err
+		return map[string][]byte{script.TokenFile: []byte(token), script.DiscoveryFile: discovery}, err
 	case plan.CopyPKI:
 		pki, err := r.readPKI(ctx, s.Intent.Peer)
 		return map[string][]byte{script.PKIFile: pki}, err
@@ -47,8 +53,31 @@ func (r *Run) token() string {
 	defer r.once.Unlock()
 	if r.once.token == "" {
 		r.once.token, r.once.tokenID = cluster.NewToken()
+		r.once.tokenMade = r.Now()
 	}
 	return r.once.token
+}
+
+// tokenAge is how old a token may be when a join begins: uploads over a slow link can outlast a token's 15 minutes.
+const tokenAge = 5 * time.Minute
+
+// freshToken is the run's join token, made anew when it has become too old to begin a join with.
+func (r *Run) freshToken(ctx context.Context) (string, error) {
+	token := r.token()
+	r.once.Lock()
+	age := r.Now().Sub(r.once.tokenMade)
+	r.once.Unlock()
+	if age < tokenAge {
+		return token, nil
+	}
+	client, err := r.client()
+	if err != nil {
+		return "", err
+	}
+	if err := r.makeToken(ctx, client); err != nil {
+		return "", err
+	}
+	return r.token(), nil
 }
 
 // discovery is the kubeconfig by which joins verify the cluster.

@@ -17,13 +17,15 @@ import (
 const MaxTokenTTL = 15 * time.Minute
 
 // The form of a bootstrap token. Source: https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
+// TokenAuthor begins the description of every join token that is ours to revoke.
+const TokenAuthor = "kubeone: join token of run "
+
 const (
 	tokenIDLength     = 6
 	tokenSecretLength = 16
 	tokenAlphabet     = "abcdefghijklmnopqrstuvwxyz0123456789"
 	tokenGroup        = "system:bootstrappers:kubeadm:default-node-token" // the group that kubeadm's own rules are about
 	tokenPrefix       = "bootstrap-token-"
-	tokenAuthor       = "kubeone: join token of run "
 	tokenDescription  = "description"
 )
 
@@ -79,7 +81,7 @@ func tokenSecret(token, runID string, expires time.Time) *corev1.Secret {
 			"usage-bootstrap-authentication": []byte("true"),
 			"usage-bootstrap-signing":        []byte("true"),
 			"auth-extra-groups":              []byte(tokenGroup),
-			tokenDescription:                 []byte(tokenAuthor + runID),
+			tokenDescription:                 []byte(TokenAuthor + runID),
 		},
 	}
 }
@@ -119,7 +121,7 @@ func (c *Client) RevokeOwnTokens(ctx context.Context) error {
 	}
 	var failures []error
 	for _, s := range secrets.Items {
-		if s.Type == corev1.SecretTypeBootstrapToken && strings.HasPrefix(string(s.Data[tokenDescription]), tokenAuthor) {
+		if s.Type == corev1.SecretTypeBootstrapToken && strings.HasPrefix(string(s.Data[tokenDescription]), TokenAuthor) {
 			failures = append(failures, c.RevokeJoinToken(ctx, strings.TrimPrefix(s.Name, tokenPrefix)))
 		}
 	}

@@ -138,12 +138,12 @@ func (c *conn) session(ctx context.Context) (s *ssh.Session, release func(), err
 		}
 		return o.s, release, o.err
 	case <-ctx.Done():
-		go func() { // the answer may still come
+		go func(free func()) { // the answer may still come; release itself is a result, and nil by then
 			if o := <-ch; o.s != nil {
 				_ = o.s.Close()
 			}
-			release()
-		}()
+			free()
+		}(release)
 		return nil, nil, context.Cause(ctx)
 	}
 }

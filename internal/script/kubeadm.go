@@ -63,7 +63,7 @@ func initConfiguration(in Input) object {
 }
 
 // TokenDescription marks the join tokens that are ours to revoke.
-const TokenDescription = "kubeone join token" // #nosec G101 -- a description
+const TokenDescription = "kubeone: join token of run kubeadm-init" // #nosec G101 -- a description
 
 func joinConfiguration(in Input) object {
 	o := object{
