@@ -70,7 +70,7 @@ func (r *Run) freshToken(ctx context.Context) (string, error) {
 	if age < tokenAge {
 		return token, nil
 	}
-	client, err := r.client()
+	client, err := r.client() //nolint:contextcheck // it outlives the step
 	if err != nil {
 		return "", err
 	}

@@ -16,10 +16,10 @@ import (
 // MaxTokenTTL is the longest life of a join token.
 const MaxTokenTTL = 15 * time.Minute
 
-// The form of a bootstrap token. Source: https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
 // TokenAuthor begins the description of every join token that is ours to revoke.
 const TokenAuthor = "kubeone: join token of run "
 
+// The form of a bootstrap token. Source: https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
 const (
 	tokenIDLength     = 6
 	tokenSecretLength = 16

@@ -228,7 +228,7 @@ func TestNamesOfRunsAndPlaces(t *testing.T) {
 	}
 }
 
-func TestStateDirectoryOfTheEnvironment(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestStateDirectoryOfTheEnvironment(t *testing.T) { // it sets the environment
 	t.Setenv("KUBEONE_STATE", "")
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "/home/me")

@@ -24,7 +24,7 @@ func clean(text string) string {
 }
 
 // escape matches the escape sequences that programs use for colours, cursor movements and titles.
-var escape = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-_])`)
+var escape = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(\x07|\x1b\\)?|[\x40-\x5f])`)
 
 // width is how many columns a text takes, escape sequences not counted.
 func width(text string) int { return utf8.RuneCountInString(escape.ReplaceAllString(text, "")) }
