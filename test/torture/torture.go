@@ -100,8 +100,8 @@ func (t *torturer) run(ctx context.Context, c testCase) error {
 	if err := t.expect(ctx, 0, "reset", "-y"); err != nil {
 		return err
 	}
-	say("%s: came after %.1f s; carried on to the end in %.1f s; reset in %.1f s",
-		c, i.At[0].Seconds(), carriedOn.Seconds(), time.Since(started).Seconds())
+	say("%s: came after %.1f s; that run ended with status %d after %.1f s; carried on to the end in %.1f s; reset in %.1f s",
+		c, i.At[0].Seconds(), i.Status, i.Took.Seconds(), carriedOn.Seconds(), time.Since(started).Seconds())
 	t.Passed[c.number] = carriedOn.Seconds()
 	return t.save()
 }
