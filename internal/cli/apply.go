@@ -85,6 +85,21 @@ func runApply(ctx context.Context, stdio IO, f *applyFlags, as face, args []stri
 		return err
 	}
 	defer e.Close()
+	for attempt := 1; ; attempt++ {
+		err := f.run(ctx, stdio, e, as)
+		// Who approves everything beforehand approves the plan for the changed world too.
+		if !errors.Is(err, engine.ErrWorldChanged) || !f.approve || f.plan != "" || attempt == maxPlans {
+			return err
+		}
+		_, _ = fmt.Fprintln(stdio.Err, "The world changed before the plan was begun; planning again.")
+	}
+}
+
+// maxPlans is how many plans one apply --auto-approve makes when the world keeps changing under it.
+const maxPlans = 3
+
+// run looks, asks, and carries out.
+func (f *applyFlags) run(ctx context.Context, stdio IO, e *engine.Engine, as face) error {
 	look, err := lookSettled(ctx, stdio, e)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -138,21 +139,27 @@ func saved(path string) (plan.Plan, error) {
 	return p, nil
 }
 
-// lookSettled looks, and when steps of an earlier run are still running, waits for their end and looks again.
+// lookSettled looks at a world that stands still: when steps of an earlier run are still running, it waits for their
+// end, and a member that is not healthy gets a moment to become so, before a person is called.
 func lookSettled(ctx context.Context, stdio IO, e *engine.Engine) (engine.Look, error) {
 	look, err := e.Look(ctx)
 	if err != nil {
 		return look, err
 	}
-	steps := look.RunningSteps()
-	if len(steps) == 0 {
-		return look, nil
-	}
-	for id, s := range steps {
+	for id, s := range look.RunningSteps() {
 		_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for its end\n", look.Plan.Hosts[id], s.Stage, s.RunID)
 	}
-	if err := e.Await(ctx, look); err != nil {
-		return look, err
+	if len(look.RunningSteps()) > 0 {
+		if err := e.Await(ctx, look); err != nil {
+			return look, err
+		}
+		if look, err = e.Look(ctx); err != nil {
+			return look, err
+		}
 	}
-	return e.Look(ctx)
+	if coming := look.ComingUp(); len(coming) > 0 {
+		_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may be coming up; waiting up to a minute\n", strings.Join(coming, ", "))
+		return e.LookUntilUp(ctx)
+	}
+	return look, nil
 }

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
-	"kubeone/internal/decide"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 )
@@ -67,31 +65,7 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 	if !now.Plan.Complete() {
 		return e.Look(ctx) // something remains, and waiting does not change it
 	}
-	return e.settle(ctx)
-}
-
-const (
-	settleTimeout = time.Minute
-	settleEvery   = time.Second
-)
-
-// settle looks until nothing remains to be done: components that have just come up may be slow to answer. What still
-// remains after a minute is what the returned look says.
-func (e *Engine) settle(ctx context.Context) (Look, error) {
-	deadline := e.opt.Now().Add(settleTimeout)
-	for {
-		l, err := e.Look(ctx)
-		if err != nil || l.Plan.Empty() && l.Decision().Route != decide.Error || e.opt.Now().After(deadline) {
-			return l, err
-		}
-		again := time.NewTimer(settleEvery)
-		select {
-		case <-ctx.Done():
-			again.Stop()
-			return l, ctx.Err()
-		case <-again.C:
-		}
-	}
+	return e.lookUntil(ctx, matches)
 }
 
 // lockable are the hosts whose lock a run takes: all that answer.

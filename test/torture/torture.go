@@ -93,7 +93,7 @@ func (t *torturer) run(ctx context.Context, c testCase) error {
 	}
 	started := time.Now()
 	if err := t.converges(ctx); err != nil {
-		return fmt.Errorf("%w\n--- the interrupted run\n%s", err, i.Result)
+		return fmt.Errorf("%w\n--- the interrupted run, status %d, its last events\n%s", err, i.Status, lastLines(i.Stdout, 5))
 	}
 	carriedOn := time.Since(started)
 	started = time.Now()
@@ -139,4 +139,9 @@ func (t *torturer) expect(ctx context.Context, status int, args ...string) error
 		return fmt.Errorf("want exit status %d\n%s", status, r)
 	}
 	return ctx.Err()
+}
+
+func lastLines(text string, n int) string {
+	lines := operator.Lines(text)
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
