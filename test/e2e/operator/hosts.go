@@ -45,8 +45,8 @@ func OnEach(ctx context.Context, hosts []*fleet.Host, command string) (map[strin
 
 // CutConnections ends every SSH session on the hosts at once, as a network that resets connections would.
 func CutConnections(ctx context.Context, hosts []*fleet.Host) error {
-	// The listening sshd has no colon in its title; sessions have: "sshd: ops [priv]".
-	_, err := OnEach(ctx, hosts, `pkill -KILL -f '^sshd: ' || true`)
+	// Sessions are "sshd: ops [priv]" and the like; the one that listens is "sshd: /usr/sbin/sshd -D [listener] …".
+	_, err := OnEach(ctx, hosts, `pkill -KILL -f '^sshd: [^/]' || true`)
 	return err
 }
 
