@@ -45,7 +45,7 @@ type builder struct {
 	names   map[string]string
 	plan    Plan
 	barrier []string // IDs that every later step needs: repairs come first
-	first   string   // ID of the step whose uploads go before the other hosts'
+	first   string   // ID of the host whose uploads go before the other hosts'
 	init    string   // ID of the step that creates the cluster, if there is one
 	token   string   // ID of the step that makes the join token
 	addons  []string // IDs of the addons' steps
@@ -82,8 +82,8 @@ func (b *builder) follow(d decide.Decision) bool {
 
 func (b *builder) install(d decide.Decision) {
 	leader := b.host(d.Leader)
-	// The leader's images travel first: while it creates the cluster, the others' follow.
-	b.first = b.id(Images, leader)
+	// What the leader needs travels first: while it creates the cluster, the others' follows.
+	b.first = leader.ID
 	for _, id := range d.Prepare {
 		b.prepare(b.host(id), d)
 	}
@@ -119,19 +119,23 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 		reason = "an installation of ours that has not ended"
 	}
 	artifacts := b.in.Want.Artifacts[seen.Arch]
-	id := b.step(h, Prepare, "install container runtime and kubelet", reason, Create, NoRisk, nil, binaryChanges(artifacts.BinariesFor(h.Role), seen))
+	id := b.step(h, Prepare, "install container runtime and kubelet", reason, Create, NoRisk, b.afterFirst(Prepare, h), binaryChanges(artifacts.BinariesFor(h.Role), seen))
 	b.intent(id, func(i *Intent) {
 		i.Uploads, i.Downloads = missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
 		i.Packages = seen.Tools
 	})
 	images := artifacts.ImagesFor(h.Role)
-	needs := []string{id}
-	if b.first != "" && b.first != b.id(Images, h) {
-		needs = append(needs, b.first)
-	}
 	id = b.step(h, Images, "import images", fmt.Sprintf("%s of Kubernetes %s", count(len(images), "image"), b.in.Want.KubernetesVersion), Create, NoRisk,
-		needs, imageChanges(images))
+		append([]string{id}, b.afterFirst(Images, h)...), imageChanges(images))
 	b.intent(id, func(i *Intent) { i.Uploads, i.Downloads = missingImages(images, artifacts.Pushed, seen) })
+}
+
+// afterFirst is the step of that kind on the host that goes first, unless that is this host.
+func (b *builder) afterFirst(k Kind, h desired.Host) []string {
+	if b.first == "" || b.first == h.ID {
+		return nil
+	}
+	return []string{b.id(k, b.host(b.first))}
 }
 
 // joinHost plans a host's way into the cluster and predicts that it is a healthy member after it.
