@@ -58,7 +58,7 @@ func interrupted(s *story) {
 	}
 	for _, failures := range [][]operator.Failure{
 		{at(operator.Kill, "prepare/cp-2")},
-		{at(operator.Cut, "images/worker-1"), at(operator.Kill, "init/cp-1")},
+		{at(operator.Cut, "images/cp-1"), at(operator.Kill, "init/cp-1")},
 		{at(operator.Kill, "join-etcd/cp-2")},
 		{at(operator.Cut, "join-finish/cp-3"), at(operator.Kill, "record")},
 	} {
