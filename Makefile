@@ -34,7 +34,7 @@ demo: ## bring up four bare hosts on this machine and make a cluster of them
 test: lint unit coverage e2e ## everything that must be green: lint, unit, coverage, e2e
 
 unit: ## unit tests, with the race detector
-	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck ssh=openssh-client git=git
+	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck dash=dash bash=bash busybox=busybox ssh=openssh-client git=git
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
 coverage: ## the packages that decide everything are covered, or this fails

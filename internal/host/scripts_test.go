@@ -49,7 +49,7 @@ func TestScriptsPassShellcheck(t *testing.T) {
 	t.Parallel()
 	path, err := exec.LookPath("shellcheck")
 	if err != nil {
-		t.Skip("shellcheck is not installed")
+		t.Fatal("shellcheck is not installed; make unit installs it")
 	}
 	for name, script := range scripts() {
 		cmd := exec.Command(path, "-s", "sh", "-")
@@ -117,7 +117,7 @@ func TestScriptsInOtherShells(t *testing.T) {
 		t.Run(shell[0], func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(shell[0]); err != nil {
-				t.Skip("not installed")
+				t.Fatalf("%s is not installed; make unit installs it", shell[0])
 			}
 			sh := func(script, stdin string, args ...string) (string, error) {
 				in, n := wire(script, strings.NewReader(stdin))
