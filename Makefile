@@ -42,7 +42,7 @@ coverage: ## the packages that decide everything are covered, or this fails
 
 e2e: ## scenarios on real hosts in containers (docker, root)
 	@test -n "$$(find test/e2e -name '*_test.go' 2>/dev/null)" || { echo "test/e2e has no tests" >&2; exit 1; }
-	go test -tags e2e ./test/e2e -count=1 -v -timeout 40m
+	go test -tags e2e -p 1 ./test/lab/fleet ./test/e2e -count=1 -v -timeout 40m
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck

@@ -41,7 +41,7 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) er
 	var lostAt time.Time
 	for {
 		err := r.attempt(ctx, h, s, output)
-		if err == nil || !host.Transient(err) || ctx.Err() != nil {
+		if err == nil || !interrupted(err) || ctx.Err() != nil {
 			return explain(err, h.Name(), s)
 		}
 		if lostAt.IsZero() {
@@ -74,7 +74,17 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: stepTimeout,
 		Args: []string{strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent.Kind)},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return r.after(ctx, s)
+}
+
+// interrupted tells whether an error is of the way to the host, not of the step: what runs there goes on, and is found by
+// the next attempt. Who ends the connections of a host ends the commands of those connections, by a signal.
+func interrupted(err error) bool {
+	var exit *host.ExitError
+	return host.Transient(err) || errors.As(err, &exit) && exit.Signal != ""
 }
 
 // explain turns the exit statuses of our own wrapper into words.

@@ -168,9 +168,6 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	var err error
 	if s.Intent.Kind.OnHost() {
 		err = r.runOnHost(ctx, s, tail)
-		if err == nil {
-			err = r.after(ctx, s)
-		}
 	} else {
 		err = r.runOnCluster(ctx, s)
 	}

@@ -311,6 +311,29 @@ func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 	l.close()
 }
 
+func TestCredentialsAreReadAgainWhenTheReadingWasCutOff(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, ":", step("init/node-1", "1", plan.Init))
+	l.Want = wanted("1")
+	admin, _ := kubeconfig(t)
+	l.write("etc/kubernetes/admin.conf", admin, 0o600)
+	l.pause = func(context.Context, time.Duration) error { return nil }
+	cut := false
+	l.onRun = func(c host.Cmd) error {
+		if cut || !strings.Contains(c.Script, "admin.conf") {
+			return nil
+		}
+		cut = true
+		return &host.ExitError{Host: "node-1", What: c.Name, Code: -1, Signal: "KILL"}
+	}
+	if err := l.Do(patience(t), nil); err != nil || l.Access == nil || !cut {
+		t.Fatalf("%v, cut off: %v", err, cut)
+	}
+	if n := strings.Count(l.read("units"), "\n"); n != 1 {
+		t.Errorf("%d units were started", n)
+	}
+}
+
 func TestNamesThatANodeMayServeUnder(t *testing.T) {
 	t.Parallel()
 	r := &Run{Plan: plan.Plan{Hosts: map[string]string{"1": "node-1"}}, Want: wanted("1")}

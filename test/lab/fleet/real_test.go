@@ -1,3 +1,5 @@
+//go:build e2e
+
 package fleet
 
 import (
@@ -11,12 +13,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// realLab brings up a lab for a test, and skips the test where nobody asked for real hosts with KUBEONE_LAB=1.
+// realLab brings up a lab of real hosts for a test; it needs docker and root.
 func realLab(t *testing.T, options Options) *Lab {
 	t.Helper()
-	if os.Getenv("KUBEONE_LAB") == "" {
-		t.Skip("needs root, docker and KUBEONE_LAB=1")
-	}
 	options.Ephemeral, options.NoBundle, options.Log = true, true, t.Logf
 	lab, err := Up(t.Context(), options)
 	if err != nil {
