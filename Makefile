@@ -19,7 +19,7 @@ COVERAGE := 90
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 export CGO_ENABLED := 0
 
-.PHONY: help build demo test unit coverage e2e lint vulns bench torture clean
+.PHONY: help build demo test unit coverage e2e upgrades lint vulns bench torture clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -42,7 +42,10 @@ coverage: ## the packages that decide everything are covered, or this fails
 
 e2e: ## scenarios on real hosts in containers (docker, root)
 	@test -n "$$(find test/e2e -name '*_test.go' 2>/dev/null)" || { echo "test/e2e has no tests" >&2; exit 1; }
-	go test -tags e2e -p 1 ./test/lab/fleet ./test/e2e -count=1 -v -timeout 40m
+	go test -tags e2e -p 1 ./test/lab/fleet ./test/e2e -count=1 -v -timeout 70m
+
+upgrades: ## 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and from 1.36.1 to 1.36.3, under load
+	KUBEONE_UPGRADES=1 go test -tags e2e ./test/e2e -run '^TestUpgrades$$' -count=1 -v -timeout 3h
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
@@ -56,7 +59,7 @@ vulns:
 bench: ## by hand against kubeone apply on the lab; a plan over 1,000 simulated hosts
 	go run ./bench
 
-torture: ## kill and cut off an installation at 40 moments; goes on where it was stopped
+torture: ## kill installations, an upgrade and a repair at every boundary; goes on where it was stopped
 	go run ./test/torture
 
 clean: ## remove what was built, and the demo's lab

@@ -28,17 +28,19 @@ func TestByHandIsValidShell(t *testing.T) {
 			t.Logf("%s is not there", check[0])
 			continue
 		}
-		cmd := exec.CommandContext(t.Context(), check[0], check[1:]...)
-		cmd.Stdin = strings.NewReader(byHand)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v: %v\n%s", check, err, out)
+		for _, script := range []string{byHand, upgradeScript, byHandSSH} {
+			cmd := exec.CommandContext(t.Context(), check[0], check[1:]...)
+			cmd.Stdin = strings.NewReader(script)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %v\n%s", check, err, out)
+			}
 		}
 	}
 }
 
 func TestByHandNeverSleeps(t *testing.T) {
 	t.Parallel()
-	for n, line := range strings.Split(byHand, "\n") {
+	for n, line := range strings.Split(byHand+upgradeScript+byHandSSH, "\n") {
 		if strings.Contains(line, "sleep ") {
 			t.Errorf("line %d: %s", n+1, line)
 		}

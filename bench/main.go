@@ -25,6 +25,8 @@ type options struct {
 	labName   string
 	labShape  shape
 	traceFile string
+
+	upgradeShape shape
 }
 
 // shape is how many hosts the lab has.
@@ -46,7 +48,7 @@ func main() {
 }
 
 // measurements are the names that may be given, in the order in which all of them run.
-func measurements() []string { return []string{"start", "plan", "install", "noop"} }
+func measurements() []string { return []string{"start", "plan", "install", "noop", "upgrade"} }
 
 func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == simulatedHosts {
@@ -80,18 +82,20 @@ func run(ctx context.Context, args []string) error {
 
 func parse(args []string, messages io.Writer) (options, error) {
 	var o options
-	flags := flag.NewFlagSet("bench [start|plan|install|noop]", flag.ContinueOnError)
+	flags := flag.NewFlagSet("bench [start|plan|install|noop|upgrade]", flag.ContinueOnError)
 	flags.SetOutput(messages)
 	flags.StringVar(&o.output, "o", "text", "text or json")
-	flags.IntVar(&o.repeat, "repeat", 1, "install: pairs of installations, by hand and with kubeone in turn")
+	flags.IntVar(&o.repeat, "repeat", 1, "install, upgrade: pairs of runs, by hand and with kubeone in turn")
 	flags.Float64Var(&o.maxRatio, "max-ratio", 0, "install: fail when kubeone takes more than this share of the time by hand; 0 for no limit")
-	flags.BoolVar(&o.check, "check", false, "start, plan, noop: fail when over a limit")
+	flags.BoolVar(&o.check, "check", false, "start, plan, noop, upgrade: fail when over a limit")
 	flags.IntVar(&o.hosts, "hosts", 1000, "plan: hosts to simulate")
 	flags.StringVar(&o.kubeone, "kubeone", "", "the program to measure; it is built when this is not given")
-	flags.StringVar(&o.labName, "lab", "bench", "install, noop: name of the lab, which is made and removed")
+	flags.StringVar(&o.labName, "lab", "bench", "install, noop, upgrade: name of the lab, which is made and removed")
 	flags.IntVar(&o.labShape.controlPlanes, "control-planes", 3, "install, noop: control-plane hosts")
 	flags.IntVar(&o.labShape.workers, "workers", 1, "install, noop: workers")
-	flags.StringVar(&o.traceFile, "events", "", "install: write the event stream of the last run here")
+	flags.IntVar(&o.upgradeShape.controlPlanes, "upgrade-control-planes", 3, "upgrade: control-plane hosts")
+	flags.IntVar(&o.upgradeShape.workers, "upgrade-workers", 3, "upgrade: workers, two or more")
+	flags.StringVar(&o.traceFile, "events", "", "install, upgrade: write the event stream of the last run here")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -101,8 +105,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 	if o.output != "text" && o.output != "json" {
 		return o, fmt.Errorf("-o is text or json, not %q", o.output)
 	}
-	if o.repeat < 1 || o.hosts < 10 || o.hosts > 60000 || o.labShape.controlPlanes < 1 || o.labShape.workers < 0 {
-		return o, errors.New("-repeat is 1 or more, -hosts 10 to 60000, -control-planes 1 or more")
+	if o.repeat < 1 || o.hosts < 10 || o.hosts > 60000 || o.labShape.controlPlanes < 1 || o.labShape.workers < 0 || o.upgradeShape.controlPlanes < 1 || o.upgradeShape.workers < 2 {
+		return o, errors.New("-repeat is 1 or more, -hosts 10 to 60000, -control-planes 1 or more, -upgrade-workers 2 or more")
 	}
 	return o, nil
 }

@@ -15,6 +15,7 @@ type report struct {
 	Plan    *planResult    `json:"plan,omitempty"`
 	Install *installResult `json:"install,omitempty"`
 	Noop    *noopResult    `json:"noop,omitempty"`
+	Upgrade *upgradeResult `json:"upgrade,omitempty"`
 }
 
 // print writes the report as text or json.
@@ -38,6 +39,9 @@ func (r *report) print(w io.Writer, output string) error {
 	if r.Noop != nil {
 		p.noop(*r.Noop)
 	}
+	if r.Upgrade != nil {
+		p.upgrade(*r.Upgrade)
+	}
 	return p.err
 }
 
@@ -51,7 +55,8 @@ func (r *report) verdict(o options) error {
 	}
 	kept := (r.Start == nil || r.Start.WithinSeconds && r.Start.WithinSize) &&
 		(r.Plan == nil || r.Plan.WithinSeconds && r.Plan.WithinMemory && r.Plan.Reached == r.Plan.Hosts) &&
-		(r.Noop == nil || r.Noop.Within)
+		(r.Noop == nil || r.Noop.Within) &&
+		(r.Upgrade == nil || r.Upgrade.WithinRatio && r.Upgrade.WithinNoop)
 	if !kept {
 		return errOver
 	}
@@ -112,4 +117,21 @@ func (p *printer) noop(r noopResult) {
 	p.line("\nnoop: plan of a cluster as wanted takes %.2f s (median of %d; %.2f to %.2f)", r.Seconds, noopRuns, r.Fastest, r.Slowest)
 	p.line("  a host had %d connection and %d command (%s the limit of one each); %d API requests, %d etcd requests",
 		r.Connections, r.Commands, limit(r.Within), r.APIRequests, r.EtcdRequests)
+}
+
+func (p *printer) upgrade(r upgradeResult) {
+	p.line("\nupgrade: %s to %s, %d control planes, %d workers, under load", r.From, r.To, r.ControlPlanes, r.Workers)
+	for _, pair := range r.Pairs {
+		p.upgraded("by hand", pair.ByHand)
+		p.upgraded("kubeone", pair.Kubeone)
+		p.line("           ratio %.2f; %.2f with the files' time", pair.Ratio, pair.RatioAll)
+	}
+	p.line("  ratio %.2f (median of %d, %s the limit of %.1f); %.2f with the files' time", r.Ratio, len(r.Pairs), limit(r.WithinRatio), upgradeRatioLimit, r.RatioAll)
+	p.line("  the plan afterwards is empty and takes %.2f s (%s the limit of %.0f s)", r.Noop, limit(r.WithinNoop), upgradeNoopLimit)
+}
+
+func (p *printer) upgraded(way string, u upgraded) {
+	p.line("  %s  %6.1f s, %.1f s of them bringing files, CPU %6.1f s: %s", way, u.Seconds, u.Files, u.CPUSeconds, stagesText(u.Stages))
+	p.line("           outside files, kubeadm and drains %.1f s", u.Outside)
+	p.line("           %s", strings.ReplaceAll(u.Load.String(), "\n", "\n         "))
 }

@@ -95,9 +95,8 @@ func (t timeline) work() []stage {
 	return sum.stages
 }
 
-// outside is the time of the stages in which neither kubeadm ran nor images were brought.
-func outside(stages []stage) float64 {
-	inside := []plan.Kind{plan.Images, plan.Init, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker}
+// outside is the time of the stages that are not of these kinds.
+func outside(stages []stage, inside []plan.Kind) float64 {
 	var sum float64
 	for _, s := range stages {
 		if !slices.Contains(inside, plan.Kind(s.Name)) {

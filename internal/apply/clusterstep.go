@@ -2,14 +2,11 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster"
-	"kubeone/internal/etcd"
 	"kubeone/internal/plan"
 )
 
@@ -22,7 +19,7 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout+drainTime(s.Intent))
 	defer cancel()
 	switch s.Intent.Kind {
 	case plan.JoinToken:
@@ -36,18 +33,20 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	case plan.AwaitWorkloads:
 		return r.awaitWorkloads(ctx, client)
 	case plan.SaveRecord:
-		return r.saveRecord(ctx, client)
+		return r.saveRecord(ctx, client, s.ID)
 	case plan.DrainNode:
-		return client.Drain(ctx, s.Intent.NodeName, cluster.DrainOptions{})
+		return r.drain(ctx, client, s)
+	case plan.Uncordon:
+		return r.reopen(ctx, client, s)
 	case plan.RemoveEtcd:
-		return r.removeMember(ctx, s.Intent.Member)
+		return r.removeMember(ctx, s)
 	case plan.DeleteNode:
-		return client.DeleteNode(ctx, s.Intent.NodeName)
+		return r.deleteNode(ctx, client, s)
 	}
 	return fmt.Errorf("a step of kind %q cannot be carried out through the API", s.Intent.Kind)
 }
 
-func (r *Run) makeToken(ctx context.Context, client *cluster.Client) error {
+func (r *Run) makeToken(ctx context.Context, client API) error {
 	token, id, err := client.CreateJoinToken(ctx, r.RunID, cluster.MaxTokenTTL)
 	if err != nil {
 		return err
@@ -59,7 +58,7 @@ func (r *Run) makeToken(ctx context.Context, client *cluster.Client) error {
 }
 
 // revokeToken ends this run's token and those that killed runs left.
-func (r *Run) revokeToken(ctx context.Context, client *cluster.Client) error {
+func (r *Run) revokeToken(ctx context.Context, client API) error {
 	r.once.Lock()
 	id := r.once.tokenID
 	r.once.Unlock()
@@ -71,7 +70,7 @@ func (r *Run) revokeToken(ctx context.Context, client *cluster.Client) error {
 	return client.RevokeOwnTokens(ctx)
 }
 
-func nodeReady(ctx context.Context, client *cluster.Client, i plan.Intent) error {
+func nodeReady(ctx context.Context, client API, i plan.Intent) error {
 	if err := client.WaitNode(ctx, i.NodeName); err != nil {
 		return err
 	}
@@ -90,7 +89,7 @@ func (r *Run) addon(name string) (addons.Addon, error) {
 	return addons.Addon{}, fmt.Errorf("addon %s is not known", name)
 }
 
-func (r *Run) applyAddon(ctx context.Context, client *cluster.Client, name string) error {
+func (r *Run) applyAddon(ctx context.Context, client API, name string) error {
 	addon, err := r.addon(name)
 	if err != nil {
 		return err
@@ -104,54 +103,33 @@ func (r *Run) applyAddon(ctx context.Context, client *cluster.Client, name strin
 		}
 		record.Cluster = r.Want.Name
 		record.Addons[name] = addon.Digest
+		record.AddRun(r.history.entry())
 		return nil
 	})
 }
 
 // awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.
-func (r *Run) awaitWorkloads(ctx context.Context, client *cluster.Client) error {
+func (r *Run) awaitWorkloads(ctx context.Context, client API) error {
+	var all []addons.Workload
 	for _, a := range r.Addons {
-		for _, w := range a.Wait {
-			if err := client.WaitRollout(ctx, w); err != nil {
-				return err
-			}
+		all = append(all, a.Wait...)
+	}
+	if !r.Want.Network.KubeProxy.Skip {
+		all = append(all, addons.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "kube-proxy"})
+	}
+	for _, w := range all {
+		if err := client.WaitRollout(ctx, w); err != nil {
+			return err
 		}
 	}
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
 }
 
 // saveRecord keeps the manifest, which is the one now carried out, and this run's entry in the history.
-func (r *Run) saveRecord(ctx context.Context, client *cluster.Client) error {
-	steps := make([]string, 0, len(r.Plan.Steps))
-	for _, s := range r.Plan.Steps {
-		steps = append(steps, s.ID)
-	}
-	who, from, _ := strings.Cut(r.Holder, "@")
-	entry := cluster.Run{
-		ID: r.RunID, Who: who, From: from, PlanDigest: r.Plan.Digest(), Started: r.started, Finished: r.Now(), Result: "done", Steps: steps,
-	}
+func (r *Run) saveRecord(ctx context.Context, client API, step string) error {
 	return client.UpdateRecord(ctx, func(record *cluster.Record) error {
 		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest, r.RunID
-		if n := len(record.History); n == 0 || record.History[n-1].ID != entry.ID {
-			record.History = append(record.History, entry)
-		}
+		record.AddRun(r.history.entryAfter(step, r.Now()))
 		return nil
 	})
-}
-
-// removeMember takes a member out of etcd.
-func (r *Run) removeMember(ctx context.Context, member string) error {
-	if r.Etcd == nil {
-		return errors.New("etcd cannot be reached")
-	}
-	id, err := etcd.ParseID(member)
-	if err != nil {
-		return err
-	}
-	client, err := etcd.Connect(ctx, *r.Etcd)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
-	return client.RemoveMember(ctx, id)
 }

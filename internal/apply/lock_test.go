@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,8 +47,8 @@ func TestALiveLockIsNotTaken(t *testing.T) {
 	if text := err.Error(); !strings.Contains(text, "me@here") || !strings.Contains(text, "--force-unlock") {
 		t.Errorf("the error is %q", text)
 	}
-	if first.Generation("1") != 1 {
-		t.Errorf("generation %d", first.Generation("1"))
+	if age := time.Now().Unix() - first.Generation("1"); age < 0 || age > 60 {
+		t.Errorf("generation %d does not begin at the clock", first.Generation("1"))
 	}
 }
 
@@ -60,7 +61,7 @@ func TestALockIsTakenOverByForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer second.Release()
-	if second.Generation("1") != first.Generation("1")+1 {
+	if second.Generation("1") <= first.Generation("1") {
 		t.Errorf("generations %d and %d", first.Generation("1"), second.Generation("1"))
 	}
 	first.Release() // must not end the other's
@@ -80,7 +81,7 @@ func TestALockWhoseHolderIsSilentIsTakenOver(t *testing.T) {
 	if err := os.Chtimes(m.path("var/lib/kubeone/lock/beat"), long, long); err != nil {
 		t.Fatal(err)
 	}
-	if l := m.lock("run-2", false); l.Generation("1") != 8 {
+	if l := m.lock("run-2", false); l.Generation("1") <= 7 {
 		t.Errorf("generation %d", l.Generation("1"))
 	}
 	if m.read("run/kubeone/secrets/token") != "" {
@@ -133,8 +134,8 @@ func TestALockIsKeptOnWhenItsConnectionIsLost(t *testing.T) {
 	if _, err := take(t, m, "run-2", false); err == nil {
 		t.Error("a second operator was let in")
 	}
-	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got != "1" || first.Generation("1") != 1 {
-		t.Errorf("generation %s on the host, %d here: steps that run were started under 1", got, first.Generation("1"))
+	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got != strconv.FormatInt(first.Generation("1"), 10) {
+		t.Errorf("generation %s on the host, %d here: steps that run were started under that", got, first.Generation("1"))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"kubeone/internal/cluster"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshtest"
 	"kubeone/internal/plan"
@@ -187,6 +189,7 @@ func newLab(t *testing.T, script string, steps ...plan.Step) *lab {
 		Plan:  plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: map[string]string{"1": "node-1"}},
 		Hosts: map[string]host.Host{"1": m}, Scripts: map[string]string{"1": script}, RunID: "run-1", Holder: "me@here",
 		Emit: j.emit, Now: time.Now, pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Connect: Connectors{API: func(cluster.Access) (API, error) { return nil, errors.New("nobody listens") }},
 	}
 	r.Lock = m.lock("run-1", false)
 	return &lab{r, m, j}

@@ -70,6 +70,14 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 	if err := r.uploadSecrets(ctx, h, s); err != nil {
 		return err
 	}
+	if err := r.uploadSnapshot(ctx, h, s); err != nil {
+		return err
+	}
+	if s.Intent.Kind == plan.UpgradeControlPlane { // once more, and at the last moment: draining, uploads and lost connections took their time
+		if err := r.mayStop(ctx, s); err != nil {
+			return err
+		}
+	}
 	_, err := h.Run(ctx, host.Cmd{
 		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: stepTimeout,
 		Args: []string{strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent.Kind)},

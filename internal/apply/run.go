@@ -28,10 +28,14 @@ type Run struct {
 	Want     desired.Cluster
 	World    observed.World
 	Hosts    map[string]host.Host // by ID; those that the plan touches and those through which the API is reached
+	Absent   map[string]host.Host // by ID; those that did not answer, asked only whether that is still so
 	Scripts  map[string]string    // by host ID
 	Blobs    Blobs                // nil when hosts download
 	Access   *cluster.Access      // nil while there is no cluster
+	Perhaps  *cluster.Access      // where the API may answer by the end of the run, for the history; nil where nothing is known
 	Etcd     *etcd.Access         // nil while there is no cluster
+	Connect  Connectors           // how connections to the API and to etcd are made
+	Copy     *Copy                // what a restore begins from; nil when the plan has none
 	Addons   []addons.Addon
 	Manifest string // as kept in the cluster: without secrets
 	Lock     *Lock
@@ -46,6 +50,8 @@ type Run struct {
 	scripted map[string]bool
 	started  time.Time
 	session
+	history history
+	told    told
 }
 
 // StepError is one step's failure.
@@ -86,7 +92,9 @@ func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
 	defer r.close()
 	r.started = r.Now()
 	r.emit(Event{Type: RunStarted, Total: len(r.Plan.Steps), Digest: r.Plan.Digest()})
+	r.begin(ctx)
 	err := r.walk(ctx, stop)
+	r.end(ctx, err)
 	last := Event{Type: RunFinished, Seconds: r.Now().Sub(r.started).Seconds()}
 	if err != nil {
 		last.Error = err.Error()
@@ -115,11 +123,13 @@ func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 			go func() { results <- result{s, r.runStep(ctx, s)} }()
 		}
 		if !schedule.Busy() {
-			return errors.Join(errs...)
+			return errors.Join(append(errs, r.openAgain(ctx, schedule.LeftClosed()))...)
 		}
 		select {
 		case res := <-results:
-			r.report(res, r.Now().Sub(running[res.step.ID]), schedule.Count(Done)+1)
+			took := r.Now().Sub(running[res.step.ID])
+			r.report(res, took, schedule.Count(Done)+1)
+			r.tell(res, took)
 			delete(running, res.step.ID)
 			if res.err != nil {
 				errs = append(errs, res.err)
@@ -182,6 +192,7 @@ func (r *Run) name(id string) string { return r.Plan.Hosts[id] }
 
 func (r *Run) emit(e Event) {
 	e.Format, e.Time, e.RunID = EventFormat, r.Now(), r.RunID
+	r.history.note(e)
 	r.Emit(e)
 }
 

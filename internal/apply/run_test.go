@@ -301,6 +301,7 @@ func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 	if strings.Contains(string(got), "the-administrator") {
 		t.Errorf("joining hosts get the administrator's credentials:\n%s", got)
 	}
+	l.Connect = Connectors{}
 	first, err := l.client()
 	if err != nil {
 		t.Fatal(err)

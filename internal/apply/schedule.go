@@ -20,8 +20,10 @@ const (
 
 // Schedule says which steps may start. It is pure: steps and their results go in, the next steps come out.
 //
-// A step may start when all it needs is done, no other step runs on its host, and fewer than the allowed number of
-// hosts are busy. Steps that change etcd's membership run one at a time, and none starts after one of them failed.
+// A step may start when all it needs is done, what it comes after is over, no other step runs on its host, and fewer than
+// the allowed number of hosts are busy. Steps that change etcd's membership run one at a time, and none starts after one of
+// them failed. When a host's turn in an upgrade fails, no other turn begins, unless it failed because pods did not leave
+// and hosts of which they do not are to be skipped.
 type Schedule struct {
 	steps    []plan.Step
 	state    map[string]State
@@ -51,11 +53,16 @@ func (s *Schedule) Next() []plan.Step {
 }
 
 func (s *Schedule) mayStart(step plan.Step) bool {
-	if s.stopped {
+	if s.stopped && !s.finishesTurn(step) {
 		return false
 	}
 	for _, need := range step.Needs {
 		if s.state[need] != Done {
+			return false
+		}
+	}
+	for _, before := range step.After {
+		if state := s.state[before]; state == Waiting || state == Running {
 			return false
 		}
 	}
@@ -94,6 +101,9 @@ func (s *Schedule) Finish(id string, ok bool) []plan.Step {
 		if step.ID != id && changesEtcd(step) && s.changesEtcd(id) {
 			return true
 		}
+		if step.Intent.Kind == plan.Check && s.endsUpgrade(id) {
+			return true
+		}
 		return slices.ContainsFunc(step.Needs, func(need string) bool {
 			return s.state[need] == Failed || s.state[need] == Skipped
 		})
@@ -102,6 +112,23 @@ func (s *Schedule) Finish(id string, ok bool) []plan.Step {
 
 func (s *Schedule) changesEtcd(id string) bool {
 	return slices.ContainsFunc(s.steps, func(step plan.Step) bool { return step.ID == id && changesEtcd(step) })
+}
+
+// endsUpgrade reports whether the failure of the step with that ID keeps other hosts' turns from beginning.
+func (s *Schedule) endsUpgrade(id string) bool {
+	return slices.ContainsFunc(s.steps, func(step plan.Step) bool {
+		if step.ID != id {
+			return false
+		}
+		switch step.Intent.Kind {
+		case plan.Fetch, plan.Check, plan.Snapshot, plan.UpgradeControlPlane, plan.UpgradeWorker, plan.Uncordon:
+			return true
+		case plan.DrainNode:
+			d := step.Intent.Drain
+			return d != nil && d.Upgrade && d.OnTimeout != plan.SkipOnTimeout
+		}
+		return false
+	})
 }
 
 // skip marks waiting steps that match as skipped, again until none matches.
@@ -120,10 +147,34 @@ func (s *Schedule) skip(match func(plan.Step) bool) []plan.Step {
 	return out
 }
 
-// Stop lets nothing more start and returns the steps that therefore never will.
+// Stop lets nothing more start, but that hosts which are upgraded, or being upgraded, are opened again. It returns the steps
+// that never will start.
 func (s *Schedule) Stop() []plan.Step {
 	s.stopped = true
-	return s.skip(func(plan.Step) bool { return true })
+	return s.skip(func(step plan.Step) bool { return !s.finishesTurn(step) })
+}
+
+// finishesTurn reports whether the step opens a host again all of whose turn was begun.
+func (s *Schedule) finishesTurn(step plan.Step) bool {
+	return step.Intent.Kind == plan.Uncordon && !slices.ContainsFunc(step.Needs, func(need string) bool {
+		return s.state[need] != Done && s.state[need] != Running
+	})
+}
+
+// LeftClosed are the drains whose host's upgrade has not begun and will not: the host is as it was, and closed.
+func (s *Schedule) LeftClosed() []plan.Step {
+	var out []plan.Step
+	for _, drain := range s.steps {
+		if d := drain.Intent.Drain; d == nil || !d.Upgrade || s.state[drain.ID] != Done {
+			continue
+		}
+		if slices.ContainsFunc(s.steps, func(next plan.Step) bool {
+			return slices.Contains(next.Needs, drain.ID) && next.Host == drain.Host && s.state[next.ID] == Skipped && next.Intent.Kind.OnHost()
+		}) {
+			out = append(out, drain)
+		}
+	}
+	return out
 }
 
 // Busy reports whether a step is running.

@@ -32,6 +32,13 @@ func TestScheduleOfKnownPlans(t *testing.T) {
 	wide := plan.Plan{Steps: []plan.Step{
 		step("p1", "1", plan.Prepare), step("p2", "2", plan.Prepare), step("p3", "3", plan.Prepare), step("n3", "3", plan.NodeReady), step("r", "", plan.JoinToken),
 	}}
+	turns := func(onTimeout string) plan.Plan {
+		drain := step("d1", "1", plan.DrainNode, "c1")
+		drain.Intent.Drain = &plan.Drain{Upgrade: true, OnTimeout: onTimeout}
+		second := step("c2", "2", plan.Check)
+		second.After = []string{"u1"}
+		return plan.Plan{Steps: []plan.Step{step("c1", "1", plan.Check), drain, step("u1", "1", plan.UpgradeWorker, "d1"), second}}
+	}
 	one := plan.Plan{Steps: []plan.Step{step("x", "1", plan.Prepare), step("y", "1", plan.Images)}}
 	for _, c := range []struct {
 		name     string
@@ -48,6 +55,11 @@ func TestScheduleOfKnownPlans(t *testing.T) {
 		{"etcd changes one at a time", etcd, 0, [][]string{{"next", "e1"}, {"+e1"}, {"next", "e2"}, {"+e2"}, {"next", "f2"}}},
 		{"and none after a failure", etcd, 0, [][]string{{"next", "e1"}, {"-e1", "e2", "f2"}, {"next"}}},
 		{"so many hosts and no more", wide, 2, [][]string{{"next", "p1", "p2", "n3", "r"}, {"+p1"}, {"next", "p3"}}},
+		{"one turn after another", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"+u1"}, {"next", "c2"}}},
+		{"no turn after one that failed", turns("skip"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"-u1", "c2"}}},
+		{"a node that cannot be drained ends the upgrade", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"-d1", "u1", "c2"}}},
+		{"or is skipped", turns("skip"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"-d1", "u1"}, {"next", "c2"}}},
+		{"a stop in the middle of a drain", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"stop", "u1", "c2"}, {"+d1"}, {"next"}}},
 		{"one step on a host", one, 0, [][]string{{"next", "x"}, {"+x"}, {"next", "y"}}},
 		{"nothing begins after a stop", wide, 1, [][]string{{"next", "p1", "n3", "r"}, {"stop", "p2", "p3"}, {"+p1"}, {"next"}}},
 	} {
@@ -79,6 +91,7 @@ type oracle struct {
 	parallel int
 	stopped  bool
 	failed   bool // a change of etcd
+	ended    bool // a turn of the upgrade failed, and no other may begin
 }
 
 func (o *oracle) in(s State) []plan.Step {
@@ -105,8 +118,15 @@ func (o *oracle) forbids(s plan.Step) string {
 			return "it needs " + n
 		}
 	}
+	for _, n := range s.After {
+		if o.state[n] == Waiting || o.state[n] == Running {
+			return "it comes after " + n
+		}
+	}
 	switch {
-	case o.stopped:
+	case o.ended && s.Intent.Kind == plan.Check:
+		return "a turn failed"
+	case o.stopped && !o.opens(s):
 		return "the run was stopped"
 	case isEtcd(s) && o.failed:
 		return "a change of etcd failed"
@@ -120,9 +140,19 @@ func (o *oracle) forbids(s plan.Step) string {
 	return ""
 }
 
+// opens is what goes on after a stop: hosts all of whose turn has begun are opened again.
+func (o *oracle) opens(s plan.Step) bool {
+	for _, n := range s.Needs {
+		if o.state[n] != Done && o.state[n] != Running {
+			return false
+		}
+	}
+	return s.Intent.Kind == plan.Uncordon
+}
+
 // lost is every step that waits and never can start, worked out from scratch.
 func (o *oracle) lost(s plan.Step) bool {
-	if o.stopped || isEtcd(s) && o.failed {
+	if o.stopped && !o.opens(s) || isEtcd(s) && o.failed || s.Intent.Kind == plan.Check && o.ended {
 		return true
 	}
 	return slices.ContainsFunc(s.Needs, func(n string) bool { return o.state[n] == Failed || o.state[n] == Skipped })
@@ -143,7 +173,10 @@ func (o *oracle) skip() (ids []string) {
 }
 
 func randomPlan(r *rand.Rand) plan.Plan {
-	kinds := []plan.Kind{plan.Prepare, plan.Images, plan.JoinEtcd, plan.JoinFinish, plan.NodeReady, plan.JoinToken, plan.RemoveEtcd}
+	kinds := []plan.Kind{
+		plan.Prepare, plan.Images, plan.JoinEtcd, plan.JoinFinish, plan.NodeReady, plan.JoinToken, plan.RemoveEtcd,
+		plan.Check, plan.DrainNode, plan.UpgradeWorker, plan.Uncordon,
+	}
 	var p plan.Plan
 	for i := range 1 + r.IntN(14) {
 		s := step(fmt.Sprintf("s%d", i), fmt.Sprintf("h%d", r.IntN(4)), kinds[r.IntN(len(kinds))])
@@ -151,6 +184,12 @@ func randomPlan(r *rand.Rand) plan.Plan {
 			if r.IntN(6) == 0 {
 				s.Needs = append(s.Needs, before.ID)
 			}
+			if r.IntN(12) == 0 {
+				s.After = append(s.After, before.ID)
+			}
+		}
+		if s.Intent.Kind == plan.DrainNode && r.IntN(3) > 0 {
+			s.Intent.Drain = &plan.Drain{Upgrade: true, OnTimeout: []string{plan.StopOnTimeout, plan.SkipOnTimeout, plan.ForceOnTimeout}[r.IntN(3)]}
 		}
 		p.Steps = append(p.Steps, s)
 	}
@@ -215,6 +254,12 @@ func move(r *rand.Rand, s *Schedule, o *oracle, running []plan.Step) error {
 		o.state[step.ID] = Done
 		if !ok {
 			o.state[step.ID], o.failed = Failed, o.failed || isEtcd(step)
+			switch d := step.Intent.Drain; {
+			case slices.Contains([]plan.Kind{plan.Fetch, plan.Check, plan.Snapshot, plan.UpgradeControlPlane, plan.UpgradeWorker, plan.Uncordon}, step.Intent.Kind):
+				o.ended = true
+			case d != nil && d.Upgrade && d.OnTimeout != plan.SkipOnTimeout:
+				o.ended = true
+			}
 		}
 		got = ids(s.Finish(step.ID, ok))
 	}

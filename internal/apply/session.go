@@ -23,23 +23,28 @@ type session struct {
 		sync.Mutex
 		token, tokenID string
 		tokenMade      time.Time
-		client         *cluster.Client
+		client         API
 		stopApprovals  context.CancelFunc
 	}
 }
 
 // secretsFor are the files that a step's stage may read, by name.
 func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, error) {
+	if s.Intent.Kind == plan.Rewrite && s.Intent.Role != desired.Worker {
+		return nil, nil // it signs for itself
+	}
 	switch s.Intent.Kind {
 	case plan.Init:
 		return map[string][]byte{script.TokenFile: []byte(r.token())}, nil
-	case plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker:
+	case plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker, plan.Rewrite:
 		token, err := r.freshToken(ctx)
 		if err != nil {
 			return nil, err
 		}
 		discovery, err := r.discovery()
 		return map[string][]byte{script.TokenFile: []byte(token), script.DiscoveryFile: discovery}, err
+	case plan.Restore:
+		return r.Copy.secrets()
 	case plan.CopyPKI:
 		pki, err := r.readPKI(ctx, s.Intent.Peer)
 		return map[string][]byte{script.PKIFile: pki}, err
@@ -103,7 +108,7 @@ func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 
 // after does what a step's success makes possible.
 func (r *Run) after(ctx context.Context, s plan.Step) error {
-	if s.Intent.Kind != plan.Init {
+	if s.Intent.Kind != plan.Init && s.Intent.Kind != plan.Restore {
 		return nil
 	}
 	res, err := r.Hosts[s.Host].Run(ctx, host.Cmd{Name: "read the new cluster's credentials", Script: "cat /etc/kubernetes/admin.conf", Secret: true})
@@ -132,16 +137,13 @@ func (r *Run) endpoint(id string) cluster.Endpoint {
 }
 
 // client is the connection to the API. The first call also begins to approve kubelets' serving certificates.
-func (r *Run) client() (*cluster.Client, error) {
+func (r *Run) client() (API, error) {
 	r.once.Lock()
 	defer r.once.Unlock()
 	if r.once.client != nil {
 		return r.once.client, nil
 	}
-	if r.Access == nil {
-		return nil, errors.New("the API of the cluster cannot be reached")
-	}
-	client, err := cluster.Connect(*r.Access)
+	client, err := r.Connect.api(r.Access)
 	if err != nil {
 		return nil, err
 	}

@@ -56,35 +56,31 @@ func newApplyCommand(stdio IO, as face) *cobra.Command {
 		Example: "  kubeone apply -m kubeone.yaml\n  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(cmd, f.output); err != nil {
-				return err
-			}
-			return runApply(cmd.Context(), stdio, f, as, args)
+			return applyThrough(cmd.Context(), stdio, f, as, args)
 		},
 	}
 	f.register(cmd)
 	f.registerPlan(cmd)
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
+	f.registerRun(cmd)
 	flags.StringVar(&f.plan, "plan", "", "carry out this saved plan, if it is still what would be done; does not ask")
-	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
 	flags.BoolVar(&f.forceUpgrade, "force-upgrade", false, "roll the configuration out although nothing differs")
-	flags.StringVarP(&f.output, "output", "o", "text", "text, or json for the event stream")
-	flags.StringVar(&f.logFile, "log-file", "", "write the run's journal here too")
+	if as.use == upgradeFace.use {
+		flags.BoolVar(&f.forceUpgrade, "force", false, "the same as --force-upgrade")
+	}
 	return cmd
 }
 
-func runApply(ctx context.Context, stdio IO, f *applyFlags, as face, args []string) error {
-	unknown := host.PolicyProbe
+// unknown says what happens with host keys that nobody knows.
+func (f *applyFlags) unknown() host.Policy {
 	if f.approve {
-		unknown = host.PolicyAcceptNew
+		return host.PolicyAcceptNew
 	}
-	e, err := f.open(ctx, stdio, args, unknown)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
+	return host.PolicyProbe
+}
+
+// repeat runs, and again when the world changed under an approved plan.
+func (f *applyFlags) repeat(ctx context.Context, stdio IO, e *engine.Engine, as face) error {
 	for attempt := 1; ; attempt++ {
 		err := f.run(ctx, stdio, e, as)
 		// Who approves everything beforehand approves the plan for the changed world too.

@@ -17,13 +17,14 @@ import (
 // clusterFlags say which cluster a command is about, and how it is reached.
 type clusterFlags struct {
 	manifest, terraform string
-	bundle              string
+	bundles             []string
 	limit               []string
 	parallel            int
 	strict              bool
 	verbose             bool
 	forceUpgrade        bool
 	lookOnly            bool // the command installs nothing
+	upgradeFlags
 }
 
 func (f *clusterFlags) register(cmd *cobra.Command) {
@@ -36,9 +37,10 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.bundle, "bundle", "", "install from this bundle; hosts then need nothing but SSH")
+	flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH. Of several, the one that has the wanted version")
 	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
+	f.upgradeFlags.register(cmd)
 }
 
 // open loads the cluster that the flags and the first argument name.
@@ -50,8 +52,9 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string, unknow
 		unknown = host.PolicyStrict
 	}
 	e, err := engine.Open(ctx, engine.Options{
-		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, Bundle: f.bundle, NewHosts: unknown, Limit: f.limit,
+		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, Bundles: f.bundles, NewHosts: unknown, Limit: f.limit,
 		Parallel: f.parallel, ForceUpgrade: f.forceUpgrade, LookOnly: f.lookOnly, Passphrase: passphrase(stdio),
+		Selector: f.selector, Version: f.version, Upgrade: f.upgrade(),
 		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
 	if err != nil {

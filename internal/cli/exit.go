@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
-
 	"kubeone/internal/apply"
+	"kubeone/internal/backup"
 	"kubeone/internal/cluster"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
@@ -60,14 +59,6 @@ func (e *usageError) Error() string {
 	return fmt.Sprintf("%v; see %s --help", e.err, e.command)
 }
 
-// checkOutput refuses, before any host is asked, a value of --output that the command does not have.
-func checkOutput(cmd *cobra.Command, output string) error {
-	if output == "text" || output == "json" {
-		return nil
-	}
-	return &usageError{fmt.Errorf("--output is text or json, not %q", output), cmd.CommandPath()}
-}
-
 // exitStatus is the documented exit status of a failure.
 func exitStatus(err error) int {
 	var status *statusError
@@ -97,12 +88,16 @@ func runtimeStatus(err error) int {
 	var unreachable *cluster.UnreachableError
 	var held *apply.HeldError
 	var fetch *release.FetchError
+	var member *engine.EtcdError
+	var store *backup.StoreError
 	switch {
 	case errors.As(err, &held), errors.Is(err, engine.ErrWorldChanged):
 		return exitRuntime
 	case errors.As(err, &kube), errors.As(err, &unreachable):
 		return exitKube
-	case errors.As(err, &fetch):
+	case errors.As(err, &member):
+		return exitEtcd
+	case errors.As(err, &fetch), errors.As(err, &store):
 		return exitConnection
 	}
 	switch host.ClassOf(err) {

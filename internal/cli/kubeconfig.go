@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -53,12 +54,20 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 
 // writePrivate writes a file that only its owner reads, whatever was there before.
 func writePrivate(path string, text []byte) error {
+	return privately(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// privately creates a file that only its owner reads, whatever was there before; what fails leaves that as it was.
+func privately(path string, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(dirOf(path), ".kubeone-*") // created with mode 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
-	if _, err := tmp.Write(text); err != nil {
+	if err := write(tmp); err != nil {
 		_ = tmp.Close()
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,31 +29,37 @@ func newPlanCommand(stdio IO) *cobra.Command {
 			"Exit status: 0 nothing to do, 2 there are changes or something for you to do.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(cmd, output); err != nil {
-				return err
+			present := func(e *engine.Engine) error {
+				look, err := e.Look(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if err := save(look, out, scripts); err != nil {
+					return err
+				}
+				if err := show(stdio, look, f.verbose, output); err != nil {
+					return err
+				}
+				return planStatus(look)
 			}
+			for _, f.version = range f.through {
+				if err := f.onTheWay(cmd.Context(), stdio, args, present); !errors.Is(err, errNotOnTheWay) {
+					return err
+				}
+			}
+			f.version = ""
 			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
 			if err != nil {
 				return err
 			}
 			defer e.Close()
-			look, err := e.Look(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := save(look, out, scripts); err != nil {
-				return err
-			}
-			if err := show(stdio, look, f.verbose, output); err != nil {
-				return err
-			}
-			return planStatus(look)
+			return present(e)
 		},
 	}
 	f.register(cmd)
 	f.registerPlan(cmd)
 	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false, "plan to roll the configuration out although nothing differs")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	outputFlag(cmd, &output, "text or json")
 	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")
 	cmd.Flags().StringVar(&scripts, "scripts", "", "write every host's script into this directory, for review")
 	return cmd

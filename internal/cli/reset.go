@@ -24,9 +24,6 @@ func newResetCommand(stdio IO) *cobra.Command {
 			"leaves a living cluster: it is drained, its member leaves etcd, and its Node is deleted.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(cmd, f.output); err != nil {
-				return err
-			}
 			return runReset(cmd.Context(), stdio, f, hosts, args)
 		},
 	}
@@ -34,11 +31,7 @@ func newResetCommand(stdio IO) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&hosts, "host", nil, "reset these hosts only (names or addresses)")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
-	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
-	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
-	flags.StringVarP(&f.output, "output", "o", "text", "text, or json for the event stream")
-	flags.StringVar(&f.logFile, "log-file", "", "write the run's journal here too")
+	f.registerRun(cmd)
 	return cmd
 }
 

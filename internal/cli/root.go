@@ -73,7 +73,7 @@ func newRoot(stdio IO) *cobra.Command {
 	root.SetErr(stdio.Err)
 	root.AddCommand(
 		newPlanCommand(stdio), newApplyCommand(stdio, applyFace), newApplyCommand(stdio, installFace), newApplyCommand(stdio, upgradeFace),
-		newStatusCommand(stdio), newResetCommand(stdio), newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
+		newStatusCommand(stdio), newHistoryCommand(stdio), newSupportCommand(stdio), newResetCommand(stdio), newRecoverCommand(stdio), newNodeCommand(stdio), newEtcdCommand(stdio), newBackupCommand(stdio), newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
 		newFSMCommand(stdio), newVersionCommand(stdio),
 	)
 	return root

@@ -21,15 +21,7 @@ func newVersionCommand(stdio IO) *cobra.Command {
 		Short: "Print the version of this program and of the Kubernetes that it installs",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(cmd, output); err != nil {
-				return err
-			}
-			info := struct {
-				Version    string   `json:"version"`
-				Go         string   `json:"go"`
-				Platform   string   `json:"platform"`
-				Kubernetes []string `json:"kubernetes"`
-			}{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, release.Supported()}
+			info := versions()
 			if output == "json" {
 				return json.NewEncoder(stdio.Out).Encode(info)
 			}
@@ -37,6 +29,18 @@ func newVersionCommand(stdio IO) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	outputFlag(cmd, &output, "text or json")
 	return cmd
+}
+
+// versionInfo is what there is to know about this program.
+type versionInfo struct {
+	Version    string   `json:"version"`
+	Go         string   `json:"go"`
+	Platform   string   `json:"platform"`
+	Kubernetes []string `json:"kubernetes"`
+}
+
+func versions() versionInfo {
+	return versionInfo{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, release.Supported()}
 }

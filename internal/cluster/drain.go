@@ -27,6 +27,13 @@ const (
 type DrainOptions struct {
 	// Timeout is for the whole drain; 0 means five minutes. The context's deadline holds as well.
 	Timeout time.Duration
+	// Mark, where it is not empty, is noted on the node together with the cordon, unless somebody else has cordoned it
+	// before: Reopen opens only nodes so marked.
+	Mark string
+	// Force deletes the pods that have not left when the time is over, whatever their disruption budgets say.
+	Force bool
+	// Grace is how long a pod may take to end itself, in seconds; nil is each pod's own.
+	Grace *int
 	// Evicted is told each pod that is gone, as "namespace/name", from several goroutines; nil tells nobody.
 	Evicted func(pod string)
 }
@@ -57,50 +64,48 @@ func (e *DrainBlockedError) Error() string {
 // Unwrap gives what ended the drain.
 func (e *DrainBlockedError) Unwrap() error { return e.Err }
 
-// Cordon keeps new pods from a node.
-func (c *Client) Cordon(ctx context.Context, node string) error { return c.setCordon(ctx, node, true) }
-
-// Uncordon lets pods onto a node again.
-func (c *Client) Uncordon(ctx context.Context, node string) error {
-	return c.setCordon(ctx, node, false)
-}
-
-func (c *Client) setCordon(ctx context.Context, node string, cordoned bool) error {
-	op := "uncordon node"
-	if cordoned {
-		op = "cordon node"
-	}
-	return retry(ctx, op, node, func(ctx context.Context) error {
-		have, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return drain.RunCordonOrUncordon(c.drainer(ctx, DrainOptions{}), have, cordoned)
-	})
-}
-
 // Drain cordons a node and evicts its pods, respecting disruption budgets, and waits until they are gone. Pods of DaemonSets
 // and static pods stay; pods without a controller and the content of emptyDir volumes are lost. A node that does not exist is
-// drained. When time runs out the error wraps a *DrainBlockedError, of class Operator.
+// drained. When time runs out, or a budget can never allow an eviction, the error wraps a *DrainBlockedError, of class
+// Operator; in the second case the node was not even cordoned.
 func (c *Client) Drain(ctx context.Context, node string, opts DrainOptions) error {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
-	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
+	limited, cancel := context.WithTimeout(ctx, opts.Timeout)
 	defer cancel()
-	if err := c.Cordon(ctx, node); err != nil {
+	helper := c.drainer(limited, opts)
+	if !opts.Force {
+		if stuck := c.stuck(limited, helper, node); len(stuck) > 0 {
+			return &Error{Op: "drain node", Node: node, Class: Operator, Err: &DrainBlockedError{Node: node, Pods: stuck, Err: errNeverAllowed}}
+		}
+	}
+	if err := c.Cordon(limited, node, opts.Mark); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return err
 	}
-	helper := c.drainer(ctx, opts)
-	err := retry(ctx, "drain node", node, func(context.Context) error { return evictAll(helper, node) })
+	err := retry(limited, "drain node", node, func(context.Context) error { return evictAll(helper, node) })
 	if err == nil {
 		return nil
+	}
+	if opts.Force && ctx.Err() == nil {
+		return c.deleteAll(ctx, node, opts)
 	}
 	if blocked := c.blocked(ctx, helper, node); len(blocked) > 0 {
 		return &Error{Op: "drain node", Node: node, Class: Operator, Err: &DrainBlockedError{Node: node, Pods: blocked, Err: err}}
 	}
 	return err
+}
+
+var errNeverAllowed = errors.New("no eviction would ever be allowed")
+
+// deleteAll deletes what evictions did not move.
+func (c *Client) deleteAll(ctx context.Context, node string, opts DrainOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
+	defer cancel()
+	helper := c.drainer(ctx, opts)
+	helper.DisableEviction = true
+	return retry(ctx, "delete the pods of", node, func(context.Context) error { return evictAll(helper, node) })
 }
 
 func evictAll(helper *drain.Helper, node string) error {
@@ -116,9 +121,13 @@ func evictAll(helper *drain.Helper, node string) error {
 }
 
 func (c *Client) drainer(ctx context.Context, opts DrainOptions) *drain.Helper {
+	grace := -1
+	if opts.Grace != nil {
+		grace = *opts.Grace
+	}
 	return &drain.Helper{
 		Ctx: ctx, Client: c.Kubernetes, Timeout: opts.Timeout, EvictErrorRetryDelay: evictAgain,
-		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: -1,
+		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: grace,
 		Out: io.Discard, ErrOut: io.Discard,
 		OnPodDeletionOrEvictionFinished: func(pod *corev1.Pod, _ bool, err error) {
 			if err == nil && opts.Evicted != nil {
@@ -138,16 +147,66 @@ func (c *Client) blocked(ctx context.Context, helper *drain.Helper, node string)
 	if len(errs) > 0 {
 		return nil
 	}
-	budgets, err := c.Kubernetes.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		budgets = &policyv1.PodDisruptionBudgetList{}
-	}
+	budgets := c.budgets(ctx)
 	var left []BlockedPod
 	for _, pod := range list.Pods() {
-		left = append(left, BlockedPod{Pod: pod.Namespace + "/" + pod.Name, Reason: whyBlocked(&pod, budgets.Items)})
+		left = append(left, BlockedPod{Pod: pod.Namespace + "/" + pod.Name, Reason: whyBlocked(&pod, budgets)})
 	}
 	slices.SortFunc(left, func(a, b BlockedPod) int { return strings.Compare(a.Pod, b.Pod) })
 	return left
+}
+
+// stuck are the pods that no waiting would let go: their budget allows no disruption although all its pods are healthy.
+func (c *Client) stuck(ctx context.Context, helper *drain.Helper, node string) []BlockedPod {
+	list, errs := helper.GetPodsForDeletion(node)
+	if len(errs) > 0 {
+		return nil // the drain itself says why
+	}
+	var out []BlockedPod
+	var budgets []policyv1.PodDisruptionBudget
+	for n, pod := range list.Pods() {
+		if n == 0 {
+			budgets = c.budgets(ctx)
+		}
+		for _, b := range covering(&pod, budgets) {
+			if NeverAllows(&b) && pod.DeletionTimestamp == nil {
+				out = append(out, BlockedPod{Pod: pod.Namespace + "/" + pod.Name, Reason: neverReason(&b)})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b BlockedPod) int { return strings.Compare(a.Pod, b.Pod) })
+	return out
+}
+
+// NeverAllows reports whether a budget allows no disruption although all its pods are healthy: waiting does not help.
+func NeverAllows(b *policyv1.PodDisruptionBudget) bool {
+	s := b.Status
+	return s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DisruptionsAllowed == 0 && s.CurrentHealthy >= s.ExpectedPods
+}
+
+func neverReason(b *policyv1.PodDisruptionBudget) string {
+	return fmt.Sprintf("PodDisruptionBudget %s wants %d of %d pods, so it never allows a disruption", b.Name, b.Status.DesiredHealthy, b.Status.ExpectedPods)
+}
+
+// budgets are all disruption budgets; none where they cannot be read.
+func (c *Client) budgets(ctx context.Context) []policyv1.PodDisruptionBudget {
+	list, err := c.Kubernetes.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	return list.Items
+}
+
+// covering are the budgets that a pod falls under.
+func covering(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []policyv1.PodDisruptionBudget {
+	var out []policyv1.PodDisruptionBudget
+	for _, budget := range budgets {
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err == nil && budget.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels)) {
+			out = append(out, budget)
+		}
+	}
+	return out
 }
 
 // whyBlocked is what keeps a pod: itself while it terminates, or a budget that allows no disruption.
@@ -155,11 +214,7 @@ func whyBlocked(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string 
 	if pod.DeletionTimestamp != nil {
 		return "still terminating"
 	}
-	for _, budget := range budgets {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err != nil || budget.Namespace != pod.Namespace || !selector.Matches(labels.Set(pod.Labels)) {
-			continue
-		}
+	for _, budget := range covering(pod, budgets) {
 		if budget.Status.DisruptionsAllowed == 0 {
 			return "PodDisruptionBudget " + budget.Name + " allows no disruption"
 		}

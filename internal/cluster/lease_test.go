@@ -156,6 +156,9 @@ func TestForceTakesTheLockAndTheLoserLearnsOfIt(t *testing.T) {
 		if took := time.Since(began); took > leaseRenew {
 			t.Errorf("the loser learnt of it after %s", took)
 		}
+		if loser.Taker() != bob {
+			t.Errorf("the loser says that %v took it", loser.Taker())
+		}
 		release(t, loser)
 		if got := holderNow(t, c); got != bob {
 			t.Errorf("the loser's release left the lock with %v", got)

@@ -18,6 +18,7 @@ type Lock struct {
 	client *Client
 	me     Holder
 	lost   chan struct{}
+	taker  Holder // who has it now; set before lost is closed
 	stop   context.CancelFunc
 	ended  chan struct{}
 	once   sync.Once
@@ -28,6 +29,9 @@ var errLost = errors.New("another run took the lock")
 
 // Lost is closed when another run has taken the lock over. Nothing may be changed from then on.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
+
+// Taker is who has taken a lost lock; nobody where it was only given up. It may be asked once Lost is closed.
+func (l *Lock) Taker() Holder { return l.taker }
 
 // Release gives the lock back, so that the next run need not wait. It may be called more than once; only the first
 // does anything. A lock that was lost is left to its holder.
@@ -76,6 +80,7 @@ func (l *Lock) renew(ctx context.Context) error {
 		return err
 	}
 	if holder, _, _ := LeaseState(lease, time.Now()); holder != l.me {
+		l.taker = holder
 		return errLost
 	}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}

@@ -152,6 +152,33 @@ func nodeReady(n *corev1.Node) (bool, string, error) {
 	return false, "its kubelet has not reported yet", nil
 }
 
+// WaitNodeSilent waits until a Node is not ready: its kubelet says so, or has stopped to report. One that does not exist is
+// silent.
+func (c *Client) WaitNodeSilent(ctx context.Context, node string) error {
+	const op = "wait for the silence of node"
+	ctx, cancel := bounded(ctx, waitLimit)
+	defer cancel()
+	for {
+		state := "it is ready"
+		have, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil && ctx.Err() == nil && Classify(err) != Transient:
+			return fail(op, node, err)
+		case err != nil:
+			state = err.Error()
+		default:
+			if ready, _, _ := nodeReady(have); !ready {
+				return nil
+			}
+		}
+		if !pause(ctx, pollEvery) {
+			return ended(ctx, op, node, state)
+		}
+	}
+}
+
 // DeleteNode deletes a Node. One that is gone already is no error.
 func (c *Client) DeleteNode(ctx context.Context, node string) error {
 	return retry(ctx, "delete node", node, func(ctx context.Context) error {

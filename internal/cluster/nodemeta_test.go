@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"kubeone/internal/desired"
 )
@@ -192,5 +193,29 @@ func TestDeleteNodeIsIdempotent(t *testing.T) {
 		if err := c.DeleteNode(t.Context(), "cp-1"); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestWaitNodeSilentEndsWhenTheNodeIsNotReady(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status corev1.ConditionStatus
+		silent bool
+	}{"ready": {corev1.ConditionTrue, false}, "not ready": {corev1.ConditionFalse, true}, "no report": {corev1.ConditionUnknown, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &Client{Kubernetes: kubefake.NewClientset(&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "w-1"},
+				Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: test.status}}},
+			})}
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			if err := c.WaitNodeSilent(ctx, "w-1"); (err == nil) != test.silent {
+				t.Errorf("got %v, want silent %t", err, test.silent)
+			}
+			if err := c.WaitNodeSilent(t.Context(), "gone"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

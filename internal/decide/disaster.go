@@ -7,18 +7,21 @@ import (
 )
 
 // disaster is the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it back
-// by itself, then what saves the data, and only then the restore.
+// by itself, and only then the recovery.
 func (v *view) disaster() []Instruction {
+	if fenced := names(v.controlPlane(), (*seen).fenced); fenced != "" {
+		return []Instruction{{Reason: "a recovery has not ended: it has stopped etcd on " + fenced, Steps: []string{
+			"Run the same kubeone recover command again: it goes on where it ended. What it moved aside is in /var/lib/kubeone-old on each host.",
+		}}}
+	}
 	var steps []string
 	if s := v.bringBack(); s != "" {
 		steps = append(steps, s)
 	}
-	holders := func(s *seen) bool { return s.is.EtcdData == observed.Yes }
-	data := names(v.controlPlane(), holders)
-	if data == "" {
-		steps = append(steps, v.withoutData()...)
+	if data := names(v.controlPlane(), (*seen).holdsData); data != "" {
+		steps = append(steps, v.withData(data)...)
 	} else {
-		steps = append(steps, v.withData(data, names(v.controlPlane(), func(s *seen) bool { return !holders(s) }))...)
+		steps = append(steps, v.withoutData()...)
 	}
 	return []Instruction{{Reason: "etcd has lost its quorum: " + v.etcd.tally.String(), Steps: steps}}
 }
@@ -37,24 +40,92 @@ func (v *view) bringBack() string {
 		short, names(v.controlPlane(), ill))
 }
 
-func (v *view) withData(data, others string) []string {
-	steps := []string{
+// withData is the way back from what a control-plane host still has.
+func (v *view) withData(data string) []string {
+	return []string{
 		"Delete no host, empty no /var/lib/etcd and run neither kubeadm reset nor kubeone reset on " + data + ": what they hold may be all there is.",
-		"On " + data + ": systemctl stop kubelet, stop the etcd container with crictl, copy /var/lib/etcd to another machine, and then move it aside.",
-		"Take the newest snapshot, or the copied member/snap/db of the host whose member was last the leader, and restore it on that one host: etcdutl snapshot restore FILE --data-dir /var/lib/etcd --name HOST --initial-cluster HOST=https://ADDRESS:2380 --initial-advertise-peer-urls https://ADDRESS:2380 (with --skip-hash-check for a copied db).",
-		"Write the same --initial-cluster into /etc/kubernetes/manifests/etcd.yaml there, start its kubelet, and wait until kubectl get nodes answers.",
+		"Run " + v.command("surviving-member") + ": it shows a plan, asks, stops etcd everywhere, brings the cluster back from the data of " + data + " and lets the other control-plane hosts join again." + v.destroyed(),
+		"If what they hold is damaged, use a copy instead: " + v.command("BACKUP --identity KEYFILE") + ", or --from SNAPSHOT.",
 	}
-	rest := "Run kubeone reset --host on every other control-plane host, one after the other, and then kubeone apply: each joins the restored cluster."
-	if others != "" {
-		rest = "Replace or reset the other control-plane hosts (" + others + "), one after the other, and run kubeone apply: each joins the restored cluster."
-	}
-	return append(steps, rest)
 }
 
+// withoutData is the way back from a copy.
 func (v *view) withoutData() []string {
 	return []string{
-		"No control-plane host that answered holds etcd data. Find the newest snapshot of etcd and the backup of /etc/kubernetes/pki.",
-		"Put the PKI on " + v.in.Want.Leader().ID + ", restore the snapshot there (etcdutl snapshot restore), and run kubeadm init with --ignore-preflight-errors=DirAvailable--var-lib-etcd.",
+		"No control-plane host that answered holds etcd data. Find the newest backup (kubeone backup list), and the private key of one of its recipients.",
+		"Run " + v.command("BACKUP --identity KEYFILE") + ": it shows a plan, asks, and makes the cluster anew from the backup, with the same CAs and service-account keys, so that workers find it again." + v.destroyed(),
 		"Without a backup the cluster cannot be restored. If all that ran in it may be lost, run kubeone reset on every host and then kubeone apply.",
 	}
+}
+
+// command is the line to type, with every host that must be confirmed to be gone.
+func (v *view) command(from string) string {
+	line := "kubeone recover -m MANIFEST --from " + from
+	for i := range v.controlPlane() {
+		if s := &v.hosts[i]; s.Condition == Unreachable {
+			line += " --confirm-destroyed " + s.name()
+		}
+	}
+	return line
+}
+
+// destroyed says what the flag of that name means; empty where it is not needed.
+func (v *view) destroyed() string {
+	if gone := names(v.controlPlane(), func(s *seen) bool { return s.Condition == Unreachable }); gone != "" {
+		return " Confirm a host as destroyed only when its machine is off for good or deleted: one that is merely cut off may still be serving."
+	}
+	return ""
+}
+
+// Recovery is whether a cluster is to be brought back from a copy of its data.
+type Recovery struct {
+	// Lost says that etcd has no quorum and that starting what is stopped does not bring it back, or that a recovery has
+	// begun and not ended.
+	Lost  bool
+	Why   string                // the arithmetic, in words
+	Unfit []Problem             // why nothing can be done at all, whatever is lost
+	Hosts map[string]Assessment // by host ID
+}
+
+// AssessRecovery answers the questions of a recovery: whether the quorum is lost, and what speaks against doing anything.
+func AssessRecovery(in Input) Recovery {
+	v := look(in)
+	event, why := v.askQuorum()
+	return Recovery{Lost: event == OnLost, Why: why, Unfit: v.unfit, Hosts: v.assessments()}
+}
+
+// fenced reports whether a recovery stopped etcd on the host, and nobody finished it there.
+func (s *seen) fenced() bool {
+	return s.is.Marker != nil && s.is.Marker.Fenced != "" && !s.is.Marker.Complete
+}
+
+func (s *seen) holdsData() bool { return s.is.EtcdData == observed.Yes }
+
+// recovering names the hosts of a recovery that has not brought a control plane back yet; empty where there is none. Once
+// one has, its fenced hosts are like hosts that have not joined.
+func (v *view) recovering() string {
+	if v.begun() {
+		return ""
+	}
+	return names(v.controlPlane(), (*seen).fenced)
+}
+
+// outlived says that the host holds the data of the cluster's life before a recovery; empty when it does not. Its etcd
+// member belongs to another etcd cluster, whatever it answers, and must never serve again.
+func outlived(is *observed.Host, cx setting) string {
+	if m := is.Marker; m == nil || !m.Complete || m.Epoch >= cx.epoch || is.EtcdData == observed.No && len(is.Manifests) == 0 {
+		return ""
+	}
+	return "holds the data of the cluster's life before it was recovered: its etcd is another one"
+}
+
+// epochOf is how often the cluster has been recovered, as its finished control-plane hosts have it.
+func epochOf(in *Input) int {
+	epoch := 0
+	for _, h := range in.Want.ControlPlane {
+		if m := in.Is.Hosts[h.ID].Marker; m != nil && m.Complete && m.Cluster == in.Want.Name {
+			epoch = max(epoch, m.Epoch)
+		}
+	}
+	return epoch
 }

@@ -43,6 +43,19 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
+// staleSystem names the apps of which a ready pod has another image than the wanted one, sorted.
+func (v *view) staleSystem() []string {
+	var out []string
+	for _, p := range v.in.Is.API.Pods {
+		want, ours := v.in.System[p.App]
+		if ours && p.Ready == observed.Yes && p.Image != want && !slices.Contains(out, p.App) {
+			out = append(out, p.App)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // allAddons names every wanted addon, sorted.
 func (v *view) allAddons() []string { return slices.Sorted(maps.Keys(v.in.Addons)) }
 

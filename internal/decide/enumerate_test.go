@@ -81,6 +81,13 @@ func kinds() []kind {
 			is.EtcdData, is.PKI, is.CAHash = observed.Yes, observed.Yes, otherCA
 			return is
 		}, noNode, "", false},
+		{"expired", spoil(func(h *observed.Host) {
+			h.Certificates = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "etcd/server", Expired: true}}
+			h.APIServer, h.EtcdHealth = observed.No, observed.No
+		}), observed.Yes, "dead", false},
+		{"dataless", spoil(func(h *observed.Host) {
+			h.EtcdData, h.APIServer, h.EtcdHealth = observed.No, observed.No, observed.No
+		}), observed.Yes, "dead", false},
 	}
 }
 
@@ -92,6 +99,7 @@ func workerKinds() []kind {
 		{"wmissing", bare, noNode, "", true},
 		{"wbegun", begun, noNode, "", true},
 		{"wstopped", spoil(func(h *observed.Host) { h.Kubelet.Active = false }), observed.Unknown, "", true},
+		{"wtorn", spoil(func(h *observed.Host) { h.KubeletConf = observed.No }), observed.Unknown, "", true},
 		{"will", member, observed.No, "", true},
 		{"wlost", silentHost, observed.Unknown, "", true},
 		{"wforeign", func(h desired.Host) observed.Host {

@@ -87,7 +87,7 @@ func safeCounts(c combination, d Decision, n map[string]int) error {
 		return fmt.Errorf("no instructions")
 	case (d.Route == Error) != (len(d.Problems) > 0):
 		return fmt.Errorf("problems %v", d.Problems)
-	case d.Route == Repair && len(d.Restarts)+len(d.Removals) == 0, d.Route == Join && len(d.Joins) == 0, d.Route == Install && d.Leader == "":
+	case d.Route == Repair && len(d.Restarts)+len(d.Rewrites)+len(d.Removals)+len(d.Asides) == 0, d.Route == Join && len(d.Joins) == 0, d.Route == Install && d.Leader == "":
 		return fmt.Errorf("nothing to do: %+v", d)
 	case d.Route == Join && d.Leader == "", d.Route == Upgrade && len(d.Upgrades) == 0, d.Route == Reconfigure && len(d.Drift) == 0:
 		return fmt.Errorf("nothing to do: %+v", d)

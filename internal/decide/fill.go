@@ -18,14 +18,14 @@ func fill(d *Decision, v *view) {
 	case Join:
 		v.fillJoins(d, true)
 	case Repair:
-		d.Restarts, d.Removals = v.restarts(), v.removals()
+		d.Restarts, d.Rewrites, d.Removals, d.Asides = v.restarts(), v.rewrites(), v.removals(), v.asides()
 	case Instruct:
 		v.fillAlso(d)
 		d.Instructions = v.instructions()
 	case DisasterRecovery:
 		d.Instructions = v.disaster()
 	case Upgrade:
-		d.Upgrades = having(v.hosts, func(s *seen) bool { return s.may && s.joined() && (v.in.ForceUpgrade || v.outdated(s)) })
+		d.Upgrades, d.Uncordon = v.upgrades(), having(v.hosts, v.cordoned)
 	case Reconfigure:
 		d.Drift = v.drift()
 	case Resources:
@@ -40,7 +40,7 @@ func fill(d *Decision, v *view) {
 // fillAlso adds what can safely be done although a person must act somewhere. Upgrades and configuration wait until every
 // host is healthy.
 func (v *view) fillAlso(d *Decision) {
-	if d.Restarts = v.restarts(); len(d.Restarts) > 0 {
+	if d.Restarts, d.Rewrites = v.restarts(), v.rewrites(); len(d.Restarts)+len(d.Rewrites) > 0 {
 		d.Also = append(d.Also, Repair)
 	}
 	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || !v.joinable() {
@@ -49,7 +49,7 @@ func (v *view) fillAlso(d *Decision) {
 	if v.fillJoins(d, v.ringSound()); len(d.Joins) > 0 {
 		d.Also = append(d.Also, Join)
 	}
-	if v.fillObjects(d); len(d.Addons)+len(d.Metadata) > 0 {
+	if v.fillObjects(d); len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System) > 0 {
 		d.Also = append(d.Also, Resources)
 	}
 }
@@ -71,6 +71,13 @@ func (v *view) fillJoins(d *Decision, grow bool) {
 func (v *view) fillObjects(d *Decision) {
 	d.Addons = v.staleAddons()
 	d.Metadata = having(v.hosts, v.staleNode)
+	d.StaleNodes = v.staleNodes()
+	d.Uncordon = having(v.hosts, v.cordoned)
+	if source := v.source(); source != "" {
+		if d.System = v.staleSystem(); len(d.System) > 0 {
+			d.Leader = source
+		}
+	}
 }
 
 // ordered returns the hosts that satisfy the condition, control plane first; those whose join has got as far as etcd
@@ -129,5 +136,7 @@ func (v *view) restarts() map[string][]string {
 // outdated reports whether a component of the member runs another version than the wanted one.
 func (v *view) outdated(s *seen) bool {
 	want := v.in.Want.KubernetesVersion
-	return s.kubelet() != want || s.Role == desired.ControlPlane && v.apiServer(s) != want
+	// A Node that reports another version than the program that is installed has a kubelet that was not restarted yet.
+	stale := s.node != nil && s.node.KubeletVersion != "" && s.node.KubeletVersion != want
+	return stale || s.kubelet() != want || s.Role == desired.ControlPlane && v.apiServer(s) != want
 }

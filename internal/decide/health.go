@@ -13,9 +13,20 @@ const (
 	unitKubelet    = "kubelet"
 )
 
-// health refines the assessment of a member that holds all that a member has. Stopped units come first, because they
-// explain the rest and can be started again; then components that fail; then what is not Ready or not known.
+// health refines the assessment of a member. What it lacks and can get again comes first, because no start helps without
+// it; then stopped units, because they explain the rest; then components that fail; then what is not Ready or not known.
 func health(role desired.Role, is *observed.Host, cx setting, a Assessment) Assessment {
+	if old := outlived(is, cx); old != "" && role == desired.ControlPlane {
+		a.Condition, a.Reasons = Rejoinable, []string{old}
+		return a
+	}
+	if mend := mended(role, is, cx, a); mend != nil {
+		return *mend
+	}
+	if is.KubeletConf == observed.No {
+		a.Condition, a.Reasons = Broken, []string{"was a member, but its kubelet.conf is gone"}
+		return a
+	}
 	if a.Units, a.Reasons = stopped(is); len(a.Units) > 0 {
 		a.Condition = Restartable
 		return a

@@ -3,6 +3,7 @@ package decide
 import (
 	"strings"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
 
@@ -15,7 +16,7 @@ func (v *view) instructions() []Instruction {
 	for _, dead := range []bool{true, false} {
 		for i := range v.controlPlane() {
 			s := &v.hosts[i]
-			if s.ill() && dead == (v.vote(s) == observed.No) {
+			if v.ill(s) && dead == (v.vote(s) == observed.No) {
 				out = append(out, v.instructControlPlane(s, left))
 				left = replaced(left, s.Etcd)
 			}
@@ -23,17 +24,17 @@ func (v *view) instructions() []Instruction {
 	}
 	out = append(out, v.instructEtcd()...)
 	for i := range v.workers() {
-		if s := &v.workers()[i]; s.ill() {
+		if s := &v.workers()[i]; v.ill(s) {
 			out = append(out, v.instructWorker(s))
 		}
 	}
 	return out
 }
 
-// ill reports whether the host is a member that is not healthy, or nothing is known of it. One that a restart will
-// mend is not.
-func (s *seen) ill() bool {
-	return s.silent() || s.joined() && s.Condition != Healthy && !s.startable()
+// ill reports whether the host is a member that is not healthy, or nothing is known of it. One that apply mends by itself
+// is not.
+func (v *view) ill(s *seen) bool {
+	return s.silent() || s.joined() && s.Condition != Healthy && !s.startable() && !v.canRewrite(s)
 }
 
 // vote is how the host's etcd member is.
@@ -59,12 +60,12 @@ func replaced(members []observed.Member, id string) []observed.Member {
 func (v *view) instructControlPlane(s *seen, members []observed.Member) Instruction {
 	return Instruction{
 		Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "),
-		Steps: append(lookAt(s), v.replaceControlPlane(s, members)),
+		Steps: append(v.lookAt(s), v.replaceControlPlane(s, members)...),
 	}
 }
 
 // lookAt says how to find out what a host has.
-func lookAt(s *seen) []string {
+func (v *view) lookAt(s *seen) []string {
 	login := "Log in to " + s.name() + " (" + s.ID + ")"
 	switch {
 	case s.Condition == Unreachable:
@@ -73,6 +74,14 @@ func lookAt(s *seen) []string {
 		return []string{login + " and see whether /etc/kubernetes and /var/lib can be read; a damaged disk is mounted read-only. Then run kubeone apply again."}
 	case s.Condition == Restartable:
 		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it starts " + list(s.Units) + " again."}
+	case s.Condition == Rewritable && !s.may:
+		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it writes " + list(s.Parts) + " again."}
+	case s.Condition == Rewritable:
+		return []string{"Bring the other hosts back first; then kubeone apply writes " + list(s.Parts) + " again on " + s.name() + "."}
+	case s.Condition == Rejoinable && !s.may:
+		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it takes " + s.name() + " out of etcd and lets it join again."}
+	case s.Condition == Rejoinable:
+		return []string{"Bring the other members of etcd back first; then kubeone apply takes " + s.name() + " out of etcd and lets it join again."}
 	case s.Condition == Unready:
 		return []string{
 			"Run kubectl describe node " + s.nodeArg() + " and read its conditions.",
@@ -84,22 +93,46 @@ func lookAt(s *seen) []string {
 	return []string{login + " and read journalctl -u kubelet --since -15min, crictl ps -a and crictl logs of what fails. When it is healthy again, run kubeone apply."}
 }
 
-// replaceControlPlane is the last step for a control-plane host: how to replace it, or why that is not safe now.
-func (v *view) replaceControlPlane(s *seen, members []observed.Member) string {
+// replaceControlPlane is the last steps for a control-plane host: how to replace it, or why that is not safe now.
+func (v *view) replaceControlPlane(s *seen, members []observed.Member) []string {
 	switch {
-	case s.Condition == Restartable:
-		return "Do not delete " + s.name() + ": nothing but a start is missing."
+	case s.revivable():
+		return []string{"Do not delete " + s.name() + ": nothing is lost on it."}
 	case !v.etcd.listed:
-		return "Do not delete " + s.name() + " and do not take it out of the manifest: etcd's members are not known, so nobody can say that the quorum holds without it."
+		return []string{"Do not delete " + s.name() + " and do not take it out of the manifest: etcd's members are not known, so nobody can say that the quorum holds without it."}
 	case s.Etcd == "":
-		return "If it cannot be saved, no etcd member is lost with it: " + s.giveUp() + ", put the new host into controlPlane.hosts, and run kubeone apply."
+		return v.replace(s, "no etcd member is lost with it")
 	}
 	verdict := SafeToRemove(members, s.Etcd)
 	if !verdict.Safe {
-		return "Do not delete " + s.name() + " and do not take it out of the manifest: " + verdict.Why + "."
+		return []string{"Do not delete " + s.name() + " and do not take it out of the manifest: " + verdict.Why + "."}
 	}
-	return "If it cannot be saved, replace it, which is safe now (" + verdict.Why + "): " + s.giveUp() +
-		", put the new host into controlPlane.hosts in its place, run kubeone apply, and wait until kubeone status is healthy before you touch another control-plane host."
+	return v.replace(s, "which is safe now: "+verdict.Why)
+}
+
+// replace says how a host that cannot be saved is replaced.
+func (v *view) replace(s *seen, why string) []string {
+	if s.Condition != Unreachable && v.in.Is.API.Reached == observed.Yes {
+		return []string{"If it cannot be saved, replace it (" + why + "): kubeone node replace " + s.name() + " makes it bare and joins it again. If its machine is no good, take it out with kubeone node remove " + s.name() + ", put a new one in its place, and run kubeone apply."}
+	}
+	return append([]string{"If it cannot be saved, replace it (" + why + "), as follows."}, Successor(*s.Host)...)
+}
+
+// Successor says how a machine that is gone gets a successor: by Terraform or by hand, with the same address or another.
+func Successor(h desired.Host) []string {
+	place, joins := "staticWorkers.hosts", "joins the new host"
+	if h.Role == desired.ControlPlane {
+		place, joins = "controlPlane.hosts", "removes the old etcd member once it is confirmed to be dead, joins the new host as a learner, and promotes it"
+	}
+	out := []string{
+		"Delete the old machine and make a new, empty one. With Terraform: terraform taint RESOURCE (that of " + h.ID + "), terraform apply, terraform output -json > tf.json.",
+		"If its address is another one and Terraform does not fill the manifest, put that into " + place + " in the place of " + h.ID + ".",
+		"Run kubeone apply (with -t tf.json after Terraform): it " + joins + ".",
+	}
+	if h.Role == desired.ControlPlane {
+		out = append(out, "Wait until kubeone status is healthy before you touch another control-plane host.")
+	}
+	return out
 }
 
 // instructEtcd is what concerns etcd and no host of the manifest.
@@ -145,21 +178,11 @@ func (v *view) settle(s stray) []string {
 }
 
 func (v *view) instructWorker(s *seen) Instruction {
-	steps := lookAt(s)
-	if s.Condition != Restartable {
-		steps = append(steps,
-			"If it cannot be saved: kubectl drain "+s.nodeArg()+" --ignore-daemonsets --delete-emptydir-data --timeout 5m, then kubectl delete node "+s.nodeArg()+".",
-			"Then "+s.giveUp()+", put the new host into staticWorkers.hosts in its place, and run kubeone apply, which joins it.")
+	steps := v.lookAt(s)
+	if !s.revivable() {
+		steps = append(steps, v.replace(s, "its pods start again on other nodes")...)
 	}
 	return Instruction{Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "), Steps: steps}
-}
-
-// giveUp says how a host stops being a member: a machine that cannot be reached can only be deleted.
-func (s *seen) giveUp() string {
-	if s.Condition == Unreachable {
-		return "delete the machine"
-	}
-	return "delete the machine (or make it bare with kubeone reset --host " + s.ID + " and use it again)"
 }
 
 // nodeArg is the name of the host's Node for a command line, with a placeholder where it is not known.

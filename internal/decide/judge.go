@@ -204,7 +204,9 @@ func versionRemedy(e Event) string {
 	case OnLower:
 		return "put the running version, or a higher one, into the manifest"
 	case OnSkipsMinor:
-		return "put that minor's version into the manifest, apply, and then go on"
+		return "put that minor's version into the manifest, apply, and then go on; or name a version of it with --through"
+	case OnSkew:
+		return "see kubectl get nodes: kubelets may be three minors older than API servers, and never newer"
 	default:
 		return "look at the hosts named with kubeone status"
 	}

@@ -12,6 +12,7 @@ type view struct {
 	cps      int    // how many of hosts are control plane
 	ca       string
 	claims   []string // CA hashes that claim to be this cluster's, if more than one does
+	epoch    int      // how often the cluster has been recovered
 	etcd     ring
 	running  versions
 	unfit    []Problem // why nothing can be done at all
@@ -30,6 +31,7 @@ type seen struct {
 // look works out the view of an Input.
 func look(in Input) *view {
 	v := &view{in: &in, cps: len(in.Want.ControlPlane)}
+	v.epoch = epochOf(&in)
 	v.ca, v.claims = clusterCA(&in.Want, &in.Is)
 	v.hosts = make([]seen, v.cps+len(in.Want.Workers))
 	for i := range v.hosts {
@@ -48,7 +50,7 @@ func look(in Input) *view {
 // see assesses one host.
 func (v *view) see(s *seen, w *desired.Host) {
 	s.Host, s.is, s.may = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
-	cx := setting{cluster: v.in.Want.Name, ca: v.ca, api: v.in.Is.API.Reached, etcd: v.listed(), noCNI: v.withoutCNI()}
+	cx := setting{cluster: v.in.Want.Name, ca: v.ca, version: v.in.Want.KubernetesVersion, api: v.in.Is.API.Reached, etcd: v.listed(), epoch: v.epoch, noCNI: v.withoutCNI()}
 	if cx.api == observed.Yes {
 		s.node = findNode(v.in.Is.API.Nodes, w, &s.is)
 		cx.node = s.node

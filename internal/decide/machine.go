@@ -37,13 +37,13 @@ func answers(s State) []Event {
 	case AskQuorum:
 		return []Event{OnSatisfied, OnRecoverable, OnLost}
 	case AskRepairable:
-		return []Event{OnUnitsStopped, OnMemberDead, OnNotRepairable}
+		return []Event{OnUnitsStopped, OnRewritable, OnMemberDead, OnDataLost, OnNotRepairable}
 	case AskMissing:
 		return []Event{OnNone, OnMissing, OnMissingLater}
 	case AskWorkers:
-		return []Event{OnHealthy, OnUnitsStopped, OnUnhealthy}
+		return []Event{OnHealthy, OnUnitsStopped, OnRewritable, OnUnhealthy}
 	case AskVersion:
-		return []Event{OnSame, OnHigher, OnForced, OnLower, OnSkipsMinor, OnNotKnown}
+		return []Event{OnSame, OnHigher, OnForced, OnLower, OnSkipsMinor, OnSkew, OnNotKnown}
 	case AskConfiguration:
 		return []Event{OnNone, OnDiffers}
 	case AskObjects:

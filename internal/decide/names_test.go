@@ -31,7 +31,7 @@ func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
 	if d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Member != observed.Yes {
 		t.Errorf("an unreachable host is not found by address: %+v", d.Hosts[cp2])
 	}
-	if d.Route != Instruct || len(d.Instructions) != 2 || !strings.Contains(strings.Join(d.Instructions[1].Steps, "\n"), "kubectl delete node NODE") {
+	if d.Route != Instruct || len(d.Instructions) != 2 || !strings.Contains(strings.Join(d.Instructions[1].Steps, "\n"), "put that into staticWorkers.hosts in the place of 192.0.1.1") {
 		t.Errorf("got %s, %v", d.Route, d.Instructions)
 	}
 }

@@ -23,6 +23,9 @@ func (v *view) askProvisioned() (Event, string) {
 	if joined := names(v.controlPlane(), (*seen).joined); joined != "" {
 		return OnYes, joined + ": this cluster's data is there"
 	}
+	if fenced := v.recovering(); fenced != "" {
+		return OnYes, fenced + ": a recovery of this cluster has not ended"
+	}
 	if silent := names(v.controlPlane(), (*seen).silent); silent != "" {
 		return OnNotKnown, silent + " did not say whether there is a cluster: unreachable is not absent"
 	}
@@ -83,14 +86,17 @@ func (v *view) controlPlaneFaults() []string {
 }
 
 // askQuorum counts what is not known to be healthy as dead. Voters of hosts whose units merely do not run come back when
-// these are started.
+// these are started, and those whose certificates ran out when they are renewed.
 func (v *view) askQuorum() (Event, string) {
+	if fenced := v.recovering(); fenced != "" {
+		return OnLost, "a recovery has stopped etcd on " + fenced + " and has not ended"
+	}
 	t := v.etcd.tally
 	switch back := (Tally{Voters: t.Voters, Alive: t.Alive + v.etcd.startable}); {
 	case t.Holds():
 		return OnSatisfied, t.String()
 	case back.Holds():
-		return OnRecoverable, t.String() + "; with stopped units started again, " + back.String()
+		return OnRecoverable, t.String() + "; with stopped units started and what is missing written again, " + back.String()
 	}
 	if t.Voters == 0 {
 		return OnLost, "no control-plane host holds a member of etcd"
@@ -102,10 +108,16 @@ func (v *view) askRepairable() (Event, string) {
 	if stopped := names(v.controlPlane(), (*seen).startable); stopped != "" {
 		return OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
+	if torn := names(v.controlPlane(), v.canRewrite); torn != "" {
+		return OnRewritable, "what is missing on " + torn + " can be written again"
+	}
 	if dead := v.removals(); len(dead) > 0 {
 		return OnMemberDead, dead[0].Why
 	}
-	return OnNotRepairable, "no unit to start again and no dead member to remove: a person must act"
+	if lost := v.asides(); len(lost) > 0 {
+		return OnDataLost, v.nameOf(lost[0]) + " can leave etcd and join again"
+	}
+	return OnNotRepairable, "no unit to start, nothing to write again, and no dead member to remove: a person must act"
 }
 
 func (v *view) askMissing() (Event, string) {
@@ -123,6 +135,9 @@ func (v *view) askMissing() (Event, string) {
 func (v *view) askWorkers() (Event, string) {
 	if stopped := names(v.workers(), (*seen).startable); stopped != "" {
 		return OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
+	}
+	if torn := names(v.workers(), v.canRewrite); torn != "" {
+		return OnRewritable, "what is missing on " + torn + " can be written again"
 	}
 	ill := func(s *seen) bool { return s.may && (s.silent() || s.joined() && s.Condition != Healthy) }
 	if sick := names(v.workers(), ill); sick != "" {
@@ -152,8 +167,17 @@ func (v *view) askObjects() (Event, string) {
 	if addons := v.staleAddons(); len(addons) > 0 {
 		stale = append(stale, "addon "+list(addons))
 	}
+	if apps := v.staleSystem(); len(apps) > 0 {
+		stale = append(stale, list(apps))
+	}
 	if nodes := names(v.hosts, v.staleNode); nodes != "" {
 		stale = append(stale, "labels, annotations or taints of "+nodes)
+	}
+	if closed := names(v.hosts, v.cordoned); closed != "" {
+		stale = append(stale, closed+", cordoned by a run that was interrupted,")
+	}
+	if nodes := v.staleNodes(); len(nodes) > 0 {
+		stale = append(stale, "Node "+list(nodes)+", of no host,")
 	}
 	if v.staleRecord() {
 		stale = append(stale, "the cluster's record of its manifest")

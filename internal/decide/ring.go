@@ -11,7 +11,8 @@ import (
 type ring struct {
 	listed bool // the member list is known; otherwise the tally is of the manifest's hosts, the worst assumed
 	tally  Tally
-	// startable is how many voters that are not alive would be, if units that do not run were started again.
+	// startable is how many voters that are not alive would be, if units that do not run were started again, and what hosts
+	// lack were written again. Those that run and miss nothing but a leader are among them.
 	startable int
 	strays    []stray // members without a host of the manifest that works for them
 }
@@ -19,7 +20,7 @@ type ring struct {
 // stray is a member whose host was replaced or is not in the manifest.
 type stray struct {
 	observed.Member
-	host string // the empty host in its place; none where the manifest has no such host
+	host string // the host in its place, without its data; none where the manifest has no such host
 }
 
 // ring counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the control-plane hosts
@@ -34,9 +35,10 @@ func (v *view) ring() ring {
 		switch {
 		case s == nil:
 			r.strays = append(r.strays, stray{Member: m})
-		case s.Condition == Empty:
+		case s.Condition == Empty, s.Condition == Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
+			// Partial: whoever had begun with its data cannot begin again without; a learner has a name once it has begun.
 			r.strays = append(r.strays, stray{m, s.ID})
-		case s.Condition == Restartable && !m.Learner && m.Healthy != observed.Yes:
+		case !m.Learner && m.Healthy != observed.Yes && (s.revivable() || leaderless(m)):
 			r.startable++
 		}
 	}
@@ -50,16 +52,25 @@ func (v *view) supposedRing() ring {
 		if !s.Condition.joined() && !s.Condition.silent() && (s.Condition != Partial || s.is.EtcdData != observed.Yes) {
 			continue
 		}
+		if outlived(&s.is, setting{epoch: v.epoch}) != "" {
+			continue
+		}
 		r.tally.Voters++
 		switch {
 		case s.is.EtcdHealth == observed.Yes:
 			r.tally.Alive++
-		case s.Condition == Restartable:
+		case s.revivable():
 			r.startable++
 		}
 	}
 	return r
 }
+
+// leaderless reports whether the member answered, and is not healthy only because no quorum elects a leader.
+func leaderless(m observed.Member) bool { return m.Version != "" && len(m.Alarms) == 0 }
+
+// revivable reports whether the host's member comes back when units are started, or what the host lacks is written again.
+func (s *seen) revivable() bool { return s.Condition == Restartable || s.Condition == Rewritable }
 
 // hostOf returns the control-plane host whose member it is, nil if the manifest has none.
 func (v *view) hostOf(m observed.Member) *seen {
@@ -91,7 +102,7 @@ func (v *view) removals() []Removal {
 			continue
 		}
 		_, left = without(left, s.ID)
-		out = append(out, Removal{Member: s.ID, Name: s.Name, Host: s.host, Why: s.why() + "; " + verdict.Why})
+		out = append(out, Removal{Member: s.ID, Name: s.Name, Learner: s.Learner, Host: s.host, Why: s.why() + "; " + verdict.Why})
 	}
 	return out
 }
@@ -115,7 +126,7 @@ func (s stray) why() string {
 	if s.host == "" {
 		return fmt.Sprintf("etcd member %s %s and the manifest has no host for it", s.label(), what)
 	}
-	return fmt.Sprintf("etcd member %s %s and its host is empty", s.label(), what)
+	return fmt.Sprintf("etcd member %s %s and its host has none of its data", s.label(), what)
 }
 
 // label names the member in a sentence.

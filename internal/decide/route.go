@@ -7,7 +7,7 @@ type Route string
 const (
 	Install          Route = "install"           // no control plane exists: make one, join everything
 	Join             Route = "join"              // a healthy cluster lacks hosts of the manifest
-	Repair           Route = "repair"            // units to start again, or dead etcd members to remove
+	Repair           Route = "repair"            // units to start, configuration to write again, dead etcd members to remove
 	Instruct         Route = "instruct"          // a person must act; Also says what can be done before
 	DisasterRecovery Route = "disaster-recovery" // etcd has lost its quorum
 	Upgrade          Route = "upgrade"           // another Kubernetes version, or a forced roll-out
@@ -50,7 +50,9 @@ const (
 	OnRecoverable   Event = "recoverable"
 	OnLost          Event = "lost"
 	OnUnitsStopped  Event = "units stopped"
+	OnRewritable    Event = "to be rewritten"
 	OnMemberDead    Event = "member dead"
+	OnDataLost      Event = "data lost"
 	OnNone          Event = "none"
 	OnMissing       Event = "missing"
 	OnMissingLater  Event = "missing, other version"
@@ -59,6 +61,7 @@ const (
 	OnForced        Event = "forced"
 	OnLower         Event = "lower"
 	OnSkipsMinor    Event = "skips a minor"
+	OnSkew          Event = "skew"
 	OnDiffers       Event = "differs"
 	OnCurrent       Event = "current"
 	OnStale         Event = "stale"
@@ -87,7 +90,7 @@ func Table() []Transition {
 }
 
 // transitions is the table itself.
-func transitions() [29]Transition {
+func transitions() [33]Transition {
 	return [...]Transition{
 		{AskHosts, OnUnfit, State(Error)},
 		{AskHosts, OnFit, AskProvisioned},
@@ -104,7 +107,9 @@ func transitions() [29]Transition {
 		{AskQuorum, OnSatisfied, AskRepairable},
 
 		{AskRepairable, OnUnitsStopped, State(Repair)},
+		{AskRepairable, OnRewritable, State(Repair)},
 		{AskRepairable, OnMemberDead, State(Repair)},
+		{AskRepairable, OnDataLost, State(Repair)},
 		{AskRepairable, OnNotRepairable, State(Instruct)},
 
 		{AskMissing, OnMissing, State(Join)},
@@ -112,12 +117,14 @@ func transitions() [29]Transition {
 		{AskMissing, OnNone, AskWorkers},
 
 		{AskWorkers, OnUnitsStopped, State(Repair)},
+		{AskWorkers, OnRewritable, State(Repair)},
 		{AskWorkers, OnUnhealthy, State(Instruct)},
 		{AskWorkers, OnHealthy, AskVersion},
 
 		{AskVersion, OnNotKnown, State(Error)},
 		{AskVersion, OnLower, State(Error)},
 		{AskVersion, OnSkipsMinor, State(Error)},
+		{AskVersion, OnSkew, State(Error)},
 		{AskVersion, OnHigher, State(Upgrade)},
 		{AskVersion, OnForced, State(Upgrade)},
 		{AskVersion, OnSame, AskConfiguration},

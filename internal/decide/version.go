@@ -26,6 +26,9 @@ func (v *view) versions() versions {
 			continue
 		}
 		known := add(&out.kubelet, s.kubelet())
+		if s.node != nil {
+			add(&out.kubelet, s.node.KubeletVersion) // of the one that runs, which may not be the one that is installed
+		}
 		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
 			out.apiGap, known = true, false
 		}
@@ -92,7 +95,17 @@ func (v *view) relation() (Event, string) {
 	case len(all) == 1 && all[0] == want:
 		return OnSame, "everything runs " + want
 	}
-	return compare(want, all, v.running.api)
+	event, why := compare(want, all, v.running.api)
+	if event != OnHigher {
+		return event, why
+	}
+	if problem := v.skew(); problem != "" {
+		return OnSkew, problem
+	}
+	if len(having(v.hosts, v.upgradable)) == 0 {
+		return OnSame, "every host inside the limit runs " + want
+	}
+	return event, why
 }
 
 // compare says how the wanted version relates to versions that are not all the same as it.

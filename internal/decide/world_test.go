@@ -65,6 +65,7 @@ func member(h desired.Host) observed.Host {
 		is.AdminConf, is.PKI, is.EtcdData = observed.Yes, observed.Yes, observed.Yes
 		is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Yes, observed.Yes, observed.Yes, observed.Yes
 		is.APIServerVersion = running
+		is.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 	}
 	return is
 }

@@ -29,6 +29,9 @@ type Cluster struct {
 	Preflight       Preflight            `json:"preflight"`
 	Artifacts       map[string]Artifacts `json:"artifacts,omitempty"` // by architecture, as Go names it ("amd64")
 
+	Upgrade Upgrade `json:"upgrade"`
+	Backup  Backup  `json:"backup"`
+
 	// NotCarriedOut lists the manifest's fields that are set and that this version does nothing about, as paths.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
 	// Digest is the sha256 (hex) of the manifest as wanted, without secrets; two equal digests want the same cluster.

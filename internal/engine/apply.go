@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/cluster"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 )
@@ -50,7 +49,7 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 	if err != nil {
 		return approved, err
 	}
-	defer lease()
+	defer lease.release(ctx)
 	now, err := e.Look(ctx)
 	if err != nil {
 		return approved, err
@@ -58,12 +57,18 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 	if now.Plan.Digest() != approved.Plan.Digest() {
 		return now, ErrWorldChanged
 	}
-	err = e.run(ctx, now, lock, o)
+	err = lease.guard(o.Stop, func(stop <-chan struct{}) error {
+		o.Stop = stop
+		return e.run(ctx, now, lock, o)
+	})
 	if err != nil {
 		return now, err
 	}
-	if !now.Plan.Complete() {
+	if len(now.Plan.Operator) > 0 {
 		return e.Look(ctx) // something remains, and waiting does not change it
+	}
+	if !now.Plan.Complete() {
+		return e.LookUntilUp(ctx)
 	}
 	return e.lookUntil(ctx, matches)
 }
@@ -79,32 +84,18 @@ func (e *Engine) lockable(l Look) map[string]host.Host {
 	return out
 }
 
-// lease takes the lock in the cluster, if there is a cluster that answers.
-func (e *Engine) lease(ctx context.Context, l Look, o ApplyOptions) (func(), error) {
-	if l.Result.Access == nil || l.Result.World.API.Reached != observed.Yes {
-		return func() {}, nil
-	}
-	client, err := cluster.Connect(*l.Result.Access)
-	if err != nil {
-		return nil, err
-	}
-	// Whoever has the hosts' locks has shown that no other run is alive there.
-	held, err := client.Acquire(ctx, cluster.Holder{Name: Holder(), RunID: o.RunID}, true)
-	if err != nil {
-		client.Close()
-		return nil, err
-	}
-	return func() {
-		_ = held.Release(context.WithoutCancel(ctx)) // it runs out by itself
-		client.Close()
-	}, nil
+func (e *Engine) run(ctx context.Context, l Look, lock *apply.Lock, o ApplyOptions) error {
+	return e.runFrom(ctx, l, lock, o, nil)
 }
 
-func (e *Engine) run(ctx context.Context, l Look, lock *apply.Lock, o ApplyOptions) error {
+// runFrom runs a plan that restores from the copy, if it has one.
+func (e *Engine) runFrom(ctx context.Context, l Look, lock *apply.Lock, o ApplyOptions, from *apply.Copy) error {
 	r := &apply.Run{
+		Copy: from,
 		Plan: l.Plan, Want: e.want, World: l.Result.World, Hosts: e.lockable(l), Scripts: l.Scripts, Addons: e.addons,
 		Manifest: string(e.loaded.ManifestText), Lock: lock, RunID: o.RunID, Holder: Holder(), Parallel: e.opt.Parallel,
 		Emit: o.Emit, Now: e.opt.Now, Etcd: l.Result.Etcd,
+		Perhaps: l.Result.Access, Absent: e.absent(l.Plan, l.Result.World),
 	}
 	if l.Result.World.API.Reached == observed.Yes {
 		r.Access = l.Result.Access

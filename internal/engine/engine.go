@@ -26,14 +26,17 @@ type Options struct {
 	Terraform string    // path, directory or "-"; "" for none
 	Stdin     io.Reader // what "-" reads
 
-	Bundle string // path; "" when hosts download
+	Bundles []string // paths; empty when hosts download. The one that has the wanted version is used
 	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
 	NewHosts   host.Policy
 	Passphrase func(keyFile string) ([]byte, error)
 	Warn       func(message string)
 
 	Limit        []string // host names, addresses or IDs that may be acted on; empty means all
+	Selector     string   // of Node labels; of the hosts that may be acted on, those that it matches
 	ForceUpgrade bool
+	Version      string // wanted in place of the manifest's Kubernetes version, on the way to it
+	Upgrade      UpgradeOptions
 	LookOnly     bool   // nothing will be installed: what that would take is not asked for
 	Parallel     int    // hosts busy at a time; 0 is 32
 	StateDir     string // where known hosts and journals are; "" is DefaultStateDir
@@ -53,6 +56,7 @@ type Engine struct {
 	bundle  *release.Bundle
 	addons  []addons.Addon
 	addonOf map[string]string // digest by name
+	system  map[string]string // image of what kubeadm applies, by its pods' app
 }
 
 // Open loads the manifest and the bundle and prepares the connections; it asks nothing of any host yet.
@@ -71,7 +75,7 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opt: opt, loaded: loaded, want: loaded.Cluster, hosts: map[string]host.Host{}}
-	for _, open := range []func() error{e.openLimit, e.openAddons, e.openBundle, e.openPool} {
+	for _, open := range []func() error{e.override, e.openLimit, e.openAddons, e.openBundle, e.openPool} {
 		if err := open(); err != nil {
 			e.Close()
 			return nil, err
@@ -149,6 +153,7 @@ func (e *Engine) openAddons() error {
 	// Image names are the same for every architecture, and known before any digest.
 	want := e.want
 	want.Artifacts = map[string]desired.Artifacts{names.Arch: names}
+	e.system = systemImages(names)
 	rendered, err := addons.Render(want)
 	if err != nil {
 		return &ConfigError{err}
@@ -160,15 +165,27 @@ func (e *Engine) openAddons() error {
 	return nil
 }
 
+// openBundle opens the bundle that has the wanted version; where none has it, the first, which then says what it has.
 func (e *Engine) openBundle() error {
-	if e.opt.Bundle == "" {
-		return nil
+	for _, path := range e.opt.Bundles {
+		bundle, err := release.Open(path)
+		if err != nil {
+			return &ConfigError{err}
+		}
+		fits := strings.TrimPrefix(bundle.Index().KubernetesVersion, "v") == e.want.KubernetesVersion
+		switch {
+		case e.bundle == nil:
+			e.bundle = bundle
+		case fits:
+			_ = e.bundle.Close()
+			e.bundle = bundle
+		default:
+			_ = bundle.Close()
+		}
+		if fits {
+			return nil
+		}
 	}
-	bundle, err := release.Open(e.opt.Bundle)
-	if err != nil {
-		return &ConfigError{err}
-	}
-	e.bundle = bundle
 	return nil
 }
 

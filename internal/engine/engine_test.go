@@ -32,8 +32,8 @@ func TestMistakesAreFoundBeforeAnyHostIsAsked(t *testing.T) {
 		{"no manifest", manifestText, func(o *Options) { o.Manifest += ".gone" }, "kubeone.yaml.gone"},
 		{"a limit that is no host", manifestText, func(o *Options) { o.Limit = []string{"nobody"} }, `--limit names "nobody", which is no host of`},
 		{"the hosts to choose from", manifestText, func(o *Options) { o.Limit = []string{"nobody"} }, "its hosts are 192.0.2.11, worker"},
-		{"no bundle", manifestText, func(o *Options) { o.Bundle = "/nonexistent/bundle.tar" }, "/nonexistent/bundle.tar"},
-		{"a bundle that is none", manifestText, func(o *Options) { o.Bundle = o.Manifest }, "kubeone.yaml"},
+		{"no bundle", manifestText, func(o *Options) { o.Bundles = []string{"/nonexistent/bundle.tar"} }, "/nonexistent/bundle.tar"},
+		{"a bundle that is none", manifestText, func(o *Options) { o.Bundles = []string{o.Manifest} }, "kubeone.yaml"},
 		{
 			"a host key that is none", strings.Replace(manifestText, "sshUsername: root", "sshUsername: root\n      sshHostPublicKey: bm90IGEga2V5", 1),
 			func(*Options) {}, "is not an SSH public key",

@@ -42,10 +42,14 @@ func (e *Engine) Look(ctx context.Context) (Look, error) {
 			return Look{}, err
 		}
 	}
+	limit, err := e.selected(result.World)
+	if err != nil {
+		return Look{}, err
+	}
 	l := Look{Result: result}
 	in := plan.Input{
 		Decide: decide.Input{
-			Want: e.want, Is: result.World, Config: e.configDigests(), Addons: e.addonOf, ForceUpgrade: e.opt.ForceUpgrade, Limit: e.limit,
+			Want: e.want, Is: result.World, Config: e.configDigests(), Addons: e.addonOf, System: e.system, ForceUpgrade: e.opt.ForceUpgrade, Limit: limit,
 		},
 		FirstContacts: firstContacts(result.World),
 	}
@@ -54,6 +58,7 @@ func (e *Engine) Look(ctx context.Context) (Look, error) {
 		return Look{}, err
 	}
 	plan.Sign(&l.Plan, digests(l.Scripts))
+	e.report(ctx, &l)
 	l.Took = e.opt.Now().Sub(started)
 	return l, nil
 }
@@ -66,11 +71,14 @@ func (e *Engine) probe(ctx context.Context) (probe.Result, error) {
 	return probe.Run(ctx, request)
 }
 
-// toInstall returns the architectures of hosts that are not finished members, sorted; what those need must be known.
+// toInstall returns the architectures of hosts that are not finished members, or are to be upgraded, sorted; what those
+// need must be known.
 func (e *Engine) toInstall(w observed.World) []string {
 	seen := map[string]bool{}
+	epoch := plan.Epoch(plan.Plan{}, e.want, w)
+	stale := e.staleSystem(w)
 	for _, h := range w.Hosts {
-		if h.Reach == observed.Reached && h.Arch != "" && (h.Marker == nil || !h.Marker.Complete) {
+		if h.Reach == observed.Reached && h.Arch != "" && (stale || e.needsArtifacts(h) || outlived(h, epoch)) {
 			seen[h.Arch] = true
 		}
 	}
@@ -80,6 +88,32 @@ func (e *Engine) toInstall(w observed.World) []string {
 	}
 	sort.Strings(archs)
 	return archs
+}
+
+func (e *Engine) needsArtifacts(h observed.Host) bool {
+	want := e.want.KubernetesVersion
+	return h.Marker == nil || !h.Marker.Complete || e.opt.ForceUpgrade || rejoins(h) ||
+		h.Kubelet.Version != want || h.APIServerVersion != "" && h.APIServerVersion != want
+}
+
+// staleSystem reports whether pods of what kubeadm applies run another image than the wanted one.
+func (e *Engine) staleSystem(w observed.World) bool {
+	for _, p := range w.API.Pods {
+		if want, ours := e.system[p.App]; ours && p.Image != want {
+			return true
+		}
+	}
+	return false
+}
+
+// outlived reports whether a control-plane host holds the data of the cluster's life before a recovery, and joins anew.
+func outlived(h observed.Host, epoch int) bool {
+	return h.Marker.Role == string(desired.ControlPlane) && h.Marker.Epoch < epoch
+}
+
+// rejoins reports whether a control-plane host may have to join again, because it says that its etcd data is lost.
+func rejoins(h observed.Host) bool {
+	return h.EtcdLost != "" || h.Marker.Role == string(desired.ControlPlane) && h.EtcdData == observed.No
 }
 
 func (e *Engine) configDigests() map[string]map[string]string {
@@ -103,17 +137,23 @@ func firstContacts(w observed.World) map[string]string {
 // scripts renders the script of every host that the plan touches.
 func (e *Engine) scripts(p plan.Plan, w observed.World) (map[string]string, error) {
 	out := map[string]string{}
+	epoch := plan.Epoch(p, e.want, w)
 	for _, h := range e.want.Hosts() {
-		in := script.Input{Want: e.want, Host: h, NodeName: p.Hosts[h.ID], Arch: w.Hosts[h.ID].Arch}
+		in := script.Input{Want: e.want, Host: h, NodeName: p.Hosts[h.ID], Arch: w.Hosts[h.ID].Arch, Epoch: epoch}
 		touched := false
 		for _, s := range p.Steps {
 			if s.Host == h.ID && s.Intent.Kind.OnHost() {
 				touched = true
 				in.Units = append(in.Units, s.Intent.Units...)
+				in.Parts = append(in.Parts, s.Intent.Parts...)
+				in.Recover = recoverInput(s.Intent, in.Recover)
 			}
 		}
 		if !touched {
 			continue
+		}
+		if _, known := e.want.Artifacts[in.Arch]; !known {
+			in.Want.Artifacts = nil // nothing is installed there
 		}
 		text, err := e.render(in)
 		if err != nil {

@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"slices"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
-	"kubeone/internal/script"
 )
 
 // LookReset probes and plans the reset of the hosts named, or of all.
@@ -26,15 +24,9 @@ func (e *Engine) LookReset(ctx context.Context, names []string) (Look, error) {
 	if err != nil {
 		return Look{}, &ConfigError{err}
 	}
-	l := Look{Result: result, Plan: p, Scripts: map[string]string{}, Decisions: []decide.Decision{decide.Decide(in)}}
-	for _, h := range e.want.Hosts() {
-		if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Host == h.ID && s.Intent.Kind == plan.ResetHost }) {
-			continue
-		}
-		l.Scripts[h.ID], err = script.Render(script.Input{Want: e.want, Host: h, NodeName: p.Hosts[h.ID], Arch: result.World.Hosts[h.ID].Arch})
-		if err != nil {
-			return Look{}, err
-		}
+	l := Look{Result: result, Plan: p, Decisions: []decide.Decision{decide.Decide(in)}}
+	if l.Scripts, err = e.scripts(p, result.World); err != nil {
+		return Look{}, err
 	}
 	plan.Sign(&l.Plan, digests(l.Scripts))
 	return l, nil
@@ -54,24 +46,38 @@ func (e *Engine) ids(names []string) ([]string, error) {
 
 // Reset carries out the plan of an approved LookReset. The hosts it resets are bare afterwards.
 func (e *Engine) Reset(ctx context.Context, names []string, approved Look, o ApplyOptions) error {
+	now, err := e.carryOut(ctx, approved, o, func(ctx context.Context) (Look, error) { return e.LookReset(ctx, names) })
+	if err != nil {
+		return err
+	}
+	return e.forget(ctx, now)
+}
+
+// carryOut takes the lock, looks again, and runs the plan if it is still the one that was approved. It returns the last look.
+func (e *Engine) carryOut(ctx context.Context, approved Look, o ApplyOptions, look func(context.Context) (Look, error)) (Look, error) {
 	lock, err := apply.TakeLock(ctx, e.lockable(approved), Holder(), o.RunID, o.ForceUnlock)
 	if err != nil {
-		return err
+		return approved, err
 	}
-	now, err := e.LookReset(ctx, names)
-	if err == nil && now.Plan.Digest() != approved.Plan.Digest() {
-		err = ErrWorldChanged
-	}
-	if err == nil {
-		err = e.run(ctx, now, lock, o)
-	}
-	lock.Release()
+	defer lock.Release()
+	now, err := look(ctx)
 	if err != nil {
-		return err
+		return approved, err
 	}
-	for id := range now.Scripts {
-		// Our own working directory goes last: until here it held the lock and the step's result.
-		_, err := e.hosts[id].Run(ctx, host.Cmd{Name: "remove the working directory", Script: "rm -rf /var/lib/kubeone /run/kubeone"})
+	if now.Plan.Digest() != approved.Plan.Digest() {
+		return now, ErrWorldChanged
+	}
+	return now, e.run(ctx, now, lock, o)
+}
+
+// forget removes our own working directory from the hosts that were reset. It goes last: until here it held the lock and
+// the step's result.
+func (e *Engine) forget(ctx context.Context, l Look) error {
+	for _, s := range l.Plan.Steps {
+		if s.Intent.Kind != plan.ResetHost {
+			continue
+		}
+		_, err := e.hosts[s.Host].Run(ctx, host.Cmd{Name: "remove the working directory", Script: "rm -rf /var/lib/kubeone /run/kubeone"})
 		if err != nil {
 			return err
 		}

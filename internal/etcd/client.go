@@ -18,8 +18,10 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 )
 
 // answerWithin is how long one member has to answer one request when ctx leaves more time.
@@ -63,19 +65,22 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 
 // greet asks the member that it is connected to for its status.
 func (c *Client) greet(ctx context.Context) error {
-	status, err := c.status(ctx, c.home())
+	self, err := c.status(ctx, c.home())
 	switch {
 	case err != nil:
 		return err
-	case status.IsLearner:
+	case self.IsLearner:
 		return ErrLearner
 	}
-	c.self = status
+	c.self = self
 	return nil
 }
 
 // Via is the ID of the host whose tunnel is used.
 func (c *Client) Via() string { return c.via.ID }
+
+// Greeting is what the member that it speaks to said about itself when it was connected to.
+func (c *Client) Greeting() Status { return statusOf(c.self) }
 
 // Requests is how many requests were sent so far.
 func (c *Client) Requests() int { return int(c.requests.Load()) }
@@ -120,15 +125,22 @@ func (c *Client) conn(clientURL string) (*grpc.ClientConn, error) {
 
 // call makes one request to the member at a client URL.
 func (c *Client) call(ctx context.Context, clientURL, what string, request func(context.Context, *grpc.ClientConn) error) error {
+	return c.callWithin(ctx, answerWithin, clientURL, what, request)
+}
+
+func (c *Client) callWithin(ctx context.Context, limit time.Duration, clientURL, what string, request func(context.Context, *grpc.ClientConn) error) error {
 	conn, err := c.conn(clientURL)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c.requests.Add(1)
 	if err = request(ctx, conn); err == nil {
 		return nil
+	}
+	if status.Code(err) == codes.DeadlineExceeded {
+		err = fmt.Errorf("no answer within %s", limit) // gRPC says it in its own words
 	}
 	return fmt.Errorf("etcd at %s: %s: %w", clientURL, what, translated(err))
 }

@@ -28,9 +28,13 @@ func ParseID(s string) (uint64, error) { return strconv.ParseUint(s, 16, 64) }
 type Status struct {
 	Version string
 	DBSize  int64  // bytes, allocated
+	InUse   int64  // bytes of DBSize that hold something; the rest is what Defragment gives back
+	Quota   int64  // bytes that DBSize may not exceed; 0 before etcd 3.6, which does not say
 	Leader  uint64 // the leader as this member sees it, 0 where it sees none
 	Learner bool
 	Errors  []string // what it complains of: no leader, alarms
+	// Revision is that of the last change which this member has applied.
+	Revision int64
 }
 
 // Members lists the members as the quorum has it. Without a quorum it answers with what the one member last knew, and
@@ -84,7 +88,10 @@ func (c *Client) status(ctx context.Context, clientURL string) (answer *pb.Statu
 }
 
 func statusOf(s *pb.StatusResponse) Status {
-	return Status{Version: s.Version, DBSize: s.DbSize, Leader: s.Leader, Learner: s.IsLearner, Errors: s.Errors}
+	return Status{
+		Version: s.Version, DBSize: s.DbSize, InUse: s.DbSizeInUse, Quota: s.DbSizeQuota, Leader: s.Leader, Learner: s.IsLearner,
+		Errors: s.Errors, Revision: s.Header.GetRevision(),
+	}
 }
 
 // Alarms lists the raised alarms ("NOSPACE", "CORRUPT") by member ID. It needs a quorum.

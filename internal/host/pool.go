@@ -121,7 +121,7 @@ func (p *Pool) intern(r resolved) *endpoint {
 // key tells apart what must not share a connection.
 func (r resolved) key(via *endpoint) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %q %q %q", r.addr(), r.identities, r.certFile, r.agent)
+	fmt.Fprintf(&b, "%s %q %q %q %t", r.addr(), r.identities, r.certFile, r.agent, r.asUser)
 	for _, k := range r.hostKeys {
 		b.WriteString(" " + ssh.FingerprintSHA256(k))
 	}

@@ -125,7 +125,7 @@ func (e *endpoint) run(ctx context.Context, cn *conn, c Cmd) (Result, error) {
 // elevation is how to become root on a connection: by sudo for other users, which the first command checks.
 func (e *endpoint) elevation(cn *conn) elevation {
 	switch {
-	case e.r.user == "root":
+	case e.r.user == "root", e.r.asUser:
 		return asIs
 	case cn.sudo.Load():
 		return bySudo

@@ -31,6 +31,7 @@ type resolved struct {
 	hostKeys   []ssh.PublicKey
 	knownName  string   // HostKeyAlias, "" for the address
 	knownFiles []string // known_hosts files, without the record file
+	asUser     bool     // without sudo
 	via        *resolved
 }
 
@@ -59,7 +60,7 @@ func (p *Pool) resolve(t Target, depth int) (resolved, error) {
 	if depth > maxHops {
 		return resolved{}, fmt.Errorf("more than %d bastions in a row; does a ProxyJump lead in a circle?", maxHops)
 	}
-	r := resolved{name: t.DisplayName(), address: t.Address, port: t.Port, user: t.User, hostKeys: t.HostKeys}
+	r := resolved{name: t.DisplayName(), address: t.Address, port: t.Port, user: t.User, hostKeys: t.HostKeys, asUser: t.AsUser}
 	if err := p.resolvePlace(&r, t.Address); err != nil {
 		return resolved{}, err
 	}

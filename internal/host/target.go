@@ -28,6 +28,8 @@ type Target struct {
 	AgentSocket string
 	// HostKeys pins the machine's keys: it must show one of these, whatever known_hosts files say. Public keys only.
 	HostKeys []ssh.PublicKey
+	// AsUser runs commands as User, without sudo: for a machine that only keeps files.
+	AsUser bool
 	// Bastions are the machines to go through, outermost first. Each is verified like any host. By default the
 	// ProxyJump of the SSH configuration.
 	Bastions []Target

@@ -35,6 +35,8 @@ func (l *loader) desired() desired.Cluster {
 			CAValidityPeriod: c.CertificateAuthority.CACertificateValidityPeriod,
 		},
 		Preflight:     desired.Preflight(c.Preflight),
+		Upgrade:       upgradeOf(c.Upgrade),
+		Backup:        l.backupOf(c.Backup),
 		NotCarriedOut: c.NotCarriedOut(),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -50,7 +51,12 @@ func TestDefaults(t *testing.T) {
 			Taints: []desired.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}},
 		}},
 		Logging: desired.Logging{MaxSize: "100Mi", MaxFiles: 5},
-		Digest:  got.Digest,
+		Upgrade: desired.Upgrade{
+			MaxUnavailable: desired.Share{Count: 1}, Canary: true,
+			Drain: desired.Drain{Timeout: 5 * time.Minute, OnTimeout: desired.DrainStop},
+		},
+		Backup: desired.Backup{Schedule: 6 * time.Hour, Keep: 10},
+		Digest: got.Digest,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -34,6 +34,10 @@ type Node struct {
 	Taints         []Taint           `json:"taints,omitempty"`
 }
 
+// CordonAnnotation on a Node says that it was closed for pods by a run of ours, whose ID is its value. Only such a Node is
+// opened again: one that a person has cordoned stays so.
+const CordonAnnotation = "kubeone.k8c.io/cordoned-by"
+
 // Taint is a node's taint.
 type Taint struct {
 	Key    string `json:"key"`

@@ -89,6 +89,9 @@ type Host struct {
 	Scheduler         Tri    `json:"scheduler,omitempty"`
 	EtcdHealth        Tri    `json:"etcdHealth,omitempty"`       // the local member's /readyz
 	APIServerVersion  string `json:"apiServerVersion,omitempty"` // from the static pod's image
+	// EtcdLost is what its etcd said of its data when it could not start with it, in its own words; "" when it said nothing
+	// of that sort, or is well.
+	EtcdLost string `json:"etcdLost,omitempty"`
 
 	Certificates []Certificate `json:"certificates,omitempty"`
 	// Digests are what our last step on this host left: the sha256 of the configuration by name; drift is a difference.
@@ -127,12 +130,21 @@ type Marker struct {
 	Role     string `json:"role"`
 	RunID    string `json:"runID,omitempty"`
 	Complete bool   `json:"complete"` // the host finished joining; false: an installation of ours that has not ended
+	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began to
+	// restore them here and has not finished; empty otherwise.
+	Fenced string `json:"fenced,omitempty"`
+	// Restoring says that the cluster was to begin anew on this host.
+	Restoring bool `json:"restoring,omitempty"`
+	// Epoch counts the recoveries of the cluster as of this host's join: a complete control-plane host of a lower epoch than
+	// another's holds the data of the cluster's life before.
+	Epoch int `json:"epoch,omitempty"`
 }
 
 // Certificate is one certificate of /etc/kubernetes.
 type Certificate struct {
 	Name     string    `json:"name"` // "apiserver", "etcd/server", "kubelet-client", "ca"
 	NotAfter time.Time `json:"notAfter"`
+	Expired  bool      `json:"expired,omitempty"` // by the host's own clock, when it was asked
 }
 
 // Step is a step of ours that runs on a host as a transient unit.

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"sort"
-	"strings"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
@@ -22,6 +21,13 @@ type Input struct {
 func Build(in Input) (Plan, []decide.Decision) {
 	b := &builder{in: in.Decide, is: clone(in.Decide.Is), names: displayNames(in.Decide)}
 	b.plan = Plan{Format: FormatVersion, Cluster: in.Decide.Want.Name, FirstContacts: in.FirstContacts, Hosts: b.names}
+	decisions := b.routes()
+	b.finish(decisions[0])
+	return b.plan, decisions
+}
+
+// routes decides and plans, again and again, until nothing more can be planned. It returns the decisions.
+func (b *builder) routes() []decide.Decision {
 	var decisions []decide.Decision
 	for len(decisions) < maxRoutes {
 		next := b.in
@@ -32,12 +38,11 @@ func Build(in Input) (Plan, []decide.Decision) {
 			break
 		}
 	}
-	b.finish(decisions[0])
-	return b.plan, decisions
+	return decisions
 }
 
-// maxRoutes ends a plan that would not; no world needs more than install, join, repair, resources and nothing.
-const maxRoutes = 8
+// maxRoutes ends a plan that would not; each route of a plan leaves less to do.
+const maxRoutes = 16
 
 type builder struct {
 	in      decide.Input
@@ -68,7 +73,9 @@ func (b *builder) follow(d decide.Decision) bool {
 	case decide.Instruct:
 		b.instruct(d)
 		return false
-	case decide.Upgrade, decide.Reconfigure, decide.DisasterRecovery:
+	case decide.Upgrade:
+		return b.upgrade(d)
+	case decide.Reconfigure, decide.DisasterRecovery:
 		b.blocked(d)
 		return false
 	case decide.Error:
@@ -140,7 +147,7 @@ func (b *builder) afterFirst(k Kind, h desired.Host) []string {
 
 // joinHost plans a host's way into the cluster and predicts that it is a healthy member after it.
 func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
-	needs := []string{b.id(Images, h)}
+	needs := append(b.clearNode(h, d.Hosts[h.ID]), b.id(Images, h))
 	if b.init != "" {
 		needs = append(needs, b.init)
 	} else {
@@ -179,41 +186,6 @@ func (b *builder) nodeReady(h desired.Host, after string) {
 	b.intent(id, func(i *Intent) { i.Labels, i.Annotation, i.Taints = h.Labels, h.Annotations, h.Taints })
 }
 
-// repair starts units again; dead members of etcd come when nothing is left to start.
-func (b *builder) repair(d decide.Decision) bool {
-	if len(d.Restarts) == 0 {
-		b.block("removing dead etcd members is not carried out by this version")
-		for _, r := range d.Removals {
-			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("etcd member %s (%s) would be removed: %s", r.Name, r.Member, r.Why))
-		}
-		return false
-	}
-	previous := b.barrier
-	for _, h := range b.in.Want.Hosts() {
-		units, ok := d.Restarts[h.ID]
-		if !ok {
-			continue
-		}
-		id := b.step(h, RestartUnits, "restart "+strings.Join(units, " and "), strings.Join(d.Hosts[h.ID].Reasons, "; "), Change, Restarts, previous, units)
-		b.intent(id, func(i *Intent) { i.Units = units })
-		if h.Role == desired.ControlPlane {
-			previous = []string{id} // one control-plane host at a time
-		}
-		b.barrier = append(b.barrier, id)
-		b.predictMember(h)
-	}
-	if !b.answers() {
-		b.plan.Again = "what else the cluster needs can be seen only when its API and etcd answer"
-		return false
-	}
-	return true
-}
-
-// answers reports whether API and etcd answer before the plan runs: what they did not say then cannot be predicted.
-func (b *builder) answers() bool {
-	return b.in.Is.API.Reached == observed.Yes && b.in.Is.Etcd.Reached == observed.Yes
-}
-
 func (b *builder) resources(d decide.Decision) {
 	for _, name := range d.Addons {
 		var needs []string
@@ -230,7 +202,10 @@ func (b *builder) resources(d decide.Decision) {
 			b.intent(step, func(i *Intent) { i.Labels, i.Annotation, i.Taints = h.Labels, h.Annotations, h.Taints })
 		}
 	}
-	if len(d.Addons) > 0 {
+	b.uncordonLeft(d)
+	b.staleNodes(d.StaleNodes)
+	b.systemAddons(d)
+	if len(d.Addons)+len(d.System) > 0 && !b.has("await-workloads") {
 		b.clusterStep(AwaitWorkloads, "await-workloads", "wait for cluster DNS and addons", "addons were applied", Change, b.addons, nil)
 	}
 	if d.Record {
@@ -307,7 +282,7 @@ func (b *builder) revokeToken() {
 	var needs []string
 	for _, s := range b.plan.Steps {
 		switch s.Intent.Kind {
-		case Init, JoinWorker, JoinFinish:
+		case Init, JoinWorker, JoinFinish, Rewrite:
 			needs = append(needs, s.ID)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
@@ -113,6 +114,47 @@ func worlds() map[string]func() decide.Input {
 			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
 			return in
 		},
+		"replaced-control-plane-and-worker": func() decide.Input {
+			in := healthy(3, 1)
+			become(in, "cp-3", bare)
+			become(in, "w-1", bare)
+			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
+			for _, name := range []string{"cp-3", "w-1"} {
+				nodeOf(in, name, func(n *observed.Node) { n.Ready = observed.Unknown })
+			}
+			return in
+		},
+		"member-out-of-the-manifest": func() decide.Input {
+			in := healthy(4, 0)
+			etcdOf(in, "cp-4", func(m *observed.Member) { m.Healthy = observed.No })
+			nodeOf(in, "cp-4", func(n *observed.Node) { n.Ready = observed.Unknown })
+			in.Want.ControlPlane = in.Want.ControlPlane[:3]
+			delete(in.Is.Hosts, "192.0.0.4")
+			return in
+		},
+		"etcd-data-lost": func() decide.Input {
+			in := healthy(3, 0)
+			become(in, "cp-2", dataless)
+			etcdOf(in, "cp-2", func(m *observed.Member) { m.Healthy = observed.No })
+			return in
+		},
+		"rewrite": func() decide.Input {
+			in := healthy(3, 1)
+			become(in, "cp-2", torn)
+			become(in, "w-1", torn)
+			return in
+		},
+		"certificates-expired-everywhere": func() decide.Input {
+			in := healthy(3, 0)
+			for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
+				mutate(in, name, func(h *observed.Host) {
+					h.Certificates = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "etcd/peer", Expired: true}}
+					h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No, observed.No
+				})
+			}
+			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+			return in
+		},
 		"repair-without-api": func() decide.Input {
 			in := healthy(1, 1)
 			become(in, "cp-1", func(h desired.Host) observed.Host {
@@ -134,6 +176,22 @@ func worlds() map[string]func() decide.Input {
 			in := healthy(1, 1)
 			in.Want.KubernetesVersion = "1.36.4"
 			mutate(in, "w-1", func(h *observed.Host) { h.Kubelet.Version = "1.36.2" })
+			return in
+		},
+		"upgrade-waves": func() decide.Input {
+			in := healthy(3, 5)
+			in.Want.KubernetesVersion = "1.37.0"
+			in.Want.Upgrade = desired.Upgrade{Canary: true, MaxUnavailable: desired.Share{Percent: 40}}
+			in.Want.Upgrade.Drain = desired.Drain{Timeout: time.Minute, OnTimeout: desired.DrainSkip}
+			return in
+		},
+		"upgrade-goes-on": func() decide.Input {
+			in := healthy(2, 1)
+			in.Want.KubernetesVersion = "1.36.4"
+			mutate(in, "cp-1", func(h *observed.Host) { h.Kubelet.Version, h.APIServerVersion = "1.36.4", "1.36.4" })
+			nodeOf(in, "cp-1", func(n *observed.Node) {
+				n.KubeletVersion, n.Unschedulable, n.Annotations = "1.36.4", true, map[string]string{observed.CordonAnnotation: "run-1"}
+			})
 			return in
 		},
 		"reconfigure": func() decide.Input {

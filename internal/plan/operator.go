@@ -50,27 +50,14 @@ func (b *builder) erred(d decide.Decision) {
 func (b *builder) blocked(d decide.Decision) {
 	b.operator(d)
 	switch d.Route {
-	case decide.Upgrade:
-		b.block("upgrading a cluster is not carried out by this version")
-		for _, id := range d.Upgrades {
-			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be upgraded: %s", b.names[id], b.versions(id)))
-		}
 	case decide.Reconfigure:
 		b.block("changing the configuration of hosts that have joined is not carried out by this version")
 		for _, id := range sortedKeys(d.Drift) {
 			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id], strings.Join(d.Drift[id], ", ")))
 		}
 	default:
-		b.block("etcd has lost its quorum, and recovering it is not carried out by this version")
+		b.block("etcd has lost its quorum: apply does not recover it, kubeone recover does, as listed above")
 	}
-}
-
-func (b *builder) versions(id string) string {
-	have := b.is.Hosts[id].Kubelet.Version
-	if have == "" {
-		have = "unknown"
-	}
-	return fmt.Sprintf("kubelet %s, want %s", have, b.in.Want.KubernetesVersion)
 }
 
 func (b *builder) operator(d decide.Decision) {

@@ -40,6 +40,7 @@ type Step struct {
 	Host   string   `json:"host,omitempty"`
 	Intent Intent   `json:"intent"`
 	Needs  []string `json:"needs,omitempty"` // IDs of steps that must have succeeded
+	After  []string `json:"after,omitempty"` // IDs of steps that must be over, however they ended
 	Action Action   `json:"action"`
 	Title  string   `json:"title"`  // "join as control plane"
 	Reason string   `json:"reason"` // "not a member of the cluster"
@@ -87,6 +88,7 @@ type Intent struct {
 	Version    string            `json:"version,omitempty"`
 	Arch       string            `json:"arch,omitempty"`
 	Units      []string          `json:"units,omitempty"`     // RestartUnits: which
+	Parts      []string          `json:"parts,omitempty"`     // Rewrite: which, in order
 	Peer       string            `json:"peer,omitempty"`      // host ID of the other side: where the PKI comes from, which member goes
 	Member     string            `json:"member,omitempty"`    // etcd member ID
 	Addon      string            `json:"addon,omitempty"`     // ApplyAddon: which
@@ -98,7 +100,50 @@ type Intent struct {
 	Annotation map[string]string `json:"annotations,omitempty"`
 	Taints     []desired.Taint   `json:"taints,omitempty"`
 	Resume     bool              `json:"resume,omitempty"` // goes on with our own unfinished installation
+	// Confirm makes a removal wait until what goes is known to be dead. RemoveEtcd and, of a host that did not answer,
+	// DeleteNode: three probes over 30 seconds must find it so. DeleteNode otherwise: the Node must not be Ready.
+	Confirm bool   `json:"confirm,omitempty"`
+	Drain   *Drain `json:"drain,omitempty"` // DrainNode: how; nil is five minutes and then an error
+	// Recovery is, for Restore, what the data comes from; nil otherwise.
+	Recovery *Recovery `json:"recovery,omitempty"`
 }
+
+// Recovery is what a cluster's data is restored from.
+type Recovery struct {
+	From     Source `json:"from"`
+	Snapshot string `json:"snapshot,omitempty"` // sha256 (hex) of the snapshot that is uploaded; "" for the member's own data
+	Epoch    int    `json:"epoch"`              // how often the cluster has been recovered, this time included
+	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" where it has none.
+	EncryptionPath string `json:"encryptionPath,omitempty"`
+}
+
+// Source is a sort of copy of a cluster's data.
+type Source string
+
+// The sources.
+const (
+	SurvivingMember Source = "surviving-member" // what a control-plane host's own member has
+	BareSnapshot    Source = "snapshot"         // a snapshot of etcd, without the cluster's keys
+	FullBackup      Source = "backup"           // a snapshot with the CAs and service-account keys
+)
+
+// Drain is how a node is drained.
+type Drain struct {
+	TimeoutSeconds int `json:"timeoutSeconds,omitempty"` // 0 is five minutes
+	// OnTimeout is what happens with pods that do not leave: "stop" (the default) opens the node again and ends the run,
+	// "skip" opens it again and goes on with the next host, "force" deletes them.
+	OnTimeout    string `json:"onTimeout,omitempty"`
+	GraceSeconds *int   `json:"graceSeconds,omitempty"` // nil is each pod's own
+	// Upgrade says that the node comes back: it is marked as cordoned by this run, and no other turn begins when this fails.
+	Upgrade bool `json:"upgrade,omitempty"`
+}
+
+// What happens with pods that do not leave in time.
+const (
+	StopOnTimeout  = "stop"
+	SkipOnTimeout  = "skip"
+	ForceOnTimeout = "force"
+)
 
 // Kind is what sort of change an intent is.
 type Kind string
@@ -114,7 +159,18 @@ const (
 	JoinFinish   Kind = "join-finish"   // control plane: API server, controllers, marked as control plane
 	JoinWorker   Kind = "join-worker"   // a worker
 	RestartUnits Kind = "restart-units" // repair: units enabled and started again
+	Rewrite      Kind = "rewrite"       // repair: certificates, kubelet credentials, static-pod manifests written again
+	SetAside     Kind = "set-aside"     // repair: the control plane stopped, lost etcd data moved aside; the host joins anew
 	ResetHost    Kind = "reset"         // the host bare and usable again
+
+	Check               Kind = "check"                 // upgrade: all that the host's turn needs is there; nothing is changed
+	Fetch               Kind = "fetch"                 // upgrade: binaries unpacked and images pinned beside those in use; nothing is switched
+	Snapshot            Kind = "snapshot"              // a verified snapshot of etcd, kept on the host
+	UpgradeControlPlane Kind = "upgrade-control-plane" // kubeadm, container runtime and kubelet of a drained control-plane host
+	UpgradeWorker       Kind = "upgrade-worker"        // kubeadm, container runtime and kubelet of a drained worker
+	SystemAddons        Kind = "system-addons"         // kube-proxy and cluster DNS as kubeadm applies them, from a control-plane host
+	Fence               Kind = "fence"                 // recovery: etcd and API server stopped, their data moved aside
+	Restore             Kind = "restore"               // recovery: etcd begins anew from a snapshot, as a cluster of one
 )
 
 // The kinds that are changes of the cluster through its API.
@@ -126,6 +182,7 @@ const (
 	AwaitWorkloads Kind = "await-workloads" // cluster DNS and addons run everywhere they should
 	SaveRecord     Kind = "save-record"     // the manifest without secrets and the run's record
 	DrainNode      Kind = "drain-node"      // cordoned and drained
+	Uncordon       Kind = "uncordon"        // Ready in the wanted version, and open for pods again
 	DeleteNode     Kind = "delete-node"     // the Node object gone
 	RemoveEtcd     Kind = "remove-etcd"     // a member out of etcd
 )
@@ -133,7 +190,8 @@ const (
 // OnHost reports whether intents of this kind are a stage of a host's script.
 func (k Kind) OnHost() bool {
 	switch k {
-	case Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker, RestartUnits, ResetHost:
+	case Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker, RestartUnits, Rewrite, SetAside, ResetHost,
+		SystemAddons, Check, Fetch, Snapshot, UpgradeControlPlane, UpgradeWorker, Fence, Restore:
 		return true
 	}
 	return false
@@ -156,10 +214,11 @@ func (p Plan) Digest() string {
 		ID, Host string
 		Intent   Intent
 		Needs    []string
+		After    []string
 	}
 	steps := make([]step, 0, len(p.Steps))
 	for _, s := range p.Steps {
-		steps = append(steps, step{s.ID, s.Host, s.Intent, s.Needs})
+		steps = append(steps, step{s.ID, s.Host, s.Intent, s.Needs, s.After})
 	}
 	text, err := json.Marshal(struct {
 		Format   int

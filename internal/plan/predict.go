@@ -36,8 +36,9 @@ func (b *builder) predictJoined(h desired.Host) {
 // components answered.
 func (b *builder) predictMember(h desired.Host) {
 	seen := b.is.Hosts[h.ID]
-	seen.Marker = &observed.Marker{Cluster: b.in.Want.Name, Role: string(h.Role), Complete: true}
+	seen.Marker = &observed.Marker{Cluster: b.in.Want.Name, Role: string(h.Role), Complete: true, Epoch: Epoch(b.plan, b.in.Want, b.in.Is)}
 	seen.KubeletConf, seen.Healthz = observed.Yes, observed.Yes
+	seen.Certificates = renewed(seen.Certificates)
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
 	for _, u := range []*observed.Unit{&seen.Containerd, &seen.Kubelet} {
 		version := u.Version
@@ -49,7 +50,8 @@ func (b *builder) predictMember(h desired.Host) {
 	}
 	seen.CAHash = b.caHash()
 	if h.Role == desired.ControlPlane {
-		seen.AdminConf, seen.PKI, seen.EtcdData = observed.Yes, observed.Yes, observed.Yes
+		seen.AdminConf, seen.PKI, seen.EtcdData, seen.EtcdLost = observed.Yes, observed.Yes, observed.Yes, ""
+		seen.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 		seen.APIServer, seen.ControllerManager, seen.Scheduler, seen.EtcdHealth = observed.Yes, observed.Yes, observed.Yes, observed.Yes
 		if seen.APIServerVersion == "" {
 			seen.APIServerVersion = b.in.Want.KubernetesVersion
@@ -59,6 +61,15 @@ func (b *builder) predictMember(h desired.Host) {
 	b.is.Hosts[h.ID] = seen
 	b.predictAPI()
 	b.predictNode(h)
+}
+
+// renewed are the certificates when none has expired.
+func renewed(certificates []observed.Certificate) []observed.Certificate {
+	out := slices.Clone(certificates)
+	for i := range out {
+		out[i].Expired = false
+	}
+	return out
 }
 
 // caHash is the cluster's CA as known, or a stand-in for one that is still to be made.

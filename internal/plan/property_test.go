@@ -24,6 +24,7 @@ func properties() []property {
 		{"a healthy member is not touched", healthyUntouched},
 		{"a cluster is made only where certainly none is", installsOnlyBare},
 		{"etcd grows only by hosts that are prepared", etcdPrepared},
+		{"hosts are upgraded in the order that is safe", upgradesInOrder},
 		{"a blocked plan has no steps", func(_ decide.Input, p Plan, _ []decide.Decision) error {
 			return check(p.Blocked == "" || len(p.Steps) == 0, "%d steps", len(p.Steps))
 		}},
@@ -71,7 +72,7 @@ func graph(_ decide.Input, p Plan, _ []decide.Decision) error {
 		if _, twice := waiting[s.ID]; twice {
 			return fmt.Errorf("two steps %s", s.ID)
 		}
-		waiting[s.ID] = s.Needs
+		waiting[s.ID] = slices.Concat(s.Needs, s.After)
 	}
 	for id, needs := range waiting {
 		for _, n := range needs {
@@ -96,16 +97,19 @@ func graph(_ decide.Input, p Plan, _ []decide.Decision) error {
 
 func insideLimit(in decide.Input, p Plan, _ []decide.Decision) error {
 	for _, s := range p.Steps {
-		if in.Limit != nil && s.Host != "" && !in.Limit[s.Host] {
+		if in.Limit != nil && s.Host != "" && !in.Limit[s.Host] && s.Intent.Kind != Snapshot {
 			return fmt.Errorf("%s", s.ID)
 		}
 	}
 	return nil
 }
 
-func healthyUntouched(_ decide.Input, p Plan, ds []decide.Decision) error {
+func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 	for _, s := range p.Steps {
-		if s.Intent.Kind.OnHost() && ds[0].Hosts[s.Host].Condition == decide.Healthy {
+		is, kind := in.Is.Hosts[s.Host], s.Intent.Kind
+		old := is.Kubelet.Version != in.Want.KubernetesVersion || is.APIServerVersion != "" && is.APIServerVersion != in.Want.KubernetesVersion
+		upgrade := kind == Fetch || kind == Check || kind == UpgradeControlPlane || kind == UpgradeWorker
+		if kind.OnHost() && kind != Snapshot && (!upgrade || !old) && ds[0].Hosts[s.Host].Condition == decide.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}
 	}
@@ -124,6 +128,66 @@ func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
 		}
 	}
 	return nil
+}
+
+// upgradesInOrder wants each host's turn whole, everything fetched before the first turn, control-plane hosts one by one,
+// and workers after them.
+func upgradesInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
+	before := ancestors(p)
+	var turns []Step
+	for _, s := range p.Steps {
+		if s.Intent.Kind == UpgradeControlPlane || s.Intent.Kind == UpgradeWorker {
+			turns = append(turns, s)
+		}
+	}
+	for _, s := range turns {
+		name := s.Intent.NodeName
+		for _, must := range []string{"check/" + name, "drain-node/" + name, "fetch/" + name} {
+			if !before[s.ID][must] {
+				return fmt.Errorf("%s does not come after %s", s.ID, must)
+			}
+		}
+		if _, ok := p.Step("uncordon/" + name); !ok || !before["uncordon/"+name][s.ID] {
+			return fmt.Errorf("%s is not opened again", name)
+		}
+		for _, other := range turns {
+			control := s.Intent.Kind == UpgradeControlPlane
+			alone := before["drain-node/"+name]["uncordon/"+other.Intent.NodeName] || before["drain-node/"+other.Intent.NodeName]["uncordon/"+name]
+			switch {
+			case other.ID == s.ID:
+			case control && other.Intent.Kind == UpgradeControlPlane && !alone:
+				return fmt.Errorf("%s and %s may be down at once", s.ID, other.ID)
+			case !control && other.Intent.Kind == UpgradeControlPlane && !before["drain-node/"+name]["uncordon/"+other.Intent.NodeName]:
+				return fmt.Errorf("worker %s does not wait for %s", name, other.ID)
+			case !before["drain-node/"+name]["fetch/"+other.Intent.NodeName]:
+				return fmt.Errorf("%s is drained before %s has what it needs", name, other.Intent.NodeName)
+			}
+		}
+	}
+	return nil
+}
+
+// ancestors are, for each step, all steps that are over when it begins.
+func ancestors(p Plan) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	var of func(id string) map[string]bool
+	of = func(id string) map[string]bool {
+		if known, ok := out[id]; ok {
+			return known
+		}
+		all := map[string]bool{}
+		out[id] = all
+		s, _ := p.Step(id)
+		for _, n := range slices.Concat(s.Needs, s.After) {
+			all[n] = true
+			maps.Copy(all, of(n))
+		}
+		return all
+	}
+	for _, s := range p.Steps {
+		of(s.ID)
+	}
+	return out
 }
 
 func etcdPrepared(_ decide.Input, p Plan, _ []decide.Decision) error {

@@ -31,6 +31,8 @@ func kinds() []kind {
 		{host: silent, noNode: true, out: true, weight: 1},
 		{host: bare, node: observed.Unknown, voter: observed.No, weight: 1},
 		{host: member, node: observed.No, voter: observed.Yes, weight: 1},
+		{host: torn, node: observed.Yes, voter: observed.Yes, weight: 1},
+		{host: dataless, node: observed.No, voter: observed.No, weight: 1},
 		{host: foreign, noNode: true, out: true, weight: 1},
 	}
 }
@@ -94,6 +96,8 @@ func vary(r *rand.Rand, in *decide.Input) {
 	switch r.IntN(8) {
 	case 0:
 		in.Want.KubernetesVersion = "1.36.4"
+		in.Want.Upgrade = desired.Upgrade{Canary: r.IntN(2) == 0, MaxUnavailable: desired.Share{Count: 1 + r.IntN(3)}}
+		half(r, in)
 	case 1:
 		in.Config[h.ID] = map[string]string{"kubelet": "config-2"}
 	case 2:
@@ -105,6 +109,29 @@ func vary(r *rand.Rand, in *decide.Input) {
 				in.Limit[h.ID] = true
 			}
 		}
+	}
+}
+
+// half upgrades some hosts, as a run does that was interrupted: the control plane first, in order, the last of them still
+// cordoned.
+func half(r *rand.Rand, in *decide.Input) {
+	hosts := in.Want.Hosts()
+	for _, h := range hosts[:r.IntN(len(hosts)+1)] {
+		is := in.Is.Hosts[h.ID]
+		if is.Kubelet.Version == "" {
+			return
+		}
+		is.Kubelet.Version = in.Want.KubernetesVersion
+		if h.Role == desired.ControlPlane {
+			is.APIServerVersion = in.Want.KubernetesVersion
+		}
+		in.Is.Hosts[h.ID] = is
+		nodeOf(*in, h.Hostname, func(n *observed.Node) {
+			n.KubeletVersion = in.Want.KubernetesVersion
+			if r.IntN(3) == 0 {
+				n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "run-1"}
+			}
+		})
 	}
 }
 
@@ -131,10 +158,39 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 		switch s.Intent.Kind {
 		case Init, JoinWorker, JoinFinish:
 			join(&out, h)
-		case RestartUnits:
-			out.Is.Hosts[h.ID] = member(h)
+		case RemoveEtcd:
+			out.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(out.Is.Etcd.Members), func(m observed.Member) bool { return m.ID == s.Intent.Member })
+		case DeleteNode:
+			out.Is.API.Nodes = slices.DeleteFunc(slices.Clone(out.Is.API.Nodes), func(n observed.Node) bool { return n.Name == s.Intent.NodeName })
+		case ResetHost:
+			out.Is.Hosts[h.ID] = bare(h)
+		case SetAside:
+			is := begun(h)
+			is.Digests = nil
+			out.Is.Hosts[h.ID] = is
+		case RestartUnits, Rewrite:
+			is, was := member(h), out.Is.Hosts[h.ID]
+			is.Kubelet.Version = was.Kubelet.Version
+			if was.APIServerVersion != "" {
+				is.APIServerVersion = was.APIServerVersion
+			}
+			out.Is.Hosts[h.ID] = is
 			nodeOf(out, h.Hostname, func(n *observed.Node) { n.Ready = observed.Yes })
 			etcdOf(out, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
+		case UpgradeControlPlane, UpgradeWorker:
+			is := out.Is.Hosts[h.ID]
+			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]
+			if s.Intent.Kind == UpgradeControlPlane {
+				is.APIServerVersion = in.Want.KubernetesVersion
+			}
+			out.Is.Hosts[h.ID] = is
+			nodeOf(out, h.Hostname, func(n *observed.Node) { n.KubeletVersion = in.Want.KubernetesVersion })
+		case Uncordon:
+			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) {
+				if n.Annotations[observed.CordonAnnotation] != "" {
+					n.Unschedulable, n.Annotations = false, nil
+				}
+			})
 		case NodeReady:
 			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) { relabel(n, s.Intent.Labels) })
 		case ApplyAddon:

@@ -55,12 +55,24 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	last := b.step(h, ResetHost, "reset to a bare host", "asked for", Remove, Restarts, needs,
 		[]string{"containers, their mounts, network interfaces and rules", "/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd", "kubelet, containerd and their units"})
 	if _, found := b.findNode(h); found && !whole && b.is.API.Reached == observed.Yes {
-		last = b.deleteNode(h, last)
+		last = b.deleteNode(h, "the host has left the cluster", []string{last})
 	}
 	if h.Role == desired.ControlPlane && !whole {
 		b.barrier = []string{last} // one control-plane host at a time
 	}
+	b.predictBare(h)
 	return nil
+}
+
+// predictBare makes the host what it is after a reset: the same machine without anything of ours.
+func (b *builder) predictBare(h desired.Host) {
+	seen := b.is.Hosts[h.ID]
+	b.is.Hosts[h.ID] = observed.Host{
+		ID: seen.ID, Reach: seen.Reach, FirstContact: seen.FirstContact, Hostname: seen.Hostname, MachineID: seen.MachineID, BootID: seen.BootID,
+		OS: seen.OS, Arch: seen.Arch, Kernel: seen.Kernel, CPUs: seen.CPUs, MemoryMiB: seen.MemoryMiB, DiskMiB: seen.DiskMiB,
+		ClockSkew: seen.ClockSkew, Addresses: seen.Addresses, Tools: seen.Tools,
+		KubeletConf: observed.No, AdminConf: observed.No, PKI: observed.No, EtcdData: observed.No,
+	}
 }
 
 func hasData(h observed.Host) bool {
@@ -91,11 +103,13 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 	}
 	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
 		m := b.is.Etcd.Members[i]
-		if v := decide.SafeToRemove(b.is.Etcd.Members, m.ID); !v.Safe {
+		v := decide.SafeToRemove(b.is.Etcd.Members, m.ID)
+		if !v.Safe {
 			return nil, fmt.Errorf("etcd member %s must not leave: %s", m.Name, v.Why)
 		}
-		id := b.step(h, RemoveEtcd, "leave etcd", "the host leaves the cluster", Remove, NoRisk, needs, []string{"etcd member " + strings.TrimSpace(m.Name+" ("+m.ID+")")})
-		b.intent(id, func(i *Intent) { i.Member = m.ID })
+		id := b.step(h, RemoveEtcd, "leave etcd", "the host leaves the cluster; "+v.Why, Remove, NoRisk, append(needs, b.snapshot(h.ID)...),
+			[]string{"etcd member " + strings.TrimSpace(m.Name+" ("+m.ID+")")})
+		b.intent(id, func(i *Intent) { i.Member, i.Peer = m.ID, h.ID })
 		needs = []string{id}
 		b.is.Etcd.Members = slices.Delete(b.is.Etcd.Members, i, i+1) // the next one is counted without it
 	}
@@ -107,6 +121,9 @@ func (b *builder) isMember(h desired.Host) bool {
 	return seen.Marker != nil && seen.Marker.Complete
 }
 
-func (b *builder) deleteNode(h desired.Host, after string) string {
-	return b.step(h, DeleteNode, "delete the Node", "the host has left the cluster", Remove, NoRisk, []string{after}, []string{"Node " + b.node(h)})
+// deleteNode plans that the host's Node goes.
+func (b *builder) deleteNode(h desired.Host, reason string, needs []string) string {
+	id := b.step(h, DeleteNode, "delete the Node", reason, Remove, NoRisk, needs, []string{"Node " + b.node(h)})
+	b.predictNodeGone(b.node(h))
+	return id
 }

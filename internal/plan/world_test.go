@@ -74,6 +74,27 @@ func member(h desired.Host) observed.Host {
 		is.AdminConf, is.PKI, is.EtcdData = observed.Yes, observed.Yes, observed.Yes
 		is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Yes, observed.Yes, observed.Yes, observed.Yes
 		is.APIServerVersion = version
+		is.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+	}
+	return is
+}
+
+// dataless says that the data of its etcd is gone, and that it does not run.
+func dataless(h desired.Host) observed.Host {
+	is := member(h)
+	if h.Role == desired.ControlPlane {
+		is.EtcdData, is.EtcdHealth, is.APIServer = observed.No, observed.No, observed.No
+	}
+	return is
+}
+
+// torn lacks its API server's manifest, or a worker its kubelet.conf.
+func torn(h desired.Host) observed.Host {
+	is := member(h)
+	if h.Role == desired.ControlPlane {
+		is.Manifests, is.APIServer, is.APIServerVersion = []string{"etcd", "kube-controller-manager", "kube-scheduler"}, observed.Unknown, ""
+	} else {
+		is.KubeletConf = observed.No
 	}
 	return is
 }

@@ -89,13 +89,14 @@ func (p *prober) access(first string) *cluster.Access {
 	return &a
 }
 
-// candidates are the hosts that answered, in the order of the targets, the one with that ID first.
+// candidates are the hosts that answered and are of the cluster's present life, in the order of the targets, the one with
+// that ID first.
 func (p *prober) candidates(first string) []candidate {
 	var out []candidate
 	for _, t := range p.Targets {
 		a, ok := p.answers[t.ID]
 		switch {
-		case !ok:
+		case !ok, p.outlived(t.ID):
 		case t.ID == first:
 			out = slices.Insert(out, 0, candidate{t, a})
 		default:

@@ -33,7 +33,11 @@ func marker(l lines, files map[string][]string) *observed.Marker {
 	if len(said) == 0 && !l.has("exists", markerFile) {
 		return nil
 	}
-	return &observed.Marker{Cluster: said["cluster"], Role: said["role"], RunID: said["run"], Complete: said["complete"] == "yes"}
+	epoch, _ := strconv.Atoi(said["epoch"])
+	return &observed.Marker{
+		Cluster: said["cluster"], Role: said["role"], RunID: said["run"], Complete: said["complete"] == "yes",
+		Fenced: said["fenced"], Restoring: said["restoring"] == "yes", Epoch: epoch,
+	}
 }
 
 // digests reads lines "name sha256".

@@ -26,10 +26,11 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	files, pem, kubeconfigs := l.pathLines("file"), pemFiles(l), l.pathLines("kubeconfig")
 	machine(&h, l, files)
 	software(&h, l)
+	h.EtcdLost = l.one("etcd-lost")
 	ours(&h, l, files)
 	presence(&h, l)
 	h.CAHash = caHash(pem[clusterCA])
-	h.Certificates = certificates(pem, kubeconfigs)
+	h.Certificates = certificates(pem, kubeconfigs, clock(l))
 	h.Endpoint = yamlValue(kubeconfigs["/etc/kubernetes/kubelet.conf"], "server")
 	if now := clock(l); !now.IsZero() {
 		h.ClockSkew = now.Sub(sent.Add(received.Sub(sent) / 2))

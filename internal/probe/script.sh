@@ -179,6 +179,16 @@ etcd_health() {
 	code=$(status http://127.0.0.1:2381/readyz)
 	[ "$code" = 404 ] && code=$(status http://127.0.0.1:2381/health)
 	put health "etcd $code"
+	[ "$code" = 200 ] || etcd_lost
+}
+
+# What etcd said of its data in its newest log, if that is why it does not run.
+etcd_lost() {
+	# shellcheck disable=SC2012 # the names are the kubelet's
+	log=$(ls -t /var/log/pods/kube-system_etcd-*/etcd/*.log 2>/dev/null | head -n 1)
+	[ -n "$log" ] || return 0
+	tail -n 80 "$log" 2>/dev/null | grep -oE 'tocommit\([0-9]+\) is out of range|permanently removed from the cluster|crc mismatch|invalid database|checksum error|failed to recover v3 backend from snapshot|has already been bootstrapped|failed to find database snapshot file' |
+		tail -n 1 | each etcd-lost
 }
 
 # Only what is meant to run here is asked.

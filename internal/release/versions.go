@@ -28,17 +28,17 @@ type Versions struct {
 // table is the only place where these versions are written, by minor version of Kubernetes 1.
 func table() map[uint]Versions {
 	common := Versions{
-		Containerd: "2.4.2", Runc: "1.5.2", CNIPlugins: "1.9.1", FlannelCNI: "1.9.1-flannel1", Flannel: "v0.26.7",
+		Runc: "1.5.2", CNIPlugins: "1.9.1", FlannelCNI: "1.9.1-flannel1", Flannel: "v0.26.7",
 	}
-	row := func(crictl, etcd, coreDNS, pause string) Versions {
+	row := func(containerd, crictl, etcd, coreDNS, pause string) Versions {
 		v := common
-		v.Crictl, v.Etcd, v.CoreDNS, v.Pause = crictl, etcd, coreDNS, pause
+		v.Containerd, v.Crictl, v.Etcd, v.CoreDNS, v.Pause = containerd, crictl, etcd, coreDNS, pause
 		return v
 	}
 	return map[uint]Versions{
-		34: row("1.34.0", "3.6.5-0", "v1.12.1", "3.10.1"),
-		35: row("1.35.0", "3.6.6-0", "v1.13.1", "3.10.1"),
-		36: row("1.36.0", "3.6.8-0", "v1.14.2", "3.10.2"),
+		34: row("2.3.7", "1.34.0", "3.6.5-0", "v1.12.1", "3.10.1"),
+		35: row("2.3.7", "1.35.0", "3.6.6-0", "v1.13.1", "3.10.1"),
+		36: row("2.4.2", "1.36.0", "3.6.8-0", "v1.14.2", "3.10.2"),
 	}
 }
 

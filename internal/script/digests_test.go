@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/plan"
@@ -14,7 +15,8 @@ import (
 
 func kinds() []plan.Kind {
 	return []plan.Kind{
-		plan.Prepare, plan.Images, plan.Init, plan.CopyPKI, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker, plan.RestartUnits, plan.ResetHost,
+		plan.Prepare, plan.Images, plan.Init, plan.CopyPKI, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker, plan.RestartUnits, plan.Rewrite, plan.SetAside, plan.ResetHost,
+		plan.Fence, plan.Restore,
 	}
 }
 
@@ -53,7 +55,11 @@ func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 		"no images":     {func(in *Input) { in.Want.Artifacts = nil }, nil},
 		"one more host": {func(in *Input) { in.Want.ControlPlane = append(in.Want.ControlPlane, desired.Host{ID: "192.0.2.9"}) }, nil},
 		"a label":       {func(in *Input) { in.Host.Labels = map[string]string{"a": "b"} }, nil},
-		"the proxy":     {func(in *Input) { in.Want.Proxy.HTTP = "http://p" }, []string{"containerd"}},
+		"how to upgrade": {func(in *Input) {
+			in.Want.Upgrade = desired.Upgrade{MaxUnavailable: desired.Share{Percent: 50}, Drain: desired.Drain{Timeout: time.Hour}}
+		}, nil},
+		"how to back up": {func(in *Input) { in.Want.Backup = desired.Backup{Target: "/b", Schedule: time.Hour} }, nil},
+		"the proxy":      {func(in *Input) { in.Want.Proxy.HTTP = "http://p" }, []string{"containerd"}},
 		"a registry": {func(in *Input) {
 			in.Want.Containerd.Registries = map[string]desired.Mirrored{"a.example": {Mirrors: []string{"b.example"}}}
 		}, []string{"containerd"}},

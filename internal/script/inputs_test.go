@@ -1,6 +1,8 @@
 package script
 
 import (
+	"time"
+
 	"kubeone/internal/desired"
 )
 
@@ -58,6 +60,7 @@ func everything() Input {
 	in := input("cp-1")
 	w := &in.Want
 	w.Endpoint.AlternativeNames = []string{"api.example.com"}
+	w.Backup = desired.Backup{Schedule: 6 * time.Hour, Keep: 10}
 	w.Registry = desired.Registry{Overwrite: "mirror.example.com:5000/k8s", Insecure: true}
 	w.Artifacts = map[string]desired.Artifacts{"amd64": artifacts("mirror.example.com:5000/k8s")}
 	w.Proxy = desired.Proxy{HTTP: "http://proxy.example.com:3128", HTTPS: "http://proxy.example.com:3128", NoProxy: "10.0.0.0/8,.svc"}

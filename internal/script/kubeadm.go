@@ -15,8 +15,9 @@ import (
 // object is a YAML object; its keys are written sorted, so that the same settings give the same text.
 type object map[string]any
 
-// kubeadmFiles are kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): init on control-plane hosts,
-// join on all. @TOKEN@ is filled in on the host, from a file that only root reads.
+// kubeadmFiles are kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): the cluster's, and for init the
+// token that comes before it, on control-plane hosts; join on all. @TOKEN@ is filled in on the host, from a file that only
+// root reads.
 func kubeadmFiles(in Input) ([]file, error) {
 	join, err := documents(joinConfiguration(in))
 	if err != nil {
@@ -24,15 +25,19 @@ func kubeadmFiles(in Input) ([]file, error) {
 	}
 	files := []file{{"file_join", join}}
 	if in.Host.Role != desired.ControlPlane {
-		return append(files, file{"file_init", ""}), nil
+		return append(files, file{"file_token", ""}, file{"file_cluster", ""}), nil
 	}
 	configuration := withImages(clusterConfiguration(in.Want), in.Want.Artifacts[in.Arch])
 	objects := []object{initConfiguration(in), configuration, kubeletConfiguration(in.Want)}
 	if !in.Want.Network.KubeProxy.Skip {
 		objects = append(objects, kubeProxyConfiguration(in.Want))
 	}
-	init, err := documents(objects...)
-	return append(files, file{"file_init", init}), err
+	token, err := documents(bootstrapToken())
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := documents(objects...)
+	return append(files, file{"file_token", token}, file{"file_cluster", cluster}), err
 }
 
 func documents(objects ...object) (string, error) {
@@ -52,14 +57,18 @@ const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 func initConfiguration(in Input) object {
 	return object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
-		"bootstrapTokens": []object{{
-			"token": "@TOKEN@", "ttl": "15m0s", "description": TokenDescription,
-			"usages": []string{"signing", "authentication"}, "groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
-		}},
 		"localAPIEndpoint": object{"advertiseAddress": in.Host.PrivateAddress, "bindPort": APIPort},
 		"nodeRegistration": nodeRegistration(in),
 		"patches":          object{"directory": "/etc/kubeone/patches"},
 	}
+}
+
+// bootstrapToken is the part of the InitConfiguration that is secret; it is its first lines.
+func bootstrapToken() object {
+	return object{"bootstrapTokens": []object{{
+		"token": "@TOKEN@", "ttl": "15m0s", "description": TokenDescription,
+		"usages": []string{"signing", "authentication"}, "groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
+	}}}
 }
 
 // TokenDescription marks the join tokens that are ours to revoke.

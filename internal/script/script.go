@@ -7,6 +7,7 @@
 package script
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"net"
@@ -30,6 +31,11 @@ const (
 	MarkerFile   = "/etc/kubeone/marker"
 	DigestsFile  = "/etc/kubeone/digests"
 	APIPort      = 6443
+
+	// RecoveryDir is where a restore works; only root reads it, and nothing of it is left at its end.
+	RecoveryDir = "/var/lib/kubeone/recovery"
+	// RecoverySnapshot is the snapshot that a restore begins from.
+	RecoverySnapshot = RecoveryDir + "/snapshot.db"
 )
 
 // Secret files, as they are named in SecretsDir.
@@ -37,6 +43,8 @@ const (
 	TokenFile     = "token"          // a bootstrap token
 	DiscoveryFile = "discovery.conf" // a kubeconfig with the cluster's CA and endpoint, and no credentials
 	PKIFile       = "pki.tar"        // CAs and service-account keys
+	// EncryptionFile is the configuration of encryption at rest, of a backup.
+	EncryptionFile = "encryption.yaml"
 )
 
 // Input is all that a host's script depends on.
@@ -49,7 +57,19 @@ type Input struct {
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
 	Units      []string // restart-units: which
+	Parts      []string // rewrite: which
+	Reason     string   // snapshot: why, as its name has it; "" is DefaultSnapshotReason
 	Keep       bool     // reset: move etcd's data and the PKI aside instead of deleting them
+	Epoch      int      // how often the cluster has been recovered, once this script has run
+	Recover    Recover  // restore: from what
+}
+
+// Recover is what a restore begins from.
+type Recover struct {
+	From     string // one of plan's sources
+	Snapshot string // sha256 (hex) of the snapshot that is uploaded; "" when the host's own data is the source
+	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" where it has none.
+	EncryptionPath string
 }
 
 // Render returns the host's script.
@@ -69,11 +89,15 @@ func Render(in Input) (string, error) {
 	for _, v := range variables(in, artifacts) {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], Quote(v[1]))
 	}
-	for _, f := range append(hostFiles(in, artifacts), kubeadm...) {
+	snapshots, err := snapshotFiles(in)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range append(append(hostFiles(in, artifacts), kubeadm...), snapshots...) {
 		fmt.Fprintf(&b, "\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", f.function, fileEnd, strings.TrimRight(f.content, "\n"), fileEnd)
 	}
 	b.WriteString(registryFunction(in.Want))
-	for _, name := range []string{"lib", "prepare", "images", "control-plane", "worker", "repair", "reset", "main"} {
+	for _, name := range []string{"lib", "prepare", "images", "control-plane", "worker", "repair", "rewrite", "reset", "snapshot", "schedule", "upgrade", "recover", "main"} {
 		text, err := stages.ReadFile("sh/" + name + ".sh")
 		if err != nil {
 			return "", err
@@ -127,7 +151,11 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"NO_PROXY_LIST", in.Want.Proxy.NoProxy},
 		{"CA_BUNDLE", yesNo(in.Want.CABundle != "")},
 		{"KEEP", yesNo(in.Keep)},
+		{"SNAPSHOT_EVERY", strconv.Itoa(snapshotEvery(in.Want))},
+		{"SNAPSHOT_REASON", cmp.Or(in.Reason, DefaultSnapshotReason)},
+		{"KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))},
 		{"UNITS", strings.Join(in.Units, " ")},
+		{"PARTS", strings.Join(in.Parts, " ")},
 		{"IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")},
 		{"ENDPOINT", endpointURL(in.Want)},
 		{"LOCAL_ENDPOINT", fmt.Sprintf("https://%s", net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort)))},
@@ -142,6 +170,17 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"DIGESTS", DigestsFile},
 		{"POLL", "0.2"},
 		{"CHANGED", "no"},
+		{"SWITCH", "yes"},
+		{"KUBERNETES", in.Want.KubernetesVersion},
+		{"SKIP_PROXY", yesNo(in.Want.Network.KubeProxy.Skip)},
+		{"NODE_NAME", in.NodeName},
+		{"EPOCH", strconv.Itoa(in.Epoch)},
+		{"PEER_URL", "https://" + net.JoinHostPort(in.Host.PrivateAddress, "2380")},
+		{"ETCD_IMAGE", etcdImage(a)},
+		{"RECOVERY", RecoveryDir},
+		{"RECOVER_FROM", in.Recover.From},
+		{"RECOVER_SNAPSHOT", in.Recover.Snapshot},
+		{"ENCRYPTION_PATH", in.Recover.EncryptionPath},
 		{"IMAGE_BLOBS", strings.Join(in.ImageBlobs, " ")},
 		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},
@@ -186,4 +225,14 @@ func imageLines(a desired.Artifacts, r desired.Role) string {
 		lines = append(lines, strings.Join([]string{i.Name, i.Digest, i.Source}, " "))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// etcdImage is the release's image of etcd, "" where it has none.
+func etcdImage(a desired.Artifacts) string {
+	for _, i := range a.Images {
+		if _, name, _ := imageParts(i.Name); name == "etcd" {
+			return i.Name
+		}
+	}
+	return ""
 }

@@ -186,6 +186,10 @@ func TestImagesAreCheckedAgainstTheirDigests(t *testing.T) {
 	b := controlPlane(t, "w-1")
 	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:pause:3.10.1\n%s t sha256:coredns/coredns:v1.14.2\n' registry.k8s.io/pause:3.10.1 registry.k8s.io/coredns/coredns:v1.14.2 ;; esac`)
 	b.must("stage_images")
+	if calls := strings.Join(b.calls(), "\n"); strings.Contains(calls, "pull") {
+		t.Errorf("what is there is pulled again:\n%s", calls)
+	}
+	b.must("stage_images() { pull_images; }; images_now() { :; }; stage_images")
 	calls := strings.Join(b.calls(), "\n")
 	for _, want := range []string{
 		"images pull --hosts-dir /etc/containerd/certs.d registry.k8s.io/pause@sha256:pause:3.10.1",

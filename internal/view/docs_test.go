@@ -37,6 +37,10 @@ func sections(t *testing.T) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
+	history, err := HistoryJSON("prod", runs()[2:4])
+	if err != nil {
+		t.Fatal(err)
+	}
 	events := render(func(b *bytes.Buffer) {
 		p := NewJSONProgress(b)
 		for _, e := range documentedRun() {
@@ -46,7 +50,10 @@ func sections(t *testing.T) map[string]struct {
 	return map[string]struct {
 		of      any
 		example string
-	}{"Plan": {PlanDocument{}, string(planned)}, "Status": {Report{}, string(status)}, "Events": {apply.Event{}, events}}
+	}{
+		"Plan": {PlanDocument{}, string(planned)}, "Status": {Report{}, string(status)}, "Events": {apply.Event{}, events},
+		"History": {HistoryDocument{}, string(history)},
+	}
 }
 
 func documentedPlan() (plan.Plan, decide.Decision) {
@@ -182,7 +189,7 @@ func TestExamplesAreWhatTheProgramWrites(t *testing.T) { //nolint:paralleltest /
 // TestFormatsAreThoseDescribed makes whoever raises a format look at the description.
 func TestFormatsAreThoseDescribed(t *testing.T) {
 	t.Parallel()
-	got := map[string]int{"Plan": plan.FormatVersion, "Status": ReportFormat, "Events": apply.EventFormat}
+	got := map[string]int{"Plan": plan.FormatVersion, "Status": ReportFormat, "Events": apply.EventFormat, "History": HistoryFormat}
 	text, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)

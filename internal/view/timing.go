@@ -62,11 +62,21 @@ func stage(k plan.Kind) string {
 		return "joins"
 	case plan.NodeReady:
 		return "node ready"
-	case plan.ApplyAddon, plan.AwaitWorkloads:
+	case plan.ApplyAddon, plan.AwaitWorkloads, plan.SystemAddons:
 		return "addons"
-	case plan.RestartUnits:
-		return "restarts"
-	case plan.ResetHost, plan.DrainNode, plan.DeleteNode, plan.RemoveEtcd:
+	case plan.Fetch:
+		return "fetch"
+	case plan.Snapshot:
+		return "snapshots"
+	case plan.UpgradeControlPlane, plan.UpgradeWorker, plan.Check, plan.Uncordon:
+		return "upgrade"
+	case plan.Fence, plan.Restore:
+		return "recovery"
+	case plan.RestartUnits, plan.Rewrite, plan.SetAside:
+		return "repairs"
+	case plan.DrainNode:
+		return "drain"
+	case plan.ResetHost, plan.DeleteNode, plan.RemoveEtcd:
 		return "removals"
 	}
 	return "tokens and record"

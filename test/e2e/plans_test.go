@@ -4,21 +4,15 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-
-	"kubeone/internal/plan"
 )
 
 // plannedHosts are the names of the hosts that a plan made now has steps for, sorted.
 func (s *story) plannedHosts() []string {
 	s.Helper()
-	r := s.Run(s.Context(), "plan", "-o", "json")
-	var p plan.Plan
-	if err := json.Unmarshal([]byte(r.Stdout), &p); err != nil {
-		s.Fatalf("%v\n%s", err, r)
-	}
+	p, err := s.Plan(s.Context())
+	s.must(err)
 	var names []string
 	for _, step := range p.Steps {
 		if name := p.Hosts[step.Host]; step.Host != "" && !slices.Contains(names, name) {

@@ -37,7 +37,7 @@ func nothingToDo(s *story) {
 // oneCommandEach looks with the product's own engine, which counts what it does with hosts. Requests of the API and of
 // etcd go through tunnels, which are not commands.
 func (s *story) oneCommandEach() {
-	e, err := engine.Open(s.Context(), engine.Options{Manifest: s.Manifest, Bundle: s.Bundle, StateDir: s.TempDir(), NewHosts: host.PolicyStrict})
+	e, err := engine.Open(s.Context(), engine.Options{Manifest: s.Manifest, Bundles: []string{s.Bundle}, StateDir: s.TempDir(), NewHosts: host.PolicyStrict})
 	s.must(err)
 	defer e.Close()
 	look, err := e.Look(s.Context())

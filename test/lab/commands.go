@@ -20,7 +20,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(up(), down(), list(), sshTo(), buildComponents(), mirror())
+	cmd.AddCommand(up(), down(), list(), want(), sshTo(), buildComponents(), bundle(), mirror())
 	cmd.AddCommand(hostCommands()...)
 	return cmd
 }
@@ -59,6 +59,29 @@ func up() *cobra.Command {
 	flags.StringVar(&options.Image, "image", "", "docker image of the hosts (default: the lab's own)")
 	flags.BoolVar(&options.NoPin, "no-pin", false, "leave the hosts' SSH keys out of the manifest")
 	flags.BoolVar(&options.NoBundle, "no-bundle", false, "make no bundle")
+	return cmd
+}
+
+// want makes a lab's manifest want another version, as the first act of an upgrade.
+func want() *cobra.Command {
+	name := "lab"
+	cmd := &cobra.Command{
+		Use:   "want VERSION",
+		Short: "Make a lab's manifest want another Kubernetes version, and add that version's bundle",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			lab, err := fleet.Open(name)
+			if err != nil {
+				return err
+			}
+			if err := lab.Want(cmd.Context(), args[0], progress()); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), lab.Bundle)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", name, "name of the lab")
 	return cmd
 }
 

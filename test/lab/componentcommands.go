@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/test/lab/components"
+	"kubeone/test/lab/fleet"
 )
 
 func buildComponents() *cobra.Command {
@@ -26,6 +27,31 @@ func buildComponents() *cobra.Command {
 				}
 			}
 			return err
+		},
+	}
+	versionsFlag(cmd, &versions)
+	return cmd
+}
+
+func bundle() *cobra.Command {
+	var versions []string
+	cmd := &cobra.Command{
+		Use:   "bundle",
+		Short: "Make the bundles of Kubernetes versions and print where they are",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cache, err := components.DefaultCache()
+			if err != nil {
+				return err
+			}
+			for _, version := range versions {
+				path, err := fleet.Bundle(cmd.Context(), cache, version, progress())
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), path)
+			}
+			return nil
 		},
 	}
 	versionsFlag(cmd, &versions)

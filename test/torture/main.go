@@ -1,24 +1,45 @@
-// Command torture interrupts installations on a lab: 20 times the operator's process is killed, 20 times all its SSH
-// connections are cut, at moments spread over an installation. After each the next apply must bring the cluster to its
-// end: all nodes Ready, three etcd members, nothing more to do. Then the hosts are reset for the next case.
+// Command torture interrupts what kubeone does to a lab, again and again, and lets it go on: after each interruption the
+// next runs must bring the cluster to its end, all nodes Ready and open for pods, every etcd member there, nothing more to
+// do. Its suites:
 //
-// It says as it goes how each case went, and notes in a file which have passed: started again, it goes on with the others.
+//   - install: 20 times the operator's process is killed, 20 times all its SSH connections are cut, at moments spread
+//     over an installation. Then the hosts are reset for the next case.
+//   - upgrade: a patch upgrade of 3 + 1 hosts is killed at every step boundary.
+//   - repair: a control-plane host is replaced by an empty one; its repair is killed at every step boundary.
+//
+// It says as it goes how each went, and notes in a file for each suite what has passed: started again, it goes on with
+// the rest.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 )
 
+// settings are the flags.
+type settings struct {
+	suite string
+	only  int
+	kills int
+	again bool
+	state string
+}
+
 func main() {
-	only := flag.Int("only", 0, "run this case alone, whether it has passed or not")
-	list := flag.Bool("list", false, "list the cases and stop")
-	again := flag.Bool("again", false, "forget which cases have passed")
-	state := flag.String("state", "torture.json", "where it is noted which cases have passed")
+	var s settings
+	flag.StringVar(&s.suite, "suite", "", "run this suite alone: "+strings.Join(suiteNames(), ", "))
+	flag.IntVar(&s.only, "only", 0, "install: run this case alone, whether it has passed or not")
+	list := flag.Bool("list", false, "list the cases of install and stop")
+	flag.BoolVar(&s.again, "again", false, "forget what has passed")
+	flag.IntVar(&s.kills, "kills", 12, "upgrade, repair: kills before one upgrade or repair may end")
+	flag.StringVar(&s.state, "state", "torture.json", "where install notes what has passed; the other suites add their name: torture-upgrade.json")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -28,8 +49,52 @@ func main() {
 		}
 		return
 	}
-	if err := torture(ctx, *only, *again, *state); err != nil {
+	if err := s.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)
+		stop()
 		os.Exit(1)
 	}
 }
+
+func suiteNames() []string { return []string{"install", "upgrade", "repair"} }
+
+// run runs one suite, or all.
+func (s settings) run(ctx context.Context) error {
+	names := suiteNames()
+	if s.suite != "" {
+		if !slices.Contains(names, s.suite) {
+			return fmt.Errorf("no suite is called %q; there are %s", s.suite, strings.Join(names, ", "))
+		}
+		names = []string{s.suite}
+	}
+	if s.kills < 1 {
+		return errors.New("-kills is 1 or more")
+	}
+	if s.only != 0 {
+		names = names[:1]
+	}
+	of := map[string]func(context.Context) error{"install": s.install, "upgrade": s.upgrade, "repair": s.repair}
+	for _, name := range names {
+		say("suite %s", name)
+		if err := of[name](ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// file is the suite's state file, forgotten first where that is wanted.
+func (s settings) file(suite string) (string, error) {
+	path := s.state
+	if suite != "install" {
+		path = strings.TrimSuffix(path, ".json") + "-" + suite + ".json"
+	}
+	if s.again {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			return path, err
+		}
+	}
+	return path, nil
+}
+
+func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }

@@ -46,6 +46,10 @@ type KubeOneCluster struct {
 	Artifacts Artifacts `json:"artifacts,omitzero"`
 	// StrictHostKeys refuses hosts whose SSH host key is not known yet, as --strict-host-keys does. Default: false.
 	StrictHostKeys bool `json:"strictHostKeys,omitempty"`
+	// Upgrade is how nodes are taken out of service for an upgrade.
+	Upgrade UpgradeConfig `json:"upgrade,omitzero"`
+	// Backup is about snapshots of etcd and backups of the cluster.
+	Backup BackupConfig `json:"backup,omitzero"`
 
 	// DynamicWorkers is worker machines that machine-controller creates.
 	DynamicWorkers []DynamicWorkerConfig `json:"dynamicWorkers,omitempty" carried:"no"`

@@ -16,6 +16,10 @@ const (
 	DefaultConntrackMin   = 131072 // kube-proxy's own default
 	DefaultLogMaxSize     = "100Mi"
 	DefaultLogMaxFiles    = 5
+	DefaultMaxUnavailable = "1"
+	DefaultDrainTimeout   = "5m"
+	DefaultBackupSchedule = "6h"
+	DefaultBackupKeep     = 10
 	controlPlaneTaintKey  = "node-role.kubernetes.io/control-plane"
 	loopback              = "127.0.0.1/8,localhost"
 	taintEffectNoSchedule = "NoSchedule"
@@ -40,6 +44,9 @@ func (c *KubeOneCluster) Default() {
 	fill(&c.LoggingConfig.ContainerLogMaxSize, DefaultLogMaxSize)
 	fill(&c.LoggingConfig.ContainerLogMaxFiles, DefaultLogMaxFiles)
 	c.Proxy.setDefaults(c.ClusterNetwork)
+	c.Upgrade.setDefaults()
+	fill(&c.Backup.Schedule, DefaultBackupSchedule)
+	fillPointer(&c.Backup.Keep, DefaultBackupKeep)
 }
 
 func (h *HostConfig) defaultTo(taints []Taint) {
@@ -77,6 +84,13 @@ func (k *KubeProxyConfig) setDefaults() {
 		fillPointer(&k.Conntrack.MaxPerCore, DefaultConntrackCore)
 		fillPointer(&k.Conntrack.Min, DefaultConntrackMin)
 	}
+}
+
+func (u *UpgradeConfig) setDefaults() {
+	fill(&u.MaxUnavailable, DefaultMaxUnavailable)
+	fillPointer(&u.Canary, true)
+	fill(&u.Drain.Timeout, DefaultDrainTimeout)
+	fill(&u.Drain.OnTimeout, DrainStop)
 }
 
 // setDefaults adds what must never go through the proxy. Without a proxy there is nothing to except.

@@ -30,6 +30,8 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.cipherSuites(c.TLSCipherSuites)
 	f.surroundings(c)
 	f.authorities(c)
+	f.upgrade(c.Upgrade)
+	f.backup(c.Backup)
 	f.names(c)
 	return f.list
 }

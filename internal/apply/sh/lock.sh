@@ -18,10 +18,19 @@ held() { alive && [ "$(field run)" != "$run" ] && [ "$force" != yes ]; }
 
 latest() { cat "$dir/generation" 2>/dev/null || echo 0; }
 
+# next is one more than the latest, and no less than the clock: a machine that replaced another must not count again what
+# runs had on the one before.
+next() {
+	new=$(($(latest) + 1))
+	now=$(date +%s)
+	[ "$new" -gt "$now" ] || new=$now
+	printf '%s\n' "$new"
+}
+
 take() {
 	generation=$ours
 	if [ "$ours" = 0 ]; then
-		generation=$(($(latest) + 1))
+		generation=$(next)
 		printf '%s\n' "$generation" >"$dir/generation"
 	fi
 	printf 'holder=%s\nrun=%s\ngeneration=%s\nsince=%s\nkeeper=%s\n' "$holder" "$run" "$generation" "$(date +%s)" "$$" >"$dir/owner.new"

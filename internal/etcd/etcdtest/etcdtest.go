@@ -25,6 +25,11 @@ type Member struct {
 	Errors  []string
 	Silent  bool // it takes connections and never answers
 	Down    bool // it takes no connections
+
+	Revision int64  // of its last change
+	Hash     uint32 // of its keys
+	Quota    int64  // bytes that its database may have
+	Size     int64  // bytes of its database; 0 is 4096
 }
 
 // Cluster is the members and what the quorum knows. Change it before it is asked.
@@ -32,12 +37,16 @@ type Cluster struct {
 	Members  []Member
 	Alarms   []*pb.AlarmMember
 	NoQuorum bool // what needs a quorum does not answer before the caller's deadline
+	// Snapshot is what every member gives as its snapshot. SnapshotEnds is after how many bytes it breaks off; 0: it does not.
+	Snapshot     []byte
+	SnapshotEnds int
 
 	creds etcd.Credentials
 
-	mu      sync.Mutex
-	addrs   map[uint64]string
-	removed []uint64
+	mu           sync.Mutex
+	addrs        map[uint64]string
+	removed      []uint64
+	defragmented []string
 }
 
 // Start begins to serve every member that is not down, each on a port of its own, until the test ends.
@@ -143,15 +152,8 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *pb.StatusRequest) (*p
 		return nil, ctx.Err()
 	}
 	return &pb.StatusResponse{
-		Header: &pb.ResponseHeader{MemberId: s.m.ID}, Version: "3.6.8", DbSize: 4096, Leader: s.m.Leader,
+		Header: &pb.ResponseHeader{MemberId: s.m.ID, ClusterId: 0xc1, Revision: s.m.Revision}, Version: "3.6.8", DbSize: s.size(), Leader: s.m.Leader,
+		DbSizeInUse: s.m.Size / 2, DbSizeQuota: s.m.Quota,
 		IsLearner: s.m.Learner, Errors: s.m.Errors,
 	}, nil
-}
-
-func (s *maintenanceServer) Alarm(ctx context.Context, _ *pb.AlarmRequest) (*pb.AlarmResponse, error) {
-	if s.c.NoQuorum {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return &pb.AlarmResponse{Alarms: s.c.Alarms}, nil
 }

@@ -3,10 +3,36 @@
 stage_images() {
 	wait_for 60 "containerd" "$BIN/ctr" version
 	if [ "$PUSHED" = yes ]; then import_images; else pull_images; fi
-	present=$("$BIN/ctr" -n k8s.io images ls 2>/dev/null | while read -r name _ digest _; do printf '%s %s\n' "$name" "$digest"; done)
+	images_present
+}
+
+# images_now prints name and digest of every image in the runtime.
+images_now() {
+	"$BIN/ctr" -n k8s.io images ls 2>/dev/null | while read -r name _ digest _; do printf '%s %s\n' "$name" "$digest"; done
+}
+
+# images_present dies when an image of the release is missing, or is another than the release's.
+images_present() {
+	present=$(images_now)
 	printf '%s\n' "$IMAGES" | while read -r name digest _; do
 		[ -z "$name" ] || printf '%s\n' "$present" | grep -qxF "$name $digest" || die "image $name is not in the runtime with digest $digest"
 	done || exit 1
+}
+
+# pin_images keeps the kubelet from collecting images that nothing uses yet.
+pin_images() {
+	printf '%s\n' "$IMAGES" | while read -r name _; do
+		[ -z "$name" ] || quiet "$BIN/ctr" -n k8s.io images label "$name" io.cri-containerd.pinned=pinned
+	done || exit 1
+}
+
+# unpin_others leaves the images of other releases to the kubelet.
+unpin_others() {
+	"$BIN/ctr" -n k8s.io images ls -q 'labels."io.cri-containerd.pinned"==pinned' 2>/dev/null | while read -r name; do
+		case $name in sha256:*) continue ;; esac
+		printf '%s\n' "$IMAGES" | cut -d ' ' -f 1 | grep -qxF "$name" ||
+			quiet "$BIN/ctr" -n k8s.io images label "$name" io.cri-containerd.pinned= || true
+	done
 }
 
 # quiet COMMAND... keeps a command's chatter to itself, unless it fails.
@@ -24,17 +50,25 @@ import_images() {
 	printf '{"imageLayoutVersion":"1.0.0"}\n' >"$layout/oci-layout"
 	file_image_index >"$layout/index.json"
 	ln -sfn "$ARTIFACTS/sha256" "$layout/blobs/sha256"
-	say "importing $(printf '%s\n' "$IMAGES" | grep -c .) images"
+	sent=
+	for blob in $IMAGE_BLOBS; do
+		[ ! -f "$layout/$blob" ] || sent="$sent $blob"
+	done
+	# What the runtime has already was not sent: an import finds it there.
+	[ -n "$sent" ] || return 0
+	say "importing images: $(printf '%s\n' "$sent" | wc -w) files"
 	# shellcheck disable=SC2086 # a list
-	tar -chf - -C "$layout" oci-layout index.json $IMAGE_BLOBS | quiet "$BIN/ctr" -n k8s.io images import - ||
+	tar -chf - -C "$layout" oci-layout index.json $sent | quiet "$BIN/ctr" -n k8s.io images import - ||
 		die "containerd does not take the images"
-	for blob in $IMAGE_BLOBS; do rm -f "$layout/$blob"; done
+	for blob in $sent; do rm -f "$layout/$blob"; done
 	rm -rf "$layout"
 }
 
 pull_images() {
+	present=$(images_now)
 	printf '%s\n' "$IMAGES" | while read -r name digest source; do
 		[ -n "$name" ] || continue
+		! printf '%s\n' "$present" | grep -qxF "$name $digest" || continue
 		say "pulling $source"
 		quiet with_proxy "$BIN/ctr" -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "${source%:*}@$digest" || die "cannot pull $source@$digest"
 		quiet "$BIN/ctr" -n k8s.io images tag --force "${source%:*}@$digest" "$name"

@@ -80,14 +80,16 @@ with_proxy() {
 
 marker_text() {
 	printf 'cluster=%s\nrole=%s\nrun=%s\ncomplete=%s\n' "$CLUSTER" "$ROLE" "${KUBEONE_RUN:-by-hand}" "$COMPLETE"
+	[ "$EPOCH" = 0 ] || printf 'epoch=%s\n' "$EPOCH"
 }
 
-# mark yes|no says whose host this is, and whether it has finished joining. A finished host stays finished.
+# mark yes|no says whose host this is, and whether it has finished joining. A finished host stays
+# finished, and one that a recovery fenced stays so until it has.
 mark() {
 	if [ -f "$MARKER" ]; then
 		owner=$(sed -n 's/^cluster=//p' "$MARKER")
 		[ "$owner" = "$CLUSTER" ] || die "this host belongs to cluster ${owner}: reset it there first"
-		[ "$1" = yes ] || ! grep -qx 'complete=yes' "$MARKER" || return 0
+		[ "$1" = yes ] || ! grep -q -e '^complete=yes$' -e '^fenced=' "$MARKER" || return 0
 	fi
 	COMPLETE=$1
 	put "$MARKER" 0644 marker_text
@@ -137,6 +139,22 @@ kubeadm_config() {
 		with_secrets "$1" >"$SECRETS/kubeadm.yaml"
 	)
 	printf '%s\n' "$SECRETS/kubeadm.yaml"
+}
+
+# file_init is kubeadm's configuration for a new cluster: the token's lines belong to the first document.
+file_init() {
+	file_token
+	file_cluster
+}
+
+# plain_config FUNCTION writes a configuration without secrets in it for kubeadm, and prints its path.
+plain_config() {
+	(
+		umask 077
+		mkdir -p "$SECRETS"
+		"$1" >"$SECRETS/kubeadm-plain.yaml"
+	)
+	printf '%s\n' "$SECRETS/kubeadm-plain.yaml"
 }
 
 kubeadm() { "$BIN/kubeadm" "$@"; }

@@ -9,6 +9,7 @@ stage_prepare() {
 	install_binaries
 	configure_runtime
 	configure_kubelet
+	configure_snapshots
 	# shellcheck disable=SC2086 # a list
 	record $HOST_DIGESTS
 }
@@ -112,7 +113,8 @@ install_binaries() {
 	fi
 }
 
-# install_binary NAME VERSION SHA256 ARCHIVE URL unpacks into a directory of that version and switches the links over.
+# install_binary NAME VERSION SHA256 ARCHIVE URL unpacks into a directory of that version and, unless SWITCH is no, switches
+# the links over.
 install_binary() {
 	home=/opt/kubeone/$1/$2
 	if [ "$(cat "$home/.sha256" 2>/dev/null)" != "$3" ]; then
@@ -131,11 +133,16 @@ install_binary() {
 		mv -T "$home.part" "$home"
 		rm -f "$file"
 	fi
+	[ "$SWITCH" = no ] || link_binary "$1" "$home"
+}
+
+# link_binary NAME HOME points the links of a program at the version in HOME.
+link_binary() {
 	case $1 in
-	containerd) for p in containerd containerd-shim-runc-v2 ctr; do link "$home/bin/$p" "$BIN/$p"; done ;;
-	cni-plugins) for p in "$home"/*; do [ ! -x "$p" ] || [ -d "$p" ] || link "$p" "/opt/cni/bin/${p##*/}"; done ;;
-	cni-plugin-flannel) for p in "$home"/flannel*; do link "$p" /opt/cni/bin/flannel; done ;;
-	*) link "$home/$1" "$BIN/$1" ;;
+	containerd) for p in containerd containerd-shim-runc-v2 ctr; do link "$2/bin/$p" "$BIN/$p"; done ;;
+	cni-plugins) for p in "$2"/*; do [ ! -x "$p" ] || [ -d "$p" ] || link "$p" "/opt/cni/bin/${p##*/}"; done ;;
+	cni-plugin-flannel) for p in "$2"/flannel*; do link "$p" /opt/cni/bin/flannel; done ;;
+	*) link "$2/$1" "$BIN/$1" ;;
 	esac
 }
 

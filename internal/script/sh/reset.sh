@@ -2,6 +2,7 @@
 # /etc/default/kubelet, distribution packages) stays. etcd's data and the PKI are moved aside, dated, when KEEP is yes.
 
 stage_reset() {
+	remove_snapshot_timer
 	systemctl disable --now kubeone-cni.path kubelet.service 2>/dev/null || true
 	systemctl stop kubeone-cni.service 2>/dev/null || true
 	stop_containers

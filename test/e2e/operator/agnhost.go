@@ -33,7 +33,7 @@ func (o *Operator) ImportAgnhost(ctx context.Context, hosts []*fleet.Host) error
 			if err := host.CopyTo(ctx, archive, "/root/agnhost.tar"); err != nil {
 				return err
 			}
-			_, err := host.Exec(ctx, "/opt/kubeone/bin/ctr -n k8s.io images import /root/agnhost.tar; rc=$?; rm /root/agnhost.tar; exit $rc")
+			_, err := host.Exec(ctx, "PATH=/opt/kubeone/bin:$PATH ctr -n k8s.io images import /root/agnhost.tar; rc=$?; rm /root/agnhost.tar; exit $rc")
 			return err
 		})
 	}

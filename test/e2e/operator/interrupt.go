@@ -75,6 +75,20 @@ func (o *Operator) ApplyInterrupted(ctx context.Context, failures ...Failure) (I
 	return i, err
 }
 
+// ApplyKilled starts apply and ends its process at the first event that matches. It returns that event, and false when none
+// matched before the command ended by itself.
+func (o *Operator) ApplyKilled(ctx context.Context, match func(apply.Event) bool) (Result, apply.Event, bool, error) {
+	run, err := o.Start(ctx, "apply", "-y")
+	if err != nil {
+		return Result{}, apply.Event{}, false, err
+	}
+	event, came := run.Await(match)
+	if came {
+		err = run.Kill()
+	}
+	return run.Wait(), event, came, err
+}
+
 // reach returns when the moment has come, or false when the command ended before.
 func (r *Running) reach(ctx context.Context, moment Moment) bool {
 	if moment.After == 0 {

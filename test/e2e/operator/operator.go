@@ -40,11 +40,11 @@ func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := (&components.Builder{Cache: cache}).Build(ctx, lab.KubernetesVersion)
+	o := &Operator{Lab: lab, Dir: dir, Manifest: filepath.Join(dir, "kubeone.yaml")}
+	set, err := o.equip(ctx, cache)
 	if err != nil {
 		return nil, err
 	}
-	o := &Operator{Lab: lab, Kubectl: set.Bin["kubectl"], Dir: dir, Bundle: lab.Bundle, Manifest: filepath.Join(dir, "kubeone.yaml")}
 	for _, image := range set.Images {
 		if strings.HasPrefix(image.Name, "agnhost") {
 			o.Agnhost = image.Layout
@@ -56,6 +56,34 @@ func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 		return nil, err
 	}
 	return o, o.WriteManifest()
+}
+
+// equip gives the operator what goes with the lab's Kubernetes version.
+func (o *Operator) equip(ctx context.Context, cache components.Cache) (*components.Set, error) {
+	set, err := (&components.Builder{Cache: cache}).Build(ctx, o.Lab.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	o.Kubectl, o.Bundle = set.Bin["kubectl"], o.Lab.Bundle
+	return set, nil
+}
+
+// Want makes the manifest want another Kubernetes version, given without a leading v: nothing else is changed in it, and
+// commands get that version's bundle from now on.
+func (o *Operator) Want(ctx context.Context, version string) error {
+	from := o.Lab.KubernetesVersion
+	if err := o.Lab.Want(ctx, version, nil); err != nil {
+		return err
+	}
+	cache, err := components.DefaultCache()
+	if err != nil {
+		return err
+	}
+	if _, err := o.equip(ctx, cache); err != nil {
+		return err
+	}
+	wanted := func(version string) string { return fmt.Sprintf("kubernetes: %q\n", version) }
+	return o.writeManifest(o.Manifest, o.Manifest, []Edit{Replace(wanted(from), wanted(version))})
 }
 
 func copyFile(from, to string, mode os.FileMode) error {

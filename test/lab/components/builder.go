@@ -70,7 +70,7 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 			want, err = b.ask(ctx, version, filepath.Dir(set.Bin["kubeadm"]))
 			return err
 		}},
-		{"containerd " + ContainerdVersion, compile(containerdRecipe)},
+		{"containerd " + ContainerdVersion(version), compile(func() Recipe { return containerdRecipe(ContainerdVersion(version)) })},
 		{"runc " + RuncVersion, compile(runcRecipe)},
 		{"CNI plugins " + CNIPluginsVersion, compile(cniRecipe)},
 		{"flannel's CNI plugin", compile(flannelCNIRecipe)},

@@ -42,15 +42,15 @@ func coreDNSRecipe(version string) Recipe {
 	return Recipe{Name: "coredns", Module: module, Version: version, Packages: map[string]string{"coredns": module}}
 }
 
-func containerdRecipe() Recipe {
+func containerdRecipe(version string) Recipe {
 	const module = "github.com/containerd/containerd/v2"
 	packages := map[string]string{}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		packages[name] = module + "/cmd/" + name
 	}
 	return Recipe{
-		Name: "containerd", Module: module, Version: ContainerdVersion, Packages: packages, Tags: "no_btrfs no_zfs no_devmapper",
-		LDFlags: "-X " + module + "/version.Version=" + ContainerdVersion,
+		Name: "containerd", Module: module, Version: version, Packages: packages, Tags: "no_btrfs no_zfs no_devmapper",
+		LDFlags: "-X " + module + "/version.Version=" + version,
 	}
 }
 

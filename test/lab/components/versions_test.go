@@ -9,14 +9,17 @@ import (
 )
 
 func TestVersionsAreThoseThatTheProductAsksFor(t *testing.T) {
-	want, err := release.VersionsFor(DefaultKubernetesVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := want
-	got.Containerd, got.Runc, got.CNIPlugins = ContainerdVersion[1:], RuncVersion[1:], CNIPluginsVersion[1:]
-	got.FlannelCNI, got.Flannel = FlannelCNIVersion[1:], FlannelVersion
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("internal/release wants (-), the lab builds (+):\n%s", diff)
+	for _, minor := range release.Supported() {
+		kubernetes := minor + ".1"
+		want, err := release.VersionsFor(kubernetes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := want
+		got.Containerd, got.Runc, got.CNIPlugins = ContainerdVersion(kubernetes)[1:], RuncVersion[1:], CNIPluginsVersion[1:]
+		got.FlannelCNI, got.Flannel = FlannelCNIVersion[1:], FlannelVersion
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Kubernetes %s: internal/release wants (-), the lab builds (+):\n%s", minor, diff)
+		}
 	}
 }

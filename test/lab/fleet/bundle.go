@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,22 +16,55 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// linkBundle links the bundle for the lab's Kubernetes version into its folder.
+// Want makes the lab's manifest want another Kubernetes version (without a leading v), and gives the lab that version's
+// bundle beside those that it has. The hosts are left alone. log may be nil.
+func (l *Lab) Want(ctx context.Context, version string, log Logf) error {
+	if log == nil {
+		log = func(string, ...any) {}
+	}
+	cache, err := components.DefaultCache()
+	if err != nil {
+		return err
+	}
+	l.KubernetesVersion = version
+	if err := l.linkBundle(ctx, cache, log); err != nil {
+		return err
+	}
+	return l.save()
+}
+
 func (l *Lab) linkBundle(ctx context.Context, cache components.Cache, log Logf) error {
 	bundle, err := Bundle(ctx, cache, l.KubernetesVersion, log)
 	if err != nil {
 		return err
 	}
-	l.Bundle = l.Path("bundle.tar")
-	// A hard link outlives a cache that is cleaned; where it cannot be made, a symbolic link serves as well.
-	if os.Link(bundle, l.Bundle) == nil {
-		return nil
+	return l.link(bundle)
+}
+
+// link links the bundle for the lab's Kubernetes version into its folder, as bundle-VERSION.tar, and makes it the lab's
+// bundle, which bundle.tar leads to. Bundles for other versions stay.
+func (l *Lab) link(bundle string) error {
+	l.Bundle = l.BundlePath(l.KubernetesVersion)
+	present := l.Path("bundle.tar")
+	for _, old := range []string{l.Bundle, present} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("bundle of lab %s: %w", l.Name, err)
+		}
 	}
-	if err := os.Symlink(bundle, l.Bundle); err != nil {
+	// A hard link outlives a cache that is cleaned; where it cannot be made, a symbolic link serves as well.
+	if os.Link(bundle, l.Bundle) != nil {
+		if err := os.Symlink(bundle, l.Bundle); err != nil {
+			return fmt.Errorf("bundle of lab %s: %w", l.Name, err)
+		}
+	}
+	if err := os.Symlink(filepath.Base(l.Bundle), present); err != nil {
 		return fmt.Errorf("bundle of lab %s: %w", l.Name, err)
 	}
 	return nil
 }
+
+// BundlePath is where a lab's bundle for a Kubernetes version is, once the lab has wanted that version.
+func (l *Lab) BundlePath(version string) string { return l.Path("bundle-" + version + ".tar") }
 
 // Bundle returns the path of the bundle for a Kubernetes version. When the cache has none with exactly these components
 // in the present format, kubeone makes one from a mirror that serves them.

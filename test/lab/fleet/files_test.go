@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -130,5 +132,31 @@ func TestOptionsAreChecked(t *testing.T) {
 		if err := options.setDefaults(); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+func TestBundlesOfSeveralVersionsLieBesideEachOther(t *testing.T) {
+	cache, lab := t.TempDir(), sampleLab()
+	lab.Dir = t.TempDir()
+	for _, version := range []string{"1.36.1", "1.36.3", "1.36.3"} {
+		made := filepath.Join(cache, version)
+		if err := os.WriteFile(made, []byte(version), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lab.KubernetesVersion = version
+		if err := lab.link(made); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{lab.Bundle, lab.BundlePath(version), lab.Path("bundle.tar")} {
+			if got, err := os.ReadFile(path); err != nil || string(got) != version {
+				t.Errorf("%s: %q, %v; want that of %s", path, got, err, version)
+			}
+		}
+	}
+	if err := os.RemoveAll(cache); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(lab.BundlePath("1.36.1")); err != nil || string(got) != "1.36.1" {
+		t.Errorf("without the cache, the older bundle: %q, %v", got, err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// Path joins an element to the lab's folder: "kubeone.yaml", "tf.json", "id_ed25519", "known_hosts", "bundle.tar".
+// Path joins an element to the lab's folder: "kubeone.yaml", "tf.json", "id_ed25519", "known_hosts",
+// "bundle.tar".
 func (l *Lab) Path(elem string) string { return filepath.Join(l.Dir, elem) }
 
 // save writes the lab's folder anew from its hosts.

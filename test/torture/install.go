@@ -4,44 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )
 
-// torture runs the cases that have not passed, or one alone, and fails with the first that does not pass.
-func torture(ctx context.Context, only int, again bool, state string) error {
-	if again {
-		if err := os.Remove(state); err != nil && !os.IsNotExist(err) {
-			return err
-		}
-	}
-	done, err := readProgress(state)
+// install runs the cases that have not passed, or one alone, and fails with the first that does not pass.
+func (s settings) install(ctx context.Context) error {
+	path, err := s.file("install")
 	if err != nil {
 		return err
 	}
-	lab, err := fleet.Up(ctx, fleet.Options{Name: "torture", ControlPlanes: 3, Workers: 1, Ephemeral: true, Log: say})
+	done, err := readProgress(path)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lab.Down(context.WithoutCancel(ctx)) }() // the next Up removes what is left
-	dir, err := os.MkdirTemp("", "kubeone-torture-")
+	o, end, err := onLab(ctx, fleet.Options{ControlPlanes: 3, Workers: 1})
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	o, err := operator.New(ctx, lab, dir)
-	if err != nil {
-		return err
-	}
+	defer end()
 	t := &torturer{Operator: o, progress: done}
-	return t.all(ctx, only)
+	return t.all(ctx, s.only)
 }
-
-func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // torturer interrupts the installations of one lab.
 type torturer struct {
@@ -113,35 +99,9 @@ func (t *torturer) converges(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := t.FetchKubeconfig(ctx); err != nil {
-		return err
-	}
-	var names []string
-	for _, host := range t.Members() {
-		names = append(names, host.Hostname)
-	}
-	if err := t.AllReady(ctx, names...); err != nil {
-		return err
-	}
-	members, err := t.Kube(ctx, "exec", "--namespace=kube-system", "etcd-cp-1", "--", "etcdctl", "--endpoints=127.0.0.1:2379",
-		"--cacert=/etc/kubernetes/pki/etcd/ca.crt", "--cert=/etc/kubernetes/pki/etcd/server.crt", "--key=/etc/kubernetes/pki/etcd/server.key", "member", "list")
-	if err != nil {
-		return err
-	}
-	if n := strings.Count(members, ", started, ") - strings.Count(members, ", true\n"); n != len(t.Lab.ControlPlanes()) {
-		return fmt.Errorf("%d voting etcd members, want %d:\n%s", n, len(t.Lab.ControlPlanes()), members)
-	}
-	return nil
+	return healthy(ctx, t.Operator)
 }
 
 func (t *torturer) expect(ctx context.Context, status int, args ...string) error {
-	if r := t.Run(ctx, args...); r.Status != status {
-		return fmt.Errorf("want exit status %d\n%s", status, r)
-	}
-	return ctx.Err()
-}
-
-func lastLines(text string, n int) string {
-	lines := operator.Lines(text)
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+	return expect(ctx, t.Operator, status, args...)
 }

@@ -1,0 +1,45 @@
+package v1beta2
+
+// UpgradeConfig is how nodes are taken out of service for an upgrade. It changes nothing on a host, so that changing it
+// is no upgrade itself. The flags of apply of the same names win.
+type UpgradeConfig struct {
+	// MaxUnavailable is how many workers may be out of service at the same time: a number, or a percentage of all static
+	// workers, which is rounded down to one at least. Nodes that are not Ready for another reason count. The control plane
+	// is always upgraded one host at a time. Default: 1.
+	MaxUnavailable string `json:"maxUnavailable,omitempty"`
+	// MaxParallel is how many workers are upgraded at the same time; 0 means as many as maxUnavailable allows. Default: 0.
+	MaxParallel int `json:"maxParallel,omitempty"`
+	// Canary upgrades one worker first, alone, and goes on only if it is healthy afterwards. Default: true.
+	Canary *bool `json:"canary,omitempty"`
+	// Drain is how pods leave a node.
+	Drain DrainConfig `json:"drain,omitzero"`
+}
+
+// DrainConfig is how pods leave a node before it is taken out of service. Disruption budgets are respected in any case
+// but onTimeout: force.
+type DrainConfig struct {
+	// Timeout is how long pods may take to leave one node, as a Go duration. Default: 5m.
+	Timeout string `json:"timeout,omitempty"`
+	// OnTimeout is what happens to a node whose pods are still there then: stop opens it for pods again and ends the run
+	// with an error, skip opens it again and goes on with the other workers, force deletes the pods whatever their
+	// disruption budgets say. A control-plane host is never skipped: skip means stop there. Default: stop.
+	OnTimeout string `json:"onTimeout,omitempty"`
+	// GracePeriod is how long a pod may take to end itself, as a Go duration of whole seconds. Default: each pod's own.
+	GracePeriod string `json:"gracePeriod,omitempty"`
+}
+
+// BackupConfig is about snapshots of etcd and backups of the cluster.
+type BackupConfig struct {
+	// Recipients is the age public keys (age1…) that a backup is encrypted to; each of their owners can restore it. A
+	// backup holds the cluster's private keys, so without a recipient none is written.
+	Recipients []string `json:"recipients,omitempty"`
+	// Target is where backups are kept, off the hosts: a folder of the operator's machine (relative to the manifest's
+	// folder), ssh://user@host:port/folder or s3://bucket/prefix, with ?endpoint=URL&region=NAME for what is not AWS.
+	// Credentials are not written here: SSH uses the operator's keys, S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+	Target string `json:"target,omitempty"`
+	// Schedule is how often each control-plane host takes a snapshot of etcd for itself, as a Go duration of whole minutes;
+	// 0 means never. Default: 6h.
+	Schedule string `json:"schedule,omitempty"`
+	// Keep is how many snapshots a host keeps. Default: 10.
+	Keep *int `json:"keep,omitempty"`
+}

@@ -1,0 +1,115 @@
+package v1beta2
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What happens to a node whose pods have not left in time.
+const (
+	DrainStop  = "stop"
+	DrainSkip  = "skip"
+	DrainForce = "force"
+)
+
+var share = regexp.MustCompile(`^([1-9][0-9]{0,4}|[1-9][0-9]?%|100%)$`)
+
+func (f *findings) upgrade(u UpgradeConfig) {
+	if !share.MatchString(u.MaxUnavailable) {
+		f.errorf("upgrade.maxUnavailable", "write a number of workers, such as 2, or a percentage, such as 25%",
+			"%q is neither a number from 1 on nor a percentage up to 100%%", u.MaxUnavailable)
+	}
+	if u.MaxParallel < 0 {
+		f.errorf("upgrade.maxParallel", "0 means as many as maxUnavailable allows", "%d is less than 0", u.MaxParallel)
+	}
+	f.every("upgrade.drain.timeout", u.Drain.Timeout, time.Second, time.Second)
+	if actions := []string{DrainStop, DrainSkip, DrainForce}; !slices.Contains(actions, u.Drain.OnTimeout) {
+		f.errorf("upgrade.drain.onTimeout", "use one of "+strings.Join(actions, ", "), "%q is not known", u.Drain.OnTimeout)
+	}
+	if u.Drain.GracePeriod != "" {
+		f.every("upgrade.drain.gracePeriod", u.Drain.GracePeriod, 0, time.Second)
+	}
+}
+
+func (f *findings) backup(b BackupConfig) {
+	for i, recipient := range b.Recipients {
+		f.recipient(Item("backup.recipients", i), recipient, b.Recipients[:i])
+	}
+	f.target(b)
+	if d, err := time.ParseDuration(b.Schedule); err != nil || d != 0 {
+		f.every("backup.schedule", b.Schedule, time.Minute, time.Minute)
+	}
+	if *b.Keep < 1 {
+		f.errorf("backup.keep", "to take none, set schedule: 0", "%d is too few: one is kept at least", *b.Keep)
+	}
+}
+
+// every checks a duration that is least or more, in whole units.
+func (f *findings) every(path, value string, least, unit time.Duration) {
+	d, err := time.ParseDuration(value)
+	switch {
+	case err != nil || d < 0:
+		f.errorf(path, "write a Go duration, such as 90s, 5m or 6h", "%q is not a duration", value)
+	case d < least:
+		f.errorf(path, "", "%s is too short: it is %s at least", value, least)
+	case d%unit != 0:
+		f.errorf(path, "", "%s is no multiple of %s", value, unit)
+	}
+}
+
+func (f *findings) recipient(path, recipient string, before []string) {
+	switch {
+	case strings.HasPrefix(strings.ToUpper(recipient), "AGE-SECRET-KEY-"):
+		// Whoever reads the message must not be able to read backups.
+		f.errorf(path, "write the public key that age-keygen -y prints for it, and make a new key: this one has been in a file that others read", "is a private key")
+	case !isAgeRecipient(recipient):
+		f.errorf(path, "age-keygen prints it: age1 and 58 characters", "%q is not an age public key, or it is misspelt", recipient)
+	case slices.Contains(before, recipient):
+		f.errorf(path, "remove one of them", "is there twice")
+	}
+}
+
+// target never repeats what is written: it may hold a password.
+func (f *findings) target(b BackupConfig) {
+	const path = "backup.target"
+	if b.Target == "" {
+		return
+	}
+	if len(b.Recipients) == 0 {
+		f.errorf(path, "set backup.recipients", "nothing can be kept there: backups are encrypted, and there is no recipient")
+	}
+	scheme, _, isURL := strings.Cut(b.Target, "://")
+	if !isURL {
+		return
+	}
+	u, err := url.Parse(b.Target)
+	switch {
+	case scheme != "ssh" && scheme != "s3" || err != nil || u.Host == "":
+		f.errorf(path, "write a folder, ssh://user@host/folder or s3://bucket/prefix", "is no target")
+	case scheme == "s3" && u.User != nil:
+		f.errorf(path, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "credentials cannot be kept secret here")
+	case u.User != nil && hasPassword(u):
+		f.errorf(path, "let SSH log in with a key", "a password cannot be kept secret here")
+	case scheme == "s3" && !onlyKeys(u.Query(), "endpoint", "region"):
+		f.errorf(path, "only endpoint and region may follow the question mark", "has settings that are not known")
+	case scheme == "ssh" && strings.Trim(u.Path, "/") == "":
+		f.errorf(path, "write ssh://user@host/folder", "names no folder of that host")
+	}
+}
+
+func hasPassword(u *url.URL) bool {
+	_, has := u.User.Password()
+	return has
+}
+
+func onlyKeys(values url.Values, known ...string) bool {
+	for key := range values {
+		if !slices.Contains(known, key) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
+	"kubeone/internal/etcd"
+	"kubeone/internal/observed"
+)
+
+// API is what steps need of the Kubernetes API. *cluster.Client is one, and says what each method does; its methods retry
+// what is transient themselves and may be called concurrently.
+type API interface {
+	CreateJoinToken(ctx context.Context, runID string, ttl time.Duration) (token, id string, err error)
+	RevokeJoinToken(ctx context.Context, id string) error
+	RevokeOwnTokens(ctx context.Context) error
+
+	WaitNode(ctx context.Context, node string) error
+	WaitNodeReady(ctx context.Context, node string) error
+	SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string, taints []desired.Taint) error
+	Drain(ctx context.Context, node string, opts cluster.DrainOptions) error
+	Reopen(ctx context.Context, node string) error
+	WaitNodeVersion(ctx context.Context, node, version string) error
+	WaitNodeSilent(ctx context.Context, node string) error
+	DeleteNode(ctx context.Context, node string) error
+
+	Apply(ctx context.Context, objects []unstructured.Unstructured) (cluster.Applied, error)
+	WaitRollout(ctx context.Context, w addons.Workload) error
+	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
+	UpdateRecord(ctx context.Context, change func(*cluster.Record) error) error
+
+	// ServeApprovals approves kubelets' serving certificates until ctx ends.
+	ServeApprovals(ctx context.Context, expected cluster.Expected, tell func(cluster.Decision))
+	Close()
+}
+
+// Etcd is what steps need of a connection to etcd. *etcd.Client is one.
+type Etcd interface {
+	Observe(ctx context.Context) (observed.Etcd, error)
+	RemoveMember(ctx context.Context, id uint64) error
+	Close() error
+}
+
+// Connectors make a run's connections. The zero value makes real ones.
+type Connectors struct {
+	API  func(cluster.Access) (API, error)                // nil: cluster.Connect
+	Etcd func(context.Context, etcd.Access) (Etcd, error) // nil: etcd.Connect
+}
+
+func (c Connectors) api(a *cluster.Access) (API, error) {
+	if a == nil {
+		return nil, errors.New("the API of the cluster cannot be reached")
+	}
+	if c.API != nil {
+		return c.API(*a)
+	}
+	client, err := cluster.Connect(*a)
+	if err != nil {
+		return nil, err // and not an API that holds a nil client
+	}
+	return client, nil
+}
+
+func (c Connectors) etcd(ctx context.Context, a *etcd.Access) (Etcd, error) {
+	if a == nil {
+		return nil, errors.New("etcd cannot be reached")
+	}
+	if c.Etcd != nil {
+		return c.Etcd(ctx, *a)
+	}
+	client, err := etcd.Connect(ctx, *a)
+	if err != nil {
+		return nil, err // and not an Etcd that holds a nil client
+	}
+	return client, nil
+}

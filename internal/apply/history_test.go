@@ -1,0 +1,226 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/plan"
+)
+
+// remembered are the runs in the history of a fake cluster, without times.
+func remembered(t *testing.T, api *fake.Clientset) []cluster.Run {
+	t.Helper()
+	record, err := (&cluster.Client{Kubernetes: api}).Record(patience(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record == nil {
+		return nil
+	}
+	return record.History
+}
+
+// timeless compares runs but for their times.
+var timeless = cmp.Options{
+	cmpopts.IgnoreFields(cluster.Run{}, "Started", "Finished", "PlanDigest"), cmpopts.IgnoreFields(cluster.RunStep{}, "Began", "Seconds"),
+}
+
+// reaching gives a run on hosts a cluster that answers.
+func (l *lab) reaching(api *fake.Clientset) {
+	l.Access = &cluster.Access{}
+	l.Connect.API = func(cluster.Access) (API, error) { return &cluster.Client{Kubernetes: api}, nil }
+}
+
+func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "sleep 0.1; [ $1 = prepare ]", prepare(), step("images/node-1", "1", plan.Images, "prepare/node-1"), step("join/node-1", "1", plan.JoinWorker, "images/node-1"))
+	l.Plan.Routes = []string{"join"}
+	api := fake.NewClientset()
+	l.reaching(api)
+	var begun []cluster.Run
+	l.journal.on = func(e Event) {
+		if e.Type == StepDone {
+			begun = remembered(t, api)
+		}
+	}
+	err := l.Do(patience(t), nil)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	running := cluster.Run{ID: "run-1", Who: "me", From: "here", Routes: []string{"join"}, Result: cluster.RunRunning, Planned: 3}
+	if diff := cmp.Diff([]cluster.Run{running}, begun, timeless); diff != "" {
+		t.Errorf("while it ran (-want +got):\n%s", diff)
+	}
+	ended := running
+	ended.Result = cluster.RunFailed
+	ended.Steps = []cluster.RunStep{
+		{ID: "prepare/node-1", Result: cluster.RunDone}, {ID: "images/node-1", Result: cluster.RunFailed}, {ID: "join/node-1", Result: cluster.RunSkipped},
+	}
+	got := remembered(t, api)
+	if diff := cmp.Diff([]cluster.Run{ended}, got, timeless, cmpopts.IgnoreFields(cluster.Run{}, "Error")); diff != "" {
+		t.Errorf("afterwards (-want +got):\n%s", diff)
+	}
+	run := got[0]
+	if !strings.HasPrefix(run.Error, "node-1: ") || run.PlanDigest != l.Plan.Digest() || run.Finished.Before(run.Started) {
+		t.Errorf("got %+v", run)
+	}
+	if s := run.Steps[0]; s.Seconds < 0.1 || s.Seconds > 60 || run.Steps[1].Began < s.Seconds {
+		t.Errorf("the steps' times are %+v", run.Steps)
+	}
+}
+
+func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]cluster.Run{
+		"stopped": {Result: cluster.RunStopped, Steps: []cluster.RunStep{{ID: "prepare/node-1", Result: cluster.RunDone}, {ID: "images/node-1", Result: cluster.RunSkipped}}},
+		"aborted": {Result: cluster.RunInterrupted, Steps: []cluster.RunStep{{ID: "prepare/node-1", Result: cluster.RunInterrupted}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "", prepare(), step("images/node-1", "1", plan.Images, "prepare/node-1"))
+			wait, open := l.gate()
+			l.Scripts["1"] = "echo begun; " + wait
+			api := fake.NewClientset()
+			l.reaching(api)
+			ctx, abort := context.WithCancel(patience(t))
+			defer abort()
+			stop := make(chan struct{})
+			l.journal.on = func(e Event) {
+				switch {
+				case e.Line == "begun" && name == "aborted":
+					abort()
+				case e.Line == "begun":
+					close(stop)
+				case e.Type == StepSkipped:
+					open()
+				}
+			}
+			if err := l.Do(ctx, stop); err == nil {
+				t.Error("no error")
+			}
+			want.ID, want.Who, want.From, want.Planned = "run-1", "me", "here", 2
+			if diff := cmp.Diff([]cluster.Run{want}, remembered(t, api), timeless); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if name == "aborted" {
+				open()
+			}
+		})
+	}
+}
+
+func TestWhatAStepSavesSaysThatTheRunIsDone(t *testing.T) {
+	t.Parallel()
+	r, api, _ := onCluster(t, step("record", "", plan.SaveRecord))
+	calls := 0
+	api.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		calls++
+		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), cluster.RecordName, errors.New("not after the step"))
+	})
+	if err := r.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := cluster.Run{ID: "run-1", Who: "me", From: "here", Result: cluster.RunDone, Planned: 1, Steps: []cluster.RunStep{{ID: "record", Result: cluster.RunDone}}}
+	if diff := cmp.Diff([]cluster.Run{want}, remembered(t, api), timeless); diff != "" || calls == 0 {
+		t.Errorf("%d refused (-want +got):\n%s", calls, diff)
+	}
+}
+
+func TestARunIsTheSameWhenItsHistoryCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, ":", prepare())
+	api := fake.NewClientset()
+	api.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no"))
+	})
+	l.reaching(api)
+	if err := l.Do(patience(t), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAResetOfTheClusterWaitsForNoHistory(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, ":", step("reset/node-1", "1", plan.ResetHost))
+	l.Want = wanted("1")
+	api := fake.NewClientset()
+	l.reaching(api)
+	if err := l.Do(patience(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := remembered(t, api); len(got) != 1 || got[0].Result != cluster.RunRunning {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatFailedIsToldInAFewWordsWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	one := &StepError{Step: plan.Step{Title: "join"}, Host: "cp-1", Tail: []string{"last words"}, Err: errors.New("exit status 1")}
+	for _, c := range []struct {
+		err    error
+		result cluster.Result
+		text   string
+	}{
+		{nil, cluster.RunDone, ""},
+		{one, cluster.RunFailed, "cp-1: join: exit status 1"},
+		{errors.Join(one, ErrStopped), cluster.RunFailed, "cp-1: join: exit status 1"},
+		{errors.Join(ErrStopped), cluster.RunStopped, ""},
+		{errors.Join(context.Canceled), cluster.RunInterrupted, ""},
+		{errors.New("with --token abcdef.0123456789abcdef"), cluster.RunFailed, "with --token [removed]"},
+		{errors.New(strings.Repeat("é", 2000)), cluster.RunFailed, strings.Repeat("é", 300) + "..."},
+	} {
+		if got := resultOf(c.err); got != c.result {
+			t.Errorf("%v: %s", c.err, got)
+		}
+		if got := problemOf(c.err); got != c.text {
+			t.Errorf("%v: %q", c.err, got)
+		}
+	}
+}
+
+func TestFinishedStepsBecomeEventsOfTheirNodes(t *testing.T) {
+	t.Parallel()
+	up := step("upgrade/node-1", "1", plan.UpgradeWorker)
+	up.Title, up.Reason = "upgrade to 1.36.3", "kubelet 1.35.4, want 1.36.3"
+	fails := step("restart/node-1", "1", plan.RestartUnits, "upgrade/node-1")
+	fails.Title = "start units"
+	l := newLab(t, "[ $1 != restart-units ]", prepare(), up, fails)
+	api := fake.NewClientset()
+	refused := 0
+	api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		refused++
+		return refused == 1, nil, apierrors.NewServiceUnavailable("restarting") // it is tried again
+	})
+	l.reaching(api)
+	if err := l.Do(patience(t), nil); err == nil {
+		t.Fatal("no error")
+	}
+	events, err := api.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range events.Items {
+		message, _, _ := strings.Cut(e.Message, " in ")
+		message, _, _ = strings.Cut(message, " after ")
+		got = append(got, fmt.Sprint(e.Type, " ", e.Reason, " ", e.InvolvedObject.Name, ": ", message))
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"Normal KubeOneUpgraded node-1: upgrade to 1.36.3: done", "Warning KubeOneFailed node-1: start units: failed"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

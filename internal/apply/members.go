@@ -1,0 +1,196 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/etcd"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+// What goes for being dead is found dead so many times, over thirty seconds.
+const (
+	deathProbes  = 3
+	deathEvery   = 15 * time.Second
+	probeTimeout = 8 * time.Second // for a host to answer one probe
+	nodeTimeout  = 2 * time.Minute // for a Node to become not Ready: its kubelet is silent for 40 s by then
+)
+
+// LivingError says that something that was to be removed for being dead is alive. Nothing was removed.
+type LivingError struct {
+	What string // "etcd member cp-2 (8e9e05c52164694d)", "host cp-2"
+	How  string // what it was alive by
+}
+
+// Error says what lives and what to do.
+func (e *LivingError) Error() string {
+	return e.What + " is alive: " + e.How + "; nothing was removed. Look at it with kubeone status and plan again"
+}
+
+// removeMember takes a member out of etcd, if the quorum allows it as etcd is now. One that is gone already is removed.
+func (r *Run) removeMember(ctx context.Context, s plan.Step) error {
+	if s.Intent.Confirm {
+		if err := r.confirm(ctx, s, r.memberSilent); err != nil {
+			return err
+		}
+	}
+	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, s.Intent.Peer))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	id, err := etcd.ParseID(s.Intent.Member)
+	if err != nil {
+		return fmt.Errorf("etcd member %q: %w", s.Intent.Member, err)
+	}
+	seen, err := client.Observe(ctx)
+	if err != nil {
+		return err
+	}
+	m, found := memberOf(seen, s.Intent.Member)
+	if !found {
+		return nil
+	}
+	if v := decide.SafeToRemove(seen.Members, m.ID); !v.Safe {
+		return fmt.Errorf("%s must not leave now: %s", memberName(m), v.Why)
+	}
+	if err := client.RemoveMember(ctx, id); !errors.Is(err, etcd.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// etcdWithout reaches etcd through other hosts than the one that leaves, where there are others.
+func etcdWithout(a *etcd.Access, leaves string) *etcd.Access {
+	if a == nil || leaves == "" {
+		return a
+	}
+	others := *a
+	others.Via = nil
+	for _, via := range a.Via {
+		if via.ID != leaves {
+			others.Via = append(others.Via, via)
+		}
+	}
+	if len(others.Via) == 0 {
+		return a
+	}
+	return &others
+}
+
+func memberOf(seen observed.Etcd, id string) (observed.Member, bool) {
+	for _, m := range seen.Members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return observed.Member{}, false
+}
+
+func memberName(m observed.Member) string {
+	if m.Name == "" {
+		return "etcd member " + m.ID + " (nameless)"
+	}
+	return "etcd member " + m.Name + " (" + m.ID + ")"
+}
+
+// deleteNode deletes a Node. One that goes because its host is dead or replaced must not be Ready any more, and its host,
+// where the step names it, is confirmed to be dead.
+func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
+	if s.Intent.Confirm {
+		if s.Intent.Peer != "" {
+			if err := r.confirm(ctx, s, nil); err != nil {
+				return err
+			}
+		}
+		within, cancel := context.WithTimeout(ctx, nodeTimeout)
+		defer cancel()
+		if err := client.WaitNodeSilent(within, s.Intent.NodeName); err != nil {
+			return fmt.Errorf("Node %s belongs to a machine that is alive; stop that, or give one of the two another name: %w", s.Intent.NodeName, err) //nolint:staticcheck // a kind's name
+		}
+	}
+	return client.DeleteNode(ctx, s.Intent.NodeName)
+}
+
+// confirm probes what the step removes, and the host it was on, three times over thirty seconds. Every sign of life is an
+// error, and so is what cannot be found out.
+func (r *Run) confirm(ctx context.Context, s plan.Step, silent func(context.Context, plan.Step) error) error {
+	for n := range deathProbes {
+		if n > 0 {
+			if err := r.pause(ctx, deathEvery); err != nil {
+				return err
+			}
+		}
+		if silent != nil {
+			if err := silent(ctx, s); err != nil {
+				return err
+			}
+		}
+		if err := r.hostSilent(ctx, s.Intent.Peer); err != nil {
+			return err
+		}
+		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: fmt.Sprintf("found dead, probe %d of %d", n+1, deathProbes)})
+	}
+	return nil
+}
+
+// memberSilent asks etcd for the member that the step removes, and that member for itself.
+func (r *Run) memberSilent(ctx context.Context, s plan.Step) error {
+	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, s.Intent.Peer))
+	if err != nil {
+		return fmt.Errorf("nobody can say whether etcd member %s is dead: %w", s.Intent.Member, err)
+	}
+	defer func() { _ = client.Close() }()
+	seen, err := client.Observe(ctx)
+	if err != nil {
+		return fmt.Errorf("nobody can say whether etcd member %s is dead: %w", s.Intent.Member, err)
+	}
+	m, found := memberOf(seen, s.Intent.Member)
+	switch {
+	case !found: // an earlier run removed it
+		return nil
+	case m.Healthy == observed.Yes, m.Version != "":
+		return &LivingError{memberName(m), "it answers"}
+	case seen.Problem != "":
+		return errors.New(seen.Problem)
+	}
+	return nil
+}
+
+// hasMember ends with status 3 if something of Kubernetes runs on a host, or etcd data is on it.
+const hasMember = `for comm in /proc/[0-9]*/comm; do
+	read -r name <"$comm" 2>/dev/null || continue
+	case $name in etcd | kube-apiserver) exit 3 ;; esac
+done
+[ ! -e /var/lib/etcd/member ] || exit 3`
+
+// hostSilent makes sure of a host that did not answer when the plan was made that it still does not, and of one that did
+// (an empty one, which took the place of a dead one) that it does not run what is to be removed.
+func (r *Run) hostSilent(ctx context.Context, id string) error {
+	h, answered := r.Hosts[id]
+	if !answered {
+		if h = r.Absent[id]; h == nil {
+			return nil
+		}
+	}
+	check := "true"
+	if answered {
+		check = hasMember
+	}
+	_, err := h.Run(ctx, host.Cmd{Name: "look for signs of life", Script: check, Timeout: probeTimeout})
+	var exit *host.ExitError
+	switch class := host.ClassOf(err); {
+	case answered && errors.As(err, &exit):
+		return &LivingError{"host " + r.name(id), "etcd, or its data, is on it"}
+	case answered, class == host.Unreachable, class == host.Lost, errors.Is(err, context.DeadlineExceeded):
+		return ctx.Err()
+	case err != nil:
+		return &LivingError{"host " + r.name(id), err.Error()}
+	}
+	return &LivingError{"host " + r.name(id), "it answers again"}
+}

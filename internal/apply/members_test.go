@@ -1,0 +1,201 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/etcd"
+	"kubeone/internal/host"
+	"kubeone/internal/host/hostfake"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+// quorum is an etcd that says one thing after the other, and notes what is removed.
+type quorum struct {
+	seen    []observed.Etcd // one answer after the other; the last one stays
+	asked   int
+	removed []uint64
+	via     [][]string // the hosts through which it was reached
+}
+
+func (q *quorum) Observe(context.Context) (observed.Etcd, error) {
+	q.asked++
+	return q.seen[min(q.asked, len(q.seen))-1], nil
+}
+
+func (q *quorum) RemoveMember(_ context.Context, id uint64) error {
+	q.removed = append(q.removed, id)
+	return nil
+}
+
+func (q *quorum) Close() error { return nil }
+
+// removing is a run on that etcd whose pauses are noted.
+func removing(q *quorum, paused *[]time.Duration) *Run {
+	access := &etcd.Access{Via: []etcd.Endpoint{{ID: "1"}, {ID: "3"}}}
+	return &Run{
+		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: access, Hosts: map[string]host.Host{}, Absent: map[string]host.Host{},
+		Plan: plan.Plan{Hosts: map[string]string{"3": "cp-c"}},
+		Connect: Connectors{Etcd: func(_ context.Context, a etcd.Access) (Etcd, error) {
+			var via []string
+			for _, e := range a.Via {
+				via = append(via, e.ID)
+			}
+			q.via = append(q.via, via)
+			return q, nil
+		}},
+		pause: func(ctx context.Context, d time.Duration) error {
+			*paused = append(*paused, d)
+			return ctx.Err()
+		},
+	}
+}
+
+func removal(confirm bool) plan.Step {
+	return plan.Step{ID: "s", Host: "3", Intent: plan.Intent{Kind: plan.RemoveEtcd, Member: "c", Peer: "3", Confirm: confirm}}
+}
+
+func TestADeadMemberIsRemovedAfterThreeProbes(t *testing.T) {
+	t.Parallel()
+	q := &quorum{seen: []observed.Etcd{voters(true, true, false)}}
+	var paused []time.Duration
+	if err := removing(q, &paused).removeMember(t.Context(), removal(true)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]uint64{0xc}, q.removed); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]time.Duration{15 * time.Second, 15 * time.Second}, paused); diff != "" {
+		t.Error(diff)
+	}
+	for _, via := range q.via {
+		if diff := cmp.Diff([]string{"1"}, via); diff != "" {
+			t.Errorf("etcd is asked through the host that leaves: %s", diff)
+		}
+	}
+}
+
+func TestALivingMemberIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	dead := voters(true, true, false)
+	alone := voters(true, true, false)
+	alone.Members[2].Version = "3.6.8" // it answers, and sees no leader
+	stale := voters(true, false, false)
+	stale.Problem = "no quorum answers"
+	for name, c := range map[string]struct {
+		seen   []observed.Etcd
+		says   string
+		living bool
+	}{
+		"at once":                      {[]observed.Etcd{voters(true, true, true)}, "it answers", true},
+		"at the third probe":           {[]observed.Etcd{dead, dead, voters(true, true, true)}, "it answers", true},
+		"without a leader":             {[]observed.Etcd{alone}, "it answers", true},
+		"no quorum":                    {[]observed.Etcd{stale}, "no quorum answers", false},
+		"the quorum would be lost now": {[]observed.Etcd{dead, dead, dead, voters(true, false, false)}, "must not leave now: without it 1 of 2 voters healthy, quorum 2", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q, paused := &quorum{seen: c.seen}, []time.Duration(nil)
+			err := removing(q, &paused).removeMember(t.Context(), removal(true))
+			var living *LivingError
+			if err == nil || !strings.Contains(err.Error(), c.says) || errors.As(err, &living) != c.living {
+				t.Errorf("got %v", err)
+			}
+			if len(q.removed) > 0 {
+				t.Error("it was removed")
+			}
+		})
+	}
+}
+
+func TestAMemberThatIsAskedToLeaveLeavesAtOnce(t *testing.T) {
+	t.Parallel()
+	q, paused := &quorum{seen: []observed.Etcd{voters(true, true, true)}}, []time.Duration(nil)
+	if err := removing(q, &paused).removeMember(t.Context(), removal(false)); err != nil || len(q.removed) != 1 || len(paused) > 0 {
+		t.Errorf("%v, removed %v, paused %v", err, q.removed, paused)
+	}
+	q = &quorum{seen: []observed.Etcd{voters(true, true)}} // an earlier run has removed it
+	if err := removing(q, &paused).removeMember(t.Context(), removal(true)); err != nil || len(q.removed) > 0 {
+		t.Errorf("%v, removed %v", err, q.removed)
+	}
+}
+
+func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
+	t.Parallel()
+	silent := hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1}
+	for name, c := range map[string]struct {
+		absent, present *hostfake.Expect
+		says            string
+	}{
+		"silent still":            {absent: &silent},
+		"it answers again":        {absent: &hostfake.Expect{Times: -1}, says: "host cp-c is alive: it answers again"},
+		"it refuses the login":    {absent: &hostfake.Expect{Err: &host.Error{Class: host.Auth}, Times: -1}, says: "host cp-c is alive"},
+		"empty, as it was":        {present: &hostfake.Expect{Script: "/var/lib/etcd/member", Times: -1}},
+		"etcd runs on it":         {present: &hostfake.Expect{ExitCode: 3, Times: -1}, says: "host cp-c is alive: etcd, or its data, is on it"},
+		"it was there, and hides": {present: &silent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q, paused := &quorum{seen: []observed.Etcd{voters(true, true, false)}}, []time.Duration(nil)
+			r := removing(q, &paused)
+			if c.absent != nil {
+				r.Absent["3"] = hostfake.New(t, "cp-c", *c.absent)
+			} else {
+				r.Hosts["3"] = hostfake.New(t, "cp-c", *c.present)
+			}
+			err := r.removeMember(t.Context(), removal(true))
+			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+			if removed := len(q.removed) > 0; removed != (c.says == "") {
+				t.Errorf("removed: %t", removed)
+			}
+		})
+	}
+}
+
+// nodes is an API that knows whether a Node is silent.
+type nodes struct {
+	API
+	ready   bool
+	deleted []string
+}
+
+func (n *nodes) WaitNodeSilent(context.Context, string) error {
+	if n.ready {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func (n *nodes) DeleteNode(_ context.Context, node string) error {
+	n.deleted = append(n.deleted, node)
+	return nil
+}
+
+func TestANodeGoesOnlyWhenNoMachineLivesUnderItsName(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ready, confirm, deleted bool
+	}{"silent": {false, true, true}, "ready": {true, true, false}, "asked to leave": {true, false, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, paused := &nodes{ready: c.ready}, []time.Duration(nil)
+			r := removing(&quorum{}, &paused)
+			r.Absent["3"] = hostfake.New(t, "w-1", hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1})
+			err := r.deleteNode(t.Context(), api, plan.Step{Host: "3", Intent: plan.Intent{Kind: plan.DeleteNode, NodeName: "w-1", Peer: "3", Confirm: c.confirm}})
+			if (err == nil) != c.deleted || (len(api.deleted) > 0) != c.deleted {
+				t.Errorf("%v, deleted %v", err, api.deleted)
+			}
+			if c.confirm && len(paused) != 2 {
+				t.Errorf("its host was probed with pauses of %v", paused)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"kubeone/internal/host"
+	"kubeone/internal/plan"
+	"kubeone/internal/script"
+)
+
+// Copy is what a cluster is restored from, as far as the operator's machine has it. All of it is secret; it shows nothing of
+// itself when it is printed or marshalled.
+type Copy struct {
+	// Snapshot opens the snapshot of etcd and says how many bytes it has; nil when the host's own data is the source. It may
+	// be called again after a lost connection.
+	Snapshot   func() (io.Reader, int64, error)
+	PKI        []byte // a tar for /etc/kubernetes/pki; nil where the copy has none
+	Encryption []byte // the API server's configuration of encryption at rest; nil where there is none
+}
+
+const redactedCopy = "apply.Copy(redacted)"
+
+// Format hides the content from every verb.
+func (Copy) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redactedCopy) }
+
+// MarshalText hides the content from JSON, YAML and structured logs.
+func (Copy) MarshalText() ([]byte, error) { return []byte(redactedCopy), nil }
+
+// secrets are the files that a restore may read.
+func (c *Copy) secrets() (map[string][]byte, error) {
+	if c == nil {
+		return nil, errors.New("nothing to restore from was given")
+	}
+	out := map[string][]byte{}
+	if c.PKI != nil {
+		out[script.PKIFile] = c.PKI
+	}
+	if c.Encryption != nil {
+		out[script.EncryptionFile] = c.Encryption
+	}
+	return out, nil
+}
+
+// uploadSnapshot puts the snapshot where the restore looks for it, unless it is there, or the restore has used it already. It
+// may be too large for the memory file system that other secrets are in.
+func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) error {
+	if s.Intent.Kind != plan.Restore || r.Copy == nil || r.Copy.Snapshot == nil {
+		return nil
+	}
+	from := s.Intent.Recovery
+	const look = `umask 077
+mkdir -p "$1"
+if [ "$(cat "$1/done" 2>/dev/null)" = "$4" ] || { [ -f "$2" ] && printf '%s  %s\n' "$3" "$2" | sha256sum -c --status -; }; then printf there; fi`
+	res, err := h.Run(ctx, host.Cmd{
+		Name: "look for the snapshot", Script: look, Timeout: stepTimeout,
+		Args: []string{script.RecoveryDir, script.RecoverySnapshot, from.Snapshot, string(from.From) + " " + from.Snapshot},
+	})
+	if err != nil || string(res.Stdout) == "there" {
+		return err
+	}
+	content, size, err := r.Copy.Snapshot()
+	if err != nil {
+		return err
+	}
+	return h.Upload(ctx, host.File{Path: script.RecoverySnapshot, Mode: 0o600, Size: size, Content: content})
+}

@@ -1,0 +1,134 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/plan"
+)
+
+// teller is an API that takes Events of nodes. *cluster.Client is one.
+type teller interface {
+	Tell(ctx context.Context, e cluster.NodeEvent) error
+}
+
+// told is how Events of nodes get to the cluster: a goroutine of their own writes them, so that no step waits for them. One
+// that could not be written is tried again with the next, and at last when the run ends.
+type told struct {
+	queue chan cluster.NodeEvent // has room for all that a run can say
+	over  chan struct{}
+	abort context.CancelFunc
+}
+
+// tellers starts to write Events.
+func (r *Run) tellers(ctx context.Context) {
+	ctx, abort := context.WithCancel(context.WithoutCancel(ctx))
+	r.told = told{queue: make(chan cluster.NodeEvent, len(r.Plan.Steps)), over: make(chan struct{}), abort: abort}
+	go func() {
+		defer close(r.told.over)
+		var left []cluster.NodeEvent
+		for e := range r.told.queue {
+			left = r.send(ctx, append(left, e))
+		}
+		r.send(ctx, left)
+	}()
+}
+
+// flush waits until all Events are written, or ctx ends; what is left then is lost.
+func (t *told) flush(ctx context.Context) {
+	close(t.queue)
+	select {
+	case <-t.over:
+	case <-ctx.Done():
+	}
+	t.abort()
+	<-t.over
+}
+
+// tell has an Event written of the node that a finished step concerned.
+func (r *Run) tell(res result, took time.Duration) {
+	e, ok := nodeEvent(res, took)
+	if !ok || r.endsCluster() {
+		return
+	}
+	if e.Node == "" {
+		e.Node = r.name(res.step.Host)
+	}
+	e.RunID, e.Time = r.RunID, r.Now()
+	r.told.queue <- e
+}
+
+// send writes Events and returns those that are worth another try.
+func (r *Run) send(ctx context.Context, events []cluster.NodeEvent) []cluster.NodeEvent {
+	if len(events) == 0 {
+		return nil
+	}
+	api, done, err := r.chronicle()
+	if err != nil {
+		return events
+	}
+	defer done()
+	to, ok := api.(teller)
+	if !ok {
+		return nil
+	}
+	for i, e := range events {
+		if err := tellOne(ctx, to, e); cluster.Classify(err) == cluster.Transient {
+			return events[i:]
+		}
+	}
+	return nil
+}
+
+func tellOne(ctx context.Context, to teller, e cluster.NodeEvent) error {
+	ctx, cancel := context.WithTimeout(ctx, historyPatience)
+	defer cancel()
+	return to.Tell(ctx, e)
+}
+
+// nodeEvent is what there is to say about the node of a step that ended; false if the step concerns none.
+func nodeEvent(res result, took time.Duration) (cluster.NodeEvent, bool) {
+	s := res.step
+	reason := nodeReason(s.Intent.Kind)
+	if reason == "" || s.Host == "" && s.Intent.NodeName == "" {
+		return cluster.NodeEvent{}, false
+	}
+	e := cluster.NodeEvent{Node: s.Intent.NodeName, Reason: reason}
+	if res.err != nil {
+		e.Reason, e.Warning = "KubeOneFailed", true
+		e.Message = fmt.Sprintf("%s: failed after %s: %s", s.Title, took.Round(100*time.Millisecond), problemOf(res.err))
+		return e, true
+	}
+	e.Message = fmt.Sprintf("%s: done in %s", s.Title, took.Round(100*time.Millisecond))
+	if s.Reason != "" {
+		e.Message += " (" + s.Reason + ")"
+	}
+	return e, true
+}
+
+// nodeReason is the reason of the Event for a step of that kind; "" for one that changes no node.
+func nodeReason(k plan.Kind) string {
+	switch k {
+	case plan.Init, plan.JoinFinish, plan.JoinWorker:
+		return "KubeOneJoined"
+	case plan.NodeReady:
+		return "KubeOneReady"
+	case plan.RestartUnits:
+		return "KubeOneRestarted"
+	case plan.DrainNode:
+		return "KubeOneDrained"
+	case plan.UpgradeControlPlane, plan.UpgradeWorker:
+		return "KubeOneUpgraded"
+	case plan.Uncordon:
+		return "KubeOneUncordoned"
+	case plan.Fence:
+		return "KubeOneFenced"
+	case plan.Restore:
+		return "KubeOneRestored"
+	case plan.DeleteNode:
+		return "KubeOneRemoved"
+	}
+	return ""
+}

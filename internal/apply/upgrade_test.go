@@ -1,0 +1,133 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
+	"kubeone/internal/etcd"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+// turner is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must not be called.
+type turner struct {
+	API
+	drained   cluster.DrainOptions
+	drainErr  error
+	reopened  int
+	seen      []observed.Etcd // what etcd says, one answer after another; the last one stays
+	asked     int
+	waitedFor string
+}
+
+func (f *turner) Drain(_ context.Context, _ string, o cluster.DrainOptions) error {
+	f.drained = o
+	return f.drainErr
+}
+
+func (f *turner) Reopen(context.Context, string) error {
+	f.reopened++
+	return nil
+}
+
+func (f *turner) WaitNodeVersion(_ context.Context, node, version string) error {
+	f.waitedFor = node + " " + version
+	return nil
+}
+
+// ring is the etcd of a turner.
+type ring struct {
+	Etcd
+	*turner
+}
+
+func (f ring) Observe(context.Context) (observed.Etcd, error) {
+	f.asked++
+	return f.seen[min(f.asked, len(f.seen))-1], nil
+}
+
+func (f ring) Close() error { return nil }
+
+func voters(healthy ...bool) observed.Etcd {
+	e := observed.Etcd{Reached: observed.Yes}
+	for i, h := range healthy {
+		id := string(rune('a' + i))
+		e.Members = append(e.Members, observed.Member{ID: id, Name: "cp-" + id, Healthy: observed.Of(h)})
+	}
+	return e
+}
+
+func turn(k plan.Kind, drain *plan.Drain) plan.Step {
+	return plan.Step{ID: "s", Host: "1", Intent: plan.Intent{Kind: k, Role: desired.ControlPlane, NodeName: "cp-a", Version: "1.36.3", Drain: drain}}
+}
+
+func onTurn(f *turner) *Run {
+	return &Run{
+		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: &etcd.Access{},
+		Connect: Connectors{Etcd: func(context.Context, etcd.Access) (Etcd, error) { return ring{turner: f}, nil }},
+		pause: func(ctx context.Context, _ time.Duration) error {
+			if f.asked > 3 {
+				return context.DeadlineExceeded
+			}
+			return ctx.Err()
+		},
+	}
+}
+
+func TestANodeIsDrainedOnlyWhileTheQuorumHoldsWithoutIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		seen  []observed.Etcd
+		fails string
+		asked int
+	}{
+		"all healthy":           {[]observed.Etcd{voters(true, true, true)}, "", 1},
+		"another one comes up":  {[]observed.Etcd{voters(true, false, true), voters(true, true, true)}, "", 2},
+		"another one is down":   {[]observed.Etcd{voters(true, false, true)}, "1 other voters healthy, quorum of 3 voters 2", 4},
+		"its member is unknown": {[]observed.Etcd{{Reached: observed.Yes}}, "no member cp-a", 4},
+		"a cluster of one":      {[]observed.Etcd{voters(true)}, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &turner{seen: c.seen}
+			err := onTurn(f).drain(t.Context(), f, turn(plan.DrainNode, &plan.Drain{Upgrade: true, TimeoutSeconds: 60, OnTimeout: plan.ForceOnTimeout}))
+			switch {
+			case c.fails == "" && (err != nil || f.drained.Mark != "run-1" || !f.drained.Force || f.drained.Timeout != time.Minute):
+				t.Errorf("%v, drained with %+v", err, f.drained)
+			case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails) || f.drained.Timeout != 0):
+				t.Errorf("%v, drained with %+v; want an error with %q and no drain", err, f.drained, c.fails)
+			}
+			if f.asked != c.asked {
+				t.Errorf("etcd was asked %d times, want %d", f.asked, c.asked)
+			}
+		})
+	}
+}
+
+func TestANodeThatCannotBeDrainedIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	f := &turner{seen: []observed.Etcd{voters(true, true, true)}, drainErr: &cluster.DrainBlockedError{
+		Node: "cp-a", Pods: []cluster.BlockedPod{{Pod: "default/db", Reason: "budget"}}, Err: errors.New("too late"),
+	}}
+	err := onTurn(f).drain(t.Context(), f, turn(plan.DrainNode, &plan.Drain{Upgrade: true}))
+	if err == nil || !strings.Contains(err.Error(), "default/db") || !strings.Contains(err.Error(), "open again") || f.reopened != 1 {
+		t.Errorf("%v, opened %d times", err, f.reopened)
+	}
+}
+
+func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
+	t.Parallel()
+	f := &turner{seen: []observed.Etcd{voters(false, true, true), voters(true, true, true)}}
+	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err != nil || f.reopened != 1 || f.waitedFor != "cp-a 1.36.3" || f.asked != 2 {
+		t.Errorf("%v, %+v", err, f)
+	}
+	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
+	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err == nil || f.reopened != 0 || !strings.Contains(err.Error(), "cp-a") {
+		t.Errorf("%v, opened %d times", err, f.reopened)
+	}
+}

@@ -1,0 +1,252 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"filippo.io/age"
+
+	"kubeone/internal/etcd/snapshot"
+)
+
+// Archive is an open backup. Its parts are decrypted as they are read, each piece checked on the way, and never written
+// anywhere. Its methods may be called concurrently. Close it.
+type Archive struct {
+	Metadata Metadata
+
+	path  string
+	file  *os.File
+	parts map[string]*section
+}
+
+// section is where a part is in the decrypted backup.
+type section struct {
+	from   io.ReaderAt
+	offset int64
+	size   int64
+}
+
+// Open opens a backup with the private keys of one of its recipients. It checks that the file is whole and reads its
+// metadata; Verify reads the rest. Errors name the file; what is wrong is one of this package's errors.
+func Open(path string, identities ...age.Identity) (*Archive, error) {
+	f, err := os.Open(path) // #nosec G304 -- the operator names it
+	if err != nil {
+		return nil, err
+	}
+	a := &Archive{path: path, file: f, parts: map[string]*section{}}
+	if err := a.open(identities); err != nil {
+		return nil, errors.Join(fmt.Errorf("backup %s cannot be used: %w", path, err), f.Close())
+	}
+	return a, nil
+}
+
+// Close ends the use of all parts.
+func (a *Archive) Close() error { return a.file.Close() }
+
+func (a *Archive) open(identities []age.Identity) error {
+	stat, err := a.file.Stat()
+	if err != nil {
+		return err
+	}
+	content, size, err := age.DecryptReaderAt(a.file, stat.Size(), identities...)
+	if err != nil {
+		return a.explain(err, stat.Size())
+	}
+	if err := a.index(io.NewSectionReader(content, 0, size), content); err != nil {
+		return err
+	}
+	return a.readMetadata()
+}
+
+const ageMagic = "age-encryption.org/"
+
+// explain says what is wrong with a file that age does not decrypt.
+func (a *Archive) explain(err error, size int64) error {
+	var mismatch *age.NoIdentityMatchError
+	if errors.As(err, &mismatch) {
+		return ErrWrongIdentity
+	}
+	start := make([]byte, len(ageMagic))
+	n, _ := a.file.ReadAt(start, 0)
+	switch {
+	case size == 0:
+		return fmt.Errorf("%w: it is empty", ErrNotBackup)
+	case !strings.HasPrefix(ageMagic, string(start[:n])):
+		return fmt.Errorf("%w: it is not encrypted with age", ErrNotBackup)
+	case n < len(ageMagic) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return ErrTruncated
+	}
+	return fmt.Errorf("%w, or its end is missing: %w", ErrAltered, err)
+}
+
+// index finds the parts without reading them.
+func (a *Archive) index(plain *io.SectionReader, content io.ReaderAt) error {
+	t := tar.NewReader(plain)
+	for {
+		header, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrAltered, err)
+		}
+		at, err := plain.Seek(0, io.SeekCurrent) // tar reads no further than it must
+		if err != nil {
+			return err
+		}
+		a.parts[header.Name] = &section{content, at, header.Size}
+	}
+}
+
+func (a *Archive) readMetadata() error {
+	text, err := a.Read(MetadataName)
+	if err != nil {
+		return fmt.Errorf("%w: it has no %s", ErrNotBackup, MetadataName)
+	}
+	if err := json.Unmarshal(text, &a.Metadata); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrNotBackup, MetadataName, err)
+	}
+	if a.Metadata.Format > Format {
+		return fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, a.Metadata.Format, Format)
+	}
+	for _, p := range a.Metadata.Parts {
+		if s, ok := a.parts[p.Name]; !ok || s.size != p.Size {
+			return fmt.Errorf("%w: %s", ErrIncomplete, p.Name)
+		}
+	}
+	return nil
+}
+
+// Part is a part's content, from its beginning, and whether there is one of that name.
+func (a *Archive) Part(name string) (*io.SectionReader, bool) {
+	s, ok := a.parts[name]
+	if !ok {
+		return nil, false
+	}
+	return io.NewSectionReader(s.from, s.offset, s.size), true
+}
+
+// Read returns a part in memory and checks its digest; one that is not there is ErrIncomplete.
+func (a *Archive) Read(name string) ([]byte, error) {
+	r, ok := a.Part(name)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrIncomplete, name)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAltered, err)
+	}
+	for _, p := range a.Metadata.Parts {
+		if sum := sha256.Sum256(text); p.Name == name && hex.EncodeToString(sum[:]) != p.SHA256 {
+			return nil, fmt.Errorf("%w: %s", ErrAltered, name)
+		}
+	}
+	return text, nil
+}
+
+// Snapshot is the snapshot of etcd, which Metadata.Snapshot describes. It is secret.
+func (a *Archive) Snapshot() (*io.SectionReader, error) {
+	r, ok := a.Part(SnapshotName)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrIncomplete, SnapshotName)
+	}
+	return r, nil
+}
+
+// Manifest is the manifest that the cluster was last applied with, without secrets.
+func (a *Archive) Manifest() ([]byte, error) { return a.Read(ManifestName) }
+
+// PKI is a tar of PKINames, for /etc/kubernetes/pki of a control-plane host. It is secret.
+func (a *Archive) PKI() ([]byte, error) {
+	var parts []part
+	for _, name := range PKINames() {
+		text, err := a.Read(PKIDir + name)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part{name, bytes.NewReader(text), int64(len(text))})
+	}
+	var out bytes.Buffer
+	err := writeTar(&out, parts, a.Metadata.Created)
+	return out.Bytes(), err
+}
+
+// Encryption is the configuration of encryption at rest, and where the API server looks for it; nil where there is none.
+// It is secret.
+func (a *Archive) Encryption() (content []byte, path string, err error) {
+	if _, ok := a.parts[EncryptionName]; !ok {
+		return nil, "", nil
+	}
+	content, err = a.Read(EncryptionName)
+	return content, a.Metadata.EncryptionPath, err
+}
+
+// Verify reads everything: each part has its digest, the CA its hash, and the snapshot is one, with the revision and the
+// keys that the metadata says. It takes as much memory as the snapshot is large.
+func (a *Archive) Verify(ctx context.Context) error {
+	if err := a.verify(ctx); err != nil {
+		return fmt.Errorf("backup %s cannot be used: %w", a.path, err)
+	}
+	return nil
+}
+
+func (a *Archive) verify(ctx context.Context) error {
+	for _, p := range a.Metadata.Parts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r, _ := a.Part(p.Name)
+		sum := sha256.New()
+		if _, err := io.Copy(sum, r); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrAltered, p.Name, err)
+		}
+		if hex.EncodeToString(sum.Sum(nil)) != p.SHA256 {
+			return fmt.Errorf("%w: %s", ErrAltered, p.Name)
+		}
+	}
+	for _, name := range append([]string{ManifestName}, prefixed(PKIDir, PKINames())...) {
+		if _, err := a.Read(name); err != nil {
+			return err
+		}
+	}
+	return a.verifySnapshot()
+}
+
+func (a *Archive) verifySnapshot() error {
+	ca, err := a.Read(PKIDir + "ca.crt")
+	if err != nil {
+		return err
+	}
+	if hash, err := CAHash(ca); err != nil || hash != a.Metadata.CAHash {
+		return errors.Join(fmt.Errorf("%w: the cluster CA is not the one of the metadata", ErrAltered), err)
+	}
+	r, err := a.Snapshot()
+	if err != nil {
+		return err
+	}
+	info, err := snapshot.VerifyReader(r)
+	if err != nil {
+		return fmt.Errorf("the snapshot in it: %w", err)
+	}
+	if want := a.Metadata.Snapshot; info.SHA256 != want.SHA256 || info.Revision != want.Revision || info.Keys != want.Keys {
+		return fmt.Errorf("%w: its snapshot has revision %d and %d keys, the metadata says %d and %d", ErrAltered, info.Revision, info.Keys, want.Revision, want.Keys)
+	}
+	return nil
+}
+
+func prefixed(prefix string, names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		out = append(out, prefix+n)
+	}
+	return out
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/backup"
+	"kubeone/internal/engine"
+	"kubeone/internal/etcd/snapshot"
+	"kubeone/internal/host"
+)
+
+// newBackupCommand returns "kubeone backup".
+func newBackupCommand(stdio IO) *cobra.Command {
+	f := &clusterFlags{lookOnly: true}
+	var o engine.BackupOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "backup [MANIFEST]",
+		Short: "Write all that the cluster cannot be brought back without into one encrypted file",
+		Long: "Write a verified snapshot of etcd, the CAs, the service-account keys, the configuration of encryption at rest and the\n" +
+			"manifest into one file, encrypted with age to the recipients of the manifest (backup.recipients) or of --recipient.\n" +
+			"Nothing of it touches a disk unencrypted. No host is changed.\n\n" +
+			"It goes to --output, to --to, or to the manifest's backup.target; with none of them, into the current folder.\n" +
+			"kubeone recover brings the cluster back from it.",
+		Example: "  kubeone backup -m kubeone.yaml\n  kubeone backup -m kubeone.yaml -o prod.tar.age --recipient age1…\n" +
+			"  kubeone backup -m kubeone.yaml --to ssh://backup@nas.example.com/srv/kubeone --keep 30",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("keep") && o.Keep < 1 {
+				return &usageError{fmt.Errorf("--keep %d is too few: one is kept at least", o.Keep), cmd.CommandPath()}
+			}
+			o.Prune = cmd.Flags().Changed("keep")
+			return runBackup(cmd, stdio, f, o, asJSON, args)
+		},
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&o.File, "output", "o", "", "the file to write, or a folder in which it gets a name of its own")
+	flags.StringVar(&o.Target, "to", "", "a folder, ssh://user@host/folder or s3://bucket/prefix, in place of the manifest's backup.target")
+	flags.StringSliceVar(&o.Recipients, "recipient", nil, "age public key to encrypt to, in place of the manifest's; can be given more than once")
+	flags.IntVar(&o.Keep, "keep", 0, "afterwards, remove this cluster's oldest backups from the target but this many")
+	flags.BoolVar(&asJSON, "json", false, "say what was written as JSON")
+	cmd.AddCommand(newBackupReadCommand(stdio, true), newBackupReadCommand(stdio, false))
+	return cmd
+}
+
+func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o engine.BackupOptions, asJSON bool, args []string) error {
+	e, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	written, err := e.Backup(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	doc := BackupDocument{
+		Format: BackupFormat, Cluster: e.Want().Name, Name: written.Name, Places: written.Places, Size: written.Size, SHA256: written.SHA256,
+		Removed: written.Removed, Metadata: written.Metadata,
+	}
+	output := "text"
+	if asJSON {
+		output = "json"
+	}
+	return printEtcd(stdio, output, doc, doc.print)
+}
+
+// newBackupReadCommand returns "kubeone backup verify" or "kubeone backup inspect".
+func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
+	var identity, output string
+	cmd := &cobra.Command{
+		Use: "inspect FILE --identity KEYFILE", Short: "Show what a backup says about itself",
+		Long: "Decrypt a backup's first part and show it. Nothing is written anywhere. verify reads all of it.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if identity == "" {
+				return &usageError{errors.New("--identity is missing: the file of a private key that the backup is encrypted to"), cmd.CommandPath()}
+			}
+			return backupError(runBackupRead(cmd, stdio, args[0], identity, output, verify))
+		},
+	}
+	if verify {
+		cmd.Use, cmd.Short = "verify FILE --identity KEYFILE", "Read all of a backup and check every part of it"
+		cmd.Long = "Decrypt a backup, check the digest of every part, and read its snapshot of etcd to the end: checksum, consistency,\n" +
+			"revision, keys. Nothing is written anywhere; it takes as much memory as the snapshot is large.\n\n" +
+			"Exit status: 0 it can be relied upon, 15 it cannot."
+	}
+	cmd.Flags().StringVar(&identity, "identity", "", "file of a private key that the backup is encrypted to, as age-keygen writes it")
+	outputFlag(cmd, &output, "text or json")
+	return cmd
+}
+
+func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, verify bool) error {
+	identities, err := backup.ReadIdentities(identity)
+	if err != nil {
+		return &classError{exitConfig, err}
+	}
+	a, err := backup.Open(path, identities...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.Close() }() // only read
+	if verify {
+		if err := a.Verify(cmd.Context()); err != nil {
+			return err
+		}
+	}
+	doc := BackupReadDocument{Format: BackupFormat, File: path, Verified: verify, Metadata: a.Metadata}
+	return printEtcd(stdio, output, doc, doc.print)
+}
+
+// backupError marks a backup that cannot be used as a mistake in what was given.
+func backupError(err error) error {
+	for _, bad := range []error{
+		backup.ErrWrongIdentity, backup.ErrNotBackup, backup.ErrTruncated, backup.ErrAltered, backup.ErrNewer, backup.ErrIncomplete, fs.ErrNotExist,
+		snapshot.ErrEmpty, snapshot.ErrTruncated, snapshot.ErrAltered, snapshot.ErrNotSnapshot, snapshot.ErrNoChecksum, snapshot.ErrInconsistent,
+	} {
+		if errors.Is(err, bad) {
+			return &classError{exitConfig, err}
+		}
+	}
+	return err
+}
+
+// BackupFormat is the version of the JSON of "backup" and its subcommands; that of the file itself is backup.Format.
+const BackupFormat = 1
+
+// BackupDocument is the JSON of "backup --json".
+type BackupDocument struct {
+	Format   int             `json:"format"` // BackupFormat
+	Cluster  string          `json:"cluster"`
+	Name     string          `json:"name"`
+	Places   []string        `json:"places"` // the file, the target
+	Size     int64           `json:"size"`   // bytes, encrypted
+	SHA256   string          `json:"sha256"` // hex, of the encrypted file
+	Removed  []string        `json:"removed,omitempty"`
+	Metadata backup.Metadata `json:"metadata"`
+}
+
+func (d BackupDocument) print(w io.Writer) error {
+	for _, place := range d.Places {
+		at := place
+		if !strings.HasSuffix(place, d.Name) {
+			at += ", " + d.Name
+		}
+		_, _ = fmt.Fprintf(w, "%s (%s)\n", at, megabytes(d.Size))
+	}
+	for _, name := range d.Removed {
+		_, _ = fmt.Fprintf(w, "removed %s\n", name)
+	}
+	_, err := fmt.Fprintf(w, "%s\nsha256 %s\n", metadataLine(d.Metadata), d.SHA256)
+	return err
+}
+
+// BackupReadDocument is the JSON of "backup verify" and "backup inspect".
+type BackupReadDocument struct {
+	Format   int             `json:"format"` // BackupFormat
+	File     string          `json:"file"`
+	Verified bool            `json:"verified"` // all of it was read and is as it should be
+	Metadata backup.Metadata `json:"metadata"`
+}
+
+func (d BackupReadDocument) print(w io.Writer) error {
+	m := d.Metadata
+	_, _ = fmt.Fprintf(w, "%s: cluster %s, taken %s by %s\n%s\nCA %s\n", d.File, m.Cluster, m.Created.Format(time.RFC3339), m.CreatedBy, metadataLine(m), m.CAHash)
+	for _, p := range m.Parts {
+		_, _ = fmt.Fprintf(w, "  %-28s %10d bytes\n", p.Name, p.Size)
+	}
+	if d.Verified {
+		_, _ = fmt.Fprintf(w, "Verified: all %d parts match their digests, and the snapshot is whole.\n", len(m.Parts))
+	}
+	return nil
+}
+
+// metadataLine is what matters of a backup's snapshot.
+func metadataLine(m backup.Metadata) string {
+	return fmt.Sprintf("Kubernetes %s, etcd %s: revision %d, %d keys", m.KubernetesVersion, orDash(m.EtcdVersion), m.Snapshot.Revision, m.Snapshot.Keys)
+}

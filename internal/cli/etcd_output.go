@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"kubeone/internal/etcd"
+	"kubeone/internal/etcd/snapshot"
+)
+
+// EtcdFormat is the version of the JSON of the commands about etcd.
+const EtcdFormat = 1
+
+// MembersDocument is the JSON of "etcd members".
+type MembersDocument struct {
+	Format     int            `json:"format"` // EtcdFormat
+	Cluster    string         `json:"cluster"`
+	EtcdID     string         `json:"etcdID"` // hex, of the etcd cluster
+	Quorum     bool           `json:"quorum"` // a quorum answered; else the list is what one member last knew
+	Healthy    bool           `json:"healthy"`
+	Consistent string         `json:"consistent,omitempty"` // same, differs; absent: not compared
+	Members    []SurveyReport `json:"members"`
+}
+
+// SurveyReport is one member.
+type SurveyReport struct {
+	ID         string   `json:"id"` // hex
+	Name       string   `json:"name,omitempty"`
+	Healthy    bool     `json:"healthy"`
+	Leader     bool     `json:"leader,omitempty"`
+	Learner    bool     `json:"learner,omitempty"`
+	Problem    string   `json:"problem,omitempty"`
+	Version    string   `json:"version,omitempty"`
+	Revision   int64    `json:"revision,omitempty"`
+	DBSize     int64    `json:"dbSize,omitempty"` // bytes
+	InUse      int64    `json:"inUse,omitempty"`  // bytes
+	Quota      int64    `json:"quota,omitempty"`  // bytes
+	Alarms     []string `json:"alarms,omitempty"`
+	Hash       string   `json:"hash,omitempty"` // hex, of the keys at HashRevision
+	HashedAt   int64    `json:"hashRevision,omitempty"`
+	PeerURLs   []string `json:"peerURLs,omitempty"`
+	ClientURLs []string `json:"clientURLs,omitempty"`
+}
+
+// membersDocument is healthy when a quorum answers, every member is a healthy voter without alarms, and nobody holds
+// something else.
+func membersDocument(cluster string, s etcd.Survey) MembersDocument {
+	doc := MembersDocument{
+		Format: EtcdFormat, Cluster: cluster, EtcdID: etcd.HexID(s.ClusterID), Quorum: s.Agreed, Consistent: string(s.Consistent),
+		Healthy: s.Agreed && s.Consistent != etcd.Different, Members: []SurveyReport{},
+	}
+	for _, m := range s.Members {
+		r := surveyReport(m)
+		doc.Healthy = doc.Healthy && r.Healthy && len(r.Alarms) == 0
+		doc.Members = append(doc.Members, r)
+	}
+	return doc
+}
+
+func surveyReport(m etcd.Surveyed) SurveyReport {
+	r := SurveyReport{
+		ID: etcd.HexID(m.ID), Name: m.Name, Healthy: m.Healthy(), Leader: m.Leads(), Learner: m.Learner, Alarms: m.Alarms,
+		PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs,
+	}
+	if m.Problem != nil {
+		r.Problem = m.Problem.Error()
+	}
+	if s := m.Status; s != nil {
+		r.Version, r.Revision, r.DBSize, r.InUse, r.Quota = s.Version, s.Revision, s.DBSize, s.InUse, s.Quota
+	}
+	if m.Hash != nil {
+		r.Hash, r.HashedAt = strconv.FormatUint(uint64(m.Hash.Hash), 16), m.Hash.Revision
+	}
+	return r
+}
+
+// state is a member in one word.
+func (r SurveyReport) state() string {
+	switch {
+	case r.Learner:
+		return "learner"
+	case !r.Healthy:
+		return "unhealthy"
+	case r.Leader:
+		return "leader"
+	}
+	return "voter"
+}
+
+func (d MembersDocument) print(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "MEMBER\tID\tSTATE\tVERSION\tREVISION\tSIZE\tIN USE\tHASH\tALARMS")
+	for _, r := range d.Members {
+		size, used := "-", "-"
+		if r.DBSize > 0 {
+			size, used = megabytes(r.DBSize), megabytes(r.InUse)
+		}
+		_, _ = fmt.Fprintln(table, strings.Join([]string{
+			orDash(r.Name), r.ID, r.state(), orDash(r.Version), orDash(strings.TrimPrefix(strconv.FormatInt(r.Revision, 10), "0")), size, used,
+			orDash(r.Hash), orDash(strings.Join(r.Alarms, ",")),
+		}, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, r := range d.Members {
+		if r.Problem != "" {
+			_, _ = fmt.Fprintf(w, "\n%s: %s\n", orDash(r.Name), r.Problem)
+		}
+	}
+	_, err := fmt.Fprintln(w, "\n"+d.verdict())
+	return err
+}
+
+func (d MembersDocument) verdict() string {
+	switch {
+	case !d.Quorum:
+		return "No quorum answers; this is what one member last knew. See kubeone status."
+	case d.Consistent == string(etcd.Different):
+		return "The members do not hold the same keys: at least one database is damaged. Replace the member whose hash differs (kubeone node replace)."
+	case !d.Healthy:
+		return "Not every member is healthy; see kubeone plan."
+	case d.Consistent == string(etcd.Same):
+		return "All members are healthy and hold the same keys."
+	}
+	return "All members are healthy; their keys could not be compared."
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// SnapshotDocument is the JSON of "etcd snapshot".
+type SnapshotDocument struct {
+	Format   int           `json:"format"` // EtcdFormat
+	Cluster  string        `json:"cluster"`
+	File     string        `json:"file"`
+	Via      string        `json:"via"` // the host whose member gave it
+	Snapshot snapshot.Info `json:"snapshot"`
+}
+
+func (d SnapshotDocument) print(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s: revision %d, %d keys, %s, from %s\nsha256 %s\n",
+		d.File, d.Snapshot.Revision, d.Snapshot.Keys, megabytes(d.Snapshot.Size), d.Via, d.Snapshot.SHA256)
+	return err
+}
+
+// DefragmentDocument is the JSON of "etcd defragment".
+type DefragmentDocument struct {
+	Format  int                  `json:"format"` // EtcdFormat
+	Cluster string               `json:"cluster"`
+	Members []DefragmentedReport `json:"members"` // in the order of their turns
+}
+
+// DefragmentedReport is what one member gave back.
+type DefragmentedReport struct {
+	ID     string `json:"id"` // hex
+	Name   string `json:"name"`
+	Before int64  `json:"before"` // bytes, allocated
+	After  int64  `json:"after"`
+}
+
+func (d *DefragmentDocument) add(m etcd.Defragmented) {
+	d.Members = append(d.Members, DefragmentedReport{ID: etcd.HexID(m.Member.ID), Name: m.Member.Name, Before: m.Before, After: m.After})
+}
+
+// last is the latest turn in words.
+func (d *DefragmentDocument) last() string {
+	m := d.Members[len(d.Members)-1]
+	return fmt.Sprintf("%s: %s, was %s", m.Name, megabytes(m.After), megabytes(m.Before))
+}
+
+func (d DefragmentDocument) print(w io.Writer) error {
+	var freed int64
+	for _, m := range d.Members {
+		freed += m.Before - m.After
+	}
+	_, err := fmt.Fprintf(w, "Done. %d members gave %s back.\n", len(d.Members), megabytes(freed))
+	return err
+}
+
+// DisarmDocument is the JSON of "etcd disarm".
+type DisarmDocument struct {
+	Format  int            `json:"format"` // EtcdFormat
+	Cluster string         `json:"cluster"`
+	Alarms  []DisarmReport `json:"alarms"` // taken back
+}
+
+// DisarmReport is one alarm.
+type DisarmReport struct {
+	Member string `json:"member"` // ID, hex
+	Alarm  string `json:"alarm"`  // NOSPACE
+}
+
+func disarmDocument(cluster string, done []etcd.Disarmed) DisarmDocument {
+	doc := DisarmDocument{Format: EtcdFormat, Cluster: cluster, Alarms: []DisarmReport{}}
+	for _, d := range done {
+		doc.Alarms = append(doc.Alarms, DisarmReport{Member: etcd.HexID(d.Member), Alarm: d.Alarm})
+	}
+	return doc
+}
+
+func (d DisarmDocument) print(w io.Writer) error {
+	if len(d.Alarms) == 0 {
+		_, err := fmt.Fprintln(w, "No changes. There is no alarm.")
+		return err
+	}
+	for _, a := range d.Alarms {
+		_, _ = fmt.Fprintf(w, "member %s: alarm %s taken back\n", a.Member, a.Alarm)
+	}
+	return nil
+}
+
+// printEtcd prints a document as JSON, or as text.
+func printEtcd(stdio IO, output string, doc any, text func(io.Writer) error) error {
+	if output != "json" {
+		return text(stdio.Out)
+	}
+	encoder := json.NewEncoder(stdio.Out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(doc)
+}

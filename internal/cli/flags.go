@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// outputFlag adds -o, which is text or json and nothing else.
+func outputFlag(cmd *cobra.Command, into *string, usage string) {
+	*into = "text"
+	cmd.Flags().VarP((*outputValue)(into), "output", "o", usage)
+}
+
+// outputValue is a flag's value that is refused, before any host is asked, unless it is one that the command has.
+type outputValue string
+
+// String is the value.
+func (o *outputValue) String() string { return string(*o) }
+
+// Set takes a value.
+func (o *outputValue) Set(value string) error {
+	if value != "text" && value != "json" {
+		return fmt.Errorf("--output is text or json, not %q", value)
+	}
+	*o = outputValue(value)
+	return nil
+}
+
+// Type is shown in the help.
+func (*outputValue) Type() string { return "format" }
+
+// registerRun adds the flags of all commands that carry out a plan.
+func (f *applyFlags) registerRun(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
+	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
+	flags.StringVar(&f.logFile, "log-file", "", "write the run's journal here too")
+	outputFlag(cmd, &f.output, "text, or json for the event stream")
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/host"
+	"kubeone/internal/view"
+)
+
+// newHistoryCommand returns "kubeone history".
+func newHistoryCommand(stdio IO) *cobra.Command {
+	f := &clusterFlags{lookOnly: true}
+	var output string
+	cmd := &cobra.Command{
+		Use:   "history [RUN]",
+		Short: "Show who ran what when on this cluster, or the steps of one run",
+		Long: "Show the last 50 runs as the cluster remembers them, newest first: who, from where, when, for what, and how it went.\n" +
+			"With RUN, or the beginning or end of its name, the steps of that run and how long each took.",
+		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := f.open(cmd.Context(), stdio, nil, host.PolicyProbe)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			runs, err := e.History(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				if runs, err = runNamed(runs, args[0]); err != nil {
+					return &classError{exitConfig, err}
+				}
+			}
+			return showHistory(stdio, e.Want().Name, runs, len(args) > 0, output)
+		},
+	}
+	f.register(cmd)
+	outputFlag(cmd, &output, "text or json")
+	return cmd
+}
+
+func showHistory(stdio IO, name string, runs []cluster.Run, one bool, output string) error {
+	style := view.StyleFor(stdio.Out, stdio.Getenv)
+	switch {
+	case output == "json":
+		text, err := view.HistoryJSON(name, runs)
+		if err != nil {
+			return err
+		}
+		_, err = stdio.Out.Write(text)
+		return err
+	case one:
+		view.HistoryRun(stdio.Out, style, runs[0])
+	default:
+		view.History(stdio.Out, style, runs)
+	}
+	return nil
+}
+
+// runNamed finds the one run whose name is given, or begins or ends with what is given.
+func runNamed(runs []cluster.Run, name string) ([]cluster.Run, error) {
+	var found []cluster.Run
+	for _, r := range runs {
+		if r.ID == name {
+			return []cluster.Run{r}, nil
+		}
+		if strings.HasPrefix(r.ID, name) || strings.HasSuffix(r.ID, name) {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("no run that is remembered is called %q; kubeone history lists them", name)
+	case 1:
+		return found, nil
+	}
+	var names []string
+	for _, r := range found {
+		names = append(names, r.ID)
+	}
+	return nil, fmt.Errorf("%q is not the name of one run: %s", name, strings.Join(names, ", "))
+}

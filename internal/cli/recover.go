@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/view"
+)
+
+// recoverFlags are the flags of recover and of etcd restore.
+type recoverFlags struct {
+	applyFlags
+	from, identity, on string
+	destroyed          []string
+}
+
+// newRecoverCommand returns "kubeone recover".
+func newRecoverCommand(stdio IO) *cobra.Command {
+	f := &recoverFlags{}
+	cmd := &cobra.Command{
+		Use:   "recover --from surviving-member|BACKUP|SNAPSHOT [MANIFEST]",
+		Short: "Bring a cluster back whose etcd has lost its quorum",
+		Long: "Bring a cluster back whose etcd has lost its quorum: from what a surviving control-plane host has, from a backup, or\n" +
+			"from a snapshot of etcd. etcd and API server are stopped on all control-plane hosts, their data is moved aside and kept\n" +
+			"in /var/lib/kubeone-old, etcd begins anew on one host, and the others join it. A plan is shown first.\n\n" +
+			"It refuses while the quorum is there, and when a control-plane host cannot be reached that was not confirmed as destroyed.\n" +
+			"Interrupted, it goes on when it is run again.",
+		Example: "  kubeone recover -m kubeone.yaml --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3\n" +
+			"  kubeone recover -m kubeone.yaml --from backups/prod-20261121T040000Z.tar.age --identity key.txt",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.from == "" {
+				return &usageError{errors.New("--from is missing: surviving-member, a backup or a snapshot"), cmd.CommandPath()}
+			}
+			return runRecover(cmd, stdio, f, args)
+		},
+	}
+	f.registerRecover(cmd)
+	cmd.Flags().StringVar(&f.from, "from", "", "surviving-member, a backup (a file, or its address in a target), or a snapshot of etcd")
+	cmd.Flags().StringVar(&f.identity, "identity", "", "file of a private key that the backup is encrypted to, as age-keygen writes it")
+	return cmd
+}
+
+// newRestoreCommand returns "kubeone etcd restore", which is recover from a snapshot.
+func newRestoreCommand(stdio IO) *cobra.Command {
+	f := &recoverFlags{}
+	cmd := &cobra.Command{
+		Use:   "restore SNAPSHOT [MANIFEST]",
+		Short: "Bring a cluster back from a snapshot, if its quorum is lost (kubeone recover --from SNAPSHOT)",
+		Args:  cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.from = args[0]
+			return runRecover(cmd, stdio, f, args[1:])
+		},
+	}
+	f.registerRecover(cmd)
+	return cmd
+}
+
+func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil, "control-plane hosts that are gone for good, so that nobody need stop etcd there")
+	flags.StringVar(&f.on, "on", "", "control-plane host on which etcd begins anew")
+	flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH")
+	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
+	f.registerRun(cmd)
+}
+
+func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) error {
+	started := time.Now()
+	ctx := cmd.Context()
+	unknown := host.PolicyProbe
+	if f.approve {
+		unknown = host.PolicyAcceptNew
+	}
+	e, err := f.open(ctx, stdio, args, unknown)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	source, err := e.OpenSource(ctx, f.from, f.identity)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	o := engine.RecoverOptions{Source: source, Destroyed: f.destroyed, On: f.on}
+	look, err := lookRecover(ctx, stdio, e, o)
+	if err != nil {
+		return err
+	}
+	if yes, err := f.agreed(stdio, look); err != nil || !yes {
+		return err
+	}
+	if err := e.Approve(); err != nil {
+		return err
+	}
+	return f.carryOutRecovery(ctx, stdio, e, o, look, started)
+}
+
+// lookRecover plans when no step of an earlier run is running any more.
+func lookRecover(ctx context.Context, stdio IO, e *engine.Engine, o engine.RecoverOptions) (engine.Look, error) {
+	first, err := e.Look(ctx)
+	if err == nil && len(first.RunningSteps()) > 0 {
+		_, _ = fmt.Fprintln(stdio.Err, "a step of an earlier run is still running; waiting for its end")
+		err = e.Await(ctx, first)
+	}
+	if err != nil {
+		return first, err
+	}
+	return e.LookRecover(ctx, o)
+}
+
+// agreed shows the plan and asks.
+func (f *recoverFlags) agreed(stdio IO, look engine.Look) (bool, error) {
+	out := stdio.Out
+	if f.output == "json" {
+		out = stdio.Err
+	}
+	view.Plan(out, view.StyleFor(out, stdio.Getenv), look.Plan, verbosity(f.verbose))
+	switch {
+	case f.dryRun:
+		return false, &statusError{exitChanges}
+	case f.approve:
+		return true, nil
+	}
+	yes, err := confirm(stdio, "Bring the cluster back like this?")
+	if err == nil && !yes {
+		_, _ = fmt.Fprintln(stdio.Err, "Not confirmed. Nothing was changed.")
+	}
+	return yes, err
+}
+
+func (f *recoverFlags) carryOutRecovery(ctx context.Context, stdio IO, e *engine.Engine, o engine.RecoverOptions, look engine.Look, started time.Time) error {
+	var after engine.Look
+	err := f.observe(ctx, stdio, e, look, e.NewRunID(), func(ctx context.Context, a engine.ApplyOptions) (err error) {
+		after, err = e.Recover(ctx, o, look, a)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if f.output == "text" {
+		ready, all := readyNodes(after.Result.World)
+		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command was given.\n", ready, all, time.Since(started).Round(time.Second))
+	}
+	if after.Plan.Empty() && after.Decision().Route != decide.Error {
+		return f.verify(stdio, after)
+	}
+	if err := f.present(stdio, after); err != nil {
+		return err
+	}
+	return &classError{exitRuntime, errors.New("the cluster is back; what is left is listed above, and kubeone apply does its part of it")}
+}
+
+func readyNodes(w observed.World) (ready, all int) {
+	for _, n := range w.API.Nodes {
+		if n.Ready == observed.Yes {
+			ready++
+		}
+	}
+	return ready, len(w.API.Nodes)
+}

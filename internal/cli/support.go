@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/support"
+	"kubeone/internal/view"
+)
+
+// newSupportCommand returns "kubeone support".
+func newSupportCommand(stdio IO) *cobra.Command {
+	f := &clusterFlags{lookOnly: true}
+	var file string
+	cmd := &cobra.Command{
+		Use:   "support [MANIFEST]",
+		Short: "Collect logs and states into one file, without secrets",
+		Long: "Collect into one archive what somebody needs to help: manifest, plan, status, history, the hosts' logs, pods and events,\n" +
+			"and the journals of runs from this machine. Keys, tokens and passwords are taken out; names and addresses stay, so look\n" +
+			"into it before you give it away. Nothing is changed. Hosts that cannot be reached are listed in it.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			return writeSupport(cmd.Context(), stdio, e, file)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVarP(&file, "output", "o", "", "the file to write (default NAME-support-TIME.tar.gz)")
+	return cmd
+}
+
+func writeSupport(ctx context.Context, stdio IO, e *engine.Engine, file string) error {
+	look, err := e.Look(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if file == "" {
+		file = fmt.Sprintf("%s-support-%s.tar.gz", e.Want().Name, now.UTC().Format("20060102T150405Z"))
+	}
+	var missing []support.Missing
+	err = privately(file, func(w io.Writer) (err error) {
+		missing, err = e.Support(ctx, w, look, func(runs []cluster.Run) ([]support.Document, error) {
+			return documents(e, look, runs, now)
+		}, proxyCredentials(stdio.Getenv))
+		return err
+	})
+	if err != nil {
+		return &classError{exitConfig, fmt.Errorf("write %s: %w", file, err)}
+	}
+	for _, m := range missing {
+		_, _ = fmt.Fprintf(stdio.Err, "missing: %s: %s\n", m.What, firstLineOf(m.Why))
+	}
+	_, err = fmt.Fprintln(stdio.Out, file)
+	return err
+}
+
+// documents are what the program would print about the look, and what it knows besides.
+func documents(e *engine.Engine, look engine.Look, runs []cluster.Run, now time.Time) ([]support.Document, error) {
+	var status, history bytes.Buffer
+	in := view.StatusInput{Want: e.Want(), World: look.Result.World, Decision: look.Decision(), Now: now}
+	view.Status(&status, view.Style{}, in)
+	view.History(&history, view.Style{}, runs)
+	var errs []error
+	document := func(name string) func([]byte, error) support.Document {
+		return func(text []byte, err error) support.Document {
+			errs = append(errs, err)
+			return support.Document{Name: name, Text: text}
+		}
+	}
+	var text bytes.Buffer
+	view.Plan(&text, view.Style{}, look.Plan, view.Verbose)
+	out := []support.Document{
+		document("versions.json")(json.MarshalIndent(versions(), "", "  ")),
+		{Name: "manifest.yaml", Text: e.Manifest()},
+		{Name: "plan.txt", Text: text.Bytes()}, document("plan.json")(view.PlanJSON(look.Plan, look.Decisions...)),
+		{Name: "status.txt", Text: status.Bytes()}, document("status.json")(view.StatusJSON(in)),
+		document("world.json")(json.MarshalIndent(look.Result.World, "", "  ")),
+		{Name: "history.txt", Text: history.Bytes()}, document("history.json")(view.HistoryJSON(e.Want().Name, runs)),
+		document("etcd.json")(json.MarshalIndent(look.Result.World.Etcd, "", "  ")),
+	}
+	return out, errors.Join(errs...)
+}
+
+// proxyCredentials are the passwords in this process's proxy settings.
+func proxyCredentials(getenv func(string) string) []string {
+	var out []string
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"} {
+		out = append(out, engine.CredentialsOf(getenv(name))...)
+		out = append(out, engine.CredentialsOf(getenv(strings.ToLower(name)))...)
+	}
+	return out
+}
+
+func firstLineOf(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

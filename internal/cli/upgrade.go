@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+)
+
+// upgradeFlags are settings of one run that go before the manifest's upgrade section, and the way to the wanted version.
+type upgradeFlags struct {
+	selector       string
+	through        []string
+	version        string // of the stage on the way; "" is the manifest's
+	maxUnavailable string
+	maxParallel    int
+	canary         bool
+	drainTimeout   time.Duration
+	onTimeout      string
+	changed        func(flag string) bool
+}
+
+func (f *upgradeFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.changed = flags.Changed
+	flags.StringVarP(&f.selector, "selector", "l", "", "act on hosts whose Nodes have these labels only")
+	flags.StringArrayVar(&f.through, "through", nil, "upgrade to this version on the way to the manifest's; one for each minor between")
+	flags.StringVar(&f.maxUnavailable, "max-unavailable", "", "workers out of service at a time: a number or a percentage (upgrade.maxUnavailable)")
+	flags.IntVar(&f.maxParallel, "max-parallel", 0, "workers upgraded at a time (upgrade.maxParallel)")
+	flags.BoolVar(&f.canary, "canary", true, "upgrade one worker alone before the others (upgrade.canary)")
+	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0, "how long the pods of a node have to leave (upgrade.drain.timeout)")
+	flags.StringVar(&f.onTimeout, "on-drain-timeout", "", "stop, skip or force: what happens when they have not left (upgrade.drain.onTimeout)")
+}
+
+// upgrade are those settings that were given.
+func (f *upgradeFlags) upgrade() engine.UpgradeOptions {
+	o := engine.UpgradeOptions{MaxUnavailable: f.maxUnavailable, OnTimeout: f.onTimeout}
+	if f.changed == nil {
+		return o
+	}
+	if f.changed("max-parallel") {
+		o.MaxParallel = &f.maxParallel
+	}
+	if f.changed("canary") {
+		o.Canary = &f.canary
+	}
+	if f.changed("drain-timeout") {
+		o.DrainTimeout = &f.drainTimeout
+	}
+	return o
+}
+
+// errNotOnTheWay means that the cluster is past a version of --through, or not yet fit for an upgrade.
+var errNotOnTheWay = errors.New("not on the way")
+
+// applyThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its own, and
+// then does what the manifest wants.
+func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as face, args []string) error {
+	for _, version := range f.through {
+		stage := *f
+		stage.version, stage.through = version, nil
+		err := stage.onTheWay(ctx, stdio, args, func(e *engine.Engine) error { return stage.repeat(ctx, stdio, e, as) })
+		if err != nil && !errors.Is(err, errNotOnTheWay) {
+			return err
+		}
+		if f.dryRun && err == nil {
+			return nil
+		}
+	}
+	f.version = ""
+	e, err := f.open(ctx, stdio, args, f.unknown())
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return f.repeat(ctx, stdio, e, as)
+}
+
+// onTheWay opens the cluster and calls then, if the next thing to do is to upgrade it to the stage's version.
+func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string, then func(*engine.Engine) error) error {
+	e, err := f.open(ctx, stdio, args, host.PolicyProbe)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	look, err := e.Look(ctx)
+	if err != nil {
+		return err
+	}
+	if look.Decision().Route != decide.Upgrade {
+		return errNotOnTheWay
+	}
+	_, _ = fmt.Fprintf(stdio.Err, "On the way: Kubernetes %s.\n", f.version)
+	return then(e)
+}

@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// maxNamed is how many objects one note names.
+const maxNamed = 5
+
+// BeforeUpgrade says, one sentence a matter, what an operator should know before nodes are drained and the API servers get
+// that version: requests to APIs that it no longer has (by the API server's own count since it started), pods without a
+// controller, pods with local data, and budgets that never allow an eviction. What was found out is returned with an error too.
+func (c *Client) BeforeUpgrade(ctx context.Context, to string, nodes []string) ([]string, error) {
+	removed, err := c.removedAPIs(ctx, to)
+	pods, err2 := c.doomedPods(ctx, nodes)
+	stuck, err3 := c.stuckBudgets(ctx)
+	return slices.Concat(removed, pods, stuck), errors.Join(err, err2, err3)
+}
+
+// removedAPIs reads apiserver_requested_deprecated_apis, whose label removed_release says with which release an API goes.
+func (c *Client) removedAPIs(ctx context.Context, to string) ([]string, error) {
+	var text []byte
+	err := retry(ctx, "read the API server's metrics", "", func(ctx context.Context) (err error) {
+		text, err = c.Kubernetes.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return RemovedAPIs(string(text), to), nil
+}
+
+// RemovedAPIs are the APIs of the metrics' text that were asked for and that release to no longer has.
+func RemovedAPIs(metrics, to string) []string {
+	want, err := version.ParseSemantic(to)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for line := range strings.SplitSeq(metrics, "\n") {
+		inside, found := strings.CutPrefix(line, "apiserver_requested_deprecated_apis{")
+		if !found {
+			continue
+		}
+		l := metricLabels(inside)
+		gone, err := version.ParseGeneric(l["removed_release"])
+		if err != nil || !want.AtLeast(gone) {
+			continue
+		}
+		name := strings.Trim(l["group"]+"/"+l["version"], "/") + " " + l["resource"]
+		out = append(out, fmt.Sprintf("%s is in use and was removed in Kubernetes %s: clients that still ask for it will fail", name, l["removed_release"]))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// metricLabels reads name="value",... up to the closing brace. Values of this metric hold neither quotes nor commas.
+func metricLabels(text string) map[string]string {
+	text, _, _ = strings.Cut(text, "}")
+	out := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			out[name] = strings.Trim(value, `"`)
+		}
+	}
+	return out
+}
+
+// doomedPods are those that a drain of the nodes ends for good, and those whose local data it loses.
+func (c *Client) doomedPods(ctx context.Context, nodes []string) ([]string, error) {
+	var pods *corev1.PodList
+	err := retry(ctx, "list pods", "", func(ctx context.Context) (err error) {
+		pods, err = c.Kubernetes.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var bare, local []string
+	for _, p := range pods.Items {
+		owner := metav1.GetControllerOf(&p)
+		switch {
+		case !slices.Contains(nodes, p.Spec.NodeName), p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:
+		case p.Annotations[corev1.MirrorPodAnnotationKey] != "", owner != nil && owner.Kind == "DaemonSet":
+		case owner == nil:
+			bare = append(bare, p.Namespace+"/"+p.Name)
+		case hasLocalData(&p):
+			local = append(local, p.Namespace+"/"+p.Name)
+		}
+	}
+	var out []string
+	if len(bare) > 0 {
+		out = append(out, "pods without a controller will be gone after the drain: "+several(bare))
+	}
+	if len(local) > 0 {
+		out = append(out, "pods lose the content of their emptyDir volumes when they move: "+several(local))
+	}
+	return out, nil
+}
+
+func hasLocalData(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
+	})
+}
+
+func (c *Client) stuckBudgets(ctx context.Context) ([]string, error) {
+	var out []string
+	for _, b := range c.budgets(ctx) {
+		if NeverAllows(&b) {
+			out = append(out, fmt.Sprintf("%s: %s; a drain will stop there", b.Namespace, neverReason(&b)))
+		}
+	}
+	return out, ctx.Err()
+}
+
+// several names a few of many.
+func several(names []string) string {
+	slices.Sort(names)
+	if len(names) <= maxNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+}

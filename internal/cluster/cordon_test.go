@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubeone/internal/observed"
+)
+
+func TestOnlyOurOwnCordonIsOpened(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(*corev1.Node)
+		open   bool // after cordon and reopen
+	}{
+		"open before":              {nil, true},
+		"closed by a person":       {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false},
+		"closed by an earlier run": {func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Annotations[observed.CordonAnnotation] = "run-0" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c2, api := faked(t, node(c.before))
+			if err := c2.Cordon(t.Context(), "cp-1", "run-1"); err != nil || !cordoned(t, c2) {
+				t.Fatalf("%v, cordoned %v", err, cordoned(t, c2))
+			}
+			if err := c2.Reopen(t.Context(), "cp-1"); err != nil || cordoned(t, c2) == c.open {
+				t.Errorf("%v, cordoned %v", err, cordoned(t, c2))
+			}
+			n, err := api.CoreV1().Nodes().Get(t.Context(), "cp-1", metav1.GetOptions{})
+			if err != nil || n.Annotations["other"] != "kept" || c.open && n.Annotations[observed.CordonAnnotation] != "" {
+				t.Errorf("%v, %v", err, n.Annotations)
+			}
+		})
+	}
+}
+
+func TestABudgetThatNeverAllowsAnEvictionEndsADrainAtOnce(t *testing.T) {
+	t.Parallel()
+	budget := func(healthy int32) *policyv1.PodDisruptionBudget {
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: "strict", Namespace: "default"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
+			Status:     policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, DesiredHealthy: 2, CurrentHealthy: healthy},
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t, node(nil), pod("db", "ReplicaSet"), budget(2))
+		evicting(api, func(string) bool { return false })
+		began := time.Now()
+		err := c.Drain(t.Context(), "cp-1", DrainOptions{Mark: "run-1"})
+		var blocked *DrainBlockedError
+		if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "wants 2 of 2 pods") || cordoned(t, c) {
+			t.Errorf("got %v, cordoned %v", err, cordoned(t, c))
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // one of its pods is ill, so waiting may help
+		c, api := faked(t, node(nil), pod("db", "ReplicaSet"), budget(1))
+		later := time.Now().Add(time.Minute)
+		evicting(api, func(string) bool { return time.Now().After(later) })
+		if err := c.Drain(t.Context(), "cp-1", DrainOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPodsThatDoNotLeaveAreDeletedByForce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t, node(nil), pod("db", "ReplicaSet"))
+		evicting(api, func(string) bool { return false })
+		if err := c.Drain(t.Context(), "cp-1", DrainOptions{Force: true, Timeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		left, err := api.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(left.Items) != 0 {
+			t.Errorf("%v, %d pods are left", err, len(left.Items))
+		}
+	})
+}
+
+func TestRemovedAPIsInUse(t *testing.T) {
+	t.Parallel()
+	const metrics = `# HELP apiserver_requested_deprecated_apis [STABLE] Gauge
+apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="",version="v1beta3"} 1
+apiserver_requested_deprecated_apis{group="",removed_release="1.40",resource="endpoints",subresource="",version="v1"} 1
+apiserver_requested_deprecated_apis{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1
+other{removed_release="1.20"} 1
+`
+	want := []string{"flowcontrol.apiserver.k8s.io/v1beta3 flowschemas is in use and was removed in Kubernetes 1.32: clients that still ask for it will fail"}
+	if diff := cmp.Diff(want, RemovedAPIs(metrics, "1.36.3")); diff != "" {
+		t.Error(diff)
+	}
+	if got := RemovedAPIs(metrics, "1.31.9"); len(got) != 0 {
+		t.Errorf("not removed yet: %v", got)
+	}
+}

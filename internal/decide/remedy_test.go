@@ -1,0 +1,136 @@
+package decide
+
+import (
+	"testing"
+
+	"kubeone/internal/observed"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// remedies is the part of a decision that says what is repaired.
+type remedies struct {
+	Route    Route
+	Also     []Route
+	Rewrites map[string][]string
+	Removed  []string
+	Asides   []string
+	Stale    []string
+}
+
+// lost makes a control-plane host say that its etcd data is gone, and its member silent.
+func (in *Input) lost(id, name string) {
+	in.change(id, func(h *observed.Host) { h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No })
+	in.kill(name)
+}
+
+func expiredHere(h *observed.Host) {
+	h.Certificates = []observed.Certificate{{Name: "apiserver", Expired: true}}
+}
+
+func TestRemedies(t *testing.T) {
+	t.Parallel()
+	type host = observed.Host
+	tests := []struct {
+		name   string
+		change func(*Input)
+		want   remedies
+	}{
+		{"a manifest gone", func(in *Input) {
+			in.change(cp2, func(h *host) { h.Manifests, h.APIServer, h.APIServerVersion = h.Manifests[:1], observed.Unknown, "" })
+		}, remedies{Route: Repair, Rewrites: map[string][]string{cp2: {"kube-apiserver"}}}},
+		{"a worker's kubelet.conf gone", func(in *Input) {
+			in.change(w2, func(h *host) { h.KubeletConf = observed.No })
+		}, remedies{Route: Repair, Rewrites: map[string][]string{w2: {PartKubelet}}}},
+		{"outside the limit", func(in *Input) {
+			in.change(cp2, expiredHere)
+			in.Limit = map[string]bool{w1: true}
+		}, remedies{Route: Instruct}},
+		{"certificates expired on one host", func(in *Input) { in.change(cp2, expiredHere) }, remedies{Route: Repair, Rewrites: map[string][]string{cp2: {PartCertificates}}}},
+		{"certificates expired on a living voter while another is dead", func(in *Input) {
+			in.change(cp2, expiredHere)
+			in.lose(cp3)
+		}, remedies{Route: Instruct}},
+		{"certificates expired everywhere", func(in *Input) {
+			for _, id := range []string{cp1, cp2, cp3} {
+				in.change(id, func(h *host) {
+					expiredHere(h)
+					h.APIServer, h.EtcdHealth = observed.No, observed.No
+				})
+			}
+			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+		}, remedies{Route: Repair, Rewrites: map[string][]string{cp1: {PartCertificates}, cp2: {PartCertificates}, cp3: {PartCertificates}}}},
+		{"a worker needs the API for new credentials", func(in *Input) {
+			in.change(w1, func(h *host) { h.KubeletConf = observed.No })
+			in.Is.API = observed.API{Reached: observed.No}
+		}, remedies{Route: Instruct}},
+
+		{"etcd data of one member lost", func(in *Input) { in.lost(cp2, "cp-2") }, remedies{Route: Repair, Asides: []string{cp2}}},
+		{"its member has been removed already", func(in *Input) {
+			in.lost(cp2, "cp-2")
+			_, in.Is.Etcd.Members = without(in.Is.Etcd.Members, "id-cp-2")
+		}, remedies{Route: Repair, Asides: []string{cp2}}},
+		{"it has been set aside already", func(in *Input) {
+			in.lost(cp2, "cp-2")
+			in.change(cp2, func(h *host) { h.Marker = &observed.Marker{Cluster: cluster} })
+		}, remedies{Route: Repair, Removed: []string{"id-cp-2"}}},
+		{"of two that lost it only as many as the quorum allows", func(in *Input) {
+			*in = healthy(5, 0)
+			in.lost(cp2, "cp-2")
+			in.lost(cp3, "cp-3")
+		}, remedies{Route: Repair, Asides: []string{cp2, cp3}}},
+		{"two of three lost it", func(in *Input) {
+			in.lost(cp2, "cp-2")
+			in.lost(cp3, "cp-3")
+		}, remedies{Route: DisasterRecovery}},
+		{"it lost its data and another is dead", func(in *Input) {
+			*in = healthy(5, 0)
+			in.lost(cp2, "cp-2")
+			in.lose(cp3)
+		}, remedies{Route: Repair, Asides: []string{cp2}}},
+		{"nobody to join again from", func(in *Input) {
+			in.lost(cp2, "cp-2")
+			for _, id := range []string{cp1, cp3} {
+				in.change(id, func(h *host) { h.PKI = observed.No })
+			}
+		}, remedies{Route: Instruct}},
+		{"a living member is never set aside", func(in *Input) {
+			in.change(cp2, func(h *host) { h.EtcdData = observed.No })
+		}, remedies{Route: Instruct}},
+		{"silence is not the host's own word", func(in *Input) { in.lose(cp2) }, remedies{Route: Instruct}},
+		{"the API does not answer", func(in *Input) {
+			in.lost(cp2, "cp-2")
+			in.Is.API = observed.API{Reached: observed.No}
+		}, remedies{Route: Instruct}},
+
+		{"a control-plane Node of nobody", func(in *Input) {
+			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "old", ControlPlane: true, Ready: observed.Unknown})
+		}, remedies{Route: Resources, Stale: []string{"old"}}},
+		{"one that is Ready, one of a worker, one with a member", func(in *Input) {
+			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "a", ControlPlane: true, Ready: observed.Yes},
+				observed.Node{Name: "b", Ready: observed.Unknown}, observed.Node{Name: "c", ControlPlane: true, Ready: observed.Unknown})
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "c", Name: "c", Healthy: observed.Yes})
+		}, remedies{Route: Nothing}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 2)
+			tt.change(&in)
+			d := Decide(in)
+			got := remedies{Route: d.Route, Also: d.Also, Rewrites: d.Rewrites, Asides: d.Asides, Stale: d.StaleNodes}
+			for _, r := range d.Removals {
+				got.Removed = append(got.Removed, r.Member)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("trace %v\n(-want +got):\n%s", d.Trace, diff)
+			}
+			if err := consistent(d); err != nil {
+				t.Error(err)
+			}
+			if (d.Route == Instruct || d.Route == DisasterRecovery) && len(d.Instructions) == 0 {
+				t.Error("no instructions")
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/backup"
+	"kubeone/internal/etcd/snapshot"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+// Source is a verified copy of a cluster's data. Close it.
+type Source struct {
+	about   plan.Copy
+	content apply.Copy
+	close   []func() error
+}
+
+// Close ends the use of the copy; a backup that was fetched is deleted.
+func (s *Source) Close() {
+	for i := len(s.close) - 1; i >= 0; i-- {
+		_ = s.close[i]() // only read
+	}
+}
+
+// OpenSource opens and verifies what a cluster is recovered from: "surviving-member", a backup (a file, or its address in a
+// target off the hosts) with the file of a private key of one of its recipients, or a bare snapshot of etcd. A copy that is
+// truncated, altered or something else is a *ConfigError.
+func (e *Engine) OpenSource(ctx context.Context, from, identity string) (*Source, error) {
+	s := &Source{about: plan.Copy{From: plan.SurvivingMember}}
+	if from == string(plan.SurvivingMember) {
+		return s, nil
+	}
+	err := e.openCopy(ctx, s, from, identity)
+	if err != nil {
+		s.Close()
+		return nil, &ConfigError{err}
+	}
+	return s, nil
+}
+
+func (e *Engine) openCopy(ctx context.Context, s *Source, from, identity string) error {
+	path, err := from, error(nil)
+	if strings.Contains(from, "://") {
+		if path, err = e.fetch(ctx, s, from); err != nil {
+			return err
+		}
+	}
+	encrypted, err := isEncrypted(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--from is surviving-member, a backup or a snapshot: %w", err)
+	case encrypted:
+		return s.openBackup(ctx, path, identity)
+	}
+	return s.openSnapshot(path)
+}
+
+// fetch gets a backup from a target off the hosts into a file that is deleted again. It stays encrypted.
+func (e *Engine) fetch(ctx context.Context, s *Source, address string) (string, error) {
+	where, name := backup.SplitTarget(address)
+	target, err := backup.OpenTarget(where, backup.Surroundings{Getenv: os.Getenv, Host: func(t host.Target) (host.Host, error) {
+		if err := e.pool.Check(t); err != nil {
+			return nil, err
+		}
+		return e.pool.Host(t), nil
+	}})
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp("", "kubeone-backup-")
+	if err != nil {
+		return "", err
+	}
+	s.close = append(s.close, func() error { return os.Remove(f.Name()) })
+	err = target.Get(ctx, name, f)
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// isEncrypted reports whether the file begins as one that age wrote.
+func isEncrypted(path string) (bool, error) {
+	f, err := os.Open(path) // #nosec G304 -- the operator names it
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	const magic = "age-encryption.org/"
+	start := make([]byte, len(magic))
+	n, err := io.ReadFull(f, start)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return n > 0 && strings.HasPrefix(magic, string(start[:n])), nil
+}
+
+func (s *Source) openBackup(ctx context.Context, path, identity string) error {
+	if identity == "" {
+		return fmt.Errorf("%s is encrypted: give the file of a private key of one of its recipients with --identity", path)
+	}
+	identities, err := backup.ReadIdentities(identity)
+	if err != nil {
+		return err
+	}
+	a, err := backup.Open(path, identities...)
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, a.Close)
+	if err := a.Verify(ctx); err != nil {
+		return err
+	}
+	m := a.Metadata
+	s.about = plan.Copy{
+		From: plan.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash, KubernetesVersion: m.KubernetesVersion,
+		About:   fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339), m.CreatedBy, describe(m.Snapshot)),
+		Members: members(m.Snapshot), EncryptionPath: m.EncryptionPath,
+	}
+	s.content.Snapshot = func() (io.Reader, int64, error) {
+		r, err := a.Snapshot()
+		if err != nil {
+			return nil, 0, err
+		}
+		return r, r.Size(), nil
+	}
+	if s.content.PKI, err = a.PKI(); err != nil {
+		return err
+	}
+	s.content.Encryption, _, err = a.Encryption()
+	return err
+}
+
+func (s *Source) openSnapshot(path string) error {
+	info, err := snapshot.Verify(path)
+	if err != nil {
+		return err
+	}
+	s.about = plan.Copy{From: plan.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describe(info), Members: members(info)}
+	s.content.Snapshot = func() (io.Reader, int64, error) {
+		f, err := os.Open(path) // #nosec G304 -- the operator names it
+		if err != nil {
+			return nil, 0, err
+		}
+		s.close = append(s.close, f.Close)
+		return f, info.Size, nil
+	}
+	return nil
+}
+
+func describe(i snapshot.Info) string { return fmt.Sprintf("revision %d, %d keys", i.Revision, i.Keys) }
+
+func members(i snapshot.Info) []observed.Member {
+	out := make([]observed.Member, 0, len(i.Members))
+	for _, m := range i.Members {
+		out = append(out, observed.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner})
+	}
+	return out
+}
+
+// progress asks the members that are left how far they had got, where there is more than one to choose from. One that does not
+// say is missing in the answer.
+func (e *Engine) progress(ctx context.Context, s *Source, w observed.World) map[string]int64 {
+	out := map[string]int64{}
+	if s.about.From != plan.SurvivingMember {
+		return out
+	}
+	const ask = `curl -q -s -m 2 http://127.0.0.1:2381/metrics | sed -n 's/^etcd_server_proposals_committed_total //p'`
+	for _, h := range e.want.ControlPlane {
+		if seen := w.Hosts[h.ID]; seen.Reach != observed.Reached || seen.EtcdData != observed.Yes {
+			continue
+		}
+		res, err := e.hosts[h.ID].Run(ctx, host.Cmd{Name: "ask etcd how far it had got", Script: ask, Timeout: 10 * time.Second})
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.ParseFloat(strings.TrimSpace(string(res.Stdout)), 64); err == nil && n < math.MaxInt64 {
+			out[h.ID] = int64(n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+const (
+	// defragWithin is how long one member may take; about ten seconds for each GiB are usual.
+	defragWithin = 10 * time.Minute
+	// backWithin is how long a member may take to be healthy again after it was defragmented.
+	backWithin = time.Minute
+	pollEvery  = 200 * time.Millisecond
+)
+
+// Defragmented is what one member gave back.
+type Defragmented struct {
+	Member        Member
+	Before, After int64 // bytes, allocated
+}
+
+// Defragment gives the unused space of every member's database back, one member at a time: followers first, the leader
+// last. While it runs, the member answers nobody. Before each it asks all members: if one is not healthy it stops with
+// ErrUnhealthy, and after each it waits until the member is healthy again. tell, if not nil, hears of each that is done.
+func (c *Client) Defragment(ctx context.Context, tell func(Defragmented)) error {
+	s, err := c.healthySurvey(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range leaderLast(s.Members) {
+		done, err := c.defragment(ctx, m)
+		if err != nil {
+			return err
+		}
+		if tell != nil {
+			tell(done)
+		}
+	}
+	return nil
+}
+
+// leaderLast orders members for anything that disturbs one after the other.
+func leaderLast(members []Surveyed) []Surveyed {
+	ordered := slices.Clone(members)
+	slices.SortStableFunc(ordered, func(a, b Surveyed) int {
+		switch {
+		case a.Leads() == b.Leads():
+			return 0
+		case a.Leads():
+			return 1
+		}
+		return -1
+	})
+	return ordered
+}
+
+// defragment is one member's turn.
+func (c *Client) defragment(ctx context.Context, m Surveyed) (Defragmented, error) {
+	if _, err := c.healthySurvey(ctx); err != nil {
+		return Defragmented{}, err
+	}
+	err := c.callWithin(ctx, defragWithin, m.ClientURLs[0], "defragment", func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewMaintenanceClient(conn).Defragment(ctx, &pb.DefragmentRequest{})
+		return err
+	})
+	if err != nil {
+		return Defragmented{}, err
+	}
+	after, err := c.awaitHealthy(ctx, m.Member)
+	return Defragmented{Member: m.Member, Before: m.Status.DBSize, After: after.DBSize}, err
+}
+
+// awaitHealthy waits until a member answers and sees a leader.
+func (c *Client) awaitHealthy(ctx context.Context, m Member) (Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, backWithin)
+	defer cancel()
+	for {
+		status, err := c.Status(ctx, m)
+		if err == nil && status.Leader != 0 {
+			return status, nil
+		}
+		again := time.NewTimer(pollEvery)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return Status{}, fmt.Errorf("etcd member %s is not healthy again after %s: %w", m.Name, backWithin, errors.Join(err, context.Cause(ctx)))
+		case <-again.C:
+		}
+	}
+}
+
+// healthySurvey asks all members, and is ErrUnhealthy if one of them is not a healthy voter.
+func (c *Client) healthySurvey(ctx context.Context) (Survey, error) {
+	s, err := c.surveyHealth(ctx)
+	if err != nil {
+		return Survey{}, err
+	}
+	if !s.Agreed {
+		return Survey{}, fmt.Errorf("%w: no quorum answers", ErrUnhealthy)
+	}
+	for _, m := range s.Members {
+		if !m.Healthy() {
+			return Survey{}, fmt.Errorf("%w: %s", ErrUnhealthy, m.ailment())
+		}
+	}
+	return s, nil
+}
+
+// ailment says in words why a member is not healthy.
+func (m Surveyed) ailment() string {
+	name := m.Name
+	if name == "" {
+		name = HexID(m.ID)
+	}
+	switch {
+	case len(m.ClientURLs) == 0:
+		return "member " + name + " was added and has never started"
+	case m.Learner:
+		return "member " + name + " is a learner"
+	case m.Problem != nil:
+		return "member " + name + " does not answer: " + m.Problem.Error()
+	case m.Status.Leader == 0:
+		return "member " + name + " sees no leader"
+	}
+	return "member " + name + " has the alarm " + strings.Join(m.Alarms, ", ")
+}
+
+// Disarmed is an alarm that was taken back.
+type Disarmed struct {
+	Member uint64
+	Alarm  string // "NOSPACE", "CORRUPT"
+}
+
+// Errors of Disarm.
+var (
+	ErrNoSpace = errors.New("the database is still as large as it may be: the alarm would come back at once")
+	ErrCorrupt = errors.New("a member's database is corrupt: replace the member instead of taking the alarm back")
+)
+
+// Disarm takes all alarms back. It refuses with ErrNoSpace as long as the database of a member that has run out of space
+// is as large as its quota, and with ErrCorrupt if there is an alarm of corruption; then nothing is changed.
+func (c *Client) Disarm(ctx context.Context) ([]Disarmed, error) {
+	s, err := c.surveyHealth(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !s.Agreed {
+		return nil, fmt.Errorf("%w: no quorum answers, and alarms are the quorum's", ErrUnhealthy)
+	}
+	for _, m := range s.Members {
+		if slices.Contains(m.Alarms, "CORRUPT") {
+			return nil, fmt.Errorf("member %s: %w", m.Name, ErrCorrupt)
+		}
+		if st := m.Status; len(m.Alarms) > 0 && st != nil && st.Quota > 0 && st.DBSize >= st.Quota {
+			return nil, fmt.Errorf("member %s: %w (%d of %d bytes)", m.Name, ErrNoSpace, st.DBSize, st.Quota)
+		}
+	}
+	return c.disarm(ctx, s.Members)
+}
+
+func (c *Client) disarm(ctx context.Context, members []Surveyed) ([]Disarmed, error) {
+	var done []Disarmed
+	for _, m := range members {
+		for _, name := range m.Alarms {
+			request := &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: m.ID, Alarm: pb.AlarmType(pb.AlarmType_value[name])}
+			err := c.call(ctx, c.home(), "disarm "+name, func(ctx context.Context, conn *grpc.ClientConn) error {
+				_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, request)
+				return err
+			})
+			if err != nil {
+				return done, err
+			}
+			done = append(done, Disarmed{Member: m.ID, Alarm: name})
+		}
+	}
+	return done, nil
+}

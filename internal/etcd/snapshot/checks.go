@@ -1,0 +1,130 @@
+package snapshot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+)
+
+// The beginning of a bbolt database: two pages that each hold a copy of its meta data, the newer one by turns. See
+// go.etcd.io/bbolt/internal/common: page.go (header) and meta.go. bbolt writes in the machine's byte order; every machine
+// that Kubernetes has etcd for is little-endian.
+const (
+	pageHeader = 16
+	metaMagic  = 0xED0CDAED
+	metaSize   = 64 // magic, version, page size, flags, root, its sequence, free list, pages, transaction, checksum
+	maxPage    = 64 << 10
+	sector     = 512
+)
+
+// meta is what counts of a database's meta data.
+type meta struct {
+	pageSize int64
+	pages    uint64 // how many pages the database has
+	txid     uint64
+}
+
+// size is how long the database is, in bytes.
+func (m meta) size() int64 { return int64(m.pages) * m.pageSize } // #nosec G115 -- checked in parseMeta
+
+// checkSize compares the file's size with the one that the database in it states.
+func checkSize(f io.ReaderAt, size int64) error {
+	if size == 0 {
+		return ErrEmpty
+	}
+	m, err := newestMeta(f, size)
+	if err != nil {
+		return err
+	}
+	want := m.size() + SumSize
+	switch {
+	case size == want:
+		return nil
+	case size < want:
+		return fmt.Errorf("%w: %d bytes of %d are there", ErrTruncated, size, want)
+	case size%sector == 0:
+		return ErrNoChecksum
+	}
+	return fmt.Errorf("%w; it has %d bytes more than it should", ErrAltered, size-want)
+}
+
+// newestMeta finds the meta data that is valid: one copy may be half written, or of the transaction before.
+func newestMeta(f io.ReaderAt, size int64) (meta, error) {
+	first, err := readMeta(f, 0)
+	if err != nil {
+		return meta{}, err
+	}
+	var best *meta
+	if first != nil {
+		best = first
+	}
+	for page := int64(1 << 10); page <= maxPage; page *= 2 { // the first copy, if it is damaged, does not say the page's size
+		second, err := readMeta(f, page)
+		if err != nil {
+			return meta{}, err
+		}
+		if second != nil && second.pageSize == page && (best == nil || second.txid > best.txid) {
+			best = second
+		}
+	}
+	switch {
+	case best != nil:
+		return *best, nil
+	case size < 2*4096 && looksLikeMeta(f):
+		return meta{}, ErrTruncated
+	}
+	return meta{}, fmt.Errorf("%w, or its beginning is damaged", ErrNotSnapshot)
+}
+
+func looksLikeMeta(f io.ReaderAt) bool {
+	magic := make([]byte, 4)
+	_, err := f.ReadAt(magic, pageHeader)
+	return err == nil && binary.LittleEndian.Uint32(magic) == metaMagic
+}
+
+// readMeta reads the copy of the page that begins there; nil where there is none that is valid.
+func readMeta(f io.ReaderAt, at int64) (*meta, error) {
+	text := make([]byte, metaSize)
+	if _, err := f.ReadAt(text, at+pageHeader); errors.Is(err, io.EOF) {
+		return nil, nil //nolint:nilnil // no meta data is an answer
+	} else if err != nil {
+		return nil, err
+	}
+	return parseMeta(text), nil
+}
+
+func parseMeta(text []byte) *meta {
+	sum := fnv.New64a()
+	_, _ = sum.Write(text[:metaSize-8])
+	m := meta{
+		pageSize: int64(binary.LittleEndian.Uint32(text[8:])), pages: binary.LittleEndian.Uint64(text[40:]), txid: binary.LittleEndian.Uint64(text[48:]),
+	}
+	if binary.LittleEndian.Uint32(text) != metaMagic || binary.LittleEndian.Uint64(text[metaSize-8:]) != sum.Sum64() ||
+		m.pageSize == 0 || m.pageSize > maxPage || m.pages > 1<<40 {
+		return nil
+	}
+	return &m
+}
+
+// checkSum compares the database with the checksum that follows it. It returns that of the whole file.
+func checkSum(f io.ReaderAt, size int64) (string, error) {
+	whole, database := sha256.New(), sha256.New()
+	content := io.NewSectionReader(f, 0, size)
+	if _, err := io.CopyN(io.MultiWriter(whole, database), content, size-SumSize); err != nil {
+		return "", err
+	}
+	want := make([]byte, SumSize)
+	if _, err := io.ReadFull(content, want); err != nil {
+		return "", err
+	}
+	if !bytes.Equal(want, database.Sum(nil)) {
+		return "", ErrAltered
+	}
+	_, _ = whole.Write(want)
+	return hex.EncodeToString(whole.Sum(nil)), nil
+}

@@ -1,0 +1,156 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Where etcd keeps what in its database; see go.etcd.io/etcd/server/v3/storage/schema.
+const (
+	bucketKeys    = "key"     // revision to key and value
+	bucketMembers = "members" // ID in hex to a member, JSON
+	bucketMeta    = "meta"
+	storageKey    = "storageVersion"
+)
+
+// identityKey is the Kubernetes object whose UID is the cluster's identity.
+const identityKey = "/registry/namespaces/kube-system"
+
+// read opens the database in the file and reads all of it.
+func read(f *os.File) (info Info, err error) {
+	// bbolt trusts the pages of a database; this one is anybody's.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("%w: %v", ErrInconsistent, broken)
+		}
+	}()
+	db, err := bbolt.Open(f.Name(), 0o400, &bbolt.Options{ReadOnly: true, OpenFile: func(string, int, os.FileMode) (*os.File, error) {
+		fd, err := syscall.Dup(int(f.Fd())) // bbolt closes what it opens
+		if err != nil {
+			return nil, err
+		}
+		return os.NewFile(uintptr(fd), f.Name()), nil // #nosec G115 -- a file descriptor
+	}})
+	if err != nil {
+		return Info{}, fmt.Errorf("%w: %w", ErrInconsistent, err)
+	}
+	err = db.View(func(tx *bbolt.Tx) error { return readAll(tx, &info) })
+	return info, errors.Join(err, db.Close())
+}
+
+func readAll(tx *bbolt.Tx, info *Info) error {
+	if err := tx.ForEach(inOrder); err != nil {
+		return err
+	}
+	keys := tx.Bucket([]byte(bucketKeys))
+	if keys == nil {
+		return fmt.Errorf("%w: it is a database of something else", ErrNotSnapshot)
+	}
+	if err := readKeys(keys, info); err != nil {
+		return err
+	}
+	if b := tx.Bucket([]byte(bucketMeta)); b != nil {
+		info.Version = string(b.Get([]byte(storageKey)))
+	}
+	if b := tx.Bucket([]byte(bucketMembers)); b != nil {
+		return readMembers(b, info)
+	}
+	return nil
+}
+
+// inOrder reads every page of a bucket. bbolt's own check would do so in a goroutine of its own, where a damaged page ends
+// the program.
+func inOrder(name []byte, b *bbolt.Bucket) error {
+	var last []byte
+	return b.ForEach(func(k, _ []byte) error {
+		if last != nil && bytes.Compare(last, k) >= 0 {
+			return fmt.Errorf("%w: the keys of its bucket %q are not in order", ErrInconsistent, name)
+		}
+		last = k
+		return nil
+	})
+}
+
+// readKeys goes through all revisions in order: what was written last counts.
+func readKeys(b *bbolt.Bucket, info *Info) error {
+	alive := map[string]struct{}{}
+	err := b.ForEach(func(k, v []byte) error {
+		revision, deleted, ok := parseRevision(k)
+		var kv mvccpb.KeyValue
+		if !ok || kv.Unmarshal(v) != nil {
+			return fmt.Errorf("%w: %x is not a revision of a key", ErrInconsistent, k)
+		}
+		info.Revision = revision
+		name := string(kv.Key)
+		if deleted {
+			delete(alive, name)
+		} else {
+			alive[name] = struct{}{}
+		}
+		if name == identityKey {
+			info.ClusterID = uidOf(kv.Value)
+		}
+		return nil
+	})
+	info.Keys = len(alive)
+	return err
+}
+
+// parseRevision reads a key of the bucket: eight bytes of main revision, "_", eight bytes of sub revision, and "t" where
+// the revision is a deletion.
+func parseRevision(k []byte) (main int64, deleted, ok bool) {
+	const plain = 8 + 1 + 8
+	if len(k) < plain || len(k) > plain+1 || k[8] != '_' {
+		return 0, false, false
+	}
+	deleted = len(k) == plain+1
+	return int64(binary.BigEndian.Uint64(k)), deleted, !deleted || k[plain] == 't' // #nosec G115 -- etcd writes int64
+}
+
+// uidOf is the UID of a stored Namespace: Kubernetes' protobuf behind its magic number. "" where it is something else,
+// such as an encrypted one.
+func uidOf(value []byte) string {
+	stored, ok := strings.CutPrefix(string(value), "k8s\x00")
+	if !ok {
+		return ""
+	}
+	var wrapped runtime.Unknown
+	var namespace corev1.Namespace
+	if wrapped.Unmarshal([]byte(stored)) != nil || namespace.Unmarshal(wrapped.Raw) != nil {
+		return ""
+	}
+	return string(namespace.UID)
+}
+
+func readMembers(b *bbolt.Bucket, info *Info) error {
+	err := b.ForEach(func(k, v []byte) error {
+		var m struct {
+			ID       uint64   `json:"id"`
+			Name     string   `json:"name"`
+			PeerURLs []string `json:"peerURLs"`
+			Learner  bool     `json:"isLearner"`
+		}
+		if err := json.Unmarshal(v, &m); err != nil {
+			return fmt.Errorf("%w: member %s: %w", ErrInconsistent, k, err)
+		}
+		info.Members = append(info.Members, Member{ID: strconv.FormatUint(m.ID, 16), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner})
+		return nil
+	})
+	slices.SortFunc(info.Members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	return err
+}

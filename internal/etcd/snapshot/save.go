@@ -1,0 +1,68 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Source is a member that gives a snapshot; *etcd.Client is one.
+type Source interface {
+	// Snapshot writes a snapshot to w as it comes, and returns its size. What was written before an error is of no use.
+	Snapshot(ctx context.Context, w io.Writer) (int64, error)
+}
+
+// Save takes a snapshot into a new file of mode 0600 and verifies it. The file has its name only when it is complete and
+// verified; until then, and after any failure, whatever was at path stays.
+func Save(ctx context.Context, from Source, path string) (Info, error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".kubeone-*") // created with mode 0600
+	if err != nil {
+		return Info{}, err
+	}
+	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
+	info, err := fill(ctx, from, tmp)
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return Info{}, fmt.Errorf("snapshot to %s: %w", path, err)
+	}
+	return info, os.Rename(tmp.Name(), path)
+}
+
+// Take takes a snapshot into a file that is in memory only, where the operating system has such files (else it is one
+// without a name on the disk), and verifies it. It takes as much memory as the database is large. Close it.
+func Take(ctx context.Context, from Source) (*os.File, Info, error) {
+	f, err := scratch()
+	if err != nil {
+		return nil, Info{}, err
+	}
+	info, err := fill(ctx, from, f)
+	if err != nil {
+		return nil, Info{}, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// VerifyReader verifies a snapshot of that size which is no file, through a file as Take uses it.
+func VerifyReader(r io.Reader) (Info, error) {
+	f, err := scratch()
+	if err != nil {
+		return Info{}, err
+	}
+	defer func() { _ = f.Close() }() // it has no name
+	if _, err := io.Copy(f, r); err != nil {
+		return Info{}, err
+	}
+	return VerifyFile(f)
+}
+
+func fill(ctx context.Context, from Source, f *os.File) (Info, error) {
+	if _, err := from.Snapshot(ctx, f); err != nil {
+		return Info{}, err
+	}
+	if err := f.Sync(); err != nil {
+		return Info{}, err
+	}
+	return VerifyFile(f)
+}

@@ -1,0 +1,17 @@
+package snapshot
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// scratch is a file without a name, in memory.
+func scratch() (*os.File, error) {
+	fd, err := unix.MemfdCreate("kubeone-snapshot", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("a file in memory: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "memory"), nil // #nosec G115 -- a file descriptor
+}

@@ -1,0 +1,99 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// pieceWithin is how long a member has for the next piece of a snapshot.
+const pieceWithin = 30 * time.Second
+
+// ErrSnapshotBroken means that a snapshot ended early or arrived damaged; what was written is of no use.
+var ErrSnapshotBroken = errors.New("the snapshot did not arrive whole")
+
+// ErrDisk wraps an error of the writer that a snapshot was written to, such as a full disk.
+var ErrDisk = errors.New("the snapshot cannot be written")
+
+// Snapshot writes a snapshot of the member's whole database to w as it comes: the database, then its sha256. It needs no
+// quorum: without one it is what this member last knew. It returns the size and an error unless all of it arrived and
+// matches its checksum. It takes as long as it takes, as long as pieces keep coming.
+func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
+	conn, err := c.conn(c.home())
+	if err != nil {
+		return 0, err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	c.requests.Add(1)
+	stream, err := pb.NewMaintenanceClient(conn).Snapshot(ctx, &pb.SnapshotRequest{})
+	if err != nil {
+		return 0, fmt.Errorf("etcd on %s: snapshot: %w", c.via.ID, translated(err))
+	}
+	out := &sealed{w: w, sum: sha256.New()}
+	err = receive(stream, out, stop)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if err == nil && !out.whole() {
+		err = fmt.Errorf("%w: its checksum is wrong", ErrSnapshotBroken)
+	}
+	if err != nil {
+		return out.n, fmt.Errorf("etcd on %s: snapshot: %w", c.via.ID, err)
+	}
+	return out.n, nil
+}
+
+// receive copies the pieces, each of which has a deadline.
+func receive(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out io.Writer, stop context.CancelCauseFunc) error {
+	late := time.AfterFunc(pieceWithin, func() { stop(fmt.Errorf("%w: nothing came for %s", ErrSnapshotBroken, pieceWithin)) })
+	defer late.Stop()
+	remaining := uint64(1) // until the first piece says it
+	for {
+		piece, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && remaining > 0:
+			return fmt.Errorf("%w: it ended early", ErrSnapshotBroken)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrSnapshotBroken, err)
+		}
+		late.Stop() // a slow disk of ours is not the member's fault
+		if _, err := out.Write(piece.Blob); err != nil {
+			return fmt.Errorf("%w: %w", ErrDisk, err)
+		}
+		remaining = piece.RemainingBytes
+		late.Reset(pieceWithin)
+	}
+}
+
+// sealed passes on what is written, and knows whether it ends with the sha256 of all before.
+type sealed struct {
+	w    io.Writer
+	sum  hash.Hash
+	tail []byte // at most the last sha256.Size bytes, not in sum yet
+	n    int64
+}
+
+// Write implements io.Writer.
+func (s *sealed) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	s.n += int64(n)
+	s.tail = append(s.tail, p[:n]...)
+	if over := len(s.tail) - sha256.Size; over > 0 {
+		_, _ = s.sum.Write(s.tail[:over])
+		s.tail = append(s.tail[:0], s.tail[over:]...)
+	}
+	return n, err
+}
+
+func (s *sealed) whole() bool { return bytes.Equal(s.tail, s.sum.Sum(nil)) }

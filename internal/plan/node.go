@@ -1,0 +1,115 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// RemoveNode plans how one host leaves a living cluster: drained, out of etcd, reset, its Node deleted. A host that does not
+// answer is an error, unless gone says that it is gone for good: then only its member and its Node go, after it was
+// confirmed to be dead. The last control-plane host, and a member without which the quorum would be lost, are refused.
+func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
+	b, err := removal(in, id, gone, "node-remove")
+	if err != nil {
+		return Plan{}, err
+	}
+	return b.plan, nil
+}
+
+// ReplaceNode plans how a host leaves a living cluster, as RemoveNode does, and joins it again as a new one. What a host
+// that is gone needs then is left to the operator, in the plan. A host that could leave and could not join again is an error.
+func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
+	b, err := removal(in, id, gone, "node-replace")
+	if err != nil {
+		return Plan{}, err
+	}
+	h := b.host(id)
+	if gone {
+		b.plan.Operator = append(b.plan.Operator, Instruction{Host: id, Reason: b.node(h) + " has left the cluster and needs a successor", Steps: decide.Successor(h)})
+		return b.plan, nil
+	}
+	if n := len(b.plan.Steps); n > 0 {
+		b.barrier = []string{b.plan.Steps[n-1].ID}
+	}
+	b.in.Limit = map[string]bool{id: true}
+	decisions := b.routes()
+	b.finish(decisions[0])
+	joins := func(s Step) bool { return s.Host == id && (s.Intent.Kind == JoinFinish || s.Intent.Kind == JoinWorker) }
+	if !slices.ContainsFunc(b.plan.Steps, joins) {
+		last := decisions[len(decisions)-1]
+		return Plan{}, fmt.Errorf("%s could leave the cluster, and could not join it again: %s; run kubeone plan and see to that first", b.node(h), last.Trace[len(last.Trace)-1].Why)
+	}
+	return b.plan, nil
+}
+
+// removal plans that one host leaves.
+func removal(in decide.Input, id string, gone bool, route string) (*builder, error) {
+	b := &builder{in: in, is: clone(in.Is), names: displayNames(in)}
+	b.plan = Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: []string{route}, Hosts: b.names}
+	if node := decide.Decide(in).Hosts[id].Node; node != "" {
+		b.names[id] = node // a host that is silent is known by its address
+	}
+	h := b.host(id)
+	seen := b.is.Hosts[id]
+	reached := seen.Reach == observed.Reached
+	switch {
+	case b.is.API.Reached != observed.Yes:
+		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s", b.node(h), b.is.API.Problem)
+	case h.Role == desired.ControlPlane && b.lastControlPlane(h):
+		return nil, fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone reset", b.node(h))
+	case seen.Reach == observed.Denied:
+		return nil, fmt.Errorf("%s answers and does not let us in (%s): it is not gone; correct the login, or switch it off first", b.node(h), seen.Problem)
+	case !reached && !gone:
+		return nil, fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or mend its network; if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are confirmed to be dead", b.node(h), seen.Problem)
+	case reached && gone:
+		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.node(h))
+	case reached && (seen.Marker != nil || hasData(seen) || seen.Kubelet.Installed):
+		return b, b.resetHost(h, false)
+	}
+	return b, b.bury(h)
+}
+
+// lastControlPlane reports whether no other control-plane host holds a member of etcd, or is known to be one.
+func (b *builder) lastControlPlane(h desired.Host) bool {
+	own := b.member(h)
+	for i, m := range b.is.Etcd.Members {
+		if i != own && !m.Learner {
+			return false
+		}
+	}
+	return b.is.Etcd.Reached == observed.Yes || len(b.in.Want.ControlPlane) == 1
+}
+
+// bury plans that the member and the Node go of a host that is dead or bare.
+func (b *builder) bury(h desired.Host) error {
+	if h.Role == desired.ControlPlane && b.is.Etcd.Reached != observed.Yes {
+		return fmt.Errorf("etcd's members are not known, so nobody can say that the quorum holds without %s: %s", b.node(h), b.is.Etcd.Problem)
+	}
+	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
+		m := b.is.Etcd.Members[i]
+		if m.Healthy == observed.Yes {
+			return fmt.Errorf("etcd member %s answers the others, so %s lives and only this machine cannot reach it: mend the network, and remove it without --unreachable", m.Name, b.node(h))
+		}
+		v := decide.SafeToRemove(b.is.Etcd.Members, m.ID)
+		if !v.Safe {
+			return fmt.Errorf("etcd member %s must not leave: %s", strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
+		}
+		b.removeMembers([]decide.Removal{{Member: m.ID, Name: m.Name, Host: h.ID, Learner: m.Learner, Why: "asked for; " + v.Why}})
+	}
+	confirmed := len(b.plan.Steps) > 0
+	if _, found := b.findNode(h); found {
+		id := b.deleteNode(h, "asked for", nil)
+		b.intent(id, func(i *Intent) {
+			i.Confirm = true
+			if !confirmed {
+				i.Peer = h.ID
+			}
+		})
+	}
+	return nil
+}

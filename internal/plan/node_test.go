@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/observed"
+)
+
+// gone is a cluster of which the named hosts do not answer, nor their members, nor their kubelets.
+func gone(controlPlanes, workers int, names ...string) decide.Input {
+	in := healthy(controlPlanes, workers)
+	for _, name := range names {
+		become(in, name, silent)
+		etcdOf(in, name, func(m *observed.Member) { m.Healthy = observed.No })
+		nodeOf(in, name, func(n *observed.Node) { n.Ready = observed.Unknown })
+	}
+	return in
+}
+
+func TestNodePlans(t *testing.T) {
+	t.Parallel()
+	replaced := gone(3, 1, "cp-3")
+	become(replaced, "cp-3", bare)
+	for name, c := range map[string]struct {
+		how   func(decide.Input, string, bool) (Plan, error)
+		world decide.Input
+		id    string
+		gone  bool
+	}{
+		"node-remove-worker":              {RemoveNode, healthy(1, 2), "192.0.1.2", false},
+		"node-remove-control-plane":       {RemoveNode, healthy(3, 0), "192.0.0.2", false},
+		"node-remove-gone-worker":         {RemoveNode, gone(3, 2, "w-1"), "192.0.1.1", true},
+		"node-remove-gone-control-plane":  {RemoveNode, gone(3, 1, "cp-3"), "192.0.0.3", true},
+		"node-remove-bare":                {RemoveNode, replaced, "192.0.0.3", false},
+		"node-remove-again":               {RemoveNode, healthy(3, 0, "cp-3"), "192.0.0.3", false},
+		"node-replace-worker":             {ReplaceNode, healthy(1, 2), "192.0.1.2", false},
+		"node-replace-control-plane":      {ReplaceNode, healthy(3, 1), "192.0.0.1", false},
+		"node-replace-gone-control-plane": {ReplaceNode, gone(3, 0, "cp-3"), "192.0.0.3", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := c.how(c.world, c.id, c.gone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, text(p))
+			if err := graph(c.world, p, nil); err != nil {
+				t.Error(err)
+			}
+			next, err := RemoveNode(carryOut(c.world, p), c.id, c.gone)
+			if err != nil || strings.Contains(name, "remove") && len(next.Steps) > 0 {
+				t.Errorf("afterwards: %v\n%s", err, text(next))
+			}
+		})
+	}
+}
+
+func TestAReplacedNodeIsAMemberAgain(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"192.0.0.2", "192.0.1.1"} {
+		in := healthy(3, 1)
+		p, err := ReplaceNode(in, id, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next, _ := Build(Input{Decide: carryOut(in, p)}); !next.Empty() {
+			t.Errorf("%s: afterwards\n%s", id, text(next))
+		}
+	}
+}
+
+func TestRefusedNodeChanges(t *testing.T) {
+	t.Parallel()
+	cut := gone(3, 0, "cp-3")
+	etcdOf(cut, "cp-3", func(m *observed.Member) { m.Healthy = observed.Yes })
+	mute := healthy(3, 1)
+	mute.Is.API = observed.API{Reached: observed.No, Problem: "connection refused"}
+	denied := healthy(3, 1)
+	mutate(denied, "w-1", func(h *observed.Host) { h.Reach, h.Problem = observed.Denied, "permission denied" })
+	blind := gone(3, 0, "cp-3")
+	blind.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
+	for _, c := range []struct {
+		name  string
+		how   func(decide.Input, string, bool) (Plan, error)
+		world decide.Input
+		id    string
+		gone  bool
+		says  string
+	}{
+		{"the last control-plane host", RemoveNode, healthy(1, 1), "192.0.0.1", false, "cp-1 is the last control-plane host"},
+		{"the last one that is left", RemoveNode, healthy(3, 0, "cp-2", "cp-3"), "192.0.0.1", false, "is the last control-plane host"},
+		{"a healthy one while another is dead", RemoveNode, gone(3, 0, "cp-3"), "192.0.0.1", false, "must not leave: without it 1 of 2 voters healthy, quorum 2"},
+		{"a dead one without quorum", RemoveNode, gone(3, 0, "cp-2", "cp-3"), "192.0.0.3", true, "must not leave: without it 1 of 2 voters healthy, quorum 2"},
+		{"unreachable", RemoveNode, gone(3, 1, "w-1"), "192.0.1.1", false, "w-1 cannot be reached (connection timed out), so it cannot be drained"},
+		{"not unreachable", RemoveNode, healthy(3, 1), "192.0.1.1", true, "w-1 answers: it is not unreachable"},
+		{"a refused login", RemoveNode, denied, "192.0.1.1", true, "w-1 answers and does not let us in (permission denied)"},
+		{"a member that the others hear", RemoveNode, cut, "192.0.0.3", true, "only this machine cannot reach it"},
+		{"no API", RemoveNode, mute, "192.0.1.1", false, "connection refused"},
+		{"no etcd", RemoveNode, blind, "192.0.0.3", true, "etcd's members are not known"},
+		{"it could not join again", ReplaceNode, skewed(), "192.0.1.1", false, "could not join it again"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := c.how(c.world, c.id, c.gone)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want an error that says %q\n%s", err, c.says, text(p))
+			}
+		})
+	}
+}
+
+// skewed is a cluster that runs another version than the wanted one.
+func skewed() decide.Input {
+	in := healthy(3, 1)
+	in.Want.KubernetesVersion = "1.38.0"
+	return in
+}
+
+// A host that is silent and has no name in the manifest is known by the address of its Node.
+func TestASilentHostIsKnownByItsAddress(t *testing.T) {
+	t.Parallel()
+	in := gone(3, 0, "cp-3")
+	in.Want.ControlPlane[2].Hostname = ""
+	p, err := RemoveNode(in, "192.0.0.3", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == DeleteNode && s.Intent.NodeName == "cp-3" }) ||
+		!slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == RemoveEtcd && s.Intent.Member == "id-cp-3" }) {
+		t.Error(text(p))
+	}
+}

@@ -1,0 +1,237 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// RecoverOptions say from what a cluster is recovered, and what the operator has confirmed.
+type RecoverOptions struct {
+	Copy Copy
+	// Destroyed are control-plane hosts (IDs) and etcd members without a host (names) that the operator confirms to be gone
+	// for good.
+	Destroyed []string
+	On        string // ID of the host to restore on; "" chooses one
+	// Progress is how far the hosts' members had got, by host ID, where that is known: the greater, the newer its data.
+	Progress map[string]int64
+}
+
+// Copy is a verified copy of a cluster's data. What a source does not tell stays zero.
+type Copy struct {
+	From   Source
+	SHA256 string // hex, of the snapshot; "" for SurvivingMember
+	About  string // in words: when it was taken, its revision, how many keys
+
+	Cluster           string // name
+	CAHash            string // as observed.Host.CAHash
+	KubernetesVersion string // without v
+	Members           []observed.Member
+	EncryptionPath    string
+}
+
+// Recover plans how a cluster whose etcd has lost its quorum is brought back from a copy: etcd is stopped on every
+// control-plane host, begins anew on one of them, and the others join it one after the other. It is an error, and nothing is
+// to be done, while the quorum is there, when the copy is another cluster's, and when a control-plane host that may still
+// be serving can neither be stopped nor was confirmed to be destroyed.
+func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
+	assessed := decide.AssessRecovery(in)
+	b := &builder{in: in, is: clone(in.Is), names: displayNames(in)}
+	b.plan = Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: []string{"recover"}, Hosts: b.names}
+	if err := b.mayRecover(assessed, o); err != nil {
+		return Plan{}, err
+	}
+	target, err := b.recoverOn(o)
+	if err != nil {
+		return Plan{}, err
+	}
+	d := decide.Decision{Hosts: assessed.Hosts}
+	b.recover(target, o, d)
+	b.finish(d)
+	return b.plan, nil
+}
+
+// recover plans the steps.
+func (b *builder) recover(target desired.Host, o RecoverOptions, d decide.Decision) {
+	var needs []string
+	for _, h := range b.in.Want.ControlPlane {
+		if h.ID != target.ID && b.serves(h) {
+			needs = append(needs, b.fence(h))
+		}
+	}
+	restore := b.restore(target, o.Copy, needs, d)
+	for _, h := range b.joining(target) { // what bare hosts need travels meanwhile
+		if b.bare(h) {
+			b.prepare(h, d)
+		}
+	}
+	b.barrier = []string{restore}
+	b.predictRestored(target)
+	b.dropNodes(target, o, d)
+	for _, h := range b.joining(target) {
+		b.prepare(h, d)
+		b.joinHost(h, target, d)
+	}
+	for _, s := range b.plan.Steps {
+		if s.Intent.Kind == DeleteNode { // what its host is was seen there, or confirmed; the copy may still say Ready
+			b.intent(s.ID, func(i *Intent) { i.Confirm = false })
+		}
+	}
+	b.nodeReady(target, restore)
+	b.awaitWorkers(restore)
+	b.init = restore
+	b.recoverNotes(target, o)
+}
+
+// joining are the control-plane hosts that join the restored cluster: all others that answered.
+func (b *builder) joining(target desired.Host) []desired.Host {
+	var out []desired.Host
+	for _, h := range b.in.Want.ControlPlane {
+		if h.ID != target.ID && b.in.Is.Hosts[h.ID].Reach == observed.Reached {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// serves reports whether something may be there to be stopped or moved aside on the host.
+func (b *builder) serves(h desired.Host) bool {
+	seen := b.in.Is.Hosts[h.ID]
+	return seen.Reach == observed.Reached && !b.bare(h) &&
+		(seen.EtcdData != observed.No || hasData(seen) || len(seen.Manifests) > 0 || seen.Kubelet.Active)
+}
+
+// bare reports whether nothing of the cluster has ever been on the host, or its installation has only begun.
+func (b *builder) bare(h desired.Host) bool {
+	seen := b.in.Is.Hosts[h.ID]
+	known := seen.KubeletConf == observed.No && seen.EtcdData == observed.No && seen.PKI == observed.No
+	return known && len(seen.Manifests) == 0 && (seen.Marker == nil || !seen.Marker.Complete && seen.Marker.Fenced == "")
+}
+
+// fence plans that a host can never again serve what it holds.
+func (b *builder) fence(h desired.Host) string {
+	id := b.step(h, Fence, "stop etcd and API server, move their data aside", "the cluster begins anew on another host", Remove, Restarts, nil,
+		[]string{"kubelet, etcd, API server, controllers stopped", "/etc/kubernetes and /var/lib/etcd, kept in /var/lib/kubeone-old"})
+	seen := b.is.Hosts[h.ID]
+	seen.Marker = &observed.Marker{Cluster: b.in.Want.Name, Role: string(h.Role), Fenced: "planned"}
+	seen.KubeletConf, seen.AdminConf, seen.PKI, seen.EtcdData, seen.Manifests = observed.No, observed.No, observed.No, observed.No, nil
+	seen.Kubelet.Active = false
+	b.is.Hosts[h.ID] = seen
+	return id
+}
+
+// restore plans the new beginning on the target, after everything that it needs on a host that has nothing yet.
+func (b *builder) restore(target desired.Host, c Copy, needs []string, d decide.Decision) string {
+	seen := b.in.Is.Hosts[target.ID]
+	if seen.PKI != observed.Yes || !seen.Kubelet.Installed || !seen.Containerd.Installed {
+		b.first = target.ID
+		b.prepare(target, d)
+		needs = append(needs, b.id(Images, target))
+	}
+	reason := "etcd's data from " + string(c.From)
+	if c.About != "" {
+		reason += ": " + c.About
+	}
+	changes := []string{"/var/lib/etcd, the old one kept in /var/lib/kubeone-old", "etcd, a single member of a new etcd cluster, its revisions raised by 1000000000"}
+	if seen.PKI != observed.Yes {
+		changes = append(changes, "/etc/kubernetes, with the CAs and service-account keys of the backup")
+	}
+	id := b.step(target, Restore, "restore etcd and start the control plane", reason, Replace, Restarts, needs, changes)
+	b.intent(id, func(i *Intent) {
+		i.Recovery = &Recovery{From: c.From, Snapshot: c.SHA256, Epoch: Epoch(Plan{}, b.in.Want, b.in.Is) + 1, EncryptionPath: c.EncryptionPath}
+	})
+	return id
+}
+
+// Epoch is how often the cluster has been recovered when the plan has run: the plan's own recovery included.
+func Epoch(p Plan, want desired.Cluster, is observed.World) int {
+	epoch := 0
+	for _, h := range want.ControlPlane {
+		if m := is.Hosts[h.ID].Marker; m != nil && m.Cluster == want.Name {
+			epoch = max(epoch, m.Epoch)
+		}
+	}
+	for _, s := range p.Steps {
+		if s.Intent.Recovery != nil {
+			return s.Intent.Recovery.Epoch
+		}
+	}
+	return epoch
+}
+
+// predictRestored makes the world one of a cluster with one control-plane host. Its Nodes are not known before it runs: those
+// of hosts that stay are taken to be there.
+func (b *builder) predictRestored(target desired.Host) {
+	b.is.Etcd, b.is.API = observed.Etcd{Reached: observed.Yes}, observed.API{Reached: observed.Yes}
+	for _, h := range b.in.Want.ControlPlane {
+		b.is.API.Nodes = append(b.is.API.Nodes, observed.Node{Name: b.node(h), ControlPlane: true})
+	}
+	b.predictMember(target)
+}
+
+// dropNodes plans that Nodes go whose machines are gone: of hosts that were confirmed to be destroyed, of bare ones that
+// join under the same name, and of members of the copy that the manifest does not have.
+func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Decision) {
+	for _, h := range b.in.Want.ControlPlane {
+		switch {
+		case h.ID == target.ID:
+		case b.in.Is.Hosts[h.ID].Reach != observed.Reached:
+			b.deleteNode(h, "its host was confirmed to be destroyed", nil)
+		case b.bare(h):
+			a := d.Hosts[h.ID]
+			a.Replaced = true // the join deletes it first
+			d.Hosts[h.ID] = a
+		}
+	}
+	var gone []string
+	for _, m := range append(slices.Clone(o.Copy.Members), b.in.Is.Etcd.Members...) {
+		if m.Name != "" && b.hostNamed(m) == "" && !slices.Contains(gone, m.Name) {
+			gone = append(gone, m.Name)
+			id := b.clusterStep(DeleteNode, string(DeleteNode)+"/"+m.Name, "delete Node "+m.Name, "the manifest has no such control-plane host any more", Remove, nil, []string{"Node " + m.Name})
+			b.intent(id, func(i *Intent) { i.NodeName = m.Name })
+		}
+	}
+}
+
+// hostNamed is the ID of the manifest's control-plane host that a member is or was of, by name or address; "" for none.
+func (b *builder) hostNamed(m observed.Member) string {
+	for _, h := range b.in.Want.ControlPlane {
+		if m.Name == b.node(h) || slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) }) {
+			return h.ID
+		}
+	}
+	return ""
+}
+
+// awaitWorkers plans to wait until the workers that run have found the API again.
+func (b *builder) awaitWorkers(restore string) {
+	for _, h := range b.in.Want.Workers {
+		if seen := b.in.Is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Complete && seen.Kubelet.Active {
+			b.nodeReady(h, restore)
+		}
+	}
+}
+
+// recoverNotes says what a reader should know before saying yes.
+func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
+	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
+	switch o.Copy.From {
+	case SurvivingMember:
+		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone", b.node(target))
+		if b.progressUnknown(o) {
+			note("more than one host holds etcd data, and which has the newest is not known; --on chooses another")
+		}
+	case BareSnapshot:
+		note("what was written after the snapshot is gone; it names no cluster: that it is this one's was checked by its etcd members only")
+	case FullBackup:
+		note("what was written after the backup is gone")
+	}
+	for _, h := range b.in.Want.ControlPlane {
+		if b.in.Is.Hosts[h.ID].Reach != observed.Reached {
+			note("%s was confirmed to be destroyed: put its replacement into the manifest and apply; should it come back, apply moves its data aside", b.node(h))
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// lost is a cluster of three and a worker whose named control-plane hosts are gone in the way given.
+func lost(how func(desired.Host) observed.Host, names ...string) decide.Input {
+	in := healthy(3, 1)
+	for _, name := range names {
+		become(in, name, how)
+		etcdOf(in, name, func(m *observed.Member) { m.Healthy = observed.No })
+	}
+	for i := range in.Is.Etcd.Members {
+		in.Is.Etcd.Members[i].Healthy = observed.No // without a quorum nobody has a leader
+	}
+	for _, h := range in.Want.ControlPlane {
+		mutate(in, h.Hostname, func(is *observed.Host) {
+			if is.EtcdHealth == observed.Yes {
+				is.EtcdHealth, is.APIServer = observed.No, observed.No
+			}
+		})
+	}
+	in.Is.API = observed.API{Reached: observed.No}
+	return in
+}
+
+// fenced is a host on which a recovery has stopped etcd.
+func fenced(h desired.Host) observed.Host {
+	is := member(h)
+	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role), Fenced: "run-1"}
+	is.KubeletConf, is.AdminConf, is.PKI, is.EtcdData, is.CAHash = observed.No, observed.No, observed.No, observed.No, ""
+	is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Unknown, observed.Unknown, observed.Unknown, observed.Unknown
+	is.Kubelet.Active, is.Healthz, is.Manifests, is.APIServerVersion = false, observed.Unknown, nil, ""
+	return is
+}
+
+// restoring is the host on which the cluster was to begin anew when the run was killed.
+func restoring(h desired.Host) observed.Host {
+	is := member(h)
+	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role), Fenced: "run-1", Restoring: true}
+	is.Kubelet.Active, is.Healthz, is.EtcdHealth, is.APIServer = false, observed.Unknown, observed.No, observed.No
+	return is
+}
+
+func survivor() RecoverOptions { return RecoverOptions{Copy: Copy{From: SurvivingMember}} }
+
+// backupOf is a backup of the cluster that the other tests have.
+func backupOf(mutate func(*Copy)) RecoverOptions {
+	c := Copy{
+		From: FullBackup, SHA256: "5a", About: "alpha.tar.age, revision 7, 9 keys", Cluster: cluster, CAHash: ca, KubernetesVersion: version,
+		Members: []observed.Member{{ID: "1", Name: "cp-1"}, {ID: "2", Name: "old-2"}},
+	}
+	if mutate != nil {
+		mutate(&c)
+	}
+	return RecoverOptions{Copy: c}
+}
+
+func destroyed(o RecoverOptions, ids ...string) RecoverOptions {
+	o.Destroyed = ids
+	return o
+}
+
+func TestRecoveriesOfKnownWorlds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		in decide.Input
+		o  RecoverOptions
+	}{
+		"recover-survivor": {lost(silent, "cp-2", "cp-3"), destroyed(survivor(), "192.0.0.2", "192.0.0.3")},
+		"recover-fences": {func() decide.Input {
+			in := lost(silent, "cp-3")
+			become(in, "cp-2", func(h desired.Host) observed.Host {
+				is := member(h)
+				is.EtcdHealth, is.APIServer, is.EtcdLost = observed.No, observed.No, "wal: crc mismatch"
+				return is
+			})
+			return in
+		}(), destroyed(survivor(), "192.0.0.3")},
+		"recover-backup-on-empty-hosts": {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(nil)},
+		"recover-goes-on": {func() decide.Input {
+			in := lost(fenced, "cp-2", "cp-3")
+			become(in, "cp-1", restoring)
+			return in
+		}(), survivor()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Recover(c.in, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, text(p))
+			if err := graph(c.in, p, nil); err != nil {
+				t.Error(err)
+			}
+			fencesComeFirst(t, p)
+		})
+	}
+}
+
+// fencesComeFirst checks that the restore needs every fence.
+func fencesComeFirst(t *testing.T, p Plan) {
+	t.Helper()
+	var restore Step
+	for _, s := range p.Steps {
+		if s.Intent.Kind == Restore {
+			restore = s
+		}
+	}
+	needs := strings.Join(restore.Needs, " ")
+	for _, s := range p.Steps {
+		if s.Intent.Kind == Fence && !strings.Contains(needs, s.ID) {
+			t.Errorf("%s does not need %s", restore.ID, s.ID)
+		}
+	}
+}
+
+func TestRecoverRefuses(t *testing.T) {
+	t.Parallel()
+	gone := []string{"192.0.0.2", "192.0.0.3"}
+	for name, c := range map[string]struct {
+		in   decide.Input
+		o    RecoverOptions
+		says string
+	}{
+		"a quorum that is there":                   {healthy(3, 1), survivor(), "etcd has its quorum"},
+		"a host that nobody confirmed":             {lost(silent, "cp-2", "cp-3"), destroyed(survivor(), gone[0]), "--confirm-destroyed cp-3"},
+		"a confirmed host that answers":            {lost(bare, "cp-2", "cp-3"), destroyed(survivor(), gone...), "cp-2 answers, so it is not destroyed"},
+		"a backup of another name":                 {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.Cluster = "beta" }), gone...), `of cluster "beta"`},
+		"a backup of another CA":                   {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...), "of another cluster: its CA is sha256:bbbb"},
+		"a backup of another version":              {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.KubernetesVersion = "1.35.4" }), gone...), "recover with the version that ran"},
+		"a snapshot of strange members":            {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: BareSnapshot, Members: []observed.Member{{Name: "x"}}}}, gone...), "none of its etcd members (x)"},
+		"a snapshot where no host has the keys":    {lost(bare, "cp-1", "cp-2", "cp-3"), RecoverOptions{Copy: Copy{From: BareSnapshot}}, "recover from a backup"},
+		"a survivor where none is left":            {lost(bare, "cp-1", "cp-2", "cp-3"), survivor(), "no control-plane host that answered holds etcd data"},
+		"to restore on a worker":                   {lost(silent, "cp-2", "cp-3"), func() RecoverOptions { o := destroyed(survivor(), gone...); o.On = "192.0.1.1"; return o }(), "w-1 is no control-plane host"},
+		"a member that the manifest does not have": {stranger(), destroyed(survivor(), gone...), "etcd member old-4 (no host of the manifest)"},
+		"a host of another cluster": {func() decide.Input {
+			in := lost(silent, "cp-2", "cp-3")
+			mutate(in, "w-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
+			return in
+		}(), destroyed(survivor(), gone...), `belongs to cluster "beta"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Recover(c.in, c.o)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want an error that says %q", err, c.says)
+			}
+			if len(p.Steps) > 0 {
+				t.Errorf("and %d steps", len(p.Steps))
+			}
+		})
+	}
+}
+
+// stranger has a member whose host the manifest has not.
+func stranger() decide.Input {
+	in := lost(silent, "cp-2", "cp-3")
+	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "4", Name: "old-4", PeerURLs: []string{"https://10.9.9.9:2380"}, Healthy: observed.No})
+	return in
+}
+
+// Of several that are left, the one that had got furthest has the newest data.
+func TestTheNewestDataIsChosen(t *testing.T) {
+	t.Parallel()
+	in := healthy(5, 0)
+	for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
+		become(in, name, silent)
+	}
+	for i := range in.Is.Etcd.Members {
+		in.Is.Etcd.Members[i].Healthy = observed.No
+	}
+	in.Is.API.Reached = observed.No
+	o := destroyed(survivor(), "192.0.0.1", "192.0.0.2", "192.0.0.3")
+	o.Progress = map[string]int64{"192.0.0.4": 10, "192.0.0.5": 11}
+	p, err := Recover(in, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := p.Step("restore/cp-5"); !ok {
+		t.Error("the restore is not on cp-5")
+	}
+	if _, ok := p.Step("fence/cp-4"); !ok {
+		t.Error("cp-4 is not fenced")
+	}
+}
+
+// Killed after the restore, apply finishes the joins; a host that was only cut off is set aside and joins too.
+func TestApplyFinishesARecovery(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Epoch = 1 })
+	become(in, "cp-2", fenced)
+	mutate(in, "cp-3", func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+	in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
+	p, decisions := Build(Input{Decide: in})
+	if p.Blocked != "" || p.Again != "" || len(p.Operator) > 0 {
+		t.Errorf("blocked %q, again %q, operator %v; first route %s", p.Blocked, p.Again, p.Operator, decisions[0].Route)
+	}
+	for _, want := range []string{"set-aside/cp-3", "join-etcd/cp-2", "join-etcd/cp-3"} {
+		if _, ok := p.Step(want); !ok {
+			t.Errorf("no step %s in\n%s", want, text(p))
+		}
+	}
+}
+
+// Before the restore, apply does nothing but say how the recovery goes on; above all it makes no new cluster.
+func TestApplyDoesNotDisturbARecovery(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]func(desired.Host) observed.Host{"restoring": restoring, "bare": bare, "fenced": fenced} {
+		in := lost(fenced, "cp-2", "cp-3")
+		in.Want.Workers = nil
+		become(in, "cp-1", target)
+		in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
+		p, decisions := Build(Input{Decide: in})
+		if decisions[0].Route != decide.DisasterRecovery || len(p.Steps) > 0 {
+			t.Errorf("%s: route %s, steps\n%s", name, decisions[0].Route, text(p))
+		}
+	}
+}

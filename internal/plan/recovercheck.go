@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/observed"
+)
+
+// mayRecover refuses what must not be done.
+func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
+	var errs []error
+	for _, p := range assessed.Unfit {
+		errs = append(errs, errors.New(problemText(b.names, p)))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if !assessed.Lost {
+		return fmt.Errorf("etcd has its quorum, or gets it back when stopped units are started (%s): there is nothing to recover, and a restore would undo what was written since; kubeone apply does what is needed", assessed.Why)
+	}
+	return errors.Join(b.ownCopy(o.Copy), b.accountedFor(o))
+}
+
+// ownCopy refuses a copy of another cluster, or of another version of Kubernetes.
+func (b *builder) ownCopy(c Copy) error {
+	if c.Cluster != "" && c.Cluster != b.in.Want.Name {
+		return fmt.Errorf("the %s is of cluster %q, not of %q", c.From, c.Cluster, b.in.Want.Name)
+	}
+	for _, h := range b.in.Want.Hosts() {
+		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && seen.CAHash != c.CAHash {
+			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash, b.node(h), seen.CAHash)
+		}
+	}
+	if v := c.KubernetesVersion; v != "" && v != b.in.Want.KubernetesVersion {
+		return fmt.Errorf("the %s is of Kubernetes %s and the manifest wants %s: recover with the version that ran, and upgrade afterwards", c.From, v, b.in.Want.KubernetesVersion)
+	}
+	known := func(m observed.Member) bool { return b.hostNamed(m) != "" }
+	if c.From == BareSnapshot && len(c.Members) > 0 && !slices.ContainsFunc(c.Members, known) {
+		return fmt.Errorf("the snapshot is of another cluster: none of its etcd members (%s) is a control-plane host of the manifest", memberNames(c.Members))
+	}
+	return nil
+}
+
+func memberNames(members []observed.Member) string {
+	var out []string
+	for _, m := range members {
+		name := m.Name
+		if u, err := url.Parse(strings.Join(m.PeerURLs, "")); name == "" && err == nil {
+			name = u.Hostname()
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// accountedFor refuses to begin anew while an old member may still be serving somewhere.
+func (b *builder) accountedFor(o RecoverOptions) error {
+	var missing, flags []string
+	var errs []error
+	for _, h := range b.in.Want.ControlPlane {
+		seen, confirmed := b.in.Is.Hosts[h.ID], slices.Contains(o.Destroyed, h.ID)
+		switch {
+		case seen.Reach == observed.Reached && confirmed, seen.Reach == observed.Denied && confirmed:
+			errs = append(errs, fmt.Errorf("%s answers, so it is not destroyed: leave it out of --confirm-destroyed%s", b.node(h), deniedWhy(seen)))
+		case seen.Reach == observed.Denied:
+			errs = append(errs, fmt.Errorf("%s answers and refuses the login, so etcd cannot be stopped there%s", b.node(h), deniedWhy(seen)))
+		case seen.Reach != observed.Reached && !confirmed:
+			missing, flags = append(missing, b.node(h)), append(flags, "--confirm-destroyed "+b.node(h))
+		}
+	}
+	for _, m := range b.in.Is.Etcd.Members {
+		if m.Name != "" && b.hostNamed(m) == "" && !slices.Contains(o.Destroyed, m.Name) {
+			missing, flags = append(missing, "etcd member "+m.Name+" (no host of the manifest)"), append(flags, "--confirm-destroyed "+m.Name)
+		}
+	}
+	if len(missing) > 0 {
+		errs = append(errs, fmt.Errorf("%s cannot be reached, so etcd cannot be stopped there, and might serve the old data beside the new: bring back what can be brought back; what is destroyed for good, confirm with %s",
+			strings.Join(missing, " and "), strings.Join(flags, " ")))
+	}
+	return errors.Join(errs...)
+}
+
+func deniedWhy(seen observed.Host) string {
+	if seen.Reach != observed.Denied {
+		return ""
+	}
+	return "; mend the login: " + seen.Problem
+}

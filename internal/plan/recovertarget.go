@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// holders are the hosts that answered and hold etcd data of this cluster, in the manifest's order, the leader first.
+func (b *builder) holders() []desired.Host {
+	var out []desired.Host
+	for _, h := range leaderFirst(b.in.Want) {
+		seen := b.in.Is.Hosts[h.ID]
+		if seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.Marker != nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func leaderFirst(want desired.Cluster) []desired.Host {
+	leader := want.Leader()
+	out := []desired.Host{leader}
+	for _, h := range want.ControlPlane {
+		if h.ID != leader.ID {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (b *builder) progressUnknown(o RecoverOptions) bool {
+	holders := b.holders()
+	return o.On == "" && len(holders) > 1 && slices.ContainsFunc(holders, func(h desired.Host) bool { return o.Progress[h.ID] == 0 })
+}
+
+// recoverOn chooses the host on which the cluster begins anew: one on which a recovery has begun already, else the one with
+// the newest data for SurvivingMember, and for a copy the leader, or a host that still has the cluster's keys.
+func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
+	if o.On != "" {
+		return b.checkTarget(b.host(o.On), o.Copy)
+	}
+	var reached []desired.Host
+	for _, h := range leaderFirst(b.in.Want) {
+		switch seen := b.in.Is.Hosts[h.ID]; {
+		case seen.Reach != observed.Reached:
+		case seen.Marker != nil && seen.Marker.Restoring:
+			return b.checkTarget(h, o.Copy)
+		default:
+			reached = append(reached, h)
+		}
+	}
+	if o.Copy.From == SurvivingMember {
+		return b.newest(o)
+	}
+	for _, h := range reached {
+		if b.in.Is.Hosts[h.ID].PKI == observed.Yes {
+			return b.checkTarget(h, o.Copy)
+		}
+	}
+	if len(reached) == 0 {
+		return desired.Host{}, errors.New("no control-plane host can be reached: there is none to restore on")
+	}
+	return b.checkTarget(reached[0], o.Copy)
+}
+func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
+	holders := b.holders()
+	if len(holders) == 0 {
+		return desired.Host{}, errors.New("no control-plane host that answered holds etcd data: recover from a backup or a snapshot")
+	}
+	best := holders[0]
+	for _, h := range holders[1:] {
+		if o.Progress[h.ID] > o.Progress[best.ID] {
+			best = h
+		}
+	}
+	return b.checkTarget(best, o.Copy)
+}
+
+// checkTarget refuses a host on which this copy cannot be restored.
+func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
+	seen := b.in.Is.Hosts[h.ID]
+	switch {
+	case h.Role != desired.ControlPlane:
+		return h, fmt.Errorf("%s is no control-plane host", b.node(h))
+	case seen.Reach != observed.Reached:
+		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.node(h), seen.Problem)
+	case c.From == SurvivingMember && seen.EtcdData != observed.Yes && (seen.Marker == nil || !seen.Marker.Restoring):
+		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.node(h))
+	case c.From != FullBackup && seen.PKI != observed.Yes:
+		return h, fmt.Errorf("%s has not the cluster's CAs and service-account keys, and a %s has them neither: recover from a backup", b.node(h), c.From)
+	case seen.APIServerVersion != "" && seen.APIServerVersion != b.in.Want.KubernetesVersion:
+		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and upgrade afterwards", b.node(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
+	}
+	return h, nil
+}

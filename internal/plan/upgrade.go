@@ -1,0 +1,242 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// upgrade plans the way of hosts to the wanted version: first all that disturbs nobody (binaries and images onto every
+// host, a snapshot of etcd), then the control plane host by host, then the workers in waves. A host's turn is a check,
+// drain, the upgrade itself, and opening it again; what an earlier run left closed is opened first.
+func (b *builder) upgrade(d decide.Decision) bool {
+	b.uncordonLeft(d)
+	fetched := b.fetchAll(d)
+	control, workers := b.split(d.Upgrades)
+	last := b.upgradeControlPlane(control, fetched)
+	if last == nil && len(control) > 0 {
+		return false // blocked
+	}
+	if len(control) == 0 {
+		last = fetched
+	}
+	b.upgradeWorkers(workers, last)
+	b.barrier = union(b.barrier, last) // addons and joins follow the control plane's version
+	b.in.ForceUpgrade = false          // a forced roll-out is once
+	return true
+}
+
+// uncordonLeft opens what an interrupted run left closed and is in order; all else waits for it.
+func (b *builder) uncordonLeft(d decide.Decision) {
+	var opened []string
+	for _, id := range d.Uncordon {
+		h := b.host(id)
+		if !b.has(b.id(Uncordon, h)) {
+			opened = append(opened, b.uncordon(h, "a run that was interrupted left it cordoned", nil))
+			b.predictOpen(h)
+		}
+	}
+	b.barrier = union(b.barrier, opened)
+}
+
+func (b *builder) split(ids []string) (control, workers []desired.Host) {
+	for _, id := range ids {
+		if h := b.host(id); h.Role == desired.ControlPlane {
+			control = append(control, h)
+		} else {
+			workers = append(workers, h)
+		}
+	}
+	return control, workers
+}
+
+// fetchAll plans what every host needs before the first is disturbed, and returns those steps.
+func (b *builder) fetchAll(d decide.Decision) []string {
+	var out []string
+	for _, id := range d.Upgrades {
+		h, seen := b.host(id), b.is.Hosts[id]
+		artifacts := b.in.Want.Artifacts[seen.Arch]
+		images := artifacts.ImagesFor(h.Role)
+		step := b.step(h, Fetch, "fetch Kubernetes "+b.in.Want.KubernetesVersion, b.versions(id), Create, NoRisk, nil,
+			append(newBinaries(artifacts.BinariesFor(h.Role), seen), count(len(images), "pinned image")))
+		b.intent(step, func(i *Intent) {
+			i.Uploads, i.Downloads = missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
+			up, down := lackingImages(images, artifacts.Pushed, seen)
+			i.Uploads, i.Downloads = union(i.Uploads, up), append(i.Downloads, down...)
+		})
+		out = append(out, step)
+	}
+	return out
+}
+
+func newBinaries(binaries []desired.Binary, seen observed.Host) []string {
+	var out []string
+	for _, b := range binaries {
+		if have := seen.Binaries[b.Name]; have != b.Version {
+			out = append(out, strings.TrimPrefix(fmt.Sprintf("%s %s -> %s", b.Name, have, b.Version), " "))
+		}
+	}
+	return out
+}
+
+// lackingImages are the images that the host does not have, one by one: what is uploaded or what it pulls.
+func lackingImages(images []desired.Image, pushed bool, seen observed.Host) (uploads, downloads []string) {
+	have := map[string]bool{}
+	for _, name := range seen.Images {
+		have[name] = true
+	}
+	var lacking []desired.Image
+	for _, i := range images {
+		if !have[i.Name] {
+			lacking = append(lacking, i)
+		}
+	}
+	return missingImages(lacking, pushed, observed.Host{})
+}
+
+// upgradeControlPlane plans one control-plane host after the other, the first after a snapshot of etcd. It returns what
+// the workers wait for; nil where there is nothing to wait for, or a host must not be stopped.
+func (b *builder) upgradeControlPlane(hosts []desired.Host, fetched []string) []string {
+	if len(hosts) == 0 {
+		return nil
+	}
+	keeper := hosts[len(hosts)-1]
+	previous := []string{b.step(keeper, Snapshot, "snapshot of etcd", "before anything is changed", Create, NoRisk, fetched, []string{"/var/lib/kubeone/snapshots"})}
+	for _, h := range hosts {
+		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion, "etcd, where its version differs", "certificates renewed for a year", "kubelet"}
+		if i := b.member(h); i >= 0 {
+			verdict := decide.SafeToStop(b.is.Etcd.Members, b.is.Etcd.Members[i].ID)
+			if !verdict.Safe {
+				b.block("the etcd member of " + b.node(h) + " must not be stopped: " + verdict.Why)
+				return nil
+			}
+			if verdict.Outage {
+				changes = append(changes, "outage: "+verdict.Why)
+			}
+		}
+		previous = []string{b.turn(h, UpgradeControlPlane, changes, previous)}
+		b.predictUpgraded(h)
+	}
+	return previous
+}
+
+// upgradeWorkers plans the workers: one first, alone, if that is wanted, and then as many at a time as may be unavailable.
+func (b *builder) upgradeWorkers(hosts []desired.Host, after []string) {
+	wide := b.in.Want.Upgrade.AtOnce(len(b.in.Want.Workers))
+	done := make([]string, 0, len(hosts))
+	for n, h := range hosts {
+		turn := b.turn(h, UpgradeWorker, []string{"kubelet, container runtime"}, after)
+		if before := predecessor(n, wide, b.in.Want.Upgrade.Canary); before >= 0 {
+			b.after(b.id(Check, h), done[before])
+		}
+		done = append(done, turn)
+		b.predictUpgraded(h)
+	}
+}
+
+// after makes the step with that ID wait for the end of another, however that ends.
+func (b *builder) after(id, other string) {
+	for i := range b.plan.Steps {
+		if b.plan.Steps[i].ID == id {
+			b.plan.Steps[i].After = append(b.plan.Steps[i].After, other)
+		}
+	}
+}
+
+// predecessor is the worker whose turn must be over before the n-th one's begins, -1 for none: at most wide of them are
+// under way, and all wait for a canary.
+func predecessor(n, wide int, canary bool) int {
+	if canary && n > 0 {
+		return max(0, n-wide)
+	}
+	return n - wide
+}
+
+// turn plans one host's turn and returns its last step.
+func (b *builder) turn(h desired.Host, k Kind, changes, needs []string) string {
+	reason := b.versions(h.ID)
+	check := b.step(h, Check, "check before its turn", "binaries and images there, disk, etcd", Change, NoRisk, needs, nil)
+	drain := b.step(h, DrainNode, "cordon and drain", reason, Change, Drains, []string{check}, []string{"pods move to other nodes"})
+	b.intent(drain, func(i *Intent) {
+		i.Drain = &Drain{TimeoutSeconds: int(b.in.Want.Upgrade.Drain.Timeout.Seconds()), OnTimeout: string(b.in.Want.Upgrade.Drain.OnTimeout), Upgrade: true}
+		if g := b.in.Want.Upgrade.Drain.GracePeriod; g != nil {
+			seconds := int(g.Seconds())
+			i.Drain.GraceSeconds = &seconds
+		}
+	})
+	up := b.step(h, k, "upgrade to "+b.in.Want.KubernetesVersion, reason, Change, Restarts, []string{drain}, changes)
+	return b.uncordon(h, "it is upgraded", []string{up})
+}
+
+func (b *builder) uncordon(h desired.Host, reason string, needs []string) string {
+	return b.step(h, Uncordon, "Ready in the wanted version, uncordon", reason, Change, NoRisk, needs, []string{"Node " + b.node(h)})
+}
+
+// versions says what a host runs and what is wanted.
+func (b *builder) versions(id string) string {
+	want := b.in.Want.KubernetesVersion
+	seen := b.in.Is.Hosts[id]
+	var parts []string
+	if api := seen.APIServerVersion; api != "" && api != want {
+		parts = append(parts, "API server "+api)
+	}
+	if kubelet := seen.Kubelet.Version; kubelet != want {
+		if kubelet == "" {
+			kubelet = "of unknown version"
+		}
+		parts = append(parts, "kubelet "+kubelet)
+	}
+	if len(parts) == 0 {
+		return "roll-out forced"
+	}
+	return strings.Join(parts, ", ") + ", want " + want
+}
+
+// systemAddons plans that kube-proxy and cluster DNS follow the control plane's version.
+func (b *builder) systemAddons(d decide.Decision) {
+	if len(d.System) == 0 {
+		return
+	}
+	h := b.host(d.Leader)
+	id := b.step(h, SystemAddons, "apply "+strings.Join(d.System, ", "), "pods run another image than the wanted one", Change, NoRisk, nil, []string{"kube-proxy, cluster DNS"})
+	b.addons = append(b.addons, id)
+	b.is.API.Pods = slices.Clone(b.is.API.Pods)
+	for i := range b.is.API.Pods {
+		p := &b.is.API.Pods[i]
+		if slices.Contains(d.System, p.App) {
+			p.Image = b.in.System[p.App]
+		}
+	}
+}
+
+// predictUpgraded makes the host what it is after its turn.
+func (b *builder) predictUpgraded(h desired.Host) {
+	want := b.in.Want.KubernetesVersion
+	seen := b.is.Hosts[h.ID]
+	seen.Kubelet.Version = want
+	if h.Role == desired.ControlPlane {
+		seen.APIServerVersion = want
+		b.is.API.Version = want
+	}
+	seen.Digests = b.in.Config[h.ID]
+	b.is.Hosts[h.ID] = seen
+	b.predictOpen(h)
+}
+
+// predictOpen makes the host's Node what it is after uncordon.
+func (b *builder) predictOpen(h desired.Host) {
+	for i := range b.is.API.Nodes {
+		n := &b.is.API.Nodes[i]
+		if n.Name != b.node(h) {
+			continue
+		}
+		n.KubeletVersion, n.Ready = b.in.Want.KubernetesVersion, observed.Yes
+		if n.Annotations[observed.CordonAnnotation] != "" {
+			n.Unschedulable = false
+		}
+	}
+}

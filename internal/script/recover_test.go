@@ -1,0 +1,238 @@
+package script
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// lost is a control-plane host of a cluster without quorum: its data and configuration, etcd and an API server that run, and
+// an etcd image with programs that do as theirs do.
+func lost(t *testing.T, from Recover) *box {
+	t.Helper()
+	in := input("cp-1")
+	in.Recover, in.Epoch = from, 1
+	b := newBox(t, in)
+	for _, tool := range []string{"ps", "id"} {
+		_ = os.Remove(b.path("bin/" + tool))
+	}
+	b.command("curl", "")
+	b.command("systemctl", `case "$1" in is-active) exit 3 ;; esac`)
+	b.mkdir("opt/kubeone")
+	if err := os.Symlink(b.path("bin"), b.path("opt/kubeone/bin")); err != nil {
+		t.Fatal(err)
+	}
+	b.command("kubeadm", `cd '`+b.root+`'
+	case "$*" in
+	"init --config"*) mkdir -p etc/kubernetes/manifests && : >etc/kubernetes/kubelet.conf && : >etc/kubernetes/super-admin.conf && : >etc/kubernetes/manifests/kube-apiserver.yaml ;;
+	esac`)
+	b.command("ctr", `case "$*" in
+	*"images mount"*) mkdir -p '`+b.path("run/kubeone/etcd/usr/local")+`' && ln -s '`+b.path("bin")+`' '`+b.path("run/kubeone/etcd/usr/local/bin")+`' ;;
+	*"images unmount"*) rm -rf '`+b.path("run/kubeone/etcd")+`' ;;
+	esac`)
+	b.command("etcd", "")
+	b.command("etcdctl", `case "$*" in *"snapshot save"*) for to in "$@"; do :; done; printf 'from the member\n' >"$to" ;; esac`)
+	b.command("etcdutl", `from=$3
+	while [ $# -gt 0 ]; do [ "$1" = --data-dir ] && to=$2; shift; done
+	mkdir -p "$to/member" && cp "$from" "$to/member/db"`)
+	b.write("etc/kubeone/marker", "cluster=alpha\nrole=control-plane\nrun=run-0\ncomplete=yes\n")
+	b.write("etc/kubernetes/manifests/etcd.yaml", "    image: example.com/etcd:3.6.8-0\n")
+	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "")
+	b.write("etc/kubernetes/kubelet.conf", "")
+	b.write("etc/kubernetes/pki/ca.crt", "ca\n")
+	b.write("var/lib/etcd/member/db", "old\n")
+	return b
+}
+
+// alive stands in for the processes of the control plane: they end when they are told to.
+const alive = `alive=yes
+serving() { [ "$alive" = no ] || printf '%s\n' 4711; }
+kill() { printf 'kill %s\n' "$1" >>@ROOT@/calls; alive=no; }
+KUBEONE_RUN=run-1
+`
+
+// aside are the names of what was moved aside.
+func (b *box) aside() []string {
+	b.t.Helper()
+	paths, err := filepath.Glob(b.path("var/lib/kubeone-old/*/*"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out := make([]string, 0, len(paths))
+	for _, p := range paths {
+		_, name, _ := strings.Cut(filepath.Base(p), "-001-") // the box's root is part of every path
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestFenceKeepsWhatItTakesAway(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{})
+	b.must(alive + "stage_fence")
+	if diff := cmp.Diff([]string{"etc-kubernetes", "etc-kubernetes-manifests", "var-lib-etcd"}, b.aside()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=no\nfenced=run-1\n", b.read("etc/kubeone/marker")); diff != "" {
+		t.Error(diff)
+	}
+	calls := strings.Join(b.calls(), "\n")
+	if !strings.Contains(calls, "systemctl disable --now kubelet.service") || !strings.Contains(calls, "kill -TERM") {
+		t.Errorf("called\n%s", calls)
+	}
+	for _, left := range []string{"etc/kubernetes", "var/lib/etcd"} {
+		if _, err := os.Stat(b.path(left)); err == nil {
+			t.Errorf("%s is still there", left)
+		}
+	}
+	before := b.tree("var", "etc")
+	b.must(alive + "stage_fence")
+	if diff := cmp.Diff(before, b.tree("var", "etc")); diff != "" {
+		t.Errorf("the same again wrote something:\n%s", diff)
+	}
+}
+
+// Nothing is moved while something may still write to it.
+func TestFenceStopsWhenTheControlPlaneDoesNot(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{})
+	b.fails(`serving() { printf '1\n'; }
+kill() { :; }
+wait_for() {
+	what=$2
+	shift 2
+	"$@" || die "gave up waiting for $what"
+}
+stage_fence`, "gave up waiting for etcd and the API server to end")
+	if got := b.read("var/lib/etcd/member/db"); got != "old\n" {
+		t.Errorf("etcd's data was touched: %q", got)
+	}
+}
+
+func TestAFencedHostStaysFencedUntilItHasJoined(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{})
+	b.must(alive + "stage_fence\nmark no")
+	if got := b.read("etc/kubeone/marker"); !strings.Contains(got, "fenced=run-1\n") {
+		t.Errorf("the marker is\n%s", got)
+	}
+	b.must("KUBEONE_RUN=run-2; mark yes")
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-2\ncomplete=yes\nepoch=1\n", b.read("etc/kubeone/marker")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestServingFindsTheControlPlaneOnly(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("cp-1"))
+	for pid, p := range map[string][2]string{
+		"11": {"etcd", "/kubepods/burstable/pod1/c1"}, "12": {"kube-apiserver", "/system.slice/x:cri-containerd:c2"}, "13": {"kube-controller", "/kubepods.slice/x"},
+		"14": {"etcd", "/system.slice/somebody-elses-etcd.service"}, "15": {"nginx", "/kubepods/x"},
+	} {
+		b.write("proc/"+pid+"/comm", p[0]+"\n")
+		b.write("proc/"+pid+"/cgroup", "0::"+p[1]+"\n")
+	}
+	if got := strings.Fields(b.must("serving")); !slices.Equal(got, []string{"11", "12", "13"}) {
+		t.Errorf("found %v", got)
+	}
+	if got := b.must("serving etcd"); got != "11" {
+		t.Errorf("found %q as etcd", got)
+	}
+}
+
+func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{From: "surviving-member"})
+	b.must(alive + "stage_restore")
+	if got := b.read("var/lib/etcd/member/db"); got != "from the member\n" {
+		t.Errorf("etcd's data is %q", got)
+	}
+	if diff := cmp.Diff([]string{"var-lib-etcd-member"}, b.aside()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=yes\nepoch=1\n", b.read("etc/kubeone/marker")); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := os.Stat(b.path("var/lib/kubeone/recovery")); err == nil {
+		t.Error("the working directory is still there, with the cluster's secrets")
+	}
+	calls := b.calls()
+	for _, want := range []string{"--force-new-cluster", "--bump-revision 1000000000 --mark-compacted", "--initial-cluster-token kubeone-run-1", "--initial-cluster cp-1=https://10.0.0.1:2380", "kubeadm init phase etcd local"} {
+		if !slices.ContainsFunc(calls, func(c string) bool { return strings.Contains(c, want) }) {
+			t.Errorf("nothing was called with %q:\n%s", want, strings.Join(calls, "\n"))
+		}
+	}
+	stop := slices.Index(calls, "kill -TERM")
+	read := slices.IndexFunc(calls, func(c string) bool { return strings.HasPrefix(c, "etcd --name") })
+	if stop < 0 || read < stop {
+		t.Errorf("the data was read at %d, and etcd stopped at %d", read, stop)
+	}
+}
+
+func TestRestoreOnAnEmptyHostMakesTheControlPlaneAroundTheData(t *testing.T) {
+	t.Parallel()
+	const sum = "55b6f1d89cd93b2ad8ba0ee4a8e9e0b1a4e5b9a3e9ff3b2f8b8b8a7c0f7d8b6a"
+	b := lost(t, Recover{From: "backup", Snapshot: sum})
+	for _, gone := range []string{"etc/kubernetes", "var/lib/etcd", "etc/kubeone"} {
+		if err := os.RemoveAll(b.path(gone)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.write("var/lib/kubeone/recovery/snapshot.db", "from the backup\n")
+	b.write("etc/kubernetes/pki/ca.crt", "of the backup\n")
+	b.fails(alive+"stage_restore", "is not the snapshot of the plan")
+	b.calls()
+	b.must(alive + `RECOVER_SNAPSHOT=$(sha256sum <"$RECOVERY/snapshot.db" | sed 's/ .*//')
+stage_restore`)
+	if got := b.read("var/lib/etcd/member/db"); got != "from the backup\n" {
+		t.Errorf("etcd's data is %q", got)
+	}
+	if b.read("etc/kubernetes/super-admin.conf") != "" || !slices.ContainsFunc(b.calls(), func(c string) bool {
+		return strings.HasPrefix(c, "kubeadm init --config") && strings.Contains(c, "--skip-phases bootstrap-token,addon") && strings.Contains(c, "DirAvailable--var-lib-etcd")
+	}) {
+		t.Error("kubeadm did not make the control plane around the data")
+	}
+}
+
+// Wherever a restore is killed, the next one ends with the same data, and the old is never lost.
+func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"save_survivor", "quiet", "move_aside", "mv", "unmount_etcd", "begin_anew", "readyz"} {
+		b := lost(t, Recover{From: "surviving-member"})
+		die := at + "() { exit 9; }\nreadyz() { exit 9; }\n"
+		if at == "mv" { // the one that puts the new data in the place of the old
+			die = "mv() { case $2 in */lib/etcd/member) exit 9 ;; esac; command mv \"$@\"; }\n"
+		}
+		if r := b.run(alive + die + "stage_restore"); r.code == 0 {
+			t.Errorf("%s: the restore was not killed", at)
+		}
+		if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=no") || !strings.Contains(marker, "restoring=yes") {
+			t.Errorf("killed at %s, the marker is\n%s", at, marker)
+		}
+		b.must(alive + "stage_restore")
+		if got := b.read("var/lib/etcd/member/db"); got != "from the member\n" {
+			t.Errorf("killed at %s, etcd's data is %q afterwards", at, got)
+		}
+		kept, _ := filepath.Glob(b.path("var/lib/kubeone-old/*/*var-lib-etcd-member/db"))
+		if len(kept) == 0 || b.read(strings.TrimPrefix(kept[0], b.root)) != "old\n" {
+			t.Errorf("killed at %s, the old data is not kept: %v", at, kept)
+		}
+	}
+}
+
+// Once the restored data is in place it is not restored again: the cluster may have lived since.
+func TestRestoredDataIsNotRestoredAgain(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{From: "surviving-member"})
+	b.run(alive + "begin_anew() { exit 9; }\nstage_restore")
+	b.write("var/lib/etcd/member/db", "lived since\n")
+	b.must(alive + "stage_restore")
+	if got := b.read("var/lib/etcd/member/db"); got != "lived since\n" {
+		t.Errorf("etcd's data is %q", got)
+	}
+}

@@ -1,0 +1,136 @@
+package script
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// joined is a finished host with a container runtime that has the control plane's containers.
+func joined(t *testing.T, name string) *box {
+	t.Helper()
+	b := controlPlane(t, name)
+	b.command("kubeadm", `cd '`+b.root+`'
+	case "$*" in
+	version*) echo v1.36.3 ;;
+	*"init phase kubeconfig kubelet"*)
+		printf 'clusters:\n- cluster:\n    server: https://of-kubeadm\n' >etc/kubernetes/kubelet.conf
+		: >var/lib/kubelet/pki/kubelet-client-current.pem ;;
+	*"init phase etcd local"*) printf 'spec:\n  containers:\n  - name: etcd\n    image: registry.k8s.io/etcd:3.6.1-0\n' >etc/kubernetes/manifests/etcd.yaml ;;
+	esac`)
+	b.command("ctr", `case "$*" in
+	*"images ls"*) echo registry.k8s.io/etcd:3.6.9-0 ;;
+	*"containers ls"*) echo "id-${6##*==}" ;;
+	esac`)
+	b.write("etc/kubernetes/kubelet.conf", "clusters:\n- cluster:\n    server: https://10.0.0.2:6443\n")
+	b.write("etc/kubernetes/manifests/etcd.yaml", "spec:\n")
+	b.write("var/lib/kubelet/config.yaml", "")
+	b.write("var/lib/kubelet/pki/kubelet-client-current.pem", "")
+	b.write("var/lib/etcd/member/snap/db", "data")
+	b.must("mark yes")
+	return b
+}
+
+func TestCertificatesAreRenewedAndTheirComponentsStartAgain(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "cp-2")
+	b.must("PARTS=certificates; stage_rewrite")
+	calls := b.calls()
+	for _, want := range []string{"ctr -n k8s.io tasks kill --signal SIGTERM id-etcd", "ctr -n k8s.io tasks kill --signal SIGTERM id-kube-apiserver", "systemctl restart kubelet"} {
+		if !slices.Contains(calls, want) {
+			t.Errorf("no %q in\n%s", want, strings.Join(calls, "\n"))
+		}
+	}
+	if !slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "kubeadm certs renew all --config ") }) {
+		t.Errorf("nothing is renewed:\n%s", strings.Join(calls, "\n"))
+	}
+}
+
+func TestAManifestIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "cp-2")
+	if err := os.Remove(b.path("etc/kubernetes/manifests/etcd.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	b.must("PARTS='etcd kube-apiserver kube-controller-manager'; stage_rewrite")
+	want := []string{"version -o short", "init phase etcd local", "version -o short", "init phase control-plane apiserver", "version -o short", "init phase control-plane controller-manager"}
+	if diff := cmp.Diff(want, b.phases()); diff != "" {
+		t.Error(diff)
+	}
+	if got := b.read("etc/kubernetes/manifests/etcd.yaml"); !strings.Contains(got, "image: registry.k8s.io/etcd:3.6.9-0\n") {
+		t.Errorf("etcd has an image that the host does not have:\n%s", got)
+	}
+}
+
+func TestAnEtcdWithoutItsDataIsNotStarted(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "cp-2")
+	b.must("rm -rf @ROOT@/var/lib/etcd/member")
+	b.fails("PARTS=etcd; stage_rewrite", "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was")
+}
+
+func TestAControlPlaneHostSignsForItsKubelet(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "cp-2")
+	b.must("PARTS=kubelet-credentials; stage_rewrite")
+	b.mustAsk("https://10.0.0.2:6443")
+	want := []string{"version -o short", "init phase kubeconfig kubelet", "version -o short", "init phase kubelet-finalize enable-client-cert-rotation"}
+	if diff := cmp.Diff(want, b.phases()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAWorkersKubeletAsksWithAJoinToken(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "w-1")
+	b.write("run/kubeone/secrets/discovery.conf", "clusters:\n- cluster:\n    certificate-authority-data: Y2E=\n")
+	b.command("base64", "echo the CA")
+	b.command("systemctl", `cd '`+b.root+`'
+	case "$*" in "restart kubelet")
+		cp etc/kubernetes/bootstrap-kubelet.conf seen
+		: >etc/kubernetes/kubelet.conf
+		: >var/lib/kubelet/pki/kubelet-client-current.pem ;;
+	esac`)
+	b.must("PARTS=kubelet-credentials; stage_rewrite")
+	if seen := b.read("seen"); !strings.Contains(seen, "token: abcdef.0123456789abcdef") || !strings.Contains(seen, "server: https://lb.example.com:6443") {
+		t.Errorf("the kubelet asks with\n%s", seen)
+	}
+	if b.read("etc/kubernetes/bootstrap-kubelet.conf") != "" {
+		t.Error("the token is still on the host")
+	}
+	if b.read("etc/kubernetes/pki/ca.crt") != "the CA\n" {
+		t.Errorf("the CA is %q", b.read("etc/kubernetes/pki/ca.crt"))
+	}
+	if phases := b.phases(); len(phases) > 0 {
+		t.Errorf("kubeadm is called for %q", phases)
+	}
+}
+
+func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "cp-2")
+	for range 2 { // the second time there is nothing left to do
+		b.must("stage_set_aside")
+		if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=no") {
+			t.Errorf("the marker is\n%s", marker)
+		}
+		for _, name := range []string{"etc/kubernetes/manifests/etcd.yaml", "var/lib/etcd/member/snap/db"} {
+			if b.read(name) != "" {
+				t.Errorf("%s is still there", name)
+			}
+		}
+		b.mustAsk("https://lb.example.com:6443")
+	}
+	kept := 0
+	for path := range b.tree("var/lib/kubeone-old") {
+		if strings.HasSuffix(path, "var-lib-etcd/member/snap/db") || strings.HasSuffix(path, "/etcd.yaml") {
+			kept++
+		}
+	}
+	if kept != 2 {
+		t.Errorf("kept: %v", b.tree("var/lib/kubeone-old"))
+	}
+}

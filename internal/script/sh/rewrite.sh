@@ -1,0 +1,162 @@
+# stages rewrite and set-aside: a member gets again what it lacks, or stops being one so that it can join anew.
+
+static_pods="etcd kube-apiserver kube-controller-manager kube-scheduler"
+
+# stage_rewrite writes $PARTS again: certificates, kubelet-credentials, names of static pods.
+stage_rewrite() {
+	for part in $PARTS; do
+		say "writing $part again"
+		case $part in
+		certificates) renew_certificates ;;
+		kubelet-credentials) if [ "$ROLE" = worker ]; then bootstrap_kubelet; else sign_kubelet; fi ;;
+		*) write_manifest "$part" ;;
+		esac
+	done
+	systemctl -q enable containerd kubelet
+	systemctl is-active --quiet containerd || systemctl start containerd
+	# Started anew, it tries its static pods at once, however often they failed before.
+	systemctl restart kubelet
+	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+	[ "$ROLE" = worker ] || {
+		wait_for 240 "this host's etcd member" etcd_votes
+		wait_for 240 "this host's API server" readyz
+		wait_for 240 "this host's controller manager and scheduler" controllers_healthy
+	}
+	case " $PARTS " in
+	*" kubelet-credentials "*) settle_kubelet ;;
+	esac
+}
+
+# file_cluster_now is kubeadm's configuration with the version that this host's kubeadm has: what is written again is no upgrade.
+file_cluster_now() {
+	version=$(kubeadm version -o short)
+	file_cluster | sed "s/^kubernetesVersion: .*/kubernetesVersion: $version/"
+}
+
+renew_certificates() {
+	config=$(plain_config file_cluster_now)
+	kubeadm certs renew all --config "$config"
+	for name in $static_pods; do end_pod "$name"; done
+}
+
+# end_pod NAME ends the containers of a static pod; the kubelet starts them again as long as it has the manifest.
+end_pod() {
+	for id in $("$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$1" 2>/dev/null); do
+		"$BIN/ctr" -n k8s.io tasks kill --signal "${2:-SIGTERM}" "$id" 2>/dev/null || true
+	done
+}
+
+forget_kubelet_credentials() {
+	systemctl stop kubelet
+	rm -f /etc/kubernetes/kubelet.conf /var/lib/kubelet/pki/kubelet-client-current.pem
+}
+
+# sign_kubelet: a host with the CA signs for its kubelet, which then asks for a certificate of its own.
+sign_kubelet() {
+	config=$(plain_config file_cluster_now)
+	forget_kubelet_credentials
+	kubeadm init phase kubeconfig kubelet --config "$config"
+	kubelet_asks "$LOCAL_ENDPOINT"
+}
+
+# bootstrap_kubelet: a worker's kubelet asks with a join token. Its Node and its pods stay as they are.
+bootstrap_kubelet() {
+	if [ ! -f /var/lib/kubelet/config.yaml ]; then
+		config=$(kubeadm_config file_join)
+		kubeadm join phase kubelet-start --config "$config"
+		return 0
+	fi
+	discovery=$(secret discovery.conf)
+	[ -f /etc/kubernetes/pki/ca.crt ] || {
+		mkdir -p /etc/kubernetes/pki
+		sed -n 's/^ *certificate-authority-data: *//p' "$discovery" | base64 -d >/etc/kubernetes/pki/ca.crt
+	}
+	forget_kubelet_credentials
+	mkdir -p /etc/kubernetes/manifests
+	(
+		umask 077
+		with_secrets bootstrap_text >/etc/kubernetes/bootstrap-kubelet.conf
+	)
+}
+
+bootstrap_text() {
+	printf 'apiVersion: v1\nkind: Config\ncurrent-context: bootstrap\n'
+	printf 'clusters:\n- name: cluster\n  cluster:\n    certificate-authority: /etc/kubernetes/pki/ca.crt\n    server: %s\n' "$ENDPOINT"
+	printf 'contexts:\n- name: bootstrap\n  context:\n    cluster: cluster\n    user: bootstrap\n'
+	printf 'users:\n- name: bootstrap\n  user:\n    token: @TOKEN@\n'
+}
+
+# settle_kubelet waits for the kubelet's own certificate, and leaves nothing else that it could show.
+settle_kubelet() {
+	wait_for 120 "the kubelet's client certificate" test -f /var/lib/kubelet/pki/kubelet-client-current.pem
+	if [ "$ROLE" = worker ]; then
+		wait_for 60 "the kubelet's kubelet.conf" test -f /etc/kubernetes/kubelet.conf
+		rm -f /etc/kubernetes/bootstrap-kubelet.conf
+	else
+		config=$(plain_config file_cluster_now)
+		kubeadm init phase kubelet-finalize enable-client-cert-rotation --config "$config"
+		wait_for 120 "the kubelet's /healthz" kubelet_healthy
+	fi
+}
+
+# write_manifest NAME writes a static pod's manifest.
+write_manifest() {
+	config=$(plain_config file_cluster_now)
+	mkdir -p /etc/kubernetes/manifests
+	chmod 0700 /etc/kubernetes/manifests
+	case $1 in
+	etcd)
+		[ -d /var/lib/etcd/member ] || die "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was"
+		kubeadm init phase etcd local --config "$config"
+		keep_etcd_image
+		;;
+	*) kubeadm init phase control-plane "${1#kube-}" --config "$config" ;;
+	esac
+}
+
+# keep_etcd_image names an etcd image that the runtime has, where kubeadm knows another tag.
+keep_etcd_image() {
+	manifest=/etc/kubernetes/manifests/etcd.yaml
+	images=$("$BIN/ctr" -n k8s.io images ls -q | grep '/etcd:' | sort)
+	wanted=$(sed -n 's/^ *image: *//p' "$manifest")
+	[ -n "$images" ] && ! printf '%s\n' "$images" | grep -qxF "$wanted" || return 0
+	found=$(printf '%s\n' "$images" | sed -n '$p')
+	sed -i "s|^\( *image: \).*|\1$found|" "$manifest"
+}
+
+# stage_set_aside stops this host's control plane and moves what is left of its etcd aside, dated. The host is then one
+# whose join has not ended, and its kubelet asks the cluster's endpoint. The marker is last: until it says so, this stage
+# is what the host needs.
+stage_set_aside() {
+	aside=/var/lib/kubeone-old/$(date -u +%Y%m%dT%H%M%SZ)
+	(
+		umask 077
+		mkdir -p "$aside"
+	)
+	systemctl stop kubelet
+	for name in $static_pods; do
+		[ ! -f "/etc/kubernetes/manifests/$name.yaml" ] || mv "/etc/kubernetes/manifests/$name.yaml" "$aside/"
+	done
+	wait_for 60 "the end of this host's control plane" no_static_pods
+	[ ! -e /var/lib/etcd ] || mv /var/lib/etcd "$aside/var-lib-etcd"
+	# Made anew by the join, for the names that are wanted now.
+	rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key
+	rm -rf /var/log/pods/kube-system_etcd-*
+	rmdir "$aside" 2>/dev/null || true
+	[ ! -f /etc/kubernetes/kubelet.conf ] || kubelet_asks "$ENDPOINT"
+	systemctl start kubelet
+	mark no
+	COMPLETE=no
+	put "$MARKER" 0644 marker_text
+}
+
+# no_static_pods ends the containers of the control plane, and succeeds when none is left.
+no_static_pods() {
+	for name in $static_pods; do end_pod "$name" SIGKILL; done
+	left=$("$BIN/ctr" -n k8s.io tasks ls 2>/dev/null | grep RUNNING | while read -r id _; do printf '%s\n' "$id"; done)
+	for name in $static_pods; do
+		for id in $("$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$name" 2>/dev/null); do
+			! printf '%s\n' "$left" | grep -qxF "$id" || return 1
+		done
+	done
+}

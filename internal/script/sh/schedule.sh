@@ -1,0 +1,34 @@
+# stage snapshot, and the timer for the scheduled ones.
+
+stage_snapshot() {
+	[ "$ROLE" = control-plane ] || die "this host is no control-plane host"
+	configure_snapshots
+	take_snapshot "$SNAPSHOT_REASON"
+}
+
+# configure_snapshots installs the timer, or removes the one that nobody wants any more.
+configure_snapshots() {
+	[ "$ROLE" = control-plane ] || return 0
+	if [ "$SNAPSHOT_EVERY" = 0 ]; then
+		remove_snapshot_timer
+		return 0
+	fi
+	CHANGED=no
+	put /etc/kubeone/snapshot.sh 0700 file_snapshot_script
+	put /etc/systemd/system/kubeone-snapshot.service 0644 file_snapshot_service
+	put /etc/systemd/system/kubeone-snapshot.timer 0644 file_snapshot_timer
+	[ "$CHANGED" = yes ] || return 0
+	systemctl daemon-reload
+	systemctl -q enable kubeone-snapshot.timer
+	systemctl restart kubeone-snapshot.timer
+}
+
+# remove_snapshot_timer leaves the snapshots.
+remove_snapshot_timer() {
+	[ -e /etc/systemd/system/kubeone-snapshot.timer ] || return 0
+	systemctl disable --now kubeone-snapshot.timer 2>/dev/null || true
+	systemctl stop kubeone-snapshot.service 2>/dev/null || true
+	rm -f /etc/systemd/system/kubeone-snapshot.timer /etc/systemd/system/kubeone-snapshot.service /etc/kubeone/snapshot.sh
+	systemctl daemon-reload
+	systemctl reset-failed kubeone-snapshot.service 2>/dev/null || true
+}

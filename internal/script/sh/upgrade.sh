@@ -1,0 +1,134 @@
+# stages fetch, check, upgrade-control-plane, upgrade-worker: another version of Kubernetes beside the one in use, and then
+# in its place. The kubelet goes last: its version says that all else is done.
+
+# stage fetch: nothing that runs is touched.
+stage_fetch() {
+	room_for_images
+	SWITCH=no
+	install_binaries
+	stage_images
+	pin_images
+}
+
+# room_for_images dies when what was uploaded, unpacked, would fill the disk. Images take about twice their size while
+# they are imported.
+room_for_images() {
+	uploaded=$(du -sk "$ARTIFACTS" 2>/dev/null | cut -f1)
+	free=$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')
+	[ "$free" -gt $((${uploaded:-0} * 2 + 512 * 1024)) ] ||
+		die "$((free / 1024)) MiB are free below /var/lib, $((${uploaded:-0} * 2 / 1024 + 512)) MiB are needed for the images: free some space and apply again"
+}
+
+# stage check: all that the host's turn needs is still there. Whoever removes images does so any time.
+stage_check() {
+	printf '%s\n' "$BINARIES" | while read -r name version sum _; do
+		[ -z "$name" ] || [ "$(cat "/opt/kubeone/$name/$version/.sha256" 2>/dev/null)" = "$sum" ] ||
+			die "$name $version is not on this host any more: apply again, it is fetched again"
+	done || exit 1
+	images_present
+	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 262144 ] || die "less than 256 MiB are free below /var/lib: free some space and apply again"
+	if [ "$ROLE" = control-plane ]; then
+		wait_for 60 "this host's API server" readyz
+		wait_for 60 "this host's etcd member" etcd_votes
+	fi
+	wait_for 60 "the kubelet's /healthz" kubelet_healthy
+}
+
+# runs_image NAME succeeds when a container of that image runs here.
+runs_image() {
+	"$BIN/ctr" -n k8s.io containers ls "image==$1" -q | while read -r id; do
+		"$BIN/ctr" -n k8s.io tasks ls | grep -q "^$id .*RUNNING" && printf 'yes\n'
+	done | grep -q yes
+}
+
+# image_of NAME prints the release's image of a component.
+image_of() { printf '%s\n' "$IMAGES" | sed -n "s|^\\([^ ]*/$1:[^ ]*\\) .*|\\1|p" | head -n 1; }
+
+# component_runs NAME PATTERN succeeds when the component runs in the release's version.
+component_runs() {
+	image=$(image_of "$1")
+	[ -z "$image" ] || runs_image "$image"
+}
+
+api_version() { answers https://127.0.0.1:6443/version | grep -q "\"gitVersion\": *\"v${KUBERNETES}\""; }
+
+# api_server_known succeeds when the API shows this host's API server in the release's version. kubeadm looks there before it
+# upgrades kube-proxy and CoreDNS: it does so on the last host, and takes the others for older as long as its own is.
+api_server_known() {
+	address=${LOCAL_ENDPOINT#https://}
+	"$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s -n kube-system get pods -l component=kube-apiserver \
+		-o 'jsonpath={range .items[*]}{.status.hostIP} {.spec.containers[0].image}{"\n"}{end}' |
+		grep -qxF "${address%:*} $(image_of kube-apiserver)"
+}
+
+# switch_binary NAME puts the new version of a program in place.
+switch_binary() {
+	printf '%s\n' "$BINARIES" | while read -r name version _; do
+		[ "$name" != "$1" ] || link_binary "$name" "/opt/kubeone/$name/$version"
+	done
+}
+
+stage_upgrade_control_plane() {
+	stage_check
+	switch_binary kubeadm
+	config=$(plain_config file_cluster)
+	kubeadm init phase upload-config all --config "$config"
+	kubeadm certs renew all --config "$config"
+	# kubeadm's own upgrade waits for each component through the API that it restarts. Here the phases write, and the host
+	# itself says when what was written runs: etcd first, because an API server that misses it backs off.
+	kubeadm init phase etcd local --config "$config"
+	wait_for 300 "etcd in the new version" component_runs etcd
+	wait_for 120 "this host's etcd member" etcd_votes
+	kubeadm init phase control-plane all --config "$config"
+	wait_for 300 "this host's API server in version $KUBERNETES" api_version
+	wait_for 120 "this host's API server" readyz
+	for c in kube-controller-manager kube-scheduler; do
+		wait_for 300 "$c in version $KUBERNETES" component_runs "$c"
+	done
+	wait_for 120 "this host's controller manager and scheduler" controllers_healthy
+	kubeadm upgrade apply phase bootstrap-token "v${KUBERNETES}" --kubeconfig /etc/kubernetes/admin.conf || say "warning: kubeadm did not renew the rules for joining nodes"
+	wait_for 120 "the API to know that this host's API server is $KUBERNETES" api_server_known
+	kubelet_asks "$LOCAL_ENDPOINT"
+	upgrade_node
+}
+
+# stage system-addons: kube-proxy and cluster DNS follow the control plane. kubeadm's own upgrade leaves them alone when the
+# API does not show yet that the API server of this host is new.
+stage_system_addons() {
+	config=$(plain_config file_cluster)
+	if [ "$SKIP_PROXY" = yes ]; then
+		kubeadm init phase addon coredns --config "$config"
+	else
+		kubeadm init phase addon all --config "$config"
+	fi
+}
+
+stage_upgrade_worker() {
+	stage_check
+	switch_binary kubeadm
+	upgrade_node
+}
+
+# upgrade_node is what hosts of both roles do inside their drained time: configuration, runtime, and at last the kubelet.
+upgrade_node() {
+	install_packages
+	kernel_settings
+	kubeadm upgrade node phase kubelet-config --patches /etc/kubeone/patches
+	for name in runc cni-plugins cni-plugin-flannel crictl containerd kubectl; do switch_binary "$name"; done
+	configure_runtime
+	wait_for 60 "containerd" "$BIN/ctr" version
+	configure_kubelet
+	configure_snapshots
+	switch_binary kubelet
+	systemctl restart kubelet.service || die "kubelet does not start: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
+	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+	if [ "$ROLE" = control-plane ]; then
+		wait_for 240 "this host's API server" readyz
+		wait_for 120 "this host's etcd member" etcd_votes
+		wait_for 120 "this host's controller manager and scheduler" controllers_healthy
+	fi
+	unpin_others
+	# shellcheck disable=SC2086 # lists
+	record $HOST_DIGESTS $NODE_DIGESTS
+	mark yes
+}

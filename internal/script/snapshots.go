@@ -1,0 +1,78 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kubeone/internal/desired"
+)
+
+// DefaultSnapshotReason is in the name of a snapshot that a plan takes before it changes something.
+const DefaultSnapshotReason = "before-change"
+
+// SnapshotDir is where the snapshots of a control-plane host's own member are.
+const SnapshotDir = "/var/lib/kubeone/snapshots"
+
+// snapshotFiles are the timer of the scheduled snapshots, its service, and what that runs; empty on workers.
+func snapshotFiles(in Input) ([]file, error) {
+	if in.Host.Role != desired.ControlPlane {
+		return []file{{"file_snapshot_script", ""}, {"file_snapshot_service", ""}, {"file_snapshot_timer", ""}}, nil
+	}
+	body, err := stages.ReadFile("sh/snapshot.sh")
+	if err != nil {
+		return nil, err
+	}
+	return []file{
+		{"file_snapshot_script", snapshotScript(in, string(body))},
+		{"file_snapshot_service", snapshotService},
+		{"file_snapshot_timer", snapshotTimer(in.Want)},
+	}, nil
+}
+
+// snapshotScript is snapshot.sh as a program of its own.
+func snapshotScript(in Input, body string) string {
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\n# Written by kubeone; run by kubeone-snapshot.service.\nset -eu\nexport LC_ALL=C\n")
+	for _, v := range [][2]string{{"BIN", BinDir}, {"NODE_NAME", in.NodeName}, {"KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))}} {
+		fmt.Fprintf(&b, "%s=%s\n", v[0], Quote(v[1]))
+	}
+	b.WriteString("say() { printf '%s\\n' \"$*\"; }\ndie() {\n\tprintf 'error: %s\\n' \"$*\" >&2\n\texit 1\n}\n\n")
+	b.WriteString(body)
+	b.WriteString("\ntake_snapshot scheduled\n")
+	return b.String()
+}
+
+// keepSnapshots is how many a host keeps: one at least, since retention must never remove the newest.
+func keepSnapshots(want desired.Cluster) int { return max(1, want.Backup.Keep) }
+
+const snapshotService = `[Unit]
+Description=takes a verified snapshot of this host's etcd
+ConditionPathExists=/etc/kubernetes/manifests/etcd.yaml
+After=containerd.service
+
+[Service]
+Type=oneshot
+ExecStart=/etc/kubeone/snapshot.sh
+TimeoutStartSec=1800
+Nice=10
+IOSchedulingClass=idle`
+
+// snapshotTimer fires every so often, first after a few minutes, not on all hosts at the same moment.
+func snapshotTimer(want desired.Cluster) string {
+	every := snapshotEvery(want)
+	return fmt.Sprintf(`[Unit]
+Description=scheduled snapshots of this host's etcd
+
+[Timer]
+OnActiveSec=%d
+OnUnitActiveSec=%d
+RandomizedDelaySec=%d
+AccuracySec=5
+
+[Install]
+WantedBy=timers.target`, min(every, 300), every, min(every/10, 600))
+}
+
+// snapshotEvery is the schedule in seconds, 0 for none.
+func snapshotEvery(want desired.Cluster) int { return int(want.Backup.Schedule.Seconds()) }

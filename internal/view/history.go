@@ -1,0 +1,140 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"kubeone/internal/cluster"
+)
+
+// HistoryFormat is the version of HistoryDocument's format.
+const HistoryFormat = 1
+
+// HistoryDocument is the history as JSON.
+type HistoryDocument struct {
+	Format  int           `json:"format"` // HistoryFormat
+	Cluster string        `json:"cluster"`
+	Runs    []cluster.Run `json:"runs"` // newest first
+}
+
+// HistoryJSON is runs as docs/json.md describes them.
+func HistoryJSON(name string, runs []cluster.Run) ([]byte, error) {
+	return encode(HistoryDocument{Format: HistoryFormat, Cluster: name, Runs: notNil(runs)}, "history of "+name)
+}
+
+// moment is how a point in time is written: not by anybody's own clock, since runs come from several machines.
+const moment = "2006-01-02 15:04:05 UTC"
+
+// History writes runs, newest first, a line each, and what failed below it. A run's name begins with its time (UTC).
+func History(w io.Writer, s Style, runs []cluster.Run) {
+	out := &page{style: s}
+	if len(runs) == 0 {
+		out.line("No run is remembered.")
+		out.flush(w)
+		return
+	}
+	t := &table{head: []string{"RUN", "  TOOK", "STEPS", "RESULT", "WHO", "FOR"}}
+	for _, r := range runs {
+		t.add(
+			cell{clean(r.ID), plain}, cell{right(tookOf(r), 6), plain}, cell{right(fmt.Sprintf("%d/%d", stepsDone(r), r.Planned), 5), plain},
+			cell{clean(string(r.Result)), inkOf(r.Result)}, cell{clean(r.Who + "@" + r.From), plain}, cell{clean(strings.Join(r.Routes, ", ")), plain},
+		)
+	}
+	for i, lines := range t.lines(s) {
+		for _, line := range lines {
+			out.line(line)
+		}
+		if i > 0 && runs[i-1].Error != "" {
+			out.para("    ", runs[i-1].Error, dim)
+		}
+	}
+	out.flush(w)
+}
+
+// HistoryRun writes one run with its steps, in the order in which they began.
+func HistoryRun(w io.Writer, s Style, r cluster.Run) {
+	out := &page{style: s}
+	out.line(s.paint(bold, "Run "+clean(r.ID)))
+	facts := &table{indent: 2}
+	for _, fact := range [][2]string{
+		{"who", r.Who + "@" + r.From}, {"for", strings.Join(r.Routes, ", ")}, {"began", r.Started.UTC().Format(moment)},
+		{"took", tookOf(r)}, {"plan", r.PlanDigest}, {"steps", fmt.Sprintf("%d of %d done", stepsDone(r), r.Planned)},
+	} {
+		if fact[1] != "" {
+			facts.add(cell{fact[0], dim}, cell{clean(fact[1]), plain})
+		}
+	}
+	facts.add(cell{"result", dim}, resultCell(r))
+	out.table(facts)
+	if len(r.Steps) > 0 {
+		out.space()
+		out.table(stepTable(r.Steps))
+	} else if r.Planned > 0 && r.Result != cluster.RunRunning {
+		out.space()
+		out.line("What its steps came to is not remembered any more, or nothing was begun.")
+	}
+	out.flush(w)
+}
+
+func stepTable(steps []cluster.RunStep) *table {
+	t := &table{indent: 2, head: []string{"STEP", " BEGAN", "  TOOK", "RESULT"}}
+	for _, s := range steps {
+		began, length := took(seconds(s.Began)), took(seconds(s.Seconds))
+		if s.Result == cluster.RunSkipped {
+			began, length = "", ""
+		}
+		if s.Result == cluster.RunRunning || s.Result == cluster.RunInterrupted {
+			length = ""
+		}
+		t.add(cell{clean(s.ID), plain}, cell{right(began, 6), plain}, cell{right(length, 6), plain}, cell{string(s.Result), inkOf(s.Result)})
+	}
+	return t
+}
+
+// tookOf is how long a run took; "" of one whose end is not known.
+func tookOf(r cluster.Run) string {
+	if r.Finished.IsZero() {
+		return ""
+	}
+	return took(r.Finished.Sub(r.Started).Round(time.Millisecond))
+}
+
+func stepsDone(r cluster.Run) int {
+	n := 0
+	for _, s := range r.Steps {
+		if s.Result == cluster.RunDone {
+			n++
+		}
+	}
+	if r.Result == cluster.RunDone {
+		return r.Planned // also where the steps are not remembered any more
+	}
+	return n
+}
+
+// resultCell is how a run went, and what failed.
+func resultCell(r cluster.Run) cell {
+	text := string(r.Result)
+	if r.Error != "" {
+		text += ": " + r.Error
+	}
+	return cell{clean(text), inkOf(r.Result)}
+}
+
+func inkOf(r cluster.Result) ink {
+	switch r {
+	case cluster.RunDone:
+		return green
+	case cluster.RunFailed:
+		return red
+	case cluster.RunStopped, cluster.RunInterrupted:
+		return yellow
+	case cluster.RunSkipped:
+		return dim
+	case cluster.RunRunning:
+		return magenta
+	}
+	return plain
+}

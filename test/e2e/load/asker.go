@@ -1,0 +1,61 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// nodePort is where the Deployment answers on every node.
+const nodePort = 30085
+
+// asker asks the Deployment for its pods' names through the nodes' port, at one node after the other.
+type asker struct {
+	nodes   []string
+	every   time.Duration
+	outages Outages
+}
+
+func (a *asker) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Second}
+}
+
+func (a *asker) url(n int) string {
+	return "http://" + net.JoinHostPort(a.nodes[n%len(a.nodes)], strconv.Itoa(nodePort)) + "/hostname"
+}
+
+// everywhere waits until the Deployment answers at each node.
+func (a *asker) everywhere(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	client := a.client()
+	for n := range a.nodes {
+		for {
+			err := fetch(ctx, client, a.url(n))
+			if err == nil {
+				break
+			}
+			if !again(ctx, a.every) {
+				return fmt.Errorf("the Deployment does not answer at every node: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *asker) run(ctx context.Context) {
+	client := a.client()
+	for n := 0; again(ctx, a.every); n++ {
+		began := time.Now()
+		err := fetch(ctx, client, a.url(n))
+		if ctx.Err() != nil {
+			return
+		}
+		a.outages.note(began, time.Now(), err)
+	}
+}
+
+func (a *asker) report() Outages { return a.outages.closed(time.Now()) }

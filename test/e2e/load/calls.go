@@ -1,0 +1,72 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// calls counts requests as a client with patience sees them.
+type calls struct {
+	Requests int `json:"requests"`
+	// Retries are attempts after the first, Failed the requests that two retries did not serve.
+	Retries int `json:"retries"`
+	Failed  int `json:"failedAfterTwoRetries"`
+	// Slowest is the longest time from the first attempt of a request to its answer.
+	Slowest float64 `json:"slowestSeconds"`
+	// Errors counts how attempts failed.
+	Errors map[string]int `json:"errors,omitempty"`
+}
+
+// do attempts a request until it is served; false when ctx has ended before.
+func (c *calls) do(ctx context.Context, attempt func(context.Context) error) bool {
+	began := time.Now()
+	for tries := 0; ; tries++ {
+		limited, cancel := context.WithTimeout(ctx, attemptTimeout)
+		err := attempt(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return false // an attempt that was cut short counts for nothing
+		}
+		if tries == 0 {
+			c.Requests++
+		} else {
+			c.Retries++
+		}
+		if err == nil {
+			c.Slowest = max(c.Slowest, time.Since(began).Seconds())
+			return true
+		}
+		c.Errors[kindOf(err)]++
+		if tries == enough {
+			c.Failed++
+		}
+		if !again(ctx, retryAfter(tries)) {
+			return false
+		}
+	}
+}
+
+// retryAfter is how long a client waits before the next attempt: 100 ms, then twice as long each time, 1 s at most.
+func retryAfter(tries int) time.Duration {
+	return min(100*time.Millisecond<<min(tries, 5), time.Second)
+}
+
+// kindOf names an error without addresses, so that equal ones can be counted.
+func kindOf(err error) string {
+	var status *apierrors.StatusError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &status):
+		return fmt.Sprintf("%d %s", status.ErrStatus.Code, status.ErrStatus.Message)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("no answer within %s", attemptTimeout)
+	case errors.As(err, &op):
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
+}

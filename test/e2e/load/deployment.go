@@ -1,0 +1,93 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	app      = "web"
+	replicas = 6
+	// minAvailable is what the disruption budget allows no drain to go below.
+	minAvailable = 5
+	port         = 8080
+)
+
+// deploy makes Deployment, disruption budget and Service, and waits until all pods are ready and counted by the budget.
+func deploy(ctx context.Context, client kubernetes.Interface, image string) error {
+	if _, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment(image), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make the Deployment: %w", err)
+	}
+	if _, err := client.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, budget(), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make the disruption budget: %w", err)
+	}
+	if _, err := client.CoreV1().Services(namespace).Create(ctx, service(), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make the Service: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for {
+		got, err := client.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, app, metav1.GetOptions{})
+		if err == nil && got.Status.CurrentHealthy == replicas {
+			return nil
+		}
+		if !again(ctx, 200*time.Millisecond) {
+			return fmt.Errorf("%d of %d pods are ready: %w", got.Status.CurrentHealthy, replicas, ctx.Err())
+		}
+	}
+}
+
+func labels() map[string]string { return map[string]string{"app": app} }
+
+// deployment is the workload. A pod that is told to end goes on answering for two seconds, in which the nodes take it
+// out of the Service, and is probed with patience: a busy machine is no fault of what is measured.
+func deployment(image string) *appsv1.Deployment {
+	grace, count := int64(10), int32(replicas)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &count,
+			Selector: &metav1.LabelSelector{MatchLabels: labels()},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels()},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: &grace,
+					Containers: []corev1.Container{{
+						Name: app, Image: image, ImagePullPolicy: corev1.PullNever,
+						Args: []string{"netexec", fmt.Sprintf("--http-port=%d", port), "--udp-port=-1", "--delay-shutdown=2"},
+						ReadinessProbe: &corev1.Probe{
+							ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/hostname", Port: intstr.FromInt32(port)}},
+							PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3,
+						},
+					}},
+				},
+			},
+		},
+	}
+}
+
+func budget() *policyv1.PodDisruptionBudget {
+	least := intstr.FromInt32(minAvailable)
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: labels()}},
+	}
+}
+
+func service() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, Selector: labels(),
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(port), NodePort: nodePort}},
+		},
+	}
+}

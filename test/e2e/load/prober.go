@@ -1,0 +1,66 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// probeTimeout is how long an API that counts as available may take to answer.
+const probeTimeout = time.Second
+
+// prober asks for an object that must come from etcd, with a new connection each time, as a new client would.
+type prober struct {
+	client  *http.Client
+	url     string
+	every   time.Duration
+	outages Outages
+}
+
+func newProber(config *rest.Config, every time.Duration) (*prober, error) {
+	secure, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}
+	return &prober{
+		client: &http.Client{Transport: transport, Timeout: probeTimeout},
+		url:    config.Host + "/api/v1/namespaces/" + namespace,
+		every:  every,
+	}, nil
+}
+
+func (p *prober) run(ctx context.Context) {
+	for again(ctx, p.every) {
+		began := time.Now()
+		err := fetch(ctx, p.client, p.url)
+		if ctx.Err() != nil {
+			return
+		}
+		p.outages.note(began, time.Now(), err)
+	}
+}
+
+// fetch makes one request, which must be answered with 200.
+func fetch(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, answer.Status)
+	}
+	return nil
+}

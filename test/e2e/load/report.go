@@ -1,0 +1,101 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Report is what a load noticed.
+type Report struct {
+	Seconds float64 `json:"seconds"`
+	Client  Client  `json:"client"`
+	// API is whether a new client was served through the load balancer within a second.
+	API Outages `json:"api"`
+	// Pods and Requests are those of the Deployment, nil without one.
+	Pods     *Pods    `json:"pods,omitempty"`
+	Requests *Outages `json:"requests,omitempty"`
+}
+
+// Client is what the client that writes and reads noticed.
+type Client struct {
+	calls
+	Acknowledged int `json:"acknowledgedWrites"`
+	// Lost are writes that were acknowledged and were not there at the end.
+	Lost []int `json:"lost,omitempty"`
+	// Wrong are reads that did not have the write before them.
+	Wrong []string `json:"wrong,omitempty"`
+}
+
+// Pods is what became of the Deployment's pods.
+type Pods struct {
+	LeastReady int `json:"leastReady"`
+	// LeastHealthy is the least that the cluster itself counted for the disruption budget, and BudgetBroken how many
+	// times that was less than the budget asks for.
+	LeastHealthy int `json:"leastHealthy"`
+	BudgetBroken int `json:"budgetBroken"`
+	// ByEviction are the times when evictions left fewer pods ready than the disruption budget asks for; Otherwise are
+	// those when pods became unready where they were.
+	ByEviction []string `json:"tooFewByEviction,omitempty"`
+	Otherwise  []string `json:"tooFewOtherwise,omitempty"`
+}
+
+// Err is nil when no acknowledged write was lost or read wrongly, no request failed after two retries, and the disruption
+// budget was kept.
+func (r Report) Err() error {
+	var problems []error
+	if r.Client.Acknowledged == 0 {
+		problems = append(problems, errors.New("nothing was written"))
+	}
+	if n := len(r.Client.Lost); n > 0 {
+		problems = append(problems, fmt.Errorf("%d acknowledged writes were lost, the first is %d", n, r.Client.Lost[0]))
+	}
+	for _, wrong := range r.Client.Wrong {
+		problems = append(problems, errors.New(wrong))
+	}
+	if r.Client.Failed > 0 {
+		problems = append(problems, fmt.Errorf("%d requests failed after two retries: %s", r.Client.Failed, counted(r.Client.Errors)))
+	}
+	if r.Pods != nil {
+		for _, when := range r.Pods.ByEviction {
+			problems = append(problems, fmt.Errorf("evictions broke the disruption budget, %s", when))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// String is the report in a few lines.
+func (r Report) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "load of %.0f s: %d writes acknowledged, %d lost; %d requests, %d retries, %d failed after two retries, the slowest took %.1f s",
+		r.Seconds, r.Client.Acknowledged, len(r.Client.Lost), r.Client.Requests, r.Client.Retries, r.Client.Failed, r.Client.Slowest)
+	if len(r.Client.Errors) > 0 {
+		fmt.Fprintf(&text, "\n  attempts that failed: %s", counted(r.Client.Errors))
+	}
+	fmt.Fprintf(&text, "\n  API through the load balancer: %s", r.API)
+	if r.Pods != nil {
+		fmt.Fprintf(&text, "\n  pods: %d ready at least (budget: %d), %d counted by the budget at least; below it %d times by evictions, %d times otherwise",
+			r.Pods.LeastReady, minAvailable, r.Pods.LeastHealthy, len(r.Pods.ByEviction), len(r.Pods.Otherwise))
+		fmt.Fprintf(&text, "\n  requests to the pods: %s", *r.Requests)
+	}
+	return text.String()
+}
+
+// String is how often and how long requests did not succeed.
+func (o Outages) String() string {
+	text := fmt.Sprintf("%d of %d requests answered; %d outages, the longest %.1f s, %.1f s together", o.Asked-o.Failed, o.Asked, o.Count, o.Longest, o.Sum)
+	if o.LastError != "" {
+		text += "; the last error: " + o.LastError
+	}
+	return text
+}
+
+func counted(errs map[string]int) string {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(errs)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", errs[kind], kind))
+	}
+	return strings.Join(parts, "; ")
+}

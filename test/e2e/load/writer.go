@@ -1,0 +1,133 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	namespace = "load"
+	// page is how many writes one ConfigMap holds.
+	page = 100
+	// attemptTimeout is how long one attempt may take.
+	attemptTimeout = 5 * time.Second
+	// enough retries for a request that counts as served.
+	enough = 2
+)
+
+// writer writes 1, 2, 3, … and reads each back. Every number has a key of its own, so that all can be looked for later.
+type writer struct {
+	api   rest.Interface
+	every time.Duration
+	calls calls
+	acked int // every number up to this one was acknowledged
+	wrong []string
+}
+
+func newWriter(api rest.Interface, every time.Duration) *writer {
+	return &writer{api: api, every: every, calls: calls{Errors: map[string]int{}}}
+}
+
+// run goes on until ctx ends.
+func (w *writer) run(ctx context.Context) {
+	for n := 1; again(ctx, w.every) && w.once(ctx, n); n++ {
+	}
+}
+
+// once writes a number and reads it back; false when ctx has ended before.
+func (w *writer) once(ctx context.Context, n int) bool {
+	if !w.calls.do(ctx, func(ctx context.Context) error { return w.write(ctx, n) }) {
+		return false
+	}
+	w.acked = n
+	got := 0
+	if !w.calls.do(ctx, func(ctx context.Context) (err error) { got, err = w.last(ctx, n); return err }) {
+		return false
+	}
+	if got != n {
+		w.wrong = append(w.wrong, fmt.Sprintf("read %d after %d was acknowledged", got, n))
+	}
+	return true
+}
+
+func pageName(n int) string { return fmt.Sprintf("writes-%05d", n/page) }
+
+// write is one attempt. That an earlier attempt was carried out without an answer does no harm.
+func (w *writer) write(ctx context.Context, n int) error {
+	key := strconv.Itoa(n)
+	if n%page == 0 || n == 1 {
+		object := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: pageName(n)}, Data: map[string]string{key: key, "last": key}}
+		err := w.api.Post().MaxRetries(0).Namespace(namespace).Resource("configmaps").Body(&object).Do(ctx).Error()
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{key: key, "last": key}})
+	if err != nil {
+		return err
+	}
+	return w.api.Patch(types.MergePatchType).MaxRetries(0).Namespace(namespace).Resource("configmaps").Name(pageName(n)).Body(patch).Do(ctx).Error()
+}
+
+// last reads the newest number of the page that n is on.
+func (w *writer) last(ctx context.Context, n int) (int, error) {
+	var object corev1.ConfigMap
+	if err := w.api.Get().MaxRetries(0).Namespace(namespace).Resource("configmaps").Name(pageName(n)).Do(ctx).Into(&object); err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(object.Data["last"])
+}
+
+// report looks for every acknowledged write.
+func (w *writer) report(ctx context.Context) (Client, error) {
+	c := Client{Acknowledged: w.acked, calls: w.calls, Wrong: w.wrong}
+	found := map[string]bool{}
+	for first := 0; first <= w.acked; first += page {
+		var object corev1.ConfigMap
+		err := w.api.Get().Namespace(namespace).Resource("configmaps").Name(pageName(first)).Do(ctx).Into(&object)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return c, err
+		}
+		for key := range object.Data {
+			found[key] = true
+		}
+	}
+	for n := 1; n <= w.acked; n++ {
+		if !found[strconv.Itoa(n)] {
+			c.Lost = append(c.Lost, n)
+		}
+	}
+	return c, nil
+}
+
+// makeNamespace makes the namespace anew: writes of an earlier load are not those of this one.
+func makeNamespace(ctx context.Context, client kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	namespaces := client.CoreV1().Namespaces()
+	if err := namespaces.Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	for {
+		_, err := namespaces.Create(ctx, object, metav1.CreateOptions{})
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) || !again(ctx, time.Second) {
+			return errors.Join(fmt.Errorf("make namespace %s", namespace), err)
+		}
+	}
+}

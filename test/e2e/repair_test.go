@@ -1,0 +1,225 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/test/lab/fleet"
+)
+
+// TestRepairs breaks a cluster in one way after the other. Each chapter checks what status says, what plan says, what apply
+// does, and that the cluster is whole after it.
+func TestRepairs(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "repair", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
+	if !s.chapter("bare hosts become a cluster", installPlain) {
+		t.Fatal("without a cluster the story ends here")
+	}
+	s.chapter("a kubelet is stopped", kubeletStopped)
+	s.chapter("a container runtime is stopped", containerdStopped)
+	s.chapter("an API server's manifest is deleted", manifestDeleted)
+	s.chapter("a worker's kubelet.conf is deleted", kubeletConfDeleted)
+	s.chapter("the etcd data of one member is destroyed", etcdDataDestroyed)
+	s.chapter("a control-plane host is killed for good and replaced", controlPlaneReplaced)
+	s.chapter("a worker is killed for good and replaced", workerReplaced)
+	s.chapter("a living control-plane host is replaced", nodeReplaced)
+	s.chapter("a dead worker is removed", deadNodeRemoved)
+	s.chapter("what must not be removed is refused", removalsRefused)
+}
+
+// TestTwoOfFive kills two of five control-plane hosts, one after the other, and replaces both in one run.
+func TestTwoOfFive(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "five", ControlPlanes: 5, SSHUser: "ops"})
+	if !s.chapter("bare hosts become a cluster", installPlain) {
+		t.Fatal("without a cluster the story ends here")
+	}
+	s.chapter("two are killed for good and replaced", func(s *story) {
+		s.remember("before")
+		for _, host := range []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-4")} {
+			s.must(host.Kill(s.Context()))
+			s.eventually("plan asks for a person", time.Minute, s.planSays(host.Hostname, "which is safe now"))
+		}
+		for _, host := range []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-4")} {
+			s.must(s.Lab.Rebuild(s.Context(), host))
+		}
+		s.must(s.WriteManifest())
+		s.run(2, []string{"plan"}, "remove dead member cp-2", "remove dead member cp-4", "delete the Node", "join: etcd member")
+		s.repaired("before")
+	})
+}
+
+func installPlain(s *story) {
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.must(s.FetchKubeconfig(s.Context()))
+	s.healthy()
+}
+
+// remember writes an object that must outlive what follows.
+func (s *story) remember(name string) {
+	s.Helper()
+	s.eventually("an object is written", time.Minute, written(s, name))
+}
+
+// repaired lets apply do what it can, and checks that the cluster is whole and remembers.
+func (s *story) repaired(name string) {
+	s.Helper()
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.healthy()
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+	if _, err := s.Kube(s.Context(), "get", "configmap", name); err != nil {
+		s.Errorf("what was written before is gone: %v", err)
+	}
+	s.run(0, []string{"status"})
+}
+
+// planSays holds when plan prints the texts.
+func (s *story) planSays(texts ...string) condition {
+	return func(ctx context.Context) error {
+		r := s.Run(ctx, "plan")
+		for _, text := range texts {
+			if !strings.Contains(r.Text(), text) {
+				return fmt.Errorf("plan does not say %q:\n%s", text, r)
+			}
+		}
+		return nil
+	}
+}
+
+// broken runs something on a host as its console would.
+func (s *story) broken(host *fleet.Host, command string) {
+	s.Helper()
+	_, err := host.Exec(s.Context(), command)
+	s.must(err)
+}
+
+// others are the members without a host.
+func (s *story) others(host *fleet.Host) []*fleet.Host {
+	return slices.DeleteFunc(s.Members(), func(h *fleet.Host) bool { return h == host })
+}
+
+func kubeletStopped(s *story) {
+	host := s.Lab.Host("cp-2")
+	s.remember("kubelet")
+	s.broken(host, "systemctl disable --now kubelet")
+	s.run(3, []string{"status"}, host.Hostname, "kubelet is not running")
+	s.run(2, []string{"plan"}, "restart kubelet", host.Hostname)
+	s.same("hosts with steps", []string{host.Hostname}, s.plannedHosts())
+	s.repaired("kubelet")
+}
+
+func containerdStopped(s *story) {
+	host := s.Lab.Host("cp-3")
+	s.remember("containerd")
+	s.broken(host, "systemctl disable --now containerd")
+	s.run(3, []string{"status"}, host.Hostname, "containerd is not running")
+	s.run(2, []string{"plan"}, "restart containerd and kubelet", host.Hostname)
+	s.same("hosts with steps", []string{host.Hostname}, s.plannedHosts())
+	s.repaired("containerd")
+}
+
+// manifestDeleted: what the API server of one host lacks is written again, and no other host notices.
+func manifestDeleted(s *story) {
+	host := s.Lab.Host("cp-2")
+	s.remember("manifest")
+	before := s.started(s.others(host))
+	s.broken(host, "rm /etc/kubernetes/manifests/kube-apiserver.yaml")
+	s.eventually("the API server has stopped", time.Minute, s.planSays("kube-apiserver's static-pod manifest is gone"))
+	s.run(3, []string{"status"}, host.Hostname, "manifest is gone")
+	s.run(2, []string{"plan"}, "write again: kube-apiserver", host.Hostname)
+	s.same("hosts with steps", []string{host.Hostname}, s.plannedHosts())
+	s.repaired("manifest")
+	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))
+}
+
+func kubeletConfDeleted(s *story) {
+	host := s.Lab.Host("worker-1")
+	s.remember("kubelet-conf")
+	s.broken(host, "rm /etc/kubernetes/kubelet.conf && systemctl restart kubelet || true")
+	s.run(3, []string{"status"}, host.Hostname, "its kubelet.conf is gone")
+	s.run(2, []string{"plan"}, "write again: kubelet-credentials", host.Hostname)
+	s.repaired("kubelet-conf")
+}
+
+// etcdDataDestroyed: the member leaves etcd, and the same host joins again as a learner.
+func etcdDataDestroyed(s *story) {
+	host := s.Lab.Host("cp-3")
+	s.remember("data")
+	before := s.started(s.others(host))
+	s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd) || true")
+	s.eventually("the host says that its data is lost", 2*time.Minute, s.planSays("set etcd's remains aside"))
+	s.run(3, []string{"status"}, host.Hostname)
+	s.run(2, []string{"plan"}, "snapshot of etcd", "remove dead member "+host.Hostname, "join: etcd member")
+	s.repaired("data")
+	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))
+}
+
+// controlPlaneReplaced: the host does not answer any more, and a new machine takes its name and address.
+func controlPlaneReplaced(s *story) {
+	host := s.Lab.Host("cp-1") // where the cluster began
+	s.remember("replaced")
+	s.must(host.Kill(s.Context()))
+	s.eventually("status names it", time.Minute, func(ctx context.Context) error {
+		if r := s.Run(ctx, "status"); r.Status != 3 || !strings.Contains(r.Text(), host.Hostname) {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	s.eventually("plan says how to replace it", time.Minute, s.planSays("which is safe now: without it 2 of 2 voters healthy, quorum 2", "terraform taint"))
+	s.run(10, []string{"apply", "-y"}, "apply can do nothing before you have done what is listed above")
+	s.must(s.Lab.Rebuild(s.Context(), host))
+	s.must(s.WriteManifest())
+	s.run(2, []string{"plan"}, "snapshot of etcd", "remove dead member cp-1", "delete the Node", "join: etcd member")
+	s.repaired("replaced")
+}
+
+func workerReplaced(s *story) {
+	host := s.Lab.Host("worker-1")
+	s.remember("worker")
+	s.must(host.Kill(s.Context()))
+	s.run(3, []string{"status"}, host.Hostname)
+	s.run(2, []string{"plan"}, host.Hostname, "terraform taint")
+	s.must(s.Lab.Rebuild(s.Context(), host))
+	s.must(s.WriteManifest())
+	s.run(2, []string{"plan"}, "delete the Node", "join as worker")
+	s.repaired("worker")
+}
+
+// nodeReplaced: the same machine leaves and joins again, in one plan.
+func nodeReplaced(s *story) {
+	host := s.Lab.Host("cp-2")
+	s.remember("node")
+	args := []string{"node", "replace", host.Hostname, "--bundle", s.Bundle}
+	s.run(2, append(args, "--dry-run"), "leave etcd", "reset to a bare host", "join: etcd member")
+	s.run(0, append(args, "-y"), "Done. The cluster matches the manifest.")
+	s.healthy()
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+}
+
+// deadNodeRemoved: a worker that is gone for good leaves nothing behind, and comes back as a new one.
+func deadNodeRemoved(s *story) {
+	host := s.Lab.Host("worker-1")
+	s.must(host.Kill(s.Context()))
+	s.run(15, []string{"node", "remove", host.Hostname, "-y"}, "cannot be reached", "--unreachable")
+	s.run(0, []string{"node", "remove", host.Hostname, "--unreachable", "-y"}, "Now take it out of the manifest")
+	s.run(0, []string{"node", "remove", host.Hostname, "--unreachable", "-y"}, "No changes")
+	s.must(s.AllReady(s.Context(), "cp-1", "cp-2", "cp-3"))
+	s.must(s.Lab.Rebuild(s.Context(), host))
+	s.must(s.WriteManifest())
+	s.repaired("node")
+}
+
+// removalsRefused: with one of three members dead, no other may leave.
+func removalsRefused(s *story) {
+	host := s.Lab.Host("cp-3")
+	s.run(15, []string{"node", "remove", host.Hostname, "--unreachable"}, "it is not unreachable")
+	s.paused(host, func() {
+		s.run(15, []string{"node", "remove", "cp-1", "-y"}, "must not leave: without it 1 of 2 voters healthy, quorum 2")
+	})
+	s.healthy()
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+}

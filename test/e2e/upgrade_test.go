@@ -1,0 +1,161 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/plan"
+	"kubeone/test/e2e/load"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// The versions that clusters are upgraded from and to.
+const (
+	olderPatch = "1.36.1"
+	newest     = "1.36.3"
+)
+
+// TestUpgrade tells how a cluster gets a newer patch version while it is used. Its operator's machine fails twice, once
+// while a control-plane host is being changed, and once with a worker cordoned and drained.
+func TestUpgrade(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "upgrade", ControlPlanes: 3, Workers: 2, KubernetesVersion: olderPatch})
+	s.founded()
+	under := s.loaded()
+	s.must(s.Want(t.Context(), newest))
+	var planned plan.Plan
+	s.chapter("the newer version is planned for every host", func(s *story) { planned = s.upgradePlanned(olderPatch, newest) })
+	s.chapter("an upgrade that is killed twice goes on from where it was", func(s *story) { s.upgradedWithKills(planned) })
+	s.chapter("the cluster is as wanted", func(s *story) { s.upgraded(newest) })
+	s.unharmed(under)
+	s.chapter("nothing is left to do, which is known within a second", emptyPlanAtOnce)
+}
+
+// TestUpgrades are the upgrades of a cluster with three control-plane hosts and three workers: one of the patch version,
+// and one after the other to the next two minor versions. They take long: make upgrades.
+func TestUpgrades(t *testing.T) {
+	if os.Getenv("KUBEONE_UPGRADES") == "" {
+		t.Skip("make upgrades runs this")
+	}
+	for _, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
+		t.Run(versions[0], func(t *testing.T) {
+			s := begin(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3, KubernetesVersion: versions[0]})
+			s.founded()
+			for n, version := range versions[1:] {
+				s.chapter(versions[n]+" becomes "+version, func(s *story) { s.upgradedUnderLoad(versions[n], version) })
+			}
+		})
+	}
+}
+
+// founded makes a cluster of the bare hosts.
+func (s *story) founded() {
+	s.Helper()
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.must(s.FetchKubeconfig(s.Context()))
+	s.must(s.Runs(s.Context(), s.Lab.KubernetesVersion))
+}
+
+// loaded puts a load on the cluster. It must be ended with unharmed.
+func (s *story) loaded() *load.Load {
+	s.Helper()
+	l, err := s.StartLoad(s.Context())
+	s.must(err)
+	return l
+}
+
+// unharmed ends the load and checks what it noticed.
+func (s *story) unharmed(l *load.Load) {
+	s.Helper()
+	report, err := l.Stop(s.Context())
+	s.must(err)
+	s.Logf("%s", report)
+	if err := report.Err(); err != nil {
+		s.Error(err)
+	}
+}
+
+// upgradedUnderLoad is an upgrade that nobody interrupts.
+func (s *story) upgradedUnderLoad(from, to string) {
+	under := s.loaded()
+	s.must(s.Want(s.Context(), to))
+	s.upgradePlanned(from, to)
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.upgraded(to)
+	s.unharmed(under)
+	emptyPlanAtOnce(s)
+}
+
+// upgradePlanned checks that the plan names both versions and upgrades each host once, control planes before workers.
+func (s *story) upgradePlanned(from, to string) plan.Plan {
+	s.Helper()
+	s.run(2, []string{"plan"}, from, to)
+	p, err := s.Plan(s.Context())
+	s.must(err)
+	var hosts []string
+	for _, step := range p.Steps {
+		if isUpgrade(step) {
+			hosts = append(hosts, p.Hosts[step.Host])
+		}
+	}
+	s.same("hosts that are upgraded", hostnames(s.Members()), hosts)
+	if p.Again != "" || p.Blocked != "" || len(p.Operator) > 0 {
+		s.Errorf("the plan does not end with the upgrade: %+v", p)
+	}
+	return p
+}
+
+func isUpgrade(step plan.Step) bool {
+	return step.Intent.Kind == plan.UpgradeControlPlane || step.Intent.Kind == plan.UpgradeWorker
+}
+
+// upgradedWithKills kills the upgrade while the second control-plane host is being changed and when the last worker has
+// been drained, and lets it come to its end.
+func (s *story) upgradedWithKills(p plan.Plan) {
+	for _, moment := range []operator.Moment{
+		{Event: apply.StepStarted, Step: nth(s, p, plan.UpgradeControlPlane, 1)},
+		{Event: apply.StepDone, Step: nth(s, p, plan.DrainNode, len(s.Members())-1)},
+	} {
+		i, err := s.ApplyInterrupted(s.Context(), operator.Failure{Way: operator.Kill, Moment: moment})
+		s.must(err)
+		s.Logf("%5.1f s  killed at %s", i.Took.Seconds(), moment)
+		if len(i.At) != 1 || i.Status != -1 {
+			s.Errorf("want the run killed at %s\n%s", moment, i.Result)
+		}
+	}
+	s.run(0, []string{"apply", "-y"}, "Done.")
+}
+
+// nth is the ID of a plan's step of that kind, counted from 0.
+func nth(s *story, p plan.Plan, kind plan.Kind, n int) string {
+	s.Helper()
+	steps := slices.DeleteFunc(slices.Clone(p.Steps), func(step plan.Step) bool { return step.Intent.Kind != kind })
+	if n >= len(steps) {
+		s.Fatalf("the plan has %d steps of the kind %s, want more than %d", len(steps), kind, n)
+	}
+	return steps[n].ID
+}
+
+// upgraded checks that everything runs in the version, and that every node takes pods.
+func (s *story) upgraded(version string) {
+	s.Helper()
+	s.must(s.Runs(s.Context(), version))
+	s.run(0, []string{"status"}, version)
+}
+
+// emptyPlanAtOnce checks that a plan of the cluster as it is wanted is empty, and how long the fastest of three takes.
+func emptyPlanAtOnce(s *story) {
+	s.eventually("nothing to do", 30*time.Second, s.planIsEmpty)
+	fastest := time.Hour
+	for range 3 {
+		fastest = min(fastest, s.run(0, []string{"plan"}, "No changes").Took)
+	}
+	if fastest > time.Second {
+		s.Errorf("an empty plan takes %s, want less than a second", fastest)
+	}
+}

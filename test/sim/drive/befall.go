@@ -1,0 +1,140 @@
+package drive
+
+import (
+	"slices"
+	"strings"
+
+	"kubeone/test/sim/world"
+)
+
+// befall lets the faults happen that are due, and ends those whose time is over.
+func (s *Simulation) befall() {
+	for _, e := range s.ends {
+		if e.at <= s.moment {
+			e.do()
+		}
+	}
+	s.ends = slices.DeleteFunc(s.ends, func(e ending) bool { return e.at <= s.moment })
+	for _, f := range s.Faults {
+		if f.At == s.moment {
+			s.happen(f)
+		}
+	}
+}
+
+func (s *Simulation) happen(f Fault) {
+	if f.Kind.ofOperator() {
+		s.happenToOperator(f)
+		return
+	}
+	if f.Host >= len(s.World.Hosts) {
+		return
+	}
+	h := s.World.Hosts[f.Host]
+	s.tell("%s %s", f.Kind, h.Name)
+	w := s.World
+	switch f.Kind {
+	case LostBefore, LostDuring, LostAfter:
+		s.broken[h] = f.Kind
+	case Cut:
+		s.lasting(f, &h.Cut)
+	case Split:
+		s.lasting(f, &h.Split)
+	case Slow:
+		s.lasting(f, &h.Slow)
+	case Full:
+		s.lasting(f, &h.Full)
+	case FailAlways:
+		s.lasting(f, &h.FailAll)
+	case FailOnce:
+		w.Set(&h.FailNext, true)
+	case ByHand:
+		w.CordonByHand(h)
+		s.Checker.CordonedByHand(h.Name)
+	case Replaced:
+		w.Replace(h)
+	case Dead:
+		s.die(f, h)
+	default:
+		s.harm(f, h)
+	}
+}
+
+// lasting sets a condition until the fault's end.
+func (s *Simulation) lasting(f Fault, condition *bool) {
+	s.World.Set(condition, true)
+	s.ends = append(s.ends, ending{s.moment + f.For, func() { s.World.Set(condition, false) }})
+}
+
+func (s *Simulation) die(f Fault, h *world.Host) {
+	if !h.Up {
+		return
+	}
+	s.World.Die(h)
+	machine := h.Machine
+	s.ends = append(s.ends, ending{s.moment + f.For, func() {
+		if h.Machine == machine && !h.Up {
+			s.World.Boot(h)
+		}
+	}})
+}
+
+// harm is what happens inside a machine that runs.
+func (s *Simulation) harm(f Fault, h *world.Host) {
+	if !h.Up {
+		return
+	}
+	switch f.Kind {
+	case Stopped:
+		s.World.StopUnits(h, false)
+	case Crashed:
+		s.World.StopUnits(h, true)
+	case DataLost:
+		s.World.LoseData(h)
+	case Manifest:
+		s.World.LoseManifest(h)
+	case Expired:
+		s.World.Expire(h)
+	case ConfLost:
+		s.World.LoseConf(h)
+	case Collected:
+		s.World.CollectImages(h)
+	}
+}
+
+func (s *Simulation) happenToOperator(f Fault) {
+	s.tell("%s operator", f.Kind)
+	switch f.Kind {
+	case Second:
+		s.begin(false)
+		return
+	case Forced:
+		s.begin(true)
+		return
+	}
+	if len(s.ops) == 0 {
+		return
+	}
+	o := s.ops[f.Host%len(s.ops)]
+	switch f.Kind {
+	case Killed:
+		if f.For%2 == 0 { // its connections end with it; otherwise its hosts notice later
+			o.unlock()
+		}
+		s.ops = slices.DeleteFunc(s.ops, func(other *operator) bool { return other == o })
+	case Paused:
+		o.wake = s.moment + f.For
+	case Stop:
+		if o.sched != nil {
+			o.sched.Stop()
+			o.failed = true
+		}
+	}
+}
+
+// replaceable reports whether an instruction says that the machine may be replaced.
+func replaceable(steps []string) bool {
+	return slices.ContainsFunc(steps, func(step string) bool {
+		return strings.HasPrefix(step, "If it cannot be saved")
+	})
+}

@@ -1,0 +1,143 @@
+package drive
+
+import (
+	"slices"
+
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/test/sim/world"
+)
+
+// Guard is something that keeps a rule. Switched off, the checker must find the rule broken.
+type Guard string
+
+// The guards.
+const (
+	NoLock      Guard = "no-lock"      // no lock is taken
+	NoFence     Guard = "no-fence"     // hosts run steps of an old lock
+	NoCompare   Guard = "no-compare"   // the plan that runs is not compared with the approved one
+	NoLostCheck Guard = "no-lost-lock" // a run that lost its lock goes on
+	NoOrder     Guard = "no-order"     // control-plane hosts do not wait for one another
+	NoWorkers   Guard = "workers-first"
+	NoWaves     Guard = "no-waves"    // workers do not wait for one another
+	NoDrain     Guard = "no-drain"    // nodes are not drained
+	NoQuorum    Guard = "no-quorum"   // what is not known to be healthy counts as healthy
+	Removal     Guard = "removal"     // a living member is removed, whatever the quorum
+	NoConfirm   Guard = "no-confirm"  // members count as dead when they do not answer once
+	Promote     Guard = "promote"     // learners become voters although others do not serve
+	Stranger    Guard = "stranger"    // a step runs that is not in the plan
+	Busybody    Guard = "busybody"    // a healthy host is restarted
+	AbsentHosts Guard = "absent"      // hosts that do not answer count as bare
+	NoSkew      Guard = "no-skew"     // a minor is skipped
+	NoUncordon  Guard = "no-uncordon" // nodes stay closed
+	OpenAll     Guard = "open-all"    // what a person closed is opened
+	Wipe        Guard = "wipe"        // data that is found is deleted
+	FreshInit   Guard = "fresh-init"  // init begins anew although there is data
+	NoBudget    Guard = "no-budget"   // pods are deleted, not evicted
+)
+
+// flaws are those of the world itself.
+func (g Guard) flaws() world.Flaws {
+	return world.Flaws{NoFence: g == NoFence || g == NoLock, WipeData: g == Wipe, FreshInit: g == FreshInit, NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll}
+}
+
+// seen is what the operator believes to have seen.
+func (s *Simulation) seen() observed.World {
+	is := s.World.Observe()
+	switch s.Off {
+	case NoQuorum:
+		for i := range is.Etcd.Members {
+			is.Etcd.Members[i].Healthy = observed.Yes
+		}
+		for i := range s.World.Hosts {
+			s.flatter(s.World.Hosts[i], &is)
+		}
+	case AbsentHosts:
+		for id, h := range is.Hosts {
+			if h.Reach != observed.Reached {
+				is.Hosts[id] = s.bare.Hosts[id]
+			}
+		}
+	case NoSkew:
+		for id, h := range is.Hosts {
+			if h.APIServerVersion == SkipFrom {
+				h.APIServerVersion = OldStep
+				is.Hosts[id] = h
+			}
+		}
+		if is.API.Version == SkipFrom {
+			is.API.Version = OldStep
+		}
+	}
+	return is
+}
+
+// flatter makes a member's host look well.
+func (s *Simulation) flatter(h *world.Host, is *observed.World) {
+	if !h.Disk.Joined() {
+		return
+	}
+	seen := is.Hosts[h.ID]
+	if seen.Reach != observed.Reached {
+		for id, other := range is.Hosts {
+			if other.Reach == observed.Reached && other.Marker != nil && other.Marker.Complete && s.World.Host(id).ControlPlane == h.ControlPlane {
+				other.ID, other.Hostname, other.MachineID = h.ID, h.Name, "machine-of-"+h.Name
+				seen = other
+			}
+		}
+	}
+	seen.Healthz, seen.Kubelet.Active, seen.Containerd.Active = observed.Yes, true, true
+	if h.ControlPlane {
+		seen.APIServer, seen.EtcdHealth, seen.ControllerManager, seen.Scheduler = observed.Yes, observed.Yes, observed.Yes, observed.Yes
+		seen.EtcdData = observed.Yes
+	}
+	is.Hosts[h.ID] = seen
+	for i := range is.API.Nodes {
+		if is.API.Nodes[i].Name == h.Name {
+			is.API.Nodes[i].Ready = observed.Yes
+		}
+	}
+}
+
+// SkipFrom is two minors below what is wanted.
+const SkipFrom = "1.34.8"
+
+// altered is the plan that runs, where a guard is off that concerns its steps.
+func (s *Simulation) altered(p plan.Plan) plan.Plan {
+	steps := slices.Clone(p.Steps)
+	for i := range steps {
+		s.alter(&steps[i], p)
+	}
+	p.Steps = steps
+	if s.Off == Stranger {
+		h := s.World.Hosts[len(s.World.Hosts)-1]
+		p.Steps = append(p.Steps, plan.Step{ID: "stranger/" + h.Name, Host: h.ID, Intent: plan.Intent{Kind: plan.RestartUnits, Units: []string{"kubelet"}, Version: Wanted}})
+	}
+	if s.Off == NoUncordon {
+		p.Steps = slices.DeleteFunc(p.Steps, func(st plan.Step) bool { return st.Intent.Kind == plan.Uncordon })
+	}
+	return p
+}
+
+// alter changes one step as the guard that is off would not have kept it.
+func (s *Simulation) alter(st *plan.Step, p plan.Plan) {
+	without := func(gone func(plan.Step) bool) {
+		st.Needs = slices.DeleteFunc(slices.Clone(st.Needs), func(id string) bool {
+			need, ok := p.Step(id)
+			return ok && gone(need)
+		})
+	}
+	kind := st.Intent.Kind
+	switch {
+	case s.Off == NoOrder && (kind == plan.Check || kind == plan.RestartUnits), s.Off == NoWaves && kind == plan.Check && st.Intent.Role == "worker",
+		s.Off == NoWorkers && kind == plan.Check && st.Intent.Role == "worker":
+		without(func(need plan.Step) bool { return need.Host != st.Host })
+		st.After = nil
+	case s.Off == NoDrain && (kind == plan.UpgradeWorker || kind == plan.UpgradeControlPlane):
+		without(func(need plan.Step) bool { return need.Intent.Kind == plan.DrainNode })
+	case s.Off == NoUncordon:
+		without(func(need plan.Step) bool { return need.Intent.Kind == plan.Uncordon })
+	case s.Off == NoConfirm:
+		st.Intent.Confirm = false
+	}
+}

@@ -1,0 +1,292 @@
+package drive
+
+import (
+	"slices"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/decide"
+	"kubeone/internal/plan"
+	"kubeone/test/sim/world"
+)
+
+// Result is how a run ended.
+type Result string
+
+// The results.
+const (
+	Unended   Result = ""
+	Matches   Result = "the cluster is as wanted"
+	Refused   Result = "refused" // the route is error
+	Blocked   Result = "blocked" // a route that is not carried out
+	NeedsHelp Result = "needs a person"
+	Held      Result = "held"          // another operator has the lock
+	Changed   Result = "world changed" // since the plan was approved
+	Failed    Result = "failed"        // a step failed
+	Again     Result = "done, and something remains"
+)
+
+// look is one look at the world, and what follows.
+type look struct {
+	plan  plan.Plan
+	first decide.Decision
+	world int // its version
+}
+
+// state is where an operator is.
+type state int
+
+const (
+	looking state = iota
+	locking
+	lookingAgain
+	running
+	releasing
+	verifying
+)
+
+// operator is one run of apply. Each of its moves is one command, request or look.
+type operator struct {
+	sim    *Simulation
+	run    string
+	force  bool
+	state  state
+	result Result
+	plan   look
+	hosts  []*world.Host // that answered, whose lock it takes
+	next   int
+	locks  map[string]int64
+	sched  *apply.Schedule
+	calls  []*attempt
+	sent   map[string]bool // hosts that have their script
+	failed bool
+	asked  bool  // the schedule has nothing more to start for now
+	wake   int   // the moment until which it stands still
+	until  int64 // the end of a wait for members that come up, or for the world to match
+	rounds int   // plans made because the world had changed
+}
+
+// patience of the engine, in seconds.
+const settle = 60
+
+// move does one thing.
+func (o *operator) move() {
+	switch o.state {
+	case looking:
+		o.look()
+	case locking:
+		o.lock()
+	case lookingAgain:
+		o.compare()
+	case running:
+		o.walk()
+	case releasing:
+		o.release()
+	case verifying:
+		o.verify()
+	}
+}
+
+// look looks until no step of an earlier run runs and no member is coming up, and decides whether there is anything to do.
+func (o *operator) look() {
+	w := o.sim.World
+	for _, h := range w.Hosts {
+		if h.Reached() && !h.Outside && h.Run.Unit != nil {
+			return // awaited
+		}
+	}
+	l := o.sim.look()
+	if o.until == 0 {
+		o.until = w.Now + settle
+	}
+	if comingUp(l) && w.Now < o.until {
+		return
+	}
+	o.plan = l
+	switch {
+	case l.first.Route == decide.Error:
+		o.end(Refused)
+	case l.plan.Blocked != "":
+		o.end(Blocked)
+	case l.plan.Empty():
+		o.end(Matches)
+	case len(l.plan.Steps) == 0:
+		o.end(NeedsHelp)
+	default:
+		o.approve()
+	}
+}
+
+// approve says yes, to the very plan that was shown.
+func (o *operator) approve() {
+	o.sim.Checker.Approve(o.run, o.plan.plan, false)
+	o.hosts, o.next, o.locks, o.state = nil, 0, map[string]int64{}, locking
+	for _, h := range o.sim.World.Hosts {
+		if h.Reached() && !h.Outside {
+			o.hosts = append(o.hosts, h)
+		}
+	}
+	if o.sim.Off == NoLock {
+		o.state = lookingAgain
+	}
+}
+
+func comingUp(l look) bool {
+	for _, a := range l.first.Hosts {
+		if a.Condition == decide.Unready || a.Condition == decide.Broken {
+			return true
+		}
+	}
+	return false
+}
+
+// lock takes the lock of one host.
+func (o *operator) lock() {
+	if o.next == len(o.hosts) {
+		o.lease()
+		o.state = lookingAgain
+		return
+	}
+	h := o.hosts[o.next]
+	o.next++
+	var granted bool
+	if !o.command(h, func() { o.locks[h.ID], granted = o.sim.World.TakeLock(h, o.run, o.force, 0) }) {
+		o.finish(Failed)
+		return
+	}
+	if !granted {
+		delete(o.locks, h.ID)
+		o.finish(Held)
+	}
+}
+
+// lease takes the cluster's lock: who has the hosts' has shown that nobody else is alive.
+func (o *operator) lease() {
+	if w := o.sim.World; w.APIReached() {
+		w.Ring().Objects.Lease = o.run
+	}
+}
+
+// compare looks again: a plan that is another now is not run.
+func (o *operator) compare() {
+	now := o.sim.look()
+	if now.world != o.plan.world && now.plan.Digest() != o.plan.plan.Digest() && o.sim.Off != NoCompare {
+		o.finish(Changed)
+		return
+	}
+	o.plan, o.state = now, running
+	o.sched, o.sent = apply.NewSchedule(o.sim.altered(now.plan), 0), map[string]bool{}
+}
+
+// walk starts what may start, and lets one of the running steps get on.
+func (o *operator) walk() {
+	if o.sim.lost(o) { // another run has the lock now: nothing more is begun, and what goes through the API ends
+		o.calls, o.failed, o.state = nil, true, releasing
+		return
+	}
+	if !o.asked { // what may start changes only when something has ended
+		o.asked = true
+		for _, s := range o.sched.Next() {
+			o.calls = append(o.calls, &attempt{op: o, step: s, began: o.sim.World.Now})
+		}
+	}
+	if len(o.calls) == 0 {
+		o.reopen()
+		return
+	}
+	i := o.sim.throw(1, len(o.calls))
+	a := o.calls[i]
+	ended, ok := a.move()
+	if !ended {
+		return
+	}
+	o.failed = o.failed || !ok
+	o.calls = slices.Delete(o.calls, i, i+1)
+	o.sched.Finish(a.step.ID, ok)
+	o.asked = false
+}
+
+// reopen opens the Nodes that were closed for an upgrade which then did not begin, and ends the walk.
+func (o *operator) reopen() {
+	for _, s := range o.sched.LeftClosed() {
+		if o.sim.World.Reopen(world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, s.Intent.NodeName) {
+			o.failed = true
+		}
+	}
+	o.state = releasing
+}
+
+// finish gives the locks up and ends.
+func (o *operator) finish(r Result) {
+	o.result = r
+	o.unlock()
+	if r == Changed && o.rounds < 2 {
+		o.rounds++
+		o.run += "'" // another plan is another run
+		o.result, o.state, o.until = Unended, looking, 0
+	}
+}
+
+func (o *operator) end(r Result) { o.result = r }
+
+func (o *operator) unlock() {
+	for _, h := range o.hosts {
+		if _, mine := o.locks[h.ID]; mine && h.Reached() {
+			o.sim.World.Unlock(h, o.run)
+		}
+	}
+	o.locks = map[string]int64{}
+}
+
+func (o *operator) release() {
+	o.unlock()
+	switch {
+	case o.failed:
+		o.end(Failed)
+	case !o.plan.plan.Complete():
+		o.end(Again)
+	default:
+		o.state, o.until = verifying, o.sim.World.Now+settle
+	}
+}
+
+// verify looks until the cluster is as wanted.
+func (o *operator) verify() {
+	l := o.sim.look()
+	switch {
+	case l.plan.Empty() && l.first.Route != decide.Error:
+		o.end(Matches)
+	case o.sim.World.Now > o.until:
+		o.end(Again)
+	}
+}
+
+// beat keeps the locks: a host that was away gets its keeper again, if nobody took the lock in between.
+func (o *operator) beat() {
+	for _, h := range o.hosts {
+		generation, mine := o.locks[h.ID]
+		switch {
+		case !mine || !h.Reached():
+		case h.Held != nil && h.Held.Run == o.run:
+			h.Held.Beat = o.sim.World.Now
+		default:
+			o.sim.World.TakeLock(h, o.run, false, generation)
+		}
+	}
+}
+
+// command does something on a host by its connection; false means that the connection broke, and then nobody knows what
+// was done.
+func (o *operator) command(h *world.Host, do func()) bool {
+	if !h.Reached() {
+		return false
+	}
+	switch o.sim.breaks(h) {
+	case LostBefore:
+		return false
+	case LostAfter, LostDuring:
+		do()
+		return false
+	}
+	do()
+	return true
+}

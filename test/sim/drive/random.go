@@ -1,0 +1,43 @@
+package drive
+
+// dice are numbers that depend on a seed and on what they are thrown for, and not on how often they were thrown before:
+// a scenario with a fault less goes on as before.
+type dice uint64
+
+// throw is a number below n.
+func (d dice) throw(what, n int) int {
+	x := uint64(d) + uint64(what)*0x9e3779b97f4a7c15
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	x ^= x >> 31
+	return int(x % uint64(n)) //nolint:gosec // n is a small positive number
+}
+
+// sizes are the clusters that random scenarios have, small ones more often.
+func (d dice) sizes() (controlPlanes, workers int) {
+	controlPlanes = []int{1, 1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7}[d.throw(1, 14)]
+	workers = []int{0, 0, 1, 1, 2, 2, 3, 4}[d.throw(2, 8)]
+	if d.throw(3, 50) == 0 {
+		workers = d.throw(4, 21)
+	}
+	return controlPlanes, workers
+}
+
+// Random is the scenario of a seed: up to seven control-plane hosts, twenty workers and six faults.
+func Random(seed uint64) Scenario {
+	d := dice(seed)
+	s := Scenario{Seed: seed, Start: Starts()[d.throw(5, len(Starts()))]}
+	s.ControlPlanes, s.Workers = d.sizes()
+	hosts := s.ControlPlanes + s.Workers
+	kinds := Kinds()
+	at := 0
+	for n := d.throw(6, 7); n > 0; n-- {
+		at += d.throw(100+n, 60)
+		s.Faults = append(s.Faults, Fault{
+			At: at, Kind: kinds[d.throw(200+n, len(kinds))], Host: d.throw(300+n, hosts), For: 1 + d.throw(400+n, 150),
+		})
+	}
+	return s
+}

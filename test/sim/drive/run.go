@@ -1,0 +1,257 @@
+package drive
+
+import (
+	"slices"
+	"strconv"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/test/sim/safety"
+	"kubeone/test/sim/world"
+)
+
+const (
+	// maxRuns is how many runs the cluster may take to be as wanted, once nothing goes wrong any more.
+	maxRuns = 8
+	// maxHelp is how many machines a person may have to replace for that.
+	maxHelp = 8
+	// longest is how many moments one run may take.
+	longest = 4000
+)
+
+// Run lets a scenario happen.
+func Run(s Scenario) Report { return New(s).Run() }
+
+// Run lets it happen: first with the faults, then without any until the cluster is as wanted.
+func (s *Simulation) Run() Report {
+	end := 0
+	for _, f := range s.Faults {
+		end = max(end, f.At+1)
+		if f.Kind.lasts() {
+			end = max(end, f.At+f.For)
+		}
+	}
+	s.Checker.State()
+	s.begin(false)
+	for s.moment < end && s.Checker.Found() == nil {
+		if len(s.ops) == 0 && s.throw(2, 10) == 0 {
+			s.begin(false)
+		}
+		s.pass()
+		s.gone = s.gone || s.lostQuorum()
+	}
+	s.heal()
+	report := s.converge()
+	report.Violation, report.Moments, report.Runs, report.Helped = s.Checker.Found(), s.moment, s.runs, s.Help
+	return report
+}
+
+// begin starts a run of apply.
+func (s *Simulation) begin(force bool) *operator {
+	s.runs++
+	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), force: force}
+	s.ops = append(s.ops, o)
+	s.tell("%s begins", o.run)
+	return o
+}
+
+// pass lets one moment pass: faults that are due, one move of somebody, and what the world makes of it.
+func (s *Simulation) pass() {
+	s.moment++
+	s.World.Now++
+	s.befall()
+	if s.moment%4 == 0 {
+		s.World.Write()
+		for _, o := range s.ops {
+			if o.wake <= s.moment {
+				o.beat()
+			}
+		}
+	}
+	s.someone()
+	s.World.Settle()
+	s.Checker.State()
+	s.ops = slices.DeleteFunc(s.ops, func(o *operator) bool {
+		if s.Trace != nil && o.result != Unended {
+			s.tell("%s: %s", o.run, o.result)
+		}
+		return o.result != Unended
+	})
+}
+
+// someone lets an operator or a step on a host get on.
+func (s *Simulation) someone() {
+	s.hosts, s.awake = s.hosts[:0], s.awake[:0]
+	for _, h := range s.World.Hosts {
+		if h.Run.Unit != nil && (!h.Slow || s.moment%8 == 0) {
+			s.hosts = append(s.hosts, h)
+		}
+	}
+	for _, o := range s.ops {
+		if o.wake <= s.moment {
+			s.awake = append(s.awake, o)
+		}
+	}
+	n := len(s.hosts) + len(s.awake)
+	if n == 0 {
+		return
+	}
+	if i := s.throw(0, n); i < len(s.hosts) {
+		s.World.Work(s.hosts[i])
+	} else {
+		s.awake[i-len(s.hosts)].move()
+	}
+}
+
+// heal ends all that lasts.
+func (s *Simulation) heal() {
+	for _, e := range s.ends {
+		e.do()
+	}
+	s.ends, s.broken = nil, map[*world.Host]Kind{}
+	for _, o := range s.ops {
+		o.wake = 0
+	}
+	s.World.Settle()
+	s.tell("nothing goes wrong any more")
+}
+
+// converge runs apply again and again until the cluster is as wanted, doing what it instructs.
+func (s *Simulation) converge() Report {
+	var result Result
+	for runs, stuck := 0, 0; s.Checker.Found() == nil; {
+		if len(s.ops) == 0 {
+			if s.gone || s.lostQuorum() {
+				return Report{Result: result, Lost: true}
+			}
+			if result == Matches {
+				break
+			}
+			if runs++; runs == maxRuns/2 {
+				s.openByHand()
+			}
+			if runs > maxRuns {
+				s.Checker.Break(safety.Converged, "%d runs, and the last one ended: %s", maxRuns, result)
+				break
+			}
+			s.begin(false)
+			stuck = 0
+		}
+		o := s.ops[0]
+		s.pass()
+		if result = o.result; result == NeedsHelp || result == Again {
+			if s.help(o.plan) {
+				runs = 0
+			}
+		}
+		if stuck++; stuck > longest {
+			s.Checker.Break(safety.Converged, "a run does not end")
+		}
+		if o.result == Held {
+			s.World.Now += world.StaleAfter
+		}
+	}
+	s.asWanted()
+	return Report{Result: result}
+}
+
+// openByHand opens again what a person had closed: there may be no room for pods elsewhere.
+func (s *Simulation) openByHand() {
+	for _, h := range s.World.Hosts {
+		if s.Checker.ByHand(h.Name) {
+			s.tell("a person opens %s", h.Name)
+			s.World.OpenByHand(h)
+		}
+	}
+}
+
+// lostQuorum reports whether more than the half of etcd's voters have lost their data, which nobody but a person can undo.
+func (s *Simulation) lostQuorum() bool {
+	r := s.World.Ring()
+	if r == nil {
+		return false
+	}
+	voters, left := 0, 0
+	for _, m := range r.Members {
+		if m.Learner {
+			continue
+		}
+		voters++
+		if h := s.World.HostOf(r, m.ID); h != nil && h.Disk.CA != 0 {
+			left++
+		}
+	}
+	return 2*left <= voters
+}
+
+// help does what apply instructs for the first host that is ill in truth: a person mends what can be mended by hand, and
+// replaces the machine where nothing else helps and the instruction says that it may be done.
+func (s *Simulation) help(l look) bool {
+	if s.Help >= maxHelp {
+		return false
+	}
+	for _, i := range l.plan.Operator {
+		h := s.World.Host(i.Host)
+		switch {
+		case h == nil || s.Checker.Well(h):
+			continue
+		case s.World.Mend(h):
+			s.tell("a person mends %s: %s", h.Name, i.Reason)
+		case replaceable(i.Steps):
+			s.tell("a person replaces %s: %s", h.Name, i.Reason)
+			s.Checker.Replaced(h)
+			s.World.Replace(h)
+		default:
+			continue
+		}
+		s.Help++
+		return true
+	}
+	return false
+}
+
+// asWanted checks the truth against the manifest, once apply says that it is so.
+func (s *Simulation) asWanted() {
+	if s.Checker.Found() != nil {
+		return
+	}
+	r := s.World.Ring()
+	if r == nil {
+		s.Checker.Break(safety.Converged, "there is no cluster")
+		return
+	}
+	for _, h := range s.want.Hosts() {
+		if why := s.hostAsWanted(r, h); why != "" {
+			s.Checker.Break(safety.Converged, "%s %s", h.Hostname, why)
+		}
+	}
+	outside := 0
+	for _, h := range s.World.Hosts {
+		if h.Outside && s.World.Voting(h) {
+			outside++ // only a person may take it out
+		}
+	}
+	if len(r.Members) != s.ControlPlanes+outside {
+		s.Checker.Break(safety.Converged, "etcd has %d members", len(r.Members))
+	}
+	if l := s.look(); l.first.Route != decide.Nothing || !l.plan.Empty() {
+		s.Checker.Break(safety.Converged, "the plan is not empty: %s", l.first.Route)
+	}
+}
+
+func (s *Simulation) hostAsWanted(r *world.Ring, want desired.Host) string {
+	h, n := s.World.Host(want.ID), r.Objects.Node(want.Hostname)
+	switch {
+	case !h.Disk.Joined():
+		return "has not joined"
+	case n == nil || !n.Ready:
+		return "has no Node that is Ready"
+	case n.Kubelet != Wanted || h.ControlPlane && h.Run.API != Wanted:
+		return "does not run " + Wanted
+	case n.Cordoned && !s.Checker.ByHand(n.Name):
+		return "is still closed"
+	case h.ControlPlane && !s.World.Voting(h):
+		return "does not vote"
+	}
+	return ""
+}

@@ -1,0 +1,180 @@
+// Package drive lets the real decide, plan and schedule work on a simulated world, as the engine does, while faults befall
+// it: look, plan, approve, lock, look again, compare, run, look until it matches. An operator is a state machine that makes
+// one command or request at a time, so that everything else can happen between any two of them.
+//
+// A Scenario says all; the same one gives the same course of events.
+package drive
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Scenario is one course of events.
+type Scenario struct {
+	Seed          uint64
+	ControlPlanes int
+	Workers       int
+	Start         Start
+	Faults        []Fault
+	// Off is a guard that is switched off, for tests that must find that out.
+	Off Guard
+}
+
+// Start is the world in which the first run begins.
+type Start string
+
+// The starts.
+const (
+	Bare       Start = "bare"        // nothing is installed
+	Healthy    Start = "healthy"     // all is as wanted
+	OlderPatch Start = "older-patch" // a cluster of an older patch release
+	OlderMinor Start = "older-minor" // a cluster of the minor before
+	Missing    Start = "missing"     // the last control-plane host and the last worker have not joined
+	Surplus    Start = "surplus"     // one more control-plane host than the manifest has
+)
+
+// Starts are all of them.
+func Starts() []Start { return []Start{Bare, Healthy, OlderPatch, OlderMinor, Missing, Surplus} }
+
+// Kind is a sort of fault.
+type Kind string
+
+// The faults. Those that last end after Fault.For moments.
+const (
+	LostBefore Kind = "lost-before" // the connection breaks before the next command on the host
+	LostDuring Kind = "lost-during" // while it runs: it goes on
+	LostAfter  Kind = "lost-after"  // after it has ended, before its operator knows
+	Cut        Kind = "cut"         // no operator reaches the host; lasts
+	Split      Kind = "split"       // no other host reaches the host; lasts
+	Dead       Kind = "dead"        // the machine is off; lasts, and then it starts
+	Replaced   Kind = "replaced"    // an empty machine stands in its place
+	Slow       Kind = "slow"        // its steps and its etcd lag; lasts
+	Full       Kind = "full"        // its disk is full; lasts
+	FailOnce   Kind = "fail-once"   // the next phase of a step on it fails
+	FailAlways Kind = "fail-always" // every phase fails; lasts
+	Stopped    Kind = "stopped"     // its kubelet stops
+	Crashed    Kind = "crashed"     // containerd and kubelet stop
+	DataLost   Kind = "data-lost"   // its etcd data is destroyed
+	Manifest   Kind = "manifest"    // its API server's manifest is deleted
+	Expired    Kind = "expired"     // its certificates have run out
+	ConfLost   Kind = "conf-lost"   // its kubelet.conf is deleted
+	Collected  Kind = "collected"   // images that nothing uses are removed
+	ByHand     Kind = "by-hand"     // a person closes its Node
+	Killed     Kind = "killed"      // the operator's program is killed
+	Paused     Kind = "paused"      // it stands still, as on a laptop that sleeps; lasts
+	Stop       Kind = "stop"        // Ctrl-C
+	Second     Kind = "second"      // a second operator applies
+	Forced     Kind = "forced"      // a second operator applies with --force-unlock
+)
+
+// Kinds are all sorts of faults.
+func Kinds() []Kind {
+	return []Kind{
+		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped, Crashed,
+		DataLost, Manifest, Expired, ConfLost, Collected, ByHand, Killed, Paused, Stop, Second, Forced,
+	}
+}
+
+// lasts reports whether faults of the kind have an end.
+func (k Kind) lasts() bool {
+	switch k {
+	case Cut, Split, Dead, Slow, Full, FailAlways, Paused:
+		return true
+	}
+	return false
+}
+
+// ofOperator reports whether the fault befalls an operator and not a host.
+func (k Kind) ofOperator() bool {
+	switch k {
+	case Killed, Paused, Stop, Second, Forced:
+		return true
+	}
+	return false
+}
+
+// Fault is one thing that goes wrong.
+type Fault struct {
+	At   int // the moment, from the beginning
+	Kind Kind
+	Host int // its index, control plane first
+	For  int // how many moments it lasts
+}
+
+// String is what ParseFault reads: "12:cut:3:40".
+func (f Fault) String() string { return fmt.Sprintf("%d:%s:%d:%d", f.At, f.Kind, f.Host, f.For) }
+
+// ParseFault reads a fault.
+func ParseFault(text string) (Fault, error) {
+	p := strings.Split(text, ":")
+	if len(p) != 4 {
+		return Fault{}, fmt.Errorf("%q is not MOMENT:KIND:HOST:FOR", text)
+	}
+	at, err1 := strconv.Atoi(p[0])
+	host, err2 := strconv.Atoi(p[2])
+	lasts, err3 := strconv.Atoi(p[3])
+	if err1 != nil || err2 != nil || err3 != nil {
+		return Fault{}, fmt.Errorf("%q: moment, host and duration are numbers", text)
+	}
+	return Fault{At: at, Kind: Kind(p[1]), Host: host, For: lasts}, nil
+}
+
+// String is what Parse reads, and what `go run ./test/sim -replay` takes.
+func (s Scenario) String() string {
+	faults := make([]string, len(s.Faults))
+	for i, f := range s.Faults {
+		faults[i] = f.String()
+	}
+	text := fmt.Sprintf("seed=%d hosts=%d+%d start=%s faults=%s", s.Seed, s.ControlPlanes, s.Workers, s.Start, strings.Join(faults, ","))
+	if s.Off != "" {
+		text += " off=" + string(s.Off)
+	}
+	return text
+}
+
+// Parse reads a scenario.
+func Parse(text string) (Scenario, error) {
+	var s Scenario
+	for _, word := range strings.Fields(text) {
+		key, value, _ := strings.Cut(word, "=")
+		var err error
+		switch key {
+		case "seed":
+			s.Seed, err = strconv.ParseUint(value, 10, 64)
+		case "hosts":
+			_, err = fmt.Sscanf(value, "%d+%d", &s.ControlPlanes, &s.Workers)
+		case "start":
+			s.Start = Start(value)
+		case "off":
+			s.Off = Guard(value)
+		case "faults":
+			s.Faults, err = parseFaults(value)
+		default:
+			err = fmt.Errorf("unknown key %q", key)
+		}
+		if err != nil {
+			return s, fmt.Errorf("scenario %q: %w", text, err)
+		}
+	}
+	if s.ControlPlanes < 1 || s.Start == "" {
+		return s, fmt.Errorf("scenario %q: it needs hosts and a start", text)
+	}
+	return s, nil
+}
+
+func parseFaults(text string) ([]Fault, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var out []Fault
+	for _, one := range strings.Split(text, ",") {
+		f, err := ParseFault(one)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}

@@ -1,0 +1,193 @@
+package drive
+
+import (
+	"fmt"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/test/sim/safety"
+	"kubeone/test/sim/world"
+)
+
+// Simulation is a scenario as it happens.
+type Simulation struct {
+	Scenario
+	World   *world.World
+	Checker *safety.Checker
+	// Trace is told what happens, in words; nil tells nobody.
+	Trace func(format string, args ...any)
+
+	want   desired.Cluster
+	addons map[string]string
+	config map[string]map[string]string
+	bare   observed.World
+	dice   dice
+	moment int
+	runs   int
+	ops    []*operator
+	broken map[*world.Host]Kind // the next command there loses its connection
+	ends   []ending
+	last   look
+	hosts  []*world.Host // that have something to do this moment
+	awake  []*operator   // likewise
+	gone   bool          // at some time the faults had taken the quorum of etcd for good
+	Help   int           // how often a person helped
+}
+
+// ending is when something that lasts is over.
+type ending struct {
+	at int
+	do func()
+}
+
+// Report is what became of a scenario.
+type Report struct {
+	Violation *safety.Violation
+	Moments   int
+	Runs      int    // of apply
+	Result    Result // of the last one
+	Helped    int    // machines replaced on apply's instructions
+	Lost      bool   // the faults took etcd's quorum: nothing but a refusal was to be expected
+}
+
+// New prepares a scenario.
+func New(s Scenario) *Simulation {
+	sim := &Simulation{Scenario: s, want: manifest(s.ControlPlanes, s.Workers), dice: dice(s.Seed), broken: map[*world.Host]Kind{}}
+	sim.addons = map[string]string{"flannel": world.Addon}
+	sim.config = map[string]map[string]string{}
+	names := make([]string, 0, s.ControlPlanes+s.Workers)
+	for _, h := range sim.want.Hosts() {
+		sim.config[h.ID] = map[string]string{"kubelet": world.Config}
+		names = append(names, h.Hostname)
+	}
+	sim.World = sim.start()
+	sim.World.Flaws = s.Off.flaws()
+	if s.Off == AbsentHosts {
+		sim.bare = world.New(sim.want).Observe()
+	}
+	sim.Checker = safety.New(sim.World, names, sim.want.Upgrade.AtOnce(s.Workers))
+	return sim
+}
+
+func (s *Simulation) start() *world.World {
+	if s.Start == Bare {
+		return world.New(s.want)
+	}
+	version := Wanted
+	switch {
+	case s.Off == NoSkew:
+		version = SkipFrom
+	case s.Start == OlderPatch:
+		version = OldFix
+	case s.Start == OlderMinor:
+		version = OldStep
+	}
+	want := s.want
+	switch s.Start {
+	case Missing:
+		want.ControlPlane = want.ControlPlane[:max(1, len(want.ControlPlane)-1)]
+		want.Workers = want.Workers[:max(0, len(want.Workers)-1)]
+	case Surplus:
+		want = manifest(s.ControlPlanes+1, s.Workers)
+	}
+	w := world.Installed(want, version)
+	if n := len(want.Workers); n > 1 {
+		w.Deploy("shop", 2*n, 2*n-1)
+	}
+	w.Extend(s.want)
+	return w
+}
+
+// throw is a number below n for this moment.
+func (s *Simulation) throw(what, n int) int { return s.dice.throw(s.moment*8+what+1000, n) }
+
+// look is what an operator sees and plans now. As long as the world is the same, so is the look.
+func (s *Simulation) look() look {
+	if s.last.world == s.World.Version && s.last.world != 0 {
+		return s.last
+	}
+	in := decide.Input{Want: s.want, Is: s.seen(), Config: s.config, Addons: s.addons}
+	p, decisions := plan.Build(plan.Input{Decide: in})
+	s.last = look{plan: p, first: decisions[0], world: s.World.Version}
+	if s.Off == OpenAll {
+		s.last.plan = s.opening(p, in.Is)
+	}
+	if s.Off == Busybody {
+		s.last.plan = s.meddling(p)
+	}
+	if s.Off == Removal && s.World.Now > 60 {
+		s.last.plan = s.removing(p, in.Is)
+	}
+	return s.last
+}
+
+// opening is the plan with every closed Node opened.
+func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
+	for _, n := range is.API.Nodes {
+		if n.Unschedulable {
+			p.Steps = append(p.Steps, plan.Step{ID: "open/" + n.Name, Host: s.World.Host(n.Name).ID, Intent: plan.Intent{Kind: plan.Uncordon, NodeName: n.Name, Version: n.KubeletVersion}})
+		}
+	}
+	return p
+}
+
+// meddling is the plan with a host restarted that needs nothing.
+func (s *Simulation) meddling(p plan.Plan) plan.Plan {
+	h := s.World.Hosts[0]
+	p.Steps = append(p.Steps, plan.Step{ID: "meddle/" + h.Name, Host: h.ID, Intent: plan.Intent{Kind: plan.RestartUnits, Units: []string{"kubelet"}, Version: Wanted}})
+	return p
+}
+
+// removing is the plan with a living member taken out.
+func (s *Simulation) removing(p plan.Plan, is observed.World) plan.Plan {
+	for _, m := range is.Etcd.Members {
+		if m.Healthy == observed.Yes {
+			p.Steps = append(p.Steps, plan.Step{ID: "remove/" + m.Name, Intent: plan.Intent{Kind: plan.RemoveEtcd, Member: m.ID}})
+			break
+		}
+	}
+	return p
+}
+
+// breaks takes the fault that the next command on the host meets.
+func (s *Simulation) breaks(h *world.Host) Kind {
+	k := s.broken[h]
+	if k != "" {
+		delete(s.broken, h)
+	}
+	return k
+}
+
+// lost reports whether a run finds that another took its lock on some host.
+func (s *Simulation) lost(o *operator) bool {
+	if s.Off == NoLostCheck || s.Off == NoLock || s.Off == NoFence {
+		return false
+	}
+	for _, h := range o.hosts {
+		if generation, mine := o.locks[h.ID]; mine && h.Reached() && h.Disk.Generation > generation {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Simulation) tell(format string, args ...any) {
+	if s.Trace != nil {
+		s.Trace("%4d %s", s.moment, fmt.Sprintf(format, args...))
+	}
+}
+
+// TraceEffects tells of what steps change, too.
+func (s *Simulation) TraceEffects() {
+	check := s.World.Watch
+	s.World.Watch = func(e world.Effect) {
+		where := "the cluster"
+		if e.Host != nil {
+			where = e.Host.Name
+		}
+		s.tell("%s %s: %s %s %s", e.By.Run, e.By.Step, e.Verb, where, e.New)
+		check(e)
+	}
+}

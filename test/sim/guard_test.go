@@ -1,0 +1,58 @@
+package main
+
+import (
+	"testing"
+
+	"kubeone/test/sim/drive"
+	"kubeone/test/sim/safety"
+)
+
+// With each guard switched off in turn the checker finds the rule broken that the guard keeps; with it on, it finds nothing.
+func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		guard    drive.Guard
+		scenario string
+		rule     safety.Rule
+	}{
+		{drive.NoLock, "seed=1 hosts=3+1 start=bare faults=2:second:0:1", safety.OneOperator},
+		{drive.NoFence, "seed=1 hosts=3+1 start=bare faults=4:forced:0:1", safety.OneOperator},
+		{drive.NoLostCheck, "seed=1 hosts=3+2 start=older-minor faults=10:forced:0:1", safety.OneOperator},
+		{drive.NoCompare, "seed=1 hosts=3+1 start=missing faults=5:stopped:0:1", safety.Planned},
+		{drive.Stranger, "seed=1 hosts=3+1 start=missing faults=", safety.Planned},
+		{drive.Busybody, "seed=1 hosts=3+1 start=missing faults=", safety.Untouched},
+		{drive.NoOrder, "seed=1 hosts=3+0 start=older-minor faults=", safety.OneAtATime},
+		{drive.NoWorkers, "seed=1 hosts=1+1 start=older-minor faults=", safety.Skew},
+		{drive.NoWaves, "seed=1 hosts=1+3 start=older-patch faults=", safety.Unavailable},
+		{drive.NoDrain, "seed=1 hosts=1+2 start=older-patch faults=", safety.Drained},
+		{drive.NoSkew, "seed=1 hosts=1+0 start=older-minor faults=", safety.NoDowngrade},
+		{drive.NoQuorum, "seed=1 hosts=3+0 start=older-patch faults=1:split:1:300", safety.RestartQuorum},
+		{drive.Removal, "seed=1 hosts=3+0 start=healthy faults=1:dead:1:200,150:slow:0:1", safety.RemovalQuorum},
+		{drive.NoConfirm, "seed=1 hosts=3+0 start=surplus faults=6:split:3:45", safety.LivingMember},
+		{drive.Promote, "seed=1 hosts=2+0 start=missing faults=", safety.Promotion},
+		{drive.AbsentHosts, "seed=1 hosts=3+0 start=healthy faults=1:replaced:0:1,1:dead:1:300,1:dead:2:300", safety.NewCluster},
+		{drive.Wipe, "seed=1 hosts=3+0 start=bare faults=105:killed:0:2", safety.DataKept},
+		{drive.FreshInit, "seed=1 hosts=1+0 start=bare faults=30:fail-always:0:3", safety.NewCluster},
+		{drive.NoBudget, "seed=1 hosts=1+2 start=older-patch faults=", safety.Budget},
+		{drive.OpenAll, "seed=1 hosts=1+2 start=missing faults=1:by-hand:1:1", safety.OwnCordons},
+		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},
+	} {
+		t.Run(string(c.guard), func(t *testing.T) {
+			t.Parallel()
+			s, err := drive.Parse(c.scenario)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := drive.Run(s).Violation; v != nil {
+				t.Fatalf("with the guard on: %v", v)
+			}
+			s.Off = c.guard
+			switch v := drive.Run(s).Violation; {
+			case v == nil:
+				t.Error("nothing was found")
+			case v.Rule != c.rule:
+				t.Errorf("found %v, want %q", v, c.rule)
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+// Command sim lets plans be carried out in a simulated world while faults befall it, and says how many such schedules it ran
+// a second. The first broken rule is shrunk to as few faults and hosts as show it, and printed with the command that
+// replays it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"kubeone/test/sim/drive"
+)
+
+func main() {
+	schedules := flag.Int("schedules", 0, "how many random schedules to run")
+	first := flag.Uint64("seed", 1, "the first one's seed")
+	states := flag.Int("states", 0, "every pair of faults in all clusters of up to that many control-plane hosts")
+	boundaries := flag.Int("boundaries", 0, "every fault before every command, in all clusters of up to that many control-plane hosts")
+	pairs := flag.String("pairs", "", "every pair of faults before every 10th command, of the scenario given")
+	replay := flag.String("replay", "", "a scenario, as a failure prints it: shown as it happens")
+	all := flag.Bool("keep-going", false, "go on after a broken rule, and do not shrink it")
+	flag.Parse()
+	debug.SetGCPercent(800) // every schedule leaves its world behind
+	os.Exit(run(*replay, *all, map[string]iter.Seq[drive.Scenario]{
+		"random schedules":    random(*first, *schedules),
+		"states":              drive.States(*states),
+		"command boundaries":  drive.Boundaries(*boundaries),
+		"pairs at boundaries": pairsOf(*pairs),
+	}))
+}
+
+func run(replay string, all bool, parts map[string]iter.Seq[drive.Scenario]) int {
+	if replay != "" {
+		return show(replay)
+	}
+	status := 0
+	for _, name := range []string{"states", "command boundaries", "pairs at boundaries", "random schedules"} {
+		t := tally{name: name, began: time.Now()}
+		for s := range parts[name] {
+			if !t.count(s, drive.Run(s), all) {
+				return 1
+			}
+		}
+		status = max(status, t.report())
+	}
+	return status
+}
+
+func random(first uint64, n int) iter.Seq[drive.Scenario] {
+	return func(yield func(drive.Scenario) bool) {
+		for i := range uint64(max(n, 0)) {
+			if !yield(drive.Random(first + i)) {
+				return
+			}
+		}
+	}
+}
+
+func pairsOf(text string) iter.Seq[drive.Scenario] {
+	s, err := drive.Parse(text)
+	if text == "" || err != nil {
+		return func(func(drive.Scenario) bool) {}
+	}
+	return drive.Pairs(s, 10)
+}
+
+// tally counts schedules.
+type tally struct {
+	name                                  string
+	began                                 time.Time
+	schedules, runs, moments, lost, broke int
+	helped                                int
+}
+
+// count counts one schedule. It returns whether to go on.
+func (t *tally) count(s drive.Scenario, r drive.Report, all bool) bool {
+	t.schedules, t.runs, t.moments, t.helped = t.schedules+1, t.runs+r.Runs, t.moments+r.Moments, t.helped+r.Helped
+	if r.Lost {
+		t.lost++
+	}
+	if t.schedules%100000 == 0 {
+		fmt.Fprintf(os.Stderr, "%d %s, %.0f a second\n", t.schedules, t.name, float64(t.schedules)/time.Since(t.began).Seconds())
+	}
+	if r.Violation == nil {
+		return true
+	}
+	t.broke++
+	if !all {
+		fmt.Printf("broken: %v\n  as found:  %s\n", r.Violation, s)
+		s = drive.Shrink(s, r.Violation.Rule)
+		r = drive.Run(s)
+	}
+	fmt.Printf("broken: %v\n  go run ./test/sim -replay %q\n", r.Violation, s)
+	return all
+}
+
+func (t *tally) report() int {
+	if t.schedules == 0 {
+		return 0
+	}
+	took := time.Since(t.began)
+	fmt.Printf("%s: %d schedules, %d runs of apply, %d moments; %d lost their quorum to the faults, %d times a person helped; %d broke a rule; %v, %.0f schedules a second\n",
+		t.name, t.schedules, t.runs, t.moments, t.lost, t.helped, t.broke, took.Round(time.Millisecond), float64(t.schedules)/took.Seconds())
+	return min(t.broke, 1)
+}
+
+// show lets a scenario happen in words.
+func show(text string) int {
+	s, err := drive.Parse(strings.TrimSpace(text))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	sim := drive.New(s)
+	sim.Trace = func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+	sim.TraceEffects()
+	r := sim.Run()
+	fmt.Printf("%d moments, %d runs, the last one: %s; a person helped %d times; quorum lost: %v\n", r.Moments, r.Runs, r.Result, r.Helped, r.Lost)
+	if r.Violation != nil {
+		fmt.Println(r.Violation)
+		return 1
+	}
+	return 0
+}

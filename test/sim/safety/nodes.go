@@ -1,0 +1,196 @@
+package safety
+
+import (
+	"strconv"
+	"strings"
+
+	"kubeone/test/sim/world"
+)
+
+// parts are a version's minor and patch, "1.36.3" gives 36 and 3; Kubernetes has one major version.
+func parts(version string) (minor, patch int) {
+	_, rest, _ := strings.Cut(version, ".")
+	one, two, ok := strings.Cut(rest, ".")
+	if !ok {
+		return 0, 0
+	}
+	minor, _ = strconv.Atoi(one)
+	patch, _ = strconv.Atoi(two)
+	return minor, patch
+}
+
+// changed checks that an API server goes up by one minor at most, and that the others are no more than one away.
+func (c *Checker) changed(e world.Effect) {
+	minor, patch := parts(e.New)
+	if e.Old != "" {
+		was, fix := parts(e.Old)
+		if minor < was || minor == was && patch < fix || minor > was+1 {
+			c.Break(NoDowngrade, "%s changes the API server of %s from %s to %s", e.By.Step, e.Host.Name, e.Old, e.New)
+		}
+	}
+	for _, h := range c.World.Hosts {
+		if h == e.Host || h.Run.API == "" {
+			continue
+		}
+		if other, _ := parts(h.Run.API); other < minor-1 || other > minor+1 {
+			c.Break(Skew, "the API server of %s becomes %s, and that of %s is %s", e.Host.Name, e.New, h.Name, h.Run.API)
+		}
+	}
+}
+
+// kubelet checks that a kubelet's version changes only on a node from which the pods are gone, and which is closed unless it
+// only now joins again.
+func (c *Checker) kubelet(e world.Effect) {
+	r := c.World.Ring()
+	if e.Old == "" || e.Old == e.New || r == nil {
+		return
+	}
+	n := r.Objects.Node(e.Host.Name)
+	if n != nil && (!n.Cordoned && e.Host.Disk.Joined() || r.Objects.PodsOn(n.Name) > 0) {
+		c.Break(Drained, "%s changes the kubelet of %s from %s to %s with %d pods on it, closed: %v", e.By.Step, n.Name, e.Old, e.New, r.Objects.PodsOn(n.Name), n.Cordoned)
+	}
+}
+
+// evicted checks that enough pods of the application are left.
+func (c *Checker) evicted(e world.Effect) {
+	if c.Forced {
+		return
+	}
+	n := c.node(e.Pod.Node)
+	works := n != nil && n.Ready && c.World.Now-e.Pod.Since >= starting
+	if available := c.World.Available(e.App); works && available-1 < e.App.Min {
+		c.Break(Budget, "%s takes a pod of %s, of which %d are available and %d must be", e.By.Step, e.App.Name, available, e.App.Min)
+	}
+}
+
+// starting is how long a pod takes to be available, in seconds.
+const starting = 5
+
+func (c *Checker) opened(e world.Effect) {
+	if n := c.World.Ring().Objects.Node(e.Host.Name); n != nil && n.Cordoned && n.CordonedBy == "" {
+		c.Break(OwnCordons, "%s opens %s, which a person has closed", e.By.Step, n.Name)
+	}
+}
+
+func (c *Checker) nodeDeleted(e world.Effect) {
+	if h := e.Host; h != nil && !c.asked[e.By.Run] && c.Well(h) {
+		c.Break(Untouched, "%s deletes the Node of %s, which is well", e.By.Step, h.Name)
+	}
+}
+
+// State checks what must be so at every moment.
+func (c *Checker) State() {
+	if c.first != nil {
+		return
+	}
+	c.note()
+	c.brains()
+	if c.World.Version != c.checked {
+		c.versions()
+		c.closed()
+		c.checked = c.World.Version
+	}
+}
+
+// brains checks that one etcd serves, and that it has every write that was acknowledged.
+func (c *Checker) brains() {
+	serving := 0
+	for _, r := range c.World.Rings {
+		newest, ok := c.World.Newest(r)
+		if !ok {
+			continue
+		}
+		serving++
+		if newest < r.Acked {
+			c.Break(AckedWrites, "etcd serves revision %d, and %d was acknowledged", newest, r.Acked)
+		}
+	}
+	if serving > 1 {
+		c.Break(OneBrain, "%d etcds serve", serving)
+	}
+}
+
+// versions checks every kubelet against the API servers that it may speak to.
+func (c *Checker) versions() {
+	oldest, newest := 0, 0
+	for _, h := range c.World.Hosts {
+		if h.Up && h.Run.API != "" {
+			minor, _ := parts(h.Run.API)
+			if oldest == 0 || minor < oldest {
+				oldest = minor
+			}
+			newest = max(newest, minor)
+		}
+	}
+	for _, h := range c.World.Hosts {
+		if !h.Up || !h.Run.Kubelet || h.Run.KubeletVersion == "" {
+			continue
+		}
+		kubelet, _ := parts(h.Run.KubeletVersion)
+		low, high := oldest, newest
+		if h.Disk.Local {
+			low, _ = parts(h.Run.API)
+			high = low
+		}
+		if low != 0 && (kubelet > low || kubelet < high-3) {
+			c.Break(Skew, "the kubelet of %s is %s, and the API servers that it reaches are of minors %d to %d", h.Name, h.Run.KubeletVersion, low, high)
+		}
+	}
+}
+
+// closed checks how many members runs have closed: one of the control plane, and as many workers as may be out of service.
+func (c *Checker) closed() {
+	r := c.World.Ring()
+	if r == nil {
+		return
+	}
+	control, workers := 0, 0
+	for _, n := range r.Objects.Nodes {
+		switch {
+		case n.CordonedBy == "" || !c.joined(n):
+		case n.ControlPlane:
+			control++
+		default:
+			workers++
+		}
+	}
+	if control > 1 {
+		c.Break(OneAtATime, "%d control-plane Nodes are closed by runs", control)
+	}
+	if workers > c.Workers {
+		c.Break(Unavailable, "%d workers are closed by runs, and %d may be", workers, c.Workers)
+	}
+}
+
+// CordonedByHand notes that a person closed a Node.
+func (c *Checker) CordonedByHand(node string) {
+	if n := c.node(node); n != nil && n.Cordoned && n.CordonedBy == "" {
+		c.byHand[node] = true
+	}
+}
+
+// ByHand reports whether a person closed the Node.
+func (c *Checker) ByHand(node string) bool { return c.byHand[node] }
+
+func (c *Checker) node(name string) *world.Node {
+	if r := c.World.Ring(); r != nil {
+		return r.Objects.Node(name)
+	}
+	return nil
+}
+
+// Replaced checks that a machine which a person replaces as instructed takes no quorum with it.
+func (c *Checker) Replaced(h *world.Host) {
+	d := h.Disk.Data
+	if d == nil || !c.World.Voting(h) {
+		return
+	}
+	if voters, healthy := c.votes(c.ringOf(d.Member), d.Member, c.World.Now); voters > 0 && 2*healthy <= voters {
+		c.Break(RemovalQuorum, "the instruction to replace %s leaves %d of %d voters", h.Name, healthy, voters)
+	}
+}
+
+func (c *Checker) joined(n *world.Node) bool {
+	h := c.World.Host(n.Name)
+	return h != nil && h.Disk.Joined()
+}

@@ -1,0 +1,149 @@
+package safety
+
+import (
+	"kubeone/internal/plan"
+	"kubeone/test/sim/world"
+)
+
+// votes counts the ring's voters and how many of them serve, or did when what happens now was begun, without the member with
+// that ID.
+func (c *Checker) votes(r *world.Ring, without int, since int64) (voters, healthy int) {
+	for _, m := range r.Members {
+		if m.Learner || m.ID == without {
+			continue
+		}
+		voters++
+		for _, h := range c.World.Hosts {
+			if h.Address == m.Address && c.servedSince(h, since) {
+				healthy++
+			}
+		}
+	}
+	return voters, healthy
+}
+
+// notice is how long after a member fell ill nobody can be blamed for not having noticed, in seconds.
+const notice = 20
+
+func (c *Checker) servedSince(h *world.Host, since int64) bool {
+	at, ever := c.served[h.Address]
+	return c.World.Serving(h) || ever && at >= since-notice
+}
+
+// begunAt is when the step began on its host, and the time now for what goes through the API.
+func (c *Checker) begunAt(by world.Author) int64 {
+	if at, ok := c.begins[by]; ok {
+		return at
+	}
+	return c.World.Now
+}
+
+// note remembers which members serve.
+func (c *Checker) note() {
+	for _, h := range c.World.Hosts {
+		if h.ControlPlane && c.World.Serving(h) {
+			c.served[h.Address] = c.World.Now
+		}
+	}
+}
+
+func (c *Checker) ringOf(member int) *world.Ring {
+	for _, r := range c.World.Rings {
+		for _, m := range r.Members {
+			if m.ID == member {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Checker) removed(e world.Effect) {
+	r := c.ringOf(e.Member)
+	for _, m := range r.Members {
+		if m.ID == e.Member && m.Learner {
+			return
+		}
+	}
+	voters, healthy := c.votes(r, e.Member, c.World.Now)
+	if voters == 0 || 2*healthy <= voters {
+		c.Break(RemovalQuorum, "%s removes member %d, and of the %d voters left %d are healthy", e.By.Step, e.Member, voters, healthy)
+	}
+	h := c.World.HostOf(r, e.Member)
+	if h == nil || c.asked[e.By.Run] {
+		return
+	}
+	if at, ever := c.served[h.Address]; c.Wanted[h.Name] || ever && c.World.Now-at < silence {
+		c.Break(LivingMember, "%s removes the member of %s, whose data is there", e.By.Step, h.Name)
+	}
+}
+
+// silence is how long a member that nobody wants must have served nobody before it counts as dead, in seconds.
+const silence = 30
+
+func (c *Checker) promoted(e world.Effect) {
+	voters, healthy := c.votes(c.ringOf(e.Member), e.Member, c.begunAt(e.By))
+	if c.World.Serving(e.Host) {
+		healthy++
+	}
+	if 2*healthy <= voters+1 {
+		c.Break(Promotion, "%s makes a voter of member %d, and then %d of %d voters are healthy", e.By.Step, e.Member, healthy, voters+1)
+	}
+}
+
+// stopped checks that the others do without this member. One or two voters do not; they may be stopped while all are well.
+func (c *Checker) stopped(e world.Effect) {
+	d := e.Host.Disk.Data
+	if d == nil || !c.World.Voting(e.Host) || c.asked[e.By.Run] || e.By.Kind == plan.Fence {
+		return
+	}
+	r := c.ringOf(d.Member)
+	if r == nil {
+		return
+	}
+	others, healthy := c.votes(r, d.Member, c.begunAt(e.By))
+	if all := others + 1; 2*healthy <= all && (all > 2 || healthy < others) {
+		c.Break(RestartQuorum, "%s stops the member of %s, and of %d voters %d others are healthy", e.By.Step, e.Host.Name, all, healthy)
+	}
+}
+
+// single checks that no other control-plane host is in the middle of having been stopped by a step.
+func (c *Checker) single(e world.Effect) {
+	if c.asked[e.By.Run] || e.By.Kind == plan.Fence {
+		return
+	}
+	for _, h := range c.World.Hosts {
+		if h != e.Host && h.Run.Unit != nil && h.Run.Unit.Disrupted {
+			c.Break(OneAtATime, "%s %s %s while %s is being worked on", e.By.Step, e.Verb, e.Host.Name, h.Name)
+		}
+	}
+}
+
+// begun checks that a new etcd is begun only where nothing of a cluster is, on any control-plane host of the manifest, reached
+// or not; and
+// that a restored one is alone.
+func (c *Checker) begun(e world.Effect) {
+	for _, h := range c.World.Hosts {
+		if e.By.Kind == plan.Restore {
+			if h != e.Host && h.Run.Etcd {
+				c.Break(OneBrain, "%s restores etcd on %s while that of %s runs", e.By.Step, e.Host.Name, h.Name)
+			}
+			continue
+		}
+		if h.ControlPlane && !h.Outside && (h.Disk.Data != nil || h != e.Host && h.Disk.CA != 0) {
+			c.Break(NewCluster, "%s makes a new cluster on %s, and %s has data of one", e.By.Step, e.Host.Name, h.Name)
+		}
+	}
+}
+
+func (c *Checker) deleted(e world.Effect) {
+	d := e.Host.Disk
+	switch {
+	case e.Verb == world.MovedAside:
+		if d.Data != nil && c.World.Serving(e.Host) {
+			c.Break(DataKept, "%s moves the data of %s aside, whose member serves", e.By.Step, e.Host.Name)
+		}
+	case !c.asked[e.By.Run] && (d.Data != nil || d.CA != 0):
+		c.Break(DataKept, "%s deletes what %s holds", e.By.Step, e.Host.Name)
+	}
+}

@@ -1,0 +1,205 @@
+// Package safety checks the rules that must hold whatever is interrupted, against the simulated truth. It does its own
+// arithmetic, of quorums and of versions, knows what probes found out as little as it knows how plans are made, and takes
+// of a plan only what was approved: which step on which host.
+package safety
+
+import (
+	"fmt"
+
+	"kubeone/internal/plan"
+	"kubeone/test/sim/world"
+)
+
+// Rule is the name of one rule.
+type Rule string
+
+// The rules.
+const (
+	RemovalQuorum Rule = "a member leaves only if the healthy voters left are a quorum of those left"
+	RestartQuorum Rule = "a member is stopped only if the healthy others are a quorum"
+	LivingMember  Rule = "apply removes no living member, and none whose host is still wanted"
+	Promotion     Rule = "a learner becomes a voter only if the healthy voters are then a quorum"
+	OneAtATime    Rule = "one control-plane host at a time"
+	Skew          Rule = "no kubelet is newer than the API servers that it reaches, or older by more than three minors"
+	NoDowngrade   Rule = "no API server goes back, or skips a minor"
+	Drained       Rule = "a kubelet changes its version only on a drained node"
+	Planned       Rule = "nothing is changed that was not approved"
+	Untouched     Rule = "a healthy host is not touched by a plan about others"
+	OneOperator   Rule = "one operator at a time"
+	NewCluster    Rule = "a new cluster is made only if no control-plane host has anything of one"
+	DataKept      Rule = "etcd's data and the PKI are never deleted"
+	AckedWrites   Rule = "no acknowledged write is lost"
+	OneBrain      Rule = "one etcd at a time serves"
+	Budget        Rule = "disruption budgets hold"
+	OwnCordons    Rule = "what a person closed stays closed"
+	Unavailable   Rule = "no more nodes are out of service than may be"
+	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
+)
+
+// Violation is a rule that was broken.
+type Violation struct {
+	Rule   Rule
+	Detail string
+	At     int64 // the world's time
+}
+
+// Error is the violation in words.
+func (v *Violation) Error() string { return fmt.Sprintf("at %d s: %s: %s", v.At, v.Rule, v.Detail) }
+
+// Checker watches one world.
+type Checker struct {
+	World *world.World
+	// Wanted are the names of the manifest's hosts, Workers how many workers may be out of service at a time.
+	Wanted  map[string]bool
+	Workers int
+	// Forced says that a person allowed pods to be deleted when a drain takes too long.
+	Forced bool
+
+	approved   map[string]plan.Plan
+	asked      map[string]bool              // runs that a person asked to take living hosts out
+	holder     map[string]string            // the run that last took a host's lock
+	superseded map[string]map[string]string // of each run, the hosts whose lock another run has taken
+	byHand     map[string]bool              // Nodes that a person closed
+	served     map[string]int64             // when the member of an address was last seen to serve
+	checked    int                          // the world's version that State saw last
+	begins     map[world.Author]int64       // when steps began on their hosts
+	first      *Violation
+}
+
+// New is a checker of the world, and watches it from now on.
+func New(w *world.World, wanted []string, workers int) *Checker {
+	c := &Checker{World: w, Wanted: map[string]bool{}, Workers: workers}
+	c.approved, c.asked = map[string]plan.Plan{}, map[string]bool{}
+	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
+	c.holder, c.superseded, c.byHand = map[string]string{}, map[string]map[string]string{}, map[string]bool{}
+	for _, name := range wanted {
+		c.Wanted[name] = true
+	}
+	w.Watch = c.effect
+	return c
+}
+
+// Found is the first violation, nil as long as there is none.
+func (c *Checker) Found() *Violation { return c.first }
+
+// Break notes a violation that is found elsewhere.
+func (c *Checker) Break(rule Rule, format string, args ...any) {
+	if c.first == nil {
+		c.first = &Violation{Rule: rule, Detail: fmt.Sprintf(format, args...), At: c.World.Now}
+	}
+}
+
+// Approve notes the plan that a person said yes to. Asked means that the plan takes living hosts out because the person
+// said so.
+func (c *Checker) Approve(run string, p plan.Plan, asked bool) {
+	c.approved[run], c.asked[run] = p, asked
+	for _, s := range p.Steps {
+		h := c.World.Host(s.Host)
+		if h != nil && mends(s.Intent.Kind) && c.Well(h) {
+			c.Break(Untouched, "step %s is about %s, which is well", s.ID, h.Name)
+		}
+	}
+}
+
+// mends reports whether steps of the kind are only for hosts that lack something.
+func mends(k plan.Kind) bool {
+	switch k {
+	case plan.Prepare, plan.Init, plan.CopyPKI, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker, plan.RestartUnits:
+		return true
+	}
+	return false
+}
+
+// Well reports whether the host is a member of which everything works.
+func (c *Checker) Well(h *world.Host) bool {
+	return h.Up && h.Disk.Joined() && h.Run.Kubelet && h.Run.Containerd && (!h.ControlPlane || c.World.APIReady(h))
+}
+
+func (c *Checker) effect(e world.Effect) {
+	if c.first != nil {
+		return
+	}
+	if e.Verb == world.LockTaken {
+		c.lock(e)
+		return
+	}
+	c.planned(e)
+	c.alone(e)
+	switch e.Verb {
+	case world.Begun:
+		c.begins[e.By] = c.World.Now
+	case world.Removed:
+		c.removed(e)
+	case world.Promoted:
+		c.promoted(e)
+	case world.EtcdStopped:
+		c.stopped(e)
+		c.single(e)
+	case world.APIChanged:
+		c.changed(e)
+		c.single(e)
+	case world.KubeletChanged:
+		c.kubelet(e)
+	case world.RingMade:
+		c.begun(e)
+	case world.Deleted, world.MovedAside:
+		c.deleted(e)
+	case world.Evicted:
+		c.evicted(e)
+	case world.Uncordoned:
+		c.opened(e)
+	case world.NodeDeleted:
+		c.nodeDeleted(e)
+	}
+}
+
+// planned checks that the effect is of a step that was approved, on the host for which it was.
+func (c *Checker) planned(e world.Effect) {
+	p, ok := c.approved[e.By.Run]
+	if !ok {
+		c.Break(Planned, "run %s %s %s, and nobody approved a plan of it", e.By.Run, e.Verb, name(e.Host))
+		return
+	}
+	s, ok := p.Step(e.By.Step)
+	if !ok || s.Host != e.By.Host || s.Intent.Kind != e.By.Kind {
+		c.Break(Planned, "step %s of run %s %s %s, and is not in its plan", e.By.Step, e.By.Run, e.Verb, name(e.Host))
+		return
+	}
+	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID {
+		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)
+	}
+}
+
+func (c *Checker) lock(e world.Effect) {
+	if before := c.holder[e.Host.ID]; before != "" && before != e.By.Run {
+		if c.superseded[before] == nil {
+			c.superseded[before] = map[string]string{}
+		}
+		c.superseded[before][e.Host.ID] = e.By.Run
+	}
+	c.holder[e.Host.ID] = e.By.Run
+}
+
+// alone checks that no run begins anything after another took its lock: neither on hosts nor through the API. What it
+// began on hosts before goes on. A host that cannot be reached can tell nobody whose its lock is.
+func (c *Checker) alone(e world.Effect) {
+	begins := e.Verb == world.Begun || !e.By.Kind.OnHost()
+	if !begins {
+		return
+	}
+	if e.Verb == world.Begun && c.holder[e.Host.ID] != e.By.Run {
+		c.Break(OneOperator, "run %s begins %s on %s, whose lock run %s has", e.By.Run, e.By.Step, e.Host.Name, c.holder[e.Host.ID])
+	}
+	for _, h := range c.World.Hosts {
+		if by := c.superseded[e.By.Run][h.ID]; by != "" && h.Reached() {
+			c.Break(OneOperator, "run %s begins %s although run %s took its lock on %s", e.By.Run, e.By.Step, by, h.Name)
+		}
+	}
+}
+
+func name(h *world.Host) string {
+	if h == nil {
+		return "the cluster"
+	}
+	return h.Name
+}

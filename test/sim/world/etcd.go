@@ -1,0 +1,228 @@
+package world
+
+import "fmt"
+
+// Ring is one etcd cluster: a token, its members as its quorum last agreed, and what was written.
+type Ring struct {
+	ID      int // also that of its CA
+	Members []Member
+	Acked   int // the newest revision that a client was told is written
+	next    int // the last member's number
+	Objects Objects
+}
+
+// Member is one member in the ring's list.
+type Member struct {
+	ID      int
+	Name    string // empty until it has started once
+	Address string // in its peer URL
+	Learner bool
+}
+
+// Hex is the member's ID as etcd prints it.
+func (m Member) Hex() string { return fmt.Sprintf("%x", 0xe7cd0000+m.ID) }
+
+// find is the member with that ID, nil when there is none.
+func (r *Ring) find(id int) *Member {
+	for i := range r.Members {
+		if r.Members[i].ID == id {
+			return &r.Members[i]
+		}
+	}
+	return nil
+}
+
+// at is the member with that address in its peer URL, nil when there is none.
+func (r *Ring) at(address string) *Member {
+	for i := range r.Members {
+		if r.Members[i].Address == address {
+			return &r.Members[i]
+		}
+	}
+	return nil
+}
+
+// ring is the etcd cluster with that ID.
+func (w *World) ring(id int) *Ring {
+	for _, r := range w.Rings {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// member is the member that the host's etcd is, if it runs.
+func (w *World) member(h *Host) (*Ring, *Member) {
+	if h.Disk.Data == nil || !h.Run.Etcd {
+		return nil, nil
+	}
+	r := w.ring(h.Disk.Data.Ring)
+	return r, r.find(h.Disk.Data.Member)
+}
+
+// HostOf is the host whose disk has the member's data, nil when no disk has.
+func (w *World) HostOf(r *Ring, id int) *Host {
+	for _, h := range w.Hosts {
+		if d := h.Disk.Data; d != nil && d.Ring == r.ID && d.Member == id {
+			return h
+		}
+	}
+	return nil
+}
+
+// sides counts the ring's voters, and those that run: together, and the one that is split from all others.
+func (w *World) sides(r *Ring) (voters, together int, alone *Host) {
+	for i := range r.Members {
+		if r.Members[i].Learner {
+			continue
+		}
+		voters++
+		switch h := w.HostOf(r, r.Members[i].ID); {
+		case h == nil || !h.Run.Etcd:
+		case h.Split:
+			alone = h
+		default:
+			together++
+		}
+	}
+	return voters, together, alone
+}
+
+// Quorum reports whether a majority of the ring's voters run and reach each other.
+func (w *World) Quorum(r *Ring) bool {
+	if r == nil {
+		return false
+	}
+	voters, together, alone := w.sides(r)
+	return voters > 0 && (2*together > voters || voters == 1 && alone != nil)
+}
+
+// Serving reports whether the host's member runs and hears from a quorum.
+func (w *World) Serving(h *Host) bool {
+	r, m := w.member(h)
+	if m == nil {
+		return false
+	}
+	voters, together, alone := w.sides(r)
+	if h.Split {
+		return voters == 1 && alone == h
+	}
+	return 2*together > voters
+}
+
+// Voting reports whether the host's member serves and is no learner.
+func (w *World) Voting(h *Host) bool {
+	_, m := w.member(h)
+	return m != nil && !m.Learner && w.Serving(h)
+}
+
+// Write writes once through an API server that answers, and reports whether it was acknowledged. Only a majority of the
+// voters, those that do not lag, have the entry at once; the others get it when they catch up.
+func (w *World) Write() bool {
+	for _, h := range w.Hosts {
+		if w.APIReady(h) {
+			r, _ := w.member(h)
+			return w.commit(r)
+		}
+	}
+	return false
+}
+
+// commit appends one entry to the logs of a majority.
+func (w *World) commit(r *Ring) bool {
+	if !w.Quorum(r) {
+		return false
+	}
+	voters, serving := 0, []*Host{}
+	for i := range r.Members {
+		if r.Members[i].Learner {
+			continue
+		}
+		voters++
+		if h := w.HostOf(r, r.Members[i].ID); h != nil && w.Serving(h) {
+			serving = append(serving, h)
+		}
+	}
+	next := w.newest(r) + 1
+	wrote := 0
+	for _, slow := range []bool{false, true} {
+		for _, h := range serving {
+			if h.Slow == slow && wrote <= voters/2 {
+				h.Disk.Data.Revision = next
+				wrote++
+			}
+		}
+	}
+	r.Acked = max(r.Acked, next)
+	return true
+}
+
+// newest is the newest revision among the members that serve: what a leader elected by them has.
+func (w *World) newest(r *Ring) int {
+	newest := 0
+	for _, h := range w.Hosts {
+		if d := h.Disk.Data; d != nil && d.Ring == r.ID && w.Serving(h) {
+			newest = max(newest, d.Revision)
+		}
+	}
+	return newest
+}
+
+// Newest is what a client reads now: the newest revision among the members that serve; false when nobody does.
+func (w *World) Newest(r *Ring) (int, bool) { return w.newest(r), w.Quorum(r) }
+
+// catchUp gives the members that serve what the others have.
+func (w *World) catchUp(r *Ring) {
+	newest := w.newest(r)
+	for _, h := range w.Hosts {
+		if d := h.Disk.Data; d != nil && d.Ring == r.ID && !h.Slow && w.Serving(h) {
+			d.Revision = newest
+		}
+	}
+}
+
+// begin makes a new ring with this host as its only member.
+func (w *World) begin(h *Host, objects Objects, revision int) {
+	r := &Ring{ID: len(w.Rings) + 1, next: 1, Objects: objects, Acked: revision}
+	r.Members = []Member{{ID: r.ID*100 + 1, Name: h.Name, Address: h.Address}}
+	w.Rings = append(w.Rings, r)
+	h.Disk.Data = &Data{Ring: r.ID, Member: r.ID*100 + 1, Revision: revision}
+}
+
+// addLearner adds a member for the host's address, as etcd allows it: with a quorum, one learner at a time.
+func (w *World) addLearner(r *Ring, h *Host, by Author) error {
+	for i := range r.Members {
+		if r.Members[i].Learner {
+			return errRefused("etcdserver: too many learner members in cluster")
+		}
+	}
+	r.next++
+	id := r.ID*100 + r.next
+	w.effect(Effect{Verb: Added, By: by, Host: h, Member: id})
+	r.Members = append(r.Members, Member{ID: id, Address: h.Address, Learner: true})
+	w.commit(r)
+	return nil
+}
+
+// remove takes a member out, as etcd allows it: with a quorum.
+func (w *World) remove(r *Ring, id int) error {
+	if !w.Quorum(r) {
+		return errRefused("etcdserver: no leader")
+	}
+	w.commit(r)
+	kept := r.Members[:0:0]
+	for _, m := range r.Members {
+		if m.ID != id {
+			kept = append(kept, m)
+		}
+	}
+	r.Members = kept
+	return nil
+}
+
+// errRefused is what the cluster's own rules refuse.
+type errRefused string
+
+// Error is the refusal.
+func (e errRefused) Error() string { return string(e) }

@@ -1,0 +1,135 @@
+package world
+
+// What befalls a cluster from outside. None of it is an Effect: nobody answers for it.
+
+// Die stops the machine.
+func (w *World) Die(h *Host) {
+	w.Version++
+	h.Up, h.Run, h.Held = false, Running{}, nil
+}
+
+// Boot starts the machine again; units that are enabled start.
+func (w *World) Boot(h *Host) {
+	w.Version++
+	h.Up, h.Run = true, Running{}
+	if h.Disk.Enabled {
+		h.Run.Containerd = h.Disk.Kubelet != ""
+	}
+	if h.Disk.Enabled && h.Disk.KubeletCA != 0 {
+		startKubelet(h, h.Disk.Kubelet)
+	}
+}
+
+// Replace puts an empty machine of the same name and address in the place of the old one, whose disk is lost.
+func (w *World) Replace(h *Host) {
+	w.Version++
+	w.machines++
+	h.Machine, h.Up, h.Run, h.Held, h.Disk = w.machines, true, Running{}, nil, Disk{}
+	h.Cut, h.Split, h.Full, h.Slow, h.FailAll, h.FailNext = false, false, false, false, false, false
+}
+
+// StopUnits stops the kubelet, or containerd too. Containers go on.
+func (w *World) StopUnits(h *Host, containerd bool) {
+	w.Version++
+	h.Run.Kubelet, h.Run.Registered = false, false
+	if containerd {
+		h.Run.Containerd = false
+	}
+}
+
+// LoseData destroys etcd's data directory.
+func (w *World) LoseData(h *Host) {
+	w.Version++
+	h.Disk.Data, h.Run.Etcd = nil, false
+}
+
+// LoseManifest deletes the API server's manifest.
+func (w *World) LoseManifest(h *Host) {
+	w.Version++
+	h.Disk.API = ""
+}
+
+// CollectImages removes the images that no container uses.
+func (w *World) CollectImages(h *Host) {
+	w.Version++
+	kept := h.Disk.Fetched[:0:0]
+	for _, v := range h.Disk.Fetched {
+		if v == h.Run.API || v == h.Run.KubeletVersion {
+			kept = append(kept, v)
+		}
+	}
+	h.Disk.Fetched = kept
+}
+
+// Set changes one of the host's conditions.
+func (w *World) Set(condition *bool, to bool) {
+	if *condition != to {
+		w.Version++
+		*condition = to
+	}
+}
+
+// CordonByHand closes a Node as a person does.
+func (w *World) CordonByHand(h *Host) {
+	if r := w.Ring(); r != nil {
+		if n := r.Objects.Node(h.Name); n != nil && !n.Cordoned {
+			w.Version++
+			n.Cordoned = true
+		}
+	}
+}
+
+// Expire lets a member's certificates run out.
+func (w *World) Expire(h *Host) {
+	if h.Disk.Joined() && h.Disk.KubeletCA != 0 {
+		w.Version++
+		h.Disk.Expired = true
+	}
+}
+
+// LoseConf deletes the kubelet's kubeconfig.
+func (w *World) LoseConf(h *Host) {
+	w.Version++
+	h.Disk.KubeletCA = 0
+}
+
+// OpenByHand opens a Node as a person does.
+func (w *World) OpenByHand(h *Host) {
+	if r := w.Ring(); r != nil {
+		if n := r.Objects.Node(h.Name); n != nil && n.Cordoned {
+			w.Version++
+			n.Cordoned, n.CordonedBy = false, ""
+		}
+	}
+}
+
+// Mend puts right what a person can put right on a member that has its data: manifests, certificates, units. It reports
+// whether there was anything of that sort.
+func (w *World) Mend(h *Host) bool {
+	d := &h.Disk
+	if !h.Up || !d.Joined() || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
+		return false
+	}
+	whole := !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd && (!h.ControlPlane || d.Etcd && d.API != "" && d.Controllers)
+	if whole {
+		return false
+	}
+	w.Version++
+	if h.ControlPlane {
+		d.KubeletCA, d.Local, d.Etcd, d.Controllers = d.CA, true, true, true
+		if d.API == "" {
+			d.API = d.Kubelet
+		}
+	}
+	if r := w.Ring(); d.KubeletCA == 0 && r != nil {
+		d.KubeletCA = w.caOf(r)
+	}
+	d.Expired, h.Run.Containerd = false, true
+	startKubelet(h, d.Kubelet)
+	return true
+}
+
+func (w *World) etcdListed(h *Host) bool {
+	r := w.ring(h.Disk.Data.Ring)
+	return r != nil && r.find(h.Disk.Data.Member) != nil
+}

@@ -1,0 +1,68 @@
+package world
+
+import "kubeone/internal/desired"
+
+// Installed is the world of a cluster that runs in that version on all hosts of the manifest, and is well.
+func Installed(want desired.Cluster, version string) *World {
+	w := New(want)
+	first := w.Hosts[0]
+	w.begin(first, Objects{Addons: map[string]string{"flannel": Addon}, Record: want.Digest}, 1)
+	r := w.Ring()
+	for _, h := range w.Hosts {
+		h.Disk.Marker = &Marker{Cluster: w.Name, Complete: true}
+		h.Disk.KubeletCA, h.Disk.Local = 1, h.ControlPlane
+		h.Disk.Fetched, h.Disk.Digest = []string{version}, Config
+		h.Run.Containerd = true
+		startKubelet(h, version)
+		h.Run.Registered = true
+		r.Objects.Nodes = append(r.Objects.Nodes, &Node{Name: h.Name, Address: h.Address, Kubelet: version, Ready: true, ControlPlane: h.ControlPlane})
+		if !h.ControlPlane {
+			continue
+		}
+		h.Disk.CA, h.Disk.AdminCA, h.Disk.Etcd, h.Disk.API, h.Disk.Controllers = 1, 1, true, version, true
+		if h != first {
+			r.next++
+			id := r.ID*100 + r.next
+			r.Members = append(r.Members, Member{ID: id, Name: h.Name, Address: h.Address})
+			h.Disk.Data = &Data{Ring: r.ID, Member: id, Revision: 1}
+		}
+	}
+	w.settle()
+	return w
+}
+
+// Addon is the digest of the network plugin as wanted.
+const Addon = "addon-1"
+
+// Deploy adds an application of that many pods, of which at least so many must be available.
+func (w *World) Deploy(name string, pods, least int) {
+	r := w.Ring()
+	r.Objects.Apps = append(r.Objects.Apps, &App{Name: name, Min: least, Pods: make([]Pod, pods)})
+	w.settle()
+	for _, a := range r.Objects.Apps {
+		for i := range a.Pods {
+			a.Pods[i].Since = -podStart // they have started long ago
+		}
+	}
+}
+
+// Extend makes the manifest's hosts that the world lacks, bare, and brings all into the manifest's order. Those that the
+// manifest does not have come last, outside it.
+func (w *World) Extend(want desired.Cluster) {
+	all := New(want)
+	for i, h := range all.Hosts {
+		if have := w.Host(h.ID); have != nil {
+			all.Hosts[i] = have
+			continue
+		}
+		w.machines++
+		h.Machine = w.machines
+	}
+	for _, h := range w.Hosts {
+		if all.Host(h.ID) == nil {
+			h.Outside = true
+			all.Hosts = append(all.Hosts, h)
+		}
+	}
+	w.Hosts, w.want = all.Hosts, want
+}

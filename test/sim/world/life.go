@@ -1,0 +1,166 @@
+package world
+
+import (
+	"errors"
+	"slices"
+)
+
+// The phases of a cluster's later life: repair, upgrade, removal, recovery.
+
+func restartUnits(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
+	if slices.Contains(u.Intent.Units, "containerd") {
+		h.Run.Containerd = true
+	}
+	if slices.Contains(u.Intent.Units, "kubelet") && h.Disk.Kubelet != "" {
+		startKubelet(h, h.Disk.Kubelet)
+	}
+	h.Disk.Enabled = true
+	return true, nil
+}
+
+// checkTurn finds out whether all that the host's turn needs is there. It changes nothing.
+func checkTurn(w *World, h *Host, u *Unit) (bool, error) {
+	switch {
+	case !h.Disk.Has(u.Intent.Version):
+		return false, errors.New("binaries and images of " + u.Intent.Version + " are not on this host any more")
+	case h.Full:
+		return false, errFull
+	}
+	return h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
+}
+
+func snapshot(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Full {
+		return false, errFull
+	}
+	if !w.Voting(h) {
+		return false, nil
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	h.Disk.Snapshots = append(h.Disk.Snapshots, h.Disk.Data.Revision)
+	return true, nil
+}
+
+// restartEtcd stops etcd for its new manifest; the kubelet starts it again.
+func restartEtcd(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Run.Etcd && h.Disk.API != u.Intent.Version {
+		u.Disrupted = u.Disrupted || w.Serving(h)
+		w.effect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
+		h.Run.Etcd = false
+	}
+	return true, nil
+}
+
+func changeKubelet(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
+	startKubelet(h, u.Intent.Version)
+	h.Run.Containerd = true
+	return true, nil
+}
+
+func stopAll(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Run.Etcd {
+		u.Disrupted = u.Disrupted || w.Serving(h)
+		w.effect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
+	}
+	h.Run.Kubelet, h.Run.KubeletVersion, h.Run.Registered = false, "", false
+	h.Run.Etcd, h.Run.API = false, ""
+	return true, nil
+}
+
+// deleteAll makes the host bare.
+func deleteAll(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: Deleted, By: u.By, Host: h})
+	h.Disk = Disk{Generation: h.Disk.Generation, Marker: h.Disk.Marker, Aside: h.Disk.Aside, AsideCA: h.Disk.AsideCA}
+	h.Run.Containerd = false
+	return true, nil
+}
+
+// moveAside keeps etcd's data and the manifests where nothing finds them.
+func moveAside(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})
+	if h.Disk.Data != nil {
+		h.Disk.Aside = append(h.Disk.Aside, *h.Disk.Data)
+	}
+	h.Disk.Data, h.Disk.Etcd, h.Disk.API, h.Disk.Controllers = nil, false, "", false
+	return true, nil
+}
+
+// markUnfinished makes the host one whose join has not ended; its kubelet asks the cluster's endpoint until it has.
+func markUnfinished(_ *World, h *Host, _ *Unit) (bool, error) {
+	h.Disk.Local, h.Disk.Marker.Complete = false, false
+	startKubelet(h, h.Disk.Kubelet)
+	return true, nil
+}
+
+// renew makes certificates that have expired anew; what uses them starts again.
+func renew(w *World, h *Host, u *Unit) (bool, error) {
+	if !slices.Contains(u.Intent.Parts, "certificates") {
+		return true, nil
+	}
+	if h.Run.Etcd {
+		u.Disrupted = u.Disrupted || w.Serving(h)
+		w.effect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	h.Disk.Expired, h.Run.Etcd, h.Run.API = false, false, ""
+	return true, nil
+}
+
+// signKubelet gives the kubelet new credentials. A worker needs the cluster for that.
+func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
+	if slices.Contains(u.Intent.Parts, "kubelet-credentials") {
+		if !h.ControlPlane && (h.Split || !w.APIUp()) {
+			return false, nil
+		}
+		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+		h.Disk.KubeletCA, h.Disk.Local, h.Disk.Expired = w.caOf(w.Ring()), h.ControlPlane, false
+		if h.ControlPlane {
+			h.Disk.KubeletCA = h.Disk.CA
+		}
+	}
+	return true, nil
+}
+
+// writeManifests writes the static pods that are missing, in the version that the host has, and starts the kubelet anew.
+func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	for _, part := range u.Intent.Parts {
+		switch part {
+		case "etcd":
+			if h.Disk.Data == nil {
+				return false, errors.New("an etcd without its data must not start as the member that it was")
+			}
+			h.Disk.Etcd = true
+		case "kube-apiserver":
+			w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, New: h.Disk.Kubelet})
+			h.Disk.API = h.Disk.Kubelet
+		case "kube-controller-manager", "kube-scheduler":
+			h.Disk.Controllers = true
+		}
+	}
+	h.Run.Containerd = true
+	startKubelet(h, h.Disk.Kubelet)
+	return true, nil
+}
+
+// restore begins a new etcd with what the host has: its newest snapshot, or the data moved aside.
+func restore(w *World, h *Host, u *Unit) (bool, error) {
+	revision := -1
+	for _, s := range h.Disk.Snapshots {
+		revision = max(revision, s)
+	}
+	for _, d := range h.Disk.Aside {
+		revision = max(revision, d.Revision)
+	}
+	old := w.Ring()
+	if revision < 0 || old == nil {
+		return false, errors.New("there is nothing to restore from")
+	}
+	w.effect(Effect{Verb: RingMade, By: u.By, Host: h})
+	w.begin(h, old.Objects.clone(), revision)
+	h.Disk.Etcd = true
+	startKubelet(h, h.Disk.Kubelet)
+	return true, nil
+}

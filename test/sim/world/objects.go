@@ -1,0 +1,160 @@
+package world
+
+import "maps"
+
+// Objects is what the API holds, so far as it matters.
+type Objects struct {
+	Nodes  []*Node
+	Apps   []*App
+	Addons map[string]string // digest by name
+	Record string            // the manifest's digest as recorded; empty where there is no record
+	Lease  string            // the run that has the cluster's lock
+}
+
+// Node is a Node object.
+type Node struct {
+	Name, Address string
+	Kubelet       string
+	Ready         bool
+	Since         int64 // when Ready last changed
+	ControlPlane  bool
+	Cordoned      bool
+	CordonedBy    string // the run that says so in the Node's annotation
+	Labels        map[string]string
+	Annotations   map[string]string
+	Taints        []string
+}
+
+// App is a Deployment with a disruption budget.
+type App struct {
+	Name string
+	Min  int // of its pods that must be available
+	Pods []Pod
+}
+
+// Pod is one pod of an App.
+type Pod struct {
+	Node  string // where it is; empty: it waits for one
+	Since int64  // since when
+}
+
+const (
+	evictAfter = 300 // how long pods stay with a Node that does not report, in seconds
+	podStart   = 5   // how long a pod takes to be available, in seconds
+)
+
+// Node is the Node with that name, nil when there is none.
+func (o *Objects) Node(name string) *Node {
+	for _, n := range o.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// clone is a copy that shares nothing.
+func (o Objects) clone() Objects {
+	out := o
+	out.Nodes, out.Apps, out.Addons = nil, nil, maps.Clone(o.Addons)
+	for _, n := range o.Nodes {
+		c := *n
+		out.Nodes = append(out.Nodes, &c)
+	}
+	for _, a := range o.Apps {
+		c := *a
+		c.Pods = append([]Pod(nil), a.Pods...)
+		out.Apps = append(out.Apps, &c)
+	}
+	return out
+}
+
+// Available counts the app's pods that have started, on Nodes that work.
+func (w *World) Available(a *App) int {
+	n := 0
+	for _, p := range a.Pods {
+		if w.available(p) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *World) available(p Pod) bool {
+	if p.Node == "" || w.Now-p.Since < podStart {
+		return false
+	}
+	n := w.Ring().Objects.Node(p.Node)
+	return n != nil && n.Ready
+}
+
+// place gives every waiting pod a Node, and takes pods from Nodes that are gone or silent for long.
+func (w *World) place(r *Ring) {
+	for _, a := range r.Objects.Apps {
+		for i := range a.Pods {
+			p := &a.Pods[i]
+			n := r.Objects.Node(p.Node)
+			if p.Node != "" && (n == nil || !n.Ready && w.Now-n.Since > evictAfter) {
+				p.Node = ""
+				w.Version++
+			}
+			if p.Node != "" {
+				continue
+			}
+			if best := w.emptiest(r); best != "" {
+				p.Node, p.Since = best, w.Now
+				w.Version++
+			}
+		}
+	}
+}
+
+// emptiest is the open, working worker with the fewest pods.
+func (w *World) emptiest(r *Ring) string {
+	best, least := "", -1
+	for _, n := range r.Objects.Nodes {
+		if !n.Ready || n.Cordoned || n.ControlPlane {
+			continue
+		}
+		if pods := r.Objects.PodsOn(n.Name); least < 0 || pods < least {
+			best, least = n.Name, pods
+		}
+	}
+	return best
+}
+
+// PodsOn counts the pods on a Node.
+func (o *Objects) PodsOn(node string) int {
+	n := 0
+	for _, a := range o.Apps {
+		for _, p := range a.Pods {
+			if p.Node == node {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// evict asks for one pod to leave the Node, and reports whether none is left. A budget that allows no disruption refuses.
+func (w *World) evict(r *Ring, h *Host, node string, by Author, force bool) (empty bool, err error) {
+	for _, a := range r.Objects.Apps {
+		for i := range a.Pods {
+			p := &a.Pods[i]
+			if p.Node != node {
+				continue
+			}
+			left := w.Available(a)
+			if w.available(*p) {
+				left--
+			}
+			if !force && !w.Flaws.NoBudget && left < a.Min {
+				return false, errRefused("Cannot evict pod as it would violate the pod's disruption budget.")
+			}
+			w.effect(Effect{Verb: Evicted, By: by, Host: h, App: a, Pod: *p})
+			p.Node = ""
+			return r.Objects.PodsOn(node) == 0, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,183 @@
+package world
+
+import (
+	"strconv"
+	"time"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+type taint = desired.Taint
+
+// CordonAnnotation is on Nodes that a run has closed; the run is its value.
+const CordonAnnotation = "kubeone.k8c.io/cordoned-by"
+
+// Observe is what probes find: of hosts that operators reach, and of the API and etcd through them.
+func (w *World) Observe() observed.World {
+	out := observed.World{Hosts: make(map[string]observed.Host, len(w.Hosts))}
+	for _, h := range w.Hosts {
+		if !h.Outside {
+			out.Hosts[h.ID] = w.observeHost(h)
+		}
+	}
+	out.API, out.Etcd = w.observeAPI(), w.ObserveEtcd()
+	return out
+}
+
+func (w *World) observeHost(h *Host) observed.Host {
+	if !h.Reached() {
+		return observed.Host{ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "connection timed out"}
+	}
+	d := &h.Disk
+	out := observed.Host{
+		ID: h.ID, Reach: observed.Reached, Hostname: h.Name, MachineID: "machine-" + strconv.Itoa(h.Machine),
+		OS: observed.OS{ID: "debian", VersionID: "13"}, Arch: "amd64", Kernel: "6.12.41", CPUs: 2, MemoryMiB: 4096, DiskMiB: 20480,
+		ClockSkew:   time.Second,
+		KubeletConf: observed.Of(d.KubeletCA != 0), AdminConf: observed.Of(d.AdminCA != 0),
+		PKI: observed.Of(d.CA != 0), EtcdData: observed.Of(d.Data != nil),
+		Containerd: unit(d.Kubelet != "", h.Run.Containerd, "2.2.1"), Kubelet: unit(d.Kubelet != "", h.Run.Kubelet, d.Kubelet),
+		APIServerVersion: d.API,
+	}
+	if h.Full {
+		out.DiskMiB = 100
+	}
+	if d.Kubelet != "" {
+		out.Binaries = map[string]string{desired.BinaryKubelet: d.Kubelet, desired.BinaryContainerd: "2.2.1"}
+		out.Healthz = observed.Of(h.Run.Kubelet)
+	}
+	for _, v := range d.Fetched {
+		out.Images = append(out.Images, Image(v))
+	}
+	if m := d.Marker; m != nil {
+		out.Marker = &observed.Marker{Cluster: m.Cluster, Role: role(h), Complete: m.Complete}
+	}
+	if ca := max(d.CA, d.KubeletCA); ca != 0 {
+		out.CAHash = "sha256:" + strconv.Itoa(ca)
+	}
+	if d.Expired {
+		past := time.Unix(0, 0)
+		out.Certificates = []observed.Certificate{{Name: "kubelet-client", NotAfter: past, Expired: true}}
+		if h.ControlPlane {
+			out.Certificates = append(out.Certificates, observed.Certificate{Name: "apiserver", NotAfter: past, Expired: true}, observed.Certificate{Name: "etcd/peer", NotAfter: past, Expired: true})
+		}
+	}
+	if d.Digest != "" {
+		out.Digests = map[string]string{"kubelet": d.Digest}
+	}
+	w.observeRunning(h, &out)
+	return out
+}
+
+// Image is the name of the release's image.
+func Image(version string) string { return "example.com/kube-apiserver:v" + version }
+
+func role(h *Host) string {
+	if h.ControlPlane {
+		return string(desired.ControlPlane)
+	}
+	return string(desired.Worker)
+}
+
+func unit(installed, active bool, version string) observed.Unit {
+	out := observed.Unit{Installed: installed, State: "inactive/dead"}
+	if installed {
+		out.Enabled, out.Version = true, version
+	}
+	if active {
+		out.Active, out.State = true, "active/running"
+	}
+	return out
+}
+
+// observeRunning adds what the host's components, its step and its lock say.
+func (w *World) observeRunning(h *Host, out *observed.Host) {
+	if h.Disk.Etcd {
+		out.Manifests = append(out.Manifests, "etcd")
+	}
+	if h.Disk.API != "" {
+		out.Manifests = append(out.Manifests, "kube-apiserver")
+	}
+	if h.Disk.Controllers {
+		out.Manifests = append(out.Manifests, "kube-controller-manager", "kube-scheduler")
+	}
+	if h.ControlPlane && h.Disk.Holds() {
+		out.APIServer = observed.Of(w.APIReady(h))
+		out.ControllerManager = observed.Of(w.APIReady(h) && h.Disk.Controllers)
+		out.Scheduler = out.ControllerManager
+		out.EtcdHealth = observed.Of(w.Voting(h))
+	}
+	if u := h.Run.Unit; u != nil {
+		out.Step = &observed.Step{Unit: "kubeone-step.service", RunID: u.By.Run, Stage: string(u.Intent.Kind)}
+	}
+	if k := h.Held; k != nil {
+		out.Lock = &observed.Lock{Holder: k.Run, RunID: k.Run, Generation: h.Disk.Generation, Live: w.Now-k.Beat < StaleAfter}
+	}
+}
+
+func (w *World) observeAPI() observed.API {
+	via := w.apiVia()
+	if via == nil {
+		return observed.API{Reached: w.credentials()}
+	}
+	r, _ := w.member(via)
+	out := observed.API{Reached: observed.Yes, Via: via.ID, Version: via.Run.API, ClusterID: strconv.Itoa(r.ID), Addons: map[string]string{}}
+	for name, digest := range r.Objects.Addons {
+		out.Addons[name] = digest
+	}
+	if r.Objects.Record != "" {
+		out.Record = &observed.Record{Cluster: w.Name, ManifestDigest: r.Objects.Record}
+	}
+	for _, n := range r.Objects.Nodes {
+		out.Nodes = append(out.Nodes, observeNode(w, n))
+	}
+	return out
+}
+
+func observeNode(w *World, n *Node) observed.Node {
+	out := observed.Node{
+		Name: n.Name, Addresses: []string{n.Address}, Ready: observed.Of(n.Ready), Unschedulable: n.Cordoned, ControlPlane: n.ControlPlane,
+		KubeletVersion: n.Kubelet, Labels: n.Labels, Annotations: n.Annotations,
+	}
+	if h := w.Host(n.Name); !n.Ready && (h == nil || !w.Asks(h)) {
+		out.Ready = observed.Unknown
+	}
+	if n.CordonedBy != "" {
+		out.Annotations = merged(n.Annotations, map[string]string{CordonAnnotation: n.CordonedBy})
+	}
+	for _, t := range n.Taints {
+		out.Taints = append(out.Taints, observed.Taint{Key: t, Effect: "NoSchedule"})
+	}
+	return out
+}
+
+// credentials says what it means that nothing answers: No if some host had credentials to ask with.
+func (w *World) credentials() observed.Tri {
+	for _, h := range w.Hosts {
+		if h.ControlPlane && !h.Outside && h.Reached() && h.Disk.AdminCA != 0 {
+			return observed.No
+		}
+	}
+	return observed.Unknown
+}
+
+// ObserveEtcd is what the members of etcd say.
+func (w *World) ObserveEtcd() observed.Etcd {
+	via := w.etcdVia()
+	if via == nil {
+		return observed.Etcd{Reached: w.credentials()}
+	}
+	r, _ := w.member(via)
+	out := observed.Etcd{Reached: observed.Yes}
+	if !w.Quorum(r) {
+		out.Problem = "no quorum answers"
+	}
+	for _, m := range r.Members {
+		one := observed.Member{ID: m.Hex(), Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}, Learner: m.Learner, Healthy: observed.No}
+		if w.answers(via, r, m) {
+			one.Version, one.Healthy = "3.6.6", observed.Of(w.Serving(w.HostOf(r, m.ID)))
+		}
+		out.Members = append(out.Members, one)
+	}
+	return out
+}

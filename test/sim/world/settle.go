@@ -1,0 +1,140 @@
+package world
+
+// Settle lets the world become what its rules make of it: kubelets start what their manifests say, members find their
+// quorum and catch up, Nodes report, pods are placed. It is called after everything that happens.
+func (w *World) Settle() {
+	if w.Version == w.settled && w.Now%32 != 0 {
+		if r := w.Ring(); r != nil && w.Now%4 == 1 {
+			w.catchUp(r)
+		}
+		return
+	}
+	w.settle()
+	w.settled = w.Version
+}
+
+func (w *World) settle() {
+	for _, h := range w.Hosts {
+		w.settleHost(h)
+	}
+	r := w.Ring()
+	if r == nil {
+		return
+	}
+	w.catchUp(r)
+	for _, h := range w.Hosts {
+		w.register(r, h)
+	}
+	w.heartbeats(r)
+	if w.APIUp() {
+		w.place(r)
+	}
+}
+
+// settleHost starts and ends what runs on one host.
+func (w *World) settleHost(h *Host) {
+	if !h.Up {
+		return
+	}
+	if h.Run.Etcd && !w.etcdRuns(h) {
+		h.Run.Etcd = false
+		w.Version++
+	}
+	if h.Run.API != "" && (h.Disk.API == "" || !h.Run.Etcd) && h.Run.Kubelet {
+		h.Run.API = ""
+		w.Version++
+	}
+	if !h.Run.Kubelet || !h.Run.Containerd {
+		return
+	}
+	if !h.Run.Etcd && h.Disk.Etcd && w.etcdRuns(h) {
+		h.Run.Etcd = true
+		w.named(h)
+		w.Version++
+	}
+	if h.Run.Etcd && h.Disk.API != h.Run.API && h.Disk.API != "" && h.Disk.Has(h.Disk.API) {
+		h.Run.API = h.Disk.API
+		w.Version++
+	}
+}
+
+// etcdRuns reports whether etcd can run on what the host has: data of a member that its ring still lists.
+func (w *World) etcdRuns(h *Host) bool {
+	d := h.Disk.Data
+	return d != nil && h.Disk.CA != 0 && !h.Disk.Expired && w.ring(d.Ring).find(d.Member) != nil
+}
+
+// named gives a member its name when it starts for the first time.
+func (w *World) named(h *Host) {
+	if r, m := w.member(h); m != nil && m.Name == "" && w.Quorum(r) {
+		m.Name = h.Name
+	}
+}
+
+// APIReady reports whether the host's own API server works: it needs this host's own member.
+func (w *World) APIReady(h *Host) bool { return h.Up && h.Run.API != "" && w.Voting(h) }
+
+// APIUp reports whether some API server works.
+func (w *World) APIUp() bool {
+	for _, h := range w.Hosts {
+		if h.ControlPlane && w.APIReady(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// APIReached reports whether operators reach some API server that works.
+func (w *World) APIReached() bool { return w.apiVia() != nil }
+
+func (w *World) apiVia() *Host {
+	for _, h := range w.Hosts {
+		if h.ControlPlane && !h.Outside && h.Reached() && h.Disk.AdminCA != 0 && w.APIReady(h) {
+			return h
+		}
+	}
+	return nil
+}
+
+// Asks reports whether the host's kubelet reaches its API server: its own, or any behind the cluster's endpoint.
+func (w *World) Asks(h *Host) bool {
+	if !h.Up || !h.Run.Kubelet || h.Disk.KubeletCA == 0 || h.Disk.Expired {
+		return false
+	}
+	if h.Disk.Local {
+		return w.APIReady(h)
+	}
+	return !h.Split && w.APIUp()
+}
+
+// register makes the Node of a kubelet that has just started.
+func (w *World) register(r *Ring, h *Host) {
+	if h.Run.Registered || !w.Asks(h) {
+		return
+	}
+	h.Run.Registered = true
+	w.Version++
+	if r.Objects.Node(h.Name) == nil {
+		r.Objects.Nodes = append(r.Objects.Nodes, &Node{Name: h.Name, Address: h.Address})
+	}
+}
+
+// heartbeats are the Nodes' reports.
+func (w *World) heartbeats(r *Ring) {
+	for _, n := range r.Objects.Nodes {
+		h := w.Host(n.Name)
+		ready := h != nil && w.Asks(h) && h.Run.Registered && h.Run.Containerd && r.Objects.Addons["flannel"] != ""
+		if ready != n.Ready {
+			n.Ready, n.Since = ready, w.Now
+			w.Version++
+		}
+		if ready && n.Kubelet != h.Run.KubeletVersion {
+			n.Kubelet = h.Run.KubeletVersion
+			w.Version++
+		}
+		if h != nil && !ready && w.Asks(h) && n.Kubelet != h.Run.KubeletVersion {
+			n.Kubelet = h.Run.KubeletVersion
+			w.Version++
+		}
+	}
+}

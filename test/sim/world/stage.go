@@ -1,0 +1,231 @@
+package world
+
+import "errors"
+
+// The phases of installing and joining, as the scripts have them. Each goes on from whatever an earlier run left.
+
+func markBegun(w *World, h *Host, u *Unit) (bool, error) {
+	if m := h.Disk.Marker; m != nil && m.Cluster != w.Name {
+		return false, errors.New("this host belongs to another cluster")
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	if h.Disk.Marker == nil {
+		h.Disk.Marker = &Marker{Cluster: w.Name}
+	}
+	if w.Flaws.WipeData && h.Disk.Data != nil {
+		w.effect(Effect{Verb: Deleted, By: u.By, Host: h})
+		h.Disk.Data = nil
+	}
+	return true, nil
+}
+
+func installRuntime(_ *World, h *Host, u *Unit) (bool, error) {
+	if h.Full {
+		return false, errFull
+	}
+	if !h.Disk.Joined() {
+		h.Disk.Kubelet = u.Intent.Version
+	}
+	h.Disk.Enabled, h.Run.Containerd = true, true
+	return true, nil
+}
+
+var errFull = errors.New("no space left on device")
+
+func fetchImages(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Full {
+		return false, errFull
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	if !h.Disk.Has(u.Intent.Version) {
+		h.Disk.Fetched = append(h.Disk.Fetched, u.Intent.Version)
+	}
+	return true, nil
+}
+
+func initPKI(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Disk.CA == 0 {
+		w.effect(Effect{Verb: CAMade, By: u.By, Host: h})
+		h.Disk.CA = len(w.Rings)*1000 + h.Machine
+	}
+	h.Disk.AdminCA, h.Disk.KubeletCA, h.Disk.Local = h.Disk.CA, h.Disk.CA, true
+	startKubelet(h, u.Intent.Version)
+	return true, nil
+}
+
+func startKubelet(h *Host, version string) {
+	h.Disk.Kubelet, h.Disk.Enabled = version, true
+	h.Run.Kubelet, h.Run.KubeletVersion, h.Run.Registered = true, version, false
+}
+
+func initEtcd(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Disk.Data == nil || w.Flaws.FreshInit {
+		w.effect(Effect{Verb: RingMade, By: u.By, Host: h})
+		w.begin(h, Objects{Addons: map[string]string{}}, 0)
+	}
+	h.Disk.Etcd = true
+	return true, nil
+}
+
+// writeAPI writes the API server's manifest in the wanted version; kubelet then changes what runs.
+func writeAPI(w *World, h *Host, u *Unit) (bool, error) {
+	if !h.Disk.Has(u.Intent.Version) {
+		return false, errors.New("its image is not there")
+	}
+	if h.Disk.API != u.Intent.Version {
+		u.Disrupted = u.Disrupted || w.APIReady(h)
+		w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: h.Disk.API, New: u.Intent.Version})
+		h.Disk.API = u.Intent.Version
+	}
+	h.Disk.Controllers = true
+	return true, nil
+}
+
+func awaitAPI(w *World, h *Host, _ *Unit) (bool, error) {
+	return h.Disk.API == "" || w.APIReady(h) && h.Run.API == h.Disk.API, nil
+}
+
+func awaitEtcd(w *World, h *Host, _ *Unit) (bool, error) { return !h.ControlPlane || w.Voting(h), nil }
+
+func awaitKubelet(_ *World, h *Host, _ *Unit) (bool, error) {
+	return h.Run.Kubelet && h.Run.Containerd, nil
+}
+
+// markControlPlane gives the Node its label and taint.
+func markControlPlane(w *World, h *Host, _ *Unit) (bool, error) {
+	r := w.Ring()
+	if r == nil || !w.APIUp() {
+		return false, nil
+	}
+	n := r.Objects.Node(h.Name)
+	if n == nil {
+		return false, nil
+	}
+	n.ControlPlane = true
+	return true, nil
+}
+
+func markJoined(_ *World, h *Host, _ *Unit) (bool, error) {
+	h.Disk.Marker.Complete = true
+	h.Disk.Digest = Config
+	return true, nil
+}
+
+// Config is the digest of every host's wanted configuration.
+const Config = "config-1"
+
+func writePKI(w *World, h *Host, u *Unit) (bool, error) {
+	peer := w.Host(u.Intent.Peer)
+	if h.Disk.CA != 0 && peer.Disk.CA != 0 && h.Disk.CA != peer.Disk.CA {
+		return false, errors.New("/etc/kubernetes/pki/ca.crt is another cluster's CA")
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	h.Disk.CA = peer.Disk.CA
+	return true, nil
+}
+
+// joinKubelet makes certificates and kubeconfigs, and starts the kubelet against the cluster's endpoint.
+func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Disk.CA == 0 {
+		return false, errors.New("the CA is not there")
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	h.Disk.AdminCA = h.Disk.CA
+	if h.Disk.KubeletCA == 0 {
+		h.Disk.KubeletCA, h.Disk.Local = h.Disk.CA, false
+	}
+	if !h.Run.Kubelet {
+		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
+		startKubelet(h, u.Intent.Version)
+	}
+	return true, nil
+}
+
+// addMember adds this host to etcd as a learner, unless it is a member already. It asks the cluster's endpoint.
+func addMember(w *World, h *Host, u *Unit) (bool, error) {
+	r := w.Ring()
+	switch {
+	case w.Voting(h):
+		return true, nil
+	case r == nil || h.Split || !w.APIUp() || !w.Quorum(r):
+		return false, nil
+	case r.at(h.Address) != nil:
+		return true, nil
+	}
+	return true, w.addLearner(r, h, u.By)
+}
+
+// startMember starts etcd. A member that had data before and lost it does not find back into its cluster.
+func startMember(w *World, h *Host, u *Unit) (bool, error) {
+	r := w.Ring()
+	m := r.at(h.Address)
+	if m == nil {
+		return false, errors.New("no member of this host's address")
+	}
+	if h.Disk.Data == nil {
+		if m.Name != "" {
+			return false, errors.New("etcd: tocommit is out of range: the data of this member is lost")
+		}
+		h.Disk.Data = &Data{Ring: r.ID, Member: m.ID}
+	}
+	h.Disk.Etcd = true
+	if w.Flaws.HastyPromotion && m.Learner {
+		w.effect(Effect{Verb: Promoted, By: u.By, Host: h, Member: m.ID})
+		m.Learner = false
+	}
+	return true, nil
+}
+
+// promoteMember makes the learner a voter when it has caught up.
+func promoteMember(w *World, h *Host, u *Unit) (bool, error) {
+	r, m := w.member(h)
+	if m == nil || !w.Serving(h) {
+		return false, nil
+	}
+	if !m.Learner {
+		return true, nil
+	}
+	if h.Disk.Data.Revision < w.newest(r) {
+		return false, nil
+	}
+	w.effect(Effect{Verb: Promoted, By: u.By, Host: h, Member: m.ID})
+	m.Learner = false
+	w.commit(r)
+	return true, nil
+}
+
+// kubeletLocal makes the host's kubelet ask the host's own API server.
+func kubeletLocal(w *World, h *Host, u *Unit) (bool, error) {
+	if !h.Disk.Local {
+		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Run.KubeletVersion})
+		h.Disk.Local = true
+	}
+	return true, nil
+}
+
+func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
+	r := w.Ring()
+	switch {
+	case h.Disk.KubeletCA != 0:
+	case r == nil || h.Split || !w.APIUp():
+		return false, nil
+	default:
+		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+		h.Disk.KubeletCA = w.caOf(r)
+	}
+	if !h.Run.Kubelet {
+		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Disk.Kubelet})
+		startKubelet(h, h.Disk.Kubelet)
+	}
+	return true, nil
+}
+
+// caOf is the CA of the ring's cluster: that of a host that serves it.
+func (w *World) caOf(r *Ring) int {
+	for _, h := range w.Hosts {
+		if d := h.Disk.Data; d != nil && d.Ring == r.ID && h.Disk.CA != 0 {
+			return h.Disk.CA
+		}
+	}
+	return 0
+}

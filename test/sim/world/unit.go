@@ -1,0 +1,177 @@
+package world
+
+import (
+	"errors"
+
+	"kubeone/internal/plan"
+)
+
+// Exit statuses of steps, as those of the scripts that run them.
+const (
+	CodeDone     = 0
+	CodeFailed   = 1
+	CodeLockLost = 75
+	CodeBusy     = 76
+	CodeKilled   = 78
+)
+
+// patience is how many times a phase may find that it has to wait.
+const patience = 40
+
+// Unit is a step that runs on a host by itself: it goes on when its operator is gone, and ends with the machine.
+type Unit struct {
+	By        Author
+	Intent    plan.Intent
+	Disrupted bool // it has stopped something of the control plane that worked
+	phase     int
+	waited    int
+}
+
+// phase is a part of a step that happens at once. It is not done as long as it waits for something.
+type phase func(w *World, h *Host, u *Unit) (done bool, err error)
+
+// TakeLock takes the host's lock for a run, and returns its generation; false when another run has it. A generation
+// other than 0 is that of a lock whose connection was lost.
+func (w *World) TakeLock(h *Host, run string, force bool, ours int64) (int64, bool) {
+	other := h.Held != nil && h.Held.Run != run && w.Now-h.Held.Beat < StaleAfter
+	if other && !force || ours != 0 && h.Disk.Generation != ours {
+		return 0, false
+	}
+	if ours == 0 {
+		w.effect(Effect{Verb: LockTaken, By: Author{Run: run}, Host: h})
+		h.Disk.Generation = max(h.Disk.Generation+1, w.Now) // a new machine does not count again from one
+	}
+	h.Held = &Keeper{Run: run, Beat: w.Now}
+	return h.Disk.Generation, true
+}
+
+// Unlock gives the lock up if the run still has it.
+func (w *World) Unlock(h *Host, run string) {
+	if h.Held != nil && h.Held.Run == run {
+		h.Held = nil
+		w.Version++
+	}
+}
+
+// Start starts a step on the host, or finds it running or ended, as start.sh does. Only CodeDone means that it can be
+// followed.
+func (w *World) Start(h *Host, by Author, generation int64, intent plan.Intent) int {
+	switch u, r := h.Run.Unit, h.Disk.Result; {
+	case u != nil && u.By.Run == by.Run && u.By.Step == by.Step:
+		return CodeDone
+	case u != nil:
+		return CodeBusy
+	case r != nil && r.Run == by.Run && r.Step == by.Step:
+		return CodeDone
+	case (generation == 0 || h.Disk.Generation != generation) && !w.Flaws.NoFence:
+		return CodeLockLost
+	}
+	w.effect(Effect{Verb: Begun, By: by, Host: h})
+	h.Disk.Result = nil
+	h.Run.Unit = &Unit{By: by, Intent: intent}
+	return CodeDone
+}
+
+// Ended tells how the step that was followed on the host ended; false while it runs.
+func (w *World) Ended(h *Host) (code int, ended bool) {
+	switch {
+	case h.Run.Unit != nil:
+		return 0, false
+	case h.Disk.Result == nil:
+		return CodeKilled, true
+	}
+	return h.Disk.Result.Code, true
+}
+
+// Work lets the step on the host get on by one phase.
+func (w *World) Work(h *Host) {
+	u := h.Run.Unit
+	if u == nil || !h.Up {
+		return
+	}
+	phases := stage(u.Intent.Kind)
+	done, err := true, error(nil)
+	switch {
+	case h.FailAll:
+		err = errors.New("it fails always")
+	case h.FailNext:
+		h.FailNext, err = false, errors.New("it fails once")
+	case u.phase < len(phases):
+		done, err = phases[u.phase](w, h, u)
+	}
+	switch {
+	case err == nil && !done:
+		if u.waited++; u.waited > patience {
+			err = errors.New("gave up waiting")
+		}
+	case err == nil:
+		u.phase, u.waited = u.phase+1, 0
+	}
+	w.Version++
+	if err != nil || u.phase >= len(phases) {
+		w.end(h, u, err)
+	}
+}
+
+func (w *World) end(h *Host, u *Unit, err error) {
+	h.Run.Unit = nil
+	h.Disk.Result = &Result{Run: u.By.Run, Step: u.By.Step, Code: CodeDone}
+	if err != nil {
+		h.Disk.Result.Code = CodeFailed
+	}
+	if err == nil && u.Intent.Kind == plan.ResetHost {
+		h.Disk = Disk{Generation: h.Disk.Generation, Result: h.Disk.Result, Aside: h.Disk.Aside, AsideCA: h.Disk.AsideCA}
+	}
+}
+
+// stage are the phases of a step on a host.
+func stage(k plan.Kind) []phase {
+	switch k {
+	case plan.Prepare:
+		return []phase{markBegun, installRuntime}
+	case plan.Images:
+		return []phase{fetchImages}
+	case plan.Init:
+		return []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined}
+	case plan.CopyPKI:
+		return []phase{writePKI}
+	case plan.JoinPrepare:
+		return []phase{joinKubelet}
+	case plan.JoinEtcd:
+		return []phase{addMember, startMember, promoteMember}
+	case plan.JoinFinish:
+		return []phase{writeAPI, awaitAPI, kubeletLocal, markControlPlane, markJoined}
+	case plan.JoinWorker:
+		return []phase{joinWorker, awaitKubelet, markJoined}
+	case plan.RestartUnits:
+		return []phase{restartUnits, awaitKubelet, awaitAPI}
+	case plan.Rewrite:
+		return []phase{renew, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI}
+	case plan.SetAside:
+		return []phase{stopAll, moveAside, markUnfinished}
+	}
+	return lifeStage(k)
+}
+
+// lifeStage are the phases of steps that a cluster meets after its installation.
+func lifeStage(k plan.Kind) []phase {
+	switch k {
+	case plan.Check:
+		return []phase{checkTurn}
+	case plan.Fetch:
+		return []phase{fetchImages}
+	case plan.Snapshot:
+		return []phase{snapshot}
+	case plan.UpgradeControlPlane:
+		return []phase{checkTurn, restartEtcd, awaitEtcd, writeAPI, awaitAPI, kubeletLocal, changeKubelet, awaitKubelet, awaitAPI, markJoined}
+	case plan.UpgradeWorker:
+		return []phase{checkTurn, changeKubelet, awaitKubelet, markJoined}
+	case plan.ResetHost:
+		return []phase{stopAll, deleteAll}
+	case plan.Fence:
+		return []phase{stopAll, moveAside}
+	case plan.Restore:
+		return []phase{restore, writeAPI, awaitAPI}
+	}
+	return []phase{func(*World, *Host, *Unit) (bool, error) { return false, errors.New("no such stage: " + string(k)) }}
+}

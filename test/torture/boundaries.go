@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/plan"
+)
+
+// boundaries is what is known of the step boundaries of one thing that kubeone does, kept between two calls. A boundary
+// is a step's beginning or end: "step-started drain/cp-1".
+type boundaries struct {
+	path string
+	// Known are all that plans and runs have shown, in the order in which they came.
+	Known []string `json:"known"`
+	// Passed are those at which a run was killed that then came to its end.
+	Passed []string `json:"passed"`
+	// tried are those at which the present one was killed.
+	tried []string
+}
+
+// readBoundaries reads the file; one that is not there is nothing known yet.
+func readBoundaries(path string) (*boundaries, error) {
+	b := &boundaries{path: path}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, json.Unmarshal(text, b)
+}
+
+func (b *boundaries) save() error {
+	text, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(b.path+".new", append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(b.path+".new", b.path)
+}
+
+// boundary names the boundary that an event is; "" for events that are none.
+func boundary(e apply.Event) string {
+	if e.Type != apply.StepStarted && e.Type != apply.StepDone {
+		return ""
+	}
+	return string(e.Type) + " " + e.Step
+}
+
+func (b *boundaries) learn(name string) {
+	if !slices.Contains(b.Known, name) {
+		b.Known = append(b.Known, name)
+	}
+}
+
+// learnPlan learns the boundaries of a plan's steps.
+func (b *boundaries) learnPlan(p plan.Plan) {
+	for _, step := range p.Steps {
+		b.learn(string(apply.StepStarted) + " " + step.ID)
+		b.learn(string(apply.StepDone) + " " + step.ID)
+	}
+}
+
+// wanted reports whether a run is to be killed at an event: at the first boundary that is left. It learns from every
+// event.
+func (b *boundaries) wanted(e apply.Event) bool {
+	name := boundary(e)
+	if name == "" {
+		return false
+	}
+	b.learn(name)
+	return b.open(name)
+}
+
+func (b *boundaries) open(name string) bool {
+	return !slices.Contains(b.Passed, name) && !slices.Contains(b.tried, name)
+}
+
+// left are the known boundaries at which no run was killed yet.
+func (b *boundaries) left() []string {
+	return slices.DeleteFunc(slices.Clone(b.Known), func(name string) bool { return !b.open(name) })
+}
+
+// pass notes that what was killed has come to its end.
+func (b *boundaries) pass() error {
+	b.Passed, b.tried = append(b.Passed, b.tried...), nil
+	return b.save()
+}

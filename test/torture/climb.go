@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"kubeone/test/e2e/operator"
+)
+
+// climb kills one thing that kubeone does at every boundary of its steps. One climb goes a long way: the run is killed at
+// the first boundary that is left, goes on, is killed at the next, and so on, until it may come to its end. Boundaries
+// that a climb jumps over, because a killed run's step went on by itself, are left for the next.
+type climb struct {
+	*operator.Operator
+	*boundaries
+	kills int // of one climb
+	// begin brings the cluster to where the climb begins.
+	begin func(context.Context) error
+}
+
+// all climbs until no boundary is left.
+func (c *climb) all(ctx context.Context) error {
+	for n := 1; ; n++ {
+		if err := c.begin(ctx); err != nil {
+			return fmt.Errorf("begin climb %d: %w", n, err)
+		}
+		p, err := c.Plan(ctx)
+		if err != nil {
+			return err
+		}
+		if len(p.Steps) == 0 {
+			return errors.New("the plan has no steps")
+		}
+		c.learnPlan(p)
+		before := len(c.Passed)
+		if err := c.once(ctx); err != nil {
+			return fmt.Errorf("climb %d, killed at %s: %w", n, strings.Join(c.tried, ", "), err)
+		}
+		if err := c.pass(); err != nil {
+			return err
+		}
+		left := c.left()
+		say("climb %d has come to its end, killed at %d boundaries; %d of %d have passed", n, len(c.Passed)-before, len(c.Passed), len(c.Known))
+		if len(left) == 0 {
+			return nil
+		}
+		if len(c.Passed) == before {
+			return fmt.Errorf("boundaries that never came: %s", strings.Join(left, ", "))
+		}
+	}
+}
+
+// once kills runs until nothing is left or this climb has had enough, and lets the last one come to its end.
+func (c *climb) once(ctx context.Context) error {
+	for len(c.tried) < c.kills && len(c.left()) > 0 {
+		killed, err := c.kill(ctx)
+		if err != nil {
+			return err
+		}
+		if !killed {
+			break
+		}
+	}
+	started := time.Now()
+	for _, command := range [][]string{{"apply", "-y"}, {"plan"}, {"status"}} {
+		if err := expect(ctx, c.Operator, 0, command...); err != nil {
+			return err
+		}
+	}
+	say("came to its end in %.1f s", time.Since(started).Seconds())
+	return healthy(ctx, c.Operator)
+}
+
+// kill kills one run at the next boundary that is left; false when the run came to its end before.
+func (c *climb) kill(ctx context.Context) (bool, error) {
+	result, event, came, err := c.ApplyKilled(ctx, c.wanted)
+	if err != nil {
+		return false, err
+	}
+	if came {
+		c.tried = append(c.tried, boundary(event))
+		say("%5.1f s  killed at %s", result.Took.Seconds(), boundary(event))
+		return true, ctx.Err()
+	}
+	if result.Status != 0 {
+		return false, fmt.Errorf("the run was not killed and failed\n%s\n--- its last events\n%s", result.Stderr, lastLines(result.Stdout, 5))
+	}
+	return false, ctx.Err()
+}
