@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,9 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func want(change func(*desired.Cluster)) desired.Cluster {
 	c := desired.Cluster{
@@ -68,24 +65,8 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 					text.WriteString("---\n" + string(one))
 				}
 			}
-			golden(t, filepath.Join("testdata", name+".golden.yaml"), text.Bytes())
+			golden.Check(t, filepath.Join("testdata", name+".golden.yaml"), text.String())
 		})
-	}
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (rewrite it with -update):\n%s", file, diff)
 	}
 }
 

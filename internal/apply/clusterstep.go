@@ -21,6 +21,11 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout+drainTime(s.Intent))
 	defer cancel()
+	if r.Mine != nil {
+		if err := r.Mine(ctx); err != nil {
+			return err
+		}
+	}
 	switch s.Intent.Kind {
 	case plan.JoinToken:
 		return r.makeToken(ctx, client)

@@ -20,6 +20,9 @@ const (
 	longestProblem  = 600             // bytes of what failed, as the history keeps it
 )
 
+// errTaken is what failed when another run took the lock.
+var errTaken = errors.New("another run took the lock")
+
 // history is a run's own entry in the cluster's history while it grows. What is kept there is best effort: a run is the
 // same without it, and waits no longer than historyPatience for it.
 type history struct {
@@ -48,6 +51,9 @@ func (r *Run) begin(ctx context.Context) {
 
 // end closes the run's entry and writes it as far as the API answers. A reset of the whole cluster leaves nothing to write to.
 func (r *Run) end(ctx context.Context, err error) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrLockLost) {
+		err = errors.Join(err, errTaken)
+	}
 	r.history.close(err, r.Now())
 	patience := historyPatience
 	if ctx.Err() != nil {

@@ -87,6 +87,7 @@ func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]cluster.Run{
 		"stopped": {Result: cluster.RunStopped, Steps: []cluster.RunStep{{ID: "prepare/node-1", Result: cluster.RunDone}, {ID: "images/node-1", Result: cluster.RunSkipped}}},
+		"taken":   {Result: cluster.RunInterrupted, Error: "another run took the lock", Steps: []cluster.RunStep{{ID: "prepare/node-1", Result: cluster.RunInterrupted}}},
 		"aborted": {Result: cluster.RunInterrupted, Steps: []cluster.RunStep{{ID: "prepare/node-1", Result: cluster.RunInterrupted}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,13 +97,15 @@ func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 			l.Scripts["1"] = "echo begun; " + wait
 			api := fake.NewClientset()
 			l.reaching(api)
-			ctx, abort := context.WithCancel(patience(t))
-			defer abort()
+			ctx, abort := context.WithCancelCause(patience(t))
+			defer abort(nil)
 			stop := make(chan struct{})
 			l.journal.on = func(e Event) {
 				switch {
 				case e.Line == "begun" && name == "aborted":
-					abort()
+					abort(nil)
+				case e.Line == "begun" && name == "taken":
+					abort(ErrLockLost)
 				case e.Line == "begun":
 					close(stop)
 				case e.Type == StepSkipped:
@@ -116,7 +119,7 @@ func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 			if diff := cmp.Diff([]cluster.Run{want}, remembered(t, api), timeless); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if name == "aborted" {
+			if name != "stopped" {
 				open()
 			}
 		})

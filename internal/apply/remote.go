@@ -149,10 +149,12 @@ func (r *Run) uploadSecrets(ctx context.Context, h host.Host, s plan.Step) error
 	return nil
 }
 
-// uploadBlobs sends those of the files that the host does not have, as one stream.
+// uploadBlobs sends those of the files that the host has neither as uploads nor unpacked nor in its runtime, as one stream.
 func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error {
 	dir := script.ArtifactsDir + "/sha256"
-	const list = `for sum in $2; do [ -f "$1/$sum" ] || printf '%s\n' "$sum"; done`
+	const list = `for sum in $2; do
+	[ -f "$1/$sum" ] || [ -f "/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/$sum" ] || grep -qsx "$sum" /opt/kubeone/*/*/.sha256 || printf '%s\n' "$sum"
+done`
 	res, err := h.Run(ctx, host.Cmd{Name: "look for uploads", Script: list, Args: []string{dir, strings.Join(sums, " ")}})
 	if err != nil {
 		return err

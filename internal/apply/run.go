@@ -24,18 +24,21 @@ import (
 
 // Run is one walk through a plan. Its exported fields are set before Do and not changed afterwards.
 type Run struct {
-	Plan     plan.Plan
-	Want     desired.Cluster
-	World    observed.World
-	Hosts    map[string]host.Host // by ID; those that the plan touches and those through which the API is reached
-	Absent   map[string]host.Host // by ID; those that did not answer, asked only whether that is still so
-	Scripts  map[string]string    // by host ID
-	Blobs    Blobs                // nil when hosts download
-	Access   *cluster.Access      // nil while there is no cluster
-	Perhaps  *cluster.Access      // where the API may answer by the end of the run, for the history; nil where nothing is known
-	Etcd     *etcd.Access         // nil while there is no cluster
-	Connect  Connectors           // how connections to the API and to etcd are made
-	Copy     *Copy                // what a restore begins from; nil when the plan has none
+	Plan    plan.Plan
+	Want    desired.Cluster
+	World   observed.World
+	Hosts   map[string]host.Host // by ID; those that the plan touches and those through which the API is reached
+	Absent  map[string]host.Host // by ID; those that did not answer, asked only whether that is still so
+	Scripts map[string]string    // by host ID
+	Blobs   Blobs                // nil when hosts download
+	Access  *cluster.Access      // nil while there is no cluster
+	Perhaps *cluster.Access      // where the API may answer by the end of the run, for the history; nil where nothing is known
+	Etcd    *etcd.Access         // nil while there is no cluster
+	Connect Connectors           // how connections to the API and to etcd are made
+	// Mine is asked before every step that goes through the API, which unlike a host cannot refuse the steps of a run whose lock
+	// another has taken: its error ends the step. Nil asks nobody.
+	Mine     func(context.Context) error
+	Copy     *Copy // what a restore begins from; nil when the plan has none
 	Addons   []addons.Addon
 	Manifest string // as kept in the cluster: without secrets
 	Lock     *Lock
@@ -111,7 +114,7 @@ type result struct {
 // walk starts what may start, waits for a result, and so on.
 func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 	schedule := NewSchedule(r.Plan, r.Parallel)
-	results := make(chan result)
+	results := make(chan result, len(r.Plan.Steps)) // room for all: nobody reads any more when ctx has ended
 	beat := time.NewTicker(15 * time.Second)
 	defer beat.Stop()
 	running := map[string]time.Time{}

@@ -117,6 +117,8 @@ func nodeReason(k plan.Kind) string {
 		return "KubeOneReady"
 	case plan.RestartUnits:
 		return "KubeOneRestarted"
+	case plan.Rewrite, plan.SetAside:
+		return "KubeOneRepaired"
 	case plan.DrainNode:
 		return "KubeOneDrained"
 	case plan.UpgradeControlPlane, plan.UpgradeWorker:

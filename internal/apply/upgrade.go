@@ -46,8 +46,8 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	}
 	err := client.Drain(ctx, s.Intent.NodeName, opts)
 	var blocked *cluster.DrainBlockedError
-	if !errors.As(err, &blocked) {
-		return err
+	if !errors.As(err, &blocked) || errors.Is(context.Cause(ctx), ErrLockLost) {
+		return err // and whoever has the lock now decides about the node
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenTimeout)
 	defer cancel()

@@ -30,7 +30,7 @@ import (
 
 const secretText = "VERY SECRET"
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func identity(t *testing.T) *age.X25519Identity {
 	t.Helper()

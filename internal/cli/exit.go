@@ -87,11 +87,12 @@ func runtimeStatus(err error) int {
 	var kube *cluster.Error
 	var unreachable *cluster.UnreachableError
 	var held *apply.HeldError
+	var taken *engine.TakenError
 	var fetch *release.FetchError
 	var member *engine.EtcdError
 	var store *backup.StoreError
 	switch {
-	case errors.As(err, &held), errors.Is(err, engine.ErrWorldChanged):
+	case errors.As(err, &held), errors.As(err, &taken), errors.Is(err, engine.ErrWorldChanged):
 		return exitRuntime
 	case errors.As(err, &kube), errors.As(err, &unreachable):
 		return exitKube

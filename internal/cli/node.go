@@ -17,6 +17,7 @@ func newNodeCommand(stdio IO) *cobra.Command {
 		Use: "node", Short: "Take one host out of a living cluster, or replace it", Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(
 		newNodeChangeCommand(stdio, engine.NodeChange{}, "remove HOST", "Take a host out of the cluster: drained, out of etcd, reset, its Node deleted",
 			"Take a worker or a control-plane host out of a living cluster: its pods go elsewhere, its member leaves etcd if the quorum\n"+

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,8 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"filippo.io/age"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"kubeone/internal/golden"
 	"kubeone/internal/host/sshtest"
 )
 
@@ -25,8 +26,6 @@ func TestMain(m *testing.M) {
 		"kubeone": func() { os.Exit(Main(context.Background(), os.Args[1:], OS())) },
 	})
 }
-
-var update = flag.Bool("update", false, "rewrite the expected outputs in the scripts")
 
 // TestScripts runs the dialogues of testdata/script with the program. They know, besides testscript's own commands:
 //
@@ -42,7 +41,7 @@ func TestScripts(t *testing.T) {
 	play := newPlay(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
+		UpdateScripts:       golden.Update(),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup:               play.setup,
@@ -57,11 +56,16 @@ type play struct {
 	mirror             string
 	hosts, hung        *sshtest.Server
 	key, locked, other sshtest.Key
+	backups            *age.X25519Identity
 }
 
 func newPlay(t *testing.T) *play {
 	t.Helper()
 	p := &play{mirror: mirror(t).URL, key: sshtest.WriteKey(t, ""), locked: sshtest.WriteKey(t, "a secret"), other: sshtest.WriteKey(t, "")}
+	var err error
+	if p.backups, err = age.GenerateX25519Identity(); err != nil {
+		t.Fatal(err)
+	}
 	p.hosts = startHosts(t, p.key.Public())
 	p.hung = sshtest.Start(t, sshtest.Options{AllLoopback: true, Silent: true})
 	return p
@@ -74,6 +78,7 @@ func (p *play) setup(env *testscript.Env) error {
 		"NO_COLOR": "1", "SSH_AUTH_SOCK": "",
 		"MIRROR": p.mirror, "REGISTRY": strings.TrimPrefix(p.mirror, "http://"),
 		"PORT": strconv.Itoa(p.hosts.Port()), "HUNG": strconv.Itoa(p.hung.Port()), "HOSTKEY": key(p.hosts), "OTHERHOSTKEY": key(p.hung),
+		"RECIPIENT": p.backups.Recipient().String(), "IDENTITY": p.backups.String(),
 		"KEY": p.key.Path, "LOCKEDKEY": p.locked.Path, "OTHERKEY": p.other.Path, "SSHUSER": "root",
 	} {
 		env.Setenv(name, value)

@@ -20,9 +20,8 @@ const (
 	RunRunning Result = "running" // it has not ended yet, or was killed and nobody has noticed
 	RunDone    Result = "done"
 	RunFailed  Result = "failed"
-	// RunStopped is a run that its operator stopped, or that lost its lock: what was running was finished first.
-	RunStopped Result = "stopped"
-	// RunInterrupted is a run that was killed, or whose operator did not wait for what was running.
+	RunStopped Result = "stopped" // by its operator: what was running was finished first
+	// RunInterrupted is a run that was killed, that lost its lock, or whose operator did not wait for what was running.
 	RunInterrupted Result = "interrupted"
 	RunSkipped     Result = "skipped" // only a step: one that it needs failed, or the run was stopped
 )

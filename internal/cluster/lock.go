@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -24,8 +25,8 @@ type Lock struct {
 	once   sync.Once
 }
 
-// errLost says that somebody else holds the lock now.
-var errLost = errors.New("another run took the lock")
+// ErrLost says that somebody else holds the lock now.
+var ErrLost = errors.New("another run took the lock")
 
 // Lost is closed when another run has taken the lock over. Nothing may be changed from then on.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
@@ -60,7 +61,7 @@ func (l *Lock) renewals(ctx context.Context) {
 		err := l.renew(one)
 		cancel()
 		switch {
-		case errors.Is(err, errLost):
+		case errors.Is(err, ErrLost):
 			close(l.lost)
 			return
 		case err != nil:
@@ -69,6 +70,21 @@ func (l *Lock) renewals(ctx context.Context) {
 			delay = leaseRenew
 		}
 	}
+}
+
+// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; an API that does not answer is
+// no error, because nobody can take the lock there either.
+func (l *Lock) Check(ctx context.Context) error {
+	one, cancel := context.WithTimeout(ctx, leaseRenew)
+	defer cancel()
+	lease, err := l.client.leases().Get(one, LeaseName, metav1.GetOptions{})
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	if holder, _, _ := LeaseState(lease, time.Now()); holder.Name != "" && holder != l.me {
+		return fmt.Errorf("%w: %s (run %s) has it", ErrLost, holder.Name, holder.RunID)
+	}
+	return nil
 }
 
 func (l *Lock) renew(ctx context.Context) error {
@@ -81,7 +97,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	}
 	if holder, _, _ := LeaseState(lease, time.Now()); holder != l.me {
 		l.taker = holder
-		return errLost
+		return ErrLost
 	}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 	_, err = l.client.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/golden"
 	"kubeone/internal/observed"
 )
 
@@ -33,7 +34,7 @@ func TestDialogues(t *testing.T) {
 		}
 		out.WriteString(spoken(Decide(in)))
 	}
-	golden(t, path, out.String())
+	golden.Check(t, path, out.String())
 }
 
 // told builds the world that the lines tell of: "cp: healthy down", "worker: wlost", and sentences about the cluster.

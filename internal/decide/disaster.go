@@ -52,7 +52,7 @@ func (v *view) withData(data string) []string {
 // withoutData is the way back from a copy.
 func (v *view) withoutData() []string {
 	return []string{
-		"No control-plane host that answered holds etcd data. Find the newest backup (kubeone backup list), and the private key of one of its recipients.",
+		"No control-plane host that answered holds etcd data. Find the newest backup, and the private key of one of its recipients.",
 		"Run " + v.command("BACKUP --identity KEYFILE") + ": it shows a plan, asks, and makes the cluster anew from the backup, with the same CAs and service-account keys, so that workers find it again." + v.destroyed(),
 		"Without a backup the cluster cannot be restored. If all that ran in it may be lost, run kubeone reset on every host and then kubeone apply.",
 	}

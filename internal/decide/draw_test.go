@@ -3,41 +3,19 @@ package decide
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"kubeone/internal/golden"
 )
-
-// update rewrites drawings and dialogues instead of comparing them: go test ./internal/decide -update
-var update = flag.Bool("update", false, "rewrite testdata and docs/fsm.*")
-
-// golden compares a file with what it should be, or rewrites it.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not current, run go test ./internal/decide -update (-file +now):\n%s", path, diff)
-	}
-}
 
 func TestDrawingsInDocsAreCurrent(t *testing.T) {
 	t.Parallel()
 	docs := filepath.Join("..", "..", "docs")
-	golden(t, filepath.Join(docs, "fsm.svg"), SVG())
-	golden(t, filepath.Join(docs, "fsm.mmd"), Mermaid())
+	golden.Check(t, filepath.Join(docs, "fsm.svg"), SVG())
+	golden.Check(t, filepath.Join(docs, "fsm.mmd"), Mermaid())
 }
 
 func TestSVGIsWellFormed(t *testing.T) {

@@ -161,7 +161,7 @@ func (v *view) livingStrays() []Problem {
 	var out []Problem
 	for _, s := range v.etcd.strays {
 		if s.living() {
-			out = append(out, Problem{ClassEtcd, "", s.why(), "put its host back into the manifest; kubeone reset --host then takes it out safely"})
+			out = append(out, Problem{ClassEtcd, "", s.why(), "put its host back into the manifest; kubeone node remove then takes it out safely"})
 		}
 	}
 	return out

@@ -50,19 +50,35 @@ func findNode(nodes []observed.Node, want *desired.Host, is *observed.Host) *obs
 }
 
 // findMember returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it
-// has started and has a name.
+// has started and has a name. Of several with its name, it is the one at the host's address, else one that is healthy, else
+// the first: the others are somebody's who had the name before.
 func findMember(members []observed.Member, want *desired.Host, name string) *observed.Member {
+	var found *observed.Member
+	best := 0
 	for i := range members {
-		if name != "" && members[i].Name == name {
-			return &members[i]
+		m, rank := &members[i], 0
+		here := slices.ContainsFunc(m.PeerURLs, func(u string) bool { return peerOf(u, want) })
+		switch named := name != "" && m.Name == name; {
+		case named && here:
+			rank = 4
+		case named && m.Healthy == observed.Yes:
+			rank = 3
+		case named:
+			rank = 2
+		case here:
+			rank = 1
+		}
+		if rank > best {
+			found, best = m, rank
 		}
 	}
-	for i := range members {
-		if slices.ContainsFunc(members[i].PeerURLs, func(u string) bool { return peerOf(u, want) }) {
-			return &members[i]
-		}
-	}
-	return nil
+	return found
+}
+
+// Member is the index of a host's etcd member in the list, -1 where there is none. Node is the name of the host's Node.
+func Member(members []observed.Member, want desired.Host, node string) int {
+	m := findMember(members, &want, node)
+	return slices.IndexFunc(members, func(o observed.Member) bool { return m != nil && o.ID == m.ID })
 }
 
 func peerOf(peer string, want *desired.Host) bool {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
 
@@ -93,5 +94,25 @@ func TestADeadMemberWaitsWhileTheQuorumIsThin(t *testing.T) {
 	d := Decide(in)
 	if d.Route != DisasterRecovery {
 		t.Errorf("2 of 4 voters known to be healthy: got %s, %v", d.Route, d.Trace)
+	}
+}
+
+// Whoever had the name before may still be in the list.
+func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
+	t.Parallel()
+	h := wantedHost(desired.ControlPlane, "cp", 1)
+	old := observed.Member{ID: "1", Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}, Healthy: observed.No}
+	here := voter(h)
+	here.Healthy = observed.No
+	elsewhere := observed.Member{ID: "3", Name: "cp-1", PeerURLs: []string{"https://10.9.9.8:2380"}, Healthy: observed.Yes}
+	for want, members := range map[string][]observed.Member{"id-cp-1": {old, elsewhere, here}, "3": {old, elsewhere}, "1": {old}} {
+		if i := Member(members, h, "cp-1"); i < 0 || members[i].ID != want {
+			t.Errorf("found %d in %v, want %s", i, members, want)
+		}
+	}
+	in := healthy(3, 0)
+	in.Is.Etcd.Members = append([]observed.Member{old}, in.Is.Etcd.Members...)
+	if d := Decide(in); d.Route != Repair || len(d.Removals) != 1 || d.Removals[0].Member != "1" {
+		t.Errorf("got %s, %v", d.Route, d.Removals)
 	}
 }

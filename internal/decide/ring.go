@@ -31,6 +31,9 @@ func (v *view) ring() ring {
 	}
 	r := ring{listed: true, tally: Count(v.in.Is.Etcd.Members)}
 	for _, m := range v.in.Is.Etcd.Members {
+		if !m.Learner && leaderless(m) {
+			r.startable++
+		}
 		s := v.hostOf(m)
 		switch {
 		case s == nil:
@@ -38,7 +41,7 @@ func (v *view) ring() ring {
 		case s.Condition == Empty, s.Condition == Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
 			// Partial: whoever had begun with its data cannot begin again without; a learner has a name once it has begun.
 			r.strays = append(r.strays, stray{m, s.ID})
-		case !m.Learner && m.Healthy != observed.Yes && (s.revivable() || leaderless(m)):
+		case !m.Learner && m.Healthy != observed.Yes && !leaderless(m) && s.revivable():
 			r.startable++
 		}
 	}
@@ -67,7 +70,9 @@ func (v *view) supposedRing() ring {
 }
 
 // leaderless reports whether the member answered, and is not healthy only because no quorum elects a leader.
-func leaderless(m observed.Member) bool { return m.Version != "" && len(m.Alarms) == 0 }
+func leaderless(m observed.Member) bool {
+	return m.Healthy != observed.Yes && m.Version != "" && len(m.Alarms) == 0
+}
 
 // revivable reports whether the host's member comes back when units are started, or what the host lacks is written again.
 func (s *seen) revivable() bool { return s.Condition == Restartable || s.Condition == Rewritable }

@@ -106,3 +106,31 @@ func TestWhatARunLeftCordonedIsOpened(t *testing.T) {
 		t.Errorf("route %s, %s", d.Route, diff)
 	}
 }
+
+func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pods   []observed.Pod
+		system []string
+	}{
+		"as wanted":                     {[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}, nil},
+		"older":                         {[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.Yes}, {App: "kube-dns", Image: "r/coredns:v1", Ready: observed.Yes}}, []string{"kube-dns", "kube-proxy"}},
+		"older, on a node that is away": {[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.No}}, nil},
+		"somebody else's":               {[]observed.Pod{{App: "metrics", Image: "r/metrics:v0", Ready: observed.Yes}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 1)
+			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
+			in.Is.API.Pods = c.pods
+			d := Decide(in)
+			want := Nothing
+			if c.system != nil {
+				want = Resources
+			}
+			if diff := cmp.Diff(c.system, d.System); diff != "" || d.Route != want || (d.Leader != "") != (c.system != nil) {
+				t.Errorf("route %s, leader %q, %s", d.Route, d.Leader, diff)
+			}
+		})
+	}
+}

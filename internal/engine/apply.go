@@ -22,6 +22,8 @@ type ApplyOptions struct {
 	ForceUnlock bool
 	Emit        func(apply.Event)
 	Stop        <-chan struct{} // closed: finish the running steps and begin no other
+
+	mine func(context.Context) error // as apply.Run.Mine
 }
 
 // NewRunID returns a name for a run: its time, and something random.
@@ -57,10 +59,8 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 	if now.Plan.Digest() != approved.Plan.Digest() {
 		return now, ErrWorldChanged
 	}
-	err = lease.guard(o.Stop, func(stop <-chan struct{}) error {
-		o.Stop = stop
-		return e.run(ctx, now, lock, o)
-	})
+	o.mine = lease.mine
+	err = lease.guard(ctx, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
 	if err != nil {
 		return now, err
 	}
@@ -94,7 +94,7 @@ func (e *Engine) runFrom(ctx context.Context, l Look, lock *apply.Lock, o ApplyO
 		Copy: from,
 		Plan: l.Plan, Want: e.want, World: l.Result.World, Hosts: e.lockable(l), Scripts: l.Scripts, Addons: e.addons,
 		Manifest: string(e.loaded.ManifestText), Lock: lock, RunID: o.RunID, Holder: Holder(), Parallel: e.opt.Parallel,
-		Emit: o.Emit, Now: e.opt.Now, Etcd: l.Result.Etcd,
+		Emit: o.Emit, Now: e.opt.Now, Etcd: l.Result.Etcd, Mine: o.mine,
 		Perhaps: l.Result.Access, Absent: e.absent(l.Plan, l.Result.World),
 	}
 	if l.Result.World.API.Reached == observed.Yes {

@@ -60,7 +60,12 @@ func (e *Engine) Backup(ctx context.Context, o BackupOptions) (Backup, error) {
 		return Backup{}, err
 	}
 	defer remove()
-	if err := e.writeBackup(ctx, file, recipients, now, &result); err != nil {
+	members, err := e.OpenEtcd(ctx)
+	if err != nil {
+		return Backup{}, err
+	}
+	defer members.Close()
+	if err := members.backup(ctx, file, recipients, now, &result); err != nil {
 		return Backup{}, err
 	}
 	if o.File != "" || target == nil {
@@ -130,24 +135,19 @@ func (e *Engine) backupFile(o BackupOptions, target backup.Target, name string) 
 	return file, func() {}, nil
 }
 
-// writeBackup reads all there is to keep and writes it, encrypted.
-func (e *Engine) writeBackup(ctx context.Context, file string, recipients []age.Recipient, now time.Time, result *Backup) error {
-	members, err := e.OpenEtcd(ctx)
+// backup reads all there is to keep and writes it, encrypted.
+func (e *Etcd) backup(ctx context.Context, file string, recipients []age.Recipient, now time.Time, result *Backup) error {
+	content, err := e.content(ctx, now)
 	if err != nil {
 		return err
 	}
-	defer members.Close()
-	content, err := members.content(ctx, now)
-	if err != nil {
-		return err
-	}
-	taken, info, err := snapshot.Take(ctx, members.client)
+	taken, info, err := snapshot.Take(ctx, e.client)
 	if err != nil {
 		return etcdError(err)
 	}
 	defer func() { _ = taken.Close() }() // its memory is freed
-	if err := info.OfCluster(members.seen.World.API.ClusterID); err != nil {
-		return &EtcdError{fmt.Errorf("snapshot of etcd on %s: %w", members.Via(), err)}
+	if err := info.OfCluster(e.seen.World.API.ClusterID); err != nil {
+		return &EtcdError{fmt.Errorf("snapshot of etcd on %s: %w", e.Via(), err)}
 	}
 	content.Snapshot, content.Info = taken, info
 	sum := sha256.New()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
@@ -41,13 +42,25 @@ func (l lease) release(ctx context.Context) {
 	}
 }
 
-// guard does something that ends early when its channel is closed: when stop is, or when another run takes the lock. The
-// latter is a *TakenError.
-func (l lease) guard(stop <-chan struct{}, do func(stop <-chan struct{}) error) error {
+// mine returns an error that wraps apply.ErrLockLost when another run has the lock.
+func (l lease) mine(ctx context.Context) error {
 	if l.held == nil {
-		return do(stop)
+		return nil
 	}
-	return guard(l.held, stop, do)
+	if err := l.held.Check(ctx); err != nil {
+		return fmt.Errorf("%w: %w", apply.ErrLockLost, err)
+	}
+	return nil
+}
+
+// guard does something with a context that ends when another run takes the lock: nothing is begun any more and what goes
+// through the API ends at once, because the other run plans without it; what runs on hosts goes on there by itself. The error
+// is then a *TakenError.
+func (l lease) guard(ctx context.Context, do func(ctx context.Context) error) error {
+	if l.held == nil {
+		return do(ctx)
+	}
+	return guard(ctx, l.held, do)
 }
 
 // losable is a lock that may be lost. *cluster.Lock is one.
@@ -56,25 +69,23 @@ type losable interface {
 	Taker() cluster.Holder
 }
 
-func guard(lock losable, stop <-chan struct{}, do func(stop <-chan struct{}) error) error {
-	over, either := make(chan struct{}), make(chan struct{})
-	defer close(over)
-	go func() {
+func guard(ctx context.Context, lock losable, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		select {
-		case <-stop:
 		case <-lock.Lost():
+			cancel(apply.ErrLockLost)
 		case <-over:
-			return
 		}
-		close(either)
-	}()
-	err := do(either)
-	select {
-	case <-lock.Lost():
-		if errors.Is(err, apply.ErrStopped) {
-			return &TakenError{By: lock.Taker(), Err: without(err, apply.ErrStopped)}
-		}
-	default:
+	})
+	err := do(ctx)
+	close(over)
+	watching.Wait()
+	if err != nil && errors.Is(context.Cause(ctx), apply.ErrLockLost) {
+		return &TakenError{By: lock.Taker(), Err: without(err, context.Canceled)}
 	}
 	return err
 }
@@ -91,7 +102,7 @@ func (e *TakenError) Error() string {
 	if e.By.Name != "" {
 		by = fmt.Sprintf("%s (run %s)", e.By.Name, e.By.RunID)
 	}
-	text := by + " took the cluster's lock over: the running steps were finished, nothing else was begun; kubeone history shows what that run does; apply again when it has ended"
+	text := by + " took the cluster's lock over: what ran on hosts goes on there, nothing else was begun; kubeone history shows what that run does; apply again when it has ended"
 	if e.Err != nil {
 		text += "\n" + e.Err.Error()
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -19,17 +20,20 @@ func (lockFake) Taker() cluster.Holder { return cluster.Holder{Name: "bob@desk",
 func TestALostLockEndsTheRunAndSaysWhoHasIt(t *testing.T) {
 	t.Parallel()
 	lock, failed := make(lockFake), errors.New("cp-1: join: no")
-	err := guard(lock, nil, func(stop <-chan struct{}) error {
+	err := guard(t.Context(), lock, func(ctx context.Context) error {
 		close(lock)
-		<-stop
-		return errors.Join(failed, apply.ErrStopped)
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), apply.ErrLockLost) {
+			t.Errorf("it ends because of %v", context.Cause(ctx))
+		}
+		return errors.Join(failed, ctx.Err())
 	})
 	var taken *TakenError
 	if !errors.As(err, &taken) || !errors.Is(err, apply.ErrLockLost) || !errors.Is(err, failed) {
 		t.Fatalf("got %v", err)
 	}
-	if errors.Is(err, apply.ErrStopped) {
-		t.Error("it looks as if the operator had asked to stop")
+	if errors.Is(err, context.Canceled) {
+		t.Error("it looks as if the operator had aborted it")
 	}
 	for _, want := range []string{"bob@desk (run run-2)", "nothing else was begun", "apply again when", "cp-1: join: no"} {
 		if !strings.Contains(err.Error(), want) {
@@ -38,15 +42,15 @@ func TestALostLockEndsTheRunAndSaysWhoHasIt(t *testing.T) {
 	}
 }
 
-func TestTheOperatorStillStopsARunWithALock(t *testing.T) {
+func TestTheOperatorStillAbortsARunWithALock(t *testing.T) {
 	t.Parallel()
-	stop := make(chan struct{})
-	close(stop)
-	err := guard(make(lockFake), stop, func(stop <-chan struct{}) error {
-		<-stop
-		return errors.Join(apply.ErrStopped)
+	ctx, abort := context.WithCancel(t.Context())
+	err := guard(ctx, make(lockFake), func(ctx context.Context) error {
+		abort()
+		<-ctx.Done()
+		return errors.Join(ctx.Err())
 	})
-	if taken := (*TakenError)(nil); !errors.Is(err, apply.ErrStopped) || errors.As(err, &taken) {
+	if taken := (*TakenError)(nil); !errors.Is(err, context.Canceled) || errors.As(err, &taken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -54,17 +58,16 @@ func TestTheOperatorStillStopsARunWithALock(t *testing.T) {
 func TestALockThatIsLostWhenAllIsDoneIsNoFailure(t *testing.T) {
 	t.Parallel()
 	lock := make(lockFake)
-	if err := guard(lock, nil, func(<-chan struct{}) error { close(lock); return nil }); err != nil {
+	if err := guard(t.Context(), lock, func(context.Context) error { close(lock); return nil }); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestWithoutALockTheRunIsTheSame(t *testing.T) {
 	t.Parallel()
-	stop := make(chan struct{})
-	err := lease{}.guard(stop, func(got <-chan struct{}) error {
-		if got != stop {
-			t.Error("another channel")
+	err := lease{}.guard(t.Context(), func(ctx context.Context) error {
+		if ctx != t.Context() {
+			t.Error("another context")
 		}
 		return nil
 	})

@@ -51,17 +51,7 @@ func (e *Engine) LookNode(ctx context.Context, c NodeChange) (Look, error) {
 
 // ChangeNode carries out the plan of an approved LookNode. A host that was removed is bare afterwards.
 func (e *Engine) ChangeNode(ctx context.Context, c NodeChange, approved Look, o ApplyOptions) error {
-	lease, err := e.lease(ctx, approved, o)
-	if err != nil {
-		return err
-	}
-	defer lease.release(ctx)
-	var now Look
-	err = lease.guard(o.Stop, func(stop <-chan struct{}) (err error) {
-		o.Stop = stop
-		now, err = e.carryOut(ctx, approved, o, func(ctx context.Context) (Look, error) { return e.LookNode(ctx, c) })
-		return err
-	})
+	now, err := e.carryOut(ctx, approved, o, func(ctx context.Context) (Look, error) { return e.LookNode(ctx, c) })
 	if err != nil || c.Replace {
 		return err
 	}

@@ -102,7 +102,10 @@ func (e *Engine) Recover(ctx context.Context, o RecoverOptions, approved Look, a
 	if err := e.runFrom(ctx, now, lock, a, &o.Source.content); err != nil {
 		return now, err
 	}
-	return e.lookUntil(ctx, matches)
+	return e.lookUntil(ctx, func(l Look) bool {
+		left := len(l.Plan.Operator) > 0 && len(l.ComingUp()) == 0 // something remains, and waiting does not change it
+		return left || matches(l)
+	})
 }
 
 // recoverInput is what a host's script must know of a restore.

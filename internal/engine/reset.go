@@ -60,6 +60,11 @@ func (e *Engine) carryOut(ctx context.Context, approved Look, o ApplyOptions, lo
 		return approved, err
 	}
 	defer lock.Release()
+	lease, err := e.lease(ctx, approved, o)
+	if err != nil {
+		return approved, err
+	}
+	defer lease.release(ctx)
 	now, err := look(ctx)
 	if err != nil {
 		return approved, err
@@ -67,7 +72,8 @@ func (e *Engine) carryOut(ctx context.Context, approved Look, o ApplyOptions, lo
 	if now.Plan.Digest() != approved.Plan.Digest() {
 		return now, ErrWorldChanged
 	}
-	return now, e.run(ctx, now, lock, o)
+	o.mine = lease.mine
+	return now, lease.guard(ctx, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
 }
 
 // forget removes our own working directory from the hosts that were reset. It goes last: until here it held the lock and

@@ -2,7 +2,6 @@ package manifest_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,10 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"kubeone/internal/golden"
 	"kubeone/internal/manifest"
 )
-
-var update = flag.Bool("update", false, "rewrite what the dialogues in testdata expect")
 
 // TestProblems loads each dialogue's files and compares what is said about them. A dialogue is a txtar archive: files,
 // of which tf.json or tfdir is given to Terraform's option, and the problems, as a person reads them.
@@ -56,7 +54,7 @@ func dialogue(t *testing.T, path string) {
 	if expected < 0 {
 		t.Fatal("the dialogue has no file named problems")
 	}
-	if *update {
+	if golden.Update() {
 		archive.Files[expected].Data = []byte(got)
 		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
 			t.Fatal(err)

@@ -53,6 +53,7 @@ type builder struct {
 	first   string   // ID of the host whose uploads go before the other hosts'
 	init    string   // ID of the step that creates the cluster, if there is one
 	token   string   // ID of the step that makes the join token
+	begun   []string // ID of the step that finishes a join which has reached etcd already
 	addons  []string // IDs of the addons' steps
 }
 
@@ -162,13 +163,22 @@ func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 		pki := b.step(h, CopyPKI, "copy the CAs from "+b.names[leader.ID], reason, Create, NoRisk, needs, []string{"/etc/kubernetes/pki"})
 		b.intent(pki, func(i *Intent) { i.Peer = leader.ID })
 		prepared := b.step(h, JoinPrepare, "join: certificates and kubelet", reason, Create, NoRisk, []string{pki}, []string{"certificates", "kubelet started"})
-		etcd := b.step(h, JoinEtcd, "join: etcd member", reason, Create, NoRisk, []string{prepared}, []string{"etcd member, first as a learner"})
+		etcd := b.step(h, JoinEtcd, "join: etcd member", reason, Create, NoRisk, union([]string{prepared}, b.begun), []string{"etcd member, first as a learner"})
+		if b.hasBegun(h) {
+			b.begun = []string{etcd}
+		}
 		last = b.step(h, JoinFinish, "join: control plane", reason, Create, NoRisk, []string{etcd}, []string{"API server, controller manager, scheduler", "Node " + b.node(h)})
 	} else {
 		last = b.step(h, JoinWorker, "join as worker", reason, Create, NoRisk, needs, []string{"kubelet started", "Node " + b.node(h)})
 	}
 	b.predictJoined(h)
 	b.nodeReady(h, last)
+}
+
+// hasBegun reports whether the host's unfinished join has got as far as etcd. Etcd takes one learner at a time: nobody else
+// can be added before this one is finished.
+func (b *builder) hasBegun(h desired.Host) bool {
+	return b.in.Is.Hosts[h.ID].EtcdData == observed.Yes || b.in.Is.Etcd.Reached == observed.Yes && b.member(h) >= 0
 }
 
 // joinToken plans the token that joins a running cluster need, once.

@@ -2,9 +2,7 @@ package plan
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,12 +10,9 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
+	"kubeone/internal/golden"
 	"kubeone/internal/observed"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // text writes all of a plan for people: a paragraph a step, its intent as JSON.
 func text(p Plan) string {
@@ -51,21 +46,9 @@ func text(p Plan) string {
 	return b.String()
 }
 
-func golden(t *testing.T, name, got string) {
+func pinned(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); if that is right, go test ./internal/plan -update\n%s", path, diff)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
 // worlds are those whose plans are pinned, by the name of the golden file.
@@ -178,6 +161,13 @@ func worlds() map[string]func() decide.Input {
 			mutate(in, "w-1", func(h *observed.Host) { h.Kubelet.Version = "1.36.2" })
 			return in
 		},
+		"upgrade-and-system-addons": func() decide.Input {
+			in := healthy(1, 0)
+			in.Want.KubernetesVersion = "1.36.4"
+			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.4"}
+			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}
+			return in
+		},
 		"upgrade-waves": func() decide.Input {
 			in := healthy(3, 5)
 			in.Want.KubernetesVersion = "1.37.0"
@@ -276,7 +266,7 @@ func TestPlansOfKnownWorlds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, _ := Build(Input{Decide: world()})
-			golden(t, name, text(p))
+			pinned(t, name, text(p))
 		})
 	}
 }

@@ -68,10 +68,14 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 		return nil, fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or mend its network; if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are confirmed to be dead", b.node(h), seen.Problem)
 	case reached && gone:
 		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.node(h))
-	case reached && (seen.Marker != nil || hasData(seen) || seen.Kubelet.Installed):
-		return b, b.resetHost(h, false)
 	}
-	return b, b.bury(h)
+	var err error
+	if reached && (seen.Marker != nil || hasData(seen) || seen.Kubelet.Installed) {
+		err = b.resetHost(h, false)
+	} else {
+		err = b.bury(h)
+	}
+	return b, err
 }
 
 // lastControlPlane reports whether no other control-plane host holds a member of etcd, or is known to be one.

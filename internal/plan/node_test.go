@@ -46,7 +46,7 @@ func TestNodePlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, text(p))
+			pinned(t, name, text(p))
 			if err := graph(c.world, p, nil); err != nil {
 				t.Error(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -53,8 +54,8 @@ func (b *builder) predictMember(h desired.Host) {
 		seen.AdminConf, seen.PKI, seen.EtcdData, seen.EtcdLost = observed.Yes, observed.Yes, observed.Yes, ""
 		seen.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 		seen.APIServer, seen.ControllerManager, seen.Scheduler, seen.EtcdHealth = observed.Yes, observed.Yes, observed.Yes, observed.Yes
-		if seen.APIServerVersion == "" {
-			seen.APIServerVersion = b.in.Want.KubernetesVersion
+		if seen.APIServerVersion == "" { // its manifest is gone: it comes again in the kubelet's version
+			seen.APIServerVersion = seen.Kubelet.Version
 		}
 		b.predictEtcd(h)
 	}
@@ -100,16 +101,9 @@ func (b *builder) predictEtcd(h desired.Host) {
 	})
 }
 
-// member is the index of the host's etcd member, -1 where there is none: by name, else by the address in its peer URL,
-// which a member has before it has started and has a name.
+// member is the index of the host's etcd member, -1 where there is none.
 func (b *builder) member(h desired.Host) int {
-	byName := func(m observed.Member) bool { return m.Name == b.node(h) }
-	if i := slices.IndexFunc(b.is.Etcd.Members, byName); i >= 0 {
-		return i
-	}
-	return slices.IndexFunc(b.is.Etcd.Members, func(m observed.Member) bool {
-		return m.Name == "" && slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) })
-	})
+	return decide.Member(b.is.Etcd.Members, h, b.node(h))
 }
 
 func peerOf(peer string, h desired.Host) bool {

@@ -24,6 +24,7 @@ func properties() []property {
 		{"a healthy member is not touched", healthyUntouched},
 		{"a cluster is made only where certainly none is", installsOnlyBare},
 		{"etcd grows only by hosts that are prepared", etcdPrepared},
+		{"members leave only when dead, after a snapshot, within the quorum", membersLeaveSafely},
 		{"hosts are upgraded in the order that is safe", upgradesInOrder},
 		{"a blocked plan has no steps", func(_ decide.Input, p Plan, _ []decide.Decision) error {
 			return check(p.Blocked == "" || len(p.Steps) == 0, "%d steps", len(p.Steps))

@@ -30,7 +30,7 @@ func TestResetPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, text(p))
+			pinned(t, name, text(p))
 			if err := graph(c.world, p, nil); err != nil {
 				t.Error(err)
 			}

@@ -65,7 +65,7 @@ func (b *builder) fetchAll(d decide.Decision) []string {
 			append(newBinaries(artifacts.BinariesFor(h.Role), seen), count(len(images), "pinned image")))
 		b.intent(step, func(i *Intent) {
 			i.Uploads, i.Downloads = missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
-			up, down := lackingImages(images, artifacts.Pushed, seen)
+			up, down := missingImages(images, artifacts.Pushed, observed.Host{}) // the host itself knows which content it has
 			i.Uploads, i.Downloads = union(i.Uploads, up), append(i.Downloads, down...)
 		})
 		out = append(out, step)
@@ -81,21 +81,6 @@ func newBinaries(binaries []desired.Binary, seen observed.Host) []string {
 		}
 	}
 	return out
-}
-
-// lackingImages are the images that the host does not have, one by one: what is uploaded or what it pulls.
-func lackingImages(images []desired.Image, pushed bool, seen observed.Host) (uploads, downloads []string) {
-	have := map[string]bool{}
-	for _, name := range seen.Images {
-		have[name] = true
-	}
-	var lacking []desired.Image
-	for _, i := range images {
-		if !have[i.Name] {
-			lacking = append(lacking, i)
-		}
-	}
-	return missingImages(lacking, pushed, observed.Host{})
 }
 
 // upgradeControlPlane plans one control-plane host after the other, the first after a snapshot of etcd. It returns what

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,10 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/golden"
 	"kubeone/internal/observed"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // The operator's clock while the answers in testdata were on their way; the hosts' clocks stood at 1800000000.3.
 var (
@@ -36,15 +34,7 @@ func TestParseGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, '\n')
-			if *update {
-				if err := os.WriteFile(filepath.Join("testdata", name+".json"), got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if diff := cmp.Diff(string(read(t, name+".json")), string(got)); diff != "" {
-				t.Errorf("facts (-want +got):\n%s", diff)
-			}
+			golden.Check(t, filepath.Join("testdata", name+".json"), string(got)+"\n")
 		})
 	}
 }

@@ -26,6 +26,8 @@ func hostFiles(in Input, a desired.Artifacts) []file {
 		{"file_cni", in.CNIConf},
 		{"file_cni_path", cniPathUnit},
 		{"file_cni_service", cniServiceUnit},
+		{"file_guard", guard(in.Host.Role)},
+		{"file_guard_unit", guardUnit},
 		{"file_image_index", in.ImageIndex},
 	}
 }
@@ -106,6 +108,32 @@ Description=gives containerd the network plugin's configuration
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/sh -c 'mkdir -p /etc/cni/net.d && cp /etc/kubeone/10-flannel.conflist /etc/cni/net.d/.10-flannel && mv -f /etc/cni/net.d/.10-flannel /etc/cni/net.d/10-flannel.conflist'`
+
+// guardUnit runs guard.sh from before the kubelet starts.
+const guardUnit = `[Unit]
+Description=keeps a control-plane host that comes back from serving what is no longer true
+Before=kubelet.service
+
+[Service]
+ExecStart=/bin/sh /etc/kubeone/guard.sh start
+ExecStopPost=/bin/sh /etc/kubeone/guard.sh stop
+Restart=always
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target`
+
+// guard is the program of that unit; workers have none.
+func guard(r desired.Role) string {
+	if r != desired.ControlPlane {
+		return ""
+	}
+	text, err := stages.ReadFile("sh/guard.sh")
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	return string(text)
+}
 
 func containerdConfig(want desired.Cluster, a desired.Artifacts) string {
 	sandbox := want.Containerd.SandboxImage

@@ -1,18 +1,15 @@
 package script
 
 import (
-	"flag"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+	"kubeone/internal/golden"
+)
 
 func rendered(t *testing.T, in Input) string {
 	t.Helper()
@@ -35,19 +32,7 @@ func TestScriptsOfKnownHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := head(rendered(t, in)) + "\n"
-			path := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s differs (-want +got); if that is right, go test ./internal/script -update\n%s", path, diff)
-			}
+			golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 		})
 	}
 }

@@ -193,7 +193,7 @@ stage_restore`)
 		t.Errorf("etcd's data is %q", got)
 	}
 	if b.read("etc/kubernetes/super-admin.conf") != "" || !slices.ContainsFunc(b.calls(), func(c string) bool {
-		return strings.HasPrefix(c, "kubeadm init --config") && strings.Contains(c, "--skip-phases bootstrap-token,addon") && strings.Contains(c, "DirAvailable--var-lib-etcd")
+		return strings.HasPrefix(c, "kubeadm init --config") && strings.Contains(c, "--skip-phases bootstrap-token,addon,show-join-command") && strings.Contains(c, "DirAvailable--var-lib-etcd")
 	}) {
 		t.Error("kubeadm did not make the control plane around the data")
 	}

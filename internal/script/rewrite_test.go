@@ -112,6 +112,9 @@ func TestAWorkersKubeletAsksWithAJoinToken(t *testing.T) {
 func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
+	for _, name := range []string{"admin.conf", "pki/etcd/peer.crt", "pki/etcd/peer.key", "pki/ca.crt", "pki/ca.key", "pki/etcd/ca.crt", "pki/sa.key"} {
+		b.write("etc/kubernetes/"+name, name)
+	}
 	for range 2 { // the second time there is nothing left to do
 		b.must("stage_set_aside")
 		if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=no") {
@@ -122,11 +125,18 @@ func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
 				t.Errorf("%s is still there", name)
 			}
 		}
-		b.mustAsk("https://lb.example.com:6443")
+	}
+	for name, stays := range map[string]bool{"kubelet.conf": false, "admin.conf": false, "pki/etcd/peer.crt": false, "pki/ca.crt": true, "pki/ca.key": true, "pki/etcd/ca.crt": true, "pki/sa.key": true} {
+		if (b.read("etc/kubernetes/"+name) != "") != stays {
+			t.Errorf("%s: it stays: %v", name, !stays)
+		}
+	}
+	if slices.Contains(b.calls(), "systemctl start kubelet") {
+		t.Error("the kubelet starts before the join; it may be newer than the API servers of the others")
 	}
 	kept := 0
 	for path := range b.tree("var/lib/kubeone-old") {
-		if strings.HasSuffix(path, "var-lib-etcd/member/snap/db") || strings.HasSuffix(path, "/etcd.yaml") {
+		if strings.HasSuffix(path, "var-lib-etcd-member/snap/db") || strings.HasSuffix(path, "/etcd.yaml") {
 			kept++
 		}
 	}

@@ -65,15 +65,37 @@ func TestWhatAHostsTurnNeedsIsChecked(t *testing.T) {
 	b.fails("stage_check", "less than 256 MiB are free")
 }
 
+func TestAComponentThatWasWrittenAnewIsAwaited(t *testing.T) {
+	t.Parallel()
+	b := upgrading(t)
+	ctr := func(tasks string) string {
+		return `case "$*" in
+		*'containers ls -q labels."io.kubernetes.container.name"==etcd'*) printf 'c1\nc2\nc3\n' ;;
+		*"tasks ls"*) printf 'TASK PID STATUS\n` + tasks + `' ;;
+		esac`
+	}
+	b.command("ctr", ctr(`c1    7    RUNNING\nc2    8    STOPPED\n`))
+	if got := b.must("running_as etcd"); got != "c1" {
+		t.Errorf("running: %q", got)
+	}
+	b.fails("OLD=c1; started_anew etcd || die 'not yet'", "not yet")
+	b.command("ctr", ctr(`c1    7    STOPPED\nc3    9    RUNNING\n`))
+	b.must("OLD=c1; started_anew etcd")
+}
+
 func TestTheKubeletIsSwitchedLast(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
+	b.write("var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--a=b --pod-infra-container-image=registry.k8s.io/pause:3 --node-ip=192.0.2.1"`)
 	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; readlink \"$BIN/kubelet\" >'" + b.path("link") + "'")
 	if got := b.read("link"); !strings.HasSuffix(got, "/opt/kubeone/kubelet/9.9.9/kubelet\n") {
 		t.Errorf("the kubelet is %q", got)
 	}
 	if got := b.read("etc/kubernetes/kubelet.conf"); strings.Contains(got, "lb.example.com") {
 		t.Errorf("the kubelet speaks to %s", got)
+	}
+	if got := b.read("var/lib/kubelet/kubeadm-flags.env"); !strings.HasPrefix(got, `KUBELET_KUBEADM_ARGS="--a=b --node-ip=192.0.2.1"`) {
+		t.Errorf("the new kubelet would get the flags %s", got)
 	}
 	if got := b.read("etc/kubeone/marker"); !strings.Contains(got, "complete=yes") {
 		t.Errorf("marker %q", got)

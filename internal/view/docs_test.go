@@ -17,6 +17,7 @@ import (
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
+	"kubeone/internal/golden"
 	"kubeone/internal/plan"
 )
 
@@ -170,7 +171,7 @@ func TestExamplesAreWhatTheProgramWrites(t *testing.T) { //nolint:paralleltest /
 		if found == nil {
 			t.Fatalf("%s, section %s: no example", doc, name)
 		}
-		if *update {
+		if golden.Update() {
 			block := fmt.Sprintf("```json\n%s```", all[name].example)
 			updated = strings.Replace(updated, below, strings.Replace(below, found[0], block, 1), 1)
 			continue
@@ -179,7 +180,7 @@ func TestExamplesAreWhatTheProgramWrites(t *testing.T) { //nolint:paralleltest /
 			t.Errorf("%s, section %s (-written +described):\n%s", doc, name, diff)
 		}
 	}
-	if *update && updated != string(text) {
+	if golden.Update() && updated != string(text) {
 		if err := os.WriteFile(doc, []byte(updated), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -2,17 +2,12 @@ package view
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"kubeone/internal/golden"
 )
-
-// go test ./internal/view -update rewrites the golden files.
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // The styles of the golden files.
 var (
@@ -22,23 +17,10 @@ var (
 	narrow     = Style{Width: 60}
 )
 
-// golden compares a text with its file below testdata.
-func golden(t *testing.T, name, got string) {
+// pinned compares a text with its file below testdata.
+func pinned(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file) // #nosec G304 -- a name from the tests
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); -update rewrites it:\n%s", file, diff)
-	}
+	golden.Check(t, filepath.Join("testdata", name), got)
 }
 
 // mustBePlain fails on anything that a terminal would take for a command, on blanks at the end of a line, and on lines

@@ -71,11 +71,24 @@ func HistoryRun(w io.Writer, s Style, r cluster.Run) {
 	if len(r.Steps) > 0 {
 		out.space()
 		out.table(stepTable(r.Steps))
-	} else if r.Planned > 0 && r.Result != cluster.RunRunning {
+	} else if why := whyNoSteps(r); why != "" {
 		out.space()
-		out.line("What its steps came to is not remembered any more, or nothing was begun.")
+		out.para("", why, plain)
 	}
 	out.flush(w)
+}
+
+// whyNoSteps says why there is nothing to be read about a run's steps.
+func whyNoSteps(r cluster.Run) string {
+	switch {
+	case r.Result == cluster.RunInterrupted:
+		return "It was killed before it could say how far it got. Its journal is on " + r.From + "; kubeone status shows what is now."
+	case r.Result == cluster.RunRunning:
+		return "Its steps are known here when it has ended."
+	case r.Planned > 0:
+		return "Its steps are not remembered any more."
+	}
+	return ""
 }
 
 func stepTable(steps []cluster.RunStep) *table {

@@ -22,7 +22,7 @@ func TestProblemsAsText(t *testing.T) {
 			Warnings(b, s, ps[:1], names)
 		})
 		mustBePlain(t, s, got)
-		golden(t, "problems-"+name+".txt", got)
+		pinned(t, "problems-"+name+".txt", got)
 	}
 }
 
@@ -48,6 +48,6 @@ func TestDecisionAsText(t *testing.T) {
 	for name, s := range map[string]Style{"pipe": inPipe, "narrow": narrow} {
 		got := render(func(b *bytes.Buffer) { Decision(b, s, ds...) })
 		mustBePlain(t, s, got)
-		golden(t, "decision-"+name+".txt", got)
+		pinned(t, "decision-"+name+".txt", got)
 	}
 }

@@ -39,7 +39,7 @@ func TestProgressInLines(t *testing.T) {
 				p.Close()
 			})
 			mustBePlain(t, c.style, got)
-			golden(t, "progress-"+c.name+".txt", got)
+			pinned(t, "progress-"+c.name+".txt", got)
 		})
 	}
 }
@@ -110,7 +110,7 @@ func TestLiveProgress(t *testing.T) {
 				}
 			}
 			p.Close()
-			golden(t, "live-"+c.name+".txt", film.String())
+			pinned(t, "live-"+c.name+".txt", film.String())
 			lines := render(func(b *bytes.Buffer) {
 				plain := NewProgress(b, Style{Unicode: true}, c.run.plan, false)
 				for _, e := range c.run.events {
@@ -211,7 +211,7 @@ func TestProgressAsJSONIsTheEvents(t *testing.T) {
 		}
 		p.Close()
 	})
-	golden(t, "events-broken.jsonl", text)
+	pinned(t, "events-broken.jsonl", text)
 	var got []apply.Event
 	for line := range strings.Lines(text) {
 		var e apply.Event
@@ -232,7 +232,7 @@ func TestTiming(t *testing.T) {
 			t.Parallel()
 			got := render(func(b *bytes.Buffer) { Timing(b, inPipe, run.plan, run.events) })
 			mustBePlain(t, inPipe, got)
-			golden(t, "timing-"+name+".txt", got)
+			pinned(t, "timing-"+name+".txt", got)
 		})
 	}
 	if got := render(func(b *bytes.Buffer) { Timing(b, inPipe, install(), newStream(install()).events) }); got != "" {

@@ -29,7 +29,7 @@ func TestStatusAsText(t *testing.T) {
 			t.Parallel()
 			got := render(func(b *bytes.Buffer) { Status(b, c.style, c.st) })
 			mustBePlain(t, c.style, got)
-			golden(t, "status-"+c.name+".txt", got)
+			pinned(t, "status-"+c.name+".txt", got)
 		})
 	}
 }
@@ -54,7 +54,7 @@ func TestStatusAsJSON(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "status-"+name+".json", string(got))
+			pinned(t, "status-"+name+".json", string(got))
 		})
 	}
 }

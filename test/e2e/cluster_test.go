@@ -21,6 +21,7 @@ func TestLifeOfACluster(t *testing.T) {
 	}
 	s.chapter("what runs in the cluster works", workload)
 	s.chapter("a second apply finds nothing to do", nothingToDo)
+	s.chapter("snapshots and backups hold what the cluster has", backups)
 	s.chapter("one more worker joins, and nobody else notices", addWorker)
 	s.chapter("a host that hangs is named, and is no harm", pausedHost)
 	s.chapter("what has stopped is started again", repair)

@@ -33,7 +33,7 @@ func TestUpgrade(t *testing.T) {
 	s.chapter("an upgrade that is killed twice goes on from where it was", func(s *story) { s.upgradedWithKills(planned) })
 	s.chapter("the cluster is as wanted", func(s *story) { s.upgraded(newest) })
 	s.unharmed(under)
-	s.chapter("nothing is left to do, which is known within a second", emptyPlanAtOnce)
+	s.chapter("nothing is left to do, which is known at once", emptyPlanAtOnce)
 }
 
 // TestUpgrades are the upgrades of a cluster with three control-plane hosts and three workers: one of the patch version,
@@ -148,6 +148,10 @@ func (s *story) upgraded(version string) {
 	s.run(0, []string{"status"}, version)
 }
 
+// atOnce is how long an empty plan may take on a machine that does something else too. On a quiet one it takes less than a
+// second, which is what bench holds it to.
+const atOnce = 3 * time.Second
+
 // emptyPlanAtOnce checks that a plan of the cluster as it is wanted is empty, and how long the fastest of three takes.
 func emptyPlanAtOnce(s *story) {
 	s.eventually("nothing to do", 30*time.Second, s.planIsEmpty)
@@ -155,7 +159,7 @@ func emptyPlanAtOnce(s *story) {
 	for range 3 {
 		fastest = min(fastest, s.run(0, []string{"plan"}, "No changes").Took)
 	}
-	if fastest > time.Second {
-		s.Errorf("an empty plan takes %s, want less than a second", fastest)
+	if fastest > atOnce {
+		s.Errorf("an empty plan takes %s, want less than %s", fastest, atOnce)
 	}
 }

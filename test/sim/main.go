@@ -116,7 +116,7 @@ func show(text string) int {
 		return 2
 	}
 	sim := drive.New(s)
-	sim.Trace = func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+	sim.Trace = func(format string, args ...any) { fmt.Println(say(format, args...)) }
 	sim.TraceEffects()
 	r := sim.Run()
 	fmt.Printf("%d moments, %d runs, the last one: %s; a person helped %d times; quorum lost: %v\n", r.Moments, r.Runs, r.Result, r.Helped, r.Lost)
@@ -126,3 +126,5 @@ func show(text string) int {
 	}
 	return 0
 }
+
+func say(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -1,7 +1,6 @@
 package v1beta2
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -12,10 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"kubeone/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/manifest.md")
 
 const docsFile = "../../../docs/manifest.md"
 
@@ -60,18 +57,7 @@ func TestDocs(t *testing.T) {
 	for _, problem := range d.problems {
 		t.Error(problem)
 	}
-	if *update {
-		if err := os.WriteFile(docsFile, []byte(d.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(docsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(have), d.String()); diff != "" {
-		t.Errorf("docs/manifest.md is not current (-have +want), go test -update rewrites it:\n%s", diff)
-	}
+	golden.Check(t, docsFile, d.String())
 }
 
 // docs is the text as far as it is written.

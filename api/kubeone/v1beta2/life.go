@@ -34,8 +34,8 @@ type BackupConfig struct {
 	// backup holds the cluster's private keys, so without a recipient none is written.
 	Recipients []string `json:"recipients,omitempty"`
 	// Target is where backups are kept, off the hosts: a folder of the operator's machine (relative to the manifest's
-	// folder), ssh://user@host:port/folder or s3://bucket/prefix, with ?endpoint=URL&region=NAME for what is not AWS.
-	// Credentials are not written here: SSH uses the operator's keys, S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+	// folder), ssh://user@host:port/folder or s3://bucket/prefix. Credentials are not written here: SSH uses the
+	// operator's keys, S3 AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL_S3.
 	Target string `json:"target,omitempty"`
 	// Schedule is how often each control-plane host takes a snapshot of etcd for itself, as a Go duration of whole minutes;
 	// 0 means never. Default: 6h.

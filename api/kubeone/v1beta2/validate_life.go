@@ -93,8 +93,8 @@ func (f *findings) target(b BackupConfig) {
 		f.errorf(path, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "credentials cannot be kept secret here")
 	case u.User != nil && hasPassword(u):
 		f.errorf(path, "let SSH log in with a key", "a password cannot be kept secret here")
-	case scheme == "s3" && !onlyKeys(u.Query(), "endpoint", "region"):
-		f.errorf(path, "only endpoint and region may follow the question mark", "has settings that are not known")
+	case u.RawQuery != "" || u.Fragment != "":
+		f.errorf(path, "set AWS_ENDPOINT_URL_S3 and AWS_REGION for a store that is not Amazon's", "has settings, which belong in the environment")
 	case scheme == "ssh" && strings.Trim(u.Path, "/") == "":
 		f.errorf(path, "write ssh://user@host/folder", "names no folder of that host")
 	}
@@ -103,13 +103,4 @@ func (f *findings) target(b BackupConfig) {
 func hasPassword(u *url.URL) bool {
 	_, has := u.User.Password()
 	return has
-}
-
-func onlyKeys(values url.Values, known ...string) bool {
-	for key := range values {
-		if !slices.Contains(known, key) {
-			return false
-		}
-	}
-	return true
 }

@@ -93,6 +93,7 @@ mark() {
 	fi
 	COMPLETE=$1
 	put "$MARKER" 0644 marker_text
+	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_on
 }
 
 digests_text() {

@@ -75,6 +75,17 @@ move_aside() {
 	done
 }
 
+# guard_on has this host watched by guard.sh, if it has what that needs.
+guard_on() {
+	have nft && have curl || return 0
+	CHANGED=no
+	put /etc/kubeone/guard.sh 0700 file_guard
+	put /etc/systemd/system/kubeone-guard.service 0644 file_guard_unit
+	[ "$CHANGED" = no ] || systemctl daemon-reload
+	systemctl -q enable kubeone-guard.service
+	if [ "$CHANGED" = yes ]; then systemctl restart kubeone-guard.service; else systemctl start kubeone-guard.service; fi
+}
+
 stage_fence() {
 	fence_mark no
 	stop_serving
@@ -180,7 +191,7 @@ begin_anew() {
 	fi
 	: >"$RECOVERY/made"
 	systemctl -q enable kubelet.service
-	kubeadm init --config "$config" --skip-token-print --skip-phases bootstrap-token,addon --ignore-preflight-errors "$(ignored)"
+	kubeadm init --config "$config" --skip-token-print --skip-phases bootstrap-token,addon,show-join-command --ignore-preflight-errors "$(ignored)"
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS

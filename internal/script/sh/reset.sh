@@ -4,6 +4,7 @@
 stage_reset() {
 	remove_snapshot_timer
 	systemctl disable --now kubeone-cni.path kubelet.service 2>/dev/null || true
+	systemctl disable --now kubeone-guard.service 2>/dev/null || true
 	systemctl stop kubeone-cni.service 2>/dev/null || true
 	stop_containers
 	systemctl disable --now containerd.service 2>/dev/null || true
@@ -111,6 +112,7 @@ remove_files() {
 		/var/log/pods /var/log/containers /opt/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
 		/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service \
 		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
+		/etc/systemd/system/kubeone-guard.service \
 		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf "$ARTIFACTS" "$SECRETS"
 	# Folders that are only ours if nothing else is in them; containerd makes those below /opt by itself.
 	rmdir /etc/systemd/system/containerd.service.d /etc/containerd /opt/containerd/bin /opt/containerd/lib /opt/containerd \

@@ -124,9 +124,10 @@ keep_etcd_image() {
 	sed -i "s|^\( *image: \).*|\1$found|" "$manifest"
 }
 
-# stage_set_aside stops this host's control plane and moves what is left of its etcd aside, dated. The host is then one
-# whose join has not ended, and its kubelet asks the cluster's endpoint. The marker is last: until it says so, this stage
-# is what the host needs.
+# stage_set_aside stops this host's control plane and kubelet, and moves what is left of its etcd aside, dated, with all that
+# the join makes anew. The host is then one whose join has not ended. Its kubelet waits for the join: it may be newer than
+# the API servers of the others, when an upgrade was under way. The marker decides: until it says so, this stage is what the
+# host needs.
 stage_set_aside() {
 	aside=/var/lib/kubeone-old/$(date -u +%Y%m%dT%H%M%SZ)
 	(
@@ -134,21 +135,29 @@ stage_set_aside() {
 		mkdir -p "$aside"
 	)
 	systemctl stop kubelet
-	for name in $static_pods; do
-		[ ! -f "/etc/kubernetes/manifests/$name.yaml" ] || mv "/etc/kubernetes/manifests/$name.yaml" "$aside/"
-	done
+	for name in $static_pods; do set_aside "/etc/kubernetes/manifests/$name.yaml"; done
 	wait_for 60 "the end of this host's control plane" no_static_pods
-	[ ! -e /var/lib/etcd ] || mv /var/lib/etcd "$aside/var-lib-etcd"
-	# Made anew by the join, for the names that are wanted now.
-	rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key
+	# The directory itself may be where a disk is mounted.
+	[ ! -e /var/lib/etcd/member ] || mv /var/lib/etcd/member "$aside/var-lib-etcd-member"
+	# Made anew by the join, for the names that are wanted now and valid from now on. CAs and service-account keys stay.
+	for cert in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
+		case $cert in
+		*/ca.crt | */front-proxy-ca.crt) ;;
+		*) set_aside "$cert" && set_aside "${cert%.crt}.key" ;;
+		esac
+	done
+	for name in admin controller-manager scheduler; do set_aside "/etc/kubernetes/$name.conf"; done
 	rm -rf /var/log/pods/kube-system_etcd-*
-	rmdir "$aside" 2>/dev/null || true
-	[ ! -f /etc/kubernetes/kubelet.conf ] || kubelet_asks "$ENDPOINT"
-	systemctl start kubelet
 	mark no
 	COMPLETE=no
 	put "$MARKER" 0644 marker_text
+	set_aside /etc/kubernetes/kubelet.conf
+	rm -f /var/lib/kubelet/pki/kubelet-client-current.pem
+	rmdir "$aside" 2>/dev/null || true
 }
+
+# set_aside PATH moves a file, if it is there, to where this stage keeps things.
+set_aside() { [ ! -f "$1" ] || mv "$1" "$aside/"; }
 
 # no_static_pods ends the containers of the control plane, and succeeds when none is left.
 no_static_pods() {

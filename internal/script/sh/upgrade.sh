@@ -34,32 +34,25 @@ stage_check() {
 	wait_for 60 "the kubelet's /healthz" kubelet_healthy
 }
 
-# runs_image NAME succeeds when a container of that image runs here.
-runs_image() {
-	"$BIN/ctr" -n k8s.io containers ls "image==$1" -q | while read -r id; do
-		"$BIN/ctr" -n k8s.io tasks ls | grep -q "^$id .*RUNNING" && printf 'yes\n'
+# running_as NAME prints the running containers of that name: "etcd".
+running_as() {
+	tasks=$("$BIN/ctr" -n k8s.io tasks ls 2>/dev/null | sed -n 's/^\([^ ]*\) .*RUNNING.*/\1/p')
+	"$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$1" 2>/dev/null | while read -r id; do
+		! printf '%s\n' "$tasks" | grep -qxF "$id" || printf '%s\n' "$id"
+	done
+}
+
+# started_anew NAME succeeds when a container of that name runs that is none of OLD.
+started_anew() {
+	running_as "$1" | while read -r id; do
+		printf '%s\n' "$OLD" | grep -qxF "$id" || printf 'yes\n'
 	done | grep -q yes
 }
 
-# image_of NAME prints the release's image of a component.
-image_of() { printf '%s\n' "$IMAGES" | sed -n "s|^\\([^ ]*/$1:[^ ]*\\) .*|\\1|p" | head -n 1; }
-
-# component_runs NAME PATTERN succeeds when the component runs in the release's version.
-component_runs() {
-	image=$(image_of "$1")
-	[ -z "$image" ] || runs_image "$image"
-}
+# fingerprint NAME... prints the digests of static pods' manifests.
+fingerprint() { for n in "$@"; do sha256sum <"/etc/kubernetes/manifests/$n.yaml" || true; done 2>/dev/null; }
 
 api_version() { answers https://127.0.0.1:6443/version | grep -q "\"gitVersion\": *\"v${KUBERNETES}\""; }
-
-# api_server_known succeeds when the API shows this host's API server in the release's version. kubeadm looks there before it
-# upgrades kube-proxy and CoreDNS: it does so on the last host, and takes the others for older as long as its own is.
-api_server_known() {
-	address=${LOCAL_ENDPOINT#https://}
-	"$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s -n kube-system get pods -l component=kube-apiserver \
-		-o 'jsonpath={range .items[*]}{.status.hostIP} {.spec.containers[0].image}{"\n"}{end}' |
-		grep -qxF "${address%:*} $(image_of kube-apiserver)"
-}
 
 # switch_binary NAME puts the new version of a program in place.
 switch_binary() {
@@ -76,18 +69,22 @@ stage_upgrade_control_plane() {
 	kubeadm certs renew all --config "$config"
 	# kubeadm's own upgrade waits for each component through the API that it restarts. Here the phases write, and the host
 	# itself says when what was written runs: etcd first, because an API server that misses it backs off.
+	OLD=$(running_as etcd)
+	before=$(fingerprint etcd)
 	kubeadm init phase etcd local --config "$config"
-	wait_for 300 "etcd in the new version" component_runs etcd
+	[ "$before" = "$(fingerprint etcd)" ] || wait_for 300 "etcd to start anew" started_anew etcd
 	wait_for 120 "this host's etcd member" etcd_votes
+	OLD=$(running_as kube-controller-manager && running_as kube-scheduler)
+	before=$(fingerprint kube-controller-manager kube-scheduler)
 	kubeadm init phase control-plane all --config "$config"
 	wait_for 300 "this host's API server in version $KUBERNETES" api_version
 	wait_for 120 "this host's API server" readyz
-	for c in kube-controller-manager kube-scheduler; do
-		wait_for 300 "$c in version $KUBERNETES" component_runs "$c"
-	done
+	if [ "$before" != "$(fingerprint kube-controller-manager kube-scheduler)" ]; then
+		wait_for 300 "the controller manager to start anew" started_anew kube-controller-manager
+		wait_for 300 "the scheduler to start anew" started_anew kube-scheduler
+	fi
 	wait_for 120 "this host's controller manager and scheduler" controllers_healthy
 	kubeadm upgrade apply phase bootstrap-token "v${KUBERNETES}" --kubeconfig /etc/kubernetes/admin.conf || say "warning: kubeadm did not renew the rules for joining nodes"
-	wait_for 120 "the API to know that this host's API server is $KUBERNETES" api_server_known
 	kubelet_asks "$LOCAL_ENDPOINT"
 	upgrade_node
 }
@@ -119,6 +116,9 @@ upgrade_node() {
 	wait_for 60 "containerd" "$BIN/ctr" version
 	configure_kubelet
 	configure_snapshots
+	# kubeadm gave kubelets before 1.35 a flag that those since do not know.
+	flags=/var/lib/kubelet/kubeadm-flags.env
+	[ ! -f "$flags" ] || sed -i 's/--pod-infra-container-image=[^ "]* *//' "$flags"
 	switch_binary kubelet
 	systemctl restart kubelet.service || die "kubelet does not start: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy

@@ -170,7 +170,7 @@ func statusOf(err error) int {
 }
 
 // takesBundle are the commands that have the flag --bundle.
-func takesBundle(verb string) bool { return verb == "apply" || verb == "plan" }
+func takesBundle(verb string) bool { return verb == "apply" || verb == "plan" || verb == "recover" }
 
 // command adds manifest and bundle to a command of the product, unless it names others.
 func (o *Operator) command(ctx context.Context, args []string) *exec.Cmd {

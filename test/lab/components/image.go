@@ -22,7 +22,7 @@ import (
 
 // imageFormat is part of every image's digest: raise it when images are written in another way.
 // Zstandard unpacks in 60 % of the time that gzip takes: 3.0 s against 5.2 s for 360 MB on two cores.
-const imageFormat = "oci zstd-1 v1"
+const imageFormat = "oci zstd-1 v2"
 
 // imageSpec describes an image: files of this machine at their places, on an empty base.
 type imageSpec struct {
@@ -85,6 +85,8 @@ func assemble(spec imageSpec, scratch string) (v1.Image, error) {
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", runtime.GOARCH
 	file.Config.Entrypoint = spec.Entrypoint
+	// Two tags are two images also where one version of a module is the nearest to both, as with real ones.
+	file.Config.Labels = map[string]string{"org.opencontainers.image.version": spec.Tag}
 	file.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/"}
 	return mutate.ConfigFile(image, file)
 }

@@ -145,3 +145,25 @@ func TestEqualLayersMakeEqualArchives(t *testing.T) {
 		t.Error("the same layer made two archives")
 	}
 }
+
+func TestTwoTagsOfOneProgramAreTwoImages(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(source, []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	digests := map[string]bool{}
+	for _, tag := range []string{"3.6.6-0", "3.6.8-0", "3.6.8-0"} {
+		image, err := assemble(imageSpec{Name: "etcd", Tag: tag, Layers: []layerSpec{{Files: map[string]string{"etcd": source}}}}, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := image.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests[digest.String()] = true
+	}
+	if len(digests) != 2 {
+		t.Errorf("two tags, one of them twice, made %d images, want 2", len(digests))
+	}
+}

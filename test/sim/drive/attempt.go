@@ -1,6 +1,8 @@
 package drive
 
 import (
+	"slices"
+
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -115,6 +117,9 @@ func (a *attempt) throughAPI() (ended, ok bool) {
 	if wait, failed := a.awaitEtcd(); wait || failed {
 		return failed, false
 	}
+	if a.mustStay() {
+		return true, false
+	}
 	done, err := w.Through(a.by(), a.step.Intent, &a.call, world.Digests{Manifest: a.op.sim.want.Digest, Addons: a.op.sim.addons})
 	switch {
 	case err != nil:
@@ -139,6 +144,17 @@ func (a *attempt) awaitEtcd() (wait, failed bool) {
 		wait = !allHealthy(a.op.sim.World.ObserveEtcd())
 	}
 	return wait, wait && a.op.sim.World.Now-a.began > etcdTimeout
+}
+
+// mustStay reports whether the member that the step removes must not leave, as etcd is now.
+func (a *attempt) mustStay() bool {
+	in, off := a.step.Intent, a.op.sim.Off
+	if in.Kind != plan.RemoveEtcd || off == Removal || off == NoQuorum {
+		return false
+	}
+	is := a.op.sim.World.ObserveEtcd()
+	listed := slices.ContainsFunc(is.Members, func(m observed.Member) bool { return m.ID == in.Member })
+	return listed && !decide.SafeToRemove(is.Members, in.Member).Safe
 }
 
 func mayStop(e observed.Etcd, name string) bool {

@@ -14,6 +14,7 @@ func (s *Simulation) befall() {
 			e.do()
 		}
 	}
+	s.due = s.due[:0]
 	s.ends = slices.DeleteFunc(s.ends, func(e ending) bool { return e.at <= s.moment })
 	for _, f := range s.Faults {
 		if f.At == s.moment {
@@ -22,9 +23,16 @@ func (s *Simulation) befall() {
 	}
 }
 
+// operators lets the faults happen that are due to operators.
+func (s *Simulation) operators() {
+	for _, f := range s.due {
+		s.happenToOperator(f)
+	}
+}
+
 func (s *Simulation) happen(f Fault) {
 	if f.Kind.ofOperator() {
-		s.happenToOperator(f)
+		s.due = append(s.due, f)
 		return
 	}
 	if f.Host >= len(s.World.Hosts) {

@@ -102,6 +102,9 @@ func (o *operator) look() {
 		return
 	}
 	o.plan = l
+	if o.sim.Trace != nil {
+		o.sim.tell("%s decides %s: %s", o.run, l.first.Route, l.first.Trace[len(l.first.Trace)-1].Why)
+	}
 	switch {
 	case l.first.Route == decide.Error:
 		o.end(Refused)
@@ -233,6 +236,9 @@ func (o *operator) unlock() {
 		if _, mine := o.locks[h.ID]; mine && h.Reached() {
 			o.sim.World.Unlock(h, o.run)
 		}
+	}
+	if w := o.sim.World; w.APIReached() && w.Ring().Objects.Lease == o.run {
+		w.Ring().Objects.Lease = ""
 	}
 	o.locks = map[string]int64{}
 }

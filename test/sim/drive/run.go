@@ -24,13 +24,7 @@ func Run(s Scenario) Report { return New(s).Run() }
 
 // Run lets it happen: first with the faults, then without any until the cluster is as wanted.
 func (s *Simulation) Run() Report {
-	end := 0
-	for _, f := range s.Faults {
-		end = max(end, f.At+1)
-		if f.Kind.lasts() {
-			end = max(end, f.At+f.For)
-		}
-	}
+	end := s.Ends()
 	s.Checker.State()
 	s.begin(false)
 	for s.moment < end && s.Checker.Found() == nil {
@@ -60,6 +54,7 @@ func (s *Simulation) pass() {
 	s.moment++
 	s.World.Now++
 	s.befall()
+	s.operators()
 	if s.moment%4 == 0 {
 		s.World.Write()
 		for _, o := range s.ops {
@@ -139,8 +134,13 @@ func (s *Simulation) converge() Report {
 		}
 		o := s.ops[0]
 		s.pass()
-		if result = o.result; result == NeedsHelp || result == Again {
+		switch result = o.result; result {
+		case NeedsHelp, Again:
 			if s.help(o.plan) {
+				runs = 0
+			}
+		case Blocked:
+			if s.bringBack() {
 				runs = 0
 			}
 		}
@@ -155,6 +155,18 @@ func (s *Simulation) converge() Report {
 	return Report{Result: result}
 }
 
+// bringBack does what apply instructs when it cannot see a quorum: a person brings back a host whose data is there.
+func (s *Simulation) bringBack() bool {
+	for _, h := range s.World.Hosts {
+		if h.ControlPlane && s.Help < maxHelp && s.World.Mend(h) {
+			s.tell("a person brings %s back", h.Name)
+			s.Help++
+			return true
+		}
+	}
+	return false
+}
+
 // openByHand opens again what a person had closed: there may be no room for pods elsewhere.
 func (s *Simulation) openByHand() {
 	for _, h := range s.World.Hosts {
@@ -165,7 +177,8 @@ func (s *Simulation) openByHand() {
 	}
 }
 
-// lostQuorum reports whether more than the half of etcd's voters have lost their data, which nobody but a person can undo.
+// lostQuorum reports whether the half or more of etcd's voters have lost their data, or are on machines that the manifest does
+// not have, which nobody but a person can undo.
 func (s *Simulation) lostQuorum() bool {
 	r := s.World.Ring()
 	if r == nil {
@@ -177,7 +190,7 @@ func (s *Simulation) lostQuorum() bool {
 			continue
 		}
 		voters++
-		if h := s.World.HostOf(r, m.ID); h != nil && h.Disk.CA != 0 {
+		if h := s.World.HostOf(r, m.ID); h != nil && h.Disk.CA != 0 && !h.Outside {
 			left++
 		}
 	}

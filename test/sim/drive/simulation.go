@@ -29,6 +29,7 @@ type Simulation struct {
 	ops    []*operator
 	broken map[*world.Host]Kind // the next command there loses its connection
 	ends   []ending
+	due    []Fault // those of this moment that befall operators
 	last   look
 	hosts  []*world.Host // that have something to do this moment
 	awake  []*operator   // likewise
@@ -160,17 +161,13 @@ func (s *Simulation) breaks(h *world.Host) Kind {
 	return k
 }
 
-// lost reports whether a run finds that another took its lock on some host.
+// lost reports whether a run finds that another has taken the cluster's lease.
 func (s *Simulation) lost(o *operator) bool {
-	if s.Off == NoLostCheck || s.Off == NoLock || s.Off == NoFence {
+	if s.Off == NoLostCheck || s.Off == NoLock || s.Off == NoFence || !s.World.APIReached() {
 		return false
 	}
-	for _, h := range o.hosts {
-		if generation, mine := o.locks[h.ID]; mine && h.Reached() && h.Disk.Generation > generation {
-			return true
-		}
-	}
-	return false
+	lease := s.World.Ring().Objects.Lease
+	return lease != "" && lease != o.run
 }
 
 func (s *Simulation) tell(format string, args ...any) {

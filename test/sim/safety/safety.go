@@ -55,15 +55,14 @@ type Checker struct {
 	// Forced says that a person allowed pods to be deleted when a drain takes too long.
 	Forced bool
 
-	approved   map[string]plan.Plan
-	asked      map[string]bool              // runs that a person asked to take living hosts out
-	holder     map[string]string            // the run that last took a host's lock
-	superseded map[string]map[string]string // of each run, the hosts whose lock another run has taken
-	byHand     map[string]bool              // Nodes that a person closed
-	served     map[string]int64             // when the member of an address was last seen to serve
-	checked    int                          // the world's version that State saw last
-	begins     map[world.Author]int64       // when steps began on their hosts
-	first      *Violation
+	approved map[string]plan.Plan
+	asked    map[string]bool        // runs that a person asked to take living hosts out
+	holder   map[string]string      // the run that last took a host's lock
+	byHand   map[string]bool        // Nodes that a person closed
+	served   map[string]int64       // when the member of an address was last seen to serve
+	checked  int                    // the world's version that State saw last
+	begins   map[world.Author]int64 // when steps began on their hosts
+	first    *Violation
 }
 
 // New is a checker of the world, and watches it from now on.
@@ -71,7 +70,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c := &Checker{World: w, Wanted: map[string]bool{}, Workers: workers}
 	c.approved, c.asked = map[string]plan.Plan{}, map[string]bool{}
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
-	c.holder, c.superseded, c.byHand = map[string]string{}, map[string]map[string]string{}, map[string]bool{}
+	c.holder, c.byHand = map[string]string{}, map[string]bool{}
 	for _, name := range wanted {
 		c.Wanted[name] = true
 	}
@@ -170,30 +169,23 @@ func (c *Checker) planned(e world.Effect) {
 	}
 }
 
-func (c *Checker) lock(e world.Effect) {
-	if before := c.holder[e.Host.ID]; before != "" && before != e.By.Run {
-		if c.superseded[before] == nil {
-			c.superseded[before] = map[string]string{}
-		}
-		c.superseded[before][e.Host.ID] = e.By.Run
-	}
-	c.holder[e.Host.ID] = e.By.Run
-}
+func (c *Checker) lock(e world.Effect) { c.holder[e.Host.ID] = e.By.Run }
 
-// alone checks that no run begins anything after another took its lock: neither on hosts nor through the API. What it
-// began on hosts before goes on. A host that cannot be reached can tell nobody whose its lock is.
+// alone checks that no run begins a step on a host whose lock another run has, and none through the API after another run
+// has taken the cluster's lease: that one looks at the cluster afterwards. What was begun before goes on.
 func (c *Checker) alone(e world.Effect) {
-	begins := e.Verb == world.Begun || !e.By.Kind.OnHost()
-	if !begins {
+	if e.Verb == world.Begun {
+		if holder := c.holder[e.Host.ID]; holder != e.By.Run {
+			c.Break(OneOperator, "run %s begins %s on %s, whose lock run %s has", e.By.Run, e.By.Step, e.Host.Name, holder)
+		}
 		return
 	}
-	if e.Verb == world.Begun && c.holder[e.Host.ID] != e.By.Run {
-		c.Break(OneOperator, "run %s begins %s on %s, whose lock run %s has", e.By.Run, e.By.Step, e.Host.Name, c.holder[e.Host.ID])
+	if _, begun := c.begins[e.By]; begun || e.By.Kind.OnHost() {
+		return
 	}
-	for _, h := range c.World.Hosts {
-		if by := c.superseded[e.By.Run][h.ID]; by != "" && h.Reached() {
-			c.Break(OneOperator, "run %s begins %s although run %s took its lock on %s", e.By.Run, e.By.Step, by, h.Name)
-		}
+	c.begins[e.By] = c.World.Now
+	if r := c.World.Ring(); r != nil && r.Objects.Lease != "" && r.Objects.Lease != e.By.Run {
+		c.Break(OneOperator, "run %s begins %s although run %s has the cluster's lease", e.By.Run, e.By.Step, r.Objects.Lease)
 	}
 }
 

@@ -56,6 +56,9 @@ func (w *World) Through(by Author, in plan.Intent, c *Call, d Digests) (done boo
 	case plan.Uncordon:
 		return w.uncordon(by, in, n)
 	case plan.DeleteNode:
+		if in.Confirm && n != nil && n.Ready {
+			return false, nil
+		}
 		w.effect(Effect{Verb: NodeDeleted, By: by, Host: w.Host(in.NodeName)})
 		r.Objects.Nodes = slices.DeleteFunc(r.Objects.Nodes, func(n *Node) bool { return n.Name == in.NodeName })
 		return true, nil
@@ -205,4 +208,14 @@ func (w *World) etcdVia() *Host {
 		}
 	}
 	return other
+}
+
+// Keep notes what was applied.
+func (w *World) Keep(manifest string, addons map[string]string) {
+	w.Version++
+	o := &w.Ring().Objects
+	o.Record = manifest
+	for name, digest := range addons {
+		o.Addons[name] = digest
+	}
 }

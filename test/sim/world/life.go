@@ -87,10 +87,11 @@ func moveAside(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// markUnfinished makes the host one whose join has not ended; its kubelet asks the cluster's endpoint until it has.
+// markUnfinished makes the host one whose join has not ended; its kubelet waits for the join, which makes its certificates
+// anew.
 func markUnfinished(_ *World, h *Host, _ *Unit) (bool, error) {
-	h.Disk.Local, h.Disk.Marker.Complete = false, false
-	startKubelet(h, h.Disk.Kubelet)
+	h.Disk.Marker.Complete = false
+	h.Disk.KubeletCA, h.Disk.AdminCA, h.Disk.Expired = 0, 0, false
 	return true, nil
 }
 

@@ -211,7 +211,7 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 		return false, nil
 	default:
 		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
-		h.Disk.KubeletCA = w.caOf(r)
+		h.Disk.KubeletCA, h.Run.Kubelet = w.caOf(r), false // kubeadm starts it anew
 	}
 	if !h.Run.Kubelet {
 		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Disk.Kubelet})

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fieldsOf are the fields of a type as docs/json.md names them: "members[].id".
+func fieldsOf(of reflect.Type, prefix string) []string {
+	var out []string
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		inner := f.Type
+		if inner.Kind() == reflect.Slice {
+			name, inner = name+"[]", inner.Elem()
+		}
+		out = append(out, prefix+name)
+		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() {
+			out = append(out, fieldsOf(inner, prefix+name+".")...)
+		}
+	}
+	return out
+}
+
+func TestTheJSONOfEtcdAndBackupIsDescribed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
+	for heading, document := range map[string]any{
+		"Etcd members": MembersDocument{}, "Etcd snapshot": SnapshotDocument{}, "Etcd defragment": DefragmentDocument{},
+		"Etcd disarm": DisarmDocument{}, "Backup": BackupDocument{}, "Backup inspect": BackupReadDocument{},
+	} {
+		_, below, found := strings.Cut(string(text), "\n## "+heading+"\n")
+		if !found {
+			t.Errorf("there is no section %q", heading)
+			continue
+		}
+		below, _, _ = strings.Cut(below, "\n## ")
+		var described []string
+		for _, m := range row.FindAllStringSubmatch(below, -1) {
+			for _, name := range strings.Split(m[1], ", ") {
+				described = append(described, strings.Trim(name, "`"))
+			}
+		}
+		want := fieldsOf(reflect.TypeOf(document), "")
+		if heading == "Backup inspect" { // described under Backup
+			want = slices.DeleteFunc(want, func(name string) bool { return strings.HasPrefix(name, "metadata.") })
+		}
+		slices.Sort(want)
+		slices.Sort(described)
+		if diff := cmp.Diff(want, described); diff != "" {
+			t.Errorf("section %s (-fields of the program +described):\n%s", heading, diff)
+		}
+	}
+}

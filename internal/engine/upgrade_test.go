@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {
+	t.Parallel()
+	two, no, minute, none := 2, false, time.Minute, time.Duration(0)
+	manifest := desired.Upgrade{MaxUnavailable: desired.Share{Count: 1}, Canary: true, Drain: desired.Drain{Timeout: 5 * time.Minute, OnTimeout: desired.DrainStop}}
+	for name, c := range map[string]struct {
+		options UpgradeOptions
+		want    desired.Upgrade
+		says    string
+	}{
+		"none": {UpgradeOptions{}, manifest, ""},
+		"all of them": {
+			UpgradeOptions{MaxUnavailable: "25%", MaxParallel: &two, Canary: &no, DrainTimeout: &minute, OnTimeout: "skip"},
+			desired.Upgrade{MaxUnavailable: desired.Share{Percent: 25}, MaxParallel: 2, Drain: desired.Drain{Timeout: minute, OnTimeout: desired.DrainSkip}}, "",
+		},
+		"no share":   {UpgradeOptions{MaxUnavailable: "some"}, manifest, "--max-unavailable"},
+		"no time":    {UpgradeOptions{DrainTimeout: &none}, manifest, "--drain-timeout"},
+		"no outcome": {UpgradeOptions{OnTimeout: "wait"}, manifest, "--on-drain-timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := manifest
+			err := c.options.apply(&got)
+			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("got %v, want an error with %q", err, c.says)
+			}
+			if diff := cmp.Diff(c.want, got); err == nil && diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestHostsAreSelectedByTheirNodesLabels(t *testing.T) {
+	t.Parallel()
+	o := options(t, manifestText)
+	o.Selector = "pool=edge"
+	e, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var w observed.World
+	if _, err := e.selected(w); err == nil || !strings.Contains(err.Error(), "matches the Node of no host") {
+		t.Errorf("got %v", err)
+	}
+	w.API.Nodes = []observed.Node{{Name: "worker", Labels: map[string]string{"pool": "edge"}}, {Name: "other", Labels: map[string]string{"pool": "edge"}}}
+	got, err := e.selected(w)
+	if diff := cmp.Diff(map[string]bool{"192.0.2.21": true}, got); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
+	}
+	e.opt.Selector = "!!"
+	if _, err := e.selected(w); err == nil || !strings.Contains(err.Error(), "--selector") {
+		t.Errorf("got %v", err)
+	}
+}

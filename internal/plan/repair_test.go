@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/observed"
+)
+
+// membersLeaveSafely counts by hand, in the order of the steps, which are in each other's needs.
+func membersLeaveSafely(in decide.Input, p Plan, _ []decide.Decision) error {
+	before := ancestors(p)
+	gone, last := map[string]bool{}, ""
+	for _, s := range p.Steps {
+		if s.Intent.Kind != RemoveEtcd {
+			continue
+		}
+		voters, alive := 0, 0
+		for _, m := range in.Is.Etcd.Members {
+			leaves := m.ID == s.Intent.Member
+			switch {
+			case leaves && m.Healthy == observed.Yes && !m.Learner:
+				return fmt.Errorf("%s removes a living member", s.ID)
+			case leaves && !m.Learner && !s.Intent.Confirm:
+				return fmt.Errorf("%s does not confirm that its member is dead", s.ID)
+			case leaves || gone[m.ID] || m.Learner:
+			default:
+				voters++
+				if m.Healthy == observed.Yes {
+					alive++
+				}
+			}
+		}
+		snapshots := 0
+		for id := range before[s.ID] {
+			if strings.HasPrefix(id, "snapshot/") {
+				snapshots++
+			}
+		}
+		switch {
+		case 2*alive <= voters:
+			return fmt.Errorf("%s leaves %d of %d voters alive", s.ID, alive, voters)
+		case snapshots == 0:
+			return fmt.Errorf("%s comes without a snapshot", s.ID)
+		case last != "" && !before[s.ID][last]:
+			return fmt.Errorf("%s does not wait for %s", s.ID, last)
+		}
+		gone[s.Intent.Member], last = true, s.ID
+	}
+	return nil
+}
+
+// Hosts are mended one after the other while etcd has its quorum, and all at once when none would come up alone.
+func TestControlPlaneHostsAreRevivedOneByOneIfTheQuorumHolds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		listed bool
+		needs  int // of the last host's step
+	}{"with a quorum": {true, 1}, "without": {false, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 0)
+			for _, host := range []string{"cp-1", "cp-2", "cp-3"} {
+				become(in, host, stopped)
+				if !c.listed {
+					mutate(in, host, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+				}
+			}
+			if !c.listed {
+				in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+			}
+			p, _ := Build(Input{Decide: in})
+			s, found := p.Step("restart-units/cp-3")
+			if !found || len(s.Needs) != c.needs {
+				t.Errorf("needs %v\n%s", s.Needs, text(p))
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"filippo.io/age"
+
+	"kubeone/internal/backup"
+	"kubeone/internal/etcd/snapshot"
+	"kubeone/test/e2e/operator"
+)
+
+// backups takes snapshots and a backup of the cluster in every way there is, and reads them again.
+func backups(s *story) {
+	s.run(0, []string{"etcd", "members"}, "All members are healthy and hold the same keys.")
+	dir := s.TempDir()
+	file := filepath.Join(dir, "by-hand.db")
+	s.run(0, []string{"etcd", "snapshot", "--file", file})
+	_, err := snapshot.Verify(file)
+	s.must(err)
+	s.snapshotsOnHosts()
+	s.backupOffTheHosts(dir)
+	s.run(0, []string{"etcd", "defragment"}, "Done. 3 members")
+	s.run(0, []string{"etcd", "disarm"}, "There is no alarm.")
+	s.healthy()
+}
+
+// snapshotsOnHosts has each host take one when it is told to, and one when its timer fires.
+func (s *story) snapshotsOnHosts() {
+	s.run(0, []string{"etcd", "snapshot", "--on-hosts"}, "3 hosts have a new snapshot")
+	const fire = `set -e
+systemctl is-enabled kubeone-snapshot.timer
+systemctl start kubeone-snapshot.service
+stat -c '%n %a' /var/lib/kubeone/snapshots /var/lib/kubeone/snapshots/*
+ls -A /var/lib/etcd`
+	out, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), fire)
+	s.must(err)
+	for host, text := range out {
+		for _, want := range []string{"enabled\n", "/snapshots 700\n", "-by-hand.db 600\n", "-scheduled.db 600\n"} {
+			if !strings.Contains(text, want) {
+				s.Errorf("%s: want %q in\n%s", host, want, text)
+			}
+		}
+		if !strings.HasSuffix(strings.TrimSpace(text), "\nmember") {
+			s.Errorf("%s: something is left in etcd's directory:\n%s", host, text)
+		}
+	}
+}
+
+// backupOffTheHosts writes a backup, twice, keeps one of them, and verifies it.
+func (s *story) backupOffTheHosts(dir string) {
+	id, err := age.GenerateX25519Identity()
+	s.must(err)
+	key := filepath.Join(dir, "key.txt")
+	s.must(os.WriteFile(key, []byte(id.String()+"\n"), 0o600))
+	kept := filepath.Join(dir, "kept")
+	var written struct {
+		Name     string          `json:"name"`
+		Metadata backup.Metadata `json:"metadata"`
+	}
+	for range 2 {
+		r := s.run(0, []string{"backup", "--recipient", id.Recipient().String(), "--to", kept, "--keep", "1", "--json"})
+		s.must(json.Unmarshal([]byte(r.Stdout), &written))
+	}
+	left, err := os.ReadDir(kept)
+	s.must(err)
+	if len(left) != 1 || left[0].Name() != written.Name {
+		s.Errorf("kept are %v, not %s", left, written.Name)
+	}
+	a, err := backup.Open(filepath.Join(kept, written.Name), id)
+	s.must(err)
+	s.must(a.Verify(s.Context()))
+	s.must(a.Close())
+	s.same("Kubernetes version", newest, written.Metadata.KubernetesVersion)
+	if written.Metadata.ClusterID == "" || written.Metadata.Snapshot.Keys < 100 || len(written.Metadata.Snapshot.Members) != 3 {
+		s.Errorf("metadata %+v", written.Metadata)
+	}
+	s.run(15, []string{"backup", "--to", kept}, "no recipient")
+}

@@ -1,0 +1,222 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+
+	"kubeone/test/lab/fleet"
+)
+
+// TestRecovery loses the quorum in three ways, and counts what was written before.
+func TestRecovery(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "recover", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
+	if !s.chapter("bare hosts become a cluster", installPlain) {
+		t.Fatal("without a cluster the story ends here")
+	}
+	s.chapter("a recovery is refused while the quorum is there", recoveryRefused)
+	s.chapter("two of three control-plane hosts are destroyed, and the third one brings the cluster back", twoOfThreeDestroyed)
+	s.chapter("all are destroyed and replaced by empty hosts, and a backup brings the cluster back", allDestroyed)
+	s.chapter("two that were only cut off come back together", cutOffComeBack)
+}
+
+// objects writes so many objects whose names begin so.
+func (s *story) objects(prefix string, count int) {
+	s.Helper()
+	var text strings.Builder
+	for i := range count {
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-%d, labels: {counted: %s}}}\n", prefix, i, prefix)
+	}
+	s.eventually("objects are written", time.Minute, func(ctx context.Context) error {
+		_, err := s.Feed(ctx, text.String(), "apply", "-f", "-", "--request-timeout=20s")
+		return err
+	})
+}
+
+// counted checks that so many objects are there whose names begin so.
+func (s *story) counted(prefix string, count int) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("%d objects %s", count, prefix), time.Minute, func(ctx context.Context) error {
+		text, err := s.Kube(ctx, "get", "configmap", "-l", "counted="+prefix, "-o", "name", "--request-timeout=5s")
+		if have := len(strings.Fields(text)); err == nil && have != count {
+			err = fmt.Errorf("%d are there", have)
+		}
+		return err
+	})
+}
+
+func recoveryRefused(s *story) {
+	s.objects("first", 100)
+	before := s.started(s.Members())
+	s.run(15, []string{"recover", "--from", "surviving-member", "-y"}, "etcd has its quorum")
+	short := filepath.Join(s.Dir, "short.db")
+	s.must(os.WriteFile(short, []byte("not a snapshot"), 0o600))
+	s.run(15, []string{"recover", "--from", short, "-y"}, "cannot be used")
+	s.same("what runs since when", before, s.started(s.Members()))
+}
+
+func twoOfThreeDestroyed(s *story) {
+	for _, name := range []string{"cp-2", "cp-3"} {
+		s.must(s.Lab.Host(name).Kill(s.Context()))
+	}
+	s.run(11, []string{"apply", "-y"}, "etcd has lost its quorum", "kubeone recover -m MANIFEST --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3")
+	s.run(15, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2", "-y"}, "--confirm-destroyed cp-3")
+	for _, name := range []string{"cp-2", "cp-3"} {
+		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host(name)))
+	}
+	s.must(s.WriteManifest())
+	s.recovered("--from", "surviving-member")
+	s.counted("first", 100)
+}
+
+// recovered runs a recovery, which ends with a whole cluster.
+func (s *story) recovered(args ...string) {
+	s.Helper()
+	r := s.run(0, append([]string{"recover", "-y"}, args...), "nodes Ready", "Done. The cluster matches the manifest.")
+	for line := range strings.Lines(r.Stdout) {
+		if strings.Contains(line, "nodes Ready") {
+			s.Log(strings.TrimSpace(line))
+		}
+	}
+	s.healthy()
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+}
+
+func allDestroyed(s *story) {
+	s.objects("second", 100)
+	_, err := s.Kube(s.Context(), "create", "clusterrolebinding", "reader", "--clusterrole=view", "--serviceaccount=default:default")
+	s.must(err)
+	token, err := s.Kube(s.Context(), "create", "token", "default", "--duration=2h")
+	s.must(err)
+	backup, key := s.backup()
+	for _, host := range s.Lab.ControlPlanes() {
+		s.must(s.Lab.Rebuild(s.Context(), host))
+	}
+	s.must(s.WriteManifest())
+	s.run(11, []string{"apply", "-y"}, "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE")
+	s.run(15, []string{"recover", "--from", "surviving-member", "-y"}, "no control-plane host that answered holds etcd data")
+	s.altered(backup, key)
+	s.recovered("--from", backup, "--identity", key)
+	s.counted("first", 100)
+	s.counted("second", 100)
+	if _, err := s.Kube(s.Context(), "get", "configmap", "--token", strings.TrimSpace(token), "--request-timeout=5s"); err != nil {
+		s.Errorf("a service account's token of before: %v", err)
+	}
+	s.dns()
+}
+
+// dns checks that pods on workers that have never been touched are reached and work.
+func (s *story) dns() {
+	s.Helper()
+	s.eventually("cluster DNS", 2*time.Minute, func(ctx context.Context) error {
+		_, err := s.Kube(ctx, "rollout", "status", "deployment/coredns", "-n", "kube-system", "--timeout=5s")
+		return err
+	})
+}
+
+// backup writes a backup off the hosts, and returns its path and that of the key.
+func (s *story) backup() (path, key string) {
+	s.Helper()
+	identity, err := age.GenerateX25519Identity()
+	s.must(err)
+	path, key = filepath.Join(s.Dir, "backup.tar.age"), filepath.Join(s.Dir, "key.txt")
+	s.must(os.WriteFile(key, []byte(identity.String()+"\n"), 0o600))
+	s.run(0, []string{"backup", "-o", path, "--recipient", identity.Recipient().String()})
+	return path, key
+}
+
+// altered checks that a backup that lost its end, or a byte of which is another, is refused.
+func (s *story) altered(path, key string) {
+	s.Helper()
+	content, err := os.ReadFile(path)
+	s.must(err)
+	bad := path + ".bad"
+	for _, what := range [][]byte{content[:len(content)/2], append(append([]byte{}, content[:len(content)-1]...), content[len(content)-1]^1)} {
+		s.must(os.WriteFile(bad, what, 0o600))
+		s.run(15, []string{"recover", "--from", bad, "--identity", key, "-y"}, "cannot be used")
+	}
+}
+
+// cutOffComeBack: hosts that were confirmed as destroyed and were only cut off have a quorum of their own when they come
+// back. They must never serve what they hold.
+func cutOffComeBack(s *story) {
+	hosts := []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-3")}
+	s.objects("third", 50)
+	for _, host := range hosts {
+		s.must(host.Cut(s.Context()))
+	}
+	s.run(10, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2,cp-3", "-y"}, "the cluster is back")
+	s.objects("fourth", 50)
+	stale := s.watched("fourth", 50)
+	var together sync.WaitGroup
+	for _, host := range hosts {
+		together.Go(func() {
+			if err := host.Mend(s.Context()); err != nil {
+				s.Error(err)
+			}
+		})
+	}
+	together.Wait()
+	s.eventually("the hosts that came back have stepped down", time.Minute, s.planSays("life before it was recovered"))
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	stale()
+	s.healthy()
+	for prefix, count := range map[string]int{"first": 100, "second": 100, "third": 50, "fourth": 50} {
+		s.counted(prefix, count)
+	}
+}
+
+// watched reads through the load balancer and from every control-plane host itself, as fast as it can, until the function
+// that it returns is called: no answer may lack what was written after the recovery.
+func (s *story) watched(prefix string, count int) (end func()) {
+	ctx, cancel := context.WithCancel(s.Context())
+	var readers sync.WaitGroup
+	answers, stale := 0, 0
+	var mu sync.Mutex
+	for _, server := range append([]string{""}, servers(s.Lab.ControlPlanes())...) {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				args := []string{"get", "configmap", "-l", "counted=" + prefix, "-o", "name", "--request-timeout=2s"}
+				if server != "" {
+					args = append(args, "--server", server)
+				}
+				text, err := s.Kube(ctx, args...)
+				if err != nil {
+					continue
+				}
+				mu.Lock()
+				answers++
+				if len(strings.Fields(text)) != count {
+					stale++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	return func() {
+		s.Helper()
+		cancel()
+		readers.Wait()
+		s.Logf("%d answers, %d of them stale", answers, stale)
+		if answers == 0 || stale > 0 {
+			s.Errorf("%d of %d answers were of the cluster's life before", stale, answers)
+		}
+	}
+}
+
+func servers(hosts []*fleet.Host) []string {
+	var out []string
+	for _, h := range hosts {
+		out = append(out, "https://"+h.Address+":6443")
+	}
+	return out
+}

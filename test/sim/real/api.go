@@ -1,0 +1,240 @@
+package real
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/apply"
+	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
+	"kubeone/internal/etcd"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/test/sim/world"
+)
+
+// api is the Kubernetes API as one run sees it. Like the real client it repeats what fails because nobody answers.
+type api struct {
+	w        *World
+	operator string
+	run      string
+}
+
+var _ apply.API = (*api)(nil)
+
+var (
+	errKilled = errors.New("the operator's program was killed")
+	errSilent = errors.New("nobody answers")
+)
+
+// until repeats a request until it is done.
+func (a *api) until(ctx context.Context, what string, request func() (done bool, err error)) error {
+	for {
+		if err := a.w.take(ctx, a.operator, what); err != nil {
+			return err
+		}
+		done, err := false, error(nil)
+		a.w.do(func() {
+			switch {
+			case a.w.dead[a.operator]:
+				err = errKilled
+			case a.w.truth.APIReached():
+				done, err = request()
+			}
+		})
+		if done || err != nil {
+			return err
+		}
+		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// through carries out the plan's step of that kind about a Node, or about the cluster.
+func (a *api) through(ctx context.Context, k plan.Kind, node string, then func(plan.Intent)) error {
+	var call world.Call
+	return a.until(ctx, string(k)+"/"+node, func() (bool, error) {
+		for _, s := range a.w.plans[a.run].Steps {
+			if s.Intent.Kind != k || s.Intent.NodeName != node {
+				continue
+			}
+			if call.Began == 0 {
+				call.Began = a.w.truth.Now
+			}
+			in := s.Intent
+			if then != nil {
+				then(in)
+			}
+			in.Confirm = false // apply has seen to that
+			by := world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: k}
+			return a.w.truth.Through(by, in, &call, world.Digests{})
+		}
+		return false, errors.New("no step " + string(k) + " about " + node + " is in the plan")
+	})
+}
+
+func (a *api) always(ctx context.Context, what string) error {
+	return a.until(ctx, what, func() (bool, error) { return true, nil })
+}
+
+// CreateJoinToken needs the API, and nothing else.
+func (a *api) CreateJoinToken(ctx context.Context, _ string, _ time.Duration) (token, id string, err error) {
+	return "abcdef.0123456789abcdef", "abcdef", a.always(ctx, "token")
+}
+
+// RevokeJoinToken needs the API, and nothing else.
+func (a *api) RevokeJoinToken(ctx context.Context, _ string) error { return a.always(ctx, "revoke") }
+
+// RevokeOwnTokens needs the API, and nothing else.
+func (a *api) RevokeOwnTokens(ctx context.Context) error { return a.always(ctx, "revoke") }
+
+func (a *api) node(ctx context.Context, name, what string, as func(*world.Node) bool) error {
+	return a.until(ctx, what+"/"+name, func() (bool, error) {
+		return as(a.w.truth.Ring().Objects.Node(name)), nil
+	})
+}
+
+// WaitNode waits for the Node.
+func (a *api) WaitNode(ctx context.Context, node string) error {
+	return a.node(ctx, node, "exists", func(n *world.Node) bool { return n != nil })
+}
+
+// WaitNodeReady waits until the Node is Ready.
+func (a *api) WaitNodeReady(ctx context.Context, node string) error {
+	return a.node(ctx, node, "ready", func(n *world.Node) bool { return n != nil && n.Ready })
+}
+
+// WaitNodeVersion waits until the Node is Ready in that version.
+func (a *api) WaitNodeVersion(ctx context.Context, node, version string) error {
+	return a.node(ctx, node, "version", func(n *world.Node) bool { return n != nil && n.Ready && n.Kubelet == version })
+}
+
+// WaitNodeSilent waits until the Node is not Ready.
+func (a *api) WaitNodeSilent(ctx context.Context, node string) error {
+	return a.node(ctx, node, "silent", func(n *world.Node) bool { return n == nil || !n.Ready })
+}
+
+// SetNodeMeta is part of the step that waits for the Node.
+func (a *api) SetNodeMeta(ctx context.Context, node string, _, _ map[string]string, _ []desired.Taint) error {
+	return a.through(ctx, plan.NodeReady, node, nil)
+}
+
+// Drain closes the Node and takes its pods away.
+func (a *api) Drain(ctx context.Context, node string, o cluster.DrainOptions) error {
+	within, cancel := context.WithTimeout(ctx, max(o.Timeout, time.Minute))
+	defer cancel()
+	err := a.through(within, plan.DrainNode, node, nil)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errKilled) {
+		return &cluster.DrainBlockedError{Node: node, Err: err}
+	}
+	return err
+}
+
+// Reopen opens the Node if a run closed it.
+func (a *api) Reopen(ctx context.Context, node string) error {
+	return a.until(ctx, "reopen/"+node, func() (bool, error) {
+		for _, s := range a.w.plans[a.run].Steps {
+			if s.Intent.NodeName == node && (s.Intent.Kind == plan.Uncordon || s.Intent.Kind == plan.DrainNode) {
+				a.w.truth.Reopen(world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, node)
+				break
+			}
+		}
+		return true, nil
+	})
+}
+
+// DeleteNode deletes the Node.
+func (a *api) DeleteNode(ctx context.Context, node string) error {
+	return a.through(ctx, plan.DeleteNode, node, nil)
+}
+
+// Apply needs the API; what was applied is noted with the record.
+func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (cluster.Applied, error) {
+	return cluster.Applied{}, a.always(ctx, "apply")
+}
+
+// WaitRollout needs the API, and nothing else.
+func (a *api) WaitRollout(ctx context.Context, _ addons.Workload) error {
+	return a.always(ctx, "rollout")
+}
+
+// WaitDeploymentAvailable needs the API, and nothing else.
+func (a *api) WaitDeploymentAvailable(ctx context.Context, _, name string) error {
+	return a.always(ctx, "available/"+name)
+}
+
+// UpdateRecord changes what is kept of addons and manifest.
+func (a *api) UpdateRecord(ctx context.Context, change func(*cluster.Record) error) error {
+	return a.until(ctx, "record", func() (bool, error) {
+		o := &a.w.truth.Ring().Objects
+		record := cluster.Record{Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}}
+		for name, digest := range o.Addons {
+			record.Addons[name] = digest
+		}
+		if err := change(&record); err != nil {
+			return false, err
+		}
+		a.w.truth.Keep(record.ManifestDigest, record.Addons)
+		return a.w.truth.Write(), nil
+	})
+}
+
+// ServeApprovals has nothing to approve.
+func (a *api) ServeApprovals(ctx context.Context, _ cluster.Expected, _ func(cluster.Decision)) {
+	<-ctx.Done()
+}
+
+// Close does nothing.
+func (a *api) Close() {}
+
+// members is etcd as one run sees it.
+type members api
+
+var _ apply.Etcd = (*members)(nil)
+
+// Observe asks all members.
+func (m *members) Observe(ctx context.Context) (observed.Etcd, error) {
+	if err := m.w.take(ctx, m.operator, "members"); err != nil {
+		return observed.Etcd{}, err
+	}
+	var seen observed.Etcd
+	m.w.do(func() { seen = m.w.truth.ObserveEtcd() })
+	if seen.Reached != observed.Yes {
+		return seen, errSilent
+	}
+	return seen, nil
+}
+
+// RemoveMember takes a member out.
+func (m *members) RemoveMember(ctx context.Context, id uint64) error {
+	if err := m.w.take(ctx, m.operator, "remove"); err != nil {
+		return err
+	}
+	var done bool
+	var err error
+	m.w.do(func() {
+		if m.w.dead[m.operator] {
+			err = errKilled
+			return
+		}
+		for _, s := range m.w.plans[m.run].Steps {
+			if s.Intent.Kind == plan.RemoveEtcd && s.Intent.Member == etcd.HexID(id) {
+				in := s.Intent
+				in.Confirm = false // apply has seen to that
+				done, err = m.w.truth.Through(world.Author{Run: m.run, Step: s.ID, Host: s.Host, Kind: in.Kind}, in, &world.Call{}, world.Digests{})
+			}
+		}
+	})
+	if err == nil && !done {
+		return errSilent
+	}
+	return err
+}
+
+// Close does nothing.
+func (m *members) Close() error { return nil }

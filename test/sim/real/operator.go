@@ -1,0 +1,176 @@
+package real
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/apply"
+	"kubeone/internal/cluster"
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/etcd"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+// Operator is one operator with the real apply.
+type Operator struct {
+	W      *World
+	Name   string
+	Want   desired.Cluster
+	Config map[string]map[string]string
+	Addons map[string]string
+	Force  bool
+	// Events is told what apply tells; nil tells nobody.
+	Events func(run string, e apply.Event)
+}
+
+// The ends of a run that are no failure of a step.
+var (
+	ErrNothing = errors.New("there is nothing to do")
+	ErrPerson  = errors.New("a person must act")
+	ErrChanged = errors.New("the world changed since the plan was approved")
+)
+
+const (
+	settle = time.Minute // how long members may take to come up, and the cluster to match
+	again  = time.Second
+)
+
+// look is what is seen, and what is planned for it.
+func (o *Operator) look() (p plan.Plan, first decide.Decision, is observed.World) {
+	o.W.do(func() { is = o.W.truth.Observe() })
+	p, decisions := plan.Build(plan.Input{Decide: decide.Input{Want: o.Want, Is: is, Config: o.Config, Addons: o.Addons}})
+	return p, decisions[0], is
+}
+
+// lookUntil looks until ok says so, for a minute at most.
+func (o *Operator) lookUntil(ctx context.Context, ok func(plan.Plan, decide.Decision, observed.World) bool) (plan.Plan, decide.Decision, observed.World) {
+	for end := time.Now().Add(settle); ; {
+		p, first, is := o.look()
+		if ok(p, first, is) || time.Now().After(end) || sleep(ctx, again) != nil {
+			return p, first, is
+		}
+	}
+}
+
+// settled reports whether no step runs and no member is coming up.
+func settled(_ plan.Plan, first decide.Decision, is observed.World) bool {
+	for _, h := range is.Hosts {
+		if h.Step != nil {
+			return false
+		}
+	}
+	for _, a := range first.Hosts {
+		if a.Condition == decide.Unready || a.Condition == decide.Broken {
+			return false
+		}
+	}
+	return true
+}
+
+func matches(p plan.Plan, first decide.Decision, _ observed.World) bool {
+	return p.Empty() && first.Route != decide.Error
+}
+
+// Apply does what the engine does for `kubeone apply --auto-approve`: look, approve, lock, look again, compare, run, look.
+func (o *Operator) Apply(ctx context.Context, run string) error {
+	p, first, is := o.lookUntil(ctx, settled)
+	switch {
+	case matches(p, first, is):
+		return ErrNothing
+	case first.Route == decide.Error, p.Blocked != "", len(p.Steps) == 0:
+		return ErrPerson
+	}
+	o.W.do(func() {
+		o.W.plans[run] = p
+		o.W.check.Approve(run, p, false)
+	})
+	hosts := o.hosts(is)
+	lock, err := apply.TakeLock(ctx, hosts, o.Name, run, o.Force)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if now, _, _ := o.look(); now.Digest() != p.Digest() {
+		return ErrChanged
+	}
+	if err := o.guarded(ctx, run, func(ctx context.Context) error { return o.run(ctx, run, p, is, hosts, lock) }); err != nil {
+		return err
+	}
+	o.lookUntil(ctx, matches)
+	return nil
+}
+
+func (o *Operator) hosts(is observed.World) map[string]host.Host {
+	out := map[string]host.Host{}
+	for _, h := range o.Want.Hosts() {
+		if is.Hosts[h.ID].Reach == observed.Reached {
+			out[h.ID] = &machine{w: o.W, operator: o.Name, id: h.ID, name: h.Hostname}
+		}
+	}
+	return out
+}
+
+// guarded takes the cluster's lease, and ends what it does when another run takes it.
+func (o *Operator) guarded(ctx context.Context, run string, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	lease := func(read func(holder *string)) {
+		o.W.do(func() {
+			if r := o.W.truth.Ring(); r != nil && o.W.truth.APIReached() {
+				read(&r.Objects.Lease)
+			}
+		})
+	}
+	held := false
+	lease(func(holder *string) { *holder, held = run, true })
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for held && sleep(ctx, again) == nil {
+			lease(func(holder *string) {
+				if *holder != run {
+					cancel(apply.ErrLockLost)
+				}
+			})
+		}
+	}()
+	return do(ctx)
+}
+
+// mine reports whether the cluster's lease is still this run's, or nobody's.
+func (o *Operator) mine(run string) (err error) {
+	o.W.do(func() {
+		if r := o.W.truth.Ring(); r != nil && r.Objects.Lease != "" && r.Objects.Lease != run && o.W.truth.APIReached() {
+			err = apply.ErrLockLost
+		}
+	})
+	return err
+}
+
+func (o *Operator) run(ctx context.Context, run string, p plan.Plan, is observed.World, hosts map[string]host.Host, lock *apply.Lock) error {
+	r := &apply.Run{
+		Plan: p, Want: o.Want, World: is, Hosts: hosts, Lock: lock, RunID: run, Holder: o.Name, Now: time.Now,
+		Scripts: map[string]string{}, Etcd: &etcd.Access{}, Mine: func(context.Context) error { return o.mine(run) },
+		Connect: apply.Connectors{
+			API:  func(cluster.Access) (apply.API, error) { return &api{o.W, o.Name, run}, nil },
+			Etcd: func(context.Context, etcd.Access) (apply.Etcd, error) { return &members{o.W, o.Name, run}, nil },
+		},
+		Emit: func(e apply.Event) {
+			if o.Events != nil {
+				o.Events(run, e)
+			}
+		},
+	}
+	for name, digest := range o.Addons {
+		r.Addons = append(r.Addons, addons.Addon{Name: name, Digest: digest})
+	}
+	if is.API.Reached == observed.Yes {
+		r.Access = &cluster.Access{Kubeconfig: []byte(kubeconfig)}
+	}
+	return r.Do(ctx, nil)
+}

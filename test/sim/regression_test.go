@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"kubeone/test/sim/drive"
+)
+
+// every moment of a run at which a fault marked @ is tried.
+const moments = 260
+
+// Scenarios of known faults, of others and of our own, go well. A scenario that fails has been shrunk to one of these lines;
+// new ones are added to testdata/found.txt.
+func TestKnownFaultsGoWell(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"known.txt", "found.txt"} {
+		about := ""
+		for _, line := range lines(t, name) {
+			if text, ok := strings.CutPrefix(line, "# "); ok {
+				about = text
+				continue
+			}
+			t.Run(about, func(t *testing.T) {
+				t.Parallel()
+				last := 1
+				if strings.Contains(line, "@") {
+					last = moments
+				}
+				for at := 1; at <= last; at++ {
+					mustGoWell(t, strings.ReplaceAll(line, "@", strconv.Itoa(at)))
+				}
+			})
+		}
+	}
+}
+
+func lines(t *testing.T, name string) []string {
+	t.Helper()
+	file, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var out []string
+	for scan := bufio.NewScanner(file); scan.Scan(); {
+		if line := strings.TrimSpace(scan.Text()); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func mustGoWell(t *testing.T, text string) {
+	t.Helper()
+	s, err := drive.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := drive.Run(s).Violation; v != nil {
+		small := drive.Shrink(s, v.Rule)
+		t.Errorf("%v\n\tgo run ./test/sim -replay %q\n\tshrunk: %q", v, text, small)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/test/sim/drive"
+)
+
+// bounded is how long the bounded part of the schedules may take; `go run ./test/sim` has no bound.
+const bounded = 8 * time.Second
+
+func TestRandomSchedules(t *testing.T) {
+	t.Parallel()
+	end, n := time.Now().Add(bounded), 0
+	for seed := uint64(1); seed <= 20000 && time.Now().Before(end) && !t.Failed(); seed++ {
+		mustGoWell(t, drive.Random(seed).String())
+		n++
+	}
+	t.Logf("%d schedules", n)
+}
+
+func TestStatesOfSmallClusters(t *testing.T) {
+	t.Parallel()
+	end, n := time.Now().Add(bounded), 0
+	for s := range drive.States(2) {
+		if n++; time.Now().After(end) || t.Failed() {
+			break
+		}
+		mustGoWell(t, s.String())
+	}
+	t.Logf("%d states", n)
+}
+
+func TestAScenarioIsReadAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		want := drive.Random(seed)
+		got, err := drive.Parse(want.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for _, text := range []string{"", "seed=x", "hosts=3", "seed=1 hosts=1+0 start=bare faults=1:cut:2", "seed=1 hosts=1+0 start=bare faults=x:cut:2:3", "colour=red"} {
+		if s, err := drive.Parse(text); err == nil {
+			t.Errorf("%q is read as %v", text, s)
+		}
+	}
+}
+
+func TestEqualScenariosTakeEqualCourses(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		if diff := cmp.Diff(course(drive.Random(seed)), course(drive.Random(seed))); diff != "" {
+			t.Fatalf("seed %d: %s", seed, diff)
+		}
+	}
+}
+
+// course is all that happens in a scenario.
+func course(s drive.Scenario) []string {
+	var out []string
+	sim := drive.New(s)
+	sim.Trace = func(format string, args ...any) { out = append(out, say(format, args...)) }
+	sim.TraceEffects()
+	sim.Run()
+	return out
+}
+
+func TestAFailureIsShrunk(t *testing.T) {
+	t.Parallel()
+	s, err := drive.Parse("seed=1 hosts=3+3 start=older-patch faults=5:slow:0:20,9:lost-after:1:3,40:stopped:5:9 off=no-drain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := drive.Run(s).Violation
+	if v == nil {
+		t.Fatal("nothing was found")
+	}
+	small := drive.Shrink(s, v.Rule)
+	if len(small.Faults) > 0 || small.ControlPlanes+small.Workers > 2 {
+		t.Errorf("%v is not small", small)
+	}
+	if again := drive.Run(small).Violation; again == nil || again.Rule != v.Rule {
+		t.Errorf("%v breaks %v, not %v", small, again, v.Rule)
+	}
+}
