@@ -20,7 +20,7 @@ func newVersionCommand(stdio IO) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of this program and of the Kubernetes that it installs",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			info := versions()
 			if output == "json" {
 				return json.NewEncoder(stdio.Out).Encode(info)

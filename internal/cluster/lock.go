@@ -79,7 +79,7 @@ func (l *Lock) Check(ctx context.Context) error {
 	defer cancel()
 	lease, err := l.client.leases().Get(one, LeaseName, metav1.GetOptions{})
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil // see above
 	}
 	if holder, _, _ := LeaseState(lease, time.Now()); holder.Name != "" && holder != l.me {
 		return fmt.Errorf("%w: %s (run %s) has it", ErrLost, holder.Name, holder.RunID)

@@ -23,7 +23,8 @@ func (v *view) disaster() []Instruction {
 	} else {
 		steps = append(steps, v.withoutData()...)
 	}
-	return []Instruction{{Reason: "etcd has lost its quorum: " + v.etcd.tally.String(), Steps: steps}}
+	_, why := v.askQuorum()
+	return []Instruction{{Reason: "etcd has lost its quorum: " + why, Steps: steps}}
 }
 
 // bringBack names the hosts that may still hold living members, and how many of them are enough.

@@ -1,11 +1,6 @@
 package desired
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-)
+import "time"
 
 // Upgrade is how nodes are taken out of service. It is no part of any host's configuration.
 type Upgrade struct {
@@ -39,33 +34,12 @@ type Share struct {
 	Percent int `json:"percent,omitempty"` // 1 to 100
 }
 
-// ParseShare reads "2" or "25%". Numbers below 1 and percentages outside 1 to 100 are errors.
-func ParseShare(text string) (Share, error) {
-	digits, percent := strings.CutSuffix(text, "%")
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 1 || percent && n > 100 {
-		return Share{}, fmt.Errorf("%q is neither a number from 1 on nor a percentage up to 100%%", text)
-	}
-	if percent {
-		return Share{Percent: n}, nil
-	}
-	return Share{Count: n}, nil
-}
-
 // Of is that share of total nodes: rounded down, and one at least. It may be more than total.
 func (s Share) Of(total int) int {
 	if s.Percent > 0 {
 		return max(1, total*s.Percent/100)
 	}
 	return max(1, s.Count)
-}
-
-// String is what ParseShare reads.
-func (s Share) String() string {
-	if s.Percent > 0 {
-		return strconv.Itoa(s.Percent) + "%"
-	}
-	return strconv.Itoa(s.Count)
 }
 
 // AtOnce is how many of total workers are upgraded at the same time.

@@ -114,7 +114,7 @@ func (e *TakenError) Unwrap() []error { return []error{apply.ErrLockLost, e.Err}
 
 // without is a joined error without one of its parts; nil if nothing is left.
 func without(err, part error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost is taken apart
+	joined, ok := err.(interface{ Unwrap() []error }) // only the outermost is taken apart
 	if !ok {
 		return nil
 	}

@@ -131,7 +131,8 @@ func (s *Source) openBackup(ctx context.Context, path, identity string) error {
 		if err != nil {
 			return nil, 0, err
 		}
-		return r, r.Size(), nil
+		size := r.Size()
+		return r, size, nil
 	}
 	if s.content.PKI, err = a.PKI(); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
+	"kubeone/internal/manifest"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 )
@@ -28,7 +29,7 @@ type UpgradeOptions struct {
 // apply puts the options into what is wanted.
 func (o UpgradeOptions) apply(u *desired.Upgrade) error {
 	if o.MaxUnavailable != "" {
-		share, err := desired.ParseShare(o.MaxUnavailable)
+		share, err := manifest.ParseShare(o.MaxUnavailable)
 		if err != nil {
 			return fmt.Errorf("--max-unavailable: %w", err)
 		}

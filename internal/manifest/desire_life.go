@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -9,7 +11,7 @@ import (
 )
 
 func upgradeOf(u v1beta2.UpgradeConfig) desired.Upgrade {
-	unavailable, _ := desired.ParseShare(u.MaxUnavailable) // checked by Validate
+	unavailable, _ := ParseShare(u.MaxUnavailable) // checked by Validate
 	out := desired.Upgrade{
 		MaxUnavailable: unavailable,
 		MaxParallel:    u.MaxParallel,
@@ -34,4 +36,17 @@ func (l *loader) backupOf(b v1beta2.BackupConfig) desired.Backup {
 func durationOf(text string) time.Duration {
 	d, _ := time.ParseDuration(text) // checked by Validate
 	return d
+}
+
+// ParseShare reads a share of nodes, as upgrade.maxUnavailable has it: "2" or "25%". Numbers below 1 and percentages outside 1 to 100 are errors.
+func ParseShare(text string) (desired.Share, error) {
+	digits, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 || percent && n > 100 {
+		return desired.Share{}, fmt.Errorf("%q is neither a number from 1 on nor a percentage up to 100%%", text)
+	}
+	if percent {
+		return desired.Share{Percent: n}, nil
+	}
+	return desired.Share{Count: n}, nil
 }

@@ -72,3 +72,17 @@ func TestBackupIsCarriedOver(t *testing.T) {
 		})
 	}
 }
+
+func TestSharesAreNumbersOrPercentages(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]desired.Share{"1": {Count: 1}, "30": {Count: 30}, "1%": {Percent: 1}, "100%": {Percent: 100}} {
+		if got, err := manifest.ParseShare(text); err != nil || got != want {
+			t.Errorf("%s is %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "0%", "101%", "%", "a", "1.5", "10 %"} {
+		if share, err := manifest.ParseShare(text); err == nil {
+			t.Errorf("%q is %+v", text, share)
+		}
+	}
+}

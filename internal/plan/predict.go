@@ -27,7 +27,7 @@ func clone(w observed.World) observed.World {
 // whatever an unfinished installation had left on it.
 func (b *builder) predictJoined(h desired.Host) {
 	seen := b.is.Hosts[h.ID]
-	seen.Kubelet.Version, seen.APIServerVersion = "", ""
+	seen.Kubelet.Version, seen.APIServerVersion = b.in.Want.KubernetesVersion, ""
 	seen.Digests = b.in.Config[h.ID]
 	b.is.Hosts[h.ID] = seen
 	b.predictMember(h)
@@ -37,6 +37,7 @@ func (b *builder) predictJoined(h desired.Host) {
 // components answered.
 func (b *builder) predictMember(h desired.Host) {
 	seen := b.is.Hosts[h.ID]
+	kubelet := seen.Kubelet.Version // "" where the host did not say it
 	seen.Marker = &observed.Marker{Cluster: b.in.Want.Name, Role: string(h.Role), Complete: true, Epoch: Epoch(b.plan, b.in.Want, b.in.Is)}
 	seen.KubeletConf, seen.Healthz = observed.Yes, observed.Yes
 	seen.Certificates = renewed(seen.Certificates)
@@ -61,7 +62,7 @@ func (b *builder) predictMember(h desired.Host) {
 	}
 	b.is.Hosts[h.ID] = seen
 	b.predictAPI()
-	b.predictNode(h)
+	b.predictNode(h, kubelet)
 }
 
 // renewed are the certificates when none has expired.
@@ -111,7 +112,9 @@ func peerOf(peer string, h desired.Host) bool {
 	return err == nil && (u.Hostname() == h.PrivateAddress || u.Hostname() == h.PublicAddress)
 }
 
-func (b *builder) predictNode(h desired.Host) {
+// predictNode makes the host's Node Ready. The version of a kubelet that is known is what the Node says then, whatever it
+// said before.
+func (b *builder) predictNode(h desired.Host, kubelet string) {
 	node := observed.Node{Name: b.node(h), KubeletVersion: b.in.Want.KubernetesVersion, Addresses: []string{h.PrivateAddress}}
 	at := -1
 	for i, n := range b.is.API.Nodes {
@@ -120,6 +123,9 @@ func (b *builder) predictNode(h desired.Host) {
 		}
 	}
 	node.Ready = observed.Yes
+	if kubelet != "" {
+		node.KubeletVersion = kubelet
+	}
 	node.ControlPlane = h.Role == desired.ControlPlane
 	if at >= 0 {
 		b.is.API.Nodes[at] = node

@@ -133,7 +133,7 @@ func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
 
 // upgradesInOrder wants each host's turn whole, everything fetched before the first turn, control-plane hosts one by one,
 // and workers after them.
-func upgradesInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
+func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestors(p)
 	var turns []Step
 	for _, s := range p.Steps {

@@ -175,7 +175,12 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 				is.APIServerVersion = was.APIServerVersion
 			}
 			out.Is.Hosts[h.ID] = is
-			nodeOf(out, h.Hostname, func(n *observed.Node) { n.Ready = observed.Yes })
+			nodeOf(out, h.Hostname, func(n *observed.Node) {
+				n.Ready = observed.Yes
+				if is.Kubelet.Version != "" {
+					n.KubeletVersion = is.Kubelet.Version // it says what was started
+				}
+			})
 			etcdOf(out, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
 		case UpgradeControlPlane, UpgradeWorker:
 			is := out.Is.Hosts[h.ID]

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,4 +208,37 @@ func read(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return content
+}
+
+// Whether a certificate has expired is for the host's own clock to say; what etcd said of its data is taken word for word.
+func TestParseSaysWhatHasRunOutAndWhatIsLost(t *testing.T) {
+	t.Parallel()
+	text := string(read(t, "control-plane.txt"))
+	before, err := Parse([]byte(text), sent, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := before.Host.Certificates[0].NotAfter
+	for _, c := range before.Host.Certificates {
+		if c.Expired {
+			t.Errorf("%s has expired", c.Name)
+		}
+		if c.NotAfter.Before(first) {
+			first = c.NotAfter
+		}
+	}
+	later := regexp.MustCompile(`(?m)^clock\t.*$`).ReplaceAllString(text, fmt.Sprintf("clock\t%d", first.Unix()+1))
+	later = strings.Replace(later, "\nclock\t", "\netcd-lost\tcrc mismatch\nclock\t", 1)
+	after, err := Parse([]byte(later), sent, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Host.EtcdLost != "crc mismatch" || before.Host.EtcdLost != "" {
+		t.Errorf("etcd said %q and %q", before.Host.EtcdLost, after.Host.EtcdLost)
+	}
+	for _, c := range after.Host.Certificates {
+		if c.Expired != !c.NotAfter.After(first) {
+			t.Errorf("%s, valid until %v: expired %t", c.Name, c.NotAfter, c.Expired)
+		}
+	}
 }

@@ -182,8 +182,13 @@ etcd_health() {
 	[ "$code" = 200 ] || etcd_lost
 }
 
-# What etcd said of its data in its newest log, if that is why it does not run.
+# What etcd said of its data in its newest log, if that is why it does not run. Without its write-ahead log it has none, even
+# where it has made an empty database since.
 etcd_lost() {
+	if [ -d /var/lib/etcd/member ] && [ ! -e /var/lib/etcd/member/wal ]; then
+		put etcd-lost "no write-ahead log in /var/lib/etcd/member"
+		return 0
+	fi
 	# shellcheck disable=SC2012 # the names are the kubelet's
 	log=$(ls -t /var/log/pods/kube-system_etcd-*/etcd/*.log 2>/dev/null | head -n 1)
 	[ -n "$log" ] || return 0

@@ -112,7 +112,7 @@ func (r *Redactor) document(doc []byte, indent string) ([]byte, bool) {
 	if err := in.Decode(&value); err != nil {
 		return nil, false
 	}
-	if _, err := in.Token(); err != io.EOF { //nolint:errorlint // Token returns it bare
+	if _, err := in.Token(); err != io.EOF { // Token returns it bare
 		return nil, false
 	}
 	var b bytes.Buffer

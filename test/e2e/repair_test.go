@@ -17,19 +17,26 @@ import (
 // does, and that the cluster is whole after it.
 func TestRepairs(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "repair", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
-	if !s.chapter("bare hosts become a cluster", installPlain) {
-		t.Fatal("without a cluster the story ends here")
+	for _, part := range []struct {
+		name string
+		tell func(*story)
+	}{
+		{"bare hosts become a cluster", installPlain},
+		{"a kubelet is stopped", kubeletStopped},
+		{"a container runtime is stopped", containerdStopped},
+		{"an API server's manifest is deleted", manifestDeleted},
+		{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
+		{"the etcd data of one member is destroyed", etcdDataDestroyed},
+		{"a control-plane host is killed for good and replaced", controlPlaneReplaced},
+		{"a worker is killed for good and replaced", workerReplaced},
+		{"a living control-plane host is replaced", nodeReplaced},
+		{"a dead worker is removed", deadNodeRemoved},
+		{"what must not be removed is refused", removalsRefused},
+	} {
+		if !s.chapter(part.name, part.tell) {
+			t.Fatal("each chapter needs the whole cluster that the one before it left")
+		}
 	}
-	s.chapter("a kubelet is stopped", kubeletStopped)
-	s.chapter("a container runtime is stopped", containerdStopped)
-	s.chapter("an API server's manifest is deleted", manifestDeleted)
-	s.chapter("a worker's kubelet.conf is deleted", kubeletConfDeleted)
-	s.chapter("the etcd data of one member is destroyed", etcdDataDestroyed)
-	s.chapter("a control-plane host is killed for good and replaced", controlPlaneReplaced)
-	s.chapter("a worker is killed for good and replaced", workerReplaced)
-	s.chapter("a living control-plane host is replaced", nodeReplaced)
-	s.chapter("a dead worker is removed", deadNodeRemoved)
-	s.chapter("what must not be removed is refused", removalsRefused)
 }
 
 // TestTwoOfFive kills two of five control-plane hosts, one after the other, and replaces both in one run.
@@ -152,7 +159,7 @@ func etcdDataDestroyed(s *story) {
 	before := s.started(s.others(host))
 	s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd) || true")
 	s.eventually("the host says that its data is lost", 2*time.Minute, s.planSays("set etcd's remains aside"))
-	s.run(3, []string{"status"}, host.Hostname)
+	s.run(3, []string{"status"}, host.Hostname, "etcd")
 	s.run(2, []string{"plan"}, "snapshot of etcd", "remove dead member "+host.Hostname, "join: etcd member")
 	s.repaired("data")
 	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))

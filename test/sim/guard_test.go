@@ -17,7 +17,7 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 	}{
 		{drive.NoLock, "seed=1 hosts=3+1 start=bare faults=2:second:0:1", safety.OneOperator},
 		{drive.NoFence, "seed=1 hosts=3+1 start=bare faults=4:forced:0:1", safety.OneOperator},
-		{drive.NoLostCheck, "seed=1 hosts=3+2 start=older-minor faults=10:forced:0:1", safety.OneOperator},
+		{drive.NoLostCheck, "seed=1 hosts=3+2 start=older-minor faults=58:paused:0:60,59:forced:0:1", safety.OneOperator},
 		{drive.NoCompare, "seed=1 hosts=3+1 start=missing faults=5:stopped:0:1", safety.Planned},
 		{drive.Stranger, "seed=1 hosts=3+1 start=missing faults=", safety.Planned},
 		{drive.Busybody, "seed=1 hosts=3+1 start=missing faults=", safety.Untouched},

@@ -15,28 +15,28 @@ func isAgeRecipient(text string) bool {
 	if !ok || len(data) != symbols {
 		return false
 	}
-	values := make([]uint32, 0, 2*len(prefix)+1+symbols)
+	values := make([]int, 0, 2*len(prefix)+1+symbols)
 	for _, c := range prefix {
-		values = append(values, uint32(c)>>5)
+		values = append(values, int(c)>>5)
 	}
 	values = append(values, 0)
 	for _, c := range prefix {
-		values = append(values, uint32(c)&31)
+		values = append(values, int(c)&31)
 	}
 	for _, c := range data {
 		value := strings.IndexRune(letters, c)
 		if value < 0 {
 			return false
 		}
-		values = append(values, uint32(value))
+		values = append(values, value)
 	}
 	return bech32Sum(values) == 1
 }
 
 // bech32Sum is the checksum of BIP 173; it is 1 where nothing is misspelt.
-func bech32Sum(values []uint32) uint32 {
-	generators := [...]uint32{0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3}
-	sum := uint32(1)
+func bech32Sum(values []int) int {
+	generators := [...]int{0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3}
+	sum := 1
 	for _, value := range values {
 		top := sum >> 25
 		sum = sum&0x1ffffff<<5 ^ value

@@ -89,9 +89,15 @@ stage_upgrade_control_plane() {
 	upgrade_node
 }
 
+administrator_let_in() {
+	"$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s get clusterrolebindings -o name
+}
+
 # stage system-addons: kube-proxy and cluster DNS follow the control plane. kubeadm's own upgrade leaves them alone when the
 # API does not show yet that the API server of this host is new.
 stage_system_addons() {
+	# An API server that has just started refuses everybody until it has read its rules, and kubeadm would take them for missing.
+	wait_for 60 "the API to let its administrator in" administrator_let_in
 	config=$(plain_config file_cluster)
 	if [ "$SKIP_PROXY" = yes ]; then
 		kubeadm init phase addon coredns --config "$config"

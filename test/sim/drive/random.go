@@ -12,7 +12,7 @@ func (d dice) throw(what, n int) int {
 	x ^= x >> 27
 	x *= 0x94d049bb133111eb
 	x ^= x >> 31
-	return int(x % uint64(n)) //nolint:gosec // n is a small positive number
+	return int(x % uint64(n))
 }
 
 // sizes are the clusters that random scenarios have, small ones more often.

@@ -135,7 +135,7 @@ func (s *Simulation) converge() Report {
 		o := s.ops[0]
 		s.pass()
 		switch result = o.result; result {
-		case NeedsHelp, Again:
+		case NeedsHelp, Again, Failed:
 			if s.help(o.plan) {
 				runs = 0
 			}

@@ -1,5 +1,7 @@
 package world
 
+import "cmp"
+
 // What befalls a cluster from outside. None of it is an Effect: nobody answers for it.
 
 // Die stops the machine.
@@ -46,7 +48,9 @@ func (w *World) LoseData(h *Host) {
 // LoseManifest deletes the API server's manifest.
 func (w *World) LoseManifest(h *Host) {
 	w.Version++
-	h.Disk.API = ""
+	if h.Disk.API != "" {
+		h.Disk.Lost, h.Disk.API = h.Disk.API, ""
+	}
 }
 
 // CollectImages removes the images that no container uses.
@@ -110,7 +114,8 @@ func (w *World) Mend(h *Host) bool {
 	if !h.Up || !d.Joined() || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
 		return false
 	}
-	whole := !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd && (!h.ControlPlane || d.Etcd && d.API != "" && d.Controllers)
+	whole := !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
+		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
 	if whole {
 		return false
 	}
@@ -118,7 +123,10 @@ func (w *World) Mend(h *Host) bool {
 	if h.ControlPlane {
 		d.KubeletCA, d.Local, d.Etcd, d.Controllers = d.CA, true, true, true
 		if d.API == "" {
-			d.API = d.Kubelet
+			d.API = cmp.Or(d.Lost, d.Kubelet)
+		}
+		if !d.Has(d.API) {
+			d.Fetched = append(d.Fetched, d.API)
 		}
 	}
 	if r := w.Ring(); d.KubeletCA == 0 && r != nil {

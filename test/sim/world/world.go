@@ -81,6 +81,7 @@ type Disk struct {
 	API         string   // the version in the API server's manifest; "" is none
 	Controllers bool     // the manifests of controller manager and scheduler are there
 	Expired     bool     // the certificates of its control plane and of its kubelet
+	Lost        string   // the version of the API server whose manifest was deleted
 	Digest      string   // of the configuration that the last step noted
 	Snapshots   []int    // revisions
 

@@ -1,0 +1,109 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+
+	"kubeone/internal/observed"
+)
+
+// fence makes hosts what a recovery's fence leaves.
+func (in *Input) fence(ids ...string) {
+	for _, id := range ids {
+		in.empties(id)
+		in.change(id, func(h *observed.Host) {
+			h.Marker = &observed.Marker{Cluster: cluster, Role: "control-plane", Fenced: "run-1"}
+		})
+	}
+}
+
+// recovered makes the cluster one that was recovered once, on cp-1, and knows no other member.
+func (in *Input) recovered() {
+	in.change(in.Want.ControlPlane[0].ID, func(h *observed.Host) { h.Marker.Epoch = 1 })
+	in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
+}
+
+func TestARecoveryThatHasNotEnded(t *testing.T) {
+	t.Parallel()
+	const cp1, cp2, cp3 = "192.0.0.1", "192.0.0.2", "192.0.0.3"
+	for name, c := range map[string]struct {
+		how  func(*Input)
+		want Route
+		lost bool
+	}{
+		"all fenced, no worker": {func(in *Input) { in.fence(cp1, cp2, cp3) }, DisasterRecovery, true},
+		"the others fenced, the target empty": {func(in *Input) {
+			in.fence(cp2, cp3)
+			in.empties(cp1)
+		}, DisasterRecovery, true},
+		"the others fenced, the target begun": {func(in *Input) {
+			in.fence(cp2, cp3)
+			in.change(cp1, func(h *observed.Host) { h.Marker.Complete, h.Marker.Fenced, h.Marker.Restoring = false, "run-1", true })
+		}, DisasterRecovery, true},
+		"the others fenced, the target finished": {func(in *Input) {
+			in.fence(cp2, cp3)
+			in.recovered()
+		}, Join, false},
+		"one of the life before is back": {func(in *Input) {
+			in.recovered()
+			in.empties(cp3)
+			in.change(cp2, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+		}, Repair, false},
+		"one of the life before is back, stopped": {func(in *Input) {
+			in.recovered()
+			in.empties(cp3)
+			in.change(cp2, func(h *observed.Host) { h.Kubelet.Active = false })
+		}, Repair, false},
+	} {
+		in := healthy(3, 0)
+		c.how(&in)
+		if strings.Contains(name, "target") && c.lost || strings.HasPrefix(name, "all") {
+			in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
+		}
+		d := Decide(in)
+		if d.Route != c.want {
+			t.Errorf("%s: route %s, want %s; %v", name, d.Route, c.want, d.Trace)
+		}
+		if got := AssessRecovery(in); got.Lost != c.lost {
+			t.Errorf("%s: lost %t, want %t: %s", name, got.Lost, c.lost, got.Why)
+		}
+		if len(d.Restarts) > 0 {
+			t.Errorf("%s: units are started on %v", name, d.Restarts)
+		}
+	}
+}
+
+// A member of the life before is never counted, and never started.
+func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.recovered()
+	d := Decide(in) // both others answer, and even have a quorum of their own
+	if len(d.Asides) != 2 || d.Hosts["192.0.0.2"].Condition != Rejoinable {
+		t.Errorf("asides %v, cp-2 is %s", d.Asides, d.Hosts["192.0.0.2"].Condition)
+	}
+	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+	if got := look(in).etcd.tally.Voters; got != 1 {
+		t.Errorf("%d voters are supposed, want 1", got)
+	}
+}
+
+func TestADisasterIsAnsweredWithCommandLines(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.lose("192.0.0.2", "192.0.0.3")
+	in.Is.API.Reached = observed.No
+	steps := Decide(in).Instructions[0].Steps
+	if !strings.HasPrefix(steps[0], "Bring back ") {
+		t.Errorf("the first advice is %q", steps[0])
+	}
+	all := strings.Join(steps, "\n")
+	for _, line := range []string{
+		"kubeone recover -m MANIFEST --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3",
+		"--from BACKUP --identity KEYFILE --confirm-destroyed cp-2 --confirm-destroyed cp-3",
+	} {
+		if !strings.Contains(all, line) {
+			t.Errorf("no %q in\n%s", line, all)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kubeone/internal/plan"
+)
+
+// A copy that cannot be used is a mistake of the operator's, found before any host is asked.
+func TestCopiesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	encrypted := write("backup", "age-encryption.org/v1\n-> X25519 x\n")
+	for name, c := range map[string]struct{ from, identity, says string }{
+		"nothing there":            {filepath.Join(dir, "none"), "", "surviving-member, a backup or a snapshot"},
+		"an empty file":            {write("empty", ""), "", "it is empty"},
+		"something else":           {write("text", strings.Repeat("not a snapshot ", 1000)), "", "it is not a snapshot of etcd"},
+		"a backup without a key":   {encrypted, "", "--identity"},
+		"a backup, no key file":    {encrypted, filepath.Join(dir, "none"), "no such file"},
+		"a backup, a key of words": {encrypted, write("key", "secret words"), "age-keygen"},
+		"an unknown target":        {"ftp://host/backup", "", "ftp"},
+	} {
+		_, err := (&Engine{}).OpenSource(t.Context(), c.from, c.identity)
+		var config *ConfigError
+		if !errors.As(err, &config) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want a mistake of the operator's that says %q", name, err, c.says)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret words") {
+			t.Errorf("%s: the error has the key in it", name)
+		}
+	}
+}
+
+func TestASurvivorNeedsNoCopy(t *testing.T) {
+	t.Parallel()
+	s, err := (&Engine{}).OpenSource(t.Context(), "surviving-member", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.about.From != plan.SurvivingMember || s.content.Snapshot != nil {
+		t.Errorf("got %+v", s.about)
+	}
+}
