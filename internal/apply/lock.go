@@ -54,13 +54,15 @@ type Lock struct {
 	generations map[string]int64
 	stop        context.CancelFunc
 	keepers     sync.WaitGroup
+	lost        chan struct{} // closed when another run has taken the lock of some host
+	once        sync.Once     // closes it
 }
 
 // TakeLock takes the lock on every host, in parallel, or on none. The holder is "user@machine". A live lock of another
 // run is a *HeldError, unless force. Callers Release it.
 func TakeLock(ctx context.Context, hosts map[string]host.Host, holder, run string, force bool) (*Lock, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Lock{generations: map[string]int64{}, stop: stop}
+	l := &Lock{generations: map[string]int64{}, stop: stop, lost: make(chan struct{})}
 	type answer struct {
 		id  string
 		err error
@@ -96,6 +98,10 @@ func (l *Lock) Generation(id string) int64 {
 	return l.generations[id]
 }
 
+// Lost is closed when some host has said that another run took its lock, which is known within seconds. Nothing may be begun
+// from then on.
+func (l *Lock) Lost() <-chan struct{} { return l.lost }
+
 // Release gives the lock up on all hosts and waits until they know.
 func (l *Lock) Release() {
 	l.stop()
@@ -119,7 +125,11 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, c claim) (int64, err
 	go func() {
 		defer l.keepers.Done()
 		for <-ended; keep.Err() == nil; <-ended {
-			if ended = keepAgain(keep, h, c, generation); ended == nil {
+			var err error
+			if ended, err = keepAgain(keep, h, c, generation); err != nil {
+				if held := (*HeldError)(nil); errors.As(err, &held) {
+					l.once.Do(func() { close(l.lost) })
+				}
 				return
 			}
 		}
@@ -127,19 +137,18 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, c claim) (int64, err
 	return generation, nil
 }
 
-// keepAgain starts a keeper for a lock that is still ours; nil when it is not, or keep has ended. The host itself refuses
-// the steps of a lock that was lost.
-func keepAgain(keep context.Context, h host.Host, c claim, generation int64) <-chan struct{} {
-	for pause(keep, retryEvery) == nil {
-		_, ended, err := keeper(keep, keep, h, c, generation)
-		if err == nil {
-			return ended
+// keepAgain starts a keeper for a lock that is still ours. When it is not, the error is a *HeldError; the host itself then
+// refuses the steps of the lock that was lost.
+func keepAgain(keep context.Context, h host.Host, c claim, generation int64) (<-chan struct{}, error) {
+	for {
+		if err := pause(keep, retryEvery); err != nil {
+			return nil, err
 		}
-		if !host.Transient(err) {
-			return nil
+		_, ended, err := keeper(keep, keep, h, c, generation)
+		if err == nil || !host.Transient(err) {
+			return ended, err
 		}
 	}
-	return nil
 }
 
 // keeper runs the keeper on the host and returns when it has said whether the lock is granted. The channel is closed when

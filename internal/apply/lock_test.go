@@ -64,6 +64,11 @@ func TestALockIsTakenOverByForce(t *testing.T) {
 	if second.Generation("1") <= first.Generation("1") {
 		t.Errorf("generations %d and %d", first.Generation("1"), second.Generation("1"))
 	}
+	select {
+	case <-first.Lost():
+	case <-time.After(30 * time.Second):
+		t.Error("the first run does not learn that its lock is another's")
+	}
 	first.Release() // must not end the other's
 	if _, err := take(t, m, "run-3", false); err == nil {
 		t.Error("the end of the first run has ended the second's lock")

@@ -72,7 +72,7 @@ func (d *dials) dial(ctx context.Context, network, addr string) (net.Conn, error
 }
 
 func quick() limits {
-	return limits{dial: 150 * time.Millisecond, dead: time.Minute, request: 500 * time.Millisecond, ping: 100 * time.Millisecond}
+	return limits{dial: 500 * time.Millisecond, dead: time.Minute, request: 2 * time.Second, ping: 300 * time.Millisecond}
 }
 
 func connected(t *testing.T, kubeconfig []byte, via ...Endpoint) *Client {

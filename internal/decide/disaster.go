@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 
 	"kubeone/internal/observed"
 )
@@ -27,14 +28,15 @@ func (v *view) disaster() []Instruction {
 	return []Instruction{{Reason: "etcd has lost its quorum: " + why, Steps: steps}}
 }
 
-// bringBack names the hosts that may still hold living members, and how many of them are enough.
+// bringBack names the hosts that may still hold living members, and how many of them are enough. A member that merely waits
+// for the others needs nothing itself.
 func (v *view) bringBack() string {
 	ill := func(s *seen) bool {
-		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes && v.vote(s) != observed.Yes
+		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes && v.vote(s) != observed.Yes && !s.waits()
 	}
 	back := having(v.controlPlane(), ill)
-	short := Quorum(v.etcd.tally.Voters) - v.etcd.tally.Alive
-	if len(back) == 0 || len(back) < short {
+	short := Quorum(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(having(v.controlPlane(), (*seen).waits))
+	if short <= 0 || len(back) < short {
 		return ""
 	}
 	return fmt.Sprintf("Bring back %d of %s: start the machine, mend its network or disk, start its units. Then etcd has its quorum again, no data is lost, and kubeone apply does the rest. Only if that is impossible, go on.",
@@ -98,6 +100,12 @@ func AssessRecovery(in Input) Recovery {
 // fenced reports whether a recovery stopped etcd on the host, and nobody finished it there.
 func (s *seen) fenced() bool {
 	return s.is.Marker != nil && s.is.Marker.Fenced != "" && !s.is.Marker.Complete
+}
+
+// waits reports whether all of the host's member is there and runs, as far as the host can say, and it only has no leader.
+func (s *seen) waits() bool {
+	return s.is.Kubelet.Active && s.is.EtcdData == observed.Yes && s.is.EtcdLost == "" && s.is.EtcdHealth == observed.No &&
+		slices.Contains(s.is.Manifests, "etcd")
 }
 
 func (s *seen) holdsData() bool { return s.is.EtcdData == observed.Yes }

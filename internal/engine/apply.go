@@ -60,7 +60,7 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 		return now, ErrWorldChanged
 	}
 	o.mine = lease.mine
-	err = lease.guard(ctx, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
+	err = lease.guard(ctx, lock, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
 	if err != nil {
 		return now, err
 	}

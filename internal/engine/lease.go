@@ -53,39 +53,49 @@ func (l lease) mine(ctx context.Context) error {
 	return nil
 }
 
-// guard does something with a context that ends when another run takes the lock: nothing is begun any more and what goes
-// through the API ends at once, because the other run plans without it; what runs on hosts goes on there by itself. The error
-// is then a *TakenError.
-func (l lease) guard(ctx context.Context, do func(ctx context.Context) error) error {
+// guard does something with a context that ends when another run takes the lock, in the cluster or on a host: nothing is begun
+// any more and what goes through the API ends at once, because the other run plans without it; what runs on hosts goes on
+// there by itself. The error is then a *TakenError.
+func (l lease) guard(ctx context.Context, hosts losable, do func(ctx context.Context) error) error {
 	if l.held == nil {
-		return do(ctx)
+		return guard(ctx, do, hosts)
 	}
-	return guard(ctx, l.held, do)
+	err := guard(ctx, do, l.held, hosts)
+	var taken *TakenError
+	if errors.As(err, &taken) {
+		select {
+		case <-l.held.Lost():
+			taken.By = l.held.Taker()
+		default: // only hosts have said so
+		}
+	}
+	return err
 }
 
-// losable is a lock that may be lost. *cluster.Lock is one.
+// losable is a lock that may be lost. *cluster.Lock and *apply.Lock are.
 type losable interface {
 	Lost() <-chan struct{}
-	Taker() cluster.Holder
 }
 
-func guard(ctx context.Context, lock losable, do func(ctx context.Context) error) error {
+func guard(ctx context.Context, do func(ctx context.Context) error, locks ...losable) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	over := make(chan struct{})
 	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-lock.Lost():
-			cancel(apply.ErrLockLost)
-		case <-over:
-		}
-	})
+	for _, lock := range locks {
+		watching.Go(func() {
+			select {
+			case <-lock.Lost():
+				cancel(apply.ErrLockLost)
+			case <-over:
+			}
+		})
+	}
 	err := do(ctx)
 	close(over)
 	watching.Wait()
 	if err != nil && errors.Is(context.Cause(ctx), apply.ErrLockLost) {
-		return &TakenError{By: lock.Taker(), Err: without(err, context.Canceled)}
+		return &TakenError{Err: without(err, context.Canceled)}
 	}
 	return err
 }

@@ -73,7 +73,7 @@ func (e *Engine) carryOut(ctx context.Context, approved Look, o ApplyOptions, lo
 		return now, ErrWorldChanged
 	}
 	o.mine = lease.mine
-	return now, lease.guard(ctx, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
+	return now, lease.guard(ctx, lock, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
 }
 
 // forget removes our own working directory from the hosts that were reset. It goes last: until here it held the lock and

@@ -229,7 +229,7 @@ func join(in *decide.Input, h desired.Host) {
 	if !slices.ContainsFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == h.Hostname }) {
 		in.Is.API.Nodes = append(in.Is.API.Nodes, n)
 	}
-	nodeOf(*in, h.Hostname, func(n *observed.Node) { n.Ready = observed.Yes })
+	nodeOf(*in, h.Hostname, func(n *observed.Node) { n.Ready, n.KubeletVersion = observed.Yes, in.Want.KubernetesVersion })
 }
 
 func relabel(n *observed.Node, labels map[string]string) {

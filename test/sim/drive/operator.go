@@ -60,6 +60,8 @@ type operator struct {
 	sent   map[string]bool // hosts that have their script
 	failed bool
 	asked  bool  // the schedule has nothing more to start for now
+	told   bool  // a host has said that its lock is another's
+	leased bool  // it has taken the cluster's lease; an API that does not answer has none to give
 	wake   int   // the moment until which it stands still
 	until  int64 // the end of a wait for members that come up, or for the world to match
 	rounds int   // plans made because the world had changed
@@ -165,7 +167,7 @@ func (o *operator) lock() {
 // lease takes the cluster's lock: who has the hosts' has shown that nobody else is alive.
 func (o *operator) lease() {
 	if w := o.sim.World; w.APIReached() {
-		w.Ring().Objects.Lease = o.run
+		w.Ring().Objects.Lease, o.leased = o.run, true
 	}
 }
 
@@ -224,7 +226,7 @@ func (o *operator) finish(r Result) {
 	o.unlock()
 	if r == Changed && o.rounds < 2 {
 		o.rounds++
-		o.run += "'" // another plan is another run
+		o.run, o.leased, o.told = o.run+"'", false, false // another plan is another run
 		o.result, o.state, o.until = Unended, looking, 0
 	}
 }
@@ -275,7 +277,9 @@ func (o *operator) beat() {
 		case h.Held != nil && h.Held.Run == o.run:
 			h.Held.Beat = o.sim.World.Now
 		default:
-			o.sim.World.TakeLock(h, o.run, false, generation)
+			if _, ok := o.sim.World.TakeLock(h, o.run, false, generation); !ok {
+				o.told = true
+			}
 		}
 	}
 }

@@ -41,12 +41,11 @@ func (s *Simulation) Run() Report {
 }
 
 // begin starts a run of apply.
-func (s *Simulation) begin(force bool) *operator {
+func (s *Simulation) begin(force bool) {
 	s.runs++
 	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), force: force}
 	s.ops = append(s.ops, o)
 	s.tell("%s begins", o.run)
-	return o
 }
 
 // pass lets one moment pass: faults that are due, one move of somebody, and what the world makes of it.
@@ -114,45 +113,55 @@ func (s *Simulation) heal() {
 // converge runs apply again and again until the cluster is as wanted, doing what it instructs.
 func (s *Simulation) converge() Report {
 	var result Result
-	for runs, stuck := 0, 0; s.Checker.Found() == nil; {
-		if len(s.ops) == 0 {
-			if s.gone || s.lostQuorum() {
-				return Report{Result: result, Lost: true}
-			}
-			if result == Matches {
-				break
-			}
-			if runs++; runs == maxRuns/2 {
-				s.openByHand()
-			}
-			if runs > maxRuns {
-				s.Checker.Break(safety.Converged, "%d runs, and the last one ended: %s", maxRuns, result)
-				break
-			}
-			s.begin(false)
-			stuck = 0
+	for left := maxRuns; s.Checker.Found() == nil; {
+		if s.Gone() {
+			return Report{Result: result, Lost: true}
 		}
-		o := s.ops[0]
-		s.pass()
-		switch result = o.result; result {
-		case NeedsHelp, Again, Failed:
-			if s.help(o.plan) {
-				runs = 0
-			}
-		case Blocked:
-			if s.bringBack() {
-				runs = 0
-			}
+		if left--; left < 0 {
+			s.Checker.Break(safety.Converged, "%d runs, and the last one ended: %s", maxRuns, result)
+			break
 		}
-		if stuck++; stuck > longest {
-			s.Checker.Break(safety.Converged, "a run does not end")
+		if left == maxRuns/2 {
+			s.openByHand()
 		}
-		if o.result == Held {
-			s.World.Now += world.StaleAfter
+		var last look
+		if result, last = s.oneRun(); result == Matches {
+			break
+		}
+		if s.Checker.Found() == nil && s.assisted(result, last) {
+			left = maxRuns
 		}
 	}
 	s.asWanted()
 	return Report{Result: result}
+}
+
+// oneRun lets the first operator there is, a new one otherwise, come to its end. It returns what that one saw last.
+func (s *Simulation) oneRun() (Result, look) {
+	if len(s.ops) == 0 {
+		s.begin(false)
+	}
+	o := s.ops[0]
+	for moments := 0; o.result == Unended && s.Checker.Found() == nil; moments++ {
+		if s.pass(); moments > longest {
+			s.Checker.Break(safety.Converged, "a run does not end")
+		}
+	}
+	if o.result == Held {
+		s.World.Now += world.StaleAfter
+	}
+	return o.result, o.plan
+}
+
+// assisted lets a person do what a run that ended so has asked for, and reports whether there was anything.
+func (s *Simulation) assisted(r Result, l look) bool {
+	switch r {
+	case NeedsHelp, Again, Failed:
+		return s.help(l)
+	case Blocked:
+		return s.bringBack()
+	}
+	return false
 }
 
 // bringBack does what apply instructs when it cannot see a quorum: a person brings back a host whose data is there.

@@ -161,13 +161,12 @@ func (s *Simulation) breaks(h *world.Host) Kind {
 	return k
 }
 
-// lost reports whether a run finds that another has taken the cluster's lease.
+// lost reports whether a run finds that its lock is another's: a host has said so, or the cluster's lease says so now.
 func (s *Simulation) lost(o *operator) bool {
-	if s.Off == NoLostCheck || s.Off == NoLock || s.Off == NoFence || !s.World.APIReached() {
+	if s.Off == NoLostCheck || s.Off == NoLock || s.Off == NoFence {
 		return false
 	}
-	lease := s.World.Ring().Objects.Lease
-	return lease != "" && lease != o.run
+	return o.told || o.leased && s.World.APIReached() && s.World.Ring().Objects.Lease != o.run
 }
 
 func (s *Simulation) tell(format string, args ...any) {

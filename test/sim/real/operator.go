@@ -26,6 +26,8 @@ type Operator struct {
 	Force  bool
 	// Events is told what apply tells; nil tells nobody.
 	Events func(run string, e apply.Event)
+
+	leased bool
 }
 
 // The ends of a run that are no failure of a step.
@@ -98,7 +100,7 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	if now, _, _ := o.look(); now.Digest() != p.Digest() {
 		return ErrChanged
 	}
-	if err := o.guarded(ctx, run, func(ctx context.Context) error { return o.run(ctx, run, p, is, hosts, lock) }); err != nil {
+	if err := o.guarded(ctx, run, lock, func(ctx context.Context) error { return o.run(ctx, run, p, is, hosts, lock) }); err != nil {
 		return err
 	}
 	o.lookUntil(ctx, matches)
@@ -115,8 +117,8 @@ func (o *Operator) hosts(is observed.World) map[string]host.Host {
 	return out
 }
 
-// guarded takes the cluster's lease, and ends what it does when another run takes it.
-func (o *Operator) guarded(ctx context.Context, run string, do func(context.Context) error) error {
+// guarded takes the cluster's lease, and ends what it does when another run takes that or the lock of a host.
+func (o *Operator) guarded(ctx context.Context, run string, lock *apply.Lock, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	lease := func(read func(holder *string)) {
@@ -127,9 +129,17 @@ func (o *Operator) guarded(ctx context.Context, run string, do func(context.Cont
 		})
 	}
 	held := false
-	lease(func(holder *string) { *holder, held = run, true })
+	o.leased = false
+	lease(func(holder *string) { *holder, held, o.leased = run, true, true })
 	over := make(chan struct{})
 	defer close(over)
+	go func() {
+		select {
+		case <-lock.Lost():
+			cancel(apply.ErrLockLost)
+		case <-over:
+		}
+	}()
 	go func() {
 		for held && sleep(ctx, again) == nil {
 			lease(func(holder *string) {
@@ -145,7 +155,7 @@ func (o *Operator) guarded(ctx context.Context, run string, do func(context.Cont
 // mine reports whether the cluster's lease is still this run's, or nobody's.
 func (o *Operator) mine(run string) (err error) {
 	o.W.do(func() {
-		if r := o.W.truth.Ring(); r != nil && r.Objects.Lease != "" && r.Objects.Lease != run && o.W.truth.APIReached() {
+		if r := o.W.truth.Ring(); o.leased && r != nil && r.Objects.Lease != run && o.W.truth.APIReached() {
 			err = apply.ErrLockLost
 		}
 	})

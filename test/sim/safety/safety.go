@@ -58,6 +58,7 @@ type Checker struct {
 	approved map[string]plan.Plan
 	asked    map[string]bool        // runs that a person asked to take living hosts out
 	holder   map[string]string      // the run that last took a host's lock
+	locked   map[string]int64       // of each run, when it last took a lock
 	byHand   map[string]bool        // Nodes that a person closed
 	served   map[string]int64       // when the member of an address was last seen to serve
 	checked  int                    // the world's version that State saw last
@@ -70,7 +71,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c := &Checker{World: w, Wanted: map[string]bool{}, Workers: workers}
 	c.approved, c.asked = map[string]plan.Plan{}, map[string]bool{}
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
-	c.holder, c.byHand = map[string]string{}, map[string]bool{}
+	c.holder, c.byHand, c.locked = map[string]string{}, map[string]bool{}, map[string]int64{}
 	for _, name := range wanted {
 		c.Wanted[name] = true
 	}
@@ -169,10 +170,13 @@ func (c *Checker) planned(e world.Effect) {
 	}
 }
 
-func (c *Checker) lock(e world.Effect) { c.holder[e.Host.ID] = e.By.Run }
+func (c *Checker) lock(e world.Effect) {
+	c.holder[e.Host.ID] = e.By.Run
+	c.locked[e.By.Run] = c.World.Now
+}
 
 // alone checks that no run begins a step on a host whose lock another run has, and none through the API after another run
-// has taken the cluster's lease: that one looks at the cluster afterwards. What was begun before goes on.
+// that came later has taken the cluster's lease: that one looks at the cluster afterwards. What was begun before goes on.
 func (c *Checker) alone(e world.Effect) {
 	if e.Verb == world.Begun {
 		if holder := c.holder[e.Host.ID]; holder != e.By.Run {
@@ -184,10 +188,18 @@ func (c *Checker) alone(e world.Effect) {
 		return
 	}
 	c.begins[e.By] = c.World.Now
-	if r := c.World.Ring(); r != nil && r.Objects.Lease != "" && r.Objects.Lease != e.By.Run {
+	r := c.World.Ring()
+	if r == nil {
+		return
+	}
+	if at := c.locked[r.Objects.Lease]; at > c.locked[e.By.Run] && c.World.Now-at > learning {
 		c.Break(OneOperator, "run %s begins %s although run %s has the cluster's lease", e.By.Run, e.By.Step, r.Objects.Lease)
 	}
 }
+
+// learning is how long a run that began before there was a cluster, and so has no lease to ask for, may take to learn from
+// the hosts that its lock is another's, in seconds.
+const learning = 10
 
 func name(h *world.Host) string {
 	if h == nil {
