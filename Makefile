@@ -49,7 +49,7 @@ upgrades: ## 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and from 1.36.1 to 1.3
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
-	$(GOLANGCI_LINT) run ./...
+	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@hack/shellcheck.sh
 	@hack/dependencies.sh
 

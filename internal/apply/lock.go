@@ -127,7 +127,8 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, c claim) (int64, err
 		for <-ended; keep.Err() == nil; <-ended {
 			var err error
 			if ended, err = keepAgain(keep, h, c, generation); err != nil {
-				if held := (*HeldError)(nil); errors.As(err, &held) {
+				// A host that knows of nobody else, as a new machine in the place of the old one, only refuses our steps.
+				if held := (*HeldError)(nil); errors.As(err, &held) && held.RunID != "" {
 					l.once.Do(func() { close(l.lost) })
 				}
 				return

@@ -277,7 +277,7 @@ func (o *operator) beat() {
 		case h.Held != nil && h.Held.Run == o.run:
 			h.Held.Beat = o.sim.World.Now
 		default:
-			if _, ok := o.sim.World.TakeLock(h, o.run, false, generation); !ok {
+			if _, ok := o.sim.World.TakeLock(h, o.run, false, generation); !ok && h.Held != nil {
 				o.told = true
 			}
 		}

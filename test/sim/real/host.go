@@ -169,7 +169,10 @@ func (m *machine) keep(ctx context.Context, c host.Cmd) error {
 	}
 	answer := ""
 	err = m.command(ctx, c.Name, func(h *world.Host) error {
-		answer = "held\nholder=somebody\nrun=another\nsince=0\n"
+		answer = "held\n"
+		if h.Held != nil {
+			answer += "holder=somebody\nrun=" + h.Held.Run + "\nsince=0\n"
+		}
 		if generation, ok := m.w.truth.TakeLock(h, run, force, ours); ok {
 			answer = fmt.Sprintf("granted %d\n", generation)
 		}
