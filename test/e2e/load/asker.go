@@ -17,6 +17,14 @@ type asker struct {
 	nodes   []string
 	every   time.Duration
 	outages Outages
+	refused map[string]*Refusal
+}
+
+// Refusal is when requests at a node were not answered.
+type Refusal struct {
+	Count int       `json:"count"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
 }
 
 func (a *asker) client() *http.Client {
@@ -55,7 +63,23 @@ func (a *asker) run(ctx context.Context) {
 			return
 		}
 		a.outages.note(began, time.Now(), err)
+		if err != nil {
+			a.refuse(a.nodes[n%len(a.nodes)], began)
+		}
 	}
 }
 
-func (a *asker) report() Outages { return a.outages.closed(time.Now()) }
+func (a *asker) refuse(node string, at time.Time) {
+	if a.refused == nil {
+		a.refused = map[string]*Refusal{}
+	}
+	if a.refused[node] == nil {
+		a.refused[node] = &Refusal{First: at}
+	}
+	a.refused[node].Count++
+	a.refused[node].Last = at
+}
+
+func (a *asker) report() (Outages, map[string]*Refusal) {
+	return a.outages.closed(time.Now()), a.refused
+}

@@ -105,8 +105,9 @@ func (l *Load) Stop(ctx context.Context) (Report, error) {
 		return r, fmt.Errorf("load: read the writes back: %w", err)
 	}
 	if l.guard != nil {
-		pods, requests := l.guard.report(), l.asker.report()
-		r.Pods, r.Requests = &pods, &requests
+		pods := l.guard.report()
+		requests, refused := l.asker.report()
+		r.Pods, r.Requests, r.Refused = &pods, &requests, refused
 	}
 	return r, nil
 }

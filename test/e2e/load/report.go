@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Report is what a load noticed.
@@ -17,6 +18,8 @@ type Report struct {
 	// Pods and Requests are those of the Deployment, nil without one.
 	Pods     *Pods    `json:"pods,omitempty"`
 	Requests *Outages `json:"requests,omitempty"`
+	// Refused are the requests among them that were not answered, by the node that was asked.
+	Refused map[string]*Refusal `json:"refused,omitempty"`
 }
 
 // Client is what the client that writes and reads noticed.
@@ -79,6 +82,10 @@ func (r Report) String() string {
 		fmt.Fprintf(&text, "\n  pods: %d ready at least (budget: %d), %d counted by the budget at least; below it %d times by evictions, %d times otherwise",
 			r.Pods.LeastReady, minAvailable, r.Pods.LeastHealthy, len(r.Pods.ByEviction), len(r.Pods.Otherwise))
 		fmt.Fprintf(&text, "\n  requests to the pods: %s", *r.Requests)
+		for _, node := range slices.Sorted(maps.Keys(r.Refused)) {
+			refused := r.Refused[node]
+			fmt.Fprintf(&text, "\n    %d not answered at %s, from %s to %s", refused.Count, node, refused.First.Format(time.TimeOnly), refused.Last.Format(time.TimeOnly))
+		}
 	}
 	return text.String()
 }

@@ -111,8 +111,11 @@ func (w *World) OpenByHand(h *Host) {
 // whether there was anything of that sort.
 func (w *World) Mend(h *Host) bool {
 	d := &h.Disk
-	if !h.Up || !d.Joined() || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
+	if !h.Up || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
 		return false
+	}
+	if !d.Joined() {
+		return w.mendJoin(h)
 	}
 	whole := !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
 		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
@@ -134,6 +137,17 @@ func (w *World) Mend(h *Host) bool {
 	}
 	d.Expired, h.Run.Containerd = false, true
 	startKubelet(h, d.Kubelet)
+	return true
+}
+
+// mendJoin starts the kubelet of a control-plane host whose join has reached etcd and has not ended.
+func (w *World) mendJoin(h *Host) bool {
+	if !h.ControlPlane || h.Run.Kubelet && h.Run.Containerd {
+		return false
+	}
+	w.Version++
+	h.Disk.KubeletCA, h.Run.Containerd = h.Disk.CA, true
+	startKubelet(h, h.Disk.Kubelet)
 	return true
 }
 
