@@ -59,8 +59,10 @@ vulns:
 bench: ## by hand against kubeone apply on the lab; a plan over 1,000 simulated hosts
 	go run ./bench
 
-torture: ## kill installations, an upgrade and a repair at every boundary; goes on where it was stopped
+torture: ## kill installations, an upgrade and a repair at every boundary (goes on where it was stopped); a million schedules in the simulated world
 	go run ./test/torture
+	go run ./test/sim -states 5
+	go run ./test/sim -schedules 1000000
 
 clean: ## remove what was built, and the demo's lab
 	rm -rf bin

@@ -75,13 +75,13 @@ func (r *Run) openAgain(ctx context.Context, drained []plan.Step) error {
 	return errors.Join(errs...)
 }
 
-// reopen waits until the node is Ready in the wanted version, and on control-plane hosts until all of etcd is healthy, and
-// lets pods onto it again.
+// reopen waits until the node is Ready in the wanted version, and after the turn of a control-plane host until all of etcd is
+// healthy, and lets pods onto it again. One that an earlier run left closed does not wait for other hosts' members.
 func (r *Run) reopen(ctx context.Context, client API, s plan.Step) error {
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version); err != nil {
 		return err
 	}
-	if s.Intent.Role == desired.ControlPlane {
+	if s.Intent.Role == desired.ControlPlane && !s.Intent.Resume {
 		if err := r.awaitEtcd(ctx, "every member of etcd healthy", allHealthy); err != nil {
 			return err
 		}

@@ -126,6 +126,12 @@ func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err != nil || f.reopened != 1 || f.waitedFor != "cp-a 1.36.3" || f.asked != 2 {
 		t.Errorf("%v, %+v", err, f)
 	}
+	left := turn(plan.Uncordon, nil)
+	left.Intent.Resume = true
+	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
+	if err := onTurn(f).reopen(t.Context(), f, left); err != nil || f.reopened != 1 || f.asked != 0 {
+		t.Errorf("what an earlier run left closed: %v, %+v", err, f)
+	}
 	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
 	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err == nil || f.reopened != 0 || !strings.Contains(err.Error(), "cp-a") {
 		t.Errorf("%v, opened %d times", err, f.reopened)

@@ -36,7 +36,9 @@ func (b *builder) uncordonLeft(d decide.Decision) {
 	for _, id := range d.Uncordon {
 		h := b.host(id)
 		if !b.has(b.id(Uncordon, h)) {
-			opened = append(opened, b.uncordon(h, "a run that was interrupted left it cordoned", nil))
+			id := b.uncordon(h, "a run that was interrupted left it cordoned", nil)
+			b.intent(id, func(i *Intent) { i.Resume = true })
+			opened = append(opened, id)
 			b.predictOpen(h)
 		}
 	}
