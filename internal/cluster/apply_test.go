@@ -137,7 +137,7 @@ func TestApplyGoesInOrderAndReportsWhatChanged(t *testing.T) {
 func TestApplyStopsAtAPhaseThatFails(t *testing.T) {
 	t.Parallel()
 	c, api := applier(t)
-	api.fail["account"] = apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "account", errors.New("no"))
+	api.fail["account"] = apierrors.NewBadRequest("no")
 	_, err := c.Apply(t.Context(), stack())
 	if Classify(err) != Terminal || !strings.Contains(fmt.Sprint(err), "ServiceAccount net/account") {
 		t.Errorf("got %v, want a terminal error about the ServiceAccount", err)
@@ -187,7 +187,7 @@ func TestClasses(t *testing.T) {
 		"etcd changed leader":  {apierrors.NewInternalError(errors.New("etcdserver: leader changed")), Transient},
 		"gone":                 {apierrors.NewResourceExpired("old"), Transient},
 		"not found":            {apierrors.NewNotFound(gr, "n"), Terminal},
-		"forbidden":            {apierrors.NewForbidden(gr, "n", nil), Terminal},
+		"forbidden":            {apierrors.NewForbidden(gr, "n", nil), Transient},
 		"invalid":              {apierrors.NewBadRequest("no"), Terminal},
 		"deadline":             {context.DeadlineExceeded, Transient},
 		"cancelled":            {context.Canceled, Terminal},

@@ -68,9 +68,11 @@ func Classify(err error) Class {
 	return classifyNetwork(err)
 }
 
+// classifyStatus takes "forbidden" for transient: we are the administrator, to whom only an API server that has just started,
+// and has not read its rules yet, forbids anything.
 func classifyStatus(err error) Class {
 	for _, transient := range []func(error) bool{
-		apierrors.IsConflict, apierrors.IsInternalError, apierrors.IsResourceExpired, apierrors.IsServerTimeout, apierrors.IsGone,
+		apierrors.IsConflict, apierrors.IsForbidden, apierrors.IsInternalError, apierrors.IsResourceExpired, apierrors.IsServerTimeout, apierrors.IsGone,
 		apierrors.IsServiceUnavailable, apierrors.IsTimeout, apierrors.IsTooManyRequests, apierrors.IsUnexpectedServerError,
 	} {
 		if transient(err) {
