@@ -45,7 +45,7 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 	go test -tags e2e -p 1 ./test/lab/fleet ./test/e2e -count=1 -v -timeout 70m
 
 upgrades: ## 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and from 1.36.1 to 1.36.3, under load
-	KUBEONE_UPGRADES=1 go test -tags e2e ./test/e2e -run '^TestUpgrades$$' -count=1 -v -timeout 3h
+	go test -tags e2e,upgrades ./test/e2e -run '^TestUpgrades$$' -count=1 -v -timeout 3h
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck

@@ -23,7 +23,7 @@ func FuzzQuote(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if strings.Contains(s, "\x00") {
-			t.Skip("no argument holds a NUL")
+			return // no argument of a program can hold it
 		}
 		out, err := exec.Command("sh", "-c", "printf %s "+quote(s)).Output()
 		if err != nil || string(out) != s {

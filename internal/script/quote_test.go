@@ -26,7 +26,7 @@ func FuzzQuoteIsOneWordOfTheShell(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if strings.Contains(s, "\x00") {
-			t.Skip("no argument of a program can hold it")
+			return // no argument of a program can hold it
 		}
 		if got := echoed(t, s); got != s {
 			t.Errorf("%q became %q", s, got)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -34,23 +33,6 @@ func TestUpgrade(t *testing.T) {
 	s.chapter("the cluster is as wanted", func(s *story) { s.upgraded(newest) })
 	s.unharmed(under)
 	s.chapter("nothing is left to do, which is known at once", emptyPlanAtOnce)
-}
-
-// TestUpgrades are the upgrades of a cluster with three control-plane hosts and three workers: one of the patch version,
-// and one after the other to the next two minor versions. They take long: make upgrades.
-func TestUpgrades(t *testing.T) {
-	if os.Getenv("KUBEONE_UPGRADES") == "" {
-		t.Skip("make upgrades runs this")
-	}
-	for _, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
-		t.Run(versions[0], func(t *testing.T) {
-			s := begin(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3, KubernetesVersion: versions[0]})
-			s.founded()
-			for n, version := range versions[1:] {
-				s.chapter(versions[n]+" becomes "+version, func(s *story) { s.upgradedUnderLoad(versions[n], version) })
-			}
-		})
-	}
 }
 
 // founded makes a cluster of the bare hosts.
