@@ -2,13 +2,15 @@
 # Runs on a control-plane host for as long as it lives, and keeps it from serving what is no longer true. A host that was cut
 # off, or off, may come back to a cluster that was recovered without it; two such hosts would even have a quorum of their own.
 # So the port of the API server is closed while etcd has no leader, when nothing can be served anyway, and opened again only
-# after the other members were asked, with some patience for those that do not answer: if one belongs to another etcd cluster whose revisions are far ahead, as only a
-# recovery makes them, this host ends its etcd and API server, and waits closed for "kubeone apply" to let it join anew.
+# after the other members were asked, with some patience for those that do not answer: if one belongs to another etcd cluster
+# whose revisions are far ahead, as only a recovery makes them, this host ends its etcd and API server, and waits closed for
+# "kubeone apply" to let it join anew.
 set -u
 LC_ALL=C
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export LC_ALL PATH
 pki=/etc/kubernetes/pki/etcd
+period=2      # seconds between two looks of a watch that has no end; nothing waits for it
 far=500000000 # half of what a recovery adds to the revisions
 state=unknown
 dark=0  # how often in a row etcd had no leader, or did not answer
@@ -114,7 +116,7 @@ start)
 	dark=3
 	while :; do
 		look
-		sleep 2
+		sleep "$period"
 	done
 	;;
 stop) unshut ;;
