@@ -62,17 +62,6 @@ func (s *story) unharmed(l *load.Load) {
 	}
 }
 
-// upgradedUnderLoad is an upgrade that nobody interrupts.
-func (s *story) upgradedUnderLoad(from, to string) {
-	under := s.loaded()
-	s.must(s.Want(s.Context(), to))
-	s.upgradePlanned(from, to)
-	s.run(0, []string{"apply", "-y"}, "Done.")
-	s.upgraded(to)
-	s.unharmed(under)
-	emptyPlanAtOnce(s)
-}
-
 // upgradePlanned checks that the plan names both versions and upgrades each host once, control planes before workers.
 func (s *story) upgradePlanned(from, to string) plan.Plan {
 	s.Helper()

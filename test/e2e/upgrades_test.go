@@ -21,3 +21,14 @@ func TestUpgrades(t *testing.T) {
 		})
 	}
 }
+
+// upgradedUnderLoad is an upgrade that nobody interrupts.
+func (s *story) upgradedUnderLoad(from, to string) {
+	under := s.loaded()
+	s.must(s.Want(s.Context(), to))
+	s.upgradePlanned(from, to)
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.upgraded(to)
+	s.unharmed(under)
+	emptyPlanAtOnce(s)
+}
