@@ -31,7 +31,7 @@ type API interface {
 	DeleteNode(ctx context.Context, node string) error
 
 	Apply(ctx context.Context, objects []unstructured.Unstructured) (cluster.Applied, error)
-	WaitRollout(ctx context.Context, w addons.Workload) error
+	WaitRollout(ctx context.Context, w addons.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*cluster.Record) error) error
 

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"kubeone/internal/addons"
@@ -36,7 +37,7 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	case plan.ApplyAddon:
 		return r.applyAddon(ctx, client, s.Intent.Addon)
 	case plan.AwaitWorkloads:
-		return r.awaitWorkloads(ctx, client)
+		return r.awaitWorkloads(ctx, client, s.ID)
 	case plan.SaveRecord:
 		return r.saveRecord(ctx, client, s.ID)
 	case plan.DrainNode:
@@ -114,7 +115,7 @@ func (r *Run) applyAddon(ctx context.Context, client API, name string) error {
 }
 
 // awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.
-func (r *Run) awaitWorkloads(ctx context.Context, client API) error {
+func (r *Run) awaitWorkloads(ctx context.Context, client API, step string) error {
 	var all []addons.Workload
 	for _, a := range r.Addons {
 		all = append(all, a.Wait...)
@@ -123,8 +124,12 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API) error {
 		all = append(all, addons.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "kube-proxy"})
 	}
 	for _, w := range all {
-		if err := client.WaitRollout(ctx, w); err != nil {
+		excused, err := client.WaitRollout(ctx, w)
+		if err != nil {
 			return err
+		}
+		if len(excused) > 0 {
+			r.emit(Event{Type: Warning, Step: step, Line: w.Name + " was not awaited on Nodes that are not Ready: " + strings.Join(excused, ", ")})
 		}
 	}
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -164,6 +165,29 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// roller is an API whose roll-outs leave a Node behind.
+type roller struct{ API }
+
+func (roller) WaitRollout(_ context.Context, w addons.Workload) ([]string, error) {
+	if w.Name == "kube-proxy" {
+		return []string{"node-3"}, nil
+	}
+	return nil, nil
+}
+
+func (roller) WaitDeploymentAvailable(context.Context, string, string) error { return nil }
+
+func TestNodesThatARolloutLeavesBehindAreNamed(t *testing.T) {
+	t.Parallel()
+	r, _, j := onCluster(t)
+	if err := r.awaitWorkloads(t.Context(), roller{}, "await-workloads"); err != nil {
+		t.Fatal(err)
+	}
+	if len(j.events) != 1 || j.events[0].Type != Warning || j.events[0].Line != "kube-proxy was not awaited on Nodes that are not Ready: node-3" {
+		t.Errorf("%+v", j.events)
 	}
 }
 

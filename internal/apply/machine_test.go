@@ -38,7 +38,7 @@ type machine struct {
 	onRun   func(host.Cmd) error // may refuse a command before it runs
 }
 
-var ours = regexp.MustCompile(`/(var/lib/kubeone|run/kubeone|etc/kubernetes)\b`)
+var ours = regexp.MustCompile(`/(var/lib/kubeone|var/lib/etcd|run/kubeone|etc/kubernetes|etc/kubeone)\b`)
 
 const fakeSystemdRun = `#!/bin/sh
 printf '%s\n' "$*" >>"$ROOT/units"

@@ -32,6 +32,15 @@ func (e *LivingError) Error() string {
 	return e.What + " is alive: " + e.How + "; nothing was removed. Look at it with kubeone status and plan again"
 }
 
+// EtcdError is a step that etcd, as it is, does not allow.
+type EtcdError struct{ Err error }
+
+// Error is the cause's text.
+func (e *EtcdError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *EtcdError) Unwrap() error { return e.Err }
+
 // removeMember takes a member out of etcd, if the quorum allows it as etcd is now. One that is gone already is removed.
 func (r *Run) removeMember(ctx context.Context, s plan.Step) error {
 	if s.Intent.Confirm {
@@ -57,7 +66,7 @@ func (r *Run) removeMember(ctx context.Context, s plan.Step) error {
 		return nil
 	}
 	if v := decide.SafeToRemove(seen.Members, m.ID); !v.Safe {
-		return fmt.Errorf("%s must not leave now: %s", memberName(m), v.Why)
+		return &EtcdError{fmt.Errorf("%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m), v.Why)}
 	}
 	if err := client.RemoveMember(ctx, id); !errors.Is(err, etcd.ErrNotFound) {
 		return err

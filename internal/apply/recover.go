@@ -44,8 +44,11 @@ func (c *Copy) secrets() (map[string][]byte, error) {
 	return out, nil
 }
 
-// uploadSnapshot puts the snapshot where the restore looks for it, unless it is there, or the restore has used it already. It
-// may be too large for the memory file system that other secrets are in.
+// memberDir is where etcd's data is on a host.
+const memberDir = "/var/lib/etcd/member"
+
+// uploadSnapshot puts the snapshot where the restore looks for it, unless it is there, or a restore that has not ended yet has
+// used it already. It may be too large for the memory file system that other secrets are in.
 func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) error {
 	if s.Intent.Kind != plan.Restore || r.Copy == nil || r.Copy.Snapshot == nil {
 		return nil
@@ -53,10 +56,10 @@ func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) erro
 	from := s.Intent.Recovery
 	const look = `umask 077
 mkdir -p "$1"
-if [ "$(cat "$1/done" 2>/dev/null)" = "$4" ] || { [ -f "$2" ] && printf '%s  %s\n' "$3" "$2" | sha256sum -c --status -; }; then printf there; fi`
+if { grep -qs '^restoring=yes$' "$5" && [ -d "$6" ] && [ "$(cat "$1/done" 2>/dev/null)" = "$4" ]; } || { [ -f "$2" ] && printf '%s  %s\n' "$3" "$2" | sha256sum -c --status -; }; then printf there; fi`
 	res, err := h.Run(ctx, host.Cmd{
 		Name: "look for the snapshot", Script: look, Timeout: stepTimeout,
-		Args: []string{script.RecoveryDir, script.RecoverySnapshot, from.Snapshot, string(from.From) + " " + from.Snapshot},
+		Args: []string{script.RecoveryDir, script.RecoverySnapshot, from.Snapshot, string(from.From) + " " + from.Snapshot, script.MarkerFile, memberDir},
 	})
 	if err != nil || string(res.Stdout) == "there" {
 		return err

@@ -64,15 +64,24 @@ func TestASnapshotIsSentUnlessItIsThere(t *testing.T) {
 	restore := plan.Step{ID: "restore/cp-1", Host: "cp-1", Intent: plan.Intent{Kind: plan.Restore, Recovery: &plan.Recovery{From: plan.BareSnapshot, Snapshot: sum}}}
 	for name, c := range map[string]struct {
 		file, content string
+		marker, data  bool // the marker says that it is being restored; there is etcd data
 		sent          int
 	}{
-		"nothing is there":     {"", "", 1},
-		"it is there":          {"snapshot.db", text, 0},
-		"another is there":     {"snapshot.db", "another snapshot", 1},
-		"it was restored":      {"done", "snapshot " + sum + "\n", 0},
-		"another was restored": {"done", "backup 55\n", 1},
+		"nothing is there":                  {"", "", true, true, 1},
+		"it is there":                       {"snapshot.db", text, false, true, 0},
+		"another is there":                  {"snapshot.db", "another snapshot", true, true, 1},
+		"it was restored":                   {"done", "snapshot " + sum + "\n", true, true, 0},
+		"another was restored":              {"done", "backup 55\n", true, true, 1},
+		"it was restored in a former life":  {"done", "snapshot " + sum + "\n", false, true, 1},
+		"it was restored, and is not there": {"done", "snapshot " + sum + "\n", true, false, 1},
 	} {
 		l := newLab(t, ":", restore)
+		if c.marker {
+			l.write("etc/kubeone/marker", "cluster=alpha\nrestoring=yes\n", 0o644)
+		}
+		if c.data {
+			l.write("var/lib/etcd/member/snap/db", "data", 0o600)
+		}
 		if c.file != "" {
 			l.write("var/lib/kubeone/recovery/"+c.file, c.content, 0o600)
 		}

@@ -40,11 +40,12 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) er
 	h := r.Hosts[s.Host]
 	var lostAt time.Time
 	for {
+		began := r.Now()
 		err := r.attempt(ctx, h, s, output)
 		if err == nil || !interrupted(err) || ctx.Err() != nil {
 			return explain(err, h.Name(), s)
 		}
-		if lostAt.IsZero() {
+		if lostAt.IsZero() || r.Now().Sub(began) > lostTimeout { // one that held for so long was there
 			lostAt = r.Now()
 		}
 		if r.Now().Sub(lostAt) > lostTimeout {
@@ -73,10 +74,8 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 	if err := r.uploadSnapshot(ctx, h, s); err != nil {
 		return err
 	}
-	if s.Intent.Kind == plan.UpgradeControlPlane { // once more, and at the last moment: draining, uploads and lost connections took their time
-		if err := r.mayStop(ctx, s); err != nil {
-			return err
-		}
+	if err := r.mayRun(ctx, s); err != nil {
+		return err
 	}
 	_, err := h.Run(ctx, host.Cmd{
 		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: stepTimeout,

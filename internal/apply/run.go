@@ -5,7 +5,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"sort"
@@ -71,7 +70,8 @@ func (e *StepError) Error() string {
 	if where == "" {
 		where = "cluster"
 	}
-	text := fmt.Sprintf("%s: %s: %v", where, e.Step.Title, e.Err)
+	text := where + ": " + e.Step.Title + ": "
+	text += strings.TrimPrefix(e.Err.Error(), text) // what failed on a host names itself
 	for _, line := range e.Tail {
 		text += "\n    | " + line
 	}

@@ -161,20 +161,29 @@ func (s *Schedule) finishesTurn(step plan.Step) bool {
 	})
 }
 
-// LeftClosed are the drains whose host's upgrade has not begun and will not: the host is as it was, and closed.
+// LeftClosed are the drains after which nothing has happened to their host, and nothing will: its upgrade or its reset has
+// not begun, nor has its member left etcd. The host is as it was, and closed.
 func (s *Schedule) LeftClosed() []plan.Step {
 	var out []plan.Step
 	for _, drain := range s.steps {
-		if d := drain.Intent.Drain; d == nil || !d.Upgrade || s.state[drain.ID] != Done {
-			continue
-		}
-		if slices.ContainsFunc(s.steps, func(next plan.Step) bool {
-			return slices.Contains(next.Needs, drain.ID) && next.Host == drain.Host && s.state[next.ID] == Skipped && next.Intent.Kind.OnHost()
+		if drain.Intent.Kind == plan.DrainNode && s.state[drain.ID] == Done && slices.ContainsFunc(s.steps, func(next plan.Step) bool {
+			return slices.Contains(next.Needs, drain.ID) && next.Host == drain.Host && s.cameToNothing(next)
 		}) {
 			out = append(out, drain)
 		}
 	}
 	return out
+}
+
+// cameToNothing reports whether a step that follows a drain has left its host as it was.
+func (s *Schedule) cameToNothing(next plan.Step) bool {
+	switch state := s.state[next.ID]; {
+	case next.Intent.Kind == plan.RemoveEtcd:
+		return state == Skipped || state == Failed
+	case next.Intent.Kind.OnHost():
+		return state == Skipped
+	}
+	return false
 }
 
 // Busy reports whether a step is running.

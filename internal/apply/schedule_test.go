@@ -269,3 +269,46 @@ func move(r *rand.Rand, s *Schedule, o *oracle, running []plan.Step) error {
 	}
 	return nil
 }
+
+func TestWhatIsLeftClosed(t *testing.T) {
+	t.Parallel()
+	upgrade := []plan.Step{step("d", "1", plan.DrainNode), step("x", "1", plan.UpgradeWorker, "d"), step("u", "1", plan.Uncordon, "x")}
+	worker := []plan.Step{step("d", "1", plan.DrainNode), step("x", "1", plan.ResetHost, "d"), step("n", "1", plan.DeleteNode, "x")}
+	member := []plan.Step{
+		step("d", "1", plan.DrainNode), step("s", "2", plan.Snapshot), step("e", "1", plan.RemoveEtcd, "d", "s"), step("x", "1", plan.ResetHost, "e"),
+	}
+	for name, c := range map[string]struct {
+		steps  []plan.Step
+		fails  string // the step that does; "stop" is a stop while the drain runs
+		closed bool
+	}{
+		"an upgrade that is stopped":          {upgrade, "stop", true},
+		"an upgrade that fails":               {upgrade, "x", false},
+		"an upgrade that is not drained":      {upgrade, "d", false}, // the step itself opens it again
+		"an upgrade":                          {upgrade, "", false},
+		"a removal that is stopped":           {worker, "stop", true},
+		"a reset that fails":                  {worker, "x", false},
+		"a Node that cannot be deleted":       {worker, "n", false},
+		"a removal":                           {worker, "", false},
+		"a member's removal that is stopped":  {member, "stop", true},
+		"no snapshot":                         {member, "s", true},
+		"a member that must not leave":        {member, "e", true},
+		"a reset that fails after its member": {member, "x", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewSchedule(plan.Plan{Steps: c.steps}, 0)
+			for steps := s.Next(); len(steps) > 0; steps = s.Next() {
+				if c.fails == "stop" {
+					s.Stop()
+				}
+				for _, step := range steps {
+					s.Finish(step.ID, step.ID != c.fails)
+				}
+			}
+			if got := ids(s.LeftClosed()); (len(got) > 0) != c.closed {
+				t.Errorf("left closed: %v", got)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
@@ -120,6 +121,90 @@ func TestANodeThatCannotBeDrainedIsOpenedAgain(t *testing.T) {
 	}
 }
 
+func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
+	t.Parallel()
+	lost, cancel := context.WithCancelCause(t.Context())
+	cancel(ErrLockLost)
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		err    error
+		opened int
+	}{
+		"it went well":     {t.Context(), nil, 0},
+		"pods stay":        {t.Context(), &cluster.DrainBlockedError{Err: errors.New("too late")}, 1},
+		"the API fails":    {t.Context(), errors.New("no API server"), 1},
+		"the lock is lost": {lost, errors.New("canceled"), 0},
+	} {
+		for how, d := range map[string]*plan.Drain{"upgrade": {Upgrade: true}, "removal": {OnTimeout: plan.ForceOnTimeout, TimeoutSeconds: 60}, "removal as of old": nil} {
+			f := &turner{seen: []observed.Etcd{voters(true, true, true)}, drainErr: c.err}
+			s := turn(plan.DrainNode, d)
+			s.Intent.Role = desired.Worker
+			err := onTurn(f).drain(c.ctx, f, s)
+			if f.reopened != c.opened || !errors.Is(err, c.err) || f.drained.Mark != "run-1" {
+				t.Errorf("%s, %s: %v, opened %d times, drained with %+v", name, how, err, f.reopened, f.drained)
+			}
+			if d != nil && (f.drained.Timeout != time.Duration(d.TimeoutSeconds)*time.Second || f.drained.Force != (d.OnTimeout == plan.ForceOnTimeout)) {
+				t.Errorf("%s, %s: drained with %+v", name, how, f.drained)
+			}
+		}
+	}
+}
+
+// Whether a member may leave for ever is asked by the step that removes it, by other rules.
+func TestADrainBeforeARemovalDoesNotAskForTheOthersQuorum(t *testing.T) {
+	t.Parallel()
+	f := &turner{seen: []observed.Etcd{voters(true, true, false)}}
+	if err := onTurn(f).drain(t.Context(), f, turn(plan.DrainNode, &plan.Drain{})); err != nil || f.asked != 0 {
+		t.Errorf("%v, etcd was asked %d times", err, f.asked)
+	}
+}
+
+func TestWhatMayRunOnAHost(t *testing.T) {
+	t.Parallel()
+	certificates := turn(plan.Rewrite, nil)
+	certificates.Intent.Parts = []string{decide.PartCertificates}
+	pod := turn(plan.Rewrite, nil)
+	pod.Intent.Parts = []string{"kube-apiserver"}
+	leaves := turn(plan.ResetHost, nil)
+	leaves.Intent.Confirm = true
+	left := voters(true, true, true)
+	left.Members = left.Members[1:]
+	cut := voters(true, true)
+	cut.Problem = "no quorum answers"
+	for name, c := range map[string]struct {
+		step  plan.Step
+		was   observed.Etcd // when the plan was made
+		seen  observed.Etcd
+		says  string
+		asked int
+	}{
+		"an upgrade":                         {turn(plan.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, true), "", 1},
+		"an upgrade without the others":      {turn(plan.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
+		"certificates":                       {certificates, voters(true, true, true), voters(true, true, true), "", 1},
+		"certificates without the others":    {certificates, voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
+		"certificates of one that was ill":   {certificates, voters(false, true, true), voters(false, true, false), "", 0},
+		"certificates where no quorum was":   {certificates, voters(true, false, false), voters(true, false, false), "", 0},
+		"certificates of one without member": {certificates, observed.Etcd{}, voters(true), "", 0},
+		"a static pod":                       {pod, voters(true, true, true), voters(true, false, false), "", 0},
+		"a reset":                            {turn(plan.ResetHost, nil), voters(true, true, true), voters(true, true, true), "", 0},
+		"a reset of one that has left":       {leaves, voters(true, true, true), left, "", 1},
+		"a reset of one that has not left":   {leaves, voters(true, true, true), voters(true, true, true), "etcd member cp-a (a) has not left etcd", 1},
+		"a reset while nobody agrees":        {leaves, voters(true, true, true), cut, "no quorum answers", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &turner{seen: []observed.Etcd{c.seen}}
+			r := onTurn(f)
+			r.World.Etcd = c.was
+			err := r.mayRun(t.Context(), c.step)
+			var etcdSays *EtcdError
+			if c.says == "" && err != nil || c.says != "" && (!errors.As(err, &etcdSays) || !strings.Contains(err.Error(), c.says)) || f.asked != c.asked {
+				t.Errorf("%v, etcd was asked %d times; want %q and %d", err, f.asked, c.says, c.asked)
+			}
+		})
+	}
+}
+
 func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 	t.Parallel()
 	f := &turner{seen: []observed.Etcd{voters(false, true, true), voters(true, true, true)}}
@@ -131,6 +216,12 @@ func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
 	if err := onTurn(f).reopen(t.Context(), f, left); err != nil || f.reopened != 1 || f.asked != 0 {
 		t.Errorf("what an earlier run left closed: %v, %+v", err, f)
+	}
+	learning := voters(true, true, false)
+	learning.Members[2].Learner = true
+	f = &turner{seen: []observed.Etcd{learning}}
+	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err != nil || f.reopened != 1 {
+		t.Errorf("beside a learner: %v, %+v", err, f)
 	}
 	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
 	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err == nil || f.reopened != 0 || !strings.Contains(err.Error(), "cp-a") {

@@ -49,6 +49,7 @@ type Metadata struct {
 	KubernetesVersion string `json:"kubernetesVersion"`     // that ran, without v
 	EtcdVersion       string `json:"etcdVersion,omitempty"` // of the member that gave the snapshot
 	CAHash            string `json:"caHash"`                // "sha256:…" of the cluster CA's public key
+	Epoch             int    `json:"epoch,omitempty"`       // how often the cluster had been recovered
 	// EncryptionPath is where the API server looks for EncryptionName on a control-plane host; "" where it does not.
 	EncryptionPath string        `json:"encryptionPath,omitempty"`
 	Snapshot       snapshot.Info `json:"snapshot"`

@@ -104,9 +104,10 @@ func Stored(ctx context.Context, t Target, cluster string) ([]string, error) {
 	return ours, nil
 }
 
-// Keep deletes this cluster's backups in a target but the newest keep, and returns the names of those deleted. Everything
-// else there is left alone. The newest is never deleted: keep below 1 is an error.
-func Keep(ctx context.Context, t Target, cluster string, keep int) ([]string, error) {
+// Keep deletes this cluster's backups in a target but the newest keep, as their names have it, and returns the names of those
+// deleted. Everything else there is left alone. The one just made is never deleted, also where a clock was wrong and its name
+// is not the newest; keep below 1 is an error.
+func Keep(ctx context.Context, t Target, cluster string, keep int, made string) ([]string, error) {
 	if keep < 1 {
 		return nil, errors.New("one backup is kept at least")
 	}
@@ -116,6 +117,9 @@ func Keep(ctx context.Context, t Target, cluster string, keep int) ([]string, er
 	}
 	var gone []string
 	for _, name := range names[keep:] {
+		if name == made {
+			continue
+		}
 		if err := t.Delete(ctx, name); err != nil {
 			return gone, err
 		}

@@ -250,7 +250,7 @@ func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 	for _, name := range others {
 		put(name)
 	}
-	gone, err := backup.Keep(t.Context(), target, "prod", 2)
+	gone, err := backup.Keep(t.Context(), target, "prod", 2, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,12 @@ func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 	if diff := cmp.Diff([]string{"notes.txt", "prod-20260304T000000Z.tar.age", "prod-20260305T000000Z.tar.age", "prod-eu-20200101T000000Z.tar.age"}, left); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := backup.Keep(t.Context(), target, "prod", 0); err == nil {
+	const made = "prod-20200101T000000Z.tar.age" // by a clock that was wrong
+	put(made)
+	if gone, err := backup.Keep(t.Context(), target, "prod", 1, made); err != nil || !slices.Equal(gone, []string{"prod-20260304T000000Z.tar.age"}) {
+		t.Errorf("gone are %q, %v", gone, err)
+	}
+	if _, err := backup.Keep(t.Context(), target, "prod", 0, ""); err == nil {
 		t.Error("none is kept")
 	}
 }

@@ -21,6 +21,7 @@ type Content struct {
 	Cluster, CreatedBy             string
 	KubernetesVersion, EtcdVersion string
 	Created                        time.Time
+	Epoch                          int
 	Keys                           Keys
 	Manifest                       []byte
 	Snapshot                       io.ReaderAt // verified
@@ -105,7 +106,7 @@ func (c Content) metadata(parts []part) (Metadata, error) {
 	}
 	m := Metadata{
 		Format: Format, Cluster: c.Cluster, ClusterID: c.Info.ClusterID, Created: c.Created.UTC().Truncate(time.Second), CreatedBy: c.CreatedBy,
-		KubernetesVersion: c.KubernetesVersion, EtcdVersion: c.EtcdVersion, CAHash: hash, EncryptionPath: c.Keys.EncryptionPath, Snapshot: c.Info,
+		KubernetesVersion: c.KubernetesVersion, EtcdVersion: c.EtcdVersion, CAHash: hash, Epoch: c.Epoch, EncryptionPath: c.Keys.EncryptionPath, Snapshot: c.Info,
 	}
 	for _, p := range parts {
 		sum := sha256.New()

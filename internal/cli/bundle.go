@@ -56,7 +56,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	flags.StringVarP(&f.file, "output", "o", "", "the file to write")
 	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "the Kubernetes version, as 1.36.3")
 	flags.StringVar(&f.want.Arch, "arch", "amd64", "the hosts' architecture: "+strings.Join(release.Architectures(), ", "))
-	flags.StringVar(&f.want.CNI, "cni", "flannel", "the network plugin to include: flannel, or external for none")
+	flags.StringVar(&f.want.CNI, "cni", "flannel", "the network plugin to include: flannel; nothing is included for canal, cilium and external")
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base URL of a mirror that has the binaries under URL/HOST/PATH")
 	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "", "HOST[:PORT][/PREFIX] to read images from instead of their own registries")
 	flags.BoolVar(&f.want.Insecure, "insecure-registry", false, "allow plain HTTP or an unverified certificate for --overwrite-registry")

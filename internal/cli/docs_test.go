@@ -17,6 +17,9 @@ func fieldsOf(of reflect.Type, prefix string) []string {
 	var out []string
 	for f := range of.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		inner := f.Type
 		if inner.Kind() == reflect.Slice {
 			name, inner = name+"[]", inner.Elem()

@@ -24,6 +24,7 @@ type MembersDocument struct {
 	Healthy    bool           `json:"healthy"`
 	Consistent string         `json:"consistent,omitempty"` // same, differs; absent: not compared
 	Members    []SurveyReport `json:"members"`
+	Orphans    []DisarmReport `json:"orphanedAlarms,omitempty"` // of members that are no longer listed
 }
 
 // SurveyReport is one member.
@@ -46,17 +47,20 @@ type SurveyReport struct {
 	ClientURLs []string `json:"clientURLs,omitempty"`
 }
 
-// membersDocument is healthy when a quorum answers, every member is a healthy voter without alarms, and nobody holds
+// membersDocument is healthy when a quorum answers, every member is a healthy voter, there is no alarm, and nobody holds
 // something else.
 func membersDocument(cluster string, s etcd.Survey) MembersDocument {
 	doc := MembersDocument{
 		Format: EtcdFormat, Cluster: cluster, EtcdID: etcd.HexID(s.ClusterID), Quorum: s.Agreed, Consistent: string(s.Consistent),
-		Healthy: s.Agreed && s.Consistent != etcd.Different, Members: []SurveyReport{},
+		Healthy: s.Agreed && s.Consistent != etcd.Different && len(s.Orphans) == 0, Members: []SurveyReport{},
 	}
 	for _, m := range s.Members {
 		r := surveyReport(m)
 		doc.Healthy = doc.Healthy && r.Healthy && len(r.Alarms) == 0
 		doc.Members = append(doc.Members, r)
+	}
+	for _, a := range s.Orphans {
+		doc.Orphans = append(doc.Orphans, DisarmReport{Member: etcd.HexID(a.Member), Alarm: a.Name})
 	}
 	return doc
 }
@@ -112,6 +116,9 @@ func (d MembersDocument) print(w io.Writer) error {
 			_, _ = fmt.Fprintf(w, "\n%s: %s\n", orDash(r.Name), r.Problem)
 		}
 	}
+	for _, a := range d.Orphans {
+		_, _ = fmt.Fprintf(w, "\nalarm %s of member %s, which is no longer there: kubeone etcd disarm takes it back\n", a.Alarm, a.Member)
+	}
 	_, err := fmt.Fprintln(w, "\n"+d.verdict())
 	return err
 }
@@ -122,6 +129,8 @@ func (d MembersDocument) verdict() string {
 		return "No quorum answers; this is what one member last knew. See kubeone status."
 	case d.Consistent == string(etcd.Different):
 		return "The members do not hold the same keys: at least one database is damaged. Replace the member whose hash differs (kubeone node replace)."
+	case !d.Healthy && len(d.Orphans) > 0:
+		return "An alarm of a member that has left is still raised, and may keep etcd from writing."
 	case !d.Healthy:
 		return "Not every member is healthy; see kubeone plan."
 	case d.Consistent == string(etcd.Same):

@@ -89,15 +89,17 @@ func runtimeStatus(err error) int {
 	var held *apply.HeldError
 	var taken *engine.TakenError
 	var fetch *release.FetchError
+	var blocked *cluster.DrainBlockedError
 	var member *engine.EtcdError
+	var etcd *apply.EtcdError
 	var store *backup.StoreError
 	switch {
-	case errors.As(err, &held), errors.As(err, &taken), errors.Is(err, engine.ErrWorldChanged):
+	case errors.As(err, &held), errors.As(err, &taken), errors.As(err, &blocked), errors.Is(err, engine.ErrWorldChanged):
 		return exitRuntime
+	case errors.As(err, &member), errors.As(err, &etcd):
+		return exitEtcd
 	case errors.As(err, &kube), errors.As(err, &unreachable):
 		return exitKube
-	case errors.As(err, &member):
-		return exitEtcd
 	case errors.As(err, &fetch), errors.As(err, &store):
 		return exitConnection
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/engine"
@@ -62,9 +64,12 @@ var errNotOnTheWay = errors.New("not on the way")
 // applyThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its own, and
 // then does what the manifest wants.
 func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as face, args []string) error {
-	for _, version := range f.through {
+	if err := f.checkThrough(); err != nil {
+		return &classError{exitConfig, err}
+	}
+	for _, through := range f.through {
 		stage := *f
-		stage.version, stage.through = version, nil
+		stage.version, stage.through = through, nil
 		err := stage.onTheWay(ctx, stdio, args, func(e *engine.Engine) error { return stage.repeat(ctx, stdio, e, as) })
 		if err != nil && !errors.Is(err, errNotOnTheWay) {
 			return err
@@ -82,7 +87,20 @@ func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as face, args []
 	return f.repeat(ctx, stdio, e, as)
 }
 
-// onTheWay opens the cluster and calls then, if the next thing to do is to upgrade it to the stage's version.
+// checkThrough looks at the flags alone.
+func (f *applyFlags) checkThrough() error {
+	if len(f.through) > 0 && f.plan != "" {
+		return errors.New("--plan is one plan, and --through makes one for each version: leave one of them out")
+	}
+	for _, v := range f.through {
+		if _, err := version.ParseSemantic(v); err != nil {
+			return fmt.Errorf("--through %q is no version: write a patch release, as 1.35.4", v)
+		}
+	}
+	return nil
+}
+
+// onTheWay opens the cluster and calls then, if it is to be upgraded to the stage's version, be it after a repair.
 func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string, then func(*engine.Engine) error) error {
 	e, err := f.open(ctx, stdio, args, host.PolicyProbe)
 	if err != nil {
@@ -93,7 +111,7 @@ func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string, th
 	if err != nil {
 		return err
 	}
-	if look.Decision().Route != decide.Upgrade {
+	if !slices.Contains(look.Plan.Routes, string(decide.Upgrade)) {
 		return errNotOnTheWay
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "On the way: Kubernetes %s.\n", f.version)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,13 +17,46 @@ import (
 const maxNamed = 5
 
 // BeforeUpgrade says, one sentence a matter, what an operator should know before nodes are drained and the API servers get
-// that version: requests to APIs that it no longer has (by the API server's own count since it started), pods without a
-// controller, pods with local data, and budgets that never allow an eviction. What was found out is returned with an error too.
-func (c *Client) BeforeUpgrade(ctx context.Context, to string, nodes []string) ([]string, error) {
-	removed, err := c.removedAPIs(ctx, to)
-	pods, err2 := c.doomedPods(ctx, nodes)
-	stuck, err3 := c.stuckBudgets(ctx)
+// that version: requests to APIs that it no longer has, pods without a controller, pods with local data, and budgets that
+// never allow an eviction. What was found out is returned with an error too.
+func BeforeUpgrade(ctx context.Context, access Access, to string, nodes []string) ([]string, error) {
+	c, err := Connect(access)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	pods, err := c.doomedPods(ctx, nodes)
+	stuck, err2 := c.stuckBudgets(ctx)
+	removed, err3 := removedAPIs(ctx, access, to) // last: an API server that is away uses up the time
 	return slices.Concat(removed, pods, stuck), errors.Join(err, err2, err3)
+}
+
+// removedAPIs asks every API server, all at once: each counts only the requests that it got itself, since it started.
+func removedAPIs(ctx context.Context, access Access, to string) ([]string, error) {
+	ways := make([]Access, 0, len(access.Via))
+	for _, via := range access.Via {
+		ways = append(ways, Access{Kubeconfig: access.Kubeconfig, Via: []Endpoint{via}})
+	}
+	if len(ways) == 0 {
+		ways = append(ways, access)
+	}
+	found, errs := make([][]string, len(ways)), make([]error, len(ways))
+	var wait sync.WaitGroup
+	for i, way := range ways {
+		wait.Go(func() {
+			c, err := Connect(way)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer c.Close()
+			found[i], errs[i] = c.removedAPIs(ctx, to)
+		})
+	}
+	wait.Wait()
+	out := slices.Concat(found...)
+	slices.Sort(out)
+	return slices.Compact(out), errors.Join(errs...)
 }
 
 // removedAPIs reads apiserver_requested_deprecated_apis, whose label removed_release says with which release an API goes.

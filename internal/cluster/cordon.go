@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -74,10 +75,14 @@ func (c *Client) patchNode(ctx context.Context, op, node string, change func(*co
 
 // WaitNodeVersion waits until a node's kubelet reports that version (without v) and is ready.
 func (c *Client) WaitNodeVersion(ctx context.Context, node, version string) error {
-	return awaitOne(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, func(n *corev1.Node) (bool, string, error) {
+	err := awaitOne(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, func(n *corev1.Node) (bool, string, error) {
 		if have := strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"); have != version {
 			return false, fmt.Sprintf("its kubelet reports version %s, want %s", have, version), nil
 		}
 		return nodeReady(n)
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w; the node stays closed, no other host is touched. See journalctl -u kubelet there, then apply again", err)
+	}
+	return err
 }

@@ -21,6 +21,7 @@ import (
 const (
 	drainTimeout = 5 * time.Minute
 	evictAgain   = time.Second // after a disruption budget said no
+	dyingLimit   = 60          // seconds after which a pod that should have ended on a silent node is not waited for
 )
 
 // DrainOptions says how a node is drained.
@@ -36,6 +37,8 @@ type DrainOptions struct {
 	Grace *int
 	// Evicted is told each pod that is gone, as "namespace/name", from several goroutines; nil tells nobody.
 	Evicted func(pod string)
+
+	dying int // seconds after which pods that should have ended are not waited for; 0 waits for all
 }
 
 // BlockedPod is a pod that is still on a node after a drain, and why.
@@ -66,12 +69,16 @@ func (e *DrainBlockedError) Unwrap() error { return e.Err }
 
 // Drain cordons a node and evicts its pods, respecting disruption budgets, and waits until they are gone. Pods of DaemonSets
 // and static pods stay; pods without a controller and the content of emptyDir volumes are lost. A node that does not exist is
-// drained. When time runs out, or a budget can never allow an eviction, the error wraps a *DrainBlockedError, of class
-// Operator; in the second case the node was not even cordoned.
+// drained, and pods of one that is not Ready are not waited for long, since nobody there ends them. When time runs out, or a
+// budget can never allow an eviction, the error wraps a *DrainBlockedError, of class Operator; in the second case the node
+// was not even cordoned.
 func (c *Client) Drain(ctx context.Context, node string, opts DrainOptions) error {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
 	limited, cancel := context.WithTimeout(ctx, opts.Timeout)
 	defer cancel()
+	if c.silent(limited, node) {
+		opts.dying = dyingLimit
+	}
 	helper := c.drainer(limited, opts)
 	if !opts.Force {
 		if stuck := c.stuck(limited, helper, node); len(stuck) > 0 {
@@ -89,7 +96,9 @@ func (c *Client) Drain(ctx context.Context, node string, opts DrainOptions) erro
 		return nil
 	}
 	if opts.Force && ctx.Err() == nil {
-		return c.deleteAll(ctx, node, opts)
+		if err = c.deleteAll(ctx, node, opts); err == nil {
+			return nil
+		}
 	}
 	if blocked := c.blocked(ctx, helper, node); len(blocked) > 0 {
 		return &Error{Op: "drain node", Node: node, Class: Operator, Err: &DrainBlockedError{Node: node, Pods: blocked, Err: err}}
@@ -98,6 +107,19 @@ func (c *Client) Drain(ctx context.Context, node string, opts DrainOptions) erro
 }
 
 var errNeverAllowed = errors.New("no eviction would ever be allowed")
+
+// silent reports whether a node is known not to be Ready.
+func (c *Client) silent(ctx context.Context, node string) bool {
+	ready := true
+	err := retry(ctx, "look at node", node, func(ctx context.Context) error {
+		n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		if err == nil {
+			ready, _, err = nodeReady(n)
+		}
+		return err
+	})
+	return err == nil && !ready
+}
 
 // deleteAll deletes what evictions did not move.
 func (c *Client) deleteAll(ctx context.Context, node string, opts DrainOptions) error {
@@ -127,7 +149,7 @@ func (c *Client) drainer(ctx context.Context, opts DrainOptions) *drain.Helper {
 	}
 	return &drain.Helper{
 		Ctx: ctx, Client: c.Kubernetes, Timeout: opts.Timeout, EvictErrorRetryDelay: evictAgain,
-		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: grace,
+		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: grace, SkipWaitForDeleteTimeoutSeconds: opts.dying,
 		Out: io.Discard, ErrOut: io.Discard,
 		OnPodDeletionOrEvictionFinished: func(pod *corev1.Pod, _ bool, err error) {
 			if err == nil && opts.Evicted != nil {
@@ -178,10 +200,11 @@ func (c *Client) stuck(ctx context.Context, helper *drain.Helper, node string) [
 	return out
 }
 
-// NeverAllows reports whether a budget allows no disruption although all its pods are healthy: waiting does not help.
+// NeverAllows reports whether a budget wants all its pods, and all are healthy: waiting does not help. One that merely allows
+// no disruption now may be in use by another drain.
 func NeverAllows(b *policyv1.PodDisruptionBudget) bool {
 	s := b.Status
-	return s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DisruptionsAllowed == 0 && s.CurrentHealthy >= s.ExpectedPods
+	return s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods && s.CurrentHealthy >= s.ExpectedPods
 }
 
 func neverReason(b *policyv1.PodDisruptionBudget) string {

@@ -13,16 +13,16 @@ import (
 )
 
 // WaitRollout waits until every pod of a DaemonSet or Deployment is of the latest generation and available, on all
-// hosts that it is for.
-func (c *Client) WaitRollout(ctx context.Context, w addons.Workload) error {
+// hosts that it is for. Of a DaemonSet, the pods of Nodes that are not Ready are not waited for; these Nodes are returned.
+func (c *Client) WaitRollout(ctx context.Context, w addons.Workload) (excused []string, err error) {
 	op := "wait for " + w.Kind
 	switch w.Kind {
 	case "DaemonSet":
-		return awaitOne(ctx, c.Kubernetes.AppsV1().DaemonSets(w.Namespace), op, w.Name, daemonSetDone)
+		return c.waitDaemonSet(ctx, w)
 	case "Deployment":
-		return awaitOne(ctx, c.Kubernetes.AppsV1().Deployments(w.Namespace), op, w.Name, deploymentDone)
+		return nil, awaitOne(ctx, c.Kubernetes.AppsV1().Deployments(w.Namespace), op, w.Name, deploymentDone)
 	}
-	return fail(op, w.Name, fmt.Errorf("the roll-out of a %s cannot be awaited", w.Kind))
+	return nil, fail(op, w.Name, fmt.Errorf("the roll-out of a %s cannot be awaited", w.Kind))
 }
 
 // WaitDeploymentAvailable waits until a Deployment has its minimum of available pods (condition Available), which is

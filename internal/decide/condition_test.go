@@ -55,7 +55,7 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		}, nil, Rewritable, "expired: apiserver and admin.conf"},
 		{"the CA expired", func(h *host) {
 			h.Certificates, h.APIServer = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "ca", Expired: true}}, observed.No
-		}, nil, Broken, "API server fails its health check"},
+		}, nil, Broken, "expired: the CA ca, with all that it signed"},
 		{"the kubelet's certificate expired", func(h *host) {
 			h.Certificates, h.Kubelet.Active = []observed.Certificate{{Name: "kubelet-client", Expired: true}}, false
 		}, nil, Rewritable, "the kubelet's client certificate has expired"},

@@ -52,10 +52,11 @@ type Decision struct {
 	Rewrites map[string][]string `json:"rewrites,omitempty"` // what to write again, in order, by host ID
 	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
 	// Asides are hosts that lost their etcd data: what is left of it is set aside, and then their members are dead ones.
-	Asides   []string            `json:"asides,omitempty"`
-	Upgrades []string            `json:"upgrades,omitempty"` // hosts of another version, or all when forced, control plane first
-	Uncordon []string            `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
-	Drift    map[string][]string `json:"drift,omitempty"`    // names of configurations that differ, sorted, by host ID
+	Asides   []string `json:"asides,omitempty"`
+	Upgrades []string `json:"upgrades,omitempty"` // hosts of another version, or all when forced, control plane first
+	Uncordon []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
+	// Drift are names of configurations that differ, sorted, by host ID; an upgrade brings them to its hosts.
+	Drift map[string][]string `json:"drift,omitempty"`
 
 	Addons   []string `json:"addons,omitempty"`   // names of addons to apply, sorted
 	System   []string `json:"system,omitempty"`   // apps of Input.System that run another image, sorted

@@ -43,8 +43,13 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
-// staleSystem names the apps of which a ready pod has another image than the wanted one, sorted.
+// staleSystem names the apps of which a ready pod has another image than the wanted one, sorted. They follow when every
+// member has the wanted version: kube-proxy must not be newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
+	behind := func(s *seen) bool { return s.joined() && v.outdated(s) }
+	if v.systemHost() == "" || !v.joinable() || len(having(v.hosts, behind)) > 0 {
+		return nil
+	}
 	var out []string
 	for _, p := range v.in.Is.API.Pods {
 		want, ours := v.in.System[p.App]
@@ -54,6 +59,15 @@ func (v *view) staleSystem() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// systemHost is the control-plane host inside the limit that applies what kubeadm applies; empty where there is none.
+func (v *view) systemHost() string {
+	sound := having(v.controlPlane(), func(s *seen) bool { return s.may && s.Condition == Healthy && s.is.PKI == observed.Yes })
+	if len(sound) == 0 {
+		return ""
+	}
+	return sound[0]
 }
 
 // allAddons names every wanted addon, sorted.

@@ -25,9 +25,9 @@ func fill(d *Decision, v *view) {
 	case DisasterRecovery:
 		d.Instructions = v.disaster()
 	case Upgrade:
-		d.Upgrades, d.Uncordon = v.upgrades(), having(v.hosts, v.cordoned)
+		d.Upgrades, d.Uncordon, d.Drift = v.upgrades(), having(v.hosts, v.cordoned), v.drift()
 	case Reconfigure:
-		d.Drift = v.drift()
+		d.Uncordon, d.Drift = having(v.hosts, v.cordoned), v.drift()
 	case Resources:
 		v.fillObjects(d)
 		d.Record = v.staleRecord()
@@ -73,10 +73,8 @@ func (v *view) fillObjects(d *Decision) {
 	d.Metadata = having(v.hosts, v.staleNode)
 	d.StaleNodes = v.staleNodes()
 	d.Uncordon = having(v.hosts, v.cordoned)
-	if source := v.source(); source != "" {
-		if d.System = v.staleSystem(); len(d.System) > 0 {
-			d.Leader = source
-		}
+	if d.System = v.staleSystem(); len(d.System) > 0 {
+		d.Leader = v.systemHost()
 	}
 }
 

@@ -94,6 +94,9 @@ func components(role desired.Role, is *observed.Host) (failed, silent []string) 
 	if role != desired.ControlPlane {
 		return nil, silent
 	}
+	if old := expired(is, authority); old != nil {
+		failed = append(failed, "expired: the CA "+list(old)+", with all that it signed")
+	}
 	if is.PKI == observed.No {
 		failed = append(failed, "the cluster CA's key is gone")
 	}

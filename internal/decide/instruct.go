@@ -34,7 +34,7 @@ func (v *view) instructions() []Instruction {
 // ill reports whether the host is a member that is not healthy, or nothing is known of it. One that apply mends by itself
 // is not.
 func (v *view) ill(s *seen) bool {
-	return s.silent() || s.joined() && s.Condition != Healthy && !s.startable() && !v.canRewrite(s)
+	return s.silent() || s.joined() && s.Condition != Healthy && !s.startable() && !s.halfway && !v.canRewrite(s)
 }
 
 // vote is how the host's etcd member is.

@@ -28,9 +28,29 @@ func (v *view) judge() (unfit, warnings []Problem) {
 	if p := v.beginsOutsideLimit(); p != nil {
 		unfit = append(unfit, *p)
 	}
+	if p := v.otherNetwork(); p != nil {
+		unfit = append(unfit, *p)
+	}
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	return unfit, append(warnings, v.livingStrays()...)
+}
+
+// otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with: every
+// address that it has given depends on them.
+func (v *view) otherNetwork() *Problem {
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		have, known := s.is.Digests[desired.NetworkDigest]
+		want, asked := v.in.Config[s.ID][desired.NetworkDigest]
+		if s.joined() && known && asked && have != want {
+			return &Problem{
+				ClassConfig, s.ID, "the manifest's clusterNetwork has another podSubnet, serviceSubnet or serviceDomainName than the cluster was made with, and they cannot be changed",
+				"put the former ones back; the cluster keeps its manifest in the ConfigMap kube-system/kubeone",
+			}
+		}
+	}
+	return nil
 }
 
 // wanted checks what is wanted as far as it concerns a decision; the manifest's own validation has seen to the rest.
@@ -58,7 +78,7 @@ func (v *view) wanted() []Problem {
 func (v *view) judgeHost(s *seen) (unfit, warnings []Problem) {
 	switch {
 	case s.Condition == Foreign:
-		p := Problem{ClassConfig, s.ID, s.Reasons[0], "use the manifest that it belongs to; or, if what it holds may be lost, run kubeone reset --host " + s.ID}
+		p := Problem{ClassConfig, s.ID, s.Reasons[0], v.freeing(s)}
 		if s.may || s.controlPlane() {
 			return []Problem{p}, nil
 		}
@@ -78,6 +98,18 @@ func (v *view) judgeHost(s *seen) (unfit, warnings []Problem) {
 		warnings = append(warnings, Problem{ClassRuntime, s.ID, "step " + quoted(st.Stage) + " of run " + st.RunID + " is still running on it", "it is awaited before anything else happens there"})
 	}
 	return unfit, warnings
+}
+
+// freeing says how a foreign host becomes one that may be used. A reset never touches what is another cluster's, or not
+// known to be ours.
+func (v *view) freeing(s *seen) string {
+	switch m := s.is.Marker; {
+	case m == nil:
+		return "use the manifest that it belongs to; or look at /etc/kubernetes and /var/lib/etcd there, and if what they hold may be lost: kubeadm reset -f; rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet"
+	case m.Cluster != v.in.Want.Name:
+		return "use the manifest of cluster " + quoted(m.Cluster) + "; or, with that manifest, take the host out of it: kubeone reset --host " + s.ID
+	}
+	return "use the manifest that it belongs to; or, if what it holds may be lost, run kubeone reset --host " + s.ID
 }
 
 // judgeSilent judges a host of which nothing is known. A changed host key always stops everything; a refused login only
@@ -176,7 +208,11 @@ func (v *view) problems(trace []Visit) []Problem {
 	if last.State == AskProvisioned {
 		return v.silences()
 	}
-	return []Problem{{versionClass(last.Event), "", last.Why, versionRemedy(last.Event)}}
+	do := versionRemedy(last.Event)
+	if strayed := v.ahead(); last.Event == OnLower && strayed != "" {
+		do = "no API server is newer: take " + strayed + " out and let it join again with kubeone node replace"
+	}
+	return []Problem{{versionClass(last.Event), "", last.Why, do}}
 }
 
 // silences are the problems of control-plane hosts of which nothing is known.

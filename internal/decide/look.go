@@ -26,6 +26,9 @@ type seen struct {
 	is   observed.Host
 	node *observed.Node // nil: none, or not known
 	may  bool           // inside the limit
+	// halfway says that its turn in an upgrade has begun, and that what is wrong with it is what the rest of the turn writes
+	// and starts anew.
+	halfway bool
 }
 
 // look works out the view of an Input.
@@ -43,6 +46,9 @@ func look(in Input) *view {
 	}
 	v.etcd = v.ring()
 	v.running = v.versions()
+	for i := range v.hosts {
+		v.hosts[i].halfway = v.goesOn(&v.hosts[i])
+	}
 	v.unfit, v.warnings = v.judge()
 	return v
 }

@@ -64,7 +64,7 @@ func (v *view) controlPlaneFaults() []string {
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.silent() || s.joined() && s.Condition != Healthy {
+		if s.silent() || s.joined() && s.Condition != Healthy && !s.halfway {
 			wrong = append(wrong, s.name()+" is "+string(s.Condition)+" ("+s.Reasons[0]+")")
 		}
 	}
@@ -139,7 +139,9 @@ func (v *view) askWorkers() (Event, string) {
 	if torn := names(v.workers(), v.canRewrite); torn != "" {
 		return OnRewritable, "what is missing on " + torn + " can be written again"
 	}
-	ill := func(s *seen) bool { return s.may && (s.silent() || s.joined() && s.Condition != Healthy) }
+	ill := func(s *seen) bool {
+		return s.may && !s.halfway && (s.silent() || s.joined() && s.Condition != Healthy)
+	}
 	if sick := names(v.workers(), ill); sick != "" {
 		return OnUnhealthy, sick + " not healthy: a person must act"
 	}
@@ -192,7 +194,7 @@ func (s *seen) joined() bool { return s.Condition.joined() }
 
 func (s *seen) silent() bool { return s.Condition.silent() }
 
-func (s *seen) startable() bool { return s.may && s.Condition == Restartable }
+func (s *seen) startable() bool { return s.may && s.Condition == Restartable && !s.halfway }
 
 func (s *seen) missing() bool { return s.may && s.Condition.installable() }
 

@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
 
@@ -10,11 +11,32 @@ import (
 // wanted one.
 func (v *view) upgradable(s *seen) bool { return s.may && s.joined() && v.outdated(s) }
 
-// upgrades are the hosts to upgrade, control plane first.
+// upgrades are the hosts to upgrade, control plane first, and of each role those first whose turn had begun.
 func (v *view) upgrades() []string {
-	return having(v.hosts, func(s *seen) bool {
-		return s.may && s.joined() && (v.in.ForceUpgrade || v.outdated(s))
-	})
+	var out []string
+	for _, hosts := range [][]seen{v.controlPlane(), v.workers()} {
+		out = append(out, having(hosts, func(s *seen) bool { return s.halfway })...)
+		out = append(out, having(hosts, func(s *seen) bool {
+			return s.may && s.joined() && !s.halfway && (v.in.ForceUpgrade || v.outdated(s))
+		})...)
+	}
+	return out
+}
+
+// goesOn reports whether the host's turn in an upgrade has begun, and going on with it may mend what is wrong: the kubelet
+// or a component of the control plane does not run in its new version or configuration. To start them again as they are
+// would only fail again, for instance after the manifest was corrected. etcd runs there, and may be stopped.
+func (v *view) goesOn(s *seen) bool {
+	switch {
+	case !s.may || s.is.Turn == "" || s.is.Turn != v.in.Want.KubernetesVersion || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
+		return false
+	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || s.Condition != Restartable && s.Condition != Unready && s.Condition != Broken:
+		return false
+	case s.Role == desired.Worker:
+		return true
+	}
+	return s.is.PKI == observed.Yes && s.is.EtcdData == observed.Yes && s.is.EtcdHealth == observed.Yes &&
+		v.vote(s) == observed.Yes && SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 }
 
 // skew says why some kubelet and some API server could not work together during or after the upgrade; it is empty when
@@ -26,7 +48,7 @@ func (v *view) skew() string {
 			continue
 		}
 		if err := SkewAllowed(want, n.KubeletVersion); err != nil {
-			return fmt.Sprintf("node %s: %v: upgrade or remove it first", n.Name, err)
+			return fmt.Sprintf("node %s: %v: bring it to a version between, or remove it first", n.Name, err)
 		}
 	}
 	for i := range v.controlPlane() {
@@ -42,7 +64,8 @@ func (v *view) skew() string {
 }
 
 // cordoned reports whether a run of ours has closed the member's Node and was interrupted before it opened it again; the
-// host needs nothing more.
+// host needs nothing more. A mark on a Node that is open counts too: were it left there, a person's cordon would look like
+// ours.
 func (v *view) cordoned(s *seen) bool {
-	return s.may && s.Condition == Healthy && s.node != nil && s.node.Unschedulable && s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
+	return s.may && s.Condition == Healthy && s.node != nil && s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
 }

@@ -107,6 +107,94 @@ func TestWhatARunLeftCordonedIsOpened(t *testing.T) {
 	}
 }
 
+func TestATurnThatHasBegunGoesOn(t *testing.T) {
+	t.Parallel()
+	stopKubelet := func(h *observed.Host) { h.Kubelet.Active, h.Healthz = false, observed.No }
+	for name, c := range map[string]struct {
+		host, id string
+		world    func(*Input, *observed.Host)
+		route    Route
+		first    string // of what is upgraded
+	}{
+		"a worker's new kubelet does not start":          {"w-2", "192.0.1.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, Upgrade, "192.0.0.1"},
+		"a control-plane host's does not":                {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, Upgrade, "192.0.0.2"},
+		"its API server does not":                        {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.APIServer = observed.No }, Upgrade, "192.0.0.2"},
+		"its turn has not begun":                         {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "" }, Repair, ""},
+		"it had begun for another version":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "1.36.2" }, Repair, ""},
+		"its container runtime does not run":             {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Containerd.Active = false }, Repair, ""},
+		"etcd does not run there":                        {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No }, Instruct, ""},
+		"it is outside the limit":                        {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Limit = map[string]bool{"192.0.0.1": true} }, Upgrade, "192.0.0.1"},
+		"the API does not answer, so that it is unknown": {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Is.API = observed.API{} }, Instruct, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 2)
+			in.allOlder("1.36.1")
+			n := in.node(c.host)
+			n.Ready, n.Unschedulable, n.Annotations = observed.No, true, map[string]string{observed.CordonAnnotation: "run-1"}
+			in.change(c.id, func(h *observed.Host) { h.Kubelet.Version, h.Turn = running, running; c.world(&in, h) })
+			d := Decide(in)
+			if d.Route != c.route || c.first != "" && (len(d.Upgrades) == 0 || d.Upgrades[0] != c.first || d.Restarts != nil) {
+				t.Errorf("route %s, upgrades %v, restarts %v: %+v", d.Route, d.Upgrades, d.Restarts, d.Trace[len(d.Trace)-1])
+			}
+		})
+	}
+}
+
+func TestTheNetworkOfAClusterStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.change("192.0.0.2", func(h *observed.Host) { h.Digests = map[string]string{"network": "n-1"} })
+	in.Config["192.0.0.2"] = map[string]string{"network": "n-1"}
+	if d := Decide(in); d.Route != Nothing {
+		t.Fatalf("route %s: %+v", d.Route, d.Problems)
+	}
+	in.Config["192.0.0.2"] = map[string]string{"network": "n-2"}
+	if d := Decide(in); d.Route != Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "serviceSubnet") {
+		t.Errorf("route %s: %+v", d.Route, d.Problems)
+	}
+}
+
+func TestWhoIsAheadIsNamed(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.older("192.0.1.1", "w-1", "1.36.4")
+	d := Decide(in)
+	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "kubelet of w-1 1.36.4") || !strings.Contains(d.Problems[0].Do, "take w-1 out") {
+		t.Errorf("%+v", d.Problems)
+	}
+	in.older("192.0.0.1", "cp-1", "1.36.4")
+	d = Decide(in)
+	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "API server of cp-1 1.36.4") || !strings.Contains(d.Problems[0].Do, "put the running version") {
+		t.Errorf("%+v", d.Problems)
+	}
+}
+
+func TestWhatKubeadmAppliesWaitsForTheWholeCluster(t *testing.T) {
+	t.Parallel()
+	stale := func() Input {
+		in := healthy(3, 1)
+		in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3"}
+		in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.Yes}}
+		return in
+	}
+	in := stale()
+	in.Limit = map[string]bool{"192.0.0.3": true}
+	if d := Decide(in); d.Leader != "192.0.0.3" {
+		t.Errorf("within the limit: route %s, by %q", d.Route, d.Leader)
+	}
+	in.Limit = map[string]bool{"192.0.1.1": true}
+	if d := Decide(in); d.Route != Nothing {
+		t.Errorf("a limit without a control-plane host: route %s", d.Route)
+	}
+	in = stale()
+	in.older("192.0.1.1", "w-1", "1.36.1")
+	in.Limit = map[string]bool{"192.0.0.1": true}
+	if d := Decide(in); d.Route != Nothing {
+		t.Errorf("a worker outside the limit has another version: route %s", d.Route)
+	}
+}
+
 func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

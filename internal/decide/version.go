@@ -96,6 +96,9 @@ func (v *view) relation() (Event, string) {
 		return OnSame, "everything runs " + want
 	}
 	event, why := compare(want, all, v.running.api)
+	if ahead := v.newer(); event == OnLower && ahead != "" {
+		why += ": " + ahead
+	}
 	if event != OnHigher {
 		return event, why
 	}
@@ -106,6 +109,41 @@ func (v *view) relation() (Event, string) {
 		return OnSame, "every host inside the limit runs " + want
 	}
 	return event, why
+}
+
+// newer says on which members something newer than the wanted version runs; nothing where that is so on all.
+func (v *view) newer() string {
+	higher := func(have string) bool {
+		h, err := version.ParseSemantic(have)
+		return err == nil && h.GreaterThan(version.MustParseSemantic(v.in.Want.KubernetesVersion))
+	}
+	var out []string
+	for i := range v.hosts {
+		s := &v.hosts[i]
+		switch node := s.node; {
+		case s.Role == desired.ControlPlane && higher(v.apiServer(s)):
+			out = append(out, "API server of "+s.name()+" "+v.apiServer(s))
+		case higher(s.kubelet()):
+			out = append(out, "kubelet of "+s.name()+" "+s.kubelet())
+		case node != nil && higher(node.KubeletVersion):
+			out = append(out, "kubelet of "+s.name()+" "+node.KubeletVersion)
+		}
+	}
+	if len(out) == len(having(v.hosts, (*seen).joined)) {
+		return ""
+	}
+	return list(out)
+}
+
+// ahead names the members that run something newer than the wanted version, if no API server does: they have strayed.
+func (v *view) ahead() string {
+	if event, _ := compare(v.in.Want.KubernetesVersion, v.running.api, v.running.api); event == OnLower {
+		return ""
+	}
+	return names(v.hosts, func(s *seen) bool {
+		event, _ := compare(v.in.Want.KubernetesVersion, []string{s.kubelet()}, nil)
+		return event == OnLower
+	})
 }
 
 // compare says how the wanted version relates to versions that are not all the same as it.

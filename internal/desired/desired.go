@@ -224,6 +224,9 @@ type Preflight struct {
 	IgnoreErrors []string `json:"ignoreErrors,omitempty"`
 }
 
+// NetworkDigest is the name of the configuration that a cluster keeps for life: its subnets and its DNS domain.
+const NetworkDigest = "network"
+
 // Hosts returns all hosts, control plane first, in the manifest's order.
 func (c *Cluster) Hosts() []Host {
 	return append(append(make([]Host, 0, len(c.ControlPlane)+len(c.Workers)), c.ControlPlane...), c.Workers...)

@@ -20,6 +20,7 @@ import (
 	"kubeone/internal/backup"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/host"
+	"kubeone/internal/plan"
 )
 
 // BackupOptions say for whom a backup is encrypted and where it goes. Empty fields are the manifest's.
@@ -72,7 +73,7 @@ func (e *Engine) Backup(ctx context.Context, o BackupOptions) (Backup, error) {
 		result.Places = append(result.Places, file)
 	}
 	if target != nil {
-		err = e.store(ctx, target, file, o, &result)
+		err = e.store(ctx, target, file, o, members.Alone(), &result)
 	}
 	return result, err
 }
@@ -173,7 +174,7 @@ func (e *Etcd) content(ctx context.Context, now time.Time) (backup.Content, erro
 	}
 	c := backup.Content{
 		Cluster: e.engine.want.Name, CreatedBy: Holder(), Created: now, Keys: keys, Manifest: e.engine.loaded.ManifestText,
-		EtcdVersion:       e.client.Greeting().Version,
+		EtcdVersion: e.client.Greeting().Version, Epoch: plan.Epoch(plan.Plan{}, e.engine.want, e.seen.World),
 		KubernetesVersion: cmp.Or(e.seen.World.API.Version, e.seen.World.Hosts[via].APIServerVersion, e.engine.want.KubernetesVersion),
 	}
 	return c, nil
@@ -221,8 +222,9 @@ func untar(archive []byte) (map[string][]byte, error) {
 	}
 }
 
-// store brings the file to the target, and then removes the oldest there.
-func (e *Engine) store(ctx context.Context, target backup.Target, file string, o BackupOptions, result *Backup) error {
+// store brings the file to the target, and then removes the oldest there. A backup of a cluster without a quorum may have less
+// than older ones: then none is removed.
+func (e *Engine) store(ctx context.Context, target backup.Target, file string, o BackupOptions, alone bool, result *Backup) error {
 	f, err := os.Open(file) // #nosec G304 -- written above
 	if err != nil {
 		return err
@@ -235,7 +237,10 @@ func (e *Engine) store(ctx context.Context, target backup.Target, file string, o
 	if !o.Prune {
 		return nil
 	}
-	result.Removed, err = backup.Keep(ctx, target, e.want.Name, cmp.Or(o.Keep, e.want.Backup.Keep, 1))
+	if alone {
+		return &EtcdError{fmt.Errorf("etcd has no quorum: the backup is stored as %s in %s, and none was removed, because older ones may have more; see kubeone status", result.Name, target)}
+	}
+	result.Removed, err = backup.Keep(ctx, target, e.want.Name, cmp.Or(o.Keep, e.want.Backup.Keep, 1), result.Name)
 	if err != nil {
 		return fmt.Errorf("the backup is stored, and older ones could not be removed: %w", err)
 	}

@@ -240,8 +240,13 @@ func Holder() string {
 
 // artifacts makes sure that what is needed to install hosts of these architectures is known, with digests.
 func (e *Engine) artifacts(ctx context.Context, archs []string) error {
-	e.want.Artifacts = map[string]desired.Artifacts{}
+	if e.want.Artifacts == nil {
+		e.want.Artifacts = map[string]desired.Artifacts{}
+	}
 	for _, arch := range archs {
+		if _, known := e.want.Artifacts[arch]; known {
+			continue
+		}
 		a, err := e.resolve(ctx, e.release(arch))
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -37,7 +38,7 @@ func (e *Engine) Look(ctx context.Context) (Look, error) {
 	if err != nil {
 		return Look{}, err
 	}
-	if archs := e.toInstall(result.World); len(archs) > 0 && e.want.Artifacts == nil && !e.opt.LookOnly {
+	if archs := e.toInstall(result.World); len(archs) > 0 && !e.opt.LookOnly {
 		if err := e.artifacts(ctx, archs); err != nil {
 			return Look{}, err
 		}
@@ -76,7 +77,7 @@ func (e *Engine) probe(ctx context.Context) (probe.Result, error) {
 func (e *Engine) toInstall(w observed.World) []string {
 	seen := map[string]bool{}
 	epoch := plan.Epoch(plan.Plan{}, e.want, w)
-	stale := e.staleSystem(w)
+	stale := e.staleSystem(w) || e.staleNode(w)
 	for _, h := range w.Hosts {
 		if h.Reach == observed.Reached && h.Arch != "" && (stale || e.needsArtifacts(h) || outlived(h, epoch)) {
 			seen[h.Arch] = true
@@ -104,6 +105,12 @@ func (e *Engine) staleSystem(w observed.World) bool {
 		}
 	}
 	return false
+}
+
+// staleNode reports whether a Node says another version than the wanted one: that of a kubelet which has not been started
+// again, whatever program is installed by now.
+func (e *Engine) staleNode(w observed.World) bool {
+	return slices.ContainsFunc(w.API.Nodes, func(n observed.Node) bool { return n.KubeletVersion != e.want.KubernetesVersion })
 }
 
 // outlived reports whether a control-plane host holds the data of the cluster's life before a recovery, and joins anew.
@@ -140,10 +147,11 @@ func (e *Engine) scripts(p plan.Plan, w observed.World) (map[string]string, erro
 	epoch := plan.Epoch(p, e.want, w)
 	for _, h := range e.want.Hosts() {
 		in := script.Input{Want: e.want, Host: h, NodeName: p.Hosts[h.ID], Arch: w.Hosts[h.ID].Arch, Epoch: epoch}
-		touched := false
+		touched, installs := false, false
 		for _, s := range p.Steps {
 			if s.Host == h.ID && s.Intent.Kind.OnHost() {
 				touched = true
+				installs = installs || s.Intent.Kind.Installs()
 				in.Units = append(in.Units, s.Intent.Units...)
 				in.Parts = append(in.Parts, s.Intent.Parts...)
 				in.Recover = recoverInput(s.Intent, in.Recover)
@@ -153,7 +161,10 @@ func (e *Engine) scripts(p plan.Plan, w observed.World) (map[string]string, erro
 			continue
 		}
 		if _, known := e.want.Artifacts[in.Arch]; !known {
-			in.Want.Artifacts = nil // nothing is installed there
+			if installs && !e.opt.LookOnly {
+				return nil, fmt.Errorf("%s: what Kubernetes %s needs on the architecture %q is not known, so nothing can be installed there", in.NodeName, e.want.KubernetesVersion, in.Arch)
+			}
+			in.Want.Artifacts = nil
 		}
 		text, err := e.render(in)
 		if err != nil {

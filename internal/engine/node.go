@@ -27,7 +27,7 @@ func (e *Engine) LookNode(ctx context.Context, c NodeChange) (Look, error) {
 	if err != nil {
 		return Look{}, err
 	}
-	if arch := result.World.Hosts[h.ID].Arch; c.Replace && !c.Gone && arch != "" && e.want.Artifacts == nil {
+	if arch := result.World.Hosts[h.ID].Arch; c.Replace && !c.Gone && arch != "" {
 		if err := e.artifacts(ctx, []string{arch}); err != nil {
 			return Look{}, err
 		}

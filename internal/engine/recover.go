@@ -28,10 +28,8 @@ func (e *Engine) LookRecover(ctx context.Context, o RecoverOptions) (Look, error
 	if err != nil {
 		return Look{}, err
 	}
-	if e.want.Artifacts == nil {
-		if err := e.artifacts(ctx, architectures(result.World)); err != nil {
-			return Look{}, err
-		}
+	if err := e.artifacts(ctx, architectures(result.World)); err != nil {
+		return Look{}, err
 	}
 	options.Progress = e.progress(ctx, o.Source, result.World)
 	in := decide.Input{Want: e.want, Is: result.World, Config: e.configDigests(), Addons: e.addonOf}

@@ -125,6 +125,7 @@ func (s *Source) openBackup(ctx context.Context, path, identity string) error {
 		From: plan.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash, KubernetesVersion: m.KubernetesVersion,
 		About:   fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339), m.CreatedBy, describe(m.Snapshot)),
 		Members: members(m.Snapshot), EncryptionPath: m.EncryptionPath,
+		Epoch: m.Epoch, Revision: m.Snapshot.Revision,
 	}
 	s.content.Snapshot = func() (io.Reader, int64, error) {
 		r, err := a.Snapshot()
@@ -146,7 +147,14 @@ func (s *Source) openSnapshot(path string) error {
 	if err != nil {
 		return err
 	}
-	s.about = plan.Copy{From: plan.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describe(info), Members: members(info)}
+	s.about = plan.Copy{
+		From: plan.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describe(info), Members: members(info), Revision: info.Revision,
+	}
+	if info.CA != nil {
+		if s.about.CAHash, err = backup.CAHash(info.CA); err != nil {
+			return fmt.Errorf("snapshot %s: %w", path, err)
+		}
+	}
 	s.content.Snapshot = func() (io.Reader, int64, error) {
 		f, err := os.Open(path) // #nosec G304 -- the operator names it
 		if err != nil {
@@ -168,25 +176,39 @@ func members(i snapshot.Info) []observed.Member {
 	return out
 }
 
-// progress asks the members that are left how far they had got, where there is more than one to choose from. One that does not
-// say is missing in the answer.
+// progress asks the members that are left up to which revision they have the data, where there is more than one to choose from.
+// One that does not say is missing in the answer. Other than what was agreed upon, the revision is known without a quorum.
 func (e *Engine) progress(ctx context.Context, s *Source, w observed.World) map[string]int64 {
 	out := map[string]int64{}
 	if s.about.From != plan.SurvivingMember {
 		return out
 	}
-	const ask = `curl -q -s -m 2 http://127.0.0.1:2381/metrics | sed -n 's/^etcd_server_proposals_committed_total //p'`
+	const ask = `curl -q -s -m 2 http://127.0.0.1:2381/metrics`
 	for _, h := range e.want.ControlPlane {
 		if seen := w.Hosts[h.ID]; seen.Reach != observed.Reached || seen.EtcdData != observed.Yes {
 			continue
 		}
-		res, err := e.hosts[h.ID].Run(ctx, host.Cmd{Name: "ask etcd how far it had got", Script: ask, Timeout: 10 * time.Second})
+		res, err := e.hosts[h.ID].Run(ctx, host.Cmd{Name: "ask etcd how far it had got", Script: ask + ` | sed -n '/^` + revisionMetric + ` /p'`, Timeout: 10 * time.Second})
 		if err != nil {
 			continue
 		}
-		if n, err := strconv.ParseFloat(strings.TrimSpace(string(res.Stdout)), 64); err == nil && n < math.MaxInt64 {
-			out[h.ID] = int64(n)
+		if n := revisionIn(string(res.Stdout)); n > 0 {
+			out[h.ID] = n
 		}
 	}
 	return out
+}
+
+// revisionMetric is the revision of the last change in a member's data.
+const revisionMetric = "etcd_debugging_mvcc_current_revision"
+
+// revisionIn reads it from a member's metrics; 0 where they do not tell.
+func revisionIn(metrics string) int64 {
+	for line := range strings.Lines(metrics) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), revisionMetric+" ")
+		if n, err := strconv.ParseFloat(value, 64); ok && err == nil && n > 0 && n < math.MaxInt64 {
+			return int64(n)
+		}
+	}
+	return 0
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"kubeone/internal/backup"
+	"kubeone/internal/etcd/snapshot/snapshottest"
 	"kubeone/internal/plan"
 )
 
@@ -51,5 +53,36 @@ func TestASurvivorNeedsNoCopy(t *testing.T) {
 	defer s.Close()
 	if s.about.From != plan.SurvivingMember || s.content.Snapshot != nil {
 		t.Errorf("got %+v", s.about)
+	}
+}
+
+func TestAMembersRevisionIsReadFromItsMetrics(t *testing.T) {
+	t.Parallel()
+	for metrics, want := range map[string]int64{
+		"# HELP x\netcd_debugging_mvcc_current_revision 1.000000005e+09\n": 1000000005,
+		"etcd_debugging_mvcc_current_revision 4711\n":                      4711,
+		"etcd_server_proposals_committed_total 17\n":                       0,
+		"etcd_debugging_mvcc_current_revision NaN\n":                       0,
+		"": 0,
+	} {
+		if got := revisionIn(metrics); got != want {
+			t.Errorf("%q: %d, want %d", metrics, got, want)
+		}
+	}
+}
+
+// A bare snapshot says by its CA whose it is, and by its revision which life it is of.
+func TestASnapshotTellsItsCAAndRevision(t *testing.T) {
+	t.Parallel()
+	certificate := testCertificate(t)
+	path := snapshottest.File(t, snapshottest.Bytes(t, snapshottest.Content{Keys: 3, CA: string(certificate)}))
+	s, err := (&Engine{}).OpenSource(t.Context(), path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	want, err := backup.CAHash(certificate)
+	if err != nil || s.about.CAHash != want || s.about.Revision != 8 {
+		t.Errorf("CA %s, want %s; revision %d; %v", s.about.CAHash, want, s.about.Revision, err)
 	}
 }

@@ -36,14 +36,15 @@ func (e *Engine) Support(ctx context.Context, w io.Writer, l Look, documents fun
 	var runs []cluster.Run
 	if in.NoAPI == "" {
 		client, err := cluster.Connect(*l.Result.Access)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			defer client.Close()
+			in.Kubernetes = client.Kubernetes
+			within, cancel := context.WithTimeout(ctx, recordTimeout)
+			runs, _ = history(within, client, l.Result.World) // then the bundle has none, as if there were none
+			cancel()
+		} else {
+			in.NoAPI = err.Error()
 		}
-		defer client.Close()
-		in.Kubernetes = client.Kubernetes
-		within, cancel := context.WithTimeout(ctx, recordTimeout)
-		runs, _ = history(within, client, l.Result.World) // then the bundle has none, as if there were none
-		cancel()
 	}
 	var err error
 	if in.Documents, err = documents(runs); err != nil {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"kubeone/internal/cluster"
-	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/manifest"
 	"kubeone/internal/observed"
@@ -112,23 +111,18 @@ const reportTimeout = 10 * time.Second
 // report adds to an upgrade's plan what its reader should know before saying yes: APIs in use that the new version no longer
 // has, and pods that a drain loses or cannot move. What cannot be found out is said so.
 func (e *Engine) report(ctx context.Context, l *Look) {
-	if len(l.Decisions) == 0 || l.Decisions[0].Route != decide.Upgrade || l.Result.Access == nil {
+	var nodes []string
+	for _, s := range l.Plan.Steps {
+		if d := s.Intent.Drain; d != nil && d.Upgrade {
+			nodes = append(nodes, s.Intent.NodeName)
+		}
+	}
+	if len(nodes) == 0 || l.Result.Access == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	client, err := cluster.Connect(*l.Result.Access)
-	if err != nil {
-		return
-	}
-	defer client.Close()
-	var nodes []string
-	for _, s := range l.Plan.Steps {
-		if s.Intent.Kind == plan.DrainNode {
-			nodes = append(nodes, s.Intent.NodeName)
-		}
-	}
-	notes, err := client.BeforeUpgrade(ctx, e.want.KubernetesVersion, nodes)
+	notes, err := cluster.BeforeUpgrade(ctx, *l.Result.Access, e.want.KubernetesVersion, nodes)
 	if err != nil {
 		notes = append(notes, "not all could be looked at before the upgrade: "+err.Error())
 	}

@@ -82,6 +82,16 @@ func TestObserve(t *testing.T) {
 			}},
 			requests: 5,
 		},
+		"an alarm outlives its member": {
+			cluster: three(complain, func(c *etcdtest.Cluster) {
+				c.Alarms = []*pb.AlarmMember{{MemberID: 0xd, Alarm: pb.AlarmType_NOSPACE}}
+			}),
+			want: observed.Etcd{
+				Reached: observed.Yes, Members: []observed.Member{healthy("a", "cp-1"), healthy("b", "cp-2"), healthy("c", "cp-3")},
+				Orphans: []observed.Alarm{{Member: "d", Name: "NOSPACE"}},
+			},
+			requests: 5,
+		},
 		"corruption does": {
 			cluster: three(complain, func(c *etcdtest.Cluster) { c.Alarms = []*pb.AlarmMember{corrupt} }),
 			want: observed.Etcd{Reached: observed.Yes, Members: []observed.Member{

@@ -144,8 +144,9 @@ var (
 	ErrCorrupt = errors.New("a member's database is corrupt: replace the member instead of taking the alarm back")
 )
 
-// Disarm takes all alarms back. It refuses with ErrNoSpace as long as the database of a member that has run out of space
-// is as large as its quota, and with ErrCorrupt if there is an alarm of corruption; then nothing is changed.
+// Disarm takes all alarms back, also those of members that have left: they too keep etcd from writing. It refuses with
+// ErrNoSpace as long as there is an alarm about space and a member's database is as large as its quota, and with ErrCorrupt if
+// there is an alarm of corruption and its member is still there; then nothing is changed.
 func (c *Client) Disarm(ctx context.Context) ([]Disarmed, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {
@@ -154,31 +155,36 @@ func (c *Client) Disarm(ctx context.Context) ([]Disarmed, error) {
 	if !s.Agreed {
 		return nil, fmt.Errorf("%w: no quorum answers, and alarms are the quorum's", ErrUnhealthy)
 	}
+	alarms := slices.Clone(s.Orphans)
+	for _, m := range s.Members {
+		for _, name := range m.Alarms {
+			alarms = append(alarms, Alarm{Member: m.ID, Name: name})
+		}
+	}
+	full := slices.ContainsFunc(alarms, func(a Alarm) bool { return a.Name == "NOSPACE" })
 	for _, m := range s.Members {
 		if slices.Contains(m.Alarms, "CORRUPT") {
 			return nil, fmt.Errorf("member %s: %w", m.Name, ErrCorrupt)
 		}
-		if st := m.Status; len(m.Alarms) > 0 && st != nil && st.Quota > 0 && st.DBSize >= st.Quota {
+		if st := m.Status; full && st != nil && st.Quota > 0 && st.DBSize >= st.Quota {
 			return nil, fmt.Errorf("member %s: %w (%d of %d bytes)", m.Name, ErrNoSpace, st.DBSize, st.Quota)
 		}
 	}
-	return c.disarm(ctx, s.Members)
+	return c.disarm(ctx, alarms)
 }
 
-func (c *Client) disarm(ctx context.Context, members []Surveyed) ([]Disarmed, error) {
+func (c *Client) disarm(ctx context.Context, alarms []Alarm) ([]Disarmed, error) {
 	var done []Disarmed
-	for _, m := range members {
-		for _, name := range m.Alarms {
-			request := &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: m.ID, Alarm: pb.AlarmType(pb.AlarmType_value[name])}
-			err := c.call(ctx, c.home(), "disarm "+name, func(ctx context.Context, conn *grpc.ClientConn) error {
-				_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, request)
-				return err
-			})
-			if err != nil {
-				return done, err
-			}
-			done = append(done, Disarmed{Member: m.ID, Alarm: name})
+	for _, a := range alarms {
+		request := &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.Member, Alarm: pb.AlarmType(pb.AlarmType_value[a.Name])}
+		err := c.call(ctx, c.home(), "disarm "+a.Name, func(ctx context.Context, conn *grpc.ClientConn) error {
+			_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, request)
+			return err
+		})
+		if err != nil {
+			return done, err
 		}
+		done = append(done, Disarmed{Member: a.Member, Alarm: a.Name})
 	}
 	return done, nil
 }

@@ -148,6 +148,31 @@ func TestDisarm(t *testing.T) {
 	}
 }
 
+// An alarm outlives the member that raised it, and goes on to keep everybody from writing.
+func TestAlarmsOfMembersThatLeft(t *testing.T) {
+	t.Parallel()
+	left := []*pb.AlarmMember{{MemberID: 0xd, Alarm: pb.AlarmType_NOSPACE}, {MemberID: 0xe, Alarm: pb.AlarmType_CORRUPT}}
+	c := grown(func(c *etcdtest.Cluster) { c.Alarms = left })
+	client := connect(t, c)
+	s, err := client.Survey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]etcd.Alarm{{Member: 0xd, Name: "NOSPACE"}, {Member: 0xe, Name: "CORRUPT"}}, s.Orphans); diff != "" {
+		t.Error(diff)
+	}
+	got, err := client.Disarm(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]etcd.Disarmed{{Member: 0xd, Alarm: "NOSPACE"}, {Member: 0xe, Alarm: "CORRUPT"}}, got); diff != "" {
+		t.Error(diff)
+	}
+	if left := c.Raised(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
 func TestDisarmRefusesWhatWouldComeBackOrHide(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -155,8 +180,11 @@ func TestDisarmRefusesWhatWouldComeBackOrHide(t *testing.T) {
 		want   error
 	}{
 		"still full": {func(c *etcdtest.Cluster) { c.Alarms, c.Members[2].Size = alarm(pb.AlarmType_NOSPACE), 2<<20 }, etcd.ErrNoSpace},
-		"corrupt":    {func(c *etcdtest.Cluster) { c.Alarms = alarm(pb.AlarmType_CORRUPT) }, etcd.ErrCorrupt},
-		"no quorum":  {func(c *etcdtest.Cluster) { c.NoQuorum = true }, etcd.ErrUnhealthy},
+		"another is full": {func(c *etcdtest.Cluster) {
+			c.Alarms, c.Members[0].Size = []*pb.AlarmMember{{MemberID: 0xd, Alarm: pb.AlarmType_NOSPACE}}, 2<<20
+		}, etcd.ErrNoSpace},
+		"corrupt":   {func(c *etcdtest.Cluster) { c.Alarms = alarm(pb.AlarmType_CORRUPT) }, etcd.ErrCorrupt},
+		"no quorum": {func(c *etcdtest.Cluster) { c.NoQuorum = true }, etcd.ErrUnhealthy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

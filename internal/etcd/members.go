@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -94,8 +95,39 @@ func statusOf(s *pb.StatusResponse) Status {
 	}
 }
 
-// Alarms lists the raised alarms ("NOSPACE", "CORRUPT") by member ID. It needs a quorum.
-func (c *Client) Alarms(ctx context.Context) (map[uint64][]string, error) {
+// Alarm is one that was raised.
+type Alarm struct {
+	Member uint64 // that raised it; it may have left the cluster since
+	Name   string // "NOSPACE", "CORRUPT"
+}
+
+// Alarms are all that were raised, in the order in which etcd lists them.
+type Alarms []Alarm
+
+// of are the names of one member's alarms.
+func (a Alarms) of(member uint64) []string {
+	var names []string
+	for _, alarm := range a {
+		if alarm.Member == member {
+			names = append(names, alarm.Name)
+		}
+	}
+	return names
+}
+
+// orphans are those of members that are not listed.
+func (a Alarms) orphans(members []Member) []Alarm {
+	var out []Alarm
+	for _, alarm := range a {
+		if !slices.ContainsFunc(members, func(m Member) bool { return m.ID == alarm.Member }) {
+			out = append(out, alarm)
+		}
+	}
+	return out
+}
+
+// Alarms lists the raised alarms. It needs a quorum.
+func (c *Client) Alarms(ctx context.Context) (Alarms, error) {
 	var answer *pb.AlarmResponse
 	err := c.call(ctx, c.home(), "list alarms", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
 		answer, err = pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_GET})
@@ -104,9 +136,9 @@ func (c *Client) Alarms(ctx context.Context) (map[uint64][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	alarms := map[uint64][]string{}
+	alarms := make(Alarms, 0, len(answer.Alarms))
 	for _, a := range answer.Alarms {
-		alarms[a.MemberID] = append(alarms[a.MemberID], a.Alarm.String())
+		alarms = append(alarms, Alarm{Member: a.MemberID, Name: a.Alarm.String()})
 	}
 	return alarms, nil
 }

@@ -25,14 +25,17 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 		out.Problem = "no quorum answers; the member list is what the member on " + c.via.ID + " last knew"
 	}
 	statuses := c.statuses(ctx, members)
-	var alarms map[uint64][]string
+	var alarms Alarms
 	if agreed { // else there is no answer, and no member sees a leader: none is healthy anyway
 		if alarms, err = c.alarmsOf(ctx, statuses); err != nil {
 			return observed.Etcd{}, err
 		}
 	}
 	for i, m := range members {
-		out.Members[i] = observe(m, statuses[i], alarms[m.ID])
+		out.Members[i] = observe(m, statuses[i], alarms.of(m.ID))
+	}
+	for _, a := range alarms.orphans(members) {
+		out.Orphans = append(out.Orphans, observed.Alarm{Member: HexID(a.Member), Name: a.Name})
 	}
 	slices.SortFunc(out.Members, func(a, b observed.Member) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
@@ -59,7 +62,7 @@ func (c *Client) statuses(ctx context.Context, members []Member) []*Status {
 }
 
 // alarmsOf asks for the alarms if anyone complains: a status names them only in words.
-func (c *Client) alarmsOf(ctx context.Context, statuses []*Status) (map[uint64][]string, error) {
+func (c *Client) alarmsOf(ctx context.Context, statuses []*Status) (Alarms, error) {
 	for _, s := range statuses {
 		if s != nil && len(s.Errors) > 0 {
 			return c.Alarms(ctx)

@@ -21,6 +21,8 @@ type Survey struct {
 	// Agreed says that a quorum answered; else the members are what the one that was asked last knew.
 	Agreed  bool
 	Members []Surveyed
+	// Orphans are alarms of members that are no longer listed. They count like any other.
+	Orphans []Alarm
 	// Consistent says whether all members that answered have the same keys at the same revision.
 	Consistent Consistency
 }
@@ -78,16 +80,17 @@ func (c *Client) surveyHealth(ctx context.Context) (Survey, error) {
 		return Survey{}, err
 	}
 	s := Survey{ClusterID: c.self.Header.GetClusterId(), Agreed: agreed, Members: make([]Surveyed, len(members))}
-	var alarms map[uint64][]string
+	var alarms Alarms
 	if agreed {
 		if alarms, err = c.Alarms(ctx); err != nil {
 			return Survey{}, err
 		}
 	}
+	s.Orphans = alarms.orphans(members)
 	var wait sync.WaitGroup
 	for i, m := range members {
 		wait.Go(func() {
-			s.Members[i] = Surveyed{Member: m, Alarms: alarms[m.ID]}
+			s.Members[i] = Surveyed{Member: m, Alarms: alarms.of(m.ID)}
 			if status, err := c.Status(ctx, m); err != nil {
 				s.Members[i].Problem = err
 			} else {

@@ -69,6 +69,13 @@ type Etcd struct {
 	Reached Tri      `json:"reached,omitempty"` // as API.Reached
 	Problem string   `json:"problem,omitempty"`
 	Members []Member `json:"members,omitempty"`
+	Orphans []Alarm  `json:"orphanedAlarms,omitempty"` // of members that are no longer listed
+}
+
+// Alarm is one that a member of etcd raised.
+type Alarm struct {
+	Member string `json:"member"` // hex
+	Name   string `json:"alarm"`  // NOSPACE, CORRUPT
 }
 
 // Member is one member of etcd.

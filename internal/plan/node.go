@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,7 +62,7 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	case b.is.API.Reached != observed.Yes:
 		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s", b.node(h), b.is.API.Problem)
 	case h.Role == desired.ControlPlane && b.lastControlPlane(h):
-		return nil, fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone reset", b.node(h))
+		return nil, b.endsCluster(h)
 	case seen.Reach == observed.Denied:
 		return nil, fmt.Errorf("%s answers and does not let us in (%s): it is not gone; correct the login, or switch it off first", b.node(h), seen.Problem)
 	case !reached && !gone:
@@ -89,10 +90,19 @@ func (b *builder) lastControlPlane(h desired.Host) bool {
 	return b.is.Etcd.Reached == observed.Yes || len(b.in.Want.ControlPlane) == 1
 }
 
+func (b *builder) endsCluster(h desired.Host) error {
+	return fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone reset without --host", b.node(h))
+}
+
+func (b *builder) unknownMembers(h desired.Host) error {
+	problem := cmp.Or(b.is.Etcd.Problem, "no member of etcd was reached")
+	return fmt.Errorf("etcd's members are not known, so nobody can say that the quorum holds without %s: %s; bring etcd back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.node(h), problem)
+}
+
 // bury plans that the member and the Node go of a host that is dead or bare.
 func (b *builder) bury(h desired.Host) error {
 	if h.Role == desired.ControlPlane && b.is.Etcd.Reached != observed.Yes {
-		return fmt.Errorf("etcd's members are not known, so nobody can say that the quorum holds without %s: %s", b.node(h), b.is.Etcd.Problem)
+		return b.unknownMembers(h)
 	}
 	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
 		m := b.is.Etcd.Members[i]
@@ -101,7 +111,7 @@ func (b *builder) bury(h desired.Host) error {
 		}
 		v := decide.SafeToRemove(b.is.Etcd.Members, m.ID)
 		if !v.Safe {
-			return fmt.Errorf("etcd member %s must not leave: %s", strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
+			return fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, kubeone plan says how", strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
 		}
 		b.removeMembers([]decide.Removal{{Member: m.ID, Name: m.Name, Host: h.ID, Learner: m.Learner, Why: "asked for; " + v.Why}})
 	}

@@ -82,6 +82,8 @@ func TestRefusedNodeChanges(t *testing.T) {
 	mutate(denied, "w-1", func(h *observed.Host) { h.Reach, h.Problem = observed.Denied, "permission denied" })
 	blind := gone(3, 0, "cp-3")
 	blind.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
+	dark := healthy(3, 0)
+	dark.Is.Etcd = observed.Etcd{Problem: "timed out"}
 	for _, c := range []struct {
 		name  string
 		how   func(decide.Input, string, bool) (Plan, error)
@@ -100,6 +102,8 @@ func TestRefusedNodeChanges(t *testing.T) {
 		{"a member that the others hear", RemoveNode, cut, "192.0.0.3", true, "only this machine cannot reach it"},
 		{"no API", RemoveNode, mute, "192.0.1.1", false, "connection refused"},
 		{"no etcd", RemoveNode, blind, "192.0.0.3", true, "etcd's members are not known"},
+		{"no etcd, host reached", RemoveNode, dark, "192.0.0.2", false, "etcd's members are not known, so nobody can say that the quorum holds without cp-2: timed out"},
+		{"no etcd, host reached, to be replaced", ReplaceNode, dark, "192.0.0.2", false, "etcd's members are not known"},
 		{"it could not join again", ReplaceNode, skewed(), "192.0.1.1", false, "could not join it again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -51,6 +51,7 @@ func (b *builder) blocked(d decide.Decision) {
 	b.operator(d)
 	switch d.Route {
 	case decide.Reconfigure:
+		b.uncordonLeft(d)
 		b.block("changing the configuration of hosts that have joined is not carried out by this version")
 		for _, id := range sortedKeys(d.Drift) {
 			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id], strings.Join(d.Drift[id], ", ")))

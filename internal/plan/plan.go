@@ -101,7 +101,8 @@ type Intent struct {
 	Taints     []desired.Taint   `json:"taints,omitempty"`
 	Resume     bool              `json:"resume,omitempty"` // goes on with our own unfinished installation
 	// Confirm makes a removal wait until what goes is known to be dead. RemoveEtcd and, of a host that did not answer,
-	// DeleteNode: three probes over 30 seconds must find it so. DeleteNode otherwise: the Node must not be Ready.
+	// DeleteNode: three probes over 30 seconds must find it so. DeleteNode otherwise: the Node must not be Ready. ResetHost:
+	// the host's member must have left etcd.
 	Confirm bool   `json:"confirm,omitempty"`
 	Drain   *Drain `json:"drain,omitempty"` // DrainNode: how; nil is five minutes and then an error
 	// Recovery is, for Restore, what the data comes from; nil otherwise.
@@ -134,7 +135,8 @@ type Drain struct {
 	// "skip" opens it again and goes on with the next host, "force" deletes them.
 	OnTimeout    string `json:"onTimeout,omitempty"`
 	GraceSeconds *int   `json:"graceSeconds,omitempty"` // nil is each pod's own
-	// Upgrade says that the node comes back: it is marked as cordoned by this run, and no other turn begins when this fails.
+	// Upgrade says that the node comes back: its etcd member must be dispensable meanwhile, and no other turn begins when this
+	// fails.
 	Upgrade bool `json:"upgrade,omitempty"`
 }
 
@@ -192,6 +194,15 @@ func (k Kind) OnHost() bool {
 	switch k {
 	case Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker, RestartUnits, Rewrite, SetAside, ResetHost,
 		SystemAddons, Check, Fetch, Snapshot, UpgradeControlPlane, UpgradeWorker, Fence, Restore:
+		return true
+	}
+	return false
+}
+
+// Installs reports whether the step puts binaries or images of a release in place, or relies on their being there.
+func (k Kind) Installs() bool {
+	switch k {
+	case Prepare, Images, Fetch, Check, UpgradeControlPlane, UpgradeWorker, Restore:
 		return true
 	}
 	return false

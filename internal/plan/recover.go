@@ -16,7 +16,7 @@ type RecoverOptions struct {
 	// for good.
 	Destroyed []string
 	On        string // ID of the host to restore on; "" chooses one
-	// Progress is how far the hosts' members had got, by host ID, where that is known: the greater, the newer its data.
+	// Progress is up to which revision the hosts' members have the data, by host ID, where that is known.
 	Progress map[string]int64
 }
 
@@ -31,6 +31,21 @@ type Copy struct {
 	KubernetesVersion string // without v
 	Members           []observed.Member
 	EncryptionPath    string
+	Epoch             int   // how often the cluster had been recovered
+	Revision          int64 // of the last change in it
+}
+
+// revisionsOfALife is by how much a recovery raises etcd's revisions, for each of the cluster's lives: those of its Nth life
+// begin at N times as many.
+const revisionsOfALife = 1_000_000_000
+
+// epoch is the one in which the cluster is after the recovery: later than any that a host, the copy or a revision knows of.
+func (b *builder) epoch(o RecoverOptions) int {
+	epoch := max(Epoch(Plan{}, b.in.Want, b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
+	for _, revision := range o.Progress {
+		epoch = max(epoch, int(revision/revisionsOfALife))
+	}
+	return epoch + 1
 }
 
 // Recover plans how a cluster whose etcd has lost its quorum is brought back from a copy: etcd is stopped on every
@@ -62,7 +77,7 @@ func (b *builder) recover(target desired.Host, o RecoverOptions, d decide.Decisi
 			needs = append(needs, b.fence(h))
 		}
 	}
-	restore := b.restore(target, o.Copy, needs, d)
+	restore := b.restore(target, o, needs, d)
 	for _, h := range b.joining(target) { // what bare hosts need travels meanwhile
 		if b.bare(h) {
 			b.prepare(h, d)
@@ -124,9 +139,10 @@ func (b *builder) fence(h desired.Host) string {
 }
 
 // restore plans the new beginning on the target, after everything that it needs on a host that has nothing yet.
-func (b *builder) restore(target desired.Host, c Copy, needs []string, d decide.Decision) string {
-	seen := b.in.Is.Hosts[target.ID]
-	if seen.PKI != observed.Yes || !seen.Kubelet.Installed || !seen.Containerd.Installed {
+func (b *builder) restore(target desired.Host, o RecoverOptions, needs []string, d decide.Decision) string {
+	seen, c, epoch := b.in.Is.Hosts[target.ID], o.Copy, b.epoch(o)
+	unfence := c.From == SurvivingMember && b.keeps(target)
+	if seen.PKI != observed.Yes && !unfence || !seen.Kubelet.Installed || !seen.Containerd.Installed {
 		b.first = target.ID
 		b.prepare(target, d)
 		needs = append(needs, b.id(Images, target))
@@ -135,13 +151,19 @@ func (b *builder) restore(target desired.Host, c Copy, needs []string, d decide.
 	if c.About != "" {
 		reason += ": " + c.About
 	}
-	changes := []string{"/var/lib/etcd, the old one kept in /var/lib/kubeone-old", "etcd, a single member of a new etcd cluster, its revisions raised by 1000000000"}
-	if seen.PKI != observed.Yes {
+	changes := []string{
+		"/var/lib/etcd, the old one kept in /var/lib/kubeone-old",
+		fmt.Sprintf("etcd, a single member of a new etcd cluster, its revisions raised above %d", int64(epoch)*revisionsOfALife),
+	}
+	switch {
+	case unfence:
+		changes = append(changes, "/etc/kubernetes and the data of etcd, taken back from /var/lib/kubeone-old")
+	case seen.PKI != observed.Yes:
 		changes = append(changes, "/etc/kubernetes, with the CAs and service-account keys of the backup")
 	}
 	id := b.step(target, Restore, "restore etcd and start the control plane", reason, Replace, Restarts, needs, changes)
 	b.intent(id, func(i *Intent) {
-		i.Recovery = &Recovery{From: c.From, Snapshot: c.SHA256, Epoch: Epoch(Plan{}, b.in.Want, b.in.Is) + 1, EncryptionPath: c.EncryptionPath}
+		i.Recovery = &Recovery{From: c.From, Snapshot: c.SHA256, Epoch: epoch, EncryptionPath: c.EncryptionPath}
 	})
 	return id
 }
@@ -222,10 +244,13 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	case SurvivingMember:
 		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone", b.node(target))
 		if b.progressUnknown(o) {
-			note("more than one host holds etcd data, and which has the newest is not known; --on chooses another")
+			note("one host that holds etcd data does not say how new it is; --on chooses another")
 		}
 	case BareSnapshot:
-		note("what was written after the snapshot is gone; it names no cluster: that it is this one's was checked by its etcd members only")
+		note("what was written after the snapshot is gone")
+		if !b.sameCA(o.Copy) {
+			note("the snapshot names no cluster: that it is this one's was checked by its etcd members only")
+		}
 	case FullBackup:
 		note("what was written after the backup is gone")
 	}

@@ -67,6 +67,11 @@ func destroyed(o RecoverOptions, ids ...string) RecoverOptions {
 	return o
 }
 
+func on(o RecoverOptions, id string) RecoverOptions {
+	o.On = id
+	return o
+}
+
 func TestRecoveriesOfKnownWorlds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -84,6 +89,11 @@ func TestRecoveriesOfKnownWorlds(t *testing.T) {
 			return in
 		}(), destroyed(survivor(), "192.0.0.3")},
 		"recover-backup-on-empty-hosts": {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(nil)},
+		"recover-from-a-fenced-host": {func() decide.Input {
+			in := lost(fenced, "cp-2", "cp-3")
+			become(in, "cp-1", restoring)
+			return in
+		}(), on(survivor(), "192.0.0.2")},
 		"recover-goes-on": {func() decide.Input {
 			in := lost(fenced, "cp-2", "cp-3")
 			become(in, "cp-1", restoring)
@@ -137,7 +147,11 @@ func TestRecoverRefuses(t *testing.T) {
 		"a backup of another CA":                   {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...), "of another cluster: its CA is sha256:bbbb"},
 		"a backup of another version":              {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.KubernetesVersion = "1.35.4" }), gone...), "recover with the version that ran"},
 		"a snapshot of strange members":            {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: BareSnapshot, Members: []observed.Member{{Name: "x"}}}}, gone...), "none of its etcd members (x)"},
-		"a snapshot where no host has the keys":    {lost(bare, "cp-1", "cp-2", "cp-3"), RecoverOptions{Copy: Copy{From: BareSnapshot}}, "recover from a backup"},
+		"a snapshot of another cp-1":               {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: BareSnapshot, Members: []observed.Member{{Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}}}}}, gone...), "none of its etcd members (cp-1) has the name and the address"},
+		"a snapshot of another CA":                 {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: BareSnapshot, CAHash: "sha256:bbbb", Members: ownMembers()}}, gone...), "of another cluster: its CA is sha256:bbbb"},
+		"a damaged survivor":                       {damaged(), destroyed(survivor(), gone...), "--on tries one all the same"},
+		"fenced hosts only":                        {lost(fenced, "cp-1", "cp-2", "cp-3"), survivor(), "what a recovery has moved aside on cp-1, cp-2, cp-3, with --on"},
+		"a snapshot where no host has the keys":    {lost(bare, "cp-1", "cp-2", "cp-3"), RecoverOptions{Copy: Copy{From: BareSnapshot, Members: ownMembers()}}, "recover from a backup"},
 		"a survivor where none is left":            {lost(bare, "cp-1", "cp-2", "cp-3"), survivor(), "no control-plane host that answered holds etcd data"},
 		"to restore on a worker":                   {lost(silent, "cp-2", "cp-3"), func() RecoverOptions { o := destroyed(survivor(), gone...); o.On = "192.0.1.1"; return o }(), "w-1 is no control-plane host"},
 		"a member that the manifest does not have": {stranger(), destroyed(survivor(), gone...), "etcd member old-4 (no host of the manifest)"},
@@ -160,6 +174,16 @@ func TestRecoverRefuses(t *testing.T) {
 	}
 }
 
+// ownMembers are those that a snapshot of the tests' cluster has.
+func ownMembers() []observed.Member { return healthy(3, 1).Is.Etcd.Members }
+
+// damaged is a cluster whose only host that is left has no use of its data.
+func damaged() decide.Input {
+	in := lost(silent, "cp-2", "cp-3")
+	mutate(in, "cp-1", func(h *observed.Host) { h.EtcdLost = "wal: crc mismatch" })
+	return in
+}
+
 // stranger has a member whose host the manifest has not.
 func stranger() decide.Input {
 	in := lost(silent, "cp-2", "cp-3")
@@ -167,9 +191,8 @@ func stranger() decide.Input {
 	return in
 }
 
-// Of several that are left, the one that had got furthest has the newest data.
-func TestTheNewestDataIsChosen(t *testing.T) {
-	t.Parallel()
+// two is a cluster of five of which cp-4 and cp-5 are left, and what recovers it.
+func two() (decide.Input, RecoverOptions) {
 	in := healthy(5, 0)
 	for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
 		become(in, name, silent)
@@ -178,7 +201,13 @@ func TestTheNewestDataIsChosen(t *testing.T) {
 		in.Is.Etcd.Members[i].Healthy = observed.No
 	}
 	in.Is.API.Reached = observed.No
-	o := destroyed(survivor(), "192.0.0.1", "192.0.0.2", "192.0.0.3")
+	return in, destroyed(survivor(), "192.0.0.1", "192.0.0.2", "192.0.0.3")
+}
+
+// Of several that are left, the one that had got furthest has the newest data.
+func TestTheNewestDataIsChosen(t *testing.T) {
+	t.Parallel()
+	in, o := two()
 	o.Progress = map[string]int64{"192.0.0.4": 10, "192.0.0.5": 11}
 	p, err := Recover(in, o)
 	if err != nil {
@@ -189,6 +218,67 @@ func TestTheNewestDataIsChosen(t *testing.T) {
 	}
 	if _, ok := p.Step("fence/cp-4"); !ok {
 		t.Error("cp-4 is not fenced")
+	}
+}
+
+// A member that does not say how far it had got may be the newest: of two such none is chosen, unless one's data is damaged
+// or of a former life.
+func TestDataOfUnknownAgeIsNotChosen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(decide.Input, *RecoverOptions)
+		on     string // "" for a refusal
+	}{
+		"both are silent": {func(decide.Input, *RecoverOptions) {}, ""},
+		"one was chosen":  {func(_ decide.Input, o *RecoverOptions) { o.On = "192.0.0.5" }, "restore/cp-5"},
+		"one is silent":   {func(_ decide.Input, o *RecoverOptions) { o.Progress = map[string]int64{"192.0.0.5": 9} }, "restore/cp-5"},
+		"one is damaged": {func(in decide.Input, _ *RecoverOptions) {
+			mutate(in, "cp-4", func(h *observed.Host) { h.EtcdLost = "no wal" })
+		}, "restore/cp-5"},
+		"one is of another life": {func(in decide.Input, _ *RecoverOptions) {
+			mutate(in, "cp-5", func(h *observed.Host) { h.Marker.Epoch = 1 })
+		}, "restore/cp-5"},
+	} {
+		in, o := two()
+		c.change(in, &o)
+		p, err := Recover(in, o)
+		if c.on == "" {
+			if err == nil || !strings.Contains(err.Error(), "cp-4 and cp-5 hold etcd data and do not say how new it is: choose one with --on") {
+				t.Errorf("%s: error %v", name, err)
+			}
+			continue
+		}
+		if _, ok := p.Step(c.on); err != nil || !ok {
+			t.Errorf("%s: no %s, error %v", name, c.on, err)
+		}
+	}
+}
+
+// The new life is later than any that a host, the copy or a revision tells of, so that no old member's revisions are ahead.
+func TestTheNewLifeIsTheLatest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		in   decide.Input
+		o    RecoverOptions
+		want int
+	}{
+		"nobody knows of any":  {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(nil), 1},
+		"the backup says so":   {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(func(c *Copy) { c.Epoch = 2 }), 3},
+		"its revision says so": {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(func(c *Copy) { c.Revision = 4_000_000_100 }), 5},
+		"a host says so": {func() decide.Input {
+			in := lost(bare, "cp-2", "cp-3")
+			mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Epoch = 6 })
+			return in
+		}(), backupOf(func(c *Copy) { c.Epoch = 2 }), 7},
+	} {
+		p, err := Recover(c.in, c.o)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := Epoch(p, c.in.Want, c.in.Is); got != c.want {
+			t.Errorf("%s: epoch %d, want %d", name, got, c.want)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
 
@@ -39,11 +40,23 @@ func (b *builder) ownCopy(c Copy) error {
 	if v := c.KubernetesVersion; v != "" && v != b.in.Want.KubernetesVersion {
 		return fmt.Errorf("the %s is of Kubernetes %s and the manifest wants %s: recover with the version that ran, and upgrade afterwards", c.From, v, b.in.Want.KubernetesVersion)
 	}
-	known := func(m observed.Member) bool { return b.hostNamed(m) != "" }
-	if c.From == BareSnapshot && len(c.Members) > 0 && !slices.ContainsFunc(c.Members, known) {
-		return fmt.Errorf("the snapshot is of another cluster: none of its etcd members (%s) is a control-plane host of the manifest", memberNames(c.Members))
+	if c.From == BareSnapshot && !b.sameCA(c) && !slices.ContainsFunc(c.Members, b.isHost) {
+		return fmt.Errorf("the snapshot is of another cluster, as far as it tells: none of its etcd members (%s) has the name and the address of a control-plane host of the manifest", memberNames(c.Members))
 	}
 	return nil
+}
+
+// sameCA reports whether the copy's CA is known to be the hosts'.
+func (b *builder) sameCA(c Copy) bool {
+	return c.CAHash != "" && slices.ContainsFunc(b.in.Want.Hosts(), func(h desired.Host) bool { return b.in.Is.Hosts[h.ID].CAHash == c.CAHash })
+}
+
+// isHost reports whether a member has both the name and the address of one control-plane host. Either alone is no proof: many
+// clusters have a cp-1.
+func (b *builder) isHost(m observed.Member) bool {
+	return slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
+		return m.Name == b.node(h) && slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) })
+	})
 }
 
 func memberNames(members []observed.Member) string {

@@ -4,21 +4,32 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
 
-// holders are the hosts that answered and hold etcd data of this cluster, in the manifest's order, the leader first.
+// holders are the hosts that answered and hold etcd data of this cluster's latest life that is not known to be damaged, in
+// the manifest's order, the leader first.
 func (b *builder) holders() []desired.Host {
 	var out []desired.Host
+	epoch := Epoch(Plan{}, b.in.Want, b.in.Is)
 	for _, h := range leaderFirst(b.in.Want) {
 		seen := b.in.Is.Hosts[h.ID]
-		if seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.Marker != nil {
+		if seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.EtcdLost == "" && seen.Marker != nil && seen.Marker.Epoch >= epoch {
 			out = append(out, h)
 		}
 	}
 	return out
+}
+
+// keeps reports whether a recovery took etcd's data away from the host, so that it has it in /var/lib/kubeone-old if it had any.
+func (b *builder) keeps(h desired.Host) bool {
+	seen := b.in.Is.Hosts[h.ID]
+	m := seen.Marker
+	return seen.Reach == observed.Reached && seen.EtcdData == observed.No && m != nil && m.Fenced != "" && !m.Complete && !m.Restoring &&
+		m.Epoch >= Epoch(Plan{}, b.in.Want, b.in.Is)
 }
 
 func leaderFirst(want desired.Cluster) []desired.Host {
@@ -32,9 +43,13 @@ func leaderFirst(want desired.Cluster) []desired.Host {
 	return out
 }
 
+// unsaid are the holders that do not say how far they had got.
+func (b *builder) unsaid(o RecoverOptions) []desired.Host {
+	return slices.DeleteFunc(b.holders(), func(h desired.Host) bool { return o.Progress[h.ID] != 0 })
+}
+
 func (b *builder) progressUnknown(o RecoverOptions) bool {
-	holders := b.holders()
-	return o.On == "" && len(holders) > 1 && slices.ContainsFunc(holders, func(h desired.Host) bool { return o.Progress[h.ID] == 0 })
+	return o.On == "" && len(b.holders()) > 1 && len(b.unsaid(o)) > 0
 }
 
 // recoverOn chooses the host on which the cluster begins anew: one on which a recovery has begun already, else the one with
@@ -66,10 +81,15 @@ func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	}
 	return b.checkTarget(reached[0], o.Copy)
 }
+
+// newest is the host with the newest data.
 func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
 	holders := b.holders()
 	if len(holders) == 0 {
-		return desired.Host{}, errors.New("no control-plane host that answered holds etcd data: recover from a backup or a snapshot")
+		return desired.Host{}, b.noHolder()
+	}
+	if unsaid := b.unsaid(o); len(unsaid) > 1 {
+		return desired.Host{}, fmt.Errorf("%s hold etcd data and do not say how new it is: choose one with --on; where etcd runs, curl http://127.0.0.1:2381/metrics tells its revision (etcd_debugging_mvcc_current_revision)", b.nodes(unsaid, " and "))
 	}
 	best := holders[0]
 	for _, h := range holders[1:] {
@@ -80,6 +100,36 @@ func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
 	return b.checkTarget(best, o.Copy)
 }
 
+// noHolder says why no host can be chosen, and what is left to do.
+func (b *builder) noHolder() error {
+	var damaged, stopped []desired.Host
+	for _, h := range b.in.Want.ControlPlane {
+		switch seen := b.in.Is.Hosts[h.ID]; {
+		case b.keeps(h):
+			stopped = append(stopped, h)
+		case seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.EtcdLost != "":
+			damaged = append(damaged, h)
+		}
+	}
+	text := "no control-plane host that answered holds etcd data"
+	if len(damaged) > 0 {
+		text += " that is whole (damaged: " + b.nodes(damaged, ", ") + "; --on tries one all the same)"
+	}
+	text += ": recover from a backup or a snapshot"
+	if len(stopped) > 0 {
+		text += "; or from what a recovery has moved aside on " + b.nodes(stopped, ", ") + ", with --on"
+	}
+	return errors.New(text)
+}
+
+func (b *builder) nodes(hosts []desired.Host, separator string) string {
+	names := make([]string, 0, len(hosts))
+	for _, h := range hosts {
+		names = append(names, b.node(h))
+	}
+	return strings.Join(names, separator)
+}
+
 // checkTarget refuses a host on which this copy cannot be restored.
 func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	seen := b.in.Is.Hosts[h.ID]
@@ -88,6 +138,7 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 		return h, fmt.Errorf("%s is no control-plane host", b.node(h))
 	case seen.Reach != observed.Reached:
 		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.node(h), seen.Problem)
+	case c.From == SurvivingMember && b.keeps(h): // its data and keys are taken back
 	case c.From == SurvivingMember && seen.EtcdData != observed.Yes && (seen.Marker == nil || !seen.Marker.Restoring):
 		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.node(h))
 	case c.From != FullBackup && seen.PKI != observed.Yes:

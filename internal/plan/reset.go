@@ -54,6 +54,9 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	}
 	last := b.step(h, ResetHost, "reset to a bare host", "asked for", Remove, Restarts, needs,
 		[]string{"containers, their mounts, network interfaces and rules", "/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd", "kubelet, containerd and their units"})
+	if h.Role == desired.ControlPlane && !whole && b.is.Etcd.Reached == observed.Yes {
+		b.intent(last, func(i *Intent) { i.Confirm = true })
+	}
 	if _, found := b.findNode(h); found && !whole && b.is.API.Reached == observed.Yes {
 		last = b.deleteNode(h, "the host has left the cluster", []string{last})
 	}
@@ -90,6 +93,9 @@ func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
 
 // leave plans what comes before one host of a living cluster is reset: its pods go elsewhere, its member leaves etcd.
 func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
+	if err := b.mayLeave(h); err != nil && !whole {
+		return nil, err
+	}
 	if whole || b.is.API.Reached != observed.Yes {
 		if !whole && b.isMember(h) {
 			return nil, fmt.Errorf("%s is in the cluster, whose API does not answer: it cannot be taken out safely; to end the whole cluster, reset without --host", b.node(h))
@@ -99,13 +105,14 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 	var needs []string
 	if _, found := b.findNode(h); found {
 		id := b.step(h, DrainNode, "drain", "the host leaves the cluster", Change, Drains, nil, []string{"pods move to other nodes"})
+		b.intent(id, func(i *Intent) { i.Drain = b.draining(false) })
 		needs = append(needs, id)
 	}
 	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
 		m := b.is.Etcd.Members[i]
 		v := decide.SafeToRemove(b.is.Etcd.Members, m.ID)
 		if !v.Safe {
-			return nil, fmt.Errorf("etcd member %s must not leave: %s", m.Name, v.Why)
+			return nil, fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, kubeone plan says how", m.Name, v.Why)
 		}
 		id := b.step(h, RemoveEtcd, "leave etcd", "the host leaves the cluster; "+v.Why, Remove, NoRisk, append(needs, b.snapshot(h.ID)...),
 			[]string{"etcd member " + strings.TrimSpace(m.Name+" ("+m.ID+")")})
@@ -116,9 +123,35 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 	return needs, nil
 }
 
+// mayLeave says why a control-plane host must not be reset alone: it is the last one, or nobody knows what etcd would lose.
+func (b *builder) mayLeave(h desired.Host) error {
+	data := b.is.Hosts[h.ID].EtcdData != observed.No
+	switch {
+	case h.Role != desired.ControlPlane:
+		return nil
+	case (data || b.member(h) >= 0) && b.lastControlPlane(h):
+		return b.endsCluster(h)
+	case data && b.is.Etcd.Reached != observed.Yes:
+		return b.unknownMembers(h)
+	}
+	return nil
+}
+
+// isMember reports whether the cluster may count on the host: it has joined, or may hold data of etcd.
 func (b *builder) isMember(h desired.Host) bool {
 	seen := b.is.Hosts[h.ID]
-	return seen.Marker != nil && seen.Marker.Complete
+	return seen.Marker != nil && seen.Marker.Complete || h.Role == desired.ControlPlane && seen.EtcdData != observed.No
+}
+
+// draining is how the manifest wants nodes to be drained.
+func (b *builder) draining(upgrade bool) *Drain {
+	how := b.in.Want.Upgrade.Drain
+	d := &Drain{TimeoutSeconds: int(how.Timeout.Seconds()), OnTimeout: string(how.OnTimeout), Upgrade: upgrade}
+	if how.GracePeriod != nil {
+		seconds := int(how.GracePeriod.Seconds())
+		d.GraceSeconds = &seconds
+	}
+	return d
 }
 
 // deleteNode plans that the host's Node goes.

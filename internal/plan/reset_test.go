@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
@@ -60,6 +61,13 @@ func TestRefusedResets(t *testing.T) {
 	etcdOf(oneDead, "cp-5", func(m *observed.Member) { m.Healthy = observed.No })
 	gone := healthy(1, 1)
 	gone.Is.API = observed.API{Reached: observed.No}
+	dark := healthy(3, 0)
+	dark.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
+	unfinished := halfJoined()
+	mutate(unfinished, "cp-3", func(h *observed.Host) { h.EtcdData = observed.Unknown })
+	unfinished.Is.API, unfinished.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+	alone := unfinished
+	alone.Is.Etcd = halfJoined().Is.Etcd
 	elsewhere := healthy(1, 1)
 	mutate(elsewhere, "w-1", func(h *observed.Host) { h.Marker = &observed.Marker{Cluster: "beta", Complete: true} })
 	strange := healthy(1, 1, "w-1")
@@ -72,7 +80,10 @@ func TestRefusedResets(t *testing.T) {
 	}{
 		{"the quorum would be lost", twoDead, []string{"192.0.0.1"}, "must not leave"},
 		{"the quorum would be lost by the second", oneDead, []string{"192.0.0.1", "192.0.0.2", "192.0.0.3"}, "cp-3 must not leave"},
-		{"the last member", healthy(1, 0), []string{"192.0.0.1"}, "must not leave"},
+		{"the last member", healthy(1, 0), []string{"192.0.0.1"}, "cp-1 is the last control-plane host: the cluster ends with it; if that is meant, use kubeone reset without --host"},
+		{"no etcd, host reached", dark, []string{"192.0.0.2"}, "nobody can say that the quorum holds without cp-2: timed out"},
+		{"unfinished join, no API", unfinished, []string{"192.0.0.3"}, "nobody can say that the quorum holds without cp-3: no member of etcd was reached"},
+		{"unfinished join, no API, but etcd", alone, []string{"192.0.0.3"}, "whose API does not answer"},
 		{"a host that does not answer", oneDead, []string{"192.0.0.5"}, "connection timed out"},
 		{"the API does not answer", gone, []string{"192.0.1.1"}, "reset without --host"},
 		{"another cluster's host", elsewhere, nil, `belongs to cluster "beta"`},
@@ -85,6 +96,33 @@ func TestRefusedResets(t *testing.T) {
 				t.Errorf("got %v, want an error that says %q", err, c.says)
 			}
 		})
+	}
+}
+
+// Without data of etcd there is no vote to lose, whoever answers.
+func TestAHostWithoutDataIsResetAlsoWhenNothingAnswers(t *testing.T) {
+	t.Parallel()
+	in := halfJoined()
+	mutate(in, "cp-3", func(h *observed.Host) { h.EtcdData = observed.No })
+	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+	p, err := Reset(in, []string{"192.0.0.3"})
+	if err != nil || len(p.Steps) != 1 || p.Steps[0].Intent.Confirm {
+		t.Errorf("%v\n%s", err, text(p))
+	}
+}
+
+func TestNodesLeaveAsTheManifestWantsThemDrained(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 2)
+	grace := 30 * time.Second
+	in.Want.Upgrade.Drain = desired.Drain{Timeout: time.Minute, GracePeriod: &grace, OnTimeout: desired.DrainForce}
+	p, err := Reset(in, []string{"192.0.1.2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds := 30
+	if diff := cmp.Diff(&Drain{TimeoutSeconds: 60, GraceSeconds: &seconds, OnTimeout: ForceOnTimeout}, p.Steps[0].Intent.Drain); diff != "" {
+		t.Error(diff)
 	}
 }
 

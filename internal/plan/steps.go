@@ -88,6 +88,11 @@ func Sign(p *Plan, digests map[string]string) {
 }
 
 func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {
+	return append(newBinaries(binaries, seen), "kernel modules and settings", "containerd.service, kubelet.service")
+}
+
+// newBinaries names the binaries that the host does not have in the wanted version.
+func newBinaries(binaries []desired.Binary, seen observed.Host) []string {
 	var out []string
 	for _, b := range binaries {
 		have := seen.Binaries[b.Name]
@@ -98,7 +103,7 @@ func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {
 			out = append(out, fmt.Sprintf("%s %s -> %s", b.Name, have, b.Version))
 		}
 	}
-	return append(out, "kernel modules and settings", "containerd.service, kubelet.service")
+	return out
 }
 
 // count is "1 image", "2 images".

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,14 +16,14 @@ func (b *builder) upgrade(d decide.Decision) bool {
 	b.uncordonLeft(d)
 	fetched := b.fetchAll(d)
 	control, workers := b.split(d.Upgrades)
-	last := b.upgradeControlPlane(control, fetched)
+	last := b.upgradeControlPlane(d, control, fetched)
 	if last == nil && len(control) > 0 {
 		return false // blocked
 	}
 	if len(control) == 0 {
 		last = fetched
 	}
-	b.upgradeWorkers(workers, last)
+	b.upgradeWorkers(d, workers, last)
 	b.barrier = union(b.barrier, last) // addons and joins follow the control plane's version
 	b.in.ForceUpgrade = false          // a forced roll-out is once
 	return true
@@ -36,7 +35,11 @@ func (b *builder) uncordonLeft(d decide.Decision) {
 	for _, id := range d.Uncordon {
 		h := b.host(id)
 		if !b.has(b.id(Uncordon, h)) {
-			id := b.uncordon(h, "a run that was interrupted left it cordoned", nil)
+			reason := "a run that was interrupted left it cordoned"
+			if n, _ := b.findNode(h); !n.Unschedulable {
+				reason = "it is open, and the mark of a run that had cordoned it is left"
+			}
+			id := b.uncordon(h, reason, nil)
 			b.intent(id, func(i *Intent) { i.Resume = true })
 			opened = append(opened, id)
 			b.predictOpen(h)
@@ -75,26 +78,16 @@ func (b *builder) fetchAll(d decide.Decision) []string {
 	return out
 }
 
-func newBinaries(binaries []desired.Binary, seen observed.Host) []string {
-	var out []string
-	for _, b := range binaries {
-		if have := seen.Binaries[b.Name]; have != b.Version {
-			out = append(out, strings.TrimPrefix(fmt.Sprintf("%s %s -> %s", b.Name, have, b.Version), " "))
-		}
-	}
-	return out
-}
-
 // upgradeControlPlane plans one control-plane host after the other, the first after a snapshot of etcd. It returns what
 // the workers wait for; nil where there is nothing to wait for, or a host must not be stopped.
-func (b *builder) upgradeControlPlane(hosts []desired.Host, fetched []string) []string {
+func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, fetched []string) []string {
 	if len(hosts) == 0 {
 		return nil
 	}
 	keeper := hosts[len(hosts)-1]
 	previous := []string{b.step(keeper, Snapshot, "snapshot of etcd", "before anything is changed", Create, NoRisk, fetched, []string{"/var/lib/kubeone/snapshots"})}
 	for _, h := range hosts {
-		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion, "etcd, where its version differs", "certificates renewed for a year", "kubelet"}
+		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion, "etcd, where its version differs", "certificates renewed", "kubelet"}
 		if i := b.member(h); i >= 0 {
 			verdict := decide.SafeToStop(b.is.Etcd.Members, b.is.Etcd.Members[i].ID)
 			if !verdict.Safe {
@@ -105,24 +98,50 @@ func (b *builder) upgradeControlPlane(hosts []desired.Host, fetched []string) []
 				changes = append(changes, "outage: "+verdict.Why)
 			}
 		}
-		previous = []string{b.turn(h, UpgradeControlPlane, changes, previous)}
+		previous = []string{b.turn(h, UpgradeControlPlane, append(changes, drifted(d, h)...), previous)}
 		b.predictUpgraded(h)
 	}
 	return previous
 }
 
-// upgradeWorkers plans the workers: one first, alone, if that is wanted, and then as many at a time as may be unavailable.
-func (b *builder) upgradeWorkers(hosts []desired.Host, after []string) {
-	wide := b.in.Want.Upgrade.AtOnce(len(b.in.Want.Workers))
+// upgradeWorkers plans the workers: one first, alone, if that is wanted, and when its turn has gone well as many at a time
+// as may be unavailable of those that the run may touch.
+func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after []string) {
+	wide := b.in.Want.Upgrade.AtOnce(b.workersInLimit())
+	canary := b.in.Want.Upgrade.Canary
 	done := make([]string, 0, len(hosts))
 	for n, h := range hosts {
-		turn := b.turn(h, UpgradeWorker, []string{"kubelet, container runtime"}, after)
-		if before := predecessor(n, wide, b.in.Want.Upgrade.Canary); before >= 0 {
+		if canary && n == 1 {
+			after = union(after, done[:1]) // a canary that was skipped has shown nothing
+		}
+		turn := b.turn(h, UpgradeWorker, append([]string{"kubelet, container runtime"}, drifted(d, h)...), after)
+		if before := predecessor(n, wide, canary); before > 0 || before == 0 && !canary {
 			b.after(b.id(Check, h), done[before])
 		}
 		done = append(done, turn)
 		b.predictUpgraded(h)
 	}
+}
+
+// drifted says which configuration of the host, besides its version, is another than the manifest's: the upgrade brings it.
+func drifted(d decide.Decision, h desired.Host) []string {
+	if len(d.Drift[h.ID]) == 0 {
+		return nil
+	}
+	return []string{"configuration, which differs from the manifest: " + strings.Join(d.Drift[h.ID], ", ")}
+}
+
+func (b *builder) workersInLimit() int {
+	if b.in.Limit == nil {
+		return len(b.in.Want.Workers)
+	}
+	n := 0
+	for _, h := range b.in.Want.Workers {
+		if b.in.Limit[h.ID] {
+			n++
+		}
+	}
+	return n
 }
 
 // after makes the step with that ID wait for the end of another, however that ends.
@@ -148,13 +167,7 @@ func (b *builder) turn(h desired.Host, k Kind, changes, needs []string) string {
 	reason := b.versions(h.ID)
 	check := b.step(h, Check, "check before its turn", "binaries and images there, disk, etcd", Change, NoRisk, needs, nil)
 	drain := b.step(h, DrainNode, "cordon and drain", reason, Change, Drains, []string{check}, []string{"pods move to other nodes"})
-	b.intent(drain, func(i *Intent) {
-		i.Drain = &Drain{TimeoutSeconds: int(b.in.Want.Upgrade.Drain.Timeout.Seconds()), OnTimeout: string(b.in.Want.Upgrade.Drain.OnTimeout), Upgrade: true}
-		if g := b.in.Want.Upgrade.Drain.GracePeriod; g != nil {
-			seconds := int(g.Seconds())
-			i.Drain.GraceSeconds = &seconds
-		}
-	})
+	b.intent(drain, func(i *Intent) { i.Drain = b.draining(true) })
 	up := b.step(h, k, "upgrade to "+b.in.Want.KubernetesVersion, reason, Change, Restarts, []string{drain}, changes)
 	return b.uncordon(h, "it is upgraded", []string{up})
 }
@@ -203,13 +216,14 @@ func (b *builder) systemAddons(d decide.Decision) {
 // predictUpgraded makes the host what it is after its turn.
 func (b *builder) predictUpgraded(h desired.Host) {
 	want := b.in.Want.KubernetesVersion
+	b.predictMember(h) // one whose turn had begun may not have worked
 	seen := b.is.Hosts[h.ID]
 	seen.Kubelet.Version = want
 	if h.Role == desired.ControlPlane {
 		seen.APIServerVersion = want
 		b.is.API.Version = want
 	}
-	seen.Digests = b.in.Config[h.ID]
+	seen.Digests, seen.Turn = b.in.Config[h.ID], ""
 	b.is.Hosts[h.ID] = seen
 	b.predictOpen(h)
 }
@@ -223,7 +237,7 @@ func (b *builder) predictOpen(h desired.Host) {
 		}
 		n.KubeletVersion, n.Ready = b.in.Want.KubernetesVersion, observed.Yes
 		if n.Annotations[observed.CordonAnnotation] != "" {
-			n.Unschedulable = false
+			n.Unschedulable, n.Annotations = false, withKeys(n.Annotations, map[string]string{observed.CordonAnnotation + "-": ""})
 		}
 	}
 }

@@ -72,7 +72,7 @@ files() {
 	done
 	release=/etc/os-release
 	[ -r $release ] || release=/usr/lib/os-release
-	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current /dev/null | each file
+	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current $state/turn /dev/null | each file
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"
 }
 

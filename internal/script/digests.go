@@ -45,6 +45,8 @@ func nodeDigests(in Input) map[string]string {
 		unversioned["apiServer"] = object{"extraArgs": args(apiServerFlags(in.Want)), "names": in.Want.Endpoint.AlternativeNames}
 		text, _ := documents(unversioned)
 		digests["control-plane"] = sum(text)
+		network, _ := documents(object{"networking": unversioned["networking"]})
+		digests[desired.NetworkDigest] = sum(network)
 	}
 	return digests
 }

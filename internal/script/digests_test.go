@@ -25,7 +25,7 @@ func digestsOf(in Input) map[string]string { return Digests(in.Want, in.Host) }
 func TestDigestsAreNamed(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string][]string{
-		"cp-1": {"containerd", "control-plane", "kernel", "kubelet"},
+		"cp-1": {"containerd", "control-plane", "kernel", "kubelet", "network"},
 		"w-1":  {"containerd", "kernel", "kubelet"},
 	} {
 		digests := digestsOf(input(host))

@@ -282,3 +282,21 @@ func TestAHostThatDoesNotForwardIsNotPrepared(t *testing.T) {
 	b.command("modprobe", "exit 1")
 	b.fails("kernel_settings", "net.ipv4.ip_forward cannot be set to 1")
 }
+
+func TestARestartThatWasDueIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	b.command("systemctl", `case "$*" in *MainPID*) printf '0\n' ;; *) printf 'systemctl %s\n' "$*" >>'`+b.path("calls")+`' ;; esac`)
+	b.command("journalctl", ":")
+	b.mkdir("var/lib/kubeone")
+	b.fails("put() { changed; die 'killed'; }; configure_runtime", "killed")
+	b.must("put() { :; }; registry_files() { :; }; readlink() { printf 'same\\n'; }; configure_runtime; [ ! -e '" + b.path("var/lib/kubeone/containerd.changed") + "' ]")
+	if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "restart containerd.service") {
+		t.Errorf("containerd was not restarted: %s", calls)
+	}
+	before := len(b.calls())
+	b.must("put() { :; }; registry_files() { :; }; readlink() { printf 'same\\n'; }; configure_runtime")
+	if after := b.calls(); len(after) != before {
+		t.Errorf("and again: %q", after[before:])
+	}
+}

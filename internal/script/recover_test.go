@@ -35,10 +35,14 @@ func lost(t *testing.T, from Recover) *box {
 	*"images unmount"*) rm -rf '`+b.path("run/kubeone/etcd")+`' ;;
 	esac`)
 	b.command("etcd", "")
-	b.command("etcdctl", `case "$*" in *"snapshot save"*) for to in "$@"; do :; done; printf 'from the member\n' >"$to" ;; esac`)
-	b.command("etcdutl", `from=$3
-	while [ $# -gt 0 ]; do [ "$1" = --data-dir ] && to=$2; shift; done
-	mkdir -p "$to/member" && cp "$from" "$to/member/db"`)
+	b.command("etcdctl", `case "$*" in
+	*"snapshot save"*) for to in "$@"; do :; done; printf 'from the member\n' >"$to" ;;
+	*"alarm list"*) cat '`+b.path("alarms")+`' 2>/dev/null || : ;;
+	*"endpoint health"*) exit 1 ;;
+	*"status -w json"*) printf '%s\n' '[{"Endpoint":"x","Status":{"header":{"cluster_id":1,"revision":77,"raft_term":2},"version":"3.6.0"}}]' ;;
+	esac`)
+	b.revision("4711")
+	b.write("etc/kubernetes/pki/ca.key", "key\n")
 	b.write("etc/kubeone/marker", "cluster=alpha\nrole=control-plane\nrun=run-0\ncomplete=yes\n")
 	b.write("etc/kubernetes/manifests/etcd.yaml", "    image: example.com/etcd:3.6.8-0\n")
 	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "")
@@ -46,6 +50,15 @@ func lost(t *testing.T, from Recover) *box {
 	b.write("etc/kubernetes/pki/ca.crt", "ca\n")
 	b.write("var/lib/etcd/member/db", "old\n")
 	return b
+}
+
+// revision makes the host's etcdutl restore snapshots, and say that they are of that revision.
+func (b *box) revision(revision string) {
+	b.t.Helper()
+	b.command("etcdutl", `case "$*" in *"snapshot status"*) printf '{"hash":1,"revision":`+revision+`,"totalKey":42,"totalSize":4096}\n' && exit ;; esac
+	from=$3
+	while [ $# -gt 0 ]; do [ "$1" = --data-dir ] && to=$2; shift; done
+	mkdir -p "$to/member" && cp "$from" "$to/member/db"`)
 }
 
 // alive stands in for the processes of the control plane: they end when they are told to.
@@ -64,7 +77,10 @@ func (b *box) aside() []string {
 	}
 	out := make([]string, 0, len(paths))
 	for _, p := range paths {
-		_, name, _ := strings.Cut(filepath.Base(p), "-001-") // the box's root is part of every path
+		name := filepath.Base(p)
+		if _, short, long := strings.Cut(name, "-001-"); long { // the box's root is part of every path
+			name = short
+		}
 		out = append(out, name)
 	}
 	slices.Sort(out)
@@ -202,10 +218,13 @@ stage_restore`)
 // Wherever a restore is killed, the next one ends with the same data, and the old is never lost.
 func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"save_survivor", "quiet", "move_aside", "mv", "unmount_etcd", "begin_anew", "readyz"} {
+	for _, at := range []string{"save_survivor", "quiet", "replace_member", "mv away", "mv", "keep_replaced", "unmount_etcd", "begin_anew", "readyz"} {
 		b := lost(t, Recover{From: "surviving-member"})
 		die := at + "() { exit 9; }\nreadyz() { exit 9; }\n"
-		if at == "mv" { // the one that puts the new data in the place of the old
+		switch at {
+		case "mv away": // the one that takes the old data out of its place
+			die = "mv() { case $2 in */kubeone-old-*/member) exit 9 ;; esac; command mv \"$@\"; }\n"
+		case "mv": // the one that puts the new data in the place of the old
 			die = "mv() { case $2 in */lib/etcd/member) exit 9 ;; esac; command mv \"$@\"; }\n"
 		}
 		if r := b.run(alive + die + "stage_restore"); r.code == 0 {
@@ -234,5 +253,170 @@ func TestRestoredDataIsNotRestoredAgain(t *testing.T) {
 	b.must(alive + "stage_restore")
 	if got := b.read("var/lib/etcd/member/db"); got != "lived since\n" {
 		t.Errorf("etcd's data is %q", got)
+	}
+}
+
+// What an earlier restore noted is of a life that has ended: after a fence the next restore does all of its work.
+func TestALaterRestoreDoesNotBelieveAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]string{
+		"a fence":                "stage_fence",
+		"the end of the run":     "mark yes",
+		"an end, and a fence":    "mark yes\nstage_fence",
+		"a loss of its data":     "rm -rf @ROOT@/var/lib/etcd",
+		"data set aside since":   "mark yes\nmv @ROOT@/var/lib/etcd/member @ROOT@/elsewhere",
+		"the note of a life ago": "mark yes\nmkdir -p @ROOT@/var/lib/kubeone/recovery\n: >@ROOT@/var/lib/kubeone/recovery/made\nmkdir -p @ROOT@/var/lib/etcd/kubeone-restored/member",
+	} {
+		b := lost(t, Recover{From: "backup"})
+		const upload = `mkdir -p "$RECOVERY"
+printf '%s\n' "$content" >"$RECOVERY/snapshot.db"
+RECOVER_SNAPSHOT=$(printf 'of the backup\n' | sha256sum | sed 's/ .*//')
+`
+		if r := b.run(alive + "content='of the backup'\n" + upload + "begin_anew() { exit 9; }\nstage_restore"); r.code != 9 {
+			t.Fatalf("%s: exit status %d: %s", name, r.code, r.err)
+		}
+		b.must(alive + between)
+		if strings.Contains(between, "stage_fence") {
+			if _, err := os.Stat(b.path("var/lib/kubeone/recovery")); err == nil {
+				t.Errorf("%s: the fence leaves what a restore noted", name)
+			}
+		}
+		b.write("var/lib/etcd/member/db", "a stranger's\n")
+		if strings.Contains(between, "rm -rf") || strings.Contains(between, "elsewhere") {
+			_ = os.RemoveAll(b.path("var/lib/etcd/member"))
+		}
+		b.must(alive + "content='of the backup'\n" + upload + "stage_restore")
+		if got := b.read("var/lib/etcd/member/db"); got != "of the backup\n" {
+			t.Errorf("after %s etcd's data is %q", name, got)
+		}
+	}
+}
+
+// Revisions rise to the thousand million of the cluster's new life, however old the copy is.
+func TestRevisionsAreRaisedToTheNewLife(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ epoch, revision, bump string }{
+		{"1", "100", "1000000000"}, {"3", "100", "3000000000"}, {"3", "2000000100", "1000000000"}, {"1", "2000000100", "1000000000"},
+	} {
+		b := lost(t, Recover{From: "surviving-member"})
+		b.revision(c.revision)
+		b.must(alive + "EPOCH=" + c.epoch + "\nstage_restore")
+		if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "--bump-revision "+c.bump+" --mark-compacted") {
+			t.Errorf("from revision %s into life %s, it called\n%s", c.revision, c.epoch, calls)
+		}
+	}
+}
+
+// An alarm of the old cluster keeps nobody from recovering it, and is gone before anybody writes.
+func TestAlarmsDoNotSurviveARestore(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{"surviving-member", "backup"} {
+		b := lost(t, Recover{From: from})
+		b.write("alarms", "memberID:1 alarm:NOSPACE\n")
+		b.must(alive + `mkdir -p "$RECOVERY"
+printf 'x\n' >"$RECOVERY/snapshot.db"
+[ "$RECOVER_FROM" != backup ] || RECOVER_SNAPSHOT=$(sha256sum <"$RECOVERY/snapshot.db" | sed 's/ .*//')
+stage_restore`)
+		calls := b.calls()
+		at := -1
+		for _, want := range []string{"compact --physical 77", "defrag", "alarm disarm", "kubeadm init phase etcd local"} {
+			found := slices.IndexFunc(calls, func(c string) bool { return strings.Contains(c, want) })
+			if found <= at {
+				t.Errorf("from %s: %q is call %d, after call %d:\n%s", from, want, found, at, strings.Join(calls, "\n"))
+			}
+			at = found
+		}
+	}
+}
+
+func TestDataThatCannotBeUsedSaysWhatElse(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{From: "surviving-member"})
+	b.command("etcd", "echo 'wal: crc mismatch'; exit 1")
+	b.command("etcdctl", "echo 'connection refused' >&2; exit 1")
+	const quick = "wait_for() { shift 2; \"$@\"; }\n"
+	b.fails(alive+quick+"none_serving() { :; }\nstage_restore", "cannot use this host's data: connection refused; etcd: wal: crc mismatch. Recover with --on another host")
+	if got := b.read("var/lib/etcd/member/db"); got != "old\n" {
+		t.Errorf("etcd's data is %q", got)
+	}
+	if _, err := os.Stat(b.path("var/lib/kubeone/recovery/copy")); err == nil {
+		t.Error("the copy of the data is still there")
+	}
+}
+
+// A fenced host is chosen because the other's data was of no use: it takes its own back.
+func TestAFencedHostCanBeTheSurvivor(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{From: "surviving-member"})
+	b.must(alive + "stage_fence")
+	b.calls()
+	b.must(alive + "stage_restore")
+	if got := b.read("var/lib/etcd/member/db"); got != "from the member\n" {
+		t.Errorf("etcd's data is %q", got)
+	}
+	if b.read("etc/kubernetes/pki/ca.key") != "key\n" {
+		t.Error("the host has not its keys")
+	}
+	if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "kubeadm init phase etcd local") || strings.Contains(calls, "kubeadm init --config") {
+		t.Errorf("the control plane is not the one that was here:\n%s", calls)
+	}
+	kept, _ := filepath.Glob(b.path("var/lib/kubeone-old/*/var-lib-etcd-member/db"))
+	if len(kept) != 1 || b.read(strings.TrimPrefix(kept[0], b.root)) != "old\n" {
+		t.Errorf("the old data is not kept: %v", kept)
+	}
+}
+
+// What was set aside as useless is not taken for what a fence moved.
+func TestDataSetAsideIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{From: "surviving-member"})
+	b.must(alive + "stage_fence")
+	b.write("var/lib/kubeone-old/29990101T000000Z/var-lib-etcd-member/db", "of a former life\n")
+	b.fails(alive+"stage_restore", "there is no etcd data on this host")
+}
+
+// A disk of etcd's own stays where it is, and what it holds stays on it.
+func TestADiskOfEtcdsOwnKeepsItsData(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{From: "surviving-member"})
+	b.mkdir("var/lib/etcd/lost+found")
+	b.write("proc/self/mountinfo", "36 35 8:16 / "+b.path("var/lib/etcd")+" rw - ext4 /dev/sdb rw\n")
+	b.must(alive + "stage_fence")
+	inside := func() []string {
+		t.Helper()
+		kept, err := filepath.Glob(b.path("var/lib/etcd/kubeone-old-*/member/db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	if kept := inside(); len(kept) != 1 || b.read(strings.TrimPrefix(kept[0], b.root)) != "old\n" {
+		t.Errorf("the old data is not kept on its disk: %v", kept)
+	}
+	b.must(alive + "stage_fence") // nothing is left to move
+	if out := b.must(alive + "list=$(ignored)\ncase $list in *DirAvailable--var-lib-etcd*) echo ignored ;; esac"); out != "ignored" {
+		t.Error("kubeadm would refuse to join with what was moved aside")
+	}
+	b.must(alive + "stage_restore")
+	if kept := inside(); len(kept) != 1 || b.read(strings.TrimPrefix(kept[0], b.root)) != "old\n" || b.read("var/lib/etcd/member/db") != "from the member\n" {
+		t.Errorf("after the restore the old data is not kept on its disk: %v", kept)
+	}
+}
+
+// A guard that was written and not started, because the run was killed in between, is started by the next one.
+func TestTheGuardThatRunsIsTheOneThatIsWritten(t *testing.T) {
+	t.Parallel()
+	b := lost(t, Recover{})
+	b.command("nft", "")
+	b.command("systemctl", `case "$*" in "is-active"*) exit 0 ;; esac`)
+	b.run("systemctl() { exit 9; }\nguard_on")
+	b.must("guard_on")
+	const restart = "systemctl restart kubeone-guard.service"
+	if !slices.Contains(b.calls(), restart) {
+		t.Error("the guard was not started")
+	}
+	b.must("guard_on")
+	if calls := b.calls(); slices.Contains(calls, restart) || !slices.Contains(calls, "systemctl -q enable kubeone-guard.service") {
+		t.Errorf("the guard that runs was not left alone: %q", calls)
 	}
 }

@@ -207,7 +207,7 @@ func TestTheTimerComesAndGoesWithTheSchedule(t *testing.T) {
 		t.Error(diff)
 	}
 	before := b.tree("etc")
-	if out := b.must("configure_snapshots"); out != "" || b.read("calls") != "" {
+	if out := b.must("configure_snapshots"); out != "" || slices.ContainsFunc(b.calls(), func(c string) bool { return strings.Contains(c, "restart") }) {
 		t.Error("what is right already is not left alone")
 	}
 	if diff := cmp.Diff(before, b.tree("etc")); diff != "" {
@@ -221,6 +221,40 @@ func TestTheTimerComesAndGoesWithTheSchedule(t *testing.T) {
 	}
 	if !slices.Contains(b.calls(), "systemctl disable --now kubeone-snapshot.timer") {
 		t.Error("the timer was not stopped")
+	}
+}
+
+// A run that is killed after it wrote the timer's file leaves it to the next one to start the timer.
+func TestATimerThatWasWrittenAndNotStartedIsStarted(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string]string{
+		"not enabled": `case "$*" in *is-enabled*) exit 1 ;; esac`,
+		"not active":  `case "$*" in *is-active*) exit 3 ;; esac`,
+		"not read":    `case "$*" in show*) echo NeedDaemonReload=yes ;; esac`,
+	} {
+		b := member(t)
+		b.run("systemctl() { exit 9; }\nconfigure_snapshots")
+		b.command("systemctl", answers)
+		b.must("configure_snapshots")
+		for _, want := range []string{"systemctl daemon-reload", "systemctl -q enable kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"} {
+			if !strings.Contains(b.read("calls"), want) {
+				t.Errorf("%s: no %s", name, want)
+			}
+		}
+	}
+}
+
+// Where a clock was wrong the one just made is not the newest by its name; and one from before a change is always kept.
+func TestRetentionSparesTheOneJustMadeAndTheLatestBeforeAChange(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	for _, name := range []string{"20260101T000000Z-before-change", "20260102T000000Z-before-change", "29980101T000000Z-scheduled", "29990101T000000Z-scheduled"} {
+		b.write("var/lib/kubeone/snapshots/cp-1-"+name+".db", "old")
+	}
+	b.must("KEEP_SNAPSHOTS=1; take_snapshot scheduled")
+	names := b.kept()
+	if len(names) != 3 || names[0] != "cp-1-20260102T000000Z-before-change.db" || names[2] != "cp-1-29990101T000000Z-scheduled.db" {
+		t.Errorf("kept are %q", names)
 	}
 }
 

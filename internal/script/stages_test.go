@@ -57,7 +57,7 @@ func TestInitEndsWithAFinishedHost(t *testing.T) {
 	if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=yes") {
 		t.Errorf("the marker is\n%s", marker)
 	}
-	if diff := cmp.Diff("control-plane kubelet", recordedNames(b)); diff != "" {
+	if diff := cmp.Diff("control-plane kubelet network", recordedNames(b)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -17,6 +17,7 @@ kubelet 9.9.9 sum no u
 kubectl 9.9.9 sum no u'
 IMAGES='registry.k8s.io/kube-apiserver:v9.9.9 sha256:a s'
 KUBERNETES=9.9.9
+NODE_DIGESTS='control-plane=c kubelet=k'
 install_packages() { :; }
 kernel_settings() { :; }
 configure_runtime() { :; }
@@ -38,6 +39,7 @@ kubeadm() { printf 'kubeadm %s\n' "$*" >>"@ROOT@/calls"; }
 	b.command("systemctl", ":")
 	b.write("etc/kubernetes/kubelet.conf", "    server: https://lb.example.com:6443\n")
 	b.write("etc/kubernetes/manifests/etcd.yaml", "x")
+	b.write("etc/kubeone/digests", "control-plane c\n")
 	return b
 }
 
@@ -87,7 +89,7 @@ func TestTheKubeletIsSwitchedLast(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
 	b.write("var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--a=b --pod-infra-container-image=registry.k8s.io/pause:3 --node-ip=192.0.2.1"`)
-	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; readlink \"$BIN/kubelet\" >'" + b.path("link") + "'")
+	b.must("started_anew() { :; }; mkdir -p \"$BIN\"; stage_upgrade_control_plane; readlink \"$BIN/kubelet\" >'" + b.path("link") + "'")
 	if got := b.read("link"); !strings.HasSuffix(got, "/opt/kubeone/kubelet/9.9.9/kubelet\n") {
 		t.Errorf("the kubelet is %q", got)
 	}
@@ -118,4 +120,103 @@ func TestTheKubeletIsSwitchedLast(t *testing.T) {
 	if !slices.Equal(order, want) {
 		t.Errorf("order %q\nwant  %q", order, want)
 	}
+}
+
+// inOrder checks that the calls contain the parts, in that order.
+func inOrder(t *testing.T, calls []string, parts ...string) {
+	t.Helper()
+	at := 0
+	for _, call := range calls {
+		if at < len(parts) && strings.Contains(call, parts[at]) {
+			at++
+		}
+	}
+	if at < len(parts) {
+		t.Errorf("%q does not come, or not after those before it, in\n%s", parts[at], strings.Join(calls, "\n"))
+	}
+}
+
+func TestATurnThatHasBegunStartsTheKubeletFirst(t *testing.T) {
+	t.Parallel()
+	b := upgrading(t)
+	b.script += strings.ReplaceAll(`
+wait_for() { shift 2; "$@" >/dev/null 2>&1 || die "gave up waiting for $*"; }
+kubelet_healthy() { [ -f "@ROOT@/kubelet-runs" ]; }
+started_anew() { :; }
+`, "@ROOT@", b.root)
+	b.command("systemctl", `printf 'systemctl %s\n' "$*" >>'`+b.path("calls")+`'; case "$*" in *"restart kubelet"*) : >'`+b.path("kubelet-runs")+`' ;; esac`)
+	b.fails("stage_upgrade_control_plane", "gave up waiting for kubelet_healthy")
+	b.write("var/lib/kubeone/turn", "9.9.8\n")
+	b.fails("stage_upgrade_control_plane", "gave up waiting for kubelet_healthy")
+	b.write("var/lib/kubeone/turn", "9.9.9\n")
+	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; [ ! -e \"$TURN\" ]")
+	inOrder(t, b.calls(), "upload-config", "kubelet-config", "restart kubelet", "etcd local", "control-plane all", "kubelet-config", "restart kubelet")
+}
+
+func TestTheApiServersCertificateFollowsItsNames(t *testing.T) {
+	t.Parallel()
+	b := upgrading(t)
+	b.script += strings.ReplaceAll(`
+NODE_DIGESTS='control-plane=new kubelet=k'
+kubeadm() {
+	printf 'kubeadm %s\n' "$*" >>"@ROOT@/calls"
+	case "$*" in *"certs apiserver"*)
+		grep -x "certificatesDir: @ROOT@/etc/kubernetes/pki/.new" "$6" >/dev/null || die "not in a directory of its own"
+		for f in crt key; do printf 'new\n' >"@ROOT@/etc/kubernetes/pki/.new/apiserver.$f"; done ;;
+	esac
+}
+`, "@ROOT@", b.root)
+	for _, name := range []string{"ca.crt", "ca.key", "apiserver.crt", "apiserver.key"} {
+		b.write("etc/kubernetes/pki/"+name, "old\n")
+	}
+	b.write("etc/kubeone/digests", "control-plane new\n")
+	b.must(`renew_all "$(plain_config file_cluster)"`)
+	if got := b.read("etc/kubernetes/pki/apiserver.crt"); got != "old\n" {
+		t.Errorf("made anew without need: %q", got)
+	}
+	b.write("etc/kubeone/digests", "control-plane old\n")
+	b.must(`renew_all "$(plain_config file_cluster)"; [ ! -e "$pki/.new" ]`)
+	if got := b.read("etc/kubernetes/pki/apiserver.crt") + b.read("etc/kubernetes/pki/apiserver.key"); got != "new\nnew\n" {
+		t.Errorf("the certificate and its key are %q", got)
+	}
+	inOrder(t, b.calls(), "certs renew all", "certs apiserver", "certs renew all")
+}
+
+func TestComponentsThatWereNotWrittenAnewStartAnewForTheirCredentials(t *testing.T) {
+	t.Parallel()
+	b := upgrading(t)
+	b.script += strings.ReplaceAll(`
+started_anew() { printf 'await %s\n' "$1" >>"@ROOT@/calls"; }
+end_pod() { printf 'end %s\n' "$1" >>"@ROOT@/calls"; }
+kubeadm() { case "$*" in *"control-plane all"*) printf 'new\n' >"@ROOT@/etc/kubernetes/manifests/kube-scheduler.yaml" ;; esac; }
+`, "@ROOT@", b.root)
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		b.write("etc/kubernetes/manifests/"+name+".yaml", "old\n")
+	}
+	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane")
+	var got []string
+	for _, call := range b.calls() {
+		if strings.HasPrefix(call, "await ") || strings.HasPrefix(call, "end ") {
+			got = append(got, call)
+		}
+	}
+	if want := []string{"end kube-controller-manager", "await kube-controller-manager", "await kube-scheduler"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWhatAHostHasIsRecordedBeforeItsKubeletIsSwitched(t *testing.T) {
+	t.Parallel()
+	b := upgrading(t)
+	b.script += strings.ReplaceAll(`
+NODE_DIGESTS='kubelet=new'
+configure_kubelet() { printf 'configure_kubelet\n' >>"@ROOT@/calls"; }
+`, "@ROOT@", b.root)
+	b.command("systemctl", `case "$*" in "restart kubelet.service") exit 1 ;; esac`)
+	b.command("journalctl", "printf 'bad flag\n'")
+	b.fails("mkdir -p \"$BIN\"; stage_upgrade_worker", "kubelet does not start: bad flag")
+	if got := b.read("etc/kubeone/digests"); !strings.Contains(got, "kubelet new") {
+		t.Errorf("recorded: %q", got)
+	}
+	inOrder(t, b.calls(), "configure_kubelet", "kubelet-config --patches")
 }

@@ -14,10 +14,12 @@ section() {
 
 section machine.txt sh -c 'date -u; uptime; uname -a; cat /etc/os-release; nproc; free -m; df -h; df -i /var'
 section network.txt sh -c 'ip -brief address; ip route; ss -ltn; cat /etc/resolv.conf'
-section units.txt sh -c 'systemctl --no-pager --no-legend --failed list-units; systemctl --no-pager -n 0 status kubelet containerd kubeone-step "kubeone-*.timer"'
+section units.txt sh -c 'systemctl --no-pager --no-legend --failed list-units; systemctl --no-pager -n 0 status kubelet containerd kubeone-step kubeone-guard "kubeone-*.timer"'
 section kubelet.log journalctl --no-pager -o short-iso -n 3000 -u kubelet
 section containerd.log journalctl --no-pager -o short-iso -n 3000 -u containerd
 section kubeone-step.log journalctl --no-pager -o short-iso -n 500 -u kubeone-step
+section kubeone-guard.log journalctl --no-pager -o short-iso -n 500 -u kubeone-guard
+section kubeone-snapshot.log journalctl --no-pager -o short-iso -n 500 -u kubeone-snapshot
 section step.txt sh -c 'cd /var/lib/kubeone/step && ls -l . && head -n 20 current result'
 section step.log tail -c "$most" /var/lib/kubeone/step/log
 section lock.txt sh -c 'cd /var/lib/kubeone/lock && ls -l . && head -n 20 owner generation'

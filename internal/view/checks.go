@@ -83,6 +83,10 @@ func checkEtcd(e EtcdReport) Check {
 			c.Detail += fmt.Sprintf("; %s has alarm %s", cmp.Or(m.Name, m.ID), strings.Join(m.Alarms, ", "))
 		}
 	}
+	for _, a := range e.Orphans {
+		c.OK = false
+		c.Detail += fmt.Sprintf("; alarm %s of member %s, which has left: kubeone etcd disarm", a.Name, a.Member)
+	}
 	return c
 }
 

@@ -31,6 +31,8 @@ type EtcdReport struct {
 	Holds    bool           `json:"holds"`   // the healthy voters are a quorum
 	MayFail  int            `json:"mayFail"` // how many healthy voters may fail before the quorum is lost
 	Members  []MemberReport `json:"members"`
+	// Orphans are alarms of members that have left. They count like any other.
+	Orphans []observed.Alarm `json:"orphanedAlarms,omitempty"`
 }
 
 // MemberReport is one member.
@@ -46,7 +48,7 @@ type MemberReport struct {
 
 func (st StatusInput) etcd() EtcdReport {
 	e := st.World.Etcd
-	r := EtcdReport{Reached: e.Reached, Problem: e.Problem, Members: []MemberReport{}}
+	r := EtcdReport{Reached: e.Reached, Problem: e.Problem, Members: []MemberReport{}, Orphans: e.Orphans}
 	if e.Reached != observed.Yes {
 		return r
 	}

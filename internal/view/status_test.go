@@ -80,8 +80,11 @@ func TestOneThingWrongIsNotHealthy(t *testing.T) {
 		"etcd: a voter is ill":    func(st *StatusInput) { st.World.Etcd.Members[1].Healthy = observed.No },
 		"etcd: a voter is silent": func(st *StatusInput) { st.World.Etcd.Members[1].Healthy = observed.Unknown },
 		"etcd: an alarm":          func(st *StatusInput) { st.World.Etcd.Members[1].Alarms = []string{"NOSPACE"} },
-		"etcd: no members":        func(st *StatusInput) { st.World.Etcd.Members = nil },
-		"etcd: list not known":    func(st *StatusInput) { st.World.Etcd.Reached = observed.Unknown },
+		"etcd: an alarm of one that left": func(st *StatusInput) {
+			st.World.Etcd.Orphans = []observed.Alarm{{Member: "f", Name: "NOSPACE"}}
+		},
+		"etcd: no members":     func(st *StatusInput) { st.World.Etcd.Members = nil },
+		"etcd: list not known": func(st *StatusInput) { st.World.Etcd.Reached = observed.Unknown },
 		"etcd: a dead stray voter": func(st *StatusInput) {
 			st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{ID: "f", Healthy: observed.No})
 		},

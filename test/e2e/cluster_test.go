@@ -11,6 +11,7 @@ import (
 // TestLifeOfACluster tells the life of a cluster of three control-plane hosts, from bare hosts back to bare hosts. The
 // operator's SSH user is not root.
 func TestLifeOfACluster(t *testing.T) {
+	t.Parallel()
 	s := begin(t, fleet.Options{Name: "e2e", ControlPlanes: 3, Workers: 1, SpareWorkers: 1, SSHUser: "ops"})
 	s.bare = s.snapshot()
 	s.chapter("what is wrong with bare hosts is said, and nothing is changed", badHosts)

@@ -19,6 +19,7 @@ import (
 
 // TestRecovery loses the quorum in three ways, and counts what was written before.
 func TestRecovery(t *testing.T) {
+	t.Parallel()
 	s := begin(t, fleet.Options{Name: "recover", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
 	if !s.chapter("bare hosts become a cluster", installPlain) {
 		t.Fatal("without a cluster the story ends here")

@@ -13,34 +13,51 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestRepairs breaks a cluster in one way after the other. Each chapter checks what status says, what plan says, what apply
-// does, and that the cluster is whole after it.
-func TestRepairs(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "repair", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
-	for _, part := range []struct {
-		name string
-		tell func(*story)
-	}{
-		{"bare hosts become a cluster", installPlain},
-		{"a kubelet is stopped", kubeletStopped},
-		{"a container runtime is stopped", containerdStopped},
-		{"an API server's manifest is deleted", manifestDeleted},
-		{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
-		{"the etcd data of one member is destroyed", etcdDataDestroyed},
-		{"a control-plane host is killed for good and replaced", controlPlaneReplaced},
-		{"a worker is killed for good and replaced", workerReplaced},
-		{"a living control-plane host is replaced", nodeReplaced},
-		{"a dead worker is removed", deadNodeRemoved},
-		{"what must not be removed is refused", removalsRefused},
-	} {
+// part is a chapter of a story in which each needs the whole cluster that the one before it left.
+type part struct {
+	name string
+	tell func(*story)
+}
+
+func (s *story) parts(parts ...part) {
+	s.Helper()
+	for _, part := range parts {
 		if !s.chapter(part.name, part.tell) {
-			t.Fatal("each chapter needs the whole cluster that the one before it left")
+			s.Fatal("each chapter needs the whole cluster that the one before it left")
 		}
 	}
 }
 
+// TestRepairs breaks hosts of a cluster in one way after the other. Each chapter checks what status says, what plan says,
+// what apply does, and that the cluster is whole after it.
+func TestRepairs(t *testing.T) {
+	t.Parallel()
+	begin(t, fleet.Options{Name: "repair", ControlPlanes: 3, Workers: 1, SSHUser: "ops"}).parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"a kubelet is stopped", kubeletStopped},
+		part{"a container runtime is stopped", containerdStopped},
+		part{"an API server's manifest is deleted", manifestDeleted},
+		part{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
+		part{"the etcd data of one member is destroyed", etcdDataDestroyed},
+	)
+}
+
+// TestReplacements is the same about hosts that are gone, or are to go.
+func TestReplacements(t *testing.T) {
+	t.Parallel()
+	begin(t, fleet.Options{Name: "replace", ControlPlanes: 3, Workers: 1, SSHUser: "ops"}).parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"a control-plane host is killed for good and replaced", controlPlaneReplaced},
+		part{"a worker is killed for good and replaced", workerReplaced},
+		part{"a living control-plane host is replaced", nodeReplaced},
+		part{"a dead worker is removed", deadNodeRemoved},
+		part{"what must not be removed is refused", removalsRefused},
+	)
+}
+
 // TestTwoOfFive kills two of five control-plane hosts, one after the other, and replaces both in one run.
 func TestTwoOfFive(t *testing.T) {
+	t.Parallel()
 	s := begin(t, fleet.Options{Name: "five", ControlPlanes: 5, SSHUser: "ops"})
 	if !s.chapter("bare hosts become a cluster", installPlain) {
 		t.Fatal("without a cluster the story ends here")

@@ -26,7 +26,7 @@ type EtcdConfig struct {
 	QuotaBackendBytes int64 `json:"quotaBackendBytes,omitempty"`
 	// AutoCompactionRetention is how much history is kept: a Go duration or a number of hours, or of revisions.
 	AutoCompactionRetention string `json:"autoCompactionRetention,omitempty"`
-	// AutoCompactionMode is periodic or revision.
+	// AutoCompactionMode is `periodic` or `revision`.
 	AutoCompactionMode string `json:"autoCompactionMode,omitempty"`
 }
 

@@ -48,7 +48,7 @@ type ContainerdRegistryAuthConfig struct {
 	Username string `json:"username,omitempty"`
 	// Password is the user's password.
 	Password string `json:"password,omitempty"`
-	// Auth is user:password in base64.
+	// Auth is `user:password` in base64.
 	Auth string `json:"auth,omitempty"`
 	// IdentityToken is a token instead of a password.
 	IdentityToken string `json:"identityToken,omitempty"`

@@ -13,8 +13,8 @@ type HostConfig struct {
 	Hostname string `json:"hostname,omitempty"`
 	// IsLeader marks the control-plane host on which a new cluster begins; at most one. Default: the first host.
 	IsLeader bool `json:"isLeader,omitempty"`
-	// OperatingSystem is ubuntu, debian, centos, rhel, rockylinux or flatcar. Each host is asked itself, so the name need
-	// not be given. Default: what the host itself says.
+	// OperatingSystem is `ubuntu`, `debian`, `centos`, `rhel`, `rockylinux` or `flatcar`. Each host is asked itself, so the
+	// name need not be given. Default: what the host itself says.
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 	// Taints is the node's taints; an empty list means none. Default: node-role.kubernetes.io/control-plane:NoSchedule on
 	// control-plane hosts, none on workers.

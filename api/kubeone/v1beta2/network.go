@@ -48,7 +48,7 @@ type CanalSpec struct {
 
 // CiliumSpec configures cilium.
 type CiliumSpec struct {
-	// KubeProxyReplacement is strict, when cilium does kube-proxy's work, or disabled. Default: disabled.
+	// KubeProxyReplacement is `strict`, when cilium does kube-proxy's work, or `disabled`. Default: disabled.
 	KubeProxyReplacement string `json:"kubeProxyReplacement,omitempty"`
 	// EnableHubble deploys Hubble's relay and user interface. Default: false.
 	EnableHubble bool `json:"enableHubble,omitempty"`

@@ -19,6 +19,6 @@ elif ! ours result; then
 	rm -f "$dir/result"
 	: >"$dir/log"
 	printf 'run=%s\nstage=%s\nstep=%s\n' "$run" "$stage" "$step" >"$dir/current"
-	systemd-run --quiet --collect --unit="$unit" --property=Type=exec --property=TimeoutStopSec=5 \
+	systemd-run --quiet --collect --unit="$unit" --property=Type=exec --property=TimeoutStopSec=5 --property=RuntimeMaxSec=7200 \
 		--setenv=KUBEONE_RUN="$run" /bin/sh "$dir/run.sh" "$generation" "$run" "$step" "$stage"
 fi

@@ -27,8 +27,11 @@ const (
 	storageKey    = "storageVersion"
 )
 
-// identityKey is the Kubernetes object whose UID is the cluster's identity.
-const identityKey = "/registry/namespaces/kube-system"
+// identityKey is the Kubernetes object whose UID is the cluster's identity, caKey the one that has its CA's certificate.
+const (
+	identityKey = "/registry/namespaces/kube-system"
+	caKey       = "/registry/configmaps/kube-system/kube-root-ca.crt"
+)
 
 // read opens the database in the file and reads all of it.
 func read(f *os.File) (info Info, err error) {
@@ -102,8 +105,11 @@ func readKeys(b *bbolt.Bucket, info *Info) error {
 		} else {
 			alive[name] = struct{}{}
 		}
-		if name == identityKey {
+		switch name {
+		case identityKey:
 			info.ClusterID = uidOf(kv.Value)
+		case caKey:
+			info.CA = caOf(kv.Value)
 		}
 		return nil
 	})
@@ -122,19 +128,30 @@ func parseRevision(k []byte) (main int64, deleted, ok bool) {
 	return int64(binary.BigEndian.Uint64(k)), deleted, !deleted || k[plain] == 't' // #nosec G115 -- etcd writes int64
 }
 
-// uidOf is the UID of a stored Namespace: Kubernetes' protobuf behind its magic number. "" where it is something else,
-// such as an encrypted one.
+// uidOf is the UID of a stored Namespace, "" where it is something else.
 func uidOf(value []byte) string {
-	stored, ok := strings.CutPrefix(string(value), "k8s\x00")
-	if !ok {
-		return ""
-	}
-	var wrapped runtime.Unknown
 	var namespace corev1.Namespace
-	if wrapped.Unmarshal([]byte(stored)) != nil || namespace.Unmarshal(wrapped.Raw) != nil {
+	if !decode(value, &namespace) {
 		return ""
 	}
 	return string(namespace.UID)
+}
+
+// caOf is the certificate in a stored ConfigMap, nil where it is something else.
+func caOf(value []byte) []byte {
+	var config corev1.ConfigMap
+	if !decode(value, &config) || config.Data["ca.crt"] == "" {
+		return nil
+	}
+	return []byte(config.Data["ca.crt"])
+}
+
+// decode reads a stored object: Kubernetes' protobuf behind its magic number. It is false for anything else, such as an
+// encrypted one.
+func decode(value []byte, object interface{ Unmarshal([]byte) error }) bool {
+	stored, ok := strings.CutPrefix(string(value), "k8s\x00")
+	var wrapped runtime.Unknown
+	return ok && wrapped.Unmarshal([]byte(stored)) == nil && object.Unmarshal(wrapped.Raw) == nil
 }
 
 func readMembers(b *bbolt.Bucket, info *Info) error {

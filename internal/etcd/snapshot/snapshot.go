@@ -22,6 +22,7 @@ type Info struct {
 	// ClusterID is the UID of the namespace kube-system, which is the identity of a Kubernetes cluster; "" where the
 	// snapshot does not tell: there is no such namespace in it, or it is encrypted.
 	ClusterID string   `json:"clusterID,omitempty"`
+	CA        []byte   `json:"-"`                 // certificate of the Kubernetes cluster's CA, PEM; nil where the snapshot does not tell
 	Version   string   `json:"version,omitempty"` // of etcd's storage: "3.6.0"; "" before etcd 3.6
 	Members   []Member `json:"members,omitempty"` // of etcd when it was taken, by ID
 }

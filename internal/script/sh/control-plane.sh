@@ -11,6 +11,8 @@ ignored() {
 		done
 		for p in 6443 10250 10257 10259 2379 2380; do list=$list,Port-$p; done
 	fi
+	# Where the directory is a disk of its own, what a recovery moved aside is still in it.
+	for old in /var/lib/etcd/kubeone-old-*; do [ ! -e "$old" ] || list=$list,DirAvailable--var-lib-etcd; done
 	printf '%s\n' "${list#,}"
 }
 

@@ -21,7 +21,7 @@ shut() {
 	[ "$state" != shut ] || return 0
 	printf '%s\n' 'table inet kubeone-guard' 'delete table inet kubeone-guard' 'table inet kubeone-guard {' 'chain input {' \
 		'type filter hook input priority -10;' 'tcp dport 6443 reject with tcp reset' '}' '}' | nft -f - || return 0
-	state=shut
+	state=shut quiet=0
 	printf 'closed: %s\n' "$1"
 }
 
@@ -105,7 +105,7 @@ look() {
 	0) step_down ;;
 	1) unshut ;;
 	*)
-		quiet=$((quiet + 1))
+		[ "$state" = open ] || quiet=$((quiet + 1))
 		[ "$quiet" -lt 8 ] || unshut
 		;;
 	esac

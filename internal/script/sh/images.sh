@@ -18,7 +18,7 @@ images_now() {
 images_present() {
 	present=$(images_now)
 	printf '%s\n' "$IMAGES" | while read -r name digest _; do
-		[ -z "$name" ] || printf '%s\n' "$present" | grep -qxF "$name $digest" || die "image $name is not in the runtime with digest $digest"
+		[ -z "$name" ] || printf '%s\n' "$present" | grep -qxF "$name $digest" || die "image $name is not in the runtime with digest $digest: apply again, it is brought again"
 	done || exit 1
 }
 

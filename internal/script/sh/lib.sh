@@ -20,6 +20,15 @@ wait_for() {
 	done
 }
 
+# changed notes that something is another than it was: in CHANGED, and before it becomes so in the file DIRTY, if that is
+# set, for whoever comes after a run that was killed.
+changed() {
+	CHANGED=yes
+	[ -n "${DIRTY:-}" ] || return 0
+	mkdir -p "${DIRTY%/*}"
+	: >"$DIRTY"
+}
+
 # put PATH MODE FUNCTION gives the file the function's output as content, in one rename. CHANGED becomes yes when the
 # content was another.
 put() {
@@ -32,8 +41,8 @@ put() {
 		return 0
 	fi
 	chmod "$2" "$tmp"
+	changed
 	mv -f "$tmp" "$1"
-	CHANGED=yes
 }
 
 # link TARGET PATH points PATH at TARGET in one rename.

@@ -146,8 +146,12 @@ link_binary() {
 	esac
 }
 
+# configure_runtime restarts containerd where its configuration is new. Who is killed in between leaves DIRTY behind, which
+# says so.
 configure_runtime() {
 	CHANGED=no
+	DIRTY=/var/lib/kubeone/containerd.changed
+	[ ! -e "$DIRTY" ] || CHANGED=yes
 	put /etc/systemd/system/containerd.service 0644 file_containerd_unit
 	put /etc/containerd/config.toml 0644 file_containerd_config
 	put /etc/crictl.yaml 0644 file_crictl
@@ -155,14 +159,14 @@ configure_runtime() {
 	if [ "$CA_BUNDLE" = yes ]; then
 		put /etc/kubeone/ca/bundle.pem 0644 file_ca_bundle
 	elif [ -f /etc/kubeone/ca/bundle.pem ]; then
+		changed
 		rm -f /etc/kubeone/ca/bundle.pem
-		CHANGED=yes
 	fi
 	if [ "$PROXY" = yes ]; then
 		put /etc/systemd/system/containerd.service.d/kubeone-proxy.conf 0644 file_proxy
 	elif [ -f /etc/systemd/system/containerd.service.d/kubeone-proxy.conf ]; then
+		changed
 		rm -f /etc/systemd/system/containerd.service.d/kubeone-proxy.conf
-		CHANGED=yes
 	fi
 	[ "$CHANGED" = no ] || systemctl daemon-reload
 	running=$(readlink "/proc/$(systemctl show -p MainPID --value containerd.service)/exe" 2>/dev/null || true)
@@ -170,6 +174,8 @@ configure_runtime() {
 		systemctl -q enable containerd.service
 		systemctl restart containerd.service || die "containerd does not start: $(journalctl -u containerd -n 5 --no-pager -o cat)"
 	fi
+	rm -f "$DIRTY"
+	DIRTY=
 }
 
 configure_kubelet() {
@@ -181,7 +187,9 @@ configure_kubelet() {
 		put /etc/systemd/system/kubeone-cni.path 0644 file_cni_path
 		put /etc/systemd/system/kubeone-cni.service 0644 file_cni_service
 	fi
-	[ "$CHANGED" = no ] || systemctl daemon-reload
+	if [ "$CHANGED" = yes ] || [ "$(systemctl show -p NeedDaemonReload --value kubelet.service)" = yes ]; then
+		systemctl daemon-reload
+	fi
 	systemctl -q enable kubelet.service
 	if [ "$CNI" = flannel ]; then
 		# A service that counts as started would not be started again for the file that is missing.

@@ -56,40 +56,111 @@ stop_serving() {
 	wait_for 30 "etcd and the API server to end" none_serving
 }
 
-# move_aside PATH... keeps what is there in /var/lib/kubeone-old, dated. A mount point stays, and what is in it goes.
+# fixed PATH succeeds when the path is a mount point or a link: then it stays, and what is in it is on another disk, perhaps.
+fixed() { [ -h "$1" ] || grep -qs "^[^ ]* [^ ]* [^ ]* [^ ]* $1 " /proc/self/mountinfo; }
+
+# dated PREFIX prints the path with the time in its name, which nothing has yet.
+dated() {
+	free=$1$(date -u +%Y%m%dT%H%M%SZ)
+	while [ -e "$free" ]; do free=$free.1; done
+	printf '%s\n' "$free"
+}
+
+# private DIRECTORY makes it for root only.
+private() {
+	(
+		umask 077
+		mkdir -p "$1"
+	)
+}
+
+# move_aside PATH... keeps what is there in /var/lib/kubeone-old, dated. What is in a mount point stays on its disk, in a
+# directory kubeone-old-TIME: each of these is a rename, which takes no room and is done or not.
 move_aside() {
-	aside=/var/lib/kubeone-old/$(date -u +%Y%m%dT%H%M%SZ)
-	while [ -e "$aside" ]; do aside=$aside.1; done
+	aside=$(dated /var/lib/kubeone-old/)
 	for path in "$@"; do
 		[ -e "$path" ] || continue
-		(
-			umask 077
-			mkdir -p "$aside"
-		)
+		if fixed "$path"; then
+			move_within "$path"
+			continue
+		fi
+		private "$aside"
 		to=$aside/$(printf '%s' "${path#/}" | tr / -)
-		mv "$path" "$to" 2>/dev/null || {
-			mkdir -p "$to"
-			mv "$path"/* "$to/"
-		}
+		mv "$path" "$to"
 		say "$path is now $to"
 	done
 }
 
-# guard_on has this host watched by guard.sh, if it has what that needs.
+# move_within DIRECTORY moves all that is in it into a directory of its own there.
+move_within() {
+	within=$(dated "$1/kubeone-old-")
+	for entry in "$1"/* "$1"/.[!.]*; do
+		case ${entry##*/} in kubeone-old-* | lost+found) continue ;; esac
+		[ -e "$entry" ] || continue
+		private "$within"
+		mv "$entry" "$within/"
+		say "$entry is now $within/${entry##*/}"
+	done
+}
+
+# latest PATH... prints the one with the latest time in its path; those that do not exist do not count.
+latest() {
+	for path in "$@"; do [ ! -e "$path" ] || printf '%s\n' "$path"; done |
+		sed -n 's/.*[-/]\([0-9]\{8\}T[0-9]\{6\}Z[.1]*\).*/\1 &/p' | sort | sed -n '$s/^[^ ]* //p'
+}
+
+# take_back FROM DIRECTORY moves what is missing in the directory there from where it was kept.
+take_back() {
+	[ -n "$1" ] || return 0
+	if [ ! -e "$2" ]; then
+		mv "$1" "$2"
+		say "$1 is $2 again"
+		return 0
+	fi
+	for entry in "$1"/*; do
+		if [ -e "$entry" ] && [ ! -e "$2/${entry##*/}" ]; then
+			mv "$entry" "$2/"
+			say "$entry is $2/${entry##*/} again"
+		fi
+	done
+	rmdir "$1" 2>/dev/null || true
+}
+
+# unfence gives a host back what a fence took away: its own data is to be used after all. The kubelet stays off.
+unfence() {
+	if [ ! -f /etc/kubernetes/pki/ca.key ]; then
+		take_back "$(latest /var/lib/kubeone-old/*/*etc-kubernetes /etc/kubernetes/kubeone-old-*)" /etc/kubernetes
+		take_back "$(latest /var/lib/kubeone-old/*/*etc-kubernetes-manifests)" /etc/kubernetes/manifests
+	fi
+	kept=$(latest /var/lib/kubeone-old/*/*var-lib-etcd /var/lib/kubeone-old/*/*var-lib-etcd-member /var/lib/etcd/kubeone-old-*)
+	case $kept in *-member) return 0 ;; esac # set aside because it was of no use, not by a fence
+	take_back "$kept" /var/lib/etcd
+}
+
+# guard_text is all that the guard runs from.
+guard_text() { cat /etc/kubeone/guard.sh /etc/systemd/system/kubeone-guard.service; }
+
+# guard_on has this host watched by guard.sh, if it has what that needs. What runs may be older than the files, where an
+# earlier run was killed in here: what was started is noted after it was.
 guard_on() {
 	have nft && have curl || return 0
-	CHANGED=no
 	put /etc/kubeone/guard.sh 0700 file_guard
 	put /etc/systemd/system/kubeone-guard.service 0644 file_guard_unit
-	[ "$CHANGED" = no ] || systemctl daemon-reload
+	if guard_text | cmp -s - /run/kubeone/guard && systemctl is-active --quiet kubeone-guard.service; then
+		systemctl -q enable kubeone-guard.service
+		return 0
+	fi
+	systemctl daemon-reload
 	systemctl -q enable kubeone-guard.service
-	if [ "$CHANGED" = yes ]; then systemctl restart kubeone-guard.service; else systemctl start kubeone-guard.service; fi
+	systemctl restart kubeone-guard.service
+	put /run/kubeone/guard 0600 guard_text
 }
 
 stage_fence() {
 	fence_mark no
 	stop_serving
 	move_aside /etc/kubernetes/manifests /var/lib/etcd /etc/kubernetes
+	rm -rf "$RECOVERY" # of a restore here that is given up
 }
 
 # with_etcd PROGRAM ARGUMENT... runs a program of etcd's image.
@@ -116,33 +187,86 @@ unmount_etcd() {
 	rmdir /run/kubeone/etcd 2>/dev/null || true
 }
 
-copy_ctl() { with_etcd etcdctl --endpoints "unix://$RECOVERY/client.sock" "$@"; }
+# copy_ctl runs etcdctl, and keeps what it says for an error.
+copy_ctl() { with_etcd etcdctl --endpoints "unix://$RECOVERY/client.sock" "$@" >"$RECOVERY/said" 2>&1; }
 
-# save_survivor makes a snapshot of what this host's member has. A copy of the data is opened as a cluster of one, which reads
-# its log to the end; it listens on sockets that only root reaches, and the data itself is not touched.
-save_survivor() {
-	[ -d /var/lib/etcd/member ] || die "there is no etcd data on this host"
-	mkdir -p "$RECOVERY/copy"
-	cp -a /var/lib/etcd/member "$RECOVERY/copy/"
-	with_etcd etcd --name "$NODE_NAME" --data-dir "$RECOVERY/copy" --force-new-cluster --log-level warn \
+# open_data DIRECTORY ARGUMENT... starts etcd on data for a moment. It listens on sockets that only root reaches.
+open_data() {
+	opened=$1
+	shift
+	with_etcd etcd --name "$NODE_NAME" --data-dir "$opened" --log-level warn \
 		--listen-client-urls "unix://$RECOVERY/client.sock" --advertise-client-urls http://127.0.0.1:1 \
 		--listen-peer-urls "unix://$RECOVERY/peer.sock" --initial-advertise-peer-urls http://127.0.0.1:1 \
-		--initial-cluster "$NODE_NAME=http://127.0.0.1:1" >"$RECOVERY/etcd.log" 2>&1 &
+		--initial-cluster "$NODE_NAME=http://127.0.0.1:1" "$@" >"$RECOVERY/etcd.log" 2>&1 &
 	member=$!
-	saved=no
-	if (wait_for 120 "etcd to read its data" copy_ctl endpoint health) && quiet copy_ctl snapshot save "$RECOVERY/snapshot.db"; then
-		saved=yes
-	fi
+}
+
+# close_data ends it. What it has written is on the disk.
+close_data() {
 	kill -KILL "$member" 2>/dev/null || true
 	wait "$member" 2>/dev/null || true
-	[ "$saved" = yes ] || die "etcd cannot use this host's data: $(sed -n '$p' "$RECOVERY/etcd.log")"
+}
+
+# quieted waits until etcd answers, and takes its alarms back: their members are gone, and nothing could be written. It does
+# not ask for health, which etcdctl denies while there is an alarm.
+quieted() {
+	(wait_for 120 "etcd to read its data" copy_ctl endpoint status) && (wait_for 30 "etcd to lead" copy_ctl alarm list) || return 1
+	! grep -q NOSPACE "$RECOVERY/said" || make_room || return 1
+	copy_ctl alarm disarm
+}
+
+# make_room forgets history and gives its space back: a full database would raise its alarm again with the first write.
+make_room() {
+	copy_ctl endpoint status -w json || return 1
+	latest_revision=$(sed -n 's/.*"revision":\([0-9]*\).*/\1/p' "$RECOVERY/said")
+	copy_ctl --command-timeout 600s compact --physical "$latest_revision" || true # it may be compacted so far already
+	copy_ctl --command-timeout 600s defrag
+}
+
+# reasons is what etcd and etcdctl said last.
+reasons() { printf '%s; etcd: %s' "$(sed -n '$p' "$RECOVERY/said" 2>/dev/null)" "$(sed -n '$p' "$RECOVERY/etcd.log" 2>/dev/null)"; }
+
+# save_survivor makes a snapshot of what this host's member has. A copy of the data is opened as a cluster of one, which reads
+# its log to the end; the data itself is not touched.
+save_survivor() {
+	[ -d /var/lib/etcd/member ] || die "there is no etcd data on this host"
 	rm -rf "$RECOVERY/copy"
+	mkdir -p "$RECOVERY/copy"
+	cp -a /var/lib/etcd/member "$RECOVERY/copy/"
+	open_data "$RECOVERY/copy" --force-new-cluster
+	saved=no
+	if quieted && copy_ctl --command-timeout 900s snapshot save "$RECOVERY/snapshot.db"; then
+		saved=yes
+	fi
+	close_data
+	rm -rf "$RECOVERY/copy"
+	[ "$saved" = yes ] || die "etcd cannot use this host's data: $(reasons). Recover with --on another host that has etcd's data (one that this recovery has stopped still has it, in /var/lib/kubeone-old), or from a backup"
 }
 
 # check_snapshot makes sure that the uploaded snapshot is the one of the plan.
 check_snapshot() {
 	[ -f "$RECOVERY/snapshot.db" ] || die "$RECOVERY/snapshot.db is missing: it is put there before the step"
-	printf '%s  %s\n' "$RECOVER_SNAPSHOT" "$RECOVERY/snapshot.db" | sha256sum -c --status - || die "$RECOVERY/snapshot.db is not the snapshot of the plan"
+	[ "$(sha256sum <"$RECOVERY/snapshot.db")" = "$RECOVER_SNAPSHOT  -" ] || die "$RECOVERY/snapshot.db is not the snapshot of the plan"
+}
+
+# bump_of SNAPSHOT prints by how much its revisions are raised: to the thousand million of the cluster's new life, and by one at
+# least. A copy may be of an earlier life than the one that ended: raised by a fixed amount it might stay behind that.
+bump_of() {
+	about=$(with_etcd etcdutl snapshot status "$1" -w json 2>"$RECOVERY/said") || die "the snapshot cannot be read: $(sed -n '$p' "$RECOVERY/said")"
+	revision=$(printf '%s\n' "$about" | sed -n 's/.*"revision":\([0-9]*\).*/\1/p')
+	[ -n "$revision" ] || die "the snapshot cannot be read: it tells no revision"
+	lives=$((EPOCH - revision / 1000000000))
+	[ "$lives" -ge 1 ] || lives=1
+	printf '%s000000000\n' "$lives"
+}
+
+# drop_alarms takes back what a copy has of alarms, before anybody writes to it.
+drop_alarms() {
+	open_data /var/lib/etcd/kubeone-restored.part
+	dropped=no
+	if quieted; then dropped=yes; fi
+	close_data
+	[ "$dropped" = yes ] || die "etcd cannot use the restored data: $(reasons)"
 }
 
 # make_data makes etcd's new data beside the old: another cluster ID, and revisions far ahead of all that anybody has seen, the
@@ -150,33 +274,63 @@ check_snapshot() {
 make_data() {
 	rm -rf /var/lib/etcd/kubeone-restored /var/lib/etcd/kubeone-restored.part
 	if [ "$RECOVER_FROM" = surviving-member ]; then save_survivor; else check_snapshot; fi
-	(
-		umask 077
-		mkdir -p /var/lib/etcd
-	)
+	private /var/lib/etcd
+	bump=$(bump_of "$RECOVERY/snapshot.db")
 	quiet with_etcd etcdutl snapshot restore "$RECOVERY/snapshot.db" --data-dir /var/lib/etcd/kubeone-restored.part \
 		--name "$NODE_NAME" --initial-cluster "$NODE_NAME=$PEER_URL" --initial-advertise-peer-urls "$PEER_URL" \
-		--initial-cluster-token "kubeone-${KUBEONE_RUN:-by-hand}" --bump-revision 1000000000 --mark-compacted ||
+		--initial-cluster-token "kubeone-${KUBEONE_RUN:-by-hand}" --bump-revision "$bump" --mark-compacted ||
 		die "the snapshot cannot be restored"
+	[ "$RECOVER_FROM" = surviving-member ] || drop_alarms
 	printf '%s\n' "$RECOVER_FROM $RECOVER_SNAPSHOT" >/var/lib/etcd/kubeone-restored.part/of
 	mv /var/lib/etcd/kubeone-restored.part /var/lib/etcd/kubeone-restored
 }
 
+# made succeeds when an earlier run has made the new data from the same copy.
+made() { [ -d /var/lib/etcd/kubeone-restored/member ] && [ "$(cat /var/lib/etcd/kubeone-restored/of 2>/dev/null)" = "$copied" ]; }
+
 # restore_data puts the new data in the place of the old, once. Data made by an earlier run is used only if the old had been
 # moved away already: otherwise the old may have become newer since.
 restore_data() {
-	[ "$(cat "$RECOVERY/done" 2>/dev/null)" != "$RECOVER_FROM $RECOVER_SNAPSHOT" ] || return 0
-	stop_serving
-	if [ -d /var/lib/etcd/member ] || [ "$(cat /var/lib/etcd/kubeone-restored/of 2>/dev/null)" != "$RECOVER_FROM $RECOVER_SNAPSHOT" ]; then
-		mount_etcd
-		make_data
-		unmount_etcd
+	copied="$RECOVER_FROM $RECOVER_SNAPSHOT"
+	if [ ! -d /var/lib/etcd/member ] || [ "$(cat "$RECOVERY/done" 2>/dev/null)" != "$copied" ]; then
+		stop_serving
+		if [ -d /var/lib/etcd/member ] || ! made; then
+			rm -f "$RECOVERY/done"
+			[ "$RECOVER_FROM" != surviving-member ] || [ -d /var/lib/etcd/member ] || unfence
+			mount_etcd
+			make_data
+			unmount_etcd
+		fi
+		replace_member
 	fi
-	move_aside /var/lib/etcd/member
-	mv /var/lib/etcd/kubeone-restored/member /var/lib/etcd/member
-	printf '%s\n' "$RECOVER_FROM $RECOVER_SNAPSHOT" >"$RECOVERY/done"
 	rm -rf /var/lib/etcd/kubeone-restored "$RECOVERY/snapshot.db"
+	keep_replaced
+}
+
+# replace_member renames the old data beside it and the new into its place. That the new is in its place is noted before it
+# is: the note counts only once there is data.
+replace_member() {
+	if [ -d /var/lib/etcd/member ]; then
+		replaced=$(dated /var/lib/etcd/kubeone-old-)
+		private "$replaced"
+		mv /var/lib/etcd/member "$replaced/member"
+	fi
+	printf '%s\n' "$copied" >"$RECOVERY/done"
+	mv /var/lib/etcd/kubeone-restored/member /var/lib/etcd/member
 	say "etcd's data is restored"
+}
+
+# keep_replaced moves the old data to where everything else is kept, unless it would have to be copied.
+keep_replaced() {
+	! fixed /var/lib/etcd && ! fixed /var/lib/kubeone-old || return 0
+	for old in /var/lib/etcd/kubeone-old-*; do
+		[ -d "$old/member" ] || continue
+		aside=$(dated /var/lib/kubeone-old/)
+		private "$aside"
+		mv "$old/member" "$aside/var-lib-etcd-member"
+		rmdir "$old"
+		say "/var/lib/etcd/member is now $aside/var-lib-etcd-member"
+	done
 }
 
 # begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, made by kubeadm around
@@ -205,11 +359,10 @@ put_encryption() {
 }
 
 stage_restore() {
+	# What an earlier restore noted counts as long as that one has not ended.
+	grep -qs '^restoring=yes$' "$MARKER" || rm -rf "$RECOVERY/done" "$RECOVERY/made" "$RECOVERY/copy" /var/lib/etcd/kubeone-restored
 	fence_mark yes
-	(
-		umask 077
-		mkdir -p "$RECOVERY"
-	)
+	private "$RECOVERY"
 	restore_data
 	[ ! -f "$SECRETS/pki.tar" ] || stage_pki
 	put_encryption

@@ -17,10 +17,16 @@ configure_snapshots() {
 	put /etc/kubeone/snapshot.sh 0700 file_snapshot_script
 	put /etc/systemd/system/kubeone-snapshot.service 0644 file_snapshot_service
 	put /etc/systemd/system/kubeone-snapshot.timer 0644 file_snapshot_timer
-	[ "$CHANGED" = yes ] || return 0
+	[ "$CHANGED" = yes ] || ! timer_runs || return 0
 	systemctl daemon-reload
 	systemctl -q enable kubeone-snapshot.timer
 	systemctl restart kubeone-snapshot.timer
+}
+
+# timer_runs succeeds when the timer is on, as its file says: an earlier run may have been killed after it wrote the file.
+timer_runs() {
+	systemctl -q is-enabled kubeone-snapshot.timer 2>/dev/null && systemctl -q is-active kubeone-snapshot.timer &&
+		[ "$(systemctl show -p NeedDaemonReload kubeone-snapshot.timer)" != NeedDaemonReload=yes ]
 }
 
 # remove_snapshot_timer leaves the snapshots.

@@ -60,7 +60,7 @@ take_snapshot() {
 	pki=/etc/kubernetes/pki/etcd
 	# Its chatter is shown only when it fails; none of it is secret.
 	said=$(in_etcd etcdctl --endpoints https://127.0.0.1:2379 --cacert "$pki/ca.crt" --cert "$pki/server.crt" --key "$pki/server.key" \
-		snapshot save "$ETCD_DATA/$PART" 2>&1) || die "etcd gives no snapshot: $(printf '%s\n' "$said" | tail -n 2)"
+		--command-timeout 900s snapshot save "$ETCD_DATA/$PART" 2>&1) || die "etcd gives no snapshot: $(printf '%s\n' "$said" | tail -n 2)"
 	sealed "$ETCD_DATA/$PART" || die "the snapshot is damaged: its checksum is wrong"
 	about=$(in_etcd etcdutl snapshot status "$ETCD_DATA/$PART" -w json 2>&1) || die "the snapshot is damaged: $(printf '%s\n' "$about" | tail -n 2)"
 	keep_snapshot "$NODE_NAME-$(date -u +%Y%m%dT%H%M%SZ)-$1.db"
@@ -74,12 +74,15 @@ keep_snapshot() {
 	sync "$SNAPSHOTS/.$1" 2>/dev/null || sync
 	mv -f "$SNAPSHOTS/.$1" "$SNAPSHOTS/$1"
 	say "snapshot $SNAPSHOTS/$1: $(printf '%s\n' "$about" | sed -n 's/.*"revision":\([0-9]*\),"totalKey":\([0-9]*\).*/revision \1, \2 keys/p'), sha256 $(sha256sum <"$SNAPSHOTS/$1" | sed 's/ .*//')"
-	forget_snapshots
+	forget_snapshots "$SNAPSHOTS/$1"
 }
 
-# forget_snapshots removes this host's oldest; the one just verified is the newest.
+# forget_snapshots FILE removes this host's oldest, whose time is in their names. It never removes the one just made, which is
+# not the newest where the clock was set back, nor the latest that was taken before a change.
 forget_snapshots() {
+	before=
+	for file in "$SNAPSHOTS/$NODE_NAME"-*-before-change.db; do before=$file; done
 	for file in "$SNAPSHOTS/$NODE_NAME"-*.db; do printf '%s\n' "$file"; done | sort -r | sed "1,${KEEP_SNAPSHOTS}d" | while read -r file; do
-		rm -f "$file"
+		case $file in "$1" | "$before") ;; *) rm -f "$file" ;; esac
 	done
 }

@@ -27,12 +27,21 @@ stage_check() {
 	done || exit 1
 	images_present
 	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 262144 ] || die "less than 256 MiB are free below /var/lib: free some space and apply again"
+	if begun; then
+		say "the turn of this host has begun before: it goes on, whatever does not run"
+		return 0
+	fi
 	if [ "$ROLE" = control-plane ]; then
 		wait_for 60 "this host's API server" readyz
 		wait_for 60 "this host's etcd member" etcd_votes
 	fi
 	wait_for 60 "the kubelet's /healthz" kubelet_healthy
 }
+
+# begun succeeds when this host's turn has begun for the wanted version and has not ended.
+begun() { [ "$(cat "$TURN" 2>/dev/null)" = "$KUBERNETES" ]; }
+
+turn_text() { printf '%s\n' "$KUBERNETES"; }
 
 # running_as NAME prints the running containers of that name: "etcd".
 running_as() {
@@ -61,12 +70,39 @@ switch_binary() {
 	done
 }
 
+# renew_all CONFIG renews what kubeadm made. It keeps the names of a certificate, so that one that lacks a name
+# which is wanted now is made anew; the old one is in use until then.
+renew_all() {
+	pki=/etc/kubernetes/pki
+	if ! names_current; then
+		rm -rf "$pki/.new"
+		(umask 077 && mkdir "$pki/.new")
+		cp "$pki/ca.crt" "$pki/ca.key" "$pki/.new/"
+		sed "s|^kind: ClusterConfiguration\$|&\\
+certificatesDir: $pki/.new|" "$1" >"$pki/.new/config.yaml"
+		kubeadm init phase certs apiserver --config "$pki/.new/config.yaml"
+		mv -f "$pki/.new/apiserver.key" "$pki/.new/apiserver.crt" "$pki/"
+		rm -rf "$pki/.new"
+	fi
+	kubeadm certs renew all --config "$1"
+}
+
+# names_current succeeds when the API server's certificate was made for the configuration that is wanted.
+names_current() {
+	for pair in $NODE_DIGESTS; do
+		case $pair in control-plane=*) grep -qxF "control-plane ${pair#*=}" "$DIGESTS" 2>/dev/null && return 0 ;; esac
+	done
+	return 1
+}
+
 stage_upgrade_control_plane() {
 	stage_check
+	put "$TURN" 0644 turn_text
 	switch_binary kubeadm
 	config=$(plain_config file_cluster)
 	kubeadm init phase upload-config all --config "$config"
-	kubeadm certs renew all --config "$config"
+	kubelet_healthy >/dev/null 2>&1 || start_kubelet # without it nothing else starts
+	renew_all "$config"
 	# kubeadm's own upgrade waits for each component through the API that it restarts. Here the phases write, and the host
 	# itself says when what was written runs: etcd first, because an API server that misses it backs off.
 	OLD=$(running_as etcd)
@@ -74,15 +110,17 @@ stage_upgrade_control_plane() {
 	kubeadm init phase etcd local --config "$config"
 	[ "$before" = "$(fingerprint etcd)" ] || wait_for 300 "etcd to start anew" started_anew etcd
 	wait_for 120 "this host's etcd member" etcd_votes
-	OLD=$(running_as kube-controller-manager && running_as kube-scheduler)
-	before=$(fingerprint kube-controller-manager kube-scheduler)
+	OLD=$(for n in kube-apiserver kube-controller-manager kube-scheduler; do running_as "$n"; done)
+	api=$(fingerprint kube-apiserver) manager=$(fingerprint kube-controller-manager) scheduler=$(fingerprint kube-scheduler)
 	kubeadm init phase control-plane all --config "$config"
+	[ "$api" = "$(fingerprint kube-apiserver)" ] || wait_for 300 "the API server to start anew" started_anew kube-apiserver
 	wait_for 300 "this host's API server in version $KUBERNETES" api_version
 	wait_for 120 "this host's API server" readyz
-	if [ "$before" != "$(fingerprint kube-controller-manager kube-scheduler)" ]; then
-		wait_for 300 "the controller manager to start anew" started_anew kube-controller-manager
-		wait_for 300 "the scheduler to start anew" started_anew kube-scheduler
-	fi
+	# Those two read their credentials, which are new in any case, only when they start.
+	[ "$manager" != "$(fingerprint kube-controller-manager)" ] || end_pod kube-controller-manager
+	[ "$scheduler" != "$(fingerprint kube-scheduler)" ] || end_pod kube-scheduler
+	wait_for 300 "the controller manager to start anew" started_anew kube-controller-manager
+	wait_for 300 "the scheduler to start anew" started_anew kube-scheduler
 	wait_for 120 "this host's controller manager and scheduler" controllers_healthy
 	kubeadm upgrade apply phase bootstrap-token "v${KUBERNETES}" --kubeconfig /etc/kubernetes/admin.conf || say "warning: kubeadm did not renew the rules for joining nodes"
 	kubelet_asks "$LOCAL_ENDPOINT"
@@ -108,26 +146,44 @@ stage_system_addons() {
 
 stage_upgrade_worker() {
 	stage_check
+	put "$TURN" 0644 turn_text
 	switch_binary kubeadm
 	upgrade_node
+}
+
+# start_kubelet writes the kubelet's configuration and starts it.
+start_kubelet() {
+	configure_kubelet
+	kubeadm upgrade node phase kubelet-config --patches /etc/kubeone/patches
+	# kubeadm gave kubelets before 1.35 a flag that those since do not know.
+	flags=/var/lib/kubelet/kubeadm-flags.env
+	[ ! -f "$flags" ] || sed -i 's/--pod-infra-container-image=[^ "]* *//' "$flags"
+	[ "${1:-}" != switch ] || switch_kubelet
+	systemctl reset-failed kubelet.service 2>/dev/null || true
+	systemctl restart kubelet.service || die "kubelet does not start: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
+	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+}
+
+# switch_kubelet puts the kubelet's program in place. What this host has now is recorded before: until the switch, the
+# kubelet's version says that the turn is not over.
+switch_kubelet() {
+	# shellcheck disable=SC2086 # lists
+	case $(readlink "$BIN/kubelet") in
+	*/"$KUBERNETES"/kubelet) ;;
+	*) record $HOST_DIGESTS $NODE_DIGESTS ;;
+	esac
+	switch_binary kubelet
 }
 
 # upgrade_node is what hosts of both roles do inside their drained time: configuration, runtime, and at last the kubelet.
 upgrade_node() {
 	install_packages
 	kernel_settings
-	kubeadm upgrade node phase kubelet-config --patches /etc/kubeone/patches
 	for name in runc cni-plugins cni-plugin-flannel crictl containerd kubectl; do switch_binary "$name"; done
 	configure_runtime
 	wait_for 60 "containerd" "$BIN/ctr" version
-	configure_kubelet
 	configure_snapshots
-	# kubeadm gave kubelets before 1.35 a flag that those since do not know.
-	flags=/var/lib/kubelet/kubeadm-flags.env
-	[ ! -f "$flags" ] || sed -i 's/--pod-infra-container-image=[^ "]* *//' "$flags"
-	switch_binary kubelet
-	systemctl restart kubelet.service || die "kubelet does not start: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
-	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+	start_kubelet switch
 	if [ "$ROLE" = control-plane ]; then
 		wait_for 240 "this host's API server" readyz
 		wait_for 120 "this host's etcd member" etcd_votes
@@ -137,4 +193,5 @@ upgrade_node() {
 	# shellcheck disable=SC2086 # lists
 	record $HOST_DIGESTS $NODE_DIGESTS
 	mark yes
+	rm -f "$TURN"
 }

@@ -137,7 +137,7 @@ func (a *attempt) awaitEtcd() (wait, failed bool) {
 		return false, false
 	}
 	switch {
-	case (in.Kind == plan.DrainNode && in.Drain != nil || in.Kind == plan.UpgradeControlPlane) && !a.safe:
+	case (in.Kind == plan.DrainNode && in.Drain != nil && in.Drain.Upgrade || in.Kind == plan.UpgradeControlPlane) && !a.safe:
 		wait = !mayStop(a.op.sim.World.ObserveEtcd(), in.NodeName)
 		a.safe = !wait
 	case in.Kind == plan.Uncordon:
@@ -168,7 +168,7 @@ func mayStop(e observed.Etcd, name string) bool {
 
 func allHealthy(e observed.Etcd) bool {
 	for _, m := range e.Members {
-		if m.Healthy != observed.Yes {
+		if !m.Learner && m.Healthy != observed.Yes {
 			return false
 		}
 	}

@@ -37,11 +37,11 @@ func smaller(s Scenario) []Scenario {
 	for i := range s.Faults {
 		with(func(t *Scenario) { t.Faults = slices.Delete(t.Faults, i, i+1) })
 	}
-	if s.Workers > 0 {
-		with(func(t *Scenario) { t.Workers--; t.renumber(t.ControlPlanes + t.Workers) })
-	}
-	if s.ControlPlanes > 1 {
-		with(func(t *Scenario) { t.ControlPlanes--; t.renumber(t.ControlPlanes) })
+	// Not only one host less: with fewer hosts steps come at other times, and another rule may be broken first.
+	for hosts := 1; hosts < s.ControlPlanes+s.Workers; hosts++ {
+		for workers := max(0, hosts-s.ControlPlanes); workers <= min(s.Workers, hosts-1); workers++ {
+			with(func(t *Scenario) { t.leave(hosts-workers, workers) })
+		}
 	}
 	for i, f := range s.Faults {
 		if f.For > 1 {
@@ -53,6 +53,18 @@ func smaller(s Scenario) []Scenario {
 		}
 	}
 	return out
+}
+
+// leave takes hosts away until only so many are there.
+func (s *Scenario) leave(controlPlanes, workers int) {
+	for s.Workers > workers {
+		s.Workers--
+		s.renumber(s.ControlPlanes + s.Workers)
+	}
+	for s.ControlPlanes > controlPlanes {
+		s.ControlPlanes--
+		s.renumber(s.ControlPlanes)
+	}
 }
 
 // renumber moves the faults of the hosts after the one that is gone.

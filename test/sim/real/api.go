@@ -159,8 +159,8 @@ func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (cluster
 }
 
 // WaitRollout needs the API, and nothing else.
-func (a *api) WaitRollout(ctx context.Context, _ addons.Workload) error {
-	return a.always(ctx, "rollout")
+func (a *api) WaitRollout(ctx context.Context, _ addons.Workload) ([]string, error) {
+	return nil, a.always(ctx, "rollout")
 }
 
 // WaitDeploymentAvailable needs the API, and nothing else.

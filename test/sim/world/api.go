@@ -118,10 +118,7 @@ func (w *World) drain(r *Ring, by Author, in plan.Intent, c *Call, n *Node) (boo
 	}
 	if !n.Cordoned {
 		w.effect(Effect{Verb: Cordoned, By: by, Host: h})
-		n.Cordoned = true
-		if how.Upgrade {
-			n.CordonedBy = by.Run
-		}
+		n.Cordoned, n.CordonedBy = true, by.Run
 		return false, nil
 	}
 	late := w.Now-c.Began > int64(max(how.TimeoutSeconds, 1))

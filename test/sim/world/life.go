@@ -27,7 +27,21 @@ func checkTurn(w *World, h *Host, u *Unit) (bool, error) {
 	case h.Full:
 		return false, errFull
 	}
-	return h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
+	return h.Disk.Turn == u.Intent.Version || h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
+}
+
+// beginTurn notes that the turn has begun. A kubelet that does not run is started: nothing else would start etcd again.
+func beginTurn(_ *World, h *Host, u *Unit) (bool, error) {
+	h.Disk.Turn = u.Intent.Version
+	if !h.Run.Kubelet {
+		startKubelet(h, h.Disk.Kubelet)
+	}
+	return true, nil
+}
+
+func endTurn(_ *World, h *Host, _ *Unit) (bool, error) {
+	h.Disk.Turn = ""
+	return true, nil
 }
 
 func snapshot(w *World, h *Host, u *Unit) (bool, error) {

@@ -163,9 +163,9 @@ func lifeStage(k plan.Kind) []phase {
 	case plan.Snapshot:
 		return []phase{snapshot}
 	case plan.UpgradeControlPlane:
-		return []phase{checkTurn, restartEtcd, awaitEtcd, writeAPI, awaitAPI, kubeletLocal, changeKubelet, awaitKubelet, awaitAPI, markJoined}
+		return []phase{checkTurn, beginTurn, restartEtcd, awaitEtcd, writeAPI, awaitAPI, kubeletLocal, changeKubelet, awaitKubelet, awaitAPI, markJoined, endTurn}
 	case plan.UpgradeWorker:
-		return []phase{checkTurn, changeKubelet, awaitKubelet, markJoined}
+		return []phase{checkTurn, beginTurn, changeKubelet, awaitKubelet, markJoined, endTurn}
 	case plan.ResetHost:
 		return []phase{stopAll, deleteAll}
 	case plan.Fence:

@@ -82,6 +82,7 @@ type Disk struct {
 	Controllers bool     // the manifests of controller manager and scheduler are there
 	Expired     bool     // the certificates of its control plane and of its kubelet
 	Lost        string   // the version of the API server whose manifest was deleted
+	Turn        string   // the version to which the turn in an upgrade has begun; "" is none
 	Digest      string   // of the configuration that the last step noted
 	Snapshots   []int    // revisions
 

@@ -22,6 +22,7 @@ import (
 // Content is what a snapshot holds.
 type Content struct {
 	ClusterID string // UID of the namespace kube-system; "" for none
+	CA        string // certificate in kube-root-ca.crt; "" for none
 	Keys      int    // other keys, each of which was written twice
 	Deleted   int    // keys that were written and deleted
 	Padding   int    // bytes of each value
@@ -107,6 +108,9 @@ func fill(tx *bbolt.Tx, c Content) error {
 	if c.ClusterID != "" {
 		w.put("/registry/namespaces/kube-system", Namespace(c.ClusterID))
 	}
+	if c.CA != "" {
+		w.put("/registry/configmaps/kube-system/kube-root-ca.crt", stored("ConfigMap", &corev1.ConfigMap{Data: map[string]string{"ca.crt": c.CA}}))
+	}
 	for i := range c.Keys {
 		w.put(fmt.Sprintf("/registry/configmaps/default/c%d", i), []byte("first"))
 		w.put(fmt.Sprintf("/registry/configmaps/default/c%d", i), make([]byte, c.Padding+1))
@@ -126,12 +130,16 @@ func fill(tx *bbolt.Tx, c Content) error {
 
 // Namespace is a stored Namespace kube-system with that UID.
 func Namespace(uid string) []byte {
-	n := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}}
-	raw, err := n.Marshal()
+	return stored("Namespace", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}})
+}
+
+// stored is an object as the API server stores it.
+func stored(kind string, object interface{ Marshal() ([]byte, error) }) []byte {
+	raw, err := object.Marshal()
 	if err != nil {
-		panic(err) // a name and a UID can be encoded
+		panic(err) // these can be encoded
 	}
-	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, Raw: raw}
+	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
 	text, err := wrapped.Marshal()
 	if err != nil {
 		panic(err)
