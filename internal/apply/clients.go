@@ -27,6 +27,7 @@ type API interface {
 	Drain(ctx context.Context, node string, opts cluster.DrainOptions) error
 	Reopen(ctx context.Context, node string) error
 	WaitNodeVersion(ctx context.Context, node, version string) error
+	WaitLeading(ctx context.Context) error
 	WaitNodeSilent(ctx context.Context, node string) error
 	DeleteNode(ctx context.Context, node string) error
 

@@ -78,13 +78,16 @@ func (r *Run) openAgain(ctx context.Context, drained []plan.Step) error {
 }
 
 // reopen waits until the node is Ready in the wanted version, and after the turn of a control-plane host until all voters of
-// etcd are healthy, and lets pods onto it again. One that an earlier run left closed does not wait for other hosts' members.
+// etcd are healthy and controllers lead, and lets pods onto it again. One that an earlier run left closed does not wait for other hosts' members.
 func (r *Run) reopen(ctx context.Context, client API, s plan.Step) error {
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version); err != nil {
 		return err
 	}
 	if s.Intent.Role == desired.ControlPlane && !s.Intent.Resume {
 		if err := r.awaitEtcd(ctx, r.Etcd, "every voter of etcd healthy", allHealthy); err != nil {
+			return err
+		}
+		if err := client.WaitLeading(ctx); err != nil {
 			return err
 		}
 	}

@@ -18,12 +18,13 @@ import (
 // turner is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must not be called.
 type turner struct {
 	API
-	drained   cluster.DrainOptions
-	drainErr  error
-	reopened  int
-	seen      []observed.Etcd // what etcd says, one answer after another; the last one stays
-	asked     int
-	waitedFor string
+	drained    cluster.DrainOptions
+	drainErr   error
+	reopened   int
+	seen       []observed.Etcd // what etcd says, one answer after another; the last one stays
+	asked      int
+	waitedFor  string
+	leaderless error
 }
 
 func (f *turner) Drain(_ context.Context, _ string, o cluster.DrainOptions) error {
@@ -40,6 +41,8 @@ func (f *turner) WaitNodeVersion(_ context.Context, node, version string) error 
 	f.waitedFor = node + " " + version
 	return nil
 }
+
+func (f *turner) WaitLeading(context.Context) error { return f.leaderless }
 
 // ring is the etcd of a turner.
 type ring struct {
@@ -213,6 +216,10 @@ func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 	}
 	left := turn(plan.Uncordon, nil)
 	left.Intent.Resume = true
+	f = &turner{seen: []observed.Etcd{voters(true, true)}, leaderless: errors.New("nobody leads")}
+	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); !errors.Is(err, f.leaderless) || f.reopened != 0 {
+		t.Errorf("without a controller manager that leads: %v, opened %d times", err, f.reopened)
+	}
 	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
 	if err := onTurn(f).reopen(t.Context(), f, left); err != nil || f.reopened != 1 || f.asked != 0 {
 		t.Errorf("what an earlier run left closed: %v, %+v", err, f)

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -67,7 +68,7 @@ func TestWhatAHostsTurnNeedsIsChecked(t *testing.T) {
 	b.fails("stage_check", "less than 256 MiB are free")
 }
 
-func TestAComponentThatWasWrittenAnewIsAwaited(t *testing.T) {
+func TestOnlyTasksThatRunCountAsRunning(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
 	ctr := func(tasks string) string {
@@ -80,16 +81,13 @@ func TestAComponentThatWasWrittenAnewIsAwaited(t *testing.T) {
 	if got := b.must("running_as etcd"); got != "c1" {
 		t.Errorf("running: %q", got)
 	}
-	b.fails("OLD=c1; started_anew etcd || die 'not yet'", "not yet")
-	b.command("ctr", ctr(`c1    7    STOPPED\nc3    9    RUNNING\n`))
-	b.must("OLD=c1; started_anew etcd")
 }
 
 func TestTheKubeletIsSwitchedLast(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
 	b.write("var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--a=b --pod-infra-container-image=registry.k8s.io/pause:3 --node-ip=192.0.2.1"`)
-	b.must("started_anew() { :; }; mkdir -p \"$BIN\"; stage_upgrade_control_plane; readlink \"$BIN/kubelet\" >'" + b.path("link") + "'")
+	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; readlink \"$BIN/kubelet\" >'" + b.path("link") + "'")
 	if got := b.read("link"); !strings.HasSuffix(got, "/opt/kubeone/kubelet/9.9.9/kubelet\n") {
 		t.Errorf("the kubelet is %q", got)
 	}
@@ -105,8 +103,8 @@ func TestTheKubeletIsSwitchedLast(t *testing.T) {
 	var order []string
 	for _, call := range b.calls() {
 		for _, part := range []string{
-			"upload-config all", "certs renew all", "etcd local", "control-plane all", "phase bootstrap-token v9.9.9", "kubelet-config",
-			"systemctl restart kubelet", "kube-apiserver:v9.9.8 io.cri-containerd.pinned=",
+			"upload-config all", "certs renew all", "kubelet-config", "etcd local", "control-plane all", "systemctl stop kubelet",
+			"systemctl restart kubelet", "phase bootstrap-token v9.9.9", "kube-apiserver:v9.9.8 io.cri-containerd.pinned=",
 		} {
 			if strings.Contains(call, part) {
 				order = append(order, part)
@@ -114,8 +112,8 @@ func TestTheKubeletIsSwitchedLast(t *testing.T) {
 		}
 	}
 	want := []string{
-		"upload-config all", "certs renew all", "etcd local", "control-plane all", "phase bootstrap-token v9.9.9", "kubelet-config",
-		"systemctl restart kubelet", "kube-apiserver:v9.9.8 io.cri-containerd.pinned=",
+		"upload-config all", "certs renew all", "kubelet-config", "etcd local", "control-plane all", "systemctl stop kubelet",
+		"systemctl restart kubelet", "phase bootstrap-token v9.9.9", "kube-apiserver:v9.9.8 io.cri-containerd.pinned=",
 	}
 	if !slices.Equal(order, want) {
 		t.Errorf("order %q\nwant  %q", order, want)
@@ -142,7 +140,6 @@ func TestATurnThatHasBegunStartsTheKubeletFirst(t *testing.T) {
 	b.script += strings.ReplaceAll(`
 wait_for() { shift 2; "$@" >/dev/null 2>&1 || die "gave up waiting for $*"; }
 kubelet_healthy() { [ -f "@ROOT@/kubelet-runs" ]; }
-started_anew() { :; }
 `, "@ROOT@", b.root)
 	b.command("systemctl", `printf 'systemctl %s\n' "$*" >>'`+b.path("calls")+`'; case "$*" in *"restart kubelet"*) : >'`+b.path("kubelet-runs")+`' ;; esac`)
 	b.fails("stage_upgrade_control_plane", "gave up waiting for kubelet_healthy")
@@ -150,7 +147,7 @@ started_anew() { :; }
 	b.fails("stage_upgrade_control_plane", "gave up waiting for kubelet_healthy")
 	b.write("var/lib/kubeone/turn", "9.9.9\n")
 	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; [ ! -e \"$TURN\" ]")
-	inOrder(t, b.calls(), "upload-config", "kubelet-config", "restart kubelet", "etcd local", "control-plane all", "kubelet-config", "restart kubelet")
+	inOrder(t, b.calls(), "upload-config", "kubelet-config", "restart kubelet", "kubelet-config", "etcd local", "control-plane all", "stop kubelet", "restart kubelet")
 }
 
 func TestTheApiServersCertificateFollowsItsNames(t *testing.T) {
@@ -182,26 +179,74 @@ kubeadm() {
 	inOrder(t, b.calls(), "certs renew all", "certs apiserver", "certs renew all")
 }
 
-func TestComponentsThatWereNotWrittenAnewStartAnewForTheirCredentials(t *testing.T) {
+func TestOldComponentsEndBeforeTheNewKubeletStarts(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
 	b.script += strings.ReplaceAll(`
-started_anew() { printf 'await %s\n' "$1" >>"@ROOT@/calls"; }
-end_pod() { printf 'end %s\n' "$1" >>"@ROOT@/calls"; }
-kubeadm() { case "$*" in *"control-plane all"*) printf 'new\n' >"@ROOT@/etc/kubernetes/manifests/kube-scheduler.yaml" ;; esac; }
+wait_for() { case $2 in *"kube-apiserver to end") exit 1 ;; esac; }
+end_pod() { printf 'end %s %s\n' "$1" "${2:-SIGTERM}" >>"@ROOT@/calls"; }
 `, "@ROOT@", b.root)
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		b.write("etc/kubernetes/manifests/"+name+".yaml", "old\n")
-	}
 	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane")
-	var got []string
+	inOrder(t, b.calls(), "control-plane all", "stop kubelet", "end kube-apiserver SIGTERM", "end kube-scheduler SIGTERM", "end kube-apiserver SIGKILL", "end etcd SIGTERM", "restart kubelet")
+}
+
+func TestLeasesOfControllersThatHaveEndedAreGivenUp(t *testing.T) {
+	t.Parallel()
+	b := upgrading(t)
+	b.write("proc/sys/kernel/hostname", "cp-1\n")
+	b.script += strings.ReplaceAll(`
+administer() {
+	printf '%s\n' "$*" | tr '\n' ' ' >>"@ROOT@/calls"; printf '\n' >>"@ROOT@/calls"
+	case "$*" in
+	*"get lease kube-controller-manager"*) printf 'cp-1_abc' ;;
+	*"get lease kube-scheduler"*) printf 'cp-10_def' ;;
+	esac
+}
+`, "@ROOT@", b.root)
+	b.must("give_up_leases")
+	var patched []string
 	for _, call := range b.calls() {
-		if strings.HasPrefix(call, "await ") || strings.HasPrefix(call, "end ") {
-			got = append(got, call)
+		if strings.Contains(call, " patch ") {
+			patched = append(patched, call)
 		}
 	}
-	if want := []string{"end kube-controller-manager", "await kube-controller-manager", "await kube-scheduler"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	if len(patched) != 1 || !strings.Contains(patched[0], "lease kube-controller-manager") || !strings.Contains(patched[0], `"op":"test","path":"/spec/holderIdentity","value":"cp-1_abc"`) {
+		t.Errorf("given up: %q", patched)
+	}
+	b.must("administer() { return 1; }; give_up_leases") // the API does not answer
+}
+
+func TestTheOthersMustBeAQuorumBeforeEtcdIsStopped(t *testing.T) {
+	t.Parallel()
+	health := func(well ...bool) string {
+		var out []string
+		for _, is := range well {
+			out = append(out, fmt.Sprintf(`{"endpoint":"https://192.0.2.1:2379","health":%v,"took":"1ms"}`, is))
+		}
+		return "[" + strings.Join(out, ",") + "]"
+	}
+	for name, c := range map[string]struct {
+		health   string
+		learners string
+		want     bool
+	}{
+		"three, all well":              {health(true, true, true), "", true},
+		"three, one of the others ill": {health(true, true, false), "", false},
+		"three and a learner":          {health(true, true, true, false), `"isLearner":true`, true},
+		"five, one of the others ill":  {health(true, true, true, true, false), "", true},
+		"five, two of the others ill":  {health(true, true, true, false, false), "", false},
+		"one":                          {health(true), "", true},
+		"two, the other one ill":       {health(true, false), "", false},
+		"no answer":                    {"", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := upgrading(t)
+			b.script += "\netcd_container() { printf 'c1\\n'; }\nin_etcd() { case \"$*\" in *'member list') printf '%s' '" + c.learners + "' ;; *) printf '%s' '" + c.health + "' ;; esac; }\n"
+			if got := b.must("if others_vote; then printf yes; fi"); (got == "yes") != c.want {
+				t.Errorf("got %q", got)
+			}
+		})
 	}
 }
 

@@ -51,16 +51,6 @@ running_as() {
 	done
 }
 
-# started_anew NAME succeeds when a container of that name runs that is none of OLD.
-started_anew() {
-	running_as "$1" | while read -r id; do
-		printf '%s\n' "$OLD" | grep -qxF "$id" || printf 'yes\n'
-	done | grep -q yes
-}
-
-# fingerprint NAME... prints the digests of static pods' manifests.
-fingerprint() { for n in "$@"; do sha256sum <"/etc/kubernetes/manifests/$n.yaml" || true; done 2>/dev/null; }
-
 api_version() { answers https://127.0.0.1:6443/version | grep -q "\"gitVersion\": *\"v${KUBERNETES}\""; }
 
 # switch_binary NAME puts the new version of a program in place.
@@ -95,41 +85,85 @@ names_current() {
 	return 1
 }
 
+# others_vote succeeds when the other voters are a quorum, or there are none that could be: etcd is then away for a moment.
+others_vote() {
+	etcd=$(etcd_container)
+	[ -n "$etcd" ] || return 0
+	pki=/etc/kubernetes/pki/etcd
+	ask="--endpoints https://127.0.0.1:2379 --command-timeout 5s --cacert $pki/ca.crt --cert $pki/server.crt --key $pki/server.key -w json"
+	# shellcheck disable=SC2086 # a list
+	learners=$(in_etcd etcdctl $ask member list 2>/dev/null | grep -o '"isLearner":true' | wc -l)
+	# shellcheck disable=SC2086 # a list
+	health=$(in_etcd etcdctl $ask endpoint health --cluster 2>/dev/null || true)
+	voters=$(($(printf '%s' "$health" | grep -o '"endpoint":' | wc -l) - learners))
+	well=$(printf '%s' "$health" | grep -o '"health":true' | wc -l)
+	[ "$well" -gt 0 ] || return 1
+	if [ "$voters" -le 2 ]; then [ "$well" -eq "$voters" ]; else [ $((well - 1)) -ge $((voters / 2 + 1)) ]; fi
+}
+
+# give_up_leases lets others lead at once, where the controller manager and the scheduler that have ended here did: until then
+# nobody takes pods that end out of their Services. Where the API does not answer, the leases run out by themselves.
+give_up_leases() {
+	for name in kube-controller-manager kube-scheduler; do
+		holder=$(administer -n kube-system get lease "$name" -o 'jsonpath={.spec.holderIdentity}' 2>/dev/null || true)
+		case $holder in
+		"$(cat /proc/sys/kernel/hostname)"_*)
+			administer -n kube-system patch lease "$name" --type json -p "[{\"op\":\"test\",\"path\":\"/spec/holderIdentity\",\"value\":\"$holder\"},
+				{\"op\":\"replace\",\"path\":\"/spec/holderIdentity\",\"value\":\"\"}]" >/dev/null 2>&1 || say "the lease of $name runs out by itself"
+			;;
+		esac
+	done
+}
+
+administer() { "$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s "$@"; }
+
+ended() { [ -z "$(running_as "$1")" ]; }
+
+# end_static_pods ends what the kubelet, which does not run, would keep alive: API server and controllers, which get time for
+# what they are doing, and then etcd, which nobody asks any more.
+end_static_pods() {
+	for name in kube-apiserver kube-controller-manager kube-scheduler; do end_pod "$name"; done
+	for name in kube-apiserver kube-controller-manager kube-scheduler; do
+		(wait_for 10 "$name to end" ended "$name") 2>/dev/null || end_pod "$name" SIGKILL
+	done
+	end_pod etcd
+	(wait_for 20 "etcd to end" ended etcd) 2>/dev/null || end_pod etcd SIGKILL
+}
+
+# kubeadm's own upgrade waits for each component through the API that it restarts, and then a new kubelet, which gives static
+# pods other identities, starts all of them once more, when everybody believes that the host is done. Here the phases write,
+# and old components end together with the old kubelet: each starts once, and what answers afterwards is new.
 stage_upgrade_control_plane() {
 	stage_check
 	put "$TURN" 0644 turn_text
 	switch_binary kubeadm
 	config=$(plain_config file_cluster)
 	kubeadm init phase upload-config all --config "$config"
-	kubelet_healthy >/dev/null 2>&1 || start_kubelet # without it nothing else starts
+	if ! kubelet_healthy >/dev/null 2>&1; then # without it nothing else starts
+		write_kubelet
+		start_kubelet
+	fi
 	renew_all "$config"
-	# kubeadm's own upgrade waits for each component through the API that it restarts. Here the phases write, and the host
-	# itself says when what was written runs: etcd first, because an API server that misses it backs off.
-	OLD=$(running_as etcd)
-	before=$(fingerprint etcd)
+	upgrade_runtime
+	write_kubelet
+	wait_for 120 "etcd to have a quorum without this host's member" others_vote
 	kubeadm init phase etcd local --config "$config"
-	[ "$before" = "$(fingerprint etcd)" ] || wait_for 300 "etcd to start anew" started_anew etcd
-	wait_for 120 "this host's etcd member" etcd_votes
-	OLD=$(for n in kube-apiserver kube-controller-manager kube-scheduler; do running_as "$n"; done)
-	api=$(fingerprint kube-apiserver) manager=$(fingerprint kube-controller-manager) scheduler=$(fingerprint kube-scheduler)
 	kubeadm init phase control-plane all --config "$config"
-	[ "$api" = "$(fingerprint kube-apiserver)" ] || wait_for 300 "the API server to start anew" started_anew kube-apiserver
+	kubelet_asks "$LOCAL_ENDPOINT"
+	systemctl stop kubelet.service
+	end_static_pods
+	give_up_leases
+	switch_kubelet
+	start_kubelet
+	wait_for 300 "this host's etcd member" etcd_votes
 	wait_for 300 "this host's API server in version $KUBERNETES" api_version
 	wait_for 120 "this host's API server" readyz
-	# Those two read their credentials, which are new in any case, only when they start.
-	[ "$manager" != "$(fingerprint kube-controller-manager)" ] || end_pod kube-controller-manager
-	[ "$scheduler" != "$(fingerprint kube-scheduler)" ] || end_pod kube-scheduler
-	wait_for 300 "the controller manager to start anew" started_anew kube-controller-manager
-	wait_for 300 "the scheduler to start anew" started_anew kube-scheduler
 	wait_for 120 "this host's controller manager and scheduler" controllers_healthy
 	kubeadm upgrade apply phase bootstrap-token "v${KUBERNETES}" --kubeconfig /etc/kubernetes/admin.conf || say "warning: kubeadm did not renew the rules for joining nodes"
-	kubelet_asks "$LOCAL_ENDPOINT"
-	upgrade_node
+	end_turn
 }
 
-administrator_let_in() {
-	"$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s get clusterrolebindings -o name
-}
+administrator_let_in() { administer get clusterrolebindings -o name; }
 
 # stage system-addons: kube-proxy and cluster DNS follow the control plane. kubeadm's own upgrade leaves them alone when the
 # API does not show yet that the API server of this host is new.
@@ -148,20 +182,30 @@ stage_upgrade_worker() {
 	stage_check
 	put "$TURN" 0644 turn_text
 	switch_binary kubeadm
-	upgrade_node
+	upgrade_runtime
+	write_kubelet
+	switch_kubelet
+	start_kubelet
+	end_turn
 }
 
-# start_kubelet writes the kubelet's configuration and starts it.
-start_kubelet() {
+# upgrade_runtime puts all in place that the kubelet needs.
+upgrade_runtime() {
+	install_packages
+	kernel_settings
+	for name in runc cni-plugins cni-plugin-flannel crictl containerd kubectl; do switch_binary "$name"; done
+	configure_runtime
+	wait_for 60 "containerd" "$BIN/ctr" version
+	configure_snapshots
+}
+
+# write_kubelet writes the kubelet's configuration.
+write_kubelet() {
 	configure_kubelet
 	kubeadm upgrade node phase kubelet-config --patches /etc/kubeone/patches
 	# kubeadm gave kubelets before 1.35 a flag that those since do not know.
 	flags=/var/lib/kubelet/kubeadm-flags.env
 	[ ! -f "$flags" ] || sed -i 's/--pod-infra-container-image=[^ "]* *//' "$flags"
-	[ "${1:-}" != switch ] || switch_kubelet
-	systemctl reset-failed kubelet.service 2>/dev/null || true
-	systemctl restart kubelet.service || die "kubelet does not start: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
-	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 }
 
 # switch_kubelet puts the kubelet's program in place. What this host has now is recorded before: until the switch, the
@@ -175,20 +219,14 @@ switch_kubelet() {
 	switch_binary kubelet
 }
 
-# upgrade_node is what hosts of both roles do inside their drained time: configuration, runtime, and at last the kubelet.
-upgrade_node() {
-	install_packages
-	kernel_settings
-	for name in runc cni-plugins cni-plugin-flannel crictl containerd kubectl; do switch_binary "$name"; done
-	configure_runtime
-	wait_for 60 "containerd" "$BIN/ctr" version
-	configure_snapshots
-	start_kubelet switch
-	if [ "$ROLE" = control-plane ]; then
-		wait_for 240 "this host's API server" readyz
-		wait_for 120 "this host's etcd member" etcd_votes
-		wait_for 120 "this host's controller manager and scheduler" controllers_healthy
-	fi
+start_kubelet() {
+	systemctl reset-failed kubelet.service 2>/dev/null || true
+	systemctl restart kubelet.service || die "kubelet does not start: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
+	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+}
+
+# end_turn notes that this host has all that is wanted.
+end_turn() {
 	unpin_others
 	# shellcheck disable=SC2086 # lists
 	record $HOST_DIGESTS $NODE_DIGESTS

@@ -38,7 +38,7 @@ const (
 
 // flaws are those of the world itself.
 func (g Guard) flaws() world.Flaws {
-	return world.Flaws{NoFence: g == NoFence || g == NoLock, WipeData: g == Wipe, FreshInit: g == FreshInit, NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll}
+	return world.Flaws{NoFence: g == NoFence || g == NoLock, WipeData: g == Wipe, FreshInit: g == FreshInit, NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum}
 }
 
 // seen is what the operator believes to have seen.

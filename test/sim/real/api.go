@@ -114,6 +114,9 @@ func (a *api) WaitNodeVersion(ctx context.Context, node, version string) error {
 	return a.node(ctx, node, "version", func(n *world.Node) bool { return n != nil && n.Ready && n.Kubelet == version })
 }
 
+// WaitLeading does not wait: who of the controllers leads is not simulated.
+func (a *api) WaitLeading(context.Context) error { return nil }
+
 // WaitNodeSilent waits until the Node is not Ready.
 func (a *api) WaitNodeSilent(ctx context.Context, node string) error {
 	return a.node(ctx, node, "silent", func(n *world.Node) bool { return n == nil || !n.Ready })

@@ -56,14 +56,17 @@ func snapshot(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// restartEtcd stops etcd for its new manifest; the kubelet starts it again.
-func restartEtcd(w *World, h *Host, u *Unit) (bool, error) {
-	if h.Run.Etcd && h.Disk.API != u.Intent.Version {
-		u.Disrupted = u.Disrupted || w.Serving(h)
-		w.effect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
-		h.Run.Etcd = false
+// awaitOthers waits until etcd has its quorum without the host's member, or cannot have one without it.
+func awaitOthers(w *World, h *Host, _ *Unit) (bool, error) {
+	r := w.Ring()
+	if r == nil || !h.Run.Etcd || w.Flaws.NoQuorum {
+		return true, nil
 	}
-	return true, nil
+	voters, together, _ := w.sides(r)
+	if voters <= 2 {
+		return together == voters, nil
+	}
+	return 2*(together-1) > voters, nil
 }
 
 func changeKubelet(w *World, h *Host, u *Unit) (bool, error) {

@@ -163,7 +163,7 @@ func lifeStage(k plan.Kind) []phase {
 	case plan.Snapshot:
 		return []phase{snapshot}
 	case plan.UpgradeControlPlane:
-		return []phase{checkTurn, beginTurn, restartEtcd, awaitEtcd, writeAPI, awaitAPI, kubeletLocal, changeKubelet, awaitKubelet, awaitAPI, markJoined, endTurn}
+		return []phase{checkTurn, beginTurn, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet, awaitEtcd, awaitAPI, markJoined, endTurn}
 	case plan.UpgradeWorker:
 		return []phase{checkTurn, beginTurn, changeKubelet, awaitKubelet, markJoined, endTurn}
 	case plan.ResetHost:

@@ -39,6 +39,7 @@ type Flaws struct {
 	FreshInit bool // init begins a new etcd although there is data
 	// HastyPromotion makes learners voters before they have started.
 	HastyPromotion bool
+	NoQuorum       bool // a host stops its etcd whatever the others do
 	OpenAll        bool // Nodes that a person closed are opened too
 }
 
