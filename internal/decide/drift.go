@@ -43,13 +43,25 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
-// staleSystem names the apps of which a ready pod has another image than the wanted one, sorted. They follow when every
-// member has the wanted version: kube-proxy must not be newer than an API server, and its image comes with the version.
+// staleSystem names the apps that have to follow the version. They follow when every member has it: kube-proxy must not be
+// newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
-	behind := func(s *seen) bool { return s.joined() && v.outdated(s) }
-	if v.systemHost() == "" || !v.joinable() || len(having(v.hosts, behind)) > 0 {
+	if v.systemHost() == "" || !v.joinable() || len(having(v.hosts, func(s *seen) bool { return s.joined() && v.outdated(s) })) > 0 {
 		return nil
 	}
+	return v.oldSystem()
+}
+
+// followingSystem names the apps that follow in an upgrade, after the control plane: if it leaves no member behind.
+func (v *view) followingSystem() []string {
+	if v.systemHost() == "" || len(having(v.hosts, func(s *seen) bool { return !s.may && s.joined() && v.outdated(s) })) > 0 {
+		return nil
+	}
+	return v.oldSystem()
+}
+
+// oldSystem names the apps of which a ready pod has another image than the wanted one, sorted.
+func (v *view) oldSystem() []string {
 	var out []string
 	for _, p := range v.in.Is.API.Pods {
 		want, ours := v.in.System[p.App]

@@ -26,6 +26,9 @@ func fill(d *Decision, v *view) {
 		d.Instructions = v.disaster()
 	case Upgrade:
 		d.Upgrades, d.Uncordon, d.Drift = v.upgrades(), having(v.hosts, v.cordoned), v.drift()
+		if d.System = v.followingSystem(); len(d.System) > 0 {
+			d.Leader = v.systemHost()
+		}
 	case Reconfigure:
 		d.Uncordon, d.Drift = having(v.hosts, v.cordoned), v.drift()
 	case Resources:

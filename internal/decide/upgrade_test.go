@@ -188,6 +188,15 @@ func TestWhatKubeadmAppliesWaitsForTheWholeCluster(t *testing.T) {
 		t.Errorf("a limit without a control-plane host: route %s", d.Route)
 	}
 	in = stale()
+	in.allOlder("1.36.1")
+	if d := Decide(in); d.Route != Upgrade || len(d.System) != 1 || d.Leader != "192.0.0.1" {
+		t.Errorf("in an upgrade: route %s, %v by %q", d.Route, d.System, d.Leader)
+	}
+	in.Limit = map[string]bool{"192.0.0.1": true, "192.0.0.2": true, "192.0.0.3": true}
+	if d := Decide(in); d.Route != Upgrade || len(d.System) != 0 {
+		t.Errorf("in one that leaves a worker behind: route %s, %v", d.Route, d.System)
+	}
+	in = stale()
 	in.older("192.0.1.1", "w-1", "1.36.1")
 	in.Limit = map[string]bool{"192.0.0.1": true}
 	if d := Decide(in); d.Route != Nothing {

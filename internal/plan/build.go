@@ -251,7 +251,7 @@ func (b *builder) finish(first decide.Decision) {
 		if s.Intent.Kind == NodeReady {
 			s.Needs = union(s.Needs, b.addons)
 		}
-		if s.Intent.Kind == AwaitWorkloads {
+		if s.ID == "await-workloads" {
 			s.Needs = union(s.Needs, b.nodesReady())
 		}
 		if s.Intent.Kind == SaveRecord {

@@ -162,7 +162,7 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"upgrade-and-system-addons": func() decide.Input {
-			in := healthy(1, 0)
+			in := healthy(1, 1)
 			in.Want.KubernetesVersion = "1.36.4"
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.4"}
 			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}

@@ -10,7 +10,8 @@ import (
 )
 
 // upgrade plans the way of hosts to the wanted version: first all that disturbs nobody (binaries and images onto every
-// host, a snapshot of etcd), then the control plane host by host, then the workers in waves. A host's turn is a check,
+// host, a snapshot of etcd), then the control plane host by host, kube-proxy and cluster DNS, and then the workers in waves:
+// a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a drain has ended. A host's turn is a check,
 // drain, the upgrade itself, and opening it again; what an earlier run left closed is opened first.
 func (b *builder) upgrade(d decide.Decision) bool {
 	b.uncordonLeft(d)
@@ -22,6 +23,9 @@ func (b *builder) upgrade(d decide.Decision) bool {
 	}
 	if len(control) == 0 {
 		last = fetched
+	}
+	if len(d.System) > 0 {
+		last = b.systemFollows(d, last)
 	}
 	b.upgradeWorkers(d, workers, last)
 	b.barrier = union(b.barrier, last) // addons and joins follow the control plane's version
@@ -194,6 +198,13 @@ func (b *builder) versions(id string) string {
 		return "roll-out forced"
 	}
 	return strings.Join(parts, ", ") + ", want " + want
+}
+
+// systemFollows plans that kube-proxy and cluster DNS follow, and the wait for it.
+func (b *builder) systemFollows(d decide.Decision, after []string) []string {
+	b.barrier = union(b.barrier, after)
+	b.systemAddons(d)
+	return []string{b.clusterStep(AwaitWorkloads, "await-system", "wait for "+strings.Join(d.System, ", "), "applied", Change, []string{b.id(SystemAddons, b.host(d.Leader))}, nil)}
 }
 
 // systemAddons plans that kube-proxy and cluster DNS follow the control plane's version.
