@@ -45,10 +45,10 @@ func look(in Input) *view {
 		}
 	}
 	v.etcd = v.ring()
-	v.running = v.versions()
 	for i := range v.hosts {
 		v.hosts[i].halfway = v.goesOn(&v.hosts[i])
 	}
+	v.running = v.versions()
 	v.unfit, v.warnings = v.judge()
 	return v
 }

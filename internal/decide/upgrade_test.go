@@ -116,9 +116,12 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 		route    Route
 		first    string // of what is upgraded
 	}{
-		"a worker's new kubelet does not start":          {"w-2", "192.0.1.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, Upgrade, "192.0.0.1"},
-		"a control-plane host's does not":                {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, Upgrade, "192.0.0.2"},
-		"its API server does not":                        {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.APIServer = observed.No }, Upgrade, "192.0.0.2"},
+		"a worker's new kubelet does not start": {"w-2", "192.0.1.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, Upgrade, "192.0.0.1"},
+		"a control-plane host's does not":       {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, Upgrade, "192.0.0.2"},
+		"its API server does not":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.APIServer = observed.No }, Upgrade, "192.0.0.2"},
+		"its API server's manifest is gone": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) {
+			h.APIServer, h.APIServerVersion, h.Kubelet.Version = observed.No, "", "1.36.1"
+		}, Upgrade, "192.0.0.2"},
 		"its turn has not begun":                         {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "" }, Repair, ""},
 		"it had begun for another version":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "1.36.2" }, Repair, ""},
 		"its container runtime does not run":             {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Containerd.Active = false }, Repair, ""},

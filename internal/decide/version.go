@@ -30,7 +30,7 @@ func (v *view) versions() versions {
 			add(&out.kubelet, s.node.KubeletVersion) // of the one that runs, which may not be the one that is installed
 		}
 		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
-			out.apiGap, known = true, false
+			out.apiGap, known = true, s.halfway // whatever it was, the rest of its turn writes the wanted one
 		}
 		if !known {
 			out.silent = append(out.silent, s.name())
