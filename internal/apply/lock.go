@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kubeone/internal/host"
+	"kubeone/internal/script"
 )
 
 //go:embed sh/*.sh
@@ -28,8 +29,9 @@ func text(name string) string {
 }
 
 const (
-	beatEvery  = 5 * time.Second
-	staleAfter = 20 * time.Second // a lock whose holder was not heard of for that long may be taken
+	beatEvery    = 5 * time.Second
+	checkTimeout = 10 * time.Second // for a host to say whose lock it is
+	staleAfter   = 20 * time.Second // a lock whose holder was not heard of for that long may be taken
 )
 
 // HeldError says that another operator works on the cluster.
@@ -50,6 +52,7 @@ var ErrLockLost = errors.New("the lock on this host was taken over by another ru
 // Lock is the lock of one run on a set of hosts. A host gives it up by itself when this process ends or is not heard of
 // for some seconds; steps that are running go on, and a later run finds them.
 type Lock struct {
+	hosts       map[string]host.Host // by ID, not changed
 	mu          sync.Mutex
 	generations map[string]int64
 	stop        context.CancelFunc
@@ -62,7 +65,7 @@ type Lock struct {
 // run is a *HeldError, unless force. Callers Release it.
 func TakeLock(ctx context.Context, hosts map[string]host.Host, holder, run string, force bool) (*Lock, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Lock{generations: map[string]int64{}, stop: stop, lost: make(chan struct{})}
+	l := &Lock{hosts: hosts, generations: map[string]int64{}, stop: stop, lost: make(chan struct{})}
 	type answer struct {
 		id  string
 		err error
@@ -101,6 +104,29 @@ func (l *Lock) Generation(id string) int64 {
 // Lost is closed when some host has said that another run took its lock, which is known within seconds. Nothing may be begun
 // from then on.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
+
+// Check asks all hosts whose lock it is, now. It is ErrLockLost as soon as one has another run's; one that does not answer
+// says nothing. A process that stood still, and does not know it, learns it so before it is told.
+func (l *Lock) Check(ctx context.Context) error {
+	lost := make(chan error, len(l.hosts))
+	for id, h := range l.hosts {
+		go func() {
+			res, err := h.Run(ctx, host.Cmd{Name: "look at the lock", Script: `cat "$1/generation"`, Args: []string{script.LockDir}, Timeout: checkTimeout})
+			latest, wrong := strconv.ParseInt(strings.TrimSpace(string(res.Stdout)), 10, 64)
+			if err == nil && wrong == nil && latest > l.Generation(id) {
+				lost <- fmt.Errorf("%s: %w", h.Name(), ErrLockLost)
+				return
+			}
+			lost <- nil
+		}()
+	}
+	for range l.hosts {
+		if err := <-lost; err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
 
 // Release gives the lock up on all hosts and waits until they know.
 func (l *Lock) Release() {

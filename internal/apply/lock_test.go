@@ -75,6 +75,26 @@ func TestALockIsTakenOverByForce(t *testing.T) {
 	}
 }
 
+func TestALockSaysWhetherItIsStillOurs(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "node-1")
+	first := m.lock("run-1", false)
+	if err := first.Check(patience(t)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := take(t, m, "run-2", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Release()
+	if err := first.Check(patience(t)); !errors.Is(err, ErrLockLost) || !strings.Contains(err.Error(), "node-1") {
+		t.Errorf("of the first: %v", err)
+	}
+	if err := second.Check(patience(t)); err != nil {
+		t.Errorf("of the second: %v", err)
+	}
+}
+
 func TestALockWhoseHolderIsSilentIsTakenOver(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")

@@ -59,7 +59,7 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 	if now.Plan.Digest() != approved.Plan.Digest() {
 		return now, ErrWorldChanged
 	}
-	o.mine = lease.mine
+	o.mine = func(ctx context.Context) error { return lease.mine(ctx, lock) }
 	err = lease.guard(ctx, lock, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
 	if err != nil {
 		return now, err

@@ -42,10 +42,11 @@ func (l lease) release(ctx context.Context) {
 	}
 }
 
-// mine returns an error that wraps apply.ErrLockLost when another run has the lock.
-func (l lease) mine(ctx context.Context) error {
+// mine returns an error that wraps apply.ErrLockLost when another run has the lock: in the cluster, or, where there was none when
+// this run began, on the hosts.
+func (l lease) mine(ctx context.Context, hosts *apply.Lock) error {
 	if l.held == nil {
-		return nil
+		return hosts.Check(ctx)
 	}
 	if err := l.held.Check(ctx); err != nil {
 		return fmt.Errorf("%w: %w", apply.ErrLockLost, err)

@@ -98,7 +98,7 @@ func (e *Engine) Recover(ctx context.Context, o RecoverOptions, approved Look, a
 	}
 	now.Result.World.API.Reached = observed.No // what still answers there is not the cluster that will be
 	var noLease lease                          // there is no API to keep it in
-	a.mine = noLease.mine
+	a.mine = func(ctx context.Context) error { return noLease.mine(ctx, lock) }
 	err = noLease.guard(ctx, lock, func(ctx context.Context) error { return e.runFrom(ctx, now, lock, a, &o.Source.content) })
 	if err != nil {
 		return now, err

@@ -72,7 +72,7 @@ func (e *Engine) carryOut(ctx context.Context, approved Look, o ApplyOptions, lo
 	if now.Plan.Digest() != approved.Plan.Digest() {
 		return now, ErrWorldChanged
 	}
-	o.mine = lease.mine
+	o.mine = func(ctx context.Context) error { return lease.mine(ctx, lock) }
 	return now, lease.guard(ctx, lock, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
 }
 

@@ -184,6 +184,16 @@ func worlds() map[string]func() decide.Input {
 			})
 			return in
 		},
+		"upgrade-turn-begun": func() decide.Input {
+			in := healthy(1, 1)
+			mutate(in, "w-1", func(h *observed.Host) {
+				h.Turn, h.Kubelet.Active, h.Healthz = in.Want.KubernetesVersion, false, observed.No
+			})
+			nodeOf(in, "w-1", func(n *observed.Node) {
+				n.KubeletVersion, n.Ready, n.Unschedulable, n.Annotations = "1.36.2", observed.No, true, map[string]string{observed.CordonAnnotation: "run-1"}
+			})
+			return in
+		},
 		"reconfigure": func() decide.Input {
 			in := healthy(1, 1)
 			in.Config["192.0.1.1"] = map[string]string{"kubelet": "config-2"}

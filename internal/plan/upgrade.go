@@ -194,7 +194,10 @@ func (b *builder) versions(id string) string {
 		}
 		parts = append(parts, "kubelet "+kubelet)
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) == 0 && seen.Turn == want:
+		return "its turn has begun and has not ended"
+	case len(parts) == 0:
 		return "roll-out forced"
 	}
 	return strings.Join(parts, ", ") + ", want " + want

@@ -222,7 +222,8 @@ switch_kubelet() {
 start_kubelet() {
 	systemctl reset-failed kubelet.service 2>/dev/null || true
 	systemctl restart kubelet.service || die "kubelet does not start: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
-	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+	(wait_for 120 "the kubelet's /healthz" kubelet_healthy) ||
+		die "correct what the kubelet says, in the manifest or on the host, and apply again: this host's turn goes on: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
 }
 
 # end_turn notes that this host has all that is wanted.

@@ -284,6 +284,16 @@ func (o *operator) beat() {
 	}
 }
 
+// overtaken reports whether a host that can be asked has the lock of a later run.
+func (o *operator) overtaken() bool {
+	for _, h := range o.hosts {
+		if generation, mine := o.locks[h.ID]; mine && h.Reached() && h.Disk.Generation > generation {
+			return true
+		}
+	}
+	return false
+}
+
 // command does something on a host by its connection; false means that the connection broke, and then nobody knows what
 // was done.
 func (o *operator) command(h *world.Host, do func()) bool {

@@ -161,12 +161,13 @@ func (s *Simulation) breaks(h *world.Host) Kind {
 	return k
 }
 
-// lost reports whether a run finds that its lock is another's: a host has said so, or the cluster's lease says so now.
+// lost reports whether a run finds that its lock is another's: a host has said so, or the cluster's lease says so now, or,
+// without one, a host does.
 func (s *Simulation) lost(o *operator) bool {
 	if s.Off == NoLostCheck || s.Off == NoLock || s.Off == NoFence {
 		return false
 	}
-	return o.told || o.leased && s.World.APIReached() && s.World.Ring().Objects.Lease != o.run
+	return o.told || o.leased && s.World.APIReached() && s.World.Ring().Objects.Lease != o.run || !o.leased && o.overtaken()
 }
 
 func (s *Simulation) tell(format string, args ...any) {
