@@ -20,23 +20,21 @@ import (
 // TestRecovery loses the quorum in two ways, and counts what was written before.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "recover", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
-	if !s.chapter("bare hosts become a cluster", installPlain) {
-		t.Fatal("without a cluster the story ends here")
-	}
-	s.chapter("a recovery is refused while the quorum is there", recoveryRefused)
-	s.chapter("two of three control-plane hosts are destroyed, and the third one brings the cluster back", twoOfThreeDestroyed)
-	s.chapter("two that were only cut off come back together", cutOffComeBack)
+	begin(t, fleet.Options{Name: "recover", ControlPlanes: 3, Workers: 1, SSHUser: "ops"}).parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"a recovery is refused while the quorum is there", recoveryRefused},
+		part{"two of three control-plane hosts are destroyed, and the third one brings the cluster back", twoOfThreeDestroyed},
+		part{"two that were only cut off come back together", cutOffComeBack},
+	)
 }
 
 // TestRecoveryFromBackup loses all control-plane hosts.
 func TestRecoveryFromBackup(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "backup", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
-	if !s.chapter("bare hosts become a cluster", installPlain) {
-		t.Fatal("without a cluster the story ends here")
-	}
-	s.chapter("all are destroyed and replaced by empty hosts, and a backup brings the cluster back", allDestroyed)
+	begin(t, fleet.Options{Name: "backup", ControlPlanes: 3, Workers: 1, SSHUser: "ops"}).parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"all are destroyed and replaced by empty hosts, and a backup brings the cluster back", allDestroyed},
+	)
 }
 
 // objects writes so many objects whose names begin so.

@@ -13,21 +13,6 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// part is a chapter of a story in which each needs the whole cluster that the one before it left.
-type part struct {
-	name string
-	tell func(*story)
-}
-
-func (s *story) parts(parts ...part) {
-	s.Helper()
-	for _, part := range parts {
-		if !s.chapter(part.name, part.tell) {
-			s.Fatal("each chapter needs the whole cluster that the one before it left")
-		}
-	}
-}
-
 // TestRepairs breaks hosts of a cluster in one way after the other. Each chapter checks what status says, what plan says,
 // what apply does, and that the cluster is whole after it.
 func TestRepairs(t *testing.T) {

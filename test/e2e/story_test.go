@@ -56,6 +56,21 @@ func (s *story) chapter(name string, tell func(*story)) bool {
 	return ok
 }
 
+// part is a chapter of a story in which each needs the whole cluster that the one before it left.
+type part struct {
+	name string
+	tell func(*story)
+}
+
+func (s *story) parts(parts ...part) {
+	s.Helper()
+	for _, part := range parts {
+		if !s.chapter(part.name, part.tell) {
+			s.Fatal("each chapter needs the whole cluster that the one before it left")
+		}
+	}
+}
+
 // must ends the chapter when something that the test itself needs has failed.
 func (s *story) must(err error) {
 	s.Helper()
