@@ -167,24 +167,30 @@ stage_fence() {
 with_etcd() {
 	program=$1
 	shift
-	"/run/kubeone/etcd/usr/local/bin/$program" "$@"
+	"$ETCD_ROOT/usr/local/bin/$program" "$@"
 }
 
-# mount_etcd makes the programs of etcd's image runnable: of the one that runs here, else of the release's.
+ETCD_ROOT=/run/kubeone/etcd
+
+# mount_etcd makes the programs of etcd's image runnable: of the one that runs here, else of the release's. Where a run that was
+# killed has left its mount, the image is mounted beside it.
 mount_etcd() {
 	image=$(sed -n 's/^ *image: *//p' /etc/kubernetes/manifests/etcd.yaml 2>/dev/null || true)
 	[ -n "$image" ] || image=$ETCD_IMAGE
 	systemctl start containerd.service
 	wait_for 60 "containerd" "$BIN/ctr" version
 	unmount_etcd
-	mkdir -p /run/kubeone/etcd
-	quiet "$BIN/ctr" -n k8s.io images mount "$image" /run/kubeone/etcd || die "the image $image cannot be mounted"
+	for ETCD_ROOT in /run/kubeone/etcd "/run/kubeone/etcd.$$"; do
+		mkdir -p "$ETCD_ROOT"
+		quiet "$BIN/ctr" -n k8s.io images mount "$image" "$ETCD_ROOT" && return 0
+	done
+	die "the image $image cannot be mounted"
 }
 
 unmount_etcd() {
-	[ -d /run/kubeone/etcd ] || return 0
-	"$BIN/ctr" -n k8s.io images unmount --rm /run/kubeone/etcd >/dev/null 2>&1 || true
-	rmdir /run/kubeone/etcd 2>/dev/null || true
+	[ -d "$ETCD_ROOT" ] || return 0
+	"$BIN/ctr" -n k8s.io images unmount --rm "$ETCD_ROOT" >/dev/null 2>&1 || true
+	rmdir "$ETCD_ROOT" 2>/dev/null || true
 }
 
 # copy_ctl runs etcdctl, and keeps what it says for an error.
@@ -194,7 +200,8 @@ copy_ctl() { with_etcd etcdctl --endpoints "unix://$RECOVERY/client.sock" "$@" >
 open_data() {
 	opened=$1
 	shift
-	with_etcd etcd --name "$NODE_NAME" --data-dir "$opened" --log-level warn \
+	# Not with_etcd: of a function in the background a kill ends the shell, and leaves etcd, which keeps its image mounted.
+	"$ETCD_ROOT/usr/local/bin/etcd" --name "$NODE_NAME" --data-dir "$opened" --log-level warn \
 		--listen-client-urls "unix://$RECOVERY/client.sock" --advertise-client-urls http://127.0.0.1:1 \
 		--listen-peer-urls "unix://$RECOVERY/peer.sock" --initial-advertise-peer-urls http://127.0.0.1:1 \
 		--initial-cluster "$NODE_NAME=http://127.0.0.1:1" "$@" >"$RECOVERY/etcd.log" 2>&1 &
