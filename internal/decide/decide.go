@@ -39,6 +39,9 @@ type Decision struct {
 	Also  []Route               `json:"also,omitempty"`
 	Trace []Visit               `json:"trace"`
 	Hosts map[string]Assessment `json:"hosts"` // by host ID, every host of the manifest
+	// ComingUp are members that answer, are not healthy, and may become so by themselves: what runs there may have been
+	// started a moment ago. None of them may where etcd's quorum needs a host that does not answer, or that has no data.
+	ComingUp []string `json:"comingUp,omitempty"`
 
 	// Leader is, for install, the host on which the cluster begins; for join, the healthy control-plane host from which
 	// the PKI comes; for System, the one on which kubeadm applies it. Otherwise empty.
@@ -113,7 +116,7 @@ type Instruction struct {
 // the route error, with its Problems.
 func Decide(in Input) Decision {
 	v := look(in)
-	d := Decision{Hosts: v.assessments(), Warnings: v.warnings}
+	d := Decision{Hosts: v.assessments(), ComingUp: v.comingUp(), Warnings: v.warnings}
 	d.Route, d.Trace = walk(v)
 	fill(&d, v)
 	return d

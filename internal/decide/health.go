@@ -156,3 +156,22 @@ func readiness(cx setting) (ok bool, why string) {
 	}
 	return false, "Node's readiness not known: its kubelet stopped reporting"
 }
+
+// comingUp names the members that may become healthy without anybody's help, inside the limit or not.
+func (v *view) comingUp() []string {
+	if event, _ := v.askQuorum(); event == OnLost && !v.mayElect() {
+		return nil
+	}
+	return having(v.hosts, func(s *seen) bool { return s.Condition == Unready || s.Condition == Broken })
+}
+
+// mayElect reports whether the members that answer, or may hold data on a host that does, could be a quorum.
+func (v *view) mayElect() bool {
+	voters := len(having(v.controlPlane(), func(s *seen) bool { return !s.Condition.silent() && s.is.EtcdData != observed.No }))
+	for _, s := range v.etcd.strays {
+		if !s.Learner && s.Healthy == observed.Yes {
+			voters++
+		}
+	}
+	return voters >= Quorum(v.etcd.tally.Voters)
+}

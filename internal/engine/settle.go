@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"kubeone/internal/decide"
@@ -13,16 +12,12 @@ const (
 	settleEvery   = time.Second
 )
 
-// ComingUp returns the names of members that answer and are not healthy: what runs there may have been started a moment
-// ago, by a run that was interrupted, or by the host itself.
+// ComingUp returns the names of members that answer, are not healthy, and may become so by themselves.
 func (l Look) ComingUp() []string {
 	var names []string
-	for id, a := range l.Decision().Hosts {
-		if a.Condition == decide.Unready || a.Condition == decide.Broken {
-			names = append(names, l.Plan.Hosts[id])
-		}
+	for _, id := range l.Decision().ComingUp {
+		names = append(names, l.Plan.Hosts[id])
 	}
-	slices.Sort(names)
 	return names
 }
 

@@ -26,7 +26,7 @@ var hostPath = regexp.MustCompile(`(^|[\s"'=:(<>,])/(etc|opt|var|run|usr/local|p
 // tools are those that the stages expect of every host.
 func everyHostsTools() []string {
 	return []string{
-		"cat", "chmod", "cmp", "cp", "date", "env", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir", "sed", "sh", "sha256sum", "sleep",
+		"cat", "chmod", "cmp", "cp", "date", "env", "find", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir", "sed", "sh", "sha256sum", "sleep",
 		"sort", "tar", "touch", "tr", "wc", "gzip",
 	}
 }
@@ -88,6 +88,10 @@ func (b *box) read(name string) string {
 // command puts a stand-in on the PATH: a shell script that is noted in the list of calls before its body runs.
 func (b *box) command(name, body string) {
 	b.t.Helper()
+	// What is there may be a link to this machine's own command.
+	if err := os.Remove(b.path("bin/" + name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.t.Fatal(err)
+	}
 	b.write("bin/"+name, "#!"+b.path("bin/sh")+"\nprintf '%s\\n' \""+name+" $*\" >>'"+b.path("calls")+"'\n"+body+"\n")
 	if err := os.Chmod(b.path("bin/"+name), 0o700); err != nil {
 		b.t.Fatal(err)

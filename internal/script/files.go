@@ -23,6 +23,7 @@ func hostFiles(in Input, a desired.Artifacts) []file {
 		{"file_proxy", proxyDropIn(in.Want.Proxy)},
 		{"file_kubelet_unit", kubeletUnit},
 		{"file_kubelet_patch", kubeletPatch(in)},
+		{"file_etcd_patch", etcdPatch},
 		{"file_cni", in.CNIConf},
 		{"file_cni_path", cniPathUnit},
 		{"file_cni_service", cniServiceUnit},
@@ -88,6 +89,15 @@ MemoryAccounting=true
 
 [Install]
 WantedBy=multi-user.target`
+
+// etcdPatch is kubeadm's patch of etcd's manifest: what it mounts is there only together with etcd's data.
+const etcdPatch = `spec:
+  containers:
+  - name: etcd
+    volumeMounts:
+    - {name: etcd-log, mountPath: /var/lib/kubeone/etcd-log, readOnly: true}
+  volumes:
+  - {name: etcd-log, hostPath: {path: /var/lib/kubeone/etcd-log, type: Directory}}`
 
 // The network plugin's configuration reaches containerd only when flannel has its lease: until then the Node stays
 // NotReady and no pod is sent to a host whose network does not work yet.

@@ -65,6 +65,26 @@ func TestAManifestIsWrittenAgain(t *testing.T) {
 	}
 }
 
+// A kubelet that has missed the manifest has told the API server to end, which takes that one a minute.
+func TestAnAPIServerThatIsEndingIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	const killed = "ctr -n k8s.io tasks kill --signal SIGTERM id-kube-apiserver"
+	b := joined(t, "cp-2")
+	b.must("PARTS=kube-apiserver; stage_rewrite")
+	if slices.Contains(b.calls(), killed) {
+		t.Error("an API server that answers is ended")
+	}
+	b = joined(t, "cp-2")
+	b.command("curl", "[ -e '"+b.path("written")+"' ]")
+	b.command("kubeadm", ": >'"+b.path("written")+"'; echo v1.36.3")
+	b.must("PARTS=kube-apiserver; stage_rewrite")
+	calls := b.calls()
+	end := slices.Index(calls, killed)
+	if write := slices.IndexFunc(calls, func(c string) bool { return strings.HasPrefix(c, "kubeadm init phase control-plane apiserver") }); end < 0 || write < end {
+		t.Errorf("it is not ended before its manifest is written:\n%s", strings.Join(calls, "\n"))
+	}
+}
+
 func TestAnEtcdWithoutItsDataIsNotStarted(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")

@@ -1,6 +1,8 @@
 package script
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -59,6 +61,47 @@ func TestInitEndsWithAFinishedHost(t *testing.T) {
 	}
 	if diff := cmp.Diff("control-plane kubelet network", recordedNames(b)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// mustGuard checks that etcd's manifest mounts what is there only together with etcd's data.
+func (b *box) mustGuard() {
+	b.t.Helper()
+	if patch := b.read("etc/kubeone/patches/etcd+strategic.yaml"); !strings.Contains(patch, "type: Directory") {
+		b.t.Errorf("the patch of etcd's manifest is %q", patch)
+	}
+	target, err := os.Readlink(b.path("var/lib/kubeone/etcd-log"))
+	if want := b.path("var/lib/etcd/member/wal"); err != nil || target != want {
+		b.t.Errorf("the link leads to %q, want %q: %v", target, want, err)
+	}
+}
+
+// Only where it starts for the first time may etcd start without data, so only there its directory is made.
+func TestEtcdStartsWithoutDataOnlyForTheFirstTime(t *testing.T) {
+	t.Parallel()
+	for stage, name := range map[string]string{"stage_init": "cp-1", "stage_join_etcd": "cp-2"} {
+		b := controlPlane(t, name)
+		b.command("kubeadm", "[ -d '"+b.path("var/lib/kubeone/etcd-log")+"/.' ]")
+		b.command("curl", "exit 7")
+		b.must(stage)
+		b.mustGuard()
+		b.must(stage) // once more: the run was killed
+	}
+	b := controlPlane(t, "cp-2")
+	b.must("guard_etcd")
+	b.mustGuard()
+	if _, err := os.Stat(b.path("var/lib/kubeone/etcd-log")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("etcd has got a directory of its own: %v", err)
+	}
+}
+
+func TestInitRefusesEtcdDataOfUnknownOrigin(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-1")
+	b.write("var/lib/etcd/member/snap/db", "somebody's")
+	b.fails("stage_init", "there are files in /var/lib/etcd")
+	if phases := b.phases(); len(phases) > 0 {
+		t.Errorf("kubeadm is called for %q", phases)
 	}
 }
 

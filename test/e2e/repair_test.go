@@ -10,56 +10,31 @@ import (
 	"testing"
 	"time"
 
+	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )
 
-// TestRepairs breaks hosts of a cluster in one way after the other. Each chapter checks what status says, what plan says,
-// what apply does, and that the cluster is whole after it.
-func TestRepairs(t *testing.T) {
-	t.Parallel()
-	begin(t, fleet.Options{Name: "repair", ControlPlanes: 3, Workers: 1, SSHUser: "ops"}).parts(
-		part{"bare hosts become a cluster", installPlain},
-		part{"a kubelet is stopped", kubeletStopped},
-		part{"a container runtime is stopped", containerdStopped},
-		part{"an API server's manifest is deleted", manifestDeleted},
-		part{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
-		part{"the etcd data of one member is destroyed", etcdDataDestroyed},
-	)
+// repairs break hosts of a cluster in one way after the other. Each chapter checks what status says, what plan says, what
+// apply does, and that the cluster is whole after it.
+var repairs = []part{
+	{"a kubelet is stopped", kubeletStopped},
+	{"a container runtime is stopped", containerdStopped},
+	{"an API server's manifest is deleted", manifestDeleted},
+	{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
+	{"the etcd data of one member is destroyed", etcdDataDestroyed},
 }
 
-// TestReplacements is the same about hosts that are gone, or are to go.
+// TestReplacements is about hosts that are gone, or are to go.
 func TestReplacements(t *testing.T) {
 	t.Parallel()
-	begin(t, fleet.Options{Name: "replace", ControlPlanes: 3, Workers: 1, SSHUser: "ops"}).parts(
+	begin(t, fleet.Options{Name: "replace", ControlPlanes: 5, Workers: 1, SSHUser: "ops"}).parts(
 		part{"bare hosts become a cluster", installPlain},
-		part{"a control-plane host is killed for good and replaced", controlPlaneReplaced},
+		part{"two of five control-plane hosts are killed for good and replaced", twoOfFiveReplaced},
 		part{"a worker is killed for good and replaced", workerReplaced},
 		part{"a living control-plane host is replaced", nodeReplaced},
 		part{"a dead worker is removed", deadNodeRemoved},
 		part{"what must not be removed is refused", removalsRefused},
 	)
-}
-
-// TestTwoOfFive kills two of five control-plane hosts, one after the other, and replaces both in one run.
-func TestTwoOfFive(t *testing.T) {
-	t.Parallel()
-	s := begin(t, fleet.Options{Name: "five", ControlPlanes: 5, SSHUser: "ops"})
-	if !s.chapter("bare hosts become a cluster", installPlain) {
-		t.Fatal("without a cluster the story ends here")
-	}
-	s.chapter("two are killed for good and replaced", func(s *story) {
-		s.remember("before")
-		for _, host := range []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-4")} {
-			s.must(host.Kill(s.Context()))
-			s.eventually("plan asks for a person", time.Minute, s.planSays(host.Hostname, "which is safe now"))
-		}
-		for _, host := range []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-4")} {
-			s.must(s.Lab.Rebuild(s.Context(), host))
-		}
-		s.must(s.WriteManifest())
-		s.run(2, []string{"plan"}, "remove dead member cp-2", "remove dead member cp-4", "delete the Node", "join: etcd member")
-		s.repaired("before")
-	})
 }
 
 func installPlain(s *story) {
@@ -154,35 +129,48 @@ func kubeletConfDeleted(s *story) {
 	s.repaired("kubelet-conf")
 }
 
-// etcdDataDestroyed: the member leaves etcd, and the same host joins again as a learner.
+// etcdDataDestroyed: where the cluster began, an etcd without its data would begin another one. It does not start; the member
+// leaves etcd, and the same host joins again as a learner.
 func etcdDataDestroyed(s *story) {
-	host := s.Lab.Host("cp-3")
+	host := s.Lab.Host("cp-1")
 	s.remember("data")
+	guards, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), "[ -d /var/lib/kubeone/etcd-log/. ] && grep -c 'path: /var/lib/kubeone/etcd-log' /etc/kubernetes/manifests/etcd.yaml")
+	s.must(err)
+	s.Logf("manifests of etcd that mount its log: %v", guards)
 	before := s.started(s.others(host))
-	s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd) || true")
-	s.eventually("the host says that its data is lost", 2*time.Minute, s.planSays("set etcd's remains aside"))
+	s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
+	s.eventually("the kubelet has tried to start etcd again", time.Minute, func(ctx context.Context) error {
+		_, err := host.Exec(ctx, "journalctl -u kubelet --since=-60s | grep -q 'failed to mkdir.*etcd-log'")
+		return err
+	})
+	s.broken(host, "! pidof etcd && [ ! -e /var/lib/etcd/member ]")
 	s.run(3, []string{"status"}, host.Hostname, "etcd")
-	s.run(2, []string{"plan"}, "snapshot of etcd", "remove dead member "+host.Hostname, "join: etcd member")
+	s.run(2, []string{"plan"}, "set etcd's remains aside", "snapshot of etcd", "remove dead member "+host.Hostname, "join: etcd member")
 	s.repaired("data")
 	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))
 }
 
-// controlPlaneReplaced: the host does not answer any more, and a new machine takes its name and address.
-func controlPlaneReplaced(s *story) {
-	host := s.Lab.Host("cp-1") // where the cluster began
+// twoOfFiveReplaced: two hosts do not answer any more, one after the other, and one run replaces both with new machines of
+// their names and addresses.
+func twoOfFiveReplaced(s *story) {
+	first, second := s.Lab.Host("cp-1"), s.Lab.Host("cp-4") // the cluster began on cp-1
 	s.remember("replaced")
-	s.must(host.Kill(s.Context()))
+	s.must(first.Kill(s.Context()))
 	s.eventually("status names it", time.Minute, func(ctx context.Context) error {
-		if r := s.Run(ctx, "status"); r.Status != 3 || !strings.Contains(r.Text(), host.Hostname) {
+		if r := s.Run(ctx, "status"); r.Status != 3 || !strings.Contains(r.Text(), first.Hostname) {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
-	s.eventually("plan says how to replace it", time.Minute, s.planSays("which is safe now: without it 2 of 2 voters healthy, quorum 2", "terraform taint"))
+	s.eventually("plan says how to replace it", time.Minute, s.planSays("which is safe now: without it 4 of 4 voters healthy, quorum 3", "terraform taint"))
 	s.run(10, []string{"apply", "-y"}, "apply can do nothing before you have done what is listed above")
-	s.must(s.Lab.Rebuild(s.Context(), host))
+	s.must(second.Kill(s.Context()))
+	s.eventually("plan asks for a person", time.Minute, s.planSays(second.Hostname, "which is safe now: without it 3 of 4 voters healthy, quorum 3"))
+	for _, host := range []*fleet.Host{first, second} {
+		s.must(s.Lab.Rebuild(s.Context(), host))
+	}
 	s.must(s.WriteManifest())
-	s.run(2, []string{"plan"}, "snapshot of etcd", "remove dead member cp-1", "delete the Node", "join: etcd member")
+	s.run(2, []string{"plan"}, "snapshot of etcd", "remove dead member cp-1", "remove dead member cp-4", "delete the Node", "join: etcd member")
 	s.repaired("replaced")
 }
 
@@ -216,19 +204,18 @@ func deadNodeRemoved(s *story) {
 	s.run(15, []string{"node", "remove", host.Hostname, "-y"}, "cannot be reached", "--unreachable")
 	s.run(0, []string{"node", "remove", host.Hostname, "--unreachable", "-y"}, "Now take it out of the manifest")
 	s.run(0, []string{"node", "remove", host.Hostname, "--unreachable", "-y"}, "No changes")
-	s.must(s.AllReady(s.Context(), "cp-1", "cp-2", "cp-3"))
+	s.must(s.AllReady(s.Context(), hostnames(s.Lab.ControlPlanes())...))
 	s.must(s.Lab.Rebuild(s.Context(), host))
 	s.must(s.WriteManifest())
 	s.repaired("node")
 }
 
-// removalsRefused: with one of three members dead, no other may leave.
+// removalsRefused: with two of five members dead, no other may leave.
 func removalsRefused(s *story) {
-	host := s.Lab.Host("cp-3")
-	s.run(15, []string{"node", "remove", host.Hostname, "--unreachable"}, "it is not unreachable")
-	s.paused(host, func() {
-		s.run(15, []string{"node", "remove", "cp-1", "-y"}, "must not leave: without it 1 of 2 voters healthy, quorum 2")
-	})
+	s.run(15, []string{"node", "remove", "cp-3", "--unreachable"}, "it is not unreachable")
+	s.paused(func() {
+		s.run(15, []string{"node", "remove", "cp-1", "-y"}, "must not leave: without it 2 of 4 voters healthy, quorum 3")
+	}, s.Lab.Host("cp-3"), s.Lab.Host("cp-5"))
 	s.healthy()
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }

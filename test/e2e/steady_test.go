@@ -81,30 +81,34 @@ func addWorker(s *story) {
 // pausedHost lets a worker hang, and then a control-plane host.
 func pausedHost(s *story) {
 	for _, host := range []*fleet.Host{s.Lab.Workers()[0], s.Lab.ControlPlanes()[2]} {
-		s.paused(host, func() {
+		s.paused(func() {
 			r := s.run(2, []string{"plan"}, host.Hostname, "no answer to the handshake", "does not answer: power, network, SSH")
 			if r.Took > 10*time.Second {
 				s.Errorf("plan took %s", r.Took)
 			}
 			s.run(3, []string{"status"}, host.Hostname)
-		})
+		}, host)
 		s.healthy()
 		s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 	}
 }
 
-// paused lets a host hang while something else happens.
-func (s *story) paused(host *fleet.Host, while func()) {
+// paused lets hosts hang while something else happens.
+func (s *story) paused(while func(), hosts ...*fleet.Host) {
 	s.Helper()
-	s.must(host.Pause(s.Context()))
-	awake := false
+	var hanging []*fleet.Host
 	wake := func() {
-		if !awake {
-			awake = true
+		for len(hanging) > 0 {
+			host := hanging[0]
+			hanging = hanging[1:]
 			s.must(host.Unpause(s.Context()))
 		}
 	}
 	defer wake() // also when while ends the chapter
+	for _, host := range hosts {
+		s.must(host.Pause(s.Context()))
+		hanging = append(hanging, host)
+	}
 	while()
 	wake()
 }

@@ -21,7 +21,8 @@ const (
 )
 
 // TestUpgrade tells how a cluster gets a newer patch version while it is used. Its operator's machine fails twice, once
-// while a control-plane host is being changed, and once with a worker cordoned and drained.
+// while a control-plane host is being changed, and once with a worker cordoned and drained. No other story is told
+// meanwhile, since the load must not notice anything. The cluster that was upgraded is then broken and repaired.
 func TestUpgrade(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "upgrade", ControlPlanes: 3, Workers: 2, KubernetesVersion: olderPatch})
 	s.founded()
@@ -33,6 +34,11 @@ func TestUpgrade(t *testing.T) {
 	s.chapter("the cluster is as wanted", func(s *story) { s.upgraded(newest) })
 	s.unharmed(under)
 	s.chapter("nothing is left to do, which is known at once", emptyPlanAtOnce)
+	if t.Failed() {
+		t.Fatal("without an upgraded cluster the story ends here")
+	}
+	t.Parallel()
+	s.parts(repairs...)
 }
 
 // founded makes a cluster of the bare hosts.

@@ -131,10 +131,10 @@ func (s *story) dnsNeverRestarted() {
 // once etcd has chosen another leader where it was that host.
 func (s *story) apiSurvivesEachHost() {
 	for _, host := range s.Lab.ControlPlanes() {
-		s.paused(host, func() {
+		s.paused(func() {
 			s.eventually("the API with "+host.Hostname+" paused", 30*time.Second, apiAnswers(s))
 			s.eventually("a write with "+host.Hostname+" paused", 30*time.Second, written(s, "without-"+host.Hostname))
-		})
+		}, host)
 		s.healthy()
 	}
 }

@@ -16,10 +16,35 @@ ignored() {
 	printf '%s\n' "${list#,}"
 }
 
+# guard_etcd has etcd's manifest mount the write-ahead log, by a link, so that etcd does not start without its data: the link then
+# dangles, and neither kubelet nor containerd makes a directory of it. Without, the member that began the cluster would begin
+# another one, empty, and the API server beside it would serve that; any other member would vote again and have forgotten what
+# it had agreed to. It is called by all that writes the manifest.
+guard_etcd() {
+	mkdir -p /var/lib/kubeone
+	link /var/lib/etcd/member/wal /var/lib/kubeone/etcd-log
+	put /etc/kubeone/patches/etcd+strategic.yaml 0644 file_etcd_patch
+}
+
+# begin_etcd lets etcd start here for the first time.
+begin_etcd() {
+	guard_etcd
+	(
+		umask 077
+		mkdir -p /var/lib/etcd/member/wal
+	)
+}
+
 stage_init() {
+	known=$(ignored)
+	case ,$known, in
+	*,DirAvailable--var-lib-etcd,*) ;;
+	*) [ -z "$(find /var/lib/etcd ! -type d 2>/dev/null)" ] || die "there are files in /var/lib/etcd, of unknown origin" ;;
+	esac
+	begin_etcd
 	config=$(kubeadm_config file_init)
 	# shellcheck disable=SC2086 # none or one flag
-	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "$(ignored)" $INIT_FLAGS
+	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "${known:+$known,}DirAvailable--var-lib-etcd" $INIT_FLAGS
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
@@ -75,6 +100,7 @@ stage_join_etcd() {
 		say "this host's etcd member votes already"
 		return 0
 	fi
+	begin_etcd
 	config=$(kubeadm_config file_join)
 	kubeadm join phase etcd-join --config "$config"
 }

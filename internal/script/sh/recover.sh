@@ -343,6 +343,7 @@ keep_replaced() {
 # begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, made by kubeadm around
 # the data. What the restored cluster has of its own (addons, roles) stays as it was.
 begin_anew() {
+	guard_etcd
 	config=$(plain_config file_cluster)
 	if [ ! -f "$RECOVERY/made" ] && [ -f /etc/kubernetes/kubelet.conf ] && [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
 		kubeadm init phase etcd local --config "$config"

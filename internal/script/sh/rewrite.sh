@@ -9,6 +9,14 @@ stage_rewrite() {
 		case $part in
 		certificates) renew_certificates ;;
 		kubelet-credentials) if [ "$ROLE" = worker ]; then bootstrap_kubelet; else sign_kubelet; fi ;;
+		kube-apiserver)
+			# Its kubelet, which missed the manifest, has told it to end, and would wait for that.
+			readyz >/dev/null 2>&1 || {
+				end_pod "$part"
+				await_end 10 "$part"
+			}
+			write_manifest "$part"
+			;;
 		*) write_manifest "$part" ;;
 		esac
 	done
@@ -36,7 +44,8 @@ file_cluster_now() {
 renew_certificates() {
 	config=$(plain_config file_cluster_now)
 	kubeadm certs renew all --config "$config"
-	for name in $static_pods; do end_pod "$name"; done
+	systemctl stop kubelet
+	end_static_pods
 }
 
 # end_pod NAME ends the containers of a static pod; the kubelet starts them again as long as it has the manifest.
@@ -45,6 +54,20 @@ end_pod() {
 		"$BIN/ctr" -n k8s.io tasks kill --signal "${2:-SIGTERM}" "$id" 2>/dev/null || true
 	done
 }
+
+# await_end SECONDS NAME waits for the end of a component that was told to end, and ends it by force when it takes longer. An API
+# server takes a minute over its last requests, and serves nobody meanwhile.
+await_end() { (wait_for "$1" "$2 to end" ended "$2") 2>/dev/null || end_pod "$2" SIGKILL; }
+
+# running_as NAME prints the running containers of that name: "etcd".
+running_as() {
+	tasks=$("$BIN/ctr" -n k8s.io tasks ls 2>/dev/null | sed -n 's/^\([^ ]*\) .*RUNNING.*/\1/p')
+	"$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$1" 2>/dev/null | while read -r id; do
+		! printf '%s\n' "$tasks" | grep -qxF "$id" || printf '%s\n' "$id"
+	done
+}
+
+ended() { [ -z "$(running_as "$1")" ]; }
 
 forget_kubelet_credentials() {
 	systemctl stop kubelet
@@ -107,6 +130,7 @@ write_manifest() {
 	case $1 in
 	etcd)
 		[ -d /var/lib/etcd/member ] || die "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was"
+		guard_etcd
 		kubeadm init phase etcd local --config "$config"
 		keep_etcd_image
 		;;

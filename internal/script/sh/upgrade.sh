@@ -43,14 +43,6 @@ begun() { [ "$(cat "$TURN" 2>/dev/null)" = "$KUBERNETES" ]; }
 
 turn_text() { printf '%s\n' "$KUBERNETES"; }
 
-# running_as NAME prints the running containers of that name: "etcd".
-running_as() {
-	tasks=$("$BIN/ctr" -n k8s.io tasks ls 2>/dev/null | sed -n 's/^\([^ ]*\) .*RUNNING.*/\1/p')
-	"$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$1" 2>/dev/null | while read -r id; do
-		! printf '%s\n' "$tasks" | grep -qxF "$id" || printf '%s\n' "$id"
-	done
-}
-
 api_version() { answers https://127.0.0.1:6443/version | grep -q "\"gitVersion\": *\"v${KUBERNETES}\""; }
 
 # switch_binary NAME puts the new version of a program in place.
@@ -117,17 +109,13 @@ give_up_leases() {
 
 administer() { "$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s "$@"; }
 
-ended() { [ -z "$(running_as "$1")" ]; }
-
 # end_static_pods ends what the kubelet, which does not run, would keep alive: API server and controllers, which get time for
 # what they are doing, and then etcd, which nobody asks any more.
 end_static_pods() {
 	for name in kube-apiserver kube-controller-manager kube-scheduler; do end_pod "$name"; done
-	for name in kube-apiserver kube-controller-manager kube-scheduler; do
-		(wait_for 10 "$name to end" ended "$name") 2>/dev/null || end_pod "$name" SIGKILL
-	done
+	for name in kube-apiserver kube-controller-manager kube-scheduler; do await_end 10 "$name"; done
 	end_pod etcd
-	(wait_for 20 "etcd to end" ended etcd) 2>/dev/null || end_pod etcd SIGKILL
+	await_end 20 etcd
 }
 
 # kubeadm's own upgrade waits for each component through the API that it restarts, and then a new kubelet, which gives static
@@ -147,6 +135,7 @@ stage_upgrade_control_plane() {
 	upgrade_runtime
 	write_kubelet
 	wait_for 120 "etcd to have a quorum without this host's member" others_vote
+	guard_etcd
 	kubeadm init phase etcd local --config "$config"
 	kubeadm init phase control-plane all --config "$config"
 	kubelet_asks "$LOCAL_ENDPOINT"

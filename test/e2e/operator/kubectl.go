@@ -9,8 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // kubeconfig copies the administrator's kubeconfig from the first control-plane host that has one, and returns its path.
@@ -23,6 +26,17 @@ func (o *Operator) kubeconfig(ctx context.Context) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("lab %s: no control-plane host has an admin.conf", o.Lab.Name)
+}
+
+// Client is the administrator's client of an API server's URL; of "", through the load balancer. A request may take two
+// seconds.
+func (o *Operator) Client(server string) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags(server, filepath.Join(o.Dir, "admin.conf"))
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout, config.QPS = 2*time.Second, -1 // no pauses of its own
+	return kubernetes.NewForConfig(config)
 }
 
 // FetchKubeconfig makes Kube work on the cluster as it now is: it is called after each installation.

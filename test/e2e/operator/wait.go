@@ -7,7 +7,7 @@ import (
 )
 
 // pollEvery is the time between two looks at a condition.
-const pollEvery = 250 * time.Millisecond
+const pollEvery = 500 * time.Millisecond
 
 // Until looks at a condition until it holds (nil). When it does not within the limit, the error says what was waited
 // for and what the last look said.

@@ -1,0 +1,71 @@
+package decide
+
+import (
+	"testing"
+
+	"kubeone/internal/observed"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Waiting for members makes sense only where those that answer can elect a leader.
+func TestWhoMayComeUpByItself(t *testing.T) {
+	t.Parallel()
+	leaderlessHost := func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No }
+	without := func(in *Input) {
+		in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+	}
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   []string
+	}{
+		"all are well":          {func(*Input) {}, nil},
+		"a worker is not Ready": {func(in *Input) { in.node("w-2").Ready = observed.No }, []string{w2}},
+		"outside the limit": {func(in *Input) {
+			in.node("w-2").Ready = observed.No
+			in.Limit = map[string]bool{w1: true}
+		}, []string{w2}},
+		"the whole control plane begins": {func(in *Input) {
+			without(in)
+			for _, id := range []string{cp1, cp2, cp3} {
+				in.change(id, leaderlessHost)
+			}
+		}, []string{cp1, cp2, cp3, w1, w2}},
+		"one of three does not answer, and the others begin": {func(in *Input) {
+			without(in)
+			in.lose(cp3)
+			in.change(cp1, leaderlessHost)
+			in.change(cp2, leaderlessHost)
+		}, []string{cp1, cp2, w1, w2}},
+		"two of three do not answer": {func(in *Input) {
+			without(in)
+			in.lose(cp2, cp3)
+			in.change(cp1, leaderlessHost)
+		}, nil},
+		"two of three do not answer, by etcd's list": {func(in *Input) {
+			in.lose(cp2, cp3)
+			in.kill("cp-1")
+			in.change(cp1, leaderlessHost)
+		}, nil},
+		"two of three are empty machines": {func(in *Input) {
+			in.lose(cp2, cp3)
+			in.kill("cp-1")
+			in.change(cp1, leaderlessHost)
+			for _, h := range in.Want.ControlPlane[1:] {
+				in.Is.Hosts[h.ID] = bare(h)
+			}
+		}, nil},
+		"one of three does not answer, and one lost its data": {func(in *Input) {
+			in.lost(cp2, "cp-2")
+			in.lose(cp3)
+			in.change(cp1, leaderlessHost)
+			in.kill("cp-1")
+		}, nil},
+	} {
+		in := healthy(3, 2)
+		c.change(&in)
+		if diff := cmp.Diff(c.want, Decide(in).ComingUp); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
