@@ -25,7 +25,6 @@ func TestLifeOfACluster(t *testing.T) {
 	s.chapter("snapshots and backups hold what the cluster has", backups)
 	s.chapter("one more worker joins, and nobody else notices", addWorker)
 	s.chapter("a host that hangs is named, and is no harm", pausedHost)
-	s.chapter("what has stopped is started again", repair)
 	s.chapter("a manifest that is not for this cluster is refused", wrongManifest)
 	s.chapter("one worker leaves, and is bare again", resetWorker)
 	s.chapter("two operators do not work at the same time", twoOperators)

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"kubeone/internal/engine"
@@ -111,27 +109,4 @@ func (s *story) paused(while func(), hosts ...*fleet.Host) {
 	}
 	while()
 	wake()
-}
-
-// repair stops a kubelet and a container runtime. Both are named with their reason, and started again.
-func repair(s *story) {
-	worker, controlPlane := s.Lab.Workers()[0], s.Lab.ControlPlanes()[1]
-	untouched := slices.DeleteFunc(s.Members(), func(h *fleet.Host) bool { return h == worker || h == controlPlane })
-	before := s.started(untouched)
-	_, err := worker.Exec(s.Context(), "systemctl disable --now kubelet")
-	s.must(err)
-	_, err = controlPlane.Exec(s.Context(), "systemctl stop containerd")
-	s.must(err)
-	s.run(3, []string{"status"}, worker.Hostname, controlPlane.Hostname, "kubelet", "containerd")
-	s.run(2, []string{"plan"}, "restart kubelet", "containerd", worker.Hostname, controlPlane.Hostname)
-	s.same("hosts with steps", []string{controlPlane.Hostname, worker.Hostname}, s.plannedHosts())
-	s.run(0, []string{"apply", "-y"}, "Done.")
-	for host, unit := range map[*fleet.Host]string{worker: "kubelet", controlPlane: "containerd"} {
-		if _, err := host.Exec(s.Context(), fmt.Sprintf("systemctl is-active %s && systemctl is-enabled %s", unit, unit)); err != nil {
-			s.Errorf("%s on %s: %v", unit, host.Hostname, err)
-		}
-	}
-	s.healthy()
-	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
-	s.same("what runs on the other hosts since when", before, s.started(untouched))
 }

@@ -22,7 +22,7 @@ const (
 
 // TestUpgrade tells how a cluster gets a newer patch version while it is used. Its operator's machine fails twice, once
 // while a control-plane host is being changed, and once with a worker cordoned and drained. No other story is told
-// meanwhile, since the load must not notice anything. The cluster that was upgraded is then broken and repaired.
+// meanwhile, since the load must not notice anything. Then the cluster is broken and repaired, beside other stories.
 func TestUpgrade(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "upgrade", ControlPlanes: 3, Workers: 2, KubernetesVersion: olderPatch})
 	s.founded()

@@ -20,7 +20,7 @@ stage_rewrite() {
 		*) write_manifest "$part" ;;
 		esac
 	done
-	systemctl -q enable containerd kubelet
+	systemctl -q --no-reload enable containerd kubelet
 	systemctl is-active --quiet containerd || systemctl start containerd
 	# Started anew, it tries its static pods at once, however often they failed before.
 	systemctl restart kubelet
