@@ -35,14 +35,14 @@ test: lint unit coverage e2e ## everything that must be green: lint, unit, cover
 
 unit: ## unit tests, with the race detector
 	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck dash=dash bash=bash busybox=busybox ssh=openssh-client git=git
-	CGO_ENABLED=1 go test -race -timeout 20m ./...
+	CGO_ENABLED=1 go test -race -p 5 -timeout 20m ./...
 
 coverage: ## the packages that decide everything are covered, or this fails
 	go test -cover $(COVERED) | hack/coverage.sh $(COVERAGE)
 
 e2e: ## scenarios on real hosts in containers (docker, root)
 	@test -n "$$(find test/e2e -name '*_test.go' 2>/dev/null)" || { echo "test/e2e has no tests" >&2; exit 1; }
-	go test -tags e2e -p 1 -parallel 8 ./test/lab/fleet ./test/e2e -count=1 -v -timeout 70m
+	go test -tags e2e -p 1 ./test/lab/fleet ./test/e2e -count=1 -v -timeout 70m
 
 upgrades: ## 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and from 1.36.1 to 1.36.3, under load
 	go test -tags e2e,upgrades ./test/e2e -run '^TestUpgrades$$' -count=1 -v -timeout 3h

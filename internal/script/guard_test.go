@@ -106,9 +106,9 @@ func TestPatienceBeginsWhenThePortCloses(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)
 	leader := answer("1", "5", "me", "other")
-	silent := "rm -f members/other\nsince=4"
+	silent := "rm -f members/other\nsince=1"
 	dark := "rm -f members/me"
-	got := b.looks(leader, silent, "since=4", "since=4", "since=4", "since=4", "since=4", "since=4", "since=4", "since=4", dark, ":", ":", answer("1", "5", "me"), ":", ":", ":", ":", ":", ":", ":")
+	got := b.looks(leader, silent, "since=1", "since=1", "since=1", "since=1", "since=1", "since=1", "since=1", "since=1", dark, ":", ":", answer("1", "5", "me"), ":", ":", ":", ":", ":", ":", ":")
 	want := strings.Repeat("open ", 12) + strings.Repeat("shut ", 8) + "open"
 	if got != want {
 		t.Errorf("the port was %s\nwant         %s", got, want)

@@ -5,29 +5,69 @@ package e2e
 import (
 	"testing"
 
+	"kubeone/test/e2e/load"
 	"kubeone/test/lab/fleet"
 )
 
-// TestLifeOfACluster tells the life of a cluster of three control-plane hosts, from bare hosts back to bare hosts. The
-// operator's SSH user is not root.
+// TestLifeOfACluster tells the life of a cluster of three control-plane hosts, from bare hosts back to bare hosts: it gets a
+// newer patch version while it is used, is broken and repaired, and grows and shrinks. The operator's SSH user is not root.
 func TestLifeOfACluster(t *testing.T) {
-	t.Parallel()
-	s := begin(t, fleet.Options{Name: "e2e", ControlPlanes: 3, Workers: 1, SpareWorkers: 1, SSHUser: "ops"})
+	s := begin(t, fleet.Options{Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch})
 	s.bare = s.snapshot()
-	s.chapter("what is wrong with bare hosts is said, and nothing is changed", badHosts)
-	s.chapter("what is wrong with the input is said, and nothing is changed", badInput)
-	s.chapter("four bare hosts become a cluster", install)
-	if err := s.AllReady(t.Context(), hostnames(s.Members())...); err != nil {
-		t.Fatalf("without a cluster the story ends here: %v", err)
-	}
+	var under *load.Load
+	s.parts(
+		part{"bare hosts become a cluster", install},
+		part{"it is put to use", func(s *story) { under = s.loaded() }},
+		part{"it gets a newer version, through two failures of the operator's machine", upgrade},
+		part{"who uses it has not noticed", func(s *story) {
+			s.unharmed(under)
+			_, err := s.Kube(s.Context(), "delete", "namespace", "load", "--wait=false")
+			s.must(err)
+		}},
+		part{"a plan after it is empty, which is known at once", emptyPlanAtOnce},
+	)
+	t.Parallel() // until now the load must not notice anything else on this machine
 	s.chapter("what runs in the cluster works", workload)
 	s.chapter("a second apply finds nothing to do", nothingToDo)
 	s.chapter("snapshots and backups hold what the cluster has", backups)
 	s.chapter("one more worker joins, and nobody else notices", addWorker)
 	s.chapter("a host that hangs is named, and is no harm", pausedHost)
 	s.chapter("a manifest that is not for this cluster is refused", wrongManifest)
+	s.parts(
+		part{"a kubelet is stopped", kubeletStopped},
+		part{"a container runtime is stopped", containerdStopped},
+		part{"an API server's manifest is deleted", manifestDeleted},
+		part{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
+		part{"the etcd data of one member is destroyed", etcdDataDestroyed},
+		part{"two workers are killed for good; one is replaced, one is removed", workersKilled},
+	)
 	s.chapter("one worker leaves, and is bare again", resetWorker)
 	s.chapter("two operators do not work at the same time", twoOperators)
 	s.chapter("the cluster ends, and leaves nothing on its hosts", reset)
 	s.chapter("an installation that is cut off again and again comes to its end", interrupted)
+}
+
+// TestDisasters begins with bare hosts that cannot become a cluster. Once they are one, it loses its quorum in two ways, and
+// then all of its control-plane hosts; what was written before is counted. What came back then grows, and loses two of five.
+func TestDisasters(t *testing.T) {
+	t.Parallel()
+	s := begin(t, fleet.Options{Name: "disasters", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
+	for _, host := range s.Lab.ControlPlanes()[3:] {
+		s.must(s.Lab.SetSpare(t.Context(), host, true))
+	}
+	s.must(s.WriteManifest())
+	s.bare = s.snapshot()
+	s.chapter("what is wrong with bare hosts is said, and nothing is changed", badHosts)
+	s.chapter("what is wrong with the input is said, and nothing is changed", badInput)
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"a recovery is refused while the quorum is there", recoveryRefused},
+		part{"two of three control-plane hosts are destroyed, and the third one brings the cluster back", twoOfThreeDestroyed},
+		part{"two that were only cut off come back together", cutOffComeBack},
+		part{"all are destroyed and replaced by empty hosts, and a backup brings the cluster back", allDestroyed},
+		part{"three control-plane hosts become five", controlPlaneGrows},
+		part{"two of five control-plane hosts are killed for good and replaced", twoOfFiveReplaced},
+		part{"a living control-plane host is replaced", nodeReplaced},
+		part{"what must not be removed is refused", removalsRefused},
+	)
 }

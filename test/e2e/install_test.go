@@ -33,7 +33,7 @@ func install(s *story) {
 	s.must(s.WriteManifest(decorated))
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.must(s.FetchKubeconfig(s.Context()))
-	s.must(s.AllReady(s.Context(), "cp-1", "cp-2", "cp-3", "worker-1"))
+	s.must(s.AllReady(s.Context(), hostnames(s.Members())...))
 	s.decorations()
 	s.servingCertificates()
 	s.record()

@@ -11,8 +11,8 @@ import (
 
 // resetWorker takes one worker out of the living cluster: its Node goes, it is bare, and nobody else notices.
 func resetWorker(s *story) {
-	leaving := s.Lab.Host("worker-2")
-	staying := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-1"))
+	leaving := s.Lab.Host("worker-3")
+	staying := s.others(leaving)
 	before := s.started(staying)
 	s.run(0, []string{"reset", "-y", "--host", leaving.Hostname}, "Done. The hosts are bare.")
 	s.must(s.AllReady(s.Context(), hostnames(staying)...))
@@ -25,7 +25,7 @@ func resetWorker(s *story) {
 func twoOperators(s *story) {
 	first, err := s.Start(s.Context(), "apply", "-y")
 	s.must(err)
-	if _, ok := first.Await(operator.Step(apply.StepStarted, "prepare/worker-2")); !ok {
+	if _, ok := first.Await(operator.Step(apply.StepStarted, "prepare/worker-3")); !ok {
 		s.Fatalf("the first operator's step did not begin\n%s", first.Wait())
 	}
 	s.must(first.Freeze())
@@ -50,9 +50,13 @@ func reset(s *story) {
 	s.run(0, []string{"reset", "-y"}, "No changes. The hosts are bare.")
 }
 
-// interrupted installs a cluster on the same hosts once more. Its operator's machine and its network fail again and again;
+// interrupted installs a cluster on the same hosts once more, with a single worker. Its operator's machine and its network fail again and again;
 // each time the next run goes on. A run that is only cut off goes on by itself.
 func interrupted(s *story) {
+	for _, host := range s.Lab.Workers()[1:] {
+		s.must(s.Lab.SetSpare(s.Context(), host, true))
+	}
+	s.must(s.WriteManifest())
 	at := func(way operator.Way, step string) operator.Failure {
 		return operator.Failure{Way: way, Moment: operator.Moment{Event: apply.StepStarted, Step: step}}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"filippo.io/age"
@@ -19,18 +18,6 @@ import (
 
 	"kubeone/test/lab/fleet"
 )
-
-// TestRecovery loses the quorum in two ways, then all control-plane hosts, and counts what was written before.
-func TestRecovery(t *testing.T) {
-	t.Parallel()
-	begin(t, fleet.Options{Name: "recover", ControlPlanes: 3, Workers: 1, SSHUser: "ops"}).parts(
-		part{"bare hosts become a cluster", installPlain},
-		part{"a recovery is refused while the quorum is there", recoveryRefused},
-		part{"two of three control-plane hosts are destroyed, and the third one brings the cluster back", twoOfThreeDestroyed},
-		part{"two that were only cut off come back together", cutOffComeBack},
-		part{"all are destroyed and replaced by empty hosts, and a backup brings the cluster back", allDestroyed},
-	)
-}
 
 // objects writes so many objects whose names begin so.
 func (s *story) objects(prefix string, count int) {

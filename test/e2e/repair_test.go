@@ -5,37 +5,14 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )
-
-// repairs break hosts of a cluster in one way after the other. Each chapter checks what status says, what plan says, what
-// apply does, and that the cluster is whole after it.
-var repairs = []part{
-	{"a kubelet is stopped", kubeletStopped},
-	{"a container runtime is stopped", containerdStopped},
-	{"an API server's manifest is deleted", manifestDeleted},
-	{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
-	{"the etcd data of one member is destroyed", etcdDataDestroyed},
-}
-
-// TestReplacements is about hosts that are gone, or are to go.
-func TestReplacements(t *testing.T) {
-	t.Parallel()
-	begin(t, fleet.Options{Name: "replace", ControlPlanes: 5, Workers: 1, SSHUser: "ops"}).parts(
-		part{"bare hosts become a cluster", installPlain},
-		part{"two of five control-plane hosts are killed for good and replaced", twoOfFiveReplaced},
-		part{"a worker is killed for good and replaced", workerReplaced},
-		part{"a living control-plane host is replaced", nodeReplaced},
-		part{"a dead worker is removed", deadNodeRemoved},
-		part{"what must not be removed is refused", removalsRefused},
-	)
-}
 
 func installPlain(s *story) {
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
@@ -166,24 +143,51 @@ func twoOfFiveReplaced(s *story) {
 	s.run(10, []string{"apply", "-y"}, "apply can do nothing before you have done what is listed above")
 	s.must(second.Kill(s.Context()))
 	s.eventually("plan asks for a person", time.Minute, s.planSays(second.Hostname, "which is safe now: without it 3 of 4 voters healthy, quorum 3"))
-	for _, host := range []*fleet.Host{first, second} {
-		s.must(s.Lab.Rebuild(s.Context(), host))
-	}
-	s.must(s.WriteManifest())
+	s.rebuilt(first)
+	s.rebuilt(second)
 	s.run(2, []string{"plan"}, "snapshot of etcd", "remove dead member cp-1", "remove dead member cp-4", "delete the Node", "join: etcd member")
 	s.repaired("replaced")
 }
 
-func workerReplaced(s *story) {
-	host := s.Lab.Host("worker-1")
-	s.remember("worker")
-	s.must(host.Kill(s.Context()))
-	s.run(3, []string{"status"}, host.Hostname)
-	s.run(2, []string{"plan"}, host.Hostname, "terraform taint")
+// controlPlaneGrows enlists the spare control-plane hosts.
+func controlPlaneGrows(s *story) {
+	old := s.Members()
+	before := s.started(old)
+	for _, host := range s.Lab.Spares() {
+		s.must(s.Lab.SetSpare(s.Context(), host, false))
+	}
+	s.must(s.WriteManifest())
+	s.same("hosts with steps", []string{"cp-4", "cp-5"}, s.plannedHosts())
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.healthy()
+	s.same("what runs on the other hosts since when", before, s.started(old))
+}
+
+// workersKilled: a new machine takes the name and address of the one; the other leaves nothing behind, and comes back as a
+// new one.
+func workersKilled(s *story) {
+	replaced, removed := s.Lab.Host("worker-1"), s.Lab.Host("worker-2")
+	s.remember("workers")
+	for _, host := range []*fleet.Host{replaced, removed} {
+		s.must(host.Kill(s.Context()))
+	}
+	s.run(3, []string{"status"}, replaced.Hostname, removed.Hostname)
+	s.run(2, []string{"plan"}, replaced.Hostname, removed.Hostname, "terraform taint")
+	s.rebuilt(replaced)
+	s.run(2, []string{"plan"}, "delete the Node", "join as worker")
+	s.run(15, []string{"node", "remove", removed.Hostname, "-y"}, "cannot be reached", "--unreachable")
+	s.run(0, []string{"node", "remove", removed.Hostname, "--unreachable", "-y"}, "Now take it out of the manifest")
+	s.run(0, []string{"node", "remove", removed.Hostname, "--unreachable", "-y"}, "No changes")
+	s.rebuilt(removed)
+	s.repaired("workers")
+}
+
+// rebuilt puts a new machine in the place of a host.
+func (s *story) rebuilt(host *fleet.Host) {
+	s.Helper()
 	s.must(s.Lab.Rebuild(s.Context(), host))
 	s.must(s.WriteManifest())
-	s.run(2, []string{"plan"}, "delete the Node", "join as worker")
-	s.repaired("worker")
+	maps.Copy(s.bare, s.snapshotOf(host))
 }
 
 // nodeReplaced: the same machine leaves and joins again, in one plan.
@@ -195,19 +199,6 @@ func nodeReplaced(s *story) {
 	s.run(0, append(args, "-y"), "Done. The cluster matches the manifest.")
 	s.healthy()
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
-}
-
-// deadNodeRemoved: a worker that is gone for good leaves nothing behind, and comes back as a new one.
-func deadNodeRemoved(s *story) {
-	host := s.Lab.Host("worker-1")
-	s.must(host.Kill(s.Context()))
-	s.run(15, []string{"node", "remove", host.Hostname, "-y"}, "cannot be reached", "--unreachable")
-	s.run(0, []string{"node", "remove", host.Hostname, "--unreachable", "-y"}, "Now take it out of the manifest")
-	s.run(0, []string{"node", "remove", host.Hostname, "--unreachable", "-y"}, "No changes")
-	s.must(s.AllReady(s.Context(), hostnames(s.Lab.ControlPlanes())...))
-	s.must(s.Lab.Rebuild(s.Context(), host))
-	s.must(s.WriteManifest())
-	s.repaired("node")
 }
 
 // removalsRefused: with two of five members dead, no other may leave.

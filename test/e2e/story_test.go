@@ -28,14 +28,9 @@ type story struct {
 	bare map[string][]string
 }
 
-// turns is how many stories are told at the same time: enough to keep two processors busy while some of them wait.
-var turns = make(chan struct{}, 3)
-
-// begin brings a lab up, when it is the story's turn, and removes it when the test ends.
+// begin brings a lab up and removes it when the test ends.
 func begin(t *testing.T, options fleet.Options) *story {
 	t.Helper()
-	turns <- struct{}{}
-	t.Cleanup(func() { <-turns })
 	options.Ephemeral, options.Log = true, t.Logf
 	lab, err := fleet.Up(t.Context(), options)
 	if err != nil {

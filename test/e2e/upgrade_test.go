@@ -4,14 +4,12 @@ package e2e
 
 import (
 	"slices"
-	"testing"
 	"time"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/plan"
 	"kubeone/test/e2e/load"
 	"kubeone/test/e2e/operator"
-	"kubeone/test/lab/fleet"
 )
 
 // The versions that clusters are upgraded from and to.
@@ -20,25 +18,12 @@ const (
 	newest     = "1.36.3"
 )
 
-// TestUpgrade tells how a cluster gets a newer patch version while it is used. Its operator's machine fails twice, once
-// while a control-plane host is being changed, and once with a worker cordoned and drained. No other story is told
-// meanwhile, since the load must not notice anything. Then the cluster is broken and repaired, beside other stories.
-func TestUpgrade(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "upgrade", ControlPlanes: 3, Workers: 2, KubernetesVersion: olderPatch})
-	s.founded()
-	under := s.loaded()
-	s.must(s.Want(t.Context(), newest))
-	var planned plan.Plan
-	s.chapter("the newer version is planned for every host", func(s *story) { planned = s.upgradePlanned(olderPatch, newest) })
-	s.chapter("an upgrade that is killed twice goes on from where it was", func(s *story) { s.upgradedWithKills(planned) })
-	s.chapter("the cluster is as wanted", func(s *story) { s.upgraded(newest) })
-	s.unharmed(under)
-	s.chapter("nothing is left to do, which is known at once", emptyPlanAtOnce)
-	if t.Failed() {
-		t.Fatal("without an upgraded cluster the story ends here")
-	}
-	t.Parallel()
-	s.parts(repairs...)
+// upgrade is to a newer patch version. The operator's machine fails twice: while a control-plane host is being changed, and
+// with a worker cordoned and drained.
+func upgrade(s *story) {
+	s.must(s.Want(s.Context(), newest))
+	s.upgradedWithKills(s.upgradePlanned(olderPatch, newest))
+	s.upgraded(newest)
 }
 
 // founded makes a cluster of the bare hosts.

@@ -10,7 +10,8 @@ LC_ALL=C
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export LC_ALL PATH
 pki=/etc/kubernetes/pki/etcd
-period=2      # seconds between two looks of a watch that has no end; nothing waits for it
+period=2      # seconds between two looks of a watch that has no end, while something is wrong; nothing waits for it
+calm=5        # the same, while all is well: each look costs a program and a handshake
 far=500000000 # half of what a recovery adds to the revisions
 state=unknown
 dark=0  # how often in a row etcd had no leader, or did not answer
@@ -97,7 +98,7 @@ look() {
 		return 0
 	fi
 	dark=0 since=$((since + 1))
-	[ "$state" != open ] || [ "$since" -ge 5 ] || return 0
+	[ "$state" != open ] || [ "$since" -ge 2 ] || return 0
 	since=0
 	own=${own% *}
 	outlived "${own% *}" "${own#* }"
@@ -116,7 +117,7 @@ start)
 	dark=3
 	while :; do
 		look
-		sleep "$period"
+		if [ "$state" = open ] && [ "$dark" = 0 ]; then sleep "$calm"; else sleep "$period"; fi
 	done
 	;;
 stop) unshut ;;
