@@ -26,14 +26,6 @@ func upgrade(s *story) {
 	s.upgraded(newest)
 }
 
-// founded makes a cluster of the bare hosts.
-func (s *story) founded() {
-	s.Helper()
-	s.run(0, []string{"apply", "-y"}, "Done.")
-	s.must(s.FetchKubeconfig(s.Context()))
-	s.must(s.Runs(s.Context(), s.Lab.KubernetesVersion))
-}
-
 // loaded puts a load on the cluster. It must be ended with unharmed.
 func (s *story) loaded() *load.Load {
 	s.Helper()

@@ -22,6 +22,14 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
+// founded makes a cluster of the bare hosts.
+func (s *story) founded() {
+	s.Helper()
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.must(s.FetchKubeconfig(s.Context()))
+	s.must(s.Runs(s.Context(), s.Lab.KubernetesVersion))
+}
+
 // upgradedUnderLoad is an upgrade that nobody interrupts.
 func (s *story) upgradedUnderLoad(from, to string) {
 	under := s.loaded()
