@@ -42,7 +42,11 @@ coverage: ## the packages that decide everything are covered, or this fails
 
 e2e: ## scenarios on real hosts in containers (docker, root)
 	@test -n "$$(find test/e2e -name '*_test.go' 2>/dev/null)" || { echo "test/e2e has no tests" >&2; exit 1; }
-	go test -tags e2e -p 1 ./test/lab/fleet ./test/e2e -count=1 -v -timeout 70m
+	@log=$$(mktemp); failed=; \
+	go test -tags e2e ./test/lab/fleet -count=1 -timeout 70m >"$$log" 2>&1 & lab=$$!; \
+	go test -tags e2e ./test/e2e -count=1 -v -timeout 70m || failed=yes; \
+	wait $$lab || failed=yes; \
+	cat "$$log"; rm -f "$$log"; test -z "$$failed"
 
 upgrades: ## 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and from 1.36.1 to 1.36.3, under load
 	go test -tags e2e,upgrades ./test/e2e -run '^TestUpgrades$$' -count=1 -v -timeout 3h

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -83,10 +84,12 @@ func (s *story) podsReachEachOther(pods map[string]corev1.Pod) {
 	s.same("what pods hear from each other", want, operator.Lines(out))
 }
 
-// servicesAnswer asks the Service by address and by name from every pod, and every node's port from outside.
+// servicesAnswer asks the Service by address and by name from every pod.
 func (s *story) servicesAnswer(pods map[string]corev1.Pod) {
 	var service corev1.Service
 	s.must(s.Object(s.Context(), &service, "service", "web"))
+	// A kube-proxy that was replaced a moment ago may fail to write its rules, and tries again after half a minute.
+	s.eventually("the Service answers at every node", time.Minute, s.portAnswers)
 	for node, pod := range pods {
 		for _, target := range []string{service.Spec.ClusterIP + ":80", "web.default.svc.cluster.local:80", "web:80"} {
 			if _, err := s.Kube(s.Context(), "exec", pod.Name, "--", "/agnhost", "connect", target, "--timeout=5s"); err != nil {
@@ -94,12 +97,16 @@ func (s *story) servicesAnswer(pods map[string]corev1.Pod) {
 			}
 		}
 	}
-	outside := s.Lab.Host("lb")
+}
+
+// portAnswers holds when the Service answers at every node's port, from outside.
+func (s *story) portAnswers(ctx context.Context) error {
 	for _, host := range s.Members() {
-		if out, err := outside.Exec(s.Context(), "curl -fs -m 5 http://"+host.Address+":30080/hostname"); err != nil || !strings.HasPrefix(out, "web-") {
-			s.Errorf("port 30080 of %s: %q, %v", host.Hostname, out, err)
+		if out, err := s.Lab.Host("lb").Exec(ctx, "curl -fs -m 5 http://"+host.Address+":30080/hostname"); err != nil || !strings.HasPrefix(out, "web-") {
+			return fmt.Errorf("port 30080 of %s: %q, %w", host.Hostname, out, err)
 		}
 	}
+	return nil
 }
 
 // logsAndExec go through each node's kubelet, and so through its serving certificate.

@@ -52,6 +52,11 @@ func lastLines(text string, n int) string {
 // ensureDocker installs docker where it is missing and starts its daemon where none answers. A daemon that it starts
 // goes on when this process ends; its log is dockerd.log in the cache.
 func ensureDocker(ctx context.Context, cache components.Cache, log Logf) error {
+	unlock, err := cache.Lock(ctx, "dockerd")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	needed := map[string]string{"dockerd": "docker.io", "ssh": "openssh-client", "iptables": "iptables", "ip": "iproute2"}
 	if err := components.EnsurePackages(ctx, needed); err != nil {
 		return err
@@ -60,11 +65,6 @@ func ensureDocker(ctx context.Context, cache components.Cache, log Logf) error {
 	if err := components.EnsurePackages(ctx, map[string]string{"docker": "docker-cli"}); err != nil {
 		return err
 	}
-	unlock, err := cache.Lock(ctx, "dockerd")
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	if dockerAnswers(ctx) {
 		return nil
 	}
