@@ -95,9 +95,9 @@ const etcdPatch = `spec:
   containers:
   - name: etcd
     volumeMounts:
-    - {name: etcd-log, mountPath: /var/lib/kubeone/etcd-log, readOnly: true}
+    - {name: etcd-log, mountPath: /etc/kubeone/etcd-log, readOnly: true}
   volumes:
-  - {name: etcd-log, hostPath: {path: /var/lib/kubeone/etcd-log, type: Directory}}`
+  - {name: etcd-log, hostPath: {path: /etc/kubeone/etcd-log, type: Directory}}`
 
 // The network plugin's configuration reaches containerd only when flannel has its lease: until then the Node stays
 // NotReady and no pod is sent to a host whose network does not work yet.

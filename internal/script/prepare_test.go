@@ -214,7 +214,7 @@ func TestPreparingTwiceChangesNothing(t *testing.T) {
 	}
 	b.must("stage_prepare")
 	first := strings.Join(b.calls(), "\n")
-	for _, want := range []string{"systemctl daemon-reload", "systemctl restart containerd.service", "systemctl -q --no-reload enable kubelet.service", "modprobe overlay"} {
+	for _, want := range []string{"systemctl daemon-reload", "systemctl restart containerd.service", "systemctl -q enable kubelet.service", "modprobe overlay"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the first time does not call %q:\n%s", want, first)
 		}

@@ -203,7 +203,7 @@ func TestTheTimerComesAndGoesWithTheSchedule(t *testing.T) {
 	if timer := b.read("etc/systemd/system/kubeone-snapshot.timer"); !strings.Contains(timer, "\nOnUnitActiveSec=21600\n") {
 		t.Errorf("the timer is\n%s", timer)
 	}
-	if diff := cmp.Diff([]string{"systemctl daemon-reload", "systemctl -q --no-reload enable kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"}, b.calls()); diff != "" {
+	if diff := cmp.Diff([]string{"systemctl daemon-reload", "systemctl -q enable kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"}, b.calls()); diff != "" {
 		t.Error(diff)
 	}
 	before := b.tree("etc")
@@ -236,7 +236,7 @@ func TestATimerThatWasWrittenAndNotStartedIsStarted(t *testing.T) {
 		b.run("systemctl() { exit 9; }\nconfigure_snapshots")
 		b.command("systemctl", answers)
 		b.must("configure_snapshots")
-		for _, want := range []string{"systemctl daemon-reload", "systemctl -q --no-reload enable kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"} {
+		for _, want := range []string{"systemctl daemon-reload", "systemctl -q enable kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"} {
 			if !strings.Contains(b.read("calls"), want) {
 				t.Errorf("%s: no %s", name, want)
 			}

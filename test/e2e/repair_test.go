@@ -111,7 +111,7 @@ func kubeletConfDeleted(s *story) {
 func etcdDataDestroyed(s *story) {
 	host := s.Lab.Host("cp-1")
 	s.remember("data")
-	guards, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), "[ -d /var/lib/kubeone/etcd-log/. ] && grep -c 'path: /var/lib/kubeone/etcd-log' /etc/kubernetes/manifests/etcd.yaml")
+	guards, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), "[ -d /etc/kubeone/etcd-log/. ] && grep -c 'path: /etc/kubeone/etcd-log' /etc/kubernetes/manifests/etcd.yaml")
 	s.must(err)
 	s.Logf("manifests of etcd that mount its log: %v", guards)
 	before := s.started(s.others(host))

@@ -19,32 +19,24 @@ ignored() {
 # guard_etcd has etcd's manifest mount the write-ahead log, by a link, so that etcd does not start without its data: the link then
 # dangles, and neither kubelet nor containerd makes a directory of it. Without, the member that began the cluster would begin
 # another one, empty, and the API server beside it would serve that; any other member would vote again and have forgotten what
-# it had agreed to. It is called by all that writes the manifest.
-guard_etcd() {
-	mkdir -p /var/lib/kubeone
-	link /var/lib/etcd/member/wal /var/lib/kubeone/etcd-log
-	put /etc/kubeone/patches/etcd+strategic.yaml 0644 file_etcd_patch
-}
+# it had agreed to. It is called by all that writes the manifest, and before a host is finished.
+guard_etcd() { etcd_needs /var/lib/etcd/member/wal; }
 
-# begin_etcd lets etcd start here for the first time.
-begin_etcd() {
-	guard_etcd
-	(
-		umask 077
-		mkdir -p /var/lib/etcd/member/wal
-	)
+# begin_etcd lets etcd start here for the first time. guard_etcd ends that.
+begin_etcd() { etcd_needs /etc/kubeone/patches; }
+
+# etcd_needs DIRECTORY lets etcd start only where there is that directory.
+etcd_needs() {
+	put /etc/kubeone/patches/etcd+strategic.yaml 0644 file_etcd_patch
+	[ -L /etc/kubeone/etcd-log ] || rmdir /etc/kubeone/etcd-log 2>/dev/null || true
+	link "$1" /etc/kubeone/etcd-log
 }
 
 stage_init() {
-	known=$(ignored)
-	case ,$known, in
-	*,DirAvailable--var-lib-etcd,*) ;;
-	*) [ -z "$(find /var/lib/etcd ! -type d 2>/dev/null)" ] || die "there are files in /var/lib/etcd, of unknown origin" ;;
-	esac
 	begin_etcd
 	config=$(kubeadm_config file_init)
 	# shellcheck disable=SC2086 # none or one flag
-	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "${known:+$known,}DirAvailable--var-lib-etcd" $INIT_FLAGS
+	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "$(ignored)" $INIT_FLAGS
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
@@ -97,12 +89,14 @@ stage_join_prepare() {
 
 stage_join_etcd() {
 	if etcd_votes >/dev/null 2>&1; then
+		guard_etcd
 		say "this host's etcd member votes already"
 		return 0
 	fi
 	begin_etcd
 	config=$(kubeadm_config file_join)
 	kubeadm join phase etcd-join --config "$config"
+	guard_etcd
 }
 
 stage_join_finish() {

@@ -101,6 +101,7 @@ mark() {
 		[ "$1" = yes ] || ! grep -q -e '^complete=yes$' -e '^fenced=' "$MARKER" || return 0
 	fi
 	COMPLETE=$1
+	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_etcd
 	put "$MARKER" 0644 marker_text
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_on
 }

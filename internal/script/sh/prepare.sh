@@ -171,7 +171,7 @@ configure_runtime() {
 	[ "$CHANGED" = no ] || systemctl daemon-reload
 	running=$(readlink "/proc/$(systemctl show -p MainPID --value containerd.service)/exe" 2>/dev/null || true)
 	if [ "$CHANGED" = yes ] || [ "$running" != "$(readlink -f "$BIN/containerd")" ]; then
-		systemctl -q --no-reload enable containerd.service
+		systemctl -q enable containerd.service
 		systemctl restart containerd.service || die "containerd does not start: $(journalctl -u containerd -n 5 --no-pager -o cat)"
 	fi
 	rm -f "$DIRTY"
@@ -190,10 +190,10 @@ configure_kubelet() {
 	if [ "$CHANGED" = yes ] || [ "$(systemctl show -p NeedDaemonReload --value kubelet.service)" = yes ]; then
 		systemctl daemon-reload
 	fi
-	systemctl -q --no-reload enable kubelet.service
+	systemctl -q enable kubelet.service
 	if [ "$CNI" = flannel ]; then
 		# A service that counts as started would not be started again for the file that is missing.
 		[ -f /etc/cni/net.d/10-flannel.conflist ] || systemctl stop kubeone-cni.service
-		systemctl -q --no-reload enable --now kubeone-cni.path
+		systemctl -q enable --now kubeone-cni.path
 	fi
 }

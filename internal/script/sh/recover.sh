@@ -147,11 +147,11 @@ guard_on() {
 	put /etc/kubeone/guard.sh 0700 file_guard
 	put /etc/systemd/system/kubeone-guard.service 0644 file_guard_unit
 	if guard_text | cmp -s - /run/kubeone/guard && systemctl is-active --quiet kubeone-guard.service; then
-		systemctl -q --no-reload enable kubeone-guard.service
+		systemctl -q enable kubeone-guard.service
 		return 0
 	fi
 	systemctl daemon-reload
-	systemctl -q --no-reload enable kubeone-guard.service
+	systemctl -q enable kubeone-guard.service
 	systemctl restart kubeone-guard.service
 	put /run/kubeone/guard 0600 guard_text
 }
@@ -347,12 +347,12 @@ begin_anew() {
 	config=$(plain_config file_cluster)
 	if [ ! -f "$RECOVERY/made" ] && [ -f /etc/kubernetes/kubelet.conf ] && [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
 		kubeadm init phase etcd local --config "$config"
-		systemctl -q --no-reload enable kubelet.service
+		systemctl -q enable kubelet.service
 		systemctl start kubelet.service
 		return 0
 	fi
 	: >"$RECOVERY/made"
-	systemctl -q --no-reload enable kubelet.service
+	systemctl -q enable kubelet.service
 	kubeadm init --config "$config" --skip-token-print --skip-phases bootstrap-token,addon,show-join-command --ignore-preflight-errors "$(ignored)"
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list

@@ -4,7 +4,7 @@ stage_restart_units() {
 	systemctl daemon-reload
 	for unit in $UNITS; do
 		say "restarting $unit"
-		systemctl -q --no-reload enable "$unit"
+		systemctl -q enable "$unit"
 		systemctl reset-failed "$unit" 2>/dev/null || true
 		systemctl restart "$unit" || die "$unit does not start: $(journalctl -u "$unit" -n 5 --no-pager -o cat)"
 	done

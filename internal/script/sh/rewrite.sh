@@ -4,6 +4,7 @@ static_pods="etcd kube-apiserver kube-controller-manager kube-scheduler"
 
 # stage_rewrite writes $PARTS again: certificates, kubelet-credentials, names of static pods.
 stage_rewrite() {
+	ANEW=no # whether all static pods are to start again
 	for part in $PARTS; do
 		say "writing $part again"
 		case $part in
@@ -20,8 +21,12 @@ stage_rewrite() {
 		*) write_manifest "$part" ;;
 		esac
 	done
-	systemctl -q --no-reload enable containerd kubelet
+	systemctl -q enable containerd kubelet
 	systemctl is-active --quiet containerd || systemctl start containerd
+	if [ "$ANEW" = yes ]; then
+		systemctl stop kubelet
+		end_static_pods
+	fi
 	# Started anew, it tries its static pods at once, however often they failed before.
 	systemctl restart kubelet
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
@@ -44,8 +49,7 @@ file_cluster_now() {
 renew_certificates() {
 	config=$(plain_config file_cluster_now)
 	kubeadm certs renew all --config "$config"
-	systemctl stop kubelet
-	end_static_pods
+	ANEW=yes
 }
 
 # end_pod NAME ends the containers of a static pod; the kubelet starts them again as long as it has the manifest.

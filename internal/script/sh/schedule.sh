@@ -19,7 +19,7 @@ configure_snapshots() {
 	put /etc/systemd/system/kubeone-snapshot.timer 0644 file_snapshot_timer
 	[ "$CHANGED" = yes ] || ! timer_runs || return 0
 	systemctl daemon-reload
-	systemctl -q --no-reload enable kubeone-snapshot.timer
+	systemctl -q enable kubeone-snapshot.timer
 	systemctl restart kubeone-snapshot.timer
 }
 
