@@ -30,6 +30,8 @@ func TestLifeOfACluster(t *testing.T) {
 	s.chapter("one more worker joins, and nobody else notices", addWorker)
 	s.chapter("a host that hangs is named, and is no harm", pausedHost)
 	s.chapter("a manifest that is not for this cluster is refused", wrongManifest)
+	s.chapter("one worker leaves, and is bare again", resetWorker)
+	s.chapter("two operators do not work at the same time", twoOperators)
 	s.parts(
 		part{"a kubelet is stopped", kubeletStopped},
 		part{"a container runtime is stopped", containerdStopped},
@@ -39,8 +41,6 @@ func TestLifeOfACluster(t *testing.T) {
 		part{"a living control-plane host is replaced", nodeReplaced},
 		part{"two workers are killed for good; one is replaced, one is removed", workersKilled},
 	)
-	s.chapter("one worker leaves, and is bare again", resetWorker)
-	s.chapter("two operators do not work at the same time", twoOperators)
 	s.chapter("the cluster ends, and leaves nothing on its hosts", reset)
 	s.chapter("what is wrong with bare hosts is said, and nothing is changed", badHosts)
 	s.chapter("what is wrong with the input is said, and nothing is changed", badInput)

@@ -92,9 +92,10 @@ func (s *story) servicesAnswer(pods map[string]corev1.Pod) {
 	s.eventually("the Service answers at every node", time.Minute, s.portAnswers)
 	for node, pod := range pods {
 		for _, target := range []string{service.Spec.ClusterIP + ":80", "web.default.svc.cluster.local:80", "web:80"} {
-			if _, err := s.Kube(s.Context(), "exec", pod.Name, "--", "/agnhost", "connect", target, "--timeout=5s"); err != nil {
-				s.Errorf("from the pod on %s to %s: %v", node, target, err)
-			}
+			s.eventually("an answer of "+target+" to the pod on "+node, time.Minute, func(ctx context.Context) error {
+				_, err := s.Kube(ctx, "exec", pod.Name, "--", "/agnhost", "connect", target, "--timeout=5s")
+				return err
+			})
 		}
 	}
 }
