@@ -14,6 +14,7 @@ func TestLifeOfACluster(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch})
 	s.bare = s.snapshot()
 	s.parts(part{"bare hosts become a cluster", install})
+	s.chapter("what runs in the cluster works", workload)
 	under := s.loaded()
 	s.chapter("while it is used, it gets a newer version, through two failures of the operator's machine", upgrade)
 	s.unharmed(under)
@@ -24,7 +25,6 @@ func TestLifeOfACluster(t *testing.T) {
 	s.must(err)
 	s.chapter("a plan after it is empty, which is known at once", emptyPlanAtOnce)
 	t.Parallel() // until now the load must not notice anything else on this machine
-	s.chapter("what runs in the cluster works", workload)
 	s.chapter("a second apply finds nothing to do", nothingToDo)
 	s.chapter("snapshots and backups hold what the cluster has", backups)
 	s.chapter("one more worker joins, and nobody else notices", addWorker)
