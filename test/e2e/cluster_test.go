@@ -21,7 +21,7 @@ func TestLifeOfACluster(t *testing.T) {
 	if t.Failed() {
 		t.Fatal("without an upgraded cluster the story ends here")
 	}
-	_, err := s.Kube(t.Context(), "delete", "namespace", "load", "--wait=false")
+	_, err := s.Kube(t.Context(), "delete", "namespace", "load")
 	s.must(err)
 	s.chapter("a plan after it is empty, which is known at once", emptyPlanAtOnce)
 	t.Parallel() // until now the load must not notice anything else on this machine
