@@ -276,7 +276,9 @@ func spread(cps []int, turn *int, f func(combination)) {
 func TestEnumeration(t *testing.T) {
 	t.Parallel()
 	most := 5
-	if testing.Short() || raceEnabled {
+	if raceEnabled {
+		most = 1
+	} else if testing.Short() {
 		most = 2
 	}
 	table := readRules(t, "testdata/routes.txt", factNames())
@@ -304,7 +306,7 @@ func TestEnumeration(t *testing.T) {
 	close(jobs)
 	workers.Wait()
 	for _, r := range Routes() {
-		if reached[string(r)] == 0 {
+		if reached[string(r)] == 0 && most > 1 {
 			t.Errorf("no world leads to %s", r)
 		}
 	}

@@ -170,6 +170,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"MARKER", MarkerFile},
 		{"DIGESTS", DigestsFile},
 		{"TURN", TurnFile},
+		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
 		{"POLL", "0.2"},
 		{"CHANGED", "no"},
 		{"SWITCH", "yes"},

@@ -25,7 +25,9 @@ func controlPlane(t *testing.T, name string) *box {
 	b.command("kubeadm", `cd '`+b.root+`'
 	case "$*" in
 	*"init phase kubeconfig kubelet"*) printf 'clusters:\n- cluster:\n    server: https://of-kubeadm\n' >etc/kubernetes/kubelet.conf ;;
-	*"phase kubelet-start"*) mkdir -p var/lib/kubelet/pki && : >var/lib/kubelet/config.yaml && : >var/lib/kubelet/pki/kubelet-client-current.pem ;;
+	*"phase kubelet-start"*)
+		mkdir -p etc/kubernetes var/lib/kubelet/pki && : >var/lib/kubelet/config.yaml && : >var/lib/kubelet/pki/kubelet-client-current.pem
+		: >etc/kubernetes/bootstrap-kubelet.conf && [ -f etc/kubernetes/kubelet.conf ] || : >etc/kubernetes/kubelet.conf ;;
 	esac`)
 	b.write("run/kubeone/secrets/token", "abcdef.0123456789abcdef")
 	b.write("run/kubeone/secrets/discovery.conf", "kind: Config\n")
@@ -182,18 +184,63 @@ func TestAJoinGoesOnWhereItEnded(t *testing.T) {
 	}
 }
 
+// A member that votes has joined, whatever kubeadm still waits for.
+func TestAJoinOfEtcdEndsWhenTheMemberVotes(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	b.command("kubeadm", "mkdir -p '"+b.path("etc/kubernetes/manifests")+"'; : >'"+b.path("etc/kubernetes/manifests/etcd.yaml")+"'; exec sleep 1000")
+	b.must("stage_join_etcd; ! kill -0 \"$joining\" 2>/dev/null")
+	if got := b.etcdNeeds(); got != "/var/lib/etcd/member/wal" {
+		t.Errorf("etcd needs %s", got)
+	}
+}
+
+func TestAJoinOfEtcdFailsWithKubeadm(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	b.command("curl", "exit 7")
+	b.command("kubeadm", "echo no quorum >&2; exit 1")
+	if r := b.run("stage_join_etcd"); r.code == 0 || !strings.Contains(r.err, "no quorum") || !strings.Contains(r.err, "has not joined") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// kubelet are the calls of systemctl for the kubelet, and of kubeadm, since the last time.
+func (b *box) kubelet() []string {
+	var out []string
+	for _, call := range b.calls() {
+		call, _, _ = strings.Cut(call, " --config")
+		if strings.HasPrefix(call, "kubeadm ") || strings.HasPrefix(call, "systemctl ") && strings.HasSuffix(call, " kubelet") {
+			out = append(out, call)
+		}
+	}
+	return out
+}
+
 func TestAWorkerJoinsOnce(t *testing.T) {
 	t.Parallel()
+	const token, certificate = "etc/kubernetes/bootstrap-kubelet.conf", "var/lib/kubelet/pki/kubelet-client-current.pem"
 	b := controlPlane(t, "w-1")
-	b.must("stage_join_worker")
-	if diff := cmp.Diff([]string{"join"}, b.phases()); diff != "" {
-		t.Error(diff)
+	joins := []string{"kubeadm join phase preflight", "kubeadm join phase kubelet-start", "systemctl restart kubelet"}
+	step := func(what string, want ...string) {
+		t.Helper()
+		b.must("stage_join_worker")
+		if diff := cmp.Diff(want, b.kubelet()); diff != "" {
+			t.Errorf("%s:\n%s", what, diff)
+		}
+		if _, err := os.Stat(b.path(token)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the token is still on the host: %v", what, err)
+		}
 	}
-	b.write("etc/kubernetes/kubelet.conf", "")
-	b.must("stage_join_worker")
-	if phases := b.phases(); len(phases) > 0 {
-		t.Errorf("kubeadm is called for %q", phases)
+	step("a bare host", joins...)
+	step("once more", "systemctl is-active --quiet kubelet")
+	b.write(token, "")
+	step("killed before the kubelet was started anew", "systemctl is-active --quiet kubelet", "systemctl restart kubelet")
+	if err := os.Remove(b.path(certificate)); err != nil {
+		t.Fatal(err)
 	}
+	b.write(token, "a token of another run")
+	step("killed before the kubelet had a certificate", joins...)
 }
 
 func TestCAsOfAnotherClusterAreRefused(t *testing.T) {

@@ -75,7 +75,7 @@ ended() { [ -z "$(running_as "$1")" ]; }
 
 forget_kubelet_credentials() {
 	systemctl stop kubelet
-	rm -f /etc/kubernetes/kubelet.conf /var/lib/kubelet/pki/kubelet-client-current.pem
+	rm -f /etc/kubernetes/kubelet.conf "$CLIENT_CERT"
 }
 
 # sign_kubelet: a host with the CA signs for its kubelet, which then asks for a certificate of its own.
@@ -115,11 +115,10 @@ bootstrap_text() {
 
 # settle_kubelet waits for the kubelet's own certificate, and leaves nothing else that it could show.
 settle_kubelet() {
-	wait_for 120 "the kubelet's client certificate" test -f /var/lib/kubelet/pki/kubelet-client-current.pem
 	if [ "$ROLE" = worker ]; then
-		wait_for 60 "the kubelet's kubelet.conf" test -f /etc/kubernetes/kubelet.conf
-		rm -f /etc/kubernetes/bootstrap-kubelet.conf
+		kubelet_bootstrapped
 	else
+		wait_for 120 "the kubelet's client certificate" test -f "$CLIENT_CERT"
 		config=$(plain_config file_cluster_now)
 		kubeadm init phase kubelet-finalize enable-client-cert-rotation --config "$config"
 		wait_for 120 "the kubelet's /healthz" kubelet_healthy
@@ -180,7 +179,7 @@ stage_set_aside() {
 	COMPLETE=no
 	put "$MARKER" 0644 marker_text
 	set_aside /etc/kubernetes/kubelet.conf
-	rm -f /var/lib/kubelet/pki/kubelet-client-current.pem
+	rm -f "$CLIENT_CERT"
 	rmdir "$aside" 2>/dev/null || true
 }
 

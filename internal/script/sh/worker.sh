@@ -1,14 +1,28 @@
 # stage join-worker.
 
 stage_join_worker() {
-	if [ -f /etc/kubernetes/kubelet.conf ]; then
-		systemctl is-active --quiet kubelet || systemctl start kubelet
-	else
+	if [ ! -f /etc/kubernetes/kubelet.conf ] || [ ! -f "$CLIENT_CERT" ]; then
 		config=$(kubeadm_config file_join)
-		kubeadm join --config "$config" --ignore-preflight-errors "$(ignored)"
+		kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
+		kubeadm join phase kubelet-start --config "$config"
+	else
+		systemctl is-active --quiet kubelet || systemctl start kubelet
 	fi
-	wait_for 240 "the kubelet's /healthz" kubelet_healthy
+	kubelet_bootstrapped
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes
+}
+
+# kubelet_bootstrapped waits until a kubelet that asks with a join token has its certificate, and then starts it anew. It has asked
+# for Services and more as nobody meanwhile, and asks again only after pauses that grow; pods that come first fail, and begin
+# again only after a pause of their own. Started with its certificate it has everything at once.
+kubelet_bootstrapped() {
+	wait_for 300 "the kubelet's client certificate" test -f "$CLIENT_CERT"
+	wait_for 60 "the kubelet's kubelet.conf" test -f /etc/kubernetes/kubelet.conf
+	if [ -f /etc/kubernetes/bootstrap-kubelet.conf ]; then
+		systemctl restart kubelet
+		rm -f /etc/kubernetes/bootstrap-kubelet.conf
+	fi
+	wait_for 240 "the kubelet's /healthz" kubelet_healthy
 }

@@ -190,10 +190,7 @@ func TestEventsAreTold(t *testing.T) {
 // Random schedules go well with the real apply, too.
 func TestTheRealApplyUnderRandomFaults(t *testing.T) {
 	t.Parallel()
-	end, n := time.Now().Add(8*time.Second), 0
-	for seed := uint64(1); seed <= 300 && time.Now().Before(end) && !t.Failed(); seed++ {
+	for seed := uint64(1); seed <= 150 && !t.Failed(); seed++ {
 		course(t, drive.Random(seed).String())
-		n++
 	}
-	t.Logf("%d schedules", n)
 }
