@@ -19,7 +19,7 @@ COVERAGE := 90
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 export CGO_ENABLED := 0
 
-.PHONY: help build demo test unit coverage e2e upgrades lint vulns bench torture clean
+.PHONY: help build demo test unit coverage e2e long lint vulns bench torture clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -48,8 +48,8 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 	wait $$lab || failed=yes; \
 	cat "$$log"; rm -f "$$log"; test -z "$$failed"
 
-upgrades: ## 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and from 1.36.1 to 1.36.3, under load
-	go test -tags e2e,upgrades ./test/e2e -run '^TestUpgrades$$' -count=1 -v -timeout 3h
+long: ## what takes longer: 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and from 1.36.1 to 1.36.3, under load; two of five control planes lost
+	go test -tags e2e,long ./test/e2e -run '^(TestUpgrades|TestFiveControlPlanes)$$' -count=1 -v -timeout 3h
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck

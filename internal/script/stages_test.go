@@ -241,6 +241,14 @@ func TestAWorkerJoinsOnce(t *testing.T) {
 	}
 	b.write(token, "a token of another run")
 	step("killed before the kubelet had a certificate", joins...)
+	if err := os.Remove(b.path("etc/kubernetes/kubelet.conf")); err != nil {
+		t.Fatal(err)
+	}
+	b.write(certificate, "of another life")
+	step("a certificate is left of another life", joins...)
+	if b.read(certificate) != "" {
+		t.Error("the kubelet got the certificate of another life")
+	}
 }
 
 func TestCAsOfAnotherClusterAreRefused(t *testing.T) {
@@ -392,4 +400,15 @@ func TestUnknownStageIsRefused(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	b.fails("set -- everything\n"+string(main), "usage: node.sh prepare|")
+}
+
+// A member that has just started takes itself for a voter, until it has heard from the others.
+func TestALearnerDoesNotVoteYet(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	b.write("etc/kubernetes/manifests/etcd.yaml", "")
+	b.command("curl", `cd '`+b.root+`'; case "$*" in *:2381/readyz*) [ ! -f heard ] || exit 22; : >heard ;; esac`)
+	if r := b.run("etcd_votes"); r.code == 0 {
+		t.Error("a learner votes")
+	}
 }

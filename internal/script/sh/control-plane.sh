@@ -4,7 +4,7 @@
 # installation of this cluster those that only say so.
 ignored() {
 	list=$IGNORE
-	if [ -d /etc/kubernetes/pki ] || [ -f /etc/kubernetes/kubelet.conf ]; then
+	if [ -d /etc/kubernetes/pki ] || [ -f /etc/kubernetes/kubelet.conf ] || [ -f /etc/kubernetes/bootstrap-kubelet.conf ]; then
 		list=$list,DirAvailable--etc-kubernetes-manifests,DirAvailable--var-lib-etcd,FileAvailable--etc-kubernetes-kubelet.conf,FileAvailable--etc-kubernetes-bootstrap-kubelet.conf,FileAvailable--etc-kubernetes-pki-ca.crt
 		for c in kube-apiserver kube-controller-manager kube-scheduler etcd; do
 			list=$list,FileAvailable--etc-kubernetes-manifests-$c.yaml

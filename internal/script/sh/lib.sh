@@ -79,8 +79,11 @@ kubelet_healthy() {
 
 controllers_healthy() { answers https://127.0.0.1:10257/healthz && answers https://127.0.0.1:10259/healthz; }
 
-# etcd_votes succeeds when this host's member answers, is no learner, and hears from a quorum.
-etcd_votes() { [ -f /etc/kubernetes/manifests/etcd.yaml ] && answers http://127.0.0.1:2381/readyz; }
+# etcd_votes succeeds when this host's member answers, is no learner, and hears from a quorum. It asks twice: one that has just
+# started does not know yet that it is a learner, and has learnt it when it has heard from a quorum for the first answer.
+etcd_votes() {
+	[ -f /etc/kubernetes/manifests/etcd.yaml ] && answers http://127.0.0.1:2381/readyz && answers http://127.0.0.1:2381/readyz
+}
 
 # with_proxy COMMAND... runs a command that fetches something from outside.
 with_proxy() {

@@ -17,20 +17,23 @@ stage_reset() {
 	systemctl reset-failed kubelet.service containerd.service kubeone-cni.service 2>/dev/null || true
 }
 
+# stop_containers ends and removes what containerd runs: the first process of a container takes the others with it. What is left
+# is ended later, without containerd.
 stop_containers() {
 	[ -x "$BIN/ctr" ] || return 0
 	systemctl start containerd.service 2>/dev/null || true
-	"$BIN/ctr" --connect-timeout 10s -n k8s.io tasks ls -q 2>/dev/null | while read -r id; do
-		"$BIN/ctr" -n k8s.io tasks kill --all --signal SIGKILL "$id" 2>/dev/null || true
+	"$BIN/ctr" --connect-timeout 10s -n k8s.io tasks ls 2>/dev/null | while read -r _ pid _; do
+		case $pid in '' | *[!0-9]* | 0) ;; *) kill -KILL "$pid" 2>/dev/null || true ;; esac
 	done
 	for _ in 1 2 3; do
-		"$BIN/ctr" -n k8s.io tasks ls -q 2>/dev/null | while read -r id; do
-			"$BIN/ctr" -n k8s.io tasks rm --force "$id" >/dev/null 2>&1 || true
-		done
+		ids=$("$BIN/ctr" -n k8s.io tasks ls -q 2>/dev/null) || ids=
+		[ -n "$ids" ] || break
+		# shellcheck disable=SC2086 # a list
+		"$BIN/ctr" -n k8s.io tasks rm --force $ids >/dev/null 2>&1 || true
 	done
-	"$BIN/ctr" -n k8s.io containers ls -q 2>/dev/null | while read -r id; do
-		"$BIN/ctr" -n k8s.io containers rm "$id" >/dev/null 2>&1 || true
-	done
+	ids=$("$BIN/ctr" -n k8s.io containers ls -q 2>/dev/null) || ids=
+	# shellcheck disable=SC2086 # a list
+	[ -z "$ids" ] || "$BIN/ctr" -n k8s.io containers rm $ids >/dev/null 2>&1 || true
 }
 
 # ours prints the process IDs of programs that run from our directories, or of containers that outlived their runtime.

@@ -88,17 +88,17 @@ sign_kubelet() {
 
 # bootstrap_kubelet: a worker's kubelet asks with a join token. Its Node and its pods stay as they are.
 bootstrap_kubelet() {
+	discovery=$(secret discovery.conf)
+	forget_kubelet_credentials
 	if [ ! -f /var/lib/kubelet/config.yaml ]; then
 		config=$(kubeadm_config file_join)
 		kubeadm join phase kubelet-start --config "$config"
 		return 0
 	fi
-	discovery=$(secret discovery.conf)
 	[ -f /etc/kubernetes/pki/ca.crt ] || {
 		mkdir -p /etc/kubernetes/pki
 		sed -n 's/^ *certificate-authority-data: *//p' "$discovery" | base64 -d >/etc/kubernetes/pki/ca.crt
 	}
-	forget_kubelet_credentials
 	mkdir -p /etc/kubernetes/manifests
 	(
 		umask 077

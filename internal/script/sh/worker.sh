@@ -4,6 +4,7 @@ stage_join_worker() {
 	if [ ! -f /etc/kubernetes/kubelet.conf ] || [ ! -f "$CLIENT_CERT" ]; then
 		config=$(kubeadm_config file_join)
 		kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
+		rm -f "$CLIENT_CERT" # of another life of this host: the kubelet would take it
 		kubeadm join phase kubelet-start --config "$config"
 	else
 		systemctl is-active --quiet kubelet || systemctl start kubelet
@@ -18,6 +19,7 @@ stage_join_worker() {
 # for Services and more as nobody meanwhile, and asks again only after pauses that grow; pods that come first fail, and begin
 # again only after a pause of their own. Started with its certificate it has everything at once.
 kubelet_bootstrapped() {
+	wait_for 240 "the kubelet's /healthz" kubelet_healthy
 	wait_for 300 "the kubelet's client certificate" test -f "$CLIENT_CERT"
 	wait_for 60 "the kubelet's kubelet.conf" test -f /etc/kubernetes/kubelet.conf
 	if [ -f /etc/kubernetes/bootstrap-kubelet.conf ]; then

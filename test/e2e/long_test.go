@@ -1,0 +1,71 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"testing"
+
+	"kubeone/test/lab/fleet"
+)
+
+// TestUpgrades are the upgrades of a cluster with three control-plane hosts and three workers: one of the patch version,
+// and one after the other to the next two minor versions.
+func TestUpgrades(t *testing.T) {
+	for _, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
+		t.Run(versions[0], func(t *testing.T) {
+			s := begin(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3, KubernetesVersion: versions[0]})
+			s.founded()
+			for n, version := range versions[1:] {
+				s.chapter(versions[n]+" becomes "+version, func(s *story) { s.upgradedUnderLoad(versions[n], version) })
+			}
+		})
+	}
+}
+
+// TestFiveControlPlanes is a cluster of three that becomes one of five, and loses two of them for good.
+func TestFiveControlPlanes(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "five", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
+	for _, host := range s.Lab.ControlPlanes()[3:] {
+		s.must(s.Lab.SetSpare(t.Context(), host, true))
+	}
+	s.must(s.WriteManifest())
+	s.bare = map[string][]string{}
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"three control-plane hosts become five", controlPlaneGrows},
+		part{"two of five control-plane hosts are killed for good and replaced", controlPlanesReplaced(5, "cp-1", "cp-4")},
+	)
+}
+
+// controlPlaneGrows enlists the spare control-plane hosts.
+func controlPlaneGrows(s *story) {
+	old := s.Members()
+	before := s.started(old)
+	for _, host := range s.Lab.Spares() {
+		s.must(s.Lab.SetSpare(s.Context(), host, false))
+	}
+	s.must(s.WriteManifest())
+	s.same("hosts with steps", []string{"cp-4", "cp-5"}, s.plannedHosts())
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.healthy()
+	s.same("what runs on the other hosts since when", before, s.started(old))
+}
+
+// founded makes a cluster of the bare hosts.
+func (s *story) founded() {
+	s.Helper()
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.must(s.FetchKubeconfig(s.Context()))
+	s.must(s.Runs(s.Context(), s.Lab.KubernetesVersion))
+}
+
+// upgradedUnderLoad is an upgrade that nobody interrupts.
+func (s *story) upgradedUnderLoad(from, to string) {
+	under := s.loaded()
+	s.must(s.Want(s.Context(), to))
+	s.upgradePlanned(from, to)
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.upgraded(to)
+	s.unharmed(under)
+	emptyPlanAtOnce(s)
+}
