@@ -10,13 +10,15 @@ import (
 func guarded(t *testing.T) *box {
 	t.Helper()
 	b := newBox(t, input("cp-1"))
-	b.command("curl", `for url in "$@"; do
+	b.command("curl", `status=0
+	for url in "$@"; do
 		case $url in
-		*/member/list) printf '%s' '{"members":[{"clientURLs":["https://me:2379"]}, {"clientURLs":["https://other:2379"]}]}' ;;
-		https://127.0.0.1:2379/*) cat '`+b.path("members/me")+`' 2>/dev/null || exit 7 ;;
-		https://*:2379/*) name=${url#https://}; cat '`+b.path("members")+`'/"${name%%:*}" 2>/dev/null || exit 7 ;;
+		*/member/list) printf '%s\n' '{"members":[{"clientURLs":["https://me:2379"]}, {"clientURLs":["https://other:2379"]}]}' ;;
+		https://127.0.0.1:2379/*) cat '`+b.path("members/me")+`' 2>/dev/null || status=7; echo ;;
+		https://*:2379/*) name=${url#https://}; cat '`+b.path("members")+`'/"${name%%:*}" 2>/dev/null || status=7; echo ;;
 		esac
-	done`)
+	done
+	exit $status`)
 	b.command("nft", `case $1 in -f) : >'`+b.path("shut")+`' ;; delete) rm -f '`+b.path("shut")+`' ;; esac`)
 	b.command("systemctl", "")
 	b.write("etc/kubernetes/manifests/etcd.yaml", "")

@@ -125,3 +125,21 @@ func TestIgnoredErrorsOfAResumedHost(t *testing.T) {
 		t.Errorf("a bare host ignores %q", got)
 	}
 }
+
+// What nobody listens for is not asked; where that cannot be seen, it is.
+func TestOnlyWhoListensIsAsked(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("cp-2"))
+	b.command("curl", "")
+	b.must("readyz")
+	b.write("proc/net/tcp6", "")
+	b.write("proc/net/tcp", "  0: 0100007F:192C 00000000:0000 0A 0\n  1: 0100007F:192B 0100007F:9999 01 0\n")
+	if b.run("readyz").code == 0 {
+		t.Error("port 6443 answers, but only 6444 is listened at, and 6443 connected")
+	}
+	b.write("proc/net/tcp6", "  0: 00000000000000000000000000000000:192B 00000000000000000000000000000000:0000 0A 0\n")
+	b.must("readyz")
+	if calls := b.calls(); len(calls) != 2 {
+		t.Errorf("curl was called for %q", calls)
+	}
+}

@@ -54,13 +54,20 @@ func reset(s *story) {
 	s.run(0, []string{"reset", "-y"}, "No changes. The hosts are bare.")
 }
 
-// interrupted installs a cluster on the same hosts once more, with a single worker. Its operator's machine and its network fail again and again;
-// each time the next run goes on. A run that is only cut off goes on by itself.
-func interrupted(s *story) {
+// installedAgain makes a cluster of hosts that were reset, with a single worker.
+func installedAgain(s *story) {
 	for _, host := range s.Lab.Workers()[1:] {
 		s.must(s.Lab.SetSpare(s.Context(), host, true))
 	}
 	s.must(s.WriteManifest())
+	installPlain(s)
+	s.nothingToDo()
+	s.dnsNeverRestarted()
+}
+
+// interrupted installs a cluster while its operator's machine and its network fail again and again; each time the next run goes
+// on. A run that is only cut off goes on by itself.
+func interrupted(s *story) {
 	at := func(way operator.Way, step string) operator.Failure {
 		return operator.Failure{Way: way, Moment: operator.Moment{Event: apply.StepStarted, Step: step}}
 	}

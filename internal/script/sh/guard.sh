@@ -33,24 +33,38 @@ unshut() {
 	printf 'open\n'
 }
 
-# ask URL PATH BODY asks a member of etcd.
+# ask PATH BODY URL... asks members of etcd, one after the other, and prints a line for each that answers.
 ask() {
-	curl -q -sf -m 3 --noproxy '*' --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key -d "$3" "$1$2" 2>/dev/null
+	path=$1 body=$2
+	shift 2
+	for url in "$@"; do
+		set -- "$@" "$url$path"
+		shift
+	done
+	curl -q -sf -m 3 --connect-timeout 2 -w '\n' --noproxy '*' --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key \
+		-d "$body" "$@" 2>/dev/null
 }
 
-# life URL prints a line with a member's cluster ID, its revision and its leader's ID; an empty one when it does not answer,
-# or has no leader.
-life() { printf '%s\n' "$(ask "$1" /v3/maintenance/status '{}' | said)"; }
-
-# said reads these from a member's answer.
+# said reads a member's cluster ID, its revision and its leader's ID from its answer. One without a leader has said nothing.
 said() { sed -n 's/.*"cluster_id":"\([0-9]*\)".*"revision":"\([0-9]*\)".*"leader":"\([0-9]*\)".*/\1 \2 \3/p'; }
 
-# lives asks all members that this one knows of, at once.
+# lives asks all members that this one knows of, and prints what they said, with an empty line for each that said nothing. One
+# process asks them all: this is done for as long as the host lives.
 lives() {
-	for url in $(ask https://127.0.0.1:2379 /v3/cluster/member/list '{"linearizable":false}' | grep -o '"https://[^"]*:2379"' | tr -d '"'); do
-		life "$url" &
-	done
-	wait
+	# shellcheck disable=SC2046 # a list
+	set -- $(ask /v3/cluster/member/list '{"linearizable":false}' https://127.0.0.1:2379 | grep -o '"https://[^"]*:2379"' | tr -d '"')
+	[ $# -gt 0 ] || return 0
+	ask /v3/maintenance/status '{}' "$@" | said | {
+		silent=$#
+		while read -r life; do
+			printf '%s\n' "$life"
+			silent=$((silent - 1))
+		done
+		while [ "$silent" -gt 0 ]; do
+			printf '\n'
+			silent=$((silent - 1))
+		done
+	}
 }
 
 # outlived CLUSTER REVISION asks whether some member is of a cluster that was made from this one's data later. Its status is 0
@@ -89,7 +103,7 @@ look() {
 		unshut # nothing is served here
 		return 0
 	fi
-	answer=$(ask https://127.0.0.1:2379 /v3/maintenance/status '{}')
+	answer=$(ask /v3/maintenance/status '{}' https://127.0.0.1:2379)
 	[ $? != 28 ] || return 0 # too slow to say: nothing is known, and nothing changed
 	own=$(printf '%s\n' "$answer" | said)
 	if [ -z "$own" ]; then

@@ -54,9 +54,16 @@ link() {
 	CHANGED=yes
 }
 
+# listens PORT[/PATH] fails when nobody listens on that port. Hosts wait long for that, and most of what asks properly is expensive.
+listens() {
+	grep -qs ":$(printf '%04X' "${1%%/*}") [0-9A-F]*:0000 0A" /proc/net/tcp /proc/net/tcp6
+	[ $? != 1 ] # otherwise somebody does, or it cannot be seen here
+}
+
 # answers URL succeeds when the URL answers with a success within two seconds. Certificates are not looked at: it asks
 # this host's own components.
 answers() {
+	listens "${1#*://*:}" || return 1
 	if have curl; then
 		curl -fsk --noproxy "*" --max-time 2 "$1"
 	elif have wget; then
