@@ -162,7 +162,15 @@ func (v *view) comingUp() []string {
 	if event, _ := v.askQuorum(); event == OnLost && !v.mayElect() {
 		return nil
 	}
-	return having(v.hosts, func(s *seen) bool { return s.Condition == Unready || s.Condition == Broken })
+	return having(v.hosts, func(s *seen) bool { return s.Condition == Unready || s.Condition == Broken || v.votesAlready(s) })
+}
+
+// votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not serve
+// clients yet, which takes it some seconds more.
+func (v *view) votesAlready(s *seen) bool {
+	return s.Condition == Partial && s.is.EtcdHealth == observed.Yes && slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
+		return m.ID == s.Etcd && !m.Learner && m.Healthy != observed.Yes
+	})
 }
 
 // mayElect reports whether the members that answer, or may hold data on a host that does, could be a quorum.

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"testing"
 
 	"kubeone/internal/observed"
@@ -61,6 +62,20 @@ func TestWhoMayComeUpByItself(t *testing.T) {
 			in.change(cp1, leaderlessHost)
 			in.kill("cp-1")
 		}, nil},
+		"one joins, and its member serves": {func(in *Input) {
+			in.change(cp3, func(h *observed.Host) { h.Marker.Complete = false })
+		}, nil},
+		"one joins, and its member votes, but does not serve yet": {func(in *Input) {
+			in.change(cp3, func(h *observed.Host) { h.Marker.Complete = false })
+			in.kill("cp-3")
+		}, []string{cp3}},
+		"one of two joins, and its member votes, but does not serve yet": {func(in *Input) {
+			in.change(cp3, func(h *observed.Host) { h.Marker.Complete = false })
+			in.kill("cp-3")
+			in.lost(cp2, "cp-2")
+			in.change(cp2, func(h *observed.Host) { *h = bare(in.Want.ControlPlane[1]) })
+			in.Is.Etcd.Members = slices.DeleteFunc(in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == "cp-2" })
+		}, []string{cp3}},
 	} {
 		in := healthy(3, 2)
 		c.change(&in)
