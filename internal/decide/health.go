@@ -166,7 +166,7 @@ func (v *view) comingUp() []string {
 }
 
 // votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not serve
-// clients yet, which takes it some seconds more.
+// clients yet, which takes it some seconds more. A host with neither curl nor wget cannot say so.
 func (v *view) votesAlready(s *seen) bool {
 	return s.Condition == Partial && s.is.EtcdHealth == observed.Yes && slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
 		return m.ID == s.Etcd && !m.Learner && m.Healthy != observed.Yes

@@ -13,7 +13,7 @@ func guarded(t *testing.T) *box {
 	b.command("curl", `status=0
 	for url in "$@"; do
 		case $url in
-		*/member/list) printf '%s\n' '{"members":[{"clientURLs":["https://me:2379"]}, {"clientURLs":["https://other:2379"]}]}' ;;
+		*/member/list) [ ! -e '`+b.path("nolist")+`' ] || exit 28; printf '%s\n' '{"members":[{"clientURLs":["https://me:2379"]}, {"clientURLs":["https://other:2379"]}]}' ;;
 		https://127.0.0.1:2379/*) cat '`+b.path("members/me")+`' 2>/dev/null || status=7; echo ;;
 		https://*:2379/*) name=${url#https://}; cat '`+b.path("members")+`'/"${name%%:*}" 2>/dev/null || status=7; echo ;;
 		esac
@@ -114,5 +114,18 @@ func TestPatienceBeginsWhenThePortCloses(t *testing.T) {
 	want := strings.Repeat("open ", 12) + strings.Repeat("shut ", 8) + "open"
 	if got != want {
 		t.Errorf("the port was %s\nwant         %s", got, want)
+	}
+}
+
+// The others are those of etcd's list: without it nobody was asked.
+func TestWithoutAListOfMembersThePortStaysClosed(t *testing.T) {
+	t.Parallel()
+	b := guarded(t)
+	got := b.looks("dark=3; shut test >>log; : >nolist\n"+answer("1", "5", "me")+answer("2", "900000000", "other"), ":", "rm nolist")
+	if got != "shut shut shut" {
+		t.Errorf("the port was %s", got)
+	}
+	if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "systemctl disable --now kubelet") {
+		t.Errorf("with the list, the host that was recovered without did not step down:\n%s", calls)
 	}
 }

@@ -2,6 +2,7 @@ package script
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,5 +142,30 @@ func TestOnlyWhoListensIsAsked(t *testing.T) {
 	b.must("readyz")
 	if calls := b.calls(); len(calls) != 2 {
 		t.Errorf("curl was called for %q", calls)
+	}
+}
+
+// An API server that waits for its look over the Services alone is ended, once; any other has all the time there is.
+func TestAnAPIServerThatIsStuckIsStartedAnew(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("cp-2"))
+	b.command("ctr", `case "$*" in *"containers ls -q"*) echo id ;; *"tasks kill --signal SIGKILL id"*) : >'`+b.path("anew")+`' ;; esac`)
+	b.mkdir("opt/kubeone")
+	if err := os.Symlink(b.path("bin"), b.path("opt/kubeone/bin")); err != nil {
+		t.Fatal(err)
+	}
+	b.command("curl", `[ -e '`+b.path("anew")+`' ] || case "$*" in */readyz) exit 22 ;; esac`)
+	if said := b.must("await_api_server 20"); !strings.Contains(said, "was started anew") {
+		t.Errorf("printed %q", said)
+	}
+	if kills := slices.DeleteFunc(b.calls(), func(call string) bool { return !strings.Contains(call, "tasks kill") }); len(kills) != 1 {
+		t.Errorf("killed by %q", kills)
+	}
+	b.command("curl", `echo poll >>'`+b.path("polls")+`'; [ "$(wc -l <'`+b.path("polls")+`')" -gt 99 ] || exit 22`)
+	if said := b.must("await_api_server 60"); said != "" {
+		t.Errorf("printed %q", said)
+	}
+	if kills := slices.DeleteFunc(b.calls(), func(call string) bool { return !strings.Contains(call, "tasks kill") }); len(kills) != 0 {
+		t.Errorf("killed by %q", kills)
 	}
 }

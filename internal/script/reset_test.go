@@ -7,25 +7,37 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Containers end and go in a few calls, however many there are; a task that has no process any more is no process of ours.
+// Containers end and go in a few calls, however many there are. The number of a task that has ended, or is no container's, is
+// not touched.
 func TestResetEndsAllContainersAtOnce(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "w-1")
 	b.command("ctr", `cd '`+b.root+`'
 	case "$*" in
-	*"tasks ls -q"*) [ -f removed ] || printf 'first\nsecond\n' ;;
-	*"tasks ls"*) printf 'TASK PID STATUS\nfirst %s RUNNING\nsecond 0 STOPPED\n' "$(cat pid)" ;;
+	*"tasks ls -q"*) [ -f removed ] || printf 'first\nsecond\nthird\n' ;;
+	*"tasks ls"*) printf 'TASK PID STATUS\nfirst %s RUNNING\nsecond %s STOPPED\nthird %s RUNNING\n' $(cat pids) ;;
 	*"tasks rm"*) : >removed ;;
 	*"containers ls -q"*) printf 'first\nsecond\nthird\n' ;;
 	esac`)
-	b.must("sleep 1000 & echo $! >@ROOT@/pid; stop_containers; ! wait $!")
+	b.must(`for n in 1 2 3; do
+		sleep 1000 &
+		echo $! >>@ROOT@/pids
+		mkdir -p @ROOT@/proc/$!
+		[ $n = 3 ] || echo 0::/kubepods/x >@ROOT@/proc/$!/cgroup
+	done
+	stop_containers
+	set -- $(cat @ROOT@/pids)
+	! wait $1
+	kill -0 $2
+	kill -0 $3
+	kill $2 $3`)
 	var removals []string
 	for _, call := range b.calls() {
 		if strings.Contains(call, " rm ") {
 			removals = append(removals, call)
 		}
 	}
-	want := []string{"ctr -n k8s.io tasks rm --force first second", "ctr -n k8s.io containers rm first second third"}
+	want := []string{"ctr -n k8s.io tasks rm --force first second third", "ctr -n k8s.io containers rm first second third"}
 	if diff := cmp.Diff(want, removals); diff != "" {
 		t.Error(diff)
 	}

@@ -111,7 +111,7 @@ stage_join_etcd() {
 stage_join_finish() {
 	config=$(kubeadm_config file_join)
 	kubeadm join phase control-plane-prepare control-plane --config "$config"
-	wait_for 240 "this host's API server" readyz
+	await_api_server 240
 	wait_for 120 "the kubelet's client certificate" test -f "$CLIENT_CERT"
 	# From here on this host's kubelet speaks to this host's API server. The phase restarts it.
 	kubelet_asks "$LOCAL_ENDPOINT"

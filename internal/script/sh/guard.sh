@@ -41,7 +41,7 @@ ask() {
 		set -- "$@" "$url$path"
 		shift
 	done
-	curl -q -sf -m 3 --connect-timeout 2 -w '\n' --noproxy '*' --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key \
+	curl -q -sf -m 3 -w '\n' --noproxy '*' --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key \
 		-d "$body" "$@" 2>/dev/null
 }
 
@@ -53,7 +53,10 @@ said() { sed -n 's/.*"cluster_id":"\([0-9]*\)".*"revision":"\([0-9]*\)".*"leader
 lives() {
 	# shellcheck disable=SC2046 # a list
 	set -- $(ask /v3/cluster/member/list '{"linearizable":false}' https://127.0.0.1:2379 | grep -o '"https://[^"]*:2379"' | tr -d '"')
-	[ $# -gt 0 ] || return 0
+	[ $# -gt 0 ] || {
+		printf '\n' # not even its own list: nothing is known
+		return 0
+	}
 	ask /v3/maintenance/status '{}' "$@" | said | {
 		silent=$#
 		while read -r life; do

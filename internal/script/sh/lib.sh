@@ -76,6 +76,28 @@ answers() {
 
 readyz() { answers "https://127.0.0.1:6443/readyz"; }
 
+stuck_polls=25
+
+# await_api_server SECONDS waits for this host's API server. One that looks over the Services' ports before it can answer itself,
+# which happens on a busy machine, looks again only after three minutes, and gives up after one. It is ended before that: the
+# kubelet starts it anew.
+await_api_server() {
+	stuck=0
+	wait_for "$1" "this host's API server" api_server_up
+	[ "$stuck" -lt "$stuck_polls" ] || say "this host's API server had not come to its end of looking over the Services' ports, and was started anew"
+}
+
+# api_server_up succeeds when the API server is ready, and ends it when it was seen $stuck_polls times to wait for that look alone.
+api_server_up() {
+	! readyz || return 0
+	! answers "https://127.0.0.1:6443/readyz?exclude=poststarthook/start-service-ip-repair-controllers" || stuck=$((stuck + 1))
+	[ "$stuck" != "$stuck_polls" ] || {
+		stuck=$((stuck + 1))
+		end_pod kube-apiserver SIGKILL
+	}
+	return 1
+}
+
 kubelet_healthy() {
 	if have curl || have wget || [ -x "$BIN/kubectl" ]; then
 		answers http://127.0.0.1:10248/healthz

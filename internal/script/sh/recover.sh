@@ -375,7 +375,7 @@ stage_restore() {
 	[ ! -f "$SECRETS/pki.tar" ] || stage_pki
 	put_encryption
 	begin_anew
-	wait_for 240 "this host's API server" readyz
+	await_api_server 240
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	wait_for 240 "this host's controller manager and scheduler" controllers_healthy
 	mark yes

@@ -10,6 +10,6 @@ stage_restart_units() {
 	done
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	if [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
-		wait_for 240 "this host's API server" readyz
+		await_api_server 240
 	fi
 }

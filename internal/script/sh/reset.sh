@@ -22,8 +22,9 @@ stage_reset() {
 stop_containers() {
 	[ -x "$BIN/ctr" ] || return 0
 	systemctl start containerd.service 2>/dev/null || true
-	"$BIN/ctr" --connect-timeout 10s -n k8s.io tasks ls 2>/dev/null | while read -r _ pid _; do
-		case $pid in '' | *[!0-9]* | 0) ;; *) kill -KILL "$pid" 2>/dev/null || true ;; esac
+	"$BIN/ctr" --connect-timeout 10s -n k8s.io tasks ls 2>/dev/null | while read -r _ pid state _; do
+		# A task that has ended keeps its number, which may be another's by now.
+		if [ "$state" = RUNNING ] && of_container "$pid"; then kill -KILL "$pid" 2>/dev/null || true; fi
 	done
 	for _ in 1 2 3; do
 		ids=$("$BIN/ctr" -n k8s.io tasks ls -q 2>/dev/null) || ids=
@@ -36,6 +37,9 @@ stop_containers() {
 	[ -z "$ids" ] || "$BIN/ctr" -n k8s.io containers rm $ids >/dev/null 2>&1 || true
 }
 
+# of_container PID succeeds for a process in a container.
+of_container() { grep -qs -e kubepods -e cri-containerd "/proc/$1/cgroup"; }
+
 # ours prints the process IDs of programs that run from our directories, or of containers that outlived their runtime.
 ours() {
 	for exe in /proc/[0-9]*/exe; do
@@ -44,7 +48,7 @@ ours() {
 		[ "$pid" != "$$" ] || continue
 		case $(readlink "$exe" 2>/dev/null) in
 		/opt/kubeone/*) printf '%s\n' "$pid" ;;
-		*) grep -qs -e kubepods -e cri-containerd "/proc/$pid/cgroup" && printf '%s\n' "$pid" ;;
+		*) of_container "$pid" && printf '%s\n' "$pid" ;;
 		esac
 	done || true
 }

@@ -32,7 +32,7 @@ stage_rewrite() {
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	[ "$ROLE" = worker ] || {
 		wait_for 240 "this host's etcd member" etcd_votes
-		wait_for 240 "this host's API server" readyz
+		await_api_server 240
 		wait_for 240 "this host's controller manager and scheduler" controllers_healthy
 	}
 	case " $PARTS " in

@@ -146,7 +146,7 @@ stage_upgrade_control_plane() {
 	start_kubelet
 	wait_for 300 "this host's etcd member" etcd_votes
 	wait_for 300 "this host's API server in version $KUBERNETES" api_version
-	wait_for 120 "this host's API server" readyz
+	await_api_server 120
 	wait_for 120 "this host's controller manager and scheduler" controllers_healthy
 	kubeadm upgrade apply phase bootstrap-token "v${KUBERNETES}" --kubeconfig /etc/kubernetes/admin.conf || say "warning: kubeadm did not renew the rules for joining nodes"
 	end_turn

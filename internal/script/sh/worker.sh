@@ -2,9 +2,10 @@
 
 stage_join_worker() {
 	if [ ! -f /etc/kubernetes/kubelet.conf ] || [ ! -f "$CLIENT_CERT" ]; then
+		# Without a kubelet.conf, which is written first, a certificate is of another life of this host; the kubelet would take it.
+		[ -f /etc/kubernetes/kubelet.conf ] || rm -f "$CLIENT_CERT"
 		config=$(kubeadm_config file_join)
 		kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
-		rm -f "$CLIENT_CERT" # of another life of this host: the kubelet would take it
 		kubeadm join phase kubelet-start --config "$config"
 	else
 		systemctl is-active --quiet kubelet || systemctl start kubelet
