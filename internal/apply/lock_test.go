@@ -147,6 +147,7 @@ func TestALockIsKeptOnWhenItsConnectionIsLost(t *testing.T) {
 	m := newMachine(t, "node-1")
 	first := m.lock("run-1", false)
 	before := m.read("var/lib/kubeone/lock/owner")
+	m.write("run/kubeone/secrets/token", "of the step that is about to start", 0o600)
 	m.server.DropAll()
 	for end := time.Now().Add(30 * time.Second); ; { // until another keeper has taken its place
 		if now := m.read("var/lib/kubeone/lock/owner"); now != "" && now != before {
@@ -161,6 +162,9 @@ func TestALockIsKeptOnWhenItsConnectionIsLost(t *testing.T) {
 	}
 	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got != strconv.FormatInt(first.Generation("1"), 10) {
 		t.Errorf("generation %s on the host, %d here: steps that run were started under that", got, first.Generation("1"))
+	}
+	if m.read("run/kubeone/secrets/token") == "" {
+		t.Error("the next step's secret is gone")
 	}
 }
 

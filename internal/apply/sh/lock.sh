@@ -32,12 +32,13 @@ take() {
 	if [ "$ours" = 0 ]; then
 		generation=$(next)
 		printf '%s\n' "$generation" >"$dir/generation"
+		# What an earlier run's step did not live to remove; a step that runs right now keeps its own. Nor are secrets old where a
+		# lock is kept on: they may be those of the step that this run is about to start.
+		systemctl is-active --quiet kubeone-step.service || rm -rf /run/kubeone/secrets
 	fi
 	printf 'holder=%s\nrun=%s\ngeneration=%s\nsince=%s\nkeeper=%s\n' "$holder" "$run" "$generation" "$(date +%s)" "$$" >"$dir/owner.new"
 	mv -f "$dir/owner.new" "$dir/owner"
 	: >"$dir/beat"
-	# What an earlier run's step did not live to remove; a step that runs right now keeps its own.
-	systemctl is-active --quiet kubeone-step.service || rm -rf /run/kubeone/secrets
 	printf 'granted %s\n' "$generation"
 }
 
