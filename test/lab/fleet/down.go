@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Containers and networks carry these labels, so that they can be found without the lab's folder.
@@ -61,13 +62,23 @@ func remove(ctx context.Context, name, dir string) error {
 	return nil
 }
 
-// removeContainers removes containers with their volumes, whatever they are doing.
+// removeContainers removes containers with their volumes, whatever they are doing. A removal that has been begun, by a
+// process that died perhaps, is waited for.
 func removeContainers(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		return nil
 	}
 	// A paused container cannot be killed; nobody minds if it was not paused.
 	_, _ = docker(ctx, append([]string{"unpause"}, names...)...)
-	_, err := docker(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)
-	return err
+	for {
+		_, err := docker(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)
+		if err == nil || !strings.Contains(err.Error(), "is already in progress") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", ctx.Err(), err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }

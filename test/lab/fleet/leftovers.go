@@ -9,11 +9,19 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"kubeone/test/lab/components"
 )
 
 // removeLeftovers removes ephemeral labs whose owner is gone. What docker has of them tells of labs whose folders are
-// elsewhere, and the folders tell of labs that docker does not have yet.
-func removeLeftovers(ctx context.Context, log Logf) error {
+// elsewhere, and the folders tell of labs that docker does not have yet. Of several processes that come upon the same
+// leftovers one removes them, and the others wait until it has done so.
+func removeLeftovers(ctx context.Context, cache components.Cache, log Logf) error {
+	unlock, err := cache.Lock(ctx, "leftovers")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	dead := map[string]string{} // folder by name
 	format := fmt.Sprintf("{{.Label %q}}\t{{.Label %q}}\t{{.Label %q}}", labelName, labelDir, labelOwner)
 	for _, list := range [][]string{{"ps", "--all"}, {"network", "ls"}} {

@@ -25,7 +25,7 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	if err := ensureDocker(ctx, cache, options.Log); err != nil {
 		return nil, err
 	}
-	if err := removeLeftovers(ctx, options.Log); err != nil {
+	if err := removeLeftovers(ctx, cache, options.Log); err != nil {
 		return nil, err
 	}
 	lab, err := prepare(ctx, cache, options)
