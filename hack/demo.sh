@@ -33,7 +33,7 @@ hosts() {
 		echo "removing the demo that was there"
 		bin/lab down --name "$name"
 	}
-	[ -d "$cache/bundles" ] || echo "The first time, Kubernetes and its company are built from source and a Debian for the hosts is made: about 20 minutes on 2 cores."
+	[ -d "$cache/bundles" ] || echo "The first time, Kubernetes and its company are built from source and a Debian for the hosts is made: about 10 minutes on 2 cores."
 	bin/lab up --name "$name" --control-planes 3 --workers 1
 }
 

@@ -33,31 +33,17 @@ type Workload struct {
 // String is the workload as kubectl names it, with its namespace: "kube-flannel/DaemonSet/kube-flannel-ds".
 func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.Name }
 
-// NotCarriedOutError says that the manifest wants an addon that this version does not deploy.
-type NotCarriedOutError struct {
-	Addon string
-}
-
-// Error says what to do instead.
-func (e *NotCarriedOutError) Error() string {
-	return fmt.Sprintf("the network plugin %q is not deployed by this version; use flannel, or external and install it yourself", e.Addon)
-}
-
 // Render returns the cluster's addons in the order in which they are applied. A network plugin that this version does
-// not deploy is a *NotCarriedOutError; one that someone else installs ("external") is no addon.
+// not deploy is no addon, as one that someone else installs ("external").
 func Render(want desired.Cluster) ([]Addon, error) {
-	switch cni := want.Network.CNI.Name; cni {
-	case "external":
+	if want.Network.CNI.Name != desired.Flannel {
 		return nil, nil
-	case "flannel":
-		addon, err := flannel(want)
-		if err != nil {
-			return nil, fmt.Errorf("addon flannel: %w", err)
-		}
-		return []Addon{addon}, nil
-	default:
-		return nil, &NotCarriedOutError{Addon: cni}
 	}
+	addon, err := flannel(want)
+	if err != nil {
+		return nil, fmt.Errorf("addon %s: %w", desired.Flannel, err)
+	}
+	return []Addon{addon}, nil
 }
 
 // newAddon puts rendered objects into the form in which the API exchanges them.

@@ -117,6 +117,7 @@ func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
 		for l.read("var/lib/kubeone/step/result") == "" && ctx.Err() == nil {
 			runtime.Gosched()
 		}
+		l.write("run/kubeone/secrets/token", "as the second attempt uploads it", 0o600)
 		return ctx.Err()
 	}
 	if err := l.Do(patience(t), nil); err != nil {
@@ -124,6 +125,9 @@ func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
 	}
 	if n := strings.Count(l.read("units"), "\n"); n != 1 {
 		t.Errorf("%d units were started", n)
+	}
+	if l.read("run/kubeone/secrets/token") != "" {
+		t.Error("the step's secrets stay on the host")
 	}
 }
 

@@ -31,7 +31,7 @@ type upgradeFlags struct {
 func (f *upgradeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.changed = flags.Changed
-	flags.StringVarP(&f.selector, "selector", "l", "", "act on hosts whose Nodes have these labels only")
+	flags.StringVarP(&f.selector, "selector", "l", "", "act on hosts with these labels only, by their Nodes or else by the manifest")
 	flags.StringArrayVar(&f.through, "through", nil, "upgrade to this version on the way to the manifest's; one for each minor between")
 	flags.StringVar(&f.maxUnavailable, "max-unavailable", "", "workers out of service at a time: a number or a percentage (upgrade.maxUnavailable)")
 	flags.IntVar(&f.maxParallel, "max-parallel", 0, "workers upgraded at a time (upgrade.maxParallel)")

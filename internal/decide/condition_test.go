@@ -59,6 +59,10 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		{"the kubelet's certificate expired", func(h *host) {
 			h.Certificates, h.Kubelet.Active = []observed.Certificate{{Name: "kubelet-client", Expired: true}}, false
 		}, nil, Rewritable, "the kubelet's client certificate has expired"},
+		{"the certificate in kubelet.conf expired", func(h *host) {
+			h.Certificates, h.Kubelet.Active = []observed.Certificate{{Name: "kubelet.conf", Expired: true}}, false
+		}, nil, Rewritable, "the kubelet's client certificate has expired"},
+		{"the kubelet's certificate gone", func(h *host) { h.KubeletCert = observed.No }, nil, Rewritable, "the kubelet has no client certificate"},
 		{"the kubelet's serving certificate expired", func(h *host) {
 			h.Certificates = []observed.Certificate{{Name: "kubelet-server", Expired: true}}
 		}, nil, Healthy, ""},

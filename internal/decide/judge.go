@@ -31,6 +31,9 @@ func (v *view) judge() (unfit, warnings []Problem) {
 	if p := v.otherNetwork(); p != nil {
 		unfit = append(unfit, *p)
 	}
+	if p := v.otherPlugin(); p != nil {
+		unfit = append(unfit, *p)
+	}
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	return unfit, append(warnings, v.livingStrays()...)
@@ -51,6 +54,19 @@ func (v *view) otherNetwork() *Problem {
 		}
 	}
 	return nil
+}
+
+// otherPlugin is the problem of a manifest with another network plugin than the one that was deployed by us: hosts that join
+// would not get its configuration.
+func (v *view) otherPlugin() *Problem {
+	wanted := v.in.Want.Network.CNI.Name
+	if _, deployed := v.in.Is.API.Addons[desired.Flannel]; !deployed || wanted == desired.Flannel {
+		return nil
+	}
+	return &Problem{
+		ClassConfig, "", "the cluster has the network plugin flannel, and the manifest wants " + wanted + ": it cannot be changed by this version",
+		"set clusterNetwork.cni to flannel",
+	}
 }
 
 // wanted checks what is wanted as far as it concerns a decision; the manifest's own validation has seen to the rest.
@@ -112,12 +128,12 @@ func (v *view) freeing(s *seen) string {
 	return "use the manifest that it belongs to; or, if what it holds may be lost, run kubeone reset --host " + s.ID
 }
 
-// judgeSilent judges a host of which nothing is known. A changed host key always stops everything; a refused login only
-// where there is no cluster yet, because then it is a mistake and not a failure.
+// judgeSilent judges a host of which nothing is known. A host key that was not accepted always stops everything, outside the
+// limit too: somebody else may be listening. A refused login does so only where there is no cluster yet, because then it is a
+// mistake and not a failure.
 func (v *view) judgeSilent(s *seen) (unfit, warnings []Problem) {
 	p := silence(s)
-	refused := s.is.Reach == observed.Denied && (s.is.Class == classHostKey || !v.begun())
-	if s.may && refused {
+	if s.is.Reach == observed.Denied && (s.is.Class == classHostKey || s.may && !v.begun()) {
 		return []Problem{p}, nil
 	}
 	return nil, []Problem{p}

@@ -33,6 +33,8 @@ func rewritable(role desired.Role, is *observed.Host, cx setting) (parts, reason
 	switch old := expired(is, kubeletCertificate); {
 	case is.KubeletConf == observed.No:
 		parts, reasons = append(parts, PartKubelet), append(reasons, "its kubelet.conf is gone")
+	case is.KubeletCert == observed.No:
+		parts, reasons = append(parts, PartKubelet), append(reasons, "the kubelet has no client certificate")
 	case old != nil:
 		parts, reasons = append(parts, PartKubelet), append(reasons, "the kubelet's client certificate has expired")
 	}
@@ -75,8 +77,9 @@ func authority(name string) bool {
 	return slices.Contains([]string{"ca", "etcd/ca", "front-proxy-ca"}, name)
 }
 
-// kubeletCertificate reports whether it is how the kubelet shows itself to the API server.
-func kubeletCertificate(name string) bool { return name == "kubelet-client" }
+// kubeletCertificate reports whether it is how the kubelet shows itself to the API server: with the one that it renews, or, as long
+// as kubelet.conf has not been pointed to that, with the one in it.
+func kubeletCertificate(name string) bool { return name == "kubelet-client" || name == "kubelet.conf" }
 
 // controlPlaneCertificate reports whether kubeadm renews it. Kubelets see to their own.
 func controlPlaneCertificate(name string) bool {

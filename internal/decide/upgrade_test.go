@@ -158,6 +158,23 @@ func TestTheNetworkOfAClusterStaysAsItIs(t *testing.T) {
 	}
 }
 
+func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	if _, deployed := in.Is.API.Addons["flannel"]; !deployed {
+		t.Fatal("a healthy cluster has its plugin")
+	}
+	in.Want.Network.CNI.Name, in.Addons = "canal", nil
+	if d := Decide(in); d.Route != Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "plugin flannel, and the manifest wants canal") {
+		t.Errorf("route %s: %+v", d.Route, d.Problems)
+	}
+	// Somebody else has deployed it.
+	in.Is.API.Addons = nil
+	if d := Decide(in); d.Route != Nothing {
+		t.Errorf("route %s: %+v", d.Route, d.Problems)
+	}
+}
+
 func TestWhoIsAheadIsNamed(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 1)

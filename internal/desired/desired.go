@@ -59,11 +59,17 @@ type Network struct {
 	KubeProxy        KubeProxy `json:"kubeProxy"`
 }
 
+// Flannel is the network plugin that is deployed by us, and its addon's name.
+const Flannel = "flannel"
+
 // CNI names the network plugin. Only "flannel" and "external" (someone else installs it) are carried out so far.
 type CNI struct {
 	Name string `json:"name"` // canal (default), cilium, flannel, external
 	MTU  int    `json:"mtu,omitempty"`
 }
+
+// CarriedOut reports whether a cluster with this network plugin can be made.
+func (c CNI) CarriedOut() bool { return c.Name == Flannel || c.Name == "external" }
 
 // KubeProxy says how Services are routed on the hosts.
 type KubeProxy struct {

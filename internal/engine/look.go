@@ -176,7 +176,7 @@ func (e *Engine) scripts(p plan.Plan, w observed.World) (map[string]string, erro
 }
 
 func (e *Engine) render(in script.Input) (string, error) {
-	if in.Want.Network.CNI.Name == "flannel" {
+	if in.Want.Network.CNI.Name == desired.Flannel {
 		in.CNIConf = addons.FlannelCNIConf(in.Want)
 	}
 	if a, ok := in.Want.Artifacts[in.Arch]; ok && a.Pushed {

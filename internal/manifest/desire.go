@@ -59,7 +59,7 @@ func networkOf(n v1beta2.ClusterNetworkConfig) desired.Network {
 func cniOf(c v1beta2.CNI) desired.CNI {
 	switch {
 	case c.Flannel != nil:
-		return desired.CNI{Name: "flannel"}
+		return desired.CNI{Name: desired.Flannel}
 	case c.External != nil:
 		return desired.CNI{Name: "external"}
 	case c.Cilium != nil:

@@ -76,6 +76,7 @@ type Host struct {
 	Marker *Marker `json:"marker,omitempty"`
 
 	KubeletConf Tri      `json:"kubeletConf,omitempty"` // /etc/kubernetes/kubelet.conf exists
+	KubeletCert Tri      `json:"kubeletCert,omitempty"` // the client certificate that kubelet.conf names is there and not empty
 	AdminConf   Tri      `json:"adminConf,omitempty"`
 	PKI         Tri      `json:"pki,omitempty"`       // /etc/kubernetes/pki/ca.key exists
 	EtcdData    Tri      `json:"etcdData,omitempty"`  // /var/lib/etcd/member exists

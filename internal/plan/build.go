@@ -64,6 +64,10 @@ func (b *builder) follow(d decide.Decision) bool {
 	}
 	switch d.Route {
 	case decide.Install:
+		if cni := b.in.Want.Network.CNI; !cni.CarriedOut() {
+			b.block(fmt.Sprintf("the network plugin %s is not deployed by this version: use flannel, or external and install it yourself", cni.Name))
+			return false
+		}
 		b.install(d)
 	case decide.Join:
 		b.join(d)

@@ -64,6 +64,12 @@ func worlds() map[string]func() decide.Input {
 			mutate(in, "cp-1", func(h *observed.Host) { h.Tools = []string{"iptables"} })
 			return in
 		},
+		"install-not-carried-out": func() decide.Input {
+			in := empty(3, 1)
+			in.Want.Network.CNI.Name, in.Addons = "canal", nil
+			in.Want.NotCarriedOut = []string{"clusterNetwork.cni.canal"}
+			return in
+		},
 		"install-resumed":    halfInstalled,
 		"join-worker":        func() decide.Input { return healthy(3, 2, "w-2") },
 		"join-control-plane": func() decide.Input { return healthy(3, 0, "cp-3") },

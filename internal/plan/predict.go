@@ -39,7 +39,7 @@ func (b *builder) predictMember(h desired.Host) {
 	seen := b.is.Hosts[h.ID]
 	kubelet := seen.Kubelet.Version // "" where the host did not say it
 	seen.Marker = &observed.Marker{Cluster: b.in.Want.Name, Role: string(h.Role), Complete: true, Epoch: Epoch(b.plan, b.in.Want, b.in.Is)}
-	seen.KubeletConf, seen.Healthz = observed.Yes, observed.Yes
+	seen.KubeletConf, seen.KubeletCert, seen.Healthz = observed.Yes, observed.Yes, observed.Yes
 	seen.Certificates = renewed(seen.Certificates)
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
 	for _, u := range []*observed.Unit{&seen.Containerd, &seen.Kubelet} {

@@ -30,13 +30,15 @@ func (Credentials) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)
 func (Credentials) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 const (
-	adminConf  = "/etc/kubernetes/admin.conf"
-	etcdKey    = "/etc/kubernetes/pki/apiserver-etcd-client.key"
-	etcdCert   = "/etc/kubernetes/pki/apiserver-etcd-client.crt"
-	etcdCA     = "/etc/kubernetes/pki/etcd/ca.crt"
-	clusterCA  = "/etc/kubernetes/pki/ca.crt"
-	pkiDir     = "/etc/kubernetes/pki/"
-	kubeletPKI = "/var/lib/kubelet/pki/"
+	adminConf     = "/etc/kubernetes/admin.conf"
+	kubeletConf   = "/etc/kubernetes/kubelet.conf"
+	etcdKey       = "/etc/kubernetes/pki/apiserver-etcd-client.key"
+	etcdCert      = "/etc/kubernetes/pki/apiserver-etcd-client.crt"
+	etcdCA        = "/etc/kubernetes/pki/etcd/ca.crt"
+	clusterCA     = "/etc/kubernetes/pki/ca.crt"
+	pkiDir        = "/etc/kubernetes/pki/"
+	kubeletPKI    = "/var/lib/kubelet/pki/"
+	kubeletClient = kubeletPKI + "kubelet-client-current.pem"
 )
 
 // credentials reads the "secret" lines, PATH and base64; the certificates come with the public ones.

@@ -31,7 +31,8 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	presence(&h, l)
 	h.CAHash = caHash(pem[clusterCA])
 	h.Certificates = certificates(pem, kubeconfigs, clock(l))
-	h.Endpoint = yamlValue(kubeconfigs["/etc/kubernetes/kubelet.conf"], "server")
+	h.Endpoint = yamlValue(kubeconfigs[kubeletConf], "server")
+	kubeletCert(&h, l, kubeconfigs[kubeletConf])
 	if now := clock(l); !now.IsZero() {
 		h.ClockSkew = now.Sub(sent.Add(received.Sub(sent) / 2))
 	}
@@ -41,10 +42,10 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 // presence fills in which of the files that decide are there. Without root, a file that is not seen may still be there.
 func presence(h *observed.Host, l lines) {
 	of := map[string]*observed.Tri{
-		"/etc/kubernetes/kubelet.conf": &h.KubeletConf,
-		adminConf:                      &h.AdminConf,
-		"/etc/kubernetes/pki/ca.key":   &h.PKI,
-		"/var/lib/etcd/member":         &h.EtcdData,
+		kubeletConf:                  &h.KubeletConf,
+		adminConf:                    &h.AdminConf,
+		"/etc/kubernetes/pki/ca.key": &h.PKI,
+		"/var/lib/etcd/member":       &h.EtcdData,
 	}
 	for file, fact := range of {
 		switch {
@@ -53,6 +54,20 @@ func presence(h *observed.Host, l lines) {
 		case l.has("absent", file) && l.one("uid") == "0":
 			*fact = observed.No
 		}
+	}
+}
+
+// kubeletCert finds out whether the client certificate is there that kubelet.conf names. Of any other place than the usual one
+// nothing is known.
+func kubeletCert(h *observed.Host, l lines, conf []string) {
+	switch path := yamlValue(conf, "client-certificate"); {
+	case path == "" && yamlValue(conf, "client-certificate-data") != "":
+		h.KubeletCert = observed.Yes
+	case path != kubeletClient:
+	case l.has("exists", path):
+		h.KubeletCert = observed.Yes
+	case l.has("absent", path) && l.one("uid") == "0":
+		h.KubeletCert = observed.No
 	}
 }
 

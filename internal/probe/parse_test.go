@@ -96,6 +96,32 @@ func TestUnknownIsNotAbsent(t *testing.T) {
 	}
 }
 
+func TestTheKubeletsCertificateIsWhereKubeletConfSaysItIs(t *testing.T) {
+	t.Parallel()
+	const usual = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+	for _, test := range []struct {
+		name, conf, file, uid string
+		want                  observed.Tri
+	}{
+		{"it is there", "client-certificate: " + usual, "exists", "0", observed.Yes},
+		{"it is gone, or empty", "client-certificate: " + usual, "absent", "0", observed.No},
+		{"not root", "client-certificate: " + usual, "absent", "1000", observed.Unknown},
+		{"nobody looked", "client-certificate: " + usual, "other", "0", observed.Unknown},
+		{"another place", "client-certificate: /etc/ssl/kubelet.pem", "absent", "0", observed.Unknown},
+		{"in the file itself", "client-certificate-data: Y2VydA==", "absent", "0", observed.Yes},
+		{"no kubelet.conf", "server: https://10.0.0.1:6443", "absent", "0", observed.Unknown},
+	} {
+		facts := "kubeone-probe\t1\nuid\t" + test.uid + "\n" + test.file + "\t" + usual + "\nkubeconfig\t/etc/kubernetes/kubelet.conf:    " + test.conf + "\nend\t1\n"
+		a, err := Parse([]byte(facts), sent, received)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Host.KubeletCert != test.want {
+			t.Errorf("%s: %q, want %q", test.name, a.Host.KubeletCert, test.want)
+		}
+	}
+}
+
 func TestHealthOfAStatus(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]observed.Tri{

@@ -17,6 +17,7 @@ tab=$(printf '\t')
 kubernetes=/etc/kubernetes
 ours=/etc/kubeone
 state=/var/lib/kubeone
+kubelet_client=/var/lib/kubelet/pki/kubelet-client-current.pem
 
 # put NAME VALUE prints one fact.
 put() { printf '%s\t%s\n' "$1" "$2"; }
@@ -67,6 +68,7 @@ files() {
 		$ours/marker $state/lock/owner; do
 		if [ -e "$file" ]; then put exists "$file"; else put absent "$file"; fi
 	done
+	if [ -s "$kubelet_client" ]; then put exists "$kubelet_client"; else put absent "$kubelet_client"; fi
 	for file in "$kubernetes"/manifests/*.yaml; do
 		[ -e "$file" ] && put manifest "$file"
 	done
@@ -80,11 +82,11 @@ files() {
 certificates() {
 	[ -d $kubernetes ] || return 0
 	head -n 4000 /dev/null "$kubernetes"/pki/*.crt "$kubernetes"/pki/etcd/*.crt \
-		/var/lib/kubelet/pki/kubelet-client-current.pem /var/lib/kubelet/pki/kubelet-server-current.pem 2>/dev/null |
+		"$kubelet_client" /var/lib/kubelet/pki/kubelet-server-current.pem 2>/dev/null |
 		sed -n -e '/^-----BEGIN .*PRIVATE KEY-----/,/^-----END .*PRIVATE KEY-----/d' \
 			-e "s/^==> .* <==\$/pem$tab&/p" \
 			-e "/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/s/^/pem$tab/p"
-	grep -sHE '^ *(server|client-certificate-data): ' "$kubernetes"/*.conf /dev/null | each kubeconfig
+	grep -sHE '^ *(server|client-certificate|client-certificate-data): ' "$kubernetes"/*.conf /dev/null | each kubeconfig
 	grep -sHE '^ *(image: |- --secure-port=)' "$kubernetes"/manifests/*.yaml /dev/null | each pod
 }
 

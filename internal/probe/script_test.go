@@ -105,7 +105,7 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 		"not asked":         h.Scheduler == observed.Unknown,
 		"manifests":         strings.Join(h.Manifests, " ") == "etcd kube-apiserver",
 		"API server":        h.APIServerVersion == "1.36.3",
-		"presence":          h.KubeletConf == observed.Yes && h.AdminConf == observed.Yes && h.PKI != observed.Yes,
+		"presence":          h.KubeletConf == observed.Yes && h.KubeletCert == observed.Yes && h.AdminConf == observed.Yes && h.PKI != observed.Yes,
 		"endpoint":          h.Endpoint == "https://10.0.0.10:6443",
 		"CA":                strings.HasPrefix(h.CAHash, "sha256:"),
 		"certificates":      len(h.Certificates) == 5,
@@ -162,7 +162,7 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		"/etc/kubernetes/pki/etcd/server.crt":             strings.TrimSuffix(cert, "\n"),
 		"/var/lib/kubelet/pki/kubelet-client-current.pem": key("KUBELETKEY") + cert + key("KUBELETKEY"),
 		"/etc/kubernetes/admin.conf":                      "clusters:\n- cluster:\n    server: https://10.0.0.10:6443\nusers:\n- user:\n    client-key-data: QURNSU4=\n",
-		"/etc/kubernetes/kubelet.conf":                    "clusters:\n- cluster:\n    server: https://10.0.0.10:6443\n",
+		"/etc/kubernetes/kubelet.conf":                    "clusters:\n- cluster:\n    server: https://10.0.0.10:6443\nusers:\n- user:\n    client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem\n",
 		"/etc/kubernetes/manifests/kube-apiserver.yaml":   "spec:\n  - command:\n    - --secure-port=7443\n    image: registry:5000/kube-apiserver:v1.36.3\n",
 		"/etc/kubernetes/manifests/etcd.yaml":             "spec:\n    image: etcd:3.6.8-0\n",
 	} {

@@ -27,7 +27,7 @@ var hostPath = regexp.MustCompile(`(^|[\s"'=:(<>,])/(etc|opt|var|run|usr/local|p
 func everyHostsTools() []string {
 	return []string{
 		"cat", "chmod", "cmp", "cp", "date", "env", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir", "sed", "sh", "sha256sum", "sleep",
-		"sort", "tar", "touch", "tr", "wc", "gzip",
+		"sort", "sync", "tar", "touch", "tr", "wc", "gzip", "find",
 	}
 }
 

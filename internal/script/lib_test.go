@@ -161,6 +161,12 @@ func TestAnAPIServerThatIsStuckIsStartedAnew(t *testing.T) {
 	if kills := slices.DeleteFunc(b.calls(), func(call string) bool { return !strings.Contains(call, "tasks kill") }); len(kills) != 1 {
 		t.Errorf("killed by %q", kills)
 	}
+	// One that answers only now and then is slow, and waits for nothing.
+	b.command("curl", `echo poll >>'`+b.path("slow")+`'; n=$(wc -l <'`+b.path("slow")+`')
+	[ "$n" -gt 120 ] || case "$*" in */readyz) exit 22 ;; *) [ $((n % 20)) -gt 1 ] || exit 22 ;; esac`)
+	if said := b.must("await_api_server 60"); said != "" {
+		t.Errorf("a slow one: printed %q", said)
+	}
 	b.command("curl", `echo poll >>'`+b.path("polls")+`'; [ "$(wc -l <'`+b.path("polls")+`')" -gt 99 ] || exit 22`)
 	if said := b.must("await_api_server 60"); said != "" {
 		t.Errorf("printed %q", said)

@@ -118,9 +118,14 @@ func TestSwapIsSwitchedOffForGood(t *testing.T) {
 	b.command("swapoff", "")
 	b.write("proc/swaps", "Filename Type\n")
 	b.write("etc/fstab", "/dev/sda1 / ext4 defaults 0 1\n/dev/sda2 none swap sw 0 0\n# /dev/sda3 none swap sw 0 0\n")
+	whole := b.read("etc/fstab")
 	b.must("swap_off")
 	if calls := b.calls(); calls[0] != "" {
 		t.Errorf("without swap: %q", calls)
+	}
+	b.must("swap_off")
+	if b.read("etc/fstab.kubeone") != whole {
+		t.Errorf("what a reset puts back is %q", b.read("etc/fstab.kubeone"))
 	}
 	b.write("proc/swaps", "Filename Type\n/dev/sda2 partition\n")
 	b.must("swap_off")

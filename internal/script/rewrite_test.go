@@ -18,17 +18,19 @@ func joined(t *testing.T, name string) *box {
 	version*) echo v1.36.3 ;;
 	*"init phase kubeconfig kubelet"*)
 		printf 'clusters:\n- cluster:\n    server: https://of-kubeadm\n' >etc/kubernetes/kubelet.conf
-		: >var/lib/kubelet/pki/kubelet-client-current.pem ;;
+		echo new >var/lib/kubelet/pki/kubelet-client-current.pem ;;
 	*"init phase etcd local"*) printf 'spec:\n  containers:\n  - name: etcd\n    image: registry.k8s.io/etcd:3.6.1-0\n' >etc/kubernetes/manifests/etcd.yaml ;;
 	esac`)
 	b.command("ctr", `case "$*" in
 	*"images ls"*) echo registry.k8s.io/etcd:3.6.9-0 ;;
-	*"containers ls"*) echo "id-${6##*==}" ;;
+	*"containers ls"*)
+		name=${6%%,*}
+		echo "id-${name##*==}" ;;
 	esac`)
 	b.write("etc/kubernetes/kubelet.conf", "clusters:\n- cluster:\n    server: https://10.0.0.2:6443\n")
 	b.write("etc/kubernetes/manifests/etcd.yaml", "spec:\n")
-	b.write("var/lib/kubelet/config.yaml", "")
-	b.write("var/lib/kubelet/pki/kubelet-client-current.pem", "")
+	b.write("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n")
+	b.write("var/lib/kubelet/pki/kubelet-client-current.pem", "certificate")
 	b.write("var/lib/etcd/member/snap/db", "data")
 	b.must("mark yes")
 	return b
@@ -111,8 +113,8 @@ func TestAWorkersKubeletAsksWithAJoinToken(t *testing.T) {
 	b.command("systemctl", `cd '`+b.root+`'
 	case "$*" in "restart kubelet")
 		cp etc/kubernetes/bootstrap-kubelet.conf seen
-		: >etc/kubernetes/kubelet.conf
-		: >var/lib/kubelet/pki/kubelet-client-current.pem ;;
+		echo new >etc/kubernetes/kubelet.conf
+		echo new >var/lib/kubelet/pki/kubelet-client-current.pem ;;
 	esac`)
 	b.must("PARTS=kubelet-credentials; stage_rewrite")
 	if seen := b.read("seen"); !strings.Contains(seen, "token: abcdef.0123456789abcdef") || !strings.Contains(seen, "server: https://lb.example.com:6443") {
@@ -153,6 +155,10 @@ func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
 	}
 	if slices.Contains(b.calls(), "systemctl start kubelet") {
 		t.Error("the kubelet starts before the join; it may be newer than the API servers of the others")
+	}
+	b.write("etc/kubernetes/pki/etcd/peer.crt", "killed between its key and itself")
+	if b.must("stage_set_aside"); b.read("etc/kubernetes/pki/etcd/peer.crt") != "" {
+		t.Error("a certificate without its key stays")
 	}
 	kept := 0
 	for path := range b.tree("var/lib/kubeone-old") {

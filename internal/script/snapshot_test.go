@@ -17,7 +17,7 @@ func member(t *testing.T) *box {
 	in := input("cp-1")
 	in.Want.Backup.Schedule, in.Want.Backup.Keep = 6*time.Hour, 3
 	b := newBox(t, in)
-	for _, tool := range []string{"flock", "od", "head", "tail", "sync"} {
+	for _, tool := range []string{"flock", "od", "head", "tail"} {
 		at, err := exec.LookPath(tool)
 		if err != nil {
 			t.Fatal(err)

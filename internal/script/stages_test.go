@@ -26,8 +26,8 @@ func controlPlane(t *testing.T, name string) *box {
 	case "$*" in
 	*"init phase kubeconfig kubelet"*) printf 'clusters:\n- cluster:\n    server: https://of-kubeadm\n' >etc/kubernetes/kubelet.conf ;;
 	*"phase kubelet-start"*)
-		mkdir -p etc/kubernetes var/lib/kubelet/pki && : >var/lib/kubelet/config.yaml && : >var/lib/kubelet/pki/kubelet-client-current.pem
-		: >etc/kubernetes/bootstrap-kubelet.conf && [ -f etc/kubernetes/kubelet.conf ] || : >etc/kubernetes/kubelet.conf ;;
+		mkdir -p etc/kubernetes var/lib/kubelet/pki && echo new >var/lib/kubelet/config.yaml && echo new >var/lib/kubelet/pki/kubelet-client-current.pem
+		echo new >etc/kubernetes/bootstrap-kubelet.conf && [ -f etc/kubernetes/kubelet.conf ] || echo new >etc/kubernetes/kubelet.conf ;;
 	esac`)
 	b.write("run/kubeone/secrets/token", "abcdef.0123456789abcdef")
 	b.write("run/kubeone/secrets/discovery.conf", "kind: Config\n")
@@ -169,10 +169,14 @@ func (b *box) mustAsk(server string) {
 func TestAJoinGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "cp-2")
-	b.write("etc/kubernetes/kubelet.conf", "")
-	b.write("var/lib/kubelet/config.yaml", "")
+	b.write("etc/kubernetes/kubelet.conf", "server: https://lb.example.com:6443\n")
+	b.write("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n")
 	b.write("etc/kubernetes/manifests/etcd.yaml", "")
+	b.write("etc/kubernetes/bootstrap-kubelet.conf", "a token")
 	b.must("stage_join_prepare")
+	if b.read("etc/kubernetes/bootstrap-kubelet.conf") != "" {
+		t.Error("the token is still on the host")
+	}
 	if slices.Contains(b.phases(), "join phase kubelet-start") {
 		t.Error("the kubelet is started a second time")
 	}
@@ -246,8 +250,81 @@ func TestAWorkerJoinsOnce(t *testing.T) {
 	}
 	b.write(certificate, "of another life")
 	step("a certificate is left of another life", joins...)
-	if b.read(certificate) != "" {
+	if b.read(certificate) != "new\n" {
 		t.Error("the kubelet got the certificate of another life")
+	}
+	for _, name := range []string{certificate, "etc/kubernetes/kubelet.conf", "etc/kubernetes/pki/ca.crt"} {
+		b.write(name, "")
+	}
+	step("a power cut left empty files", joins...)
+	if _, err := os.Stat(b.path("etc/kubernetes/pki/ca.crt")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("kubeadm would take an empty CA for the cluster's: %v", err)
+	}
+}
+
+// keys writes whole key pairs, authorities and what they signed, as kubeadm makes them.
+func (b *box) keys() []string {
+	var files []string
+	for _, name := range []string{"ca", "etcd/ca", "front-proxy-ca", "apiserver", "etcd/peer", "sa"} {
+		public := name + ".crt"
+		if name == "sa" {
+			public = "sa.pub"
+		}
+		files = append(files, public, name+".key")
+	}
+	for _, file := range files {
+		b.write("etc/kubernetes/pki/"+file, file)
+	}
+	return files
+}
+
+// kubeadm takes a file that is there for its own: what it had half written would stop it for ever.
+func TestWhatAPowerCutLeftHalfWrittenIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	joining := func(t *testing.T) *box {
+		t.Helper()
+		b := controlPlane(t, "cp-2")
+		b.keys()
+		b.write("etc/kubernetes/admin.conf", "kind: Config\n")
+		return b
+	}
+	there := func(b *box, name string) bool {
+		_, err := os.Stat(b.path("etc/kubernetes/" + name))
+		return err == nil
+	}
+	for name, gone := range map[string][]string{
+		"pki/apiserver.crt": {"pki/apiserver.key"}, "pki/etcd/peer.key": {"pki/etcd/peer.crt"}, "admin.conf": nil,
+	} {
+		for _, half := range []string{"empty", "missing"} {
+			b := joining(t)
+			if b.write("etc/kubernetes/"+name, ""); half == "missing" {
+				b.must("rm @ROOT@/etc/kubernetes/" + name)
+			}
+			b.must("drop_halves")
+			for _, file := range append(gone, name) {
+				if there(b, file) {
+					t.Errorf("%s %s: %s is still there", half, name, file)
+				}
+			}
+			if !there(b, "pki/ca.crt") || !there(b, "pki/etcd/ca.key") || !there(b, "pki/sa.pub") || name != "admin.conf" && !there(b, "admin.conf") {
+				t.Errorf("%s %s: more than the pair is gone: %v", half, name, b.tree("etc/kubernetes"))
+			}
+		}
+	}
+	b := joining(t)
+	before := b.tree("etc/kubernetes")
+	b.must("drop_halves; drop_half_authorities")
+	if diff := cmp.Diff(before, b.tree("etc/kubernetes")); diff != "" {
+		t.Errorf("what is whole has changed:\n%s", diff)
+	}
+	b.write("etc/kubernetes/pki/etcd/ca.crt", "")
+	b.write("var/lib/etcd/member/snap/db", "data")
+	if b.must("drop_half_authorities"); !there(b, "pki/ca.key") {
+		t.Error("the keys of a cluster that has begun are gone")
+	}
+	b.must("rm -r @ROOT@/var/lib/etcd/member; drop_half_authorities")
+	if there(b, "pki") || there(b, "admin.conf") {
+		t.Error("kubeadm would keep what an authority signed that it makes anew")
 	}
 }
 
@@ -260,6 +337,11 @@ func TestCAsOfAnotherClusterAreRefused(t *testing.T) {
 	b.must("tar -cf @ROOT@/run/kubeone/secrets/pki.tar -C @ROOT@/pki ca.crt ca.key sa.key etcd")
 	b.must("stage_pki")
 	b.must("stage_pki") // the same again is right
+	b.write("etc/kubernetes/pki/ca.crt", "")
+	b.must("stage_pki") // a power cut left it empty
+	if b.read("etc/kubernetes/pki/ca.crt") != "ca.crt of this cluster" || b.read("etc/kubernetes/pki.kubeone/ca.crt") != "" {
+		t.Errorf("the CA is %q", b.read("etc/kubernetes/pki/ca.crt"))
+	}
 	for name, mode := range map[string]os.FileMode{"ca.crt": 0o644, "ca.key": 0o600, "etcd/ca.key": 0o600} {
 		if info, err := os.Stat(b.path("etc/kubernetes/pki/" + name)); err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v, %v", name, info, err)

@@ -73,7 +73,7 @@ func TestOnlyTasksThatRunCountAsRunning(t *testing.T) {
 	b := upgrading(t)
 	ctr := func(tasks string) string {
 		return `case "$*" in
-		*'containers ls -q labels."io.kubernetes.container.name"==etcd'*) printf 'c1\nc2\nc3\n' ;;
+		*'containers ls -q labels."io.kubernetes.container.name"==etcd,labels."io.kubernetes.pod.namespace"==kube-system'*) printf 'c1\nc2\nc3\n' ;;
 		*"tasks ls"*) printf 'TASK PID STATUS\n` + tasks + `' ;;
 		esac`
 	}

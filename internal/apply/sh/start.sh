@@ -7,6 +7,8 @@ unit=kubeone-step.service
 
 field() { sed -n "s/^$2=//p" "$dir/$1" 2>/dev/null || true; }
 
+locked() { [ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" = "$generation" ]; }
+
 ours() { [ "$(field "$1" run)" = "$run" ] && [ "$(field "$1" step)" = "$step" ]; }
 
 if systemctl is-active --quiet "$unit"; then
@@ -14,8 +16,10 @@ if systemctl is-active --quiet "$unit"; then
 		printf 'step %s of run %s is running\n' "$(field current step)" "$(field current run)" >&2
 		exit 76
 	}
-elif ! ours result; then
-	[ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" = "$generation" ] || exit 75
+elif ours result; then
+	! locked || rm -rf /run/kubeone/secrets # they came again for a step that had ended
+else
+	locked || exit 75
 	rm -f "$dir/result"
 	: >"$dir/log"
 	printf 'run=%s\nstage=%s\nstep=%s\n' "$run" "$stage" "$step" >"$dir/current"

@@ -32,7 +32,34 @@ etcd_needs() {
 	link "$1" /etc/kubeone/etcd-log
 }
 
+# drop_halves removes what a power cut, or the end of kubeadm between two files, has left empty or without its other half:
+# kubeadm takes what is there for its own, and would fail at it for ever. CAs stay as they are.
+drop_halves() {
+	for conf in /etc/kubernetes/*.conf; do [ -s "$conf" ] || rm -f "$conf"; done
+	for name in apiserver apiserver-kubelet-client apiserver-etcd-client front-proxy-client etcd/server etcd/peer etcd/healthcheck-client; do
+		pair "/etc/kubernetes/pki/$name" crt || rm -f "/etc/kubernetes/pki/$name.crt" "/etc/kubernetes/pki/$name.key"
+	done
+}
+
+# pair PATH EXTENSION succeeds when both halves of a key pair are there.
+pair() { [ -s "$1.$2" ] && [ -s "$1.key" ]; }
+
+# drop_half_authorities removes all keys of a cluster that has not begun when one of its CAs is not whole.
+drop_half_authorities() {
+	[ -d /etc/kubernetes/pki ] && [ ! -d /var/lib/etcd/member ] || return 0
+	for name in ca etcd/ca front-proxy-ca sa; do
+		extension=crt
+		[ "$name" != sa ] || extension=pub
+		pair "/etc/kubernetes/pki/$name" "$extension" || {
+			rm -rf /etc/kubernetes/pki /etc/kubernetes/*.conf
+			return 0
+		}
+	done
+}
+
 stage_init() {
+	drop_half_authorities
+	drop_halves
 	begin_etcd
 	config=$(kubeadm_config file_init)
 	# shellcheck disable=SC2086 # none or one flag
@@ -45,16 +72,21 @@ stage_init() {
 
 stage_pki() {
 	archive=$(secret pki.tar)
-	if [ -f /etc/kubernetes/pki/ca.crt ]; then
+	if [ -s /etc/kubernetes/pki/ca.crt ]; then
 		theirs=$(tar -xOf "$archive" ca.crt | sha256sum)
 		ours=$(sha256sum </etc/kubernetes/pki/ca.crt)
 		[ "$theirs" = "$ours" ] || die "/etc/kubernetes/pki/ca.crt is another cluster's CA"
 	fi
+	new=/etc/kubernetes/pki.kubeone
 	(
 		umask 077
-		mkdir -p /etc/kubernetes/pki/etcd
-		tar -xf "$archive" -C /etc/kubernetes/pki --no-same-owner
+		rm -rf "$new"
+		mkdir -p "$new" /etc/kubernetes/pki/etcd
+		tar -xf "$archive" -C "$new" --no-same-owner
 	)
+	on_disk "$new"
+	(cd "$new" && find . -type f) | while read -r name; do mv -f "$new/$name" "/etc/kubernetes/pki/$name"; done
+	rm -rf "$new"
 	chmod 0755 /etc/kubernetes /etc/kubernetes/pki /etc/kubernetes/pki/etcd
 	chmod 0600 /etc/kubernetes/pki/*.key /etc/kubernetes/pki/etcd/*.key
 	chmod 0644 /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt
@@ -64,6 +96,7 @@ stage_pki() {
 kubelet_asks() { sed -i "s|^\\( *server: \\).*|\\1$1|" /etc/kubernetes/kubelet.conf; }
 
 stage_join_prepare() {
+	drop_halves
 	config=$(kubeadm_config file_join)
 	kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
 	kubeadm join phase control-plane-prepare certs --config "$config"
@@ -79,12 +112,12 @@ stage_join_prepare() {
 		kubelet_asks "$ENDPOINT"
 		config=$(kubeadm_config file_join)
 	fi
-	if [ ! -f /var/lib/kubelet/config.yaml ]; then
+	if [ ! -s /var/lib/kubelet/config.yaml ]; then
 		kubeadm join phase kubelet-start --config "$config"
-		rm -f /etc/kubernetes/bootstrap-kubelet.conf
 	else
 		systemctl is-active --quiet kubelet || systemctl start kubelet
 	fi
+	rm -f /etc/kubernetes/bootstrap-kubelet.conf
 }
 
 stage_join_etcd() {
@@ -112,7 +145,7 @@ stage_join_finish() {
 	config=$(kubeadm_config file_join)
 	kubeadm join phase control-plane-prepare control-plane --config "$config"
 	await_api_server 240
-	wait_for 120 "the kubelet's client certificate" test -f "$CLIENT_CERT"
+	wait_for 120 "the kubelet's client certificate" test -s "$CLIENT_CERT"
 	# From here on this host's kubelet speaks to this host's API server. The phase restarts it.
 	kubelet_asks "$LOCAL_ENDPOINT"
 	init=$(kubeadm_config file_init)

@@ -29,8 +29,8 @@ changed() {
 	: >"$DIRTY"
 }
 
-# put PATH MODE FUNCTION gives the file the function's output as content, in one rename. CHANGED becomes yes when the
-# content was another.
+# put PATH MODE FUNCTION gives the file the function's output as content, in one rename, so that a power cut leaves the old
+# content or the new one. CHANGED becomes yes when the content was another.
 put() {
 	mkdir -p "${1%/*}"
 	tmp=$(mktemp "${1%/*}/.kubeone.XXXXXX")
@@ -41,6 +41,7 @@ put() {
 		return 0
 	fi
 	chmod "$2" "$tmp"
+	on_disk "$tmp"
 	changed
 	mv -f "$tmp" "$1"
 }
@@ -82,19 +83,23 @@ stuck_polls=25
 # which happens on a busy machine, looks again only after three minutes, and gives up after one. It is ended before that: the
 # kubelet starts it anew.
 await_api_server() {
-	stuck=0
+	stuck=0 anew=no
 	wait_for "$1" "this host's API server" api_server_up
-	[ "$stuck" -lt "$stuck_polls" ] || say "this host's API server had not come to its end of looking over the Services' ports, and was started anew"
+	[ "$anew" = no ] || say "this host's API server had not come to its end of looking over the Services' ports, and was started anew"
 }
 
-# api_server_up succeeds when the API server is ready, and ends it when it was seen $stuck_polls times to wait for that look alone.
+# api_server_up succeeds when the API server is ready, and ends it, once, when it was seen $stuck_polls times in a row to wait for
+# that look alone.
 api_server_up() {
 	! readyz || return 0
-	! answers "https://127.0.0.1:6443/readyz?exclude=poststarthook/start-service-ip-repair-controllers" || stuck=$((stuck + 1))
-	[ "$stuck" != "$stuck_polls" ] || {
+	if answers "https://127.0.0.1:6443/readyz?exclude=poststarthook/start-service-ip-repair-controllers"; then
 		stuck=$((stuck + 1))
-		end_pod kube-apiserver SIGKILL
-	}
+	else
+		stuck=0
+	fi
+	[ "$stuck" -ge "$stuck_polls" ] && [ "$anew" = no ] || return 1
+	anew=yes
+	end_pod kube-apiserver SIGKILL
 	return 1
 }
 
@@ -124,6 +129,9 @@ marker_text() {
 	[ "$EPOCH" = 0 ] || printf 'epoch=%s\n' "$EPOCH"
 }
 
+# on_disk PATH... returns when the files below these paths will outlive a power cut.
+on_disk() { find "$@" \( -type f -o -type d \) -exec sync {} + 2>/dev/null || true; }
+
 # mark yes|no says whose host this is, and whether it has finished joining. A finished host stays
 # finished, and one that a recovery fenced stays so until it has.
 mark() {
@@ -134,6 +142,7 @@ mark() {
 	fi
 	COMPLETE=$1
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_etcd
+	[ "$1" = no ] || on_disk /etc/kubernetes /etc/kubeone /var/lib/kubelet/config.yaml /var/lib/kubelet/pki
 	put "$MARKER" 0644 marker_text
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_on
 }

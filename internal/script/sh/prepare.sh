@@ -56,10 +56,17 @@ kernel_settings() {
 }
 
 swap_off() {
+	if grep -Eqs '^[^#].*[[:space:]]swap[[:space:]]' /etc/fstab; then
+		say "taking swap out of /etc/fstab"
+		[ -e /etc/fstab.kubeone ] || {
+			cp -p /etc/fstab /etc/fstab.kubeone.new
+			mv -f /etc/fstab.kubeone.new /etc/fstab.kubeone
+		}
+		sed -i -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# kubeone: \1/' /etc/fstab
+	fi
 	[ "$(wc -l </proc/swaps)" -gt 1 ] || return 0
 	say "switching swap off"
 	swapoff -a
-	sed -i.kubeone -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# kubeone: \1/' /etc/fstab
 }
 
 firewall_off() {

@@ -353,6 +353,7 @@ begin_anew() {
 	fi
 	: >"$RECOVERY/made"
 	systemctl -q enable kubelet.service
+	drop_halves
 	kubeadm init --config "$config" --skip-token-print --skip-phases bootstrap-token,addon,show-join-command --ignore-preflight-errors "$(ignored)"
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list

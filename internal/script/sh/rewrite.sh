@@ -54,7 +54,7 @@ renew_certificates() {
 
 # end_pod NAME ends the containers of a static pod; the kubelet starts them again as long as it has the manifest.
 end_pod() {
-	for id in $("$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$1" 2>/dev/null); do
+	for id in $(containers_of "$1"); do
 		"$BIN/ctr" -n k8s.io tasks kill --signal "${2:-SIGTERM}" "$id" 2>/dev/null || true
 	done
 }
@@ -66,7 +66,7 @@ await_end() { (wait_for "$1" "$2 to end" ended "$2") 2>/dev/null || end_pod "$2"
 # running_as NAME prints the running containers of that name: "etcd".
 running_as() {
 	tasks=$("$BIN/ctr" -n k8s.io tasks ls 2>/dev/null | sed -n 's/^\([^ ]*\) .*RUNNING.*/\1/p')
-	"$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$1" 2>/dev/null | while read -r id; do
+	containers_of "$1" | while read -r id; do
 		! printf '%s\n' "$tasks" | grep -qxF "$id" || printf '%s\n' "$id"
 	done
 }
@@ -90,21 +90,20 @@ sign_kubelet() {
 bootstrap_kubelet() {
 	discovery=$(secret discovery.conf)
 	forget_kubelet_credentials
-	if [ ! -f /var/lib/kubelet/config.yaml ]; then
+	if [ ! -s /var/lib/kubelet/config.yaml ]; then
 		config=$(kubeadm_config file_join)
 		kubeadm join phase kubelet-start --config "$config"
 		return 0
 	fi
-	[ -f /etc/kubernetes/pki/ca.crt ] || {
-		mkdir -p /etc/kubernetes/pki
-		sed -n 's/^ *certificate-authority-data: *//p' "$discovery" | base64 -d >/etc/kubernetes/pki/ca.crt
-	}
+	[ -s /etc/kubernetes/pki/ca.crt ] || put /etc/kubernetes/pki/ca.crt 0644 discovered_ca
 	mkdir -p /etc/kubernetes/manifests
 	(
 		umask 077
 		with_secrets bootstrap_text >/etc/kubernetes/bootstrap-kubelet.conf
 	)
 }
+
+discovered_ca() { sed -n 's/^ *certificate-authority-data: *//p' "$discovery" | base64 -d; }
 
 bootstrap_text() {
 	printf 'apiVersion: v1\nkind: Config\ncurrent-context: bootstrap\n'
@@ -118,7 +117,7 @@ settle_kubelet() {
 	if [ "$ROLE" = worker ]; then
 		kubelet_bootstrapped
 	else
-		wait_for 120 "the kubelet's client certificate" test -f "$CLIENT_CERT"
+		wait_for 120 "the kubelet's client certificate" test -s "$CLIENT_CERT"
 		config=$(plain_config file_cluster_now)
 		kubeadm init phase kubelet-finalize enable-client-cert-rotation --config "$config"
 		wait_for 120 "the kubelet's /healthz" kubelet_healthy
@@ -170,7 +169,7 @@ stage_set_aside() {
 	for cert in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
 		case $cert in
 		*/ca.crt | */front-proxy-ca.crt) ;;
-		*) set_aside "$cert" && set_aside "${cert%.crt}.key" ;;
+		*) set_aside "${cert%.crt}.key" && set_aside "$cert" ;; # a certificate without its key is found again
 		esac
 	done
 	for name in admin controller-manager scheduler; do set_aside "/etc/kubernetes/$name.conf"; done
@@ -189,10 +188,5 @@ set_aside() { [ ! -f "$1" ] || mv "$1" "$aside/"; }
 # no_static_pods ends the containers of the control plane, and succeeds when none is left.
 no_static_pods() {
 	for name in $static_pods; do end_pod "$name" SIGKILL; done
-	left=$("$BIN/ctr" -n k8s.io tasks ls 2>/dev/null | grep RUNNING | while read -r id _; do printf '%s\n' "$id"; done)
-	for name in $static_pods; do
-		for id in $("$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$name" 2>/dev/null); do
-			! printf '%s\n' "$left" | grep -qxF "$id" || return 1
-		done
-	done
+	for name in $static_pods; do ended "$name" || return 1; done
 }

@@ -6,10 +6,16 @@ ETCD_DATA=/var/lib/etcd
 PART=kubeone-snapshot.part
 RESERVE=262144 # KiB that must stay free: a full disk stops etcd
 
+# containers_of NAME prints the containers of a static pod, running or not: "etcd". A control plane that this cluster hosts for
+# another one may have containers of these names in other namespaces.
+containers_of() {
+	"$BIN/ctr" -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$1,labels.\"io.kubernetes.pod.namespace\"==kube-system" 2>/dev/null
+}
+
 # etcd_container prints the ID of the container that etcd runs in.
 etcd_container() {
 	running=$("$BIN/ctr" -n k8s.io tasks ls 2>/dev/null | while read -r id _ state; do [ "$state" != RUNNING ] || printf '%s\n' "$id"; done)
-	"$BIN/ctr" -n k8s.io containers ls -q 'labels."io.kubernetes.container.name"==etcd' 2>/dev/null | while read -r id; do
+	containers_of etcd | while read -r id; do
 		case " $(printf '%s' "$running" | tr '\n' ' ') " in *" $id "*) printf '%s\n' "$id" ;; esac
 	done | sed -n 1p
 }

@@ -1,9 +1,11 @@
 # stage join-worker.
 
 stage_join_worker() {
-	if [ ! -f /etc/kubernetes/kubelet.conf ] || [ ! -f "$CLIENT_CERT" ]; then
+	if [ ! -s /etc/kubernetes/kubelet.conf ] || [ ! -s "$CLIENT_CERT" ]; then
 		# Without a kubelet.conf, which is written first, a certificate is of another life of this host; the kubelet would take it.
-		[ -f /etc/kubernetes/kubelet.conf ] || rm -f "$CLIENT_CERT"
+		[ -s /etc/kubernetes/kubelet.conf ] || rm -f /etc/kubernetes/kubelet.conf "$CLIENT_CERT"
+		# kubeadm takes what is there for whole.
+		[ -s /etc/kubernetes/pki/ca.crt ] || rm -f /etc/kubernetes/pki/ca.crt
 		config=$(kubeadm_config file_join)
 		kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
 		kubeadm join phase kubelet-start --config "$config"
@@ -21,8 +23,8 @@ stage_join_worker() {
 # again only after a pause of their own. Started with its certificate it has everything at once.
 kubelet_bootstrapped() {
 	wait_for 240 "the kubelet's /healthz" kubelet_healthy
-	wait_for 300 "the kubelet's client certificate" test -f "$CLIENT_CERT"
-	wait_for 60 "the kubelet's kubelet.conf" test -f /etc/kubernetes/kubelet.conf
+	wait_for 300 "the kubelet's client certificate" test -s "$CLIENT_CERT"
+	wait_for 60 "the kubelet's kubelet.conf" test -s /etc/kubernetes/kubelet.conf
 	if [ -f /etc/kubernetes/bootstrap-kubelet.conf ]; then
 		systemctl restart kubelet
 		rm -f /etc/kubernetes/bootstrap-kubelet.conf
