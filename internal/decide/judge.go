@@ -31,9 +31,8 @@ func (v *view) judge() (unfit, warnings []Problem) {
 	if p := v.otherNetwork(); p != nil {
 		unfit = append(unfit, *p)
 	}
-	if p := v.otherPlugin(); p != nil {
-		unfit = append(unfit, *p)
-	}
+	changed, taken := v.otherPlugin()
+	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	return unfit, append(warnings, v.livingStrays()...)
@@ -56,17 +55,21 @@ func (v *view) otherNetwork() *Problem {
 	return nil
 }
 
-// otherPlugin is the problem of a manifest with another network plugin than the one that was deployed by us: hosts that join
-// would not get its configuration.
-func (v *view) otherPlugin() *Problem {
-	wanted := v.in.Want.Network.CNI.Name
-	if _, deployed := v.in.Is.API.Addons[desired.Flannel]; !deployed || wanted == desired.Flannel {
-		return nil
+// otherPlugin judges a manifest with another network plugin than the one that was deployed by us: hosts that join do not get its
+// configuration. That is right if somebody else's has taken its place.
+func (v *view) otherPlugin() (unfit, warnings []Problem) {
+	wanted := v.in.Want.Network.CNI
+	if _, deployed := v.in.Is.API.Addons[desired.Flannel]; !deployed || wanted.Name == desired.Flannel {
+		return nil, nil
 	}
-	return &Problem{
-		ClassConfig, "", "the cluster has the network plugin flannel, and the manifest wants " + wanted + ": it cannot be changed by this version",
-		"set clusterNetwork.cni to flannel",
+	p := Problem{
+		ClassConfig, "", "the cluster was given the network plugin flannel, and the manifest wants " + quoted(wanted.Name),
+		"set clusterNetwork.cni to flannel; or to external, once another one has taken its place in the whole cluster",
 	}
+	if wanted.CarriedOut() {
+		return nil, []Problem{p}
+	}
+	return []Problem{p}, nil
 }
 
 // wanted checks what is wanted as far as it concerns a decision; the manifest's own validation has seen to the rest.

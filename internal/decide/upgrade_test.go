@@ -165,10 +165,15 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 		t.Fatal("a healthy cluster has its plugin")
 	}
 	in.Want.Network.CNI.Name, in.Addons = "canal", nil
-	if d := Decide(in); d.Route != Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "plugin flannel, and the manifest wants canal") {
+	if d := Decide(in); d.Route != Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, `plugin flannel, and the manifest wants "canal"`) {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)
 	}
-	// Somebody else has deployed it.
+	in.Want.Network.CNI.Name = "external"
+	if d := Decide(in); d.Route != Nothing || len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0].Do, "taken its place") {
+		t.Errorf("route %s: %+v, %+v", d.Route, d.Problems, d.Warnings)
+	}
+	// Somebody else has deployed it from the beginning.
+	in.Want.Network.CNI.Name = "canal"
 	in.Is.API.Addons = nil
 	if d := Decide(in); d.Route != Nothing {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)

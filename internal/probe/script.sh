@@ -64,11 +64,14 @@ swap() {
 
 # Files are found out about by name ("exists", "absent") and small ones are printed whole ("file PATH:LINE").
 files() {
-	for file in $kubernetes/kubelet.conf $kubernetes/admin.conf $kubernetes/pki/ca.key /var/lib/etcd/member \
+	for file in $kubernetes/admin.conf $kubernetes/pki/ca.key /var/lib/etcd/member \
 		$ours/marker $state/lock/owner; do
 		if [ -e "$file" ]; then put exists "$file"; else put absent "$file"; fi
 	done
-	if [ -s "$kubelet_client" ]; then put exists "$kubelet_client"; else put absent "$kubelet_client"; fi
+	# After a power cut a file may be there and have nothing in it.
+	for file in $kubernetes/kubelet.conf "$kubelet_client"; do
+		if [ -s "$file" ]; then put exists "$file"; else put absent "$file"; fi
+	done
 	for file in "$kubernetes"/manifests/*.yaml; do
 		[ -e "$file" ] && put manifest "$file"
 	done

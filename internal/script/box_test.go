@@ -27,7 +27,7 @@ var hostPath = regexp.MustCompile(`(^|[\s"'=:(<>,])/(etc|opt|var|run|usr/local|p
 func everyHostsTools() []string {
 	return []string{
 		"cat", "chmod", "cmp", "cp", "date", "env", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir", "sed", "sh", "sha256sum", "sleep",
-		"sort", "sync", "tar", "touch", "tr", "wc", "gzip", "find",
+		"sort", "stat", "sync", "tar", "touch", "tr", "wc", "gzip", "find",
 	}
 }
 
@@ -115,6 +115,9 @@ type ran struct {
 // run runs a piece of shell after the script's functions and variables.
 func (b *box) run(body string) ran {
 	b.t.Helper()
+	if hostPath.MatchString(body) {
+		b.t.Fatalf("this would be done to the machine that tests, where @ROOT@ is meant:\n%s", body)
+	}
 	cmd := exec.CommandContext(b.t.Context(), "sh", "-s")
 	cmd.Stdin = strings.NewReader(b.script + "\nPOLL=0.01\n" + strings.ReplaceAll(body, "@ROOT@", b.root) + "\n")
 	cmd.Dir, cmd.Env = b.root, []string{"HOME=" + b.root}

@@ -123,10 +123,6 @@ func TestSwapIsSwitchedOffForGood(t *testing.T) {
 	if calls := b.calls(); calls[0] != "" {
 		t.Errorf("without swap: %q", calls)
 	}
-	b.must("swap_off")
-	if b.read("etc/fstab.kubeone") != whole {
-		t.Errorf("what a reset puts back is %q", b.read("etc/fstab.kubeone"))
-	}
 	b.write("proc/swaps", "Filename Type\n/dev/sda2 partition\n")
 	b.must("swap_off")
 	if diff := cmp.Diff([]string{"swapoff -a"}, b.calls()); diff != "" {
@@ -135,6 +131,12 @@ func TestSwapIsSwitchedOffForGood(t *testing.T) {
 	want := "/dev/sda1 / ext4 defaults 0 1\n# kubeone: /dev/sda2 none swap sw 0 0\n# /dev/sda3 none swap sw 0 0\n"
 	if diff := cmp.Diff(want, b.read("etc/fstab")); diff != "" {
 		t.Error(diff)
+	}
+	const later = "/dev/sdb1 /data xfs defaults 0 2\n"
+	b.write("etc/fstab", want+later)
+	b.must("put @ROOT@/etc/fstab 0644 fstab_with_swap")
+	if diff := cmp.Diff(whole+later, b.read("etc/fstab")); diff != "" {
+		t.Errorf("what a reset puts back:\n%s", diff)
 	}
 }
 

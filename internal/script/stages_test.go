@@ -52,7 +52,7 @@ func TestInitEndsWithAFinishedHost(t *testing.T) {
 	b := controlPlane(t, "cp-1")
 	b.write("etc/kubernetes/super-admin.conf", "too much power")
 	b.must("stage_init")
-	if diff := cmp.Diff([]string{"init"}, b.phases()); diff != "" {
+	if diff := cmp.Diff([]string{"init phase certs all", "init"}, b.phases()); diff != "" {
 		t.Error(diff)
 	}
 	if b.read("etc/kubernetes/super-admin.conf") != "" {
@@ -322,9 +322,39 @@ func TestWhatAPowerCutLeftHalfWrittenIsWrittenAgain(t *testing.T) {
 	if b.must("drop_half_authorities"); !there(b, "pki/ca.key") {
 		t.Error("the keys of a cluster that has begun are gone")
 	}
-	b.must("rm -r @ROOT@/var/lib/etcd/member; drop_half_authorities")
-	if there(b, "pki") || there(b, "admin.conf") {
-		t.Error("kubeadm would keep what an authority signed that it makes anew")
+}
+
+// What an authority has signed is worth nothing when kubeadm makes another one; what is not kubeadm's stays.
+func TestAnInstallationThatWasKilledInTheMiddleOfItsKeysBeginsAnew(t *testing.T) {
+	t.Parallel()
+	const own, certificate = "etc/kubernetes/pki/encryption.yaml", "var/lib/kubelet/pki/kubelet-client-current.pem"
+	b := controlPlane(t, "cp-1")
+	gone := []string{"etc/kubernetes/admin.conf", certificate}
+	for _, name := range b.keys() {
+		gone = append(gone, "etc/kubernetes/pki/"+name)
+	}
+	for _, name := range append([]string{own, "etc/kubernetes/manifests/etcd.yaml"}, gone...) {
+		b.write(name, name)
+	}
+	b.write("etc/kubernetes/pki/etcd/ca.crt", "")
+	b.must("stage_init")
+	for _, name := range gone {
+		if _, err := os.Stat(b.path(name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
+	if b.read(own) != own || len(b.tree("var/lib/kubeone-old")) != len(gone) {
+		t.Errorf("what is kept: %q, and aside %v", b.read(own), b.tree("var/lib/kubeone-old"))
+	}
+	if init := b.phases(); len(init) != 2 || init[0] != "init phase certs all" {
+		t.Errorf("kubeadm is called for %q", init)
+	}
+	// Nothing of the installation is there, and the operator has brought a key: that is no half.
+	bare := controlPlane(t, "cp-1")
+	bare.write(own, own)
+	bare.must("stage_init")
+	if _, err := os.Stat(bare.path("var/lib/kubeone-old")); bare.read(own) != own || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a bare host: %q, and something is aside: %v", bare.read(own), err)
 	}
 }
 
@@ -427,7 +457,6 @@ func installed(t *testing.T) (b *box, theirs []string) {
 		b.write(name, name)
 	}
 	b.write("etc/fstab", "# kubeone: swap\n")
-	b.write("etc/fstab.kubeone", "swap\n")
 	return b, theirs
 }
 

@@ -32,38 +32,54 @@ etcd_needs() {
 	link "$1" /etc/kubeone/etcd-log
 }
 
+# The key pairs that kubeadm makes for a control-plane host, below /etc/kubernetes/pki: those that sign, and those that are signed.
+authorities="ca etcd/ca front-proxy-ca sa"
+signed="apiserver apiserver-kubelet-client apiserver-etcd-client front-proxy-client etcd/server etcd/peer etcd/healthcheck-client"
+
 # drop_halves removes what a power cut, or the end of kubeadm between two files, has left empty or without its other half:
-# kubeadm takes what is there for its own, and would fail at it for ever. CAs stay as they are.
+# kubeadm takes what is there for its own, and would fail at it for ever. What signs stays as it is.
 drop_halves() {
 	for conf in /etc/kubernetes/*.conf; do [ -s "$conf" ] || rm -f "$conf"; done
-	for name in apiserver apiserver-kubelet-client apiserver-etcd-client front-proxy-client etcd/server etcd/peer etcd/healthcheck-client; do
-		pair "/etc/kubernetes/pki/$name" crt || rm -f "/etc/kubernetes/pki/$name.crt" "/etc/kubernetes/pki/$name.key"
+	for name in $signed; do
+		pair=/etc/kubernetes/pki/$name
+		{ [ -s "$pair.crt" ] && [ -s "$pair.key" ]; } || rm -f "$pair.crt" "$pair.key"
 	done
 }
 
-# pair PATH EXTENSION succeeds when both halves of a key pair are there.
-pair() { [ -s "$1.$2" ] && [ -s "$1.key" ]; }
-
-# drop_half_authorities removes all keys of a cluster that has not begun when one of its CAs is not whole.
-drop_half_authorities() {
-	[ -d /etc/kubernetes/pki ] && [ ! -d /var/lib/etcd/member ] || return 0
-	for name in ca etcd/ca front-proxy-ca sa; do
-		extension=crt
-		[ "$name" != sa ] || extension=pub
-		pair "/etc/kubernetes/pki/$name" "$extension" || {
-			rm -rf /etc/kubernetes/pki /etc/kubernetes/*.conf
-			return 0
-		}
+# half_authority succeeds when one half of a pair that signs is there, and the other is not.
+half_authority() {
+	for name in $authorities; do
+		key=/etc/kubernetes/pki/$name.key
+		public=${key%.key}.crt
+		[ "$name" != sa ] || public=${key%.key}.pub
+		{ [ ! -e "$public" ] && [ ! -e "$key" ]; } || { [ -s "$public" ] && [ -s "$key" ]; } || return 0
 	done
+	return 1
+}
+
+# drop_half_authorities moves aside what kubeadm has made for a cluster that has not begun, when it had not come to the end of
+# what signs the rest: what an authority has signed does not fit the next one. That goes last.
+drop_half_authorities() {
+	[ ! -d /var/lib/etcd/member ] && half_authority || return 0
+	set -- "$CLIENT_CERT"
+	for name in admin super-admin controller-manager scheduler kubelet bootstrap-kubelet; do set -- "$@" "/etc/kubernetes/$name.conf"; done
+	for name in $signed $authorities; do
+		for half in crt pub key; do set -- "$@" "/etc/kubernetes/pki/$name.$half"; done
+	done
+	move_aside "$@"
 }
 
 stage_init() {
+	tolerated=$(ignored)
 	drop_half_authorities
 	drop_halves
 	begin_etcd
 	config=$(kubeadm_config file_init)
+	# On disk before anything begins that relies on them.
+	kubeadm init phase certs all --config "$config"
+	on_disk /etc/kubernetes/pki
 	# shellcheck disable=SC2086 # none or one flag
-	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "$(ignored)" $INIT_FLAGS
+	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "$tolerated" $INIT_FLAGS
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
@@ -85,7 +101,7 @@ stage_pki() {
 		tar -xf "$archive" -C "$new" --no-same-owner
 	)
 	on_disk "$new"
-	(cd "$new" && find . -type f) | while read -r name; do mv -f "$new/$name" "/etc/kubernetes/pki/$name"; done
+	for file in "$new"/*.* "$new"/etcd/*.*; do mv -f "$file" "/etc/kubernetes/pki/${file#"$new"/}"; done
 	rm -rf "$new"
 	chmod 0755 /etc/kubernetes /etc/kubernetes/pki /etc/kubernetes/pki/etcd
 	chmod 0600 /etc/kubernetes/pki/*.key /etc/kubernetes/pki/etcd/*.key

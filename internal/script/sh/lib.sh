@@ -132,6 +132,9 @@ marker_text() {
 # on_disk PATH... returns when the files below these paths will outlive a power cut.
 on_disk() { find "$@" \( -type f -o -type d \) -exec sync {} + 2>/dev/null || true; }
 
+# keep has what a finished host relies on survive a power cut.
+keep() { on_disk /etc/kubernetes /etc/kubeone /var/lib/kubelet/config.yaml /var/lib/kubelet/pki; }
+
 # mark yes|no says whose host this is, and whether it has finished joining. A finished host stays
 # finished, and one that a recovery fenced stays so until it has.
 mark() {
@@ -142,7 +145,7 @@ mark() {
 	fi
 	COMPLETE=$1
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_etcd
-	[ "$1" = no ] || on_disk /etc/kubernetes /etc/kubeone /var/lib/kubelet/config.yaml /var/lib/kubelet/pki
+	[ "$1" = no ] || keep
 	put "$MARKER" 0644 marker_text
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_on
 }

@@ -56,18 +56,15 @@ kernel_settings() {
 }
 
 swap_off() {
-	if grep -Eqs '^[^#].*[[:space:]]swap[[:space:]]' /etc/fstab; then
-		say "taking swap out of /etc/fstab"
-		[ -e /etc/fstab.kubeone ] || {
-			cp -p /etc/fstab /etc/fstab.kubeone.new
-			mv -f /etc/fstab.kubeone.new /etc/fstab.kubeone
-		}
-		sed -i -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# kubeone: \1/' /etc/fstab
-	fi
+	[ ! -f /etc/fstab ] || put /etc/fstab "$(stat -c %a /etc/fstab)" fstab_without_swap
 	[ "$(wc -l </proc/swaps)" -gt 1 ] || return 0
 	say "switching swap off"
 	swapoff -a
 }
+
+fstab_without_swap() { sed -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# kubeone: \1/' /etc/fstab; }
+
+fstab_with_swap() { sed 's/^# kubeone: //' /etc/fstab; }
 
 firewall_off() {
 	if have ufw && ufw status 2>/dev/null | grep -q '^Status: active'; then

@@ -124,7 +124,7 @@ remove_files() {
 	# Folders that are only ours if nothing else is in them; containerd makes those below /opt by itself.
 	rmdir /etc/systemd/system/containerd.service.d /etc/containerd /opt/containerd/bin /opt/containerd/lib /opt/containerd \
 		/run/netns 2>/dev/null || true
-	[ ! -f /etc/fstab.kubeone ] || mv -f /etc/fstab.kubeone /etc/fstab
+	[ ! -f /etc/fstab ] || put /etc/fstab "$(stat -c %a /etc/fstab)" fstab_with_swap
 	# the marker last: until then the host is known to be ours
 	rm -rf /etc/kubeone
 }

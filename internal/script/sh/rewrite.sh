@@ -38,6 +38,7 @@ stage_rewrite() {
 	case " $PARTS " in
 	*" kubelet-credentials "*) settle_kubelet ;;
 	esac
+	keep
 }
 
 # file_cluster_now is kubeadm's configuration with the version that this host's kubeadm has: what is written again is no upgrade.
