@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/distro"
 	"kubeone/internal/observed"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -53,22 +54,14 @@ func at(h *desired.Host, p Problem) Problem {
 	return p
 }
 
-// supportedOS are the IDs of /etc/os-release whose package manager and layout are known: apt, dnf or yum, zypper, and
-// Flatcar, which has none.
-func supportedOS() []string {
-	return []string{
-		"almalinux", "amzn", "centos", "debian", "fedora", "flatcar", "opensuse-leap", "opensuse-tumbleweed", "rhel", "rocky", "sles", "ubuntu",
-	}
-}
-
 func checkOS(is *observed.Host) *Problem {
-	if slices.Contains(supportedOS(), is.OS.ID) {
+	if distro.Supported(is.OS.ID) {
 		return nil
 	}
 	return &Problem{
 		Class: ClassRuntime,
 		What:  "operating system " + quoted(is.OS.ID) + " is not supported",
-		Do:    "install one of " + strings.Join(supportedOS(), ", "),
+		Do:    "install one of " + strings.Join(distro.IDs(), ", "),
 	}
 }
 

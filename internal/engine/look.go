@@ -146,7 +146,7 @@ func (e *Engine) scripts(p plan.Plan, w observed.World) (map[string]string, erro
 	out := map[string]string{}
 	epoch := plan.Epoch(p, e.want, w)
 	for _, h := range e.want.Hosts() {
-		in := script.Input{Want: e.want, Host: h, NodeName: p.Hosts[h.ID], Arch: w.Hosts[h.ID].Arch, Epoch: epoch}
+		in := script.Input{Want: e.want, Host: h, NodeName: p.Hosts[h.ID], Arch: w.Hosts[h.ID].Arch, OS: w.Hosts[h.ID].OS.ID, Epoch: epoch}
 		touched, installs := false, false
 		for _, s := range p.Steps {
 			if s.Host == h.ID && s.Intent.Kind.OnHost() {

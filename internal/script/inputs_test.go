@@ -50,7 +50,7 @@ func artifacts(registry string) desired.Artifacts {
 func input(name string) Input {
 	want := wanted()
 	h, _ := want.Host(name)
-	return Input{Want: want, Host: h, NodeName: name, Arch: "amd64", CNIConf: `{"name":"cbr0"}`}
+	return Input{Want: want, Host: h, NodeName: name, Arch: "amd64", OS: "debian", CNIConf: `{"name":"cbr0"}`}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -140,28 +140,34 @@ func TestSwapIsSwitchedOffForGood(t *testing.T) {
 	}
 }
 
-func TestPackagesOfEachFamily(t *testing.T) {
+func TestPackagesOfEachSystem(t *testing.T) {
 	t.Parallel()
-	for tool, want := range map[string][]string{
-		"apt-get": {
-			"apt-get -o DPkg::Lock::Timeout=120 update -q",
-			"apt-get -o DPkg::Lock::Timeout=120 install -y -q --no-install-recommends mount mount iptables",
+	apt := []string{
+		"apt-get -o DPkg::Lock::Timeout=120 update -q",
+		"apt-get -o DPkg::Lock::Timeout=120 install -y -q --no-install-recommends mount mount iptables",
+	}
+	for _, tt := range []struct {
+		os, command, missing string
+		want                 []string
+	}{
+		{"debian", "apt-get", "mount mount iptables", apt},
+		{"ubuntu", "apt-get", "mount mount iptables", apt},
+		{"fedora", "dnf", "util-linux util-linux iptables", []string{"dnf install -y util-linux util-linux iptables"}},
+		{"amzn", "yum", "util-linux util-linux iptables", []string{"yum install -y util-linux util-linux iptables"}},
+		{
+			"sles", "zypper", "util-linux util-linux iptables",
+			[]string{"zypper --non-interactive install --no-recommends util-linux util-linux iptables"},
 		},
-		"dnf":    {"dnf install -y util-linux util-linux iptables"},
-		"yum":    {"yum install -y util-linux util-linux iptables"},
-		"zypper": {"zypper --non-interactive install --no-recommends util-linux util-linux iptables"},
 	} {
-		t.Run(tool, func(t *testing.T) {
+		t.Run(tt.os, func(t *testing.T) {
 			t.Parallel()
-			b := newBox(t, input("w-1"))
-			b.fails("install_packages", "no package manager that is known, and missing: mount mount iptables")
-			b.command(tool, "")
+			in := input("w-1")
+			in.OS = tt.os
+			b := newBox(t, in)
+			b.fails("install_packages", "no package manager that is known, and missing: "+tt.missing)
+			b.command(tt.command, "")
 			b.must("install_packages")
-			got := b.calls()
-			for i := range got {
-				got[i] = strings.TrimSpace(got[i])
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(tt.want, b.calls()); diff != "" {
 				t.Error(diff)
 			}
 			for _, have := range []string{"losetup", "mount", "iptables"} {
@@ -172,6 +178,23 @@ func TestPackagesOfEachFamily(t *testing.T) {
 				t.Errorf("with nothing missing: %q", calls)
 			}
 		})
+	}
+}
+
+// A system without a package manager, or one that nobody knows, must have the tools.
+func TestSystemsWithoutPackages(t *testing.T) {
+	t.Parallel()
+	for _, os := range []string{"flatcar", "plan9", ""} {
+		in := input("w-1")
+		in.OS = os
+		b := newBox(t, in)
+		for _, manager := range []string{"apt-get", "dnf", "yum", "zypper"} {
+			b.command(manager, "")
+		}
+		b.fails("install_packages", "no package manager that is known, and missing: losetup mount iptables")
+		if calls := b.calls(); calls[0] != "" {
+			t.Errorf("%q: %q", os, calls)
+		}
 	}
 }
 

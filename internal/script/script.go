@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/distro"
 	"kubeone/internal/plan"
 )
 
@@ -54,6 +55,7 @@ type Input struct {
 	Host       desired.Host
 	NodeName   string
 	Arch       string // as Go names it
+	OS         string // ID of the host's /etc/os-release; "" where it is not known
 	CNIConf    string // the network plugin's configuration file; "" for none
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
@@ -84,7 +86,7 @@ func Render(in Input) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/sh\n# %s (%s) of cluster %s, %s. Run as root: sh node.sh STAGE\nset -eu\nexport LC_ALL=C DEBIAN_FRONTEND=noninteractive\n",
+	fmt.Fprintf(&b, "#!/bin/sh\n# %s (%s) of cluster %s, %s. Run as root: sh node.sh STAGE\nset -eu\nexport LC_ALL=C\n",
 		in.NodeName, in.Host.ID, in.Want.Name, in.Host.Role)
 	fmt.Fprintf(&b, "export PATH=%s:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin\n\n", BinDir)
 	for _, v := range variables(in, artifacts) {
@@ -98,6 +100,7 @@ func Render(in Input) (string, error) {
 		fmt.Fprintf(&b, "\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", f.function, fileEnd, strings.TrimRight(f.content, "\n"), fileEnd)
 	}
 	b.WriteString(registryFunction(in.Want))
+	b.WriteString("\n" + system(in).Shell())
 	for _, name := range []string{"lib", "prepare", "images", "control-plane", "worker", "repair", "rewrite", "reset", "snapshot", "schedule", "upgrade", "recover", "main"} {
 		text, err := stages.ReadFile("sh/" + name + ".sh")
 		if err != nil {
@@ -161,7 +164,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"ENDPOINT", endpointURL(in.Want)},
 		{"LOCAL_ENDPOINT", fmt.Sprintf("https://%s", net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort)))},
 		{"INIT_FLAGS", initFlags(in.Want)},
-		{"TOOLS", tools},
+		{"TOOLS", system(in).ToolPackages()},
 		{"HOST_DIGESTS", digestList(in, hostDigests)},
 		{"NODE_DIGESTS", digestList(in, nodeDigests)},
 		{"BIN", BinDir},
@@ -208,9 +211,11 @@ func initFlags(want desired.Cluster) string {
 	return ""
 }
 
-// tools pairs what kubeadm's preflight (losetup, mount) and the network plugins (iptables) look for with the package of
-// the apt family that has it; the script knows the other families' names.
-const tools = "losetup=mount mount=mount iptables=iptables"
+// system is what is known of the host's operating system: nothing where the table does not have it.
+func system(in Input) distro.System {
+	s, _ := distro.Find(in.OS)
+	return s
+}
 
 func binaryLines(a desired.Artifacts, r desired.Role) string {
 	binaries := a.BinariesFor(r)

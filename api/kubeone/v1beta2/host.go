@@ -13,7 +13,7 @@ type HostConfig struct {
 	Hostname string `json:"hostname,omitempty"`
 	// IsLeader marks the control-plane host on which a new cluster begins; at most one. Default: the first host.
 	IsLeader bool `json:"isLeader,omitempty"`
-	// OperatingSystem is `ubuntu`, `debian`, `centos`, `rhel`, `rockylinux` or `flatcar`. Each host is asked itself, so the
+	// OperatingSystem is the distribution, by a name from [the table](operating-systems.md). Each host is asked itself, so the
 	// name need not be given. Default: what the host itself says.
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 	// Taints is the node's taints; an empty list means none. Default: node-role.kubernetes.io/control-plane:NoSchedule on

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kubeone/internal/distro"
 )
 
 // The paths of the two lists of hosts.
@@ -14,11 +16,6 @@ const (
 	controlPlanePath = "controlPlane.hosts"
 	workersPath      = "staticWorkers.hosts"
 )
-
-// OperatingSystems are the values of a host's operatingSystem.
-func OperatingSystems() []string {
-	return []string{"ubuntu", "debian", "centos", "rhel", "rockylinux", "flatcar"}
-}
 
 func (f *findings) hosts(c *KubeOneCluster) {
 	f.controlPlane(c)
@@ -116,8 +113,8 @@ func (f *findings) hostname(path string, h HostConfig, taken map[string]string) 
 }
 
 func (f *findings) operatingSystem(path, name string) {
-	if name != "" && !slices.Contains(OperatingSystems(), name) {
-		f.errorf(path, "use one of "+strings.Join(OperatingSystems(), ", ")+", or leave it out", "%q is not a supported operating system", name)
+	if name != "" && !slices.Contains(distro.ManifestNames(), name) {
+		f.errorf(path, "use one of "+strings.Join(distro.ManifestNames(), ", ")+", or leave it out", "%q is not a supported operating system", name)
 	}
 }
 

@@ -14,16 +14,7 @@ stage_prepare() {
 	record $HOST_DIGESTS
 }
 
-# rpm_names prints the missing packages as the RPM families call them.
-rpm_names() {
-	for name in $missing; do
-		case $name in
-		mount) printf 'util-linux ' ;;
-		*) printf '%s ' "$name" ;;
-		esac
-	done
-}
-
+# install_packages installs the packages of what is missing of TOOLS. package_install is of the host's operating system.
 install_packages() {
 	missing=
 	for pair in $TOOLS; do
@@ -31,18 +22,8 @@ install_packages() {
 	done
 	[ -n "$missing" ] || return 0
 	say "installing packages:$missing"
-	# shellcheck disable=SC2086,SC2046 # lists
-	if have apt-get; then
-		apt-get -o DPkg::Lock::Timeout=120 update -q && apt-get -o DPkg::Lock::Timeout=120 install -y -q --no-install-recommends $missing
-	elif have dnf; then
-		dnf install -y $(rpm_names)
-	elif have yum; then
-		yum install -y $(rpm_names)
-	elif have zypper; then
-		zypper --non-interactive install --no-recommends $(rpm_names)
-	else
-		die "no package manager that is known, and missing:$missing"
-	fi
+	# shellcheck disable=SC2086 # a list
+	package_install $missing
 }
 
 kernel_settings() {
@@ -65,17 +46,6 @@ swap_off() {
 fstab_without_swap() { sed -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# kubeone: \1/' /etc/fstab; }
 
 fstab_with_swap() { sed 's/^# kubeone: //' /etc/fstab; }
-
-firewall_off() {
-	if have ufw && ufw status 2>/dev/null | grep -q '^Status: active'; then
-		say "switching ufw off"
-		ufw disable
-	fi
-	if systemctl is-active --quiet firewalld 2>/dev/null; then
-		say "switching firewalld off"
-		systemctl disable --now firewalld
-	fi
-}
 
 # verified SHA256 URL prints the path of the file with that digest: uploaded before, or downloaded now.
 verified() {

@@ -1,0 +1,129 @@
+// Package distro is the table of operating systems: all that differs from one distribution to another. decide asks it
+// which ones are supported, scripts get what belongs to a host's system rendered into them, and docs/operating-systems.md
+// is written from it. Nothing else in the program knows a distribution by its name.
+//
+// The package is data and pure functions of it.
+package distro
+
+import "slices"
+
+// System is one operating system.
+type System struct {
+	ID   string // ID in /etc/os-release
+	Name string // what people call it
+	// Manifest is the value of a host's operatingSystem in the manifest; "" where the manifest's format has none.
+	Manifest string
+	// Packages says how packages are installed; the zero value stands for a system without a package manager, which must
+	// have all Tools.
+	Packages Packages
+	Firewall string // name of the Firewall that is on by default; "" for none
+	Notes    string // what else its users should know, as a sentence
+	// Proven is the releases on which this repository's tests run; "" means that the table was written from documentation.
+	Proven string
+}
+
+// Packages is how a family of distributions installs packages, and what it calls them.
+type Packages struct {
+	Managers []PackageManager // the first whose command exists is used
+	// Names are the packages of those Tools that are not in a package of their own name.
+	Names map[string]string
+}
+
+// PackageManager is one program that installs packages.
+type PackageManager struct {
+	Command string
+	Install string // shell command to which names of packages are appended
+}
+
+// Tools are the commands that kubeadm's preflight (losetup, mount) and network plugins (iptables) look for.
+func Tools() []string { return []string{"losetup", "mount", "iptables"} }
+
+// deb is Debian and what is made from it.
+func deb() Packages {
+	const wait = "apt-get -o DPkg::Lock::Timeout=120 "
+	return Packages{
+		Managers: []PackageManager{{
+			"apt-get", wait + "update -q && DEBIAN_FRONTEND=noninteractive " + wait + "install -y -q --no-install-recommends",
+		}},
+		Names: map[string]string{"losetup": "mount"},
+	}
+}
+
+// rpm is the distributions that use RPM: Red Hat's and their relatives with dnf, which earlier was yum, SUSE's with zypper.
+func rpm(managers ...PackageManager) Packages {
+	return Packages{Managers: managers, Names: map[string]string{"losetup": "util-linux", "mount": "util-linux"}}
+}
+
+func redHat() Packages {
+	return rpm(PackageManager{"dnf", "dnf install -y"}, PackageManager{"yum", "yum install -y"})
+}
+
+func suse() Packages {
+	return rpm(PackageManager{"zypper", "zypper --non-interactive install --no-recommends"})
+}
+
+// Systems is the table.
+func Systems() []System {
+	return []System{
+		{ID: "ubuntu", Name: "Ubuntu", Manifest: "ubuntu", Packages: deb()},
+		{ID: "debian", Name: "Debian", Manifest: "debian", Packages: deb(), Proven: "12"},
+		{ID: "centos", Name: "CentOS Stream", Manifest: "centos", Packages: redHat(), Firewall: firewalld},
+		{ID: "rhel", Name: "RHEL", Manifest: "rhel", Packages: redHat(), Firewall: firewalld},
+		{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Packages: redHat(), Firewall: firewalld},
+		{
+			ID: "flatcar", Name: "Flatcar", Manifest: "flatcar",
+			Notes: "It has no package manager, and needs none. /usr is read-only: kubectl and crictl are in /opt/kubeone/bin only.",
+		},
+		{ID: "almalinux", Name: "AlmaLinux", Packages: redHat(), Firewall: firewalld},
+		{ID: "amzn", Name: "Amazon Linux", Packages: redHat()},
+		{ID: "fedora", Name: "Fedora", Packages: redHat(), Firewall: firewalld},
+		{ID: "opensuse-leap", Name: "openSUSE Leap", Packages: suse(), Firewall: firewalld},
+		{ID: "opensuse-tumbleweed", Name: "openSUSE Tumbleweed", Packages: suse(), Firewall: firewalld},
+		{ID: "sles", Name: "SLES", Packages: suse(), Firewall: firewalld},
+	}
+}
+
+// Find returns the system with that ID of /etc/os-release, and whether the table has it.
+func Find(id string) (System, bool) {
+	systems := Systems()
+	i := slices.IndexFunc(systems, func(s System) bool { return s.ID == id })
+	if i < 0 {
+		return System{}, false
+	}
+	return systems[i], true
+}
+
+// Supported reports whether hosts with that ID of /etc/os-release can be installed.
+func Supported(id string) bool {
+	_, ok := Find(id)
+	return ok
+}
+
+// IDs are those of all systems, sorted.
+func IDs() []string {
+	var out []string
+	for _, s := range Systems() {
+		out = append(out, s.ID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ManifestNames are the values of a host's operatingSystem in the manifest, in the table's order.
+func ManifestNames() []string {
+	var out []string
+	for _, s := range Systems() {
+		if s.Manifest != "" {
+			out = append(out, s.Manifest)
+		}
+	}
+	return out
+}
+
+// PackageOf is the package that has a tool.
+func (p Packages) PackageOf(tool string) string {
+	if name, ok := p.Names[tool]; ok {
+		return name
+	}
+	return tool
+}
