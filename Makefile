@@ -26,7 +26,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the program: bin/kubeone, one static file
-	go build -ldflags "$(LDFLAGS)" -o bin/kubeone ./cmd/kubeone
+	@hack/heartbeat.sh "building kubeone" go build -ldflags "$(LDFLAGS)" -o bin/kubeone ./cmd/kubeone
 
 demo: ## bring up four bare hosts on this machine and make a cluster of them
 	@hack/demo.sh
@@ -35,13 +35,15 @@ test: lint unit coverage e2e ## everything that must be green: lint, unit, cover
 
 unit: ## unit tests, with the race detector
 	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck dash=dash bash=bash busybox=busybox ssh=openssh-client git=git
-	CGO_ENABLED=1 go test -race -p 5 -timeout 20m ./...
+	CGO_ENABLED=1 hack/heartbeat.sh "unit tests" go test -race -p 5 -timeout 20m ./...
 
 coverage: ## the packages that decide everything are covered, or this fails
-	go test -cover $(COVERED) | hack/coverage.sh $(COVERAGE)
+	hack/heartbeat.sh "coverage" go test -cover $(COVERED) | hack/coverage.sh $(COVERAGE)
 
 e2e: ## scenarios on real hosts in containers (docker, root)
 	@test -n "$$(find test/e2e -name '*_test.go' 2>/dev/null)" || { echo "test/e2e has no tests" >&2; exit 1; }
+	@hack/heartbeat.sh "building the lab" go build -o bin/lab ./test/lab
+	@bin/lab prepare --kubernetes-version 1.36.1,1.36.3
 	@log=$$(mktemp); failed=; \
 	go test -tags e2e ./test/lab/fleet -count=1 -timeout 70m >"$$log" 2>&1 & lab=$$!; \
 	go test -tags e2e ./test/e2e -count=1 -v -timeout 70m || failed=yes; \
@@ -53,7 +55,7 @@ long: ## what takes longer: 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and fro
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
-	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+	hack/heartbeat.sh "golangci-lint" $(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@hack/shellcheck.sh
 	@hack/dependencies.sh
 
@@ -74,4 +76,4 @@ clean: ## remove what was built, and the demo's lab
 
 $(GOLANGCI_LINT):
 	@echo "building $(notdir $(@D)), once: some minutes"
-	GOBIN=$(@D) go install -ldflags '-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+	GOBIN=$(@D) hack/heartbeat.sh "building golangci-lint" go install -ldflags '-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

@@ -25,7 +25,7 @@ part() {
 build() {
 	[ -x bin/kubeone ] || echo "The first build compiles the Kubernetes client libraries: some minutes."
 	make --no-print-directory build
-	go build -o bin/lab ./test/lab
+	hack/heartbeat.sh "building the lab" go build -o bin/lab ./test/lab
 }
 
 hosts() {

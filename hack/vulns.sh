@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 home=${1%/*}
 if [ ! -x "$1" ]; then
-	GOBIN=$home go install "golang.org/x/vuln/cmd/govulncheck@${home##*-}" || {
+	GOBIN=$home hack/heartbeat.sh "building govulncheck" go install "golang.org/x/vuln/cmd/govulncheck@${home##*-}" || {
 		echo "govulncheck: not checked, it cannot be installed from here"
 		exit 0
 	}
@@ -20,4 +20,4 @@ case $status in
 	exit 0
 	;;
 esac
-"$1" ./cmd/...
+exec hack/heartbeat.sh "govulncheck" "$1" ./cmd/...

@@ -11,6 +11,7 @@ import (
 
 	"kubeone/test/lab/components"
 	"kubeone/test/lab/fleet"
+	"kubeone/test/lab/progress"
 )
 
 func root() *cobra.Command {
@@ -20,13 +21,13 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(up(), down(), list(), want(), sshTo(), buildComponents(), bundle(), mirror())
+	cmd.AddCommand(up(), down(), list(), want(), sshTo(), prepare(), buildComponents(), bundle(), mirror())
 	cmd.AddCommand(hostCommands()...)
 	return cmd
 }
 
-// progress prints lines to standard error with the seconds since it was made.
-func progress() func(format string, args ...any) {
+// toStderr prints lines to standard error with the seconds since it was made.
+func toStderr() progress.Logf {
 	start := time.Now()
 	return func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
@@ -34,7 +35,7 @@ func progress() func(format string, args ...any) {
 }
 
 func up() *cobra.Command {
-	options := fleet.Options{Log: progress()}
+	options := fleet.Options{Log: toStderr()}
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring up a lab",
@@ -74,7 +75,7 @@ func want() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := lab.Want(cmd.Context(), args[0], progress()); err != nil {
+			if err := lab.Want(cmd.Context(), args[0], toStderr()); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), lab.Bundle)

@@ -45,13 +45,27 @@ func bundle() *cobra.Command {
 				return err
 			}
 			for _, version := range versions {
-				path, err := fleet.Bundle(cmd.Context(), cache, version, progress())
+				path, err := fleet.Bundle(cmd.Context(), cache, version, toStderr())
 				if err != nil {
 					return err
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), path)
 			}
 			return nil
+		},
+	}
+	versionsFlag(cmd, &versions)
+	return cmd
+}
+
+func prepare() *cobra.Command {
+	var versions []string
+	cmd := &cobra.Command{
+		Use:   "prepare",
+		Short: "Make everything that labs need for Kubernetes versions, so that they start without building anything",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return fleet.Prepare(cmd.Context(), versions, toStderr())
 		},
 	}
 	versionsFlag(cmd, &versions)
@@ -97,7 +111,7 @@ func build(ctx context.Context, versions []string) ([]*components.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	builder := &components.Builder{Cache: cache, Log: progress()}
+	builder := &components.Builder{Cache: cache, Log: toStderr()}
 	var sets []*components.Set
 	for _, version := range versions {
 		set, err := builder.Build(ctx, version)

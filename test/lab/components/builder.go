@@ -11,14 +11,15 @@ import (
 	"runtime"
 	"sort"
 	"strings"
-	"time"
+
+	"kubeone/test/lab/progress"
 )
 
 // Builder builds components into its cache. It may be used concurrently, also by several processes.
 type Builder struct {
 	Cache Cache
 	// Log receives progress; nil for none.
-	Log func(format string, args ...any)
+	Log progress.Logf
 }
 
 // Set is everything that one Kubernetes version needs, built.
@@ -62,7 +63,7 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 	}
 	kubernetes := kubernetesRecipe(version)
 	steps := []step{
-		{"Kubernetes v" + version + " (minutes, when new)", func(ctx context.Context) error {
+		{"Kubernetes v" + version, func(ctx context.Context) error {
 			if err := b.compile(ctx, set, kubernetes); err != nil {
 				return err
 			}
@@ -81,21 +82,19 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 		{"images", func(ctx context.Context) error { return b.addImages(ctx, set, want) }},
 		{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set) }},
 	}
-	if err := b.walk(ctx, steps); err != nil {
-		return nil, fmt.Errorf("components of Kubernetes v%s: %w", version, err)
+	title := "components of Kubernetes v" + version
+	if err := b.walk(ctx, title, steps); err != nil {
+		return nil, fmt.Errorf("%s: %w", title, err)
 	}
 	set.Digest = set.digest()
 	return set, nil
 }
 
-func (b *Builder) walk(ctx context.Context, steps []step) error {
+func (b *Builder) walk(ctx context.Context, title string, steps []step) error {
 	for n, step := range steps {
-		start := time.Now()
-		if err := step.run(ctx); err != nil {
+		what := fmt.Sprintf("%s, %d of %d: %s", title, n+1, len(steps), step.name)
+		if err := b.Log.During(what, func() error { return step.run(ctx) }); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
-		}
-		if b.Log != nil {
-			b.Log("%2d/%d  %s: %.1f s", n+1, len(steps), step.name, time.Since(start).Seconds())
 		}
 	}
 	return nil

@@ -54,39 +54,63 @@ func baseImage(ctx context.Context, cache components.Cache, log Logf) (string, e
 	if _, err := docker(ctx, "image", "inspect", "--format", "{{.Id}}", tag); err == nil {
 		return tag, nil
 	}
-	log("building the hosts' image %s with debootstrap (about 2 minutes, once)", tag)
-	if err := buildBase(ctx, cache, debian, tag); err != nil {
+	log("building the hosts' image %s with debootstrap: about 2 minutes, once", tag)
+	if err := buildBase(ctx, cache, debian, tag, log); err != nil {
 		return "", fmt.Errorf("build base image %s: %w", tag, err)
 	}
 	return tag, nil
 }
 
-func buildBase(ctx context.Context, cache components.Cache, debian debian, tag string) error {
-	if err := components.EnsurePackages(ctx, map[string]string{"debootstrap": "debootstrap"}); err != nil {
-		return err
-	}
-	dir, debs := cache.Path("base-image.tmp"), cache.Path("debs", debian.codename)
+// buildBase makes the image in the folder base-image.tmp of the cache.
+func buildBase(ctx context.Context, cache components.Cache, debian debian, tag string, log Logf) error {
+	dir := cache.Path("base-image.tmp")
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	steps := []struct {
+		name string
+		run  func() error
+	}{
+		{"installing debootstrap", func() error {
+			return components.EnsurePackages(ctx, map[string]string{"debootstrap": "debootstrap"})
+		}},
+		{"packages of Debian " + debian.codename, func() error { return bootstrapBase(ctx, cache, debian, dir) }},
+		{"configuration", func() error { return configureBase(ctx, dir) }},
+		{"import into docker", func() error { return importBase(ctx, dir, tag) }},
+	}
+	for n, step := range steps {
+		if err := log.During(fmt.Sprintf("hosts' image, %d of %d: %s", n+1, len(steps), step.name), step.run); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+func bootstrapBase(ctx context.Context, cache components.Cache, debian debian, dir string) error {
+	debs := cache.Path("debs", debian.codename)
 	if err := os.MkdirAll(debs, 0o755); err != nil {
 		return err
 	}
 	bootstrap := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--cache-dir="+debs,
 		"--include="+strings.Join(basePackages, ","), debian.codename, dir, debian.mirror)
 	bootstrap.Env = append(os.Environ(), debian.proxyEnv...)
-	if _, err := output(bootstrap); err != nil {
-		return err
-	}
+	_, err := output(bootstrap)
+	return err
+}
+
+// configureBase lays the lab's own files over the new file system and configures it from within.
+func configureBase(ctx context.Context, dir string) error {
 	if err := writeOverlay(dir); err != nil {
 		return err
 	}
 	configure := exec.CommandContext(ctx, "chroot", dir, "/bin/sh", "-c", configureScript)
 	configure.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
-	if _, err := output(configure); err != nil {
-		return err
-	}
+	_, err := output(configure)
+	return err
+}
+
+func importBase(ctx context.Context, dir, tag string) error {
 	pack := exec.CommandContext(ctx, "sh", "-c", `tar -C "$1" --one-file-system -c . | docker import --change 'CMD ["/usr/local/sbin/lab-init"]' - "$2"`,
 		"sh", dir, tag)
 	_, err := output(pack)

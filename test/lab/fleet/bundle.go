@@ -17,10 +17,10 @@ import (
 )
 
 // Want makes the lab's manifest want another Kubernetes version (without a leading v), and gives the lab that version's
-// bundle beside those that it has. The hosts are left alone. log may be nil.
+// bundle beside those that it has. The hosts are left alone. A nil log is the one that the lab was brought up with.
 func (l *Lab) Want(ctx context.Context, version string, log Logf) error {
 	if log == nil {
-		log = func(string, ...any) {}
+		log = l.log
 	}
 	cache, err := components.DefaultCache()
 	if err != nil {
@@ -81,8 +81,7 @@ func Bundle(ctx context.Context, cache components.Cache, version string, log Log
 	sum := sha256.Sum256([]byte(format))
 	key := set.KubernetesVersion + "-" + set.Digest + "-" + hex.EncodeToString(sum[:6])
 	dir, err := cache.Entry(ctx, "bundles", key, func(dir string) error {
-		log("making the bundle of Kubernetes v%s", set.KubernetesVersion)
-		if err := makeBundle(ctx, cache, set, filepath.Join(dir, "bundle.tar")); err != nil {
+		if err := makeBundle(ctx, cache, set, filepath.Join(dir, "bundle.tar"), log); err != nil {
 			return err
 		}
 		return dropOldBundles(cache, set.KubernetesVersion)
@@ -106,8 +105,12 @@ func dropOldBundles(cache components.Cache, version string) error {
 	return nil
 }
 
-func makeBundle(ctx context.Context, cache components.Cache, set *components.Set, file string) error {
-	kubeone, err := BuildKubeone(ctx, cache)
+func makeBundle(ctx context.Context, cache components.Cache, set *components.Set, file string, log Logf) error {
+	title, kubeone := "bundle of Kubernetes v"+set.KubernetesVersion, ""
+	err := log.During(title+", 1 of 2: building kubeone", func() (err error) {
+		kubeone, err = BuildKubeone(ctx, cache)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -120,9 +123,12 @@ func makeBundle(ctx context.Context, cache components.Cache, set *components.Set
 		return err
 	}
 	defer stop()
-	_, err = output(exec.CommandContext(ctx, kubeone, "bundle", "create", "-o", file, "--kubernetes-version", set.KubernetesVersion,
-		"--mirror", "http://"+address, "--overwrite-registry", address, "--arch", runtime.GOARCH))
-	return err
+	return log.During(title+", 2 of 2: writing it", func() error {
+		_, err := output(exec.CommandContext(ctx, kubeone, "bundle", "create", "-o", file,
+			"--kubernetes-version", set.KubernetesVersion, "--mirror", "http://"+address,
+			"--overwrite-registry", address, "--arch", runtime.GOARCH))
+		return err
+	})
 }
 
 // BuildKubeone builds the product from the module that this program's working directory is in, and returns the program's

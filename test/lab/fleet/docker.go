@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"kubeone/test/lab/components"
+	"kubeone/test/lab/progress"
 )
 
 // Logf receives a line of progress, without a newline.
-type Logf func(format string, args ...any)
+type Logf = progress.Logf
 
 // docker runs a docker command and returns what it printed, without the last newline.
 func docker(ctx context.Context, args ...string) (string, error) {
@@ -57,12 +58,7 @@ func ensureDocker(ctx context.Context, cache components.Cache, log Logf) error {
 		return err
 	}
 	defer unlock()
-	needed := map[string]string{"dockerd": "docker.io", "ssh": "openssh-client", "iptables": "iptables", "ip": "iproute2"}
-	if err := components.EnsurePackages(ctx, needed); err != nil {
-		return err
-	}
-	// Newer Debians have the daemon's client in a package of its own.
-	if err := components.EnsurePackages(ctx, map[string]string{"docker": "docker-cli"}); err != nil {
+	if err := log.During("installing docker", func() error { return installDocker(ctx) }); err != nil {
 		return err
 	}
 	if dockerAnswers(ctx) {
@@ -74,8 +70,16 @@ func ensureDocker(ctx context.Context, cache components.Cache, log Logf) error {
 		}
 		return nil
 	}
-	log("starting dockerd")
-	return startDockerd(ctx, cache.Path("dockerd.log"))
+	return log.During("starting dockerd", func() error { return startDockerd(ctx, cache.Path("dockerd.log")) })
+}
+
+func installDocker(ctx context.Context) error {
+	needed := map[string]string{"dockerd": "docker.io", "ssh": "openssh-client", "iptables": "iptables", "ip": "iproute2"}
+	if err := components.EnsurePackages(ctx, needed); err != nil {
+		return err
+	}
+	// Newer Debians have the daemon's client in a package of its own.
+	return components.EnsurePackages(ctx, map[string]string{"docker": "docker-cli"})
 }
 
 func startDockerd(ctx context.Context, logPath string) error {

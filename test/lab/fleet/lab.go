@@ -37,6 +37,9 @@ type Lab struct {
 	// Ephemeral labs belong to the process Owner and are leftovers once it is gone.
 	Ephemeral bool   `json:"ephemeral,omitempty"`
 	Owner     string `json:"owner"`
+
+	// log receives the progress of whatever is done to the lab; nil for none.
+	log Logf
 }
 
 // Open finds a lab by name. The error matches fs.ErrNotExist when there is none.

@@ -41,6 +41,27 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	return lab, nil
 }
 
+// Prepare makes, in the cache, what labs need for these Kubernetes versions: docker, the hosts' image, bundles. Labs that
+// are brought up later find all of it there.
+func Prepare(ctx context.Context, versions []string, log Logf) error {
+	cache, err := components.DefaultCache()
+	if err != nil {
+		return err
+	}
+	if err := ensureDocker(ctx, cache, log); err != nil {
+		return err
+	}
+	if _, err := baseImage(ctx, cache, log); err != nil {
+		return err
+	}
+	for _, version := range versions {
+		if _, err := Bundle(ctx, cache, version, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // prepare claims the lab's name by making its folder, and makes what does not need the network: image and key.
 func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab, error) {
 	root, err := stateRoot(cache)
@@ -56,6 +77,7 @@ func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab
 	lab := &Lab{
 		Name: options.Name, KubernetesVersion: options.KubernetesVersion, Image: image, SSHUser: options.SSHUser,
 		Network: "kubeone-lab-" + options.Name, PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral, Owner: self(),
+		log: options.Log,
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("lab %s: %w", options.Name, err)
@@ -85,12 +107,8 @@ func (l *Lab) bringUp(ctx context.Context, cache components.Cache, options Optio
 	}
 	l.Nameservers = nameservers(string(resolvConf), at(subnet, gatewayByte))
 	l.Hosts = l.layOut(subnet, options)
-	options.Log("booting %d hosts on %s", len(l.Hosts), l.Subnet)
-	hosts, hostsCtx := errgroup.WithContext(ctx)
-	for _, host := range l.Hosts {
-		hosts.Go(func() error { return l.boot(hostsCtx, host) })
-	}
-	if err := hosts.Wait(); err != nil {
+	booting := fmt.Sprintf("booting %d hosts on %s", len(l.Hosts), l.Subnet)
+	if err := options.Log.During(booting, func() error { return l.bootAll(ctx) }); err != nil {
 		return err
 	}
 	if err := l.configureLoadBalancer(ctx); err != nil {
@@ -102,6 +120,14 @@ func (l *Lab) bringUp(ctx context.Context, cache components.Cache, options Optio
 		}
 	}
 	return l.save()
+}
+
+func (l *Lab) bootAll(ctx context.Context) error {
+	hosts, ctx := errgroup.WithContext(ctx)
+	for _, host := range l.Hosts {
+		hosts.Go(func() error { return l.boot(ctx, host) })
+	}
+	return hosts.Wait()
 }
 
 // layOut names the hosts and gives them addresses.
