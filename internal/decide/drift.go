@@ -88,7 +88,8 @@ func (v *view) allAddons() []string { return slices.Sorted(maps.Keys(v.in.Addons
 // staleRecord reports whether our record in the cluster is missing, or of another cluster or manifest.
 func (v *view) staleRecord() bool {
 	r := v.in.Is.API.Record
-	return r == nil || r.Cluster != v.in.Want.Name || r.ManifestDigest != v.in.Want.Digest
+	return r == nil || r.Cluster != v.in.Want.Name ||
+		r.ManifestDigest != v.in.Want.Digest && r.ManifestDigest != v.in.Want.OrderedDigest
 }
 
 // staleNode reports whether the member's Node lacks labels, annotations or taints that the manifest wants, or has those

@@ -34,8 +34,11 @@ type Cluster struct {
 
 	// NotCarriedOut lists the manifest's fields that are set and that this version does nothing about, as paths.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
-	// Digest is the sha256 (hex) of the manifest as wanted, without secrets; two equal digests want the same cluster.
+	// Digest is the sha256 (hex) of the manifest as wanted, without secrets, and whatever the order and the IDs of its hosts;
+	// two equal digests want the same cluster.
 	Digest string `json:"digest"`
+	// OrderedDigest is the same with the hosts in the manifest's order: what records of earlier versions have.
+	OrderedDigest string `json:"-"`
 }
 
 // Endpoint is where clients find the API: a load balancer's address, or the first control-plane host's.
@@ -106,8 +109,10 @@ const (
 
 // Host is one machine of the manifest.
 type Host struct {
-	// ID is the host's identity in plans and probes: its public address.
+	// ID is the host's identity in plans, probes and records: opaque, and stable for as long as the machine is the host. The
+	// manifest gives it (HasOwnID); else it is derived once, from the address at which the host was first installed.
 	ID             string            `json:"id"`
+	HasOwnID       bool              `json:"-"` // the manifest gives the ID
 	Role           Role              `json:"role"`
 	PublicAddress  string            `json:"publicAddress"`
 	PrivateAddress string            `json:"privateAddress"`

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -90,7 +91,8 @@ func (l *loader) hostsOf(hosts []v1beta2.HostConfig, role desired.Role) []desire
 	var out []desired.Host
 	for _, h := range hosts {
 		out = append(out, desired.Host{
-			ID:             h.PublicAddress,
+			ID:             cmp.Or(h.ID, h.PublicAddress),
+			HasOwnID:       h.ID != "",
 			Role:           role,
 			PublicAddress:  h.PublicAddress,
 			PrivateAddress: h.PrivateAddress,

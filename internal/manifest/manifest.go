@@ -9,8 +9,6 @@ package manifest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -121,9 +119,10 @@ func (l *loader) loaded() (Loaded, error) {
 	if err != nil {
 		return Loaded{}, fmt.Errorf("write %s as YAML: %w", l.ManifestPath, err)
 	}
-	digest := sha256.Sum256(text)
 	cluster := l.desired()
-	cluster.Digest = hex.EncodeToString(digest[:])
+	if err := setDigests(&cluster, public); err != nil {
+		return Loaded{}, err
+	}
 	return Loaded{
 		Cluster:        cluster,
 		Secrets:        secretsOf(l.cluster),

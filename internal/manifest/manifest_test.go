@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 			Drain: desired.Drain{Timeout: 5 * time.Minute, OnTimeout: desired.DrainStop},
 		},
 		Backup: desired.Backup{Schedule: 6 * time.Hour, Keep: 10},
-		Digest: got.Digest,
+		Digest: got.Digest, OrderedDigest: got.OrderedDigest,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -129,8 +129,13 @@ type Unit struct {
 
 // Marker is the file with which a host says whose it is.
 type Marker struct {
-	Cluster  string `json:"cluster"`
-	Role     string `json:"role"`
+	Cluster string `json:"cluster"`
+	Role    string `json:"role"`
+	// ID is the host's identity, and Derived says that no manifest gave it; "" on hosts that were installed before there were
+	// IDs. Node is the name of the Node that the host joins as; "" likewise.
+	ID       string `json:"id,omitempty"`
+	Derived  bool   `json:"derivedID,omitempty"`
+	Node     string `json:"node,omitempty"`
 	RunID    string `json:"runID,omitempty"`
 	Complete bool   `json:"complete"` // the host finished joining; false: an installation of ours that has not ended
 	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began to

@@ -40,8 +40,23 @@ func marker(l lines, files map[string][]string) *observed.Marker {
 	epoch, _ := strconv.Atoi(said["epoch"])
 	return &observed.Marker{
 		Cluster: said["cluster"], Role: said["role"], RunID: said["run"], Complete: said["complete"] == "yes",
+		ID: word(said["id"]), Derived: said["id-derived"] == "yes", Node: word(said["node"]),
 		Fenced: said["fenced"], Restoring: said["restoring"] == "yes", Epoch: epoch,
 	}
+}
+
+// longestWord is that of an ID or the name of a Node; ids and names of Kubernetes are 253 characters at most.
+const longestWord = 253
+
+// word is an ID or a name, as a host says it; "" for anything else.
+func word(s string) string {
+	strange := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r))
+	}
+	if len(s) > longestWord || strings.ContainsFunc(s, strange) {
+		return ""
+	}
+	return s
 }
 
 // digests reads lines "name sha256".

@@ -93,7 +93,9 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 func wantControlPlane(t *testing.T, h observed.Host) {
 	t.Helper()
 	for what, ok := range map[string]bool{
-		"marker":            h.Marker != nil && *h.Marker == observed.Marker{Cluster: "demo", Role: "control-plane", RunID: "r1", Complete: true},
+		"marker": h.Marker != nil && *h.Marker == observed.Marker{
+			Cluster: "demo", Role: "control-plane", RunID: "r1", Complete: true, ID: "cp-a", Derived: true, Node: "cp-1",
+		},
 		"digests":           h.Digests["kubelet"] == "abc",
 		"lock":              h.Lock != nil && h.Lock.Holder == "ann@laptop" && h.Lock.Generation == 3 && h.Lock.Live,
 		"step":              h.Step != nil && h.Step.Stage == "init",
@@ -149,7 +151,7 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 	}
 	for path, content := range map[string]string{
 		"/etc/os-release":                                 "ID=debian\nPRETTY_NAME=\"Debian\"",
-		"/etc/kubeone/marker":                             "cluster=demo\nrole=control-plane\nrun=r1\ncomplete=yes\n",
+		"/etc/kubeone/marker":                             "cluster=demo\nrole=control-plane\nrun=r1\ncomplete=yes\nid=cp-a\nid-derived=yes\nnode=cp-1\n",
 		"/etc/kubeone/digests":                            "kubelet abc\n",
 		"/var/lib/kubeone/lock/owner":                     "holder=ann@laptop\nrun=r1\ngeneration=3\nsince=1700000000\n",
 		"/var/lib/kubeone/lock/beat":                      "",

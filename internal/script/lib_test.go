@@ -57,11 +57,11 @@ func TestMarkSaysWhoseTheHostIs(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("w-1"))
 	b.must("KUBEONE_RUN=run-1; mark no")
-	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=run-1\ncomplete=no\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=run-1\ncomplete=no\nid=192.0.2.11\nid-derived=yes\nnode=w-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Error(diff)
 	}
 	b.must("mark yes; mark no")
-	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=by-hand\ncomplete=yes\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=by-hand\ncomplete=yes\nid=192.0.2.11\nid-derived=yes\nnode=w-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Errorf("a finished host became unfinished:\n%s", diff)
 	}
 	b.fails("CLUSTER=beta; mark no", "this host belongs to cluster alpha")

@@ -94,7 +94,7 @@ func TestFenceKeepsWhatItTakesAway(t *testing.T) {
 	if diff := cmp.Diff([]string{"etc-kubernetes", "etc-kubernetes-manifests", "var-lib-etcd"}, b.aside()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=no\nfenced=run-1\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=no\nfenced=run-1\nid=192.0.2.1\nid-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Error(diff)
 	}
 	calls := strings.Join(b.calls(), "\n")
@@ -138,7 +138,7 @@ func TestAFencedHostStaysFencedUntilItHasJoined(t *testing.T) {
 		t.Errorf("the marker is\n%s", got)
 	}
 	b.must("KUBEONE_RUN=run-2; mark yes")
-	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-2\ncomplete=yes\nepoch=1\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-2\ncomplete=yes\nepoch=1\nid=192.0.2.1\nid-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -171,7 +171,7 @@ func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 	if diff := cmp.Diff([]string{"var-lib-etcd-member"}, b.aside()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=yes\nepoch=1\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=yes\nepoch=1\nid=192.0.2.1\nid-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := os.Stat(b.path("var/lib/kubeone/recovery")); err == nil {

@@ -147,6 +147,8 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 	return [][2]string{
 		{"CLUSTER", in.Want.Name},
 		{"ROLE", string(in.Host.Role)},
+		{"HOST_ID", in.Host.ID},
+		{"ID_DERIVED", yesNo(!in.Host.HasOwnID)},
 		{"CNI", in.Want.Network.CNI.Name},
 		{"PUSHED", yesNo(a.Pushed)},
 		{"PROXY", yesNo(in.Want.Proxy.HTTP != "" || in.Want.Proxy.HTTPS != "")},

@@ -2,8 +2,12 @@ package v1beta2
 
 // HostConfig is one host, and how it is reached.
 type HostConfig struct {
-	// PublicAddress is the IP address or DNS name at which the host is reached over SSH; it is also the host's identity in
-	// plans. Required, or else privateAddress. Default: privateAddress.
+	// ID is the host's identity, for as long as the machine is this host: opaque, unique in the manifest, and kept on the
+	// host. Hosts with an ID, or a hostname, are recognised when they swap addresses. An ID that is given later replaces
+	// the derived one. Default: derived once, from the address at which the host is installed.
+	ID string `json:"id,omitempty"`
+	// PublicAddress is the IP address or DNS name at which the host is reached over SSH. Required, or else privateAddress.
+	// Default: privateAddress.
 	PublicAddress string `json:"publicAddress,omitempty"`
 	// PrivateAddress is the IP address or DNS name at which the other hosts reach it. Default: publicAddress.
 	PrivateAddress string `json:"privateAddress,omitempty"`

@@ -72,6 +72,7 @@ func (f *findings) host(path string, h HostConfig, taken map[string]string) {
 		}
 	}
 	f.hostname(path, h, taken)
+	f.id(path, h, taken)
 	f.operatingSystem(path+".operatingSystem", h.OperatingSystem)
 	f.ssh(path, h.SSHConfig)
 	f.taints(path+".taints", h.Taints)
@@ -89,7 +90,7 @@ func (f *findings) unique(path, field, value string, taken map[string]string) {
 	}
 	if other, ok := taken[key]; ok {
 		if hostOf(other) != path {
-			f.errorf(path+"."+field, "every host needs addresses and a hostname of its own", "%q is already %s", value, other)
+			f.errorf(path+"."+field, "every host needs an ID, addresses and a hostname of its own", "%q is already %s", value, other)
 		}
 		return
 	}
@@ -110,6 +111,18 @@ func (f *findings) hostname(path string, h HostConfig, taken map[string]string) 
 		return
 	}
 	f.unique(path, "hostname", h.Hostname, taken)
+}
+
+// id checks a host's ID. One that is another host's address or name would be mistaken for that host.
+func (f *findings) id(path string, h HostConfig, taken map[string]string) {
+	if h.ID == "" {
+		return
+	}
+	if len(validation.IsValidLabelValue(h.ID)) > 0 {
+		f.errorf(path+".id", "63 letters, digits, '-', '_' and '.' at most", "%q cannot be a host's ID", h.ID)
+		return
+	}
+	f.unique(path, "id", h.ID, taken)
 }
 
 func (f *findings) operatingSystem(path, name string) {

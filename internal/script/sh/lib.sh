@@ -127,6 +127,12 @@ with_proxy() {
 marker_text() {
 	printf 'cluster=%s\nrole=%s\nrun=%s\ncomplete=%s\n' "$CLUSTER" "$ROLE" "${KUBEONE_RUN:-by-hand}" "$COMPLETE"
 	[ "$EPOCH" = 0 ] || printf 'epoch=%s\n' "$EPOCH"
+	identity_text
+}
+
+# identity_text is who this host is: the ID, whether it was only derived, and the name of its Node.
+identity_text() {
+	printf 'id=%s\nid-derived=%s\nnode=%s\n' "$HOST_ID" "$ID_DERIVED" "$NODE_NAME"
 }
 
 # on_disk PATH... returns when the files below these paths will outlive a power cut.

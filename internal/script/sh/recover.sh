@@ -5,6 +5,7 @@ fence_text() {
 	printf 'cluster=%s\nrole=%s\nrun=%s\ncomplete=no\nfenced=%s\n' "$CLUSTER" "$ROLE" "${KUBEONE_RUN:-by-hand}" "${KUBEONE_RUN:-by-hand}"
 	[ -z "$life" ] || printf 'epoch=%s\n' "$life"
 	[ "$restoring" = no ] || printf 'restoring=yes\n'
+	identity_text
 }
 
 # fence_mark yes|no says that a recovery took this host out of service, and whether the cluster is to begin anew on it: nothing

@@ -1,0 +1,87 @@
+package identity
+
+import (
+	"slices"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Kind is what sort of contradiction it is.
+type Kind string
+
+// The kinds of contradictions.
+const (
+	// SameID: two machines carry one ID, as copies of one disk do.
+	SameID Kind = "SameID"
+	// OtherID: the manifest gives a host one ID, and the machine at its address carries another one from a manifest.
+	OtherID Kind = "OtherID"
+	// Displaced: the machine at a host's address is another host, and the machine at that one's address does not say who
+	// it is.
+	Displaced Kind = "Displaced"
+	// OtherHostname: the manifest gives a member another hostname than its Node has.
+	OtherHostname Kind = "OtherHostname"
+	// OtherRole: the manifest gives a member another role than it has joined with.
+	OtherRole Kind = "OtherRole"
+)
+
+// Contradiction is two answers to the question who a machine is. Both sides are named.
+type Contradiction struct {
+	Kind    Kind   `json:"kind"`
+	Host    string `json:"host"`    // ID of the host that the manifest means
+	Address string `json:"address"` // where the manifest has it
+	Wants   string `json:"wants,omitempty"`
+	Says    string `json:"says"` // what the machine says: an ID, the name of its Node, a role
+	// OtherAddress is where the other machine answers, if there are two.
+	OtherAddress string `json:"otherAddress,omitempty"`
+}
+
+// checkMembers compares what the manifest says of members with what they have joined as. Only what cannot be changed in
+// place is compared.
+func (m *matcher) checkMembers() {
+	for e := range m.entries {
+		i := m.entries[e].machine
+		h, marker := m.entries[e].host, m.marker(i)
+		if marker == nil || !marker.Complete {
+			continue
+		}
+		c := Contradiction{Host: h.ID, Address: m.address(i)}
+		if marker.Role != "" && marker.Role != string(h.Role) {
+			c.Kind, c.Wants, c.Says = OtherRole, string(h.Role), marker.Role
+			m.contradict(c)
+			continue
+		}
+		if node := m.memberNode(i); h.Hostname != "" && node != "" && node != h.Hostname {
+			c.Kind, c.Wants, c.Says = OtherHostname, h.Hostname, node
+			m.contradict(c)
+		}
+	}
+}
+
+// memberNode is the name of the Node that a member has joined as: as its marker has it, else that of the only Node with
+// one of its addresses. It is "" where nobody knows.
+func (m *matcher) memberNode(i int) string {
+	if marker := m.marker(i); marker.Node != "" {
+		return strings.ToLower(marker.Node)
+	}
+	if m.is.API.Reached != observed.Yes {
+		return ""
+	}
+	var names []string
+	for _, n := range m.is.API.Nodes {
+		if slices.ContainsFunc(addresses(m.entries[i].host), func(a string) bool {
+			return a != "" && slices.Contains(n.Addresses, a)
+		}) {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) != 1 {
+		return ""
+	}
+	return names[0]
+}
+
+func addresses(h desired.Host) []string {
+	return append([]string{h.PrivateAddress, h.PublicAddress}, h.IPv6Addresses...)
+}

@@ -1,0 +1,270 @@
+// Package identity finds out which machine is which host of the manifest.
+//
+// The manifest says where a host is to be found; the machine that answers there says who it is, in the marker that our
+// first step left on it. Match brings the two together. A host that the manifest gives an ID, or a hostname, is the
+// machine that says so, at whichever of the manifest's addresses it answers: hosts may be reordered, and may swap
+// addresses, without anybody being taken for somebody else. Every other host is the machine at its address. Where the
+// two sides cannot both be right, nothing is guessed: the answer is a Contradiction that names both.
+//
+// The package is pure: no I/O, no clock, no log.
+package identity
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Result is the manifest and the world, with every machine under the ID of the host that it is.
+type Result struct {
+	Want desired.Cluster
+	Is   observed.World
+	// Reached maps a host's ID to the key (the ID before the match) of the entry whose address leads to its machine.
+	Reached map[string]string
+	// Moved are the hosts whose machine answers at another entry's address, in the manifest's order.
+	Moved []Move
+	// Contradictions are the reasons why some host cannot be told from another. Nothing may be changed while there is one.
+	Contradictions []Contradiction
+}
+
+// Move is a host whose machine was found at another address than the manifest gives it.
+type Move struct {
+	Host    string // ID
+	Address string // the manifest's for this host
+	Found   string // where its machine answers
+}
+
+// Match names the machines. The IDs of want's hosts are the keys of is.Hosts: the manifest's ID where it gives one,
+// else an address. It changes neither want nor is; the result shares nothing with them that it changes.
+func Match(want desired.Cluster, is observed.World) Result {
+	m := newMatcher(want, is)
+	m.claims()
+	m.assign()
+	m.checkMembers()
+	return m.result()
+}
+
+// entry is a host of the manifest.
+type entry struct {
+	host    desired.Host
+	machine int // index of the entry at whose address its machine answers; -1 while not known
+}
+
+type matcher struct {
+	want    desired.Cluster
+	is      observed.World
+	entries []entry // control plane first
+	taken   []int   // by machine: the entry that it says it is, -1 for none
+	found   []Contradiction
+}
+
+func newMatcher(want desired.Cluster, is observed.World) *matcher {
+	hosts := want.Hosts()
+	m := &matcher{want: want, is: is, entries: make([]entry, len(hosts)), taken: make([]int, len(hosts))}
+	for i, h := range hosts {
+		m.entries[i], m.taken[i] = entry{host: h, machine: -1}, -1
+	}
+	return m
+}
+
+// machine is what answered at the i-th entry's address.
+func (m *matcher) machine(i int) observed.Host { return m.is.Hosts[m.entries[i].host.ID] }
+
+// marker is the note of this cluster that a machine carries; nil where there is none.
+func (m *matcher) marker(i int) *observed.Marker {
+	seen := m.machine(i)
+	if seen.Reach != observed.Reached || seen.Marker == nil || seen.Marker.Cluster != m.want.Name {
+		return nil
+	}
+	return seen.Marker
+}
+
+// claims finds out who the machines say they are: by ID first, then members by the name of their Node.
+func (m *matcher) claims() {
+	for i := range m.entries {
+		if marker := m.marker(i); marker != nil && marker.ID != "" {
+			m.claim(i, func(h desired.Host) bool { return h.HasOwnID && h.ID == marker.ID })
+		}
+	}
+	for i := range m.entries {
+		marker := m.marker(i)
+		if marker == nil || m.taken[i] >= 0 || !marker.Complete {
+			continue
+		}
+		name := m.nodeName(i)
+		if name == "" || m.shared(name) {
+			continue // hosts of one name are told apart by their addresses, and decide says what is wrong with them
+		}
+		m.claim(i, func(h desired.Host) bool { return !h.HasOwnID && h.Hostname == name })
+	}
+}
+
+// claim gives the i-th machine to the entry that matches. Two machines for one entry contradict each other.
+func (m *matcher) claim(i int, is func(desired.Host) bool) {
+	e := slices.IndexFunc(m.entries, func(e entry) bool { return is(e.host) })
+	if e < 0 {
+		return
+	}
+	if other := m.entries[e].machine; other >= 0 {
+		m.contradict(Contradiction{
+			Kind: SameID, Host: m.entries[e].host.ID, Says: m.entries[e].host.ID,
+			Address: m.address(other), OtherAddress: m.address(i),
+		})
+		return
+	}
+	m.entries[e].machine, m.taken[i] = i, e
+}
+
+// shared reports whether two machines have that name.
+func (m *matcher) shared(name string) bool {
+	n := 0
+	for i := range m.entries {
+		if m.marker(i) != nil && m.nodeName(i) == name {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// nodeName is the name of the machine's Node, as far as it says so itself.
+func (m *matcher) nodeName(i int) string {
+	seen := m.machine(i)
+	if seen.Marker != nil && seen.Marker.Node != "" {
+		return strings.ToLower(seen.Marker.Node)
+	}
+	return strings.ToLower(seen.Hostname)
+}
+
+// assign gives every entry that no machine has claimed the machine at its address.
+func (m *matcher) assign() {
+	for e := range m.entries {
+		if m.entries[e].machine >= 0 {
+			continue
+		}
+		i := m.follow(e)
+		seen := m.machine(i)
+		switch {
+		case i != e && seen.Reach == observed.Reached:
+			// Somebody else is at its address, and at theirs is one that does not say who it is.
+			m.contradict(Contradiction{
+				Kind: Displaced, Host: m.entries[e].host.ID, Address: m.address(e), Says: m.entries[m.taken[e]].host.ID,
+				OtherAddress: m.address(i),
+			})
+		case i == e:
+			m.checkID(e)
+		}
+		m.entries[e].machine, m.taken[i] = i, e
+	}
+}
+
+// follow finds the machine that is left for an entry whose own address leads to another host: the one at that host's
+// address, and so on, until nobody has claimed it.
+func (m *matcher) follow(e int) int {
+	i := e
+	for m.taken[i] >= 0 {
+		i = m.taken[i]
+	}
+	return i
+}
+
+// checkID compares the ID that the manifest gives a host with that of the machine at its address. An ID that was only
+// derived may be replaced by the manifest's.
+func (m *matcher) checkID(e int) {
+	marker := m.marker(e)
+	h := m.entries[e].host
+	if marker == nil || marker.ID == "" || marker.Derived || !h.HasOwnID || marker.ID == h.ID || m.twice(marker.ID) {
+		return
+	}
+	m.contradict(Contradiction{Kind: OtherID, Host: h.ID, Address: m.address(e), Says: marker.ID})
+}
+
+// twice reports whether two machines are known to carry the ID.
+func (m *matcher) twice(id string) bool {
+	return slices.ContainsFunc(m.found, func(c Contradiction) bool { return c.Kind == SameID && c.Says == id })
+}
+
+func (m *matcher) address(i int) string { return m.entries[i].host.PublicAddress }
+
+func (m *matcher) contradict(c Contradiction) { m.found = append(m.found, c) }
+
+// ids are what the hosts are called from now on, by entry: the manifest's ID; else the one in the marker; else the
+// address, or, where another host has that as its ID because it was once at this address, the address and a part of the
+// machine ID.
+func (m *matcher) ids() []string {
+	out, holder := make([]string, len(m.entries)), map[string]int{}
+	give := func(e int, id string) { out[e], holder[id] = id, e }
+	for e := range m.entries {
+		if h := m.entries[e].host; h.HasOwnID {
+			give(e, h.ID)
+		}
+	}
+	for e := range m.entries {
+		marker := m.marker(m.entries[e].machine)
+		if out[e] != "" || marker == nil || marker.ID == "" {
+			continue
+		}
+		other, taken := holder[marker.ID]
+		if taken {
+			m.contradict(Contradiction{
+				Kind: SameID, Host: marker.ID, Address: m.address(m.entries[other].machine), Says: marker.ID,
+				OtherAddress: m.address(m.entries[e].machine),
+			})
+			continue
+		}
+		give(e, marker.ID)
+	}
+	for e := range m.entries {
+		if out[e] != "" {
+			continue
+		}
+		id := m.entries[e].host.ID
+		if _, taken := holder[id]; taken {
+			id += "-" + shorten(cmp.Or(m.machine(m.entries[e].machine).MachineID, "other"))
+		}
+		give(e, id)
+	}
+	return out
+}
+
+// hasOwnID reports whether a manifest has once given the entry's machine its ID: it is no derived one then, also when the
+// manifest does not give it any more.
+func (m *matcher) hasOwnID(e int) bool {
+	marker := m.marker(m.entries[e].machine)
+	return marker != nil && marker.ID != "" && !marker.Derived
+}
+
+// shorten keeps the part of a machine ID that tells machines apart well enough beside an address.
+func shorten(machineID string) string { return machineID[:min(len(machineID), 8)] }
+
+// result puts the machines under their IDs, and the hosts where their machines are.
+func (m *matcher) result() Result {
+	ids := m.ids()
+	out := Result{Want: m.want, Is: m.is, Reached: map[string]string{}, Contradictions: m.found}
+	out.Want.ControlPlane, out.Want.Workers = nil, nil
+	out.Is.Hosts = make(map[string]observed.Host, len(m.is.Hosts))
+	for e, id := range ids {
+		h, at := m.entries[e].host, m.entries[m.entries[e].machine].host
+		if at.ID != h.ID {
+			out.Moved = append(out.Moved, Move{Host: id, Address: h.PublicAddress, Found: at.PublicAddress})
+			h.PublicAddress, h.PrivateAddress, h.IPv6Addresses = at.PublicAddress, at.PrivateAddress, at.IPv6Addresses
+			h.SSH = at.SSH
+		}
+		h.ID, h.HasOwnID, out.Reached[id] = id, h.HasOwnID || m.hasOwnID(e), at.ID
+		if seen, asked := m.is.Hosts[at.ID]; asked {
+			seen.ID = id
+			out.Is.Hosts[id] = seen
+		}
+		if m.is.API.Via == at.ID {
+			out.Is.API.Via = id
+		}
+		if h.Role == desired.ControlPlane {
+			out.Want.ControlPlane = append(out.Want.ControlPlane, h)
+		} else {
+			out.Want.Workers = append(out.Want.Workers, h)
+		}
+	}
+	return out
+}

@@ -1,0 +1,297 @@
+package identity_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/identity"
+	"kubeone/internal/observed"
+)
+
+const cluster = "prod"
+
+// host is a host of the manifest: "ID=ADDRESS/HOSTNAME", of which ID= and /HOSTNAME may be missing.
+func host(text string, role desired.Role) desired.Host {
+	id, rest, given := strings.Cut(text, "=")
+	if !given {
+		rest = text
+	}
+	address, name, _ := strings.Cut(rest, "/")
+	if !given {
+		id = address
+	}
+	return desired.Host{
+		ID: id, HasOwnID: given, PublicAddress: address, PrivateAddress: address, Hostname: name, Role: role,
+	}
+}
+
+func workers(texts ...string) desired.Cluster {
+	c := desired.Cluster{Name: cluster, ControlPlane: []desired.Host{host("10.0.0.1", desired.ControlPlane)}}
+	for _, text := range texts {
+		c.Workers = append(c.Workers, host(text, desired.Worker))
+	}
+	return c
+}
+
+// member is a worker that has joined. Its marker has no ID where id is "".
+func member(id, node string) observed.Host {
+	return observed.Host{
+		Reach: observed.Reached, Hostname: node, MachineID: "0123456789abcdef",
+		Marker: &observed.Marker{Cluster: cluster, Role: "worker", Complete: true, ID: id, Node: node},
+	}
+}
+
+func derived(id, node string) observed.Host {
+	h := member(id, node)
+	h.Marker.Derived = true
+	return h
+}
+
+func bare() observed.Host {
+	return observed.Host{Reach: observed.Reached, Hostname: "debian", MachineID: "fedcba9876543210"}
+}
+
+// world has machines by the IDs of the manifest's hosts, in their order, the control-plane host left out.
+func world(want desired.Cluster, machines ...observed.Host) observed.World {
+	w := observed.World{Hosts: map[string]observed.Host{}}
+	for i, h := range want.Workers {
+		if i < len(machines) {
+			machines[i].ID = h.ID
+			w.Hosts[h.ID] = machines[i]
+		}
+	}
+	return w
+}
+
+func TestMachinesAreRecognised(t *testing.T) {
+	t.Parallel()
+	silent := observed.Host{Reach: observed.Unreachable}
+	for name, c := range map[string]struct {
+		manifest []string
+		machines []observed.Host
+		want     []string // "ID at ADDRESS" of each worker of the result
+	}{
+		"bare hosts are called by their address": {
+			[]string{"10.0.1.1", "10.0.1.2"}, []observed.Host{bare(), bare()},
+			[]string{"10.0.1.1 at 10.0.1.1", "10.0.1.2 at 10.0.1.2"},
+		},
+		"the manifest's ID goes before all": {
+			[]string{"a=10.0.1.1", "b=10.0.1.2"}, []observed.Host{bare(), derived("10.0.1.2", "w2")},
+			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
+		},
+		"a marker without an ID, of a cluster that was made before there were any": {
+			[]string{"10.0.1.1"}, []observed.Host{member("", "w1")}, []string{"10.0.1.1 at 10.0.1.1"},
+		},
+		"a derived ID stays when the address changes": {
+			[]string{"10.0.1.9"}, []observed.Host{derived("10.0.1.1", "w1")}, []string{"10.0.1.1 at 10.0.1.9"},
+		},
+		"a manifest's ID stays when the manifest gives none any more": {
+			[]string{"10.0.1.1"}, []observed.Host{member("a", "w1")}, []string{"a at 10.0.1.1"},
+		},
+		"a new host where another one was installed": {
+			[]string{"10.0.1.1", "10.0.1.9"}, []observed.Host{bare(), derived("10.0.1.1", "w1")},
+			[]string{"10.0.1.1-fedcba98 at 10.0.1.1", "10.0.1.1 at 10.0.1.9"},
+		},
+		"swapped addresses, by ID": {
+			[]string{"a=10.0.1.2", "b=10.0.1.1"}, []observed.Host{member("b", "w2"), member("a", "w1")},
+			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
+		},
+		"swapped addresses, by hostname": {
+			[]string{"10.0.1.2/w1", "10.0.1.1/w2"}, []observed.Host{member("", "w2"), member("", "w1")},
+			[]string{"10.0.1.2 at 10.0.1.1", "10.0.1.1 at 10.0.1.2"},
+		},
+		"a circle of three": {
+			[]string{"a=10.0.1.1", "b=10.0.1.2", "c=10.0.1.3"},
+			[]observed.Host{member("c", "w3"), member("a", "w1"), member("b", "w2")},
+			[]string{"a at 10.0.1.2", "b at 10.0.1.3", "c at 10.0.1.1"},
+		},
+		"one of two that have swapped does not answer": {
+			[]string{"a=10.0.1.2", "b=10.0.1.1"}, []observed.Host{member("b", "w2"), silent},
+			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
+		},
+		"another cluster's marker says nothing": {
+			[]string{"a=10.0.1.1"},
+			[]observed.Host{{Reach: observed.Reached, Marker: &observed.Marker{Cluster: "other", ID: "z", Complete: true}}},
+			[]string{"a at 10.0.1.1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := workers(c.manifest...)
+			got := identity.Match(want, world(want, c.machines...))
+			if len(got.Contradictions) > 0 {
+				t.Fatalf("contradictions: %+v", got.Contradictions)
+			}
+			if diff := cmp.Diff(c.want, where(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func where(r identity.Result) []string {
+	var out []string
+	for _, h := range r.Want.Workers {
+		out = append(out, h.ID+" at "+h.PublicAddress)
+	}
+	return out
+}
+
+func TestContradictionsNameBothSides(t *testing.T) {
+	t.Parallel()
+	role := member("a", "w1")
+	role.Marker.Role = "control-plane"
+	for name, c := range map[string]struct {
+		manifest []string
+		machines []observed.Host
+		nodes    []observed.Node
+		want     identity.Contradiction
+	}{
+		"two machines carry one ID": {
+			manifest: []string{"a=10.0.1.1", "b=10.0.1.2"}, machines: []observed.Host{member("a", "w1"), member("a", "w2")},
+			want: identity.Contradiction{
+				Kind: identity.SameID, Host: "a", Address: "10.0.1.1", OtherAddress: "10.0.1.2", Says: "a",
+			},
+		},
+		"two machines carry one derived ID": {
+			manifest: []string{"10.0.1.1", "10.0.1.2"},
+			machines: []observed.Host{derived("10.0.1.1", "w1"), derived("10.0.1.1", "w1")},
+			want: identity.Contradiction{
+				Kind: identity.SameID, Host: "10.0.1.1", Address: "10.0.1.1", OtherAddress: "10.0.1.2", Says: "10.0.1.1",
+			},
+		},
+		"an ID that another machine carries already": {
+			manifest: []string{"10.0.1.1", "a=10.0.1.2"}, machines: []observed.Host{member("a", "w1"), bare()},
+			want: identity.Contradiction{
+				Kind: identity.Displaced, Host: "10.0.1.1", Address: "10.0.1.1", Says: "a", OtherAddress: "10.0.1.2",
+			},
+		},
+		"another ID than the machine has": {
+			manifest: []string{"a=10.0.1.1"}, machines: []observed.Host{member("z", "w1")},
+			want: identity.Contradiction{Kind: identity.OtherID, Host: "a", Address: "10.0.1.1", Says: "z"},
+		},
+		"another hostname than a member has": {
+			manifest: []string{"a=10.0.1.1/new"}, machines: []observed.Host{member("a", "w1")},
+			want: identity.Contradiction{
+				Kind: identity.OtherHostname, Host: "a", Address: "10.0.1.1", Wants: "new", Says: "w1",
+			},
+		},
+		"another hostname than the Node at its address has": {
+			manifest: []string{"a=10.0.1.1/new"}, machines: []observed.Host{member("a", "")},
+			nodes: []observed.Node{{Name: "w1", Addresses: []string{"10.0.1.1", "w1"}}},
+			want: identity.Contradiction{
+				Kind: identity.OtherHostname, Host: "a", Address: "10.0.1.1", Wants: "new", Says: "w1",
+			},
+		},
+		"another role than a member has": {
+			manifest: []string{"a=10.0.1.1"}, machines: []observed.Host{role},
+			want: identity.Contradiction{
+				Kind: identity.OtherRole, Host: "a", Address: "10.0.1.1", Wants: "worker", Says: "control-plane",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := workers(c.manifest...)
+			is := world(want, c.machines...)
+			is.API = observed.API{Reached: observed.Yes, Nodes: c.nodes}
+			if diff := cmp.Diff([]identity.Contradiction{c.want}, identity.Match(want, is).Contradictions); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Whatever machines say, and wherever they are: every machine is one host, hosts that say their ID are found under it, and
+// the order of the manifest changes nothing.
+func TestEveryMachineIsOneHost(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 1)) // #nosec G404 -- a test
+		want, is := randomWorld(random)
+		got := identity.Match(want, is)
+		if again := identity.Match(want, is); cmp.Diff(got, again) != "" {
+			t.Fatalf("seed %d: two answers to one question", seed)
+		}
+		checkPermutation(t, seed, want, is, got)
+		if len(got.Contradictions) > 0 {
+			continue
+		}
+		shuffled := want
+		shuffled.Workers = slices.Clone(want.Workers)
+		random.Shuffle(len(shuffled.Workers), func(i, j int) {
+			shuffled.Workers[i], shuffled.Workers[j] = shuffled.Workers[j], shuffled.Workers[i]
+		})
+		other := identity.Match(shuffled, is)
+		if diff := cmp.Diff(sorted(where(got)), sorted(where(other))); diff != "" || len(other.Contradictions) > 0 {
+			t.Fatalf("seed %d: the order of the manifest decides who is who: %s%+v", seed, diff, other.Contradictions)
+		}
+	}
+}
+
+func checkPermutation(t *testing.T, seed uint64, want desired.Cluster, is observed.World, got identity.Result) {
+	t.Helper()
+	at := map[string]bool{}
+	for _, key := range got.Reached {
+		at[key] = true
+	}
+	if n := len(want.Hosts()); len(at) != n || len(got.Reached) != n || len(got.Want.Hosts()) != n {
+		t.Fatalf("seed %d: %d machines for %d hosts: %v", seed, len(at), n, got.Reached)
+	}
+	for _, h := range got.Want.Hosts() {
+		seen, asked := got.Is.Hosts[h.ID]
+		if !asked {
+			continue
+		}
+		if asked && seen.ID != h.ID || seen.Hostname != is.Hosts[got.Reached[h.ID]].Hostname {
+			t.Fatalf("seed %d: %s has another machine's facts", seed, h.ID)
+		}
+		m := seen.Marker
+		if m != nil && h.HasOwnID && m.ID != "" && !m.Derived && m.ID != h.ID && len(got.Contradictions) == 0 {
+			t.Fatalf("seed %d: %s is the machine that says it is %s", seed, h.ID, m.ID)
+		}
+	}
+}
+
+func sorted(in []string) []string {
+	slices.Sort(in)
+	return in
+}
+
+// randomWorld is a manifest of some workers, with and without IDs, whose machines are in any order.
+func randomWorld(random *rand.Rand) (desired.Cluster, observed.World) {
+	n := 1 + random.IntN(4)
+	texts, machines := make([]string, n), make([]observed.Host, n)
+	for i := range n {
+		texts[i] = fmt.Sprintf("10.0.1.%d", i)
+		if random.IntN(2) == 0 {
+			texts[i] = fmt.Sprintf("id%d=%s", i, texts[i])
+		}
+		if random.IntN(3) == 0 {
+			texts[i] += fmt.Sprintf("/w%d", i)
+		}
+		switch random.IntN(5) {
+		case 0:
+			machines[i] = bare()
+		case 1:
+			machines[i] = derived(fmt.Sprintf("10.0.1.%d", i), fmt.Sprintf("w%d", i))
+		case 2:
+			machines[i] = member("", fmt.Sprintf("w%d", i))
+		case 3:
+			machines[i] = observed.Host{Reach: observed.Unreachable}
+		default:
+			machines[i] = member(fmt.Sprintf("id%d", random.IntN(5)), fmt.Sprintf("w%d", i))
+		}
+	}
+	if random.IntN(2) == 0 {
+		random.Shuffle(n, func(i, j int) { machines[i], machines[j] = machines[j], machines[i] })
+	}
+	want := workers(texts...)
+	return want, world(want, machines...)
+}
