@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -65,7 +65,7 @@ func (r *Run) removeMember(ctx context.Context, s plan.Step) error {
 	if !found {
 		return nil
 	}
-	if v := decide.SafeToRemove(seen.Members, m.ID); !v.Safe {
+	if v := quorum.SafeToRemove(seen.Members, m.ID); !v.Safe {
 		return &EtcdError{fmt.Errorf("%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m), v.Why)}
 	}
 	if err := client.RemoveMember(ctx, id); !errors.Is(err, etcd.ErrNotFound) {

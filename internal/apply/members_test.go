@@ -16,28 +16,28 @@ import (
 	"kubeone/internal/plan"
 )
 
-// quorum is an etcd that says one thing after the other, and notes what is removed.
-type quorum struct {
+// votes is an etcd that says one thing after the other, and notes what is removed.
+type votes struct {
 	seen    []observed.Etcd // one answer after the other; the last one stays
 	asked   int
 	removed []uint64
 	via     [][]string // the hosts through which it was reached
 }
 
-func (q *quorum) Observe(context.Context) (observed.Etcd, error) {
+func (q *votes) Observe(context.Context) (observed.Etcd, error) {
 	q.asked++
 	return q.seen[min(q.asked, len(q.seen))-1], nil
 }
 
-func (q *quorum) RemoveMember(_ context.Context, id uint64) error {
+func (q *votes) RemoveMember(_ context.Context, id uint64) error {
 	q.removed = append(q.removed, id)
 	return nil
 }
 
-func (q *quorum) Close() error { return nil }
+func (q *votes) Close() error { return nil }
 
 // removing is a run on that etcd whose pauses are noted.
-func removing(q *quorum, paused *[]time.Duration) *Run {
+func removing(q *votes, paused *[]time.Duration) *Run {
 	access := &etcd.Access{Via: []etcd.Endpoint{{ID: "1"}, {ID: "3"}}}
 	return &Run{
 		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: access, Hosts: map[string]host.Host{}, Absent: map[string]host.Host{},
@@ -63,7 +63,7 @@ func removal(confirm bool) plan.Step {
 
 func TestADeadMemberIsRemovedAfterThreeProbes(t *testing.T) {
 	t.Parallel()
-	q := &quorum{seen: []observed.Etcd{voters(true, true, false)}}
+	q := &votes{seen: []observed.Etcd{voters(true, true, false)}}
 	var paused []time.Duration
 	if err := removing(q, &paused).removeMember(t.Context(), removal(true)); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q, paused := &quorum{seen: c.seen}, []time.Duration(nil)
+			q, paused := &votes{seen: c.seen}, []time.Duration(nil)
 			err := removing(q, &paused).removeMember(t.Context(), removal(true))
 			var living *LivingError
 			if err == nil || !strings.Contains(err.Error(), c.says) || errors.As(err, &living) != c.living {
@@ -116,11 +116,11 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 
 func TestAMemberThatIsAskedToLeaveLeavesAtOnce(t *testing.T) {
 	t.Parallel()
-	q, paused := &quorum{seen: []observed.Etcd{voters(true, true, true)}}, []time.Duration(nil)
+	q, paused := &votes{seen: []observed.Etcd{voters(true, true, true)}}, []time.Duration(nil)
 	if err := removing(q, &paused).removeMember(t.Context(), removal(false)); err != nil || len(q.removed) != 1 || len(paused) > 0 {
 		t.Errorf("%v, removed %v, paused %v", err, q.removed, paused)
 	}
-	q = &quorum{seen: []observed.Etcd{voters(true, true)}} // an earlier run has removed it
+	q = &votes{seen: []observed.Etcd{voters(true, true)}} // an earlier run has removed it
 	if err := removing(q, &paused).removeMember(t.Context(), removal(true)); err != nil || len(q.removed) > 0 {
 		t.Errorf("%v, removed %v", err, q.removed)
 	}
@@ -142,7 +142,7 @@ func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q, paused := &quorum{seen: []observed.Etcd{voters(true, true, false)}}, []time.Duration(nil)
+			q, paused := &votes{seen: []observed.Etcd{voters(true, true, false)}}, []time.Duration(nil)
 			r := removing(q, &paused)
 			if c.absent != nil {
 				r.Absent["3"] = hostfake.New(t, "cp-c", *c.absent)
@@ -187,7 +187,7 @@ func TestANodeGoesOnlyWhenNoMachineLivesUnderItsName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api, paused := &nodes{ready: c.ready}, []time.Duration(nil)
-			r := removing(&quorum{}, &paused)
+			r := removing(&votes{}, &paused)
 			r.Absent["3"] = hostfake.New(t, "w-1", hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1})
 			err := r.deleteNode(t.Context(), api, plan.Step{Host: "3", Intent: plan.Intent{Kind: plan.DeleteNode, NodeName: "w-1", Peer: "3", Confirm: c.confirm}})
 			if (err == nil) != c.deleted || (len(api.deleted) > 0) != c.deleted {

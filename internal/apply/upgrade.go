@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/match"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
@@ -114,7 +116,7 @@ func (r *Run) mayStop(ctx context.Context, s plan.Step) error {
 		if !found {
 			return "etcd has no member " + s.Intent.NodeName
 		}
-		if v := decide.SafeToStop(e.Members, m.ID); !v.Safe {
+		if v := quorum.SafeToStop(e.Members, m.ID); !v.Safe {
 			return v.Why
 		}
 		return ""
@@ -124,7 +126,7 @@ func (r *Run) mayStop(ctx context.Context, s plan.Step) error {
 // memberOn is the member of the step's host.
 func (r *Run) memberOn(e observed.Etcd, s plan.Step) (observed.Member, bool) {
 	want, _ := r.Want.Host(s.Host)
-	i := decide.Member(e.Members, want, s.Intent.NodeName)
+	i := match.MemberIndex(e.Members, want, s.Intent.NodeName)
 	if i < 0 {
 		return observed.Member{}, false
 	}
@@ -148,7 +150,7 @@ func (r *Run) mayRun(ctx context.Context, s plan.Step) error {
 func (r *Run) stopsVoter(s plan.Step) bool {
 	was := r.World.Etcd
 	m, found := r.memberOn(was, s)
-	return slices.Contains(s.Intent.Parts, decide.PartCertificates) && decide.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
+	return slices.Contains(s.Intent.Parts, condition.PartCertificates) && quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
 }
 
 // hasLeft makes sure that the step's host has no member in etcd.

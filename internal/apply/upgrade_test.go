@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
@@ -165,7 +165,7 @@ func TestADrainBeforeARemovalDoesNotAskForTheOthersQuorum(t *testing.T) {
 func TestWhatMayRunOnAHost(t *testing.T) {
 	t.Parallel()
 	certificates := turn(plan.Rewrite, nil)
-	certificates.Intent.Parts = []string{decide.PartCertificates}
+	certificates.Intent.Parts = []string{condition.PartCertificates}
 	pod := turn(plan.Rewrite, nil)
 	pod.Intent.Parts = []string{"kube-apiserver"}
 	leaves := turn(plan.ResetHost, nil)

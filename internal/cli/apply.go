@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 )
@@ -27,7 +27,7 @@ type applyFlags struct {
 type face struct {
 	use, short string
 	aliases    []string
-	routes     []decide.Route // the only routes it follows; nil means all
+	routes     []fsm.Route // the only routes it follows; nil means all
 	about      string
 }
 
@@ -38,12 +38,12 @@ var (
 	}
 	installFace = face{ //nolint:gochecknoglobals // constants
 		use: "install [MANIFEST]", short: "Apply, if the cluster does not exist yet (apply does this too)",
-		routes: []decide.Route{decide.Install, decide.Nothing, decide.Error},
+		routes: []fsm.Route{fsm.Install, fsm.Nothing, fsm.Error},
 		about:  "The same as apply, limited to a cluster that does not exist yet. Prefer apply.",
 	}
 	upgradeFace = face{ //nolint:gochecknoglobals // constants
 		use: "upgrade [MANIFEST]", short: "Apply, if another Kubernetes version is wanted (apply does this too)",
-		routes: []decide.Route{decide.Upgrade, decide.Nothing, decide.Error},
+		routes: []fsm.Route{fsm.Upgrade, fsm.Nothing, fsm.Error},
 		about:  "The same as apply, limited to an upgrade. Prefer apply.",
 	}
 )
@@ -127,11 +127,11 @@ func (f *applyFlags) present(stdio IO, look engine.Look) error {
 func (f *applyFlags) settled(look engine.Look, as face) (bool, error) {
 	d := look.Decision()
 	switch {
-	case d.Route == decide.Error:
+	case d.Route == fsm.Error:
 		return true, planStatus(look)
 	case look.Plan.Blocked != "":
 		status := exitRuntime
-		if d.Route == decide.DisasterRecovery {
+		if d.Route == fsm.DisasterRecovery {
 			status = exitEtcd
 		}
 		return true, &classError{status, fmt.Errorf("%s; nothing was changed", look.Plan.Blocked)}
@@ -147,7 +147,7 @@ func (f *applyFlags) settled(look engine.Look, as face) (bool, error) {
 	return false, nil
 }
 
-func (a face) follows(r decide.Route) bool {
+func (a face) follows(r fsm.Route) bool {
 	for _, have := range a.routes {
 		if have == r {
 			return true
@@ -193,7 +193,7 @@ func (f *applyFlags) carryOut(ctx context.Context, stdio IO, e *engine.Engine, l
 
 // verify is the last stage: what is must now be what was wanted.
 func (f *applyFlags) verify(stdio IO, after engine.Look) error {
-	if after.Plan.Empty() && after.Decision().Route != decide.Error {
+	if after.Plan.Empty() && after.Decision().Route != fsm.Error {
 		if f.output == "text" {
 			_, _ = fmt.Fprintln(stdio.Out, "Done. The cluster matches the manifest.")
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 )
 
 // newFSMCommand returns "kubeone fsm".
@@ -16,7 +16,7 @@ func newFSMCommand(stdio IO) *cobra.Command {
 		Short: "Draw the state machine that decides what a cluster needs",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			drawings := map[string]func() string{"svg": decide.SVG, "dot": decide.Dot, "mermaid": decide.Mermaid}
+			drawings := map[string]func() string{"svg": fsm.SVG, "dot": fsm.Dot, "mermaid": fsm.Mermaid}
 			draw, ok := drawings[output]
 			if !ok {
 				return &usageError{fmt.Errorf("--output is svg, dot or mermaid, not %q", output), "kubeone fsm"}

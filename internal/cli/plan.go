@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
@@ -74,7 +74,7 @@ func show(stdio IO, look engine.Look, verbose bool, output string) error {
 			return err
 		}
 		_, _ = stdio.Out.Write(text)
-		if d.Route == decide.Error {
+		if d.Route == fsm.Error {
 			view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, look.Plan.Hosts)
 		}
 		return nil
@@ -82,7 +82,7 @@ func show(stdio IO, look engine.Look, verbose bool, output string) error {
 	if verbose {
 		view.Decision(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d)
 	}
-	if d.Route == decide.Error {
+	if d.Route == fsm.Error {
 		view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, look.Plan.Hosts)
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -152,7 +152,7 @@ func (f *recoverFlags) carryOutRecovery(ctx context.Context, stdio IO, e *engine
 		ready, all := readyNodes(after.Result.World)
 		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command was given.\n", ready, all, time.Since(started).Round(time.Second))
 	}
-	if after.Plan.Empty() && after.Decision().Route != decide.Error {
+	if after.Plan.Empty() && after.Decision().Route != fsm.Error {
 		return f.verify(stdio, after)
 	}
 	if err := f.present(stdio, after); err != nil {

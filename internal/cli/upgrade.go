@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 )
@@ -111,7 +111,7 @@ func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string, th
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(look.Plan.Routes, string(decide.Upgrade)) {
+	if !slices.Contains(look.Plan.Routes, string(fsm.Upgrade)) {
 		return errNotOnTheWay
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "On the way: Kubernetes %s.\n", f.version)

@@ -1,12 +1,16 @@
 package decide
 
-import "testing"
+import (
+	"testing"
+
+	"kubeone/internal/decide/fsm"
+)
 
 func BenchmarkDecide(b *testing.B) {
 	in := healthy(5, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		if d := Decide(in); d.Route != Nothing {
+		if d := Decide(in); d.Route != fsm.Nothing {
 			b.Fatal(d.Trace)
 		}
 	}
@@ -15,7 +19,7 @@ func BenchmarkDecide(b *testing.B) {
 func BenchmarkDecideThousandHosts(b *testing.B) {
 	in := healthy(5, 995)
 	for b.Loop() {
-		if d := Decide(in); d.Route != Nothing {
+		if d := Decide(in); d.Route != fsm.Nothing {
 			b.Fatal(d.Trace)
 		}
 	}

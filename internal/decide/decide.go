@@ -9,8 +9,11 @@
 package decide
 
 import (
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // Input is all that a decision rests on.
@@ -34,11 +37,11 @@ type Input struct {
 // Decision is the route and all that a plan needs to follow it. Each list holds only what may be done now, on hosts
 // inside the limit, in the manifest's order unless said otherwise; what the route and Also do not need is empty.
 type Decision struct {
-	Route Route `json:"route"`
+	Route fsm.Route `json:"route"`
 	// Also is, for the route instruct, what can safely be done before the operator has acted: repair, join, resources.
-	Also  []Route               `json:"also,omitempty"`
-	Trace []Visit               `json:"trace"`
-	Hosts map[string]Assessment `json:"hosts"` // by host ID, every host of the manifest
+	Also  []fsm.Route                     `json:"also,omitempty"`
+	Trace []fsm.Visit                     `json:"trace"`
+	Hosts map[string]condition.Assessment `json:"hosts"` // by host ID, every host of the manifest
 	// ComingUp are members that answer, are not healthy, and may become so by themselves: what runs there may have been
 	// started a moment ago. None of them may where etcd's quorum needs a host that does not answer, or that has no data.
 	ComingUp []string `json:"comingUp,omitempty"`
@@ -68,9 +71,9 @@ type Decision struct {
 	StaleNodes []string `json:"staleNodes,omitempty"`
 	Record     bool     `json:"record,omitempty"` // our record in the cluster is missing or of another manifest
 
-	Problems     []Problem     `json:"problems,omitempty"` // why the route is error; otherwise empty
-	Warnings     []Problem     `json:"warnings,omitempty"` // what does not stop anything
-	Instructions []Instruction `json:"instructions,omitempty"`
+	Problems     []problem.Problem     `json:"problems,omitempty"` // why the route is error; otherwise empty
+	Warnings     []problem.Problem     `json:"warnings,omitempty"` // what does not stop anything
+	Instructions []problem.Instruction `json:"instructions,omitempty"`
 }
 
 // Removal is an etcd member that is dead and whose host was replaced or taken out of the manifest. Apply makes sure
@@ -84,40 +87,12 @@ type Removal struct {
 	Why     string `json:"why"`
 }
 
-// Class is the sort of a problem; each has its own exit status.
-type Class string
-
-// The classes of problems.
-const (
-	ClassConfig     Class = "config"     // the manifest, or what it says about these hosts
-	ClassSSH        Class = "ssh"        // login, host key or sudo
-	ClassConnection Class = "connection" // no answer
-	ClassEtcd       Class = "etcd"
-	ClassKube       Class = "kube"    // the Kubernetes API or what runs on it
-	ClassRuntime    Class = "runtime" // a host that is not fit
-)
-
-// Problem is one thing that is wrong.
-type Problem struct {
-	Class Class  `json:"class"`
-	Host  string `json:"host,omitempty"` // host ID; empty for the cluster
-	What  string `json:"what"`           // what is wrong, with the values found and wanted
-	Do    string `json:"do"`             // what helps
-}
-
-// Instruction is something that a person must do. Instructions are in the order in which it is safe to follow them.
-type Instruction struct {
-	Host   string   `json:"host,omitempty"` // host ID; empty for the cluster
-	Reason string   `json:"reason"`
-	Steps  []string `json:"steps"` // in order, without numbers
-}
-
 // Decide asks the questions of the state machine until one ends at a route. It never fails: what cannot be decided is
 // the route error, with its Problems.
 func Decide(in Input) Decision {
 	v := look(in)
 	d := Decision{Hosts: v.assessments(), ComingUp: v.comingUp(), Warnings: v.warnings}
-	d.Route, d.Trace = walk(v)
+	d.Route, d.Trace = fsm.Walk(v.ask)
 	fill(&d, v)
 	return d
 }

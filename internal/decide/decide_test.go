@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 
@@ -19,8 +21,8 @@ const (
 
 // outcome is the part of a decision that these tests compare.
 type outcome struct {
-	Route    Route
-	Also     []Route
+	Route    fsm.Route
+	Also     []fsm.Route
 	Leader   string
 	Prepare  []string
 	Joins    []string
@@ -54,97 +56,97 @@ func TestDecide(t *testing.T) {
 		change func(*Input)
 		want   outcome
 	}{
-		{"nothing to do", func(*Input) {}, outcome{Route: Nothing}},
+		{"nothing to do", func(*Input) {}, outcome{Route: fsm.Nothing}},
 		{"install", func(in *Input) { in.nobody() }, outcome{
-			Route: Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp2, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp2, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install begins on the manifest's leader", func(in *Input) {
 			in.nobody()
 			in.Want.ControlPlane[1].IsLeader = true
 		}, outcome{
-			Route: Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install goes on where etcd data is", func(in *Input) {
 			in.nobody()
 			in.Is.Hosts[cp3] = kinds()[14].host(in.Want.ControlPlane[2])
 		}, outcome{
-			Route: Install, Leader: cp3, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp2, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp3, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp2, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install goes on where the PKI is", func(in *Input) {
 			in.nobody()
-			is := begun(in.Want.ControlPlane[1])
+			is := decidetest.Begun(in.Want.ControlPlane[1])
 			is.KubeletConf, is.PKI = observed.No, observed.Yes
 			in.Is.Hosts[cp2] = is
 		}, outcome{
-			Route: Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install leaves out an unreachable worker", func(in *Input) {
 			in.nobody()
 			in.lose(w1)
 		}, outcome{
-			Route: Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w2}, Joins: []string{cp2, cp3, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w2}, Joins: []string{cp2, cp3, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 			Warnings: []string{"connection: connection timed out"},
 		}},
 		{"install within a limit", func(in *Input) {
 			in.nobody()
 			in.Limit = map[string]bool{cp1: true, w2: true}
 		}, outcome{
-			Route: Install, Leader: cp1, Prepare: []string{cp1, w2}, Joins: []string{w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, w2}, Joins: []string{w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 			Warnings: slices.Repeat([]string{"config: has not joined, and is outside the limit"}, 3),
 		}},
 		{"install without its leader inside the limit", func(in *Input) {
 			in.nobody()
 			in.Limit = map[string]bool{w2: true}
 		}, outcome{
-			Route: Error, Problems: []string{"config: a new cluster begins on it, and it is outside the limit"},
+			Route: fsm.Error, Problems: []string{"config: a new cluster begins on it, and it is outside the limit"},
 			Warnings: slices.Repeat([]string{"config: has not joined, and is outside the limit"}, 4),
 		}},
 		{"a refused login before there is a cluster", func(in *Input) {
 			in.nobody()
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "auth", Problem: "permission denied"}
-		}, outcome{Route: Error, Problems: []string{"ssh: permission denied"}}},
+		}, outcome{Route: fsm.Error, Problems: []string{"ssh: permission denied"}}},
 		{"a refused login in a cluster", func(in *Input) {
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "auth", Problem: "permission denied"}
-		}, outcome{Route: Instruct, Warnings: []string{"ssh: permission denied"}}},
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"ssh: permission denied"}}},
 		{"a changed host key always stops", func(in *Input) {
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
-		}, outcome{Route: Error, Problems: []string{"ssh: host key changed"}}},
+		}, outcome{Route: fsm.Error, Problems: []string{"ssh: host key changed"}}},
 		{"all unreachable", func(in *Input) {
 			in.nobody()
 			in.lose(cp1, cp2, cp3, w1, w2)
 		}, outcome{
-			Route:    Error,
+			Route:    fsm.Error,
 			Problems: slices.Repeat([]string{"connection: connection timed out; as long as it may hold this cluster, no new one is made"}, 3),
 			Warnings: slices.Repeat([]string{"connection: connection timed out"}, 5),
 		}},
 		{"manifest applied to another cluster's hosts", func(in *Input) { in.Want.Name = "beta" }, outcome{
-			Route: Error, Problems: slices.Repeat([]string{`config: belongs to cluster "alpha", not to "beta"`}, 5),
+			Route: fsm.Error, Problems: slices.Repeat([]string{`config: belongs to cluster "alpha", not to "beta"`}, 5),
 		}},
 		{"foreign worker outside the limit", func(in *Input) {
 			in.change(w2, func(h *host) { h.Marker.Cluster = "beta" })
 			in.Limit = map[string]bool{w1: true}
-		}, outcome{Route: Nothing, Warnings: []string{`config: belongs to cluster "beta", not to "alpha"`}}},
+		}, outcome{Route: fsm.Nothing, Warnings: []string{`config: belongs to cluster "beta", not to "alpha"`}}},
 		{"two CAs claim one name", func(in *Input) {
-			in.change(cp2, func(h *host) { h.CAHash = otherCA })
-		}, outcome{Route: Error, Problems: []string{`config: control-plane hosts disagree about the CA of cluster "alpha": sha256:aaaa and sha256:bbbb`}}},
+			in.change(cp2, func(h *host) { h.CAHash = decidetest.OtherCA })
+		}, outcome{Route: fsm.Error, Problems: []string{`config: control-plane hosts disagree about the CA of cluster "alpha": sha256:aaaa and sha256:bbbb`}}},
 		{"worker of another CA", func(in *Input) {
-			in.change(w1, func(h *host) { h.CAHash = otherCA })
-		}, outcome{Route: Error, Problems: []string{`config: has kubelet.conf of another CA (sha256:bbbb) than cluster "alpha" (sha256:aaaa)`}}},
+			in.change(w1, func(h *host) { h.CAHash = decidetest.OtherCA })
+		}, outcome{Route: fsm.Error, Problems: []string{`config: has kubelet.conf of another CA (sha256:bbbb) than cluster "alpha" (sha256:aaaa)`}}},
 		{"a cluster whose markers are lost, known by its record", func(in *Input) {
 			for _, h := range in.Want.Hosts() {
 				in.change(h.ID, func(h *host) { h.Marker = nil })
 			}
-		}, outcome{Route: Nothing}},
+		}, outcome{Route: fsm.Nothing}},
 		{"a cluster of unknown origin", func(in *Input) {
 			in.Is.API.Record = nil
 			for _, h := range in.Want.Hosts() {
 				in.change(h.ID, func(h *host) { h.Marker = nil })
 			}
-		}, outcome{Route: Error, Problems: append(
+		}, outcome{Route: fsm.Error, Problems: append(
 			slices.Repeat([]string{"config: has kubelet.conf, admin.conf, PKI, etcd data and static pods of unknown origin"}, 3),
 			slices.Repeat([]string{"config: has kubelet.conf of unknown origin"}, 2)...)}},
 		{"no control plane wanted", func(in *Input) { in.Want.ControlPlane = nil }, outcome{
-			Route: Error, Problems: []string{"config: the manifest has no control-plane host"},
+			Route: fsm.Error, Problems: []string{"config: the manifest has no control-plane host"},
 			Warnings: []string{
 				"etcd: etcd member cp-1 (id-cp-1) answers and the manifest has no host for it",
 				"etcd: etcd member cp-2 (id-cp-2) answers and the manifest has no host for it",
@@ -154,56 +156,56 @@ func TestDecide(t *testing.T) {
 		{"a version that is none, and a limit to nobody", func(in *Input) {
 			in.Want.KubernetesVersion = "latest"
 			in.Limit = map[string]bool{"elsewhere": true}
-		}, outcome{Route: Error, Problems: []string{
+		}, outcome{Route: fsm.Error, Problems: []string{
 			`config: the wanted Kubernetes version "latest" is not one`, `config: the limit names "elsewhere", which the manifest does not have`,
 		}}},
 		{"two hosts of one name", func(in *Input) { in.Want.Workers[1].Hostname = "W-1" }, outcome{
-			Route: Error, Problems: []string{`config: 192.0.1.1 and 192.0.1.2 have one name, "w-1"`},
+			Route: fsm.Error, Problems: []string{`config: 192.0.1.1 and 192.0.1.2 have one name, "w-1"`},
 		}},
 		{"two hosts of one machine ID", func(in *Input) { in.change(w2, func(h *host) { h.MachineID = "machine-" + w1 }) }, outcome{
-			Route: Nothing, Warnings: []string{"runtime: 192.0.1.1 and 192.0.1.2 have one machine ID, machine-192.0.1.1"},
+			Route: fsm.Nothing, Warnings: []string{"runtime: 192.0.1.1 and 192.0.1.2 have one machine ID, machine-192.0.1.1"},
 		}},
 		{"a member's clock only warns", func(in *Input) { in.change(w2, func(h *host) { h.ClockSkew = time.Minute }) }, outcome{
-			Route: Nothing, Warnings: []string{"runtime: clock is 1m0s ahead of this machine's, 30s are allowed"},
+			Route: fsm.Nothing, Warnings: []string{"runtime: clock is 1m0s ahead of this machine's, 30s are allowed"},
 		}},
 		{"a step that runs", func(in *Input) {
 			in.change(w2, func(h *host) { h.Step = &observed.Step{RunID: "r1", Stage: "images"} })
 		}, outcome{
-			Route: Nothing, Warnings: []string{`runtime: step "images" of run r1 is still running on it`},
+			Route: fsm.Nothing, Warnings: []string{`runtime: step "images" of run r1 is still running on it`},
 		}},
 		{"a new worker that is not fit", func(in *Input) {
 			in.empties(w2)
 			in.change(w2, func(h *host) { h.DiskMiB = 100 })
-		}, outcome{Route: Error, Problems: []string{"runtime: 100 MiB of free disk space below /var/lib, 5120 MiB are needed"}}},
+		}, outcome{Route: fsm.Error, Problems: []string{"runtime: 100 MiB of free disk space below /var/lib, 5120 MiB are needed"}}},
 
-		{"join a worker", func(in *Input) { in.empties(w2) }, outcome{Route: Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
+		{"join a worker", func(in *Input) { in.empties(w2) }, outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
 		{"join control planes and a worker", func(in *Input) { in.empties(cp2, cp3, w1) }, outcome{
-			Route: Join, Leader: cp1, Prepare: []string{cp2, cp3, w1}, Joins: []string{cp2, cp3, w1},
+			Route: fsm.Join, Leader: cp1, Prepare: []string{cp2, cp3, w1}, Joins: []string{cp2, cp3, w1},
 		}},
 		{"a join that reached etcd is finished first", func(in *Input) {
 			in.empties(cp2)
 			in.change(cp3, func(h *host) { h.Marker.Complete = false })
 			in.Is.Etcd.Members[1].Learner = true
-		}, outcome{Route: Join, Leader: cp1, Prepare: []string{cp2, cp3}, Joins: []string{cp3, cp2}}},
+		}, outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{cp2, cp3}, Joins: []string{cp3, cp2}}},
 		{"join within a limit", func(in *Input) {
 			in.empties(cp3, w1, w2)
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{
-			Route: Join, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}, Warnings: slices.Repeat([]string{"config: has not joined, and is outside the limit"}, 2),
+			Route: fsm.Join, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}, Warnings: slices.Repeat([]string{"config: has not joined, and is outside the limit"}, 2),
 		}},
 		{"a missing host waits for the upgrade", func(in *Input) {
 			in.empties(w2)
 			in.Want.KubernetesVersion = "1.36.4"
-		}, outcome{Route: Upgrade, Upgrades: []string{cp1, cp2, cp3, w1}}},
+		}, outcome{Route: fsm.Upgrade, Upgrades: []string{cp1, cp2, cp3, w1}}},
 		{"a worker's old kubelet does not keep others from joining", func(in *Input) {
 			in.empties(w2)
 			in.change(w1, func(h *host) { h.Kubelet.Version = "1.35.2" })
-		}, outcome{Route: Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
+		}, outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
 
 		{"start units again, of workers too", func(in *Input) {
 			in.change(cp2, stop)
 			in.change(w1, stop)
-		}, outcome{Route: Repair, Restarts: map[string][]string{cp2: {"kubelet"}, w1: {"kubelet"}}}},
+		}, outcome{Route: fsm.Repair, Restarts: map[string][]string{cp2: {"kubelet"}, w1: {"kubelet"}}}},
 		{"start units again to have a quorum", func(in *Input) {
 			for _, id := range []string{cp2, cp3} {
 				h, _ := in.Want.Host(id)
@@ -211,132 +213,132 @@ func TestDecide(t *testing.T) {
 			}
 			in.kill("cp-2")
 			in.kill("cp-3")
-		}, outcome{Route: Repair, Restarts: map[string][]string{cp2: {"containerd", "kubelet"}, cp3: {"containerd", "kubelet"}}}},
+		}, outcome{Route: fsm.Repair, Restarts: map[string][]string{cp2: {"containerd", "kubelet"}, cp3: {"containerd", "kubelet"}}}},
 		{"units outside the limit are left", func(in *Input) {
 			in.change(cp2, stop)
 			in.empties(w2)
 			in.Limit = map[string]bool{w1: true, w2: true}
-		}, outcome{Route: Instruct, Also: []Route{Join}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
+		}, outcome{Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
 		{"a replaced control plane", func(in *Input) {
-			in.Is.Hosts[cp3] = bare(in.Want.ControlPlane[2])
+			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 			in.kill("cp-3")
-		}, outcome{Route: Repair, Removed: []string{"id-cp-3"}}},
+		}, outcome{Route: fsm.Repair, Removed: []string{"id-cp-3"}}},
 		{"a replaced control plane outside the limit", func(in *Input) {
-			in.Is.Hosts[cp3] = bare(in.Want.ControlPlane[2])
+			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 			in.kill("cp-3")
 			in.Limit = map[string]bool{w1: true}
-		}, outcome{Route: Instruct, Warnings: []string{"config: has not joined, and is outside the limit"}}},
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"config: has not joined, and is outside the limit"}}},
 		{"a dead member taken out of the manifest", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
-		}, outcome{Route: Repair, Removed: []string{"id-old"}}},
+		}, outcome{Route: fsm.Repair, Removed: []string{"id-old"}}},
 		{"a stale learner", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-new", Learner: true})
-		}, outcome{Route: Repair, Removed: []string{"id-new"}}},
+		}, outcome{Route: fsm.Repair, Removed: []string{"id-new"}}},
 		{"a member outside the manifest of which nothing is known", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old"})
-		}, outcome{Route: Instruct}},
+		}, outcome{Route: fsm.Instruct}},
 		{"a living member outside the manifest", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
-		}, outcome{Route: Nothing, Warnings: []string{"etcd: etcd member old (id-old) answers and the manifest has no host for it"}}},
+		}, outcome{Route: fsm.Nothing, Warnings: []string{"etcd: etcd member old (id-old) answers and the manifest has no host for it"}}},
 		{"a member answers where the host is empty", func(in *Input) {
-			in.Is.Hosts[cp3] = bare(in.Want.ControlPlane[2])
-		}, outcome{Route: Instruct}},
+			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
+		}, outcome{Route: fsm.Instruct}},
 		{"a dead member that may not go yet", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
 			in.lose(cp2, cp3)
-		}, outcome{Route: DisasterRecovery, Warnings: slices.Repeat([]string{"connection: connection timed out"}, 2)}},
+		}, outcome{Route: fsm.DisasterRecovery, Warnings: slices.Repeat([]string{"connection: connection timed out"}, 2)}},
 
 		{"one control plane unreachable, a worker missing, an addon stale", func(in *Input) {
 			in.lose(cp3)
 			in.empties(w2)
 			in.Is.API.Addons["coredns"] = "addon-0"
 		}, outcome{
-			Route: Instruct, Also: []Route{Join, Resources}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}, Addons: []string{"coredns"},
+			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join, fsm.Resources}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}, Addons: []string{"coredns"},
 			Warnings: []string{"connection: connection timed out"},
 		}},
 		{"one control plane unreachable, one missing: etcd does not grow", func(in *Input) {
 			in.lose(cp3)
 			in.empties(cp2)
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
-		}, outcome{Route: Instruct, Warnings: []string{"connection: connection timed out", "etcd: etcd member old (id-old) answers and the manifest has no host for it"}}},
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"connection: connection timed out", "etcd: etcd member old (id-old) answers and the manifest has no host for it"}}},
 		{"one control plane without SSH whose member lives: etcd may grow", func(in *Input) {
-			in.Is.Hosts[cp3] = silentHost(in.Want.ControlPlane[2])
+			in.Is.Hosts[cp3] = decidetest.Silent(in.Want.ControlPlane[2])
 			in.empties(cp2)
 		}, outcome{
-			Route: Instruct, Also: []Route{Join}, Leader: cp1, Prepare: []string{cp2}, Joins: []string{cp2}, Warnings: []string{"connection: connection timed out"},
+			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{cp2}, Joins: []string{cp2}, Warnings: []string{"connection: connection timed out"},
 		}},
 		{"a broken control plane and a stopped worker", func(in *Input) {
 			in.change(cp3, func(h *host) { h.APIServer = observed.No })
 			in.change(w1, stop)
-		}, outcome{Route: Instruct, Also: []Route{Repair}, Restarts: map[string][]string{w1: {"kubelet"}}}},
+		}, outcome{Route: fsm.Instruct, Also: []fsm.Route{fsm.Repair}, Restarts: map[string][]string{w1: {"kubelet"}}}},
 		{"only a broken source holds the PKI", func(in *Input) {
-			in.Want = wanted(1, 1)
+			in.Want = decidetest.Wanted(1, 1)
 			in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
 			in.change(cp1, func(h *host) { h.Scheduler = observed.No })
 			in.empties(w1)
-		}, outcome{Route: Instruct, Also: []Route{Join}, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}}},
-		{"an unreachable worker", func(in *Input) { in.lose(w2) }, outcome{Route: Instruct, Warnings: []string{"connection: connection timed out"}}},
+		}, outcome{Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}}},
+		{"an unreachable worker", func(in *Input) { in.lose(w2) }, outcome{Route: fsm.Instruct, Warnings: []string{"connection: connection timed out"}}},
 		{"an unreachable worker outside the limit", func(in *Input) {
 			in.lose(w2)
 			in.Limit = map[string]bool{w1: true}
-		}, outcome{Route: Nothing, Warnings: []string{"connection: connection timed out"}}},
+		}, outcome{Route: fsm.Nothing, Warnings: []string{"connection: connection timed out"}}},
 		{"quorum lost", func(in *Input) { in.lose(cp2, cp3) }, outcome{
-			Route: DisasterRecovery, Warnings: slices.Repeat([]string{"connection: connection timed out"}, 2),
+			Route: fsm.DisasterRecovery, Warnings: slices.Repeat([]string{"connection: connection timed out"}, 2),
 		}},
 		{"the control plane is gone and workers are left", func(in *Input) {
 			in.empties(cp1, cp2, cp3)
 			in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
-		}, outcome{Route: DisasterRecovery}},
+		}, outcome{Route: fsm.DisasterRecovery}},
 
-		{"upgrade", func(in *Input) { in.change(w2, func(h *host) { h.Kubelet.Version = "1.35.1" }) }, outcome{Route: Upgrade, Upgrades: []string{w2}}},
+		{"upgrade", func(in *Input) { in.change(w2, func(h *host) { h.Kubelet.Version = "1.35.1" }) }, outcome{Route: fsm.Upgrade, Upgrades: []string{w2}}},
 		{"an upgrade that stopped half way", func(in *Input) {
 			in.Want.KubernetesVersion = "1.36.4"
 			in.older(cp1, "cp-1", "1.36.4")
-		}, outcome{Route: Upgrade, Upgrades: []string{cp2, cp3, w1, w2}}},
-		{"forced", func(in *Input) { in.ForceUpgrade = true }, outcome{Route: Upgrade, Upgrades: []string{cp1, cp2, cp3, w1, w2}}},
+		}, outcome{Route: fsm.Upgrade, Upgrades: []string{cp2, cp3, w1, w2}}},
+		{"forced", func(in *Input) { in.ForceUpgrade = true }, outcome{Route: fsm.Upgrade, Upgrades: []string{cp1, cp2, cp3, w1, w2}}},
 		{"downgrade", func(in *Input) { in.Want.KubernetesVersion = "1.36.2" }, outcome{
-			Route: Error, Problems: []string{"config: 1.36.2 is wanted and 1.36.3 runs: Kubernetes cannot be downgraded"},
+			Route: fsm.Error, Problems: []string{"config: 1.36.2 is wanted and 1.36.3 runs: Kubernetes cannot be downgraded"},
 		}},
 		{"a skipped minor", func(in *Input) { in.Want.KubernetesVersion = "1.38.0" }, outcome{
-			Route: Error, Problems: []string{"config: 1.38.0 is wanted and API servers run 1.36.3: no minor may be skipped, go to 1.37 first"},
+			Route: fsm.Error, Problems: []string{"config: 1.38.0 is wanted and API servers run 1.36.3: no minor may be skipped, go to 1.37 first"},
 		}},
 		{"a version nobody said", func(in *Input) { in.change(cp3, func(h *host) { h.APIServerVersion = "" }) }, outcome{
-			Route: Error, Problems: []string{"kube: the version of cp-3 is not known"},
+			Route: fsm.Error, Problems: []string{"kube: the version of cp-3 is not known"},
 		}},
 		{"a version that is none runs", func(in *Input) { in.change(w1, func(h *host) { h.Kubelet.Version = "dev" }) }, outcome{
-			Route: Error, Problems: []string{`kube: the running version "dev" is not one`},
+			Route: fsm.Error, Problems: []string{`kube: the running version "dev" is not one`},
 		}},
 		{"another major version", func(in *Input) { in.Want.KubernetesVersion = "2.0.0" }, outcome{
-			Route: Error, Problems: []string{"kube: 1.36.3 and 2.0.0 differ in the major version"},
+			Route: fsm.Error, Problems: []string{"kube: 1.36.3 and 2.0.0 differ in the major version"},
 		}},
 		{"drift", func(in *Input) {
 			in.Config[w1] = map[string]string{"kubelet": "config-2", "unknown there": "x"}
 			in.Config[cp1] = map[string]string{"kubelet": "config-1"}
-		}, outcome{Route: Reconfigure, Drift: map[string][]string{w1: {"kubelet"}}}},
+		}, outcome{Route: fsm.Reconfigure, Drift: map[string][]string{w1: {"kubelet"}}}},
 		{"drift outside the limit", func(in *Input) {
 			in.Config[w1] = map[string]string{"kubelet": "config-2"}
 			in.Limit = map[string]bool{w2: true}
-		}, outcome{Route: Nothing}},
+		}, outcome{Route: fsm.Nothing}},
 		{"no network plugin yet", func(in *Input) {
 			delete(in.Is.API.Addons, "flannel")
 			for i := range in.Is.API.Nodes {
 				in.Is.API.Nodes[i].Ready = observed.No
 			}
-		}, outcome{Route: Resources, Addons: []string{"flannel"}}},
+		}, outcome{Route: fsm.Resources, Addons: []string{"flannel"}}},
 		{"labels, annotations and taints", func(in *Input) {
 			in.Want.Workers[0].Labels = map[string]string{"zone": "a"}
 			in.Want.Workers[1].Annotations = map[string]string{"old-": ""}
 			in.node("w-2").Annotations = map[string]string{"old": "1"}
 			in.Want.ControlPlane[0].Taints = []desired.Taint{{Key: controlPlaneTaint, Effect: "NoSchedule"}}
 			in.node("cp-2").Taints = []observed.Taint{{Key: controlPlaneTaint, Effect: "NoSchedule"}}
-		}, outcome{Route: Resources, Metadata: []string{cp1, cp2, w1, w2}}},
+		}, outcome{Route: fsm.Resources, Metadata: []string{cp1, cp2, w1, w2}}},
 		{"labels, annotations and taints as they should be", func(in *Input) {
 			in.Want.Workers[0].Labels = map[string]string{"zone": "a", "old-": ""}
 			in.node("w-1").Labels = map[string]string{"zone": "a", "of": "others"}
 			in.Want.Workers[0].Taints = []desired.Taint{{Key: "gpu", Effect: "NoSchedule"}}
 			in.node("w-1").Taints = []observed.Taint{{Key: "gpu", Effect: "NoSchedule"}, {Key: "of", Value: "others", Effect: "NoExecute"}}
-		}, outcome{Route: Nothing}},
-		{"a record of another manifest", func(in *Input) { in.Want.Digest = "manifest-2" }, outcome{Route: Resources, Record: true}},
+		}, outcome{Route: fsm.Nothing}},
+		{"a record of another manifest", func(in *Input) { in.Want.Digest = "manifest-2" }, outcome{Route: fsm.Resources, Record: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

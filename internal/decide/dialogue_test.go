@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
 	"kubeone/internal/golden"
 	"kubeone/internal/observed"
@@ -40,11 +41,11 @@ func TestDialogues(t *testing.T) {
 // told builds the world that the lines tell of: "cp: healthy down", "worker: wlost", and sentences about the cluster.
 func told(world string) (Input, error) {
 	cps, workers := words(world, "cp:"), words(world, "worker:")
-	in := Input{Want: wanted(len(cps), len(workers)), Config: map[string]map[string]string{}}
+	in := Input{Want: decidetest.Wanted(len(cps), len(workers)), Config: map[string]map[string]string{}}
 	in.Is = healthy(0, 0).Is
 	in.Addons = healthy(0, 0).Addons
 	in.Is.Etcd.Reached = observed.Yes
-	version := running
+	version := decidetest.Version
 	if v := words(world, "runs:"); len(v) > 0 {
 		version = v[0]
 	}
@@ -108,7 +109,7 @@ func (in *Input) tell(line []string) error {
 	case "forced":
 		in.ForceUpgrade = true
 	case "member:": // name, and dead, alive or unknown
-		m := voter(desired.Host{Hostname: rest[0], PrivateAddress: "10.0.9.9"})
+		m := decidetest.Voter(desired.Host{Hostname: rest[0], PrivateAddress: "10.0.9.9"})
 		m.Healthy = map[string]observed.Tri{"alive": observed.Yes, "dead": observed.No}[rest[1]]
 		in.Is.Etcd.Members = append(in.Is.Etcd.Members, m)
 	default:

@@ -4,14 +4,18 @@ import (
 	"fmt"
 	"slices"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // disaster is the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it back
 // by itself, and only then the recovery.
-func (v *view) disaster() []Instruction {
+func (v *view) disaster() []problem.Instruction {
 	if fenced := names(v.controlPlane(), (*seen).fenced); fenced != "" {
-		return []Instruction{{Reason: "a recovery has not ended: it has stopped etcd on " + fenced, Steps: []string{
+		return []problem.Instruction{{Reason: "a recovery has not ended: it has stopped etcd on " + fenced, Steps: []string{
 			"Run the same kubeone recover command again: it goes on where it ended. What it moved aside is in /var/lib/kubeone-old on each host.",
 		}}}
 	}
@@ -25,7 +29,7 @@ func (v *view) disaster() []Instruction {
 		steps = append(steps, v.withoutData()...)
 	}
 	_, why := v.askQuorum()
-	return []Instruction{{Reason: "etcd has lost its quorum: " + why, Steps: steps}}
+	return []problem.Instruction{{Reason: "etcd has lost its quorum: " + why, Steps: steps}}
 }
 
 // bringBack names the hosts that may still hold living members, and how many of them are enough. A member that merely waits
@@ -35,7 +39,7 @@ func (v *view) bringBack() string {
 		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes && v.vote(s) != observed.Yes && !s.waits()
 	}
 	back := having(v.controlPlane(), ill)
-	short := Quorum(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(having(v.controlPlane(), (*seen).waits))
+	short := quorum.Of(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(having(v.controlPlane(), (*seen).waits))
 	if short <= 0 || len(back) < short {
 		return ""
 	}
@@ -65,7 +69,7 @@ func (v *view) withoutData() []string {
 func (v *view) command(from string) string {
 	line := "kubeone recover -m MANIFEST --from " + from
 	for i := range v.controlPlane() {
-		if s := &v.hosts[i]; s.Condition == Unreachable {
+		if s := &v.hosts[i]; s.Condition == condition.Unreachable {
 			line += " --confirm-destroyed " + s.name()
 		}
 	}
@@ -74,7 +78,7 @@ func (v *view) command(from string) string {
 
 // destroyed says what the flag of that name means; empty where it is not needed.
 func (v *view) destroyed() string {
-	if gone := names(v.controlPlane(), func(s *seen) bool { return s.Condition == Unreachable }); gone != "" {
+	if gone := names(v.controlPlane(), func(s *seen) bool { return s.Condition == condition.Unreachable }); gone != "" {
 		return " Confirm a host as destroyed only when its machine is off for good or deleted: one that is merely cut off may still be serving."
 	}
 	return ""
@@ -85,16 +89,16 @@ type Recovery struct {
 	// Lost says that etcd has no quorum and that starting what is stopped does not bring it back, or that a recovery has
 	// begun and not ended.
 	Lost  bool
-	Why   string                // the arithmetic, in words
-	Unfit []Problem             // why nothing can be done at all, whatever is lost
-	Hosts map[string]Assessment // by host ID
+	Why   string                          // the arithmetic, in words
+	Unfit []problem.Problem               // why nothing can be done at all, whatever is lost
+	Hosts map[string]condition.Assessment // by host ID
 }
 
 // AssessRecovery answers the questions of a recovery: whether the quorum is lost, and what speaks against doing anything.
 func AssessRecovery(in Input) Recovery {
 	v := look(in)
 	event, why := v.askQuorum()
-	return Recovery{Lost: event == OnLost, Why: why, Unfit: v.unfit, Hosts: v.assessments()}
+	return Recovery{Lost: event == fsm.OnLost, Why: why, Unfit: v.unfit, Hosts: v.assessments()}
 }
 
 // fenced reports whether a recovery stopped etcd on the host, and nobody finished it there.
@@ -117,24 +121,4 @@ func (v *view) recovering() string {
 		return ""
 	}
 	return names(v.controlPlane(), (*seen).fenced)
-}
-
-// outlived says that the host holds the data of the cluster's life before a recovery; empty when it does not. Its etcd
-// member belongs to another etcd cluster, whatever it answers, and must never serve again.
-func outlived(is *observed.Host, cx setting) string {
-	if m := is.Marker; m == nil || !m.Complete || m.Epoch >= cx.epoch || is.EtcdData == observed.No && len(is.Manifests) == 0 {
-		return ""
-	}
-	return "holds the data of the cluster's life before it was recovered: its etcd is another one"
-}
-
-// epochOf is how often the cluster has been recovered, as its finished control-plane hosts have it.
-func epochOf(in *Input) int {
-	epoch := 0
-	for _, h := range in.Want.ControlPlane {
-		if m := in.Is.Hosts[h.ID].Marker; m != nil && m.Complete && m.Cluster == in.Want.Name {
-			epoch = max(epoch, m.Epoch)
-		}
-	}
-	return epoch
 }

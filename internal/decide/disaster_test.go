@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/observed"
 )
 
@@ -12,7 +15,7 @@ func (in *Input) fence(ids ...string) {
 	for _, id := range ids {
 		in.empties(id)
 		in.change(id, func(h *observed.Host) {
-			h.Marker = &observed.Marker{Cluster: cluster, Role: "control-plane", Fenced: "run-1"}
+			h.Marker = &observed.Marker{Cluster: decidetest.Cluster, Role: "control-plane", Fenced: "run-1"}
 		})
 	}
 }
@@ -28,32 +31,32 @@ func TestARecoveryThatHasNotEnded(t *testing.T) {
 	const cp1, cp2, cp3 = "192.0.0.1", "192.0.0.2", "192.0.0.3"
 	for name, c := range map[string]struct {
 		how  func(*Input)
-		want Route
+		want fsm.Route
 		lost bool
 	}{
-		"all fenced, no worker": {func(in *Input) { in.fence(cp1, cp2, cp3) }, DisasterRecovery, true},
+		"all fenced, no worker": {func(in *Input) { in.fence(cp1, cp2, cp3) }, fsm.DisasterRecovery, true},
 		"the others fenced, the target empty": {func(in *Input) {
 			in.fence(cp2, cp3)
 			in.empties(cp1)
-		}, DisasterRecovery, true},
+		}, fsm.DisasterRecovery, true},
 		"the others fenced, the target begun": {func(in *Input) {
 			in.fence(cp2, cp3)
 			in.change(cp1, func(h *observed.Host) { h.Marker.Complete, h.Marker.Fenced, h.Marker.Restoring = false, "run-1", true })
-		}, DisasterRecovery, true},
+		}, fsm.DisasterRecovery, true},
 		"the others fenced, the target finished": {func(in *Input) {
 			in.fence(cp2, cp3)
 			in.recovered()
-		}, Join, false},
+		}, fsm.Join, false},
 		"one of the life before is back": {func(in *Input) {
 			in.recovered()
 			in.empties(cp3)
 			in.change(cp2, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
-		}, Repair, false},
+		}, fsm.Repair, false},
 		"one of the life before is back, stopped": {func(in *Input) {
 			in.recovered()
 			in.empties(cp3)
 			in.change(cp2, func(h *observed.Host) { h.Kubelet.Active = false })
-		}, Repair, false},
+		}, fsm.Repair, false},
 	} {
 		in := healthy(3, 0)
 		c.how(&in)
@@ -79,7 +82,7 @@ func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
 	in := healthy(3, 1)
 	in.recovered()
 	d := Decide(in) // both others answer, and even have a quorum of their own
-	if len(d.Asides) != 2 || d.Hosts["192.0.0.2"].Condition != Rejoinable {
+	if len(d.Asides) != 2 || d.Hosts["192.0.0.2"].Condition != condition.Rejoinable {
 		t.Errorf("asides %v, cp-2 is %s", d.Asides, d.Hosts["192.0.0.2"].Condition)
 	}
 	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}

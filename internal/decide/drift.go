@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -75,7 +76,7 @@ func (v *view) oldSystem() []string {
 
 // systemHost is the control-plane host inside the limit that applies what kubeadm applies; empty where there is none.
 func (v *view) systemHost() string {
-	sound := having(v.controlPlane(), func(s *seen) bool { return s.may && s.Condition == Healthy && s.is.PKI == observed.Yes })
+	sound := having(v.controlPlane(), func(s *seen) bool { return s.may && s.Condition == condition.Healthy && s.is.PKI == observed.Yes })
 	if len(sound) == 0 {
 		return ""
 	}

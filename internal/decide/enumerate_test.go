@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -30,20 +32,16 @@ const noNode observed.Tri = "none"
 
 func spoil(how func(*observed.Host)) func(desired.Host) observed.Host {
 	return func(h desired.Host) observed.Host {
-		is := member(h)
+		is := decidetest.Member(h)
 		how(&is)
 		return is
 	}
 }
 
-func silentHost(h desired.Host) observed.Host {
-	return observed.Host{ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "connection timed out"}
-}
-
 // kinds are those of testdata/routes.txt, in the order of the slots.
 func kinds() []kind {
 	return []kind{
-		{"healthy", member, observed.Yes, "alive", true},
+		{"healthy", decidetest.Member, observed.Yes, "alive", true},
 		{"stopped", spoil(func(h *observed.Host) {
 			h.Kubelet.Active, h.Kubelet.State, h.Healthz = false, "inactive/dead", observed.No
 		}), observed.Unknown, "alive", false},
@@ -52,33 +50,33 @@ func kinds() []kind {
 			h.Containerd.State, h.Kubelet.State = "inactive/dead", "inactive/dead"
 			h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No, observed.No
 		}), observed.Unknown, "dead", false},
-		{"unready", member, observed.No, "alive", false},
+		{"unready", decidetest.Member, observed.No, "alive", false},
 		{"broken", spoil(func(h *observed.Host) { h.APIServer = observed.No }), observed.Yes, "alive", false},
 		{"brokenetcd", spoil(func(h *observed.Host) { h.APIServer, h.EtcdHealth = observed.No, observed.No }), observed.Yes, "dead", false},
 		{"wiped", func(h desired.Host) observed.Host {
-			is := bare(h)
-			is.Marker = member(h).Marker
+			is := decidetest.Bare(h)
+			is.Marker = decidetest.Member(h).Marker
 			return is
 		}, observed.No, "dead", false},
-		{"cut", silentHost, observed.Yes, "alive", false},
-		{"dead", silentHost, observed.Unknown, "dead", false},
-		{"stranger", silentHost, noNode, "", false},
+		{"cut", decidetest.Silent, observed.Yes, "alive", false},
+		{"dead", decidetest.Silent, observed.Unknown, "dead", false},
+		{"stranger", decidetest.Silent, noNode, "", false},
 		{"unclear", func(h desired.Host) observed.Host {
-			is := bare(h)
+			is := decidetest.Bare(h)
 			is.KubeletConf, is.AdminConf, is.PKI, is.EtcdData = observed.Unknown, observed.Unknown, observed.Unknown, observed.Unknown
 			return is
 		}, observed.Unknown, "unknown", false},
-		{"empty", bare, noNode, "", true},
-		{"replaced", bare, observed.Unknown, "dead", false},
-		{"begun", begun, noNode, "", true},
+		{"empty", decidetest.Bare, noNode, "", true},
+		{"replaced", decidetest.Bare, observed.Unknown, "dead", false},
+		{"begun", decidetest.Begun, noNode, "", true},
 		{"begunetcd", func(h desired.Host) observed.Host {
-			is := begun(h)
+			is := decidetest.Begun(h)
 			is.AdminConf, is.PKI, is.EtcdData = observed.Yes, observed.Yes, observed.Yes
 			return is
 		}, noNode, "learner", true},
 		{"foreign", func(h desired.Host) observed.Host {
-			is := bare(h)
-			is.EtcdData, is.PKI, is.CAHash = observed.Yes, observed.Yes, otherCA
+			is := decidetest.Bare(h)
+			is.EtcdData, is.PKI, is.CAHash = observed.Yes, observed.Yes, decidetest.OtherCA
 			return is
 		}, noNode, "", false},
 		{"expired", spoil(func(h *observed.Host) {
@@ -95,15 +93,15 @@ func kinds() []kind {
 func workerKinds() []kind {
 	return []kind{
 		{name: "none"},
-		{"whealthy", member, observed.Yes, "", true},
-		{"wmissing", bare, noNode, "", true},
-		{"wbegun", begun, noNode, "", true},
+		{"whealthy", decidetest.Member, observed.Yes, "", true},
+		{"wmissing", decidetest.Bare, noNode, "", true},
+		{"wbegun", decidetest.Begun, noNode, "", true},
 		{"wstopped", spoil(func(h *observed.Host) { h.Kubelet.Active = false }), observed.Unknown, "", true},
 		{"wtorn", spoil(func(h *observed.Host) { h.KubeletConf = observed.No }), observed.Unknown, "", true},
-		{"will", member, observed.No, "", true},
-		{"wlost", silentHost, observed.Unknown, "", true},
+		{"will", decidetest.Member, observed.No, "", true},
+		{"wlost", decidetest.Silent, observed.Unknown, "", true},
 		{"wforeign", func(h desired.Host) observed.Host {
-			is := member(h)
+			is := decidetest.Member(h)
 			is.Marker = &observed.Marker{Cluster: "beta", Complete: true}
 			return is
 		}, noNode, "", true},
@@ -113,7 +111,7 @@ func workerKinds() []kind {
 // relations are how the wanted version relates to the one that all members run.
 func relations() []struct{ name, running string } {
 	return []struct{ name, running string }{
-		{"same", running}, {"higher", "1.36.1"}, {"skips", "1.34.5"}, {"lower", "1.37.0"}, {"vunknown", ""}, {"forced", running},
+		{"same", decidetest.Version}, {"higher", "1.36.1"}, {"skips", "1.34.5"}, {"lower", "1.37.0"}, {"vunknown", ""}, {"forced", decidetest.Version},
 	}
 }
 
@@ -171,7 +169,7 @@ func (c combination) world(want desired.Cluster, cps, workers []kind) Input {
 	in.ForceUpgrade = relations()[c.relation].name == "forced"
 	in.Is.API = observed.API{
 		Reached: observed.Of(c.api), Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"},
-		Record: &observed.Record{Cluster: cluster, ManifestDigest: digest},
+		Record: &observed.Record{Cluster: decidetest.Cluster, ManifestDigest: decidetest.Digest},
 	}
 	if c.news {
 		in.Is.API.Addons["coredns"] = "addon-1"
@@ -205,14 +203,14 @@ func (in *Input) put(h desired.Host, k kind, version string) {
 	}
 	in.Is.Hosts[h.ID] = is
 	if k.node != noNode {
-		n := readyNode(h)
+		n := decidetest.ReadyNode(h)
 		n.Ready, n.KubeletVersion = k.node, version
 		in.Is.API.Nodes = append(in.Is.API.Nodes, n)
 	}
 	if k.member == "" {
 		return
 	}
-	m := voter(h)
+	m := decidetest.Voter(h)
 	switch k.member {
 	case "dead":
 		m.Healthy = observed.No
@@ -305,7 +303,7 @@ func TestEnumeration(t *testing.T) {
 	}
 	close(jobs)
 	workers.Wait()
-	for _, r := range Routes() {
+	for _, r := range fsm.Routes() {
 		if reached[string(r)] == 0 && most > 1 {
 			t.Errorf("no world leads to %s", r)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 )
 
@@ -22,7 +24,7 @@ type examiner struct {
 // manifest makes each manifest once.
 func (e *examiner) manifest(cps, workers int) desired.Cluster {
 	if m := &e.manifests[cps][workers]; m.Name == "" {
-		*m = wanted(cps, workers)
+		*m = decidetest.Wanted(cps, workers)
 	}
 	return e.manifests[cps][workers]
 }
@@ -50,15 +52,15 @@ func (e *examiner) examine(c combination) {
 
 // consistent checks that the trace follows the table from the start to the route.
 func consistent(d Decision) error {
-	table := transitions()
-	state := AskHosts
+	table := fsm.Table()
+	state := fsm.AskHosts
 	for _, v := range d.Trace {
-		if v.State != state || next(table[:], v.State, v.Event) != v.To || v.Why == "" {
+		if v.State != state || !slices.Contains(table, fsm.Transition{From: v.State, On: v.Event, To: v.To}) || v.Why == "" {
 			return fmt.Errorf("trace %v does not follow the table at %s", d.Trace, state)
 		}
 		state = v.To
 	}
-	if state != State(d.Route) || !isRoute(state) {
+	if state != fsm.State(d.Route) || !slices.Contains(fsm.Routes(), d.Route) {
 		return fmt.Errorf("trace %v ends at %s, the route is %s", d.Trace, state, d.Route)
 	}
 	return nil
@@ -79,17 +81,17 @@ func safeCounts(c combination, d Decision, n map[string]int) error {
 	voters := len(c.cps) - n["empty"] - n["begun"] - n["begunetcd"] - n["stranger"] - n["foreign"]
 	joinsControlPlane := slices.ContainsFunc(d.Joins, func(id string) bool { return id < "192.0.1" })
 	switch {
-	case d.Route == Install && installable < len(c.cps):
+	case d.Route == fsm.Install && installable < len(c.cps):
 		return fmt.Errorf("a control-plane host is silent or holds data")
-	case d.Route != Install && joinsControlPlane && (!c.members || !c.api || alive < voters/2+1):
+	case d.Route != fsm.Install && joinsControlPlane && (!c.members || !c.api || alive < voters/2+1):
 		return fmt.Errorf("a control-plane host joins without quorum")
-	case d.Route == Instruct && len(d.Instructions) == 0, d.Route == DisasterRecovery && len(d.Instructions) == 0:
+	case d.Route == fsm.Instruct && len(d.Instructions) == 0, d.Route == fsm.DisasterRecovery && len(d.Instructions) == 0:
 		return fmt.Errorf("no instructions")
-	case (d.Route == Error) != (len(d.Problems) > 0):
+	case (d.Route == fsm.Error) != (len(d.Problems) > 0):
 		return fmt.Errorf("problems %v", d.Problems)
-	case d.Route == Repair && len(d.Restarts)+len(d.Rewrites)+len(d.Removals)+len(d.Asides) == 0, d.Route == Join && len(d.Joins) == 0, d.Route == Install && d.Leader == "":
+	case d.Route == fsm.Repair && len(d.Restarts)+len(d.Rewrites)+len(d.Removals)+len(d.Asides) == 0, d.Route == fsm.Join && len(d.Joins) == 0, d.Route == fsm.Install && d.Leader == "":
 		return fmt.Errorf("nothing to do: %+v", d)
-	case d.Route == Join && d.Leader == "", d.Route == Upgrade && len(d.Upgrades) == 0, d.Route == Reconfigure && len(d.Drift) == 0:
+	case d.Route == fsm.Join && d.Leader == "", d.Route == fsm.Upgrade && len(d.Upgrades) == 0, d.Route == fsm.Reconfigure && len(d.Drift) == 0:
 		return fmt.Errorf("nothing to do: %+v", d)
 	}
 	return nil

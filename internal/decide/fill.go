@@ -3,6 +3,8 @@ package decide
 import (
 	"slices"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -10,33 +12,33 @@ import (
 // fill gives a decision what its route needs, and nothing else.
 func fill(d *Decision, v *view) {
 	switch d.Route {
-	case Install:
+	case fsm.Install:
 		d.Leader = v.leader()
 		d.Joins = v.ordered(func(s *seen) bool { return s.missing() && s.ID != d.Leader })
 		d.Prepare = having(v.hosts, func(s *seen) bool { return s.missing() })
 		d.Addons, d.Record = v.allAddons(), true
-	case Join:
+	case fsm.Join:
 		v.fillJoins(d, true)
-	case Repair:
+	case fsm.Repair:
 		d.Restarts, d.Rewrites, d.Removals, d.Asides = v.restarts(), v.rewrites(), v.removals(), v.asides()
-	case Instruct:
+	case fsm.Instruct:
 		v.fillAlso(d)
 		d.Instructions = v.instructions()
-	case DisasterRecovery:
+	case fsm.DisasterRecovery:
 		d.Instructions = v.disaster()
-	case Upgrade:
+	case fsm.Upgrade:
 		d.Upgrades, d.Uncordon, d.Drift = v.upgrades(), having(v.hosts, v.cordoned), v.drift()
 		if d.System = v.followingSystem(); len(d.System) > 0 {
 			d.Leader = v.systemHost()
 		}
-	case Reconfigure:
+	case fsm.Reconfigure:
 		d.Uncordon, d.Drift = having(v.hosts, v.cordoned), v.drift()
-	case Resources:
+	case fsm.Resources:
 		v.fillObjects(d)
 		d.Record = v.staleRecord()
-	case Error:
+	case fsm.Error:
 		d.Problems = v.problems(d.Trace)
-	case Nothing:
+	case fsm.Nothing:
 	}
 }
 
@@ -44,16 +46,16 @@ func fill(d *Decision, v *view) {
 // host is healthy.
 func (v *view) fillAlso(d *Decision) {
 	if d.Restarts, d.Rewrites = v.restarts(), v.rewrites(); len(d.Restarts)+len(d.Rewrites) > 0 {
-		d.Also = append(d.Also, Repair)
+		d.Also = append(d.Also, fsm.Repair)
 	}
 	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || !v.joinable() {
 		return
 	}
 	if v.fillJoins(d, v.ringSound()); len(d.Joins) > 0 {
-		d.Also = append(d.Also, Join)
+		d.Also = append(d.Also, fsm.Join)
 	}
 	if v.fillObjects(d); len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System) > 0 {
-		d.Also = append(d.Also, Resources)
+		d.Also = append(d.Also, fsm.Resources)
 	}
 }
 
@@ -92,8 +94,8 @@ func (v *view) ordered(is func(*seen) bool) []string {
 // manifest's leader; among equals the manifest's leader, else the first.
 func (v *view) leader() string {
 	for _, is := range [...]func(*seen) bool{
-		func(s *seen) bool { return s.Condition == Partial && s.is.EtcdData == observed.Yes },
-		func(s *seen) bool { return s.Condition == Partial && s.is.PKI == observed.Yes },
+		func(s *seen) bool { return s.Condition == condition.Partial && s.is.EtcdData == observed.Yes },
+		func(s *seen) bool { return s.Condition == condition.Partial && s.is.PKI == observed.Yes },
 	} {
 		begun := having(v.controlPlane(), is)
 		if slices.Contains(begun, v.in.Want.Leader().ID) {
@@ -110,7 +112,7 @@ func (v *view) leader() string {
 // server works; empty where there is none.
 func (v *view) source() string {
 	for _, is := range [...]func(*seen) bool{
-		func(s *seen) bool { return s.Condition == Healthy && s.is.PKI == observed.Yes },
+		func(s *seen) bool { return s.Condition == condition.Healthy && s.is.PKI == observed.Yes },
 		func(s *seen) bool { return s.joined() && s.is.PKI == observed.Yes && s.is.APIServer == observed.Yes },
 	} {
 		if found := having(v.controlPlane(), is); len(found) > 0 {

@@ -3,15 +3,18 @@ package decide
 import (
 	"strings"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // instructions says what a person must do, in the order in which it is safe: control-plane hosts whose etcd member is
 // dead, then other ill control-plane hosts, then members that nobody may remove yet, then workers. Each replacement is
 // counted on the assumption that the one before has been finished.
-func (v *view) instructions() []Instruction {
-	var out []Instruction
+func (v *view) instructions() []problem.Instruction {
+	var out []problem.Instruction
 	left := append([]observed.Member(nil), v.in.Is.Etcd.Members...)
 	for _, dead := range []bool{true, false} {
 		for i := range v.controlPlane() {
@@ -34,7 +37,7 @@ func (v *view) instructions() []Instruction {
 // ill reports whether the host is a member that is not healthy, or nothing is known of it. One that apply mends by itself
 // is not.
 func (v *view) ill(s *seen) bool {
-	return s.silent() || s.joined() && s.Condition != Healthy && !s.startable() && !s.halfway && !v.canRewrite(s)
+	return s.silent() || s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.halfway && !v.canRewrite(s)
 }
 
 // vote is how the host's etcd member is.
@@ -57,8 +60,8 @@ func replaced(members []observed.Member, id string) []observed.Member {
 	return members
 }
 
-func (v *view) instructControlPlane(s *seen, members []observed.Member) Instruction {
-	return Instruction{
+func (v *view) instructControlPlane(s *seen, members []observed.Member) problem.Instruction {
+	return problem.Instruction{
 		Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "),
 		Steps: append(v.lookAt(s), v.replaceControlPlane(s, members)...),
 	}
@@ -68,21 +71,21 @@ func (v *view) instructControlPlane(s *seen, members []observed.Member) Instruct
 func (v *view) lookAt(s *seen) []string {
 	login := "Log in to " + s.name() + " (" + s.ID + ")"
 	switch {
-	case s.Condition == Unreachable:
+	case s.Condition == condition.Unreachable:
 		return []string{"Find out why " + s.name() + " (" + s.ID + ") does not answer: power, network, SSH. If it comes back, run kubeone apply again."}
-	case s.Condition == Unclear:
+	case s.Condition == condition.Unclear:
 		return []string{login + " and see whether /etc/kubernetes and /var/lib can be read; a damaged disk is mounted read-only. Then run kubeone apply again."}
-	case s.Condition == Restartable:
-		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it starts " + list(s.Units) + " again."}
-	case s.Condition == Rewritable && !s.may:
-		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it writes " + list(s.Parts) + " again."}
-	case s.Condition == Rewritable:
-		return []string{"Bring the other hosts back first; then kubeone apply writes " + list(s.Parts) + " again on " + s.name() + "."}
-	case s.Condition == Rejoinable && !s.may:
+	case s.Condition == condition.Restartable:
+		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it starts " + problem.List(s.Units) + " again."}
+	case s.Condition == condition.Rewritable && !s.may:
+		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it writes " + problem.List(s.Parts) + " again."}
+	case s.Condition == condition.Rewritable:
+		return []string{"Bring the other hosts back first; then kubeone apply writes " + problem.List(s.Parts) + " again on " + s.name() + "."}
+	case s.Condition == condition.Rejoinable && !s.may:
 		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it takes " + s.name() + " out of etcd and lets it join again."}
-	case s.Condition == Rejoinable:
+	case s.Condition == condition.Rejoinable:
 		return []string{"Bring the other members of etcd back first; then kubeone apply takes " + s.name() + " out of etcd and lets it join again."}
-	case s.Condition == Unready:
+	case s.Condition == condition.Unready:
 		return []string{
 			"Run kubectl describe node " + s.nodeArg() + " and read its conditions.",
 			login + " and read journalctl -u kubelet -u containerd --since -15min. When it is healthy again, run kubeone apply.",
@@ -103,7 +106,7 @@ func (v *view) replaceControlPlane(s *seen, members []observed.Member) []string 
 	case s.Etcd == "":
 		return v.replace(s, "no etcd member is lost with it")
 	}
-	verdict := SafeToRemove(members, s.Etcd)
+	verdict := quorum.SafeToRemove(members, s.Etcd)
 	if !verdict.Safe {
 		return []string{"Do not delete " + s.name() + " and do not take it out of the manifest: " + verdict.Why + "."}
 	}
@@ -112,7 +115,7 @@ func (v *view) replaceControlPlane(s *seen, members []observed.Member) []string 
 
 // replace says how a host that cannot be saved is replaced.
 func (v *view) replace(s *seen, why string) []string {
-	if s.Condition != Unreachable && v.in.Is.API.Reached == observed.Yes {
+	if s.Condition != condition.Unreachable && v.in.Is.API.Reached == observed.Yes {
 		return []string{"If it cannot be saved, replace it (" + why + "): kubeone node replace " + s.name() + " makes it bare and joins it again. If its machine is no good, take it out with kubeone node remove " + s.name() + ", put a new one in its place, and run kubeone apply."}
 	}
 	return append([]string{"If it cannot be saved, replace it (" + why + "), as follows."}, Successor(*s.Host)...)
@@ -136,21 +139,21 @@ func Successor(h desired.Host) []string {
 }
 
 // instructEtcd is what concerns etcd and no host of the manifest.
-func (v *view) instructEtcd() []Instruction {
+func (v *view) instructEtcd() []problem.Instruction {
 	if !v.etcd.listed {
 		why := "etcd's members are not known"
 		if v.in.Is.Etcd.Problem != "" {
 			why += ": " + v.in.Is.Etcd.Problem
 		}
-		return []Instruction{{Reason: why, Steps: []string{
+		return []problem.Instruction{{Reason: why, Steps: []string{
 			"On a control-plane host, read crictl logs of etcd and of kube-apiserver, and whether /etc/kubernetes/pki/etcd can be read.",
 			"Delete no control-plane host until kubeone status lists the members again. Then run kubeone apply.",
 		}}}
 	}
-	var out []Instruction
+	var out []problem.Instruction
 	for _, s := range v.etcd.strays {
 		if !s.living() {
-			out = append(out, Instruction{Host: s.host, Reason: s.why(), Steps: v.settle(s)})
+			out = append(out, problem.Instruction{Host: s.host, Reason: s.why(), Steps: v.settle(s)})
 		}
 	}
 	return out
@@ -160,11 +163,11 @@ func (v *view) instructEtcd() []Instruction {
 func (v *view) settle(s stray) []string {
 	if s.Healthy == observed.Yes && !s.Learner {
 		return []string{
-			"Find the machine that runs etcd member " + s.label() + " at " + list(s.PeerURLs) + ".",
+			"Find the machine that runs etcd member " + s.label() + " at " + problem.List(s.PeerURLs) + ".",
 			"Clear its alarms or stop it there; then run kubeone apply again.",
 		}
 	}
-	verdict := SafeToRemove(v.in.Is.Etcd.Members, s.ID)
+	verdict := quorum.SafeToRemove(v.in.Is.Etcd.Members, s.ID)
 	switch {
 	case !verdict.Safe:
 		return []string{"Bring the other members back first: " + verdict.Why + ". Then run kubeone apply, which removes " + s.label() + "."}
@@ -172,17 +175,17 @@ func (v *view) settle(s stray) []string {
 		return []string{"Run kubeone apply without a limit: it removes " + s.label() + " (" + verdict.Why + ")."}
 	}
 	return []string{
-		"Find out whether the machine of " + s.label() + " at " + list(s.PeerURLs) + " still lives; nothing is known of it.",
+		"Find out whether the machine of " + s.label() + " at " + problem.List(s.PeerURLs) + " still lives; nothing is known of it.",
 		"If it is gone for good, run kubeone apply again once it is known not to answer.",
 	}
 }
 
-func (v *view) instructWorker(s *seen) Instruction {
+func (v *view) instructWorker(s *seen) problem.Instruction {
 	steps := v.lookAt(s)
 	if !s.revivable() {
 		steps = append(steps, v.replace(s, "its pods start again on other nodes")...)
 	}
-	return Instruction{Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "), Steps: steps}
+	return problem.Instruction{Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "), Steps: steps}
 }
 
 // nodeArg is the name of the host's Node for a command line, with a placeholder where it is not known.

@@ -3,42 +3,72 @@ package decide
 import (
 	"strings"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
-func (v *view) askHosts() (Event, string) {
+// ask answers the question of a state.
+func (v *view) ask(s fsm.State) (fsm.Event, string) {
+	switch s {
+	case fsm.AskHosts:
+		return v.askHosts()
+	case fsm.AskProvisioned:
+		return v.askProvisioned()
+	case fsm.AskControlPlane:
+		return v.askControlPlane()
+	case fsm.AskQuorum:
+		return v.askQuorum()
+	case fsm.AskRepairable:
+		return v.askRepairable()
+	case fsm.AskMissing:
+		return v.askMissing()
+	case fsm.AskWorkers:
+		return v.askWorkers()
+	case fsm.AskVersion:
+		return v.askVersion()
+	case fsm.AskConfiguration:
+		return v.askConfiguration()
+	default: // AskObjects
+		return v.askObjects()
+	}
+}
+
+func (v *view) askHosts() (fsm.Event, string) {
 	if len(v.unfit) > 0 {
 		p := v.unfit[0]
 		if p.Host == "" {
-			return OnUnfit, p.What
+			return fsm.OnUnfit, p.What
 		}
-		return OnUnfit, v.nameOf(p.Host) + ": " + p.What
+		return fsm.OnUnfit, v.nameOf(p.Host) + ": " + p.What
 	}
-	return OnFit, "nothing speaks against it"
+	return fsm.OnFit, "nothing speaks against it"
 }
 
 // askProvisioned answers "no" only if every control-plane host answered, every one is empty or an unfinished
 // installation of ours, and nobody ever finished: an unreachable cluster is not an absent one.
-func (v *view) askProvisioned() (Event, string) {
+func (v *view) askProvisioned() (fsm.Event, string) {
 	if joined := names(v.controlPlane(), (*seen).joined); joined != "" {
-		return OnYes, joined + ": this cluster's data is there"
+		return fsm.OnYes, joined + ": this cluster's data is there"
 	}
 	if fenced := v.recovering(); fenced != "" {
-		return OnYes, fenced + ": a recovery of this cluster has not ended"
+		return fsm.OnYes, fenced + ": a recovery of this cluster has not ended"
 	}
 	if silent := names(v.controlPlane(), (*seen).silent); silent != "" {
-		return OnNotKnown, silent + " did not say whether there is a cluster: unreachable is not absent"
+		return fsm.OnNotKnown, silent + " did not say whether there is a cluster: unreachable is not absent"
 	}
 	if v.orphaned() {
-		return OnYes, names(v.workers(), (*seen).joined) + " joined this cluster, whose control plane is gone"
+		return fsm.OnYes, names(v.workers(), (*seen).joined) + " joined this cluster, whose control plane is gone"
 	}
-	if begun := names(v.controlPlane(), func(s *seen) bool { return s.Condition == Partial }); begun != "" {
-		return OnNo, begun + ": our installation has not finished, and nobody has"
+	if begun := names(v.controlPlane(), func(s *seen) bool { return s.Condition == condition.Partial }); begun != "" {
+		return fsm.OnNo, begun + ": our installation has not finished, and nobody has"
 	}
 	if v.in.Is.API.Reached == observed.Yes || v.etcd.listed {
-		return OnYes, "a control plane answers, although no control-plane host of the manifest holds it"
+		return fsm.OnYes, "a control plane answers, although no control-plane host of the manifest holds it"
 	}
-	return OnNo, "every control-plane host answered and is empty"
+	return fsm.OnNo, "every control-plane host answered and is empty"
 }
 
 // orphaned reports whether workers belong to a cluster of which no control-plane host has anything left.
@@ -47,12 +77,12 @@ func (v *view) orphaned() bool {
 	return len(begun) == 0 && len(having(v.workers(), (*seen).joined)) > 0
 }
 
-func (v *view) askControlPlane() (Event, string) {
+func (v *view) askControlPlane() (fsm.Event, string) {
 	wrong := v.controlPlaneFaults()
 	if len(wrong) > 0 {
-		return OnUnhealthy, strings.Join(wrong, "; ")
+		return fsm.OnUnhealthy, strings.Join(wrong, "; ")
 	}
-	return OnHealthy, names(v.controlPlane(), (*seen).joined) + " healthy, " + v.etcd.tally.String()
+	return fsm.OnHealthy, names(v.controlPlane(), (*seen).joined) + " healthy, " + v.etcd.tally.String()
 }
 
 // controlPlaneFaults says all that is wrong with the control plane as a whole; hosts that have not joined yet are not
@@ -64,7 +94,7 @@ func (v *view) controlPlaneFaults() []string {
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.silent() || s.joined() && s.Condition != Healthy && !s.halfway {
+		if s.silent() || s.joined() && s.Condition != condition.Healthy && !s.halfway {
 			wrong = append(wrong, s.name()+" is "+string(s.Condition)+" ("+s.Reasons[0]+")")
 		}
 	}
@@ -87,90 +117,90 @@ func (v *view) controlPlaneFaults() []string {
 
 // askQuorum counts what is not known to be healthy as dead. Voters of hosts whose units merely do not run come back when
 // these are started, and those whose certificates ran out when they are renewed.
-func (v *view) askQuorum() (Event, string) {
+func (v *view) askQuorum() (fsm.Event, string) {
 	if fenced := v.recovering(); fenced != "" {
-		return OnLost, "a recovery has stopped etcd on " + fenced + " and has not ended"
+		return fsm.OnLost, "a recovery has stopped etcd on " + fenced + " and has not ended"
 	}
 	t := v.etcd.tally
-	switch back := (Tally{Voters: t.Voters, Alive: t.Alive + v.etcd.startable}); {
+	switch back := (quorum.Tally{Voters: t.Voters, Alive: t.Alive + v.etcd.startable}); {
 	case t.Holds():
-		return OnSatisfied, t.String()
+		return fsm.OnSatisfied, t.String()
 	case back.Holds():
-		return OnRecoverable, t.String() + "; with stopped units started and what is missing written again, " + back.String()
+		return fsm.OnRecoverable, t.String() + "; with stopped units started and what is missing written again, " + back.String()
 	}
 	if t.Voters == 0 {
-		return OnLost, "no control-plane host holds a member of etcd"
+		return fsm.OnLost, "no control-plane host holds a member of etcd"
 	}
-	return OnLost, t.String()
+	return fsm.OnLost, t.String()
 }
 
-func (v *view) askRepairable() (Event, string) {
+func (v *view) askRepairable() (fsm.Event, string) {
 	if stopped := names(v.controlPlane(), (*seen).startable); stopped != "" {
-		return OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
+		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
 	if torn := names(v.controlPlane(), v.canRewrite); torn != "" {
-		return OnRewritable, "what is missing on " + torn + " can be written again"
+		return fsm.OnRewritable, "what is missing on " + torn + " can be written again"
 	}
 	if dead := v.removals(); len(dead) > 0 {
-		return OnMemberDead, dead[0].Why
+		return fsm.OnMemberDead, dead[0].Why
 	}
 	if lost := v.asides(); len(lost) > 0 {
-		return OnDataLost, v.nameOf(lost[0]) + " can leave etcd and join again"
+		return fsm.OnDataLost, v.nameOf(lost[0]) + " can leave etcd and join again"
 	}
-	return OnNotRepairable, "no unit to start, nothing to write again, and no dead member to remove: a person must act"
+	return fsm.OnNotRepairable, "no unit to start, nothing to write again, and no dead member to remove: a person must act"
 }
 
-func (v *view) askMissing() (Event, string) {
+func (v *view) askMissing() (fsm.Event, string) {
 	missing := names(v.hosts, (*seen).missing)
 	switch {
 	case missing == "":
-		return OnNone, "no host is missing"
+		return fsm.OnNone, "no host is missing"
 	case !v.joinable():
-		return OnMissingLater, missing + " not joined; hosts join only a control plane that runs " + v.in.Want.KubernetesVersion
+		return fsm.OnMissingLater, missing + " not joined; hosts join only a control plane that runs " + v.in.Want.KubernetesVersion
 	}
-	return OnMissing, missing + " not joined"
+	return fsm.OnMissing, missing + " not joined"
 }
 
 // askWorkers looks at workers inside the limit only: the others stop nothing, because nothing is done to them.
-func (v *view) askWorkers() (Event, string) {
+func (v *view) askWorkers() (fsm.Event, string) {
 	if stopped := names(v.workers(), (*seen).startable); stopped != "" {
-		return OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
+		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
 	if torn := names(v.workers(), v.canRewrite); torn != "" {
-		return OnRewritable, "what is missing on " + torn + " can be written again"
+		return fsm.OnRewritable, "what is missing on " + torn + " can be written again"
 	}
 	ill := func(s *seen) bool {
-		return s.may && !s.halfway && (s.silent() || s.joined() && s.Condition != Healthy)
+		return s.may && !s.halfway && (s.silent() || s.joined() && s.Condition != condition.Healthy)
 	}
 	if sick := names(v.workers(), ill); sick != "" {
-		return OnUnhealthy, sick + " not healthy: a person must act"
+		return fsm.OnUnhealthy, sick + " not healthy: a person must act"
 	}
-	return OnHealthy, "no worker is ill"
+	return fsm.OnHealthy, "no worker is ill"
 }
 
-func (v *view) askVersion() (Event, string) {
+func (v *view) askVersion() (fsm.Event, string) {
 	event, why := v.relation()
-	if event == OnSame && v.in.ForceUpgrade {
-		return OnForced, why + ", and a roll-out is forced"
+	if event == fsm.OnSame && v.in.ForceUpgrade {
+		return fsm.OnForced, why + ", and a roll-out is forced"
 	}
 	return event, why
 }
 
-func (v *view) askConfiguration() (Event, string) {
+func (v *view) askConfiguration() (fsm.Event, string) {
 	drift := v.drift()
 	if len(drift) == 0 {
-		return OnNone, "hosts have the configuration that is wanted"
+		return fsm.OnNone, "hosts have the configuration that is wanted"
 	}
-	return OnDiffers, "configuration of " + names(v.hosts, func(s *seen) bool { return drift[s.ID] != nil }) + " differs"
+	return fsm.OnDiffers, "configuration of " + names(v.hosts, func(s *seen) bool { return drift[s.ID] != nil }) + " differs"
 }
 
-func (v *view) askObjects() (Event, string) {
+func (v *view) askObjects() (fsm.Event, string) {
 	var stale []string
 	if addons := v.staleAddons(); len(addons) > 0 {
-		stale = append(stale, "addon "+list(addons))
+		stale = append(stale, "addon "+problem.List(addons))
 	}
 	if apps := v.staleSystem(); len(apps) > 0 {
-		stale = append(stale, list(apps))
+		stale = append(stale, problem.List(apps))
 	}
 	if nodes := names(v.hosts, v.staleNode); nodes != "" {
 		stale = append(stale, "labels, annotations or taints of "+nodes)
@@ -179,24 +209,24 @@ func (v *view) askObjects() (Event, string) {
 		stale = append(stale, closed+", cordoned by a run that was interrupted,")
 	}
 	if nodes := v.staleNodes(); len(nodes) > 0 {
-		stale = append(stale, "Node "+list(nodes)+", of no host,")
+		stale = append(stale, "Node "+problem.List(nodes)+", of no host,")
 	}
 	if v.staleRecord() {
 		stale = append(stale, "the cluster's record of its manifest")
 	}
 	if len(stale) == 0 {
-		return OnCurrent, "addons, nodes and record are as wanted"
+		return fsm.OnCurrent, "addons, nodes and record are as wanted"
 	}
-	return OnStale, strings.Join(stale, "; ") + " not as wanted"
+	return fsm.OnStale, strings.Join(stale, "; ") + " not as wanted"
 }
 
-func (s *seen) joined() bool { return s.Condition.joined() }
+func (s *seen) joined() bool { return s.Condition.Joined() }
 
-func (s *seen) silent() bool { return s.Condition.silent() }
+func (s *seen) silent() bool { return s.Condition.Silent() }
 
-func (s *seen) startable() bool { return s.may && s.Condition == Restartable && !s.halfway }
+func (s *seen) startable() bool { return s.may && s.Condition == condition.Restartable && !s.halfway }
 
-func (s *seen) missing() bool { return s.may && s.Condition.installable() }
+func (s *seen) missing() bool { return s.may && s.Condition.Installable() }
 
 // nameOf is how a sentence names the host with that ID.
 func (v *view) nameOf(id string) string {

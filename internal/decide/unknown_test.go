@@ -3,23 +3,26 @@ package decide
 import (
 	"slices"
 	"testing"
+
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
 )
 
 // danger ranks routes by what they may destroy: those that change nothing on a healthy cluster, and starting units that
 // ought to run, are 0.
 func danger(d Decision) int {
 	switch d.Route {
-	case Repair:
+	case fsm.Repair:
 		return truth(len(d.Removals) > 0) * 2
-	case Resources:
+	case fsm.Resources:
 		return 1
-	case Join:
+	case fsm.Join:
 		return 3
-	case Reconfigure:
+	case fsm.Reconfigure:
 		return 4
-	case Upgrade:
+	case fsm.Upgrade:
 		return 5
-	case Install:
+	case fsm.Install:
 		return 6
 	}
 	return 0
@@ -32,7 +35,7 @@ func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	cps, workers := kinds(), workerKinds()
 	at := func(name string) int { return slices.IndexFunc(cps, func(k kind) bool { return k.name == name }) }
 	decide := func(c combination) Decision {
-		return Decide(c.world(wanted(len(c.cps), truth(c.worker > 0)), cps, workers))
+		return Decide(c.world(decidetest.Wanted(len(c.cps), truth(c.worker > 0)), cps, workers))
 	}
 	compared, most := 0, 3
 	if raceEnabled {

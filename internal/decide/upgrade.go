@@ -3,6 +3,9 @@ package decide
 import (
 	"fmt"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/decide/skew"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -30,13 +33,13 @@ func (v *view) goesOn(s *seen) bool {
 	switch {
 	case !s.may || s.is.Turn == "" || s.is.Turn != v.in.Want.KubernetesVersion || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
 		return false
-	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || s.Condition != Restartable && s.Condition != Unready && s.Condition != Broken:
+	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || s.Condition != condition.Restartable && s.Condition != condition.Unready && s.Condition != condition.Broken:
 		return false
 	case s.Role == desired.Worker:
 		return true
 	}
 	return s.is.PKI == observed.Yes && s.is.EtcdData == observed.Yes && s.is.EtcdHealth == observed.Yes &&
-		v.vote(s) == observed.Yes && SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
+		v.vote(s) == observed.Yes && quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 }
 
 // skew says why some kubelet and some API server could not work together during or after the upgrade; it is empty when
@@ -47,7 +50,7 @@ func (v *view) skew() string {
 		if n.KubeletVersion == "" {
 			continue
 		}
-		if err := SkewAllowed(want, n.KubeletVersion); err != nil {
+		if err := skew.Allowed(want, n.KubeletVersion); err != nil {
 			return fmt.Sprintf("node %s: %v: bring it to a version between, or remove it first", n.Name, err)
 		}
 	}
@@ -56,7 +59,7 @@ func (v *view) skew() string {
 		if s.may || !s.joined() {
 			continue
 		}
-		if err := SkewAllowed(v.apiServer(s), want); err != nil && len(having(v.workers(), v.upgradable)) > 0 {
+		if err := skew.Allowed(v.apiServer(s), want); err != nil && len(having(v.workers(), v.upgradable)) > 0 {
 			return fmt.Sprintf("%s is outside the limit, and workers inside it would get a kubelet that is too new for it: %v", s.name(), err)
 		}
 	}
@@ -67,5 +70,5 @@ func (v *view) skew() string {
 // host needs nothing more. A mark on a Node that is open counts too: were it left there, a person's cordon would look like
 // ours.
 func (v *view) cordoned(s *seen) bool {
-	return s.may && s.Condition == Healthy && s.node != nil && s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
+	return s.may && s.Condition == condition.Healthy && s.node != nil && s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
 }

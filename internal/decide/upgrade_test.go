@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/observed"
 )
 
@@ -31,39 +33,39 @@ func TestWhatIsUpgraded(t *testing.T) {
 	all := []string{"192.0.0.1", "192.0.0.2", "192.0.0.3", "192.0.1.1", "192.0.1.2"}
 	for name, c := range map[string]struct {
 		world func(*Input)
-		route Route
+		route fsm.Route
 		hosts []string
 		says  string // in the reason of the last question
 	}{
-		"everything":              {func(in *Input) { in.allOlder("1.36.1") }, Upgrade, all, "1.36.3 is wanted"},
-		"a minor":                 {func(in *Input) { in.allOlder("1.35.4") }, Upgrade, all, "1.36.3 is wanted"},
-		"what is left of it":      {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, Upgrade, all[4:], "1.35.4"},
-		"a kubelet that is older": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.33.0") }, Upgrade, all[4:], "1.33.0"},
+		"everything":              {func(in *Input) { in.allOlder("1.36.1") }, fsm.Upgrade, all, "1.36.3 is wanted"},
+		"a minor":                 {func(in *Input) { in.allOlder("1.35.4") }, fsm.Upgrade, all, "1.36.3 is wanted"},
+		"what is left of it":      {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, all[4:], "1.35.4"},
+		"a kubelet that is older": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.33.0") }, fsm.Upgrade, all[4:], "1.33.0"},
 		"a kubelet that was not restarted": {func(in *Input) {
 			in.node("w-2").KubeletVersion = "1.36.1"
-		}, Upgrade, all[4:], "1.36.1"},
-		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") }, Error, nil, "node w-2: kubelet 1.32.9 is more than 3 minors older"},
+		}, fsm.Upgrade, all[4:], "1.36.1"},
+		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") }, fsm.Error, nil, "node w-2: kubelet 1.32.9 is more than 3 minors older"},
 		"a node of somebody else, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "theirs", Ready: observed.Yes, KubeletVersion: "1.32.0"})
-		}, Error, nil, "node theirs: kubelet 1.32.0"},
-		"two minors":     {func(in *Input) { in.allOlder("1.34.4") }, Error, nil, "go to 1.35 first"},
-		"downwards":      {func(in *Input) { in.older("192.0.0.2", "cp-2", "1.36.4") }, Error, nil, "cannot be downgraded"},
-		"within a limit": {func(in *Input) { in.allOlder("1.35.4"); in.Limit = map[string]bool{"192.0.0.1": true} }, Upgrade, all[:1], "1.35.4"},
+		}, fsm.Error, nil, "node theirs: kubelet 1.32.0"},
+		"two minors":     {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil, "go to 1.35 first"},
+		"downwards":      {func(in *Input) { in.older("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil, "cannot be downgraded"},
+		"within a limit": {func(in *Input) { in.allOlder("1.35.4"); in.Limit = map[string]bool{"192.0.0.1": true} }, fsm.Upgrade, all[:1], "1.35.4"},
 		"a limit that is done": {func(in *Input) {
 			in.allOlder("1.35.4")
-			in.older("192.0.0.1", "cp-1", running)
+			in.older("192.0.0.1", "cp-1", decidetest.Version)
 			in.Limit = map[string]bool{"192.0.0.1": true}
-		}, Nothing, nil, "as wanted"},
+		}, fsm.Nothing, nil, "as wanted"},
 		"a limit to workers of an old control plane": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Limit = map[string]bool{"192.0.1.1": true}
-		}, Error, nil, "outside the limit"},
+		}, fsm.Error, nil, "outside the limit"},
 		"a limit to workers, a patch release": {func(in *Input) {
 			in.allOlder("1.36.1")
 			in.Limit = map[string]bool{"192.0.1.1": true}
-		}, Upgrade, all[3:4], "1.36.1"},
-		"all of it, by force": {func(in *Input) { in.ForceUpgrade = true }, Upgrade, all, "forced"},
+		}, fsm.Upgrade, all[3:4], "1.36.1"},
+		"all of it, by force": {func(in *Input) { in.ForceUpgrade = true }, fsm.Upgrade, all, "forced"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,13 +98,13 @@ func TestWhatARunLeftCordonedIsOpened(t *testing.T) {
 	closed(&in, "cp-2", "run-1")
 	closed(&in, "w-1", "") // by a person
 	d := Decide(in)
-	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != Resources {
+	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != fsm.Resources {
 		t.Errorf("route %s, %s", d.Route, diff)
 	}
 	in.older("192.0.1.2", "w-2", "1.36.1")
 	closed(&in, "w-2", "run-1") // its turn comes again
 	d = Decide(in)
-	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != Upgrade {
+	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != fsm.Upgrade {
 		t.Errorf("route %s, %s", d.Route, diff)
 	}
 }
@@ -113,21 +115,21 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		host, id string
 		world    func(*Input, *observed.Host)
-		route    Route
+		route    fsm.Route
 		first    string // of what is upgraded
 	}{
-		"a worker's new kubelet does not start": {"w-2", "192.0.1.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, Upgrade, "192.0.0.1"},
-		"a control-plane host's does not":       {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, Upgrade, "192.0.0.2"},
-		"its API server does not":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.APIServer = observed.No }, Upgrade, "192.0.0.2"},
+		"a worker's new kubelet does not start": {"w-2", "192.0.1.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, fsm.Upgrade, "192.0.0.1"},
+		"a control-plane host's does not":       {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, fsm.Upgrade, "192.0.0.2"},
+		"its API server does not":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.APIServer = observed.No }, fsm.Upgrade, "192.0.0.2"},
 		"its API server's manifest is gone": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) {
 			h.APIServer, h.APIServerVersion, h.Kubelet.Version = observed.No, "", "1.36.1"
-		}, Upgrade, "192.0.0.2"},
-		"its turn has not begun":                         {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "" }, Repair, ""},
-		"it had begun for another version":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "1.36.2" }, Repair, ""},
-		"its container runtime does not run":             {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Containerd.Active = false }, Repair, ""},
-		"etcd does not run there":                        {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No }, Instruct, ""},
-		"it is outside the limit":                        {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Limit = map[string]bool{"192.0.0.1": true} }, Upgrade, "192.0.0.1"},
-		"the API does not answer, so that it is unknown": {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Is.API = observed.API{} }, Instruct, ""},
+		}, fsm.Upgrade, "192.0.0.2"},
+		"its turn has not begun":                         {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "" }, fsm.Repair, ""},
+		"it had begun for another version":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "1.36.2" }, fsm.Repair, ""},
+		"its container runtime does not run":             {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Containerd.Active = false }, fsm.Repair, ""},
+		"etcd does not run there":                        {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No }, fsm.Instruct, ""},
+		"it is outside the limit":                        {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Limit = map[string]bool{"192.0.0.1": true} }, fsm.Upgrade, "192.0.0.1"},
+		"the API does not answer, so that it is unknown": {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Is.API = observed.API{} }, fsm.Instruct, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +137,10 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 			in.allOlder("1.36.1")
 			n := in.node(c.host)
 			n.Ready, n.Unschedulable, n.Annotations = observed.No, true, map[string]string{observed.CordonAnnotation: "run-1"}
-			in.change(c.id, func(h *observed.Host) { h.Kubelet.Version, h.Turn = running, running; c.world(&in, h) })
+			in.change(c.id, func(h *observed.Host) {
+				h.Kubelet.Version, h.Turn = decidetest.Version, decidetest.Version
+				c.world(&in, h)
+			})
 			d := Decide(in)
 			if d.Route != c.route || c.first != "" && (len(d.Upgrades) == 0 || d.Upgrades[0] != c.first || d.Restarts != nil) {
 				t.Errorf("route %s, upgrades %v, restarts %v: %+v", d.Route, d.Upgrades, d.Restarts, d.Trace[len(d.Trace)-1])
@@ -149,11 +154,11 @@ func TestTheNetworkOfAClusterStaysAsItIs(t *testing.T) {
 	in := healthy(3, 1)
 	in.change("192.0.0.2", func(h *observed.Host) { h.Digests = map[string]string{"network": "n-1"} })
 	in.Config["192.0.0.2"] = map[string]string{"network": "n-1"}
-	if d := Decide(in); d.Route != Nothing {
+	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Fatalf("route %s: %+v", d.Route, d.Problems)
 	}
 	in.Config["192.0.0.2"] = map[string]string{"network": "n-2"}
-	if d := Decide(in); d.Route != Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "serviceSubnet") {
+	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "serviceSubnet") {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)
 	}
 }
@@ -165,17 +170,17 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 		t.Fatal("a healthy cluster has its plugin")
 	}
 	in.Want.Network.CNI.Name, in.Addons = "canal", nil
-	if d := Decide(in); d.Route != Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, `plugin flannel, and the manifest wants "canal"`) {
+	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, `plugin flannel, and the manifest wants "canal"`) {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)
 	}
 	in.Want.Network.CNI.Name = "external"
-	if d := Decide(in); d.Route != Nothing || len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0].Do, "taken its place") {
+	if d := Decide(in); d.Route != fsm.Nothing || len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0].Do, "taken its place") {
 		t.Errorf("route %s: %+v, %+v", d.Route, d.Problems, d.Warnings)
 	}
 	// Somebody else has deployed it from the beginning.
 	in.Want.Network.CNI.Name = "canal"
 	in.Is.API.Addons = nil
-	if d := Decide(in); d.Route != Nothing {
+	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)
 	}
 }
@@ -209,22 +214,22 @@ func TestWhatKubeadmAppliesWaitsForTheWholeCluster(t *testing.T) {
 		t.Errorf("within the limit: route %s, by %q", d.Route, d.Leader)
 	}
 	in.Limit = map[string]bool{"192.0.1.1": true}
-	if d := Decide(in); d.Route != Nothing {
+	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("a limit without a control-plane host: route %s", d.Route)
 	}
 	in = stale()
 	in.allOlder("1.36.1")
-	if d := Decide(in); d.Route != Upgrade || len(d.System) != 1 || d.Leader != "192.0.0.1" {
+	if d := Decide(in); d.Route != fsm.Upgrade || len(d.System) != 1 || d.Leader != "192.0.0.1" {
 		t.Errorf("in an upgrade: route %s, %v by %q", d.Route, d.System, d.Leader)
 	}
 	in.Limit = map[string]bool{"192.0.0.1": true, "192.0.0.2": true, "192.0.0.3": true}
-	if d := Decide(in); d.Route != Upgrade || len(d.System) != 0 {
+	if d := Decide(in); d.Route != fsm.Upgrade || len(d.System) != 0 {
 		t.Errorf("in one that leaves a worker behind: route %s, %v", d.Route, d.System)
 	}
 	in = stale()
 	in.older("192.0.1.1", "w-1", "1.36.1")
 	in.Limit = map[string]bool{"192.0.0.1": true}
-	if d := Decide(in); d.Route != Nothing {
+	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("a worker outside the limit has another version: route %s", d.Route)
 	}
 }
@@ -246,9 +251,9 @@ func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
 			in.Is.API.Pods = c.pods
 			d := Decide(in)
-			want := Nothing
+			want := fsm.Nothing
 			if c.system != nil {
-				want = Resources
+				want = fsm.Resources
 			}
 			if diff := cmp.Diff(c.system, d.System); diff != "" || d.Route != want || (d.Leader != "") != (c.system != nil) {
 				t.Errorf("route %s, leader %q, %s", d.Route, d.Leader, diff)

@@ -3,8 +3,11 @@ package decide
 import (
 	"slices"
 
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/skew"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )
@@ -22,7 +25,7 @@ func (v *view) versions() versions {
 	var out versions
 	for i := range v.hosts {
 		s := &v.hosts[i]
-		if !s.Condition.joined() && !v.mayRun(s) {
+		if !s.Condition.Joined() && !v.mayRun(s) {
 			continue
 		}
 		known := add(&out.kubelet, s.kubelet())
@@ -58,7 +61,7 @@ func (s *seen) kubelet() string {
 // mayRun reports whether a host of which nothing is known may run a part of the cluster: it is a member, or nobody
 // could say that it is not.
 func (v *view) mayRun(s *seen) bool {
-	return s.Condition.silent() && (s.node != nil || v.in.Is.API.Reached != observed.Yes)
+	return s.Condition.Silent() && (s.node != nil || v.in.Is.API.Reached != observed.Yes)
 }
 
 // apiServer is the version of the host's API server, empty when not known. Where the host did not say it, its kubelet's
@@ -69,7 +72,7 @@ func (v *view) apiServer(s *seen) string {
 		return s.is.APIServerVersion
 	case v.in.Is.API.Reached == observed.Yes && v.in.Is.API.Via == s.ID:
 		return v.in.Is.API.Version
-	case s.Condition.silent():
+	case s.Condition.Silent():
 		return s.kubelet()
 	}
 	return ""
@@ -82,31 +85,31 @@ func (v *view) joinable() bool {
 }
 
 // relation compares the wanted version with the running ones, and names what decided.
-func (v *view) relation() (Event, string) {
+func (v *view) relation() (fsm.Event, string) {
 	want := v.in.Want.KubernetesVersion
 	all := append(slices.Clone(v.running.api), v.running.kubelet...)
 	slices.Sort(all)
 	all = slices.Compact(all)
 	switch {
 	case len(v.running.silent) > 0:
-		return OnNotKnown, "the version of " + list(v.running.silent) + " is not known"
+		return fsm.OnNotKnown, "the version of " + problem.List(v.running.silent) + " is not known"
 	case len(v.running.api) == 0:
-		return OnNotKnown, "no API server said its version"
+		return fsm.OnNotKnown, "no API server said its version"
 	case len(all) == 1 && all[0] == want:
-		return OnSame, "everything runs " + want
+		return fsm.OnSame, "everything runs " + want
 	}
 	event, why := compare(want, all, v.running.api)
-	if ahead := v.newer(); event == OnLower && ahead != "" {
+	if ahead := v.newer(); event == fsm.OnLower && ahead != "" {
 		why += ": " + ahead
 	}
-	if event != OnHigher {
+	if event != fsm.OnHigher {
 		return event, why
 	}
 	if problem := v.skew(); problem != "" {
-		return OnSkew, problem
+		return fsm.OnSkew, problem
 	}
 	if len(having(v.hosts, v.upgradable)) == 0 {
-		return OnSame, "every host inside the limit runs " + want
+		return fsm.OnSame, "every host inside the limit runs " + want
 	}
 	return event, why
 }
@@ -132,43 +135,43 @@ func (v *view) newer() string {
 	if len(out) == len(having(v.hosts, (*seen).joined)) {
 		return ""
 	}
-	return list(out)
+	return problem.List(out)
 }
 
 // ahead names the members that run something newer than the wanted version, if no API server does: they have strayed.
 func (v *view) ahead() string {
-	if event, _ := compare(v.in.Want.KubernetesVersion, v.running.api, v.running.api); event == OnLower {
+	if event, _ := compare(v.in.Want.KubernetesVersion, v.running.api, v.running.api); event == fsm.OnLower {
 		return ""
 	}
 	return names(v.hosts, func(s *seen) bool {
 		event, _ := compare(v.in.Want.KubernetesVersion, []string{s.kubelet()}, nil)
-		return event == OnLower
+		return event == fsm.OnLower
 	})
 }
 
 // compare says how the wanted version relates to versions that are not all the same as it.
-func compare(want string, all, api []string) (Event, string) {
+func compare(want string, all, api []string) (fsm.Event, string) {
 	w, err := version.ParseSemantic(want)
 	if err != nil {
-		return OnNotKnown, "the wanted version " + quoted(want) + " is not one"
+		return fsm.OnNotKnown, "the wanted version " + problem.Quoted(want) + " is not one"
 	}
 	for _, have := range all {
 		h, err := version.ParseSemantic(have)
 		switch {
 		case err != nil:
-			return OnNotKnown, "the running version " + quoted(have) + " is not one"
+			return fsm.OnNotKnown, "the running version " + problem.Quoted(have) + " is not one"
 		case w.LessThan(h):
-			return OnLower, want + " is wanted and " + have + " runs: Kubernetes cannot be downgraded"
+			return fsm.OnLower, want + " is wanted and " + have + " runs: Kubernetes cannot be downgraded"
 		}
 	}
 	for _, have := range api {
-		path, err := UpgradePath(have, want)
+		path, err := skew.UpgradePath(have, want)
 		switch {
 		case err != nil:
-			return OnNotKnown, err.Error()
+			return fsm.OnNotKnown, err.Error()
 		case len(path) > 1:
-			return OnSkipsMinor, want + " is wanted and API servers run " + have + ": no minor may be skipped, go to " + path[0] + " first"
+			return fsm.OnSkipsMinor, want + " is wanted and API servers run " + have + ": no minor may be skipped, go to " + path[0] + " first"
 		}
 	}
-	return OnHigher, want + " is wanted and " + list(all) + " runs"
+	return fsm.OnHigher, want + " is wanted and " + problem.List(all) + " runs"
 }

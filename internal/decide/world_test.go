@@ -1,113 +1,33 @@
 package decide
 
 import (
-	"fmt"
 	"slices"
-	"time"
 
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
-
-// What the worlds of the tests have in common.
-const (
-	cluster = "alpha"
-	ca      = "sha256:aaaa"
-	otherCA = "sha256:bbbb"
-	running = "1.36.3"
-	digest  = "manifest-1"
-)
-
-// wanted is a manifest with so many hosts, cp-1… and w-1…, flannel as its network plugin.
-func wanted(controlPlanes, workers int) desired.Cluster {
-	c := desired.Cluster{Name: cluster, KubernetesVersion: running, Digest: digest}
-	c.Network.CNI.Name = "flannel"
-	for i := range controlPlanes {
-		c.ControlPlane = append(c.ControlPlane, wantedHost(desired.ControlPlane, "cp", i+1))
-	}
-	for i := range workers {
-		c.Workers = append(c.Workers, wantedHost(desired.Worker, "w", i+1))
-	}
-	return c
-}
-
-func wantedHost(role desired.Role, prefix string, n int) desired.Host {
-	net := 0
-	if role == desired.Worker {
-		net = 1
-	}
-	return desired.Host{
-		ID: fmt.Sprintf("192.0.%d.%d", net, n), PublicAddress: fmt.Sprintf("192.0.%d.%d", net, n),
-		PrivateAddress: fmt.Sprintf("10.0.%d.%d", net, n), Hostname: fmt.Sprintf("%s-%d", prefix, n), Role: role,
-	}
-}
-
-// bare is a host that answered, is fit and has nothing on it.
-func bare(h desired.Host) observed.Host {
-	return observed.Host{
-		ID: h.ID, Reach: observed.Reached, Hostname: h.Hostname, MachineID: "machine-" + h.ID,
-		OS: observed.OS{ID: "debian", VersionID: "13"}, Arch: "amd64", Kernel: "6.12.41+deb13-amd64",
-		CPUs: 2, MemoryMiB: 4096, DiskMiB: 20480, ClockSkew: time.Second,
-		KubeletConf: observed.No, AdminConf: observed.No, PKI: observed.No, EtcdData: observed.No,
-	}
-}
-
-// member is a host that joined and is well.
-func member(h desired.Host) observed.Host {
-	is := bare(h)
-	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
-	is.Containerd, is.Kubelet, is.Healthz = unit, unit, observed.Yes
-	is.Kubelet.Version = running
-	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role), Complete: true}
-	is.KubeletConf, is.CAHash = observed.Yes, ca
-	is.Digests = map[string]string{"kubelet": "config-1"}
-	if h.Role == desired.ControlPlane {
-		is.AdminConf, is.PKI, is.EtcdData = observed.Yes, observed.Yes, observed.Yes
-		is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Yes, observed.Yes, observed.Yes, observed.Yes
-		is.APIServerVersion = running
-		is.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
-	}
-	return is
-}
-
-// begun is a host on which our installation has not finished.
-func begun(h desired.Host) observed.Host {
-	is := bare(h)
-	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role)}
-	is.KubeletConf, is.CAHash = observed.Yes, ca
-	return is
-}
-
-func readyNode(h desired.Host) observed.Node {
-	return observed.Node{
-		Name: h.Hostname, Addresses: []string{h.PrivateAddress, h.PublicAddress}, Ready: observed.Yes,
-		ControlPlane: h.Role == desired.ControlPlane, KubeletVersion: running,
-	}
-}
-
-func voter(h desired.Host) observed.Member {
-	return observed.Member{ID: "id-" + h.Hostname, Name: h.Hostname, PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"}, Healthy: observed.Yes}
-}
 
 // healthy is the input of a cluster that matches its manifest.
 func healthy(controlPlanes, workers int) Input {
 	in := Input{
-		Want:   wanted(controlPlanes, workers),
+		Want:   decidetest.Wanted(controlPlanes, workers),
 		Config: map[string]map[string]string{},
 		Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"},
 	}
 	in.Is.Hosts = map[string]observed.Host{}
 	in.Is.API = observed.API{
-		Reached: observed.Yes, Version: running, Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"},
-		Record: &observed.Record{Cluster: cluster, ManifestDigest: digest},
+		Reached: observed.Yes, Version: decidetest.Version, Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"},
+		Record: &observed.Record{Cluster: decidetest.Cluster, ManifestDigest: decidetest.Digest},
 	}
 	in.Is.Etcd.Reached = observed.Yes
 	for _, h := range in.Want.Hosts() {
-		in.Is.Hosts[h.ID] = member(h)
+		in.Is.Hosts[h.ID] = decidetest.Member(h)
 		in.Config[h.ID] = map[string]string{"kubelet": "config-1"}
-		in.Is.API.Nodes = append(in.Is.API.Nodes, readyNode(h))
+		in.Is.API.Nodes = append(in.Is.API.Nodes, decidetest.ReadyNode(h))
 		if h.Role == desired.ControlPlane {
-			in.Is.Etcd.Members = append(in.Is.Etcd.Members, voter(h))
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members, decidetest.Voter(h))
 		}
 	}
 	if controlPlanes > 0 {
@@ -139,7 +59,7 @@ func (in *Input) empties(ids ...string) {
 		if !slices.Contains(ids, h.ID) {
 			continue
 		}
-		in.Is.Hosts[h.ID] = bare(h)
+		in.Is.Hosts[h.ID] = decidetest.Bare(h)
 		in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == h.Hostname })
 		in.Is.Etcd.Members = slices.DeleteFunc(in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == h.Hostname })
 	}
@@ -157,7 +77,7 @@ func (in *Input) nobody() {
 func (in *Input) lose(ids ...string) {
 	for _, h := range in.Want.Hosts() {
 		if slices.Contains(ids, h.ID) {
-			in.Is.Hosts[h.ID] = silentHost(h)
+			in.Is.Hosts[h.ID] = decidetest.Silent(h)
 			in.kill(h.Hostname)
 		}
 	}
@@ -169,4 +89,12 @@ func (in *Input) kill(name string) {
 			in.Is.Etcd.Members[i].Healthy = observed.No
 		}
 	}
+}
+
+func whats(problems []problem.Problem) []string {
+	var out []string
+	for _, p := range problems {
+		out = append(out, string(p.Class)+": "+p.What)
+	}
+	return out
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshtest"
@@ -120,7 +120,7 @@ func TestALookAtBareHostsPlansTheirInstallation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.Decision().Route != decide.Install || len(first.Scripts) != 2 {
+	if first.Decision().Route != fsm.Install || len(first.Scripts) != 2 {
 		t.Fatalf("route %s, %d scripts, problems %v", first.Decision().Route, len(first.Scripts), first.Decision().Problems)
 	}
 	for _, s := range first.Plan.Steps {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 )
 
 const (
@@ -27,7 +27,7 @@ func (e *Engine) LookUntilUp(ctx context.Context) (Look, error) {
 }
 
 // matches reports whether the cluster is as its manifest says.
-func matches(l Look) bool { return l.Plan.Empty() && l.Decision().Route != decide.Error }
+func matches(l Look) bool { return l.Plan.Empty() && l.Decision().Route != fsm.Error }
 
 // lookUntil looks until ok, for a minute at most: components that have just come up may be slow to answer.
 func (e *Engine) lookUntil(ctx context.Context, ok func(Look) bool) (Look, error) {

@@ -5,8 +5,10 @@ import (
 	"sort"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // Input is all that a plan depends on.
@@ -59,31 +61,31 @@ type builder struct {
 
 // follow plans one route. It returns whether another one may follow.
 func (b *builder) follow(d decide.Decision) bool {
-	if d.Route != decide.Nothing || len(b.plan.Routes) == 0 {
+	if d.Route != fsm.Nothing || len(b.plan.Routes) == 0 {
 		b.plan.Routes = append(b.plan.Routes, string(d.Route))
 	}
 	switch d.Route {
-	case decide.Install:
+	case fsm.Install:
 		if cni := b.in.Want.Network.CNI; !cni.CarriedOut() {
 			b.block(fmt.Sprintf("the network plugin %s is not deployed by this version: use flannel, or external and install it yourself", cni.Name))
 			return false
 		}
 		b.install(d)
-	case decide.Join:
+	case fsm.Join:
 		b.join(d)
-	case decide.Repair:
+	case fsm.Repair:
 		return b.repair(d)
-	case decide.Resources:
+	case fsm.Resources:
 		b.resources(d)
-	case decide.Instruct:
+	case fsm.Instruct:
 		b.instruct(d)
 		return false
-	case decide.Upgrade:
+	case fsm.Upgrade:
 		return b.upgrade(d)
-	case decide.Reconfigure, decide.DisasterRecovery:
+	case fsm.Reconfigure, fsm.DisasterRecovery:
 		b.blocked(d)
 		return false
-	case decide.Error:
+	case fsm.Error:
 		b.erred(d)
 		return false
 	default: // nothing
@@ -270,7 +272,7 @@ func (b *builder) finish(first decide.Decision) {
 	}
 }
 
-func problemText(names map[string]string, p decide.Problem) string {
+func problemText(names map[string]string, p problem.Problem) string {
 	text := p.What
 	if p.Host != "" {
 		text = names[p.Host] + ": " + text

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -109,7 +110,7 @@ func (b *builder) bury(h desired.Host) error {
 		if m.Healthy == observed.Yes {
 			return fmt.Errorf("etcd member %s answers the others, so %s lives and only this machine cannot reach it: mend the network, and remove it without --unreachable", m.Name, b.node(h))
 		}
-		v := decide.SafeToRemove(b.is.Etcd.Members, m.ID)
+		v := quorum.SafeToRemove(b.is.Etcd.Members, m.ID)
 		if !v.Safe {
 			return fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, kubeone plan says how", strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
 		}

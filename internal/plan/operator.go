@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 )
 
 // instruct plans what can safely be done before the operator has acted.
@@ -12,11 +13,11 @@ func (b *builder) instruct(d decide.Decision) {
 	for _, r := range d.Also {
 		b.plan.Routes = append(b.plan.Routes, string(r))
 		switch r {
-		case decide.Repair:
+		case fsm.Repair:
 			b.repair(d)
-		case decide.Join:
+		case fsm.Join:
 			b.join(d)
-		case decide.Resources:
+		case fsm.Resources:
 			b.resources(d)
 		}
 	}
@@ -50,7 +51,7 @@ func (b *builder) erred(d decide.Decision) {
 func (b *builder) blocked(d decide.Decision) {
 	b.operator(d)
 	switch d.Route {
-	case decide.Reconfigure:
+	case fsm.Reconfigure:
 		b.uncordonLeft(d)
 		b.block("changing the configuration of hosts that have joined is not carried out by itself; an upgrade brings it along, or kubeone upgrade --force in the version that runs")
 		for _, id := range sortedKeys(d.Drift) {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 
@@ -145,7 +145,7 @@ func TestUnknownControlPlaneIsNeverInstalledOver(t *testing.T) {
 		in := empty(3, 2)
 		become(in, "cp-2", spoil)
 		p, ds := Build(Input{Decide: in})
-		if len(p.Steps) > 0 || ds[0].Route != decide.Error {
+		if len(p.Steps) > 0 || ds[0].Route != fsm.Error {
 			t.Errorf("%s: route %s with steps:\n%s", name, ds[0].Route, text(p))
 		}
 	}

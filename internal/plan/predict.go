@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -104,7 +104,7 @@ func (b *builder) predictEtcd(h desired.Host) {
 
 // member is the index of the host's etcd member, -1 where there is none.
 func (b *builder) member(h desired.Host) int {
-	return decide.Member(b.is.Etcd.Members, h, b.node(h))
+	return match.MemberIndex(b.is.Etcd.Members, h, b.node(h))
 }
 
 func peerOf(peer string, h desired.Host) bool {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/observed"
 )
 
@@ -52,7 +54,7 @@ func TestPlansOfRandomWorlds(t *testing.T) {
 		}
 	}
 	t.Logf("%d worlds: %v", worlds, routes)
-	for _, r := range decide.Routes() {
+	for _, r := range fsm.Routes() {
 		if routes[string(r)] == 0 {
 			t.Errorf("no world led to %s", r)
 		}
@@ -110,7 +112,7 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 		is, kind := in.Is.Hosts[s.Host], s.Intent.Kind
 		old := is.Kubelet.Version != in.Want.KubernetesVersion || is.APIServerVersion != "" && is.APIServerVersion != in.Want.KubernetesVersion
 		upgrade := kind == Fetch || kind == Check || kind == UpgradeControlPlane || kind == UpgradeWorker
-		if kind.OnHost() && kind != Snapshot && (!upgrade || !old) && ds[0].Hosts[s.Host].Condition == decide.Healthy {
+		if kind.OnHost() && kind != Snapshot && (!upgrade || !old) && ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}
 	}
@@ -202,11 +204,11 @@ func etcdPrepared(_ decide.Input, p Plan, _ []decide.Decision) error {
 
 // converges carries the plan out and plans again.
 func converges(in decide.Input, p Plan, ds []decide.Decision) error {
-	if p.Again != "" || p.Blocked != "" || len(p.Operator) > 0 || ds[0].Route == decide.Error {
+	if p.Again != "" || p.Blocked != "" || len(p.Operator) > 0 || ds[0].Route == fsm.Error {
 		return nil
 	}
 	next, _ := Build(Input{Decide: carryOut(in, p)})
-	return check(next.Empty() && next.Routes[0] == string(decide.Nothing), "the next plan is\n%s", text(next))
+	return check(next.Empty() && next.Routes[0] == string(fsm.Nothing), "the next plan is\n%s", text(next))
 }
 
 // stable builds again from maps that were filled in another order.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -310,7 +311,7 @@ func TestApplyDoesNotDisturbARecovery(t *testing.T) {
 		become(in, "cp-1", target)
 		in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
 		p, decisions := Build(Input{Decide: in})
-		if decisions[0].Route != decide.DisasterRecovery || len(p.Steps) > 0 {
+		if decisions[0].Route != fsm.DisasterRecovery || len(p.Steps) > 0 {
 			t.Errorf("%s: route %s, steps\n%s", name, decisions[0].Route, text(p))
 		}
 	}

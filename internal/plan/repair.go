@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -36,7 +38,7 @@ func (b *builder) answers() bool {
 // revive starts units and writes again what hosts lack, one control-plane host at a time; all at once when etcd has no
 // quorum, for then none comes up without the others.
 func (b *builder) revive(d decide.Decision) {
-	holds := b.is.Etcd.Reached == observed.Yes && decide.Count(b.is.Etcd.Members).Holds()
+	holds := b.is.Etcd.Reached == observed.Yes && quorum.Count(b.is.Etcd.Members).Holds()
 	previous, barrier := b.barrier, []string(nil)
 	for _, h := range b.in.Want.Hosts() {
 		var id string
@@ -73,8 +75,8 @@ func (b *builder) rewrite(h desired.Host, parts []string, reason string, needs [
 	for _, part := range parts {
 		changes = append(changes, rewritten(part))
 	}
-	if i := b.member(h); i >= 0 && slices.Contains(parts, decide.PartCertificates) {
-		if v := decide.SafeToStop(b.is.Etcd.Members, b.is.Etcd.Members[i].ID); v.Outage {
+	if i := b.member(h); i >= 0 && slices.Contains(parts, condition.PartCertificates) {
+		if v := quorum.SafeToStop(b.is.Etcd.Members, b.is.Etcd.Members[i].ID); v.Outage {
 			changes = append(changes, "outage: "+v.Why)
 		}
 	}
@@ -86,9 +88,9 @@ func (b *builder) rewrite(h desired.Host, parts []string, reason string, needs [
 // rewritten is what a reader finds changed when a part was written again.
 func rewritten(part string) string {
 	switch part {
-	case decide.PartCertificates:
+	case condition.PartCertificates:
 		return "certificates and kubeconfigs of the control plane, whose components start again"
-	case decide.PartKubelet:
+	case condition.PartKubelet:
 		return "/etc/kubernetes/kubelet.conf and the kubelet's client certificate"
 	default:
 		return "/etc/kubernetes/manifests/" + part + ".yaml"
@@ -157,7 +159,7 @@ func (b *builder) setAside(d decide.Decision) {
 
 // clearNode plans that the Node of a host's predecessor goes before the host joins under its name, and returns its ID as
 // needs; none where there is no such Node.
-func (b *builder) clearNode(h desired.Host, a decide.Assessment) []string {
+func (b *builder) clearNode(h desired.Host, a condition.Assessment) []string {
 	if !a.Replaced || b.is.API.Reached != observed.Yes {
 		return nil
 	}

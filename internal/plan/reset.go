@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -110,7 +111,7 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 	}
 	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
 		m := b.is.Etcd.Members[i]
-		v := decide.SafeToRemove(b.is.Etcd.Members, m.ID)
+		v := quorum.SafeToRemove(b.is.Etcd.Members, m.ID)
 		if !v.Safe {
 			return nil, fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, kubeone plan says how", m.Name, v.Why)
 		}

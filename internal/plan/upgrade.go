@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -93,7 +94,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	for _, h := range hosts {
 		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion, "etcd, where its version differs", "certificates renewed", "kubelet"}
 		if i := b.member(h); i >= 0 {
-			verdict := decide.SafeToStop(b.is.Etcd.Members, b.is.Etcd.Members[i].ID)
+			verdict := quorum.SafeToStop(b.is.Etcd.Members, b.is.Etcd.Members[i].ID)
 			if !verdict.Safe {
 				b.block("the etcd member of " + b.node(h) + " must not be stopped: " + verdict.Why)
 				return nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/observed"
 )
 
@@ -24,7 +24,7 @@ func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
 func checks(st StatusInput, r Report) []Check {
 	return []Check{
 		checkAll("hosts", "healthy", r.Hosts, func(h HostReport) (bool, string) {
-			return h.Condition == decide.Healthy, string(h.Condition)
+			return h.Condition == condition.Healthy, string(h.Condition)
 		}),
 		checkNodes(st.World.API, r.Hosts),
 		checkAPI(st.World.API),

@@ -16,6 +16,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/golden"
 	"kubeone/internal/plan"
@@ -61,8 +62,8 @@ func documentedPlan() (plan.Plan, decide.Decision) {
 	p := restartedKubelet()
 	p.Cluster = "prod"
 	p.FirstContacts = map[string]string{"203.0.113.12": "SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM"}
-	return p, decide.Decision{Route: decide.Repair, Trace: []decide.Visit{
-		{State: decide.AskControlPlane, Event: decide.OnUnhealthy, To: decide.AskQuorum, Why: "cp-2 is restartable: kubelet is not running"},
+	return p, decide.Decision{Route: fsm.Repair, Trace: []fsm.Visit{
+		{State: fsm.AskControlPlane, Event: fsm.OnUnhealthy, To: fsm.AskQuorum, Why: "cp-2 is restartable: kubelet is not running"},
 	}}
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/plan"
 )
 
@@ -162,7 +162,7 @@ func (v planView) end() {
 		v.para("", "Plan: nothing will be run. "+sentence(v.plan.Blocked), red)
 	case !v.plan.Empty():
 		v.para("", sum.String(), bold)
-	case slices.Contains(v.plan.Routes, string(decide.Error)):
+	case slices.Contains(v.plan.Routes, string(fsm.Error)):
 		v.para("", "No plan: the problems must be put right first.", red)
 	default:
 		v.para("", "No changes. The cluster matches the manifest.", bold)

@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/plan"
+	"kubeone/internal/problem"
 )
 
 func TestPlanAsText(t *testing.T) {
@@ -74,8 +76,8 @@ func TestSummaryCountsAndSaysIt(t *testing.T) {
 
 func TestExitStatusOfAPlan(t *testing.T) {
 	t.Parallel()
-	wrong := func(c decide.Class) decide.Decision {
-		return decide.Decision{Route: decide.Error, Problems: []decide.Problem{{Class: c}}}
+	wrong := func(c problem.Class) decide.Decision {
+		return decide.Decision{Route: fsm.Error, Problems: []problem.Problem{{Class: c}}}
 	}
 	for _, c := range []struct {
 		name      string
@@ -83,18 +85,18 @@ func TestExitStatusOfAPlan(t *testing.T) {
 		decisions []decide.Decision
 		want      int
 	}{
-		{"nothing to do", nothing(), []decide.Decision{{Route: decide.Nothing}}, 0},
+		{"nothing to do", nothing(), []decide.Decision{{Route: fsm.Nothing}}, 0},
 		{"steps", install(), nil, 2},
 		{"blocked", upgrade(), nil, 2},
 		{"only instructions", plan.Plan{Operator: make([]plan.Instruction, 1)}, nil, 2},
-		{"steps before a problem", restartedKubelet(), []decide.Decision{{}, wrong(decide.ClassConfig)}, 2},
+		{"steps before a problem", restartedKubelet(), []decide.Decision{{}, wrong(problem.ClassConfig)}, 2},
 		{"a problem nobody told", failing(), nil, 1},
-		{"runtime", failing(), []decide.Decision{wrong(decide.ClassRuntime)}, 10},
-		{"etcd", failing(), []decide.Decision{wrong(decide.ClassEtcd)}, 11},
-		{"kube", failing(), []decide.Decision{wrong(decide.ClassKube)}, 12},
-		{"ssh", failing(), []decide.Decision{wrong(decide.ClassSSH)}, 13},
-		{"connection", failing(), []decide.Decision{wrong(decide.ClassConnection)}, 14},
-		{"config", failing(), []decide.Decision{wrong(decide.ClassConfig)}, 15},
+		{"runtime", failing(), []decide.Decision{wrong(problem.ClassRuntime)}, 10},
+		{"etcd", failing(), []decide.Decision{wrong(problem.ClassEtcd)}, 11},
+		{"kube", failing(), []decide.Decision{wrong(problem.ClassKube)}, 12},
+		{"ssh", failing(), []decide.Decision{wrong(problem.ClassSSH)}, 13},
+		{"connection", failing(), []decide.Decision{wrong(problem.ClassConnection)}, 14},
+		{"config", failing(), []decide.Decision{wrong(problem.ClassConfig)}, 15},
 		{"another class", failing(), []decide.Decision{wrong("new")}, 1},
 	} {
 		if got := Exit(c.plan, c.decisions...); got != c.want {
@@ -105,15 +107,15 @@ func TestExitStatusOfAPlan(t *testing.T) {
 
 func TestPlanAsJSON(t *testing.T) {
 	t.Parallel()
-	trace := []decide.Visit{{State: decide.AskHosts, Event: decide.OnFit, To: decide.AskProvisioned, Why: "4 hosts are fit"}}
+	trace := []fsm.Visit{{State: fsm.AskHosts, Event: fsm.OnFit, To: fsm.AskProvisioned, Why: "4 hosts are fit"}}
 	for _, c := range []struct {
 		name      string
 		plan      plan.Plan
 		decisions []decide.Decision
 	}{
-		{"worker", oneMoreWorker(), []decide.Decision{{Route: decide.Join, Trace: trace}, {Route: decide.Nothing}}},
+		{"worker", oneMoreWorker(), []decide.Decision{{Route: fsm.Join, Trace: trace}, {Route: fsm.Nothing}}},
 		{"nothing", nothing(), nil},
-		{"error", failing(), []decide.Decision{{Route: decide.Error, Problems: []decide.Problem{{Class: decide.ClassSSH, Host: "203.0.113.11", What: "login failed", Do: "give a key with --ssh-key"}}}}},
+		{"error", failing(), []decide.Decision{{Route: fsm.Error, Problems: []problem.Problem{{Class: problem.ClassSSH, Host: "203.0.113.11", What: "login failed", Do: "give a key with --ssh-key"}}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/plan"
+	"kubeone/internal/problem"
 )
 
 // Summary counts what a plan holds.
@@ -74,7 +76,7 @@ func Exit(p plan.Plan, decisions ...decide.Decision) int {
 		return ExitOf(problem.Class)
 	}
 	for _, r := range p.Routes {
-		if r == string(decide.Error) {
+		if r == string(fsm.Error) {
 			return 1
 		}
 	}
@@ -82,7 +84,7 @@ func Exit(p plan.Plan, decisions ...decide.Decision) int {
 }
 
 // problems are those of the last decision: the ones before it led to steps.
-func problems(decisions []decide.Decision) []decide.Problem {
+func problems(decisions []decide.Decision) []problem.Problem {
 	if len(decisions) == 0 {
 		return nil
 	}
@@ -90,19 +92,19 @@ func problems(decisions []decide.Decision) []decide.Problem {
 }
 
 // ExitOf is the exit status of a class of problems; 1 for one without its own.
-func ExitOf(c decide.Class) int {
+func ExitOf(c problem.Class) int {
 	switch c {
-	case decide.ClassRuntime:
+	case problem.ClassRuntime:
 		return 10
-	case decide.ClassEtcd:
+	case problem.ClassEtcd:
 		return 11
-	case decide.ClassKube:
+	case problem.ClassKube:
 		return 12
-	case decide.ClassSSH:
+	case problem.ClassSSH:
 		return 13
-	case decide.ClassConnection:
+	case problem.ClassConnection:
 		return 14
-	case decide.ClassConfig:
+	case problem.ClassConfig:
 		return 15
 	}
 	return 1

@@ -5,24 +5,25 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/problem"
 )
 
 // Problems writes what stands in the way: each with its host's name, what was found and wanted, and what helps. Names
 // are display names by host ID; a host without one is called by its ID.
-func Problems(w io.Writer, s Style, ps []decide.Problem, names map[string]string) {
+func Problems(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
 	out := &page{style: s}
 	out.diagnose("error: ", red, ps, names)
 	out.flush(w)
 }
 
 // Warnings writes what does not stop anything, as Problems does.
-func Warnings(w io.Writer, s Style, ps []decide.Problem, names map[string]string) {
+func Warnings(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
 	out := &page{style: s}
 	out.diagnose("warning: ", yellow, ps, names)
 	out.flush(w)
 }
 
-func (p *page) diagnose(severity string, as ink, ps []decide.Problem, names map[string]string) {
+func (p *page) diagnose(severity string, as ink, ps []problem.Problem, names map[string]string) {
 	for _, problem := range ps {
 		p.para(p.style.paint(as, severity), at(nameOf(names, problem.Host), problem.What), plain)
 		if problem.Do != "" {

@@ -5,9 +5,12 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/problem"
 )
 
 // StatusInput is what a status rests on.
@@ -27,17 +30,17 @@ type Report struct {
 	Healthy bool      `json:"healthy"` // every check is ok
 	Checks  []Check   `json:"checks"`
 	// Route is what apply would do; Also what it could do before the operator has acted.
-	Route        decide.Route         `json:"route"`
-	Also         []decide.Route       `json:"also,omitempty"`
-	Hosts        []HostReport         `json:"hosts"` // those of the manifest, in its order, control plane first
-	API          APIReport            `json:"api"`
-	Etcd         EtcdReport           `json:"etcd"`
-	Drift        []Difference         `json:"drift,omitempty"` // what differs from the manifest without being unhealthy
-	Running      []RunningStep        `json:"running,omitempty"`
-	Locks        []LockReport         `json:"locks,omitempty"`
-	Problems     []decide.Problem     `json:"problems,omitempty"`
-	Warnings     []decide.Problem     `json:"warnings,omitempty"`
-	Instructions []decide.Instruction `json:"instructions,omitempty"`
+	Route        fsm.Route             `json:"route"`
+	Also         []fsm.Route           `json:"also,omitempty"`
+	Hosts        []HostReport          `json:"hosts"` // those of the manifest, in its order, control plane first
+	API          APIReport             `json:"api"`
+	Etcd         EtcdReport            `json:"etcd"`
+	Drift        []Difference          `json:"drift,omitempty"` // what differs from the manifest without being unhealthy
+	Running      []RunningStep         `json:"running,omitempty"`
+	Locks        []LockReport          `json:"locks,omitempty"`
+	Problems     []problem.Problem     `json:"problems,omitempty"`
+	Warnings     []problem.Problem     `json:"warnings,omitempty"`
+	Instructions []problem.Instruction `json:"instructions,omitempty"`
 }
 
 // ReportFormat is the version of Report's format.
@@ -45,12 +48,12 @@ const ReportFormat = 1
 
 // HostReport is one host's line.
 type HostReport struct {
-	ID        string           `json:"id"`
-	Name      string           `json:"name"` // of its Node
-	Address   string           `json:"address"`
-	Role      desired.Role     `json:"role"`
-	Condition decide.Condition `json:"condition"`
-	Reasons   []string         `json:"reasons,omitempty"` // why the condition is not healthy
+	ID        string              `json:"id"`
+	Name      string              `json:"name"` // of its Node
+	Address   string              `json:"address"`
+	Role      desired.Role        `json:"role"`
+	Condition condition.Condition `json:"condition"`
+	Reasons   []string            `json:"reasons,omitempty"` // why the condition is not healthy
 	// Kubernetes is the version of its API server, or of its kubelet on a worker; Kubelet the kubelet's. Without v, empty
 	// when not known or not there.
 	Kubernetes string       `json:"kubernetes,omitempty"`

@@ -3,7 +3,7 @@ package view
 import (
 	"slices"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/observed"
 )
 
@@ -52,9 +52,9 @@ func (st StatusInput) etcd() EtcdReport {
 	if e.Reached != observed.Yes {
 		return r
 	}
-	tally := decide.Count(e.Members)
+	tally := quorum.Count(e.Members)
 	r.Voters, r.Healthy, r.Learners = tally.Voters, tally.Alive, tally.Learners
-	r.Quorum, r.Holds = decide.Quorum(tally.Voters), tally.Holds()
+	r.Quorum, r.Holds = quorum.Of(tally.Voters), tally.Holds()
 	r.MayFail = max(tally.Alive-r.Quorum, 0)
 	for _, m := range e.Members {
 		r.Members = append(r.Members, MemberReport{

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -22,7 +23,7 @@ func (st StatusInput) host(h desired.Host) HostReport {
 		Certificate: earliest(seen.Certificates, st.Now),
 	}
 	if r.Condition == "" {
-		r.Condition = decide.Unreachable // the zero value of everything is that nothing is known
+		r.Condition = condition.Unreachable // the zero value of everything is that nothing is known
 	}
 	st.nodeOf(&r)
 	if h.Role == desired.ControlPlane {
@@ -82,10 +83,10 @@ func (st StatusInput) drift() []Difference {
 			out = append(out, Difference{st.name(h.ID), "node metadata", nil})
 		}
 	}
-	if len(d.Addons) > 0 && d.Route != decide.Install {
+	if len(d.Addons) > 0 && d.Route != fsm.Install {
 		out = append(out, Difference{"", "addons", d.Addons})
 	}
-	if d.Record && d.Route != decide.Install {
+	if d.Record && d.Route != fsm.Install {
 		out = append(out, Difference{"", "record", nil})
 	}
 	return out

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 )
 
@@ -34,7 +34,7 @@ type statusView struct {
 // facts are what concerns the cluster as a whole, a line each. Of a cluster that is not installed there are hardly any.
 func (v statusView) facts() {
 	v.space()
-	if v.Route != decide.Install {
+	if v.Route != fsm.Install {
 		v.components()
 	}
 	v.differences()
@@ -147,7 +147,7 @@ func expiry(h HostReport) string {
 
 // differences tells drift, or that there is none where the decision got as far as looking.
 func (v statusView) differences() {
-	if len(v.Drift) == 0 && v.Route == decide.Nothing {
+	if len(v.Drift) == 0 && v.Route == fsm.Nothing {
 		v.fact("drift", plain, "none")
 	}
 	for i, d := range v.Drift {
@@ -199,7 +199,7 @@ func (v statusView) end() {
 	case v.Healthy:
 		v.para("", fmt.Sprintf("Cluster %s is healthy: %s, %s, Kubernetes %s.", v.Cluster,
 			count(v.role(desired.ControlPlane), "control-plane host"), count(v.role(desired.Worker), "worker"), v.Version), green)
-	case v.Route == decide.Install:
+	case v.Route == fsm.Install:
 		v.para("", "Cluster "+v.Cluster+" is not installed.", yellow)
 	default:
 		v.para("", "Cluster "+v.Cluster+" is not healthy:", red)
@@ -237,23 +237,23 @@ func next(r Report) string {
 		return "wait, a run is going on."
 	}
 	switch r.Route {
-	case decide.Install:
+	case fsm.Install:
 		return "kubeone apply installs the cluster."
-	case decide.Join:
+	case fsm.Join:
 		return "kubeone apply joins the hosts that are missing."
-	case decide.Repair:
+	case fsm.Repair:
 		return "kubeone apply repairs what is broken."
-	case decide.Instruct:
+	case fsm.Instruct:
 		return "follow the instructions above, then run kubeone apply."
-	case decide.DisasterRecovery:
+	case fsm.DisasterRecovery:
 		return "etcd has lost its quorum: follow the instructions above, and delete nothing."
-	case decide.Upgrade:
+	case fsm.Upgrade:
 		return "kubeone plan shows what the change to version " + r.Version + " takes."
-	case decide.Reconfigure, decide.Resources:
+	case fsm.Reconfigure, fsm.Resources:
 		return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
-	case decide.Error:
+	case fsm.Error:
 		return "put the errors above right, then run kubeone status again."
-	case decide.Nothing:
+	case fsm.Nothing:
 		if !r.Healthy {
 			return "apply has nothing to do: look into what is named above, then run kubeone status again."
 		}

@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 func TestStatusAsText(t *testing.T) {
@@ -66,7 +67,7 @@ func TestOneThingWrongIsNotHealthy(t *testing.T) {
 		t.Fatal("the healthy cluster is not healthy")
 	}
 	for name, break1 := range map[string]func(*StatusInput){
-		"hosts: condition unready": func(st *StatusInput) { st.assess("203.0.113.21", decide.Unready) },
+		"hosts: condition unready": func(st *StatusInput) { st.assess("203.0.113.21", condition.Unready) },
 		"hosts: never judged":      func(st *StatusInput) { delete(st.Decision.Hosts, "203.0.113.12") },
 		"hosts: none wanted":       func(st *StatusInput) { st.Want.ControlPlane, st.Want.Workers = nil, nil },
 		"hosts: one more wanted": func(st *StatusInput) {
@@ -98,7 +99,7 @@ func TestOneThingWrongIsNotHealthy(t *testing.T) {
 	}
 }
 
-func (st *StatusInput) assess(id string, c decide.Condition) {
+func (st *StatusInput) assess(id string, c condition.Condition) {
 	a := st.Decision.Hosts[id]
 	a.Condition = c
 	st.Decision.Hosts[id] = a
@@ -113,7 +114,7 @@ func TestWhatIsNoMatterOfHealthIsHealthy(t *testing.T) {
 		"a certificate with one day": func(st *StatusInput) {
 			st.World.Hosts["203.0.113.12"].Certificates[1].NotAfter = now().Add(24 * time.Hour)
 		},
-		"a warning": func(st *StatusInput) { st.Decision.Warnings = []decide.Problem{{What: "odd"}} },
+		"a warning": func(st *StatusInput) { st.Decision.Warnings = []problem.Problem{{What: "odd"}} },
 		"a host outside the manifest": func(st *StatusInput) {
 			st.World.Hosts["203.0.113.99"] = observed.Host{Reach: observed.Unreachable}
 		},

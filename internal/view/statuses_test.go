@@ -5,8 +5,11 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // now is the moment of every status in the tests.
@@ -19,7 +22,7 @@ func healthy() StatusInput {
 			Name: "prod", KubernetesVersion: "1.36.3", Endpoint: desired.Endpoint{Host: "api.prod.example", Port: 6443},
 		},
 		World:    observed.World{Hosts: map[string]observed.Host{}},
-		Decision: decide.Decision{Route: decide.Nothing, Hosts: map[string]decide.Assessment{}},
+		Decision: decide.Decision{Route: fsm.Nothing, Hosts: map[string]condition.Assessment{}},
 		Now:      now(),
 	}
 	st.World.API = observed.API{Reached: observed.Yes, Via: "203.0.113.11", Version: "1.36.3"}
@@ -41,7 +44,7 @@ func (st *StatusInput) addHost(name, id string, role desired.Role) {
 	seen.Certificates = []observed.Certificate{
 		{Name: "ca", NotAfter: now().AddDate(9, 0, 0)}, {Name: "kubelet-client", NotAfter: now().AddDate(0, 0, 300).Add(time.Hour)},
 	}
-	found := decide.Assessment{Condition: decide.Healthy, Member: observed.Yes, Node: name}
+	found := condition.Assessment{Condition: condition.Healthy, Member: observed.Yes, Node: name}
 	if role == desired.ControlPlane {
 		st.Want.ControlPlane = append(st.Want.ControlPlane, h)
 		seen.APIServer, seen.APIServerVersion, seen.EtcdHealth = observed.Yes, "1.36.3", observed.Yes
@@ -61,15 +64,15 @@ func (st *StatusInput) addHost(name, id string, role desired.Role) {
 func paused() StatusInput {
 	st := healthy()
 	id := "203.0.113.13"
-	problem := "dial tcp 203.0.113.13:22: i/o timeout"
-	st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Unreachable, Problem: problem, Class: "unreachable"}
+	timeout := "dial tcp 203.0.113.13:22: i/o timeout"
+	st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Unreachable, Problem: timeout, Class: "unreachable"}
 	st.World.API.Nodes[2].Ready = observed.Unknown
 	st.World.Etcd.Members[2].Healthy = observed.No
-	st.Decision.Hosts[id] = decide.Assessment{
-		Condition: decide.Unreachable, Reasons: []string{problem}, Member: observed.Yes, Node: "cp-3", Etcd: "0000000000000003",
+	st.Decision.Hosts[id] = condition.Assessment{
+		Condition: condition.Unreachable, Reasons: []string{timeout}, Member: observed.Yes, Node: "cp-3", Etcd: "0000000000000003",
 	}
-	st.Decision.Route = decide.Instruct
-	st.Decision.Instructions = []decide.Instruction{{Host: id, Reason: "cp-3: " + problem, Steps: []string{
+	st.Decision.Route = fsm.Instruct
+	st.Decision.Instructions = []problem.Instruction{{Host: id, Reason: "cp-3: " + timeout, Steps: []string{
 		"Find out why cp-3 (203.0.113.13) does not answer: power, network, SSH. If it comes back, run kubeone apply again.",
 	}}}
 	return st
@@ -85,14 +88,14 @@ func lost() StatusInput {
 	first := st.World.Hosts["203.0.113.11"]
 	first.APIServer = observed.No
 	st.World.Hosts["203.0.113.11"] = first
-	st.Decision.Hosts["203.0.113.11"] = decide.Assessment{
-		Condition: decide.Broken, Reasons: []string{"its API server does not answer"}, Member: observed.Yes, Node: "cp-1", Etcd: "0000000000000001",
+	st.Decision.Hosts["203.0.113.11"] = condition.Assessment{
+		Condition: condition.Broken, Reasons: []string{"its API server does not answer"}, Member: observed.Yes, Node: "cp-1", Etcd: "0000000000000001",
 	}
-	st.Decision.Hosts[id] = decide.Assessment{
-		Condition: decide.Unreachable, Reasons: []string{"permission denied (publickey)"}, Member: observed.Yes, Node: "cp-2", Etcd: "0000000000000002",
+	st.Decision.Hosts[id] = condition.Assessment{
+		Condition: condition.Unreachable, Reasons: []string{"permission denied (publickey)"}, Member: observed.Yes, Node: "cp-2", Etcd: "0000000000000002",
 	}
-	st.Decision.Route = decide.DisasterRecovery
-	st.Decision.Instructions = []decide.Instruction{{Reason: "etcd has lost its quorum: 1 of 3 voters healthy, quorum 2", Steps: []string{"Bring cp-2 or cp-3 back.", "Delete nothing."}}}
+	st.Decision.Route = fsm.DisasterRecovery
+	st.Decision.Instructions = []problem.Instruction{{Reason: "etcd has lost its quorum: 1 of 3 voters healthy, quorum 2", Steps: []string{"Bring cp-2 or cp-3 back.", "Delete nothing."}}}
 	return st
 }
 
@@ -101,23 +104,23 @@ func bare() StatusInput {
 	st := healthy()
 	for id, h := range st.World.Hosts {
 		st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Reached, Hostname: h.Hostname, EtcdData: observed.No}
-		st.Decision.Hosts[id] = decide.Assessment{Condition: decide.Empty, Reasons: []string{"nothing of Kubernetes on it"}, Member: observed.No, Node: h.Hostname}
+		st.Decision.Hosts[id] = condition.Assessment{Condition: condition.Empty, Reasons: []string{"nothing of Kubernetes on it"}, Member: observed.No, Node: h.Hostname}
 	}
 	st.World.API, st.World.Etcd = observed.API{}, observed.Etcd{}
-	st.Decision.Route, st.Decision.Record, st.Decision.Addons = decide.Install, true, []string{"flannel"}
+	st.Decision.Route, st.Decision.Record, st.Decision.Addons = fsm.Install, true, []string{"flannel"}
 	return st
 }
 
 // busy is a healthy cluster that differs from the manifest in everything that can differ, while somebody works on it.
 func busy() StatusInput {
 	st := healthy()
-	st.Decision.Route = decide.Reconfigure
+	st.Decision.Route = fsm.Reconfigure
 	st.Decision.Drift = map[string][]string{"203.0.113.11": {"containerd", "kubelet"}}
 	st.Decision.Upgrades = []string{"203.0.113.21"}
 	st.Decision.Metadata = []string{"203.0.113.12"}
 	st.Decision.Addons, st.Decision.Record = []string{"flannel", "metrics-server"}, true
-	st.Decision.Warnings = []decide.Problem{
-		{Class: decide.ClassRuntime, Host: "203.0.113.12", What: "clock is 3s ahead", Do: "let it run NTP"}, {What: "one thing more"},
+	st.Decision.Warnings = []problem.Problem{
+		{Class: problem.ClassRuntime, Host: "203.0.113.12", What: "clock is 3s ahead", Do: "let it run NTP"}, {What: "one thing more"},
 	}
 	lock := observed.Lock{Holder: "ada@laptop", RunID: "20260810-025648-7f3a", Since: now().Add(-192 * time.Second), Live: true}
 	st.World.API.Lease, st.World.API.PendingCSRs = &lock, 1

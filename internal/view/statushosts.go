@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -52,7 +52,7 @@ func (v statusView) fit(t *table) {
 }
 
 func (v statusView) reasons(h HostReport) {
-	if h.Condition != decide.Healthy && h.Condition != decide.Empty && len(h.Reasons) > 0 {
+	if h.Condition != condition.Healthy && h.Condition != condition.Empty && len(h.Reasons) > 0 {
 		v.para("    ", strings.Join(h.Reasons, "; "), conditionInk(h.Condition))
 	}
 }
@@ -65,11 +65,11 @@ func (v statusView) row(h HostReport) []cell {
 	}
 }
 
-func conditionInk(c decide.Condition) ink {
+func conditionInk(c condition.Condition) ink {
 	switch c {
-	case decide.Healthy:
+	case condition.Healthy:
 		return green
-	case decide.Empty, decide.Partial, decide.Unready:
+	case condition.Empty, condition.Partial, condition.Unready:
 		return yellow
 	}
 	return red
@@ -99,7 +99,7 @@ func nodeCell(h HostReport) cell {
 	case observed.Unknown:
 		c = cell{notKnown, yellow}
 	}
-	if h.Condition == decide.Empty && h.NodeReady != observed.Yes {
+	if h.Condition == condition.Empty && h.NodeReady != observed.Yes {
 		c = cell{none, plain} // nobody expects one
 	}
 	if h.Cordoned {
@@ -111,7 +111,7 @@ func nodeCell(h HostReport) cell {
 
 func apiCell(h HostReport) cell {
 	switch {
-	case h.Role != desired.ControlPlane, h.Condition == decide.Empty:
+	case h.Role != desired.ControlPlane, h.Condition == condition.Empty:
 		return cell{none, plain}
 	case h.APIServer == observed.Yes:
 		return cell{"ok", plain}
@@ -150,7 +150,7 @@ func certificateCell(h HostReport) cell {
 
 // missing is the sign for what a host did not say.
 func missing(h HostReport) string {
-	if h.Condition == decide.Unreachable || h.Condition == decide.Unclear {
+	if h.Condition == condition.Unreachable || h.Condition == condition.Unclear {
 		return notKnown
 	}
 	return none

@@ -3,7 +3,7 @@ package drive
 import (
 	"slices"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
@@ -154,13 +154,13 @@ func (a *attempt) mustStay() bool {
 	}
 	is := a.op.sim.World.ObserveEtcd()
 	listed := slices.ContainsFunc(is.Members, func(m observed.Member) bool { return m.ID == in.Member })
-	return listed && !decide.SafeToRemove(is.Members, in.Member).Safe
+	return listed && !quorum.SafeToRemove(is.Members, in.Member).Safe
 }
 
 func mayStop(e observed.Etcd, name string) bool {
 	for _, m := range e.Members {
 		if m.Name == name {
-			return decide.SafeToStop(e.Members, m.ID).Safe
+			return quorum.SafeToStop(e.Members, m.ID).Safe
 		}
 	}
 	return false

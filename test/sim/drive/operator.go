@@ -5,6 +5,8 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/plan"
 	"kubeone/test/sim/world"
 )
@@ -108,7 +110,7 @@ func (o *operator) look() {
 		o.sim.tell("%s decides %s: %s", o.run, l.first.Route, l.first.Trace[len(l.first.Trace)-1].Why)
 	}
 	switch {
-	case l.first.Route == decide.Error:
+	case l.first.Route == fsm.Error:
 		o.end(Refused)
 	case l.plan.Blocked != "":
 		o.end(Blocked)
@@ -137,7 +139,7 @@ func (o *operator) approve() {
 
 func comingUp(l look) bool {
 	for _, a := range l.first.Hosts {
-		if a.Condition == decide.Unready || a.Condition == decide.Broken {
+		if a.Condition == condition.Unready || a.Condition == condition.Broken {
 			return true
 		}
 	}
@@ -261,7 +263,7 @@ func (o *operator) release() {
 func (o *operator) verify() {
 	l := o.sim.look()
 	switch {
-	case l.plan.Empty() && l.first.Route != decide.Error:
+	case l.plan.Empty() && l.first.Route != fsm.Error:
 		o.end(Matches)
 	case o.sim.World.Now > o.until:
 		o.end(Again)

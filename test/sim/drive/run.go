@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
@@ -256,7 +256,7 @@ func (s *Simulation) asWanted() {
 	if len(r.Members) != s.ControlPlanes+outside {
 		s.Checker.Break(safety.Converged, "etcd has %d members", len(r.Members))
 	}
-	if l := s.look(); l.first.Route != decide.Nothing || !l.plan.Empty() {
+	if l := s.look(); l.first.Route != fsm.Nothing || !l.plan.Empty() {
 		s.Checker.Break(safety.Converged, "the plan is not empty: %s", l.first.Route)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
@@ -67,7 +69,7 @@ func settled(_ plan.Plan, first decide.Decision, is observed.World) bool {
 		}
 	}
 	for _, a := range first.Hosts {
-		if a.Condition == decide.Unready || a.Condition == decide.Broken {
+		if a.Condition == condition.Unready || a.Condition == condition.Broken {
 			return false
 		}
 	}
@@ -75,7 +77,7 @@ func settled(_ plan.Plan, first decide.Decision, is observed.World) bool {
 }
 
 func matches(p plan.Plan, first decide.Decision, _ observed.World) bool {
-	return p.Empty() && first.Route != decide.Error
+	return p.Empty() && first.Route != fsm.Error
 }
 
 // Apply does what the engine does for `kubeone apply --auto-approve`: look, approve, lock, look again, compare, run, look.
@@ -84,7 +86,7 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	switch {
 	case matches(p, first, is):
 		return ErrNothing
-	case first.Route == decide.Error, p.Blocked != "", len(p.Steps) == 0:
+	case first.Route == fsm.Error, p.Blocked != "", len(p.Steps) == 0:
 		return ErrPerson
 	}
 	o.W.do(func() {

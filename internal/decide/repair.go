@@ -3,6 +3,8 @@ package decide
 import (
 	"slices"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -24,12 +26,12 @@ func (v *view) rewrites() map[string][]string {
 
 func (v *view) canRewrite(s *seen) bool {
 	switch {
-	case !s.may || s.Condition != Rewritable:
+	case !s.may || s.Condition != condition.Rewritable:
 		return false
 	case s.Role == desired.Worker:
 		return v.in.Is.API.Reached == observed.Yes && v.source() != ""
-	case slices.Contains(s.Parts, PartCertificates) && v.vote(s) == observed.Yes:
-		return SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
+	case slices.Contains(s.Parts, condition.PartCertificates) && v.vote(s) == observed.Yes:
+		return quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 	}
 	return true
 }
@@ -44,14 +46,14 @@ func (v *view) asides() []string {
 	left := v.in.Is.Etcd.Members
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if !s.may || s.Condition != Rejoinable {
+		if !s.may || s.Condition != condition.Rejoinable {
 			continue
 		}
 		if s.Etcd != "" {
-			if !SafeToRemove(left, s.Etcd).Safe {
+			if !quorum.SafeToRemove(left, s.Etcd).Safe {
 				continue
 			}
-			_, left = without(left, s.Etcd)
+			_, left = quorum.Without(left, s.Etcd)
 		}
 		out = append(out, s.ID)
 	}

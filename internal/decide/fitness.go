@@ -6,19 +6,23 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/preflight"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // judge collects why nothing may be done at all, and what the operator should know but does not stop anything.
-func (v *view) judge() (unfit, warnings []Problem) {
+func (v *view) judge() (unfit, warnings []problem.Problem) {
 	unfit = v.wanted()
 	if len(v.claims) > 0 {
-		unfit = append(unfit, Problem{
-			ClassConfig, "", "control-plane hosts disagree about the CA of cluster " + quoted(v.in.Want.Name) + ": " + list(v.claims),
-			"two clusters have this name, or one was made twice: give each its own manifest and name, or reset the hosts of the wrong one",
+		unfit = append(unfit, problem.Problem{
+			Class: problem.ClassConfig, Host: "", What: "control-plane hosts disagree about the CA of cluster " + problem.Quoted(v.in.Want.Name) + ": " + problem.List(v.claims),
+			Do: "two clusters have this name, or one was made twice: give each its own manifest and name, or reset the hosts of the wrong one",
 		})
 	}
 	for i := range v.hosts {
@@ -40,15 +44,15 @@ func (v *view) judge() (unfit, warnings []Problem) {
 
 // otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with: every
 // address that it has given depends on them.
-func (v *view) otherNetwork() *Problem {
+func (v *view) otherNetwork() *problem.Problem {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		have, known := s.is.Digests[desired.NetworkDigest]
 		want, asked := v.in.Config[s.ID][desired.NetworkDigest]
 		if s.joined() && known && asked && have != want {
-			return &Problem{
-				ClassConfig, s.ID, "the manifest's clusterNetwork has another podSubnet, serviceSubnet or serviceDomainName than the cluster was made with, and they cannot be changed",
-				"put the former ones back; the cluster keeps its manifest in the ConfigMap kube-system/kubeone",
+			return &problem.Problem{
+				Class: problem.ClassConfig, Host: s.ID, What: "the manifest's clusterNetwork has another podSubnet, serviceSubnet or serviceDomainName than the cluster was made with, and they cannot be changed",
+				Do: "put the former ones back; the cluster keeps its manifest in the ConfigMap kube-system/kubeone",
 			}
 		}
 	}
@@ -57,36 +61,36 @@ func (v *view) otherNetwork() *Problem {
 
 // otherPlugin judges a manifest with another network plugin than the one that was deployed by us: hosts that join do not get its
 // configuration. That is right if somebody else's has taken its place.
-func (v *view) otherPlugin() (unfit, warnings []Problem) {
+func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	wanted := v.in.Want.Network.CNI
 	if _, deployed := v.in.Is.API.Addons[desired.Flannel]; !deployed || wanted.Name == desired.Flannel {
 		return nil, nil
 	}
-	p := Problem{
-		ClassConfig, "", "the cluster was given the network plugin flannel, and the manifest wants " + quoted(wanted.Name),
-		"set clusterNetwork.cni to flannel; or to external, once another one has taken its place in the whole cluster",
+	p := problem.Problem{
+		Class: problem.ClassConfig, Host: "", What: "the cluster was given the network plugin flannel, and the manifest wants " + problem.Quoted(wanted.Name),
+		Do: "set clusterNetwork.cni to flannel; or to external, once another one has taken its place in the whole cluster",
 	}
 	if wanted.CarriedOut() {
-		return nil, []Problem{p}
+		return nil, []problem.Problem{p}
 	}
-	return []Problem{p}, nil
+	return []problem.Problem{p}, nil
 }
 
 // wanted checks what is wanted as far as it concerns a decision; the manifest's own validation has seen to the rest.
-func (v *view) wanted() []Problem {
-	var out []Problem
+func (v *view) wanted() []problem.Problem {
+	var out []problem.Problem
 	if v.cps == 0 {
-		out = append(out, Problem{ClassConfig, "", "the manifest has no control-plane host", "add one, or better three, to controlPlane.hosts"})
+		out = append(out, problem.Problem{Class: problem.ClassConfig, Host: "", What: "the manifest has no control-plane host", Do: "add one, or better three, to controlPlane.hosts"})
 	}
 	if _, err := version.ParseSemantic(v.in.Want.KubernetesVersion); err != nil {
-		out = append(out, Problem{
-			ClassConfig, "", "the wanted Kubernetes version " + quoted(v.in.Want.KubernetesVersion) + " is not one",
-			"write it as in 1.36.3",
+		out = append(out, problem.Problem{
+			Class: problem.ClassConfig, Host: "", What: "the wanted Kubernetes version " + problem.Quoted(v.in.Want.KubernetesVersion) + " is not one",
+			Do: "write it as in 1.36.3",
 		})
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.in.Limit)) {
 		if !slices.ContainsFunc(v.hosts, func(s seen) bool { return s.ID == id }) {
-			out = append(out, Problem{ClassConfig, "", "the limit names " + quoted(id) + ", which the manifest does not have", "use a host of the manifest"})
+			out = append(out, problem.Problem{Class: problem.ClassConfig, Host: "", What: "the limit names " + problem.Quoted(id) + ", which the manifest does not have", Do: "use a host of the manifest"})
 		}
 	}
 	return out
@@ -94,27 +98,27 @@ func (v *view) wanted() []Problem {
 
 // judgeHost judges one host. A foreign control-plane host always stops everything: what it holds might be this cluster's
 // only copy. A worker outside the limit stops nothing.
-func (v *view) judgeHost(s *seen) (unfit, warnings []Problem) {
+func (v *view) judgeHost(s *seen) (unfit, warnings []problem.Problem) {
 	switch {
-	case s.Condition == Foreign:
-		p := Problem{ClassConfig, s.ID, s.Reasons[0], v.freeing(s)}
+	case s.Condition == condition.Foreign:
+		p := problem.Problem{Class: problem.ClassConfig, Host: s.ID, What: s.Reasons[0], Do: v.freeing(s)}
 		if s.may || s.controlPlane() {
-			return []Problem{p}, nil
+			return []problem.Problem{p}, nil
 		}
-		return nil, []Problem{p}
+		return nil, []problem.Problem{p}
 	case s.silent():
 		return v.judgeSilent(s)
 	case s.missing():
-		unfit, warnings = Preconditions(&v.in.Want, s.Host, &s.is, s.Condition == Empty && !s.Resume)
-	case s.Condition.installable():
-		warnings = append(warnings, Problem{ClassConfig, s.ID, "has not joined, and is outside the limit", "run again without a limit to let it join"})
+		unfit, warnings = preflight.Check(&v.in.Want, s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
+	case s.Condition.Installable():
+		warnings = append(warnings, problem.Problem{Class: problem.ClassConfig, Host: s.ID, What: "has not joined, and is outside the limit", Do: "run again without a limit to let it join"})
 	default:
-		if p := checkClock(&s.is); p != nil {
-			warnings = append(warnings, at(s.Host, *p))
+		if p := preflight.Clock(&s.is); p != nil {
+			warnings = append(warnings, preflight.At(s.Host, *p))
 		}
 	}
 	if st := s.is.Step; st != nil {
-		warnings = append(warnings, Problem{ClassRuntime, s.ID, "step " + quoted(st.Stage) + " of run " + st.RunID + " is still running on it", "it is awaited before anything else happens there"})
+		warnings = append(warnings, problem.Problem{Class: problem.ClassRuntime, Host: s.ID, What: "step " + problem.Quoted(st.Stage) + " of run " + st.RunID + " is still running on it", Do: "it is awaited before anything else happens there"})
 	}
 	return unfit, warnings
 }
@@ -126,7 +130,7 @@ func (v *view) freeing(s *seen) string {
 	case m == nil:
 		return "use the manifest that it belongs to; or look at /etc/kubernetes and /var/lib/etcd there, and if what they hold may be lost: kubeadm reset -f; rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet"
 	case m.Cluster != v.in.Want.Name:
-		return "use the manifest of cluster " + quoted(m.Cluster) + "; or, with that manifest, take the host out of it: kubeone reset --host " + s.ID
+		return "use the manifest of cluster " + problem.Quoted(m.Cluster) + "; or, with that manifest, take the host out of it: kubeone reset --host " + s.ID
 	}
 	return "use the manifest that it belongs to; or, if what it holds may be lost, run kubeone reset --host " + s.ID
 }
@@ -134,12 +138,12 @@ func (v *view) freeing(s *seen) string {
 // judgeSilent judges a host of which nothing is known. A host key that was not accepted always stops everything, outside the
 // limit too: somebody else may be listening. A refused login does so only where there is no cluster yet, because then it is a
 // mistake and not a failure.
-func (v *view) judgeSilent(s *seen) (unfit, warnings []Problem) {
+func (v *view) judgeSilent(s *seen) (unfit, warnings []problem.Problem) {
 	p := silence(s)
 	if s.is.Reach == observed.Denied && (s.is.Class == classHostKey || s.may && !v.begun()) {
-		return []Problem{p}, nil
+		return []problem.Problem{p}, nil
 	}
-	return nil, []Problem{p}
+	return nil, []problem.Problem{p}
 }
 
 // classHostKey is the probe's class of a host key that was not accepted.
@@ -149,15 +153,15 @@ const classHostKey = "hostkey"
 func (v *view) begun() bool { return len(having(v.controlPlane(), (*seen).joined)) > 0 }
 
 // silence is the problem of a host of which nothing is known.
-func silence(s *seen) Problem {
-	p := Problem{Class: ClassConnection, Host: s.ID, What: s.Reasons[0]}
+func silence(s *seen) problem.Problem {
+	p := problem.Problem{Class: problem.ClassConnection, Host: s.ID, What: s.Reasons[0]}
 	switch {
-	case s.Condition == Unclear:
-		p.Class, p.Do = ClassRuntime, "look at the host: its file system may be damaged or read-only"
+	case s.Condition == condition.Unclear:
+		p.Class, p.Do = problem.ClassRuntime, "look at the host: its file system may be damaged or read-only"
 	case s.is.Reach == observed.Denied && s.is.Class == classHostKey:
-		p.Class, p.Do = ClassSSH, "compare the fingerprint with the host's own, and correct known_hosts or the manifest"
+		p.Class, p.Do = problem.ClassSSH, "compare the fingerprint with the host's own, and correct known_hosts or the manifest"
 	case s.is.Reach == observed.Denied:
-		p.Class, p.Do = ClassSSH, "correct the user, the key or sudo's rights"
+		p.Class, p.Do = problem.ClassSSH, "correct the user, the key or sudo's rights"
 	default:
 		p.Do = "start the host, or correct its address, port or the network between"
 	}
@@ -165,78 +169,78 @@ func silence(s *seen) Problem {
 }
 
 // beginsOutsideLimit is the problem of an installation whose leader the limit leaves out.
-func (v *view) beginsOutsideLimit() *Problem {
-	if v.in.Limit == nil || v.cps == 0 || count(v.controlPlane(), Empty, Partial) != v.cps {
+func (v *view) beginsOutsideLimit() *problem.Problem {
+	if v.in.Limit == nil || v.cps == 0 || count(v.controlPlane(), condition.Empty, condition.Partial) != v.cps {
 		return nil
 	}
 	if leader := v.leader(); !v.in.Limit[leader] {
-		return &Problem{ClassConfig, leader, "a new cluster begins on it, and it is outside the limit", "add it to the limit"}
+		return &problem.Problem{Class: problem.ClassConfig, Host: leader, What: "a new cluster begins on it, and it is outside the limit", Do: "add it to the limit"}
 	}
 	return nil
 }
 
 // sameNames finds hosts with one name: each would be the other's Node.
-func (v *view) sameNames() []Problem {
+func (v *view) sameNames() []problem.Problem {
 	return v.doubles(
 		func(s *seen) string { return s.Node },
-		func(value, who string) Problem {
-			return Problem{ClassConfig, "", fmt.Sprintf("%s have one name, %q", who, value), "give each host its own name, or set hostname in the manifest"}
+		func(value, who string) problem.Problem {
+			return problem.Problem{Class: problem.ClassConfig, Host: "", What: fmt.Sprintf("%s have one name, %q", who, value), Do: "give each host its own name, or set hostname in the manifest"}
 		})
 }
 
 // sameMachines finds hosts with one machine ID, as copies of one disk image have.
-func (v *view) sameMachines() []Problem {
+func (v *view) sameMachines() []problem.Problem {
 	return v.doubles(
 		func(s *seen) string { return s.is.MachineID },
-		func(value, who string) Problem {
-			return Problem{ClassRuntime, "", fmt.Sprintf("%s have one machine ID, %s", who, value), "make new ones with systemd-machine-id-setup: networks may take the hosts for one"}
+		func(value, who string) problem.Problem {
+			return problem.Problem{Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("%s have one machine ID, %s", who, value), Do: "make new ones with systemd-machine-id-setup: networks may take the hosts for one"}
 		})
 }
 
 // doubles makes a problem of each value that several hosts have, in the hosts' order. Empty values do not count.
-func (v *view) doubles(value func(*seen) string, problem func(value, who string) Problem) []Problem {
-	var out []Problem
+func (v *view) doubles(value func(*seen) string, report func(value, who string) problem.Problem) []problem.Problem {
+	var out []problem.Problem
 	times := make(map[string]int, len(v.hosts))
 	for i := range v.hosts {
 		val := value(&v.hosts[i])
 		if times[val]++; val == "" || times[val] != 2 {
 			continue
 		}
-		out = append(out, problem(val, list(having(v.hosts, func(s *seen) bool { return value(s) == val }))))
+		out = append(out, report(val, problem.List(having(v.hosts, func(s *seen) bool { return value(s) == val }))))
 	}
 	return out
 }
 
 // livingStrays are healthy members outside the manifest: nobody but the operator may remove them.
-func (v *view) livingStrays() []Problem {
-	var out []Problem
+func (v *view) livingStrays() []problem.Problem {
+	var out []problem.Problem
 	for _, s := range v.etcd.strays {
 		if s.living() {
-			out = append(out, Problem{ClassEtcd, "", s.why(), "put its host back into the manifest; kubeone node remove then takes it out safely"})
+			out = append(out, problem.Problem{Class: problem.ClassEtcd, Host: "", What: s.why(), Do: "put its host back into the manifest; kubeone node remove then takes it out safely"})
 		}
 	}
 	return out
 }
 
 // problems explains the route error: what made the hosts unfit, else what the last question answered.
-func (v *view) problems(trace []Visit) []Problem {
+func (v *view) problems(trace []fsm.Visit) []problem.Problem {
 	if len(v.unfit) > 0 {
 		return v.unfit
 	}
 	last := trace[len(trace)-1]
-	if last.State == AskProvisioned {
+	if last.State == fsm.AskProvisioned {
 		return v.silences()
 	}
 	do := versionRemedy(last.Event)
-	if strayed := v.ahead(); last.Event == OnLower && strayed != "" {
+	if strayed := v.ahead(); last.Event == fsm.OnLower && strayed != "" {
 		do = "no API server is newer: take " + strayed + " out and let it join again with kubeone node replace"
 	}
-	return []Problem{{versionClass(last.Event), "", last.Why, do}}
+	return []problem.Problem{{Class: versionClass(last.Event), Host: "", What: last.Why, Do: do}}
 }
 
 // silences are the problems of control-plane hosts of which nothing is known.
-func (v *view) silences() []Problem {
-	var out []Problem
+func (v *view) silences() []problem.Problem {
+	var out []problem.Problem
 	for i := range v.controlPlane() {
 		if s := &v.hosts[i]; s.silent() {
 			p := silence(s)
@@ -247,20 +251,20 @@ func (v *view) silences() []Problem {
 	return out
 }
 
-func versionClass(e Event) Class {
-	if e == OnNotKnown {
-		return ClassKube
+func versionClass(e fsm.Event) problem.Class {
+	if e == fsm.OnNotKnown {
+		return problem.ClassKube
 	}
-	return ClassConfig
+	return problem.ClassConfig
 }
 
-func versionRemedy(e Event) string {
+func versionRemedy(e fsm.Event) string {
 	switch e {
-	case OnLower:
+	case fsm.OnLower:
 		return "put the running version, or a higher one, into the manifest"
-	case OnSkipsMinor:
+	case fsm.OnSkipsMinor:
 		return "put that minor's version into the manifest, apply, and then go on; or name a version of it with --through"
-	case OnSkew:
+	case fsm.OnSkew:
 		return "see kubectl get nodes: kubelets may be three minors older than API servers, and never newer"
 	default:
 		return "look at the hosts named with kubeone status"

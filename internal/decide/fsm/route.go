@@ -1,4 +1,6 @@
-package decide
+// Package fsm is the finite state machine by which decide finds a route: questions, answers, and a transition table that is
+// checked, enumerated and drawn. What the answers are is asked of the caller.
+package fsm
 
 // Route is what is to be done: the name of an exit state.
 type Route string

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/observed"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,7 +54,7 @@ func TestWhoMayComeUpByItself(t *testing.T) {
 			in.kill("cp-1")
 			in.change(cp1, leaderlessHost)
 			for _, h := range in.Want.ControlPlane[1:] {
-				in.Is.Hosts[h.ID] = bare(h)
+				in.Is.Hosts[h.ID] = decidetest.Bare(h)
 			}
 		}, nil},
 		"one of three does not answer, and one lost its data": {func(in *Input) {
@@ -73,7 +74,7 @@ func TestWhoMayComeUpByItself(t *testing.T) {
 			in.change(cp3, func(h *observed.Host) { h.Marker.Complete = false })
 			in.kill("cp-3")
 			in.lost(cp2, "cp-2")
-			in.change(cp2, func(h *observed.Host) { *h = bare(in.Want.ControlPlane[1]) })
+			in.change(cp2, func(h *observed.Host) { *h = decidetest.Bare(in.Want.ControlPlane[1]) })
 			in.Is.Etcd.Members = slices.DeleteFunc(in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == "cp-2" })
 		}, []string{cp3}},
 	} {

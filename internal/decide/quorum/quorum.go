@@ -1,4 +1,6 @@
-package decide
+// Package quorum is the arithmetic of etcd's majorities: whether a list of members has a quorum, and whether one member of
+// it may be stopped for a while or leave for ever. A member that is not known to be healthy counts as dead.
+package quorum
 
 import (
 	"fmt"
@@ -6,8 +8,8 @@ import (
 	"kubeone/internal/observed"
 )
 
-// Quorum is how many of n voters must agree: ⌊n/2⌋+1. No voters have no quorum that could be reached; it is 1.
-func Quorum(n int) int { return n/2 + 1 }
+// Of is how many of n voters must agree: ⌊n/2⌋+1. No voters have no quorum that could be reached; it is 1.
+func Of(n int) int { return n/2 + 1 }
 
 // Tally counts a list of members. A voter is alive only if it is known to be healthy; learners do not vote.
 type Tally struct {
@@ -34,11 +36,11 @@ func Count(members []observed.Member) Tally {
 }
 
 // Holds reports whether the voters that are alive are a quorum.
-func (t Tally) Holds() bool { return t.Voters > 0 && t.Alive >= Quorum(t.Voters) }
+func (t Tally) Holds() bool { return t.Voters > 0 && t.Alive >= Of(t.Voters) }
 
 // String says the arithmetic: "2 of 3 voters healthy, quorum 2".
 func (t Tally) String() string {
-	return fmt.Sprintf("%d of %d voters healthy, quorum %d", t.Alive, t.Voters, Quorum(t.Voters))
+	return fmt.Sprintf("%d of %d voters healthy, quorum %d", t.Alive, t.Voters, Of(t.Voters))
 }
 
 // Verdict is whether something may be done to one member, and the arithmetic.
@@ -53,14 +55,14 @@ type Verdict struct {
 // be a quorum of all voters. A cluster of one or two voters has no such others; it may be stopped with an outage, if all
 // its voters are healthy. A learner may always be stopped; a member that is not in the list must not.
 func SafeToStop(members []observed.Member, id string) Verdict {
-	m, others := without(members, id)
+	m, others := Without(members, id)
 	if m == nil {
 		return Verdict{Why: "no member " + id + " in etcd's list"}
 	}
 	all, rest := Count(members), Count(others)
-	why := fmt.Sprintf("%d other voters healthy, quorum of %d voters %d", rest.Alive, all.Voters, Quorum(all.Voters))
+	why := fmt.Sprintf("%d other voters healthy, quorum of %d voters %d", rest.Alive, all.Voters, Of(all.Voters))
 	switch {
-	case m.Learner, rest.Alive >= Quorum(all.Voters):
+	case m.Learner, rest.Alive >= Of(all.Voters):
 		return Verdict{Safe: true, Why: why}
 	case all.Voters <= 2 && rest.Alive == rest.Voters:
 		return Verdict{Safe: true, Outage: true, Why: why + ": etcd does not answer meanwhile"}
@@ -72,17 +74,17 @@ func SafeToStop(members []observed.Member, id string) Verdict {
 // has to be agreed upon, and the healthy voters left must be a quorum of the voters left. What is not known to be healthy
 // is not. The last voter may never leave.
 func SafeToRemove(members []observed.Member, id string) Verdict {
-	m, others := without(members, id)
+	m, others := Without(members, id)
 	if m == nil {
 		return Verdict{Why: "no member " + id + " in etcd's list"}
 	}
 	all, rest := Count(members), Count(others)
-	why := fmt.Sprintf("without it %d of %d voters healthy, quorum %d", rest.Alive, rest.Voters, Quorum(rest.Voters))
+	why := fmt.Sprintf("without it %d of %d voters healthy, quorum %d", rest.Alive, rest.Voters, Of(rest.Voters))
 	return Verdict{Safe: all.Holds() && rest.Holds(), Why: why}
 }
 
-// without returns the member with that ID, nil where there is none, and the others.
-func without(members []observed.Member, id string) (*observed.Member, []observed.Member) {
+// Without returns the member with that ID, nil where there is none, and the others.
+func Without(members []observed.Member, id string) (*observed.Member, []observed.Member) {
 	var found *observed.Member
 	others := make([]observed.Member, 0, len(members))
 	for i := range members {

@@ -1,8 +1,12 @@
-package decide
+// Package condition names the state that one host is in: from Empty to Healthy, with the reasons. It is a pure function of
+// what the host said, and of what the API and etcd say about it.
+package condition
 
 import (
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // Condition is what state a host is in, as far as the cluster is concerned. Every host has exactly one.
@@ -38,42 +42,42 @@ type Assessment struct {
 	Etcd     string   `json:"etcd,omitempty"`  // the ID of its etcd member, if etcd was asked
 }
 
-// setting is what the classification of one host needs to know beyond the host: this cluster's CA and what the API and
+// HostContext is what the classification of one host needs to know beyond the host: this cluster's CA and what the API and
 // etcd say about it.
-type setting struct {
-	cluster string
-	ca      string // this cluster's CA hash; empty when not known
-	version string // the wanted one
-	api     observed.Tri
-	node    *observed.Node   // nil: none, or the API did not answer
-	etcd    observed.Tri     // whether the member list is known
-	member  *observed.Member // nil: none, or the list is not known
-	noCNI   bool             // the network plugin is ours and has not been applied yet: no Node can be Ready
-	epoch   int              // how often the cluster has been recovered
+type HostContext struct {
+	Cluster string
+	CA      string // this cluster's CA hash; empty when not known
+	Version string // the wanted one
+	API     observed.Tri
+	Node    *observed.Node   // nil: none, or the API did not answer
+	Etcd    observed.Tri     // whether the member list is known
+	Member  *observed.Member // nil: none, or the list is not known
+	NoCNI   bool             // the network plugin is ours and has not been applied yet: no Node can be Ready
+	Epoch   int              // how often the cluster has been recovered
 }
 
-// joined reports whether the condition is one of a member of this cluster that finished joining.
-func (c Condition) joined() bool {
+// Joined reports whether the condition is one of a member of this cluster that finished joining.
+func (c Condition) Joined() bool {
 	return c == Healthy || c == Restartable || c == Rewritable || c == Rejoinable || c == Unready || c == Broken
 }
 
-// installable reports whether the condition is one of a host that may be installed on.
-func (c Condition) installable() bool { return c == Empty || c == Partial }
+// Installable reports whether the condition is one of a host that may be installed on.
+func (c Condition) Installable() bool { return c == Empty || c == Partial }
 
-// silent reports whether the condition says that the host's state is not known.
-func (c Condition) silent() bool { return c == Unreachable || c == Unclear }
+// Silent reports whether the condition says that the host's state is not known.
+func (c Condition) Silent() bool { return c == Unreachable || c == Unclear }
 
-// classify names the condition of one host. It is a pure function of what the host said and its context.
-func classify(want *desired.Host, is *observed.Host, cx setting) Assessment {
+// Classify names the condition of one host. It is a pure function of what the host said and its context.
+func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment {
 	a := origin(is, cx)
-	a.Node = nodeName(want, is, cx.node)
-	if cx.member != nil {
-		a.Etcd = cx.member.ID
+	a.Node = match.NodeName(want, is, cx.Node)
+	if cx.Member != nil {
+		a.Etcd = cx.Member.ID
 	}
 	if a.Condition == Healthy {
 		a = health(want.Role, is, cx, a)
 	}
-	if m := is.Marker; m != nil && m.Fenced != "" && a.Condition.installable() {
+	if m := is.Marker; m != nil && m.Fenced != "" && a.Condition.Installable() {
 		a.Reasons = []string{"fenced by a recovery of the cluster (run " + m.Fenced + ")"}
 	}
 	if a.Condition == Partial {
@@ -81,20 +85,20 @@ func classify(want *desired.Host, is *observed.Host, cx setting) Assessment {
 	}
 	if a.Condition == Empty {
 		a.Resume = is.Marker != nil
-		a.Replaced = cx.node != nil || cx.member != nil
+		a.Replaced = cx.Node != nil || cx.Member != nil
 	}
 	a.Member = membership(a.Condition, cx)
 	return a
 }
 
 // membership says whether a host in that condition belongs to the cluster.
-func membership(c Condition, cx setting) observed.Tri {
+func membership(c Condition, cx HostContext) observed.Tri {
 	switch {
 	case c == Empty, c == Partial, c == Foreign:
 		return observed.No
-	case c.joined(), cx.node != nil, cx.member != nil:
+	case c.Joined(), cx.Node != nil, cx.Member != nil:
 		return observed.Yes
-	case cx.api == observed.Yes && cx.etcd == observed.Yes:
+	case cx.API == observed.Yes && cx.Etcd == observed.Yes:
 		return observed.No
 	}
 	return observed.Unknown
@@ -102,17 +106,17 @@ func membership(c Condition, cx setting) observed.Tri {
 
 // origin says whose the host is: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that lost its data,
 // or Healthy for one whose health is the next question.
-func origin(is *observed.Host, cx setting) Assessment {
+func origin(is *observed.Host, cx HostContext) Assessment {
 	if is.Reach != observed.Reached {
 		return because(Unreachable, unreachableReason(is))
 	}
-	if m := is.Marker; m != nil && m.Cluster != cx.cluster {
-		return because(Foreign, "belongs to cluster "+quoted(m.Cluster)+", not to "+quoted(cx.cluster))
+	if m := is.Marker; m != nil && m.Cluster != cx.Cluster {
+		return because(Foreign, "belongs to cluster "+problem.Quoted(m.Cluster)+", not to "+problem.Quoted(cx.Cluster))
 	}
 	data, unknown := holdings(is)
 	switch {
 	case len(unknown) > 0:
-		return because(Unclear, "could not find out whether it has "+list(unknown))
+		return because(Unclear, "could not find out whether it has "+problem.List(unknown))
 	case len(data) == 0 && is.Marker != nil && is.Marker.Complete && is.Marker.Role == string(desired.Worker):
 		return Assessment{Condition: Healthy} // and what it lacks is a matter of its health
 	case len(data) == 0:
@@ -133,18 +137,18 @@ func vacant(is *observed.Host) Assessment {
 }
 
 // owned is the origin of a host that holds the data named.
-func owned(is *observed.Host, cx setting, data []string) Assessment {
+func owned(is *observed.Host, cx HostContext, data []string) Assessment {
 	switch {
-	case cx.ca != "" && is.CAHash != "" && is.CAHash != cx.ca:
-		return because(Foreign, "has "+list(data)+" of another CA ("+is.CAHash+") than cluster "+quoted(cx.cluster)+" ("+cx.ca+")")
+	case cx.CA != "" && is.CAHash != "" && is.CAHash != cx.CA:
+		return because(Foreign, "has "+problem.List(data)+" of another CA ("+is.CAHash+") than cluster "+problem.Quoted(cx.Cluster)+" ("+cx.CA+")")
 	case is.Marker != nil && !is.Marker.Complete:
-		return because(Partial, "our installation has not finished; it has "+list(data))
-	case is.Marker == nil && (cx.ca == "" || is.CAHash != cx.ca):
-		return because(Foreign, "has "+list(data)+" of unknown origin")
-	case is.KubeletConf == observed.Yes && cx.member != nil && cx.member.Learner:
+		return because(Partial, "our installation has not finished; it has "+problem.List(data))
+	case is.Marker == nil && (cx.CA == "" || is.CAHash != cx.CA):
+		return because(Foreign, "has "+problem.List(data)+" of unknown origin")
+	case is.KubeletConf == observed.Yes && cx.Member != nil && cx.Member.Learner:
 		return because(Partial, "its etcd member is still a learner")
 	case is.Marker == nil && is.KubeletConf == observed.No:
-		return because(Partial, "has this cluster's "+list(data)+", but never joined")
+		return because(Partial, "has this cluster's "+problem.List(data)+", but never joined")
 	}
 	return Assessment{Condition: Healthy}
 }

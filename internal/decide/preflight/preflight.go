@@ -1,4 +1,5 @@
-package decide
+// Package preflight says whether a host is fit to be installed.
+package preflight
 
 import (
 	"fmt"
@@ -6,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/distro"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )
@@ -23,49 +26,49 @@ const (
 	maxClockSkew          = 30 * time.Second
 )
 
-// Preconditions checks a host that is to be installed: problems stop everything, warnings do not. A fact that is not
+// Check checks a host that is to be installed: problems stop everything, warnings do not. A fact that is not
 // known is a problem, because nobody could say that the host is fit. Artifacts that have not been resolved are not asked
 // for. Free ports and disk space are asked of a fresh host only: on one where our installation has begun, what takes them
 // may be ours.
-func Preconditions(want *desired.Cluster, host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []Problem) {
-	for _, p := range [...]*Problem{
-		checkOS(is), checkKernel(is), checkArch(want, is), checkMemory(host.Role, is), checkClock(is), checkName(host, is),
+func Check(want *desired.Cluster, host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []problem.Problem) {
+	for _, p := range [...]*problem.Problem{
+		checkOS(is), checkKernel(is), checkArch(want, is), checkMemory(host.Role, is), Clock(is), checkName(host, is),
 	} {
 		if p != nil {
-			problems = append(problems, at(host, *p))
+			problems = append(problems, At(host, *p))
 		}
 	}
 	if fresh {
 		if p := checkDisk(is); p != nil {
-			problems = append(problems, at(host, *p))
+			problems = append(problems, At(host, *p))
 		}
 		for _, p := range checkPorts(host.Role, is) {
-			problems = append(problems, at(host, p))
+			problems = append(problems, At(host, p))
 		}
 	}
 	if p := checkCPUs(host.Role, is); p != nil {
-		warnings = append(warnings, at(host, *p))
+		warnings = append(warnings, At(host, *p))
 	}
 	return problems, warnings
 }
 
-func at(h *desired.Host, p Problem) Problem {
+func At(h *desired.Host, p problem.Problem) problem.Problem {
 	p.Host = h.ID
 	return p
 }
 
-func checkOS(is *observed.Host) *Problem {
+func checkOS(is *observed.Host) *problem.Problem {
 	if distro.Supported(is.OS.ID) {
 		return nil
 	}
-	return &Problem{
-		Class: ClassRuntime,
-		What:  "operating system " + quoted(is.OS.ID) + " is not supported",
+	return &problem.Problem{
+		Class: problem.ClassRuntime,
+		What:  "operating system " + problem.Quoted(is.OS.ID) + " is not supported",
 		Do:    "install one of " + strings.Join(distro.IDs(), ", "),
 	}
 }
 
-func checkKernel(is *observed.Host) *Problem {
+func checkKernel(is *observed.Host) *problem.Problem {
 	// Distributions put anything after the numbers: "5.14.0-427.el9.x86_64".
 	numbers, _, _ := strings.Cut(is.Kernel, "-")
 	numbers, _, _ = strings.Cut(numbers, "+")
@@ -73,21 +76,21 @@ func checkKernel(is *observed.Host) *Problem {
 	if err == nil && have.AtLeast(version.MustParseGeneric(minKernel)) {
 		return nil
 	}
-	return &Problem{ClassRuntime, "", "kernel " + quoted(is.Kernel) + " is not " + minKernel + " or newer", "install a newer kernel, or use a newer release of the distribution"}
+	return &problem.Problem{Class: problem.ClassRuntime, Host: "", What: "kernel " + problem.Quoted(is.Kernel) + " is not " + minKernel + " or newer", Do: "install a newer kernel, or use a newer release of the distribution"}
 }
 
 // checkArch asks for artifacts only when they have been resolved.
-func checkArch(want *desired.Cluster, is *observed.Host) *Problem {
+func checkArch(want *desired.Cluster, is *observed.Host) *problem.Problem {
 	if _, ok := want.Artifacts[is.Arch]; ok || len(want.Artifacts) == 0 {
 		return nil
 	}
-	return &Problem{
-		ClassRuntime, "", "no binaries of Kubernetes " + want.KubernetesVersion + " for architecture " + quoted(is.Arch),
-		"use a host, or a bundle, of an architecture that the release has",
+	return &problem.Problem{
+		Class: problem.ClassRuntime, Host: "", What: "no binaries of Kubernetes " + want.KubernetesVersion + " for architecture " + problem.Quoted(is.Arch),
+		Do: "use a host, or a bundle, of an architecture that the release has",
 	}
 }
 
-func checkMemory(role desired.Role, is *observed.Host) *Problem {
+func checkMemory(role desired.Role, is *observed.Host) *problem.Problem {
 	need := minWorkerMemory
 	if role == desired.ControlPlane {
 		need = minControlPlaneMemory
@@ -95,19 +98,19 @@ func checkMemory(role desired.Role, is *observed.Host) *Problem {
 	return checkAmount("memory", is.MemoryMiB, need, "give the host more memory")
 }
 
-func checkDisk(is *observed.Host) *Problem {
+func checkDisk(is *observed.Host) *problem.Problem {
 	return checkAmount("free disk space below /var/lib", is.DiskMiB, minDisk, "free space there, or give the host a larger disk")
 }
 
 // checkAmount compares MiB; 0 is what the probe leaves where it could not find out.
-func checkAmount(what string, have, need int, do string) *Problem {
+func checkAmount(what string, have, need int, do string) *problem.Problem {
 	if have >= need {
 		return nil
 	}
-	return &Problem{ClassRuntime, "", fmt.Sprintf("%d MiB of %s, %d MiB are needed", have, what, need), do}
+	return &problem.Problem{Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("%d MiB of %s, %d MiB are needed", have, what, need), Do: do}
 }
 
-func checkClock(is *observed.Host) *Problem {
+func Clock(is *observed.Host) *problem.Problem {
 	if is.ClockSkew.Abs() <= maxClockSkew {
 		return nil
 	}
@@ -115,20 +118,20 @@ func checkClock(is *observed.Host) *Problem {
 	if is.ClockSkew < 0 {
 		way = "behind"
 	}
-	return &Problem{
-		ClassRuntime, "", fmt.Sprintf("clock is %s %s this machine's, %s are allowed", is.ClockSkew.Abs().Round(time.Second), way, maxClockSkew),
-		"set the clock on both, and let chrony or systemd-timesyncd keep it",
+	return &problem.Problem{
+		Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("clock is %s %s this machine's, %s are allowed", is.ClockSkew.Abs().Round(time.Second), way, maxClockSkew),
+		Do: "set the clock on both, and let chrony or systemd-timesyncd keep it",
 	}
 }
 
-func checkName(host *desired.Host, is *observed.Host) *Problem {
-	name := nodeName(host, is, nil)
+func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
+	name := match.NodeName(host, is, nil)
 	if isSubdomain(name) {
 		return nil
 	}
-	return &Problem{
-		ClassConfig, "", "host name " + quoted(name) + " cannot name a Node: only a-z, 0-9, '-' and '.', at most 253 of them",
-		"rename the host, or set its hostname in the manifest",
+	return &problem.Problem{
+		Class: problem.ClassConfig, Host: "", What: "host name " + problem.Quoted(name) + " cannot name a Node: only a-z, 0-9, '-' and '.', at most 253 of them",
+		Do: "rename the host, or set its hostname in the manifest",
 	}
 }
 
@@ -140,8 +143,8 @@ func ports(role desired.Role) []int {
 	return []int{10250}
 }
 
-func checkPorts(role desired.Role, is *observed.Host) []Problem {
-	var out []Problem
+func checkPorts(role desired.Role, is *observed.Host) []problem.Problem {
+	var out []problem.Problem
 	for _, p := range is.Ports {
 		if !slices.Contains(ports(role), p.Number) {
 			continue
@@ -150,18 +153,18 @@ func checkPorts(role desired.Role, is *observed.Host) []Problem {
 		if p.Process != "" {
 			by = p.Process
 		}
-		out = append(out, Problem{ClassRuntime, "", fmt.Sprintf("port %d is taken by %s", p.Number, by), "stop it, or use another host"})
+		out = append(out, problem.Problem{Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("port %d is taken by %s", p.Number, by), Do: "stop it, or use another host"})
 	}
 	return out
 }
 
-func checkCPUs(role desired.Role, is *observed.Host) *Problem {
+func checkCPUs(role desired.Role, is *observed.Host) *problem.Problem {
 	if role != desired.ControlPlane || is.CPUs >= minControlPlaneCPUs {
 		return nil
 	}
-	return &Problem{
-		ClassRuntime, "", fmt.Sprintf("%d CPUs, a control-plane host should have %d", is.CPUs, minControlPlaneCPUs),
-		"give the host more CPUs",
+	return &problem.Problem{
+		Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("%d CPUs, a control-plane host should have %d", is.CPUs, minControlPlaneCPUs),
+		Do: "give the host more CPUs",
 	}
 }
 

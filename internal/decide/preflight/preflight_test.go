@@ -1,17 +1,19 @@
-package decide
+package preflight
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func whats(problems []Problem) []string {
+func whats(problems []problem.Problem) []string {
 	var out []string
 	for _, p := range problems {
 		out = append(out, string(p.Class)+": "+p.What)
@@ -19,7 +21,7 @@ func whats(problems []Problem) []string {
 	return out
 }
 
-func TestPreconditions(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	type host = observed.Host
 	resolved := map[string]desired.Artifacts{"amd64": {}}
@@ -75,13 +77,13 @@ func TestPreconditions(t *testing.T) {
 			if role == "" {
 				role = desired.ControlPlane
 			}
-			c, w := wanted(1, 0), wantedHost(role, "h", 1)
+			c, w := decidetest.Wanted(1, 0), decidetest.Host(role, "h", 1)
 			c.Artifacts = resolved
-			is := bare(w)
+			is := decidetest.Bare(w)
 			if tt.change != nil {
 				tt.change(&is)
 			}
-			problems, warnings := Preconditions(&c, &w, &is, !tt.used)
+			problems, warnings := Check(&c, &w, &is, !tt.used)
 			if diff := cmp.Diff(tt.problems, whats(problems)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
@@ -99,10 +101,10 @@ func TestPreconditions(t *testing.T) {
 
 func TestArtifactsThatAreNotResolvedAreNotAskedFor(t *testing.T) {
 	t.Parallel()
-	c, w := wanted(1, 0), wantedHost(desired.Worker, "w", 1)
-	is := bare(w)
+	c, w := decidetest.Wanted(1, 0), decidetest.Host(desired.Worker, "w", 1)
+	is := decidetest.Bare(w)
 	is.Arch = "riscv64"
-	if problems, _ := Preconditions(&c, &w, &is, true); len(problems) > 0 {
+	if problems, _ := Check(&c, &w, &is, true); len(problems) > 0 {
 		t.Errorf("problems %v", problems)
 	}
 }
@@ -115,7 +117,7 @@ func TestNamesOfNodes(t *testing.T) {
 		"": false, "cp_1": false, "-cp": false, "cp-": false, "cp..org": false, "cp.": false, "höst": false, long: false,
 	} {
 		w := desired.Host{Role: desired.Worker}
-		is := bare(w)
+		is := decidetest.Bare(w)
 		is.Hostname = name
 		if got := checkName(&w, &is) == nil; got != good {
 			t.Errorf("%q: %t, want %t", name, got, good)

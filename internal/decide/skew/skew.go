@@ -1,4 +1,6 @@
-package decide
+// Package skew is Kubernetes' version skew policy: which kubelet may speak to which API server, and through which versions
+// a cluster is upgraded.
+package skew
 
 import (
 	"fmt"
@@ -9,9 +11,9 @@ import (
 // maxKubeletSkew is how many minors a kubelet may be older than an API server (Kubernetes' version skew policy).
 const maxKubeletSkew = 3
 
-// SkewAllowed returns nil if a kubelet of that version may speak to an API server of that version: it is not newer, and
+// Allowed returns nil if a kubelet of that version may speak to an API server of that version: it is not newer, and
 // at most three minors older. Patch releases count only for "newer" in another minor: within a minor, any may meet any.
-func SkewAllowed(apiserver, kubelet string) error {
+func Allowed(apiserver, kubelet string) error {
 	a, err := version.ParseSemantic(apiserver)
 	if err != nil {
 		return fmt.Errorf("API server's version %q: %w", apiserver, err)

@@ -1,27 +1,26 @@
-package decide
+package fsm
 
 import "fmt"
 
-// question is what a state asks: it answers with one of its events and says why in words.
+// question is what a state asks.
 type question struct {
 	state State
 	text  string // as drawn, a sentence with a question mark
-	ask   func(*view) (Event, string)
 }
 
 // questions returns every question in the order of the table; the first is where the machine starts.
 func questions() [10]question {
 	return [...]question{
-		{AskHosts, "Are the hosts fit for what is wanted?", (*view).askHosts},
-		{AskProvisioned, "Does a control plane exist?", (*view).askProvisioned},
-		{AskControlPlane, "Is the control plane healthy?", (*view).askControlPlane},
-		{AskQuorum, "Has etcd its quorum?", (*view).askQuorum},
-		{AskRepairable, "Can it be repaired?", (*view).askRepairable},
-		{AskMissing, "Are hosts missing in the cluster?", (*view).askMissing},
-		{AskWorkers, "Are the workers healthy?", (*view).askWorkers},
-		{AskVersion, "Which version is wanted?", (*view).askVersion},
-		{AskConfiguration, "Does the configuration differ?", (*view).askConfiguration},
-		{AskObjects, "Are addons, labels and record current?", (*view).askObjects},
+		{AskHosts, "Are the hosts fit for what is wanted?"},
+		{AskProvisioned, "Does a control plane exist?"},
+		{AskControlPlane, "Is the control plane healthy?"},
+		{AskQuorum, "Has etcd its quorum?"},
+		{AskRepairable, "Can it be repaired?"},
+		{AskMissing, "Are hosts missing in the cluster?"},
+		{AskWorkers, "Are the workers healthy?"},
+		{AskVersion, "Which version is wanted?"},
+		{AskConfiguration, "Does the configuration differ?"},
+		{AskObjects, "Are addons, labels and record current?"},
 	}
 }
 
@@ -52,8 +51,9 @@ func answers(s State) []Event {
 	return nil
 }
 
-// walk asks from the start state until a transition leads to an exit state.
-func walk(v *view) (Route, []Visit) {
+// Walk asks from the start state until a transition leads to an exit state. The function answers the question of a state
+// with one of its events, and says why in words.
+func Walk(ask func(State) (Event, string)) (Route, []Visit) {
 	asked, table := questions(), transitions()
 	trace := make([]Visit, 0, len(asked))
 	for state := asked[0].state; ; {
@@ -61,7 +61,7 @@ func walk(v *view) (Route, []Visit) {
 		if at == len(asked) {
 			return Route(state), trace
 		}
-		event, why := asked[at].ask(v)
+		event, why := ask(state)
 		to := next(table[:], state, event)
 		trace = append(trace, Visit{state, event, to, why})
 		state = to

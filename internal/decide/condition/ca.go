@@ -1,4 +1,4 @@
-package decide
+package condition
 
 import (
 	"slices"
@@ -7,11 +7,11 @@ import (
 	"kubeone/internal/observed"
 )
 
-// clusterCA finds out this cluster's CA hash. Whoever finished joining decides: control-plane hosts with a complete marker
+// ClusterCA finds out this cluster's CA hash. Whoever finished joining decides: control-plane hosts with a complete marker
 // of this cluster, and the host through which an API answered that has our record of this cluster. Where there are none,
 // it is the unfinished leader's: the control-plane hosts of our own unfinished installation that hold etcd data, else
 // those that hold PKI. The hash is empty if none has one, or if those of one rank disagree; then claims has them all.
-func clusterCA(want *desired.Cluster, is *observed.World) (hash string, claims []string) {
+func ClusterCA(want *desired.Cluster, is *observed.World) (hash string, claims []string) {
 	for _, rank := range [...]func(h observed.Host, id string) bool{
 		func(h observed.Host, id string) bool {
 			return ours(h, want.Name) && h.Marker.Complete || is.API.Via == id && recorded(want, is)

@@ -1,4 +1,4 @@
-package decide
+package quorum
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ func lists(n int, f func([]observed.Member)) {
 func TestQuorumAgreesWithOracle(t *testing.T) {
 	t.Parallel()
 	for n := range 1000 {
-		if got, want := Quorum(n), majority(n); got != want {
+		if got, want := Of(n), majority(n); got != want {
 			t.Errorf("Quorum(%d) = %d, want %d", n, got, want)
 		}
 	}

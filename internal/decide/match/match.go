@@ -1,4 +1,5 @@
-package decide
+// Package match finds what belongs to a host of the manifest: its name, its Node and its member of etcd.
+package match
 
 import (
 	"net/netip"
@@ -10,9 +11,9 @@ import (
 	"kubeone/internal/observed"
 )
 
-// nodeName is the name of the host's Node: the manifest's hostname, else the host's own, else that of the Node with one
+// NodeName is the name of the host's Node: the manifest's hostname, else the host's own, else that of the Node with one
 // of its addresses. Kubernetes has them in lower case.
-func nodeName(want *desired.Host, is *observed.Host, node *observed.Node) string {
+func NodeName(want *desired.Host, is *observed.Host, node *observed.Node) string {
 	switch {
 	case want.Hostname != "":
 		return strings.ToLower(want.Hostname)
@@ -30,9 +31,9 @@ func addresses(want *desired.Host) []string {
 	return append([]string{want.PrivateAddress, want.PublicAddress}, want.IPv6Addresses...)
 }
 
-// findNode returns the Node of that host: by name where the host's name is known, else by address.
-func findNode(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
-	name := nodeName(want, is, nil)
+// Node returns the Node of that host: by name where the host's name is known, else by address.
+func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
+	name := NodeName(want, is, nil)
 	for i := range nodes {
 		if name != "" && nodes[i].Name == name {
 			return &nodes[i]
@@ -49,10 +50,10 @@ func findNode(nodes []observed.Node, want *desired.Host, is *observed.Host) *obs
 	return nil
 }
 
-// findMember returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it
+// Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it
 // has started and has a name. Of several with its name, it is the one at the host's address, else one that is healthy, else
 // the first: the others are somebody's who had the name before.
-func findMember(members []observed.Member, want *desired.Host, name string) *observed.Member {
+func Member(members []observed.Member, want *desired.Host, name string) *observed.Member {
 	var found *observed.Member
 	best := 0
 	for i := range members {
@@ -75,9 +76,9 @@ func findMember(members []observed.Member, want *desired.Host, name string) *obs
 	return found
 }
 
-// Member is the index of a host's etcd member in the list, -1 where there is none. Node is the name of the host's Node.
-func Member(members []observed.Member, want desired.Host, node string) int {
-	m := findMember(members, &want, node)
+// MemberIndex is the index of a host's etcd member in the list, -1 where there is none. The node is the name of the host's Node.
+func MemberIndex(members []observed.Member, want desired.Host, node string) int {
+	m := Member(members, &want, node)
 	return slices.IndexFunc(members, func(o observed.Member) bool { return m != nil && o.ID == m.ID })
 }
 
@@ -97,15 +98,4 @@ func sameIP(a, b string) bool {
 	x, errX := netip.ParseAddr(a)
 	y, errY := netip.ParseAddr(b)
 	return errX == nil && errY == nil && x.Unmap() == y.Unmap()
-}
-
-func quoted(s string) string { return `"` + s + `"` }
-
-// list writes names as a sentence has them: "a", "a and b", "a, b and c".
-func list(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

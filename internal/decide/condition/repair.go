@@ -1,4 +1,4 @@
-package decide
+package condition
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // What can be written again on a host, as Assessment.Parts names it: these two, and the names of static pods.
@@ -19,15 +20,15 @@ func staticPods() [4]string {
 	return [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
 
-// rewritable names what a member lacks that can be written again from what it still has, in order, and why. A
+// regenerable names what a member lacks that can be written again from what it still has, in order, and why. A
 // control-plane host must have its CAs and its etcd data for that.
-func rewritable(role desired.Role, is *observed.Host, cx setting) (parts, reasons []string) {
+func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts, reasons []string) {
 	if role == desired.ControlPlane && (is.PKI != observed.Yes || is.EtcdData != observed.Yes || expired(is, authority) != nil) {
 		return nil, nil
 	}
 	if role == desired.ControlPlane {
 		if old := expired(is, controlPlaneCertificate); old != nil {
-			parts, reasons = append(parts, PartCertificates), append(reasons, "expired: "+list(old))
+			parts, reasons = append(parts, PartCertificates), append(reasons, "expired: "+problem.List(old))
 		}
 	}
 	switch old := expired(is, kubeletCertificate); {
@@ -48,8 +49,8 @@ func rewritable(role desired.Role, is *observed.Host, cx setting) (parts, reason
 
 // missingPods names the static pods whose manifest is not there and that do not run. One of another version than the wanted
 // one is not written: that would be an upgrade.
-func missingPods(is *observed.Host, cx setting) []string {
-	if is.Kubelet.Version != cx.version || is.APIServerVersion != "" && is.APIServerVersion != cx.version {
+func missingPods(is *observed.Host, cx HostContext) []string {
+	if is.Kubelet.Version != cx.Version || is.APIServerVersion != "" && is.APIServerVersion != cx.Version {
 		return nil
 	}
 	health := [...]observed.Tri{is.EtcdHealth, is.APIServer, is.ControllerManager, is.Scheduler}
@@ -88,11 +89,11 @@ func controlPlaneCertificate(name string) bool {
 
 // dataLost says in what way a control-plane host has, by its own word, lost what its etcd member had; empty when it has
 // not. A member that still answers lives, whatever its host says.
-func dataLost(role desired.Role, is *observed.Host, cx setting) string {
+func dataLost(role desired.Role, is *observed.Host, cx HostContext) string {
 	switch {
-	case role != desired.ControlPlane || cx.etcd != observed.Yes || is.EtcdHealth == observed.Yes:
+	case role != desired.ControlPlane || cx.Etcd != observed.Yes || is.EtcdHealth == observed.Yes:
 		return ""
-	case cx.member != nil && (cx.member.Healthy != observed.No || cx.member.Learner):
+	case cx.Member != nil && (cx.Member.Healthy != observed.No || cx.Member.Learner):
 		return ""
 	case is.EtcdData == observed.No:
 		return "its etcd data is gone"
@@ -102,10 +103,10 @@ func dataLost(role desired.Role, is *observed.Host, cx setting) string {
 	return ""
 }
 
-// mended is the assessment of a member that can be made whole without a person: from what it has, or by joining again. It
+// repairable is the assessment of a member that can be made whole without a person: from what it has, or by joining again. It
 // is nil for one of which neither is so.
-func mended(role desired.Role, is *observed.Host, cx setting, a Assessment) *Assessment {
-	if a.Parts, a.Reasons = rewritable(role, is, cx); len(a.Parts) > 0 {
+func repairable(role desired.Role, is *observed.Host, cx HostContext, a Assessment) *Assessment {
+	if a.Parts, a.Reasons = regenerable(role, is, cx); len(a.Parts) > 0 {
 		a.Condition = Rewritable
 		return &a
 	}

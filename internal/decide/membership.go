@@ -3,6 +3,8 @@ package decide
 import (
 	"fmt"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -10,7 +12,7 @@ import (
 // ring is etcd as far as it is known.
 type ring struct {
 	listed bool // the member list is known; otherwise the tally is of the manifest's hosts, the worst assumed
-	tally  Tally
+	tally  quorum.Tally
 	// startable is how many voters that are not alive would be, if units that do not run were started again, and what hosts
 	// lack were written again. Those that run and miss nothing but a leader are among them.
 	startable int
@@ -29,7 +31,7 @@ func (v *view) ring() ring {
 	if v.listed() != observed.Yes {
 		return v.supposedRing()
 	}
-	r := ring{listed: true, tally: Count(v.in.Is.Etcd.Members)}
+	r := ring{listed: true, tally: quorum.Count(v.in.Is.Etcd.Members)}
 	for _, m := range v.in.Is.Etcd.Members {
 		if !m.Learner && leaderless(m) {
 			r.startable++
@@ -38,7 +40,7 @@ func (v *view) ring() ring {
 		switch {
 		case s == nil:
 			r.strays = append(r.strays, stray{Member: m})
-		case s.Condition == Empty, s.Condition == Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
+		case s.Condition == condition.Empty, s.Condition == condition.Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
 			// Partial: whoever had begun with its data cannot begin again without; a learner has a name once it has begun.
 			r.strays = append(r.strays, stray{m, s.ID})
 		case !m.Learner && m.Healthy != observed.Yes && !leaderless(m) && s.revivable():
@@ -52,10 +54,10 @@ func (v *view) supposedRing() ring {
 	var r ring
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if !s.Condition.joined() && !s.Condition.silent() && (s.Condition != Partial || s.is.EtcdData != observed.Yes) {
+		if !s.Condition.Joined() && !s.Condition.Silent() && (s.Condition != condition.Partial || s.is.EtcdData != observed.Yes) {
 			continue
 		}
-		if outlived(&s.is, setting{epoch: v.epoch}) != "" {
+		if condition.StaleEpoch(&s.is, condition.HostContext{Epoch: v.epoch}) != "" {
 			continue
 		}
 		r.tally.Voters++
@@ -75,7 +77,9 @@ func leaderless(m observed.Member) bool {
 }
 
 // revivable reports whether the host's member comes back when units are started, or what the host lacks is written again.
-func (s *seen) revivable() bool { return s.Condition == Restartable || s.Condition == Rewritable }
+func (s *seen) revivable() bool {
+	return s.Condition == condition.Restartable || s.Condition == condition.Rewritable
+}
 
 // hostOf returns the control-plane host whose member it is, nil if the manifest has none.
 func (v *view) hostOf(m observed.Member) *seen {
@@ -102,11 +106,11 @@ func (v *view) removals() []Removal {
 		if s.Healthy != observed.No && !s.Learner || !v.mayRemove(s) {
 			continue
 		}
-		verdict := SafeToRemove(left, s.ID)
+		verdict := quorum.SafeToRemove(left, s.ID)
 		if !verdict.Safe {
 			continue
 		}
-		_, left = without(left, s.ID)
+		_, left = quorum.Without(left, s.ID)
 		out = append(out, Removal{Member: s.ID, Name: s.Name, Learner: s.Learner, Host: s.host, Why: s.why() + "; " + verdict.Why})
 	}
 	return out
@@ -161,5 +165,5 @@ func (v *view) straysMatter() bool {
 // inEtcd reports whether the host's join, which has not finished, has already got as far as etcd. It is finished before
 // any other host joins.
 func (s *seen) inEtcd() bool {
-	return s.Condition == Partial && s.Role == desired.ControlPlane && (s.Etcd != "" || s.is.EtcdData == observed.Yes)
+	return s.Condition == condition.Partial && s.Role == desired.ControlPlane && (s.Etcd != "" || s.is.EtcdData == observed.Yes)
 }

@@ -1,8 +1,11 @@
 package decide
 
 import (
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // view is an Input looked at once: what the questions need, worked out from the facts.
@@ -15,14 +18,14 @@ type view struct {
 	epoch    int      // how often the cluster has been recovered
 	etcd     ring
 	running  versions
-	unfit    []Problem // why nothing can be done at all
-	warnings []Problem
+	unfit    []problem.Problem // why nothing can be done at all
+	warnings []problem.Problem
 }
 
 // seen is one host: wanted, observed and assessed.
 type seen struct {
 	*desired.Host
-	Assessment
+	condition.Assessment
 	is   observed.Host
 	node *observed.Node // nil: none, or not known
 	may  bool           // inside the limit
@@ -34,8 +37,8 @@ type seen struct {
 // look works out the view of an Input.
 func look(in Input) *view {
 	v := &view{in: &in, cps: len(in.Want.ControlPlane)}
-	v.epoch = epochOf(&in)
-	v.ca, v.claims = clusterCA(&in.Want, &in.Is)
+	v.epoch = condition.Epoch(&in.Want, &in.Is)
+	v.ca, v.claims = condition.ClusterCA(&in.Want, &in.Is)
 	v.hosts = make([]seen, v.cps+len(in.Want.Workers))
 	for i := range v.hosts {
 		if i < v.cps {
@@ -56,15 +59,15 @@ func look(in Input) *view {
 // see assesses one host.
 func (v *view) see(s *seen, w *desired.Host) {
 	s.Host, s.is, s.may = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
-	cx := setting{cluster: v.in.Want.Name, ca: v.ca, version: v.in.Want.KubernetesVersion, api: v.in.Is.API.Reached, etcd: v.listed(), epoch: v.epoch, noCNI: v.withoutCNI()}
-	if cx.api == observed.Yes {
-		s.node = findNode(v.in.Is.API.Nodes, w, &s.is)
-		cx.node = s.node
+	cx := condition.HostContext{Cluster: v.in.Want.Name, CA: v.ca, Version: v.in.Want.KubernetesVersion, API: v.in.Is.API.Reached, Etcd: v.listed(), Epoch: v.epoch, NoCNI: v.withoutCNI()}
+	if cx.API == observed.Yes {
+		s.node = match.Node(v.in.Is.API.Nodes, w, &s.is)
+		cx.Node = s.node
 	}
-	if cx.etcd == observed.Yes && w.Role == desired.ControlPlane {
-		cx.member = findMember(v.in.Is.Etcd.Members, w, nodeName(w, &s.is, s.node))
+	if cx.Etcd == observed.Yes && w.Role == desired.ControlPlane {
+		cx.Member = match.Member(v.in.Is.Etcd.Members, w, match.NodeName(w, &s.is, s.node))
 	}
-	s.Assessment = classify(w, &s.is, cx)
+	s.Assessment = condition.Classify(w, &s.is, cx)
 }
 
 // listed reports whether etcd's list of members is known.
@@ -99,7 +102,7 @@ func having(hosts []seen, is func(*seen) bool) []string {
 }
 
 // count counts the hosts in one of the conditions.
-func count(hosts []seen, conditions ...Condition) int {
+func count(hosts []seen, conditions ...condition.Condition) int {
 	n := 0
 	for i := range hosts {
 		for _, c := range conditions {
@@ -111,8 +114,8 @@ func count(hosts []seen, conditions ...Condition) int {
 	return n
 }
 
-func (v *view) assessments() map[string]Assessment {
-	out := make(map[string]Assessment, len(v.hosts))
+func (v *view) assessments() map[string]condition.Assessment {
+	out := make(map[string]condition.Assessment, len(v.hosts))
 	for i := range v.hosts {
 		out[v.hosts[i].ID] = v.hosts[i].Assessment
 	}
@@ -138,5 +141,5 @@ func names(hosts []seen, is func(*seen) bool) string {
 			out = append(out, hosts[i].name())
 		}
 	}
-	return list(out)
+	return problem.List(out)
 }

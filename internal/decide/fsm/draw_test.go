@@ -1,4 +1,4 @@
-package decide
+package fsm
 
 import (
 	"encoding/xml"
@@ -13,7 +13,7 @@ import (
 
 func TestDrawingsInDocsAreCurrent(t *testing.T) {
 	t.Parallel()
-	docs := filepath.Join("..", "..", "docs")
+	docs := filepath.Join("..", "..", "..", "docs")
 	golden.Check(t, filepath.Join(docs, "fsm.svg"), SVG())
 	golden.Check(t, filepath.Join(docs, "fsm.mmd"), Mermaid())
 }

@@ -1,10 +1,11 @@
-package decide
+package condition
 
 import (
 	"slices"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // The systemd units that repair starts again.
@@ -15,12 +16,12 @@ const (
 
 // health refines the assessment of a member. What it lacks and can get again comes first, because no start helps without
 // it; then stopped units, because they explain the rest; then components that fail; then what is not Ready or not known.
-func health(role desired.Role, is *observed.Host, cx setting, a Assessment) Assessment {
-	if old := outlived(is, cx); old != "" && role == desired.ControlPlane {
+func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) Assessment {
+	if old := StaleEpoch(is, cx); old != "" && role == desired.ControlPlane {
 		a.Condition, a.Reasons = Rejoinable, []string{old}
 		return a
 	}
-	if mend := mended(role, is, cx, a); mend != nil {
+	if mend := repairable(role, is, cx, a); mend != nil {
 		return *mend
 	}
 	if is.KubeletConf == observed.No {
@@ -36,7 +37,7 @@ func health(role desired.Role, is *observed.Host, cx setting, a Assessment) Asse
 		f, s := etcdMember(cx)
 		failed, silent = append(failed, f...), append(silent, s...)
 	}
-	if cx.api == observed.Yes && cx.node == nil {
+	if cx.API == observed.Yes && cx.Node == nil {
 		failed = append(failed, "has no Node object in the cluster")
 	}
 	if len(failed) > 0 {
@@ -95,7 +96,7 @@ func components(role desired.Role, is *observed.Host) (failed, silent []string) 
 		return nil, silent
 	}
 	if old := expired(is, authority); old != nil {
-		failed = append(failed, "expired: the CA "+list(old)+", with all that it signed")
+		failed = append(failed, "expired: the CA "+problem.List(old)+", with all that it signed")
 	}
 	if is.PKI == observed.No {
 		failed = append(failed, "the cluster CA's key is gone")
@@ -122,64 +123,37 @@ func components(role desired.Role, is *observed.Host) (failed, silent []string) 
 }
 
 // etcdMember says what is wrong with the host's member of etcd, as the member list has it.
-func etcdMember(cx setting) (failed, silent []string) {
-	if cx.etcd != observed.Yes {
+func etcdMember(cx HostContext) (failed, silent []string) {
+	if cx.Etcd != observed.Yes {
 		return nil, nil
 	}
-	if cx.member == nil {
+	if cx.Member == nil {
 		return []string{"is not a member of etcd"}, nil
 	}
-	switch cx.member.Healthy {
+	switch cx.Member.Healthy {
 	case observed.No:
 		failed = append(failed, "its etcd member does not answer")
 	case observed.Unknown:
 		silent = append(silent, "its etcd member: health not known")
 	case observed.Yes:
 	}
-	if len(cx.member.Alarms) > 0 {
-		silent = append(silent, "etcd alarm "+list(cx.member.Alarms))
+	if len(cx.Member.Alarms) > 0 {
+		silent = append(silent, "etcd alarm "+problem.List(cx.Member.Alarms))
 	}
 	return failed, silent
 }
 
 // readiness reports whether the Node is as Ready as it can be, and what there is to say about it.
-func readiness(cx setting) (ok bool, why string) {
+func readiness(cx HostContext) (ok bool, why string) {
 	switch {
-	case cx.api != observed.Yes:
+	case cx.API != observed.Yes:
 		return false, "Node not known: the API does not answer"
-	case cx.node.Ready == observed.Yes:
+	case cx.Node.Ready == observed.Yes:
 		return true, ""
-	case cx.noCNI:
+	case cx.NoCNI:
 		return true, "Node not Ready: the network plugin has not been applied yet"
-	case cx.node.Ready == observed.No:
+	case cx.Node.Ready == observed.No:
 		return false, "Node is not Ready"
 	}
 	return false, "Node's readiness not known: its kubelet stopped reporting"
-}
-
-// comingUp names the members that may become healthy without anybody's help, inside the limit or not.
-func (v *view) comingUp() []string {
-	if event, _ := v.askQuorum(); event == OnLost && !v.mayElect() {
-		return nil
-	}
-	return having(v.hosts, func(s *seen) bool { return s.Condition == Unready || s.Condition == Broken || v.votesAlready(s) })
-}
-
-// votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not serve
-// clients yet, which takes it some seconds more. A host with neither curl nor wget cannot say so.
-func (v *view) votesAlready(s *seen) bool {
-	return s.Condition == Partial && s.is.EtcdHealth == observed.Yes && slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
-		return m.ID == s.Etcd && !m.Learner && m.Healthy != observed.Yes
-	})
-}
-
-// mayElect reports whether the members that answer, or may hold data on a host that does, could be a quorum.
-func (v *view) mayElect() bool {
-	voters := len(having(v.controlPlane(), func(s *seen) bool { return !s.Condition.silent() && s.is.EtcdData != observed.No }))
-	for _, s := range v.etcd.strays {
-		if !s.Learner && s.Healthy == observed.Yes {
-			voters++
-		}
-	}
-	return voters >= Quorum(v.etcd.tally.Voters)
 }

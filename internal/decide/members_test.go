@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -23,7 +26,7 @@ func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 1)
 	in.anonymous()
-	if d := Decide(in); d.Route != Nothing || d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Etcd != "id-cp-2" {
+	if d := Decide(in); d.Route != fsm.Nothing || d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Etcd != "id-cp-2" {
 		t.Errorf("all is well: %s, %+v", d.Route, d.Hosts[cp2])
 	}
 	in.lose(cp2, w1)
@@ -32,7 +35,7 @@ func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
 	if d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Member != observed.Yes {
 		t.Errorf("an unreachable host is not found by address: %+v", d.Hosts[cp2])
 	}
-	if d.Route != Instruct || len(d.Instructions) != 2 || !strings.Contains(strings.Join(d.Instructions[1].Steps, "\n"), "put that into staticWorkers.hosts in the place of 192.0.1.1") {
+	if d.Route != fsm.Instruct || len(d.Instructions) != 2 || !strings.Contains(strings.Join(d.Instructions[1].Steps, "\n"), "put that into staticWorkers.hosts in the place of 192.0.1.1") {
 		t.Errorf("got %s, %v", d.Route, d.Instructions)
 	}
 }
@@ -70,7 +73,7 @@ func TestTheAPISpeaksForTheHostThroughWhichItWasAsked(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 0)
 	in.change(cp1, func(h *observed.Host) { h.APIServerVersion = "" })
-	if d := Decide(in); d.Route != Nothing {
+	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("got %s, %v", d.Route, d.Trace)
 	}
 }
@@ -78,9 +81,9 @@ func TestTheAPISpeaksForTheHostThroughWhichItWasAsked(t *testing.T) {
 func TestALivingMemberWhoseHostIsEmptyIsStoppedByHand(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 0)
-	in.Is.Hosts[cp3] = bare(in.Want.ControlPlane[2])
+	in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 	d := Decide(in)
-	if d.Route != Instruct || len(d.Instructions) != 1 || !strings.HasPrefix(d.Instructions[0].Steps[0], "Find the machine that runs etcd member cp-3 (id-cp-3)") {
+	if d.Route != fsm.Instruct || len(d.Instructions) != 1 || !strings.HasPrefix(d.Instructions[0].Steps[0], "Find the machine that runs etcd member cp-3 (id-cp-3)") {
 		t.Errorf("got %s, %v", d.Route, d.Instructions)
 	}
 }
@@ -92,7 +95,7 @@ func TestADeadMemberWaitsWhileTheQuorumIsThin(t *testing.T) {
 	in.Is.Etcd.Members[2].Healthy = observed.Unknown
 	in.change(cp3, func(h *observed.Host) { h.EtcdHealth = observed.Unknown })
 	d := Decide(in)
-	if d.Route != DisasterRecovery {
+	if d.Route != fsm.DisasterRecovery {
 		t.Errorf("2 of 4 voters known to be healthy: got %s, %v", d.Route, d.Trace)
 	}
 }
@@ -100,19 +103,19 @@ func TestADeadMemberWaitsWhileTheQuorumIsThin(t *testing.T) {
 // Whoever had the name before may still be in the list.
 func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
 	t.Parallel()
-	h := wantedHost(desired.ControlPlane, "cp", 1)
+	h := decidetest.Host(desired.ControlPlane, "cp", 1)
 	old := observed.Member{ID: "1", Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}, Healthy: observed.No}
-	here := voter(h)
+	here := decidetest.Voter(h)
 	here.Healthy = observed.No
 	elsewhere := observed.Member{ID: "3", Name: "cp-1", PeerURLs: []string{"https://10.9.9.8:2380"}, Healthy: observed.Yes}
 	for want, members := range map[string][]observed.Member{"id-cp-1": {old, elsewhere, here}, "3": {old, elsewhere}, "1": {old}} {
-		if i := Member(members, h, "cp-1"); i < 0 || members[i].ID != want {
+		if i := match.MemberIndex(members, h, "cp-1"); i < 0 || members[i].ID != want {
 			t.Errorf("found %d in %v, want %s", i, members, want)
 		}
 	}
 	in := healthy(3, 0)
 	in.Is.Etcd.Members = append([]observed.Member{old}, in.Is.Etcd.Members...)
-	if d := Decide(in); d.Route != Repair || len(d.Removals) != 1 || d.Removals[0].Member != "1" {
+	if d := Decide(in); d.Route != fsm.Repair || len(d.Removals) != 1 || d.Removals[0].Member != "1" {
 		t.Errorf("got %s, %v", d.Route, d.Removals)
 	}
 }

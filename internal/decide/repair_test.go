@@ -3,6 +3,10 @@ package decide
 import (
 	"testing"
 
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/observed"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,8 +14,8 @@ import (
 
 // remedies is the part of a decision that says what is repaired.
 type remedies struct {
-	Route    Route
-	Also     []Route
+	Route    fsm.Route
+	Also     []fsm.Route
 	Rewrites map[string][]string
 	Removed  []string
 	Asides   []string
@@ -38,19 +42,19 @@ func TestRemedies(t *testing.T) {
 	}{
 		{"a manifest gone", func(in *Input) {
 			in.change(cp2, func(h *host) { h.Manifests, h.APIServer, h.APIServerVersion = h.Manifests[:1], observed.Unknown, "" })
-		}, remedies{Route: Repair, Rewrites: map[string][]string{cp2: {"kube-apiserver"}}}},
+		}, remedies{Route: fsm.Repair, Rewrites: map[string][]string{cp2: {"kube-apiserver"}}}},
 		{"a worker's kubelet.conf gone", func(in *Input) {
 			in.change(w2, func(h *host) { h.KubeletConf = observed.No })
-		}, remedies{Route: Repair, Rewrites: map[string][]string{w2: {PartKubelet}}}},
+		}, remedies{Route: fsm.Repair, Rewrites: map[string][]string{w2: {condition.PartKubelet}}}},
 		{"outside the limit", func(in *Input) {
 			in.change(cp2, expiredHere)
 			in.Limit = map[string]bool{w1: true}
-		}, remedies{Route: Instruct}},
-		{"certificates expired on one host", func(in *Input) { in.change(cp2, expiredHere) }, remedies{Route: Repair, Rewrites: map[string][]string{cp2: {PartCertificates}}}},
+		}, remedies{Route: fsm.Instruct}},
+		{"certificates expired on one host", func(in *Input) { in.change(cp2, expiredHere) }, remedies{Route: fsm.Repair, Rewrites: map[string][]string{cp2: {condition.PartCertificates}}}},
 		{"certificates expired on a living voter while another is dead", func(in *Input) {
 			in.change(cp2, expiredHere)
 			in.lose(cp3)
-		}, remedies{Route: Instruct}},
+		}, remedies{Route: fsm.Instruct}},
 		{"certificates expired everywhere", func(in *Input) {
 			for _, id := range []string{cp1, cp2, cp3} {
 				in.change(id, func(h *host) {
@@ -59,58 +63,58 @@ func TestRemedies(t *testing.T) {
 				})
 			}
 			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
-		}, remedies{Route: Repair, Rewrites: map[string][]string{cp1: {PartCertificates}, cp2: {PartCertificates}, cp3: {PartCertificates}}}},
+		}, remedies{Route: fsm.Repair, Rewrites: map[string][]string{cp1: {condition.PartCertificates}, cp2: {condition.PartCertificates}, cp3: {condition.PartCertificates}}}},
 		{"a worker needs the API for new credentials", func(in *Input) {
 			in.change(w1, func(h *host) { h.KubeletConf = observed.No })
 			in.Is.API = observed.API{Reached: observed.No}
-		}, remedies{Route: Instruct}},
+		}, remedies{Route: fsm.Instruct}},
 
-		{"etcd data of one member lost", func(in *Input) { in.lost(cp2, "cp-2") }, remedies{Route: Repair, Asides: []string{cp2}}},
+		{"etcd data of one member lost", func(in *Input) { in.lost(cp2, "cp-2") }, remedies{Route: fsm.Repair, Asides: []string{cp2}}},
 		{"its member has been removed already", func(in *Input) {
 			in.lost(cp2, "cp-2")
-			_, in.Is.Etcd.Members = without(in.Is.Etcd.Members, "id-cp-2")
-		}, remedies{Route: Repair, Asides: []string{cp2}}},
+			_, in.Is.Etcd.Members = quorum.Without(in.Is.Etcd.Members, "id-cp-2")
+		}, remedies{Route: fsm.Repair, Asides: []string{cp2}}},
 		{"it has been set aside already", func(in *Input) {
 			in.lost(cp2, "cp-2")
-			in.change(cp2, func(h *host) { h.Marker = &observed.Marker{Cluster: cluster} })
-		}, remedies{Route: Repair, Removed: []string{"id-cp-2"}}},
+			in.change(cp2, func(h *host) { h.Marker = &observed.Marker{Cluster: decidetest.Cluster} })
+		}, remedies{Route: fsm.Repair, Removed: []string{"id-cp-2"}}},
 		{"of two that lost it only as many as the quorum allows", func(in *Input) {
 			*in = healthy(5, 0)
 			in.lost(cp2, "cp-2")
 			in.lost(cp3, "cp-3")
-		}, remedies{Route: Repair, Asides: []string{cp2, cp3}}},
+		}, remedies{Route: fsm.Repair, Asides: []string{cp2, cp3}}},
 		{"two of three lost it", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			in.lost(cp3, "cp-3")
-		}, remedies{Route: DisasterRecovery}},
+		}, remedies{Route: fsm.DisasterRecovery}},
 		{"it lost its data and another is dead", func(in *Input) {
 			*in = healthy(5, 0)
 			in.lost(cp2, "cp-2")
 			in.lose(cp3)
-		}, remedies{Route: Repair, Asides: []string{cp2}}},
+		}, remedies{Route: fsm.Repair, Asides: []string{cp2}}},
 		{"nobody to join again from", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			for _, id := range []string{cp1, cp3} {
 				in.change(id, func(h *host) { h.PKI = observed.No })
 			}
-		}, remedies{Route: Instruct}},
+		}, remedies{Route: fsm.Instruct}},
 		{"a living member is never set aside", func(in *Input) {
 			in.change(cp2, func(h *host) { h.EtcdData = observed.No })
-		}, remedies{Route: Instruct}},
-		{"silence is not the host's own word", func(in *Input) { in.lose(cp2) }, remedies{Route: Instruct}},
+		}, remedies{Route: fsm.Instruct}},
+		{"silence is not the host's own word", func(in *Input) { in.lose(cp2) }, remedies{Route: fsm.Instruct}},
 		{"the API does not answer", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			in.Is.API = observed.API{Reached: observed.No}
-		}, remedies{Route: Instruct}},
+		}, remedies{Route: fsm.Instruct}},
 
 		{"a control-plane Node of nobody", func(in *Input) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "old", ControlPlane: true, Ready: observed.Unknown})
-		}, remedies{Route: Resources, Stale: []string{"old"}}},
+		}, remedies{Route: fsm.Resources, Stale: []string{"old"}}},
 		{"one that is Ready, one of a worker, one with a member", func(in *Input) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "a", ControlPlane: true, Ready: observed.Yes},
 				observed.Node{Name: "b", Ready: observed.Unknown}, observed.Node{Name: "c", ControlPlane: true, Ready: observed.Unknown})
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "c", Name: "c", Healthy: observed.Yes})
-		}, remedies{Route: Nothing}},
+		}, remedies{Route: fsm.Nothing}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,7 +132,7 @@ func TestRemedies(t *testing.T) {
 			if err := consistent(d); err != nil {
 				t.Error(err)
 			}
-			if (d.Route == Instruct || d.Route == DisasterRecovery) && len(d.Instructions) == 0 {
+			if (d.Route == fsm.Instruct || d.Route == fsm.DisasterRecovery) && len(d.Instructions) == 0 {
 				t.Error("no instructions")
 			}
 		})

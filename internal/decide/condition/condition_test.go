@@ -1,8 +1,9 @@
-package decide
+package condition
 
 import (
 	"testing"
 
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 
@@ -10,12 +11,12 @@ import (
 )
 
 // inCluster is the setting of a healthy cluster around the host.
-func inCluster(h desired.Host) setting {
-	n := readyNode(h)
-	s := setting{cluster: cluster, ca: ca, version: running, api: observed.Yes, node: &n, etcd: observed.Yes}
+func inCluster(h desired.Host) HostContext {
+	n := decidetest.ReadyNode(h)
+	s := HostContext{Cluster: decidetest.Cluster, CA: decidetest.CA, Version: decidetest.Version, API: observed.Yes, Node: &n, Etcd: observed.Yes}
 	if h.Role == desired.ControlPlane {
-		m := voter(h)
-		s.member = &m
+		m := decidetest.Voter(h)
+		s.Member = &m
 	}
 	return s
 }
@@ -26,7 +27,7 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 	tests := []struct {
 		name   string
 		host   func(*host)
-		around func(*setting)
+		around func(*HostContext)
 		want   Condition
 		reason string // the first
 	}{
@@ -36,12 +37,12 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		{"denied without a reason", func(h *host) { *h = host{Reach: observed.Denied} }, nil, Unreachable, "did not answer (denied)"},
 		{"one fact unknown", func(h *host) { h.PKI = observed.Unknown }, nil, Unclear, "could not find out whether it has PKI"},
 		{"marker of another cluster", func(h *host) { h.Marker.Cluster = "beta" }, nil, Foreign, `belongs to cluster "beta", not to "alpha"`},
-		{"other CA", func(h *host) { h.CAHash = otherCA }, nil, Foreign, `has kubelet.conf, admin.conf, PKI, etcd data and static pods of another CA (sha256:bbbb) than cluster "alpha" (sha256:aaaa)`},
+		{"other CA", func(h *host) { h.CAHash = decidetest.OtherCA }, nil, Foreign, `has kubelet.conf, admin.conf, PKI, etcd data and static pods of another CA (sha256:bbbb) than cluster "alpha" (sha256:aaaa)`},
 		{"no marker, our CA", func(h *host) { h.Marker = nil }, nil, Healthy, ""},
-		{"no marker, CA of nobody known", func(h *host) { h.Marker = nil }, func(s *setting) { s.ca = "" }, Foreign, "has kubelet.conf, admin.conf, PKI, etcd data and static pods of unknown origin"},
+		{"no marker, CA of nobody known", func(h *host) { h.Marker = nil }, func(s *HostContext) { s.CA = "" }, Foreign, "has kubelet.conf, admin.conf, PKI, etcd data and static pods of unknown origin"},
 		{"no marker, our CA, never joined", func(h *host) { h.Marker, h.KubeletConf = nil, observed.No }, nil, Partial, "has this cluster's admin.conf, PKI, etcd data and static pods, but never joined"},
 		{"unfinished", func(h *host) { h.Marker.Complete = false }, nil, Partial, "our installation has not finished; it has kubelet.conf, admin.conf, PKI, etcd data and static pods"},
-		{"still a learner", nil, func(s *setting) { s.member.Learner = true }, Partial, "its etcd member is still a learner"},
+		{"still a learner", nil, func(s *HostContext) { s.Member.Learner = true }, Partial, "its etcd member is still a learner"},
 		{"kubelet.conf gone", func(h *host) { h.KubeletConf = observed.No }, nil, Rewritable, "its kubelet.conf is gone"},
 		{"kubelet.conf and PKI gone", func(h *host) { h.KubeletConf, h.PKI = observed.No, observed.No }, nil, Broken, "was a member, but its kubelet.conf is gone"},
 		{"kubelet.conf gone, kubelet stopped", func(h *host) { h.KubeletConf, h.Kubelet.Active = observed.No, false }, nil, Rewritable, "its kubelet.conf is gone"},
@@ -69,10 +70,10 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		{"PKI gone", func(h *host) { h.PKI = observed.No }, nil, Broken, "the cluster CA's key is gone"},
 		{"etcd data gone below a living member", func(h *host) { h.EtcdData = observed.No }, nil, Broken, "its etcd data is gone"},
 		{"etcd data gone, and the others still hear it", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, nil, Broken, "its etcd data is gone"},
-		{"etcd data gone", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *setting) { s.member.Healthy = observed.No }, Rejoinable, "its etcd data is gone"},
-		{"etcd data gone, the member removed already", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *setting) { s.member = nil }, Rejoinable, "its etcd data is gone"},
-		{"etcd data gone, members not known", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *setting) { s.etcd, s.member = observed.Unknown, nil }, Broken, "its etcd data is gone"},
-		{"etcd data that etcd cannot use", func(h *host) { h.EtcdLost, h.EtcdHealth = "crc mismatch", observed.No }, func(s *setting) { s.member.Healthy = observed.No }, Rejoinable, "its etcd cannot use its data (crc mismatch)"},
+		{"etcd data gone", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Member.Healthy = observed.No }, Rejoinable, "its etcd data is gone"},
+		{"etcd data gone, the member removed already", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Member = nil }, Rejoinable, "its etcd data is gone"},
+		{"etcd data gone, members not known", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Etcd, s.Member = observed.Unknown, nil }, Broken, "its etcd data is gone"},
+		{"etcd data that etcd cannot use", func(h *host) { h.EtcdLost, h.EtcdHealth = "crc mismatch", observed.No }, func(s *HostContext) { s.Member.Healthy = observed.No }, Rejoinable, "its etcd cannot use its data (crc mismatch)"},
 		{"an old complaint of an etcd that is well", func(h *host) { h.EtcdLost = "crc mismatch" }, nil, Healthy, ""},
 		{"containerd stopped", func(h *host) { h.Containerd.Active, h.Containerd.State = false, "failed/failed" }, nil, Restartable, "containerd is not running (failed/failed)"},
 		{"kubelet stopped", func(h *host) { h.Kubelet.Active, h.Kubelet.State = false, "" }, nil, Restartable, "kubelet is not running"},
@@ -84,43 +85,43 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		{"controller manager fails", func(h *host) { h.ControllerManager = observed.No }, nil, Broken, "controller manager fails its health check"},
 		{"scheduler not known", func(h *host) { h.Scheduler = observed.Unknown }, nil, Unready, "scheduler: health not known"},
 		{"kubelet's health not known", func(h *host) { h.Healthz = observed.Unknown }, nil, Unready, "kubelet: health not known"},
-		{"no Node", nil, func(s *setting) { s.node = nil }, Broken, "has no Node object in the cluster"},
-		{"no member of etcd", nil, func(s *setting) { s.member = nil }, Broken, "is not a member of etcd"},
-		{"etcd member dead", nil, func(s *setting) { s.member.Healthy = observed.No }, Broken, "its etcd member does not answer"},
-		{"etcd member not known", nil, func(s *setting) { s.member.Healthy = observed.Unknown }, Unready, "its etcd member: health not known"},
-		{"alarm", nil, func(s *setting) { s.member.Alarms = []string{"NOSPACE"} }, Unready, "etcd alarm NOSPACE"},
-		{"Node not Ready", nil, func(s *setting) { s.node.Ready = observed.No }, Unready, "Node is not Ready"},
-		{"Node silent", nil, func(s *setting) { s.node.Ready = observed.Unknown }, Unready, "Node's readiness not known: its kubelet stopped reporting"},
-		{"Node not Ready without network plugin", nil, func(s *setting) { s.node.Ready, s.noCNI = observed.No, true }, Healthy, "Node not Ready: the network plugin has not been applied yet"},
-		{"API silent", nil, func(s *setting) { s.api, s.node = observed.Unknown, nil }, Unready, "Node not known: the API does not answer"},
-		{"API down", nil, func(s *setting) { s.api, s.node = observed.No, nil }, Unready, "Node not known: the API does not answer"},
-		{"member list not known", nil, func(s *setting) { s.etcd, s.member = observed.Unknown, nil }, Healthy, ""},
+		{"no Node", nil, func(s *HostContext) { s.Node = nil }, Broken, "has no Node object in the cluster"},
+		{"no member of etcd", nil, func(s *HostContext) { s.Member = nil }, Broken, "is not a member of etcd"},
+		{"etcd member dead", nil, func(s *HostContext) { s.Member.Healthy = observed.No }, Broken, "its etcd member does not answer"},
+		{"etcd member not known", nil, func(s *HostContext) { s.Member.Healthy = observed.Unknown }, Unready, "its etcd member: health not known"},
+		{"alarm", nil, func(s *HostContext) { s.Member.Alarms = []string{"NOSPACE"} }, Unready, "etcd alarm NOSPACE"},
+		{"Node not Ready", nil, func(s *HostContext) { s.Node.Ready = observed.No }, Unready, "Node is not Ready"},
+		{"Node silent", nil, func(s *HostContext) { s.Node.Ready = observed.Unknown }, Unready, "Node's readiness not known: its kubelet stopped reporting"},
+		{"Node not Ready without network plugin", nil, func(s *HostContext) { s.Node.Ready, s.NoCNI = observed.No, true }, Healthy, "Node not Ready: the network plugin has not been applied yet"},
+		{"API silent", nil, func(s *HostContext) { s.API, s.Node = observed.Unknown, nil }, Unready, "Node not known: the API does not answer"},
+		{"API down", nil, func(s *HostContext) { s.API, s.Node = observed.No, nil }, Unready, "Node not known: the API does not answer"},
+		{"member list not known", nil, func(s *HostContext) { s.Etcd, s.Member = observed.Unknown, nil }, Healthy, ""},
 		{"static pods left behind", func(h *host) {
-			*h = bare(desired.Host{})
+			*h = decidetest.Bare(desired.Host{})
 			h.Manifests = []string{"kube-apiserver.yaml"}
 		}, nil, Foreign, "has static pods of unknown origin"},
 		{"a CA certificate left behind", func(h *host) {
-			*h = bare(desired.Host{})
-			h.CAHash = otherCA
-		}, func(s *setting) { s.ca = "" }, Foreign, "has a CA certificate of unknown origin"},
+			*h = decidetest.Bare(desired.Host{})
+			h.CAHash = decidetest.OtherCA
+		}, func(s *HostContext) { s.CA = "" }, Foreign, "has a CA certificate of unknown origin"},
 		{"wiped", func(h *host) {
 			m := h.Marker
-			*h = bare(desired.Host{})
+			*h = decidetest.Bare(desired.Host{})
 			h.Marker = m
 		}, nil, Broken, "was a member, but its kubelet.conf, PKI and etcd data are gone"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := wantedHost(desired.ControlPlane, "cp", 1)
-			is, around := member(w), inCluster(w)
+			w := decidetest.Host(desired.ControlPlane, "cp", 1)
+			is, around := decidetest.Member(w), inCluster(w)
 			if tt.host != nil {
 				tt.host(&is)
 			}
 			if tt.around != nil {
 				tt.around(&around)
 			}
-			a := classify(&w, &is, around)
+			a := Classify(&w, &is, around)
 			reason := ""
 			if len(a.Reasons) > 0 {
 				reason = a.Reasons[0]
@@ -134,7 +135,7 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 
 func TestConditionOfWorker(t *testing.T) {
 	t.Parallel()
-	w := wantedHost(desired.Worker, "w", 1)
+	w := decidetest.Host(desired.Worker, "w", 1)
 	tests := []struct {
 		name string
 		host func(*observed.Host)
@@ -162,42 +163,42 @@ func TestConditionOfWorker(t *testing.T) {
 			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []string{"its kubelet.conf is gone"}},
 		},
 		{
-			"empty", func(h *observed.Host) { *h = bare(w) }, false,
+			"empty", func(h *observed.Host) { *h = decidetest.Bare(w) }, false,
 			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Reasons: []string{"nothing of Kubernetes on it"}},
 		},
 		{
-			"empty in the place of a Node", func(h *observed.Host) { *h = bare(w) }, true,
+			"empty in the place of a Node", func(h *observed.Host) { *h = decidetest.Bare(w) }, true,
 			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Replaced: true, Reasons: []string{"nothing of Kubernetes on it"}},
 		},
 		{
 			"our installation began", func(h *observed.Host) {
-				*h = bare(w)
-				h.Marker = &observed.Marker{Cluster: cluster}
+				*h = decidetest.Bare(w)
+				h.Marker = &observed.Marker{Cluster: decidetest.Cluster}
 			}, false,
 			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Resume: true, Reasons: []string{"our installation had begun, nothing of Kubernetes on it yet"}},
 		},
 		{
-			"our installation has not finished", func(h *observed.Host) { *h = begun(w) }, false,
+			"our installation has not finished", func(h *observed.Host) { *h = decidetest.Begun(w) }, false,
 			Assessment{Condition: Partial, Member: observed.No, Node: "w-1", Resume: true, Reasons: []string{"our installation has not finished; it has kubelet.conf"}},
 		},
 		{
-			"unreachable, with a Node", func(h *observed.Host) { *h = silentHost(w) }, true,
+			"unreachable, with a Node", func(h *observed.Host) { *h = decidetest.Silent(w) }, true,
 			Assessment{Condition: Unreachable, Member: observed.Yes, Node: "w-1", Reasons: []string{"connection timed out"}},
 		},
 		{
-			"unreachable, without a Node", func(h *observed.Host) { *h = silentHost(w) }, false,
+			"unreachable, without a Node", func(h *observed.Host) { *h = decidetest.Silent(w) }, false,
 			Assessment{Condition: Unreachable, Member: observed.No, Node: "w-1", Reasons: []string{"connection timed out"}},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			is, around := member(w), inCluster(w)
+			is, around := decidetest.Member(w), inCluster(w)
 			tt.host(&is)
 			if !tt.node {
-				around.node = nil
+				around.Node = nil
 			}
-			if diff := cmp.Diff(tt.want, classify(&w, &is, around)); diff != "" {
+			if diff := cmp.Diff(tt.want, Classify(&w, &is, around)); diff != "" {
 				t.Errorf("assessment (-want +got):\n%s", diff)
 			}
 		})
@@ -206,40 +207,16 @@ func TestConditionOfWorker(t *testing.T) {
 
 func TestMembershipOfSilentHostIsUnknownUnlessAPIAndEtcdWereAsked(t *testing.T) {
 	t.Parallel()
-	w := wantedHost(desired.ControlPlane, "cp", 1)
-	is := silentHost(w)
+	w := decidetest.Host(desired.ControlPlane, "cp", 1)
+	is := decidetest.Silent(w)
 	for _, tt := range []struct{ api, etcd, want observed.Tri }{
 		{observed.Yes, observed.Yes, observed.No},
 		{observed.Yes, observed.Unknown, observed.Unknown},
 		{observed.Unknown, observed.Yes, observed.Unknown},
 		{observed.No, observed.Unknown, observed.Unknown},
 	} {
-		if got := classify(&w, &is, setting{cluster: cluster, api: tt.api, etcd: tt.etcd}).Member; got != tt.want {
+		if got := Classify(&w, &is, HostContext{Cluster: decidetest.Cluster, API: tt.api, Etcd: tt.etcd}).Member; got != tt.want {
 			t.Errorf("API %q, etcd %q: member %q, want %q", tt.api, tt.etcd, got, tt.want)
 		}
-	}
-}
-
-func TestNodesAndMembersAreFoundByNameOrAddress(t *testing.T) {
-	t.Parallel()
-	w := desired.Host{ID: "192.0.2.1", PublicAddress: "192.0.2.1", PrivateAddress: "10.0.0.1", IPv6Addresses: []string{"fd00::1"}, Role: desired.ControlPlane}
-	named, silent := observed.Host{Hostname: "CP-1"}, observed.Host{}
-	nodes := []observed.Node{{Name: "other"}, {Name: "cp-1", Addresses: []string{"10.0.0.1"}}}
-	for name, is := range map[string]*observed.Host{"by name": &named, "by address": &silent} {
-		if n := findNode(nodes, &w, is); n == nil || n.Name != "cp-1" {
-			t.Errorf("%s: found %v", name, n)
-		}
-	}
-	if n := findNode(nodes, &w, &observed.Host{Hostname: "cp-9"}); n != nil {
-		t.Errorf("a host that says another name is not %s", n.Name)
-	}
-	for _, peer := range []string{"https://10.0.0.1:2380", "https://[fd00:0::1]:2380", "https://192.0.2.1:2380"} {
-		members := []observed.Member{{ID: "1", PeerURLs: []string{"https://10.0.0.9:2380"}}, {ID: "2", PeerURLs: []string{peer}}}
-		if m := findMember(members, &w, "cp-1"); m == nil || m.ID != "2" {
-			t.Errorf("peer %s: found %v", peer, m)
-		}
-	}
-	if m := findMember([]observed.Member{{ID: "1", PeerURLs: []string{"::bad::"}}}, &w, ""); m != nil {
-		t.Errorf("found %v", m)
 	}
 }
