@@ -86,7 +86,7 @@ func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certif
 	for _, path := range certificates {
 		f.put("pem", "==> "+path+" <==", certificate)
 	}
-	f.put("kubeconfig", fmt.Sprintf("/etc/kubernetes/kubelet.conf:    server: https://%s:6443", h.PrivateAddress))
+	f.put("yaml", fmt.Sprintf("/etc/kubernetes/kubelet.conf:    server: https://%s:6443", h.PrivateAddress))
 	f.put("address", fmt.Sprintf(`2: eth0    inet %s/16 brd 127.1.255.255 scope global eth0\       valid_lft forever preferred_lft forever`, h.PrivateAddress))
 	for _, i := range parts.ImagesFor(h.Role) {
 		f.put("image", i.Name)
@@ -136,7 +136,7 @@ func (f *factWriter) files(want desired.Cluster, h desired.Host) {
 
 func (f *factWriter) controlPlane(want desired.Cluster, parts desired.Artifacts) {
 	f.put("exists", "/etc/kubernetes/admin.conf", "/etc/kubernetes/pki/ca.key", "/var/lib/etcd/member")
-	f.put("kubeconfig", fmt.Sprintf("/etc/kubernetes/admin.conf:    server: https://%s:6443", want.Endpoint.Host))
+	f.put("yaml", fmt.Sprintf("/etc/kubernetes/admin.conf:    server: https://%s:6443", want.Endpoint.Host))
 	for _, c := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		path := "/etc/kubernetes/manifests/" + c + ".yaml"
 		f.put("manifest", path)

@@ -14,7 +14,7 @@ import (
 func (p *prober) readAPI(ctx context.Context, from <-chan candidate) observed.API {
 	api, reached, problem := attempts[observed.API]{
 		within: p.APITimeout,
-		health: func(h observed.Host) observed.Tri { return h.APIServer },
+		health: func(c candidate) observed.Tri { return p.latest(c).APIServer },
 		try:    p.readAPIThrough,
 	}.firstOf(ctx, from)
 	api.Reached = reached

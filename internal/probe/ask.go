@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -9,13 +10,13 @@ import (
 	"kubeone/internal/observed"
 )
 
-// ask asks one host. Its failure is the answer.
-func (p *prober) ask(ctx context.Context, t Target) Answer {
+// ask asks one host. Its failure is the answer. Early gets the credentials as soon as the host has told them.
+func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 	ctx, cancel := context.WithTimeout(ctx, p.HostTimeout)
 	defer cancel()
-	a, err := p.run(ctx, t, t.ControlPlane)
+	a, err := p.run(ctx, t, t.ControlPlane, early)
 	if errors.Is(err, host.ErrNotApproved) { // refused before anything ran: no credentials from a host of unknown identity
-		a, err = p.run(ctx, t, false)
+		a, err = p.run(ctx, t, false, early)
 	}
 	if err != nil {
 		a = Answer{Host: failed(ctx, err)}
@@ -30,14 +31,19 @@ func (p *prober) ask(ctx context.Context, t Target) Answer {
 
 // run runs the script and reads its answer. Only a host whose key is approved is asked for credentials: Cmd.Secret makes
 // every other refuse before it runs anything.
-func (p *prober) run(ctx context.Context, t Target, credentials bool) (Answer, error) {
+func (p *prober) run(ctx context.Context, t Target, credentials bool, early func(Answer)) (Answer, error) {
 	arg := argFacts
 	if credentials {
 		arg = argCredentials
 	}
+	said := &answerText{access: func(head []byte) {
+		if a, err := parseAccess(head); err == nil {
+			early(a)
+		}
+	}}
 	sent := p.Now()
 	out, err := t.Host.Run(ctx, host.Cmd{
-		Name: "probe", Script: Script, Args: []string{arg}, Timeout: p.HostTimeout, Secret: credentials,
+		Name: "probe", Script: Script, Args: []string{arg}, Timeout: p.HostTimeout, Secret: credentials, Stdout: said,
 	})
 	received := p.Now()
 	if out.Duration > 0 && out.Duration < received.Sub(sent) {
@@ -46,7 +52,31 @@ func (p *prober) run(ctx context.Context, t Target, credentials bool) (Answer, e
 	if err != nil {
 		return Answer{}, err
 	}
-	return Parse(out.Stdout, sent, received)
+	return Parse(said.text, sent, received)
+}
+
+// answerText collects what a host says, and hands on the part up to accessLine once that has come.
+type answerText struct {
+	access func(head []byte) // called once, or never
+	text   []byte
+}
+
+// Write takes the next piece.
+func (t *answerText) Write(piece []byte) (int, error) {
+	if len(t.text)+len(piece) > host.MaxOutput {
+		return 0, host.ErrOutput
+	}
+	begin := max(0, len(t.text)-len(accessLine)) // the line may have come in two pieces
+	t.text = append(t.text, piece...)
+	if t.access == nil {
+		return len(piece), nil
+	}
+	if i := bytes.Index(t.text[begin:], []byte("\n"+accessLine)); i >= 0 {
+		access := t.access
+		t.access = nil
+		access(t.text[:begin+i+1])
+	}
+	return len(piece), nil
 }
 
 // failed is the host that gave that error.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"kubeone/internal/observed"
@@ -16,46 +17,92 @@ type candidate struct {
 	answer Answer
 }
 
+// patience is how long one attempt may go on alone: then the next candidate is tried beside it.
+const patience = time.Second
+
 // attempts is how to try candidates: how long each may take, what its host says of the part that is asked, and the try.
 type attempts[T any] struct {
 	within time.Duration
-	health func(observed.Host) observed.Tri
+	health func(candidate) observed.Tri
 	try    func(context.Context, candidate) (T, error)
 }
 
-// firstOf tries candidates as they come until one succeeds. It returns Yes with what that one gave; No with the
-// problems of all when every candidate failed; Unknown when there was none.
+// outcome is what one attempt came to.
+type outcome[T any] struct {
+	result T
+	err    error
+}
+
+// firstOf tries candidates as they come until one succeeds: the next one when one has failed, or is slow. It returns Yes
+// with what the first success gave; No with the problems of all when every candidate failed; Unknown when there was none.
+// No attempt goes on when it returns.
 func (a attempts[T]) firstOf(ctx context.Context, from <-chan candidate) (result T, reached observed.Tri, problem error) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	outcomes := make(chan outcome[T], cap(from)) // no more candidates come than that
+	start := func(c candidate) { running.Go(func() { outcomes <- a.once(ctx, c) }) }
+	late := time.NewTimer(patience)
+	defer late.Stop()
 	var waiting []candidate
 	var problems []error
-	for {
-		waiting = arrived(ctx, from, waiting)
-		if len(waiting) == 0 {
+	ended := ctx.Done()
+	for trying := 0; ; {
+		if waiting, from = arrived(from, waiting); trying == 0 && len(waiting) > 0 {
+			waiting = a.startBest(waiting, start)
+			trying++
+			late.Reset(patience)
+		}
+		if trying == 0 && from == nil {
 			return result, reached, errors.Join(problems...)
 		}
-		i := a.best(waiting)
-		c := waiting[i]
-		waiting = slices.Delete(waiting, i, i+1)
-		result, err := a.once(ctx, c)
-		if err == nil {
-			return result, observed.Yes, nil
+		select {
+		case c, open := <-from:
+			if open {
+				waiting = append(waiting, c)
+			} else {
+				from = nil
+			}
+		case o := <-outcomes:
+			if o.err == nil {
+				return o.result, observed.Yes, nil
+			}
+			trying, reached, problems = trying-1, observed.No, append(problems, o.err)
+		case <-late.C:
+			if len(waiting) > 0 {
+				waiting = a.startBest(waiting, start)
+				trying++
+			}
+			late.Reset(patience)
+		case <-ended: // and with it all attempts
+			ended, from, waiting = nil, nil, nil
 		}
-		reached = observed.No
-		problems = append(problems, fmt.Errorf("through %s: %w", c.target.ID, err))
 	}
 }
 
-func (a attempts[T]) once(ctx context.Context, c candidate) (T, error) {
+// startBest starts the attempt that promises most, and returns the candidates that go on waiting.
+func (a attempts[T]) startBest(waiting []candidate, start func(candidate)) []candidate {
+	i := a.best(waiting)
+	start(waiting[i])
+	return slices.Delete(waiting, i, i+1)
+}
+
+func (a attempts[T]) once(ctx context.Context, c candidate) outcome[T] {
 	ctx, cancel := context.WithTimeout(ctx, a.within)
 	defer cancel()
-	return a.try(ctx, c)
+	result, err := a.try(ctx, c)
+	if err != nil {
+		err = fmt.Errorf("through %s: %w", c.target.ID, err)
+	}
+	return outcome[T]{result, err}
 }
 
 // best is the index of the first candidate that says it is healthy, else of one that does not know, else 0.
 func (a attempts[T]) best(of []candidate) int {
 	for _, wanted := range []observed.Tri{observed.Yes, observed.Unknown} {
 		for i, c := range of {
-			if a.health(c.answer.Host) == wanted {
+			if a.health(c) == wanted {
 				return i
 			}
 		}
@@ -63,32 +110,17 @@ func (a attempts[T]) best(of []candidate) int {
 	return 0
 }
 
-// arrived adds the candidates that are there now to those waiting, and if nothing is waiting waits for one. It adds
-// nothing once the channel is closed and empty, or ctx has ended.
-func arrived(ctx context.Context, from <-chan candidate, waiting []candidate) []candidate {
-	if ctx.Err() != nil {
-		return nil
-	}
-	if len(waiting) == 0 {
-		select {
-		case c, open := <-from:
-			if !open {
-				return nil
-			}
-			waiting = append(waiting, c)
-		case <-ctx.Done():
-			return nil
-		}
-	}
+// arrived adds the candidates that are there now to those waiting. The channel is nil once it is closed and empty.
+func arrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
 	for {
 		select {
 		case c, open := <-from:
 			if !open {
-				return waiting
+				return waiting, nil
 			}
 			waiting = append(waiting, c)
 		default:
-			return waiting
+			return waiting, from
 		}
 	}
 }

@@ -14,20 +14,6 @@ import (
 	"kubeone/internal/observed"
 )
 
-// pemFiles is the content of each file of certificates, from lines "==> PATH <==" and what follows them.
-func pemFiles(l lines) map[string][]byte {
-	files := map[string][]byte{}
-	file := ""
-	for _, v := range l["pem"] {
-		if name, ok := strings.CutPrefix(v, "==> "); ok {
-			file = strings.TrimSuffix(name, " <==")
-			continue
-		}
-		files[file] = append(append(files[file], v...), '\n')
-	}
-	return files
-}
-
 // certificates lists the certificates of a host by name: those in files and the clients' in kubeconfigs. Now is the host's
 // clock; where that is not known, nothing has expired.
 func certificates(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {

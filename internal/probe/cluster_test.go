@@ -1,14 +1,17 @@
 package probe
 
 import (
+	"context"
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/etcd/etcdtest"
+	"kubeone/internal/host"
 	"kubeone/internal/observed"
 )
 
@@ -126,6 +129,61 @@ func TestTheAPIDoesNotWaitForAPausedHost(t *testing.T) {
 	if r.World.Hosts["paused"].Reach != observed.Reached || r.World.API.Reached != observed.Yes {
 		t.Errorf("the API was asked after the paused host: %+v", r.World.Hosts["paused"])
 	}
+}
+
+func TestTheAPIIsAskedWhileAHostStillTellsTheRest(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t, objects)
+	h := through(&fakeHost{}, api)
+	h.run = func(ctx context.Context, c host.Cmd) (host.Result, error) {
+		if err := answer(c, []string{"kubeone-probe 1", "uid 0", api.secret(), "access 1"}); err != nil {
+			return host.Result{}, err
+		}
+		select { // the host goes on only once the API was asked
+		case <-api.asked:
+			return host.Result{}, answer(c, []string{"hostname cp-1", "end 1"})
+		case <-ctx.Done():
+			return host.Result{ExitCode: -1}, ctx.Err()
+		}
+	}
+	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{{ID: "a", Host: h, ControlPlane: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wantAPI, r.World.API); diff != "" {
+		t.Errorf("API (-want +got):\n%s", diff)
+	}
+	if got := r.World.Hosts["a"]; got.Reach != observed.Reached || got.Hostname != "cp-1" {
+		t.Errorf("host %+v", got)
+	}
+}
+
+func TestAnAPIServerThatHangsDelaysTheNextByASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := make(chan candidate, 2)
+		from <- candidate{target: Target{ID: "hung"}}
+		from <- candidate{target: Target{ID: "well"}}
+		close(from)
+		start := time.Now()
+		got, reached, err := attempts[string]{
+			within: 4 * time.Second,
+			health: func(candidate) observed.Tri { return observed.Unknown },
+			try: func(ctx context.Context, c candidate) (string, error) {
+				if c.target.ID == "hung" {
+					<-ctx.Done()
+					return "", ctx.Err()
+				}
+				return "answer of " + c.target.ID, nil
+			},
+		}.firstOf(t.Context(), from)
+		if got != "answer of well" || reached != observed.Yes || err != nil {
+			t.Errorf("%q, reached %q, error %v", got, reached, err)
+		}
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("took %v, want a second", took)
+		}
+	})
 }
 
 func TestTheNextHostIsTriedWhenAnAPIServerFails(t *testing.T) {

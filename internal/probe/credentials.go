@@ -1,9 +1,7 @@
 package probe
 
 import (
-	"encoding/base64"
 	"fmt"
-	"strings"
 
 	"kubeone/internal/etcd"
 )
@@ -41,15 +39,9 @@ const (
 	kubeletClient = kubeletPKI + "kubelet-client-current.pem"
 )
 
-// credentials reads the "secret" lines, PATH and base64; the certificates come with the public ones.
+// credentials reads the files of the name "secret"; the certificates come with the public ones.
 func credentials(l lines, pem map[string][]byte) Credentials {
-	secrets := map[string][]byte{}
-	for _, v := range l["secret"] {
-		path, encoded, _ := strings.Cut(v, " ")
-		if content, err := base64.StdEncoding.DecodeString(encoded); err == nil && len(content) > 0 {
-			secrets[path] = content
-		}
-	}
+	secrets := l.contents("secret")
 	return Credentials{
 		Kubeconfig: secrets[adminConf],
 		Etcd:       etcd.Credentials{CA: pem[etcdCA], Cert: pem[etcdCert], Key: secrets[etcdKey]},

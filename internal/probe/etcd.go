@@ -20,7 +20,7 @@ type etcdResult struct {
 func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult {
 	result, reached, problem := attempts[etcdResult]{
 		within: p.EtcdTimeout,
-		health: func(h observed.Host) observed.Tri { return h.EtcdHealth },
+		health: func(c candidate) observed.Tri { return p.latest(c).EtcdHealth },
 		try:    p.readEtcdThrough,
 	}.firstOf(ctx, from)
 	result.Etcd.Reached = reached

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,12 +55,21 @@ func says(facts []string, secrets ...string) *fakeHost {
 		if c.Args[0] == argCredentials {
 			said = append(said, secrets...)
 		}
-		var out strings.Builder
-		for _, line := range append(said, "end 1") {
-			out.WriteString(strings.Replace(line, " ", "\t", 1) + "\n")
-		}
-		return host.Result{Stdout: []byte(out.String())}, nil
+		return host.Result{}, answer(c, append(said, "end 1"))
 	}}
+}
+
+// answer prints lines, each a name and a value, or a block.
+func answer(c host.Cmd, said []string) error {
+	var out strings.Builder
+	for _, line := range said {
+		if !strings.HasPrefix(line, "block\t") {
+			line = strings.Replace(line, " ", "\t", 1)
+		}
+		out.WriteString(line + "\n")
+	}
+	_, err := io.WriteString(c.Stdout, out.String())
+	return err
 }
 
 // fails is a host that cannot be asked.
@@ -69,10 +79,10 @@ func fails(err error) *fakeHost {
 
 // hangs is a host that takes the command and says nothing, until the caller has enough or the channel is closed.
 func hangs(until <-chan struct{}) *fakeHost {
-	return &fakeHost{run: func(ctx context.Context, _ host.Cmd) (host.Result, error) {
+	return &fakeHost{run: func(ctx context.Context, c host.Cmd) (host.Result, error) {
 		select {
 		case <-until:
-			return says(nil).run(ctx, host.Cmd{Args: []string{argFacts}})
+			return says(nil).run(ctx, c)
 		case <-ctx.Done():
 			return host.Result{ExitCode: -1}, ctx.Err()
 		}
@@ -125,7 +135,7 @@ users: [{name: u, user: {token: TOKEN}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, base64.StdEncoding.EncodeToString(ca))
-	return "secret " + adminConf + " " + base64.StdEncoding.EncodeToString([]byte(config))
+	return secretFile(adminConf, config)
 }
 
 func (a *fakeAPI) address() string { return a.Listener.Addr().String() }
@@ -138,5 +148,10 @@ func etcdFacts(c etcd.Credentials) (facts []string, secret string) {
 			facts = append(facts, "pem "+strings.TrimSpace(line))
 		}
 	}
-	return facts, "secret " + etcdKey + " " + base64.StdEncoding.EncodeToString(c.Key)
+	return facts, secretFile(etcdKey, string(c.Key))
+}
+
+// secretFile is the block in which a host prints a file of its credentials.
+func secretFile(path, content string) string {
+	return "block\tsecret\n==> " + path + " <==\n" + content + "\nblock\t"
 }

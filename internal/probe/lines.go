@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,8 @@ import (
 const (
 	header = "kubeone-probe"
 	format = "1"
+	// endOfBlock is the line after the last of a list of lines that are values as they are.
+	endOfBlock = "block\t"
 )
 
 // Errors of a host's answer, for errors.Is.
@@ -21,20 +24,26 @@ var (
 type lines map[string][]string
 
 // readLines reads the script's output. What stands before its first line (a login shell's greeting) is passed over, and
-// so is a line without a tab.
+// so is a line without a tab, unless a block has begun: there every line is a value.
 func readLines(out []byte) (lines, error) {
 	found := lines{}
-	started, ended := false, false
+	started, ended, block := false, false, ""
 	for text := range strings.Lines(string(out)) {
-		name, value, ok := strings.Cut(strings.TrimRight(text, "\r\n"), "\t")
+		text = strings.TrimRight(text, "\r\n")
+		name, value, ok := strings.Cut(text, "\t")
 		switch {
-		case !ok || ended:
+		case ended:
+		case block != "" && text != endOfBlock:
+			found[block] = append(found[block], text)
+		case !ok:
 		case name == header && value != format:
 			return nil, fmt.Errorf("%w: its format is %.20q, not %s", ErrGarbled, value, format)
 		case name == header:
 			started = true
 		case name == "end":
 			ended = started
+		case started && name == "block":
+			block = value
 		case started:
 			found[name] = append(found[name], value)
 		}
@@ -75,6 +84,25 @@ func (l lines) pathLines(name string) map[string][]string {
 		}
 	}
 	return out
+}
+
+// contents is the text of each file of a name, from lines "==> PATH <==" and what follows them. An empty file is none.
+func (l lines) contents(name string) map[string][]byte {
+	files := map[string][]byte{}
+	file := ""
+	for _, v := range l[name] {
+		if path, ok := strings.CutPrefix(v, "==> "); ok {
+			file = strings.TrimSuffix(path, " <==")
+			continue
+		}
+		files[file] = append(append(files[file], v...), '\n')
+	}
+	for file, content := range files {
+		if len(bytes.TrimSpace(content)) == 0 {
+			delete(files, file)
+		}
+	}
+	return files
 }
 
 // pairs reads lines of the form key=value; the last of a key counts, and quotes around a value are removed.

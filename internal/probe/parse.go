@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 		return Answer{}, err
 	}
 	h := observed.Host{Reach: observed.Reached}
-	files, pem, kubeconfigs := l.pathLines("file"), pemFiles(l), l.pathLines("kubeconfig")
+	files, pem, kubeconfigs := l.pathLines("file"), l.contents("pem"), l.pathLines("yaml")
 	machine(&h, l, files)
 	software(&h, l)
 	h.EtcdLost = l.one("etcd-lost")
@@ -37,6 +38,11 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 		h.ClockSkew = now.Sub(sent.Add(received.Sub(sent) / 2))
 	}
 	return Answer{Host: h, Credentials: credentials(l, pem), APIPort: apiPort(l)}, nil
+}
+
+// parseAccess reads the beginning of the script's output, up to accessLine: credentials, and the port of the API server.
+func parseAccess(head []byte) (Answer, error) {
+	return Parse(append(slices.Clone(head), "end\t1\n"...), time.Time{}, time.Time{})
 }
 
 // presence fills in which of the files that decide are there. Without root, a file that is not seen may still be there.
@@ -73,7 +79,7 @@ func kubeletCert(h *observed.Host, l lines, conf []string) {
 
 // apiPort is the API server's --secure-port.
 func apiPort(l lines) int {
-	for _, t := range l.pathLines("pod")["/etc/kubernetes/manifests/kube-apiserver.yaml"] {
+	for _, t := range l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"] {
 		if _, port, ok := strings.Cut(t, "--secure-port="); ok {
 			if n := number(strings.Trim(strings.TrimSpace(port), `"'`)); n > 0 && n < 65536 {
 				return n

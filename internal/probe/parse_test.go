@@ -111,7 +111,7 @@ func TestTheKubeletsCertificateIsWhereKubeletConfSaysItIs(t *testing.T) {
 		{"in the file itself", "client-certificate-data: Y2VydA==", "absent", "0", observed.Yes},
 		{"no kubelet.conf", "server: https://10.0.0.1:6443", "absent", "0", observed.Unknown},
 	} {
-		facts := "kubeone-probe\t1\nuid\t" + test.uid + "\n" + test.file + "\t" + usual + "\nkubeconfig\t/etc/kubernetes/kubelet.conf:    " + test.conf + "\nend\t1\n"
+		facts := "kubeone-probe\t1\nuid\t" + test.uid + "\n" + test.file + "\t" + usual + "\nyaml\t/etc/kubernetes/kubelet.conf:    " + test.conf + "\nend\t1\n"
 		a, err := Parse([]byte(facts), sent, received)
 		if err != nil {
 			t.Fatal(err)

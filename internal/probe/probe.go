@@ -1,8 +1,8 @@
 // Package probe finds out what is: it asks every host, the Kubernetes API and etcd, and answers with one observed.World.
 //
 // A host is asked once: one connection, one command, the same script for all (script.sh), parsed here. The API and etcd
-// are asked through the tunnel of the first control-plane host that answered and holds credentials, while slower hosts
-// are still being asked, so that one hung host delays nobody. Whatever does not answer is a fact of the world, not an
+// are asked through the tunnel of the first control-plane host that has told its credentials, while it and others are still
+// telling the rest, so that one hung host delays nobody. Whatever does not answer is a fact of the world, not an
 // error, and what could not be found out stays unknown.
 //
 // Nothing here changes anything, and credentials never become part of the world.
@@ -154,20 +154,37 @@ func (p *prober) hosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	group.SetLimit(p.Parallel)
 	for _, t := range controlPlaneFirst(p.Targets) {
 		group.Go(func() error {
-			a := p.ask(ctx, t)
+			offered := false
+			offer := func(a Answer) {
+				offered = true
+				if len(a.Credentials.Kubeconfig) > 0 {
+					toAPI <- candidate{target: t, answer: a}
+				}
+				if a.Credentials.Etcd.Complete() {
+					toEtcd <- candidate{target: t, answer: a}
+				}
+			}
+			a := p.ask(ctx, t, offer)
 			p.mu.Lock()
 			p.answers[t.ID] = a
 			p.mu.Unlock()
-			if len(a.Credentials.Kubeconfig) > 0 {
-				toAPI <- candidate{target: t, answer: a}
-			}
-			if a.Credentials.Etcd.Complete() {
-				toEtcd <- candidate{target: t, answer: a}
+			if !offered {
+				offer(a)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // no function of the group fails
+}
+
+// latest is what is known of a candidate's host by now: it may have told no more than its credentials.
+func (p *prober) latest(c candidate) observed.Host {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a, told := p.answers[c.target.ID]; told {
+		return a.Host
+	}
+	return c.answer.Host
 }
 
 func controlPlaneFirst(targets []Target) []Target {

@@ -22,8 +22,8 @@ func TestAHostThatDoesNotAnswerIsAFact(t *testing.T) {
 		return &host.Error{Class: class, Host: "h", What: "connect", Err: errors.New("no\nluck")}
 	}
 	broken := says(nil)
-	broken.run = func(context.Context, host.Cmd) (host.Result, error) {
-		return host.Result{Stdout: []byte("kubeone-probe\t1\nuid\t0\n")}, nil
+	broken.run = func(_ context.Context, c host.Cmd) (host.Result, error) {
+		return host.Result{}, answer(c, []string{"kubeone-probe 1", "uid 0"})
 	}
 	tests := map[string]struct {
 		host  *fakeHost
@@ -107,7 +107,7 @@ func TestAllEndsWithinTheWholeDeadline(t *testing.T) {
 
 func TestAFirstContactGivesFactsButNoCredentials(t *testing.T) {
 	t.Parallel()
-	h := says([]string{"hostname CP-1"}, "secret "+adminConf+" QQ==")
+	h := says([]string{"hostname CP-1"}, secretFile(adminConf, "A"))
 	h.contacts = []host.FirstContact{{Fingerprint: "SHA256:bastion"}, {Fingerprint: "SHA256:host"}}
 	r, err := Run(t.Context(), Request{Targets: []Target{{ID: "h", Host: h, ControlPlane: true}}})
 	if err != nil {
@@ -152,7 +152,7 @@ func TestClockSkewIsMeasuredFromTheMiddle(t *testing.T) {
 	clock := func() time.Time { now = now.Add(2 * time.Second); return now } // 2 s before, 2 s after
 	h := says([]string{"clock 1800000063.0", "clock 1800000065.0"})
 	p := &prober{Request: Request{Now: clock}.withDefaults()}
-	a, err := p.run(t.Context(), Target{ID: "h", Host: h}, false)
+	a, err := p.run(t.Context(), Target{ID: "h", Host: h}, false, func(Answer) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,10 @@ import _ "embed" // the script
 //go:embed script.sh
 var Script string
 
+// accessLine ends the part of the output that has all with which the cluster can be asked: credentials, certificates and
+// the API server's port.
+const accessLine = "access\t1\n"
+
 const (
 	argCredentials = "credentials"
 	argFacts       = "facts"

@@ -2,11 +2,14 @@
 #
 #	$1  "credentials": also print the cluster's credentials that a control-plane host holds. Anything else: do not.
 #
-# Output: lines of a name, a tab and a value; several lines of one name are a list. "kubeone-probe 1" comes first and
-# "end 1" last, or else something was lost. Parsing is in Go, so that this stays small: what costs a process here is
-# done for all files, units or sockets at once, and the slow parts run beside the rest.
+# Output: lines of a name, a tab and a value; several lines of one name are a list. What a program prints stands as it is
+# between a line "block", a tab and a name, and a line "block" and a tab: each line is a value of that name.
+# "kubeone-probe 1" comes first and "end 1" last, or else something was lost. At "access 1" all has been said that the
+# cluster can be asked with, so that its API and etcd are asked while the rest is still found out.
 #
-# Each part below writes in its own process; a pipeline puts them one after the other while all of them run.
+# Parsing is in Go, so that this stays small. Time goes into processes, on a small host most of all: what costs one is
+# done for all files, units or URLs at once, a shell's own words are used where they do, and slow parts run beside the
+# rest, each in a process of its own whose output a pipeline puts behind the rest's.
 set -u
 LC_ALL=C
 PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin:/opt/kubeone/bin
@@ -22,8 +25,24 @@ kubelet_client=/var/lib/kubelet/pki/kubelet-client-current.pem
 # put NAME VALUE prints one fact.
 put() { printf '%s\t%s\n' "$1" "$2"; }
 
-# each NAME prints every line of the standard input as a fact.
-each() { sed "s/^/$1$tab/"; }
+# block NAME begins a list of the lines that are printed next, and endblock ends it.
+block() { printf 'block\t%s\n' "$1"; }
+endblock() { printf 'block\t\n'; }
+
+# now is how long the machine has been running, in seconds, without a process.
+now() {
+	uptime=
+	[ -r /proc/uptime ] && read -r uptime _ </proc/uptime
+}
+
+# part NAME runs a part of this script, the function of that name, and says when it began and ended.
+part() {
+	now
+	set -- "$1" "$uptime"
+	"$1"
+	now
+	put part "$1 $2 $uptime"
+}
 
 # line NAME FILE prints the first line of a file, if it can be read.
 line() {
@@ -45,7 +64,9 @@ machine() {
 	for dir in /var/lib /var /; do
 		[ -d "$dir" ] && break
 	done
-	timeout 2 df -Pk "$dir" 2>/dev/null | each disk
+	block disk
+	timeout 2 df -Pk "$dir" 2>/dev/null
+	endblock
 	for tool in losetup mount cp; do
 		command -v "$tool" >/dev/null 2>&1 || put missing "$tool"
 	done
@@ -77,7 +98,9 @@ files() {
 	done
 	release=/etc/os-release
 	[ -r $release ] || release=/usr/lib/os-release
-	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current $state/turn /dev/null | each file
+	block file
+	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current $state/turn /dev/null
+	endblock
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"
 }
 
@@ -89,24 +112,32 @@ certificates() {
 		sed -n -e '/^-----BEGIN .*PRIVATE KEY-----/,/^-----END .*PRIVATE KEY-----/d' \
 			-e "s/^==> .* <==\$/pem$tab&/p" \
 			-e "/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/s/^/pem$tab/p"
-	grep -sHE '^ *(server|client-certificate|client-certificate-data): ' "$kubernetes"/*.conf /dev/null | each kubeconfig
-	grep -sHE '^ *(image: |- --secure-port=)' "$kubernetes"/manifests/*.yaml /dev/null | each pod
+	block yaml
+	grep -sHE '^ *((server|client-certificate|client-certificate-data|image): |- --secure-port=)' \
+		"$kubernetes"/*.conf "$kubernetes"/manifests/*.yaml /dev/null
+	endblock
 }
 
+# The files end where the next one or the end of the block begins, whether or not their last line has an end.
 credentials() {
-	for file in $kubernetes/admin.conf $kubernetes/pki/apiserver-etcd-client.key; do
-		[ -r "$file" ] && put secret "$file $(base64 <"$file" | tr -d '\n')"
-	done
+	block secret
+	head -n 4000 /dev/null $kubernetes/admin.conf $kubernetes/pki/apiserver-etcd-client.key 2>/dev/null
+	printf '\n'
+	endblock
 }
 
 network() {
 	if command -v ss >/dev/null 2>&1; then
-		ss -ltnp 2>/dev/null | grep -E ':(6443|2379|2380|10250|10257|10259) ' | each listen
+		ss -ltnp 2>/dev/null | sed -nE "s/^(.*:(6443|2379|2380|10250|10257|10259) )/listen$tab\\1/p"
 	else
-		grep -sh ' 0A ' /proc/net/tcp /proc/net/tcp6 | each socket
+		block socket
+		grep -sh ' 0A ' /proc/net/tcp /proc/net/tcp6
+		endblock
 	fi
 	if command -v ip >/dev/null 2>&1; then
-		ip -o addr show scope global 2>/dev/null | each address
+		block address
+		ip -o addr show scope global 2>/dev/null
+		endblock
 	else
 		put addresses "$(hostname -I 2>/dev/null)"
 	fi
@@ -118,24 +149,30 @@ programs() {
 	for file in /opt/kubeone/bin/*; do
 		[ -x "$file" ] || put broken "$file"
 	done
+	block link
 	# shellcheck disable=SC2012 # the names are ours, and this is one process for all of them
-	ls -l /opt/kubeone/bin | each link
+	ls -l /opt/kubeone/bin
+	endblock
 }
 
-# version NAME PROGRAM ARGUMENT... asks a program that is not ours for its version.
+# version NAME PROGRAM ARGUMENT... asks the program of that name for its version: PROGRAM, or "" for that in PATH. One of
+# ours is not asked.
 version() {
 	name=$1
-	shift
-	case $1 in /opt/kubeone/*) return 0 ;; esac
-	[ -x "$1" ] && put version "$name $(timeout 2 "$@" 2>/dev/null | head -n 1)"
+	program=$2
+	shift 2
+	if [ -z "$program" ]; then
+		[ -e "/opt/kubeone/bin/$name" ] && return 0
+		command -v "$name" >/dev/null 2>&1 || return 0
+		program=$(command -v "$name")
+	fi
+	case $program in /opt/kubeone/*) return 0 ;; esac
+	[ -x "$program" ] || return 0
+	put version "$name $(timeout 2 "$program" "$@" 2>/dev/null | head -n 1)" &
 }
-
-# other NAME prints where a program is that somebody else installed.
-other() { [ -e "/opt/kubeone/bin/$1" ] || command -v "$1"; }
 
 # Units, and the versions of programs that are not ours; the unit's own ExecStart goes before PATH.
 units() {
-	set -f
 	shown=$(timeout 4 systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,ActiveEnterTimestampMonotonic,ExecStart \
 		containerd.service kubelet.service kubeone-step.service 2>/dev/null)
 	kubelet=
@@ -146,45 +183,79 @@ units() {
 		path=*/containerd) containerd=${word#path=} ;;
 		esac
 	done
-	printf '%s\n' "$shown" | each unit
-	version kubelet "${kubelet:-$(other kubelet)}" --version &
-	version containerd "${containerd:-$(other containerd)}" --version &
-	version kubeadm "$(other kubeadm)" version -o short &
-	version kubectl "$(other kubectl)" version --client &
-	version runc "$(other runc)" --version &
-	version crictl "$(other crictl)" --version &
-	wait
+	version kubelet "$kubelet" --version
+	version containerd "$containerd" --version
+	version kubeadm "" version -o short
+	version kubectl "" version --client
+	version runc "" --version
+	version crictl "" --version
 }
 
 images() {
 	[ -S /run/containerd/containerd.sock ] || return 0
 	command -v ctr >/dev/null 2>&1 || return 0
-	timeout 4 ctr -n k8s.io images ls -q 2>/dev/null | each image
+	for image in $(timeout 4 ctr -n k8s.io images ls -q 2>/dev/null); do
+		put image "$image"
+	done
 }
 
-# status URL prints the HTTP status: 000 when nobody answers, nothing when it cannot be asked.
-status() {
-	if command -v curl >/dev/null 2>&1; then
-		curl -q -sk -m 2 -o /dev/null -w '%{http_code}' "$1"
-	elif command -v wget >/dev/null 2>&1; then
-		timeout 2 wget -q -O /dev/null --no-check-certificate "$1" 2>/dev/null
-		case $? in
-		0) echo 200 ;;
-		4 | 124) echo 000 ;;
-		6) echo 401 ;;
-		8) echo 500 ;;
-		esac
+# statuses URL... prints each URL and its HTTP status: 000 when nobody answers, - when it cannot be asked.
+statuses() {
+	if ! command -v curl >/dev/null 2>&1; then
+		for url; do
+			printf '%s %s\n' "$url" "$(status_by_wget "$url")" &
+		done
+		wait
+		return 0
 	fi
+	urls=$*
+	for url; do
+		set -- "$@" -o /dev/null "$url"
+		shift
+	done
+	curl -q -sk -m 2 --parallel -w '%{url_effective} %{http_code}\n' "$@"
+	[ $? = 2 ] || return 0
+	# An old one does not know --parallel.
+	for url in $urls; do
+		printf '%s %s\n' "$url" "$(curl -q -sk -m 2 -o /dev/null -w '%{http_code}' "$url")" &
+	done
+	wait
 }
 
-# health NAME URL prints what a component of this host says about itself.
-health() { put health "$1 $(status "$2")"; }
+status_by_wget() {
+	command -v wget >/dev/null 2>&1 || { echo - && return; }
+	timeout 2 wget -q -O /dev/null --no-check-certificate "$1" 2>/dev/null
+	case $? in
+	0) echo 200 ;;
+	4 | 124) echo 000 ;;
+	6) echo 401 ;;
+	8) echo 500 ;;
+	*) echo - ;;
+	esac
+}
+
+# health URL STATUS prints what a component of this host says about itself.
+health() {
+	case $1 in
+	*:10248/*) put health "kubelet $2" ;;
+	*:10257/*) put health "controller-manager $2" ;;
+	*:10259/*) put health "scheduler $2" ;;
+	*:2381/readyz)
+		if [ "$2" = 404 ]; then
+			# shellcheck disable=SC2046 # a URL and a status
+			health $(statuses http://127.0.0.1:2381/health)
+		else
+			etcd_health "$2"
+		fi
+		;;
+	*:2381/health) etcd_health "$2" ;;
+	*) put health "apiserver $2" ;;
+	esac
+}
 
 etcd_health() {
-	code=$(status http://127.0.0.1:2381/readyz)
-	[ "$code" = 404 ] && code=$(status http://127.0.0.1:2381/health)
-	put health "etcd $code"
-	[ "$code" = 200 ] || etcd_lost
+	put health "etcd $1"
+	[ "$1" = 200 ] || etcd_lost
 }
 
 # What etcd said of its data in its newest log, if that is why it does not run. Without its write-ahead log it has none, even
@@ -197,8 +268,10 @@ etcd_lost() {
 	# shellcheck disable=SC2012 # the names are the kubelet's
 	log=$(ls -t /var/log/pods/kube-system_etcd-*/etcd/*.log 2>/dev/null | head -n 1)
 	[ -n "$log" ] || return 0
-	tail -n 80 "$log" 2>/dev/null | grep -oE 'tocommit\([0-9]+\) is out of range|permanently removed from the cluster|crc mismatch|invalid database|checksum error|failed to recover v3 backend from snapshot|has already been bootstrapped|failed to find database snapshot file' |
-		tail -n 1 | each etcd-lost
+	said=$(tail -n 80 "$log" 2>/dev/null |
+		grep -oE 'tocommit\([0-9]+\) is out of range|permanently removed from the cluster|crc mismatch|invalid database|checksum error|failed to recover v3 backend from snapshot|has already been bootstrapped|failed to find database snapshot file' |
+		tail -n 1)
+	[ -z "$said" ] || put etcd-lost "$said"
 }
 
 # Only what is meant to run here is asked.
@@ -206,25 +279,47 @@ healths() {
 	port=$(grep -s -e '--secure-port=' $kubernetes/manifests/kube-apiserver.yaml)
 	port=${port##*--secure-port=}
 	port=${port%%[!0-9]*}
-	[ -e $kubernetes/kubelet.conf ] && health kubelet http://127.0.0.1:10248/healthz &
-	[ -e $kubernetes/manifests/kube-apiserver.yaml ] && health apiserver "https://127.0.0.1:${port:-6443}/readyz" &
-	[ -e $kubernetes/manifests/kube-controller-manager.yaml ] && health controller-manager https://127.0.0.1:10257/healthz &
-	[ -e $kubernetes/manifests/kube-scheduler.yaml ] && health scheduler https://127.0.0.1:10259/healthz &
-	[ -e $kubernetes/manifests/etcd.yaml ] && etcd_health &
+	set --
+	[ -e $kubernetes/kubelet.conf ] && set -- "$@" http://127.0.0.1:10248/healthz
+	[ -e $kubernetes/manifests/kube-apiserver.yaml ] && set -- "$@" "https://127.0.0.1:${port:-6443}/readyz"
+	[ -e $kubernetes/manifests/kube-controller-manager.yaml ] && set -- "$@" https://127.0.0.1:10257/healthz
+	[ -e $kubernetes/manifests/kube-scheduler.yaml ] && set -- "$@" https://127.0.0.1:10259/healthz
+	[ -e $kubernetes/manifests/etcd.yaml ] && set -- "$@" http://127.0.0.1:2381/readyz
+	[ $# -gt 0 ] || return 0
+	# shellcheck disable=SC2046 # URLs and statuses
+	set -- $(statuses "$@")
+	while [ $# -ge 2 ]; do
+		health "$1" "$2"
+		shift 2
+	done
+}
+
+# What others have to be asked for, all at once. Until all have answered, every line is written by itself, so that none
+# ends in the middle of another.
+asked() {
+	set -f
+	part images &
+	part healths &
+	part units
 	wait
+	block unit
+	printf '%s\n' "$shown"
+	endblock
 }
 
 facts() {
 	machine
 	files
-	certificates
 	network
 	programs
-	[ "${1:-}" = credentials ] && credentials
-	return 0
 }
 
 put kubeone-probe 1
 put clock "$(date +%s.%N)"
-units | { healths | { images | { facts "${1:-}" && cat; } && cat; } && cat; } &&
-	put clock "$(date +%s.%N)" && put end 1
+asked | {
+	part certificates
+	[ "${1:-}" = credentials ] && part credentials
+	put access 1
+	part facts
+	cat
+} && put clock "$(date +%s.%N)" && put end 1

@@ -67,11 +67,16 @@ func TestScriptOnThisMachine(t *testing.T) {
 func TestScriptOnAControlPlaneHost(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
-	for _, arg := range []string{argFacts, argCredentials} {
-		t.Run(arg, func(t *testing.T) {
+	for name, test := range map[string]struct{ arg, env string }{
+		"facts":       {argFacts, "A=b"},
+		"credentials": {argCredentials, "A=b"},
+		"an old curl": {argFacts, "OLD_CURL=yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			arg := test.arg
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", arg)
-			cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin")
+			cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin", test.env)
 			out := output(t, cmd)
 			// Facts are named by their places on a real host.
 			a, err := Parse(bytes.ReplaceAll(out, []byte(root), nil), sent, received)
@@ -80,6 +85,7 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 			}
 			wantControlPlane(t, a.Host)
 			wantCredentials(t, a.Credentials, arg == argCredentials)
+			wantAccessFirst(t, out, root, arg == argCredentials)
 			if bytes.Contains(out, []byte("KUBELETKEY")) {
 				t.Errorf("the kubelet's private key was sent:\n%s", out)
 			}
@@ -117,6 +123,28 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 	} {
 		if !ok {
 			t.Errorf("%s: not as laid out: %+v", what, h)
+		}
+	}
+}
+
+// wantAccessFirst checks that what the cluster is asked with is there before the slow parts have been waited for.
+func wantAccessFirst(t *testing.T, out []byte, root string, asked bool) {
+	t.Helper()
+	head, rest, found := bytes.Cut(bytes.ReplaceAll(out, []byte(root), nil), []byte("\n"+accessLine))
+	if !found {
+		t.Fatalf("the answer has no line %q", accessLine)
+	}
+	a, err := parseAccess(append(head, '\n'))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCredentials(t, a.Credentials, asked)
+	if a.APIPort != 7443 {
+		t.Errorf("port %d of the API server, want 7443", a.APIPort)
+	}
+	for _, later := range []string{"health\t", "block\tunit\n", "block\tfile\n"} {
+		if !bytes.Contains(rest, []byte(later)) {
+			t.Errorf("%q does not come after it", later)
 		}
 	}
 }
@@ -176,13 +204,29 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		"/usr/bin/containerd":                  "echo containerd containerd.io v1.7.22 7f7fdf5f",
 		"/shims/ip":                            `echo '2: eth0    inet 10.0.0.11/24 brd 10.0.0.255 scope global eth0'; echo '3: cni0    inet 10.244.0.1/24 scope global cni0'`,
 		"/shims/ss":                            `echo 'LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* users:(("etcd",pid=1,fd=8))'; echo 'LISTEN 0 1 0.0.0.0:22 0.0.0.0:*'`,
-		"/shims/curl": `for url; do :; done
-case $url in
-*:10248/healthz | *:2381/health) printf 200 ;;
-*:7443/readyz) printf 500 ;;
-*:2381/readyz) printf 404 ;;
-*) printf 000 ;;
-esac`,
+		"/shims/curl": `write= urls=
+while [ $# -gt 0 ]; do
+	case $1 in
+	-w) write=$2 && shift ;;
+	-m | -o) shift ;;
+	--parallel) [ -z "${OLD_CURL:-}" ] || exit 2 ;;
+	http*) urls="$urls $1" ;;
+	esac
+	shift
+done
+for url in $urls; do
+	case $url in
+	*:10248/healthz | *:2381/health) code=200 ;;
+	*:7443/readyz) code=500 ;;
+	*:2381/readyz) code=404 ;;
+	*) code=000 ;;
+	esac
+	case $write in
+	*url_effective*) echo "$url $code" ;;
+	*) printf %s "$code" ;;
+	esac
+done
+exit 7`,
 		"/shims/systemctl": `cat <<END
 ExecStart={ path=` + root + `/usr/bin/containerd ; argv[]=containerd ; ignore_errors=no }
 Id=containerd.service
@@ -227,7 +271,7 @@ func certificateOf(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pemFiles(l)[clusterCA])
+	return string(l.contents("pem")[clusterCA])
 }
 
 func output(t *testing.T, cmd *exec.Cmd) []byte {

@@ -19,7 +19,7 @@ func software(h *observed.Host, l lines) {
 		h.Manifests = append(h.Manifests, strings.TrimSuffix(path.Base(m), path.Ext(m)))
 	}
 	slices.Sort(h.Manifests)
-	h.APIServerVersion = imageTag(yamlValue(l.pathLines("pod")["/etc/kubernetes/manifests/kube-apiserver.yaml"], "image"))
+	h.APIServerVersion = imageTag(yamlValue(l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"], "image"))
 	for _, name := range l["image"] {
 		if !strings.HasPrefix(name, "sha256:") && name != "" {
 			h.Images = append(h.Images, name)
