@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,9 @@ func newPlanCommand(stdio IO) *cobra.Command {
 			"Exit status: 0 nothing to do, 2 there are changes or something for you to do.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			began := time.Now()
 			present := func(e *engine.Engine) error {
+				load := time.Since(began)
 				look, err := e.Look(cmd.Context())
 				if err != nil {
 					return err
@@ -39,6 +42,9 @@ func newPlanCommand(stdio IO) *cobra.Command {
 				}
 				if err := show(stdio, look, f.verbose, output); err != nil {
 					return err
+				}
+				if f.verbose {
+					view.LookTime(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), look.Plan, look.Result.Spans, load, look.Took)
 				}
 				return planStatus(look)
 			}

@@ -37,6 +37,7 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	defer client.Close()
 	r := reader{kube: client.Kubernetes, now: p.Now()}
 	api, err := r.read(ctx)
+	p.note(c.target.ID, r.now, Span{What: "API", To: p.Now().Sub(r.now)})
 	p.count(int(r.requests.Load()), 0)
 	if err != nil {
 		return observed.API{}, err

@@ -47,12 +47,18 @@ func (p *prober) run(ctx context.Context, t Target, credentials bool, early func
 	})
 	received := p.Now()
 	if out.Duration > 0 && out.Duration < received.Sub(sent) {
+		p.note(t.ID, sent, Span{What: "connect", To: received.Sub(sent) - out.Duration})
 		sent = received.Add(-out.Duration) // connecting is not part of the round trip
 	}
 	if err != nil {
 		return Answer{}, err
 	}
-	return Parse(said.text, sent, received)
+	a, err := Parse(said.text, sent, received)
+	if err == nil {
+		p.note(t.ID, sent, Span{What: "script", To: received.Sub(sent)})
+		p.note(t.ID, sent, a.Parts...)
+	}
+	return a, err
 }
 
 // answerText collects what a host says, and hands on the part up to accessLine once that has come.

@@ -156,6 +156,14 @@ func TestTheAPIIsAskedWhileAHostStillTellsTheRest(t *testing.T) {
 	if got := r.World.Hosts["a"]; got.Reach != observed.Reached || got.Hostname != "cp-1" {
 		t.Errorf("host %+v", got)
 	}
+	var noted []string
+	for _, span := range r.Spans {
+		noted = append(noted, span.Host+" "+span.What)
+	}
+	slices.Sort(noted)
+	if diff := cmp.Diff([]string{"a API", "a script"}, noted); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
+	}
 }
 
 func TestAnAPIServerThatHangsDelaysTheNextByASecond(t *testing.T) {

@@ -34,6 +34,8 @@ func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult
 }
 
 func (p *prober) readEtcdThrough(ctx context.Context, c candidate) (etcdResult, error) {
+	began := p.Now()
+	defer func() { p.note(c.target.ID, began, Span{What: "etcd", To: p.Now().Sub(began)}) }()
 	client, err := etcd.Connect(ctx, etcd.Access{Credentials: c.answer.Credentials.Etcd, Via: []etcd.Endpoint{c.etcdEndpoint()}})
 	if err != nil {
 		p.count(0, 1)

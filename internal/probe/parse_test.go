@@ -268,3 +268,31 @@ func TestParseSaysWhatHasRunOutAndWhatIsLost(t *testing.T) {
 		}
 	}
 }
+
+func TestABlockIsTakenAsItIs(t *testing.T) {
+	t.Parallel()
+	l, err := readLines([]byte("motd\nkubeone-probe\t1\nblock\tfile\n/a:x\tend\t1\n\nend\t1\nblock\t\nuid\t0\nend\t1\nfile\tlate\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := lines{"file": {"/a:x\tend\t1", "", "end\t1"}, "uid": {"0"}}
+	if diff := cmp.Diff(want, l); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := readLines([]byte("kubeone-probe\t1\nblock\tfile\n/a:x\nend\t1\n")); !errors.Is(err, ErrTruncated) {
+		t.Errorf("a block without an end: %v, want ErrTruncated", err)
+	}
+}
+
+func TestPartsCountFromTheFirst(t *testing.T) {
+	t.Parallel()
+	a, err := Parse([]byte("kubeone-probe\t1\npart\tunits 100.25 100.50\npart\tfacts 100.00 100.25\npart\tno clock\npart\tback 9 8\nend\t1\n"), sent, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms := time.Millisecond
+	want := []Span{{What: "units", From: 250 * ms, To: 500 * ms}, {What: "facts", To: 250 * ms}}
+	if diff := cmp.Diff(want, a.Parts); diff != "" {
+		t.Error(diff)
+	}
+}

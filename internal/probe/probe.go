@@ -60,6 +60,8 @@ type Result struct {
 	// Etcd reaches etcd likewise; nil where no host has credentials. It holds secrets.
 	Etcd     *etcd.Access
 	Requests Requests
+	// Spans are where the time went, in the order of their beginnings.
+	Spans []Span
 }
 
 // Requests counts what was asked besides the one command on each host.
@@ -75,6 +77,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	p := &prober{Request: r.withDefaults(), answers: map[string]Answer{}}
+	p.began = p.Now()
 	within, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	toAPI, toEtcd := make(chan candidate, len(r.Targets)), make(chan candidate, len(r.Targets))
@@ -134,9 +137,12 @@ func (r Request) withDefaults() Request {
 type prober struct {
 	Request
 
+	began time.Time
+
 	mu       sync.Mutex
 	answers  map[string]Answer // by ID
 	requests Requests
+	spans    []Span
 }
 
 func (p *prober) count(api, etcd int) {
@@ -205,5 +211,8 @@ func (p *prober) result(api observed.API, members etcdResult) Result {
 	for id, a := range p.answers {
 		world.Hosts[id] = memberHealth(a.Host, members.Etcd)
 	}
-	return Result{World: world, Access: p.access(api.Via), Etcd: p.etcdAccess(members.via), Requests: p.requests}
+	return Result{
+		World: world, Access: p.access(api.Via), Etcd: p.etcdAccess(members.via),
+		Requests: p.requests, Spans: inOrder(p.spans),
+	}
 }
