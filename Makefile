@@ -41,6 +41,7 @@ coverage: ## the packages that decide everything are covered, or this fails
 	hack/heartbeat.sh "coverage" go test -cover $(COVERED) | hack/coverage.sh $(COVERAGE)
 
 e2e: ## scenarios on real hosts in containers (docker, root)
+	@hack/need.sh git=git
 	@test -n "$$(find test/e2e -name '*_test.go' 2>/dev/null)" || { echo "test/e2e has no tests" >&2; exit 1; }
 	@hack/heartbeat.sh "building the lab" go build -o bin/lab ./test/lab
 	@bin/lab prepare --kubernetes-version 1.36.1,1.36.3

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"kubeone/test/lab/components"
@@ -69,29 +68,41 @@ func (l *Lab) BundlePath(version string) string { return l.Path("bundle-" + vers
 // Bundle returns the path of the bundle for a Kubernetes version. When the cache has none with exactly these components
 // in the present format, kubeone makes one from a mirror that serves them.
 func Bundle(ctx context.Context, cache components.Cache, version string, log Logf) (string, error) {
-	set, err := (&components.Builder{Cache: cache, Log: log}).Build(ctx, version)
-	if err != nil {
-		return "", err
-	}
 	// The build ID of the package that writes bundles changes with its code and that of everything it uses.
 	format, err := output(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}", "kubeone/internal/release"))
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(format))
-	key := set.KubernetesVersion + "-" + set.Digest + "-" + hex.EncodeToString(sum[:6])
-	dir, err := cache.Entry(ctx, "bundles", key, func(dir string) error {
-		if err := makeBundle(ctx, cache, set, filepath.Join(dir, "bundle.tar"), log); err != nil {
+	made := bundleBy{kind: "bundles", writer: hex.EncodeToString(sum[:6]), program: BuildKubeone}
+	return made.bundle(ctx, cache, version, log)
+}
+
+// bundleBy says which program makes a bundle: where the cache keeps what it made, what names its format, and how it is
+// built.
+type bundleBy struct {
+	kind, writer string
+	program      func(context.Context, components.Cache) (string, error)
+}
+
+func (by bundleBy) bundle(ctx context.Context, cache components.Cache, version string, log Logf) (string, error) {
+	set, err := (&components.Builder{Cache: cache, Log: log}).Build(ctx, version)
+	if err != nil {
+		return "", err
+	}
+	key := set.KubernetesVersion + "-" + set.Digest + "-" + by.writer
+	dir, err := cache.Entry(ctx, by.kind, key, func(dir string) error {
+		if err := by.write(ctx, cache, set, filepath.Join(dir, "bundle.tar"), log); err != nil {
 			return err
 		}
-		return dropOldBundles(cache, set.KubernetesVersion)
+		return dropOldBundles(cache.Path(by.kind, set.KubernetesVersion+"-*"))
 	})
 	return filepath.Join(dir, "bundle.tar"), err
 }
 
-// dropOldBundles removes a version's bundles that were made more than an hour ago. Labs have links of their own to them.
-func dropOldBundles(cache components.Cache, version string) error {
-	bundles, err := filepath.Glob(cache.Path("bundles", version+"-*"))
+// dropOldBundles removes bundles that were made more than an hour ago. Labs have links of their own to them.
+func dropOldBundles(pattern string) error {
+	bundles, err := filepath.Glob(pattern)
 	if err != nil {
 		return err
 	}
@@ -105,10 +116,10 @@ func dropOldBundles(cache components.Cache, version string) error {
 	return nil
 }
 
-func makeBundle(ctx context.Context, cache components.Cache, set *components.Set, file string, log Logf) error {
+func (by bundleBy) write(ctx context.Context, cache components.Cache, set *components.Set, file string, log Logf) error {
 	title, kubeone := "bundle of Kubernetes v"+set.KubernetesVersion, ""
 	err := log.During(title+", 1 of 2: building kubeone", func() (err error) {
-		kubeone, err = BuildKubeone(ctx, cache)
+		kubeone, err = by.program(ctx, cache)
 		return err
 	})
 	if err != nil {
@@ -129,25 +140,4 @@ func makeBundle(ctx context.Context, cache components.Cache, set *components.Set
 			"--overwrite-registry", address, "--arch", runtime.GOARCH))
 		return err
 	})
-}
-
-// BuildKubeone builds the product from the module that this program's working directory is in, and returns the program's
-// path. It is built as a release is, and fast when nothing has changed.
-func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
-	module, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kubeone"))
-	if err != nil {
-		return "", fmt.Errorf("find the kubeone module from the working directory: %w", err)
-	}
-	unlock, err := cache.Lock(ctx, "kubeone")
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	program := cache.Path("bin", "kubeone")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/kubeone")
-	build.Dir, build.Env = strings.TrimSpace(module), append(os.Environ(), "CGO_ENABLED=0")
-	if _, err := output(build); err != nil {
-		return "", fmt.Errorf("build kubeone: %w", err)
-	}
-	return program, nil
 }
