@@ -6,12 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/network/plugins"
+	"kubeone/internal/resources"
 )
 
 // Addon is the objects of one addon, and what must be running when it is there.
@@ -20,37 +21,32 @@ type Addon struct {
 	// Digest is the sha256 (hex) of the objects in their order, each as JSON with sorted keys.
 	Digest  string
 	Objects []unstructured.Unstructured
-	Wait    []Workload
+	Wait    []resources.Workload
 }
-
-// Workload names a DaemonSet or a Deployment.
-type Workload struct {
-	Kind      string // DaemonSet or Deployment
-	Namespace string
-	Name      string
-}
-
-// String is the workload as kubectl names it, with its namespace: "kube-flannel/DaemonSet/kube-flannel-ds".
-func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.Name }
 
 // Render returns the cluster's addons in the order in which they are applied. A network plugin that this version does
-// not deploy is no addon, as one that someone else installs ("external").
+// not deploy is no addon, as one that someone else installs.
 func Render(want desired.Cluster) ([]Addon, error) {
-	if want.Network.CNI.Name != desired.Flannel {
+	plugin, ok := plugins.Find(want.Network.CNI.Name)
+	if !ok {
 		return nil, nil
 	}
-	addon, err := flannel(want)
+	objects, err := plugin.Objects(want)
 	if err != nil {
-		return nil, fmt.Errorf("addon %s: %w", desired.Flannel, err)
+		return nil, fmt.Errorf("addon %s: %w", plugin.Name(), err)
+	}
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	addon, err := newAddon(plugin.Name(), plugin.Workloads(), objects)
+	if err != nil {
+		return nil, fmt.Errorf("addon %s: %w", plugin.Name(), err)
 	}
 	return []Addon{addon}, nil
 }
 
 // newAddon puts rendered objects into the form in which the API exchanges them.
-func newAddon(name string, wait []Workload, objects ...object) (Addon, error) {
-	if len(objects) == 0 {
-		return Addon{}, errors.New("it has no objects")
-	}
+func newAddon(name string, wait []resources.Workload, objects []resources.Object) (Addon, error) {
 	text, err := json.Marshal(objects)
 	if err != nil {
 		return Addon{}, err
@@ -77,6 +73,3 @@ func newAddon(name string, wait []Workload, objects ...object) (Addon, error) {
 	addon.Digest = hex.EncodeToString(sum.Sum(nil))
 	return addon, nil
 }
-
-// object is one rendered object.
-type object map[string]any

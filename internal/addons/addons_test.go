@@ -2,11 +2,9 @@ package addons
 
 import (
 	"bytes"
-	"encoding/json"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/desired"
@@ -69,41 +67,6 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestFlannelConfigurationFollowsTheManifest(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		change func(*desired.Cluster)
-		want   map[string]any
-	}{
-		"defaults": {nil, map[string]any{
-			"Network": "10.244.0.0/16", "EnableIPv4": true, "EnableNFTables": false, "Backend": map[string]any{"Type": "vxlan"},
-		}},
-		"nftables and packet size": {
-			func(c *desired.Cluster) { c.Network.KubeProxy.Mode, c.Network.CNI.MTU = "nftables", 1450 },
-			map[string]any{
-				"Network": "10.244.0.0/16", "EnableIPv4": true, "EnableNFTables": true,
-				"Backend": map[string]any{"Type": "vxlan", "MTU": float64(1500)},
-			},
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text, err := flannelNetConf(want(c.change).Network)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got map[string]any
-			if err := json.Unmarshal([]byte(text), &got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 func TestDigestChangesExactlyWithTheContent(t *testing.T) {
 	t.Parallel()
 	digest := func(change func(*desired.Cluster)) string {
@@ -137,34 +100,6 @@ func TestOtherNetworkPlugins(t *testing.T) {
 	for _, name := range []string{"external", "canal", "cilium", "weaveNet"} {
 		if got, err := Render(want(plugin(name))); err != nil || len(got) > 0 {
 			t.Errorf("%s: got %v, %v; want no addon", name, got, err)
-		}
-	}
-}
-
-func TestFlannelNeedsItsImageAndASubnet(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*desired.Cluster){
-		"no artefacts":          func(c *desired.Cluster) { c.Artifacts = nil },
-		"only a similar image":  image("ghcr.io/flannel-io/flannel-cni-plugin:v1"),
-		"two versions":          func(c *desired.Cluster) { c.Artifacts["arm64"].Images[0].Name = "ghcr.io/flannel-io/flannel:v0.27.0" },
-		"no IPv4 pods' network": func(c *desired.Cluster) { c.Network.PodSubnet = "" },
-	} {
-		if _, err := Render(want(change)); err == nil {
-			t.Errorf("%s: rendered without an error", name)
-		}
-	}
-}
-
-func TestImageIsFoundByRepository(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{
-		"ghcr.io/flannel-io/flannel:v0.26.7",
-		"localhost:5000/flannel-io/flannel",
-		"ghcr.io/flannel-io/flannel:v0.26.7@sha256:0123",
-	} {
-		got, err := imageNamed(want(image(name)).Artifacts, flannelImage)
-		if err != nil || got != name {
-			t.Errorf("imageNamed of %s = %q, %v", name, got, err)
 		}
 	}
 }

@@ -7,11 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kubeone/internal/addons"
 	"kubeone/internal/cluster"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
+	"kubeone/internal/resources"
 )
 
 // API is what steps need of the Kubernetes API. *cluster.Client is one, and says what each method does; its methods retry
@@ -32,7 +32,7 @@ type API interface {
 	DeleteNode(ctx context.Context, node string) error
 
 	Apply(ctx context.Context, objects []unstructured.Unstructured) (cluster.Applied, error)
-	WaitRollout(ctx context.Context, w addons.Workload) (excused []string, err error)
+	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*cluster.Record) error) error
 

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster"
 	"kubeone/internal/plan"
+	"kubeone/internal/resources"
 )
 
 // clusterTimeout bounds a step that goes through the API.
@@ -116,12 +117,12 @@ func (r *Run) applyAddon(ctx context.Context, client API, name string) error {
 
 // awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.
 func (r *Run) awaitWorkloads(ctx context.Context, client API, step string) error {
-	var all []addons.Workload
+	var all []resources.Workload
 	for _, a := range r.Addons {
 		all = append(all, a.Wait...)
 	}
 	if !r.Want.Network.KubeProxy.Skip {
-		all = append(all, addons.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "kube-proxy"})
+		all = append(all, resources.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "kube-proxy"})
 	}
 	for _, w := range all {
 		excused, err := client.WaitRollout(ctx, w)

@@ -19,6 +19,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/desired"
 	"kubeone/internal/plan"
+	"kubeone/internal/resources"
 	"kubeone/internal/script"
 )
 
@@ -45,7 +46,7 @@ func onCluster(t *testing.T, steps ...plan.Step) (*Run, *fake.Clientset, *journa
 	j := &journal{}
 	r := &Run{
 		Plan: plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: map[string]string{"1": "node-1"}}, Want: wanted("1"),
-		Addons: []addons.Addon{{Name: "flannel", Digest: "addon-1", Wait: []addons.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}}},
+		Addons: []addons.Addon{{Name: "flannel", Digest: "addon-1", Wait: []resources.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}}},
 		RunID:  "run-1", Holder: "me@here", Manifest: "kind: KubeOneCluster\n", Emit: j.emit, Now: time.Now,
 	}
 	r.once.client, r.once.stopApprovals = &cluster.Client{Kubernetes: api}, func() {}
@@ -171,7 +172,7 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 // roller is an API whose roll-outs leave a Node behind.
 type roller struct{ API }
 
-func (roller) WaitRollout(_ context.Context, w addons.Workload) ([]string, error) {
+func (roller) WaitRollout(_ context.Context, w resources.Workload) ([]string, error) {
 	if w.Name == "kube-proxy" {
 		return []string{"node-3"}, nil
 	}

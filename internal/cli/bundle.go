@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/network/plugins"
 	"kubeone/internal/release"
 )
 
@@ -56,7 +59,8 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	flags.StringVarP(&f.file, "output", "o", "", "the file to write")
 	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "the Kubernetes version, as 1.36.3")
 	flags.StringVar(&f.want.Arch, "arch", "amd64", "the hosts' architecture: "+strings.Join(release.Architectures(), ", "))
-	flags.StringVar(&f.want.CNI, "cni", "flannel", "the network plugin to include: flannel; nothing is included for canal, cilium and external")
+	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
+		"the network plugin to include: "+strings.Join(plugins.Names(), ", ")+"; nothing is included for any other that a manifest may name")
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base URL of a mirror that has the binaries under URL/HOST/PATH")
 	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "", "HOST[:PORT][/PREFIX] to read images from instead of their own registries")
 	flags.BoolVar(&f.want.Insecure, "insecure-registry", false, "allow plain HTTP or an unverified certificate for --overwrite-registry")
@@ -93,11 +97,11 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 
 // checkBundleCNI accepts the network plugins that a manifest may name.
 func checkBundleCNI(name string) error {
-	switch name {
-	case "flannel", "external", "canal", "cilium":
+	names := v1beta2.CNINames()
+	if slices.Contains(names, name) {
 		return nil
 	}
-	return &usageError{fmt.Errorf("--cni %q is not known; it is one of flannel, canal, cilium, external", name), bundleCreate}
+	return &usageError{fmt.Errorf("--cni %q is not known; it is one of %s", name, strings.Join(names, ", ")), bundleCreate}
 }
 
 // bundleSummary is a bundle in one line.

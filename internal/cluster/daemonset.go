@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"kubeone/internal/addons"
+	"kubeone/internal/resources"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 // waitDaemonSet waits for a DaemonSet's roll-out. Pods on Nodes that are not Ready count as unavailable, so that the
 // controller would wait for these Nodes before it goes on: for as long as the roll-out takes, so many more pods may be
 // unavailable.
-func (c *Client) waitDaemonSet(ctx context.Context, w addons.Workload) (excused []string, err error) {
+func (c *Client) waitDaemonSet(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	ctx, cancel := bounded(ctx, waitLimit)
 	defer cancel()
 	sets := c.Kubernetes.AppsV1().DaemonSets(w.Namespace)
@@ -131,7 +131,7 @@ func (c *Client) moreRoom(ctx context.Context, d *appsv1.DaemonSet, silent int) 
 }
 
 // lessRoom gives a DaemonSet back its own maxUnavailable, also where a run that was interrupted has left another.
-func (c *Client) lessRoom(ctx context.Context, w addons.Workload) error {
+func (c *Client) lessRoom(ctx context.Context, w resources.Workload) error {
 	return retry(ctx, "set maxUnavailable of DaemonSet", w.Name, func(ctx context.Context) error {
 		d, err := c.Kubernetes.AppsV1().DaemonSets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

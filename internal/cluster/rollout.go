@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kubeone/internal/addons"
+	"kubeone/internal/resources"
 )
 
 // WaitRollout waits until every pod of a DaemonSet or Deployment is of the latest generation and available, on all
 // hosts that it is for. Of a DaemonSet, the pods of Nodes that are not Ready are not waited for; these Nodes are returned.
-func (c *Client) WaitRollout(ctx context.Context, w addons.Workload) (excused []string, err error) {
+func (c *Client) WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	op := "wait for " + w.Kind
 	switch w.Kind {
 	case "DaemonSet":

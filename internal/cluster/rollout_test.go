@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"kubeone/internal/addons"
+	"kubeone/internal/resources"
 )
 
 func TestWhenARolloutIsDone(t *testing.T) {
@@ -64,7 +64,7 @@ func TestWaitRolloutReturnsWithTheEvent(t *testing.T) {
 		c, _ := faked(t, set)
 		result := make(chan error)
 		go func() {
-			_, err := c.WaitRollout(t.Context(), addons.Workload{Kind: "DaemonSet", Namespace: "sys", Name: "net"})
+			_, err := c.WaitRollout(t.Context(), resources.Workload{Kind: "DaemonSet", Namespace: "sys", Name: "net"})
 			result <- err
 		}()
 		synctest.Wait()
@@ -77,7 +77,7 @@ func TestWaitRolloutReturnsWithTheEvent(t *testing.T) {
 		if err := <-result; err != nil || time.Since(changed) > 0 {
 			t.Errorf("got %v after %s", err, time.Since(changed))
 		}
-		if _, err := c.WaitRollout(t.Context(), addons.Workload{Kind: "Job"}); Classify(err) != Terminal {
+		if _, err := c.WaitRollout(t.Context(), resources.Workload{Kind: "Job"}); Classify(err) != Terminal {
 			t.Errorf("a Job: got %v, want a terminal error", err)
 		}
 	})
@@ -137,7 +137,7 @@ func unavailable(t *testing.T, c *Client) (string, map[string]string) {
 
 func TestARolloutDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 	t.Parallel()
-	kubeProxy := addons.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "kube-proxy"}
+	kubeProxy := resources.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "kube-proxy"}
 	synctest.Test(t, func(t *testing.T) {
 		_, all := proxies(2, 2)
 		c, _ := faked(t, all...)

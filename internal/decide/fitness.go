@@ -63,12 +63,17 @@ func (v *view) otherNetwork() *problem.Problem {
 // configuration. That is right if somebody else's has taken its place.
 func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	wanted := v.in.Want.Network.CNI
-	if _, deployed := v.in.Is.API.Addons[desired.Flannel]; !deployed || wanted.Name == desired.Flannel {
+	i := slices.IndexFunc(wanted.Deployed(), func(name string) bool {
+		_, applied := v.in.Is.API.Addons[name]
+		return applied && name != wanted.Name
+	})
+	if i < 0 {
 		return nil, nil
 	}
+	has := wanted.Deployed()[i]
 	p := problem.Problem{
-		Class: problem.ClassConfig, Host: "", What: "the cluster was given the network plugin flannel, and the manifest wants " + problem.Quoted(wanted.Name),
-		Do: "set clusterNetwork.cni to flannel; or to external, once another one has taken its place in the whole cluster",
+		Class: problem.ClassConfig, What: "the cluster was given the network plugin " + has + ", and the manifest wants " + problem.Quoted(wanted.Name),
+		Do: "set clusterNetwork.cni to " + has + "; or to external, once another one has taken its place in the whole cluster",
 	}
 	if wanted.CarriedOut() {
 		return nil, []problem.Problem{p}

@@ -12,7 +12,7 @@ type Artifacts struct {
 	Pushed bool `json:"pushed"`
 }
 
-// The names of binaries, as Binary.Name has them.
+// The names of binaries, as Binary.Name has them. A network plugin brings its own.
 const (
 	BinaryKubelet    = "kubelet"
 	BinaryKubeadm    = "kubeadm"
@@ -20,13 +20,12 @@ const (
 	BinaryContainerd = "containerd"
 	BinaryRunc       = "runc"
 	BinaryCNI        = "cni-plugins"
-	BinaryFlannelCNI = "cni-plugin-flannel"
 	BinaryCrictl     = "crictl"
 )
 
 // Binary is one downloadable file: a program, or a .tar.gz archive of programs.
 type Binary struct {
-	Name    string `json:"name"`    // one of the names above
+	Name    string `json:"name"`    // one of the names above, or a network plugin's
 	Version string `json:"version"` // without v
 	URL     string `json:"url"`     // where a host downloads it when it is not pushed
 	SHA256  string `json:"sha256"`  // hex, of the file as downloaded

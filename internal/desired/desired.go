@@ -3,7 +3,10 @@
 // decide and plan, which read it, cannot either.
 package desired
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Cluster is everything that the operator wants of one cluster. All defaults are filled in.
 type Cluster struct {
@@ -62,17 +65,25 @@ type Network struct {
 	KubeProxy        KubeProxy `json:"kubeProxy"`
 }
 
-// Flannel is the network plugin that is deployed by us, and its addon's name.
-const Flannel = "flannel"
+// ExternalCNI is the network plugin that somebody else deploys.
+const ExternalCNI = "external"
 
-// CNI names the network plugin. Only "flannel" and "external" (someone else installs it) are carried out so far.
+// CNI is the network plugin.
 type CNI struct {
-	Name string `json:"name"` // canal (default), cilium, flannel, external
+	Name string `json:"name"` // the field of the manifest's clusterNetwork.cni
 	MTU  int    `json:"mtu,omitempty"`
+	// Supported are the network plugins that a cluster can be made with, those that this program deploys and ExternalCNI. Each
+	// that is deployed is an addon of its name.
+	Supported []string `json:"supported,omitempty"`
 }
 
 // CarriedOut reports whether a cluster with this network plugin can be made.
-func (c CNI) CarriedOut() bool { return c.Name == Flannel || c.Name == "external" }
+func (c CNI) CarriedOut() bool { return slices.Contains(c.Supported, c.Name) }
+
+// Deployed are the network plugins that this program deploys.
+func (c CNI) Deployed() []string {
+	return slices.DeleteFunc(slices.Clone(c.Supported), func(name string) bool { return name == ExternalCNI })
+}
 
 // KubeProxy says how Services are routed on the hosts.
 type KubeProxy struct {

@@ -9,9 +9,9 @@ import (
 	"sort"
 	"time"
 
-	"kubeone/internal/addons"
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
+	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
@@ -176,9 +176,7 @@ func (e *Engine) scripts(p plan.Plan, w observed.World) (map[string]string, erro
 }
 
 func (e *Engine) render(in script.Input) (string, error) {
-	if in.Want.Network.CNI.Name == desired.Flannel {
-		in.CNIConf = addons.FlannelCNIConf(in.Want)
-	}
+	in.Network = plugins.Host(in.Want)
 	if a, ok := in.Want.Artifacts[in.Arch]; ok && a.Pushed {
 		index, blobs, err := release.ImageIndex(a.ImagesFor(in.Host.Role), in.Arch)
 		if err != nil {

@@ -104,7 +104,7 @@ func (d *decoder) kind(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// null warns where "flannel:" is written and "flannel: {}" is meant: YAML's nothing is a field that is not set.
+// null warns where "external:" is written and "external: {}" is meant: YAML's nothing is a field that is not set.
 func (d *decoder) null(at place, v reflect.Value) {
 	if d.nulls && v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
 		d.add(at, Warning, "write {} after the colon to set it", "has no value, which means that it is not set")

@@ -7,6 +7,7 @@ import (
 
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/desired"
+	"kubeone/internal/network/plugins"
 )
 
 // desired is the cluster as the other stages know it. The digest is not part of it yet.
@@ -58,18 +59,11 @@ func networkOf(n v1beta2.ClusterNetworkConfig) desired.Network {
 }
 
 func cniOf(c v1beta2.CNI) desired.CNI {
-	switch {
-	case c.Flannel != nil:
-		return desired.CNI{Name: desired.Flannel}
-	case c.External != nil:
-		return desired.CNI{Name: "external"}
-	case c.Cilium != nil:
-		return desired.CNI{Name: "cilium"}
-	case c.WeaveNet != nil:
-		return desired.CNI{Name: "weaveNet"}
-	default:
-		return desired.CNI{Name: "canal", MTU: c.Canal.MTU}
+	out := desired.CNI{Name: c.Name(), Supported: plugins.Names()}
+	if c.Canal != nil {
+		out.MTU = c.Canal.MTU
 	}
+	return out
 }
 
 func kubeProxyOf(k v1beta2.KubeProxyConfig) desired.KubeProxy {

@@ -35,6 +35,9 @@ func decodeYAML(t *testing.T, text []byte, into any) {
 	}
 }
 
+// supported are the network plugins with which a cluster can be made.
+func supported() []string { return []string{"flannel", "external"} }
+
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	got := load(t, demo, "").Cluster
@@ -44,7 +47,7 @@ func TestDefaults(t *testing.T) {
 		Endpoint:          desired.Endpoint{Host: "192.0.2.1", Port: 6443},
 		Network: desired.Network{
 			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
-			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24, CNI: desired.CNI{Name: "flannel"}, KubeProxy: desired.KubeProxy{Mode: "iptables"},
+			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24, CNI: desired.CNI{Name: "flannel", Supported: supported()}, KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
 		ControlPlane: []desired.Host{{
 			ID: "192.0.2.1", Role: desired.ControlPlane, PublicAddress: "192.0.2.1", PrivateAddress: "192.0.2.1",
@@ -72,10 +75,10 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 		name, network string
 		want          func(*desired.Network)
 	}{
-		{"canal is the default plugin", "", func(n *desired.Network) { n.CNI = desired.CNI{Name: "canal", MTU: 1450} }},
-		{"cilium", "cni: {cilium: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "cilium"} }},
-		{"weave", "cni: {weaveNet: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "weaveNet"} }},
-		{"external", "cni: {external: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "external"} }},
+		{"canal is the default plugin", "", func(n *desired.Network) { n.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: supported()} }},
+		{"cilium", "cni: {cilium: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "cilium", Supported: supported()} }},
+		{"weave", "cni: {weaveNet: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "weaveNet", Supported: supported()} }},
+		{"external", "cni: {external: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "external", Supported: supported()} }},
 		{"nftables", "cni: {flannel: {}}, kubeProxy: {nftables: {}}", func(n *desired.Network) { n.KubeProxy.Mode = "nftables" }},
 		{"no kube-proxy", "cni: {flannel: {}}, kubeProxy: {skipInstallation: true}", func(n *desired.Network) { n.KubeProxy.Skip = true }},
 		{"ipvs", "cni: {flannel: {}}, kubeProxy: {ipvs: {scheduler: lc, strictARP: true, excludeCIDRs: [10.9.0.0/16], tcpTimeout: 1m, tcpFinTimeout: 2m, udpTimeout: 3m}}", func(n *desired.Network) {

@@ -11,7 +11,7 @@ type API struct {
 	ClusterID string `json:"clusterID,omitempty"` // the UID of the kube-system namespace
 
 	Nodes       []Node `json:"nodes,omitempty"`
-	Pods        []Pod  `json:"pods,omitempty"` // of kube-system and kube-flannel
+	Pods        []Pod  `json:"pods,omitempty"` // of kube-system, and of network plugins
 	PendingCSRs int    `json:"pendingCSRs,omitempty"`
 	// Addons is the digest of each addon as last applied by us, by name; one that was never applied is missing.
 	Addons map[string]string `json:"addons,omitempty"`

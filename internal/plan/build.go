@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"sort"
+	"strings"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
@@ -67,7 +68,8 @@ func (b *builder) follow(d decide.Decision) bool {
 	switch d.Route {
 	case fsm.Install:
 		if cni := b.in.Want.Network.CNI; !cni.CarriedOut() {
-			b.block(fmt.Sprintf("the network plugin %s is not deployed by this version: use flannel, or external and install it yourself", cni.Name))
+			b.block(fmt.Sprintf("the network plugin %s is not deployed by this version: use %s, or external and install it yourself",
+				cni.Name, strings.Join(cni.Deployed(), ", ")))
 			return false
 		}
 		b.install(d)

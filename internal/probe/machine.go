@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
 
@@ -80,9 +81,9 @@ func distribution(files map[string][]string) observed.OS {
 	return observed.OS{ID: release["ID"], VersionID: release["VERSION_ID"], Name: release["PRETTY_NAME"]}
 }
 
-// clusterInterfaces are those that the cluster itself, or another container runtime, makes on a host.
+// clusterInterfaces are how names of interfaces begin that the cluster itself, or another container runtime, makes on a host.
 func clusterInterfaces() []string {
-	return []string{"cni", "flannel", "docker", "br-", "kube-", "nodelocaldns", "cali", "cilium", "lxc", "veth", "vxlan.calico", "tunl"}
+	return append([]string{"cni", "docker", "br-", "kube-", "nodelocaldns", "lxc", "veth", "tunl"}, plugins.Traces().Interfaces...)
 }
 
 // addresses are the host's own, of global scope, sorted.

@@ -19,15 +19,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
 
-const (
-	system  = metav1.NamespaceSystem
-	flannel = "kube-flannel"
-)
+const system = metav1.NamespaceSystem
 
-// reader reads one API: eight requests, of which the first opens the one connection that all share.
+// reader reads one API: seven requests and one for each namespace of network plugins, of which the first opens the one connection that all share.
 type reader struct {
 	kube     kubernetes.Interface
 	now      time.Time
@@ -43,16 +41,19 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 	var group errgroup.Group
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pods := [2][]observed.Pod{}
-	for what, read := range map[string]func() error{
+	namespaces := append([]string{system}, plugins.Namespaces()...)
+	pods := make([][]observed.Pod, len(namespaces))
+	reads := map[string]func() error{
 		"cluster ID":           func() error { return r.clusterID(ctx, &api) },
 		"nodes":                func() error { return r.nodes(ctx, &api) },
-		"pods in " + system:    func() error { return r.pods(ctx, system, &pods[0]) },
-		"pods in " + flannel:   func() error { return r.pods(ctx, flannel, &pods[1]) },
 		"certificate requests": func() error { return r.requestsPending(ctx, &api) },
 		"our record":           func() error { return r.record(ctx, &api) },
 		"our lease":            func() error { return r.lease(ctx, &api) },
-	} {
+	}
+	for n, namespace := range namespaces {
+		reads["pods in "+namespace] = func() error { return r.pods(ctx, namespace, &pods[n]) }
+	}
+	for what, read := range reads {
 		group.Go(func() error {
 			if err := read(); err != nil {
 				cancel()
@@ -64,7 +65,7 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 	if err := group.Wait(); err != nil {
 		return observed.API{}, err
 	}
-	api.Pods = slices.Concat(pods[0], pods[1])
+	api.Pods = slices.Concat(pods...)
 	return api, nil
 }
 

@@ -466,7 +466,7 @@ func TestBundleForGivesWhatIsWantedUnderTheClustersNames(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
 	}
-	if _, ok := got.Binary(desired.BinaryFlannelCNI); ok {
+	if _, ok := got.Binary("cni-plugin-flannel"); ok {
 		t.Error("flannel's plugin is there for another CNI")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/network/plugins"
 )
 
 // Artifacts is all that the bundle has, under official names.
@@ -57,12 +58,18 @@ func (b *Bundle) fits(want Want) error {
 		return b.mismatch("Kubernetes version", b.index.KubernetesVersion, want.KubernetesVersion)
 	case b.index.Arch != want.Arch:
 		return b.mismatch("architecture", b.index.Arch, want.Arch)
-	case want.CNI == cniFlannel && b.index.CNI != cniFlannel:
+	case want.CNI != b.index.CNI && want.brings():
 		return b.mismatch("CNI", b.index.CNI, want.CNI)
 	case want.KubeProxy && !b.index.KubeProxy:
 		return b.mismatch("choice of kube-proxy", "none", "kube-proxy")
 	}
 	return nil
+}
+
+// brings reports whether the network plugin has binaries or images.
+func (w Want) brings() bool {
+	plugin, ok := plugins.Find(w.CNI)
+	return ok && len(plugin.Binaries())+len(plugin.Images()) > 0
 }
 
 func (b *Bundle) mismatch(what, has, want string) error {

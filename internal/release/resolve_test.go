@@ -90,7 +90,7 @@ func TestResolveLeavesOutWhatIsNotWanted(t *testing.T) {
 	w := newWorld(t, want, 1)
 	want.CNI, want.KubeProxy = "external", false
 	got := resolve(t, w.source(), want)
-	if _, ok := got.Binary(desired.BinaryFlannelCNI); ok {
+	if _, ok := got.Binary("cni-plugin-flannel"); ok {
 		t.Error("flannel's plugin is there without flannel")
 	}
 	for _, i := range got.Images {

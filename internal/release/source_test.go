@@ -117,13 +117,13 @@ func TestSupportedMinorsAreComplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []string{v.Containerd, v.Runc, v.CNIPlugins, v.FlannelCNI, v.Crictl, v.Etcd, v.Pause} {
+		for _, s := range []string{v.Containerd, v.Runc, v.CNIPlugins, v.Crictl, v.Etcd, v.Pause} {
 			if s == "" || strings.HasPrefix(s, "v") {
 				t.Errorf("%s: version %q in %+v", minor, s, v)
 			}
 		}
-		if !strings.HasPrefix(v.CoreDNS, "v") || !strings.HasPrefix(v.Flannel, "v") {
-			t.Errorf("%s: tags of CoreDNS and flannel begin with v: %+v", minor, v)
+		if !strings.HasPrefix(v.CoreDNS, "v") {
+			t.Errorf("%s: tags of CoreDNS begin with v: %+v", minor, v)
 		}
 	}
 }

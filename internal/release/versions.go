@@ -9,12 +9,11 @@ import (
 )
 
 // Versions are the versions of everything that goes with a Kubernetes minor version, as the projects tag them, without
-// the leading v where they are versions of binaries.
+// the leading v where they are versions of binaries. A network plugin says its own.
 type Versions struct {
 	Containerd string
 	Runc       string
 	CNIPlugins string
-	FlannelCNI string // tag of flannel's CNI plugin: "1.9.1-flannel1"
 	Crictl     string
 
 	// Tags of images. Etcd, CoreDNS and Pause are kubeadm's defaults of the minor version (constants.go in
@@ -22,14 +21,11 @@ type Versions struct {
 	Etcd    string
 	CoreDNS string
 	Pause   string
-	Flannel string
 }
 
 // table is the only place where these versions are written, by minor version of Kubernetes 1.
 func table() map[uint]Versions {
-	common := Versions{
-		Runc: "1.5.2", CNIPlugins: "1.9.1", FlannelCNI: "1.9.1-flannel1", Flannel: "v0.26.7",
-	}
+	common := Versions{Runc: "1.5.2", CNIPlugins: "1.9.1"}
 	row := func(containerd, crictl, etcd, coreDNS, pause string) Versions {
 		v := common
 		v.Containerd, v.Crictl, v.Etcd, v.CoreDNS, v.Pause = containerd, crictl, etcd, coreDNS, pause

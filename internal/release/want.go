@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/network/plugins"
 )
 
 // Want says which release is wanted.
 type Want struct {
 	KubernetesVersion string // without v: "1.36.3"
 	Arch              string // as Go names it: "amd64"
-	CNI               string // "flannel" adds flannel's plugin and image; every other value adds nothing
+	CNI               string // name of the network plugin, whose binaries and images are added; nothing for one that is not known
 	KubeProxy         bool
 	// OverwriteRegistry is HOST[:PORT][/PREFIX] in whose place images are looked for; "" means their own registries.
 	OverwriteRegistry string
@@ -24,8 +25,6 @@ const (
 	hostKubernetes = "dl.k8s.io"
 	hostGitHub     = "github.com"
 	registryK8s    = "registry.k8s.io"
-	registryGitHub = "ghcr.io"
-	cniFlannel     = "flannel"
 )
 
 // file is one binary of a release and where the projects publish it.
@@ -67,8 +66,10 @@ func (w Want) files(v Versions) []file {
 		runc(v.Runc, w.Arch),
 		archive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins", "cni-plugins-linux-"+w.Arch+"-v"+v.CNIPlugins+".tgz", ".sha256"),
 	}
-	if w.CNI == cniFlannel {
-		out = append(out, archive(desired.BinaryFlannelCNI, v.FlannelCNI, "flannel-io/cni-plugin", "cni-plugin-flannel-linux-"+w.Arch+"-v"+v.FlannelCNI+".tgz", ".sha256"))
+	if plugin, ok := plugins.Find(w.CNI); ok {
+		for _, b := range plugin.Binaries() {
+			out = append(out, archive(b.Name, b.Version, b.Project, b.AssetFor(w.Arch), b.Sums))
+		}
 	}
 	crictl := archive(desired.BinaryCrictl, v.Crictl, "kubernetes-sigs/cri-tools", "crictl-v"+v.Crictl+"-linux-"+w.Arch+".tar.gz", ".sha256")
 	crictl.optional = true
@@ -106,8 +107,10 @@ func (w Want) images(v Versions) []image {
 		out = append(out, image{registryK8s, "kube-proxy", tag, nil})
 	}
 	out = append(out, image{registryK8s, "pause", v.Pause, nil}, image{registryK8s, "coredns/coredns", v.CoreDNS, nil})
-	if w.CNI == cniFlannel {
-		out = append(out, image{registryGitHub, "flannel-io/flannel", v.Flannel, nil})
+	if plugin, ok := plugins.Find(w.CNI); ok {
+		for _, i := range plugin.Images() {
+			out = append(out, image{i.Registry, i.Repository, i.Tag, nil})
+		}
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/network"
 )
 
 // file is a file's content and the shell function that prints it.
@@ -24,9 +25,9 @@ func hostFiles(in Input, a desired.Artifacts) []file {
 		{"file_kubelet_unit", kubeletUnit},
 		{"file_kubelet_patch", kubeletPatch(in)},
 		{"file_etcd_patch", etcdPatch},
-		{"file_cni", in.CNIConf},
-		{"file_cni_path", cniPathUnit},
-		{"file_cni_service", cniServiceUnit},
+		{"file_cni", in.Network.Config.Content},
+		{"file_cni_path", cniPathUnit(in.Network.Config)},
+		{"file_cni_service", cniServiceUnit(in.Network.Config)},
 		{"file_guard", guard(in.Host.Role)},
 		{"file_guard_unit", guardUnit},
 		{"file_image_index", in.ImageIndex},
@@ -99,25 +100,37 @@ const etcdPatch = `spec:
   volumes:
   - {name: etcd-log, hostPath: {path: /etc/kubeone/etcd-log, type: Directory}}`
 
-// The network plugin's configuration reaches containerd only when flannel has its lease: until then the Node stays
-// NotReady and no pod is sent to a host whose network does not work yet.
-const cniPathUnit = `[Unit]
-Description=waits for flannel's lease
+// cniPathUnit gives containerd the network plugin's configuration only when the plugin works: until then the Node stays NotReady and
+// no pod is sent to a host whose network does not work yet.
+func cniPathUnit(c network.Config) string {
+	if c.File == "" {
+		return ""
+	}
+	return fmt.Sprintf(`[Unit]
+Description=waits for the network plugin
 
 [Path]
-PathExists=/run/flannel/subnet.env
+PathExists=%s
 Unit=kubeone-cni.service
 
 [Install]
-WantedBy=multi-user.target`
+WantedBy=multi-user.target`, c.Ready)
+}
 
-const cniServiceUnit = `[Unit]
+// cniServiceUnit puts the file there at once. containerd reads whatever is named .conf, .conflist or .json.
+func cniServiceUnit(c network.Config) string {
+	if c.File == "" {
+		return ""
+	}
+	const dir = "/etc/cni/net.d"
+	return fmt.Sprintf(`[Unit]
 Description=gives containerd the network plugin's configuration
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/bin/sh -c 'mkdir -p /etc/cni/net.d && cp /etc/kubeone/10-flannel.conflist /etc/cni/net.d/.10-flannel && mv -f /etc/cni/net.d/.10-flannel /etc/cni/net.d/10-flannel.conflist'`
+ExecStart=/bin/sh -c 'mkdir -p %[1]s && cp /etc/kubeone/%[2]s %[1]s/.kubeone && mv -f %[1]s/.kubeone %[1]s/%[2]s'`, dir, c.File)
+}
 
 // guardUnit runs guard.sh from before the kubelet starts.
 const guardUnit = `[Unit]

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/network/plugins"
 )
 
 const version = "1.36.3"
@@ -50,7 +51,7 @@ func artifacts(registry string) desired.Artifacts {
 func input(name string) Input {
 	want := wanted()
 	h, _ := want.Host(name)
-	return Input{Want: want, Host: h, NodeName: name, Arch: "amd64", OS: "debian", CNIConf: `{"name":"cbr0"}`}
+	return Input{Want: want, Host: h, NodeName: name, Arch: "amd64", OS: "debian", Network: plugins.Host(want)}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -104,6 +105,7 @@ func variants() map[string]Input {
 	bare := input("w-1")
 	bare.Want.Artifacts, bare.Keep = nil, true
 	noProxy := input("cp-3")
-	noProxy.Want.Network.KubeProxy.Skip, noProxy.Want.Network.CNI.Name, noProxy.CNIConf = true, "external", ""
+	noProxy.Want.Network.KubeProxy.Skip, noProxy.Want.Network.CNI.Name = true, "external"
+	noProxy.Network = plugins.Host(noProxy.Want)
 	return map[string]Input{"leader": input("cp-1"), "follower-pushed": pushed, "worker": worker, "everything": everything(), "reset-only": bare, "external": noProxy}
 }

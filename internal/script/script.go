@@ -16,6 +16,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/distro"
+	"kubeone/internal/network"
 	"kubeone/internal/plan"
 )
 
@@ -56,7 +57,7 @@ type Input struct {
 	NodeName   string
 	Arch       string // as Go names it
 	OS         string // ID of the host's /etc/os-release; "" where it is not known
-	CNIConf    string // the network plugin's configuration file; "" for none
+	Network    network.Host
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
 	Units      []string // restart-units: which
@@ -100,7 +101,7 @@ func Render(in Input) (string, error) {
 		fmt.Fprintf(&b, "\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", f.function, fileEnd, strings.TrimRight(f.content, "\n"), fileEnd)
 	}
 	b.WriteString(registryFunction(in.Want))
-	b.WriteString("\n" + system(in).Shell())
+	b.WriteString("\n" + system(in).Shell() + linkPlugin(in))
 	for _, name := range []string{"lib", "prepare", "images", "control-plane", "worker", "repair", "rewrite", "reset", "snapshot", "schedule", "upgrade", "recover", "main"} {
 		text, err := stages.ReadFile("sh/" + name + ".sh")
 		if err != nil {
@@ -149,7 +150,12 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"ROLE", string(in.Host.Role)},
 		{"HOST_ID", in.Host.ID},
 		{"ID_DERIVED", yesNo(!in.Host.HasOwnID)},
-		{"CNI", in.Want.Network.CNI.Name},
+		{"CNI_CONFIG", in.Network.Config.File},
+		{"PLUGIN_BINARIES", pluginBinaries(in)},
+		{"PLUGIN_INTERFACES", strings.Join(in.Network.Traces.Interfaces, " ")},
+		{"PLUGIN_TABLES", strings.Join(in.Network.Traces.Tables, " ")},
+		{"CHAINS", strings.Join(append([]string{"KUBE-", "CNI-"}, in.Network.Traces.Chains...), "|")},
+		{"PLUGIN_PATHS", strings.Join(in.Network.Traces.Paths, " ")},
 		{"PUSHED", yesNo(a.Pushed)},
 		{"PROXY", yesNo(in.Want.Proxy.HTTP != "" || in.Want.Proxy.HTTPS != "")},
 		{"HTTP_PROXY_URL", in.Want.Proxy.HTTP},
@@ -217,6 +223,25 @@ func initFlags(want desired.Cluster) string {
 func system(in Input) distro.System {
 	s, _ := distro.Find(in.OS)
 	return s
+}
+
+// pluginBinaries are the names of the network plugin's binaries.
+func pluginBinaries(in Input) string {
+	names := make([]string, 0, len(in.Network.Binaries))
+	for _, b := range in.Network.Binaries {
+		names = append(names, b.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// linkPlugin is a function that links the program of one of those binaries to where the container runtime looks for it.
+func linkPlugin(in Input) string {
+	var b strings.Builder
+	b.WriteString("\n# link_plugin NAME HOME\nlink_plugin() {\n\tcase $1 in\n")
+	for _, p := range in.Network.Binaries {
+		fmt.Fprintf(&b, "\t%s) for p in \"$2\"/%s; do link \"$p\" /opt/cni/bin/%s; done ;;\n", p.Name, p.Files, p.Program)
+	}
+	return b.String() + "\tesac\n}\n"
 }
 
 func binaryLines(a desired.Artifacts, r desired.Role) string {

@@ -1,5 +1,7 @@
 package v1beta2
 
+import "reflect"
+
 // ClusterNetworkConfig is the cluster's networks, the network plugin and kube-proxy.
 type ClusterNetworkConfig struct {
 	// PodSubnet is the IPv4 network of pods. Default: 10.244.0.0/16.
@@ -38,6 +40,35 @@ type CNI struct {
 	Flannel *FlannelSpec `json:"flannel,omitempty"`
 	// External leaves the network plugin to someone else; nodes stay NotReady until it is there.
 	External *ExternalCNISpec `json:"external,omitempty"`
+}
+
+// Name is the plugin's: the name of the field that is set. It is "" where none is.
+func (c CNI) Name() string {
+	if chosen := c.chosen(); len(chosen) > 0 {
+		return chosen[0]
+	}
+	return ""
+}
+
+// chosen are the names of the fields that are set, in their order.
+func (c CNI) chosen() []string {
+	var out []string
+	v := reflect.ValueOf(c)
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if !v.FieldByIndex(f.Index).IsNil() {
+			out = append(out, JSONName(f))
+		}
+	}
+	return out
+}
+
+// CNINames are the network plugins that a manifest may name.
+func CNINames() []string {
+	var out []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[CNI]()) {
+		out = append(out, JSONName(f))
+	}
+	return out
 }
 
 // CanalSpec configures canal.

@@ -9,11 +9,7 @@ import (
 func (f *findings) cni(n ClusterNetworkConfig) {
 	const path = "clusterNetwork.cni"
 	c := n.CNI
-	chosen := named(map[string]bool{
-		"canal": c.Canal != nil, "cilium": c.Cilium != nil, "weaveNet": c.WeaveNet != nil,
-		"flannel": c.Flannel != nil, "external": c.External != nil,
-	})
-	if len(chosen) > 1 {
+	if chosen := slices.Sorted(slices.Values(c.chosen())); len(chosen) > 1 {
 		f.errorf(path, "keep one of them", "has %d network plugins: %s", len(chosen), strings.Join(chosen, ", "))
 	}
 	if c.Canal != nil && c.Canal.MTU < 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
 
@@ -18,10 +19,10 @@ const (
 	Digest  = "manifest-1"
 )
 
-// Wanted is a manifest with so many hosts, cp-1… and w-1…, flannel as its network plugin.
+// Wanted is a manifest with so many hosts, cp-1… and w-1…, the table's first network plugin.
 func Wanted(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{Name: Cluster, KubernetesVersion: Version, Digest: Digest}
-	c.Network.CNI.Name = "flannel"
+	c.Network.CNI = desired.CNI{Name: plugins.Names()[0], Supported: plugins.Names()}
 	for i := range controlPlanes {
 		c.ControlPlane = append(c.ControlPlane, Host(desired.ControlPlane, "cp", i+1))
 	}

@@ -115,8 +115,12 @@ link_binary() {
 	case $1 in
 	containerd) for p in containerd containerd-shim-runc-v2 ctr; do link "$2/bin/$p" "$BIN/$p"; done ;;
 	cni-plugins) for p in "$2"/*; do [ ! -x "$p" ] || [ -d "$p" ] || link "$p" "/opt/cni/bin/${p##*/}"; done ;;
-	cni-plugin-flannel) for p in "$2"/flannel*; do link "$p" /opt/cni/bin/flannel; done ;;
-	*) link "$2/$1" "$BIN/$1" ;;
+	*)
+		case " $PLUGIN_BINARIES " in
+		*" $1 "*) link_plugin "$1" "$2" ;;
+		*) link "$2/$1" "$BIN/$1" ;;
+		esac
+		;;
 	esac
 }
 
@@ -156,8 +160,8 @@ configure_kubelet() {
 	CHANGED=no
 	put /etc/systemd/system/kubelet.service 0644 file_kubelet_unit
 	put /etc/kubeone/patches/kubeletconfiguration+merge.yaml 0644 file_kubelet_patch
-	if [ "$CNI" = flannel ]; then
-		put /etc/kubeone/10-flannel.conflist 0644 file_cni
+	if [ -n "$CNI_CONFIG" ]; then
+		put "/etc/kubeone/$CNI_CONFIG" 0644 file_cni
 		put /etc/systemd/system/kubeone-cni.path 0644 file_cni_path
 		put /etc/systemd/system/kubeone-cni.service 0644 file_cni_service
 	fi
@@ -165,9 +169,9 @@ configure_kubelet() {
 		systemctl daemon-reload
 	fi
 	systemctl -q enable kubelet.service
-	if [ "$CNI" = flannel ]; then
+	if [ -n "$CNI_CONFIG" ]; then
 		# A service that counts as started would not be started again for the file that is missing.
-		[ -f /etc/cni/net.d/10-flannel.conflist ] || systemctl stop kubeone-cni.service
+		[ -f "/etc/cni/net.d/$CNI_CONFIG" ] || systemctl stop kubeone-cni.service
 		systemctl -q enable --now kubeone-cni.path
 	fi
 }

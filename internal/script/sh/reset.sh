@@ -77,8 +77,11 @@ unmount_all() {
 remove_links() {
 	for path in /sys/class/net/*; do
 		name=${path##*/}
+		for prefix in $PLUGIN_INTERFACES; do
+			case $name in "$prefix"*) ip link delete "$name" 2>/dev/null || true ;; esac
+		done
 		case $name in
-		cni0 | flannel.* | flannel-* | kube-ipvs0 | cilium_* | cali* | vxlan.calico | nodelocaldns) ip link delete "$name" 2>/dev/null || true ;;
+		cni0 | kube-ipvs0 | nodelocaldns) ip link delete "$name" 2>/dev/null || true ;;
 		veth*) [ "$(cat "$path/iflink" 2>/dev/null)" = "$(cat "$path/ifindex" 2>/dev/null)" ] || ip link delete "$name" 2>/dev/null || true ;;
 		esac
 	done
@@ -87,15 +90,15 @@ remove_links() {
 remove_rules() {
 	if have nft; then
 		nft list tables 2>/dev/null | while read -r _ family name; do
-			case $name in
-			kube-proxy | flannel-ipv4 | flannel-ipv6) nft delete table "$family" "$name" 2>/dev/null || true ;;
+			case " kube-proxy $PLUGIN_TABLES " in
+			*" $name "*) nft delete table "$family" "$name" 2>/dev/null || true ;;
 			esac
 		done
 	fi
 	for tool in iptables ip6tables; do
 		have "$tool-save" || continue
-		"$tool-save" 2>/dev/null | grep -q -e 'KUBE-' -e 'CNI-' -e 'FLANNEL-' || continue
-		"$tool-save" | grep -v -e 'KUBE-' -e 'CNI-' -e 'FLANNEL-' | "$tool-restore"
+		"$tool-save" 2>/dev/null | grep -q -E "$CHAINS" || continue
+		"$tool-save" | grep -v -E "$CHAINS" | "$tool-restore"
 	done
 	if have ipvsadm; then ipvsadm --clear 2>/dev/null || true; fi
 }
@@ -115,7 +118,9 @@ remove_files() {
 	for name in kubectl kubeadm crictl ctr; do
 		case $(readlink "/usr/local/bin/$name" 2>/dev/null) in /opt/kubeone/*) rm -f "/usr/local/bin/$name" ;; esac
 	done
-	rm -rf /etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/containerd /run/containerd /etc/cni /opt/cni /var/lib/cni /run/flannel \
+	# shellcheck disable=SC2086 # a list
+	rm -rf $PLUGIN_PATHS
+	rm -rf /etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/containerd /run/containerd /etc/cni /opt/cni /var/lib/cni \
 		/var/log/pods /var/log/containers /opt/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
 		/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service \
 		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \

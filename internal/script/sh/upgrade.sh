@@ -182,7 +182,7 @@ stage_upgrade_worker() {
 upgrade_runtime() {
 	install_packages
 	kernel_settings
-	for name in runc cni-plugins cni-plugin-flannel crictl containerd kubectl; do switch_binary "$name"; done
+	for name in runc cni-plugins $PLUGIN_BINARIES crictl containerd kubectl; do switch_binary "$name"; done
 	configure_runtime
 	wait_for 60 "containerd" "$BIN/ctr" version
 	configure_snapshots

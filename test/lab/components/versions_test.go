@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/network/flannel"
 	"kubeone/internal/release"
 )
 
@@ -17,9 +18,15 @@ func TestVersionsAreThoseThatTheProductAsksFor(t *testing.T) {
 		}
 		got := want
 		got.Containerd, got.Runc, got.CNIPlugins = ContainerdVersion(kubernetes)[1:], RuncVersion[1:], CNIPluginsVersion[1:]
-		got.FlannelCNI, got.Flannel = FlannelCNIVersion[1:], FlannelVersion
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("Kubernetes %s: internal/release wants (-), the lab builds (+):\n%s", minor, diff)
 		}
+	}
+	plugin := flannel.Plugin{}
+	if got := "v" + plugin.Binaries()[0].Version; got != FlannelCNIVersion {
+		t.Errorf("flannel wants its CNI plugin %s, the lab builds %s", got, FlannelCNIVersion)
+	}
+	if got := plugin.Images()[0].Tag; got != FlannelVersion {
+		t.Errorf("flannel wants its image %s, the lab builds %s", got, FlannelVersion)
 	}
 }

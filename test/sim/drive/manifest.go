@@ -18,7 +18,7 @@ const (
 // manifest is a cluster that is wanted.
 func manifest(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{Name: "alpha", KubernetesVersion: Wanted, Digest: "manifest-1", Artifacts: map[string]desired.Artifacts{"amd64": release()}}
-	c.Network.CNI.Name = "flannel"
+	c.Network.CNI = desired.CNI{Name: "flannel", Supported: []string{"flannel", "external"}}
 	c.Endpoint = desired.Endpoint{Host: "192.0.2.250", Port: 6443}
 	c.Upgrade = desired.Upgrade{
 		MaxUnavailable: desired.Share{Count: 1 + workers/4}, Canary: true, Drain: desired.Drain{Timeout: 60 * time.Second, OnTimeout: desired.DrainStop},

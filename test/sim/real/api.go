@@ -7,13 +7,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kubeone/internal/addons"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/resources"
 	"kubeone/test/sim/world"
 )
 
@@ -162,7 +162,7 @@ func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (cluster
 }
 
 // WaitRollout needs the API, and nothing else.
-func (a *api) WaitRollout(ctx context.Context, _ addons.Workload) ([]string, error) {
+func (a *api) WaitRollout(ctx context.Context, _ resources.Workload) ([]string, error) {
 	return nil, a.always(ctx, "rollout")
 }
 

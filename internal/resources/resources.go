@@ -1,0 +1,60 @@
+// Package resources renders Kubernetes objects from embedded YAML. Rendering is pure: equal values give equal objects.
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Object is one object as the API exchanges it.
+type Object = map[string]any
+
+// Workload names a DaemonSet or a Deployment.
+type Workload struct {
+	Kind      string // DaemonSet or Deployment
+	Namespace string
+	Name      string
+}
+
+// String is the workload as kubectl names it, with its namespace: "kube-system/DaemonSet/kube-proxy".
+func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.Name }
+
+// Render fills the values into a template of YAML documents and returns the objects in their order. In a template, quote makes
+// any text one YAML scalar; a value that is missing is an error.
+func Render(text string, values any) ([]Object, error) {
+	parsed, err := template.New("objects").Option("missingkey=error").Funcs(template.FuncMap{"quote": quote}).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("template of objects: %w", err)
+	}
+	var filled bytes.Buffer
+	if err := parsed.Execute(&filled, values); err != nil {
+		return nil, fmt.Errorf("template of objects: %w", err)
+	}
+	var out []Object
+	for n, document := range strings.Split("\n"+filled.String(), "\n---\n") {
+		var object Object
+		if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n+1, err)
+		}
+		if len(object) > 0 {
+			out = append(out, object)
+		}
+	}
+	return out, nil
+}
+
+// quote is the text as a JSON string, which is a YAML scalar on one line.
+func quote(text string) (string, error) {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(b.String()), nil
+}
