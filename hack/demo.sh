@@ -5,6 +5,9 @@ set -eu
 cd "$(dirname "$0")/.."
 
 name=demo
+# The older patch release, so that there is one to upgrade to.
+version=1.36.1
+newer=1.36.3
 cache=${KUBEONE_LAB_CACHE:-$HOME/.cache/kubeone-lab}
 state=${KUBEONE_LAB_STATE:-$cache/state}/$name
 times=
@@ -33,8 +36,9 @@ hosts() {
 		echo "removing the demo that was there"
 		bin/lab down --name "$name"
 	}
-	[ -d "$cache/bundles" ] || echo "The first time, Kubernetes and its company are built from source and a Debian for the hosts is made: about 10 minutes on 2 cores."
-	bin/lab up --name "$name" --control-planes 3 --workers 1
+	[ -d "$cache/bundles" ] || echo "The first time, Kubernetes and what belongs to it are built from source, and a Debian for the
+hosts is made: about 10 minutes on 2 cores. What is being built is said as it goes."
+	bin/lab up --name "$name" --control-planes 3 --workers 1 --kubernetes-version "$version"
 }
 
 [ "$(id -u)" = 0 ] || {
@@ -62,20 +66,26 @@ kubectl get nodes -o wide
 printf '\n=== where the time went\n%s' "$times"
 
 if command -v kubectl >/dev/null 2>&1; then
-	look="    export KUBECONFIG=$state/kubeconfig
-    kubectl get pods -A"
+	pods="export KUBECONFIG=$state/kubeconfig; kubectl get pods -A"
 else
-	look="    bin/lab ssh $name-cp-1 -- kubectl --kubeconfig /etc/kubernetes/admin.conf get pods -A
-  or, with a kubectl of your own:
-    export KUBECONFIG=$state/kubeconfig
-    kubectl get pods -A"
+	pods="bin/lab ssh $name-cp-1 -- /opt/kubeone/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf get pods -A"
 fi
+manifest="-m $state/kubeone.yaml"
+bundle="--bundle $state/bundle.tar"
 cat <<TEXT
 
 Look around:
-$look
-    bin/kubeone status -m $state/kubeone.yaml
-    bin/lab pause $name-cp-2; bin/kubeone plan -m $state/kubeone.yaml; bin/lab unpause $name-cp-2
+    $pods
+    bin/kubeone status $manifest
+
+What to try next, each a line to paste:
+  a control-plane host hangs: what the plan says of it
+    bin/lab pause $name-cp-2; bin/kubeone plan $manifest; bin/lab unpause $name-cp-2
+  one more worker: a bare host that the manifest names from now on
+    bin/lab add --name $name && bin/kubeone apply $manifest $bundle
+  an upgrade to Kubernetes $newer, host by host (the first time, $newer is built: some minutes)
+    bin/lab want $newer --name $name && bin/kubeone apply $manifest $bundle
+
 Take it down:
-    go run ./test/lab down --name $name
+    bin/lab down --name $name
 TEXT
