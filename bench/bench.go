@@ -31,15 +31,16 @@ func progress(w io.Writer) func(format string, args ...any) {
 	}
 }
 
+// open makes the run's folder and the program that is measured.
+func (b *bench) open(ctx context.Context) (err error) {
+	if b.dir, err = os.MkdirTemp("", "kubeone-bench-"); err != nil {
+		return err
+	}
+	return b.buildProduct(ctx)
+}
+
 // measure takes the named measurements, one after the other.
 func (b *bench) measure(ctx context.Context, names []string) (*report, error) {
-	var err error
-	if b.dir, err = os.MkdirTemp("", "kubeone-bench-"); err != nil {
-		return nil, err
-	}
-	if err := b.buildProduct(ctx); err != nil {
-		return nil, err
-	}
 	r := &report{Format: 1, Machine: thisMachine()}
 	of := map[string]func(context.Context) error{
 		"start":   func(ctx context.Context) (err error) { r.Start, err = b.measureStart(ctx); return err },

@@ -25,6 +25,7 @@ type options struct {
 	labName   string
 	labShape  shape
 	traceFile string
+	against   string
 
 	upgradeShape shape
 }
@@ -70,7 +71,14 @@ func run(ctx context.Context, args []string) error {
 	}
 	b := &bench{options: o, log: progress(os.Stderr)}
 	defer b.close()
-	report, err := b.measure(ctx, names)
+	if err := b.open(ctx); err != nil {
+		return err
+	}
+	measure := b.measure
+	if o.against != "" {
+		measure = b.compare
+	}
+	report, err := measure(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -85,7 +93,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags := flag.NewFlagSet("bench [start|plan|install|noop|upgrade]", flag.ContinueOnError)
 	flags.SetOutput(messages)
 	flags.StringVar(&o.output, "o", "text", "text or json")
-	flags.IntVar(&o.repeat, "repeat", 1, "install, upgrade: pairs of runs, by hand and with kubeone in turn")
+	flags.IntVar(&o.repeat, "repeat", 1, "install, upgrade: pairs of runs, by hand and with kubeone in turn; with -against: of every measurement")
 	flags.Float64Var(&o.maxRatio, "max-ratio", 0, "install: fail when kubeone takes more than this share of the time by hand; 0 for no limit")
 	flags.BoolVar(&o.check, "check", false, "start, plan, noop, upgrade: fail when over a limit")
 	flags.IntVar(&o.hosts, "hosts", 1000, "plan: hosts to simulate")
@@ -96,6 +104,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.IntVar(&o.upgradeShape.controlPlanes, "upgrade-control-planes", 3, "upgrade: control-plane hosts")
 	flags.IntVar(&o.upgradeShape.workers, "upgrade-workers", 3, "upgrade: workers, two or more")
 	flags.StringVar(&o.traceFile, "events", "", "install, upgrade: write the event stream of the last run here")
+	flags.StringVar(&o.against, "against", "", "compare with the program of this commit, given by its whole name, -repeat pairs of each measurement")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -16,6 +16,8 @@ type report struct {
 	Install *installResult `json:"install,omitempty"`
 	Noop    *noopResult    `json:"noop,omitempty"`
 	Upgrade *upgradeResult `json:"upgrade,omitempty"`
+	// Comparisons are those with another program; then nothing else is there.
+	Comparisons []comparison `json:"comparisons,omitempty"`
 }
 
 // print writes the report as text or json.
@@ -42,6 +44,9 @@ func (r *report) print(w io.Writer, output string) error {
 	if r.Upgrade != nil {
 		p.upgrade(*r.Upgrade)
 	}
+	for _, c := range r.Comparisons {
+		p.comparison(c)
+	}
 	return p.err
 }
 
@@ -57,6 +62,9 @@ func (r *report) verdict(o options) error {
 		(r.Plan == nil || r.Plan.WithinSeconds && r.Plan.WithinMemory && r.Plan.Reached == r.Plan.Hosts) &&
 		(r.Noop == nil || r.Noop.Within) &&
 		(r.Upgrade == nil || r.Upgrade.WithinRatio && r.Upgrade.WithinNoop)
+	for _, c := range r.Comparisons {
+		kept = kept && c.Within
+	}
 	if !kept {
 		return errOver
 	}
@@ -134,4 +142,28 @@ func (p *printer) upgraded(way string, u upgraded) {
 	p.line("  %s  %6.1f s, %.1f s of them bringing files, CPU %6.1f s: %s", way, u.Seconds, u.Files, u.CPUSeconds, stagesText(u.Stages))
 	p.line("           outside files, kubeadm and drains %.1f s", u.Outside)
 	p.line("           %s", strings.ReplaceAll(u.Load.String(), "\n", "\n         "))
+}
+
+func (p *printer) comparison(c comparison) {
+	p.line("\n%s, %s: %d pairs, ratio %.2f (%s 5 %% and the spread of %s)", c.Name, c.Unit, len(c.New.Values), c.Ratio, limit(c.Within), c.Old.Program)
+	p.line("  %-9s %9s %9s %9s %8s  values", "program", "min", "median", "max", "spread")
+	for _, f := range []figures{c.Old, c.New} {
+		p.line("  %-9s %9.3f %9.3f %9.3f %6.0f %%  %s", f.Program, f.Min, f.Median, f.Max, f.Spread*100, valuesText(f.Values))
+	}
+}
+
+func valuesText(values []float64) string {
+	parts := make([]string, 0, len(values))
+	for _, v := range values {
+		parts = append(parts, fmt.Sprintf("%.3f", v))
+	}
+	return strings.Join(parts, " ")
+}
+
+func samplesText(samples []sample) string {
+	parts := make([]string, 0, len(samples))
+	for _, s := range samples {
+		parts = append(parts, fmt.Sprintf("%s %.3f %s", s.name, s.value, s.unit))
+	}
+	return strings.Join(parts, ", ")
 }

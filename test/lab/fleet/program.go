@@ -28,20 +28,26 @@ func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 	}
 	defer unlock()
 	program := cache.Path("bin", "kubeone")
-	return program, buildKubeone(ctx, module, program)
+	return program, buildProgram(ctx, module, "./cmd/kubeone", program)
 }
 
 // BuildKubeoneAt builds the product as it was at a commit, given by its whole name, from the history of the repository that
 // this program's working directory is in, and returns the program's path. It is built once.
 func BuildKubeoneAt(ctx context.Context, cache components.Cache, commit string) (string, error) {
-	dir, err := cache.Entry(ctx, "programs", commit, func(dir string) error {
+	return BuildAt(ctx, cache, commit, "./cmd/kubeone")
+}
+
+// BuildAt is BuildKubeoneAt for any program of the repository, given by its folder as in "./bench".
+func BuildAt(ctx context.Context, cache components.Cache, commit, folder string) (string, error) {
+	name := filepath.Base(folder)
+	dir, err := cache.Entry(ctx, "programs", commit+"-"+name, func(dir string) error {
 		repository, err := moduleDir(ctx)
 		if err != nil {
 			return err
 		}
-		return buildAt(ctx, repository, commit, filepath.Join(dir, "kubeone"))
+		return buildAt(ctx, repository, commit, folder, filepath.Join(dir, name))
 	})
-	return filepath.Join(dir, "kubeone"), err
+	return filepath.Join(dir, name), err
 }
 
 // BundleAt is Bundle with a bundle that the product as it was at a commit has made.
@@ -61,8 +67,8 @@ func moduleDir(ctx context.Context) (string, error) {
 	return strings.TrimSpace(module), nil
 }
 
-// buildAt builds a commit's program. The repository and its worktrees are only read.
-func buildAt(ctx context.Context, repository, commit, program string) error {
+// buildAt builds a program of a commit. The repository and its worktrees are only read.
+func buildAt(ctx context.Context, repository, commit, folder, program string) error {
 	if _, err := output(exec.CommandContext(ctx, "git", "-C", repository, "cat-file", "-e", commit+"^{commit}")); err != nil {
 		return fmt.Errorf("the program of commit %s is built from this repository's history, which lacks that commit; "+
 			"a shallow clone gets it with \"git fetch --unshallow\": %w", commit, err)
@@ -84,14 +90,14 @@ func buildAt(ctx context.Context, repository, commit, program string) error {
 			return fmt.Errorf("the source of commit %s: %w", commit, err)
 		}
 	}
-	return buildKubeone(ctx, source, program)
+	return buildProgram(ctx, source, folder, program)
 }
 
-func buildKubeone(ctx context.Context, source, program string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/kubeone")
+func buildProgram(ctx context.Context, source, folder, program string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, folder)
 	build.Dir, build.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if _, err := output(build); err != nil {
-		return fmt.Errorf("build kubeone: %w", err)
+		return fmt.Errorf("build %s: %w", folder, err)
 	}
 	return nil
 }

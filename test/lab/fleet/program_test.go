@@ -44,7 +44,7 @@ func repository(t *testing.T) (dir, first string) {
 func TestAProgramOfAnEarlierCommitIsBuilt(t *testing.T) {
 	dir, first := repository(t)
 	program := filepath.Join(t.TempDir(), "kubeone")
-	if err := buildAt(t.Context(), dir, first, program); err != nil {
+	if err := buildAt(t.Context(), dir, first, "./cmd/kubeone", program); err != nil {
 		t.Fatal(err)
 	}
 	said, err := exec.CommandContext(t.Context(), program).CombinedOutput()
@@ -60,7 +60,7 @@ func TestAProgramOfAnEarlierCommitIsBuilt(t *testing.T) {
 func TestAHistoryWithoutTheCommitSaysWhatToDo(t *testing.T) {
 	dir, _ := repository(t)
 	const strange = "0123456789012345678901234567890123456789"
-	err := buildAt(t.Context(), dir, strange, filepath.Join(t.TempDir(), "kubeone"))
+	err := buildAt(t.Context(), dir, strange, "./cmd/kubeone", filepath.Join(t.TempDir(), "kubeone"))
 	if err == nil || !strings.Contains(err.Error(), strange) || !strings.Contains(err.Error(), "git fetch --unshallow") {
 		t.Errorf("error %v", err)
 	}
