@@ -19,7 +19,7 @@ import (
 type API interface {
 	CreateJoinToken(ctx context.Context, runID string, ttl time.Duration) (token, id string, err error)
 	RevokeJoinToken(ctx context.Context, id string) error
-	RevokeOwnTokens(ctx context.Context) error
+	RevokeJoinTokens(ctx context.Context, runID string) error
 
 	WaitNode(ctx context.Context, node string) error
 	WaitNodeReady(ctx context.Context, node string) error

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,10 +24,8 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout+drainTime(s.Intent))
 	defer cancel()
-	if r.Mine != nil {
-		if err := r.Mine(ctx); err != nil {
-			return err
-		}
+	if err := r.checkLock(ctx, s); err != nil {
+		return err
 	}
 	switch s.Intent.Kind {
 	case plan.JoinToken:
@@ -59,22 +58,23 @@ func (r *Run) makeToken(ctx context.Context, client API) error {
 		return err
 	}
 	r.once.Lock()
-	r.once.token, r.once.tokenID, r.once.tokenMade = token, id, r.Now()
+	r.once.token, r.once.tokenMade = token, r.Now()
+	r.once.tokenIDs = append(r.once.tokenIDs, id)
 	r.once.Unlock()
 	return nil
 }
 
-// revokeToken ends this run's token and those that killed runs left.
+// revokeToken ends this run's tokens, also one whose making it was not told of.
 func (r *Run) revokeToken(ctx context.Context, client API) error {
 	r.once.Lock()
-	id := r.once.tokenID
+	ids := slices.Clone(r.once.tokenIDs)
 	r.once.Unlock()
-	if id != "" {
+	for _, id := range ids {
 		if err := client.RevokeJoinToken(ctx, id); err != nil {
 			return err
 		}
 	}
-	return client.RevokeOwnTokens(ctx)
+	return client.RevokeJoinTokens(ctx, r.RunID)
 }
 
 func nodeReady(ctx context.Context, client API, i plan.Intent) error {

@@ -49,23 +49,44 @@ func (e *HeldError) Error() string {
 // ErrLockLost means that another operator took the lock over; the host itself refused the step.
 var ErrLockLost = errors.New("the lock on this host was taken over by another run")
 
+// UnwritableError says that a host takes no lock, because nothing can be written there.
+type UnwritableError struct {
+	Host   string
+	Reason string // as the host says it: "No space left on device"
+}
+
+// Error says where, why, and what to do.
+func (e *UnwritableError) Error() string {
+	return fmt.Sprintf("%s cannot be locked, so nothing is done there: nothing can be written below %s (%s); free space there or repair its disk, and apply again",
+		e.Host, script.LockDir, e.Reason)
+}
+
 // Lock is the lock of one run on a set of hosts. A host gives it up by itself when this process ends or is not heard of
 // for some seconds; steps that are running go on, and a later run finds them.
 type Lock struct {
 	hosts       map[string]host.Host // by ID, not changed
 	mu          sync.Mutex
 	generations map[string]int64
+	denied      map[string]error // hosts that could not be locked, and why
 	stop        context.CancelFunc
 	keepers     sync.WaitGroup
 	lost        chan struct{} // closed when another run has taken the lock of some host
 	once        sync.Once     // closes it
 }
 
-// TakeLock takes the lock on every host, in parallel, or on none. The holder is "user@machine". A live lock of another
-// run is a *HeldError, unless force. Callers Release it.
-func TakeLock(ctx context.Context, hosts map[string]host.Host, holder, run string, force bool) (*Lock, error) {
+// Claim is what a run says when it takes a lock.
+type Claim struct {
+	Holder, Run string // "user@machine", and the run's ID
+	Force       bool   // also from a living run
+	// Dispensable are the IDs of hosts without whose lock the run goes on, and which it then does not touch: workers.
+	Dispensable map[string]bool
+}
+
+// TakeLock takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError, unless it is taken
+// by force. Where a dispensable host cannot be locked for another reason, Denied says so. Callers Release it.
+func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Lock{hosts: hosts, generations: map[string]int64{}, stop: stop, lost: make(chan struct{})}
+	l := &Lock{hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop, lost: make(chan struct{})}
 	type answer struct {
 		id  string
 		err error
@@ -73,7 +94,7 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, holder, run strin
 	answers := make(chan answer, len(hosts))
 	for id, h := range hosts {
 		go func() {
-			generation, err := l.take(ctx, keep, h, claim{holder, run, force})
+			generation, err := l.take(ctx, keep, h, c)
 			l.mu.Lock()
 			l.generations[id] = generation
 			l.mu.Unlock()
@@ -82,7 +103,13 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, holder, run strin
 	}
 	var errs []error
 	for range hosts {
-		if a := <-answers; a.err != nil {
+		a := <-answers
+		held := (*HeldError)(nil)
+		switch {
+		case a.err == nil:
+		case c.Dispensable[a.id] && !errors.As(a.err, &held) && ctx.Err() == nil:
+			l.denied[a.id] = a.err
+		default:
 			errs = append(errs, a.err)
 		}
 	}
@@ -92,6 +119,14 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, holder, run strin
 		return nil, errs[0]
 	}
 	return l, nil
+}
+
+// Denied is why a host could not be locked, and so must not be touched; nil for a host that is locked, or was not to be.
+func (l *Lock) Denied(id string) error {
+	if l == nil {
+		return nil
+	}
+	return l.denied[id]
 }
 
 // Generation is the fencing number of the lock on a host; steps of an older one are refused by the host.
@@ -108,24 +143,58 @@ func (l *Lock) Lost() <-chan struct{} { return l.lost }
 // Check asks all hosts whose lock it is, now. It is ErrLockLost as soon as one has another run's; one that does not answer
 // says nothing. A process that stood still, and does not know it, learns it so before it is told.
 func (l *Lock) Check(ctx context.Context) error {
-	lost := make(chan error, len(l.hosts))
-	for id, h := range l.hosts {
+	answers := make(chan error, len(l.hosts))
+	asked := 0
+	for id := range l.hosts {
+		if l.Denied(id) != nil {
+			continue
+		}
+		asked++
 		go func() {
-			res, err := h.Run(ctx, host.Cmd{Name: "look at the lock", Script: `cat "$1/generation"`, Args: []string{script.LockDir}, Timeout: checkTimeout})
-			latest, wrong := strconv.ParseInt(strings.TrimSpace(string(res.Stdout)), 10, 64)
-			if err == nil && wrong == nil && latest > l.Generation(id) {
-				lost <- fmt.Errorf("%s: %w", h.Name(), ErrLockLost)
-				return
-			}
-			lost <- nil
+			_, err := l.confirm(ctx, id)
+			answers <- err
 		}()
 	}
-	for range l.hosts {
-		if err := <-lost; err != nil {
+	for range asked {
+		if err := <-answers; err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// Confirmed asks the hosts given whose lock it is, now, and reports whether every one has answered that it is this run's.
+func (l *Lock) Confirmed(ctx context.Context, ids []string) bool {
+	answers := make(chan bool, len(ids))
+	for _, id := range ids {
+		go func() {
+			ours, err := l.confirm(ctx, id)
+			answers <- ours && err == nil
+		}()
+	}
+	all := true
+	for range ids {
+		all = <-answers && all
+	}
+	return all
+}
+
+// confirm asks one host: true if it says that the lock is ours, ErrLockLost if another run's, and neither if it does not say.
+func (l *Lock) confirm(ctx context.Context, id string) (bool, error) {
+	h, ok := l.hosts[id]
+	if !ok {
+		return false, nil
+	}
+	res, err := h.Run(ctx, host.Cmd{Name: "look at the lock", Script: `cat "$1/generation"`, Args: []string{script.LockDir}, Timeout: checkTimeout})
+	latest, wrong := strconv.ParseInt(strings.TrimSpace(string(res.Stdout)), 10, 64)
+	ours := l.Generation(id)
+	switch {
+	case err != nil, wrong != nil, ours == 0:
+		return false, nil
+	case latest > ours:
+		return false, fmt.Errorf("%s: %w", h.Name(), ErrLockLost)
+	}
+	return latest == ours, nil
 }
 
 // Release gives the lock up on all hosts and waits until they know.
@@ -134,15 +203,9 @@ func (l *Lock) Release() {
 	l.keepers.Wait()
 }
 
-// claim is what a run says when it takes the lock.
-type claim struct {
-	holder, run string
-	force       bool
-}
-
 // take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started again, if
 // nobody took the lock in between.
-func (l *Lock) take(ctx, keep context.Context, h host.Host, c claim) (int64, error) {
+func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim) (int64, error) {
 	generation, ended, err := keeper(ctx, keep, h, c, 0)
 	if err != nil {
 		return 0, err
@@ -166,7 +229,7 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, c claim) (int64, err
 
 // keepAgain starts a keeper for a lock that is still ours. When it is not, the error is a *HeldError; the host itself then
 // refuses the steps of the lock that was lost.
-func keepAgain(keep context.Context, h host.Host, c claim, generation int64) (<-chan struct{}, error) {
+func keepAgain(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
 	for {
 		if err := pause(keep, retryEvery); err != nil {
 			return nil, err
@@ -180,25 +243,22 @@ func keepAgain(keep context.Context, h host.Host, c claim, generation int64) (<-
 
 // keeper runs the keeper on the host and returns when it has said whether the lock is granted. The channel is closed when
 // the keeper has ended. The generation is 0 for a new lock.
-func keeper(ctx, keep context.Context, h host.Host, c claim, generation int64) (int64, <-chan struct{}, error) {
+func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (int64, <-chan struct{}, error) {
 	in, beats := io.Pipe()
 	out, said := io.Pipe()
 	forced := "no"
-	if c.force {
+	if c.Force {
 		forced = "yes"
 	}
 	cmd := host.Cmd{
 		Name: "take the lock", Script: text("lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
-		Args: []string{c.holder, c.run, forced, strconv.Itoa(int(staleAfter.Seconds())), strconv.FormatInt(generation, 10)},
+		Args: []string{c.Holder, c.Run, forced, strconv.Itoa(int(staleAfter.Seconds())), strconv.FormatInt(generation, 10)},
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_, err := h.Run(context.WithoutCancel(ctx), cmd)
-		if err == nil {
-			err = io.EOF
-		}
-		said.CloseWithError(err)
+		said.CloseWithError(keeperError(h.Name(), err))
 		_ = in.Close()
 	}()
 	granted, err := readGrant(ctx, out, h.Name())
@@ -210,6 +270,22 @@ func keeper(ctx, keep context.Context, h host.Host, c claim, generation int64) (
 	go io.Copy(io.Discard, out) //nolint:errcheck // drained until the keeper ends
 	go beat(keep, beats)
 	return granted, ended, nil
+}
+
+// keeperError is how a keeper ended, io.EOF if well.
+func keeperError(name string, err error) error {
+	var exit *host.ExitError
+	switch {
+	case err == nil:
+		return io.EOF
+	case errors.As(err, &exit) && exit.Code == exitUnwritable:
+		reason := lastLines(string(exit.Stderr), 1)
+		if i := strings.LastIndex(reason, ": "); i >= 0 {
+			reason = reason[i+2:] // without the program's name
+		}
+		return &UnwritableError{Host: name, Reason: reason}
+	}
+	return err
 }
 
 // beat sends a line every few seconds, and ends the keeper when ctx ends.
@@ -237,6 +313,9 @@ func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error
 	first, err := lines.ReadString('\n')
 	if ctx.Err() != nil {
 		err = ctx.Err() // and not what that made of the pipe
+	}
+	if unwritable := (*UnwritableError)(nil); errors.As(err, &unwritable) {
+		return 0, err
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%s: take the lock: %w", name, err)

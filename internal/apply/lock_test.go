@@ -25,7 +25,7 @@ func wanted(controlPlane ...string) desired.Cluster {
 
 func take(t *testing.T, m *machine, run string, force bool) (*Lock, error) {
 	t.Helper()
-	return TakeLock(patience(t), map[string]host.Host{"1": m}, "you@there", run, force)
+	return TakeLock(patience(t), map[string]host.Host{"1": m}, Claim{Holder: "you@there", Run: run, Force: force})
 }
 
 func TestALiveLockIsNotTaken(t *testing.T) {
@@ -172,7 +172,7 @@ func TestLocksAreTakenOnAllHostsOrOnNone(t *testing.T) {
 	t.Parallel()
 	free, held := newMachine(t, "node-1"), newMachine(t, "node-2")
 	held.lock("run-1", false)
-	if _, err := TakeLock(patience(t), map[string]host.Host{"1": free, "2": held}, "you@there", "run-2", false); err == nil {
+	if _, err := TakeLock(patience(t), map[string]host.Host{"1": free, "2": held}, Claim{Holder: "you@there", Run: "run-2"}); err == nil {
 		t.Fatal("no error")
 	}
 	l, err := take(t, free, "run-3", false)
@@ -194,17 +194,109 @@ func TestALockOnAHostThatCannotBeReachedIsAnError(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := TakeLock(ctx, map[string]host.Host{"1": newMachine(t, "node-1")}, "you@there", "run-1", false); !errors.Is(err, context.Canceled) {
+	if _, err := TakeLock(ctx, map[string]host.Host{"1": newMachine(t, "node-1")}, Claim{Holder: "you@there", Run: "run-1"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A full disk must not look like a lock.
+// broken are disks on which nothing can be written any more.
+func broken() map[string]func(*machine) {
+	return map[string]func(*machine){
+		"full": func(m *machine) {
+			m.write("bin/cat", "#!/bin/sh\necho 'cat: write error: No space left on device' >&2\nexit 1\n", 0o700)
+		},
+		"no directory of ours": func(m *machine) { m.write("var/lib/kubeone", "a file in its place", 0o600) },
+		"no lock in it":        func(m *machine) { m.write("var/lib/kubeone/lock/mutex/in-the-way", "", 0o600) },
+		"no sign of life":      func(m *machine) { m.write("var/lib/kubeone/lock/beat/in-the-way", "", 0o600) },
+	}
+}
+
 func TestALockThatCannotBeWrittenIsNotGranted(t *testing.T) {
 	t.Parallel()
+	for name, breaks := range broken() {
+		m := newMachine(t, "node-1")
+		breaks(m)
+		_, err := take(t, m, "run-1", true)
+		var unwritable *UnwritableError
+		if !errors.As(err, &unwritable) || unwritable.Host != "node-1" || unwritable.Reason == "" {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if name == "full" && !strings.Contains(err.Error(), "(No space left on device); free space") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// A full disk must neither look like a lock nor take away the one that is there.
+func TestAFullDiskLeavesTheLockAsItWas(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, "node-1")
-	m.write("var/lib/kubeone/lock/generation/in-the-way", "", 0o600)
-	if _, err := take(t, m, "run-1", false); err == nil {
+	first := m.lock("run-1", false)
+	owner := m.read("var/lib/kubeone/lock/owner")
+	broken()["full"](m)
+	if _, err := take(t, m, "run-2", true); err == nil {
 		t.Error("granted")
+	}
+	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got != strconv.FormatInt(first.Generation("1"), 10) {
+		t.Errorf("generation %q, was %d", got, first.Generation("1"))
+	}
+	if got := m.read("var/lib/kubeone/lock/owner"); got != owner {
+		t.Errorf("owner %q, was %q", got, owner)
+	}
+}
+
+func TestAWorkerThatCannotBeLockedStopsNothingElse(t *testing.T) {
+	t.Parallel()
+	well, ill := newMachine(t, "node-1"), newMachine(t, "node-2")
+	broken()["no lock in it"](ill)
+	hosts := map[string]host.Host{"1": well, "2": ill}
+	if _, err := TakeLock(patience(t), hosts, Claim{Holder: "you@there", Run: "run-1"}); err == nil {
+		t.Error("a host that is not dispensable was dispensed with")
+	}
+	l, err := TakeLock(patience(t), hosts, Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"2": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	var unwritable *UnwritableError
+	if !errors.As(l.Denied("2"), &unwritable) || l.Denied("1") != nil {
+		t.Errorf("denied: %v and %v", l.Denied("1"), l.Denied("2"))
+	}
+	if err := l.Check(patience(t)); err != nil {
+		t.Errorf("it is asked whose lock it is: %v", err)
+	}
+}
+
+func TestAWorkerThatAnotherRunHasIsNotDispensable(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "node-1")
+	m.lock("run-1", false)
+	_, err := TakeLock(patience(t), map[string]host.Host{"1": m}, Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"1": true}})
+	var held *HeldError
+	if !errors.As(err, &held) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestALockIsConfirmedOnlyIfEveryHostSaysSo(t *testing.T) {
+	t.Parallel()
+	one, two := newMachine(t, "node-1"), newMachine(t, "node-2")
+	l, err := TakeLock(patience(t), map[string]host.Host{"1": one, "2": two}, Claim{Holder: "you@there", Run: "run-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	if !l.Confirmed(patience(t), []string{"1", "2"}) || l.Confirmed(patience(t), []string{"1", "3"}) {
+		t.Error("hosts that are locked were not confirmed, or one was that is not")
+	}
+	two.lock("run-2", true)
+	if l.Confirmed(patience(t), []string{"1", "2"}) || !l.Confirmed(patience(t), []string{"1"}) {
+		t.Error("a host was confirmed whose lock another run has")
+	}
+	one.onRun = func(host.Cmd) error {
+		return &host.Error{Class: host.Unreachable, Host: "node-1", Err: errors.New("no route")}
+	}
+	if l.Confirmed(patience(t), []string{"1"}) {
+		t.Error("a host was confirmed that does not answer")
 	}
 }

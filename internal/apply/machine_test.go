@@ -198,7 +198,7 @@ func newLab(t *testing.T, script string, steps ...plan.Step) *lab {
 // lock takes the machine's lock for a run; the test's end gives it up.
 func (m *machine) lock(run string, force bool) *Lock {
 	m.t.Helper()
-	l, err := TakeLock(patience(m.t), map[string]host.Host{"1": m}, "me@here", run, force)
+	l, err := TakeLock(patience(m.t), map[string]host.Host{"1": m}, Claim{Holder: "me@here", Run: run, Force: force})
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -16,11 +16,12 @@ import (
 	"kubeone/internal/script"
 )
 
-// Exit statuses of start.sh and follow.sh; a stage's own are below them.
+// Exit statuses of start.sh, follow.sh and lock.sh; a stage's own are below them.
 const (
-	exitLockLost = 75
-	exitBusy     = 76
-	exitKilled   = 78
+	exitUnwritable = 73 // of lock.sh
+	exitLockLost   = 75
+	exitBusy       = 76
+	exitKilled     = 78
 )
 
 const (
@@ -75,6 +76,9 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 		return err
 	}
 	if err := r.mayRun(ctx, s); err != nil {
+		return err
+	}
+	if err := r.checkLock(ctx, s); err != nil {
 		return err
 	}
 	_, err := h.Run(ctx, host.Cmd{

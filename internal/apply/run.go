@@ -34,18 +34,19 @@ type Run struct {
 	Perhaps *cluster.Access      // where the API may answer by the end of the run, for the history; nil where nothing is known
 	Etcd    *etcd.Access         // nil while there is no cluster
 	Connect Connectors           // how connections to the API and to etcd are made
-	// Mine is asked before every step that goes through the API, which unlike a host cannot refuse the steps of a run whose lock
-	// another has taken: its error ends the step. Nil asks nobody.
-	Mine     func(context.Context) error
-	Copy     *Copy // what a restore begins from; nil when the plan has none
-	Addons   []addons.Addon
-	Manifest string // as kept in the cluster: without secrets
-	Lock     *Lock
-	RunID    string
-	Holder   string // user@machine
-	Parallel int    // hosts busy at a time; 0 is no limit
-	Emit     func(Event)
-	Now      func() time.Time
+	// CheckLock is asked before every step: another run may have taken the cluster's lock, and then hosts that it does not reach, and
+	// the API, do not refuse the step. The access is the one that the run has by now, nil while there is none. Its error ends the
+	// step. Nil asks nobody.
+	CheckLock func(context.Context, plan.Step, *cluster.Access) error
+	Copy      *Copy // what a restore begins from; nil when the plan has none
+	Addons    []addons.Addon
+	Manifest  string // as kept in the cluster: without secrets
+	Lock      *Lock
+	RunID     string
+	Holder    string // user@machine
+	Parallel  int    // hosts busy at a time; 0 is no limit
+	Emit      func(Event)
+	Now       func() time.Time
 
 	mu       sync.Mutex
 	pause    func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause
@@ -178,10 +179,12 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	tail := &lineWriter{line: func(line string) {
 		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: line})
 	}}
-	var err error
-	if s.Intent.Kind.OnHost() {
+	err := r.Lock.Denied(s.Host)
+	switch {
+	case err != nil: // its host cannot be touched
+	case s.Intent.Kind.OnHost():
 		err = r.runOnHost(ctx, s, tail)
-	} else {
+	default:
 		err = r.runOnCluster(ctx, s)
 	}
 	tail.flush()
@@ -189,6 +192,17 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 		return nil
 	}
 	return &StepError{Step: s, Host: r.name(s.Host), Tail: tail.last, Err: err}
+}
+
+// checkLock asks whether the step may begin as far as other runs are concerned.
+func (r *Run) checkLock(ctx context.Context, s plan.Step) error {
+	if r.CheckLock == nil {
+		return nil
+	}
+	r.once.Lock()
+	access := r.Access
+	r.once.Unlock()
+	return r.CheckLock(ctx, s, access)
 }
 
 func (r *Run) name(id string) string { return r.Plan.Hosts[id] }

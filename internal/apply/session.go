@@ -21,10 +21,11 @@ import (
 type session struct {
 	once struct {
 		sync.Mutex
-		token, tokenID string
-		tokenMade      time.Time
-		client         API
-		stopApprovals  context.CancelFunc
+		token         string
+		tokenIDs      []string // of all tokens that the run has made
+		tokenMade     time.Time
+		client        API
+		stopApprovals context.CancelFunc
 	}
 }
 
@@ -57,8 +58,9 @@ func (r *Run) token() string {
 	r.once.Lock()
 	defer r.once.Unlock()
 	if r.once.token == "" {
-		r.once.token, r.once.tokenID = cluster.NewToken()
-		r.once.tokenMade = r.Now()
+		token, id := cluster.NewToken()
+		r.once.token, r.once.tokenMade = token, r.Now()
+		r.once.tokenIDs = append(r.once.tokenIDs, id)
 	}
 	return r.once.token
 }

@@ -16,8 +16,7 @@ const (
 	leaseRun      = "kubeone.k8c.io/run-id" // annotation: the run that holds it
 	leaseDuration = 20 * time.Second
 	leaseRenew    = 5 * time.Second
-	leaseAgain    = time.Second      // between attempts while a renewal fails
-	clockSkew     = 60 * time.Second // two operators' clocks differ by no more
+	leaseAgain    = time.Second // between attempts while a renewal fails, and between looks at another's
 )
 
 // Holder is who holds the cluster's lock.
@@ -36,7 +35,7 @@ type HeldError struct {
 
 // Error says who holds the lock and what can be done.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("the cluster is locked by %s (run %s) since %s; wait for it to end, or take the lock over if that run is known to be dead",
+	return fmt.Sprintf("%s works on this cluster (run %s, Lease kube-system/"+LeaseName+" since %s): wait for that run to end, or take the lock over with --force-unlock",
 		e.Holder, e.RunID, e.Since.Local().Format(time.RFC3339))
 }
 
@@ -66,37 +65,36 @@ func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Durat
 	return now.Sub(lease.Spec.RenewTime.Time), duration
 }
 
-// watchFor says how long a lease must be seen without renewal before it may be taken: 0 means at once, held that it may
-// not be taken at all. Ages are only trusted as far as the clocks agree: fully where the same machine wrote both times.
-func watchFor(lease *coordinationv1.Lease, me Holder, now time.Time) (wait time.Duration, held bool) {
-	holder, _, live := LeaseState(lease, now)
-	age, duration := ageOf(lease, now)
-	switch {
-	case holder.Name == "", holder == me, age >= duration+clockSkew:
-		return 0, false
-	case holder.Name == me.Name: // a killed run of the same operator is worth waiting for
-		return min(max(0, duration-age), duration), false
-	case live:
-		return 0, true
-	}
-	return leaseRenew + 2*time.Second, false
+// AcquireOptions say how the cluster's lock is taken from another run.
+type AcquireOptions struct {
+	// Force takes it at once, whatever the run that holds it does.
+	Force bool
+	// AtOnce is asked when another run holds it: whether it is certain now that that run is not at work. Nothing is taken over if the
+	// lock changed hands since then. Nil is never certain.
+	AtOnce func(context.Context) bool
+	// Waiting is told once, when another run holds it and it is watched whether that one still renews it: for at most so long.
+	// Nil tells nobody.
+	Waiting func(by Holder, atMost time.Duration)
 }
 
-// Acquire takes the cluster's lock and keeps it until it is released. Held by another run that is alive, the error wraps a
-// *HeldError, of class Operator. A lock that was not renewed for leaseDuration is taken over; to be sure of that in spite of
-// clocks that differ, and of a run of the same operator that was killed a moment ago, it may be watched for up to that time. Force
-// takes it over at once.
-func (c *Client) Acquire(ctx context.Context, me Holder, force bool) (*Lock, error) {
-	ctx, cancel := bounded(ctx, leaseDuration+opTimeout)
+// Acquire takes the cluster's lock and keeps it until it is released. A lock that another run holds is watched until it was not
+// renewed for as long as it holds, counted by our own clock and only while the API answers, as its holder could not have
+// renewed it otherwise; then it is taken over. When it is renewed meanwhile, the error wraps a *HeldError, of class Operator.
+func (c *Client) Acquire(ctx context.Context, me Holder, o AcquireOptions) (*Lock, error) {
+	ctx, cancel := bounded(ctx, leaseDuration+2*opTimeout)
 	defer cancel()
-	err := retry(ctx, "lock the cluster", "", func(ctx context.Context) error { return c.take(ctx, me, force) })
+	var began time.Time
+	err := retry(ctx, "lock the cluster", "", func(ctx context.Context) error {
+		began = time.Now()
+		return c.take(ctx, me, &o)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return c.keep(ctx, me), nil
+	return c.keep(ctx, me, began), nil
 }
 
-func (c *Client) take(ctx context.Context, me Holder, force bool) error {
+func (c *Client) take(ctx context.Context, me Holder, o *AcquireOptions) error {
 	lease, err := c.leases().Get(ctx, LeaseName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return c.createLease(ctx, me)
@@ -104,35 +102,40 @@ func (c *Client) take(ctx context.Context, me Holder, force bool) error {
 	if err != nil {
 		return err
 	}
-	if !force {
-		if err := c.awaitSilence(ctx, lease, me); err != nil {
+	if holder, _, _ := LeaseState(lease, time.Now()); holder.Name != "" && holder != me && !o.Force && (o.AtOnce == nil || !o.AtOnce(ctx)) {
+		_, duration := ageOf(lease, time.Now())
+		if o.Waiting != nil {
+			o.Waiting(holder, duration)
+			o.Waiting = nil
+		}
+		if lease, err = c.awaitSilence(ctx, lease, duration); err != nil {
 			return err
 		}
 	}
 	return c.writeLease(ctx, lease, me)
 }
 
-// awaitSilence returns nil once the lease may be taken in the version given.
-func (c *Client) awaitSilence(ctx context.Context, lease *coordinationv1.Lease, me Holder) error {
-	wait, held := watchFor(lease, me, time.Now())
-	for end := time.Now().Add(wait); !held && time.Now().Before(end); {
-		if !pause(ctx, min(leaseAgain, time.Until(end))) {
-			return context.Cause(ctx)
+// awaitSilence returns the lease as it is once it may be taken: given up, or not renewed for the duration. A look that fails
+// begins the wait anew, and a gap between two looks, as in a process that stood still, counts for no more than two.
+func (c *Client) awaitSilence(ctx context.Context, lease *coordinationv1.Lease, duration time.Duration) (*coordinationv1.Lease, error) {
+	for silent, last := time.Duration(0), time.Now(); silent < duration; {
+		if !pause(ctx, min(leaseAgain, duration-silent)) {
+			return nil, context.Cause(ctx)
 		}
 		now, err := c.leases().Get(ctx, LeaseName, metav1.GetOptions{})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		held = now.ResourceVersion != lease.ResourceVersion && now.Spec.HolderIdentity != nil && *now.Spec.HolderIdentity != ""
-		if now.ResourceVersion != lease.ResourceVersion && !held {
-			return &Error{Op: "watch the lock", Class: Transient, Err: fmt.Errorf("it was released just now")}
+		if holder, _, _ := LeaseState(now, time.Now()); holder.Name == "" {
+			return now, nil
 		}
-		lease = now
+		if now.ResourceVersion != lease.ResourceVersion {
+			return nil, &Error{Op: "take the lock", Class: Operator, Err: heldBy(now)}
+		}
+		silent += min(time.Since(last), 2*leaseAgain)
+		last = time.Now()
 	}
-	if !held {
-		return nil
-	}
-	return &Error{Op: "take the lock", Class: Operator, Err: heldBy(lease)}
+	return lease, nil
 }
 
 func heldBy(lease *coordinationv1.Lease) *HeldError {

@@ -28,33 +28,6 @@ func leaseOf(h Holder, age time.Duration) *coordinationv1.Lease {
 	return lease
 }
 
-func TestHowLongALeaseMustBeSilent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		again := Holder{Name: alice.Name, RunID: "run-later"}
-		for name, c := range map[string]struct {
-			lease *coordinationv1.Lease
-			me    Holder
-			wait  time.Duration
-			held  bool
-		}{
-			"nobody's":                   {leaseOf(Holder{}, 0), bob, 0, false},
-			"our own run's":              {leaseOf(bob, 0), bob, 0, false},
-			"another's, alive":           {leaseOf(alice, 3*time.Second), bob, 0, true},
-			"another's, from the future": {leaseOf(alice, -time.Hour), bob, 0, true},
-			"another's, just expired":    {leaseOf(alice, 21*time.Second), bob, 7 * time.Second, false},
-			"another's, long dead":       {leaseOf(alice, 90*time.Second), bob, 0, false},
-			"an earlier run of ours":     {leaseOf(alice, 3*time.Second), again, 17 * time.Second, false},
-			"an earlier run, expired":    {leaseOf(alice, 25*time.Second), again, 0, false},
-		} {
-			wait, held := watchFor(c.lease, c.me, time.Now())
-			if wait != c.wait || held != c.held {
-				t.Errorf("%s: got %s, %v; want %s, %v", name, wait, held, c.wait, c.held)
-			}
-		}
-	})
-}
-
 // holderNow is who holds the lease.
 func holderNow(t *testing.T, c *Client) Holder {
 	t.Helper()
@@ -68,7 +41,7 @@ func holderNow(t *testing.T, c *Client) Holder {
 
 func acquired(t *testing.T, c *Client, me Holder, force bool) *Lock {
 	t.Helper()
-	lock, err := c.Acquire(t.Context(), me, force)
+	lock, err := c.Acquire(t.Context(), me, AcquireOptions{Force: force})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +62,7 @@ func TestASecondOperatorIsToldWhoHoldsTheLock(t *testing.T) {
 		since := time.Now()
 		first := acquired(t, c, alice, false)
 		time.Sleep(time.Hour) //nolint:forbidigo // of synctest: no time passes; renewed all the time
-		_, err := c.Acquire(t.Context(), bob, false)
+		_, err := c.Acquire(t.Context(), bob, AcquireOptions{})
 		var held *HeldError
 		if !errors.As(err, &held) || Classify(err) != Operator {
 			t.Fatalf("got %v, want a HeldError", err)
@@ -107,27 +80,132 @@ func TestASecondOperatorIsToldWhoHoldsTheLock(t *testing.T) {
 	})
 }
 
-func TestALockWhoseRunWasKilledIsTakenOver(t *testing.T) {
+// What the times in the lease say is of another machine's clock: it decides nothing.
+func TestALockWhoseRunWasKilledIsTakenOverAfterItsTimeByOurClock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		me   Holder
-		age  time.Duration
-		want time.Duration // how long it takes
+		me  Holder
+		age time.Duration
 	}{
-		"by the same operator":          {Holder{Name: alice.Name, RunID: "run-later"}, 4 * time.Second, 16 * time.Second},
-		"by another, once expired":      {bob, 30 * time.Second, 7 * time.Second},
-		"by another, after a long time": {bob, time.Hour, 0},
+		"by the same operator":          {Holder{Name: alice.Name, RunID: "run-later"}, 4 * time.Second},
+		"by another":                    {bob, 3 * time.Second},
+		"by another, once expired":      {bob, 30 * time.Second},
+		"by another, after a long time": {bob, time.Hour},
+		"renewed in the future":         {bob, -time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := faked(t, leaseOf(alice, c.age))
-			began := time.Now()
-			lock := acquired(t, client, c.me, false)
-			if took := time.Since(began); took != c.want || holderNow(t, client) != c.me {
-				t.Errorf("%s: held by %v after %s, want %v after %s", name, holderNow(t, client), took, c.me, c.want)
+			began, told := time.Now(), []Holder(nil)
+			lock, err := client.Acquire(t.Context(), c.me, AcquireOptions{Waiting: func(by Holder, atMost time.Duration) {
+				if told = append(told, by); atMost != leaseDuration {
+					t.Errorf("%s: it may last %s", name, atMost)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took != leaseDuration || holderNow(t, client) != c.me {
+				t.Errorf("%s: held by %v after %s, want %v after %s", name, holderNow(t, client), took, c.me, leaseDuration)
+			}
+			if diff := cmp.Diff([]Holder{alice}, told); diff != "" {
+				t.Errorf("%s: %s", name, diff)
 			}
 			release(t, lock)
 		})
 	}
+}
+
+func TestAFreeLockIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, lease := range map[string]*coordinationv1.Lease{"nobody's": leaseOf(Holder{}, 0), "our own run's": leaseOf(bob, time.Second)} {
+		synctest.Test(t, func(t *testing.T) {
+			client, _ := faked(t, lease)
+			began := time.Now()
+			lock := acquired(t, client, bob, false)
+			if took := time.Since(began); took > 0 {
+				t.Errorf("%s: it took %s", name, took)
+			}
+			release(t, lock)
+		})
+	}
+}
+
+func TestALockIsTakenAtOnceFromARunThatIsCertainlyNotAtWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := faked(t, leaseOf(alice, time.Second))
+		began := time.Now()
+		lock, err := c.Acquire(t.Context(), bob, AcquireOptions{AtOnce: func(context.Context) bool { return true }})
+		if err != nil || time.Since(began) > 0 {
+			t.Fatalf("got %v after %s", err, time.Since(began))
+		}
+		release(t, lock)
+	})
+}
+
+func TestALockThatIsGivenUpMeanwhileIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := faked(t)
+		first := acquired(t, c, alice, false)
+		began := time.Now()
+		time.AfterFunc(3*time.Second, func() { release(t, first) })
+		second := acquired(t, c, bob, false)
+		if took := time.Since(began); took > 3*time.Second+leaseAgain {
+			t.Errorf("it took %s", took)
+		}
+		release(t, second)
+	})
+}
+
+// While the API was away nobody could have renewed the lock.
+func TestSilenceCountsOnlyWhileTheAPIAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t, leaseOf(alice, 0))
+		began := time.Now()
+		const back = 17 * time.Second
+		api.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if since := time.Since(began); since > 15*time.Second && since < back {
+				return true, nil, apierrors.NewServiceUnavailable("restarting")
+			}
+			return false, nil, nil
+		})
+		lock := acquired(t, c, bob, false)
+		if took := time.Since(began); took < back+leaseDuration {
+			t.Errorf("it was taken after %s, and the API was back after %s", took, back)
+		}
+		release(t, lock)
+	})
+}
+
+func TestALockSaysForHowLongItWasNotRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t)
+		away := false
+		api.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away, nil, apierrors.NewServiceUnavailable("restarting")
+		})
+		lock := acquired(t, c, alice, false)
+		time.Sleep(time.Minute) //nolint:forbidigo // of synctest: no time passes
+		if got := lock.Unrenewed(); got > leaseRenew {
+			t.Errorf("renewed %s ago", got)
+		}
+		if err := lock.Check(t.Context()); err != nil {
+			t.Errorf("asked for: %v", err)
+		}
+		away = true
+		time.Sleep(time.Minute) //nolint:forbidigo // of synctest: no time passes
+		if got := lock.Unrenewed(); got < time.Minute-leaseRenew {
+			t.Errorf("renewed %s ago, and the API was away", got)
+		}
+		if err := lock.Check(t.Context()); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("asked for while the API is away: %v", err)
+		}
+		away = false
+		release(t, lock)
+	})
 }
 
 func TestALivingRunOfTheSameOperatorKeepsItsLock(t *testing.T) {
@@ -136,7 +214,7 @@ func TestALivingRunOfTheSameOperatorKeepsItsLock(t *testing.T) {
 		c, _ := faked(t)
 		lock := acquired(t, c, alice, false)
 		began := time.Now()
-		_, err := c.Acquire(t.Context(), Holder{Name: alice.Name, RunID: "run-later"}, false)
+		_, err := c.Acquire(t.Context(), Holder{Name: alice.Name, RunID: "run-later"}, AcquireOptions{})
 		var held *HeldError
 		if !errors.As(err, &held) || time.Since(began) > leaseRenew+leaseAgain {
 			t.Errorf("got %v after %s, want a HeldError with the next renewal", err, time.Since(began))
@@ -205,7 +283,7 @@ func TestOnlyOneOfManyGetsAFreeLock(t *testing.T) {
 		locks := make(chan *Lock, 8)
 		for i := range 8 {
 			go func() {
-				lock, err := c.Acquire(t.Context(), Holder{Name: string(rune('a' + i)), RunID: "r"}, false)
+				lock, err := c.Acquire(t.Context(), Holder{Name: string(rune('a' + i)), RunID: "r"}, AcquireOptions{})
 				if err == nil {
 					locks <- lock
 				}
@@ -237,7 +315,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if _, err := c.Acquire(ctx, alice, false); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Acquire(ctx, alice, AcquireOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want that the deadline passed", err)
 		}
 	})

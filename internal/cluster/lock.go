@@ -13,8 +13,8 @@ import (
 	typed "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// Lock is the cluster's lock, held. It renews itself; while the API is away it is neither renewed nor lost, since nobody
-// else can take it either.
+// Lock is the cluster's lock, held. It renews itself. A lock that could not be renewed is not lost before another run has taken
+// it; see Unrenewed.
 type Lock struct {
 	client *Client
 	me     Holder
@@ -23,6 +23,9 @@ type Lock struct {
 	stop   context.CancelFunc
 	ended  chan struct{}
 	once   sync.Once
+
+	mu      sync.Mutex
+	renewed time.Time // when the last request was made after which it was ours
 }
 
 // ErrLost says that somebody else holds the lock now.
@@ -47,9 +50,9 @@ func (l *Lock) Release(ctx context.Context) error {
 }
 
 // keep starts the renewal of a lock that was just taken.
-func (c *Client) keep(ctx context.Context, me Holder) *Lock {
+func (c *Client) keep(ctx context.Context, me Holder, began time.Time) *Lock {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Lock{client: c, me: me, lost: make(chan struct{}), stop: stop, ended: make(chan struct{})}
+	l := &Lock{client: c, me: me, lost: make(chan struct{}), stop: stop, ended: make(chan struct{}), renewed: began}
 	go l.renewals(ctx)
 	return l
 }
@@ -58,6 +61,7 @@ func (l *Lock) renewals(ctx context.Context) {
 	defer close(l.ended)
 	for delay := leaseRenew; pause(ctx, delay); {
 		one, cancel := context.WithTimeout(ctx, leaseRenew)
+		began := time.Now()
 		err := l.renew(one)
 		cancel()
 		switch {
@@ -67,24 +71,42 @@ func (l *Lock) renewals(ctx context.Context) {
 		case err != nil:
 			delay = leaseAgain
 		default:
+			l.held(began)
 			delay = leaseRenew
 		}
 	}
 }
 
-// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; an API that does not answer is
-// no error, because nobody can take the lock there either.
+// held notes that the lock was ours after a request that was made at that time.
+func (l *Lock) held(began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if began.After(l.renewed) {
+		l.renewed = began
+	}
+}
+
+// Unrenewed is for how long nothing has said that the lock is held. Another run may take it once that is as long as it holds. A
+// machine that slept counts the time that it slept.
+func (l *Lock) Unrenewed() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(time.Since(l.renewed), time.Now().Round(0).Sub(l.renewed.Round(0)))
+}
+
+// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; any other error says that the API
+// did not answer, and then nobody knows.
 func (l *Lock) Check(ctx context.Context) error {
 	one, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
 	lease, err := l.client.leases().Get(one, LeaseName, metav1.GetOptions{})
 	if err != nil {
-		return nil // see above
+		return fail("look at the cluster's lock", "", err)
 	}
 	if holder, _, _ := LeaseState(lease, time.Now()); holder.Name != "" && holder != l.me {
 		return fmt.Errorf("%w: %s (run %s) has it", ErrLost, holder.Name, holder.RunID)
 	}
-	return nil
+	return nil // it is not renewed by that: only a renewal is seen by others
 }
 
 func (l *Lock) renew(ctx context.Context) error {

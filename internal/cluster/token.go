@@ -16,7 +16,7 @@ import (
 // MaxTokenTTL is the longest life of a join token.
 const MaxTokenTTL = 15 * time.Minute
 
-// TokenAuthor begins the description of every join token that is ours to revoke.
+// TokenAuthor and the run's ID are the description of every join token that a run makes.
 const TokenAuthor = "kubeone: join token of run "
 
 // The form of a bootstrap token. Source: https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
@@ -107,9 +107,9 @@ func (c *Client) RevokeJoinToken(ctx context.Context, id string) error {
 	})
 }
 
-// RevokeOwnTokens deletes every join token that a run of ours made, also those of runs that were killed. Tokens of
-// others stay.
-func (c *Client) RevokeOwnTokens(ctx context.Context) error {
+// RevokeJoinTokens deletes every join token that the run made. Those of other runs stay: such a run may be joining a worker at
+// the same time; the token of one that was killed runs out by itself.
+func (c *Client) RevokeJoinTokens(ctx context.Context, runID string) error {
 	var secrets *corev1.SecretList
 	err := retry(ctx, "list join tokens", "", func(ctx context.Context) (err error) {
 		secrets, err = c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx,
@@ -121,7 +121,7 @@ func (c *Client) RevokeOwnTokens(ctx context.Context) error {
 	}
 	var failures []error
 	for _, s := range secrets.Items {
-		if s.Type == corev1.SecretTypeBootstrapToken && strings.HasPrefix(string(s.Data[tokenDescription]), TokenAuthor) {
+		if s.Type == corev1.SecretTypeBootstrapToken && string(s.Data[tokenDescription]) == TokenAuthor+runID {
 			failures = append(failures, c.RevokeJoinToken(ctx, strings.TrimPrefix(s.Name, tokenPrefix)))
 		}
 	}

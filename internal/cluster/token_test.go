@@ -94,14 +94,14 @@ func TestTokenNeverAppearsInAnError(t *testing.T) {
 	})
 }
 
-func TestRevokeOwnTokensLeavesThoseOfOthers(t *testing.T) {
+func TestARunRevokesItsOwnTokensOnly(t *testing.T) {
 	t.Parallel()
 	others := tokenSecret("zzzzzz.0123456789abcdef", "", time.Now())
 	others.Data[tokenDescription] = []byte("made by kubeadm")
 	plain := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "kube-system"}}
 	c, _ := faked(t, others, plain, tokenSecret("aaaaaa.0123456789abcdef", "1", time.Now()), tokenSecret("bbbbbb.0123456789abcdef", "2", time.Now()))
 	for range 2 { // the second time there is nothing to do
-		if err := c.RevokeOwnTokens(t.Context()); err != nil {
+		if err := c.RevokeJoinTokens(t.Context(), "1"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestRevokeOwnTokensLeavesThoseOfOthers(t *testing.T) {
 	for _, s := range list.Items {
 		left = append(left, s.Name)
 	}
-	if diff := cmp.Diff([]string{"bootstrap-token-zzzzzz", "plain"}, left); diff != "" {
+	if diff := cmp.Diff([]string{"bootstrap-token-bbbbbb", "bootstrap-token-zzzzzz", "plain"}, left); diff != "" {
 		t.Error(diff)
 	}
 }

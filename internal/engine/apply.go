@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/apply"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
+	"kubeone/internal/plan"
 )
 
 // ErrWorldChanged means that between the plan's approval and its start the world became another.
@@ -23,7 +24,11 @@ type ApplyOptions struct {
 	Emit        func(apply.Event)
 	Stop        <-chan struct{} // closed: finish the running steps and begin no other
 
-	mine func(context.Context) error // as apply.Run.Mine
+	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the cluster takes the
+	// cluster's.
+	Lease Lease
+
+	locks *lockSet
 }
 
 // NewRunID returns a name for a run: its time, and something random.
@@ -42,16 +47,11 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 			return approved, &ConfigError{err}
 		}
 	}
-	lock, err := apply.TakeLock(ctx, e.lockable(approved), Holder(), o.RunID, o.ForceUnlock)
+	locks, err := e.lock(ctx, plan.LockScope(approved.Plan, e.want, approved.Result.World), leaseVia(approved), o)
 	if err != nil {
 		return approved, err
 	}
-	defer lock.Release()
-	lease, err := e.lease(ctx, approved, o)
-	if err != nil {
-		return approved, err
-	}
-	defer lease.release(ctx)
+	defer locks.release(ctx)
 	now, err := e.Look(ctx)
 	if err != nil {
 		return approved, err
@@ -59,8 +59,8 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 	if now.Plan.Digest() != approved.Plan.Digest() {
 		return now, ErrWorldChanged
 	}
-	o.mine = func(ctx context.Context) error { return lease.mine(ctx, lock) }
-	err = lease.guard(ctx, lock, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
+	o.locks = locks
+	err = locks.guard(ctx, func(ctx context.Context) error { return e.run(ctx, now, o) })
 	if err != nil {
 		return now, err
 	}
@@ -73,8 +73,8 @@ func (e *Engine) Apply(ctx context.Context, approved Look, o ApplyOptions) (Look
 	return e.lookUntil(ctx, matches)
 }
 
-// lockable are the hosts whose lock a run takes: all that answer.
-func (e *Engine) lockable(l Look) map[string]host.Host {
+// reached are the hosts that answered.
+func (e *Engine) reached(l Look) map[string]host.Host {
 	out := map[string]host.Host{}
 	for id, h := range l.Result.World.Hosts {
 		if h.Reach == observed.Reached {
@@ -84,17 +84,17 @@ func (e *Engine) lockable(l Look) map[string]host.Host {
 	return out
 }
 
-func (e *Engine) run(ctx context.Context, l Look, lock *apply.Lock, o ApplyOptions) error {
-	return e.runFrom(ctx, l, lock, o, nil)
+func (e *Engine) run(ctx context.Context, l Look, o ApplyOptions) error {
+	return e.runFrom(ctx, l, o, nil)
 }
 
 // runFrom runs a plan that restores from the copy, if it has one.
-func (e *Engine) runFrom(ctx context.Context, l Look, lock *apply.Lock, o ApplyOptions, from *apply.Copy) error {
+func (e *Engine) runFrom(ctx context.Context, l Look, o ApplyOptions, from *apply.Copy) error {
 	r := &apply.Run{
 		Copy: from,
-		Plan: l.Plan, Want: e.want, World: l.Result.World, Hosts: e.lockable(l), Scripts: l.Scripts, Addons: e.addons,
-		Manifest: string(e.loaded.ManifestText), Lock: lock, RunID: o.RunID, Holder: Holder(), Parallel: e.opt.Parallel,
-		Emit: o.Emit, Now: e.opt.Now, Etcd: l.Result.Etcd, Mine: o.mine,
+		Plan: l.Plan, Want: e.want, World: l.Result.World, Hosts: e.reached(l), Scripts: l.Scripts, Addons: e.addons,
+		Manifest: string(e.loaded.ManifestText), Lock: o.locks.hosts, RunID: o.RunID, Holder: Holder(), Parallel: e.opt.Parallel,
+		Emit: o.Emit, Now: e.opt.Now, Etcd: l.Result.Etcd, CheckLock: o.locks.check,
 		Perhaps: l.Result.Access, Absent: e.absent(l.Plan, l.Result.World),
 	}
 	if l.Result.World.API.Reached == observed.Yes {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/etcd"
 	"kubeone/internal/etcd/snapshot"
@@ -102,12 +101,13 @@ func (e *Etcd) Disarm(ctx context.Context, force bool) (done []etcd.Disarmed, er
 
 // locked does something as the only operator.
 func (e *Etcd) locked(ctx context.Context, force bool, do func() error) error {
-	hosts := e.engine.lockable(Look{Result: e.seen})
-	lock, err := apply.TakeLock(ctx, hosts, Holder(), e.engine.NewRunID(), force)
+	seen := Look{Result: e.seen}
+	o := ApplyOptions{RunID: e.engine.NewRunID(), ForceUnlock: force}
+	locks, err := e.engine.lock(ctx, plan.ClusterScope(e.engine.want, e.seen.World), leaseVia(seen), o)
 	if err != nil {
 		return err
 	}
-	defer lock.Release()
+	defer locks.release(ctx)
 	return etcdError(do())
 }
 

@@ -5,75 +5,271 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
+	"kubeone/internal/host"
 	"kubeone/internal/observed"
+	"kubeone/internal/plan"
 )
 
-// lease is the lock in the cluster. It holds none where there is no cluster that answers; the hosts' locks are held then too.
-type lease struct {
-	client *cluster.Client
-	held   *cluster.Lock
+// Lease is the lock in the cluster as a run holds it. *cluster.Lock is one; a caller that elects a leader itself brings its own.
+// Its methods may be called concurrently.
+type Lease interface {
+	// Check asks now whether it is still held: nil if so, an error that wraps cluster.ErrLost if another has it, and any other
+	// error if nobody answers.
+	Check(ctx context.Context) error
+	// Unrenewed is for how long nothing has said that it is held. Nobody else takes it before apply.LeaseDuration.
+	Unrenewed() time.Duration
+	// Lost is closed when another has taken it.
+	Lost() <-chan struct{}
+	// Taker is who has taken a lost one, as far as that is known.
+	Taker() cluster.Holder
+	// Release gives it back; it runs out by itself where that fails.
+	Release(ctx context.Context) error
 }
 
-// lease takes the lock in the cluster, if there is a cluster that answers. Callers release it.
-func (e *Engine) lease(ctx context.Context, l Look, o ApplyOptions) (lease, error) {
-	if l.Result.Access == nil || l.Result.World.API.Reached != observed.Yes {
-		return lease{}, nil
+// lockTimeout bounds the wait for somebody who says whether the Lease is still this run's.
+const lockTimeout = 2 * time.Minute
+
+// lockSet is what a run has locked: hosts and, if its plan is about the cluster, the Lease. Where no API answers when it begins,
+// it takes the Lease before its first step through the API.
+type lockSet struct {
+	hosts        *apply.Lock
+	scope        plan.Scope
+	controlPlane []string // IDs of the control-plane hosts among those that are locked
+	take         func(context.Context, cluster.Access) (Lease, error)
+
+	mu       sync.Mutex
+	lease    Lease
+	lost     chan struct{} // closed when any of them is lost
+	once     sync.Once     // closes it
+	over     chan struct{} // closed on release
+	watching sync.WaitGroup
+}
+
+// lock takes what the scope says. Callers release it. No API is asked for the Lease if the access is nil.
+func (e *Engine) lock(ctx context.Context, s plan.Scope, via *cluster.Access, o ApplyOptions) (*lockSet, error) {
+	l := &lockSet{scope: s, lost: make(chan struct{}), over: make(chan struct{})}
+	hosts, workers := map[string]host.Host{}, map[string]bool{}
+	for _, id := range s.Hosts {
+		h, _ := e.want.Host(id)
+		hosts[id], workers[id] = e.hosts[id], h.Role == desired.Worker
+		if !workers[id] {
+			l.controlPlane = append(l.controlPlane, id)
+		}
 	}
-	client, err := cluster.Connect(*l.Result.Access)
+	var err error
+	l.hosts, err = apply.TakeLock(ctx, hosts, apply.Claim{Holder: Holder(), Run: o.RunID, Force: o.ForceUnlock, Dispensable: workers})
 	if err != nil {
-		return lease{}, err
+		return nil, err
 	}
-	// Whoever has the hosts' locks has shown that no other run is alive there.
-	held, err := client.Acquire(ctx, cluster.Holder{Name: Holder(), RunID: o.RunID}, true)
+	l.watch(l.hosts.Lost())
+	l.take = func(ctx context.Context, via cluster.Access) (Lease, error) {
+		return e.takeLease(ctx, via, l.confirmed, o)
+	}
+	if !s.Cluster || via == nil && o.Lease == nil {
+		return l, nil
+	}
+	if err := l.hold(ctx, via); err != nil {
+		l.release(ctx)
+		return nil, err
+	}
+	return l, nil
+}
+
+// takeLease takes the Lease of the cluster, or is given the caller's own. It is taken at once, whoever holds it, where every
+// control-plane host of the cluster says that it is locked by this run: each would have refused if the holder were at work
+// there, and nobody reaches the API but through one of them.
+func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(context.Context) bool, o ApplyOptions) (Lease, error) {
+	if o.Lease != nil {
+		return lent{o.Lease}, nil
+	}
+	client, err := cluster.Connect(via)
+	if err != nil {
+		return nil, err
+	}
+	held, err := client.Acquire(ctx, cluster.Holder{Name: Holder(), RunID: o.RunID}, cluster.AcquireOptions{
+		Force: o.ForceUnlock, AtOnce: locked,
+		Waiting: func(by cluster.Holder, atMost time.Duration) { e.tellWaiting(o, by, atMost) },
+	})
 	if err != nil {
 		client.Close()
-		return lease{}, err
+		return nil, err
 	}
-	return lease{client, held}, nil
+	return ownLease{held, client}, nil
 }
 
-func (l lease) release(ctx context.Context) {
-	if l.held != nil {
-		_ = l.held.Release(context.WithoutCancel(ctx)) // it runs out by itself
-		l.client.Close()
+// tellWaiting says for what a run waits before it begins.
+func (e *Engine) tellWaiting(o ApplyOptions, by cluster.Holder, atMost time.Duration) {
+	if o.Emit == nil {
+		return
 	}
+	o.Emit(apply.Event{Format: apply.EventFormat, Time: e.opt.Now(), RunID: o.RunID, Type: apply.Warning, Line: fmt.Sprintf(
+		"the cluster's lock is held by %s (run %s), which may be at work through control-plane hosts that do not answer here: waiting up to %s for it to be renewed",
+		by.Name, by.RunID, atMost)})
 }
 
-// mine returns an error that wraps apply.ErrLockLost when another run has the lock: in the cluster, or, where there was none when
-// this run began, on the hosts.
-func (l lease) mine(ctx context.Context, hosts *apply.Lock) error {
-	if l.held == nil {
-		return hosts.Check(ctx)
+// lent is a caller's own Lease, which the caller gives back.
+type lent struct{ Lease }
+
+// Release leaves it to the caller.
+func (lent) Release(context.Context) error { return nil }
+
+// ownLease is the Lease that the engine has taken, with the connection that it is renewed by.
+type ownLease struct {
+	*cluster.Lock
+	client *cluster.Client
+}
+
+// Release gives it back and closes the connection.
+func (l ownLease) Release(ctx context.Context) error {
+	defer l.client.Close()
+	return l.Lock.Release(ctx)
+}
+
+// hold takes the Lease unless it is held already.
+func (l *lockSet) hold(ctx context.Context, via *cluster.Access) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease != nil {
+		return nil
 	}
-	if err := l.held.Check(ctx); err != nil {
-		return fmt.Errorf("%w: %w", apply.ErrLockLost, err)
+	var access cluster.Access
+	if via != nil {
+		access = *via
 	}
+	lease, err := l.take(ctx, access)
+	if err != nil {
+		return err
+	}
+	l.lease = lease
+	l.watch(lease.Lost())
 	return nil
+}
+
+// watch closes lost when one of the locks is lost.
+func (l *lockSet) watch(lost <-chan struct{}) {
+	l.watching.Go(func() {
+		select {
+		case <-lost:
+			l.once.Do(func() { close(l.lost) })
+		case <-l.over:
+		}
+	})
+}
+
+// confirmed reports whether every control-plane host of the cluster says now that its lock is this run's.
+func (l *lockSet) confirmed(ctx context.Context) bool {
+	return l.scope.Complete && l.hosts.Confirmed(ctx, l.controlPlane)
+}
+
+// Lost is closed when another run has taken the Lease or the lock of a host.
+func (l *lockSet) Lost() <-chan struct{} { return l.lost }
+
+// release gives all of it back, the Lease first: whoever finds the hosts free finds it free too.
+func (l *lockSet) release(ctx context.Context) {
+	close(l.over)
+	l.watching.Wait()
+	if lease := l.current(); lease != nil {
+		_ = lease.Release(context.WithoutCancel(ctx)) // it runs out by itself
+	}
+	l.hosts.Release()
+}
+
+func (l *lockSet) current() Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease
+}
+
+// check returns an error that wraps apply.ErrLockLost when another run has the lock of what the step is about. A host refuses
+// the steps of a run that has lost its lock there, so of workers alone only the steps through the API are asked about; what
+// is about the cluster needs the Lease besides, as another run may have that which reaches other hosts.
+func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) error {
+	onHost := s.Intent.Kind.OnHost()
+	if l.scope.Cluster && !onHost && via != nil {
+		if err := l.hold(ctx, via); err != nil {
+			return l.notTaken(err)
+		}
+	}
+	if lease := l.current(); lease != nil {
+		return l.await(ctx, lease)
+	}
+	if onHost {
+		return nil
+	}
+	return l.hosts.Check(ctx)
+}
+
+// notTaken is why the Lease was not taken in the middle of a run: another one is at work.
+func (l *lockSet) notTaken(err error) error {
+	var held *cluster.HeldError
+	if !errors.As(err, &held) {
+		return err
+	}
+	l.once.Do(func() { close(l.lost) })
+	return fmt.Errorf("%w: %w", apply.ErrLockLost, err)
+}
+
+// await waits until somebody says whether the next step may begin.
+func (l *lockSet) await(ctx context.Context, lease Lease) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	for {
+		err := lease.Check(ctx)
+		standing := apply.Standing{Renewed: lease.Unrenewed()}
+		switch {
+		case err == nil:
+			standing.Lease = apply.Ours
+		case errors.Is(err, cluster.ErrLost):
+			standing.Lease = apply.Taken
+		default:
+			standing.Locked = l.confirmed(ctx)
+		}
+		switch standing.Verdict() {
+		case apply.MayBegin:
+			return ctx.Err()
+		case apply.MustEnd:
+			return fmt.Errorf("%w: %w", apply.ErrLockLost, err)
+		}
+		again := time.NewTimer(settleEvery)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return fmt.Errorf("nobody says whether the cluster's lock is still this run's: %w; apply again", err)
+		case <-again.C:
+		}
+	}
 }
 
 // guard does something with a context that ends when another run takes the lock, in the cluster or on a host: nothing is begun
 // any more and what goes through the API ends at once, because the other run plans without it; what runs on hosts goes on
 // there by itself. The error is then a *TakenError.
-func (l lease) guard(ctx context.Context, hosts losable, do func(ctx context.Context) error) error {
-	if l.held == nil {
-		return guard(ctx, do, hosts)
-	}
-	err := guard(ctx, do, l.held, hosts)
+func (l *lockSet) guard(ctx context.Context, do func(ctx context.Context) error) error {
+	err := guard(ctx, do, l)
 	var taken *TakenError
-	if errors.As(err, &taken) {
+	if lease := l.current(); lease != nil && errors.As(err, &taken) {
 		select {
-		case <-l.held.Lost():
-			taken.By = l.held.Taker()
+		case <-lease.Lost():
+			taken.By = lease.Taker()
 		default: // only hosts have said so
 		}
 	}
 	return err
 }
 
-// losable is a lock that may be lost. *cluster.Lock and *apply.Lock are.
+// leaseVia is how the Lease is reached before the first step; nil where no API answers.
+func leaseVia(l Look) *cluster.Access {
+	if l.Result.World.API.Reached != observed.Yes {
+		return nil
+	}
+	return l.Result.Access
+}
+
+// losable is a lock that may be lost.
 type losable interface {
 	Lost() <-chan struct{}
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/plan"
 )
 
 // lockFake is a lock that a test loses.
@@ -61,18 +64,147 @@ func TestALockThatIsLostWhenAllIsDoneIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestTheLocksOfTheHostsAreGuardedWithoutACluster(t *testing.T) {
+// leaseFake is a Lease that says what a test wants.
+type leaseFake struct {
+	lockFake
+	answer    func() error
+	unrenewed time.Duration
+	released  bool
+}
+
+func (l *leaseFake) Check(context.Context) error   { return l.answer() }
+func (l *leaseFake) Unrenewed() time.Duration      { return l.unrenewed }
+func (l *leaseFake) Taker() cluster.Holder         { return cluster.Holder{Name: "bob@desk", RunID: "run-2"} }
+func (l *leaseFake) Release(context.Context) error { l.released = true; return nil }
+
+// locked is a lock set of no host, about the cluster, that finds the lease.
+func locked(t *testing.T, lease Lease) *lockSet {
+	t.Helper()
+	hosts, err := apply.TakeLock(t.Context(), nil, apply.Claim{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lockSet{hosts: hosts, scope: plan.Scope{Cluster: true}, lost: make(chan struct{}), over: make(chan struct{})}
+	l.watch(hosts.Lost())
+	l.take = func(context.Context, cluster.Access) (Lease, error) {
+		if lease == nil {
+			return nil, &cluster.HeldError{Holder: "bob@desk", RunID: "run-2"}
+		}
+		return lease, nil
+	}
+	return l
+}
+
+var (
+	onHost    = plan.Step{ID: "fetch/cp-1", Host: "cp-1", Intent: plan.Intent{Kind: plan.Fetch}}
+	onCluster = plan.Step{ID: "record", Intent: plan.Intent{Kind: plan.SaveRecord}}
+)
+
+func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
 	t.Parallel()
-	lock := make(lockFake)
-	err := lease{}.guard(t.Context(), lock, func(ctx context.Context) error {
-		close(lock)
+	silent := errors.New("nobody answers")
+	for name, c := range map[string]struct {
+		answers   []error
+		unrenewed time.Duration
+		want      error
+	}{
+		"it is ours":                          {answers: []error{nil}, unrenewed: time.Hour},
+		"it is another's":                     {answers: []error{cluster.ErrLost}, want: apply.ErrLockLost},
+		"nobody says, just renewed":           {answers: []error{silent}, unrenewed: time.Second},
+		"nobody says for long, and then ours": {answers: []error{silent, silent, nil}, unrenewed: 15 * time.Second},
+		"nobody says, and it was taken":       {answers: []error{silent, cluster.ErrLost}, unrenewed: 15 * time.Second, want: apply.ErrLockLost},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			lease := &leaseFake{lockFake: make(lockFake), unrenewed: c.unrenewed}
+			lease.answer = func() error {
+				next := c.answers[0]
+				c.answers = c.answers[1:]
+				return next
+			}
+			l := locked(t, lease)
+			if err := l.hold(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.check(t.Context(), onHost, nil); !errors.Is(err, c.want) {
+				t.Errorf("%s: got %v, want %v", name, err, c.want)
+			}
+			if l.release(t.Context()); !lease.released || len(c.answers) > 0 {
+				t.Errorf("%s: released is %v, %d answers were not asked for", name, lease.released, len(c.answers))
+			}
+		})
+	}
+}
+
+func TestARunThatNobodyAnswersGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lease := &leaseFake{lockFake: make(lockFake), unrenewed: time.Minute, answer: func() error { return errors.New("connection refused") }}
+		l, began := locked(t, lease), time.Now()
+		if err := l.hold(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		err := l.check(t.Context(), onHost, nil)
+		if err == nil || time.Since(began) != lockTimeout || !strings.Contains(err.Error(), "connection refused; apply again") {
+			t.Errorf("got %v after %s", err, time.Since(began))
+		}
+		l.release(t.Context())
+	})
+}
+
+func TestTheLeaseIsTakenBeforeTheFirstStepThroughAnAPIThatCameLater(t *testing.T) {
+	t.Parallel()
+	lease := &leaseFake{lockFake: make(lockFake), answer: func() error { return nil }}
+	l := locked(t, lease)
+	if err := l.check(t.Context(), onHost, nil); err != nil || l.current() != nil {
+		t.Errorf("before: %v", err)
+	}
+	if err := l.check(t.Context(), onCluster, &cluster.Access{}); err != nil || l.current() == nil {
+		t.Errorf("with an API: %v, lease %v", err, l.current())
+	}
+	l.release(t.Context())
+}
+
+func TestARunThatFindsTheLeaseTakenEnds(t *testing.T) {
+	t.Parallel()
+	l := locked(t, nil)
+	err := l.guard(t.Context(), func(ctx context.Context) error {
+		err := l.check(ctx, onCluster, &cluster.Access{})
+		<-ctx.Done()
+		return errors.Join(err)
+	})
+	var taken *TakenError
+	if !errors.As(err, &taken) || !errors.Is(err, apply.ErrLockLost) || !strings.Contains(err.Error(), "bob@desk") {
+		t.Errorf("got %v", err)
+	}
+	l.release(t.Context())
+}
+
+func TestARunAboutWorkersNeedsNoLease(t *testing.T) {
+	t.Parallel()
+	l := locked(t, nil)
+	l.scope.Cluster = false
+	if err := l.check(t.Context(), plan.Step{Intent: plan.Intent{Kind: plan.DrainNode}}, &cluster.Access{}); err != nil {
+		t.Errorf("got %v", err)
+	}
+	l.release(t.Context())
+}
+
+func TestALostLeaseEndsTheRunAndSaysWhoHasIt(t *testing.T) {
+	t.Parallel()
+	lease := &leaseFake{lockFake: make(lockFake), answer: func() error { return nil }}
+	l := locked(t, lease)
+	if err := l.hold(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	err := l.guard(t.Context(), func(ctx context.Context) error {
+		close(lease.lockFake)
 		<-ctx.Done()
 		return errors.Join(ctx.Err())
 	})
-	if !errors.Is(err, apply.ErrLockLost) {
+	if err == nil || !strings.Contains(err.Error(), "bob@desk (run run-2)") {
 		t.Errorf("got %v", err)
 	}
-	lease{}.release(t.Context())
+	l.release(t.Context())
 }
 
 func TestWhoTookTheLockIsNamed(t *testing.T) {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
@@ -84,11 +83,11 @@ func (e *Engine) Recover(ctx context.Context, o RecoverOptions, approved Look, a
 			return approved, &ConfigError{err}
 		}
 	}
-	lock, err := apply.TakeLock(ctx, e.lockable(approved), Holder(), a.RunID, a.ForceUnlock)
+	locks, err := e.lock(ctx, plan.LockScope(approved.Plan, e.want, approved.Result.World), nil, a) // nil: there is no API to keep a Lease in
 	if err != nil {
 		return approved, err
 	}
-	defer lock.Release()
+	defer locks.release(ctx)
 	now, err := e.LookRecover(ctx, o)
 	if err != nil {
 		return approved, err
@@ -97,9 +96,8 @@ func (e *Engine) Recover(ctx context.Context, o RecoverOptions, approved Look, a
 		return now, ErrWorldChanged
 	}
 	now.Result.World.API.Reached = observed.No // what still answers there is not the cluster that will be
-	var noLease lease                          // there is no API to keep it in
-	a.mine = func(ctx context.Context) error { return noLease.mine(ctx, lock) }
-	err = noLease.guard(ctx, lock, func(ctx context.Context) error { return e.runFrom(ctx, now, lock, a, &o.Source.content) })
+	a.locks = locks
+	err = locks.guard(ctx, func(ctx context.Context) error { return e.runFrom(ctx, now, a, &o.Source.content) })
 	if err != nil {
 		return now, err
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
@@ -55,16 +54,11 @@ func (e *Engine) Reset(ctx context.Context, names []string, approved Look, o App
 
 // carryOut takes the lock, looks again, and runs the plan if it is still the one that was approved. It returns the last look.
 func (e *Engine) carryOut(ctx context.Context, approved Look, o ApplyOptions, look func(context.Context) (Look, error)) (Look, error) {
-	lock, err := apply.TakeLock(ctx, e.lockable(approved), Holder(), o.RunID, o.ForceUnlock)
+	locks, err := e.lock(ctx, plan.LockScope(approved.Plan, e.want, approved.Result.World), leaseVia(approved), o)
 	if err != nil {
 		return approved, err
 	}
-	defer lock.Release()
-	lease, err := e.lease(ctx, approved, o)
-	if err != nil {
-		return approved, err
-	}
-	defer lease.release(ctx)
+	defer locks.release(ctx)
 	now, err := look(ctx)
 	if err != nil {
 		return approved, err
@@ -72,8 +66,8 @@ func (e *Engine) carryOut(ctx context.Context, approved Look, o ApplyOptions, lo
 	if now.Plan.Digest() != approved.Plan.Digest() {
 		return now, ErrWorldChanged
 	}
-	o.mine = func(ctx context.Context) error { return lease.mine(ctx, lock) }
-	return now, lease.guard(ctx, lock, func(ctx context.Context) error { return e.run(ctx, now, lock, o) })
+	o.locks = locks
+	return now, locks.guard(ctx, func(ctx context.Context) error { return e.run(ctx, now, o) })
 }
 
 // forget removes our own working directory from the hosts that were reset. It goes last: until here it held the lock and

@@ -35,6 +35,9 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.FreshInit, "seed=1 hosts=1+0 start=bare faults=30:fail-always:0:3", safety.NewCluster},
 		{drive.NoBudget, "seed=1 hosts=1+2 start=older-patch faults=", safety.Budget},
 		{drive.OpenAll, "seed=1 hosts=1+2 start=missing faults=1:by-hand:1:1", safety.OwnCordons},
+		{drive.LeaseByForce, "seed=1 hosts=4+1 start=missing faults=10:severed:0:150,30:second:0:1", safety.OneOperator},
+		{drive.NoAsking, "seed=1 hosts=4+1 start=missing faults=1:stopped:0:1,10:severed:0:150,10:split:0:150,11:paused:0:45,34:second:0:1", safety.OneOperator},
+		{drive.NoWorkerLock, "seed=1 hosts=1+1 start=missing faults=1:alone:1:1", safety.OneOperator},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},
 	} {
 		t.Run(string(c.guard), func(t *testing.T) {

@@ -1,11 +1,12 @@
 # Takes the host's lock for an operator and keeps it while standard input brings a line every few seconds.
 # Arguments: HOLDER RUN FORCE(yes|no) STALE(seconds) GENERATION. A generation other than 0 is that of a lock whose keeper
 # lost its connection; it is kept on only if nobody took the lock in between.
-# Prints "granted GENERATION", or "held" and the owner's lines.
+# Prints "granted GENERATION", or "held" and the owner's lines. Exit status 73: nothing can be written here, and so there is
+# no lock; what was there is as it was.
 set -eu
 holder=$1 run=$2 force=$3 stale=$4 ours=$5
 dir=/var/lib/kubeone/lock
-mkdir -p "$dir"
+mkdir -p "$dir" || exit 73
 
 field() { sed -n "s/^$1=//p" "$dir/owner" 2>/dev/null || true; }
 
@@ -27,21 +28,30 @@ next() {
 	printf '%s\n' "$new"
 }
 
+# put writes standard input to a file beside the one that it is to become. A full disk must not leave half of a lock.
+put() {
+	cat >"$dir/$1.new" && return
+	rm -f "$dir/$1.new"
+	exit 73
+}
+
+beat() { true >"$dir/beat" || exit 73; }
+
 take() {
 	generation=$ours
-	if [ "$ours" = 0 ]; then
-		generation=$(next)
-		printf '%s\n' "$generation" >"$dir/generation"
-		# What an earlier run's step did not live to remove; a step that runs right now keeps its own. Nor are secrets old where a
-		# lock is kept on: they may be those of the step that this run is about to start.
-		systemctl is-active --quiet kubeone-step.service || rm -rf /run/kubeone/secrets
-	fi
-	printf 'holder=%s\nrun=%s\ngeneration=%s\nsince=%s\nkeeper=%s\n' "$holder" "$run" "$generation" "$(date +%s)" "$$" >"$dir/owner.new"
+	[ "$ours" != 0 ] || generation=$(next)
+	printf '%s\n' "$generation" | put generation
+	printf 'holder=%s\nrun=%s\ngeneration=%s\nsince=%s\nkeeper=%s\n' "$holder" "$run" "$generation" "$(date +%s)" "$$" | put owner
+	beat
+	mv -f "$dir/generation.new" "$dir/generation"
 	mv -f "$dir/owner.new" "$dir/owner"
-	: >"$dir/beat"
+	# What an earlier run's step did not live to remove; a step that runs right now keeps its own. Nor are secrets old where a
+	# lock is kept on: they may be those of the step that this run is about to start.
+	[ "$ours" != 0 ] || systemctl is-active --quiet kubeone-step.service || rm -rf /run/kubeone/secrets
 	printf 'granted %s\n' "$generation"
 }
 
+true >>"$dir/mutex" || exit 73 # exec would end this with another status
 exec 9>"$dir/mutex"
 flock 9
 if held || { [ "$ours" != 0 ] && [ "$(latest)" != "$ours" ]; }; then
@@ -54,7 +64,7 @@ flock -u 9
 
 while IFS= read -r _; do
 	[ "$(field keeper)" = "$$" ] || exit 0
-	: >"$dir/beat"
+	beat
 done
 
 flock 9

@@ -32,8 +32,11 @@ func (a *attempt) by() world.Author {
 	return world.Author{Run: a.op.run, Step: a.step.ID, Host: a.step.Host, Kind: a.step.Intent.Kind}
 }
 
-// move makes one command or request.
+// move makes one command or request. A host that gave no lock is not touched.
 func (a *attempt) move() (ended, ok bool) {
+	if a.op.denied[a.step.Host] {
+		return true, false
+	}
 	if a.step.Intent.Kind.OnHost() {
 		return a.onHost()
 	}
@@ -59,6 +62,9 @@ func (a *attempt) onHost() (ended, ok bool) {
 	case 3:
 		if wait, failed := a.awaitEtcd(); wait || failed {
 			return failed, false
+		}
+		if !a.op.mayBegin(true) {
+			return w.Now-a.began > clusterTimeout, false
 		}
 		code := world.CodeDone
 		kept = a.op.command(h, func() { code = w.Start(h, a.by(), a.op.locks[h.ID], a.step.Intent) })
@@ -116,6 +122,9 @@ func (a *attempt) throughAPI() (ended, ok bool) {
 	}
 	if wait, failed := a.awaitEtcd(); wait || failed {
 		return failed, false
+	}
+	if !a.op.mayBegin(false) {
+		return w.Now-a.began > clusterTimeout, false
 	}
 	if a.mustStay() {
 		return true, false

@@ -63,6 +63,9 @@ func (s *Simulation) happen(f Fault) {
 		w.Replace(h)
 	case Dead:
 		s.die(f, h)
+	case Severed:
+		w.Sever(f.Host)
+		s.ends = append(s.ends, ending{s.moment + f.For, w.Mingle})
 	default:
 		s.harm(f, h)
 	}
@@ -118,6 +121,14 @@ func (s *Simulation) happenToOperator(f Fault) {
 		return
 	case Forced:
 		s.begin(true)
+		return
+	case Old:
+		s.begin(false).old = true
+		return
+	case Alone:
+		if s.Workers > 0 {
+			s.begin(false).alone = s.want.Workers[f.Host%s.Workers].ID
+		}
 		return
 	}
 	if len(s.ops) == 0 {

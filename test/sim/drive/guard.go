@@ -34,11 +34,15 @@ const (
 	Wipe        Guard = "wipe"        // data that is found is deleted
 	FreshInit   Guard = "fresh-init"  // init begins anew although there is data
 	NoBudget    Guard = "no-budget"   // pods are deleted, not evicted
+
+	LeaseByForce Guard = "lease-by-force" // the Lease is taken at once, because all hosts that answered are locked
+	NoAsking     Guard = "no-asking"      // a run goes on although nobody tells it whether the Lease is its own
+	NoWorkerLock Guard = "no-worker-lock" // who works on one worker alone locks nothing
 )
 
 // flaws are those of the world itself.
 func (g Guard) flaws() world.Flaws {
-	return world.Flaws{NoFence: g == NoFence || g == NoLock, WipeData: g == Wipe, FreshInit: g == FreshInit, NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum}
+	return world.Flaws{NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit, NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum}
 }
 
 // seen is what the operator believes to have seen.

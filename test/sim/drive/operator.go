@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/test/sim/world"
 )
@@ -31,6 +32,7 @@ const (
 type look struct {
 	plan  plan.Plan
 	first decide.Decision
+	is    observed.World
 	world int // its version
 }
 
@@ -40,6 +42,7 @@ type state int
 const (
 	looking state = iota
 	locking
+	leasing
 	lookingAgain
 	running
 	releasing
@@ -50,20 +53,25 @@ const (
 type operator struct {
 	sim    *Simulation
 	run    string
+	number int
 	force  bool
+	old    bool   // it is the program that locks all that answer, and then takes the Lease by force
+	alone  string // ID of the worker that it works on alone; empty for the cluster
 	state  state
 	result Result
 	plan   look
-	hosts  []*world.Host // that answered, whose lock it takes
+	scope  plan.Scope
+	hosts  []*world.Host // whose lock it takes
 	next   int
 	locks  map[string]int64
+	denied map[string]bool // workers whose lock it did not get
+	lease  tenure
 	sched  *apply.Schedule
 	calls  []*attempt
 	sent   map[string]bool // hosts that have their script
 	failed bool
 	asked  bool  // the schedule has nothing more to start for now
-	told   bool  // a host has said that its lock is another's
-	leased bool  // it has taken the cluster's lease; an API that does not answer has none to give
+	told   bool  // a host or the Lease has said that it is another's
 	wake   int   // the moment until which it stands still
 	until  int64 // the end of a wait for members that come up, or for the world to match
 	rounds int   // plans made because the world had changed
@@ -79,6 +87,8 @@ func (o *operator) move() {
 		o.look()
 	case locking:
 		o.lock()
+	case leasing:
+		o.leaseFirst()
 	case lookingAgain:
 		o.compare()
 	case running:
@@ -94,15 +104,15 @@ func (o *operator) move() {
 func (o *operator) look() {
 	w := o.sim.World
 	for _, h := range w.Hosts {
-		if h.Reached() && !h.Outside && h.Run.Unit != nil {
+		if h.Reached() && !h.Outside && h.Run.Unit != nil && (o.alone == "" || o.alone == h.ID) {
 			return // awaited
 		}
 	}
-	l := o.sim.look()
+	l := o.seen()
 	if o.until == 0 {
 		o.until = w.Now + settle
 	}
-	if comingUp(l) && w.Now < o.until {
+	if o.alone == "" && comingUp(l) && w.Now < o.until {
 		return
 	}
 	o.plan = l
@@ -126,13 +136,18 @@ func (o *operator) look() {
 // approve says yes, to the very plan that was shown.
 func (o *operator) approve() {
 	o.sim.Checker.Approve(o.run, o.plan.plan, false)
-	o.hosts, o.next, o.locks, o.state = nil, 0, map[string]int64{}, locking
+	o.hosts, o.next, o.locks, o.denied, o.state = nil, 0, map[string]int64{}, map[string]bool{}, locking
+	if o.old {
+		o.sim.Checker.Old(o.run)
+	}
+	o.scope = plan.LockScope(o.plan.plan, o.sim.want, o.plan.is)
 	for _, h := range o.sim.World.Hosts {
-		if h.Reached() && !h.Outside {
+		blind := o.sim.Off == AbsentHosts && !h.Reached()
+		if o.old && h.Reached() && !h.Outside || !o.old && !blind && slices.Contains(o.scope.Hosts, h.ID) {
 			o.hosts = append(o.hosts, h)
 		}
 	}
-	if o.sim.Off == NoLock {
+	if o.sim.Off == NoLock || o.sim.Off == NoWorkerLock && o.alone != "" {
 		o.state = lookingAgain
 	}
 }
@@ -146,36 +161,37 @@ func comingUp(l look) bool {
 	return false
 }
 
-// lock takes the lock of one host.
+// lock takes the lock of one host. A worker that gives none is not touched; a control-plane host that gives none, and a host
+// whose lock another run has, end the run.
 func (o *operator) lock() {
 	if o.next == len(o.hosts) {
-		o.lease()
-		o.state = lookingAgain
+		o.state = leasing
 		return
 	}
 	h := o.hosts[o.next]
 	o.next++
-	var granted bool
-	if !o.command(h, func() { o.locks[h.ID], granted = o.sim.World.TakeLock(h, o.run, o.force, 0) }) {
-		o.finish(Failed)
+	granted, refused := false, false
+	answered := o.command(h, func() {
+		o.locks[h.ID], granted = o.sim.World.TakeLock(h, o.run, o.force, 0)
+		refused = !granted && !h.Full
+	})
+	if answered && granted {
 		return
 	}
-	if !granted {
-		delete(o.locks, h.ID)
+	delete(o.locks, h.ID)
+	switch {
+	case answered && refused:
 		o.finish(Held)
-	}
-}
-
-// lease takes the cluster's lock: who has the hosts' has shown that nobody else is alive.
-func (o *operator) lease() {
-	if w := o.sim.World; w.APIReached() {
-		w.Ring().Objects.Lease, o.leased = o.run, true
+	case h.ControlPlane || o.old:
+		o.finish(Failed)
+	default:
+		o.denied[h.ID] = true
 	}
 }
 
 // compare looks again: a plan that is another now is not run.
 func (o *operator) compare() {
-	now := o.sim.look()
+	now := o.seen()
 	if now.world != o.plan.world && now.plan.Digest() != o.plan.plan.Digest() && o.sim.Off != NoCompare {
 		o.finish(Changed)
 		return
@@ -228,7 +244,7 @@ func (o *operator) finish(r Result) {
 	o.unlock()
 	if r == Changed && o.rounds < 2 {
 		o.rounds++
-		o.run, o.leased, o.told = o.run+"'", false, false // another plan is another run
+		o.run, o.lease, o.told = o.run+"'", tenure{}, false // another plan is another run
 		o.result, o.state, o.until = Unended, looking, 0
 	}
 }
@@ -241,9 +257,7 @@ func (o *operator) unlock() {
 			o.sim.World.Unlock(h, o.run)
 		}
 	}
-	if w := o.sim.World; w.APIReached() && w.Ring().Objects.Lease == o.run {
-		w.Ring().Objects.Lease = ""
-	}
+	o.sim.World.ReleaseLease(o.run)
 	o.locks = map[string]int64{}
 }
 
@@ -252,6 +266,8 @@ func (o *operator) release() {
 	switch {
 	case o.failed:
 		o.end(Failed)
+	case o.alone != "":
+		o.end(Matches)
 	case !o.plan.plan.Complete():
 		o.end(Again)
 	default:
@@ -272,6 +288,7 @@ func (o *operator) verify() {
 
 // beat keeps the locks: a host that was away gets its keeper again, if nobody took the lock in between.
 func (o *operator) beat() {
+	o.renew()
 	for _, h := range o.hosts {
 		generation, mine := o.locks[h.ID]
 		switch {
@@ -279,7 +296,7 @@ func (o *operator) beat() {
 		case h.Held != nil && h.Held.Run == o.run:
 			h.Held.Beat = o.sim.World.Now
 		default:
-			if _, ok := o.sim.World.TakeLock(h, o.run, false, generation); !ok && h.Held != nil {
+			if _, ok := o.sim.World.TakeLock(h, o.run, false, generation); !ok && h.Held != nil && h.Held.Run != o.run {
 				o.told = true
 			}
 		}

@@ -41,11 +41,12 @@ func (s *Simulation) Run() Report {
 }
 
 // begin starts a run of apply.
-func (s *Simulation) begin(force bool) {
+func (s *Simulation) begin(force bool) *operator {
 	s.runs++
-	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), force: force}
+	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), number: s.runs, force: force}
 	s.ops = append(s.ops, o)
 	s.tell("%s begins", o.run)
+	return o
 }
 
 // pass lets one moment pass: faults that are due, one move of somebody, and what the world makes of it.
@@ -58,6 +59,7 @@ func (s *Simulation) pass() {
 		s.World.Write()
 		for _, o := range s.ops {
 			if o.wake <= s.moment {
+				o.faces()
 				o.beat()
 			}
 		}
@@ -93,6 +95,7 @@ func (s *Simulation) someone() {
 	if i := s.throw(0, n); i < len(s.hosts) {
 		s.World.Work(s.hosts[i])
 	} else {
+		s.awake[i-len(s.hosts)].faces()
 		s.awake[i-len(s.hosts)].move()
 	}
 }
@@ -106,6 +109,7 @@ func (s *Simulation) heal() {
 	for _, o := range s.ops {
 		o.wake = 0
 	}
+	s.World.Mingle()
 	s.World.Settle()
 	s.tell("nothing goes wrong any more")
 }
@@ -136,12 +140,16 @@ func (s *Simulation) converge() Report {
 	return Report{Result: result}
 }
 
-// oneRun lets the first operator there is, a new one otherwise, come to its end. It returns what that one saw last.
+// oneRun lets the first operator of the cluster there is, a new one otherwise, come to its end. It returns what that one saw
+// last.
 func (s *Simulation) oneRun() (Result, look) {
-	if len(s.ops) == 0 {
+	i := slices.IndexFunc(s.ops, func(o *operator) bool { return o.alone == "" })
+	if i < 0 {
+		s.aloneOnes()
+		i = len(s.ops)
 		s.begin(false)
 	}
-	o := s.ops[0]
+	o := s.ops[i]
 	for moments := 0; o.result == Unended && s.Checker.Found() == nil; moments++ {
 		if s.pass(); moments > longest {
 			s.Checker.Break(safety.Converged, "a run does not end")
@@ -151,6 +159,15 @@ func (s *Simulation) oneRun() (Result, look) {
 		s.World.Now += world.StaleAfter
 	}
 	return o.result, o.plan
+}
+
+// aloneOnes lets those that work on one worker come to their end.
+func (s *Simulation) aloneOnes() {
+	for moments := 0; len(s.ops) > 0 && s.Checker.Found() == nil; moments++ {
+		if s.pass(); moments > longest {
+			s.Checker.Break(safety.Converged, "a run about one worker does not end")
+		}
+	}
 }
 
 // assisted lets a person do what a run that ended so has asked for, and reports whether there was anything.

@@ -62,25 +62,28 @@ const (
 	ConfLost   Kind = "conf-lost"   // its kubelet.conf is deleted
 	Collected  Kind = "collected"   // images that nothing uses are removed
 	ByHand     Kind = "by-hand"     // a person closes its Node
+	Severed    Kind = "severed"     // some operators reach the hosts up to this one, the others only the rest; lasts
 	Killed     Kind = "killed"      // the operator's program is killed
 	Paused     Kind = "paused"      // it stands still, as on a laptop that sleeps; lasts
 	Stop       Kind = "stop"        // Ctrl-C
 	Second     Kind = "second"      // a second operator applies
 	Forced     Kind = "forced"      // a second operator applies with --force-unlock
+	Old        Kind = "old"         // a second operator applies, with the program that locks all hosts and forces the Lease
+	Alone      Kind = "alone"       // a caller works on one worker alone, as a controller does
 )
 
 // Kinds are all sorts of faults.
 func Kinds() []Kind {
 	return []Kind{
 		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped, Crashed,
-		DataLost, Manifest, Expired, ConfLost, Collected, ByHand, Killed, Paused, Stop, Second, Forced,
+		DataLost, Manifest, Expired, ConfLost, Collected, ByHand, Severed, Killed, Paused, Stop, Second, Forced, Old, Alone,
 	}
 }
 
 // lasts reports whether faults of the kind have an end.
 func (k Kind) lasts() bool {
 	switch k {
-	case Cut, Split, Dead, Slow, Full, FailAlways, Paused:
+	case Cut, Split, Dead, Slow, Full, FailAlways, Paused, Severed:
 		return true
 	}
 	return false
@@ -89,7 +92,7 @@ func (k Kind) lasts() bool {
 // ofOperator reports whether the fault befalls an operator and not a host.
 func (k Kind) ofOperator() bool {
 	switch k {
-	case Killed, Paused, Stop, Second, Forced:
+	case Killed, Paused, Stop, Second, Forced, Old, Alone:
 		return true
 	}
 	return false

@@ -31,10 +31,12 @@ type Simulation struct {
 	ends   []ending
 	due    []Fault // those of this moment that befall operators
 	last   look
-	hosts  []*world.Host // that have something to do this moment
-	awake  []*operator   // likewise
-	gone   bool          // at some time the faults had taken the quorum of etcd for good
-	Help   int           // how often a person helped
+	// lastView is of which hosts the last look was.
+	lastView int
+	hosts    []*world.Host // that have something to do this moment
+	awake    []*operator   // likewise
+	gone     bool          // at some time the faults had taken the quorum of etcd for good
+	Help     int           // how often a person helped
 }
 
 // ending is when something that lasts is over.
@@ -106,12 +108,13 @@ func (s *Simulation) throw(what, n int) int { return s.dice.throw(s.moment*8+wha
 
 // look is what an operator sees and plans now. As long as the world is the same, so is the look.
 func (s *Simulation) look() look {
-	if s.last.world == s.World.Version && s.last.world != 0 {
+	view := s.view()
+	if s.last.world == s.World.Version && s.last.world != 0 && s.lastView == view {
 		return s.last
 	}
 	in := decide.Input{Want: s.want, Is: s.seen(), Config: s.config, Addons: s.addons}
 	p, decisions := plan.Build(plan.Input{Decide: in})
-	s.last = look{plan: p, first: decisions[0], world: s.World.Version}
+	s.last, s.lastView = look{plan: p, first: decisions[0], is: in.Is, world: s.World.Version}, view
 	if s.Off == OpenAll {
 		s.last.plan = s.opening(p, in.Is)
 	}
@@ -159,15 +162,6 @@ func (s *Simulation) breaks(h *world.Host) Kind {
 		delete(s.broken, h)
 	}
 	return k
-}
-
-// lost reports whether a run finds that its lock is another's: a host has said so, or the cluster's lease says so now, or,
-// without one, a host does.
-func (s *Simulation) lost(o *operator) bool {
-	if s.Off == NoLostCheck || s.Off == NoLock || s.Off == NoFence {
-		return false
-	}
-	return o.told || o.leased && s.World.APIReached() && s.World.Ring().Objects.Lease != o.run || !o.leased && o.overtaken()
 }
 
 func (s *Simulation) tell(format string, args ...any) {

@@ -90,8 +90,8 @@ func (a *api) CreateJoinToken(ctx context.Context, _ string, _ time.Duration) (t
 // RevokeJoinToken needs the API, and nothing else.
 func (a *api) RevokeJoinToken(ctx context.Context, _ string) error { return a.always(ctx, "revoke") }
 
-// RevokeOwnTokens needs the API, and nothing else.
-func (a *api) RevokeOwnTokens(ctx context.Context) error { return a.always(ctx, "revoke") }
+// RevokeJoinTokens needs the API, and nothing else.
+func (a *api) RevokeJoinTokens(ctx context.Context, _ string) error { return a.always(ctx, "revoke") }
 
 func (a *api) node(ctx context.Context, name, what string, as func(*world.Node) bool) error {
 	return a.until(ctx, what+"/"+name, func() (bool, error) {

@@ -82,6 +82,13 @@ func (m *machine) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 		return host.Result{}, m.keep(ctx, c)
 	case c.Name == "wait for a running step":
 		return host.Result{}, m.follow(ctx, c.Name)
+	case c.Name == "look at the lock":
+		var generation int64
+		err := m.command(ctx, c.Name, func(h *world.Host) error {
+			generation = h.Disk.Generation
+			return nil
+		})
+		return host.Result{Stdout: []byte(strconv.FormatInt(generation, 10))}, err
 	case c.Name == "look for signs of life":
 		return host.Result{}, m.command(ctx, c.Name, func(h *world.Host) error {
 			if h.Run.Etcd || h.Disk.Data != nil {

@@ -28,8 +28,6 @@ type Operator struct {
 	Force  bool
 	// Events is told what apply tells; nil tells nobody.
 	Events func(run string, e apply.Event)
-
-	leased bool
 }
 
 // The ends of a run that are no failure of a step.
@@ -94,15 +92,23 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 		o.W.check.Approve(run, p, false)
 	})
 	hosts := o.hosts(is)
-	lock, err := apply.TakeLock(ctx, hosts, o.Name, run, o.Force)
+	scope := plan.LockScope(p, o.Want, is)
+	lock, err := apply.TakeLock(ctx, o.claimed(scope, hosts), apply.Claim{Holder: o.Name, Run: run, Force: o.Force, Dispensable: o.workers()})
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
+	l := &lease{o: o, run: run, scope: scope, lock: lock, lost: make(chan struct{})}
+	if is.API.Reached == observed.Yes {
+		if err := l.take(ctx); err != nil {
+			return err
+		}
+	}
+	defer l.release()
 	if now, _, _ := o.look(); now.Digest() != p.Digest() {
 		return ErrChanged
 	}
-	if err := o.guarded(ctx, run, lock, func(ctx context.Context) error { return o.run(ctx, run, p, is, hosts, lock) }); err != nil {
+	if err := l.guarded(ctx, func(ctx context.Context) error { return o.run(ctx, run, p, is, hosts, l) }); err != nil {
 		return err
 	}
 	o.lookUntil(ctx, matches)
@@ -119,55 +125,27 @@ func (o *Operator) hosts(is observed.World) map[string]host.Host {
 	return out
 }
 
-// guarded takes the cluster's lease, and ends what it does when another run takes that or the lock of a host.
-func (o *Operator) guarded(ctx context.Context, run string, lock *apply.Lock, do func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	lease := func(read func(holder *string)) {
-		o.W.do(func() {
-			if r := o.W.truth.Ring(); r != nil && o.W.truth.APIReached() {
-				read(&r.Objects.Lease)
-			}
-		})
+// claimed are the hosts whose lock a run takes.
+func (o *Operator) claimed(s plan.Scope, hosts map[string]host.Host) map[string]host.Host {
+	out := map[string]host.Host{}
+	for _, id := range s.Hosts {
+		out[id] = hosts[id]
 	}
-	held := false
-	o.leased = false
-	lease(func(holder *string) { *holder, held, o.leased = run, true, true })
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-lock.Lost():
-			cancel(apply.ErrLockLost)
-		case <-over:
-		}
-	}()
-	go func() {
-		for held && sleep(ctx, again) == nil {
-			lease(func(holder *string) {
-				if *holder != run {
-					cancel(apply.ErrLockLost)
-				}
-			})
-		}
-	}()
-	return do(ctx)
+	return out
 }
 
-// mine reports whether the cluster's lease is still this run's, or nobody's.
-func (o *Operator) mine(run string) (err error) {
-	o.W.do(func() {
-		if r := o.W.truth.Ring(); o.leased && r != nil && r.Objects.Lease != run && o.W.truth.APIReached() {
-			err = apply.ErrLockLost
-		}
-	})
-	return err
+func (o *Operator) workers() map[string]bool {
+	out := map[string]bool{}
+	for _, h := range o.Want.Workers {
+		out[h.ID] = true
+	}
+	return out
 }
 
-func (o *Operator) run(ctx context.Context, run string, p plan.Plan, is observed.World, hosts map[string]host.Host, lock *apply.Lock) error {
+func (o *Operator) run(ctx context.Context, run string, p plan.Plan, is observed.World, hosts map[string]host.Host, l *lease) error {
 	r := &apply.Run{
-		Plan: p, Want: o.Want, World: is, Hosts: hosts, Lock: lock, RunID: run, Holder: o.Name, Now: time.Now,
-		Scripts: map[string]string{}, Etcd: &etcd.Access{}, Mine: func(context.Context) error { return o.mine(run) },
+		Plan: p, Want: o.Want, World: is, Hosts: hosts, Lock: l.lock, RunID: run, Holder: o.Name, Now: time.Now,
+		Scripts: map[string]string{}, Etcd: &etcd.Access{}, CheckLock: l.check,
 		Connect: apply.Connectors{
 			API:  func(cluster.Access) (apply.API, error) { return &api{o.W, o.Name, run}, nil },
 			Etcd: func(context.Context, etcd.Access) (apply.Etcd, error) { return &members{o.W, o.Name, run}, nil },

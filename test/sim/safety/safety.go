@@ -58,7 +58,13 @@ type Checker struct {
 	approved map[string]plan.Plan
 	asked    map[string]bool        // runs that a person asked to take living hosts out
 	holder   map[string]string      // the run that last took a host's lock
+	taken    map[string]int64       // of each host, when its lock was last taken
 	locked   map[string]int64       // of each run, when it last took a lock
+	leases   map[string]bool        // runs that have taken the cluster's Lease
+	lessee   string                 // the last one of them,
+	leasedAt int64                  // when it did so,
+	forced   bool                   // and whether it did so whatever the one before did
+	old      map[string]bool        // runs of a program that knows less
 	byHand   map[string]bool        // Nodes that a person closed
 	served   map[string]int64       // when the member of an address was last seen to serve
 	checked  int                    // the world's version that State saw last
@@ -72,6 +78,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c.approved, c.asked = map[string]plan.Plan{}, map[string]bool{}
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
 	c.holder, c.byHand, c.locked = map[string]string{}, map[string]bool{}, map[string]int64{}
+	c.taken, c.leases, c.old = map[string]int64{}, map[string]bool{}, map[string]bool{}
 	for _, name := range wanted {
 		c.Wanted[name] = true
 	}
@@ -119,8 +126,12 @@ func (c *Checker) effect(e world.Effect) {
 	if c.first != nil {
 		return
 	}
-	if e.Verb == world.LockTaken {
+	switch e.Verb {
+	case world.LockTaken:
 		c.lock(e)
+		return
+	case world.LeaseTaken:
+		c.lease(e)
 		return
 	}
 	c.planned(e)
@@ -169,37 +180,6 @@ func (c *Checker) planned(e world.Effect) {
 		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)
 	}
 }
-
-func (c *Checker) lock(e world.Effect) {
-	c.holder[e.Host.ID] = e.By.Run
-	c.locked[e.By.Run] = c.World.Now
-}
-
-// alone checks that no run begins a step on a host whose lock another run has, and none through the API after another run
-// that came later has taken the cluster's lease: that one looks at the cluster afterwards. What was begun before goes on.
-func (c *Checker) alone(e world.Effect) {
-	if e.Verb == world.Begun {
-		if holder := c.holder[e.Host.ID]; holder != e.By.Run {
-			c.Break(OneOperator, "run %s begins %s on %s, whose lock run %s has", e.By.Run, e.By.Step, e.Host.Name, holder)
-		}
-		return
-	}
-	if _, begun := c.begins[e.By]; begun || e.By.Kind.OnHost() {
-		return
-	}
-	c.begins[e.By] = c.World.Now
-	r := c.World.Ring()
-	if r == nil {
-		return
-	}
-	if at := c.locked[r.Objects.Lease]; at > c.locked[e.By.Run] && c.World.Now-at > learning {
-		c.Break(OneOperator, "run %s begins %s although run %s has the cluster's lease", e.By.Run, e.By.Step, r.Objects.Lease)
-	}
-}
-
-// learning is how long a run that began before there was a cluster, and so has no lease to ask for, may take to learn from
-// the hosts that its lock is another's, in seconds.
-const learning = 10
 
 func name(h *world.Host) string {
 	if h == nil {

@@ -7,8 +7,9 @@ type Verb string
 
 // The verbs. Those with a host are about that host.
 const (
-	LockTaken Verb = "takes the lock on"
-	Begun     Verb = "begins a step on"
+	LockTaken  Verb = "takes the lock on"
+	LeaseTaken Verb = "takes the Lease of"
+	Begun      Verb = "begins a step on"
 
 	RingMade Verb = "begins a new etcd on"
 	CAMade   Verb = "makes a CA on"
@@ -40,6 +41,7 @@ type Effect struct {
 	Member int   // Added, Promoted, Removed: the member
 	Old    string
 	New    string // APIChanged, KubeletChanged: the versions
+	Forced bool   // LeaseTaken: whatever its holder does
 	App    *App   // Evicted: whose pod,
 	Pod    Pod    // and which
 }
@@ -54,7 +56,7 @@ type Author struct {
 
 // effect tells of an effect; the caller then makes it.
 func (w *World) effect(e Effect) {
-	if e.Verb != LockTaken { // what a lock says decides nothing
+	if e.Verb != LockTaken && e.Verb != LeaseTaken { // what a lock says decides nothing
 		w.Version++
 	}
 	if w.Watch != nil {

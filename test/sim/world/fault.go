@@ -73,6 +73,25 @@ func (w *World) Set(condition *bool, to bool) {
 	}
 }
 
+// Sever lets operators of odd number reach only the hosts up to that one, and those of even number only the others.
+func (w *World) Sever(last int) {
+	w.Version++
+	for i, h := range w.Hosts {
+		h.Part = 2
+		if i <= last {
+			h.Part = 1
+		}
+	}
+}
+
+// Mingle lets all operators reach all hosts again.
+func (w *World) Mingle() {
+	w.Version++
+	for _, h := range w.Hosts {
+		h.Part, h.Veil = 0, false
+	}
+}
+
 // CordonByHand closes a Node as a person does.
 func (w *World) CordonByHand(h *Host) {
 	if r := w.Ring(); r != nil {

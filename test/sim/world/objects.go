@@ -8,7 +8,13 @@ type Objects struct {
 	Apps   []*App
 	Addons map[string]string // digest by name
 	Record string            // the manifest's digest as recorded; empty where there is no record
-	Lease  string            // the run that has the cluster's lock
+	Lease  Lease
+}
+
+// Lease is the cluster's lock.
+type Lease struct {
+	Run     string // that has it; empty where nobody has
+	Renewed int64  // when it was last renewed
 }
 
 // Node is a Node object.

@@ -30,9 +30,12 @@ type Unit struct {
 // phase is a part of a step that happens at once. It is not done as long as it waits for something.
 type phase func(w *World, h *Host, u *Unit) (done bool, err error)
 
-// TakeLock takes the host's lock for a run, and returns its generation; false when another run has it. A generation
-// other than 0 is that of a lock whose connection was lost.
+// TakeLock takes the host's lock for a run, and returns its generation; false when another run has it, or the disk is full. A
+// generation other than 0 is that of a lock whose connection was lost.
 func (w *World) TakeLock(h *Host, run string, force bool, ours int64) (int64, bool) {
+	if h.Full {
+		return 0, false
+	}
 	other := h.Held != nil && h.Held.Run != run && w.Now-h.Held.Beat < StaleAfter
 	if other && !force || ours != 0 && h.Disk.Generation != ours {
 		return 0, false
@@ -43,6 +46,19 @@ func (w *World) TakeLock(h *Host, run string, force bool, ours int64) (int64, bo
 	}
 	h.Held = &Keeper{Run: run, Beat: w.Now}
 	return h.Disk.Generation, true
+}
+
+// TakeLease takes the cluster's lock for a run.
+func (w *World) TakeLease(run string, forced bool) {
+	w.effect(Effect{Verb: LeaseTaken, By: Author{Run: run}, Forced: forced})
+	w.Ring().Objects.Lease = Lease{Run: run, Renewed: w.Now}
+}
+
+// ReleaseLease gives the cluster's lock up if the run still has it.
+func (w *World) ReleaseLease(run string) {
+	if w.APIReached() && w.Ring().Objects.Lease.Run == run {
+		w.Ring().Objects.Lease = Lease{}
+	}
 }
 
 // Unlock gives the lock up if the run still has it.

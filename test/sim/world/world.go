@@ -52,6 +52,8 @@ type Host struct {
 
 	Up    bool // it runs
 	Cut   bool // no operator reaches it
+	Part  int  // 1, 2: only operators of odd, even number reach it; 0: all do
+	Veil  bool // the operator whose turn it is does not reach it
 	Split bool // no other host reaches it
 	Full  bool // its disk is full
 	Slow  bool // its steps get on slowly, its etcd lags
@@ -158,8 +160,8 @@ func (w *World) Ring() *Ring {
 	return w.Rings[len(w.Rings)-1]
 }
 
-// Reached reports whether operators reach the host.
-func (h *Host) Reached() bool { return h.Up && !h.Cut }
+// Reached reports whether the operator whose turn it is reaches the host.
+func (h *Host) Reached() bool { return h.Up && !h.Cut && !h.Veil }
 
 // Has reports whether the binaries and images of that version are on the host.
 func (d *Disk) Has(version string) bool {

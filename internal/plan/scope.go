@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"slices"
+
+	"kubeone/internal/decide/match"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Scope is what the run of a plan locks before it begins.
+type Scope struct {
+	// Cluster says that the plan is about the cluster and not about workers alone: its run takes the Lease, too.
+	Cluster bool
+	// Hosts are the IDs of the hosts whose lock it takes, in the manifest's order: the hosts that it touches, and of a plan about
+	// the cluster every control-plane host. Hosts that did not answer are not among them.
+	Hosts []string
+	// Complete says that Hosts has every control-plane host that the cluster has: nobody else can be at work on the cluster
+	// without the lock of one of these. It is false where that is not known.
+	Complete bool
+}
+
+// LockScope says what the run of a plan locks. A plan is about workers alone if each of its steps is about one worker that
+// answers, or a join token of its own; every other plan is about the cluster.
+func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
+	if len(p.Steps) == 0 {
+		return Scope{}
+	}
+	touched := map[string]bool{}
+	var s Scope
+	for _, step := range p.Steps {
+		touched[step.Host] = true
+		s.Cluster = s.Cluster || !aboutWorker(step, want, is)
+	}
+	for _, h := range want.Hosts() {
+		if is.Hosts[h.ID].Reach == observed.Reached && (touched[h.ID] || s.Cluster && h.Role == desired.ControlPlane) {
+			s.Hosts = append(s.Hosts, h.ID)
+		}
+	}
+	s.Complete = s.Cluster && complete(p, want, is)
+	return s
+}
+
+// ClusterScope is the scope of what is about the cluster and has no plan.
+func ClusterScope(want desired.Cluster, is observed.World) Scope {
+	return LockScope(Plan{Steps: []Step{{}}}, want, is)
+}
+
+// aboutWorker reports whether the lock of a worker is enough for the step.
+func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
+	switch s.Intent.Kind {
+	case JoinToken, RevokeToken: // a run's own, which no other run knows
+		return true
+	case Prepare, Images, JoinWorker, RestartUnits, Rewrite, ResetHost, Check, Fetch, UpgradeWorker, NodeReady, DrainNode, Uncordon, DeleteNode:
+		h, ok := want.Host(s.Host)
+		return ok && h.Role == desired.Worker && is.Hosts[h.ID].Reach == observed.Reached
+	}
+	return false
+}
+
+// complete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes without those
+// that were confirmed to be destroyed, and begins an etcd of its own, as an installation does.
+func complete(p Plan, want desired.Cluster, is observed.World) bool {
+	begins := func(k Kind) bool {
+		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == k })
+	}
+	if begins(Restore) {
+		return true
+	}
+	ours := map[string]bool{} // etcd members and Nodes that are of hosts which answered
+	for _, h := range want.ControlPlane {
+		if is.Hosts[h.ID].Reach != observed.Reached {
+			return false
+		}
+		name := NodeName(h, is.Hosts[h.ID])
+		ours[name] = true
+		if i := match.MemberIndex(is.Etcd.Members, h, name); i >= 0 {
+			ours[is.Etcd.Members[i].ID] = true
+		}
+	}
+	return (is.Etcd.Reached == observed.Yes || begins(Init)) &&
+		!slices.ContainsFunc(is.Etcd.Members, func(m observed.Member) bool { return !ours[m.ID] }) &&
+		!slices.ContainsFunc(is.API.Nodes, func(n observed.Node) bool { return n.ControlPlane && !ours[n.Name] })
+}

@@ -1,0 +1,78 @@
+package safety
+
+import (
+	"kubeone/internal/plan"
+	"kubeone/test/sim/world"
+)
+
+// Old notes that a run is of the program that locks all that answer and then takes the Lease by force.
+func (c *Checker) Old(run string) { c.old[run] = true }
+
+func (c *Checker) lock(e world.Effect) {
+	c.holder[e.Host.ID], c.taken[e.Host.ID] = e.By.Run, c.World.Now
+	c.locked[e.By.Run] = c.World.Now
+}
+
+// lease checks that nobody takes the Lease from a run that lives, unless it was told to, or has the lock of every member's
+// host, where that run is not.
+func (c *Checker) lease(e world.Effect) {
+	last := c.World.Ring().Objects.Lease
+	lives := last.Run != "" && last.Run != e.By.Run && c.World.Now-last.Renewed < world.StaleAfter
+	if lives && !e.Forced && !c.hasAll(e.By.Run) {
+		c.Break(OneOperator, "run %s takes the Lease that run %s renewed %d s ago", e.By.Run, last.Run, c.World.Now-last.Renewed)
+	}
+	c.leases[e.By.Run] = true
+	c.lessee, c.leasedAt, c.forced = e.By.Run, c.World.Now, e.Forced
+}
+
+// alone checks that no two runs work on the same thing: that none begins a step on a host whose lock another has, and none
+// about the cluster when another one has taken the cluster's Lease. What was begun before goes on.
+func (c *Checker) alone(e world.Effect) {
+	if e.Verb == world.Begun {
+		if holder := c.holder[e.Host.ID]; holder != e.By.Run {
+			c.Break(OneOperator, "run %s begins %s on %s, whose lock run %s has", e.By.Run, e.By.Step, e.Host.Name, holder)
+		}
+		if e.Host.ControlPlane && c.leases[e.By.Run] {
+			c.stale(e)
+		}
+		return
+	}
+	if _, begun := c.begins[e.By]; begun || e.By.Kind.OnHost() {
+		return
+	}
+	c.begins[e.By] = c.World.Now
+	if h := e.Host; h != nil && !h.ControlPlane && !h.Outside && e.By.Kind != plan.RemoveEtcd && !c.leases[e.By.Run] {
+		if c.holder[h.ID] != e.By.Run {
+			c.Break(OneOperator, "run %s begins %s about %s, whose lock run %s has", e.By.Run, e.By.Step, h.Name, c.holder[h.ID])
+		}
+		return
+	}
+	c.stale(e)
+}
+
+// stale checks that the run's Lease is its own. One that began before there was an API takes it before its first step through
+// that. Nobody can know at once that a person, or a program that knows less, has taken it by force.
+func (c *Checker) stale(e world.Effect) {
+	switch {
+	case c.lessee == e.By.Run, c.old[e.By.Run] && !c.leases[e.By.Run] && c.World.Now-c.locked[c.lessee] <= learning:
+		return
+	case c.lessee == "" && c.old[e.By.Run], c.forced && c.leases[e.By.Run] && c.World.Now-c.leasedAt <= learning:
+		return
+	case c.old[e.By.Run] && !c.leases[e.By.Run] && c.locked[c.lessee] <= c.locked[e.By.Run]:
+		return
+	}
+	c.Break(OneOperator, "run %s begins %s although run %s has the cluster's lease", e.By.Run, e.By.Step, c.lessee)
+}
+
+// hasAll reports whether the run has the lock of every host that has a member of etcd.
+func (c *Checker) hasAll(run string) bool {
+	for _, h := range c.World.Hosts {
+		if h.Disk.Data != nil && c.holder[h.ID] != run {
+			return false
+		}
+	}
+	return true
+}
+
+// learning is how long a run may take to learn that its lock was taken by force, in seconds.
+const learning = 10
