@@ -58,6 +58,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "output", "o", "", "the file to write")
 	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "the Kubernetes version, as 1.36.3")
+	flags.StringVar(&f.want.Containerd, "containerd-version", "", "the version of containerd, as 2.4.2, instead of the one that goes with Kubernetes")
 	flags.StringVar(&f.want.Arch, "arch", "amd64", "the hosts' architecture: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
 		"the network plugin to include: "+strings.Join(plugins.Names(), ", ")+"; nothing is included for any other that a manifest may name")
@@ -76,6 +77,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Writer) error {
 	want := f.want
 	want.KubernetesVersion = strings.TrimPrefix(want.KubernetesVersion, "v")
+	want.Containerd = strings.TrimPrefix(want.Containerd, "v")
 	want.KubeProxy = !f.skipKubeProxy
 	if err := checkBundleCNI(want.CNI); err != nil {
 		return err

@@ -37,7 +37,7 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH. Of several, the one that has the wanted version")
+	flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH. Of several, each part comes from whichever has it")
 	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
 	f.upgradeFlags.register(cmd)

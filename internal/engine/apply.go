@@ -113,7 +113,7 @@ type blobs struct{ e *Engine }
 func (b blobs) Blob(sum string) (io.Reader, int64, error) {
 	content, ok := b.e.bundle.Blob(sum)
 	if !ok {
-		return nil, 0, fmt.Errorf("%s is not in the bundle %s", sum, b.e.bundle.Path())
+		return nil, 0, fmt.Errorf("no bundle has %s", sum)
 	}
 	size := content.Size()
 	return content, size, nil

@@ -26,7 +26,7 @@ type Options struct {
 	Terraform string    // path, directory or "-"; "" for none
 	Stdin     io.Reader // what "-" reads
 
-	Bundles []string // paths; empty when hosts download. The one that has the wanted version is used
+	Bundles []string // paths; empty when hosts download
 	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
 	NewHosts   host.Policy
 	Passphrase func(keyFile string) ([]byte, error)
@@ -53,7 +53,7 @@ type Engine struct {
 	limit   map[string]bool
 	pool    *host.Pool
 	hosts   map[string]host.Host
-	bundle  *release.Bundle
+	bundle  *release.Library
 	addons  []addons.Addon
 	addonOf map[string]string // digest by name
 	system  map[string]string // image of what kubeadm applies, by its pods' app
@@ -165,27 +165,16 @@ func (e *Engine) openAddons() error {
 	return nil
 }
 
-// openBundle opens the bundle that has the wanted version; where none has it, the first, which then says what it has.
+// openBundle opens the bundles, if there are any.
 func (e *Engine) openBundle() error {
-	for _, path := range e.opt.Bundles {
-		bundle, err := release.Open(path)
-		if err != nil {
-			return &ConfigError{err}
-		}
-		fits := strings.TrimPrefix(bundle.Index().KubernetesVersion, "v") == e.want.KubernetesVersion
-		switch {
-		case e.bundle == nil:
-			e.bundle = bundle
-		case fits:
-			_ = e.bundle.Close()
-			e.bundle = bundle
-		default:
-			_ = bundle.Close()
-		}
-		if fits {
-			return nil
-		}
+	if len(e.opt.Bundles) == 0 {
+		return nil
 	}
+	bundle, err := release.OpenLibrary(e.opt.Bundles...)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	e.bundle = bundle
 	return nil
 }
 

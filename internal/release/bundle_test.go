@@ -63,7 +63,7 @@ func TestBundleHoldsEverythingThatItsArtifactsName(t *testing.T) {
 	if err := b.Verify(t.Context()); err != nil {
 		t.Fatalf("Verify: %v", err)
 	}
-	got := b.Artifacts()
+	got := b.Index().Artifacts
 	online := resolve(t, w.source(), testWant())
 	for _, want := range online.Binaries {
 		have, _ := got.Binary(want.Name)
@@ -402,79 +402,10 @@ func tarOf(t *testing.T, name, content string) []byte {
 	return b.Bytes()
 }
 
-func TestBundleForAnotherReleaseIsAMismatch(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, testWant(), 1)
-	small := testWant()
-	small.CNI, small.KubeProxy = "external", false
-	b := mustOpen(t, createBytes(t, w.source(), small))
-	tests := map[string]struct {
-		change          func(*Want)
-		what, has, want string
-	}{
-		"version":      {func(w *Want) { w.KubernetesVersion = "1.36.4" }, "Kubernetes version", "1.36.3", "1.36.4"},
-		"architecture": {func(w *Want) { w.Arch = "arm64" }, "architecture", "amd64", "arm64"},
-		"CNI":          {func(w *Want) { w.CNI = "flannel" }, "CNI", "external", "flannel"},
-		"kube-proxy":   {func(w *Want) { w.KubeProxy = true }, "choice of kube-proxy", "none", "kube-proxy"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			want := small
-			test.change(&want)
-			_, err := b.For(want)
-			var got *MismatchError
-			if !errors.As(err, &got) {
-				t.Fatalf("error %v, want a MismatchError", err)
-			}
-			if diff := cmp.Diff(&MismatchError{Path: b.Path(), What: test.what, Has: test.has, Want: test.want}, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestBundleForGivesWhatIsWantedUnderTheClustersNames(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, testWant(), 1)
-	b := mustOpen(t, createBytes(t, w.source(), testWant()))
-	all, err := b.For(testWant())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(b.Artifacts(), all); diff != "" {
-		t.Errorf("the release that the bundle was made for (-bundle +for):\n%s", diff)
-	}
-	less := testWant()
-	less.CNI, less.KubeProxy, less.OverwriteRegistry = "external", false, "reg.example.com:5000/k8s/"
-	got, err := b.For(less)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, i := range got.Images {
-		names = append(names, i.Name)
-		if i.Source != i.Name || len(i.Blobs) == 0 {
-			t.Errorf("%s: source %s, %d blobs", i.Name, i.Source, len(i.Blobs))
-		}
-	}
-	want := []string{
-		"reg.example.com:5000/k8s/kube-apiserver:v1.36.3", "reg.example.com:5000/k8s/kube-controller-manager:v1.36.3",
-		"reg.example.com:5000/k8s/kube-scheduler:v1.36.3", "reg.example.com:5000/k8s/etcd:3.6.8-0",
-		"reg.example.com:5000/k8s/pause:3.10.2", "reg.example.com:5000/k8s/coredns/coredns:v1.14.2",
-	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("images (-want +got):\n%s", diff)
-	}
-	if _, ok := got.Binary("cni-plugin-flannel"); ok {
-		t.Error("flannel's plugin is there for another CNI")
-	}
-}
-
 func TestImageIndexNamesImagesForImport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testWant(), 1)
-	images := mustOpen(t, createBytes(t, w.source(), testWant())).Artifacts().ImagesFor(desired.Worker)
+	images := mustOpen(t, createBytes(t, w.source(), testWant())).Index().Artifacts.ImagesFor(desired.Worker)
 	text, blobs, err := ImageIndex(images, "amd64")
 	if err != nil {
 		t.Fatal(err)

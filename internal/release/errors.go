@@ -140,14 +140,32 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s is not a usable bundle: %s", e.Path, e.Reason)
 }
 
-// MismatchError says that a bundle is good but for something else.
-type MismatchError struct {
-	Path string
-	What string // "Kubernetes version", "architecture", "CNI", "kube-proxy"
-	Has  string
-	Want string
+// ConflictError says that two bundles have different files under one name and version.
+type ConflictError struct {
+	What    string // "containerd 2.4.2 for linux/amd64"
+	Paths   [2]string
+	Digests [2]string // sha256 in hex
 }
 
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("bundle %s is for another %s: it has %s, wanted is %s; create one with kubeone bundle create", e.Path, e.What, e.Has, e.Want)
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("bundles %s and %s have two different files %s: sha256 %s and %s; leave out the one that is not to be trusted, or create both again",
+		e.Paths[0], e.Paths[1], e.What, e.Digests[0], e.Digests[1])
+}
+
+// MissingError says that no bundle has some parts of a release.
+type MissingError struct {
+	KubernetesVersion, Arch string
+	Parts                   []string // at least one, in the order of the release
+	Bundles                 []string // what each bundle has, as "PATH has …"
+}
+
+// Error names the first parts, and what the bundles have.
+func (e *MissingError) Error() string {
+	const named = 3
+	parts, more := e.Parts, ""
+	if len(parts) > named+1 {
+		parts, more = parts[:named], fmt.Sprintf(" and %d more parts", len(e.Parts)-named)
+	}
+	return fmt.Sprintf("no bundle has %s%s for Kubernetes %s on linux/%s: %s; create one with kubeone bundle create",
+		strings.Join(parts, ", "), more, e.KubernetesVersion, e.Arch, strings.Join(e.Bundles, "; "))
 }

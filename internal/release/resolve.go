@@ -53,11 +53,8 @@ type resolver struct {
 }
 
 func newResolver(src Source, want Want) (*resolver, error) {
-	if err := errors.Join(want.check(), src.check()); err != nil {
-		return nil, err
-	}
-	versions, err := VersionsFor(want.KubernetesVersion)
-	if err != nil {
+	versions, err := want.versions()
+	if err := errors.Join(err, src.check()); err != nil {
 		return nil, err
 	}
 	regs, err := newRegistries(src, want)

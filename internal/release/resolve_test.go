@@ -291,7 +291,7 @@ func TestResolveRefusesImageForAnotherArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pause := image{registryK8s, "pause", versions.Pause, nil}
+	pause := image{registry: registryK8s, repository: "pause", tag: versions.Pause}
 	w.push(t, pause, randomImage(t, newRand(5), "arm64"), false)
 	if _, err := Resolve(t.Context(), w.source(), want); err == nil || !strings.Contains(err.Error(), "linux/arm64 only") {
 		t.Errorf("error %v, want one about the architecture", err)

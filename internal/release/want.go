@@ -1,7 +1,9 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kubeone/internal/desired"
@@ -10,10 +12,16 @@ import (
 
 // Want says which release is wanted.
 type Want struct {
-	KubernetesVersion string // without v: "1.36.3"
-	Arch              string // as Go names it: "amd64"
-	CNI               string // name of the network plugin, whose binaries and images are added; nothing for one that is not known
-	KubeProxy         bool
+	KubernetesVersion string // of the cluster, without v: "1.36.3"
+	// Kubelet is the kubelet's version where it is not the cluster's, as on a worker that lags behind.
+	Kubelet string
+	// Containerd is the version of the container runtime, without v; "" is the one that this program chooses, or that a
+	// bundle of the cluster's version has.
+	Containerd string
+	Arch       string       // as Go names it: "amd64"
+	Role       desired.Role // of the hosts that it is for; "" is every role
+	CNI        string       // name of the network plugin, whose binaries and images are added; nothing for one that is not known
+	KubeProxy  bool
 	// OverwriteRegistry is HOST[:PORT][/PREFIX] in whose place images are looked for; "" means their own registries.
 	OverwriteRegistry string
 	// Insecure allows that registry to speak plain HTTP or to show a certificate that nobody vouches for.
@@ -34,12 +42,14 @@ type file struct {
 	sums          string // path of the file with its digest
 	archive       bool
 	optional      bool // left out where the source does not have it
+	exact         bool // no other version will do
 }
 
 // image is one container image of a release and where the projects publish it.
 type image struct {
 	registry, repository, tag string
 	roles                     []desired.Role
+	exact                     bool // no other tag will do
 }
 
 // official is the image's own name.
@@ -60,12 +70,19 @@ func (w Want) location(i image) string {
 
 // files lists the binaries of the release.
 func (w Want) files(v Versions) []file {
+	containerd := archive(desired.BinaryContainerd, v.Containerd, "containerd/containerd", "containerd-"+v.Containerd+"-linux-"+w.Arch+".tar.gz", ".sha256sum")
+	containerd.exact = w.Containerd != ""
 	out := []file{
-		w.kubernetes(desired.BinaryKubelet), w.kubernetes(desired.BinaryKubeadm), w.kubernetes(desired.BinaryKubectl),
-		archive(desired.BinaryContainerd, v.Containerd, "containerd/containerd", "containerd-"+v.Containerd+"-linux-"+w.Arch+".tar.gz", ".sha256sum"),
+		w.kubernetes(desired.BinaryKubelet, cmp.Or(w.Kubelet, w.KubernetesVersion)), w.kubernetes(desired.BinaryKubeadm, w.KubernetesVersion),
+	}
+	if w.Role != desired.Worker {
+		out = append(out, w.kubernetes(desired.BinaryKubectl, w.KubernetesVersion))
+	}
+	out = append(out,
+		containerd,
 		runc(v.Runc, w.Arch),
 		archive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins", "cni-plugins-linux-"+w.Arch+"-v"+v.CNIPlugins+".tgz", ".sha256"),
-	}
+	)
 	if plugin, ok := plugins.Find(w.CNI); ok {
 		for _, b := range plugin.Binaries() {
 			out = append(out, archive(b.Name, b.Version, b.Project, b.AssetFor(w.Arch), b.Sums))
@@ -76,9 +93,9 @@ func (w Want) files(v Versions) []file {
 	return append(out, crictl)
 }
 
-func (w Want) kubernetes(name string) file {
-	path := fmt.Sprintf("release/v%s/bin/linux/%s/%s", w.KubernetesVersion, w.Arch, name)
-	return file{name: name, version: w.KubernetesVersion, host: hostKubernetes, path: path, sums: path + ".sha256"}
+func (w Want) kubernetes(name, version string) file {
+	path := fmt.Sprintf("release/v%s/bin/linux/%s/%s", version, w.Arch, name)
+	return file{name: name, version: version, host: hostKubernetes, path: path, sums: path + ".sha256", exact: true}
 }
 
 // archive is a release asset on GitHub with its digest in a file beside it.
@@ -98,19 +115,21 @@ func (w Want) images(v Versions) []image {
 	controlPlane := []desired.Role{desired.ControlPlane}
 	tag := "v" + w.KubernetesVersion
 	out := []image{
-		{registryK8s, "kube-apiserver", tag, controlPlane},
-		{registryK8s, "kube-controller-manager", tag, controlPlane},
-		{registryK8s, "kube-scheduler", tag, controlPlane},
-		{registryK8s, "etcd", v.Etcd, controlPlane},
+		{registryK8s, "kube-apiserver", tag, controlPlane, true},
+		{registryK8s, "kube-controller-manager", tag, controlPlane, true},
+		{registryK8s, "kube-scheduler", tag, controlPlane, true},
+		{registryK8s, "etcd", v.Etcd, controlPlane, false},
 	}
 	if w.KubeProxy {
-		out = append(out, image{registryK8s, "kube-proxy", tag, nil})
+		out = append(out, image{registryK8s, "kube-proxy", tag, nil, true})
 	}
-	out = append(out, image{registryK8s, "pause", v.Pause, nil}, image{registryK8s, "coredns/coredns", v.CoreDNS, nil})
+	out = append(out, image{registryK8s, "pause", v.Pause, nil, false}, image{registryK8s, "coredns/coredns", v.CoreDNS, nil, false})
 	if plugin, ok := plugins.Find(w.CNI); ok {
 		for _, i := range plugin.Images() {
-			out = append(out, image{i.Registry, i.Repository, i.Tag, nil})
+			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, false})
 		}
 	}
-	return out
+	return slices.DeleteFunc(out, func(i image) bool {
+		return w.Role != "" && len(i.roles) > 0 && !slices.Contains(i.roles, w.Role)
+	})
 }

@@ -55,7 +55,7 @@ func newWorld(t *testing.T, want Want, seed int64) *world {
 		files: map[string][]byte{}, images: map[string]v1.Image{}, down: map[string]bool{}, fail: map[string][]int{}, cut: map[string]int{},
 		registry: registry.New(registry.Logger(log.New(io.Discard, "", 0))),
 	}
-	versions, err := VersionsFor(want.KubernetesVersion)
+	versions, err := want.versions()
 	if err != nil {
 		t.Fatal(err)
 	}
