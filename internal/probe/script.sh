@@ -53,9 +53,8 @@ line() {
 }
 
 machine() {
-	put uid "$(id -u)"
 	put uname "$(uname -rm)"
-	put cpus "$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null)"
+	myself
 	line hostname /proc/sys/kernel/hostname
 	line machine-id /etc/machine-id
 	line boot-id /proc/sys/kernel/random/boot_id
@@ -70,6 +69,32 @@ machine() {
 	for tool in losetup mount cp; do
 		command -v "$tool" >/dev/null 2>&1 || put missing "$tool"
 	done
+}
+
+# myself prints what a process may: as whom it runs, and on how many processors, as id and nproc would.
+myself() {
+	list=
+	[ -r /proc/self/status ] && while read -r key value effective _; do
+		case $key in
+		Uid:) put uid "$effective" ;;
+		Cpus_allowed_list:) list=$value && break ;;
+		esac
+	done </proc/self/status
+	if [ -z "$list" ]; then
+		put uid "$(id -u)"
+		put cpus "$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null)"
+		return 0
+	fi
+	cpus=0
+	while [ -n "$list" ]; do # 0-3,8,10-11
+		range=${list%%,*}
+		cpus=$((cpus + ${range#*-} - ${range%-*} + 1))
+		case $list in
+		*,*) list=${list#*,} ;;
+		*) list= ;;
+		esac
+	done
+	put cpus "$cpus"
 }
 
 # The second line of /proc/swaps is the first swap in use.
@@ -128,7 +153,10 @@ credentials() {
 
 network() {
 	if command -v ss >/dev/null 2>&1; then
-		ss -ltnp 2>/dev/null | sed -nE "s/^(.*:(6443|2379|2380|10250|10257|10259) )/listen$tab\\1/p"
+		# Whose sockets they are takes a look at every file of every process, and matters where nothing is to run yet.
+		whose=p
+		[ -e $kubernetes/kubelet.conf ] && whose=
+		ss -ltn$whose 2>/dev/null | sed -nE "s/^(.*:(6443|2379|2380|10250|10257|10259) )/listen$tab\\1/p"
 	else
 		block socket
 		grep -sh ' 0A ' /proc/net/tcp /proc/net/tcp6
@@ -194,7 +222,9 @@ units() {
 images() {
 	[ -S /run/containerd/containerd.sock ] || return 0
 	command -v ctr >/dev/null 2>&1 || return 0
-	for image in $(timeout 4 ctr -n k8s.io images ls -q 2>/dev/null); do
+	# It is asked one thing: more threads, garbage collection and a look for deprecations only cost.
+	for image in $(GOMAXPROCS=1 GOGC=off CONTAINERD_SUPPRESS_DEPRECATION_WARNINGS=1 \
+		timeout 4 ctr -n k8s.io images ls -q 2>/dev/null); do
 		put image "$image"
 	done
 }
@@ -213,7 +243,7 @@ statuses() {
 		set -- "$@" -o /dev/null "$url"
 		shift
 	done
-	curl -q -sk -m 2 --parallel -w '%{url_effective} %{http_code}\n' "$@"
+	curl -q -sk -m 2 --parallel -w '%{url_effective} %{http_code}\n' "$@" 2>/dev/null # some tell of progress in spite of -s
 	[ $? = 2 ] || return 0
 	# An old one does not know --parallel.
 	for url in $urls; do
@@ -315,11 +345,11 @@ facts() {
 }
 
 put kubeone-probe 1
-put clock "$(date +%s.%N)"
 asked | {
 	part certificates
 	[ "${1:-}" = credentials ] && part credentials
 	put access 1
+	put clock "$(date +%s.%N)"
 	part facts
 	cat
-} && put clock "$(date +%s.%N)" && put end 1
+} && put end 1
