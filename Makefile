@@ -12,7 +12,8 @@ VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo 
 LDFLAGS := -s -w -X kubeone/internal/cli.Version=$(VERSION)
 
 # Packages whose rules are sharp, and the coverage that they must have.
-COVERED  := ./internal/decide ./internal/plan ./internal/script
+COVERED  := ./internal/decide ./internal/decide/condition ./internal/decide/quorum ./internal/decide/skew ./internal/decide/fsm \
+            ./internal/decide/match ./internal/decide/preflight ./internal/problem ./internal/plan ./internal/script
 COVERAGE := 90
 
 # The same for everything but the race detector, so that a dependency is compiled once and not once for each tool.

@@ -85,53 +85,53 @@ func TestDecide(t *testing.T) {
 			in.lose(w1)
 		}, outcome{
 			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w2}, Joins: []string{cp2, cp3, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
-			Warnings: []string{"connection: connection timed out"},
+			Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"install within a limit", func(in *Input) {
 			in.nobody()
 			in.Limit = map[string]bool{cp1: true, w2: true}
 		}, outcome{
 			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, w2}, Joins: []string{w2}, Addons: []string{"coredns", "flannel"}, Record: true,
-			Warnings: slices.Repeat([]string{"config: has not joined, and is outside the limit"}, 3),
+			Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 3),
 		}},
 		{"install without its leader inside the limit", func(in *Input) {
 			in.nobody()
 			in.Limit = map[string]bool{w2: true}
 		}, outcome{
-			Route: fsm.Error, Problems: []string{"config: a new cluster begins on it, and it is outside the limit"},
-			Warnings: slices.Repeat([]string{"config: has not joined, and is outside the limit"}, 4),
+			Route: fsm.Error, Problems: []string{"LeaderOutsideLimit"},
+			Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 4),
 		}},
 		{"a refused login before there is a cluster", func(in *Input) {
 			in.nobody()
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "auth", Problem: "permission denied"}
-		}, outcome{Route: fsm.Error, Problems: []string{"ssh: permission denied"}}},
+		}, outcome{Route: fsm.Error, Problems: []string{"HostLoginRefused(error=permission denied)"}}},
 		{"a refused login in a cluster", func(in *Input) {
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "auth", Problem: "permission denied"}
-		}, outcome{Route: fsm.Instruct, Warnings: []string{"ssh: permission denied"}}},
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostLoginRefused(error=permission denied)"}}},
 		{"a changed host key always stops", func(in *Input) {
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
-		}, outcome{Route: fsm.Error, Problems: []string{"ssh: host key changed"}}},
+		}, outcome{Route: fsm.Error, Problems: []string{"HostKeyRefused(error=host key changed)"}}},
 		{"all unreachable", func(in *Input) {
 			in.nobody()
 			in.lose(cp1, cp2, cp3, w1, w2)
 		}, outcome{
 			Route:    fsm.Error,
-			Problems: slices.Repeat([]string{"connection: connection timed out; as long as it may hold this cluster, no new one is made"}, 3),
-			Warnings: slices.Repeat([]string{"connection: connection timed out"}, 5),
+			Problems: append(slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 3), "ClusterStateUnknown(hosts=cp-1+cp-2+cp-3)"),
+			Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 5),
 		}},
 		{"manifest applied to another cluster's hosts", func(in *Input) { in.Want.Name = "beta" }, outcome{
-			Route: fsm.Error, Problems: slices.Repeat([]string{`config: belongs to cluster "alpha", not to "beta"`}, 5),
+			Route: fsm.Error, Problems: slices.Repeat([]string{"ForeignCluster(cluster=alpha, wanted=beta)"}, 5),
 		}},
 		{"foreign worker outside the limit", func(in *Input) {
 			in.change(w2, func(h *host) { h.Marker.Cluster = "beta" })
 			in.Limit = map[string]bool{w1: true}
-		}, outcome{Route: fsm.Nothing, Warnings: []string{`config: belongs to cluster "beta", not to "alpha"`}}},
+		}, outcome{Route: fsm.Nothing, Warnings: []string{"ForeignCluster(cluster=beta, wanted=alpha)"}}},
 		{"two CAs claim one name", func(in *Input) {
 			in.change(cp2, func(h *host) { h.CAHash = decidetest.OtherCA })
-		}, outcome{Route: fsm.Error, Problems: []string{`config: control-plane hosts disagree about the CA of cluster "alpha": sha256:aaaa and sha256:bbbb`}}},
+		}, outcome{Route: fsm.Error, Problems: []string{"ClusterCAConflict(cas=sha256:aaaa+sha256:bbbb, cluster=alpha)"}}},
 		{"worker of another CA", func(in *Input) {
 			in.change(w1, func(h *host) { h.CAHash = decidetest.OtherCA })
-		}, outcome{Route: fsm.Error, Problems: []string{`config: has kubelet.conf of another CA (sha256:bbbb) than cluster "alpha" (sha256:aaaa)`}}},
+		}, outcome{Route: fsm.Error, Problems: []string{"ForeignCA(ca=sha256:bbbb, cluster=alpha, items=kubelet.conf, wanted=sha256:aaaa)"}}},
 		{"a cluster whose markers are lost, known by its record", func(in *Input) {
 			for _, h := range in.Want.Hosts() {
 				in.change(h.ID, func(h *host) { h.Marker = nil })
@@ -143,40 +143,40 @@ func TestDecide(t *testing.T) {
 				in.change(h.ID, func(h *host) { h.Marker = nil })
 			}
 		}, outcome{Route: fsm.Error, Problems: append(
-			slices.Repeat([]string{"config: has kubelet.conf, admin.conf, PKI, etcd data and static pods of unknown origin"}, 3),
-			slices.Repeat([]string{"config: has kubelet.conf of unknown origin"}, 2)...)}},
+			slices.Repeat([]string{"ForeignData(items=kubelet.conf+admin.conf+PKI+etcd data+static pods)"}, 3),
+			slices.Repeat([]string{"ForeignData(items=kubelet.conf)"}, 2)...)}},
 		{"no control plane wanted", func(in *Input) { in.Want.ControlPlane = nil }, outcome{
-			Route: fsm.Error, Problems: []string{"config: the manifest has no control-plane host"},
+			Route: fsm.Error, Problems: []string{"ControlPlaneMissing"},
 			Warnings: []string{
-				"etcd: etcd member cp-1 (id-cp-1) answers and the manifest has no host for it",
-				"etcd: etcd member cp-2 (id-cp-2) answers and the manifest has no host for it",
-				"etcd: etcd member cp-3 (id-cp-3) answers and the manifest has no host for it",
+				"OrphanMember(member=cp-1 (id-cp-1), state=healthy)",
+				"OrphanMember(member=cp-2 (id-cp-2), state=healthy)",
+				"OrphanMember(member=cp-3 (id-cp-3), state=healthy)",
 			},
 		}},
 		{"a version that is none, and a limit to nobody", func(in *Input) {
 			in.Want.KubernetesVersion = "latest"
 			in.Limit = map[string]bool{"elsewhere": true}
 		}, outcome{Route: fsm.Error, Problems: []string{
-			`config: the wanted Kubernetes version "latest" is not one`, `config: the limit names "elsewhere", which the manifest does not have`,
+			"VersionInvalid(version=latest)", "LimitUnknown(name=elsewhere)",
 		}}},
 		{"two hosts of one name", func(in *Input) { in.Want.Workers[1].Hostname = "W-1" }, outcome{
-			Route: fsm.Error, Problems: []string{`config: 192.0.1.1 and 192.0.1.2 have one name, "w-1"`},
+			Route: fsm.Error, Problems: []string{"HostNameDuplicate(hosts=192.0.1.1+192.0.1.2, name=w-1)"},
 		}},
 		{"two hosts of one machine ID", func(in *Input) { in.change(w2, func(h *host) { h.MachineID = "machine-" + w1 }) }, outcome{
-			Route: fsm.Nothing, Warnings: []string{"runtime: 192.0.1.1 and 192.0.1.2 have one machine ID, machine-192.0.1.1"},
+			Route: fsm.Nothing, Warnings: []string{"MachineIDDuplicate(hosts=192.0.1.1+192.0.1.2, machineID=machine-192.0.1.1)"},
 		}},
 		{"a member's clock only warns", func(in *Input) { in.change(w2, func(h *host) { h.ClockSkew = time.Minute }) }, outcome{
-			Route: fsm.Nothing, Warnings: []string{"runtime: clock is 1m0s ahead of this machine's, 30s are allowed"},
+			Route: fsm.Nothing, Warnings: []string{"ClockAhead(limit=30s, skew=1m0s)"},
 		}},
 		{"a step that runs", func(in *Input) {
 			in.change(w2, func(h *host) { h.Step = &observed.Step{RunID: "r1", Stage: "images"} })
 		}, outcome{
-			Route: fsm.Nothing, Warnings: []string{`runtime: step "images" of run r1 is still running on it`},
+			Route: fsm.Nothing, Warnings: []string{"StepRunning(run=r1, step=images)"},
 		}},
 		{"a new worker that is not fit", func(in *Input) {
 			in.empties(w2)
 			in.change(w2, func(h *host) { h.DiskMiB = 100 })
-		}, outcome{Route: fsm.Error, Problems: []string{"runtime: 100 MiB of free disk space below /var/lib, 5120 MiB are needed"}}},
+		}, outcome{Route: fsm.Error, Problems: []string{"DiskTooSmall(have=100, need=5120)"}}},
 
 		{"join a worker", func(in *Input) { in.empties(w2) }, outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
 		{"join control planes and a worker", func(in *Input) { in.empties(cp2, cp3, w1) }, outcome{
@@ -191,7 +191,7 @@ func TestDecide(t *testing.T) {
 			in.empties(cp3, w1, w2)
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{
-			Route: fsm.Join, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}, Warnings: slices.Repeat([]string{"config: has not joined, and is outside the limit"}, 2),
+			Route: fsm.Join, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}, Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 2),
 		}},
 		{"a missing host waits for the upgrade", func(in *Input) {
 			in.empties(w2)
@@ -227,7 +227,7 @@ func TestDecide(t *testing.T) {
 			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 			in.kill("cp-3")
 			in.Limit = map[string]bool{w1: true}
-		}, outcome{Route: fsm.Instruct, Warnings: []string{"config: has not joined, and is outside the limit"}}},
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostOutsideLimit"}}},
 		{"a dead member taken out of the manifest", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
 		}, outcome{Route: fsm.Repair, Removed: []string{"id-old"}}},
@@ -239,14 +239,14 @@ func TestDecide(t *testing.T) {
 		}, outcome{Route: fsm.Instruct}},
 		{"a living member outside the manifest", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
-		}, outcome{Route: fsm.Nothing, Warnings: []string{"etcd: etcd member old (id-old) answers and the manifest has no host for it"}}},
+		}, outcome{Route: fsm.Nothing, Warnings: []string{"OrphanMember(member=old (id-old), state=healthy)"}}},
 		{"a member answers where the host is empty", func(in *Input) {
 			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 		}, outcome{Route: fsm.Instruct}},
 		{"a dead member that may not go yet", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
 			in.lose(cp2, cp3)
-		}, outcome{Route: fsm.DisasterRecovery, Warnings: slices.Repeat([]string{"connection: connection timed out"}, 2)}},
+		}, outcome{Route: fsm.DisasterRecovery, Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2)}},
 
 		{"one control plane unreachable, a worker missing, an addon stale", func(in *Input) {
 			in.lose(cp3)
@@ -254,18 +254,18 @@ func TestDecide(t *testing.T) {
 			in.Is.API.Addons["coredns"] = "addon-0"
 		}, outcome{
 			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join, fsm.Resources}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}, Addons: []string{"coredns"},
-			Warnings: []string{"connection: connection timed out"},
+			Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"one control plane unreachable, one missing: etcd does not grow", func(in *Input) {
 			in.lose(cp3)
 			in.empties(cp2)
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
-		}, outcome{Route: fsm.Instruct, Warnings: []string{"connection: connection timed out", "etcd: etcd member old (id-old) answers and the manifest has no host for it"}}},
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostUnreachable(error=connection timed out)", "OrphanMember(member=old (id-old), state=healthy)"}}},
 		{"one control plane without SSH whose member lives: etcd may grow", func(in *Input) {
 			in.Is.Hosts[cp3] = decidetest.Silent(in.Want.ControlPlane[2])
 			in.empties(cp2)
 		}, outcome{
-			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{cp2}, Joins: []string{cp2}, Warnings: []string{"connection: connection timed out"},
+			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{cp2}, Joins: []string{cp2}, Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"a broken control plane and a stopped worker", func(in *Input) {
 			in.change(cp3, func(h *host) { h.APIServer = observed.No })
@@ -277,13 +277,13 @@ func TestDecide(t *testing.T) {
 			in.change(cp1, func(h *host) { h.Scheduler = observed.No })
 			in.empties(w1)
 		}, outcome{Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}}},
-		{"an unreachable worker", func(in *Input) { in.lose(w2) }, outcome{Route: fsm.Instruct, Warnings: []string{"connection: connection timed out"}}},
+		{"an unreachable worker", func(in *Input) { in.lose(w2) }, outcome{Route: fsm.Instruct, Warnings: []string{"HostUnreachable(error=connection timed out)"}}},
 		{"an unreachable worker outside the limit", func(in *Input) {
 			in.lose(w2)
 			in.Limit = map[string]bool{w1: true}
-		}, outcome{Route: fsm.Nothing, Warnings: []string{"connection: connection timed out"}}},
+		}, outcome{Route: fsm.Nothing, Warnings: []string{"HostUnreachable(error=connection timed out)"}}},
 		{"quorum lost", func(in *Input) { in.lose(cp2, cp3) }, outcome{
-			Route: fsm.DisasterRecovery, Warnings: slices.Repeat([]string{"connection: connection timed out"}, 2),
+			Route: fsm.DisasterRecovery, Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2),
 		}},
 		{"the control plane is gone and workers are left", func(in *Input) {
 			in.empties(cp1, cp2, cp3)
@@ -297,19 +297,19 @@ func TestDecide(t *testing.T) {
 		}, outcome{Route: fsm.Upgrade, Upgrades: []string{cp2, cp3, w1, w2}}},
 		{"forced", func(in *Input) { in.ForceUpgrade = true }, outcome{Route: fsm.Upgrade, Upgrades: []string{cp1, cp2, cp3, w1, w2}}},
 		{"downgrade", func(in *Input) { in.Want.KubernetesVersion = "1.36.2" }, outcome{
-			Route: fsm.Error, Problems: []string{"config: 1.36.2 is wanted and 1.36.3 runs: Kubernetes cannot be downgraded"},
+			Route: fsm.Error, Problems: []string{"Downgrade(running=1.36.3, wanted=1.36.2)"},
 		}},
 		{"a skipped minor", func(in *Input) { in.Want.KubernetesVersion = "1.38.0" }, outcome{
-			Route: fsm.Error, Problems: []string{"config: 1.38.0 is wanted and API servers run 1.36.3: no minor may be skipped, go to 1.37 first"},
+			Route: fsm.Error, Problems: []string{"MinorSkipped(next=1.37, running=1.36.3, wanted=1.38.0)"},
 		}},
 		{"a version nobody said", func(in *Input) { in.change(cp3, func(h *host) { h.APIServerVersion = "" }) }, outcome{
-			Route: fsm.Error, Problems: []string{"kube: the version of cp-3 is not known"},
+			Route: fsm.Error, Problems: []string{"VersionsUnknown(hosts=cp-3)"},
 		}},
 		{"a version that is none runs", func(in *Input) { in.change(w1, func(h *host) { h.Kubelet.Version = "dev" }) }, outcome{
-			Route: fsm.Error, Problems: []string{`kube: the running version "dev" is not one`},
+			Route: fsm.Error, Problems: []string{"RunningVersionInvalid(version=dev)"},
 		}},
 		{"another major version", func(in *Input) { in.Want.KubernetesVersion = "2.0.0" }, outcome{
-			Route: fsm.Error, Problems: []string{"kube: 1.36.3 and 2.0.0 differ in the major version"},
+			Route: fsm.Error, Problems: []string{"MajorVersionChange(running=1.36.3, wanted=2.0.0)"},
 		}},
 		{"drift", func(in *Input) {
 			in.Config[w1] = map[string]string{"kubelet": "config-2", "unknown there": "x"}

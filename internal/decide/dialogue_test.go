@@ -153,12 +153,12 @@ func spoken(d Decision) string {
 		fmt.Fprintf(&b, "removes %s: %s\n", r.Member, r.Why)
 	}
 	for _, p := range d.Problems {
-		fmt.Fprintf(&b, "problem (%s) %s: %s. %s\n", p.Class, p.Host, p.What, p.Do)
+		fmt.Fprintf(&b, "problem %s: %v\n", p.Host, p)
 	}
 	for _, i := range d.Instructions {
-		fmt.Fprintf(&b, "! %s: %s\n", i.Host, i.Reason)
+		fmt.Fprintf(&b, "! %s: %v\n", i.Host, i.Problems)
 		for n, s := range i.Steps {
-			fmt.Fprintf(&b, "  %d. %s\n", n+1, s)
+			fmt.Fprintf(&b, "  %d. %v\n", n+1, s)
 		}
 	}
 	return b.String()

@@ -1,7 +1,7 @@
 package decide
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 
 	"kubeone/internal/decide/condition"
@@ -14,75 +14,92 @@ import (
 // disaster is the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it back
 // by itself, and only then the recovery.
 func (v *view) disaster() []problem.Instruction {
-	if fenced := names(v.controlPlane(), (*seen).fenced); fenced != "" {
-		return []problem.Instruction{{Reason: "a recovery has not ended: it has stopped etcd on " + fenced, Steps: []string{
-			"Run the same kubeone recover command again: it goes on where it ended. What it moved aside is in /var/lib/kubeone-old on each host.",
-		}}}
+	if fenced := namesOf(v.controlPlane(), (*seen).fenced); fenced != nil {
+		return []problem.Instruction{{
+			Problems: []problem.Problem{{Code: problem.RecoveryIncomplete, Parameters: problem.Parameters{"hosts": fenced}}},
+			Steps:    []problem.Step{{Code: problem.ResumeRecovery}},
+		}}
 	}
-	var steps []string
-	if s := v.bringBack(); s != "" {
-		steps = append(steps, s)
+	var steps []problem.Step
+	if s := v.bringBack(); s != nil {
+		steps = append(steps, *s)
 	}
-	if data := names(v.controlPlane(), (*seen).holdsData); data != "" {
+	if data := namesOf(v.controlPlane(), (*seen).holdsData); data != nil {
 		steps = append(steps, v.withData(data)...)
 	} else {
 		steps = append(steps, v.withoutData()...)
 	}
-	_, why := v.askQuorum()
-	return []problem.Instruction{{Reason: "etcd has lost its quorum: " + why, Steps: steps}}
+	return []problem.Instruction{{Problems: []problem.Problem{v.quorumLost()}, Steps: steps}}
+}
+
+// quorumLost is the problem of an etcd without a quorum.
+func (v *view) quorumLost() problem.Problem {
+	if v.etcd.tally.Voters == 0 {
+		return problem.Problem{Code: problem.EtcdWithoutMembers}
+	}
+	return problem.Problem{Code: problem.EtcdQuorumLost, Parameters: arithmetic(v.etcd.tally, nil)}
+}
+
+// arithmetic are the figures of a tally, with other parameters.
+func arithmetic(t quorum.Tally, with problem.Parameters) problem.Parameters {
+	out := problem.Parameters{"healthy": t.Alive, "voters": t.Voters, "quorum": quorum.Of(t.Voters)}
+	maps.Copy(out, with)
+	return out
 }
 
 // bringBack names the hosts that may still hold living members, and how many of them are enough. A member that merely waits
 // for the others needs nothing itself.
-func (v *view) bringBack() string {
-	ill := func(s *seen) bool {
+func (v *view) bringBack() *problem.Step {
+	unhealthy := func(s *seen) bool {
 		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes && v.vote(s) != observed.Yes && !s.waits()
 	}
-	back := having(v.controlPlane(), ill)
+	back := namesOf(v.controlPlane(), unhealthy)
 	short := quorum.Of(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(having(v.controlPlane(), (*seen).waits))
 	if short <= 0 || len(back) < short {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("Bring back %d of %s: start the machine, mend its network or disk, start its units. Then etcd has its quorum again, no data is lost, and kubeone apply does the rest. Only if that is impossible, go on.",
-		short, names(v.controlPlane(), ill))
+	return &problem.Step{Code: problem.BringBackHosts, Parameters: problem.Parameters{"count": short, "hosts": back}}
 }
 
 // withData is the way back from what a control-plane host still has.
-func (v *view) withData(data string) []string {
-	return []string{
-		"Delete no host, empty no /var/lib/etcd and run neither kubeadm reset nor kubeone reset on " + data + ": what they hold may be all there is.",
-		"Run " + v.command("surviving-member") + ": it shows a plan, asks, stops etcd everywhere, brings the cluster back from the data of " + data + " and lets the other control-plane hosts join again." + v.destroyed(),
-		"If what they hold is damaged, use a copy instead: " + v.command("BACKUP --identity KEYFILE") + ", or --from SNAPSHOT.",
+func (v *view) withData(hosts []string) []problem.Step {
+	steps := []problem.Step{
+		{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": hosts}},
+		{Code: problem.RecoverFromMember, Parameters: problem.Parameters{"command": v.command("surviving-member"), "hosts": hosts}},
 	}
+	steps = append(steps, v.destroyed()...)
+	return append(steps, problem.Step{
+		Code: problem.RecoverFromCopy, Parameters: problem.Parameters{"command": v.command("BACKUP --identity KEYFILE")},
+	})
 }
 
 // withoutData is the way back from a copy.
-func (v *view) withoutData() []string {
-	return []string{
-		"No control-plane host that answered holds etcd data. Find the newest backup, and the private key of one of its recipients.",
-		"Run " + v.command("BACKUP --identity KEYFILE") + ": it shows a plan, asks, and makes the cluster anew from the backup, with the same CAs and service-account keys, so that workers find it again." + v.destroyed(),
-		"Without a backup the cluster cannot be restored. If all that ran in it may be lost, run kubeone reset on every host and then kubeone apply.",
+func (v *view) withoutData() []problem.Step {
+	steps := []problem.Step{
+		{Code: problem.FindBackup},
+		{Code: problem.RecoverFromBackup, Parameters: problem.Parameters{"command": v.command("BACKUP --identity KEYFILE")}},
 	}
+	return append(append(steps, v.destroyed()...), problem.Step{Code: problem.ResetCluster})
 }
 
 // command is the line to type, with every host that must be confirmed to be gone.
 func (v *view) command(from string) string {
 	line := "kubeone recover -m MANIFEST --from " + from
-	for i := range v.controlPlane() {
-		if s := &v.hosts[i]; s.Condition == condition.Unreachable {
-			line += " --confirm-destroyed " + s.name()
-		}
+	for _, name := range namesOf(v.controlPlane(), (*seen).unreachable) {
+		line += " --confirm-destroyed " + name
 	}
 	return line
 }
 
-// destroyed says what the flag of that name means; empty where it is not needed.
-func (v *view) destroyed() string {
-	if gone := names(v.controlPlane(), func(s *seen) bool { return s.Condition == condition.Unreachable }); gone != "" {
-		return " Confirm a host as destroyed only when its machine is off for good or deleted: one that is merely cut off may still be serving."
+// destroyed says what the flag of that name means, where it is needed.
+func (v *view) destroyed() []problem.Step {
+	if len(having(v.controlPlane(), (*seen).unreachable)) == 0 {
+		return nil
 	}
-	return ""
+	return []problem.Step{{Code: problem.ConfirmDestroyed}}
 }
+
+func (s *seen) unreachable() bool { return s.Condition == condition.Unreachable }
 
 // Recovery is whether a cluster is to be brought back from a copy of its data.
 type Recovery struct {

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/problem"
 )
 
 // examiner decides worlds and compares; each goroutine has its own.
@@ -60,8 +61,36 @@ func consistent(d Decision) error {
 		}
 		state = v.To
 	}
+	if err := explained(d); err != nil {
+		return err
+	}
 	if state != fsm.State(d.Route) || !slices.Contains(fsm.Routes(), d.Route) {
 		return fmt.Errorf("trace %v ends at %s, the route is %s", d.Trace, state, d.Route)
+	}
+	return nil
+}
+
+// explained checks that all problems and steps of a decision have the values that their texts need.
+func explained(d Decision) error {
+	all := slices.Concat(d.Problems, d.Warnings)
+	for _, a := range d.Hosts {
+		all = append(all, a.Reasons...)
+	}
+	for _, i := range d.Instructions {
+		all = append(all, i.Problems...)
+		if len(i.Problems) == 0 || len(i.Steps) == 0 {
+			return fmt.Errorf("an instruction without problems or steps: %v", i)
+		}
+		for _, s := range i.Steps {
+			if err := problem.Check(s.Code, s.Parameters); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range all {
+		if err := problem.Check(p.Code, p.Parameters); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 package decide
 
 import (
-	"strings"
+	"maps"
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
@@ -61,131 +61,129 @@ func replaced(members []observed.Member, id string) []observed.Member {
 }
 
 func (v *view) instructControlPlane(s *seen, members []observed.Member) problem.Instruction {
-	return problem.Instruction{
-		Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "),
-		Steps: append(v.lookAt(s), v.replaceControlPlane(s, members)...),
-	}
+	return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: append(v.inspect(s), v.replaceControlPlane(s, members)...)}
 }
 
-// lookAt says how to find out what a host has.
-func (v *view) lookAt(s *seen) []string {
-	login := "Log in to " + s.name() + " (" + s.ID + ")"
+// step is one step about a host, with other parameters.
+func (s *seen) step(code problem.Code, with problem.Parameters) problem.Step {
+	out := problem.Parameters{"name": s.name(), "address": s.PublicAddress}
+	maps.Copy(out, with)
+	maps.DeleteFunc(out, func(name string, _ any) bool { return !problem.Takes(code, name) })
+	return problem.Step{Code: code, Parameters: out}
+}
+
+// inspect says how to find out what a host has.
+func (v *view) inspect(s *seen) []problem.Step {
 	switch {
 	case s.Condition == condition.Unreachable:
-		return []string{"Find out why " + s.name() + " (" + s.ID + ") does not answer: power, network, SSH. If it comes back, run kubeone apply again."}
+		return []problem.Step{s.step(problem.InspectConnection, nil)}
 	case s.Condition == condition.Unclear:
-		return []string{login + " and see whether /etc/kubernetes and /var/lib can be read; a damaged disk is mounted read-only. Then run kubeone apply again."}
+		return []problem.Step{s.step(problem.InspectFileSystem, nil)}
 	case s.Condition == condition.Restartable:
-		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it starts " + problem.List(s.Units) + " again."}
+		return []problem.Step{s.step(problem.StartUnitsOutsideLimit, problem.Parameters{"units": s.Units})}
 	case s.Condition == condition.Rewritable && !s.may:
-		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it writes " + problem.List(s.Parts) + " again."}
+		return []problem.Step{s.step(problem.RegenerateOutsideLimit, problem.Parameters{"parts": s.Parts})}
 	case s.Condition == condition.Rewritable:
-		return []string{"Bring the other hosts back first; then kubeone apply writes " + problem.List(s.Parts) + " again on " + s.name() + "."}
+		return []problem.Step{s.step(problem.RegenerateAfterOthers, problem.Parameters{"parts": s.Parts})}
 	case s.Condition == condition.Rejoinable && !s.may:
-		return []string{"Run kubeone apply without a limit, or with " + s.ID + " in it: it takes " + s.name() + " out of etcd and lets it join again."}
+		return []problem.Step{s.step(problem.RejoinOutsideLimit, nil)}
 	case s.Condition == condition.Rejoinable:
-		return []string{"Bring the other members of etcd back first; then kubeone apply takes " + s.name() + " out of etcd and lets it join again."}
+		return []problem.Step{s.step(problem.RejoinAfterOthers, nil)}
 	case s.Condition == condition.Unready:
-		return []string{
-			"Run kubectl describe node " + s.nodeArg() + " and read its conditions.",
-			login + " and read journalctl -u kubelet -u containerd --since -15min. When it is healthy again, run kubeone apply.",
+		return []problem.Step{
+			{Code: problem.DescribeNode, Parameters: problem.Parameters{"node": s.nodeArg()}}, s.step(problem.ReadHostLogs, nil),
 		}
 	case s.is.KubeletConf == observed.No:
-		return []string{"Find out who emptied " + s.name() + " (" + s.ID + "): it cannot go on as the member that it was."}
+		return []problem.Step{s.step(problem.FindWhoEmptied, nil)}
 	}
-	return []string{login + " and read journalctl -u kubelet --since -15min, crictl ps -a and crictl logs of what fails. When it is healthy again, run kubeone apply."}
+	return []problem.Step{s.step(problem.ReadComponentLogs, nil)}
 }
 
 // replaceControlPlane is the last steps for a control-plane host: how to replace it, or why that is not safe now.
-func (v *view) replaceControlPlane(s *seen, members []observed.Member) []string {
+func (v *view) replaceControlPlane(s *seen, members []observed.Member) []problem.Step {
 	switch {
 	case s.revivable():
-		return []string{"Do not delete " + s.name() + ": nothing is lost on it."}
+		return []problem.Step{s.step(problem.KeepHost, nil)}
 	case !v.etcd.listed:
-		return []string{"Do not delete " + s.name() + " and do not take it out of the manifest: etcd's members are not known, so nobody can say that the quorum holds without it."}
+		return []problem.Step{s.step(problem.KeepHostMembersUnknown, nil)}
 	case s.Etcd == "":
-		return v.replace(s, "no etcd member is lost with it")
+		return v.replace(s, s.step(problem.ReplaceWithoutMember, nil))
 	}
 	verdict := quorum.SafeToRemove(members, s.Etcd)
 	if !verdict.Safe {
-		return []string{"Do not delete " + s.name() + " and do not take it out of the manifest: " + verdict.Why + "."}
+		return []problem.Step{s.step(problem.KeepHostQuorum, arithmetic(verdict.Left, nil))}
 	}
-	return v.replace(s, "which is safe now: "+verdict.Why)
+	return v.replace(s, s.step(problem.ReplaceSafely, arithmetic(verdict.Left, nil)))
 }
 
-// replace says how a host that cannot be saved is replaced.
-func (v *view) replace(s *seen, why string) []string {
+// replace says how a host that cannot be saved is replaced; the first step says why that may be done.
+func (v *view) replace(s *seen, first problem.Step) []problem.Step {
 	if s.Condition != condition.Unreachable && v.in.Is.API.Reached == observed.Yes {
-		return []string{"If it cannot be saved, replace it (" + why + "): kubeone node replace " + s.name() + " makes it bare and joins it again. If its machine is no good, take it out with kubeone node remove " + s.name() + ", put a new one in its place, and run kubeone apply."}
+		return []problem.Step{first, s.step(problem.ReplaceInPlace, nil)}
 	}
-	return append([]string{"If it cannot be saved, replace it (" + why + "), as follows."}, Successor(*s.Host)...)
+	return append([]problem.Step{first}, Successor(*s.Host)...)
 }
 
 // Successor says how a machine that is gone gets a successor: by Terraform or by hand, with the same address or another.
-func Successor(h desired.Host) []string {
-	place, joins := "staticWorkers.hosts", "joins the new host"
+func Successor(h desired.Host) []problem.Step {
+	list := "staticWorkers.hosts"
 	if h.Role == desired.ControlPlane {
-		place, joins = "controlPlane.hosts", "removes the old etcd member once it is confirmed to be dead, joins the new host as a learner, and promotes it"
+		list = "controlPlane.hosts"
 	}
-	out := []string{
-		"Delete the old machine and make a new, empty one. With Terraform: terraform taint RESOURCE (that of " + h.ID + "), terraform apply, terraform output -json > tf.json.",
-		"If its address is another one and Terraform does not fill the manifest, put that into " + place + " in the place of " + h.ID + ".",
-		"Run kubeone apply (with -t tf.json after Terraform): it " + joins + ".",
+	out := []problem.Step{
+		{Code: problem.MakeMachine, Parameters: problem.Parameters{"address": h.PublicAddress}},
+		{Code: problem.UpdateManifest, Parameters: problem.Parameters{"list": list, "address": h.PublicAddress}},
 	}
-	if h.Role == desired.ControlPlane {
-		out = append(out, "Wait until kubeone status is healthy before you touch another control-plane host.")
+	if h.Role != desired.ControlPlane {
+		return append(out, problem.Step{Code: problem.JoinSuccessor})
 	}
-	return out
+	return append(out, problem.Step{Code: problem.JoinControlPlaneSuccessor}, problem.Step{Code: problem.AwaitHealthy})
 }
 
 // instructEtcd is what concerns etcd and no host of the manifest.
 func (v *view) instructEtcd() []problem.Instruction {
 	if !v.etcd.listed {
-		why := "etcd's members are not known"
-		if v.in.Is.Etcd.Problem != "" {
-			why += ": " + v.in.Is.Etcd.Problem
+		why := v.in.Is.Etcd.Problem
+		if why == "" {
+			why = "no member was asked"
 		}
-		return []problem.Instruction{{Reason: why, Steps: []string{
-			"On a control-plane host, read crictl logs of etcd and of kube-apiserver, and whether /etc/kubernetes/pki/etcd can be read.",
-			"Delete no control-plane host until kubeone status lists the members again. Then run kubeone apply.",
-		}}}
+		return []problem.Instruction{{
+			Problems: []problem.Problem{{Code: problem.EtcdMembersUnknown, Parameters: problem.Parameters{"error": why}}},
+			Steps:    []problem.Step{{Code: problem.ReadEtcdLogs}, {Code: problem.KeepControlPlane}},
+		}}
 	}
 	var out []problem.Instruction
 	for _, s := range v.etcd.strays {
 		if !s.living() {
-			out = append(out, problem.Instruction{Host: s.host, Reason: s.why(), Steps: v.settle(s)})
+			out = append(out, problem.Instruction{Host: s.host, Problems: []problem.Problem{s.problem()}, Steps: v.settle(s)})
 		}
 	}
 	return out
 }
 
 // settle says how a member without a working host is settled when apply may not remove it.
-func (v *view) settle(s stray) []string {
+func (v *view) settle(s stray) []problem.Step {
+	member := problem.Parameters{"member": s.label()}
+	machine := problem.Parameters{"member": s.label(), "peers": s.PeerURLs}
 	if s.Healthy == observed.Yes && !s.Learner {
-		return []string{
-			"Find the machine that runs etcd member " + s.label() + " at " + problem.List(s.PeerURLs) + ".",
-			"Clear its alarms or stop it there; then run kubeone apply again.",
-		}
+		return []problem.Step{{Code: problem.FindMemberMachine, Parameters: machine}, {Code: problem.SilenceMember}}
 	}
 	verdict := quorum.SafeToRemove(v.in.Is.Etcd.Members, s.ID)
 	switch {
 	case !verdict.Safe:
-		return []string{"Bring the other members back first: " + verdict.Why + ". Then run kubeone apply, which removes " + s.label() + "."}
+		return []problem.Step{{Code: problem.RemoveMemberAfterOthers, Parameters: arithmetic(verdict.Left, member)}}
 	case !v.mayRemove(s):
-		return []string{"Run kubeone apply without a limit: it removes " + s.label() + " (" + verdict.Why + ")."}
+		return []problem.Step{{Code: problem.RemoveMemberOutsideLimit, Parameters: arithmetic(verdict.Left, member)}}
 	}
-	return []string{
-		"Find out whether the machine of " + s.label() + " at " + problem.List(s.PeerURLs) + " still lives; nothing is known of it.",
-		"If it is gone for good, run kubeone apply again once it is known not to answer.",
-	}
+	return []problem.Step{{Code: problem.InspectMemberMachine, Parameters: machine}, {Code: problem.RemoveDeadMember}}
 }
 
 func (v *view) instructWorker(s *seen) problem.Instruction {
-	steps := v.lookAt(s)
+	steps := v.inspect(s)
 	if !s.revivable() {
-		steps = append(steps, v.replace(s, "its pods start again on other nodes")...)
+		steps = append(steps, v.replace(s, s.step(problem.ReplaceWorker, nil))...)
 	}
-	return problem.Instruction{Host: s.ID, Reason: s.name() + ": " + strings.Join(s.Reasons, "; "), Steps: steps}
+	return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: steps}
 }
 
 // nodeArg is the name of the host's Node for a command line, with a placeholder where it is not known.

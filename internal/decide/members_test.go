@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"kubeone/internal/decide/decidetest"
@@ -10,6 +9,9 @@ import (
 	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // anonymous takes the hostnames out of a manifest, as most manifests are.
@@ -20,6 +22,11 @@ func (in *Input) anonymous() {
 	for i := range in.Want.Workers {
 		in.Want.Workers[i].Hostname = ""
 	}
+}
+
+// advises reports whether the instruction has that step.
+func advises(i problem.Instruction, code problem.Code, parameters problem.Parameters) bool {
+	return slices.ContainsFunc(i.Steps, func(s problem.Step) bool { return cmp.Equal(s, problem.Step{Code: code, Parameters: parameters}) })
 }
 
 func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
@@ -35,7 +42,7 @@ func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
 	if d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Member != observed.Yes {
 		t.Errorf("an unreachable host is not found by address: %+v", d.Hosts[cp2])
 	}
-	if d.Route != fsm.Instruct || len(d.Instructions) != 2 || !strings.Contains(strings.Join(d.Instructions[1].Steps, "\n"), "put that into staticWorkers.hosts in the place of 192.0.1.1") {
+	if d.Route != fsm.Instruct || len(d.Instructions) != 2 || !advises(d.Instructions[1], problem.UpdateManifest, problem.Parameters{"list": "staticWorkers.hosts", "address": w1}) {
 		t.Errorf("got %s, %v", d.Route, d.Instructions)
 	}
 }
@@ -83,7 +90,8 @@ func TestALivingMemberWhoseHostIsEmptyIsStoppedByHand(t *testing.T) {
 	in := healthy(3, 0)
 	in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 	d := Decide(in)
-	if d.Route != fsm.Instruct || len(d.Instructions) != 1 || !strings.HasPrefix(d.Instructions[0].Steps[0], "Find the machine that runs etcd member cp-3 (id-cp-3)") {
+	if d.Route != fsm.Instruct || len(d.Instructions) != 1 || d.Instructions[0].Steps[0].Code != problem.FindMemberMachine ||
+		d.Instructions[0].Steps[0].Parameters["member"] != "cp-3 (id-cp-3)" {
 		t.Errorf("got %s, %v", d.Route, d.Instructions)
 	}
 }

@@ -1,12 +1,11 @@
 package decide
 
 import (
-	"fmt"
-
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // ring is etcd as far as it is known.
@@ -57,7 +56,7 @@ func (v *view) supposedRing() ring {
 		if !s.Condition.Joined() && !s.Condition.Silent() && (s.Condition != condition.Partial || s.is.EtcdData != observed.Yes) {
 			continue
 		}
-		if condition.StaleEpoch(&s.is, condition.HostContext{Epoch: v.epoch}) != "" {
+		if condition.StaleEpoch(&s.is, v.epoch) {
 			continue
 		}
 		r.tally.Voters++
@@ -122,21 +121,25 @@ func (v *view) mayRemove(s stray) bool {
 	return v.in.Limit == nil || s.host != "" && v.in.Limit[s.host]
 }
 
-func (s stray) why() string {
-	what := "is not healthy"
+func (s stray) problem() problem.Problem {
+	state := "not healthy"
 	switch {
 	case s.Learner:
-		what = "is a learner that nobody finishes"
+		state = "an abandoned learner"
 	case s.Healthy == observed.No:
-		what = "does not answer"
+		state = "down"
 	case s.Healthy == observed.Yes:
-		what = "answers"
+		state = "healthy"
 	}
+	code := problem.ReplacedMember
 	if s.host == "" {
-		return fmt.Sprintf("etcd member %s %s and the manifest has no host for it", s.label(), what)
+		code = problem.OrphanMember
 	}
-	return fmt.Sprintf("etcd member %s %s and its host has none of its data", s.label(), what)
+	return problem.Problem{Code: code, Host: s.host, Parameters: problem.Parameters{"member": s.label(), "state": state}}
 }
+
+// why says in a sentence what is wrong with the member.
+func (s stray) why() string { return s.problem().What() }
 
 // label names the member in a sentence.
 func (s stray) label() string {

@@ -40,11 +40,11 @@ func (v *view) askHosts() (fsm.Event, string) {
 	if len(v.unfit) > 0 {
 		p := v.unfit[0]
 		if p.Host == "" {
-			return fsm.OnUnfit, p.What
+			return fsm.OnUnfit, p.What()
 		}
-		return fsm.OnUnfit, v.nameOf(p.Host) + ": " + p.What
+		return fsm.OnUnfit, v.nameOf(p.Host) + ": " + p.What()
 	}
-	return fsm.OnFit, "nothing speaks against it"
+	return fsm.OnFit, "all hosts are fit"
 }
 
 // askProvisioned answers "no" only if every control-plane host answered, every one is empty or an unfinished
@@ -54,16 +54,16 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 		return fsm.OnYes, joined + ": this cluster's data is there"
 	}
 	if fenced := v.recovering(); fenced != "" {
-		return fsm.OnYes, fenced + ": a recovery of this cluster has not ended"
+		return fsm.OnYes, fenced + ": a recovery of this cluster is incomplete"
 	}
 	if silent := names(v.controlPlane(), (*seen).silent); silent != "" {
-		return fsm.OnNotKnown, silent + " did not say whether there is a cluster: unreachable is not absent"
+		return fsm.OnNotKnown, silent + " may hold this cluster: unreachable is not absent"
 	}
 	if v.orphaned() {
 		return fsm.OnYes, names(v.workers(), (*seen).joined) + " joined this cluster, whose control plane is gone"
 	}
 	if begun := names(v.controlPlane(), func(s *seen) bool { return s.Condition == condition.Partial }); begun != "" {
-		return fsm.OnNo, begun + ": our installation has not finished, and nobody has"
+		return fsm.OnNo, begun + ": installation is incomplete"
 	}
 	if v.in.Is.API.Reached == observed.Yes || v.etcd.listed {
 		return fsm.OnYes, "a control plane answers, although no control-plane host of the manifest holds it"
@@ -95,14 +95,14 @@ func (v *view) controlPlaneFaults() []string {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		if s.silent() || s.joined() && s.Condition != condition.Healthy && !s.halfway {
-			wrong = append(wrong, s.name()+" is "+string(s.Condition)+" ("+s.Reasons[0]+")")
+			wrong = append(wrong, s.name()+" is "+string(s.Condition)+" ("+s.Reasons[0].What()+")")
 		}
 	}
 	if v.in.Is.API.Reached != observed.Yes {
 		wrong = append(wrong, "the API does not answer")
 	}
 	if !v.etcd.listed {
-		wrong = append(wrong, "etcd's members are not known")
+		wrong = append(wrong, "etcd's members are unknown")
 	}
 	if !v.etcd.tally.Holds() {
 		wrong = append(wrong, v.etcd.tally.String())
@@ -119,14 +119,14 @@ func (v *view) controlPlaneFaults() []string {
 // these are started, and those whose certificates ran out when they are renewed.
 func (v *view) askQuorum() (fsm.Event, string) {
 	if fenced := v.recovering(); fenced != "" {
-		return fsm.OnLost, "a recovery has stopped etcd on " + fenced + " and has not ended"
+		return fsm.OnLost, "a recovery has stopped etcd on " + fenced + " and is incomplete"
 	}
 	t := v.etcd.tally
 	switch back := (quorum.Tally{Voters: t.Voters, Alive: t.Alive + v.etcd.startable}); {
 	case t.Holds():
 		return fsm.OnSatisfied, t.String()
 	case back.Holds():
-		return fsm.OnRecoverable, t.String() + "; with stopped units started and what is missing written again, " + back.String()
+		return fsm.OnRecoverable, t.String() + "; with stopped units started and missing files regenerated, " + back.String()
 	}
 	if t.Voters == 0 {
 		return fsm.OnLost, "no control-plane host holds a member of etcd"
@@ -138,8 +138,8 @@ func (v *view) askRepairable() (fsm.Event, string) {
 	if stopped := names(v.controlPlane(), (*seen).startable); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
-	if torn := names(v.controlPlane(), v.canRewrite); torn != "" {
-		return fsm.OnRewritable, "what is missing on " + torn + " can be written again"
+	if repairable := names(v.controlPlane(), v.canRewrite); repairable != "" {
+		return fsm.OnRewritable, "what is missing on " + repairable + " can be regenerated"
 	}
 	if dead := v.removals(); len(dead) > 0 {
 		return fsm.OnMemberDead, dead[0].Why
@@ -147,7 +147,7 @@ func (v *view) askRepairable() (fsm.Event, string) {
 	if lost := v.asides(); len(lost) > 0 {
 		return fsm.OnDataLost, v.nameOf(lost[0]) + " can leave etcd and join again"
 	}
-	return fsm.OnNotRepairable, "no unit to start, nothing to write again, and no dead member to remove: a person must act"
+	return fsm.OnNotRepairable, "no unit to start, nothing to regenerate, and no dead member to remove: a person must act"
 }
 
 func (v *view) askMissing() (fsm.Event, string) {
@@ -166,20 +166,20 @@ func (v *view) askWorkers() (fsm.Event, string) {
 	if stopped := names(v.workers(), (*seen).startable); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
-	if torn := names(v.workers(), v.canRewrite); torn != "" {
-		return fsm.OnRewritable, "what is missing on " + torn + " can be written again"
+	if repairable := names(v.workers(), v.canRewrite); repairable != "" {
+		return fsm.OnRewritable, "what is missing on " + repairable + " can be regenerated"
 	}
-	ill := func(s *seen) bool {
+	unhealthy := func(s *seen) bool {
 		return s.may && !s.halfway && (s.silent() || s.joined() && s.Condition != condition.Healthy)
 	}
-	if sick := names(v.workers(), ill); sick != "" {
-		return fsm.OnUnhealthy, sick + " not healthy: a person must act"
+	if who := names(v.workers(), unhealthy); who != "" {
+		return fsm.OnUnhealthy, who + " not healthy: a person must act"
 	}
-	return fsm.OnHealthy, "no worker is ill"
+	return fsm.OnHealthy, "no worker is unhealthy"
 }
 
 func (v *view) askVersion() (fsm.Event, string) {
-	event, why := v.relation()
+	event, why, _ := v.relation()
 	if event == fsm.OnSame && v.in.ForceUpgrade {
 		return fsm.OnForced, why + ", and a roll-out is forced"
 	}
@@ -189,7 +189,7 @@ func (v *view) askVersion() (fsm.Event, string) {
 func (v *view) askConfiguration() (fsm.Event, string) {
 	drift := v.drift()
 	if len(drift) == 0 {
-		return fsm.OnNone, "hosts have the configuration that is wanted"
+		return fsm.OnNone, "hosts have the wanted configuration"
 	}
 	return fsm.OnDiffers, "configuration of " + names(v.hosts, func(s *seen) bool { return drift[s.ID] != nil }) + " differs"
 }

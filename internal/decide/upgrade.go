@@ -1,13 +1,12 @@
 package decide
 
 import (
-	"fmt"
-
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/decide/skew"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // upgradable reports whether the host is a member inside the limit of which a component runs another version than the
@@ -42,28 +41,29 @@ func (v *view) goesOn(s *seen) bool {
 		v.vote(s) == observed.Yes && quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 }
 
-// skew says why some kubelet and some API server could not work together during or after the upgrade; it is empty when
+// skew is the problem of a kubelet and an API server that could not work together during or after the upgrade; nil when
 // they can. Every Node counts, also those that the manifest does not manage.
-func (v *view) skew() string {
+func (v *view) skew() *problem.Problem {
 	want := v.in.Want.KubernetesVersion
 	for _, n := range v.in.Is.API.Nodes {
-		if n.KubeletVersion == "" {
+		if n.KubeletVersion == "" || skew.Allowed(want, n.KubeletVersion) == nil {
 			continue
 		}
-		if err := skew.Allowed(want, n.KubeletVersion); err != nil {
-			return fmt.Sprintf("node %s: %v: bring it to a version between, or remove it first", n.Name, err)
+		return &problem.Problem{
+			Code: problem.KubeletSkew, Parameters: problem.Parameters{"node": n.Name, "kubelet": n.KubeletVersion, "apiServer": want},
 		}
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.may || !s.joined() {
+		if s.may || !s.joined() || skew.Allowed(v.apiServer(s), want) == nil || len(having(v.workers(), v.upgradable)) == 0 {
 			continue
 		}
-		if err := skew.Allowed(v.apiServer(s), want); err != nil && len(having(v.workers(), v.upgradable)) > 0 {
-			return fmt.Sprintf("%s is outside the limit, and workers inside it would get a kubelet that is too new for it: %v", s.name(), err)
+		return &problem.Problem{
+			Code: problem.KubeletSkewOutsideLimit, Host: s.ID,
+			Parameters: problem.Parameters{"name": s.name(), "kubelet": want, "apiServer": v.apiServer(s)},
 		}
 	}
-	return ""
+	return nil
 }
 
 // cordoned reports whether a run of ours has closed the member's Node and was interrupted before it opened it again; the

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // older makes a host run another version.
@@ -44,12 +45,12 @@ func TestWhatIsUpgraded(t *testing.T) {
 		"a kubelet that was not restarted": {func(in *Input) {
 			in.node("w-2").KubeletVersion = "1.36.1"
 		}, fsm.Upgrade, all[4:], "1.36.1"},
-		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") }, fsm.Error, nil, "node w-2: kubelet 1.32.9 is more than 3 minors older"},
+		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") }, fsm.Error, nil, "node w-2: kubelet 1.32.9 does not work with"},
 		"a node of somebody else, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "theirs", Ready: observed.Yes, KubeletVersion: "1.32.0"})
 		}, fsm.Error, nil, "node theirs: kubelet 1.32.0"},
-		"two minors":     {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil, "go to 1.35 first"},
+		"two minors":     {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil, "no minor version may be skipped"},
 		"downwards":      {func(in *Input) { in.older("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil, "cannot be downgraded"},
 		"within a limit": {func(in *Input) { in.allOlder("1.35.4"); in.Limit = map[string]bool{"192.0.0.1": true} }, fsm.Upgrade, all[:1], "1.35.4"},
 		"a limit that is done": {func(in *Input) {
@@ -158,7 +159,7 @@ func TestTheNetworkOfAClusterStaysAsItIs(t *testing.T) {
 		t.Fatalf("route %s: %+v", d.Route, d.Problems)
 	}
 	in.Config["192.0.0.2"] = map[string]string{"network": "n-2"}
-	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "serviceSubnet") {
+	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 || d.Problems[0].Code != problem.NetworkImmutable {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)
 	}
 }
@@ -170,11 +171,11 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 		t.Fatal("a healthy cluster has its plugin")
 	}
 	in.Want.Network.CNI.Name, in.Addons = "canal", nil
-	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, `plugin flannel, and the manifest wants "canal"`) {
+	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 || d.Problems[0].String() != "NetworkPluginChanged(deployed=flannel, wanted=canal)" {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)
 	}
 	in.Want.Network.CNI.Name = "external"
-	if d := Decide(in); d.Route != fsm.Nothing || len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0].Do, "taken its place") {
+	if d := Decide(in); d.Route != fsm.Nothing || len(d.Warnings) != 1 || d.Warnings[0].Code != problem.NetworkPluginChanged {
 		t.Errorf("route %s: %+v, %+v", d.Route, d.Problems, d.Warnings)
 	}
 	// Somebody else has deployed it from the beginning.
@@ -190,12 +191,12 @@ func TestWhoIsAheadIsNamed(t *testing.T) {
 	in := healthy(3, 1)
 	in.older("192.0.1.1", "w-1", "1.36.4")
 	d := Decide(in)
-	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "kubelet of w-1 1.36.4") || !strings.Contains(d.Problems[0].Do, "take w-1 out") {
+	if len(d.Problems) != 1 || d.Problems[0].String() != "KubeletAhead(hosts=w-1, newer=kubelet of w-1 1.36.4, running=1.36.4, wanted=1.36.3)" {
 		t.Errorf("%+v", d.Problems)
 	}
 	in.older("192.0.0.1", "cp-1", "1.36.4")
 	d = Decide(in)
-	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0].What, "API server of cp-1 1.36.4") || !strings.Contains(d.Problems[0].Do, "put the running version") {
+	if len(d.Problems) != 1 || d.Problems[0].String() != "DowngradeOfSome(newer=API server of cp-1 1.36.4+kubelet of w-1 1.36.4, running=1.36.4, wanted=1.36.3)" {
 		t.Errorf("%+v", d.Problems)
 	}
 }

@@ -84,38 +84,58 @@ func (v *view) joinable() bool {
 	return !v.running.apiGap && len(v.running.api) == 1 && v.running.api[0] == v.in.Want.KubernetesVersion
 }
 
-// relation compares the wanted version with the running ones, and names what decided.
-func (v *view) relation() (fsm.Event, string) {
+// relation compares the wanted version with the running ones, and says what decided. Where that is an error, it is a
+// problem too, otherwise nil.
+func (v *view) relation() (fsm.Event, string, *problem.Problem) {
 	want := v.in.Want.KubernetesVersion
 	all := append(slices.Clone(v.running.api), v.running.kubelet...)
 	slices.Sort(all)
 	all = slices.Compact(all)
 	switch {
 	case len(v.running.silent) > 0:
-		return fsm.OnNotKnown, "the version of " + problem.List(v.running.silent) + " is not known"
+		return because(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
 	case len(v.running.api) == 0:
-		return fsm.OnNotKnown, "no API server said its version"
+		return because(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
 	case len(all) == 1 && all[0] == want:
-		return fsm.OnSame, "everything runs " + want
+		return fsm.OnSame, "everything runs " + want, nil
 	}
-	event, why := compare(want, all, v.running.api)
-	if ahead := v.newer(); event == fsm.OnLower && ahead != "" {
-		why += ": " + ahead
+	event, p := compare(want, all, v.running.api)
+	switch {
+	case event == fsm.OnLower:
+		p = v.downgrade(p)
+		return event, p.What(), p
+	case p != nil:
+		return event, p.What(), p
 	}
-	if event != fsm.OnHigher {
-		return event, why
-	}
-	if problem := v.skew(); problem != "" {
-		return fsm.OnSkew, problem
+	if p := v.skew(); p != nil {
+		return fsm.OnSkew, p.What(), p
 	}
 	if len(having(v.hosts, v.upgradable)) == 0 {
-		return fsm.OnSame, "every host inside the limit runs " + want
+		return fsm.OnSame, "every host inside the limit runs " + want, nil
 	}
-	return event, why
+	return event, want + " is wanted and " + problem.List(all) + " runs", nil
+}
+
+func because(event fsm.Event, code problem.Code, parameters problem.Parameters) (fsm.Event, string, *problem.Problem) {
+	p := &problem.Problem{Code: code, Parameters: parameters}
+	return event, p.What(), p
+}
+
+// downgrade tells which members are newer than the wanted version, unless all are.
+func (v *view) downgrade(p *problem.Problem) *problem.Problem {
+	newer := v.newer()
+	if newer == nil {
+		return p
+	}
+	p.Code, p.Parameters["newer"] = problem.DowngradeOfSome, newer
+	if ahead := v.ahead(); ahead != nil {
+		p.Code, p.Parameters["hosts"] = problem.KubeletAhead, ahead
+	}
+	return p
 }
 
 // newer says on which members something newer than the wanted version runs; nothing where that is so on all.
-func (v *view) newer() string {
+func (v *view) newer() []string {
 	higher := func(have string) bool {
 		h, err := version.ParseSemantic(have)
 		return err == nil && h.GreaterThan(version.MustParseSemantic(v.in.Want.KubernetesVersion))
@@ -133,45 +153,54 @@ func (v *view) newer() string {
 		}
 	}
 	if len(out) == len(having(v.hosts, (*seen).joined)) {
-		return ""
+		return nil
 	}
-	return problem.List(out)
+	return out
 }
 
 // ahead names the members that run something newer than the wanted version, if no API server does: they have strayed.
-func (v *view) ahead() string {
-	if event, _ := compare(v.in.Want.KubernetesVersion, v.running.api, v.running.api); event == fsm.OnLower {
-		return ""
+func (v *view) ahead() []string {
+	want := v.in.Want.KubernetesVersion
+	if event, _ := compare(want, v.running.api, v.running.api); event == fsm.OnLower {
+		return nil
 	}
-	return names(v.hosts, func(s *seen) bool {
-		event, _ := compare(v.in.Want.KubernetesVersion, []string{s.kubelet()}, nil)
-		return event == fsm.OnLower
-	})
+	var out []string
+	for i := range v.hosts {
+		s := &v.hosts[i]
+		if event, _ := compare(want, []string{s.kubelet()}, nil); event == fsm.OnLower {
+			out = append(out, s.name())
+		}
+	}
+	return out
 }
 
-// compare says how the wanted version relates to versions that are not all the same as it.
-func compare(want string, all, api []string) (fsm.Event, string) {
+// compare says how the wanted version relates to versions that are not all the same as it, and what is wrong with that; nil
+// when it is higher, and may be.
+func compare(want string, all, api []string) (fsm.Event, *problem.Problem) {
 	w, err := version.ParseSemantic(want)
 	if err != nil {
-		return fsm.OnNotKnown, "the wanted version " + problem.Quoted(want) + " is not one"
+		p := invalidVersion(want)
+		return fsm.OnNotKnown, &p
 	}
 	for _, have := range all {
 		h, err := version.ParseSemantic(have)
 		switch {
 		case err != nil:
-			return fsm.OnNotKnown, "the running version " + problem.Quoted(have) + " is not one"
+			return fsm.OnNotKnown, &problem.Problem{Code: problem.RunningVersionInvalid, Parameters: problem.Parameters{"version": have}}
 		case w.LessThan(h):
-			return fsm.OnLower, want + " is wanted and " + have + " runs: Kubernetes cannot be downgraded"
+			return fsm.OnLower, &problem.Problem{Code: problem.Downgrade, Parameters: problem.Parameters{"wanted": want, "running": have}}
 		}
 	}
 	for _, have := range api {
 		path, err := skew.UpgradePath(have, want)
+		parameters := problem.Parameters{"wanted": want, "running": have}
 		switch {
 		case err != nil:
-			return fsm.OnNotKnown, err.Error()
+			return fsm.OnNotKnown, &problem.Problem{Code: problem.MajorVersionChange, Parameters: parameters}
 		case len(path) > 1:
-			return fsm.OnSkipsMinor, want + " is wanted and API servers run " + have + ": no minor may be skipped, go to " + path[0] + " first"
+			parameters["next"] = path[0]
+			return fsm.OnSkipsMinor, &problem.Problem{Code: problem.MinorSkipped, Parameters: parameters}
 		}
 	}
-	return fsm.OnHigher, want + " is wanted and " + problem.List(all) + " runs"
+	return fsm.OnHigher, nil
 }

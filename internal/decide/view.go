@@ -133,13 +133,16 @@ func (s *seen) name() string {
 	return s.ID
 }
 
-// names names the hosts that satisfy the condition, as a sentence has them.
-func names(hosts []seen, is func(*seen) bool) string {
+// namesOf are the names of the hosts that satisfy the condition, in order.
+func namesOf(hosts []seen, is func(*seen) bool) []string {
 	var out []string
 	for i := range hosts {
 		if is(&hosts[i]) {
 			out = append(out, hosts[i].name())
 		}
 	}
-	return problem.List(out)
+	return out
 }
+
+// names names the hosts that satisfy the condition, as a sentence has them.
+func names(hosts []seen, is func(*seen) bool) string { return problem.List(namesOf(hosts, is)) }

@@ -94,7 +94,7 @@ func (in *Input) kill(name string) {
 func whats(problems []problem.Problem) []string {
 	var out []string
 	for _, p := range problems {
-		out = append(out, string(p.Class)+": "+p.What)
+		out = append(out, p.String())
 	}
 	return out
 }

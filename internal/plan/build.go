@@ -275,12 +275,12 @@ func (b *builder) finish(first decide.Decision) {
 }
 
 func problemText(names map[string]string, p problem.Problem) string {
-	text := p.What
+	text := p.What()
 	if p.Host != "" {
 		text = names[p.Host] + ": " + text
 	}
-	if p.Do != "" {
-		text += "; " + p.Do
+	if do := p.Do(); do != "" {
+		text += "; " + do
 	}
 	return text
 }

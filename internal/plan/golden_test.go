@@ -33,7 +33,7 @@ func text(p Plan) string {
 		}
 	}
 	for _, o := range p.Operator {
-		fmt.Fprintf(&b, "\n! %s %s\n", o.Host, o.Reason) // what to do is worded, and tested, elsewhere
+		fmt.Fprintf(&b, "\n! %s %s\n", o.Host, o.Reason()) // what to do is worded, and tested, elsewhere
 	}
 	for _, n := range p.Notes {
 		fmt.Fprintf(&b, "\nnote: %s\n", n)

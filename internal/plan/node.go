@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // RemoveNode plans how one host leaves a living cluster: drained, out of etcd, reset, its Node deleted. A host that does not
@@ -32,7 +33,9 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	}
 	h := b.host(id)
 	if gone {
-		b.plan.Operator = append(b.plan.Operator, Instruction{Host: id, Reason: b.node(h) + " has left the cluster and needs a successor", Steps: decide.Successor(h)})
+		b.plan.Operator = append(b.plan.Operator, problem.Instruction{
+			Host: id, Problems: []problem.Problem{{Code: problem.SuccessorNeeded, Host: id}}, Steps: decide.Successor(h),
+		})
 		return b.plan, nil
 	}
 	if n := len(b.plan.Steps); n > 0 {

@@ -63,7 +63,5 @@ func (b *builder) blocked(d decide.Decision) {
 }
 
 func (b *builder) operator(d decide.Decision) {
-	for _, i := range d.Instructions {
-		b.plan.Operator = append(b.plan.Operator, Instruction{Host: i.Host, Reason: i.Reason, Steps: i.Steps})
-	}
+	b.plan.Operator = append(b.plan.Operator, d.Instructions...)
 }

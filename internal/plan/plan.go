@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/problem"
 )
 
 // Plan is all that one run will do.
@@ -19,7 +20,7 @@ type Plan struct {
 	Routes  []string `json:"routes"` // the exit states that led here, in order
 	Steps   []Step   `json:"steps"`
 	// Operator is what a person must do; apply cannot.
-	Operator []Instruction `json:"operator,omitempty"`
+	Operator []problem.Instruction `json:"operator,omitempty"`
 	// Notes are facts that the reader should know before saying yes: warnings, first contacts, fields not carried out.
 	Notes []string `json:"notes,omitempty"`
 	// Again says why the plan ends before the cluster is as wanted: what follows cannot be known before it has run.
@@ -70,13 +71,6 @@ const (
 	Restarts Risk = "restarts a component"
 	Drains   Risk = "drains a node"
 )
-
-// Instruction is something that a person must do, in order.
-type Instruction struct {
-	Host   string   `json:"host,omitempty"`
-	Reason string   `json:"reason"`
-	Steps  []string `json:"steps,omitempty"`
-}
 
 // Intent is what a step is to bring about: its kind, and the parameters of that kind. The script package renders those
 // that concern a host, the cluster package carries out those that concern the API.

@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -130,7 +131,7 @@ func TestWhatAPlanLeavesToDo(t *testing.T) {
 		{Plan{Notes: []string{"n"}}, true, true},
 		{Plan{Steps: []Step{{ID: "x"}}}, false, true},
 		{Plan{Steps: []Step{{ID: "x"}}, Again: "a"}, false, false},
-		{Plan{Operator: []Instruction{{Reason: "r"}}}, false, false},
+		{Plan{Operator: make([]problem.Instruction, 1)}, false, false},
 		{Plan{Blocked: "b"}, false, false},
 	} {
 		if c.plan.Empty() != c.empty || c.plan.Complete() != c.complete {

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // repair plans the gentlest thing that there is to do, and returns whether what follows can be predicted: units are started
@@ -42,7 +43,7 @@ func (b *builder) revive(d decide.Decision) {
 	previous, barrier := b.barrier, []string(nil)
 	for _, h := range b.in.Want.Hosts() {
 		var id string
-		switch reason := strings.Join(d.Hosts[h.ID].Reasons, "; "); {
+		switch reason := strings.Join(problem.Whats(d.Hosts[h.ID].Reasons), "; "); {
 		case d.Restarts[h.ID] != nil:
 			id = b.restart(h, d.Restarts[h.ID], reason, previous)
 		case d.Rewrites[h.ID] != nil:
@@ -146,7 +147,7 @@ func (b *builder) setAside(d decide.Decision) {
 	for _, id := range d.Asides {
 		h := b.host(id)
 		needs := append(b.snapshot(id), b.barrier...)
-		step := b.step(h, SetAside, "stop the control plane, set etcd's remains aside", strings.Join(d.Hosts[id].Reasons, "; "), Remove, Restarts, needs,
+		step := b.step(h, SetAside, "stop the control plane, set etcd's remains aside", strings.Join(problem.Whats(d.Hosts[id].Reasons), "; "), Remove, Restarts, needs,
 			[]string{"/var/lib/etcd and /etc/kubernetes/manifests, kept in /var/lib/kubeone-old"})
 		b.barrier = []string{step}
 		seen := b.is.Hosts[id]

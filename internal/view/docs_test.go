@@ -20,6 +20,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/golden"
 	"kubeone/internal/plan"
+	"kubeone/internal/problem"
 )
 
 // doc is the description of the JSON, from here.
@@ -112,6 +113,12 @@ func paths(of reflect.Type, prefix string) []string {
 			inner = inner.Elem()
 		}
 		out = append(out, prefix+name)
+		switch inner { // what writes itself
+		case reflect.TypeFor[problem.Problem]():
+			inner = reflect.TypeFor[problem.Document]()
+		case reflect.TypeFor[problem.Instruction]():
+			inner = reflect.TypeFor[problem.InstructionDocument]()
+		}
 		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() {
 			out = append(out, paths(inner, prefix+name+".")...)
 		}

@@ -127,7 +127,7 @@ func (v planView) operator() {
 	}
 	v.heading(string(plan.MustAct) + " You must act:")
 	for i, o := range v.plan.Operator {
-		v.instruction(i+1, at(v.plan.Hosts[o.Host], o.Reason), o.Steps)
+		v.instruction(i+1, at(v.plan.Hosts[o.Host], o.Reason()), o.Texts())
 	}
 }
 

@@ -66,7 +66,7 @@ func TestSummaryCountsAndSaysIt(t *testing.T) {
 		{oneMoreWorker(), "Plan: 1 host to join, 7 steps: 5 to create, 1 to change, 1 to remove."},
 		{unreachable(), "Plan: 2 steps: 0 to create, 2 to change, 0 to remove. 2 things for you to do."},
 		{everyAction(), "Plan: 5 steps: 1 to create, 1 to change, 1 to replace, 1 to remove. 1 thing for you to do."},
-		{plan.Plan{Operator: make([]plan.Instruction, 1)}, "Plan: no steps. 1 thing for you to do."},
+		{plan.Plan{Operator: make([]problem.Instruction, 1)}, "Plan: no steps. 1 thing for you to do."},
 	} {
 		if diff := cmp.Diff(c.want, Summarize(c.plan).String()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -76,8 +76,8 @@ func TestSummaryCountsAndSaysIt(t *testing.T) {
 
 func TestExitStatusOfAPlan(t *testing.T) {
 	t.Parallel()
-	wrong := func(c problem.Class) decide.Decision {
-		return decide.Decision{Route: fsm.Error, Problems: []problem.Problem{{Class: c}}}
+	wrong := func(c problem.Code) decide.Decision {
+		return decide.Decision{Route: fsm.Error, Problems: []problem.Problem{{Code: c}}}
 	}
 	for _, c := range []struct {
 		name      string
@@ -88,15 +88,15 @@ func TestExitStatusOfAPlan(t *testing.T) {
 		{"nothing to do", nothing(), []decide.Decision{{Route: fsm.Nothing}}, 0},
 		{"steps", install(), nil, 2},
 		{"blocked", upgrade(), nil, 2},
-		{"only instructions", plan.Plan{Operator: make([]plan.Instruction, 1)}, nil, 2},
-		{"steps before a problem", restartedKubelet(), []decide.Decision{{}, wrong(problem.ClassConfig)}, 2},
+		{"only instructions", plan.Plan{Operator: make([]problem.Instruction, 1)}, nil, 2},
+		{"steps before a problem", restartedKubelet(), []decide.Decision{{}, wrong(problem.ControlPlaneMissing)}, 2},
 		{"a problem nobody told", failing(), nil, 1},
-		{"runtime", failing(), []decide.Decision{wrong(problem.ClassRuntime)}, 10},
-		{"etcd", failing(), []decide.Decision{wrong(problem.ClassEtcd)}, 11},
-		{"kube", failing(), []decide.Decision{wrong(problem.ClassKube)}, 12},
-		{"ssh", failing(), []decide.Decision{wrong(problem.ClassSSH)}, 13},
-		{"connection", failing(), []decide.Decision{wrong(problem.ClassConnection)}, 14},
-		{"config", failing(), []decide.Decision{wrong(problem.ClassConfig)}, 15},
+		{"runtime", failing(), []decide.Decision{wrong(problem.PortTaken)}, 10},
+		{"etcd", failing(), []decide.Decision{wrong(problem.EtcdQuorumLost)}, 11},
+		{"kube", failing(), []decide.Decision{wrong(problem.VersionsUnknown)}, 12},
+		{"ssh", failing(), []decide.Decision{wrong(problem.HostKeyRefused)}, 13},
+		{"connection", failing(), []decide.Decision{wrong(problem.HostUnreachable)}, 14},
+		{"config", failing(), []decide.Decision{wrong(problem.ControlPlaneMissing)}, 15},
 		{"another class", failing(), []decide.Decision{wrong("new")}, 1},
 	} {
 		if got := Exit(c.plan, c.decisions...); got != c.want {
@@ -115,7 +115,7 @@ func TestPlanAsJSON(t *testing.T) {
 	}{
 		{"worker", oneMoreWorker(), []decide.Decision{{Route: fsm.Join, Trace: trace}, {Route: fsm.Nothing}}},
 		{"nothing", nothing(), nil},
-		{"error", failing(), []decide.Decision{{Route: fsm.Error, Problems: []problem.Problem{{Class: problem.ClassSSH, Host: "203.0.113.11", What: "login failed", Do: "give a key with --ssh-key"}}}}},
+		{"error", failing(), []decide.Decision{{Route: fsm.Error, Problems: []problem.Problem{{Code: problem.HostLoginRefused, Host: "203.0.113.11", Parameters: problem.Parameters{"error": "login failed"}}}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

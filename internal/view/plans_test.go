@@ -3,6 +3,7 @@ package view
 import (
 	"kubeone/internal/desired"
 	"kubeone/internal/plan"
+	"kubeone/internal/problem"
 )
 
 // plans builds plans by hand, in the shape that plan.Build gives them.
@@ -123,12 +124,22 @@ func unreachable() plan.Plan {
 	p := newPlan("instruct", "resources")
 	p.cluster(plan.ApplyAddon, "addon/metrics-server", "apply addon metrics-server", "the cluster has an older version of it", plan.Change, nil)
 	p.record("what this run did", "addon/metrics-server")
-	p.Operator = []plan.Instruction{
-		{Host: "203.0.113.13", Reason: "cp-3: dial tcp 203.0.113.13:22: i/o timeout", Steps: []string{
-			"Find out why cp-3 (203.0.113.13) does not answer: power, network, SSH. If it comes back, run kubeone apply again.",
-			"If it cannot be saved, replace it, which is safe now (without it 2 of 2 voters healthy, quorum 2): delete the machine, put the new host into controlPlane.hosts in its place, run kubeone apply, and wait until kubeone status is healthy before you touch another control-plane host.",
-		}},
-		{Reason: "etcd member old (8e9e05c52164694d) answers and the manifest has no host for it", Steps: []string{"Clear its alarms or stop it there; then run kubeone apply again."}},
+	id := "203.0.113.13"
+	p.Operator = []problem.Instruction{
+		{
+			Host: id, Problems: []problem.Problem{timedOut(id)},
+			Steps: []problem.Step{
+				{Code: problem.InspectConnection, Parameters: problem.Parameters{"name": "cp-3", "address": id}},
+				{Code: problem.ReplaceSafely, Parameters: problem.Parameters{"name": "cp-3", "healthy": 2, "voters": 2, "quorum": 2}},
+				{Code: problem.AwaitHealthy},
+			},
+		},
+		{
+			Problems: []problem.Problem{{
+				Code: problem.OrphanMember, Parameters: problem.Parameters{"member": "old (8e9e05c52164694d)", "state": "healthy"},
+			}},
+			Steps: []problem.Step{{Code: problem.SilenceMember}},
+		},
 	}
 	p.Again = "what follows depends on what you do; apply again afterwards"
 	return p.Plan

@@ -72,8 +72,8 @@ func Exit(p plan.Plan, decisions ...decide.Decision) int {
 	if !p.Empty() {
 		return 2
 	}
-	for _, problem := range problems(decisions) {
-		return ExitOf(problem.Class)
+	for _, p := range problems(decisions) {
+		return ExitOf(p.Class())
 	}
 	for _, r := range p.Routes {
 		if r == string(fsm.Error) {

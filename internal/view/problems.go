@@ -24,10 +24,10 @@ func Warnings(w io.Writer, s Style, ps []problem.Problem, names map[string]strin
 }
 
 func (p *page) diagnose(severity string, as ink, ps []problem.Problem, names map[string]string) {
-	for _, problem := range ps {
-		p.para(p.style.paint(as, severity), at(nameOf(names, problem.Host), problem.What), plain)
-		if problem.Do != "" {
-			p.para(strings.Repeat(" ", width(severity)), problem.Do, dim)
+	for _, found := range ps {
+		p.para(p.style.paint(as, severity), at(nameOf(names, found.Host), found.What()), plain)
+		if do := found.Do(); do != "" {
+			p.para(strings.Repeat(" ", width(severity)), do, dim)
 		}
 	}
 }

@@ -12,10 +12,12 @@ import (
 func TestProblemsAsText(t *testing.T) {
 	t.Parallel()
 	ps := []problem.Problem{
-		{Class: problem.ClassRuntime, Host: "203.0.113.11", What: "has 1 CPU, at least 2 are needed", Do: "give it more CPUs"},
-		{Class: problem.ClassSSH, Host: "203.0.113.12", What: "cp-2: permission denied (publickey)", Do: "say which key with sshPrivateKeyFile, or load it into the agent, and make sure that the host has its public half in authorized_keys of the user named"},
-		{Class: problem.ClassEtcd, What: "etcd has \x1b[31mlost\x1b[0m its quorum"},
-		{Class: problem.ClassConfig, Host: "203.0.113.99", What: "nobody knows its name", Do: "name it"},
+		{Code: problem.CPUsTooFew, Host: "203.0.113.11", Parameters: problem.Parameters{"have": 1, "need": 2}},
+		{Code: problem.HostLoginRefused, Host: "203.0.113.12", Parameters: problem.Parameters{
+			"error": "cp-2: permission denied (publickey) for the keys ~/.ssh/id_ed25519, ~/.ssh/id_rsa and two of the agent's",
+		}},
+		{Code: problem.EtcdMembersUnknown, Parameters: problem.Parameters{"error": "etcd has \x1b[31mlost\x1b[0m its quorum"}},
+		{Code: problem.HostNotAsked, Host: "203.0.113.99"},
 	}
 	names := map[string]string{"203.0.113.11": "cp-1", "203.0.113.12": "cp-2"}
 	for name, s := range map[string]Style{"pipe": inPipe, "narrow": narrow} {

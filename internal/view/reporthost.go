@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // host is one host's line. What the host did not say itself, its Node may have.
@@ -18,7 +19,7 @@ func (st StatusInput) host(h desired.Host) HostReport {
 	seen, found := st.World.Hosts[h.ID], st.Decision.Hosts[h.ID]
 	r := HostReport{
 		ID: h.ID, Name: st.name(h.ID), Address: h.PublicAddress, Role: h.Role,
-		Condition: found.Condition, Reasons: found.Reasons,
+		Condition: found.Condition, Reasons: problem.Whats(found.Reasons), Problems: found.Reasons,
 		Kubernetes: seen.Kubelet.Version, Kubelet: seen.Kubelet.Version, Containerd: seen.Containerd.Version, OS: seen.OS.Name,
 		Certificate: earliest(seen.Certificates, st.Now),
 	}

@@ -188,7 +188,7 @@ func (v statusView) diagnostics() {
 	}
 	v.heading("! You must act:")
 	for i, o := range v.Instructions {
-		v.instruction(i+1, at(names[o.Host], o.Reason), o.Steps)
+		v.instruction(i+1, at(names[o.Host], o.Reason()), o.Texts())
 	}
 }
 

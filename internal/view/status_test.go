@@ -114,7 +114,7 @@ func TestWhatIsNoMatterOfHealthIsHealthy(t *testing.T) {
 		"a certificate with one day": func(st *StatusInput) {
 			st.World.Hosts["203.0.113.12"].Certificates[1].NotAfter = now().Add(24 * time.Hour)
 		},
-		"a warning": func(st *StatusInput) { st.Decision.Warnings = []problem.Problem{{What: "odd"}} },
+		"a warning": func(st *StatusInput) { st.Decision.Warnings = []problem.Problem{{Code: problem.HostNotAsked}} },
 		"a host outside the manifest": func(st *StatusInput) {
 			st.World.Hosts["203.0.113.99"] = observed.Host{Reach: observed.Unreachable}
 		},

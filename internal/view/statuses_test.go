@@ -60,21 +60,28 @@ func (st *StatusInput) addHost(name, id string, role desired.Role) {
 	st.World.API.Nodes = append(st.World.API.Nodes, observed.Node{Name: name, Ready: observed.Yes, KubeletVersion: "1.36.3"})
 }
 
+const dialTimeout = "dial tcp 203.0.113.13:22: i/o timeout"
+
+// timedOut is the problem of a host that does not answer.
+func timedOut(id string) problem.Problem {
+	return problem.Problem{Code: problem.HostUnreachable, Host: id, Parameters: problem.Parameters{"error": dialTimeout}}
+}
+
 // paused is a cluster of which one control-plane host does not answer.
 func paused() StatusInput {
 	st := healthy()
 	id := "203.0.113.13"
-	timeout := "dial tcp 203.0.113.13:22: i/o timeout"
-	st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Unreachable, Problem: timeout, Class: "unreachable"}
+	st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Unreachable, Problem: dialTimeout, Class: "unreachable"}
 	st.World.API.Nodes[2].Ready = observed.Unknown
 	st.World.Etcd.Members[2].Healthy = observed.No
 	st.Decision.Hosts[id] = condition.Assessment{
-		Condition: condition.Unreachable, Reasons: []string{timeout}, Member: observed.Yes, Node: "cp-3", Etcd: "0000000000000003",
+		Condition: condition.Unreachable, Reasons: []problem.Problem{timedOut(id)}, Member: observed.Yes, Node: "cp-3", Etcd: "0000000000000003",
 	}
 	st.Decision.Route = fsm.Instruct
-	st.Decision.Instructions = []problem.Instruction{{Host: id, Reason: "cp-3: " + timeout, Steps: []string{
-		"Find out why cp-3 (203.0.113.13) does not answer: power, network, SSH. If it comes back, run kubeone apply again.",
-	}}}
+	st.Decision.Instructions = []problem.Instruction{{
+		Host: id, Problems: []problem.Problem{timedOut(id)},
+		Steps: []problem.Step{{Code: problem.InspectConnection, Parameters: problem.Parameters{"name": "cp-3", "address": id}}},
+	}}
 	return st
 }
 
@@ -89,13 +96,23 @@ func lost() StatusInput {
 	first.APIServer = observed.No
 	st.World.Hosts["203.0.113.11"] = first
 	st.Decision.Hosts["203.0.113.11"] = condition.Assessment{
-		Condition: condition.Broken, Reasons: []string{"its API server does not answer"}, Member: observed.Yes, Node: "cp-1", Etcd: "0000000000000001",
+		Condition: condition.Broken, Reasons: []problem.Problem{{
+			Code: problem.ComponentUnhealthy, Host: "203.0.113.11", Parameters: problem.Parameters{"component": "API server"},
+		}}, Member: observed.Yes, Node: "cp-1", Etcd: "0000000000000001",
 	}
 	st.Decision.Hosts[id] = condition.Assessment{
-		Condition: condition.Unreachable, Reasons: []string{"permission denied (publickey)"}, Member: observed.Yes, Node: "cp-2", Etcd: "0000000000000002",
+		Condition: condition.Unreachable, Reasons: []problem.Problem{{
+			Code: problem.HostLoginRefused, Host: id, Parameters: problem.Parameters{"error": "permission denied (publickey)"},
+		}}, Member: observed.Yes, Node: "cp-2", Etcd: "0000000000000002",
 	}
 	st.Decision.Route = fsm.DisasterRecovery
-	st.Decision.Instructions = []problem.Instruction{{Reason: "etcd has lost its quorum: 1 of 3 voters healthy, quorum 2", Steps: []string{"Bring cp-2 or cp-3 back.", "Delete nothing."}}}
+	st.Decision.Instructions = []problem.Instruction{{
+		Problems: []problem.Problem{{Code: problem.EtcdQuorumLost, Parameters: problem.Parameters{"healthy": 1, "voters": 3, "quorum": 2}}},
+		Steps: []problem.Step{
+			{Code: problem.BringBackHosts, Parameters: problem.Parameters{"count": 1, "hosts": []string{"cp-2", "cp-3"}}},
+			{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": []string{"cp-1"}}},
+		},
+	}}
 	return st
 }
 
@@ -104,7 +121,7 @@ func bare() StatusInput {
 	st := healthy()
 	for id, h := range st.World.Hosts {
 		st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Reached, Hostname: h.Hostname, EtcdData: observed.No}
-		st.Decision.Hosts[id] = condition.Assessment{Condition: condition.Empty, Reasons: []string{"nothing of Kubernetes on it"}, Member: observed.No, Node: h.Hostname}
+		st.Decision.Hosts[id] = condition.Assessment{Condition: condition.Empty, Reasons: []problem.Problem{{Code: problem.HostEmpty, Host: id}}, Member: observed.No, Node: h.Hostname}
 	}
 	st.World.API, st.World.Etcd = observed.API{}, observed.Etcd{}
 	st.Decision.Route, st.Decision.Record, st.Decision.Addons = fsm.Install, true, []string{"flannel"}
@@ -120,7 +137,8 @@ func busy() StatusInput {
 	st.Decision.Metadata = []string{"203.0.113.12"}
 	st.Decision.Addons, st.Decision.Record = []string{"flannel", "metrics-server"}, true
 	st.Decision.Warnings = []problem.Problem{
-		{Class: problem.ClassRuntime, Host: "203.0.113.12", What: "clock is 3s ahead", Do: "let it run NTP"}, {What: "one thing more"},
+		{Code: problem.ClockAhead, Host: "203.0.113.12", Parameters: problem.Parameters{"skew": "31s", "limit": "30s"}},
+		{Code: problem.HostOutsideLimit, Host: "203.0.113.21"},
 	}
 	lock := observed.Lock{Holder: "ada@laptop", RunID: "20260810-025648-7f3a", Since: now().Add(-192 * time.Second), Live: true}
 	st.World.API.Lease, st.World.API.PendingCSRs = &lock, 1

@@ -155,7 +155,7 @@ func cutOffComeBack(s *story) {
 		})
 	}
 	together.Wait()
-	s.eventually("the hosts that came back have stepped down", time.Minute, s.planSays("life before it was recovered"))
+	s.eventually("the hosts that came back have stepped down", time.Minute, s.planSays("data from before the cluster was recovered"))
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	stale()
 	s.healthy()

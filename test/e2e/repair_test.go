@@ -89,8 +89,8 @@ func manifestDeleted(s *story) {
 	s.remember("manifest")
 	before := s.started(s.others(host))
 	s.broken(host, "rm /etc/kubernetes/manifests/kube-apiserver.yaml")
-	s.eventually("the API server has stopped", time.Minute, s.planSays("kube-apiserver's static-pod manifest is gone"))
-	s.run(3, []string{"status"}, host.Hostname, "manifest is gone")
+	s.eventually("the API server has stopped", time.Minute, s.planSays("the static-pod manifest of kube-apiserver is missing"))
+	s.run(3, []string{"status"}, host.Hostname, "manifest of kube-apiserver is missing")
 	s.run(2, []string{"plan"}, "write again: kube-apiserver", host.Hostname)
 	s.same("hosts with steps", []string{host.Hostname}, s.plannedHosts())
 	s.repaired("manifest")
@@ -101,7 +101,7 @@ func kubeletConfDeleted(s *story) {
 	host := s.Lab.Host("worker-1")
 	s.remember("kubelet-conf")
 	s.broken(host, "rm /etc/kubernetes/kubelet.conf && systemctl restart kubelet || true")
-	s.run(3, []string{"status"}, host.Hostname, "its kubelet.conf is gone")
+	s.run(3, []string{"status"}, host.Hostname, "its kubelet.conf is missing")
 	s.run(2, []string{"plan"}, "write again: kubelet-credentials", host.Hostname)
 	s.repaired("kubelet-conf")
 }
@@ -142,7 +142,7 @@ func controlPlanesReplaced(voters int, names ...string) func(*story) {
 				}
 				return nil
 			})
-			safe := fmt.Sprintf("which is safe now: without it %d of %d voters healthy, quorum %d", voters-1-n, voters-1, (voters-1)/2+1)
+			safe := fmt.Sprintf("That is safe now: without it, %d of %d voters are healthy, and the quorum is %d.", voters-1-n, voters-1, (voters-1)/2+1)
 			s.eventually("plan says how to replace it", time.Minute, s.planSays(host.Hostname, safe, "terraform taint"))
 			anew = append(anew, "remove dead member "+host.Hostname)
 		}

@@ -29,8 +29,8 @@ const (
 
 // Assessment is what was found out about one host.
 type Assessment struct {
-	Condition Condition `json:"condition"`
-	Reasons   []string  `json:"reasons,omitempty"` // in words, most important first
+	Condition Condition         `json:"condition"`
+	Reasons   []problem.Problem `json:"reasons,omitempty"` // most important first
 	// Member says whether the host belongs to this cluster: by its own data, its Node object or its etcd member.
 	Member observed.Tri `json:"member"`
 	Resume bool         `json:"resume,omitempty"` // an unfinished installation of ours goes on here
@@ -78,7 +78,7 @@ func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment 
 		a = health(want.Role, is, cx, a)
 	}
 	if m := is.Marker; m != nil && m.Fenced != "" && a.Condition.Installable() {
-		a.Reasons = []string{"fenced by a recovery of the cluster (run " + m.Fenced + ")"}
+		a.Reasons = reasons(problem.HostFenced, problem.Parameters{"run": m.Fenced})
 	}
 	if a.Condition == Partial {
 		a.Resume = true
@@ -88,6 +88,9 @@ func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment 
 		a.Replaced = cx.Node != nil || cx.Member != nil
 	}
 	a.Member = membership(a.Condition, cx)
+	for i := range a.Reasons {
+		a.Reasons[i].Host = want.ID
+	}
 	return a
 }
 
@@ -108,15 +111,15 @@ func membership(c Condition, cx HostContext) observed.Tri {
 // or Healthy for one whose health is the next question.
 func origin(is *observed.Host, cx HostContext) Assessment {
 	if is.Reach != observed.Reached {
-		return because(Unreachable, unreachableReason(is))
+		return unreachable(is)
 	}
 	if m := is.Marker; m != nil && m.Cluster != cx.Cluster {
-		return because(Foreign, "belongs to cluster "+problem.Quoted(m.Cluster)+", not to "+problem.Quoted(cx.Cluster))
+		return because(Foreign, problem.ForeignCluster, problem.Parameters{"cluster": m.Cluster, "wanted": cx.Cluster})
 	}
 	data, unknown := holdings(is)
 	switch {
 	case len(unknown) > 0:
-		return because(Unclear, "could not find out whether it has "+problem.List(unknown))
+		return because(Unclear, problem.HostUnclear, problem.Parameters{"items": unknown})
 	case len(data) == 0 && is.Marker != nil && is.Marker.Complete && is.Marker.Role == string(desired.Worker):
 		return Assessment{Condition: Healthy} // and what it lacks is a matter of its health
 	case len(data) == 0:
@@ -129,26 +132,31 @@ func origin(is *observed.Host, cx HostContext) Assessment {
 func vacant(is *observed.Host) Assessment {
 	switch {
 	case is.Marker == nil:
-		return because(Empty, "nothing of Kubernetes on it")
+		return because(Empty, problem.HostEmpty, nil)
 	case is.Marker.Complete:
-		return because(Broken, "was a member, but its kubelet.conf, PKI and etcd data are gone")
+		return because(Broken, problem.MemberDataMissing, nil)
 	}
-	return because(Empty, "our installation had begun, nothing of Kubernetes on it yet")
+	return because(Empty, problem.InstallationBegun, nil)
 }
 
 // owned is the origin of a host that holds the data named.
 func owned(is *observed.Host, cx HostContext, data []string) Assessment {
+	items := problem.Parameters{"items": data}
 	switch {
 	case cx.CA != "" && is.CAHash != "" && is.CAHash != cx.CA:
-		return because(Foreign, "has "+problem.List(data)+" of another CA ("+is.CAHash+") than cluster "+problem.Quoted(cx.Cluster)+" ("+cx.CA+")")
+		code := problem.ForeignCA
+		if is.Marker == nil {
+			code = problem.ForeignCAWithoutMarker
+		}
+		return because(Foreign, code, problem.Parameters{"items": data, "ca": is.CAHash, "cluster": cx.Cluster, "wanted": cx.CA})
 	case is.Marker != nil && !is.Marker.Complete:
-		return because(Partial, "our installation has not finished; it has "+problem.List(data))
+		return because(Partial, problem.InstallationIncomplete, items)
 	case is.Marker == nil && (cx.CA == "" || is.CAHash != cx.CA):
-		return because(Foreign, "has "+problem.List(data)+" of unknown origin")
+		return because(Foreign, problem.ForeignData, items)
 	case is.KubeletConf == observed.Yes && cx.Member != nil && cx.Member.Learner:
-		return because(Partial, "its etcd member is still a learner")
+		return because(Partial, problem.JoinIncomplete, nil)
 	case is.Marker == nil && is.KubeletConf == observed.No:
-		return because(Partial, "has this cluster's "+problem.List(data)+", but never joined")
+		return because(Partial, problem.NeverJoined, items)
 	}
 	return Assessment{Condition: Healthy}
 }
@@ -178,16 +186,32 @@ func holdings(is *observed.Host) (data, unknown []string) {
 	return data, unknown
 }
 
-func because(c Condition, reason string) Assessment {
-	return Assessment{Condition: c, Reasons: []string{reason}}
+func because(c Condition, code problem.Code, parameters problem.Parameters) Assessment {
+	return Assessment{Condition: c, Reasons: reasons(code, parameters)}
 }
 
-func unreachableReason(is *observed.Host) string {
-	switch {
-	case is.Reach == observed.NotAsked:
-		return "was not asked"
-	case is.Problem == "":
-		return "did not answer (" + string(is.Reach) + ")"
+// reasons are one reason.
+func reasons(code problem.Code, parameters problem.Parameters) []problem.Problem {
+	return []problem.Problem{{Code: code, Parameters: parameters}}
+}
+
+// classHostKey is the probe's class of a host key that was not accepted.
+const classHostKey = "hostkey"
+
+// unreachable is the assessment of a host that did not answer, or did not let us in.
+func unreachable(is *observed.Host) Assessment {
+	if is.Reach == observed.NotAsked {
+		return because(Unreachable, problem.HostNotAsked, nil)
 	}
-	return is.Problem
+	code, text := problem.HostUnreachable, is.Problem
+	switch {
+	case is.Reach == observed.Denied && is.Class == classHostKey:
+		code = problem.HostKeyRefused
+	case is.Reach == observed.Denied:
+		code = problem.HostLoginRefused
+	}
+	if text == "" {
+		text = "does not answer (" + string(is.Reach) + ")"
+	}
+	return because(Unreachable, code, problem.Parameters{"error": text})
 }

@@ -6,6 +6,7 @@ import (
 	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -32,83 +33,83 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		reason string // the first
 	}{
 		{"healthy", nil, nil, Healthy, ""},
-		{"not asked", func(h *host) { *h = host{} }, nil, Unreachable, "was not asked"},
-		{"unreachable", func(h *host) { *h = host{Reach: observed.Unreachable, Problem: "timed out"} }, nil, Unreachable, "timed out"},
-		{"denied without a reason", func(h *host) { *h = host{Reach: observed.Denied} }, nil, Unreachable, "did not answer (denied)"},
-		{"one fact unknown", func(h *host) { h.PKI = observed.Unknown }, nil, Unclear, "could not find out whether it has PKI"},
-		{"marker of another cluster", func(h *host) { h.Marker.Cluster = "beta" }, nil, Foreign, `belongs to cluster "beta", not to "alpha"`},
-		{"other CA", func(h *host) { h.CAHash = decidetest.OtherCA }, nil, Foreign, `has kubelet.conf, admin.conf, PKI, etcd data and static pods of another CA (sha256:bbbb) than cluster "alpha" (sha256:aaaa)`},
+		{"not asked", func(h *host) { *h = host{} }, nil, Unreachable, "HostNotAsked"},
+		{"unreachable", func(h *host) { *h = host{Reach: observed.Unreachable, Problem: "timed out"} }, nil, Unreachable, "HostUnreachable(error=timed out)"},
+		{"denied without a reason", func(h *host) { *h = host{Reach: observed.Denied} }, nil, Unreachable, "HostLoginRefused(error=does not answer (denied))"},
+		{"one fact unknown", func(h *host) { h.PKI = observed.Unknown }, nil, Unclear, "HostUnclear(items=PKI)"},
+		{"marker of another cluster", func(h *host) { h.Marker.Cluster = "beta" }, nil, Foreign, "ForeignCluster(cluster=beta, wanted=alpha)"},
+		{"other CA", func(h *host) { h.CAHash = decidetest.OtherCA }, nil, Foreign, "ForeignCA(ca=sha256:bbbb, cluster=alpha, items=kubelet.conf+admin.conf+PKI+etcd data+static pods, wanted=sha256:aaaa)"},
 		{"no marker, our CA", func(h *host) { h.Marker = nil }, nil, Healthy, ""},
-		{"no marker, CA of nobody known", func(h *host) { h.Marker = nil }, func(s *HostContext) { s.CA = "" }, Foreign, "has kubelet.conf, admin.conf, PKI, etcd data and static pods of unknown origin"},
-		{"no marker, our CA, never joined", func(h *host) { h.Marker, h.KubeletConf = nil, observed.No }, nil, Partial, "has this cluster's admin.conf, PKI, etcd data and static pods, but never joined"},
-		{"unfinished", func(h *host) { h.Marker.Complete = false }, nil, Partial, "our installation has not finished; it has kubelet.conf, admin.conf, PKI, etcd data and static pods"},
-		{"still a learner", nil, func(s *HostContext) { s.Member.Learner = true }, Partial, "its etcd member is still a learner"},
-		{"kubelet.conf gone", func(h *host) { h.KubeletConf = observed.No }, nil, Rewritable, "its kubelet.conf is gone"},
-		{"kubelet.conf and PKI gone", func(h *host) { h.KubeletConf, h.PKI = observed.No, observed.No }, nil, Broken, "was a member, but its kubelet.conf is gone"},
-		{"kubelet.conf gone, kubelet stopped", func(h *host) { h.KubeletConf, h.Kubelet.Active = observed.No, false }, nil, Rewritable, "its kubelet.conf is gone"},
-		{"a manifest gone", func(h *host) { h.Manifests, h.APIServer = h.Manifests[:1], observed.Unknown }, nil, Rewritable, "kube-apiserver's static-pod manifest is gone"},
+		{"no marker, CA of nobody known", func(h *host) { h.Marker = nil }, func(s *HostContext) { s.CA = "" }, Foreign, "ForeignData(items=kubelet.conf+admin.conf+PKI+etcd data+static pods)"},
+		{"no marker, our CA, never joined", func(h *host) { h.Marker, h.KubeletConf = nil, observed.No }, nil, Partial, "NeverJoined(items=admin.conf+PKI+etcd data+static pods)"},
+		{"unfinished", func(h *host) { h.Marker.Complete = false }, nil, Partial, "InstallationIncomplete(items=kubelet.conf+admin.conf+PKI+etcd data+static pods)"},
+		{"still a learner", nil, func(s *HostContext) { s.Member.Learner = true }, Partial, "JoinIncomplete"},
+		{"kubelet.conf gone", func(h *host) { h.KubeletConf = observed.No }, nil, Rewritable, "KubeletConfMissing"},
+		{"kubelet.conf and PKI gone", func(h *host) { h.KubeletConf, h.PKI = observed.No, observed.No }, nil, Broken, "KubeletConfMissing"},
+		{"kubelet.conf gone, kubelet stopped", func(h *host) { h.KubeletConf, h.Kubelet.Active = observed.No, false }, nil, Rewritable, "KubeletConfMissing"},
+		{"a manifest gone", func(h *host) { h.Manifests, h.APIServer = h.Manifests[:1], observed.Unknown }, nil, Rewritable, "StaticPodMissing(pod=kube-apiserver)"},
 		{"a manifest gone, and its pod runs still", func(h *host) { h.Manifests = h.Manifests[:3] }, nil, Healthy, ""},
 		{"a manifest gone in the middle of an upgrade", func(h *host) {
 			h.Manifests, h.APIServer, h.Kubelet.Version = h.Manifests[:1], observed.Unknown, "1.35.4"
-		}, nil, Unready, "API server: health not known"},
+		}, nil, Unready, "ComponentUnknown(component=API server)"},
 		{"certificates expired", func(h *host) {
 			h.Certificates = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "etcd/peer"}, {Name: "admin.conf", Expired: true}}
-		}, nil, Rewritable, "expired: apiserver and admin.conf"},
+		}, nil, Rewritable, "CertificatesExpired(certificates=apiserver+admin.conf)"},
 		{"the CA expired", func(h *host) {
 			h.Certificates, h.APIServer = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "ca", Expired: true}}, observed.No
-		}, nil, Broken, "expired: the CA ca, with all that it signed"},
+		}, nil, Broken, "CAExpired(certificates=ca)"},
 		{"the kubelet's certificate expired", func(h *host) {
 			h.Certificates, h.Kubelet.Active = []observed.Certificate{{Name: "kubelet-client", Expired: true}}, false
-		}, nil, Rewritable, "the kubelet's client certificate has expired"},
+		}, nil, Rewritable, "KubeletCertificateExpired"},
 		{"the certificate in kubelet.conf expired", func(h *host) {
 			h.Certificates, h.Kubelet.Active = []observed.Certificate{{Name: "kubelet.conf", Expired: true}}, false
-		}, nil, Rewritable, "the kubelet's client certificate has expired"},
-		{"the kubelet's certificate gone", func(h *host) { h.KubeletCert = observed.No }, nil, Rewritable, "the kubelet has no client certificate"},
+		}, nil, Rewritable, "KubeletCertificateExpired"},
+		{"the kubelet's certificate gone", func(h *host) { h.KubeletCert = observed.No }, nil, Rewritable, "KubeletCertificateMissing"},
 		{"the kubelet's serving certificate expired", func(h *host) {
 			h.Certificates = []observed.Certificate{{Name: "kubelet-server", Expired: true}}
 		}, nil, Healthy, ""},
-		{"PKI gone", func(h *host) { h.PKI = observed.No }, nil, Broken, "the cluster CA's key is gone"},
-		{"etcd data gone below a living member", func(h *host) { h.EtcdData = observed.No }, nil, Broken, "its etcd data is gone"},
-		{"etcd data gone, and the others still hear it", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, nil, Broken, "its etcd data is gone"},
-		{"etcd data gone", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Member.Healthy = observed.No }, Rejoinable, "its etcd data is gone"},
-		{"etcd data gone, the member removed already", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Member = nil }, Rejoinable, "its etcd data is gone"},
-		{"etcd data gone, members not known", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Etcd, s.Member = observed.Unknown, nil }, Broken, "its etcd data is gone"},
-		{"etcd data that etcd cannot use", func(h *host) { h.EtcdLost, h.EtcdHealth = "crc mismatch", observed.No }, func(s *HostContext) { s.Member.Healthy = observed.No }, Rejoinable, "its etcd cannot use its data (crc mismatch)"},
+		{"PKI gone", func(h *host) { h.PKI = observed.No }, nil, Broken, "CAKeyMissing"},
+		{"etcd data gone below a living member", func(h *host) { h.EtcdData = observed.No }, nil, Broken, "EtcdDataMissing"},
+		{"etcd data gone, and the others still hear it", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, nil, Broken, "EtcdDataMissing"},
+		{"etcd data gone", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Member.Healthy = observed.No }, Rejoinable, "EtcdDataMissing"},
+		{"etcd data gone, the member removed already", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Member = nil }, Rejoinable, "EtcdDataMissing"},
+		{"etcd data gone, members not known", func(h *host) { h.EtcdData, h.EtcdHealth = observed.No, observed.No }, func(s *HostContext) { s.Etcd, s.Member = observed.Unknown, nil }, Broken, "EtcdDataMissing"},
+		{"etcd data that etcd cannot use", func(h *host) { h.EtcdLost, h.EtcdHealth = "crc mismatch", observed.No }, func(s *HostContext) { s.Member.Healthy = observed.No }, Rejoinable, "EtcdDataUnusable(error=crc mismatch)"},
 		{"an old complaint of an etcd that is well", func(h *host) { h.EtcdLost = "crc mismatch" }, nil, Healthy, ""},
-		{"containerd stopped", func(h *host) { h.Containerd.Active, h.Containerd.State = false, "failed/failed" }, nil, Restartable, "containerd is not running (failed/failed)"},
-		{"kubelet stopped", func(h *host) { h.Kubelet.Active, h.Kubelet.State = false, "" }, nil, Restartable, "kubelet is not running"},
-		{"kubelet not installed", func(h *host) { h.Kubelet = observed.Unit{} }, nil, Restartable, "kubelet is not running (not installed)"},
-		{"kubelet hangs", func(h *host) { h.Healthz = observed.No }, nil, Restartable, "kubelet does not answer its health check"},
-		{"stopped units explain a failing API server", func(h *host) { h.Kubelet.Active, h.APIServer = false, observed.No }, nil, Restartable, "kubelet is not running (active/running)"},
-		{"API server fails", func(h *host) { h.APIServer = observed.No }, nil, Broken, "API server fails its health check"},
-		{"etcd fails", func(h *host) { h.EtcdHealth = observed.No }, nil, Broken, "etcd fails its health check"},
-		{"controller manager fails", func(h *host) { h.ControllerManager = observed.No }, nil, Broken, "controller manager fails its health check"},
-		{"scheduler not known", func(h *host) { h.Scheduler = observed.Unknown }, nil, Unready, "scheduler: health not known"},
-		{"kubelet's health not known", func(h *host) { h.Healthz = observed.Unknown }, nil, Unready, "kubelet: health not known"},
-		{"no Node", nil, func(s *HostContext) { s.Node = nil }, Broken, "has no Node object in the cluster"},
-		{"no member of etcd", nil, func(s *HostContext) { s.Member = nil }, Broken, "is not a member of etcd"},
-		{"etcd member dead", nil, func(s *HostContext) { s.Member.Healthy = observed.No }, Broken, "its etcd member does not answer"},
-		{"etcd member not known", nil, func(s *HostContext) { s.Member.Healthy = observed.Unknown }, Unready, "its etcd member: health not known"},
-		{"alarm", nil, func(s *HostContext) { s.Member.Alarms = []string{"NOSPACE"} }, Unready, "etcd alarm NOSPACE"},
-		{"Node not Ready", nil, func(s *HostContext) { s.Node.Ready = observed.No }, Unready, "Node is not Ready"},
-		{"Node silent", nil, func(s *HostContext) { s.Node.Ready = observed.Unknown }, Unready, "Node's readiness not known: its kubelet stopped reporting"},
-		{"Node not Ready without network plugin", nil, func(s *HostContext) { s.Node.Ready, s.NoCNI = observed.No, true }, Healthy, "Node not Ready: the network plugin has not been applied yet"},
-		{"API silent", nil, func(s *HostContext) { s.API, s.Node = observed.Unknown, nil }, Unready, "Node not known: the API does not answer"},
-		{"API down", nil, func(s *HostContext) { s.API, s.Node = observed.No, nil }, Unready, "Node not known: the API does not answer"},
+		{"containerd stopped", func(h *host) { h.Containerd.Active, h.Containerd.State = false, "failed/failed" }, nil, Restartable, "ContainerdStopped(state=failed/failed)"},
+		{"kubelet stopped", func(h *host) { h.Kubelet.Active, h.Kubelet.State = false, "" }, nil, Restartable, "KubeletStopped(state=state unknown)"},
+		{"kubelet not installed", func(h *host) { h.Kubelet = observed.Unit{} }, nil, Restartable, "KubeletStopped(state=not installed)"},
+		{"kubelet hangs", func(h *host) { h.Healthz = observed.No }, nil, Restartable, "KubeletUnhealthy"},
+		{"stopped units explain a failing API server", func(h *host) { h.Kubelet.Active, h.APIServer = false, observed.No }, nil, Restartable, "KubeletStopped(state=active/running)"},
+		{"API server fails", func(h *host) { h.APIServer = observed.No }, nil, Broken, "ComponentUnhealthy(component=API server)"},
+		{"etcd fails", func(h *host) { h.EtcdHealth = observed.No }, nil, Broken, "ComponentUnhealthy(component=etcd)"},
+		{"controller manager fails", func(h *host) { h.ControllerManager = observed.No }, nil, Broken, "ComponentUnhealthy(component=controller manager)"},
+		{"scheduler not known", func(h *host) { h.Scheduler = observed.Unknown }, nil, Unready, "ComponentUnknown(component=scheduler)"},
+		{"kubelet's health not known", func(h *host) { h.Healthz = observed.Unknown }, nil, Unready, "ComponentUnknown(component=kubelet)"},
+		{"no Node", nil, func(s *HostContext) { s.Node = nil }, Broken, "NodeMissing"},
+		{"no member of etcd", nil, func(s *HostContext) { s.Member = nil }, Broken, "EtcdMemberMissing"},
+		{"etcd member dead", nil, func(s *HostContext) { s.Member.Healthy = observed.No }, Broken, "EtcdMemberDown"},
+		{"etcd member not known", nil, func(s *HostContext) { s.Member.Healthy = observed.Unknown }, Unready, "EtcdMemberUnknown"},
+		{"alarm", nil, func(s *HostContext) { s.Member.Alarms = []string{"NOSPACE"} }, Unready, "EtcdAlarm(alarms=NOSPACE)"},
+		{"Node not Ready", nil, func(s *HostContext) { s.Node.Ready = observed.No }, Unready, "NodeNotReady"},
+		{"Node silent", nil, func(s *HostContext) { s.Node.Ready = observed.Unknown }, Unready, "NodeStatusUnknown"},
+		{"Node not Ready without network plugin", nil, func(s *HostContext) { s.Node.Ready, s.NoCNI = observed.No, true }, Healthy, "NetworkPluginPending"},
+		{"API silent", nil, func(s *HostContext) { s.API, s.Node = observed.Unknown, nil }, Unready, "NodeUnknown"},
+		{"API down", nil, func(s *HostContext) { s.API, s.Node = observed.No, nil }, Unready, "NodeUnknown"},
 		{"member list not known", nil, func(s *HostContext) { s.Etcd, s.Member = observed.Unknown, nil }, Healthy, ""},
 		{"static pods left behind", func(h *host) {
 			*h = decidetest.Bare(desired.Host{})
 			h.Manifests = []string{"kube-apiserver.yaml"}
-		}, nil, Foreign, "has static pods of unknown origin"},
+		}, nil, Foreign, "ForeignData(items=static pods)"},
 		{"a CA certificate left behind", func(h *host) {
 			*h = decidetest.Bare(desired.Host{})
 			h.CAHash = decidetest.OtherCA
-		}, func(s *HostContext) { s.CA = "" }, Foreign, "has a CA certificate of unknown origin"},
+		}, func(s *HostContext) { s.CA = "" }, Foreign, "ForeignData(items=a CA certificate)"},
 		{"wiped", func(h *host) {
 			m := h.Marker
 			*h = decidetest.Bare(desired.Host{})
 			h.Marker = m
-		}, nil, Broken, "was a member, but its kubelet.conf, PKI and etcd data are gone"},
+		}, nil, Broken, "MemberDataMissing"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,7 +125,7 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 			a := Classify(&w, &is, around)
 			reason := ""
 			if len(a.Reasons) > 0 {
-				reason = a.Reasons[0]
+				reason = a.Reasons[0].String()
 			}
 			if a.Condition != tt.want || reason != tt.reason {
 				t.Errorf("got %s (%s), want %s (%s)", a.Condition, reason, tt.want, tt.reason)
@@ -147,47 +148,47 @@ func TestConditionOfWorker(t *testing.T) {
 			"containerd stopped", func(h *observed.Host) { h.Containerd.Active, h.Kubelet.Active = false, false }, true,
 			Assessment{
 				Condition: Restartable, Member: observed.Yes, Node: "w-1", Units: []string{"containerd", "kubelet"},
-				Reasons: []string{"containerd is not running (active/running)", "kubelet is not running (active/running)"},
+				Reasons: []problem.Problem{{Code: problem.ContainerdStopped, Parameters: problem.Parameters{"state": "active/running"}}, {Code: problem.KubeletStopped, Parameters: problem.Parameters{"state": "active/running"}}},
 			},
 		},
 		{
 			"its Node was deleted", func(*observed.Host) {}, false,
-			Assessment{Condition: Broken, Member: observed.Yes, Node: "w-1", Reasons: []string{"has no Node object in the cluster"}},
+			Assessment{Condition: Broken, Member: observed.Yes, Node: "w-1", Reasons: []problem.Problem{{Code: problem.NodeMissing}}},
 		},
 		{
 			"kubelet.conf gone", func(h *observed.Host) { h.KubeletConf = observed.No }, true,
-			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []string{"its kubelet.conf is gone"}},
+			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []problem.Problem{{Code: problem.KubeletConfMissing}}},
 		},
 		{
 			"all of /etc/kubernetes gone", func(h *observed.Host) { h.KubeletConf, h.CAHash = observed.No, "" }, true,
-			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []string{"its kubelet.conf is gone"}},
+			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []problem.Problem{{Code: problem.KubeletConfMissing}}},
 		},
 		{
 			"empty", func(h *observed.Host) { *h = decidetest.Bare(w) }, false,
-			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Reasons: []string{"nothing of Kubernetes on it"}},
+			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Reasons: []problem.Problem{{Code: problem.HostEmpty}}},
 		},
 		{
 			"empty in the place of a Node", func(h *observed.Host) { *h = decidetest.Bare(w) }, true,
-			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Replaced: true, Reasons: []string{"nothing of Kubernetes on it"}},
+			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Replaced: true, Reasons: []problem.Problem{{Code: problem.HostEmpty}}},
 		},
 		{
 			"our installation began", func(h *observed.Host) {
 				*h = decidetest.Bare(w)
 				h.Marker = &observed.Marker{Cluster: decidetest.Cluster}
 			}, false,
-			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Resume: true, Reasons: []string{"our installation had begun, nothing of Kubernetes on it yet"}},
+			Assessment{Condition: Empty, Member: observed.No, Node: "w-1", Resume: true, Reasons: []problem.Problem{{Code: problem.InstallationBegun}}},
 		},
 		{
 			"our installation has not finished", func(h *observed.Host) { *h = decidetest.Begun(w) }, false,
-			Assessment{Condition: Partial, Member: observed.No, Node: "w-1", Resume: true, Reasons: []string{"our installation has not finished; it has kubelet.conf"}},
+			Assessment{Condition: Partial, Member: observed.No, Node: "w-1", Resume: true, Reasons: []problem.Problem{{Code: problem.InstallationIncomplete, Parameters: problem.Parameters{"items": []string{"kubelet.conf"}}}}},
 		},
 		{
 			"unreachable, with a Node", func(h *observed.Host) { *h = decidetest.Silent(w) }, true,
-			Assessment{Condition: Unreachable, Member: observed.Yes, Node: "w-1", Reasons: []string{"connection timed out"}},
+			Assessment{Condition: Unreachable, Member: observed.Yes, Node: "w-1", Reasons: []problem.Problem{{Code: problem.HostUnreachable, Parameters: problem.Parameters{"error": "connection timed out"}}}},
 		},
 		{
 			"unreachable, without a Node", func(h *observed.Host) { *h = decidetest.Silent(w) }, false,
-			Assessment{Condition: Unreachable, Member: observed.No, Node: "w-1", Reasons: []string{"connection timed out"}},
+			Assessment{Condition: Unreachable, Member: observed.No, Node: "w-1", Reasons: []problem.Problem{{Code: problem.HostUnreachable, Parameters: problem.Parameters{"error": "connection timed out"}}}},
 		},
 	}
 	for _, tt := range tests {
@@ -197,6 +198,9 @@ func TestConditionOfWorker(t *testing.T) {
 			tt.host(&is)
 			if !tt.node {
 				around.Node = nil
+			}
+			for i := range tt.want.Reasons {
+				tt.want.Reasons[i].Host = w.ID
 			}
 			if diff := cmp.Diff(tt.want, Classify(&w, &is, around)); diff != "" {
 				t.Errorf("assessment (-want +got):\n%s", diff)

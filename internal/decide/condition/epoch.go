@@ -5,13 +5,11 @@ import (
 	"kubeone/internal/observed"
 )
 
-// StaleEpoch says that the host holds the data of the cluster's life before a recovery; empty when it does not. Its etcd
-// member belongs to another etcd cluster, whatever it answers, and must never serve again.
-func StaleEpoch(is *observed.Host, cx HostContext) string {
-	if m := is.Marker; m == nil || !m.Complete || m.Epoch >= cx.Epoch || is.EtcdData == observed.No && len(is.Manifests) == 0 {
-		return ""
-	}
-	return "holds the data of the cluster's life before it was recovered: its etcd is another one"
+// StaleEpoch reports whether the host holds data from before a recovery of the cluster, which has been recovered so often as
+// the epoch says. Its etcd member belongs to another etcd cluster, whatever it answers, and must never serve again.
+func StaleEpoch(is *observed.Host, epoch int) bool {
+	m := is.Marker
+	return m != nil && m.Complete && m.Epoch < epoch && (is.EtcdData != observed.No || len(is.Manifests) > 0)
 }
 
 // Epoch is how often the cluster has been recovered, as its finished control-plane hosts have it.

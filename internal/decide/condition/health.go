@@ -17,15 +17,15 @@ const (
 // health refines the assessment of a member. What it lacks and can get again comes first, because no start helps without
 // it; then stopped units, because they explain the rest; then components that fail; then what is not Ready or not known.
 func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) Assessment {
-	if old := StaleEpoch(is, cx); old != "" && role == desired.ControlPlane {
-		a.Condition, a.Reasons = Rejoinable, []string{old}
+	if role == desired.ControlPlane && StaleEpoch(is, cx.Epoch) {
+		a.Condition, a.Reasons = Rejoinable, reasons(problem.StaleEpoch, nil)
 		return a
 	}
-	if mend := repairable(role, is, cx, a); mend != nil {
-		return *mend
+	if repair := repairable(role, is, cx, a); repair != nil {
+		return *repair
 	}
 	if is.KubeletConf == observed.No {
-		a.Condition, a.Reasons = Broken, []string{"was a member, but its kubelet.conf is gone"}
+		a.Condition, a.Reasons = Broken, reasons(problem.KubeletConfMissing, nil)
 		return a
 	}
 	if a.Units, a.Reasons = stopped(is); len(a.Units) > 0 {
@@ -38,7 +38,7 @@ func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) 
 		failed, silent = append(failed, f...), append(silent, s...)
 	}
 	if cx.API == observed.Yes && cx.Node == nil {
-		failed = append(failed, "has no Node object in the cluster")
+		failed = append(failed, problem.Problem{Code: problem.NodeMissing})
 	}
 	if len(failed) > 0 {
 		a.Condition, a.Reasons = Broken, slices.Concat(failed, silent)
@@ -46,63 +46,70 @@ func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) 
 	}
 	ready, why := readiness(cx)
 	if !ready {
-		silent = append(silent, why)
+		silent = append(silent, problem.Problem{Code: why})
 	}
 	switch {
 	case len(silent) > 0:
 		a.Condition, a.Reasons = Unready, silent
 	case why != "":
-		a.Reasons = []string{why}
+		a.Reasons = reasons(why, nil)
 	}
 	return a
 }
 
 // stopped names the units that have to be started again, in order, and why.
-func stopped(is *observed.Host) (units, reasons []string) {
+func stopped(is *observed.Host) (units []string, why []problem.Problem) {
 	if !is.Containerd.Active {
 		units = append(units, unitContainerd, unitKubelet)
-		reasons = append(reasons, "containerd is not running"+stateOf(is.Containerd))
+		why = append(why, problem.Problem{Code: problem.ContainerdStopped, Parameters: stateOf(is.Containerd)})
 	}
 	switch {
 	case !is.Kubelet.Active:
-		reasons = append(reasons, "kubelet is not running"+stateOf(is.Kubelet))
+		why = append(why, problem.Problem{Code: problem.KubeletStopped, Parameters: stateOf(is.Kubelet)})
 	case is.Healthz == observed.No:
-		reasons = append(reasons, "kubelet does not answer its health check")
+		why = append(why, problem.Problem{Code: problem.KubeletUnhealthy})
 	default:
-		return units, reasons
+		return units, why
 	}
 	if len(units) == 0 {
 		units = append(units, unitKubelet)
 	}
-	return units, reasons
+	return units, why
 }
 
-func stateOf(u observed.Unit) string {
+// stateOf is the state of a unit, as systemd names it.
+func stateOf(u observed.Unit) problem.Parameters {
+	state := u.State
 	switch {
 	case !u.Installed:
-		return " (not installed)"
-	case u.State == "":
-		return ""
+		state = "not installed"
+	case state == "":
+		state = "state unknown"
 	}
-	return " (" + u.State + ")"
+	return problem.Parameters{"state": state}
+}
+
+// about is a problem of one component.
+func about(code problem.Code, component string) problem.Problem {
+	return problem.Problem{Code: code, Parameters: problem.Parameters{"component": component}}
 }
 
 // components names the components of the host that fail, and those that did not say how they are.
-func components(role desired.Role, is *observed.Host) (failed, silent []string) {
+func components(role desired.Role, is *observed.Host) (failed, silent []problem.Problem) {
 	if is.Healthz == observed.Unknown {
-		silent = append(silent, "kubelet: health not known")
+		silent = append(silent, about(problem.ComponentUnknown, "kubelet"))
 	}
 	if role != desired.ControlPlane {
 		return nil, silent
 	}
 	if old := expired(is, authority); old != nil {
-		failed = append(failed, "expired: the CA "+problem.List(old)+", with all that it signed")
+		failed = append(failed, problem.Problem{Code: problem.CAExpired, Parameters: problem.Parameters{"certificates": old}})
 	}
 	if is.PKI == observed.No {
-		failed = append(failed, "the cluster CA's key is gone")
+		failed = append(failed, problem.Problem{Code: problem.CAKeyMissing})
 	}
 	if is.EtcdData == observed.No {
-		failed = append(failed, "its etcd data is gone")
+		failed = append(failed, problem.Problem{Code: problem.EtcdDataMissing})
 	}
 	for _, c := range [...]struct {
 		name   string
@@ -113,9 +120,9 @@ func components(role desired.Role, is *observed.Host) (failed, silent []string) 
 	} {
 		switch c.health {
 		case observed.No:
-			failed = append(failed, c.name+" fails its health check")
+			failed = append(failed, about(problem.ComponentUnhealthy, c.name))
 		case observed.Unknown:
-			silent = append(silent, c.name+": health not known")
+			silent = append(silent, about(problem.ComponentUnknown, c.name))
 		case observed.Yes:
 		}
 	}
@@ -123,37 +130,37 @@ func components(role desired.Role, is *observed.Host) (failed, silent []string) 
 }
 
 // etcdMember says what is wrong with the host's member of etcd, as the member list has it.
-func etcdMember(cx HostContext) (failed, silent []string) {
+func etcdMember(cx HostContext) (failed, silent []problem.Problem) {
 	if cx.Etcd != observed.Yes {
 		return nil, nil
 	}
 	if cx.Member == nil {
-		return []string{"is not a member of etcd"}, nil
+		return reasons(problem.EtcdMemberMissing, nil), nil
 	}
 	switch cx.Member.Healthy {
 	case observed.No:
-		failed = append(failed, "its etcd member does not answer")
+		failed = append(failed, problem.Problem{Code: problem.EtcdMemberDown})
 	case observed.Unknown:
-		silent = append(silent, "its etcd member: health not known")
+		silent = append(silent, problem.Problem{Code: problem.EtcdMemberUnknown})
 	case observed.Yes:
 	}
 	if len(cx.Member.Alarms) > 0 {
-		silent = append(silent, "etcd alarm "+problem.List(cx.Member.Alarms))
+		silent = append(silent, problem.Problem{Code: problem.EtcdAlarm, Parameters: problem.Parameters{"alarms": cx.Member.Alarms}})
 	}
 	return failed, silent
 }
 
 // readiness reports whether the Node is as Ready as it can be, and what there is to say about it.
-func readiness(cx HostContext) (ok bool, why string) {
+func readiness(cx HostContext) (ok bool, why problem.Code) {
 	switch {
 	case cx.API != observed.Yes:
-		return false, "Node not known: the API does not answer"
+		return false, problem.NodeUnknown
 	case cx.Node.Ready == observed.Yes:
 		return true, ""
 	case cx.NoCNI:
-		return true, "Node not Ready: the network plugin has not been applied yet"
+		return true, problem.NetworkPluginPending
 	case cx.Node.Ready == observed.No:
-		return false, "Node is not Ready"
+		return false, problem.NodeNotReady
 	}
-	return false, "Node's readiness not known: its kubelet stopped reporting"
+	return false, problem.NodeStatusUnknown
 }

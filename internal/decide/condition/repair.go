@@ -22,29 +22,31 @@ func staticPods() [4]string {
 
 // regenerable names what a member lacks that can be written again from what it still has, in order, and why. A
 // control-plane host must have its CAs and its etcd data for that.
-func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts, reasons []string) {
-	if role == desired.ControlPlane && (is.PKI != observed.Yes || is.EtcdData != observed.Yes || expired(is, authority) != nil) {
+func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []string, why []problem.Problem) {
+	controlPlane := role == desired.ControlPlane
+	if controlPlane && (is.PKI != observed.Yes || is.EtcdData != observed.Yes || expired(is, authority) != nil) {
 		return nil, nil
 	}
-	if role == desired.ControlPlane {
-		if old := expired(is, controlPlaneCertificate); old != nil {
-			parts, reasons = append(parts, PartCertificates), append(reasons, "expired: "+problem.List(old))
-		}
+	add := func(part string, code problem.Code, parameters problem.Parameters) {
+		parts, why = append(parts, part), append(why, problem.Problem{Code: code, Parameters: parameters})
 	}
-	switch old := expired(is, kubeletCertificate); {
+	if old := expired(is, controlPlaneCertificate); controlPlane && old != nil {
+		add(PartCertificates, problem.CertificatesExpired, problem.Parameters{"certificates": old})
+	}
+	switch {
 	case is.KubeletConf == observed.No:
-		parts, reasons = append(parts, PartKubelet), append(reasons, "its kubelet.conf is gone")
+		add(PartKubelet, problem.KubeletConfMissing, nil)
 	case is.KubeletCert == observed.No:
-		parts, reasons = append(parts, PartKubelet), append(reasons, "the kubelet has no client certificate")
-	case old != nil:
-		parts, reasons = append(parts, PartKubelet), append(reasons, "the kubelet's client certificate has expired")
+		add(PartKubelet, problem.KubeletCertificateMissing, nil)
+	case expired(is, kubeletCertificate) != nil:
+		add(PartKubelet, problem.KubeletCertificateExpired, nil)
 	}
-	if role == desired.ControlPlane {
+	if controlPlane {
 		for _, name := range missingPods(is, cx) {
-			parts, reasons = append(parts, name), append(reasons, name+"'s static-pod manifest is gone")
+			add(name, problem.StaticPodMissing, problem.Parameters{"pod": name})
 		}
 	}
-	return parts, reasons
+	return parts, why
 }
 
 // missingPods names the static pods whose manifest is not there and that do not run. One of another version than the wanted
@@ -87,31 +89,31 @@ func controlPlaneCertificate(name string) bool {
 	return !authority(name) && !strings.HasPrefix(name, "kubelet")
 }
 
-// dataLost says in what way a control-plane host has, by its own word, lost what its etcd member had; empty when it has
-// not. A member that still answers lives, whatever its host says.
-func dataLost(role desired.Role, is *observed.Host, cx HostContext) string {
+// dataLost says in what way a control-plane host has, by its own word, lost what its etcd member had; nil when it has not. A
+// member that still answers lives, whatever its host says.
+func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Problem {
 	switch {
 	case role != desired.ControlPlane || cx.Etcd != observed.Yes || is.EtcdHealth == observed.Yes:
-		return ""
+		return nil
 	case cx.Member != nil && (cx.Member.Healthy != observed.No || cx.Member.Learner):
-		return ""
+		return nil
 	case is.EtcdData == observed.No:
-		return "its etcd data is gone"
+		return reasons(problem.EtcdDataMissing, nil)
 	case is.EtcdLost != "":
-		return "its etcd cannot use its data (" + is.EtcdLost + ")"
+		return reasons(problem.EtcdDataUnusable, problem.Parameters{"error": is.EtcdLost})
 	}
-	return ""
+	return nil
 }
 
-// repairable is the assessment of a member that can be made whole without a person: from what it has, or by joining again. It
-// is nil for one of which neither is so.
+// repairable is the assessment of a member that can be made whole without a person: from what it has, or by joining again.
+// It is nil for one of which neither is so.
 func repairable(role desired.Role, is *observed.Host, cx HostContext, a Assessment) *Assessment {
 	if a.Parts, a.Reasons = regenerable(role, is, cx); len(a.Parts) > 0 {
 		a.Condition = Rewritable
 		return &a
 	}
-	if why := dataLost(role, is, cx); why != "" && is.KubeletConf == observed.Yes {
-		a.Condition, a.Reasons = Rejoinable, []string{why}
+	if why := dataLost(role, is, cx); why != nil && is.KubeletConf == observed.Yes {
+		a.Condition, a.Reasons = Rejoinable, why
 		return &a
 	}
 	return nil

@@ -30,3 +30,37 @@ func TestNodesAndMembersAreFoundByNameOrAddress(t *testing.T) {
 		t.Errorf("found %v", m)
 	}
 }
+
+func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
+	t.Parallel()
+	h := desired.Host{ID: "192.0.2.1", PrivateAddress: "10.0.0.1", Hostname: "CP-1", Role: desired.ControlPlane}
+	old := observed.Member{ID: "1", Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}}
+	elsewhere := observed.Member{ID: "2", Name: "cp-1", PeerURLs: []string{"https://10.9.9.8:2380"}, Healthy: observed.Yes}
+	here := observed.Member{ID: "3", Name: "cp-1", PeerURLs: []string{"https://10.0.0.1:2380"}}
+	for want, members := range map[string][]observed.Member{"1": {old}, "2": {old, elsewhere}, "3": {old, elsewhere, here}} {
+		if i := MemberIndex(members, h, NodeName(&h, &observed.Host{}, nil)); i < 0 || members[i].ID != want {
+			t.Errorf("found %d in %v, want %s", i, members, want)
+		}
+	}
+	if i := MemberIndex([]observed.Member{old}, h, "cp-2"); i != -1 {
+		t.Errorf("found %d for another name", i)
+	}
+}
+
+func TestNameOfANode(t *testing.T) {
+	t.Parallel()
+	node := observed.Node{Name: "by-address"}
+	for want, c := range map[string]struct {
+		wanted, own string
+		node        *observed.Node
+	}{
+		"manifest": {"Manifest", "own", &node}, "own": {"", "Own", &node}, "by-address": {"", "", &node}, "": {"", "", nil},
+	} {
+		if got := NodeName(&desired.Host{Hostname: c.wanted}, &observed.Host{Hostname: c.own}, c.node); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if n := Node([]observed.Node{{Name: "other", Addresses: []string{""}}}, &desired.Host{}, &observed.Host{}); n != nil {
+		t.Errorf("found %v", n)
+	}
+}

@@ -2,7 +2,6 @@
 package preflight
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,40 +31,38 @@ const (
 // may be ours.
 func Check(want *desired.Cluster, host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []problem.Problem) {
 	for _, p := range [...]*problem.Problem{
-		checkOS(is), checkKernel(is), checkArch(want, is), checkMemory(host.Role, is), Clock(is), checkName(host, is),
+		checkOS(is), checkKernel(is), checkArch(want, is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
 	} {
 		if p != nil {
-			problems = append(problems, At(host, *p))
+			problems = append(problems, *p)
 		}
 	}
 	if fresh {
 		if p := checkDisk(is); p != nil {
-			problems = append(problems, At(host, *p))
+			problems = append(problems, *p)
 		}
-		for _, p := range checkPorts(host.Role, is) {
-			problems = append(problems, At(host, p))
-		}
+		problems = append(problems, checkPorts(host.Role, is)...)
 	}
 	if p := checkCPUs(host.Role, is); p != nil {
-		warnings = append(warnings, At(host, *p))
+		warnings = append(warnings, *p)
+	}
+	for _, list := range [...][]problem.Problem{problems, warnings} {
+		for i := range list {
+			list[i].Host = host.ID
+		}
 	}
 	return problems, warnings
 }
 
-func At(h *desired.Host, p problem.Problem) problem.Problem {
-	p.Host = h.ID
-	return p
+func found(code problem.Code, parameters problem.Parameters) *problem.Problem {
+	return &problem.Problem{Code: code, Parameters: parameters}
 }
 
 func checkOS(is *observed.Host) *problem.Problem {
 	if distro.Supported(is.OS.ID) {
 		return nil
 	}
-	return &problem.Problem{
-		Class: problem.ClassRuntime,
-		What:  "operating system " + problem.Quoted(is.OS.ID) + " is not supported",
-		Do:    "install one of " + strings.Join(distro.IDs(), ", "),
-	}
+	return found(problem.OSUnsupported, problem.Parameters{"os": is.OS.ID, "supported": distro.IDs()})
 }
 
 func checkKernel(is *observed.Host) *problem.Problem {
@@ -76,7 +73,7 @@ func checkKernel(is *observed.Host) *problem.Problem {
 	if err == nil && have.AtLeast(version.MustParseGeneric(minKernel)) {
 		return nil
 	}
-	return &problem.Problem{Class: problem.ClassRuntime, Host: "", What: "kernel " + problem.Quoted(is.Kernel) + " is not " + minKernel + " or newer", Do: "install a newer kernel, or use a newer release of the distribution"}
+	return found(problem.KernelTooOld, problem.Parameters{"kernel": is.Kernel, "minimum": minKernel})
 }
 
 // checkArch asks for artifacts only when they have been resolved.
@@ -84,10 +81,7 @@ func checkArch(want *desired.Cluster, is *observed.Host) *problem.Problem {
 	if _, ok := want.Artifacts[is.Arch]; ok || len(want.Artifacts) == 0 {
 		return nil
 	}
-	return &problem.Problem{
-		Class: problem.ClassRuntime, Host: "", What: "no binaries of Kubernetes " + want.KubernetesVersion + " for architecture " + problem.Quoted(is.Arch),
-		Do: "use a host, or a bundle, of an architecture that the release has",
-	}
+	return found(problem.ArtifactsMissing, problem.Parameters{"version": want.KubernetesVersion, "architecture": is.Arch})
 }
 
 func checkMemory(role desired.Role, is *observed.Host) *problem.Problem {
@@ -95,33 +89,33 @@ func checkMemory(role desired.Role, is *observed.Host) *problem.Problem {
 	if role == desired.ControlPlane {
 		need = minControlPlaneMemory
 	}
-	return checkAmount("memory", is.MemoryMiB, need, "give the host more memory")
+	return checkAmount(problem.MemoryTooSmall, is.MemoryMiB, need)
 }
 
 func checkDisk(is *observed.Host) *problem.Problem {
-	return checkAmount("free disk space below /var/lib", is.DiskMiB, minDisk, "free space there, or give the host a larger disk")
+	return checkAmount(problem.DiskTooSmall, is.DiskMiB, minDisk)
 }
 
-// checkAmount compares MiB; 0 is what the probe leaves where it could not find out.
-func checkAmount(what string, have, need int, do string) *problem.Problem {
+// checkAmount compares numbers; 0 is what the probe leaves where it could not find out.
+func checkAmount(code problem.Code, have, need int) *problem.Problem {
 	if have >= need {
 		return nil
 	}
-	return &problem.Problem{Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("%d MiB of %s, %d MiB are needed", have, what, need), Do: do}
+	return found(code, problem.Parameters{"have": have, "need": need})
 }
 
-func Clock(is *observed.Host) *problem.Problem {
+// Clock is the problem of a host whose clock differs too much from that of this machine.
+func Clock(host *desired.Host, is *observed.Host) *problem.Problem {
 	if is.ClockSkew.Abs() <= maxClockSkew {
 		return nil
 	}
-	way := "ahead of"
+	code := problem.ClockAhead
 	if is.ClockSkew < 0 {
-		way = "behind"
+		code = problem.ClockBehind
 	}
-	return &problem.Problem{
-		Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("clock is %s %s this machine's, %s are allowed", is.ClockSkew.Abs().Round(time.Second), way, maxClockSkew),
-		Do: "set the clock on both, and let chrony or systemd-timesyncd keep it",
-	}
+	p := found(code, problem.Parameters{"skew": is.ClockSkew.Abs().Round(time.Second).String(), "limit": maxClockSkew.String()})
+	p.Host = host.ID
+	return p
 }
 
 func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
@@ -129,10 +123,7 @@ func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
 	if isSubdomain(name) {
 		return nil
 	}
-	return &problem.Problem{
-		Class: problem.ClassConfig, Host: "", What: "host name " + problem.Quoted(name) + " cannot name a Node: only a-z, 0-9, '-' and '.', at most 253 of them",
-		Do: "rename the host, or set its hostname in the manifest",
-	}
+	return found(problem.HostNameInvalid, problem.Parameters{"name": name})
 }
 
 // ports are those that a host of the role needs for itself.
@@ -149,23 +140,20 @@ func checkPorts(role desired.Role, is *observed.Host) []problem.Problem {
 		if !slices.Contains(ports(role), p.Number) {
 			continue
 		}
-		by := "an unknown process"
-		if p.Process != "" {
-			by = p.Process
+		by := p.Process
+		if by == "" {
+			by = "an unknown process"
 		}
-		out = append(out, problem.Problem{Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("port %d is taken by %s", p.Number, by), Do: "stop it, or use another host"})
+		out = append(out, problem.Problem{Code: problem.PortTaken, Parameters: problem.Parameters{"port": p.Number, "process": by}})
 	}
 	return out
 }
 
 func checkCPUs(role desired.Role, is *observed.Host) *problem.Problem {
-	if role != desired.ControlPlane || is.CPUs >= minControlPlaneCPUs {
+	if role != desired.ControlPlane {
 		return nil
 	}
-	return &problem.Problem{
-		Class: problem.ClassRuntime, Host: "", What: fmt.Sprintf("%d CPUs, a control-plane host should have %d", is.CPUs, minControlPlaneCPUs),
-		Do: "give the host more CPUs",
-	}
+	return checkAmount(problem.CPUsTooFew, is.CPUs, minControlPlaneCPUs)
 }
 
 // isSubdomain reports whether the name is a DNS-1123 subdomain, as names of Nodes are: labels of letters, digits and

@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
+	"kubeone/internal/distro"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 
@@ -16,9 +17,13 @@ import (
 func whats(problems []problem.Problem) []string {
 	var out []string
 	for _, p := range problems {
-		out = append(out, string(p.Class)+": "+p.What)
+		out = append(out, p.String())
 	}
 	return out
+}
+
+func unsupported(id string) string {
+	return "OSUnsupported(os=" + id + ", supported=" + strings.Join(distro.IDs(), "+") + ")"
 }
 
 func TestCheck(t *testing.T) {
@@ -37,28 +42,28 @@ func TestCheck(t *testing.T) {
 		{name: "fit worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB, h.CPUs = 900, 1 }},
 		{name: "Flatcar", change: func(h *host) { h.OS.ID, h.Kernel = "flatcar", "6.6.95-flatcar" }},
 		{name: "SUSE", change: func(h *host) { h.OS.ID, h.Kernel = "opensuse-leap", "6.4.0-150600.23.53-default" }},
-		{name: "unknown OS", change: func(h *host) { h.OS.ID = "alpine" }, problems: []string{`runtime: operating system "alpine" is not supported`}},
-		{name: "OS not known", change: func(h *host) { h.OS.ID = "" }, problems: []string{`runtime: operating system "" is not supported`}},
+		{name: "unknown OS", change: func(h *host) { h.OS.ID = "alpine" }, problems: []string{unsupported("alpine")}},
+		{name: "OS not known", change: func(h *host) { h.OS.ID = "" }, problems: []string{unsupported("")}},
 		{name: "oldest kernel", change: func(h *host) { h.Kernel = "4.19.0-27-amd64" }},
-		{name: "kernel too old", change: func(h *host) { h.Kernel = "4.18.0-553.el8_10.x86_64" }, problems: []string{`runtime: kernel "4.18.0-553.el8_10.x86_64" is not 4.19 or newer`}},
-		{name: "kernel not known", change: func(h *host) { h.Kernel = "" }, problems: []string{`runtime: kernel "" is not 4.19 or newer`}},
+		{name: "kernel too old", change: func(h *host) { h.Kernel = "4.18.0-553.el8_10.x86_64" }, problems: []string{"KernelTooOld(kernel=4.18.0-553.el8_10.x86_64, minimum=4.19)"}},
+		{name: "kernel not known", change: func(h *host) { h.Kernel = "" }, problems: []string{"KernelTooOld(kernel=, minimum=4.19)"}},
 		{name: "kernel with a plus", change: func(h *host) { h.Kernel = "6.8.0+custom" }},
 		{name: "kernel with an underscore", change: func(h *host) { h.Kernel = "6.12.41_1" }},
-		{name: "no artifacts", change: func(h *host) { h.Arch = "riscv64" }, problems: []string{`runtime: no binaries of Kubernetes 1.36.3 for architecture "riscv64"`}},
-		{name: "too little memory", change: func(h *host) { h.MemoryMiB = 1699 }, problems: []string{"runtime: 1699 MiB of memory, 1700 MiB are needed"}},
+		{name: "no artifacts", change: func(h *host) { h.Arch = "riscv64" }, problems: []string{"ArtifactsMissing(architecture=riscv64, version=1.36.3)"}},
+		{name: "too little memory", change: func(h *host) { h.MemoryMiB = 1699 }, problems: []string{"MemoryTooSmall(have=1699, need=1700)"}},
 		{name: "just enough memory", change: func(h *host) { h.MemoryMiB = 1700 }},
-		{name: "too little memory for a worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB = 899 }, problems: []string{"runtime: 899 MiB of memory, 900 MiB are needed"}},
-		{name: "disk full", change: func(h *host) { h.DiskMiB = 0 }, problems: []string{"runtime: 0 MiB of free disk space below /var/lib, 5120 MiB are needed"}},
+		{name: "too little memory for a worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB = 899 }, problems: []string{"MemoryTooSmall(have=899, need=900)"}},
+		{name: "disk full", change: func(h *host) { h.DiskMiB = 0 }, problems: []string{"DiskTooSmall(have=0, need=5120)"}},
 		{name: "just enough disk", change: func(h *host) { h.DiskMiB = 5120 }},
-		{name: "clock ahead", change: func(h *host) { h.ClockSkew = 31 * time.Second }, problems: []string{"runtime: clock is 31s ahead of this machine's, 30s are allowed"}},
-		{name: "clock behind", change: func(h *host) { h.ClockSkew = -2 * time.Minute }, problems: []string{"runtime: clock is 2m0s behind this machine's, 30s are allowed"}},
+		{name: "clock ahead", change: func(h *host) { h.ClockSkew = 31 * time.Second }, problems: []string{"ClockAhead(limit=30s, skew=31s)"}},
+		{name: "clock behind", change: func(h *host) { h.ClockSkew = -2 * time.Minute }, problems: []string{"ClockBehind(limit=30s, skew=2m0s)"}},
 		{name: "clock just good enough", change: func(h *host) { h.ClockSkew = -30 * time.Second }},
-		{name: "one CPU", change: func(h *host) { h.CPUs = 1 }, warnings: []string{"runtime: 1 CPUs, a control-plane host should have 2"}},
+		{name: "one CPU", change: func(h *host) { h.CPUs = 1 }, warnings: []string{"CPUsTooFew(have=1, need=2)"}},
 		{
 			name: "ports taken", change: func(h *host) {
 				h.Ports = []observed.Port{{Number: 6443, Process: "haproxy"}, {Number: 10250}, {Number: 22, Process: "sshd"}}
 			},
-			problems: []string{"runtime: port 6443 is taken by haproxy", "runtime: port 10250 is taken by an unknown process"},
+			problems: []string{"PortTaken(port=6443, process=haproxy)", "PortTaken(port=10250, process=an unknown process)"},
 		},
 		{name: "port of no concern to a worker", role: desired.Worker, change: func(h *host) { h.Ports = []observed.Port{{Number: 6443, Process: "haproxy"}} }},
 		{name: "our own port and images on an unfinished host", used: true, change: func(h *host) {
@@ -66,8 +71,8 @@ func TestCheck(t *testing.T) {
 		}},
 		{
 			name: "everything at once", change: func(h *host) { h.OS.ID, h.DiskMiB, h.CPUs = "", 1, 0 },
-			problems: []string{`runtime: operating system "" is not supported`, "runtime: 1 MiB of free disk space below /var/lib, 5120 MiB are needed"},
-			warnings: []string{"runtime: 0 CPUs, a control-plane host should have 2"},
+			problems: []string{unsupported(""), "DiskTooSmall(have=1, need=5120)"},
+			warnings: []string{"CPUsTooFew(have=0, need=2)"},
 		},
 	}
 	for _, tt := range tests {
@@ -91,8 +96,8 @@ func TestCheck(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 			for _, p := range append(problems, warnings...) {
-				if p.Host != w.ID || p.Do == "" {
-					t.Errorf("%+v lacks its host or what to do", p)
+				if p.Host != w.ID || problem.Check(p.Code, p.Parameters) != nil {
+					t.Errorf("%+v lacks its host or a parameter", p)
 				}
 			}
 		})

@@ -49,6 +49,7 @@ type Verdict struct {
 	// Outage says that it is safe for the data, and that etcd does not answer meanwhile.
 	Outage bool
 	Why    string
+	Left   Tally // the other members
 }
 
 // SafeToStop says whether the member with that ID may be stopped for a while, as an upgrade does: the healthy others must
@@ -63,11 +64,11 @@ func SafeToStop(members []observed.Member, id string) Verdict {
 	why := fmt.Sprintf("%d other voters healthy, quorum of %d voters %d", rest.Alive, all.Voters, Of(all.Voters))
 	switch {
 	case m.Learner, rest.Alive >= Of(all.Voters):
-		return Verdict{Safe: true, Why: why}
+		return Verdict{Safe: true, Why: why, Left: rest}
 	case all.Voters <= 2 && rest.Alive == rest.Voters:
-		return Verdict{Safe: true, Outage: true, Why: why + ": etcd does not answer meanwhile"}
+		return Verdict{Safe: true, Outage: true, Why: why + ": etcd does not answer meanwhile", Left: rest}
 	}
-	return Verdict{Why: why}
+	return Verdict{Why: why, Left: rest}
 }
 
 // SafeToRemove says whether the member with that ID may leave for ever: the list must hold its quorum now, for a removal
@@ -80,7 +81,7 @@ func SafeToRemove(members []observed.Member, id string) Verdict {
 	}
 	all, rest := Count(members), Count(others)
 	why := fmt.Sprintf("without it %d of %d voters healthy, quorum %d", rest.Alive, rest.Voters, Of(rest.Voters))
-	return Verdict{Safe: all.Holds() && rest.Holds(), Why: why}
+	return Verdict{Safe: all.Holds() && rest.Holds(), Why: why, Left: rest}
 }
 
 // Without returns the member with that ID, nil where there is none, and the others.

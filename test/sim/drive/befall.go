@@ -2,8 +2,8 @@ package drive
 
 import (
 	"slices"
-	"strings"
 
+	"kubeone/internal/problem"
 	"kubeone/test/sim/world"
 )
 
@@ -152,8 +152,7 @@ func (s *Simulation) happenToOperator(f Fault) {
 }
 
 // replaceable reports whether an instruction says that the machine may be replaced.
-func replaceable(steps []string) bool {
-	return slices.ContainsFunc(steps, func(step string) bool {
-		return strings.HasPrefix(step, "If it cannot be saved")
-	})
+func replaceable(steps []problem.Step) bool {
+	may := []problem.Code{problem.ReplaceSafely, problem.ReplaceWithoutMember, problem.ReplaceWorker}
+	return slices.ContainsFunc(steps, func(s problem.Step) bool { return slices.Contains(may, s.Code) })
 }

@@ -235,9 +235,9 @@ func (s *Simulation) help(l look) bool {
 		case h == nil || s.Checker.Well(h):
 			continue
 		case s.World.Mend(h):
-			s.tell("a person mends %s: %s", h.Name, i.Reason)
+			s.tell("a person mends %s: %s", h.Name, i.Reason())
 		case replaceable(i.Steps):
-			s.tell("a person replaces %s: %s", h.Name, i.Reason)
+			s.tell("a person replaces %s: %s", h.Name, i.Reason())
 			s.Checker.Replaced(h)
 			s.World.Replace(h)
 		default:

@@ -1,0 +1,82 @@
+package problem
+
+func clusterRows() [12]row {
+	return [...]row{
+		{
+			code: ControlPlaneMissing, class: ClassConfig,
+			meaning: "The manifest has no control-plane host.",
+			what:    "the manifest has no control-plane host",
+			do:      "add one, or better three, to controlPlane.hosts",
+		},
+		{
+			code: VersionInvalid, class: ClassConfig,
+			meaning: "The wanted Kubernetes version is not a version.",
+			what:    `the wanted Kubernetes version "{version}" is not a valid version`,
+			do:      "write it as in 1.36.3",
+		},
+		{
+			code: LimitUnknown, class: ClassConfig,
+			meaning: "The limit names a host that the manifest does not have.",
+			what:    `the limit names "{name}", which is not in the manifest`,
+			do:      "name a host of the manifest",
+		},
+		{
+			code: LeaderOutsideLimit, class: ClassConfig,
+			meaning: "A new cluster begins on a host that the limit leaves out.",
+			what:    "a new cluster begins on this host, and it is outside the limit",
+			do:      "add the host to the limit",
+		},
+		{
+			code: HostOutsideLimit, class: ClassConfig,
+			meaning: "A host has not joined, and the limit leaves it out.",
+			what:    "has not joined, and is outside the limit",
+			do:      "run the command without a limit to let the host join",
+		},
+		{
+			code: StepRunning, class: ClassRuntime,
+			meaning: "A step of an earlier run is still running on the host.",
+			what:    `step "{step}" of run {run} is still running`,
+			do:      "wait: kubeone does nothing else on the host until the step has ended",
+		},
+		{
+			code: ClusterCAConflict, class: ClassConfig,
+			meaning: "Control-plane hosts hold different CAs of one cluster name.",
+			what:    `control-plane hosts disagree about the CA of cluster "{cluster}": {cas}`,
+			do: "two clusters have this name, or one was made twice: give each its own manifest and name, or " +
+				"reset the hosts of the wrong one",
+		},
+		{
+			code: NetworkImmutable, class: ClassConfig,
+			meaning: "The manifest has other subnets, or another DNS domain, than the cluster was made with.",
+			what: "podSubnet, serviceSubnet or serviceDomainName in the manifest's clusterNetwork differ from " +
+				"those of the cluster, and they cannot be changed",
+			do: "restore the former values; the cluster keeps its manifest in the ConfigMap kube-system/kubeone",
+		},
+		{
+			code: NetworkPluginChanged, class: ClassConfig,
+			meaning: "The manifest wants another network plugin than the one that was deployed.",
+			what:    `the cluster has the network plugin {deployed}, and the manifest wants "{wanted}"`,
+			do: "set clusterNetwork.cni to {deployed}; or to external, once another plugin has taken its place " +
+				"in the whole cluster",
+		},
+		{
+			code: HostNameDuplicate, class: ClassConfig,
+			meaning: "Several hosts have one name.",
+			what:    `{hosts} have the same name, "{name}"`,
+			do:      "give each host its own name, or set hostname in the manifest",
+		},
+		{
+			code: MachineIDDuplicate, class: ClassRuntime,
+			meaning: "Several hosts have one machine ID, as copies of a disk image do.",
+			what:    "{hosts} have the same machine ID, {machineID}",
+			do:      "make new ones with systemd-machine-id-setup: networks may take the hosts for one",
+		},
+		{
+			code: ClusterStateUnknown, class: ClassConfig,
+			meaning: "Control-plane hosts may hold this cluster and do not say so. A new cluster is only made when " +
+				"all of them have answered.",
+			what: "{hosts} may hold this cluster; no new cluster is made while that is unknown",
+			do:   "bring the hosts back; or take them out of the manifest, if they never belonged to this cluster",
+		},
+	}
+}

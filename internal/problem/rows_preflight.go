@@ -1,0 +1,66 @@
+package problem
+
+func preflightRows() [10]row {
+	return [...]row{
+		{
+			code: OSUnsupported, class: ClassRuntime,
+			meaning: "The host's operating system is not supported.",
+			what:    `operating system "{os}" is not supported`,
+			do:      "install one of {supported}",
+		},
+		{
+			code: KernelTooOld, class: ClassRuntime,
+			meaning: "The host's kernel is too old.",
+			what:    `kernel "{kernel}" is older than {minimum}`,
+			do:      "install a newer kernel, or a newer release of the distribution",
+		},
+		{
+			code: ArtifactsMissing, class: ClassRuntime,
+			meaning: "The release or the bundle has no binaries for the host's architecture.",
+			what:    `no binaries of Kubernetes {version} for architecture "{architecture}"`,
+			do:      "use a host, or a bundle, of an architecture that the release has",
+		},
+		{
+			code: MemoryTooSmall, class: ClassRuntime,
+			meaning: "The host has too little memory.",
+			what:    "{have} MiB of memory, {need} MiB are needed",
+			do:      "give the host more memory",
+		},
+		{
+			code: DiskTooSmall, class: ClassRuntime,
+			meaning: "The host has too little free disk space.",
+			what:    "{have} MiB of free disk space below /var/lib, {need} MiB are needed",
+			do:      "free space there, or give the host a larger disk",
+		},
+		{
+			code: CPUsTooFew, class: ClassRuntime,
+			meaning: "The host has fewer CPUs than a control-plane host should have.",
+			what:    "too few CPUs: {have}, a control-plane host should have {need}",
+			do:      "give the host more CPUs",
+		},
+		{
+			code: ClockAhead, class: ClassRuntime,
+			meaning: "The host's clock is ahead of that of the machine that runs kubeone.",
+			what:    "clock is {skew} ahead of this machine's, {limit} are allowed",
+			do:      "set the clock on both, and keep it with chrony or systemd-timesyncd",
+		},
+		{
+			code: ClockBehind, class: ClassRuntime,
+			meaning: "The host's clock is behind that of the machine that runs kubeone.",
+			what:    "clock is {skew} behind this machine's, {limit} are allowed",
+			do:      "set the clock on both, and keep it with chrony or systemd-timesyncd",
+		},
+		{
+			code: HostNameInvalid, class: ClassConfig,
+			meaning: "The host's name cannot be the name of a Node.",
+			what:    `host name "{name}" is not a valid Node name: use a-z, 0-9, '-' and '.', at most 253 characters`,
+			do:      "rename the host, or set its hostname in the manifest",
+		},
+		{
+			code: PortTaken, class: ClassRuntime,
+			meaning: "Something listens on a port that Kubernetes needs.",
+			what:    "port {port} is taken by {process}",
+			do:      "stop that process, or use another host",
+		},
+	}
+}
