@@ -8,6 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/certificates"
+	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
@@ -24,20 +28,20 @@ type API interface {
 	WaitNode(ctx context.Context, node string) error
 	WaitNodeReady(ctx context.Context, node string) error
 	SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string, taints []desired.Taint) error
-	Drain(ctx context.Context, node string, opts cluster.DrainOptions) error
+	Drain(ctx context.Context, node string, opts drain.Options) error
 	Reopen(ctx context.Context, node string) error
 	WaitNodeVersion(ctx context.Context, node, version string) error
 	WaitLeading(ctx context.Context) error
 	WaitNodeSilent(ctx context.Context, node string) error
 	DeleteNode(ctx context.Context, node string) error
 
-	Apply(ctx context.Context, objects []unstructured.Unstructured) (cluster.Applied, error)
+	Apply(ctx context.Context, objects []unstructured.Unstructured) (ssa.Result, error)
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
-	UpdateRecord(ctx context.Context, change func(*cluster.Record) error) error
+	UpdateRecord(ctx context.Context, change func(*record.Record) error) error
 
 	// ServeApprovals approves kubelets' serving certificates until ctx ends.
-	ServeApprovals(ctx context.Context, expected cluster.Expected, tell func(cluster.Decision))
+	ServeApprovals(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision))
 	Close()
 }
 

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"kubeone/internal/addons"
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/jointoken"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
 )
@@ -53,7 +54,7 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 }
 
 func (r *Run) makeToken(ctx context.Context, client API) error {
-	token, id, err := client.CreateJoinToken(ctx, r.RunID, cluster.MaxTokenTTL)
+	token, id, err := client.CreateJoinToken(ctx, r.RunID, jointoken.MaxTTL)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (r *Run) applyAddon(ctx context.Context, client API, name string) error {
 	if _, err := client.Apply(ctx, addon.Objects); err != nil {
 		return err
 	}
-	return client.UpdateRecord(ctx, func(record *cluster.Record) error {
+	return client.UpdateRecord(ctx, func(record *record.Record) error {
 		if record.Addons == nil {
 			record.Addons = map[string]string{}
 		}
@@ -138,7 +139,7 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, step string) error
 
 // saveRecord keeps the manifest, which is the one now carried out, and this run's entry in the history.
 func (r *Run) saveRecord(ctx context.Context, client API, step string) error {
-	return client.UpdateRecord(ctx, func(record *cluster.Record) error {
+	return client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest, r.RunID
 		record.AddRun(r.history.entryAfter(step, r.Now()))
 		return nil

@@ -17,6 +17,8 @@ import (
 
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/jointoken"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/desired"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
@@ -49,7 +51,7 @@ func onCluster(t *testing.T, steps ...plan.Step) (*Run, *fake.Clientset, *journa
 		Addons: []addons.Addon{{Name: "flannel", Digest: "addon-1", Wait: []resources.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}}},
 		RunID:  "run-1", Holder: "me@here", Manifest: "kind: KubeOneCluster\n", Emit: j.emit, Now: time.Now,
 	}
-	r.once.client, r.once.stopApprovals = &cluster.Client{Kubernetes: api}, func() {}
+	r.once.client, r.once.stopApprovals = cluster.New(api, nil), func() {}
 	return r, api, j
 }
 
@@ -114,8 +116,8 @@ func TestATokenTooOldToBeginAJoinWithIsMadeAnew(t *testing.T) {
 
 func TestTheTokenOfKubeadmInitIsOursToRevoke(t *testing.T) {
 	t.Parallel()
-	if !strings.HasPrefix(script.TokenDescription, cluster.TokenAuthor) {
-		t.Errorf("%q does not begin with %q", script.TokenDescription, cluster.TokenAuthor)
+	if !strings.HasPrefix(script.TokenDescription, jointoken.Author) {
+		t.Errorf("%q does not begin with %q", script.TokenDescription, jointoken.Author)
 	}
 }
 
@@ -148,7 +150,7 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	got, err := (&cluster.Client{Kubernetes: api}).Record(patience(t))
+	got, err := cluster.New(api, nil).Record(patience(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +160,9 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 			got.History[i].Steps[n].Began, got.History[i].Steps[n].Seconds = 0, 0
 		}
 	}
-	want := &cluster.Record{
+	want := &record.Record{
 		Cluster: "alpha", ManifestDigest: "manifest-1", Manifest: "kind: KubeOneCluster\n", RunID: "run-1", Addons: map[string]string{"flannel": "addon-1"},
-		History: []cluster.Run{{ID: "run-1", Who: "me", From: "here", PlanDigest: r.Plan.Digest(), Result: "done", Planned: 3, Steps: []cluster.RunStep{
+		History: []record.Run{{ID: "run-1", Who: "me", From: "here", PlanDigest: r.Plan.Digest(), Result: "done", Planned: 3, Steps: []record.Step{
 			{ID: "addon/flannel", Result: "done"}, {ID: "await", Result: "done"}, {ID: "record", Result: "done"},
 		}}},
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
 	"kubeone/internal/redact"
 )
@@ -27,7 +27,7 @@ var errTaken = errors.New("another run took the lock")
 // same without it, and waits no longer than historyPatience for it.
 type history struct {
 	mu  sync.Mutex
-	run cluster.Run
+	run record.Run
 }
 
 // begin opens the run's entry and writes it where there is a cluster already. In a new one it appears with the first thing
@@ -35,9 +35,9 @@ type history struct {
 func (r *Run) begin(ctx context.Context) {
 	who, from, _ := strings.Cut(r.Holder, "@")
 	r.history.mu.Lock()
-	r.history.run = cluster.Run{
+	r.history.run = record.Run{
 		ID: r.RunID, Who: who, From: from, Routes: r.Plan.Routes, PlanDigest: r.Plan.Digest(), Started: r.started.UTC(),
-		Result: cluster.RunRunning, Planned: len(r.Plan.Steps),
+		Result: record.Running, Planned: len(r.Plan.Steps),
 	}
 	r.history.mu.Unlock()
 	r.tellers(ctx)
@@ -74,7 +74,7 @@ func (r *Run) keepEntry(ctx context.Context) {
 		return
 	}
 	defer done()
-	_ = api.UpdateRecord(ctx, func(record *cluster.Record) error {
+	_ = api.UpdateRecord(ctx, func(record *record.Record) error {
 		record.AddRun(r.history.entry())
 		return nil
 	})
@@ -114,17 +114,17 @@ func (h *history) note(e Event) {
 	defer h.mu.Unlock()
 	switch e.Type {
 	case StepStarted:
-		h.run.Steps = append(h.run.Steps, cluster.RunStep{ID: e.Step, Result: cluster.RunRunning, Began: rounded(e.Time.Sub(h.run.Started))})
+		h.run.Steps = append(h.run.Steps, record.Step{ID: e.Step, Result: record.Running, Began: rounded(e.Time.Sub(h.run.Started))})
 	case StepSkipped:
-		h.run.Steps = append(h.run.Steps, cluster.RunStep{ID: e.Step, Result: cluster.RunSkipped})
+		h.run.Steps = append(h.run.Steps, record.Step{ID: e.Step, Result: record.Skipped})
 	case StepDone:
-		h.finish(e, cluster.RunDone)
+		h.finish(e, record.Done)
 	case StepFailed:
-		h.finish(e, cluster.RunFailed)
+		h.finish(e, record.Failed)
 	}
 }
 
-func (h *history) finish(e Event, result cluster.Result) {
+func (h *history) finish(e Event, result record.Result) {
 	for i := range h.run.Steps {
 		if s := &h.run.Steps[i]; s.ID == e.Step {
 			s.Result, s.Seconds = result, rounded(time.Duration(e.Seconds*float64(time.Second)))
@@ -136,7 +136,7 @@ func (h *history) finish(e Event, result cluster.Result) {
 func rounded(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
 // entry is the entry as it is now.
-func (h *history) entry() cluster.Run {
+func (h *history) entry() record.Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := h.run
@@ -147,7 +147,7 @@ func (h *history) entry() cluster.Run {
 // entryAfter is the entry as it will be once the step with that ID is done: the run is done too, if that was its last one.
 // The step that saves the record writes it, so that a run that has done all it had to is never taken for one that was
 // killed.
-func (h *history) entryAfter(id string, now time.Time) cluster.Run {
+func (h *history) entryAfter(id string, now time.Time) record.Run {
 	out := h.entry()
 	if len(out.Steps) < out.Planned {
 		return out
@@ -156,12 +156,12 @@ func (h *history) entryAfter(id string, now time.Time) cluster.Run {
 		switch {
 		case s.ID == id:
 			began := time.Duration(s.Began * float64(time.Second))
-			out.Steps[i].Result, out.Steps[i].Seconds = cluster.RunDone, rounded(now.Sub(out.Started)-began)
-		case s.Result != cluster.RunDone:
+			out.Steps[i].Result, out.Steps[i].Seconds = record.Done, rounded(now.Sub(out.Started)-began)
+		case s.Result != record.Done:
 			return h.entry()
 		}
 	}
-	out.Result, out.Finished = cluster.RunDone, now.UTC()
+	out.Result, out.Finished = record.Done, now.UTC()
 	return out
 }
 
@@ -171,25 +171,25 @@ func (h *history) close(err error, now time.Time) {
 	defer h.mu.Unlock()
 	h.run.Finished, h.run.Result, h.run.Error = now.UTC(), resultOf(err), problemOf(err)
 	for i := range h.run.Steps {
-		if s := &h.run.Steps[i]; s.Result == cluster.RunRunning {
-			s.Result = cluster.RunInterrupted // it may go on, on its host
+		if s := &h.run.Steps[i]; s.Result == record.Running {
+			s.Result = record.Interrupted // it may go on, on its host
 		}
 	}
 }
 
-func resultOf(err error) cluster.Result {
+func resultOf(err error) record.Result {
 	var step *StepError
 	switch {
 	case err == nil:
-		return cluster.RunDone
+		return record.Done
 	case errors.As(err, &step):
-		return cluster.RunFailed
+		return record.Failed
 	case errors.Is(err, ErrStopped):
-		return cluster.RunStopped
+		return record.Stopped
 	case errors.Is(err, context.Canceled):
-		return cluster.RunInterrupted
+		return record.Interrupted
 	}
-	return cluster.RunFailed
+	return record.Failed
 }
 
 // problemOf is what failed, without what the hosts printed and without secrets, for everybody who may read ConfigMaps.

@@ -18,13 +18,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
 )
 
 // remembered are the runs in the history of a fake cluster, without times.
-func remembered(t *testing.T, api *fake.Clientset) []cluster.Run {
+func remembered(t *testing.T, api *fake.Clientset) []record.Run {
 	t.Helper()
-	record, err := (&cluster.Client{Kubernetes: api}).Record(patience(t))
+	record, err := cluster.New(api, nil).Record(patience(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,13 +37,13 @@ func remembered(t *testing.T, api *fake.Clientset) []cluster.Run {
 
 // timeless compares runs but for their times.
 var timeless = cmp.Options{
-	cmpopts.IgnoreFields(cluster.Run{}, "Started", "Finished", "PlanDigest"), cmpopts.IgnoreFields(cluster.RunStep{}, "Began", "Seconds"),
+	cmpopts.IgnoreFields(record.Run{}, "Started", "Finished", "PlanDigest"), cmpopts.IgnoreFields(record.Step{}, "Began", "Seconds"),
 }
 
 // reaching gives a run on hosts a cluster that answers.
 func (l *lab) reaching(api *fake.Clientset) {
 	l.Access = &cluster.Access{}
-	l.Connect.API = func(cluster.Access) (API, error) { return &cluster.Client{Kubernetes: api}, nil }
+	l.Connect.API = func(cluster.Access) (API, error) { return cluster.New(api, nil), nil }
 }
 
 func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
@@ -51,7 +52,7 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 	l.Plan.Routes = []string{"join"}
 	api := fake.NewClientset()
 	l.reaching(api)
-	var begun []cluster.Run
+	var begun []record.Run
 	l.journal.on = func(e Event) {
 		if e.Type == StepDone {
 			begun = remembered(t, api)
@@ -61,17 +62,17 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	running := cluster.Run{ID: "run-1", Who: "me", From: "here", Routes: []string{"join"}, Result: cluster.RunRunning, Planned: 3}
-	if diff := cmp.Diff([]cluster.Run{running}, begun, timeless); diff != "" {
+	running := record.Run{ID: "run-1", Who: "me", From: "here", Routes: []string{"join"}, Result: record.Running, Planned: 3}
+	if diff := cmp.Diff([]record.Run{running}, begun, timeless); diff != "" {
 		t.Errorf("while it ran (-want +got):\n%s", diff)
 	}
 	ended := running
-	ended.Result = cluster.RunFailed
-	ended.Steps = []cluster.RunStep{
-		{ID: "prepare/node-1", Result: cluster.RunDone}, {ID: "images/node-1", Result: cluster.RunFailed}, {ID: "join/node-1", Result: cluster.RunSkipped},
+	ended.Result = record.Failed
+	ended.Steps = []record.Step{
+		{ID: "prepare/node-1", Result: record.Done}, {ID: "images/node-1", Result: record.Failed}, {ID: "join/node-1", Result: record.Skipped},
 	}
 	got := remembered(t, api)
-	if diff := cmp.Diff([]cluster.Run{ended}, got, timeless, cmpopts.IgnoreFields(cluster.Run{}, "Error")); diff != "" {
+	if diff := cmp.Diff([]record.Run{ended}, got, timeless, cmpopts.IgnoreFields(record.Run{}, "Error")); diff != "" {
 		t.Errorf("afterwards (-want +got):\n%s", diff)
 	}
 	run := got[0]
@@ -85,10 +86,10 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 
 func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]cluster.Run{
-		"stopped": {Result: cluster.RunStopped, Steps: []cluster.RunStep{{ID: "prepare/node-1", Result: cluster.RunDone}, {ID: "images/node-1", Result: cluster.RunSkipped}}},
-		"taken":   {Result: cluster.RunInterrupted, Error: "another run took the lock", Steps: []cluster.RunStep{{ID: "prepare/node-1", Result: cluster.RunInterrupted}}},
-		"aborted": {Result: cluster.RunInterrupted, Steps: []cluster.RunStep{{ID: "prepare/node-1", Result: cluster.RunInterrupted}}},
+	for name, want := range map[string]record.Run{
+		"stopped": {Result: record.Stopped, Steps: []record.Step{{ID: "prepare/node-1", Result: record.Done}, {ID: "images/node-1", Result: record.Skipped}}},
+		"taken":   {Result: record.Interrupted, Error: "another run took the lock", Steps: []record.Step{{ID: "prepare/node-1", Result: record.Interrupted}}},
+		"aborted": {Result: record.Interrupted, Steps: []record.Step{{ID: "prepare/node-1", Result: record.Interrupted}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +117,7 @@ func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 				t.Error("no error")
 			}
 			want.ID, want.Who, want.From, want.Planned = "run-1", "me", "here", 2
-			if diff := cmp.Diff([]cluster.Run{want}, remembered(t, api), timeless); diff != "" {
+			if diff := cmp.Diff([]record.Run{want}, remembered(t, api), timeless); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if name != "stopped" {
@@ -132,13 +133,13 @@ func TestWhatAStepSavesSaysThatTheRunIsDone(t *testing.T) {
 	calls := 0
 	api.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		calls++
-		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), cluster.RecordName, errors.New("not after the step"))
+		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), record.Name, errors.New("not after the step"))
 	})
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	want := cluster.Run{ID: "run-1", Who: "me", From: "here", Result: cluster.RunDone, Planned: 1, Steps: []cluster.RunStep{{ID: "record", Result: cluster.RunDone}}}
-	if diff := cmp.Diff([]cluster.Run{want}, remembered(t, api), timeless); diff != "" || calls == 0 {
+	want := record.Run{ID: "run-1", Who: "me", From: "here", Result: record.Done, Planned: 1, Steps: []record.Step{{ID: "record", Result: record.Done}}}
+	if diff := cmp.Diff([]record.Run{want}, remembered(t, api), timeless); diff != "" || calls == 0 {
 		t.Errorf("%d refused (-want +got):\n%s", calls, diff)
 	}
 }
@@ -165,7 +166,7 @@ func TestAResetOfTheClusterWaitsForNoHistory(t *testing.T) {
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := remembered(t, api); len(got) != 1 || got[0].Result != cluster.RunRunning {
+	if got := remembered(t, api); len(got) != 1 || got[0].Result != record.Running {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -175,16 +176,16 @@ func TestWhatFailedIsToldInAFewWordsWithoutSecrets(t *testing.T) {
 	one := &StepError{Step: plan.Step{Title: "join"}, Host: "cp-1", Tail: []string{"last words"}, Err: errors.New("exit status 1")}
 	for _, c := range []struct {
 		err    error
-		result cluster.Result
+		result record.Result
 		text   string
 	}{
-		{nil, cluster.RunDone, ""},
-		{one, cluster.RunFailed, "cp-1: join: exit status 1"},
-		{errors.Join(one, ErrStopped), cluster.RunFailed, "cp-1: join: exit status 1"},
-		{errors.Join(ErrStopped), cluster.RunStopped, ""},
-		{errors.Join(context.Canceled), cluster.RunInterrupted, ""},
-		{errors.New("with --token abcdef.0123456789abcdef"), cluster.RunFailed, "with --token [removed]"},
-		{errors.New(strings.Repeat("é", 2000)), cluster.RunFailed, strings.Repeat("é", 300) + "..."},
+		{nil, record.Done, ""},
+		{one, record.Failed, "cp-1: join: exit status 1"},
+		{errors.Join(one, ErrStopped), record.Failed, "cp-1: join: exit status 1"},
+		{errors.Join(ErrStopped), record.Stopped, ""},
+		{errors.Join(context.Canceled), record.Interrupted, ""},
+		{errors.New("with --token abcdef.0123456789abcdef"), record.Failed, "with --token [removed]"},
+		{errors.New(strings.Repeat("é", 2000)), record.Failed, strings.Repeat("é", 300) + "..."},
 	} {
 		if got := resultOf(c.err); got != c.result {
 			t.Errorf("%v: %s", c.err, got)

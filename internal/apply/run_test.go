@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -343,7 +344,7 @@ func TestNamesThatANodeMayServeUnder(t *testing.T) {
 	t.Parallel()
 	r := &Run{Plan: plan.Plan{Hosts: map[string]string{"1": "node-1"}}, Want: wanted("1")}
 	r.World.Hosts = map[string]observed.Host{"1": {Hostname: "own", Addresses: []string{"10.0.0.9"}}}
-	want := cluster.Expected{"node-1": {"", "10.0.0.1", "node-1", "own", "10.0.0.9"}}
+	want := certificates.Expected{"node-1": {"", "10.0.0.1", "node-1", "own", "10.0.0.9"}}
 	if diff := cmp.Diff(want, r.expected()); diff != "" {
 		t.Error(diff)
 	}

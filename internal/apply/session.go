@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/certificates"
+	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -58,7 +60,7 @@ func (r *Run) token() string {
 	r.once.Lock()
 	defer r.once.Unlock()
 	if r.once.token == "" {
-		token, id := cluster.NewToken()
+		token, id := jointoken.New()
 		r.once.token, r.once.tokenMade = token, r.Now()
 		r.once.tokenIDs = append(r.once.tokenIDs, id)
 	}
@@ -151,7 +153,7 @@ func (r *Run) client() (API, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.once.client, r.once.stopApprovals = client, cancel
-	go client.ServeApprovals(ctx, r.expected(), func(d cluster.Decision) {
+	go client.ServeApprovals(ctx, r.expected(), func(d certificates.Decision) {
 		if !d.Approved {
 			r.emit(Event{Type: Warning, Host: d.Node, Line: "serving certificate " + d.Request + " was left alone: " + d.Reason})
 		}
@@ -160,8 +162,8 @@ func (r *Run) client() (API, error) {
 }
 
 // expected are the names and addresses that each node may have a serving certificate for.
-func (r *Run) expected() cluster.Expected {
-	out := cluster.Expected{}
+func (r *Run) expected() certificates.Expected {
+	out := certificates.Expected{}
 	for _, h := range r.Want.Hosts() {
 		out[r.name(h.ID)] = namesOf(h, r.World.Hosts[h.ID])
 	}

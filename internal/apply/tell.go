@@ -5,19 +5,20 @@ import (
 	"fmt"
 	"time"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
 )
 
 // teller is an API that takes Events of nodes. *cluster.Client is one.
 type teller interface {
-	Tell(ctx context.Context, e cluster.NodeEvent) error
+	Tell(ctx context.Context, e record.Event) error
 }
 
 // told is how Events of nodes get to the cluster: a goroutine of their own writes them, so that no step waits for them. One
 // that could not be written is tried again with the next, and at last when the run ends.
 type told struct {
-	queue chan cluster.NodeEvent // has room for all that a run can say
+	queue chan record.Event // has room for all that a run can say
 	over  chan struct{}
 	abort context.CancelFunc
 }
@@ -25,10 +26,10 @@ type told struct {
 // tellers starts to write Events.
 func (r *Run) tellers(ctx context.Context) {
 	ctx, abort := context.WithCancel(context.WithoutCancel(ctx))
-	r.told = told{queue: make(chan cluster.NodeEvent, len(r.Plan.Steps)), over: make(chan struct{}), abort: abort}
+	r.told = told{queue: make(chan record.Event, len(r.Plan.Steps)), over: make(chan struct{}), abort: abort}
 	go func() {
 		defer close(r.told.over)
-		var left []cluster.NodeEvent
+		var left []record.Event
 		for e := range r.told.queue {
 			left = r.send(ctx, append(left, e))
 		}
@@ -61,7 +62,7 @@ func (r *Run) tell(res result, took time.Duration) {
 }
 
 // send writes Events and returns those that are worth another try.
-func (r *Run) send(ctx context.Context, events []cluster.NodeEvent) []cluster.NodeEvent {
+func (r *Run) send(ctx context.Context, events []record.Event) []record.Event {
 	if len(events) == 0 {
 		return nil
 	}
@@ -75,27 +76,27 @@ func (r *Run) send(ctx context.Context, events []cluster.NodeEvent) []cluster.No
 		return nil
 	}
 	for i, e := range events {
-		if err := tellOne(ctx, to, e); cluster.Classify(err) == cluster.Transient {
+		if err := tellOne(ctx, to, e); apicall.Classify(err) == apicall.Transient {
 			return events[i:]
 		}
 	}
 	return nil
 }
 
-func tellOne(ctx context.Context, to teller, e cluster.NodeEvent) error {
+func tellOne(ctx context.Context, to teller, e record.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, historyPatience)
 	defer cancel()
 	return to.Tell(ctx, e)
 }
 
 // nodeEvent is what there is to say about the node of a step that ended; false if the step concerns none.
-func nodeEvent(res result, took time.Duration) (cluster.NodeEvent, bool) {
+func nodeEvent(res result, took time.Duration) (record.Event, bool) {
 	s := res.step
 	reason := nodeReason(s.Intent.Kind)
 	if reason == "" || s.Host == "" && s.Intent.NodeName == "" {
-		return cluster.NodeEvent{}, false
+		return record.Event{}, false
 	}
-	e := cluster.NodeEvent{Node: s.Intent.NodeName, Reason: reason}
+	e := record.Event{Node: s.Intent.NodeName, Reason: reason}
 	if res.err != nil {
 		e.Reason, e.Warning = "KubeOneFailed", true
 		e.Message = fmt.Sprintf("%s: failed after %s: %s", s.Title, took.Round(100*time.Millisecond), problemOf(res.err))

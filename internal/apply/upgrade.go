@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/drain"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/match"
 	"kubeone/internal/decide/quorum"
@@ -39,7 +39,7 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 			return err
 		}
 	}
-	opts := cluster.DrainOptions{
+	opts := drain.Options{
 		Mark:    r.RunID,
 		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds, Force: d.OnTimeout == plan.ForceOnTimeout,
 		Evicted: func(pod string) {
@@ -55,7 +55,7 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	if again := client.Reopen(ctx, s.Intent.NodeName); again != nil {
 		return errors.Join(err, again)
 	}
-	if blocked := (*cluster.DrainBlockedError)(nil); !errors.As(err, &blocked) {
+	if blocked := (*drain.BlockedError)(nil); !errors.As(err, &blocked) {
 		return fmt.Errorf("%w; the node is open again: apply again", err)
 	}
 	return fmt.Errorf("%w; the node is open again. Make room for its pods or change their budgets and apply again, or see upgrade.drain in the manifest", err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/drain"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
@@ -18,7 +18,7 @@ import (
 // turner is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must not be called.
 type turner struct {
 	API
-	drained    cluster.DrainOptions
+	drained    drain.Options
 	drainErr   error
 	reopened   int
 	seen       []observed.Etcd // what etcd says, one answer after another; the last one stays
@@ -27,7 +27,7 @@ type turner struct {
 	leaderless error
 }
 
-func (f *turner) Drain(_ context.Context, _ string, o cluster.DrainOptions) error {
+func (f *turner) Drain(_ context.Context, _ string, o drain.Options) error {
 	f.drained = o
 	return f.drainErr
 }
@@ -115,8 +115,8 @@ func TestANodeIsDrainedOnlyWhileTheQuorumHoldsWithoutIt(t *testing.T) {
 
 func TestANodeThatCannotBeDrainedIsOpenedAgain(t *testing.T) {
 	t.Parallel()
-	f := &turner{seen: []observed.Etcd{voters(true, true, true)}, drainErr: &cluster.DrainBlockedError{
-		Node: "cp-a", Pods: []cluster.BlockedPod{{Pod: "default/db", Reason: "budget"}}, Err: errors.New("too late"),
+	f := &turner{seen: []observed.Etcd{voters(true, true, true)}, drainErr: &drain.BlockedError{
+		Node: "cp-a", Pods: []drain.BlockedPod{{Pod: "default/db", Reason: "budget"}}, Err: errors.New("too late"),
 	}}
 	err := onTurn(f).drain(t.Context(), f, turn(plan.DrainNode, &plan.Drain{Upgrade: true}))
 	if err == nil || !strings.Contains(err.Error(), "default/db") || !strings.Contains(err.Error(), "open again") || f.reopened != 1 {
@@ -134,7 +134,7 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 		opened int
 	}{
 		"it went well":     {t.Context(), nil, 0},
-		"pods stay":        {t.Context(), &cluster.DrainBlockedError{Err: errors.New("too late")}, 1},
+		"pods stay":        {t.Context(), &drain.BlockedError{Err: errors.New("too late")}, 1},
 		"the API fails":    {t.Context(), errors.New("no API server"), 1},
 		"the lock is lost": {lost, errors.New("canceled"), 0},
 	} {

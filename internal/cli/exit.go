@@ -8,7 +8,8 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/backup"
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/drain"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/manifest"
@@ -84,12 +85,12 @@ func isConfig(err error) bool {
 }
 
 func runtimeStatus(err error) int {
-	var kube *cluster.Error
-	var unreachable *cluster.UnreachableError
+	var kube *apicall.Error
+	var unreachable *apicall.UnreachableError
 	var held *apply.HeldError
 	var taken *engine.TakenError
 	var fetch *release.FetchError
-	var blocked *cluster.DrainBlockedError
+	var blocked *drain.BlockedError
 	var member *engine.EtcdError
 	var etcd *apply.EtcdError
 	var store *backup.StoreError

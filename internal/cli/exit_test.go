@@ -8,7 +8,8 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/backup"
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/drain"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/manifest"
@@ -19,7 +20,7 @@ func TestExitStatuses(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")
 	onHost := func(c host.Class) error { return &host.Error{Class: c, Err: cause} }
-	blocked := &cluster.Error{Class: cluster.Operator, Err: &cluster.DrainBlockedError{Err: cause}}
+	blocked := &apicall.Error{Class: apicall.Operator, Err: &drain.BlockedError{Err: cause}}
 	for name, c := range map[string]struct {
 		err  error
 		want int
@@ -36,8 +37,8 @@ func TestExitStatuses(t *testing.T) {
 		"a drain that is blocked":       {blocked, 10},
 		"etcd does not allow a step":    {&apply.EtcdError{Err: cause}, 11},
 		"etcd by hand":                  {&engine.EtcdError{Err: cause}, 11},
-		"the API":                       {&cluster.Error{Class: cluster.Terminal, Err: cause}, 12},
-		"no API server":                 {&cluster.UnreachableError{}, 12},
+		"the API":                       {&apicall.Error{Class: apicall.Terminal, Err: cause}, 12},
+		"no API server":                 {&apicall.UnreachableError{}, 12},
 		"login refused":                 {onHost(host.Auth), 13},
 		"another host key":              {onHost(host.HostKey), 13},
 		"no sudo":                       {onHost(host.Sudo), 13},
@@ -48,7 +49,7 @@ func TestExitStatuses(t *testing.T) {
 		"a host's entry is wrong":       {onHost(host.Config), 15},
 		"a command failed":              {&host.ExitError{Code: 1}, 16},
 		"a step, otherwise":             {cause, 10},
-		"etcd within the API's trouble": {&cluster.Error{Err: &apply.EtcdError{Err: cause}}, 11},
+		"etcd within the API's trouble": {&apicall.Error{Err: &apply.EtcdError{Err: cause}}, 11},
 	} {
 		if got := exitStatus(&apply.StepError{Err: c.err}); got != c.want {
 			t.Errorf("%s: a step that failed so exits with %d, want %d", name, got, c.want)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/host"
 	"kubeone/internal/view"
 )
@@ -45,7 +45,7 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-func showHistory(stdio IO, name string, runs []cluster.Run, one bool, output string) error {
+func showHistory(stdio IO, name string, runs []record.Run, one bool, output string) error {
 	style := view.StyleFor(stdio.Out, stdio.Getenv)
 	switch {
 	case output == "json":
@@ -64,11 +64,11 @@ func showHistory(stdio IO, name string, runs []cluster.Run, one bool, output str
 }
 
 // runNamed finds the one run whose name is given, or begins or ends with what is given.
-func runNamed(runs []cluster.Run, name string) ([]cluster.Run, error) {
-	var found []cluster.Run
+func runNamed(runs []record.Run, name string) ([]record.Run, error) {
+	var found []record.Run
 	for _, r := range runs {
 		if r.ID == name {
-			return []cluster.Run{r}, nil
+			return []record.Run{r}, nil
 		}
 		if strings.HasPrefix(r.ID, name) || strings.HasSuffix(r.ID, name) {
 			found = append(found, r)

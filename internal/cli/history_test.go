@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 )
 
 func TestARunIsFoundByAPartOfItsNameThatIsOnlyIts(t *testing.T) {
 	t.Parallel()
-	runs := []cluster.Run{{ID: "20260810T030000Z-7f3a10"}, {ID: "20260810T030500Z-0001ff"}, {ID: "20260811T000000Z-0001ff-x"}, {ID: "20260811T000000Z-0001ff"}}
+	runs := []record.Run{{ID: "20260810T030000Z-7f3a10"}, {ID: "20260810T030500Z-0001ff"}, {ID: "20260811T000000Z-0001ff-x"}, {ID: "20260811T000000Z-0001ff"}}
 	for name, want := range map[string]string{
 		"20260810T0300": runs[0].ID, "7f3a10": runs[0].ID, "20260811T000000Z-0001ff": runs[3].ID, "-x": runs[2].ID,
 	} {

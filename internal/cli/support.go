@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/support"
@@ -55,7 +55,7 @@ func writeSupport(ctx context.Context, stdio IO, e *engine.Engine, file string) 
 	}
 	var missing []support.Missing
 	err = privately(file, func(w io.Writer) (err error) {
-		missing, err = e.Support(ctx, w, look, func(runs []cluster.Run) ([]support.Document, error) {
+		missing, err = e.Support(ctx, w, look, func(runs []record.Run) ([]support.Document, error) {
 			return documents(e, look, runs, now)
 		}, proxyCredentials(stdio.Getenv))
 		return err
@@ -71,7 +71,7 @@ func writeSupport(ctx context.Context, stdio IO, e *engine.Engine, file string) 
 }
 
 // documents are what the program would print about the look, and what it knows besides.
-func documents(e *engine.Engine, look engine.Look, runs []cluster.Run, now time.Time) ([]support.Document, error) {
+func documents(e *engine.Engine, look engine.Look, runs []record.Run, now time.Time) ([]support.Document, error) {
 	var status, history bytes.Buffer
 	in := view.StatusInput{Want: e.Want(), World: look.Result.World, Decision: look.Decision(), Now: now}
 	view.Status(&status, view.Style{}, in)

@@ -1,9 +1,9 @@
-// Package cluster does what needs a living API server: join tokens, serving certificates, nodes, drains, the cluster's
-// own record and lock, and server-side apply.
+// Package cluster speaks to a cluster's API server, and joins the packages below it, each of which does one thing there:
+// join tokens, serving certificates, nodes, drains, the cluster's own record and lock, roll-outs, and server-side apply.
 //
 // Every operation is idempotent, retries transient failures itself until its context ends (API servers restart while a
-// cluster is being built), and waits for conditions by watching. Errors are *Error, with what was done, to which node,
-// and a class. Nothing here decides anything: what to do is in the plan.
+// cluster is being built), and waits for conditions by watching. Errors are *apicall.Error, with what was done, to which
+// node, and a class. Nothing here decides anything: what to do is in the plan.
 package cluster
 
 import (
@@ -16,10 +16,17 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-)
 
-// FieldManager is the name under which we own fields of objects.
-const FieldManager = "kubeone"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/certificates"
+	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/jointoken"
+	"kubeone/internal/cluster/leaselock"
+	"kubeone/internal/cluster/nodes"
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/cluster/rollout"
+	"kubeone/internal/cluster/ssa"
+)
 
 // Client speaks to one cluster. It is safe for concurrent use.
 type Client struct {
@@ -29,9 +36,17 @@ type Client struct {
 	// holds credentials.
 	REST *rest.Config
 
-	kinds kinds
-	dial  *dialer
-	http  *http.Transport
+	certificates.Approver
+	drain.Drainer
+	jointoken.Issuer
+	leaselock.Locker
+	nodes.Nodes
+	record.Store
+	rollout.Waiter
+	*ssa.Applier
+
+	dial *dialer
+	http *http.Transport
 }
 
 // Connect prepares a client; no connection is made before the first request. A request goes to the first endpoint of
@@ -42,11 +57,11 @@ func Connect(access Access) (*Client, error) { return connect(access, usual()) }
 func connect(access Access, l limits) (*Client, error) {
 	config, err := access.config()
 	if err != nil {
-		return nil, fail("connect to the cluster", "", err)
+		return nil, apicall.Wrap("connect to the cluster", "", err)
 	}
 	secure, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, fail("connect to the cluster", "", fmt.Errorf("certificates of the kubeconfig: %w", err))
+		return nil, apicall.Wrap("connect to the cluster", "", fmt.Errorf("certificates of the kubeconfig: %w", err))
 	}
 	if secure == nil { // neither CA nor certificates: the system's CAs, and a token
 		secure = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -73,7 +88,7 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 	base := newHTTPTransport(d)
 	wrapped, err := rest.HTTPWrappersForConfig(config, &timed{base: base, timeout: d.limits.request})
 	if err != nil {
-		return nil, fail("connect to the cluster", "", err)
+		return nil, apicall.Wrap("connect to the cluster", "", err)
 	}
 	hc := &http.Client{Transport: wrapped}
 	typed := rest.CopyConfig(config)
@@ -81,13 +96,30 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	kube, err := kubernetes.NewForConfigAndClient(typed, hc)
 	if err != nil {
-		return nil, fail("connect to the cluster", "", err)
+		return nil, apicall.Wrap("connect to the cluster", "", err)
 	}
 	dyn, err := dynamic.NewForConfigAndClient(config, hc)
 	if err != nil {
-		return nil, fail("connect to the cluster", "", err)
+		return nil, apicall.Wrap("connect to the cluster", "", err)
 	}
-	return &Client{Kubernetes: kube, Dynamic: dyn, REST: config, kinds: discovered(kube), dial: d, http: base}, nil
+	c := New(kube, dyn)
+	c.REST, c.dial, c.http = config, d, base
+	return c, nil
+}
+
+// New makes a client of clients that somebody else made and ends. Its REST is nil.
+func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
+	return &Client{
+		Kubernetes: kube, Dynamic: dyn,
+		Approver: certificates.Approver{Kubernetes: kube},
+		Drainer:  drain.Drainer{Kubernetes: kube},
+		Issuer:   jointoken.Issuer{Kubernetes: kube},
+		Locker:   leaselock.Locker{Kubernetes: kube},
+		Nodes:    nodes.Nodes{Kubernetes: kube},
+		Store:    record.Store{Kubernetes: kube},
+		Waiter:   rollout.Waiter{Kubernetes: kube},
+		Applier:  ssa.New(kube, dyn),
+	}
 }
 
 // Close ends all connections, watches included. The client must not be used afterwards.
@@ -100,15 +132,15 @@ func (c *Client) Close() {
 
 // WaitReady waits until an API server says that it is ready to serve (its /readyz).
 func (c *Client) WaitReady(ctx context.Context) error {
-	ctx, cancel := bounded(ctx, waitLimit)
+	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)
 	defer cancel()
 	for {
 		_, err := c.Kubernetes.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		if err == nil {
 			return nil
 		}
-		if !pause(ctx, pollEvery) {
-			return ended(ctx, "wait for the API server", "", err.Error())
+		if !apicall.Pause(ctx, apicall.PollEvery) {
+			return apicall.Ended(ctx, "wait for the API server", "", err.Error())
 		}
 	}
 }

@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kubeone/internal/cluster/apicall"
 )
 
 const secretToken = "very-secret-token"
@@ -129,8 +131,8 @@ func TestAServerOfAnotherNameIsATerminalError(t *testing.T) {
 	tunnel := &dials{to: server.Listener.Addr().String()}
 	c := connected(t, kubeconfigFor(t, server, "https://elsewhere.invalid:6443", nil), through("cp-1", tunnel))
 	err := readyz(soon(t), c)
-	if got := Classify(err); got != Terminal {
-		t.Errorf("class of %v is %q, want %q", err, got, Terminal)
+	if got := apicall.Classify(err); got != apicall.Terminal {
+		t.Errorf("class of %v is %q, want %q", err, got, apicall.Terminal)
 	}
 	if !strings.Contains(fmt.Sprint(err), "elsewhere.invalid") {
 		t.Errorf("the error does not name the server that was meant: %v", err)
@@ -177,8 +179,8 @@ func TestAServerThatStopsAnsweringIsLeftForTheNext(t *testing.T) {
 	c := connected(t, kubeconfigFor(t, hung, "https://example.com", nil),
 		through("hung", &dials{to: hung.Listener.Addr().String()}), through("alive", &dials{to: alive.Listener.Addr().String()}))
 	err := readyz(soon(t), c)
-	if !errors.Is(err, errNoAnswer) || Classify(err) != Transient || !strings.Contains(err.Error(), "hung") {
-		t.Errorf("first answer: got %v (%s), want that hung gave none", err, Classify(err))
+	if !errors.Is(err, errNoAnswer) || apicall.Classify(err) != apicall.Transient || !strings.Contains(err.Error(), "hung") {
+		t.Errorf("first answer: got %v (%s), want that hung gave none", err, apicall.Classify(err))
 	}
 	if err := readyz(soon(t), c); err != nil {
 		t.Errorf("second answer: %v", err)
@@ -190,9 +192,9 @@ func TestAllEndpointsAreNamedWhenNoneAnswers(t *testing.T) {
 	server := apiServer(t, ok)
 	c := connected(t, kubeconfigFor(t, server, server.URL, nil), through("cp-1", &dials{}), through("cp-2", &dials{}))
 	err := readyz(soon(t), c)
-	var unreachable *UnreachableError
-	if !errors.As(err, &unreachable) || Classify(err) != Transient {
-		t.Fatalf("got %v (%s), want an UnreachableError that is transient", err, Classify(err))
+	var unreachable *apicall.UnreachableError
+	if !errors.As(err, &unreachable) || apicall.Classify(err) != apicall.Transient {
+		t.Fatalf("got %v (%s), want an UnreachableError that is transient", err, apicall.Classify(err))
 	}
 	if diff := cmp.Diff([]string{"cp-1", "cp-2"}, unreachable.Endpoints); diff != "" {
 		t.Error(diff)
@@ -250,8 +252,8 @@ func TestKubeconfigsThatReachIntoThisMachineAreRefused(t *testing.T) {
 		"no TLS":      func(c *clientcmdapi.Config) { c.Clusters["c"].Server = "http://example.com" },
 	} {
 		_, err := Connect(Access{Kubeconfig: kubeconfigFor(t, server, server.URL, change)})
-		if Classify(err) != Terminal {
-			t.Errorf("%s: got %v (%q), want a terminal error", name, err, Classify(err))
+		if apicall.Classify(err) != apicall.Terminal {
+			t.Errorf("%s: got %v (%q), want a terminal error", name, err, apicall.Classify(err))
 		}
 	}
 	_, err := Connect(Access{Kubeconfig: []byte("token: " + secretToken + "\n\t- broken")})
@@ -275,5 +277,12 @@ func TestAccessShowsNothingOfItself(t *testing.T) {
 		if strings.Contains(out.String(), leak) {
 			t.Errorf("shown: %q in %s", leak, out.String())
 		}
+	}
+}
+
+func TestSilenceIsTransient(t *testing.T) {
+	t.Parallel()
+	if got := apicall.Classify(fmt.Errorf("get: %w", errNoAnswer)); got != apicall.Transient {
+		t.Errorf("got %q", got)
 	}
 }

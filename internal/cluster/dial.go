@@ -5,28 +5,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
+
+	"kubeone/internal/cluster/apicall"
 )
-
-// UnreachableError says that no endpoint gave a connection to an API server, and why for each.
-type UnreachableError struct {
-	Endpoints []string // IDs, in the order they were tried
-	Errs      []error  // one for each
-}
-
-// Error names every endpoint and its problem.
-func (e *UnreachableError) Error() string {
-	parts := make([]string, len(e.Errs))
-	for i, err := range e.Errs {
-		parts[i] = fmt.Sprintf("through %s: %v", e.Endpoints[i], err)
-	}
-	return "no API server could be reached: " + strings.Join(parts, "; ")
-}
-
-// Unwrap gives the problems of all endpoints.
-func (e *UnreachableError) Unwrap() []error { return e.Errs }
 
 // dialer opens connections through the endpoints: the one that worked last first, then the others in order, and those
 // that failed lately at the end. It is safe for concurrent use.
@@ -69,7 +52,7 @@ func (d *dialer) dial(ctx context.Context, network, _ string) (net.Conn, error) 
 
 // each tries the endpoints until one gives a connection.
 func (d *dialer) each(ctx context.Context, open func(context.Context, int) (net.Conn, error)) (net.Conn, error) {
-	failure := &UnreachableError{}
+	failure := &apicall.UnreachableError{}
 	for _, i := range d.order() {
 		one, cancel := context.WithTimeout(ctx, d.limits.dial)
 		c, err := open(one, i)

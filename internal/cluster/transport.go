@@ -11,6 +11,8 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
+
+	"kubeone/internal/cluster/apicall"
 )
 
 // limits are how long a client waits for what.
@@ -23,10 +25,8 @@ type limits struct {
 
 // usual are the limits of every client but those of tests.
 func usual() limits {
-	return limits{dial: 3 * time.Second, dead: 15 * time.Second, request: requestTimeout, ping: 5 * time.Second}
+	return limits{dial: 3 * time.Second, dead: 15 * time.Second, request: apicall.RequestTimeout, ping: 5 * time.Second}
 }
-
-const requestTimeout = 10 * time.Second
 
 // errNoAnswer is the cause when a request took longer than its limit.
 var errNoAnswer = noAnswerError{}

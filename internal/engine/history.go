@@ -6,20 +6,22 @@ import (
 	"slices"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
 )
 
 // History is the runs that the cluster remembers, the newest first. A run that seems to be running and that nobody has a
-// lock for was killed. Where no API server answers it is an *cluster.Error of class Operator.
-func (e *Engine) History(ctx context.Context) ([]cluster.Run, error) {
+// lock for was killed. Where no API server answers it is an *apicall.Error of class Operator.
+func (e *Engine) History(ctx context.Context) ([]record.Run, error) {
 	result, err := e.probe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if why := noAPI(result); why != "" {
-		return nil, &cluster.Error{
-			Op: "read the history", Class: cluster.Operator,
+		return nil, &apicall.Error{
+			Op: "read the history", Class: apicall.Operator,
 			Err: errors.New("the Kubernetes API cannot be reached (" + why + "); see kubeone status. Runs from this machine are in its state directory, under journal"),
 		}
 	}
@@ -42,7 +44,7 @@ func noAPI(r probe.Result) string {
 	return "no control-plane host that answers has credentials"
 }
 
-func history(ctx context.Context, client *cluster.Client, world observed.World) ([]cluster.Run, error) {
+func history(ctx context.Context, client *cluster.Client, world observed.World) ([]record.Run, error) {
 	record, err := client.Record(ctx)
 	if err != nil || record == nil {
 		return nil, err
@@ -50,7 +52,7 @@ func history(ctx context.Context, client *cluster.Client, world observed.World) 
 	return newestFirst(record.History, world), nil
 }
 
-func newestFirst(runs []cluster.Run, world observed.World) []cluster.Run {
+func newestFirst(runs []record.Run, world observed.World) []record.Run {
 	out := slices.Clone(runs)
 	slices.Reverse(out)
 	for i := range out {

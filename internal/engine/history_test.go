@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/observed"
 )
 
@@ -17,19 +17,19 @@ func TestRunsThatNobodyHasALockForWereKilled(t *testing.T) {
 			"1": {Lock: &observed.Lock{RunID: "host", Live: true}}, "2": {Lock: &observed.Lock{RunID: "stale"}}, "3": {},
 		},
 	}
-	var runs []cluster.Run
+	var runs []record.Run
 	for _, id := range []string{"done", "gone", "stale", "host", "lease"} {
-		runs = append(runs, cluster.Run{ID: id, Result: cluster.RunRunning})
+		runs = append(runs, record.Run{ID: id, Result: record.Running})
 	}
-	runs[0].Result = cluster.RunDone
-	want := []cluster.Run{
-		{ID: "lease", Result: cluster.RunRunning}, {ID: "host", Result: cluster.RunRunning}, {ID: "stale", Result: cluster.RunInterrupted},
-		{ID: "gone", Result: cluster.RunInterrupted}, {ID: "done", Result: cluster.RunDone},
+	runs[0].Result = record.Done
+	want := []record.Run{
+		{ID: "lease", Result: record.Running}, {ID: "host", Result: record.Running}, {ID: "stale", Result: record.Interrupted},
+		{ID: "gone", Result: record.Interrupted}, {ID: "done", Result: record.Done},
 	}
 	if diff := cmp.Diff(want, newestFirst(runs, world)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if runs[1].Result != cluster.RunRunning {
+	if runs[1].Result != record.Running {
 		t.Error("the runs that were given are changed")
 	}
 }

@@ -9,16 +9,17 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 )
 
-// Lease is the lock in the cluster as a run holds it. *cluster.Lock is one; a caller that elects a leader itself brings its own.
+// Lease is the lock in the cluster as a run holds it. *leaselock.Lock is one; a caller that elects a leader itself brings its own.
 // Its methods may be called concurrently.
 type Lease interface {
-	// Check asks now whether it is still held: nil if so, an error that wraps cluster.ErrLost if another has it, and any other
+	// Check asks now whether it is still held: nil if so, an error that wraps leaselock.ErrLost if another has it, and any other
 	// error if nobody answers.
 	Check(ctx context.Context) error
 	// Unrenewed is for how long nothing has said that it is held. Nobody else takes it before apply.LeaseDuration.
@@ -26,7 +27,7 @@ type Lease interface {
 	// Lost is closed when another has taken it.
 	Lost() <-chan struct{}
 	// Taker is who has taken a lost one, as far as that is known.
-	Taker() cluster.Holder
+	Taker() leaselock.Holder
 	// Release gives it back; it runs out by itself where that fails.
 	Release(ctx context.Context) error
 }
@@ -91,9 +92,9 @@ func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(
 	if err != nil {
 		return nil, err
 	}
-	held, err := client.Acquire(ctx, cluster.Holder{Name: Holder(), RunID: o.RunID}, cluster.AcquireOptions{
+	held, err := client.Acquire(ctx, leaselock.Holder{Name: Holder(), RunID: o.RunID}, leaselock.AcquireOptions{
 		Force: o.ForceUnlock, AtOnce: locked,
-		Waiting: func(by cluster.Holder, atMost time.Duration) { e.tellWaiting(o, by, atMost) },
+		Waiting: func(by leaselock.Holder, atMost time.Duration) { e.tellWaiting(o, by, atMost) },
 	})
 	if err != nil {
 		client.Close()
@@ -103,7 +104,7 @@ func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(
 }
 
 // tellWaiting says for what a run waits before it begins.
-func (e *Engine) tellWaiting(o ApplyOptions, by cluster.Holder, atMost time.Duration) {
+func (e *Engine) tellWaiting(o ApplyOptions, by leaselock.Holder, atMost time.Duration) {
 	if o.Emit == nil {
 		return
 	}
@@ -120,7 +121,7 @@ func (lent) Release(context.Context) error { return nil }
 
 // ownLease is the Lease that the engine has taken, with the connection that it is renewed by.
 type ownLease struct {
-	*cluster.Lock
+	*leaselock.Lock
 	client *cluster.Client
 }
 
@@ -206,7 +207,7 @@ func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) e
 
 // notTaken is why the Lease was not taken in the middle of a run: another one is at work.
 func (l *lockSet) notTaken(err error) error {
-	var held *cluster.HeldError
+	var held *leaselock.HeldError
 	if !errors.As(err, &held) {
 		return err
 	}
@@ -224,7 +225,7 @@ func (l *lockSet) await(ctx context.Context, lease Lease) error {
 		switch {
 		case err == nil:
 			standing.Lease = apply.Ours
-		case errors.Is(err, cluster.ErrLost):
+		case errors.Is(err, leaselock.ErrLost):
 			standing.Lease = apply.Taken
 		default:
 			standing.Locked = l.confirmed(ctx)
@@ -299,7 +300,7 @@ func guard(ctx context.Context, do func(ctx context.Context) error, locks ...los
 
 // TakenError says that another run took the cluster's lock, so that this one ended early.
 type TakenError struct {
-	By  cluster.Holder
+	By  leaselock.Holder
 	Err error // what went wrong besides; nil if nothing did
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/plan"
 )
 
@@ -72,9 +73,11 @@ type leaseFake struct {
 	released  bool
 }
 
-func (l *leaseFake) Check(context.Context) error   { return l.answer() }
-func (l *leaseFake) Unrenewed() time.Duration      { return l.unrenewed }
-func (l *leaseFake) Taker() cluster.Holder         { return cluster.Holder{Name: "bob@desk", RunID: "run-2"} }
+func (l *leaseFake) Check(context.Context) error { return l.answer() }
+func (l *leaseFake) Unrenewed() time.Duration    { return l.unrenewed }
+func (l *leaseFake) Taker() leaselock.Holder {
+	return leaselock.Holder{Name: "bob@desk", RunID: "run-2"}
+}
 func (l *leaseFake) Release(context.Context) error { l.released = true; return nil }
 
 // locked is a lock set of no host, about the cluster, that finds the lease.
@@ -88,7 +91,7 @@ func locked(t *testing.T, lease Lease) *lockSet {
 	l.watch(hosts.Lost())
 	l.take = func(context.Context, cluster.Access) (Lease, error) {
 		if lease == nil {
-			return nil, &cluster.HeldError{Holder: "bob@desk", RunID: "run-2"}
+			return nil, &leaselock.HeldError{Holder: "bob@desk", RunID: "run-2"}
 		}
 		return lease, nil
 	}
@@ -109,10 +112,10 @@ func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
 		want      error
 	}{
 		"it is ours":                          {answers: []error{nil}, unrenewed: time.Hour},
-		"it is another's":                     {answers: []error{cluster.ErrLost}, want: apply.ErrLockLost},
+		"it is another's":                     {answers: []error{leaselock.ErrLost}, want: apply.ErrLockLost},
 		"nobody says, just renewed":           {answers: []error{silent}, unrenewed: time.Second},
 		"nobody says for long, and then ours": {answers: []error{silent, silent, nil}, unrenewed: 15 * time.Second},
-		"nobody says, and it was taken":       {answers: []error{silent, cluster.ErrLost}, unrenewed: 15 * time.Second, want: apply.ErrLockLost},
+		"nobody says, and it was taken":       {answers: []error{silent, leaselock.ErrLost}, unrenewed: 15 * time.Second, want: apply.ErrLockLost},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			lease := &leaseFake{lockFake: make(lockFake), unrenewed: c.unrenewed}
@@ -209,7 +212,7 @@ func TestALostLeaseEndsTheRunAndSaysWhoHasIt(t *testing.T) {
 
 func TestWhoTookTheLockIsNamed(t *testing.T) {
 	t.Parallel()
-	err := &TakenError{By: cluster.Holder{Name: "bob@desk", RunID: "run-2"}}
+	err := &TakenError{By: leaselock.Holder{Name: "bob@desk", RunID: "run-2"}}
 	if !strings.Contains(err.Error(), "bob@desk (run run-2)") {
 		t.Errorf("%v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/observed"
 	"kubeone/internal/support"
 )
@@ -18,7 +19,7 @@ const recordTimeout = 10 * time.Second
 // Support writes a support bundle about what a look saw: the documents of the caller, and what hosts, API and this machine
 // know besides. Documents makes those that need the history, which is nil where it cannot be read. Secrets are values that
 // must not be in the bundle, besides the manifest's. It returns what is missing.
-func (e *Engine) Support(ctx context.Context, w io.Writer, l Look, documents func([]cluster.Run) ([]support.Document, error), secrets []string) ([]support.Missing, error) {
+func (e *Engine) Support(ctx context.Context, w io.Writer, l Look, documents func([]record.Run) ([]support.Document, error), secrets []string) ([]support.Missing, error) {
 	in := support.Input{
 		Cluster: e.want.Name, Now: e.opt.Now, Hosts: map[string]support.Host{}, Silent: map[string]string{}, NoAPI: noAPI(l.Result),
 		Secrets: append(e.secrets(), secrets...), Parallel: e.opt.Parallel,
@@ -33,7 +34,7 @@ func (e *Engine) Support(ctx context.Context, w io.Writer, l Look, documents fun
 	if dir, err := e.StateDir(); err == nil {
 		in.Journals = filepath.Join(dir, "journal")
 	}
-	var runs []cluster.Run
+	var runs []record.Run
 	if in.NoAPI == "" {
 		client, err := cluster.Connect(*l.Result.Access)
 		if err == nil {

@@ -7,7 +7,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/observed"
 )
 
@@ -67,7 +67,7 @@ func podOf(p corev1.Pod) observed.Pod {
 
 // lockOf reads our lease as of now, the operator's clock; nil when nobody holds it.
 func lockOf(l *coordinationv1.Lease, now time.Time) *observed.Lock {
-	holder, since, live := cluster.LeaseState(l, now)
+	holder, since, live := leaselock.State(l, now)
 	if holder.Name == "" {
 		return nil
 	}

@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/leaselock"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
@@ -149,7 +150,7 @@ func undecided(request certificatesv1.CertificateSigningRequest) bool {
 
 func (r *reader) record(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
-	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, cluster.RecordName, metav1.GetOptions{})
+	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, record.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -162,7 +163,7 @@ func (r *reader) record(ctx context.Context, api *observed.API) error {
 
 func (r *reader) lease(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
-	found, err := r.kube.CoordinationV1().Leases(system).Get(ctx, cluster.LeaseName, metav1.GetOptions{})
+	found, err := r.kube.CoordinationV1().Leases(system).Get(ctx, leaselock.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

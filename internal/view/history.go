@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 )
 
 // HistoryFormat is the version of HistoryDocument's format.
@@ -14,13 +14,13 @@ const HistoryFormat = 1
 
 // HistoryDocument is the history as JSON.
 type HistoryDocument struct {
-	Format  int           `json:"format"` // HistoryFormat
-	Cluster string        `json:"cluster"`
-	Runs    []cluster.Run `json:"runs"` // newest first
+	Format  int          `json:"format"` // HistoryFormat
+	Cluster string       `json:"cluster"`
+	Runs    []record.Run `json:"runs"` // newest first
 }
 
 // HistoryJSON is runs as docs/json.md describes them.
-func HistoryJSON(name string, runs []cluster.Run) ([]byte, error) {
+func HistoryJSON(name string, runs []record.Run) ([]byte, error) {
 	return encode(HistoryDocument{Format: HistoryFormat, Cluster: name, Runs: notNil(runs)}, "history of "+name)
 }
 
@@ -28,7 +28,7 @@ func HistoryJSON(name string, runs []cluster.Run) ([]byte, error) {
 const moment = "2006-01-02 15:04:05 UTC"
 
 // History writes runs, newest first, a line each, and what failed below it. A run's name begins with its time (UTC).
-func History(w io.Writer, s Style, runs []cluster.Run) {
+func History(w io.Writer, s Style, runs []record.Run) {
 	out := &page{style: s}
 	if len(runs) == 0 {
 		out.line("No run is remembered.")
@@ -54,7 +54,7 @@ func History(w io.Writer, s Style, runs []cluster.Run) {
 }
 
 // HistoryRun writes one run with its steps, in the order in which they began.
-func HistoryRun(w io.Writer, s Style, r cluster.Run) {
+func HistoryRun(w io.Writer, s Style, r record.Run) {
 	out := &page{style: s}
 	out.line(s.paint(bold, "Run "+clean(r.ID)))
 	facts := &table{indent: 2}
@@ -79,11 +79,11 @@ func HistoryRun(w io.Writer, s Style, r cluster.Run) {
 }
 
 // whyNoSteps says why there is nothing to be read about a run's steps.
-func whyNoSteps(r cluster.Run) string {
+func whyNoSteps(r record.Run) string {
 	switch {
-	case r.Result == cluster.RunInterrupted:
+	case r.Result == record.Interrupted:
 		return "It was killed before it could say how far it got. Its journal is on " + r.From + "; kubeone status shows what is now."
-	case r.Result == cluster.RunRunning:
+	case r.Result == record.Running:
 		return "Its steps are known here when it has ended."
 	case r.Planned > 0:
 		return "Its steps are not remembered any more."
@@ -91,14 +91,14 @@ func whyNoSteps(r cluster.Run) string {
 	return ""
 }
 
-func stepTable(steps []cluster.RunStep) *table {
+func stepTable(steps []record.Step) *table {
 	t := &table{indent: 2, head: []string{"STEP", " BEGAN", "  TOOK", "RESULT"}}
 	for _, s := range steps {
 		began, length := took(seconds(s.Began)), took(seconds(s.Seconds))
-		if s.Result == cluster.RunSkipped {
+		if s.Result == record.Skipped {
 			began, length = "", ""
 		}
-		if s.Result == cluster.RunRunning || s.Result == cluster.RunInterrupted {
+		if s.Result == record.Running || s.Result == record.Interrupted {
 			length = ""
 		}
 		t.add(cell{clean(s.ID), plain}, cell{right(began, 6), plain}, cell{right(length, 6), plain}, cell{string(s.Result), inkOf(s.Result)})
@@ -107,28 +107,28 @@ func stepTable(steps []cluster.RunStep) *table {
 }
 
 // tookOf is how long a run took; "" of one whose end is not known.
-func tookOf(r cluster.Run) string {
+func tookOf(r record.Run) string {
 	if r.Finished.IsZero() {
 		return ""
 	}
 	return took(r.Finished.Sub(r.Started).Round(time.Millisecond))
 }
 
-func stepsDone(r cluster.Run) int {
+func stepsDone(r record.Run) int {
 	n := 0
 	for _, s := range r.Steps {
-		if s.Result == cluster.RunDone {
+		if s.Result == record.Done {
 			n++
 		}
 	}
-	if r.Result == cluster.RunDone {
+	if r.Result == record.Done {
 		return r.Planned // also where the steps are not remembered any more
 	}
 	return n
 }
 
 // resultCell is how a run went, and what failed.
-func resultCell(r cluster.Run) cell {
+func resultCell(r record.Run) cell {
 	text := string(r.Result)
 	if r.Error != "" {
 		text += ": " + r.Error
@@ -136,17 +136,17 @@ func resultCell(r cluster.Run) cell {
 	return cell{clean(text), inkOf(r.Result)}
 }
 
-func inkOf(r cluster.Result) ink {
+func inkOf(r record.Result) ink {
 	switch r {
-	case cluster.RunDone:
+	case record.Done:
 		return green
-	case cluster.RunFailed:
+	case record.Failed:
 		return red
-	case cluster.RunStopped, cluster.RunInterrupted:
+	case record.Stopped, record.Interrupted:
 		return yellow
-	case cluster.RunSkipped:
+	case record.Skipped:
 		return dim
-	case cluster.RunRunning:
+	case record.Running:
 		return magenta
 	}
 	return plain

@@ -8,7 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/certificates"
+	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
@@ -128,12 +131,12 @@ func (a *api) SetNodeMeta(ctx context.Context, node string, _, _ map[string]stri
 }
 
 // Drain closes the Node and takes its pods away.
-func (a *api) Drain(ctx context.Context, node string, o cluster.DrainOptions) error {
+func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 	within, cancel := context.WithTimeout(ctx, max(o.Timeout, time.Minute))
 	defer cancel()
 	err := a.through(within, plan.DrainNode, node, nil)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errKilled) {
-		return &cluster.DrainBlockedError{Node: node, Err: err}
+		return &drain.BlockedError{Node: node, Err: err}
 	}
 	return err
 }
@@ -157,8 +160,8 @@ func (a *api) DeleteNode(ctx context.Context, node string) error {
 }
 
 // Apply needs the API; what was applied is noted with the record.
-func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (cluster.Applied, error) {
-	return cluster.Applied{}, a.always(ctx, "apply")
+func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (ssa.Result, error) {
+	return ssa.Result{}, a.always(ctx, "apply")
 }
 
 // WaitRollout needs the API, and nothing else.
@@ -172,10 +175,10 @@ func (a *api) WaitDeploymentAvailable(ctx context.Context, _, name string) error
 }
 
 // UpdateRecord changes what is kept of addons and manifest.
-func (a *api) UpdateRecord(ctx context.Context, change func(*cluster.Record) error) error {
+func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
 	return a.until(ctx, "record", func() (bool, error) {
 		o := &a.w.truth.Ring().Objects
-		record := cluster.Record{Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}}
+		record := record.Record{Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}}
 		for name, digest := range o.Addons {
 			record.Addons[name] = digest
 		}
@@ -188,7 +191,7 @@ func (a *api) UpdateRecord(ctx context.Context, change func(*cluster.Record) err
 }
 
 // ServeApprovals has nothing to approve.
-func (a *api) ServeApprovals(ctx context.Context, _ cluster.Expected, _ func(cluster.Decision)) {
+func (a *api) ServeApprovals(ctx context.Context, _ certificates.Expected, _ func(certificates.Decision)) {
 	<-ctx.Done()
 }
 

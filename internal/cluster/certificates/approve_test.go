@@ -1,0 +1,103 @@
+package certificates
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/clustertest"
+)
+
+func named(csr *certificatesv1.CertificateSigningRequest, name string) *certificatesv1.CertificateSigningRequest {
+	csr.Name = name
+	return csr
+}
+
+func approvals(t *testing.T, c Approver) map[string]bool {
+	t.Helper()
+	list, err := c.Kubernetes.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for _, csr := range list.Items {
+		out[csr.Name] = len(csr.Status.Conditions) == 1 && csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
+	}
+	return out
+}
+
+func TestApproveServingLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	foreign := named(request(t, func(s *serving) { s.spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }), "client")
+	denied := named(request(t, nil), "denied")
+	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}
+	bad := named(request(t, func(s *serving) { s.template.DNSNames = []string{"api"} }), "bad")
+	c, _ := faked(t, named(request(t, nil), "good"), foreign, denied, bad)
+
+	got, err := c.ApproveServing(t.Context(), expectedHosts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Decision{
+		{Request: "bad", Node: "cp-1", Reason: `it asks for the name "api", which node "cp-1" does not have`},
+		{Request: "good", Node: "cp-1", Approved: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]bool{"good": true, "client": false, "denied": false, "bad": false}, approvals(t, c)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestServeApprovalsDecidesAsRequestsComeAndSurvivesAnOutage(t *testing.T) {
+	t.Parallel()
+	early, late, bad := request(t, nil), request(t, nil), request(t, func(s *serving) { s.template.DNSNames = []string{"api"} })
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t, named(early, "early"))
+		clustertest.FailOnce(api, "list", "certificatesigningrequests", errors.New("connection refused"))
+		clustertest.FailOnce(api, "update", "certificatesigningrequests", apierrors.NewServiceUnavailable("restarting"))
+		ctx, cancel := context.WithCancel(t.Context())
+		var refusals Refusals
+		var told []string
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.ServeApprovals(ctx, expectedHosts(), func(d Decision) {
+				refusals.Tell(d)
+				told = append(told, d.Request)
+			})
+		}()
+		synctest.Wait()
+		for _, csr := range []*certificatesv1.CertificateSigningRequest{named(bad, "bad"), named(late, "late")} {
+			apicall.Pause(ctx, apicall.OpTimeout/10)
+			if _, err := c.Kubernetes.CertificatesV1().CertificateSigningRequests().Create(ctx, csr, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // and no time passes: the decision follows the event at once
+			if csr.Name == "bad" {
+				if reason, refused := refusals.Of("cp-1"); !refused || reason == "" {
+					t.Errorf("refusal of cp-1: %q, %v", reason, refused)
+				}
+			}
+		}
+		cancel()
+		<-ended
+		if diff := cmp.Diff([]string{"early", "bad", "late"}, told); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(map[string]bool{"early": true, "late": true, "bad": false}, approvals(t, c)); diff != "" {
+			t.Error(diff)
+		}
+		if _, refused := refusals.Of("cp-1"); refused {
+			t.Error("the refusal outlived the node's next, approved request")
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package certificates
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+// Expected is what each node may be called and reached at: names and IP addresses, by node name. The node's own name
+// is always allowed. What a Node object says of its addresses does not belong here: the kubelet, who asks for the
+// certificate, wrote it.
+type Expected map[string][]string
+
+// nodeUser and nodeGroup are how a kubelet presents itself.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
+const (
+	nodeUser  = "system:node:"
+	nodeGroup = "system:nodes"
+)
+
+// CheckServing decides about one request for a kubelet's serving certificate. It returns the node's name, and nil if the
+// request may be approved: the kubelet of an expected node asks, for itself, for a server certificate, with only names
+// and addresses that are expected of this node. Otherwise the error is the reason. It looks at nothing but its arguments;
+// whether the request is for this signer and still open is not its subject.
+func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expected) (node string, err error) {
+	node, isNode := strings.CutPrefix(csr.Spec.Username, nodeUser)
+	if !isNode || node == "" || !slices.Contains(csr.Spec.Groups, nodeGroup) {
+		return "", fmt.Errorf("it was made by %q, which is not a node", csr.Spec.Username)
+	}
+	allowed, known := expected[node]
+	if !known {
+		return node, fmt.Errorf("node %q is not one of the manifest's hosts", node)
+	}
+	if err := checkUsages(csr.Spec.Usages); err != nil {
+		return node, err
+	}
+	request, err := parseRequest(csr.Spec.Request)
+	if err != nil {
+		return node, err
+	}
+	if err := checkSubject(request, node); err != nil {
+		return node, err
+	}
+	return node, checkNames(request, node, allowed)
+}
+
+// parseRequest reads a single PEM request and checks that its sender holds the key.
+func parseRequest(text []byte) (*x509.CertificateRequest, error) {
+	block, rest := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
+		return nil, errors.New("it does not hold one PEM certificate request")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("its certificate request cannot be read: %w", err)
+	}
+	if err := request.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("its certificate request is not signed with its own key: %w", err)
+	}
+	return request, nil
+}
+
+func checkUsages(usages []certificatesv1.KeyUsage) error {
+	if !slices.Contains(usages, certificatesv1.UsageServerAuth) || !slices.Contains(usages, certificatesv1.UsageDigitalSignature) {
+		return errors.New("it does not ask for the usages digital signature and server auth")
+	}
+	for _, usage := range usages {
+		switch usage {
+		case certificatesv1.UsageServerAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment:
+		default:
+			return fmt.Errorf("it asks for the usage %q, which a serving certificate must not have", usage)
+		}
+	}
+	return nil
+}
+
+func checkSubject(request *x509.CertificateRequest, node string) error {
+	if got := request.Subject.CommonName; got != nodeUser+node {
+		return fmt.Errorf("its common name is %q, want %q", got, nodeUser+node)
+	}
+	if got := request.Subject.Organization; !slices.Equal(got, []string{nodeGroup}) {
+		return fmt.Errorf("its organizations are %q, want only %q", got, nodeGroup)
+	}
+	return nil
+}
+
+// checkNames compares names without regard to case and addresses by value.
+func checkNames(request *x509.CertificateRequest, node string, allowed []string) error {
+	if len(request.EmailAddresses)+len(request.URIs) > 0 {
+		return errors.New("it asks for e-mail addresses or URIs, which a serving certificate must not have")
+	}
+	if len(request.DNSNames)+len(request.IPAddresses) == 0 {
+		return errors.New("it asks for no name and no address")
+	}
+	names, addresses := map[string]bool{strings.ToLower(node): true}, map[netip.Addr]bool{}
+	for _, one := range allowed {
+		if ip, err := netip.ParseAddr(one); err == nil {
+			addresses[ip.Unmap().WithZone("")] = true
+		} else {
+			names[strings.ToLower(one)] = true
+		}
+	}
+	for _, name := range request.DNSNames {
+		if !names[strings.ToLower(name)] {
+			return fmt.Errorf("it asks for the name %q, which node %q does not have", name, node)
+		}
+	}
+	for _, raw := range request.IPAddresses {
+		ip, ok := netip.AddrFromSlice(raw)
+		if !ok || !addresses[ip.Unmap()] {
+			return fmt.Errorf("it asks for the address %s, which node %q does not have", raw, node)
+		}
+	}
+	return nil
+}

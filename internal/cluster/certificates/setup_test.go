@@ -1,0 +1,17 @@
+package certificates
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"kubeone/internal/cluster/clustertest"
+)
+
+// faked is a Approver of a fake API.
+func faked(t *testing.T, objects ...runtime.Object) (Approver, *fake.Clientset) {
+	t.Helper()
+	api := clustertest.API(objects...)
+	return Approver{Kubernetes: api}, api
+}

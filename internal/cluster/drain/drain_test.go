@@ -1,0 +1,128 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+func pod(name, owner string) *corev1.Pod {
+	controls := true
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: "1", Labels: map[string]string{"app": name}},
+		Spec:       corev1.PodSpec{NodeName: "cp-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	if owner != "" {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "owner", Controller: &controls}}
+	}
+	return p
+}
+
+// evicting has the fake API evict pods as long as allow says so; it refuses them as a disruption budget does otherwise.
+func evicting(api *fake.Clientset, allow func(pod string) bool) {
+	api.Resources = []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{
+		{Name: "pods/eviction", Kind: "Eviction", Group: "policy", Version: "v1"},
+	}}}
+	api.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != "eviction" {
+			return false, nil, nil
+		}
+		name := action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction).Name
+		if !allow(name) {
+			return true, nil, apierrors.NewTooManyRequests("disruption budget", 0)
+		}
+		return true, nil, api.Tracker().Delete(action.GetResource(), action.GetNamespace(), name)
+	})
+}
+
+func cordoned(t *testing.T, c Drainer) bool {
+	t.Helper()
+	n, err := c.Kubernetes.CoreV1().Nodes().Get(context.Background(), "cp-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.Spec.Unschedulable
+}
+
+func TestDrainEvictsAllButDaemonSetsAndStaticPods(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		static := pod("static", "")
+		static.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		c, api := faked(t, node(nil), pod("web", "ReplicaSet"), pod("bare", ""), static)
+		later := time.Now().Add(time.Minute)
+		evicting(api, func(string) bool { return time.Now().After(later) }) // the budget allows it after a minute
+		var lock sync.Mutex
+		evicted := map[string]bool{}
+		err := c.Drain(t.Context(), "cp-1", Options{Evicted: func(pod string) {
+			lock.Lock()
+			defer lock.Unlock()
+			evicted[pod] = true
+		}})
+		if err != nil || !cordoned(t, c) {
+			t.Errorf("got %v, cordoned %v", err, cordoned(t, c))
+		}
+		if diff := cmp.Diff(map[string]bool{"default/web": true, "default/bare": true}, evicted); diff != "" {
+			t.Error(diff)
+		}
+		if took := time.Since(later); took > 5*time.Second {
+			t.Errorf("the drain ended %s after it could", took)
+		}
+		if err := c.Reopen(t.Context(), "cp-1"); err != nil || !cordoned(t, c) {
+			t.Errorf("reopened what is not marked as ours: %v, cordoned %v", err, cordoned(t, c))
+		}
+	})
+}
+
+func TestDrainThatEndsTooLateNamesWhatBlocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		budget := &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: "db-budget", Namespace: "default"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
+		}
+		dying := pod("dying", "ReplicaSet")
+		dying.DeletionTimestamp, dying.Finalizers = &metav1.Time{Time: time.Now()}, []string{"kept/by"}
+		c, api := faked(t, node(nil), pod("db", "ReplicaSet"), pod("odd", "ReplicaSet"), dying, budget)
+		evicting(api, func(string) bool { return false })
+		began := time.Now()
+		err := c.Drain(t.Context(), "cp-1", Options{Timeout: 30 * time.Second})
+		var blocked *BlockedError
+		if !errors.As(err, &blocked) || apicall.Classify(err) != apicall.Operator {
+			t.Fatalf("got %v, want a BlockedError", err)
+		}
+		want := []BlockedPod{
+			{"default/db", "PodDisruptionBudget db-budget allows no disruption"},
+			{"default/dying", "still terminating"},
+			{"default/odd", "not evicted in time"},
+		}
+		if diff := cmp.Diff(want, blocked.Pods); diff != "" {
+			t.Error(diff)
+		}
+		if took := time.Since(began); took > 35*time.Second {
+			t.Errorf("it took %s, want 30s", took)
+		}
+	})
+}
+
+func TestDrainOfANodeThatIsGoneIsDone(t *testing.T) {
+	t.Parallel()
+	c, _ := faked(t)
+	if err := c.Drain(t.Context(), "cp-1", Options{}); err != nil {
+		t.Error(err)
+	}
+}

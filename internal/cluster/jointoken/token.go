@@ -1,0 +1,138 @@
+// Package jointoken makes and revokes the bootstrap tokens with which hosts join.
+package jointoken
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+// MaxTTL is the longest life of a join token.
+const MaxTTL = 15 * time.Minute
+
+// Author and the run's ID are the description of every join token that a run makes.
+const Author = "kubeone: join token of run "
+
+// Issuer makes tokens in a cluster and revokes them.
+type Issuer struct {
+	Kubernetes kubernetes.Interface
+}
+
+// The form of a bootstrap token. Source: https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
+const (
+	iDLength     = 6
+	secretLength = 16
+	alphabet     = "abcdefghijklmnopqrstuvwxyz0123456789"
+	group        = "system:bootstrappers:kubeadm:default-node-token" // the group that kubeadm's own rules are about
+	prefix       = "bootstrap-token-"
+	description  = "description"
+)
+
+// New makes a bootstrap token ("abcdef.0123456789abcdef", a secret) and its ID, which is none. It asks nobody.
+func New() (token, id string) {
+	id = randomText(iDLength)
+	return id + "." + randomText(secretLength), id
+}
+
+// randomText is n characters of the token's alphabet, each equally likely.
+func randomText(n int) string {
+	const fair = 256 / len(alphabet) * len(alphabet) // bytes from here on would favour the first letters
+	var text strings.Builder
+	for one := make([]byte, 1); text.Len() < n; {
+		_, _ = rand.Read(one) // never fails: it ends the program instead
+		if int(one[0]) < fair {
+			text.WriteByte(alphabet[int(one[0])%len(alphabet)])
+		}
+	}
+	return text.String()
+}
+
+// CreateJoinToken makes a bootstrap token with which hosts may join, for at most MaxTTL. The token is a secret; its
+// ID is not. The run's ID goes into the token's description.
+func (c Issuer) CreateJoinToken(ctx context.Context, runID string, ttl time.Duration) (token, id string, err error) {
+	if ttl <= 0 || ttl > MaxTTL {
+		return "", "", apicall.Wrap("create a join token", "", fmt.Errorf("it would live %s; allowed is up to %s", ttl, MaxTTL))
+	}
+	token, id = New()
+	secret := secretOf(token, runID, time.Now().Add(ttl))
+	err = apicall.Retry(ctx, "create join token", id, func(ctx context.Context) error {
+		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{FieldManager: apicall.FieldManager})
+		if apierrors.IsAlreadyExists(err) { // our own first attempt, whose answer was lost: the name is random
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", "", err
+	}
+	return token, id, nil
+}
+
+func secretOf(token, runID string, expires time.Time) *corev1.Secret {
+	id, secret, _ := strings.Cut(token, ".")
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: prefix + id, Namespace: metav1.NamespaceSystem},
+		Type:       corev1.SecretTypeBootstrapToken,
+		Data: map[string][]byte{
+			"token-id":                       []byte(id),
+			"token-secret":                   []byte(secret),
+			"expiration":                     []byte(expires.UTC().Format(time.RFC3339)),
+			"usage-bootstrap-authentication": []byte("true"),
+			"usage-bootstrap-signing":        []byte("true"),
+			"auth-extra-groups":              []byte(group),
+			description:                      []byte(Author + runID),
+		},
+	}
+}
+
+// WaitTokenSigned waits until the cluster has published its address signed with the token, which `kubeadm join` needs
+// when it finds the cluster by token. Waiting here takes milliseconds; kubeadm looks again only every five seconds.
+func (c Issuer) WaitTokenSigned(ctx context.Context, id string) error {
+	return apicall.Await(ctx, c.Kubernetes.CoreV1().ConfigMaps(metav1.NamespacePublic), "wait for the signature of join token "+id+" in", "cluster-info",
+		func(info *corev1.ConfigMap) (bool, string, error) {
+			_, signed := info.Data["jws-kubeconfig-"+id]
+			return signed, "it is not signed with this token", nil
+		})
+}
+
+// RevokeJoinToken deletes a token. One that is gone already is no error.
+func (c Issuer) RevokeJoinToken(ctx context.Context, id string) error {
+	return apicall.Retry(ctx, "revoke join token", id, func(ctx context.Context) error {
+		err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, prefix+id, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// RevokeJoinTokens deletes every join token that the run made. Those of other runs stay: such a run may be joining a worker at
+// the same time; the token of one that was killed runs out by itself.
+func (c Issuer) RevokeJoinTokens(ctx context.Context, runID string) error {
+	var secrets *corev1.SecretList
+	err := apicall.Retry(ctx, "list join tokens", "", func(ctx context.Context) (err error) {
+		secrets, err = c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx,
+			metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeBootstrapToken)})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, s := range secrets.Items {
+		if s.Type == corev1.SecretTypeBootstrapToken && string(s.Data[description]) == Author+runID {
+			failures = append(failures, c.RevokeJoinToken(ctx, strings.TrimPrefix(s.Name, prefix)))
+		}
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,148 @@
+package jointoken
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/clustertest"
+)
+
+func TestTokensHaveTheFormThatTheAPIWantsAndAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	form := regexp.MustCompile(`^([a-z0-9]{6})\.([a-z0-9]{16})$`)
+	seen, letters := map[string]bool{}, map[rune]int{}
+	for range 2000 {
+		token, id := New()
+		parts := form.FindStringSubmatch(token)
+		if parts == nil || parts[1] != id || seen[token] {
+			t.Fatalf("token %q with ID %q is malformed or was there before", token, id)
+		}
+		seen[token] = true
+		for _, letter := range id + parts[2] {
+			letters[letter]++
+		}
+	}
+	for letter, n := range letters { // 44000 draws of 36: 1222 each, standard deviation 34
+		if n < 1000 || n > 1450 {
+			t.Errorf("%q was drawn %d times, want about 1222", letter, n)
+		}
+	}
+}
+
+func TestCreatedTokenIsABootstrapSecretOfThisRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t)
+		clustertest.FailOnce(api, "create", "secrets", apierrors.NewServiceUnavailable("restarting"))
+		token, id, err := c.CreateJoinToken(t.Context(), "run-7", 10*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret, err := c.Kubernetes.CoreV1().Secrets("kube-system").Get(t.Context(), "bootstrap-token-"+id, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{"type": string(secret.Type)}
+		for key, value := range secret.Data {
+			got[key] = string(value)
+		}
+		want := map[string]string{
+			"type": "bootstrap.kubernetes.io/token", "token-id": id, "token-secret": strings.TrimPrefix(token, id+"."),
+			"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
+			"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token", "description": "kubeone: join token of run run-7",
+			"expiration": got["expiration"],
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		expires, err := time.Parse(time.RFC3339, got["expiration"])
+		if left := time.Until(expires); err != nil || left > 10*time.Minute || left < 9*time.Minute {
+			t.Errorf("it expires in %s (%v), want about 10m", left, err)
+		}
+	})
+}
+
+func TestTokensThatLiveTooLongAreRefused(t *testing.T) {
+	t.Parallel()
+	c, api := faked(t)
+	for _, ttl := range []time.Duration{0, -time.Second, MaxTTL + time.Second} {
+		if _, _, err := c.CreateJoinToken(t.Context(), "run", ttl); apicall.Classify(err) != apicall.Terminal {
+			t.Errorf("%s: got %v, want a terminal error", ttl, err)
+		}
+	}
+	if got := clustertest.Writes(api); len(got) > 0 {
+		t.Errorf("wrote %v", got)
+	}
+}
+
+func TestTokenNeverAppearsInAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t)
+		clustertest.FailOnce(api, "create", "secrets", errors.New("forbidden"))
+		token, _, err := c.CreateJoinToken(t.Context(), "run", time.Minute)
+		if err == nil || token != "" {
+			t.Errorf("got token %q, error %v; want only an error", token, err)
+		}
+	})
+}
+
+func TestARunRevokesItsOwnTokensOnly(t *testing.T) {
+	t.Parallel()
+	others := secretOf("zzzzzz.0123456789abcdef", "", time.Now())
+	others.Data[description] = []byte("made by kubeadm")
+	plain := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "kube-system"}}
+	c, _ := faked(t, others, plain, secretOf("aaaaaa.0123456789abcdef", "1", time.Now()), secretOf("bbbbbb.0123456789abcdef", "2", time.Now()))
+	for range 2 { // the second time there is nothing to do
+		if err := c.RevokeJoinTokens(t.Context(), "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.RevokeJoinToken(t.Context(), "aaaaaa"); err != nil {
+		t.Errorf("a token that is gone: %v", err)
+	}
+	list, err := c.Kubernetes.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, s := range list.Items {
+		left = append(left, s.Name)
+	}
+	if diff := cmp.Diff([]string{"bootstrap-token-bbbbbb", "bootstrap-token-zzzzzz", "plain"}, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWaitTokenSignedReturnsWithTheSignature(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := faked(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info", Namespace: "kube-public"}})
+		began := time.Now()
+		result := make(chan error)
+		go func() { result <- c.WaitTokenSigned(t.Context(), "abcdef") }()
+		synctest.Wait()
+		maps := c.Kubernetes.CoreV1().ConfigMaps("kube-public")
+		info, err := maps.Get(t.Context(), "cluster-info", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info.Data = map[string]string{"jws-kubeconfig-abcdef": "x..y"}
+		if _, err := maps.Update(t.Context(), info, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-result; err != nil || time.Since(began) > 0 {
+			t.Errorf("got %v after %s, want success at once", err, time.Since(began))
+		}
+	})
+}

@@ -1,0 +1,155 @@
+// Package leaselock is the cluster's lock: a Lease that one run at a time holds and renews.
+package leaselock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+// Name is the name of the Lease in kube-system that is the cluster's lock.
+const Name = "kubeone"
+
+const (
+	leaseDuration = 20 * time.Second
+	leaseRenew    = 5 * time.Second
+	leaseAgain    = time.Second // between attempts while a renewal fails, and between looks at another's
+)
+
+// Locker takes the cluster's lock.
+type Locker struct {
+	Kubernetes kubernetes.Interface
+}
+
+// Holder is who holds the cluster's lock.
+type Holder struct {
+	Name  string // user@machine
+	RunID string
+}
+
+// HeldError says that another run holds the cluster's lock.
+type HeldError struct {
+	Holder string // user@machine
+	RunID  string
+	Since  time.Time // when it took the lock
+	Until  time.Time // when its lock ends unless it is renewed, by the holder's clock
+}
+
+// Error says who holds the lock and what can be done.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s works on this cluster (run %s, Lease kube-system/"+Name+" since %s): wait for that run to end, or take the lock over with --force-unlock",
+		e.Holder, e.RunID, e.Since.Local().Format(time.RFC3339))
+}
+
+// State is what a Lease says: who holds it since when, and whether it was renewed lately. An empty holder means that
+// nobody holds it.
+func State(lease *coordinationv1.Lease, now time.Time) (holder Holder, since time.Time, live bool) {
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return Holder{}, time.Time{}, false
+	}
+	holder = Holder{Name: *lease.Spec.HolderIdentity, RunID: lease.Annotations[apicall.RunIDAnnotation]}
+	if lease.Spec.AcquireTime != nil {
+		since = lease.Spec.AcquireTime.Time
+	}
+	age, duration := ageOf(lease, now)
+	return holder, since, age < duration
+}
+
+// ageOf is the time since the last renewal, by the two clocks, and how long a renewal holds.
+func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Duration) {
+	duration = leaseDuration
+	if s := lease.Spec.LeaseDurationSeconds; s != nil {
+		duration = time.Duration(*s) * time.Second
+	}
+	if lease.Spec.RenewTime == nil {
+		return duration, duration
+	}
+	return now.Sub(lease.Spec.RenewTime.Time), duration
+}
+
+// AcquireOptions say how the cluster's lock is taken from another run.
+type AcquireOptions struct {
+	// Force takes it at once, whatever the run that holds it does.
+	Force bool
+	// AtOnce is asked when another run holds it: whether it is certain now that that run is not at work. Nothing is taken over if the
+	// lock changed hands since then. Nil is never certain.
+	AtOnce func(context.Context) bool
+	// Waiting is told once, when another run holds it and it is watched whether that one still renews it: for at most so long.
+	// Nil tells nobody.
+	Waiting func(by Holder, atMost time.Duration)
+}
+
+// Acquire takes the cluster's lock and keeps it until it is released. A lock that another run holds is watched until it was not
+// renewed for as long as it holds, counted by our own clock and only while the API answers, as its holder could not have
+// renewed it otherwise; then it is taken over. When it is renewed meanwhile, the error wraps a *HeldError, of class Operator.
+func (c Locker) Acquire(ctx context.Context, me Holder, o AcquireOptions) (*Lock, error) {
+	ctx, cancel := apicall.Bounded(ctx, leaseDuration+2*apicall.OpTimeout)
+	defer cancel()
+	var began time.Time
+	err := apicall.Retry(ctx, "lock the cluster", "", func(ctx context.Context) error {
+		began = time.Now()
+		return c.take(ctx, me, &o)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.keep(ctx, me, began), nil
+}
+
+func (c Locker) take(ctx context.Context, me Holder, o *AcquireOptions) error {
+	lease, err := c.leases().Get(ctx, Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return c.createLease(ctx, me)
+	}
+	if err != nil {
+		return err
+	}
+	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != me && !o.Force && (o.AtOnce == nil || !o.AtOnce(ctx)) {
+		_, duration := ageOf(lease, time.Now())
+		if o.Waiting != nil {
+			o.Waiting(holder, duration)
+			o.Waiting = nil
+		}
+		if lease, err = c.awaitSilence(ctx, lease, duration); err != nil {
+			return err
+		}
+	}
+	return c.writeLease(ctx, lease, me)
+}
+
+// awaitSilence returns the lease as it is once it may be taken: given up, or not renewed for the duration. A look that fails
+// begins the wait anew, and a gap between two looks, as in a process that stood still, counts for no more than two.
+func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease, duration time.Duration) (*coordinationv1.Lease, error) {
+	for silent, last := time.Duration(0), time.Now(); silent < duration; {
+		if !apicall.Pause(ctx, min(leaseAgain, duration-silent)) {
+			return nil, context.Cause(ctx)
+		}
+		now, err := c.leases().Get(ctx, Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if holder, _, _ := State(now, time.Now()); holder.Name == "" {
+			return now, nil
+		}
+		if now.ResourceVersion != lease.ResourceVersion {
+			return nil, &apicall.Error{Op: "take the lock", Class: apicall.Operator, Err: heldBy(now)}
+		}
+		silent += min(time.Since(last), 2*leaseAgain)
+		last = time.Now()
+	}
+	return lease, nil
+}
+
+func heldBy(lease *coordinationv1.Lease) *HeldError {
+	now := time.Now()
+	holder, since, _ := State(lease, now)
+	age, duration := ageOf(lease, now)
+	return &HeldError{Holder: holder.Name, RunID: holder.RunID, Since: since, Until: now.Add(duration - age)}
+}

@@ -1,0 +1,178 @@
+package leaselock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typed "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+// Lock is the cluster's lock, held. It renews itself. A lock that could not be renewed is not lost before another run has taken
+// it; see Unrenewed.
+type Lock struct {
+	client Locker
+	me     Holder
+	lost   chan struct{}
+	taker  Holder // who has it now; set before lost is closed
+	stop   context.CancelFunc
+	ended  chan struct{}
+	once   sync.Once
+
+	mu      sync.Mutex
+	renewed time.Time // when the last request was made after which it was ours
+}
+
+// ErrLost says that somebody else holds the lock now.
+var ErrLost = errors.New("another run took the lock")
+
+// Lost is closed when another run has taken the lock over. Nothing may be changed from then on.
+func (l *Lock) Lost() <-chan struct{} { return l.lost }
+
+// Taker is who has taken a lost lock; nobody where it was only given up. It may be asked once Lost is closed.
+func (l *Lock) Taker() Holder { return l.taker }
+
+// Release gives the lock back, so that the next run need not wait. It may be called more than once; only the first
+// does anything. A lock that was lost is left to its holder.
+func (l *Lock) Release(ctx context.Context) error {
+	var err error
+	l.once.Do(func() {
+		l.stop()
+		<-l.ended
+		err = apicall.Retry(ctx, "unlock the cluster", "", l.clear)
+	})
+	return err
+}
+
+// keep starts the renewal of a lock that was just taken.
+func (c Locker) keep(ctx context.Context, me Holder, began time.Time) *Lock {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &Lock{client: c, me: me, lost: make(chan struct{}), stop: stop, ended: make(chan struct{}), renewed: began}
+	go l.renewals(ctx)
+	return l
+}
+
+func (l *Lock) renewals(ctx context.Context) {
+	defer close(l.ended)
+	for delay := leaseRenew; apicall.Pause(ctx, delay); {
+		one, cancel := context.WithTimeout(ctx, leaseRenew)
+		began := time.Now()
+		err := l.renew(one)
+		cancel()
+		switch {
+		case errors.Is(err, ErrLost):
+			close(l.lost)
+			return
+		case err != nil:
+			delay = leaseAgain
+		default:
+			l.held(began)
+			delay = leaseRenew
+		}
+	}
+}
+
+// held notes that the lock was ours after a request that was made at that time.
+func (l *Lock) held(began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if began.After(l.renewed) {
+		l.renewed = began
+	}
+}
+
+// Unrenewed is for how long nothing has said that the lock is held. Another run may take it once that is as long as it holds. A
+// machine that slept counts the time that it slept.
+func (l *Lock) Unrenewed() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(time.Since(l.renewed), time.Now().Round(0).Sub(l.renewed.Round(0)))
+}
+
+// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; any other error says that the API
+// did not answer, and then nobody knows.
+func (l *Lock) Check(ctx context.Context) error {
+	one, cancel := context.WithTimeout(ctx, leaseRenew)
+	defer cancel()
+	lease, err := l.client.leases().Get(one, Name, metav1.GetOptions{})
+	if err != nil {
+		return apicall.Wrap("look at the cluster's lock", "", err)
+	}
+	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != l.me {
+		return fmt.Errorf("%w: %s (run %s) has it", ErrLost, holder.Name, holder.RunID)
+	}
+	return nil // it is not renewed by that: only a renewal is seen by others
+}
+
+func (l *Lock) renew(ctx context.Context) error {
+	lease, err := l.client.leases().Get(ctx, Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return l.client.createLease(ctx, l.me)
+	}
+	if err != nil {
+		return err
+	}
+	if holder, _, _ := State(lease, time.Now()); holder != l.me {
+		l.taker = holder
+		return ErrLost
+	}
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+	_, err = l.client.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+	return err
+}
+
+// clear empties the lease if it is still ours.
+func (l *Lock) clear(ctx context.Context) error {
+	lease, err := l.client.leases().Get(ctx, Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if holder, _, _ := State(lease, time.Now()); holder != l.me {
+		return nil
+	}
+	lease.Spec.HolderIdentity, lease.Spec.AcquireTime, lease.Spec.RenewTime = nil, nil, nil
+	delete(lease.Annotations, apicall.RunIDAnnotation)
+	_, err = l.client.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+	return err
+}
+
+func (c Locker) leases() typed.LeaseInterface {
+	return c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
+}
+
+func (c Locker) createLease(ctx context.Context, me Holder) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: metav1.NamespaceSystem}}
+	occupy(lease, me)
+	_, err := c.leases().Create(ctx, lease, metav1.CreateOptions{FieldManager: apicall.FieldManager})
+	if apierrors.IsAlreadyExists(err) { // somebody was faster: look again
+		return &apicall.Error{Op: "create the lock", Class: apicall.Transient, Err: err}
+	}
+	return err
+}
+
+// writeLease takes the lease in the version given; it is a conflict if anybody wrote meanwhile.
+func (c Locker) writeLease(ctx context.Context, lease *coordinationv1.Lease, me Holder) error {
+	occupy(lease, me)
+	_, err := c.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+	return err
+}
+
+func occupy(lease *coordinationv1.Lease, me Holder) {
+	now, seconds := metav1.MicroTime{Time: time.Now()}, int32(leaseDuration/time.Second)
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+	lease.Annotations[apicall.RunIDAnnotation] = me.RunID
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &me.Name, &seconds
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
+}

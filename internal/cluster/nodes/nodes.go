@@ -1,0 +1,216 @@
+// Package nodes changes Nodes and waits for them.
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/desired"
+)
+
+// Nodes changes Nodes and waits for them.
+type Nodes struct {
+	Kubernetes kubernetes.Interface
+}
+
+// ControlPlaneTaint is the taint that kubeadm gives to control-plane nodes.
+const ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
+
+// ownTaints is the annotation in which a Node remembers which of its taints are the manifest's, as "key:Effect,…", so
+// that one that leaves the manifest leaves the Node as well.
+const ownTaints = "kubeone.k8c.io/taints"
+
+// SetNodeMeta gives a Node the labels, annotations and taints of the manifest, and writes nothing if it has them. A label
+// or annotation whose key ends in "-" is removed. Of the taints, those that an earlier call set and kubeadm's
+// ControlPlaneTaint go if they are not among the given ones; the rest (not-ready, unschedulable, others' own) stays.
+func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string, taints []desired.Taint) error {
+	return apicall.Retry(ctx, "set labels, annotations and taints of node", node, func(ctx context.Context) error {
+		nodes := c.Kubernetes.CoreV1().Nodes()
+		have, err := nodes.Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		patch := nodePatch(have, labels, annotations, taints)
+		if patch == nil {
+			return nil
+		}
+		text, err := json.Marshal(patch)
+		if err != nil {
+			return err
+		}
+		_, err = nodes.Patch(ctx, node, types.MergePatchType, text, metav1.PatchOptions{FieldManager: apicall.FieldManager})
+		return err
+	})
+}
+
+// nodePatch is the smallest merge patch (RFC 7386) that gives a Node what is wanted; nil if it has it.
+func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints []desired.Taint) map[string]any {
+	want, owned := mergeTaints(have, taints)
+	annotations = withOwnTaints(annotations, owned)
+	meta := map[string]any{}
+	if changes := mapChanges(have.Labels, labels); len(changes) > 0 {
+		meta["labels"] = changes
+	}
+	if changes := mapChanges(have.Annotations, annotations); len(changes) > 0 {
+		meta["annotations"] = changes
+	}
+	patch := map[string]any{}
+	if !sameTaints(have.Spec.Taints, want) {
+		patch["spec"] = map[string]any{"taints": want}
+		meta["resourceVersion"] = have.ResourceVersion // the list is replaced as a whole: not if somebody else changed it
+	}
+	if len(meta) > 0 {
+		patch["metadata"] = meta
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch
+}
+
+// mapChanges is what differs, with nil for keys to remove.
+func mapChanges(have, want map[string]string) map[string]any {
+	changes := map[string]any{}
+	for key, value := range want {
+		name, remove := strings.CutSuffix(key, "-")
+		current, exists := have[name]
+		switch {
+		case remove && exists:
+			changes[name] = nil
+		case !remove && (!exists || current != value):
+			changes[name] = value
+		}
+	}
+	return changes
+}
+
+// mergeTaints returns the taints that the Node is to have, others' first, and our own as the annotation says them.
+func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint, owned string) {
+	ours := strings.Split(have.Annotations[ownTaints], ",")
+	merged = []corev1.Taint{}
+	for _, t := range have.Spec.Taints {
+		wanted := slices.ContainsFunc(want, func(w desired.Taint) bool { return w.Key == t.Key && w.Effect == string(t.Effect) })
+		mine := t.Key == ControlPlaneTaint || slices.Contains(ours, t.Key+":"+string(t.Effect))
+		if !wanted && !mine {
+			merged = append(merged, t)
+		}
+	}
+	var names []string
+	for _, w := range want {
+		merged = append(merged, corev1.Taint{Key: w.Key, Value: w.Value, Effect: corev1.TaintEffect(w.Effect)})
+		names = append(names, w.Key+":"+w.Effect)
+	}
+	slices.Sort(names)
+	return merged, strings.Join(names, ",")
+}
+
+// sameTaints compares what we set of taints, in any order.
+func sameTaints(a, b []corev1.Taint) bool {
+	same := func(x corev1.Taint, in []corev1.Taint) bool {
+		return slices.ContainsFunc(in, func(y corev1.Taint) bool {
+			return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
+		})
+	}
+	for _, x := range a {
+		if !same(x, b) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func withOwnTaints(annotations map[string]string, owned string) map[string]string {
+	all := make(map[string]string, len(annotations)+1)
+	for key, value := range annotations {
+		all[key] = value
+	}
+	if owned == "" {
+		all[ownTaints+"-"] = ""
+	} else {
+		all[ownTaints] = owned
+	}
+	return all
+}
+
+// WaitNode waits until a node's kubelet has registered it.
+func (c Nodes) WaitNode(ctx context.Context, node string) error {
+	return apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, func(*corev1.Node) (bool, string, error) { return true, "", nil })
+}
+
+// WaitNodeReady waits until a node's kubelet reports it as ready.
+func (c Nodes) WaitNodeReady(ctx context.Context, node string) error {
+	return apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, Ready)
+}
+
+// Ready reports whether a node's kubelet says that it is ready; state is what the kubelet says otherwise.
+func Ready(n *corev1.Node) (ready bool, state string, err error) {
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue, condition.Reason + ": " + condition.Message, nil
+		}
+	}
+	return false, "its kubelet has not reported yet", nil
+}
+
+// WaitNodeVersion waits until a node's kubelet reports that version (without v) and is ready.
+func (c Nodes) WaitNodeVersion(ctx context.Context, node, version string) error {
+	err := apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, func(n *corev1.Node) (bool, string, error) {
+		if have := strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"); have != version {
+			return false, fmt.Sprintf("its kubelet reports version %s, want %s", have, version), nil
+		}
+		return Ready(n)
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w; the node stays closed, no other host is touched. See journalctl -u kubelet there, then apply again", err)
+	}
+	return err
+}
+
+// WaitNodeSilent waits until a Node is not ready: its kubelet says so, or has stopped to report. One that does not exist is
+// silent.
+func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
+	const op = "wait for the silence of node"
+	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)
+	defer cancel()
+	for {
+		state := "it is ready"
+		have, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil && ctx.Err() == nil && apicall.Classify(err) != apicall.Transient:
+			return apicall.Wrap(op, node, err)
+		case err != nil:
+			state = err.Error()
+		default:
+			if ready, _, _ := Ready(have); !ready {
+				return nil
+			}
+		}
+		if !apicall.Pause(ctx, apicall.PollEvery) {
+			return apicall.Ended(ctx, op, node, state)
+		}
+	}
+}
+
+// DeleteNode deletes a Node. One that is gone already is no error.
+func (c Nodes) DeleteNode(ctx context.Context, node string) error {
+	return apicall.Retry(ctx, "delete node", node, func(ctx context.Context) error {
+		err := c.Kubernetes.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}

@@ -1,0 +1,71 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+// reporter is the component that our Events name.
+const reporter = "kubeone"
+
+// longestMessage is what the API accepts of an Event's message, in bytes.
+const longestMessage = 1024
+
+// Event is something that a run did to a node; it becomes an Event of the Node, which kubectl describe node shows.
+type Event struct {
+	Node    string
+	Reason  string // such as KubeOneUpgraded
+	Message string // without secrets; cut at 1024 bytes
+	Warning bool   // it went wrong
+	RunID   string
+	Time    time.Time
+}
+
+// Tell writes an Event of a Node. It tries once: an Event that cannot be written is not worth waiting for.
+func (c Store) Tell(ctx context.Context, e Event) error {
+	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
+	defer cancel()
+	_, err := c.Kubernetes.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, e.object(), metav1.CreateOptions{FieldManager: apicall.FieldManager})
+	return apicall.Wrap("write an Event", e.Node, err)
+}
+
+// object is the Event as the kubelet writes those of its Node: in the default namespace, with the Node's name as its UID.
+func (e Event) object() *corev1.Event {
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	when := metav1.NewTime(e.Time)
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			// As client-go names them; the reason keeps two of the same instant apart.
+			Name:        fmt.Sprintf("%s.%x.%s", e.Node, e.Time.UnixNano(), strings.ToLower(e.Reason)),
+			Namespace:   metav1.NamespaceDefault,
+			Annotations: map[string]string{apicall.RunIDAnnotation: e.RunID},
+		},
+		InvolvedObject: corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: e.Node, UID: types.UID(e.Node)},
+		Reason:         e.Reason, Message: cut(e.Message, longestMessage), Type: kind,
+		FirstTimestamp: when, LastTimestamp: when, Count: 1,
+		Source: corev1.EventSource{Component: reporter}, ReportingController: reporter, ReportingInstance: e.RunID,
+	}
+}
+
+// cut shortens a text to at most n bytes, at the end of a character.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

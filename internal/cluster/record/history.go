@@ -1,0 +1,110 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+const (
+	historyRuns  = 50
+	historyBytes = 256 << 10 // a ConfigMap holds 1 MiB
+)
+
+// Result is how a run or one of its steps went.
+type Result string
+
+// The results.
+const (
+	Running Result = "running" // it has not ended yet, or was killed and nobody has noticed
+	Done    Result = "done"
+	Failed  Result = "failed"
+	Stopped Result = "stopped" // by its operator: what was running was finished first
+	// Interrupted is a run that was killed, that lost its lock, or whose operator did not wait for what was running.
+	Interrupted Result = "interrupted"
+	Skipped     Result = "skipped" // only a step: one that it needs failed, or the run was stopped
+)
+
+// Run is one run as the history has it.
+type Run struct {
+	ID         string    `json:"id"`
+	Who        string    `json:"who"`              // the operator's user name
+	From       string    `json:"from"`             // the operator's machine
+	Routes     []string  `json:"routes,omitempty"` // what the plan was for, in order: "install", "upgrade"
+	PlanDigest string    `json:"planDigest"`
+	Started    time.Time `json:"started"`
+	Finished   time.Time `json:"finished,omitzero"` // zero while it is running, and of one that was killed
+	Result     Result    `json:"result"`
+	Error      string    `json:"error,omitempty"` // what failed, in a few words
+	Planned    int       `json:"planned"`         // how many steps the plan had
+	Steps      []Step    `json:"steps,omitempty"` // those that were begun or skipped, in that order
+}
+
+// Interrupt says of a run that has not ended that it will not: it was killed.
+func (r *Run) Interrupt() {
+	if r.Result != Running {
+		return
+	}
+	r.Result, r.Steps = Interrupted, slices.Clone(r.Steps)
+	for i := range r.Steps {
+		if r.Steps[i].Result == Running {
+			r.Steps[i].Result = Interrupted
+		}
+	}
+}
+
+// Step is a step of a run.
+type Step struct {
+	ID      string  `json:"id"` // as in the plan: "join-etcd/cp-2"
+	Result  Result  `json:"result"`
+	Began   float64 `json:"began,omitempty"`   // seconds after the run's start
+	Seconds float64 `json:"seconds,omitempty"` // how long it took
+}
+
+// UnmarshalJSON also reads the bare ID that a record had before steps had results; such steps were done.
+func (s *Step) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(text, []byte(`"`)) {
+		*s = Step{Result: Done}
+		return json.Unmarshal(text, &s.ID)
+	}
+	type bare Step // without this method
+	return json.Unmarshal(text, (*bare)(s))
+}
+
+// AddRun appends a run to the history, or replaces the one of the same ID. When a run appears, others that have not ended
+// were killed: it holds the cluster's lock, so nobody else is at work.
+func (r *Record) AddRun(run Run) {
+	at := slices.IndexFunc(r.History, func(other Run) bool { return other.ID == run.ID })
+	if at >= 0 {
+		r.History[at] = run
+		return
+	}
+	for i := range r.History {
+		r.History[i].Interrupt()
+	}
+	r.History = append(r.History, run)
+}
+
+// trimmed is the history as JSON: the last runs, and of those that no longer fit only what they came to, the oldest first.
+func (r *Record) trimmed() ([]byte, error) {
+	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
+	sizes, total := make([]int, len(runs)), 0
+	for i := range runs {
+		text, err := json.Marshal(runs[i])
+		if err != nil {
+			return nil, err
+		}
+		sizes[i] = len(text) + len(",")
+		total += sizes[i]
+	}
+	for i := 0; i < len(runs) && total > historyBytes; i++ {
+		runs[i].Steps = nil
+		text, err := json.Marshal(runs[i])
+		if err != nil {
+			return nil, err
+		}
+		total += len(text) + len(",") - sizes[i]
+	}
+	return json.Marshal(runs)
+}

@@ -1,0 +1,92 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// runsOf are the runs in a record that was written, as it is read again.
+func runsOf(t *testing.T, r *Record) ([]Run, int) {
+	t.Helper()
+	data, err := encodeRecord(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := decodeRecord(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again.History, len(data["history"])
+}
+
+func TestHistoryKeepsTheLastFiftyRunsAndFitsIntoAConfigMap(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ runs, steps, kept, detailed int }{
+		{0, 0, 0, 0}, {1, 5000, 1, 0}, {49, 1, 49, 49}, {50, 1, 50, 50}, {60, 1, 50, 50}, {60, 60, 50, 50}, {60, 400, 50, 8},
+	} {
+		r := &Record{}
+		for i := range c.runs {
+			run := Run{ID: fmt.Sprint("run-", i), Result: Done}
+			for n := range c.steps {
+				run.Steps = append(run.Steps, Step{ID: fmt.Sprint("join-worker/worker-", n), Result: Done, Began: 1234.5, Seconds: 12.345})
+			}
+			r.AddRun(run)
+		}
+		got, bytes := runsOf(t, r)
+		detailed := 0
+		for i, run := range got {
+			if len(run.Steps) > 0 {
+				detailed++
+			} else if detailed > 0 {
+				t.Errorf("%+v: run %d has no steps, and an older one has", c, i)
+			}
+		}
+		if len(got) != c.kept || detailed != c.detailed || bytes > historyBytes {
+			t.Errorf("%+v: kept %d runs, %d of them with steps, in %d bytes", c, len(got), detailed, bytes)
+		}
+		if len(got) > 0 && got[len(got)-1].ID != fmt.Sprint("run-", c.runs-1) {
+			t.Errorf("%+v: the last run is %s", c, got[len(got)-1].ID)
+		}
+	}
+}
+
+func TestAddRunReplacesItselfAndEndsThoseThatWereKilled(t *testing.T) {
+	t.Parallel()
+	r := &Record{}
+	for _, run := range []Run{
+		{ID: "1", Result: Running}, {ID: "1", Result: Done},
+		{ID: "2", Result: Running},
+		{ID: "3", Result: Running}, {ID: "3", Result: Failed, Error: "no"},
+		{ID: "4", Result: Running}, {ID: "5", Result: Running}, // 5 took the lock from 4,
+		{ID: "4", Result: Stopped}, // which notices, and says nothing about 5
+	} {
+		r.AddRun(run)
+	}
+	want := []Run{
+		{ID: "1", Result: Done}, {ID: "2", Result: Interrupted}, {ID: "3", Result: Failed, Error: "no"},
+		{ID: "4", Result: Stopped}, {ID: "5", Result: Running},
+	}
+	if diff := cmp.Diff(want, r.History); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestStepsOfOlderRecordsAreRead(t *testing.T) {
+	t.Parallel()
+	var run Run
+	if err := json.Unmarshal([]byte(`{"id":"r","result":"done","steps":["init/cp-1",{"id":"record","result":"failed","seconds":2}]}`), &run); err != nil {
+		t.Fatal(err)
+	}
+	want := []Step{{ID: "init/cp-1", Result: Done}, {ID: "record", Result: Failed, Seconds: 2}}
+	if diff := cmp.Diff(want, run.Steps); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, bad := range []string{`{"steps":[1]}`, `{"steps":["a]}`} {
+		if err := json.Unmarshal([]byte(bad), &run); err == nil {
+			t.Errorf("%s is read as %+v", bad, run)
+		}
+	}
+}

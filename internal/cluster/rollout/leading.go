@@ -1,0 +1,54 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+// leaders are the leases of those that only one of acts at a time.
+func leaders() [2]string { return [...]string{"kube-controller-manager", "kube-scheduler"} }
+
+// WaitLeading waits until a controller manager and a scheduler lead: until then nobody takes pods that end out of their
+// Services, and nobody places new ones. One leads when it is seen to renew its lease, whatever its clock says. A lease that
+// the cluster does not have is passed over: it may have another name there.
+func (c Waiter) WaitLeading(ctx context.Context) error {
+	leases := c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
+	for _, name := range leaders() {
+		var first *coordinationv1.Lease
+		err := apicall.Retry(ctx, "read lease", name, func(ctx context.Context) (err error) {
+			first, err = leases.Get(ctx, name, metav1.GetOptions{})
+			return err
+		})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		before := renewed(first)
+		err = apicall.Await(ctx, leases, "wait for a leader", name, func(l *coordinationv1.Lease) (bool, string, error) {
+			holder := l.Spec.HolderIdentity
+			if holder == nil || *holder == "" {
+				return false, "nobody holds its lease", nil
+			}
+			return !renewed(l).Equal(before), *holder + " does not renew its lease", nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func renewed(l *coordinationv1.Lease) time.Time {
+	if l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Time
+}

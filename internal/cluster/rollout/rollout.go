@@ -1,0 +1,72 @@
+// Package rollout waits until what runs in a cluster is as it should be: workloads, and the leaders of the control plane.
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/resources"
+)
+
+// Waiter waits for workloads and leaders.
+type Waiter struct {
+	Kubernetes kubernetes.Interface
+}
+
+// WaitRollout waits until every pod of a DaemonSet or Deployment is of the latest generation and available, on all
+// hosts that it is for. Of a DaemonSet, the pods of Nodes that are not Ready are not waited for; these Nodes are returned.
+func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error) {
+	op := "wait for " + w.Kind
+	switch w.Kind {
+	case "DaemonSet":
+		return c.waitDaemonSet(ctx, w)
+	case "Deployment":
+		return nil, apicall.Await(ctx, c.Kubernetes.AppsV1().Deployments(w.Namespace), op, w.Name, deploymentDone)
+	}
+	return nil, apicall.Wrap(op, w.Name, fmt.Errorf("the roll-out of a %s cannot be awaited", w.Kind))
+}
+
+// WaitDeploymentAvailable waits until a Deployment has its minimum of available pods (condition Available), which is
+// less than WaitRollout asks for.
+func (c Waiter) WaitDeploymentAvailable(ctx context.Context, namespace, name string) error {
+	return apicall.Await(ctx, c.Kubernetes.AppsV1().Deployments(namespace), "wait for Deployment", name, deploymentAvailable)
+}
+
+func daemonSetDone(d *appsv1.DaemonSet) (bool, string, error) {
+	s := d.Status
+	state := fmt.Sprintf("%d of %d pods updated, %d available", s.UpdatedNumberScheduled, s.DesiredNumberScheduled, s.NumberAvailable)
+	if s.ObservedGeneration < d.Generation {
+		return false, "its controller has not seen the change", nil
+	}
+	return s.UpdatedNumberScheduled >= s.DesiredNumberScheduled && s.NumberAvailable >= s.DesiredNumberScheduled, state, nil
+}
+
+func deploymentDone(d *appsv1.Deployment) (bool, string, error) {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	s := d.Status
+	state := fmt.Sprintf("%d of %d replicas updated, %d available, %d in all", s.UpdatedReplicas, want, s.AvailableReplicas, s.Replicas)
+	if s.ObservedGeneration < d.Generation {
+		return false, "its controller has not seen the change", nil
+	}
+	return s.UpdatedReplicas >= want && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= want, state, nil
+}
+
+func deploymentAvailable(d *appsv1.Deployment) (bool, string, error) {
+	if d.Status.ObservedGeneration < d.Generation {
+		return false, "its controller has not seen the change", nil
+	}
+	for _, condition := range d.Status.Conditions {
+		if condition.Type == appsv1.DeploymentAvailable {
+			return condition.Status == corev1.ConditionTrue, condition.Reason + ": " + condition.Message, nil
+		}
+	}
+	return false, "it has no condition Available", nil
+}

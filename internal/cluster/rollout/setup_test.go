@@ -1,0 +1,17 @@
+package rollout
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"kubeone/internal/cluster/clustertest"
+)
+
+// faked is a Waiter of a fake API.
+func faked(t *testing.T, objects ...runtime.Object) (Waiter, *fake.Clientset) {
+	t.Helper()
+	api := clustertest.API(objects...)
+	return Waiter{Kubernetes: api}, api
+}

@@ -1,0 +1,195 @@
+// Package ssa brings objects to a given state by server-side apply.
+package ssa
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+const applyAtOnce = 8 // objects applied at the same time
+
+// Applier applies objects to a cluster. It learns the API's kinds when the first is needed.
+type Applier struct {
+	dynamic dynamic.Interface
+	kinds   meta.ResettableRESTMapper
+}
+
+// New makes an Applier; nothing is asked before the first object.
+func New(kube kubernetes.Interface, dyn dynamic.Interface) *Applier {
+	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
+	return &Applier{dynamic: dyn, kinds: kinds}
+}
+
+// Result is what an apply did.
+type Result struct {
+	Objects int      // how many were applied
+	Changed []string // those that were created or changed, as "Kind namespace/name", in the order of the input
+}
+
+// Apply brings objects to the given state by server-side apply, taking fields over from whoever owns them. Namespaces
+// come first, then CRDs (whose kinds are waited for), access rules, configuration, and workloads last; within such a
+// phase objects are applied in parallel. What others set in other fields stays.
+func (c *Applier) Apply(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
+	ctx, cancel := apicall.Bounded(ctx, 2*apicall.OpTimeout)
+	defer cancel()
+	changed := make([]bool, len(objects))
+	for _, phase := range phases(objects) {
+		if err := c.applyPhase(ctx, objects, phase, changed); err != nil {
+			return Result{}, err
+		}
+	}
+	result := Result{Objects: len(objects)}
+	for i, o := range objects {
+		if changed[i] {
+			result.Changed = append(result.Changed, describe(&o))
+		}
+	}
+	return result, nil
+}
+
+func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstructured, phase []int, changed []bool) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(applyAtOnce)
+	var lock sync.Mutex
+	for _, i := range phase {
+		group.Go(func() error {
+			did, err := c.applyOne(ctx, &objects[i])
+			lock.Lock()
+			defer lock.Unlock()
+			changed[i] = did
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// applyOne applies one object and reports whether that changed it.
+func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (changed bool, err error) {
+	before, known := "", false
+	err = apicall.Retry(ctx, "apply", describe(o), func(ctx context.Context) error {
+		where, err := c.resource(o)
+		if err != nil {
+			return err
+		}
+		if !known { // asked once: an answer lost on the way must not hide that we wrote
+			if before, err = versionOf(ctx, where, o.GetName()); err != nil {
+				return err
+			}
+			known = true
+		}
+		after, err := where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: apicall.FieldManager, Force: true})
+		if err != nil {
+			return err
+		}
+		changed = after.GetResourceVersion() != before
+		return nil
+	})
+	if err != nil || o.GetKind() != "CustomResourceDefinition" {
+		return changed, err
+	}
+	return changed, c.waitEstablished(ctx, o.GetName())
+}
+
+// versionOf is an object's resource version; "" when it does not exist.
+func versionOf(ctx context.Context, where dynamic.ResourceInterface, name string) (string, error) {
+	have, err := where.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return have.GetResourceVersion(), nil
+}
+
+// resource is where objects of this one's kind and namespace are found.
+func (c *Applier) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	kind := o.GroupVersionKind()
+	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("find the kind %s: %w", kind, err)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return c.dynamic.Resource(mapping.Resource), nil
+	}
+	namespace := o.GetNamespace()
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+}
+
+// describe names an object for messages.
+func describe(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + " " + o.GetName()
+	}
+	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+// phases groups the indices of objects by the order in which their kinds must come.
+func phases(objects []unstructured.Unstructured) [][]int {
+	byPhase := make([][]int, lastPhase+1)
+	for i, o := range objects {
+		p := phaseOf(o.GetKind())
+		byPhase[p] = append(byPhase[p], i)
+	}
+	return byPhase
+}
+
+const lastPhase = 6
+
+// phaseOf is when a kind is applied: what others refer to comes before them.
+func phaseOf(kind string) int {
+	switch kind {
+	case "Namespace":
+		return 0
+	case "CustomResourceDefinition":
+		return 1
+	case "ServiceAccount", "Role", "ClusterRole", "PriorityClass", "RuntimeClass", "StorageClass", "ResourceQuota", "LimitRange":
+		return 2
+	case "RoleBinding", "ClusterRoleBinding":
+		return 3
+	case "ConfigMap", "Secret", "Service", "PersistentVolume", "PersistentVolumeClaim", "NetworkPolicy", "PodDisruptionBudget":
+		return 4
+	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob", "Pod", "HorizontalPodAutoscaler":
+		return 5
+	}
+	return lastPhase // custom resources, webhooks, API services: these need the workloads, or at least their kinds
+}
+
+// waitEstablished waits until the API serves the kind of a CRD.
+func (c *Applier) waitEstablished(ctx context.Context, name string) error {
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	err := apicall.Await(ctx, c.dynamic.Resource(crds), "wait for CustomResourceDefinition", name, established)
+	c.kinds.Reset()
+	return err
+}
+
+func established(crd *unstructured.Unstructured) (bool, string, error) {
+	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	if err != nil {
+		return false, "", err
+	}
+	for _, one := range conditions {
+		condition, ok := one.(map[string]any)
+		if ok && condition["type"] == "Established" {
+			return condition["status"] == "True", fmt.Sprint(condition["message"]), nil
+		}
+	}
+	return false, "it is not established", nil
+}
