@@ -20,6 +20,7 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
 	"kubeone/internal/host/sshtest"
 	"kubeone/internal/plan"
 )
@@ -74,7 +75,7 @@ func newMachine(t *testing.T, name string) *machine {
 		m.write("bin/"+tool, text, 0o700)
 	}
 	m.server = sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell("ROOT="+m.root, "PATH="+m.path("bin")+":"+os.Getenv("PATH"))})
-	pool := host.NewPool(host.Options{HomeDir: t.TempDir(), Getenv: func(string) string { return "" }})
+	pool := sshpool.New(sshpool.Options{HomeDir: t.TempDir(), Getenv: func(string) string { return "" }})
 	t.Cleanup(func() { _ = pool.Close() })
 	m.Host = pool.Host(host.Target{
 		Name: name, Address: "127.0.0.1", Port: m.server.Port(), KeyFile: sshtest.WriteKey(t, "").Path, HostKeys: []ssh.PublicKey{m.server.HostKey()},

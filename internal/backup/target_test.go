@@ -21,10 +21,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
 
 	"kubeone/internal/backup"
 	"kubeone/internal/host"
 	"kubeone/internal/host/hostfake"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/host/sshtest"
 )
 
 // bucket is a store that speaks as much of S3 as one needs to keep files.
@@ -130,11 +133,15 @@ func open(t *testing.T, address string, s backup.Surroundings) backup.Target {
 func machine(t *testing.T) (backup.Target, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "kept")
-	local := host.NewLocal(host.LocalOptions{AsUser: true})
+	server := sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()})
+	pool := sshpool.New(sshpool.Options{HomeDir: t.TempDir(), Getenv: func(string) string { return "" }})
+	t.Cleanup(func() { _ = pool.Close() })
+	there := host.Target{Address: "127.0.0.1", Port: server.Port(), User: "keeper", AsUser: true,
+		KeyFile: sshtest.WriteKey(t, "").Path, HostKeys: []ssh.PublicKey{server.HostKey()}}
 	var got host.Target
 	target := open(t, "ssh://keeper@nas:2222"+dir, backup.Surroundings{Host: func(to host.Target) (host.Host, error) {
 		got = to
-		return local, nil
+		return pool.Host(there), nil
 	}})
 	if diff := cmp.Diff(host.Target{Address: "nas", User: "keeper", Port: 2222, AsUser: true}, got); diff != "" {
 		t.Error(diff)

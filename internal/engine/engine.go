@@ -16,6 +16,7 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
 	"kubeone/internal/manifest"
 	"kubeone/internal/release"
 )
@@ -42,7 +43,7 @@ type Options struct {
 	StateDir     string // where known hosts and journals are; "" is DefaultStateDir
 	Now          func() time.Time
 	// NetDial replaces the dialling of hosts, in tests and benchmarks.
-	Pool host.Options
+	Pool sshpool.Options
 }
 
 // Engine is one cluster, loaded and ready to be looked at. Its methods are not for concurrent use. Close it.
@@ -51,7 +52,7 @@ type Engine struct {
 	loaded  manifest.Loaded
 	want    desired.Cluster
 	limit   map[string]bool
-	pool    *host.Pool
+	pool    *sshpool.Pool
 	hosts   map[string]host.Host
 	bundle  *release.Library
 	addons  []addons.Addon
@@ -104,7 +105,7 @@ func (e *Engine) Warnings() []manifest.Problem { return e.loaded.Warnings }
 func (e *Engine) Manifest() []byte { return e.loaded.ManifestText }
 
 // Stats counts connections and commands so far.
-func (e *Engine) Stats() host.Stats { return e.pool.Stats() }
+func (e *Engine) Stats() sshpool.Stats { return e.pool.Stats() }
 
 // Host is a host of the manifest.
 func (e *Engine) Host(id string) host.Host { return e.hosts[id] }

@@ -9,6 +9,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
 )
 
 // openPool prepares one connection for each host, without opening it.
@@ -26,7 +27,7 @@ func (e *Engine) openPool() error {
 	o.OnRecord = func(c host.FirstContact) {
 		e.opt.Warn(fmt.Sprintf("%s (%s): host key %s was not known and is now recorded in %s", c.Host, c.Address, c.Fingerprint, o.RecordFile))
 	}
-	e.pool = host.NewPool(o)
+	e.pool = sshpool.New(o)
 	for _, h := range e.want.Hosts() {
 		t, err := target(h)
 		if err != nil {

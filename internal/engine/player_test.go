@@ -15,6 +15,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
 	"kubeone/internal/host/sshtest"
 	"kubeone/internal/release"
 )
@@ -52,7 +53,7 @@ func options(t *testing.T, manifest string) Options {
 	}
 	return Options{
 		Manifest: path, StateDir: filepath.Join(dir, "state"), Now: time.Now,
-		Pool: host.Options{HomeDir: dir, Getenv: func(string) string { return "" }},
+		Pool: sshpool.Options{HomeDir: dir, Getenv: func(string) string { return "" }},
 	}
 }
 

@@ -37,16 +37,15 @@ func (c Class) String() string {
 
 // Sentinels for errors.Is. The types behind the first four carry the details.
 var (
-	ErrHostKeyChanged = errors.New("host key changed")                           // *HostKeyChangedError
-	ErrUnknownHostKey = errors.New("unknown host key")                           // *UnknownHostKeyError
-	ErrNoSudo         = errors.New("no sudo without a password")                 // *NoSudoError
-	ErrKeyFile        = errors.New("unusable private key")                       // *KeyFileError
-	ErrConnectionLost = errors.New("SSH connection lost")                        // transient; the command's fate is unknown
-	ErrNotApproved    = errors.New("host key not approved yet")                  // first contact, and a secret was to be sent
-	ErrTimeout        = errors.New("deadline passed")                            // of a command
-	ErrOutput         = errors.New("more output than a result holds")            // MaxOutput
-	ErrClosed         = errors.New("use of a closed connection pool")            // after Pool.Close
-	errHandshake      = errors.New("accepts connections but does not speak SSH") // a paused machine, or another service
+	ErrHostKeyChanged = errors.New("host key changed")                // *HostKeyChangedError
+	ErrUnknownHostKey = errors.New("unknown host key")                // *UnknownHostKeyError
+	ErrNoSudo         = errors.New("no sudo without a password")      // *NoSudoError
+	ErrKeyFile        = errors.New("unusable private key")            // *KeyFileError
+	ErrConnectionLost = errors.New("SSH connection lost")             // transient; the command's fate is unknown
+	ErrNotApproved    = errors.New("host key not approved yet")       // first contact, and a secret was to be sent
+	ErrTimeout        = errors.New("deadline passed")                 // of a command
+	ErrOutput         = errors.New("more output than a result holds") // MaxOutput
+	ErrClosed         = errors.New("use of a closed connection pool") // after Pool.Close
 )
 
 // An Error is any failure to reach, enter or keep a host. What it wraps tells the details.

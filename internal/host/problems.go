@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// PassphraseEnv is the environment variable with the passphrase of encrypted private keys.
+const PassphraseEnv = "KUBEONE_SSH_PASSPHRASE"
+
 // A HostKeyChangedError is a host that shows a key other than the known ones. It stops everything, in every policy: the
 // machine was reinstalled, or someone is in the middle. Pinned and revoked keys give it too.
 type HostKeyChangedError struct {
@@ -27,7 +30,8 @@ func (e *HostKeyChangedError) Error() string {
 // Is makes errors.Is(err, ErrHostKeyChanged) true.
 func (e *HostKeyChangedError) Is(target error) bool { return target == ErrHostKeyChanged }
 
-func (e *HostKeyChangedError) hint() string {
+// Hint is what to do about it.
+func (e *HostKeyChangedError) Hint() string {
 	if e.Revoked {
 		return "do not connect; ask whoever revoked it"
 	}
@@ -62,7 +66,8 @@ func (e *NoSudoError) Error() string {
 // Is makes errors.Is(err, ErrNoSudo) true.
 func (e *NoSudoError) Is(target error) bool { return target == ErrNoSudo }
 
-func (e *NoSudoError) hint() string {
+// Hint is what to do about it.
+func (e *NoSudoError) Hint() string {
 	return fmt.Sprintf("add the line %q to a file in /etc/sudoers.d on the host, or connect as root", e.User+" ALL=(ALL) NOPASSWD: ALL")
 }
 
@@ -100,7 +105,8 @@ func (e *KeyFileError) Unwrap() error { return e.Err }
 // Is makes errors.Is(err, ErrKeyFile) true.
 func (e *KeyFileError) Is(target error) bool { return target == ErrKeyFile }
 
-func (e *KeyFileError) hint() string {
+// Hint is what to do about it.
+func (e *KeyFileError) Hint() string {
 	switch e.Problem {
 	case KeyMissing, KeyUnreadable, KeyMalformed:
 		return "check sshPrivateKeyFile in the manifest (it names the private key, not the .pub file)"

@@ -43,7 +43,8 @@ func (t Target) DisplayName() string {
 	return t.Address
 }
 
-func (t Target) validate() error {
+// Validate finds what is wrong with the address and the port.
+func (t Target) Validate() error {
 	switch {
 	case t.Address == "":
 		return errors.New("no address to connect to")

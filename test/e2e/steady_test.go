@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )
@@ -49,7 +50,7 @@ func (s *story) oneCommandEach() {
 	for name, h := range stats.Hosts {
 		tunnels += h.Tunnels
 		h.Tunnels = 0
-		s.same("what was done with "+name, host.HostStats{Dials: 1, Connections: 1, Commands: 1}, h)
+		s.same("what was done with "+name, sshpool.HostStats{Dials: 1, Connections: 1, Commands: 1}, h)
 	}
 	s.Logf("one connection and one command for each host; %d connections to API and etcd", tunnels)
 }

@@ -1,0 +1,243 @@
+// Package credentials finds the private keys to log in to a host with: key files, certificates and the SSH agent.
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"kubeone/internal/host"
+	"kubeone/internal/host/pubkey"
+)
+
+// maxKeys is how many keys are offered: sshd ends the connection after six failures (MaxAuthTries).
+const maxKeys = 6
+
+// What is missing, for errors.Is.
+var (
+	ErrNoKey = errors.New("no private key to log in with")
+	ErrAgent = errors.New("cannot use the SSH agent")
+)
+
+// A Source says where the keys for one host are.
+type Source struct {
+	Identities []string // private key files, in order
+	Optional   bool     // identities may be missing: nobody named them for this host alone
+	Named      bool     // identities are meant for this host
+	Only       bool     // offer nothing of the agent but the identities
+	CertFile   string   // "" means that of a single identity, if there is one
+	Agent      string   // socket, "" for none
+	AgentAsked bool     // an agent was asked for by name, so it must answer
+}
+
+// A Set is the keys to offer to one host, in order.
+type Set struct {
+	Signers []ssh.Signer
+	agent   net.Conn // must stay open while the signers are used; nil without agent
+}
+
+// Close ends the connection to the agent. It may be called more than once.
+func (c Set) Close() {
+	if c.agent != nil {
+		_ = c.agent.Close()
+	}
+}
+
+// Offered describes the keys for a message.
+func (c Set) Offered() []string {
+	var out []string
+	for _, s := range c.Signers {
+		k := s.PublicKey()
+		if cert, ok := k.(*ssh.Certificate); ok {
+			out = append(out, fmt.Sprintf("certificate %q for %s", cert.KeyId, ssh.FingerprintSHA256(cert.Key)))
+			continue
+		}
+		out = append(out, k.Type()+" "+ssh.FingerprintSHA256(k))
+	}
+	return out
+}
+
+// Collect gathers what to offer to a host: its own keys first, by the agent where that holds them, then the agent's
+// others, never more than maxKeys. If the agent holds a key that was named for the host, nothing else is offered.
+func (k *Keyring) Collect(from Source) (Set, error) {
+	inAgent, c, err := k.agentKeys(from)
+	if err != nil {
+		return Set{}, err
+	}
+	auth := Set{agent: c}
+	own, sure, err := k.ownKeys(from, inAgent)
+	if err == nil {
+		auth.Signers = own
+		if !sure && !from.Only {
+			auth.Signers = append(auth.Signers, inAgent...)
+		}
+		auth.Signers = distinct(auth.Signers)
+		err = k.addCertificate(from, inAgent, &auth)
+	}
+	if err == nil && len(auth.Signers) == 0 {
+		err = k.lastResort(from, &auth)
+	}
+	if err != nil {
+		auth.Close()
+		return Set{}, err
+	}
+	auth.Signers = auth.Signers[:min(len(auth.Signers), maxKeys)]
+	return auth, nil
+}
+
+// agentKeys lists the agent's keys. An agent that nobody asked for may be missing.
+func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
+	if from.Agent == "" {
+		if from.AgentAsked {
+			return nil, nil, fmt.Errorf("%w: no socket is set", ErrAgent)
+		}
+		return nil, nil, nil
+	}
+	c, err := net.DialTimeout("unix", from.Agent, k.opts.AgentTimeout) //nolint:noctx // bounded; nothing is under way yet that could be given up
+	if err == nil {
+		_ = c.SetDeadline(time.Now().Add(k.opts.AgentTimeout))
+		var keys []ssh.Signer
+		if keys, err = agent.NewClient(c).Signers(); err == nil {
+			_ = c.SetDeadline(time.Time{}) // signing may wait for a person; the login has its own deadline
+			return keys, c, nil
+		}
+		_ = c.Close()
+	}
+	if from.AgentAsked {
+		return nil, nil, fmt.Errorf("%w: %w", ErrAgent, err)
+	}
+	return nil, nil, nil
+}
+
+// ownKeys are the host's identities; sure says that one that is meant for it is in the agent, so that no other key is
+// needed. Of the usual files, which nobody named, those that are locked or unusable are left alone.
+func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, sure bool, err error) {
+	var held []ssh.Signer
+	for _, path := range from.Identities {
+		f, err := k.file(path)
+		if from.Optional && (!from.Named || errors.Is(err, fs.ErrNotExist)) && err != nil {
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if h := holding(inAgent, f.pub); len(h) > 0 {
+			held = append(held, h...)
+			continue
+		}
+		if !from.Named && f.locked != nil {
+			continue
+		}
+		s, err := k.unlock(f)
+		if err != nil {
+			if len(held) > 0 {
+				continue
+			}
+			return nil, false, err
+		}
+		own = append(own, s)
+	}
+	if from.Named && len(held) > 0 {
+		return held, true, nil
+	}
+	return append(held, own...), false, nil
+}
+
+// lastResort unlocks the keys that were left alone, now that there is no other.
+func (k *Keyring) lastResort(from Source, auth *Set) error {
+	var missing error
+	for _, path := range from.Identities {
+		f, err := k.file(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = err
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s, err := k.unlock(f)
+		if err != nil {
+			return err
+		}
+		auth.Signers = append(auth.Signers, s)
+	}
+	switch {
+	case len(auth.Signers) > 0:
+		return nil
+	case from.Named && missing != nil:
+		return missing
+	}
+	return ErrNoKey
+}
+
+// addCertificate puts the host's user certificate before the keys.
+func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) error {
+	path, implied := from.CertFile, false
+	if path == "" && len(from.Identities) == 1 {
+		path, implied = from.Identities[0]+"-cert.pub", true
+		if _, err := os.Stat(path); err != nil {
+			return nil //nolint:nilerr // most keys have none
+		}
+	}
+	if path == "" {
+		return nil
+	}
+	cert, err := readCertificate(path, time.Now())
+	if implied && err != nil {
+		return nil //nolint:nilerr // as ssh does: the key itself may be enough
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range slices.Concat(auth.Signers, inAgent) {
+		if _, already := s.PublicKey().(*ssh.Certificate); already || !pubkey.Equal(s.PublicKey(), cert.Key) {
+			continue
+		}
+		signer, err := ssh.NewCertSigner(cert, s)
+		if err != nil {
+			return &host.KeyFileError{Path: path, Problem: host.KeyCertificate, Err: err}
+		}
+		auth.Signers = append([]ssh.Signer{signer}, auth.Signers...)
+		return nil
+	}
+	if implied {
+		return nil
+	}
+	return &host.KeyFileError{Path: path, Problem: host.KeyCertificate, Err: errors.New("it is for another key than the one configured")}
+}
+
+// holding are the agent's signers for a public key, certificates first.
+func holding(inAgent []ssh.Signer, pub ssh.PublicKey) []ssh.Signer {
+	if pub == nil {
+		return nil
+	}
+	var certs, keys []ssh.Signer
+	for _, s := range inAgent {
+		if !pubkey.Equal(pubkey.Plain(s.PublicKey()), pub) {
+			continue
+		}
+		if _, ok := s.PublicKey().(*ssh.Certificate); ok {
+			certs = append(certs, s)
+		} else {
+			keys = append(keys, s)
+		}
+	}
+	return append(certs, keys...)
+}
+
+func distinct(in []ssh.Signer) []ssh.Signer {
+	var out []ssh.Signer
+	for _, s := range in {
+		if !slices.ContainsFunc(out, func(o ssh.Signer) bool { return pubkey.Equal(o.PublicKey(), s.PublicKey()) }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+package credentials
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/host"
+)
+
+// Options say who is asked for passphrases, and how long an agent may take to answer.
+type Options struct {
+	// Passphrase asks for the passphrase of a key file; it is called at most once per file, and never concurrently. nil:
+	// nobody can be asked.
+	Passphrase   func(keyFile string) ([]byte, error)
+	Getenv       func(string) string
+	AgentTimeout time.Duration
+}
+
+// A Keyring reads private key files, each once, and asks for each passphrase at most once.
+type Keyring struct {
+	opts Options
+	ask  sync.Mutex // one question at a time
+
+	mu    sync.Mutex
+	files map[string]*keyFile
+}
+
+// New makes a Keyring; nothing is read before it is needed.
+func New(o Options) *Keyring { return &Keyring{opts: o, files: map[string]*keyFile{}} }
+
+// A keyFile is one private key. Its public half is often known while the private one is locked.
+type keyFile struct {
+	path   string
+	locked []byte // the encrypted file, nil if it needs no passphrase
+	pub    ssh.PublicKey
+	err    error // cannot be read or understood at all
+
+	once    sync.Once // guards the unlocking
+	signer  ssh.Signer
+	lockErr error
+}
+
+// file reads a key file without unlocking it.
+func (k *Keyring) file(path string) (*keyFile, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.files[path]
+	if f == nil {
+		f = readKeyFile(path)
+		k.files[path] = f
+	}
+	return f, f.err
+}
+
+func readKeyFile(path string) *keyFile {
+	f := &keyFile{path: path}
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.err = &host.KeyFileError{Path: path, Problem: host.KeyMissing, Err: err}
+		return f
+	case err != nil:
+		f.err = &host.KeyFileError{Path: path, Problem: host.KeyUnreadable, Err: err}
+		return f
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	var locked *ssh.PassphraseMissingError
+	switch {
+	case err == nil:
+		f.signer, f.pub = signer, signer.PublicKey()
+	case errors.As(err, &locked):
+		f.locked, f.pub = text, locked.PublicKey
+		if f.pub == nil { // the old format hides it, but ssh-keygen wrote it beside
+			f.pub = readPublicKey(path + ".pub")
+		}
+	default:
+		f.err = &host.KeyFileError{Path: path, Problem: host.KeyMalformed, Err: err}
+	}
+	return f
+}
+
+func readPublicKey(path string) ssh.PublicKey {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	pub, _, _, _, err := ssh.ParseAuthorizedKey(text)
+	if err != nil {
+		return nil
+	}
+	return pub
+}
+
+// unlock gives the private key: with the passphrase of the environment, else with the one that somebody types.
+func (k *Keyring) unlock(f *keyFile) (ssh.Signer, error) {
+	f.once.Do(func() {
+		if f.signer == nil {
+			f.signer, f.lockErr = k.open(f)
+		}
+	})
+	return f.signer, f.lockErr
+}
+
+func (k *Keyring) open(f *keyFile) (ssh.Signer, error) {
+	problem := host.KeyEncrypted
+	if phrase := k.opts.Getenv(host.PassphraseEnv); phrase != "" {
+		signer, err := ssh.ParsePrivateKeyWithPassphrase(f.locked, []byte(phrase))
+		if err == nil {
+			return signer, nil
+		}
+		if !errors.Is(err, x509.IncorrectPasswordError) {
+			return nil, &host.KeyFileError{Path: f.path, Problem: host.KeyMalformed, Err: err}
+		}
+		problem = host.KeyWrongPassphrase
+	}
+	if k.opts.Passphrase == nil {
+		return nil, &host.KeyFileError{Path: f.path, Problem: problem}
+	}
+	k.ask.Lock()
+	defer k.ask.Unlock()
+	phrase, err := k.opts.Passphrase(f.path)
+	if err != nil {
+		return nil, &host.KeyFileError{Path: f.path, Problem: host.KeyEncrypted, Err: err}
+	}
+	signer, err := ssh.ParsePrivateKeyWithPassphrase(f.locked, phrase)
+	if err != nil {
+		return nil, &host.KeyFileError{Path: f.path, Problem: host.KeyWrongPassphrase, Err: err}
+	}
+	return signer, nil
+}
+
+// readCertificate reads a user certificate that is valid now.
+func readCertificate(path string, now time.Time) (*ssh.Certificate, error) {
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &host.KeyFileError{Path: path, Problem: host.KeyMissing, Err: err}
+	case err != nil:
+		return nil, &host.KeyFileError{Path: path, Problem: host.KeyUnreadable, Err: err}
+	}
+	pub, _, _, _, err := ssh.ParseAuthorizedKey(text)
+	if err != nil {
+		if block, _ := pem.Decode(bytes.TrimSpace(text)); block != nil {
+			err = errors.New("it is a private key")
+		}
+		return nil, &host.KeyFileError{Path: path, Problem: host.KeyMalformed, Err: err}
+	}
+	cert, ok := pub.(*ssh.Certificate)
+	unix := uint64(now.Unix()) //nolint:gosec // the clock is past 1970
+	switch {
+	case !ok:
+		err = errors.New("it is a public key, not a certificate")
+	case cert.CertType != ssh.UserCert:
+		err = errors.New("it is a host certificate")
+	case unix < cert.ValidAfter:
+		err = fmt.Errorf("it is valid only from %s", certTime(cert.ValidAfter))
+	case cert.ValidBefore != ssh.CertTimeInfinity && unix >= cert.ValidBefore:
+		err = fmt.Errorf("it expired on %s", certTime(cert.ValidBefore))
+	}
+	if err != nil {
+		return nil, &host.KeyFileError{Path: path, Problem: host.KeyCertificate, Err: err}
+	}
+	return cert, nil
+}
+
+func certTime(t uint64) string {
+	return time.Unix(int64(min(t, 1<<40)), 0).UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,167 @@
+package hostkey
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // the format of hashed known_hosts entries
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// A knownKey is one line of a known_hosts file (format: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
+//
+// This reader exists beside x/crypto's because that one refuses a whole file for one line it does not know, cannot tell
+// which algorithms to ask a host for, and takes a certificate authority's key for a host's own.
+type knownKey struct {
+	patterns []string // normalized: "host", "[host]:port", with * and ?; or one "|1|salt|hash"
+	key      ssh.PublicKey
+	ca       bool // @cert-authority
+	revoked  bool // @revoked
+	where    string
+}
+
+// A knownFile is a known_hosts file. Entries without wildcards are found by name.
+type knownFile struct {
+	byName  map[string][]*knownKey
+	special []*knownKey // hashed, wildcards
+	revoked map[string]*knownKey
+}
+
+// readKnownHosts reads a file; a missing one is empty. Lines that are not understood are passed over, as ssh does.
+func readKnownHosts(path string) (*knownFile, error) {
+	f := &knownFile{byName: map[string][]*knownKey{}, revoked: map[string]*knownKey{}}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read known hosts: %w", err)
+	}
+	scanner := bufio.NewScanner(bytes.NewReader(text))
+	scanner.Buffer(nil, 1<<20)
+	for n := 1; scanner.Scan(); n++ {
+		f.parse(scanner.Bytes(), fmt.Sprintf("%s:%d", path, n))
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("read known hosts %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func (f *knownFile) parse(line []byte, where string) {
+	marker, patterns, key, _, _, err := ssh.ParseKnownHosts(line)
+	if err != nil {
+		return
+	}
+	f.add(&knownKey{patterns: patterns, key: key, ca: marker == "cert-authority", revoked: marker == "revoked", where: where})
+}
+
+func (f *knownFile) add(k *knownKey) {
+	switch {
+	case k.revoked:
+		f.revoked[string(k.key.Marshal())] = k
+	case strings.ContainsAny(strings.Join(k.patterns, ""), "*?!|"):
+		f.special = append(f.special, k)
+	default:
+		for _, p := range k.patterns {
+			name := knownhosts.Normalize(strings.ToLower(p))
+			f.byName[name] = append(f.byName[name], k)
+		}
+	}
+}
+
+// lookup gives the keys and authorities known for an address, "host:port".
+func (f *knownFile) lookup(addr string) []*knownKey {
+	name := knownhosts.Normalize(addr)
+	found := append([]*knownKey(nil), f.byName[name]...)
+	for _, k := range f.special {
+		if k.matches(addr, name) {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+func (k *knownKey) matches(addr, name string) bool {
+	if strings.HasPrefix(k.patterns[0], "|") {
+		return matchesHash(k.patterns[0], name)
+	}
+	host, port, _ := net.SplitHostPort(addr)
+	matched := false
+	for _, p := range k.patterns {
+		p, not := strings.CutPrefix(strings.ToLower(p), "!")
+		if !matchesPattern(p, host, port) {
+			continue
+		}
+		if not {
+			return false
+		}
+		matched = true
+	}
+	return matched
+}
+
+func matchesPattern(pattern, host, port string) bool {
+	patternHost, patternPort := pattern, "22"
+	if strings.HasPrefix(pattern, "[") {
+		if h, p, err := net.SplitHostPort(pattern); err == nil {
+			patternHost, patternPort = h, p
+		}
+	}
+	return port == patternPort && wildcard(patternHost, host)
+}
+
+// wildcard matches * and ? anywhere, dots included.
+func wildcard(pattern, s string) bool {
+	star := strings.IndexByte(pattern, '*')
+	if star < 0 {
+		return sameLength(pattern, s)
+	}
+	if len(s) < star || !sameLength(pattern[:star], s[:star]) {
+		return false
+	}
+	pattern, s = pattern[star+1:], s[star:]
+	for i := range len(s) + 1 {
+		if wildcard(pattern, s[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameLength(pattern, s string) bool {
+	if len(pattern) != len(s) {
+		return false
+	}
+	for i := range len(s) {
+		if pattern[i] != '?' && pattern[i] != s[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// matchesHash compares with a hashed name, "|1|salt|HMAC-SHA1(salt, name)".
+func matchesHash(entry, name string) bool {
+	parts := strings.Split(entry, "|")
+	if len(parts) != 4 || parts[1] != "1" {
+		return false
+	}
+	salt, err1 := base64.StdEncoding.DecodeString(parts[2])
+	want, err2 := base64.StdEncoding.DecodeString(parts[3])
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	mac := hmac.New(sha1.New, salt)
+	mac.Write([]byte(name))
+	return hmac.Equal(mac.Sum(nil), want)
+}

@@ -1,0 +1,19 @@
+// Package pubkey compares SSH public keys.
+package pubkey
+
+import (
+	"bytes"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Plain is the key that a certificate certifies, or the key itself.
+func Plain(k ssh.PublicKey) ssh.PublicKey {
+	if cert, ok := k.(*ssh.Certificate); ok {
+		return cert.Key
+	}
+	return k
+}
+
+// Equal tells whether two keys are the same one.
+func Equal(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }

@@ -1,0 +1,61 @@
+package shell
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// progressEvery bounds how often Progress is called.
+const progressEvery = 10 * time.Millisecond
+
+// measured reads exactly size bytes of r. Content that is shorter or longer, or fails, ends the stream early, so that the
+// receiver sees the wrong size and keeps the old file.
+type measured struct {
+	r        io.Reader
+	size     int64
+	progress func(int64)
+
+	mu   sync.Mutex
+	sent int64
+	told time.Time
+	err  error
+}
+
+func (m *measured) Read(p []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.r == nil || m.err != nil {
+		return 0, io.EOF
+	}
+	n, err := m.r.Read(p[:min(int64(len(p)), m.size-m.sent)])
+	m.sent += int64(n)
+	if m.sent == m.size && err == nil { // the last bytes are given only when it is sure that they are the last
+		var one [1]byte
+		if more, _ := io.ReadFull(m.r, one[:]); more > 0 {
+			m.err = fmt.Errorf("%w: more than %d bytes", errSize, m.size)
+			return 0, io.EOF
+		}
+		err = io.EOF
+	}
+	switch {
+	case err == io.EOF && m.sent < m.size:
+		m.err = fmt.Errorf("%w: %d bytes, not %d", errSize, m.sent, m.size)
+	case err != nil && err != io.EOF:
+		m.err = fmt.Errorf("read the content: %w", err)
+		return n, io.EOF
+	}
+	if now := time.Now(); m.progress != nil && (m.sent == m.size || now.Sub(m.told) > progressEvery) {
+		m.told = now
+		m.progress(m.sent)
+	}
+	return n, err
+}
+
+// failure is what was wrong with the content itself.
+func (m *measured) failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}

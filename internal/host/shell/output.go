@@ -1,0 +1,60 @@
+package shell
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+
+	"kubeone/internal/host"
+)
+
+// stderrTail is how much of the standard error an ExitError keeps.
+const stderrTail = 8 << 10
+
+// An Output takes one stream of a command: to the caller's writer, or into a buffer; and it keeps the end of it. After
+// Shut it takes nothing, so that a command abandoned cannot write behind the caller's back.
+type Output struct {
+	mu   sync.Mutex
+	w    io.Writer   // nil: collect
+	stop func(error) // ends the command: nobody takes its output
+	buf  bytes.Buffer
+	tail []byte
+	done bool
+}
+
+// Write takes what the command wrote.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.done {
+		return 0, io.ErrClosedPipe
+	}
+	o.tail = append(o.tail, p[max(0, len(p)-stderrTail):]...)
+	if extra := len(o.tail) - stderrTail; extra > stderrTail { // drop the old half now and then, not byte by byte
+		o.tail = append(o.tail[:0], o.tail[extra:]...)
+	}
+	if o.w == nil && o.buf.Len()+len(p) > host.MaxOutput {
+		o.stop(host.ErrOutput)
+		return 0, host.ErrOutput
+	}
+	if o.w == nil {
+		return o.buf.Write(p)
+	}
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.stop(fmt.Errorf("write the command's output: %w", err))
+	}
+	return n, err
+}
+
+// NewOutput is an Output to w; nil collects. It calls stop, with the reason, when nobody takes the command's output.
+func NewOutput(w io.Writer, stop func(error)) *Output { return &Output{w: w, stop: stop} }
+
+// Shut ends the stream and gives what was collected and the end of what came.
+func (o *Output) Shut() (collected, tail []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.done = true
+	return o.buf.Bytes(), o.tail[max(0, len(o.tail)-stderrTail):]
+}

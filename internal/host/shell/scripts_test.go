@@ -1,0 +1,96 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// FuzzQuote compares with what a shell understands.
+func FuzzQuote(f *testing.F) {
+	for _, s := range []string{"", "a", "a b", "it's", `"$HOME" \ *`, "-n", "\n", "~", "ü", "a;b&c|d", "!x", "#"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if strings.Contains(s, "\x00") {
+			return // no argument of a program can hold it
+		}
+		out, err := exec.Command("sh", "-c", "printf %s "+quote(s)).Output()
+		if err != nil || string(out) != s {
+			t.Errorf("%q came out as %q (%v)", s, out, err)
+		}
+	})
+}
+
+func scripts() map[string]string {
+	return map[string]string{"bootstrap": fmt.Sprintf(bootstrap, 10), "sudo check": sudoCheck, "upload": uploadScript}
+}
+
+func TestScriptsArePOSIX(t *testing.T) {
+	t.Parallel()
+	for name, script := range scripts() {
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestScriptsPassShellcheck(t *testing.T) {
+	t.Parallel()
+	path, err := exec.LookPath("shellcheck")
+	if err != nil {
+		t.Fatal("shellcheck is not installed; make unit installs it")
+	}
+	for name, script := range scripts() {
+		cmd := exec.Command(path, "-s", "sh", "-")
+		cmd.Stdin = strings.NewReader(script)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// TestScriptsInOtherShells runs what hosts run in the shells that they have.
+func TestScriptsInOtherShells(t *testing.T) {
+	t.Parallel()
+	for _, shell := range [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
+		t.Run(shell[0], func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(shell[0]); err != nil {
+				t.Fatalf("%s is not installed; make unit installs it", shell[0])
+			}
+			sh := func(script, stdin string, args ...string) (string, error) {
+				in, n := Wire(script, strings.NewReader(stdin))
+				words := append(slices.Clone(shell), Argv(AsIs, n, args)[1:]...)
+				cmd := exec.Command(words[0], words[1:]...)
+				cmd.Stdin = in
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			if out, err := sh("printf '%s|' \"$@\"; cat", "input", "a b", "it's"); err != nil || out != "a b|it's|input" {
+				t.Errorf("got %q, %v", out, err)
+			}
+			path := filepath.Join(t.TempDir(), "f")
+			if out, err := sh(uploadScript, "content", path, "0640", "7", ""); err != nil {
+				t.Errorf("upload: %s, %v", out, err)
+			}
+			if out, err := sh(uploadScript, "cont", path, "0600", "7", ""); err == nil || !strings.Contains(out, "4 bytes of 7") {
+				t.Errorf("short upload: %s, %v", out, err)
+			}
+			got, err := os.ReadFile(path)
+			info, err2 := os.Stat(path)
+			if err != nil || err2 != nil || string(got) != "content" || info.Mode() != 0o640 {
+				t.Errorf("got %q, %v, %v", got, err, err2)
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}

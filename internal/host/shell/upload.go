@@ -1,0 +1,86 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"kubeone/internal/host"
+)
+
+// uploadScript receives a file: $1 path, $2 mode, $3 size, $4 owner or "". The temporary file has a name that is known
+// before it exists, so that no signal leaves it behind; set -C makes its creation exclusive, so that nobody else's link is
+// followed. It is private from its first moment, and has its final owner and mode before its first byte. A content of another size (the connection broke)
+// changes nothing. It is on disk before it takes the place of the old one.
+const uploadScript = `set -eu
+umask 077
+dir=${1%/*}
+[ -d "$1" ] && { echo "$1 is a directory" >&2; exit 1; }
+[ -d "${dir:-/}" ] || (umask 022; mkdir -p -- "$dir")
+tmp=$dir/.kubeone.$$
+trap 'rm -f -- "$tmp"' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+rm -f -- "$tmp"
+(set -C; : >"$tmp")
+[ -z "$4" ] || chown -- "$4" "$tmp"
+chmod -- "$2" "$tmp"
+cat >"$tmp"
+got=$(wc -c <"$tmp")
+[ "$got" -eq "$3" ] || { echo "received $got bytes of $3" >&2; exit 1; }
+sync -- "$tmp"
+mv -f -- "$tmp" "$1"
+trap - EXIT`
+
+// A transfer may take this long for any size, and a second more for each slowest.
+const (
+	uploadBase    = 2 * time.Minute
+	uploadSlowest = 256 << 10 // bytes a second
+)
+
+// errSize is a File whose content is not of its Size.
+var errSize = errors.New("the content is not of the size announced")
+
+// Upload sends a file as one command on any host.
+func Upload(ctx context.Context, h host.Host, f host.File) error {
+	if err := validate(f); err != nil {
+		return &host.Error{Class: host.Config, Host: h.Name(), What: "upload " + strconv.Quote(f.Path), Err: err}
+	}
+	mode := f.Mode.Perm()
+	if mode == 0 {
+		mode = 0o600
+	}
+	content := &measured{r: f.Content, size: f.Size, progress: f.Progress}
+	_, err := h.Run(ctx, host.Cmd{
+		Name:    "upload " + f.Path,
+		Script:  uploadScript,
+		Args:    []string{f.Path, fmt.Sprintf("%04o", mode), strconv.FormatInt(f.Size, 10), f.Owner},
+		Stdin:   content,
+		Timeout: uploadBase + time.Duration(f.Size/uploadSlowest)*time.Second,
+		Secret:  true,
+	})
+	if failed := content.failure(); err != nil && failed != nil {
+		return &host.Error{Class: host.Config, Host: h.Name(), What: "upload " + f.Path, Err: failed}
+	}
+	return err
+}
+
+func validate(f host.File) error {
+	switch {
+	case !path.IsAbs(f.Path) || f.Path != path.Clean(f.Path) || f.Path == "/":
+		return fmt.Errorf("%q is not a clean absolute path of a file", f.Path)
+	case strings.ContainsAny(f.Path+f.Owner, "\x00\n\r") || strings.HasPrefix(f.Owner, "-"):
+		return errors.New("strange characters in the path or the owner")
+	case f.Mode&^fs.ModePerm != 0:
+		return fmt.Errorf("mode %v has more than permission bits", f.Mode)
+	case f.Size < 0 || f.Content == nil && f.Size > 0:
+		return errors.New("no content")
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package sshpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/host"
+)
+
+// keepaliveMisses is how many intervals a peer may be silent after a question before the connection counts as lost.
+const keepaliveMisses = 3
+
+// A conn is a living SSH connection. It ends once, for one reason.
+type conn struct {
+	client   *ssh.Client
+	meter    *meteredConn
+	sessions chan struct{} // one per command running
+	lost     chan struct{} // closed when the transport has ended
+	dead     atomic.Bool   // known to be of no use, perhaps before the transport says so
+	silent   atomic.Bool   // ended because of keepalives
+	sudo     atomic.Bool   // sudo is known to work
+}
+
+func newConn(client *ssh.Client, meter *meteredConn, sessions int) *conn {
+	return &conn{client: client, meter: meter, sessions: make(chan struct{}, sessions), lost: make(chan struct{})}
+}
+
+// isLost tells whether to open another connection instead.
+func (c *conn) isLost() bool {
+	if c.dead.Load() {
+		return true
+	}
+	select {
+	case <-c.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *conn) close() error {
+	c.dead.Store(true)
+	if err := c.client.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close SSH connection: %w", err)
+	}
+	return nil
+}
+
+// lostError gives the connection up, and says why it ended as far as is known.
+func (c *conn) lostError(cause error) error {
+	c.dead.Store(true)
+	if c.silent.Load() {
+		return fmt.Errorf("%w: no answer to %d keepalives", host.ErrConnectionLost, keepaliveMisses)
+	}
+	if cause == nil {
+		return host.ErrConnectionLost
+	}
+	return fmt.Errorf("%w: %w", host.ErrConnectionLost, cause)
+}
+
+// watch waits for the end of the transport and brings it about when the peer is silent. Whatever comes from the peer is
+// a sign of life; only a silent peer is asked.
+func (c *conn) watch(interval time.Duration) {
+	go func() {
+		_ = c.client.Wait()
+		close(c.lost)
+	}()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	var heard int64
+	asked, misses := false, 0
+	for {
+		select {
+		case <-c.lost:
+			return
+		case <-ticker.C:
+		}
+		now := c.meter.received.Load()
+		switch {
+		case now != heard:
+			heard, asked, misses = now, false, 0
+		case !asked:
+			asked = true
+			go func() { _, _, _ = c.client.SendRequest("keepalive@openssh.com", true, nil) }()
+		default:
+			if misses++; misses >= keepaliveMisses {
+				c.silent.Store(true)
+				_ = c.client.Close()
+				return
+			}
+		}
+	}
+}
+
+// A meteredConn counts what it received.
+type meteredConn struct {
+	net.Conn
+	received atomic.Int64
+}
+
+func (m *meteredConn) Read(b []byte) (int, error) {
+	n, err := m.Conn.Read(b)
+	m.received.Add(int64(n))
+	return n, err
+}
+
+// session opens a channel for one command, waiting for a free slot. The caller calls release when the channel is gone.
+func (c *conn) session(ctx context.Context) (s *ssh.Session, release func(), err error) {
+	select {
+	case c.sessions <- struct{}{}:
+		release = func() { <-c.sessions }
+	case <-c.lost:
+		return nil, nil, c.lostError(nil)
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	type opened struct {
+		s   *ssh.Session
+		err error
+	}
+	ch := make(chan opened, 1)
+	go func() {
+		s, err := c.client.NewSession()
+		ch <- opened{s, err}
+	}()
+	select {
+	case o := <-ch:
+		var refused *ssh.OpenChannelError
+		if o.err != nil && !errors.As(o.err, &refused) {
+			o.err = c.lostError(o.err)
+		}
+		if o.err != nil {
+			release()
+		}
+		return o.s, release, o.err
+	case <-ctx.Done():
+		go func(free func()) { // the answer may still come; release itself is a result, and nil by then
+			if o := <-ch; o.s != nil {
+				_ = o.s.Close()
+			}
+			free()
+		}(release)
+		return nil, nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,136 @@
+package sshpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/host"
+	"kubeone/internal/host/credentials"
+)
+
+// ciphers in the order of speed on machines with AES instructions.
+func ciphers() []string {
+	return []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305,
+		ssh.CipherAES128CTR, ssh.CipherAES192CTR, ssh.CipherAES256CTR}
+}
+
+// dial opens the byte stream to the machine: through the hop before, or directly.
+func (e *endpoint) dial(ctx context.Context, before *conn) (net.Conn, error) {
+	addr := net.JoinHostPort(e.r.Address, fmt.Sprint(e.r.Port))
+	ctx, cancel := context.WithTimeoutCause(ctx, e.pool.opts.DialTimeout, errDialTimeout(e.pool.opts.DialTimeout))
+	defer cancel()
+	if before == nil {
+		raw, err := e.pool.opts.NetDial(ctx, "tcp", addr)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return raw, err
+	}
+	e.pool.count.add(e.via.r.Name, func(s *HostStats) { s.Tunnels++ })
+	raw, err := before.client.DialContext(ctx, "tcp", addr)
+	switch {
+	case err == nil:
+		return raw, nil
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case before.isLost():
+		err = fmt.Errorf("%w: %w", host.ErrConnectionLost, err)
+	}
+	return nil, &hopError{from: e.via.r.Name, err: err}
+}
+
+// errHandshake is a paused machine, or another service than sshd.
+var errHandshake = errors.New("accepts connections but does not speak SSH")
+
+// errDialTimeout is a machine that does not answer at all.
+type errDialTimeout time.Duration
+
+func (e errDialTimeout) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
+
+// A hopError is a dial that failed on a bastion.
+type hopError struct {
+	from string
+	err  error
+}
+
+func (e *hopError) Error() string { return fmt.Sprintf("from bastion %s: %v", e.from, e.err) }
+func (e *hopError) Unwrap() error { return e.err }
+
+// An authError is a host whose identity was verified and that did not let us in.
+type authError struct {
+	offered []string // what was offered
+	err     error
+}
+
+func (e *authError) Error() string { return e.err.Error() }
+func (e *authError) Unwrap() error { return e.err }
+
+// login speaks SSH over raw. The machine must prove its identity within HandshakeTimeout and accept one of our keys within
+// AuthTimeout; a machine that accepts connections and then says nothing is noticed here.
+func (e *endpoint) login(ctx context.Context, raw net.Conn, auth credentials.Set) (*conn, error) {
+	o := e.pool.opts
+	metered := &meteredConn{Conn: raw}
+	var expired, verified atomic.Bool
+	cut := func() {
+		_ = raw.Close()
+		auth.Close() // a signature may be waiting for a person
+	}
+	timer := time.AfterFunc(o.HandshakeTimeout, func() {
+		expired.Store(true)
+		cut()
+	})
+	defer timer.Stop()
+	defer context.AfterFunc(ctx, cut)()
+
+	var refused error
+	config := &ssh.ClientConfig{
+		Config:            ssh.Config{Ciphers: ciphers()},
+		User:              e.r.User,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(auth.Signers...)},
+		HostKeyAlgorithms: e.pool.known.Algorithms(e.r.Peer),
+		ClientVersion:     "SSH-2.0-kubeone",
+		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+			err := e.pool.known.Verify(e.r.Peer, key)
+			switch {
+			case verified.Load(): // a later key exchange of the same connection
+			case err != nil:
+				refused = err
+			default:
+				verified.Store(true)
+				timer.Reset(o.AuthTimeout)
+			}
+			return err
+		},
+	}
+	sc, chans, reqs, err := ssh.NewClientConn(metered, e.r.Peer.Address, config)
+	switch {
+	case err == nil:
+		return newConn(ssh.NewClient(sc, chans, reqs), metered, o.MaxSessions), nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case refused != nil:
+		return nil, refused
+	}
+	return nil, loginError(o, verified.Load(), expired.Load(), auth, err)
+}
+
+// loginError says what a failed handshake means: before the host has proved its identity, and after.
+func loginError(o Options, verified, expired bool, auth credentials.Set, err error) error {
+	switch {
+	case !verified && expired:
+		return fmt.Errorf("%w: no answer to the handshake within %v", errHandshake, o.HandshakeTimeout)
+	case !verified:
+		return fmt.Errorf("%w: %w", errHandshake, err)
+	case expired:
+		return fmt.Errorf("%w: no answer to the login within %v", errHandshake, o.AuthTimeout)
+	case isDisconnect(err):
+		return fmt.Errorf("%w: %w", host.ErrConnectionLost, err)
+	}
+	return &authError{offered: auth.Offered(), err: err}
+}

@@ -1,0 +1,155 @@
+package sshpool
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshconfig"
+)
+
+// An endpoint is one end of SSH connections: a machine, a user, the keys for it and the way to it. It has at most one
+// living connection.
+type endpoint struct {
+	pool *Pool
+	r    sshconfig.Resolved
+	via  *endpoint // the hop before, nil for the first
+	key  string
+
+	mu      sync.Mutex
+	attempt *attempt // the last one to connect, nil before the first
+}
+
+// An attempt is one try to connect, shared by all who asked while it lasted.
+type attempt struct {
+	done chan struct{} // closed at the end; then the fields below are set
+	conn *conn
+	err  error
+}
+
+// usable tells whether to wait for the attempt or use its outcome, instead of making another.
+func (a *attempt) usable() bool {
+	select {
+	case <-a.done:
+		return a.err == nil && !a.conn.isLost()
+	default:
+		return true
+	}
+}
+
+// connect gives the living connection, opening one if there is none. Concurrent callers share one attempt and its
+// failure; only if it failed because another caller gave up does the next one try for itself.
+func (e *endpoint) connect(ctx context.Context) (*conn, error) {
+	for {
+		e.mu.Lock()
+		a := e.attempt
+		mine := a == nil || !a.usable()
+		if mine {
+			a = &attempt{done: make(chan struct{})}
+			e.attempt = a
+		}
+		e.mu.Unlock()
+		if mine {
+			a.conn, a.err = e.open(ctx)
+			close(a.done)
+			return a.conn, a.err
+		}
+		select {
+		case <-a.done:
+			if a.err != nil && host.ClassOf(a.err) == host.Canceled && ctx.Err() == nil {
+				continue
+			}
+			return a.conn, a.err
+		case <-ctx.Done():
+			return nil, e.fail("connect", context.Cause(ctx))
+		}
+	}
+}
+
+// open loads the keys, opens the way to the machine and logs in, in this order: what is wrong on this side is found
+// before anything is dialled.
+func (e *endpoint) open(ctx context.Context) (*conn, error) {
+	if e.pool.isClosed() {
+		return nil, e.fail("connect", host.ErrClosed)
+	}
+	auth, err := e.pool.keys.Collect(e.r.Keys)
+	if err != nil {
+		return nil, e.fail("find a key to log in with", err)
+	}
+	defer auth.Close()
+	var before *conn
+	if e.via != nil {
+		if before, err = e.via.connect(ctx); err != nil {
+			return nil, &host.Error{Class: host.ClassOf(err), Host: e.r.Name, What: "go through its bastion", Err: err}
+		}
+	}
+	select { // taken only now: a hop waiting for its bastion must not keep the bastion from being dialled
+	case e.pool.slots <- struct{}{}:
+		defer func() { <-e.pool.slots }()
+	case <-ctx.Done():
+		return nil, e.fail("connect", context.Cause(ctx))
+	}
+	e.pool.count.add(e.r.Name, func(s *HostStats) { s.Dials++ })
+	raw, err := e.dial(ctx, before)
+	if err != nil {
+		return nil, e.fail("connect", err)
+	}
+	c, err := e.login(ctx, raw, auth)
+	if err != nil {
+		_ = raw.Close()
+		return nil, e.fail("log in", err)
+	}
+	e.pool.count.add(e.r.Name, func(s *HostStats) { s.Connections++ })
+	return e.keep(c)
+}
+
+// keep starts the connection's watch, unless the pool was closed meanwhile.
+func (e *endpoint) keep(c *conn) (*conn, error) {
+	if e.pool.isClosed() {
+		_ = c.close()
+		return nil, e.fail("connect", host.ErrClosed)
+	}
+	go c.watch(e.pool.opts.KeepaliveInterval)
+	return c, nil
+}
+
+// close ends the living connection, if any. An attempt going on is left to notice for itself.
+func (e *endpoint) close() error {
+	e.mu.Lock()
+	a := e.attempt
+	e.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	select {
+	case <-a.done:
+		if a.conn != nil && !a.conn.isLost() {
+			return a.conn.close()
+		}
+	default:
+	}
+	return nil
+}
+
+// fail gives an error its class, its place and its advice. An Error stays what it is.
+func (e *endpoint) fail(what string, err error) error {
+	var already *host.Error
+	if errors.As(err, &already) {
+		return err
+	}
+	class, hint := explain(err, e.r)
+	return &host.Error{Class: class, Host: e.r.Name, Addr: e.r.Addr(), What: what, Hint: hint, Err: err}
+}
+
+// contacts are the keys trusted for this run only on the way here, outermost first.
+func (e *endpoint) contacts() []host.FirstContact {
+	var all []host.FirstContact
+	if e.via != nil {
+		all = e.via.contacts()
+	}
+	if c, ok := e.pool.known.Pending(e.r.Peer.Address); ok {
+		all = append(all, c)
+	}
+	return all
+}

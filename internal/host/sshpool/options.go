@@ -1,0 +1,94 @@
+// Package sshpool reaches hosts by SSH: one connection for each machine, through bastions where there are some, on which
+// commands, uploads and tunnels share.
+package sshpool
+
+import (
+	"context"
+	"net"
+	"os"
+	"time"
+
+	"kubeone/internal/host"
+	"kubeone/internal/host/credentials"
+	"kubeone/internal/host/hostkey"
+	"kubeone/internal/host/sshconfig"
+)
+
+// Options configure a Pool. The zero value connects strictly with the user's own SSH configuration.
+type Options struct {
+	// KnownHostsFiles are read, never written; missing files are empty. nil means the UserKnownHostsFile of the SSH
+	// configuration, else ~/.ssh/known_hosts.
+	KnownHostsFiles []string
+	// RecordFile is the cluster's own known_hosts: read first, and where accepted and approved keys go (created 0600).
+	// "" keeps them in memory.
+	RecordFile string
+	// KnownHosts is the policy for unknown keys; the zero value is host.PolicyStrict.
+	KnownHosts host.Policy
+	// OnRecord is told each key that host.PolicyAcceptNew recorded. It may be called concurrently.
+	OnRecord func(host.FirstContact)
+
+	// Passphrase asks for the passphrase of a key file; it is called at most once per file, before anything is dialled,
+	// and never concurrently. nil: nobody can be asked.
+	Passphrase func(keyFile string) ([]byte, error)
+	// SSHConfig is the path of the SSH configuration; "" means ~/.ssh/config if it exists, "none" disables it.
+	SSHConfig string
+	// Warn receives what was passed over but may matter (a part of the SSH configuration that is not understood). May be nil.
+	Warn func(message string)
+
+	DialTimeout       time.Duration // name resolution and TCP; 0 means 5 s
+	HandshakeTimeout  time.Duration // until the host key is verified; 0 means 5 s
+	AuthTimeout       time.Duration // from there until logged in (a key may ask for a touch); 0 means 30 s
+	KeepaliveInterval time.Duration // between questions to a silent peer; 0 means 5 s; three misses lose the connection
+	MaxDials          int           // connections being opened at one time; 0 means 128
+	MaxSessions       int           // commands at one time on one connection; 0 means 8 (sshd allows 10 by default)
+
+	// NetDial opens the connection to the outermost hop; nil means a net.Dialer. For tests: added latency, counters.
+	NetDial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Getenv is os.Getenv by default.
+	Getenv func(string) string
+	// HomeDir is where ~ points; "" means os.UserHomeDir.
+	HomeDir string
+}
+
+func (o Options) withDefaults() Options {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&o.DialTimeout, 5*time.Second)
+	def(&o.HandshakeTimeout, 5*time.Second)
+	def(&o.AuthTimeout, 30*time.Second)
+	def(&o.KeepaliveInterval, 5*time.Second)
+	if o.MaxDials == 0 {
+		o.MaxDials = 128
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 8
+	}
+	if o.NetDial == nil {
+		o.NetDial = (&net.Dialer{KeepAlive: -1}).DialContext // SSH keepalives do this, and notice more
+	}
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.HomeDir == "" {
+		o.HomeDir, _ = os.UserHomeDir()
+	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	return o
+}
+
+func (o Options) config() sshconfig.Options {
+	return sshconfig.Options{Path: o.SSHConfig, KnownHostsFiles: o.KnownHostsFiles, HomeDir: o.HomeDir, Getenv: o.Getenv, Warn: o.Warn}
+}
+
+func (o Options) keys() credentials.Options {
+	return credentials.Options{Passphrase: o.Passphrase, Getenv: o.Getenv, AgentTimeout: o.DialTimeout}
+}
+
+func (o Options) known() hostkey.Options {
+	return hostkey.Options{RecordFile: o.RecordFile, Policy: o.KnownHosts, OnRecord: o.OnRecord}
+}

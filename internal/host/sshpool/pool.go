@@ -1,0 +1,135 @@
+package sshpool
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/host"
+	"kubeone/internal/host/credentials"
+	"kubeone/internal/host/hostkey"
+	"kubeone/internal/host/sshconfig"
+)
+
+// A Pool holds at most one SSH connection per machine and way to it, bastions included, and shares them among its
+// Hosts. It is safe for concurrent use. Close it.
+type Pool struct {
+	opts   Options
+	config *sshconfig.Resolver
+	keys   *credentials.Keyring
+	known  *hostkey.Verifier
+	count  counter
+	slots  chan struct{} // one per connection being opened
+
+	mu        sync.Mutex
+	closed    bool
+	endpoints map[string]*endpoint
+}
+
+// New makes a pool. Nothing is read or dialled before the first use of a Host (or Check).
+func New(o Options) *Pool {
+	o = o.withDefaults()
+	return &Pool{
+		opts:      o,
+		config:    sshconfig.New(o.config()),
+		keys:      credentials.New(o.keys()),
+		known:     hostkey.New(o.known()),
+		slots:     make(chan struct{}, o.MaxDials),
+		endpoints: map[string]*endpoint{},
+	}
+}
+
+// Host is the machine at t. It connects when it is first used, and again when the connection was lost; whatever is wrong
+// with t is the error of the first use.
+func (p *Pool) Host(t host.Target) host.Host {
+	return &remote{name: t.DisplayName(), endpoint: sync.OnceValues(func() (*endpoint, error) { return p.endpoint(t) })}
+}
+
+// Check finds what is wrong with a target and its bastions without dialling anything: the address, the SSH
+// configuration, missing, malformed or locked private keys. It may ask for a passphrase.
+func (p *Pool) Check(t host.Target) error {
+	e, err := p.endpoint(t)
+	for ; err == nil && e != nil; e = e.via {
+		var auth credentials.Set
+		if auth, err = p.keys.Collect(e.r.Keys); err == nil {
+			auth.Close()
+		} else {
+			err = e.fail("find a key to log in with", err)
+		}
+	}
+	return err
+}
+
+// FirstContacts are the keys met for the first time and trusted for this run only, in the order they were met,
+// without those approved since. Show them, and give Approve the ones that were shown.
+func (p *Pool) FirstContacts() []host.FirstContact { return p.known.Contacts() }
+
+// Approve records keys that somebody has approved in Options.RecordFile; from then on the hosts are known and take
+// secrets. Contacts that are already approved are passed over.
+func (p *Pool) Approve(contacts ...host.FirstContact) error { return p.known.Approve(contacts) }
+
+// Stats counts connections and commands so far.
+func (p *Pool) Stats() Stats { return p.count.snapshot() }
+
+// Close closes every connection; commands in flight fail with ErrConnectionLost. The pool cannot be used again.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	all := make([]*endpoint, 0, len(p.endpoints))
+	for _, e := range p.endpoints {
+		all = append(all, e)
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, e := range all {
+		errs = append(errs, e.close())
+	}
+	return errors.Join(errs...)
+}
+
+// endpoint is where t leads, shared by all targets that lead there in the same way.
+func (p *Pool) endpoint(t host.Target) (*endpoint, error) {
+	r, err := p.config.Resolve(t)
+	if err != nil {
+		return nil, &host.Error{Class: host.Config, Host: t.DisplayName(), What: "find the way to the host", Err: err}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.intern(r), nil
+}
+
+func (p *Pool) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+func (p *Pool) intern(r sshconfig.Resolved) *endpoint {
+	var via *endpoint
+	if r.Via != nil {
+		via = p.intern(*r.Via)
+	}
+	at := key(r, via)
+	e := p.endpoints[at]
+	if e == nil {
+		e = &endpoint{pool: p, r: r, via: via, key: at}
+		p.endpoints[at] = e
+	}
+	return e
+}
+
+// key tells apart what must not share a connection.
+func key(r sshconfig.Resolved, via *endpoint) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %q %q %q %t", r.Addr(), r.Keys.Identities, r.Keys.CertFile, r.Keys.Agent, r.AsUser)
+	for _, k := range r.Peer.Pinned {
+		b.WriteString(" " + ssh.FingerprintSHA256(k))
+	}
+	if via != nil {
+		b.WriteString(" via " + via.key)
+	}
+	return b.String()
+}

@@ -1,0 +1,100 @@
+package sshpool_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/host/sshtest"
+)
+
+// newPool is a pool that sees nothing of the machine that runs the test.
+func newPool(t *testing.T, o sshpool.Options) *sshpool.Pool {
+	t.Helper()
+	if o.HomeDir == "" {
+		o.HomeDir = t.TempDir()
+	}
+	if o.Getenv == nil {
+		o.Getenv = func(string) string { return "" }
+	}
+	p := sshpool.New(o)
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// targetOf leads to a server as root with a key of its own, and pins the server's key.
+func targetOf(t *testing.T, s *sshtest.Server) host.Target {
+	t.Helper()
+	return host.Target{Name: "node-1", Address: "127.0.0.1", Port: s.Port(), KeyFile: sshtest.WriteKey(t, "").Path,
+		HostKeys: []ssh.PublicKey{s.HostKey()}}
+}
+
+// shellHost is a host that really runs what it is told.
+func shellHost(t *testing.T) host.Host {
+	t.Helper()
+	return newPool(t, sshpool.Options{}).Host(targetOf(t, sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()})))
+}
+
+// testContext ends with the test, and before the test's own patience does.
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantClass(t *testing.T, err error, want host.Class) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one of class %v", want)
+	}
+	if got := host.ClassOf(err); got != want {
+		t.Fatalf("class %v, want %v: %v", got, want, err)
+	}
+}
+
+// run runs a script that must succeed and gives what it printed.
+func run(t *testing.T, h host.Host, script string, args ...string) string {
+	t.Helper()
+	res, err := h.Run(testContext(t), host.Cmd{Script: script, Args: args})
+	must(t, err)
+	return string(res.Stdout)
+}
+
+// closedPort is a port of this machine on which nobody listens.
+func closedPort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close())
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func hostPort(s *sshtest.Server) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port()))
+}
+
+type netConn = net.Conn
+
+var dialer net.Dialer

@@ -1,0 +1,89 @@
+package sshpool
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// A tunnel gives deadlines to a connection that has none, such as an SSH channel: when one passes, the connection is
+// closed and what waited for it gets os.ErrDeadlineExceeded. A closed connection does not come back with a later deadline.
+type tunnel struct {
+	net.Conn
+
+	mu     sync.Mutex
+	timers [2]*time.Timer // read, write
+	passed bool
+}
+
+func newTunnel(c net.Conn) *tunnel { return &tunnel{Conn: c} }
+
+func (t *tunnel) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b)
+	return n, t.explain(err)
+}
+
+func (t *tunnel) Write(b []byte) (int, error) {
+	n, err := t.Conn.Write(b)
+	return n, t.explain(err)
+}
+
+func (t *tunnel) explain(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil && t.passed {
+		return os.ErrDeadlineExceeded
+	}
+	return err
+}
+
+func (t *tunnel) SetDeadline(d time.Time) error {
+	return errors.Join(t.set(0, d), t.set(1, d))
+}
+
+func (t *tunnel) SetReadDeadline(d time.Time) error { return t.set(0, d) }
+
+func (t *tunnel) SetWriteDeadline(d time.Time) error { return t.set(1, d) }
+
+func (t *tunnel) set(i int, d time.Time) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timers[i] != nil {
+		t.timers[i].Stop()
+		t.timers[i] = nil
+	}
+	if t.passed {
+		return os.ErrDeadlineExceeded
+	}
+	if d.IsZero() {
+		return nil
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(d), func() {
+		t.mu.Lock()
+		stale := t.timers[i] != timer
+		t.passed = t.passed || !stale
+		t.mu.Unlock()
+		if !stale {
+			_ = t.Conn.Close()
+		}
+	})
+	t.timers[i] = timer
+	return nil
+}
+
+// CloseWrite ends what the other side reads, as a TCP connection's does.
+func (t *tunnel) CloseWrite() error {
+	if c, ok := t.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Close stops the deadlines too.
+func (t *tunnel) Close() error {
+	_ = t.SetDeadline(time.Time{})
+	return t.Conn.Close()
+}
