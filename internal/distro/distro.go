@@ -1,6 +1,6 @@
 // Package distro is the table of operating systems: all that differs from one distribution to another. decide asks it
-// which ones are supported, scripts get what belongs to a host's system rendered into them, and docs/operating-systems.md
-// is written from it. Nothing else in the program knows a distribution by its name.
+// which ones are supported, scripts get what belongs to a host's system rendered into them, and
+// docs/operating-systems.md is written from it. Nothing else in the program knows a distribution by its name.
 //
 // The package is data and pure functions of it.
 package distro
@@ -49,7 +49,8 @@ func deb() Packages {
 	}
 }
 
-// rpm is the distributions that use RPM: Red Hat's and their relatives with dnf, which earlier was yum, SUSE's with zypper.
+// rpm is the distributions that use RPM: Red Hat's and their relatives with dnf, which earlier was yum, SUSE's with
+// zypper.
 func rpm(managers ...PackageManager) Packages {
 	return Packages{Managers: managers, Names: map[string]string{"losetup": "util-linux", "mount": "util-linux"}}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Firewall is one that a distribution may bring along. Whatever the system, each that is active is switched off: somebody
-// may have installed another one than the distribution's own.
+// Firewall is one that a distribution may bring along. Whatever the system, each that is active is switched off:
+// somebody may have installed another one than the distribution's own.
 type Firewall struct {
 	Name    string
 	Active  string // shell command that succeeds while it filters
@@ -23,8 +23,8 @@ func Firewalls() []Firewall {
 	}
 }
 
-// Shell is what a host's script needs of this table, as functions in POSIX sh: package_install and firewall_off. They call
-// have, say and die, which the script has. The zero System, of which nothing is known, installs nothing.
+// Shell is what a host's script needs of this table, as functions in POSIX sh: package_install and firewall_off. They
+// call have, say and die, which the script has. The zero System, of which nothing is known, installs nothing.
 func (s System) Shell() string { return s.packageInstall() + "\n" + firewallOff() }
 
 // ToolPackages are pairs TOOL=PACKAGE, for the same script.

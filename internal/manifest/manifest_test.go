@@ -20,6 +20,7 @@ import (
 	"kubeone/examples"
 	"kubeone/internal/desired"
 	"kubeone/internal/manifest"
+	"kubeone/internal/network/plugins"
 )
 
 const demo = head + `
@@ -35,9 +36,6 @@ func decodeYAML(t *testing.T, text []byte, into any) {
 	}
 }
 
-// supported are the network plugins with which a cluster can be made.
-func supported() []string { return []string{"flannel", "external"} }
-
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	got := load(t, demo, "").Cluster
@@ -47,7 +45,7 @@ func TestDefaults(t *testing.T) {
 		Endpoint:          desired.Endpoint{Host: "192.0.2.1", Port: 6443},
 		Network: desired.Network{
 			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
-			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24, CNI: desired.CNI{Name: "flannel", Supported: supported()}, KubeProxy: desired.KubeProxy{Mode: "iptables"},
+			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24, CNI: desired.CNI{Name: "flannel", Supported: plugins.Names()}, KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
 		ControlPlane: []desired.Host{{
 			ID: "192.0.2.1", Role: desired.ControlPlane, PublicAddress: "192.0.2.1", PrivateAddress: "192.0.2.1",
@@ -75,10 +73,10 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 		name, network string
 		want          func(*desired.Network)
 	}{
-		{"canal is the default plugin", "", func(n *desired.Network) { n.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: supported()} }},
-		{"cilium", "cni: {cilium: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "cilium", Supported: supported()} }},
-		{"weave", "cni: {weaveNet: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "weaveNet", Supported: supported()} }},
-		{"external", "cni: {external: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "external", Supported: supported()} }},
+		{"canal is the default plugin", "", func(n *desired.Network) { n.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: plugins.Names()} }},
+		{"cilium", "cni: {cilium: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "cilium", Supported: plugins.Names()} }},
+		{"weave", "cni: {weaveNet: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "weaveNet", Supported: plugins.Names()} }},
+		{"external", "cni: {external: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "external", Supported: plugins.Names()} }},
 		{"nftables", "cni: {flannel: {}}, kubeProxy: {nftables: {}}", func(n *desired.Network) { n.KubeProxy.Mode = "nftables" }},
 		{"no kube-proxy", "cni: {flannel: {}}, kubeProxy: {skipInstallation: true}", func(n *desired.Network) { n.KubeProxy.Skip = true }},
 		{"ipvs", "cni: {flannel: {}}, kubeProxy: {ipvs: {scheduler: lc, strictARP: true, excludeCIDRs: [10.9.0.0/16], tcpTimeout: 1m, tcpFinTimeout: 2m, udpTimeout: 3m}}", func(n *desired.Network) {
@@ -272,8 +270,11 @@ func TestFullExampleHasEveryFieldThatIsCarriedOut(t *testing.T) {
 	decodeYAML(t, text, &full)
 	elsewhere := map[string]bool{ // one of several alternatives, the deprecated, and what is said once in another place
 		"caBundle": true, "features": true, "systemPackages": true, "certificateAuthority.file": true,
-		"clusterNetwork.cni.external": true, "clusterNetwork.kubeProxy.iptables": true, "clusterNetwork.kubeProxy.nftables": true,
+		"clusterNetwork.kubeProxy.iptables": true, "clusterNetwork.kubeProxy.nftables": true,
 		"cloudProvider.disableBundledCSIDrivers": true,
+	}
+	for _, name := range plugins.Names()[1:] {
+		elsewhere["clusterNetwork.cni."+name] = true
 	}
 	missingFields(reflect.ValueOf(full), "", func(path string) {
 		inText := path[strings.LastIndex(path, ".")+1:] + ":"

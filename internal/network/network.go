@@ -1,8 +1,8 @@
-// Package network says what a network plugin is to this program. Each plugin has a folder of its own below this one, and a row
-// in the table (plugins); nothing else knows one by its name.
+// Package network says what a network plugin is to this program. Each plugin has a folder of its own below this one,
+// and a row in the table (plugins); nothing else knows one by its name.
 //
-// A plugin is values and pure functions of what is wanted: it is rendered, downloaded, installed and removed by those that do the
-// same for everything else.
+// A plugin is values and pure functions of what is wanted: it is rendered, downloaded, installed and removed by those
+// that do the same for everything else.
 package network
 
 import (
@@ -38,7 +38,8 @@ type Binary struct {
 	Project string // OWNER/REPOSITORY
 	Asset   string // name of the file, in which {arch} stands for the architecture
 	Sums    string // what the name of the file with its digest has more
-	// Program is what the container runtime calls the archive's program, and Files the shell pattern of the program's own name.
+	// Program is what the container runtime calls the archive's program, and Files the shell pattern of the program's own
+	// name.
 	Program, Files string
 }
 
@@ -50,8 +51,8 @@ type Image struct {
 	Registry, Repository, Tag string
 }
 
-// Config is a CNI configuration. A Node is Ready once its container runtime has one, so that the runtime gets it when the
-// plugin works, and not before.
+// Config is a CNI configuration. A Node is Ready once its container runtime has one, so that the runtime gets it when
+// the plugin works, and not before.
 type Config struct {
 	File    string // name below /etc/cni/net.d
 	Content string
@@ -73,8 +74,8 @@ type Host struct {
 	Traces   Traces // of every plugin that a host may have had
 }
 
-// ImageNamed finds the image from a repository among the artifacts, whatever registry it comes from. All architectures must
-// name it alike, since one DaemonSet serves them all.
+// ImageNamed finds the image from a repository among the artifacts, whatever registry it comes from. All architectures
+// must name it alike, since one DaemonSet serves them all.
 func ImageNamed(artifacts map[string]desired.Artifacts, repository string) (string, error) {
 	found := ""
 	for arch, release := range artifacts {

@@ -11,12 +11,12 @@ import (
 	"kubeone/internal/desired"
 )
 
-// Library is several open bundles in which every component of a host is found by itself, in whichever has it. Its methods may be
-// called by several goroutines at the same time.
+// Library is several open bundles in which every component of a host is found by itself, in whichever has it. Its
+// methods may be called by several goroutines at the same time.
 type Library struct{ bundles []*Bundle }
 
-// OpenLibrary opens bundles, as Open does each. The caller closes the library. Two bundles that hold different files under one
-// name and version are a *ConflictError: which of them would be installed must not depend on their order.
+// OpenLibrary opens bundles, as Open does each. The caller closes the library. Two bundles that hold different files
+// under one name and version are a *ConflictError: which of them would be installed must not depend on their order.
 func OpenLibrary(paths ...string) (*Library, error) {
 	l := &Library{}
 	for _, path := range paths {
@@ -41,8 +41,8 @@ func (l *Library) Close() error {
 	return all
 }
 
-// Indexes are the bundles' own descriptions, in the order in which they were opened. They are shared: the caller does not change
-// them.
+// Indexes are the bundles' own descriptions, in the order in which they were opened. They are shared: the caller does
+// not change them.
 func (l *Library) Indexes() []Index {
 	out := make([]Index, 0, len(l.bundles))
 	for _, b := range l.bundles {
@@ -51,7 +51,8 @@ func (l *Library) Indexes() []Index {
 	return out
 }
 
-// Verify reads everything that Blob returns, each part once, and compares it with its digest. Errors are those of Bundle.Verify.
+// Verify reads everything that Blob returns, each part once, and compares it with its digest. Errors are those of
+// Bundle.Verify.
 func (l *Library) Verify(ctx context.Context) error {
 	for _, b := range l.bundles {
 		if err := b.verify(ctx, func(e Entry) bool { return l.holder(e.SHA256) == b }); err != nil {
@@ -108,16 +109,17 @@ func (l *Library) conflict() error {
 	return nil
 }
 
-// For returns what hosts need of the wanted release, each part from whichever bundle has it: nothing for a network plugin or a
-// kube-proxy that is not wanted, and images under the names that the cluster uses, which are those of Want.OverwriteRegistry if
-// there is one.
+// For returns what hosts need of the wanted release, each part from whichever bundle has it: nothing for a network
+// plugin or a kube-proxy that is not wanted, and images under the names that the cluster uses, which are those of
+// Want.OverwriteRegistry if there is one.
 //
-// The version of a part that the wish names, or that follows from the version of Kubernetes (kubeadm, the control plane's images),
-// is that and no other. The version of every other part (runc, etcd, CoreDNS, …) is the one that a bundle of that version of
-// Kubernetes has, whatever this program would choose itself; if none has the part, the one that this program would choose.
+// The version of a part that the wish names, or that follows from the version of Kubernetes (kubeadm, the control
+// plane's images), is that and no other. The version of every other part (runc, etcd, CoreDNS, …) is the one that a
+// bundle of that version of Kubernetes has, whatever this program would choose itself; if none has the part, the one
+// that this program would choose.
 //
-// The error is an *UnsupportedError for a release that this program does not install, or a *MissingError with all parts that no bundle
-// has.
+// The error is an *UnsupportedError for a release that this program does not install, or a *MissingError with all parts
+// that no bundle has.
 func (l *Library) For(want Want) (desired.Artifacts, error) {
 	versions, err := want.versions()
 	if err != nil {
@@ -153,8 +155,8 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 	return out, nil
 }
 
-// shelf is the library as one wish looks at it: the bundles of the wanted architecture, those of the wanted version of Kubernetes
-// first, and in the order in which they were opened otherwise.
+// shelf is the library as one wish looks at it: the bundles of the wanted architecture, those of the wanted version of
+// Kubernetes first, and in the order in which they were opened otherwise.
 type shelf struct {
 	home  []desired.Artifacts // of the wanted version of Kubernetes
 	other []desired.Artifacts
@@ -174,8 +176,8 @@ func (l *Library) shelf(want Want) shelf {
 	return s
 }
 
-// find returns the part that is just as wanted, or, of a part whose version is a matter of choice, the one that a bundle of the
-// wanted version of Kubernetes has.
+// find returns the part that is just as wanted, or, of a part whose version is a matter of choice, the one that a
+// bundle of the wanted version of Kubernetes has.
 func find[T any](s shelf, parts func(desired.Artifacts) []T, same, named func(T) bool, exact bool) (T, bool) {
 	in := func(bundles []desired.Artifacts, fits func(T) bool) (T, bool) {
 		for _, a := range bundles {

@@ -106,8 +106,8 @@ func TestALibraryOfOneBundleIsThatBundle(t *testing.T) {
 	}
 }
 
-// A worker that lags gets its kubelet from an older bundle and kubeadm from the cluster's; a container runtime that is named comes from
-// whichever has it.
+// A worker that lags gets its kubelet from an older bundle and kubeadm from the cluster's; a container runtime that is
+// named comes from whichever has it.
 func TestEachComponentIsFoundByItself(t *testing.T) {
 	t.Parallel()
 	current, older, runtime := testWant(), testWant(), testWant()
@@ -173,7 +173,8 @@ func TestEachComponentIsFoundByItself(t *testing.T) {
 	}
 }
 
-// What goes with Kubernetes comes from the bundle of that version of Kubernetes, even if this program would choose otherwise by now.
+// What goes with Kubernetes comes from the bundle of that version of Kubernetes, even if this program would choose
+// otherwise by now.
 func TestCompanionsAreThoseOfTheBundle(t *testing.T) {
 	t.Parallel()
 	made := testWant()

@@ -23,7 +23,8 @@ const (
 
 const repository = "flannel-io/flannel"
 
-// objects are named as in flannel's own published manifest, so that kubectl users find what its documentation speaks of.
+// objects are named as in flannel's own published manifest, so that kubectl users find what its documentation speaks
+// of.
 //
 //go:embed objects.yaml
 var objects string
@@ -62,9 +63,9 @@ func (Plugin) Traces() network.Traces {
 	}
 }
 
-// Config reaches the hosts with everything else that they get, not through the DaemonSet: so flannel's image needs nothing but
-// flannel. The container runtime gets it when flannel has its lease. The size of packets is not in it: flannel's plugin takes it
-// from the file with the lease.
+// Config reaches the hosts with everything else that they get, not through the DaemonSet: so flannel's image needs
+// nothing but flannel. The container runtime gets it when flannel has its lease. The size of packets is not in it:
+// flannel's plugin takes it from the file with the lease.
 func (Plugin) Config(desired.Cluster) network.Config {
 	return network.Config{File: "10-flannel.conflist", Content: cniConf(), Ready: "/run/flannel/subnet.env"}
 }

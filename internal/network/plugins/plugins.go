@@ -34,8 +34,8 @@ func Find(name string) (network.Plugin, bool) {
 	return all[i], true
 }
 
-// Host is what the cluster's plugin needs on a host, and what any may have left there: the wanted one of a cluster need not be the
-// one that it had.
+// Host is what the cluster's plugin needs on a host, and what any may have left there: the wanted one of a cluster need
+// not be the one that it had.
 func Host(want desired.Cluster) network.Host {
 	out := network.Host{Traces: Traces()}
 	if p, ok := Find(want.Network.CNI.Name); ok {

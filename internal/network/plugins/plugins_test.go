@@ -79,9 +79,9 @@ func TestAHostHasTheTracesOfAllPlugins(t *testing.T) {
 
 func TestUnknownPluginsAreNotFound(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"", "canal", "cilium", "weaveNet"} {
-		if _, ok := Find(name); ok {
-			t.Errorf("%q is found", name)
+	for _, name := range append(v1beta2.CNINames(), "", "Flannel", "none") {
+		if _, ok := Find(name); ok != slices.Contains(Names(), name) {
+			t.Errorf("%q is found: %t", name, ok)
 		}
 	}
 }
