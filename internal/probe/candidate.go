@@ -48,10 +48,12 @@ func (a attempts[T]) firstOf(ctx context.Context, from <-chan candidate) (result
 	var waiting []candidate
 	var problems []error
 	ended := ctx.Done()
-	for trying := 0; ; {
-		if waiting, from = arrived(from, waiting); trying == 0 && len(waiting) > 0 {
+	trying, due := 0, false
+	for {
+		waiting, from = arrived(from, waiting)
+		if len(waiting) > 0 && (trying == 0 || due) {
 			waiting = a.startBest(waiting, start)
-			trying++
+			trying, due = trying+1, false
 			late.Reset(patience)
 		}
 		if trying == 0 && from == nil {
@@ -59,22 +61,14 @@ func (a attempts[T]) firstOf(ctx context.Context, from <-chan candidate) (result
 		}
 		select {
 		case c, open := <-from:
-			if open {
-				waiting = append(waiting, c)
-			} else {
-				from = nil
-			}
+			waiting, from = taken(c, open, from, waiting)
 		case o := <-outcomes:
 			if o.err == nil {
 				return o.result, observed.Yes, nil
 			}
 			trying, reached, problems = trying-1, observed.No, append(problems, o.err)
 		case <-late.C:
-			if len(waiting) > 0 {
-				waiting = a.startBest(waiting, start)
-				trying++
-			}
-			late.Reset(patience)
+			due = true
 		case <-ended: // and with it all attempts
 			ended, from, waiting = nil, nil, nil
 		}
@@ -112,15 +106,21 @@ func (a attempts[T]) best(of []candidate) int {
 
 // arrived adds the candidates that are there now to those waiting. The channel is nil once it is closed and empty.
 func arrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
-	for {
+	for from != nil {
 		select {
 		case c, open := <-from:
-			if !open {
-				return waiting, nil
-			}
-			waiting = append(waiting, c)
+			waiting, from = taken(c, open, from, waiting)
 		default:
 			return waiting, from
 		}
 	}
+	return waiting, nil
+}
+
+// taken is what is waiting, and the channel, after one receive from it.
+func taken(c candidate, open bool, from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
+	if !open {
+		return waiting, nil
+	}
+	return append(waiting, c), from
 }
