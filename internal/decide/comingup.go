@@ -14,14 +14,14 @@ func (v *view) comingUp() []string {
 	if event, _ := v.askQuorum(); event == fsm.OnLost && !v.mayElect() {
 		return nil
 	}
-	return having(v.hosts, func(s *seen) bool {
+	return having(v.hosts, func(s *hostState) bool {
 		return s.Condition == condition.Unready || s.Condition == condition.Broken || v.votesAlready(s)
 	})
 }
 
 // votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not serve
 // clients yet, which takes it some seconds more. A host with neither curl nor wget cannot say so.
-func (v *view) votesAlready(s *seen) bool {
+func (v *view) votesAlready(s *hostState) bool {
 	return s.Condition == condition.Partial && s.is.EtcdHealth == observed.Yes && slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
 		return m.ID == s.Etcd && !m.Learner && m.Healthy != observed.Yes
 	})
@@ -29,8 +29,8 @@ func (v *view) votesAlready(s *seen) bool {
 
 // mayElect reports whether the members that answer, or may hold data on a host that does, could be a quorum.
 func (v *view) mayElect() bool {
-	voters := len(having(v.controlPlane(), func(s *seen) bool { return !s.Condition.Silent() && s.is.EtcdData != observed.No }))
-	for _, s := range v.etcd.strays {
+	voters := len(having(v.controlPlane(), func(s *hostState) bool { return !s.Condition.Silent() && s.is.EtcdData != observed.No }))
+	for _, s := range v.etcd.orphans {
 		if !s.Learner && s.Healthy == observed.Yes {
 			voters++
 		}

@@ -14,7 +14,7 @@ import (
 // disaster is the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it back
 // by itself, and only then the recovery.
 func (v *view) disaster() []problem.Instruction {
-	if fenced := namesOf(v.controlPlane(), (*seen).fenced); fenced != nil {
+	if fenced := namesOf(v.controlPlane(), (*hostState).fenced); fenced != nil {
 		return []problem.Instruction{{
 			Problems: []problem.Problem{{Code: problem.RecoveryIncomplete, Parameters: problem.Parameters{"hosts": fenced}}},
 			Steps:    []problem.Step{{Code: problem.ResumeRecovery}},
@@ -24,7 +24,7 @@ func (v *view) disaster() []problem.Instruction {
 	if s := v.bringBack(); s != nil {
 		steps = append(steps, *s)
 	}
-	if data := namesOf(v.controlPlane(), (*seen).holdsData); data != nil {
+	if data := namesOf(v.controlPlane(), (*hostState).holdsData); data != nil {
 		steps = append(steps, v.withData(data)...)
 	} else {
 		steps = append(steps, v.withoutData()...)
@@ -50,11 +50,11 @@ func arithmetic(t quorum.Tally, with problem.Parameters) problem.Parameters {
 // bringBack names the hosts that may still hold living members, and how many of them are enough. A member that merely waits
 // for the others needs nothing itself.
 func (v *view) bringBack() *problem.Step {
-	unhealthy := func(s *seen) bool {
+	unhealthy := func(s *hostState) bool {
 		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes && v.vote(s) != observed.Yes && !s.waits()
 	}
 	back := namesOf(v.controlPlane(), unhealthy)
-	short := quorum.Of(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(having(v.controlPlane(), (*seen).waits))
+	short := quorum.Of(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(having(v.controlPlane(), (*hostState).waits))
 	if short <= 0 || len(back) < short {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (v *view) withoutData() []problem.Step {
 // command is the line to type, with every host that must be confirmed to be gone.
 func (v *view) command(from string) string {
 	line := "kubeone recover -m MANIFEST --from " + from
-	for _, name := range namesOf(v.controlPlane(), (*seen).unreachable) {
+	for _, name := range namesOf(v.controlPlane(), (*hostState).unreachable) {
 		line += " --confirm-destroyed " + name
 	}
 	return line
@@ -93,13 +93,13 @@ func (v *view) command(from string) string {
 
 // destroyed says what the flag of that name means, where it is needed.
 func (v *view) destroyed() []problem.Step {
-	if len(having(v.controlPlane(), (*seen).unreachable)) == 0 {
+	if len(having(v.controlPlane(), (*hostState).unreachable)) == 0 {
 		return nil
 	}
 	return []problem.Step{{Code: problem.ConfirmDestroyed}}
 }
 
-func (s *seen) unreachable() bool { return s.Condition == condition.Unreachable }
+func (s *hostState) unreachable() bool { return s.Condition == condition.Unreachable }
 
 // Recovery is whether a cluster is to be brought back from a copy of its data.
 type Recovery struct {
@@ -119,17 +119,17 @@ func AssessRecovery(in Input) Recovery {
 }
 
 // fenced reports whether a recovery stopped etcd on the host, and nobody finished it there.
-func (s *seen) fenced() bool {
+func (s *hostState) fenced() bool {
 	return s.is.Marker != nil && s.is.Marker.Fenced != "" && !s.is.Marker.Complete
 }
 
 // waits reports whether all of the host's member is there and runs, as far as the host can say, and it only has no leader.
-func (s *seen) waits() bool {
+func (s *hostState) waits() bool {
 	return s.is.Kubelet.Active && s.is.EtcdData == observed.Yes && s.is.EtcdLost == "" && s.is.EtcdHealth == observed.No &&
 		slices.Contains(s.is.Manifests, "etcd")
 }
 
-func (s *seen) holdsData() bool { return s.is.EtcdData == observed.Yes }
+func (s *hostState) holdsData() bool { return s.is.EtcdData == observed.Yes }
 
 // recovering names the hosts of a recovery that has not brought a control plane back yet; empty where there is none. Once
 // one has, its fenced hosts are like hosts that have not joined.
@@ -137,5 +137,5 @@ func (v *view) recovering() string {
 	if v.begun() {
 		return ""
 	}
-	return names(v.controlPlane(), (*seen).fenced)
+	return names(v.controlPlane(), (*hostState).fenced)
 }

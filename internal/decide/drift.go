@@ -16,7 +16,7 @@ func (v *view) drift() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
 		s := &v.hosts[i]
-		if !s.may || !s.joined() {
+		if !s.inLimit || !s.joined() {
 			continue
 		}
 		for name, want := range v.in.Config[s.ID] {
@@ -47,7 +47,7 @@ func (v *view) staleAddons() []string {
 // staleSystem names the apps that have to follow the version. They follow when every member has it: kube-proxy must not be
 // newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
-	if v.systemHost() == "" || !v.joinable() || len(having(v.hosts, func(s *seen) bool { return s.joined() && v.outdated(s) })) > 0 {
+	if v.systemHost() == "" || !v.joinable() || len(having(v.hosts, func(s *hostState) bool { return s.joined() && v.outdated(s) })) > 0 {
 		return nil
 	}
 	return v.oldSystem()
@@ -55,7 +55,7 @@ func (v *view) staleSystem() []string {
 
 // followingSystem names the apps that follow in an upgrade, after the control plane: if it leaves no member behind.
 func (v *view) followingSystem() []string {
-	if v.systemHost() == "" || len(having(v.hosts, func(s *seen) bool { return !s.may && s.joined() && v.outdated(s) })) > 0 {
+	if v.systemHost() == "" || len(having(v.hosts, func(s *hostState) bool { return !s.inLimit && s.joined() && v.outdated(s) })) > 0 {
 		return nil
 	}
 	return v.oldSystem()
@@ -76,7 +76,9 @@ func (v *view) oldSystem() []string {
 
 // systemHost is the control-plane host inside the limit that applies what kubeadm applies; empty where there is none.
 func (v *view) systemHost() string {
-	sound := having(v.controlPlane(), func(s *seen) bool { return s.may && s.Condition == condition.Healthy && s.is.PKI == observed.Yes })
+	sound := having(v.controlPlane(), func(s *hostState) bool {
+		return s.inLimit && s.Condition == condition.Healthy && s.is.PKI == observed.Yes
+	})
 	if len(sound) == 0 {
 		return ""
 	}
@@ -95,8 +97,8 @@ func (v *view) staleRecord() bool {
 
 // staleNode reports whether the member's Node lacks labels, annotations or taints that the manifest wants, or has those
 // that it wants gone. What others have put there is left alone.
-func (v *view) staleNode(s *seen) bool {
-	if !s.may || !s.joined() || s.node == nil {
+func (v *view) staleNode(s *hostState) bool {
+	if !s.inLimit || !s.joined() || s.node == nil {
 		return false
 	}
 	return differ(s.Labels, s.node.Labels) || differ(s.Annotations, s.node.Annotations) || taintsDiffer(s)
@@ -122,7 +124,7 @@ const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 
 // taintsDiffer reports whether a wanted taint is missing, or the control-plane taint is there unwanted: that one came with
 // the join, any other may be somebody else's.
-func taintsDiffer(s *seen) bool {
+func taintsDiffer(s *hostState) bool {
 	for _, t := range s.Taints {
 		if !slices.Contains(s.node.Taints, observed.Taint(t)) {
 			return true

@@ -14,8 +14,8 @@ func fill(d *Decision, v *view) {
 	switch d.Route {
 	case fsm.Install:
 		d.Leader = v.leader()
-		d.Joins = v.ordered(func(s *seen) bool { return s.missing() && s.ID != d.Leader })
-		d.Prepare = having(v.hosts, func(s *seen) bool { return s.missing() })
+		d.Joins = v.ordered(func(s *hostState) bool { return s.missing() && s.ID != d.Leader })
+		d.Prepare = having(v.hosts, func(s *hostState) bool { return s.missing() })
 		d.Addons, d.Record = v.allAddons(), true
 	case fsm.Join:
 		v.fillJoins(d, true)
@@ -51,7 +51,7 @@ func (v *view) fillAlso(d *Decision) {
 	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || !v.joinable() {
 		return
 	}
-	if v.fillJoins(d, v.ringSound()); len(d.Joins) > 0 {
+	if v.fillJoins(d, v.membershipSound()); len(d.Joins) > 0 {
 		d.Also = append(d.Also, fsm.Join)
 	}
 	if v.fillObjects(d); len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System) > 0 {
@@ -66,10 +66,10 @@ func (v *view) fillJoins(d *Decision, grow bool) {
 	if source == "" {
 		return
 	}
-	d.Joins = v.ordered(func(s *seen) bool { return s.missing() && (s.Role == desired.Worker || grow) })
+	d.Joins = v.ordered(func(s *hostState) bool { return s.missing() && (s.Role == desired.Worker || grow) })
 	if len(d.Joins) > 0 {
 		d.Leader = source
-		d.Prepare = having(v.hosts, func(s *seen) bool { return slices.Contains(d.Joins, s.ID) })
+		d.Prepare = having(v.hosts, func(s *hostState) bool { return slices.Contains(d.Joins, s.ID) })
 	}
 }
 
@@ -85,17 +85,17 @@ func (v *view) fillObjects(d *Decision) {
 
 // ordered returns the hosts that satisfy the condition, control plane first; those whose join has got as far as etcd
 // before all others, because nothing else may happen to etcd until they are finished.
-func (v *view) ordered(is func(*seen) bool) []string {
-	begun := having(v.hosts, func(s *seen) bool { return is(s) && s.inEtcd() })
-	return append(begun, having(v.hosts, func(s *seen) bool { return is(s) && !s.inEtcd() })...)
+func (v *view) ordered(is func(*hostState) bool) []string {
+	begun := having(v.hosts, func(s *hostState) bool { return is(s) && s.inEtcd() })
+	return append(begun, having(v.hosts, func(s *hostState) bool { return is(s) && !s.inEtcd() })...)
 }
 
 // leader is the host on which an installation begins or goes on: where etcd data is, else where PKI is, else the
 // manifest's leader; among equals the manifest's leader, else the first.
 func (v *view) leader() string {
-	for _, is := range [...]func(*seen) bool{
-		func(s *seen) bool { return s.Condition == condition.Partial && s.is.EtcdData == observed.Yes },
-		func(s *seen) bool { return s.Condition == condition.Partial && s.is.PKI == observed.Yes },
+	for _, is := range [...]func(*hostState) bool{
+		func(s *hostState) bool { return s.Condition == condition.Partial && s.is.EtcdData == observed.Yes },
+		func(s *hostState) bool { return s.Condition == condition.Partial && s.is.PKI == observed.Yes },
 	} {
 		begun := having(v.controlPlane(), is)
 		if slices.Contains(begun, v.in.Want.Leader().ID) {
@@ -111,9 +111,11 @@ func (v *view) leader() string {
 // source is the control-plane host from which the PKI comes: one that holds it and is healthy, else one whose own API
 // server works; empty where there is none.
 func (v *view) source() string {
-	for _, is := range [...]func(*seen) bool{
-		func(s *seen) bool { return s.Condition == condition.Healthy && s.is.PKI == observed.Yes },
-		func(s *seen) bool { return s.joined() && s.is.PKI == observed.Yes && s.is.APIServer == observed.Yes },
+	for _, is := range [...]func(*hostState) bool{
+		func(s *hostState) bool { return s.Condition == condition.Healthy && s.is.PKI == observed.Yes },
+		func(s *hostState) bool {
+			return s.joined() && s.is.PKI == observed.Yes && s.is.APIServer == observed.Yes
+		},
 	} {
 		if found := having(v.controlPlane(), is); len(found) > 0 {
 			return found[0]
@@ -137,7 +139,7 @@ func (v *view) restarts() map[string][]string {
 }
 
 // outdated reports whether a component of the member runs another version than the wanted one.
-func (v *view) outdated(s *seen) bool {
+func (v *view) outdated(s *hostState) bool {
 	want := v.in.Want.KubernetesVersion
 	// A Node that reports another version than the program that is installed has a kubelet that was not restarted yet.
 	stale := s.node != nil && s.node.KubeletVersion != "" && s.node.KubeletVersion != want

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// judge collects why nothing may be done at all, and what the operator should know but does not stop anything.
-func (v *view) judge() (unfit, warnings []problem.Problem) {
+// fitness collects why nothing may be done at all, and what the operator should know but does not stop anything.
+func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit = v.wanted()
 	if len(v.claims) > 0 {
 		unfit = append(unfit, problem.Problem{
@@ -22,7 +22,7 @@ func (v *view) judge() (unfit, warnings []problem.Problem) {
 		})
 	}
 	for i := range v.hosts {
-		bad, worth := v.judgeHost(&v.hosts[i])
+		bad, worth := v.fitnessOf(&v.hosts[i])
 		unfit, warnings = append(unfit, bad...), append(warnings, worth...)
 	}
 	if p := v.beginsOutsideLimit(); p != nil {
@@ -35,7 +35,7 @@ func (v *view) judge() (unfit, warnings []problem.Problem) {
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
-	return unfit, append(warnings, v.livingStrays()...)
+	return unfit, append(warnings, v.livingOrphans()...)
 }
 
 // otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with: every
@@ -83,24 +83,24 @@ func (v *view) wanted() []problem.Problem {
 		out = append(out, invalidVersion(v.in.Want.KubernetesVersion))
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.in.Limit)) {
-		if !slices.ContainsFunc(v.hosts, func(s seen) bool { return s.ID == id }) {
+		if !slices.ContainsFunc(v.hosts, func(s hostState) bool { return s.ID == id }) {
 			out = append(out, problem.Problem{Code: problem.LimitUnknown, Parameters: problem.Parameters{"name": id}})
 		}
 	}
 	return out
 }
 
-// judgeHost judges one host. A foreign control-plane host always stops everything: what it holds might be this cluster's
+// fitnessOf judges one host. A foreign control-plane host always stops everything: what it holds might be this cluster's
 // only copy. A worker outside the limit stops nothing.
-func (v *view) judgeHost(s *seen) (unfit, warnings []problem.Problem) {
+func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	switch {
 	case s.Condition == condition.Foreign:
-		if s.may || s.controlPlane() {
+		if s.inLimit || s.controlPlane() {
 			return s.Reasons[:1:1], nil
 		}
 		return nil, s.Reasons[:1:1]
 	case s.silent():
-		return v.judgeSilent(s)
+		return v.fitnessOfSilent(s)
 	case s.missing():
 		unfit, warnings = preflight.Check(&v.in.Want, s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
 	case s.Condition.Installable():
@@ -118,19 +118,19 @@ func (v *view) judgeHost(s *seen) (unfit, warnings []problem.Problem) {
 	return unfit, warnings
 }
 
-// judgeSilent judges a host of which nothing is known. A host key that was not accepted always stops everything, outside the
+// fitnessOfSilent judges a host of which nothing is known. A host key that was not accepted always stops everything, outside the
 // limit too: somebody else may be listening. A refused login does so only where there is no cluster yet, because then it is a
 // mistake and not a failure.
-func (v *view) judgeSilent(s *seen) (unfit, warnings []problem.Problem) {
+func (v *view) fitnessOfSilent(s *hostState) (unfit, warnings []problem.Problem) {
 	why := s.Reasons[:1:1]
-	if problem.Has(why, problem.HostKeyRefused) || problem.Has(why, problem.HostLoginRefused) && s.may && !v.begun() {
+	if problem.Has(why, problem.HostKeyRefused) || problem.Has(why, problem.HostLoginRefused) && s.inLimit && !v.begun() {
 		return why, nil
 	}
 	return nil, why
 }
 
 // begun reports whether some control-plane host already belongs to the cluster.
-func (v *view) begun() bool { return len(having(v.controlPlane(), (*seen).joined)) > 0 }
+func (v *view) begun() bool { return len(having(v.controlPlane(), (*hostState).joined)) > 0 }
 
 // beginsOutsideLimit is the problem of an installation whose leader the limit leaves out.
 func (v *view) beginsOutsideLimit() *problem.Problem {
@@ -145,17 +145,17 @@ func (v *view) beginsOutsideLimit() *problem.Problem {
 
 // sameNames finds hosts with one name: each would be the other's Node.
 func (v *view) sameNames() []problem.Problem {
-	return v.doubles(problem.HostNameDuplicate, "name", func(s *seen) string { return s.Node })
+	return v.doubles(problem.HostNameDuplicate, "name", func(s *hostState) string { return s.Node })
 }
 
 // sameMachines finds hosts with one machine ID, as copies of one disk image have.
 func (v *view) sameMachines() []problem.Problem {
-	return v.doubles(problem.MachineIDDuplicate, "machineID", func(s *seen) string { return s.is.MachineID })
+	return v.doubles(problem.MachineIDDuplicate, "machineID", func(s *hostState) string { return s.is.MachineID })
 }
 
 // doubles makes a problem of each value that several hosts have, in the hosts' order, with the value as the parameter of
 // that name. Empty values do not count.
-func (v *view) doubles(code problem.Code, name string, value func(*seen) string) []problem.Problem {
+func (v *view) doubles(code problem.Code, name string, value func(*hostState) string) []problem.Problem {
 	var out []problem.Problem
 	times := make(map[string]int, len(v.hosts))
 	for i := range v.hosts {
@@ -163,16 +163,16 @@ func (v *view) doubles(code problem.Code, name string, value func(*seen) string)
 		if times[val]++; val == "" || times[val] != 2 {
 			continue
 		}
-		hosts := having(v.hosts, func(s *seen) bool { return value(s) == val })
+		hosts := having(v.hosts, func(s *hostState) bool { return value(s) == val })
 		out = append(out, problem.Problem{Code: code, Parameters: problem.Parameters{"hosts": hosts, name: val}})
 	}
 	return out
 }
 
-// livingStrays are healthy members outside the manifest: nobody but the operator may remove them.
-func (v *view) livingStrays() []problem.Problem {
+// livingOrphans are healthy members outside the manifest: nobody but the operator may remove them.
+func (v *view) livingOrphans() []problem.Problem {
 	var out []problem.Problem
-	for _, s := range v.etcd.strays {
+	for _, s := range v.etcd.orphans {
 		if s.living() {
 			out = append(out, s.problem())
 		}
@@ -208,4 +208,4 @@ func invalidVersion(version string) problem.Problem {
 	return problem.Problem{Code: problem.VersionInvalid, Parameters: problem.Parameters{"version": version}}
 }
 
-func (s *seen) controlPlane() bool { return s.Role == desired.ControlPlane }
+func (s *hostState) controlPlane() bool { return s.Role == desired.ControlPlane }

@@ -19,7 +19,7 @@ func (v *view) instructions() []problem.Instruction {
 	for _, dead := range []bool{true, false} {
 		for i := range v.controlPlane() {
 			s := &v.hosts[i]
-			if v.ill(s) && dead == (v.vote(s) == observed.No) {
+			if v.unhealthy(s) && dead == (v.vote(s) == observed.No) {
 				out = append(out, v.instructControlPlane(s, left))
 				left = replaced(left, s.Etcd)
 			}
@@ -27,21 +27,21 @@ func (v *view) instructions() []problem.Instruction {
 	}
 	out = append(out, v.instructEtcd()...)
 	for i := range v.workers() {
-		if s := &v.workers()[i]; v.ill(s) {
+		if s := &v.workers()[i]; v.unhealthy(s) {
 			out = append(out, v.instructWorker(s))
 		}
 	}
 	return out
 }
 
-// ill reports whether the host is a member that is not healthy, or nothing is known of it. One that apply mends by itself
+// unhealthy reports whether the host is a member that is not healthy, or nothing is known of it. One that apply mends by itself
 // is not.
-func (v *view) ill(s *seen) bool {
-	return s.silent() || s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.halfway && !v.canRewrite(s)
+func (v *view) unhealthy(s *hostState) bool {
+	return s.silent() || s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRewrite(s)
 }
 
 // vote is how the host's etcd member is.
-func (v *view) vote(s *seen) observed.Tri {
+func (v *view) vote(s *hostState) observed.Tri {
 	for _, m := range v.in.Is.Etcd.Members {
 		if s.Etcd != "" && m.ID == s.Etcd {
 			return m.Healthy
@@ -60,12 +60,12 @@ func replaced(members []observed.Member, id string) []observed.Member {
 	return members
 }
 
-func (v *view) instructControlPlane(s *seen, members []observed.Member) problem.Instruction {
+func (v *view) instructControlPlane(s *hostState, members []observed.Member) problem.Instruction {
 	return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: append(v.inspect(s), v.replaceControlPlane(s, members)...)}
 }
 
 // step is one step about a host, with other parameters.
-func (s *seen) step(code problem.Code, with problem.Parameters) problem.Step {
+func (s *hostState) step(code problem.Code, with problem.Parameters) problem.Step {
 	out := problem.Parameters{"name": s.name(), "address": s.PublicAddress}
 	maps.Copy(out, with)
 	maps.DeleteFunc(out, func(name string, _ any) bool { return !problem.Takes(code, name) })
@@ -73,7 +73,7 @@ func (s *seen) step(code problem.Code, with problem.Parameters) problem.Step {
 }
 
 // inspect says how to find out what a host has.
-func (v *view) inspect(s *seen) []problem.Step {
+func (v *view) inspect(s *hostState) []problem.Step {
 	switch {
 	case s.Condition == condition.Unreachable:
 		return []problem.Step{s.step(problem.InspectConnection, nil)}
@@ -81,11 +81,11 @@ func (v *view) inspect(s *seen) []problem.Step {
 		return []problem.Step{s.step(problem.InspectFileSystem, nil)}
 	case s.Condition == condition.Restartable:
 		return []problem.Step{s.step(problem.StartUnitsOutsideLimit, problem.Parameters{"units": s.Units})}
-	case s.Condition == condition.Rewritable && !s.may:
+	case s.Condition == condition.Rewritable && !s.inLimit:
 		return []problem.Step{s.step(problem.RegenerateOutsideLimit, problem.Parameters{"parts": s.Parts})}
 	case s.Condition == condition.Rewritable:
 		return []problem.Step{s.step(problem.RegenerateAfterOthers, problem.Parameters{"parts": s.Parts})}
-	case s.Condition == condition.Rejoinable && !s.may:
+	case s.Condition == condition.Rejoinable && !s.inLimit:
 		return []problem.Step{s.step(problem.RejoinOutsideLimit, nil)}
 	case s.Condition == condition.Rejoinable:
 		return []problem.Step{s.step(problem.RejoinAfterOthers, nil)}
@@ -100,9 +100,9 @@ func (v *view) inspect(s *seen) []problem.Step {
 }
 
 // replaceControlPlane is the last steps for a control-plane host: how to replace it, or why that is not safe now.
-func (v *view) replaceControlPlane(s *seen, members []observed.Member) []problem.Step {
+func (v *view) replaceControlPlane(s *hostState, members []observed.Member) []problem.Step {
 	switch {
-	case s.revivable():
+	case s.repairable():
 		return []problem.Step{s.step(problem.KeepHost, nil)}
 	case !v.etcd.listed:
 		return []problem.Step{s.step(problem.KeepHostMembersUnknown, nil)}
@@ -117,7 +117,7 @@ func (v *view) replaceControlPlane(s *seen, members []observed.Member) []problem
 }
 
 // replace says how a host that cannot be saved is replaced; the first step says why that may be done.
-func (v *view) replace(s *seen, first problem.Step) []problem.Step {
+func (v *view) replace(s *hostState, first problem.Step) []problem.Step {
 	if s.Condition != condition.Unreachable && v.in.Is.API.Reached == observed.Yes {
 		return []problem.Step{first, s.step(problem.ReplaceInPlace, nil)}
 	}
@@ -153,7 +153,7 @@ func (v *view) instructEtcd() []problem.Instruction {
 		}}
 	}
 	var out []problem.Instruction
-	for _, s := range v.etcd.strays {
+	for _, s := range v.etcd.orphans {
 		if !s.living() {
 			out = append(out, problem.Instruction{Host: s.host, Problems: []problem.Problem{s.problem()}, Steps: v.settle(s)})
 		}
@@ -162,7 +162,7 @@ func (v *view) instructEtcd() []problem.Instruction {
 }
 
 // settle says how a member without a working host is settled when apply may not remove it.
-func (v *view) settle(s stray) []problem.Step {
+func (v *view) settle(s orphan) []problem.Step {
 	member := problem.Parameters{"member": s.label()}
 	machine := problem.Parameters{"member": s.label(), "peers": s.PeerURLs}
 	if s.Healthy == observed.Yes && !s.Learner {
@@ -178,16 +178,16 @@ func (v *view) settle(s stray) []problem.Step {
 	return []problem.Step{{Code: problem.InspectMemberMachine, Parameters: machine}, {Code: problem.RemoveDeadMember}}
 }
 
-func (v *view) instructWorker(s *seen) problem.Instruction {
+func (v *view) instructWorker(s *hostState) problem.Instruction {
 	steps := v.inspect(s)
-	if !s.revivable() {
+	if !s.repairable() {
 		steps = append(steps, v.replace(s, s.step(problem.ReplaceWorker, nil))...)
 	}
 	return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: steps}
 }
 
 // nodeArg is the name of the host's Node for a command line, with a placeholder where it is not known.
-func (s *seen) nodeArg() string {
+func (s *hostState) nodeArg() string {
 	if s.Node == "" {
 		return "NODE"
 	}

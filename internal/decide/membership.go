@@ -8,29 +8,29 @@ import (
 	"kubeone/internal/problem"
 )
 
-// ring is etcd as far as it is known.
-type ring struct {
+// membership is etcd as far as it is known.
+type membership struct {
 	listed bool // the member list is known; otherwise the tally is of the manifest's hosts, the worst assumed
 	tally  quorum.Tally
 	// startable is how many voters that are not alive would be, if units that do not run were started again, and what hosts
 	// lack were written again. Those that run and miss nothing but a leader are among them.
 	startable int
-	strays    []stray // members without a host of the manifest that works for them
+	orphans   []orphan // members without a host of the manifest that works for them
 }
 
-// stray is a member whose host was replaced or is not in the manifest.
-type stray struct {
+// orphan is a member whose host was replaced or is not in the manifest.
+type orphan struct {
 	observed.Member
 	host string // the host in its place, without its data; none where the manifest has no such host
 }
 
-// ring counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the control-plane hosts
+// membership counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the control-plane hosts
 // that joined, or may have joined because nothing is known of them, or whose join had got as far as etcd.
-func (v *view) ring() ring {
+func (v *view) membership() membership {
 	if v.listed() != observed.Yes {
-		return v.supposedRing()
+		return v.supposedMembership()
 	}
-	r := ring{listed: true, tally: quorum.Count(v.in.Is.Etcd.Members)}
+	r := membership{listed: true, tally: quorum.Count(v.in.Is.Etcd.Members)}
 	for _, m := range v.in.Is.Etcd.Members {
 		if !m.Learner && leaderless(m) {
 			r.startable++
@@ -38,19 +38,19 @@ func (v *view) ring() ring {
 		s := v.hostOf(m)
 		switch {
 		case s == nil:
-			r.strays = append(r.strays, stray{Member: m})
+			r.orphans = append(r.orphans, orphan{Member: m})
 		case s.Condition == condition.Empty, s.Condition == condition.Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
 			// Partial: whoever had begun with its data cannot begin again without; a learner has a name once it has begun.
-			r.strays = append(r.strays, stray{m, s.ID})
-		case !m.Learner && m.Healthy != observed.Yes && !leaderless(m) && s.revivable():
+			r.orphans = append(r.orphans, orphan{m, s.ID})
+		case !m.Learner && m.Healthy != observed.Yes && !leaderless(m) && s.repairable():
 			r.startable++
 		}
 	}
 	return r
 }
 
-func (v *view) supposedRing() ring {
-	var r ring
+func (v *view) supposedMembership() membership {
+	var r membership
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		if !s.Condition.Joined() && !s.Condition.Silent() && (s.Condition != condition.Partial || s.is.EtcdData != observed.Yes) {
@@ -63,7 +63,7 @@ func (v *view) supposedRing() ring {
 		switch {
 		case s.is.EtcdHealth == observed.Yes:
 			r.tally.Alive++
-		case s.revivable():
+		case s.repairable():
 			r.startable++
 		}
 	}
@@ -75,13 +75,13 @@ func leaderless(m observed.Member) bool {
 	return m.Healthy != observed.Yes && m.Version != "" && len(m.Alarms) == 0
 }
 
-// revivable reports whether the host's member comes back when units are started, or what the host lacks is written again.
-func (s *seen) revivable() bool {
+// repairable reports whether the host's member comes back when units are started, or what the host lacks is written again.
+func (s *hostState) repairable() bool {
 	return s.Condition == condition.Restartable || s.Condition == condition.Rewritable
 }
 
 // hostOf returns the control-plane host whose member it is, nil if the manifest has none.
-func (v *view) hostOf(m observed.Member) *seen {
+func (v *view) hostOf(m observed.Member) *hostState {
 	for i := range v.controlPlane() {
 		if v.hosts[i].Etcd == m.ID {
 			return &v.hosts[i]
@@ -90,9 +90,9 @@ func (v *view) hostOf(m observed.Member) *seen {
 	return nil
 }
 
-// living reports whether the stray is a healthy voter of a host that the manifest does not have: a difference that only
+// living reports whether the orphan is a healthy voter of a host that the manifest does not have: a difference that only
 // the operator may settle, and no danger meanwhile.
-func (s stray) living() bool {
+func (s orphan) living() bool {
 	return s.host == "" && s.Healthy == observed.Yes && !s.Learner && len(s.Alarms) == 0
 }
 
@@ -101,7 +101,7 @@ func (s stray) living() bool {
 func (v *view) removals() []Removal {
 	var out []Removal
 	left := v.in.Is.Etcd.Members
-	for _, s := range v.etcd.strays {
+	for _, s := range v.etcd.orphans {
 		if s.Healthy != observed.No && !s.Learner || !v.mayRemove(s) {
 			continue
 		}
@@ -117,11 +117,11 @@ func (v *view) removals() []Removal {
 
 // mayRemove reports whether the limit leaves the member's place to us. A member without a host is the cluster's own
 // matter, and waits for a run without a limit.
-func (v *view) mayRemove(s stray) bool {
+func (v *view) mayRemove(s orphan) bool {
 	return v.in.Limit == nil || s.host != "" && v.in.Limit[s.host]
 }
 
-func (s stray) problem() problem.Problem {
+func (s orphan) problem() problem.Problem {
 	state := "not healthy"
 	switch {
 	case s.Learner:
@@ -139,25 +139,25 @@ func (s stray) problem() problem.Problem {
 }
 
 // why says in a sentence what is wrong with the member.
-func (s stray) why() string { return s.problem().What() }
+func (s orphan) why() string { return s.problem().What() }
 
 // label names the member in a sentence.
-func (s stray) label() string {
+func (s orphan) label() string {
 	if s.Name == "" {
 		return s.ID + " (nameless)"
 	}
 	return s.Name + " (" + s.ID + ")"
 }
 
-// ringSound reports whether every voter is healthy, no join is under way and nothing is to be removed: only then may a new
+// membershipSound reports whether every voter is healthy, no join is under way and nothing is to be removed: only then may a new
 // member be added.
-func (v *view) ringSound() bool {
-	return v.etcd.listed && v.etcd.tally.Alive == v.etcd.tally.Voters && v.etcd.tally.Learners == 0 && !v.straysMatter()
+func (v *view) membershipSound() bool {
+	return v.etcd.listed && v.etcd.tally.Alive == v.etcd.tally.Voters && v.etcd.tally.Learners == 0 && !v.orphansMatter()
 }
 
-// straysMatter reports whether some stray is more than a living member outside the manifest.
-func (v *view) straysMatter() bool {
-	for _, s := range v.etcd.strays {
+// orphansMatter reports whether some orphan is more than a living member outside the manifest.
+func (v *view) orphansMatter() bool {
+	for _, s := range v.etcd.orphans {
 		if !s.living() {
 			return true
 		}
@@ -167,6 +167,6 @@ func (v *view) straysMatter() bool {
 
 // inEtcd reports whether the host's join, which has not finished, has already got as far as etcd. It is finished before
 // any other host joins.
-func (s *seen) inEtcd() bool {
+func (s *hostState) inEtcd() bool {
 	return s.Condition == condition.Partial && s.Role == desired.ControlPlane && (s.Etcd != "" || s.is.EtcdData == observed.Yes)
 }

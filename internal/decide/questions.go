@@ -50,19 +50,19 @@ func (v *view) askHosts() (fsm.Event, string) {
 // askProvisioned answers "no" only if every control-plane host answered, every one is empty or an unfinished
 // installation of ours, and nobody ever finished: an unreachable cluster is not an absent one.
 func (v *view) askProvisioned() (fsm.Event, string) {
-	if joined := names(v.controlPlane(), (*seen).joined); joined != "" {
+	if joined := names(v.controlPlane(), (*hostState).joined); joined != "" {
 		return fsm.OnYes, joined + ": this cluster's data is there"
 	}
 	if fenced := v.recovering(); fenced != "" {
 		return fsm.OnYes, fenced + ": a recovery of this cluster is incomplete"
 	}
-	if silent := names(v.controlPlane(), (*seen).silent); silent != "" {
+	if silent := names(v.controlPlane(), (*hostState).silent); silent != "" {
 		return fsm.OnNotKnown, silent + " may hold this cluster: unreachable is not absent"
 	}
-	if v.orphaned() {
-		return fsm.OnYes, names(v.workers(), (*seen).joined) + " joined this cluster, whose control plane is gone"
+	if v.onlyWorkersLeft() {
+		return fsm.OnYes, names(v.workers(), (*hostState).joined) + " joined this cluster, whose control plane is gone"
 	}
-	if begun := names(v.controlPlane(), func(s *seen) bool { return s.Condition == condition.Partial }); begun != "" {
+	if begun := names(v.controlPlane(), func(s *hostState) bool { return s.Condition == condition.Partial }); begun != "" {
 		return fsm.OnNo, begun + ": installation is incomplete"
 	}
 	if v.in.Is.API.Reached == observed.Yes || v.etcd.listed {
@@ -71,10 +71,10 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 	return fsm.OnNo, "every control-plane host answered and is empty"
 }
 
-// orphaned reports whether workers belong to a cluster of which no control-plane host has anything left.
-func (v *view) orphaned() bool {
-	begun := having(v.controlPlane(), func(s *seen) bool { return s.is.EtcdData == observed.Yes })
-	return len(begun) == 0 && len(having(v.workers(), (*seen).joined)) > 0
+// onlyWorkersLeft reports whether workers belong to a cluster of which no control-plane host has anything left.
+func (v *view) onlyWorkersLeft() bool {
+	begun := having(v.controlPlane(), func(s *hostState) bool { return s.is.EtcdData == observed.Yes })
+	return len(begun) == 0 && len(having(v.workers(), (*hostState).joined)) > 0
 }
 
 func (v *view) askControlPlane() (fsm.Event, string) {
@@ -82,7 +82,7 @@ func (v *view) askControlPlane() (fsm.Event, string) {
 	if len(wrong) > 0 {
 		return fsm.OnUnhealthy, strings.Join(wrong, "; ")
 	}
-	return fsm.OnHealthy, names(v.controlPlane(), (*seen).joined) + " healthy, " + v.etcd.tally.String()
+	return fsm.OnHealthy, names(v.controlPlane(), (*hostState).joined) + " healthy, " + v.etcd.tally.String()
 }
 
 // controlPlaneFaults says all that is wrong with the control plane as a whole; hosts that have not joined yet are not
@@ -94,7 +94,7 @@ func (v *view) controlPlaneFaults() []string {
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.silent() || s.joined() && s.Condition != condition.Healthy && !s.halfway {
+		if s.silent() || s.joined() && s.Condition != condition.Healthy && !s.midUpgrade {
 			wrong = append(wrong, s.name()+" is "+string(s.Condition)+" ("+s.Reasons[0].What()+")")
 		}
 	}
@@ -107,7 +107,7 @@ func (v *view) controlPlaneFaults() []string {
 	if !v.etcd.tally.Holds() {
 		wrong = append(wrong, v.etcd.tally.String())
 	}
-	for _, s := range v.etcd.strays {
+	for _, s := range v.etcd.orphans {
 		if !s.living() {
 			wrong = append(wrong, s.why())
 		}
@@ -135,7 +135,7 @@ func (v *view) askQuorum() (fsm.Event, string) {
 }
 
 func (v *view) askRepairable() (fsm.Event, string) {
-	if stopped := names(v.controlPlane(), (*seen).startable); stopped != "" {
+	if stopped := names(v.controlPlane(), (*hostState).startable); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
 	if repairable := names(v.controlPlane(), v.canRewrite); repairable != "" {
@@ -151,7 +151,7 @@ func (v *view) askRepairable() (fsm.Event, string) {
 }
 
 func (v *view) askMissing() (fsm.Event, string) {
-	missing := names(v.hosts, (*seen).missing)
+	missing := names(v.hosts, (*hostState).missing)
 	switch {
 	case missing == "":
 		return fsm.OnNone, "no host is missing"
@@ -163,14 +163,14 @@ func (v *view) askMissing() (fsm.Event, string) {
 
 // askWorkers looks at workers inside the limit only: the others stop nothing, because nothing is done to them.
 func (v *view) askWorkers() (fsm.Event, string) {
-	if stopped := names(v.workers(), (*seen).startable); stopped != "" {
+	if stopped := names(v.workers(), (*hostState).startable); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
 	if repairable := names(v.workers(), v.canRewrite); repairable != "" {
 		return fsm.OnRewritable, "what is missing on " + repairable + " can be regenerated"
 	}
-	unhealthy := func(s *seen) bool {
-		return s.may && !s.halfway && (s.silent() || s.joined() && s.Condition != condition.Healthy)
+	unhealthy := func(s *hostState) bool {
+		return s.inLimit && !s.midUpgrade && (s.silent() || s.joined() && s.Condition != condition.Healthy)
 	}
 	if who := names(v.workers(), unhealthy); who != "" {
 		return fsm.OnUnhealthy, who + " not healthy: a person must act"
@@ -191,7 +191,7 @@ func (v *view) askConfiguration() (fsm.Event, string) {
 	if len(drift) == 0 {
 		return fsm.OnNone, "hosts have the wanted configuration"
 	}
-	return fsm.OnDiffers, "configuration of " + names(v.hosts, func(s *seen) bool { return drift[s.ID] != nil }) + " differs"
+	return fsm.OnDiffers, "configuration of " + names(v.hosts, func(s *hostState) bool { return drift[s.ID] != nil }) + " differs"
 }
 
 func (v *view) askObjects() (fsm.Event, string) {
@@ -220,13 +220,15 @@ func (v *view) askObjects() (fsm.Event, string) {
 	return fsm.OnStale, strings.Join(stale, "; ") + " not as wanted"
 }
 
-func (s *seen) joined() bool { return s.Condition.Joined() }
+func (s *hostState) joined() bool { return s.Condition.Joined() }
 
-func (s *seen) silent() bool { return s.Condition.Silent() }
+func (s *hostState) silent() bool { return s.Condition.Silent() }
 
-func (s *seen) startable() bool { return s.may && s.Condition == condition.Restartable && !s.halfway }
+func (s *hostState) startable() bool {
+	return s.inLimit && s.Condition == condition.Restartable && !s.midUpgrade
+}
 
-func (s *seen) missing() bool { return s.may && s.Condition.Installable() }
+func (s *hostState) missing() bool { return s.inLimit && s.Condition.Installable() }
 
 // nameOf is how a sentence names the host with that ID.
 func (v *view) nameOf(id string) string {

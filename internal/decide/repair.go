@@ -24,9 +24,9 @@ func (v *view) rewrites() map[string][]string {
 	return out
 }
 
-func (v *view) canRewrite(s *seen) bool {
+func (v *view) canRewrite(s *hostState) bool {
 	switch {
-	case !s.may || s.Condition != condition.Rewritable:
+	case !s.inLimit || s.Condition != condition.Rewritable:
 		return false
 	case s.Role == desired.Worker:
 		return v.in.Is.API.Reached == observed.Yes && v.source() != ""
@@ -46,7 +46,7 @@ func (v *view) asides() []string {
 	left := v.in.Is.Etcd.Members
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if !s.may || s.Condition != condition.Rejoinable {
+		if !s.inLimit || s.Condition != condition.Rejoinable {
 			continue
 		}
 		if s.Etcd != "" {

@@ -11,15 +11,15 @@ import (
 
 // upgradable reports whether the host is a member inside the limit of which a component runs another version than the
 // wanted one.
-func (v *view) upgradable(s *seen) bool { return s.may && s.joined() && v.outdated(s) }
+func (v *view) upgradable(s *hostState) bool { return s.inLimit && s.joined() && v.outdated(s) }
 
 // upgrades are the hosts to upgrade, control plane first, and of each role those first whose turn had begun.
 func (v *view) upgrades() []string {
 	var out []string
-	for _, hosts := range [][]seen{v.controlPlane(), v.workers()} {
-		out = append(out, having(hosts, func(s *seen) bool { return s.halfway })...)
-		out = append(out, having(hosts, func(s *seen) bool {
-			return s.may && s.joined() && !s.halfway && (v.in.ForceUpgrade || v.outdated(s))
+	for _, hosts := range [][]hostState{v.controlPlane(), v.workers()} {
+		out = append(out, having(hosts, func(s *hostState) bool { return s.midUpgrade })...)
+		out = append(out, having(hosts, func(s *hostState) bool {
+			return s.inLimit && s.joined() && !s.midUpgrade && (v.in.ForceUpgrade || v.outdated(s))
 		})...)
 	}
 	return out
@@ -28,9 +28,9 @@ func (v *view) upgrades() []string {
 // goesOn reports whether the host's turn in an upgrade has begun, and going on with it may mend what is wrong: the kubelet
 // or a component of the control plane does not run in its new version or configuration. To start them again as they are
 // would only fail again, for instance after the manifest was corrected. etcd runs there, and may be stopped.
-func (v *view) goesOn(s *seen) bool {
+func (v *view) goesOn(s *hostState) bool {
 	switch {
-	case !s.may || s.is.Turn == "" || s.is.Turn != v.in.Want.KubernetesVersion || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
+	case !s.inLimit || s.is.Turn == "" || s.is.Turn != v.in.Want.KubernetesVersion || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
 		return false
 	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || s.Condition != condition.Restartable && s.Condition != condition.Unready && s.Condition != condition.Broken:
 		return false
@@ -55,7 +55,7 @@ func (v *view) skew() *problem.Problem {
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.may || !s.joined() || skew.Allowed(v.apiServer(s), want) == nil || len(having(v.workers(), v.upgradable)) == 0 {
+		if s.inLimit || !s.joined() || skew.Allowed(v.apiServer(s), want) == nil || len(having(v.workers(), v.upgradable)) == 0 {
 			continue
 		}
 		return &problem.Problem{
@@ -69,6 +69,6 @@ func (v *view) skew() *problem.Problem {
 // cordoned reports whether a run of ours has closed the member's Node and was interrupted before it opened it again; the
 // host needs nothing more. A mark on a Node that is open counts too: were it left there, a person's cordon would look like
 // ours.
-func (v *view) cordoned(s *seen) bool {
-	return s.may && s.Condition == condition.Healthy && s.node != nil && s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
+func (v *view) cordoned(s *hostState) bool {
+	return s.inLimit && s.Condition == condition.Healthy && s.node != nil && s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
 }

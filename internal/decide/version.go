@@ -33,7 +33,7 @@ func (v *view) versions() versions {
 			add(&out.kubelet, s.node.KubeletVersion) // of the one that runs, which may not be the one that is installed
 		}
 		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
-			out.apiGap, known = true, s.halfway // whatever it was, the rest of its turn writes the wanted one
+			out.apiGap, known = true, s.midUpgrade // whatever it was, the rest of its turn writes the wanted one
 		}
 		if !known {
 			out.silent = append(out.silent, s.name())
@@ -51,7 +51,7 @@ func add(set *[]string, v string) bool {
 }
 
 // kubelet is the version of the host's kubelet, empty when not known.
-func (s *seen) kubelet() string {
+func (s *hostState) kubelet() string {
 	if s.is.Kubelet.Version != "" || s.node == nil {
 		return s.is.Kubelet.Version
 	}
@@ -60,13 +60,13 @@ func (s *seen) kubelet() string {
 
 // mayRun reports whether a host of which nothing is known may run a part of the cluster: it is a member, or nobody
 // could say that it is not.
-func (v *view) mayRun(s *seen) bool {
+func (v *view) mayRun(s *hostState) bool {
 	return s.Condition.Silent() && (s.node != nil || v.in.Is.API.Reached != observed.Yes)
 }
 
 // apiServer is the version of the host's API server, empty when not known. Where the host did not say it, its kubelet's
 // version stands for it: an upgrade reaches the API server first, so that it is not older.
-func (v *view) apiServer(s *seen) string {
+func (v *view) apiServer(s *hostState) string {
 	switch {
 	case s.is.APIServerVersion != "":
 		return s.is.APIServerVersion
@@ -152,7 +152,7 @@ func (v *view) newer() []string {
 			out = append(out, "kubelet of "+s.name()+" "+node.KubeletVersion)
 		}
 	}
-	if len(out) == len(having(v.hosts, (*seen).joined)) {
+	if len(out) == len(having(v.hosts, (*hostState).joined)) {
 		return nil
 	}
 	return out

@@ -11,27 +11,27 @@ import (
 // view is an Input looked at once: what the questions need, worked out from the facts.
 type view struct {
 	in       *Input
-	hosts    []seen // every host of the manifest, control plane first, in its order
-	cps      int    // how many of hosts are control plane
+	hosts    []hostState // every host of the manifest, control plane first, in its order
+	cps      int         // how many of hosts are control plane
 	ca       string
 	claims   []string // CA hashes that claim to be this cluster's, if more than one does
 	epoch    int      // how often the cluster has been recovered
-	etcd     ring
+	etcd     membership
 	running  versions
 	unfit    []problem.Problem // why nothing can be done at all
 	warnings []problem.Problem
 }
 
-// seen is one host: wanted, observed and assessed.
-type seen struct {
+// hostState is one host: wanted, observed and assessed.
+type hostState struct {
 	*desired.Host
 	condition.Assessment
-	is   observed.Host
-	node *observed.Node // nil: none, or not known
-	may  bool           // inside the limit
-	// halfway says that its turn in an upgrade has begun, and that what is wrong with it is what the rest of the turn writes
+	is      observed.Host
+	node    *observed.Node // nil: none, or not known
+	inLimit bool           // inside the limit
+	// midUpgrade says that its turn in an upgrade has begun, and that what is wrong with it is what the rest of the turn writes
 	// and starts anew.
-	halfway bool
+	midUpgrade bool
 }
 
 // look works out the view of an Input.
@@ -39,7 +39,7 @@ func look(in Input) *view {
 	v := &view{in: &in, cps: len(in.Want.ControlPlane)}
 	v.epoch = condition.Epoch(&in.Want, &in.Is)
 	v.ca, v.claims = condition.ClusterCA(&in.Want, &in.Is)
-	v.hosts = make([]seen, v.cps+len(in.Want.Workers))
+	v.hosts = make([]hostState, v.cps+len(in.Want.Workers))
 	for i := range v.hosts {
 		if i < v.cps {
 			v.see(&v.hosts[i], &in.Want.ControlPlane[i])
@@ -47,18 +47,18 @@ func look(in Input) *view {
 			v.see(&v.hosts[i], &in.Want.Workers[i-v.cps])
 		}
 	}
-	v.etcd = v.ring()
+	v.etcd = v.membership()
 	for i := range v.hosts {
-		v.hosts[i].halfway = v.goesOn(&v.hosts[i])
+		v.hosts[i].midUpgrade = v.goesOn(&v.hosts[i])
 	}
 	v.running = v.versions()
-	v.unfit, v.warnings = v.judge()
+	v.unfit, v.warnings = v.fitness()
 	return v
 }
 
 // see assesses one host.
-func (v *view) see(s *seen, w *desired.Host) {
-	s.Host, s.is, s.may = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
+func (v *view) see(s *hostState, w *desired.Host) {
+	s.Host, s.is, s.inLimit = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
 	cx := condition.HostContext{Cluster: v.in.Want.Name, CA: v.ca, Version: v.in.Want.KubernetesVersion, API: v.in.Is.API.Reached, Etcd: v.listed(), Epoch: v.epoch, NoCNI: v.withoutCNI()}
 	if cx.API == observed.Yes {
 		s.node = match.Node(v.in.Is.API.Nodes, w, &s.is)
@@ -86,12 +86,12 @@ func (v *view) withoutCNI() bool {
 	return wanted && !applied && v.in.Is.API.Reached == observed.Yes
 }
 
-func (v *view) controlPlane() []seen { return v.hosts[:v.cps] }
+func (v *view) controlPlane() []hostState { return v.hosts[:v.cps] }
 
-func (v *view) workers() []seen { return v.hosts[v.cps:] }
+func (v *view) workers() []hostState { return v.hosts[v.cps:] }
 
 // having returns the IDs of those hosts that satisfy the condition, in order.
-func having(hosts []seen, is func(*seen) bool) []string {
+func having(hosts []hostState, is func(*hostState) bool) []string {
 	var ids []string
 	for i := range hosts {
 		if is(&hosts[i]) {
@@ -102,7 +102,7 @@ func having(hosts []seen, is func(*seen) bool) []string {
 }
 
 // count counts the hosts in one of the conditions.
-func count(hosts []seen, conditions ...condition.Condition) int {
+func count(hosts []hostState, conditions ...condition.Condition) int {
 	n := 0
 	for i := range hosts {
 		for _, c := range conditions {
@@ -123,7 +123,7 @@ func (v *view) assessments() map[string]condition.Assessment {
 }
 
 // name is how a sentence names the host: its Node's name where that is known, else its ID.
-func (s *seen) name() string {
+func (s *hostState) name() string {
 	switch {
 	case s.Hostname != "":
 		return s.Hostname
@@ -134,7 +134,7 @@ func (s *seen) name() string {
 }
 
 // namesOf are the names of the hosts that satisfy the condition, in order.
-func namesOf(hosts []seen, is func(*seen) bool) []string {
+func namesOf(hosts []hostState, is func(*hostState) bool) []string {
 	var out []string
 	for i := range hosts {
 		if is(&hosts[i]) {
@@ -145,4 +145,6 @@ func namesOf(hosts []seen, is func(*seen) bool) []string {
 }
 
 // names names the hosts that satisfy the condition, as a sentence has them.
-func names(hosts []seen, is func(*seen) bool) string { return problem.List(namesOf(hosts, is)) }
+func names(hosts []hostState, is func(*hostState) bool) string {
+	return problem.List(namesOf(hosts, is))
+}
