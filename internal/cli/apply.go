@@ -164,7 +164,7 @@ func (f *applyFlags) approved(stdio IO, look engine.Look) (bool, error) {
 			return false, err
 		}
 		if p.Digest() != look.Plan.Digest() {
-			return false, &classError{exitRuntime, fmt.Errorf("the plan saved in %s is not what would be done now: the manifest or the hosts have changed since; plan again. Nothing was changed", f.plan)}
+			return false, &classError{exitRuntime, fmt.Errorf("the plan saved in %s is not what would be done now: the manifest, the hosts or this program have changed since; plan again. Nothing was changed", f.plan)}
 		}
 		return true, nil
 	}

@@ -72,11 +72,12 @@ func Started(ctx context.Context, hosts []*fleet.Host) (map[string]string, error
 		/opt/kubeone/bin/ctr -n k8s.io tasks ls 2>/dev/null | sed 1d | sort`)
 }
 
-// Written describes, for each host, every file that the product or Kubernetes' tools write there once: configuration, keys,
-// static-pod manifests, programs, with the time when it was written last. What a running cluster writes by itself is left out.
+// Written describes, for each host, every file that the product or Kubernetes' tools write there once: configuration,
+// keys, static-pod manifests, programs, with the time when it was written last. What a running cluster writes by itself
+// is left out.
 func Written(ctx context.Context, hosts []*fleet.Host) (map[string]string, error) {
-	return OnEach(ctx, hosts, `find /etc/kubernetes /etc/kubeone /etc/containerd /etc/cni /etc/systemd/system /opt/kubeone \
-		/var/lib/kubelet/config.yaml /var/lib/kubelet/kubeadm-flags.env \
+	return OnEach(ctx, hosts, `find /etc/kubernetes /etc/kubeone /etc/containerd /etc/cni /etc/systemd/system \
+		/opt/kubeone /var/lib/kubelet/config.yaml /var/lib/kubelet/kubeadm-flags.env \
 		-type f -printf '%p %m %s %T@\n' 2>/dev/null | sort`)
 }
 

@@ -11,8 +11,8 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// Predecessor is the commit of the program whose clusters the present one takes over: the last one before hosts, plans and
-// locks changed.
+// Predecessor is the commit of the program whose clusters the present one takes over: the last one before hosts, plans
+// and locks changed.
 const Predecessor = "b229f5f5915034988395fe867728349a5a098802"
 
 // BuildKubeone builds the product from the module that this program's working directory is in, and returns the program's
@@ -31,8 +31,8 @@ func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 	return program, buildProgram(ctx, module, "./cmd/kubeone", program)
 }
 
-// BuildKubeoneAt builds the product as it was at a commit, given by its whole name, from the history of the repository that
-// this program's working directory is in, and returns the program's path. It is built once.
+// BuildKubeoneAt builds the product as it was at a commit, given by its whole name, from the history of the repository
+// that this program's working directory is in, and returns the program's path. It is built once.
 func BuildKubeoneAt(ctx context.Context, cache components.Cache, commit string) (string, error) {
 	return BuildAt(ctx, cache, commit, "./cmd/kubeone")
 }
@@ -52,9 +52,10 @@ func BuildAt(ctx context.Context, cache components.Cache, commit, folder string)
 
 // BundleAt is Bundle with a bundle that the product as it was at a commit has made.
 func BundleAt(ctx context.Context, cache components.Cache, commit, version string, log Logf) (string, error) {
-	made := bundleBy{kind: "bundles-" + commit, writer: "own", program: func(ctx context.Context, cache components.Cache) (string, error) {
+	program := func(ctx context.Context, cache components.Cache) (string, error) {
 		return BuildKubeoneAt(ctx, cache, commit)
-	}}
+	}
+	made := bundleBy{kind: "bundles-" + commit, writer: "own", program: program}
 	return made.bundle(ctx, cache, version, log)
 }
 

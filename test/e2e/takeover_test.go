@@ -1,0 +1,252 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/plan"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// TestTakeover is a cluster that an older program has made, fleet.Predecessor, and that the present one goes on with:
+// it finds nothing to do, upgrades it, replaces a host of it, and brings it back after its quorum was lost. As long as
+// both are in use, they do not work at the same time, and what the older one does with its plans or looks at does no
+// harm.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	s := begin(t, fleet.Options{
+		Name: "takeover", ControlPlanes: 3, Workers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
+	})
+	s.bare = map[string][]string{}
+	s.parts(
+		part{"bare hosts become a cluster by an older program", madeByPredecessor},
+		part{"while the older program works, the present one is refused", refusedBesidePredecessor},
+		part{"the present program takes over, and nothing is changed", takenOver},
+		part{"while the present program works on a worker, the older one is refused", predecessorRefused},
+		part{"a plan that the older program saved is carried out or refused, and then all is newer", predecessorsPlan},
+		part{"the older program may look at what the present one has done", predecessorLooks},
+		part{"a living control-plane host is replaced", nodeReplaced},
+		part{"a recovery is refused while the quorum is there", recoveryRefused},
+		part{"two of three control-plane hosts are destroyed, and the third one brings it back", twoOfThreeDestroyed},
+	)
+}
+
+// predecessor is the same operator with the older program, and with a bundle that it has made of the version that is
+// wanted now.
+func (s *story) predecessor() *story {
+	s.Helper()
+	old, err := s.With(s.Context(), fleet.Predecessor)
+	s.must(err)
+	return &story{T: s.T, Operator: old, bare: s.bare}
+}
+
+func madeByPredecessor(s *story) {
+	old := s.predecessor()
+	installPlain(old)
+	old.nothingToDo()
+}
+
+// refusedBesidePredecessor: the older program replaces the worker and is held up there. A plan of the present one about
+// something else, and one about the same host, are refused.
+func refusedBesidePredecessor(s *story) {
+	old := s.predecessor()
+	r := old.heldAtDrain([]string{"node", "replace", "worker-1", "-y", "--bundle", old.Bundle}, func() {
+		s.refusedBesides("apply", "-y", "-m", s.labelled("beside-predecessor"))
+		s.refusedBesides("node", "remove", "worker-1", "-y")
+	})
+	s.ended(r, 0)
+	s.healthy()
+	s.eventually("nothing to do", time.Minute, old.planIsEmpty)
+}
+
+// predecessorRefused is the same the other way round, while the present program replaces the worker.
+func predecessorRefused(s *story) {
+	old := s.predecessor()
+	r := s.heldAtDrain([]string{"node", "replace", "worker-1", "-y", "--bundle", s.Bundle}, func() {
+		old.refusedBesides("apply", "-y", "-m", s.labelled("beside-successor"))
+		old.refusedBesides("node", "remove", "worker-1", "-y")
+	})
+	s.ended(r, 0)
+	s.healthy()
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+}
+
+// takenOver: with either program's bundle there is nothing to do, and nothing is written, started or recorded.
+func takenOver(s *story) {
+	old := s.predecessor()
+	state, runs := s.untouched(), old.runs()
+	s.nothingToDo()
+	s.run(0, []string{"plan", "--bundle", old.Bundle}, "No changes")
+	s.run(0, []string{"apply", "-y"}, "No changes")
+	s.run(0, []string{"status"})
+	s.same("runs that are remembered", runs, s.runs())
+	s.same("hosts and record", state, s.untouched())
+}
+
+// predecessorsPlan: the older program has planned the upgrade and saved that. The present one carries it out if that is
+// exactly what it would do itself. Otherwise it refuses it, having changed nothing; then it makes a plan of its own.
+func predecessorsPlan(s *story) {
+	s.must(s.Want(s.Context(), newest))
+	old := s.predecessor()
+	saved := filepath.Join(s.TempDir(), "saved.json")
+	old.run(2, []string{"plan", "--out", saved}, olderPatch, newest)
+	upgrade := []string{"apply", "--plan", saved, "--bundle", old.Bundle}
+	if !s.wouldDo(saved, old.Bundle) {
+		state := s.untouched()
+		r := s.Run(s.Context(), upgrade...)
+		oneError := len(operator.Lines(r.Stderr)) == 1 && strings.Contains(r.Stderr, saved)
+		if r.Status != 10 && r.Status != 15 || !oneError {
+			s.Errorf("want the plan refused with one error\n%s", r)
+		}
+		s.Logf("the saved plan is refused: %s", r.Stderr)
+		s.same("hosts and record", state, s.untouched())
+		upgrade = []string{"apply", "-y"}
+	}
+	r := s.heldAtDrain(upgrade, func() { old.refusedBesides("apply", "-y") })
+	s.ended(r, 0)
+	s.upgraded(newest)
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+}
+
+// predecessorLooks: whatever the older program makes of the cluster now, it does not fall over, and it changes nothing.
+func predecessorLooks(s *story) {
+	old := s.predecessor()
+	state := s.untouched()
+	for _, command := range []string{"plan", "status"} {
+		r := old.Run(s.Context(), command)
+		if r.Status < 0 || strings.Contains(r.Stderr, "panic:") {
+			s.Errorf("%s", r)
+		}
+		s.Logf("%s of the older program: exit status %d", command, r.Status)
+	}
+	s.same("hosts and record", state, s.untouched())
+	s.nothingToDo()
+}
+
+// stays is a pod on worker-1 that cannot go. Nor does anything run in it: it waits for a volume that there is not.
+const stays = `
+apiVersion: v1
+kind: Pod
+metadata: {name: stays, finalizers: [example.com/stays]}
+spec:
+  nodeName: worker-1
+  terminationGracePeriodSeconds: 0
+  containers: [{name: none, image: example.com/none, volumeMounts: [{name: none, mountPath: /none}]}]
+  volumes: [{name: none, configMap: {name: none}}]
+`
+
+// heldAtDrain runs a command that drains worker-1, and holds it up there while something else happens. It returns how
+// the command ended after it could go on.
+func (s *story) heldAtDrain(args []string, while func()) operator.Result {
+	s.Helper()
+	_, err := s.Feed(s.Context(), stays, "apply", "-f", "-")
+	s.must(err)
+	goOn := func() {
+		ctx := context.WithoutCancel(s.Context())
+		_, err := s.Kube(ctx, "patch", "pod", "stays", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		s.must(err)
+	}
+	running, err := s.Start(s.Context(), args...)
+	s.must(err)
+	if _, ok := running.Await(operator.Step(apply.StepStarted, "drain-node/worker-1")); !ok {
+		s.Fatalf("worker-1 was not drained\n%s", running.Wait())
+	}
+	func() {
+		defer goOn() // also when while ends the chapter
+		s.eventually("one pod alone holds the drain up", time.Minute, s.onlyStays)
+		while()
+	}()
+	return running.Wait()
+}
+
+// onlyStays holds when the pod that cannot go has been told to, and all others have come to rest.
+func (s *story) onlyStays(ctx context.Context) error {
+	var list corev1.PodList
+	if err := s.Object(ctx, &list, "pods", "--all-namespaces"); err != nil {
+		return err
+	}
+	for _, pod := range list.Items {
+		if going := pod.DeletionTimestamp != nil; going != (pod.Name == "stays") || !going && !podReady(pod) {
+			return fmt.Errorf("pod %s: told to go %v, Ready %v", pod.Name, going, podReady(pod))
+		}
+	}
+	return nil
+}
+
+func podReady(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// refusedBesides runs a command that must be refused because another run has the cluster's lock, and that changes
+// nothing.
+func (s *story) refusedBesides(args ...string) {
+	s.Helper()
+	state := s.untouched()
+	s.run(10, args, "works on this cluster", "--force-unlock")
+	s.same("hosts and record", state, s.untouched())
+}
+
+// labelled is a manifest that wants another label on the worker, so that there is something to do.
+func (s *story) labelled(name string) string {
+	s.Helper()
+	label := "      hostname: worker-1\n      labels:\n        example.com/wanted: " + name + "\n"
+	path, err := s.Variant(name, operator.Replace("      hostname: worker-1\n", label))
+	s.must(err)
+	return path
+}
+
+// untouched is all that must stay equal where nothing is to be changed: what runs since when, what is written on the
+// hosts, and the cluster's record.
+func (s *story) untouched() map[string]any {
+	s.Helper()
+	written, err := operator.Written(s.Context(), s.Members())
+	s.must(err)
+	var record corev1.ConfigMap
+	s.must(s.Object(s.Context(), &record, "--namespace=kube-system", "configmap", "kubeone"))
+	return map[string]any{"started": s.started(s.Members()), "written": written, "record": record.Data}
+}
+
+// runs are the names of the runs that the cluster remembers, as the program reads them.
+func (s *story) runs() []string {
+	s.Helper()
+	var history struct{ Runs []struct{ ID string } }
+	r := s.run(0, []string{"history", "-o", "json"})
+	s.must(json.Unmarshal([]byte(r.Stdout), &history))
+	var names []string
+	for _, run := range history.Runs {
+		names = append(names, run.ID)
+	}
+	if len(names) == 0 {
+		s.Errorf("no run is remembered\n%s", r)
+	}
+	return names
+}
+
+// wouldDo reports whether a saved plan is what the program would do now with a bundle.
+func (s *story) wouldDo(path, bundle string) bool {
+	s.Helper()
+	text, err := os.ReadFile(path)
+	s.must(err)
+	var saved, now plan.Plan
+	if json.Unmarshal(text, &saved) != nil || saved.Format != plan.FormatVersion {
+		return false
+	}
+	r := s.run(2, []string{"plan", "-o", "json", "--bundle", bundle})
+	s.must(json.Unmarshal([]byte(r.Stdout), &now))
+	return saved.Digest() == now.Digest()
+}
