@@ -7,7 +7,6 @@
 package cluster
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http"
@@ -127,20 +126,5 @@ func (c *Client) Close() {
 	if c.http != nil {
 		c.http.CloseIdleConnections()
 		c.dial.closeAll()
-	}
-}
-
-// WaitReady waits until an API server says that it is ready to serve (its /readyz).
-func (c *Client) WaitReady(ctx context.Context) error {
-	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)
-	defer cancel()
-	for {
-		_, err := c.Kubernetes.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-		if err == nil {
-			return nil
-		}
-		if !apicall.Pause(ctx, apicall.PollEvery) {
-			return apicall.Ended(ctx, "wait for the API server", "", err.Error())
-		}
 	}
 }

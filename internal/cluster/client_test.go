@@ -115,7 +115,7 @@ func TestDialsTheEndpointAndChecksTheKubeconfigsServer(t *testing.T) {
 	})
 	tunnel := &dials{to: server.Listener.Addr().String()}
 	c := connected(t, kubeconfigFor(t, server, "https://example.com:6443", nil), through("cp-1", tunnel))
-	if err := c.WaitReady(soon(t)); err != nil {
+	if err := readyz(soon(t), c); err != nil {
 		t.Fatal(err)
 	}
 	got := []any{tunnel.asked.Load(), proto.Load(), auth.Load(), host.Load()}
@@ -224,7 +224,7 @@ func TestAWatchOutlivesTheRequestTimeout(t *testing.T) {
 	}
 }
 
-func TestWaitReadyOutlivesAServerThatIsStarting(t *testing.T) {
+func TestARetryOutlivesAServerThatIsStarting(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	server := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -235,7 +235,8 @@ func TestWaitReadyOutlivesAServerThatIsStarting(t *testing.T) {
 		ok(w, r)
 	})
 	c := connected(t, kubeconfigFor(t, server, server.URL, nil))
-	if err := c.WaitReady(soon(t)); err != nil {
+	ask := func(ctx context.Context) error { return readyz(ctx, c) }
+	if err := apicall.Retry(soon(t), "ask the API server", "", ask); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+
+	"kubeone/internal/retry"
 )
 
 const (
@@ -86,12 +88,9 @@ func (c *Client) awaitHealthy(ctx context.Context, m Member) (Status, error) {
 		if err == nil && status.Leader != 0 {
 			return status, nil
 		}
-		again := time.NewTimer(pollEvery)
-		select {
-		case <-ctx.Done():
-			again.Stop()
-			return Status{}, fmt.Errorf("etcd member %s is not healthy again after %s: %w", m.Name, backWithin, errors.Join(err, context.Cause(ctx)))
-		case <-again.C:
+		if !retry.Pause(ctx, pollEvery) {
+			return Status{}, fmt.Errorf("etcd member %s is not healthy again after %s: %w",
+				m.Name, backWithin, errors.Join(err, context.Cause(ctx)))
 		}
 	}
 }

@@ -38,7 +38,7 @@ func newRegistries(src Source, want Want) (*registries, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read container registries: %w", err)
 	}
-	again := func(ctx context.Context, try func() error) error { return retry(ctx, src.pause(), try) }
+	again := func(ctx context.Context, try func() error) error { return tryAgain(ctx, src.pause(), try) }
 	return &registries{puller: puller, want: want, options: options, retry: again}, nil
 }
 

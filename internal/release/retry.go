@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"kubeone/internal/retry"
 )
 
 // attempts is how often something is tried that fails for a passing reason.
@@ -53,21 +55,9 @@ func transient(err error) bool {
 	return errors.As(err, &network) && network.Timeout()
 }
 
-// retry calls try until it succeeds, fails for good, has failed attempts times, or ctx ends. The pause grows with each
-// failure: pause, then four times as long.
-func retry(ctx context.Context, pause time.Duration, try func() error) error {
-	for n := 1; ; n++ {
-		err := try()
-		if err == nil || ctx.Err() != nil || n == attempts || !transient(err) {
-			return err
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return err
-		case <-timer.C:
-		}
-		pause *= 4
-	}
+// tryAgain tries up to three times what fails for a passing reason; the pause grows with each failure, fourfold.
+func tryAgain(ctx context.Context, pause time.Duration, try func() error) error {
+	passing := func(err error) bool { return ctx.Err() == nil && transient(err) }
+	policy := retry.Policy{Transient: passing, Attempts: attempts, First: pause, Factor: 4}
+	return policy.Do(ctx, func(context.Context) error { return try() })
 }

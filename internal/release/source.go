@@ -110,7 +110,7 @@ func (w web) open(ctx context.Context, method, url string) (io.ReadCloser, int64
 func (w web) text(ctx context.Context, url string) (string, error) {
 	const limit = 1 << 20
 	var text []byte
-	err := retry(ctx, w.pause, func() error {
+	err := tryAgain(ctx, w.pause, func() error {
 		body, _, err := w.open(ctx, http.MethodGet, url)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func (w web) text(ctx context.Context, url string) (string, error) {
 // size asks how long a file is. A server that does not say is made to send the file, which is counted.
 func (w web) size(ctx context.Context, url string) (int64, error) {
 	var size int64
-	err := retry(ctx, w.pause, func() error {
+	err := tryAgain(ctx, w.pause, func() error {
 		body, length, err := w.open(ctx, http.MethodHead, url)
 		if err != nil {
 			return err

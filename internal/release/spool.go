@@ -92,7 +92,7 @@ func (s *spool) fetch(ctx context.Context, c content) (*os.File, error) {
 		return nil, err
 	}
 	_ = os.Remove(file.Name()) // where the system refuses that, the spool's directory is removed at the end
-	err = retry(ctx, s.pause, func() error { return s.download(ctx, c, file) })
+	err = tryAgain(ctx, s.pause, func() error { return s.download(ctx, c, file) })
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}

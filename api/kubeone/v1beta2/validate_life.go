@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"filippo.io/age"
 )
 
 // What happens to a node whose pods have not left in time.
@@ -65,7 +67,7 @@ func (f *findings) recipient(path, recipient string, before []string) {
 	case strings.HasPrefix(strings.ToUpper(recipient), "AGE-SECRET-KEY-"):
 		// Whoever reads the message must not be able to read backups.
 		f.errorf(path, "write the public key that age-keygen -y prints for it, and make a new key: this one has been in a file that others read", "is a private key")
-	case !isAgeRecipient(recipient):
+	case !isRecipient(recipient):
 		f.errorf(path, "age-keygen prints it: age1 and 58 characters", "%q is not an age public key, or it is misspelt", recipient)
 	case slices.Contains(before, recipient):
 		f.errorf(path, "remove one of them", "is there twice")
@@ -103,4 +105,11 @@ func (f *findings) target(b BackupConfig) {
 func hasPassword(u *url.URL) bool {
 	_, has := u.User.Password()
 	return has
+}
+
+// isRecipient reports whether text is the public key of an age X25519 identity. Its checksum finds what is misspelt: a backup
+// to a key that nobody has would be noticed only when it is needed.
+func isRecipient(text string) bool {
+	_, err := age.ParseX25519Recipient(text)
+	return err == nil
 }

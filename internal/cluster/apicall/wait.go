@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"kubeone/internal/retry"
 )
 
 // How long things may take.
@@ -36,33 +38,20 @@ func Bounded(ctx context.Context, limit time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, limit)
 }
 
-// Pause waits, or returns false when the context ends first.
-func Pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // Retry calls until it succeeds, fails with an error that is not transient, or the context ends (after OpTimeout where
 // the context has no deadline). The error it returns is an *Error with the last failure, not merely "deadline exceeded".
 func Retry(ctx context.Context, op, node string, call func(context.Context) error) error {
 	ctx, cancel := Bounded(ctx, OpTimeout)
 	defer cancel()
-	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 2*time.Second) {
-		err := call(ctx)
-		if err == nil || Classify(err) != Transient {
-			return Wrap(op, node, err)
-		}
-		if !Pause(ctx, delay) {
-			return Ended(ctx, op, node, err.Error())
-		}
+	policy := retry.Policy{Transient: transient, First: 100 * time.Millisecond, Factor: 2, Max: 2 * time.Second}
+	err := policy.Do(ctx, call)
+	if err != nil && transient(err) { // only the end of the context ends that
+		return Ended(ctx, op, node, err.Error())
 	}
+	return Wrap(op, node, err)
 }
+
+func transient(err error) bool { return Classify(err) == Transient }
 
 // Ended is the error of an operation whose context Ended, with the last thing that was seen.
 func Ended(ctx context.Context, op, node, last string) error {
@@ -110,7 +99,7 @@ func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L
 		case err != nil:
 			state = err.Error()
 		}
-		if !Pause(ctx, PollEvery) {
+		if !retry.Pause(ctx, PollEvery) {
 			return Ended(ctx, op, name, state)
 		}
 	}

@@ -3,7 +3,6 @@ package certificates
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/retry"
 )
 
 // Approver approves requests for serving certificates.
@@ -33,31 +33,8 @@ func servingRequests() metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName}
 }
 
-// ApproveServing approves the open requests for serving certificates that CheckServing allows, and leaves the others as
-// they are, with a reason. Requests that somebody decided about are not mentioned.
-func (c Approver) ApproveServing(ctx context.Context, expected Expected) ([]Decision, error) {
-	var list *certificatesv1.CertificateSigningRequestList
-	err := apicall.Retry(ctx, "list certificate signing requests", "", func(ctx context.Context) (err error) {
-		list, err = c.Kubernetes.CertificatesV1().CertificateSigningRequests().List(ctx, servingRequests())
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var decisions []Decision
-	for i := range list.Items {
-		decision, open, err := c.decide(ctx, &list.Items[i], expected)
-		if err != nil {
-			return decisions, err
-		}
-		if open {
-			decisions = append(decisions, decision)
-		}
-	}
-	return decisions, nil
-}
-
-// ServeApprovals does as ApproveServing for every request that there is or that comes, within milliseconds of its
+// ServeApprovals approves the requests for serving certificates that CheckServing allows, those that there are and those that
+// come, within milliseconds of its
 // appearing, until the context ends, which is its only end. It may begin before the API answers and outlives the API's
 // restarts. Each decision is told once; tell is called from one goroutine.
 func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell func(Decision)) {
@@ -82,7 +59,7 @@ func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell fu
 		if err != nil {
 			delay = time.Second
 		}
-		apicall.Pause(ctx, delay)
+		retry.Pause(ctx, delay)
 	}
 }
 
@@ -115,28 +92,4 @@ func (c Approver) approve(ctx context.Context, csr *certificatesv1.CertificateSi
 		}
 		return err
 	})
-}
-
-// Refusals collects the decisions that left a request alone. The zero value is ready; it is safe for concurrent use.
-type Refusals struct {
-	mu   sync.Mutex
-	last map[string]Decision
-}
-
-// Tell notes a decision; it has the form that ServeApprovals wants.
-func (r *Refusals) Tell(d Decision) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.last == nil {
-		r.last = map[string]Decision{}
-	}
-	r.last[d.Node] = d
-}
-
-// Of returns why the last request of a node was left alone, and whether it was.
-func (r *Refusals) Of(node string) (reason string, refused bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d, ok := r.last[node]
-	return d.Reason, ok && !d.Approved
 }

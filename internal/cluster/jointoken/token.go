@@ -95,16 +95,6 @@ func secretOf(token, runID string, expires time.Time) *corev1.Secret {
 	}
 }
 
-// WaitTokenSigned waits until the cluster has published its address signed with the token, which `kubeadm join` needs
-// when it finds the cluster by token. Waiting here takes milliseconds; kubeadm looks again only every five seconds.
-func (c Issuer) WaitTokenSigned(ctx context.Context, id string) error {
-	return apicall.Await(ctx, c.Kubernetes.CoreV1().ConfigMaps(metav1.NamespacePublic), "wait for the signature of join token "+id+" in", "cluster-info",
-		func(info *corev1.ConfigMap) (bool, string, error) {
-			_, signed := info.Data["jws-kubeconfig-"+id]
-			return signed, "it is not signed with this token", nil
-		})
-}
-
 // RevokeJoinToken deletes a token. One that is gone already is no error.
 func (c Issuer) RevokeJoinToken(ctx context.Context, id string) error {
 	return apicall.Retry(ctx, "revoke join token", id, func(ctx context.Context) error {

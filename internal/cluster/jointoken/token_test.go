@@ -123,26 +123,3 @@ func TestARunRevokesItsOwnTokensOnly(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func TestWaitTokenSignedReturnsWithTheSignature(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := faked(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info", Namespace: "kube-public"}})
-		began := time.Now()
-		result := make(chan error)
-		go func() { result <- c.WaitTokenSigned(t.Context(), "abcdef") }()
-		synctest.Wait()
-		maps := c.Kubernetes.CoreV1().ConfigMaps("kube-public")
-		info, err := maps.Get(t.Context(), "cluster-info", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		info.Data = map[string]string{"jws-kubeconfig-abcdef": "x..y"}
-		if _, err := maps.Update(t.Context(), info, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-result; err != nil || time.Since(began) > 0 {
-			t.Errorf("got %v after %s, want success at once", err, time.Since(began))
-		}
-	})
-}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/retry"
 )
 
 // Name is the name of the Lease in kube-system that is the cluster's lock.
@@ -128,7 +129,7 @@ func (c Locker) take(ctx context.Context, me Holder, o *AcquireOptions) error {
 // begins the wait anew, and a gap between two looks, as in a process that stood still, counts for no more than two.
 func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease, duration time.Duration) (*coordinationv1.Lease, error) {
 	for silent, last := time.Duration(0), time.Now(); silent < duration; {
-		if !apicall.Pause(ctx, min(leaseAgain, duration-silent)) {
+		if !retry.Pause(ctx, min(leaseAgain, duration-silent)) {
 			return nil, context.Cause(ctx)
 		}
 		now, err := c.leases().Get(ctx, Name, metav1.GetOptions{})

@@ -13,6 +13,7 @@ import (
 	typed "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/retry"
 )
 
 // Lock is the cluster's lock, held. It renews itself. A lock that could not be renewed is not lost before another run has taken
@@ -61,7 +62,7 @@ func (c Locker) keep(ctx context.Context, me Holder, began time.Time) *Lock {
 
 func (l *Lock) renewals(ctx context.Context) {
 	defer close(l.ended)
-	for delay := leaseRenew; apicall.Pause(ctx, delay); {
+	for delay := leaseRenew; retry.Pause(ctx, delay); {
 		one, cancel := context.WithTimeout(ctx, leaseRenew)
 		began := time.Now()
 		err := l.renew(one)

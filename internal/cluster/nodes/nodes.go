@@ -17,6 +17,7 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/desired"
+	"kubeone/internal/retry"
 )
 
 // Nodes changes Nodes and waits for them.
@@ -198,7 +199,7 @@ func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 				return nil
 			}
 		}
-		if !apicall.Pause(ctx, apicall.PollEvery) {
+		if !retry.Pause(ctx, apicall.PollEvery) {
 			return apicall.Ended(ctx, op, node, state)
 		}
 	}

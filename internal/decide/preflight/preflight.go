@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -120,7 +121,7 @@ func Clock(host *desired.Host, is *observed.Host) *problem.Problem {
 
 func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
 	name := match.NodeName(host, is, nil)
-	if isSubdomain(name) {
+	if len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return nil
 	}
 	return found(problem.HostNameInvalid, problem.Parameters{"name": name})
@@ -154,22 +155,4 @@ func checkCPUs(role desired.Role, is *observed.Host) *problem.Problem {
 		return nil
 	}
 	return checkAmount(problem.CPUsTooFew, is.CPUs, minControlPlaneCPUs)
-}
-
-// isSubdomain reports whether the name is a DNS-1123 subdomain, as names of Nodes are: labels of letters, digits and
-// inner hyphens, in lower case, between dots.
-func isSubdomain(name string) bool {
-	if name == "" || len(name) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || strings.Trim(label, "-") != label || strings.ContainsFunc(label, notInLabel) {
-			return false
-		}
-	}
-	return true
-}
-
-func notInLabel(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-'
 }
