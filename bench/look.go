@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
+	"kubeone/internal/workspace"
 )
 
 // oneLook is the name under which this program looks at a cluster once, for itself.
@@ -45,26 +46,26 @@ func printLook(ctx context.Context, args []string, out io.Writer) error {
 func lookAt(ctx context.Context, manifest, state string) (look, error) {
 	start := time.Now()
 	answers := &stopwatch{}
-	e, err := engine.Open(ctx, engine.Options{Manifest: manifest, StateDir: state, NewHosts: host.PolicyProbe, Now: answers.now})
+	w, err := workspace.Open(ctx, workspace.Options{Manifest: manifest, StateDir: state, NewHosts: host.PolicyProbe, Now: answers.now})
 	if err != nil {
 		return look{}, err
 	}
-	defer e.Close()
+	defer w.Close()
 	opened := time.Now()
-	seen, err := e.Look(ctx)
+	seen, err := w.Engine.Propose(ctx, engine.Apply{})
 	if err != nil {
 		return look{}, err
 	}
 	l := look{
 		Route: string(seen.Decision().Route), Load: opened.Sub(start).Seconds(), Probe: answers.before.Sub(opened).Seconds(), Think: answers.last.Sub(answers.before).Seconds(),
-		APIRequests: seen.Result.Requests.API, EtcdRequests: seen.Result.Requests.Etcd,
+		APIRequests: seen.Observed.Requests.API, EtcdRequests: seen.Observed.Requests.Etcd,
 	}
-	for _, h := range seen.Result.World.Hosts {
+	for _, h := range seen.Observed.World.Hosts {
 		if h.Reach == observed.Reached {
 			l.Reached++
 		}
 	}
-	for _, s := range e.Stats().Hosts {
+	for _, s := range w.Stats().Hosts {
 		l.Connections, l.Commands = max(l.Connections, s.Connections), max(l.Commands, s.Commands)
 	}
 	return l, nil

@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
+	"kubeone/internal/workspace"
 )
 
 // applyFlags are the flags of apply, install and upgrade.
@@ -23,8 +24,8 @@ type applyFlags struct {
 	logFile                      string
 }
 
-// face is one of the names under which the engine is offered.
-type face struct {
+// variant is one of the names under which Apply is offered.
+type variant struct {
 	use, short string
 	aliases    []string
 	routes     []fsm.Route // the only routes it follows; nil means all
@@ -32,16 +33,16 @@ type face struct {
 }
 
 var (
-	applyFace = face{ //nolint:gochecknoglobals // constants
+	applyVariant = variant{ //nolint:gochecknoglobals // constants
 		use: "apply [MANIFEST]", short: "Make the cluster what its manifest says", aliases: []string{"up"},
 		about: "Look at every host, the API and etcd, show a plan, ask, and carry it out: install, join, repair. What is right already is left alone.",
 	}
-	installFace = face{ //nolint:gochecknoglobals // constants
+	installVariant = variant{ //nolint:gochecknoglobals // constants
 		use: "install [MANIFEST]", short: "Apply, if the cluster does not exist yet (apply does this too)",
 		routes: []fsm.Route{fsm.Install, fsm.Nothing, fsm.Error},
 		about:  "The same as apply, limited to a cluster that does not exist yet. Prefer apply.",
 	}
-	upgradeFace = face{ //nolint:gochecknoglobals // constants
+	upgradeVariant = variant{ //nolint:gochecknoglobals // constants
 		use: "upgrade [MANIFEST]", short: "Apply, if another Kubernetes version is wanted (apply does this too)",
 		routes: []fsm.Route{fsm.Upgrade, fsm.Nothing, fsm.Error},
 		about:  "The same as apply, limited to an upgrade. Prefer apply.",
@@ -49,7 +50,7 @@ var (
 )
 
 // newApplyCommand returns "kubeone apply", "install" or "upgrade".
-func newApplyCommand(stdio IO, as face) *cobra.Command {
+func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	f := &applyFlags{}
 	cmd := &cobra.Command{
 		Use: as.use, Short: as.short, Aliases: as.aliases, Long: as.about,
@@ -65,7 +66,7 @@ func newApplyCommand(stdio IO, as face) *cobra.Command {
 	f.registerRun(cmd)
 	flags.StringVar(&f.plan, "plan", "", "carry out this saved plan, if it is still what would be done; does not ask")
 	flags.BoolVar(&f.forceUpgrade, "force-upgrade", false, "roll the configuration out although nothing differs")
-	if as.use == upgradeFace.use {
+	if as.use == upgradeVariant.use {
 		flags.BoolVar(&f.forceUpgrade, "force", false, "the same as --force-upgrade")
 	}
 	return cmd
@@ -80,9 +81,9 @@ func (f *applyFlags) unknown() host.Policy {
 }
 
 // repeat runs, and again when the world changed under an approved plan.
-func (f *applyFlags) repeat(ctx context.Context, stdio IO, e *engine.Engine, as face) error {
+func (f *applyFlags) repeat(ctx context.Context, stdio IO, w *workspace.Workspace, as variant) error {
 	for attempt := 1; ; attempt++ {
-		err := f.run(ctx, stdio, e, as)
+		err := f.run(ctx, stdio, w, as)
 		// Who approves everything beforehand approves the plan for the changed world too.
 		if !errors.Is(err, engine.ErrWorldChanged) || !f.approve || f.plan != "" || attempt == maxPlans {
 			return err
@@ -94,52 +95,56 @@ func (f *applyFlags) repeat(ctx context.Context, stdio IO, e *engine.Engine, as 
 // maxPlans is how many plans one apply --auto-approve makes when the world keeps changing under it.
 const maxPlans = 3
 
-// run looks, asks, and carries out.
-func (f *applyFlags) run(ctx context.Context, stdio IO, e *engine.Engine, as face) error {
-	look, err := lookSettled(ctx, stdio, e)
+// run proposes, asks, and carries out.
+func (f *applyFlags) run(ctx context.Context, stdio IO, w *workspace.Workspace, as variant) error {
+	r, err := f.request(w)
 	if err != nil {
 		return err
 	}
-	if err := f.present(stdio, look); err != nil {
+	r.Routes = as.routes
+	p, err := propose(ctx, stdio, w.Engine, r)
+	if err != nil {
 		return err
 	}
-	if done, err := f.settled(look, as); done {
+	if err := f.present(stdio, p); err != nil {
 		return err
 	}
-	if yes, err := f.approved(stdio, look); err != nil || !yes {
+	if done, err := f.settled(p); done {
 		return err
 	}
-	if err := e.Approve(); err != nil {
+	if yes, err := f.approved(stdio, p); err != nil || !yes {
 		return err
 	}
-	return f.carryOut(ctx, stdio, e, look)
+	after, err := f.carryOut(ctx, stdio, w, p)
+	if err != nil {
+		return err
+	}
+	return f.verify(stdio, after)
 }
 
 // present shows the plan: on standard output, or on standard error when that carries the event stream.
-func (f *applyFlags) present(stdio IO, look engine.Look) error {
+func (f *applyFlags) present(stdio IO, p engine.Proposal) error {
 	if f.output == "json" {
 		stdio.Out = stdio.Err
 	}
-	return show(stdio, look, f.verbose, "text")
+	return show(stdio, p, f.verbose, "text")
 }
 
 // settled reports whether there is nothing to carry out, and the command's result then.
-func (f *applyFlags) settled(look engine.Look, as face) (bool, error) {
-	d := look.Decision()
+func (f *applyFlags) settled(p engine.Proposal) (bool, error) {
+	if p.Decision().Route == fsm.Error {
+		return true, planStatus(p) // the problems have been shown
+	}
+	var unresolved *engine.UnresolvedError
+	switch err := p.Refusal(); {
+	case errors.As(err, &unresolved) && f.dryRun: // like plan
+	case err != nil:
+		return true, err
+	}
 	switch {
-	case d.Route == fsm.Error:
-		return true, planStatus(look)
-	case look.Plan.Blocked != "":
-		status := exitRuntime
-		if d.Route == fsm.DisasterRecovery {
-			status = exitEtcd
-		}
-		return true, &classError{status, fmt.Errorf("%s; nothing was changed", look.Plan.Blocked)}
-	case !as.follows(d.Route):
-		return true, &classError{exitConfig, fmt.Errorf("the cluster needs %q, which this command does not do; use kubeone apply", d.Route)}
-	case look.Plan.Empty():
+	case p.Plan.Empty():
 		return true, nil
-	case len(look.Plan.Steps) == 0:
+	case len(p.Plan.Steps) == 0:
 		return true, &classError{exitRuntime, errors.New("apply can do nothing before you have done what is listed above")}
 	case f.dryRun:
 		return true, &statusError{exitChanges}
@@ -147,53 +152,37 @@ func (f *applyFlags) settled(look engine.Look, as face) (bool, error) {
 	return false, nil
 }
 
-func (a face) follows(r fsm.Route) bool {
-	for _, have := range a.routes {
-		if have == r {
-			return true
-		}
-	}
-	return a.routes == nil
-}
-
 // approved asks for a yes, unless it was given beforehand.
-func (f *applyFlags) approved(stdio IO, look engine.Look) (bool, error) {
+func (f *applyFlags) approved(stdio IO, p engine.Proposal) (bool, error) {
 	if f.plan != "" {
-		p, err := saved(f.plan)
+		have, err := saved(f.plan)
 		if err != nil {
 			return false, err
 		}
-		if p.Digest() != look.Plan.Digest() {
-			return false, &classError{exitRuntime, fmt.Errorf("the plan saved in %s is not what would be done now: the manifest, the hosts or this program have changed since; plan again. Nothing was changed", f.plan)}
+		if have.Digest() != p.Plan.Digest() {
+			return false, &classError{exitRuntime, fmt.Errorf("the plan saved in %s is not what would be done now: "+
+				"the manifest, the hosts or this program have changed since; plan again. Nothing was changed", f.plan)}
 		}
 		return true, nil
 	}
+	return f.agreed(stdio, "Carry out this plan?")
+}
+
+// agreed asks, unless everything was approved beforehand.
+func (f *applyFlags) agreed(stdio IO, question string) (bool, error) {
 	if f.approve {
 		return true, nil
 	}
-	yes, err := confirm(stdio, "Carry out this plan?")
+	yes, err := confirm(stdio, question)
 	if err == nil && !yes {
 		_, _ = fmt.Fprintln(stdio.Err, "Not confirmed. Nothing was changed.")
 	}
 	return yes, err
 }
 
-// carryOut runs the plan and checks that the cluster is then as wanted.
-func (f *applyFlags) carryOut(ctx context.Context, stdio IO, e *engine.Engine, look engine.Look) error {
-	var after engine.Look
-	err := f.observe(ctx, stdio, e, look, e.NewRunID(), func(ctx context.Context, o engine.ApplyOptions) (err error) {
-		after, err = e.Apply(ctx, look, o)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return f.verify(stdio, after)
-}
-
 // verify is the last stage: what is must now be what was wanted.
-func (f *applyFlags) verify(stdio IO, after engine.Look) error {
-	if after.Plan.Empty() && after.Decision().Route != fsm.Error {
+func (f *applyFlags) verify(stdio IO, after engine.Proposal) error {
+	if after.Matches() {
 		if f.output == "text" {
 			_, _ = fmt.Fprintln(stdio.Out, "Done. The cluster matches the manifest.")
 		}
@@ -205,7 +194,8 @@ func (f *applyFlags) verify(stdio IO, after engine.Look) error {
 	if len(after.Plan.Operator) > 0 {
 		return &classError{exitRuntime, errors.New("done what could be done; the rest needs you, as listed above")}
 	}
-	return &classError{exitRuntime, errors.New("every step succeeded, and yet the cluster is not as wanted; see above, and apply again")}
+	return &classError{exitRuntime, errors.New(
+		"all steps succeeded, but the cluster still differs from the manifest; see above, and run kubeone apply again")}
 }
 
 // interruptible returns a context that the second Ctrl-C ends, and a channel that the first one closes.

@@ -11,15 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/backup"
-	"kubeone/internal/engine"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/host"
+	"kubeone/internal/workspace"
 )
 
 // newBackupCommand returns "kubeone backup".
 func newBackupCommand(stdio IO) *cobra.Command {
-	f := &clusterFlags{lookOnly: true}
-	var o engine.BackupOptions
+	f := &clusterFlags{}
+	var o workspace.BackupOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "backup [MANIFEST]",
@@ -51,18 +51,18 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o engine.BackupOptions, asJSON bool, args []string) error {
-	e, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
+func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.BackupOptions, asJSON bool, args []string) error {
+	w, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	written, err := e.Backup(cmd.Context(), o)
+	defer w.Close()
+	written, err := w.Backup(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
 	doc := BackupDocument{
-		Format: BackupFormat, Cluster: e.Want().Name, Name: written.Name, Places: written.Places, Size: written.Size, SHA256: written.SHA256,
+		Format: BackupFormat, Cluster: w.Name(), Name: written.Name, Places: written.Places, Size: written.Size, SHA256: written.SHA256,
 		Removed: written.Removed, Metadata: written.Metadata,
 	}
 	output := "text"

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"os"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
+	"kubeone/internal/workspace"
 )
 
 // clusterFlags say which cluster a command is about, and how it is reached.
@@ -23,7 +25,6 @@ type clusterFlags struct {
 	strict              bool
 	verbose             bool
 	forceUpgrade        bool
-	lookOnly            bool // the command installs nothing
 	upgradeFlags
 }
 
@@ -44,26 +45,47 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 }
 
 // open loads the cluster that the flags and the first argument name.
-func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string, unknown host.Policy) (*engine.Engine, error) {
+func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string, unknown host.Policy) (*workspace.Workspace, error) {
 	if len(args) > 0 {
 		f.manifest = args[0]
 	}
 	if f.strict {
 		unknown = host.PolicyStrict
 	}
-	e, err := engine.Open(ctx, engine.Options{
-		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, Bundles: f.bundles, NewHosts: unknown, Limit: f.limit,
-		Parallel: f.parallel, ForceUpgrade: f.forceUpgrade, LookOnly: f.lookOnly, Passphrase: passphrase(stdio),
-		Selector: f.selector, Version: f.version, Upgrade: f.upgrade(),
+	w, err := workspace.Open(ctx, workspace.Options{
+		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, Bundles: f.bundles, NewHosts: unknown,
+		Parallel: f.parallel, Passphrase: passphrase(stdio), Version: f.version, Upgrade: f.upgrade(),
 		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range e.Warnings() {
-		_, _ = fmt.Fprintf(stdio.Err, "warning: %v\n", w)
+	for _, warning := range w.Warnings() {
+		_, _ = fmt.Fprintf(stdio.Err, "warning: %v\n", warning)
 	}
-	return e, nil
+	return w, nil
+}
+
+// request is what the flags ask of the cluster.
+func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
+	r := engine.Apply{ForceUpgrade: f.forceUpgrade}
+	ids, err := w.HostIDs("--limit", f.limit...)
+	if err != nil {
+		return r, err
+	}
+	if len(ids) > 0 {
+		r.Limit = map[string]bool{}
+	}
+	for _, id := range ids {
+		r.Limit[id] = true
+	}
+	if f.selector == "" {
+		return r, nil
+	}
+	if r.Selector, err = labels.Parse(f.selector); err != nil {
+		return r, &classError{exitConfig, fmt.Errorf("--selector: %w", err)}
+	}
+	return r, nil
 }
 
 // passphrase asks on the terminal; nil when nobody can be asked.

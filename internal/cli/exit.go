@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/backup"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/drain"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/manifest"
@@ -90,12 +91,15 @@ func runtimeStatus(err error) int {
 	var held *apply.HeldError
 	var taken *engine.TakenError
 	var fetch *release.FetchError
-	var blocked *drain.BlockedError
+	var busy *drain.BlockedError
+	var blocked *engine.BlockedError
 	var member *engine.EtcdError
 	var etcd *apply.EtcdError
 	var store *backup.StoreError
 	switch {
-	case errors.As(err, &held), errors.As(err, &taken), errors.As(err, &blocked), errors.Is(err, engine.ErrWorldChanged):
+	case errors.As(err, &blocked) && blocked.Route == fsm.DisasterRecovery:
+		return exitEtcd
+	case errors.As(err, &held), errors.As(err, &blocked), errors.As(err, &taken), errors.As(err, &busy), errors.Is(err, engine.ErrWorldChanged):
 		return exitRuntime
 	case errors.As(err, &member), errors.As(err, &etcd):
 		return exitEtcd

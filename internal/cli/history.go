@@ -13,7 +13,7 @@ import (
 
 // newHistoryCommand returns "kubeone history".
 func newHistoryCommand(stdio IO) *cobra.Command {
-	f := &clusterFlags{lookOnly: true}
+	f := &clusterFlags{}
 	var output string
 	cmd := &cobra.Command{
 		Use:   "history [RUN]",
@@ -23,12 +23,12 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := f.open(cmd.Context(), stdio, nil, host.PolicyProbe)
+			w, err := f.open(cmd.Context(), stdio, nil, host.PolicyProbe)
 			if err != nil {
 				return err
 			}
-			defer e.Close()
-			runs, err := e.History(cmd.Context())
+			defer w.Close()
+			runs, err := w.Engine.History(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 					return &classError{exitConfig, err}
 				}
 			}
-			return showHistory(stdio, e.Want().Name, runs, len(args) > 0, output)
+			return showHistory(stdio, w.Name(), runs, len(args) > 0, output)
 		},
 	}
 	f.register(cmd)

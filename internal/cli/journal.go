@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/engine"
 )
 
 // journal keeps every event of a run as a line of JSON, in the cluster's state directory and where the operator asked.
@@ -18,17 +17,13 @@ type journal struct {
 	events []apply.Event // without the hosts' output
 }
 
-// openJournal opens the run's journal; extra is another file for it, or "".
-func openJournal(e *engine.Engine, run, extra string) (*journal, error) {
-	dir, err := e.StateDir()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "journal"), 0o700); err != nil {
+// openJournal opens the run's journal in a folder; extra is another file for it, or "".
+func openJournal(dir, run, extra string) (*journal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, &classError{exitConfig, err}
 	}
 	j := &journal{}
-	paths := []string{filepath.Join(dir, "journal", run+".jsonl")}
+	paths := []string{filepath.Join(dir, run+".jsonl")}
 	if extra != "" {
 		paths = append(paths, extra)
 	}

@@ -13,32 +13,32 @@ import (
 
 // newKubeconfigCommand returns "kubeone kubeconfig".
 func newKubeconfigCommand(stdio IO) *cobra.Command {
-	f := &clusterFlags{lookOnly: true}
+	f := &clusterFlags{}
 	var file string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [MANIFEST]",
 		Short: "Write the cluster administrator's kubeconfig, readable by you only",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
+			w, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
 			if err != nil {
 				return err
 			}
-			defer e.Close()
-			look, err := e.Look(cmd.Context())
+			defer w.Close()
+			seen, err := w.Engine.Observe(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if look.Result.Access == nil {
+			if seen.Access == nil {
 				return &classError{exitKube, errors.New("no control-plane host that answers has a kubeconfig; see kubeone status")}
 			}
-			text := look.Result.Access.Kubeconfig
+			text := seen.Access.Kubeconfig
 			if file == "-" {
 				_, err := stdio.Out.Write(text)
 				return err
 			}
 			if file == "" {
-				file = e.Want().Name + "-kubeconfig"
+				file = w.Name() + "-kubeconfig"
 			}
 			if err := writePrivate(file, text); err != nil {
 				return &classError{exitConfig, err}

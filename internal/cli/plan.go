@@ -17,6 +17,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
 	"kubeone/internal/view"
+	"kubeone/internal/workspace"
 )
 
 // newPlanCommand returns "kubeone plan".
@@ -31,22 +32,8 @@ func newPlanCommand(stdio IO) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := time.Now()
-			present := func(e *engine.Engine) error {
-				load := time.Since(began)
-				look, err := e.Look(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if err := save(look, out, scripts); err != nil {
-					return err
-				}
-				if err := show(stdio, look, f.verbose, output); err != nil {
-					return err
-				}
-				if f.verbose {
-					view.LookTime(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), look.Plan, look.Result.Spans, load, look.Took)
-				}
-				return planStatus(look)
+			present := func(w *workspace.Workspace) error {
+				return runPlan(cmd.Context(), stdio, f, w, planOutput{output, out, scripts, time.Since(began)})
 			}
 			for _, f.version = range f.through {
 				if err := f.onTheWay(cmd.Context(), stdio, args, present); !errors.Is(err, errNotOnTheWay) {
@@ -54,12 +41,12 @@ func newPlanCommand(stdio IO) *cobra.Command {
 				}
 			}
 			f.version = ""
-			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
+			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
 			if err != nil {
 				return err
 			}
-			defer e.Close()
-			return present(e)
+			defer w.Close()
+			return present(w)
 		},
 	}
 	f.register(cmd)
@@ -71,17 +58,49 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
+// planOutput is how a plan is shown, and where else it goes.
+type planOutput struct {
+	format, file, scripts string
+	load                  time.Duration // what loading took
+}
+
+func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Workspace, to planOutput) error {
+	r, err := f.request(w)
+	if err != nil {
+		return err
+	}
+	p, err := w.Engine.Propose(ctx, r)
+	if err != nil {
+		return err
+	}
+	var unsaved error
+	if err := p.Unresolved(); err != nil && to.file != "" {
+		unsaved = fmt.Errorf("the plan was not saved in %s: %w", to.file, err)
+		to.file = ""
+	}
+	if err := save(p, to.file, to.scripts); err != nil {
+		return err
+	}
+	if err := show(stdio, p, f.verbose, to.format); err != nil || unsaved != nil {
+		return errors.Join(err, unsaved)
+	}
+	if f.verbose {
+		view.LookTime(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), p.Plan, p.Observed.Spans, to.load, p.Took)
+	}
+	return planStatus(p)
+}
+
 // show prints a plan, or why there can be none.
-func show(stdio IO, look engine.Look, verbose bool, output string) error {
-	d := look.Decision()
+func show(stdio IO, p engine.Proposal, verbose bool, output string) error {
+	d := p.Decision()
 	if output == "json" {
-		text, err := view.PlanJSON(look.Plan, look.Decisions...)
+		text, err := view.PlanJSON(p.Plan, p.Decisions...)
 		if err != nil {
 			return err
 		}
 		_, _ = stdio.Out.Write(text)
 		if d.Route == fsm.Error {
-			view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, look.Plan.Hosts)
+			view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, p.Plan.Hosts)
 		}
 		return nil
 	}
@@ -89,10 +108,10 @@ func show(stdio IO, look engine.Look, verbose bool, output string) error {
 		view.Decision(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d)
 	}
 	if d.Route == fsm.Error {
-		view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, look.Plan.Hosts)
+		view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, p.Plan.Hosts)
 		return nil
 	}
-	view.Plan(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), look.Plan, verbosity(verbose))
+	view.Plan(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), p.Plan, verbosity(verbose))
 	return nil
 }
 
@@ -104,17 +123,17 @@ func verbosity(verbose bool) view.Verbosity {
 }
 
 // planStatus is the result of a command that stops at the plan.
-func planStatus(look engine.Look) error {
-	if status := view.Exit(look.Plan, look.Decisions...); status != 0 {
+func planStatus(p engine.Proposal) error {
+	if status := view.Exit(p.Plan, p.Decisions...); status != 0 {
 		return &statusError{status}
 	}
 	return nil
 }
 
 // save writes the plan and the scripts where they were asked for.
-func save(look engine.Look, out, scripts string) error {
+func save(p engine.Proposal, out, scripts string) error {
 	if out != "" {
-		text, err := json.MarshalIndent(look.Plan, "", "  ")
+		text, err := json.MarshalIndent(p.Plan, "", "  ")
 		if err != nil {
 			return err
 		}
@@ -128,8 +147,8 @@ func save(look engine.Look, out, scripts string) error {
 	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // for review by others too; scripts hold no secrets
 		return &classError{exitConfig, err}
 	}
-	for id, text := range look.Scripts {
-		if err := os.WriteFile(filepath.Join(scripts, look.Plan.Hosts[id]+".sh"), []byte(text), 0o644); err != nil { //nolint:gosec // as above
+	for id, text := range p.Scripts {
+		if err := os.WriteFile(filepath.Join(scripts, p.Plan.Hosts[id]+".sh"), []byte(text), 0o644); err != nil { //nolint:gosec // as above
 			return &classError{exitConfig, err}
 		}
 	}
@@ -152,27 +171,36 @@ func saved(path string) (plan.Plan, error) {
 	return p, nil
 }
 
-// lookSettled looks at a world that stands still: when steps of an earlier run are still running, it waits for their
-// end, and a member that is not healthy gets a moment to become so, before a person is called.
-func lookSettled(ctx context.Context, stdio IO, e *engine.Engine) (engine.Look, error) {
-	look, err := e.Look(ctx)
+// propose makes a proposal about a world that stands still: when steps of an earlier run are still running, it waits for
+// their end, and with an Apply, a member that is not healthy gets a moment to become so, before a person is called.
+func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) (engine.Proposal, error) {
+	p, err := e.Propose(ctx, r)
+	if running := p.RunningSteps(); len(running) > 0 {
+		for id, s := range running {
+			_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for its end\n", nameOf(p, id), s.Stage, s.RunID)
+		}
+		if err := e.Await(ctx, p); err != nil {
+			return p, err
+		}
+		p, err = e.Propose(ctx, r)
+	}
 	if err != nil {
-		return look, err
+		return p, err
 	}
-	for id, s := range look.RunningSteps() {
-		_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for its end\n", look.Plan.Hosts[id], s.Stage, s.RunID)
+	if _, ok := r.(engine.Apply); !ok {
+		return p, nil
 	}
-	if len(look.RunningSteps()) > 0 {
-		if err := e.Await(ctx, look); err != nil {
-			return look, err
-		}
-		if look, err = e.Look(ctx); err != nil {
-			return look, err
-		}
-	}
-	if coming := look.ComingUp(); len(coming) > 0 {
+	if coming := p.ComingUp(); len(coming) > 0 {
 		_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may be coming up; waiting up to a minute\n", strings.Join(coming, ", "))
-		return e.LookUntilUp(ctx)
+		return e.ProposeUntilUp(ctx, r)
 	}
-	return look, nil
+	return p, nil
+}
+
+// nameOf is how a host is called, also where there is no plan.
+func nameOf(p engine.Proposal, id string) string {
+	if name := p.Plan.Hosts[id]; name != "" {
+		return name
+	}
+	return id
 }

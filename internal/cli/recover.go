@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
-	"kubeone/internal/host"
 	"kubeone/internal/observed"
-	"kubeone/internal/view"
 )
 
 // recoverFlags are the flags of recover and of etcd restore.
@@ -78,81 +74,46 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) error {
 	started := time.Now()
 	ctx := cmd.Context()
-	unknown := host.PolicyProbe
-	if f.approve {
-		unknown = host.PolicyAcceptNew
-	}
-	e, err := f.open(ctx, stdio, args, unknown)
+	w, err := f.open(ctx, stdio, args, f.unknown())
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	source, err := e.OpenSource(ctx, f.from, f.identity)
+	defer w.Close()
+	source, err := w.OpenSource(ctx, f.from, f.identity)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	o := engine.RecoverOptions{Source: source, Destroyed: f.destroyed, On: f.on}
-	look, err := lookRecover(ctx, stdio, e, o)
+	r := source.Request()
+	r.Destroyed = w.MemberNames(f.destroyed...)
+	if f.on != "" {
+		ids, err := w.HostIDs("--on", f.on)
+		if err != nil {
+			return err
+		}
+		r.On = ids[0]
+	}
+	p, err := propose(ctx, stdio, w.Engine, r)
 	if err != nil {
 		return err
 	}
-	if yes, err := f.agreed(stdio, look); err != nil || !yes {
+	if yes, err := f.confirmed(stdio, p, "Bring the cluster back like this?"); err != nil || !yes {
 		return err
 	}
-	if err := e.Approve(); err != nil {
-		return err
-	}
-	return f.carryOutRecovery(ctx, stdio, e, o, look, started)
-}
-
-// lookRecover plans when no step of an earlier run is running any more.
-func lookRecover(ctx context.Context, stdio IO, e *engine.Engine, o engine.RecoverOptions) (engine.Look, error) {
-	first, err := e.Look(ctx)
-	if err == nil && len(first.RunningSteps()) > 0 {
-		_, _ = fmt.Fprintln(stdio.Err, "a step of an earlier run is still running; waiting for its end")
-		err = e.Await(ctx, first)
-	}
-	if err != nil {
-		return first, err
-	}
-	return e.LookRecover(ctx, o)
-}
-
-// agreed shows the plan and asks.
-func (f *recoverFlags) agreed(stdio IO, look engine.Look) (bool, error) {
-	out := stdio.Out
-	if f.output == "json" {
-		out = stdio.Err
-	}
-	view.Plan(out, view.StyleFor(out, stdio.Getenv), look.Plan, verbosity(f.verbose))
-	switch {
-	case f.dryRun:
-		return false, &statusError{exitChanges}
-	case f.approve:
-		return true, nil
-	}
-	yes, err := confirm(stdio, "Bring the cluster back like this?")
-	if err == nil && !yes {
-		_, _ = fmt.Fprintln(stdio.Err, "Not confirmed. Nothing was changed.")
-	}
-	return yes, err
-}
-
-func (f *recoverFlags) carryOutRecovery(ctx context.Context, stdio IO, e *engine.Engine, o engine.RecoverOptions, look engine.Look, started time.Time) error {
-	var after engine.Look
-	err := f.observe(ctx, stdio, e, look, e.NewRunID(), func(ctx context.Context, a engine.ApplyOptions) (err error) {
-		after, err = e.Recover(ctx, o, look, a)
-		return err
-	})
+	after, err := f.carryOut(ctx, stdio, w, p)
 	if err != nil {
 		return err
 	}
+	return f.recovered(stdio, after, started)
+}
+
+// recovered says how far the cluster is back.
+func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, started time.Time) error {
 	if f.output == "text" {
-		ready, all := readyNodes(after.Result.World)
+		ready, all := readyNodes(after.Observed.World)
 		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command was given.\n", ready, all, time.Since(started).Round(time.Second))
 	}
-	if after.Plan.Empty() && after.Decision().Route != fsm.Error {
+	if after.Matches() {
 		return f.verify(stdio, after)
 	}
 	if err := f.present(stdio, after); err != nil {

@@ -72,7 +72,7 @@ func newRoot(stdio IO) *cobra.Command {
 	root.SetOut(stdio.Out)
 	root.SetErr(stdio.Err)
 	root.AddCommand(
-		newPlanCommand(stdio), newApplyCommand(stdio, applyFace), newApplyCommand(stdio, installFace), newApplyCommand(stdio, upgradeFace),
+		newPlanCommand(stdio), newApplyCommand(stdio, applyVariant), newApplyCommand(stdio, installVariant), newApplyCommand(stdio, upgradeVariant),
 		newStatusCommand(stdio), newHistoryCommand(stdio), newSupportCommand(stdio), newResetCommand(stdio), newRecoverCommand(stdio), newNodeCommand(stdio), newEtcdCommand(stdio), newBackupCommand(stdio), newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
 		newFSMCommand(stdio), newVersionCommand(stdio),
 	)

@@ -79,12 +79,17 @@ func (p *play) setup(env *testscript.Env) error {
 		"MIRROR": p.mirror, "REGISTRY": strings.TrimPrefix(p.mirror, "http://"),
 		"PORT": strconv.Itoa(p.hosts.Port()), "HUNG": strconv.Itoa(p.hung.Port()), "HOSTKEY": key(p.hosts), "OTHERHOSTKEY": key(p.hung),
 		"RECIPIENT": p.backups.Recipient().String(), "IDENTITY": p.backups.String(),
-		"KEY": p.key.Path, "LOCKEDKEY": p.locked.Path, "OTHERKEY": p.other.Path, "SSHUSER": "root",
+		"OFFLINE": offline,
+		"KEY":     p.key.Path, "LOCKEDKEY": p.locked.Path, "OTHERKEY": p.other.Path, "SSHUSER": "root",
 	} {
 		env.Setenv(name, value)
 	}
 	return nil
 }
+
+// offline is written before "cloudProvider:" into a manifest, all of whose downloads then fail at once.
+const offline = "artifacts:\n  mirror: http://127.0.0.1:1\nregistryConfiguration:\n  overwriteRegistry: 127.0.0.1:1\n" +
+	"  insecureRegistry: true\ncloudProvider:"
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

@@ -5,13 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/view"
 )
 
 // newStatusCommand returns "kubeone status".
 func newStatusCommand(stdio IO) *cobra.Command {
-	f := &clusterFlags{lookOnly: true}
+	f := &clusterFlags{}
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status [MANIFEST]",
@@ -19,16 +20,16 @@ func newStatusCommand(stdio IO) *cobra.Command {
 		Long:  "Ask every host, the API and etcd how they are. Nothing is changed.\n\nExit status: 0 healthy, 3 not.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
+			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
 			if err != nil {
 				return err
 			}
-			defer e.Close()
-			look, err := e.Look(cmd.Context())
+			defer w.Close()
+			p, err := w.Engine.Propose(cmd.Context(), engine.Apply{NamesOnly: true})
 			if err != nil {
 				return err
 			}
-			in := view.StatusInput{Want: e.Want(), World: look.Result.World, Decision: look.Decision(), Now: time.Now()}
+			in := statusOf(w.Engine, p, time.Now())
 			if output == "json" {
 				text, err := view.StatusJSON(in)
 				if err != nil {
@@ -47,4 +48,8 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	f.register(cmd)
 	outputFlag(cmd, &output, "text or json")
 	return cmd
+}
+
+func statusOf(e *engine.Engine, p engine.Proposal, now time.Time) view.StatusInput {
+	return view.StatusInput{Want: e.Want(), World: p.Observed.World, Decision: p.Decision(), Now: now}
 }

@@ -17,11 +17,12 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/support"
 	"kubeone/internal/view"
+	"kubeone/internal/workspace"
 )
 
 // newSupportCommand returns "kubeone support".
 func newSupportCommand(stdio IO) *cobra.Command {
-	f := &clusterFlags{lookOnly: true}
+	f := &clusterFlags{}
 	var file string
 	cmd := &cobra.Command{
 		Use:   "support [MANIFEST]",
@@ -31,12 +32,12 @@ func newSupportCommand(stdio IO) *cobra.Command {
 			"into it before you give it away. Nothing is changed. Hosts that cannot be reached are listed in it.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
+			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
 			if err != nil {
 				return err
 			}
-			defer e.Close()
-			return writeSupport(cmd.Context(), stdio, e, file)
+			defer w.Close()
+			return writeSupport(cmd.Context(), stdio, w, file)
 		},
 	}
 	f.register(cmd)
@@ -44,19 +45,19 @@ func newSupportCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-func writeSupport(ctx context.Context, stdio IO, e *engine.Engine, file string) error {
-	look, err := e.Look(ctx)
+func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file string) error {
+	p, err := w.Engine.Propose(ctx, engine.Apply{NamesOnly: true})
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	if file == "" {
-		file = fmt.Sprintf("%s-support-%s.tar.gz", e.Want().Name, now.UTC().Format("20060102T150405Z"))
+		file = fmt.Sprintf("%s-support-%s.tar.gz", w.Name(), now.UTC().Format("20060102T150405Z"))
 	}
 	var missing []support.Missing
-	err = privately(file, func(w io.Writer) (err error) {
-		missing, err = e.Support(ctx, w, look, func(runs []record.Run) ([]support.Document, error) {
-			return documents(e, look, runs, now)
+	err = privately(file, func(out io.Writer) (err error) {
+		missing, err = w.Support(ctx, out, p, func(runs []record.Run) ([]support.Document, error) {
+			return documents(w, p, runs, now)
 		}, proxyCredentials(stdio.Getenv))
 		return err
 	})
@@ -70,10 +71,10 @@ func writeSupport(ctx context.Context, stdio IO, e *engine.Engine, file string) 
 	return err
 }
 
-// documents are what the program would print about the look, and what it knows besides.
-func documents(e *engine.Engine, look engine.Look, runs []record.Run, now time.Time) ([]support.Document, error) {
+// documents are what the program would print about the cluster, and what it knows besides.
+func documents(w *workspace.Workspace, p engine.Proposal, runs []record.Run, now time.Time) ([]support.Document, error) {
 	var status, history bytes.Buffer
-	in := view.StatusInput{Want: e.Want(), World: look.Result.World, Decision: look.Decision(), Now: now}
+	in := statusOf(w.Engine, p, now)
 	view.Status(&status, view.Style{}, in)
 	view.History(&history, view.Style{}, runs)
 	var errs []error
@@ -84,15 +85,15 @@ func documents(e *engine.Engine, look engine.Look, runs []record.Run, now time.T
 		}
 	}
 	var text bytes.Buffer
-	view.Plan(&text, view.Style{}, look.Plan, view.Verbose)
+	view.Plan(&text, view.Style{}, p.Plan, view.Verbose)
 	out := []support.Document{
 		document("versions.json")(json.MarshalIndent(versions(), "", "  ")),
-		{Name: "manifest.yaml", Text: e.Manifest()},
-		{Name: "plan.txt", Text: text.Bytes()}, document("plan.json")(view.PlanJSON(look.Plan, look.Decisions...)),
+		{Name: "manifest.yaml", Text: w.Manifest()},
+		{Name: "plan.txt", Text: text.Bytes()}, document("plan.json")(view.PlanJSON(p.Plan, p.Decisions...)),
 		{Name: "status.txt", Text: status.Bytes()}, document("status.json")(view.StatusJSON(in)),
-		document("world.json")(json.MarshalIndent(look.Result.World, "", "  ")),
-		{Name: "history.txt", Text: history.Bytes()}, document("history.json")(view.HistoryJSON(e.Want().Name, runs)),
-		document("etcd.json")(json.MarshalIndent(look.Result.World.Etcd, "", "  ")),
+		document("world.json")(json.MarshalIndent(p.Observed.World, "", "  ")),
+		{Name: "history.txt", Text: history.Bytes()}, document("history.json")(view.HistoryJSON(w.Name(), runs)),
+		document("etcd.json")(json.MarshalIndent(p.Observed.World.Etcd, "", "  ")),
 	}
 	return out, errors.Join(errs...)
 }
@@ -101,8 +102,8 @@ func documents(e *engine.Engine, look engine.Look, runs []record.Run, now time.T
 func proxyCredentials(getenv func(string) string) []string {
 	var out []string
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"} {
-		out = append(out, engine.CredentialsOf(getenv(name))...)
-		out = append(out, engine.CredentialsOf(getenv(strings.ToLower(name)))...)
+		out = append(out, workspace.CredentialsOf(getenv(name))...)
+		out = append(out, workspace.CredentialsOf(getenv(strings.ToLower(name)))...)
 	}
 	return out
 }

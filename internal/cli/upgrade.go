@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/engine"
 	"kubeone/internal/host"
+	"kubeone/internal/workspace"
 )
 
 // upgradeFlags are settings of one run that go before the manifest's upgrade section, and the way to the wanted version.
@@ -41,8 +41,8 @@ func (f *upgradeFlags) register(cmd *cobra.Command) {
 }
 
 // upgrade are those settings that were given.
-func (f *upgradeFlags) upgrade() engine.UpgradeOptions {
-	o := engine.UpgradeOptions{MaxUnavailable: f.maxUnavailable, OnTimeout: f.onTimeout}
+func (f *upgradeFlags) upgrade() workspace.UpgradeOptions {
+	o := workspace.UpgradeOptions{MaxUnavailable: f.maxUnavailable, OnTimeout: f.onTimeout}
 	if f.changed == nil {
 		return o
 	}
@@ -63,14 +63,16 @@ var errNotOnTheWay = errors.New("not on the way")
 
 // applyThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its own, and
 // then does what the manifest wants.
-func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as face, args []string) error {
+func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as variant, args []string) error {
 	if err := f.checkThrough(); err != nil {
 		return &classError{exitConfig, err}
 	}
 	for _, through := range f.through {
 		stage := *f
 		stage.version, stage.through = through, nil
-		err := stage.onTheWay(ctx, stdio, args, func(e *engine.Engine) error { return stage.repeat(ctx, stdio, e, as) })
+		err := stage.onTheWay(ctx, stdio, args, func(w *workspace.Workspace) error {
+			return stage.repeat(ctx, stdio, w, as)
+		})
 		if err != nil && !errors.Is(err, errNotOnTheWay) {
 			return err
 		}
@@ -79,12 +81,12 @@ func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as face, args []
 		}
 	}
 	f.version = ""
-	e, err := f.open(ctx, stdio, args, f.unknown())
+	w, err := f.open(ctx, stdio, args, f.unknown())
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	return f.repeat(ctx, stdio, e, as)
+	defer w.Close()
+	return f.repeat(ctx, stdio, w, as)
 }
 
 // checkThrough looks at the flags alone.
@@ -101,19 +103,23 @@ func (f *applyFlags) checkThrough() error {
 }
 
 // onTheWay opens the cluster and calls then, if it is to be upgraded to the stage's version, be it after a repair.
-func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string, then func(*engine.Engine) error) error {
-	e, err := f.open(ctx, stdio, args, host.PolicyProbe)
+func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string, then func(*workspace.Workspace) error) error {
+	w, err := f.open(ctx, stdio, args, host.PolicyProbe)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	look, err := e.Look(ctx)
+	defer w.Close()
+	r, err := f.request(w)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(look.Plan.Routes, string(fsm.Upgrade)) {
+	p, err := w.Engine.Propose(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(p.Plan.Routes, string(fsm.Upgrade)) {
 		return errNotOnTheWay
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "On the way: Kubernetes %s.\n", f.version)
-	return then(e)
+	return then(w)
 }

@@ -1,276 +1,139 @@
-// Package engine joins the stages: load, probe, decide, plan, apply. It holds no rule of its own. The commands call it,
-// and so can anything else that wants a cluster to be as its manifest says.
+// Package engine joins the stages: observe, decide, plan, apply. It holds no rule of its own. It is a library: an Engine is
+// made from values and interfaces and knows no file, flag, user or environment variable; whoever has those (package
+// workspace, for the commands) makes an Engine from them.
+//
+// Everything that is done to a cluster goes the same way. Propose answers a Request with a Proposal, which changes nothing
+// and can be shown, compared and kept; CarryOut carries one out, if it is still what the Request leads to.
 package engine
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/user"
-	"path/filepath"
-	"strings"
+	"maps"
 	"time"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/apply"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
-	"kubeone/internal/host/sshpool"
-	"kubeone/internal/manifest"
-	"kubeone/internal/release"
+	"kubeone/internal/probe"
+	"kubeone/internal/script"
 )
 
-// Options say which cluster, and how it is reached.
-type Options struct {
-	Manifest  string    // path
-	Terraform string    // path, directory or "-"; "" for none
-	Stdin     io.Reader // what "-" reads
+// Config is all that an engine is made from. What is in it must not be changed afterwards, and must be safe for concurrent
+// use where it is an interface or a function.
+type Config struct {
+	Want     desired.Cluster      // Artifacts is not looked at: Releases has them
+	Manifest string               // what Want was made from, as the cluster's record keeps it: without secrets
+	Hosts    map[string]host.Host // every host of Want, by ID
+	Approver Approver             // records host keys; nil where no host is a host.FirstContacter
+	Releases Releases             // what is installed
+	Connect  apply.Connectors     // how connections to the API and to etcd are made; the zero value makes real ones
 
-	Bundles []string // paths; empty when hosts download
-	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
-	NewHosts   host.Policy
-	Passphrase func(keyFile string) ([]byte, error)
-	Warn       func(message string)
-
-	Limit        []string // host names, addresses or IDs that may be acted on; empty means all
-	Selector     string   // of Node labels; of the hosts that may be acted on, those that it matches
-	ForceUpgrade bool
-	Version      string // wanted in place of the manifest's Kubernetes version, on the way to it
-	Upgrade      UpgradeOptions
-	LookOnly     bool   // nothing will be installed: what that would take is not asked for
-	Parallel     int    // hosts busy at a time; 0 is 32
-	StateDir     string // where known hosts and journals are; "" is DefaultStateDir
-	Now          func() time.Time
-	// NetDial replaces the dialling of hosts, in tests and benchmarks.
-	Pool sshpool.Options
+	// Observe finds out what is. Nil asks every host, the API and etcd (probe.Run). A caller that has facts already, or is
+	// concerned with some of the hosts, hands in one of its own.
+	Observe  func(context.Context, probe.Request) (probe.Result, error)
+	Holder   string           // who holds locks and is named in the history: "user@machine"
+	Now      func() time.Time // nil is time.Now
+	Parallel int              // hosts busy at a time; 0 is 32
 }
 
-// Engine is one cluster, loaded and ready to be looked at. Its methods are not for concurrent use. Close it.
+// Approver records host keys that somebody has approved; a *sshpool.Pool is one.
+type Approver interface {
+	Approve(...host.FirstContact) error
+}
+
+// Engine is one cluster as it is wanted, and the means to make it so. It is not changed after New, and its methods may be
+// called by several goroutines at the same time. What its hosts hold open belongs to whoever made them.
 type Engine struct {
-	opt     Options
-	loaded  manifest.Loaded
-	want    desired.Cluster
-	limit   map[string]bool
-	pool    *sshpool.Pool
-	hosts   map[string]host.Host
-	bundle  *release.Library
+	cfg     Config
 	addons  []addons.Addon
-	addonOf map[string]string // digest by name
-	system  map[string]string // image of what kubeadm applies, by its pods' app
+	addonOf map[string]string            // digest by name
+	system  map[string]string            // image of what kubeadm applies, by its pods' app
+	digests map[string]map[string]string // of the wanted configuration, by host ID and name
 }
 
-// Open loads the manifest and the bundle and prepares the connections; it asks nothing of any host yet.
-func Open(ctx context.Context, opt Options) (*Engine, error) {
-	if opt.Now == nil {
-		opt.Now = time.Now
+const defaultParallel = 32
+
+// New makes an engine. It asks nothing of any host. A cluster that cannot be made is a *ConfigError.
+func New(c Config) (*Engine, error) {
+	if c.Now == nil {
+		c.Now = time.Now
 	}
-	if opt.Warn == nil {
-		opt.Warn = func(string) {}
+	if c.Parallel == 0 {
+		c.Parallel = defaultParallel
 	}
-	if opt.Parallel == 0 {
-		opt.Parallel = 32
+	if c.Observe == nil {
+		c.Observe = probe.Run
 	}
-	loaded, err := manifest.Load(ctx, manifest.Options{ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, Stdin: opt.Stdin})
-	if err != nil {
-		return nil, err
+	if c.Releases == nil {
+		return nil, errors.New("engine: no releases are given")
 	}
-	e := &Engine{opt: opt, loaded: loaded, want: loaded.Cluster, hosts: map[string]host.Host{}}
-	for _, open := range []func() error{e.override, e.openLimit, e.openAddons, e.openBundle, e.openPool} {
-		if err := open(); err != nil {
-			e.Close()
-			return nil, err
+	c.Hosts, c.Want.Artifacts = maps.Clone(c.Hosts), nil
+	e := &Engine{cfg: c, addonOf: map[string]string{}, digests: map[string]map[string]string{}}
+	for _, h := range c.Want.Hosts() {
+		if c.Hosts[h.ID] == nil {
+			return nil, fmt.Errorf("engine: no way to the host %q is given", h.ID)
 		}
+		e.digests[h.ID] = script.Digests(c.Want, h)
+	}
+	if err := e.renderAddons(); err != nil {
+		return nil, &ConfigError{err}
 	}
 	return e, nil
 }
 
-// Close ends all connections.
-func (e *Engine) Close() {
-	if e.pool != nil {
-		_ = e.pool.Close() // nothing depends on how a connection ends
-	}
-	if e.bundle != nil {
-		_ = e.bundle.Close()
-	}
-}
+// Want is the cluster as it is wanted.
+func (e *Engine) Want() desired.Cluster { return e.cfg.Want }
 
-// Want is the cluster as the manifest wants it.
-func (e *Engine) Want() desired.Cluster { return e.want }
+// Host is the way to a host of the cluster; nil for an ID that is none.
+func (e *Engine) Host(id string) host.Host { return e.cfg.Hosts[id] }
 
-// Warnings are what the manifest's author should know.
-func (e *Engine) Warnings() []manifest.Problem { return e.loaded.Warnings }
+// Holder is who the engine works for, as in Config.
+func (e *Engine) Holder() string { return e.cfg.Holder }
 
-// Manifest is the manifest with defaults and Terraform's output, without secrets.
-func (e *Engine) Manifest() []byte { return e.loaded.ManifestText }
+// Manifest is what the wanted cluster was made from, without secrets.
+func (e *Engine) Manifest() string { return e.cfg.Manifest }
 
-// Stats counts connections and commands so far.
-func (e *Engine) Stats() sshpool.Stats { return e.pool.Stats() }
+// Now is the engine's clock.
+func (e *Engine) Now() time.Time { return e.cfg.Now() }
 
-// Host is a host of the manifest.
-func (e *Engine) Host(id string) host.Host { return e.hosts[id] }
-
-func (e *Engine) openLimit() error {
-	if len(e.opt.Limit) == 0 {
-		return nil
-	}
-	e.limit = map[string]bool{}
-	for _, name := range e.opt.Limit {
-		h, err := e.named(name, "--limit")
-		if err != nil {
-			return err
-		}
-		e.limit[h.ID] = true
-	}
-	return nil
-}
-
-// named finds a host of the manifest by what a person calls it.
-func (e *Engine) named(name, flag string) (desired.Host, error) {
-	h, ok := e.want.Host(name)
-	if !ok {
-		return h, &ConfigError{fmt.Errorf("%s names %q, which is no host of %s; its hosts are %s", flag, name, e.opt.Manifest, strings.Join(hostNames(e.want), ", "))}
-	}
-	return h, nil
-}
-
-func hostNames(want desired.Cluster) []string {
-	var out []string
-	for _, h := range want.Hosts() {
-		if h.Hostname != "" {
-			out = append(out, h.Hostname)
-		} else {
-			out = append(out, h.ID)
-		}
-	}
-	return out
-}
-
-func (e *Engine) openAddons() error {
-	names, err := release.Names(e.release("amd64"))
+// renderAddons renders what is applied to the cluster. Image names are the same for every architecture, and known before
+// any digest.
+func (e *Engine) renderAddons() error {
+	names, err := e.cfg.Releases.Names(e.release("amd64"))
 	if err != nil {
-		return &ConfigError{err}
+		return err
 	}
-	// Image names are the same for every architecture, and known before any digest.
-	want := e.want
+	want := e.cfg.Want
 	want.Artifacts = map[string]desired.Artifacts{names.Arch: names}
-	e.system = systemImages(names)
-	rendered, err := addons.Render(want)
-	if err != nil {
-		return &ConfigError{err}
+	if e.addons, err = addons.Render(want); err != nil {
+		return err
 	}
-	e.addons, e.addonOf = rendered, map[string]string{}
-	for _, a := range rendered {
+	for _, a := range e.addons {
 		e.addonOf[a.Name] = a.Digest
 	}
+	e.system = systemImages(names)
 	return nil
 }
 
-// openBundle opens the bundles, if there are any.
-func (e *Engine) openBundle() error {
-	if len(e.opt.Bundles) == 0 {
-		return nil
-	}
-	bundle, err := release.OpenLibrary(e.opt.Bundles...)
-	if err != nil {
-		return &ConfigError{err}
-	}
-	e.bundle = bundle
-	return nil
+// NewRunID returns a name for a run: its time, and something random.
+func (e *Engine) NewRunID() string {
+	random := make([]byte, 3)
+	_, _ = rand.Read(random) // never fails
+	return e.Now().UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(random)
 }
 
-// ConfigError is a mistake in what the operator gave: manifest, flags, bundle. Nothing was changed.
-type ConfigError struct{ Err error }
-
-// Error is the cause's text.
-func (e *ConfigError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
-// DefaultStateDir is $KUBEONE_STATE, else kubeone in the user's state directory (XDG).
-func DefaultStateDir() (string, error) {
-	if dir := os.Getenv("KUBEONE_STATE"); dir != "" {
-		return dir, nil
+// Observe asks every host, the API and etcd how they are. It changes nothing.
+func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
+	request := probe.Request{Now: e.cfg.Now}
+	for _, h := range e.cfg.Want.Hosts() {
+		request.Targets = append(request.Targets, probe.Target{
+			ID: h.ID, Host: e.cfg.Hosts[h.ID], ControlPlane: h.Role == desired.ControlPlane,
+		})
 	}
-	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
-		return filepath.Join(dir, "kubeone"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("no place for known hosts and journals: %w; set KUBEONE_STATE", err)
-	}
-	return filepath.Join(home, ".local", "state", "kubeone"), nil
-}
-
-// StateDir is this cluster's directory on the operator's machine.
-func (e *Engine) StateDir() (string, error) {
-	base := e.opt.StateDir
-	if base == "" {
-		var err error
-		if base, err = DefaultStateDir(); err != nil {
-			return "", err
-		}
-	}
-	return filepath.Join(base, e.want.Name), nil
-}
-
-// Holder is who we are in locks and records: "user@machine".
-func Holder() string {
-	name := "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	machine, err := os.Hostname()
-	if err != nil {
-		machine = "unknown"
-	}
-	return name + "@" + machine
-}
-
-// artifacts makes sure that what is needed to install hosts of these architectures is known, with digests.
-func (e *Engine) artifacts(ctx context.Context, archs []string) error {
-	if e.want.Artifacts == nil {
-		e.want.Artifacts = map[string]desired.Artifacts{}
-	}
-	for _, arch := range archs {
-		if _, known := e.want.Artifacts[arch]; known {
-			continue
-		}
-		a, err := e.resolve(ctx, e.release(arch))
-		if err != nil {
-			return err
-		}
-		e.want.Artifacts[arch] = a
-	}
-	return nil
-}
-
-// release is what is wanted of the release for one architecture.
-func (e *Engine) release(arch string) release.Want {
-	return release.Want{
-		KubernetesVersion: e.want.KubernetesVersion, Arch: arch, CNI: e.want.Network.CNI.Name, KubeProxy: !e.want.Network.KubeProxy.Skip,
-		OverwriteRegistry: e.want.Registry.Overwrite, Insecure: e.want.Registry.Insecure,
-	}
-}
-
-func (e *Engine) resolve(ctx context.Context, want release.Want) (desired.Artifacts, error) {
-	if e.bundle != nil {
-		a, err := e.bundle.For(want)
-		if err != nil {
-			return desired.Artifacts{}, &ConfigError{err}
-		}
-		a.Pushed = true
-		return a, nil
-	}
-	source := release.Source{Mirror: e.loaded.Mirror}
-	if dir, err := release.DefaultCacheDir(); err == nil {
-		source.CacheDir = dir
-	}
-	a, err := release.Resolve(ctx, source, want)
-	var unsupported *release.UnsupportedError
-	if errors.As(err, &unsupported) {
-		return a, &ConfigError{err}
-	}
-	return a, err
+	return e.cfg.Observe(ctx, request)
 }

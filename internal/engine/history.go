@@ -15,11 +15,11 @@ import (
 // History is the runs that the cluster remembers, the newest first. A run that seems to be running and that nobody has a
 // lock for was killed. Where no API server answers it is an *apicall.Error of class Operator.
 func (e *Engine) History(ctx context.Context) ([]record.Run, error) {
-	result, err := e.probe(ctx)
+	result, err := e.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if why := noAPI(result); why != "" {
+	if why := NoAPI(result); why != "" {
 		return nil, &apicall.Error{
 			Op: "read the history", Class: apicall.Operator,
 			Err: errors.New("the Kubernetes API cannot be reached (" + why + "); see kubeone status. Runs from this machine are in its state directory, under journal"),
@@ -30,11 +30,11 @@ func (e *Engine) History(ctx context.Context) ([]record.Run, error) {
 		return nil, err
 	}
 	defer client.Close()
-	return history(ctx, client, result.World)
+	return Runs(ctx, client, result.World)
 }
 
-// noAPI says why the API cannot be asked; "" if it can.
-func noAPI(r probe.Result) string {
+// NoAPI says why the API cannot be asked; "" if it can.
+func NoAPI(r probe.Result) string {
 	switch {
 	case r.Access != nil && r.World.API.Reached == observed.Yes:
 		return ""
@@ -44,7 +44,8 @@ func noAPI(r probe.Result) string {
 	return "no control-plane host that answers has credentials"
 }
 
-func history(ctx context.Context, client *cluster.Client, world observed.World) ([]record.Run, error) {
+// Runs is History for who has a connection to the API.
+func Runs(ctx context.Context, client *cluster.Client, world observed.World) ([]record.Run, error) {
 	record, err := client.Record(ctx)
 	if err != nil || record == nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/probe"
 )
 
 // Lease is the lock in the cluster as a run holds it. *leaselock.Lock is one; a caller that elects a leader itself brings its own.
@@ -52,18 +53,19 @@ type lockSet struct {
 }
 
 // lock takes what the scope says. Callers release it. No API is asked for the Lease if the access is nil.
-func (e *Engine) lock(ctx context.Context, s plan.Scope, via *cluster.Access, o ApplyOptions) (*lockSet, error) {
+func (e *Engine) lock(ctx context.Context, s plan.Scope, via *cluster.Access, o RunOptions) (*lockSet, error) {
 	l := &lockSet{scope: s, lost: make(chan struct{}), over: make(chan struct{})}
+	want := e.cfg.Want
 	hosts, workers := map[string]host.Host{}, map[string]bool{}
 	for _, id := range s.Hosts {
-		h, _ := e.want.Host(id)
-		hosts[id], workers[id] = e.hosts[id], h.Role == desired.Worker
+		h, _ := want.Host(id)
+		hosts[id], workers[id] = e.cfg.Hosts[id], h.Role == desired.Worker
 		if !workers[id] {
 			l.controlPlane = append(l.controlPlane, id)
 		}
 	}
 	var err error
-	l.hosts, err = apply.TakeLock(ctx, hosts, apply.Claim{Holder: Holder(), Run: o.RunID, Force: o.ForceUnlock, Dispensable: workers})
+	l.hosts, err = apply.TakeLock(ctx, hosts, apply.Claim{Holder: e.cfg.Holder, Run: o.RunID, Force: o.ForceUnlock, Dispensable: workers})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func (e *Engine) lock(ctx context.Context, s plan.Scope, via *cluster.Access, o 
 // takeLease takes the Lease of the cluster, or is given the caller's own. It is taken at once, whoever holds it, where every
 // control-plane host of the cluster says that it is locked by this run: each would have refused if the holder were at work
 // there, and nobody reaches the API but through one of them.
-func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(context.Context) bool, o ApplyOptions) (Lease, error) {
+func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(context.Context) bool, o RunOptions) (Lease, error) {
 	if o.Lease != nil {
 		return lent{o.Lease}, nil
 	}
@@ -92,7 +94,7 @@ func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(
 	if err != nil {
 		return nil, err
 	}
-	held, err := client.Acquire(ctx, leaselock.Holder{Name: Holder(), RunID: o.RunID}, leaselock.AcquireOptions{
+	held, err := client.Acquire(ctx, leaselock.Holder{Name: e.cfg.Holder, RunID: o.RunID}, leaselock.AcquireOptions{
 		Force: o.ForceUnlock, AtOnce: locked,
 		Waiting: func(by leaselock.Holder, atMost time.Duration) { e.tellWaiting(o, by, atMost) },
 	})
@@ -104,11 +106,11 @@ func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(
 }
 
 // tellWaiting says for what a run waits before it begins.
-func (e *Engine) tellWaiting(o ApplyOptions, by leaselock.Holder, atMost time.Duration) {
+func (e *Engine) tellWaiting(o RunOptions, by leaselock.Holder, atMost time.Duration) {
 	if o.Emit == nil {
 		return
 	}
-	o.Emit(apply.Event{Format: apply.EventFormat, Time: e.opt.Now(), RunID: o.RunID, Type: apply.Warning, Line: fmt.Sprintf(
+	o.Emit(apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning, Line: fmt.Sprintf(
 		"the cluster's lock is held by %s (run %s), which may be at work through control-plane hosts that do not answer here: waiting up to %s for it to be renewed",
 		by.Name, by.RunID, atMost)})
 }
@@ -263,11 +265,11 @@ func (l *lockSet) guard(ctx context.Context, do func(ctx context.Context) error)
 }
 
 // leaseVia is how the Lease is reached before the first step; nil where no API answers.
-func leaseVia(l Look) *cluster.Access {
-	if l.Result.World.API.Reached != observed.Yes {
+func leaseVia(seen probe.Result) *cluster.Access {
+	if seen.World.API.Reached != observed.Yes {
 		return nil
 	}
-	return l.Result.Access
+	return seen.Access
 }
 
 // losable is a lock that may be lost.
@@ -333,4 +335,15 @@ func without(err, part error) error {
 		}
 	}
 	return errors.Join(left...)
+}
+
+// Exclusively does something by hand as the only operator of the cluster that was observed.
+func (e *Engine) Exclusively(ctx context.Context, seen probe.Result, force bool, do func() error) error {
+	o := RunOptions{RunID: e.NewRunID(), ForceUnlock: force}
+	locks, err := e.lock(ctx, plan.ClusterScope(e.cfg.Want, seen.World), leaseVia(seen), o)
+	if err != nil {
+		return err
+	}
+	defer locks.release(ctx)
+	return do()
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,71 +14,119 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
-	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
 	"kubeone/internal/release"
 )
 
-// manifestText is one control-plane host and one worker.
-const manifestText = `apiVersion: kubeone.k8c.io/v1beta2
-kind: KubeOneCluster
-name: demo
-versions:
-  kubernetes: 1.36.3
-cloudProvider:
-  none: {}
-controlPlane:
-  hosts:
-    - publicAddress: 192.0.2.11
-      sshUsername: root
-staticWorkers:
-  hosts:
-    - publicAddress: 192.0.2.21
-      hostname: worker
-      sshUsername: root
-clusterNetwork:
-  cni:
-    flannel: {}
-`
-
-// options are those of a manifest in a directory of the test's own.
-func options(t *testing.T, manifest string) Options {
-	t.Helper()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "kubeone.yaml")
-	manifest = strings.ReplaceAll(manifest, "sshUsername: root", "sshUsername: root\n      sshPrivateKeyFile: "+sshtest.WriteKey(t, "").Path)
-	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return Options{
-		Manifest: path, StateDir: filepath.Join(dir, "state"), Now: time.Now,
-		Pool: sshpool.Options{HomeDir: dir, Getenv: func(string) string { return "" }},
+// wanted is a cluster of one control-plane host and one worker.
+func wanted(name string) desired.Cluster {
+	return desired.Cluster{
+		Name: name, KubernetesVersion: "1.36.3", Digest: "manifest-1",
+		Endpoint:     desired.Endpoint{Host: "192.0.2.11", Port: 6443},
+		Network:      desired.Network{PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", CNI: desired.CNI{Name: "flannel", Supported: []string{"flannel"}}},
+		ControlPlane: []desired.Host{{ID: "192.0.2.11", Role: desired.ControlPlane, PublicAddress: "192.0.2.11", PrivateAddress: "192.0.2.11"}},
+		Workers: []desired.Host{{
+			ID: "192.0.2.21", Role: desired.Worker, PublicAddress: "192.0.2.21", PrivateAddress: "192.0.2.21", Hostname: "worker",
+		}},
 	}
 }
 
-// open opens an engine that needs no network: its release is known, and its hosts are players of bare machines.
-func open(t *testing.T) (*Engine, map[string]*player) {
+// stage is an engine and what it works with, all of it played.
+type stage struct {
+	*Engine
+	hosts    map[string]*player
+	releases *shelf
+	approver *notary
+}
+
+// play makes an engine for bare machines.
+func play(t *testing.T, change ...func(*Config)) stage {
 	t.Helper()
-	e, err := Open(t.Context(), options(t, manifestText))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	names, err := release.Names(e.release("amd64"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.want.Artifacts = map[string]desired.Artifacts{"amd64": names}
 	facts, err := os.ReadFile("../probe/testdata/empty.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	players := map[string]*player{}
-	for _, h := range e.want.Hosts() {
-		p := &player{id: h.ID, facts: string(facts)}
-		players[h.ID], e.hosts[h.ID] = p, p
+	s := stage{hosts: map[string]*player{}, releases: &shelf{}, approver: &notary{}}
+	c := Config{
+		Want: wanted("demo"), Hosts: map[string]host.Host{}, Releases: s.releases, Approver: s.approver, Holder: "me@desk",
+		Manifest: "name: demo\n",
 	}
-	return e, players
+	for _, h := range c.Want.Hosts() {
+		p := &player{id: h.ID, facts: string(facts)}
+		s.hosts[h.ID], c.Hosts[h.ID] = p, p
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	if s.Engine, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// changed are the commands that came to any host, but for probes and locks.
+func (s stage) changed() []string {
+	var out []string
+	for _, p := range s.hosts {
+		out = append(out, p.changes()...)
+	}
+	return out
+}
+
+// shelf has every release, unless it fails.
+type shelf struct {
+	mu       sync.Mutex
+	fails    error // of Resolve
+	damaged  error // of Verify
+	resolved []release.Want
+	verified int
+}
+
+func (s *shelf) Names(w release.Want) (desired.Artifacts, error) { return release.Names(w) }
+
+func (s *shelf) Resolve(_ context.Context, w release.Want) (desired.Artifacts, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resolved = append(s.resolved, w)
+	if s.fails != nil {
+		return desired.Artifacts{}, s.fails
+	}
+	return release.Names(w)
+}
+
+func (s *shelf) Verify(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verified++
+	return s.damaged
+}
+
+func (s *shelf) Blob(string) (io.Reader, int64, error) {
+	return nil, 0, errors.New("nothing is uploaded")
+}
+
+func (s *shelf) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = err
+}
+
+// notary records which keys were approved.
+type notary struct {
+	mu       sync.Mutex
+	approved []string
+	then     func() // what the hosts do with it
+}
+
+func (n *notary) Approve(contacts ...host.FirstContact) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range contacts {
+		n.approved = append(n.approved, c.Fingerprint)
+	}
+	if n.then != nil {
+		n.then()
+	}
+	return nil
 }
 
 // player is a host that answers the probe with recorded facts, grants its lock, and refuses everything else.
@@ -89,9 +136,30 @@ type player struct {
 	mu       sync.Mutex
 	facts    string
 	commands []string
+	contacts []host.FirstContact
 }
 
-var _ host.Host = (*player)(nil)
+var (
+	_ host.Host           = (*player)(nil)
+	_ host.FirstContacter = (*player)(nil)
+)
+
+// FirstContacts are the keys that nobody has approved yet.
+func (p *player) FirstContacts() []host.FirstContact {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.contacts
+}
+
+// meet makes the host one whose key is met for the first time, or, without a fingerprint, one whose key is known.
+func (p *player) meet(fingerprint string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.contacts = nil
+	if fingerprint != "" {
+		p.contacts = []host.FirstContact{{Host: p.Name(), Address: p.id + ":22", Fingerprint: fingerprint}}
+	}
+}
 
 func (p *player) Name() string { return "node-" + p.id }
 

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"time"
-
-	"kubeone/internal/decide/fsm"
 )
 
 const (
@@ -12,36 +10,25 @@ const (
 	settleEvery   = time.Second
 )
 
-// ComingUp returns the names of members that answer, are not healthy, and may become so by themselves.
-func (l Look) ComingUp() []string {
-	var names []string
-	for _, id := range l.Decision().ComingUp {
-		names = append(names, l.Plan.Hosts[id])
-	}
-	return names
+// ProposeUntilUp proposes until no member is coming up any more. What is still so after a minute is what the returned proposal
+// says.
+func (e *Engine) ProposeUntilUp(ctx context.Context, r Request) (Proposal, error) {
+	return e.proposeUntil(ctx, r, func(p Proposal) bool { return len(p.ComingUp()) == 0 })
 }
 
-// LookUntilUp looks until no member is coming up any more. What is still so after a minute is what the returned look says.
-func (e *Engine) LookUntilUp(ctx context.Context) (Look, error) {
-	return e.lookUntil(ctx, func(l Look) bool { return len(l.ComingUp()) == 0 })
-}
-
-// matches reports whether the cluster is as its manifest says.
-func matches(l Look) bool { return l.Plan.Empty() && l.Decision().Route != fsm.Error }
-
-// lookUntil looks until ok, for a minute at most: components that have just come up may be slow to answer.
-func (e *Engine) lookUntil(ctx context.Context, ok func(Look) bool) (Look, error) {
-	deadline := e.opt.Now().Add(settleTimeout)
+// proposeUntil proposes until ok, for a minute at most: components that have just come up may be slow to answer.
+func (e *Engine) proposeUntil(ctx context.Context, r Request, ok func(Proposal) bool) (Proposal, error) {
+	deadline := e.cfg.Now().Add(settleTimeout)
 	for {
-		l, err := e.Look(ctx)
-		if err != nil || ok(l) || e.opt.Now().After(deadline) {
-			return l, err
+		p, err := e.Propose(ctx, r)
+		if err != nil || ok(p) || e.cfg.Now().After(deadline) {
+			return p, err
 		}
 		again := time.NewTimer(settleEvery)
 		select {
 		case <-ctx.Done():
 			again.Stop()
-			return l, ctx.Err()
+			return p, ctx.Err()
 		case <-again.C:
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -55,6 +56,15 @@ type FirstContacter interface {
 	// FirstContacts tells the keys met for the first time on the way to this host, outermost bastion first; empty when
 	// every key was known or has been approved, or before the first command.
 	FirstContacts() []FirstContact
+}
+
+// Fingerprints are those of first contacts as a plan lists them, in their order, ", " between.
+func Fingerprints(contacts []FirstContact) string {
+	prints := make([]string, 0, len(contacts))
+	for _, c := range contacts {
+		prints = append(prints, c.Fingerprint)
+	}
+	return strings.Join(prints, ", ")
 }
 
 // A Cmd is one shell script with what it reads and writes.

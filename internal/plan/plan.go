@@ -27,6 +27,9 @@ type Plan struct {
 	Again string `json:"again,omitempty"`
 	// Blocked is a route that this version plans and does not carry out; apply stops before the first step.
 	Blocked string `json:"blocked,omitempty"`
+	// Unresolved says, line by line, what could not be found out of what the steps install. Such a plan is for reading: it has
+	// no digest, and is not carried out.
+	Unresolved []string `json:"unresolved,omitempty"`
 	// FirstContacts are fingerprints of host keys, by host ID, that approval of this plan records.
 	FirstContacts map[string]string `json:"firstContacts,omitempty"`
 	Hosts         map[string]string `json:"hosts"` // display name by host ID
@@ -213,8 +216,11 @@ func (p Plan) Complete() bool {
 }
 
 // Digest is the sha256 (hex) of the plan's steps and what they do; notes and wording do not count. Two plans with equal
-// digests do the same.
+// digests do the same. It is empty for a plan with something unresolved: nobody knows what that does.
 func (p Plan) Digest() string {
+	if len(p.Unresolved) > 0 {
+		return ""
+	}
 	type step struct {
 		ID, Host string
 		Intent   Intent

@@ -127,9 +127,5 @@ func firstContact(h Host) string {
 	if !ok {
 		return ""
 	}
-	var prints []string
-	for _, c := range f.FirstContacts() {
-		prints = append(prints, c.Fingerprint)
-	}
-	return strings.Join(prints, ", ")
+	return host.Fingerprints(f.FirstContacts())
 }

@@ -20,6 +20,7 @@ func Plan(w io.Writer, s Style, p plan.Plan, v Verbosity) {
 	view.steps()
 	view.contacts()
 	view.operator()
+	view.unresolved()
 	view.notes()
 	view.end()
 	out.flush(w)
@@ -150,6 +151,17 @@ func (v planView) notes() {
 	v.heading("Notes:")
 	for _, n := range v.plan.Notes {
 		v.para("  - ", n, plain)
+	}
+}
+
+// unresolved says what is not known of what would be installed.
+func (v planView) unresolved() {
+	if len(v.plan.Unresolved) == 0 {
+		return
+	}
+	v.heading("Not known: what would be installed. This plan can be read, and not be saved or carried out.")
+	for _, line := range v.plan.Unresolved {
+		v.para("  ", line, yellow)
 	}
 }
 

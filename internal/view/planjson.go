@@ -14,8 +14,8 @@ import (
 // PlanDocument is the plan as JSON: the plan itself, and what a program would otherwise have to work out.
 type PlanDocument struct {
 	plan.Plan
-	Digest   string            `json:"digest"`  // of all that the plan does; equal digests do the same
-	Changes  bool              `json:"changes"` // there is something to do, for apply or for the operator
+	Digest   string            `json:"digest,omitempty"` // of all that the plan does; equal digests do the same
+	Changes  bool              `json:"changes"`          // there is something to do, for apply or for the operator
 	Summary  Summary           `json:"summary"`
 	Trace    []fsm.Visit       `json:"trace,omitempty"`    // how the first route was found
 	Problems []problem.Problem `json:"problems,omitempty"` // what stands in the way of a plan, or of more of it

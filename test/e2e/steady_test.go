@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
+	"kubeone/internal/workspace"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )
@@ -36,15 +37,17 @@ func nothingToDo(s *story) {
 // oneCommandEach looks with the product's own engine, which counts what it does with hosts. Requests of the API and of
 // etcd go through tunnels, which are not commands.
 func (s *story) oneCommandEach() {
-	e, err := engine.Open(s.Context(), engine.Options{Manifest: s.Manifest, Bundles: []string{s.Bundle}, StateDir: s.TempDir(), NewHosts: host.PolicyStrict})
+	w, err := workspace.Open(s.Context(), workspace.Options{
+		Manifest: s.Manifest, Bundles: []string{s.Bundle}, StateDir: s.TempDir(), NewHosts: host.PolicyStrict,
+	})
 	s.must(err)
-	defer e.Close()
-	look, err := e.Look(s.Context())
+	defer w.Close()
+	p, err := w.Engine.Propose(s.Context(), engine.Apply{})
 	s.must(err)
-	if !look.Plan.Empty() {
-		s.Errorf("the plan is not empty: %+v", look.Plan)
+	if !p.Plan.Empty() {
+		s.Errorf("the plan is not empty: %+v", p.Plan)
 	}
-	stats := e.Stats()
+	stats := w.Stats()
 	s.same("hosts connected to", len(s.Members()), len(stats.Hosts))
 	tunnels := 0
 	for name, h := range stats.Hosts {

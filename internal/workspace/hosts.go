@@ -1,44 +1,52 @@
-package engine
+package workspace
 
 import (
 	"encoding/base64"
 	"fmt"
-	"path/filepath"
 
 	"golang.org/x/crypto/ssh"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 )
 
-// openPool prepares one connection for each host, without opening it.
-func (e *Engine) openPool() error {
-	o := e.opt.Pool
-	o.KnownHosts, o.Passphrase, o.Warn = e.opt.NewHosts, e.opt.Passphrase, e.opt.Warn
-	if e.loaded.StrictHostKeys {
+// openPool prepares for connections.
+func (w *Workspace) openPool() *sshpool.Pool {
+	o := w.opt.Pool
+	o.KnownHosts, o.Passphrase, o.Warn = w.opt.NewHosts, w.opt.Passphrase, w.opt.Warn
+	if w.loaded.StrictHostKeys {
 		o.KnownHosts = host.PolicyStrict
 	}
-	dir, err := e.StateDir()
-	if err != nil {
-		return err
-	}
-	o.RecordFile = filepath.Join(dir, "known_hosts")
+	o.RecordFile = w.knownHosts()
 	o.OnRecord = func(c host.FirstContact) {
-		e.opt.Warn(fmt.Sprintf("%s (%s): host key %s was not known and is now recorded in %s", c.Host, c.Address, c.Fingerprint, o.RecordFile))
+		w.opt.Warn(fmt.Sprintf("%s (%s): host key %s was not known and is now recorded in %s", c.Host, c.Address, c.Fingerprint, o.RecordFile))
 	}
-	e.pool = sshpool.New(o)
-	for _, h := range e.want.Hosts() {
+	return sshpool.New(o)
+}
+
+// hosts are ways to all hosts, none of which is opened.
+func (w *Workspace) hosts() (map[string]host.Host, error) {
+	out := map[string]host.Host{}
+	for _, h := range w.want.Hosts() {
 		t, err := target(h)
 		if err != nil {
-			return &ConfigError{err}
+			return nil, &engine.ConfigError{Err: err}
 		}
-		if err := e.pool.Check(t); err != nil {
-			return err
+		if out[h.ID], err = w.host(t); err != nil {
+			return nil, err
 		}
-		e.hosts[h.ID] = e.pool.Host(t)
 	}
-	return nil
+	return out, nil
+}
+
+// host is the way to a machine; what is wrong with it is found without asking anybody.
+func (w *Workspace) host(t host.Target) (host.Host, error) {
+	if err := w.pool.Check(t); err != nil {
+		return nil, err
+	}
+	return w.pool.Host(t), nil
 }
 
 // target says how a host is reached; what the manifest does not say stays zero.

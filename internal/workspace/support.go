@@ -1,14 +1,14 @@
-package engine
+package workspace
 
 import (
 	"context"
 	"io"
 	"net/url"
-	"path/filepath"
 	"time"
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/engine"
 	"kubeone/internal/observed"
 	"kubeone/internal/support"
 )
@@ -16,32 +16,32 @@ import (
 // recordTimeout bounds reading the history for a bundle.
 const recordTimeout = 10 * time.Second
 
-// Support writes a support bundle about what a look saw: the documents of the caller, and what hosts, API and this machine
+// Support writes a support bundle about what a proposal saw: the documents of the caller, and what hosts, API and this machine
 // know besides. Documents makes those that need the history, which is nil where it cannot be read. Secrets are values that
 // must not be in the bundle, besides the manifest's. It returns what is missing.
-func (e *Engine) Support(ctx context.Context, w io.Writer, l Look, documents func([]record.Run) ([]support.Document, error), secrets []string) ([]support.Missing, error) {
+func (w *Workspace) Support(
+	ctx context.Context, out io.Writer, p engine.Proposal, documents func([]record.Run) ([]support.Document, error), secrets []string,
+) ([]support.Missing, error) {
 	in := support.Input{
-		Cluster: e.want.Name, Now: e.opt.Now, Hosts: map[string]support.Host{}, Silent: map[string]string{}, NoAPI: noAPI(l.Result),
-		Secrets: append(e.secrets(), secrets...), Parallel: e.opt.Parallel,
+		Cluster: w.want.Name, Now: w.opt.Now, Hosts: map[string]support.Host{}, Silent: map[string]string{},
+		NoAPI: engine.NoAPI(p.Observed), Journals: w.Journals(), Secrets: append(w.secrets(), secrets...), Parallel: w.opt.Parallel,
 	}
-	for _, h := range e.want.Hosts() {
-		if seen := l.Result.World.Hosts[h.ID]; seen.Reach == observed.Reached {
-			in.Hosts[l.Plan.Hosts[h.ID]] = e.hosts[h.ID]
+	world := p.Observed.World
+	for _, h := range w.want.Hosts() {
+		if seen := world.Hosts[h.ID]; seen.Reach == observed.Reached {
+			in.Hosts[p.Plan.Hosts[h.ID]] = w.Engine.Host(h.ID)
 		} else {
-			in.Silent[l.Plan.Hosts[h.ID]] = seen.Problem
+			in.Silent[p.Plan.Hosts[h.ID]] = seen.Problem
 		}
-	}
-	if dir, err := e.StateDir(); err == nil {
-		in.Journals = filepath.Join(dir, "journal")
 	}
 	var runs []record.Run
 	if in.NoAPI == "" {
-		client, err := cluster.Connect(*l.Result.Access)
+		client, err := cluster.Connect(*p.Observed.Access)
 		if err == nil {
 			defer client.Close()
 			in.Kubernetes = client.Kubernetes
 			within, cancel := context.WithTimeout(ctx, recordTimeout)
-			runs, _ = history(within, client, l.Result.World) // then the bundle has none, as if there were none
+			runs, _ = engine.Runs(within, client, world) // then the bundle has none, as if there were none
 			cancel()
 		} else {
 			in.NoAPI = err.Error()
@@ -51,12 +51,12 @@ func (e *Engine) Support(ctx context.Context, w io.Writer, l Look, documents fun
 	if in.Documents, err = documents(runs); err != nil {
 		return nil, err
 	}
-	return support.Write(ctx, w, in)
+	return support.Write(ctx, out, in)
 }
 
 // secrets are the manifest's values that nobody else may see.
-func (e *Engine) secrets() []string {
-	s := e.loaded.Secrets
+func (w *Workspace) secrets() []string {
+	s := w.loaded.Secrets
 	out := append(CredentialsOf(s.HTTPProxy), CredentialsOf(s.HTTPSProxy)...)
 	for _, r := range s.Registries {
 		out = append(out, r.Password, r.Auth, r.IdentityToken)

@@ -1,13 +1,20 @@
-package engine
+package workspace
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"kubeone/internal/backup"
+	"kubeone/internal/engine"
 	"kubeone/internal/etcd/snapshot/snapshottest"
 	"kubeone/internal/plan"
 )
@@ -33,8 +40,8 @@ func TestCopiesThatCannotBeUsed(t *testing.T) {
 		"a backup, a key of words": {encrypted, write("key", "secret words"), "age-keygen"},
 		"an unknown target":        {"ftp://host/backup", "", "ftp"},
 	} {
-		_, err := (&Engine{}).OpenSource(t.Context(), c.from, c.identity)
-		var config *ConfigError
+		_, err := (&Workspace{}).OpenSource(t.Context(), c.from, c.identity)
+		var config *engine.ConfigError
 		if !errors.As(err, &config) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want a mistake of the operator's that says %q", name, err, c.says)
 		}
@@ -46,7 +53,7 @@ func TestCopiesThatCannotBeUsed(t *testing.T) {
 
 func TestASurvivorNeedsNoCopy(t *testing.T) {
 	t.Parallel()
-	s, err := (&Engine{}).OpenSource(t.Context(), "surviving-member", "")
+	s, err := (&Workspace{}).OpenSource(t.Context(), "surviving-member", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,27 +63,12 @@ func TestASurvivorNeedsNoCopy(t *testing.T) {
 	}
 }
 
-func TestAMembersRevisionIsReadFromItsMetrics(t *testing.T) {
-	t.Parallel()
-	for metrics, want := range map[string]int64{
-		"# HELP x\netcd_debugging_mvcc_current_revision 1.000000005e+09\n": 1000000005,
-		"etcd_debugging_mvcc_current_revision 4711\n":                      4711,
-		"etcd_server_proposals_committed_total 17\n":                       0,
-		"etcd_debugging_mvcc_current_revision NaN\n":                       0,
-		"": 0,
-	} {
-		if got := revisionIn(metrics); got != want {
-			t.Errorf("%q: %d, want %d", metrics, got, want)
-		}
-	}
-}
-
 // A bare snapshot says by its CA whose it is, and by its revision which life it is of.
 func TestASnapshotTellsItsCAAndRevision(t *testing.T) {
 	t.Parallel()
-	certificate := testCertificate(t)
+	certificate := newCertificate(t)
 	path := snapshottest.File(t, snapshottest.Bytes(t, snapshottest.Content{Keys: 3, CA: string(certificate)}))
-	s, err := (&Engine{}).OpenSource(t.Context(), path, "")
+	s, err := (&Workspace{}).OpenSource(t.Context(), path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,4 +77,19 @@ func TestASnapshotTellsItsCAAndRevision(t *testing.T) {
 	if err != nil || s.about.CAHash != want || s.about.Revision != 8 {
 		t.Errorf("CA %s, want %s; revision %d; %v", s.about.CAHash, want, s.about.Revision, err)
 	}
+}
+
+// newCertificate is a CA's.
+func newCertificate(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

@@ -1,4 +1,4 @@
-package engine
+package maintenance
 
 import (
 	"archive/tar"
@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -22,15 +23,16 @@ import (
 
 	"kubeone/internal/backup"
 	"kubeone/internal/desired"
+	"kubeone/internal/engine"
 	"kubeone/internal/etcd"
 	"kubeone/internal/etcd/etcdtest"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/etcd/snapshot/snapshottest"
 	"kubeone/internal/host"
 	"kubeone/internal/host/hostfake"
-	"kubeone/internal/manifest"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
+	"kubeone/internal/release"
 )
 
 const kubeSystem = "77eb3138-7c83-4ad6-b1fa-1ff4b59a58e6"
@@ -92,14 +94,28 @@ func backedUp(t *testing.T, taken []byte, expects ...hostfake.Expect) *Etcd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{
-		opt:   Options{Now: func() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC) }, Warn: func(string) {}},
-		want:  desired.Cluster{Name: "prod", KubernetesVersion: "1.36.3", ControlPlane: []desired.Host{{ID: "192.0.2.1", Hostname: "cp-1"}}},
-		hosts: map[string]host.Host{"192.0.2.1": hostfake.New(t, "cp-1", expects...)}, loaded: manifest.Loaded{ManifestText: []byte("name: prod\n")},
+	e, err := engine.New(engine.Config{
+		Now:   func() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC) },
+		Want:  desired.Cluster{Name: "prod", KubernetesVersion: "1.36.3", ControlPlane: []desired.Host{{ID: "192.0.2.1", Hostname: "cp-1"}}},
+		Hosts: map[string]host.Host{"192.0.2.1": hostfake.New(t, "cp-1", expects...)}, Manifest: "name: prod\n", Releases: nothing{},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	members := &Etcd{client: client, engine: e, seen: probe.Result{World: observed.World{API: observed.API{ClusterID: kubeSystem, Version: "1.36.1"}}}}
+	seen := probe.Result{World: observed.World{API: observed.API{ClusterID: kubeSystem, Version: "1.36.1"}}}
+	members := &Etcd{client: client, engine: e, seen: seen}
 	t.Cleanup(members.Close)
 	return members
+}
+
+// nothing are the releases of an engine that installs nothing.
+type nothing struct{ engine.Releases }
+
+func (nothing) Names(release.Want) (desired.Artifacts, error) { return desired.Artifacts{}, nil }
+
+// writeTo writes a backup into a file.
+func writeTo(file string) func(func(io.Writer) error) error {
+	return func(write func(io.Writer) error) error { return backup.WriteFile(file, write) }
 }
 
 func keysExpected(t *testing.T, encryption string) []hostfake.Expect {
@@ -124,8 +140,8 @@ func TestABackupHasAllThatAHostKnows(t *testing.T) {
 		taken := snapshottest.Bytes(t, snapshottest.Content{ClusterID: kubeSystem, Keys: 3})
 		members := backedUp(t, taken, keysExpected(t, encryption)...)
 		file := filepath.Join(t.TempDir(), "b")
-		var result Backup
-		if err := members.backup(t.Context(), file, []age.Recipient{id.Recipient()}, members.engine.opt.Now(), &result); err != nil {
+		metadata, err := members.Backup(t.Context(), []age.Recipient{id.Recipient()}, writeTo(file))
+		if err != nil {
 			t.Fatal(err)
 		}
 		a, err := backup.Open(file, id)
@@ -143,8 +159,8 @@ func TestABackupHasAllThatAHostKnows(t *testing.T) {
 		if text, _, err := a.Encryption(); err != nil || (len(text) > 0) != (encryption != "") {
 			t.Errorf("encryption at rest %q, %v", text, err)
 		}
-		if stat, err := os.Stat(file); err != nil || stat.Size() != result.Size {
-			t.Errorf("the size is said to be %d: %v", result.Size, err)
+		if diff := cmp.Diff(m, metadata); diff != "" {
+			t.Error(diff)
 		}
 		if err := a.Close(); err != nil {
 			t.Error(err)
@@ -156,63 +172,22 @@ func TestASnapshotOfAnotherClusterIsNotKept(t *testing.T) {
 	t.Parallel()
 	taken := snapshottest.Bytes(t, snapshottest.Content{ClusterID: "another"})
 	members := backedUp(t, taken)
-	dir := t.TempDir()
-	if _, _, err := members.Snapshot(t.Context(), dir); !errors.Is(err, snapshot.ErrOtherCluster) || !strings.Contains(err.Error(), "cp-1") {
+	path := filepath.Join(t.TempDir(), "s.db")
+	_, err := members.Snapshot(func(from snapshot.Source) (snapshot.Info, error) { return snapshot.Save(t.Context(), from, path) })
+	var etcd *engine.EtcdError
+	if !errors.Is(err, snapshot.ErrOtherCluster) || !errors.As(err, &etcd) || !strings.Contains(err.Error(), "cp-1") {
 		t.Errorf("error %v", err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left are %v, %v", left, err)
 	}
 	members = backedUp(t, taken, keysExpected(t, "")...)
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "b")
-	if err := members.backup(t.Context(), file, []age.Recipient{id.Recipient()}, time.Now(), &Backup{}); !errors.Is(err, snapshot.ErrOtherCluster) {
+	file := filepath.Join(t.TempDir(), "b")
+	if _, err := members.Backup(t.Context(), []age.Recipient{id.Recipient()}, writeTo(file)); !errors.Is(err, snapshot.ErrOtherCluster) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Error("a backup was written")
-	}
-}
-
-func TestASnapshotIsNamedAfterClusterAndTime(t *testing.T) {
-	t.Parallel()
-	members := backedUp(t, snapshottest.Bytes(t, snapshottest.Content{ClusterID: kubeSystem, Keys: 3}))
-	path, info, err := members.Snapshot(t.Context(), t.TempDir())
-	if err != nil || filepath.Base(path) != "prod-20260301T000000Z-by-hand.db" || info.Keys != 4 {
-		t.Errorf("%s, %+v, %v", path, info, err)
-	}
-}
-
-// Without a quorum a backup may have less than those before it: it is stored, and none of them goes.
-func TestNoBackupIsRemovedWithoutAQuorum(t *testing.T) {
-	t.Parallel()
-	for _, alone := range []bool{false, true} {
-		dir, file := t.TempDir(), filepath.Join(t.TempDir(), "b")
-		e := &Engine{want: desired.Cluster{Name: "prod"}}
-		target, err := e.Target(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		old := filepath.Join(dir, "prod-20250101T000000Z.tar.age")
-		for _, path := range []string{file, old} {
-			if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		result := Backup{Name: "prod-20260101T000000Z.tar.age", Size: 1}
-		err = e.store(t.Context(), target, file, BackupOptions{Prune: true, Keep: 1}, alone, &result)
-		var refused *EtcdError
-		if errors.As(err, &refused) != alone || !alone && err != nil {
-			t.Errorf("alone %v: error %v", alone, err)
-		}
-		if _, err := os.Stat(old); (err == nil) != alone {
-			t.Errorf("alone %v: the older backup: %v", alone, err)
-		}
-		if _, err := os.Stat(filepath.Join(dir, result.Name)); err != nil {
-			t.Errorf("alone %v: the new backup: %v", alone, err)
-		}
 	}
 }

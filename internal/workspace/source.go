@@ -1,21 +1,19 @@
-package engine
+package workspace
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/backup"
+	"kubeone/internal/engine"
 	"kubeone/internal/etcd/snapshot"
-	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 )
@@ -27,6 +25,9 @@ type Source struct {
 	close   []func() error
 }
 
+// Request is a recovery from the copy.
+func (s *Source) Request() engine.Recover { return engine.Recover{About: s.about, Content: s.content} }
+
 // Close ends the use of the copy; a backup that was fetched is deleted.
 func (s *Source) Close() {
 	for i := len(s.close) - 1; i >= 0; i-- {
@@ -37,23 +38,23 @@ func (s *Source) Close() {
 // OpenSource opens and verifies what a cluster is recovered from: "surviving-member", a backup (a file, or its address in a
 // target off the hosts) with the file of a private key of one of its recipients, or a bare snapshot of etcd. A copy that is
 // truncated, altered or something else is a *ConfigError.
-func (e *Engine) OpenSource(ctx context.Context, from, identity string) (*Source, error) {
+func (w *Workspace) OpenSource(ctx context.Context, from, identity string) (*Source, error) {
 	s := &Source{about: plan.Copy{From: plan.SurvivingMember}}
 	if from == string(plan.SurvivingMember) {
 		return s, nil
 	}
-	err := e.openCopy(ctx, s, from, identity)
+	err := w.openCopy(ctx, s, from, identity)
 	if err != nil {
 		s.Close()
-		return nil, &ConfigError{err}
+		return nil, &engine.ConfigError{Err: err}
 	}
 	return s, nil
 }
 
-func (e *Engine) openCopy(ctx context.Context, s *Source, from, identity string) error {
+func (w *Workspace) openCopy(ctx context.Context, s *Source, from, identity string) error {
 	path, err := from, error(nil)
 	if strings.Contains(from, "://") {
-		if path, err = e.fetch(ctx, s, from); err != nil {
+		if path, err = w.fetch(ctx, s, from); err != nil {
 			return err
 		}
 	}
@@ -68,14 +69,9 @@ func (e *Engine) openCopy(ctx context.Context, s *Source, from, identity string)
 }
 
 // fetch gets a backup from a target off the hosts into a file that is deleted again. It stays encrypted.
-func (e *Engine) fetch(ctx context.Context, s *Source, address string) (string, error) {
+func (w *Workspace) fetch(ctx context.Context, s *Source, address string) (string, error) {
 	where, name := backup.SplitTarget(address)
-	target, err := backup.OpenTarget(where, backup.Surroundings{Getenv: os.Getenv, Host: func(t host.Target) (host.Host, error) {
-		if err := e.pool.Check(t); err != nil {
-			return nil, err
-		}
-		return e.pool.Host(t), nil
-	}})
+	target, err := backup.OpenTarget(where, backup.Surroundings{Getenv: os.Getenv, Host: w.host})
 	if err != nil {
 		return "", err
 	}
@@ -174,41 +170,4 @@ func members(i snapshot.Info) []observed.Member {
 		out = append(out, observed.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner})
 	}
 	return out
-}
-
-// progress asks the members that are left up to which revision they have the data, where there is more than one to choose from.
-// One that does not say is missing in the answer. Other than what was agreed upon, the revision is known without a quorum.
-func (e *Engine) progress(ctx context.Context, s *Source, w observed.World) map[string]int64 {
-	out := map[string]int64{}
-	if s.about.From != plan.SurvivingMember {
-		return out
-	}
-	const ask = `curl -q -s -m 2 http://127.0.0.1:2381/metrics`
-	for _, h := range e.want.ControlPlane {
-		if seen := w.Hosts[h.ID]; seen.Reach != observed.Reached || seen.EtcdData != observed.Yes {
-			continue
-		}
-		res, err := e.hosts[h.ID].Run(ctx, host.Cmd{Name: "ask etcd how far it had got", Script: ask + ` | sed -n '/^` + revisionMetric + ` /p'`, Timeout: 10 * time.Second})
-		if err != nil {
-			continue
-		}
-		if n := revisionIn(string(res.Stdout)); n > 0 {
-			out[h.ID] = n
-		}
-	}
-	return out
-}
-
-// revisionMetric is the revision of the last change in a member's data.
-const revisionMetric = "etcd_debugging_mvcc_current_revision"
-
-// revisionIn reads it from a member's metrics; 0 where they do not tell.
-func revisionIn(metrics string) int64 {
-	for line := range strings.Lines(metrics) {
-		value, ok := strings.CutPrefix(strings.TrimSpace(line), revisionMetric+" ")
-		if n, err := strconv.ParseFloat(value, 64); ok && err == nil && n > 0 && n < math.MaxInt64 {
-			return int64(n)
-		}
-	}
-	return 0
 }

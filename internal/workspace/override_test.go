@@ -1,4 +1,4 @@
-package engine
+package workspace
 
 import (
 	"strings"
@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/desired"
-	"kubeone/internal/observed"
 )
 
 func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {
@@ -40,29 +39,5 @@ func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestHostsAreSelectedByTheirNodesLabels(t *testing.T) {
-	t.Parallel()
-	o := options(t, manifestText)
-	o.Selector = "pool=edge"
-	e, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	var w observed.World
-	if _, err := e.selected(w); err == nil || !strings.Contains(err.Error(), "matches the Node of no host") {
-		t.Errorf("got %v", err)
-	}
-	w.API.Nodes = []observed.Node{{Name: "worker", Labels: map[string]string{"pool": "edge"}}, {Name: "other", Labels: map[string]string{"pool": "edge"}}}
-	got, err := e.selected(w)
-	if diff := cmp.Diff(map[string]bool{"192.0.2.21": true}, got); err != nil || diff != "" {
-		t.Errorf("%v, %s", err, diff)
-	}
-	e.opt.Selector = "!!"
-	if _, err := e.selected(w); err == nil || !strings.Contains(err.Error(), "--selector") {
-		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/engine"
+	"kubeone/internal/view"
+	"kubeone/internal/workspace"
+)
+
+// out is where plans and results go: standard output, unless that carries the event stream.
+func (f *applyFlags) out(stdio IO) io.Writer {
+	if f.output == "json" {
+		return stdio.Err
+	}
+	return stdio.Out
+}
+
+// confirmed shows a plan that is not an apply's, and asks the question.
+func (f *applyFlags) confirmed(stdio IO, p engine.Proposal, question string) (bool, error) {
+	out := f.out(stdio)
+	view.Plan(out, view.StyleFor(out, stdio.Getenv), p.Plan, verbosity(f.verbose))
+	if f.dryRun {
+		return false, &statusError{exitChanges}
+	}
+	if err := p.Refusal(); err != nil {
+		return false, err
+	}
+	return f.agreed(stdio, question)
+}
+
+// carryOut carries a proposal out: its events go to the journal and to the operator, and Ctrl-C is heard. It returns the
+// proposal that was made afterwards.
+func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Workspace, p engine.Proposal) (engine.Proposal, error) {
+	id := w.Engine.NewRunID()
+	journal, err := openJournal(w.Journals(), id, f.logFile)
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = journal.Close() }() // every line is written as it comes
+	style := view.StyleFor(stdio.Err, stdio.Getenv)
+	progress := view.NewProgress(stdio.Err, style, p.Plan, f.verbose)
+	if f.output == "json" {
+		progress = view.NewJSONProgress(stdio.Out)
+	}
+	ctx, stop, done := interruptible(ctx, stdio)
+	defer done()
+	after, err := w.Engine.CarryOut(ctx, p, engine.RunOptions{RunID: id, ForceUnlock: f.forceUnlock, Stop: stop, Emit: func(ev apply.Event) {
+		journal.write(ev)
+		progress.Event(ev)
+	}})
+	progress.Close()
+	if errors.Is(err, apply.ErrStopped) {
+		return after, &classError{exitInterrupted, err}
+	}
+	if err != nil {
+		return after, fmt.Errorf("run %s: %w", id, err)
+	}
+	if f.output == "text" {
+		view.Timing(stdio.Err, style, p.Plan, journal.events)
+	}
+	return after, nil
+}

@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/release"
+)
+
+// Releases are the releases of Kubernetes that an engine can install, wherever they come from. Its methods may be called by
+// several goroutines at the same time.
+type Releases interface {
+	// Names returns the images of a release by name only. It asks nobody, and gives the same names for every architecture.
+	Names(release.Want) (desired.Artifacts, error)
+	// Resolve returns all of a release, with digests. Asked again it gives the same. A *release.FetchError says that a
+	// location does not answer; every other error is that there is no such release.
+	Resolve(context.Context, release.Want) (desired.Artifacts, error)
+	// Verify reads what would be uploaded to hosts, and is an error if a part of it is damaged.
+	Verify(context.Context) error
+	// Blob returns a file that is uploaded to hosts, by its sha256 (hex), and its size.
+	Blob(sha256 string) (io.Reader, int64, error)
+}
+
+// release is what is wanted of the release for one architecture.
+func (e *Engine) release(arch string) release.Want {
+	want := e.cfg.Want
+	return release.Want{
+		KubernetesVersion: want.KubernetesVersion, Arch: arch, CNI: want.Network.CNI.Name, KubeProxy: !want.Network.KubeProxy.Skip,
+		OverwriteRegistry: want.Registry.Overwrite, Insecure: want.Registry.Insecure,
+	}
+}
+
+// errNamesOnly is why nothing was resolved: nobody asked for it.
+var errNamesOnly = errors.New("what is installed was not looked up")
+
+// resolve finds out what the plan needs, by architecture. What cannot be found out now is noted in the proposal, and known by
+// name only.
+func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.Artifacts, error) {
+	known := map[string]desired.Artifacts{}
+	var missing []error
+	for _, n := range p.Plan.Needs() {
+		if _, done := known[n.Arch]; done {
+			continue
+		}
+		a, unresolved, err := e.lookUp(ctx, p.Request, e.release(n.Arch))
+		if err != nil {
+			return nil, err
+		}
+		known[n.Arch] = a
+		if unresolved != nil {
+			missing = append(missing, unresolved)
+		}
+	}
+	if p.unresolved = errors.Join(missing...); p.unresolved != nil {
+		p.Plan.Unresolved = strings.Split(p.unresolved.Error(), "\n")
+	}
+	return known, nil
+}
+
+// lookUp returns a release: with digests, or, where unresolved says why there are none, by name only.
+func (e *Engine) lookUp(ctx context.Context, r Request, want release.Want) (a desired.Artifacts, unresolved, err error) {
+	if apply, ok := r.(Apply); ok && apply.NamesOnly {
+		unresolved = errNamesOnly
+	} else if a, err = e.cfg.Releases.Resolve(ctx, want); err != nil {
+		var unreachable *release.FetchError
+		switch {
+		case ctx.Err() != nil:
+			return a, nil, ctx.Err()
+		case !errors.As(err, &unreachable):
+			return a, nil, &ConfigError{err}
+		}
+		unresolved = err
+	}
+	if unresolved == nil {
+		return a, nil, nil
+	}
+	if a, err = e.cfg.Releases.Names(want); err != nil {
+		return a, nil, &ConfigError{err}
+	}
+	return a, unresolved, nil
+}

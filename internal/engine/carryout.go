@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/cluster"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+// RunOptions say how a proposal is carried out.
+type RunOptions struct {
+	RunID       string            // in locks, events and the history; "" makes one
+	ForceUnlock bool              // take the lock over from another run
+	Emit        func(apply.Event) // is told what happens; nil is nobody. It may be called concurrently
+	Stop        <-chan struct{}   // closed: finish the running steps and begin no other
+	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the cluster takes
+	// the cluster's.
+	Lease Lease
+}
+
+// CarryOut carries out a proposal that somebody has approved: the host keys that it lists are recorded, what it uploads is
+// verified, the locks are taken, and it is proposed again. Only if it is still the same, its plan is run; otherwise the error
+// is ErrWorldChanged, and nothing was changed but for the host keys. One that must not be carried out is refused with what
+// Proposal.Refusal says.
+//
+// It returns the last proposal that it made. Without an error that is one of after the run: of an Apply for Apply, Recover
+// and the Replace of a host that answers, so that it Matches if the cluster is now as it is wanted, and of the same request for
+// the others, so that its plan has no steps if nothing is left to do. After Snapshots it is the one that was carried out.
+func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) (Proposal, error) {
+	s, err := e.begin(ctx, approved, o)
+	if err != nil {
+		return s.now, err
+	}
+	release := sync.OnceFunc(func() { s.locks.release(ctx) })
+	defer release()
+	err = s.locks.guard(ctx, func(ctx context.Context) error { return s.run.Do(ctx, o.Stop) })
+	if err != nil {
+		return s.now, err
+	}
+	if forgets(approved.Request) {
+		release()
+		if err := e.forget(ctx, s.now); err != nil {
+			return s.now, err
+		}
+	}
+	return e.after(ctx, s.now)
+}
+
+// session is a proposal that is being carried out: what may be run, and the locks under which it may.
+type session struct {
+	now   Proposal // what is run
+	run   *apply.Run
+	locks *lockSet
+}
+
+// begin is all that comes before the first step. Callers release the locks of a session without an error.
+func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (session, error) {
+	s := session{now: approved}
+	if err := approved.Refusal(); err != nil {
+		return s, err
+	}
+	if len(approved.Plan.Needs()) > 0 {
+		if err := e.cfg.Releases.Verify(ctx); err != nil {
+			return s, &ConfigError{err}
+		}
+	}
+	if err := e.approve(approved); err != nil {
+		return s, err
+	}
+	if o.RunID == "" {
+		o.RunID = e.NewRunID()
+	}
+	var err error
+	if s.locks, err = e.lock(ctx, plan.LockScope(approved.Plan, e.cfg.Want, approved.Observed.World), leaseOf(approved), o); err != nil {
+		return s, err
+	}
+	if s.now, err = e.again(ctx, approved); err != nil {
+		s.locks.release(ctx)
+		return s, err
+	}
+	s.run = e.runOf(s.now, s.locks, o)
+	return s, nil
+}
+
+// leaseOf is how the Lease is reached that guards what is proposed; nil where none does.
+func leaseOf(p Proposal) *cluster.Access {
+	if _, recovers := p.Request.(Recover); recovers {
+		return nil // what may still answer is not the cluster that will be
+	}
+	return leaseVia(p.Observed)
+}
+
+// approve records the host keys that the plan lists as first contacts, and no other.
+func (e *Engine) approve(p Proposal) error {
+	var contacts []host.FirstContact
+	seen := map[string]bool{} // by address: hosts share bastions
+	for id, listed := range p.Plan.FirstContacts {
+		h, ok := e.cfg.Hosts[id].(host.FirstContacter)
+		if !ok || e.cfg.Approver == nil {
+			return fmt.Errorf("engine: nobody is there to record the key of host %s", id)
+		}
+		met := h.FirstContacts()
+		if len(met) > 0 && host.Fingerprints(met) != listed {
+			return ErrWorldChanged
+		}
+		for _, c := range met {
+			if !seen[c.Address] {
+				seen[c.Address] = true
+				contacts = append(contacts, c)
+			}
+		}
+	}
+	if len(contacts) == 0 {
+		return nil
+	}
+	return e.cfg.Approver.Approve(contacts...)
+}
+
+// again proposes the same once more, and is an error if it is not the same any more.
+func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error) {
+	seen, err := e.Observe(ctx)
+	if err != nil {
+		return approved, err
+	}
+	now, err := e.propose(ctx, approved.Request, seen, approved.Plan.FirstContacts)
+	if err != nil {
+		return approved, err
+	}
+	if err := now.Unresolved(); err != nil {
+		return now, err
+	}
+	if now.Plan.Digest() != approved.Plan.Digest() {
+		return now, ErrWorldChanged
+	}
+	return now, nil
+}
+
+// runOf prepares the walk through the plan.
+func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
+	world := p.Observed.World
+	r := &apply.Run{
+		Plan: p.Plan, Want: e.cfg.Want, World: world, Hosts: e.reached(world), Absent: e.absent(p.Plan, world), Scripts: p.Scripts,
+		Blobs: e.cfg.Releases, Perhaps: p.Observed.Access, Etcd: p.Observed.Etcd, Connect: e.cfg.Connect, CheckLock: locks.check,
+		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder, Parallel: e.cfg.Parallel,
+		Emit: o.Emit, Now: e.cfg.Now,
+	}
+	if r.Emit == nil {
+		r.Emit = func(apply.Event) {}
+	}
+	recovery, recovers := p.Request.(Recover)
+	if recovers {
+		r.Copy = &recovery.Content
+		r.World.API.Reached = observed.No // what still answers there is not the cluster that will be
+	}
+	if r.World.API.Reached == observed.Yes {
+		r.Access = p.Observed.Access
+	}
+	return r
+}
+
+// reached are the hosts that answered.
+func (e *Engine) reached(w observed.World) map[string]host.Host {
+	out := map[string]host.Host{}
+	for id, h := range w.Hosts {
+		if h.Reach == observed.Reached {
+			out[id] = e.cfg.Hosts[id]
+		}
+	}
+	return out
+}
+
+// absent are the hosts that did not answer and of which a step wants to be sure that they are dead.
+func (e *Engine) absent(p plan.Plan, w observed.World) map[string]host.Host {
+	out := map[string]host.Host{}
+	for _, s := range p.Steps {
+		if peer := s.Intent.Peer; s.Intent.Confirm && peer != "" && w.Hosts[peer].Reach != observed.Reached {
+			out[peer] = e.cfg.Hosts[peer]
+		}
+	}
+	return out
+}
+
+// forgets reports whether hosts that are reset stay bare, so that nothing of ours is to be left there.
+func forgets(r Request) bool {
+	switch r.(type) {
+	case Reset, Remove:
+		return true
+	}
+	return false
+}
+
+// forget removes our own working directory from the hosts that were reset. It goes last: until here it held the lock and the
+// step's result.
+func (e *Engine) forget(ctx context.Context, p Proposal) error {
+	const remove = "rm -rf /var/lib/kubeone /run/kubeone"
+	for _, s := range p.Plan.Steps {
+		if s.Intent.Kind != plan.ResetHost {
+			continue
+		}
+		if _, err := e.cfg.Hosts[s.Host].Run(ctx, host.Cmd{Name: "remove the working directory", Script: remove}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// after is the last look: what was wanted must now be.
+func (e *Engine) after(ctx context.Context, done Proposal) (Proposal, error) {
+	switch r := done.Request.(type) {
+	case Apply:
+		r.ForceUpgrade = false // a forced roll-out is once
+		switch {
+		case len(done.Plan.Operator) > 0:
+			return e.Propose(ctx, r) // something remains, and waiting does not change it
+		case !done.Plan.Complete():
+			return e.ProposeUntilUp(ctx, r)
+		}
+		return e.proposeUntil(ctx, r, Proposal.Matches)
+	case Recover:
+		return e.proposeUntil(ctx, Apply{}, func(p Proposal) bool {
+			left := len(p.Plan.Operator) > 0 && len(p.ComingUp()) == 0 // something remains, and waiting does not change it
+			return left || p.Matches()
+		})
+	case Replace:
+		if !r.Gone {
+			return e.ProposeUntilUp(ctx, Apply{})
+		}
+	case Snapshots:
+		return done, nil
+	}
+	return e.Propose(ctx, done.Request)
+}
+
+// Await waits for the steps of earlier runs that were running when the proposal was made.
+func (e *Engine) Await(ctx context.Context, p Proposal) error {
+	for id := range p.RunningSteps() {
+		if err := apply.Await(ctx, e.cfg.Hosts[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

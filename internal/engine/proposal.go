@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"time"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/probe"
+)
+
+// Proposal is what a Request leads to in the world as it was observed. It is a value: nothing is changed by it, and it is
+// not changed by CarryOut.
+type Proposal struct {
+	Request   Request
+	Observed  probe.Result      // it holds secrets
+	Decisions []decide.Decision // the first is about the world as it is, the others about predicted ones
+	Plan      plan.Plan
+	Scripts   map[string]string // by host ID, of the hosts that the plan touches
+	Took      time.Duration
+
+	unresolved error // why it is not known what some host would be given; nil if all is known
+}
+
+// Decision is what the state machine said about the world as it is.
+func (p Proposal) Decision() decide.Decision { return p.Decisions[0] }
+
+// Refusal is why CarryOut would refuse the proposal, whatever the world is by then: a *BlockedError, an *UnresolvedError, or a
+// *ConfigError where the request does not allow what the cluster needs. It is nil if nothing is in the way.
+func (p Proposal) Refusal() error {
+	if r, ok := p.Request.(Apply); ok {
+		if err := r.refusal(p); err != nil {
+			return err
+		}
+	}
+	return p.Unresolved()
+}
+
+// Unresolved is an *UnresolvedError where it is not known what the plan would install; such a plan has no digest.
+func (p Proposal) Unresolved() error {
+	if p.unresolved == nil {
+		return nil
+	}
+	return &UnresolvedError{p.unresolved}
+}
+
+// Matches reports whether the cluster was as it is wanted.
+func (p Proposal) Matches() bool { return p.Plan.Empty() && p.Decision().Route != fsm.Error }
+
+// RunningSteps are the hosts, by ID, on which a step of an earlier run still runs.
+func (p Proposal) RunningSteps() map[string]observed.Step {
+	out := map[string]observed.Step{}
+	for id, h := range p.Observed.World.Hosts {
+		if h.Step != nil {
+			out[id] = *h.Step
+		}
+	}
+	return out
+}
+
+// ComingUp returns the names of members that answer, are not healthy, and may become so by themselves.
+func (p Proposal) ComingUp() []string {
+	var names []string
+	for _, id := range p.Decision().ComingUp {
+		names = append(names, p.Plan.Hosts[id])
+	}
+	return names
+}

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/decide"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/probe"
+)
+
+// Propose observes, decides and plans. It changes nothing.
+//
+// A request that makes no sense, or that must not be carried out in the world as it is, is an error (*ConfigError, or
+// *EtcdError for Snapshots); the proposal then says no more than what was observed. A download location that does not answer
+// is none: such a proposal says so (Proposal.Unresolved).
+func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
+	started := e.cfg.Now()
+	result, err := e.Observe(ctx)
+	if err != nil {
+		return Proposal{Request: r}, err
+	}
+	p, err := e.propose(ctx, r, result, nil)
+	p.Took = e.cfg.Now().Sub(started)
+	return p, err
+}
+
+// propose plans the request for the world given. The contacts are host keys, by host ID, that are approved as part of the
+// proposal although nobody meets them for the first time any more.
+func (e *Engine) propose(ctx context.Context, r Request, seen probe.Result, approved map[string]string) (Proposal, error) {
+	p := Proposal{Request: r, Observed: seen}
+	in := planInput{
+		Input: plan.Input{
+			Decide:        decide.Input{Want: e.cfg.Want, Is: seen.World, Config: e.digests, Addons: e.addonOf, System: e.system},
+			FirstContacts: firstContacts(seen.World, approved),
+		},
+		progress: e.progress(ctx, r, seen.World),
+	}
+	var err error
+	if p.Plan, p.Decisions, err = r.plan(in); err != nil {
+		return p, err
+	}
+	known, err := e.resolve(ctx, &p)
+	if err != nil {
+		return p, err
+	}
+	if len(known) > 0 {
+		unresolved := p.Plan.Unresolved
+		in.Decide.Want.Artifacts = known
+		if p.Plan, p.Decisions, err = r.plan(in); err != nil {
+			return p, err
+		}
+		p.Plan.Unresolved = unresolved
+	}
+	if p.Scripts, err = e.scripts(p, known); err != nil {
+		return p, err
+	}
+	plan.Sign(&p.Plan, digests(p.Scripts))
+	e.report(ctx, &p)
+	return p, nil
+}
+
+// firstContacts are the host keys that approval of a plan records, by host ID.
+func firstContacts(w observed.World, approved map[string]string) map[string]string {
+	out := map[string]string{}
+	for id, h := range w.Hosts {
+		if h.FirstContact != "" {
+			out[id] = h.FirstContact
+		}
+	}
+	for id, keys := range approved {
+		if out[id] == "" {
+			out[id] = keys
+		}
+	}
+	return out
+}
+
+// reportTimeout bounds what is asked only so that the plan's reader knows more.
+const reportTimeout = 10 * time.Second
+
+// report adds to an upgrade's plan what its reader should know before saying yes: APIs in use that the new version no longer
+// has, and pods that a drain loses or cannot move. What cannot be found out is said so.
+func (e *Engine) report(ctx context.Context, p *Proposal) {
+	var nodes []string
+	for _, s := range p.Plan.Steps {
+		if d := s.Intent.Drain; d != nil && d.Upgrade {
+			nodes = append(nodes, s.Intent.NodeName)
+		}
+	}
+	if len(nodes) == 0 || p.Observed.Access == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	notes, err := cluster.BeforeUpgrade(ctx, *p.Observed.Access, e.cfg.Want.KubernetesVersion, nodes)
+	if err != nil {
+		notes = append(notes, fmt.Sprintf("not all could be looked at before the upgrade: %v", err))
+	}
+	p.Plan.Notes = append(p.Plan.Notes, notes...)
+}

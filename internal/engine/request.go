@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+)
+
+// Request is what a caller wants done: an Apply, Reset, Remove, Replace, Recover or Snapshots. Hosts are named by their IDs.
+type Request interface {
+	// plan plans what the request asks for. It is pure, and is called again with more in its input. An error is a mistake in
+	// the request, or a reason why it must not be carried out.
+	plan(in planInput) (plan.Plan, []decide.Decision, error)
+}
+
+// planInput is what a plan depends on, besides the request.
+type planInput struct {
+	plan.Input
+	progress map[string]int64 // as plan.RecoverOptions.Progress
+}
+
+// Apply makes the cluster what is wanted: install, join, repair, upgrade, whatever it takes.
+type Apply struct {
+	Limit        map[string]bool // IDs of the only hosts that may be acted on; nil is all
+	Selector     labels.Selector // of Node labels; of those hosts, the ones that it matches; nil is all
+	ForceUpgrade bool            // roll the configuration out although nothing differs
+	// Routes are the only routes that are followed; nil is all. A plan of another is a *ConfigError when it is carried out.
+	Routes []fsm.Route
+	// NamesOnly leaves it at the names of what would be installed, for who only wants to see the plan. Such a proposal cannot
+	// be carried out where it installs something.
+	NamesOnly bool
+}
+
+// Reset makes hosts bare again.
+type Reset struct {
+	Hosts []string // empty is all, which ends the cluster
+}
+
+// Remove takes one host out of a living cluster and makes it bare.
+type Remove struct {
+	Host string
+	Gone bool // it does not answer and never will: only its etcd member and its Node are removed
+}
+
+// Replace takes one host out of a living cluster and joins it again. Of a host that is gone it does what Remove does, and
+// says what its successor needs.
+type Replace struct {
+	Host string
+	Gone bool
+}
+
+// Recover brings a cluster back whose etcd has lost its quorum.
+type Recover struct {
+	About     plan.Copy  // of what it is recovered from
+	Content   apply.Copy // the same, to be read
+	Destroyed []string   // hosts, or names of etcd members without one, that are confirmed to be gone for good
+	On        string     // host to restore on; "" chooses
+}
+
+// Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd's data, one after the other, and
+// brings the hosts' timer for the scheduled ones up to the manifest.
+type Snapshots struct{}
+
+func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	limit, err := r.limit(in.Decide.Want, in.Decide.Is)
+	if err != nil {
+		return plan.Plan{}, nil, &ConfigError{err}
+	}
+	in.Decide.Limit, in.Decide.ForceUpgrade = limit, r.ForceUpgrade
+	p, decisions := plan.Build(in.Input)
+	return p, decisions, nil
+}
+
+// limit are the hosts named, and of them those whose Node, or which themselves as they are wanted, have the labels of the
+// selector.
+func (r Apply) limit(want desired.Cluster, is observed.World) (map[string]bool, error) {
+	if r.Selector == nil {
+		return r.Limit, nil
+	}
+	out := map[string]bool{}
+	for _, h := range want.Hosts() {
+		if (r.Limit == nil || r.Limit[h.ID]) && r.Selector.Matches(labelsOf(h, is)) {
+			out[h.ID] = true
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("the selector %q matches the Node of no host of cluster %s", r.Selector, want.Name)
+	}
+	return out, nil
+}
+
+func labelsOf(h desired.Host, w observed.World) labels.Set {
+	out := labels.Set{}
+	for k, v := range h.Labels {
+		out[k] = v
+	}
+	name := plan.NodeName(h, w.Hosts[h.ID])
+	for _, n := range w.API.Nodes {
+		if n.Name == name {
+			for k, v := range n.Labels {
+				out[k] = v
+			}
+		}
+	}
+	return out
+}
+
+func (r Reset) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	p, err := plan.Reset(in.Decide, r.Hosts)
+	return planned(p, in, err)
+}
+
+func (r Remove) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	p, err := plan.RemoveNode(in.Decide, r.Host, r.Gone)
+	return planned(p, in, err)
+}
+
+func (r Replace) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	p, err := plan.ReplaceNode(in.Decide, r.Host, r.Gone)
+	return planned(p, in, err)
+}
+
+func (r Recover) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	p, err := plan.Recover(in.Decide, plan.RecoverOptions{Copy: r.About, Destroyed: r.Destroyed, On: r.On, Progress: in.progress})
+	return planned(p, in, err)
+}
+
+func (Snapshots) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	p := plan.Snapshots(in.Decide)
+	if len(p.Steps) == 0 {
+		return p, nil, &EtcdError{errors.New("no control-plane host that answers has etcd's data; see kubeone status")}
+	}
+	return planned(p, in, nil)
+}
+
+// planned completes a plan that the state of the world alone does not lead to.
+func planned(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Decision, error) {
+	if err != nil {
+		return p, nil, &ConfigError{err}
+	}
+	p.FirstContacts = in.FirstContacts
+	return p, []decide.Decision{decide.Decide(in.Decide)}, nil
+}
+
+// refusal is why an Apply must not be carried out; nil if it may be.
+func (r Apply) refusal(p Proposal) error {
+	d := p.Decision()
+	switch {
+	case d.Route == fsm.Error:
+		return &BlockedError{d.Route, "the cluster is in no state to be changed"}
+	case p.Plan.Blocked != "":
+		return &BlockedError{d.Route, p.Plan.Blocked}
+	case r.Routes != nil && !slices.Contains(r.Routes, d.Route):
+		return &ConfigError{fmt.Errorf("the cluster needs %q, which this command does not do; use kubeone apply", d.Route)}
+	}
+	return nil
+}

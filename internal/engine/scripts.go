@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/network/plugins"
+	"kubeone/internal/plan"
+	"kubeone/internal/release"
+	"kubeone/internal/script"
+)
+
+// scripts renders the script of every host that the plan touches, but for those of which it is not known what they would be
+// given. Known is what is, by architecture.
+func (e *Engine) scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string, error) {
+	out := map[string]string{}
+	needs := map[string]plan.Need{}
+	for _, n := range p.Plan.Needs() {
+		needs[n.Host] = n
+	}
+	for _, h := range e.cfg.Want.Hosts() {
+		in, touched := e.scriptInput(p, h)
+		need, installs := needs[h.ID]
+		if !touched || installs && p.unresolved != nil {
+			continue
+		}
+		if installs {
+			in.Want.Artifacts = map[string]desired.Artifacts{need.Arch: known[need.Arch]}
+		}
+		text, err := render(in)
+		if err != nil {
+			return nil, err
+		}
+		out[h.ID] = text
+	}
+	return out, nil
+}
+
+// scriptInput is what a host's script depends on, apart from artifacts, and whether the plan touches the host.
+func (e *Engine) scriptInput(p Proposal, h desired.Host) (in script.Input, touched bool) {
+	world := p.Observed.World
+	in = script.Input{
+		Want: e.cfg.Want, Host: h, NodeName: p.Plan.Hosts[h.ID], Arch: world.Hosts[h.ID].Arch, OS: world.Hosts[h.ID].OS.ID,
+		Epoch: plan.Epoch(p.Plan, e.cfg.Want, world),
+	}
+	if _, ok := p.Request.(Snapshots); ok {
+		in.Reason = "by-hand"
+	}
+	for _, s := range p.Plan.Steps {
+		if s.Host != h.ID || !s.Intent.Kind.OnHost() {
+			continue
+		}
+		touched = true
+		in.Units = append(in.Units, s.Intent.Units...)
+		in.Parts = append(in.Parts, s.Intent.Parts...)
+		if r := s.Intent.Recovery; r != nil {
+			in.Recover = script.Recover{From: string(r.From), Snapshot: r.Snapshot, EncryptionPath: r.EncryptionPath}
+		}
+	}
+	return in, touched
+}
+
+func render(in script.Input) (string, error) {
+	in.Network = plugins.Host(in.Want)
+	if a, ok := in.Want.Artifacts[in.Arch]; ok && a.Pushed {
+		index, blobs, err := release.ImageIndex(a.ImagesFor(in.Host.Role), in.Arch)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", in.NodeName, err)
+		}
+		in.ImageIndex = string(index)
+		for _, b := range blobs {
+			in.ImageBlobs = append(in.ImageBlobs, "blobs/sha256/"+b.Digest[len("sha256:"):])
+		}
+	}
+	return script.Render(in)
+}
+
+func digests(scripts map[string]string) map[string]string {
+	out := map[string]string{}
+	for id, text := range scripts {
+		sum := sha256.Sum256([]byte(text))
+		out[id] = hex.EncodeToString(sum[:])
+	}
+	return out
+}
+
+// systemImages are the images of what kubeadm applies to the cluster, by the app label of its pods.
+func systemImages(names desired.Artifacts) map[string]string {
+	out := map[string]string{}
+	for _, i := range names.Images {
+		switch {
+		case strings.Contains(i.Name, "/kube-proxy:"):
+			out["kube-proxy"] = i.Name
+		case strings.Contains(i.Name, "/coredns:"):
+			out["kube-dns"] = i.Name
+		}
+	}
+	return out
+}

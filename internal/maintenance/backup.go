@@ -1,0 +1,105 @@
+package maintenance
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+
+	"kubeone/internal/backup"
+	"kubeone/internal/etcd/snapshot"
+	"kubeone/internal/host"
+	"kubeone/internal/plan"
+)
+
+// Backup takes a verified snapshot of etcd, reads the cluster's keys, and writes both with the manifest, encrypted to the
+// recipients. Write is called when all of it is known, with what writes it. Nothing of it is on a disk unencrypted at any time.
+func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient, write func(func(io.Writer) error) error) (backup.Metadata, error) {
+	content, err := e.content(ctx)
+	if err != nil {
+		return backup.Metadata{}, err
+	}
+	var taken *os.File
+	content.Info, err = e.Snapshot(func(from snapshot.Source) (info snapshot.Info, err error) {
+		taken, info, err = snapshot.Take(ctx, from)
+		return info, err
+	})
+	if taken != nil {
+		defer func() { _ = taken.Close() }() // its memory is freed
+	}
+	if err != nil {
+		return backup.Metadata{}, err
+	}
+	content.Snapshot = taken
+	var metadata backup.Metadata
+	err = write(func(w io.Writer) (err error) {
+		metadata, err = backup.Write(w, content, recipients)
+		return err
+	})
+	return metadata, err
+}
+
+// content is all that a backup has besides the snapshot.
+func (e *Etcd) content(ctx context.Context) (backup.Content, error) {
+	via, want, world := e.client.Via(), e.engine.Want(), e.seen.World
+	keys, err := readKeys(ctx, e.engine.Host(via))
+	if err != nil {
+		return backup.Content{}, err
+	}
+	return backup.Content{
+		Cluster: want.Name, CreatedBy: e.engine.Holder(), Created: e.engine.Now(), Keys: keys, Manifest: []byte(e.engine.Manifest()),
+		EtcdVersion: e.client.Greeting().Version, Epoch: plan.Epoch(plan.Plan{}, want, world),
+		KubernetesVersion: cmp.Or(world.API.Version, world.Hosts[via].APIServerVersion, want.KubernetesVersion),
+	}, nil
+}
+
+// keysWithin is how long reading one file from a host may take.
+const keysWithin = time.Minute
+
+// readKeys reads the CAs, the service-account keys and the configuration of encryption at rest from a control-plane host.
+func readKeys(ctx context.Context, h host.Host) (backup.Keys, error) {
+	read := func(name, text string, args ...string) ([]byte, error) {
+		res, err := h.Run(ctx, host.Cmd{Name: name, Script: text, Args: args, Secret: true, Timeout: keysWithin})
+		return res.Stdout, err
+	}
+	archive, err := read("read the CAs", "tar -C /etc/kubernetes/pki -cf - "+strings.Join(backup.PKINames(), " "))
+	if err != nil {
+		return backup.Keys{}, err
+	}
+	keys := backup.Keys{}
+	if keys.PKI, err = untar(archive); err != nil {
+		return backup.Keys{}, fmt.Errorf("%s: read the CAs: %w", h.Name(), err)
+	}
+	const look = `sed -n 's/^ *- --encryption-provider-config=//p' /etc/kubernetes/manifests/kube-apiserver.yaml`
+	path, err := read("look for encryption at rest", look)
+	if keys.EncryptionPath = strings.TrimSpace(string(path)); err != nil || keys.EncryptionPath == "" {
+		return keys, err
+	}
+	keys.Encryption, err = read("read the configuration of encryption at rest", `cat -- "$1"`, keys.EncryptionPath)
+	return keys, err
+}
+
+func untar(archive []byte) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	t := tar.NewReader(bytes.NewReader(archive))
+	for {
+		header, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if out[header.Name], err = io.ReadAll(t); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package plan
+
+// Need is what the steps on one host install, or write the names of: the parts of a release for its architecture and role.
+type Need struct {
+	Host    string // ID
+	Arch    string // as Go names it
+	Version string // of Kubernetes
+}
+
+// Needs returns what must be known of releases before the plan can be run, one for each host, in the plan's order. A plan
+// that was built without artifacts needs the same as one that was built with them.
+func (p Plan) Needs() []Need {
+	var out []Need
+	seen := map[string]bool{}
+	for _, s := range p.Steps {
+		if s.Intent.Kind.needsRelease() && !seen[s.Host] {
+			seen[s.Host] = true
+			out = append(out, Need{Host: s.Host, Arch: s.Intent.Arch, Version: s.Intent.Version})
+		}
+	}
+	return out
+}
+
+// needsRelease reports whether a stage reads what a release consists of.
+func (k Kind) needsRelease() bool {
+	return k.Installs() || k == SystemAddons // it names the image of cluster DNS
+}

@@ -1,0 +1,42 @@
+package workspace
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/engine"
+)
+
+// Without a quorum a backup may have less than those before it: it is stored, and none of them goes.
+func TestNoBackupIsRemovedWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	for _, alone := range []bool{false, true} {
+		dir, file := t.TempDir(), filepath.Join(t.TempDir(), "b")
+		w := &Workspace{want: desired.Cluster{Name: "prod"}}
+		target, err := w.target(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := filepath.Join(dir, "prod-20250101T000000Z.tar.age")
+		for _, path := range []string{file, old} {
+			if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		result := Backup{Name: "prod-20260101T000000Z.tar.age", Size: 1}
+		err = w.store(t.Context(), target, file, BackupOptions{Prune: true, Keep: 1}, alone, &result)
+		var refused *engine.EtcdError
+		if errors.As(err, &refused) != alone || !alone && err != nil {
+			t.Errorf("alone %v: error %v", alone, err)
+		}
+		if _, err := os.Stat(old); (err == nil) != alone {
+			t.Errorf("alone %v: the older backup: %v", alone, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, result.Name)); err != nil {
+			t.Errorf("alone %v: the new backup: %v", alone, err)
+		}
+	}
+}

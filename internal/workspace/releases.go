@@ -1,0 +1,92 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/engine"
+	"kubeone/internal/release"
+)
+
+// releases are those of bundles, or of the locations from which hosts download. What was found out is kept, so that an engine
+// that asks again is told the same.
+type releases struct {
+	source  release.Source
+	bundles *release.Library // nil when hosts download
+
+	mu    sync.Mutex
+	known map[release.Want]desired.Artifacts
+}
+
+var _ engine.Releases = (*releases)(nil)
+
+// openReleases opens the bundles, if there are any.
+func openReleases(bundles []string, mirror string) (r *releases, err error) {
+	r = &releases{source: release.Source{Mirror: mirror}, known: map[release.Want]desired.Artifacts{}}
+	if dir, err := release.DefaultCacheDir(); err == nil {
+		r.source.CacheDir = dir
+	}
+	if len(bundles) > 0 {
+		r.bundles, err = release.OpenLibrary(bundles...)
+	}
+	return r, err
+}
+
+func (r *releases) close() {
+	if r.bundles != nil {
+		_ = r.bundles.Close() // only read
+	}
+}
+
+// Names implements engine.Releases.
+func (r *releases) Names(want release.Want) (desired.Artifacts, error) { return release.Names(want) }
+
+// Resolve implements engine.Releases.
+func (r *releases) Resolve(ctx context.Context, want release.Want) (desired.Artifacts, error) {
+	r.mu.Lock()
+	a, ok := r.known[want]
+	r.mu.Unlock()
+	if ok {
+		return a, nil
+	}
+	a, err := r.find(ctx, want)
+	if err == nil {
+		r.mu.Lock()
+		r.known[want] = a
+		r.mu.Unlock()
+	}
+	return a, err
+}
+
+func (r *releases) find(ctx context.Context, want release.Want) (desired.Artifacts, error) {
+	if r.bundles == nil {
+		return release.Resolve(ctx, r.source, want)
+	}
+	a, err := r.bundles.For(want)
+	a.Pushed = true
+	return a, err
+}
+
+// Verify implements engine.Releases.
+func (r *releases) Verify(ctx context.Context) error {
+	if r.bundles == nil {
+		return nil
+	}
+	return r.bundles.Verify(ctx)
+}
+
+// Blob implements engine.Releases.
+func (r *releases) Blob(sum string) (io.Reader, int64, error) {
+	if r.bundles == nil {
+		return nil, 0, fmt.Errorf("nothing to upload %s from: give the bundle with --bundle", sum)
+	}
+	content, ok := r.bundles.Blob(sum)
+	if !ok {
+		return nil, 0, fmt.Errorf("no bundle has %s", sum)
+	}
+	size := content.Size()
+	return content, size, nil
+}

@@ -1,0 +1,154 @@
+// Package workspace is an operator's machine as the commands see it: manifests, Terraform's output, bundles, SSH keys, known
+// hosts, backups, journals. It loads them, and makes an engine of what was loaded. Nothing else reads those files for the
+// engine, which knows values only.
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/manifest"
+)
+
+// Options say which cluster, and how it is reached.
+type Options struct {
+	Manifest  string    // path
+	Terraform string    // path, directory or "-"; "" for none
+	Stdin     io.Reader // what "-" reads
+
+	Bundles []string // paths; empty when hosts download
+	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
+	NewHosts   host.Policy
+	Passphrase func(keyFile string) ([]byte, error)
+	Warn       func(message string) // nil is nobody
+
+	Version  string // wanted in place of the manifest's Kubernetes version, on the way to it
+	Upgrade  UpgradeOptions
+	Parallel int    // hosts busy at a time; 0 is the engine's default
+	StateDir string // where known hosts and journals are; "" is DefaultStateDir
+	Now      func() time.Time
+	Pool     sshpool.Options // of connections, for tests and benchmarks: what is said above goes before it
+}
+
+// Workspace is one cluster's files, loaded and ready to be worked with. It is not changed after Open, and its methods may be
+// called by several goroutines at the same time. Close it.
+type Workspace struct {
+	Engine *engine.Engine
+
+	opt      Options
+	loaded   manifest.Loaded
+	want     desired.Cluster
+	stateDir string
+	pool     *sshpool.Pool
+	releases *releases
+}
+
+// Open loads the manifest and the bundles and prepares the connections; it asks nothing of any host yet. Mistakes in what is
+// loaded are *manifest.Problems, *engine.ConfigError or those of package host.
+func Open(ctx context.Context, opt Options) (*Workspace, error) {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Warn == nil {
+		opt.Warn = func(string) {}
+	}
+	loaded, err := manifest.Load(ctx, manifest.Options{ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, Stdin: opt.Stdin})
+	if err != nil {
+		return nil, err
+	}
+	w := &Workspace{opt: opt, loaded: loaded, want: loaded.Cluster}
+	if err := w.open(); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Workspace) open() (err error) {
+	if err := w.override(); err != nil {
+		return &engine.ConfigError{Err: err}
+	}
+	if w.stateDir, err = stateDir(w.opt.StateDir, w.want.Name); err != nil {
+		return err
+	}
+	if w.releases, err = openReleases(w.opt.Bundles, w.loaded.Mirror); err != nil {
+		return &engine.ConfigError{Err: err}
+	}
+	w.pool = w.openPool()
+	hosts, err := w.hosts()
+	if err != nil {
+		return err
+	}
+	w.Engine, err = engine.New(engine.Config{
+		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
+		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel,
+	})
+	return err
+}
+
+// Close ends all connections.
+func (w *Workspace) Close() {
+	if w.pool != nil {
+		_ = w.pool.Close() // nothing depends on how a connection ends
+	}
+	if w.releases != nil {
+		w.releases.close()
+	}
+}
+
+// Name is the cluster's.
+func (w *Workspace) Name() string { return w.want.Name }
+
+// Warnings are what the manifest's author should know.
+func (w *Workspace) Warnings() []manifest.Problem { return w.loaded.Warnings }
+
+// Manifest is the manifest with defaults and Terraform's output, without secrets.
+func (w *Workspace) Manifest() []byte { return w.loaded.ManifestText }
+
+// Stats counts connections and commands so far.
+func (w *Workspace) Stats() sshpool.Stats { return w.pool.Stats() }
+
+// HostIDs are the IDs of hosts that a person names as they like: by hostname, address or ID. Flag is where they do so.
+func (w *Workspace) HostIDs(flag string, names ...string) ([]string, error) {
+	var ids []string
+	for _, name := range names {
+		h, ok := w.want.Host(name)
+		if !ok {
+			return nil, &engine.ConfigError{Err: fmt.Errorf("%s names %q, which is no host of %s; its hosts are %s",
+				flag, name, w.opt.Manifest, strings.Join(hostNames(w.want), ", "))}
+		}
+		ids = append(ids, h.ID)
+	}
+	return ids, nil
+}
+
+// MemberNames are those of hosts or of etcd members without one: a name that is no host's stays as it is.
+func (w *Workspace) MemberNames(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		if h, ok := w.want.Host(name); ok {
+			name = h.ID
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+func hostNames(want desired.Cluster) []string {
+	var out []string
+	for _, h := range want.Hosts() {
+		if h.Hostname != "" {
+			out = append(out, h.Hostname)
+		} else {
+			out = append(out, h.ID)
+		}
+	}
+	return out
+}
