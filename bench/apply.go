@@ -11,27 +11,21 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/plan"
 )
 
-// job is what an apply is for, and which of its steps are its proper work; the rest is what kubeone itself takes.
-type job struct {
-	title  string
-	inside []plan.Kind
-}
-
-// installing is what kubeone does to bare hosts. Its work is that of kubeadm, and the bringing of images.
-func installing() job {
-	return job{"installing with kubeone", []plan.Kind{plan.Images, plan.Init, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker}}
-}
+// What an apply is for.
+const (
+	installing = "installing with kubeone" // bare hosts
+	upgrading  = "upgrading with kubeone"  // a cluster of an older version
+)
 
 // apply runs kubeone apply on the lab and measures it.
-func (b *bench) apply(ctx context.Context, j job) (applied, error) {
+func (b *bench) apply(ctx context.Context, title string) (applied, error) {
 	var a applied
 	if err := settle(b.lab.Bundle); err != nil {
 		return a, err
 	}
-	b.log("%s", j.title)
+	b.log("%s", title)
 	cmd := b.product(ctx, "apply", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle, "--auto-approve", "-o", "json")
 	var out, messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &messages
@@ -55,7 +49,7 @@ func (b *bench) apply(ctx context.Context, j job) (applied, error) {
 		return a, err
 	}
 	a.Stages, a.Work = t.stages(began, began.Add(seconds(a.Seconds))), t.work()
-	a.Outside = outside(a.Stages, j.inside)
+	a.Outside = outside(a.Stages)
 	return a, nil
 }
 

@@ -70,7 +70,7 @@ func (b *bench) installBoth(ctx context.Context) (p pairing, err error) {
 	if err := b.bareLab(ctx); err != nil {
 		return p, err
 	}
-	if p.Kubeone, err = b.apply(ctx, installing()); err != nil {
+	if p.Kubeone, err = b.apply(ctx, installing); err != nil {
 		return p, fmt.Errorf("kubeone: %w", err)
 	}
 	b.applied = true

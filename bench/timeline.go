@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // span is a step as it ran.
@@ -95,11 +95,11 @@ func (t timeline) work() []stage {
 	return sum.stages
 }
 
-// outside is the time of the stages that are not of these kinds.
-func outside(stages []stage, inside []plan.Kind) float64 {
+// outside is the time of the stages that are not the work itself: what kubeone takes.
+func outside(stages []stage) float64 {
 	var sum float64
 	for _, s := range stages {
-		if !slices.Contains(inside, plan.Kind(s.Name)) {
+		if !step.Kind(s.Name).Essential() {
 			sum += s.Seconds
 		}
 	}

@@ -63,7 +63,7 @@ func TestStagesAddUpToTheWholeRun(t *testing.T) {
 	if diff := cmp.Diff(want, stages, about); diff != "" {
 		t.Errorf("stages (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(2+3+0.5+1.5, outside(stages, installing().inside), about); diff != "" {
+	if diff := cmp.Diff(2+3+0.5+1.5, outside(stages), about); diff != "" {
 		t.Errorf("outside kubeadm and images (-want +got):\n%s", diff)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/e2e/load"
 	"kubeone/test/e2e/operator"
 )
@@ -138,18 +138,13 @@ func (b *bench) startLoad(ctx context.Context) (*load.Load, error) {
 
 // installOlder installs with kubeone, unmeasured.
 func (b *bench) installOlder(ctx context.Context) (installation, error) {
-	a, err := b.apply(ctx, installing())
+	a, err := b.apply(ctx, installing)
 	return a.installation, err
 }
 
 func (b *bench) upgradeByKubeone(ctx context.Context) (upgraded, error) {
-	a, err := b.apply(ctx, upgrading())
-	return upgraded{installation: a.installation, Files: secondsOf(a.Stages, string(plan.Fetch)), Outside: a.Outside, Work: a.Work}, err
-}
-
-// upgrading is what kubeone does to a cluster of an older version.
-func upgrading() job {
-	return job{"upgrading with kubeone", []plan.Kind{plan.Fetch, plan.DrainNode, plan.UpgradeControlPlane, plan.UpgradeWorker}}
+	a, err := b.apply(ctx, upgrading)
+	return upgraded{installation: a.installation, Files: secondsOf(a.Stages, string(step.Fetch)), Outside: a.Outside, Work: a.Work}, err
 }
 
 // secondsOf adds up the stages of these names.

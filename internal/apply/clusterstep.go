@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
+	"kubeone/internal/step"
 )
 
 // clusterTimeout bounds a step that goes through the API.
@@ -28,29 +29,38 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	if err := r.checkLock(ctx, s); err != nil {
 		return err
 	}
-	switch s.Intent.Kind {
-	case plan.JoinToken:
-		return r.makeToken(ctx, client)
-	case plan.RevokeToken:
-		return r.revokeToken(ctx, client)
-	case plan.NodeReady:
-		return nodeReady(ctx, client, s.Intent)
-	case plan.ApplyAddon:
-		return r.applyAddon(ctx, client, s.Intent.Addon)
-	case plan.AwaitWorkloads:
-		return r.awaitWorkloads(ctx, client, s.ID)
-	case plan.SaveRecord:
-		return r.saveRecord(ctx, client, s.ID)
-	case plan.DrainNode:
-		return r.drain(ctx, client, s)
-	case plan.Uncordon:
-		return r.reopen(ctx, client, s)
-	case plan.RemoveEtcd:
-		return r.removeMember(ctx, s)
-	case plan.DeleteNode:
-		return r.deleteNode(ctx, client, s)
+	return r.carryOut(ctx, client, s)
+}
+
+func (r *Run) carryOut(ctx context.Context, client API, s plan.Step) error {
+	do := throughAPI()[s.Intent.Kind]
+	if do == nil {
+		return fmt.Errorf("a step of kind %q cannot be carried out through the API", s.Intent.Kind)
 	}
-	return fmt.Errorf("a step of kind %q cannot be carried out through the API", s.Intent.Kind)
+	if err := r.checkGuard(ctx, s); err != nil {
+		return err
+	}
+	return do(r, ctx, client, s)
+}
+
+// throughAPI is how steps are carried out that go through the API, by kind.
+func throughAPI() map[step.Kind]func(*Run, context.Context, API, plan.Step) error {
+	return map[step.Kind]func(*Run, context.Context, API, plan.Step) error{
+		step.JoinToken:      (*Run).createToken,
+		step.RevokeToken:    (*Run).revokeToken,
+		step.NodeReady:      (*Run).nodeReady,
+		step.ApplyAddon:     (*Run).applyAddon,
+		step.AwaitWorkloads: (*Run).awaitWorkloads,
+		step.SaveRecord:     (*Run).saveRecord,
+		step.DrainNode:      (*Run).drain,
+		step.Uncordon:       (*Run).uncordon,
+		step.RemoveEtcd:     (*Run).removeMember,
+		step.DeleteNode:     (*Run).deleteNode,
+	}
+}
+
+func (r *Run) createToken(ctx context.Context, client API, _ plan.Step) error {
+	return r.makeToken(ctx, client)
 }
 
 func (r *Run) makeToken(ctx context.Context, client API) error {
@@ -66,7 +76,7 @@ func (r *Run) makeToken(ctx context.Context, client API) error {
 }
 
 // revokeToken ends this run's tokens, also one whose making it was not told of.
-func (r *Run) revokeToken(ctx context.Context, client API) error {
+func (r *Run) revokeToken(ctx context.Context, client API, _ plan.Step) error {
 	r.once.Lock()
 	ids := slices.Clone(r.once.tokenIDs)
 	r.once.Unlock()
@@ -78,14 +88,15 @@ func (r *Run) revokeToken(ctx context.Context, client API) error {
 	return client.RevokeJoinTokens(ctx, r.RunID)
 }
 
-func nodeReady(ctx context.Context, client API, i plan.Intent) error {
-	if err := client.WaitNode(ctx, i.NodeName); err != nil {
+func (r *Run) nodeReady(ctx context.Context, client API, s plan.Step) error {
+	node, want := s.Intent.NodeName, step.ParamsOf[step.NodeReadyParams](s.Intent)
+	if err := client.WaitNode(ctx, node); err != nil {
 		return err
 	}
-	if err := client.SetNodeMeta(ctx, i.NodeName, i.Labels, i.Annotation, i.Taints); err != nil {
+	if err := client.SetNodeMeta(ctx, node, want.Labels, want.Annotations, want.Taints); err != nil {
 		return err
 	}
-	return client.WaitNodeReady(ctx, i.NodeName)
+	return client.WaitNodeReady(ctx, node)
 }
 
 func (r *Run) addon(name string) (addons.Addon, error) {
@@ -97,7 +108,8 @@ func (r *Run) addon(name string) (addons.Addon, error) {
 	return addons.Addon{}, fmt.Errorf("addon %s is not known", name)
 }
 
-func (r *Run) applyAddon(ctx context.Context, client API, name string) error {
+func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
+	name := step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon
 	addon, err := r.addon(name)
 	if err != nil {
 		return err
@@ -117,7 +129,7 @@ func (r *Run) applyAddon(ctx context.Context, client API, name string) error {
 }
 
 // awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.
-func (r *Run) awaitWorkloads(ctx context.Context, client API, step string) error {
+func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error {
 	var all []resources.Workload
 	for _, a := range r.Addons {
 		all = append(all, a.Wait...)
@@ -131,17 +143,17 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, step string) error
 			return err
 		}
 		if len(excused) > 0 {
-			r.emit(Event{Type: Warning, Step: step, Line: w.Name + " was not awaited on Nodes that are not Ready: " + strings.Join(excused, ", ")})
+			r.emit(Event{Type: Warning, Step: s.ID, Line: w.Name + " was not awaited on Nodes that are not Ready: " + strings.Join(excused, ", ")})
 		}
 	}
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
 }
 
 // saveRecord keeps the manifest, which is the one now carried out, and this run's entry in the history.
-func (r *Run) saveRecord(ctx context.Context, client API, step string) error {
+func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 	return client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest, r.RunID
-		record.AddRun(r.history.entryAfter(step, r.Now()))
+		record.AddRun(r.history.entryAfter(s.ID, r.Now()))
 		return nil
 	})
 }

@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,7 @@ import (
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
 	"kubeone/internal/script"
+	"kubeone/internal/step"
 )
 
 // living is what a cluster has in which everything is well.
@@ -66,7 +69,7 @@ func tokensOf(t *testing.T, api *fake.Clientset) []corev1.Secret {
 
 func TestTheJoinTokenLivesFromStepToStep(t *testing.T) {
 	t.Parallel()
-	r, api, _ := onCluster(t, step("join-token", "", plan.JoinToken))
+	r, api, _ := onCluster(t, stepOf("join-token", "", step.JoinToken))
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +77,7 @@ func TestTheJoinTokenLivesFromStepToStep(t *testing.T) {
 	if len(made) != 1 || r.token() != string(made[0].Data["token-id"])+"."+string(made[0].Data["token-secret"]) {
 		t.Fatalf("%d tokens, and the run's is another", len(made))
 	}
-	r.Plan.Steps = []plan.Step{step("revoke-token", "", plan.RevokeToken)}
+	r.Plan.Steps = []plan.Step{stepOf("revoke-token", "", step.RevokeToken)}
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,7 @@ func TestTheJoinTokenLivesFromStepToStep(t *testing.T) {
 
 func TestATokenTooOldToBeginAJoinWithIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	r, api, _ := onCluster(t, step("join-token", "", plan.JoinToken))
+	r, api, _ := onCluster(t, stepOf("join-token", "", step.JoinToken))
 	now := time.Now()
 	r.Now = func() time.Time { return now }
 	if err := r.Do(patience(t), nil); err != nil {
@@ -105,7 +108,7 @@ func TestATokenTooOldToBeginAJoinWithIsMadeAnew(t *testing.T) {
 			t.Errorf("after %v: the same token is used: %v, want %v", c.age, token == first, c.same)
 		}
 	}
-	r.Plan.Steps = []plan.Step{step("revoke-token", "", plan.RevokeToken)}
+	r.Plan.Steps = []plan.Step{stepOf("revoke-token", "", step.RevokeToken)}
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +126,11 @@ func TestTheTokenOfKubeadmInitIsOursToRevoke(t *testing.T) {
 
 func TestANodeGetsItsMetadataAndIsAwaited(t *testing.T) {
 	t.Parallel()
-	s := step("node-ready/node-1", "1", plan.NodeReady)
-	s.Intent.NodeName, s.Intent.Labels = "node-1", map[string]string{"zone": "a", "old-": ""}
-	s.Intent.Taints = []desired.Taint{{Key: "k", Effect: "NoSchedule"}}
+	s := stepOf("node-ready/node-1", "1", step.NodeReady)
+	s.Intent.NodeName = "node-1"
+	s.Intent.Params = step.NodeReadyParams{
+		Labels: map[string]string{"zone": "a", "old-": ""}, Taints: []desired.Taint{{Key: "k", Effect: "NoSchedule"}},
+	}
 	r, api, _ := onCluster(t, s)
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
@@ -144,9 +149,9 @@ func TestANodeGetsItsMetadataAndIsAwaited(t *testing.T) {
 
 func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 	t.Parallel()
-	addon := step("addon/flannel", "", plan.ApplyAddon)
-	addon.Intent.Addon = "flannel"
-	r, api, _ := onCluster(t, addon, step("await", "", plan.AwaitWorkloads, "addon/flannel"), step("record", "", plan.SaveRecord, "await"))
+	addon := stepOf("addon/flannel", "", step.ApplyAddon)
+	addon.Intent.Params = step.ApplyAddonParams{Addon: "flannel"}
+	r, api, _ := onCluster(t, addon, stepOf("await", "", step.AwaitWorkloads, "addon/flannel"), stepOf("record", "", step.SaveRecord, "await"))
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +191,7 @@ func (roller) WaitDeploymentAvailable(context.Context, string, string) error { r
 func TestNodesThatARolloutLeavesBehindAreNamed(t *testing.T) {
 	t.Parallel()
 	r, _, j := onCluster(t)
-	if err := r.awaitWorkloads(t.Context(), roller{}, "await-workloads"); err != nil {
+	if err := r.awaitWorkloads(t.Context(), roller{}, stepOf("await-workloads", "", step.AwaitWorkloads)); err != nil {
 		t.Fatal(err)
 	}
 	if len(j.events) != 1 || j.events[0].Type != Warning || j.events[0].Line != "kube-proxy was not awaited on Nodes that are not Ready: node-3" {
@@ -196,7 +201,7 @@ func TestNodesThatARolloutLeavesBehindAreNamed(t *testing.T) {
 
 func TestANodeIsDrainedAndDeleted(t *testing.T) {
 	t.Parallel()
-	drain, gone := step("drain-node/node-1", "1", plan.DrainNode), step("delete-node/node-1", "1", plan.DeleteNode, "drain-node/node-1")
+	drain, gone := stepOf("drain-node/node-1", "1", step.DrainNode), stepOf("delete-node/node-1", "1", step.DeleteNode, "drain-node/node-1")
 	drain.Intent.NodeName, gone.Intent.NodeName = "node-1", "node-1"
 	r, api, _ := onCluster(t, drain, gone)
 	if err := r.Do(patience(t), nil); err != nil {
@@ -209,13 +214,13 @@ func TestANodeIsDrainedAndDeleted(t *testing.T) {
 
 func TestStepsThatCannotBeCarriedOutSayWhy(t *testing.T) {
 	t.Parallel()
-	unknown := step("addon/x", "", plan.ApplyAddon)
-	unknown.Intent.Addon = "x"
+	unknown := stepOf("addon/x", "", step.ApplyAddon)
+	unknown.Intent.Params = step.ApplyAddonParams{Addon: "x"}
 	for says, s := range map[string]plan.Step{
 		"addon x is not known":     unknown,
-		"cannot be carried out":    step("odd", "", plan.Kind("odd")),
-		"etcd cannot be reached":   step("remove-etcd/1", "1", plan.RemoveEtcd),
-		"cluster: : a step of kin": step("other", "", plan.Kind("other")),
+		"cannot be carried out":    stepOf("odd", "", step.Kind("odd")),
+		"etcd cannot be reached":   stepOf("remove-etcd/1", "1", step.RemoveEtcd),
+		"cluster: : a step of kin": stepOf("other", "", step.Kind("other")),
 	} {
 		r, _, _ := onCluster(t, s)
 		if err := r.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), says) {
@@ -227,7 +232,7 @@ func TestStepsThatCannotBeCarriedOutSayWhy(t *testing.T) {
 func TestAClusterThatCannotBeReachedIsSaidToBeSo(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
-	r := &Run{Plan: plan.Plan{Steps: []plan.Step{step("record", "", plan.SaveRecord)}}, Emit: j.emit, Now: time.Now}
+	r := &Run{Plan: plan.Plan{Steps: []plan.Step{stepOf("record", "", step.SaveRecord)}}, Emit: j.emit, Now: time.Now}
 	err := r.Do(patience(t), nil)
 	var failed *StepError
 	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "API of the cluster cannot be reached") {
@@ -237,7 +242,7 @@ func TestAClusterThatCannotBeReachedIsSaidToBeSo(t *testing.T) {
 
 func TestEveryFailureIsReported(t *testing.T) {
 	t.Parallel()
-	r, _, j := onCluster(t, step("a", "", plan.Kind("a")), step("b", "", plan.Kind("b")), step("c", "", plan.JoinToken))
+	r, _, j := onCluster(t, stepOf("a", "", step.Kind("a")), stepOf("b", "", step.Kind("b")), stepOf("c", "", step.JoinToken))
 	err := r.Do(patience(t), nil)
 	for _, want := range []string{`"a"`, `"b"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -290,5 +295,36 @@ func TestLinesOfOutput(t *testing.T) {
 	w.flush()
 	if diff := cmp.Diff([]string{"one", "two", "three", "four"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is to be carried out through the API can be, and nothing else.
+func TestEveryKindThroughTheAPIIsCarriedOut(t *testing.T) {
+	t.Parallel()
+	var want []step.Kind
+	for _, k := range step.Kinds() {
+		if !k.OnHost() {
+			want = append(want, k)
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(throughAPI()))); diff != "" {
+		t.Errorf("-kinds of internal/step +those carried out:\n%s", diff)
+	}
+}
+
+// Secrets that rows name must come from somewhere.
+func TestEverySecretHasASource(t *testing.T) {
+	t.Parallel()
+	for _, k := range step.Kinds() {
+		for _, role := range []desired.Role{desired.ControlPlane, desired.Worker} {
+			s := plan.Step{ID: "s", Host: "1", Intent: step.Intent{Kind: k, Role: role}}
+			for _, secret := range s.Intent.Secrets() {
+				r := &Run{Now: time.Now}
+				if _, err := r.secret(t.Context(), s, secret); err != nil && strings.Contains(err.Error(), "nobody knows") {
+					t.Errorf("%s: %v", k, err)
+				}
+			}
+		}
 	}
 }

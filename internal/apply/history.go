@@ -101,7 +101,7 @@ func (r *Run) chronicle() (api API, done func(), err error) {
 // endsCluster reports whether the plan makes every control-plane host bare.
 func (r *Run) endsCluster() bool {
 	for _, h := range r.Want.ControlPlane {
-		if !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Host == h.ID && s.Intent.Kind == plan.ResetHost }) {
+		if !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Host == h.ID && s.Intent.Kind.ClearsHost() }) {
 			return false
 		}
 	}

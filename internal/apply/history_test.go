@@ -20,6 +20,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // remembered are the runs in the history of a fake cluster, without times.
@@ -48,7 +49,7 @@ func (l *lab) reaching(api *fake.Clientset) {
 
 func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "sleep 0.1; [ $1 = prepare ]", prepare(), step("images/node-1", "1", plan.Images, "prepare/node-1"), step("join/node-1", "1", plan.JoinWorker, "images/node-1"))
+	l := newLab(t, "sleep 0.1; [ $1 = prepare ]", prepare(), stepOf("images/node-1", "1", step.Images, "prepare/node-1"), stepOf("join/node-1", "1", step.JoinWorker, "images/node-1"))
 	l.Plan.Routes = []string{"join"}
 	api := fake.NewClientset()
 	l.reaching(api)
@@ -93,7 +94,7 @@ func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, "", prepare(), step("images/node-1", "1", plan.Images, "prepare/node-1"))
+			l := newLab(t, "", prepare(), stepOf("images/node-1", "1", step.Images, "prepare/node-1"))
 			wait, open := l.gate()
 			l.Scripts["1"] = "echo begun; " + wait
 			api := fake.NewClientset()
@@ -129,7 +130,7 @@ func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 
 func TestWhatAStepSavesSaysThatTheRunIsDone(t *testing.T) {
 	t.Parallel()
-	r, api, _ := onCluster(t, step("record", "", plan.SaveRecord))
+	r, api, _ := onCluster(t, stepOf("record", "", step.SaveRecord))
 	calls := 0
 	api.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		calls++
@@ -159,7 +160,7 @@ func TestARunIsTheSameWhenItsHistoryCannotBeWritten(t *testing.T) {
 
 func TestAResetOfTheClusterWaitsForNoHistory(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, ":", step("reset/node-1", "1", plan.ResetHost))
+	l := newLab(t, ":", stepOf("reset/node-1", "1", step.ResetHost))
 	l.Want = wanted("1")
 	api := fake.NewClientset()
 	l.reaching(api)
@@ -198,9 +199,9 @@ func TestWhatFailedIsToldInAFewWordsWithoutSecrets(t *testing.T) {
 
 func TestFinishedStepsBecomeEventsOfTheirNodes(t *testing.T) {
 	t.Parallel()
-	up := step("upgrade/node-1", "1", plan.UpgradeWorker)
+	up := stepOf("upgrade/node-1", "1", step.UpgradeWorker)
 	up.Title, up.Reason = "upgrade to 1.36.3", "kubelet 1.35.4, want 1.36.3"
-	fails := step("restart/node-1", "1", plan.RestartUnits, "upgrade/node-1")
+	fails := stepOf("restart/node-1", "1", step.RestartUnits, "upgrade/node-1")
 	fails.Title = "start units"
 	l := newLab(t, "[ $1 != restart-units ]", prepare(), up, fails)
 	api := fake.NewClientset()

@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // What goes for being dead is found dead so many times, over thirty seconds.
@@ -42,26 +43,27 @@ func (e *EtcdError) Error() string { return e.Err.Error() }
 func (e *EtcdError) Unwrap() error { return e.Err }
 
 // removeMember takes a member out of etcd, if the quorum allows it as etcd is now. One that is gone already is removed.
-func (r *Run) removeMember(ctx context.Context, s plan.Step) error {
-	if s.Intent.Confirm {
-		if err := r.confirm(ctx, s, r.memberSilent); err != nil {
+func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
+	params := step.ParamsOf[step.RemoveEtcdParams](s.Intent)
+	if params.Confirm {
+		if err := r.confirm(ctx, s, params.Death, r.memberSilent); err != nil {
 			return err
 		}
 	}
-	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, s.Intent.Peer))
+	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, params.Peer))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	id, err := etcd.ParseID(s.Intent.Member)
+	id, err := etcd.ParseID(params.Member)
 	if err != nil {
-		return fmt.Errorf("etcd member %q: %w", s.Intent.Member, err)
+		return fmt.Errorf("etcd member %q: %w", params.Member, err)
 	}
 	seen, err := client.Observe(ctx)
 	if err != nil {
 		return err
 	}
-	m, found := memberOf(seen, s.Intent.Member)
+	m, found := memberOf(seen, params.Member)
 	if !found {
 		return nil
 	}
@@ -111,9 +113,9 @@ func memberName(m observed.Member) string {
 // deleteNode deletes a Node. One that goes because its host is dead or replaced must not be Ready any more, and its host,
 // where the step names it, is confirmed to be dead.
 func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
-	if s.Intent.Confirm {
-		if s.Intent.Peer != "" {
-			if err := r.confirm(ctx, s, nil); err != nil {
+	if death := step.ParamsOf[step.DeleteNodeParams](s.Intent).Death; death.Confirm {
+		if death.Peer != "" {
+			if err := r.confirm(ctx, s, death, nil); err != nil {
 				return err
 			}
 		}
@@ -128,7 +130,7 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 
 // confirm probes what the step removes, and the host it was on, three times over thirty seconds. Every sign of life is an
 // error, and so is what cannot be found out.
-func (r *Run) confirm(ctx context.Context, s plan.Step, silent func(context.Context, plan.Step) error) error {
+func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death, silent func(context.Context, step.RemoveEtcdParams) error) error {
 	for n := range deathProbes {
 		if n > 0 {
 			if err := r.pause(ctx, deathEvery); err != nil {
@@ -136,11 +138,11 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, silent func(context.Cont
 			}
 		}
 		if silent != nil {
-			if err := silent(ctx, s); err != nil {
+			if err := silent(ctx, step.ParamsOf[step.RemoveEtcdParams](s.Intent)); err != nil {
 				return err
 			}
 		}
-		if err := r.hostSilent(ctx, s.Intent.Peer); err != nil {
+		if err := r.hostSilent(ctx, of.Peer); err != nil {
 			return err
 		}
 		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: fmt.Sprintf("found dead, probe %d of %d", n+1, deathProbes)})
@@ -149,17 +151,17 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, silent func(context.Cont
 }
 
 // memberSilent asks etcd for the member that the step removes, and that member for itself.
-func (r *Run) memberSilent(ctx context.Context, s plan.Step) error {
-	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, s.Intent.Peer))
+func (r *Run) memberSilent(ctx context.Context, of step.RemoveEtcdParams) error {
+	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, of.Peer))
 	if err != nil {
-		return fmt.Errorf("nobody can say whether etcd member %s is dead: %w", s.Intent.Member, err)
+		return fmt.Errorf("nobody can say whether etcd member %s is dead: %w", of.Member, err)
 	}
 	defer func() { _ = client.Close() }()
 	seen, err := client.Observe(ctx)
 	if err != nil {
-		return fmt.Errorf("nobody can say whether etcd member %s is dead: %w", s.Intent.Member, err)
+		return fmt.Errorf("nobody can say whether etcd member %s is dead: %w", of.Member, err)
 	}
-	m, found := memberOf(seen, s.Intent.Member)
+	m, found := memberOf(seen, of.Member)
 	switch {
 	case !found: // an earlier run removed it
 		return nil

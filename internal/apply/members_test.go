@@ -14,6 +14,7 @@ import (
 	"kubeone/internal/host/hostfake"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // votes is an etcd that says one thing after the other, and notes what is removed.
@@ -58,14 +59,14 @@ func removing(q *votes, paused *[]time.Duration) *Run {
 }
 
 func removal(confirm bool) plan.Step {
-	return plan.Step{ID: "s", Host: "3", Intent: plan.Intent{Kind: plan.RemoveEtcd, Member: "c", Peer: "3", Confirm: confirm}}
+	return plan.Step{ID: "s", Host: "3", Intent: step.With(step.RemoveEtcdParams{Member: "c", Death: step.Death{Peer: "3", Confirm: confirm}})}
 }
 
 func TestADeadMemberIsRemovedAfterThreeProbes(t *testing.T) {
 	t.Parallel()
 	q := &votes{seen: []observed.Etcd{voters(true, true, false)}}
 	var paused []time.Duration
-	if err := removing(q, &paused).removeMember(t.Context(), removal(true)); err != nil {
+	if err := removing(q, &paused).removeMember(t.Context(), nil, removal(true)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]uint64{0xc}, q.removed); diff != "" {
@@ -102,7 +103,7 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q, paused := &votes{seen: c.seen}, []time.Duration(nil)
-			err := removing(q, &paused).removeMember(t.Context(), removal(true))
+			err := removing(q, &paused).removeMember(t.Context(), nil, removal(true))
 			var living *LivingError
 			if err == nil || !strings.Contains(err.Error(), c.says) || errors.As(err, &living) != c.living {
 				t.Errorf("got %v", err)
@@ -117,11 +118,11 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 func TestAMemberThatIsAskedToLeaveLeavesAtOnce(t *testing.T) {
 	t.Parallel()
 	q, paused := &votes{seen: []observed.Etcd{voters(true, true, true)}}, []time.Duration(nil)
-	if err := removing(q, &paused).removeMember(t.Context(), removal(false)); err != nil || len(q.removed) != 1 || len(paused) > 0 {
+	if err := removing(q, &paused).removeMember(t.Context(), nil, removal(false)); err != nil || len(q.removed) != 1 || len(paused) > 0 {
 		t.Errorf("%v, removed %v, paused %v", err, q.removed, paused)
 	}
 	q = &votes{seen: []observed.Etcd{voters(true, true)}} // an earlier run has removed it
-	if err := removing(q, &paused).removeMember(t.Context(), removal(true)); err != nil || len(q.removed) > 0 {
+	if err := removing(q, &paused).removeMember(t.Context(), nil, removal(true)); err != nil || len(q.removed) > 0 {
 		t.Errorf("%v, removed %v", err, q.removed)
 	}
 }
@@ -149,7 +150,7 @@ func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
 			} else {
 				r.Hosts["3"] = hostfake.New(t, "cp-c", *c.present)
 			}
-			err := r.removeMember(t.Context(), removal(true))
+			err := r.removeMember(t.Context(), nil, removal(true))
 			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
@@ -189,7 +190,9 @@ func TestANodeGoesOnlyWhenNoMachineLivesUnderItsName(t *testing.T) {
 			api, paused := &nodes{ready: c.ready}, []time.Duration(nil)
 			r := removing(&votes{}, &paused)
 			r.Absent["3"] = hostfake.New(t, "w-1", hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1})
-			err := r.deleteNode(t.Context(), api, plan.Step{Host: "3", Intent: plan.Intent{Kind: plan.DeleteNode, NodeName: "w-1", Peer: "3", Confirm: c.confirm}})
+			err := r.deleteNode(t.Context(), api, plan.Step{Host: "3", Intent: step.Intent{
+				Kind: step.DeleteNode, NodeName: "w-1", Params: step.DeleteNodeParams{Death: step.Death{Peer: "3", Confirm: c.confirm}},
+			}})
 			if (err == nil) != c.deleted || (len(api.deleted) > 0) != c.deleted {
 				t.Errorf("%v, deleted %v", err, api.deleted)
 			}

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
+	"kubeone/internal/step"
 )
 
 // Copy is what a cluster is restored from, as far as the operator's machine has it. All of it is secret; it shows nothing of
@@ -50,10 +51,10 @@ const memberDir = "/var/lib/etcd/member"
 // uploadSnapshot puts the snapshot where the restore looks for it, unless it is there, or a restore that has not ended yet has
 // used it already. It may be too large for the memory file system that other secrets are in.
 func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) error {
-	if s.Intent.Kind != plan.Restore || r.Copy == nil || r.Copy.Snapshot == nil {
+	from, restores := s.Intent.Params.(step.RestoreParams)
+	if !restores || r.Copy == nil || r.Copy.Snapshot == nil {
 		return nil
 	}
-	from := s.Intent.Recovery
 	const look = `umask 077
 mkdir -p "$1"
 if { grep -qs '^restoring=yes$' "$5" && [ -d "$6" ] && [ "$(cat "$1/done" 2>/dev/null)" = "$4" ]; } || { [ -f "$2" ] && printf '%s  %s\n' "$3" "$2" | sha256sum -c --status -; }; then printf there; fi`

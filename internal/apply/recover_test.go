@@ -13,11 +13,12 @@ import (
 
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
+	"kubeone/internal/step"
 )
 
 func TestARestoreGetsWhatTheCopyHas(t *testing.T) {
 	t.Parallel()
-	restore := plan.Step{ID: "restore/cp-1", Host: "cp-1", Intent: plan.Intent{Kind: plan.Restore}}
+	restore := plan.Step{ID: "restore/cp-1", Host: "cp-1", Intent: step.Intent{Kind: step.Restore}}
 	for name, c := range map[string]struct {
 		copied Copy
 		want   map[string][]byte
@@ -61,7 +62,7 @@ func TestASnapshotIsSentUnlessItIsThere(t *testing.T) {
 	t.Parallel()
 	const text = "a snapshot"
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
-	restore := plan.Step{ID: "restore/cp-1", Host: "cp-1", Intent: plan.Intent{Kind: plan.Restore, Recovery: &plan.Recovery{From: plan.BareSnapshot, Snapshot: sum}}}
+	restore := plan.Step{ID: "restore/cp-1", Host: "cp-1", Intent: step.With(step.RestoreParams{From: step.BareSnapshot, Snapshot: sum})}
 	for name, c := range map[string]struct {
 		file, content string
 		marker, data  bool // the marker says that it is being restored; there is etcd data

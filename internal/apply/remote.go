@@ -64,8 +64,8 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 	if err := r.uploadScript(ctx, h, s.Host); err != nil {
 		return err
 	}
-	if len(s.Intent.Uploads) > 0 {
-		if err := r.uploadBlobs(ctx, h, s.Intent.Uploads); err != nil {
+	if uploads := s.Intent.Content().Uploads; len(uploads) > 0 {
+		if err := r.uploadBlobs(ctx, h, uploads); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 	if err := r.uploadSnapshot(ctx, h, s); err != nil {
 		return err
 	}
-	if err := r.mayRun(ctx, s); err != nil {
+	if err := r.checkGuard(ctx, s); err != nil {
 		return err
 	}
 	if err := r.checkLock(ctx, s); err != nil {

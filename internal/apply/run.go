@@ -127,7 +127,7 @@ func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 			go func() { results <- result{s, r.runStep(ctx, s)} }()
 		}
 		if !schedule.Busy() {
-			return errors.Join(append(errs, r.openAgain(ctx, schedule.LeftClosed()))...)
+			return errors.Join(append(errs, r.uncordonLeft(ctx, schedule.LeftCordoned()))...)
 		}
 		select {
 		case res := <-results:

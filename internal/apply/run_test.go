@@ -19,10 +19,11 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 func prepare() plan.Step {
-	s := step("prepare/node-1", "1", plan.Prepare)
+	s := stepOf("prepare/node-1", "1", step.Prepare)
 	s.Title = "prepare it"
 	return s
 }
@@ -50,7 +51,7 @@ func TestAStepRunsAsAUnitAndIsFollowed(t *testing.T) {
 
 func TestAFailureSaysWhatTheHostPrintedLast(t *testing.T) {
 	t.Parallel()
-	after := step("images/node-1", "1", plan.Images, "prepare/node-1")
+	after := stepOf("images/node-1", "1", step.Images, "prepare/node-1")
 	l := newLab(t, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo "line $i"; done; exit 3`, prepare(), after)
 	err := l.Do(patience(t), nil)
 	var failed *StepError
@@ -212,7 +213,7 @@ func TestAKilledStepIsSaidToBeKilled(t *testing.T) {
 
 func TestStopFinishesWhatRunsAndBeginsNothingElse(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "", prepare(), step("images/node-1", "1", plan.Images, "prepare/node-1"))
+	l := newLab(t, "", prepare(), stepOf("images/node-1", "1", step.Images, "prepare/node-1"))
 	wait, open := l.gate()
 	l.Scripts["1"] = "echo begun; " + wait
 	stop := make(chan struct{})
@@ -236,7 +237,7 @@ func TestStopFinishesWhatRunsAndBeginsNothingElse(t *testing.T) {
 
 func TestSecretsLiveAsLongAsTheirStepAndAreSeenNowhere(t *testing.T) {
 	t.Parallel()
-	join := step("join-worker/node-1", "1", plan.JoinWorker)
+	join := stepOf("join-worker/node-1", "1", step.JoinWorker)
 	l := newLab(t, "", join)
 	l.Scripts["1"] = "cp /run/kubeone/secrets/token " + l.path("seen") + "; ls -l /run/kubeone/secrets"
 	admin, _ := kubeconfig(t)
@@ -265,7 +266,7 @@ func TestSecretsLiveAsLongAsTheirStepAndAreSeenNowhere(t *testing.T) {
 
 func TestSecretsOfAFailedStepAreRemovedToo(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "exit 1", step("init/node-1", "1", plan.Init))
+	l := newLab(t, "exit 1", stepOf("init/node-1", "1", step.Init))
 	if err := l.Do(patience(t), nil); err == nil {
 		t.Fatal("no error")
 	}
@@ -285,7 +286,7 @@ func TestATokenThatAHostPrintsGoesNoFurther(t *testing.T) {
 
 func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, ":", step("init/node-1", "1", plan.Init))
+	l := newLab(t, ":", stepOf("init/node-1", "1", step.Init))
 	l.Want = wanted("1", "2")
 	l.Want.Endpoint = desired.Endpoint{Host: "lb.example.com", Port: 6443}
 	admin, ca := kubeconfig(t)
@@ -319,7 +320,7 @@ func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 
 func TestCredentialsAreReadAgainWhenTheReadingWasCutOff(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, ":", step("init/node-1", "1", plan.Init))
+	l := newLab(t, ":", stepOf("init/node-1", "1", step.Init))
 	l.Want = wanted("1")
 	admin, _ := kubeconfig(t)
 	l.write("etc/kubernetes/admin.conf", admin, 0o600)

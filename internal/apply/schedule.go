@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // State is how far a step is.
@@ -67,9 +68,10 @@ func (s *Schedule) mayStart(step plan.Step) bool {
 		}
 	}
 	busy := map[string]bool{}
+	membership := step.Intent.Kind.ChangesMembership()
 	for _, other := range s.steps {
 		state := s.state[other.ID]
-		if changesEtcd(step) && changesEtcd(other) && (state == Running || state == Failed) {
+		if membership && (state == Running || state == Failed) && other.Intent.Kind.ChangesMembership() {
 			return false
 		}
 		if state == Running && occupiesHost(other) {
@@ -85,10 +87,6 @@ func (s *Schedule) mayStart(step plan.Step) bool {
 // occupiesHost reports whether the step runs on its host; others only ask the API about it.
 func occupiesHost(s plan.Step) bool { return s.Intent.Kind.OnHost() }
 
-func changesEtcd(s plan.Step) bool {
-	return s.Intent.Kind == plan.JoinEtcd || s.Intent.Kind == plan.RemoveEtcd
-}
-
 // Finish notes a running step's result. When it failed, the steps that need it, directly or not, are skipped; they are
 // returned, in the plan's order.
 func (s *Schedule) Finish(id string, ok bool) []plan.Step {
@@ -97,11 +95,12 @@ func (s *Schedule) Finish(id string, ok bool) []plan.Step {
 		return nil
 	}
 	s.state[id] = Failed
+	failed := s.intent(id)
 	return s.skip(func(step plan.Step) bool {
-		if step.ID != id && changesEtcd(step) && s.changesEtcd(id) {
+		switch kind := step.Intent.Kind; {
+		case kind.ChangesMembership() && failed.Kind.ChangesMembership():
 			return true
-		}
-		if step.Intent.Kind == plan.Check && s.endsUpgrade(id) {
+		case kind.BeginsUpgrade() && failed.HaltsUpgrade():
 			return true
 		}
 		return slices.ContainsFunc(step.Needs, func(need string) bool {
@@ -110,25 +109,13 @@ func (s *Schedule) Finish(id string, ok bool) []plan.Step {
 	})
 }
 
-func (s *Schedule) changesEtcd(id string) bool {
-	return slices.ContainsFunc(s.steps, func(step plan.Step) bool { return step.ID == id && changesEtcd(step) })
-}
-
-// endsUpgrade reports whether the failure of the step with that ID keeps other hosts' turns from beginning.
-func (s *Schedule) endsUpgrade(id string) bool {
-	return slices.ContainsFunc(s.steps, func(step plan.Step) bool {
-		if step.ID != id {
-			return false
+func (s *Schedule) intent(id string) step.Intent {
+	for _, of := range s.steps {
+		if of.ID == id {
+			return of.Intent
 		}
-		switch step.Intent.Kind {
-		case plan.Fetch, plan.Check, plan.Snapshot, plan.UpgradeControlPlane, plan.UpgradeWorker, plan.Uncordon:
-			return true
-		case plan.DrainNode:
-			d := step.Intent.Drain
-			return d != nil && d.Upgrade && d.OnTimeout != plan.SkipOnTimeout
-		}
-		return false
-	})
+	}
+	return step.Intent{}
 }
 
 // skip marks waiting steps that match as skipped, again until none matches.
@@ -156,17 +143,17 @@ func (s *Schedule) Stop() []plan.Step {
 
 // finishesTurn reports whether the step opens a host again all of whose turn was begun.
 func (s *Schedule) finishesTurn(step plan.Step) bool {
-	return step.Intent.Kind == plan.Uncordon && !slices.ContainsFunc(step.Needs, func(need string) bool {
+	return step.Intent.Kind.Uncordons() && !slices.ContainsFunc(step.Needs, func(need string) bool {
 		return s.state[need] != Done && s.state[need] != Running
 	})
 }
 
-// LeftClosed are the drains after which nothing has happened to their host, and nothing will: its upgrade or its reset has
+// LeftCordoned are the drains after which nothing has happened to their host, and nothing will: its upgrade or its reset has
 // not begun, nor has its member left etcd. The host is as it was, and closed.
-func (s *Schedule) LeftClosed() []plan.Step {
+func (s *Schedule) LeftCordoned() []plan.Step {
 	var out []plan.Step
 	for _, drain := range s.steps {
-		if drain.Intent.Kind == plan.DrainNode && s.state[drain.ID] == Done && slices.ContainsFunc(s.steps, func(next plan.Step) bool {
+		if drain.Intent.Kind.Cordons() && s.state[drain.ID] == Done && slices.ContainsFunc(s.steps, func(next plan.Step) bool {
 			return slices.Contains(next.Needs, drain.ID) && next.Host == drain.Host && s.cameToNothing(next)
 		}) {
 			out = append(out, drain)
@@ -178,7 +165,7 @@ func (s *Schedule) LeftClosed() []plan.Step {
 // cameToNothing reports whether a step that follows a drain has left its host as it was.
 func (s *Schedule) cameToNothing(next plan.Step) bool {
 	switch state := s.state[next.ID]; {
-	case next.Intent.Kind == plan.RemoveEtcd:
+	case next.Intent.Kind.AllOrNothing():
 		return state == Skipped || state == Failed
 	case next.Intent.Kind.OnHost():
 		return state == Skipped

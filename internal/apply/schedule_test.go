@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func step(id, host string, k plan.Kind, needs ...string) plan.Step {
-	return plan.Step{ID: id, Host: host, Needs: needs, Intent: plan.Intent{Kind: k}}
+func stepOf(id, host string, k step.Kind, needs ...string) plan.Step {
+	return plan.Step{ID: id, Host: host, Needs: needs, Intent: step.Intent{Kind: k}}
 }
 
 func ids(steps []plan.Step) []string {
@@ -26,20 +27,20 @@ func ids(steps []plan.Step) []string {
 func TestScheduleOfKnownPlans(t *testing.T) {
 	t.Parallel()
 	diamond := plan.Plan{Steps: []plan.Step{
-		step("a", "1", plan.Prepare), step("b", "1", plan.Images, "a"), step("c", "2", plan.Images, "a"), step("d", "", plan.SaveRecord, "b", "c"),
+		stepOf("a", "1", step.Prepare), stepOf("b", "1", step.Images, "a"), stepOf("c", "2", step.Images, "a"), stepOf("d", "", step.SaveRecord, "b", "c"),
 	}}
-	etcd := plan.Plan{Steps: []plan.Step{step("e1", "1", plan.JoinEtcd), step("e2", "2", plan.JoinEtcd), step("f2", "2", plan.JoinFinish, "e2")}}
+	etcd := plan.Plan{Steps: []plan.Step{stepOf("e1", "1", step.JoinEtcd), stepOf("e2", "2", step.JoinEtcd), stepOf("f2", "2", step.JoinFinish, "e2")}}
 	wide := plan.Plan{Steps: []plan.Step{
-		step("p1", "1", plan.Prepare), step("p2", "2", plan.Prepare), step("p3", "3", plan.Prepare), step("n3", "3", plan.NodeReady), step("r", "", plan.JoinToken),
+		stepOf("p1", "1", step.Prepare), stepOf("p2", "2", step.Prepare), stepOf("p3", "3", step.Prepare), stepOf("n3", "3", step.NodeReady), stepOf("r", "", step.JoinToken),
 	}}
 	turns := func(onTimeout string) plan.Plan {
-		drain := step("d1", "1", plan.DrainNode, "c1")
-		drain.Intent.Drain = &plan.Drain{Upgrade: true, OnTimeout: onTimeout}
-		second := step("c2", "2", plan.Check)
+		drain := stepOf("d1", "1", step.DrainNode, "c1")
+		drain.Intent.Params = step.DrainNodeParams{Upgrade: true, OnTimeout: onTimeout}
+		second := stepOf("c2", "2", step.Check)
 		second.After = []string{"u1"}
-		return plan.Plan{Steps: []plan.Step{step("c1", "1", plan.Check), drain, step("u1", "1", plan.UpgradeWorker, "d1"), second}}
+		return plan.Plan{Steps: []plan.Step{stepOf("c1", "1", step.Check), drain, stepOf("u1", "1", step.UpgradeWorker, "d1"), second}}
 	}
-	one := plan.Plan{Steps: []plan.Step{step("x", "1", plan.Prepare), step("y", "1", plan.Images)}}
+	one := plan.Plan{Steps: []plan.Step{stepOf("x", "1", step.Prepare), stepOf("y", "1", step.Images)}}
 	for _, c := range []struct {
 		name     string
 		plan     plan.Plan
@@ -99,7 +100,7 @@ func (o *oracle) in(s State) []plan.Step {
 }
 
 func isEtcd(s plan.Step) bool {
-	return s.Intent.Kind == plan.JoinEtcd || s.Intent.Kind == plan.RemoveEtcd
+	return s.Intent.Kind == step.JoinEtcd || s.Intent.Kind == step.RemoveEtcd
 }
 
 // forbids says why a step may not start now, "" if it may.
@@ -124,7 +125,7 @@ func (o *oracle) forbids(s plan.Step) string {
 		}
 	}
 	switch {
-	case o.ended && s.Intent.Kind == plan.Check:
+	case o.ended && s.Intent.Kind == step.Check:
 		return "a turn failed"
 	case o.stopped && !o.opens(s):
 		return "the run was stopped"
@@ -147,12 +148,12 @@ func (o *oracle) opens(s plan.Step) bool {
 			return false
 		}
 	}
-	return s.Intent.Kind == plan.Uncordon
+	return s.Intent.Kind == step.Uncordon
 }
 
 // lost is every step that waits and never can start, worked out from scratch.
 func (o *oracle) lost(s plan.Step) bool {
-	if o.stopped && !o.opens(s) || isEtcd(s) && o.failed || s.Intent.Kind == plan.Check && o.ended {
+	if o.stopped && !o.opens(s) || isEtcd(s) && o.failed || s.Intent.Kind == step.Check && o.ended {
 		return true
 	}
 	return slices.ContainsFunc(s.Needs, func(n string) bool { return o.state[n] == Failed || o.state[n] == Skipped })
@@ -173,13 +174,13 @@ func (o *oracle) skip() (ids []string) {
 }
 
 func randomPlan(r *rand.Rand) plan.Plan {
-	kinds := []plan.Kind{
-		plan.Prepare, plan.Images, plan.JoinEtcd, plan.JoinFinish, plan.NodeReady, plan.JoinToken, plan.RemoveEtcd,
-		plan.Check, plan.DrainNode, plan.UpgradeWorker, plan.Uncordon,
+	kinds := []step.Kind{
+		step.Prepare, step.Images, step.JoinEtcd, step.JoinFinish, step.NodeReady, step.JoinToken, step.RemoveEtcd,
+		step.Check, step.DrainNode, step.UpgradeWorker, step.Uncordon,
 	}
 	var p plan.Plan
 	for i := range 1 + r.IntN(14) {
-		s := step(fmt.Sprintf("s%d", i), fmt.Sprintf("h%d", r.IntN(4)), kinds[r.IntN(len(kinds))])
+		s := stepOf(fmt.Sprintf("s%d", i), fmt.Sprintf("h%d", r.IntN(4)), kinds[r.IntN(len(kinds))])
 		for _, before := range p.Steps {
 			if r.IntN(6) == 0 {
 				s.Needs = append(s.Needs, before.ID)
@@ -188,8 +189,8 @@ func randomPlan(r *rand.Rand) plan.Plan {
 				s.After = append(s.After, before.ID)
 			}
 		}
-		if s.Intent.Kind == plan.DrainNode && r.IntN(3) > 0 {
-			s.Intent.Drain = &plan.Drain{Upgrade: true, OnTimeout: []string{plan.StopOnTimeout, plan.SkipOnTimeout, plan.ForceOnTimeout}[r.IntN(3)]}
+		if s.Intent.Kind == step.DrainNode && r.IntN(3) > 0 {
+			s.Intent.Params = step.DrainNodeParams{Upgrade: true, OnTimeout: []string{step.StopOnTimeout, step.SkipOnTimeout, step.ForceOnTimeout}[r.IntN(3)]}
 		}
 		p.Steps = append(p.Steps, s)
 	}
@@ -250,18 +251,18 @@ func move(r *rand.Rand, s *Schedule, o *oracle, running []plan.Step) error {
 		o.stopped = true
 		got = ids(s.Stop())
 	} else {
-		step, ok := running[r.IntN(len(running))], r.IntN(5) > 0
-		o.state[step.ID] = Done
+		done, ok := running[r.IntN(len(running))], r.IntN(5) > 0
+		o.state[done.ID] = Done
 		if !ok {
-			o.state[step.ID], o.failed = Failed, o.failed || isEtcd(step)
-			switch d := step.Intent.Drain; {
-			case slices.Contains([]plan.Kind{plan.Fetch, plan.Check, plan.Snapshot, plan.UpgradeControlPlane, plan.UpgradeWorker, plan.Uncordon}, step.Intent.Kind):
+			o.state[done.ID], o.failed = Failed, o.failed || isEtcd(done)
+			switch d := step.ParamsOf[step.DrainNodeParams](done.Intent); {
+			case slices.Contains([]step.Kind{step.Fetch, step.Check, step.Snapshot, step.UpgradeControlPlane, step.UpgradeWorker, step.Uncordon}, done.Intent.Kind):
 				o.ended = true
-			case d != nil && d.Upgrade && d.OnTimeout != plan.SkipOnTimeout:
+			case d.Upgrade && d.OnTimeout != step.SkipOnTimeout:
 				o.ended = true
 			}
 		}
-		got = ids(s.Finish(step.ID, ok))
+		got = ids(s.Finish(done.ID, ok))
 	}
 	slices.Sort(got)
 	if want := o.skip(); !slices.Equal(got, want) {
@@ -270,12 +271,12 @@ func move(r *rand.Rand, s *Schedule, o *oracle, running []plan.Step) error {
 	return nil
 }
 
-func TestWhatIsLeftClosed(t *testing.T) {
+func TestWhatIsLeftCordoned(t *testing.T) {
 	t.Parallel()
-	upgrade := []plan.Step{step("d", "1", plan.DrainNode), step("x", "1", plan.UpgradeWorker, "d"), step("u", "1", plan.Uncordon, "x")}
-	worker := []plan.Step{step("d", "1", plan.DrainNode), step("x", "1", plan.ResetHost, "d"), step("n", "1", plan.DeleteNode, "x")}
+	upgrade := []plan.Step{stepOf("d", "1", step.DrainNode), stepOf("x", "1", step.UpgradeWorker, "d"), stepOf("u", "1", step.Uncordon, "x")}
+	worker := []plan.Step{stepOf("d", "1", step.DrainNode), stepOf("x", "1", step.ResetHost, "d"), stepOf("n", "1", step.DeleteNode, "x")}
 	member := []plan.Step{
-		step("d", "1", plan.DrainNode), step("s", "2", plan.Snapshot), step("e", "1", plan.RemoveEtcd, "d", "s"), step("x", "1", plan.ResetHost, "e"),
+		stepOf("d", "1", step.DrainNode), stepOf("s", "2", step.Snapshot), stepOf("e", "1", step.RemoveEtcd, "d", "s"), stepOf("x", "1", step.ResetHost, "e"),
 	}
 	for name, c := range map[string]struct {
 		steps  []plan.Step
@@ -306,7 +307,7 @@ func TestWhatIsLeftClosed(t *testing.T) {
 					s.Finish(step.ID, step.ID != c.fails)
 				}
 			}
-			if got := ids(s.LeftClosed()); (len(got) > 0) != c.closed {
+			if got := ids(s.LeftCordoned()); (len(got) > 0) != c.closed {
 				t.Errorf("left closed: %v", got)
 			}
 		})

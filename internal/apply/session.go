@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
+	"kubeone/internal/step"
 )
 
 // session is what a run learns on its way: secrets, which stay in memory, and the connection to the API.
@@ -33,26 +35,35 @@ type session struct {
 
 // secretsFor are the files that a step's stage may read, by name.
 func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, error) {
-	if s.Intent.Kind == plan.Rewrite && s.Intent.Role != desired.Worker {
-		return nil, nil // it signs for itself
-	}
-	switch s.Intent.Kind {
-	case plan.Init:
-		return map[string][]byte{script.TokenFile: []byte(r.token())}, nil
-	case plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker, plan.Rewrite:
-		token, err := r.freshToken(ctx)
+	out := map[string][]byte{}
+	for _, secret := range s.Intent.Secrets() {
+		files, err := r.secret(ctx, s, secret)
 		if err != nil {
 			return nil, err
 		}
-		discovery, err := r.discovery()
-		return map[string][]byte{script.TokenFile: []byte(token), script.DiscoveryFile: discovery}, err
-	case plan.Restore:
-		return r.Copy.secrets()
-	case plan.CopyPKI:
-		pki, err := r.readPKI(ctx, s.Intent.Peer)
-		return map[string][]byte{script.PKIFile: pki}, err
+		maps.Copy(out, files)
 	}
-	return nil, nil
+	return out, nil
+}
+
+// secret is a secret as the files in which a stage finds it.
+func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[string][]byte, error) {
+	switch secret {
+	case step.NewTokenSecret:
+		return map[string][]byte{script.TokenFile: []byte(r.token())}, nil
+	case step.TokenSecret:
+		token, err := r.freshToken(ctx)
+		return map[string][]byte{script.TokenFile: []byte(token)}, err
+	case step.DiscoverySecret:
+		discovery, err := r.discovery()
+		return map[string][]byte{script.DiscoveryFile: discovery}, err
+	case step.PKISecret:
+		pki, err := r.readPKI(ctx, step.ParamsOf[step.CopyPKIParams](s.Intent).Peer)
+		return map[string][]byte{script.PKIFile: pki}, err
+	case step.BackupSecret:
+		return r.Copy.secrets()
+	}
+	return nil, fmt.Errorf("nobody knows where the secret %q comes from", secret)
 }
 
 // token is the run's join token, made when it is first asked for.
@@ -112,7 +123,7 @@ func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 
 // after does what a step's success makes possible.
 func (r *Run) after(ctx context.Context, s plan.Step) error {
-	if s.Intent.Kind != plan.Init && s.Intent.Kind != plan.Restore {
+	if !s.Intent.Kind.CreatesControlPlane() {
 		return nil
 	}
 	res, err := r.Hosts[s.Host].Run(ctx, host.Cmd{Name: "read the new cluster's credentials", Script: "cat /etc/kubernetes/admin.conf", Secret: true})

@@ -7,7 +7,6 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/record"
-	"kubeone/internal/plan"
 )
 
 // teller is an API that takes Events of nodes. *cluster.Client is one.
@@ -92,7 +91,7 @@ func tellOne(ctx context.Context, to teller, e record.Event) error {
 // nodeEvent is what there is to say about the node of a step that ended; false if the step concerns none.
 func nodeEvent(res result, took time.Duration) (record.Event, bool) {
 	s := res.step
-	reason := nodeReason(s.Intent.Kind)
+	reason := s.Intent.Kind.Event()
 	if reason == "" || s.Host == "" && s.Intent.NodeName == "" {
 		return record.Event{}, false
 	}
@@ -107,31 +106,4 @@ func nodeEvent(res result, took time.Duration) (record.Event, bool) {
 		e.Message += " (" + s.Reason + ")"
 	}
 	return e, true
-}
-
-// nodeReason is the reason of the Event for a step of that kind; "" for one that changes no node.
-func nodeReason(k plan.Kind) string {
-	switch k {
-	case plan.Init, plan.JoinFinish, plan.JoinWorker:
-		return "KubeOneJoined"
-	case plan.NodeReady:
-		return "KubeOneReady"
-	case plan.RestartUnits:
-		return "KubeOneRestarted"
-	case plan.Rewrite, plan.SetAside:
-		return "KubeOneRepaired"
-	case plan.DrainNode:
-		return "KubeOneDrained"
-	case plan.UpgradeControlPlane, plan.UpgradeWorker:
-		return "KubeOneUpgraded"
-	case plan.Uncordon:
-		return "KubeOneUncordoned"
-	case plan.Fence:
-		return "KubeOneFenced"
-	case plan.Restore:
-		return "KubeOneRestored"
-	case plan.DeleteNode:
-		return "KubeOneRemoved"
-	}
-	return ""
 }

@@ -1,21 +1,19 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"kubeone/internal/cluster/drain"
-	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/match"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 const (
@@ -24,24 +22,16 @@ const (
 )
 
 // drainTime is how long a drain may take, twice where pods are deleted after it.
-func drainTime(i plan.Intent) time.Duration {
-	if i.Drain == nil {
-		return 0
-	}
-	return 2 * time.Duration(i.Drain.TimeoutSeconds) * time.Second
+func drainTime(i step.Intent) time.Duration {
+	return 2 * time.Duration(step.ParamsOf[step.DrainNodeParams](i).TimeoutSeconds) * time.Second
 }
 
 // drain empties a node. One that cannot be emptied is opened again, so that nothing is lost by having tried.
 func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
-	d := cmp.Or(s.Intent.Drain, &plan.Drain{})
-	if d.Upgrade { // of a member that leaves, its own step asks
-		if err := r.mayStop(ctx, s); err != nil {
-			return err
-		}
-	}
+	d := step.ParamsOf[step.DrainNodeParams](s.Intent)
 	opts := drain.Options{
 		Mark:    r.RunID,
-		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds, Force: d.OnTimeout == plan.ForceOnTimeout,
+		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds, Force: d.OnTimeout == step.ForceOnTimeout,
 		Evicted: func(pod string) {
 			r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: "evicted " + pod})
 		},
@@ -61,8 +51,8 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	return fmt.Errorf("%w; the node is open again. Make room for its pods or change their budgets and apply again, or see upgrade.drain in the manifest", err)
 }
 
-// openAgain opens the nodes that were drained for what then never began.
-func (r *Run) openAgain(ctx context.Context, drained []plan.Step) error {
+// uncordonLeft opens the nodes that were drained for what then never began.
+func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	if len(drained) == 0 {
 		return nil
 	}
@@ -79,13 +69,13 @@ func (r *Run) openAgain(ctx context.Context, drained []plan.Step) error {
 	return errors.Join(errs...)
 }
 
-// reopen waits until the node is Ready in the wanted version, and after the turn of a control-plane host until all voters of
-// etcd are healthy and controllers lead, and lets pods onto it again. One that an earlier run left closed does not wait for other hosts' members.
-func (r *Run) reopen(ctx context.Context, client API, s plan.Step) error {
+// uncordon waits until the node is Ready in the wanted version, and after the upgrade of a control-plane host until all voters of
+// etcd are healthy and controllers lead, and lets pods onto it again. One that an earlier run left cordoned does not wait for other hosts' members.
+func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version); err != nil {
 		return err
 	}
-	if s.Intent.Role == desired.ControlPlane && !s.Intent.Resume {
+	if s.Intent.Role == desired.ControlPlane && !step.ParamsOf[step.UncordonParams](s.Intent).Resume {
 		if err := r.awaitEtcd(ctx, r.Etcd, "every voter of etcd healthy", allHealthy); err != nil {
 			return err
 		}
@@ -133,24 +123,27 @@ func (r *Run) memberOn(e observed.Etcd, s plan.Step) (observed.Member, bool) {
 	return e.Members[i], true
 }
 
-// mayRun asks etcd, as it is now, whether a step may run on its host: what stops a member needs the others' quorum, and what
-// wipes one needs that it has left. Draining, uploads and lost connections took their time since the last look.
-func (r *Run) mayRun(ctx context.Context, s plan.Step) error {
-	switch {
-	case s.Intent.Kind == plan.UpgradeControlPlane, s.Intent.Kind == plan.Rewrite && r.stopsVoter(s):
+// checkGuard asks etcd, as it is now, whether the step may run.
+func (r *Run) checkGuard(ctx context.Context, s plan.Step) error {
+	switch s.Intent.Guard() {
+	case step.MemberMayStop:
 		return r.mayStop(ctx, s)
-	case s.Intent.Kind == plan.ResetHost && s.Intent.Confirm:
+	case step.HealthyMemberMayStop:
+		if r.wasHealthy(s) {
+			return r.mayStop(ctx, s)
+		}
+	case step.MemberHasLeft:
 		return r.hasLeft(ctx, s)
+	case step.NoGuard:
 	}
 	return nil
 }
 
-// stopsVoter reports whether what the step writes again restarts a member that was well, as the plan found it, in an etcd with
-// a quorum. Without one nothing is left to lose.
-func (r *Run) stopsVoter(s plan.Step) bool {
+// wasHealthy reports whether the host's member was well, as the plan found it, in an etcd with a quorum.
+func (r *Run) wasHealthy(s plan.Step) bool {
 	was := r.World.Etcd
 	m, found := r.memberOn(was, s)
-	return slices.Contains(s.Intent.Parts, condition.PartCertificates) && quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
+	return quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
 }
 
 // hasLeft makes sure that the step's host has no member in etcd.

@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // turner is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must not be called.
@@ -66,8 +67,8 @@ func voters(healthy ...bool) observed.Etcd {
 	return e
 }
 
-func turn(k plan.Kind, drain *plan.Drain) plan.Step {
-	return plan.Step{ID: "s", Host: "1", Intent: plan.Intent{Kind: k, Role: desired.ControlPlane, NodeName: "cp-a", Version: "1.36.3", Drain: drain}}
+func turn(k step.Kind, params step.Params) plan.Step {
+	return plan.Step{ID: "s", Host: "1", Intent: step.Intent{Kind: k, Role: desired.ControlPlane, NodeName: "cp-a", Version: "1.36.3", Params: params}}
 }
 
 func onTurn(f *turner) *Run {
@@ -99,7 +100,7 @@ func TestANodeIsDrainedOnlyWhileTheQuorumHoldsWithoutIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &turner{seen: c.seen}
-			err := onTurn(f).drain(t.Context(), f, turn(plan.DrainNode, &plan.Drain{Upgrade: true, TimeoutSeconds: 60, OnTimeout: plan.ForceOnTimeout}))
+			err := onTurn(f).carryOut(t.Context(), f, turn(step.DrainNode, step.DrainNodeParams{Upgrade: true, TimeoutSeconds: 60, OnTimeout: step.ForceOnTimeout}))
 			switch {
 			case c.fails == "" && (err != nil || f.drained.Mark != "run-1" || !f.drained.Force || f.drained.Timeout != time.Minute):
 				t.Errorf("%v, drained with %+v", err, f.drained)
@@ -118,7 +119,7 @@ func TestANodeThatCannotBeDrainedIsOpenedAgain(t *testing.T) {
 	f := &turner{seen: []observed.Etcd{voters(true, true, true)}, drainErr: &drain.BlockedError{
 		Node: "cp-a", Pods: []drain.BlockedPod{{Pod: "default/db", Reason: "budget"}}, Err: errors.New("too late"),
 	}}
-	err := onTurn(f).drain(t.Context(), f, turn(plan.DrainNode, &plan.Drain{Upgrade: true}))
+	err := onTurn(f).carryOut(t.Context(), f, turn(step.DrainNode, step.DrainNodeParams{Upgrade: true}))
 	if err == nil || !strings.Contains(err.Error(), "default/db") || !strings.Contains(err.Error(), "open again") || f.reopened != 1 {
 		t.Errorf("%v, opened %d times", err, f.reopened)
 	}
@@ -138,15 +139,17 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 		"the API fails":    {t.Context(), errors.New("no API server"), 1},
 		"the lock is lost": {lost, errors.New("canceled"), 0},
 	} {
-		for how, d := range map[string]*plan.Drain{"upgrade": {Upgrade: true}, "removal": {OnTimeout: plan.ForceOnTimeout, TimeoutSeconds: 60}, "removal as of old": nil} {
+		for how, d := range map[string]step.DrainNodeParams{
+			"upgrade": {Upgrade: true}, "removal": {OnTimeout: step.ForceOnTimeout, TimeoutSeconds: 60}, "removal as of old": {},
+		} {
 			f := &turner{seen: []observed.Etcd{voters(true, true, true)}, drainErr: c.err}
-			s := turn(plan.DrainNode, d)
+			s := turn(step.DrainNode, d)
 			s.Intent.Role = desired.Worker
-			err := onTurn(f).drain(c.ctx, f, s)
+			err := onTurn(f).carryOut(c.ctx, f, s)
 			if f.reopened != c.opened || !errors.Is(err, c.err) || f.drained.Mark != "run-1" {
 				t.Errorf("%s, %s: %v, opened %d times, drained with %+v", name, how, err, f.reopened, f.drained)
 			}
-			if d != nil && (f.drained.Timeout != time.Duration(d.TimeoutSeconds)*time.Second || f.drained.Force != (d.OnTimeout == plan.ForceOnTimeout)) {
+			if f.drained.Timeout != time.Duration(d.TimeoutSeconds)*time.Second || f.drained.Force != (d.OnTimeout == step.ForceOnTimeout) {
 				t.Errorf("%s, %s: drained with %+v", name, how, f.drained)
 			}
 		}
@@ -157,19 +160,16 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 func TestADrainBeforeARemovalDoesNotAskForTheOthersQuorum(t *testing.T) {
 	t.Parallel()
 	f := &turner{seen: []observed.Etcd{voters(true, true, false)}}
-	if err := onTurn(f).drain(t.Context(), f, turn(plan.DrainNode, &plan.Drain{})); err != nil || f.asked != 0 {
+	if err := onTurn(f).carryOut(t.Context(), f, turn(step.DrainNode, step.DrainNodeParams{})); err != nil || f.asked != 0 {
 		t.Errorf("%v, etcd was asked %d times", err, f.asked)
 	}
 }
 
 func TestWhatMayRunOnAHost(t *testing.T) {
 	t.Parallel()
-	certificates := turn(plan.Rewrite, nil)
-	certificates.Intent.Parts = []string{condition.PartCertificates}
-	pod := turn(plan.Rewrite, nil)
-	pod.Intent.Parts = []string{"kube-apiserver"}
-	leaves := turn(plan.ResetHost, nil)
-	leaves.Intent.Confirm = true
+	certificates := turn(step.Regenerate, step.RegenerateParams{Parts: []string{condition.PartCertificates}})
+	pod := turn(step.Regenerate, step.RegenerateParams{Parts: []string{"kube-apiserver"}})
+	leaves := turn(step.ResetHost, step.ResetHostParams{MemberLeft: true})
 	left := voters(true, true, true)
 	left.Members = left.Members[1:]
 	cut := voters(true, true)
@@ -181,15 +181,15 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 		says  string
 		asked int
 	}{
-		"an upgrade":                         {turn(plan.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, true), "", 1},
-		"an upgrade without the others":      {turn(plan.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
+		"an upgrade":                         {turn(step.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, true), "", 1},
+		"an upgrade without the others":      {turn(step.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
 		"certificates":                       {certificates, voters(true, true, true), voters(true, true, true), "", 1},
 		"certificates without the others":    {certificates, voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
 		"certificates of one that was ill":   {certificates, voters(false, true, true), voters(false, true, false), "", 0},
 		"certificates where no quorum was":   {certificates, voters(true, false, false), voters(true, false, false), "", 0},
 		"certificates of one without member": {certificates, observed.Etcd{}, voters(true), "", 0},
 		"a static pod":                       {pod, voters(true, true, true), voters(true, false, false), "", 0},
-		"a reset":                            {turn(plan.ResetHost, nil), voters(true, true, true), voters(true, true, true), "", 0},
+		"a reset":                            {turn(step.ResetHost, nil), voters(true, true, true), voters(true, true, true), "", 0},
 		"a reset of one that has left":       {leaves, voters(true, true, true), left, "", 1},
 		"a reset of one that has not left":   {leaves, voters(true, true, true), voters(true, true, true), "etcd member cp-a (a) has not left etcd", 1},
 		"a reset while nobody agrees":        {leaves, voters(true, true, true), cut, "no quorum answers", 4},
@@ -199,7 +199,7 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 			f := &turner{seen: []observed.Etcd{c.seen}}
 			r := onTurn(f)
 			r.World.Etcd = c.was
-			err := r.mayRun(t.Context(), c.step)
+			err := r.checkGuard(t.Context(), c.step)
 			var etcdSays *EtcdError
 			if c.says == "" && err != nil || c.says != "" && (!errors.As(err, &etcdSays) || !strings.Contains(err.Error(), c.says)) || f.asked != c.asked {
 				t.Errorf("%v, etcd was asked %d times; want %q and %d", err, f.asked, c.says, c.asked)
@@ -211,27 +211,26 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 	t.Parallel()
 	f := &turner{seen: []observed.Etcd{voters(false, true, true), voters(true, true, true)}}
-	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err != nil || f.reopened != 1 || f.waitedFor != "cp-a 1.36.3" || f.asked != 2 {
+	if err := onTurn(f).carryOut(t.Context(), f, turn(step.Uncordon, nil)); err != nil || f.reopened != 1 || f.waitedFor != "cp-a 1.36.3" || f.asked != 2 {
 		t.Errorf("%v, %+v", err, f)
 	}
-	left := turn(plan.Uncordon, nil)
-	left.Intent.Resume = true
+	left := turn(step.Uncordon, step.UncordonParams{Resume: true})
 	f = &turner{seen: []observed.Etcd{voters(true, true)}, leaderless: errors.New("nobody leads")}
-	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); !errors.Is(err, f.leaderless) || f.reopened != 0 {
+	if err := onTurn(f).carryOut(t.Context(), f, turn(step.Uncordon, nil)); !errors.Is(err, f.leaderless) || f.reopened != 0 {
 		t.Errorf("without a controller manager that leads: %v, opened %d times", err, f.reopened)
 	}
 	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
-	if err := onTurn(f).reopen(t.Context(), f, left); err != nil || f.reopened != 1 || f.asked != 0 {
+	if err := onTurn(f).carryOut(t.Context(), f, left); err != nil || f.reopened != 1 || f.asked != 0 {
 		t.Errorf("what an earlier run left closed: %v, %+v", err, f)
 	}
 	learning := voters(true, true, false)
 	learning.Members[2].Learner = true
 	f = &turner{seen: []observed.Etcd{learning}}
-	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err != nil || f.reopened != 1 {
+	if err := onTurn(f).carryOut(t.Context(), f, turn(step.Uncordon, nil)); err != nil || f.reopened != 1 {
 		t.Errorf("beside a learner: %v, %+v", err, f)
 	}
 	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
-	if err := onTurn(f).reopen(t.Context(), f, turn(plan.Uncordon, nil)); err == nil || f.reopened != 0 || !strings.Contains(err.Error(), "cp-a") {
+	if err := onTurn(f).carryOut(t.Context(), f, turn(step.Uncordon, nil)); err == nil || f.reopened != 0 || !strings.Contains(err.Error(), "cp-a") {
 		t.Errorf("%v, opened %d times", err, f.reopened)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // content is Blobs of a map; it notes what was asked for.
@@ -33,7 +34,7 @@ func (c *content) Blob(sum string) (io.Reader, int64, error) {
 
 func uploading(sums ...string) plan.Step {
 	s := prepare()
-	s.Intent.Uploads = sums
+	s.Intent.Params = step.PrepareParams{Content: step.Content{Uploads: sums}}
 	return s
 }
 
@@ -89,8 +90,8 @@ func TestUploadsThatAreNotThereFailTheStep(t *testing.T) {
 
 func TestPKIComesFromItsPeer(t *testing.T) {
 	t.Parallel()
-	pki := step("pki/node-1", "1", plan.CopyPKI)
-	pki.Intent.Peer = "9"
+	pki := stepOf("pki/node-1", "1", step.CopyPKI)
+	pki.Intent.Params = step.CopyPKIParams{Peer: "9"}
 	l := newLab(t, "", pki)
 	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "(9) was not reached") {
 		t.Errorf("got %v", err)

@@ -160,10 +160,7 @@ func saved(path string) (plan.Plan, error) {
 	var p plan.Plan
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = json.Unmarshal(text, &p)
-	}
-	if err == nil && p.Format != plan.FormatVersion {
-		err = fmt.Errorf("format %d, this version reads %d", p.Format, plan.FormatVersion)
+		p, err = plan.Decode(text)
 	}
 	if err != nil {
 		return p, &classError{exitConfig, fmt.Errorf("saved plan %s: %w", path, err)}

@@ -178,7 +178,7 @@ func (e *Engine) reached(w observed.World) map[string]host.Host {
 func (e *Engine) absent(p plan.Plan, w observed.World) map[string]host.Host {
 	out := map[string]host.Host{}
 	for _, s := range p.Steps {
-		if peer := s.Intent.Peer; s.Intent.Confirm && peer != "" && w.Hosts[peer].Reach != observed.Reached {
+		if peer := s.Intent.ConfirmDead(); peer != "" && w.Hosts[peer].Reach != observed.Reached {
 			out[peer] = e.cfg.Hosts[peer]
 		}
 	}
@@ -199,7 +199,7 @@ func forgets(r Request) bool {
 func (e *Engine) forget(ctx context.Context, p Proposal) error {
 	const remove = "rm -rf /var/lib/kubeone /run/kubeone"
 	for _, s := range p.Plan.Steps {
-		if s.Intent.Kind != plan.ResetHost {
+		if !s.Intent.Kind.ClearsHost() {
 			continue
 		}
 		if _, err := e.cfg.Hosts[s.Host].Run(ctx, host.Cmd{Name: "remove the working directory", Script: remove}); err != nil {

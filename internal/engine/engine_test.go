@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 func TestAnEngineIsMadeFromAllThatItNeeds(t *testing.T) {
@@ -92,7 +92,7 @@ func TestTheSameWorldIsWorkedOn(t *testing.T) {
 	}
 	_, err = s.CarryOut(t.Context(), p, RunOptions{RunID: "run-1"})
 	var failed *apply.StepError
-	if !errors.As(err, &failed) || failed.Step.Intent.Kind != plan.Prepare {
+	if !errors.As(err, &failed) || failed.Step.Intent.Kind != step.Prepare {
 		t.Errorf("got %v, want the first steps to fail: the players take no files", err)
 	}
 	if len(s.hosts["192.0.2.11"].changes()) == 0 || s.releases.verified != 1 {

@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // lockFake is a lock that a test loses.
@@ -99,8 +100,8 @@ func locked(t *testing.T, lease Lease) *lockSet {
 }
 
 var (
-	onHost    = plan.Step{ID: "fetch/cp-1", Host: "cp-1", Intent: plan.Intent{Kind: plan.Fetch}}
-	onCluster = plan.Step{ID: "record", Intent: plan.Intent{Kind: plan.SaveRecord}}
+	onHost    = plan.Step{ID: "fetch/cp-1", Host: "cp-1", Intent: step.Intent{Kind: step.Fetch}}
+	onCluster = plan.Step{ID: "record", Intent: step.Intent{Kind: step.SaveRecord}}
 )
 
 func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
@@ -186,7 +187,7 @@ func TestARunAboutWorkersNeedsNoLease(t *testing.T) {
 	t.Parallel()
 	l := locked(t, nil)
 	l.scope.Cluster = false
-	if err := l.check(t.Context(), plan.Step{Intent: plan.Intent{Kind: plan.DrainNode}}, &cluster.Access{}); err != nil {
+	if err := l.check(t.Context(), plan.Step{Intent: step.Intent{Kind: step.DrainNode}}, &cluster.Access{}); err != nil {
 		t.Errorf("got %v", err)
 	}
 	l.release(t.Context())

@@ -9,7 +9,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // progress asks the members that are left up to which revision they have the data, where a cluster is recovered from one of
@@ -17,7 +17,7 @@ import (
 // agreed upon, the revision is known without a quorum.
 func (e *Engine) progress(ctx context.Context, r Request, w observed.World) map[string]int64 {
 	out := map[string]int64{}
-	if recovery, ok := r.(Recover); !ok || recovery.About.From != plan.SurvivingMember {
+	if recovery, ok := r.(Recover); !ok || recovery.About.From != step.SurvivingMember {
 		return out
 	}
 	const ask = `curl -q -s -m 2 http://127.0.0.1:2381/metrics`

@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
+	"kubeone/internal/step"
 )
 
 // Propose observes, decides and plans. It changes nothing.
@@ -87,7 +88,7 @@ const reportTimeout = 10 * time.Second
 func (e *Engine) report(ctx context.Context, p *Proposal) {
 	var nodes []string
 	for _, s := range p.Plan.Steps {
-		if d := s.Intent.Drain; d != nil && d.Upgrade {
+		if step.ParamsOf[step.DrainNodeParams](s.Intent).Upgrade {
 			nodes = append(nodes, s.Intent.NodeName)
 		}
 	}

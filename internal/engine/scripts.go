@@ -54,11 +54,7 @@ func (e *Engine) scriptInput(p Proposal, h desired.Host) (in script.Input, touch
 			continue
 		}
 		touched = true
-		in.Units = append(in.Units, s.Intent.Units...)
-		in.Parts = append(in.Parts, s.Intent.Parts...)
-		if r := s.Intent.Recovery; r != nil {
-			in.Recover = script.Recover{From: string(r.From), Snapshot: r.Snapshot, EncryptionPath: r.EncryptionPath}
-		}
+		in.Steps = append(in.Steps, s.Intent)
 	}
 	return in, touched
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
+	"kubeone/internal/step"
 )
 
 // Input is all that a plan depends on.
@@ -22,8 +24,8 @@ type Input struct {
 // Build decides, plans the route, imagines the world after it, and decides again, until nothing remains to do, or what
 // follows cannot be known before the steps have run. It returns the decisions too, the first one first.
 func Build(in Input) (Plan, []decide.Decision) {
-	b := &builder{in: in.Decide, is: clone(in.Decide.Is), names: displayNames(in.Decide)}
-	b.plan = Plan{Format: FormatVersion, Cluster: in.Decide.Want.Name, FirstContacts: in.FirstContacts, Hosts: b.names}
+	b := newBuilder(in.Decide)
+	b.plan.FirstContacts = in.FirstContacts
 	decisions := b.routes()
 	b.finish(decisions[0])
 	return b.plan, decisions
@@ -34,7 +36,7 @@ func (b *builder) routes() []decide.Decision {
 	var decisions []decide.Decision
 	for len(decisions) < maxRoutes {
 		next := b.in
-		next.Is = b.is
+		next.Is = b.world.Is
 		d := decide.Decide(next)
 		decisions = append(decisions, d)
 		if !b.follow(d) {
@@ -48,8 +50,8 @@ func (b *builder) routes() []decide.Decision {
 const maxRoutes = 16
 
 type builder struct {
-	in      decide.Input
-	is      observed.World // as predicted so far
+	in      decide.Input // with the world as it is
+	world   *step.World  // as predicted so far
 	names   map[string]string
 	plan    Plan
 	barrier []string // IDs that every later step needs: repairs come first
@@ -58,6 +60,15 @@ type builder struct {
 	token   string   // ID of the step that makes the join token
 	begun   []string // ID of the step that finishes a join which has reached etcd already
 	addons  []string // IDs of the addons' steps
+}
+
+// newBuilder begins a plan that does these routes.
+func newBuilder(in decide.Input, routes ...string) *builder {
+	names := displayNames(in)
+	return &builder{
+		in: in, names: names, world: step.NewWorld(in, names, epochOf(in.Want, in.Is)),
+		plan: Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: routes, Hosts: names},
+	}
 }
 
 // follow plans one route. It returns whether another one may follow.
@@ -104,9 +115,13 @@ func (b *builder) install(d decide.Decision) {
 		b.prepare(b.host(id), d)
 	}
 	b.prepare(leader, d)
-	b.init = b.step(leader, Init, "create the cluster", "no control-plane host belongs to a cluster", Create, NoRisk,
-		[]string{b.id(Images, leader)}, []string{"certificate authorities", "etcd, a single member", "API server, controller manager, scheduler", "kube-proxy and CoreDNS"})
-	b.predictJoined(leader)
+	b.init = b.onHost(leader, Step{
+		Intent: only(step.Init), Action: Create, Title: "create the cluster", Reason: "no control-plane host belongs to a cluster",
+		Needs: []string{b.id(step.Images, leader)},
+		Changes: []string{
+			"certificate authorities", "etcd, a single member", "API server, controller manager, scheduler", "kube-proxy and CoreDNS",
+		},
+	})
 	for _, id := range d.Joins {
 		if id != leader.ID {
 			b.joinHost(b.host(id), leader, d)
@@ -126,28 +141,33 @@ func (b *builder) join(d decide.Decision) {
 
 // prepare plans what makes a bare host ready to join, unless that is planned already.
 func (b *builder) prepare(h desired.Host, d decide.Decision) {
-	if b.has(b.id(Prepare, h)) {
+	if b.has(b.id(step.Prepare, h)) {
 		return
 	}
-	seen := b.is.Hosts[h.ID]
+	seen := b.world.Is.Hosts[h.ID]
 	reason := "no Kubernetes on it"
 	if d.Hosts[h.ID].Resume {
 		reason = "an installation of ours that has not ended"
 	}
 	artifacts := b.in.Want.Artifacts[seen.Arch]
-	id := b.step(h, Prepare, "install container runtime and kubelet", reason, Create, NoRisk, b.afterFirst(Prepare, h), binaryChanges(artifacts.BinariesFor(h.Role), seen))
-	b.intent(id, func(i *Intent) {
-		i.Uploads, i.Downloads = missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
-		i.Packages = seen.Tools
+	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
+	prepared := b.onHost(h, Step{
+		Intent: step.With(step.PrepareParams{
+			Content: missingBinaries(binaries, artifacts.Pushed, seen), Packages: seen.Tools,
+		}),
+		Action: Create, Title: "install container runtime and kubelet", Reason: reason,
+		Needs: b.afterFirst(step.Prepare, h), Changes: binaryChanges(binaries, seen),
 	})
-	images := artifacts.ImagesFor(h.Role)
-	id = b.step(h, Images, "import images", fmt.Sprintf("%s of Kubernetes %s", count(len(images), "image"), b.in.Want.KubernetesVersion), Create, NoRisk,
-		append([]string{id}, b.afterFirst(Images, h)...), imageChanges(images))
-	b.intent(id, func(i *Intent) { i.Uploads, i.Downloads = missingImages(images, artifacts.Pushed, seen) })
+	b.onHost(h, Step{
+		Intent: step.With(step.ImagesParams{Content: missingImages(images, artifacts.Pushed, seen)}),
+		Action: Create, Title: "import images",
+		Reason: fmt.Sprintf("%s of Kubernetes %s", count(len(images), "image"), b.in.Want.KubernetesVersion),
+		Needs:  append([]string{prepared}, b.afterFirst(step.Images, h)...), Changes: imageChanges(images),
+	})
 }
 
 // afterFirst is the step of that kind on the host that goes first, unless that is this host.
-func (b *builder) afterFirst(k Kind, h desired.Host) []string {
+func (b *builder) afterFirst(k step.Kind, h desired.Host) []string {
 	if b.first == "" || b.first == h.ID {
 		return nil
 	}
@@ -156,7 +176,7 @@ func (b *builder) afterFirst(k Kind, h desired.Host) []string {
 
 // joinHost plans a host's way into the cluster and predicts that it is a healthy member after it.
 func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
-	needs := append(b.clearNode(h, d.Hosts[h.ID]), b.id(Images, h))
+	needs := append(b.clearNode(h, d.Hosts[h.ID]), b.id(step.Images, h))
 	if b.init != "" {
 		needs = append(needs, b.init)
 	} else {
@@ -166,21 +186,38 @@ func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 	if d.Hosts[h.ID].Resume {
 		reason = "its join has not ended"
 	}
-	var last string
 	if h.Role == desired.ControlPlane {
-		pki := b.step(h, CopyPKI, "copy the CAs from "+b.names[leader.ID], reason, Create, NoRisk, needs, []string{"/etc/kubernetes/pki"})
-		b.intent(pki, func(i *Intent) { i.Peer = leader.ID })
-		prepared := b.step(h, JoinPrepare, "join: certificates and kubelet", reason, Create, NoRisk, []string{pki}, []string{"certificates", "kubelet started"})
-		etcd := b.step(h, JoinEtcd, "join: etcd member", reason, Create, NoRisk, union([]string{prepared}, b.begun), []string{"etcd member, first as a learner"})
-		if b.hasBegun(h) {
-			b.begun = []string{etcd}
-		}
-		last = b.step(h, JoinFinish, "join: control plane", reason, Create, NoRisk, []string{etcd}, []string{"API server, controller manager, scheduler", "Node " + b.node(h)})
-	} else {
-		last = b.step(h, JoinWorker, "join as worker", reason, Create, NoRisk, needs, []string{"kubelet started", "Node " + b.node(h)})
+		b.nodeReady(h, b.joinControlPlane(h, leader, reason, needs))
+		return
 	}
-	b.predictJoined(h)
-	b.nodeReady(h, last)
+	b.nodeReady(h, b.onHost(h, Step{
+		Intent: only(step.JoinWorker), Action: Create, Title: "join as worker", Reason: reason,
+		Needs: needs, Changes: []string{"kubelet started", "Node " + b.node(h)},
+	}))
+}
+
+// joinControlPlane plans how a control-plane host joins, and returns the last step of that.
+func (b *builder) joinControlPlane(h, leader desired.Host, reason string, needs []string) string {
+	pki := b.onHost(h, Step{
+		Intent: step.With(step.CopyPKIParams{Peer: leader.ID}), Action: Create, Title: "copy the CAs from " + b.names[leader.ID],
+		Reason: reason, Needs: needs, Changes: []string{"/etc/kubernetes/pki"},
+	})
+	prepared := b.onHost(h, Step{
+		Intent: only(step.JoinPrepare), Action: Create, Title: "join: certificates and kubelet", Reason: reason,
+		Needs: []string{pki}, Changes: []string{"certificates", "kubelet started"},
+	})
+	begun := b.hasBegun(h)
+	etcd := b.onHost(h, Step{
+		Intent: only(step.JoinEtcd), Action: Create, Title: "join: etcd member", Reason: reason,
+		Needs: union([]string{prepared}, b.begun), Changes: []string{"etcd member, first as a learner"},
+	})
+	if begun {
+		b.begun = []string{etcd}
+	}
+	return b.onHost(h, Step{
+		Intent: only(step.JoinFinish), Action: Create, Title: "join: control plane", Reason: reason,
+		Needs: []string{etcd}, Changes: []string{"API server, controller manager, scheduler", "Node " + b.node(h)},
+	})
 }
 
 // hasBegun reports whether the host's unfinished join has got as far as etcd. Etcd takes one learner at a time: nobody else
@@ -192,7 +229,10 @@ func (b *builder) hasBegun(h desired.Host) bool {
 // joinToken plans the token that joins a running cluster need, once.
 func (b *builder) joinToken() string {
 	if b.token == "" {
-		b.token = b.clusterStep(JoinToken, "join-token", "make a join token", "hosts are to join", Create, nil, []string{"bootstrap token, valid for 15 minutes"})
+		b.token = b.onCluster("join-token", Step{
+			Intent: only(step.JoinToken), Action: Create, Title: "make a join token", Reason: "hosts are to join",
+			Changes: []string{"bootstrap token, valid for 15 minutes"},
+		})
 	}
 	return b.token
 }
@@ -200,8 +240,14 @@ func (b *builder) joinToken() string {
 // nodeReady plans the end of a join: labels, annotations and taints on the Node, and the wait for it to be Ready. The
 // addon that gives it a network is added to its needs when it is planned.
 func (b *builder) nodeReady(h desired.Host, after string) {
-	id := b.step(h, NodeReady, "Node Ready", "labels, annotations and taints of the manifest", Create, NoRisk, []string{after}, nil)
-	b.intent(id, func(i *Intent) { i.Labels, i.Annotation, i.Taints = h.Labels, h.Annotations, h.Taints })
+	b.onHost(h, Step{
+		Intent: nodeMeta(h), Action: Create, Title: "Node Ready", Reason: "labels, annotations and taints of the manifest",
+		Needs: []string{after},
+	})
+}
+
+func nodeMeta(h desired.Host) step.Intent {
+	return step.With(step.NodeReadyParams{Labels: h.Labels, Annotations: h.Annotations, Taints: h.Taints})
 }
 
 func (b *builder) resources(d decide.Decision) {
@@ -210,26 +256,32 @@ func (b *builder) resources(d decide.Decision) {
 		if b.init != "" {
 			needs = []string{b.init}
 		}
-		id := b.clusterStep(ApplyAddon, "addon/"+name, "apply addon "+name, addonReason(b.is.API.Addons[name]), addonAction(b.is.API.Addons[name]), needs, nil)
-		b.intent(id, func(i *Intent) { i.Addon, i.Digest = name, b.in.Addons[name] })
-		b.addons = append(b.addons, id)
+		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
+		intent.Digest = b.in.Addons[name]
+		b.addons = append(b.addons, b.onCluster("addon/"+name, Step{
+			Intent: intent, Action: addonAction(had), Title: "apply addon " + name, Reason: addonReason(had), Needs: needs,
+		}))
 	}
 	for _, id := range d.Metadata {
-		if h := b.host(id); !b.has(b.id(NodeReady, h)) {
-			step := b.step(h, NodeReady, "set labels, annotations and taints", "the Node's differ from the manifest", Change, NoRisk, nil, []string{"Node " + b.node(h)})
-			b.intent(step, func(i *Intent) { i.Labels, i.Annotation, i.Taints = h.Labels, h.Annotations, h.Taints })
+		if h := b.host(id); !b.has(b.id(step.NodeReady, h)) {
+			b.onHost(h, Step{
+				Intent: nodeMeta(h), Action: Change, Title: "set labels, annotations and taints",
+				Reason: "the Node's differ from the manifest", Changes: []string{"Node " + b.node(h)},
+			})
 		}
 	}
 	b.uncordonLeft(d)
 	b.staleNodes(d.StaleNodes)
 	b.systemAddons(d)
 	if len(d.Addons)+len(d.System) > 0 && !b.has("await-workloads") {
-		b.clusterStep(AwaitWorkloads, "await-workloads", "wait for cluster DNS and addons", "addons were applied", Change, b.addons, nil)
+		b.onCluster("await-workloads", Step{
+			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons", Reason: "addons were applied",
+			Needs: b.addons,
+		})
 	}
 	if d.Record {
 		b.saveRecord("the cluster's record is of another manifest")
 	}
-	b.predictResources()
 }
 
 func addonReason(had string) string {
@@ -248,21 +300,19 @@ func addonAction(had string) Action {
 
 // finish adds what every run that changes something ends with, and what the reader should know.
 func (b *builder) finish(first decide.Decision) {
-	if b.joins() {
-		b.revokeToken()
-	}
+	b.revokeToken()
 	if len(b.plan.Steps) > 0 && (b.init != "" || b.in.Is.API.Reached == observed.Yes) {
 		b.saveRecord("what this run did")
 	}
 	for i := range b.plan.Steps {
 		s := &b.plan.Steps[i]
-		if s.Intent.Kind == NodeReady {
+		if s.Intent.Kind == step.NodeReady {
 			s.Needs = union(s.Needs, b.addons)
 		}
 		if s.ID == "await-workloads" {
 			s.Needs = union(s.Needs, b.nodesReady())
 		}
-		if s.Intent.Kind == SaveRecord {
+		if s.Intent.Kind == step.SaveRecord {
 			s.Needs = b.others(s.ID)
 		}
 	}
@@ -285,33 +335,35 @@ func problemText(names map[string]string, p problem.Problem) string {
 	return text
 }
 
-func (b *builder) joins() bool {
-	for _, s := range b.plan.Steps {
-		switch s.Intent.Kind {
-		case Init, JoinToken, JoinWorker, JoinPrepare:
-			return true
-		}
-	}
-	return false
-}
-
-// revokeToken plans the token's end, after the last host that needs it.
+// revokeToken plans the end of the join token, if there is one, after the last steps that read it.
 func (b *builder) revokeToken() {
-	var needs []string
+	var readers []Step
 	for _, s := range b.plan.Steps {
-		switch s.Intent.Kind {
-		case Init, JoinWorker, JoinFinish, Rewrite:
-			needs = append(needs, s.ID)
+		if s.Intent.NeedsToken() {
+			readers = append(readers, s)
 		}
 	}
-	b.clusterStep(RevokeToken, "revoke-token", "revoke the join token", "every host has joined", Remove, needs, nil)
+	var last []string
+	for _, s := range readers {
+		if !slices.ContainsFunc(readers, func(next Step) bool { return slices.Contains(next.Needs, s.ID) }) {
+			last = append(last, s.ID)
+		}
+	}
+	if len(last) > 0 {
+		b.onCluster("revoke-token", Step{
+			Intent: only(step.RevokeToken), Action: Remove, Title: "revoke the join token", Reason: "every host has joined", Needs: last,
+		})
+	}
 }
 
 func (b *builder) saveRecord(reason string) {
 	if b.has("record") {
 		return
 	}
-	b.clusterStep(SaveRecord, "record", "save manifest and record", reason, Change, nil, []string{"ConfigMap kube-system/kubeone, without secrets"})
+	b.onCluster("record", Step{
+		Intent: only(step.SaveRecord), Action: Change, Title: "save manifest and record", Reason: reason,
+		Changes: []string{"ConfigMap kube-system/kubeone, without secrets"},
+	})
 }
 
 func (b *builder) others(id string) []string {
@@ -327,7 +379,7 @@ func (b *builder) others(id string) []string {
 func (b *builder) nodesReady() []string {
 	var out []string
 	for _, s := range b.plan.Steps {
-		if s.Intent.Kind == NodeReady {
+		if s.Intent.Kind == step.NodeReady {
 			out = append(out, s.ID)
 		}
 	}

@@ -13,15 +13,10 @@ func (p Plan) Needs() []Need {
 	var out []Need
 	seen := map[string]bool{}
 	for _, s := range p.Steps {
-		if s.Intent.Kind.needsRelease() && !seen[s.Host] {
+		if s.Intent.Kind.NeedsRelease() && !seen[s.Host] {
 			seen[s.Host] = true
 			out = append(out, Need{Host: s.Host, Arch: s.Intent.Arch, Version: s.Intent.Version})
 		}
 	}
 	return out
-}
-
-// needsRelease reports whether a stage reads what a release consists of.
-func (k Kind) needsRelease() bool {
-	return k.Installs() || k == SystemAddons // it names the image of cluster DNS
 }

@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
+	"kubeone/internal/step"
 )
 
 // RemoveNode plans how one host leaves a living cluster: drained, out of etcd, reset, its Node deleted. A host that does not
@@ -44,7 +45,7 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	b.in.Limit = map[string]bool{id: true}
 	decisions := b.routes()
 	b.finish(decisions[0])
-	joins := func(s Step) bool { return s.Host == id && (s.Intent.Kind == JoinFinish || s.Intent.Kind == JoinWorker) }
+	joins := func(s Step) bool { return s.Host == id && s.Intent.Kind.Joins() }
 	if !slices.ContainsFunc(b.plan.Steps, joins) {
 		last := decisions[len(decisions)-1]
 		return Plan{}, fmt.Errorf("%s could leave the cluster, and could not join it again: %s; run kubeone plan and see to that first", b.node(h), last.Trace[len(last.Trace)-1].Why)
@@ -54,17 +55,16 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 
 // removal plans that one host leaves.
 func removal(in decide.Input, id string, gone bool, route string) (*builder, error) {
-	b := &builder{in: in, is: clone(in.Is), names: displayNames(in)}
-	b.plan = Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: []string{route}, Hosts: b.names}
+	b := newBuilder(in, route)
 	if node := decide.Decide(in).Hosts[id].Node; node != "" {
 		b.names[id] = node // a host that is silent is known by its address
 	}
 	h := b.host(id)
-	seen := b.is.Hosts[id]
+	seen := b.world.Is.Hosts[id]
 	reached := seen.Reach == observed.Reached
 	switch {
-	case b.is.API.Reached != observed.Yes:
-		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s", b.node(h), b.is.API.Problem)
+	case b.world.Is.API.Reached != observed.Yes:
+		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s", b.node(h), b.world.Is.API.Problem)
 	case h.Role == desired.ControlPlane && b.lastControlPlane(h):
 		return nil, b.endsCluster(h)
 	case seen.Reach == observed.Denied:
@@ -86,12 +86,12 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 // lastControlPlane reports whether no other control-plane host holds a member of etcd, or is known to be one.
 func (b *builder) lastControlPlane(h desired.Host) bool {
 	own := b.member(h)
-	for i, m := range b.is.Etcd.Members {
+	for i, m := range b.world.Is.Etcd.Members {
 		if i != own && !m.Learner {
 			return false
 		}
 	}
-	return b.is.Etcd.Reached == observed.Yes || len(b.in.Want.ControlPlane) == 1
+	return b.world.Is.Etcd.Reached == observed.Yes || len(b.in.Want.ControlPlane) == 1
 }
 
 func (b *builder) endsCluster(h desired.Host) error {
@@ -99,21 +99,21 @@ func (b *builder) endsCluster(h desired.Host) error {
 }
 
 func (b *builder) unknownMembers(h desired.Host) error {
-	problem := cmp.Or(b.is.Etcd.Problem, "no member of etcd was reached")
+	problem := cmp.Or(b.world.Is.Etcd.Problem, "no member of etcd was reached")
 	return fmt.Errorf("etcd's members are not known, so nobody can say that the quorum holds without %s: %s; bring etcd back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.node(h), problem)
 }
 
 // bury plans that the member and the Node go of a host that is dead or bare.
 func (b *builder) bury(h desired.Host) error {
-	if h.Role == desired.ControlPlane && b.is.Etcd.Reached != observed.Yes {
+	if h.Role == desired.ControlPlane && b.world.Is.Etcd.Reached != observed.Yes {
 		return b.unknownMembers(h)
 	}
 	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
-		m := b.is.Etcd.Members[i]
+		m := b.world.Is.Etcd.Members[i]
 		if m.Healthy == observed.Yes {
 			return fmt.Errorf("etcd member %s answers the others, so %s lives and only this machine cannot reach it: mend the network, and remove it without --unreachable", m.Name, b.node(h))
 		}
-		v := quorum.SafeToRemove(b.is.Etcd.Members, m.ID)
+		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {
 			return fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, kubeone plan says how", strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
 		}
@@ -121,13 +121,11 @@ func (b *builder) bury(h desired.Host) error {
 	}
 	confirmed := len(b.plan.Steps) > 0
 	if _, found := b.findNode(h); found {
-		id := b.deleteNode(h, "asked for", nil)
-		b.intent(id, func(i *Intent) {
-			i.Confirm = true
-			if !confirmed {
-				i.Peer = h.ID
-			}
-		})
+		death := step.Death{Confirm: true}
+		if !confirmed {
+			death.Peer = h.ID
+		}
+		b.deleteNode(h, "asked for", nil, death)
 	}
 	return nil
 }

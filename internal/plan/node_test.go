@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // gone is a cluster of which the named hosts do not answer, nor their members, nor their kubelets.
@@ -132,8 +133,10 @@ func TestASilentHostIsKnownByItsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == DeleteNode && s.Intent.NodeName == "cp-3" }) ||
-		!slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == RemoveEtcd && s.Intent.Member == "id-cp-3" }) {
+	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == step.DeleteNode && s.Intent.NodeName == "cp-3" }) ||
+		!slices.ContainsFunc(p.Steps, func(s Step) bool {
+			return s.Intent.Kind == step.RemoveEtcd && step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == "id-cp-3"
+		}) {
 		t.Error(text(p))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/problem"
+	"kubeone/internal/step"
 )
 
 // Plan is all that one run will do.
@@ -36,19 +36,19 @@ type Plan struct {
 }
 
 // FormatVersion is the version of a saved plan's format.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Step is one intent on one host, or on the cluster when Host is empty.
 type Step struct {
-	ID     string   `json:"id"` // unique in the plan and stable: "join-etcd/cp-2"
-	Host   string   `json:"host,omitempty"`
-	Intent Intent   `json:"intent"`
-	Needs  []string `json:"needs,omitempty"` // IDs of steps that must have succeeded
-	After  []string `json:"after,omitempty"` // IDs of steps that must be over, however they ended
-	Action Action   `json:"action"`
-	Title  string   `json:"title"`  // "join as control plane"
-	Reason string   `json:"reason"` // "not a member of the cluster"
-	Risk   Risk     `json:"risk"`
+	ID     string      `json:"id"` // unique in the plan and stable: "join-etcd/cp-2"
+	Host   string      `json:"host,omitempty"`
+	Intent step.Intent `json:"intent"`
+	Needs  []string    `json:"needs,omitempty"` // IDs of steps that must have succeeded
+	After  []string    `json:"after,omitempty"` // IDs of steps that must be over, however they ended
+	Action Action      `json:"action"`
+	Title  string      `json:"title"`  // "join as control plane"
+	Reason string      `json:"reason"` // "not a member of the cluster"
+	Risk   Risk        `json:"risk"`
 	// Changes is what a reader will find changed: files, units, members, objects.
 	Changes []string `json:"changes,omitempty"`
 }
@@ -75,134 +75,23 @@ const (
 	Drains   Risk = "drains a node"
 )
 
-// Intent is what a step is to bring about: its kind, and the parameters of that kind. The script package renders those
-// that concern a host, the cluster package carries out those that concern the API.
-type Intent struct {
-	Kind Kind `json:"kind"`
-
-	Role       desired.Role      `json:"role,omitempty"`
-	NodeName   string            `json:"nodeName,omitempty"`
-	Version    string            `json:"version,omitempty"`
-	Arch       string            `json:"arch,omitempty"`
-	Units      []string          `json:"units,omitempty"`     // RestartUnits: which
-	Parts      []string          `json:"parts,omitempty"`     // Rewrite: which, in order
-	Peer       string            `json:"peer,omitempty"`      // host ID of the other side: where the PKI comes from, which member goes
-	Member     string            `json:"member,omitempty"`    // etcd member ID
-	Addon      string            `json:"addon,omitempty"`     // ApplyAddon: which
-	Digest     string            `json:"digest,omitempty"`    // of the content that the step brings: configuration, addon, script stage
-	Uploads    []string          `json:"uploads,omitempty"`   // sha256 digests of what is uploaded before the step runs
-	Downloads  []string          `json:"downloads,omitempty"` // URLs that the host fetches itself
-	Packages   []string          `json:"packages,omitempty"`  // distribution packages that are missing
-	Labels     map[string]string `json:"labels,omitempty"`    // NodeMeta: to set; a key ending in "-" is removed
-	Annotation map[string]string `json:"annotations,omitempty"`
-	Taints     []desired.Taint   `json:"taints,omitempty"`
-	Resume     bool              `json:"resume,omitempty"` // goes on with our own unfinished installation
-	// Confirm makes a removal wait until what goes is known to be dead. RemoveEtcd and, of a host that did not answer,
-	// DeleteNode: three probes over 30 seconds must find it so. DeleteNode otherwise: the Node must not be Ready. ResetHost:
-	// the host's member must have left etcd.
-	Confirm bool   `json:"confirm,omitempty"`
-	Drain   *Drain `json:"drain,omitempty"` // DrainNode: how; nil is five minutes and then an error
-	// Recovery is, for Restore, what the data comes from; nil otherwise.
-	Recovery *Recovery `json:"recovery,omitempty"`
-}
-
-// Recovery is what a cluster's data is restored from.
-type Recovery struct {
-	From     Source `json:"from"`
-	Snapshot string `json:"snapshot,omitempty"` // sha256 (hex) of the snapshot that is uploaded; "" for the member's own data
-	Epoch    int    `json:"epoch"`              // how often the cluster has been recovered, this time included
-	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" where it has none.
-	EncryptionPath string `json:"encryptionPath,omitempty"`
-}
-
-// Source is a sort of copy of a cluster's data.
-type Source string
-
-// The sources.
-const (
-	SurvivingMember Source = "surviving-member" // what a control-plane host's own member has
-	BareSnapshot    Source = "snapshot"         // a snapshot of etcd, without the cluster's keys
-	FullBackup      Source = "backup"           // a snapshot with the CAs and service-account keys
-)
-
-// Drain is how a node is drained.
-type Drain struct {
-	TimeoutSeconds int `json:"timeoutSeconds,omitempty"` // 0 is five minutes
-	// OnTimeout is what happens with pods that do not leave: "stop" (the default) opens the node again and ends the run,
-	// "skip" opens it again and goes on with the next host, "force" deletes them.
-	OnTimeout    string `json:"onTimeout,omitempty"`
-	GraceSeconds *int   `json:"graceSeconds,omitempty"` // nil is each pod's own
-	// Upgrade says that the node comes back: its etcd member must be dispensable meanwhile, and no other turn begins when this
-	// fails.
-	Upgrade bool `json:"upgrade,omitempty"`
-}
-
-// What happens with pods that do not leave in time.
-const (
-	StopOnTimeout  = "stop"
-	SkipOnTimeout  = "skip"
-	ForceOnTimeout = "force"
-)
-
-// Kind is what sort of change an intent is.
-type Kind string
-
-// The kinds that are one stage of a host's script.
-const (
-	Prepare      Kind = "prepare"       // packages, kernel settings, binaries, container runtime, kubelet unit
-	Images       Kind = "images"        // images into the runtime
-	Init         Kind = "init"          // a new cluster's first control-plane host
-	CopyPKI      Kind = "pki"           // CAs and service-account keys from a living control-plane host
-	JoinPrepare  Kind = "join-prepare"  // control plane: certificates, kubeconfigs, kubelet, up to etcd
-	JoinEtcd     Kind = "join-etcd"     // control plane: member added as a learner and promoted
-	JoinFinish   Kind = "join-finish"   // control plane: API server, controllers, marked as control plane
-	JoinWorker   Kind = "join-worker"   // a worker
-	RestartUnits Kind = "restart-units" // repair: units enabled and started again
-	Rewrite      Kind = "rewrite"       // repair: certificates, kubelet credentials, static-pod manifests written again
-	SetAside     Kind = "set-aside"     // repair: the control plane stopped, lost etcd data moved aside; the host joins anew
-	ResetHost    Kind = "reset"         // the host bare and usable again
-
-	Check               Kind = "check"                 // upgrade: all that the host's turn needs is there; nothing is changed
-	Fetch               Kind = "fetch"                 // upgrade: binaries unpacked and images pinned beside those in use; nothing is switched
-	Snapshot            Kind = "snapshot"              // a verified snapshot of etcd, kept on the host
-	UpgradeControlPlane Kind = "upgrade-control-plane" // kubeadm, container runtime and kubelet of a drained control-plane host
-	UpgradeWorker       Kind = "upgrade-worker"        // kubeadm, container runtime and kubelet of a drained worker
-	SystemAddons        Kind = "system-addons"         // kube-proxy and cluster DNS as kubeadm applies them, from a control-plane host
-	Fence               Kind = "fence"                 // recovery: etcd and API server stopped, their data moved aside
-	Restore             Kind = "restore"               // recovery: etcd begins anew from a snapshot, as a cluster of one
-)
-
-// The kinds that are changes of the cluster through its API.
-const (
-	JoinToken      Kind = "join-token"      // #nosec G101 -- a bootstrap token, valid for 15 minutes
-	RevokeToken    Kind = "revoke-token"    // the token gone
-	NodeReady      Kind = "node-ready"      // serving certificates approved, labels, annotations and taints set, Ready awaited
-	ApplyAddon     Kind = "apply-addon"     // an addon's objects, by server-side apply
-	AwaitWorkloads Kind = "await-workloads" // cluster DNS and addons run everywhere they should
-	SaveRecord     Kind = "save-record"     // the manifest without secrets and the run's record
-	DrainNode      Kind = "drain-node"      // cordoned and drained
-	Uncordon       Kind = "uncordon"        // Ready in the wanted version, and open for pods again
-	DeleteNode     Kind = "delete-node"     // the Node object gone
-	RemoveEtcd     Kind = "remove-etcd"     // a member out of etcd
-)
-
-// OnHost reports whether intents of this kind are a stage of a host's script.
-func (k Kind) OnHost() bool {
-	switch k {
-	case Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker, RestartUnits, Rewrite, SetAside, ResetHost,
-		SystemAddons, Check, Fetch, Snapshot, UpgradeControlPlane, UpgradeWorker, Fence, Restore:
-		return true
+// Decode reads a plan that was written as JSON. Of another format, or with a step that this version does not know to the
+// last parameter, it is an error.
+func Decode(text []byte) (Plan, error) {
+	var head struct {
+		Format int `json:"format"`
 	}
-	return false
-}
-
-// Installs reports whether the step puts binaries or images of a release in place, or relies on their being there.
-func (k Kind) Installs() bool {
-	switch k {
-	case Prepare, Images, Fetch, Check, UpgradeControlPlane, UpgradeWorker, Restore:
-		return true
+	if err := json.Unmarshal(text, &head); err != nil {
+		return Plan{}, err
 	}
-	return false
+	if head.Format != FormatVersion {
+		return Plan{}, fmt.Errorf("it has format %d, this version reads format %d; plan again", head.Format, FormatVersion)
+	}
+	var p Plan
+	if err := json.Unmarshal(text, &p); err != nil {
+		return Plan{}, err
+	}
+	return p, nil
 }
 
 // Empty reports whether there is nothing to do and nothing for the operator.
@@ -221,21 +110,21 @@ func (p Plan) Digest() string {
 	if len(p.Unresolved) > 0 {
 		return ""
 	}
-	type step struct {
+	type done struct {
 		ID, Host string
-		Intent   Intent
+		Intent   step.Intent
 		Needs    []string
 		After    []string
 	}
-	steps := make([]step, 0, len(p.Steps))
+	steps := make([]done, 0, len(p.Steps))
 	for _, s := range p.Steps {
-		steps = append(steps, step{s.ID, s.Host, s.Intent, s.Needs, s.After})
+		steps = append(steps, done{s.ID, s.Host, s.Intent, s.Needs, s.After})
 	}
 	text, err := json.Marshal(struct {
 		Format   int
 		Cluster  string
 		Contacts map[string]string
-		Steps    []step
+		Steps    []done
 	}{p.Format, p.Cluster, p.FirstContacts, steps})
 	if err != nil {
 		panic(fmt.Sprintf("plan of %s cannot be encoded: %v", p.Cluster, err)) // only strings, ints and maps of strings

@@ -2,12 +2,14 @@ package plan
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
+	"kubeone/internal/step"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -24,12 +26,14 @@ func TestDigestCountsWhatIsDoneAndNotTheWords(t *testing.T) {
 		how  func(*Plan)
 		same bool
 	}{
-		"nothing":             {func(*Plan) {}, true},
-		"a note":              {func(p *Plan) { p.Notes = append(p.Notes, "by the way") }, true},
-		"a title":             {func(p *Plan) { p.Steps[0].Title = "another word" }, true},
-		"a script":            {func(p *Plan) { Sign(p, map[string]string{"192.0.0.1": "script-3", "192.0.1.1": "script-2"}) }, false},
-		"a need":              {func(p *Plan) { p.Steps[1].Needs = nil }, false},
-		"an upload":           {func(p *Plan) { p.Steps[0].Intent.Uploads = []string{"other"} }, false},
+		"nothing":  {func(*Plan) {}, true},
+		"a note":   {func(p *Plan) { p.Notes = append(p.Notes, "by the way") }, true},
+		"a title":  {func(p *Plan) { p.Steps[0].Title = "another word" }, true},
+		"a script": {func(p *Plan) { Sign(p, map[string]string{"192.0.0.1": "script-3", "192.0.1.1": "script-2"}) }, false},
+		"a need":   {func(p *Plan) { p.Steps[1].Needs = nil }, false},
+		"an upload": {func(p *Plan) {
+			p.Steps[0].Intent.Params = step.PrepareParams{Content: step.Content{Uploads: []string{"other"}}}
+		}, false},
 		"a step less":         {func(p *Plan) { p.Steps = p.Steps[1:] }, false},
 		"another host key":    {func(p *Plan) { p.FirstContacts = map[string]string{"192.0.0.1": "SHA256:bbb"} }, false},
 		"another cluster":     {func(p *Plan) { p.Cluster = "beta" }, false},
@@ -102,26 +106,6 @@ func TestNodeName(t *testing.T) {
 	}
 }
 
-func TestMetadataOfAManifestIsPredictedAsItWillBe(t *testing.T) {
-	t.Parallel()
-	h := desired.Host{
-		Labels: map[string]string{"zone": "a", "gone-": ""}, Annotations: map[string]string{"note": "b"},
-		Taints: []desired.Taint{{Key: "k", Effect: "NoSchedule"}},
-	}
-	had := observed.Node{Labels: map[string]string{"gone": "x", "kept": "y"}, Taints: []observed.Taint{{Key: "other", Effect: "NoExecute"}}}
-	want := observed.Node{
-		Labels: map[string]string{"zone": "a", "kept": "y"}, Annotations: map[string]string{"note": "b"},
-		Taints: []observed.Taint{{Key: "other", Effect: "NoExecute"}, {Key: "k", Effect: "NoSchedule"}},
-	}
-	once := withMeta(had, h)
-	if diff := cmp.Diff(want, once); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(once, withMeta(once, h)); diff != "" {
-		t.Errorf("a second time changes something:\n%s", diff)
-	}
-}
-
 func TestWhatAPlanLeavesToDo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -148,6 +132,29 @@ func TestUnknownControlPlaneIsNeverInstalledOver(t *testing.T) {
 		p, ds := Build(Input{Decide: in})
 		if len(p.Steps) > 0 || ds[0].Route != fsm.Error {
 			t.Errorf("%s: route %s with steps:\n%s", name, ds[0].Route, text(p))
+		}
+	}
+}
+
+func TestASavedPlanIsReadOrRefused(t *testing.T) {
+	t.Parallel()
+	p, _ := Build(Input{Decide: empty(3, 1)})
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := Decode(text)
+	if diff := cmp.Diff(p, read); err != nil || diff != "" || p.Digest() != read.Digest() {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	for text, says := range map[string]string{
+		`{"format":1,"steps":[{"id":"a","intent":{"kind":"rewrite","parts":["etcd"]}}]}`: "format 1, this version reads format 2",
+		`{"format":2,"steps":[{"id":"a","intent":{"kind":"rewrite"}}]}`:                  `"rewrite" is not a kind of step`,
+		`{"format":2,"steps":[{"id":"a","intent":{"kind":"check","parts":[]}}]}`:         `unknown field "parts"`,
+		`{`: "unexpected end",
+	} {
+		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an error that says %q", text, err, says)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // property is something that holds for the plan of every world; the error says how it does not.
@@ -100,7 +101,7 @@ func graph(_ decide.Input, p Plan, _ []decide.Decision) error {
 
 func insideLimit(in decide.Input, p Plan, _ []decide.Decision) error {
 	for _, s := range p.Steps {
-		if in.Limit != nil && s.Host != "" && !in.Limit[s.Host] && s.Intent.Kind != Snapshot {
+		if in.Limit != nil && s.Host != "" && !in.Limit[s.Host] && s.Intent.Kind != step.Snapshot {
 			return fmt.Errorf("%s", s.ID)
 		}
 	}
@@ -111,8 +112,8 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 	for _, s := range p.Steps {
 		is, kind := in.Is.Hosts[s.Host], s.Intent.Kind
 		old := is.Kubelet.Version != in.Want.KubernetesVersion || is.APIServerVersion != "" && is.APIServerVersion != in.Want.KubernetesVersion
-		upgrade := kind == Fetch || kind == Check || kind == UpgradeControlPlane || kind == UpgradeWorker
-		if kind.OnHost() && kind != Snapshot && (!upgrade || !old) && ds[0].Hosts[s.Host].Condition == condition.Healthy {
+		upgrade := kind == step.Fetch || kind == step.Check || kind == step.UpgradeControlPlane || kind == step.UpgradeWorker
+		if kind.OnHost() && kind != step.Snapshot && (!upgrade || !old) && ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}
 	}
@@ -120,7 +121,7 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 }
 
 func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
-	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == Init }) {
+	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == step.Init }) {
 		return nil
 	}
 	for _, h := range in.Want.ControlPlane {
@@ -139,7 +140,7 @@ func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestors(p)
 	var turns []Step
 	for _, s := range p.Steps {
-		if s.Intent.Kind == UpgradeControlPlane || s.Intent.Kind == UpgradeWorker {
+		if s.Intent.Kind == step.UpgradeControlPlane || s.Intent.Kind == step.UpgradeWorker {
 			turns = append(turns, s)
 		}
 	}
@@ -154,13 +155,13 @@ func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 			return fmt.Errorf("%s is not opened again", name)
 		}
 		for _, other := range turns {
-			control := s.Intent.Kind == UpgradeControlPlane
+			control := s.Intent.Kind == step.UpgradeControlPlane
 			alone := before["drain-node/"+name]["uncordon/"+other.Intent.NodeName] || before["drain-node/"+other.Intent.NodeName]["uncordon/"+name]
 			switch {
 			case other.ID == s.ID:
-			case control && other.Intent.Kind == UpgradeControlPlane && !alone:
+			case control && other.Intent.Kind == step.UpgradeControlPlane && !alone:
 				return fmt.Errorf("%s and %s may be down at once", s.ID, other.ID)
-			case !control && other.Intent.Kind == UpgradeControlPlane && !before["drain-node/"+name]["uncordon/"+other.Intent.NodeName]:
+			case !control && other.Intent.Kind == step.UpgradeControlPlane && !before["drain-node/"+name]["uncordon/"+other.Intent.NodeName]:
 				return fmt.Errorf("worker %s does not wait for %s", name, other.ID)
 			case !before["drain-node/"+name]["fetch/"+other.Intent.NodeName]:
 				return fmt.Errorf("%s is drained before %s has what it needs", name, other.Intent.NodeName)
@@ -195,7 +196,7 @@ func ancestors(p Plan) map[string]map[string]bool {
 
 func etcdPrepared(_ decide.Input, p Plan, _ []decide.Decision) error {
 	for _, s := range p.Steps {
-		if s.Intent.Kind == JoinEtcd && !slices.Contains(s.Needs, "join-prepare/"+s.Intent.NodeName) {
+		if s.Intent.Kind == step.JoinEtcd && !slices.Contains(s.Needs, "join-prepare/"+s.Intent.NodeName) {
 			return fmt.Errorf("%s needs %v", s.ID, s.Needs)
 		}
 	}

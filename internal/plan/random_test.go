@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // kind is one sort of host in a random world: what it says, and what the API and etcd say of it.
@@ -152,23 +153,23 @@ func put(in *decide.Input, h desired.Host, k kind) {
 // carryOut is what the world becomes when every step has succeeded, told without the plan's own predictions.
 func carryOut(in decide.Input, p Plan) decide.Input {
 	out := in
-	out.Is = clone(in.Is)
+	out.Is = step.NewWorld(in, nil, 0).Is
 	for _, s := range p.Steps {
 		h, _ := in.Want.Host(s.Host)
 		switch s.Intent.Kind {
-		case Init, JoinWorker, JoinFinish:
+		case step.Init, step.JoinWorker, step.JoinFinish:
 			join(&out, h)
-		case RemoveEtcd:
-			out.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(out.Is.Etcd.Members), func(m observed.Member) bool { return m.ID == s.Intent.Member })
-		case DeleteNode:
+		case step.RemoveEtcd:
+			out.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(out.Is.Etcd.Members), func(m observed.Member) bool { return m.ID == step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member })
+		case step.DeleteNode:
 			out.Is.API.Nodes = slices.DeleteFunc(slices.Clone(out.Is.API.Nodes), func(n observed.Node) bool { return n.Name == s.Intent.NodeName })
-		case ResetHost:
+		case step.ResetHost:
 			out.Is.Hosts[h.ID] = bare(h)
-		case SetAside:
+		case step.Quarantine:
 			is := begun(h)
 			is.Digests = nil
 			out.Is.Hosts[h.ID] = is
-		case RestartUnits, Rewrite:
+		case step.RestartUnits, step.Regenerate:
 			is, was := member(h), out.Is.Hosts[h.ID]
 			is.Kubelet.Version = was.Kubelet.Version
 			if was.APIServerVersion != "" {
@@ -182,29 +183,29 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 				}
 			})
 			etcdOf(out, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
-		case UpgradeControlPlane, UpgradeWorker:
+		case step.UpgradeControlPlane, step.UpgradeWorker:
 			is := out.Is.Hosts[h.ID]
 			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]
-			if s.Intent.Kind == UpgradeControlPlane {
+			if s.Intent.Kind == step.UpgradeControlPlane {
 				is.APIServerVersion = in.Want.KubernetesVersion
 			}
 			out.Is.Hosts[h.ID] = is
 			nodeOf(out, h.Hostname, func(n *observed.Node) { n.KubeletVersion = in.Want.KubernetesVersion })
-		case Uncordon:
+		case step.Uncordon:
 			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) {
 				if n.Annotations[observed.CordonAnnotation] != "" {
 					n.Unschedulable, n.Annotations = false, nil
 				}
 			})
-		case NodeReady:
-			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) { relabel(n, s.Intent.Labels) })
-		case ApplyAddon:
+		case step.NodeReady:
+			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) { relabel(n, step.ParamsOf[step.NodeReadyParams](s.Intent).Labels) })
+		case step.ApplyAddon:
 			out.Is.API.Addons = maps.Clone(out.Is.API.Addons)
 			if out.Is.API.Addons == nil {
 				out.Is.API.Addons = map[string]string{}
 			}
-			out.Is.API.Addons[s.Intent.Addon] = s.Intent.Digest
-		case SaveRecord:
+			out.Is.API.Addons[step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon] = s.Intent.Digest
+		case step.SaveRecord:
 			out.Is.API.Record = &observed.Record{Cluster: cluster, ManifestDigest: in.Want.Digest}
 		}
 	}

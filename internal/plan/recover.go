@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // RecoverOptions say from what a cluster is recovered, and what the operator has confirmed.
@@ -22,7 +23,7 @@ type RecoverOptions struct {
 
 // Copy is a verified copy of a cluster's data. What a source does not tell stays zero.
 type Copy struct {
-	From   Source
+	From   step.Source
 	SHA256 string // hex, of the snapshot; "" for SurvivingMember
 	About  string // in words: when it was taken, its revision, how many keys
 
@@ -41,7 +42,7 @@ const revisionsOfALife = 1_000_000_000
 
 // epoch is the one in which the cluster is after the recovery: later than any that a host, the copy or a revision knows of.
 func (b *builder) epoch(o RecoverOptions) int {
-	epoch := max(Epoch(Plan{}, b.in.Want, b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
+	epoch := max(epochOf(b.in.Want, b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
 	for _, revision := range o.Progress {
 		epoch = max(epoch, int(revision/revisionsOfALife))
 	}
@@ -54,8 +55,7 @@ func (b *builder) epoch(o RecoverOptions) int {
 // be serving can neither be stopped nor was confirmed to be destroyed.
 func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
 	assessed := decide.AssessRecovery(in)
-	b := &builder{in: in, is: clone(in.Is), names: displayNames(in)}
-	b.plan = Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: []string{"recover"}, Hosts: b.names}
+	b := newBuilder(in, "recover")
 	if err := b.mayRecover(assessed, o); err != nil {
 		return Plan{}, err
 	}
@@ -84,15 +84,14 @@ func (b *builder) recover(target desired.Host, o RecoverOptions, d decide.Decisi
 		}
 	}
 	b.barrier = []string{restore}
-	b.predictRestored(target)
 	b.dropNodes(target, o, d)
 	for _, h := range b.joining(target) {
 		b.prepare(h, d)
 		b.joinHost(h, target, d)
 	}
-	for _, s := range b.plan.Steps {
-		if s.Intent.Kind == DeleteNode { // what its host is was seen there, or confirmed; the copy may still say Ready
-			b.intent(s.ID, func(i *Intent) { i.Confirm = false })
+	for i := range b.plan.Steps {
+		if in := &b.plan.Steps[i].Intent; in.Kind == step.DeleteNode {
+			in.Params = nil // what its host is was seen there, or confirmed; the copy may still say Ready
 		}
 	}
 	b.nodeReady(target, restore)
@@ -128,24 +127,23 @@ func (b *builder) bare(h desired.Host) bool {
 
 // fence plans that a host can never again serve what it holds.
 func (b *builder) fence(h desired.Host) string {
-	id := b.step(h, Fence, "stop etcd and API server, move their data aside", "the cluster begins anew on another host", Remove, Restarts, nil,
-		[]string{"kubelet, etcd, API server, controllers stopped", "/etc/kubernetes and /var/lib/etcd, kept in /var/lib/kubeone-old"})
-	seen := b.is.Hosts[h.ID]
-	seen.Marker = &observed.Marker{Cluster: b.in.Want.Name, Role: string(h.Role), Fenced: "planned"}
-	seen.KubeletConf, seen.AdminConf, seen.PKI, seen.EtcdData, seen.Manifests = observed.No, observed.No, observed.No, observed.No, nil
-	seen.Kubelet.Active = false
-	b.is.Hosts[h.ID] = seen
-	return id
+	return b.onHost(h, Step{
+		Intent: only(step.Fence), Action: Remove, Risk: Restarts,
+		Title: "stop etcd and API server, move their data aside", Reason: "the cluster begins anew on another host",
+		Changes: []string{
+			"kubelet, etcd, API server, controllers stopped", "/etc/kubernetes and /var/lib/etcd, kept in /var/lib/kubeone-old",
+		},
+	})
 }
 
 // restore plans the new beginning on the target, after everything that it needs on a host that has nothing yet.
 func (b *builder) restore(target desired.Host, o RecoverOptions, needs []string, d decide.Decision) string {
 	seen, c, epoch := b.in.Is.Hosts[target.ID], o.Copy, b.epoch(o)
-	unfence := c.From == SurvivingMember && b.keeps(target)
+	unfence := c.From == step.SurvivingMember && b.keeps(target)
 	if seen.PKI != observed.Yes && !unfence || !seen.Kubelet.Installed || !seen.Containerd.Installed {
 		b.first = target.ID
 		b.prepare(target, d)
-		needs = append(needs, b.id(Images, target))
+		needs = append(needs, b.id(step.Images, target))
 	}
 	reason := "etcd's data from " + string(c.From)
 	if c.About != "" {
@@ -161,37 +159,32 @@ func (b *builder) restore(target desired.Host, o RecoverOptions, needs []string,
 	case seen.PKI != observed.Yes:
 		changes = append(changes, "/etc/kubernetes, with the CAs and service-account keys of the backup")
 	}
-	id := b.step(target, Restore, "restore etcd and start the control plane", reason, Replace, Restarts, needs, changes)
-	b.intent(id, func(i *Intent) {
-		i.Recovery = &Recovery{From: c.From, Snapshot: c.SHA256, Epoch: epoch, EncryptionPath: c.EncryptionPath}
+	return b.onHost(target, Step{
+		Intent: step.With(step.RestoreParams{From: c.From, Snapshot: c.SHA256, Epoch: epoch, EncryptionPath: c.EncryptionPath}),
+		Action: Replace, Risk: Restarts, Title: "restore etcd and start the control plane", Reason: reason,
+		Needs: needs, Changes: changes,
 	})
-	return id
 }
 
 // Epoch is how often the cluster has been recovered when the plan has run: the plan's own recovery included.
 func Epoch(p Plan, want desired.Cluster, is observed.World) int {
+	for _, s := range p.Steps {
+		if from, ok := s.Intent.Params.(step.RestoreParams); ok {
+			return from.Epoch
+		}
+	}
+	return epochOf(want, is)
+}
+
+// epochOf is how often the cluster has been recovered, as its control-plane hosts know.
+func epochOf(want desired.Cluster, is observed.World) int {
 	epoch := 0
 	for _, h := range want.ControlPlane {
 		if m := is.Hosts[h.ID].Marker; m != nil && m.Cluster == want.Name {
 			epoch = max(epoch, m.Epoch)
 		}
 	}
-	for _, s := range p.Steps {
-		if s.Intent.Recovery != nil {
-			return s.Intent.Recovery.Epoch
-		}
-	}
 	return epoch
-}
-
-// predictRestored makes the world one of a cluster with one control-plane host. Its Nodes are not known before it runs: those
-// of hosts that stay are taken to be there.
-func (b *builder) predictRestored(target desired.Host) {
-	b.is.Etcd, b.is.API = observed.Etcd{Reached: observed.Yes}, observed.API{Reached: observed.Yes}
-	for _, h := range b.in.Want.ControlPlane {
-		b.is.API.Nodes = append(b.is.API.Nodes, observed.Node{Name: b.node(h), ControlPlane: true})
-	}
-	b.predictMember(target)
 }
 
 // dropNodes plans that Nodes go whose machines are gone: of hosts that were confirmed to be destroyed, of bare ones that
@@ -201,7 +194,7 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 		switch {
 		case h.ID == target.ID:
 		case b.in.Is.Hosts[h.ID].Reach != observed.Reached:
-			b.deleteNode(h, "its host was confirmed to be destroyed", nil)
+			b.deleteNode(h, "its host was confirmed to be destroyed", nil, step.Death{})
 		case b.bare(h):
 			a := d.Hosts[h.ID]
 			a.Replaced = true // the join deletes it first
@@ -212,8 +205,7 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 	for _, m := range append(slices.Clone(o.Copy.Members), b.in.Is.Etcd.Members...) {
 		if m.Name != "" && b.hostNamed(m) == "" && !slices.Contains(gone, m.Name) {
 			gone = append(gone, m.Name)
-			id := b.clusterStep(DeleteNode, string(DeleteNode)+"/"+m.Name, "delete Node "+m.Name, "the manifest has no such control-plane host any more", Remove, nil, []string{"Node " + m.Name})
-			b.intent(id, func(i *Intent) { i.NodeName = m.Name })
+			b.deleteStrange(m.Name, "the manifest has no such control-plane host any more", step.Death{})
 		}
 	}
 }
@@ -241,17 +233,17 @@ func (b *builder) awaitWorkers(restore string) {
 func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
 	switch o.Copy.From {
-	case SurvivingMember:
+	case step.SurvivingMember:
 		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone", b.node(target))
 		if b.progressUnknown(o) {
 			note("one host that holds etcd data does not say how new it is; --on chooses another")
 		}
-	case BareSnapshot:
+	case step.BareSnapshot:
 		note("what was written after the snapshot is gone")
 		if !b.sameCA(o.Copy) {
 			note("the snapshot names no cluster: that it is this one's was checked by its etcd members only")
 		}
-	case FullBackup:
+	case step.FullBackup:
 		note("what was written after the backup is gone")
 	}
 	for _, h := range b.in.Want.ControlPlane {

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // lost is a cluster of three and a worker whose named control-plane hosts are gone in the way given.
@@ -49,12 +50,12 @@ func restoring(h desired.Host) observed.Host {
 	return is
 }
 
-func survivor() RecoverOptions { return RecoverOptions{Copy: Copy{From: SurvivingMember}} }
+func survivor() RecoverOptions { return RecoverOptions{Copy: Copy{From: step.SurvivingMember}} }
 
 // backupOf is a backup of the cluster that the other tests have.
 func backupOf(mutate func(*Copy)) RecoverOptions {
 	c := Copy{
-		From: FullBackup, SHA256: "5a", About: "alpha.tar.age, revision 7, 9 keys", Cluster: cluster, CAHash: ca, KubernetesVersion: version,
+		From: step.FullBackup, SHA256: "5a", About: "alpha.tar.age, revision 7, 9 keys", Cluster: cluster, CAHash: ca, KubernetesVersion: version,
 		Members: []observed.Member{{ID: "1", Name: "cp-1"}, {ID: "2", Name: "old-2"}},
 	}
 	if mutate != nil {
@@ -121,13 +122,13 @@ func fencesComeFirst(t *testing.T, p Plan) {
 	t.Helper()
 	var restore Step
 	for _, s := range p.Steps {
-		if s.Intent.Kind == Restore {
+		if s.Intent.Kind == step.Restore {
 			restore = s
 		}
 	}
 	needs := strings.Join(restore.Needs, " ")
 	for _, s := range p.Steps {
-		if s.Intent.Kind == Fence && !strings.Contains(needs, s.ID) {
+		if s.Intent.Kind == step.Fence && !strings.Contains(needs, s.ID) {
 			t.Errorf("%s does not need %s", restore.ID, s.ID)
 		}
 	}
@@ -147,12 +148,12 @@ func TestRecoverRefuses(t *testing.T) {
 		"a backup of another name":                 {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.Cluster = "beta" }), gone...), `of cluster "beta"`},
 		"a backup of another CA":                   {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...), "of another cluster: its CA is sha256:bbbb"},
 		"a backup of another version":              {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.KubernetesVersion = "1.35.4" }), gone...), "recover with the version that ran"},
-		"a snapshot of strange members":            {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: BareSnapshot, Members: []observed.Member{{Name: "x"}}}}, gone...), "none of its etcd members (x)"},
-		"a snapshot of another cp-1":               {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: BareSnapshot, Members: []observed.Member{{Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}}}}}, gone...), "none of its etcd members (cp-1) has the name and the address"},
-		"a snapshot of another CA":                 {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: BareSnapshot, CAHash: "sha256:bbbb", Members: ownMembers()}}, gone...), "of another cluster: its CA is sha256:bbbb"},
+		"a snapshot of strange members":            {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: []observed.Member{{Name: "x"}}}}, gone...), "none of its etcd members (x)"},
+		"a snapshot of another cp-1":               {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: []observed.Member{{Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}}}}}, gone...), "none of its etcd members (cp-1) has the name and the address"},
+		"a snapshot of another CA":                 {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, CAHash: "sha256:bbbb", Members: ownMembers()}}, gone...), "of another cluster: its CA is sha256:bbbb"},
 		"a damaged survivor":                       {damaged(), destroyed(survivor(), gone...), "--on tries one all the same"},
 		"fenced hosts only":                        {lost(fenced, "cp-1", "cp-2", "cp-3"), survivor(), "what a recovery has moved aside on cp-1, cp-2, cp-3, with --on"},
-		"a snapshot where no host has the keys":    {lost(bare, "cp-1", "cp-2", "cp-3"), RecoverOptions{Copy: Copy{From: BareSnapshot, Members: ownMembers()}}, "recover from a backup"},
+		"a snapshot where no host has the keys":    {lost(bare, "cp-1", "cp-2", "cp-3"), RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: ownMembers()}}, "recover from a backup"},
 		"a survivor where none is left":            {lost(bare, "cp-1", "cp-2", "cp-3"), survivor(), "no control-plane host that answered holds etcd data"},
 		"to restore on a worker":                   {lost(silent, "cp-2", "cp-3"), func() RecoverOptions { o := destroyed(survivor(), gone...); o.On = "192.0.1.1"; return o }(), "w-1 is no control-plane host"},
 		"a member that the manifest does not have": {stranger(), destroyed(survivor(), gone...), "etcd member old-4 (no host of the manifest)"},
@@ -295,7 +296,7 @@ func TestApplyFinishesARecovery(t *testing.T) {
 	if p.Blocked != "" || p.Again != "" || len(p.Operator) > 0 {
 		t.Errorf("blocked %q, again %q, operator %v; first route %s", p.Blocked, p.Again, p.Operator, decisions[0].Route)
 	}
-	for _, want := range []string{"set-aside/cp-3", "join-etcd/cp-2", "join-etcd/cp-3"} {
+	for _, want := range []string{"quarantine/cp-3", "join-etcd/cp-2", "join-etcd/cp-3"} {
 		if _, ok := p.Step(want); !ok {
 			t.Errorf("no step %s in\n%s", want, text(p))
 		}

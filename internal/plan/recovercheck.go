@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // mayRecover refuses what must not be done.
@@ -40,7 +41,7 @@ func (b *builder) ownCopy(c Copy) error {
 	if v := c.KubernetesVersion; v != "" && v != b.in.Want.KubernetesVersion {
 		return fmt.Errorf("the %s is of Kubernetes %s and the manifest wants %s: recover with the version that ran, and upgrade afterwards", c.From, v, b.in.Want.KubernetesVersion)
 	}
-	if c.From == BareSnapshot && !b.sameCA(c) && !slices.ContainsFunc(c.Members, b.isHost) {
+	if c.From == step.BareSnapshot && !b.sameCA(c) && !slices.ContainsFunc(c.Members, b.isHost) {
 		return fmt.Errorf("the snapshot is of another cluster, as far as it tells: none of its etcd members (%s) has the name and the address of a control-plane host of the manifest", memberNames(c.Members))
 	}
 	return nil

@@ -8,13 +8,14 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // holders are the hosts that answered and hold etcd data of this cluster's latest life that is not known to be damaged, in
 // the manifest's order, the leader first.
 func (b *builder) holders() []desired.Host {
 	var out []desired.Host
-	epoch := Epoch(Plan{}, b.in.Want, b.in.Is)
+	epoch := epochOf(b.in.Want, b.in.Is)
 	for _, h := range leaderFirst(b.in.Want) {
 		seen := b.in.Is.Hosts[h.ID]
 		if seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.EtcdLost == "" && seen.Marker != nil && seen.Marker.Epoch >= epoch {
@@ -29,7 +30,7 @@ func (b *builder) keeps(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	m := seen.Marker
 	return seen.Reach == observed.Reached && seen.EtcdData == observed.No && m != nil && m.Fenced != "" && !m.Complete && !m.Restoring &&
-		m.Epoch >= Epoch(Plan{}, b.in.Want, b.in.Is)
+		m.Epoch >= epochOf(b.in.Want, b.in.Is)
 }
 
 func leaderFirst(want desired.Cluster) []desired.Host {
@@ -68,7 +69,7 @@ func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 			reached = append(reached, h)
 		}
 	}
-	if o.Copy.From == SurvivingMember {
+	if o.Copy.From == step.SurvivingMember {
 		return b.newest(o)
 	}
 	for _, h := range reached {
@@ -138,10 +139,10 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 		return h, fmt.Errorf("%s is no control-plane host", b.node(h))
 	case seen.Reach != observed.Reached:
 		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.node(h), seen.Problem)
-	case c.From == SurvivingMember && b.keeps(h): // its data and keys are taken back
-	case c.From == SurvivingMember && seen.EtcdData != observed.Yes && (seen.Marker == nil || !seen.Marker.Restoring):
+	case c.From == step.SurvivingMember && b.keeps(h): // its data and keys are taken back
+	case c.From == step.SurvivingMember && seen.EtcdData != observed.Yes && (seen.Marker == nil || !seen.Marker.Restoring):
 		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.node(h))
-	case c.From != FullBackup && seen.PKI != observed.Yes:
+	case c.From != step.FullBackup && seen.PKI != observed.Yes:
 		return h, fmt.Errorf("%s has not the cluster's CAs and service-account keys, and a %s has them neither: recover from a backup", b.node(h), c.From)
 	case seen.APIServerVersion != "" && seen.APIServerVersion != b.in.Want.KubernetesVersion:
 		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and upgrade afterwards", b.node(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)

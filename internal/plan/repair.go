@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
+	"kubeone/internal/step"
 )
 
 // repair plans the gentlest thing that there is to do, and returns whether what follows can be predicted: units are started
@@ -18,11 +19,11 @@ import (
 func (b *builder) repair(d decide.Decision) bool {
 	switch {
 	case len(d.Restarts)+len(d.Rewrites) > 0:
-		b.revive(d)
+		b.repairHosts(d)
 	case len(d.Removals) > 0:
 		b.removeMembers(d.Removals)
 	default:
-		b.setAside(d)
+		b.quarantine(d)
 	}
 	if !b.answers() {
 		b.plan.Again = "what else the cluster needs can be seen only when its API and etcd answer"
@@ -36,10 +37,10 @@ func (b *builder) answers() bool {
 	return b.in.Is.API.Reached == observed.Yes && b.in.Is.Etcd.Reached == observed.Yes
 }
 
-// revive starts units and writes again what hosts lack, one control-plane host at a time; all at once when etcd has no
+// repairHosts starts units and writes again what hosts lack, one control-plane host at a time; all at once when etcd has no
 // quorum, for then none comes up without the others.
-func (b *builder) revive(d decide.Decision) {
-	holds := b.is.Etcd.Reached == observed.Yes && quorum.Count(b.is.Etcd.Members).Holds()
+func (b *builder) repairHosts(d decide.Decision) {
+	holds := b.world.Is.Etcd.Reached == observed.Yes && quorum.Count(b.world.Is.Etcd.Members).Holds()
 	previous, barrier := b.barrier, []string(nil)
 	for _, h := range b.in.Want.Hosts() {
 		var id string
@@ -47,7 +48,7 @@ func (b *builder) revive(d decide.Decision) {
 		case d.Restarts[h.ID] != nil:
 			id = b.restart(h, d.Restarts[h.ID], reason, previous)
 		case d.Rewrites[h.ID] != nil:
-			id = b.rewrite(h, d.Rewrites[h.ID], reason, previous)
+			id = b.regenerate(h, d.Rewrites[h.ID], reason, previous)
 		default:
 			continue
 		}
@@ -55,39 +56,40 @@ func (b *builder) revive(d decide.Decision) {
 			previous = []string{id}
 		}
 		barrier = append(barrier, id)
-		b.predictMember(h)
 	}
 	b.barrier = union(b.barrier, barrier)
 }
 
 func (b *builder) restart(h desired.Host, units []string, reason string, needs []string) string {
-	id := b.step(h, RestartUnits, "restart "+strings.Join(units, " and "), reason, Change, Restarts, needs, units)
-	b.intent(id, func(i *Intent) { i.Units = units })
-	return id
+	return b.onHost(h, Step{
+		Intent: step.With(step.RestartUnitsParams{Units: units}), Action: Change, Risk: Restarts,
+		Title: "restart " + strings.Join(units, " and "), Reason: reason, Needs: needs, Changes: units,
+	})
 }
 
-// rewrite plans what a host lacks to be written again. A worker gets new credentials with a join token; a control-plane
+// regenerate plans that what a host lacks is made again. A worker gets new credentials with a join token; a control-plane
 // host has the CA.
-func (b *builder) rewrite(h desired.Host, parts []string, reason string, needs []string) string {
+func (b *builder) regenerate(h desired.Host, parts []string, reason string, needs []string) string {
 	if h.Role == desired.Worker {
 		needs = append(slices.Clone(needs), b.joinToken())
 	}
 	changes := make([]string, 0, len(parts)+1)
 	for _, part := range parts {
-		changes = append(changes, rewritten(part))
+		changes = append(changes, regenerated(part))
 	}
 	if i := b.member(h); i >= 0 && slices.Contains(parts, condition.PartCertificates) {
-		if v := quorum.SafeToStop(b.is.Etcd.Members, b.is.Etcd.Members[i].ID); v.Outage {
+		if v := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID); v.Outage {
 			changes = append(changes, "outage: "+v.Why)
 		}
 	}
-	id := b.step(h, Rewrite, "write again: "+strings.Join(parts, ", "), reason, Change, Restarts, needs, changes)
-	b.intent(id, func(i *Intent) { i.Parts = parts })
-	return id
+	return b.onHost(h, Step{
+		Intent: step.With(step.RegenerateParams{Parts: parts}), Action: Change, Risk: Restarts,
+		Title: "regenerate " + strings.Join(parts, ", "), Reason: reason, Needs: needs, Changes: changes,
+	})
 }
 
-// rewritten is what a reader finds changed when a part was written again.
-func rewritten(part string) string {
+// regenerated is what a reader finds changed when a part was made again.
+func regenerated(part string) string {
 	switch part {
 	case condition.PartCertificates:
 		return "certificates and kubeconfigs of the control plane, whose components start again"
@@ -103,7 +105,6 @@ func rewritten(part string) string {
 func (b *builder) removeMembers(removals []decide.Removal) {
 	for _, r := range removals {
 		b.barrier = []string{b.removeMember(r, b.snapshot(r.Host))}
-		b.is.Etcd.Members = slices.DeleteFunc(b.is.Etcd.Members, func(m observed.Member) bool { return m.ID == r.Member })
 	}
 }
 
@@ -112,76 +113,81 @@ func (b *builder) removeMember(r decide.Removal, needs []string) string {
 	if name == "" {
 		name = r.Member
 	}
-	title, changes := "remove dead member "+name+" from etcd", []string{"etcd member " + strings.TrimSpace(r.Name+" ("+r.Member+")")}
-	var id string
-	if r.Host == "" {
-		id = b.clusterStep(RemoveEtcd, string(RemoveEtcd)+"/"+name, title, r.Why, Remove, needs, changes)
-	} else {
-		id = b.step(b.host(r.Host), RemoveEtcd, title, r.Why, Remove, NoRisk, needs, changes)
+	s := Step{
+		Intent: step.With(step.RemoveEtcdParams{Member: r.Member, Death: step.Death{Peer: r.Host, Confirm: !r.Learner}}),
+		Action: Remove, Title: "remove dead member " + name + " from etcd", Reason: r.Why,
+		Needs: needs, Changes: []string{"etcd member " + strings.TrimSpace(r.Name+" ("+r.Member+")")},
 	}
-	b.intent(id, func(i *Intent) { i.Member, i.Confirm, i.Peer = r.Member, !r.Learner, r.Host })
-	return id
+	if r.Host == "" {
+		return b.onCluster(string(step.RemoveEtcd)+"/"+name, s)
+	}
+	return b.onHost(b.host(r.Host), s)
 }
 
 // snapshot plans a snapshot of etcd on a control-plane host whose member is well, once in a plan and not on the host that
 // leaves, and returns its ID as needs; none where no such host answered.
 func (b *builder) snapshot(leaves string) []string {
 	for _, s := range b.plan.Steps {
-		if s.Intent.Kind == Snapshot {
+		if s.Intent.Kind == step.Snapshot {
 			return []string{s.ID}
 		}
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		i := b.member(h)
-		if h.ID == leaves || b.is.Hosts[h.ID].Reach != observed.Reached || b.is.Hosts[h.ID].EtcdHealth != observed.Yes || i < 0 || b.is.Etcd.Members[i].Healthy != observed.Yes {
+		if h.ID == leaves || b.world.Is.Hosts[h.ID].Reach != observed.Reached || b.world.Is.Hosts[h.ID].EtcdHealth != observed.Yes || i < 0 || b.world.Is.Etcd.Members[i].Healthy != observed.Yes {
 			continue
 		}
-		return []string{b.step(h, Snapshot, "snapshot of etcd", "before a member leaves", Create, NoRisk, nil, []string{"/var/lib/kubeone/snapshots"})}
+		return []string{b.takeSnapshot(h, "before a member leaves", nil)}
 	}
 	return nil
 }
 
-// setAside plans that hosts which lost their etcd data stop being members: what is left is kept, dated. Afterwards their
+// takeSnapshot plans a snapshot on the host and returns the step's ID.
+func (b *builder) takeSnapshot(h desired.Host, reason string, needs []string) string {
+	return b.onHost(h, Step{
+		Intent: only(step.Snapshot), Action: Create, Title: "snapshot of etcd", Reason: reason,
+		Needs: needs, Changes: []string{"/var/lib/kubeone/snapshots"},
+	})
+}
+
+// quarantine plans that hosts which lost their etcd data stop being members: what is left is kept, dated. Afterwards their
 // members are dead ones, and they join like hosts whose join has not ended.
-func (b *builder) setAside(d decide.Decision) {
+func (b *builder) quarantine(d decide.Decision) {
 	for _, id := range d.Asides {
 		h := b.host(id)
 		needs := append(b.snapshot(id), b.barrier...)
-		step := b.step(h, SetAside, "stop the control plane, set etcd's remains aside", strings.Join(problem.Whats(d.Hosts[id].Reasons), "; "), Remove, Restarts, needs,
-			[]string{"/var/lib/etcd and /etc/kubernetes/manifests, kept in /var/lib/kubeone-old"})
-		b.barrier = []string{step}
-		seen := b.is.Hosts[id]
-		seen.Marker = &observed.Marker{Cluster: b.in.Want.Name, Role: string(h.Role)}
-		seen.EtcdData, seen.EtcdLost, seen.Manifests = observed.No, "", nil
-		seen.APIServer, seen.ControllerManager, seen.Scheduler, seen.EtcdHealth = observed.Unknown, observed.Unknown, observed.Unknown, observed.Unknown
-		b.is.Hosts[id] = seen
+		b.barrier = []string{b.onHost(h, Step{
+			Intent: only(step.Quarantine), Action: Remove, Risk: Restarts,
+			Title: "stop the control plane, move etcd's remains aside", Reason: strings.Join(problem.Whats(d.Hosts[id].Reasons), "; "),
+			Needs: needs, Changes: []string{"/var/lib/etcd and /etc/kubernetes/manifests, kept in /var/lib/kubeone-old"},
+		})}
 	}
 }
 
 // clearNode plans that the Node of a host's predecessor goes before the host joins under its name, and returns its ID as
 // needs; none where there is no such Node.
 func (b *builder) clearNode(h desired.Host, a condition.Assessment) []string {
-	if !a.Replaced || b.is.API.Reached != observed.Yes {
+	if !a.Replaced || b.world.Is.API.Reached != observed.Yes {
 		return nil
 	}
 	if _, found := b.findNode(h); !found {
 		return nil
 	}
-	id := b.deleteNode(h, "its host was replaced", nil)
-	b.intent(id, func(i *Intent) { i.Confirm = true })
-	return []string{id}
+	return []string{b.deleteNode(h, "its host was replaced", nil, step.Death{Confirm: true})}
 }
 
 // staleNodes plans that control-plane Nodes which are nobody's go.
 func (b *builder) staleNodes(names []string) {
 	for _, name := range names {
-		id := b.clusterStep(DeleteNode, string(DeleteNode)+"/"+name, "delete Node "+name, "its host has left the cluster", Remove, nil, []string{"Node " + name})
-		b.intent(id, func(i *Intent) { i.NodeName, i.Confirm = name, true })
-		b.predictNodeGone(name)
+		b.deleteStrange(name, "its host has left the cluster", step.Death{Confirm: true})
 	}
 }
 
-// predictNodeGone takes a Node out of the predicted world.
-func (b *builder) predictNodeGone(name string) {
-	b.is.API.Nodes = slices.DeleteFunc(b.is.API.Nodes, func(n observed.Node) bool { return n.Name == name })
+// deleteStrange plans that a Node goes which is of no host of the manifest.
+func (b *builder) deleteStrange(name, reason string, why step.Death) {
+	intent := step.With(step.DeleteNodeParams{Death: why})
+	intent.NodeName = name
+	b.onCluster(string(step.DeleteNode)+"/"+name, Step{
+		Intent: intent, Action: Remove, Title: "delete Node " + name, Reason: reason, Changes: []string{"Node " + name},
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // membersLeaveSafely counts by hand, in the order of the steps, which are in each other's needs.
@@ -14,16 +15,16 @@ func membersLeaveSafely(in decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestors(p)
 	gone, last := map[string]bool{}, ""
 	for _, s := range p.Steps {
-		if s.Intent.Kind != RemoveEtcd {
+		if s.Intent.Kind != step.RemoveEtcd {
 			continue
 		}
 		voters, alive := 0, 0
 		for _, m := range in.Is.Etcd.Members {
-			leaves := m.ID == s.Intent.Member
+			leaves := m.ID == step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member
 			switch {
 			case leaves && m.Healthy == observed.Yes && !m.Learner:
 				return fmt.Errorf("%s removes a living member", s.ID)
-			case leaves && !m.Learner && !s.Intent.Confirm:
+			case leaves && !m.Learner && !step.ParamsOf[step.RemoveEtcdParams](s.Intent).Confirm:
 				return fmt.Errorf("%s does not confirm that its member is dead", s.ID)
 			case leaves || gone[m.ID] || m.Learner:
 			default:
@@ -47,7 +48,7 @@ func membersLeaveSafely(in decide.Input, p Plan, _ []decide.Decision) error {
 		case last != "" && !before[s.ID][last]:
 			return fmt.Errorf("%s does not wait for %s", s.ID, last)
 		}
-		gone[s.Intent.Member], last = true, s.ID
+		gone[step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member], last = true, s.ID
 	}
 	return nil
 }

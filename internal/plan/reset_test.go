@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -106,7 +107,7 @@ func TestAHostWithoutDataIsResetAlsoWhenNothingAnswers(t *testing.T) {
 	mutate(in, "cp-3", func(h *observed.Host) { h.EtcdData = observed.No })
 	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
 	p, err := Reset(in, []string{"192.0.0.3"})
-	if err != nil || len(p.Steps) != 1 || p.Steps[0].Intent.Confirm {
+	if err != nil || len(p.Steps) != 1 || step.ParamsOf[step.ResetHostParams](p.Steps[0].Intent).MemberLeft {
 		t.Errorf("%v\n%s", err, text(p))
 	}
 }
@@ -121,7 +122,7 @@ func TestNodesLeaveAsTheManifestWantsThemDrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	seconds := 30
-	if diff := cmp.Diff(&Drain{TimeoutSeconds: 60, GraceSeconds: &seconds, OnTimeout: ForceOnTimeout}, p.Steps[0].Intent.Drain); diff != "" {
+	if diff := cmp.Diff(step.DrainNodeParams{TimeoutSeconds: 60, GraceSeconds: &seconds, OnTimeout: step.ForceOnTimeout}, p.Steps[0].Intent.Params); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -177,8 +178,8 @@ func TestControlPlaneHostsLeaveOneAfterTheOther(t *testing.T) {
 
 func TestOneOfSeveralNodes(t *testing.T) {
 	t.Parallel()
-	b := &builder{names: map[string]string{"1": "a"}}
-	b.is.API.Nodes = []observed.Node{{Name: "b"}}
+	world := step.World{Input: decide.Input{Is: observed.World{API: observed.API{Nodes: []observed.Node{{Name: "b"}}}}}}
+	b := &builder{names: map[string]string{"1": "a"}, world: &world}
 	if n, found := b.findNode(desired.Host{ID: "1"}); found {
 		t.Errorf("found %+v", n)
 	}

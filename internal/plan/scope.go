@@ -6,6 +6,7 @@ import (
 	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // Scope is what the run of a plan locks before it begins.
@@ -28,9 +29,9 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	}
 	touched := map[string]bool{}
 	var s Scope
-	for _, step := range p.Steps {
-		touched[step.Host] = true
-		s.Cluster = s.Cluster || !aboutWorker(step, want, is)
+	for _, of := range p.Steps {
+		touched[of.Host] = true
+		s.Cluster = s.Cluster || !aboutWorker(of, want, is)
 	}
 	for _, h := range want.Hosts() {
 		if is.Hosts[h.ID].Reach == observed.Reached && (touched[h.ID] || s.Cluster && h.Role == desired.ControlPlane) {
@@ -48,10 +49,10 @@ func ClusterScope(want desired.Cluster, is observed.World) Scope {
 
 // aboutWorker reports whether the lock of a worker is enough for the step.
 func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
-	switch s.Intent.Kind {
-	case JoinToken, RevokeToken: // a run's own, which no other run knows
+	switch s.Intent.Kind.Concerns() {
+	case step.ItsRun:
 		return true
-	case Prepare, Images, JoinWorker, RestartUnits, Rewrite, ResetHost, Check, Fetch, UpgradeWorker, NodeReady, DrainNode, Uncordon, DeleteNode:
+	case step.ItsHost:
 		h, ok := want.Host(s.Host)
 		return ok && h.Role == desired.Worker && is.Hosts[h.ID].Reach == observed.Reached
 	}
@@ -61,10 +62,10 @@ func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
 // complete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes without those
 // that were confirmed to be destroyed, and begins an etcd of its own, as an installation does.
 func complete(p Plan, want desired.Cluster, is observed.World) bool {
-	begins := func(k Kind) bool {
+	begins := func(k step.Kind) bool {
 		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == k })
 	}
-	if begins(Restore) {
+	if begins(step.Restore) {
 		return true
 	}
 	ours := map[string]bool{} // etcd members and Nodes that are of hosts which answered
@@ -78,7 +79,7 @@ func complete(p Plan, want desired.Cluster, is observed.World) bool {
 			ours[is.Etcd.Members[i].ID] = true
 		}
 	}
-	return (is.Etcd.Reached == observed.Yes || begins(Init)) &&
+	return (is.Etcd.Reached == observed.Yes || begins(step.Init)) &&
 		!slices.ContainsFunc(is.Etcd.Members, func(m observed.Member) bool { return !ours[m.ID] }) &&
 		!slices.ContainsFunc(is.API.Nodes, func(n observed.Node) bool { return n.ControlPlane && !ours[n.Name] })
 }

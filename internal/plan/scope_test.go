@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // answering is a world of three control-plane hosts and two workers that all answer, with an etcd of the three.
@@ -27,8 +28,8 @@ func TestWhatAPlanLocks(t *testing.T) {
 	t.Parallel()
 	const cp1, cp2, cp3, w1 = "192.0.0.1", "192.0.0.2", "192.0.0.3", "192.0.1.1"
 	all := []string{cp1, cp2, cp3}
-	on := func(host string, k Kind) Step {
-		return Step{ID: string(k) + "/" + host, Host: host, Intent: Intent{Kind: k}}
+	on := func(host string, k step.Kind) Step {
+		return Step{ID: string(k) + "/" + host, Host: host, Intent: step.Intent{Kind: k}}
 	}
 	silent := func(ids ...string) func(*observed.World) {
 		return func(is *observed.World) {
@@ -44,36 +45,36 @@ func TestWhatAPlanLocks(t *testing.T) {
 	}{
 		"nothing": {},
 		"a worker joins": {
-			steps: []Step{on("", JoinToken), on(w1, Prepare), on(w1, Images), on(w1, JoinWorker), on(w1, NodeReady), on("", RevokeToken)},
+			steps: []Step{on("", step.JoinToken), on(w1, step.Prepare), on(w1, step.Images), on(w1, step.JoinWorker), on(w1, step.NodeReady), on("", step.RevokeToken)},
 			want:  Scope{Hosts: []string{w1}},
 		},
-		"a worker leaves":                       {steps: []Step{on(w1, DrainNode), on(w1, ResetHost), on(w1, DeleteNode)}, want: Scope{Hosts: []string{w1}}},
-		"a worker leaves that does not answer":  {steps: []Step{on(w1, DeleteNode)}, world: silent(w1), want: Scope{Cluster: true, Hosts: all, Complete: true}},
-		"a worker joins, and that is recorded":  {steps: []Step{on(w1, JoinWorker), on("", SaveRecord)}, want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true}},
-		"a Node of nobody goes":                 {steps: []Step{on("", DeleteNode)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
-		"an addon":                              {steps: []Step{on("", ApplyAddon)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
-		"a control-plane host is restarted":     {steps: []Step{on(cp2, RestartUnits)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
-		"a control-plane host does not answer":  {steps: []Step{on(cp2, RestartUnits)}, world: silent(cp3), want: Scope{Cluster: true, Hosts: []string{cp1, cp2}}},
-		"etcd does not say who its members are": {steps: []Step{on(cp2, RestartUnits)}, world: func(is *observed.World) { is.Etcd = observed.Etcd{} }, want: Scope{Cluster: true, Hosts: all}},
+		"a worker leaves":                       {steps: []Step{on(w1, step.DrainNode), on(w1, step.ResetHost), on(w1, step.DeleteNode)}, want: Scope{Hosts: []string{w1}}},
+		"a worker leaves that does not answer":  {steps: []Step{on(w1, step.DeleteNode)}, world: silent(w1), want: Scope{Cluster: true, Hosts: all, Complete: true}},
+		"a worker joins, and that is recorded":  {steps: []Step{on(w1, step.JoinWorker), on("", step.SaveRecord)}, want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true}},
+		"a Node of nobody goes":                 {steps: []Step{on("", step.DeleteNode)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
+		"an addon":                              {steps: []Step{on("", step.ApplyAddon)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
+		"a control-plane host is restarted":     {steps: []Step{on(cp2, step.RestartUnits)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
+		"a control-plane host does not answer":  {steps: []Step{on(cp2, step.RestartUnits)}, world: silent(cp3), want: Scope{Cluster: true, Hosts: []string{cp1, cp2}}},
+		"etcd does not say who its members are": {steps: []Step{on(cp2, step.RestartUnits)}, world: func(is *observed.World) { is.Etcd = observed.Etcd{} }, want: Scope{Cluster: true, Hosts: all}},
 		"etcd has a member of no host": {
-			steps: []Step{on(cp1, RestartUnits)},
+			steps: []Step{on(cp1, step.RestartUnits)},
 			world: func(is *observed.World) {
 				is.Etcd.Members = append(is.Etcd.Members, observed.Member{ID: "m-x", Name: "cp-9"})
 			},
 			want: Scope{Cluster: true, Hosts: all},
 		},
 		"there is a control-plane Node of no host": {
-			steps: []Step{on(cp1, RestartUnits)},
+			steps: []Step{on(cp1, step.RestartUnits)},
 			world: func(is *observed.World) {
 				is.API.Nodes = append(is.API.Nodes, observed.Node{Name: "cp-9", ControlPlane: true})
 			},
 			want: Scope{Cluster: true, Hosts: all},
 		},
 		"an installation": {
-			steps: []Step{on(cp1, Init), on(w1, JoinWorker)}, world: func(is *observed.World) { is.Etcd, is.API = observed.Etcd{}, observed.API{} },
+			steps: []Step{on(cp1, step.Init), on(w1, step.JoinWorker)}, world: func(is *observed.World) { is.Etcd, is.API = observed.Etcd{}, observed.API{} },
 			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true},
 		},
-		"a recovery without destroyed hosts": {steps: []Step{on(cp1, Restore)}, world: silent(cp2, cp3), want: Scope{Cluster: true, Hosts: []string{cp1}, Complete: true}},
+		"a recovery without destroyed hosts": {steps: []Step{on(cp1, step.Restore)}, world: silent(cp2, cp3), want: Scope{Cluster: true, Hosts: []string{cp1}, Complete: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,18 +7,17 @@ import (
 
 // Snapshots plans a snapshot on every control-plane host that answers, is ours and has etcd's data, one after the other.
 func Snapshots(in decide.Input) Plan {
-	b := &builder{in: in, is: clone(in.Is), names: displayNames(in)}
-	b.plan = Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: []string{"snapshots"}, Hosts: b.names}
+	b := newBuilder(in, "snapshots")
 	var previous []string
 	for _, h := range in.Want.ControlPlane {
-		seen := b.is.Hosts[h.ID]
+		seen := b.world.Is.Hosts[h.ID]
 		switch {
 		case seen.Reach != observed.Reached:
 			b.plan.Notes = append(b.plan.Notes, b.names[h.ID]+" cannot be reached and takes no snapshot: "+seen.Problem)
 		case seen.Marker == nil || seen.Marker.Cluster != in.Want.Name || seen.EtcdData != observed.Yes:
 			b.plan.Notes = append(b.plan.Notes, b.names[h.ID]+" has no etcd data of this cluster and takes no snapshot")
 		default:
-			previous = []string{b.step(h, Snapshot, "snapshot of etcd", "asked for", Create, NoRisk, previous, []string{"/var/lib/kubeone/snapshots"})}
+			previous = []string{b.takeSnapshot(h, "asked for", previous)}
 		}
 	}
 	return b.plan

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 func TestSnapshotsOneHostAfterTheOtherWhereThereIsSomethingToTake(t *testing.T) {
@@ -25,7 +26,7 @@ func TestSnapshotsOneHostAfterTheOtherWhereThereIsSomethingToTake(t *testing.T) 
 	p := Snapshots(in)
 	var got [][]string
 	for _, s := range p.Steps {
-		if s.Intent.Kind != Snapshot || s.Risk != NoRisk {
+		if s.Intent.Kind != step.Snapshot || s.Risk != NoRisk {
 			t.Errorf("step %+v", s)
 		}
 		got = append(got, append([]string{s.ID}, s.Needs...))

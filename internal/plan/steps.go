@@ -1,12 +1,16 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // displayNames are what people call the hosts: the manifest's hostname, else the host's own, else its address.
@@ -37,7 +41,7 @@ func (b *builder) host(id string) desired.Host {
 func (b *builder) node(h desired.Host) string { return b.names[h.ID] }
 
 // id is the ID of a step on a host. Hosts that share a name, as copies of one disk image do, are told apart by their own IDs.
-func (b *builder) id(k Kind, h desired.Host) string {
+func (b *builder) id(k step.Kind, h desired.Host) string {
 	for id, name := range b.names {
 		if id != h.ID && name == b.names[h.ID] {
 			return string(k) + "/" + h.ID
@@ -51,31 +55,30 @@ func (b *builder) has(id string) bool {
 	return ok
 }
 
-// step adds a step on a host and returns its ID.
-func (b *builder) step(h desired.Host, k Kind, title, reason string, a Action, r Risk, needs, changes []string) string {
-	s := Step{ID: b.id(k, h), Host: h.ID, Title: title, Reason: reason, Action: a, Risk: r, Changes: changes, Needs: union(needs, b.barrier)}
-	s.Intent = Intent{Kind: k, Role: h.Role, NodeName: b.node(h), Version: b.in.Want.KubernetesVersion, Arch: b.is.Hosts[h.ID].Arch}
+// onHost adds a step about a host and returns its ID. What every such step has is filled in.
+func (b *builder) onHost(h desired.Host, s Step) string {
+	s.ID, s.Host = b.id(s.Intent.Kind, h), h.ID
+	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.node(h), b.world.Is.Hosts[h.ID].Arch
+	return b.add(h, s)
+}
+
+// onCluster adds a step about no host of the manifest and returns its ID.
+func (b *builder) onCluster(id string, s Step) string {
+	s.ID = id
+	return b.add(desired.Host{}, s)
+}
+
+// add adds a step, and makes the predicted world what it is after it.
+func (b *builder) add(h desired.Host, s Step) string {
+	s.Intent.Version, s.Risk = b.in.Want.KubernetesVersion, cmp.Or(s.Risk, NoRisk)
+	s.Needs = union(s.Needs, b.barrier)
 	b.plan.Steps = append(b.plan.Steps, s)
+	b.world.Predict(h, s.Intent)
 	return s.ID
 }
 
-// clusterStep adds a step that goes through the API and returns its ID.
-func (b *builder) clusterStep(k Kind, id, title, reason string, a Action, needs, changes []string) string {
-	b.plan.Steps = append(b.plan.Steps, Step{
-		ID: id, Title: title, Reason: reason, Action: a, Risk: NoRisk, Changes: changes, Needs: union(needs, b.barrier),
-		Intent: Intent{Kind: k, Version: b.in.Want.KubernetesVersion},
-	})
-	return id
-}
-
-// intent lets f complete the intent of the step with that ID.
-func (b *builder) intent(id string, f func(*Intent)) {
-	for i := range b.plan.Steps {
-		if b.plan.Steps[i].ID == id {
-			f(&b.plan.Steps[i].Intent)
-		}
-	}
-}
+// only returns an intent without parameters.
+func only(k step.Kind) step.Intent { return step.Intent{Kind: k} }
 
 // Sign notes in every step on a host the digest of the script that will run there, so that the plan's own digest covers
 // what is run to the last byte. Scripts are by host ID.
@@ -122,22 +125,24 @@ func imageChanges(images []desired.Image) []string {
 	return out
 }
 
-// missingBinaries are the files that a host lacks: what is uploaded (sha256, hex) or what it downloads.
-func missingBinaries(binaries []desired.Binary, pushed bool, seen observed.Host) (uploads, downloads []string) {
+// missingBinaries are the files that a host lacks.
+func missingBinaries(binaries []desired.Binary, pushed bool, seen observed.Host) step.Content {
+	var c step.Content
 	for _, b := range binaries {
 		switch {
 		case seen.Binaries[b.Name] == b.Version:
 		case pushed:
-			uploads = append(uploads, b.SHA256)
+			c.Uploads = append(c.Uploads, b.SHA256)
 		default:
-			downloads = append(downloads, b.URL)
+			c.Downloads = append(c.Downloads, b.URL)
 		}
 	}
-	return uploads, downloads
+	return c
 }
 
 // missingImages is all of a host's images, or nothing when it has every one of them.
-func missingImages(images []desired.Image, pushed bool, seen observed.Host) (uploads, downloads []string) {
+func missingImages(images []desired.Image, pushed bool, seen observed.Host) step.Content {
+	var uploads, downloads []string
 	have := map[string]bool{}
 	for _, name := range seen.Images {
 		have[name] = true
@@ -152,10 +157,20 @@ func missingImages(images []desired.Image, pushed bool, seen observed.Host) (upl
 	}
 	switch {
 	case complete:
-		return nil, nil
+		return step.Content{}
 	case pushed:
-		return union(nil, uploads), nil
+		return step.Content{Uploads: union(nil, uploads)}
 	default:
-		return nil, downloads
+		return step.Content{Downloads: downloads}
 	}
+}
+
+// member is the index of the host's etcd member, -1 where there is none.
+func (b *builder) member(h desired.Host) int {
+	return match.MemberIndex(b.world.Is.Etcd.Members, h, b.node(h))
+}
+
+func peerOf(peer string, h desired.Host) bool {
+	u, err := url.Parse(peer)
+	return err == nil && (u.Hostname() == h.PrivateAddress || u.Hostname() == h.PublicAddress)
 }

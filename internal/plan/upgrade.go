@@ -1,13 +1,13 @@
 package plan
 
 import (
-	"slices"
 	"strings"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // upgrade plans the way of hosts to the wanted version: first all that disturbs nobody (binaries and images onto every
@@ -39,15 +39,12 @@ func (b *builder) uncordonLeft(d decide.Decision) {
 	var opened []string
 	for _, id := range d.Uncordon {
 		h := b.host(id)
-		if !b.has(b.id(Uncordon, h)) {
+		if !b.has(b.id(step.Uncordon, h)) {
 			reason := "a run that was interrupted left it cordoned"
 			if n, _ := b.findNode(h); !n.Unschedulable {
 				reason = "it is open, and the mark of a run that had cordoned it is left"
 			}
-			id := b.uncordon(h, reason, nil)
-			b.intent(id, func(i *Intent) { i.Resume = true })
-			opened = append(opened, id)
-			b.predictOpen(h)
+			opened = append(opened, b.uncordon(h, reason, nil, step.UncordonParams{Resume: true}))
 		}
 	}
 	b.barrier = union(b.barrier, opened)
@@ -68,17 +65,17 @@ func (b *builder) split(ids []string) (control, workers []desired.Host) {
 func (b *builder) fetchAll(d decide.Decision) []string {
 	var out []string
 	for _, id := range d.Upgrades {
-		h, seen := b.host(id), b.is.Hosts[id]
+		h, seen := b.host(id), b.world.Is.Hosts[id]
 		artifacts := b.in.Want.Artifacts[seen.Arch]
 		images := artifacts.ImagesFor(h.Role)
-		step := b.step(h, Fetch, "fetch Kubernetes "+b.in.Want.KubernetesVersion, b.versions(id), Create, NoRisk, nil,
-			append(newBinaries(artifacts.BinariesFor(h.Role), seen), count(len(images), "pinned image")))
-		b.intent(step, func(i *Intent) {
-			i.Uploads, i.Downloads = missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
-			up, down := missingImages(images, artifacts.Pushed, observed.Host{}) // the host itself knows which content it has
-			i.Uploads, i.Downloads = union(i.Uploads, up), append(i.Downloads, down...)
-		})
-		out = append(out, step)
+		files := missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
+		layers := missingImages(images, artifacts.Pushed, observed.Host{}) // the host itself knows which content it has
+		files.Uploads, files.Downloads = union(files.Uploads, layers.Uploads), append(files.Downloads, layers.Downloads...)
+		out = append(out, b.onHost(h, Step{
+			Intent: step.With(step.FetchParams{Content: files}), Action: Create,
+			Title: "fetch Kubernetes " + b.in.Want.KubernetesVersion, Reason: b.versions(id),
+			Changes: append(newBinaries(artifacts.BinariesFor(h.Role), seen), count(len(images), "pinned image")),
+		}))
 	}
 	return out
 }
@@ -90,11 +87,11 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 		return nil
 	}
 	keeper := hosts[len(hosts)-1]
-	previous := []string{b.step(keeper, Snapshot, "snapshot of etcd", "before anything is changed", Create, NoRisk, fetched, []string{"/var/lib/kubeone/snapshots"})}
+	previous := []string{b.takeSnapshot(keeper, "before anything is changed", fetched)}
 	for _, h := range hosts {
 		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion, "etcd, where its version differs", "certificates renewed", "kubelet"}
 		if i := b.member(h); i >= 0 {
-			verdict := quorum.SafeToStop(b.is.Etcd.Members, b.is.Etcd.Members[i].ID)
+			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
 			if !verdict.Safe {
 				b.block("the etcd member of " + b.node(h) + " must not be stopped: " + verdict.Why)
 				return nil
@@ -103,8 +100,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 				changes = append(changes, "outage: "+verdict.Why)
 			}
 		}
-		previous = []string{b.turn(h, UpgradeControlPlane, append(changes, drifted(d, h)...), previous)}
-		b.predictUpgraded(h)
+		previous = []string{b.upgradeNode(h, step.UpgradeControlPlane, append(changes, drifted(d, h)...), previous)}
 	}
 	return previous
 }
@@ -119,12 +115,11 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 		if canary && n == 1 {
 			after = union(after, done[:1]) // a canary that was skipped has shown nothing
 		}
-		turn := b.turn(h, UpgradeWorker, append([]string{"kubelet, container runtime"}, drifted(d, h)...), after)
+		last := b.upgradeNode(h, step.UpgradeWorker, append([]string{"kubelet, container runtime"}, drifted(d, h)...), after)
 		if before := predecessor(n, wide, canary); before > 0 || before == 0 && !canary {
-			b.after(b.id(Check, h), done[before])
+			b.after(b.id(step.Check, h), done[before])
 		}
-		done = append(done, turn)
-		b.predictUpgraded(h)
+		done = append(done, last)
 	}
 }
 
@@ -167,18 +162,26 @@ func predecessor(n, wide int, canary bool) int {
 	return n - wide
 }
 
-// turn plans one host's turn and returns its last step.
-func (b *builder) turn(h desired.Host, k Kind, changes, needs []string) string {
+// upgradeNode plans the upgrade of one host and returns its last step.
+func (b *builder) upgradeNode(h desired.Host, k step.Kind, changes, needs []string) string {
 	reason := b.versions(h.ID)
-	check := b.step(h, Check, "check before its turn", "binaries and images there, disk, etcd", Change, NoRisk, needs, nil)
-	drain := b.step(h, DrainNode, "cordon and drain", reason, Change, Drains, []string{check}, []string{"pods move to other nodes"})
-	b.intent(drain, func(i *Intent) { i.Drain = b.draining(true) })
-	up := b.step(h, k, "upgrade to "+b.in.Want.KubernetesVersion, reason, Change, Restarts, []string{drain}, changes)
-	return b.uncordon(h, "it is upgraded", []string{up})
+	check := b.onHost(h, Step{
+		Intent: only(step.Check), Action: Change, Title: "check before its upgrade", Reason: "binaries and images there, disk, etcd",
+		Needs: needs,
+	})
+	drain := b.drain(h, "cordon and drain", reason, []string{check}, true)
+	up := b.onHost(h, Step{
+		Intent: only(k), Action: Change, Risk: Restarts, Title: "upgrade to " + b.in.Want.KubernetesVersion, Reason: reason,
+		Needs: []string{drain}, Changes: changes,
+	})
+	return b.uncordon(h, "it is upgraded", []string{up}, step.UncordonParams{})
 }
 
-func (b *builder) uncordon(h desired.Host, reason string, needs []string) string {
-	return b.step(h, Uncordon, "Ready in the wanted version, uncordon", reason, Change, NoRisk, needs, []string{"Node " + b.node(h)})
+func (b *builder) uncordon(h desired.Host, reason string, needs []string, after step.UncordonParams) string {
+	return b.onHost(h, Step{
+		Intent: step.With(after), Action: Change, Title: "Ready in the wanted version, uncordon", Reason: reason,
+		Needs: needs, Changes: []string{"Node " + b.node(h)},
+	})
 }
 
 // versions says what a host runs and what is wanted.
@@ -208,7 +211,10 @@ func (b *builder) versions(id string) string {
 func (b *builder) systemFollows(d decide.Decision, after []string) []string {
 	b.barrier = union(b.barrier, after)
 	b.systemAddons(d)
-	return []string{b.clusterStep(AwaitWorkloads, "await-system", "wait for "+strings.Join(d.System, ", "), "applied", Change, []string{b.id(SystemAddons, b.host(d.Leader))}, nil)}
+	return []string{b.onCluster("await-system", Step{
+		Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for " + strings.Join(d.System, ", "), Reason: "applied",
+		Needs: []string{b.id(step.SystemAddons, b.host(d.Leader))},
+	})}
 }
 
 // systemAddons plans that kube-proxy and cluster DNS follow the control plane's version.
@@ -217,42 +223,8 @@ func (b *builder) systemAddons(d decide.Decision) {
 		return
 	}
 	h := b.host(d.Leader)
-	id := b.step(h, SystemAddons, "apply "+strings.Join(d.System, ", "), "pods run another image than the wanted one", Change, NoRisk, nil, []string{"kube-proxy, cluster DNS"})
-	b.addons = append(b.addons, id)
-	b.is.API.Pods = slices.Clone(b.is.API.Pods)
-	for i := range b.is.API.Pods {
-		p := &b.is.API.Pods[i]
-		if slices.Contains(d.System, p.App) {
-			p.Image = b.in.System[p.App]
-		}
-	}
-}
-
-// predictUpgraded makes the host what it is after its turn.
-func (b *builder) predictUpgraded(h desired.Host) {
-	want := b.in.Want.KubernetesVersion
-	b.predictMember(h) // one whose turn had begun may not have worked
-	seen := b.is.Hosts[h.ID]
-	seen.Kubelet.Version = want
-	if h.Role == desired.ControlPlane {
-		seen.APIServerVersion = want
-		b.is.API.Version = want
-	}
-	seen.Digests, seen.Turn = b.in.Config[h.ID], ""
-	b.is.Hosts[h.ID] = seen
-	b.predictOpen(h)
-}
-
-// predictOpen makes the host's Node what it is after uncordon.
-func (b *builder) predictOpen(h desired.Host) {
-	for i := range b.is.API.Nodes {
-		n := &b.is.API.Nodes[i]
-		if n.Name != b.node(h) {
-			continue
-		}
-		n.KubeletVersion, n.Ready = b.in.Want.KubernetesVersion, observed.Yes
-		if n.Annotations[observed.CordonAnnotation] != "" {
-			n.Unschedulable, n.Annotations = false, withKeys(n.Annotations, map[string]string{observed.CordonAnnotation + "-": ""})
-		}
-	}
+	b.addons = append(b.addons, b.onHost(h, Step{
+		Intent: only(step.SystemAddons), Action: Change, Title: "apply " + strings.Join(d.System, ", "),
+		Reason: "pods run another image than the wanted one", Changes: []string{"kube-proxy, cluster DNS"},
+	}))
 }

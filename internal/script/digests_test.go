@@ -8,17 +8,9 @@ import (
 	"time"
 
 	"kubeone/internal/desired"
-	"kubeone/internal/plan"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func kinds() []plan.Kind {
-	return []plan.Kind{
-		plan.Prepare, plan.Images, plan.Init, plan.CopyPKI, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker, plan.RestartUnits, plan.Rewrite, plan.SetAside, plan.ResetHost,
-		plan.Fence, plan.Restore,
-	}
-}
 
 func digestsOf(in Input) map[string]string { return Digests(in.Want, in.Host) }
 

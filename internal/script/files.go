@@ -151,7 +151,7 @@ func guard(r desired.Role) string {
 	if r != desired.ControlPlane {
 		return ""
 	}
-	text, err := stages.ReadFile("sh/guard.sh")
+	text, err := stages.ReadFile("sh/files/guard.sh")
 	if err != nil {
 		panic(err) // embedded at build time
 	}

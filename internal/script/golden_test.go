@@ -3,12 +3,16 @@ package script
 import (
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
 
 	"kubeone/internal/golden"
+	"kubeone/internal/step"
 )
 
 func rendered(t *testing.T, in Input) string {
@@ -88,13 +92,21 @@ func TestUnknownArchitectureHasNoScript(t *testing.T) {
 	}
 }
 
-// The stages that plans ask for are those that the script has.
+// The stages that plans ask for are those that the script has: one for each kind of step on a host, and no other.
 func TestEveryKindHasItsStage(t *testing.T) {
 	t.Parallel()
-	text := rendered(t, input("cp-1"))
-	for _, k := range kinds() {
-		if !strings.Contains(text, "\nstage_"+strings.ReplaceAll(Stage(k), "-", "_")+"() {") {
-			t.Errorf("no stage for %s", k)
+	var want, got []string
+	for _, k := range step.Kinds() {
+		if k.OnHost() {
+			want = append(want, "stage_"+strings.ReplaceAll(Stage(k), "-", "_"))
 		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(stage_\w+)\(\) {`).FindAllStringSubmatch(rendered(t, input("cp-1")), -1) {
+		got = append(got, m[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-kinds of internal/step +stages of sh/:\n%s", diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/network/plugins"
+	"kubeone/internal/step"
 )
 
 const version = "1.36.3"
@@ -101,7 +102,7 @@ func variants() map[string]Input {
 	pushed.Want.Artifacts = map[string]desired.Artifacts{"amd64": a}
 	pushed.ImageIndex, pushed.ImageBlobs = `{"schemaVersion":2}`, []string{"blobs/sha256/aa", "blobs/sha256/bb"}
 	worker := input("w-1")
-	worker.Units = []string{"containerd", "kubelet"}
+	worker.Steps = []step.Intent{step.With(step.RestartUnitsParams{Units: []string{"containerd", "kubelet"}})}
 	bare := input("w-1")
 	bare.Want.Artifacts, bare.Keep = nil, true
 	noProxy := input("cp-3")

@@ -8,14 +8,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/step"
 )
 
 // lost is a control-plane host of a cluster without quorum: its data and configuration, etcd and an API server that run, and
 // an etcd image with programs that do as theirs do.
-func lost(t *testing.T, from Recover) *box {
+func lost(t *testing.T, from step.RestoreParams) *box {
 	t.Helper()
 	in := input("cp-1")
-	in.Recover, in.Epoch = from, 1
+	in.Steps, in.Epoch = []step.Intent{step.With(from)}, 1
 	b := newBox(t, in)
 	for _, tool := range []string{"ps", "id"} {
 		_ = os.Remove(b.path("bin/" + tool))
@@ -89,7 +91,7 @@ func (b *box) aside() []string {
 
 func TestFenceKeepsWhatItTakesAway(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{})
+	b := lost(t, step.RestoreParams{})
 	b.must(alive + "stage_fence")
 	if diff := cmp.Diff([]string{"etc-kubernetes", "etc-kubernetes-manifests", "var-lib-etcd"}, b.aside()); diff != "" {
 		t.Error(diff)
@@ -116,7 +118,7 @@ func TestFenceKeepsWhatItTakesAway(t *testing.T) {
 // Nothing is moved while something may still write to it.
 func TestFenceStopsWhenTheControlPlaneDoesNot(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{})
+	b := lost(t, step.RestoreParams{})
 	b.fails(`serving() { printf '1\n'; }
 kill() { :; }
 wait_for() {
@@ -132,7 +134,7 @@ stage_fence`, "gave up waiting for etcd and the API server to end")
 
 func TestAFencedHostStaysFencedUntilItHasJoined(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{})
+	b := lost(t, step.RestoreParams{})
 	b.must(alive + "stage_fence\nmark no")
 	if got := b.read("etc/kubeone/marker"); !strings.Contains(got, "fenced=run-1\n") {
 		t.Errorf("the marker is\n%s", got)
@@ -163,7 +165,7 @@ func TestServingFindsTheControlPlaneOnly(t *testing.T) {
 
 func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{From: "surviving-member"})
+	b := lost(t, step.RestoreParams{From: "surviving-member"})
 	b.must(alive + "stage_restore")
 	if got := b.read("var/lib/etcd/member/db"); got != "from the member\n" {
 		t.Errorf("etcd's data is %q", got)
@@ -193,7 +195,7 @@ func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 func TestRestoreOnAnEmptyHostMakesTheControlPlaneAroundTheData(t *testing.T) {
 	t.Parallel()
 	const sum = "55b6f1d89cd93b2ad8ba0ee4a8e9e0b1a4e5b9a3e9ff3b2f8b8b8a7c0f7d8b6a"
-	b := lost(t, Recover{From: "backup", Snapshot: sum})
+	b := lost(t, step.RestoreParams{From: "backup", Snapshot: sum})
 	for _, gone := range []string{"etc/kubernetes", "var/lib/etcd", "etc/kubeone"} {
 		if err := os.RemoveAll(b.path(gone)); err != nil {
 			t.Fatal(err)
@@ -219,7 +221,7 @@ stage_restore`)
 func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"save_survivor", "quiet", "replace_member", "mv away", "mv", "keep_replaced", "unmount_etcd", "begin_anew", "readyz"} {
-		b := lost(t, Recover{From: "surviving-member"})
+		b := lost(t, step.RestoreParams{From: "surviving-member"})
 		die := at + "() { exit 9; }\nreadyz() { exit 9; }\n"
 		switch at {
 		case "mv away": // the one that takes the old data out of its place
@@ -247,7 +249,7 @@ func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
 // Once the restored data is in place it is not restored again: the cluster may have lived since.
 func TestRestoredDataIsNotRestoredAgain(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{From: "surviving-member"})
+	b := lost(t, step.RestoreParams{From: "surviving-member"})
 	b.run(alive + "begin_anew() { exit 9; }\nstage_restore")
 	b.write("var/lib/etcd/member/db", "lived since\n")
 	b.must(alive + "stage_restore")
@@ -267,7 +269,7 @@ func TestALaterRestoreDoesNotBelieveAnEarlierOne(t *testing.T) {
 		"data set aside since":   "mark yes\nmv @ROOT@/var/lib/etcd/member @ROOT@/elsewhere",
 		"the note of a life ago": "mark yes\nmkdir -p @ROOT@/var/lib/kubeone/recovery\n: >@ROOT@/var/lib/kubeone/recovery/made\nmkdir -p @ROOT@/var/lib/etcd/kubeone-restored/member",
 	} {
-		b := lost(t, Recover{From: "backup"})
+		b := lost(t, step.RestoreParams{From: "backup"})
 		const upload = `mkdir -p "$RECOVERY"
 printf '%s\n' "$content" >"$RECOVERY/snapshot.db"
 RECOVER_SNAPSHOT=$(printf 'of the backup\n' | sha256sum | sed 's/ .*//')
@@ -298,7 +300,7 @@ func TestRevisionsAreRaisedToTheNewLife(t *testing.T) {
 	for _, c := range []struct{ epoch, revision, bump string }{
 		{"1", "100", "1000000000"}, {"3", "100", "3000000000"}, {"3", "2000000100", "1000000000"}, {"1", "2000000100", "1000000000"},
 	} {
-		b := lost(t, Recover{From: "surviving-member"})
+		b := lost(t, step.RestoreParams{From: "surviving-member"})
 		b.revision(c.revision)
 		b.must(alive + "EPOCH=" + c.epoch + "\nstage_restore")
 		if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "--bump-revision "+c.bump+" --mark-compacted") {
@@ -310,8 +312,8 @@ func TestRevisionsAreRaisedToTheNewLife(t *testing.T) {
 // An alarm of the old cluster keeps nobody from recovering it, and is gone before anybody writes.
 func TestAlarmsDoNotSurviveARestore(t *testing.T) {
 	t.Parallel()
-	for _, from := range []string{"surviving-member", "backup"} {
-		b := lost(t, Recover{From: from})
+	for _, from := range []step.Source{step.SurvivingMember, step.FullBackup} {
+		b := lost(t, step.RestoreParams{From: from})
 		b.write("alarms", "memberID:1 alarm:NOSPACE\n")
 		b.must(alive + `mkdir -p "$RECOVERY"
 printf 'x\n' >"$RECOVERY/snapshot.db"
@@ -331,7 +333,7 @@ stage_restore`)
 
 func TestDataThatCannotBeUsedSaysWhatElse(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{From: "surviving-member"})
+	b := lost(t, step.RestoreParams{From: "surviving-member"})
 	b.command("etcd", "echo 'wal: crc mismatch'; exit 1")
 	b.command("etcdctl", "echo 'connection refused' >&2; exit 1")
 	const quick = "wait_for() { shift 2; \"$@\"; }\n"
@@ -347,7 +349,7 @@ func TestDataThatCannotBeUsedSaysWhatElse(t *testing.T) {
 // A fenced host is chosen because the other's data was of no use: it takes its own back.
 func TestAFencedHostCanBeTheSurvivor(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{From: "surviving-member"})
+	b := lost(t, step.RestoreParams{From: "surviving-member"})
 	b.must(alive + "stage_fence")
 	b.calls()
 	b.must(alive + "stage_restore")
@@ -369,7 +371,7 @@ func TestAFencedHostCanBeTheSurvivor(t *testing.T) {
 // What was set aside as useless is not taken for what a fence moved.
 func TestDataSetAsideIsNotTakenBack(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{From: "surviving-member"})
+	b := lost(t, step.RestoreParams{From: "surviving-member"})
 	b.must(alive + "stage_fence")
 	b.write("var/lib/kubeone-old/29990101T000000Z/var-lib-etcd-member/db", "of a former life\n")
 	b.fails(alive+"stage_restore", "there is no etcd data on this host")
@@ -378,7 +380,7 @@ func TestDataSetAsideIsNotTakenBack(t *testing.T) {
 // A disk of etcd's own stays where it is, and what it holds stays on it.
 func TestADiskOfEtcdsOwnKeepsItsData(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{From: "surviving-member"})
+	b := lost(t, step.RestoreParams{From: "surviving-member"})
 	b.mkdir("var/lib/etcd/lost+found")
 	b.write("proc/self/mountinfo", "36 35 8:16 / "+b.path("var/lib/etcd")+" rw - ext4 /dev/sdb rw\n")
 	b.must(alive + "stage_fence")
@@ -406,7 +408,7 @@ func TestADiskOfEtcdsOwnKeepsItsData(t *testing.T) {
 // A guard that was written and not started, because the run was killed in between, is started by the next one.
 func TestTheGuardThatRunsIsTheOneThatIsWritten(t *testing.T) {
 	t.Parallel()
-	b := lost(t, Recover{})
+	b := lost(t, step.RestoreParams{})
 	b.command("nft", "")
 	b.command("systemctl", `case "$*" in "is-active"*) exit 0 ;; esac`)
 	b.run("systemctl() { exit 9; }\nguard_on")

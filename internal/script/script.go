@@ -10,17 +10,19 @@ import (
 	"cmp"
 	"embed"
 	"fmt"
+	"io/fs"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/distro"
 	"kubeone/internal/network"
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
-//go:embed sh/*.sh
+//go:embed sh/*.sh sh/files/*.sh
 var stages embed.FS
 
 // Where things are on a host. The probe reads what the stages write.
@@ -60,20 +62,10 @@ type Input struct {
 	Network    network.Host
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
-	Units      []string // restart-units: which
-	Parts      []string // rewrite: which
-	Reason     string   // snapshot: why, as its name has it; "" is DefaultSnapshotReason
-	Keep       bool     // reset: move etcd's data and the PKI aside instead of deleting them
-	Epoch      int      // how often the cluster has been recovered, once this script has run
-	Recover    Recover  // restore: from what
-}
-
-// Recover is what a restore begins from.
-type Recover struct {
-	From     string // one of plan's sources
-	Snapshot string // sha256 (hex) of the snapshot that is uploaded; "" when the host's own data is the source
-	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" where it has none.
-	EncryptionPath string
+	Steps      []step.Intent // on this host
+	Reason     string        // snapshot: why, as its name has it; "" is DefaultSnapshotReason
+	Keep       bool          // reset: move etcd's data and the PKI aside instead of deleting them
+	Epoch      int           // how often the cluster has been recovered, once this script has run
 }
 
 // Render returns the host's script.
@@ -102,8 +94,25 @@ func Render(in Input) (string, error) {
 	}
 	b.WriteString(registryFunction(in.Want))
 	b.WriteString("\n" + system(in).Shell() + linkPlugin(in))
-	for _, name := range []string{"lib", "prepare", "images", "control-plane", "worker", "repair", "rewrite", "reset", "snapshot", "schedule", "upgrade", "recover", "main"} {
-		text, err := stages.ReadFile("sh/" + name + ".sh")
+	text, err := stageText()
+	if err != nil {
+		return "", err
+	}
+	b.WriteString(text)
+	return b.String(), nil
+}
+
+// stageText is all files of sh/, the library first, and at the end what runs a stage.
+func stageText() (string, error) {
+	names, err := fs.Glob(stages, "sh/*.sh")
+	if err != nil {
+		return "", err
+	}
+	const first, last = "sh/lib.sh", "sh/main.sh"
+	names = slices.DeleteFunc(names, func(name string) bool { return name == first || name == last })
+	var b strings.Builder
+	for _, name := range slices.Concat([]string{first}, names, []string{last}) {
+		text, err := stages.ReadFile(name)
 		if err != nil {
 			return "", err
 		}
@@ -141,11 +150,11 @@ func (in Input) resetOnly() bool { return len(in.Want.Artifacts) == 0 }
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // Stage returns the name of the stage that brings an intent of the kind about.
-func Stage(k plan.Kind) string { return string(k) }
+func Stage(k step.Kind) string { return string(k) }
 
 // variables are the script's assignments, in order.
 func variables(in Input, a desired.Artifacts) [][2]string {
-	return [][2]string{
+	return append([][2]string{
 		{"CLUSTER", in.Want.Name},
 		{"ROLE", string(in.Host.Role)},
 		{"HOST_ID", in.Host.ID},
@@ -166,8 +175,6 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"SNAPSHOT_EVERY", strconv.Itoa(snapshotEvery(in.Want))},
 		{"SNAPSHOT_REASON", cmp.Or(in.Reason, DefaultSnapshotReason)},
 		{"KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))},
-		{"UNITS", strings.Join(in.Units, " ")},
-		{"PARTS", strings.Join(in.Parts, " ")},
 		{"IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")},
 		{"ENDPOINT", endpointURL(in.Want)},
 		{"LOCAL_ENDPOINT", fmt.Sprintf("https://%s", net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort)))},
@@ -192,13 +199,10 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"PEER_URL", "https://" + net.JoinHostPort(in.Host.PrivateAddress, "2380")},
 		{"ETCD_IMAGE", etcdImage(a)},
 		{"RECOVERY", RecoveryDir},
-		{"RECOVER_FROM", in.Recover.From},
-		{"RECOVER_SNAPSHOT", in.Recover.Snapshot},
-		{"ENCRYPTION_PATH", in.Recover.EncryptionPath},
 		{"IMAGE_BLOBS", strings.Join(in.ImageBlobs, " ")},
 		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},
-	}
+	}, step.Variables(in.Steps)...)
 }
 
 func endpointURL(want desired.Cluster) string {

@@ -510,7 +510,10 @@ func TestUnknownStageIsRefused(t *testing.T) {
 	if got := b.must("set -- pki\n" + string(main)); got != "right" {
 		t.Errorf("printed %q", got)
 	}
-	b.fails("set -- everything\n"+string(main), "usage: node.sh prepare|")
+	b.fails("set -- everything\n"+string(main), "no such stage: everything")
+	for _, odd := range []string{"", "''", "'pki; reboot'", "../pki"} {
+		b.fails("set -- "+odd+"\n"+string(main), "usage: node.sh STAGE")
+	}
 }
 
 // A member that has just started takes itself for a voter, until it has heard from the others.

@@ -21,6 +21,7 @@ import (
 	"kubeone/internal/golden"
 	"kubeone/internal/plan"
 	"kubeone/internal/problem"
+	"kubeone/internal/step"
 )
 
 // doc is the description of the JSON, from here.
@@ -158,10 +159,54 @@ func TestEveryFieldIsDescribedAndEveryDescribedFieldExists(t *testing.T) {
 		}
 		slices.Sort(described)
 		want := paths(reflect.TypeOf(s.of), "")
+		if name == "Plan" {
+			for _, k := range step.Kinds() {
+				want = append(want, parameters(k, "steps[].intent.")...)
+			}
+		}
 		slices.Sort(want)
+		want = slices.Compact(want) // kinds share parameters
 		if diff := cmp.Diff(want, described); diff != "" {
 			t.Errorf("%s, section %s (-fields of the program +described):\n%s", doc, name, diff)
 		}
+	}
+}
+
+// parameters are the fields of a kind's parameters.
+func parameters(k step.Kind, prefix string) []string {
+	if k.Params() == nil {
+		return nil
+	}
+	return paths(reflect.TypeOf(k.Params()), prefix)
+}
+
+// TestEveryKindOfStepIsDescribed also writes the table, with -update.
+func TestEveryKindOfStepIsDescribed(t *testing.T) { //nolint:paralleltest // it may rewrite the description
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "\nWritten by `go test ./internal/view -update` from the table in `internal/step`.\n\n" +
+		"| kind | runs | brings about | parameters |\n|---|---|---|---|\n"
+	for _, k := range step.Kinds() {
+		var names []string
+		for _, name := range parameters(k, "") {
+			if !strings.ContainsAny(strings.TrimSuffix(name, "[]"), ".[") {
+				names = append(names, "`"+strings.TrimSuffix(name, "[]")+"`")
+			}
+		}
+		want += fmt.Sprintf("| `%s` | %s | %s | %s |\n", k, k.Place(), k.About(), strings.Join(names, ", "))
+	}
+	below := section(t, string(text), "Kinds of steps")
+	if golden.Update() {
+		updated := strings.Replace(string(text), "\n## Kinds of steps\n"+below, "\n## Kinds of steps\n"+want, 1)
+		if err := os.WriteFile(doc, []byte(updated), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, below); diff != "" {
+		t.Errorf("%s, section Kinds of steps (-table +described):\n%s", doc, diff)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/plan"
 	"kubeone/internal/problem"
+	"kubeone/internal/step"
 )
 
 // plans builds plans by hand, in the shape that plan.Build gives them.
@@ -16,70 +17,70 @@ func newPlan(routes ...string) *plans {
 	}}}
 }
 
-func (p *plans) host(kind plan.Kind, id, title, reason string, a plan.Action, needs []string, changes ...string) string {
+func (p *plans) host(kind step.Kind, id, title, reason string, a plan.Action, needs []string, changes ...string) string {
 	role := desired.ControlPlane
 	if id >= "203.0.113.20" {
 		role = desired.Worker
 	}
-	step := string(kind) + "/" + p.Hosts[id]
+	named := string(kind) + "/" + p.Hosts[id]
 	p.Steps = append(p.Steps, plan.Step{
-		ID: step, Host: id, Title: title, Reason: reason, Action: a, Risk: plan.NoRisk, Needs: needs, Changes: changes,
-		Intent: plan.Intent{Kind: kind, Role: role, NodeName: p.Hosts[id], Version: "1.36.3", Arch: "amd64"},
+		ID: named, Host: id, Title: title, Reason: reason, Action: a, Risk: plan.NoRisk, Needs: needs, Changes: changes,
+		Intent: step.Intent{Kind: kind, Role: role, NodeName: p.Hosts[id], Version: "1.36.3", Arch: "amd64"},
 	})
-	return step
+	return named
 }
 
-func (p *plans) cluster(kind plan.Kind, id, title, reason string, a plan.Action, needs []string, changes ...string) string {
+func (p *plans) cluster(kind step.Kind, id, title, reason string, a plan.Action, needs []string, changes ...string) string {
 	p.Steps = append(p.Steps, plan.Step{
 		ID: id, Title: title, Reason: reason, Action: a, Risk: plan.NoRisk, Needs: needs, Changes: changes,
-		Intent: plan.Intent{Kind: kind, Version: "1.36.3"},
+		Intent: step.Intent{Kind: kind, Version: "1.36.3"},
 	})
 	return id
 }
 
 func (p *plans) prepare(id string) string {
-	prepared := p.host(plan.Prepare, id, "install container runtime and kubelet", "no Kubernetes on it", plan.Create, nil,
+	prepared := p.host(step.Prepare, id, "install container runtime and kubelet", "no Kubernetes on it", plan.Create, nil,
 		"containerd 2.3.5", "runc 1.4.0", "kubelet 1.36.3", "kubeadm 1.36.3", "kernel modules and settings", "containerd.service, kubelet.service")
-	return p.host(plan.Images, id, "import images", "8 images of Kubernetes 1.36.3", plan.Create, []string{prepared},
+	return p.host(step.Images, id, "import images", "8 images of Kubernetes 1.36.3", plan.Create, []string{prepared},
 		"registry.k8s.io/kube-proxy:v1.36.3", "registry.k8s.io/pause:3.10.1")
 }
 
 const notMember = "not a member of the cluster"
 
 func (p *plans) joinControlPlane(id string, needs ...string) string {
-	pki := p.host(plan.CopyPKI, id, "copy the CAs from cp-1", notMember, plan.Create, append(needs, p.prepare(id)), "/etc/kubernetes/pki")
-	prepared := p.host(plan.JoinPrepare, id, "join: certificates and kubelet", notMember, plan.Create, []string{pki}, "certificates", "kubelet started")
-	etcd := p.host(plan.JoinEtcd, id, "join: etcd member", notMember, plan.Create, []string{prepared}, "etcd member, first as a learner")
-	last := p.host(plan.JoinFinish, id, "join: control plane", notMember, plan.Create, []string{etcd}, "API server, controller manager, scheduler", "Node "+p.Hosts[id])
+	pki := p.host(step.CopyPKI, id, "copy the CAs from cp-1", notMember, plan.Create, append(needs, p.prepare(id)), "/etc/kubernetes/pki")
+	prepared := p.host(step.JoinPrepare, id, "join: certificates and kubelet", notMember, plan.Create, []string{pki}, "certificates", "kubelet started")
+	etcd := p.host(step.JoinEtcd, id, "join: etcd member", notMember, plan.Create, []string{prepared}, "etcd member, first as a learner")
+	last := p.host(step.JoinFinish, id, "join: control plane", notMember, plan.Create, []string{etcd}, "API server, controller manager, scheduler", "Node "+p.Hosts[id])
 	return p.ready(id, last)
 }
 
 func (p *plans) joinWorker(id string, needs ...string) string {
-	last := p.host(plan.JoinWorker, id, "join as worker", notMember, plan.Create, append(needs, p.prepare(id)), "kubelet started", "Node "+p.Hosts[id])
+	last := p.host(step.JoinWorker, id, "join as worker", notMember, plan.Create, append(needs, p.prepare(id)), "kubelet started", "Node "+p.Hosts[id])
 	return p.ready(id, last)
 }
 
 func (p *plans) ready(id, after string) string {
-	return p.host(plan.NodeReady, id, "Node Ready", "labels, annotations and taints of the manifest", plan.Create, []string{after, "addon/flannel"})
+	return p.host(step.NodeReady, id, "Node Ready", "labels, annotations and taints of the manifest", plan.Create, []string{after, "addon/flannel"})
 }
 
 func (p *plans) record(reason string, needs ...string) {
-	p.cluster(plan.SaveRecord, "record", "save manifest and record", reason, plan.Change, needs, "ConfigMap kube-system/kubeone, without secrets")
+	p.cluster(step.SaveRecord, "record", "save manifest and record", reason, plan.Change, needs, "ConfigMap kube-system/kubeone, without secrets")
 }
 
 // install is three control-plane hosts and a worker on bare machines.
 func install() plan.Plan {
 	p := newPlan("install", "resources")
 	images := p.prepare("203.0.113.11")
-	init := p.host(plan.Init, "203.0.113.11", "create the cluster", "no control-plane host belongs to a cluster", plan.Create, []string{images},
+	init := p.host(step.Init, "203.0.113.11", "create the cluster", "no control-plane host belongs to a cluster", plan.Create, []string{images},
 		"certificate authorities", "etcd, a single member", "API server, controller manager, scheduler", "kube-proxy and CoreDNS")
 	p.ready("203.0.113.11", init)
 	p.joinControlPlane("203.0.113.12", init)
 	p.joinControlPlane("203.0.113.13", init)
 	p.joinWorker("203.0.113.21", init)
-	addon := p.cluster(plan.ApplyAddon, "addon/flannel", "apply addon flannel", "not in the cluster", plan.Create, []string{init})
-	p.cluster(plan.AwaitWorkloads, "await-workloads", "wait for cluster DNS and addons", "addons were applied", plan.Change, []string{addon})
-	p.cluster(plan.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove, []string{"join-worker/worker-1"})
+	addon := p.cluster(step.ApplyAddon, "addon/flannel", "apply addon flannel", "not in the cluster", plan.Create, []string{init})
+	p.cluster(step.AwaitWorkloads, "await-workloads", "wait for cluster DNS and addons", "addons were applied", plan.Change, []string{addon})
+	p.cluster(step.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove, []string{"join-worker/worker-1"})
 	p.record("what this run did", "revoke-token")
 	p.FirstContacts = map[string]string{
 		"203.0.113.21": "SHA256:9cJ8YSEBmGBoxx1TmCqEBbnJPp5CnMnyBbpXgPDuAuQ", "203.0.113.11": "SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM",
@@ -90,9 +91,9 @@ func install() plan.Plan {
 // oneMoreWorker is a worker that joins a running cluster.
 func oneMoreWorker() plan.Plan {
 	p := newPlan("join")
-	token := p.cluster(plan.JoinToken, "join-token", "make a join token", "hosts are to join", plan.Create, nil, "bootstrap token, valid for 15 minutes")
+	token := p.cluster(step.JoinToken, "join-token", "make a join token", "hosts are to join", plan.Create, nil, "bootstrap token, valid for 15 minutes")
 	ready := p.joinWorker("203.0.113.22", token)
-	p.cluster(plan.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove, []string{"join-worker/worker-2"})
+	p.cluster(step.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove, []string{"join-worker/worker-2"})
 	p.record("what this run did", "revoke-token", ready)
 	return p.Plan
 }
@@ -100,7 +101,7 @@ func oneMoreWorker() plan.Plan {
 // manyWorkers is seven workers that all get the same steps.
 func manyWorkers() plan.Plan {
 	p := newPlan("join")
-	token := p.cluster(plan.JoinToken, "join-token", "make a join token", "hosts are to join", plan.Create, nil, "bootstrap token, valid for 15 minutes")
+	token := p.cluster(step.JoinToken, "join-token", "make a join token", "hosts are to join", plan.Create, nil, "bootstrap token, valid for 15 minutes")
 	for _, n := range "1234567" {
 		id := "203.0.113.10" + string(n)
 		p.Hosts[id] = "worker-10" + string(n)
@@ -112,7 +113,7 @@ func manyWorkers() plan.Plan {
 // restartedKubelet is a repair, few enough changes to be shown.
 func restartedKubelet() plan.Plan {
 	p := newPlan("repair", "nothing")
-	p.host(plan.RestartUnits, "203.0.113.12", "restart kubelet", "kubelet is not running", plan.Change, nil, "kubelet")
+	p.host(step.RestartUnits, "203.0.113.12", "restart kubelet", "kubelet is not running", plan.Change, nil, "kubelet")
 	p.Steps[0].Risk = plan.Restarts
 	p.record("what this run did", "restart-units/cp-2")
 	p.Notes = []string{"worker-1: clock is 3s ahead; let it run NTP"}
@@ -122,7 +123,7 @@ func restartedKubelet() plan.Plan {
 // unreachable is a host that does not answer: steps elsewhere, and instructions.
 func unreachable() plan.Plan {
 	p := newPlan("instruct", "resources")
-	p.cluster(plan.ApplyAddon, "addon/metrics-server", "apply addon metrics-server", "the cluster has an older version of it", plan.Change, nil)
+	p.cluster(step.ApplyAddon, "addon/metrics-server", "apply addon metrics-server", "the cluster has an older version of it", plan.Change, nil)
 	p.record("what this run did", "addon/metrics-server")
 	id := "203.0.113.13"
 	p.Operator = []problem.Instruction{
@@ -156,8 +157,9 @@ func upgrade() plan.Plan {
 // everyAction has one step of each action, and a text that wants to move the cursor.
 func everyAction() plan.Plan {
 	p := newPlan("join")
+	kinds := []step.Kind{step.Prepare, step.RestartUnits, step.Restore, step.ResetHost, step.Check}
 	for i, a := range []plan.Action{plan.Create, plan.Change, plan.Replace, plan.Remove, plan.MustAct} {
-		p.host(plan.Kind("kind-"+string(rune('a'+i))), "203.0.113.11", "title", "reason \x1b[2J\x1b]0;owned\a\u202Edone", a, nil, "change\x1b[1A\none line")
+		p.host(kinds[i], "203.0.113.11", "title", "reason \x1b[2J\x1b]0;owned\a\u202Edone", a, nil, "change\x1b[1A\none line")
 	}
 	p.Steps[2].Risk, p.Steps[3].Risk = plan.Restarts, plan.Drains
 	return p.Plan

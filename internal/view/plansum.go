@@ -25,8 +25,7 @@ type Summary struct {
 func Summarize(p plan.Plan) Summary {
 	s := Summary{Steps: len(p.Steps), Instructions: len(p.Operator)}
 	for _, step := range p.Steps {
-		switch step.Intent.Kind {
-		case plan.Init, plan.JoinFinish, plan.JoinWorker:
+		if step.Intent.Kind.Joins() {
 			s.Joins++
 		}
 		switch step.Action {

@@ -49,46 +49,13 @@ func spansOf(p plan.Plan, events []apply.Event) []span {
 	return out
 }
 
-// stage is the part of a run to which a step belongs, in the reader's words.
-func stage(k plan.Kind) string {
-	switch k {
-	case plan.Prepare:
-		return "prepare"
-	case plan.Images:
-		return "images"
-	case plan.Init:
-		return "init"
-	case plan.CopyPKI, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker:
-		return "joins"
-	case plan.NodeReady:
-		return "node ready"
-	case plan.ApplyAddon, plan.AwaitWorkloads, plan.SystemAddons:
-		return "addons"
-	case plan.Fetch:
-		return "fetch"
-	case plan.Snapshot:
-		return "snapshots"
-	case plan.UpgradeControlPlane, plan.UpgradeWorker, plan.Check, plan.Uncordon:
-		return "upgrade"
-	case plan.Fence, plan.Restore:
-		return "recovery"
-	case plan.RestartUnits, plan.Rewrite, plan.SetAside:
-		return "repairs"
-	case plan.DrainNode:
-		return "drain"
-	case plan.ResetHost, plan.DeleteNode, plan.RemoveEtcd:
-		return "removals"
-	}
-	return "tokens and record"
-}
-
 // stages writes a line for each stage, in the order in which they began, and the total.
 func (p *page) stages(of plan.Plan, spans []span) {
 	byBegin := slices.SortedStableFunc(slices.Values(spans), func(a, b span) int { return a.from.Compare(b.from) })
 	var order []string
 	in := map[string][]span{}
 	for _, s := range byBegin {
-		name := stage(s.step.Intent.Kind)
+		name := string(s.step.Intent.Kind.Group())
 		if in[name] == nil {
 			order = append(order, name)
 		}
@@ -160,10 +127,9 @@ func criticalPath(spans []span) []span {
 }
 
 func waitsFor(step, before plan.Step) bool {
-	etcd := func(k plan.Kind) bool { return k == plan.JoinEtcd || k == plan.RemoveEtcd }
 	return slices.Contains(step.Needs, before.ID) ||
 		step.Host != "" && step.Host == before.Host ||
-		etcd(step.Intent.Kind) && etcd(before.Intent.Kind)
+		step.Intent.Kind.ChangesMembership() && before.Intent.Kind.ChangesMembership()
 }
 
 // path writes the chain; time between two of its steps is time in which the later one waited for its turn.

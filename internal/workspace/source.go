@@ -16,6 +16,7 @@ import (
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // Source is a verified copy of a cluster's data. Close it.
@@ -39,8 +40,8 @@ func (s *Source) Close() {
 // target off the hosts) with the file of a private key of one of its recipients, or a bare snapshot of etcd. A copy that is
 // truncated, altered or something else is a *ConfigError.
 func (w *Workspace) OpenSource(ctx context.Context, from, identity string) (*Source, error) {
-	s := &Source{about: plan.Copy{From: plan.SurvivingMember}}
-	if from == string(plan.SurvivingMember) {
+	s := &Source{about: plan.Copy{From: step.SurvivingMember}}
+	if from == string(step.SurvivingMember) {
 		return s, nil
 	}
 	err := w.openCopy(ctx, s, from, identity)
@@ -118,7 +119,7 @@ func (s *Source) openBackup(ctx context.Context, path, identity string) error {
 	}
 	m := a.Metadata
 	s.about = plan.Copy{
-		From: plan.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash, KubernetesVersion: m.KubernetesVersion,
+		From: step.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash, KubernetesVersion: m.KubernetesVersion,
 		About:   fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339), m.CreatedBy, describe(m.Snapshot)),
 		Members: members(m.Snapshot), EncryptionPath: m.EncryptionPath,
 		Epoch: m.Epoch, Revision: m.Snapshot.Revision,
@@ -144,7 +145,7 @@ func (s *Source) openSnapshot(path string) error {
 		return err
 	}
 	s.about = plan.Copy{
-		From: plan.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describe(info), Members: members(info), Revision: info.Revision,
+		From: step.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describe(info), Members: members(info), Revision: info.Revision,
 	}
 	if info.CA != nil {
 		if s.about.CAHash, err = backup.CAHash(info.CA); err != nil {

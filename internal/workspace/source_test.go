@@ -16,7 +16,7 @@ import (
 	"kubeone/internal/backup"
 	"kubeone/internal/engine"
 	"kubeone/internal/etcd/snapshot/snapshottest"
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // A copy that cannot be used is a mistake of the operator's, found before any host is asked.
@@ -58,7 +58,7 @@ func TestASurvivorNeedsNoCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if s.about.From != plan.SurvivingMember || s.content.Snapshot != nil {
+	if s.about.From != step.SurvivingMember || s.content.Snapshot != nil {
 		t.Errorf("got %+v", s.about)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/e2e/load"
 	"kubeone/test/e2e/operator"
 )
@@ -64,16 +65,16 @@ func (s *story) upgradePlanned(from, to string) plan.Plan {
 	return p
 }
 
-func isUpgrade(step plan.Step) bool {
-	return step.Intent.Kind == plan.UpgradeControlPlane || step.Intent.Kind == plan.UpgradeWorker
+func isUpgrade(of plan.Step) bool {
+	return of.Intent.Kind == step.UpgradeControlPlane || of.Intent.Kind == step.UpgradeWorker
 }
 
 // upgradedWithKills kills the upgrade while the second control-plane host is being changed and when the last worker has
 // been drained, and lets it come to its end.
 func (s *story) upgradedWithKills(p plan.Plan) {
 	for _, moment := range []operator.Moment{
-		{Event: apply.StepStarted, Step: nth(s, p, plan.UpgradeControlPlane, 1)},
-		{Event: apply.StepDone, Step: nth(s, p, plan.DrainNode, len(s.Members())-1)},
+		{Event: apply.StepStarted, Step: nth(s, p, step.UpgradeControlPlane, 1)},
+		{Event: apply.StepDone, Step: nth(s, p, step.DrainNode, len(s.Members())-1)},
 	} {
 		i, err := s.ApplyInterrupted(s.Context(), operator.Failure{Way: operator.Kill, Moment: moment})
 		s.must(err)
@@ -86,7 +87,7 @@ func (s *story) upgradedWithKills(p plan.Plan) {
 }
 
 // nth is the ID of a plan's step of that kind, counted from 0.
-func nth(s *story, p plan.Plan, kind plan.Kind, n int) string {
+func nth(s *story, p plan.Plan, kind step.Kind, n int) string {
 	s.Helper()
 	steps := slices.DeleteFunc(slices.Clone(p.Steps), func(step plan.Step) bool { return step.Intent.Kind != kind })
 	if n >= len(steps) {

@@ -1,9 +1,8 @@
-# One argument: the stage.
+# One argument: the stage. Its function is in one of the files before this one.
 
 case "${1:-}" in
-prepare | images | init | pki | join-prepare | join-etcd | join-finish | join-worker | restart-units | rewrite | set-aside | reset | fetch | check | \
-	upgrade-control-plane | upgrade-worker | system-addons | snapshot | fence | restore)
-	"stage_$(printf '%s' "$1" | tr - _)"
-	;;
-*) die "usage: node.sh prepare|images|init|pki|join-prepare|join-etcd|join-finish|join-worker|restart-units|rewrite|set-aside|reset|fetch|check|upgrade-control-plane|upgrade-worker|system-addons|snapshot|fence|restore" ;;
+'' | *[!a-z-]*) die "usage: node.sh STAGE" ;;
 esac
+stage=stage_$(printf '%s' "$1" | tr - _)
+command -v "$stage" >/dev/null || die "no such stage: $1"
+"$stage"

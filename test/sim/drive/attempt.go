@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
 
@@ -54,7 +55,7 @@ func (a *attempt) onHost() (ended, ok bool) {
 			kept = a.op.command(h, func() { a.op.sent[h.ID] = true })
 		}
 	case 1: // files
-		if len(a.step.Intent.Uploads) > 0 {
+		if len(a.step.Intent.Content().Uploads) > 0 {
 			kept = a.op.command(h, func() { ended, ok = h.Full, !h.Full })
 		}
 	case 2: // secrets
@@ -81,7 +82,7 @@ func (a *attempt) onHost() (ended, ok bool) {
 		kept = a.op.command(h, func() {})
 		ended, ok = kept && code != world.CodeDone, code == world.CodeDone
 	case 5:
-		if a.step.Intent.Kind == plan.Init {
+		if a.step.Intent.Kind.CreatesControlPlane() {
 			kept = a.op.command(h, func() {})
 		}
 		ended = kept
@@ -105,10 +106,11 @@ func (a *attempt) lost() (ended, ok bool) {
 
 // secrets are those that the step may know: the PKI is read from a peer.
 func (a *attempt) secrets() (kept, ended, ok bool) {
-	if a.step.Intent.Kind != plan.CopyPKI {
+	from, copies := a.step.Intent.Params.(step.CopyPKIParams)
+	if !copies {
 		return true, false, true
 	}
-	peer := a.op.sim.World.Host(a.step.Intent.Peer)
+	peer := a.op.sim.World.Host(from.Peer)
 	ok = true
 	kept = a.op.command(peer, func() { ended, ok = peer.Disk.CA == 0, peer.Disk.CA != 0 })
 	return kept, ended, ok
@@ -146,10 +148,10 @@ func (a *attempt) awaitEtcd() (wait, failed bool) {
 		return false, false
 	}
 	switch {
-	case (in.Kind == plan.DrainNode && in.Drain != nil && in.Drain.Upgrade || in.Kind == plan.UpgradeControlPlane) && !a.safe:
+	case in.Guard() == step.MemberMayStop && !a.safe:
 		wait = !mayStop(a.op.sim.World.ObserveEtcd(), in.NodeName)
 		a.safe = !wait
-	case in.Kind == plan.Uncordon:
+	case in.Kind.Uncordons():
 		wait = !allHealthy(a.op.sim.World.ObserveEtcd())
 	}
 	return wait, wait && a.op.sim.World.Now-a.began > etcdTimeout
@@ -158,12 +160,13 @@ func (a *attempt) awaitEtcd() (wait, failed bool) {
 // mustStay reports whether the member that the step removes must not leave, as etcd is now.
 func (a *attempt) mustStay() bool {
 	in, off := a.step.Intent, a.op.sim.Off
-	if in.Kind != plan.RemoveEtcd || off == Removal || off == NoQuorum {
+	leaves, removes := in.Params.(step.RemoveEtcdParams)
+	if !removes || off == Removal || off == NoQuorum {
 		return false
 	}
 	is := a.op.sim.World.ObserveEtcd()
-	listed := slices.ContainsFunc(is.Members, func(m observed.Member) bool { return m.ID == in.Member })
-	return listed && !quorum.SafeToRemove(is.Members, in.Member).Safe
+	listed := slices.ContainsFunc(is.Members, func(m observed.Member) bool { return m.ID == leaves.Member })
+	return listed && !quorum.SafeToRemove(is.Members, leaves.Member).Safe
 }
 
 func mayStop(e observed.Etcd, name string) bool {

@@ -5,6 +5,7 @@ import (
 
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
 
@@ -115,12 +116,18 @@ func (s *Simulation) altered(p plan.Plan) plan.Plan {
 	p.Steps = steps
 	if s.Off == Stranger {
 		h := s.World.Hosts[len(s.World.Hosts)-1]
-		p.Steps = append(p.Steps, plan.Step{ID: "stranger/" + h.Name, Host: h.ID, Intent: plan.Intent{Kind: plan.RestartUnits, Units: []string{"kubelet"}, Version: Wanted}})
+		p.Steps = append(p.Steps, plan.Step{ID: "stranger/" + h.Name, Host: h.ID, Intent: restartKubelet()})
 	}
 	if s.Off == NoUncordon {
-		p.Steps = slices.DeleteFunc(p.Steps, func(st plan.Step) bool { return st.Intent.Kind == plan.Uncordon })
+		p.Steps = slices.DeleteFunc(p.Steps, func(st plan.Step) bool { return st.Intent.Kind == step.Uncordon })
 	}
 	return p
+}
+
+func restartKubelet() step.Intent {
+	in := step.With(step.RestartUnitsParams{Units: []string{"kubelet"}})
+	in.Version = Wanted
+	return in
 }
 
 // alter changes one step as the guard that is off would not have kept it.
@@ -133,15 +140,15 @@ func (s *Simulation) alter(st *plan.Step, p plan.Plan) {
 	}
 	kind := st.Intent.Kind
 	switch {
-	case s.Off == NoOrder && (kind == plan.Check || kind == plan.RestartUnits), s.Off == NoWaves && kind == plan.Check && st.Intent.Role == "worker",
-		s.Off == NoWorkers && kind == plan.Check && st.Intent.Role == "worker":
+	case s.Off == NoOrder && (kind == step.Check || kind == step.RestartUnits), s.Off == NoWaves && kind == step.Check && st.Intent.Role == "worker",
+		s.Off == NoWorkers && kind == step.Check && st.Intent.Role == "worker":
 		without(func(need plan.Step) bool { return need.Host != st.Host })
 		st.After = nil
-	case s.Off == NoDrain && (kind == plan.UpgradeWorker || kind == plan.UpgradeControlPlane):
-		without(func(need plan.Step) bool { return need.Intent.Kind == plan.DrainNode })
+	case s.Off == NoDrain && (kind == step.UpgradeWorker || kind == step.UpgradeControlPlane):
+		without(func(need plan.Step) bool { return need.Intent.Kind == step.DrainNode })
 	case s.Off == NoUncordon:
-		without(func(need plan.Step) bool { return need.Intent.Kind == plan.Uncordon })
+		without(func(need plan.Step) bool { return need.Intent.Kind == step.Uncordon })
 	case s.Off == NoConfirm:
-		st.Intent.Confirm = false
+		st.Intent = world.Unconfirmed(st.Intent)
 	}
 }

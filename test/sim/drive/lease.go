@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
 
@@ -50,7 +51,7 @@ func (o *operator) seen() look {
 
 // aloneWith is the plan without the record of the manifest, which is not for a caller that works on one worker.
 func aloneWith(p plan.Plan, id string) plan.Plan {
-	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Intent.Kind == plan.SaveRecord })
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Intent.Kind == step.SaveRecord })
 	if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Host == id }) {
 		p.Steps = nil
 	}

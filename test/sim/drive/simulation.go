@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )
@@ -131,7 +132,7 @@ func (s *Simulation) look() look {
 func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
 	for _, n := range is.API.Nodes {
 		if n.Unschedulable {
-			p.Steps = append(p.Steps, plan.Step{ID: "open/" + n.Name, Host: s.World.Host(n.Name).ID, Intent: plan.Intent{Kind: plan.Uncordon, NodeName: n.Name, Version: n.KubeletVersion}})
+			p.Steps = append(p.Steps, plan.Step{ID: "open/" + n.Name, Host: s.World.Host(n.Name).ID, Intent: step.Intent{Kind: step.Uncordon, NodeName: n.Name, Version: n.KubeletVersion}})
 		}
 	}
 	return p
@@ -140,7 +141,7 @@ func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
 // meddling is the plan with a host restarted that needs nothing.
 func (s *Simulation) meddling(p plan.Plan) plan.Plan {
 	h := s.World.Hosts[0]
-	p.Steps = append(p.Steps, plan.Step{ID: "meddle/" + h.Name, Host: h.ID, Intent: plan.Intent{Kind: plan.RestartUnits, Units: []string{"kubelet"}, Version: Wanted}})
+	p.Steps = append(p.Steps, plan.Step{ID: "meddle/" + h.Name, Host: h.ID, Intent: restartKubelet()})
 	return p
 }
 
@@ -148,7 +149,7 @@ func (s *Simulation) meddling(p plan.Plan) plan.Plan {
 func (s *Simulation) removing(p plan.Plan, is observed.World) plan.Plan {
 	for _, m := range is.Etcd.Members {
 		if m.Healthy == observed.Yes {
-			p.Steps = append(p.Steps, plan.Step{ID: "remove/" + m.Name, Intent: plan.Intent{Kind: plan.RemoveEtcd, Member: m.ID}})
+			p.Steps = append(p.Steps, plan.Step{ID: "remove/" + m.Name, Intent: step.With(step.RemoveEtcdParams{Member: m.ID})})
 			break
 		}
 	}

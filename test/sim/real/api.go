@@ -15,8 +15,8 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
-	"kubeone/internal/plan"
 	"kubeone/internal/resources"
+	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
 
@@ -59,7 +59,7 @@ func (a *api) until(ctx context.Context, what string, request func() (done bool,
 }
 
 // through carries out the plan's step of that kind about a Node, or about the cluster.
-func (a *api) through(ctx context.Context, k plan.Kind, node string, then func(plan.Intent)) error {
+func (a *api) through(ctx context.Context, k step.Kind, node string, then func(step.Intent)) error {
 	var call world.Call
 	return a.until(ctx, string(k)+"/"+node, func() (bool, error) {
 		for _, s := range a.w.plans[a.run].Steps {
@@ -73,7 +73,7 @@ func (a *api) through(ctx context.Context, k plan.Kind, node string, then func(p
 			if then != nil {
 				then(in)
 			}
-			in.Confirm = false // apply has seen to that
+			in = world.Unconfirmed(in) // apply has seen to that
 			by := world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: k}
 			return a.w.truth.Through(by, in, &call, world.Digests{})
 		}
@@ -127,14 +127,14 @@ func (a *api) WaitNodeSilent(ctx context.Context, node string) error {
 
 // SetNodeMeta is part of the step that waits for the Node.
 func (a *api) SetNodeMeta(ctx context.Context, node string, _, _ map[string]string, _ []desired.Taint) error {
-	return a.through(ctx, plan.NodeReady, node, nil)
+	return a.through(ctx, step.NodeReady, node, nil)
 }
 
 // Drain closes the Node and takes its pods away.
 func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 	within, cancel := context.WithTimeout(ctx, max(o.Timeout, time.Minute))
 	defer cancel()
-	err := a.through(within, plan.DrainNode, node, nil)
+	err := a.through(within, step.DrainNode, node, nil)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errKilled) {
 		return &drain.BlockedError{Node: node, Err: err}
 	}
@@ -145,7 +145,7 @@ func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 func (a *api) Reopen(ctx context.Context, node string) error {
 	return a.until(ctx, "reopen/"+node, func() (bool, error) {
 		for _, s := range a.w.plans[a.run].Steps {
-			if s.Intent.NodeName == node && (s.Intent.Kind == plan.Uncordon || s.Intent.Kind == plan.DrainNode) {
+			if s.Intent.NodeName == node && (s.Intent.Kind == step.Uncordon || s.Intent.Kind == step.DrainNode) {
 				a.w.truth.Reopen(world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, node)
 				break
 			}
@@ -156,7 +156,7 @@ func (a *api) Reopen(ctx context.Context, node string) error {
 
 // DeleteNode deletes the Node.
 func (a *api) DeleteNode(ctx context.Context, node string) error {
-	return a.through(ctx, plan.DeleteNode, node, nil)
+	return a.through(ctx, step.DeleteNode, node, nil)
 }
 
 // Apply needs the API; what was applied is noted with the record.
@@ -229,9 +229,8 @@ func (m *members) RemoveMember(ctx context.Context, id uint64) error {
 			return
 		}
 		for _, s := range m.w.plans[m.run].Steps {
-			if s.Intent.Kind == plan.RemoveEtcd && s.Intent.Member == etcd.HexID(id) {
-				in := s.Intent
-				in.Confirm = false // apply has seen to that
+			if step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == etcd.HexID(id) {
+				in := world.Unconfirmed(s.Intent) // apply has seen to that
 				done, err = m.w.truth.Through(world.Author{Run: m.run, Step: s.ID, Host: s.Host, Kind: in.Kind}, in, &world.Call{}, world.Digests{})
 			}
 		}

@@ -1,7 +1,7 @@
 package safety
 
 import (
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
 
@@ -41,7 +41,7 @@ func (c *Checker) alone(e world.Effect) {
 		return
 	}
 	c.begins[e.By] = c.World.Now
-	if h := e.Host; h != nil && !h.ControlPlane && !h.Outside && e.By.Kind != plan.RemoveEtcd && !c.leases[e.By.Run] {
+	if h := e.Host; h != nil && !h.ControlPlane && !h.Outside && e.By.Kind != step.RemoveEtcd && !c.leases[e.By.Run] {
 		if c.holder[h.ID] != e.By.Run {
 			c.Break(OneOperator, "run %s begins %s about %s, whose lock run %s has", e.By.Run, e.By.Step, h.Name, c.holder[h.ID])
 		}

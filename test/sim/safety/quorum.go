@@ -1,7 +1,7 @@
 package safety
 
 import (
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
 
@@ -94,7 +94,7 @@ func (c *Checker) promoted(e world.Effect) {
 // stopped checks that the others do without this member. One or two voters do not; they may be stopped while all are well.
 func (c *Checker) stopped(e world.Effect) {
 	d := e.Host.Disk.Data
-	if d == nil || !c.World.Voting(e.Host) || c.asked[e.By.Run] || e.By.Kind == plan.Fence {
+	if d == nil || !c.World.Voting(e.Host) || c.asked[e.By.Run] || e.By.Kind == step.Fence {
 		return
 	}
 	r := c.ringOf(d.Member)
@@ -109,7 +109,7 @@ func (c *Checker) stopped(e world.Effect) {
 
 // single checks that no other control-plane host is in the middle of having been stopped by a step.
 func (c *Checker) single(e world.Effect) {
-	if c.asked[e.By.Run] || e.By.Kind == plan.Fence {
+	if c.asked[e.By.Run] || e.By.Kind == step.Fence {
 		return
 	}
 	for _, h := range c.World.Hosts {
@@ -124,7 +124,7 @@ func (c *Checker) single(e world.Effect) {
 // that a restored one is alone.
 func (c *Checker) begun(e world.Effect) {
 	for _, h := range c.World.Hosts {
-		if e.By.Kind == plan.Restore {
+		if e.By.Kind == step.Restore {
 			if h != e.Host && h.Run.Etcd {
 				c.Break(OneBrain, "%s restores etcd on %s while that of %s runs", e.By.Step, e.Host.Name, h.Name)
 			}

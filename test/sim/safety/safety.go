@@ -102,19 +102,10 @@ func (c *Checker) Approve(run string, p plan.Plan, asked bool) {
 	c.approved[run], c.asked[run] = p, asked
 	for _, s := range p.Steps {
 		h := c.World.Host(s.Host)
-		if h != nil && mends(s.Intent.Kind) && c.Well(h) {
+		if h != nil && world.Mends(s.Intent.Kind) && c.Well(h) {
 			c.Break(Untouched, "step %s is about %s, which is well", s.ID, h.Name)
 		}
 	}
-}
-
-// mends reports whether steps of the kind are only for hosts that lack something.
-func mends(k plan.Kind) bool {
-	switch k {
-	case plan.Prepare, plan.Init, plan.CopyPKI, plan.JoinPrepare, plan.JoinEtcd, plan.JoinFinish, plan.JoinWorker, plan.RestartUnits:
-		return true
-	}
-	return false
 }
 
 // Well reports whether the host is a member of which everything works.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // Call is how far a step has got that goes through the API or etcd.
@@ -28,52 +28,84 @@ const (
 	confirmations = 3
 )
 
-// Through carries a step out by one request. It is not done as long as it waits, or while nothing answers.
-func (w *World) Through(by Author, in plan.Intent, c *Call, d Digests) (done bool, err error) {
-	if in.Kind == plan.RemoveEtcd {
-		return w.removeMember(by, in, c)
-	}
-	if !w.APIReached() {
-		return false, nil
-	}
-	r := w.Ring()
-	n := r.Objects.Node(in.NodeName)
-	switch in.Kind {
-	case plan.JoinToken, plan.RevokeToken, plan.AwaitWorkloads:
-		return true, nil
-	case plan.ApplyAddon:
-		w.effect(Effect{Verb: Applied, By: by})
-		r.Objects.Addons[in.Addon] = d.Addons[in.Addon]
-		return w.Write(), nil
-	case plan.SaveRecord:
-		w.effect(Effect{Verb: Applied, By: by})
-		r.Objects.Record = d.Manifest
-		return w.Write(), nil
-	case plan.NodeReady:
-		return w.nodeReady(by, in, n)
-	case plan.DrainNode:
-		return w.drain(r, by, in, c, n)
-	case plan.Uncordon:
-		return w.uncordon(by, in, n)
-	case plan.DeleteNode:
-		if in.Confirm && n != nil && n.Ready {
-			return false, nil
-		}
-		w.effect(Effect{Verb: NodeDeleted, By: by, Host: w.Host(in.NodeName)})
-		r.Objects.Nodes = slices.DeleteFunc(r.Objects.Nodes, func(n *Node) bool { return n.Name == in.NodeName })
-		return true, nil
-	}
-	return false, errors.New("the API knows no step " + string(in.Kind))
+// query is a step's request, and what it is about.
+type query struct {
+	by      Author
+	in      step.Intent
+	call    *Call
+	digests Digests
+	ring    *Ring // whose API answers; nil of a request to etcd
+	node    *Node // the intent's; nil where there is none
 }
 
-func (w *World) nodeReady(by Author, in plan.Intent, n *Node) (bool, error) {
+// request makes a step's request once. It is not done as long as it waits.
+type request func(w *World, q query) (done bool, err error)
+
+// Through carries a step out by one request. It is not done as long as it waits, or while nothing answers.
+func (w *World) Through(by Author, in step.Intent, c *Call, d Digests) (done bool, err error) {
+	q := query{by: by, in: in, call: c, digests: d}
+	ask := works[in.Kind].request
+	switch {
+	case ask == nil:
+		return false, errUnknown(in.Kind)
+	case in.Kind.ChangesMembership(): // it asks etcd
+		return ask(w, q)
+	case !w.APIReached():
+		return false, nil
+	}
+	q.ring = w.Ring()
+	q.node = q.ring.Objects.Node(in.NodeName)
+	return ask(w, q)
+}
+
+func answered(*World, query) (bool, error) { return true, nil }
+
+func applyAddon(w *World, q query) (bool, error) {
+	w.effect(Effect{Verb: Applied, By: q.by})
+	name := step.ParamsOf[step.ApplyAddonParams](q.in).Addon
+	q.ring.Objects.Addons[name] = q.digests.Addons[name]
+	return w.Write(), nil
+}
+
+func saveRecord(w *World, q query) (bool, error) {
+	w.effect(Effect{Verb: Applied, By: q.by})
+	q.ring.Objects.Record = q.digests.Manifest
+	return w.Write(), nil
+}
+
+func deleteNode(w *World, q query) (bool, error) {
+	if step.ParamsOf[step.DeleteNodeParams](q.in).Confirm && q.node != nil && q.node.Ready {
+		return false, nil
+	}
+	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: w.Host(q.in.NodeName)})
+	q.ring.Objects.Nodes = slices.DeleteFunc(q.ring.Objects.Nodes, func(n *Node) bool { return n.Name == q.in.NodeName })
+	return true, nil
+}
+
+// Unconfirmed is the intent when nobody has to confirm any more that what goes is dead.
+func Unconfirmed(in step.Intent) step.Intent {
+	switch p := in.Params.(type) {
+	case step.RemoveEtcdParams:
+		p.Confirm = false
+		in.Params = p
+	case step.DeleteNodeParams:
+		p.Confirm = false
+		in.Params = p
+	case step.ResetHostParams:
+		in.Params = step.ResetHostParams{}
+	}
+	return in
+}
+
+func nodeReady(w *World, q query) (bool, error) {
+	n, want := q.node, step.ParamsOf[step.NodeReadyParams](q.in)
 	if n == nil {
 		return false, nil
 	}
-	if !metaEqual(n, in) {
-		w.effect(Effect{Verb: Labelled, By: by, Host: w.Host(n.Name)})
-		n.Labels, n.Annotations = merged(n.Labels, in.Labels), merged(n.Annotations, in.Annotation)
-		for _, t := range in.Taints {
+	if !metaEqual(n, want) {
+		w.effect(Effect{Verb: Labelled, By: q.by, Host: w.Host(n.Name)})
+		n.Labels, n.Annotations = merged(n.Labels, want.Labels), merged(n.Annotations, want.Annotations)
+		for _, t := range want.Taints {
 			if !slices.Contains(n.Taints, t.Key) {
 				n.Taints = append(n.Taints, t.Key)
 			}
@@ -82,9 +114,9 @@ func (w *World) nodeReady(by Author, in plan.Intent, n *Node) (bool, error) {
 	return n.Ready, nil
 }
 
-func metaEqual(n *Node, in plan.Intent) bool {
-	return maps.Equal(n.Labels, merged(n.Labels, in.Labels)) && maps.Equal(n.Annotations, merged(n.Annotations, in.Annotation)) &&
-		!slices.ContainsFunc(in.Taints, func(t taint) bool { return !slices.Contains(n.Taints, t.Key) })
+func metaEqual(n *Node, want step.NodeReadyParams) bool {
+	return maps.Equal(n.Labels, merged(n.Labels, want.Labels)) && maps.Equal(n.Annotations, merged(n.Annotations, want.Annotations)) &&
+		!slices.ContainsFunc(want.Taints, func(t taint) bool { return !slices.Contains(n.Taints, t.Key) })
 }
 
 // merged is have with what is wanted; a key that ends in "-" goes.
@@ -107,35 +139,34 @@ func merged(have, want map[string]string) map[string]string {
 }
 
 // drain closes the Node, then asks one pod after the other to leave. Pods that do not leave in time decide how it ends.
-func (w *World) drain(r *Ring, by Author, in plan.Intent, c *Call, n *Node) (bool, error) {
+func drain(w *World, q query) (bool, error) {
+	n := q.node
 	if n == nil {
 		return true, nil
 	}
 	h := w.Host(n.Name)
-	how := in.Drain
-	if how == nil {
-		how = &plan.Drain{}
-	}
+	how := step.ParamsOf[step.DrainNodeParams](q.in)
 	if !n.Cordoned {
-		w.effect(Effect{Verb: Cordoned, By: by, Host: h})
-		n.Cordoned, n.CordonedBy = true, by.Run
+		w.effect(Effect{Verb: Cordoned, By: q.by, Host: h})
+		n.Cordoned, n.CordonedBy = true, q.by.Run
 		return false, nil
 	}
-	late := w.Now-c.Began > int64(max(how.TimeoutSeconds, 1))
-	empty, err := w.evict(r, h, n.Name, by, late && how.OnTimeout == plan.ForceOnTimeout)
+	late := w.Now-q.call.Began > int64(max(how.TimeoutSeconds, 1))
+	empty, err := w.evict(q.ring, h, n.Name, q.by, late && how.OnTimeout == step.ForceOnTimeout)
 	if err == nil || !late {
 		return empty, nil
 	}
-	w.Reopen(by, n.Name)
+	w.Reopen(q.by, n.Name)
 	return false, err
 }
 
 // uncordon waits for the Node in its new version, and opens it if a run of ours closed it.
-func (w *World) uncordon(by Author, in plan.Intent, n *Node) (bool, error) {
-	if n == nil || !n.Ready || n.Kubelet != in.Version {
+func uncordon(w *World, q query) (bool, error) {
+	n := q.node
+	if n == nil || !n.Ready || n.Kubelet != q.in.Version {
 		return false, nil
 	}
-	w.Reopen(by, n.Name)
+	w.Reopen(q.by, n.Name)
 	return true, nil
 }
 
@@ -155,18 +186,19 @@ func (w *World) Reopen(by Author, node string) bool {
 
 // removeMember takes a member out through a member that operators reach. One that is to be dead is looked at several times
 // first.
-func (w *World) removeMember(by Author, in plan.Intent, c *Call) (bool, error) {
+func removeMember(w *World, q query) (bool, error) {
+	params, c := step.ParamsOf[step.RemoveEtcdParams](q.in), q.call
 	via := w.etcdVia()
 	if via == nil {
 		return false, nil
 	}
 	r, _ := w.member(via)
-	i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Hex() == in.Member })
+	i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Hex() == params.Member })
 	if i < 0 {
 		return true, nil
 	}
 	m := r.Members[i]
-	if in.Confirm {
+	if params.Confirm {
 		if w.answers(via, r, m) {
 			return false, errors.New("the member answers")
 		}
@@ -180,7 +212,7 @@ func (w *World) removeMember(by Author, in plan.Intent, c *Call) (bool, error) {
 	if !w.Quorum(r) {
 		return false, nil
 	}
-	w.effect(Effect{Verb: Removed, By: by, Host: w.HostOf(r, m.ID), Member: m.ID})
+	w.effect(Effect{Verb: Removed, By: q.by, Host: w.HostOf(r, m.ID), Member: m.ID})
 	return true, w.remove(r, m.ID)
 }
 

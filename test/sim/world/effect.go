@@ -1,6 +1,6 @@
 package world
 
-import "kubeone/internal/plan"
+import "kubeone/internal/step"
 
 // Verb is what an effect does to the world.
 type Verb string
@@ -51,7 +51,7 @@ type Author struct {
 	Run  string
 	Step string // its ID in the plan; empty for what a run does besides, as taking its lock
 	Host string // ID of the host that the step is on
-	Kind plan.Kind
+	Kind step.Kind
 }
 
 // effect tells of an effect; the caller then makes it.

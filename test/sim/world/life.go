@@ -3,16 +3,18 @@ package world
 import (
 	"errors"
 	"slices"
+
+	"kubeone/internal/step"
 )
 
 // The phases of a cluster's later life: repair, upgrade, removal, recovery.
 
 func restartUnits(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
-	if slices.Contains(u.Intent.Units, "containerd") {
+	if slices.Contains(step.ParamsOf[step.RestartUnitsParams](u.Intent).Units, "containerd") {
 		h.Run.Containerd = true
 	}
-	if slices.Contains(u.Intent.Units, "kubelet") && h.Disk.Kubelet != "" {
+	if slices.Contains(step.ParamsOf[step.RestartUnitsParams](u.Intent).Units, "kubelet") && h.Disk.Kubelet != "" {
 		startKubelet(h, h.Disk.Kubelet)
 	}
 	h.Disk.Enabled = true
@@ -114,7 +116,7 @@ func markUnfinished(_ *World, h *Host, _ *Unit) (bool, error) {
 
 // renew makes certificates that have expired anew; what uses them starts again.
 func renew(w *World, h *Host, u *Unit) (bool, error) {
-	if !slices.Contains(u.Intent.Parts, "certificates") {
+	if !slices.Contains(step.ParamsOf[step.RegenerateParams](u.Intent).Parts, "certificates") {
 		return true, nil
 	}
 	if h.Run.Etcd {
@@ -128,7 +130,7 @@ func renew(w *World, h *Host, u *Unit) (bool, error) {
 
 // signKubelet gives the kubelet new credentials. A worker needs the cluster for that.
 func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
-	if slices.Contains(u.Intent.Parts, "kubelet-credentials") {
+	if slices.Contains(step.ParamsOf[step.RegenerateParams](u.Intent).Parts, "kubelet-credentials") {
 		if !h.ControlPlane && (h.Split || !w.APIUp()) {
 			return false, nil
 		}
@@ -144,7 +146,7 @@ func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 // writeManifests writes the static pods that are missing, in the version that the host has, and starts the kubelet anew.
 func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
-	for _, part := range u.Intent.Parts {
+	for _, part := range step.ParamsOf[step.RegenerateParams](u.Intent).Parts {
 		switch part {
 		case "etcd":
 			if h.Disk.Data == nil {
@@ -182,3 +184,6 @@ func restore(w *World, h *Host, u *Unit) (bool, error) {
 	startKubelet(h, h.Disk.Kubelet)
 	return true, nil
 }
+
+// applySystem applies kube-proxy and cluster DNS, whose pods the simulated world does not have.
+func applySystem(w *World, _ *Host, _ *Unit) (bool, error) { return w.APIUp(), nil }

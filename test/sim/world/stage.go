@@ -1,6 +1,10 @@
 package world
 
-import "errors"
+import (
+	"errors"
+
+	"kubeone/internal/step"
+)
 
 // The phases of installing and joining, as the scripts have them. Each goes on from whatever an earlier run left.
 
@@ -115,7 +119,7 @@ func markJoined(_ *World, h *Host, _ *Unit) (bool, error) {
 const Config = "config-1"
 
 func writePKI(w *World, h *Host, u *Unit) (bool, error) {
-	peer := w.Host(u.Intent.Peer)
+	peer := w.Host(step.ParamsOf[step.CopyPKIParams](u.Intent).Peer)
 	if h.Disk.CA != 0 && peer.Disk.CA != 0 && h.Disk.CA != peer.Disk.CA {
 		return false, errors.New("/etc/kubernetes/pki/ca.crt is another cluster's CA")
 	}

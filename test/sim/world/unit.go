@@ -3,7 +3,7 @@ package world
 import (
 	"errors"
 
-	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // Exit statuses of steps, as those of the scripts that run them.
@@ -21,7 +21,7 @@ const patience = 40
 // Unit is a step that runs on a host by itself: it goes on when its operator is gone, and ends with the machine.
 type Unit struct {
 	By        Author
-	Intent    plan.Intent
+	Intent    step.Intent
 	Disrupted bool // it has stopped something of the control plane that worked
 	phase     int
 	waited    int
@@ -71,7 +71,7 @@ func (w *World) Unlock(h *Host, run string) {
 
 // Start starts a step on the host, or finds it running or ended, as start.sh does. Only CodeDone means that it can be
 // followed.
-func (w *World) Start(h *Host, by Author, generation int64, intent plan.Intent) int {
+func (w *World) Start(h *Host, by Author, generation int64, intent step.Intent) int {
 	switch u, r := h.Run.Unit, h.Disk.Result; {
 	case u != nil && u.By.Run == by.Run && u.By.Step == by.Step:
 		return CodeDone
@@ -105,9 +105,11 @@ func (w *World) Work(h *Host) {
 	if u == nil || !h.Up {
 		return
 	}
-	phases := stage(u.Intent.Kind)
+	phases := works[u.Intent.Kind].phases
 	done, err := true, error(nil)
 	switch {
+	case len(phases) == 0:
+		err = errUnknown(u.Intent.Kind)
 	case h.FailAll:
 		err = errors.New("it fails always")
 	case h.FailNext:
@@ -135,59 +137,7 @@ func (w *World) end(h *Host, u *Unit, err error) {
 	if err != nil {
 		h.Disk.Result.Code = CodeFailed
 	}
-	if err == nil && u.Intent.Kind == plan.ResetHost {
+	if err == nil && u.Intent.Kind.ClearsHost() {
 		h.Disk = Disk{Generation: h.Disk.Generation, Result: h.Disk.Result, Aside: h.Disk.Aside, AsideCA: h.Disk.AsideCA}
 	}
-}
-
-// stage are the phases of a step on a host.
-func stage(k plan.Kind) []phase {
-	switch k {
-	case plan.Prepare:
-		return []phase{markBegun, installRuntime}
-	case plan.Images:
-		return []phase{fetchImages}
-	case plan.Init:
-		return []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined}
-	case plan.CopyPKI:
-		return []phase{writePKI}
-	case plan.JoinPrepare:
-		return []phase{joinKubelet}
-	case plan.JoinEtcd:
-		return []phase{addMember, startMember, promoteMember}
-	case plan.JoinFinish:
-		return []phase{writeAPI, awaitAPI, kubeletLocal, markControlPlane, markJoined}
-	case plan.JoinWorker:
-		return []phase{joinWorker, awaitKubelet, markJoined}
-	case plan.RestartUnits:
-		return []phase{restartUnits, awaitKubelet, awaitAPI}
-	case plan.Rewrite:
-		return []phase{renew, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI}
-	case plan.SetAside:
-		return []phase{stopAll, moveAside, markUnfinished}
-	}
-	return lifeStage(k)
-}
-
-// lifeStage are the phases of steps that a cluster meets after its installation.
-func lifeStage(k plan.Kind) []phase {
-	switch k {
-	case plan.Check:
-		return []phase{checkTurn}
-	case plan.Fetch:
-		return []phase{fetchImages}
-	case plan.Snapshot:
-		return []phase{snapshot}
-	case plan.UpgradeControlPlane:
-		return []phase{checkTurn, beginTurn, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet, awaitEtcd, awaitAPI, markJoined, endTurn}
-	case plan.UpgradeWorker:
-		return []phase{checkTurn, beginTurn, changeKubelet, awaitKubelet, markJoined, endTurn}
-	case plan.ResetHost:
-		return []phase{stopAll, deleteAll}
-	case plan.Fence:
-		return []phase{stopAll, moveAside}
-	case plan.Restore:
-		return []phase{restore, writeAPI, awaitAPI}
-	}
-	return []phase{func(*World, *Host, *Unit) (bool, error) { return false, errors.New("no such stage: " + string(k)) }}
 }

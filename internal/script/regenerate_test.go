@@ -39,7 +39,7 @@ func joined(t *testing.T, name string) *box {
 func TestCertificatesAreRenewedAndTheirComponentsStartAgain(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
-	b.must("PARTS=certificates; stage_rewrite")
+	b.must("PARTS=certificates; stage_regenerate")
 	calls := b.calls()
 	for _, want := range []string{"ctr -n k8s.io tasks kill --signal SIGTERM id-etcd", "ctr -n k8s.io tasks kill --signal SIGTERM id-kube-apiserver", "systemctl restart kubelet"} {
 		if !slices.Contains(calls, want) {
@@ -57,7 +57,7 @@ func TestAManifestIsWrittenAgain(t *testing.T) {
 	if err := os.Remove(b.path("etc/kubernetes/manifests/etcd.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	b.must("PARTS='etcd kube-apiserver kube-controller-manager'; stage_rewrite")
+	b.must("PARTS='etcd kube-apiserver kube-controller-manager'; stage_regenerate")
 	want := []string{"version -o short", "init phase etcd local", "version -o short", "init phase control-plane apiserver", "version -o short", "init phase control-plane controller-manager"}
 	if diff := cmp.Diff(want, b.phases()); diff != "" {
 		t.Error(diff)
@@ -72,14 +72,14 @@ func TestAnAPIServerThatIsEndingIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	const killed = "ctr -n k8s.io tasks kill --signal SIGTERM id-kube-apiserver"
 	b := joined(t, "cp-2")
-	b.must("PARTS=kube-apiserver; stage_rewrite")
+	b.must("PARTS=kube-apiserver; stage_regenerate")
 	if slices.Contains(b.calls(), killed) {
 		t.Error("an API server that answers is ended")
 	}
 	b = joined(t, "cp-2")
 	b.command("curl", "[ -e '"+b.path("written")+"' ]")
 	b.command("kubeadm", ": >'"+b.path("written")+"'; echo v1.36.3")
-	b.must("PARTS=kube-apiserver; stage_rewrite")
+	b.must("PARTS=kube-apiserver; stage_regenerate")
 	calls := b.calls()
 	end := slices.Index(calls, killed)
 	if write := slices.IndexFunc(calls, func(c string) bool { return strings.HasPrefix(c, "kubeadm init phase control-plane apiserver") }); end < 0 || write < end {
@@ -91,13 +91,13 @@ func TestAnEtcdWithoutItsDataIsNotStarted(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
 	b.must("rm -rf @ROOT@/var/lib/etcd/member")
-	b.fails("PARTS=etcd; stage_rewrite", "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was")
+	b.fails("PARTS=etcd; stage_regenerate", "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was")
 }
 
 func TestAControlPlaneHostSignsForItsKubelet(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
-	b.must("PARTS=kubelet-credentials; stage_rewrite")
+	b.must("PARTS=kubelet-credentials; stage_regenerate")
 	b.mustAsk("https://10.0.0.2:6443")
 	want := []string{"version -o short", "init phase kubeconfig kubelet", "version -o short", "init phase kubelet-finalize enable-client-cert-rotation"}
 	if diff := cmp.Diff(want, b.phases()); diff != "" {
@@ -116,7 +116,7 @@ func TestAWorkersKubeletAsksWithAJoinToken(t *testing.T) {
 		echo new >etc/kubernetes/kubelet.conf
 		echo new >var/lib/kubelet/pki/kubelet-client-current.pem ;;
 	esac`)
-	b.must("PARTS=kubelet-credentials; stage_rewrite")
+	b.must("PARTS=kubelet-credentials; stage_regenerate")
 	if seen := b.read("seen"); !strings.Contains(seen, "token: abcdef.0123456789abcdef") || !strings.Contains(seen, "server: https://lb.example.com:6443") {
 		t.Errorf("the kubelet asks with\n%s", seen)
 	}
@@ -138,7 +138,7 @@ func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
 		b.write("etc/kubernetes/"+name, name)
 	}
 	for range 2 { // the second time there is nothing left to do
-		b.must("stage_set_aside")
+		b.must("stage_quarantine")
 		if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=no") {
 			t.Errorf("the marker is\n%s", marker)
 		}
@@ -157,7 +157,7 @@ func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
 		t.Error("the kubelet starts before the join; it may be newer than the API servers of the others")
 	}
 	b.write("etc/kubernetes/pki/etcd/peer.crt", "killed between its key and itself")
-	if b.must("stage_set_aside"); b.read("etc/kubernetes/pki/etcd/peer.crt") != "" {
+	if b.must("stage_quarantine"); b.read("etc/kubernetes/pki/etcd/peer.crt") != "" {
 		t.Error("a certificate without its key stays")
 	}
 	kept := 0

@@ -1,9 +1,9 @@
-# stages rewrite and set-aside: a member gets again what it lacks, or stops being one so that it can join anew.
+# stages regenerate and quarantine: a member gets again what it lacks, or stops being one so that it can join anew.
 
 static_pods="etcd kube-apiserver kube-controller-manager kube-scheduler"
 
-# stage_rewrite writes $PARTS again: certificates, kubelet-credentials, names of static pods.
-stage_rewrite() {
+# stage_regenerate makes $PARTS again: certificates, kubelet-credentials, names of static pods.
+stage_regenerate() {
 	ANEW=no # whether all static pods are to start again
 	for part in $PARTS; do
 		say "writing $part again"
@@ -151,11 +151,11 @@ keep_etcd_image() {
 	sed -i "s|^\( *image: \).*|\1$found|" "$manifest"
 }
 
-# stage_set_aside stops this host's control plane and kubelet, and moves what is left of its etcd aside, dated, with all that
+# stage_quarantine stops this host's control plane and kubelet, and moves what is left of its etcd aside, dated, with all that
 # the join makes anew. The host is then one whose join has not ended. Its kubelet waits for the join: it may be newer than
 # the API servers of the others, when an upgrade was under way. The marker decides: until it says so, this stage is what the
 # host needs.
-stage_set_aside() {
+stage_quarantine() {
 	aside=/var/lib/kubeone-old/$(date -u +%Y%m%dT%H%M%SZ)
 	(
 		umask 077

@@ -1,0 +1,72 @@
+package step
+
+import (
+	"maps"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// The kinds that concern the cluster as a whole.
+const (
+	JoinToken      Kind = "join-token"
+	RevokeToken    Kind = "revoke-token"
+	ApplyAddon     Kind = "apply-addon"
+	AwaitWorkloads Kind = "await-workloads"
+	SaveRecord     Kind = "save-record"
+)
+
+func joinTokenRow() row {
+	return row{
+		kind: JoinToken, about: "a bootstrap token, valid for 15 minutes",
+		place: ThroughAPI, concerns: ItsRun, group: groupBooks, effect: unchanged,
+	}
+}
+
+func revokeTokenRow() row {
+	return row{
+		kind: RevokeToken, about: "the run's bootstrap token gone",
+		place: ThroughAPI, concerns: ItsRun, group: groupBooks, effect: unchanged,
+	}
+}
+
+// ApplyAddonParams name the addon. The intent's Digest is that of its objects.
+type ApplyAddonParams struct {
+	Addon string `json:"addon,omitempty"`
+}
+
+// Kind is ApplyAddon.
+func (ApplyAddonParams) Kind() Kind { return ApplyAddon }
+
+func applyAddonRow() row {
+	return row{
+		kind: ApplyAddon, about: "an addon's objects, by server-side apply",
+		place: ThroughAPI, group: groupAddons, params: paramsOf[ApplyAddonParams](), effect: addonApplied,
+	}
+}
+
+func addonApplied(w *World, _ desired.Host, i Intent) {
+	w.Is.API.Addons = maps.Clone(w.Is.API.Addons)
+	if w.Is.API.Addons == nil {
+		w.Is.API.Addons = map[string]string{}
+	}
+	w.Is.API.Addons[ParamsOf[ApplyAddonParams](i).Addon] = i.Digest
+}
+
+func awaitWorkloadsRow() row {
+	return row{
+		kind: AwaitWorkloads, about: "cluster DNS and addons run everywhere they should",
+		place: ThroughAPI, group: groupAddons, effect: unchanged,
+	}
+}
+
+func saveRecordRow() row {
+	return row{
+		kind: SaveRecord, about: "the manifest without secrets and the run's record",
+		place: ThroughAPI, group: groupBooks, effect: recorded,
+	}
+}
+
+func recorded(w *World, _ desired.Host, _ Intent) {
+	w.Is.API.Record = &observed.Record{Cluster: w.Want.Name, ManifestDigest: w.Want.Digest}
+}

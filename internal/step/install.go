@@ -1,0 +1,60 @@
+package step
+
+import (
+	"kubeone/internal/desired"
+)
+
+// The kinds that bring Kubernetes onto bare hosts, and begin a cluster.
+const (
+	Prepare Kind = "prepare"
+	Images  Kind = "images"
+	Init    Kind = "init"
+)
+
+// PrepareParams are what a host lacks.
+type PrepareParams struct {
+	Content
+	Packages []string `json:"packages,omitempty"` // of the distribution
+}
+
+// Kind is Prepare.
+func (PrepareParams) Kind() Kind { return Prepare }
+
+func prepareRow() row {
+	return row{
+		kind: Prepare, about: "packages, kernel settings, binaries, container runtime, kubelet unit",
+		place: OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
+		installs: true, effect: unchanged, // nothing of it is decided upon before the host joins
+	}
+}
+
+// ImagesParams are the images that a host lacks.
+type ImagesParams struct{ Content }
+
+// Kind is Images.
+func (ImagesParams) Kind() Kind { return Images }
+
+func imagesRow() row {
+	return row{
+		kind: Images, about: "images into the container runtime",
+		place: OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
+		installs: true, essential: true, effect: unchanged,
+	}
+}
+
+func initRow() row {
+	return row{
+		kind: Init, about: "a new cluster's first control-plane host",
+		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret},
+		creates: true, joins: true, essential: true, effect: joined,
+	}
+}
+
+// joined makes a host a member that this version of the manifest has made, whatever an unfinished installation had left on it.
+func joined(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	seen.Kubelet.Version, seen.APIServerVersion = w.Want.KubernetesVersion, ""
+	seen.Digests = w.Config[h.ID]
+	w.Is.Hosts[h.ID] = seen
+	w.member(h)
+}

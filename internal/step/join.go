@@ -1,0 +1,62 @@
+package step
+
+import (
+	"kubeone/internal/desired"
+)
+
+// The kinds by which hosts join a cluster.
+const (
+	CopyPKI     Kind = "pki"
+	JoinPrepare Kind = "join-prepare"
+	JoinEtcd    Kind = "join-etcd"
+	JoinFinish  Kind = "join-finish"
+	JoinWorker  Kind = "join-worker"
+)
+
+func joinSecrets() []Secret { return []Secret{TokenSecret, DiscoverySecret} }
+
+// CopyPKIParams say from which host the PKI comes.
+type CopyPKIParams struct {
+	Peer string `json:"peer,omitempty"` // host ID
+}
+
+// Kind is CopyPKI.
+func (CopyPKIParams) Kind() Kind { return CopyPKI }
+
+func copyPKIRow() row {
+	return row{
+		kind: CopyPKI, about: "control plane: CAs and service-account keys from another control-plane host",
+		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](), secrets: []Secret{PKISecret}, effect: unchanged,
+	}
+}
+
+func joinPrepareRow() row {
+	return row{
+		kind: JoinPrepare, about: "control plane: certificates, kubeconfigs, kubelet, up to etcd",
+		place: OnHost, group: groupJoins, secrets: joinSecrets(), essential: true, effect: unchanged,
+	}
+}
+
+func joinEtcdRow() row {
+	return row{
+		kind: JoinEtcd, about: "control plane: etcd member added as a learner and promoted",
+		place: OnHost, group: groupJoins, secrets: joinSecrets(), membership: true, essential: true,
+		effect: func(w *World, h desired.Host, _ Intent) { w.voter(h) },
+	}
+}
+
+func joinFinishRow() row {
+	return row{
+		kind: JoinFinish, about: "control plane: API server, controllers, marked as control plane",
+		place: OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(),
+		joins: true, essential: true, effect: joined,
+	}
+}
+
+func joinWorkerRow() row {
+	return row{
+		kind: JoinWorker, about: "a worker joins",
+		place: OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(),
+		joins: true, essential: true, effect: joined,
+	}
+}

@@ -1,0 +1,130 @@
+package step
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// The kinds that concern a Node and its pods.
+const (
+	NodeReady Kind = "node-ready"
+	DrainNode Kind = "drain-node"
+	Uncordon  Kind = "uncordon"
+)
+
+// NodeReadyParams are what the manifest wants on a Node.
+type NodeReadyParams struct {
+	Labels      map[string]string `json:"labels,omitempty"` // a key that ends in "-" is removed
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Taints      []desired.Taint   `json:"taints,omitempty"`
+}
+
+// Kind is NodeReady.
+func (NodeReadyParams) Kind() Kind { return NodeReady }
+
+func nodeReadyRow() row {
+	return row{
+		kind: NodeReady, about: "serving certificates approved, labels, annotations and taints set, Ready awaited",
+		place: ThroughAPI, concerns: ItsHost, group: groupReady, params: paramsOf[NodeReadyParams](), event: "KubeOneReady", effect: nodeLabelled,
+	}
+}
+
+func nodeLabelled(w *World, _ desired.Host, i Intent) {
+	w.node(i.NodeName, func(n *observed.Node) { *n = withMeta(*n, ParamsOf[NodeReadyParams](i)) })
+}
+
+// withMeta gives a Node what the manifest wants on it.
+func withMeta(n observed.Node, want NodeReadyParams) observed.Node {
+	n.Labels = withKeys(n.Labels, want.Labels)
+	n.Annotations = withKeys(n.Annotations, want.Annotations)
+	for _, t := range want.Taints {
+		if taint := (observed.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}); !slices.Contains(n.Taints, taint) {
+			n.Taints = append(slices.Clone(n.Taints), taint)
+		}
+	}
+	return n
+}
+
+func withKeys(have, want map[string]string) map[string]string {
+	out := maps.Clone(have)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for k, v := range want {
+		if gone, remove := strings.CutSuffix(k, "-"); remove {
+			delete(out, gone)
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// DrainNodeParams say how a node is drained.
+type DrainNodeParams struct {
+	TimeoutSeconds int    `json:"timeoutSeconds,omitempty"` // 0 is five minutes
+	OnTimeout      string `json:"onTimeout,omitempty"`      // what happens with pods that do not leave; "" is StopOnTimeout
+	GraceSeconds   *int   `json:"graceSeconds,omitempty"`   // nil is each pod's own
+	// Upgrade says that the node comes back: its etcd member must be dispensable meanwhile, and no other node's upgrade
+	// begins when this fails.
+	Upgrade bool `json:"upgrade,omitempty"`
+}
+
+// What happens with pods that do not leave in time.
+const (
+	StopOnTimeout  = "stop"  // the node is uncordoned, and the run ends
+	SkipOnTimeout  = "skip"  // the node is uncordoned, and the next one's turn comes
+	ForceOnTimeout = "force" // they are deleted
+)
+
+// Kind is DrainNode.
+func (DrainNodeParams) Kind() Kind { return DrainNode }
+
+func drainNodeRow() row {
+	return row{
+		kind: DrainNode, about: "the node cordoned and drained",
+		place: ThroughAPI, concerns: ItsHost, group: groupDrain, params: paramsOf[DrainNodeParams](), event: "KubeOneDrained",
+		cordons: true, essential: true,
+		halts: func(i Intent) bool {
+			how := ParamsOf[DrainNodeParams](i)
+			return how.Upgrade && how.OnTimeout != SkipOnTimeout
+		},
+		guard: func(i Intent) Guard {
+			if ParamsOf[DrainNodeParams](i).Upgrade {
+				return MemberMayStop
+			}
+			return NoGuard // of a member that leaves, its own step asks
+		},
+		effect: unchanged, // whoever drains uncordons, or deletes the Node
+	}
+}
+
+// UncordonParams say after what a node is uncordoned.
+type UncordonParams struct {
+	Resume bool `json:"resume,omitempty"` // after a run that was interrupted, and not after an upgrade
+}
+
+// Kind is Uncordon.
+func (UncordonParams) Kind() Kind { return Uncordon }
+
+func uncordonRow() row {
+	return row{
+		kind: Uncordon, about: "the node Ready in the wanted version, and open for pods again",
+		place: ThroughAPI, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UncordonParams](), event: "KubeOneUncordoned",
+		uncordons: true, halts: always, effect: uncordoned,
+	}
+}
+
+func uncordoned(w *World, _ desired.Host, i Intent) {
+	w.node(i.NodeName, func(n *observed.Node) {
+		n.KubeletVersion, n.Ready = w.Want.KubernetesVersion, observed.Yes
+		if n.Annotations[observed.CordonAnnotation] != "" {
+			n.Unschedulable = false
+			n.Annotations = withKeys(n.Annotations, map[string]string{observed.CordonAnnotation + "-": ""})
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package step
+
+import (
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// The kinds that keep a copy of etcd's data, and begin anew from one.
+const (
+	Snapshot Kind = "snapshot"
+	Fence    Kind = "fence"
+	Restore  Kind = "restore"
+)
+
+func snapshotRow() row {
+	return row{
+		kind: Snapshot, about: "a verified snapshot of etcd, kept on the host",
+		place: OnHost, group: groupSnapshots, halts: always, effect: unchanged,
+	}
+}
+
+func fenceRow() row {
+	return row{
+		kind: Fence, about: "etcd and API server stopped, their data moved aside",
+		place: OnHost, group: groupRecovery, event: "KubeOneFenced", effect: fenced,
+	}
+}
+
+func fenced(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	seen.Marker = &observed.Marker{Cluster: w.Want.Name, Role: string(h.Role), Fenced: "planned"}
+	seen.KubeletConf, seen.AdminConf, seen.PKI = observed.No, observed.No, observed.No
+	seen.EtcdData, seen.Manifests = observed.No, nil
+	seen.Kubelet.Active = false
+	w.Is.Hosts[h.ID] = seen
+}
+
+// RestoreParams are what a cluster's data is restored from.
+type RestoreParams struct {
+	From     Source `json:"from,omitempty"`
+	Snapshot string `json:"snapshot,omitempty"` // sha256 (hex) of the snapshot that is uploaded; "" for the member's own data
+	Epoch    int    `json:"epoch,omitempty"`    // how often the cluster has been recovered, this time included
+	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" where it has none.
+	EncryptionPath string `json:"encryptionPath,omitempty"`
+}
+
+// Kind is Restore.
+func (RestoreParams) Kind() Kind { return Restore }
+
+func (p RestoreParams) variables() [][2]string {
+	return [][2]string{
+		{"RECOVER_FROM", string(p.From)}, {"RECOVER_SNAPSHOT", p.Snapshot}, {"ENCRYPTION_PATH", p.EncryptionPath},
+	}
+}
+
+// Source is a sort of copy of a cluster's data.
+type Source string
+
+// The sources.
+const (
+	SurvivingMember Source = "surviving-member" // what a control-plane host's own member has
+	BareSnapshot    Source = "snapshot"         // a snapshot of etcd, without the cluster's keys
+	FullBackup      Source = "backup"           // a snapshot with the CAs and service-account keys
+)
+
+func restoreRow() row {
+	return row{
+		kind: Restore, about: "etcd begins anew from a copy of its data, as a cluster of one",
+		place: OnHost, group: groupRecovery, params: paramsOf[RestoreParams](), event: "KubeOneRestored",
+		secrets: []Secret{BackupSecret}, installs: true, creates: true, effect: restored,
+	}
+}
+
+// restored makes the world one of a cluster with one control-plane host. Its Nodes are not known before it runs: those of
+// the manifest's control-plane hosts are taken to be there.
+func restored(w *World, h desired.Host, i Intent) {
+	w.Epoch = ParamsOf[RestoreParams](i).Epoch
+	w.Is.Etcd, w.Is.API = observed.Etcd{Reached: observed.Yes}, observed.API{Reached: observed.Yes}
+	for _, other := range w.Want.ControlPlane {
+		w.Is.API.Nodes = append(w.Is.API.Nodes, observed.Node{Name: w.Names[other.ID], ControlPlane: true})
+	}
+	w.member(h)
+}

@@ -1,0 +1,83 @@
+package step
+
+import (
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// The kinds that repair members.
+const (
+	RestartUnits Kind = "restart-units"
+	Regenerate   Kind = "regenerate"
+	Quarantine   Kind = "quarantine"
+)
+
+// RestartUnitsParams are the units to restart.
+type RestartUnitsParams struct {
+	Units []string `json:"units,omitempty"`
+}
+
+// Kind is RestartUnits.
+func (RestartUnitsParams) Kind() Kind { return RestartUnits }
+
+func (p RestartUnitsParams) variables() [][2]string {
+	return [][2]string{{"UNITS", strings.Join(p.Units, " ")}}
+}
+
+func restartUnitsRow() row {
+	return row{
+		kind: RestartUnits, about: "units enabled and started again",
+		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](), event: "KubeOneRestarted", effect: repaired,
+	}
+}
+
+// RegenerateParams are the parts that are made again, in order: decide's names of certificates, kubelet credentials and
+// static pods.
+type RegenerateParams struct {
+	Parts []string `json:"parts,omitempty"`
+}
+
+// Kind is Regenerate.
+func (RegenerateParams) Kind() Kind { return Regenerate }
+
+func (p RegenerateParams) variables() [][2]string {
+	return [][2]string{{"PARTS", strings.Join(p.Parts, " ")}}
+}
+
+func regenerateRow() row {
+	return row{
+		kind: Regenerate, about: "certificates, kubelet credentials, static-pod manifests made again",
+		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](), event: "KubeOneRepaired",
+		secrets: joinSecrets(), only: desired.Worker, // a control-plane host signs for itself
+		guard: func(i Intent) Guard {
+			if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
+				return HealthyMemberMayStop // all of the control plane starts again
+			}
+			return NoGuard
+		},
+		effect: repaired,
+	}
+}
+
+func repaired(w *World, h desired.Host, _ Intent) { w.member(h) }
+
+func quarantineRow() row {
+	return row{
+		kind: Quarantine, about: "control plane stopped, remains of lost etcd data moved aside; the host joins anew",
+		place: OnHost, group: groupRepairs, event: "KubeOneRepaired", effect: quarantined,
+	}
+}
+
+// quarantined makes a host one whose join has not ended, and that holds nothing of etcd.
+func quarantined(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	seen.Marker = &observed.Marker{Cluster: w.Want.Name, Role: string(h.Role)}
+	seen.EtcdData, seen.EtcdLost, seen.Manifests = observed.No, "", nil
+	seen.APIServer, seen.ControllerManager, seen.Scheduler = observed.Unknown, observed.Unknown, observed.Unknown
+	seen.EtcdHealth = observed.Unknown
+	w.Is.Hosts[h.ID] = seen
+}

@@ -1,0 +1,203 @@
+package step
+
+import (
+	"slices"
+
+	"kubeone/internal/desired"
+)
+
+// row is all that is known about a kind.
+type row struct {
+	kind     Kind
+	about    string // what it brings about, in a line
+	place    Place
+	concerns Concern
+	group    Group
+	params   paramsType // zero for a kind that has none
+
+	// What it changes. All are false of a kind that only looks, or writes what no later decision depends on.
+	membership bool // etcd's members: one such step at a time, and none after one that failed
+	installs   bool // binaries or images of a release, or relies on their being there
+	names      bool // images of a release, which it writes somewhere
+	creates    bool // a control plane where there was none: its credentials are read from the host
+	joins      bool // its host becomes a member of the cluster
+	clears     bool // its host becomes bare
+	cordons    bool // its Node gets no more pods until a step that uncordons
+	uncordons  bool // its Node gets pods again
+	whole      bool // all of it or nothing: where it failed, the host is as it was
+
+	begins bool              // it begins the upgrade of a node: none begins after another node's has failed
+	halts  func(Intent) bool // its failure is one of an upgrade; nil: never
+
+	secrets []Secret     // what its stage may read
+	only    desired.Role // the role on whose hosts it reads them; "" is every role
+
+	guard func(Intent) Guard // what etcd must allow first; nil: nothing is asked
+	event string             // reason of the Event on its Node; "" where there is nothing to tell
+	// essential says that it is the work itself, which anybody who did it by hand would have too; the bench counts the rest
+	// of a run as overhead.
+	essential bool
+	effect    func(*World, desired.Host, Intent) // what the world becomes
+}
+
+// rows is the table, in the order in which kinds are explained.
+func rows() []row {
+	return []row{
+		prepareRow(), imagesRow(), initRow(),
+		copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
+		restartUnitsRow(), regenerateRow(), quarantineRow(),
+		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(),
+		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(),
+		joinTokenRow(), revokeTokenRow(), nodeReadyRow(), applyAddonRow(), awaitWorkloadsRow(), saveRecordRow(),
+		drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
+	}
+}
+
+// table has the rows by kind. It is made once and never changed.
+var table = byKind(rows()) //nolint:gochecknoglobals // a constant
+
+func byKind(rows []row) map[Kind]*row {
+	out := make(map[Kind]*row, len(rows))
+	for i := range rows {
+		out[rows[i].kind] = &rows[i]
+	}
+	return out
+}
+
+// nothing is the row of a kind that is not in the table.
+var nothing = &row{effect: unchanged} //nolint:gochecknoglobals // a constant
+
+func (k Kind) row() *row {
+	if r := table[k]; r != nil {
+		return r
+	}
+	return nothing
+}
+
+// Kinds are all kinds, in the table's order.
+func Kinds() []Kind {
+	all := rows()
+	out := make([]Kind, 0, len(all))
+	for _, r := range all {
+		out = append(out, r.kind)
+	}
+	return out
+}
+
+// About says in a line what steps of the kind bring about.
+func (k Kind) About() string { return k.row().about }
+
+// Place is where steps of the kind run.
+func (k Kind) Place() Place { return k.row().place }
+
+// Concerns is whose business steps of the kind are.
+func (k Kind) Concerns() Concern { return k.row().concerns }
+
+// Params are the kind's parameters with zero values; nil for a kind that has none.
+func (k Kind) Params() Params { return k.row().params.zero }
+
+// OnHost reports whether steps of the kind are a stage of a host's script. All others go through the API.
+func (k Kind) OnHost() bool { return k.row().place == OnHost }
+
+// Group is the part of a run to which steps of the kind belong.
+func (k Kind) Group() Group { return k.row().group }
+
+// Event is the reason of the Event that a step of the kind leaves on its Node; "" for one that changes no Node.
+func (k Kind) Event() string { return k.row().event }
+
+// ChangesMembership reports whether steps of the kind change who is a member of etcd.
+func (k Kind) ChangesMembership() bool { return k.row().membership }
+
+// Installs reports whether steps of the kind put binaries or images of a release in place, or rely on their being there.
+func (k Kind) Installs() bool { return k.row().installs }
+
+// NeedsRelease reports whether what a release consists of must be known for steps of the kind.
+func (k Kind) NeedsRelease() bool { return k.row().installs || k.row().names }
+
+// CreatesControlPlane reports whether a control plane begins with a step of the kind, to which nobody has credentials yet.
+func (k Kind) CreatesControlPlane() bool { return k.row().creates }
+
+// Joins reports whether a host is a member of the cluster once a step of the kind is done.
+func (k Kind) Joins() bool { return k.row().joins }
+
+// ClearsHost reports whether a host is bare once a step of the kind is done.
+func (k Kind) ClearsHost() bool { return k.row().clears }
+
+// Cordons reports whether steps of the kind leave their Node cordoned.
+func (k Kind) Cordons() bool { return k.row().cordons }
+
+// Uncordons reports whether steps of the kind let pods onto their Node again.
+func (k Kind) Uncordons() bool { return k.row().uncordons }
+
+// AllOrNothing reports whether a step of the kind that failed has left its host as it was.
+func (k Kind) AllOrNothing() bool { return k.row().whole }
+
+// BeginsUpgrade reports whether the upgrade of a node begins with a step of the kind.
+func (k Kind) BeginsUpgrade() bool { return k.row().begins }
+
+// Essential reports whether steps of the kind are the work itself, and not what this program adds to it.
+func (k Kind) Essential() bool { return k.row().essential }
+
+// HaltsUpgrade reports whether no other node's upgrade begins when the step fails.
+func (i Intent) HaltsUpgrade() bool {
+	halts := i.Kind.row().halts
+	return halts != nil && halts(i)
+}
+
+// Guard is what etcd must allow before the step runs.
+func (i Intent) Guard() Guard {
+	if guard := i.Kind.row().guard; guard != nil {
+		return guard(i)
+	}
+	return NoGuard
+}
+
+// Secrets are those that the step's stage may read.
+func (i Intent) Secrets() []Secret {
+	r := i.Kind.row()
+	if r.only != "" && i.Role != r.only {
+		return nil
+	}
+	return slices.Clone(r.secrets)
+}
+
+// NeedsToken reports whether the step's stage reads a join token.
+func (i Intent) NeedsToken() bool {
+	secrets := i.Secrets()
+	return slices.Contains(secrets, NewTokenSecret) || slices.Contains(secrets, TokenSecret)
+}
+
+func always(Intent) bool { return true }
+
+// paramsType is the type of a kind's parameters.
+type paramsType struct {
+	zero Params
+	read func([]byte) (Params, error) // from JSON, and nothing that the type does not have
+}
+
+func paramsOf[P Params]() paramsType {
+	var zero P
+	return paramsType{zero, func(text []byte) (Params, error) {
+		var params P
+		err := strictly(text, &params)
+		return params, err
+	}}
+}
+
+// Variables are the shell variables by which the stages of a host's script know the parameters of the host's steps, in the
+// table's order: of every kind that has any, as of a kind without a step there all values are those of zero parameters.
+func Variables(steps []Intent) [][2]string {
+	var out [][2]string
+	for _, r := range rows() {
+		params := r.params.zero
+		for _, s := range steps {
+			if s.Kind == r.kind && s.Params != nil {
+				params = s.Params
+			}
+		}
+		if of, ok := params.(interface{ variables() [][2]string }); ok {
+			out = append(out, of.variables()...)
+		}
+	}
+	return out
+}

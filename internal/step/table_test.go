@@ -1,0 +1,121 @@
+package step
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+func TestEveryRowIsComplete(t *testing.T) {
+	t.Parallel()
+	seen := map[Kind]bool{}
+	for _, r := range rows() {
+		switch {
+		case r.kind == "" || seen[r.kind]:
+			t.Errorf("%q is there twice, or has no name", r.kind)
+		case !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(string(r.kind)):
+			t.Errorf("%q cannot be the name of a stage", r.kind)
+		case r.about == "", r.group == "", r.effect == nil:
+			t.Errorf("%s lacks what it is about, its group or its effect", r.kind)
+		case r.place != OnHost && r.place != ThroughAPI:
+			t.Errorf("%s runs nowhere", r.kind)
+		case r.place == ThroughAPI && (len(r.secrets) > 0 || r.installs):
+			t.Errorf("%s goes through the API, and has no host to bring anything to", r.kind)
+		case r.params.zero != nil && r.params.zero.Kind() != r.kind:
+			t.Errorf("%s has the parameters of %s", r.kind, r.params.zero.Kind())
+		}
+		seen[r.kind] = true
+	}
+}
+
+// Parameters of the same name in JSON would make one of them unreadable.
+func TestNoParameterHidesACommonField(t *testing.T) {
+	t.Parallel()
+	for _, k := range Kinds() {
+		in := Intent{Kind: k, Role: "r", NodeName: "n", Version: "v", Arch: "a", Digest: "d", Params: k.Params()}
+		text, err := in.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range common() {
+			if n := len(regexp.MustCompile(`"`+name+`":`).FindAll(text, -1)); n != 1 {
+				t.Errorf("%s: %s is there %d times in %s", k, name, n, text)
+			}
+		}
+	}
+}
+
+func TestWhatIsKnownOfAnUnknownKind(t *testing.T) {
+	t.Parallel()
+	i := Intent{Kind: "odd"}
+	w := NewWorld(decide.Input{}, nil, 0)
+	w.Predict(desired.Host{}, i)
+	if i.Kind.OnHost() || i.Kind.Event() != "" || i.Guard() != NoGuard || i.Secrets() != nil || i.HaltsUpgrade() {
+		t.Errorf("%+v", i)
+	}
+}
+
+func TestSecretsAreThoseOfTheRole(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		intent Intent
+		token  bool
+		want   []Secret
+	}{
+		{Intent{Kind: Init, Role: desired.ControlPlane}, true, []Secret{NewTokenSecret}},
+		{Intent{Kind: JoinWorker, Role: desired.Worker}, true, []Secret{TokenSecret, DiscoverySecret}},
+		{Intent{Kind: Regenerate, Role: desired.Worker}, true, []Secret{TokenSecret, DiscoverySecret}},
+		{Intent{Kind: Regenerate, Role: desired.ControlPlane}, false, nil},
+		{Intent{Kind: CopyPKI, Role: desired.ControlPlane}, false, []Secret{PKISecret}},
+		{Intent{Kind: Images, Role: desired.Worker}, false, nil},
+	} {
+		if got := c.intent.Secrets(); !slices.Equal(got, c.want) || c.intent.NeedsToken() != c.token {
+			t.Errorf("%s on a %s reads %v, a token: %t", c.intent.Kind, c.intent.Role, got, c.intent.NeedsToken())
+		}
+	}
+}
+
+func TestGuardsDependOnParameters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		intent Intent
+		want   Guard
+	}{
+		{Intent{Kind: UpgradeControlPlane}, MemberMayStop},
+		{With(DrainNodeParams{Upgrade: true}), MemberMayStop},
+		{With(DrainNodeParams{}), NoGuard},
+		{With(RegenerateParams{Parts: []string{condition.PartCertificates}}), HealthyMemberMayStop},
+		{With(RegenerateParams{Parts: []string{"kube-apiserver"}}), NoGuard},
+		{With(ResetHostParams{MemberLeft: true}), MemberHasLeft},
+		{Intent{Kind: ResetHost}, NoGuard},
+	} {
+		if got := c.intent.Guard(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.intent, got, c.want)
+		}
+	}
+}
+
+// A prediction changes nothing of the world that it began with.
+func TestPredictionsLeaveTheirInputAsItIs(t *testing.T) {
+	t.Parallel()
+	h := desired.Host{ID: "1", Role: desired.ControlPlane, PrivateAddress: "10.0.0.1"}
+	for _, k := range Kinds() {
+		in := decide.Input{Want: desired.Cluster{Name: "c", ControlPlane: []desired.Host{h}, KubernetesVersion: "1.2.3"}}
+		in.Is.Hosts = map[string]observed.Host{"1": {ID: "1"}}
+		in.Is.API.Nodes = []observed.Node{{Name: "n", Annotations: map[string]string{observed.CordonAnnotation: "run"}}}
+		in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "old"}}
+		in.Is.Etcd.Members = []observed.Member{{ID: "a", Name: "n"}}
+		in.System = map[string]string{"kube-proxy": "new"}
+		w := NewWorld(in, map[string]string{"1": "n"}, 0)
+		w.Predict(h, Intent{Kind: k, NodeName: "n", Params: k.Params()})
+		_, marked := in.Is.API.Nodes[0].Annotations[observed.CordonAnnotation]
+		if in.Is.Hosts["1"].Marker != nil || !marked || in.Is.API.Pods[0].Image != "old" || in.Is.Etcd.Members[0].Healthy != "" {
+			t.Errorf("%s changed its input", k)
+		}
+	}
+}

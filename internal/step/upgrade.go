@@ -1,0 +1,87 @@
+package step
+
+import (
+	"slices"
+
+	"kubeone/internal/desired"
+)
+
+// The kinds that bring hosts to another version.
+const (
+	Fetch               Kind = "fetch"
+	Check               Kind = "check"
+	UpgradeControlPlane Kind = "upgrade-control-plane"
+	UpgradeWorker       Kind = "upgrade-worker"
+	SystemAddons        Kind = "system-addons"
+)
+
+// FetchParams are the files and images that a host lacks.
+type FetchParams struct{ Content }
+
+// Kind is Fetch.
+func (FetchParams) Kind() Kind { return Fetch }
+
+func fetchRow() row {
+	return row{
+		kind: Fetch, about: "binaries unpacked and images pinned beside those in use; nothing is switched",
+		place: OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
+		installs: true, halts: always, essential: true, effect: unchanged,
+	}
+}
+
+func checkRow() row {
+	return row{
+		kind: Check, about: "all that the host's upgrade needs is there; nothing is changed",
+		place: OnHost, concerns: ItsHost, group: groupUpgrade, installs: true, begins: true, halts: always, effect: unchanged,
+	}
+}
+
+func upgradeControlPlaneRow() row {
+	return row{
+		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
+		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded",
+		installs: true, halts: always, guard: memberMayStop, essential: true, effect: upgraded,
+	}
+}
+
+func memberMayStop(Intent) Guard { return MemberMayStop }
+
+func upgradeWorkerRow() row {
+	return row{
+		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
+		place: OnHost, concerns: ItsHost, group: groupUpgrade, event: "KubeOneUpgraded",
+		installs: true, halts: always, essential: true, effect: upgraded,
+	}
+}
+
+// upgraded makes a host one that runs the wanted version with the wanted configuration.
+func upgraded(w *World, h desired.Host, _ Intent) {
+	w.member(h) // one whose upgrade was interrupted may not have worked
+	want := w.Want.KubernetesVersion
+	seen := w.Is.Hosts[h.ID]
+	seen.Kubelet.Version = want
+	if h.Role == desired.ControlPlane {
+		seen.APIServerVersion = want
+		w.Is.API.Version = want
+	}
+	seen.Digests, seen.Turn = w.Config[h.ID], ""
+	w.Is.Hosts[h.ID] = seen
+}
+
+func systemAddonsRow() row {
+	return row{
+		kind: SystemAddons, about: "kube-proxy and cluster DNS as kubeadm applies them, from a control-plane host",
+		place: OnHost, group: groupAddons, names: true, effect: systemApplied,
+	}
+}
+
+// systemApplied gives all pods of what kubeadm applies their wanted images.
+func systemApplied(w *World, _ desired.Host, _ Intent) {
+	w.Is.API.Pods = slices.Clone(w.Is.API.Pods)
+	for i := range w.Is.API.Pods {
+		p := &w.Is.API.Pods[i]
+		if image, ours := w.System[p.App]; ours {
+			p.Image = image
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package world
+
+import (
+	"errors"
+
+	"kubeone/internal/step"
+)
+
+// work is what steps of one kind do: phases on their host, or requests through the API or to etcd.
+type work struct {
+	phases  []phase
+	request request
+	mends   bool // hosts that are well have no need of it
+}
+
+// works are what steps do, by kind.
+var works = map[step.Kind]work{
+	step.Prepare:     {phases: []phase{markBegun, installRuntime}, mends: true},
+	step.Images:      {phases: []phase{fetchImages}},
+	step.Init:        {phases: []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined}, mends: true},
+	step.CopyPKI:     {phases: []phase{writePKI}, mends: true},
+	step.JoinPrepare: {phases: []phase{joinKubelet}, mends: true},
+	step.JoinEtcd:    {phases: []phase{addMember, startMember, promoteMember}, mends: true},
+	step.JoinFinish:  {phases: []phase{writeAPI, awaitAPI, kubeletLocal, markControlPlane, markJoined}, mends: true},
+	step.JoinWorker:  {phases: []phase{joinWorker, awaitKubelet, markJoined}, mends: true},
+
+	step.RestartUnits: {phases: []phase{restartUnits, awaitKubelet, awaitAPI}, mends: true},
+	step.Regenerate:   {phases: []phase{renew, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI}},
+	step.Quarantine:   {phases: []phase{stopAll, moveAside, markUnfinished}},
+
+	step.Check: {phases: []phase{checkTurn}},
+	step.Fetch: {phases: []phase{fetchImages}},
+	step.UpgradeControlPlane: {phases: []phase{
+		checkTurn, beginTurn, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet, awaitEtcd, awaitAPI, markJoined, endTurn,
+	}},
+	step.UpgradeWorker: {phases: []phase{checkTurn, beginTurn, changeKubelet, awaitKubelet, markJoined, endTurn}},
+	step.SystemAddons:  {phases: []phase{applySystem}},
+
+	step.Snapshot:  {phases: []phase{snapshot}},
+	step.Fence:     {phases: []phase{stopAll, moveAside}},
+	step.Restore:   {phases: []phase{restore, writeAPI, awaitAPI}},
+	step.ResetHost: {phases: []phase{stopAll, deleteAll}},
+
+	step.JoinToken:      {request: answered},
+	step.RevokeToken:    {request: answered},
+	step.AwaitWorkloads: {request: answered},
+	step.ApplyAddon:     {request: applyAddon},
+	step.SaveRecord:     {request: saveRecord},
+	step.NodeReady:      {request: nodeReady},
+	step.DrainNode:      {request: drain},
+	step.Uncordon:       {request: uncordon},
+	step.RemoveEtcd:     {request: removeMember},
+	step.DeleteNode:     {request: deleteNode},
+}
+
+// Mends reports whether steps of the kind are only for hosts that lack something.
+func Mends(k step.Kind) bool { return works[k].mends }
+
+// errUnknown is how a step fails of which nobody has said what it does.
+func errUnknown(k step.Kind) error {
+	return errors.New("the simulator does not know what a step of kind " + string(k) + " does")
+}
