@@ -51,5 +51,5 @@ func newStatusCommand(stdio IO) *cobra.Command {
 }
 
 func statusOf(e *engine.Engine, p engine.Proposal, now time.Time) view.StatusInput {
-	return view.StatusInput{Want: e.Want(), World: p.Observed.World, Decision: p.Decision(), Now: now}
+	return view.StatusInput{Want: p.Want, World: p.Observed.World, Decision: p.Decision(), Now: now}
 }

@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 )
@@ -20,6 +21,10 @@ import (
 type Input struct {
 	Want desired.Cluster
 	Is   observed.World
+	// Moved are hosts whose machine answers at another address than the manifest gives them. Contradictions are why some host
+	// cannot be told from another: nothing may be done while there is one.
+	Moved          []identity.Move
+	Contradictions []identity.Contradiction
 	// Config is the wanted configuration digests by host ID and name. Drift is a name that the host has with another
 	// value; a name that the host does not have is not drift, it has never been ours.
 	Config map[string]map[string]string

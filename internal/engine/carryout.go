@@ -76,7 +76,8 @@ func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (se
 		o.RunID = e.NewRunID()
 	}
 	var err error
-	if s.locks, err = e.lock(ctx, plan.LockScope(approved.Plan, e.cfg.Want, approved.Observed.World), leaseOf(approved), o); err != nil {
+	scope := plan.LockScope(approved.Plan, approved.Want, approved.Observed.World)
+	if s.locks, err = e.lock(ctx, approved, scope, leaseOf(approved), o); err != nil {
 		return s, err
 	}
 	if s.now, err = e.again(ctx, approved); err != nil {
@@ -100,7 +101,7 @@ func (e *Engine) approve(p Proposal) error {
 	var contacts []host.FirstContact
 	seen := map[string]bool{} // by address: hosts share bastions
 	for id, listed := range p.Plan.FirstContacts {
-		h, ok := e.cfg.Hosts[id].(host.FirstContacter)
+		h, ok := e.HostOf(p, id).(host.FirstContacter)
 		if !ok || e.cfg.Approver == nil {
 			return fmt.Errorf("engine: nobody is there to record the key of host %s", id)
 		}
@@ -144,8 +145,9 @@ func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error)
 func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
 	world := p.Observed.World
 	r := &apply.Run{
-		Plan: p.Plan, Want: e.cfg.Want, World: world, Hosts: e.reached(world), Absent: e.absent(p.Plan, world), Scripts: p.Scripts,
-		Blobs: e.cfg.Releases, Perhaps: p.Observed.Access, Etcd: p.Observed.Etcd, Connect: e.cfg.Connect, CheckLock: locks.check,
+		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reached(p), Absent: e.absent(p), Scripts: p.Scripts,
+		Blobs: e.cfg.Releases, Perhaps: p.Observed.Access, Etcd: p.Observed.Etcd,
+		Connect: e.cfg.Connect, CheckLock: locks.check,
 		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder, Parallel: e.cfg.Parallel,
 		Emit: o.Emit, Now: e.cfg.Now,
 	}
@@ -163,23 +165,23 @@ func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
 	return r
 }
 
-// reached are the hosts that answered.
-func (e *Engine) reached(w observed.World) map[string]host.Host {
+// reached are the hosts that answered, by ID.
+func (e *Engine) reached(p Proposal) map[string]host.Host {
 	out := map[string]host.Host{}
-	for id, h := range w.Hosts {
+	for id, h := range p.Observed.World.Hosts {
 		if h.Reach == observed.Reached {
-			out[id] = e.cfg.Hosts[id]
+			out[id] = e.HostOf(p, id)
 		}
 	}
 	return out
 }
 
 // absent are the hosts that did not answer and of which a step wants to be sure that they are dead.
-func (e *Engine) absent(p plan.Plan, w observed.World) map[string]host.Host {
-	out := map[string]host.Host{}
-	for _, s := range p.Steps {
-		if peer := s.Intent.ConfirmDead(); peer != "" && w.Hosts[peer].Reach != observed.Reached {
-			out[peer] = e.cfg.Hosts[peer]
+func (e *Engine) absent(p Proposal) map[string]host.Host {
+	out, hosts := map[string]host.Host{}, p.Observed.World.Hosts
+	for _, s := range p.Plan.Steps {
+		if peer := s.Intent.ConfirmDead(); peer != "" && hosts[peer].Reach != observed.Reached {
+			out[peer] = e.HostOf(p, peer)
 		}
 	}
 	return out
@@ -202,7 +204,7 @@ func (e *Engine) forget(ctx context.Context, p Proposal) error {
 		if !s.Intent.Kind.ClearsHost() {
 			continue
 		}
-		if _, err := e.cfg.Hosts[s.Host].Run(ctx, host.Cmd{Name: "remove the working directory", Script: remove}); err != nil {
+		if _, err := e.HostOf(p, s.Host).Run(ctx, host.Cmd{Name: "remove the working directory", Script: remove}); err != nil {
 			return err
 		}
 	}
@@ -239,7 +241,7 @@ func (e *Engine) after(ctx context.Context, done Proposal) (Proposal, error) {
 // Await waits for the steps of earlier runs that were running when the proposal was made.
 func (e *Engine) Await(ctx context.Context, p Proposal) error {
 	for id := range p.RunningSteps() {
-		if err := apply.Await(ctx, e.cfg.Hosts[id]); err != nil {
+		if err := apply.Await(ctx, e.HostOf(p, id)); err != nil {
 			return err
 		}
 	}

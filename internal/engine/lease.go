@@ -53,13 +53,14 @@ type lockSet struct {
 }
 
 // lock takes what the scope says. Callers release it. No API is asked for the Lease if the access is nil.
-func (e *Engine) lock(ctx context.Context, s plan.Scope, via *cluster.Access, o RunOptions) (*lockSet, error) {
+func (e *Engine) lock(
+	ctx context.Context, p Proposal, s plan.Scope, via *cluster.Access, o RunOptions,
+) (*lockSet, error) {
 	l := &lockSet{scope: s, lost: make(chan struct{}), over: make(chan struct{})}
-	want := e.cfg.Want
 	hosts, workers := map[string]host.Host{}, map[string]bool{}
 	for _, id := range s.Hosts {
-		h, _ := want.Host(id)
-		hosts[id], workers[id] = e.cfg.Hosts[id], h.Role == desired.Worker
+		h, _ := p.Want.Host(id)
+		hosts[id], workers[id] = e.HostOf(p, id), h.Role == desired.Worker
 		if !workers[id] {
 			l.controlPlane = append(l.controlPlane, id)
 		}
@@ -340,7 +341,8 @@ func without(err, part error) error {
 // Exclusively does something by hand as the only operator of the cluster that was observed.
 func (e *Engine) Exclusively(ctx context.Context, seen probe.Result, force bool, do func() error) error {
 	o := RunOptions{RunID: e.NewRunID(), ForceUnlock: force}
-	locks, err := e.lock(ctx, plan.ClusterScope(e.cfg.Want, seen.World), leaseVia(seen), o)
+	p := e.recognised(Apply{}, seen)
+	locks, err := e.lock(ctx, p, plan.ClusterScope(p.Want, p.Observed.World), leaseVia(p.Observed), o)
 	if err != nil {
 		return err
 	}

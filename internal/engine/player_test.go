@@ -50,12 +50,12 @@ func play(t *testing.T, change ...func(*Config)) stage {
 		Want: wanted("demo"), Hosts: map[string]host.Host{}, Releases: s.releases, Approver: s.approver, Holder: "me@desk",
 		Manifest: "name: demo\n",
 	}
+	for _, f := range change {
+		f(&c)
+	}
 	for _, h := range c.Want.Hosts() {
 		p := &player{id: h.ID, facts: string(facts)}
 		s.hosts[h.ID], c.Hosts[h.ID] = p, p
-	}
-	for _, f := range change {
-		f(&c)
 	}
 	if s.Engine, err = New(c); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
@@ -14,13 +16,15 @@ import (
 // not changed by CarryOut.
 type Proposal struct {
 	Request   Request
-	Observed  probe.Result      // it holds secrets
+	Want      desired.Cluster   // the cluster as it is wanted, with its hosts where their machines were found
+	Observed  probe.Result      // by the IDs of Want's hosts; it holds secrets
 	Decisions []decide.Decision // the first is about the world as it is, the others about predicted ones
 	Plan      plan.Plan
 	Scripts   map[string]string // by host ID, of the hosts that the plan touches
 	Took      time.Duration
 
-	unresolved error // why it is not known what some host would be given; nil if all is known
+	who        identity.Result // which machine is which host
+	unresolved error           // why it is not known what some host would be given; nil if all is known
 }
 
 // Decision is what the state machine said about the world as it is.

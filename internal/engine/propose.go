@@ -22,7 +22,7 @@ func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	started := e.cfg.Now()
 	result, err := e.Observe(ctx)
 	if err != nil {
-		return Proposal{Request: r}, err
+		return Proposal{Request: r, Want: e.cfg.Want}, err
 	}
 	p, err := e.propose(ctx, r, result, nil)
 	p.Took = e.cfg.Now().Sub(started)
@@ -31,14 +31,19 @@ func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 
 // propose plans the request for the world given. The contacts are host keys, by host ID, that are approved as part of the
 // proposal although nobody meets them for the first time any more.
-func (e *Engine) propose(ctx context.Context, r Request, seen probe.Result, approved map[string]string) (Proposal, error) {
-	p := Proposal{Request: r, Observed: seen}
+func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result, approved map[string]string) (Proposal, error) {
+	p := e.recognised(r, answers)
+	who := p.who
 	in := planInput{
 		Input: plan.Input{
-			Decide:        decide.Input{Want: e.cfg.Want, Is: seen.World, Config: e.digests, Addons: e.addonOf, System: e.system},
-			FirstContacts: firstContacts(seen.World, approved),
+			Decide: decide.Input{
+				Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions,
+				Config: e.configs(who), Addons: e.addonOf, System: e.system,
+			},
+			FirstContacts: firstContacts(who.Is, approved),
 		},
-		progress: e.progress(ctx, r, seen.World),
+		progress: e.progress(ctx, p),
+		ids:      who.IDs,
 	}
 	var err error
 	if p.Plan, p.Decisions, err = r.plan(in); err != nil {
@@ -56,7 +61,7 @@ func (e *Engine) propose(ctx context.Context, r Request, seen probe.Result, appr
 		}
 		p.Plan.Unresolved = unresolved
 	}
-	if p.Scripts, err = e.scripts(p, known); err != nil {
+	if p.Scripts, err = scripts(p, known); err != nil {
 		return p, err
 	}
 	plan.Sign(&p.Plan, digests(p.Scripts))
@@ -97,7 +102,7 @@ func (e *Engine) report(ctx context.Context, p *Proposal) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	notes, err := cluster.BeforeUpgrade(ctx, *p.Observed.Access, e.cfg.Want.KubernetesVersion, nodes)
+	notes, err := cluster.BeforeUpgrade(ctx, *p.Observed.Access, p.Want.KubernetesVersion, nodes)
 	if err != nil {
 		notes = append(notes, fmt.Sprintf("not all could be looked at before the upgrade: %v", err))
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,8 +26,20 @@ type Request interface {
 // planInput is what a plan depends on, besides the request.
 type planInput struct {
 	plan.Input
-	progress map[string]int64 // as plan.RecoverOptions.Progress
+	progress map[string]int64  // as plan.RecoverOptions.Progress
+	ids      map[string]string // what the hosts of the request are called in the input
 }
+
+// hosts are the IDs of hosts that a request names. A name that is no host's stays as it is.
+func (in planInput) hosts(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, in.host(name))
+	}
+	return out
+}
+
+func (in planInput) host(name string) string { return cmp.Or(in.ids[name], name) }
 
 // Apply makes the cluster what is wanted: install, join, repair, upgrade, whatever it takes.
 type Apply struct {
@@ -71,7 +84,7 @@ type Recover struct {
 type Snapshots struct{}
 
 func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	limit, err := r.limit(in.Decide.Want, in.Decide.Is)
+	limit, err := r.limit(in)
 	if err != nil {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}
@@ -82,13 +95,20 @@ func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 
 // limit are the hosts named, and of them those whose Node, or which themselves as they are wanted, have the labels of the
 // selector.
-func (r Apply) limit(want desired.Cluster, is observed.World) (map[string]bool, error) {
-	if r.Selector == nil {
-		return r.Limit, nil
+func (r Apply) limit(in planInput) (map[string]bool, error) {
+	var named map[string]bool
+	if r.Limit != nil {
+		named = map[string]bool{}
 	}
-	out := map[string]bool{}
+	for name, inside := range r.Limit {
+		named[in.host(name)] = inside
+	}
+	if r.Selector == nil {
+		return named, nil
+	}
+	out, want := map[string]bool{}, in.Decide.Want
 	for _, h := range want.Hosts() {
-		if (r.Limit == nil || r.Limit[h.ID]) && r.Selector.Matches(labelsOf(h, is)) {
+		if (named == nil || named[h.ID]) && r.Selector.Matches(labelsOf(h, in.Decide.Is)) {
 			out[h.ID] = true
 		}
 	}
@@ -115,22 +135,24 @@ func labelsOf(h desired.Host, w observed.World) labels.Set {
 }
 
 func (r Reset) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.Reset(in.Decide, r.Hosts)
+	p, err := plan.Reset(in.Decide, in.hosts(r.Hosts...))
 	return planned(p, in, err)
 }
 
 func (r Remove) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.RemoveNode(in.Decide, r.Host, r.Gone)
+	p, err := plan.RemoveNode(in.Decide, in.host(r.Host), r.Gone)
 	return planned(p, in, err)
 }
 
 func (r Replace) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.ReplaceNode(in.Decide, r.Host, r.Gone)
+	p, err := plan.ReplaceNode(in.Decide, in.host(r.Host), r.Gone)
 	return planned(p, in, err)
 }
 
 func (r Recover) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.Recover(in.Decide, plan.RecoverOptions{Copy: r.About, Destroyed: r.Destroyed, On: r.On, Progress: in.progress})
+	p, err := plan.Recover(in.Decide, plan.RecoverOptions{
+		Copy: r.About, Destroyed: in.hosts(r.Destroyed...), On: in.host(r.On), Progress: in.progress,
+	})
 	return planned(p, in, err)
 }
 

@@ -15,14 +15,14 @@ import (
 
 // scripts renders the script of every host that the plan touches, but for those of which it is not known what they would be
 // given. Known is what is, by architecture.
-func (e *Engine) scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string, error) {
+func scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string, error) {
 	out := map[string]string{}
 	needs := map[string]plan.Need{}
 	for _, n := range p.Plan.Needs() {
 		needs[n.Host] = n
 	}
-	for _, h := range e.cfg.Want.Hosts() {
-		in, touched := e.scriptInput(p, h)
+	for _, h := range p.Want.Hosts() {
+		in, touched := scriptInput(p, h)
 		need, installs := needs[h.ID]
 		if !touched || installs && p.unresolved != nil {
 			continue
@@ -40,11 +40,11 @@ func (e *Engine) scripts(p Proposal, known map[string]desired.Artifacts) (map[st
 }
 
 // scriptInput is what a host's script depends on, apart from artifacts, and whether the plan touches the host.
-func (e *Engine) scriptInput(p Proposal, h desired.Host) (in script.Input, touched bool) {
+func scriptInput(p Proposal, h desired.Host) (in script.Input, touched bool) {
 	world := p.Observed.World
 	in = script.Input{
-		Want: e.cfg.Want, Host: h, NodeName: p.Plan.Hosts[h.ID], Arch: world.Hosts[h.ID].Arch, OS: world.Hosts[h.ID].OS.ID,
-		Epoch: plan.Epoch(p.Plan, e.cfg.Want, world),
+		Want: p.Want, Host: h, NodeName: p.Plan.Hosts[h.ID], Arch: world.Hosts[h.ID].Arch, OS: world.Hosts[h.ID].OS.ID,
+		Epoch: plan.Epoch(p.Plan, p.Want, world),
 	}
 	if _, ok := p.Request.(Snapshots); ok {
 		in.Reason = "by-hand"

@@ -24,6 +24,8 @@ type Result struct {
 	Is   observed.World
 	// Reached maps a host's ID to the key (the ID before the match) of the entry whose address leads to its machine.
 	Reached map[string]string
+	// IDs maps the ID that an entry had before the match to the one that it has now.
+	IDs map[string]string
 	// Moved are the hosts whose machine answers at another entry's address, in the manifest's order.
 	Moved []Move
 	// Contradictions are the reasons why some host cannot be told from another. Nothing may be changed while there is one.
@@ -56,16 +58,25 @@ type entry struct {
 type matcher struct {
 	want    desired.Cluster
 	is      observed.World
-	entries []entry // control plane first
-	taken   []int   // by machine: the entry that it says it is, -1 for none
+	entries []entry            // control plane first
+	markers []*observed.Marker // by machine: the note of this cluster that it carries; nil for none
+	names   map[string]int     // how many machines with a marker have that name
+	taken   []int              // by machine: the entry that it says it is, -1 for none
 	found   []Contradiction
 }
 
 func newMatcher(want desired.Cluster, is observed.World) *matcher {
 	hosts := want.Hosts()
-	m := &matcher{want: want, is: is, entries: make([]entry, len(hosts)), taken: make([]int, len(hosts))}
+	m := &matcher{
+		want: want, is: is, entries: make([]entry, len(hosts)), taken: make([]int, len(hosts)),
+		markers: make([]*observed.Marker, len(hosts)), names: map[string]int{},
+	}
 	for i, h := range hosts {
 		m.entries[i], m.taken[i] = entry{host: h, machine: -1}, -1
+		if seen := is.Hosts[h.ID]; seen.Reach == observed.Reached && seen.Marker != nil && seen.Marker.Cluster == want.Name {
+			m.markers[i] = seen.Marker
+			m.names[nodeName(seen)]++
+		}
 	}
 	return m
 }
@@ -74,19 +85,13 @@ func newMatcher(want desired.Cluster, is observed.World) *matcher {
 func (m *matcher) machine(i int) observed.Host { return m.is.Hosts[m.entries[i].host.ID] }
 
 // marker is the note of this cluster that a machine carries; nil where there is none.
-func (m *matcher) marker(i int) *observed.Marker {
-	seen := m.machine(i)
-	if seen.Reach != observed.Reached || seen.Marker == nil || seen.Marker.Cluster != m.want.Name {
-		return nil
-	}
-	return seen.Marker
-}
+func (m *matcher) marker(i int) *observed.Marker { return m.markers[i] }
 
 // claims finds out who the machines say they are: by ID first, then members by the name of their Node.
 func (m *matcher) claims() {
 	for i := range m.entries {
 		if marker := m.marker(i); marker != nil && marker.ID != "" {
-			m.claim(i, func(h desired.Host) bool { return h.HasOwnID && h.ID == marker.ID })
+			m.claim(i, func(h *desired.Host) bool { return h.HasOwnID && h.ID == marker.ID })
 		}
 	}
 	for i := range m.entries {
@@ -94,18 +99,21 @@ func (m *matcher) claims() {
 		if marker == nil || m.taken[i] >= 0 || !marker.Complete {
 			continue
 		}
-		name := m.nodeName(i)
-		if name == "" || m.shared(name) {
+		name := nodeName(m.machine(i))
+		if name == "" || m.names[name] > 1 {
 			continue // hosts of one name are told apart by their addresses, and decide says what is wrong with them
 		}
-		m.claim(i, func(h desired.Host) bool { return !h.HasOwnID && h.Hostname == name })
+		m.claim(i, func(h *desired.Host) bool { return !h.HasOwnID && h.Hostname == name })
 	}
 }
 
 // claim gives the i-th machine to the entry that matches. Two machines for one entry contradict each other.
-func (m *matcher) claim(i int, is func(desired.Host) bool) {
-	e := slices.IndexFunc(m.entries, func(e entry) bool { return is(e.host) })
-	if e < 0 {
+func (m *matcher) claim(i int, is func(*desired.Host) bool) {
+	e := 0
+	for e < len(m.entries) && !is(&m.entries[e].host) {
+		e++
+	}
+	if e == len(m.entries) {
 		return
 	}
 	if other := m.entries[e].machine; other >= 0 {
@@ -118,20 +126,8 @@ func (m *matcher) claim(i int, is func(desired.Host) bool) {
 	m.entries[e].machine, m.taken[i] = i, e
 }
 
-// shared reports whether two machines have that name.
-func (m *matcher) shared(name string) bool {
-	n := 0
-	for i := range m.entries {
-		if m.marker(i) != nil && m.nodeName(i) == name {
-			n++
-		}
-	}
-	return n > 1
-}
-
 // nodeName is the name of the machine's Node, as far as it says so itself.
-func (m *matcher) nodeName(i int) string {
-	seen := m.machine(i)
+func nodeName(seen observed.Host) string {
 	if seen.Marker != nil && seen.Marker.Node != "" {
 		return strings.ToLower(seen.Marker.Node)
 	}
@@ -242,7 +238,7 @@ func shorten(machineID string) string { return machineID[:min(len(machineID), 8)
 // result puts the machines under their IDs, and the hosts where their machines are.
 func (m *matcher) result() Result {
 	ids := m.ids()
-	out := Result{Want: m.want, Is: m.is, Reached: map[string]string{}, Contradictions: m.found}
+	out := Result{Want: m.want, Is: m.is, Reached: map[string]string{}, IDs: map[string]string{}, Contradictions: m.found}
 	out.Want.ControlPlane, out.Want.Workers = nil, nil
 	out.Is.Hosts = make(map[string]observed.Host, len(m.is.Hosts))
 	for e, id := range ids {
@@ -252,6 +248,7 @@ func (m *matcher) result() Result {
 			h.PublicAddress, h.PrivateAddress, h.IPv6Addresses = at.PublicAddress, at.PrivateAddress, at.IPv6Addresses
 			h.SSH = at.SSH
 		}
+		out.IDs[h.ID] = id
 		h.ID, h.HasOwnID, out.Reached[id] = id, h.HasOwnID || m.hasOwnID(e), at.ID
 		if seen, asked := m.is.Hosts[at.ID]; asked {
 			seen.ID = id

@@ -74,6 +74,16 @@ const (
 	ClusterStateUnknown  Code = "ClusterStateUnknown"
 )
 
+// Who a machine is. docs/problems.md explains each.
+const (
+	HostIDDuplicate Code = "HostIDDuplicate"
+	HostIDMismatch  Code = "HostIDMismatch"
+	HostIDElsewhere Code = "HostIDElsewhere"
+	HostnameChanged Code = "HostnameChanged"
+	RoleChanged     Code = "RoleChanged"
+	HostMoved       Code = "HostMoved"
+)
+
 // Versions. docs/problems.md explains each.
 const (
 	VersionsUnknown         Code = "VersionsUnknown"

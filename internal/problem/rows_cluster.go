@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [12]row {
+func clusterRows() [12]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,

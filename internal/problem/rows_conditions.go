@@ -1,6 +1,6 @@
 package problem
 
-func conditionsRows() [40]row {
+func conditionsRows() [40]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostNotAsked, class: ClassConnection,

@@ -1,6 +1,6 @@
 package problem
 
-func preflightRows() [10]row {
+func preflightRows() [10]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: OSUnsupported, class: ClassRuntime,

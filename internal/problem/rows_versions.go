@@ -1,6 +1,6 @@
 package problem
 
-func versionsRows() [10]row {
+func versionsRows() [10]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: VersionsUnknown, class: ClassKube,

@@ -20,6 +20,7 @@ func sections() []section {
 	conditions := conditionsRows()
 	preflight := preflightRows()
 	cluster := clusterRows()
+	who := identityRows()
 	versions := versionsRows()
 	etcd := etcdRows()
 	step := stepRows()
@@ -27,6 +28,7 @@ func sections() []section {
 		{"What a host lacks", "Why a host is in its condition.", conditions[:]},
 		{"Hosts that are not fit", "Why nothing can be installed on a host.", preflight[:]},
 		{"The manifest and its hosts", "What speaks against doing anything at all, or is a warning.", cluster[:]},
+		{"Who a machine is", "Two answers to the question which machine is which host.", who[:]},
 		{"Versions", "Why a version cannot be carried out.", versions[:]},
 		{"etcd and its members", "What concerns etcd as a whole.", etcd[:]},
 		{"What you can do", "The steps of instructions.", step[:]},
@@ -38,10 +40,11 @@ func find(code Code) row {
 	conditions := conditionsRows()
 	preflight := preflightRows()
 	cluster := clusterRows()
+	who := identityRows()
 	versions := versionsRows()
 	etcd := etcdRows()
 	step := stepRows()
-	for _, rows := range [...][]row{conditions[:], preflight[:], cluster[:], versions[:], etcd[:], step[:]} {
+	for _, rows := range [...][]row{conditions[:], preflight[:], cluster[:], who[:], versions[:], etcd[:], step[:]} {
 		for i := range rows {
 			if rows[i].code == code {
 				return rows[i]

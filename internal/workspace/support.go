@@ -27,9 +27,9 @@ func (w *Workspace) Support(
 		NoAPI: engine.NoAPI(p.Observed), Journals: w.Journals(), Secrets: append(w.secrets(), secrets...), Parallel: w.opt.Parallel,
 	}
 	world := p.Observed.World
-	for _, h := range w.want.Hosts() {
+	for _, h := range p.Want.Hosts() {
 		if seen := world.Hosts[h.ID]; seen.Reach == observed.Reached {
-			in.Hosts[p.Plan.Hosts[h.ID]] = w.Engine.Host(h.ID)
+			in.Hosts[p.Plan.Hosts[h.ID]] = w.Engine.HostOf(p, h.ID)
 		} else {
 			in.Silent[p.Plan.Hosts[h.ID]] = seen.Problem
 		}

@@ -1,0 +1,46 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/identity"
+	"kubeone/internal/problem"
+)
+
+// Whatever state a cluster is in, nothing is done while two machines claim to be one host; one that has only moved is named.
+func TestContradictionsStopEverything(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[identity.Kind]problem.Code{
+		identity.SameID: problem.HostIDDuplicate, identity.OtherID: problem.HostIDMismatch,
+		identity.Displaced: problem.HostIDElsewhere, identity.OtherHostname: problem.HostnameChanged,
+		identity.OtherRole: problem.RoleChanged,
+	} {
+		in := healthy(3, 1)
+		in.Moved = []identity.Move{{Host: in.Want.Workers[0].ID, Address: "192.0.2.200", Found: "192.0.2.201"}}
+		in.Contradictions = []identity.Contradiction{{
+			Kind: kind, Host: in.Want.ControlPlane[0].ID, Address: "192.0.2.200", OtherAddress: "192.0.2.202", Wants: "a", Says: "b",
+		}}
+		d := Decide(in)
+		if d.Route != fsm.Error || len(d.Problems) != 1 || d.Problems[0].Code != want {
+			t.Errorf("%s: route %s, problems %v", kind, d.Route, d.Problems)
+			continue
+		}
+		if err := problem.Check(d.Problems[0].Code, d.Problems[0].Parameters); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if diff := cmp.Diff([]problem.Code{problem.HostMoved}, codesOf(d.Warnings)); diff != "" {
+			t.Errorf("%s: warnings: %s", kind, diff)
+		}
+	}
+}
+
+func codesOf(problems []problem.Problem) []problem.Code {
+	var out []problem.Code
+	for _, p := range problems {
+		out = append(out, p.Code)
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package problem
+
+func identityRows() [6]row {
+	return [...]row{
+		{
+			code: HostIDDuplicate, class: ClassConfig,
+			meaning: "Two machines carry the same host ID, as copies of one disk do.",
+			what:    `the machines at {address} and {other} both say that they are host "{id}"`,
+			do: "take the copy out of the manifest; on the copy, and only there, remove what it was copied with: " +
+				"kubeadm reset -f; rm -rf /etc/kubeone /var/lib/kubeone",
+		},
+		{
+			code: HostIDMismatch, class: ClassConfig,
+			meaning: "The manifest gives a host another ID than its machine carries.",
+			what:    `the manifest says that {address} is host "{id}", and the machine there says that it is host "{says}"`,
+			do:      "correct the address or the ID in the manifest",
+		},
+		{
+			code: HostIDElsewhere, class: ClassConfig,
+			meaning: "The manifest gives an ID to one machine, and another machine carries it.",
+			what: `the machine at {address}, where the manifest has host "{id}", says that it is host "{says}"; ` +
+				"the one at {other}, where the manifest has that host, does not say so",
+			do: "correct the addresses or the IDs in the manifest",
+		},
+		{
+			code: HostnameChanged, class: ClassConfig,
+			meaning: "The manifest gives a member another hostname than its Node has.",
+			what:    `the manifest calls it "{wanted}", and it is in the cluster as Node "{says}"`,
+			do: "put the hostname back; to rename a host, take it out with kubeone node remove and let it join under the " +
+				"new name",
+		},
+		{
+			code: RoleChanged, class: ClassConfig,
+			meaning: "The manifest gives a member another role than it has joined with.",
+			what:    "the manifest has it as {wanted}, and it is in the cluster as {says}",
+			do: "put it back where it was in the manifest; to change its role, take it out with kubeone node remove first, " +
+				"and then let it join in the other role",
+		},
+		{
+			code: HostMoved, class: ClassConfig,
+			meaning: "A host was recognised at another address than the manifest gives it. Nothing is stopped by this.",
+			what:    "the manifest has it at {address}, and its machine answers at {found}",
+			do:      "correct the address in the manifest",
+		},
+	}
+}
