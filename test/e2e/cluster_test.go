@@ -26,6 +26,7 @@ func TestLifeOfACluster(t *testing.T) {
 	s.chapter("a plan after it is empty, which is known at once", emptyPlanAtOnce)
 	t.Parallel() // until now the load must not notice anything else on this machine
 	s.chapter("a second apply finds nothing to do", nothingToDo)
+	s.chapter("hosts are recognised in any order, under any ID, and with their addresses swapped", recognised)
 	s.chapter("snapshots and backups hold what the cluster has", backups)
 	s.chapter("one more worker joins, and nobody else notices", addWorker)
 	s.chapter("a host that hangs is named, and is no harm", pausedHost)
