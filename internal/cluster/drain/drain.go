@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubectl/pkg/drain"
 
@@ -45,10 +46,8 @@ type Options struct {
 	Force bool
 	// Grace is how long a pod may take to end itself, in seconds; nil is each pod's own.
 	Grace *int
-	// Evicted is told each pod that is gone, as "namespace/name", from several goroutines; nil tells nobody.
+	// Evicted is told each pod that is gone, as "namespace/name"; nil tells nobody.
 	Evicted func(pod string)
-
-	dying int // seconds after which pods that should have ended are not waited for; 0 waits for all
 }
 
 // BlockedPod is a pod that is still on a node after a drain, and why.
@@ -77,6 +76,25 @@ func (e *BlockedError) Error() string {
 // Unwrap gives what ended the drain.
 func (e *BlockedError) Unwrap() error { return e.Err }
 
+// State is how far a drain has got. Its caller keeps it from one pass to the next, also over a restart; the zero value
+// begins a drain.
+type State struct {
+	Started  time.Time `json:"started,omitzero"`  // when the node was cordoned
+	Deleting time.Time `json:"deleting,omitzero"` // when evictions gave way to deletions
+	Silent   bool      `json:"silent,omitempty"`  // nobody on the node ends its pods
+	Left     []PodRef  `json:"left,omitempty"`    // as the last pass found them, sorted
+}
+
+// PodRef is one pod.
+type PodRef struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"` // another pod of that name is another pod
+}
+
+// String is "namespace/name".
+func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
+
 // Drain cordons a node and evicts its pods, respecting disruption budgets, and waits until they are gone. Pods of DaemonSets
 // and static pods stay; pods without a controller and the content of emptyDir volumes are lost. A node that does not exist is
 // drained, and pods of one that is not Ready are not waited for long, since nobody there ends them. When time runs out, or a
@@ -84,108 +102,165 @@ func (e *BlockedError) Unwrap() error { return e.Err }
 // was not even cordoned.
 func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
-	limited, cancel := context.WithTimeout(ctx, opts.Timeout)
+	limited, cancel := context.WithTimeout(ctx, 2*opts.Timeout+apicall.RequestTimeout) // each pass looks at the time itself
 	defer cancel()
-	if c.silent(limited, node) {
-		opts.dying = dyingLimit
-	}
-	helper := c.drainer(limited, opts)
-	if !opts.Force {
-		if stuck := c.stuck(limited, helper, node); len(stuck) > 0 {
-			return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: &BlockedError{Node: node, Pods: stuck, Err: errNeverAllowed}}
+	var state State
+	var last error
+	for {
+		left, done, err := c.DrainPass(limited, node, &state, opts)
+		switch {
+		case done, err != nil && apicall.Classify(err) != apicall.Transient:
+			return err
+		case err != nil:
+			last = err
+		}
+		if !apicall.Pause(limited, evictAgain) {
+			return c.cutShort(ctx, limited, node, left, last)
 		}
 	}
-	if err := c.Cordon(limited, node, opts.Mark); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
-	}
-	err := apicall.Retry(limited, "drain node", node, func(context.Context) error { return evictAll(helper, node) })
-	if err == nil {
-		return nil
-	}
-	if opts.Force && ctx.Err() == nil {
-		if err = c.deleteAll(ctx, node, opts); err == nil {
-			return nil
-		}
-	}
-	if blocked := c.blocked(ctx, helper, node); len(blocked) > 0 {
-		return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: &BlockedError{Node: node, Pods: blocked, Err: err}}
-	}
-	return err
 }
 
-var errNeverAllowed = errors.New("no eviction would ever be allowed")
+// cutShort is the error of a drain whose context ended before its time.
+func (c Drainer) cutShort(ctx, limited context.Context, node string, left []PodRef, last error) error {
+	cause := context.Cause(limited)
+	if len(left) == 0 || ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return apicall.Wrap("drain node", node, errors.Join(cause, last))
+	}
+	e := &BlockedError{Node: node, Err: cause}
+	for _, p := range left {
+		e.Pods = append(e.Pods, BlockedPod{Pod: p.String(), Reason: "not evicted in time"})
+	}
+	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
+}
+
+// DrainPass does what there is to do at one moment to drain a node, as Drain does, and waits for nothing: it cordons the node
+// when the drain begins, asks each pod that is not leaving yet to leave, and returns those that are left. The drain is done
+// when none is, or when it has failed: done comes with an error then, which wraps a *BlockedError when time has run out or
+// a budget can never allow an eviction. An error without done, and of class Transient, is of this pass only. The caller makes
+// passes until done, with a pause of a second or more between them, and keeps the state.
+func (c Drainer) DrainPass(ctx context.Context, node string, s *State, opts Options) (left []PodRef, done bool, err error) {
+	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
+	if s.Started.IsZero() {
+		gone, err := c.beginDrain(ctx, node, s, opts)
+		if gone || err != nil {
+			return nil, gone || apicall.Classify(err) != apicall.Transient, err
+		}
+	}
+	helper := c.drainer(ctx, opts, s.Silent)
+	list, errs := helper.GetPodsForDeletion(node)
+	if err := errors.Join(errs...); err != nil {
+		return s.Left, false, apicall.Wrap("list the pods of", node, err)
+	}
+	pods := list.Pods()
+	s.note(pods, opts.Evicted)
+	late := time.Since(s.Started) >= opts.Timeout
+	switch {
+	case len(pods) == 0:
+		return nil, true, nil
+	case late && opts.Force && s.Deleting.IsZero():
+		s.Deleting = time.Now()
+	case late && (!opts.Force || time.Since(s.Deleting) >= opts.Timeout):
+		return s.Left, true, c.tooLate(ctx, node, pods)
+	}
+	return s.Left, false, apicall.Wrap("evict the pods of", node, expel(helper, pods, !s.Deleting.IsZero()))
+}
+
+// beginDrain cordons the node, unless it is gone, or a pod would never leave.
+func (c Drainer) beginDrain(ctx context.Context, node string, s *State, opts Options) (gone bool, err error) {
+	s.Silent = c.silent(ctx, node)
+	if !opts.Force {
+		if stuck := c.stuck(ctx, c.drainer(ctx, opts, s.Silent), node); len(stuck) > 0 {
+			return false, &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: &BlockedError{Node: node, Pods: stuck, Err: errNeverAllowed}}
+		}
+	}
+	if err := c.Cordon(ctx, node, opts.Mark); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	}
+	s.Started = time.Now().Round(0) // of the wall clock: it is kept over restarts
+	return false, nil
+}
+
+// note keeps which pods are left and tells of those that are not any more.
+func (s *State) note(pods []corev1.Pod, gone func(string)) {
+	now := make([]PodRef, 0, len(pods))
+	for _, p := range pods {
+		now = append(now, PodRef{p.Namespace, p.Name, p.UID})
+	}
+	slices.SortFunc(now, func(a, b PodRef) int { return strings.Compare(a.String(), b.String()) })
+	for _, was := range s.Left {
+		if gone != nil && !slices.Contains(now, was) {
+			gone(was.String())
+		}
+	}
+	s.Left = now
+}
+
+// expel asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now it may allow at
+// the next pass.
+func expel(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
+	var failures []error
+	for _, p := range pods {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		var err error
+		if deletes {
+			err = helper.DeletePod(p)
+		} else {
+			err = helper.EvictPod(p, policyv1.SchemeGroupVersion)
+		}
+		ending := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !ending {
+			failures = append(failures, fmt.Errorf("%s/%s: %w", p.Namespace, p.Name, err))
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	return &apicall.Error{Op: "evict", Class: apicall.Transient, Err: errors.Join(failures...)} // to ask again does no harm, and the drain's time ends it
+}
+
+var (
+	errNeverAllowed = errors.New("no eviction would ever be allowed")
+	errTooLate      = errors.New("the time for the drain is over")
+)
 
 // silent reports whether a node is known not to be Ready.
 func (c Drainer) silent(ctx context.Context, node string) bool {
-	ready := true
-	err := apicall.Retry(ctx, "look at node", node, func(ctx context.Context) error {
-		n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-		if err == nil {
-			ready, _, err = nodes.Ready(n)
-		}
-		return err
-	})
+	n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return false
+	}
+	ready, _, err := nodes.Ready(n)
 	return err == nil && !ready
 }
 
-// deleteAll deletes what evictions did not move.
-func (c Drainer) deleteAll(ctx context.Context, node string, opts Options) error {
-	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
-	defer cancel()
-	helper := c.drainer(ctx, opts)
-	helper.DisableEviction = true
-	return apicall.Retry(ctx, "delete the pods of", node, func(context.Context) error { return evictAll(helper, node) })
-}
-
-func evictAll(helper *drain.Helper, node string) error {
-	list, errs := helper.GetPodsForDeletion(node)
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if err := helper.DeleteOrEvictPods(list.Pods()); err != nil {
-		// What it returns has lost its cause; to begin again does no harm, and the drain's deadline ends it.
-		return &apicall.Error{Op: "evict the pods of", Node: node, Class: apicall.Transient, Err: err}
-	}
-	return nil
-}
-
-func (c Drainer) drainer(ctx context.Context, opts Options) *drain.Helper {
-	grace := -1
+func (c Drainer) drainer(ctx context.Context, opts Options, silent bool) *drain.Helper {
+	grace, dying := -1, 0
 	if opts.Grace != nil {
 		grace = *opts.Grace
 	}
+	if silent {
+		dying = dyingLimit
+	}
 	return &drain.Helper{
-		Ctx: ctx, Client: c.Kubernetes, Timeout: opts.Timeout, EvictErrorRetryDelay: evictAgain,
-		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: grace, SkipWaitForDeleteTimeoutSeconds: opts.dying,
-		Out: io.Discard, ErrOut: io.Discard,
-		OnPodDeletionOrEvictionFinished: func(pod *corev1.Pod, _ bool, err error) {
-			if err == nil && opts.Evicted != nil {
-				opts.Evicted(pod.Namespace + "/" + pod.Name)
-			}
-		},
+		Ctx: ctx, Client: c.Kubernetes, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: grace,
+		SkipWaitForDeleteTimeoutSeconds: dying, Out: io.Discard, ErrOut: io.Discard,
 	}
 }
 
-// blocked finds out what is left on a node; it has a little time of its own, since that of the drain is over.
-func (c Drainer) blocked(ctx context.Context, helper *drain.Helper, node string) []BlockedPod {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apicall.RequestTimeout)
-	defer cancel()
-	again := *helper
-	again.Ctx = ctx
-	list, errs := again.GetPodsForDeletion(node)
-	if len(errs) > 0 {
-		return nil
-	}
+// tooLate is the error of a drain whose time is over, with what keeps each pod.
+func (c Drainer) tooLate(ctx context.Context, node string, pods []corev1.Pod) error {
 	budgets := c.budgets(ctx)
-	var left []BlockedPod
-	for _, pod := range list.Pods() {
-		left = append(left, BlockedPod{Pod: pod.Namespace + "/" + pod.Name, Reason: whyBlocked(&pod, budgets)})
+	e := &BlockedError{Node: node, Err: errTooLate}
+	for _, p := range pods {
+		e.Pods = append(e.Pods, BlockedPod{Pod: p.Namespace + "/" + p.Name, Reason: whyBlocked(&p, budgets)})
 	}
-	slices.SortFunc(left, func(a, b BlockedPod) int { return strings.Compare(a.Pod, b.Pod) })
-	return left
+	slices.SortFunc(e.Pods, func(a, b BlockedPod) int { return strings.Compare(a.Pod, b.Pod) })
+	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
 // stuck are the pods that no waiting would let go: their budget allows no disruption although all its pods are healthy.

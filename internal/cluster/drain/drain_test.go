@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/clustertest"
 )
 
 func pod(name, owner string) *corev1.Pod {
@@ -125,4 +127,88 @@ func TestDrainOfANodeThatIsGoneIsDone(t *testing.T) {
 	if err := c.Drain(t.Context(), "cp-1", Options{}); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestADrainGoesOnPassByPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t, node(nil), pod("web", "ReplicaSet"), pod("db", "ReplicaSet"))
+		allowed := map[string]bool{"web": true}
+		evicting(api, func(pod string) bool { return allowed[pod] })
+		var state State
+		var evicted []string
+		opts := Options{Evicted: func(pod string) { evicted = append(evicted, pod) }}
+		began := time.Now()
+		pass := func(want bool) []string {
+			t.Helper()
+			// What the caller keeps survives its restart.
+			kept, err := json.Marshal(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = State{}
+			if err := json.Unmarshal(kept, &state); err != nil {
+				t.Fatal(err)
+			}
+			left, done, err := c.DrainPass(t.Context(), "cp-1", &state, opts)
+			if err != nil || done != want {
+				t.Fatalf("done %v, %v", done, err)
+			}
+			var names []string
+			for _, p := range left {
+				names = append(names, p.String())
+			}
+			return names
+		}
+		for _, want := range [][]string{{"default/db", "default/web"}, {"default/db"}, {"default/db"}} {
+			if diff := cmp.Diff(want, pass(false)); diff != "" {
+				t.Error(diff)
+			}
+		}
+		allowed["db"] = true
+		pass(false) // asks
+		if left := pass(true); len(left) > 0 || !cordoned(t, c) {
+			t.Errorf("%v left, cordoned %v", left, cordoned(t, c))
+		}
+		if diff := cmp.Diff([]string{"default/web", "default/db"}, evicted); diff != "" {
+			t.Error(diff)
+		}
+		if time.Since(began) > 0 {
+			t.Errorf("the passes have waited for %s", time.Since(began))
+		}
+	})
+}
+
+func TestAPassAfterTheDrainsTimeSaysWhatBlocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t, node(nil), pod("db", "ReplicaSet"))
+		evicting(api, func(string) bool { return false })
+		state := State{Started: time.Now().Add(-time.Hour)} // another process began it
+		left, done, err := c.DrainPass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute})
+		var blocked *BlockedError
+		if !done || len(left) != 1 || !errors.As(err, &blocked) || apicall.Classify(err) != apicall.Operator {
+			t.Errorf("%v left, done %v, %v", left, done, err)
+		}
+		_, done, err = c.DrainPass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true})
+		if done || err != nil || state.Deleting.IsZero() {
+			t.Errorf("by force: done %v, %v, %+v", done, err, state)
+		}
+		if left, done, err := c.DrainPass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true}); !done || err != nil {
+			t.Errorf("after the deletions: %v left, done %v, %v", left, done, err)
+		}
+	})
+}
+
+func TestAPassThatTheAPIDoesNotAnswerIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, api := faked(t, node(nil), pod("db", "ReplicaSet"))
+		evicting(api, func(string) bool { return true })
+		clustertest.FailOnce(api, "list", "pods", apierrors.NewServiceUnavailable("restarting"))
+		clustertest.FailOnce(api, "update", "nodes", apierrors.NewServiceUnavailable("restarting"))
+		if err := c.Drain(t.Context(), "cp-1", Options{}); err != nil {
+			t.Error(err)
+		}
+	})
 }
