@@ -77,6 +77,8 @@ func (v *view) inspect(s *hostState) []problem.Step {
 	switch {
 	case s.Condition == condition.Unreachable:
 		return []problem.Step{s.step(problem.InspectConnection, nil)}
+	case s.is.Unwritable != "" && s.silent():
+		return []problem.Step{s.step(problem.FreeSpace, nil)}
 	case s.Condition == condition.Unclear:
 		return []problem.Step{s.step(problem.InspectFileSystem, nil)}
 	case s.Condition == condition.Restartable:
@@ -118,7 +120,7 @@ func (v *view) replaceControlPlane(s *hostState, members []observed.Member) []pr
 
 // replace says how a host that cannot be saved is replaced; the first step says why that may be done.
 func (v *view) replace(s *hostState, first problem.Step) []problem.Step {
-	if s.Condition != condition.Unreachable && v.in.Is.API.Reached == observed.Yes {
+	if s.Condition != condition.Unreachable && s.is.Unwritable == "" && v.in.Is.API.Reached == observed.Yes {
 		return []problem.Step{first, s.step(problem.ReplaceInPlace, nil)}
 	}
 	return append([]problem.Step{first}, Successor(*s.Host)...)

@@ -199,6 +199,9 @@ func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) e
 			return l.notTaken(err)
 		}
 	}
+	if onHost && l.scope.Ends {
+		return nil // soon nobody can be asked any more
+	}
 	if lease := l.current(); lease != nil {
 		return l.await(ctx, lease)
 	}

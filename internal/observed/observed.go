@@ -102,6 +102,9 @@ type Host struct {
 	Images []string `json:"images,omitempty"` // names of images in the runtime
 	Step   *Step    `json:"step,omitempty"`   // a step of ours that runs right now
 	Lock   *Lock    `json:"lock,omitempty"`
+	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file system is
+	// read-only"; "" where it can be, or that is not known.
+	Unwritable string `json:"unwritable,omitempty"`
 }
 
 // OS is the host's distribution, from /etc/os-release.

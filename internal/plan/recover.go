@@ -220,10 +220,10 @@ func (b *builder) hostNamed(m observed.Member) string {
 	return ""
 }
 
-// awaitWorkers plans to wait until the workers that run have found the API again.
+// awaitWorkers plans to wait until the workers that run, and can be locked, have found the API again.
 func (b *builder) awaitWorkers(restore string) {
 	for _, h := range b.in.Want.Workers {
-		if seen := b.in.Is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Complete && seen.Kubelet.Active {
+		if seen := b.in.Is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Complete && seen.Kubelet.Active && seen.Unwritable == "" {
 			b.nodeReady(h, restore)
 		}
 	}

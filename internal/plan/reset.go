@@ -41,6 +41,12 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		}
 		b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.node(h), seen.Problem))
 		return nil
+	case seen.Unwritable != "" && h.Role == desired.Worker:
+		if !whole {
+			return unwritable(b.node(h), seen)
+		}
+		b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s cannot be locked and will not be reset: %s", b.node(h), seen.Unwritable))
+		return nil
 	case seen.Marker != nil && seen.Marker.Cluster != b.in.Want.Name:
 		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.node(h), seen.Marker.Cluster, b.in.Want.Name)
 	case seen.Marker == nil && hasData(seen):
@@ -68,6 +74,12 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		b.barrier = []string{last} // one control-plane host at a time
 	}
 	return nil
+}
+
+// unwritable is the error of a host that cannot be reset.
+func unwritable(name string, seen observed.Host) error {
+	return fmt.Errorf("%s cannot be locked, so it cannot be reset: %s; free space below /var/lib/kubeone or repair the disk. If it is to be given up, switch it off and use kubeone node remove %s --unreachable",
+		name, seen.Unwritable, name)
 }
 
 func hasData(h observed.Host) bool {

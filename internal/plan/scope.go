@@ -19,6 +19,8 @@ type Scope struct {
 	// Complete says that Hosts has every control-plane host that the cluster has: nobody else can be at work on the cluster
 	// without the lock of one of these. It is false where that is not known.
 	Complete bool
+	// Ends says that every control-plane host becomes bare, and so the API ends before the plan does.
+	Ends bool
 }
 
 // LockScope says what the run of a plan locks. A plan is about workers alone if each of its steps is about one worker that
@@ -39,6 +41,9 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 		}
 	}
 	s.Complete = s.Cluster && complete(p, want, is)
+	s.Ends = !slices.ContainsFunc(want.ControlPlane, func(h desired.Host) bool {
+		return !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Host == h.ID && s.Intent.Kind == step.ResetHost })
+	})
 	return s
 }
 

@@ -70,6 +70,10 @@ func TestWhatAPlanLocks(t *testing.T) {
 			},
 			want: Scope{Cluster: true, Hosts: all},
 		},
+		"a reset of everything": {
+			steps: []Step{on(cp1, step.ResetHost), on(cp2, step.ResetHost), on(cp3, step.ResetHost), on(w1, step.ResetHost)},
+			want:  Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true, Ends: true},
+		},
 		"an installation": {
 			steps: []Step{on(cp1, step.Init), on(w1, step.JoinWorker)}, world: func(is *observed.World) { is.Etcd, is.API = observed.Etcd{}, observed.API{} },
 			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"kubeone/internal/decide"
@@ -111,7 +112,7 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 	wide := b.in.Want.Upgrade.AtOnce(b.workersInLimit())
 	canary := b.in.Want.Upgrade.Canary
 	done := make([]string, 0, len(hosts))
-	for n, h := range hosts {
+	for n, h := range b.interruptedFirst(hosts) {
 		if canary && n == 1 {
 			after = union(after, done[:1]) // a canary that was skipped has shown nothing
 		}
@@ -121,6 +122,14 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 		}
 		done = append(done, last)
 	}
+}
+
+// interruptedFirst has those hosts first whose upgrade an earlier run began and did not end, perhaps one with a limit: they are
+// out of service already, and count among those that may be.
+func (b *builder) interruptedFirst(hosts []desired.Host) []desired.Host {
+	begun := func(h desired.Host) bool { return b.in.Is.Hosts[h.ID].Turn != "" }
+	rest := slices.DeleteFunc(slices.Clone(hosts), begun)
+	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !begun(h) }), rest...)
 }
 
 // drifted says which configuration of the host, besides its version, is another than the manifest's: the upgrade brings it.

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -21,6 +22,7 @@ func machine(h *observed.Host, l lines, files map[string][]string) {
 	h.CPUs = number(l.one("cpus"))
 	h.MemoryMiB = memory(l.one("memory"))
 	h.DiskMiB = disk(l["disk"])
+	h.Unwritable = unwritable(l)
 	h.OS = distribution(files)
 	h.Swap = l.one("swap") != ""
 	h.Tools = slices.Sorted(slices.Values(l["missing"]))
@@ -59,6 +61,28 @@ func memory(s string) int {
 		return 0
 	}
 	return number(fields[1]) / 1024
+}
+
+// leastFree is how many bytes a disk must have left, for root, to take a lock of a few hundred.
+const leastFree = 64 << 10
+
+// unwritable says why nothing can be written where our state is: from free blocks, their size, free inodes and all inodes, which
+// are 0 on a file system that has no such limit.
+func unwritable(l lines) string {
+	if l.has("unwritable", "yes") {
+		return "its file system is read-only"
+	}
+	var blocks, size, free, inodes int64
+	if n, _ := fmt.Sscan(l.one("filesystem"), &blocks, &size, &free, &inodes); n != 4 {
+		return ""
+	}
+	switch {
+	case blocks < leastFree/max(size, 1):
+		return "its disk is full"
+	case inodes > 0 && free < 4:
+		return "its disk has no inodes left"
+	}
+	return ""
 }
 
 // disk reads the last line of df -Pk: file system, size, used, available (KiB), ...

@@ -66,6 +66,10 @@ machine() {
 	block disk
 	timeout 2 df -Pk "$dir" 2>/dev/null
 	endblock
+	[ ! -d $state ] || dir=$state
+	[ ! -d $state/lock ] || dir=$state/lock
+	[ -w "$dir" ] || put unwritable yes
+	put filesystem "$(timeout 2 stat -f -c '%f %S %d %c' "$dir" 2>/dev/null)"
 	for tool in losetup mount cp; do
 		command -v "$tool" >/dev/null 2>&1 || put missing "$tool"
 	done

@@ -7,6 +7,7 @@ const (
 	HostKeyRefused            Code = "HostKeyRefused"
 	HostLoginRefused          Code = "HostLoginRefused"
 	HostUnclear               Code = "HostUnclear"
+	HostUnwritable            Code = "HostUnwritable"
 	ForeignCluster            Code = "ForeignCluster"
 	ForeignCA                 Code = "ForeignCA"
 	ForeignCAWithoutMarker    Code = "ForeignCAWithoutMarker"
@@ -113,6 +114,7 @@ const (
 const (
 	InspectConnection         Code = "InspectConnection"
 	InspectFileSystem         Code = "InspectFileSystem"
+	FreeSpace                 Code = "FreeSpace"
 	StartUnitsOutsideLimit    Code = "StartUnitsOutsideLimit"
 	RegenerateOutsideLimit    Code = "RegenerateOutsideLimit"
 	RegenerateAfterOthers     Code = "RegenerateAfterOthers"

@@ -1,6 +1,6 @@
 package problem
 
-func conditionsRows() [40]row { //nolint:funlen // a table
+func conditionsRows() [41]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostNotAsked, class: ClassConnection,
@@ -31,6 +31,12 @@ func conditionsRows() [40]row { //nolint:funlen // a table
 			meaning: "The host answers, but cannot say whether it holds Kubernetes data.",
 			what:    "cannot tell whether it has {items}",
 			do:      "inspect the host: its file system may be damaged or read-only",
+		},
+		{
+			code: HostUnwritable, class: ClassRuntime,
+			meaning: "The worker answers, but nothing can be written there, so it cannot be locked and is not touched.",
+			what:    "cannot be locked, so it is not touched: {error} (/var/lib/kubeone)",
+			do:      "free space there, or repair its disk",
 		},
 		{
 			code: ForeignCluster, class: ClassConfig,

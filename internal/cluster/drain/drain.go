@@ -22,6 +22,7 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/nodes"
+	"kubeone/internal/retry"
 )
 
 const (
@@ -114,7 +115,7 @@ func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 		case err != nil:
 			last = err
 		}
-		if !apicall.Pause(limited, evictAgain) {
+		if !retry.Pause(limited, evictAgain) {
 			return c.cutShort(ctx, limited, node, left, last)
 		}
 	}

@@ -15,7 +15,7 @@ type Condition string
 // The conditions.
 const (
 	Unreachable Condition = "unreachable" // not asked, did not answer, or refused the login
-	Unclear     Condition = "unclear"     // answered, but could not say whether it holds Kubernetes data
+	Unclear     Condition = "unclear"     // answered, but could not say whether it holds Kubernetes data; or a worker that cannot be locked
 	Empty       Condition = "empty"       // nothing of Kubernetes on it
 	Partial     Condition = "partial"     // an unfinished installation of ours for this cluster: it goes on
 	Foreign     Condition = "foreign"     // data of another cluster or of unknown origin: not touched
@@ -70,6 +70,9 @@ func (c Condition) Silent() bool { return c == Unreachable || c == Unclear }
 // Classify names the condition of one host. It is a pure function of what the host said and its context.
 func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment {
 	a := origin(is, cx)
+	if is.Unwritable != "" && want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign {
+		a = because(Unclear, problem.HostUnwritable, problem.Parameters{"error": is.Unwritable})
+	}
 	a.Node = match.NodeName(want, is, cx.Node)
 	if cx.Member != nil {
 		a.Etcd = cx.Member.ID

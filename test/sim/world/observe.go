@@ -40,7 +40,7 @@ func (w *World) observeHost(h *Host) observed.Host {
 		APIServerVersion: d.API, Turn: d.Turn,
 	}
 	if h.Full {
-		out.DiskMiB = 100
+		out.DiskMiB, out.Unwritable = 100, "its disk is full"
 	}
 	if d.Kubelet != "" {
 		out.Binaries = map[string]string{desired.BinaryKubelet: d.Kubelet, desired.BinaryContainerd: "2.2.1"}
