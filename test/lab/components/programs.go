@@ -8,13 +8,21 @@ import (
 	"strings"
 )
 
-// netfilterTools are nft and iptables of this machine's Debian with the libraries they need, as a layer. kube-proxy and
-// flannel call them.
+// protocols has the names of protocols. Without it nft prints numbers, and a kube-proxy that starts beside rules of an
+// earlier one takes them for others than its own: it deletes what it has just added, and no Service answers.
+const protocols = "/etc/protocols"
+
+// netfilterTools are nft and iptables of this machine's Debian with the libraries and names they need, as a layer.
+// kube-proxy and flannel call them.
 func netfilterTools(ctx context.Context) (layerSpec, error) {
-	if err := EnsurePackages(ctx, map[string]string{"nft": "nftables", "xtables-nft-multi": "iptables"}); err != nil {
+	packages := map[string]string{"nft": "nftables", "xtables-nft-multi": "iptables", protocols: "netbase"}
+	if err := EnsurePackages(ctx, packages); err != nil {
 		return layerSpec{}, err
 	}
 	layer := layerSpec{Files: map[string]string{}, Links: map[string]string{}}
+	if err := addFile(layer, protocols); err != nil {
+		return layer, err
+	}
 	for _, program := range []string{"nft", "xtables-nft-multi"} {
 		if err := addProgram(ctx, layer, program); err != nil {
 			return layer, err
