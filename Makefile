@@ -52,8 +52,8 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 	wait $$lab || failed=yes; \
 	cat "$$log"; rm -f "$$log"; test -z "$$failed"
 
-long: ## what takes longer: 3 + 3 hosts from 1.34.4 to 1.35.4 to 1.36.3, and from 1.36.1 to 1.36.3, under load; two of five control planes lost
-	go test -tags e2e,long ./test/e2e -run '^(TestUpgrades|TestFiveControlPlanes)$$' -count=1 -v -timeout 3h
+long: ## what takes longer: upgrades over three minors and under load; five control planes; a cluster of an earlier program taken over
+	go test -tags e2e,long ./test/e2e -run '^(TestUpgrades|TestFiveControlPlanes|TestTakeover)$$' -count=1 -v -timeout 3h
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
