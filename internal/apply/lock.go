@@ -190,7 +190,7 @@ func (l *Lock) confirm(ctx context.Context, id string) (bool, error) {
 	ours := l.Generation(id)
 	switch {
 	case err != nil, wrong != nil, ours == 0:
-		return false, nil
+		return false, nil //nolint:nilerr // a host that does not say is no answer, and no error
 	case latest > ours:
 		return false, fmt.Errorf("%s: %w", h.Name(), ErrLockLost)
 	}

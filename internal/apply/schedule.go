@@ -53,7 +53,7 @@ func (s *Schedule) Next() []plan.Step {
 	return out
 }
 
-func (s *Schedule) mayStart(step plan.Step) bool {
+func (s *Schedule) mayStart(step plan.Step) bool { //nolint:gocognit // one condition after the other
 	if s.stopped && !s.finishesTurn(step) {
 		return false
 	}

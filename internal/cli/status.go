@@ -29,7 +29,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			in := statusOf(w.Engine, p, time.Now())
+			in := statusOf(p, time.Now())
 			if output == "json" {
 				text, err := view.StatusJSON(in)
 				if err != nil {
@@ -50,6 +50,6 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-func statusOf(e *engine.Engine, p engine.Proposal, now time.Time) view.StatusInput {
+func statusOf(p engine.Proposal, now time.Time) view.StatusInput {
 	return view.StatusInput{Want: p.Want, World: p.Observed.World, Decision: p.Decision(), Now: now}
 }

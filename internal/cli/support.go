@@ -74,7 +74,7 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 // documents are what the program would print about the cluster, and what it knows besides.
 func documents(w *workspace.Workspace, p engine.Proposal, runs []record.Run, now time.Time) ([]support.Document, error) {
 	var status, history bytes.Buffer
-	in := statusOf(w.Engine, p, now)
+	in := statusOf(p, now)
 	view.Status(&status, view.Style{}, in)
 	view.History(&history, view.Style{}, runs)
 	var errs []error

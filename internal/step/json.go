@@ -81,7 +81,7 @@ func strictly(text []byte, into any) error {
 	if err := d.Decode(into); err != nil {
 		return err
 	}
-	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // the decoder's own documentation compares
+	if _, err := d.Token(); err != io.EOF {
 		return fmt.Errorf("more than one value")
 	}
 	return nil

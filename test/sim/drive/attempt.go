@@ -46,7 +46,7 @@ func (a *attempt) move() (ended, ok bool) {
 
 // onHost is what apply does for a step on a host: its script, uploads, secrets, start, follow, and what success makes
 // possible. A connection that is lost is made again, from the beginning.
-func (a *attempt) onHost() (ended, ok bool) {
+func (a *attempt) onHost() (ended, ok bool) { //nolint:gocognit // one phase after the other
 	w, h := a.op.sim.World, a.op.sim.World.Host(a.step.Host)
 	kept, ended, ok := true, false, true
 	switch a.phase {
