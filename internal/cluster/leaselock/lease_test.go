@@ -3,6 +3,7 @@ package leaselock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,9 +186,9 @@ func TestALockSaysForHowLongItWasNotRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t)
-		away := false
+		var away atomic.Bool
 		api.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return away, nil, apierrors.NewServiceUnavailable("restarting")
+			return away.Load(), nil, apierrors.NewServiceUnavailable("restarting")
 		})
 		lock := acquired(t, c, alice, false)
 		time.Sleep(time.Minute) //nolint:forbidigo // of synctest: no time passes
@@ -197,7 +198,7 @@ func TestALockSaysForHowLongItWasNotRenewed(t *testing.T) {
 		if err := lock.Check(t.Context()); err != nil {
 			t.Errorf("asked for: %v", err)
 		}
-		away = true
+		away.Store(true)
 		time.Sleep(time.Minute) //nolint:forbidigo // of synctest: no time passes
 		if got := lock.Unrenewed(); got < time.Minute-leaseRenew {
 			t.Errorf("renewed %s ago, and the API was away", got)
@@ -205,7 +206,7 @@ func TestALockSaysForHowLongItWasNotRenewed(t *testing.T) {
 		if err := lock.Check(t.Context()); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("asked for while the API is away: %v", err)
 		}
-		away = false
+		away.Store(false)
 		release(t, lock)
 	})
 }

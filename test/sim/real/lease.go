@@ -19,7 +19,7 @@ type lease struct {
 	scope plan.Scope
 	lock  *apply.Lock
 
-	mine    bool // it was taken; changed with the world locked
+	mine    bool // it was taken; read and changed with the world locked
 	renewed time.Time
 	lost    chan struct{}
 	once    sync.Once
@@ -54,13 +54,25 @@ func (l *lease) take(ctx context.Context) error {
 				err = errHeld
 			}
 		})
-		if err != nil || l.mine {
+		if err != nil || l.taken() {
 			return err
 		}
 		if err := sleep(ctx, again); err != nil {
 			return err
 		}
 	}
+}
+
+// taken reports whether the run has the lease, as far as it knows.
+func (l *lease) taken() (mine bool) {
+	l.o.W.look(func() { mine = l.mine })
+	return mine
+}
+
+// sinceRenewed is for how long the lease was not renewed.
+func (l *lease) sinceRenewed() (d time.Duration) {
+	l.o.W.look(func() { d = time.Since(l.renewed) })
+	return d
 }
 
 // confirmed reports whether every control-plane host says now that its lock is this run's.
@@ -103,7 +115,7 @@ func (l *lease) guarded(ctx context.Context, do func(context.Context) error) err
 	defer cancel(nil)
 	go func() {
 		for sleep(ctx, again) == nil {
-			if l.mine && l.ask() == apply.Taken {
+			if l.taken() && l.ask() == apply.Taken {
 				l.once.Do(func() { close(l.lost) })
 			}
 		}
@@ -130,14 +142,14 @@ func (l *lease) check(ctx context.Context, s plan.Step, via *cluster.Access) err
 			return errors.Join(apply.ErrLockLost, err)
 		}
 	}
-	if !l.mine {
+	if !l.taken() {
 		if onHost {
 			return nil
 		}
 		return l.lock.Check(ctx)
 	}
 	for {
-		standing := apply.Standing{Lease: l.ask(), Renewed: time.Since(l.renewed)}
+		standing := apply.Standing{Lease: l.ask(), Renewed: l.sinceRenewed()}
 		if standing.Lease == apply.Silent {
 			standing.Locked = l.confirmed(ctx)
 		}

@@ -48,6 +48,13 @@ func (w *World) do(change func()) {
 	w.check.State()
 }
 
+// look reads what is shared, and changes nothing.
+func (w *World) look(read func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	read()
+}
+
 // Live lets the steps on hosts get on, the clients write, and the faults happen, until ctx ends.
 func (w *World) Live(ctx context.Context, faults func(second int)) {
 	tick := time.NewTicker(time.Second)
