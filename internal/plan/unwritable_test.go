@@ -5,12 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"kubeone/internal/decide"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
-	"kubeone/internal/step"
 )
 
 // fullWorker is a healthy cluster of three control-plane hosts and two workers, the first of which cannot be locked.
@@ -61,25 +58,5 @@ func TestARecoveryDoesNotTouchAWorkerThatCannotBeLocked(t *testing.T) {
 	}
 	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Host == in.Want.Workers[0].ID }) {
 		t.Error("it is touched")
-	}
-}
-
-// An upgrade of one worker that a run with a limit began and did not end has closed that one already.
-func TestAWorkerWhoseUpgradeWasInterruptedIsUpgradedFirst(t *testing.T) {
-	t.Parallel()
-	in := healthy(1, 3)
-	for _, h := range in.Want.Hosts() {
-		mutate(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Version = "1.36.1" })
-	}
-	mutate(in, "w-3", func(is *observed.Host) { is.Turn = version })
-	p, _ := Build(Input{Decide: in})
-	var order []string
-	for _, s := range p.Steps {
-		if s.Intent.Kind == step.UpgradeWorker {
-			order = append(order, s.Intent.NodeName)
-		}
-	}
-	if diff := cmp.Diff([]string{"w-3", "w-1", "w-2"}, order); diff != "" {
-		t.Error(diff)
 	}
 }

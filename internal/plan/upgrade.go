@@ -19,6 +19,7 @@ func (b *builder) upgrade(d decide.Decision) bool {
 	b.uncordonLeft(d)
 	fetched := b.fetchAll(d)
 	control, workers := b.split(d.Upgrades)
+	control, workers = b.interruptedFirst(control), b.interruptedFirst(workers)
 	last := b.upgradeControlPlane(d, control, fetched)
 	if last == nil && len(control) > 0 {
 		return false // blocked
@@ -112,7 +113,7 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 	wide := b.in.Want.Upgrade.AtOnce(b.workersInLimit())
 	canary := b.in.Want.Upgrade.Canary
 	done := make([]string, 0, len(hosts))
-	for n, h := range b.interruptedFirst(hosts) {
+	for n, h := range hosts {
 		if canary && n == 1 {
 			after = union(after, done[:1]) // a canary that was skipped has shown nothing
 		}
@@ -124,12 +125,16 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 	}
 }
 
-// interruptedFirst has those hosts first whose upgrade an earlier run began and did not end, perhaps one with a limit: they are
-// out of service already, and count among those that may be.
+// interruptedFirst has those hosts first whose turn an earlier run began and did not end, perhaps one with a limit: they are
+// out of service already, and count among those that may be. A turn that ended after its drain has changed nothing on the host.
 func (b *builder) interruptedFirst(hosts []desired.Host) []desired.Host {
-	begun := func(h desired.Host) bool { return b.in.Is.Hosts[h.ID].Turn != "" }
-	rest := slices.DeleteFunc(slices.Clone(hosts), begun)
-	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !begun(h) }), rest...)
+	rest := slices.DeleteFunc(slices.Clone(hosts), b.interrupted)
+	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !b.interrupted(h) }), rest...)
+}
+
+func (b *builder) interrupted(h desired.Host) bool {
+	n, _ := b.findNode(h)
+	return b.in.Is.Hosts[h.ID].Turn != "" || n.Unschedulable && n.Annotations[observed.CordonAnnotation] != ""
 }
 
 // drifted says which configuration of the host, besides its version, is another than the manifest's: the upgrade brings it.

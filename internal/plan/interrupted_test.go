@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/observed"
+	"kubeone/internal/step"
+)
+
+// A host whose turn an earlier run began and did not end is closed already: another one beside it would be one too many.
+func TestAHostWhoseTurnWasInterruptedComesFirst(t *testing.T) {
+	t.Parallel()
+	drained := observed.Node{Unschedulable: true, Annotations: map[string]string{observed.CordonAnnotation: "run-1"}}
+	for name, c := range map[string]struct {
+		turn      string
+		node      observed.Node
+		cp3First  bool
+		w3sPlaces []string
+	}{
+		"its turn has begun":          {version, observed.Node{}, true, []string{"w-3", "w-1", "w-2"}},
+		"it is drained":               {"", drained, true, []string{"w-3", "w-1", "w-2"}},
+		"its turn has begun, drained": {version, drained, true, []string{"w-3", "w-1", "w-2"}},
+		"a person has closed it":      {"", observed.Node{Unschedulable: true}, false, []string{"w-1", "w-2", "w-3"}},
+		"only a mark is left":         {"", observed.Node{Annotations: drained.Annotations}, false, []string{"w-1", "w-2", "w-3"}},
+		"nothing was begun":           {"", observed.Node{}, false, []string{"w-1", "w-2", "w-3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 3)
+			for _, h := range in.Want.Hosts() {
+				mutate(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Version = "1.36.1" })
+			}
+			for _, interrupted := range []string{"cp-3", "w-3"} {
+				mutate(in, interrupted, func(is *observed.Host) { is.Turn = c.turn })
+				nodeOf(in, interrupted, func(n *observed.Node) {
+					n.Unschedulable, n.Annotations = c.node.Unschedulable, c.node.Annotations
+				})
+			}
+			want := append([]string{"cp-1", "cp-2", "cp-3"}, c.w3sPlaces...)
+			if c.cp3First {
+				want = append([]string{"cp-3", "cp-1", "cp-2"}, c.w3sPlaces...)
+			}
+			p, _ := Build(Input{Decide: in})
+			var order []string
+			for _, s := range p.Steps {
+				if k := s.Intent.Kind; k == step.UpgradeWorker || k == step.UpgradeControlPlane {
+					order = append(order, s.Intent.NodeName)
+				}
+			}
+			if diff := cmp.Diff(want, order); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
