@@ -35,7 +35,8 @@ type variant struct {
 var (
 	applyVariant = variant{ //nolint:gochecknoglobals // constants
 		use: "apply [MANIFEST]", short: "Make the cluster what its manifest says", aliases: []string{"up"},
-		about: "Look at every host, the API and etcd, show a plan, ask, and carry it out: install, join, repair. What is right already is left alone.",
+		about: "Look at every host, the API and etcd, show a plan, ask, and carry it out: install, join, repair. " +
+			"What is right already is left alone.",
 	}
 	installVariant = variant{ //nolint:gochecknoglobals // constants
 		use: "install [MANIFEST]", short: "Apply, if the cluster does not exist yet (apply does this too)",
@@ -54,8 +55,9 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	f := &applyFlags{}
 	cmd := &cobra.Command{
 		Use: as.use, Short: as.short, Aliases: as.aliases, Long: as.about,
-		Example: "  kubeone apply -m kubeone.yaml\n  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  kubeone apply -m kubeone.yaml\n" +
+			"  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return applyThrough(cmd.Context(), stdio, f, as, args)
 		},
@@ -145,7 +147,8 @@ func (f *applyFlags) settled(p engine.Proposal) (bool, error) {
 	case p.Plan.Empty():
 		return true, nil
 	case len(p.Plan.Steps) == 0:
-		return true, &classError{exitRuntime, errors.New("apply can do nothing before you have done what is listed above")}
+		return true,
+			&classError{exitRuntime, errors.New("apply can do nothing before you have done what is listed above")}
 	case f.dryRun:
 		return true, &statusError{exitChanges}
 	}
@@ -220,7 +223,8 @@ func interruptible(ctx context.Context, stdio IO) (context.Context, <-chan struc
 				cancel()
 				return
 			}
-			_, _ = fmt.Fprintln(stdio.Err, "\nFinishing the running steps; nothing else will be begun. Once more to abort.")
+			_, _ = fmt.Fprintln(stdio.Err,
+				"\nFinishing the running steps; nothing else will be begun. Once more to abort.")
 			close(stop)
 		}
 	}()

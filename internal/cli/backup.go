@@ -24,12 +24,14 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [MANIFEST]",
 		Short: "Write all that the cluster cannot be brought back without into one encrypted file",
-		Long: "Write a verified snapshot of etcd, the CAs, the service-account keys, the configuration of encryption at rest and the\n" +
-			"manifest into one file, encrypted with age to the recipients of the manifest (backup.recipients) or of --recipient.\n" +
-			"Nothing of it touches a disk unencrypted. No host is changed.\n\n" +
-			"It goes to --output, to --to, or to the manifest's backup.target; with none of them, into the current folder.\n" +
-			"kubeone recover brings the cluster back from it.",
-		Example: "  kubeone backup -m kubeone.yaml\n  kubeone backup -m kubeone.yaml -o prod.tar.age --recipient age1…\n" +
+		Long: "Write a verified snapshot of etcd, the CAs, the service-account keys, the configuration of\n" +
+			"encryption at rest and the manifest into one file, encrypted with age to the recipients of the\n" +
+			"manifest (backup.recipients) or of --recipient. Nothing of it touches a disk unencrypted. No host is\n" +
+			"changed.\n\n" +
+			"It goes to --output, to --to, or to the manifest's backup.target; with none of them, into the\n" +
+			"current folder. kubeone recover brings the cluster back from it.",
+		Example: "  kubeone backup -m kubeone.yaml\n" +
+			"  kubeone backup -m kubeone.yaml -o prod.tar.age --recipient age1…\n" +
 			"  kubeone backup -m kubeone.yaml --to ssh://backup@nas.example.com/srv/kubeone --keep 30",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,15 +45,18 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&o.File, "output", "o", "", "the file to write, or a folder in which it gets a name of its own")
-	flags.StringVar(&o.Target, "to", "", "a folder, ssh://user@host/folder or s3://bucket/prefix, in place of the manifest's backup.target")
-	flags.StringSliceVar(&o.Recipients, "recipient", nil, "age public key to encrypt to, in place of the manifest's; can be given more than once")
+	flags.StringVar(&o.Target, "to", "",
+		"a folder, ssh://user@host/folder or s3://bucket/prefix, in place of the manifest's backup.target")
+	flags.StringSliceVar(&o.Recipients, "recipient", nil,
+		"age public key to encrypt to, in place of the manifest's; can be given more than once")
 	flags.IntVar(&o.Keep, "keep", 0, "afterwards, remove this cluster's oldest backups from the target but this many")
 	flags.BoolVar(&asJSON, "json", false, "say what was written as JSON")
 	cmd.AddCommand(newBackupReadCommand(stdio, true), newBackupReadCommand(stdio, false))
 	return cmd
 }
 
-func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.BackupOptions, asJSON bool, args []string) error {
+func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.BackupOptions, asJSON bool,
+	args []string) error {
 	w, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
 	if err != nil {
 		return err
@@ -62,7 +67,8 @@ func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.Backup
 		return err
 	}
 	doc := BackupDocument{
-		Format: BackupFormat, Cluster: w.Name(), Name: written.Name, Places: written.Places, Size: written.Size, SHA256: written.SHA256,
+		Format: BackupFormat, Cluster: w.Name(), Name: written.Name, Places: written.Places, Size: written.Size,
+		SHA256:  written.SHA256,
 		Removed: written.Removed, Metadata: written.Metadata,
 	}
 	output := "text"
@@ -81,18 +87,23 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if identity == "" {
-				return &usageError{errors.New("--identity is missing: the file of a private key that the backup is encrypted to"), cmd.CommandPath()}
+				return &usageError{
+					errors.New("--identity is missing: the file of a private key that the backup is encrypted to"),
+					cmd.CommandPath(),
+				}
 			}
 			return backupError(runBackupRead(cmd, stdio, args[0], identity, output, verify))
 		},
 	}
 	if verify {
 		cmd.Use, cmd.Short = "verify FILE --identity KEYFILE", "Read all of a backup and check every part of it"
-		cmd.Long = "Decrypt a backup, check the digest of every part, and read its snapshot of etcd to the end: checksum, consistency,\n" +
-			"revision, keys. Nothing is written anywhere; it takes as much memory as the snapshot is large.\n\n" +
+		cmd.Long = "Decrypt a backup, check the digest of every part, and read its snapshot of etcd to the end:\n" +
+			"checksum, consistency, revision, keys. Nothing is written anywhere; it takes as much memory as the\n" +
+			"snapshot is large.\n\n" +
 			"Exit status: 0 it can be relied upon, 15 it cannot."
 	}
-	cmd.Flags().StringVar(&identity, "identity", "", "file of a private key that the backup is encrypted to, as age-keygen writes it")
+	cmd.Flags().StringVar(&identity, "identity", "",
+		"file of a private key that the backup is encrypted to, as age-keygen writes it")
 	outputFlag(cmd, &output, "text or json")
 	return cmd
 }
@@ -119,8 +130,10 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 // backupError marks a backup that cannot be used as a mistake in what was given.
 func backupError(err error) error {
 	for _, bad := range []error{
-		backup.ErrWrongIdentity, backup.ErrNotBackup, backup.ErrTruncated, backup.ErrAltered, backup.ErrNewer, backup.ErrIncomplete, fs.ErrNotExist,
-		snapshot.ErrEmpty, snapshot.ErrTruncated, snapshot.ErrAltered, snapshot.ErrNotSnapshot, snapshot.ErrNoChecksum, snapshot.ErrInconsistent,
+		backup.ErrWrongIdentity, backup.ErrNotBackup, backup.ErrTruncated, backup.ErrAltered, backup.ErrNewer,
+		backup.ErrIncomplete, fs.ErrNotExist,
+		snapshot.ErrEmpty, snapshot.ErrTruncated, snapshot.ErrAltered, snapshot.ErrNotSnapshot, snapshot.ErrNoChecksum,
+		snapshot.ErrInconsistent,
 	} {
 		if errors.Is(err, bad) {
 			return &classError{exitConfig, err}
@@ -169,7 +182,8 @@ type BackupReadDocument struct {
 
 func (d BackupReadDocument) print(w io.Writer) error {
 	m := d.Metadata
-	_, _ = fmt.Fprintf(w, "%s: cluster %s, taken %s by %s\n%s\nCA %s\n", d.File, m.Cluster, m.Created.Format(time.RFC3339), m.CreatedBy, metadataLine(m), m.CAHash)
+	_, _ = fmt.Fprintf(w, "%s: cluster %s, taken %s by %s\n%s\nCA %s\n", d.File, m.Cluster,
+		m.Created.Format(time.RFC3339), m.CreatedBy, metadataLine(m), m.CAHash)
 	for _, p := range m.Parts {
 		_, _ = fmt.Fprintf(w, "  %-28s %10d bytes\n", p.Name, p.Size)
 	}
@@ -181,5 +195,6 @@ func (d BackupReadDocument) print(w io.Writer) error {
 
 // metadataLine is what matters of a backup's snapshot.
 func metadataLine(m backup.Metadata) string {
-	return fmt.Sprintf("Kubernetes %s, etcd %s: revision %d, %d keys", m.KubernetesVersion, orDash(m.EtcdVersion), m.Snapshot.Revision, m.Snapshot.Keys)
+	return fmt.Sprintf("Kubernetes %s, etcd %s: revision %d, %d keys", m.KubernetesVersion, orDash(m.EtcdVersion),
+		m.Snapshot.Revision, m.Snapshot.Keys)
 }

@@ -48,9 +48,9 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create -o FILE --kubernetes-version VERSION",
 		Short: "Download a Kubernetes version, check every part and write all of it to one file",
-		Long: "Download the binaries and container images of a Kubernetes version from their official locations, a mirror or a\n" +
-			"registry, check each against its publisher's digest, and write them to FILE. Hosts installed from the bundle need\n" +
-			"nothing but SSH.",
+		Long: "Download the binaries and container images of a Kubernetes version from their official locations, a\n" +
+			"mirror or a registry, check each against its publisher's digest, and write them to FILE. Hosts\n" +
+			"installed from the bundle need nothing but SSH.",
 		Example: "  kubeone bundle create -o kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, out, errOut) },
@@ -58,13 +58,18 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "output", "o", "", "the file to write")
 	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "the Kubernetes version, as 1.36.3")
-	flags.StringVar(&f.want.Containerd, "containerd-version", "", "the version of containerd, as 2.4.2, instead of the one that goes with Kubernetes")
-	flags.StringVar(&f.want.Arch, "arch", "amd64", "the hosts' architecture: "+strings.Join(release.Architectures(), ", "))
+	flags.StringVar(&f.want.Containerd, "containerd-version", "",
+		"the version of containerd, as 2.4.2, instead of the one that goes with Kubernetes")
+	flags.StringVar(&f.want.Arch, "arch", "amd64",
+		"the hosts' architecture: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
-		"the network plugin to include: "+strings.Join(plugins.Names(), ", ")+"; nothing is included for any other that a manifest may name")
+		"the network plugin to include: "+strings.Join(plugins.Names(), ", ")+
+			"; nothing is included for any other that a manifest may name")
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base URL of a mirror that has the binaries under URL/HOST/PATH")
-	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "", "HOST[:PORT][/PREFIX] to read images from instead of their own registries")
-	flags.BoolVar(&f.want.Insecure, "insecure-registry", false, "allow plain HTTP or an unverified certificate for --overwrite-registry")
+	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "",
+		"HOST[:PORT][/PREFIX] to read images from instead of their own registries")
+	flags.BoolVar(&f.want.Insecure, "insecure-registry", false,
+		"allow plain HTTP or an unverified certificate for --overwrite-registry")
 	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy out")
 	for _, name := range []string{"output", "kubernetes-version"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -83,7 +88,10 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 		return err
 	}
 	if want.Insecure && want.OverwriteRegistry == "" {
-		return &usageError{errors.New("--insecure-registry needs --overwrite-registry: the official registries are always verified"), bundleCreate}
+		return &usageError{
+			errors.New("--insecure-registry needs --overwrite-registry: the official registries are always verified"),
+			bundleCreate,
+		}
 	}
 	progress := newByteProgress(errOut)
 	index, err := release.CreateFile(cmd.Context(), f.file, f.src, want, release.CreateOptions{
@@ -103,13 +111,15 @@ func checkBundleCNI(name string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return &usageError{fmt.Errorf("--cni %q is not known; it is one of %s", name, strings.Join(names, ", ")), bundleCreate}
+	return &usageError{fmt.Errorf("--cni %q is not known; it is one of %s", name, strings.Join(names, ", ")),
+		bundleCreate}
 }
 
 // bundleSummary is a bundle in one line.
 func bundleSummary(i release.Index) string {
 	return fmt.Sprintf("Kubernetes %s for linux/%s, CNI %s: %d binaries, %d images, %s in %d parts",
-		i.KubernetesVersion, i.Arch, i.CNI, len(i.Artifacts.Binaries), len(i.Artifacts.Images), megabytes(i.Size()), len(i.Entries))
+		i.KubernetesVersion, i.Arch, i.CNI, len(i.Artifacts.Binaries), len(i.Artifacts.Images), megabytes(i.Size()),
+		len(i.Entries))
 }
 
 // megabytes writes a size for a person.
@@ -124,7 +134,8 @@ func newBundleInspectCommand(out io.Writer) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "" && format != "json" {
-				return &usageError{fmt.Errorf("-o %q is not known; it is json, or left out for text", format), "kubeone bundle inspect"}
+				return &usageError{fmt.Errorf("-o %q is not known; it is json, or left out for text", format),
+					"kubeone bundle inspect"}
 			}
 			return bundleError(runBundleInspect(cmd.Context(), args[0], format, verify, out))
 		},
@@ -157,7 +168,8 @@ func bundleError(err error) error {
 	var altered *release.AlteredError
 	var format *release.FormatError
 	var unsupported *release.UnsupportedError
-	if errors.As(err, &truncated) || errors.As(err, &altered) || errors.As(err, &format) || errors.As(err, &unsupported) ||
+	if errors.As(err, &truncated) || errors.As(err, &altered) || errors.As(err, &format) ||
+		errors.As(err, &unsupported) ||
 		errors.Is(err, fs.ErrNotExist) {
 		return &classError{status: exitConfig, err: err}
 	}

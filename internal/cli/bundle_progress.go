@@ -41,7 +41,8 @@ func (p *byteProgress) show(now release.Progress) {
 		return
 	}
 	p.shown = time.Now()
-	line := fmt.Sprintf("[%d/%d] %s of %s", now.Entries, now.TotalEntries, megabytes(now.Bytes), megabytes(now.TotalBytes))
+	line := fmt.Sprintf("[%d/%d] %s of %s", now.Entries, now.TotalEntries, megabytes(now.Bytes),
+		megabytes(now.TotalBytes))
 	if now.Done != "" {
 		line += "  " + now.Done
 	}

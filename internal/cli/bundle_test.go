@@ -99,10 +99,12 @@ func TestBundleCreateThenInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := file + ": Kubernetes 1.36.3 for linux/amd64, CNI flannel: 7 binaries, 8 images, "; !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 1 {
+	if want := file + ": Kubernetes 1.36.3 for linux/amd64, CNI flannel: 7 " +
+		"binaries, 8 images, "; !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 1 {
 		t.Errorf("result %q, want one line that begins %q", out, want)
 	}
-	if lines := strings.Split(strings.TrimSpace(progress), "\n"); !strings.HasPrefix(lines[0], "[1/31] ") || !strings.HasPrefix(lines[len(lines)-1], "[31/31] ") {
+	if lines := strings.Split(strings.TrimSpace(progress), "\n"); !strings.HasPrefix(lines[0], "[1/31] ") ||
+		!strings.HasPrefix(lines[len(lines)-1], "[31/31] ") {
 		t.Errorf("progress does not count to 31:\n%s", progress)
 	}
 
@@ -110,7 +112,9 @@ func TestBundleCreateThenInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kubelet ", "registry.k8s.io/etcd:3.6.8-0 ", "control-plane", "every host", "all 31 parts match their digests"} {
+	for _, want := range []string{
+		"kubelet ", "registry.k8s.io/etcd:3.6.8-0 ", "control-plane", "every host", "all 31 parts match their digests",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("inspect lacks %q:\n%s", want, text)
 		}
@@ -137,7 +141,8 @@ func TestBundleInspectSaysWhatIsWrongWithAFile(t *testing.T) {
 	t.Parallel()
 	server := mirror(t)
 	file := filepath.Join(t.TempDir(), "bundle.tar")
-	if _, _, err := runBundle(t, "create", "-o", file, "--kubernetes-version", "1.36.3", "--cni", "external", "--skip-kube-proxy",
+	if _, _, err := runBundle(t, "create", "-o", file, "--kubernetes-version", "1.36.3", "--cni", "external",
+		"--skip-kube-proxy",
 		"--mirror", server.URL, "--overwrite-registry", strings.TrimPrefix(server.URL, "http://")); err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +170,17 @@ func TestBundleRefusesBadFlagsBeforeAnyRequest(t *testing.T) {
 		"no version":          {[]string{"create", "-o", "x"}, `"kubernetes-version" not set`},
 		"stray argument":      {[]string{"create", "x"}, "unknown command"},
 		"unsupported version": {[]string{"create", "-o", "x", "--kubernetes-version", "1.2.3"}, "supported are 1.34"},
-		"unknown arch":        {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--arch", "mips"}, "supported are amd64"},
-		"unknown CNI":         {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--cni", "flanel"}, `--cni "flanel" is not known`},
-		"insecure what":       {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--insecure-registry"}, "needs --overwrite-registry"},
-		"mirror is no URL":    {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--mirror", "m"}, "not a base URL"},
-		"inspect nothing":     {[]string{"inspect"}, "accepts 1 arg"},
-		"inspect as XML":      {[]string{"inspect", "-o", "xml", "x"}, `-o "xml" is not known`},
-		"inspect no file":     {[]string{"inspect", "no-such-file"}, "no such file"},
+		"unknown arch": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--arch", "mips"},
+			"supported are amd64"},
+		"unknown CNI": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--cni", "flanel"},
+			`--cni "flanel" is not known`},
+		"insecure what": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--insecure-registry"},
+			"needs --overwrite-registry"},
+		"mirror is no URL": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--mirror", "m"},
+			"not a base URL"},
+		"inspect nothing": {[]string{"inspect"}, "accepts 1 arg"},
+		"inspect as XML":  {[]string{"inspect", "-o", "xml", "x"}, `-o "xml" is not known`},
+		"inspect no file": {[]string{"inspect", "no-such-file"}, "no such file"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

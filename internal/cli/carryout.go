@@ -33,9 +33,10 @@ func (f *applyFlags) confirmed(stdio IO, p engine.Proposal, question string) (bo
 	return f.agreed(stdio, question)
 }
 
-// carryOut carries a proposal out: its events go to the journal and to the operator, and Ctrl-C is heard. It returns the
-// proposal that was made afterwards.
-func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Workspace, p engine.Proposal) (engine.Proposal, error) {
+// carryOut carries a proposal out: its events go to the journal and to the operator, and Ctrl-C is heard. It returns
+// the proposal that was made afterwards.
+func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Workspace,
+	p engine.Proposal) (engine.Proposal, error) {
 	id := w.Engine.NewRunID()
 	journal, err := openJournal(w.Journals(), id, f.logFile)
 	if err != nil {
@@ -49,10 +50,11 @@ func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Worksp
 	}
 	ctx, stop, done := interruptible(ctx, stdio)
 	defer done()
-	after, err := w.Engine.CarryOut(ctx, p, engine.RunOptions{RunID: id, ForceUnlock: f.forceUnlock, Stop: stop, Emit: func(ev apply.Event) {
-		journal.write(ev)
-		progress.Event(ev)
-	}})
+	after, err := w.Engine.CarryOut(ctx, p,
+		engine.RunOptions{RunID: id, ForceUnlock: f.forceUnlock, Stop: stop, Emit: func(ev apply.Event) {
+			journal.write(ev)
+			progress.Event(ev)
+		}})
 	progress.Close()
 	if errors.Is(err, apply.ErrStopped) {
 		return after, &classError{exitInterrupted, err}

@@ -31,21 +31,24 @@ type clusterFlags struct {
 func (f *clusterFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", "the manifest; also the first argument")
-	flags.StringVarP(&f.terraform, "tfjson", "t", "", "Terraform or OpenTofu output: a file, a directory, or - for standard input")
+	flags.StringVarP(&f.terraform, "tfjson", "t", "",
+		"Terraform or OpenTofu output: a file, a directory, or - for standard input")
 	flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts whose key is not known")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
 }
 
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH. Of several, each part comes from whichever has it")
+	flags.StringArrayVar(&f.bundles, "bundle", nil,
+		"install from this bundle; hosts then need nothing but SSH. Of several, each part comes from whichever has it")
 	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
 	f.upgradeFlags.register(cmd)
 }
 
 // open loads the cluster that the flags and the first argument name.
-func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string, unknown host.Policy) (*workspace.Workspace, error) {
+func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
+	unknown host.Policy) (*workspace.Workspace, error) {
 	if len(args) > 0 {
 		f.manifest = args[0]
 	}
@@ -102,7 +105,8 @@ func passphrase(stdio IO) func(string) ([]byte, error) {
 }
 
 // errNobodyToAsk means that a change needs a yes and nobody can say it.
-var errNobodyToAsk = errors.New("nobody can confirm this plan: there is no terminal; use --auto-approve (-y) in scripts, or apply a saved plan with --plan")
+var errNobodyToAsk = errors.New("nobody can confirm this plan: there is no terminal; use --auto-approve (-y) in " +
+	"scripts, or apply a saved plan with --plan")
 
 // confirm asks the question on standard error; only "yes" is yes.
 func confirm(stdio IO, question string) (bool, error) {

@@ -49,7 +49,8 @@ func newConfigCommand(stdio IO) *cobra.Command {
 			if len(args) > 0 {
 				f.manifest = args[0]
 			}
-			loaded, err := manifest.Load(cmd.Context(), manifest.Options{ManifestPath: f.manifest, TerraformPath: f.terraform, Stdin: stdio.In})
+			loaded, err := manifest.Load(cmd.Context(),
+				manifest.Options{ManifestPath: f.manifest, TerraformPath: f.terraform, Stdin: stdio.In})
 			if err != nil {
 				return err
 			}

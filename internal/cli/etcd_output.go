@@ -47,12 +47,13 @@ type SurveyReport struct {
 	ClientURLs []string `json:"clientURLs,omitempty"`
 }
 
-// membersDocument is healthy when a quorum answers, every member is a healthy voter, there is no alarm, and nobody holds
-// something else.
+// membersDocument is healthy when a quorum answers, every member is a healthy voter, there is no alarm, and nobody
+// holds something else.
 func membersDocument(cluster string, s etcd.Survey) MembersDocument {
 	doc := MembersDocument{
-		Format: EtcdFormat, Cluster: cluster, EtcdID: etcd.HexID(s.ClusterID), Quorum: s.Agreed, Consistent: string(s.Consistent),
-		Healthy: s.Agreed && s.Consistent != etcd.Different && len(s.Orphans) == 0, Members: []SurveyReport{},
+		Format: EtcdFormat, Cluster: cluster, EtcdID: etcd.HexID(s.ClusterID), Quorum: s.Agreed,
+		Consistent: string(s.Consistent),
+		Healthy:    s.Agreed && s.Consistent != etcd.Different && len(s.Orphans) == 0, Members: []SurveyReport{},
 	}
 	for _, m := range s.Members {
 		r := surveyReport(m)
@@ -67,7 +68,8 @@ func membersDocument(cluster string, s etcd.Survey) MembersDocument {
 
 func surveyReport(m etcd.Surveyed) SurveyReport {
 	r := SurveyReport{
-		ID: etcd.HexID(m.ID), Name: m.Name, Healthy: m.Healthy(), Leader: m.Leads(), Learner: m.Learner, Alarms: m.Alarms,
+		ID: etcd.HexID(m.ID), Name: m.Name, Healthy: m.Healthy(), Leader: m.Leads(), Learner: m.Learner,
+		Alarms:   m.Alarms,
 		PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs,
 	}
 	if m.Problem != nil {
@@ -104,7 +106,8 @@ func (d MembersDocument) print(w io.Writer) error {
 			size, used = megabytes(r.DBSize), megabytes(r.InUse)
 		}
 		_, _ = fmt.Fprintln(table, strings.Join([]string{
-			orDash(r.Name), r.ID, r.state(), orDash(r.Version), orDash(strings.TrimPrefix(strconv.FormatInt(r.Revision, 10), "0")), size, used,
+			orDash(r.Name), r.ID, r.state(), orDash(r.Version),
+			orDash(strings.TrimPrefix(strconv.FormatInt(r.Revision, 10), "0")), size, used,
 			orDash(r.Hash), orDash(strings.Join(r.Alarms, ",")),
 		}, "\t"))
 	}
@@ -117,7 +120,8 @@ func (d MembersDocument) print(w io.Writer) error {
 		}
 	}
 	for _, a := range d.Orphans {
-		_, _ = fmt.Fprintf(w, "\nalarm %s of member %s, which is no longer there: kubeone etcd disarm takes it back\n", a.Alarm, a.Member)
+		_, _ = fmt.Fprintf(w, "\nalarm %s of member %s, which is no longer there: kubeone etcd disarm takes it back\n",
+			a.Alarm, a.Member)
 	}
 	_, err := fmt.Fprintln(w, "\n"+d.verdict())
 	return err
@@ -128,7 +132,8 @@ func (d MembersDocument) verdict() string {
 	case !d.Quorum:
 		return "No quorum answers; this is what one member last knew. See kubeone status."
 	case d.Consistent == string(etcd.Different):
-		return "The members do not hold the same keys: at least one database is damaged. Replace the member whose hash differs (kubeone node replace)."
+		return "The members do not hold the same keys: at least one database is damaged. Replace the member whose " +
+			"hash differs (kubeone node replace)."
 	case !d.Healthy && len(d.Orphans) > 0:
 		return "An alarm of a member that has left is still raised, and may keep etcd from writing."
 	case !d.Healthy:
@@ -177,7 +182,12 @@ type DefragmentedReport struct {
 }
 
 func (d *DefragmentDocument) add(m etcd.Defragmented) {
-	d.Members = append(d.Members, DefragmentedReport{ID: etcd.HexID(m.Member.ID), Name: m.Member.Name, Before: m.Before, After: m.After})
+	d.Members = append(d.Members, DefragmentedReport{
+		ID:     etcd.HexID(m.Member.ID),
+		Name:   m.Member.Name,
+		Before: m.Before,
+		After:  m.After,
+	})
 }
 
 // last is the latest turn in words.

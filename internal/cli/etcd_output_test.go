@@ -10,7 +10,10 @@ import (
 // An alarm whose member has left is shown, and nothing is well with it.
 func TestAlarmsOfMembersThatLeftAreShown(t *testing.T) {
 	t.Parallel()
-	s := etcd.Survey{Agreed: true, Members: []etcd.Surveyed{{Member: etcd.Member{ID: 0xa, Name: "cp-1"}, Status: &etcd.Status{Leader: 0xa}}}}
+	s := etcd.Survey{
+		Agreed:  true,
+		Members: []etcd.Surveyed{{Member: etcd.Member{ID: 0xa, Name: "cp-1"}, Status: &etcd.Status{Leader: 0xa}}},
+	}
 	for _, left := range []bool{false, true} {
 		if left {
 			s.Orphans = []etcd.Alarm{{Member: 0xd, Name: "NOSPACE"}}
@@ -20,7 +23,8 @@ func TestAlarmsOfMembersThatLeftAreShown(t *testing.T) {
 		if err := doc.print(&out); err != nil {
 			t.Fatal(err)
 		}
-		if doc.Healthy == left || strings.Contains(out.String(), "alarm NOSPACE of member d, which is no longer there: kubeone etcd disarm") != left {
+		if doc.Healthy == left || strings.Contains(out.String(),
+			"alarm NOSPACE of member d, which is no longer there: kubeone etcd disarm") != left {
 			t.Errorf("healthy %v, and it prints\n%s", doc.Healthy, out.String())
 		}
 	}

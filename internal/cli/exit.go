@@ -99,7 +99,8 @@ func runtimeStatus(err error) int {
 	switch {
 	case errors.As(err, &blocked) && blocked.Route == fsm.DisasterRecovery:
 		return exitEtcd
-	case errors.As(err, &held), errors.As(err, &blocked), errors.As(err, &taken), errors.As(err, &busy), errors.Is(err, engine.ErrWorldChanged):
+	case errors.As(err, &held), errors.As(err, &blocked), errors.As(err, &taken), errors.As(err, &busy),
+		errors.Is(err, engine.ErrWorldChanged):
 		return exitRuntime
 	case errors.As(err, &member), errors.As(err, &etcd):
 		return exitEtcd

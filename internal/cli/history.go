@@ -18,8 +18,9 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [RUN]",
 		Short: "Show who ran what when on this cluster, or the steps of one run",
-		Long: "Show the last 50 runs as the cluster remembers them, newest first: who, from where, when, for what, and how it went.\n" +
-			"With RUN, or the beginning or end of its name, the steps of that run and how long each took.",
+		Long: "Show the last 50 runs as the cluster remembers them, newest first: who, from where, when, for what,\n" +
+			"and how it went. With RUN, or the beginning or end of its name, the steps of that run and how long\n" +
+			"each took.",
 		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -9,7 +9,12 @@ import (
 
 func TestARunIsFoundByAPartOfItsNameThatIsOnlyIts(t *testing.T) {
 	t.Parallel()
-	runs := []record.Run{{ID: "20260810T030000Z-7f3a10"}, {ID: "20260810T030500Z-0001ff"}, {ID: "20260811T000000Z-0001ff-x"}, {ID: "20260811T000000Z-0001ff"}}
+	runs := []record.Run{
+		{ID: "20260810T030000Z-7f3a10"},
+		{ID: "20260810T030500Z-0001ff"},
+		{ID: "20260811T000000Z-0001ff-x"},
+		{ID: "20260811T000000Z-0001ff"},
+	}
 	for name, want := range map[string]string{
 		"20260810T0300": runs[0].ID, "7f3a10": runs[0].ID, "20260811T000000Z-0001ff": runs[3].ID, "-x": runs[2].ID,
 	} {
@@ -17,7 +22,10 @@ func TestARunIsFoundByAPartOfItsNameThatIsOnlyIts(t *testing.T) {
 			t.Errorf("%s: got %v, %v", name, got, err)
 		}
 	}
-	for name, want := range map[string]string{"0001ff": "20260810T030500Z-0001ff, 20260811T000000Z-0001ff", "nobody": "no run that is remembered"} {
+	for name, want := range map[string]string{
+		"0001ff": "20260810T030500Z-0001ff, 20260811T000000Z-0001ff",
+		"nobody": "no run that is remembered",
+	} {
 		if got, err := runNamed(runs, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v", name, got, err)
 		}

@@ -20,8 +20,9 @@ import (
 // startDir is the directory of this package: scripts run in directories of their own.
 var startDir, _ = os.Getwd()
 
-// startHosts plays bare hosts on all addresses 127.x.y.z. Those of 127.0.2.0/24 have something wrong with them, each its
-// own. User "guest" may not use sudo. They answer the probe, and refuse every other command: nothing may be changed.
+// startHosts plays bare hosts on all addresses 127.x.y.z. Those of 127.0.2.0/24 have something wrong with them,
+// each its own. User "guest" may not use sudo. They answer the probe, and refuse every other command: nothing
+// may be changed.
 func startHosts(t *testing.T, authorized ssh.PublicKey) *sshtest.Server {
 	t.Helper()
 	bare, err := os.ReadFile("../probe/testdata/empty.txt")
@@ -75,15 +76,18 @@ const foreignHost = "127.0.2.8"
 // flaws are what is wrong with a host, by its address: facts, and what they are replaced by.
 func flaws() map[string][2]string {
 	return map[string][2]string{
-		"127.0.2.1":  {"uname\t6.1.0-28-amd64", "uname\t4.18.0-553"},
-		"127.0.2.2":  {"ID=debian", "ID=plan9"},
-		"127.0.2.3":  {"MemTotal:       24684096 kB", "MemTotal:         684096 kB"},
-		"127.0.2.4":  {" 64242460 ", "   242460 "},
-		"127.0.2.5":  {"missing\tlosetup", "listen\tLISTEN 0 4096 0.0.0.0:6443 0.0.0.0:* users:((\"haproxy\",pid=7,fd=5))\nmissing\tlosetup"},
-		"127.0.2.6":  {"absent\t/var/lib/etcd/member", "exists\t/var/lib/etcd/member"},
-		"127.0.2.7":  {"absent\t/etc/kubernetes/pki/ca.key", "exists\t/etc/kubernetes/pki/ca.key"},
-		"127.0.2.9":  {"hostname\tcp-1", "hostname\tcp_9"},
-		"127.0.2.11": {"absent\t/etc/kubeone/marker", "exists\t/etc/kubeone/marker\nfile\t/etc/kubeone/marker:cluster=prod\nfile\t/etc/kubeone/marker:role=control-plane\nfile\t/etc/kubeone/marker:complete=yes"},
+		"127.0.2.1": {"uname\t6.1.0-28-amd64", "uname\t4.18.0-553"},
+		"127.0.2.2": {"ID=debian", "ID=plan9"},
+		"127.0.2.3": {"MemTotal:       24684096 kB", "MemTotal:         684096 kB"},
+		"127.0.2.4": {" 64242460 ", "   242460 "},
+		"127.0.2.5": {"missing\tlosetup",
+			"listen\tLISTEN 0 4096 0.0.0.0:6443 0.0.0.0:* users:((\"haproxy\",pid=7,fd=5))\nmissing\tlosetup"},
+		"127.0.2.6": {"absent\t/var/lib/etcd/member", "exists\t/var/lib/etcd/member"},
+		"127.0.2.7": {"absent\t/etc/kubernetes/pki/ca.key", "exists\t/etc/kubernetes/pki/ca.key"},
+		"127.0.2.9": {"hostname\tcp-1", "hostname\tcp_9"},
+		"127.0.2.11": {"absent\t/etc/kubeone/marker",
+			"exists\t/etc/kubeone/marker\nfile\t/etc/kubeone/marker:cluster=prod\n" +
+				"file\t/etc/kubeone/marker:role=control-plane\nfile\t/etc/kubeone/marker:complete=yes"},
 		"127.0.2.20": {"x86_64", "aarch64"},
 	}
 }

@@ -30,7 +30,8 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			if seen.Access == nil {
-				return &classError{exitKube, errors.New("no control-plane host that answers has a kubeconfig; see kubeone status")}
+				return &classError{exitKube,
+					errors.New("no control-plane host that answers has a kubeconfig; see kubeone status")}
 			}
 			text := seen.Access.Kubeconfig
 			if file == "-" {
@@ -48,7 +49,8 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVarP(&file, "output", "o", "", "the file to write, or - for standard output (default NAME-kubeconfig)")
+	cmd.Flags().StringVarP(&file, "output", "o", "",
+		"the file to write, or - for standard output (default NAME-kubeconfig)")
 	return cmd
 }
 

@@ -37,14 +37,19 @@ func newNodeCommand(stdio IO) *cobra.Command {
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(
-		newNodeChangeCommand(stdio, nodeChange{}, "remove HOST", "Take a host out of the cluster: drained, out of etcd, reset, its Node deleted",
-			"Take a worker or a control-plane host out of a living cluster: its pods go elsewhere, its member leaves etcd if the quorum\n"+
-				"allows it, the host is reset, and its Node is deleted. Take it out of the manifest afterwards.\n\n"+
-				"A host that does not answer needs --unreachable: it must then be found dead three times over 30 seconds, and only its etcd\n"+
-				"member and its Node are removed. The last control-plane host is not removed, nor one without which the quorum would be lost."),
-		newNodeChangeCommand(stdio, nodeChange{replace: true}, "replace HOST", "Take a host out of the cluster and join it again as a new one",
-			"Take a host out of a living cluster as \"node remove\" does, and join the same machine again, all in one plan. Of a host that\n"+
-				"does not answer (--unreachable), the etcd member and the Node are removed, and what its successor needs is listed."),
+		newNodeChangeCommand(stdio, nodeChange{}, "remove HOST",
+			"Take a host out of the cluster: drained, out of etcd, reset, its Node deleted",
+			"Take a worker or a control-plane host out of a living cluster: its pods go elsewhere, its member\n"+
+				"leaves etcd if the quorum allows it, the host is reset, and its Node is deleted. Take it out of the\n"+
+				"manifest afterwards.\n\n"+
+				"A host that does not answer needs --unreachable: it must then be found dead three times over 30\n"+
+				"seconds, and only its etcd member and its Node are removed. The last control-plane host is not\n"+
+				"removed, nor one without which the quorum would be lost."),
+		newNodeChangeCommand(stdio, nodeChange{replace: true}, "replace HOST",
+			"Take a host out of the cluster and join it again as a new one",
+			"Take a host out of a living cluster as \"node remove\" does, and join the same machine again, all in\n"+
+				"one plan. Of a host that does not answer (--unreachable), the etcd member and the Node are removed,\n"+
+				"and what its successor needs is listed."),
 	)
 	return cmd
 }

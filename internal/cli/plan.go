@@ -27,7 +27,8 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [MANIFEST]",
 		Short: "Show what apply would do; change nothing",
-		Long: "Look at every host, the API and etcd, and show what apply would do, in which order and why. Nothing is changed.\n\n" +
+		Long: "Look at every host, the API and etcd, and show what apply would do, in which order and why. Nothing\n" +
+			"is changed.\n\n" +
 			"Exit status: 0 nothing to do, 2 there are changes or something for you to do.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +52,8 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	}
 	f.register(cmd)
 	f.registerPlan(cmd)
-	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false, "plan to roll the configuration out although nothing differs")
+	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false,
+		"plan to roll the configuration out although nothing differs")
 	outputFlag(cmd, &output, "text or json")
 	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")
 	cmd.Flags().StringVar(&scripts, "scripts", "", "write every host's script into this directory, for review")
@@ -144,11 +146,13 @@ func save(p engine.Proposal, out, scripts string) error {
 	if scripts == "" {
 		return nil
 	}
-	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // for review by others too; scripts hold no secrets
+	// Others may review them too; scripts hold no secrets.
+	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // as said above
 		return &classError{exitConfig, err}
 	}
 	for id, text := range p.Scripts {
-		if err := os.WriteFile(filepath.Join(scripts, p.Plan.Hosts[id]+".sh"), []byte(text), 0o644); err != nil { //nolint:gosec // as above
+		path := filepath.Join(scripts, p.Plan.Hosts[id]+".sh")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // as said above
 			return &classError{exitConfig, err}
 		}
 	}
@@ -168,13 +172,14 @@ func saved(path string) (plan.Plan, error) {
 	return p, nil
 }
 
-// propose makes a proposal about a world that stands still: when steps of an earlier run are still running, it waits for
-// their end, and with an Apply, a member that is not healthy gets a moment to become so, before a person is called.
+// propose makes a proposal about a world that stands still: when steps of an earlier run are still running, it waits
+// for their end, and with an Apply, a member that is not healthy gets a moment to become so, before a person is called.
 func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) (engine.Proposal, error) {
 	p, err := e.Propose(ctx, r)
 	if running := p.RunningSteps(); len(running) > 0 {
 		for id, s := range running {
-			_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for its end\n", nameOf(p, id), s.Stage, s.RunID)
+			_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for its end\n",
+				nameOf(p, id), s.Stage, s.RunID)
 		}
 		if err := e.Await(ctx, p); err != nil {
 			return p, err
@@ -188,7 +193,8 @@ func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) 
 		return p, nil
 	}
 	if coming := p.ComingUp(); len(coming) > 0 {
-		_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may be coming up; waiting up to a minute\n", strings.Join(coming, ", "))
+		_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may be coming up; waiting up to a minute\n",
+			strings.Join(coming, ", "))
 		return e.ProposeUntilUp(ctx, r)
 	}
 	return p, nil

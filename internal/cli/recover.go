@@ -24,24 +24,28 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover --from surviving-member|BACKUP|SNAPSHOT [MANIFEST]",
 		Short: "Bring a cluster back whose etcd has lost its quorum",
-		Long: "Bring a cluster back whose etcd has lost its quorum: from what a surviving control-plane host has, from a backup, or\n" +
-			"from a snapshot of etcd. etcd and API server are stopped on all control-plane hosts, their data is moved aside and kept\n" +
-			"in /var/lib/kubeone-old, etcd begins anew on one host, and the others join it. A plan is shown first.\n\n" +
-			"It refuses while the quorum is there, and when a control-plane host cannot be reached that was not confirmed as destroyed.\n" +
-			"Interrupted, it goes on when it is run again.",
-		Example: "  kubeone recover -m kubeone.yaml --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3\n" +
+		Long: "Bring a cluster back whose etcd has lost its quorum: from what a surviving control-plane host has,\n" +
+			"from a backup, or from a snapshot of etcd. etcd and API server are stopped on all control-plane\n" +
+			"hosts, their data is moved aside and kept in /var/lib/kubeone-old, etcd begins anew on one host, and\n" +
+			"the others join it. A plan is shown first.\n\n" +
+			"It refuses while the quorum is there, and when a control-plane host cannot be reached that was not\n" +
+			"confirmed as destroyed. Interrupted, it goes on when it is run again.",
+		Example: "  kubeone recover -m kubeone.yaml --from surviving-member --confirm-destroyed cp-2,cp-3\n" +
 			"  kubeone recover -m kubeone.yaml --from backups/prod-20261121T040000Z.tar.age --identity key.txt",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.from == "" {
-				return &usageError{errors.New("--from is missing: surviving-member, a backup or a snapshot"), cmd.CommandPath()}
+				return &usageError{errors.New("--from is missing: surviving-member, a backup or a snapshot"),
+					cmd.CommandPath()}
 			}
 			return runRecover(cmd, stdio, f, args)
 		},
 	}
 	f.registerRecover(cmd)
-	cmd.Flags().StringVar(&f.from, "from", "", "surviving-member, a backup (a file, or its address in a target), or a snapshot of etcd")
-	cmd.Flags().StringVar(&f.identity, "identity", "", "file of a private key that the backup is encrypted to, as age-keygen writes it")
+	cmd.Flags().StringVar(&f.from, "from", "",
+		"surviving-member, a backup (a file, or its address in a target), or a snapshot of etcd")
+	cmd.Flags().StringVar(&f.identity, "identity", "",
+		"file of a private key that the backup is encrypted to, as age-keygen writes it")
 	return cmd
 }
 
@@ -64,7 +68,8 @@ func newRestoreCommand(stdio IO) *cobra.Command {
 func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil, "control-plane hosts that are gone for good, so that nobody need stop etcd there")
+	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil,
+		"control-plane hosts that are gone for good, so that nobody need stop etcd there")
 	flags.StringVar(&f.on, "on", "", "control-plane host on which etcd begins anew")
 	flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
@@ -111,7 +116,8 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, started time.Time) error {
 	if f.output == "text" {
 		ready, all := readyNodes(after.Observed.World)
-		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command was given.\n", ready, all, time.Since(started).Round(time.Second))
+		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command was given.\n", ready, all,
+			time.Since(started).Round(time.Second))
 	}
 	if after.Matches() {
 		return f.verify(stdio, after)
@@ -119,7 +125,8 @@ func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, started time.T
 	if err := f.present(stdio, after); err != nil {
 		return err
 	}
-	return &classError{exitRuntime, errors.New("the cluster is back; what is left is listed above, and kubeone apply does its part of it")}
+	return &classError{exitRuntime,
+		errors.New("the cluster is back; what is left is listed above, and kubeone apply does its part of it")}
 }
 
 func readyNodes(w observed.World) (ready, all int) {

@@ -17,8 +17,9 @@ func newResetCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset [MANIFEST]",
 		Short: "Make hosts bare again: everything that apply put there is removed, with all data",
-		Long: "Make hosts bare and usable again. Without --host the whole cluster ends, with all its data. With --host one host\n" +
-			"leaves a living cluster: it is drained, its member leaves etcd, and its Node is deleted.",
+		Long: "Make hosts bare and usable again. Without --host the whole cluster ends, with all its data. With\n" +
+			"--host one host leaves a living cluster: it is drained, its member leaves etcd, and its Node is\n" +
+			"deleted.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runReset(cmd.Context(), stdio, f, hosts, args)
@@ -58,7 +59,8 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, hosts, args []string
 		return err
 	}
 	if len(after.Plan.Steps) > 0 {
-		return &classError{exitRuntime, errors.New("all steps succeeded, but something is left on the hosts; reset again")}
+		return &classError{exitRuntime,
+			errors.New("all steps succeeded, but something is left on the hosts; reset again")}
 	}
 	if f.output == "text" {
 		_, _ = fmt.Fprintln(stdio.Out, "Done. The hosts are bare.")

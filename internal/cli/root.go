@@ -60,8 +60,9 @@ func newRoot(stdio IO) *cobra.Command {
 		Use:   "kubeone",
 		Short: "Bare Linux hosts to a production Kubernetes cluster, kept right for its whole life",
 		Long: "kubeone looks at what is, shows a plan, and makes the cluster what its manifest says.\n\n" +
-			"Exit status: 0 done or nothing to do; plan: 2 changes; status: 3 not healthy; 10 runtime, 11 etcd, 12 Kubernetes API,\n" +
-			"13 SSH, 14 connection, 15 configuration, 16 a command on a host, 130 interrupted, 1 anything else.",
+			"Exit status: 0 done or nothing to do; plan: 2 changes; status: 3 not healthy; 10 runtime, 11 etcd,\n" +
+			"12 Kubernetes API, 13 SSH, 14 connection, 15 configuration, 16 a command on a host, 130 interrupted,\n" +
+			"1 anything else.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          subcommand,
@@ -72,8 +73,11 @@ func newRoot(stdio IO) *cobra.Command {
 	root.SetOut(stdio.Out)
 	root.SetErr(stdio.Err)
 	root.AddCommand(
-		newPlanCommand(stdio), newApplyCommand(stdio, applyVariant), newApplyCommand(stdio, installVariant), newApplyCommand(stdio, upgradeVariant),
-		newStatusCommand(stdio), newHistoryCommand(stdio), newSupportCommand(stdio), newResetCommand(stdio), newRecoverCommand(stdio), newNodeCommand(stdio), newEtcdCommand(stdio), newBackupCommand(stdio), newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
+		newPlanCommand(stdio), newApplyCommand(stdio, applyVariant), newApplyCommand(stdio, installVariant),
+		newApplyCommand(stdio, upgradeVariant),
+		newStatusCommand(stdio), newHistoryCommand(stdio), newSupportCommand(stdio), newResetCommand(stdio),
+		newRecoverCommand(stdio), newNodeCommand(stdio), newEtcdCommand(stdio), newBackupCommand(stdio),
+		newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
 		newFSMCommand(stdio), newVersionCommand(stdio),
 	)
 	return root

@@ -46,7 +46,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               play.setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "manifest": writeManifest, "fill": fill, "edit": edit, "damage": damage, "cut": cut, "fields": fields,
+			"exits": exits, "manifest": writeManifest, "fill": fill, "edit": edit, "damage": damage, "cut": cut,
+			"fields": fields,
 		},
 	})
 }
@@ -61,7 +62,12 @@ type play struct {
 
 func newPlay(t *testing.T) *play {
 	t.Helper()
-	p := &play{mirror: mirror(t).URL, key: sshtest.WriteKey(t, ""), locked: sshtest.WriteKey(t, "a secret"), other: sshtest.WriteKey(t, "")}
+	p := &play{
+		mirror: mirror(t).URL,
+		key:    sshtest.WriteKey(t, ""),
+		locked: sshtest.WriteKey(t, "a secret"),
+		other:  sshtest.WriteKey(t, ""),
+	}
 	var err error
 	if p.backups, err = age.GenerateX25519Identity(); err != nil {
 		t.Fatal(err)
@@ -74,11 +80,13 @@ func newPlay(t *testing.T) *play {
 func (p *play) setup(env *testscript.Env) error {
 	key := func(s *sshtest.Server) string { return base64.StdEncoding.EncodeToString(s.HostKey().Marshal()) }
 	for name, value := range map[string]string{
-		"HOME": env.WorkDir, "KUBEONE_STATE": filepath.Join(env.WorkDir, "state"), "XDG_CACHE_HOME": filepath.Join(env.WorkDir, "cache"),
-		"NO_COLOR": "1", "SSH_AUTH_SOCK": "",
+		"HOME": env.WorkDir, "KUBEONE_STATE": filepath.Join(env.WorkDir, "state"),
+		"XDG_CACHE_HOME": filepath.Join(env.WorkDir, "cache"),
+		"NO_COLOR":       "1", "SSH_AUTH_SOCK": "",
 		"MIRROR": p.mirror, "REGISTRY": strings.TrimPrefix(p.mirror, "http://"),
-		"PORT": strconv.Itoa(p.hosts.Port()), "HUNG": strconv.Itoa(p.hung.Port()), "HOSTKEY": key(p.hosts), "OTHERHOSTKEY": key(p.hung),
-		"RECIPIENT": p.backups.Recipient().String(), "IDENTITY": p.backups.String(),
+		"PORT": strconv.Itoa(p.hosts.Port()), "HUNG": strconv.Itoa(p.hung.Port()), "HOSTKEY": key(p.hosts),
+		"OTHERHOSTKEY": key(p.hung),
+		"RECIPIENT":    p.backups.Recipient().String(), "IDENTITY": p.backups.String(),
 		"OFFLINE": offline,
 		"KEY":     p.key.Path, "LOCKEDKEY": p.locked.Path, "OTHERKEY": p.other.Path, "SSHUSER": "root",
 	} {
@@ -113,10 +121,12 @@ func writeManifest(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: manifest FILE ADDRESS...")
 	}
 	var b strings.Builder
-	b.WriteString("apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n  kubernetes: 1.36.3\n" +
+	b.WriteString("apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n" +
+		"  kubernetes: 1.36.3\n" +
 		"cloudProvider:\n  none: {}\nclusterNetwork:\n  cni:\n    flannel: {}\ncontrolPlane:\n  hosts:\n")
 	for _, address := range args[1:] {
-		fmt.Fprintf(&b, "    - publicAddress: %s\n      sshUsername: %s\n      sshPort: %s\n      sshPrivateKeyFile: %s\n      sshHostPublicKey: %s\n",
+		fmt.Fprintf(&b, "    - publicAddress: %s\n      sshUsername: %s\n      sshPort: %s\n"+
+			"      sshPrivateKeyFile: %s\n      sshHostPublicKey: %s\n",
 			address, ts.Getenv("SSHUSER"), ts.Getenv("PORT"), ts.Getenv("KEY"), ts.Getenv("HOSTKEY"))
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
@@ -193,7 +203,8 @@ func unknown(path string, value any, known map[string]bool) []string {
 			switch {
 			case known[at]:
 				out = append(out, unknown(at, below, known)...)
-			case path != "hosts" && path != "firstContacts" && !strings.HasSuffix(path, "parameters") && !strings.HasSuffix(path, "labels") && !strings.HasSuffix(path, "annotations"):
+			case path != "hosts" && path != "firstContacts" && !strings.HasSuffix(path, "parameters") &&
+				!strings.HasSuffix(path, "labels") && !strings.HasSuffix(path, "annotations"):
 				out = append(out, at)
 			}
 		}

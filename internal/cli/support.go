@@ -27,9 +27,10 @@ func newSupportCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support [MANIFEST]",
 		Short: "Collect logs and states into one file, without secrets",
-		Long: "Collect into one archive what somebody needs to help: manifest, plan, status, history, the hosts' logs, pods and events,\n" +
-			"and the journals of runs from this machine. Keys, tokens and passwords are taken out; names and addresses stay, so look\n" +
-			"into it before you give it away. Nothing is changed. Hosts that cannot be reached are listed in it.",
+		Long: "Collect into one archive what somebody needs to help: manifest, plan, status, history, the hosts'\n" +
+			"logs, pods and events, and the journals of runs from this machine. Keys, tokens and passwords are\n" +
+			"taken out; names and addresses stay, so look into it before you give it away. Nothing is changed.\n" +
+			"Hosts that cannot be reached are listed in it.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
@@ -72,7 +73,8 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 }
 
 // documents are what the program would print about the cluster, and what it knows besides.
-func documents(w *workspace.Workspace, p engine.Proposal, runs []record.Run, now time.Time) ([]support.Document, error) {
+func documents(w *workspace.Workspace, p engine.Proposal, runs []record.Run,
+	now time.Time) ([]support.Document, error) {
 	var status, history bytes.Buffer
 	in := statusOf(p, now)
 	view.Status(&status, view.Style{}, in)

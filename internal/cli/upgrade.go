@@ -15,7 +15,8 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// upgradeFlags are settings of one run that go before the manifest's upgrade section, and the way to the wanted version.
+// upgradeFlags are settings of one run that go before the manifest's upgrade section, and the way to the
+// wanted version.
 type upgradeFlags struct {
 	selector       string
 	through        []string
@@ -31,13 +32,18 @@ type upgradeFlags struct {
 func (f *upgradeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.changed = flags.Changed
-	flags.StringVarP(&f.selector, "selector", "l", "", "act on hosts with these labels only, by their Nodes or else by the manifest")
-	flags.StringArrayVar(&f.through, "through", nil, "upgrade to this version on the way to the manifest's; one for each minor between")
-	flags.StringVar(&f.maxUnavailable, "max-unavailable", "", "workers out of service at a time: a number or a percentage (upgrade.maxUnavailable)")
+	flags.StringVarP(&f.selector, "selector", "l", "",
+		"act on hosts with these labels only, by their Nodes or else by the manifest")
+	flags.StringArrayVar(&f.through, "through", nil,
+		"upgrade to this version on the way to the manifest's; one for each minor between")
+	flags.StringVar(&f.maxUnavailable, "max-unavailable", "",
+		"workers out of service at a time: a number or a percentage (upgrade.maxUnavailable)")
 	flags.IntVar(&f.maxParallel, "max-parallel", 0, "workers upgraded at a time (upgrade.maxParallel)")
 	flags.BoolVar(&f.canary, "canary", true, "upgrade one worker alone before the others (upgrade.canary)")
-	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0, "how long the pods of a node have to leave (upgrade.drain.timeout)")
-	flags.StringVar(&f.onTimeout, "on-drain-timeout", "", "stop, skip or force: what happens when they have not left (upgrade.drain.onTimeout)")
+	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0,
+		"how long the pods of a node have to leave (upgrade.drain.timeout)")
+	flags.StringVar(&f.onTimeout, "on-drain-timeout", "",
+		"stop, skip or force: what happens when they have not left (upgrade.drain.onTimeout)")
 }
 
 // upgrade are those settings that were given.
@@ -61,8 +67,8 @@ func (f *upgradeFlags) upgrade() workspace.UpgradeOptions {
 // errNotOnTheWay means that the cluster is past a version of --through, or not yet fit for an upgrade.
 var errNotOnTheWay = errors.New("not on the way")
 
-// applyThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its own, and
-// then does what the manifest wants.
+// applyThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its own,
+// and then does what the manifest wants.
 func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as variant, args []string) error {
 	if err := f.checkThrough(); err != nil {
 		return &classError{exitConfig, err}
@@ -103,7 +109,8 @@ func (f *applyFlags) checkThrough() error {
 }
 
 // onTheWay opens the cluster and calls then, if it is to be upgraded to the stage's version, be it after a repair.
-func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string, then func(*workspace.Workspace) error) error {
+func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string,
+	then func(*workspace.Workspace) error) error {
 	w, err := f.open(ctx, stdio, args, host.PolicyProbe)
 	if err != nil {
 		return err

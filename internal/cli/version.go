@@ -25,7 +25,8 @@ func newVersionCommand(stdio IO) *cobra.Command {
 			if output == "json" {
 				return json.NewEncoder(stdio.Out).Encode(info)
 			}
-			_, err := fmt.Fprintf(stdio.Out, "kubeone %s (%s, %s), for Kubernetes %v\n", info.Version, info.Go, info.Platform, info.Kubernetes)
+			_, err := fmt.Fprintf(stdio.Out, "kubeone %s (%s, %s), for Kubernetes %v\n", info.Version, info.Go,
+				info.Platform, info.Kubernetes)
 			return err
 		},
 	}

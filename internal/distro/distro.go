@@ -13,12 +13,13 @@ type System struct {
 	Name string // what people call it
 	// Manifest is the value of a host's operatingSystem in the manifest; "" where the manifest's format has none.
 	Manifest string
-	// Packages says how packages are installed; the zero value stands for a system without a package manager, which must
-	// have all Tools.
+	// Packages says how packages are installed; the zero value stands for a system without a package manager, which
+	// must have all Tools.
 	Packages Packages
 	Firewall string // name of the Firewall that is on by default; "" for none
 	Notes    string // what else its users should know, as a sentence
-	// Proven is the releases on which this repository's tests run; "" means that the table was written from documentation.
+	// Proven is the releases on which this repository's tests run; "" means that the table was written from
+	// documentation.
 	Proven string
 }
 
@@ -43,7 +44,8 @@ func deb() Packages {
 	const wait = "apt-get -o DPkg::Lock::Timeout=120 "
 	return Packages{
 		Managers: []PackageManager{{
-			"apt-get", wait + "update -q && DEBIAN_FRONTEND=noninteractive " + wait + "install -y -q --no-install-recommends",
+			"apt-get",
+			wait + "update -q && DEBIAN_FRONTEND=noninteractive " + wait + "install -y -q --no-install-recommends",
 		}},
 		Names: map[string]string{"losetup": "mount"},
 	}
@@ -73,7 +75,8 @@ func Systems() []System {
 		{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Packages: redHat(), Firewall: firewalld},
 		{
 			ID: "flatcar", Name: "Flatcar", Manifest: "flatcar",
-			Notes: "It has no package manager, and needs none. /usr is read-only: kubectl and crictl are in /opt/kubeone/bin only.",
+			Notes: "It has no package manager, and needs none. /usr is read-only: kubectl and crictl are in " +
+				"/opt/kubeone/bin only.",
 		},
 		{ID: "almalinux", Name: "AlmaLinux", Packages: redHat(), Firewall: firewalld},
 		{ID: "amzn", Name: "Amazon Linux", Packages: redHat()},

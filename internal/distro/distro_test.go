@@ -25,7 +25,9 @@ func TestEverySystemIsComplete(t *testing.T) {
 				t.Errorf("%s: %+v", s.ID, m)
 			}
 		}
-		if s.Firewall != "" && !slices.ContainsFunc(Firewalls(), func(f Firewall) bool { return f.Name == s.Firewall }) {
+		if s.Firewall != "" && !slices.ContainsFunc(Firewalls(), func(f Firewall) bool {
+			return f.Name == s.Firewall
+		}) {
 			t.Errorf("%s has the firewall %s, which nobody knows how to switch off", s.ID, s.Firewall)
 		}
 	}
@@ -37,7 +39,8 @@ func TestEverySystemIsComplete(t *testing.T) {
 func TestShellIsPOSIX(t *testing.T) {
 	t.Parallel()
 	for _, s := range append(Systems(), System{}) {
-		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(s.Shell()), s.ID); err != nil {
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(s.Shell()),
+			s.ID); err != nil {
 			t.Error(err)
 		}
 	}
@@ -59,11 +62,14 @@ const docsIntro = `# Operating systems
 
 Written from the table in ` + "`internal/distro`" + `; ` + "`go test ./internal/distro -update`" + ` rewrites it.
 
-A host's operating system is the ` + "`ID`" + ` in its /etc/os-release. *Packages* are those that are installed, with the first of the package
-managers that is there, when one of the commands that kubeadm and network plugins need (%s) is missing.
-Everything else is brought along, the same on every system. A *firewall* that is on by default is switched off, as any other of %s
-that is active, and a reset leaves it off. *Manifest* is the value of a host's ` + "`operatingSystem`" + `, which need not be given. *Proven* are
-the releases on which this repository's tests run; every other system is written for, from its documentation.
+A host's operating system is the ` + "`ID`" +
+	` in its /etc/os-release. *Packages* are those that are installed, with the
+first of the package managers that is there, when one of the commands that kubeadm and network plugins need
+(%s) is missing. Everything else is brought along, the same on every system.
+A *firewall* that is on by default is switched off, as any other of %s that is active, and a reset
+leaves it off. *Manifest* is the value of a host's ` + "`operatingSystem`" +
+	`, which need not be given. *Proven* are the
+releases on which this repository's tests run; every other system is written for, from its documentation.
 
 | system | ID | manifest | package managers | packages | firewall | proven | notes |
 |---|---|---|---|---|---|---|---|
@@ -87,7 +93,8 @@ func TestDocs(t *testing.T) {
 				packages = append(packages, name)
 			}
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s | %s |\n", s.Name, s.ID, code(s.Manifest), strings.Join(managers, ", "),
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s | %s |\n", s.Name, s.ID, code(s.Manifest),
+			strings.Join(managers, ", "),
 			strings.Join(packages, ", "), s.Firewall, s.Proven, s.Notes)
 	}
 	golden.Check(t, "../../docs/operating-systems.md", b.String())

@@ -19,7 +19,8 @@ const firewalld = "firewalld"
 func Firewalls() []Firewall {
 	return []Firewall{
 		{Name: "ufw", Active: "have ufw && ufw status 2>/dev/null | grep -q '^Status: active'", Disable: "ufw disable"},
-		{Name: firewalld, Active: "systemctl is-active --quiet firewalld 2>/dev/null", Disable: "systemctl disable --now firewalld"},
+		{Name: firewalld, Active: "systemctl is-active --quiet firewalld 2>/dev/null",
+			Disable: "systemctl disable --now firewalld"},
 	}
 }
 

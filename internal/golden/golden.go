@@ -1,5 +1,5 @@
-// Package golden keeps what programs write in files that people read: a test compares the two, and with -update it writes
-// the file anew, to be looked at before it is committed.
+// Package golden keeps what programs write in files that people read: a test compares the two, and with -update it
+// writes the file anew, to be looked at before it is committed.
 package golden
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files instead of comparing them") //nolint:gochecknoglobals // a flag of every test that imports this
+//nolint:gochecknoglobals // a flag of every test that imports this
+var update = flag.Bool("update", false, "rewrite the golden files instead of comparing them")
 
 // Update reports whether files are to be rewritten.
 func Update() bool { return *update }
@@ -29,6 +30,7 @@ func Check(t testing.TB, path, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not what is written now (-file +now); if that is right, run this test with -update:\n%s", path, diff)
+		t.Errorf("%s is not what is written now (-file +now); if that is right, run this test with -update:\n%s", path,
+			diff)
 	}
 }

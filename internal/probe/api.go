@@ -48,7 +48,8 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 
 // askAPIServer asks a host's API server itself whether it is ready, where the host has no program to ask with.
 func (p *prober) askAPIServer(ctx context.Context, t Target, a *Answer) {
-	if a.Host.APIServer != observed.Unknown || len(a.Credentials.Kubeconfig) == 0 || !slices.Contains(a.Host.Manifests, "kube-apiserver") {
+	if a.Host.APIServer != observed.Unknown || len(a.Credentials.Kubeconfig) == 0 ||
+		!slices.Contains(a.Host.Manifests, "kube-apiserver") {
 		return
 	}
 	client, err := cluster.Connect(cluster.Access{
@@ -68,7 +69,8 @@ func (p *prober) askAPIServer(ctx context.Context, t Target, a *Answer) {
 // apiEndpoint is the host's own API server.
 func (c candidate) apiEndpoint() cluster.Endpoint {
 	return cluster.Endpoint{
-		ID: c.target.ID, Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.answer.APIPort)), Dial: c.target.Host.Dial,
+		ID: c.target.ID, Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.answer.APIPort)),
+		Dial: c.target.Host.Dial,
 	}
 }
 
@@ -90,8 +92,8 @@ func (p *prober) access(first string) *cluster.Access {
 	return &a
 }
 
-// candidates are the hosts that answered and are of the cluster's present life, in the order of the targets, the one with
-// that ID first.
+// candidates are the hosts that answered and are of the cluster's present life, in the order of the targets, the one
+// with that ID first.
 func (p *prober) candidates(first string) []candidate {
 	var out []candidate
 	for _, t := range p.Targets {

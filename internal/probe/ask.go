@@ -15,7 +15,8 @@ func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 	ctx, cancel := context.WithTimeout(ctx, p.HostTimeout)
 	defer cancel()
 	a, err := p.run(ctx, t, t.ControlPlane, early)
-	if errors.Is(err, host.ErrNotApproved) { // refused before anything ran: no credentials from a host of unknown identity
+	// refused before anything ran: no credentials from a host of unknown identity
+	if errors.Is(err, host.ErrNotApproved) {
 		a, err = p.run(ctx, t, false, early)
 	}
 	if err != nil {
@@ -29,8 +30,8 @@ func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 	return a
 }
 
-// run runs the script and reads its answer. Only a host whose key is approved is asked for credentials: Cmd.Secret makes
-// every other refuse before it runs anything.
+// run runs the script and reads its answer. Only a host whose key is approved is asked for credentials: Cmd.Secret
+// makes every other refuse before it runs anything.
 func (p *prober) run(ctx context.Context, t Target, credentials bool, early func(Answer)) (Answer, error) {
 	arg := argFacts
 	if credentials {
@@ -107,7 +108,8 @@ func failed(ctx context.Context, err error) observed.Host {
 	return h
 }
 
-// reason is the error without the host's name, which the world has already; the address is kept, as it may be a bastion's.
+// reason is the error without the host's name, which the world has already; the address is kept, as it may
+// be a bastion's.
 func reason(err error) string {
 	var e *host.Error
 	switch {

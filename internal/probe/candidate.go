@@ -33,10 +33,11 @@ type outcome[T any] struct {
 	err    error
 }
 
-// firstOf tries candidates as they come until one succeeds: the next one when one has failed, or is slow. It returns Yes
-// with what the first success gave; No with the problems of all when every candidate failed; Unknown when there was none.
-// No attempt goes on when it returns.
-func (a attempts[T]) firstOf(ctx context.Context, from <-chan candidate) (result T, reached observed.Tri, problem error) {
+// firstOf tries candidates as they come until one succeeds: the next one when one has failed, or is slow. It returns
+// Yes with what the first success gave; No with the problems of all when every candidate failed; Unknown when there was
+// none. No attempt goes on when it returns.
+func (a attempts[T]) firstOf(ctx context.Context,
+	from <-chan candidate) (result T, reached observed.Tri, problem error) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)

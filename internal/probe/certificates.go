@@ -14,13 +14,17 @@ import (
 	"kubeone/internal/observed"
 )
 
-// certificates lists the certificates of a host by name: those in files and the clients' in kubeconfigs. Now is the host's
-// clock; where that is not known, nothing has expired.
+// certificates lists the certificates of a host by name: those in files and the clients' in kubeconfigs. Now is the
+// host's clock; where that is not known, nothing has expired.
 func certificates(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
 	var out []observed.Certificate
 	add := func(name string, content []byte) {
 		if c := firstCertificate(content); c != nil {
-			out = append(out, observed.Certificate{Name: name, NotAfter: c.NotAfter.UTC(), Expired: !now.IsZero() && now.After(c.NotAfter)})
+			out = append(out, observed.Certificate{
+				Name:     name,
+				NotAfter: c.NotAfter.UTC(),
+				Expired:  !now.IsZero() && now.After(c.NotAfter),
+			})
 		}
 	}
 	for file, content := range files {

@@ -16,46 +16,57 @@ import (
 )
 
 var objects = map[string]string{
-	"/version":                       `{"gitVersion":"v1.36.3"}`,
-	"/readyz":                        `ok`,
-	"/api/v1/namespaces/kube-system": `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`,
+	"/version": `{"gitVersion":"v1.36.3"}`,
+	"/readyz":  `ok`,
+	"/api/v1/namespaces/kube-system": `{"kind":"Namespace","apiVersion":"v1",
+		"metadata":{"name":"kube-system","uid":"u-1"}}`,
 	"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","items":[
 		{"metadata":{"name":"cp-1","labels":{"node-role.kubernetes.io/control-plane":""}},
 		 "spec":{"unschedulable":true,"taints":[{"key":"k","value":"v","effect":"NoSchedule"}]},
-		 "status":{"conditions":[{"type":"Ready","status":"True"}],"addresses":[{"type":"InternalIP","address":"10.0.0.1"}],
+		 "status":{"conditions":[{"type":"Ready","status":"True"}],
+		  "addresses":[{"type":"InternalIP","address":"10.0.0.1"}],
 		  "nodeInfo":{"kubeletVersion":"v1.36.3","containerRuntimeVersion":"containerd://2.4.2"}}},
 		{"metadata":{"name":"w-1"},"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}},
 		{"metadata":{"name":"w-2"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}]}`,
 	"/api/v1/namespaces/kube-system/pods": `{"kind":"PodList","apiVersion":"v1","items":[
 		{"metadata":{"name":"etcd-cp-1","namespace":"kube-system","labels":{"component":"etcd"}},
 		 "spec":{"nodeName":"cp-1","containers":[{"name":"etcd","image":"etcd:3.6.8-0"}]},
-		 "status":{"conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"etcd","restartCount":2}]}}]}`,
+		 "status":{"conditions":[{"type":"Ready","status":"True"}],
+		  "containerStatuses":[{"name":"etcd","restartCount":2}]}}]}`,
 	"/api/v1/namespaces/kube-flannel/pods": `{"kind":"PodList","apiVersion":"v1","items":[
 		{"metadata":{"name":"flannel-x","namespace":"kube-flannel","labels":{"app":"flannel"}}}]}`,
-	"/apis/certificates.k8s.io/v1/certificatesigningrequests": `{"kind":"CertificateSigningRequestList","apiVersion":"certificates.k8s.io/v1","items":[
+	"/apis/certificates.k8s.io/v1/certificatesigningrequests": `{
+		"kind":"CertificateSigningRequestList","apiVersion":"certificates.k8s.io/v1","items":[
 		{"metadata":{"name":"a"},"spec":{"signerName":"kubernetes.io/kubelet-serving"}},
-		{"metadata":{"name":"b"},"spec":{"signerName":"kubernetes.io/kubelet-serving"},"status":{"conditions":[{"type":"Approved","status":"True"}]}},
+		{"metadata":{"name":"b"},"spec":{"signerName":"kubernetes.io/kubelet-serving"},
+		 "status":{"conditions":[{"type":"Approved","status":"True"}]}},
 		{"metadata":{"name":"c"},"spec":{"signerName":"kubernetes.io/kube-apiserver-client"}}]}`,
-	"/api/v1/namespaces/kube-system/configmaps/kubeone": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kubeone"},
+	"/api/v1/namespaces/kube-system/configmaps/kubeone": `{
+		"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kubeone"},
 		"data":{"cluster":"demo","manifestDigest":"d","manifest":"m","runID":"r","addons":"{\"flannel\":\"f\"}"}}`,
-	"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeone": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1",
+	"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeone": `{
+		"kind":"Lease","apiVersion":"coordination.k8s.io/v1",
 		"metadata":{"name":"kubeone","annotations":{"kubeone.k8c.io/run-id":"r"}},
-		"spec":{"holderIdentity":"ann@laptop","leaseDurationSeconds":20,"acquireTime":"2027-01-15T07:59:00.000000Z","renewTime":"2027-01-15T07:59:50.000000Z"}}`,
+		"spec":{"holderIdentity":"ann@laptop","leaseDurationSeconds":20,
+		 "acquireTime":"2027-01-15T07:59:00.000000Z","renewTime":"2027-01-15T07:59:50.000000Z"}}`,
 }
 
 var wantAPI = observed.API{
 	Reached: observed.Yes, Via: "a", Version: "1.36.3", ClusterID: "u-1", PendingCSRs: 1,
 	Nodes: []observed.Node{
 		{
-			Name: "cp-1", Addresses: []string{"10.0.0.1"}, Ready: observed.Yes, Unschedulable: true, ControlPlane: true, KubeletVersion: "1.36.3",
-			Runtime: "containerd://2.4.2", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""},
-			Taints: []observed.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
+			Name: "cp-1", Addresses: []string{"10.0.0.1"}, Ready: observed.Yes, Unschedulable: true, ControlPlane: true,
+			KubeletVersion: "1.36.3",
+			Runtime:        "containerd://2.4.2",
+			Labels:         map[string]string{"node-role.kubernetes.io/control-plane": ""},
+			Taints:         []observed.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
 		},
 		{Name: "w-1", Ready: observed.Unknown},
 		{Name: "w-2", Ready: observed.No},
 	},
 	Pods: []observed.Pod{
-		{Namespace: "kube-system", Name: "etcd-cp-1", Node: "cp-1", App: "etcd", Ready: observed.Yes, Restarts: 2, Image: "etcd:3.6.8-0"},
+		{Namespace: "kube-system", Name: "etcd-cp-1", Node: "cp-1", App: "etcd", Ready: observed.Yes, Restarts: 2,
+			Image: "etcd:3.6.8-0"},
 		{Namespace: "kube-flannel", Name: "flannel-x", App: "flannel", Ready: observed.No},
 	},
 	Addons: map[string]string{"flannel": "f"},
@@ -104,7 +115,10 @@ func TestAClusterWithoutUsHasNoRecord(t *testing.T) {
 	delete(bare, "/api/v1/namespaces/kube-system/configmaps/kubeone")
 	delete(bare, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeone")
 	api := newAPI(t, bare)
-	r, err := Run(t.Context(), Request{Targets: []Target{{ID: "a", Host: through(says(nil, api.secret()), api), ControlPlane: true}}, Now: at})
+	r, err := Run(t.Context(), Request{
+		Targets: []Target{{ID: "a", Host: through(says(nil, api.secret()), api), ControlPlane: true}},
+		Now:     at,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +237,10 @@ func TestTheNextHostIsTriedWhenAnAPIServerFails(t *testing.T) {
 func TestAnAPIThatNobodyReachesIsKnownToBeDown(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t, objects)
-	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{{ID: "a", Host: says(nil, api.secret()), ControlPlane: true}}})
+	r, err := Run(t.Context(), Request{
+		Now:     at,
+		Targets: []Target{{ID: "a", Host: says(nil, api.secret()), ControlPlane: true}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +259,8 @@ func TestAnAPIServerIsAskedThroughTheTunnelWhereTheHostCannot(t *testing.T) {
 	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{
 		{ID: "a", Host: through(says([]string{manifest}, api.secret()), api), ControlPlane: true},
 		{ID: "b", Host: says([]string{manifest}, api.secret()), ControlPlane: true},
-		{ID: "c", Host: through(says([]string{manifest, "health apiserver 500"}, api.secret()), api), ControlPlane: true},
+		{ID: "c", Host: through(says([]string{manifest, "health apiserver 500"}, api.secret()), api),
+			ControlPlane: true},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +269,8 @@ func TestAnAPIServerIsAskedThroughTheTunnelWhereTheHostCannot(t *testing.T) {
 	for id, h := range r.World.Hosts {
 		got[id] = h.APIServer
 	}
-	if diff := cmp.Diff(map[string]observed.Tri{"a": observed.Yes, "b": observed.No, "c": observed.No}, got); diff != "" {
+	if diff := cmp.Diff(map[string]observed.Tri{"a": observed.Yes, "b": observed.No, "c": observed.No},
+		got); diff != "" {
 		t.Errorf("API servers (-want +got):\n%s", diff)
 	}
 	if n := len(slices.DeleteFunc(api.paths, func(p string) bool { return p != "/readyz" })); n != 1 {
@@ -262,12 +281,14 @@ func TestAnAPIServerIsAskedThroughTheTunnelWhereTheHostCannot(t *testing.T) {
 func TestEtcdIsReadThroughAHost(t *testing.T) {
 	t.Parallel()
 	members := etcdtest.Start(t, &etcdtest.Cluster{Members: []etcdtest.Member{
-		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1, Learner: true}, {ID: 3, Name: "cp-3", Down: true},
+		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1, Learner: true},
+		{ID: 3, Name: "cp-3", Down: true},
 	}})
 	access := members.Access()
 	facts, secret := etcdFacts(access.Credentials)
 	target := func(i int, more ...string) Target {
-		h := says(append(append(more, "hostname "+access.Via[i].ID, "manifest /etc/kubernetes/manifests/etcd.yaml"), facts...), secret)
+		h := says(append(append(more, "hostname "+access.Via[i].ID, "manifest /etc/kubernetes/manifests/etcd.yaml"),
+			facts...), secret)
 		h.forward = map[string]string{"127.0.0.1:2379": access.Via[i].Address}
 		for _, e := range access.Via { // members are reached from each other at the addresses that they advertise
 			h.forward[e.Address] = e.Address

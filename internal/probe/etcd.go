@@ -36,7 +36,8 @@ func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult
 func (p *prober) readEtcdThrough(ctx context.Context, c candidate) (etcdResult, error) {
 	began := p.Now()
 	defer func() { p.note(c.target.ID, began, Span{What: "etcd", To: p.Now().Sub(began)}) }()
-	client, err := etcd.Connect(ctx, etcd.Access{Credentials: c.answer.Credentials.Etcd, Via: []etcd.Endpoint{c.etcdEndpoint()}})
+	client, err := etcd.Connect(ctx,
+		etcd.Access{Credentials: c.answer.Credentials.Etcd, Via: []etcd.Endpoint{c.etcdEndpoint()}})
 	if err != nil {
 		p.count(0, 1)
 		return etcdResult{}, err
@@ -78,7 +79,8 @@ func memberHealth(h observed.Host, members observed.Etcd) observed.Host {
 		return h
 	}
 	for _, m := range members.Members {
-		if m.Name == h.Hostname && h.Hostname != "" || slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return isOn(peer, h) }) {
+		if m.Name == h.Hostname && h.Hostname != "" ||
+			slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return isOn(peer, h) }) {
 			h.EtcdHealth = m.Healthy
 		}
 	}

@@ -74,7 +74,9 @@ func answer(c host.Cmd, said []string) error {
 
 // fails is a host that cannot be asked.
 func fails(err error) *fakeHost {
-	return &fakeHost{run: func(context.Context, host.Cmd) (host.Result, error) { return host.Result{ExitCode: -1}, err }}
+	return &fakeHost{
+		run: func(context.Context, host.Cmd) (host.Result, error) { return host.Result{ExitCode: -1}, err },
+	}
 }
 
 // hangs is a host that takes the command and says nothing, until the caller has enough or the channel is closed.
@@ -113,7 +115,8 @@ func newAPI(t *testing.T, objects map[string]string) *fakeAPI {
 			w.WriteHeader(http.StatusUnauthorized)
 		case !ok:
 			w.WriteHeader(http.StatusNotFound)
-			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+			_, _ = fmt.Fprint(w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 		default:
 			_, _ = fmt.Fprint(w, body)
 		}

@@ -1,7 +1,7 @@
 package probe
 
-// life is how often the cluster had been recovered when the host joined it; of a host that has not finished joining, the
-// present one.
+// life is how often the cluster had been recovered when the host joined it; of a host that has not finished joining,
+// the present one.
 func (c candidate) life(newest int) int {
 	if m := c.answer.Host.Marker; m != nil && m.Complete {
 		return m.Epoch
@@ -9,8 +9,8 @@ func (c candidate) life(newest int) int {
 	return newest
 }
 
-// newestLife is the highest count of recoveries that a control-plane host has. Hosts of a lower one hold the data of the
-// cluster's life before, whatever they answer: nothing of the cluster is asked through them.
+// newestLife is the highest count of recoveries that a control-plane host has. Hosts of a lower one hold the data of
+// the cluster's life before, whatever they answer: nothing of the cluster is asked through them.
 func (p *prober) newestLife() int {
 	newest := 0
 	for _, t := range p.Targets {

@@ -50,7 +50,8 @@ func readLines(out []byte) (lines, error) {
 	}
 	switch {
 	case !started:
-		return nil, fmt.Errorf("%w: it begins with %.60q", ErrGarbled, strings.TrimSpace(string(out[:min(len(out), 200)])))
+		return nil,
+			fmt.Errorf("%w: it begins with %.60q", ErrGarbled, strings.TrimSpace(string(out[:min(len(out), 200)])))
 	case !ended:
 		return nil, ErrTruncated
 	}

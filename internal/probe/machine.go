@@ -66,8 +66,8 @@ func memory(s string) int {
 // leastFree is how many bytes a disk must have left, for root, to take a lock of a few hundred.
 const leastFree = 64 << 10
 
-// unwritable says why nothing can be written where our state is: from free blocks, their size, free inodes and all inodes, which
-// are 0 on a file system that has no such limit.
+// unwritable says why nothing can be written where our state is: from free blocks, their size, free inodes and all
+// inodes, which are 0 on a file system that has no such limit.
 func unwritable(l lines) string {
 	if l.has("unwritable", "yes") {
 		return "its file system is read-only"
@@ -105,9 +105,11 @@ func distribution(files map[string][]string) observed.OS {
 	return observed.OS{ID: release["ID"], VersionID: release["VERSION_ID"], Name: release["PRETTY_NAME"]}
 }
 
-// clusterInterfaces are how names of interfaces begin that the cluster itself, or another container runtime, makes on a host.
+// clusterInterfaces are how names of interfaces begin that the cluster itself, or another container runtime,
+// makes on a host.
 func clusterInterfaces() []string {
-	return append([]string{"cni", "docker", "br-", "kube-", "nodelocaldns", "lxc", "veth", "tunl"}, plugins.Traces().Interfaces...)
+	return append([]string{"cni", "docker", "br-", "kube-", "nodelocaldns", "lxc", "veth", "tunl"},
+		plugins.Traces().Interfaces...)
 }
 
 // addresses are the host's own, of global scope, sorted.
@@ -132,7 +134,9 @@ func addresses(l lines) []string {
 }
 
 func ofCluster(device string) bool {
-	return slices.ContainsFunc(clusterInterfaces(), func(prefix string) bool { return strings.HasPrefix(device, prefix) })
+	return slices.ContainsFunc(clusterInterfaces(), func(prefix string) bool {
+		return strings.HasPrefix(device, prefix)
+	})
 }
 
 // ourPorts are those of the control plane and the kubelet.

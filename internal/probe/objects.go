@@ -17,8 +17,9 @@ func nodeOf(n corev1.Node) observed.Node {
 	_, controlPlane := n.Labels[controlPlaneLabel]
 	out := observed.Node{
 		Name: n.Name, Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
-		KubeletVersion: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"), Runtime: n.Status.NodeInfo.ContainerRuntimeVersion,
-		Labels: n.Labels, Annotations: n.Annotations,
+		KubeletVersion: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"),
+		Runtime:        n.Status.NodeInfo.ContainerRuntimeVersion,
+		Labels:         n.Labels, Annotations: n.Annotations,
 	}
 	for _, a := range n.Status.Addresses {
 		out.Addresses = append(out.Addresses, a.Address)

@@ -51,7 +51,8 @@ const longestWord = 253
 // word is an ID or a name, as a host says it; "" for anything else.
 func word(s string) string {
 	strange := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_.:", r))
 	}
 	if len(s) > longestWord || strings.ContainsFunc(s, strange) {
 		return ""

@@ -41,7 +41,8 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	return Answer{Host: h, Credentials: credentials(l, pem), APIPort: apiPort(l), Parts: parts(l)}, nil
 }
 
-// parseAccess reads the beginning of the script's output, up to accessLine: credentials, and the port of the API server.
+// parseAccess reads the beginning of the script's output, up to accessLine: credentials, and the port of
+// the API server.
 func parseAccess(head []byte) (Answer, error) {
 	return Parse(append(slices.Clone(head), "end\t1\n"...), time.Time{}, time.Time{})
 }
@@ -64,8 +65,8 @@ func presence(h *observed.Host, l lines) {
 	}
 }
 
-// kubeletCert finds out whether the client certificate is there that kubelet.conf names. Of any other place than the usual one
-// nothing is known.
+// kubeletCert finds out whether the client certificate is there that kubelet.conf names. Of any other place than the
+// usual one nothing is known.
 func kubeletCert(h *observed.Host, l lines, conf []string) {
 	switch path := yamlValue(conf, "client-certificate"); {
 	case path == "" && yamlValue(conf, "client-certificate-data") != "":

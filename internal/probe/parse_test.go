@@ -88,7 +88,8 @@ func TestUnknownIsNotAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, fact := range map[string]observed.Tri{
-		"kubelet.conf": a.Host.KubeletConf, "admin.conf": a.Host.AdminConf, "PKI": a.Host.PKI, "etcd data": a.Host.EtcdData,
+		"kubelet.conf": a.Host.KubeletConf, "admin.conf": a.Host.AdminConf, "PKI": a.Host.PKI,
+		"etcd data": a.Host.EtcdData,
 	} {
 		if fact != observed.Unknown {
 			t.Errorf("%s is %q to one who is not root, want unknown", what, fact)
@@ -111,7 +112,8 @@ func TestTheKubeletsCertificateIsWhereKubeletConfSaysItIs(t *testing.T) {
 		{"in the file itself", "client-certificate-data: Y2VydA==", "absent", "0", observed.Yes},
 		{"no kubelet.conf", "server: https://10.0.0.1:6443", "absent", "0", observed.Unknown},
 	} {
-		facts := "kubeone-probe\t1\nuid\t" + test.uid + "\n" + test.file + "\t" + usual + "\nyaml\t/etc/kubernetes/kubelet.conf:    " + test.conf + "\nend\t1\n"
+		facts := "kubeone-probe\t1\nuid\t" + test.uid + "\n" + test.file + "\t" + usual +
+			"\nyaml\t/etc/kubernetes/kubelet.conf:    " + test.conf + "\nend\t1\n"
 		a, err := Parse([]byte(facts), sent, received)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +128,8 @@ func TestHealthOfAStatus(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]observed.Tri{
 		"200": observed.Yes, "500": observed.No, "503": observed.No, "000": observed.No,
-		"401": observed.Unknown, "403": observed.Unknown, "404": observed.Unknown, "": observed.Unknown, "20": observed.Unknown,
+		"401": observed.Unknown, "403": observed.Unknown, "404": observed.Unknown, "": observed.Unknown,
+		"20": observed.Unknown,
 	} {
 		if got := healthy(status); got != want {
 			t.Errorf("status %q is %q, want %q", status, got, want)
@@ -164,7 +167,8 @@ func TestVersions(t *testing.T) {
 func TestLockIsLiveByTheHostsOwnClock(t *testing.T) {
 	t.Parallel()
 	for beat, want := range map[string]bool{
-		"1799999999": true, "1799999971": true, "1799999969": false, "1800000029": true, "1800000031": false, "": false, "soon": false,
+		"1799999999": true, "1799999971": true, "1799999969": false, "1800000029": true, "1800000031": false, "": false,
+		"soon": false,
 	} {
 		out := "kubeone-probe\t1\nclock\t1800000000.0\nexists\t" + lockFile + "\nbeat\t" + beat + "\nend\t1\n"
 		// The operator's clock is an hour off: it does not matter.
@@ -236,7 +240,8 @@ func read(t testing.TB, name string) []byte {
 	return content
 }
 
-// Whether a certificate has expired is for the host's own clock to say; what etcd said of its data is taken word for word.
+// Whether a certificate has expired is for the host's own clock to say; what etcd said of its data is taken
+// word for word.
 func TestParseSaysWhatHasRunOutAndWhatIsLost(t *testing.T) {
 	t.Parallel()
 	text := string(read(t, "control-plane.txt"))
@@ -271,7 +276,8 @@ func TestParseSaysWhatHasRunOutAndWhatIsLost(t *testing.T) {
 
 func TestABlockIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
-	l, err := readLines([]byte("motd\nkubeone-probe\t1\nblock\tfile\n/a:x\tend\t1\n\nend\t1\nblock\t\nuid\t0\nend\t1\nfile\tlate\n"))
+	l, err := readLines([]byte("motd\nkubeone-probe\t1\nblock\tfile\n/a:x\tend\t1\n\nend\t1\nblock\t\nuid\t0\n" +
+		"end\t1\nfile\tlate\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +292,8 @@ func TestABlockIsTakenAsItIs(t *testing.T) {
 
 func TestPartsCountFromTheFirst(t *testing.T) {
 	t.Parallel()
-	a, err := Parse([]byte("kubeone-probe\t1\npart\tunits 100.25 100.50\npart\tfacts 100.00 100.25\npart\tno clock\npart\tback 9 8\nend\t1\n"), sent, received)
+	a, err := Parse([]byte("kubeone-probe\t1\npart\tunits 100.25 100.50\npart\tfacts 100.00 100.25\npart\tno clock\n"+
+		"part\tback 9 8\nend\t1\n"), sent, received)
 	if err != nil {
 		t.Fatal(err)
 	}

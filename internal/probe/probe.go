@@ -1,8 +1,9 @@
-// Package probe finds out what is: it asks every host, the Kubernetes API and etcd, and answers with one observed.World.
+// Package probe finds out what is: it asks every host, the Kubernetes API and etcd, and answers with one
+// observed.World.
 //
 // A host is asked once: one connection, one command, the same script for all (script.sh), parsed here. The API and etcd
-// are asked through the tunnel of the first control-plane host that has told its credentials, while it and others are still
-// telling the rest, so that one hung host delays nobody. Whatever does not answer is a fact of the world, not an
+// are asked through the tunnel of the first control-plane host that has told its credentials, while it and others are
+// still telling the rest, so that one hung host delays nobody. Whatever does not answer is a fact of the world, not an
 // error, and what could not be found out stays unknown.
 //
 // Nothing here changes anything, and credentials never become part of the world.

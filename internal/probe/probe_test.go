@@ -56,7 +56,8 @@ func TestAHostThatDoesNotAnswerIsAFact(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("host (-want +got):\n%s", diff)
 			}
-			if r.World.API.Reached != observed.Unknown || r.World.Etcd.Reached != observed.Unknown || r.Access != nil || r.Etcd != nil {
+			if r.World.API.Reached != observed.Unknown || r.World.Etcd.Reached != observed.Unknown || r.Access != nil ||
+				r.Etcd != nil {
 				t.Errorf("nobody could be asked, and yet: %+v", r)
 			}
 		})
@@ -113,7 +114,12 @@ func TestAFirstContactGivesFactsButNoCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := observed.Host{ID: "h", Reach: observed.Reached, Hostname: "cp-1", FirstContact: "SHA256:bastion, SHA256:host"}
+	want := observed.Host{
+		ID:           "h",
+		Reach:        observed.Reached,
+		Hostname:     "cp-1",
+		FirstContact: "SHA256:bastion, SHA256:host",
+	}
 	if diff := cmp.Diff(want, r.World.Hosts["h"]); diff != "" {
 		t.Errorf("host (-want +got):\n%s", diff)
 	}
@@ -128,7 +134,8 @@ func TestAFirstContactGivesFactsButNoCredentials(t *testing.T) {
 func TestOnlyControlPlaneHostsAreAskedForCredentialsAndEachOnce(t *testing.T) {
 	t.Parallel()
 	cp, worker := says(nil), says(nil)
-	_, err := Run(t.Context(), Request{Targets: []Target{{ID: "w", Host: worker}, {ID: "c", Host: cp, ControlPlane: true}}})
+	_, err := Run(t.Context(),
+		Request{Targets: []Target{{ID: "w", Host: worker}, {ID: "c", Host: cp, ControlPlane: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +172,8 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	ok := Target{ID: "a", Host: says(nil)}
 	for name, r := range map[string]Request{
-		"nobody": {}, "twice": {Targets: []Target{ok, ok}}, "nameless": {Targets: []Target{{Host: says(nil)}}}, "nothing": {Targets: []Target{{ID: "a"}}},
+		"nobody": {}, "twice": {Targets: []Target{ok, ok}}, "nameless": {Targets: []Target{{Host: says(nil)}}},
+		"nothing": {Targets: []Target{{ID: "a"}}},
 	} {
 		if _, err := Run(t.Context(), r); err == nil {
 			t.Errorf("%s: no error", name)

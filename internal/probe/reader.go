@@ -26,7 +26,8 @@ import (
 
 const system = metav1.NamespaceSystem
 
-// reader reads one API: seven requests and one for each namespace of network plugins, of which the first opens the one connection that all share.
+// reader reads one API: seven requests and one for each namespace of network plugins, of which the first opens the one
+// connection that all share.
 type reader struct {
 	kube     kubernetes.Interface
 	now      time.Time
@@ -177,7 +178,8 @@ func (r *reader) lease(ctx context.Context, api *observed.API) error {
 // recordOf reads our ConfigMap.
 func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string, error) {
 	record := &observed.Record{
-		Cluster: m.Data["cluster"], ManifestDigest: m.Data["manifestDigest"], Manifest: m.Data["manifest"], RunID: m.Data["runID"],
+		Cluster: m.Data["cluster"], ManifestDigest: m.Data["manifestDigest"], Manifest: m.Data["manifest"],
+		RunID: m.Data["runID"],
 	}
 	var addons map[string]string
 	if text := m.Data["addons"]; text != "" {

@@ -17,7 +17,8 @@ import (
 
 func TestScriptIsPOSIX(t *testing.T) {
 	t.Parallel()
-	if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(Script), "script.sh"); err != nil {
+	if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(Script),
+		"script.sh"); err != nil {
 		t.Error(err)
 	}
 }
@@ -28,7 +29,8 @@ func TestScriptPassesShellcheck(t *testing.T) {
 	if err != nil {
 		t.Fatal("shellcheck is not installed; make unit installs it")
 	}
-	if out, err := exec.CommandContext(t.Context(), shellcheck, "--shell=sh", "script.sh").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), shellcheck, "--shell=sh",
+		"script.sh").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -43,7 +45,8 @@ func TestScriptOnThisMachine(t *testing.T) {
 				t.Fatalf("%s is not installed; make unit installs it", shell[0])
 			}
 			sent := time.Now()
-			out := output(t, exec.CommandContext(t.Context(), path, append(shell[1:], "-c", Script, "probe", argFacts)...))
+			out := output(t,
+				exec.CommandContext(t.Context(), path, append(shell[1:], "-c", Script, "probe", argFacts)...))
 			a, err := Parse(out, sent, time.Now())
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -56,7 +59,8 @@ func TestScriptOnThisMachine(t *testing.T) {
 			if h.CPUs != runtime.NumCPU() {
 				t.Errorf("%d processors, want %d", h.CPUs, runtime.NumCPU())
 			}
-			if h.Hostname != strings.ToLower(name) || h.Arch == "" || h.Kernel == "" || h.CPUs == 0 || h.MemoryMiB == 0 || h.DiskMiB == 0 || h.OS.ID == "" {
+			if h.Hostname != strings.ToLower(name) || h.Arch == "" || h.Kernel == "" || h.CPUs == 0 ||
+				h.MemoryMiB == 0 || h.DiskMiB == 0 || h.OS.ID == "" {
 				t.Errorf("facts are missing: %+v", h)
 			}
 			if h.ClockSkew.Abs() > 10*time.Second {
@@ -122,7 +126,8 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 	t.Helper()
 	for what, ok := range map[string]bool{
 		"marker": h.Marker != nil && *h.Marker == observed.Marker{
-			Cluster: "demo", Role: "control-plane", RunID: "r1", Complete: true, ID: "cp-a", Derived: true, Node: "cp-1",
+			Cluster: "demo", Role: "control-plane", RunID: "r1", Complete: true, ID: "cp-a", Derived: true,
+			Node: "cp-1",
 		},
 		"digests":           h.Digests["kubelet"] == "abc",
 		"lock":              h.Lock != nil && h.Lock.Holder == "ann@laptop" && h.Lock.Generation == 3 && h.Lock.Live,
@@ -130,18 +135,20 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 		"versions of ours":  h.Kubelet.Version == "1.36.3" && h.Binaries["kubeadm"] == "1.36.3",
 		"broken link":       h.Binaries["gone"] == "",
 		"version of others": h.Containerd.Version == "1.7.22",
-		"units":             h.Kubelet.Active && h.Kubelet.Enabled && h.Kubelet.Since == "42" && h.Containerd.State == "active/running",
-		"health":            h.Healthz == observed.Yes && h.APIServer == observed.No && h.EtcdHealth == observed.Yes,
-		"not asked":         h.Scheduler == observed.Unknown,
-		"manifests":         strings.Join(h.Manifests, " ") == "etcd kube-apiserver",
-		"API server":        h.APIServerVersion == "1.36.3",
-		"presence":          h.KubeletConf == observed.Yes && h.KubeletCert == observed.Yes && h.AdminConf == observed.Yes && h.PKI != observed.Yes,
-		"endpoint":          h.Endpoint == "https://10.0.0.10:6443",
-		"CA":                strings.HasPrefix(h.CAHash, "sha256:"),
-		"certificates":      len(h.Certificates) == 5,
-		"ports":             len(h.Ports) == 1 && h.Ports[0] == observed.Port{Number: 2379},
-		"addresses":         strings.Join(h.Addresses, " ") == "10.0.0.11",
-		"system":            h.OS.ID == "debian",
+		"units": h.Kubelet.Active && h.Kubelet.Enabled && h.Kubelet.Since == "42" &&
+			h.Containerd.State == "active/running",
+		"health":     h.Healthz == observed.Yes && h.APIServer == observed.No && h.EtcdHealth == observed.Yes,
+		"not asked":  h.Scheduler == observed.Unknown,
+		"manifests":  strings.Join(h.Manifests, " ") == "etcd kube-apiserver",
+		"API server": h.APIServerVersion == "1.36.3",
+		"presence": h.KubeletConf == observed.Yes && h.KubeletCert == observed.Yes && h.AdminConf == observed.Yes &&
+			h.PKI != observed.Yes,
+		"endpoint":     h.Endpoint == "https://10.0.0.10:6443",
+		"CA":           strings.HasPrefix(h.CAHash, "sha256:"),
+		"certificates": len(h.Certificates) == 5,
+		"ports":        len(h.Ports) == 1 && h.Ports[0] == observed.Port{Number: 2379},
+		"addresses":    strings.Join(h.Addresses, " ") == "10.0.0.11",
+		"system":       h.OS.ID == "debian",
 	} {
 		if !ok {
 			t.Errorf("%s: not as laid out: %+v", what, h)
@@ -200,10 +207,12 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		return "-----BEGIN EC PRIVATE KEY-----\n" + word + "\n-----END EC PRIVATE KEY-----\n"
 	}
 	for path, content := range map[string]string{
-		"/etc/os-release":                                 "ID=debian\nPRETTY_NAME=\"Debian\"",
-		"/etc/kubeone/marker":                             "cluster=demo\nrole=control-plane\nrun=r1\ncomplete=yes\nid=cp-a\nid-derived=yes\nnode=cp-1\n",
-		"/etc/kubeone/digests":                            "kubelet abc\n",
-		"/var/lib/kubeone/lock/owner":                     "holder=ann@laptop\nrun=r1\ngeneration=3\nsince=1700000000\n",
+		"/etc/os-release": "ID=debian\nPRETTY_NAME=\"Debian\"",
+		"/etc/kubeone/marker": "cluster=demo\nrole=control-plane\nrun=r1\ncomplete=yes\n" +
+			"id=cp-a\nid-derived=yes\nnode=cp-1\n",
+		"/etc/kubeone/digests": "kubelet abc\n",
+		"/var/lib/kubeone/lock/owner": "holder=ann@laptop\nrun=r1\ngeneration=3\n" +
+			"since=1700000000\n",
 		"/var/lib/kubeone/lock/beat":                      "",
 		"/var/lib/kubeone/step/current":                   "run=r1\nstage=init\nstep=init/cp-1\n",
 		"/etc/kubernetes/pki/ca.crt":                      cert,
@@ -213,10 +222,13 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		"/etc/kubernetes/pki/etcd/ca.crt":                 cert,
 		"/etc/kubernetes/pki/etcd/server.crt":             strings.TrimSuffix(cert, "\n"),
 		"/var/lib/kubelet/pki/kubelet-client-current.pem": key("KUBELETKEY") + cert + key("KUBELETKEY"),
-		"/etc/kubernetes/admin.conf":                      "clusters:\n- cluster:\n    server: https://10.0.0.10:6443\nusers:\n- user:\n    client-key-data: QURNSU4=\n",
-		"/etc/kubernetes/kubelet.conf":                    "clusters:\n- cluster:\n    server: https://10.0.0.10:6443\nusers:\n- user:\n    client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem\n",
-		"/etc/kubernetes/manifests/kube-apiserver.yaml":   "spec:\n  - command:\n    - --secure-port=7443\n    image: registry:5000/kube-apiserver:v1.36.3\n",
-		"/etc/kubernetes/manifests/etcd.yaml":             "spec:\n    image: etcd:3.6.8-0\n",
+		"/etc/kubernetes/admin.conf": "clusters:\n- cluster:\n" +
+			"    server: https://10.0.0.10:6443\nusers:\n- user:\n    client-key-data: QURNSU4=\n",
+		"/etc/kubernetes/kubelet.conf": "clusters:\n- cluster:\n    server: https://10.0.0.10:6443\n" +
+			"users:\n- user:\n    client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem\n",
+		"/etc/kubernetes/manifests/kube-apiserver.yaml": "spec:\n  - command:\n    - --secure-port=7443\n" +
+			"    image: registry:5000/kube-apiserver:v1.36.3\n",
+		"/etc/kubernetes/manifests/etcd.yaml": "spec:\n    image: etcd:3.6.8-0\n",
 	} {
 		write(path, content, 0o600)
 	}
@@ -224,8 +236,10 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		"/opt/kubeone/kubelet/1.36.3/kubelet":  "echo never run; exit 1",
 		"/opt/kubeone/kubeadm/v1.36.3/kubeadm": "echo never run; exit 1",
 		"/usr/bin/containerd":                  "echo containerd containerd.io v1.7.22 7f7fdf5f",
-		"/shims/ip":                            `echo '2: eth0    inet 10.0.0.11/24 brd 10.0.0.255 scope global eth0'; echo '3: cni0    inet 10.244.0.1/24 scope global cni0'`,
-		"/shims/ss":                            `case $1 in *p*) whose='users:(("etcd",pid=1,fd=8))' ;; esac; echo "LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* ${whose:-}"; echo 'LISTEN 0 1 0.0.0.0:22 0.0.0.0:*'`,
+		"/shims/ip": `echo '2: eth0    inet 10.0.0.11/24 brd 10.0.0.255 scope global eth0'; ` +
+			`echo '3: cni0    inet 10.244.0.1/24 scope global cni0'`,
+		"/shims/ss": `case $1 in *p*) whose='users:(("etcd",pid=1,fd=8))' ;; esac; ` +
+			`echo "LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* ${whose:-}"; echo 'LISTEN 0 1 0.0.0.0:22 0.0.0.0:*'`,
 		"/shims/curl": `write= urls=
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -276,13 +290,15 @@ END`,
 		t.Fatal(err)
 	}
 	for name, target := range map[string]string{
-		"kubelet": "/opt/kubeone/kubelet/1.36.3/kubelet", "kubeadm": "/opt/kubeone/kubeadm/v1.36.3/kubeadm", "gone": "/opt/kubeone/gone/1.0.0/gone",
+		"kubelet": "/opt/kubeone/kubelet/1.36.3/kubelet", "kubeadm": "/opt/kubeone/kubeadm/v1.36.3/kubeadm",
+		"gone": "/opt/kubeone/gone/1.0.0/gone",
 	} {
 		if err := os.Symlink(root+target, root+"/opt/kubeone/bin/"+name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	moved := strings.NewReplacer("/etc/", root+"/etc/", "/var/lib/", root+"/var/lib/", "/opt/kubeone", root+"/opt/kubeone")
+	moved := strings.NewReplacer("/etc/", root+"/etc/", "/var/lib/", root+"/var/lib/", "/opt/kubeone",
+		root+"/opt/kubeone")
 	return root, moved.Replace(Script)
 }
 

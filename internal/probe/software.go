@@ -19,7 +19,8 @@ func software(h *observed.Host, l lines) {
 		h.Manifests = append(h.Manifests, strings.TrimSuffix(path.Base(m), path.Ext(m)))
 	}
 	slices.Sort(h.Manifests)
-	h.APIServerVersion = imageTag(yamlValue(l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"], "image"))
+	h.APIServerVersion = imageTag(yamlValue(l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"],
+		"image"))
 	for _, name := range l["image"] {
 		if !strings.HasPrefix(name, "sha256:") && name != "" {
 			h.Images = append(h.Images, name)
@@ -33,7 +34,8 @@ func software(h *observed.Host, l lines) {
 // (/opt/kubeone/NAME/VERSION/...), others from what they printed.
 func binaries(l lines) map[string]string {
 	out := map[string]string{}
-	for _, v := range l["link"] { // lrwxrwxrwx 1 root root 34 Nov 21 01:00 kubelet -> /opt/kubeone/kubelet/1.36.3/kubelet
+	// lrwxrwxrwx 1 root root 34 Nov 21 01:00 kubelet -> /opt/kubeone/kubelet/1.36.3/kubelet
+	for _, v := range l["link"] {
 		left, target, ok := strings.Cut(v, " -> ")
 		name := left[strings.LastIndex(left, " ")+1:]
 		parts := strings.Split(strings.TrimPrefix(target, "/opt/kubeone/"), "/")

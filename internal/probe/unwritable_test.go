@@ -8,9 +8,10 @@ func TestWhetherAHostCanBeWritten(t *testing.T) {
 		l    lines
 		want string
 	}{
-		"nothing is known":        {lines{}, ""},
-		"it can":                  {lines{"filesystem": {"1000000 4096 1000 2000"}}, ""},
-		"read-only":               {lines{"unwritable": {"yes"}, "filesystem": {"1000000 4096 1000 2000"}}, "its file system is read-only"},
+		"nothing is known": {lines{}, ""},
+		"it can":           {lines{"filesystem": {"1000000 4096 1000 2000"}}, ""},
+		"read-only": {lines{"unwritable": {"yes"}, "filesystem": {"1000000 4096 1000 2000"}},
+			"its file system is read-only"},
 		"full":                    {lines{"filesystem": {"0 4096 1000 2000"}}, "its disk is full"},
 		"almost full":             {lines{"filesystem": {"15 4096 1000 2000"}}, "its disk is full"},
 		"small, and not full":     {lines{"filesystem": {"16 4096 1000 2000"}}, ""},

@@ -1,6 +1,6 @@
-// Package problem says what is wrong with a cluster, and what helps, as values: a problem is a code with named parameters,
-// and everything that people read of it (text, JSON, Events, conditions of objects) is made from the one table of codes.
-// A code never changes its meaning, and is fit to be the reason of a metav1.Condition.
+// Package problem says what is wrong with a cluster, and what helps, as values: a problem is a code with named
+// parameters, and everything that people read of it (text, JSON, Events, conditions of objects) is made from the one
+// table of codes. A code never changes its meaning, and is fit to be the reason of a metav1.Condition.
 package problem
 
 import "strings"
@@ -8,8 +8,8 @@ import "strings"
 // Code names one thing that can be wrong, or one thing that a person can do: an identifier in CamelCase.
 type Code string
 
-// Parameters are the values of a problem by name; each is a string, an int or a list of strings. They are values that were
-// found or wanted, never sentences.
+// Parameters are the values of a problem by name; each is a string, an int or a list of strings. They are values that
+// were found or wanted, never sentences.
 type Parameters map[string]any
 
 // Class is the sort of a problem; each has its own exit status.
@@ -38,7 +38,8 @@ type Step struct {
 	Parameters Parameters
 }
 
-// Instruction is what a person must do about problems. Instructions are in the order in which it is safe to follow them.
+// Instruction is what a person must do about problems. Instructions are in the order in which it is safe
+// to follow them.
 type Instruction struct {
 	Host     string // host ID; empty for the cluster
 	Problems []Problem

@@ -23,16 +23,23 @@ import (
 func samples() Parameters {
 	return Parameters{
 		"address": "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3", "architecture": "riscv64",
-		"ca": "sha256:bbbb", "cas": []string{"sha256:aaaa", "sha256:bbbb"}, "certificates": []string{"apiserver", "etcd/peer"},
-		"cluster": "alpha", "command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE", "component": "scheduler",
-		"count": 1, "deployed": "flannel", "error": "dial tcp 203.0.113.13:22: i/o timeout", "have": 900, "healthy": 1,
-		"hosts": []string{"cp-1", "cp-2", "cp-3"}, "items": []string{"kubelet.conf", "PKI"}, "kernel": "4.18.0",
+		"ca": "sha256:bbbb", "cas": []string{"sha256:aaaa", "sha256:bbbb"},
+		"certificates": []string{"apiserver", "etcd/peer"},
+		"cluster":      "alpha", "command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE",
+		"component": "scheduler",
+		"count":     1, "deployed": "flannel", "error": "dial tcp 203.0.113.13:22: i/o timeout", "have": 900,
+		"healthy": 1,
+		"hosts":   []string{"cp-1", "cp-2", "cp-3"}, "items": []string{"kubelet.conf", "PKI"}, "kernel": "4.18.0",
 		"id": "cp-a", "says": "cp-b", "other": "203.0.113.14", "found": "203.0.113.15",
 		"kubelet": "1.32.9", "limit": "30s", "list": "controlPlane.hosts", "machineID": "0a1b2c",
-		"member": "cp-3 (8e9e05c52164694d)", "minimum": "4.19", "name": "cp-3", "need": 1700, "newer": []string{"kubelet of w-1 1.36.4"},
-		"next": "1.37", "node": "w-1", "os": "plan9", "parts": []string{"certificates"}, "peers": []string{"https://10.0.0.3:2380"},
-		"pod": "kube-apiserver", "port": 6443, "process": "haproxy", "quorum": 2, "run": "20260810-025648-7f3a", "running": "1.36.3",
-		"skew": "31s", "state": "down", "step": "join-etcd", "supported": []string{"debian", "ubuntu"}, "units": []string{"containerd", "kubelet"},
+		"member": "cp-3 (8e9e05c52164694d)", "minimum": "4.19", "name": "cp-3", "need": 1700,
+		"newer": []string{"kubelet of w-1 1.36.4"},
+		"next":  "1.37", "node": "w-1", "os": "plan9", "parts": []string{"certificates"},
+		"peers": []string{"https://10.0.0.3:2380"},
+		"pod":   "kube-apiserver", "port": 6443, "process": "haproxy", "quorum": 2, "run": "20260810-025648-7f3a",
+		"running": "1.36.3",
+		"skew":    "31s", "state": "down", "step": "join-etcd", "supported": []string{"debian", "ubuntu"},
+		"units":   []string{"containerd", "kubelet"},
 		"version": "1.36.3", "voters": 3, "wanted": "beta",
 	}
 }
@@ -81,8 +88,8 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 
 <!-- written by go test ./internal/problem -update -->
 
-Everything that can be wrong has a code. JSON output has the code and its parameters beside the text; programs should compare
-codes and never texts. A code keeps its meaning. *{name}* stands for a parameter.
+Everything that can be wrong has a code. JSON output has the code and its parameters beside the text; programs should
+compare codes and never texts. A code keeps its meaning. *{name}* stands for a parameter.
 `)
 	for _, s := range sections() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", s.title, s.about)
@@ -96,7 +103,8 @@ codes and never texts. A code keeps its meaning. *{name}* stands for a parameter
 				fmt.Fprintf(&b, "| `%s` | %s |\n", r.code, emphasised(r.do))
 				continue
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.code, r.class, r.meaning, emphasised(r.what), emphasised(r.do))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.code, r.class, r.meaning, emphasised(r.what),
+				emphasised(r.do))
 		}
 	}
 	golden.Check(t, "../../docs/problems.md", b.String())
@@ -159,7 +167,8 @@ func TestEveryCodeIsProduced(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "../problem/") {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.HasPrefix(path, "../problem/") {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -207,9 +216,13 @@ func TestJSONKeepsCodesAndTypes(t *testing.T) {
 	t.Parallel()
 	in := []Instruction{{
 		Host: "203.0.113.13", Problems: []Problem{
-			{Code: PortTaken, Host: "203.0.113.13", Parameters: Parameters{"port": 6443, "process": "haproxy"}}, {Code: HostEmpty},
+			{Code: PortTaken, Host: "203.0.113.13", Parameters: Parameters{"port": 6443, "process": "haproxy"}},
+			{Code: HostEmpty},
 		},
-		Steps: []Step{{Code: BringBackHosts, Parameters: Parameters{"count": 1, "hosts": []string{"cp-1", "cp-2"}}}, {Code: AwaitHealthy}},
+		Steps: []Step{
+			{Code: BringBackHosts, Parameters: Parameters{"count": 1, "hosts": []string{"cp-1", "cp-2"}}},
+			{Code: AwaitHealthy},
+		},
 	}}
 	text, err := json.MarshalIndent(in, "", "  ")
 	if err != nil {
@@ -223,7 +236,8 @@ func TestJSONKeepsCodesAndTypes(t *testing.T) {
 	if diff := cmp.Diff(in, out); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}
-	if in[0].Reason() != "port 6443 is taken by haproxy; has no Kubernetes data" || !slices.Equal(in[0].Texts()[1:], []string{in[0].Steps[1].Text()}) {
+	if in[0].Reason() != "port 6443 is taken by haproxy; has no Kubernetes data" ||
+		!slices.Equal(in[0].Texts()[1:], []string{in[0].Steps[1].Text()}) {
 		t.Errorf("%q, %q", in[0].Reason(), in[0].Texts())
 	}
 	for _, bad := range []string{`{"parameters":{"x":{}}}`, `{"parameters":7}`, `7`} {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// fill puts the parameters into the places of a text: {name}. {host} is the ID of the problem's host where no parameter has
-// that name.
+// fill puts the parameters into the places of a text: {name}. {host} is the ID of the problem's host where no parameter
+// has that name.
 func fill(text, host string, parameters Parameters) string {
 	var b strings.Builder
 	for {
@@ -53,8 +53,8 @@ func list(names []string) string {
 // List writes names as a sentence has them.
 func List(names []string) string { return list(names) }
 
-// Check says what is wrong with a problem's or a step's values: a code that the table does not have, a parameter that its
-// texts need and that is missing, one that they do not use, or one of another type.
+// Check says what is wrong with a problem's or a step's values: a code that the table does not have, a parameter that
+// its texts need and that is missing, one that they do not use, or one of another type.
 func Check(code Code, parameters Parameters) error {
 	r := find(code)
 	if r.code != code {

@@ -49,7 +49,8 @@ func conditionsRows() [41]row { //nolint:funlen // a table
 			code: ForeignCA, class: ClassConfig,
 			meaning: "The host is marked as this cluster's, but what it holds was signed by another CA.",
 			what:    `has {items} of another CA ({ca}) than cluster "{cluster}" ({wanted})`,
-			do:      "use the manifest that the host belongs to; or, if its data may be lost, run kubeone reset --host {host}",
+			do: "use the manifest that the host belongs to; or, if its data may be lost, run kubeone " +
+				"reset --host {host}",
 		},
 		{
 			code: ForeignCAWithoutMarker, class: ClassConfig,

@@ -12,8 +12,9 @@ func identityRows() [6]row {
 		{
 			code: HostIDMismatch, class: ClassConfig,
 			meaning: "The manifest gives a host another ID than its machine carries.",
-			what:    `the manifest says that {address} is host "{id}", and the machine there says that it is host "{says}"`,
-			do:      "correct the address or the ID in the manifest",
+			what: `the manifest says that {address} is host "{id}", and the machine there says ` +
+				`that it is host "{says}"`,
+			do: "correct the address or the ID in the manifest",
 		},
 		{
 			code: HostIDElsewhere, class: ClassConfig,
@@ -26,15 +27,15 @@ func identityRows() [6]row {
 			code: HostnameChanged, class: ClassConfig,
 			meaning: "The manifest gives a member another hostname than its Node has.",
 			what:    `the manifest calls it "{wanted}", and it is in the cluster as Node "{says}"`,
-			do: "put the hostname back; to rename a host, take it out with kubeone node remove and let it join under the " +
-				"new name",
+			do: "put the hostname back; to rename a host, take it out with kubeone node remove and let it join under " +
+				"the new name",
 		},
 		{
 			code: RoleChanged, class: ClassConfig,
 			meaning: "The manifest gives a member another role than it has joined with.",
 			what:    "the manifest has it as {wanted}, and it is in the cluster as {says}",
-			do: "put it back where it was in the manifest; to change its role, take it out with kubeone node remove first, " +
-				"and then let it join in the other role",
+			do: "put it back where it was in the manifest; to change its role, take it out with kubeone node remove " +
+				"first, and then let it join in the other role",
 		},
 		{
 			code: HostMoved, class: ClassConfig,

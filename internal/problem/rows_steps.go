@@ -14,8 +14,8 @@ func stepRows() [41]row { //nolint:funlen // a table
 		},
 		{
 			code: FreeSpace,
-			do: "Log in to {name} ({address}) and free space below /var/lib/kubeone (df -h, df -i), or repair its disk. " +
-				"Then run kubeone apply again.",
+			do: "Log in to {name} ({address}) and free space below /var/lib/kubeone (df -h, df -i), or repair its " +
+				"disk. Then run kubeone apply again.",
 		},
 		{
 			code: StartUnitsOutsideLimit,
@@ -113,7 +113,8 @@ func stepRows() [41]row { //nolint:funlen // a table
 		},
 		{
 			code: KeepControlPlane,
-			do:   "Delete no control-plane host until kubeone status lists etcd's members again. Then run kubeone apply.",
+			do: "Delete no control-plane host until kubeone status lists etcd's members again. Then " +
+				"run kubeone apply.",
 		},
 		{code: FindMemberMachine, do: "Find the machine that runs etcd member {member} at {peers}."},
 		{

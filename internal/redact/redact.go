@@ -1,8 +1,9 @@
 // Package redact takes secrets out of text before it leaves the operator's machine or is kept where others read it.
 //
 // It is the last line of defence: what is collected should hold no secret to begin with. So it errs on the side of
-// removing too much: private keys, tokens, credentials in URLs and headers, the values of keys that sound like secrets,
-// and long base64, whatever it encodes. Digests, addresses, names and versions stay, because they are what a reader needs.
+// removing too much: private keys, tokens, credentials in URLs and headers, the values of keys that sound like
+// secrets, and long base64, whatever it encodes. Digests, addresses, names and versions stay, because they are what
+// a reader needs.
 package redact
 
 import (
@@ -26,8 +27,8 @@ type Redactor struct {
 	known *strings.Replacer
 }
 
-// New returns a Redactor that also removes these values wherever they stand: as they are, in base64, in a URL and in JSON.
-// Values of less than four characters are ignored.
+// New returns a Redactor that also removes these values wherever they stand: as they are, in base64, in a URL and in
+// JSON. Values of less than four characters are ignored.
 func New(known ...string) *Redactor {
 	forms := map[string]bool{}
 	for _, value := range known {
@@ -79,8 +80,8 @@ func (r *Redactor) replace(text string) string {
 	return r.known.Replace(text)
 }
 
-// JSON returns a JSON document without secrets: each string is treated as a text, and the strings under a key that sounds
-// like a secret are removed. What is no JSON document is treated as lines of JSON.
+// JSON returns a JSON document without secrets: each string is treated as a text, and the strings under a key that
+// sounds like a secret are removed. What is no JSON document is treated as lines of JSON.
 func (r *Redactor) JSON(doc []byte) []byte {
 	if out, ok := r.document(doc, "  "); ok {
 		return append(out, '\n')

@@ -11,15 +11,17 @@ import (
 
 const (
 	canary = "Canary42SquawksLoudlyIn7Mines"
-	keyPEM = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIBkg4LVWM9nuwNSk3yByxZpYRTBnVJcLQwJXzWGxtuFloAoGCCqGSM49\nCanaryAwEHoUQDQgAE\n-----END EC PRIVATE KEY-----"
+	keyPEM = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIBkg4LVWM9nuwNSk3yByxZpYRTBnVJcLQwJXzWGxtuFloAoGCCqGSM49\n" +
+		"CanaryAwEHoUQDQgAE\n-----END EC PRIVATE KEY-----"
 )
 
 func TestSecretsAreRemovedHoweverTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	encoded := base64.StdEncoding.EncodeToString([]byte(keyPEM))
 	for name, text := range map[string]string{
-		"a PEM key":                   "before\n" + keyPEM + "\nafter",
-		"a PEM key behind prefixes":   "Nov 21 cp-1 kubelet[1]: " + strings.ReplaceAll(keyPEM, "\n", "\nNov 21 cp-1 kubelet[1]: "),
+		"a PEM key": "before\n" + keyPEM + "\nafter",
+		"a PEM key behind prefixes": "Nov 21 cp-1 kubelet[1]: " +
+			strings.ReplaceAll(keyPEM, "\n", "\nNov 21 cp-1 kubelet[1]: "),
 		"a PEM key on one line":       strings.ReplaceAll(keyPEM, "\n", `\n`),
 		"a key without its end":       keyPEM[:len(keyPEM)-35],
 		"a key without its beginning": keyPEM[40:],
@@ -55,7 +57,8 @@ func TestSecretsAreRemovedHoweverTheyAreWritten(t *testing.T) {
 			r := redact.New()
 			for _, out := range []string{r.Text(text), string(r.JSON([]byte(text)))} {
 				lower := strings.ToLower(out)
-				if strings.Contains(lower, "canary") || strings.Contains(out, "0123456789abcdef") || strings.Contains(out, encoded[:40]) {
+				if strings.Contains(lower, "canary") || strings.Contains(out, "0123456789abcdef") ||
+					strings.Contains(out, encoded[:40]) {
 					t.Errorf("%q", out)
 				}
 				if !strings.Contains(out, redact.Removed) {
@@ -70,13 +73,18 @@ func TestWhatAReaderNeedsStays(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-		"registry.k8s.io/kube-apiserver:v1.36.3@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		"registry.k8s.io/kube-apiserver:v1.36.3@" +
+			"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 		"ssh-ed25519 SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM",
-		"/var/lib/kubelet/pods/0b5e7c1c-1d0e-4a9b-8a3f-2d5a0b0d8f1e/volumes/kubernetes.io~projected/kube-api-access-abcde",
-		"sshPrivateKeyFile: ~/.ssh/id_ed25519", "--discovery-token-ca-cert-hash sha256:0011", "automountServiceAccountToken: false",
+		"/var/lib/kubelet/pods/0b5e7c1c-1d0e-4a9b-8a3f-2d5a0b0d8f1e/" +
+			"volumes/kubernetes.io~projected/kube-api-access-abcde",
+		"sshPrivateKeyFile: ~/.ssh/id_ed25519", "--discovery-token-ca-cert-hash sha256:0011",
+		"automountServiceAccountToken: false",
 		"secretName: default-token", "basic authentication is off", "-----BEGIN CERTIFICATE-----",
-		"https://api.example.com:6443/readyz: connection refused", "etcd member 8e9e05c52164694d at https://10.0.0.1:2380",
-		"KubeOneUpgraded node/cp-1: upgraded to 1.36.3", "Nov 21 04:17:15 cp-1 kubelet[812]: E1121 04:17:15.123456 node not found",
+		"https://api.example.com:6443/readyz: connection refused",
+		"etcd member 8e9e05c52164694d at https://10.0.0.1:2380",
+		"KubeOneUpgraded node/cp-1: upgraded to 1.36.3",
+		"Nov 21 04:17:15 cp-1 kubelet[812]: E1121 04:17:15.123456 node not found",
 	} {
 		if got := redact.New().Text(text); got != text {
 			t.Errorf("%q became %q", text, got)
@@ -97,7 +105,8 @@ func TestKnownSecretsAreFoundAnywhere(t *testing.T) {
 		"auths: " + base64.StdEncoding.EncodeToString([]byte(secret)),
 	} {
 		got := r.Text(text) + string(r.JSON([]byte(text)))
-		if strings.Contains(got, "ss w") || strings.Contains(got, "rd") || strings.Contains(got, "longer") || !strings.Contains(got, redact.Removed) {
+		if strings.Contains(got, "ss w") || strings.Contains(got, "rd") || strings.Contains(got, "longer") ||
+			!strings.Contains(got, redact.Removed) {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
@@ -108,10 +117,12 @@ func TestKnownSecretsAreFoundAnywhere(t *testing.T) {
 
 func TestJSONStaysJSON(t *testing.T) {
 	t.Parallel()
-	doc := `{"password":"` + canary + `","tokens":["` + canary + `"],"n":12345678901234567890,"ok":true,"secretName":"x",` +
+	doc := `{"password":"` + canary + `","tokens":["` + canary +
+		`"],"n":12345678901234567890,"ok":true,"secretName":"x",` +
 		`"deep":[{"auth":"` + canary + `","author":"me","text":"--token ` + canary + ` <&>"}],"empty":{"token":""}}`
 	var b strings.Builder
-	b.WriteString(doc + "\n" + doc + "\nno JSON, password=" + canary + "\n{\"line\":\"-----BEGIN PRIVATE KEY-----\"}\n{\"line\":\"" +
+	b.WriteString(doc + "\n" + doc + "\nno JSON, password=" + canary +
+		"\n{\"line\":\"-----BEGIN PRIVATE KEY-----\"}\n{\"line\":\"" +
 		canary + "\"}\n{\"line\":\"-----END PRIVATE KEY-----\"}\n" + doc)
 	for _, in := range []string{doc, b.String()} {
 		out := string(redact.New().JSON([]byte(in)))

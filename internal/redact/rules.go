@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// rule replaces what a pattern finds in a line. Logs are long and secrets are rare, so a pattern is tried only on lines that
-// may have what it looks for.
+// rule replaces what a pattern finds in a line. Logs are long and secrets are rare, so a pattern is tried only on lines
+// that may have what it looks for.
 type rule struct {
 	may     func(line, lower string) bool
 	pattern *regexp.Regexp
@@ -15,7 +15,8 @@ type rule struct {
 
 var (
 	// A PEM private key, or what there is of one whose end or beginning was cut off.
-	wholeKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)`)
+	wholeKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?` +
+		`(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)`)
 	endOfKey = regexp.MustCompile(`(?s)\A.*-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`)
 
 	ageKey         = regexp.MustCompile(`(?i)AGE-SECRET-KEY-[0-9A-Z-]+`)
@@ -25,17 +26,20 @@ var (
 	urlUser        = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"'<>\\]*@`)
 	authorization  = regexp.MustCompile(`(?i)authorization\\*["']?\s*[:=]\s*[\\"'\[]*[^"'\\\]\r\n]+`)
 	bearer         = regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
-	keyed          = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\*["']?\s*[:=]\s*)(\\*"(?:[^"\\]|\\[^"])*\\*"|\\*'[^']*'|[^\s"',;{}\[\]\\]+)`)
-	flag           = regexp.MustCompile(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*)(\s+)("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
-	longBase64     = regexp.MustCompile(`[A-Za-z0-9+/=_-]{60,}`)
+	keyed          = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\*["']?\s*[:=]\s*)` +
+		`(\\*"(?:[^"\\]|\\[^"])*\\*"|\\*'[^']*'|[^\s"',;{}\[\]\\]+)`)
+	flag       = regexp.MustCompile(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*)(\s+)("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
+	longBase64 = regexp.MustCompile(`[A-Za-z0-9+/=_-]{60,}`)
 )
 
 // secretWords are the parts of keys and flags whose values are secrets.
-const secretWords = `password|passwd|passphrase|secret|token|credential|cookie|api[-_.]?key|access[-_.]?key|private[-_.]?key|` +
-	`certificate[-_.]?key|encryption[-_.]?key|client[-_]key[-_]data|client[-_]certificate[-_]data|certificate[-_]authority[-_]data`
+const secretWords = `password|passwd|passphrase|secret|token|credential|cookie|api[-_.]?key|access[-_.]?key|` +
+	`private[-_.]?key|certificate[-_.]?key|encryption[-_.]?key|client[-_]key[-_]data|client[-_]certificate[-_]data|` +
+	`certificate[-_]authority[-_]data`
 
 // harmless are the ends of keys that only name or describe a secret.
-var harmless = regexp.MustCompile(`(?i)(?:file|path|name|names|ref|refs|namespace|class|ttl|hash|type|count|kind|version|dir|s_total|expiration)$`)
+var harmless = regexp.MustCompile(
+	`(?i)(?:file|path|name|names|ref|refs|namespace|class|ttl|hash|type|count|kind|version|dir|s_total|expiration)$`)
 
 // soundsSecret reports whether the value of that key is a secret.
 func soundsSecret(key string) bool {
@@ -56,12 +60,14 @@ func keys(text string) string {
 // rules are applied in this order.
 func rules() []rule {
 	all := func(string) string { return Removed }
-	secretWord := has("passw", "passphrase", "secret", "token", "credential", "cookie", "key", "-data", "_data") // of secretWords
+	// of secretWords
+	secretWord := has("passw", "passphrase", "secret", "token", "credential", "cookie", "key", "-data", "_data")
 	return []rule{
 		{has("age-secret-key"), ageKey, all},
 		{has("eyj"), jwt, all},
 		{has("akia", "asia"), awsKey, all},
-		{has("://"), urlUser, func(found string) string { return found[:strings.Index(found, "://")+3] + Removed + "@" }},
+		{has("://"), urlUser,
+			func(found string) string { return found[:strings.Index(found, "://")+3] + Removed + "@" }},
 		{has("authorization"), authorization, afterSeparator},
 		{has("bearer", "basic"), bearer, credentials},
 		{secretWord, keyed, keyedValue},

@@ -9,8 +9,8 @@ type KubeOneCluster struct {
 	// Name is the cluster's name, a DNS-1123 subdomain. Required, unless Terraform's output has one; where both have a
 	// name, they must be equal.
 	Name string `json:"name"`
-	// ControlPlane is the hosts of the control plane. Terraform's list replaces the manifest's; a host in both keeps the
-	// settings that the manifest has for it. Required.
+	// ControlPlane is the hosts of the control plane. Terraform's list replaces the manifest's; a host in both keeps
+	// the settings that the manifest has for it. Required.
 	ControlPlane ControlPlaneConfig `json:"controlPlane"`
 	// StaticWorkers is the worker hosts that exist already. Terraform's are added.
 	StaticWorkers StaticWorkersConfig `json:"staticWorkers,omitzero"`
@@ -152,7 +152,7 @@ type Artifacts struct {
 
 // SystemPackages is about package repositories of the operating system.
 type SystemPackages struct {
-	// ConfigureRepositories adds the package repositories of Kubernetes. This installer needs none, so false asks for what
-	// is done anyway.
+	// ConfigureRepositories adds the package repositories of Kubernetes. This installer needs none, so false asks for
+	// what is done anyway.
 	ConfigureRepositories *bool `json:"configureRepositories,omitempty" carried:"no,idle=false"`
 }

@@ -30,8 +30,8 @@ type EtcdConfig struct {
 	AutoCompactionMode string `json:"autoCompactionMode,omitempty"`
 }
 
-// TLSCipherSuites is the TLS 1.2 cipher suites that components offer, by the names of Go's crypto/tls. What is not set is
-// left to the component.
+// TLSCipherSuites is the TLS 1.2 cipher suites that components offer, by the names of Go's crypto/tls. What is not set
+// is left to the component.
 type TLSCipherSuites struct {
 	// APIServer is kube-apiserver's cipher suites.
 	APIServer []string `json:"apiServer,omitempty"`

@@ -29,16 +29,18 @@ kept in the cluster.
 
 ## Terraform and OpenTofu
 
-` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + ` for standard input, or a folder: its
-` + "`terraform.tfstate`" + ` is used, or else ` + "`terraform output -json`" + ` is run there (` + "`tofu`" + `, where there is no ` + "`terraform`" + `), for a
-minute at most. Read are the outputs ` + "`kubeone_api`, `kubeone_hosts`, `kubeone_static_workers`, `kubeone_workers` and `proxy`" + `.
+` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + `
+for standard input, or a folder: its ` + "`terraform.tfstate`" + ` is used, or else ` + "`terraform output -json`" + ` is run there
+(` + "`tofu`" + `, where there is no ` + "`terraform`" + `), for a minute at most. Read are the outputs
+` + "`kubeone_api`, `kubeone_hosts`, `kubeone_static_workers`, `kubeone_workers` and `proxy`" + `.
 
 | what | how the two are merged |
 |---|---|
 | endpoint, alternative names | Terraform's replace the manifest's |
 | name | must be equal, if both have one |
 | cloud provider | the manifest's, if it has one |
-| control-plane hosts | Terraform's list replaces the manifest's. A host in both, by public or private address or hostname, keeps what the manifest sets: taints, labels, annotations, kubelet, SSH |
+| control-plane hosts | Terraform's list replaces the manifest's. A host in both (one has the other's address or` +
+	` hostname) keeps what the manifest sets: taints, labels, annotations, kubelet, SSH |
 | static workers | Terraform's are added, group by group; a host in both is one host, as above |
 | worker machines | new ones are added; of one in both, the missing keys of cloudProviderSpec |
 | proxy | the manifest's, filled up with Terraform's |
@@ -107,7 +109,8 @@ func (d *docs) comment(t reflect.Type, f reflect.StructField) string {
 	}
 	comment, ok := strings.CutPrefix(d.comments[owner.Name()+"."+f.Name], f.Name+" ")
 	if !ok {
-		d.problems = append(d.problems, fmt.Sprintf("%s.%s has no comment that begins with its name", owner.Name(), f.Name))
+		d.problems = append(d.problems,
+			fmt.Sprintf("%s.%s has no comment that begins with its name", owner.Name(), f.Name))
 	}
 	return comment
 }

@@ -2,12 +2,12 @@ package v1beta2
 
 // HostConfig is one host, and how it is reached.
 type HostConfig struct {
-	// ID is the host's identity, for as long as the machine is this host: opaque, unique in the manifest, and kept on the
-	// host. Hosts with an ID, or a hostname, are recognised when they swap addresses. An ID that is given later replaces
-	// the derived one. Default: derived once, from the address at which the host is installed.
+	// ID is the host's identity, for as long as the machine is this host: opaque, unique in the manifest, and kept on
+	// the host. Hosts with an ID, or a hostname, are recognised when they swap addresses. An ID that is given later
+	// replaces the derived one. Default: derived once, from the address at which the host is installed.
 	ID string `json:"id,omitempty"`
-	// PublicAddress is the IP address or DNS name at which the host is reached over SSH. Required, or else privateAddress.
-	// Default: privateAddress.
+	// PublicAddress is the IP address or DNS name at which the host is reached over SSH. Required, or else
+	// privateAddress. Default: privateAddress.
 	PublicAddress string `json:"publicAddress,omitempty"`
 	// PrivateAddress is the IP address or DNS name at which the other hosts reach it. Default: publicAddress.
 	PrivateAddress string `json:"privateAddress,omitempty"`
@@ -17,11 +17,11 @@ type HostConfig struct {
 	Hostname string `json:"hostname,omitempty"`
 	// IsLeader marks the control-plane host on which a new cluster begins; at most one. Default: the first host.
 	IsLeader bool `json:"isLeader,omitempty"`
-	// OperatingSystem is the distribution, by a name from [the table](operating-systems.md). Each host is asked itself, so the
-	// name need not be given. Default: what the host itself says.
+	// OperatingSystem is the distribution, by a name from [the table](operating-systems.md). Each host is asked itself,
+	// so the name need not be given. Default: what the host itself says.
 	OperatingSystem string `json:"operatingSystem,omitempty"`
-	// Taints is the node's taints; an empty list means none. Default: node-role.kubernetes.io/control-plane:NoSchedule on
-	// control-plane hosts, none on workers.
+	// Taints is the node's taints; an empty list means none. Default: node-role.kubernetes.io/control-plane:NoSchedule
+	// on control-plane hosts, none on workers.
 	Taints []Taint `json:"taints,omitzero"`
 	// Labels is labels of the node; a key that ends in "-" is removed from it.
 	Labels map[string]string `json:"labels,omitempty"`

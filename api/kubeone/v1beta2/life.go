@@ -1,14 +1,16 @@
 package v1beta2
 
 // UpgradeConfig is how nodes are taken out of service for an upgrade. It changes nothing on a host, so that changing it
-// is no upgrade itself. The flags --max-unavailable, --max-parallel, --canary, --drain-timeout and --on-drain-timeout win;
-// drain.gracePeriod has no flag.
+// is no upgrade itself. The flags --max-unavailable, --max-parallel, --canary, --drain-timeout and --on-drain-timeout
+// win; drain.gracePeriod has no flag.
 type UpgradeConfig struct {
-	// MaxUnavailable is how many workers may be out of service at the same time: a number, or a percentage of the static
-	// workers that the run may touch (--limit and --selector narrow them), rounded down, one at least. An upgrade begins only
-	// when each of these that has joined is healthy. The control plane is always upgraded one host at a time. Default: 1.
+	// MaxUnavailable is how many workers may be out of service at the same time: a number, or a percentage of the
+	// static workers that the run may touch (--limit and --selector narrow them), rounded down, one at least. An
+	// upgrade begins only when each of these that has joined is healthy. The control plane is always upgraded one host
+	// at a time. Default: 1.
 	MaxUnavailable string `json:"maxUnavailable,omitempty"`
-	// MaxParallel is how many workers are upgraded at the same time; 0 means as many as maxUnavailable allows. Default: 0.
+	// MaxParallel is how many workers are upgraded at the same time; 0 means as many as maxUnavailable
+	// allows. Default: 0.
 	MaxParallel int `json:"maxParallel,omitempty"`
 	// Canary upgrades one worker first, alone, and goes on only if it is healthy afterwards: when it was skipped
 	// (drain.onTimeout), the others wait for another run. Default: true.
@@ -22,9 +24,10 @@ type UpgradeConfig struct {
 type DrainConfig struct {
 	// Timeout is how long pods may take to leave one node, as a Go duration. Default: 5m.
 	Timeout string `json:"timeout,omitempty"`
-	// OnTimeout is what happens to a node whose pods are still there then: stop opens it for pods again and ends the run
-	// with an error, skip opens it again, goes on with the other workers and ends with an error too, force deletes the pods
-	// whatever their disruption budgets say. A control-plane host is never skipped: skip means stop there. Default: stop.
+	// OnTimeout is what happens to a node whose pods are still there then: stop opens it for pods again and ends the
+	// run with an error, skip opens it again, goes on with the other workers and ends with an error too, force deletes
+	// the pods whatever their disruption budgets say. A control-plane host is never skipped: skip means stop there.
+	// Default: stop.
 	OnTimeout string `json:"onTimeout,omitempty"`
 	// GracePeriod is how long a pod may take to end itself, as a Go duration of whole seconds. Default: each pod's own.
 	GracePeriod string `json:"gracePeriod,omitempty"`
@@ -39,8 +42,8 @@ type BackupConfig struct {
 	// folder), ssh://user@host:port/folder or s3://bucket/prefix. Credentials are not written here: SSH uses the
 	// operator's keys, S3 AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL_S3.
 	Target string `json:"target,omitempty"`
-	// Schedule is how often each control-plane host takes a snapshot of etcd for itself, as a Go duration of whole minutes;
-	// 0 means never. Default: 6h.
+	// Schedule is how often each control-plane host takes a snapshot of etcd for itself, as a Go duration of whole
+	// minutes; 0 means never. Default: 6h.
 	Schedule string `json:"schedule,omitempty"`
 	// Keep is how many snapshots a host keeps. Default: 10.
 	Keep *int `json:"keep,omitempty"`

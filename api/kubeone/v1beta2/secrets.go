@@ -74,7 +74,9 @@ func hideSecrets(v any) {
 // looksSecret reports whether a value under that key is likely to be a secret. Too many is better than one too few.
 func looksSecret(key string) bool {
 	key = strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(key))
-	for _, word := range []string{"password", "passwd", "secret", "token", "credential", "apikey", "accesskey", "privatekey", "kubeconfig"} {
+	for _, word := range []string{
+		"password", "passwd", "secret", "token", "credential", "apikey", "accesskey", "privatekey", "kubeconfig",
+	} {
 		if strings.Contains(key, word) {
 			return true
 		}

@@ -89,8 +89,9 @@ func TestHostKeyTakesEveryUsualForm(t *testing.T) {
 func TestSecretLookingKeys(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{
-		"password": true, "db_Password": true, "accessKeyID": true, "api-key": true, "kubeconfig": true, "serviceAccountToken": true,
-		"serverType": false, "keyName": false, "sshKeys": false, "region": false,
+		"password": true, "db_Password": true, "accessKeyID": true, "api-key": true, "kubeconfig": true,
+		"serviceAccountToken": true,
+		"serverType":          false, "keyName": false, "sshKeys": false, "region": false,
 	} {
 		if got := looksSecret(key); got != want {
 			t.Errorf("looksSecret(%q) = %t", key, got)

@@ -87,7 +87,8 @@ func (f *findings) surroundings(c *KubeOneCluster) {
 	f.url("proxy.https", c.Proxy.HTTPS)
 	f.url("artifacts.mirror", c.Artifacts.Mirror)
 	if u, err := url.Parse(c.Artifacts.Mirror); err == nil && u.User != nil {
-		f.errorf("artifacts.mirror", "let the mirror accept the hosts by their addresses", "a user and password cannot be kept secret here")
+		f.errorf("artifacts.mirror", "let the mirror accept the hosts by their addresses",
+			"a user and password cannot be kept secret here")
 	}
 	if r := c.RegistryConfiguration; r != nil {
 		f.registry(*r)
@@ -113,7 +114,8 @@ func (f *findings) url(path, raw string) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		// The text may hold a password, so it is not repeated.
-		f.errorf(path, "write a URL, such as http://proxy.example.com:3128", "is not a URL that begins with http:// or https://")
+		f.errorf(path, "write a URL, such as http://proxy.example.com:3128",
+			"is not a URL that begins with http:// or https://")
 	}
 }
 
@@ -121,7 +123,8 @@ func (f *findings) registry(r RegistryConfiguration) {
 	const path = "registryConfiguration.overwriteRegistry"
 	switch {
 	case r.InsecureRegistry && r.OverwriteRegistry == "":
-		f.errorf("registryConfiguration.insecureRegistry", "set overwriteRegistry as well", "is about overwriteRegistry, which is not set")
+		f.errorf("registryConfiguration.insecureRegistry", "set overwriteRegistry as well",
+			"is about overwriteRegistry, which is not set")
 	case strings.Contains(r.OverwriteRegistry, "://"):
 		f.errorf(path, "write host[:port][/path]", "has a scheme, and names of images have none")
 	case strings.ContainsAny(r.OverwriteRegistry, " @") || strings.HasSuffix(r.OverwriteRegistry, "/"):
@@ -140,7 +143,8 @@ func (f *findings) authorities(c *KubeOneCluster) {
 	}
 	f.warnf("caBundle", "move it to certificateAuthority.bundle", "is deprecated")
 	if ca.Bundle != "" && ca.Bundle != c.CABundle {
-		f.errorf("caBundle", "keep certificateAuthority.bundle only", "differs from certificateAuthority.bundle: one of them would be ignored")
+		f.errorf("caBundle", "keep certificateAuthority.bundle only",
+			"differs from certificateAuthority.bundle: one of them would be ignored")
 	}
 }
 
@@ -185,7 +189,8 @@ var preflightName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*$`)
 func (f *findings) names(c *KubeOneCluster) {
 	for i, name := range c.Preflight.IgnoreErrors {
 		if at := Item("preflight.ignoreErrors", i); !preflightName.MatchString(name) {
-			f.errorf(at, "name a check as kubeadm prints it, such as SystemVerification or Port-10250", "%q is not the name of a preflight check", name)
+			f.errorf(at, "name a check as kubeadm prints it, such as SystemVerification or Port-10250",
+				"%q is not the name of a preflight check", name)
 		} else if strings.EqualFold(name, "all") {
 			f.errorf(at, "name the checks that may fail one by one", "all checks cannot be ignored")
 		}
@@ -193,7 +198,9 @@ func (f *findings) names(c *KubeOneCluster) {
 	for i, w := range c.DynamicWorkers {
 		if at := Item("dynamicWorkers", i); w.Name == "" {
 			f.missing(at+".name", "")
-		} else if slices.ContainsFunc(c.DynamicWorkers[:i], func(o DynamicWorkerConfig) bool { return o.Name == w.Name }) {
+		} else if slices.ContainsFunc(c.DynamicWorkers[:i], func(o DynamicWorkerConfig) bool {
+			return o.Name == w.Name
+		}) {
 			f.errorf(at+".name", "", "%q is the name of another one already", w.Name)
 		}
 		if w.Replicas != nil && *w.Replicas < 0 {

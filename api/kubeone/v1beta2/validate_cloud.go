@@ -22,10 +22,12 @@ func (f *findings) cloudProvider(c *KubeOneCluster) {
 		f.errorf(path, "keep one of them", "has %d providers: %s", len(chosen), strings.Join(chosen, ", "))
 	}
 	if p.None != nil && c.MachineController != nil && !isOff(c.MachineController.Deploy) {
-		f.errorf("machineController", "set deploy: false, or remove it", "cannot create machines without a cloud provider")
+		f.errorf("machineController", "set deploy: false, or remove it",
+			"cannot create machines without a cloud provider")
 	}
 	if p.None != nil && c.OperatingSystemManager != nil && !isOff(c.OperatingSystemManager.Deploy) {
-		f.errorf("operatingSystemManager", "set deploy: false, or remove it", "has nothing to manage without a cloud provider")
+		f.errorf("operatingSystemManager", "set deploy: false, or remove it",
+			"has nothing to manage without a cloud provider")
 	}
 	if p.CSIConfig != "" && p.Vsphere == nil {
 		f.errorf(path+".csiConfig", "remove it", "is for vsphere only")

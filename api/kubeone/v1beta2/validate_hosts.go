@@ -44,7 +44,8 @@ func (f *findings) controlPlane(c *KubeOneCluster) {
 	for i, h := range hosts {
 		switch {
 		case h.IsLeader && leader >= 0:
-			f.errorf(Item(controlPlanePath, i)+".isLeader", "mark one host only", "%s is the leader already", Item(controlPlanePath, leader))
+			f.errorf(Item(controlPlanePath, i)+".isLeader", "mark one host only", "%s is the leader already",
+				Item(controlPlanePath, leader))
 		case h.IsLeader:
 			leader = i
 		}
@@ -90,7 +91,8 @@ func (f *findings) unique(path, field, value string, taken map[string]string) {
 	}
 	if other, ok := taken[key]; ok {
 		if hostOf(other) != path {
-			f.errorf(path+"."+field, "every host needs an ID, addresses and a hostname of its own", "%q is already %s", value, other)
+			f.errorf(path+"."+field, "every host needs an ID, addresses and a hostname of its own", "%q is already %s",
+				value, other)
 		}
 		return
 	}
@@ -127,7 +129,8 @@ func (f *findings) id(path string, h HostConfig, taken map[string]string) {
 
 func (f *findings) operatingSystem(path, name string) {
 	if name != "" && !slices.Contains(distro.ManifestNames(), name) {
-		f.errorf(path, "use one of "+strings.Join(distro.ManifestNames(), ", ")+", or leave it out", "%q is not a supported operating system", name)
+		f.errorf(path, "use one of "+strings.Join(distro.ManifestNames(), ", ")+", or leave it out",
+			"%q is not a supported operating system", name)
 	}
 }
 

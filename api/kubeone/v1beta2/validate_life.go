@@ -29,7 +29,8 @@ func (f *findings) upgrade(u UpgradeConfig) {
 	}
 	f.every("upgrade.drain.timeout", u.Drain.Timeout, time.Second, time.Second)
 	if actions := []string{DrainStop, DrainSkip, DrainForce}; !slices.Contains(actions, u.Drain.OnTimeout) {
-		f.errorf("upgrade.drain.onTimeout", "use one of "+strings.Join(actions, ", "), "%q is not known", u.Drain.OnTimeout)
+		f.errorf("upgrade.drain.onTimeout", "use one of "+strings.Join(actions, ", "), "%q is not known",
+			u.Drain.OnTimeout)
 	}
 	if u.Drain.GracePeriod != "" {
 		f.every("upgrade.drain.gracePeriod", u.Drain.GracePeriod, 0, time.Second)
@@ -66,9 +67,11 @@ func (f *findings) recipient(path, recipient string, before []string) {
 	switch {
 	case strings.HasPrefix(strings.ToUpper(recipient), "AGE-SECRET-KEY-"):
 		// Whoever reads the message must not be able to read backups.
-		f.errorf(path, "write the public key that age-keygen -y prints for it, and make a new key: this one has been in a file that others read", "is a private key")
+		f.errorf(path, "write the public key that age-keygen -y prints for it, and make a new key: this one has been "+
+			"in a file that others read", "is a private key")
 	case !isRecipient(recipient):
-		f.errorf(path, "age-keygen prints it: age1 and 58 characters", "%q is not an age public key, or it is misspelt", recipient)
+		f.errorf(path, "age-keygen prints it: age1 and 58 characters", "%q is not an age public key, or it is misspelt",
+			recipient)
 	case slices.Contains(before, recipient):
 		f.errorf(path, "remove one of them", "is there twice")
 	}
@@ -81,7 +84,8 @@ func (f *findings) target(b BackupConfig) {
 		return
 	}
 	if len(b.Recipients) == 0 {
-		f.errorf(path, "set backup.recipients", "nothing can be kept there: backups are encrypted, and there is no recipient")
+		f.errorf(path, "set backup.recipients",
+			"nothing can be kept there: backups are encrypted, and there is no recipient")
 	}
 	scheme, _, isURL := strings.Cut(b.Target, "://")
 	if !isURL {
@@ -96,7 +100,8 @@ func (f *findings) target(b BackupConfig) {
 	case u.User != nil && hasPassword(u):
 		f.errorf(path, "let SSH log in with a key", "a password cannot be kept secret here")
 	case u.RawQuery != "" || u.Fragment != "":
-		f.errorf(path, "set AWS_ENDPOINT_URL_S3 and AWS_REGION for a store that is not Amazon's", "has settings, which belong in the environment")
+		f.errorf(path, "set AWS_ENDPOINT_URL_S3 and AWS_REGION for a store that is not Amazon's",
+			"has settings, which belong in the environment")
 	case scheme == "ssh" && strings.Trim(u.Path, "/") == "":
 		f.errorf(path, "write ssh://user@host/folder", "names no folder of that host")
 	}
@@ -107,8 +112,8 @@ func hasPassword(u *url.URL) bool {
 	return has
 }
 
-// isRecipient reports whether text is the public key of an age X25519 identity. Its checksum finds what is misspelt: a backup
-// to a key that nobody has would be noticed only when it is needed.
+// isRecipient reports whether text is the public key of an age X25519 identity. Its checksum finds what is misspelt: a
+// backup to a key that nobody has would be noticed only when it is needed.
 func isRecipient(text string) bool {
 	_, err := age.ParseX25519Recipient(text)
 	return err == nil

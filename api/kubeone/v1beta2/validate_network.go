@@ -36,7 +36,8 @@ func (f *findings) network(c *KubeOneCluster) {
 	pods, podsOK := f.subnet(podSubnetPath, n.PodSubnet)
 	services, servicesOK := f.subnet(serviceSubnetPath, n.ServiceSubnet)
 	if servicesOK && (services.Bits() < widestServiceSubnet || services.Bits() > narrowestServices) {
-		f.errorf(serviceSubnetPath, "", "%s must have a prefix length from /%d to /%d", services, widestServiceSubnet, narrowestServices)
+		f.errorf(serviceSubnetPath, "", "%s must have a prefix length from /%d to /%d", services, widestServiceSubnet,
+			narrowestServices)
 	}
 	if podsOK {
 		f.nodeMask(c, pods)
@@ -49,7 +50,8 @@ func (f *findings) network(c *KubeOneCluster) {
 		f.errorf(podSubnetPath, overlapHint, "%s overlaps the service subnet, %s", pods, services)
 	}
 	if len(validation.IsDNS1123Subdomain(n.ServiceDomainName)) > 0 {
-		f.errorf("clusterNetwork.serviceDomainName", serviceDomainExample, "%q is not a DNS domain", n.ServiceDomainName)
+		f.errorf("clusterNetwork.serviceDomainName", serviceDomainExample, "%q is not a DNS domain",
+			n.ServiceDomainName)
 	}
 	f.nodePorts(n.NodePortRange)
 	f.ipFamily(c)
@@ -66,7 +68,8 @@ func (f *findings) subnet(path, cidr string) (netip.Prefix, bool) {
 	case !p.Addr().Is4():
 		f.errorf(path, subnetHint, "%q is not an IPv4 network", cidr)
 	case p != p.Masked():
-		f.errorf(path, fmt.Sprintf("did you mean %s?", p.Masked()), "%q is an address in a network, not a network", cidr)
+		f.errorf(path, fmt.Sprintf("did you mean %s?", p.Masked()), "%q is an address in a network, not a network",
+			cidr)
 	default:
 		return p, true
 	}
@@ -79,7 +82,8 @@ func (f *findings) nodeMask(c *KubeOneCluster, pods netip.Prefix) {
 	bits := mask - pods.Bits()
 	switch {
 	case mask > narrowestNodeSubnet || bits < 0:
-		f.errorf(nodeMaskPath, "", "/%d must lie from the pod subnet's own /%d to /%d", mask, pods.Bits(), narrowestNodeSubnet)
+		f.errorf(nodeMaskPath, "", "/%d must lie from the pod subnet's own /%d to /%d", mask, pods.Bits(),
+			narrowestNodeSubnet)
 	case bits > mostNodeBits:
 		f.errorf(nodeMaskPath, fmt.Sprintf("use %d at most, or a smaller pod subnet", pods.Bits()+mostNodeBits),
 			"/%d is more than %d bits longer than the pod subnet's /%d", mask, mostNodeBits, pods.Bits())
@@ -106,7 +110,9 @@ func (f *findings) outside(c *KubeOneCluster, what string, subnet netip.Prefix) 
 	}
 	each(controlPlanePath, c.ControlPlane.Hosts)
 	each(workersPath, c.StaticWorkers.Hosts)
-	if !slices.ContainsFunc(c.ControlPlane.Hosts, func(h HostConfig) bool { return h.PublicAddress == c.APIEndpoint.Host }) {
+	if !slices.ContainsFunc(c.ControlPlane.Hosts, func(h HostConfig) bool {
+		return h.PublicAddress == c.APIEndpoint.Host
+	}) {
 		check("apiEndpoint.host", c.APIEndpoint.Host)
 	}
 }
@@ -119,7 +125,8 @@ func (f *findings) nodePorts(r string) {
 	case !ok || err1 != nil || err2 != nil:
 		f.errorf(nodePortRangePath, "write two ports, such as 30000-32767", "%q is not a range of ports", r)
 	case first < 1 || last > lastPort || first > last:
-		f.errorf(nodePortRangePath, "write two ports, the lower one first", "%q is not a range from 1 to %d", r, lastPort)
+		f.errorf(nodePortRangePath, "write two ports, the lower one first", "%q is not a range from 1 to %d", r,
+			lastPort)
 	case first < reservedPorts:
 		f.warnf(nodePortRangePath, "", "%q has ports below %d, where the hosts' own services listen", r, reservedPorts)
 	}
@@ -135,7 +142,8 @@ func (f *findings) ipFamily(c *KubeOneCluster) {
 	each := func(path string, hosts []HostConfig) {
 		for i, h := range hosts {
 			if ip, err := netip.ParseAddr(h.PrivateAddress); err == nil && ip.Is6() && !ip.Is4In6() {
-				f.errorf(Item(path, i)+".privateAddress", "give the host's IPv4 address here", "%s is an IPv6 address, and the cluster's nodes need IPv4 ones", h.PrivateAddress)
+				f.errorf(Item(path, i)+".privateAddress", "give the host's IPv4 address here",
+					"%s is an IPv6 address, and the cluster's nodes need IPv4 ones", h.PrivateAddress)
 			}
 		}
 	}

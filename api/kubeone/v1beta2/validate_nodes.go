@@ -76,7 +76,8 @@ func (f *findings) kubelet(path string, k KubeletConfig) {
 		f.errorf(path+".maxPods", "", "%d is too few: a node runs one pod at least", *k.MaxPods)
 	}
 	if k.PodPidsLimit != nil && *k.PodPidsLimit != -1 && *k.PodPidsLimit <= 0 {
-		f.errorf(path+".podPidsLimit", "-1 means no limit", "%d is too few: a pod has one process at least", *k.PodPidsLimit)
+		f.errorf(path+".podPidsLimit", "-1 means no limit", "%d is too few: a pod has one process at least",
+			*k.PodPidsLimit)
 	}
 	f.percent(path+".imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent)
 	f.percent(path+".imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent)
@@ -98,7 +99,8 @@ func (f *findings) thresholds(path string, k KubeletConfig) {
 		at = path + ".imageGCHighThresholdPercent"
 	}
 	if low >= high {
-		f.errorf(at, "the kubelet's own are 85 and 80", "the low threshold, %d, is not below the high one, %d", low, high)
+		f.errorf(at, "the kubelet's own are 85 and 80", "the low threshold, %d, is not below the high one, %d", low,
+			high)
 	}
 }
 

@@ -26,13 +26,15 @@ func (f *findings) cilium(path string, c CiliumSpec, k *KubeProxyConfig) {
 		f.errorf(path+".kubeProxyReplacement", "use strict or disabled", "%q is not known", c.KubeProxyReplacement)
 	}
 	if replaces && !k.SkipInstallation {
-		f.errorf(path+".kubeProxyReplacement", "set clusterNetwork.kubeProxy.skipInstallation", "cilium replaces kube-proxy, which would be installed as well")
+		f.errorf(path+".kubeProxyReplacement", "set clusterNetwork.kubeProxy.skipInstallation",
+			"cilium replaces kube-proxy, which would be installed as well")
 	}
 	if c.EnableGatewayAPI && !replaces {
 		f.errorf(path+".enableGatewayAPI", "set kubeProxyReplacement: strict", "needs cilium in kube-proxy's place")
 	}
 	if c.EnableLocalRedirectPolicy && !replaces {
-		f.errorf(path+".enableLocalRedirectPolicy", "set kubeProxyReplacement: strict", "needs cilium in kube-proxy's place")
+		f.errorf(path+".enableLocalRedirectPolicy", "set kubeProxyReplacement: strict",
+			"needs cilium in kube-proxy's place")
 	}
 }
 
@@ -62,7 +64,8 @@ func (f *findings) kubeProxy(k *KubeProxyConfig) {
 
 func (f *findings) ipvs(path string, v IPVSConfig) {
 	if v.Scheduler != "" && !slices.Contains(ipvsSchedulers(), v.Scheduler) {
-		f.errorf(path+".scheduler", "use one of "+strings.Join(ipvsSchedulers(), ", "), "%q is not a scheduler", v.Scheduler)
+		f.errorf(path+".scheduler", "use one of "+strings.Join(ipvsSchedulers(), ", "), "%q is not a scheduler",
+			v.Scheduler)
 	}
 	for i, cidr := range v.ExcludeCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil {

@@ -10,7 +10,8 @@ import (
 
 func (f *findings) containerd(r ContainerRuntimeConfig) {
 	if r.Docker != nil {
-		f.warnf("containerRuntime.docker", "remove it", "Kubernetes does not run on Docker any more; containerd is used")
+		f.warnf("containerRuntime.docker", "remove it",
+			"Kubernetes does not run on Docker any more; containerd is used")
 	}
 	if r.Containerd == nil {
 		return
@@ -43,7 +44,8 @@ func (f *findings) mirror(path, mirror string) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		f.errorf(path, "write a URL or a host name, such as https://mirror.example.com", "is neither a URL nor a host name")
+		f.errorf(path, "write a URL or a host name, such as https://mirror.example.com",
+			"is neither a URL nor a host name")
 	case u.User != nil:
 		f.errorf(path, "put them into auth", "has a user and password")
 	}
@@ -72,7 +74,8 @@ func (f *findings) component(path string, c *ControlPlaneComponentConfig) {
 		case strings.TrimLeft(flag, "-") == "feature-gates":
 			f.errorf(at, "use featureGates", "feature gates are not set here")
 		case strings.HasPrefix(flag, "-") || strings.Contains(flag, "="):
-			f.errorf(at, "write the flag's name without dashes, and its value after a colon", "%q is not the name of a flag", flag)
+			f.errorf(at, "write the flag's name without dashes, and its value after a colon",
+				"%q is not the name of a flag", flag)
 		}
 	}
 }
@@ -82,13 +85,15 @@ const smallestQuota = 2 << 30
 
 func (f *findings) etcd(path string, e EtcdConfig) {
 	if e.QuotaBackendBytes != 0 && e.QuotaBackendBytes < smallestQuota {
-		f.errorf(path+".quotaBackendBytes", "", "%d is less than 2 GiB (%d), which etcd has anyway", e.QuotaBackendBytes, smallestQuota)
+		f.errorf(path+".quotaBackendBytes", "", "%d is less than 2 GiB (%d), which etcd has anyway",
+			e.QuotaBackendBytes, smallestQuota)
 	}
 	if !slices.Contains([]string{"", "periodic", "revision"}, e.AutoCompactionMode) {
 		f.errorf(path+".autoCompactionMode", "use periodic or revision", "%q is not known", e.AutoCompactionMode)
 	}
 	if r := e.AutoCompactionRetention; r != "" && !isRetention(r, e.AutoCompactionMode) {
-		f.errorf(path+".autoCompactionRetention", "write a duration, such as 8h; with mode revision a number", "%q is not a retention", r)
+		f.errorf(path+".autoCompactionRetention", "write a duration, such as 8h; with mode revision a number",
+			"%q is not a retention", r)
 	}
 }
 
@@ -108,7 +113,8 @@ func (f *findings) cipherSuites(t TLSCipherSuites) {
 	check := func(path string, names []string) {
 		for i, name := range names {
 			if !known[name] {
-				f.errorf(Item(path, i), "the names are those of Go's crypto/tls, such as TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "%q is not a cipher suite", name)
+				f.errorf(Item(path, i), "the names are those of Go's crypto/tls, such as "+
+					"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "%q is not a cipher suite", name)
 			}
 		}
 	}

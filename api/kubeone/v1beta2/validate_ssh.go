@@ -42,7 +42,8 @@ func (f *findings) hostKey(path, key string) {
 		return
 	}
 	if _, err := HostKey(key); err != nil {
-		f.errorf(path, "give the second column of /etc/ssh/ssh_host_ed25519_key.pub", "is not an SSH public key: %v", err)
+		f.errorf(path, "give the second column of /etc/ssh/ssh_host_ed25519_key.pub", "is not an SSH public key: %v",
+			err)
 	}
 }
 

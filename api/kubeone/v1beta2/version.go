@@ -31,8 +31,10 @@ func (f *findings) version(path, v string) {
 	}
 	switch {
 	case parsed.Major() != 1 || parsed.Minor() < OldestMinor || parsed.Minor() > NewestMinor:
-		f.errorf(path, "", "Kubernetes %s is not supported: this version of kubeone installs %s", v, SupportedVersions())
+		f.errorf(path, "", "Kubernetes %s is not supported: this version of kubeone installs %s", v,
+			SupportedVersions())
 	case strings.Contains(v, "-eks-") || parsed.BuildMetadata() != "":
-		f.errorf(path, "name the release without the vendor's suffix", "%q is a vendor's build: only official releases of Kubernetes can be installed", v)
+		f.errorf(path, "name the release without the vendor's suffix",
+			"%q is a vendor's build: only official releases of Kubernetes can be installed", v)
 	}
 }
