@@ -15,7 +15,11 @@ import (
 
 func want(change func(*desired.Cluster)) desired.Cluster {
 	c := desired.Cluster{
-		Network: desired.Network{PodSubnet: "10.244.0.0/16", CNI: desired.CNI{Name: "flannel"}, KubeProxy: desired.KubeProxy{Mode: "iptables"}},
+		Network: desired.Network{
+			PodSubnet: "10.244.0.0/16",
+			CNI:       desired.CNI{Name: "flannel"},
+			KubeProxy: desired.KubeProxy{Mode: "iptables"},
+		},
 		Artifacts: map[string]desired.Artifacts{
 			"amd64": {Images: []desired.Image{
 				{Name: "registry.k8s.io/pause:3.10.2"},

@@ -1,11 +1,13 @@
 // Package backup writes and reads a cluster's backup: one file with all that a cluster cannot be brought back without.
 //
-// It is a tar, encrypted with age (https://age-encryption.org/v1) to the recipients of the manifest. metadata.json comes
-// first, with the digest of every other part: a snapshot of etcd, the CAs and service-account keys, the configuration of
-// encryption at rest where there is one, and the manifest. `age -d -i KEYFILE FILE | tar t` shows it without this program.
+// It is a tar, encrypted with age (https://age-encryption.org/v1) to the recipients of the manifest. metadata.json
+// comes first, with the digest of every other part: a snapshot of etcd, the CAs and service-account keys, the
+// configuration of encryption at rest where there is one, and the manifest. `age -d -i KEYFILE FILE | tar t` shows it
+// without this program.
 //
-// What is in it is as secret as the cluster itself. It is put together in memory and leaves it only encrypted: a snapshot is
-// taken and verified in a file that has no place on the disk, which takes as much memory as etcd's database is large.
+// What is in it is as secret as the cluster itself. It is put together in memory and leaves it only encrypted: a
+// snapshot is taken and verified in a file that has no place on the disk, which takes as much memory as etcd's
+// database is large.
 package backup
 
 import (
@@ -35,7 +37,8 @@ const (
 
 // PKINames are the files that every backup has below PKIDir.
 func PKINames() []string {
-	return []string{"ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd/ca.crt", "etcd/ca.key"}
+	return []string{"ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd/ca.crt",
+		"etcd/ca.key"}
 }
 
 // Metadata is what a backup says about itself. It holds nothing secret.
@@ -65,7 +68,8 @@ type Part struct {
 
 // What can be wrong with a backup, for errors.Is. What can be wrong with the snapshot in it is snapshot's.
 var (
-	ErrNoRecipient   = errors.New("no recipient: a backup holds the cluster's private keys and is only written encrypted; name age public keys in the manifest (backup.recipients) or with --recipient")
+	ErrNoRecipient = errors.New("no recipient: a backup holds the cluster's private keys and is only written " +
+		"encrypted; name age public keys in the manifest (backup.recipients) or with --recipient")
 	ErrWrongIdentity = errors.New("no identity that was given can decrypt it: it is encrypted to other keys")
 	ErrNotBackup     = errors.New("it is not a backup of a cluster")
 	ErrTruncated     = errors.New("it is truncated")

@@ -47,7 +47,11 @@ func certificate(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotAfter: noon}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: "kubernetes"},
+		NotAfter:     noon,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +74,11 @@ func content(t *testing.T) backup.Content {
 	pki["ca.crt"] = certificate(t)
 	return backup.Content{
 		Cluster: "prod", CreatedBy: "me@here", KubernetesVersion: "1.36.3", EtcdVersion: "3.6.8", Created: noon,
-		Keys:     backup.Keys{PKI: pki, Encryption: []byte(secretText + " aescbc"), EncryptionPath: "/etc/kubernetes/encryption.yaml"},
+		Keys: backup.Keys{
+			PKI:            pki,
+			Encryption:     []byte(secretText + " aescbc"),
+			EncryptionPath: "/etc/kubernetes/encryption.yaml",
+		},
 		Manifest: []byte("name: prod\n"), Snapshot: bytes.NewReader(taken), Info: info,
 	}
 }
@@ -109,7 +117,8 @@ func TestABackupGivesEverythingBack(t *testing.T) {
 		if got, err := a.Manifest(); err != nil || string(got) != "name: prod\n" {
 			t.Errorf("manifest %q, %v", got, err)
 		}
-		if got, at, err := a.Encryption(); err != nil || at != c.Keys.EncryptionPath || !bytes.Equal(got, c.Keys.Encryption) {
+		if got, at, err := a.Encryption(); err != nil || at != c.Keys.EncryptionPath ||
+			!bytes.Equal(got, c.Keys.Encryption) {
 			t.Errorf("encryption %q at %q, %v", got, at, err)
 		}
 		if got := tarNames(t, a); cmp.Diff(backup.PKINames(), got) != "" {
@@ -118,7 +127,8 @@ func TestABackupGivesEverythingBack(t *testing.T) {
 		if diff := cmp.Diff(c.Info, a.Metadata.Snapshot); diff != "" {
 			t.Error(diff)
 		}
-		if a.Metadata.ClusterID != "uid-1" || !strings.HasPrefix(a.Metadata.CAHash, "sha256:") || len(a.Metadata.Parts) != 11 {
+		if a.Metadata.ClusterID != "uid-1" || !strings.HasPrefix(a.Metadata.CAHash, "sha256:") ||
+			len(a.Metadata.Parts) != 11 {
 			t.Errorf("metadata %+v", a.Metadata)
 		}
 		if err := a.Close(); err != nil {
@@ -246,7 +256,8 @@ func TestNothingIsWrittenWithoutARecipientOrAKey(t *testing.T) {
 		c := content(t)
 		delete(c.Keys.PKI, missing)
 		var out bytes.Buffer
-		if _, err := backup.Write(&out, c, []age.Recipient{identity(t).Recipient()}); !errors.Is(err, backup.ErrIncomplete) || out.Len() > 0 {
+		if _, err := backup.Write(&out, c, []age.Recipient{identity(t).Recipient()}); !errors.Is(err,
+			backup.ErrIncomplete) || out.Len() > 0 {
 			t.Errorf("without %s: %v, %d bytes written", missing, err, out.Len())
 		}
 	}
@@ -268,7 +279,11 @@ func TestRecipientsAndIdentities(t *testing.T) {
 		t.Errorf("none: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "key")
-	for text, ok := range map[string]bool{"# a comment\n" + id.String() + "\n": true, strings.Replace(id.String(), "1Q", "1P", 1) + "x\n": false, "age-encryption.org/v1\n": false} {
+	for text, ok := range map[string]bool{
+		"# a comment\n" + id.String() + "\n":                true,
+		strings.Replace(id.String(), "1Q", "1P", 1) + "x\n": false,
+		"age-encryption.org/v1\n":                           false,
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +315,9 @@ func TestFileNames(t *testing.T) {
 	if at, ok := backup.ParseFileName("prod", name); !ok || !at.Equal(noon) {
 		t.Errorf("%s is of %v, %v", name, at, ok)
 	}
-	for _, other := range []string{"prod-eu-20260301T120000Z.tar.age", "prod-20260301T120000Z.tar", "prod-x.tar.age", "notes.txt"} {
+	for _, other := range []string{
+		"prod-eu-20260301T120000Z.tar.age", "prod-20260301T120000Z.tar", "prod-x.tar.age", "notes.txt",
+	} {
 		if _, ok := backup.ParseFileName("prod", other); ok {
 			t.Errorf("%s is one of prod's", other)
 		}

@@ -77,8 +77,8 @@ func (d directory) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// WriteFile makes a file of mode 0600 that has its name only when write has succeeded and all of it is on the disk. Until
-// then, and after a failure, whatever was at path stays. The folder must be there.
+// WriteFile makes a file of mode 0600 that has its name only when write has succeeded and all of it is on the disk.
+// Until then, and after a failure, whatever was at path stays. The folder must be there.
 func WriteFile(path string, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".kubeone-*") // created with mode 0600
 	if err != nil {

@@ -20,7 +20,8 @@ func ParseRecipients(keys []string) ([]age.Recipient, error) {
 		}
 		seen[key] = true
 		if strings.HasPrefix(strings.ToUpper(key), "AGE-SECRET-KEY-") {
-			return nil, errors.New("a recipient is a private key; give the public one, which age-keygen -y prints for it")
+			return nil,
+				errors.New("a recipient is a private key; give the public one, which age-keygen -y prints for it")
 		}
 		r, err := age.ParseRecipients(strings.NewReader(key))
 		if err != nil {

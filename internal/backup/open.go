@@ -180,8 +180,8 @@ func (a *Archive) PKI() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Encryption is the configuration of encryption at rest, and where the API server looks for it; nil where there is none.
-// It is secret.
+// Encryption is the configuration of encryption at rest, and where the API server looks for it; nil where there is
+// none. It is secret.
 func (a *Archive) Encryption() (content []byte, path string, err error) {
 	if _, ok := a.parts[EncryptionName]; !ok {
 		return nil, "", nil
@@ -190,8 +190,8 @@ func (a *Archive) Encryption() (content []byte, path string, err error) {
 	return content, a.Metadata.EncryptionPath, err
 }
 
-// Verify reads everything: each part has its digest, the CA its hash, and the snapshot is one, with the revision and the
-// keys that the metadata says. It takes as much memory as the snapshot is large.
+// Verify reads everything: each part has its digest, the CA its hash, and the snapshot is one, with the revision and
+// the keys that the metadata says. It takes as much memory as the snapshot is large.
 func (a *Archive) Verify(ctx context.Context) error {
 	if err := a.verify(ctx); err != nil {
 		return fmt.Errorf("backup %s cannot be used: %w", a.path, err)
@@ -237,8 +237,10 @@ func (a *Archive) verifySnapshot() error {
 	if err != nil {
 		return fmt.Errorf("the snapshot in it: %w", err)
 	}
-	if want := a.Metadata.Snapshot; info.SHA256 != want.SHA256 || info.Revision != want.Revision || info.Keys != want.Keys {
-		return fmt.Errorf("%w: its snapshot has revision %d and %d keys, the metadata says %d and %d", ErrAltered, info.Revision, info.Keys, want.Revision, want.Keys)
+	if want := a.Metadata.Snapshot; info.SHA256 != want.SHA256 || info.Revision != want.Revision ||
+		info.Keys != want.Keys {
+		return fmt.Errorf("%w: its snapshot has revision %d and %d keys, the metadata says %d and %d", ErrAltered,
+			info.Revision, info.Keys, want.Revision, want.Keys)
 	}
 	return nil
 }

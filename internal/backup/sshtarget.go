@@ -81,7 +81,10 @@ func (t *sshTarget) Get(ctx context.Context, name string, w io.Writer) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	_, err := t.host.Run(ctx, host.Cmd{Name: "read " + name, Script: `cat -- "$1"`, Args: []string{path.Join(t.folder, name)}, Stdout: w, Timeout: copyWithin})
+	_, err := t.host.Run(ctx, host.Cmd{
+		Name: "read " + name, Script: `cat -- "$1"`, Args: []string{path.Join(t.folder, name)}, Stdout: w,
+		Timeout: copyWithin,
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.shown, err)
 	}

@@ -48,7 +48,8 @@ type Surroundings struct {
 	Getenv func(string) string
 }
 
-// OpenTarget understands a directory, "ssh://user@host[:port]/directory" and "s3://bucket/prefix". It connects to nothing yet.
+// OpenTarget understands a directory, "ssh://user@host[:port]/directory" and "s3://bucket/prefix". It connects
+// to nothing yet.
 func OpenTarget(target string, s Surroundings) (Target, error) {
 	scheme, _, isURL := strings.Cut(target, "://")
 	if !isURL {
@@ -56,7 +57,8 @@ func OpenTarget(target string, s Surroundings) (Target, error) {
 	}
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("backup target: %s is no target; it is a folder, ssh://user@host/folder or s3://bucket/prefix", shown(target))
+		return nil, fmt.Errorf("backup target: %s is no target; it is a folder, ssh://user@host/folder or "+
+			"s3://bucket/prefix", shown(target))
 	}
 	switch scheme {
 	case "ssh":
@@ -64,7 +66,8 @@ func OpenTarget(target string, s Surroundings) (Target, error) {
 	case "s3":
 		return openS3(u, s.Getenv)
 	}
-	return nil, fmt.Errorf("backup target: %q is not a kind of target that is known; it is a folder, ssh://user@host/folder or s3://bucket/prefix", scheme)
+	return nil, fmt.Errorf("backup target: %q is not a kind of target that is known; it is a folder, "+
+		"ssh://user@host/folder or s3://bucket/prefix", scheme)
 }
 
 // shown is a target that cannot be parsed, without what may be a password.
@@ -104,9 +107,9 @@ func Stored(ctx context.Context, t Target, cluster string) ([]string, error) {
 	return ours, nil
 }
 
-// Keep deletes this cluster's backups in a target but the newest keep, as their names have it, and returns the names of those
-// deleted. Everything else there is left alone. The one just made is never deleted, also where a clock was wrong and its name
-// is not the newest; keep below 1 is an error.
+// Keep deletes this cluster's backups in a target but the newest keep, as their names have it, and returns the names of
+// those deleted. Everything else there is left alone. The one just made is never deleted, also where a clock was wrong
+// and its name is not the newest; keep below 1 is an error.
 func Keep(ctx context.Context, t Target, cluster string, keep int, made string) ([]string, error) {
 	if keep < 1 {
 		return nil, errors.New("one backup is kept at least")
@@ -130,7 +133,8 @@ func Keep(ctx context.Context, t Target, cluster string, keep int, made string) 
 
 // checkName refuses what is not the plain name of a file.
 func checkName(name string) error {
-	if name == "" || name != filepath.Base(name) || strings.ContainsAny(name, "/\\\x00\n") || name == "." || name == ".." {
+	if name == "" || name != filepath.Base(name) || strings.ContainsAny(name, "/\\\x00\n") || name == "." ||
+		name == ".." {
 		return fmt.Errorf("%q is not the name of a backup", name)
 	}
 	return nil

@@ -153,7 +153,8 @@ func TestEveryTargetKeepsGivesListsAndForgets(t *testing.T) {
 	t.Parallel()
 	nas, _ := machine(t)
 	for name, target := range map[string]backup.Target{
-		"folder": open(t, filepath.Join(t.TempDir(), "a", "b"), backup.Surroundings{}), "ssh": nas, "s3": s3(t, &bucket{objects: map[string][]byte{}}),
+		"folder": open(t, filepath.Join(t.TempDir(), "a", "b"), backup.Surroundings{}), "ssh": nas,
+		"s3": s3(t, &bucket{objects: map[string][]byte{}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -183,7 +184,8 @@ func TestEveryTargetKeepsGivesListsAndForgets(t *testing.T) {
 				}
 			}
 			for _, bad := range []string{"", ".", "..", "a/b", "../x"} {
-				if target.Put(ctx, bad, bytes.NewReader(nil), 0) == nil || target.Delete(ctx, bad) == nil || target.Get(ctx, bad, io.Discard) == nil {
+				if target.Put(ctx, bad, bytes.NewReader(nil), 0) == nil || target.Delete(ctx, bad) == nil ||
+					target.Get(ctx, bad, io.Discard) == nil {
 					t.Errorf("%q is taken for a name", bad)
 				}
 			}
@@ -221,7 +223,8 @@ func TestWhatDoesNotArriveWholeIsNotThere(t *testing.T) {
 	t.Parallel()
 	nas, _ := machine(t)
 	for name, target := range map[string]backup.Target{
-		"folder": open(t, t.TempDir(), backup.Surroundings{}), "ssh": nas, "s3": s3(t, &bucket{objects: map[string][]byte{}}),
+		"folder": open(t, t.TempDir(), backup.Surroundings{}), "ssh": nas,
+		"s3": s3(t, &bucket{objects: map[string][]byte{}}),
 	} {
 		if err := target.Put(t.Context(), "x", short{}, 100); err == nil {
 			t.Errorf("%s: no error", name)
@@ -236,8 +239,10 @@ func TestAltersOnTheWayAreFound(t *testing.T) {
 	t.Parallel()
 	h := hostfake.New(t, "nas", hostfake.Expect{Name: "make the folder"},
 		hostfake.Expect{Name: "check the backup", ExitCode: 1, Stderr: "what arrived is not what was sent"})
-	target := open(t, "ssh://keeper@nas/kept", backup.Surroundings{Host: func(host.Target) (host.Host, error) { return h, nil }})
-	if err := target.Put(t.Context(), "x", strings.NewReader("abc"), 3); err == nil || !strings.Contains(err.Error(), "not what was sent") {
+	target := open(t, "ssh://keeper@nas/kept",
+		backup.Surroundings{Host: func(host.Target) (host.Host, error) { return h, nil }})
+	if err := target.Put(t.Context(), "x", strings.NewReader("abc"), 3); err == nil ||
+		!strings.Contains(err.Error(), "not what was sent") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -261,7 +266,9 @@ func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"prod-20260303T000000Z.tar.age", "prod-20260302T000000Z.tar.age", "prod-20260301T000000Z.tar.age"}, gone); diff != "" {
+	if diff := cmp.Diff([]string{
+		"prod-20260303T000000Z.tar.age", "prod-20260302T000000Z.tar.age", "prod-20260301T000000Z.tar.age",
+	}, gone); diff != "" {
 		t.Error(diff)
 	}
 	left, err := target.List(t.Context())
@@ -269,12 +276,16 @@ func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(left)
-	if diff := cmp.Diff([]string{"notes.txt", "prod-20260304T000000Z.tar.age", "prod-20260305T000000Z.tar.age", "prod-eu-20200101T000000Z.tar.age"}, left); diff != "" {
+	if diff := cmp.Diff([]string{
+		"notes.txt", "prod-20260304T000000Z.tar.age", "prod-20260305T000000Z.tar.age",
+		"prod-eu-20200101T000000Z.tar.age",
+	}, left); diff != "" {
 		t.Error(diff)
 	}
 	const made = "prod-20200101T000000Z.tar.age" // by a clock that was wrong
 	put(made)
-	if gone, err := backup.Keep(t.Context(), target, "prod", 1, made); err != nil || !slices.Equal(gone, []string{"prod-20260304T000000Z.tar.age"}) {
+	if gone, err := backup.Keep(t.Context(), target, "prod", 1, made); err != nil ||
+		!slices.Equal(gone, []string{"prod-20260304T000000Z.tar.age"}) {
 		t.Errorf("gone are %q, %v", gone, err)
 	}
 	if _, err := backup.Keep(t.Context(), target, "prod", 0, ""); err == nil {
@@ -312,11 +323,13 @@ func TestAStoreThatRefusesIsNamed(t *testing.T) {
 	target := s3(t, &bucket{refuse: http.StatusForbidden})
 	ctx := context.Background()
 	for name, err := range map[string]error{
-		"put": target.Put(ctx, "x", strings.NewReader("a"), 1), "get": target.Get(ctx, "x", io.Discard), "delete": target.Delete(ctx, "x"),
-		"list": func() error { _, err := target.List(ctx); return err }(),
+		"put": target.Put(ctx, "x", strings.NewReader("a"), 1), "get": target.Get(ctx, "x", io.Discard),
+		"delete": target.Delete(ctx, "x"),
+		"list":   func() error { _, err := target.List(ctx); return err }(),
 	} {
 		var store *backup.StoreError
-		if !errors.As(err, &store) || store.Target != "s3://vault/kubeone/prod" || !strings.Contains(err.Error(), "not you") {
+		if !errors.As(err, &store) || store.Target != "s3://vault/kubeone/prod" ||
+			!strings.Contains(err.Error(), "not you") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -325,8 +338,9 @@ func TestAStoreThatRefusesIsNamed(t *testing.T) {
 func TestSplitTarget(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string][2]string{
-		"ssh://me@nas/srv/prod.tar.age": {"ssh://me@nas/srv", "prod.tar.age"}, "s3://vault/a/b.tar.age": {"s3://vault/a", "b.tar.age"},
-		"s3://vault/b.tar.age": {"s3://vault", "b.tar.age"}, "kept/b.tar.age": {"kept", "b.tar.age"},
+		"ssh://me@nas/srv/prod.tar.age": {"ssh://me@nas/srv", "prod.tar.age"},
+		"s3://vault/a/b.tar.age":        {"s3://vault/a", "b.tar.age"},
+		"s3://vault/b.tar.age":          {"s3://vault", "b.tar.age"}, "kept/b.tar.age": {"kept", "b.tar.age"},
 	} {
 		if target, name := backup.SplitTarget(address); target != want[0] || name != want[1] {
 			t.Errorf("%s is %q in %q", address, name, target)

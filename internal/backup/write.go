@@ -105,8 +105,10 @@ func (c Content) metadata(parts []part) (Metadata, error) {
 		return Metadata{}, err
 	}
 	m := Metadata{
-		Format: Format, Cluster: c.Cluster, ClusterID: c.Info.ClusterID, Created: c.Created.UTC().Truncate(time.Second), CreatedBy: c.CreatedBy,
-		KubernetesVersion: c.KubernetesVersion, EtcdVersion: c.EtcdVersion, CAHash: hash, Epoch: c.Epoch, EncryptionPath: c.Keys.EncryptionPath, Snapshot: c.Info,
+		Format: Format, Cluster: c.Cluster, ClusterID: c.Info.ClusterID, Created: c.Created.UTC().Truncate(time.Second),
+		CreatedBy:         c.CreatedBy,
+		KubernetesVersion: c.KubernetesVersion, EtcdVersion: c.EtcdVersion, CAHash: hash, Epoch: c.Epoch,
+		EncryptionPath: c.Keys.EncryptionPath, Snapshot: c.Info,
 	}
 	for _, p := range parts {
 		sum := sha256.New()
@@ -121,7 +123,9 @@ func (c Content) metadata(parts []part) (Metadata, error) {
 func writeTar(w io.Writer, parts []part, at time.Time) error {
 	t := tar.NewWriter(w)
 	for _, p := range parts {
-		if err := t.WriteHeader(&tar.Header{Name: p.name, Mode: 0o600, Size: p.size, ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatPAX}); err != nil {
+		if err := t.WriteHeader(&tar.Header{
+			Name: p.name, Mode: 0o600, Size: p.size, ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatPAX,
+		}); err != nil {
 			return err
 		}
 		if _, err := io.Copy(t, io.NewSectionReader(p.content, 0, p.size)); err != nil {

@@ -21,8 +21,8 @@ type Endpoint struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Access is all that is needed to speak to a cluster's API. It holds credentials, so it shows nothing of them when it is
-// printed or marshalled.
+// Access is all that is needed to speak to a cluster's API. It holds credentials, so it shows nothing of them when it
+// is printed or marshalled.
 type Access struct {
 	// Kubeconfig is a kubeconfig whose certificates, keys and tokens are inline. One that names files, or a program to
 	// run, is refused: it comes from a host and must not reach into the operator's machine.
@@ -70,7 +70,8 @@ func inlineOnly(raw *clientcmdapi.Config) error {
 	for name, user := range raw.AuthInfos {
 		switch {
 		case user.Exec != nil, user.AuthProvider != nil:
-			return fmt.Errorf("kubeconfig: user %q runs a program to log in, which is refused; use certificates or a token", name)
+			return fmt.Errorf("kubeconfig: user %q runs a program to log in, which is refused; use "+
+				"certificates or a token", name)
 		case user.ClientCertificate != "", user.ClientKey != "", user.TokenFile != "":
 			return fmt.Errorf("kubeconfig: user %q names files of credentials, which is refused; put them inline", name)
 		}

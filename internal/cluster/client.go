@@ -1,9 +1,10 @@
-// Package cluster speaks to a cluster's API server, and joins the packages below it, each of which does one thing there:
-// join tokens, serving certificates, nodes, drains, the cluster's own record and lock, roll-outs, and server-side apply.
+// Package cluster speaks to a cluster's API server, and joins the packages below it, each of which does one thing
+// there: join tokens, serving certificates, nodes, drains, the cluster's own record and lock, roll-outs, and
+// server-side apply.
 //
 // Every operation is idempotent, retries transient failures itself until its context ends (API servers restart while a
-// cluster is being built), and waits for conditions by watching. Errors are *apicall.Error, with what was done, to which
-// node, and a class. Nothing here decides anything: what to do is in the plan.
+// cluster is being built), and waits for conditions by watching. Errors are *apicall.Error, with what was done, to
+// which node, and a class. Nothing here decides anything: what to do is in the plan.
 package cluster
 
 import (

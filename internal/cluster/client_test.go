@@ -74,7 +74,12 @@ func (d *dials) dial(ctx context.Context, network, addr string) (net.Conn, error
 }
 
 func quick() limits {
-	return limits{dial: 500 * time.Millisecond, dead: time.Minute, request: 2 * time.Second, ping: 300 * time.Millisecond}
+	return limits{
+		dial:    500 * time.Millisecond,
+		dead:    time.Minute,
+		request: 2 * time.Second,
+		ping:    300 * time.Millisecond,
+	}
 }
 
 func connected(t *testing.T, kubeconfig []byte, via ...Endpoint) *Client {
@@ -142,8 +147,10 @@ func TestAServerOfAnotherNameIsATerminalError(t *testing.T) {
 func TestAnEndpointThatIsDeadIsSkippedAndTheOneThatWorksIsRemembered(t *testing.T) {
 	t.Parallel()
 	server := apiServer(t, ok)
-	refusing, working, spare := &dials{}, &dials{to: server.Listener.Addr().String()}, &dials{to: server.Listener.Addr().String()}
-	c := connected(t, kubeconfigFor(t, server, server.URL, nil), through("cp-1", refusing), through("cp-2", working), through("cp-3", spare))
+	refusing, working, spare := &dials{}, &dials{to: server.Listener.Addr().String()},
+		&dials{to: server.Listener.Addr().String()}
+	c := connected(t, kubeconfigFor(t, server, server.URL, nil), through("cp-1", refusing), through("cp-2", working),
+		through("cp-3", spare))
 	for range 3 {
 		if err := readyz(soon(t), c); err != nil {
 			t.Fatal(err)
@@ -166,7 +173,8 @@ func TestAnEndpointThatAcceptsAndSaysNothingIsSkipped(t *testing.T) {
 	t.Cleanup(func() { _ = frozen.Close() })
 	server := apiServer(t, ok)
 	c := connected(t, kubeconfigFor(t, server, server.URL, nil),
-		through("frozen", &dials{to: frozen.Addr().String()}), through("alive", &dials{to: server.Listener.Addr().String()}))
+		through("frozen", &dials{to: frozen.Addr().String()}),
+		through("alive", &dials{to: server.Listener.Addr().String()}))
 	if err := readyz(soon(t), c); err != nil {
 		t.Error(err)
 	}
@@ -177,9 +185,11 @@ func TestAServerThatStopsAnsweringIsLeftForTheNext(t *testing.T) {
 	hung := apiServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	alive := apiServer(t, ok)
 	c := connected(t, kubeconfigFor(t, hung, "https://example.com", nil),
-		through("hung", &dials{to: hung.Listener.Addr().String()}), through("alive", &dials{to: alive.Listener.Addr().String()}))
+		through("hung", &dials{to: hung.Listener.Addr().String()}),
+		through("alive", &dials{to: alive.Listener.Addr().String()}))
 	err := readyz(soon(t), c)
-	if !errors.Is(err, errNoAnswer) || apicall.Classify(err) != apicall.Transient || !strings.Contains(err.Error(), "hung") {
+	if !errors.Is(err, errNoAnswer) || apicall.Classify(err) != apicall.Transient ||
+		!strings.Contains(err.Error(), "hung") {
 		t.Errorf("first answer: got %v (%s), want that hung gave none", err, apicall.Classify(err))
 	}
 	if err := readyz(soon(t), c); err != nil {
@@ -209,7 +219,8 @@ func TestAWatchOutlivesTheRequestTimeout(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 		case <-time.After(3 * quick().request):
-			_, _ = io.WriteString(w, `{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"late"}}}`+"\n")
+			_, _ = io.WriteString(w,
+				`{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"late"}}}`+"\n")
 		}
 	})
 	c := connected(t, kubeconfigFor(t, server, server.URL, nil))
@@ -245,7 +256,9 @@ func TestKubeconfigsThatReachIntoThisMachineAreRefused(t *testing.T) {
 	t.Parallel()
 	server := apiServer(t, ok)
 	for name, change := range map[string]func(*clientcmdapi.Config){
-		"program":     func(c *clientcmdapi.Config) { c.AuthInfos["u"].Exec = &clientcmdapi.ExecConfig{Command: "touch"} },
+		"program": func(c *clientcmdapi.Config) {
+			c.AuthInfos["u"].Exec = &clientcmdapi.ExecConfig{Command: "touch"}
+		},
 		"token file":  func(c *clientcmdapi.Config) { c.AuthInfos["u"].TokenFile = "/etc/hostname" },
 		"key file":    func(c *clientcmdapi.Config) { c.AuthInfos["u"].ClientKey = "/etc/hostname" },
 		"CA file":     func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = "/etc/hostname" },
@@ -274,7 +287,9 @@ func TestAccessShowsNothingOfItself(t *testing.T) {
 	if err := json.NewEncoder(&out).Encode(map[string]any{"access": access, "pointer": &access}); err != nil {
 		t.Fatal(err)
 	}
-	for _, leak := range []string{secretToken, fmt.Sprintf("%x", secretToken), "dmVyeS1zZWNyZXQtdG9rZW4", fmt.Sprint([]byte(secretToken))} {
+	for _, leak := range []string{
+		secretToken, fmt.Sprintf("%x", secretToken), "dmVyeS1zZWNyZXQtdG9rZW4", fmt.Sprint([]byte(secretToken)),
+	} {
 		if strings.Contains(out.String(), leak) {
 			t.Errorf("shown: %q in %s", leak, out.String())
 		}

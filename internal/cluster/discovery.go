@@ -20,6 +20,9 @@ func (a Access) Discovery(server string) ([]byte, error) {
 	}
 	out := clientcmdapi.NewConfig()
 	// Without a name: that is how kubeadm finds the cluster in a file that has no user.
-	out.Clusters[""] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: raw.Clusters[current.Cluster].CertificateAuthorityData}
+	out.Clusters[""] = &clientcmdapi.Cluster{
+		Server:                   server,
+		CertificateAuthorityData: raw.Clusters[current.Cluster].CertificateAuthorityData,
+	}
 	return clientcmd.Write(*out)
 }

@@ -13,9 +13,9 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// BeforeUpgrade says, one sentence a matter, what an operator should know before nodes are drained and the API servers get
-// that version: requests to APIs that it no longer has, pods without a controller, pods with local data, and budgets that
-// never allow an eviction. What was found out is returned with an error too.
+// BeforeUpgrade says, one sentence a matter, what an operator should know before nodes are drained and the API servers
+// get that version: requests to APIs that it no longer has, pods without a controller, pods with local data, and
+// budgets that never allow an eviction. What was found out is returned with an error too.
 func BeforeUpgrade(ctx context.Context, access Access, to string, nodes []string) ([]string, error) {
 	c, err := Connect(access)
 	if err != nil {
@@ -55,7 +55,8 @@ func removedAPIs(ctx context.Context, access Access, to string) ([]string, error
 	return slices.Compact(out), errors.Join(errs...)
 }
 
-// removedAPIs reads apiserver_requested_deprecated_apis, whose label removed_release says with which release an API goes.
+// removedAPIs reads apiserver_requested_deprecated_apis, whose label removed_release says with which
+// release an API goes.
 func (c *Client) removedAPIs(ctx context.Context, to string) ([]string, error) {
 	var text []byte
 	err := apicall.Retry(ctx, "read the API server's metrics", "", func(ctx context.Context) (err error) {
@@ -86,7 +87,8 @@ func RemovedAPIs(metrics, to string) []string {
 			continue
 		}
 		name := strings.Trim(l["group"]+"/"+l["version"], "/") + " " + l["resource"]
-		out = append(out, fmt.Sprintf("%s is in use and was removed in Kubernetes %s: clients that still ask for it will fail", name, l["removed_release"]))
+		out = append(out, fmt.Sprintf("%s is in use and was removed in Kubernetes %s: clients that still ask "+
+			"for it will fail", name, l["removed_release"]))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -12,6 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// deprecated is the line with which an API server counts requests for a deprecated resource.
+func deprecated(group, removed, resource, version string) string {
+	return fmt.Sprintf("apiserver_requested_deprecated_apis{group=%q,removed_release=%q,resource=%q,"+
+		"subresource=\"\",version=%q} 1\n", group, removed, resource, version)
+}
+
 // counting is an API server that was asked for a resource that 1.32 has removed.
 func counting(t *testing.T, resources ...string) (Endpoint, []byte) {
 	t.Helper()
@@ -21,12 +27,12 @@ func counting(t *testing.T, resources ...string) (Endpoint, []byte) {
 			return
 		}
 		for _, resource := range resources {
-			_, _ = fmt.Fprintf(w, "apiserver_requested_deprecated_apis{group=%q,removed_release=%q,resource=%q,subresource=%q,version=%q} 1\n",
-				"old.k8s.io", "1.32", resource, "", "v1beta1")
+			_, _ = io.WriteString(w, deprecated("old.k8s.io", "1.32", resource, "v1beta1"))
 		}
 		_, _ = io.WriteString(w, "other 1\n")
 	})
-	return through(strings.Join(resources, "-"), &dials{to: server.Listener.Addr().String()}), kubeconfigFor(t, server, "https://example.com:6443", nil)
+	return through(strings.Join(resources, "-"), &dials{to: server.Listener.Addr().String()}),
+		kubeconfigFor(t, server, "https://example.com:6443", nil)
 }
 
 func TestEveryAPIServerIsAskedForRemovedAPIs(t *testing.T) {
@@ -34,7 +40,8 @@ func TestEveryAPIServerIsAskedForRemovedAPIs(t *testing.T) {
 	first, kubeconfig := counting(t, "zebras", "apes")
 	second, _ := counting(t, "bears", "apes")
 	said := func(resource string) string {
-		return "old.k8s.io/v1beta1 " + resource + " is in use and was removed in Kubernetes 1.32: clients that still ask for it will fail"
+		return "old.k8s.io/v1beta1 " + resource +
+			" is in use and was removed in Kubernetes 1.32: clients that still ask for it will fail"
 	}
 	got, err := removedAPIs(soon(t), Access{Kubeconfig: kubeconfig, Via: []Endpoint{first, second}}, "1.36.3")
 	if diff := cmp.Diff([]string{said("apes"), said("bears"), said("zebras")}, got); diff != "" || err != nil {
@@ -42,21 +49,23 @@ func TestEveryAPIServerIsAskedForRemovedAPIs(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	got, err = removedAPIs(ctx, Access{Kubeconfig: kubeconfig, Via: []Endpoint{through("away", &dials{}), second}}, "1.36.3")
-	if diff := cmp.Diff([]string{said("apes"), said("bears")}, got); diff != "" || err == nil || !strings.Contains(err.Error(), "away") {
+	got, err = removedAPIs(ctx, Access{Kubeconfig: kubeconfig, Via: []Endpoint{through("away", &dials{}), second}},
+		"1.36.3")
+	if diff := cmp.Diff([]string{said("apes"), said("bears")}, got); diff != "" || err == nil ||
+		!strings.Contains(err.Error(), "away") {
 		t.Errorf("with one that is away: %v, %s", err, diff)
 	}
 }
 
 func TestRemovedAPIsInUse(t *testing.T) {
 	t.Parallel()
-	const metrics = `# HELP apiserver_requested_deprecated_apis [STABLE] Gauge
-apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="",version="v1beta3"} 1
-apiserver_requested_deprecated_apis{group="",removed_release="1.40",resource="endpoints",subresource="",version="v1"} 1
-apiserver_requested_deprecated_apis{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1
-other{removed_release="1.20"} 1
-`
-	want := []string{"flowcontrol.apiserver.k8s.io/v1beta3 flowschemas is in use and was removed in Kubernetes 1.32: clients that still ask for it will fail"}
+	metrics := "# HELP apiserver_requested_deprecated_apis [STABLE] Gauge\n" +
+		deprecated("flowcontrol.apiserver.k8s.io", "1.32", "flowschemas", "v1beta3") +
+		deprecated("", "1.40", "endpoints", "v1") +
+		deprecated("", "", "componentstatuses", "v1") +
+		"other{removed_release=\"1.20\"} 1\n"
+	want := []string{"flowcontrol.apiserver.k8s.io/v1beta3 flowschemas is in use and was removed in Kubernetes 1.32: " +
+		"clients that still ask for it will fail"}
 	if diff := cmp.Diff(want, RemovedAPIs(metrics, "1.36.3")); diff != "" {
 		t.Error(diff)
 	}

@@ -20,7 +20,8 @@ type limits struct {
 	dial    time.Duration // for one endpoint: connection and TLS handshake
 	dead    time.Duration // an endpoint that failed is asked last for so long
 	request time.Duration // for one request; for a watch, until it begins
-	ping    time.Duration // a connection that is silent for so long is pinged; without an answer for as long again it is dead
+	// a connection that is silent for so long is pinged; without an answer for as long again it is dead
+	ping time.Duration
 }
 
 // usual are the limits of every client but those of tests.
@@ -80,7 +81,11 @@ func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Query().Get("watch") != "" {
 		timer.Stop()
 	}
-	resp.Body = &timedBody{ReadCloser: resp.Body, end: end, explain: func(err error) error { return t.explain(ctx, err, used.Load()) }}
+	resp.Body = &timedBody{
+		ReadCloser: resp.Body,
+		end:        end,
+		explain:    func(err error) error { return t.explain(ctx, err, used.Load()) },
+	}
 	return resp, nil
 }
 

@@ -1,8 +1,8 @@
 // Package etcd asks and changes the members of a cluster's etcd, through tunnels of its control-plane hosts.
 //
 // A Client speaks to one voting member, the first that answered, and reaches the other members through the tunnel of
-// that member's host, at the client URLs which they advertise. There is one connection per member and nothing is retried:
-// every call ends with ctx, and what to do about a failure is its caller's decision.
+// that member's host, at the client URLs which they advertise. There is one connection per member and nothing is
+// retried: every call ends with ctx, and what to do about a failure is its caller's decision.
 package etcd
 
 import (
@@ -45,8 +45,9 @@ type Client struct {
 	conns map[string]*grpc.ClientConn // by "https://host:port"
 }
 
-// Connect returns a client of the first voting member that answers a status request, asked in the order of Via. Each has
-// one and a half seconds, or what ctx leaves. The error joins what every endpoint said and is ErrNoMember. The caller closes the client.
+// Connect returns a client of the first voting member that answers a status request, asked in the order of Via. Each
+// has one and a half seconds, or what ctx leaves. The error joins what every endpoint said and is ErrNoMember. The
+// caller closes the client.
 func Connect(ctx context.Context, a Access) (*Client, error) {
 	config, err := a.Credentials.TLS()
 	if err != nil {
@@ -113,7 +114,8 @@ func (c *Client) conn(clientURL string) (*grpc.ClientConn, error) {
 		creds = insecure.NewCredentials()
 	}
 	conn, err := grpc.NewClient("passthrough:///"+u.Host, grpc.WithTransportCredentials(creds), grpc.WithNoProxy(),
-		grpc.WithDisableServiceConfig(), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		grpc.WithDisableServiceConfig(),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			return c.via.Dial(ctx, "tcp", addr)
 		}))
 	if err != nil {
@@ -124,11 +126,13 @@ func (c *Client) conn(clientURL string) (*grpc.ClientConn, error) {
 }
 
 // call makes one request to the member at a client URL.
-func (c *Client) call(ctx context.Context, clientURL, what string, request func(context.Context, *grpc.ClientConn) error) error {
+func (c *Client) call(ctx context.Context, clientURL, what string,
+	request func(context.Context, *grpc.ClientConn) error) error {
 	return c.callWithin(ctx, answerWithin, clientURL, what, request)
 }
 
-func (c *Client) callWithin(ctx context.Context, limit time.Duration, clientURL, what string, request func(context.Context, *grpc.ClientConn) error) error {
+func (c *Client) callWithin(ctx context.Context, limit time.Duration, clientURL, what string,
+	request func(context.Context, *grpc.ClientConn) error) error {
 	conn, err := c.conn(clientURL)
 	if err != nil {
 		return err

@@ -19,7 +19,8 @@ import (
 
 func three(change ...func(*etcdtest.Cluster)) *etcdtest.Cluster {
 	c := &etcdtest.Cluster{Members: []etcdtest.Member{
-		{ID: 0xa, Name: "cp-1", Leader: 0xb}, {ID: 0xb, Name: "cp-2", Leader: 0xb}, {ID: 0xc, Name: "cp-3", Leader: 0xb},
+		{ID: 0xa, Name: "cp-1", Leader: 0xb}, {ID: 0xb, Name: "cp-2", Leader: 0xb},
+		{ID: 0xc, Name: "cp-3", Leader: 0xb},
 	}}
 	for _, f := range change {
 		f(c)
@@ -29,7 +30,8 @@ func three(change ...func(*etcdtest.Cluster)) *etcdtest.Cluster {
 
 func healthy(id, name string) observed.Member {
 	return observed.Member{
-		ID: id, Name: name, PeerURLs: []string{"https://" + name + ":2380"}, Healthy: observed.Yes, Leader: name == "cp-2",
+		ID: id, Name: name, PeerURLs: []string{"https://" + name + ":2380"}, Healthy: observed.Yes,
+		Leader:  name == "cp-2",
 		Version: "3.6.8", DBSize: 4096,
 	}
 }
@@ -87,7 +89,8 @@ func TestObserve(t *testing.T) {
 				c.Alarms = []*pb.AlarmMember{{MemberID: 0xd, Alarm: pb.AlarmType_NOSPACE}}
 			}),
 			want: observed.Etcd{
-				Reached: observed.Yes, Members: []observed.Member{healthy("a", "cp-1"), healthy("b", "cp-2"), healthy("c", "cp-3")},
+				Reached: observed.Yes,
+				Members: []observed.Member{healthy("a", "cp-1"), healthy("b", "cp-2"), healthy("c", "cp-3")},
 				Orphans: []observed.Alarm{{Member: "d", Name: "NOSPACE"}},
 			},
 			requests: 5,

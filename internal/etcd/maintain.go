@@ -28,9 +28,10 @@ type Defragmented struct {
 	Before, After int64 // bytes, allocated
 }
 
-// Defragment gives the unused space of every member's database back, one member at a time: followers first, the leader
-// last. While it runs, the member answers nobody. Before each it asks all members: if one is not healthy it stops with
-// ErrUnhealthy, and after each it waits until the member is healthy again. tell, if not nil, hears of each that is done.
+// Defragment gives the unused space of every member's database back, one member at a time: followers first, the
+// leader last. While it runs, the member answers nobody. Before each it asks all members: if one is not healthy it
+// stops with ErrUnhealthy, and after each it waits until the member is healthy again. tell, if not nil, hears of
+// each that is done.
 func (c *Client) Defragment(ctx context.Context, tell func(Defragmented)) error {
 	s, err := c.healthySurvey(ctx)
 	if err != nil {
@@ -68,7 +69,8 @@ func (c *Client) defragment(ctx context.Context, m Surveyed) (Defragmented, erro
 	if _, err := c.healthySurvey(ctx); err != nil {
 		return Defragmented{}, err
 	}
-	err := c.callWithin(ctx, defragWithin, m.ClientURLs[0], "defragment", func(ctx context.Context, conn *grpc.ClientConn) error {
+	err := c.callWithin(ctx, defragWithin, m.ClientURLs[0], "defragment", func(ctx context.Context,
+		conn *grpc.ClientConn) error {
 		_, err := pb.NewMaintenanceClient(conn).Defragment(ctx, &pb.DefragmentRequest{})
 		return err
 	})
@@ -144,8 +146,8 @@ var (
 )
 
 // Disarm takes all alarms back, also those of members that have left: they too keep etcd from writing. It refuses with
-// ErrNoSpace as long as there is an alarm about space and a member's database is as large as its quota, and with ErrCorrupt if
-// there is an alarm of corruption and its member is still there; then nothing is changed.
+// ErrNoSpace as long as there is an alarm about space and a member's database is as large as its quota, and with
+// ErrCorrupt if there is an alarm of corruption and its member is still there; then nothing is changed.
 func (c *Client) Disarm(ctx context.Context) ([]Disarmed, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {
@@ -175,7 +177,11 @@ func (c *Client) Disarm(ctx context.Context) ([]Disarmed, error) {
 func (c *Client) disarm(ctx context.Context, alarms []Alarm) ([]Disarmed, error) {
 	var done []Disarmed
 	for _, a := range alarms {
-		request := &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.Member, Alarm: pb.AlarmType(pb.AlarmType_value[a.Name])}
+		request := &pb.AlarmRequest{
+			Action:   pb.AlarmRequest_DEACTIVATE,
+			MemberID: a.Member,
+			Alarm:    pb.AlarmType(pb.AlarmType_value[a.Name]),
+		}
 		err := c.call(ctx, c.home(), "disarm "+a.Name, func(ctx context.Context, conn *grpc.ClientConn) error {
 			_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, request)
 			return err

@@ -58,7 +58,8 @@ func TestABrokenSnapshotIsAnError(t *testing.T) {
 		"checksum is wrong": three(func(c *etcdtest.Cluster) { c.Snapshot = flipped }),
 	} {
 		var got bytes.Buffer
-		if _, err := connect(t, c).Snapshot(t.Context(), &got); !errors.Is(err, etcd.ErrSnapshotBroken) || !strings.Contains(err.Error(), name) {
+		if _, err := connect(t, c).Snapshot(t.Context(), &got); !errors.Is(err, etcd.ErrSnapshotBroken) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -151,21 +152,26 @@ func TestDisarm(t *testing.T) {
 // An alarm outlives the member that raised it, and goes on to keep everybody from writing.
 func TestAlarmsOfMembersThatLeft(t *testing.T) {
 	t.Parallel()
-	left := []*pb.AlarmMember{{MemberID: 0xd, Alarm: pb.AlarmType_NOSPACE}, {MemberID: 0xe, Alarm: pb.AlarmType_CORRUPT}}
+	left := []*pb.AlarmMember{
+		{MemberID: 0xd, Alarm: pb.AlarmType_NOSPACE},
+		{MemberID: 0xe, Alarm: pb.AlarmType_CORRUPT},
+	}
 	c := grown(func(c *etcdtest.Cluster) { c.Alarms = left })
 	client := connect(t, c)
 	s, err := client.Survey(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]etcd.Alarm{{Member: 0xd, Name: "NOSPACE"}, {Member: 0xe, Name: "CORRUPT"}}, s.Orphans); diff != "" {
+	if diff := cmp.Diff([]etcd.Alarm{{Member: 0xd, Name: "NOSPACE"}, {Member: 0xe, Name: "CORRUPT"}},
+		s.Orphans); diff != "" {
 		t.Error(diff)
 	}
 	got, err := client.Disarm(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]etcd.Disarmed{{Member: 0xd, Alarm: "NOSPACE"}, {Member: 0xe, Alarm: "CORRUPT"}}, got); diff != "" {
+	if diff := cmp.Diff([]etcd.Disarmed{{Member: 0xd, Alarm: "NOSPACE"}, {Member: 0xe, Alarm: "CORRUPT"}},
+		got); diff != "" {
 		t.Error(diff)
 	}
 	if left := c.Raised(); len(left) > 0 {
@@ -179,7 +185,8 @@ func TestDisarmRefusesWhatWouldComeBackOrHide(t *testing.T) {
 		change func(*etcdtest.Cluster)
 		want   error
 	}{
-		"still full": {func(c *etcdtest.Cluster) { c.Alarms, c.Members[2].Size = alarm(pb.AlarmType_NOSPACE), 2<<20 }, etcd.ErrNoSpace},
+		"still full": {func(c *etcdtest.Cluster) { c.Alarms, c.Members[2].Size = alarm(pb.AlarmType_NOSPACE), 2<<20 },
+			etcd.ErrNoSpace},
 		"another is full": {func(c *etcdtest.Cluster) {
 			c.Alarms, c.Members[0].Size = []*pb.AlarmMember{{MemberID: 0xd, Alarm: pb.AlarmType_NOSPACE}}, 2<<20
 		}, etcd.ErrNoSpace},

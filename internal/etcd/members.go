@@ -63,7 +63,9 @@ func (c *Client) list(ctx context.Context, linearizable bool) ([]Member, error) 
 	}
 	members := make([]Member, 0, len(answer.Members))
 	for _, m := range answer.Members {
-		members = append(members, Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner})
+		members = append(members, Member{
+			ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner,
+		})
 	}
 	return members, nil
 }
@@ -90,8 +92,9 @@ func (c *Client) status(ctx context.Context, clientURL string) (answer *pb.Statu
 
 func statusOf(s *pb.StatusResponse) Status {
 	return Status{
-		Version: s.Version, DBSize: s.DbSize, InUse: s.DbSizeInUse, Quota: s.DbSizeQuota, Leader: s.Leader, Learner: s.IsLearner,
-		Errors: s.Errors, Revision: s.Header.GetRevision(),
+		Version: s.Version, DBSize: s.DbSize, InUse: s.DbSizeInUse, Quota: s.DbSizeQuota, Leader: s.Leader,
+		Learner: s.IsLearner,
+		Errors:  s.Errors, Revision: s.Header.GetRevision(),
 	}
 }
 

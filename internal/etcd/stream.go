@@ -23,9 +23,9 @@ var ErrSnapshotBroken = errors.New("the snapshot did not arrive whole")
 // ErrDisk wraps an error of the writer that a snapshot was written to, such as a full disk.
 var ErrDisk = errors.New("the snapshot cannot be written")
 
-// Snapshot writes a snapshot of the member's whole database to w as it comes: the database, then its sha256. It needs no
-// quorum: without one it is what this member last knew. It returns the size and an error unless all of it arrived and
-// matches its checksum. It takes as long as it takes, as long as pieces keep coming.
+// Snapshot writes a snapshot of the member's whole database to w as it comes: the database, then its sha256. It needs
+// no quorum: without one it is what this member last knew. It returns the size and an error unless all of it arrived
+// and matches its checksum. It takes as long as it takes, as long as pieces keep coming.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
 	conn, err := c.conn(c.home())
 	if err != nil {
@@ -53,8 +53,11 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
 }
 
 // receive copies the pieces, each of which has a deadline.
-func receive(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out io.Writer, stop context.CancelCauseFunc) error {
-	late := time.AfterFunc(pieceWithin, func() { stop(fmt.Errorf("%w: nothing came for %s", ErrSnapshotBroken, pieceWithin)) })
+func receive(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out io.Writer,
+	stop context.CancelCauseFunc) error {
+	late := time.AfterFunc(pieceWithin, func() {
+		stop(fmt.Errorf("%w: nothing came for %s", ErrSnapshotBroken, pieceWithin))
+	})
 	defer late.Stop()
 	remaining := uint64(1) // until the first piece says it
 	for {

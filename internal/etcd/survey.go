@@ -129,7 +129,8 @@ func (c *Client) hashes(ctx context.Context, members []Surveyed) {
 
 func (c *Client) hashKV(ctx context.Context, m Member, revision int64) (Hash, error) {
 	var answer *pb.HashKVResponse
-	err := c.callWithin(ctx, hashWithin, m.ClientURLs[0], "hash the keys", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+	err := c.callWithin(ctx, hashWithin, m.ClientURLs[0], "hash the keys", func(ctx context.Context,
+		conn *grpc.ClientConn) (err error) {
 		answer, err = pb.NewMaintenanceClient(conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
 		return err
 	})

@@ -1,11 +1,13 @@
 // Package host is somewhere commands run: a machine reached by SSH, this machine, or (package hostfake) a scripted one.
 //
-// A Host runs shell scripts as root, receives files and opens tunnels. The machine behind it may be unreachable, may
-// refuse us, may have changed its identity, or may vanish in the middle of a command; each of these is a different class
-// of error (ClassOf), because each asks for something different: wait, fix a credential, stop at once, look again.
+// A Host runs shell scripts as root, receives files and opens tunnels. The machine behind it may be unreachable,
+// may refuse us, may have changed its identity, or may vanish in the middle of a command; each of these is a
+// different class of error (ClassOf), because each asks for something different: wait, fix a credential, stop at
+// once, look again.
 //
-// A Pool turns Targets (plain values of the manifest) into Hosts. It holds at most one connection per machine, opened by
-// the first command and opened again after a loss, and it decides once, for every hop, whether a host key is trusted.
+// A Pool turns Targets (plain values of the manifest) into Hosts. It holds at most one connection per machine,
+// opened by the first command and opened again after a loss, and it decides once, for every hop, whether a host
+// key is trusted.
 package host
 
 import (
@@ -78,8 +80,8 @@ type Cmd struct {
 	Args []string
 	// Stdin is what the script reads, nil for nothing. Run may still be in a Read of it for a moment after a failure.
 	Stdin io.Reader
-	// Stdout and Stderr receive output as it comes, from one goroutine each; nil collects it in the Result. They are not
-	// written to after Run returned.
+	// Stdout and Stderr receive output as it comes, from one goroutine each; nil collects it in the Result. They are
+	// not written to after Run returned.
 	Stdout, Stderr io.Writer
 	// Timeout is the command's own deadline, counted from its start (not from the dialling); 0 means DefaultTimeout.
 	Timeout time.Duration
@@ -103,6 +105,7 @@ type File struct {
 	Size  int64       // exact number of bytes in Content; another number fails and leaves the old file
 	// Content is read once, in order.
 	Content io.Reader
-	// Progress, if set, is called with the number of bytes sent so far, from one goroutine, some hundred times a second at most.
+	// Progress, if set, is called with the number of bytes sent so far, from one goroutine, some hundred times a
+	// second at most.
 	Progress func(sent int64)
 }

@@ -68,7 +68,8 @@ func (e *NoSudoError) Is(target error) bool { return target == ErrNoSudo }
 
 // Hint is what to do about it.
 func (e *NoSudoError) Hint() string {
-	return fmt.Sprintf("add the line %q to a file in /etc/sudoers.d on the host, or connect as root", e.User+" ALL=(ALL) NOPASSWD: ALL")
+	return fmt.Sprintf("add the line %q to a file in /etc/sudoers.d on the host, or connect as root",
+		e.User+" ALL=(ALL) NOPASSWD: ALL")
 }
 
 // A KeyProblem says why a private key or certificate cannot be used.
@@ -93,7 +94,8 @@ type KeyFileError struct {
 
 func (e *KeyFileError) Error() string {
 	what := [...]string{"does not exist", "cannot be read", "is not an SSH private key or certificate",
-		"is encrypted and no passphrase is available", "cannot be opened with the passphrase given", "cannot be used"}[e.Problem]
+		"is encrypted and no passphrase is available", "cannot be opened with the passphrase given",
+		"cannot be used"}[e.Problem]
 	if e.Err != nil && e.Problem != KeyMissing && e.Problem != KeyEncrypted && e.Problem != KeyWrongPassphrase {
 		return fmt.Sprintf("key file %s %s: %v", e.Path, what, e.Err)
 	}

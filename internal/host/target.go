@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Target says how to reach one machine. Every zero field may be filled from the SSH configuration (Options.SSHConfig),
-// then by the default named here; a field that is set always wins.
+// A Target says how to reach one machine. Every zero field may be filled from the SSH configuration
+// (Options.SSHConfig), then by the default named here; a field that is set always wins.
 type Target struct {
 	// Name is for messages; "" means Address.
 	Name string
@@ -19,12 +19,14 @@ type Target struct {
 	Port int
 	// User is root by default.
 	User string
-	// KeyFile is a private key. It is offered first, and if the agent holds it, alone. By default: the identities of the
-	// SSH configuration, else the agent's keys and the usual files in ~/.ssh.
+	// KeyFile is a private key. It is offered first, and if the agent holds it, alone. By default: the identities of
+	// the SSH configuration, else the agent's keys and the usual files in ~/.ssh.
 	KeyFile string
-	// CertFile is the certificate of a key in KeyFile or in the agent; by default KeyFile + "-cert.pub" if there is one.
+	// CertFile is the certificate of a key in KeyFile or in the agent; by default KeyFile + "-cert.pub"
+	// if there is one.
 	CertFile string
-	// AgentSocket is a path, "env:NAME" for the path in a variable, or "none". By default env:SSH_AUTH_SOCK, if it is set.
+	// AgentSocket is a path, "env:NAME" for the path in a variable, or "none". By default
+	// env:SSH_AUTH_SOCK, if it is set.
 	AgentSocket string
 	// HostKeys pins the machine's keys: it must show one of these, whatever known_hosts files say. Public keys only.
 	HostKeys []ssh.PublicKey

@@ -28,7 +28,8 @@ type Result struct {
 	IDs map[string]string
 	// Moved are the hosts whose machine answers at another entry's address, in the manifest's order.
 	Moved []Move
-	// Contradictions are the reasons why some host cannot be told from another. Nothing may be changed while there is one.
+	// Contradictions are the reasons why some host cannot be told from another. Nothing may be changed
+	// while there is one.
 	Contradictions []Contradiction
 }
 
@@ -73,7 +74,8 @@ func newMatcher(want desired.Cluster, is observed.World) *matcher {
 	}
 	for i, h := range hosts {
 		m.entries[i], m.taken[i] = entry{host: h, machine: -1}, -1
-		if seen := is.Hosts[h.ID]; seen.Reach == observed.Reached && seen.Marker != nil && seen.Marker.Cluster == want.Name {
+		if seen := is.Hosts[h.ID]; seen.Reach == observed.Reached && seen.Marker != nil &&
+			seen.Marker.Cluster == want.Name {
 			m.markers[i] = seen.Marker
 			m.names[nodeName(seen)]++
 		}
@@ -225,8 +227,8 @@ func (m *matcher) ids() []string {
 	return out
 }
 
-// hasOwnID reports whether a manifest has once given the entry's machine its ID: it is no derived one then, also when the
-// manifest does not give it any more.
+// hasOwnID reports whether a manifest has once given the entry's machine its ID: it is no derived one then, also when
+// the manifest does not give it any more.
 func (m *matcher) hasOwnID(e int) bool {
 	marker := m.marker(m.entries[e].machine)
 	return marker != nil && marker.ID != "" && !marker.Derived
@@ -238,7 +240,9 @@ func shorten(machineID string) string { return machineID[:min(len(machineID), 8)
 // result puts the machines under their IDs, and the hosts where their machines are.
 func (m *matcher) result() Result {
 	ids := m.ids()
-	out := Result{Want: m.want, Is: m.is, Reached: map[string]string{}, IDs: map[string]string{}, Contradictions: m.found}
+	out := Result{
+		Want: m.want, Is: m.is, Reached: map[string]string{}, IDs: map[string]string{}, Contradictions: m.found,
+	}
 	out.Want.ControlPlane, out.Want.Workers = nil, nil
 	out.Is.Hosts = make(map[string]observed.Host, len(m.is.Hosts))
 	for e, id := range ids {

@@ -117,7 +117,9 @@ func TestMachinesAreRecognised(t *testing.T) {
 		},
 		"another cluster's marker says nothing": {
 			[]string{"a=10.0.1.1"},
-			[]observed.Host{{Reach: observed.Reached, Marker: &observed.Marker{Cluster: "other", ID: "z", Complete: true}}},
+			[]observed.Host{
+				{Reach: observed.Reached, Marker: &observed.Marker{Cluster: "other", ID: "z", Complete: true}},
+			},
 			[]string{"a at 10.0.1.1"},
 		},
 	} {
@@ -154,7 +156,8 @@ func TestContradictionsNameBothSides(t *testing.T) {
 		want     identity.Contradiction
 	}{
 		"two machines carry one ID": {
-			manifest: []string{"a=10.0.1.1", "b=10.0.1.2"}, machines: []observed.Host{member("a", "w1"), member("a", "w2")},
+			manifest: []string{"a=10.0.1.1", "b=10.0.1.2"},
+			machines: []observed.Host{member("a", "w1"), member("a", "w2")},
 			want: identity.Contradiction{
 				Kind: identity.SameID, Host: "a", Address: "10.0.1.1", OtherAddress: "10.0.1.2", Says: "a",
 			},
@@ -163,7 +166,8 @@ func TestContradictionsNameBothSides(t *testing.T) {
 			manifest: []string{"10.0.1.1", "10.0.1.2"},
 			machines: []observed.Host{derived("10.0.1.1", "w1"), derived("10.0.1.1", "w1")},
 			want: identity.Contradiction{
-				Kind: identity.SameID, Host: "10.0.1.1", Address: "10.0.1.1", OtherAddress: "10.0.1.2", Says: "10.0.1.1",
+				Kind: identity.SameID, Host: "10.0.1.1", Address: "10.0.1.1", OtherAddress: "10.0.1.2",
+				Says: "10.0.1.1",
 			},
 		},
 		"an ID that another machine carries already": {
@@ -208,8 +212,8 @@ func TestContradictionsNameBothSides(t *testing.T) {
 	}
 }
 
-// Whatever machines say, and wherever they are: every machine is one host, hosts that say their ID are found under it, and
-// the order of the manifest changes nothing.
+// Whatever machines say, and wherever they are: every machine is one host, hosts that say their ID are found under it,
+// and the order of the manifest changes nothing.
 func TestEveryMachineIsOneHost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {

@@ -20,9 +20,11 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Backup takes a verified snapshot of etcd, reads the cluster's keys, and writes both with the manifest, encrypted to the
-// recipients. Write is called when all of it is known, with what writes it. Nothing of it is on a disk unencrypted at any time.
-func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient, write func(func(io.Writer) error) error) (backup.Metadata, error) {
+// Backup takes a verified snapshot of etcd, reads the cluster's keys, and writes both with the manifest, encrypted to
+// the recipients. Write is called when all of it is known, with what writes it. Nothing of it is on a disk
+// unencrypted at any time.
+func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
+	write func(func(io.Writer) error) error) (backup.Metadata, error) {
 	content, err := e.content(ctx)
 	if err != nil {
 		return backup.Metadata{}, err
@@ -55,7 +57,8 @@ func (e *Etcd) content(ctx context.Context) (backup.Content, error) {
 		return backup.Content{}, err
 	}
 	return backup.Content{
-		Cluster: want.Name, CreatedBy: e.engine.Holder(), Created: e.engine.Now(), Keys: keys, Manifest: []byte(e.engine.Manifest()),
+		Cluster: want.Name, CreatedBy: e.engine.Holder(), Created: e.engine.Now(), Keys: keys,
+		Manifest:    []byte(e.engine.Manifest()),
 		EtcdVersion: e.client.Greeting().Version, Epoch: plan.Epoch(plan.Plan{}, want, world),
 		KubernetesVersion: cmp.Or(world.API.Version, world.Hosts[via].APIServerVersion, want.KubernetesVersion),
 	}, nil
@@ -64,7 +67,8 @@ func (e *Etcd) content(ctx context.Context) (backup.Content, error) {
 // keysWithin is how long reading one file from a host may take.
 const keysWithin = time.Minute
 
-// readKeys reads the CAs, the service-account keys and the configuration of encryption at rest from a control-plane host.
+// readKeys reads the CAs, the service-account keys and the configuration of encryption at rest from a
+// control-plane host.
 func readKeys(ctx context.Context, h host.Host) (backup.Keys, error) {
 	read := func(name, text string, args ...string) ([]byte, error) {
 		res, err := h.Run(ctx, host.Cmd{Name: name, Script: text, Args: args, Secret: true, Timeout: keysWithin})

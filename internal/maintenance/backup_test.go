@@ -89,15 +89,23 @@ func pkiTar(t *testing.T, certificate []byte) string {
 // backedUp is the etcd of a cluster of one, through a host that answers what is expected.
 func backedUp(t *testing.T, taken []byte, expects ...hostfake.Expect) *Etcd {
 	t.Helper()
-	c := etcdtest.Start(t, &etcdtest.Cluster{Snapshot: taken, Members: []etcdtest.Member{{ID: 1, Name: "192.0.2.1", Leader: 1}}})
+	c := etcdtest.Start(t, &etcdtest.Cluster{
+		Snapshot: taken,
+		Members:  []etcdtest.Member{{ID: 1, Name: "192.0.2.1", Leader: 1}},
+	})
 	client, err := etcd.Connect(t.Context(), c.Access())
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, err := engine.New(engine.Config{
-		Now:   func() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC) },
-		Want:  desired.Cluster{Name: "prod", KubernetesVersion: "1.36.3", ControlPlane: []desired.Host{{ID: "192.0.2.1", Hostname: "cp-1"}}},
-		Hosts: map[string]host.Host{"192.0.2.1": hostfake.New(t, "cp-1", expects...)}, Manifest: "name: prod\n", Releases: nothing{},
+		Now: func() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC) },
+		Want: desired.Cluster{
+			Name:              "prod",
+			KubernetesVersion: "1.36.3",
+			ControlPlane:      []desired.Host{{ID: "192.0.2.1", Hostname: "cp-1"}},
+		},
+		Hosts: map[string]host.Host{"192.0.2.1": hostfake.New(t, "cp-1", expects...)}, Manifest: "name: prod\n",
+		Releases: nothing{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +133,11 @@ func keysExpected(t *testing.T, encryption string) []hostfake.Expect {
 		{Name: "look for encryption at rest", Stdout: encryption + "\n"},
 	}
 	if encryption != "" {
-		out = append(out, hostfake.Expect{Name: "read the configuration of encryption at rest", Args: []string{encryption}, Stdout: "kind: EncryptionConfiguration\n"})
+		out = append(out, hostfake.Expect{
+			Name:   "read the configuration of encryption at rest",
+			Args:   []string{encryption},
+			Stdout: "kind: EncryptionConfiguration\n",
+		})
 	}
 	return out
 }
@@ -173,7 +185,9 @@ func TestASnapshotOfAnotherClusterIsNotKept(t *testing.T) {
 	taken := snapshottest.Bytes(t, snapshottest.Content{ClusterID: "another"})
 	members := backedUp(t, taken)
 	path := filepath.Join(t.TempDir(), "s.db")
-	_, err := members.Snapshot(func(from snapshot.Source) (snapshot.Info, error) { return snapshot.Save(t.Context(), from, path) })
+	_, err := members.Snapshot(func(from snapshot.Source) (snapshot.Info, error) {
+		return snapshot.Save(t.Context(), from, path)
+	})
 	var etcd *engine.EtcdError
 	if !errors.Is(err, snapshot.ErrOtherCluster) || !errors.As(err, &etcd) || !strings.Contains(err.Error(), "cp-1") {
 		t.Errorf("error %v", err)
@@ -184,7 +198,8 @@ func TestASnapshotOfAnotherClusterIsNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "b")
-	if _, err := members.Backup(t.Context(), []age.Recipient{id.Recipient()}, writeTo(file)); !errors.Is(err, snapshot.ErrOtherCluster) {
+	if _, err := members.Backup(t.Context(), []age.Recipient{id.Recipient()}, writeTo(file)); !errors.Is(err,
+		snapshot.ErrOtherCluster) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := os.Stat(file); err == nil {

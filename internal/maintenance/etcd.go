@@ -1,6 +1,6 @@
-// Package maintenance is what an operator does by hand with a living cluster's etcd: look at its members, take a snapshot or
-// a backup, give unused space back, take alarms back. None of it is a plan, and no host is changed by it. It knows no files:
-// what is read goes to a writer.
+// Package maintenance is what an operator does by hand with a living cluster's etcd: look at its members, take a
+// snapshot or a backup, give unused space back, take alarms back. None of it is a plan, and no host is changed by it.
+// It knows no files: what is read goes to a writer.
 package maintenance
 
 import (
@@ -22,14 +22,17 @@ type Etcd struct {
 	seen   probe.Result
 }
 
-// Open observes the cluster and connects to the first voting member that answers. Without one it is an *engine.EtcdError.
+// Open observes the cluster and connects to the first voting member that answers. Without one it is an
+// *engine.EtcdError.
 func Open(ctx context.Context, e *engine.Engine) (*Etcd, error) {
 	seen, err := e.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if seen.Etcd == nil {
-		return nil, &engine.EtcdError{Err: errors.New("no control-plane host that answers has credentials of etcd; see kubeone status")}
+		return nil, &engine.EtcdError{
+			Err: errors.New("no control-plane host that answers has credentials of etcd; see kubeone status"),
+		}
 	}
 	client, err := etcd.Connect(ctx, *seen.Etcd)
 	if err != nil {
@@ -57,12 +60,12 @@ func (e *Etcd) Via() string {
 	return plan.NodeName(h, e.seen.World.Hosts[h.ID])
 }
 
-// Alone reports whether the member that is asked sees no leader: what it gives is what it last knew, and may be older than
-// what the cluster had agreed upon.
+// Alone reports whether the member that is asked sees no leader: what it gives is what it last knew, and may be older
+// than what the cluster had agreed upon.
 func (e *Etcd) Alone() bool { return e.client.Greeting().Leader == 0 }
 
-// Snapshot has a verified snapshot taken by save, which gets the member to take it from. A snapshot of another cluster than
-// the API says is an error; what save made of it must not be kept. It holds all Secrets of the cluster.
+// Snapshot has a verified snapshot taken by save, which gets the member to take it from. A snapshot of another cluster
+// than the API says is an error; what save made of it must not be kept. It holds all Secrets of the cluster.
 func (e *Etcd) Snapshot(save func(from snapshot.Source) (snapshot.Info, error)) (snapshot.Info, error) {
 	info, err := save(e.client)
 	if err != nil {
@@ -74,8 +77,8 @@ func (e *Etcd) Snapshot(save func(from snapshot.Source) (snapshot.Info, error)) 
 	return info, nil
 }
 
-// Defragment gives unused space back, one member after the other, under the cluster's lock. It refuses when a member is not
-// healthy.
+// Defragment gives unused space back, one member after the other, under the cluster's lock. It refuses when a member
+// is not healthy.
 func (e *Etcd) Defragment(ctx context.Context, force bool, tell func(etcd.Defragmented)) error {
 	return e.engine.Exclusively(ctx, e.seen, force, func() error {
 		return etcdError(e.client.Defragment(ctx, tell))

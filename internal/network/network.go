@@ -38,8 +38,8 @@ type Binary struct {
 	Project string // OWNER/REPOSITORY
 	Asset   string // name of the file, in which {arch} stands for the architecture
 	Sums    string // what the name of the file with its digest has more
-	// Program is what the container runtime calls the archive's program, and Files the shell pattern of the program's own
-	// name.
+	// Program is what the container runtime calls the archive's program, and Files the shell pattern of the
+	// program's own name.
 	Program, Files string
 }
 
@@ -83,7 +83,8 @@ func ImageNamed(artifacts map[string]desired.Artifacts, repository string) (stri
 			switch {
 			case !strings.HasSuffix(repositoryOf(image.Name), "/"+repository):
 			case found != "" && found != image.Name:
-				return "", fmt.Errorf("the artifacts name two images %s: %s and, for %s, %s", repository, found, arch, image.Name)
+				return "", fmt.Errorf("the artifacts name two images %s: %s and, for %s, %s", repository, found, arch,
+					image.Name)
 			default:
 				found = image.Name
 			}

@@ -17,7 +17,8 @@ func artifacts(images ...string) map[string]desired.Artifacts {
 func TestImageIsFoundByRepository(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"ghcr.io/net/plugin:v0.26.7", "localhost:5000/net/plugin", "ghcr.io/net/plugin:v0.26.7@sha256:0123", "mirror.example:5000/a/b/net/plugin:v1",
+		"ghcr.io/net/plugin:v0.26.7", "localhost:5000/net/plugin", "ghcr.io/net/plugin:v0.26.7@sha256:0123",
+		"mirror.example:5000/a/b/net/plugin:v1",
 	} {
 		got, err := ImageNamed(artifacts("registry.k8s.io/pause:3.10.2", name), "net/plugin")
 		if err != nil || got != name {
@@ -31,7 +32,8 @@ func TestImageMustBeOne(t *testing.T) {
 	two := artifacts("ghcr.io/net/plugin:v1")
 	two["arm64"] = artifacts("ghcr.io/net/plugin:v2")["amd64"]
 	for name, all := range map[string]map[string]desired.Artifacts{
-		"none": nil, "only a similar one": artifacts("ghcr.io/net/plugin-extra:v1", "ghcr.io/my-net/other:v1"), "two": two,
+		"none": nil, "only a similar one": artifacts("ghcr.io/net/plugin-extra:v1", "ghcr.io/my-net/other:v1"),
+		"two": two,
 	} {
 		if got, err := ImageNamed(all, "net/plugin"); err == nil {
 			t.Errorf("%s: %q without an error", name, got)

@@ -2,8 +2,8 @@ package observed
 
 // API is what the Kubernetes API said, through whichever control-plane host answered.
 type API struct {
-	// Reached is Yes when some API server answered with our credentials, No when hosts have credentials and none answered,
-	// Unknown when nobody could be asked (no host reached, or no host has credentials).
+	// Reached is Yes when some API server answered with our credentials, No when hosts have credentials and none
+	// answered, Unknown when nobody could be asked (no host reached, or no host has credentials).
 	Reached   Tri    `json:"reached,omitempty"`
 	Problem   string `json:"problem,omitempty"`
 	Via       string `json:"via,omitempty"` // the ID of the host through which it was asked
@@ -34,8 +34,8 @@ type Node struct {
 	Taints         []Taint           `json:"taints,omitempty"`
 }
 
-// CordonAnnotation on a Node says that it was closed for pods by a run of ours, whose ID is its value. Only such a Node is
-// opened again: one that a person has cordoned stays so.
+// CordonAnnotation on a Node says that it was closed for pods by a run of ours, whose ID is its value. Only such a Node
+// is opened again: one that a person has cordoned stays so.
 const CordonAnnotation = "kubeone.k8c.io/cordoned-by"
 
 // Taint is a node's taint.

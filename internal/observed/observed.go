@@ -49,8 +49,9 @@ type Host struct {
 	Problem string `json:"problem,omitempty"` // why it was not reached
 	// Class is the class of Problem, one of host's error classes ("unreachable", "auth", "hostkey", "sudo", "config",
 	// "lost", "exit").
-	Class        string `json:"class,omitempty"`
-	FirstContact string `json:"firstContact,omitempty"` // fingerprint of a host key that nobody has approved yet; with bastions, all such, ", " between
+	Class string `json:"class,omitempty"`
+	// fingerprint of a host key that nobody has approved yet; with bastions, all such, ", " between
+	FirstContact string `json:"firstContact,omitempty"`
 
 	Hostname  string        `json:"hostname,omitempty"`
 	MachineID string        `json:"machineID,omitempty"`
@@ -67,22 +68,25 @@ type Host struct {
 	Tools     []string      `json:"missingTools,omitempty"` // those of kubeadm's preflight that are missing
 	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
 
-	Containerd Unit              `json:"containerd"`
-	Kubelet    Unit              `json:"kubelet"`
-	Healthz    Tri               `json:"kubeletHealthz,omitempty"` // the kubelet's own /healthz
-	Binaries   map[string]string `json:"binaries,omitempty"`       // installed version by name: kubeadm, kubectl, runc, ...
+	Containerd Unit `json:"containerd"`
+	Kubelet    Unit `json:"kubelet"`
+	Healthz    Tri  `json:"kubeletHealthz,omitempty"` // the kubelet's own /healthz
+	// installed version by name: kubeadm, kubectl, runc, ...
+	Binaries map[string]string `json:"binaries,omitempty"`
 
 	// Marker is our own note on the host; nil where there is none.
 	Marker *Marker `json:"marker,omitempty"`
 
-	KubeletConf Tri      `json:"kubeletConf,omitempty"` // /etc/kubernetes/kubelet.conf exists
-	KubeletCert Tri      `json:"kubeletCert,omitempty"` // the client certificate that kubelet.conf names is there and not empty
+	KubeletConf Tri `json:"kubeletConf,omitempty"` // /etc/kubernetes/kubelet.conf exists
+	// the client certificate that kubelet.conf names is there and not empty
+	KubeletCert Tri      `json:"kubeletCert,omitempty"`
 	AdminConf   Tri      `json:"adminConf,omitempty"`
 	PKI         Tri      `json:"pki,omitempty"`       // /etc/kubernetes/pki/ca.key exists
 	EtcdData    Tri      `json:"etcdData,omitempty"`  // /var/lib/etcd/member exists
 	Manifests   []string `json:"manifests,omitempty"` // static pods' files without extension: "kube-apiserver"
-	CAHash      string   `json:"caHash,omitempty"`    // "sha256:…" of the cluster CA's public key, as kubeadm's --discovery-token-ca-cert-hash
-	Endpoint    string   `json:"endpoint,omitempty"`  // the server named in kubelet.conf
+	// "sha256:…" of the cluster CA's public key, as kubeadm's --discovery-token-ca-cert-hash
+	CAHash   string `json:"caHash,omitempty"`
+	Endpoint string `json:"endpoint,omitempty"` // the server named in kubelet.conf
 
 	// Control-plane components, from the host itself. Unknown on workers.
 	APIServer         Tri    `json:"apiServer,omitempty"` // /readyz of this host's own
@@ -90,8 +94,8 @@ type Host struct {
 	Scheduler         Tri    `json:"scheduler,omitempty"`
 	EtcdHealth        Tri    `json:"etcdHealth,omitempty"`       // the local member's /readyz
 	APIServerVersion  string `json:"apiServerVersion,omitempty"` // from the static pod's image
-	// EtcdLost is what its etcd said of its data when it could not start with it, in its own words; "" when it said nothing
-	// of that sort, or is well.
+	// EtcdLost is what its etcd said of its data when it could not start with it, in its own words; "" when it said
+	// nothing of that sort, or is well.
 	EtcdLost string `json:"etcdLost,omitempty"`
 
 	Certificates []Certificate `json:"certificates,omitempty"`
@@ -102,8 +106,8 @@ type Host struct {
 	Images []string `json:"images,omitempty"` // names of images in the runtime
 	Step   *Step    `json:"step,omitempty"`   // a step of ours that runs right now
 	Lock   *Lock    `json:"lock,omitempty"`
-	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file system is
-	// read-only"; "" where it can be, or that is not known.
+	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file
+	// system is read-only"; "" where it can be, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`
 }
 
@@ -126,28 +130,29 @@ type Unit struct {
 	Version   string `json:"version,omitempty"` // of the program, without v
 	Enabled   bool   `json:"enabled"`
 	Active    bool   `json:"active"`
-	State     string `json:"state,omitempty"` // systemd's ActiveState/SubState; "" when systemd did not answer: nothing is known
-	Since     string `json:"since,omitempty"` // systemd's ActiveEnterTimestampMonotonic: same value, same start
+	// systemd's ActiveState/SubState; "" when systemd did not answer: nothing is known
+	State string `json:"state,omitempty"`
+	Since string `json:"since,omitempty"` // systemd's ActiveEnterTimestampMonotonic: same value, same start
 }
 
 // Marker is the file with which a host says whose it is.
 type Marker struct {
 	Cluster string `json:"cluster"`
 	Role    string `json:"role"`
-	// ID is the host's identity, and Derived says that no manifest gave it; "" on hosts that were installed before there were
-	// IDs. Node is the name of the Node that the host joins as; "" likewise.
+	// ID is the host's identity, and Derived says that no manifest gave it; "" on hosts that were installed before
+	// there were IDs. Node is the name of the Node that the host joins as; "" likewise.
 	ID       string `json:"id,omitempty"`
 	Derived  bool   `json:"derivedID,omitempty"`
 	Node     string `json:"node,omitempty"`
 	RunID    string `json:"runID,omitempty"`
 	Complete bool   `json:"complete"` // the host finished joining; false: an installation of ours that has not ended
-	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began to
-	// restore them here and has not finished; empty otherwise.
+	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began
+	// to restore them here and has not finished; empty otherwise.
 	Fenced string `json:"fenced,omitempty"`
 	// Restoring says that the cluster was to begin anew on this host.
 	Restoring bool `json:"restoring,omitempty"`
-	// Epoch counts the recoveries of the cluster as of this host's join: a complete control-plane host of a lower epoch than
-	// another's holds the data of the cluster's life before.
+	// Epoch counts the recoveries of the cluster as of this host's join: a complete control-plane host of a lower epoch
+	// than another's holds the data of the cluster's life before.
 	Epoch int `json:"epoch,omitempty"`
 }
 

@@ -27,7 +27,10 @@ import (
 func createBytes(t *testing.T, src Source, want Want) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if _, err := Create(t.Context(), &b, src, want, CreateOptions{CreatedBy: "test", SpoolDir: t.TempDir()}); err != nil {
+	if _, err := Create(t.Context(), &b, src, want, CreateOptions{
+		CreatedBy: "test",
+		SpoolDir:  t.TempDir(),
+	}); err != nil {
 		t.Fatalf("Create: %v", err)
 	}
 	return b.Bytes()
@@ -72,7 +75,8 @@ func TestBundleHoldsEverythingThatItsArtifactsName(t *testing.T) {
 			t.Fatalf("no blob for %s", want.Name)
 		}
 		content, err := io.ReadAll(blob)
-		if err != nil || !bytes.Equal(content, w.files[strings.TrimPrefix(want.URL, "https://")]) || have.Size != int64(len(content)) {
+		if err != nil || !bytes.Equal(content, w.files[strings.TrimPrefix(want.URL, "https://")]) ||
+			have.Size != int64(len(content)) {
 			t.Errorf("%s: %d bytes, %v, want what was published", want.Name, len(content), err)
 		}
 		have.Size = 0
@@ -123,7 +127,8 @@ func TestBundleHasSharedPartsOnceAndIsATarForAnyone(t *testing.T) {
 		}
 	}
 	// 8 binaries; 8 images of manifest, config and two layers of their own, and one layer that they share.
-	if want := 2 + 8 + 8*4 + 1; len(names) != want || names[0] != "bundle.json" || names[len(names)-1] != "bundle.sha256" {
+	if want := 2 + 8 + 8*4 + 1; len(names) != want || names[0] != "bundle.json" ||
+		names[len(names)-1] != "bundle.sha256" {
 		t.Errorf("%d entries, first %s, last %s; want %d", len(names), names[0], names[len(names)-1], want)
 	}
 }
@@ -175,7 +180,8 @@ func TestCreateFetchesAgainWhatWasCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Progress{
-		Done: last.Done, Entries: len(index.Entries), TotalEntries: len(index.Entries), Bytes: index.Size(), TotalBytes: index.Size(),
+		Done: last.Done, Entries: len(index.Entries), TotalEntries: len(index.Entries), Bytes: index.Size(),
+		TotalBytes: index.Size(),
 	}
 	if diff := cmp.Diff(want, last); diff != "" || last.Done == "" {
 		t.Errorf("last progress (-want +got):\n%s", diff)
@@ -183,7 +189,8 @@ func TestCreateFetchesAgainWhatWasCutShort(t *testing.T) {
 	mustOpen(t, content.Bytes())
 
 	w.cut[kubeletPath()] = 3
-	if _, err := Create(t.Context(), io.Discard, w.source(), testWant(), CreateOptions{SpoolDir: t.TempDir()}); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := Create(t.Context(), io.Discard, w.source(), testWant(),
+		CreateOptions{SpoolDir: t.TempDir()}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("error %v after three short answers, want unexpected EOF", err)
 	}
 }
@@ -255,7 +262,8 @@ func TestOpenFindsTruncationAtEveryLength(t *testing.T) {
 			t.Fatalf("%d of %d bytes: error %v, want a TruncatedError", length, len(content), err)
 		}
 	}
-	for length := len(content) - 1; length > 513; length -= 509 { // every class: end blocks, trailer, padding, content, headers, index
+	// every class: end blocks, trailer, padding, content, headers, index
+	for length := len(content) - 1; length > 513; length -= 509 {
 		check(length)
 	}
 	for _, length := range []int{513, 512, 511, 1, 0} {
@@ -366,8 +374,12 @@ func TestOpenRefusesInconsistentIndex(t *testing.T) {
 		"negative size":             func(i *Index) { i.Entries = []Entry{{SHA256: sum, Size: -1}} },
 		"huge size":                 func(i *Index) { i.Entries = []Entry{{SHA256: sum, Size: 1 << 62}} },
 		"same entry twice":          func(i *Index) { i.Entries = []Entry{{SHA256: sum}, {SHA256: sum}} },
-		"binary without entry":      func(i *Index) { i.Artifacts.Binaries = []desired.Binary{{Name: "kubelet", SHA256: sum}} },
-		"image without manifest":    func(i *Index) { i.Artifacts.Images = []desired.Image{{Name: "pause", Digest: "sha256:" + sum}} },
+		"binary without entry": func(i *Index) {
+			i.Artifacts.Binaries = []desired.Binary{{Name: "kubelet", SHA256: sum}}
+		},
+		"image without manifest": func(i *Index) {
+			i.Artifacts.Images = []desired.Image{{Name: "pause", Digest: "sha256:" + sum}}
+		},
 		"artifacts of another arch": func(i *Index) { i.Artifacts.Arch = "arm64" },
 	}
 	for name, change := range tests {
@@ -426,8 +438,12 @@ func TestImageIndexNamesImagesForImport(t *testing.T) {
 		t.Fatalf("schema %d, %d manifests, want 2 and %d", index.SchemaVersion, len(index.Manifests), len(images))
 	}
 	for n, m := range index.Manifests {
-		want := map[string]string{"io.containerd.image.name": images[n].Name, "org.opencontainers.image.ref.name": images[n].Name}
-		if !cmp.Equal(want, m.Annotations) || m.Digest != images[n].Digest || m.Platform["architecture"] != "amd64" || m.Platform["os"] != "linux" {
+		want := map[string]string{
+			"io.containerd.image.name":          images[n].Name,
+			"org.opencontainers.image.ref.name": images[n].Name,
+		}
+		if !cmp.Equal(want, m.Annotations) || m.Digest != images[n].Digest || m.Platform["architecture"] != "amd64" ||
+			m.Platform["os"] != "linux" {
 			t.Errorf("%s: %+v", images[n].Name, m)
 		}
 	}

@@ -79,7 +79,9 @@ func (r *resolver) fileContent(b desired.Binary) content {
 func imageContent(name string, img fetched) []content {
 	var out []content
 	for n, b := range img.blobs {
-		c := content{Entry: Entry{Size: b.Size, SHA256: strings.TrimPrefix(b.Digest, digestPrefix), Holds: "image " + name}}
+		c := content{
+			Entry: Entry{Size: b.Size, SHA256: strings.TrimPrefix(b.Digest, digestPrefix), Holds: "image " + name},
+		}
 		switch n {
 		case 0:
 			c.Holds, c.open = c.Holds+", manifest", inMemory(img.RawManifest)

@@ -62,8 +62,9 @@ func finish(temp *os.File, path string) error {
 	return os.Rename(temp.Name(), path)
 }
 
-// Create writes a bundle of the wanted release to w. The same content and options make the same bytes, whichever source
-// it comes from: names and locations in a bundle are the official ones. Digests are fetched anew; the cache is not read.
+// Create writes a bundle of the wanted release to w. The same content and options make the same bytes, whichever
+// source it comes from: names and locations in a bundle are the official ones. Digests are fetched anew; the
+// cache is not read.
 //
 // Errors are those of Resolve, a *DigestError when content is not what its digest promises, or w's. After an error
 // what w has got is not a bundle.

@@ -73,8 +73,8 @@ func (e *FetchError) Error() string {
 
 func (e *FetchError) advice() string {
 	if e.Offline() {
-		return "check this machine's network and proxy, or use a mirror, or a bundle that was made where there is a network " +
-			"(kubeone bundle create; then --bundle FILE)"
+		return "check this machine's network and proxy, or use a mirror, or a bundle that was made where there is a " +
+			"network (kubeone bundle create; then --bundle FILE)"
 	}
 	return "check that the version exists there; a mirror must have the same files and images as the official locations"
 }
@@ -105,7 +105,8 @@ type DigestError struct {
 }
 
 func (e *DigestError) Error() string {
-	return fmt.Sprintf("%s has sha256 %s, its publisher says %s: the source is altered or incomplete", e.What, e.Has, e.Wants)
+	return fmt.Sprintf("%s has sha256 %s, its publisher says %s: the source is altered or incomplete", e.What, e.Has,
+		e.Wants)
 }
 
 // TruncatedError says that a bundle's file is shorter than its index says.
@@ -128,7 +129,8 @@ type AlteredError struct {
 }
 
 func (e *AlteredError) Error() string {
-	return fmt.Sprintf("bundle %s was altered after it was created: %s; create it again", e.Path, strings.Join(e.Entries, ", "))
+	return fmt.Sprintf("bundle %s was altered after it was created: %s; create it again", e.Path,
+		strings.Join(e.Entries, ", "))
 }
 
 // FormatError says that a file is not a bundle that this program reads.
@@ -148,7 +150,8 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("bundles %s and %s have two different files %s: sha256 %s and %s; leave out the one that is not to be trusted, or create both again",
+	return fmt.Sprintf("bundles %s and %s have two different files %s: sha256 %s and %s; leave out the one that is "+
+		"not to be trusted, or create both again",
 		e.Paths[0], e.Paths[1], e.What, e.Digests[0], e.Digests[1])
 }
 

@@ -15,7 +15,8 @@ import (
 // of 512 bytes) with these entries:
 //
 //	bundle.json          an Index
-//	blobs/sha256/<hex>   the entries of the Index in its order: binaries' files and the images' manifests, configs, layers
+//	blobs/sha256/<hex>   the entries of the Index in its order: binaries' files, then the images' manifests,
+//	                     configs and layers
 //	bundle.sha256        the digest of bundle.json, as sha256sum writes it
 //
 // followed by two zero blocks. The length of the file follows from bundle.json alone, which finds a truncated file

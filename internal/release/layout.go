@@ -41,7 +41,11 @@ type ociPlatform struct {
 //
 // The images must come from a bundle: those without Blobs are an error.
 func ImageIndex(images []desired.Image, arch string) (indexJSON []byte, blobs []desired.Blob, err error) {
-	index := ociIndex{SchemaVersion: 2, MediaType: "application/vnd.oci.image.index.v1+json", Manifests: []ociDescriptor{}}
+	index := ociIndex{
+		SchemaVersion: 2,
+		MediaType:     "application/vnd.oci.image.index.v1+json",
+		Manifests:     []ociDescriptor{},
+	}
 	seen := map[string]bool{}
 	for _, i := range images {
 		if len(i.Blobs) == 0 || i.Blobs[0].Digest != i.Digest {

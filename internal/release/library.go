@@ -89,7 +89,8 @@ func (l *Library) conflict() error {
 			key := b.index.Arch + " " + what
 			if before, ok := seen[key]; ok && before.digest != digest {
 				return &ConflictError{
-					What: what + " for linux/" + b.index.Arch, Paths: [2]string{before.path, b.path}, Digests: [2]string{before.digest, digest},
+					What: what + " for linux/" + b.index.Arch, Paths: [2]string{before.path, b.path},
+					Digests: [2]string{before.digest, digest},
 				}
 			}
 			seen[key] = known{digest, b.path}
@@ -222,7 +223,8 @@ func (l *Library) missing(want Want, parts []string) error {
 // summary says which release a bundle is of.
 func (i Index) summary() string {
 	containerd, _ := i.Artifacts.Binary(desired.BinaryContainerd)
-	out := fmt.Sprintf("Kubernetes %s and containerd %s for linux/%s, network plugin %s", i.KubernetesVersion, containerd.Version, i.Arch, i.CNI)
+	out := fmt.Sprintf("Kubernetes %s and containerd %s for linux/%s, network plugin %s", i.KubernetesVersion,
+		containerd.Version, i.Arch, i.CNI)
 	if !i.KubeProxy {
 		out += ", no kube-proxy"
 	}

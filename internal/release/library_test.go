@@ -114,7 +114,8 @@ func TestEachComponentIsFoundByItself(t *testing.T) {
 	older.KubernetesVersion, runtime.Containerd = "1.35.4", "2.2.1"
 	runtime.KubernetesVersion = "1.36.1"
 	w, dir := lasting(t, current, older, runtime), t.TempDir()
-	l := library(t, bundleFile(t, dir, "older.tar", w, older), bundleFile(t, dir, "current.tar", w, current), bundleFile(t, dir, "runtime.tar", w, runtime))
+	l := library(t, bundleFile(t, dir, "older.tar", w, older), bundleFile(t, dir, "current.tar", w, current),
+		bundleFile(t, dir, "runtime.tar", w, runtime))
 	if err := l.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +124,12 @@ func TestEachComponentIsFoundByItself(t *testing.T) {
 		want   map[string]string
 	}{
 		"the cluster's versions": {
-			func(*Want) {}, map[string]string{"kubelet": "1.36.3", "kubeadm": "1.36.3", "kubectl": "1.36.3", "containerd": "2.4.2"},
+			func(*Want) {},
+			map[string]string{"kubelet": "1.36.3", "kubeadm": "1.36.3", "kubectl": "1.36.3", "containerd": "2.4.2"},
 		},
 		"an older kubelet": {
-			func(w *Want) { w.Kubelet = "1.35.4" }, map[string]string{"kubelet": "1.35.4", "kubeadm": "1.36.3", "containerd": "2.4.2"},
+			func(w *Want) { w.Kubelet = "1.35.4" },
+			map[string]string{"kubelet": "1.35.4", "kubeadm": "1.36.3", "containerd": "2.4.2"},
 		},
 		"another container runtime": {
 			func(w *Want) { w.Containerd = "2.2.1" }, map[string]string{"kubelet": "1.36.3", "containerd": "2.2.1"},
@@ -136,7 +139,8 @@ func TestEachComponentIsFoundByItself(t *testing.T) {
 			map[string]string{"kubelet": "1.35.4", "kubeadm": "1.36.3", "kubectl": "", "containerd": "2.3.7"},
 		},
 		"an older cluster": {
-			func(w *Want) { w.KubernetesVersion = "1.35.4" }, map[string]string{"kubelet": "1.35.4", "kubeadm": "1.35.4", "containerd": "2.3.7"},
+			func(w *Want) { w.KubernetesVersion = "1.35.4" },
+			map[string]string{"kubelet": "1.35.4", "kubeadm": "1.35.4", "containerd": "2.3.7"},
 		},
 	}
 	for name, c := range cases {
@@ -220,7 +224,8 @@ func TestTwoDifferentFilesOfOneVersionAreAConflict(t *testing.T) {
 	a, b := bundleFile(t, dir, "a.tar", one, testWant()), bundleFile(t, dir, "b.tar", two, testWant())
 	_, err := OpenLibrary(a, b)
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) || conflict.Paths != [2]string{a, b} || conflict.What != "kubelet 1.36.3 for linux/amd64" {
+	if !errors.As(err, &conflict) || conflict.Paths != [2]string{a, b} ||
+		conflict.What != "kubelet 1.36.3 for linux/amd64" {
 		t.Fatalf("error %v, want a conflict about the kubelet", err)
 	}
 	for _, says := range []string{a, b, "kubelet 1.36.3 for linux/amd64", conflict.Digests[0], conflict.Digests[1]} {
@@ -257,22 +262,27 @@ func TestWhatNoBundleHasIsNamedWithWhatTheyHave(t *testing.T) {
 	}{
 		"version": {
 			func(w *Want) { w.KubernetesVersion = "1.36.4" },
-			"no bundle has kubelet 1.36.4, kubeadm 1.36.4, kubectl 1.36.4 and 3 more parts for Kubernetes 1.36.4 on linux/amd64: " + has,
+			"no bundle has kubelet 1.36.4, kubeadm 1.36.4, kubectl 1.36.4 and 3 more parts for Kubernetes 1.36.4 " +
+				"on linux/amd64: " + has,
 		},
 		"architecture": {
 			func(w *Want) { w.Arch = "arm64" },
-			"no bundle has kubelet 1.36.3, kubeadm 1.36.3, kubectl 1.36.3 and 9 more parts for Kubernetes 1.36.3 on linux/arm64: " + has,
+			"no bundle has kubelet 1.36.3, kubeadm 1.36.3, kubectl 1.36.3 and 9 more parts for Kubernetes 1.36.3 " +
+				"on linux/arm64: " + has,
 		},
 		"network plugin": {
 			func(w *Want) { w.CNI = "flannel" },
-			"no bundle has cni-plugin-flannel 1.9.1-flannel1, image ghcr.io/flannel-io/flannel:v0.26.7 for Kubernetes 1.36.3 on linux/amd64: " + has,
+			"no bundle has cni-plugin-flannel 1.9.1-flannel1, image ghcr.io/flannel-io/flannel:v0.26.7 for " +
+				"Kubernetes 1.36.3 on linux/amd64: " + has,
 		},
 		"kube-proxy": {
 			func(w *Want) { w.KubeProxy = true },
 			"no bundle has image registry.k8s.io/kube-proxy:v1.36.3 for Kubernetes 1.36.3 on linux/amd64: " + has,
 		},
-		"kubelet":    {func(w *Want) { w.Kubelet = "1.35.4" }, "no bundle has kubelet 1.35.4 for Kubernetes 1.36.3 on linux/amd64: " + has},
-		"containerd": {func(w *Want) { w.Containerd = "2.3.7" }, "no bundle has containerd 2.3.7 for Kubernetes 1.36.3 on linux/amd64: " + has},
+		"kubelet": {func(w *Want) { w.Kubelet = "1.35.4" },
+			"no bundle has kubelet 1.35.4 for Kubernetes 1.36.3 on linux/amd64: " + has},
+		"containerd": {func(w *Want) { w.Containerd = "2.3.7" },
+			"no bundle has containerd 2.3.7 for Kubernetes 1.36.3 on linux/amd64: " + has},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -308,7 +318,8 @@ func TestAnAlteredPartOfALibraryIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	var altered *AlteredError
-	if err := library(t, a, b).Verify(t.Context()); !errors.As(err, &altered) || altered.Path != b || len(altered.Entries) != 1 {
+	if err := library(t, a, b).Verify(t.Context()); !errors.As(err, &altered) || altered.Path != b ||
+		len(altered.Entries) != 1 {
 		t.Errorf("error %v, want one that names the kubelet in %s", err, b)
 	}
 }
@@ -330,7 +341,9 @@ func TestContainerdMustSuitTheKubelet(t *testing.T) {
 			}
 		}
 		want := Want{KubernetesVersion: minor + ".0", Arch: "amd64", Containerd: "1.7.28"}
-		if _, err := want.versions(); err == nil || !strings.Contains(err.Error(), `containerd version "1.7.28" is not supported; supported are 2.0 and newer`) {
+		if _, err := want.versions(); err == nil ||
+			!strings.Contains(err.Error(),
+				`containerd version "1.7.28" is not supported; supported are 2.0 and newer`) {
 			t.Errorf("%s: %v", minor, err)
 		}
 	}

@@ -113,7 +113,9 @@ func (b *Bundle) readIndex(fileSize int64) ([]byte, error) {
 		return nil, b.altered(fmt.Sprintf("%s (%v)", indexName, err))
 	}
 	if b.index.Format != FormatVersion {
-		return nil, b.malformed(fmt.Sprintf("it has format %d, this program reads format %d; create it with the same version of kubeone", b.index.Format, FormatVersion))
+		return nil,
+			b.malformed(fmt.Sprintf("it has format %d, this program reads format %d; create it with the same "+
+				"version of kubeone", b.index.Format, FormatVersion))
 	}
 	if err := b.index.check(); err != nil {
 		return nil, b.altered(fmt.Sprintf("%s (%v)", indexName, err))

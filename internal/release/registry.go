@@ -83,7 +83,8 @@ func (r *registries) checkPlatform(img v1.Image) error {
 		return err
 	}
 	if config.OS != "linux" || config.Architecture != r.want.Arch {
-		return fmt.Errorf("the image is for %s/%s only, wanted is linux/%s", config.OS, config.Architecture, r.want.Arch)
+		return fmt.Errorf("the image is for %s/%s only, wanted is linux/%s", config.OS, config.Architecture,
+			r.want.Arch)
 	}
 	return nil
 }
@@ -104,7 +105,8 @@ func blobsOf(img v1.Image) ([]desired.Blob, error) {
 	}
 	blobs := []desired.Blob{
 		{Digest: digest.String(), Size: size, MediaType: string(manifest.MediaType)},
-		{Digest: manifest.Config.Digest.String(), Size: manifest.Config.Size, MediaType: string(manifest.Config.MediaType)},
+		{Digest: manifest.Config.Digest.String(), Size: manifest.Config.Size,
+			MediaType: string(manifest.Config.MediaType)},
 	}
 	for _, l := range manifest.Layers {
 		blobs = append(blobs, desired.Blob{Digest: l.Digest.String(), Size: l.Size, MediaType: string(l.MediaType)})

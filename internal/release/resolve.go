@@ -109,7 +109,8 @@ func lifetime(official bool) time.Duration {
 // binary finds the digest of a file. The answer is nil for an optional one that the source does not have.
 func (r *resolver) binary(ctx context.Context, f file) (*desired.Binary, error) {
 	out := &desired.Binary{Name: f.name, Version: f.version, URL: r.src.url(f.host, f.path), Archive: f.archive}
-	if have, ok := r.cache.get(out.URL, lifetime(r.src.Mirror == "")); ok && (have.Absent && f.optional || isSHA256(have.Digest)) {
+	if have, ok := r.cache.get(out.URL, lifetime(r.src.Mirror == "")); ok &&
+		(have.Absent && f.optional || isSHA256(have.Digest)) {
 		out.SHA256 = have.Digest
 		if have.Absent {
 			return nil, nil //nolint:nilnil // documented: an optional file that is not there
@@ -137,7 +138,8 @@ func (r *resolver) pulled(ctx context.Context, i image) (desired.Image, error) {
 	source := r.want.location(i)
 	out := desired.Image{Name: source, Source: source, Roles: i.roles}
 	key := source + " linux/" + r.want.Arch
-	if have, ok := r.cache.get(key, lifetime(r.want.OverwriteRegistry == "")); ok && isSHA256(strings.TrimPrefix(have.Digest, digestPrefix)) {
+	if have, ok := r.cache.get(key, lifetime(r.want.OverwriteRegistry == "")); ok &&
+		isSHA256(strings.TrimPrefix(have.Digest, digestPrefix)) {
 		out.Digest, out.Size = have.Digest, have.Size
 		return out, nil
 	}

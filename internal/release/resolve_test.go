@@ -31,15 +31,19 @@ func TestResolveNamesEveryPartWithItsOfficialLocationAndDigest(t *testing.T) {
 	w := newWorld(t, testWant(), 1)
 	got := resolve(t, w.source(), testWant())
 
+	const github = "https://github.com/"
 	wantURLs := map[string]string{
-		"kubelet":            "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet",
-		"kubeadm":            "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubeadm",
-		"kubectl":            "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubectl",
-		"containerd":         "https://github.com/containerd/containerd/releases/download/v2.4.2/containerd-2.4.2-linux-amd64.tar.gz",
-		"runc":               "https://github.com/opencontainers/runc/releases/download/v1.5.2/runc.amd64",
-		"cni-plugins":        "https://github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-amd64-v1.9.1.tgz",
-		"cni-plugin-flannel": "https://github.com/flannel-io/cni-plugin/releases/download/v1.9.1-flannel1/cni-plugin-flannel-linux-amd64-v1.9.1-flannel1.tgz",
-		"crictl":             "https://" + crictlPath,
+		"kubelet": "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet",
+		"kubeadm": "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubeadm",
+		"kubectl": "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubectl",
+		"containerd": github +
+			"containerd/containerd/releases/download/v2.4.2/containerd-2.4.2-linux-amd64.tar.gz",
+		"runc": github + "opencontainers/runc/releases/download/v1.5.2/runc.amd64",
+		"cni-plugins": github +
+			"containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-amd64-v1.9.1.tgz",
+		"cni-plugin-flannel": github + "flannel-io/cni-plugin/releases/download/v1.9.1-flannel1/" +
+			"cni-plugin-flannel-linux-amd64-v1.9.1-flannel1.tgz",
+		"crictl": "https://" + crictlPath,
 	}
 	gotURLs := map[string]string{}
 	for _, b := range got.Binaries {
@@ -58,7 +62,12 @@ func TestResolveNamesEveryPartWithItsOfficialLocationAndDigest(t *testing.T) {
 
 	cp := []desired.Role{desired.ControlPlane}
 	image := func(registry, rest string, roles []desired.Role) desired.Image {
-		return desired.Image{Name: registry + "/" + rest, Source: registry + "/" + rest, Digest: w.digest(t, rest), Roles: roles}
+		return desired.Image{
+			Name:   registry + "/" + rest,
+			Source: registry + "/" + rest,
+			Digest: w.digest(t, rest),
+			Roles:  roles,
+		}
 	}
 	wantImages := []desired.Image{
 		image("registry.k8s.io", "kube-apiserver:v1.36.3", cp),
@@ -175,13 +184,15 @@ func TestResolveMissingRequiredFileNamesIt(t *testing.T) {
 	delete(w.files, kubeletPath()+".sha256")
 	_, err := Resolve(t.Context(), w.source(), testWant())
 	var fetch *FetchError
-	if !errors.As(err, &fetch) || fetch.Offline() || len(fetch.Failures) != 1 || fetch.Failures[0].Part != "kubelet 1.36.3" {
+	if !errors.As(err, &fetch) || fetch.Offline() || len(fetch.Failures) != 1 ||
+		fetch.Failures[0].Part != "kubelet 1.36.3" {
 		t.Fatalf("error %#v, want a FetchError about kubelet alone", err)
 	}
 	if text := err.Error(); !strings.Contains(text, kubeletPath()) || !strings.Contains(text, "404") {
 		t.Errorf("error lacks URL or status: %s", text)
 	}
-	if got := w.seen(); slices.Index(got, "GET "+kubeletPath()+".sha256") != lastIndex(got, "GET "+kubeletPath()+".sha256") {
+	if got := w.seen(); slices.Index(got, "GET "+kubeletPath()+".sha256") != lastIndex(got,
+		"GET "+kubeletPath()+".sha256") {
 		t.Error("a 404 was asked for twice")
 	}
 }
@@ -293,7 +304,8 @@ func TestResolveRefusesImageForAnotherArchitecture(t *testing.T) {
 	}
 	pause := image{registry: registryK8s, repository: "pause", tag: versions.Pause}
 	w.push(t, pause, randomImage(t, newRand(5), "arm64"), false)
-	if _, err := Resolve(t.Context(), w.source(), want); err == nil || !strings.Contains(err.Error(), "linux/arm64 only") {
+	if _, err := Resolve(t.Context(), w.source(), want); err == nil ||
+		!strings.Contains(err.Error(), "linux/arm64 only") {
 		t.Errorf("error %v, want one about the architecture", err)
 	}
 }
@@ -305,7 +317,8 @@ func TestWantAndSourceAreChecked(t *testing.T) {
 		change func(*Want, *Source)
 		want   string
 	}{
-		"not semantic":         {func(w *Want, _ *Source) { w.KubernetesVersion = "1.36" }, "supported are 1.34, 1.35, 1.36"},
+		"not semantic": {func(w *Want, _ *Source) { w.KubernetesVersion = "1.36" },
+			"supported are 1.34, 1.35, 1.36"},
 		"leading v":            {func(w *Want, _ *Source) { w.KubernetesVersion = "v1.36.3" }, "supported are"},
 		"build metadata":       {func(w *Want, _ *Source) { w.KubernetesVersion = "1.36.3+x" }, "supported are"},
 		"unknown minor":        {func(w *Want, _ *Source) { w.KubernetesVersion = "1.99.0" }, "supported are"},

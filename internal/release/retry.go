@@ -49,7 +49,8 @@ func transient(err error) bool {
 		return dns.IsTemporary && !dns.IsNotFound
 	case errors.As(err, &op) && op.Op == "dial":
 		return false // the kernel has tried several times already
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, io.EOF):
 		return true
 	}
 	return errors.As(err, &network) && network.Timeout()

@@ -41,7 +41,8 @@ func (s Source) check() error {
 		return nil
 	}
 	u, err := url.Parse(s.Mirror)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return fmt.Errorf("mirror %q is not a base URL; it looks like https://mirror.example.com/path", s.Mirror)
 	}
 	return nil

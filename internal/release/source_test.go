@@ -36,7 +36,12 @@ func TestRedirectToPlainHTTPIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"http://dl.k8s.io/x", "https://cdn.example.com/x"} {
 		redirecting := roundTrip(func(req *http.Request) (*http.Response, error) {
-			resp := &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("content")), Request: req, Header: http.Header{}}
+			resp := &http.Response{
+				StatusCode: http.StatusOK,
+				Body:       io.NopCloser(strings.NewReader("content")),
+				Request:    req,
+				Header:     http.Header{},
+			}
 			if req.URL.Path == "/start" {
 				resp.StatusCode = http.StatusFound
 				resp.Header.Set("Location", target)

@@ -55,7 +55,8 @@ func (s *spool) each(ctx context.Context, use func(content, io.Reader) error) er
 }
 
 // fetchAll starts a fetch whenever the window has room.
-func (s *spool) fetchAll(ctx context.Context, group *errgroup.Group, tickets chan<- struct{}, slots []chan *os.File) error {
+func (s *spool) fetchAll(ctx context.Context, group *errgroup.Group, tickets chan<- struct{},
+	slots []chan *os.File) error {
 	for n, c := range s.contents {
 		select {
 		case <-ctx.Done():

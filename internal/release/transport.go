@@ -19,7 +19,8 @@ const (
 )
 
 // errPlainHTTP refuses what would be an unnoticed downgrade.
-var errPlainHTTP = errors.New("the registry speaks HTTP without TLS; allow that with insecureRegistry (--insecure-registry)")
+var errPlainHTTP = errors.New("the registry speaks HTTP without TLS; allow that with insecureRegistry " +
+	"(--insecure-registry)")
 
 // stallError says that a peer stopped sending; it is a net.Error, as a timeout of the network would be.
 type stallError struct{ after time.Duration }
@@ -34,7 +35,7 @@ func baseTransport(skipVerify bool) http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:       &tls.Config{InsecureSkipVerify: skipVerify}, //nolint:gosec // asked for in the manifest, for one registry
+		TLSClientConfig:       &tls.Config{InsecureSkipVerify: skipVerify}, //nolint:gosec // asked for in the manifest
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: headerTimeout,
 		IdleConnTimeout:       90 * time.Second,

@@ -84,9 +84,11 @@ func CheckContainerd(kubelet, containerd string) error {
 	}
 	oldest := minContainerd()[version.MustParseSemantic(kubelet).Minor()]
 	have, err := version.ParseSemantic(containerd)
-	if err != nil || strings.HasPrefix(containerd, "v") || have.BuildMetadata() != "" || !have.AtLeast(version.MustParseGeneric(oldest)) || have.Major() > 2 {
+	if err != nil || strings.HasPrefix(containerd, "v") || have.BuildMetadata() != "" ||
+		!have.AtLeast(version.MustParseGeneric(oldest)) || have.Major() > 2 {
 		return &UnsupportedError{
-			What: "containerd version", Value: containerd, Supported: []string{fmt.Sprintf("%s and newer, before 3, with kubelet %s", oldest, kubelet)},
+			What: "containerd version", Value: containerd,
+			Supported: []string{fmt.Sprintf("%s and newer, before 3, with kubelet %s", oldest, kubelet)},
 		}
 	}
 	return nil

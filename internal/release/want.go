@@ -20,8 +20,9 @@ type Want struct {
 	Containerd string
 	Arch       string       // as Go names it: "amd64"
 	Role       desired.Role // of the hosts that it is for; "" is every role
-	CNI        string       // name of the network plugin, whose binaries and images are added; nothing for one that is not known
-	KubeProxy  bool
+	// name of the network plugin, whose binaries and images are added; nothing for one that is not known
+	CNI       string
+	KubeProxy bool
 	// OverwriteRegistry is HOST[:PORT][/PREFIX] in whose place images are looked for; "" means their own registries.
 	OverwriteRegistry string
 	// Insecure allows that registry to speak plain HTTP or to show a certificate that nobody vouches for.
@@ -70,10 +71,12 @@ func (w Want) location(i image) string {
 
 // files lists the binaries of the release.
 func (w Want) files(v Versions) []file {
-	containerd := archive(desired.BinaryContainerd, v.Containerd, "containerd/containerd", "containerd-"+v.Containerd+"-linux-"+w.Arch+".tar.gz", ".sha256sum")
+	containerd := archive(desired.BinaryContainerd, v.Containerd, "containerd/containerd",
+		"containerd-"+v.Containerd+"-linux-"+w.Arch+".tar.gz", ".sha256sum")
 	containerd.exact = w.Containerd != ""
 	out := []file{
-		w.kubernetes(desired.BinaryKubelet, cmp.Or(w.Kubelet, w.KubernetesVersion)), w.kubernetes(desired.BinaryKubeadm, w.KubernetesVersion),
+		w.kubernetes(desired.BinaryKubelet, cmp.Or(w.Kubelet, w.KubernetesVersion)),
+		w.kubernetes(desired.BinaryKubeadm, w.KubernetesVersion),
 	}
 	if w.Role != desired.Worker {
 		out = append(out, w.kubernetes(desired.BinaryKubectl, w.KubernetesVersion))
@@ -81,14 +84,16 @@ func (w Want) files(v Versions) []file {
 	out = append(out,
 		containerd,
 		runc(v.Runc, w.Arch),
-		archive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins", "cni-plugins-linux-"+w.Arch+"-v"+v.CNIPlugins+".tgz", ".sha256"),
+		archive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins",
+			"cni-plugins-linux-"+w.Arch+"-v"+v.CNIPlugins+".tgz", ".sha256"),
 	)
 	if plugin, ok := plugins.Find(w.CNI); ok {
 		for _, b := range plugin.Binaries() {
 			out = append(out, archive(b.Name, b.Version, b.Project, b.AssetFor(w.Arch), b.Sums))
 		}
 	}
-	crictl := archive(desired.BinaryCrictl, v.Crictl, "kubernetes-sigs/cri-tools", "crictl-v"+v.Crictl+"-linux-"+w.Arch+".tar.gz", ".sha256")
+	crictl := archive(desired.BinaryCrictl, v.Crictl, "kubernetes-sigs/cri-tools",
+		"crictl-v"+v.Crictl+"-linux-"+w.Arch+".tar.gz", ".sha256")
 	crictl.optional = true
 	return append(out, crictl)
 }
@@ -107,7 +112,10 @@ func archive(name, version, project, asset, sumSuffix string) file {
 // runc publishes one file with the digests of all architectures.
 func runc(version, arch string) file {
 	dir := "opencontainers/runc/releases/download/v" + version + "/"
-	return file{name: desired.BinaryRunc, version: version, host: hostGitHub, path: dir + "runc." + arch, sums: dir + "runc.sha256sum"}
+	return file{
+		name: desired.BinaryRunc, version: version, host: hostGitHub, path: dir + "runc." + arch,
+		sums: dir + "runc.sha256sum",
+	}
 }
 
 // images lists the container images of the release.
@@ -123,7 +131,8 @@ func (w Want) images(v Versions) []image {
 	if w.KubeProxy {
 		out = append(out, image{registryK8s, "kube-proxy", tag, nil, true})
 	}
-	out = append(out, image{registryK8s, "pause", v.Pause, nil, false}, image{registryK8s, "coredns/coredns", v.CoreDNS, nil, false})
+	out = append(out, image{registryK8s, "pause", v.Pause, nil, false},
+		image{registryK8s, "coredns/coredns", v.CoreDNS, nil, false})
 	if plugin, ok := plugins.Find(w.CNI); ok {
 		for _, i := range plugin.Images() {
 			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, false})

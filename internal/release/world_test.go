@@ -52,7 +52,8 @@ type world struct {
 func newWorld(t *testing.T, want Want, seed int64) *world {
 	t.Helper()
 	w := &world{
-		files: map[string][]byte{}, images: map[string]v1.Image{}, down: map[string]bool{}, fail: map[string][]int{}, cut: map[string]int{},
+		files: map[string][]byte{}, images: map[string]v1.Image{}, down: map[string]bool{}, fail: map[string][]int{},
+		cut:      map[string]int{},
 		registry: registry.New(registry.Logger(log.New(io.Discard, "", 0))),
 	}
 	versions, err := want.versions()
@@ -96,8 +97,14 @@ func (w *world) push(t *testing.T, i image, img v1.Image, indexed bool) {
 	}
 	other := randomImage(t, newRand(99), "s390x")
 	index := mutate.AppendManifests(empty.Index,
-		mutate.IndexAddendum{Add: other, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "s390x"}}},
-		mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}})
+		mutate.IndexAddendum{
+			Add:        other,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "s390x"}},
+		},
+		mutate.IndexAddendum{
+			Add:        img,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}},
+		})
 	if err := remote.WriteIndex(ref, index, remote.WithTransport(w)); err != nil {
 		t.Fatal(err)
 	}

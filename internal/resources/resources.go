@@ -27,7 +27,9 @@ func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.
 // Render fills the values into a template of YAML documents and returns the objects in their order. In a template,
 // quote makes any text one YAML scalar; a value that is missing is an error.
 func Render(text string, values any) ([]Object, error) {
-	parsed, err := template.New("objects").Option("missingkey=error").Funcs(template.FuncMap{"quote": quote}).Parse(text)
+	parsed, err := template.New("objects").Option("missingkey=error").Funcs(template.FuncMap{
+		"quote": quote,
+	}).Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("template of objects: %w", err)
 	}

@@ -12,14 +12,14 @@ type Policy struct {
 	Transient func(error) bool
 	// Attempts is how often the call is made at most; 0 is without limit: the context ends it.
 	Attempts int
-	// First is the pause after the first failure. Each later one is Factor times as long (below 1 counts as 1), at most Max
-	// (0 is without limit).
+	// First is the pause after the first failure. Each later one is Factor times as long (below 1 counts as 1), at most
+	// Max (0 is without limit).
 	First, Max time.Duration
 	Factor     int
 }
 
-// Do calls until the call succeeds, fails for good or Attempts times, or ctx ends. The error is always the last that the call
-// returned, never ctx's own.
+// Do calls until the call succeeds, fails for good or Attempts times, or ctx ends. The error is always the last that
+// the call returned, never ctx's own.
 func (p Policy) Do(ctx context.Context, call func(context.Context) error) error {
 	pause := p.First
 	for n := 1; ; n++ {

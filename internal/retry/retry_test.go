@@ -63,7 +63,10 @@ func TestTheEndOfTheContextGivesTheLastError(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
 		calls := 0
-		err := Policy{Transient: passing, First: time.Minute}.Do(ctx, func(context.Context) error { calls++; return errPassing })
+		err := Policy{Transient: passing, First: time.Minute}.Do(ctx, func(context.Context) error {
+			calls++
+			return errPassing
+		})
 		if !errors.Is(err, errPassing) || calls != 2 {
 			t.Errorf("%v after %d calls", err, calls)
 		}

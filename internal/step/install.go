@@ -50,7 +50,8 @@ func initRow() row {
 	}
 }
 
-// joined makes a host a member that this version of the manifest has made, whatever an unfinished installation had left on it.
+// joined makes a host a member that this version of the manifest has made, whatever an unfinished installation
+// had left on it.
 func joined(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Kubelet.Version, seen.APIServerVersion = w.Want.KubernetesVersion, ""

@@ -26,7 +26,8 @@ func (CopyPKIParams) Kind() Kind { return CopyPKI }
 func copyPKIRow() row {
 	return row{
 		kind: CopyPKI, about: "control plane: CAs and service-account keys from another control-plane host",
-		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](), secrets: []Secret{PKISecret}, effect: unchanged,
+		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](), secrets: []Secret{PKISecret},
+		effect: unchanged,
 	}
 }
 

@@ -16,7 +16,8 @@ func TestIntentsAreReadAsTheyWereWritten(t *testing.T) {
 	for want, i := range map[string]Intent{
 		`{"kind":"check"}`: {Kind: Check},
 		`{"kind":"restart-units","role":"worker","nodeName":"w-1","units":["kubelet"]}`: {
-			Kind: RestartUnits, Role: desired.Worker, NodeName: "w-1", Params: RestartUnitsParams{Units: []string{"kubelet"}},
+			Kind: RestartUnits, Role: desired.Worker, NodeName: "w-1",
+			Params: RestartUnitsParams{Units: []string{"kubelet"}},
 		},
 		`{"kind":"drain-node","timeoutSeconds":60,"onTimeout":"skip","graceSeconds":3,"upgrade":true}`: With(
 			DrainNodeParams{TimeoutSeconds: 60, OnTimeout: SkipOnTimeout, GraceSeconds: &seconds, Upgrade: true},

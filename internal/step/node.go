@@ -29,7 +29,8 @@ func (NodeReadyParams) Kind() Kind { return NodeReady }
 func nodeReadyRow() row {
 	return row{
 		kind: NodeReady, about: "serving certificates approved, labels, annotations and taints set, Ready awaited",
-		place: ThroughAPI, concerns: ItsHost, group: groupReady, params: paramsOf[NodeReadyParams](), event: "KubeOneReady", effect: nodeLabelled,
+		place: ThroughAPI, concerns: ItsHost, group: groupReady, params: paramsOf[NodeReadyParams](),
+		event: "KubeOneReady", effect: nodeLabelled,
 	}
 }
 
@@ -66,9 +67,10 @@ func withKeys(have, want map[string]string) map[string]string {
 
 // DrainNodeParams say how a node is drained.
 type DrainNodeParams struct {
-	TimeoutSeconds int    `json:"timeoutSeconds,omitempty"` // 0 is five minutes
-	OnTimeout      string `json:"onTimeout,omitempty"`      // what happens with pods that do not leave; "" is StopOnTimeout
-	GraceSeconds   *int   `json:"graceSeconds,omitempty"`   // nil is each pod's own
+	TimeoutSeconds int `json:"timeoutSeconds,omitempty"` // 0 is five minutes
+	// what happens with pods that do not leave; "" is StopOnTimeout
+	OnTimeout    string `json:"onTimeout,omitempty"`
+	GraceSeconds *int   `json:"graceSeconds,omitempty"` // nil is each pod's own
 	// Upgrade says that the node comes back: its etcd member must be dispensable meanwhile, and no other node's upgrade
 	// begins when this fails.
 	Upgrade bool `json:"upgrade,omitempty"`
@@ -87,7 +89,8 @@ func (DrainNodeParams) Kind() Kind { return DrainNode }
 func drainNodeRow() row {
 	return row{
 		kind: DrainNode, about: "the node cordoned and drained",
-		place: ThroughAPI, concerns: ItsHost, group: groupDrain, params: paramsOf[DrainNodeParams](), event: "KubeOneDrained",
+		place: ThroughAPI, concerns: ItsHost, group: groupDrain, params: paramsOf[DrainNodeParams](),
+		event:   "KubeOneDrained",
 		cordons: true, essential: true,
 		halts: func(i Intent) bool {
 			how := ParamsOf[DrainNodeParams](i)
@@ -114,7 +117,8 @@ func (UncordonParams) Kind() Kind { return Uncordon }
 func uncordonRow() row {
 	return row{
 		kind: Uncordon, about: "the node Ready in the wanted version, and open for pods again",
-		place: ThroughAPI, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UncordonParams](), event: "KubeOneUncordoned",
+		place: ThroughAPI, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UncordonParams](),
+		event:     "KubeOneUncordoned",
 		uncordons: true, halts: always, effect: uncordoned,
 	}
 }

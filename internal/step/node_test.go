@@ -15,7 +15,10 @@ func TestMetadataOfAManifestIsPredictedAsItWillBe(t *testing.T) {
 		Labels: map[string]string{"zone": "a", "gone-": ""}, Annotations: map[string]string{"note": "b"},
 		Taints: []desired.Taint{{Key: "k", Effect: "NoSchedule"}},
 	}
-	had := observed.Node{Labels: map[string]string{"gone": "x", "kept": "y"}, Taints: []observed.Taint{{Key: "other", Effect: "NoExecute"}}}
+	had := observed.Node{
+		Labels: map[string]string{"gone": "x", "kept": "y"},
+		Taints: []observed.Taint{{Key: "other", Effect: "NoExecute"}},
+	}
 	want := observed.Node{
 		Labels: map[string]string{"zone": "a", "kept": "y"}, Annotations: map[string]string{"note": "b"},
 		Taints: []observed.Taint{{Key: "other", Effect: "NoExecute"}, {Key: "k", Effect: "NoSchedule"}},

@@ -37,9 +37,10 @@ func fenced(w *World, h desired.Host, _ Intent) {
 
 // RestoreParams are what a cluster's data is restored from.
 type RestoreParams struct {
-	From     Source `json:"from,omitempty"`
-	Snapshot string `json:"snapshot,omitempty"` // sha256 (hex) of the snapshot that is uploaded; "" for the member's own data
-	Epoch    int    `json:"epoch,omitempty"`    // how often the cluster has been recovered, this time included
+	From Source `json:"from,omitempty"`
+	// sha256 (hex) of the snapshot that is uploaded; "" for the member's own data
+	Snapshot string `json:"snapshot,omitempty"`
+	Epoch    int    `json:"epoch,omitempty"` // how often the cluster has been recovered, this time included
 	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" where it has none.
 	EncryptionPath string `json:"encryptionPath,omitempty"`
 }
@@ -71,8 +72,8 @@ func restoreRow() row {
 	}
 }
 
-// restored makes the world one of a cluster with one control-plane host. Its Nodes are not known before it runs: those of
-// the manifest's control-plane hosts are taken to be there.
+// restored makes the world one of a cluster with one control-plane host. Its Nodes are not known before it runs: those
+// of the manifest's control-plane hosts are taken to be there.
 func restored(w *World, h desired.Host, i Intent) {
 	w.Epoch = ParamsOf[RestoreParams](i).Epoch
 	w.Is.Etcd, w.Is.API = observed.Etcd{Reached: observed.Yes}, observed.API{Reached: observed.Yes}

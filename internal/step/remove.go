@@ -14,7 +14,8 @@ const (
 	DeleteNode Kind = "delete-node"
 )
 
-// RemoveEtcdParams say which member leaves. Confirm: three probes over 30 seconds must find it dead, and its host silent.
+// RemoveEtcdParams say which member leaves. Confirm: three probes over 30 seconds must find it dead, and
+// its host silent.
 type RemoveEtcdParams struct {
 	Member string `json:"member,omitempty"` // its ID, hex
 	Death
@@ -33,7 +34,9 @@ func removeEtcdRow() row {
 
 func memberRemoved(w *World, _ desired.Host, i Intent) {
 	id := ParamsOf[RemoveEtcdParams](i).Member
-	w.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(w.Is.Etcd.Members), func(m observed.Member) bool { return m.ID == id })
+	w.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(w.Is.Etcd.Members), func(m observed.Member) bool {
+		return m.ID == id
+	})
 }
 
 // ResetHostParams say what must be so before a host is wiped.
@@ -64,14 +67,15 @@ func cleared(w *World, h desired.Host, _ Intent) {
 	w.Is.Hosts[h.ID] = observed.Host{
 		ID: seen.ID, Reach: seen.Reach, FirstContact: seen.FirstContact,
 		Hostname: seen.Hostname, MachineID: seen.MachineID, BootID: seen.BootID,
-		OS: seen.OS, Arch: seen.Arch, Kernel: seen.Kernel, CPUs: seen.CPUs, MemoryMiB: seen.MemoryMiB, DiskMiB: seen.DiskMiB,
+		OS: seen.OS, Arch: seen.Arch, Kernel: seen.Kernel, CPUs: seen.CPUs, MemoryMiB: seen.MemoryMiB,
+		DiskMiB:   seen.DiskMiB,
 		ClockSkew: seen.ClockSkew, Addresses: seen.Addresses, Tools: seen.Tools,
 		KubeletConf: observed.No, AdminConf: observed.No, PKI: observed.No, EtcdData: observed.No,
 	}
 }
 
-// DeleteNodeParams say what a Node is deleted for. Confirm: the Node must not be Ready, and its host, if there is a Peer,
-// must be found silent by three probes over 30 seconds.
+// DeleteNodeParams say what a Node is deleted for. Confirm: the Node must not be Ready, and its host, if there is a
+// Peer, must be found silent by three probes over 30 seconds.
 type DeleteNodeParams struct{ Death }
 
 // Kind is DeleteNode.
@@ -80,7 +84,8 @@ func (DeleteNodeParams) Kind() Kind { return DeleteNode }
 func deleteNodeRow() row {
 	return row{
 		kind: DeleteNode, about: "the Node object gone",
-		place: ThroughAPI, concerns: ItsHost, group: groupRemovals, params: paramsOf[DeleteNodeParams](), event: "KubeOneRemoved", effect: nodeDeleted,
+		place: ThroughAPI, concerns: ItsHost, group: groupRemovals, params: paramsOf[DeleteNodeParams](),
+		event: "KubeOneRemoved", effect: nodeDeleted,
 	}
 }
 

@@ -31,7 +31,8 @@ func (p RestartUnitsParams) variables() [][2]string {
 func restartUnitsRow() row {
 	return row{
 		kind: RestartUnits, about: "units enabled and started again",
-		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](), event: "KubeOneRestarted", effect: repaired,
+		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](),
+		event: "KubeOneRestarted", effect: repaired,
 	}
 }
 
@@ -51,7 +52,8 @@ func (p RegenerateParams) variables() [][2]string {
 func regenerateRow() row {
 	return row{
 		kind: Regenerate, about: "certificates, kubelet credentials, static-pod manifests made again",
-		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](), event: "KubeOneRepaired",
+		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](),
+		event:   "KubeOneRepaired",
 		secrets: joinSecrets(), only: desired.Worker, // a control-plane host signs for itself
 		guard: func(i Intent) Guard {
 			if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {

@@ -3,16 +3,17 @@
 // the Event that it leaves, and its predicted effect. Whoever runs, shows or simulates a plan looks there, and knows no
 // kind by name.
 //
-// A kind is a constant, a type for its parameters if it has any, its row, and the function that predicts its effect; they
-// stand together in the file of the kinds that serve the same end (join.go, upgrade.go, …). Like all that plans, this package
-// sees no network, clock or goroutine.
+// A kind is a constant, a type for its parameters if it has any, its row, and the function that predicts its effect;
+// they stand together in the file of the kinds that serve the same end (join.go, upgrade.go, …). Like all that plans,
+// this package sees no network, clock or goroutine.
 package step
 
 import (
 	"kubeone/internal/desired"
 )
 
-// Kind is what sort of change a step is. Its methods answer from the table; of a kind that is not in it they know nothing.
+// Kind is what sort of change a step is. Its methods answer from the table; of a kind that is not in it
+// they know nothing.
 type Kind string
 
 // Intent is what a step is to bring about: its kind, what most kinds need to know, and the parameters of that kind.
@@ -107,16 +108,16 @@ const (
 	BackupSecret    Secret = "backup"     // the same, and the configuration of encryption, of a backup
 )
 
-// Guard is what etcd, as it is at that moment, must allow before a step runs: draining, uploads and lost connections took
-// their time since the plan was made.
+// Guard is what etcd, as it is at that moment, must allow before a step runs: draining, uploads and lost connections
+// took their time since the plan was made.
 type Guard string
 
 // The guards.
 const (
 	NoGuard       Guard = ""
 	MemberMayStop Guard = "member may stop" // the quorum holds without the host's member
-	// HealthyMemberMayStop is the same for a member that was well when the plan was made, in an etcd with a quorum. Otherwise
-	// nothing is left to lose.
+	// HealthyMemberMayStop is the same for a member that was well when the plan was made, in an etcd with a quorum.
+	// Otherwise nothing is left to lose.
 	HealthyMemberMayStop Guard = "healthy member may stop"
 	MemberHasLeft        Guard = "member has left" // the host has no member any more
 )

@@ -34,8 +34,8 @@ type row struct {
 
 	guard func(Intent) Guard // what etcd must allow first; nil: nothing is asked
 	event string             // reason of the Event on its Node; "" where there is nothing to tell
-	// essential says that it is the work itself, which anybody who did it by hand would have too; the bench counts the rest
-	// of a run as overhead.
+	// essential says that it is the work itself, which anybody who did it by hand would have too; the bench counts the
+	// rest of a run as overhead.
 	essential bool
 	effect    func(*World, desired.Host, Intent) // what the world becomes
 }
@@ -108,13 +108,15 @@ func (k Kind) Event() string { return k.row().event }
 // ChangesMembership reports whether steps of the kind change who is a member of etcd.
 func (k Kind) ChangesMembership() bool { return k.row().membership }
 
-// Installs reports whether steps of the kind put binaries or images of a release in place, or rely on their being there.
+// Installs reports whether steps of the kind put binaries or images of a release in place, or rely on
+// their being there.
 func (k Kind) Installs() bool { return k.row().installs }
 
 // NeedsRelease reports whether what a release consists of must be known for steps of the kind.
 func (k Kind) NeedsRelease() bool { return k.row().installs || k.row().names }
 
-// CreatesControlPlane reports whether a control plane begins with a step of the kind, to which nobody has credentials yet.
+// CreatesControlPlane reports whether a control plane begins with a step of the kind, to which nobody has
+// credentials yet.
 func (k Kind) CreatesControlPlane() bool { return k.row().creates }
 
 // Joins reports whether a host is a member of the cluster once a step of the kind is done.
@@ -184,8 +186,9 @@ func paramsOf[P Params]() paramsType {
 	}}
 }
 
-// Variables are the shell variables by which the stages of a host's script know the parameters of the host's steps, in the
-// table's order: of every kind that has any, as of a kind without a step there all values are those of zero parameters.
+// Variables are the shell variables by which the stages of a host's script know the parameters of the host's
+// steps, in the table's order: of every kind that has any, as of a kind without a step there all values are those
+// of zero parameters.
 func Variables(steps []Intent) [][2]string {
 	var out [][2]string
 	for _, r := range rows() {

@@ -105,7 +105,9 @@ func TestPredictionsLeaveTheirInputAsItIs(t *testing.T) {
 	t.Parallel()
 	h := desired.Host{ID: "1", Role: desired.ControlPlane, PrivateAddress: "10.0.0.1"}
 	for _, k := range Kinds() {
-		in := decide.Input{Want: desired.Cluster{Name: "c", ControlPlane: []desired.Host{h}, KubernetesVersion: "1.2.3"}}
+		in := decide.Input{
+			Want: desired.Cluster{Name: "c", ControlPlane: []desired.Host{h}, KubernetesVersion: "1.2.3"},
+		}
 		in.Is.Hosts = map[string]observed.Host{"1": {ID: "1"}}
 		in.Is.API.Nodes = []observed.Node{{Name: "n", Annotations: map[string]string{observed.CordonAnnotation: "run"}}}
 		in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "old"}}
@@ -114,7 +116,8 @@ func TestPredictionsLeaveTheirInputAsItIs(t *testing.T) {
 		w := NewWorld(in, map[string]string{"1": "n"}, 0)
 		w.Predict(h, Intent{Kind: k, NodeName: "n", Params: k.Params()})
 		_, marked := in.Is.API.Nodes[0].Annotations[observed.CordonAnnotation]
-		if in.Is.Hosts["1"].Marker != nil || !marked || in.Is.API.Pods[0].Image != "old" || in.Is.Etcd.Members[0].Healthy != "" {
+		if in.Is.Hosts["1"].Marker != nil || !marked || in.Is.API.Pods[0].Image != "old" ||
+			in.Is.Etcd.Members[0].Healthy != "" {
 			t.Errorf("%s changed its input", k)
 		}
 	}

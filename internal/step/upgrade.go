@@ -32,7 +32,8 @@ func fetchRow() row {
 func checkRow() row {
 	return row{
 		kind: Check, about: "all that the host's upgrade needs is there; nothing is changed",
-		place: OnHost, concerns: ItsHost, group: groupUpgrade, installs: true, begins: true, halts: always, effect: unchanged,
+		place: OnHost, concerns: ItsHost, group: groupUpgrade, installs: true, begins: true, halts: always,
+		effect: unchanged,
 	}
 }
 

@@ -29,15 +29,15 @@ func NewWorld(in decide.Input, names map[string]string, epoch int) *World {
 	return &World{Input: in, Names: names, Epoch: epoch}
 }
 
-// Predict makes the world what it is when the step has succeeded. A step that is about no host of the manifest has the zero
-// host.
+// Predict makes the world what it is when the step has succeeded. A step that is about no host of the manifest has
+// the zero host.
 func (w *World) Predict(h desired.Host, i Intent) { i.Kind.row().effect(w, h, i) }
 
 // unchanged is the effect of a step after which nothing is otherwise for the decisions that follow.
 func unchanged(*World, desired.Host, Intent) {}
 
-// member makes the host what a host is after init, join, repair or upgrade have succeeded: those steps end only when its
-// components answered.
+// member makes the host what a host is after init, join, repair or upgrade have succeeded: those steps end only when
+// its components answered.
 func (w *World) member(h desired.Host) {
 	seen := w.Is.Hosts[h.ID]
 	kubelet := seen.Kubelet.Version // "" where the host did not say it
@@ -104,12 +104,13 @@ func (w *World) voter(h desired.Host) {
 		return
 	}
 	w.Is.Etcd.Members = append(w.Is.Etcd.Members, observed.Member{
-		ID: "new-" + name, Name: name, PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"}, Healthy: observed.Yes,
+		ID: "new-" + name, Name: name, PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"},
+		Healthy: observed.Yes,
 	})
 }
 
-// nodeOf makes the host's Node Ready. The version of a kubelet that is known is what the Node says then, whatever it said
-// before.
+// nodeOf makes the host's Node Ready. The version of a kubelet that is known is what the Node says then, whatever
+// it said before.
 func (w *World) nodeOf(h desired.Host, kubelet string) {
 	if !slices.ContainsFunc(w.Is.API.Nodes, func(n observed.Node) bool { return n.Name == w.Names[h.ID] }) {
 		w.Is.API.Nodes = append(w.Is.API.Nodes, observed.Node{

@@ -29,7 +29,8 @@ func (b *bundle) fromAPI(ctx context.Context, in Input) {
 		file  string
 		table func(context.Context, kubernetes.Interface, time.Time) ([]string, error)
 	}{
-		{"api/nodes.txt", nodes}, {"api/pods.txt", pods}, {"api/events.txt", events}, {"api/workloads.txt", workloads}, {"api/csrs.txt", csrs},
+		{"api/nodes.txt", nodes}, {"api/pods.txt", pods}, {"api/events.txt", events}, {"api/workloads.txt", workloads},
+		{"api/csrs.txt", csrs},
 	} {
 		rows, err := list.table(ctx, in.Kubernetes, b.now)
 		if err != nil {
@@ -83,7 +84,8 @@ func nodes(ctx context.Context, api kubernetes.Interface, now time.Time) ([]stri
 			taints = append(taints, t.Key+":"+string(t.Effect))
 		}
 		i := n.Status.NodeInfo
-		rows = append(rows, row(n.Name, age(now, n.CreationTimestamp), n.Spec.Unschedulable, i.KubeletVersion, i.ContainerRuntimeVersion, i.KernelVersion,
+		rows = append(rows, row(n.Name, age(now, n.CreationTimestamp), n.Spec.Unschedulable, i.KubeletVersion,
+			i.ContainerRuntimeVersion, i.KernelVersion,
 			strings.Join(taints, ","), strings.Join(conditions, "; ")))
 	}
 	return rows, nil
@@ -121,7 +123,8 @@ func podRow(p corev1.Pod, now time.Time) string {
 	if p.Status.Message != "" {
 		why = append(why, p.Status.Message)
 	}
-	return row(p.Namespace, p.Name, p.Status.Phase, fmt.Sprintf("%d/%d", ready, len(p.Spec.Containers)), restarts, age(now, p.CreationTimestamp),
+	return row(p.Namespace, p.Name, p.Status.Phase, fmt.Sprintf("%d/%d", ready, len(p.Spec.Containers)), restarts,
+		age(now, p.CreationTimestamp),
 		p.Spec.NodeName, strings.Join(images, ","), strings.Join(why, "; "))
 }
 
@@ -137,7 +140,8 @@ func events(ctx context.Context, api kubernetes.Interface, now time.Time) ([]str
 		if from == "" {
 			from = e.Source.Component
 		}
-		rows = append(rows, row(age(now, when(e)), e.Namespace, e.Type, e.Reason, e.Count, from, e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, e.Message))
+		rows = append(rows, row(age(now, when(e)), e.Namespace, e.Type, e.Reason, e.Count, from,
+			e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, e.Message))
 	}
 	return rows, nil
 }
@@ -166,21 +170,24 @@ func workloads(ctx context.Context, api kubernetes.Interface, now time.Time) ([]
 		if d.Spec.Replicas != nil {
 			wanted = *d.Spec.Replicas
 		}
-		rows = append(rows, row("Deployment", d.Namespace, d.Name, wanted, d.Status.ReadyReplicas, d.Status.UpdatedReplicas, age(now, d.CreationTimestamp)))
+		rows = append(rows, row("Deployment", d.Namespace, d.Name, wanted, d.Status.ReadyReplicas,
+			d.Status.UpdatedReplicas, age(now, d.CreationTimestamp)))
 	}
 	sets, err := api.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, limited())
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range sets.Items {
-		rows = append(rows, row("DaemonSet", d.Namespace, d.Name, d.Status.DesiredNumberScheduled, d.Status.NumberReady, d.Status.UpdatedNumberScheduled, age(now, d.CreationTimestamp)))
+		rows = append(rows, row("DaemonSet", d.Namespace, d.Name, d.Status.DesiredNumberScheduled, d.Status.NumberReady,
+			d.Status.UpdatedNumberScheduled, age(now, d.CreationTimestamp)))
 	}
 	budgets, err := api.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, limited())
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range budgets.Items {
-		rows = append(rows, row("PodDisruptionBudget", d.Namespace, d.Name, d.Status.DesiredHealthy, d.Status.CurrentHealthy, fmt.Sprint(d.Status.DisruptionsAllowed, " may go"), age(now, d.CreationTimestamp)))
+		rows = append(rows, row("PodDisruptionBudget", d.Namespace, d.Name, d.Status.DesiredHealthy,
+			d.Status.CurrentHealthy, fmt.Sprint(d.Status.DisruptionsAllowed, " may go"), age(now, d.CreationTimestamp)))
 	}
 	return rows, nil
 }
@@ -196,7 +203,8 @@ func csrs(ctx context.Context, api kubernetes.Interface, now time.Time) ([]strin
 		for _, one := range c.Status.Conditions {
 			conditions = append(conditions, string(one.Type)+" "+one.Reason)
 		}
-		rows = append(rows, row(c.Name, age(now, c.CreationTimestamp), c.Spec.SignerName, c.Spec.Username, strings.Join(conditions, ",")))
+		rows = append(rows, row(c.Name, age(now, c.CreationTimestamp), c.Spec.SignerName, c.Spec.Username,
+			strings.Join(conditions, ",")))
 	}
 	return rows, nil
 }

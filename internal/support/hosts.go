@@ -35,7 +35,10 @@ func (b *bundle) fromHosts(ctx context.Context, in Input) {
 
 func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 	out := &bounded{most: mostOfHost}
-	cmd := host.Cmd{Name: "collect logs", Script: collect, Args: []string{strconv.Itoa(mostOfLog)}, Stdout: out, Timeout: in.Timeout}
+	cmd := host.Cmd{
+		Name: "collect logs", Script: collect, Args: []string{strconv.Itoa(mostOfLog)}, Stdout: out,
+		Timeout: in.Timeout,
+	}
 	ctx, cancel := context.WithTimeout(ctx, in.Timeout)
 	defer cancel()
 	result, err := h.Run(ctx, cmd)

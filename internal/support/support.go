@@ -63,8 +63,8 @@ type Missing struct {
 	Why  string
 }
 
-// Write collects, and writes the bundle as a gzipped tar. It returns what is missing from it, sorted. The error is that of
-// writing, or of ctx.
+// Write collects, and writes the bundle as a gzipped tar. It returns what is missing from it, sorted. The error is that
+// of writing, or of ctx.
 func Write(ctx context.Context, w io.Writer, in Input) ([]Missing, error) {
 	if in.Timeout == 0 {
 		in.Timeout = 45 * time.Second
@@ -103,7 +103,10 @@ type bundle struct {
 
 func newBundle(w io.Writer, in Input) *bundle {
 	zip := gzip.NewWriter(w)
-	return &bundle{redactor: redact.New(in.Secrets...), top: in.Cluster + "-support", now: in.Now().UTC(), zip: zip, tar: tar.NewWriter(zip)}
+	return &bundle{
+		redactor: redact.New(in.Secrets...), top: in.Cluster + "-support", now: in.Now().UTC(), zip: zip,
+		tar: tar.NewWriter(zip),
+	}
 }
 
 // add puts a file into the bundle: the only way in. Empty files are left out.
@@ -125,7 +128,9 @@ func (b *bundle) add(name string, text []byte) {
 	if b.err != nil {
 		return
 	}
-	b.err = b.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: b.now, Format: tar.FormatPAX})
+	b.err = b.tar.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: b.now, Format: tar.FormatPAX,
+	})
 	if b.err == nil {
 		_, b.err = b.tar.Write(text)
 	}

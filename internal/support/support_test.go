@@ -39,8 +39,10 @@ const canary = "canary-Tweet-83"
 func sung() string {
 	key := "-----BEGIN RSA PRIVATE KEY-----\n" + canary + "\n-----END RSA PRIVATE KEY-----"
 	return strings.Join([]string{
-		"Authorization: Bearer " + canary, "password: " + canary, `{"token":"` + canary + `"}`, "--token " + canary, "http://u:" + canary + "@proxy:1",
-		"known=" + canary, "client-key-data: " + base64.StdEncoding.EncodeToString([]byte(key)), key, "abcdef.0123456789abcdef",
+		"Authorization: Bearer " + canary, "password: " + canary, `{"token":"` + canary + `"}`, "--token " + canary,
+		"http://u:" + canary + "@proxy:1",
+		"known=" + canary, "client-key-data: " + base64.StdEncoding.EncodeToString([]byte(key)), key,
+		"abcdef.0123456789abcdef",
 	}, "\n")
 }
 
@@ -73,7 +75,9 @@ func files(t *testing.T, bundle []byte) map[string]string {
 }
 
 func inClear(text string) string {
-	for _, form := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary))[:16], "0123456789abcdef", "BEGIN RSA"} {
+	for _, form := range []string{
+		canary, base64.StdEncoding.EncodeToString([]byte(canary))[:16], "0123456789abcdef", "BEGIN RSA",
+	} {
 		if strings.Contains(text, form) {
 			return form
 		}
@@ -85,13 +89,36 @@ func inClear(text string) string {
 func cluster() *fake.Clientset {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "web-0"}
 	return fake.NewClientset(
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", Message: sung()}}}},
+		&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "cp-1"},
+			Status: corev1.NodeStatus{
+				Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", Message: sung()}},
+			},
+		},
 		&corev1.Pod{
 			ObjectMeta: meta,
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Image: "registry.example.com/web:1", Env: []corev1.EnvVar{{Name: "X", Value: canary}}}}},
-			Status:     corev1.PodStatus{Message: sung(), ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: sung()}}}}},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{
+					{Image: "registry.example.com/web:1", Env: []corev1.EnvVar{{Name: "X", Value: canary}}},
+				},
+			},
+			Status: corev1.PodStatus{
+				Message: sung(),
+				ContainerStatuses: []corev1.ContainerStatus{
+					{
+						State: corev1.ContainerState{
+							Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: sung()},
+						},
+					},
+				},
+			},
 		},
-		&corev1.Event{ObjectMeta: meta, Message: sung(), Reason: "BackOff", InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0"}},
+		&corev1.Event{
+			ObjectMeta:     meta,
+			Message:        sung(),
+			Reason:         "BackOff",
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0"},
+		},
 		&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"a": []byte(canary)}},
 	)
 }
@@ -107,17 +134,21 @@ func TestNoSecretGetsIntoABundleFromAnywhere(t *testing.T) {
 	for _, section := range []string{"kubelet.log", "step.log", "containers.txt", "lock.txt", "../../../escape.txt"} {
 		printed += "\n::kubeone-section:: " + section + "\nkept " + section + "\n" + sung()
 	}
-	talks := hostfake.New(t, "cp-1", hostfake.Expect{Name: "collect logs", Do: func(_ context.Context, c host.Cmd) (host.Result, error) {
-		_, err := io.WriteString(c.Stdout, printed)
-		return host.Result{Stderr: []byte(sung())}, err
-	}})
-	breaks := hostfake.New(t, "w-1", hostfake.Expect{Name: "collect logs", Err: errors.New("connection lost " + sung())})
+	talks := hostfake.New(t, "cp-1",
+		hostfake.Expect{Name: "collect logs", Do: func(_ context.Context, c host.Cmd) (host.Result, error) {
+			_, err := io.WriteString(c.Stdout, printed)
+			return host.Result{Stderr: []byte(sung())}, err
+		}})
+	breaks := hostfake.New(t, "w-1",
+		hostfake.Expect{Name: "collect logs", Err: errors.New("connection lost " + sung())})
 	var out bytes.Buffer
 	missing, err := support.Write(t.Context(), &out, support.Input{
 		Cluster: "demo", Now: time.Now, Journals: journals, Secrets: []string{canary}, Kubernetes: cluster(),
 		Documents: []support.Document{
-			{Name: "manifest.yaml", Text: []byte("name: demo\n" + sung())}, {Name: "plan.json", Text: []byte(`{"ok":true,"reason":"` + canary + `"}`)},
-			{Name: "status.json", Text: []byte("{\"no JSON\n" + sung())}, {Name: "names/" + canary + ".txt", Text: []byte("x")},
+			{Name: "manifest.yaml", Text: []byte("name: demo\n" + sung())},
+			{Name: "plan.json", Text: []byte(`{"ok":true,"reason":"` + canary + `"}`)},
+			{Name: "status.json", Text: []byte("{\"no JSON\n" + sung())},
+			{Name: "names/" + canary + ".txt", Text: []byte("x")},
 		},
 		Hosts:  map[string]support.Host{"cp-1": talks, "w-1": breaks},
 		Silent: map[string]string{"w-2": "refused " + sung()},
@@ -132,9 +163,12 @@ func TestNoSecretGetsIntoABundleFromAnywhere(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"manifest.yaml: name: demo", `plan.json: "ok": true`, "status.json: no JSON", "hosts/cp-1/before.txt: motd", "hosts/cp-1/kubelet.log: kept", "hosts/cp-1/step.log: kept",
-		"hosts/cp-1/stderr.txt: [removed]", "api/pods.txt: registry.example.com/web:1", "api/pods.txt: CrashLoopBackOff", "api/events.txt: BackOff", "api/nodes.txt: cp-1",
-		"journals/run-11.jsonl: step-output", "journals/run-02.jsonl: step-output", "missing.txt: hosts/w-1: connection lost", "missing.txt: hosts/w-2: refused",
+		"manifest.yaml: name: demo", `plan.json: "ok": true`, "status.json: no JSON", "hosts/cp-1/before.txt: motd",
+		"hosts/cp-1/kubelet.log: kept", "hosts/cp-1/step.log: kept",
+		"hosts/cp-1/stderr.txt: [removed]", "api/pods.txt: registry.example.com/web:1",
+		"api/pods.txt: CrashLoopBackOff", "api/events.txt: BackOff", "api/nodes.txt: cp-1",
+		"journals/run-11.jsonl: step-output", "journals/run-02.jsonl: step-output",
+		"missing.txt: hosts/w-1: connection lost", "missing.txt: hosts/w-2: refused",
 	} {
 		name, text, _ := strings.Cut(want, ": ")
 		if !strings.Contains(got[name], text) {
@@ -154,7 +188,11 @@ func TestPatternsFindWhatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	text := strings.ReplaceAll(sung(), "known="+canary+"\n", "")
-	_, err := support.Write(t.Context(), &out, support.Input{Cluster: "demo", Now: time.Now, Documents: []support.Document{{Name: "a.txt", Text: []byte(text)}}})
+	_, err := support.Write(t.Context(), &out, support.Input{
+		Cluster:   "demo",
+		Now:       time.Now,
+		Documents: []support.Document{{Name: "a.txt", Text: []byte(text)}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +216,8 @@ func TestWhatCannotBeCollectedIsListed(t *testing.T) {
 	}})
 	var out bytes.Buffer
 	missing, err := support.Write(t.Context(), &out, support.Input{
-		Cluster: "demo", Now: time.Now, Kubernetes: api, Hosts: map[string]support.Host{"cp-1": endless}, Journals: t.TempDir(),
+		Cluster: "demo", Now: time.Now, Kubernetes: api, Hosts: map[string]support.Host{"cp-1": endless},
+		Journals: t.TempDir(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +229,8 @@ func TestWhatCannotBeCollectedIsListed(t *testing.T) {
 	if diff := cmp.Diff([]string{"api/pods.txt", "hosts/cp-1", "journals"}, what); diff != "" {
 		t.Error(diff)
 	}
-	missing, err = support.Write(t.Context(), io.Discard, support.Input{Cluster: "demo", Now: time.Now, NoAPI: "nobody listens"})
+	missing, err = support.Write(t.Context(), io.Discard,
+		support.Input{Cluster: "demo", Now: time.Now, NoAPI: "nobody listens"})
 	if diff := cmp.Diff([]support.Missing{{What: "api", Why: "nobody listens"}}, missing); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
@@ -203,7 +243,8 @@ func TestABundleThatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := support.Write(ctx, io.Discard, support.Input{Cluster: "demo", Now: time.Now}); !errors.Is(err, context.Canceled) {
+	if _, err := support.Write(ctx, io.Discard, support.Input{Cluster: "demo", Now: time.Now}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -215,9 +256,14 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 func TestAJournalIsCutAtALine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "run.jsonl"), "{\"password\":\""+strings.Repeat("x", 1<<20)+canary+"\"}\n{\"type\":\"last\"}\n")
+	write(t, filepath.Join(dir, "run.jsonl"),
+		"{\"password\":\""+strings.Repeat("x", 1<<20)+canary+"\"}\n{\"type\":\"last\"}\n")
 	var out bytes.Buffer
-	if _, err := support.Write(t.Context(), &out, support.Input{Cluster: "demo", Now: time.Now, Journals: dir}); err != nil {
+	if _, err := support.Write(t.Context(), &out, support.Input{
+		Cluster:  "demo",
+		Now:      time.Now,
+		Journals: dir,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("{\"type\":\"last\"}\n", files(t, out.Bytes())["journals/run.jsonl"]); diff != "" {
@@ -232,7 +278,8 @@ func TestTheScriptRunsEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(bytes.NewReader(script), "collect.sh"); err != nil {
+	if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(bytes.NewReader(script),
+		"collect.sh"); err != nil {
 		t.Error(err)
 	}
 	if path, err := exec.LookPath("shellcheck"); err == nil {
@@ -246,7 +293,9 @@ func TestTheScriptRunsEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, section := range []string{"machine.txt", "kubelet.log", "containerd.log", "step.log", "containers.txt", "images.txt"} {
+	for _, section := range []string{
+		"machine.txt", "kubelet.log", "containerd.log", "step.log", "containers.txt", "images.txt",
+	} {
 		if !strings.Contains(string(out), "\n::kubeone-section:: "+section+"\n") {
 			t.Errorf("there is no section %s in\n%s", section, out)
 		}

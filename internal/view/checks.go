@@ -53,7 +53,9 @@ func checkNodes(a observed.API, hosts []HostReport) Check {
 	if a.Reached != observed.Yes {
 		return Check{"nodes", false, "not known while the API does not answer"}
 	}
-	return checkAll("nodes", "Ready", hosts, func(h HostReport) (bool, string) { return h.NodeReady == observed.Yes, nodeText(h) })
+	return checkAll("nodes", "Ready", hosts, func(h HostReport) (bool, string) {
+		return h.NodeReady == observed.Yes, nodeText(h)
+	})
 }
 
 func checkAPI(a observed.API) Check {

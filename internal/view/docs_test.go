@@ -55,7 +55,8 @@ func sections(t *testing.T) map[string]struct {
 		of      any
 		example string
 	}{
-		"Plan": {PlanDocument{}, string(planned)}, "Status": {Report{}, string(status)}, "Events": {apply.Event{}, events},
+		"Plan": {PlanDocument{}, string(planned)}, "Status": {Report{}, string(status)},
+		"Events":  {apply.Event{}, events},
 		"History": {HistoryDocument{}, string(history)},
 	}
 }
@@ -65,7 +66,8 @@ func documentedPlan() (plan.Plan, decide.Decision) {
 	p.Cluster = "prod"
 	p.FirstContacts = map[string]string{"203.0.113.12": "SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM"}
 	return p, decide.Decision{Route: fsm.Repair, Trace: []fsm.Visit{
-		{State: fsm.AskControlPlane, Event: fsm.OnUnhealthy, To: fsm.AskQuorum, Why: "cp-2 is restartable: kubelet is not running"},
+		{State: fsm.AskControlPlane, Event: fsm.OnUnhealthy, To: fsm.AskQuorum,
+			Why: "cp-2 is restartable: kubelet is not running"},
 	}}
 }
 
@@ -243,7 +245,12 @@ func TestExamplesAreWhatTheProgramWrites(t *testing.T) { //nolint:paralleltest /
 // TestFormatsAreThoseDescribed makes whoever raises a format look at the description.
 func TestFormatsAreThoseDescribed(t *testing.T) {
 	t.Parallel()
-	got := map[string]int{"Plan": plan.FormatVersion, "Status": ReportFormat, "Events": apply.EventFormat, "History": HistoryFormat}
+	got := map[string]int{
+		"Plan":    plan.FormatVersion,
+		"Status":  ReportFormat,
+		"Events":  apply.EventFormat,
+		"History": HistoryFormat,
+	}
 	text, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)

@@ -38,8 +38,10 @@ func History(w io.Writer, s Style, runs []record.Run) {
 	t := &table{head: []string{"RUN", "  TOOK", "STEPS", "RESULT", "WHO", "FOR"}}
 	for _, r := range runs {
 		t.add(
-			cell{clean(r.ID), plain}, cell{right(tookOf(r), 6), plain}, cell{right(fmt.Sprintf("%d/%d", stepsDone(r), r.Planned), 5), plain},
-			cell{clean(string(r.Result)), inkOf(r.Result)}, cell{clean(r.Who + "@" + r.From), plain}, cell{clean(strings.Join(r.Routes, ", ")), plain},
+			cell{clean(r.ID), plain}, cell{right(tookOf(r), 6), plain},
+			cell{right(fmt.Sprintf("%d/%d", stepsDone(r), r.Planned), 5), plain},
+			cell{clean(string(r.Result)), inkOf(r.Result)}, cell{clean(r.Who + "@" + r.From), plain},
+			cell{clean(strings.Join(r.Routes, ", ")), plain},
 		)
 	}
 	for i, lines := range t.lines(s) {
@@ -82,7 +84,8 @@ func HistoryRun(w io.Writer, s Style, r record.Run) {
 func whyNoSteps(r record.Run) string {
 	switch {
 	case r.Result == record.Interrupted:
-		return "It was killed before it could say how far it got. Its journal is on " + r.From + "; kubeone status shows what is now."
+		return "It was killed before it could say how far it got. Its journal is on " + r.From +
+			"; kubeone status shows what is now."
 	case r.Result == record.Running:
 		return "Its steps are known here when it has ended."
 	case r.Planned > 0:
@@ -101,7 +104,8 @@ func stepTable(steps []record.Step) *table {
 		if s.Result == record.Running || s.Result == record.Interrupted {
 			length = ""
 		}
-		t.add(cell{clean(s.ID), plain}, cell{right(began, 6), plain}, cell{right(length, 6), plain}, cell{string(s.Result), inkOf(s.Result)})
+		t.add(cell{clean(s.ID), plain}, cell{right(began, 6), plain}, cell{right(length, 6), plain},
+			cell{string(s.Result), inkOf(s.Result)})
 	}
 	return t
 }

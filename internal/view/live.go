@@ -25,7 +25,8 @@ type liveProgress struct {
 	release func() // frees the ticker
 }
 
-func newLive(w io.Writer, s Style, p plan.Plan, verbose bool, now func() time.Time, ticks <-chan time.Time) *liveProgress {
+func newLive(w io.Writer, s Style, p plan.Plan, verbose bool, now func() time.Time,
+	ticks <-chan time.Time) *liveProgress {
 	l := &liveProgress{
 		w: w, track: newTrack(s, p, verbose), now: now, release: func() {},
 		stop: make(chan struct{}), stopped: make(chan struct{}),
@@ -110,9 +111,9 @@ func (l *liveProgress) screen() (columns, rows int) {
 	return l.track.style.Width, 24
 }
 
-// frame is the live region of a run that is going on: a line for each running step, the longest running first, and a line
-// for the whole run. It never fills the screen, and no line is broken by the terminal, since the cursor could not find
-// its way back.
+// frame is the live region of a run that is going on: a line for each running step, the longest running first, and a
+// line for the whole run. It never fills the screen, and no line is broken by the terminal, since the cursor could not
+// find its way back.
 func (t *track) frame(now time.Time, columns, rows int) []string {
 	if t.began.IsZero() || t.ended {
 		return nil
@@ -124,7 +125,8 @@ func (t *track) frame(now time.Time, columns, rows int) []string {
 	var out []string
 	for i, a := range t.running {
 		if i == most {
-			out = append(out, t.style.paint(dim, t.style.clip(pad("", stampColumn)+fmt.Sprintf("and %d more", len(t.running)-most), columns-1)))
+			out = append(out, t.style.paint(dim,
+				t.style.clip(pad("", stampColumn)+fmt.Sprintf("and %d more", len(t.running)-most), columns-1)))
 			break
 		}
 		out = append(out, t.activeLine(a, now, columns-1))
@@ -139,7 +141,8 @@ func (t *track) frame(now time.Time, columns, rows int) []string {
 // activeLine is "  cp-2  join: etcd member  12s  what the host printed last", with its columns under those of the
 // finished lines.
 func (t *track) activeLine(a active, now time.Time, columns int) string {
-	text := pad("", stampColumn) + pad(a.host, t.host) + "  " + pad(a.title, t.title) + "  " + pad(whole(now.Sub(a.since)), 5)
+	text := pad("", stampColumn) + pad(a.host, t.host) + "  " + pad(a.title, t.title) + "  " +
+		pad(whole(now.Sub(a.since)), 5)
 	room := columns - width(text) - 2
 	if a.line == "" || room < 8 {
 		return t.style.clip(strings.TrimRight(text, " "), columns)

@@ -21,7 +21,8 @@ func LookTime(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, whole
 	out.heading("Time of this plan")
 	t := &table{indent: 2, head: []string{"WHAT", "BEGAN", "ENDED", "PARTS"}}
 	row := func(what string, from, to time.Duration, note string) {
-		t.add(cell{what, plain}, cell{right(milliseconds(from), 5), plain}, cell{right(milliseconds(to), 5), plain}, cell{note, dim})
+		t.add(cell{what, plain}, cell{right(milliseconds(from), 5), plain}, cell{right(milliseconds(to), 5), plain},
+			cell{note, dim})
 	}
 	row("manifest, addons, bundle", -load, 0, "")
 	hosts := lookedAt(spans)

@@ -51,7 +51,8 @@ func TestLookTimeOfManyHosts(t *testing.T) {
 	}
 	var out bytes.Buffer
 	LookTime(&out, Style{}, p, spans, 0, time.Second)
-	if text := out.String(); strings.Count(text, "node-") != 10 || !strings.Contains(text, "node-999 ") || !strings.Contains(text, "990 more") {
+	if text := out.String(); strings.Count(text, "node-") != 10 || !strings.Contains(text, "node-999 ") ||
+		!strings.Contains(text, "990 more") {
 		t.Errorf("want the ten slowest:\n%s", text)
 	}
 }

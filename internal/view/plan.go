@@ -12,8 +12,8 @@ import (
 )
 
 // Plan writes a plan as it is confirmed: what happens on each host and then to the cluster, what approval records, what
-// the operator must do, notes, and one line that sums it up. Hosts with the same steps are written once, unless verbose.
-// Changes within a step are written when verbose, or when they are few.
+// the operator must do, notes, and one line that sums it up. Hosts with the same steps are written once, unless
+// verbose. Changes within a step are written when verbose, or when they are few.
 func Plan(w io.Writer, s Style, p plan.Plan, v Verbosity) {
 	out := &page{style: s}
 	view := planView{page: out, plan: p, verbose: v == Verbose, changes: v == Verbose || fewChanges(p)}
@@ -95,7 +95,13 @@ func (v planView) stepChanges(s plan.Step) {
 
 // symbol is an action's sign, in the place of the widest.
 func symbol(a plan.Action) cell {
-	inks := map[plan.Action]ink{plan.Create: green, plan.Change: yellow, plan.Replace: magenta, plan.Remove: red, plan.MustAct: yellow}
+	inks := map[plan.Action]ink{
+		plan.Create:  green,
+		plan.Change:  yellow,
+		plan.Replace: magenta,
+		plan.Remove:  red,
+		plan.MustAct: yellow,
+	}
 	return cell{right(string(a), len(plan.Replace)), inks[a]}
 }
 
@@ -116,7 +122,8 @@ func (v planView) contacts() {
 	})
 	t := &table{indent: 2}
 	for _, id := range ids {
-		t.add(cell{clean(nameOf(v.plan.Hosts, id)), plain}, cell{clean(id), plain}, cell{clean(v.plan.FirstContacts[id]), plain})
+		t.add(cell{clean(nameOf(v.plan.Hosts, id)), plain}, cell{clean(id), plain},
+			cell{clean(v.plan.FirstContacts[id]), plain})
 	}
 	v.table(t)
 }

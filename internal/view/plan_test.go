@@ -115,7 +115,17 @@ func TestPlanAsJSON(t *testing.T) {
 	}{
 		{"worker", oneMoreWorker(), []decide.Decision{{Route: fsm.Join, Trace: trace}, {Route: fsm.Nothing}}},
 		{"nothing", nothing(), nil},
-		{"error", failing(), []decide.Decision{{Route: fsm.Error, Problems: []problem.Problem{{Code: problem.HostLoginRefused, Host: "203.0.113.11", Parameters: problem.Parameters{"error": "login failed"}}}}}},
+		{
+			"error", failing(), []decide.Decision{
+				{
+					Route: fsm.Error,
+					Problems: []problem.Problem{
+						{Code: problem.HostLoginRefused, Host: "203.0.113.11",
+							Parameters: problem.Parameters{"error": "login failed"}},
+					},
+				},
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

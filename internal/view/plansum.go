@@ -65,8 +65,9 @@ func (s Summary) String() string {
 	return text
 }
 
-// Exit is the exit status of the command plan: 0 when there is nothing to do, 2 when there are steps or something for the
-// operator, else that of the first problem that stands in the way. Decisions are those that Build returned with the plan.
+// Exit is the exit status of the command plan: 0 when there is nothing to do, 2 when there are steps or something
+// for the operator, else that of the first problem that stands in the way. Decisions are those that Build returned
+// with the plan.
 func Exit(p plan.Plan, decisions ...decide.Decision) int {
 	if !p.Empty() {
 		return 2

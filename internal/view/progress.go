@@ -18,8 +18,9 @@ type Progress interface {
 	Close()
 }
 
-// NewProgress shows a run of the plan: on a live terminal one line for each step that is running, redrawn in place below
-// the lines of those that ended; elsewhere a line for each step that ended, and heartbeats. Verbose adds what hosts print.
+// NewProgress shows a run of the plan: on a live terminal one line for each step that is running, redrawn in place
+// below the lines of those that ended; elsewhere a line for each step that ended, and heartbeats. Verbose adds
+// what hosts print.
 func NewProgress(w io.Writer, s Style, p plan.Plan, verbose bool) Progress {
 	if !s.Live {
 		return &lineProgress{w: w, track: newTrack(s, p, verbose)}

@@ -131,7 +131,10 @@ func TestLiveLinesNeverFillTheScreen(t *testing.T) {
 	p := plan.Plan{Hosts: map[string]string{}}
 	tr := newTrack(inPipe, p, false)
 	for i := range 100 {
-		tr.note(apply.Event{Type: apply.StepStarted, Time: now(), Step: fmt.Sprint(i), Host: fmt.Sprintf("worker-%d", i), Title: strings.Repeat("long ", 40)})
+		tr.note(apply.Event{
+			Type: apply.StepStarted, Time: now(), Step: fmt.Sprint(i), Host: fmt.Sprintf("worker-%d", i),
+			Title: strings.Repeat("long ", 40),
+		})
 	}
 	got := tr.frame(now().Add(time.Minute), 40, 10)
 	if len(got) != 7 {
@@ -155,7 +158,9 @@ func TestLiveProgressRedrawsAtTicksAndStopsAtClose(t *testing.T) {
 	released := 0
 	p := newLive(screen, Style{Live: true, Width: 80}, install(), false, func() time.Time { return clock }, ticks)
 	p.release = func() { released++ }
-	p.Event(apply.Event{Type: apply.StepStarted, Time: now(), Step: "init/cp-1", Host: "cp-1", Title: "create the cluster"})
+	p.Event(apply.Event{
+		Type: apply.StepStarted, Time: now(), Step: "init/cp-1", Host: "cp-1", Title: "create the cluster",
+	})
 	before := strings.Join(screen.lines, "\n")
 	p.mu.Lock()
 	clock = clock.Add(7 * time.Second)

@@ -30,12 +30,13 @@ type Report struct {
 	Healthy bool      `json:"healthy"` // every check is ok
 	Checks  []Check   `json:"checks"`
 	// Route is what apply would do; Also what it could do before the operator has acted.
-	Route        fsm.Route             `json:"route"`
-	Also         []fsm.Route           `json:"also,omitempty"`
-	Hosts        []HostReport          `json:"hosts"` // those of the manifest, in its order, control plane first
-	API          APIReport             `json:"api"`
-	Etcd         EtcdReport            `json:"etcd"`
-	Drift        []Difference          `json:"drift,omitempty"` // what differs from the manifest without being unhealthy
+	Route fsm.Route    `json:"route"`
+	Also  []fsm.Route  `json:"also,omitempty"`
+	Hosts []HostReport `json:"hosts"` // those of the manifest, in its order, control plane first
+	API   APIReport    `json:"api"`
+	Etcd  EtcdReport   `json:"etcd"`
+	// what differs from the manifest without being unhealthy
+	Drift        []Difference          `json:"drift,omitempty"`
 	Running      []RunningStep         `json:"running,omitempty"`
 	Locks        []LockReport          `json:"locks,omitempty"`
 	Problems     []problem.Problem     `json:"problems,omitempty"`
@@ -55,8 +56,8 @@ type HostReport struct {
 	Condition condition.Condition `json:"condition"`
 	Reasons   []string            `json:"reasons,omitempty"`  // why the condition is not healthy
 	Problems  []problem.Problem   `json:"problems,omitempty"` // the same, as codes
-	// Kubernetes is the version of its API server, or of its kubelet on a worker; Kubelet the kubelet's. Without v, empty
-	// when not known or not there.
+	// Kubernetes is the version of its API server, or of its kubelet on a worker; Kubelet the kubelet's. Without v,
+	// empty when not known or not there.
 	Kubernetes string       `json:"kubernetes,omitempty"`
 	Kubelet    string       `json:"kubelet,omitempty"`
 	Containerd string       `json:"containerd,omitempty"`

@@ -58,7 +58,8 @@ func (st StatusInput) etcd() EtcdReport {
 	r.MayFail = max(tally.Alive-r.Quorum, 0)
 	for _, m := range e.Members {
 		r.Members = append(r.Members, MemberReport{
-			ID: m.ID, Name: m.Name, Host: st.hostOf(m), State: memberState(m), Version: m.Version, DBSize: m.DBSize, Alarms: m.Alarms,
+			ID: m.ID, Name: m.Name, Host: st.hostOf(m), State: memberState(m), Version: m.Version, DBSize: m.DBSize,
+			Alarms: m.Alarms,
 		})
 	}
 	return r

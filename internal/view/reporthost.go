@@ -20,7 +20,8 @@ func (st StatusInput) host(h desired.Host) HostReport {
 	r := HostReport{
 		ID: h.ID, Name: st.name(h.ID), Address: h.PublicAddress, Role: h.Role,
 		Condition: found.Condition, Reasons: problem.Whats(found.Reasons), Problems: found.Reasons,
-		Kubernetes: seen.Kubelet.Version, Kubelet: seen.Kubelet.Version, Containerd: seen.Containerd.Version, OS: seen.OS.Name,
+		Kubernetes: seen.Kubelet.Version, Kubelet: seen.Kubelet.Version, Containerd: seen.Containerd.Version,
+		OS:          seen.OS.Name,
 		Certificate: earliest(seen.Certificates, st.Now),
 	}
 	if r.Condition == "" {
@@ -55,7 +56,12 @@ func earliest(certificates []observed.Certificate, now time.Time) *CertificateRe
 		return nil
 	}
 	c := slices.MinFunc(certificates, func(a, b observed.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-	return &CertificateReport{Name: c.Name, NotAfter: c.NotAfter, Days: days(now, c.NotAfter), Expired: !now.Before(c.NotAfter)}
+	return &CertificateReport{
+		Name:     c.Name,
+		NotAfter: c.NotAfter,
+		Days:     days(now, c.NotAfter),
+		Expired:  !now.Before(c.NotAfter),
+	}
 }
 
 func (st StatusInput) api() APIReport {

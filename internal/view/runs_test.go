@@ -81,7 +81,8 @@ func joined() *stream {
 	s.beat(15, "prepare/worker-2")
 	s.end(22.1, "prepare/worker-2")
 	s.start(22.1, "images/worker-2")
-	s.output(25, "images/worker-2", "imported registry.k8s.io/kube-proxy:v1.36.3 by its digest, which is long enough to be cut somewhere")
+	s.output(25, "images/worker-2",
+		"imported registry.k8s.io/kube-proxy:v1.36.3 by its digest, which is long enough to be cut somewhere")
 	s.add(26, apply.Event{Type: apply.Warning, Host: "worker-2", Line: "connection lost, trying again"})
 	s.end(30.5, "images/worker-2")
 	s.start(30.6, "join-worker/worker-2")
@@ -104,7 +105,9 @@ func brokenJoin() *stream {
 	s.start(121, "images/worker-1")
 	s.output(122, "join-etcd/cp-2", "etcd: peer TLS handshake failed")
 	s.fail(124.5, "join-etcd/cp-2", "exit status 1\n    | etcd: peer TLS handshake failed")
-	for _, id := range []string{"join-finish/cp-2", "node-ready/cp-2", "join-etcd/cp-3", "join-finish/cp-3", "node-ready/cp-3", "record"} {
+	for _, id := range []string{
+		"join-finish/cp-2", "node-ready/cp-2", "join-etcd/cp-3", "join-finish/cp-3", "node-ready/cp-3", "record",
+	} {
 		s.skip(124.5, id)
 	}
 	s.end(190, "images/worker-1")

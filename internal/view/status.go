@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/desired"
 )
 
-// warnDays is how many days before its end a certificate is worth a warning. A kubelet renews its own, valid for a year,
-// 36 to 110 days before the end; one with fewer days was not renewed.
+// warnDays is how many days before its end a certificate is worth a warning. A kubelet renews its own, valid for a
+// year, 36 to 110 days before the end; one with fewer days was not renewed.
 const warnDays = 30
 
 // Status writes a cluster's status: its hosts, the API, etcd with its quorum, certificates, what differs from the
@@ -168,7 +168,8 @@ func (v statusView) lockText(l LockReport) string {
 	if l.API {
 		where = append(where, "the API")
 	}
-	text := fmt.Sprintf("%s, run %s, since %s (%s ago)", l.Holder, l.RunID, l.Since.UTC().Format(time.RFC3339), took(v.Time.Sub(l.Since)))
+	text := fmt.Sprintf("%s, run %s, since %s (%s ago)", l.Holder, l.RunID, l.Since.UTC().Format(time.RFC3339),
+		took(v.Time.Sub(l.Since)))
 	if !l.Live {
 		text += ", not heard of any more"
 	}
@@ -198,7 +199,8 @@ func (v statusView) end() {
 	switch {
 	case v.Healthy:
 		v.para("", fmt.Sprintf("Cluster %s is healthy: %s, %s, Kubernetes %s.", v.Cluster,
-			count(v.role(desired.ControlPlane), "control-plane host"), count(v.role(desired.Worker), "worker"), v.Version), green)
+			count(v.role(desired.ControlPlane), "control-plane host"), count(v.role(desired.Worker), "worker"),
+			v.Version), green)
 	case v.Route == fsm.Install:
 		v.para("", "Cluster "+v.Cluster+" is not installed.", yellow)
 	default:

@@ -48,7 +48,12 @@ func TestStatusInColourIsTheStatusInPlainWithColours(t *testing.T) {
 
 func TestStatusAsJSON(t *testing.T) {
 	t.Parallel()
-	for name, st := range map[string]StatusInput{"healthy": healthy(), "lost": lost(), "busy": busy(), "zero": {Now: now()}} {
+	for name, st := range map[string]StatusInput{
+		"healthy": healthy(),
+		"lost":    lost(),
+		"busy":    busy(),
+		"zero":    {Now: now()},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := StatusJSON(st)
@@ -89,7 +94,9 @@ func TestOneThingWrongIsNotHealthy(t *testing.T) {
 		"etcd: a dead stray voter": func(st *StatusInput) {
 			st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{ID: "f", Healthy: observed.No})
 		},
-		"certificates: one ends now": func(st *StatusInput) { st.World.Hosts["203.0.113.12"].Certificates[1].NotAfter = now() },
+		"certificates: one ends now": func(st *StatusInput) {
+			st.World.Hosts["203.0.113.12"].Certificates[1].NotAfter = now()
+		},
 	} {
 		st := healthy()
 		break1(&st)
@@ -109,7 +116,9 @@ func (st *StatusInput) assess(id string, c condition.Condition) {
 func TestWhatIsNoMatterOfHealthIsHealthy(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*StatusInput){
-		"drift":           func(st *StatusInput) { st.Decision.Drift = map[string][]string{"203.0.113.11": {"kubelet"}} },
+		"drift": func(st *StatusInput) {
+			st.Decision.Drift = map[string][]string{"203.0.113.11": {"kubelet"}}
+		},
 		"a cordoned node": func(st *StatusInput) { st.World.API.Nodes[3].Unschedulable = true },
 		"a certificate with one day": func(st *StatusInput) {
 			st.World.Hosts["203.0.113.12"].Certificates[1].NotAfter = now().Add(24 * time.Hour)
@@ -141,8 +150,10 @@ func TestHowManyVotersMayFail(t *testing.T) {
 			st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{Healthy: observed.Of(i < c.healthy)})
 		}
 		e := st.etcd()
-		if e.Quorum != c.quorum || e.MayFail != c.mayFail || e.Holds != c.holds || e.Healthy != c.healthy || e.Voters != c.voters {
-			t.Errorf("%d of %d voters: %+v, want quorum %d, %d may fail, holds %t", c.healthy, c.voters, e, c.quorum, c.mayFail, c.holds)
+		if e.Quorum != c.quorum || e.MayFail != c.mayFail || e.Holds != c.holds || e.Healthy != c.healthy ||
+			e.Voters != c.voters {
+			t.Errorf("%d of %d voters: %+v, want quorum %d, %d may fail, holds %t", c.healthy, c.voters, e, c.quorum,
+				c.mayFail, c.holds)
 		}
 	}
 }

@@ -38,17 +38,21 @@ func healthy() StatusInput {
 func (st *StatusInput) addHost(name, id string, role desired.Role) {
 	h := desired.Host{ID: id, Role: role, PublicAddress: id, PrivateAddress: "10.0.0." + id[len(id)-2:]}
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running", Version: "1.36.3"}
-	seen := observed.Host{ID: id, Reach: observed.Reached, Hostname: name, OS: observed.OS{Name: "Ubuntu 24.04.3 LTS"}, Kubelet: unit}
+	seen := observed.Host{
+		ID: id, Reach: observed.Reached, Hostname: name, OS: observed.OS{Name: "Ubuntu 24.04.3 LTS"}, Kubelet: unit,
+	}
 	unit.Version = "2.3.5"
 	seen.Containerd = unit
 	seen.Certificates = []observed.Certificate{
-		{Name: "ca", NotAfter: now().AddDate(9, 0, 0)}, {Name: "kubelet-client", NotAfter: now().AddDate(0, 0, 300).Add(time.Hour)},
+		{Name: "ca", NotAfter: now().AddDate(9, 0, 0)},
+		{Name: "kubelet-client", NotAfter: now().AddDate(0, 0, 300).Add(time.Hour)},
 	}
 	found := condition.Assessment{Condition: condition.Healthy, Member: observed.Yes, Node: name}
 	if role == desired.ControlPlane {
 		st.Want.ControlPlane = append(st.Want.ControlPlane, h)
 		seen.APIServer, seen.APIServerVersion, seen.EtcdHealth = observed.Yes, "1.36.3", observed.Yes
-		seen.Certificates = append(seen.Certificates, observed.Certificate{Name: "apiserver", NotAfter: now().AddDate(0, 0, 200).Add(time.Hour)})
+		seen.Certificates = append(seen.Certificates,
+			observed.Certificate{Name: "apiserver", NotAfter: now().AddDate(0, 0, 200).Add(time.Hour)})
 		found.Etcd = fmt.Sprintf("%016x", len(st.Want.ControlPlane))
 		st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{
 			ID: found.Etcd, Name: name, Healthy: observed.Yes, Version: "3.6.8", DBSize: 20 << 20,
@@ -57,14 +61,19 @@ func (st *StatusInput) addHost(name, id string, role desired.Role) {
 		st.Want.Workers = append(st.Want.Workers, h)
 	}
 	st.World.Hosts[id], st.Decision.Hosts[id] = seen, found
-	st.World.API.Nodes = append(st.World.API.Nodes, observed.Node{Name: name, Ready: observed.Yes, KubeletVersion: "1.36.3"})
+	st.World.API.Nodes = append(st.World.API.Nodes,
+		observed.Node{Name: name, Ready: observed.Yes, KubeletVersion: "1.36.3"})
 }
 
 const dialTimeout = "dial tcp 203.0.113.13:22: i/o timeout"
 
 // timedOut is the problem of a host that does not answer.
 func timedOut(id string) problem.Problem {
-	return problem.Problem{Code: problem.HostUnreachable, Host: id, Parameters: problem.Parameters{"error": dialTimeout}}
+	return problem.Problem{
+		Code:       problem.HostUnreachable,
+		Host:       id,
+		Parameters: problem.Parameters{"error": dialTimeout},
+	}
 }
 
 // paused is a cluster of which one control-plane host does not answer.
@@ -75,12 +84,15 @@ func paused() StatusInput {
 	st.World.API.Nodes[2].Ready = observed.Unknown
 	st.World.Etcd.Members[2].Healthy = observed.No
 	st.Decision.Hosts[id] = condition.Assessment{
-		Condition: condition.Unreachable, Reasons: []problem.Problem{timedOut(id)}, Member: observed.Yes, Node: "cp-3", Etcd: "0000000000000003",
+		Condition: condition.Unreachable, Reasons: []problem.Problem{timedOut(id)}, Member: observed.Yes, Node: "cp-3",
+		Etcd: "0000000000000003",
 	}
 	st.Decision.Route = fsm.Instruct
 	st.Decision.Instructions = []problem.Instruction{{
 		Host: id, Problems: []problem.Problem{timedOut(id)},
-		Steps: []problem.Step{{Code: problem.InspectConnection, Parameters: problem.Parameters{"name": "cp-3", "address": id}}},
+		Steps: []problem.Step{
+			{Code: problem.InspectConnection, Parameters: problem.Parameters{"name": "cp-3", "address": id}},
+		},
 	}}
 	return st
 }
@@ -89,7 +101,12 @@ func paused() StatusInput {
 func lost() StatusInput {
 	st := paused()
 	id := "203.0.113.12"
-	st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Denied, Problem: "permission denied (publickey)", Class: "auth"}
+	st.World.Hosts[id] = observed.Host{
+		ID:      id,
+		Reach:   observed.Denied,
+		Problem: "permission denied (publickey)",
+		Class:   "auth",
+	}
 	st.World.API = observed.API{Reached: observed.No, Problem: "https://203.0.113.11:6443/readyz: etcd failed"}
 	st.World.Etcd.Members[1].Healthy, st.World.Etcd.Members[0].Leader = observed.No, false
 	first := st.World.Hosts["203.0.113.11"]
@@ -97,19 +114,24 @@ func lost() StatusInput {
 	st.World.Hosts["203.0.113.11"] = first
 	st.Decision.Hosts["203.0.113.11"] = condition.Assessment{
 		Condition: condition.Broken, Reasons: []problem.Problem{{
-			Code: problem.ComponentUnhealthy, Host: "203.0.113.11", Parameters: problem.Parameters{"component": "API server"},
+			Code: problem.ComponentUnhealthy, Host: "203.0.113.11",
+			Parameters: problem.Parameters{"component": "API server"},
 		}}, Member: observed.Yes, Node: "cp-1", Etcd: "0000000000000001",
 	}
 	st.Decision.Hosts[id] = condition.Assessment{
 		Condition: condition.Unreachable, Reasons: []problem.Problem{{
-			Code: problem.HostLoginRefused, Host: id, Parameters: problem.Parameters{"error": "permission denied (publickey)"},
+			Code: problem.HostLoginRefused, Host: id,
+			Parameters: problem.Parameters{"error": "permission denied (publickey)"},
 		}}, Member: observed.Yes, Node: "cp-2", Etcd: "0000000000000002",
 	}
 	st.Decision.Route = fsm.DisasterRecovery
 	st.Decision.Instructions = []problem.Instruction{{
-		Problems: []problem.Problem{{Code: problem.EtcdQuorumLost, Parameters: problem.Parameters{"healthy": 1, "voters": 3, "quorum": 2}}},
+		Problems: []problem.Problem{
+			{Code: problem.EtcdQuorumLost, Parameters: problem.Parameters{"healthy": 1, "voters": 3, "quorum": 2}},
+		},
 		Steps: []problem.Step{
-			{Code: problem.BringBackHosts, Parameters: problem.Parameters{"count": 1, "hosts": []string{"cp-2", "cp-3"}}},
+			{Code: problem.BringBackHosts,
+				Parameters: problem.Parameters{"count": 1, "hosts": []string{"cp-2", "cp-3"}}},
 			{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": []string{"cp-1"}}},
 		},
 	}}
@@ -121,7 +143,12 @@ func bare() StatusInput {
 	st := healthy()
 	for id, h := range st.World.Hosts {
 		st.World.Hosts[id] = observed.Host{ID: id, Reach: observed.Reached, Hostname: h.Hostname, EtcdData: observed.No}
-		st.Decision.Hosts[id] = condition.Assessment{Condition: condition.Empty, Reasons: []problem.Problem{{Code: problem.HostEmpty, Host: id}}, Member: observed.No, Node: h.Hostname}
+		st.Decision.Hosts[id] = condition.Assessment{
+			Condition: condition.Empty,
+			Reasons:   []problem.Problem{{Code: problem.HostEmpty, Host: id}},
+			Member:    observed.No,
+			Node:      h.Hostname,
+		}
 	}
 	st.World.API, st.World.Etcd = observed.API{}, observed.Etcd{}
 	st.Decision.Route, st.Decision.Record, st.Decision.Addons = fsm.Install, true, []string{"flannel"}
@@ -140,7 +167,12 @@ func busy() StatusInput {
 		{Code: problem.ClockAhead, Host: "203.0.113.12", Parameters: problem.Parameters{"skew": "31s", "limit": "30s"}},
 		{Code: problem.HostOutsideLimit, Host: "203.0.113.21"},
 	}
-	lock := observed.Lock{Holder: "ada@laptop", RunID: "20260810-025648-7f3a", Since: now().Add(-192 * time.Second), Live: true}
+	lock := observed.Lock{
+		Holder: "ada@laptop",
+		RunID:  "20260810-025648-7f3a",
+		Since:  now().Add(-192 * time.Second),
+		Live:   true,
+	}
 	st.World.API.Lease, st.World.API.PendingCSRs = &lock, 1
 	st.World.API.Nodes[1].Unschedulable = true
 	st.World.API.Nodes[3].KubeletVersion = "1.35.4"
@@ -156,6 +188,7 @@ func busy() StatusInput {
 	h = st.World.Hosts["203.0.113.21"]
 	h.Kubelet.Version = "1.35.4"
 	st.World.Hosts["203.0.113.21"] = h
-	st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{ID: "000000000000000a", Name: "old", Healthy: observed.Yes, Alarms: []string{"NOSPACE"}})
+	st.World.Etcd.Members = append(st.World.Etcd.Members,
+		observed.Member{ID: "000000000000000a", Name: "old", Healthy: observed.Yes, Alarms: []string{"NOSPACE"}})
 	return st
 }

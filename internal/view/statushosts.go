@@ -18,7 +18,9 @@ const (
 // hosts writes the table of hosts; under each that is not healthy stands why. Columns that the reader misses least are
 // left out where the screen is too narrow.
 func (v statusView) hosts() {
-	t := &table{head: []string{"HOST", "ADDRESS", "ROLE", "CONDITION", "VERSION", "CONTAINERD", "NODE", "API", "ETCD", "CERTS"}}
+	t := &table{
+		head: []string{"HOST", "ADDRESS", "ROLE", "CONDITION", "VERSION", "CONTAINERD", "NODE", "API", "ETCD", "CERTS"},
+	}
 	for _, h := range v.Hosts {
 		t.add(v.row(h)...)
 	}
@@ -60,7 +62,8 @@ func (v statusView) reasons(h HostReport) {
 func (v statusView) row(h HostReport) []cell {
 	return []cell{
 		{clean(h.Name), bold}, {clean(h.Address), plain}, {string(h.Role), plain},
-		{string(h.Condition), conditionInk(h.Condition)}, v.version(h), {orSign(clean(h.Containerd), missing(h)), plain},
+		{string(h.Condition), conditionInk(h.Condition)}, v.version(h),
+		{orSign(clean(h.Containerd), missing(h)), plain},
 		nodeCell(h), apiCell(h), etcdCell(h), certificateCell(h),
 	}
 }

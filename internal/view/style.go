@@ -18,8 +18,8 @@ type Style struct {
 
 // StyleFor returns the style for what is written to w. Only a terminal that is not dumb gets colours, a width and live
 // lines; CI takes the live lines away. NO_COLOR (https://no-color.org) takes the colours away, CLICOLOR_FORCE or
-// FORCE_COLOR gives them to anything else; COLUMNS overrules the terminal's own width. Other characters than ASCII need a
-// UTF-8 locale.
+// FORCE_COLOR gives them to anything else; COLUMNS overrules the terminal's own width. Other characters than ASCII need
+// a UTF-8 locale.
 func StyleFor(w io.Writer, getenv func(string) string) Style {
 	s := Style{Unicode: utf8Locale(getenv)}
 	columns, _, terminal := size(w)

@@ -61,7 +61,9 @@ func TestNothingFromElsewhereReachesTheTerminalAsACommand(t *testing.T) {
 		}
 	}
 	harmless := func(in string) bool {
-		return !strings.ContainsFunc(clean(in), func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) })
+		return !strings.ContainsFunc(clean(in), func(r rune) bool {
+			return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+		})
 	}
 	if err := quick.Check(harmless, nil); err != nil {
 		t.Error(err)
@@ -91,7 +93,8 @@ func TestClip(t *testing.T) {
 		n     int
 		want  string
 	}{
-		{inPipe, 10, "knäckebröd"}, {inPipe, 9, "knäcke..."}, {onTerminal, 9, "knäckebr…"}, {inPipe, 3, "knä"}, {inPipe, 0, ""}, {inPipe, -1, ""},
+		{inPipe, 10, "knäckebröd"}, {inPipe, 9, "knäcke..."}, {onTerminal, 9, "knäckebr…"}, {inPipe, 3, "knä"},
+		{inPipe, 0, ""}, {inPipe, -1, ""},
 	} {
 		if got := c.style.clip("knäckebröd", c.n); got != c.want {
 			t.Errorf("clip to %d = %q, want %q", c.n, got, c.want)
@@ -128,7 +131,14 @@ func TestDaysLeft(t *testing.T) {
 	for _, c := range []struct {
 		left time.Duration
 		want int
-	}{{30 * 24 * time.Hour, 30}, {30*24*time.Hour - 1, 29}, {time.Hour, 0}, {0, 0}, {-time.Hour, -1}, {-25 * time.Hour, -2}} {
+	}{
+		{30 * 24 * time.Hour, 30},
+		{30*24*time.Hour - 1, 29},
+		{time.Hour, 0},
+		{0, 0},
+		{-time.Hour, -1},
+		{-25 * time.Hour, -2},
+	} {
 		if got := days(now(), now().Add(c.left)); got != c.want {
 			t.Errorf("%s left are %d days, want %d", c.left, got, c.want)
 		}

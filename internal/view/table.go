@@ -94,8 +94,8 @@ func (t *table) row(s Style, row []cell, widths []int) []string {
 	return nil
 }
 
-// last adds the last field to a line that takes the columns up to used: beside it, broken under its own beginning; where
-// the screen is too narrow for that, below it, under the second column.
+// last adds the last field to a line that takes the columns up to used: beside it, broken under its own beginning;
+// where the screen is too narrow for that, below it, under the second column.
 func (t *table) last(s Style, c cell, line string, used, second int) []string {
 	var out []string
 	if s.Width > 0 && used+width(c.text) > s.Width && s.room(used) == 0 {

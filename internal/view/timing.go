@@ -10,9 +10,9 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Timing writes where a run's time went: for each stage of the plan how many steps ran, when the first began, for how long
-// any of them was running, and which took longest; then the chain of steps that the end had to wait for. Steps that did
-// not run are left out; without any, nothing is written.
+// Timing writes where a run's time went: for each stage of the plan how many steps ran, when the first began, for how
+// long any of them was running, and which took longest; then the chain of steps that the end had to wait for. Steps
+// that did not run are left out; without any, nothing is written.
 func Timing(w io.Writer, s Style, p plan.Plan, events []apply.Event) {
 	spans := spansOf(p, events)
 	if len(spans) == 0 {
@@ -67,7 +67,8 @@ func (p *page) stages(of plan.Plan, spans []span) {
 		t.add(stageRow(of, name, in[name], began)...)
 	}
 	ended := lastEnd(spans)
-	t.add(cell{"total", bold}, cell{right(fmt.Sprint(len(spans)), 5), bold}, cell{}, cell{right(took(ended.Sub(began)), 6), bold}, cell{})
+	t.add(cell{"total", bold}, cell{right(fmt.Sprint(len(spans)), 5), bold}, cell{},
+		cell{right(took(ended.Sub(began)), 6), bold}, cell{})
 	p.table(t)
 }
 
@@ -75,7 +76,8 @@ func stageRow(of plan.Plan, name string, spans []span, began time.Time) []cell {
 	longest := slices.MaxFunc(spans, func(a, b span) int { return int(a.to.Sub(a.from) - b.to.Sub(b.from)) })
 	note := ""
 	if len(spans) > 1 {
-		note = hostOr(of.Hosts[longest.step.Host]) + " " + clean(longest.step.Title) + " " + took(longest.to.Sub(longest.from))
+		note = hostOr(of.Hosts[longest.step.Host]) + " " + clean(longest.step.Title) + " " +
+			took(longest.to.Sub(longest.from))
 	}
 	from := spans[0].from
 	return []cell{
@@ -105,8 +107,8 @@ func lastEnd(spans []span) time.Time {
 }
 
 // criticalPath is the chain of steps that ends with the last one: before each stands the one that it waited for, which
-// is the last to end of those it needs, those before it on its host, and, where etcd's members change, those that change
-// them too.
+// is the last to end of those it needs, those before it on its host, and, where etcd's members change, those that
+// change them too.
 func criticalPath(spans []span) []span {
 	at := slices.MaxFunc(spans, func(a, b span) int { return a.to.Compare(b.to) })
 	path := []span{at}

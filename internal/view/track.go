@@ -182,10 +182,14 @@ func (t *track) heartbeat(e apply.Event) []string {
 	for _, a := range t.running {
 		names = append(names, fmt.Sprintf("%s %s (%s)", a.host, a.title, whole(e.Time.Sub(a.since))))
 	}
-	return []string{fmt.Sprintf("%s%s still running: %s; %d of %d steps done", t.stamp(e.Time), t.style.ellipsis(), list(names, 4), t.done, t.total)}
+	return []string{
+		fmt.Sprintf("%s%s still running: %s; %d of %d steps done", t.stamp(e.Time), t.style.ellipsis(), list(names, 4),
+			t.done, t.total),
+	}
 }
 
-// finished sums the run up. The error itself is not repeated: whoever started the run shows it, with what hosts printed.
+// finished sums the run up. The error itself is not repeated: whoever started the run shows it, with what
+// hosts printed.
 func (t *track) finished(e apply.Event) []string {
 	after := took(seconds(e.Seconds))
 	if e.Error == "" {

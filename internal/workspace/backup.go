@@ -74,7 +74,8 @@ func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error)
 	return result, err
 }
 
-func writeBackup(ctx context.Context, members *maintenance.Etcd, file string, recipients []age.Recipient, result *Backup) (err error) {
+func writeBackup(ctx context.Context, members *maintenance.Etcd, file string, recipients []age.Recipient,
+	result *Backup) (err error) {
 	sum := sha256.New()
 	counted := &counter{}
 	result.Metadata, err = members.Backup(ctx, recipients, func(write func(io.Writer) error) error {
@@ -107,7 +108,10 @@ func (w *Workspace) backupTarget(o BackupOptions) (backup.Target, error) {
 	}
 	if address == "" {
 		if o.Prune {
-			return nil, &engine.ConfigError{Err: errors.New("--keep is about a target, and none is given: set backup.target in the manifest, or --to")}
+			return nil, &engine.ConfigError{
+				Err: errors.New("--keep is about a target, and none is given: set backup.target in the " +
+					"manifest, or --to"),
+			}
 		}
 		return nil, nil //nolint:nilnil // no target is an answer
 	}
@@ -140,9 +144,10 @@ func backupFile(o BackupOptions, target backup.Target, name string) (string, fun
 	return file, func() {}, nil
 }
 
-// store brings the file to the target, and then removes the oldest there. A backup of a cluster without a quorum may have less
-// than older ones: then none is removed.
-func (w *Workspace) store(ctx context.Context, target backup.Target, file string, o BackupOptions, alone bool, result *Backup) error {
+// store brings the file to the target, and then removes the oldest there. A backup of a cluster without a quorum may
+// have less than older ones: then none is removed.
+func (w *Workspace) store(ctx context.Context, target backup.Target, file string, o BackupOptions, alone bool,
+	result *Backup) error {
 	f, err := os.Open(file) // #nosec G304 -- written above
 	if err != nil {
 		return err
@@ -156,8 +161,8 @@ func (w *Workspace) store(ctx context.Context, target backup.Target, file string
 		return nil
 	}
 	if alone {
-		return &engine.EtcdError{Err: fmt.Errorf("etcd has no quorum: the backup is stored as %s in %s, and none was removed, "+
-			"because older ones may have more; see kubeone status", result.Name, target)}
+		return &engine.EtcdError{Err: fmt.Errorf("etcd has no quorum: the backup is stored as %s in %s, and none was "+
+			"removed, because older ones may have more; see kubeone status", result.Name, target)}
 	}
 	result.Removed, err = backup.Keep(ctx, target, w.want.Name, cmp.Or(o.Keep, w.want.Backup.Keep, 1), result.Name)
 	if err != nil {

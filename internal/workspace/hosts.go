@@ -21,7 +21,8 @@ func (w *Workspace) openPool() *sshpool.Pool {
 	}
 	o.RecordFile = w.knownHosts()
 	o.OnRecord = func(c host.FirstContact) {
-		w.opt.Warn(fmt.Sprintf("%s (%s): host key %s was not known and is now recorded in %s", c.Host, c.Address, c.Fingerprint, o.RecordFile))
+		w.opt.Warn(fmt.Sprintf("%s (%s): host key %s was not known and is now recorded in %s", c.Host, c.Address,
+			c.Fingerprint, o.RecordFile))
 	}
 	return sshpool.New(o)
 }
@@ -66,7 +67,10 @@ func target(h desired.Host) (host.Target, error) {
 	if h.SSH.Bastion == "" {
 		return t, nil
 	}
-	b := host.Target{Name: h.SSH.Bastion, Address: h.SSH.Bastion, Port: h.SSH.BastionPort, User: h.SSH.BastionUser, KeyFile: h.SSH.BastionKeyFile, AgentSocket: h.SSH.AgentSocket}
+	b := host.Target{
+		Name: h.SSH.Bastion, Address: h.SSH.Bastion, Port: h.SSH.BastionPort, User: h.SSH.BastionUser,
+		KeyFile: h.SSH.BastionKeyFile, AgentSocket: h.SSH.AgentSocket,
+	}
 	if b.User == "" {
 		b.User = h.SSH.User
 	}

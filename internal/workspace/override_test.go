@@ -13,7 +13,11 @@ import (
 func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {
 	t.Parallel()
 	two, no, minute, none := 2, false, time.Minute, time.Duration(0)
-	manifest := desired.Upgrade{MaxUnavailable: desired.Share{Count: 1}, Canary: true, Drain: desired.Drain{Timeout: 5 * time.Minute, OnTimeout: desired.DrainStop}}
+	manifest := desired.Upgrade{
+		MaxUnavailable: desired.Share{Count: 1},
+		Canary:         true,
+		Drain:          desired.Drain{Timeout: 5 * time.Minute, OnTimeout: desired.DrainStop},
+	}
 	for name, c := range map[string]struct {
 		options UpgradeOptions
 		want    desired.Upgrade
@@ -21,8 +25,14 @@ func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {
 	}{
 		"none": {UpgradeOptions{}, manifest, ""},
 		"all of them": {
-			UpgradeOptions{MaxUnavailable: "25%", MaxParallel: &two, Canary: &no, DrainTimeout: &minute, OnTimeout: "skip"},
-			desired.Upgrade{MaxUnavailable: desired.Share{Percent: 25}, MaxParallel: 2, Drain: desired.Drain{Timeout: minute, OnTimeout: desired.DrainSkip}}, "",
+			UpgradeOptions{
+				MaxUnavailable: "25%", MaxParallel: &two, Canary: &no, DrainTimeout: &minute, OnTimeout: "skip",
+			},
+			desired.Upgrade{
+				MaxUnavailable: desired.Share{Percent: 25},
+				MaxParallel:    2,
+				Drain:          desired.Drain{Timeout: minute, OnTimeout: desired.DrainSkip},
+			}, "",
 		},
 		"no share":   {UpgradeOptions{MaxUnavailable: "some"}, manifest, "--max-unavailable"},
 		"no time":    {UpgradeOptions{DrainTimeout: &none}, manifest, "--drain-timeout"},

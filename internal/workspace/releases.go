@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/release"
 )
 
-// releases are those of bundles, or of the locations from which hosts download. What was found out is kept, so that an engine
-// that asks again is told the same.
+// releases are those of bundles, or of the locations from which hosts download. What was found out is kept, so that an
+// engine that asks again is told the same.
 type releases struct {
 	source  release.Source
 	bundles *release.Library // nil when hosts download

@@ -10,10 +10,11 @@ import (
 	"kubeone/internal/maintenance"
 )
 
-// SaveSnapshot saves a verified snapshot of etcd on this machine, mode 0600, and returns its path. It holds all Secrets of the
-// cluster. A folder is given a file with a name of its own. One that is of another cluster than the API says is an error and
-// not kept.
-func (w *Workspace) SaveSnapshot(ctx context.Context, members *maintenance.Etcd, path string) (string, snapshot.Info, error) {
+// SaveSnapshot saves a verified snapshot of etcd on this machine, mode 0600, and returns its path. It holds all Secrets
+// of the cluster. A folder is given a file with a name of its own. One that is of another cluster than the API says is
+// an error and not kept.
+func (w *Workspace) SaveSnapshot(ctx context.Context, members *maintenance.Etcd,
+	path string) (string, snapshot.Info, error) {
 	if stat, err := os.Stat(path); err == nil && stat.IsDir() {
 		path = filepath.Join(path, snapshot.FileName(w.want.Name, w.opt.Now(), "by-hand"))
 	}

@@ -36,9 +36,9 @@ func (s *Source) Close() {
 	}
 }
 
-// OpenSource opens and verifies what a cluster is recovered from: "surviving-member", a backup (a file, or its address in a
-// target off the hosts) with the file of a private key of one of its recipients, or a bare snapshot of etcd. A copy that is
-// truncated, altered or something else is a *ConfigError.
+// OpenSource opens and verifies what a cluster is recovered from: "surviving-member", a backup (a file, or its address
+// in a target off the hosts) with the file of a private key of one of its recipients, or a bare snapshot of etcd. A
+// copy that is truncated, altered or something else is a *ConfigError.
 func (w *Workspace) OpenSource(ctx context.Context, from, identity string) (*Source, error) {
 	s := &Source{about: plan.Copy{From: step.SurvivingMember}}
 	if from == string(step.SurvivingMember) {
@@ -103,7 +103,8 @@ func isEncrypted(path string) (bool, error) {
 
 func (s *Source) openBackup(ctx context.Context, path, identity string) error {
 	if identity == "" {
-		return fmt.Errorf("%s is encrypted: give the file of a private key of one of its recipients with --identity", path)
+		return fmt.Errorf("%s is encrypted: give the file of a private key of one of its recipients with --identity",
+			path)
 	}
 	identities, err := backup.ReadIdentities(identity)
 	if err != nil {
@@ -119,8 +120,10 @@ func (s *Source) openBackup(ctx context.Context, path, identity string) error {
 	}
 	m := a.Metadata
 	s.about = plan.Copy{
-		From: step.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash, KubernetesVersion: m.KubernetesVersion,
-		About:   fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339), m.CreatedBy, describe(m.Snapshot)),
+		From: step.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash,
+		KubernetesVersion: m.KubernetesVersion,
+		About: fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339),
+			m.CreatedBy, describe(m.Snapshot)),
 		Members: members(m.Snapshot), EncryptionPath: m.EncryptionPath,
 		Epoch: m.Epoch, Revision: m.Snapshot.Revision,
 	}
@@ -145,7 +148,8 @@ func (s *Source) openSnapshot(path string) error {
 		return err
 	}
 	s.about = plan.Copy{
-		From: step.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describe(info), Members: members(info), Revision: info.Revision,
+		From: step.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describe(info),
+		Members: members(info), Revision: info.Revision,
 	}
 	if info.CA != nil {
 		if s.about.CAHash, err = backup.CAHash(info.CA); err != nil {

@@ -32,9 +32,10 @@ func TestCopiesThatCannotBeUsed(t *testing.T) {
 	}
 	encrypted := write("backup", "age-encryption.org/v1\n-> X25519 x\n")
 	for name, c := range map[string]struct{ from, identity, says string }{
-		"nothing there":            {filepath.Join(dir, "none"), "", "surviving-member, a backup or a snapshot"},
-		"an empty file":            {write("empty", ""), "", "it is empty"},
-		"something else":           {write("text", strings.Repeat("not a snapshot ", 1000)), "", "it is not a snapshot of etcd"},
+		"nothing there": {filepath.Join(dir, "none"), "", "surviving-member, a backup or a snapshot"},
+		"an empty file": {write("empty", ""), "", "it is empty"},
+		"something else": {write("text", strings.Repeat("not a snapshot ", 1000)), "",
+			"it is not a snapshot of etcd"},
 		"a backup without a key":   {encrypted, "", "--identity"},
 		"a backup, no key file":    {encrypted, filepath.Join(dir, "none"), "no such file"},
 		"a backup, a key of words": {encrypted, write("key", "secret words"), "age-keygen"},

@@ -16,15 +16,17 @@ import (
 // recordTimeout bounds reading the history for a bundle.
 const recordTimeout = 10 * time.Second
 
-// Support writes a support bundle about what a proposal saw: the documents of the caller, and what hosts, API and this machine
-// know besides. Documents makes those that need the history, which is nil where it cannot be read. Secrets are values that
-// must not be in the bundle, besides the manifest's. It returns what is missing.
+// Support writes a support bundle about what a proposal saw: the documents of the caller, and what hosts, API and this
+// machine know besides. Documents makes those that need the history, which is nil where it cannot be read. Secrets are
+// values that must not be in the bundle, besides the manifest's. It returns what is missing.
 func (w *Workspace) Support(
-	ctx context.Context, out io.Writer, p engine.Proposal, documents func([]record.Run) ([]support.Document, error), secrets []string,
+	ctx context.Context, out io.Writer, p engine.Proposal, documents func([]record.Run) ([]support.Document, error),
+	secrets []string,
 ) ([]support.Missing, error) {
 	in := support.Input{
 		Cluster: w.want.Name, Now: w.opt.Now, Hosts: map[string]support.Host{}, Silent: map[string]string{},
-		NoAPI: engine.NoAPI(p.Observed), Journals: w.Journals(), Secrets: append(w.secrets(), secrets...), Parallel: w.opt.Parallel,
+		NoAPI: engine.NoAPI(p.Observed), Journals: w.Journals(), Secrets: append(w.secrets(), secrets...),
+		Parallel: w.opt.Parallel,
 	}
 	world := p.Observed.World
 	for _, h := range p.Want.Hosts() {

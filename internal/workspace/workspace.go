@@ -1,6 +1,6 @@
-// Package workspace is an operator's machine as the commands see it: manifests, Terraform's output, bundles, SSH keys, known
-// hosts, backups, journals. It loads them, and makes an engine of what was loaded. Nothing else reads those files for the
-// engine, which knows values only.
+// Package workspace is an operator's machine as the commands see it: manifests, Terraform's output, bundles, SSH keys,
+// known hosts, backups, journals. It loads them, and makes an engine of what was loaded. Nothing else reads those files
+// for the engine, which knows values only.
 package workspace
 
 import (
@@ -37,8 +37,8 @@ type Options struct {
 	Pool     sshpool.Options // of connections, for tests and benchmarks: what is said above goes before it
 }
 
-// Workspace is one cluster's files, loaded and ready to be worked with. It is not changed after Open, and its methods may be
-// called by several goroutines at the same time. Close it.
+// Workspace is one cluster's files, loaded and ready to be worked with. It is not changed after Open, and its methods
+// may be called by several goroutines at the same time. Close it.
 type Workspace struct {
 	Engine *engine.Engine
 
@@ -50,8 +50,8 @@ type Workspace struct {
 	releases *releases
 }
 
-// Open loads the manifest and the bundles and prepares the connections; it asks nothing of any host yet. Mistakes in what is
-// loaded are *manifest.Problems, *engine.ConfigError or those of package host.
+// Open loads the manifest and the bundles and prepares the connections; it asks nothing of any host yet. Mistakes in
+// what is loaded are *manifest.Problems, *engine.ConfigError or those of package host.
 func Open(ctx context.Context, opt Options) (*Workspace, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -59,7 +59,8 @@ func Open(ctx context.Context, opt Options) (*Workspace, error) {
 	if opt.Warn == nil {
 		opt.Warn = func(string) {}
 	}
-	loaded, err := manifest.Load(ctx, manifest.Options{ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, Stdin: opt.Stdin})
+	loaded, err := manifest.Load(ctx,
+		manifest.Options{ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, Stdin: opt.Stdin})
 	if err != nil {
 		return nil, err
 	}

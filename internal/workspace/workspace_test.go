@@ -48,7 +48,8 @@ func options(t *testing.T, manifest string) Options {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kubeone.yaml")
-	manifest = strings.ReplaceAll(manifest, "sshUsername: root", "sshUsername: root\n      sshPrivateKeyFile: "+sshtest.WriteKey(t, "").Path)
+	manifest = strings.ReplaceAll(manifest, "sshUsername: root",
+		"sshUsername: root\n      sshPrivateKeyFile: "+sshtest.WriteKey(t, "").Path)
 	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +68,14 @@ func TestMistakesAreFoundBeforeAnyHostIsAsked(t *testing.T) {
 		says   string
 	}{
 		{"no manifest", manifestText, func(o *Options) { o.Manifest += ".gone" }, "kubeone.yaml.gone"},
-		{"no bundle", manifestText, func(o *Options) { o.Bundles = []string{"/nonexistent/bundle.tar"} }, "/nonexistent/bundle.tar"},
+		{"no bundle", manifestText, func(o *Options) { o.Bundles = []string{"/nonexistent/bundle.tar"} },
+			"/nonexistent/bundle.tar"},
 		{"a bundle that is none", manifestText, func(o *Options) { o.Bundles = []string{o.Manifest} }, "kubeone.yaml"},
-		{"a drain without time", manifestText, func(o *Options) { o.Upgrade.DrainTimeout = new(time.Duration) }, "--drain-timeout"},
+		{"a drain without time", manifestText, func(o *Options) { o.Upgrade.DrainTimeout = new(time.Duration) },
+			"--drain-timeout"},
 		{
-			"a host key that is none", strings.Replace(manifestText, "sshUsername: root", "sshUsername: root\n      sshHostPublicKey: bm90IGEga2V5", 1),
+			"a host key that is none", strings.Replace(manifestText, "sshUsername: root",
+				"sshUsername: root\n      sshHostPublicKey: bm90IGEga2V5", 1),
 			func(*Options) {}, "is not an SSH public key",
 		},
 	} {
@@ -129,7 +133,8 @@ func TestAWorkspaceKnowsItsManifest(t *testing.T) {
 		t.Errorf("holder %q", Holder())
 	}
 	want := w.Engine.Want()
-	if w.Name() != "demo" || want.KubernetesVersion != "1.35.4" || !strings.Contains(string(w.Manifest()), "name: demo") {
+	if w.Name() != "demo" || want.KubernetesVersion != "1.35.4" ||
+		!strings.Contains(string(w.Manifest()), "name: demo") {
 		t.Errorf("want %+v", want)
 	}
 	if w.Engine.Host("192.0.2.21") == nil {
@@ -149,7 +154,10 @@ func TestARequestOfNoReleaseIsAnError(t *testing.T) {
 	}
 	defer w.Close()
 	var unsupported *release.UnsupportedError
-	if _, err := w.releases.Resolve(t.Context(), release.Want{KubernetesVersion: "1.36.3", Arch: "m68k"}); !errors.As(err, &unsupported) {
+	if _, err := w.releases.Resolve(t.Context(), release.Want{
+		KubernetesVersion: "1.36.3",
+		Arch:              "m68k",
+	}); !errors.As(err, &unsupported) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -167,11 +175,18 @@ func TestTargets(t *testing.T) {
 		Bastion: "192.0.2.9", BastionPort: 22, BastionUser: "jump", BastionKeyFile: "other", BastionHostPublicKey: wire,
 	}}
 	brief := full
-	brief.SSH.BastionUser, brief.SSH.BastionKeyFile, brief.SSH.BastionHostPublicKey, brief.SSH.HostPublicKey = "", "", "", ""
+	brief.SSH.BastionUser, brief.SSH.BastionKeyFile, brief.SSH.BastionHostPublicKey, brief.SSH.HostPublicKey = "", "",
+		"", ""
 	bastion := func(user, file string, keys []ssh.PublicKey) []host.Target {
-		return []host.Target{{Name: "192.0.2.9", Address: "192.0.2.9", Port: 22, User: user, KeyFile: file, AgentSocket: "sock", HostKeys: keys}}
+		return []host.Target{
+			{Name: "192.0.2.9", Address: "192.0.2.9", Port: 22, User: user, KeyFile: file, AgentSocket: "sock",
+				HostKeys: keys},
+		}
 	}
-	first := host.Target{Name: "cp-1", Address: "192.0.2.1", Port: 2222, User: "admin", KeyFile: "key", CertFile: "cert", AgentSocket: "sock"}
+	first := host.Target{
+		Name: "cp-1", Address: "192.0.2.1", Port: 2222, User: "admin", KeyFile: "key", CertFile: "cert",
+		AgentSocket: "sock",
+	}
 	withKeys, without := first, first
 	keys := []ssh.PublicKey{key.PublicKey()}
 	withKeys.HostKeys, withKeys.Bastions = keys, bastion("jump", "other", keys)
@@ -188,12 +203,19 @@ func TestTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.want, got, cmp.Comparer(func(a, b ssh.PublicKey) bool { return string(a.Marshal()) == string(b.Marshal()) })); diff != "" {
+		if diff := cmp.Diff(c.want, got, cmp.Comparer(func(a, b ssh.PublicKey) bool {
+			return string(a.Marshal()) == string(b.Marshal())
+		})); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	for _, bad := range []desired.SSH{{HostPublicKey: "%"}, {HostPublicKey: "bm90IGEga2V5"}, {Bastion: "b", BastionHostPublicKey: "%"}} {
-		if _, err := target(desired.Host{ID: "192.0.2.1", SSH: bad}); err == nil || !strings.Contains(err.Error(), "host public key") {
+	for _, bad := range []desired.SSH{
+		{HostPublicKey: "%"},
+		{HostPublicKey: "bm90IGEga2V5"},
+		{Bastion: "b", BastionHostPublicKey: "%"},
+	} {
+		if _, err := target(desired.Host{ID: "192.0.2.1", SSH: bad}); err == nil ||
+			!strings.Contains(err.Error(), "host public key") {
 			t.Errorf("%+v: got %v", bad, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"kubeone/internal/golden"
 )
@@ -81,7 +82,7 @@ func (d *docs) typ(t reflect.Type, title, carried string) {
 		return
 	}
 	d.done[t] = true
-	fmt.Fprintf(d, "\n### %s\n\n%s\n", title, d.comments[t.Name()])
+	fmt.Fprintf(d, "\n### %s\n\n%s\n", title, wrapped(d.comments[t.Name()]))
 	var later []func()
 	if t.NumField() > 0 {
 		d.WriteString("\n| field | type | default | carried out | meaning |\n|---|---|---|---|---|\n")
@@ -138,6 +139,27 @@ func (d *docs) row(f reflect.StructField, comment, carried string) string {
 	}
 	fmt.Fprintf(d, "| `%s` | %s | %s | %s | %s |\n", JSONName(f), typeName(f.Type), value, carried, sentence(comment))
 	return carried
+}
+
+// wrapped is a text in lines of up to 120 columns.
+func wrapped(text string) string {
+	var out strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		width := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+width > 120:
+			out.WriteByte('\n')
+			column = 0
+		default:
+			out.WriteByte(' ')
+			column++
+		}
+		out.WriteString(word)
+		column += width
+	}
+	return out.String()
 }
 
 // sentence is a comment without its name as a cell of a table: "is the port." becomes "The port."

@@ -1,5 +1,5 @@
-// Package apicall is what every call to a cluster's API has in common: the name under which we write, how long a call may
-// take, what is tried again, how a condition is awaited, and what an error says.
+// Package apicall is what every call to a cluster's API has in common: the name under which we write, how long a call
+// may take, what is tried again, how a condition is awaited, and what an error says.
 package apicall
 
 import (
@@ -95,12 +95,14 @@ func Classify(err error) Class {
 	return classifyNetwork(err)
 }
 
-// classifyStatus takes "forbidden" for transient: we are the administrator, to whom only an API server that has just started,
-// and has not read its rules yet, forbids anything.
+// classifyStatus takes "forbidden" for transient: we are the administrator, to whom only an API server that has just
+// started, and has not read its rules yet, forbids anything.
 func classifyStatus(err error) Class {
 	for _, transient := range []func(error) bool{
-		apierrors.IsConflict, apierrors.IsForbidden, apierrors.IsInternalError, apierrors.IsResourceExpired, apierrors.IsServerTimeout, apierrors.IsGone,
-		apierrors.IsServiceUnavailable, apierrors.IsTimeout, apierrors.IsTooManyRequests, apierrors.IsUnexpectedServerError,
+		apierrors.IsConflict, apierrors.IsForbidden, apierrors.IsInternalError, apierrors.IsResourceExpired,
+		apierrors.IsServerTimeout, apierrors.IsGone,
+		apierrors.IsServiceUnavailable, apierrors.IsTimeout, apierrors.IsTooManyRequests,
+		apierrors.IsUnexpectedServerError,
 	} {
 		if transient(err) {
 			return Transient

@@ -17,18 +17,20 @@ func TestClasses(t *testing.T) {
 		err  error
 		want Class
 	}{
-		"none":                 {nil, ""},
-		"conflict":             {apierrors.NewConflict(gr, "n", nil), Transient},
-		"too many requests":    {apierrors.NewTooManyRequests("wait", 1), Transient},
-		"etcd changed leader":  {apierrors.NewInternalError(errors.New("etcdserver: leader changed")), Transient},
-		"gone":                 {apierrors.NewResourceExpired("old"), Transient},
-		"not found":            {apierrors.NewNotFound(gr, "n"), Terminal},
-		"forbidden":            {apierrors.NewForbidden(gr, "n", nil), Transient},
-		"invalid":              {apierrors.NewBadRequest("no"), Terminal},
-		"deadline":             {context.DeadlineExceeded, Transient},
-		"cancelled":            {context.Canceled, Terminal},
-		"anything else":        {errors.New("what"), Terminal},
-		"wrapped class stays":  {fmt.Errorf("x: %w", &Error{Op: "o", Class: Operator, Err: apierrors.NewConflict(gr, "n", nil)}), Operator},
+		"none":                {nil, ""},
+		"conflict":            {apierrors.NewConflict(gr, "n", nil), Transient},
+		"too many requests":   {apierrors.NewTooManyRequests("wait", 1), Transient},
+		"etcd changed leader": {apierrors.NewInternalError(errors.New("etcdserver: leader changed")), Transient},
+		"gone":                {apierrors.NewResourceExpired("old"), Transient},
+		"not found":           {apierrors.NewNotFound(gr, "n"), Terminal},
+		"forbidden":           {apierrors.NewForbidden(gr, "n", nil), Transient},
+		"invalid":             {apierrors.NewBadRequest("no"), Terminal},
+		"deadline":            {context.DeadlineExceeded, Transient},
+		"cancelled":           {context.Canceled, Terminal},
+		"anything else":       {errors.New("what"), Terminal},
+		"wrapped class stays": {
+			fmt.Errorf("x: %w", &Error{Op: "o", Class: Operator, Err: apierrors.NewConflict(gr, "n", nil)}), Operator,
+		},
 		"status inside a wrap": {fmt.Errorf("x: %w", apierrors.NewTimeoutError("slow", 1)), Transient},
 	} {
 		if got := Classify(c.err); got != c.want {

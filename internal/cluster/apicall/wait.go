@@ -38,8 +38,9 @@ func Bounded(ctx context.Context, limit time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, limit)
 }
 
-// Retry calls until it succeeds, fails with an error that is not transient, or the context ends (after OpTimeout where
-// the context has no deadline). The error it returns is an *Error with the last failure, not merely "deadline exceeded".
+// Retry calls until it succeeds, fails with an error that is not transient, or the context ends (after OpTimeout
+// where the context has no deadline). The error it returns is an *Error with the last failure, not merely
+// "deadline exceeded".
 func Retry(ctx context.Context, op, node string, call func(context.Context) error) error {
 	ctx, cancel := Bounded(ctx, OpTimeout)
 	defer cancel()
@@ -71,7 +72,8 @@ type source[L runtime.Object] interface {
 // Await waits until check says that the named object is as it should be, by watching it. What check returns beside
 // is the state for the error at the deadline; an error from check ends the wait. An API that goes away and comes back
 // does not end it.
-func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], op, name string, check func(O) (bool, string, error)) error {
+func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], op, name string,
+	check func(O) (bool, string, error)) error {
 	ctx, cancel := Bounded(ctx, WaitLimit)
 	defer cancel()
 	state := "it does not exist"
@@ -107,7 +109,8 @@ func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L
 
 // Follow lists, then watches, giving every object to visit, until visit says that it is done or fails, or the watch
 // ends, which gives false and no error.
-func Follow[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions, visit func(o O, deleted bool) (bool, error)) (bool, error) {
+func Follow[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions,
+	visit func(o O, deleted bool) (bool, error)) (bool, error) {
 	list, err := from.List(ctx, opts)
 	if err != nil {
 		return false, err
@@ -133,7 +136,8 @@ func Follow[O metav1.Object, L runtime.Object](ctx context.Context, from source[
 }
 
 // stream watches from the version that opts names.
-func stream[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions, visit func(o O, deleted bool) (bool, error)) (bool, error) {
+func stream[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions,
+	visit func(o O, deleted bool) (bool, error)) (bool, error) {
 	events, err := from.Watch(ctx, opts)
 	if err != nil {
 		return false, err

@@ -33,16 +33,17 @@ func servingRequests() metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName}
 }
 
-// ServeApprovals approves the requests for serving certificates that CheckServing allows, those that there are and those that
-// come, within milliseconds of its
-// appearing, until the context ends, which is its only end. It may begin before the API answers and outlives the API's
-// restarts. Each decision is told once; tell is called from one goroutine.
+// ServeApprovals approves the requests for serving certificates that CheckServing allows, those that there are and
+// those that come, within milliseconds of its appearing, until the context ends, which is its only end. It may
+// begin before the API answers and outlives the API's restarts. Each decision is told once; tell is called from
+// one goroutine.
 func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell func(Decision)) {
 	told := map[string]Decision{}
 	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	for ctx.Err() == nil {
 		// A failure only means to look again: nobody waits for this, but for the node's readiness.
-		_, err := apicall.Follow(ctx, requests, servingRequests(), func(csr *certificatesv1.CertificateSigningRequest, deleted bool) (bool, error) {
+		_, err := apicall.Follow(ctx, requests, servingRequests(), func(csr *certificatesv1.CertificateSigningRequest,
+			deleted bool) (bool, error) {
 			if deleted {
 				return false, nil
 			}
@@ -64,7 +65,8 @@ func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell fu
 }
 
 // decide approves one request if it may be; open is false for one that is not our subject.
-func (c Approver) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, expected Expected) (d Decision, open bool, err error) {
+func (c Approver) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	expected Expected) (d Decision, open bool, err error) {
 	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName || len(csr.Status.Conditions) > 0 {
 		return Decision{}, false, nil
 	}
@@ -77,7 +79,8 @@ func (c Approver) decide(ctx context.Context, csr *certificatesv1.CertificateSig
 	return d, true, c.approve(ctx, csr, node)
 }
 
-// approve adds the condition to the request as it was checked: its spec cannot change, and the update names its version.
+// approve adds the condition to the request as it was checked: its spec cannot change, and the update
+// names its version.
 func (c Approver) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, node string) error {
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
@@ -86,7 +89,8 @@ func (c Approver) approve(ctx context.Context, csr *certificatesv1.CertificateSi
 	})
 	return apicall.Retry(ctx, "approve the serving certificate of", node, func(ctx context.Context) error {
 		requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
-		_, err := requests.UpdateApproval(ctx, csr.Name, approved, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+		_, err := requests.UpdateApproval(ctx, csr.Name, approved,
+			metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return nil // somebody decided, or it is gone: if it still matters, the kubelet's next request is ours again
 		}

@@ -29,16 +29,20 @@ func approvals(t *testing.T, c Approver) map[string]bool {
 	}
 	out := map[string]bool{}
 	for _, csr := range list.Items {
-		out[csr.Name] = len(csr.Status.Conditions) == 1 && csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
+		out[csr.Name] = len(csr.Status.Conditions) == 1 &&
+			csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
 	}
 	return out
 }
 
 func TestServeApprovalsLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
-	foreign := named(request(t, func(s *serving) { s.spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }), "client")
+	foreign := named(request(t, func(s *serving) { s.spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }),
+		"client")
 	denied := named(request(t, nil), "denied")
-	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}
+	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateDenied},
+	}
 	bad := named(request(t, func(s *serving) { s.template.DNSNames = []string{"api"} }), "bad")
 	c, _ := faked(t, named(request(t, nil), "good"), foreign, denied, bad)
 
@@ -57,14 +61,16 @@ func TestServeApprovalsLeavesOthersAlone(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]bool{"good": true, "client": false, "denied": false, "bad": false}, approvals(t, c)); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"good": true, "client": false, "denied": false, "bad": false},
+		approvals(t, c)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestServeApprovalsDecidesAsRequestsComeAndSurvivesAnOutage(t *testing.T) {
 	t.Parallel()
-	early, late, bad := request(t, nil), request(t, nil), request(t, func(s *serving) { s.template.DNSNames = []string{"api"} })
+	early, late, bad := request(t, nil), request(t, nil),
+		request(t, func(s *serving) { s.template.DNSNames = []string{"api"} })
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t, named(early, "early"))
 		clustertest.FailOnce(api, "list", "certificatesigningrequests", errors.New("connection refused"))
@@ -79,7 +85,8 @@ func TestServeApprovalsDecidesAsRequestsComeAndSurvivesAnOutage(t *testing.T) {
 		synctest.Wait()
 		for _, csr := range []*certificatesv1.CertificateSigningRequest{named(bad, "bad"), named(late, "late")} {
 			retry.Pause(ctx, apicall.OpTimeout/10)
-			if _, err := c.Kubernetes.CertificatesV1().CertificateSigningRequests().Create(ctx, csr, metav1.CreateOptions{}); err != nil {
+			if _, err := c.Kubernetes.CertificatesV1().CertificateSigningRequests().Create(ctx, csr,
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait() // and no time passes: the decision follows the event at once

@@ -24,10 +24,10 @@ const (
 	nodeGroup = "system:nodes"
 )
 
-// CheckServing decides about one request for a kubelet's serving certificate. It returns the node's name, and nil if the
-// request may be approved: the kubelet of an expected node asks, for itself, for a server certificate, with only names
-// and addresses that are expected of this node. Otherwise the error is the reason. It looks at nothing but its arguments;
-// whether the request is for this signer and still open is not its subject.
+// CheckServing decides about one request for a kubelet's serving certificate. It returns the node's name, and nil if
+// the request may be approved: the kubelet of an expected node asks, for itself, for a server certificate, with only
+// names and addresses that are expected of this node. Otherwise the error is the reason. It looks at nothing but its
+// arguments; whether the request is for this signer and still open is not its subject.
 func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expected) (node string, err error) {
 	node, isNode := strings.CutPrefix(csr.Spec.Username, nodeUser)
 	if !isNode || node == "" || !slices.Contains(csr.Spec.Groups, nodeGroup) {
@@ -67,7 +67,8 @@ func parseRequest(text []byte) (*x509.CertificateRequest, error) {
 }
 
 func checkUsages(usages []certificatesv1.KeyUsage) error {
-	if !slices.Contains(usages, certificatesv1.UsageServerAuth) || !slices.Contains(usages, certificatesv1.UsageDigitalSignature) {
+	if !slices.Contains(usages, certificatesv1.UsageServerAuth) ||
+		!slices.Contains(usages, certificatesv1.UsageDigitalSignature) {
 		return errors.New("it does not ask for the usages digital signature and server auth")
 	}
 	for _, usage := range usages {

@@ -66,7 +66,8 @@ func (c Drainer) patchNode(ctx context.Context, op, node string, change func(*co
 		if err != nil {
 			return err
 		}
-		_, err = c.Kubernetes.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, text, metav1.PatchOptions{FieldManager: apicall.FieldManager})
+		_, err = c.Kubernetes.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, text,
+			metav1.PatchOptions{FieldManager: apicall.FieldManager})
 		return err
 	})
 }

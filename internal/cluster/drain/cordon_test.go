@@ -22,9 +22,12 @@ func TestOnlyOurOwnCordonIsOpened(t *testing.T) {
 		before func(*corev1.Node)
 		open   bool // after cordon and reopen
 	}{
-		"open before":              {nil, true},
-		"closed by a person":       {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false},
-		"closed by an earlier run": {func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Annotations[observed.CordonAnnotation] = "run-0" }, true},
+		"open before":        {nil, true},
+		"closed by a person": {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false},
+		"closed by an earlier run": {
+			func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Annotations[observed.CordonAnnotation] = "run-0" },
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +39,8 @@ func TestOnlyOurOwnCordonIsOpened(t *testing.T) {
 				t.Errorf("%v, cordoned %v", err, cordoned(t, c2))
 			}
 			n, err := api.CoreV1().Nodes().Get(t.Context(), "cp-1", metav1.GetOptions{})
-			if err != nil || n.Annotations["other"] != "kept" || c.open && n.Annotations[observed.CordonAnnotation] != "" {
+			if err != nil || n.Annotations["other"] != "kept" ||
+				c.open && n.Annotations[observed.CordonAnnotation] != "" {
 				t.Errorf("%v, %v", err, n.Annotations)
 			}
 		})
@@ -62,7 +66,11 @@ func TestABudgetThatNeverAllowsAnEvictionEndsADrainAtOnce(t *testing.T) {
 	used.Status.ExpectedPods, used.Status.DisruptedPods = 3, map[string]metav1.Time{"db-2": {}}
 	unseen := budget(2)
 	unseen.Generation = 2
-	for why, b := range map[string]*policyv1.PodDisruptionBudget{"one of its pods is ill": ill, "another drain uses it": used, "it was just changed": unseen} {
+	for why, b := range map[string]*policyv1.PodDisruptionBudget{
+		"one of its pods is ill": ill,
+		"another drain uses it":  used,
+		"it was just changed":    unseen,
+	} {
 		synctest.Test(t, func(t *testing.T) { // waiting may help
 			c, api := faked(t, node(nil), pod("db", "ReplicaSet"), b)
 			later := time.Now().Add(time.Minute)
@@ -90,8 +98,10 @@ func TestAMarkOnAnOpenNodeIsTakenOff(t *testing.T) {
 func budget(healthy int32) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "strict", Namespace: "default"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
-		Status:     policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, DesiredHealthy: 2, CurrentHealthy: healthy},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, DesiredHealthy: 2, CurrentHealthy: healthy},
 	}
 }
 
@@ -104,13 +114,17 @@ func reporting(ready corev1.ConditionStatus) *corev1.Node {
 
 func TestPodsThatNobodyEndsAreNotWaitedForOnASilentNode(t *testing.T) {
 	t.Parallel()
-	for ready, drained := range map[corev1.ConditionStatus]bool{corev1.ConditionUnknown: true, corev1.ConditionTrue: false} {
+	for ready, drained := range map[corev1.ConditionStatus]bool{
+		corev1.ConditionUnknown: true,
+		corev1.ConditionTrue:    false,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, api := faked(t, reporting(ready), pod("db", "ReplicaSet"))
 			evicting(api, func(string) bool { return true })
 			api.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				dying := pod("db", "ReplicaSet") // for ever: there is no kubelet that ends it
-				dying.DeletionTimestamp, dying.Finalizers = &metav1.Time{Time: time.Now().Add(30 * time.Second)}, []string{"kept/by"}
+				dying.DeletionTimestamp, dying.Finalizers = &metav1.Time{Time: time.Now().Add(30 * time.Second)},
+					[]string{"kept/by"}
 				return true, nil, api.Tracker().Update(action.GetResource(), dying, "default")
 			})
 			began := time.Now()
@@ -131,7 +145,9 @@ func TestANodeOnWhichForceDoesNotHelpIsBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t, reporting(corev1.ConditionTrue), pod("db", "ReplicaSet"))
 		evicting(api, func(string) bool { return false })
-		api.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+		api.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, nil
+		})
 		err := c.Drain(t.Context(), "cp-1", Options{Force: true, Timeout: time.Minute})
 		var blocked *BlockedError
 		if !errors.As(err, &blocked) || len(blocked.Pods) != 1 {

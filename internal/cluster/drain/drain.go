@@ -96,14 +96,15 @@ type PodRef struct {
 // String is "namespace/name".
 func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
 
-// Drain cordons a node and evicts its pods, respecting disruption budgets, and waits until they are gone. Pods of DaemonSets
-// and static pods stay; pods without a controller and the content of emptyDir volumes are lost. A node that does not exist is
-// drained, and pods of one that is not Ready are not waited for long, since nobody there ends them. When time runs out, or a
-// budget can never allow an eviction, the error wraps a *BlockedError, of class Operator; in the second case the node
-// was not even cordoned.
+// Drain cordons a node and evicts its pods, respecting disruption budgets, and waits until they are gone. Pods of
+// DaemonSets and static pods stay; pods without a controller and the content of emptyDir volumes are lost. A node that
+// does not exist is drained, and pods of one that is not Ready are not waited for long, since nobody there ends them.
+// When time runs out, or a budget can never allow an eviction, the error wraps a *BlockedError, of class Operator; in
+// the second case the node was not even cordoned.
 func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
-	limited, cancel := context.WithTimeout(ctx, 2*opts.Timeout+apicall.RequestTimeout) // each pass looks at the time itself
+	// each pass looks at the time itself
+	limited, cancel := context.WithTimeout(ctx, 2*opts.Timeout+apicall.RequestTimeout)
 	defer cancel()
 	var state State
 	var last error
@@ -134,12 +135,13 @@ func (c Drainer) cutShort(ctx, limited context.Context, node string, left []PodR
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// DrainPass does what there is to do at one moment to drain a node, as Drain does, and waits for nothing: it cordons the node
-// when the drain begins, asks each pod that is not leaving yet to leave, and returns those that are left. The drain is done
-// when none is, or when it has failed: done comes with an error then, which wraps a *BlockedError when time has run out or
-// a budget can never allow an eviction. An error without done, and of class Transient, is of this pass only. The caller makes
-// passes until done, with a pause of a second or more between them, and keeps the state.
-func (c Drainer) DrainPass(ctx context.Context, node string, s *State, opts Options) (left []PodRef, done bool, err error) {
+// DrainPass does what there is to do at one moment to drain a node, as Drain does, and waits for nothing: it cordons
+// the node when the drain begins, asks each pod that is not leaving yet to leave, and returns those that are left. The
+// drain is done when none is, or when it has failed: done comes with an error then, which wraps a *BlockedError when
+// time has run out or a budget can never allow an eviction. An error without done, and of class Transient, is of this
+// pass only. The caller makes passes until done, with a pause of a second or more between them, and keeps the state.
+func (c Drainer) DrainPass(ctx context.Context, node string, s *State,
+	opts Options) (left []PodRef, done bool, err error) {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
 	if s.Started.IsZero() {
 		gone, err := c.beginDrain(ctx, node, s, opts)
@@ -171,7 +173,12 @@ func (c Drainer) beginDrain(ctx context.Context, node string, s *State, opts Opt
 	s.Silent = c.silent(ctx, node)
 	if !opts.Force {
 		if stuck := c.stuck(ctx, c.drainer(ctx, opts, s.Silent), node); len(stuck) > 0 {
-			return false, &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: &BlockedError{Node: node, Pods: stuck, Err: errNeverAllowed}}
+			return false, &apicall.Error{
+				Op:    "drain node",
+				Node:  node,
+				Class: apicall.Operator,
+				Err:   &BlockedError{Node: node, Pods: stuck, Err: errNeverAllowed},
+			}
 		}
 	}
 	if err := c.Cordon(ctx, node, opts.Mark); err != nil {
@@ -199,8 +206,8 @@ func (s *State) note(pods []corev1.Pod, gone func(string)) {
 	s.Left = now
 }
 
-// expel asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now it may allow at
-// the next pass.
+// expel asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now it may
+// allow at the next pass.
 func expel(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 	var failures []error
 	for _, p := range pods {
@@ -221,7 +228,8 @@ func expel(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 	if len(failures) == 0 {
 		return nil
 	}
-	return &apicall.Error{Op: "evict", Class: apicall.Transient, Err: errors.Join(failures...)} // to ask again does no harm, and the drain's time ends it
+	// to ask again does no harm, and the drain's time ends it
+	return &apicall.Error{Op: "evict", Class: apicall.Transient, Err: errors.Join(failures...)}
 }
 
 var (
@@ -248,7 +256,8 @@ func (c Drainer) drainer(ctx context.Context, opts Options, silent bool) *drain.
 		dying = dyingLimit
 	}
 	return &drain.Helper{
-		Ctx: ctx, Client: c.Kubernetes, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: grace,
+		Ctx: ctx, Client: c.Kubernetes, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+		GracePeriodSeconds:              grace,
 		SkipWaitForDeleteTimeoutSeconds: dying, Out: io.Discard, ErrOut: io.Discard,
 	}
 }
@@ -286,15 +295,17 @@ func (c Drainer) stuck(ctx context.Context, helper *drain.Helper, node string) [
 	return out
 }
 
-// NeverAllows reports whether a budget wants all its pods, and all are healthy: waiting does not help. One that merely allows
-// no disruption now may be in use by another drain.
+// NeverAllows reports whether a budget wants all its pods, and all are healthy: waiting does not help. One that merely
+// allows no disruption now may be in use by another drain.
 func NeverAllows(b *policyv1.PodDisruptionBudget) bool {
 	s := b.Status
-	return s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods && s.CurrentHealthy >= s.ExpectedPods
+	return s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods &&
+		s.CurrentHealthy >= s.ExpectedPods
 }
 
 func neverReason(b *policyv1.PodDisruptionBudget) string {
-	return fmt.Sprintf("PodDisruptionBudget %s wants %d of %d pods, so it never allows a disruption", b.Name, b.Status.DesiredHealthy, b.Status.ExpectedPods)
+	return fmt.Sprintf("PodDisruptionBudget %s wants %d of %d pods, so it never allows a disruption", b.Name,
+		b.Status.DesiredHealthy, b.Status.ExpectedPods)
 }
 
 // budgets are all disruption budgets; none where they cannot be read.

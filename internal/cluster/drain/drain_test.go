@@ -25,11 +25,18 @@ import (
 func pod(name, owner string) *corev1.Pod {
 	controls := true
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: "1", Labels: map[string]string{"app": name}},
-		Spec:       corev1.PodSpec{NodeName: "cp-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      name,
+			Namespace: "default",
+			UID:       "1",
+			Labels:    map[string]string{"app": name},
+		},
+		Spec: corev1.PodSpec{NodeName: "cp-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if owner != "" {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "owner", Controller: &controls}}
+		p.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: owner, Name: "owner", Controller: &controls},
+		}
 	}
 	return p
 }
@@ -95,7 +102,9 @@ func TestDrainThatEndsTooLateNamesWhatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: "db-budget", Namespace: "default"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+			},
 		}
 		dying := pod("dying", "ReplicaSet")
 		dying.DeletionTimestamp, dying.Finalizers = &metav1.Time{Time: time.Now()}, []string{"kept/by"}
@@ -194,7 +203,10 @@ func TestAPassAfterTheDrainsTimeSaysWhatBlocks(t *testing.T) {
 		if done || err != nil || state.Deleting.IsZero() {
 			t.Errorf("by force: done %v, %v, %+v", done, err, state)
 		}
-		if left, done, err := c.DrainPass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true}); !done || err != nil {
+		if left, done, err := c.DrainPass(t.Context(), "cp-1", &state, Options{
+			Timeout: time.Minute,
+			Force:   true,
+		}); !done || err != nil {
 			t.Errorf("after the deletions: %v left, done %v, %v", left, done, err)
 		}
 	})

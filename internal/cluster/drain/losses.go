@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// DrainWarnings says, one sentence a matter, what a drain of the nodes would lose, and which budgets would never let it end.
-// What was found out is returned with an error too.
+// DrainWarnings says, one sentence a matter, what a drain of the nodes would lose, and which budgets would never let it
+// end. What was found out is returned with an error too.
 func (c Drainer) DrainWarnings(ctx context.Context, nodes []string) ([]string, error) {
 	pods, err := c.doomedPods(ctx, nodes)
 	stuck, err2 := c.stuckBudgets(ctx)
@@ -34,7 +34,8 @@ func (c Drainer) doomedPods(ctx context.Context, nodes []string) ([]string, erro
 	for _, p := range pods.Items {
 		owner := metav1.GetControllerOf(&p)
 		switch {
-		case !slices.Contains(nodes, p.Spec.NodeName), p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:
+		case !slices.Contains(nodes, p.Spec.NodeName), p.Status.Phase == corev1.PodSucceeded,
+			p.Status.Phase == corev1.PodFailed:
 		case p.Annotations[corev1.MirrorPodAnnotationKey] != "", owner != nil && owner.Kind == "DaemonSet":
 		case owner == nil:
 			bare = append(bare, p.Namespace+"/"+p.Name)

@@ -15,13 +15,18 @@ func TestWhatADrainLoses(t *testing.T) {
 	}
 	scratch := func(medium corev1.StorageMedium) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}}
+			p.Spec.Volumes = []corev1.Volume{
+				{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}},
+			}
 		}
 	}
 	c, _ := faked(t,
 		pod("bare", ""), pod("web", "ReplicaSet"), with(pod("cache", "ReplicaSet"), scratch("")),
-		with(pod("ram", "ReplicaSet"), scratch(corev1.StorageMediumMemory)), with(pod("agent", "DaemonSet"), scratch("")),
-		with(pod("static", ""), func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
+		with(pod("ram", "ReplicaSet"), scratch(corev1.StorageMediumMemory)),
+		with(pod("agent", "DaemonSet"), scratch("")),
+		with(pod("static", ""), func(p *corev1.Pod) {
+			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		}),
 		with(pod("over", ""), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
 		with(pod("elsewhere", ""), func(p *corev1.Pod) { p.Spec.NodeName = "cp-2" }),
 		budget(2),
@@ -30,7 +35,8 @@ func TestWhatADrainLoses(t *testing.T) {
 	want := []string{
 		"pods without a controller will be gone after the drain: default/bare",
 		"pods lose the content of their emptyDir volumes when they move: default/cache",
-		"default: PodDisruptionBudget strict wants 2 of 2 pods, so it never allows a disruption; a drain will stop there",
+		"default: PodDisruptionBudget strict wants 2 of 2 pods, so it never allows a disruption; a " +
+			"drain will stop there",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v, %s", err, diff)

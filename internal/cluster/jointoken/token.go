@@ -61,12 +61,14 @@ func randomText(n int) string {
 // ID is not. The run's ID goes into the token's description.
 func (c Issuer) CreateJoinToken(ctx context.Context, runID string, ttl time.Duration) (token, id string, err error) {
 	if ttl <= 0 || ttl > MaxTTL {
-		return "", "", apicall.Wrap("create a join token", "", fmt.Errorf("it would live %s; allowed is up to %s", ttl, MaxTTL))
+		return "", "",
+			apicall.Wrap("create a join token", "", fmt.Errorf("it would live %s; allowed is up to %s", ttl, MaxTTL))
 	}
 	token, id = New()
 	secret := secretOf(token, runID, time.Now().Add(ttl))
 	err = apicall.Retry(ctx, "create join token", id, func(ctx context.Context) error {
-		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{FieldManager: apicall.FieldManager})
+		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret,
+			metav1.CreateOptions{FieldManager: apicall.FieldManager})
 		if apierrors.IsAlreadyExists(err) { // our own first attempt, whose answer was lost: the name is random
 			return nil
 		}
@@ -106,8 +108,8 @@ func (c Issuer) RevokeJoinToken(ctx context.Context, id string) error {
 	})
 }
 
-// RevokeJoinTokens deletes every join token that the run made. Those of other runs stay: such a run may be joining a worker at
-// the same time; the token of one that was killed runs out by itself.
+// RevokeJoinTokens deletes every join token that the run made. Those of other runs stay: such a run may be joining a
+// worker at the same time; the token of one that was killed runs out by itself.
 func (c Issuer) RevokeJoinTokens(ctx context.Context, runID string) error {
 	var secrets *corev1.SecretList
 	err := apicall.Retry(ctx, "list join tokens", "", func(ctx context.Context) (err error) {

@@ -48,7 +48,8 @@ func TestCreatedTokenIsABootstrapSecretOfThisRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		secret, err := c.Kubernetes.CoreV1().Secrets("kube-system").Get(t.Context(), "bootstrap-token-"+id, metav1.GetOptions{})
+		secret, err := c.Kubernetes.CoreV1().Secrets("kube-system").Get(t.Context(), "bootstrap-token-"+id,
+			metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,8 +60,9 @@ func TestCreatedTokenIsABootstrapSecretOfThisRun(t *testing.T) {
 		want := map[string]string{
 			"type": "bootstrap.kubernetes.io/token", "token-id": id, "token-secret": strings.TrimPrefix(token, id+"."),
 			"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
-			"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token", "description": "kubeone: join token of run run-7",
-			"expiration": got["expiration"],
+			"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+			"description":       "kubeone: join token of run run-7",
+			"expiration":        got["expiration"],
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -102,7 +104,8 @@ func TestARunRevokesItsOwnTokensOnly(t *testing.T) {
 	others := secretOf("zzzzzz.0123456789abcdef", "", time.Now())
 	others.Data[description] = []byte("made by kubeadm")
 	plain := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "kube-system"}}
-	c, _ := faked(t, others, plain, secretOf("aaaaaa.0123456789abcdef", "1", time.Now()), secretOf("bbbbbb.0123456789abcdef", "2", time.Now()))
+	c, _ := faked(t, others, plain, secretOf("aaaaaa.0123456789abcdef", "1", time.Now()),
+		secretOf("bbbbbb.0123456789abcdef", "2", time.Now()))
 	for range 2 { // the second time there is nothing to do
 		if err := c.RevokeJoinTokens(t.Context(), "1"); err != nil {
 			t.Fatal(err)

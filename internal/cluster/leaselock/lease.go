@@ -45,7 +45,8 @@ type HeldError struct {
 
 // Error says who holds the lock and what can be done.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s works on this cluster (run %s, Lease kube-system/"+Name+" since %s): wait for that run to end, or take the lock over with --force-unlock",
+	return fmt.Sprintf("%s works on this cluster (run %s, Lease kube-system/"+Name+
+		" since %s): wait for that run to end, or take the lock over with --force-unlock",
 		e.Holder, e.RunID, e.Since.Local().Format(time.RFC3339))
 }
 
@@ -79,17 +80,18 @@ func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Durat
 type AcquireOptions struct {
 	// Force takes it at once, whatever the run that holds it does.
 	Force bool
-	// AtOnce is asked when another run holds it: whether it is certain now that that run is not at work. Nothing is taken over if the
-	// lock changed hands since then. Nil is never certain.
+	// AtOnce is asked when another run holds it: whether it is certain now that that run is not at work. Nothing is
+	// taken over if the lock changed hands since then. Nil is never certain.
 	AtOnce func(context.Context) bool
-	// Waiting is told once, when another run holds it and it is watched whether that one still renews it: for at most so long.
-	// Nil tells nobody.
+	// Waiting is told once, when another run holds it and it is watched whether that one still renews it: for at most
+	// so long. Nil tells nobody.
 	Waiting func(by Holder, atMost time.Duration)
 }
 
-// Acquire takes the cluster's lock and keeps it until it is released. A lock that another run holds is watched until it was not
-// renewed for as long as it holds, counted by our own clock and only while the API answers, as its holder could not have
-// renewed it otherwise; then it is taken over. When it is renewed meanwhile, the error wraps a *HeldError, of class Operator.
+// Acquire takes the cluster's lock and keeps it until it is released. A lock that another run holds is watched until it
+// was not renewed for as long as it holds, counted by our own clock and only while the API answers, as its holder could
+// not have renewed it otherwise; then it is taken over. When it is renewed meanwhile, the error wraps a *HeldError, of
+// class Operator.
 func (c Locker) Acquire(ctx context.Context, me Holder, o AcquireOptions) (*Lock, error) {
 	ctx, cancel := apicall.Bounded(ctx, leaseDuration+2*apicall.OpTimeout)
 	defer cancel()
@@ -112,7 +114,8 @@ func (c Locker) take(ctx context.Context, me Holder, o *AcquireOptions) error {
 	if err != nil {
 		return err
 	}
-	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != me && !o.Force && (o.AtOnce == nil || !o.AtOnce(ctx)) {
+	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != me && !o.Force &&
+		(o.AtOnce == nil || !o.AtOnce(ctx)) {
 		_, duration := ageOf(lease, time.Now())
 		if o.Waiting != nil {
 			o.Waiting(holder, duration)
@@ -125,9 +128,11 @@ func (c Locker) take(ctx context.Context, me Holder, o *AcquireOptions) error {
 	return c.writeLease(ctx, lease, me)
 }
 
-// awaitSilence returns the lease as it is once it may be taken: given up, or not renewed for the duration. A look that fails
-// begins the wait anew, and a gap between two looks, as in a process that stood still, counts for no more than two.
-func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease, duration time.Duration) (*coordinationv1.Lease, error) {
+// awaitSilence returns the lease as it is once it may be taken: given up, or not renewed for the duration. A look
+// that fails begins the wait anew, and a gap between two looks, as in a process that stood still, counts for no
+// more than two.
+func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease,
+	duration time.Duration) (*coordinationv1.Lease, error) {
 	for silent, last := time.Duration(0), time.Now(); silent < duration; {
 		if !retry.Pause(ctx, min(leaseAgain, duration-silent)) {
 			return nil, context.Cause(ctx)

@@ -25,7 +25,9 @@ var (
 
 // leaseOf is a lease as its holder renewed it so long ago.
 func leaseOf(h Holder, age time.Duration) *coordinationv1.Lease {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: "kube-system", ResourceVersion: "1"}}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: "kube-system", ResourceVersion: "1"},
+	}
 	occupy(lease, h)
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-age)}
 	return lease
@@ -71,7 +73,8 @@ func TestASecondOperatorIsToldWhoHoldsTheLock(t *testing.T) {
 			t.Fatalf("got %v, want a HeldError", err)
 		}
 		until := time.Until(held.Until)
-		if held.Holder != alice.Name || held.RunID != alice.RunID || !held.Since.Equal(since) || until <= 0 || until > leaseDuration {
+		if held.Holder != alice.Name || held.RunID != alice.RunID || !held.Since.Equal(since) || until <= 0 ||
+			until > leaseDuration {
 			t.Errorf("got %+v", held)
 		}
 		release(t, first)
@@ -99,16 +102,18 @@ func TestALockWhoseRunWasKilledIsTakenOverAfterItsTimeByOurClock(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := faked(t, leaseOf(alice, c.age))
 			began, told := time.Now(), []Holder(nil)
-			lock, err := client.Acquire(t.Context(), c.me, AcquireOptions{Waiting: func(by Holder, atMost time.Duration) {
-				if told = append(told, by); atMost != leaseDuration {
-					t.Errorf("%s: it may last %s", name, atMost)
-				}
-			}})
+			lock, err := client.Acquire(t.Context(), c.me,
+				AcquireOptions{Waiting: func(by Holder, atMost time.Duration) {
+					if told = append(told, by); atMost != leaseDuration {
+						t.Errorf("%s: it may last %s", name, atMost)
+					}
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took != leaseDuration || holderNow(t, client) != c.me {
-				t.Errorf("%s: held by %v after %s, want %v after %s", name, holderNow(t, client), took, c.me, leaseDuration)
+				t.Errorf("%s: held by %v after %s, want %v after %s", name, holderNow(t, client), took, c.me,
+					leaseDuration)
 			}
 			if diff := cmp.Diff([]Holder{alice}, told); diff != "" {
 				t.Errorf("%s: %s", name, diff)
@@ -120,7 +125,10 @@ func TestALockWhoseRunWasKilledIsTakenOverAfterItsTimeByOurClock(t *testing.T) {
 
 func TestAFreeLockIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, lease := range map[string]*coordinationv1.Lease{"nobody's": leaseOf(Holder{}, 0), "our own run's": leaseOf(bob, time.Second)} {
+	for name, lease := range map[string]*coordinationv1.Lease{
+		"nobody's":      leaseOf(Holder{}, 0),
+		"our own run's": leaseOf(bob, time.Second),
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := faked(t, lease)
 			began := time.Now()

@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/retry"
 )
 
-// Lock is the cluster's lock, held. It renews itself. A lock that could not be renewed is not lost before another run has taken
-// it; see Unrenewed.
+// Lock is the cluster's lock, held. It renews itself. A lock that could not be renewed is not lost before another run
+// has taken it; see Unrenewed.
 type Lock struct {
 	client Locker
 	me     Holder
@@ -89,16 +89,16 @@ func (l *Lock) held(began time.Time) {
 	}
 }
 
-// Unrenewed is for how long nothing has said that the lock is held. Another run may take it once that is as long as it holds. A
-// machine that slept counts the time that it slept.
+// Unrenewed is for how long nothing has said that the lock is held. Another run may take it once that is as long as it
+// holds. A machine that slept counts the time that it slept.
 func (l *Lock) Unrenewed() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(time.Since(l.renewed), time.Now().Round(0).Sub(l.renewed.Round(0)))
 }
 
-// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; any other error says that the API
-// did not answer, and then nobody knows.
+// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; any other error says that
+// the API did not answer, and then nobody knows.
 func (l *Lock) Check(ctx context.Context) error {
 	one, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()

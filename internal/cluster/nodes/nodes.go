@@ -32,10 +32,11 @@ const ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
 // that one that leaves the manifest leaves the Node as well.
 const ownTaints = "kubeone.k8c.io/taints"
 
-// SetNodeMeta gives a Node the labels, annotations and taints of the manifest, and writes nothing if it has them. A label
-// or annotation whose key ends in "-" is removed. Of the taints, those that an earlier call set and kubeadm's
+// SetNodeMeta gives a Node the labels, annotations and taints of the manifest, and writes nothing if it has them. A
+// label or annotation whose key ends in "-" is removed. Of the taints, those that an earlier call set and kubeadm's
 // ControlPlaneTaint go if they are not among the given ones; the rest (not-ready, unschedulable, others' own) stays.
-func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string, taints []desired.Taint) error {
+func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string,
+	taints []desired.Taint) error {
 	return apicall.Retry(ctx, "set labels, annotations and taints of node", node, func(ctx context.Context) error {
 		nodes := c.Kubernetes.CoreV1().Nodes()
 		have, err := nodes.Get(ctx, node, metav1.GetOptions{})
@@ -50,7 +51,8 @@ func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations
 		if err != nil {
 			return err
 		}
-		_, err = nodes.Patch(ctx, node, types.MergePatchType, text, metav1.PatchOptions{FieldManager: apicall.FieldManager})
+		_, err = nodes.Patch(ctx, node, types.MergePatchType, text,
+			metav1.PatchOptions{FieldManager: apicall.FieldManager})
 		return err
 	})
 }
@@ -69,7 +71,8 @@ func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints 
 	patch := map[string]any{}
 	if !sameTaints(have.Spec.Taints, want) {
 		patch["spec"] = map[string]any{"taints": want}
-		meta["resourceVersion"] = have.ResourceVersion // the list is replaced as a whole: not if somebody else changed it
+		// the list is replaced as a whole: not if somebody else changed it
+		meta["resourceVersion"] = have.ResourceVersion
 	}
 	if len(meta) > 0 {
 		patch["metadata"] = meta
@@ -101,7 +104,9 @@ func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint
 	ours := strings.Split(have.Annotations[ownTaints], ",")
 	merged = []corev1.Taint{}
 	for _, t := range have.Spec.Taints {
-		wanted := slices.ContainsFunc(want, func(w desired.Taint) bool { return w.Key == t.Key && w.Effect == string(t.Effect) })
+		wanted := slices.ContainsFunc(want, func(w desired.Taint) bool {
+			return w.Key == t.Key && w.Effect == string(t.Effect)
+		})
 		mine := t.Key == ControlPlaneTaint || slices.Contains(ours, t.Key+":"+string(t.Effect))
 		if !wanted && !mine {
 			merged = append(merged, t)
@@ -146,7 +151,8 @@ func withOwnTaints(annotations map[string]string, owned string) map[string]strin
 
 // WaitNode waits until a node's kubelet has registered it.
 func (c Nodes) WaitNode(ctx context.Context, node string) error {
-	return apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, func(*corev1.Node) (bool, string, error) { return true, "", nil })
+	return apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node,
+		func(*corev1.Node) (bool, string, error) { return true, "", nil })
 }
 
 // WaitNodeReady waits until a node's kubelet reports it as ready.
@@ -166,20 +172,22 @@ func Ready(n *corev1.Node) (ready bool, state string, err error) {
 
 // WaitNodeVersion waits until a node's kubelet reports that version (without v) and is ready.
 func (c Nodes) WaitNodeVersion(ctx context.Context, node, version string) error {
-	err := apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, func(n *corev1.Node) (bool, string, error) {
-		if have := strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"); have != version {
-			return false, fmt.Sprintf("its kubelet reports version %s, want %s", have, version), nil
-		}
-		return Ready(n)
-	})
+	err := apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node",
+		node, func(n *corev1.Node) (bool, string, error) {
+			if have := strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"); have != version {
+				return false, fmt.Sprintf("its kubelet reports version %s, want %s", have, version), nil
+			}
+			return Ready(n)
+		})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w; the node stays closed, no other host is touched. See journalctl -u kubelet there, then apply again", err)
+		return fmt.Errorf("%w; the node stays closed, no other host is touched. See journalctl -u kubelet there, "+
+			"then apply again", err)
 	}
 	return err
 }
 
-// WaitNodeSilent waits until a Node is not ready: its kubelet says so, or has stopped to report. One that does not exist is
-// silent.
+// WaitNodeSilent waits until a Node is not ready: its kubelet says so, or has stopped to report. One that does not
+// exist is silent.
 func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 	const op = "wait for the silence of node"
 	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)

@@ -52,18 +52,21 @@ func TestNodePatchHoldsOnlyWhatDiffers(t *testing.T) {
 	}{
 		"nothing wanted": {have: node(nil)},
 		"all there": {
-			have: owned(ours, notReady, byKubeadm), labels: strs{"zone": "a", "absent-": ""}, annotations: strs{"other": "kept"},
-			taints: []desired.Taint{controlPlane},
+			have: owned(ours, notReady, byKubeadm), labels: strs{"zone": "a", "absent-": ""},
+			annotations: strs{"other": "kept"},
+			taints:      []desired.Taint{controlPlane},
 		},
 		"label new, changed, removed": {
 			have: node(nil), labels: strs{"new": "", "zone": "b", "kubernetes.io/hostname-": ""},
 			want: meta("metadata", meta("labels", meta("new", "", "zone", "b", "kubernetes.io/hostname", nil))),
 		},
 		"annotation removed": {
-			have: node(nil), annotations: strs{"other-": ""}, want: meta("metadata", meta("annotations", meta("other", nil))),
+			have: node(nil), annotations: strs{"other-": ""},
+			want: meta("metadata", meta("annotations", meta("other", nil))),
 		},
 		"taint added beside another's": {
-			have: node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{notReady} }), taints: []desired.Taint{dedicated},
+			have:   node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{notReady} }),
+			taints: []desired.Taint{dedicated},
 			want: meta("metadata", meta("annotations", meta(ownTaints, "dedicated:NoExecute"), "resourceVersion", "7"),
 				"spec", meta("taints", []corev1.Taint{notReady, {Key: "dedicated", Value: "db", Effect: "NoExecute"}})),
 		},
@@ -73,13 +76,18 @@ func TestNodePatchHoldsOnlyWhatDiffers(t *testing.T) {
 		},
 		"own taint left the manifest": {
 			have: owned("dedicated:NoExecute", corev1.Taint{Key: "dedicated", Value: "db", Effect: "NoExecute"}),
-			want: meta("metadata", meta("annotations", meta(ownTaints, nil), "resourceVersion", "7"), "spec", meta("taints", []corev1.Taint{})),
+			want: meta("metadata", meta("annotations", meta(ownTaints, nil), "resourceVersion", "7"), "spec",
+				meta("taints", []corev1.Taint{})),
 		},
 		"another's taint of the same key, other effect": {
-			have:   owned("dedicated:NoExecute", corev1.Taint{Key: "dedicated", Effect: "NoSchedule"}, corev1.Taint{Key: "dedicated", Value: "web", Effect: "NoExecute"}),
+			have: owned("dedicated:NoExecute", corev1.Taint{Key: "dedicated", Effect: "NoSchedule"},
+				corev1.Taint{Key: "dedicated", Value: "web", Effect: "NoExecute"}),
 			taints: []desired.Taint{dedicated},
 			want: meta("metadata", meta("resourceVersion", "7"), "spec", meta("taints",
-				[]corev1.Taint{{Key: "dedicated", Effect: "NoSchedule"}, {Key: "dedicated", Value: "db", Effect: "NoExecute"}})),
+				[]corev1.Taint{
+					{Key: "dedicated", Effect: "NoSchedule"},
+					{Key: "dedicated", Value: "db", Effect: "NoExecute"},
+				})),
 		},
 	}
 	for name, c := range cases {
@@ -96,13 +104,16 @@ func TestSetNodeMetaWritesOnceAndRetriesAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t, node(nil))
-		clustertest.FailOnce(api, "patch", "nodes", apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "cp-1", errors.New("changed")))
+		clustertest.FailOnce(api, "patch", "nodes",
+			apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "cp-1", errors.New("changed")))
 		for range 2 {
-			if err := c.SetNodeMeta(t.Context(), "cp-1", map[string]string{"zone-": "", "rack": "3"}, nil, []desired.Taint{dedicated}); err != nil {
+			if err := c.SetNodeMeta(t.Context(), "cp-1", map[string]string{"zone-": "", "rack": "3"}, nil,
+				[]desired.Taint{dedicated}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if diff := cmp.Diff([]string{"patch nodes", "patch nodes"}, clustertest.Writes(api)); diff != "" { // the conflict and its retry
+		// the conflict and its retry
+		if diff := cmp.Diff([]string{"patch nodes", "patch nodes"}, clustertest.Writes(api)); diff != "" {
 			t.Error(diff)
 		}
 		got, err := c.Kubernetes.CoreV1().Nodes().Get(t.Context(), "cp-1", metav1.GetOptions{})
@@ -112,7 +123,8 @@ func TestSetNodeMetaWritesOnceAndRetriesAConflict(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"kubernetes.io/hostname": "cp-1", "rack": "3"}, got.Labels); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]corev1.Taint{{Key: "dedicated", Value: "db", Effect: "NoExecute"}}, got.Spec.Taints); diff != "" {
+		if diff := cmp.Diff([]corev1.Taint{{Key: "dedicated", Value: "db", Effect: "NoExecute"}},
+			got.Spec.Taints); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -124,7 +136,9 @@ func setReady(t *testing.T, c Nodes, status corev1.ConditionStatus, message stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Reason: "Kubelet", Message: message}}
+	n.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: status, Reason: "Kubelet", Message: message},
+	}
 	if _, err := c.Kubernetes.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,9 +168,12 @@ func TestWaitNodeReadyReturnsWithTheEvent(t *testing.T) {
 func TestWaitNodeReadySaysWhatItLastSaw(t *testing.T) {
 	t.Parallel()
 	for want, objects := range map[string]func(Nodes){
-		"it does not exist":                 func(Nodes) {},
-		"its kubelet has not reported yet":  func(c Nodes) { mustCreate(t, c) },
-		"Kubelet: network plugin not ready": func(c Nodes) { mustCreate(t, c); setReady(t, c, corev1.ConditionFalse, "network plugin not ready") },
+		"it does not exist":                func(Nodes) {},
+		"its kubelet has not reported yet": func(c Nodes) { mustCreate(t, c) },
+		"Kubelet: network plugin not ready": func(c Nodes) {
+			mustCreate(t, c)
+			setReady(t, c, corev1.ConditionFalse, "network plugin not ready")
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := faked(t)
@@ -164,7 +181,8 @@ func TestWaitNodeReadySaysWhatItLastSaw(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			err := c.WaitNodeReady(ctx, "cp-1")
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "cp-1") {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) ||
+				!strings.Contains(err.Error(), "cp-1") {
 				t.Errorf("got %v, want a deadline about cp-1 with %q", err, want)
 			}
 		})
@@ -173,7 +191,8 @@ func TestWaitNodeReadySaysWhatItLastSaw(t *testing.T) {
 
 func mustCreate(t *testing.T, c Nodes) {
 	t.Helper()
-	if _, err := c.Kubernetes.CoreV1().Nodes().Create(context.Background(), node(nil), metav1.CreateOptions{}); err != nil {
+	if _, err := c.Kubernetes.CoreV1().Nodes().Create(context.Background(), node(nil),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -193,12 +212,18 @@ func TestWaitNodeSilentEndsWhenTheNodeIsNotReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		status corev1.ConditionStatus
 		silent bool
-	}{"ready": {corev1.ConditionTrue, false}, "not ready": {corev1.ConditionFalse, true}, "no report": {corev1.ConditionUnknown, true}} {
+	}{
+		"ready":     {corev1.ConditionTrue, false},
+		"not ready": {corev1.ConditionFalse, true},
+		"no report": {corev1.ConditionUnknown, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := Nodes{Kubernetes: kubefake.NewClientset(&corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "w-1"},
-				Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: test.status}}},
+				Status: corev1.NodeStatus{
+					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: test.status}},
+				},
 			})}
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
@@ -221,7 +246,8 @@ func TestANodeThatDoesNotComeBackStaysClosed(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := c.WaitNodeVersion(ctx, "cp-1", "1.36.3")
-		if err == nil || !strings.Contains(err.Error(), "journalctl -u kubelet") || apicall.Classify(err) != apicall.Transient {
+		if err == nil || !strings.Contains(err.Error(), "journalctl -u kubelet") ||
+			apicall.Classify(err) != apicall.Transient {
 			t.Errorf("got %v (%s)", err, apicall.Classify(err))
 		}
 	})

@@ -53,8 +53,8 @@ func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excuse
 	return excused, errors.Join(err, c.lessRoom(after, w))
 }
 
-// excused are the Nodes because of which a DaemonSet is not done, if all others have its latest pods and these are available;
-// nil where something else is late. State is what is known so far.
+// excused are the Nodes because of which a DaemonSet is not done, if all others have its latest pods and these are
+// available; nil where something else is late. State is what is known so far.
 func (c Waiter) excused(ctx context.Context, d *appsv1.DaemonSet, state string) ([]string, string, error) {
 	silent, err := c.silentNodes(ctx)
 	if err != nil || len(silent) == 0 || d.Status.ObservedGeneration < d.Generation {
@@ -91,7 +91,8 @@ func latest(p *corev1.Pod, d *appsv1.DaemonSet) bool {
 	ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
-	return ready && p.DeletionTimestamp == nil && p.Labels[templateGeneration] == d.Annotations[appsv1.DeprecatedTemplateGeneration]
+	return ready && p.DeletionTimestamp == nil &&
+		p.Labels[templateGeneration] == d.Annotations[appsv1.DeprecatedTemplateGeneration]
 }
 
 // silentNodes names the Nodes that are not Ready, sorted.
@@ -111,7 +112,8 @@ func (c Waiter) silentNodes(ctx context.Context) ([]string, error) {
 }
 
 func (c Waiter) podsOf(ctx context.Context, d *appsv1.DaemonSet) ([]corev1.Pod, error) {
-	list, err := c.Kubernetes.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	list, err := c.Kubernetes.CoreV1().Pods(d.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +126,8 @@ func (c Waiter) moreRoom(ctx context.Context, d *appsv1.DaemonSet, silent int) e
 	if rolling == nil || rolling.MaxUnavailable == nil || rolling.MaxSurge != nil && rolling.MaxSurge.String() != "0" {
 		return nil
 	}
-	have, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(d.Status.DesiredNumberScheduled), true)
+	have, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(d.Status.DesiredNumberScheduled),
+		true)
 	if err != nil || have > silent {
 		return err
 	}
@@ -153,12 +156,18 @@ func (c Waiter) lessRoom(ctx context.Context, w resources.Workload) error {
 // setRoom sets maxUnavailable and notes what it was; nil forgets that.
 func (c Waiter) setRoom(ctx context.Context, d *appsv1.DaemonSet, room intstr.IntOrString, before any) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "annotations": map[string]any{unavailableBefore: before}},
-		"spec":     map[string]any{"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": room}}},
+		"metadata": map[string]any{
+			"resourceVersion": d.ResourceVersion,
+			"annotations":     map[string]any{unavailableBefore: before},
+		},
+		"spec": map[string]any{
+			"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": room}},
+		},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = c.Kubernetes.AppsV1().DaemonSets(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: apicall.FieldManager})
+	_, err = c.Kubernetes.AppsV1().DaemonSets(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: apicall.FieldManager})
 	return err
 }

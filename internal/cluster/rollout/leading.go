@@ -15,8 +15,8 @@ import (
 func leaders() [2]string { return [...]string{"kube-controller-manager", "kube-scheduler"} }
 
 // WaitLeading waits until a controller manager and a scheduler lead: until then nobody takes pods that end out of their
-// Services, and nobody places new ones. One leads when it is seen to renew its lease, whatever its clock says. A lease that
-// the cluster does not have is passed over: it may have another name there.
+// Services, and nobody places new ones. One leads when it is seen to renew its lease, whatever its clock says. A lease
+// that the cluster does not have is passed over: it may have another name there.
 func (c Waiter) WaitLeading(ctx context.Context) error {
 	leases := c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
 	for _, name := range leaders() {
@@ -32,13 +32,14 @@ func (c Waiter) WaitLeading(ctx context.Context) error {
 			return err
 		}
 		before := renewed(first)
-		err = apicall.Await(ctx, leases, "wait for a leader", name, func(l *coordinationv1.Lease) (bool, string, error) {
-			holder := l.Spec.HolderIdentity
-			if holder == nil || *holder == "" {
-				return false, "nobody holds its lease", nil
-			}
-			return !renewed(l).Equal(before), *holder + " does not renew its lease", nil
-		})
+		err = apicall.Await(ctx, leases, "wait for a leader",
+			name, func(l *coordinationv1.Lease) (bool, string, error) {
+				holder := l.Spec.HolderIdentity
+				if holder == nil || *holder == "" {
+					return false, "nobody holds its lease", nil
+				}
+				return !renewed(l).Equal(before), *holder + " does not renew its lease", nil
+			})
 		if err != nil {
 			return err
 		}

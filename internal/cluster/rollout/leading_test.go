@@ -31,19 +31,23 @@ func TestALeaderIsOneThatRenewsItsLease(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- c.WaitLeading(t.Context()) }()
-		for _, l := range []*coordinationv1.Lease{lead("kube-controller-manager", "", time.Now()), lead("kube-controller-manager", "cp-2_b", time.Now())} {
+		for _, l := range []*coordinationv1.Lease{
+			lead("kube-controller-manager", "", time.Now()), lead("kube-controller-manager", "cp-2_b", time.Now()),
+		} {
 			synctest.Wait()
 			select {
 			case err := <-done:
 				t.Fatalf("over too early: %v", err)
 			default:
 			}
-			have, err := api.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), l.Name, metav1.GetOptions{})
+			have, err := api.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), l.Name,
+				metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			l.ResourceVersion = have.ResourceVersion
-			if _, err := api.CoordinationV1().Leases(metav1.NamespaceSystem).Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
+			if _, err := api.CoordinationV1().Leases(metav1.NamespaceSystem).Update(t.Context(), l,
+				metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}

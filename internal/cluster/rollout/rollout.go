@@ -1,4 +1,5 @@
-// Package rollout waits until what runs in a cluster is as it should be: workloads, and the leaders of the control plane.
+// Package rollout waits until what runs in a cluster is as it should be: workloads, and the leaders of the
+// control plane.
 package rollout
 
 import (
@@ -18,8 +19,9 @@ type Waiter struct {
 	Kubernetes kubernetes.Interface
 }
 
-// WaitRollout waits until every pod of a DaemonSet or Deployment is of the latest generation and available, on all
-// hosts that it is for. Of a DaemonSet, the pods of Nodes that are not Ready are not waited for; these Nodes are returned.
+// WaitRollout waits until every pod of a DaemonSet or Deployment is of the latest generation and available, on
+// all hosts that it is for. Of a DaemonSet, the pods of Nodes that are not Ready are not waited for; these
+// Nodes are returned.
 func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	op := "wait for " + w.Kind
 	switch w.Kind {
@@ -34,16 +36,19 @@ func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused 
 // WaitDeploymentAvailable waits until a Deployment has its minimum of available pods (condition Available), which is
 // less than WaitRollout asks for.
 func (c Waiter) WaitDeploymentAvailable(ctx context.Context, namespace, name string) error {
-	return apicall.Await(ctx, c.Kubernetes.AppsV1().Deployments(namespace), "wait for Deployment", name, deploymentAvailable)
+	return apicall.Await(ctx, c.Kubernetes.AppsV1().Deployments(namespace), "wait for Deployment", name,
+		deploymentAvailable)
 }
 
 func daemonSetDone(d *appsv1.DaemonSet) (bool, string, error) {
 	s := d.Status
-	state := fmt.Sprintf("%d of %d pods updated, %d available", s.UpdatedNumberScheduled, s.DesiredNumberScheduled, s.NumberAvailable)
+	state := fmt.Sprintf("%d of %d pods updated, %d available", s.UpdatedNumberScheduled, s.DesiredNumberScheduled,
+		s.NumberAvailable)
 	if s.ObservedGeneration < d.Generation {
 		return false, "its controller has not seen the change", nil
 	}
-	return s.UpdatedNumberScheduled >= s.DesiredNumberScheduled && s.NumberAvailable >= s.DesiredNumberScheduled, state, nil
+	return s.UpdatedNumberScheduled >= s.DesiredNumberScheduled && s.NumberAvailable >= s.DesiredNumberScheduled, state,
+		nil
 }
 
 func deploymentDone(d *appsv1.Deployment) (bool, string, error) {
@@ -52,7 +57,8 @@ func deploymentDone(d *appsv1.Deployment) (bool, string, error) {
 		want = *d.Spec.Replicas
 	}
 	s := d.Status
-	state := fmt.Sprintf("%d of %d replicas updated, %d available, %d in all", s.UpdatedReplicas, want, s.AvailableReplicas, s.Replicas)
+	state := fmt.Sprintf("%d of %d replicas updated, %d available, %d in all", s.UpdatedReplicas, want,
+		s.AvailableReplicas, s.Replicas)
 	if s.ObservedGeneration < d.Generation {
 		return false, "its controller has not seen the change", nil
 	}

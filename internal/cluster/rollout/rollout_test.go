@@ -27,29 +27,93 @@ func TestWhenARolloutIsDone(t *testing.T) {
 			return daemonSetDone(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: s})
 		}
 	}
-	deployment := func(s appsv1.DeploymentStatus, check func(*appsv1.Deployment) (bool, string, error)) func() (bool, string, error) {
+	deployment := func(s appsv1.DeploymentStatus,
+		check func(*appsv1.Deployment) (bool, string, error)) func() (bool, string, error) {
 		return func() (bool, string, error) {
-			return check(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Spec: appsv1.DeploymentSpec{Replicas: &two}, Status: s})
+			return check(&appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Generation: 3},
+				Spec:       appsv1.DeploymentSpec{Replicas: &two},
+				Status:     s,
+			})
 		}
 	}
 	available := func(status corev1.ConditionStatus) []appsv1.DeploymentCondition {
-		return []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: "True"}, {Type: appsv1.DeploymentAvailable, Status: status, Reason: "Minimum"}}
+		return []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentProgressing, Status: "True"},
+			{Type: appsv1.DeploymentAvailable, Status: status, Reason: "Minimum"},
+		}
 	}
 	for name, c := range map[string]struct {
 		check func() (bool, string, error)
 		done  bool
 		state string
 	}{
-		"DaemonSet complete":     {daemonSet(appsv1.DaemonSetStatus{ObservedGeneration: 3, DesiredNumberScheduled: 4, UpdatedNumberScheduled: 4, NumberAvailable: 4}), true, "4 of 4"},
-		"DaemonSet unseen":       {daemonSet(appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 4, UpdatedNumberScheduled: 4, NumberAvailable: 4}), false, "not seen"},
-		"DaemonSet old pods":     {daemonSet(appsv1.DaemonSetStatus{ObservedGeneration: 3, DesiredNumberScheduled: 4, UpdatedNumberScheduled: 3, NumberAvailable: 4}), false, "3 of 4"},
-		"DaemonSet starting":     {daemonSet(appsv1.DaemonSetStatus{ObservedGeneration: 3, DesiredNumberScheduled: 4, UpdatedNumberScheduled: 4, NumberAvailable: 1}), false, "1 available"},
-		"Deployment complete":    {deployment(appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, deploymentDone), true, ""},
-		"Deployment old pods":    {deployment(appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 2}, deploymentDone), false, "3 in all"},
-		"Deployment unseen":      {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, deploymentDone), false, "not seen"},
-		"Deployment available":   {deployment(appsv1.DeploymentStatus{ObservedGeneration: 3, Conditions: available("True")}, deploymentAvailable), true, ""},
-		"Deployment unavailable": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 3, Conditions: available("False")}, deploymentAvailable), false, "Minimum"},
-		"Deployment new":         {deployment(appsv1.DeploymentStatus{ObservedGeneration: 3}, deploymentAvailable), false, "no condition"},
+		"DaemonSet complete": {
+			daemonSet(appsv1.DaemonSetStatus{
+				ObservedGeneration:     3,
+				DesiredNumberScheduled: 4,
+				UpdatedNumberScheduled: 4,
+				NumberAvailable:        4,
+			}), true, "4 of 4",
+		},
+		"DaemonSet unseen": {
+			daemonSet(appsv1.DaemonSetStatus{
+				ObservedGeneration:     2,
+				DesiredNumberScheduled: 4,
+				UpdatedNumberScheduled: 4,
+				NumberAvailable:        4,
+			}), false, "not seen",
+		},
+		"DaemonSet old pods": {
+			daemonSet(appsv1.DaemonSetStatus{
+				ObservedGeneration:     3,
+				DesiredNumberScheduled: 4,
+				UpdatedNumberScheduled: 3,
+				NumberAvailable:        4,
+			}), false, "3 of 4",
+		},
+		"DaemonSet starting": {
+			daemonSet(appsv1.DaemonSetStatus{
+				ObservedGeneration:     3,
+				DesiredNumberScheduled: 4,
+				UpdatedNumberScheduled: 4,
+				NumberAvailable:        1,
+			}), false, "1 available",
+		},
+		"Deployment complete": {
+			deployment(appsv1.DeploymentStatus{
+				ObservedGeneration: 3,
+				Replicas:           2,
+				UpdatedReplicas:    2,
+				AvailableReplicas:  2,
+			}, deploymentDone), true, "",
+		},
+		"Deployment old pods": {
+			deployment(appsv1.DeploymentStatus{
+				ObservedGeneration: 3,
+				Replicas:           3,
+				UpdatedReplicas:    2,
+				AvailableReplicas:  2,
+			}, deploymentDone), false, "3 in all",
+		},
+		"Deployment unseen": {
+			deployment(appsv1.DeploymentStatus{
+				ObservedGeneration: 2,
+				Replicas:           2,
+				UpdatedReplicas:    2,
+				AvailableReplicas:  2,
+			}, deploymentDone), false, "not seen",
+		},
+		"Deployment available": {
+			deployment(appsv1.DeploymentStatus{ObservedGeneration: 3, Conditions: available("True")},
+				deploymentAvailable), true, "",
+		},
+		"Deployment unavailable": {
+			deployment(appsv1.DeploymentStatus{ObservedGeneration: 3, Conditions: available("False")},
+				deploymentAvailable), false, "Minimum",
+		},
+		"Deployment new": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 3}, deploymentAvailable), false,
+			"no condition"},
 	} {
 		done, state, err := c.check()
 		if err != nil || done != c.done || !strings.Contains(state, c.state) {
@@ -71,21 +135,28 @@ func TestWaitRolloutReturnsWithTheEvent(t *testing.T) {
 		synctest.Wait()
 		changed := time.Now()
 		done := set.DeepCopy()
-		done.Status = appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 1, UpdatedNumberScheduled: 1, NumberAvailable: 1}
-		if _, err := c.Kubernetes.AppsV1().DaemonSets("sys").UpdateStatus(t.Context(), done, metav1.UpdateOptions{}); err != nil {
+		done.Status = appsv1.DaemonSetStatus{
+			ObservedGeneration:     1,
+			DesiredNumberScheduled: 1,
+			UpdatedNumberScheduled: 1,
+			NumberAvailable:        1,
+		}
+		if _, err := c.Kubernetes.AppsV1().DaemonSets("sys").UpdateStatus(t.Context(), done,
+			metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-result; err != nil || time.Since(changed) > 0 {
 			t.Errorf("got %v after %s", err, time.Since(changed))
 		}
-		if _, err := c.WaitRollout(t.Context(), resources.Workload{Kind: "Job"}); apicall.Classify(err) != apicall.Terminal {
+		if _, err := c.WaitRollout(t.Context(),
+			resources.Workload{Kind: "Job"}); apicall.Classify(err) != apicall.Terminal {
 			t.Errorf("a Job: got %v, want a terminal error", err)
 		}
 	})
 }
 
-// proxies are a DaemonSet in its second generation, three Nodes of which the last is not Ready and has a pod of the first
-// generation, and the pods on the others, of these generations.
+// proxies are a DaemonSet in its second generation, three Nodes of which the last is not Ready and has a pod of the
+// first generation, and the pods on the others, of these generations.
 func proxies(generations ...int) (set *appsv1.DaemonSet, all []runtime.Object) {
 	one := intstr.FromInt32(1)
 	set = &appsv1.DaemonSet{
@@ -94,16 +165,25 @@ func proxies(generations ...int) (set *appsv1.DaemonSet, all []runtime.Object) {
 			Annotations: map[string]string{appsv1.DeprecatedTemplateGeneration: "2"},
 		},
 		Spec: appsv1.DaemonSetSpec{
-			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"k8s-app": "kube-proxy"}},
-			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &one}},
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"k8s-app": "kube-proxy"}},
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &one},
+			},
 		},
-		Status: appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 2, NumberAvailable: 2},
+		Status: appsv1.DaemonSetStatus{
+			ObservedGeneration:     2,
+			DesiredNumberScheduled: 3,
+			UpdatedNumberScheduled: 2,
+			NumberAvailable:        2,
+		},
 	}
 	all = append(all, set)
 	for i, ready := range []corev1.ConditionStatus{"True", "True", "Unknown"} {
 		name := "node-" + strconv.Itoa(i)
 		all = append(all, &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}},
 		})
 		generation := 1
 		if i < len(generations) {
@@ -119,7 +199,10 @@ func proxies(generations ...int) (set *appsv1.DaemonSet, all []runtime.Object) {
 func proxy(set *appsv1.DaemonSet, node string, generation int, ready corev1.ConditionStatus) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "kube-proxy-" + node, Namespace: set.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
+			Name: "kube-proxy-" + node, Namespace: set.Namespace,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet")),
+			},
 			Labels: map[string]string{"k8s-app": "kube-proxy", "pod-template-generation": strconv.Itoa(generation)},
 		},
 		Spec:   corev1.PodSpec{NodeName: node},
@@ -129,7 +212,8 @@ func proxy(set *appsv1.DaemonSet, node string, generation int, ready corev1.Cond
 
 func unavailable(t *testing.T, c Waiter) (string, map[string]string) {
 	t.Helper()
-	d, err := c.Kubernetes.AppsV1().DaemonSets("kube-system").Get(context.Background(), "kube-proxy", metav1.GetOptions{})
+	d, err := c.Kubernetes.AppsV1().DaemonSets("kube-system").Get(context.Background(), "kube-proxy",
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +232,10 @@ func TestARolloutDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 			t.Errorf("%v after %s, %s", err, time.Since(began), diff)
 		}
 	})
-	for name, generations := range map[string][]int{"an old pod on a Ready Node": {2, 1}, "no pod on a Ready Node": {2, 0}} {
+	for name, generations := range map[string][]int{
+		"an old pod on a Ready Node": {2, 1},
+		"no pod on a Ready Node":     {2, 0},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			set, all := proxies(generations...)
 			c, api := faked(t, all...)

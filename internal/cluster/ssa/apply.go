@@ -61,7 +61,8 @@ func (c *Applier) Apply(ctx context.Context, objects []unstructured.Unstructured
 	return result, nil
 }
 
-func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstructured, phase []int, changed []bool) error {
+func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstructured, phase []int,
+	changed []bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(applyAtOnce)
 	var lock sync.Mutex
@@ -91,7 +92,8 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (c
 			}
 			known = true
 		}
-		after, err := where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: apicall.FieldManager, Force: true})
+		after, err := where.Apply(ctx, o.GetName(), o,
+			metav1.ApplyOptions{FieldManager: apicall.FieldManager, Force: true})
 		if err != nil {
 			return err
 		}
@@ -160,11 +162,13 @@ func phaseOf(kind string) int {
 		return 0
 	case "CustomResourceDefinition":
 		return 1
-	case "ServiceAccount", "Role", "ClusterRole", "PriorityClass", "RuntimeClass", "StorageClass", "ResourceQuota", "LimitRange":
+	case "ServiceAccount", "Role", "ClusterRole", "PriorityClass", "RuntimeClass", "StorageClass", "ResourceQuota",
+		"LimitRange":
 		return 2
 	case "RoleBinding", "ClusterRoleBinding":
 		return 3
-	case "ConfigMap", "Secret", "Service", "PersistentVolume", "PersistentVolumeClaim", "NetworkPolicy", "PodDisruptionBudget":
+	case "ConfigMap", "Secret", "Service", "PersistentVolume", "PersistentVolumeClaim", "NetworkPolicy",
+		"PodDisruptionBudget":
 		return 4
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob", "Pod", "HorizontalPodAutoscaler":
 		return 5
@@ -174,7 +178,11 @@ func phaseOf(kind string) int {
 
 // waitEstablished waits until the API serves the kind of a CRD.
 func (c *Applier) waitEstablished(ctx context.Context, name string) error {
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crds := schema.GroupVersionResource{
+		Group:    "apiextensions.k8s.io",
+		Version:  "v1",
+		Resource: "customresourcedefinitions",
+	}
 	err := apicall.Await(ctx, c.dynamic.Resource(crds), "wait for CustomResourceDefinition", name, established)
 	c.kinds.Reset()
 	return err

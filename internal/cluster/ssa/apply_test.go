@@ -26,7 +26,8 @@ type fixedKinds struct{ meta.RESTMapper }
 
 func (fixedKinds) Reset() {}
 
-// applying is a client of an API that knows server-side apply: an object that was applied the same before keeps its version.
+// applying is a client of an API that knows server-side apply: an object that was applied the same before
+// keeps its version.
 type applying struct {
 	mu      sync.Mutex
 	objects map[string]string // what was applied, by name
@@ -83,7 +84,8 @@ func applier(t *testing.T) (*Applier, *applying) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind, scope := range map[string]meta.RESTScope{
 		"Namespace": meta.RESTScopeRoot, "ClusterRole": meta.RESTScopeRoot, "ClusterRoleBinding": meta.RESTScopeRoot,
-		"ServiceAccount": meta.RESTScopeNamespace, "ConfigMap": meta.RESTScopeNamespace, "DaemonSet": meta.RESTScopeNamespace,
+		"ServiceAccount": meta.RESTScopeNamespace, "ConfigMap": meta.RESTScopeNamespace,
+		"DaemonSet": meta.RESTScopeNamespace,
 	} {
 		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, scope)
 	}
@@ -96,7 +98,8 @@ func applier(t *testing.T) (*Applier, *applying) {
 
 func stack() []unstructured.Unstructured {
 	return []unstructured.Unstructured{
-		thing("DaemonSet", "net", "pods"), thing("ConfigMap", "net", "config"), thing("ClusterRoleBinding", "", "binding"),
+		thing("DaemonSet", "net", "pods"), thing("ConfigMap", "net", "config"),
+		thing("ClusterRoleBinding", "", "binding"),
 		thing("ClusterRole", "", "role"), thing("ServiceAccount", "net", "account"), thing("Namespace", "", "net"),
 	}
 }
@@ -110,7 +113,8 @@ func TestApplyGoesInOrderAndReportsWhatChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := []string{"DaemonSet net/pods", "ConfigMap net/config", "ClusterRoleBinding binding", "ClusterRole role", "ServiceAccount net/account", "Namespace net"}
+		all := []string{"DaemonSet net/pods", "ConfigMap net/config", "ClusterRoleBinding binding", "ClusterRole role",
+			"ServiceAccount net/account", "Namespace net"}
 		if diff := cmp.Diff(Result{Objects: 6, Changed: all}, got); diff != "" {
 			t.Error(diff)
 		}

@@ -37,7 +37,8 @@ type Cluster struct {
 	Members  []Member
 	Alarms   []*pb.AlarmMember
 	NoQuorum bool // what needs a quorum does not answer before the caller's deadline
-	// Snapshot is what every member gives as its snapshot. SnapshotEnds is after how many bytes it breaks off; 0: it does not.
+	// Snapshot is what every member gives as its snapshot. SnapshotEnds is after how many bytes it breaks off;
+	// 0: it does not.
 	Snapshot     []byte
 	SnapshotEnds int
 
@@ -119,7 +120,12 @@ func (s *clusterServer) MemberList(ctx context.Context, r *pb.MemberListRequest)
 	}
 	out := &pb.MemberListResponse{Header: &pb.ResponseHeader{MemberId: s.m.ID}}
 	for _, m := range s.c.Members {
-		one := &pb.Member{ID: m.ID, Name: m.Name, IsLearner: m.Learner, PeerURLs: []string{"https://" + m.Name + ":2380"}}
+		one := &pb.Member{
+			ID:        m.ID,
+			Name:      m.Name,
+			IsLearner: m.Learner,
+			PeerURLs:  []string{"https://" + m.Name + ":2380"},
+		}
 		if m.Name != "" {
 			one.ClientURLs = []string{"https://" + s.c.addrs[m.ID]}
 		}
@@ -152,7 +158,8 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *pb.StatusRequest) (*p
 		return nil, ctx.Err()
 	}
 	return &pb.StatusResponse{
-		Header: &pb.ResponseHeader{MemberId: s.m.ID, ClusterId: 0xc1, Revision: s.m.Revision}, Version: "3.6.8", DbSize: s.size(), Leader: s.m.Leader,
+		Header: &pb.ResponseHeader{MemberId: s.m.ID, ClusterId: 0xc1, Revision: s.m.Revision}, Version: "3.6.8",
+		DbSize: s.size(), Leader: s.m.Leader,
 		DbSizeInUse: s.m.Size / 2, DbSizeQuota: s.m.Quota,
 		IsLearner: s.m.Learner, Errors: s.m.Errors,
 	}, nil

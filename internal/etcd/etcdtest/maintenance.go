@@ -49,7 +49,8 @@ func (s *maintenanceServer) HashKV(_ context.Context, r *pb.HashKVRequest) (*pb.
 	if r.Revision > s.m.Revision {
 		return nil, rpctypes.ErrGRPCFutureRev
 	}
-	return &pb.HashKVResponse{Header: &pb.ResponseHeader{MemberId: s.m.ID}, Hash: s.m.Hash, HashRevision: r.Revision}, nil
+	return &pb.HashKVResponse{Header: &pb.ResponseHeader{MemberId: s.m.ID}, Hash: s.m.Hash, HashRevision: r.Revision},
+		nil
 }
 
 func (s *maintenanceServer) Defragment(context.Context, *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
@@ -68,7 +69,11 @@ func (s *maintenanceServer) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenanc
 			return nil
 		}
 		n := min(piece, database-at)
-		if err := stream.Send(&pb.SnapshotResponse{Blob: content[at : at+n], RemainingBytes: uint64(database - at - n)}); err != nil { // #nosec G115 -- not negative
+		// #nosec G115 -- not negative
+		if err := stream.Send(&pb.SnapshotResponse{
+			Blob:           content[at : at+n],
+			RemainingBytes: uint64(database - at - n),
+		}); err != nil {
 			return err
 		}
 		at += n

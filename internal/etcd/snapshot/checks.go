@@ -12,8 +12,8 @@ import (
 )
 
 // The beginning of a bbolt database: two pages that each hold a copy of its meta data, the newer one by turns. See
-// go.etcd.io/bbolt/internal/common: page.go (header) and meta.go. bbolt writes in the machine's byte order; every machine
-// that Kubernetes has etcd for is little-endian.
+// go.etcd.io/bbolt/internal/common: page.go (header) and meta.go. bbolt writes in the machine's byte order; every
+// machine that Kubernetes has etcd for is little-endian.
 const (
 	pageHeader = 16
 	metaMagic  = 0xED0CDAED
@@ -63,7 +63,8 @@ func newestMeta(f io.ReaderAt, size int64) (meta, error) {
 	if first != nil {
 		best = first
 	}
-	for page := int64(1 << 10); page <= maxPage; page *= 2 { // the first copy, if it is damaged, does not say the page's size
+	// the first copy, if it is damaged, does not say the page's size
+	for page := int64(1 << 10); page <= maxPage; page *= 2 {
 		second, err := readMeta(f, page)
 		if err != nil {
 			return meta{}, err
@@ -102,7 +103,8 @@ func parseMeta(text []byte) *meta {
 	sum := fnv.New64a()
 	_, _ = sum.Write(text[:metaSize-8])
 	m := meta{
-		pageSize: int64(binary.LittleEndian.Uint32(text[8:])), pages: binary.LittleEndian.Uint64(text[40:]), txid: binary.LittleEndian.Uint64(text[48:]),
+		pageSize: int64(binary.LittleEndian.Uint32(text[8:])), pages: binary.LittleEndian.Uint64(text[40:]),
+		txid: binary.LittleEndian.Uint64(text[48:]),
 	}
 	if binary.LittleEndian.Uint32(text) != metaMagic || binary.LittleEndian.Uint64(text[metaSize-8:]) != sum.Sum64() ||
 		m.pageSize == 0 || m.pageSize > maxPage || m.pages > 1<<40 {

@@ -27,7 +27,8 @@ const (
 	storageKey    = "storageVersion"
 )
 
-// identityKey is the Kubernetes object whose UID is the cluster's identity, caKey the one that has its CA's certificate.
+// identityKey is the Kubernetes object whose UID is the cluster's identity, caKey the one that has its
+// CA's certificate.
 const (
 	identityKey = "/registry/namespaces/kube-system"
 	caKey       = "/registry/configmaps/kube-system/kube-root-ca.crt"
@@ -42,13 +43,14 @@ func read(f *os.File) (info Info, err error) {
 			err = fmt.Errorf("%w: %v", ErrInconsistent, broken)
 		}
 	}()
-	db, err := bbolt.Open(f.Name(), 0o400, &bbolt.Options{ReadOnly: true, OpenFile: func(string, int, os.FileMode) (*os.File, error) {
-		fd, err := syscall.Dup(int(f.Fd())) // bbolt closes what it opens
-		if err != nil {
-			return nil, err
-		}
-		return os.NewFile(uintptr(fd), f.Name()), nil // #nosec G115 -- a file descriptor
-	}})
+	db, err := bbolt.Open(f.Name(), 0o400,
+		&bbolt.Options{ReadOnly: true, OpenFile: func(string, int, os.FileMode) (*os.File, error) {
+			fd, err := syscall.Dup(int(f.Fd())) // bbolt closes what it opens
+			if err != nil {
+				return nil, err
+			}
+			return os.NewFile(uintptr(fd), f.Name()), nil // #nosec G115 -- a file descriptor
+		}})
 	if err != nil {
 		return Info{}, fmt.Errorf("%w: %w", ErrInconsistent, err)
 	}
@@ -76,8 +78,8 @@ func readAll(tx *bbolt.Tx, info *Info) error {
 	return nil
 }
 
-// inOrder reads every page of a bucket. bbolt's own check would do so in a goroutine of its own, where a damaged page ends
-// the program.
+// inOrder reads every page of a bucket. bbolt's own check would do so in a goroutine of its own, where a damaged page
+// ends the program.
 func inOrder(name []byte, b *bbolt.Bucket) error {
 	var last []byte
 	return b.ForEach(func(k, _ []byte) error {
@@ -117,8 +119,8 @@ func readKeys(b *bbolt.Bucket, info *Info) error {
 	return err
 }
 
-// parseRevision reads a key of the bucket: eight bytes of main revision, "_", eight bytes of sub revision, and "t" where
-// the revision is a deletion.
+// parseRevision reads a key of the bucket: eight bytes of main revision, "_", eight bytes of sub revision, and "t"
+// where the revision is a deletion.
 func parseRevision(k []byte) (main int64, deleted, ok bool) {
 	const plain = 8 + 1 + 8
 	if len(k) < plain || len(k) > plain+1 || k[8] != '_' {
@@ -165,7 +167,8 @@ func readMembers(b *bbolt.Bucket, info *Info) error {
 		if err := json.Unmarshal(v, &m); err != nil {
 			return fmt.Errorf("%w: member %s: %w", ErrInconsistent, k, err)
 		}
-		info.Members = append(info.Members, Member{ID: strconv.FormatUint(m.ID, 16), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner})
+		info.Members = append(info.Members,
+			Member{ID: strconv.FormatUint(m.ID, 16), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner})
 		return nil
 	})
 	slices.SortFunc(info.Members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })

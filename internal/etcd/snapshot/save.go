@@ -15,8 +15,8 @@ type Source interface {
 	Snapshot(ctx context.Context, w io.Writer) (int64, error)
 }
 
-// Save takes a snapshot into a new file of mode 0600 and verifies it. The file has its name only when it is complete and
-// verified; until then, and after any failure, whatever was at path stays.
+// Save takes a snapshot into a new file of mode 0600 and verifies it. The file has its name only when it is complete
+// and verified; until then, and after any failure, whatever was at path stays.
 func Save(ctx context.Context, from Source, path string) (Info, error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".kubeone-*") // created with mode 0600
 	if err != nil {

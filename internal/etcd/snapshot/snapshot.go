@@ -21,10 +21,11 @@ type Info struct {
 	Keys     int    `json:"keys"`     // that exist at that revision; deleted ones do not count
 	// ClusterID is the UID of the namespace kube-system, which is the identity of a Kubernetes cluster; "" where the
 	// snapshot does not tell: there is no such namespace in it, or it is encrypted.
-	ClusterID string   `json:"clusterID,omitempty"`
-	CA        []byte   `json:"-"`                 // certificate of the Kubernetes cluster's CA, PEM; nil where the snapshot does not tell
-	Version   string   `json:"version,omitempty"` // of etcd's storage: "3.6.0"; "" before etcd 3.6
-	Members   []Member `json:"members,omitempty"` // of etcd when it was taken, by ID
+	ClusterID string `json:"clusterID,omitempty"`
+	// certificate of the Kubernetes cluster's CA, PEM; nil where the snapshot does not tell
+	CA      []byte   `json:"-"`
+	Version string   `json:"version,omitempty"` // of etcd's storage: "3.6.0"; "" before etcd 3.6
+	Members []Member `json:"members,omitempty"` // of etcd when it was taken, by ID
 }
 
 // Member is a member of etcd as the snapshot has it.
@@ -37,12 +38,14 @@ type Member struct {
 
 // What can be wrong with a file, for errors.Is.
 var (
-	ErrEmpty        = errors.New("it is empty")
-	ErrTruncated    = errors.New("it is truncated")
-	ErrAltered      = errors.New("it was altered: it does not match its own checksum")
-	ErrNotSnapshot  = errors.New("it is not a snapshot of etcd")
-	ErrNoChecksum   = errors.New("it is a database copied from a member's directory, not a snapshot: it has no checksum")
-	ErrInconsistent = errors.New("its checksum is right, but the database in it is damaged: it was so in the member that it was taken from")
+	ErrEmpty       = errors.New("it is empty")
+	ErrTruncated   = errors.New("it is truncated")
+	ErrAltered     = errors.New("it was altered: it does not match its own checksum")
+	ErrNotSnapshot = errors.New("it is not a snapshot of etcd")
+	ErrNoChecksum  = errors.New("it is a database copied from a member's directory, not a snapshot: " +
+		"it has no checksum")
+	ErrInconsistent = errors.New("its checksum is right, but the database in it is damaged: it was so in the member " +
+		"that it was taken from")
 	ErrOtherCluster = errors.New("it is of another cluster")
 )
 
@@ -64,8 +67,8 @@ func Verify(path string) (Info, error) {
 	return info, nil
 }
 
-// VerifyFile is Verify for an open file, whatever its offset is. It may have no name, but must be one that can be mapped
-// into memory.
+// VerifyFile is Verify for an open file, whatever its offset is. It may have no name, but must be one that can be
+// mapped into memory.
 func VerifyFile(f *os.File) (Info, error) {
 	stat, err := f.Stat()
 	if err != nil {

@@ -39,7 +39,8 @@ func TestAGoodSnapshotSaysWhatItIs(t *testing.T) {
 	}
 	sum := sha256.Sum256(content)
 	want := snapshot.Info{
-		SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content)), Revision: 1 + 1 + 80 + 14, Keys: 41, ClusterID: uid, Version: "3.6.0",
+		SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content)), Revision: 1 + 1 + 80 + 14, Keys: 41,
+		ClusterID: uid, Version: "3.6.0",
 		Members: []snapshot.Member{{ID: "8e9e05c52164694d", Name: "cp-1", PeerURLs: []string{"https://10.0.0.1:2380"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -60,7 +61,10 @@ func TestEachKindOfBadFileHasItsOwnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("other")); return err }); err != nil {
+	if err := db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("other"))
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	size := int64(0)
@@ -82,19 +86,22 @@ func TestEachKindOfBadFileHasItsOwnError(t *testing.T) {
 		content []byte
 		want    error
 	}{
-		"empty":                         {nil, snapshot.ErrEmpty},
-		"a text":                        {[]byte(strings.Repeat("not etcd\n", 2000)), snapshot.ErrNotSnapshot},
-		"short text":                    {[]byte("x"), snapshot.ErrNotSnapshot},
-		"one byte is missing":           {content[:len(content)-1], snapshot.ErrTruncated},
-		"the checksum is missing":       {content[:len(content)-snapshot.SumSize], snapshot.ErrTruncated},
-		"half":                          {content[:len(content)/2], snapshot.ErrTruncated},
-		"half, of a length that fits":   {content[:4096*8+32], snapshot.ErrTruncated},
-		"less than two pages":           {content[:5000], snapshot.ErrTruncated},
-		"the first page's beginning":    {content[:60], snapshot.ErrTruncated},
-		"a byte of the data":            {at(len(content) / 2), snapshot.ErrAltered},
-		"a byte of the checksum":        {at(len(content) - 1), snapshot.ErrAltered},
-		"something behind it":           {append(append([]byte{}, content...), "tail"...), snapshot.ErrAltered},
-		"a member's own database":       {append(append([]byte{}, content[:len(content)-snapshot.SumSize]...), make([]byte, 64<<10)...), snapshot.ErrNoChecksum},
+		"empty":                       {nil, snapshot.ErrEmpty},
+		"a text":                      {[]byte(strings.Repeat("not etcd\n", 2000)), snapshot.ErrNotSnapshot},
+		"short text":                  {[]byte("x"), snapshot.ErrNotSnapshot},
+		"one byte is missing":         {content[:len(content)-1], snapshot.ErrTruncated},
+		"the checksum is missing":     {content[:len(content)-snapshot.SumSize], snapshot.ErrTruncated},
+		"half":                        {content[:len(content)/2], snapshot.ErrTruncated},
+		"half, of a length that fits": {content[:4096*8+32], snapshot.ErrTruncated},
+		"less than two pages":         {content[:5000], snapshot.ErrTruncated},
+		"the first page's beginning":  {content[:60], snapshot.ErrTruncated},
+		"a byte of the data":          {at(len(content) / 2), snapshot.ErrAltered},
+		"a byte of the checksum":      {at(len(content) - 1), snapshot.ErrAltered},
+		"something behind it":         {append(append([]byte{}, content...), "tail"...), snapshot.ErrAltered},
+		"a member's own database": {
+			append(append([]byte{}, content[:len(content)-snapshot.SumSize]...), make([]byte, 64<<10)...),
+			snapshot.ErrNoChecksum,
+		},
 		"another program's database":    {sealed(other[:size]), snapshot.ErrNotSnapshot},
 		"damaged before it was sealed":  {sealed(torn), snapshot.ErrInconsistent},
 		"both copies of its beginning":  {append(make([]byte, 8192), content[8192:]...), snapshot.ErrNotSnapshot},
@@ -134,7 +141,8 @@ func TestAnyCutAndAnyFlipIsFound(t *testing.T) {
 func TestSnapshotOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	info := snapshot.Info{ClusterID: uid}
-	if err := info.OfCluster("another"); !errors.Is(err, snapshot.ErrOtherCluster) || !strings.Contains(err.Error(), uid) {
+	if err := info.OfCluster("another"); !errors.Is(err, snapshot.ErrOtherCluster) ||
+		!strings.Contains(err.Error(), uid) {
 		t.Errorf("error %v", err)
 	}
 	for _, id := range []string{"", uid} {

@@ -100,7 +100,8 @@ func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 		}
 		return nil, nil, nil
 	}
-	c, err := net.DialTimeout("unix", from.Agent, k.opts.AgentTimeout) //nolint:noctx // bounded; nothing is under way yet that could be given up
+	//nolint:noctx // bounded; nothing is under way yet that could be given up
+	c, err := net.DialTimeout("unix", from.Agent, k.opts.AgentTimeout)
 	if err == nil {
 		_ = c.SetDeadline(time.Now().Add(k.opts.AgentTimeout))
 		var keys []ssh.Signer
@@ -210,7 +211,11 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 	if implied {
 		return nil
 	}
-	return &host.KeyFileError{Path: path, Problem: host.KeyCertificate, Err: errors.New("it is for another key than the one configured")}
+	return &host.KeyFileError{
+		Path:    path,
+		Problem: host.KeyCertificate,
+		Err:     errors.New("it is for another key than the one configured"),
+	}
 }
 
 // holding are the agent's signers for a public key, certificates first.

@@ -18,8 +18,8 @@ import (
 
 // Options say who is asked for passphrases, and how long an agent may take to answer.
 type Options struct {
-	// Passphrase asks for the passphrase of a key file; it is called at most once per file, and never concurrently. nil:
-	// nobody can be asked.
+	// Passphrase asks for the passphrase of a key file; it is called at most once per file, and never concurrently.
+	// nil: nobody can be asked.
 	Passphrase   func(keyFile string) ([]byte, error)
 	Getenv       func(string) string
 	AgentTimeout time.Duration

@@ -1,5 +1,5 @@
-// Package hostfake is a host.Host for tests: it answers the commands that the test expects, keeps the files it is given,
-// and fails the test for anything else.
+// Package hostfake is a host.Host for tests: it answers the commands that the test expects, keeps the files it is
+// given, and fails the test for anything else.
 package hostfake
 
 import (

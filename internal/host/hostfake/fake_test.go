@@ -28,13 +28,20 @@ func TestAnswersWhatIsExpected(t *testing.T) {
 	h := hostfake.New(t, "node-1",
 		hostfake.Expect{Name: "probe", Stdout: "{}"},
 		hostfake.Expect{Script: "kubeadm join", Args: []string{"a"}, Stderr: "no route", ExitCode: 1},
-		hostfake.Expect{Name: "reach", Err: &host.Error{Class: host.Unreachable, Host: "node-1", Err: errors.New("off")}},
+		hostfake.Expect{
+			Name: "reach",
+			Err:  &host.Error{Class: host.Unreachable, Host: "node-1", Err: errors.New("off")},
+		},
 		hostfake.Expect{Name: "never", Times: -1})
 	res, err := h.Run(t.Context(), host.Cmd{Name: "probe"})
 	if err != nil || string(res.Stdout) != "{}" {
 		t.Errorf("got %+v, %v", res, err)
 	}
-	_, err = h.Run(t.Context(), host.Cmd{Script: "set -eu\nkubeadm join", Args: []string{"a"}, Stdin: strings.NewReader("x")})
+	_, err = h.Run(t.Context(), host.Cmd{
+		Script: "set -eu\nkubeadm join",
+		Args:   []string{"a"},
+		Stdin:  strings.NewReader("x"),
+	})
 	if host.ClassOf(err) != host.Exit || !strings.Contains(err.Error(), "no route") {
 		t.Errorf("got %v", err)
 	}

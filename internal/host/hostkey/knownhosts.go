@@ -62,7 +62,9 @@ func (f *knownFile) parse(line []byte, where string) {
 	if err != nil {
 		return
 	}
-	f.add(&knownKey{patterns: patterns, key: key, ca: marker == "cert-authority", revoked: marker == "revoked", where: where})
+	f.add(&knownKey{
+		patterns: patterns, key: key, ca: marker == "cert-authority", revoked: marker == "revoked", where: where,
+	})
 }
 
 func (f *knownFile) add(k *knownKey) {

@@ -22,14 +22,17 @@ func TestKnownHostsAgreesWithXCrypto(t *testing.T) {
 		}
 		keys = append(keys, k.PublicKey())
 	}
-	patterns := []string{"a.example.com", "*.example.com", "!a.example.com,*.example.com", "[a.example.com]:2222", "[*.example.com]:2222",
+	patterns := []string{"a.example.com", "*.example.com", "!a.example.com,*.example.com", "[a.example.com]:2222",
+		"[*.example.com]:2222",
 		"10.0.0.1", "10.0.0.?", "[fd00::1]:22", "fd00::1", "a.example.com,10.0.0.1",
 		knownhosts.HashHostname("a.example.com"), knownhosts.HashHostname("[10.0.0.1]:2222"), "**.example.com", "*"}
-	addresses := []string{"a.example.com:22", "b.example.com:22", "a.example.com:2222", "10.0.0.1:22", "10.0.0.1:2222", "10.0.0.10:22",
+	addresses := []string{"a.example.com:22", "b.example.com:22", "a.example.com:2222", "10.0.0.1:22", "10.0.0.1:2222",
+		"10.0.0.10:22",
 		"[fd00::1]:22", "example.com:22"}
 	for _, pattern := range patterns {
 		path := filepath.Join(t.TempDir(), "known_hosts")
-		text := pattern + " " + string(ssh.MarshalAuthorizedKey(keys[0])) + "a.example.com " + string(ssh.MarshalAuthorizedKey(keys[1]))
+		text := pattern + " " + string(ssh.MarshalAuthorizedKey(keys[0])) + "a.example.com " +
+			string(ssh.MarshalAuthorizedKey(keys[1]))
 		if err := appendPrivately(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Package hostkey decides whether the key that a machine shows is to be trusted: known_hosts files, pinned keys, and the
-// policy for keys that nobody knows.
+// Package hostkey decides whether the key that a machine shows is to be trusted: known_hosts files, pinned keys, and
+// the policy for keys that nobody knows.
 package hostkey
 
 import (
@@ -16,8 +16,8 @@ import (
 
 // Options say which keys are recorded and what happens to unknown ones.
 type Options struct {
-	// RecordFile is a known_hosts file of one's own: read first, and where accepted and approved keys go (created 0600).
-	// "" keeps them in memory.
+	// RecordFile is a known_hosts file of one's own: read first, and where accepted and approved keys go (created
+	// 0600). "" keeps them in memory.
 	RecordFile string
 	Policy     host.Policy
 	// OnRecord is told each key that host.PolicyAcceptNew recorded; nil tells nobody. It may be called concurrently.
@@ -188,9 +188,9 @@ func (h *Verifier) meet(c host.FirstContact, approved bool) {
 	h.order = append(h.order, c.Address)
 }
 
-// Algorithms orders the host key algorithms for a machine: those of its known keys first, so that a machine with several
-// keys shows the one we know. The others follow, so that a machine without it is told from one that speaks no SSH.
-// Certificates are asked for only where an authority is known.
+// Algorithms orders the host key algorithms for a machine: those of its known keys first, so that a machine with
+// several keys shows the one we know. The others follow, so that a machine without it is told from one that speaks no
+// SSH. Certificates are asked for only where an authority is known.
 func (h *Verifier) Algorithms(p Peer) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

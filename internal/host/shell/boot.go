@@ -1,5 +1,5 @@
-// Package shell is how a script gets to a host and becomes root there, whatever carries it: on the standard input, complete
-// or not at all; and how a file is put in its place by such a script.
+// Package shell is how a script gets to a host and becomes root there, whatever carries it: on the standard input,
+// complete or not at all; and how a file is put in its place by such a script.
 package shell
 
 import (
@@ -29,7 +29,8 @@ case $kubeone_script in
 *) echo '` + wordTruncated + `' >&2; exit 74 ;;
 esac`
 
-// sudoCheck finds out, before anything is sent, whether sudo works without a password. Its arguments are those of sh -c.
+// sudoCheck finds out, before anything is sent, whether sudo works without a password. Its arguments are
+// those of sh -c.
 const sudoCheck = `sudo -n sh -c : </dev/null || { echo '` + wordNoSudo + `' >&2; exit 213; }
 exec sudo -n sh -c "$@"`
 

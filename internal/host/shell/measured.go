@@ -10,8 +10,8 @@ import (
 // progressEvery bounds how often Progress is called.
 const progressEvery = 10 * time.Millisecond
 
-// measured reads exactly size bytes of r. Content that is shorter or longer, or fails, ends the stream early, so that the
-// receiver sees the wrong size and keeps the old file.
+// measured reads exactly size bytes of r. Content that is shorter or longer, or fails, ends the stream early, so that
+// the receiver sees the wrong size and keeps the old file.
 type measured struct {
 	r        io.Reader
 	size     int64

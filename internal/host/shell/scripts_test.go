@@ -35,7 +35,8 @@ func scripts() map[string]string {
 func TestScriptsArePOSIX(t *testing.T) {
 	t.Parallel()
 	for name, script := range scripts() {
-		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), name); err != nil {
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script),
+			name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -73,14 +74,16 @@ func TestScriptsInOtherShells(t *testing.T) {
 				out, err := cmd.CombinedOutput()
 				return string(out), err
 			}
-			if out, err := sh("printf '%s|' \"$@\"; cat", "input", "a b", "it's"); err != nil || out != "a b|it's|input" {
+			if out, err := sh("printf '%s|' \"$@\"; cat", "input", "a b", "it's"); err != nil ||
+				out != "a b|it's|input" {
 				t.Errorf("got %q, %v", out, err)
 			}
 			path := filepath.Join(t.TempDir(), "f")
 			if out, err := sh(uploadScript, "content", path, "0640", "7", ""); err != nil {
 				t.Errorf("upload: %s, %v", out, err)
 			}
-			if out, err := sh(uploadScript, "cont", path, "0600", "7", ""); err == nil || !strings.Contains(out, "4 bytes of 7") {
+			if out, err := sh(uploadScript, "cont", path, "0600", "7", ""); err == nil ||
+				!strings.Contains(out, "4 bytes of 7") {
 				t.Errorf("short upload: %s, %v", out, err)
 			}
 			got, err := os.ReadFile(path)

@@ -14,9 +14,9 @@ import (
 )
 
 // uploadScript receives a file: $1 path, $2 mode, $3 size, $4 owner or "". The temporary file has a name that is known
-// before it exists, so that no signal leaves it behind; set -C makes its creation exclusive, so that nobody else's link is
-// followed. It is private from its first moment, and has its final owner and mode before its first byte. A content of another size (the connection broke)
-// changes nothing. It is on disk before it takes the place of the old one.
+// before it exists, so that no signal leaves it behind; set -C makes its creation exclusive, so that nobody else's link
+// is followed. It is private from its first moment, and has its final owner and mode before its first byte. A content
+// of another size (the connection broke) changes nothing. It is on disk before it takes the place of the old one.
 const uploadScript = `set -eu
 umask 077
 dir=${1%/*}

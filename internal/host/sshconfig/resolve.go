@@ -231,7 +231,8 @@ func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 func (p resolution) jumps(alias string) ([]host.Target, error) {
 	spec := p.config.get(alias, "ProxyJump")
 	if spec == "" && !noneOrEmpty(p.config.get(alias, "ProxyCommand")) {
-		return nil, errors.New("the SSH configuration has a ProxyCommand for it, which is not supported; use ProxyJump, or name a bastion in the manifest")
+		return nil, errors.New("the SSH configuration has a ProxyCommand for it, which is not supported; use " +
+			"ProxyJump, or name a bastion in the manifest")
 	}
 	if noneOrEmpty(spec) {
 		return nil, nil

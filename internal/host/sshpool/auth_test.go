@@ -30,12 +30,15 @@ func TestUnusableKeyFilesAreFoundBeforeAnythingIsDialled(t *testing.T) {
 		problem host.KeyProblem
 		words   string
 	}{
-		"missing":          {filepath.Join(t.TempDir(), "nope"), sshpool.Options{}, host.KeyMissing, "does not exist; check sshPrivateKeyFile"},
-		"a directory":      {t.TempDir(), sshpool.Options{}, host.KeyUnreadable, "cannot be read"},
-		"malformed":        {malformed, sshpool.Options{}, host.KeyMalformed, "is not an SSH private key"},
-		"encrypted":        {locked, sshpool.Options{}, host.KeyEncrypted, "ssh-add " + locked},
-		"wrong passphrase": {locked, sshpool.Options{Getenv: func(string) string { return "wrong" }}, host.KeyWrongPassphrase, host.PassphraseEnv},
-		"nobody answers": {locked, sshpool.Options{Passphrase: func(string) ([]byte, error) { return nil, errors.New("no terminal") }},
+		"missing": {filepath.Join(t.TempDir(), "nope"), sshpool.Options{}, host.KeyMissing,
+			"does not exist; check sshPrivateKeyFile"},
+		"a directory": {t.TempDir(), sshpool.Options{}, host.KeyUnreadable, "cannot be read"},
+		"malformed":   {malformed, sshpool.Options{}, host.KeyMalformed, "is not an SSH private key"},
+		"encrypted":   {locked, sshpool.Options{}, host.KeyEncrypted, "ssh-add " + locked},
+		"wrong passphrase": {locked, sshpool.Options{Getenv: func(string) string { return "wrong" }},
+			host.KeyWrongPassphrase, host.PassphraseEnv},
+		"nobody answers": {locked,
+			sshpool.Options{Passphrase: func(string) ([]byte, error) { return nil, errors.New("no terminal") }},
 			host.KeyEncrypted, "is encrypted"},
 	}
 	for name, c := range cases {
@@ -112,7 +115,9 @@ func TestWrongKeyIsNamed(t *testing.T) {
 	target.KeyFile, target.User = key.Path, "deploy"
 	_, err := newPool(t, sshpool.Options{}).Host(target).Run(testContext(t), host.Cmd{Script: ":"})
 	wantClass(t, err, host.Auth)
-	for _, w := range []string{"deploy@127.0.0.1", ssh.FingerprintSHA256(key.Public()), "~deploy/.ssh/authorized_keys"} {
+	for _, w := range []string{
+		"deploy@127.0.0.1", ssh.FingerprintSHA256(key.Public()), "~deploy/.ssh/authorized_keys",
+	} {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("%q is not in: %v", w, err)
 		}
@@ -148,7 +153,8 @@ func TestAgentWithMoreKeysThanAServerTakes(t *testing.T) {
 	t.Run("a configured key that the agent lacks comes first", func(t *testing.T) {
 		t.Parallel()
 		key := sshtest.WriteKey(t, "")
-		target := targetOf(t, sshtest.Start(t, sshtest.Options{MaxAuthTries: 1, AuthorizedKeys: []ssh.PublicKey{key.Public()}}))
+		target := targetOf(t,
+			sshtest.Start(t, sshtest.Options{MaxAuthTries: 1, AuthorizedKeys: []ssh.PublicKey{key.Public()}}))
 		target.KeyFile, target.AgentSocket = key.Path, socket
 		run(t, newPool(t, sshpool.Options{}).Host(target), ":")
 	})
@@ -185,7 +191,8 @@ func TestAgentSockets(t *testing.T) {
 			t.Parallel()
 			target := targetOf(t, s)
 			target.KeyFile, target.AgentSocket = "", c.socket
-			_, err := newPool(t, sshpool.Options{Getenv: c.getenv}).Host(target).Run(testContext(t), host.Cmd{Script: ":"})
+			_, err := newPool(t, sshpool.Options{Getenv: c.getenv}).Host(target).Run(testContext(t),
+				host.Cmd{Script: ":"})
 			if c.ok {
 				must(t, err)
 				return

@@ -19,7 +19,8 @@ import (
 // chain is two bastions and a host behind them, each with its own key.
 func chain(t *testing.T, inner sshtest.Options) (target host.Target, servers [3]*sshtest.Server) {
 	t.Helper()
-	servers = [3]*sshtest.Server{sshtest.Start(t, sshtest.Options{}), sshtest.Start(t, inner), sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()})}
+	servers = [3]*sshtest.Server{sshtest.Start(t, sshtest.Options{}), sshtest.Start(t, inner),
+		sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()})}
 	names := []string{"outer", "inner", "node-1"}
 	var hops []host.Target
 	for i, s := range servers {
@@ -135,7 +136,8 @@ func TestTroubleOnTheWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := newPool(t, sshpool.Options{HandshakeTimeout: 300 * time.Millisecond}).Host(c.target).Run(testContext(t), host.Cmd{Script: ":"})
+			_, err := newPool(t, sshpool.Options{HandshakeTimeout: 300 * time.Millisecond}).Host(c.target).
+				Run(testContext(t), host.Cmd{Script: ":"})
 			wantClass(t, err, host.Unreachable)
 			for _, w := range c.words {
 				if !strings.Contains(err.Error(), w) {
@@ -195,19 +197,33 @@ Host other
 		if !errors.Is(err, host.ErrKeyFile) {
 			t.Errorf("got %v", err)
 		}
-		_, err = p.Host(host.Target{Address: "node", Port: 1, User: "deploy", Bastions: target.Bastions[:1]}).Run(testContext(t), host.Cmd{Script: ":"})
+		_, err = p.Host(host.Target{
+			Address:  "node",
+			Port:     1,
+			User:     "deploy",
+			Bastions: target.Bastions[:1],
+		}).Run(testContext(t), host.Cmd{Script: ":"})
 		wantClass(t, err, host.Unreachable)
-		if !strings.Contains(err.Error(), "deploy@127.0.0.1:1") || !strings.Contains(err.Error(), "from bastion outer") {
+		if !strings.Contains(err.Error(), "deploy@127.0.0.1:1") ||
+			!strings.Contains(err.Error(), "from bastion outer") {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("disabled", func(t *testing.T) {
 		none := options
 		none.SSHConfig = "none"
-		_, err := newPool(t, none).Host(host.Target{Address: "node.invalid", KeyFile: target.KeyFile}).Run(testContext(t), host.Cmd{Script: ":"})
+		_, err := newPool(t, none).Host(host.Target{
+			Address: "node.invalid",
+			KeyFile: target.KeyFile,
+		}).Run(testContext(t), host.Cmd{Script: ":"})
 		wantClass(t, err, host.Unreachable)
 	})
-	for address, words := range map[string]string{"commanded": "ProxyCommand", "circle": "circle", "": "no address", "a b": "not a host name"} {
+	for address, words := range map[string]string{
+		"commanded": "ProxyCommand",
+		"circle":    "circle",
+		"":          "no address",
+		"a b":       "not a host name",
+	} {
 		t.Run("refuses "+address, func(t *testing.T) {
 			err := p.Check(host.Target{Address: address})
 			wantClass(t, err, host.Config)

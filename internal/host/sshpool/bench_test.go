@@ -20,7 +20,12 @@ func BenchmarkFirstCommand(b *testing.B) {
 		for _, rtt := range []time.Duration{0, 20 * time.Millisecond} {
 			b.Run(fmt.Sprintf("hosts=%d/rtt=%v", hosts, rtt), func(b *testing.B) {
 				s := sshtest.Start(b, sshtest.Options{AllLoopback: true})
-				target := host.Target{Port: s.Port(), KeyFile: sshtest.WriteKey(b, "").Path, AgentSocket: "none", HostKeys: []ssh.PublicKey{s.HostKey()}}
+				target := host.Target{
+					Port:        s.Port(),
+					KeyFile:     sshtest.WriteKey(b, "").Path,
+					AgentSocket: "none",
+					HostKeys:    []ssh.PublicKey{s.HostKey()},
+				}
 				options := sshpool.Options{SSHConfig: "none", HomeDir: b.TempDir()}
 				if rtt > 0 {
 					options.NetDial = sshtest.Latency(rtt, nil)

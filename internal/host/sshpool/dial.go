@@ -71,8 +71,8 @@ type authError struct {
 func (e *authError) Error() string { return e.err.Error() }
 func (e *authError) Unwrap() error { return e.err }
 
-// login speaks SSH over raw. The machine must prove its identity within HandshakeTimeout and accept one of our keys within
-// AuthTimeout; a machine that accepts connections and then says nothing is noticed here.
+// login speaks SSH over raw. The machine must prove its identity within HandshakeTimeout and accept one of our keys
+// within AuthTimeout; a machine that accepts connections and then says nothing is noticed here.
 func (e *endpoint) login(ctx context.Context, raw net.Conn, auth credentials.Set) (*conn, error) {
 	o := e.pool.opts
 	metered := &meteredConn{Conn: raw}

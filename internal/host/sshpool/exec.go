@@ -55,7 +55,8 @@ func (c *conn) talk(s *ssh.Session, line string, stdin io.Reader, stdout, stderr
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
-		_, _ = io.CopyBuffer(onlyWriter{in}, onlyReader{stdin}, make([]byte, 128<<10)) // a command may end without reading all
+		// a command may end without reading all
+		_, _ = io.CopyBuffer(onlyWriter{in}, onlyReader{stdin}, make([]byte, 128<<10))
 		_ = in.Close()
 	}()
 	err = s.Wait()

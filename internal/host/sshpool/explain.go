@@ -39,9 +39,11 @@ func explain(err error, r sshconfig.Resolved) (host.Class, string) {
 	case errors.Is(err, host.ErrNotApproved):
 		return host.HostKey, "approve the plan that shows its fingerprint, or add the key to known_hosts"
 	case errors.As(err, &unknown):
-		return host.HostKey, "compare the fingerprint on the machine's console, then add the key to known_hosts or pin it in the manifest (sshHostPublicKey)"
+		return host.HostKey, "compare the fingerprint on the machine's console, then add the key to known_hosts or " +
+			"pin it in the manifest (sshHostPublicKey)"
 	case errors.As(err, &auth):
-		return host.Auth, "offered " + orNothing(auth.offered) + "; is one of them in ~" + r.User + "/.ssh/authorized_keys on the host?"
+		return host.Auth, "offered " + orNothing(auth.offered) + "; is one of them in ~" + r.User +
+			"/.ssh/authorized_keys on the host?"
 	case errors.Is(err, credentials.ErrNoKey):
 		return host.Auth, "set sshPrivateKeyFile in the manifest, or start an SSH agent and add a key (ssh-add)"
 	case errors.Is(err, credentials.ErrAgent):

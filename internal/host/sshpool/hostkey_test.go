@@ -56,19 +56,26 @@ func TestKnownHostsFiles(t *testing.T) {
 		lines []string
 		want  error
 	}{
-		"plain":                           {[]string{addr + " " + key(own)}, nil},
-		"hashed":                          {[]string{knownhosts.HashHostname(addr) + " " + key(own)}, nil},
-		"wildcard":                        {[]string{fmt.Sprintf("[127.0.*]:%d %s", s.Port(), key(own))}, nil},
-		"among several names":             {[]string{"example.com," + addr + " " + key(own)}, nil},
-		"one of two keys":                 {[]string{addr + " " + key(other), addr + " " + key(own)}, nil},
-		"after lines that mean nothing":   {[]string{"# hosts", "", "nonsense", "x ssh-quantum AAAA", addr + " " + key(own)}, nil},
-		"another port":                    {[]string{port22}, host.ErrUnknownHostKey},
-		"negated":                         {[]string{fmt.Sprintf("[*]:%d,!%s %s", s.Port(), addr, key(own))}, host.ErrUnknownHostKey},
-		"empty":                           {nil, host.ErrUnknownHostKey},
-		"changed":                         {[]string{"", addr + " " + key(other)}, host.ErrHostKeyChanged},
-		"changed, hashed":                 {[]string{knownhosts.HashHostname(addr) + " " + key(other)}, host.ErrHostKeyChanged},
-		"revoked":                         {[]string{addr + " " + key(own), "@revoked * " + key(own)}, host.ErrHostKeyChanged},
-		"an authority's key is no host's": {[]string{"@cert-authority " + addr + " " + key(own)}, host.ErrUnknownHostKey},
+		"plain":               {[]string{addr + " " + key(own)}, nil},
+		"hashed":              {[]string{knownhosts.HashHostname(addr) + " " + key(own)}, nil},
+		"wildcard":            {[]string{fmt.Sprintf("[127.0.*]:%d %s", s.Port(), key(own))}, nil},
+		"among several names": {[]string{"example.com," + addr + " " + key(own)}, nil},
+		"one of two keys":     {[]string{addr + " " + key(other), addr + " " + key(own)}, nil},
+		"after lines that mean nothing": {
+			[]string{"# hosts", "", "nonsense", "x ssh-quantum AAAA", addr + " " + key(own)},
+			nil,
+		},
+		"another port": {[]string{port22}, host.ErrUnknownHostKey},
+		"negated": {[]string{fmt.Sprintf("[*]:%d,!%s %s", s.Port(), addr, key(own))},
+			host.ErrUnknownHostKey},
+		"empty":   {nil, host.ErrUnknownHostKey},
+		"changed": {[]string{"", addr + " " + key(other)}, host.ErrHostKeyChanged},
+		"changed, hashed": {[]string{knownhosts.HashHostname(addr) + " " + key(other)},
+			host.ErrHostKeyChanged},
+		"revoked": {[]string{addr + " " + key(own), "@revoked * " + key(own)},
+			host.ErrHostKeyChanged},
+		"an authority's key is no host's": {[]string{"@cert-authority " + addr + " " + key(own)},
+			host.ErrUnknownHostKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +109,11 @@ func TestChangedKeyStopsInEveryPolicy(t *testing.T) {
 	file := knownHosts(t, "# a comment", knownhosts.Line([]string{hostPort(s)}, old))
 	want := &host.HostKeyChangedError{Host: hostPort(s), Known: []string{ssh.FingerprintSHA256(old)},
 		Offered: ssh.FingerprintSHA256(s.HostKey()), Where: []string{file + ":2"}}
-	for name, policy := range map[string]host.Policy{"strict": host.PolicyStrict, "accept": host.PolicyAcceptNew, "probe": host.PolicyProbe} {
+	for name, policy := range map[string]host.Policy{
+		"strict": host.PolicyStrict,
+		"accept": host.PolicyAcceptNew,
+		"probe":  host.PolicyProbe,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPool(t, sshpool.Options{KnownHosts: policy, KnownHostsFiles: []string{file}})
@@ -164,7 +175,8 @@ func TestHostCertificates(t *testing.T) {
 		line, err := os.ReadFile(file)
 		must(t, err)
 		file = knownHosts(t, strings.ReplaceAll(string(line), "[*]:*", fmt.Sprintf("[*]:%d", s.Port())))
-		_, err = newPool(t, sshpool.Options{KnownHostsFiles: []string{file}}).Host(unpinned(t, s)).Run(testContext(t), host.Cmd{Script: ":"})
+		_, err = newPool(t, sshpool.Options{KnownHostsFiles: []string{file}}).Host(unpinned(t, s)).Run(testContext(t),
+			host.Cmd{Script: ":"})
 		return err
 	}
 	must(t, login(t, serve(t, "127.0.0.1"), authority(ca.PublicKey())))
@@ -178,11 +190,12 @@ func TestAcceptNewRecordsOnce(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "cluster", "known_hosts")
 	var mu sync.Mutex
 	var told []string
-	options := sshpool.Options{KnownHosts: host.PolicyAcceptNew, RecordFile: record, OnRecord: func(c host.FirstContact) {
-		mu.Lock()
-		defer mu.Unlock()
-		told = append(told, c.Fingerprint)
-	}}
+	options := sshpool.Options{KnownHosts: host.PolicyAcceptNew, RecordFile: record,
+		OnRecord: func(c host.FirstContact) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, c.Fingerprint)
+		}}
 	p := newPool(t, options)
 	target := unpinned(t, s)
 	var wg sync.WaitGroup
@@ -230,7 +243,9 @@ func TestFirstContactInProbe(t *testing.T) {
 			t.Errorf("a secret was sent: %v", err)
 		}
 	}
-	want := []host.FirstContact{{Host: "node-1", Address: hostPort(s), Fingerprint: ssh.FingerprintSHA256(s.HostKey()), Key: s.HostKey()}}
+	want := []host.FirstContact{
+		{Host: "node-1", Address: hostPort(s), Fingerprint: ssh.FingerprintSHA256(s.HostKey()), Key: s.HostKey()},
+	}
 	same := cmp.Comparer(func(a, b ssh.PublicKey) bool { return string(a.Marshal()) == string(b.Marshal()) })
 	if diff := cmp.Diff(want, p.FirstContacts(), same); diff != "" {
 		t.Error(diff)
@@ -247,7 +262,8 @@ func TestFirstContactInProbe(t *testing.T) {
 	}
 	text, err := os.ReadFile(record)
 	must(t, err)
-	if got, want := string(text), "# no newline at the end\n"+knownhosts.Line([]string{hostPort(s)}, s.HostKey())+"\n"; got != want {
+	if got, want := string(text), "# no newline at the end\n"+knownhosts.Line([]string{hostPort(s)}, s.HostKey())+
+		"\n"; got != want {
 		t.Errorf("recorded %q, want %q", got, want)
 	}
 }

@@ -1,5 +1,5 @@
-// Package sshpool reaches hosts by SSH: one connection for each machine, through bastions where there are some, on which
-// commands, uploads and tunnels share.
+// Package sshpool reaches hosts by SSH: one connection for each machine, through bastions where there are some, on
+// which commands, uploads and tunnels share.
 package sshpool
 
 import (
@@ -32,7 +32,8 @@ type Options struct {
 	Passphrase func(keyFile string) ([]byte, error)
 	// SSHConfig is the path of the SSH configuration; "" means ~/.ssh/config if it exists, "none" disables it.
 	SSHConfig string
-	// Warn receives what was passed over but may matter (a part of the SSH configuration that is not understood). May be nil.
+	// Warn receives what was passed over but may matter (a part of the SSH configuration that is not
+	// understood). May be nil.
 	Warn func(message string)
 
 	DialTimeout       time.Duration // name resolution and TCP; 0 means 5 s
@@ -82,7 +83,9 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) config() sshconfig.Options {
-	return sshconfig.Options{Path: o.SSHConfig, KnownHostsFiles: o.KnownHostsFiles, HomeDir: o.HomeDir, Getenv: o.Getenv, Warn: o.Warn}
+	return sshconfig.Options{
+		Path: o.SSHConfig, KnownHostsFiles: o.KnownHostsFiles, HomeDir: o.HomeDir, Getenv: o.Getenv, Warn: o.Warn,
+	}
 }
 
 func (o Options) keys() credentials.Options {

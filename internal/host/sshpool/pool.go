@@ -42,8 +42,8 @@ func New(o Options) *Pool {
 	}
 }
 
-// Host is the machine at t. It connects when it is first used, and again when the connection was lost; whatever is wrong
-// with t is the error of the first use.
+// Host is the machine at t. It connects when it is first used, and again when the connection was lost; whatever is
+// wrong with t is the error of the first use.
 func (p *Pool) Host(t host.Target) host.Host {
 	return &remote{name: t.DisplayName(), endpoint: sync.OnceValues(func() (*endpoint, error) { return p.endpoint(t) })}
 }

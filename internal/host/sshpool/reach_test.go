@@ -33,18 +33,26 @@ func TestUnreachableHosts(t *testing.T) {
 	}()
 	black := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 	noName := func(context.Context, string, string) (net.Conn, error) {
-		return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "nope.invalid", IsNotFound: true}}
+		return nil, &net.OpError{
+			Op:  "dial",
+			Err: &net.DNSError{Err: "no such host", Name: "nope.invalid", IsNotFound: true},
+		}
 	}
 	cases := map[string]struct {
 		target  host.Target
 		options sshpool.Options
 		words   []string
 	}{
-		"closed port":             {host.Target{Port: closedPort(t)}, sshpool.Options{}, []string{"refused", "does sshd listen"}},
-		"accepts and hangs":       {host.Target{Port: silent.Port()}, sshpool.Options{HandshakeTimeout: 20 * time.Millisecond}, []string{"handshake within 20ms"}},
-		"not SSH":                 {host.Target{Port: web.Addr().(*net.TCPAddr).Port}, sshpool.Options{}, []string{"does not speak SSH"}},
-		"packets vanish":          {host.Target{}, sshpool.Options{NetDial: black, DialTimeout: 10 * time.Millisecond}, []string{"no answer within 10ms", "firewall"}},
-		"name does not resolve":   {host.Target{}, sshpool.Options{NetDial: noName}, []string{"no such host", "name server"}},
+		"closed port": {host.Target{Port: closedPort(t)}, sshpool.Options{},
+			[]string{"refused", "does sshd listen"}},
+		"accepts and hangs": {host.Target{Port: silent.Port()},
+			sshpool.Options{HandshakeTimeout: 20 * time.Millisecond}, []string{"handshake within 20ms"}},
+		"not SSH": {host.Target{Port: web.Addr().(*net.TCPAddr).Port}, sshpool.Options{},
+			[]string{"does not speak SSH"}},
+		"packets vanish": {host.Target{}, sshpool.Options{NetDial: black, DialTimeout: 10 * time.Millisecond},
+			[]string{"no answer within 10ms", "firewall"}},
+		"name does not resolve": {host.Target{}, sshpool.Options{NetDial: noName},
+			[]string{"no such host", "name server"}},
 		"name is really resolved": {host.Target{Address: "nope.invalid"}, sshpool.Options{}, nil},
 	}
 	for name, c := range cases {
@@ -166,7 +174,8 @@ func TestConnectionLostInTheMiddleOfACommand(t *testing.T) {
 		}
 		return 0
 	}})
-	_, err := newPool(t, sshpool.Options{}).Host(targetOf(t, s)).Run(testContext(t), host.Cmd{Name: "upgrade", Script: ":"})
+	_, err := newPool(t, sshpool.Options{}).Host(targetOf(t, s)).Run(testContext(t),
+		host.Cmd{Name: "upgrade", Script: ":"})
 	wantClass(t, err, host.Lost)
 	if !errors.Is(err, host.ErrConnectionLost) || !host.Transient(err) {
 		t.Errorf("not a transient ErrConnectionLost: %v", err)

@@ -122,7 +122,9 @@ func (e *endpoint) run(ctx context.Context, cn *conn, c host.Cmd) (host.Result, 
 		return res, e.fail(what(c), &host.NoSudoError{Host: e.r.Name, User: e.r.User, Detail: detail})
 	}
 	cn.sudo.Store(true)
-	return res, &host.ExitError{Host: e.r.Name, What: c.Name, Code: res.ExitCode, Signal: exit.Signal(), Stderr: slices.Clone(tail)}
+	return res, &host.ExitError{
+		Host: e.r.Name, What: c.Name, Code: res.ExitCode, Signal: exit.Signal(), Stderr: slices.Clone(tail),
+	}
 }
 
 // elevation is how to become root on a connection: by sudo for other users, which the first command checks.
@@ -180,7 +182,10 @@ func (r *remote) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 // dialError is a tunnel that could not be opened; ctx is the caller's, dialCtx ours with the deadline.
 func (e *endpoint) dialError(ctx, dialCtx context.Context, cn *conn, addr string, err error) error {
 	var refused *ssh.OpenChannelError
-	fail := &host.Error{Class: host.Tunnel, Host: e.r.Name, Addr: e.r.Addr(), What: "dial " + strconv.Quote(addr) + " from the host", Err: err}
+	fail := &host.Error{
+		Class: host.Tunnel, Host: e.r.Name, Addr: e.r.Addr(), What: "dial " + strconv.Quote(addr) + " from the host",
+		Err: err,
+	}
 	switch {
 	case ctx.Err() != nil:
 		fail.Class, fail.Err = host.Canceled, context.Cause(ctx)

@@ -72,7 +72,8 @@ func TestRunDoesNotWaitForStdinThatNobodyReads(t *testing.T) {
 func TestFailedCommandIsAnExitErrorWithTheEndOfStderr(t *testing.T) {
 	t.Parallel()
 	h := shellHost(t)
-	res, err := h.Run(testContext(t), host.Cmd{Name: "install the kubelet", Script: "echo partial; echo no space left >&2; exit 3"})
+	res, err := h.Run(testContext(t),
+		host.Cmd{Name: "install the kubelet", Script: "echo partial; echo no space left >&2; exit 3"})
 	var exit *host.ExitError
 	if !errors.As(err, &exit) {
 		t.Fatalf("got %v", err)
@@ -184,7 +185,8 @@ func TestCommandsShareOneConnectionAndAFewSessions(t *testing.T) {
 	}
 	wg.Wait()
 	want := sshpool.HostStats{Dials: 1, Connections: 1, Commands: 20}
-	if diff := cmp.Diff(sshpool.Stats{HostStats: want, Hosts: map[string]sshpool.HostStats{"node-1": want}}, p.Stats()); diff != "" {
+	if diff := cmp.Diff(sshpool.Stats{HostStats: want, Hosts: map[string]sshpool.HostStats{"node-1": want}},
+		p.Stats()); diff != "" {
 		t.Error(diff)
 	}
 	if most != 4 || s.Connections() != 1 {
@@ -199,7 +201,8 @@ func TestTruncatedScriptIsNotRun(t *testing.T) {
 		short.Stdin = io.LimitReader(s.Stdin, 8)
 		return sshtest.Shell()(&short)
 	}})
-	res, err := newPool(t, sshpool.Options{}).Host(targetOf(t, s)).Run(testContext(t), host.Cmd{Script: "echo a\necho b\necho c"})
+	res, err := newPool(t, sshpool.Options{}).Host(targetOf(t, s)).Run(testContext(t),
+		host.Cmd{Script: "echo a\necho b\necho c"})
 	wantClass(t, err, host.Exit)
 	if len(res.Stdout) > 0 || res.ExitCode != 74 {
 		t.Errorf("ran part of a script: %+v", res)

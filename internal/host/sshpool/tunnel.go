@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A tunnel gives deadlines to a connection that has none, such as an SSH channel: when one passes, the connection is
-// closed and what waited for it gets os.ErrDeadlineExceeded. A closed connection does not come back with a later deadline.
+// A tunnel gives deadlines to a connection that has none, such as an SSH channel: when one passes, the connection
+// is closed and what waited for it gets os.ErrDeadlineExceeded. A closed connection does not come back with a
+// later deadline.
 type tunnel struct {
 	net.Conn
 

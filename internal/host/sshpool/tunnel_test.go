@@ -84,7 +84,9 @@ func TestTunnelDeadlines(t *testing.T) {
 
 func TestTunnelServesHTTP(t *testing.T) {
 	t.Parallel()
-	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok")
+	}))
 	t.Cleanup(api.Close)
 	h := newPool(t, sshpool.Options{}).Host(targetOf(t, sshtest.Start(t, sshtest.Options{})))
 	client := api.Client()
@@ -114,7 +116,8 @@ func TestTunnelTrouble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newPool(t, sshpool.Options{DialTimeout: 200 * time.Millisecond}).Host(targetOf(t, sshtest.Start(t, c.server)))
+			h := newPool(t, sshpool.Options{DialTimeout: 200 * time.Millisecond}).Host(targetOf(t,
+				sshtest.Start(t, c.server)))
 			_, err := h.Dial(testContext(t), "tcp", "127.0.0.1:1")
 			wantClass(t, err, host.Tunnel)
 			if !strings.Contains(err.Error(), c.words) {

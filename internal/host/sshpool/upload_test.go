@@ -43,8 +43,9 @@ func TestUpload(t *testing.T) {
 		content string
 		mode    fs.FileMode
 	}{
-		"private": {"secret\n", 0o600}, "default": {"x", 0}, "public": {"no newline", 0o644}, "program": {"#!/bin/sh\n", 0o755},
-		"empty": {"", 0o640}, "binary": {strings.Repeat("\x00\xff'\"$\n", 300_000), 0o400},
+		"private": {"secret\n", 0o600}, "default": {"x", 0}, "public": {"no newline", 0o644},
+		"program": {"#!/bin/sh\n", 0o755},
+		"empty":   {"", 0o640}, "binary": {strings.Repeat("\x00\xff'\"$\n", 300_000), 0o400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +78,8 @@ func TestUploadSetsTheOwner(t *testing.T) {
 		t.Skip("only root gives files away")
 	}
 	path := filepath.Join(t.TempDir(), "f")
-	must(t, shellHost(t).Upload(testContext(t), host.File{Path: path, Owner: "12:34", Size: 1, Content: strings.NewReader("x")}))
+	must(t, shellHost(t).Upload(testContext(t),
+		host.File{Path: path, Owner: "12:34", Size: 1, Content: strings.NewReader("x")}))
 	info, err := os.Stat(path)
 	must(t, err)
 	if st := info.Sys().(*syscall.Stat_t); st.Uid != 12 || st.Gid != 34 {
@@ -87,12 +89,14 @@ func TestUploadSetsTheOwner(t *testing.T) {
 
 func TestContentOfAnotherSizeChangesNothing(t *testing.T) {
 	t.Parallel()
-	broken := io.MultiReader(strings.NewReader("12"), readerFunc(func([]byte) (int, error) { return 0, errors.New("disk error") }))
+	broken := io.MultiReader(strings.NewReader("12"),
+		readerFunc(func([]byte) (int, error) { return 0, errors.New("disk error") }))
 	for name, c := range map[string]struct {
 		content io.Reader
 		words   string
 	}{
-		"short": {strings.NewReader("12"), "2 bytes, not 5"}, "long": {strings.NewReader("1234567"), "more than 5 bytes"}, "broken": {broken, "disk error"},
+		"short": {strings.NewReader("12"), "2 bytes, not 5"},
+		"long":  {strings.NewReader("1234567"), "more than 5 bytes"}, "broken": {broken, "disk error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +125,8 @@ func TestUploadCutShortChangesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	must(t, os.WriteFile(path, []byte("old"), 0o644))
 	content := bytes.Repeat([]byte("x"), 8<<20)
-	err := newPool(t, sshpool.Options{}).Host(targetOf(t, s)).Upload(testContext(t), host.File{Path: path, Size: int64(len(content)), Content: bytes.NewReader(content)})
+	err := newPool(t, sshpool.Options{}).Host(targetOf(t, s)).Upload(testContext(t),
+		host.File{Path: path, Size: int64(len(content)), Content: bytes.NewReader(content)})
 	wantClass(t, err, host.Lost)
 	if code := <-ended; code == 0 {
 		t.Error("the remote side took it for complete")
@@ -141,12 +146,13 @@ func TestUploadThatIsCancelledChangesNothing(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("old"), 0o644))
 	ctx, cancel := context.WithCancel(testContext(t))
 	content := bytes.NewReader(make([]byte, 64<<20))
-	err := newPool(t, sshpool.Options{}).Host(targetOf(t, s)).Upload(ctx, host.File{Path: path, Size: content.Size(), Content: content,
-		Progress: func(sent int64) {
-			if sent > 1<<20 {
-				cancel()
-			}
-		}})
+	err := newPool(t, sshpool.Options{}).Host(targetOf(t, s)).Upload(ctx,
+		host.File{Path: path, Size: content.Size(), Content: content,
+			Progress: func(sent int64) {
+				if sent > 1<<20 {
+					cancel()
+				}
+			}})
 	wantClass(t, err, host.Canceled)
 	if code := <-ended; code == 0 {
 		t.Error("the remote side took it for complete")
@@ -157,7 +163,8 @@ func TestUploadThatIsCancelledChangesNothing(t *testing.T) {
 func TestUploadRefusesStrangeFiles(t *testing.T) {
 	t.Parallel()
 	h := shellHost(t)
-	for _, f := range []host.File{{Path: "relative"}, {Path: "/"}, {Path: "/a/../b"}, {Path: "/a\nb"}, {Path: "/a/"}, {Path: "/a", Size: 1},
+	for _, f := range []host.File{{Path: "relative"}, {Path: "/"}, {Path: "/a/../b"}, {Path: "/a\nb"}, {Path: "/a/"},
+		{Path: "/a", Size: 1},
 		{Path: "/a", Mode: fs.ModeSetuid | 0o755}, {Path: "/a", Owner: "--reference=x"}} {
 		wantClass(t, h.Upload(testContext(t), f), host.Config)
 	}
@@ -170,13 +177,14 @@ func TestUploadTellsItsProgress(t *testing.T) {
 	t.Parallel()
 	var last int64
 	content := bytes.NewReader(make([]byte, 4<<20))
-	must(t, shellHost(t).Upload(testContext(t), host.File{Path: filepath.Join(t.TempDir(), "f"), Size: content.Size(), Content: content,
-		Progress: func(sent int64) {
-			if sent <= last {
-				t.Errorf("%d after %d", sent, last)
-			}
-			last = sent
-		}}))
+	must(t, shellHost(t).Upload(testContext(t),
+		host.File{Path: filepath.Join(t.TempDir(), "f"), Size: content.Size(), Content: content,
+			Progress: func(sent int64) {
+				if sent <= last {
+					t.Errorf("%d after %d", sent, last)
+				}
+				last = sent
+			}}))
 	if last != content.Size() {
 		t.Errorf("ended at %d", last)
 	}
@@ -205,7 +213,9 @@ func (d *dropAfter) Read(p []byte) (int, error) {
 func BenchmarkUpload(b *testing.B) {
 	for _, rtt := range []time.Duration{0, 20 * time.Millisecond} {
 		b.Run(fmt.Sprint("rtt=", rtt), func(b *testing.B) {
-			s := sshtest.Start(b, sshtest.Options{Handler: func(s *sshtest.Session) int { _, _ = io.Copy(io.Discard, s.Stdin); return 0 }})
+			s := sshtest.Start(b, sshtest.Options{
+				Handler: func(s *sshtest.Session) int { _, _ = io.Copy(io.Discard, s.Stdin); return 0 },
+			})
 			options := sshpool.Options{KnownHosts: host.PolicyAcceptNew, SSHConfig: "none", HomeDir: b.TempDir()}
 			if rtt > 0 {
 				options.NetDial = sshtest.Latency(rtt, nil)

@@ -59,7 +59,8 @@ func (s *Server) config() *ssh.ServerConfig {
 			return s.opts.UserCA != nil && same(k, s.opts.UserCA)
 		},
 		UserKeyFallback: func(_ ssh.ConnMetadata, k ssh.PublicKey) (*ssh.Permissions, error) {
-			if s.opts.AuthorizedKeys == nil || slices.ContainsFunc(s.opts.AuthorizedKeys, func(a ssh.PublicKey) bool { return same(a, k) }) {
+			if s.opts.AuthorizedKeys == nil ||
+				slices.ContainsFunc(s.opts.AuthorizedKeys, func(a ssh.PublicKey) bool { return same(a, k) }) {
 				return &ssh.Permissions{}, nil
 			}
 			return nil, errors.New("not authorized")

@@ -1,6 +1,6 @@
 // Package sshtest is an SSH server in the process of the test. It speaks the real protocol and runs commands by a Go
-// function (Shell really runs them). It misbehaves on request: it hangs, drops connections, shows another key. One server
-// plays any number of hosts, on all addresses 127.x.y.z of one port.
+// function (Shell really runs them). It misbehaves on request: it hangs, drops connections, shows another key. One
+// server plays any number of hosts, on all addresses 127.x.y.z of one port.
 package sshtest
 
 import (
@@ -80,7 +80,9 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("sshtest: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{opts: o, listener: l, ctx: ctx, cancel: cancel, conns: map[net.Conn]bool{}, asked: make(chan struct{}, 64)}
+	s := &Server{
+		opts: o, listener: l, ctx: ctx, cancel: cancel, conns: map[net.Conn]bool{}, asked: make(chan struct{}, 64),
+	}
 	go s.accept()
 	return s, nil
 }

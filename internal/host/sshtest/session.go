@@ -52,7 +52,8 @@ func (s *Server) session(ctx context.Context, meta ssh.ConnMetadata, raw net.Con
 			_ = r.Reply(true, nil)
 			session := &Session{
 				Command: string(r.Payload[4:]), User: meta.User(), LocalAddr: raw.LocalAddr(),
-				Stdin: ch, Stdout: ch, Stderr: ch.Stderr(), Signals: signals, ctx: ctx, drop: func() { _ = raw.Close() },
+				Stdin: ch, Stdout: ch, Stderr: ch.Stderr(), Signals: signals, ctx: ctx,
+				drop: func() { _ = raw.Close() },
 			}
 			go func() {
 				status := s.opts.Handler(session)
@@ -70,8 +71,8 @@ func (s *Server) session(ctx context.Context, meta ssh.ConnMetadata, raw net.Con
 	}
 }
 
-// Shell really runs commands, with sh and the given variables added to the environment, as the user of the test. As with
-// sshd, a command is not killed when the connection goes; its input ends.
+// Shell really runs commands, with sh and the given variables added to the environment, as the user of the test. As
+// with sshd, a command is not killed when the connection goes; its input ends.
 func Shell(env ...string) Handler {
 	return func(s *Session) int {
 		cmd := exec.Command("sh", "-c", s.Command)

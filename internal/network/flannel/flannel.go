@@ -39,7 +39,8 @@ func (Plugin) Name() string { return "flannel" }
 func (Plugin) Binaries() []network.Binary {
 	return []network.Binary{{
 		Name: "cni-plugin-flannel", Version: cniVersion, Project: "flannel-io/cni-plugin",
-		Asset: "cni-plugin-flannel-linux-{arch}-v" + cniVersion + ".tgz", Sums: ".sha256", Program: "flannel", Files: "flannel*",
+		Asset: "cni-plugin-flannel-linux-{arch}-v" + cniVersion + ".tgz", Sums: ".sha256", Program: "flannel",
+		Files: "flannel*",
 	}}
 }
 
@@ -76,7 +77,10 @@ func cniConf() string {
 		"name":       "cbr0",
 		"cniVersion": "0.3.1",
 		"plugins": []any{
-			map[string]any{"type": "flannel", "delegate": map[string]any{"hairpinMode": true, "isDefaultGateway": true}},
+			map[string]any{
+				"type":     "flannel",
+				"delegate": map[string]any{"hairpinMode": true, "isDefaultGateway": true},
+			},
 			map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}},
 		},
 	})
@@ -124,7 +128,8 @@ func (Plugin) Objects(want desired.Cluster) ([]resources.Object, error) {
 	}
 	sum := sha256.Sum256([]byte(conf))
 	return resources.Render(objects, values{
-		Image: image, Endpoint: want.Endpoint, CNIConf: cniConf(), NetConf: conf, NetConfSum: hex.EncodeToString(sum[:]),
+		Image: image, Endpoint: want.Endpoint, CNIConf: cniConf(), NetConf: conf,
+		NetConfSum: hex.EncodeToString(sum[:]),
 	})
 }
 

@@ -24,7 +24,8 @@ func TestConfigurationFollowsTheManifest(t *testing.T) {
 		want   map[string]any
 	}{
 		"defaults": {nil, map[string]any{
-			"Network": "10.244.0.0/16", "EnableIPv4": true, "EnableNFTables": false, "Backend": map[string]any{"Type": "vxlan"},
+			"Network": "10.244.0.0/16", "EnableIPv4": true, "EnableNFTables": false,
+			"Backend": map[string]any{"Type": "vxlan"},
 		}},
 		"nftables and packet size": {
 			func(n *desired.Network) { n.KubeProxy.Mode, n.CNI.MTU = "nftables", 1450 },
@@ -55,7 +56,9 @@ func TestConfigurationFollowsTheManifest(t *testing.T) {
 func TestImageAndSubnetAreNeeded(t *testing.T) {
 	t.Parallel()
 	image := map[string]desired.Artifacts{"amd64": {Images: []desired.Image{{Name: "ghcr.io/flannel-io/flannel:v1"}}}}
-	similar := map[string]desired.Artifacts{"amd64": {Images: []desired.Image{{Name: "ghcr.io/flannel-io/flannel-cni-plugin:v1"}}}}
+	similar := map[string]desired.Artifacts{
+		"amd64": {Images: []desired.Image{{Name: "ghcr.io/flannel-io/flannel-cni-plugin:v1"}}},
+	}
 	for name, want := range map[string]desired.Cluster{
 		"no artifacts":          {Network: subnet(nil)},
 		"only a similar image":  {Network: subnet(nil), Artifacts: similar},
@@ -65,7 +68,8 @@ func TestImageAndSubnetAreNeeded(t *testing.T) {
 			t.Errorf("%s: rendered without an error", name)
 		}
 	}
-	if objects, err := (Plugin{}).Objects(desired.Cluster{Network: subnet(nil), Artifacts: image}); err != nil || len(objects) != 6 {
+	if objects, err := (Plugin{}).Objects(desired.Cluster{Network: subnet(nil), Artifacts: image}); err != nil ||
+		len(objects) != 6 {
 		t.Errorf("%d objects, %v", len(objects), err)
 	}
 }

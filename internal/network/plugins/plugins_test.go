@@ -12,7 +12,9 @@ import (
 
 // cluster is one with the plugin, and with every image that it asks for.
 func cluster(p network.Plugin) desired.Cluster {
-	c := desired.Cluster{Network: desired.Network{PodSubnet: "10.244.0.0/16", CNI: desired.CNI{Name: p.Name(), Supported: Names()}}}
+	c := desired.Cluster{
+		Network: desired.Network{PodSubnet: "10.244.0.0/16", CNI: desired.CNI{Name: p.Name(), Supported: Names()}},
+	}
 	var a desired.Artifacts
 	for _, i := range p.Images() {
 		a.Images = append(a.Images, desired.Image{Name: i.Registry + "/" + i.Repository + ":" + i.Tag})
@@ -47,7 +49,8 @@ func TestEveryPluginIsComplete(t *testing.T) {
 			}
 		}
 		for _, b := range p.Binaries() {
-			if !strings.HasPrefix(b.Name, "cni-plugin-") || b.Program == "" || b.Files == "" || strings.HasPrefix(b.Version, "v") || b.AssetFor("x") == b.AssetFor("y") {
+			if !strings.HasPrefix(b.Name, "cni-plugin-") || b.Program == "" || b.Files == "" ||
+				strings.HasPrefix(b.Version, "v") || b.AssetFor("x") == b.AssetFor("y") {
 				t.Errorf("%s: binary %+v", p.Name(), b)
 			}
 		}
@@ -72,7 +75,8 @@ func TestAHostHasTheTracesOfAllPlugins(t *testing.T) {
 			}
 		}
 	}
-	if host := Host(desired.Cluster{}); host.Config.File != "" || len(host.Binaries) > 0 || len(host.Traces.Interfaces) == 0 {
+	if host := Host(desired.Cluster{}); host.Config.File != "" || len(host.Binaries) > 0 ||
+		len(host.Traces.Interfaces) == 0 {
 		t.Errorf("without a plugin: %+v", host)
 	}
 }

@@ -109,7 +109,8 @@ func fill(tx *bbolt.Tx, c Content) error {
 		w.put("/registry/namespaces/kube-system", Namespace(c.ClusterID))
 	}
 	if c.CA != "" {
-		w.put("/registry/configmaps/kube-system/kube-root-ca.crt", stored("ConfigMap", &corev1.ConfigMap{Data: map[string]string{"ca.crt": c.CA}}))
+		w.put("/registry/configmaps/kube-system/kube-root-ca.crt",
+			stored("ConfigMap", &corev1.ConfigMap{Data: map[string]string{"ca.crt": c.CA}}))
 	}
 	for i := range c.Keys {
 		w.put(fmt.Sprintf("/registry/configmaps/default/c%d", i), []byte("first"))
@@ -125,12 +126,14 @@ func fill(tx *bbolt.Tx, c Content) error {
 	if err := buckets["meta"].Put([]byte("storageVersion"), []byte("3.6.0")); err != nil {
 		return err
 	}
-	return buckets["members"].Put([]byte("8e9e05c52164694d"), []byte(`{"id":10276657743932975437,"peerURLs":["https://10.0.0.1:2380"],"name":"cp-1"}`))
+	return buckets["members"].Put([]byte("8e9e05c52164694d"),
+		[]byte(`{"id":10276657743932975437,"peerURLs":["https://10.0.0.1:2380"],"name":"cp-1"}`))
 }
 
 // Namespace is a stored Namespace kube-system with that UID.
 func Namespace(uid string) []byte {
-	return stored("Namespace", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}})
+	return stored("Namespace",
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}})
 }
 
 // stored is an object as the API server stores it.
