@@ -55,10 +55,11 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 long: ## what takes longer: upgrades over three minors and under load; five control planes; a cluster of an earlier program taken over
 	go test -tags e2e,long ./test/e2e -run '^(TestUpgrades|TestFiveControlPlanes|TestTakeover)$$' -count=1 -v -timeout 3h
 
-lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, documented dependencies, known vulnerabilities
+lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, columns of prose, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
 	hack/heartbeat.sh "golangci-lint" $(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@hack/shellcheck.sh
+	@hack/columns.sh
 	@hack/dependencies.sh
 
 vulns:

@@ -84,7 +84,8 @@ func (b *bench) compare(ctx context.Context, names []string) (*report, error) {
 	}
 	r := &report{Format: 1, Machine: thisMachine()}
 	contests := map[string]func(context.Context, [2]side) (contest, func() error, error){
-		"start": b.contestOfStart, "plan": b.contestOfPlan, "noop": b.contestOfNoop, "install": b.contestOfInstall, "upgrade": b.contestOfUpgrade,
+		"start": b.contestOfStart, "plan": b.contestOfPlan, "noop": b.contestOfNoop, "install": b.contestOfInstall,
+		"upgrade": b.contestOfUpgrade,
 	}
 	for _, name := range names {
 		b.log("comparing %s", name)
@@ -104,8 +105,8 @@ func (b *bench) compare(ctx context.Context, names []string) (*report, error) {
 	return r, nil
 }
 
-// pairs runs both programs in turn. Which one is first changes from pair to pair, so that what drifts meanwhile is for and
-// against each.
+// pairs runs both programs in turn. Which one is first changes from pair to pair, so that what drifts meanwhile is for
+// and against each.
 func (b *bench) pairs(ctx context.Context, sides [2]side, run contest) ([]comparison, error) {
 	var order []sample
 	values := map[string]*[2][]float64{}
@@ -135,7 +136,9 @@ func (b *bench) pairs(ctx context.Context, sides [2]side, run contest) ([]compar
 }
 
 func figuresOf(program string, values []float64) figures {
-	f := figures{Program: program, Values: values, Min: slices.Min(values), Median: median(values), Max: slices.Max(values)}
+	f := figures{
+		Program: program, Values: values, Min: slices.Min(values), Median: median(values), Max: slices.Max(values),
+	}
 	if f.Median > 0 {
 		f.Spread = (f.Max - f.Min) / f.Median
 	}
@@ -196,6 +199,10 @@ func (b *bench) contestOfPlan(ctx context.Context, sides [2]side) (contest, func
 			return nil, err
 		}
 		used, name := usageOf(cmd.ProcessState), fmt.Sprintf("plan of %d hosts", b.hosts)
-		return []sample{{name, "s", took}, {name + ", processors", "s", used.cpu}, {name + ", memory", "MB", float64(used.mb)}}, nil
+		return []sample{
+			{name, "s", took},
+			{name + ", processors", "s", used.cpu},
+			{name + ", memory", "MB", float64(used.mb)},
+		}, nil
 	}, end, nil
 }

@@ -15,7 +15,10 @@ func TestPairsAlternate(t *testing.T) {
 	b := &bench{options: options{repeat: 3}, log: func(string, ...any) {}}
 	values := map[string][]float64{"old": {10, 12, 11}, "now": {5, 6, 4}}
 	var order []string
-	got, err := b.pairs(t.Context(), [2]side{{name: "old"}, {name: "now"}}, func(_ context.Context, s side) ([]sample, error) {
+	got, err := b.pairs(t.Context(), [2]side{
+		{name: "old"},
+		{name: "now"},
+	}, func(_ context.Context, s side) ([]sample, error) {
 		order = append(order, s.name)
 		v := values[s.name][0]
 		values[s.name] = values[s.name][1:]
@@ -66,7 +69,10 @@ func TestAFailedRunEndsTheComparison(t *testing.T) {
 	t.Parallel()
 	b := &bench{options: options{repeat: 2}, log: func(string, ...any) {}}
 	broken := errors.New("no cluster")
-	_, err := b.pairs(t.Context(), [2]side{{name: "old"}, {name: "now"}}, func(_ context.Context, s side) ([]sample, error) {
+	_, err := b.pairs(t.Context(), [2]side{
+		{name: "old"},
+		{name: "now"},
+	}, func(_ context.Context, s side) ([]sample, error) {
 		if s.name == "now" {
 			return nil, broken
 		}
@@ -79,12 +85,20 @@ func TestAFailedRunEndsTheComparison(t *testing.T) {
 
 func TestAComparisonIsPrinted(t *testing.T) {
 	t.Parallel()
-	r := report{Format: 1, Comparisons: []comparison{compared(sample{"noop", "s", 0}, figuresOf("b229f5f", []float64{0.44, 0.45, 0.5}), figuresOf("now", []float64{0.2, 0.21, 0.22}))}}
+	r := report{
+		Format: 1,
+		Comparisons: []comparison{
+			compared(sample{"noop", "s", 0}, figuresOf("b229f5f", []float64{0.44, 0.45, 0.5}),
+				figuresOf("now", []float64{0.2, 0.21, 0.22})),
+		},
+	}
 	var out bytes.Buffer
 	if err := r.print(&out, "text"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"noop, s: 3 pairs, ratio 0.47 (within", "b229f5f       0.440     0.450     0.500     13 %  0.440 0.450 0.500", "now           0.200"} {
+	for _, want := range []string{"noop, s: 3 pairs, ratio 0.47 (within",
+		"b229f5f       0.440     0.450     0.500     " +
+			"13 %  0.440 0.450 0.500", "now           0.200"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

@@ -57,13 +57,19 @@ func (a *answering) prepare(want desired.Cluster) error {
 
 // partsOf names the programs and images that the hosts have.
 func partsOf(want desired.Cluster) (desired.Artifacts, error) {
-	a, err := release.Names(release.Want{KubernetesVersion: want.KubernetesVersion, Arch: "amd64", CNI: want.Network.CNI.Name, KubeProxy: true})
+	a, err := release.Names(release.Want{
+		KubernetesVersion: want.KubernetesVersion,
+		Arch:              "amd64",
+		CNI:               want.Network.CNI.Name,
+		KubeProxy:         true,
+	})
 	if err != nil {
 		return a, err
 	}
 	v, err := release.VersionsFor(want.KubernetesVersion)
 	for name, version := range map[string]string{
-		desired.BinaryKubelet: want.KubernetesVersion, desired.BinaryKubeadm: want.KubernetesVersion, desired.BinaryKubectl: want.KubernetesVersion,
+		desired.BinaryKubelet: want.KubernetesVersion, desired.BinaryKubeadm: want.KubernetesVersion,
+		desired.BinaryKubectl:    want.KubernetesVersion,
 		desired.BinaryContainerd: v.Containerd, desired.BinaryRunc: v.Runc,
 	} {
 		a.Binaries = append(a.Binaries, desired.Binary{Name: name, Version: version})
@@ -79,7 +85,8 @@ func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certif
 	certificates := []string{"/etc/kubernetes/pki/ca.crt", "/var/lib/kubelet/pki/kubelet-client-current.pem"}
 	components := []string{"kubelet"}
 	if h.Role == desired.ControlPlane {
-		certificates = append(certificates, "/etc/kubernetes/pki/apiserver.crt", "/etc/kubernetes/pki/etcd/ca.crt", "/etc/kubernetes/pki/etcd/server.crt")
+		certificates = append(certificates, "/etc/kubernetes/pki/apiserver.crt", "/etc/kubernetes/pki/etcd/ca.crt",
+			"/etc/kubernetes/pki/etcd/server.crt")
 		components = append(components, "apiserver", "controller-manager", "scheduler", "etcd")
 		f.controlPlane(want, parts)
 	}
@@ -87,7 +94,8 @@ func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certif
 		f.put("pem", "==> "+path+" <==", certificate)
 	}
 	f.put("yaml", fmt.Sprintf("/etc/kubernetes/kubelet.conf:    server: https://%s:6443", h.PrivateAddress))
-	f.put("address", fmt.Sprintf(`2: eth0    inet %s/16 brd 127.1.255.255 scope global eth0\       valid_lft forever preferred_lft forever`, h.PrivateAddress))
+	f.put("address", fmt.Sprintf(`2: eth0    inet %s/16 brd 127.1.255.255 scope global eth0\       valid_lft forever `+
+		`preferred_lft forever`, h.PrivateAddress))
 	for _, i := range parts.ImagesFor(h.Role) {
 		f.put("image", i.Name)
 	}
@@ -120,14 +128,17 @@ func (f *factWriter) machine(h desired.Host) {
 	f.put("boot-id", hex.EncodeToString(id[16:]))
 	f.put("memory", "MemTotal:       24684096 kB")
 	f.put("swap", "")
-	f.put("disk", "Filesystem     1024-blocks     Used Available Capacity Mounted on", "/dev/vda         264212084 31257480  64243784      33% /var")
-	f.put("file", `/etc/os-release:ID=debian`, `/etc/os-release:VERSION_ID="12"`, `/etc/os-release:PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"`)
+	f.put("disk", "Filesystem     1024-blocks     Used Available Capacity Mounted on",
+		"/dev/vda         264212084 31257480  64243784      33% /var")
+	f.put("file", `/etc/os-release:ID=debian`, `/etc/os-release:VERSION_ID="12"`,
+		`/etc/os-release:PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"`)
 }
 
 func (f *factWriter) files(want desired.Cluster, h desired.Host) {
 	f.put("exists", "/etc/kubernetes/kubelet.conf", "/etc/kubeone/marker")
 	f.put("absent", "/var/lib/kubeone/lock/owner")
-	f.put("file", "/etc/kubeone/marker:cluster="+want.Name, "/etc/kubeone/marker:role="+string(h.Role), "/etc/kubeone/marker:run=bench", "/etc/kubeone/marker:complete=yes")
+	f.put("file", "/etc/kubeone/marker:cluster="+want.Name, "/etc/kubeone/marker:role="+string(h.Role),
+		"/etc/kubeone/marker:run=bench", "/etc/kubeone/marker:complete=yes")
 	digests := script.Digests(want, h)
 	for _, name := range slices.Sorted(maps.Keys(digests)) {
 		f.put("file", "/etc/kubeone/digests:"+name+" "+digests[name])
@@ -155,13 +166,17 @@ func (f *factWriter) controlPlane(want desired.Cluster, parts desired.Artifacts)
 func (f *factWriter) programs(parts desired.Artifacts) {
 	for _, unit := range []string{"containerd", "kubelet"} {
 		path := "/opt/kubeone/bin/" + unit
-		f.put("unit", fmt.Sprintf("ExecStart={ path=%s ; argv[]=%s ; ignore_errors=no ; pid=0 ; code=(null) ; status=0/0 }", path, path),
-			"Id="+unit+".service", "LoadState=loaded", "ActiveState=active", "SubState=running", "UnitFileState=enabled", "ActiveEnterTimestampMonotonic=1906707541", "")
+		f.put("unit", fmt.Sprintf("ExecStart={ path=%s ; argv[]=%s ; ignore_errors=no ; pid=0 ; "+
+			"code=(null) ; status=0/0 }", path, path),
+			"Id="+unit+".service", "LoadState=loaded", "ActiveState=active", "SubState=running",
+			"UnitFileState=enabled", "ActiveEnterTimestampMonotonic=1906707541", "")
 	}
-	f.put("unit", "Id=kubeone-step.service", "LoadState=not-found", "ActiveState=inactive", "SubState=dead", "UnitFileState=", "ActiveEnterTimestampMonotonic=0")
+	f.put("unit", "Id=kubeone-step.service", "LoadState=not-found", "ActiveState=inactive", "SubState=dead",
+		"UnitFileState=", "ActiveEnterTimestampMonotonic=0")
 	f.put("link", "total 0")
 	for _, b := range parts.Binaries {
-		f.put("link", fmt.Sprintf("lrwxrwxrwx 1 root root 38 Jan  2 10:00 %s -> /opt/kubeone/%s/%s/%s", b.Name, b.Name, b.Version, b.Name))
+		f.put("link", fmt.Sprintf("lrwxrwxrwx 1 root root 38 Jan  2 10:00 %s -> /opt/kubeone/%s/%s/%s", b.Name, b.Name,
+			b.Version, b.Name))
 	}
 }
 
@@ -172,7 +187,8 @@ func selfSigned() (string, error) {
 		return "", err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -26,7 +26,8 @@ func (b *bench) apply(ctx context.Context, title string) (applied, error) {
 		return a, err
 	}
 	b.log("%s", title)
-	cmd := b.product(ctx, "apply", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle, "--auto-approve", "-o", "json")
+	cmd := b.product(ctx, "apply", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle, "--auto-approve", "-o",
+		"json")
 	var out, messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &messages
 	began := time.Now()
@@ -66,7 +67,8 @@ func readEvents(r io.Reader) ([]apply.Event, error) {
 			return nil, fmt.Errorf("event %d of the stream: %w", len(events)+1, err)
 		}
 		if e.Format != apply.EventFormat {
-			return nil, fmt.Errorf("event %d of the stream has format %d, want %d", len(events)+1, e.Format, apply.EventFormat)
+			return nil,
+				fmt.Errorf("event %d of the stream has format %d, want %d", len(events)+1, e.Format, apply.EventFormat)
 		}
 		events = append(events, e)
 	}

@@ -78,7 +78,8 @@ func (b *bench) buildProduct(ctx context.Context) error {
 		return nil
 	}
 	b.kubeone = filepath.Join(b.dir, "kubeone")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.kubeone, "kubeone/cmd/kubeone")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.kubeone,
+		"kubeone/cmd/kubeone")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build kubeone: %w: %s", err, out)

@@ -49,7 +49,8 @@ func TestByHandNeverSleeps(t *testing.T) {
 
 func TestAFailingProgramIsToldWithItsLastLines(t *testing.T) {
 	t.Parallel()
-	_, err := runStaged(exec.CommandContext(t.Context(), "sh", "-c", "echo stage copy a; echo no such host >&2; exit 3"))
+	_, err := runStaged(exec.CommandContext(t.Context(), "sh", "-c",
+		"echo stage copy a; echo no such host >&2; exit 3"))
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no such host") {
 		t.Errorf("error %v", err)
 	}

@@ -43,13 +43,19 @@ func serveHosts(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 		return err
 	}
 	fleet := &answering{ready: make(chan struct{})}
-	server, err := sshtest.New(sshtest.Options{AllLoopback: true, RTT: roundTrip, Handler: fleet.answer, Dial: noTunnel})
+	server, err := sshtest.New(sshtest.Options{
+		AllLoopback: true,
+		RTT:         roundTrip,
+		Handler:     fleet.answer,
+		Dial:        noTunnel,
+	})
 	if err != nil {
 		return err
 	}
 	defer server.Close()
 	path := filepath.Join(dir, "kubeone.yaml")
-	if err := errors.Join(writeKey(filepath.Join(dir, "id_ed25519")), os.WriteFile(path, fleetManifest(server, count), 0o644)); err != nil {
+	if err := errors.Join(writeKey(filepath.Join(dir, "id_ed25519")),
+		os.WriteFile(path, fleetManifest(server, count), 0o644)); err != nil {
 		return err
 	}
 	loaded, err := manifest.Load(ctx, manifest.Options{ManifestPath: path})
@@ -106,7 +112,8 @@ controlPlane:
 		if n == simulatedControlPlane {
 			text.WriteString("staticWorkers:\n  hosts:\n")
 		}
-		fmt.Fprintf(&text, "    - {publicAddress: %s, hostname: %s, sshPort: %d, sshPrivateKeyFile: id_ed25519, sshHostPublicKey: %s}\n",
+		fmt.Fprintf(&text, "    - {publicAddress: %s, hostname: %s, sshPort: %d, sshPrivateKeyFile: id_ed25519, "+
+			"sshHostPublicKey: %s}\n",
 			loopback(n), hostName(n), server.Port(), key)
 	}
 	return []byte(text.String())

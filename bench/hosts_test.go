@@ -59,7 +59,9 @@ func TestCannedAnswersAreThoseOfHealthyMembers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		host := desired.Host{ID: "10.0.0.1", PublicAddress: "10.0.0.1", PrivateAddress: "10.0.0.1", Hostname: "one", Role: role}
+		host := desired.Host{
+			ID: "10.0.0.1", PublicAddress: "10.0.0.1", PrivateAddress: "10.0.0.1", Hostname: "one", Role: role,
+		}
 		var out bytes.Buffer
 		if err := (canned{facts(want, host, parts, certificate)}).write(&out); err != nil {
 			t.Fatal(err)
@@ -69,7 +71,8 @@ func TestCannedAnswersAreThoseOfHealthyMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch h := a.Host; {
-		case h.Reach != observed.Reached, h.Marker == nil || !h.Marker.Complete, h.Kubelet.Version != simulatedVersion, h.Hostname != "one":
+		case h.Reach != observed.Reached, h.Marker == nil || !h.Marker.Complete, h.Kubelet.Version != simulatedVersion,
+			h.Hostname != "one":
 			t.Errorf("%s: %+v", role, h)
 		case role == desired.ControlPlane && h.APIServer != observed.Yes:
 			t.Errorf("its API server is %v", h.APIServer)

@@ -26,7 +26,8 @@ func (b *bench) bareLabOf(ctx context.Context, want shape, version string) error
 	}
 	if b.lab == nil {
 		lab, err := fleet.Up(ctx, fleet.Options{
-			Name: b.labName, ControlPlanes: want.controlPlanes, Workers: want.workers, KubernetesVersion: version, Ephemeral: true, Log: b.log,
+			Name: b.labName, ControlPlanes: want.controlPlanes, Workers: want.workers, KubernetesVersion: version,
+			Ephemeral: true, Log: b.log,
 		})
 		b.lab = lab
 		return err

@@ -30,8 +30,8 @@ type look struct {
 	EtcdRequests int     `json:"etcdRequests"`
 }
 
-// printLook looks at the cluster of a manifest and prints a look as JSON. Its arguments are the manifest and a folder for
-// kubeone's state.
+// printLook looks at the cluster of a manifest and prints a look as JSON. Its arguments are the manifest and a folder
+// for kubeone's state.
 func printLook(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 2 {
 		return fmt.Errorf("%s MANIFEST STATE", oneLook)
@@ -46,7 +46,12 @@ func printLook(ctx context.Context, args []string, out io.Writer) error {
 func lookAt(ctx context.Context, manifest, state string) (look, error) {
 	start := time.Now()
 	answers := &stopwatch{}
-	w, err := workspace.Open(ctx, workspace.Options{Manifest: manifest, StateDir: state, NewHosts: host.PolicyProbe, Now: answers.now})
+	w, err := workspace.Open(ctx, workspace.Options{
+		Manifest: manifest,
+		StateDir: state,
+		NewHosts: host.PolicyProbe,
+		Now:      answers.now,
+	})
 	if err != nil {
 		return look{}, err
 	}
@@ -57,7 +62,8 @@ func lookAt(ctx context.Context, manifest, state string) (look, error) {
 		return look{}, err
 	}
 	l := look{
-		Route: string(seen.Decision().Route), Load: opened.Sub(start).Seconds(), Probe: answers.before.Sub(opened).Seconds(), Think: answers.last.Sub(answers.before).Seconds(),
+		Route: string(seen.Decision().Route), Load: opened.Sub(start).Seconds(),
+		Probe: answers.before.Sub(opened).Seconds(), Think: answers.last.Sub(answers.before).Seconds(),
 		APIRequests: seen.Observed.Requests.API, EtcdRequests: seen.Observed.Requests.Etcd,
 	}
 	for _, h := range seen.Observed.World.Hosts {
@@ -71,8 +77,8 @@ func lookAt(ctx context.Context, manifest, state string) (look, error) {
 	return l, nil
 }
 
-// stopwatch is a clock that remembers when it was last looked at, and when before that. An engine looks at its clock when
-// a host has answered, and when its look is over.
+// stopwatch is a clock that remembers when it was last looked at, and when before that. An engine looks at its clock
+// when a host has answered, and when its look is over.
 type stopwatch struct {
 	mu           sync.Mutex
 	before, last time.Time

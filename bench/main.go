@@ -93,8 +93,10 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags := flag.NewFlagSet("bench [start|plan|install|noop|upgrade]", flag.ContinueOnError)
 	flags.SetOutput(messages)
 	flags.StringVar(&o.output, "o", "text", "text or json")
-	flags.IntVar(&o.repeat, "repeat", 1, "install, upgrade: pairs of runs, by hand and with kubeone in turn; with -against: of every measurement")
-	flags.Float64Var(&o.maxRatio, "max-ratio", 0, "install: fail when kubeone takes more than this share of the time by hand; 0 for no limit")
+	flags.IntVar(&o.repeat, "repeat", 1,
+		"install, upgrade: pairs of runs, by hand and with kubeone in turn; with -against: of every measurement")
+	flags.Float64Var(&o.maxRatio, "max-ratio", 0,
+		"install: fail when kubeone takes more than this share of the time by hand; 0 for no limit")
 	flags.BoolVar(&o.check, "check", false, "start, plan, noop, upgrade: fail when over a limit")
 	flags.IntVar(&o.hosts, "hosts", 1000, "plan: hosts to simulate")
 	flags.StringVar(&o.kubeone, "kubeone", "", "the program to measure; it is built when this is not given")
@@ -104,7 +106,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.IntVar(&o.upgradeShape.controlPlanes, "upgrade-control-planes", 3, "upgrade: control-plane hosts")
 	flags.IntVar(&o.upgradeShape.workers, "upgrade-workers", 3, "upgrade: workers, two or more")
 	flags.StringVar(&o.traceFile, "events", "", "install, upgrade: write the event stream of the last run here")
-	flags.StringVar(&o.against, "against", "", "compare with the program of this commit, given by its whole name, -repeat pairs of each measurement")
+	flags.StringVar(&o.against, "against", "",
+		"compare with the program of this commit, given by its whole name, -repeat pairs of each measurement")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -114,8 +117,10 @@ func parse(args []string, messages io.Writer) (options, error) {
 	if o.output != "text" && o.output != "json" {
 		return o, fmt.Errorf("-o is text or json, not %q", o.output)
 	}
-	if o.repeat < 1 || o.hosts < 10 || o.hosts > 60000 || o.labShape.controlPlanes < 1 || o.labShape.workers < 0 || o.upgradeShape.controlPlanes < 1 || o.upgradeShape.workers < 2 {
-		return o, errors.New("-repeat is 1 or more, -hosts 10 to 60000, -control-planes 1 or more, -upgrade-workers 2 or more")
+	if o.repeat < 1 || o.hosts < 10 || o.hosts > 60000 || o.labShape.controlPlanes < 1 || o.labShape.workers < 0 ||
+		o.upgradeShape.controlPlanes < 1 || o.upgradeShape.workers < 2 {
+		return o, errors.New("-repeat is 1 or more, -hosts 10 to 60000, -control-planes 1 or more, " +
+			"-upgrade-workers 2 or more")
 	}
 	return o, nil
 }

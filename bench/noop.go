@@ -47,7 +47,8 @@ func (b *bench) measureNoop(ctx context.Context) (*noopResult, error) {
 		return nil, err
 	}
 	return &noopResult{
-		Seconds: median(took), Fastest: slices.Min(took), Slowest: slices.Max(took), Connections: l.Connections, Commands: l.Commands,
+		Seconds: median(took), Fastest: slices.Min(took), Slowest: slices.Max(took), Connections: l.Connections,
+		Commands:    l.Commands,
 		APIRequests: l.APIRequests, EtcdRequests: l.EtcdRequests, Within: l.Connections == 1 && l.Commands == 1,
 	}, nil
 }

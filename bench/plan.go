@@ -20,7 +20,8 @@ const (
 	roundTrip        = 20 * time.Millisecond
 )
 
-// planResult is "kubeone plan" over simulated hosts: real SSH connections with a round trip of 20 ms each, canned answers.
+// planResult is "kubeone plan" over simulated hosts: real SSH connections with a round trip of 20 ms each,
+// canned answers.
 type planResult struct {
 	Hosts         int     `json:"hosts"`
 	Reached       int     `json:"reached"`
@@ -79,7 +80,8 @@ func (b *bench) planOver(ctx context.Context, manifest string) (*planResult, err
 	if err != nil {
 		return nil, err
 	}
-	result.Reached, result.Route, result.Load, result.Probe, result.Think = look.Reached, look.Route, look.Load, look.Probe, look.Think
+	result.Reached, result.Route, result.Load, result.Probe, result.Think = look.Reached, look.Route, look.Load,
+		look.Probe, look.Think
 	result.Connections, result.Commands = look.Connections, look.Commands
 	return &result, nil
 }
@@ -134,7 +136,10 @@ func startHosts(ctx context.Context, dir string, hosts int) (*hostsProcess, erro
 // startHostsOf starts the hosts that this program plays as of some commit.
 func startHostsOf(ctx context.Context, program, dir string, hosts int) (*hostsProcess, error) {
 	var err error
-	p := &hostsProcess{cmd: exec.CommandContext(ctx, program, simulatedHosts, dir, fmt.Sprint(hosts)), messages: &bytes.Buffer{}}
+	p := &hostsProcess{
+		cmd:      exec.CommandContext(ctx, program, simulatedHosts, dir, fmt.Sprint(hosts)),
+		messages: &bytes.Buffer{},
+	}
 	p.cmd.Stderr = p.messages
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err

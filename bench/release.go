@@ -23,8 +23,8 @@ type unpacked struct {
 	pause string   // the pause image's name
 }
 
-// releaseFolder fills the folder, anew, with what byhand.sh needs: the bundle's binaries under plain names, for each role
-// an archive of its images and the checksums of its files, and the network plugin's manifest.
+// releaseFolder fills the folder, anew, with what byhand.sh needs: the bundle's binaries under plain names, for each
+// role an archive of its images and the checksums of its files, and the network plugin's manifest.
 func releaseFolder(folder, bundlePath string, want desired.Cluster) (unpacked, error) {
 	u := unpacked{}
 	bundle, err := release.Open(bundlePath)
@@ -155,8 +155,8 @@ func (f *folderWriter) checksums(role desired.Role) {
 	f.err = os.WriteFile(filepath.Join(f.folder, "SHA256SUMS-"+string(role)), []byte(text.String()), 0o644)
 }
 
-// network writes flannel's manifest as kubeone applies it, with the init container of flannel's own manifest: by hand it
-// is that which gives the hosts the network plugin's configuration.
+// network writes flannel's manifest as kubeone applies it, with the init container of flannel's own manifest: by hand
+// it is that which gives the hosts the network plugin's configuration.
 func (f *folderWriter) network(want desired.Cluster) {
 	if f.err != nil {
 		return

@@ -91,23 +91,29 @@ func limit(kept bool) string {
 }
 
 func (p *printer) start(r startResult) {
-	p.line("\nstart: kubeone version takes %.0f ms (%s the limit of %.0f ms); the program has %.1f MB (%s the limit of %d MB)",
+	p.line("\nstart: kubeone version takes %.0f ms (%s the limit of %.0f ms); the program has %.1f MB (%s "+
+		"the limit of %d MB)",
 		r.Seconds*1000, limit(r.WithinSeconds), startLimit*1000, r.SizeMB, limit(r.WithinSize), sizeLimit)
 }
 
 func (p *printer) plan(r planResult) {
-	p.line("\nplan: %d hosts, round trip %v: %.1f s (%s the limit of %d s), %d MB (%s the limit of %d MB)", r.Hosts, roundTrip,
+	p.line("\nplan: %d hosts, round trip %v: %.1f s (%s the limit of %d s), %d MB (%s the limit of %d MB)", r.Hosts,
+		roundTrip,
 		r.Seconds, limit(r.WithinSeconds), planSecondsLimit, r.ClientMB, limit(r.WithinMemory), planMemoryLimit)
-	p.line("  %d hosts answered, route %q; a host had %d connection and %d command", r.Reached, r.Route, r.Connections, r.Commands)
+	p.line("  %d hosts answered, route %q; a host had %d connection and %d command", r.Reached, r.Route, r.Connections,
+		r.Commands)
 	p.line("  load %.2f s, probe %.2f s, decide and plan %.2f s", r.Load, r.Probe, r.Think)
-	p.line("  CPU: kubeone %.1f s, the simulated hosts %.1f s; the hosts' process has %d MB", r.ClientCPU, r.ServerCPU, r.ServerMB)
+	p.line("  CPU: kubeone %.1f s, the simulated hosts %.1f s; the hosts' process has %d MB", r.ClientCPU, r.ServerCPU,
+		r.ServerMB)
 }
 
 func (p *printer) install(r installResult) {
 	p.line("\ninstall: %d control planes, %d workers", r.ControlPlanes, r.Workers)
 	for _, pair := range r.Pairs {
-		p.line("  by hand  %6.1f s, CPU %6.1f s: %s", pair.ByHand.Seconds, pair.ByHand.CPUSeconds, stagesText(pair.ByHand.Stages))
-		p.line("  kubeone  %6.1f s, CPU %6.1f s: %s", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds, stagesText(pair.Kubeone.Stages))
+		p.line("  by hand  %6.1f s, CPU %6.1f s: %s", pair.ByHand.Seconds, pair.ByHand.CPUSeconds,
+			stagesText(pair.ByHand.Stages))
+		p.line("  kubeone  %6.1f s, CPU %6.1f s: %s", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds,
+			stagesText(pair.Kubeone.Stages))
 		p.line("           outside kubeadm and images %.1f s; ratio %.2f", pair.Kubeone.Outside, pair.Ratio)
 	}
 	p.line("  ratio %.2f (median of %d)", r.Ratio, len(r.Pairs))
@@ -122,7 +128,8 @@ func stagesText(stages []stage) string {
 }
 
 func (p *printer) noop(r noopResult) {
-	p.line("\nnoop: plan of a cluster as wanted takes %.2f s (median of %d; %.2f to %.2f)", r.Seconds, noopRuns, r.Fastest, r.Slowest)
+	p.line("\nnoop: plan of a cluster as wanted takes %.2f s (median of %d; %.2f to %.2f)", r.Seconds, noopRuns,
+		r.Fastest, r.Slowest)
 	p.line("  a host had %d connection and %d command (%s the limit of one each); %d API requests, %d etcd requests",
 		r.Connections, r.Commands, limit(r.Within), r.APIRequests, r.EtcdRequests)
 }
@@ -134,21 +141,26 @@ func (p *printer) upgrade(r upgradeResult) {
 		p.upgraded("kubeone", pair.Kubeone)
 		p.line("           ratio %.2f; %.2f with the files' time", pair.Ratio, pair.RatioAll)
 	}
-	p.line("  ratio %.2f (median of %d, %s the limit of %.1f); %.2f with the files' time", r.Ratio, len(r.Pairs), limit(r.WithinRatio), upgradeRatioLimit, r.RatioAll)
-	p.line("  the plan afterwards is empty and takes %.2f s (%s the limit of %.0f s)", r.Noop, limit(r.WithinNoop), upgradeNoopLimit)
+	p.line("  ratio %.2f (median of %d, %s the limit of %.1f); %.2f with the files' time", r.Ratio, len(r.Pairs),
+		limit(r.WithinRatio), upgradeRatioLimit, r.RatioAll)
+	p.line("  the plan afterwards is empty and takes %.2f s (%s the limit of %.0f s)", r.Noop, limit(r.WithinNoop),
+		upgradeNoopLimit)
 }
 
 func (p *printer) upgraded(way string, u upgraded) {
-	p.line("  %s  %6.1f s, %.1f s of them bringing files, CPU %6.1f s: %s", way, u.Seconds, u.Files, u.CPUSeconds, stagesText(u.Stages))
+	p.line("  %s  %6.1f s, %.1f s of them bringing files, CPU %6.1f s: %s", way, u.Seconds, u.Files, u.CPUSeconds,
+		stagesText(u.Stages))
 	p.line("           outside files, kubeadm and drains %.1f s", u.Outside)
 	p.line("           %s", strings.ReplaceAll(u.Load.String(), "\n", "\n         "))
 }
 
 func (p *printer) comparison(c comparison) {
-	p.line("\n%s, %s: %d pairs, ratio %.2f (%s 5 %% and the spread of %s)", c.Name, c.Unit, len(c.New.Values), c.Ratio, limit(c.Within), c.Old.Program)
+	p.line("\n%s, %s: %d pairs, ratio %.2f (%s 5 %% and the spread of %s)", c.Name, c.Unit, len(c.New.Values), c.Ratio,
+		limit(c.Within), c.Old.Program)
 	p.line("  %-9s %9s %9s %9s %8s  values", "program", "min", "median", "max", "spread")
 	for _, f := range []figures{c.Old, c.New} {
-		p.line("  %-9s %9.3f %9.3f %9.3f %6.0f %%  %s", f.Program, f.Min, f.Median, f.Max, f.Spread*100, valuesText(f.Values))
+		p.line("  %-9s %9.3f %9.3f %9.3f %6.0f %%  %s", f.Program, f.Min, f.Median, f.Max, f.Spread*100,
+			valuesText(f.Values))
 	}
 }
 

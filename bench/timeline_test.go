@@ -58,7 +58,10 @@ func TestCriticalPathIsTheChainOfStepsThatLetEachOtherBegin(t *testing.T) {
 func TestStagesAddUpToTheWholeRun(t *testing.T) {
 	t.Parallel()
 	stages := ran(t).stages(start, at(28))
-	want := []stage{{stageBefore, 2}, {"prepare", 3}, {"images", 4.1}, {"init", 9.9}, {"join-etcd", 7}, {"record", 0.5}, {stageAfter, 1.5}}
+	want := []stage{
+		{stageBefore, 2}, {"prepare", 3}, {"images", 4.1}, {"init", 9.9}, {"join-etcd", 7}, {"record", 0.5},
+		{stageAfter, 1.5},
+	}
 	about := cmpopts.EquateApprox(0, 1e-6)
 	if diff := cmp.Diff(want, stages, about); diff != "" {
 		t.Errorf("stages (-want +got):\n%s", diff)

@@ -29,7 +29,8 @@ type upgradeResult struct {
 	ControlPlanes int           `json:"controlPlanes"`
 	Workers       int           `json:"workers"`
 	Pairs         []upgradePair `json:"pairs"`
-	// Ratio is the median of the pairs' ratios, RatioAll that of their ratios with the time in which files were brought.
+	// Ratio is the median of the pairs' ratios, RatioAll that of their ratios with the time in which
+	// files were brought.
 	Ratio    float64 `json:"ratio"`
 	RatioAll float64 `json:"ratioWithFiles"`
 	// Noop is the median of how long the plan afterwards took, which was empty.
@@ -51,8 +52,8 @@ type upgraded struct {
 	installation
 	// Files is the part in which binaries and images were brought to the hosts, before the first one was touched.
 	Files float64 `json:"filesSeconds"`
-	// Outside is the part in which no file was brought, kubeadm did not run, and nothing was drained. By hand it is what is
-	// left of the stages; of kubeone's critical path it is what the steps that contain kubeadm are not.
+	// Outside is the part in which no file was brought, kubeadm did not run, and nothing was drained. By hand it is
+	// what is left of the stages; of kubeone's critical path it is what the steps that contain kubeadm are not.
 	Outside float64 `json:"outsideSeconds"`
 	// Work is how long kubeone's steps of each kind took, added up over the hosts; they overlap.
 	Work []stage     `json:"work,omitempty"`
@@ -63,7 +64,12 @@ type upgraded struct {
 func (u upgraded) changing() float64 { return u.Seconds - u.Files }
 
 func (b *bench) measureUpgrade(ctx context.Context) (*upgradeResult, error) {
-	result := &upgradeResult{From: upgradeFrom, To: upgradeTo, ControlPlanes: b.upgradeShape.controlPlanes, Workers: b.upgradeShape.workers}
+	result := &upgradeResult{
+		From:          upgradeFrom,
+		To:            upgradeTo,
+		ControlPlanes: b.upgradeShape.controlPlanes,
+		Workers:       b.upgradeShape.workers,
+	}
 	var ratios, all, noops []float64
 	for n := range b.repeat {
 		pair, err := b.upgradeBoth(ctx)
@@ -96,9 +102,10 @@ func (b *bench) upgradeBoth(ctx context.Context) (p upgradePair, err error) {
 	return p, nil
 }
 
-// upgradeOnce makes a cluster of the older version on bare hosts, puts a load on it, and measures its upgrade. At the end
-// every node must have the newer version, and the load must have come to no harm.
-func (b *bench) upgradeOnce(ctx context.Context, install func(context.Context) (installation, error), upgrade func(context.Context) (upgraded, error)) (u upgraded, err error) {
+// upgradeOnce makes a cluster of the older version on bare hosts, puts a load on it, and measures its upgrade. At the
+// end every node must have the newer version, and the load must have come to no harm.
+func (b *bench) upgradeOnce(ctx context.Context, install func(context.Context) (installation, error),
+	upgrade func(context.Context) (upgraded, error)) (u upgraded, err error) {
 	if err := b.bareLabOf(ctx, b.upgradeShape, upgradeFrom); err != nil {
 		return u, err
 	}
@@ -144,7 +151,12 @@ func (b *bench) installOlder(ctx context.Context) (installation, error) {
 
 func (b *bench) upgradeByKubeone(ctx context.Context) (upgraded, error) {
 	a, err := b.apply(ctx, upgrading)
-	return upgraded{installation: a.installation, Files: secondsOf(a.Stages, string(step.Fetch)), Outside: a.Outside, Work: a.Work}, err
+	return upgraded{
+		installation: a.installation,
+		Files:        secondsOf(a.Stages, string(step.Fetch)),
+		Outside:      a.Outside,
+		Work:         a.Work,
+	}, err
 }
 
 // secondsOf adds up the stages of these names.

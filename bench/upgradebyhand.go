@@ -49,7 +49,8 @@ func (b *bench) script(ctx context.Context, text string, environment ...string) 
 	}
 	cmd := exec.CommandContext(ctx, "bash", path)
 	cmd.Env = append(os.Environ(),
-		"RELEASE="+b.releasePath(), "CONTROL_PLANE_HOSTS="+addresses(b.lab.ControlPlanes()), "WORKER_HOSTS="+addresses(b.lab.Workers()),
+		"RELEASE="+b.releasePath(), "CONTROL_PLANE_HOSTS="+addresses(b.lab.ControlPlanes()),
+		"WORKER_HOSTS="+addresses(b.lab.Workers()),
 		"SSH_USER="+b.lab.SSHUser, "SSH_KEY="+b.lab.Path("id_ed25519"), "KNOWN_HOSTS="+b.lab.Path("known_hosts"))
 	cmd.Env = append(cmd.Env, environment...)
 	return cmd, nil
@@ -57,7 +58,8 @@ func (b *bench) script(ctx context.Context, text string, environment ...string) 
 
 // checkVersions makes sure that every node is Ready, may be scheduled on, and has the version.
 func (b *bench) checkVersions(ctx context.Context, version string) error {
-	const list = `export PATH=/opt/kubeone/bin:$PATH; kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers`
+	const list = `export PATH=/opt/kubeone/bin:$PATH; ` +
+		`kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers`
 	printed, err := b.lab.ControlPlanes()[0].Exec(ctx, list)
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)

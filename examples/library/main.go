@@ -1,5 +1,5 @@
-// Command library makes several clusters what their manifests say, all at the same time and in one process, to show how a
-// program uses the engine:
+// Command library makes several clusters what their manifests say, all at the same time and in one process, to show how
+// a program uses the engine:
 //
 //	library MANIFEST=BUNDLE...
 //
@@ -49,7 +49,11 @@ func reconcileAll(ctx context.Context, out io.Writer, clusters []string) error {
 
 // reconcile makes one cluster what its manifest says.
 func reconcile(ctx context.Context, manifest, bundle string, say func(name, what string)) error {
-	w, err := workspace.Open(ctx, workspace.Options{Manifest: manifest, Bundles: []string{bundle}, NewHosts: host.PolicyProbe})
+	w, err := workspace.Open(ctx, workspace.Options{
+		Manifest: manifest,
+		Bundles:  []string{bundle},
+		NewHosts: host.PolicyProbe,
+	})
 	if err != nil {
 		return err
 	}

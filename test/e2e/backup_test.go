@@ -77,7 +77,8 @@ func (s *story) backupOffTheHosts(dir string) {
 	s.must(a.Verify(s.Context()))
 	s.must(a.Close())
 	s.same("Kubernetes version", newest, written.Metadata.KubernetesVersion)
-	if written.Metadata.ClusterID == "" || written.Metadata.Snapshot.Keys < 100 || len(written.Metadata.Snapshot.Members) != 3 {
+	if written.Metadata.ClusterID == "" || written.Metadata.Snapshot.Keys < 100 ||
+		len(written.Metadata.Snapshot.Members) != 3 {
 		s.Errorf("metadata %+v", written.Metadata)
 	}
 	s.run(15, []string{"backup", "--to", kept}, "no recipient")

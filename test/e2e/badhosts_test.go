@@ -19,26 +19,37 @@ type fault struct {
 
 func faults() []fault {
 	return []fault{
-		{"no sudo", "worker-1", "mv /etc/sudoers.d/ops /root/ops", "mv /root/ops /etc/sudoers.d/ops", 13, []string{"sudo"}},
+		{"no sudo", "worker-1", "mv /etc/sudoers.d/ops /root/ops", "mv /root/ops /etc/sudoers.d/ops", 13,
+			[]string{"sudo"}},
 		{"port of the API taken", "cp-1", listen(6443), stopListening(6443), 10, []string{"port 6443 is taken"}},
 		{"port of etcd taken", "cp-2", listen(2379), stopListening(2379), 10, []string{"port 2379 is taken"}},
-		{"port of the kubelet taken", "worker-1", listen(10250), stopListening(10250), 10, []string{"port 10250 is taken"}},
-		{"clock wrong", "cp-3", standIn("date", `exec /usr/bin/date -d "+2 minutes" "$@"`), "rm /usr/local/sbin/date", 10, []string{"clock is 2m0s ahead"}},
-		{"too little disk", "worker-1", "mount -t tmpfs -o size=100m lab /var/lib", "umount /var/lib", 10, []string{"free disk space", "MiB are needed"}},
-		{"too little memory", "cp-1", cover("/proc/meminfo", "MemTotal: 512000 kB"), uncover("/proc/meminfo"), 10, []string{"500 MiB of memory"}},
-		{"unsupported system", "cp-2", cover("/etc/os-release", "ID=plan9"), uncover("/etc/os-release"), 10, []string{`operating system "plan9" is not supported`}},
-		{"kernel too old", "cp-2", standIn("uname", "echo 3.10.0-1160 x86_64"), "rm /usr/local/sbin/uname", 10, []string{`kernel "3.10.0-1160"`}},
-		{"etcd data of unknown origin", "cp-2", "mkdir -p /var/lib/etcd/member", "rm -r /var/lib/etcd", 15, []string{"etcd data of unknown origin"}},
-		{"keys of unknown origin", "cp-3", "mkdir -p /etc/kubernetes/pki && echo x >/etc/kubernetes/pki/ca.key", "rm -r /etc/kubernetes", 15, []string{"PKI of unknown origin"}},
+		{"port of the kubelet taken", "worker-1", listen(10250), stopListening(10250), 10,
+			[]string{"port 10250 is taken"}},
+		{"clock wrong", "cp-3", standIn("date", `exec /usr/bin/date -d "+2 minutes" "$@"`), "rm /usr/local/sbin/date",
+			10, []string{"clock is 2m0s ahead"}},
+		{"too little disk", "worker-1", "mount -t tmpfs -o size=100m lab /var/lib", "umount /var/lib", 10,
+			[]string{"free disk space", "MiB are needed"}},
+		{"too little memory", "cp-1", cover("/proc/meminfo", "MemTotal: 512000 kB"), uncover("/proc/meminfo"), 10,
+			[]string{"500 MiB of memory"}},
+		{"unsupported system", "cp-2", cover("/etc/os-release", "ID=plan9"), uncover("/etc/os-release"), 10,
+			[]string{`operating system "plan9" is not supported`}},
+		{"kernel too old", "cp-2", standIn("uname", "echo 3.10.0-1160 x86_64"), "rm /usr/local/sbin/uname", 10,
+			[]string{`kernel "3.10.0-1160"`}},
+		{"etcd data of unknown origin", "cp-2", "mkdir -p /var/lib/etcd/member", "rm -r /var/lib/etcd", 15,
+			[]string{"etcd data of unknown origin"}},
+		{"keys of unknown origin", "cp-3", "mkdir -p /etc/kubernetes/pki && echo x >/etc/kubernetes/pki/ca.key",
+			"rm -r /etc/kubernetes", 15, []string{"PKI of unknown origin"}},
 	}
 }
 
 func listen(port int) string {
-	return strings.ReplaceAll("systemd-run --quiet --unit=taken-PORT socat TCP-LISTEN:PORT,fork,reuseaddr /dev/null && until ss -ltnH | grep -q :PORT; do :; done", "PORT", strconv.Itoa(port))
+	return strings.ReplaceAll("systemd-run --quiet --unit=taken-PORT socat TCP-LISTEN:PORT,fork,reuseaddr /dev/null "+
+		"&& until ss -ltnH | grep -q :PORT; do :; done", "PORT", strconv.Itoa(port))
 }
 
 func stopListening(port int) string {
-	return strings.ReplaceAll("systemctl stop taken-PORT; systemctl reset-failed taken-PORT 2>/dev/null || true", "PORT", strconv.Itoa(port))
+	return strings.ReplaceAll("systemctl stop taken-PORT; systemctl reset-failed taken-PORT 2>/dev/null || true",
+		"PORT", strconv.Itoa(port))
 }
 
 // standIn puts a program in front of the real one of that name.
@@ -65,8 +76,8 @@ func badHosts(s *story) {
 	s.unchanged(s.bare, s.snapshot())
 }
 
-// fault checks that the product names what is wrong, and that nothing is changed on the host. That nothing is changed on
-// the others is checked once, after all faults.
+// fault checks that the product names what is wrong, and that nothing is changed on the host. That nothing is changed
+// on the others is checked once, after all faults.
 func (s *story) fault(f fault) {
 	host := s.Lab.Host(f.host)
 	_, err := host.Exec(s.Context(), f.make)

@@ -31,14 +31,19 @@ func (s *story) mistakes() []mistake {
 	everywhere := operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:")
 	secondPort := operator.Replace("      hostname: cp-2\n", "      hostname: cp-2\n      sshPort: 2222\n")
 	return []mistake{
-		{"key that the hosts do not know", []operator.Edit{operator.Replace(worker.SSHKey, s.strangeKey())}, yes(), 13, []string{"worker-1", "authent"}},
+		{"key that the hosts do not know", []operator.Edit{operator.Replace(worker.SSHKey, s.strangeKey())}, yes(), 13,
+			[]string{"worker-1", "authent"}},
 		{"closed port", []operator.Edit{secondPort}, yes(), 14, []string{"cp-2", "2222", "refused"}},
-		{"name that does not resolve", []operator.Edit{operator.Replace("publicAddress: "+cp2.Address, "publicAddress: no-such-host.invalid")}, yes(), 14, []string{"no-such-host.invalid"}},
-		{"changed host key", []operator.Edit{operator.Replace(cp1.WireKey(), cp2.WireKey())}, yes(), 13, []string{"cp-1", "SHA256:"}},
+		{"name that does not resolve",
+			[]operator.Edit{operator.Replace("publicAddress: "+cp2.Address, "publicAddress: no-such-host.invalid")},
+			yes(), 14, []string{"no-such-host.invalid"}},
+		{"changed host key", []operator.Edit{operator.Replace(cp1.WireKey(), cp2.WireKey())}, yes(), 13,
+			[]string{"cp-1", "SHA256:"}},
 		{"all hosts unreachable", []operator.Edit{everywhere}, yes(), 14, []string{"cp-1", "cp-2", "cp-3", "refused"}},
 		{"bundle cut short", nil, append(yes(), "--bundle", s.cutBundle()), 15, []string{"bundle"}},
 		{"bundle altered", nil, append(yes(), "--bundle", s.alteredBundle()), 15, []string{"bundle"}},
-		{"bundle of another version", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yes(), 15, []string{"1.35.4", s.Lab.KubernetesVersion}},
+		{"bundle of another version", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yes(), 15,
+			[]string{"1.35.4", s.Lab.KubernetesVersion}},
 		{"nobody to ask", nil, nil, 15, []string{"no terminal", "--auto-approve"}},
 	}
 }
@@ -69,9 +74,16 @@ func (s *story) mistake(m mistake) {
 func wrongManifest(s *story) {
 	before := s.snapshot()
 	for _, m := range []mistake{
-		{"manifest of another cluster", []operator.Edit{operator.Replace("\nname: "+s.Lab.Name+"\n", "\nname: another\n")}, yes(), 15, []string{"belongs to cluster", s.Lab.Name, "another"}},
-		{"version below the cluster's", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yes(), 15, []string{"1.35.4", s.Lab.KubernetesVersion}},
-		{"all hosts unreachable", []operator.Edit{operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:")}, yes(), 14, []string{"refused"}},
+		{"manifest of another cluster",
+			[]operator.Edit{operator.Replace("\nname: "+s.Lab.Name+"\n", "\nname: another\n")}, yes(), 15,
+			[]string{"belongs to cluster", s.Lab.Name, "another"}},
+		{"version below the cluster's", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yes(), 15,
+			[]string{"1.35.4", s.Lab.KubernetesVersion}},
+		{
+			"all hosts unreachable", []operator.Edit{
+				operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:"),
+			}, yes(), 14, []string{"refused"},
+		},
 	} {
 		s.T.Run(m.name, func(t *testing.T) {
 			(&story{T: t, Operator: s.Operator, bare: s.bare}).mistake(m)

@@ -8,10 +8,13 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestLifeOfACluster tells the life of a cluster of three control-plane hosts, from bare hosts back to bare hosts: it gets a
-// newer patch version while it is used, grows and shrinks, and is broken and repaired. The operator's SSH user is not root.
+// TestLifeOfACluster tells the life of a cluster of three control-plane hosts, from bare hosts back to bare hosts:
+// it gets a newer patch version while it is used, grows and shrinks, and is broken and repaired. The operator's SSH
+// user is not root.
 func TestLifeOfACluster(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch})
+	s := begin(t, fleet.Options{
+		Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
+	})
 	s.bare = s.snapshot()
 	s.parts(part{"bare hosts become a cluster", install})
 	s.chapter("what runs in the cluster works", workload)
@@ -48,8 +51,9 @@ func TestLifeOfACluster(t *testing.T) {
 	s.chapter("the same hosts become a cluster again", installedAgain)
 }
 
-// TestDisasters installs a cluster through failures of the operator's machine, loses its quorum in two ways, and then all
-// control-plane hosts; what was written before is counted. What came back then loses the host where it began. Five control-plane hosts are in TestFiveControlPlanes.
+// TestDisasters installs a cluster through failures of the operator's machine, loses its quorum in two ways, and then
+// all control-plane hosts; what was written before is counted. What came back then loses the host where it began. Five
+// control-plane hosts are in TestFiveControlPlanes.
 func TestDisasters(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "disasters", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
@@ -57,7 +61,8 @@ func TestDisasters(t *testing.T) {
 	s.parts(
 		part{"an installation that is cut off again and again comes to its end", interrupted},
 		part{"a recovery is refused while the quorum is there", recoveryRefused},
-		part{"two of three control-plane hosts are destroyed, and the third one brings the cluster back", twoOfThreeDestroyed},
+		part{"two of three control-plane hosts are destroyed, and the third one brings the cluster back",
+			twoOfThreeDestroyed},
 		part{"two that were only cut off come back together", cutOffComeBack},
 		part{"all are destroyed and replaced by empty hosts, and a backup brings the cluster back", allDestroyed},
 		part{"a control-plane host is killed for good and replaced", controlPlanesReplaced(3, "cp-1")},

@@ -54,7 +54,8 @@ func swapped(hosts []map[string]any) {
 	}
 }
 
-// recognised shows that hosts are who they are, whatever their place in the manifest, their ID and the address that it gives them.
+// recognised shows that hosts are who they are, whatever their place in the manifest, their ID and the address that
+// it gives them.
 func recognised(s *story) {
 	before := s.started(s.Members())
 	for name, edits := range map[string][]operator.Edit{

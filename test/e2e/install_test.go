@@ -49,13 +49,17 @@ func (s *story) decorations() {
 	worker := nodes["worker-1"]
 	s.same("label", "fast", worker.Labels["example.com/disk"])
 	s.same("annotation", "storage team", worker.Annotations["example.com/owner"])
-	ours := slices.DeleteFunc(worker.Spec.Taints, func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })
-	s.same("taints", []corev1.Taint{{Key: "example.com/only", Value: "batch", Effect: corev1.TaintEffectPreferNoSchedule}}, ours)
+	ours := slices.DeleteFunc(worker.Spec.Taints, func(t corev1.Taint) bool {
+		return strings.HasPrefix(t.Key, "node.kubernetes.io/")
+	})
+	s.same("taints",
+		[]corev1.Taint{{Key: "example.com/only", Value: "batch", Effect: corev1.TaintEffectPreferNoSchedule}}, ours)
 }
 
 // servingCertificates checks that each kubelet has its serving certificate from the cluster, for its own names.
 func (s *story) servingCertificates() {
-	certs, err := operator.OnEach(s.Context(), s.Members(), "openssl x509 -noout -issuer -ext subjectAltName -in /var/lib/kubelet/pki/kubelet-server-current.pem")
+	certs, err := operator.OnEach(s.Context(), s.Members(),
+		"openssl x509 -noout -issuer -ext subjectAltName -in /var/lib/kubelet/pki/kubelet-server-current.pem")
 	s.must(err)
 	for _, host := range s.Members() {
 		for _, want := range []string{"CN = kubernetes", "DNS:" + host.Hostname, "IP Address:" + host.Address} {
@@ -75,7 +79,8 @@ func (s *story) servingCertificates() {
 func (s *story) record() {
 	var record corev1.ConfigMap
 	s.must(s.Object(s.Context(), &record, "--namespace=kube-system", "configmap", "kubeone"))
-	if manifest := record.Data["manifest"]; !strings.Contains(manifest, "name: "+s.Lab.Name) || !strings.Contains(manifest, "KubeOneCluster") {
+	if manifest := record.Data["manifest"]; !strings.Contains(manifest, "name: "+s.Lab.Name) ||
+		!strings.Contains(manifest, "KubeOneCluster") {
 		s.Errorf("the cluster's record has no manifest:\n%s", manifest)
 	}
 	for key, text := range record.Data {
@@ -83,7 +88,8 @@ func (s *story) record() {
 			s.Errorf("the cluster's record holds something secret under %q", key)
 		}
 	}
-	tokens, err := s.Kube(s.Context(), "get", "secrets", "--namespace=kube-system", "--field-selector=type=bootstrap.kubernetes.io/token", "-o", "name")
+	tokens, err := s.Kube(s.Context(), "get", "secrets", "--namespace=kube-system",
+		"--field-selector=type=bootstrap.kubernetes.io/token", "-o", "name")
 	s.must(err)
 	s.same("join tokens that are left", "", tokens)
 }

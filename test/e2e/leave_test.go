@@ -44,7 +44,8 @@ func twoOperators(s *story) {
 // reset ends the cluster. Its hosts are then as they were before it.
 func reset(s *story) {
 	// What repairs have moved aside nobody deletes but a person.
-	aside, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), "ls -A /var/lib/kubeone-old 2>/dev/null; rm -rf /var/lib/kubeone-old")
+	aside, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
+		"ls -A /var/lib/kubeone-old 2>/dev/null; rm -rf /var/lib/kubeone-old")
 	s.must(err)
 	s.Logf("moved aside: %v", aside)
 	s.run(2, []string{"reset", "--dry-run"})
@@ -65,8 +66,8 @@ func installedAgain(s *story) {
 	s.dnsNeverRestarted()
 }
 
-// interrupted installs a cluster while its operator's machine and its network fail again and again; each time the next run goes
-// on. A run that is only cut off goes on by itself.
+// interrupted installs a cluster while its operator's machine and its network fail again and again; each time the next
+// run goes on. A run that is only cut off goes on by itself.
 func interrupted(s *story) {
 	at := func(way operator.Way, step string) operator.Failure {
 		return operator.Failure{Way: way, Moment: operator.Moment{Event: apply.StepStarted, Step: step}}

@@ -8,8 +8,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestUpgrades are the upgrades of a cluster with three control-plane hosts and three workers: one of the patch version,
-// and one after the other to the next two minor versions.
+// TestUpgrades are the upgrades of a cluster with three control-plane hosts and three workers: one of the patch
+// version, and one after the other to the next two minor versions.
 func TestUpgrades(t *testing.T) {
 	for _, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
 		t.Run(versions[0], func(t *testing.T) {
@@ -33,7 +33,8 @@ func TestFiveControlPlanes(t *testing.T) {
 	s.parts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"three control-plane hosts become five", controlPlaneGrows},
-		part{"two of five control-plane hosts are killed for good and replaced", controlPlanesReplaced(5, "cp-1", "cp-4")},
+		part{"two of five control-plane hosts are killed for good and replaced",
+			controlPlanesReplaced(5, "cp-1", "cp-4")},
 	)
 }
 

@@ -24,7 +24,8 @@ func (s *story) objects(prefix string, count int) {
 	s.Helper()
 	var text strings.Builder
 	for i := range count {
-		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-%d, labels: {counted: %s}}}\n", prefix, i, prefix)
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-%d, labels: {counted: %s}}}\n",
+			prefix, i, prefix)
 	}
 	s.eventually("objects are written", time.Minute, func(ctx context.Context) error {
 		_, err := s.Feed(ctx, text.String(), "apply", "-f", "-", "--request-timeout=20s")
@@ -58,8 +59,10 @@ func twoOfThreeDestroyed(s *story) {
 	for _, name := range []string{"cp-2", "cp-3"} {
 		s.must(s.Lab.Host(name).Kill(s.Context()))
 	}
-	s.run(11, []string{"apply", "-y"}, "etcd has lost its quorum", "kubeone recover -m MANIFEST --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3")
-	s.run(15, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2", "-y"}, "--confirm-destroyed cp-3")
+	s.run(11, []string{"apply", "-y"}, "etcd has lost its quorum",
+		"kubeone recover -m MANIFEST --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3")
+	s.run(15, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2", "-y"},
+		"--confirm-destroyed cp-3")
 	for _, name := range []string{"cp-2", "cp-3"} {
 		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host(name)))
 	}
@@ -83,7 +86,8 @@ func (s *story) recovered(args ...string) {
 
 func allDestroyed(s *story) {
 	s.objects("every", 200)
-	_, err := s.Kube(s.Context(), "create", "clusterrolebinding", "reader", "--clusterrole=view", "--serviceaccount=default:default")
+	_, err := s.Kube(s.Context(), "create", "clusterrolebinding", "reader", "--clusterrole=view",
+		"--serviceaccount=default:default")
 	s.must(err)
 	token, err := s.Kube(s.Context(), "create", "token", "default", "--duration=2h")
 	s.must(err)
@@ -93,11 +97,13 @@ func allDestroyed(s *story) {
 	}
 	s.must(s.WriteManifest())
 	s.run(11, []string{"apply", "-y"}, "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE")
-	s.run(15, []string{"recover", "--from", "surviving-member", "-y"}, "no control-plane host that answered holds etcd data")
+	s.run(15, []string{"recover", "--from", "surviving-member", "-y"},
+		"no control-plane host that answered holds etcd data")
 	s.altered(backup, key)
 	s.recovered("--from", backup, "--identity", key)
 	s.counted("every", 200)
-	if _, err := s.Kube(s.Context(), "get", "configmap", "--token", strings.TrimSpace(token), "--request-timeout=5s"); err != nil {
+	if _, err := s.Kube(s.Context(), "get", "configmap", "--token", strings.TrimSpace(token),
+		"--request-timeout=5s"); err != nil {
 		s.Errorf("a service account's token of before: %v", err)
 	}
 	s.dns()
@@ -129,21 +135,24 @@ func (s *story) altered(path, key string) {
 	content, err := os.ReadFile(path)
 	s.must(err)
 	bad := path + ".bad"
-	for _, what := range [][]byte{content[:len(content)/2], append(append([]byte{}, content[:len(content)-1]...), content[len(content)-1]^1)} {
+	for _, what := range [][]byte{
+		content[:len(content)/2], append(append([]byte{}, content[:len(content)-1]...), content[len(content)-1]^1),
+	} {
 		s.must(os.WriteFile(bad, what, 0o600))
 		s.run(15, []string{"recover", "--from", bad, "--identity", key, "-y"}, "cannot be used")
 	}
 }
 
-// cutOffComeBack: hosts that were confirmed as destroyed and were only cut off have a quorum of their own when they come
-// back. They must never serve what they hold.
+// cutOffComeBack: hosts that were confirmed as destroyed and were only cut off have a quorum of their own when they
+// come back. They must never serve what they hold.
 func cutOffComeBack(s *story) {
 	hosts := []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-3")}
 	s.objects("second", 50)
 	for _, host := range hosts {
 		s.must(host.Cut(s.Context()))
 	}
-	s.run(10, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2,cp-3", "-y"}, "the cluster is back")
+	s.run(10, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2,cp-3", "-y"},
+		"the cluster is back")
 	s.objects("third", 50)
 	stale := s.watched("third", 50)
 	var together sync.WaitGroup
@@ -155,7 +164,8 @@ func cutOffComeBack(s *story) {
 		})
 	}
 	together.Wait()
-	s.eventually("the hosts that came back have stepped down", time.Minute, s.planSays("data from before the cluster was recovered"))
+	s.eventually("the hosts that came back have stepped down", time.Minute,
+		s.planSays("data from before the cluster was recovered"))
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	stale()
 	s.healthy()
@@ -164,8 +174,8 @@ func cutOffComeBack(s *story) {
 	}
 }
 
-// watched reads through the load balancer and from every control-plane host itself, twenty times a second, until the function
-// that it returns is called: no answer may lack what was written after the recovery.
+// watched reads through the load balancer and from every control-plane host itself, twenty times a second, until the
+// function that it returns is called: no answer may lack what was written after the recovery.
 func (s *story) watched(prefix string, count int) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -175,7 +185,8 @@ func (s *story) watched(prefix string, count int) (end func()) {
 		client, err := s.Client(server)
 		s.must(err)
 		read := func(ctx context.Context) {
-			list, err := client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{LabelSelector: "counted=" + prefix})
+			list, err := client.CoreV1().ConfigMaps("default").List(ctx,
+				metav1.ListOptions{LabelSelector: "counted=" + prefix})
 			if err != nil {
 				return
 			}

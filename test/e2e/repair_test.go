@@ -89,7 +89,8 @@ func manifestDeleted(s *story) {
 	s.remember("manifest")
 	before := s.started(s.others(host))
 	s.broken(host, "rm /etc/kubernetes/manifests/kube-apiserver.yaml")
-	s.eventually("the API server has stopped", time.Minute, s.planSays("the static-pod manifest of kube-apiserver is missing"))
+	s.eventually("the API server has stopped", time.Minute,
+		s.planSays("the static-pod manifest of kube-apiserver is missing"))
 	s.run(3, []string{"status"}, host.Hostname, "manifest of kube-apiserver is missing")
 	s.run(2, []string{"plan"}, "write again: kube-apiserver", host.Hostname)
 	s.same("hosts with steps", []string{host.Hostname}, s.plannedHosts())
@@ -106,12 +107,13 @@ func kubeletConfDeleted(s *story) {
 	s.repaired("kubelet-conf")
 }
 
-// etcdDataDestroyed: where the cluster began, an etcd without its data would begin another one. It does not start; the member
-// leaves etcd, and the same host joins again as a learner.
+// etcdDataDestroyed: where the cluster began, an etcd without its data would begin another one. It does not start; the
+// member leaves etcd, and the same host joins again as a learner.
 func etcdDataDestroyed(s *story) {
 	host := s.Lab.Host("cp-1")
 	s.remember("data")
-	guards, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), "[ -d /etc/kubeone/etcd-log/. ] && grep -c 'path: /etc/kubeone/etcd-log' /etc/kubernetes/manifests/etcd.yaml")
+	guards, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
+		"[ -d /etc/kubeone/etcd-log/. ] && grep -c 'path: /etc/kubeone/etcd-log' /etc/kubernetes/manifests/etcd.yaml")
 	s.must(err)
 	s.Logf("manifests of etcd that mount its log: %v", guards)
 	before := s.started(s.others(host))
@@ -122,13 +124,14 @@ func etcdDataDestroyed(s *story) {
 	})
 	s.broken(host, "! pidof etcd && [ ! -e /var/lib/etcd/member ]")
 	s.run(3, []string{"status"}, host.Hostname, "etcd")
-	s.run(2, []string{"plan"}, "set etcd's remains aside", "snapshot of etcd", "remove dead member "+host.Hostname, "join: etcd member")
+	s.run(2, []string{"plan"}, "set etcd's remains aside", "snapshot of etcd", "remove dead member "+host.Hostname,
+		"join: etcd member")
 	s.repaired("data")
 	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))
 }
 
-// controlPlanesReplaced: of so many voters some do not answer any more, one after the other, and one run replaces them all with
-// new machines of their names and addresses.
+// controlPlanesReplaced: of so many voters some do not answer any more, one after the other, and one run replaces them
+// all with new machines of their names and addresses.
 func controlPlanesReplaced(voters int, names ...string) func(*story) {
 	return func(s *story) {
 		s.remember("replaced")
@@ -142,7 +145,8 @@ func controlPlanesReplaced(voters int, names ...string) func(*story) {
 				}
 				return nil
 			})
-			safe := fmt.Sprintf("That is safe now: without it, %d of %d voters are healthy, and the quorum is %d.", voters-1-n, voters-1, (voters-1)/2+1)
+			safe := fmt.Sprintf("That is safe now: without it, %d of %d voters are healthy, and the quorum is %d.",
+				voters-1-n, voters-1, (voters-1)/2+1)
 			s.eventually("plan says how to replace it", time.Minute, s.planSays(host.Hostname, safe, "terraform taint"))
 			anew = append(anew, "remove dead member "+host.Hostname)
 		}
@@ -155,8 +159,8 @@ func controlPlanesReplaced(voters int, names ...string) func(*story) {
 	}
 }
 
-// workersKilled: a new machine takes the name and address of the one; the other leaves nothing behind, and comes back as a
-// new one.
+// workersKilled: a new machine takes the name and address of the one; the other leaves nothing behind, and comes
+// back as a new one.
 func workersKilled(s *story) {
 	replaced, removed := s.Lab.Host("worker-1"), s.Lab.Host("worker-2")
 	s.remember("workers")
@@ -197,7 +201,8 @@ func nodeReplaced(s *story) {
 func removalsRefused(s *story) {
 	s.run(15, []string{"node", "remove", "cp-3", "--unreachable"}, "it is not unreachable")
 	s.paused(func() {
-		s.run(15, []string{"node", "remove", "cp-1", "-y"}, "must not leave: without it 1 of 2 voters healthy, quorum 2")
+		s.run(15, []string{"node", "remove", "cp-1", "-y"},
+			"must not leave: without it 1 of 2 voters healthy, quorum 2")
 	}, s.Lab.Host("cp-3"))
 	s.healthy()
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)

@@ -13,7 +13,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// nothingToDo: after an apply there is nothing left to do, and finding that out costs each host one login and one command.
+// nothingToDo: after an apply there is nothing left to do, and finding that out costs each host one login
+// and one command.
 func nothingToDo(s *story) {
 	marks := map[string]string{}
 	for _, host := range s.Members() {
@@ -84,7 +85,8 @@ func addWorker(s *story) {
 func pausedHost(s *story) {
 	for _, host := range []*fleet.Host{s.Lab.Workers()[0], s.Lab.ControlPlanes()[2]} {
 		s.paused(func() {
-			r := s.run(2, []string{"plan"}, host.Hostname, "no answer to the handshake", "does not answer: power, network, SSH")
+			r := s.run(2, []string{"plan"}, host.Hostname, "no answer to the handshake",
+				"does not answer: power, network, SSH")
 			if r.Took > 10*time.Second {
 				s.Errorf("plan took %s", r.Took)
 			}

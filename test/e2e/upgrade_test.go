@@ -19,8 +19,8 @@ const (
 	newest     = "1.36.3"
 )
 
-// upgrade is to a newer patch version. The operator's machine fails twice: while a control-plane host is being changed, and
-// with a worker cordoned and drained.
+// upgrade is to a newer patch version. The operator's machine fails twice: while a control-plane host is being changed,
+// and with a worker cordoned and drained.
 func upgrade(s *story) {
 	s.must(s.Want(s.Context(), newest))
 	s.upgradedWithKills(s.upgradePlanned(olderPatch, newest))
@@ -103,8 +103,8 @@ func (s *story) upgraded(version string) {
 	s.run(0, []string{"status"}, version)
 }
 
-// atOnce is how long an empty plan may take on a machine that does something else too. On a quiet one it takes less than a
-// second, which is what bench holds it to.
+// atOnce is how long an empty plan may take on a machine that does something else too. On a quiet one it takes less
+// than a second, which is what bench holds it to.
 const atOnce = 3 * time.Second
 
 // emptyPlanAtOnce checks that a plan of the cluster as it is wanted is empty, and how long the fastest of three takes.

@@ -75,7 +75,9 @@ func (s *story) podsReachEachOther(pods map[string]corev1.Pod) {
 	var want []string
 	for _, from := range pods {
 		for _, to := range pods {
-			fmt.Fprintf(&script, "curl -s -m 5 'http://%s:8080/dial?host=%s&port=8080&protocol=http&request=hostname&tries=1'; echo\n", from.Status.PodIP, to.Status.PodIP)
+			fmt.Fprintf(&script, "curl -s -m 5 "+
+				"'http://%s:8080/dial?host=%s&port=8080&protocol=http&request=hostname&tries=1'; echo\n",
+				from.Status.PodIP, to.Status.PodIP)
 			want = append(want, fmt.Sprintf(`{"responses":["%s"]}`, to.Name))
 		}
 	}
@@ -103,7 +105,8 @@ func (s *story) servicesAnswer(pods map[string]corev1.Pod) {
 // portAnswers holds when the Service answers at every node's port, from outside.
 func (s *story) portAnswers(ctx context.Context) error {
 	for _, host := range s.Members() {
-		if out, err := s.Lab.Host("lb").Exec(ctx, "curl -fs -m 5 http://"+host.Address+":30080/hostname"); err != nil || !strings.HasPrefix(out, "web-") {
+		if out, err := s.Lab.Host("lb").Exec(ctx, "curl -fs -m 5 http://"+host.Address+":30080/hostname"); err != nil ||
+			!strings.HasPrefix(out, "web-") {
 			return fmt.Errorf("port 30080 of %s: %q, %w", host.Hostname, out, err)
 		}
 	}
@@ -113,17 +116,19 @@ func (s *story) portAnswers(ctx context.Context) error {
 // logsAndExec go through each node's kubelet, and so through its serving certificate.
 func (s *story) logsAndExec(pods map[string]corev1.Pod) {
 	for node, pod := range pods {
-		if out, err := s.Kube(s.Context(), "logs", pod.Name); err != nil || !strings.Contains(out, "Started HTTP server") {
+		if out, err := s.Kube(s.Context(), "logs", pod.Name); err != nil ||
+			!strings.Contains(out, "Started HTTP server") {
 			s.Errorf("logs on %s: %v\n%s", node, err, out)
 		}
-		if out, err := s.Kube(s.Context(), "exec", pod.Name, "--", "/agnhost", "--version"); err != nil || !strings.Contains(out, "version") {
+		if out, err := s.Kube(s.Context(), "exec", pod.Name, "--", "/agnhost", "--version"); err != nil ||
+			!strings.Contains(out, "version") {
 			s.Errorf("exec on %s: %v\n%s", node, err, out)
 		}
 	}
 }
 
-// dnsNeverRestarted waits for pods of cluster DNS that run on a host whose kubelet was the last one to start anew: it asks its pods
-// once more whether they are ready.
+// dnsNeverRestarted waits for pods of cluster DNS that run on a host whose kubelet was the last one to start anew: it
+// asks its pods once more whether they are ready.
 func (s *story) dnsNeverRestarted() {
 	var list corev1.PodList
 	s.eventually("cluster DNS is ready", time.Minute, func(ctx context.Context) error {

@@ -55,7 +55,8 @@ func up() *cobra.Command {
 	flags.IntVar(&options.ControlPlanes, "control-planes", 3, "number of control-plane hosts")
 	flags.IntVar(&options.Workers, "workers", 1, "number of worker hosts")
 	flags.IntVar(&options.SpareWorkers, "spare-workers", 0, "number of worker hosts that the manifest does not name")
-	flags.StringVar(&options.KubernetesVersion, "kubernetes-version", components.DefaultKubernetesVersion, "Kubernetes version of the manifest and the bundle")
+	flags.StringVar(&options.KubernetesVersion, "kubernetes-version", components.DefaultKubernetesVersion,
+		"Kubernetes version of the manifest and the bundle")
 	flags.StringVar(&options.SSHUser, "ssh-user", "root", "user of the manifest: root, or ops with sudo")
 	flags.StringVar(&options.Image, "image", "", "docker image of the hosts (default: the lab's own)")
 	flags.BoolVar(&options.NoPin, "no-pin", false, "leave the hosts' SSH keys out of the manifest")
@@ -145,7 +146,8 @@ func sshTo() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ssh := exec.CommandContext(cmd.Context(), "ssh", append(host.SSHArgs(lab.Path("known_hosts")), args[1:]...)...)
+			ssh := exec.CommandContext(cmd.Context(), "ssh",
+				append(host.SSHArgs(lab.Path("known_hosts")), args[1:]...)...)
 			ssh.Stdin, ssh.Stdout, ssh.Stderr = os.Stdin, os.Stdout, os.Stderr
 			return ssh.Run()
 		},

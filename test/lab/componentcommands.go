@@ -103,7 +103,8 @@ func mirror() *cobra.Command {
 }
 
 func versionsFlag(cmd *cobra.Command, versions *[]string) {
-	cmd.Flags().StringSliceVar(versions, "kubernetes-version", []string{components.DefaultKubernetesVersion}, "Kubernetes version; may be repeated")
+	cmd.Flags().StringSliceVar(versions, "kubernetes-version", []string{components.DefaultKubernetesVersion},
+		"Kubernetes version; may be repeated")
 }
 
 func build(ctx context.Context, versions []string) ([]*components.Set, error) {

@@ -29,9 +29,10 @@ func hostCommands() []*cobra.Command {
 		{"mend", "Connect a host again that was cut off", power((*fleet.Host).Mend)},
 		{"kill", "Turn a host's power off", power((*fleet.Host).Kill)},
 		{"start", "Turn a host's power on again and wait until it has booted", power((*fleet.Host).Start)},
-		{"rebuild", "Replace a host by a new machine with the same name and address", func(ctx context.Context, lab *fleet.Lab, host *fleet.Host) error {
-			return lab.Rebuild(ctx, host)
-		}},
+		{"rebuild", "Replace a host by a new machine with the same name and address",
+			func(ctx context.Context, lab *fleet.Lab, host *fleet.Host) error {
+				return lab.Rebuild(ctx, host)
+			}},
 		{"spare", "Take a host out of the manifest", spare(true)},
 		{"enlist", "Put a spare host into the manifest", spare(false)},
 	}

@@ -18,8 +18,10 @@ func TestEveryBoundaryOfAPlanIsWantedOnce(t *testing.T) {
 	}
 	b.learnPlan(plan.Plan{Steps: []plan.Step{{ID: "fetch/cp-1"}, {ID: "record"}}})
 	run := []apply.Event{
-		{Type: apply.RunStarted}, {Type: apply.StepStarted, Step: "fetch/cp-1"}, {Type: apply.StepOutput, Step: "fetch/cp-1"},
-		{Type: apply.StepDone, Step: "fetch/cp-1"}, {Type: apply.StepStarted, Step: "surprise"}, {Type: apply.StepDone, Step: "record"},
+		{Type: apply.RunStarted}, {Type: apply.StepStarted, Step: "fetch/cp-1"},
+		{Type: apply.StepOutput, Step: "fetch/cp-1"},
+		{Type: apply.StepDone, Step: "fetch/cp-1"}, {Type: apply.StepStarted, Step: "surprise"},
+		{Type: apply.StepDone, Step: "record"},
 	}
 	var killed []string
 	for range run {

@@ -10,9 +10,9 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// climb kills one thing that kubeone does at every boundary of its steps. One climb goes a long way: the run is killed at
-// the first boundary that is left, goes on, is killed at the next, and so on, until it may come to its end. Boundaries
-// that a climb jumps over, because a killed run's step went on by itself, are left for the next.
+// climb kills one thing that kubeone does at every boundary of its steps. One climb goes a long way: the run is killed
+// at the first boundary that is left, goes on, is killed at the next, and so on, until it may come to its end.
+// Boundaries that a climb jumps over, because a killed run's step went on by itself, are left for the next.
 type climb struct {
 	*operator.Operator
 	*boundaries
@@ -43,7 +43,8 @@ func (c *climb) all(ctx context.Context) error {
 			return err
 		}
 		left := c.left()
-		say("climb %d has come to its end, killed at %d boundaries; %d of %d have passed", n, len(c.Passed)-before, len(c.Passed), len(c.Known))
+		say("climb %d has come to its end, killed at %d boundaries; %d of %d have passed", n, len(c.Passed)-before,
+			len(c.Passed), len(c.Known))
 		if len(left) == 0 {
 			return nil
 		}
@@ -86,7 +87,8 @@ func (c *climb) kill(ctx context.Context) (bool, error) {
 		return true, ctx.Err()
 	}
 	if result.Status != 0 {
-		return false, fmt.Errorf("the run was not killed and failed\n%s\n--- its last events\n%s", result.Stderr, lastLines(result.Stdout, 5))
+		return false, fmt.Errorf("the run was not killed and failed\n%s\n--- its last events\n%s", result.Stderr,
+			lastLines(result.Stdout, 5))
 	}
 	return false, ctx.Err()
 }

@@ -79,14 +79,16 @@ func (t *torturer) run(ctx context.Context, c testCase) error {
 	}
 	started := time.Now()
 	if err := t.converges(ctx); err != nil {
-		return fmt.Errorf("%w\n--- the interrupted run, status %d, its last events\n%s", err, i.Status, lastLines(i.Stdout, 5))
+		return fmt.Errorf("%w\n--- the interrupted run, status %d, its last events\n%s", err, i.Status,
+			lastLines(i.Stdout, 5))
 	}
 	carriedOn := time.Since(started)
 	started = time.Now()
 	if err := t.expect(ctx, 0, "reset", "-y"); err != nil {
 		return err
 	}
-	say("%s: came after %.1f s; that run ended with status %d after %.1f s; carried on to the end in %.1f s; reset in %.1f s",
+	say("%s: came after %.1f s; that run ended with status %d after %.1f s; carried on to the end in %.1f "+
+		"s; reset in %.1f s",
 		c, i.At[0].Seconds(), i.Status, i.Took.Seconds(), carriedOn.Seconds(), time.Since(started).Seconds())
 	t.Passed[c.number] = carriedOn.Seconds()
 	return t.save()

@@ -42,8 +42,8 @@ func expect(ctx context.Context, o *operator.Operator, status int, args ...strin
 	return ctx.Err()
 }
 
-// healthy looks by other means than the product's: all members are Ready nodes that take pods, in the wanted version, and
-// every control-plane host has a voting member of etcd.
+// healthy looks by other means than the product's: all members are Ready nodes that take pods, in the wanted version,
+// and every control-plane host has a voting member of etcd.
 func healthy(ctx context.Context, o *operator.Operator) error {
 	if err := o.FetchKubeconfig(ctx); err != nil {
 		return err
@@ -51,8 +51,10 @@ func healthy(ctx context.Context, o *operator.Operator) error {
 	if err := o.Runs(ctx, o.Lab.KubernetesVersion); err != nil {
 		return err
 	}
-	members, err := o.Kube(ctx, "exec", "--namespace=kube-system", "etcd-cp-1", "--", "etcdctl", "--endpoints=127.0.0.1:2379",
-		"--cacert=/etc/kubernetes/pki/etcd/ca.crt", "--cert=/etc/kubernetes/pki/etcd/server.crt", "--key=/etc/kubernetes/pki/etcd/server.key", "member", "list")
+	members, err := o.Kube(ctx, "exec", "--namespace=kube-system", "etcd-cp-1", "--", "etcdctl",
+		"--endpoints=127.0.0.1:2379",
+		"--cacert=/etc/kubernetes/pki/etcd/ca.crt", "--cert=/etc/kubernetes/pki/etcd/server.crt",
+		"--key=/etc/kubernetes/pki/etcd/server.key", "member", "list")
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ func bare(ctx context.Context, o *operator.Operator) error {
 	return o.WriteManifest()
 }
 
-// repair kills the replacement of a control-plane host at every step boundary. Each climb begins with an empty host in its
-// place.
+// repair kills the replacement of a control-plane host at every step boundary. Each climb begins with an empty
+// host in its place.
 func (s settings) repair(ctx context.Context) error {
 	return s.climb(ctx, "repair", newer, func(ctx context.Context, o *operator.Operator, first bool) error {
 		if first {
@@ -57,9 +57,10 @@ func (s settings) repair(ctx context.Context) error {
 	})
 }
 
-// climb brings up a lab of 3 + 1 hosts and climbs until no boundary of the suite is left. begin is told whether the lab is
-// new.
-func (s settings) climb(ctx context.Context, suite, version string, begin func(ctx context.Context, o *operator.Operator, first bool) error) error {
+// climb brings up a lab of 3 + 1 hosts and climbs until no boundary of the suite is left. begin is told whether
+// the lab is new.
+func (s settings) climb(ctx context.Context, suite, version string,
+	begin func(ctx context.Context, o *operator.Operator, first bool) error) error {
 	path, err := s.file(suite)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Command torture interrupts what kubeone does to a lab, again and again, and lets it go on: after each interruption the
-// next runs must bring the cluster to its end, all nodes Ready and open for pods, every etcd member there, nothing more to
-// do. Its suites:
+// Command torture interrupts what kubeone does to a lab, again and again, and lets it go on: after each interruption
+// the next runs must bring the cluster to its end, all nodes Ready and open for pods, every etcd member there, nothing
+// more to do. Its suites:
 //
 //   - install: 20 times the operator's process is killed, 20 times all its SSH connections are cut, at moments spread
 //     over an installation. Then the hosts are reset for the next case.
@@ -39,7 +39,8 @@ func main() {
 	list := flag.Bool("list", false, "list the cases of install and stop")
 	flag.BoolVar(&s.again, "again", false, "forget what has passed")
 	flag.IntVar(&s.kills, "kills", 12, "upgrade, repair: kills before one upgrade or repair may end")
-	flag.StringVar(&s.state, "state", "torture.json", "where install notes what has passed; the other suites add their name: torture-upgrade.json")
+	flag.StringVar(&s.state, "state", "torture.json",
+		"where install notes what has passed; the other suites add their name: torture-upgrade.json")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

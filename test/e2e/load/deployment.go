@@ -23,10 +23,12 @@ const (
 
 // deploy makes Deployment, disruption budget and Service, and waits until all pods are ready and counted by the budget.
 func deploy(ctx context.Context, client kubernetes.Interface, image string) error {
-	if _, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment(image), metav1.CreateOptions{}); err != nil {
+	if _, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment(image),
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the Deployment: %w", err)
 	}
-	if _, err := client.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, budget(), metav1.CreateOptions{}); err != nil {
+	if _, err := client.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, budget(),
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the disruption budget: %w", err)
 	}
 	if _, err := client.CoreV1().Services(namespace).Create(ctx, service(), metav1.CreateOptions{}); err != nil {
@@ -62,9 +64,12 @@ func deployment(image string) *appsv1.Deployment {
 					TerminationGracePeriodSeconds: &grace,
 					Containers: []corev1.Container{{
 						Name: app, Image: image, ImagePullPolicy: corev1.PullNever,
-						Args: []string{"netexec", fmt.Sprintf("--http-port=%d", port), "--udp-port=-1", "--delay-shutdown=2"},
+						Args: []string{"netexec", fmt.Sprintf("--http-port=%d", port), "--udp-port=-1",
+							"--delay-shutdown=2"},
 						ReadinessProbe: &corev1.Probe{
-							ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/hostname", Port: intstr.FromInt32(port)}},
+							ProbeHandler: corev1.ProbeHandler{
+								HTTPGet: &corev1.HTTPGetAction{Path: "/hostname", Port: intstr.FromInt32(port)},
+							},
 							PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3,
 						},
 					}},
@@ -78,7 +83,10 @@ func budget() *policyv1.PodDisruptionBudget {
 	least := intstr.FromInt32(minAvailable)
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: labels()}},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &least,
+			Selector:     &metav1.LabelSelector{MatchLabels: labels()},
+		},
 	}
 }
 

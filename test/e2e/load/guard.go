@@ -43,7 +43,8 @@ func (g *guard) watchPods(ctx context.Context) {
 			continue
 		}
 		g.replace(list.Items)
-		changes, err := pods.Watch(ctx, metav1.ListOptions{LabelSelector: "app=" + app, ResourceVersion: list.ResourceVersion})
+		changes, err := pods.Watch(ctx,
+			metav1.ListOptions{LabelSelector: "app=" + app, ResourceVersion: list.ResourceVersion})
 		if err != nil {
 			continue
 		}

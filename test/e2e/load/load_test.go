@@ -91,10 +91,22 @@ func TestTheGuardTellsEvictionsFromPodsThatFail(t *testing.T) {
 		changes              []corev1.Pod
 		evictions, otherwise int
 	}{
-		"one eviction is allowed":            {[]corev1.Pod{is("a", true, true)}, 0, 0},
-		"two at a time are not":              {[]corev1.Pod{is("a", true, true), is("b", true, true), is("c", true, true)}, 1, 0},
-		"one after the other":                {[]corev1.Pod{is("a", true, true), is("g", true, false), is("b", true, true)}, 0, 0},
-		"a replacement is not there yet":     {[]corev1.Pod{is("a", true, true), is("g", false, false), is("b", true, true)}, 1, 0},
+		"one eviction is allowed": {[]corev1.Pod{is("a", true, true)}, 0, 0},
+		"two at a time are not": {
+			[]corev1.Pod{is("a", true, true), is("b", true, true), is("c", true, true)},
+			1,
+			0,
+		},
+		"one after the other": {
+			[]corev1.Pod{is("a", true, true), is("g", true, false), is("b", true, true)},
+			0,
+			0,
+		},
+		"a replacement is not there yet": {
+			[]corev1.Pod{is("a", true, true), is("g", false, false), is("b", true, true)},
+			1,
+			0,
+		},
 		"two that fail were not evicted":     {[]corev1.Pod{is("a", false, false), is("b", false, false)}, 0, 1},
 		"one evicted while another one fell": {[]corev1.Pod{is("a", true, true), is("b", false, false)}, 0, 1},
 	} {
@@ -109,7 +121,8 @@ func TestTheGuardTellsEvictionsFromPodsThatFail(t *testing.T) {
 		}
 		got := g.report()
 		if len(got.ByEviction) != test.evictions || len(got.Otherwise) != test.otherwise {
-			t.Errorf("%s: by eviction %q, otherwise %q; want %d and %d", name, got.ByEviction, got.Otherwise, test.evictions, test.otherwise)
+			t.Errorf("%s: by eviction %q, otherwise %q; want %d and %d", name, got.ByEviction, got.Otherwise,
+				test.evictions, test.otherwise)
 		}
 	}
 }
@@ -136,9 +149,11 @@ func TestAReportFailsForEachThingThatMustNotBe(t *testing.T) {
 	for say, spoil := range map[string]func(*Report){
 		"nothing was written":             func(r *Report) { r.Client.Acknowledged = 0 },
 		"2 acknowledged writes were lost": func(r *Report) { r.Client.Lost = []int{4, 5} },
-		"read 3 after 4":                  func(r *Report) { r.Client.Wrong = []string{"read 3 after 4 was acknowledged"} },
-		"1 requests failed":               func(r *Report) { r.Client.Failed = 1 },
-		"evictions broke the disruption":  func(r *Report) { r.Pods.ByEviction = []string{"12:00:00"} },
+		"read 3 after 4": func(r *Report) {
+			r.Client.Wrong = []string{"read 3 after 4 was acknowledged"}
+		},
+		"1 requests failed":              func(r *Report) { r.Client.Failed = 1 },
+		"evictions broke the disruption": func(r *Report) { r.Pods.ByEviction = []string{"12:00:00"} },
 	} {
 		r := good()
 		spoil(&r)

@@ -2,8 +2,8 @@ package load
 
 import "time"
 
-// Outages are the times in which requests did not succeed: each from the start of the first that failed to the end of the
-// next that succeeded.
+// Outages are the times in which requests did not succeed: each from the start of the first that failed to the end of
+// the next that succeeded.
 type Outages struct {
 	Asked   int     `json:"asked"`
 	Failed  int     `json:"failed"`

@@ -45,21 +45,23 @@ type Pods struct {
 	Otherwise  []string `json:"tooFewOtherwise,omitempty"`
 }
 
-// Err is nil when no acknowledged write was lost or read wrongly, no request failed after two retries, and the disruption
-// budget was kept.
+// Err is nil when no acknowledged write was lost or read wrongly, no request failed after two retries, and the
+// disruption budget was kept.
 func (r Report) Err() error {
 	var problems []error
 	if r.Client.Acknowledged == 0 {
 		problems = append(problems, errors.New("nothing was written"))
 	}
 	if n := len(r.Client.Lost); n > 0 {
-		problems = append(problems, fmt.Errorf("%d acknowledged writes were lost, the first is %d", n, r.Client.Lost[0]))
+		problems = append(problems,
+			fmt.Errorf("%d acknowledged writes were lost, the first is %d", n, r.Client.Lost[0]))
 	}
 	for _, wrong := range r.Client.Wrong {
 		problems = append(problems, errors.New(wrong))
 	}
 	if r.Client.Failed > 0 {
-		problems = append(problems, fmt.Errorf("%d requests failed after two retries: %s", r.Client.Failed, counted(r.Client.Errors)))
+		problems = append(problems,
+			fmt.Errorf("%d requests failed after two retries: %s", r.Client.Failed, counted(r.Client.Errors)))
 	}
 	if r.Pods != nil {
 		for _, when := range r.Pods.ByEviction {
@@ -72,19 +74,23 @@ func (r Report) Err() error {
 // String is the report in a few lines.
 func (r Report) String() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "load of %.0f s: %d writes acknowledged, %d lost; %d requests, %d retries, %d failed after two retries, the slowest took %.1f s",
-		r.Seconds, r.Client.Acknowledged, len(r.Client.Lost), r.Client.Requests, r.Client.Retries, r.Client.Failed, r.Client.Slowest)
+	fmt.Fprintf(&text, "load of %.0f s: %d writes acknowledged, %d lost; %d requests, %d retries, %d failed after two "+
+		"retries, the slowest took %.1f s",
+		r.Seconds, r.Client.Acknowledged, len(r.Client.Lost), r.Client.Requests, r.Client.Retries, r.Client.Failed,
+		r.Client.Slowest)
 	if len(r.Client.Errors) > 0 {
 		fmt.Fprintf(&text, "\n  attempts that failed: %s", counted(r.Client.Errors))
 	}
 	fmt.Fprintf(&text, "\n  API through the load balancer: %s", r.API)
 	if r.Pods != nil {
-		fmt.Fprintf(&text, "\n  pods: %d ready at least (budget: %d), %d counted by the budget at least; below it %d times by evictions, %d times otherwise",
+		fmt.Fprintf(&text, "\n  pods: %d ready at least (budget: %d), %d counted by the budget at least; below it %d "+
+			"times by evictions, %d times otherwise",
 			r.Pods.LeastReady, minAvailable, r.Pods.LeastHealthy, len(r.Pods.ByEviction), len(r.Pods.Otherwise))
 		fmt.Fprintf(&text, "\n  requests to the pods: %s", *r.Requests)
 		for _, node := range slices.Sorted(maps.Keys(r.Refused)) {
 			refused := r.Refused[node]
-			fmt.Fprintf(&text, "\n    %d not answered at %s, from %s to %s", refused.Count, node, refused.First.Format(time.TimeOnly), refused.Last.Format(time.TimeOnly))
+			fmt.Fprintf(&text, "\n    %d not answered at %s, from %s to %s", refused.Count, node,
+				refused.First.Format(time.TimeOnly), refused.Last.Format(time.TimeOnly))
 		}
 	}
 	return text.String()
@@ -92,7 +98,8 @@ func (r Report) String() string {
 
 // String is how often and how long requests did not succeed.
 func (o Outages) String() string {
-	text := fmt.Sprintf("%d of %d requests answered; %d outages, the longest %.1f s, %.1f s together", o.Asked-o.Failed, o.Asked, o.Count, o.Longest, o.Sum)
+	text := fmt.Sprintf("%d of %d requests answered; %d outages, the longest %.1f s, %.1f s together", o.Asked-o.Failed,
+		o.Asked, o.Count, o.Longest, o.Sum)
 	if o.LastError != "" {
 		text += "; the last error: " + o.LastError
 	}

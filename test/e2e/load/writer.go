@@ -67,7 +67,10 @@ func pageName(n int) string { return fmt.Sprintf("writes-%05d", n/page) }
 func (w *writer) write(ctx context.Context, n int) error {
 	key := strconv.Itoa(n)
 	if n%page == 0 || n == 1 {
-		object := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: pageName(n)}, Data: map[string]string{key: key, "last": key}}
+		object := corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: pageName(n)},
+			Data:       map[string]string{key: key, "last": key},
+		}
 		err := w.api.Post().MaxRetries(0).Namespace(namespace).Resource("configmaps").Body(&object).Do(ctx).Error()
 		if apierrors.IsAlreadyExists(err) {
 			return nil
@@ -78,13 +81,15 @@ func (w *writer) write(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return w.api.Patch(types.MergePatchType).MaxRetries(0).Namespace(namespace).Resource("configmaps").Name(pageName(n)).Body(patch).Do(ctx).Error()
+	return w.api.Patch(types.MergePatchType).MaxRetries(0).Namespace(namespace).Resource("configmaps").
+		Name(pageName(n)).Body(patch).Do(ctx).Error()
 }
 
 // last reads the newest number of the page that n is on.
 func (w *writer) last(ctx context.Context, n int) (int, error) {
 	var object corev1.ConfigMap
-	if err := w.api.Get().MaxRetries(0).Namespace(namespace).Resource("configmaps").Name(pageName(n)).Do(ctx).Into(&object); err != nil {
+	if err := w.api.Get().MaxRetries(0).Namespace(namespace).Resource("configmaps").Name(pageName(n)).Do(ctx).
+		Into(&object); err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(object.Data["last"])

@@ -33,7 +33,8 @@ func (o *Operator) ImportAgnhost(ctx context.Context, hosts []*fleet.Host) error
 			if err := host.CopyTo(ctx, archive, "/root/agnhost.tar"); err != nil {
 				return err
 			}
-			_, err := host.Exec(ctx, "PATH=/opt/kubeone/bin:$PATH ctr -n k8s.io images import /root/agnhost.tar; rc=$?; rm /root/agnhost.tar; exit $rc")
+			_, err := host.Exec(ctx, "PATH=/opt/kubeone/bin:$PATH ctr -n k8s.io images import /root/agnhost.tar; "+
+				"rc=$?; rm /root/agnhost.tar; exit $rc")
 			return err
 		})
 	}
@@ -49,7 +50,12 @@ func archiveLayout(layout, name, archive string) error {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
 	add := func(path string, content []byte) error {
-		if err := w.WriteHeader(&tar.Header{Name: path, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+		if err := w.WriteHeader(&tar.Header{
+			Name:     path,
+			Mode:     0o644,
+			Size:     int64(len(content)),
+			Typeflag: tar.TypeReg,
+		}); err != nil {
 			return err
 		}
 		_, err := w.Write(content)

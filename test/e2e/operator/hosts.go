@@ -52,7 +52,8 @@ func CutConnections(ctx context.Context, hosts []*fleet.Host) error {
 
 // ReadyAPI holds when the API server of a control-plane host says that it is ready, etcd included.
 func ReadyAPI(ctx context.Context, host *fleet.Host) error {
-	_, err := host.Exec(ctx, "curl -fsk --max-time 2 https://127.0.0.1:6443/readyz >/dev/null && curl -fs --max-time 2 http://127.0.0.1:2381/readyz >/dev/null")
+	_, err := host.Exec(ctx, "curl -fsk --max-time 2 https://127.0.0.1:6443/readyz >/dev/null && curl -fs --max-time "+
+		"2 http://127.0.0.1:2381/readyz >/dev/null")
 	return err
 }
 
@@ -68,7 +69,9 @@ func Lines(text string) []string {
 // nothing is restarted.
 func Started(ctx context.Context, hosts []*fleet.Host) (map[string]string, error) {
 	return OnEach(ctx, hosts, `set -e
-		for unit in containerd kubelet; do echo "$unit $(systemctl show -p ActiveEnterTimestampMonotonic --value $unit)"; done
+		for unit in containerd kubelet; do
+			echo "$unit $(systemctl show -p ActiveEnterTimestampMonotonic --value $unit)"
+		done
 		/opt/kubeone/bin/ctr -n k8s.io tasks ls 2>/dev/null | sed 1d | sort`)
 }
 
@@ -83,7 +86,8 @@ func Written(ctx context.Context, hosts []*fleet.Host) (map[string]string, error
 
 // Logins counts the SSH logins that a host has accepted since a mark that Mark has made.
 func Logins(ctx context.Context, host *fleet.Host, since string) (int, error) {
-	out, err := host.Exec(ctx, fmt.Sprintf("journalctl --sync; journalctl -t sshd --after-cursor=%q -o cat --no-pager | grep -c 'session opened' || true", since))
+	out, err := host.Exec(ctx, fmt.Sprintf("journalctl --sync; journalctl -t sshd --after-cursor=%q -o cat --no-pager "+
+		"| grep -c 'session opened' || true", since))
 	if err != nil {
 		return 0, err
 	}
@@ -94,7 +98,8 @@ func Logins(ctx context.Context, host *fleet.Host, since string) (int, error) {
 
 // Mark returns the present end of a host's journal.
 func Mark(ctx context.Context, host *fleet.Host) (string, error) {
-	out, err := host.Exec(ctx, "journalctl --sync; journalctl -n 1 -o cat --show-cursor --no-pager | sed -n 's/^-- cursor: //p'")
+	out, err := host.Exec(ctx,
+		"journalctl --sync; journalctl -n 1 -o cat --show-cursor --no-pager | sed -n 's/^-- cursor: //p'")
 	if err == nil && out == "" {
 		err = fmt.Errorf("%s: the journal has no cursor", host.Name)
 	}

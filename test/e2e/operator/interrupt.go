@@ -75,8 +75,8 @@ func (o *Operator) ApplyInterrupted(ctx context.Context, failures ...Failure) (I
 	return i, err
 }
 
-// ApplyKilled starts apply and ends its process at the first event that matches. It returns that event, and false when none
-// matched before the command ended by itself.
+// ApplyKilled starts apply and ends its process at the first event that matches. It returns that event, and false when
+// none matched before the command ended by itself.
 func (o *Operator) ApplyKilled(ctx context.Context, match func(apply.Event) bool) (Result, apply.Event, bool, error) {
 	run, err := o.Start(ctx, "apply", "-y")
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubeconfig copies the administrator's kubeconfig from the first control-plane host that has one, and returns its path.
+// kubeconfig copies the administrator's kubeconfig from the first control-plane host that has one, and
+// returns its path.
 func (o *Operator) kubeconfig(ctx context.Context) (string, error) {
 	path := filepath.Join(o.Dir, "admin.conf")
 	for _, host := range o.Lab.ControlPlanes() {
@@ -57,12 +58,14 @@ func (o *Operator) Feed(ctx context.Context, input string, args ...string) (stri
 
 func (o *Operator) kube(ctx context.Context, input string, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, o.Kubectl, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(o.Dir, "admin.conf"), "KUBECACHEDIR="+filepath.Join(o.Dir, "kubecache"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(o.Dir, "admin.conf"),
+		"KUBECACHEDIR="+filepath.Join(o.Dir, "kubecache"))
 	cmd.Stdin = strings.NewReader(input)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return stdout.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+		return stdout.String(),
+			fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.String(), nil
 }

@@ -68,8 +68,8 @@ func (o *Operator) equip(ctx context.Context, cache components.Cache) (*componen
 	return set, nil
 }
 
-// Want makes the manifest want another Kubernetes version, given without a leading v: nothing else is changed in it, and
-// commands get that version's bundle from now on.
+// Want makes the manifest want another Kubernetes version, given without a leading v: nothing else is changed in it,
+// and commands get that version's bundle from now on.
 func (o *Operator) Want(ctx context.Context, version string) error {
 	from := o.Lab.KubernetesVersion
 	if err := o.Lab.Want(ctx, version, nil); err != nil {
@@ -122,8 +122,8 @@ func (o *Operator) WriteManifest(edits ...Edit) error {
 	return o.writeManifest(o.Manifest, o.Lab.Path("kubeone.yaml"), edits)
 }
 
-// Variant writes the operator's manifest, edited, to another file, and returns its path. An edit that changes nothing is
-// an error: the text that it looks for is not there.
+// Variant writes the operator's manifest, edited, to another file, and returns its path. An edit that changes nothing
+// is an error: the text that it looks for is not there.
 func (o *Operator) Variant(name string, edits ...Edit) (string, error) {
 	path := filepath.Join(o.Dir, name+".yaml")
 	return path, o.writeManifest(path, o.Manifest, edits)
@@ -169,7 +169,9 @@ func (o *Operator) Run(ctx context.Context, args ...string) Result {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	started := time.Now()
 	err := cmd.Run()
-	return Result{Args: args, Status: statusOf(err), Stdout: stdout.String(), Stderr: stderr.String(), Took: time.Since(started)}
+	return Result{
+		Args: args, Status: statusOf(err), Stdout: stdout.String(), Stderr: stderr.String(), Took: time.Since(started),
+	}
 }
 
 // statusOf is the exit status; -1 for a command that could not be run or was killed.

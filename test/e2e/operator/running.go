@@ -33,7 +33,10 @@ type Running struct {
 // Start starts a command that prints events.
 func (o *Operator) Start(ctx context.Context, args ...string) (*Running, error) {
 	args = append(args, "-o", "json")
-	r := &Running{args: args, cmd: o.command(ctx, args), started: time.Now(), done: make(chan struct{}), Events: make(chan apply.Event)}
+	r := &Running{
+		args: args, cmd: o.command(ctx, args), started: time.Now(), done: make(chan struct{}),
+		Events: make(chan apply.Event),
+	}
 	r.cmd.Stderr = &r.stderr
 	stdout, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -59,7 +62,10 @@ func (r *Running) read(stdout io.Reader) {
 	close(r.Events)
 	err := r.cmd.Wait()
 	r.mu.Lock()
-	r.last = Result{Args: r.args, Status: statusOf(err), Stdout: text.String(), Stderr: r.stderr.String(), Took: time.Since(r.started)}
+	r.last = Result{
+		Args: r.args, Status: statusOf(err), Stdout: text.String(), Stderr: r.stderr.String(),
+		Took: time.Since(r.started),
+	}
 	r.mu.Unlock()
 	close(r.done)
 }

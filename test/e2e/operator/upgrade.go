@@ -40,14 +40,15 @@ func (o *Operator) StartLoad(ctx context.Context) (*load.Load, error) {
 	return load.Start(ctx, options)
 }
 
-// Runs holds when the whole cluster runs a Kubernetes version: every member is a Ready node that may be scheduled on and
-// whose kubelet has it, and so have the control planes' components, kube-proxy and, on the hosts, kubeadm.
+// Runs holds when the whole cluster runs a Kubernetes version: every member is a Ready node that may be scheduled on
+// and whose kubelet has it, and so have the control planes' components, kube-proxy and, on the hosts, kubeadm.
 func (o *Operator) Runs(ctx context.Context, version string) error {
 	var names []string
 	for _, host := range o.Members() {
 		names = append(names, host.Hostname)
 	}
-	return errors.Join(o.AllReady(ctx, names...), o.kubelets(ctx, version), o.components(ctx, version), o.programs(ctx, version))
+	return errors.Join(o.AllReady(ctx, names...), o.kubelets(ctx, version), o.components(ctx, version),
+		o.programs(ctx, version))
 }
 
 func (o *Operator) kubelets(ctx context.Context, version string) error {
@@ -95,7 +96,8 @@ func imageHas(name string, pod corev1.PodSpec, version string) error {
 
 // programs asks kubeadm and kubelet on the hosts for their version.
 func (o *Operator) programs(ctx context.Context, version string) error {
-	said, err := OnEach(ctx, o.Members(), "/opt/kubeone/bin/kubeadm version -o short && /opt/kubeone/bin/kubelet --version")
+	said, err := OnEach(ctx, o.Members(),
+		"/opt/kubeone/bin/kubeadm version -o short && /opt/kubeone/bin/kubelet --version")
 	problems := []error{err}
 	for name, text := range said {
 		if want := "v" + version + "\nKubernetes v" + version; err == nil && text != want {

@@ -54,7 +54,8 @@ type step struct {
 func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 	version = strings.TrimPrefix(version, "v")
 	if strings.Count(version, ".") != 2 {
-		return nil, fmt.Errorf("version %q of Kubernetes: want three numbers, as in %s", version, DefaultKubernetesVersion)
+		return nil,
+			fmt.Errorf("version %q of Kubernetes: want three numbers, as in %s", version, DefaultKubernetesVersion)
 	}
 	set := &Set{KubernetesVersion: version, Bin: map[string]string{}}
 	var want wishes
@@ -71,7 +72,8 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 			want, err = b.ask(ctx, version, filepath.Dir(set.Bin["kubeadm"]))
 			return err
 		}},
-		{"containerd " + ContainerdVersion(version), compile(func() Recipe { return containerdRecipe(ContainerdVersion(version)) })},
+		{"containerd " + ContainerdVersion(version),
+			compile(func() Recipe { return containerdRecipe(ContainerdVersion(version)) })},
 		{"runc " + RuncVersion, compile(runcRecipe)},
 		{"CNI plugins " + CNIPluginsVersion, compile(cniRecipe)},
 		{"flannel's CNI plugin", compile(flannelCNIRecipe)},

@@ -16,9 +16,11 @@ const archiveFormat = "tgz-1 v1"
 func (b *Builder) addFiles(ctx context.Context, set *Set) error {
 	arch := runtime.GOARCH
 	for _, name := range []string{"kubeadm", "kubelet", "kubectl"} {
-		set.Files = append(set.Files, File{"dl.k8s.io/release/v" + set.KubernetesVersion + "/bin/linux/" + arch + "/" + name, set.Bin[name]})
+		set.Files = append(set.Files,
+			File{"dl.k8s.io/release/v" + set.KubernetesVersion + "/bin/linux/" + arch + "/" + name, set.Bin[name]})
 	}
-	set.Files = append(set.Files, File{"github.com/opencontainers/runc/releases/download/" + RuncVersion + "/runc." + arch, set.Bin["runc"]})
+	set.Files = append(set.Files,
+		File{"github.com/opencontainers/runc/releases/download/" + RuncVersion + "/runc." + arch, set.Bin["runc"]})
 	containerdVersion := ContainerdVersion(set.KubernetesVersion)
 	containerd := map[string]string{}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
@@ -34,9 +36,16 @@ func (b *Builder) addFiles(ctx context.Context, set *Set) error {
 		url   string
 		files map[string]string
 	}{
-		{"github.com/containerd/containerd/releases/download/" + containerdVersion + "/containerd-" + strings.TrimPrefix(containerdVersion, "v") + "-linux-" + arch + ".tar.gz", containerd},
-		{"github.com/containernetworking/plugins/releases/download/" + CNIPluginsVersion + "/cni-plugins-linux-" + arch + "-" + CNIPluginsVersion + ".tgz", plugins},
-		{"github.com/flannel-io/cni-plugin/releases/download/" + FlannelCNIVersion + "/cni-plugin-flannel-linux-" + arch + "-" + FlannelCNIVersion + ".tgz",
+		{
+			"github.com/containerd/containerd/releases/download/" + containerdVersion + "/containerd-" +
+				strings.TrimPrefix(containerdVersion, "v") + "-linux-" + arch + ".tar.gz", containerd,
+		},
+		{
+			"github.com/containernetworking/plugins/releases/download/" + CNIPluginsVersion + "/cni-plugins-linux-" +
+				arch + "-" + CNIPluginsVersion + ".tgz", plugins,
+		},
+		{"github.com/flannel-io/cni-plugin/releases/download/" + FlannelCNIVersion + "/cni-plugin-flannel-linux-" +
+			arch + "-" + FlannelCNIVersion + ".tgz",
 			map[string]string{"flannel-" + arch: set.Bin["cni/flannel"]}},
 	}
 	for _, archive := range archives {

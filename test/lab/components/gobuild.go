@@ -36,7 +36,12 @@ func (b *Builder) goBuild(ctx context.Context, r Recipe, dir string) error {
 		return err
 	}
 	if r.CGO {
-		libraries := map[string]string{"gcc": "gcc", "/usr/include/stdlib.h": "libc6-dev", "pkg-config": "pkg-config", "/usr/include/seccomp.h": "libseccomp-dev"}
+		libraries := map[string]string{
+			"gcc":                    "gcc",
+			"/usr/include/stdlib.h":  "libc6-dev",
+			"pkg-config":             "pkg-config",
+			"/usr/include/seccomp.h": "libseccomp-dev",
+		}
 		if err := EnsurePackages(ctx, libraries); err != nil {
 			return err
 		}
@@ -44,7 +49,8 @@ func (b *Builder) goBuild(ctx context.Context, r Recipe, dir string) error {
 	if err := writeModule(ctx, r, source, work); err != nil {
 		return err
 	}
-	args := []string{"go", "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-o", dir + "/", "-ldflags", "-s -w " + r.LDFlags, "-tags", r.Tags}
+	args := []string{"go", "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-o", dir + "/", "-ldflags",
+		"-s -w " + r.LDFlags, "-tags", r.Tags}
 	for _, pkg := range r.Packages {
 		args = append(args, pkg)
 	}

@@ -70,7 +70,8 @@ func assemble(spec imageSpec, scratch string) (v1.Image, error) {
 		if err := writeTarFile(raw, files); err != nil {
 			return nil, err
 		}
-		layer, err := tarball.LayerFromFile(raw, tarball.WithCompression(compression.ZStd), tarball.WithCompressionLevel(1), tarball.WithMediaType(types.OCILayerZStd))
+		layer, err := tarball.LayerFromFile(raw, tarball.WithCompression(compression.ZStd),
+			tarball.WithCompressionLevel(1), tarball.WithMediaType(types.OCILayerZStd))
 		if err != nil {
 			return nil, err
 		}

@@ -26,11 +26,15 @@ func (b *Builder) addImages(ctx context.Context, set *Set, want wishes) error {
 	tag := "v" + set.KubernetesVersion
 	specs := []imageSpec{
 		{Name: "pause", Tag: want.PauseTag, Layers: []layerSpec{program("pause")}, Entrypoint: []string{"/pause"}},
-		{Name: "etcd", Tag: want.EtcdTag, Layers: []layerSpec{program("usr/local/bin/etcd", "usr/local/bin/etcdctl", "usr/local/bin/etcdutl")}},
-		{Name: "coredns/coredns", Tag: want.CoreDNSTag, Layers: []layerSpec{program("coredns")}, Entrypoint: []string{"/coredns"}},
-		{Name: "flannel-io/flannel", Tag: FlannelVersion, Layers: []layerSpec{merge(netfilter, shell), program("opt/bin/flanneld")},
+		{Name: "etcd", Tag: want.EtcdTag,
+			Layers: []layerSpec{program("usr/local/bin/etcd", "usr/local/bin/etcdctl", "usr/local/bin/etcdutl")}},
+		{Name: "coredns/coredns", Tag: want.CoreDNSTag, Layers: []layerSpec{program("coredns")},
+			Entrypoint: []string{"/coredns"}},
+		{Name: "flannel-io/flannel", Tag: FlannelVersion,
+			Layers:     []layerSpec{merge(netfilter, shell), program("opt/bin/flanneld")},
 			Entrypoint: []string{"/opt/bin/flanneld"}},
-		{Name: "agnhost", Tag: AgnhostTag, Layers: []layerSpec{shell, program("agnhost")}, Entrypoint: []string{"/agnhost"}},
+		{Name: "agnhost", Tag: AgnhostTag, Layers: []layerSpec{shell, program("agnhost")},
+			Entrypoint: []string{"/agnhost"}},
 	}
 	for _, name := range kubernetesImages {
 		spec := imageSpec{Name: name, Tag: tag, Layers: []layerSpec{program("usr/local/bin/" + name)}}

@@ -76,22 +76,27 @@ func digest(text string) string {
 
 func TestMirrorHasTheLayoutOfTheOfficialLocations(t *testing.T) {
 	server := serve(t)
-	github := "/github.com/"
+	const (
+		github     = "/github.com/"
+		containerd = "containerd-2.4.2-linux-amd64.tar.gz"
+		cni        = "cni-plugins-linux-amd64-v1.9.1.tgz"
+	)
 	for path, want := range map[string]string{
-		"/dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet":                       "kubelet",
-		"/dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet.sha256":                digest("kubelet"),
-		github + "opencontainers/runc/releases/download/v1.5.2/runc.amd64":         "runc.amd64",
-		github + "opencontainers/runc/releases/download/v1.5.2/runc.sha256sum":     digest("runc.amd64") + " *runc.amd64\n",
+		"/dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet":               "kubelet",
+		"/dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet.sha256":        digest("kubelet"),
+		github + "opencontainers/runc/releases/download/v1.5.2/runc.amd64": "runc.amd64",
+		github + "opencontainers/runc/releases/download/v1.5.2/runc.sha256sum": digest("runc.amd64") +
+			" *runc.amd64\n",
 		github + "opencontainers/runc/releases/download/v1.5.2/runc.arm64":         "",
 		github + "opencontainers/runc/releases/download/v1.5.1/runc.sha256sum":     "",
 		github + "kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl.tgz":  "",
 		github + "containerd/containerd/releases/download/v2.4.2/other.sha256sum":  "",
 		"/release/v1.36.3/bin/linux/amd64/kubelet":                                 "",
 		github + "containerd/containerd/releases/download/v2.4.2/../../etc/passwd": "",
-		github + "containerd/containerd/releases/download/v2.4.2/containerd-2.4.2-linux-amd64.tar.gz.sha256sum": digest("containerd-2.4.2-linux-amd64.tar.gz") +
-			"  containerd-2.4.2-linux-amd64.tar.gz\n",
-		github + "containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-amd64-v1.9.1.tgz.sha256": digest("cni-plugins-linux-amd64-v1.9.1.tgz") +
-			"  cni-plugins-linux-amd64-v1.9.1.tgz\n",
+		github + "containerd/containerd/releases/download/v2.4.2/" + containerd + ".sha256sum": digest(containerd) +
+			"  " + containerd + "\n",
+		github + "containernetworking/plugins/releases/download/v1.9.1/" + cni + ".sha256": digest(cni) +
+			"  " + cni + "\n",
 	} {
 		status, body := fetch(t, server.URL+path)
 		switch {
@@ -136,7 +141,8 @@ func TestMirrorIsARegistryToo(t *testing.T) {
 
 func TestMirrorIsReadOnly(t *testing.T) {
 	server := serve(t)
-	request, err := http.NewRequest(http.MethodPut, server.URL+"/v2/coredns/coredns/manifests/v2", strings.NewReader("{}"))
+	request, err := http.NewRequest(http.MethodPut, server.URL+"/v2/coredns/coredns/manifests/v2",
+		strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

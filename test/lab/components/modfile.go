@@ -49,8 +49,9 @@ func moduleFile(r Recipe, editJSON []byte) ([]byte, error) {
 	return []byte(text.String()), nil
 }
 
-// published says under which path and version a module that upstream keeps in a folder of its own is published.
-// Kubernetes' staging modules are v0.X.Y where Kubernetes is v1.X.Y; others are named by the require directives already.
+// published says under which path and version a module that upstream keeps in a folder of its own is
+// published. Kubernetes' staging modules are v0.X.Y where Kubernetes is v1.X.Y; others are named by the
+// require directives already.
 func published(r Recipe, module, folder string) (path, version string) {
 	if r.Module != "k8s.io/kubernetes" || !strings.HasPrefix(folder, "./staging/") {
 		return "", ""

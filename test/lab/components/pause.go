@@ -23,7 +23,8 @@ func (b *Builder) pauseBinary(ctx context.Context) (string, error) {
 		if err := os.WriteFile(filepath.Join(work, "main.go"), pauseSource, 0o644); err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, "pause"), "main.go")
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o",
+			filepath.Join(dir, "pause"), "main.go")
 		cmd.Dir = work
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GO111MODULE=off")
 		return run(cmd)

@@ -12,7 +12,12 @@ func kubernetesRecipe(version string) Recipe {
 	minor, _, _ := strings.Cut(rest, ".")
 	var stamps []string
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		for key, value := range map[string]string{"gitVersion": "v" + version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"} {
+		for key, value := range map[string]string{
+			"gitVersion":   "v" + version,
+			"gitMajor":     major,
+			"gitMinor":     minor,
+			"gitTreeState": "clean",
+		} {
 			stamps = append(stamps, fmt.Sprintf("-X %s.%s=%s", pkg, key, value))
 		}
 	}
@@ -32,8 +37,12 @@ var kubernetesImages = []string{"kube-apiserver", "kube-controller-manager", "ku
 func etcdRecipe(version string) Recipe {
 	return Recipe{
 		Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Version: version,
-		Packages: map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "etcdctl": "go.etcd.io/etcd/etcdctl/v3", "etcdutl": "go.etcd.io/etcd/etcdutl/v3"},
-		Also:     []string{"go.etcd.io/etcd/etcdctl/v3@" + version, "go.etcd.io/etcd/etcdutl/v3@" + version},
+		Packages: map[string]string{
+			"etcd":    "go.etcd.io/etcd/server/v3",
+			"etcdctl": "go.etcd.io/etcd/etcdctl/v3",
+			"etcdutl": "go.etcd.io/etcd/etcdutl/v3",
+		},
+		Also: []string{"go.etcd.io/etcd/etcdctl/v3@" + version, "go.etcd.io/etcd/etcdutl/v3@" + version},
 	}
 }
 
@@ -87,7 +96,8 @@ func flannelCNIRecipe() Recipe {
 func flannelRecipe() Recipe {
 	const module = "github.com/flannel-io/flannel"
 	return Recipe{
-		Name: "flannel", Module: module, Version: FlannelVersion, Packages: map[string]string{"flanneld": module}, CGO: true,
+		Name: "flannel", Module: module, Version: FlannelVersion, Packages: map[string]string{"flanneld": module},
+		CGO:     true,
 		LDFlags: "-extldflags -static -X " + module + "/pkg/version.Version=" + FlannelVersion,
 	}
 }

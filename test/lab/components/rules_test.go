@@ -57,7 +57,8 @@ replace k8s.io/api => k8s.io/api v0.36.3
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
-	other, err := moduleFile(Recipe{Module: "x.io/y", Version: "v1.0.0"}, []byte(`{"Replace":[{"Old":{"Path":"x.io/y/api"},"New":{"Path":"./api"}}]}`))
+	other, err := moduleFile(Recipe{Module: "x.io/y", Version: "v1.0.0"},
+		[]byte(`{"Replace":[{"Old":{"Path":"x.io/y/api"},"New":{"Path":"./api"}}]}`))
 	if err != nil || strings.Contains(string(other), "replace") {
 		t.Errorf("a folder of another project was replaced: %v\n%s", err, other)
 	}
@@ -106,7 +107,9 @@ func TestLibraryPath(t *testing.T) {
 
 func TestCacheFillsAnEntryOnceAndNotAtAllWhenItFails(t *testing.T) {
 	cache := NewCache(t.TempDir())
-	if _, err := cache.Entry(t.Context(), "kind", "key", func(string) error { return errors.New("broken") }); err == nil {
+	if _, err := cache.Entry(t.Context(), "kind", "key", func(string) error {
+		return errors.New("broken")
+	}); err == nil {
 		t.Fatal("no error")
 	}
 	var mu sync.Mutex
@@ -136,7 +139,10 @@ func TestEqualLayersMakeEqualArchives(t *testing.T) {
 	if err := os.WriteFile(source, []byte("program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	layer := layerSpec{Files: map[string]string{"usr/bin/a": source, "opt/b": source}, Links: map[string]string{"bin": "usr/bin"}}
+	layer := layerSpec{
+		Files: map[string]string{"usr/bin/a": source, "opt/b": source},
+		Links: map[string]string{"bin": "usr/bin"},
+	}
 	var first, second bytes.Buffer
 	if err := errors.Join(writeTar(&first, layer), writeTar(&second, layer)); err != nil {
 		t.Fatal(err)
@@ -153,7 +159,11 @@ func TestTwoTagsOfOneProgramAreTwoImages(t *testing.T) {
 	}
 	digests := map[string]bool{}
 	for _, tag := range []string{"3.6.6-0", "3.6.8-0", "3.6.8-0"} {
-		image, err := assemble(imageSpec{Name: "etcd", Tag: tag, Layers: []layerSpec{{Files: map[string]string{"etcd": source}}}}, t.TempDir())
+		image, err := assemble(imageSpec{
+			Name:   "etcd",
+			Tag:    tag,
+			Layers: []layerSpec{{Files: map[string]string{"etcd": source}}},
+		}, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

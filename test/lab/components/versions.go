@@ -5,8 +5,8 @@ import "strings"
 // DefaultKubernetesVersion is the newest version that labs are made with, without a leading v.
 const DefaultKubernetesVersion = "1.36.3"
 
-// ContainerdVersion is the containerd that goes with a Kubernetes version: an older one with the older minor versions, so
-// that an upgrade to another minor version changes the container runtime too.
+// ContainerdVersion is the containerd that goes with a Kubernetes version: an older one with the older minor versions,
+// so that an upgrade to another minor version changes the container runtime too.
 func ContainerdVersion(kubernetes string) string {
 	if strings.HasPrefix(kubernetes, "1.34.") || strings.HasPrefix(kubernetes, "1.35.") {
 		return "v2.3.7"

@@ -17,7 +17,8 @@ func TestVersionsAreThoseThatTheProductAsksFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := want
-		got.Containerd, got.Runc, got.CNIPlugins = ContainerdVersion(kubernetes)[1:], RuncVersion[1:], CNIPluginsVersion[1:]
+		got.Containerd, got.Runc, got.CNIPlugins = ContainerdVersion(kubernetes)[1:], RuncVersion[1:],
+			CNIPluginsVersion[1:]
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("Kubernetes %s: internal/release wants (-), the lab builds (+):\n%s", minor, diff)
 		}

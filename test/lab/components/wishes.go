@@ -23,7 +23,8 @@ type wishes struct {
 func (b *Builder) ask(ctx context.Context, kubernetes, bin string) (wishes, error) {
 	var answer wishes
 	dir, err := b.Cache.Entry(ctx, "wishes", filepath.Base(bin), func(dir string) error {
-		list := exec.CommandContext(ctx, filepath.Join(bin, "kubeadm"), "config", "images", "list", "--kubernetes-version", "v"+kubernetes)
+		list := exec.CommandContext(ctx, filepath.Join(bin, "kubeadm"), "config", "images", "list",
+			"--kubernetes-version", "v"+kubernetes)
 		images, err := list.Output()
 		if err != nil {
 			return fmt.Errorf("ask kubeadm for its images: %w", err)

@@ -17,7 +17,8 @@ import (
 // haproxy, which only the load balancer's host enables. Neither containerd nor runc is among them.
 var basePackages = []string{
 	"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "ca-certificates", "curl", "tar", "gzip", "zstd",
-	"iproute2", "iptables", "nftables", "conntrack", "ethtool", "socat", "kmod", "procps", "util-linux", "iputils-ping", "haproxy",
+	"iproute2", "iptables", "nftables", "conntrack", "ethtool", "socat", "kmod", "procps", "util-linux", "iputils-ping",
+	"haproxy",
 }
 
 // configureScript runs inside the new file system. Its masked units are of no use in a container and slow its start.
@@ -25,9 +26,12 @@ const configureScript = `set -eu
 useradd --create-home --shell /bin/bash ops
 systemctl disable -q haproxy.service
 systemctl mask -q getty@tty1.service console-getty.service systemd-pstore.service systemd-firstboot.service \
-	systemd-modules-load.service systemd-random-seed.service systemd-machine-id-commit.service systemd-update-utmp.service \
-	systemd-udevd.service sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount sys-fs-fuse-connections.mount \
-	dev-hugepages.mount apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer
+	systemd-modules-load.service systemd-random-seed.service systemd-machine-id-commit.service ` +
+	`systemd-update-utmp.service \
+	systemd-udevd.service sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount ` +
+	`sys-fs-fuse-connections.mount \
+	dev-hugepages.mount apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer ` +
+	`e2scrub_reap.service fstrim.timer
 systemctl set-default -q multi-user.target
 rm -rf /usr/share/doc/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /var/cache/apt/archives/*.deb \
 	/var/cache/apt/*.bin /var/lib/apt/lists/* /var/log/* /etc/ssh/ssh_host_* /etc/hostname /etc/resolv.conf \
@@ -80,7 +84,8 @@ func buildBase(ctx context.Context, cache components.Cache, debian debian, tag s
 		{"import into docker", func() error { return importBase(ctx, dir, tag) }},
 	}
 	for n, step := range steps {
-		if err := log.During(fmt.Sprintf("hosts' image, %d of %d: %s", n+1, len(steps), step.name), step.run); err != nil {
+		if err := log.During(fmt.Sprintf("hosts' image, %d of %d: %s", n+1, len(steps), step.name),
+			step.run); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
@@ -111,7 +116,8 @@ func configureBase(ctx context.Context, dir string) error {
 }
 
 func importBase(ctx context.Context, dir, tag string) error {
-	pack := exec.CommandContext(ctx, "sh", "-c", `tar -C "$1" --one-file-system -c . | docker import --change 'CMD ["/usr/local/sbin/lab-init"]' - "$2"`,
+	pack := exec.CommandContext(ctx, "sh", "-c",
+		`tar -C "$1" --one-file-system -c . | docker import --change 'CMD ["/usr/local/sbin/lab-init"]' - "$2"`,
 		"sh", dir, tag)
 	_, err := output(pack)
 	return err
@@ -158,7 +164,8 @@ func readDebian(ctx context.Context) (debian, error) {
 		}
 	}
 	if d.codename == "" || d.mirror == "" {
-		return d, fmt.Errorf("the lab needs Debian with a package source for its own release (%q) in apt's configuration", d.codename)
+		return d, fmt.Errorf("the lab needs Debian with a package source for its own release (%q) in "+
+			"apt's configuration", d.codename)
 	}
 	for _, scheme := range []string{"http", "https"} {
 		proxy, err := output(exec.CommandContext(ctx, "apt-config", "shell", "P", "Acquire::"+scheme+"::Proxy"))

@@ -18,10 +18,12 @@ const bootDeadline = 2 * time.Minute
 func runArgs(h *Host, image, authorizedKey string, nameservers, labels []string) []string {
 	args := []string{
 		"run", "--detach", "--name", h.Container, "--hostname", h.Hostname, "--network", h.Network, "--ip", h.Address,
-		"--cap-add=ALL", "--cap-drop=SYS_RESOURCE", "--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
+		"--cap-add=ALL", "--cap-drop=SYS_RESOURCE", "--security-opt", "seccomp=unconfined", "--security-opt",
+		"apparmor=unconfined",
 		"--security-opt", "systempaths=unconfined", "--device-cgroup-rule=a *:* rwm", "--cgroupns=private",
 		"--stop-signal=SIGRTMIN+3", "--tmpfs", "/run:exec", "--tmpfs", "/tmp:exec", "--volume", "/var",
-		"--env", "container=docker", "--env", "LAB_AUTHORIZED_KEY=" + authorizedKey, "--env", "LAB_NAMESERVERS=" + strings.Join(nameservers, " "),
+		"--env", "container=docker", "--env", "LAB_AUTHORIZED_KEY=" + authorizedKey, "--env",
+		"LAB_NAMESERVERS=" + strings.Join(nameservers, " "),
 	}
 	for _, device := range []string{"/dev/fuse", "/dev/kmsg"} {
 		if _, err := os.Stat(device); err == nil {

@@ -69,7 +69,8 @@ func (l *Lab) BundlePath(version string) string { return l.Path("bundle-" + vers
 // in the present format, kubeone makes one from a mirror that serves them.
 func Bundle(ctx context.Context, cache components.Cache, version string, log Logf) (string, error) {
 	// The build ID of the package that writes bundles changes with its code and that of everything it uses.
-	format, err := output(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}", "kubeone/internal/release"))
+	format, err := output(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}",
+		"kubeone/internal/release"))
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +117,8 @@ func dropOldBundles(pattern string) error {
 	return nil
 }
 
-func (by bundleBy) write(ctx context.Context, cache components.Cache, set *components.Set, file string, log Logf) error {
+func (by bundleBy) write(ctx context.Context, cache components.Cache, set *components.Set, file string,
+	log Logf) error {
 	title, kubeone := "bundle of Kubernetes v"+set.KubernetesVersion, ""
 	err := log.During(title+", 1 of 2: building kubeone", func() (err error) {
 		kubeone, err = by.program(ctx, cache)

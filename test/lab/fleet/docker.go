@@ -74,7 +74,12 @@ func ensureDocker(ctx context.Context, cache components.Cache, log Logf) error {
 }
 
 func installDocker(ctx context.Context) error {
-	needed := map[string]string{"dockerd": "docker.io", "ssh": "openssh-client", "iptables": "iptables", "ip": "iproute2"}
+	needed := map[string]string{
+		"dockerd":  "docker.io",
+		"ssh":      "openssh-client",
+		"iptables": "iptables",
+		"ip":       "iproute2",
+	}
 	if err := components.EnsurePackages(ctx, needed); err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 
 func sampleLab() *Lab {
 	lab := &Lab{
-		Name: "x", KubernetesVersion: "1.36.3", Dir: "/state/x", Endpoint: "172.31.9.10", SSHUser: "ops", PinHostKeys: true,
+		Name: "x", KubernetesVersion: "1.36.3", Dir: "/state/x", Endpoint: "172.31.9.10", SSHUser: "ops",
+		PinHostKeys: true,
 	}
 	for _, name := range []string{"lb", "cp-1", "cp-2", "worker-1", "worker-2"} {
 		role := map[byte]Role{'l': LoadBalancer, 'c': ControlPlane, 'w': Worker}[name[0]]
@@ -39,7 +40,8 @@ func TestManifestNamesTheHostsButNotTheSpareOnes(t *testing.T) {
 	if err := yaml.Unmarshal(manifest(lab), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.APIVersion != "kubeone.k8c.io/v1beta2" || got.Kind != "KubeOneCluster" || got.Versions.Kubernetes != "1.36.3" || got.APIEndpoint.Host != "172.31.9.10" {
+	if got.APIVersion != "kubeone.k8c.io/v1beta2" || got.Kind != "KubeOneCluster" ||
+		got.Versions.Kubernetes != "1.36.3" || got.APIEndpoint.Host != "172.31.9.10" {
 		t.Errorf("head of the manifest: %+v", got)
 	}
 	want := []host{{"172.31.9.11", "172.31.9.11", "worker-1", "ops", "/state/x/id_ed25519", "KEYworker-1"}}
@@ -72,7 +74,8 @@ func TestTerraformOutputHasTheSameHosts(t *testing.T) {
 			hostnames = append(hostnames, name)
 			keys = append(keys, "KEY"+name)
 		}
-		group["public_address"], group["private_address"], group["hostnames"], group["ssh_hosts_keys"] = addresses, addresses, hostnames, keys
+		group["public_address"], group["private_address"], group["hostnames"], group["ssh_hosts_keys"] = addresses,
+			addresses, hostnames, keys
 		return group
 	}
 	controlPlane := group("cp-1", "cp-2")
@@ -101,7 +104,8 @@ func TestLoadBalancerGoesAroundAHostThatHangs(t *testing.T) {
 	config := haproxyConfig(sampleLab().ControlPlanes())
 	for _, line := range []string{
 		"    server cp-1 172.31.9.11:6443\n", "    server cp-2 172.31.9.12:6443\n",
-		"option httpchk GET /readyz", "check-ssl verify none", "timeout check 1s", "option redispatch", "timeout connect 500ms",
+		"option httpchk GET /readyz", "check-ssl verify none", "timeout check 1s", "option redispatch",
+		"timeout connect 500ms",
 	} {
 		if !strings.Contains(config, line) {
 			t.Errorf("haproxy's configuration lacks %q:\n%s", line, config)

@@ -30,7 +30,8 @@ backend control-planes
     balance roundrobin
     option httpchk GET /readyz
     http-check expect status 200
-    default-server check check-ssl verify none inter 500ms downinter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
+    default-server check check-ssl verify none inter 500ms downinter 500ms fall 2 rise 1
+    default-server on-marked-down shutdown-sessions
 `)
 	for _, host := range controlPlanes {
 		fmt.Fprintf(&text, "    server %s %s:6443\n", host.Hostname, host.Address)
@@ -48,6 +49,7 @@ func (l *Lab) configureLoadBalancer(ctx context.Context) error {
 	if err := host.WriteFile(ctx, "/etc/haproxy/haproxy.cfg", []byte(haproxyConfig(l.ControlPlanes()))); err != nil {
 		return err
 	}
-	_, err := host.Exec(ctx, "haproxy -c -q -f /etc/haproxy/haproxy.cfg && systemctl enable -q haproxy && systemctl reload-or-restart haproxy")
+	_, err := host.Exec(ctx, "haproxy -c -q -f /etc/haproxy/haproxy.cfg && systemctl enable -q haproxy && systemctl "+
+		"reload-or-restart haproxy")
 	return err
 }

@@ -50,7 +50,8 @@ func (h *Host) Exec(ctx context.Context, command string) (string, error) {
 
 // WriteFile writes a file on the host, mode 0644, making its folder where needed.
 func (h *Host) WriteFile(ctx context.Context, path string, content []byte) error {
-	cmd := exec.CommandContext(ctx, "docker", "exec", "-i", h.Container, "sh", "-c", `mkdir -p "${1%/*}" && cat >"$1"`, "sh", path)
+	cmd := exec.CommandContext(ctx, "docker", "exec", "-i", h.Container, "sh", "-c", `mkdir -p "${1%/*}" && cat >"$1"`,
+		"sh", path)
 	cmd.Stdin = bytes.NewReader(content)
 	if _, err := output(cmd); err != nil {
 		return fmt.Errorf("%s: write %s: %w", h.Name, path, err)
@@ -111,7 +112,8 @@ func (h *Host) docker(ctx context.Context, verb string, args ...string) error {
 // SSHArgs are the arguments with which ssh reaches the host, keys checked against the lab's known_hosts.
 func (h *Host) SSHArgs(knownHosts string) []string {
 	return []string{
-		"-i", h.SSHKey, "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + knownHosts, "-o", "StrictHostKeyChecking=yes",
+		"-i", h.SSHKey, "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + knownHosts, "-o",
+		"StrictHostKeyChecking=yes",
 		"-o", "ConnectTimeout=5", "-l", h.SSHUser, h.Address,
 	}
 }

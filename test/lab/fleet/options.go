@@ -50,7 +50,8 @@ func (o *Options) setDefaults() error {
 		return fmt.Errorf("lab name %q: want lower-case letters, digits and dashes, 32 at most", o.Name)
 	case o.SSHUser != "root" && o.SSHUser != "ops":
 		return fmt.Errorf("SSH user %q: the hosts have root and ops", o.SSHUser)
-	case o.ControlPlanes < 0 || o.ControlPlanes > 39 || o.Workers < 0 || o.SpareWorkers < 0 || o.Workers+o.SpareWorkers > 199:
+	case o.ControlPlanes < 0 || o.ControlPlanes > 39 || o.Workers < 0 || o.SpareWorkers < 0 ||
+		o.Workers+o.SpareWorkers > 199:
 		return fmt.Errorf("a lab has at most 39 control planes and 199 workers")
 	}
 	return nil

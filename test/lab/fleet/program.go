@@ -15,8 +15,8 @@ import (
 // and locks changed.
 const Predecessor = "b229f5f5915034988395fe867728349a5a098802"
 
-// BuildKubeone builds the product from the module that this program's working directory is in, and returns the program's
-// path. It is built as a release is, and fast when nothing has changed.
+// BuildKubeone builds the product from the module that this program's working directory is in, and returns the
+// program's path. It is built as a release is, and fast when nothing has changed.
 func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 	module, err := moduleDir(ctx)
 	if err != nil {
@@ -70,7 +70,8 @@ func moduleDir(ctx context.Context) (string, error) {
 
 // buildAt builds a program of a commit. The repository and its worktrees are only read.
 func buildAt(ctx context.Context, repository, commit, folder, program string) error {
-	if _, err := output(exec.CommandContext(ctx, "git", "-C", repository, "cat-file", "-e", commit+"^{commit}")); err != nil {
+	if _, err := output(exec.CommandContext(ctx, "git", "-C", repository, "cat-file", "-e",
+		commit+"^{commit}")); err != nil {
 		return fmt.Errorf("the program of commit %s is built from this repository's history, which lacks that commit; "+
 			"a shallow clone gets it with \"git fetch --unshallow\": %w", commit, err)
 	}

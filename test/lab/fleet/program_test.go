@@ -24,7 +24,8 @@ func repository(t *testing.T) (dir, first string) {
 	}
 	git := func(args ...string) string {
 		t.Helper()
-		identity := []string{"-C", dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"}
+		identity := []string{"-C", dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "-c",
+			"commit.gpgsign=false"}
 		text, err := output(exec.CommandContext(t.Context(), "git", append(identity, args...)...))
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +62,8 @@ func TestAHistoryWithoutTheCommitSaysWhatToDo(t *testing.T) {
 	dir, _ := repository(t)
 	const strange = "0123456789012345678901234567890123456789"
 	err := buildAt(t.Context(), dir, strange, "./cmd/kubeone", filepath.Join(t.TempDir(), "kubeone"))
-	if err == nil || !strings.Contains(err.Error(), strange) || !strings.Contains(err.Error(), "git fetch --unshallow") {
+	if err == nil || !strings.Contains(err.Error(), strange) ||
+		!strings.Contains(err.Error(), "git fetch --unshallow") {
 		t.Errorf("error %v", err)
 	}
 }

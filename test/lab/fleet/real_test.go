@@ -75,7 +75,8 @@ func TestHostsAreBareMachines(t *testing.T) {
 	lab := realLab(t, Options{Name: "fleet-bare", ControlPlanes: 1, Workers: 1, SSHUser: "ops"})
 	identities := map[string]bool{}
 	for _, host := range append(lab.ControlPlanes(), lab.Workers()...) {
-		out, err := login(t, host, "hostname; sudo id -u; systemctl is-system-running; which kubelet containerd runc; cat /etc/machine-id")
+		out, err := login(t, host,
+			"hostname; sudo id -u; systemctl is-system-running; which kubelet containerd runc; cat /etc/machine-id")
 		lines := strings.Split(out, "\n")
 		if err != nil || len(lines) != 4 || lines[0] != host.Hostname || lines[1] != "0" || lines[2] != "running" {
 			t.Errorf("%s: %v\n%s", host.Name, err, out)
@@ -193,7 +194,8 @@ func TestLeftoversOfADeadProcessAreRemoved(t *testing.T) {
 	if _, err := Open(lab.Name); err == nil {
 		t.Error("the lab's folder is still there")
 	}
-	if left, err := docker(t.Context(), "ps", "--all", "--quiet", "--filter", "label="+labelName+"="+lab.Name); err != nil || left != "" {
+	if left, err := docker(t.Context(), "ps", "--all", "--quiet", "--filter",
+		"label="+labelName+"="+lab.Name); err != nil || left != "" {
 		t.Errorf("containers are left: %q, %v", left, err)
 	}
 }

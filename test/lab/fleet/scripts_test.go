@@ -17,7 +17,8 @@ func TestScriptsAreShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, script := range map[string]string{"lab-init": string(entry), "configureScript": configureScript} {
-		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), name); err != nil {
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script),
+			name); err != nil {
 			t.Error(err)
 		}
 	}

@@ -50,7 +50,8 @@ func usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
 	used := parsePrefixes(routes)
 	for _, id := range strings.Fields(networks) {
 		// A network that another process removes meanwhile no longer counts.
-		if subnets, err := docker(ctx, "network", "inspect", "--format", "{{range .IPAM.Config}}{{.Subnet}} {{end}}", id); err == nil {
+		if subnets, err := docker(ctx, "network", "inspect", "--format", "{{range .IPAM.Config}}{{.Subnet}} {{end}}",
+			id); err == nil {
 			used = append(used, parsePrefixes(subnets)...)
 		}
 	}
@@ -80,7 +81,8 @@ func createNetwork(ctx context.Context, name string, labels []string) (netip.Pre
 	var last error
 	for _, subnet := range freeSubnets(used) {
 		gateway := at(subnet, gatewayByte)
-		args := append([]string{"network", "create", "--driver", "bridge", "--subnet", subnet.String(), "--gateway", gateway}, labels...)
+		args := append([]string{"network", "create", "--driver", "bridge", "--subnet", subnet.String(), "--gateway",
+			gateway}, labels...)
 		_, last = docker(ctx, append(args, name)...)
 		if last == nil {
 			return subnet, nil

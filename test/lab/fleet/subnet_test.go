@@ -25,7 +25,8 @@ local 172.31.3.7 dev lo table local
 func TestAddressesOfALab(t *testing.T) {
 	lab := &Lab{Name: "x"}
 	var got []string
-	for _, host := range lab.layOut(netip.MustParsePrefix("172.31.9.0/24"), Options{ControlPlanes: 3, Workers: 1, SpareWorkers: 1}) {
+	for _, host := range lab.layOut(netip.MustParsePrefix("172.31.9.0/24"),
+		Options{ControlPlanes: 3, Workers: 1, SpareWorkers: 1}) {
 		line := host.Name + " " + host.Address
 		if host.Spare {
 			line += " spare"

@@ -41,8 +41,8 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	return lab, nil
 }
 
-// Prepare makes, in the cache, what labs need for these Kubernetes versions: docker, the hosts' image, bundles. Labs that
-// are brought up later find all of it there.
+// Prepare makes, in the cache, what labs need for these Kubernetes versions: docker, the hosts' image, bundles. Labs
+// that are brought up later find all of it there.
 func Prepare(ctx context.Context, versions []string, log Logf) error {
 	cache, err := components.DefaultCache()
 	if err != nil {
@@ -76,15 +76,17 @@ func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab
 	}
 	lab := &Lab{
 		Name: options.Name, KubernetesVersion: options.KubernetesVersion, Image: image, SSHUser: options.SSHUser,
-		Network: "kubeone-lab-" + options.Name, PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral, Owner: self(),
-		log: options.Log,
+		Network: "kubeone-lab-" + options.Name, PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral,
+		Owner: self(),
+		log:   options.Log,
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("lab %s: %w", options.Name, err)
 	}
 	lab.Dir = root + "/" + options.Name
 	if err := os.Mkdir(lab.Dir, 0o755); errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("lab %s exists already (%s): remove it first with the command down", options.Name, lab.Dir)
+		return nil,
+			fmt.Errorf("lab %s exists already (%s): remove it first with the command down", options.Name, lab.Dir)
 	} else if err != nil {
 		return nil, fmt.Errorf("lab %s: %w", options.Name, err)
 	}

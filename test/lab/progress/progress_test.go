@@ -19,11 +19,13 @@ func TestDuring(t *testing.T) {
 		want  []string
 	}{
 		{"what is there already is not worth a line", 100 * time.Millisecond, nil, nil},
-		{"something short: its beginning and its end", 2 * time.Second, nil, []string{"0.3s etcd", "2s etcd: done in 2s"}},
+		{"something short: its beginning and its end", 2 * time.Second, nil,
+			[]string{"0.3s etcd", "2s etcd: done in 2s"}},
 		{"something long is mentioned every 10 s", 25 * time.Second, nil, []string{
 			"0.3s etcd", "10.3s etcd: 10s so far", "20.3s etcd: 20s so far", "25s etcd: done in 25s",
 		}},
-		{"who gets the error tells of it", 11 * time.Second, errors.New("no space left"), []string{"0.3s etcd", "10.3s etcd: 10s so far"}},
+		{"who gets the error tells of it", 11 * time.Second, errors.New("no space left"),
+			[]string{"0.3s etcd", "10.3s etcd: 10s so far"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Command pause holds a pod's namespaces open: it sleeps until it is told to end, and reaps the processes that its pod
-// leaves behind where it is their first one. With -v it says what it is and ends at once, as kubeadm's health check before an
-// upgrade wants it.
+// leaves behind where it is their first one. With -v it says what it is and ends at once, as kubeadm's health check
+// before an upgrade wants it.
 package main
 
 import (
