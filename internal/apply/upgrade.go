@@ -72,10 +72,11 @@ func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 // uncordon waits until the node is Ready in the wanted version, and after the upgrade of a control-plane host until all voters of
 // etcd are healthy and controllers lead, and lets pods onto it again. One that an earlier run left cordoned does not wait for other hosts' members.
 func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
-	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version); err != nil {
+	params := step.ParamsOf[step.UncordonParams](s.Intent)
+	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version, params.Containerd); err != nil {
 		return err
 	}
-	if s.Intent.Role == desired.ControlPlane && !step.ParamsOf[step.UncordonParams](s.Intent).Resume {
+	if s.Intent.Role == desired.ControlPlane && !params.Resume {
 		if err := r.awaitEtcd(ctx, r.Etcd, "every voter of etcd healthy", allHealthy); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (f *turner) Reopen(context.Context, string) error {
 	return nil
 }
 
-func (f *turner) WaitNodeVersion(_ context.Context, node, version string) error {
+func (f *turner) WaitNodeVersion(_ context.Context, node, version, _ string) error {
 	f.waitedFor = node + " " + version
 	return nil
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
@@ -138,10 +139,40 @@ func (v *view) restarts() map[string][]string {
 	return out
 }
 
-// outdated reports whether a component of the member runs another version than the wanted one.
+// outdated reports whether a component of the member runs another version than the one wanted of it.
 func (v *view) outdated(s *hostState) bool {
-	want := v.in.Want.KubernetesVersion
-	// A Node that reports another version than the program that is installed has a kubelet that was not restarted yet.
-	stale := s.node != nil && s.node.KubeletVersion != "" && s.node.KubeletVersion != want
-	return stale || s.kubelet() != want || s.Role == desired.ControlPlane && v.apiServer(s) != want
+	return s.kubeletDiffers() || s.runtimeDiffers() ||
+		s.Role == desired.ControlPlane && v.apiServer(s) != v.in.Want.KubernetesVersion
 }
+
+// kubeletDiffers reports whether the kubelet is of another version than the one wanted on this host. A Node that reports
+// another version than the program that is installed has a kubelet that was not restarted yet.
+func (s *hostState) kubeletDiffers() bool {
+	stale := s.node != nil && s.node.KubeletVersion != "" && s.node.KubeletVersion != s.wantKubelet
+	return stale || s.kubelet() != s.wantKubelet
+}
+
+// containerdScheme is how a Node says that its container runtime is containerd: "containerd://2.4.2".
+const containerdScheme = "containerd://"
+
+// runtimeDiffers reports whether the container runtime is of another version than the one that is named for this host.
+// Where none is named any will do. A Node that reports another version than the program that is installed has a container
+// runtime that was not restarted yet; and where the host's turn has begun, what comes after the container runtime in it may
+// be missing.
+func (s *hostState) runtimeDiffers() bool {
+	want := s.Versions.Containerd
+	if want == "" || s.is.Reach != observed.Reached {
+		return false
+	}
+	if s.turnBegun() {
+		return true
+	}
+	runs, said := "", false
+	if s.node != nil {
+		runs, said = strings.CutPrefix(s.node.Runtime, containerdScheme)
+	}
+	return s.is.Containerd.Version != want || said && strings.TrimPrefix(runs, "v") != want
+}
+
+// turnBegun reports whether the host's turn in an upgrade to what is wanted of it has begun and has not ended.
+func (s *hostState) turnBegun() bool { return s.is.Turn != "" && s.is.Turn == s.wantKubelet }

@@ -22,6 +22,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 		})
 	}
 	for i := range v.hosts {
+		unfit = append(unfit, v.namedVersions(&v.hosts[i])...)
 		bad, worth := v.fitnessOf(&v.hosts[i])
 		unfit, warnings = append(unfit, bad...), append(warnings, worth...)
 	}
@@ -102,7 +103,7 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	case s.silent():
 		return v.fitnessOfSilent(s)
 	case s.missing():
-		unfit, warnings = preflight.Check(&v.in.Want, s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
+		unfit, warnings = preflight.Check(s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
 	case s.Condition.Installable():
 		warnings = append(warnings, problem.Problem{Code: problem.HostOutsideLimit, Host: s.ID})
 	default:

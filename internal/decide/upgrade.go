@@ -30,7 +30,7 @@ func (v *view) upgrades() []string {
 // would only fail again, for instance after the manifest was corrected. etcd runs there, and may be stopped.
 func (v *view) goesOn(s *hostState) bool {
 	switch {
-	case !s.inLimit || s.is.Turn == "" || s.is.Turn != v.in.Want.KubernetesVersion || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
+	case !s.inLimit || !s.turnBegun() || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
 		return false
 	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || s.Condition != condition.Restartable && s.Condition != condition.Unready && s.Condition != condition.Broken:
 		return false
@@ -55,15 +55,46 @@ func (v *view) skew() *problem.Problem {
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.inLimit || !s.joined() || skew.Allowed(v.apiServer(s), want) == nil || len(having(v.workers(), v.upgradable)) == 0 {
+		if s.inLimit || !s.joined() {
 			continue
 		}
-		return &problem.Problem{
-			Code: problem.KubeletSkewOutsideLimit, Host: s.ID,
-			Parameters: problem.Parameters{"name": s.name(), "kubelet": want, "apiServer": v.apiServer(s)},
+		for j := range v.workers() {
+			w := &v.workers()[j]
+			if !v.upgradable(w) || skew.Allowed(v.apiServer(s), w.wantKubelet) == nil {
+				continue
+			}
+			return &problem.Problem{
+				Code: problem.KubeletSkewOutsideLimit, Host: s.ID,
+				Parameters: problem.Parameters{"name": s.name(), "kubelet": w.wantKubelet, "apiServer": v.apiServer(s)},
+			}
 		}
 	}
 	return nil
+}
+
+// namedVersions are the problems of the versions that are named for a host.
+func (v *view) namedVersions(s *hostState) []problem.Problem {
+	if s.Versions == (desired.Versions{}) {
+		return nil
+	}
+	cluster := v.in.Want.KubernetesVersion
+	if s.Role == desired.ControlPlane {
+		return []problem.Problem{{Code: problem.ControlPlaneVersionNamed, Host: s.ID}}
+	}
+	var out []problem.Problem
+	if skew.Allowed(cluster, s.wantKubelet) != nil || skew.Newer(s.wantKubelet, cluster) {
+		out = append(out, problem.Problem{
+			Code: problem.KubeletVersionRefused, Host: s.ID,
+			Parameters: problem.Parameters{"kubelet": s.wantKubelet, "apiServer": cluster},
+		})
+	}
+	if c := s.Versions.Containerd; c != "" && skew.Containerd(s.wantKubelet, c) != nil {
+		out = append(out, problem.Problem{
+			Code: problem.ContainerdRefused, Host: s.ID,
+			Parameters: problem.Parameters{"kubelet": s.wantKubelet, "containerd": c},
+		})
+	}
+	return out
 }
 
 // cordoned reports whether a run of ours has closed the member's Node and was interrupted before it opened it again; the

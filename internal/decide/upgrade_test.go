@@ -8,6 +8,7 @@ import (
 
 	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 )
@@ -258,6 +259,85 @@ func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.system, d.System); diff != "" || d.Route != want || (d.Leader != "") != (c.system != nil) {
 				t.Errorf("route %s, leader %q, %s", d.Route, d.Leader, diff)
+			}
+		})
+	}
+}
+
+// named names versions for the last worker.
+func (in *Input) named(kubelet, containerd string) {
+	in.Want.Workers[len(in.Want.Workers)-1].Versions = desired.Versions{Kubernetes: kubelet, Containerd: containerd}
+}
+
+// runtime makes the last worker run a version of containerd.
+func (in *Input) runtime(version string) {
+	in.change("192.0.1.2", func(h *observed.Host) { h.Containerd.Version = version })
+	in.node("w-2").Runtime = "containerd://v" + version
+}
+
+func TestVersionsThatAreNamedForAWorker(t *testing.T) {
+	t.Parallel()
+	last := []string{"192.0.1.2"}
+	all := []string{"192.0.0.1", "192.0.0.2", "192.0.0.3", "192.0.1.1", "192.0.1.2"}
+	for name, c := range map[string]struct {
+		world func(*Input)
+		route fsm.Route
+		hosts []string
+		says  string
+	}{
+		"an older kubelet":           {func(in *Input) { in.named("1.35.4", "") }, fsm.Upgrade, last, "w-2 does not run the versions"},
+		"an older patch":             {func(in *Input) { in.named("1.36.1", "") }, fsm.Upgrade, last, "w-2"},
+		"the kubelet that runs":      {func(in *Input) { in.named("1.35.4", ""); in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Nothing, nil, ""},
+		"the cluster's":              {func(in *Input) { in.named(decidetest.Version, "") }, fsm.Nothing, nil, ""},
+		"up again, no longer named":  {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, last, "1.35.4"},
+		"up within what is named":    {func(in *Input) { in.named("1.35.9", ""); in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, last, "w-2"},
+		"all upgraded, one stays":    {func(in *Input) { in.allOlder("1.35.4"); in.named("1.35.4", "") }, fsm.Upgrade, all[:4], "1.36.3 is wanted"},
+		"another containerd":         {func(in *Input) { in.runtime("2.4.2"); in.named("", "2.3.7") }, fsm.Upgrade, last, "w-2"},
+		"the containerd that runs":   {func(in *Input) { in.runtime("2.3.7"); in.named("", "2.3.7") }, fsm.Nothing, nil, ""},
+		"any containerd, none named": {func(in *Input) { in.runtime("1.7.0") }, fsm.Nothing, nil, ""},
+		"a containerd that was not restarted": {func(in *Input) {
+			in.runtime("2.3.7")
+			in.node("w-2").Runtime = "containerd://2.4.2"
+			in.named("", "2.3.7")
+		}, fsm.Upgrade, last, "w-2"},
+		"a turn about containerd that has not ended": {func(in *Input) {
+			in.runtime("2.3.7")
+			in.named("", "2.3.7")
+			in.change("192.0.1.2", func(h *observed.Host) { h.Turn = decidetest.Version })
+		}, fsm.Upgrade, last, "w-2"},
+		"outside the limit": {func(in *Input) {
+			in.named("1.35.4", "")
+			in.Limit = map[string]bool{"192.0.1.1": true}
+		}, fsm.Nothing, nil, ""},
+		"newer than the cluster":    {func(in *Input) { in.named("1.36.4", "") }, fsm.Error, nil, "kubelet 1.36.4 does not work"},
+		"more than three minors":    {func(in *Input) { in.named("1.32.0", "") }, fsm.Error, nil, "kubelet 1.32.0 does not work"},
+		"a containerd it cannot":    {func(in *Input) { in.named("", "1.7.22") }, fsm.Error, nil, "does not work with containerd 1.7.22"},
+		"for a control-plane host":  {func(in *Input) { in.Want.ControlPlane[0].Versions.Kubernetes = "1.35.4" }, fsm.Error, nil, "control-plane host"},
+		"a newer one was put there": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.37.0"); in.named("1.35.4", "") }, fsm.Error, nil, "kubelet 1.37.0"},
+		"API servers that are older, outside the limit": {func(in *Input) {
+			in.allOlder("1.35.4")
+			in.named("1.36.1", "")
+			in.Limit = map[string]bool{"192.0.1.2": true}
+		}, fsm.Error, nil, "outside the limit"},
+		"API servers that are older, and not too old": {func(in *Input) {
+			in.allOlder("1.35.4")
+			in.named("1.34.9", "")
+			in.Limit = map[string]bool{"192.0.1.2": true}
+		}, fsm.Upgrade, last, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 2)
+			c.world(&in)
+			d := Decide(in)
+			if d.Route != c.route {
+				t.Fatalf("route %s, want %s: %+v", d.Route, c.route, d.Trace)
+			}
+			if diff := cmp.Diff(c.hosts, d.Upgrades); diff != "" {
+				t.Error(diff)
+			}
+			if why := d.Trace[len(d.Trace)-1].Why; !strings.Contains(why, c.says) {
+				t.Errorf("because %q, want %q in it", why, c.says)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 // versions is what the cluster runs, as far as its members said it.
 type versions struct {
 	api     []string // each distinct version of API servers of members, in the hosts' order
-	kubelet []string // each distinct version of kubelets of members
+	kubelet []string // each distinct version of kubelets of members for which none is named
 	silent  []string // names of members of which a version is not known
 	apiGap  bool     // some member's API server's version is not known
 }
@@ -28,9 +28,12 @@ func (v *view) versions() versions {
 		if !s.Condition.Joined() && !v.mayRun(s) {
 			continue
 		}
-		known := add(&out.kubelet, s.kubelet())
-		if s.node != nil {
-			add(&out.kubelet, s.node.KubeletVersion) // of the one that runs, which may not be the one that is installed
+		known := s.kubelet() != ""
+		if s.Versions.Kubernetes == "" {
+			add(&out.kubelet, s.kubelet())
+			if s.node != nil {
+				add(&out.kubelet, s.node.KubeletVersion) // of the one that runs, which may not be the one that is installed
+			}
 		}
 		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
 			out.apiGap, known = true, s.midUpgrade // whatever it was, the rest of its turn writes the wanted one
@@ -96,7 +99,7 @@ func (v *view) relation() (fsm.Event, string, *problem.Problem) {
 		return because(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
 	case len(v.running.api) == 0:
 		return because(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
-	case len(all) == 1 && all[0] == want:
+	case len(all) == 1 && all[0] == want && len(having(v.hosts, v.strays)) == 0:
 		return fsm.OnSame, "everything runs " + want, nil
 	}
 	event, p := compare(want, all, v.running.api)
@@ -113,7 +116,16 @@ func (v *view) relation() (fsm.Event, string, *problem.Problem) {
 	if len(having(v.hosts, v.upgradable)) == 0 {
 		return fsm.OnSame, "every host inside the limit runs " + want, nil
 	}
+	if event == fsm.OnSame {
+		strays := namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && v.strays(s) })
+		return fsm.OnDiffers, problem.List(strays) + " does not run the versions that are named for it", nil
+	}
 	return event, want + " is wanted and " + problem.List(all) + " runs", nil
+}
+
+// strays reports whether the member runs another version than those that are named for this host.
+func (v *view) strays(s *hostState) bool {
+	return s.joined() && s.Versions != (desired.Versions{}) && v.outdated(s)
 }
 
 func because(event fsm.Event, code problem.Code, parameters problem.Parameters) (fsm.Event, string, *problem.Problem) {
@@ -146,6 +158,7 @@ func (v *view) newer() []string {
 		switch node := s.node; {
 		case s.Role == desired.ControlPlane && higher(v.apiServer(s)):
 			out = append(out, "API server of "+s.name()+" "+v.apiServer(s))
+		case s.Versions.Kubernetes != "": // it may go down
 		case higher(s.kubelet()):
 			out = append(out, "kubelet of "+s.name()+" "+s.kubelet())
 		case node != nil && higher(node.KubeletVersion):
@@ -167,15 +180,15 @@ func (v *view) ahead() []string {
 	var out []string
 	for i := range v.hosts {
 		s := &v.hosts[i]
-		if event, _ := compare(want, []string{s.kubelet()}, nil); event == fsm.OnLower {
+		if event, _ := compare(want, []string{s.kubelet()}, nil); event == fsm.OnLower && s.Versions.Kubernetes == "" {
 			out = append(out, s.name())
 		}
 	}
 	return out
 }
 
-// compare says how the wanted version relates to versions that are not all the same as it, and what is wrong with that; nil
-// when it is higher, and may be.
+// compare says how the wanted version relates to the versions given, and what is wrong with that; nil when it is the same
+// as all of them, or higher, and may be.
 func compare(want string, all, api []string) (fsm.Event, *problem.Problem) {
 	w, err := version.ParseSemantic(want)
 	if err != nil {
@@ -201,6 +214,9 @@ func compare(want string, all, api []string) (fsm.Event, *problem.Problem) {
 			parameters["next"] = path[0]
 			return fsm.OnSkipsMinor, &problem.Problem{Code: problem.MinorSkipped, Parameters: parameters}
 		}
+	}
+	if !slices.ContainsFunc(all, func(have string) bool { return have != want }) {
+		return fsm.OnSame, nil
 	}
 	return fsm.OnHigher, nil
 }

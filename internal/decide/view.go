@@ -29,6 +29,8 @@ type hostState struct {
 	is      observed.Host
 	node    *observed.Node // nil: none, or not known
 	inLimit bool           // inside the limit
+	// wantKubelet is the wanted version of the host's kubelet.
+	wantKubelet string
 	// midUpgrade says that its turn in an upgrade has begun, and that what is wrong with it is what the rest of the turn writes
 	// and starts anew.
 	midUpgrade bool
@@ -59,6 +61,7 @@ func look(in Input) *view {
 // see assesses one host.
 func (v *view) see(s *hostState, w *desired.Host) {
 	s.Host, s.is, s.inLimit = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
+	s.wantKubelet = v.in.Want.KubeletVersion(*w)
 	cx := condition.HostContext{Cluster: v.in.Want.Name, CA: v.ca, Version: v.in.Want.KubernetesVersion, API: v.in.Is.API.Reached, Etcd: v.listed(), Epoch: v.epoch, NoCNI: v.withoutCNI()}
 	if cx.API == observed.Yes {
 		s.node = match.Node(v.in.Is.API.Nodes, w, &s.is)

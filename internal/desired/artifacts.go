@@ -65,6 +65,25 @@ func (i Image) NeededBy(r Role) bool {
 	return len(i.Roles) == 0
 }
 
+// ArtifactsKey is the key in Cluster.Artifacts of what hosts of an architecture, as Go names it ("amd64"), and of these
+// versions have installed: the architecture where no version is named.
+func ArtifactsKey(arch string, v Versions) string {
+	key := arch
+	if v.Kubernetes != "" {
+		key += " kubelet " + v.Kubernetes
+	}
+	if v.Containerd != "" {
+		key += " containerd " + v.Containerd
+	}
+	return key
+}
+
+// ArtifactsFor returns what a host of that architecture has installed, and whether it has been resolved.
+func (c *Cluster) ArtifactsFor(h Host, arch string) (Artifacts, bool) {
+	a, ok := c.Artifacts[ArtifactsKey(arch, h.Versions)]
+	return a, ok
+}
+
 // Binary returns the binary with that name, and whether the release has it.
 func (a Artifacts) Binary(name string) (Binary, bool) {
 	for _, b := range a.Binaries {

@@ -4,6 +4,7 @@
 package desired
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -30,7 +31,7 @@ type Cluster struct {
 	CABundle        string               `json:"caBundle,omitempty"` // PEM; public certificates, not a secret
 	Certificates    Certificates         `json:"certificates"`
 	Preflight       Preflight            `json:"preflight"`
-	Artifacts       map[string]Artifacts `json:"artifacts,omitempty"` // by architecture, as Go names it ("amd64")
+	Artifacts       map[string]Artifacts `json:"artifacts,omitempty"` // by ArtifactsKey; see ArtifactsFor
 
 	Upgrade Upgrade `json:"upgrade"`
 	Backup  Backup  `json:"backup"`
@@ -134,7 +135,14 @@ type Host struct {
 	Annotations    map[string]string `json:"annotations,omitempty"`
 	Taints         []Taint           `json:"taints"` // control plane default: node-role.kubernetes.io/control-plane:NoSchedule
 	Kubelet        Kubelet           `json:"kubelet"`
+	Versions       Versions          `json:"versions,omitzero"`
 	SSH            SSH               `json:"ssh"`
+}
+
+// Versions are what is named for one host, all without a leading v. The zero value names nothing.
+type Versions struct {
+	Kubernetes string `json:"kubernetes,omitempty"` // of the kubelet; "" is the cluster's
+	Containerd string `json:"containerd,omitempty"` // "" is any: the one that comes with an installation or an upgrade
 }
 
 // Taint is a node's taint.
@@ -262,6 +270,11 @@ func (c *Cluster) Host(name string) (Host, bool) {
 		}
 	}
 	return Host{}, false
+}
+
+// KubeletVersion is the version of the host's kubelet, without a leading v.
+func (c *Cluster) KubeletVersion(h Host) string {
+	return cmp.Or(h.Versions.Kubernetes, c.KubernetesVersion)
 }
 
 // Leader returns the control-plane host on which a new cluster begins: the one marked as leader, else the first.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -24,11 +25,12 @@ type Releases interface {
 	Blob(sha256 string) (io.Reader, int64, error)
 }
 
-// release is what is wanted of the release for one architecture.
-func (e *Engine) release(arch string) release.Want {
+// release is what is wanted of releases for hosts of an architecture for which these versions are named.
+func (e *Engine) release(arch string, named desired.Versions) release.Want {
 	want := e.cfg.Want
 	return release.Want{
-		KubernetesVersion: want.KubernetesVersion, Arch: arch, CNI: want.Network.CNI.Name, KubeProxy: !want.Network.KubeProxy.Skip,
+		KubernetesVersion: want.KubernetesVersion, Kubelet: named.Kubernetes, Containerd: named.Containerd,
+		Arch: arch, CNI: want.Network.CNI.Name, KubeProxy: !want.Network.KubeProxy.Skip,
 		OverwriteRegistry: want.Registry.Overwrite, Insecure: want.Registry.Insecure,
 	}
 }
@@ -36,20 +38,22 @@ func (e *Engine) release(arch string) release.Want {
 // errNamesOnly is why nothing was resolved: nobody asked for it.
 var errNamesOnly = errors.New("what is installed was not looked up")
 
-// resolve finds out what the plan needs, by architecture. What cannot be found out now is noted in the proposal, and known by
+// resolve finds out what the plan needs, by desired.ArtifactsKey. What cannot be found out now is noted in the proposal, and known by
 // name only.
 func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.Artifacts, error) {
 	known := map[string]desired.Artifacts{}
 	var missing []error
 	for _, n := range p.Plan.Needs() {
-		if _, done := known[n.Arch]; done {
+		h, _ := p.Want.Host(n.Host)
+		key := desired.ArtifactsKey(n.Arch, h.Versions)
+		if _, done := known[key]; done {
 			continue
 		}
-		a, unresolved, err := e.lookUp(ctx, p.Request, e.release(n.Arch))
+		a, unresolved, err := e.lookUp(ctx, p.Request, e.release(n.Arch, h.Versions))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", p.Plan.Hosts[n.Host], err)
 		}
-		known[n.Arch] = a
+		known[key] = a
 		if unresolved != nil {
 			missing = append(missing, unresolved)
 		}

@@ -104,7 +104,7 @@ func (e *Engine) Now() time.Time { return e.cfg.Now() }
 // renderAddons renders what is applied to the cluster. Image names are the same for every architecture, and known before
 // any digest.
 func (e *Engine) renderAddons() error {
-	names, err := e.cfg.Releases.Names(e.release("amd64"))
+	names, err := e.cfg.Releases.Names(e.release("amd64", desired.Versions{}))
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // scripts renders the script of every host that the plan touches, but for those of which it is not known what they would be
-// given. Known is what is, by architecture.
+// given. Known is what is, by desired.ArtifactsKey.
 func scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string, error) {
 	out := map[string]string{}
 	needs := map[string]plan.Need{}
@@ -28,7 +28,8 @@ func scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string,
 			continue
 		}
 		if installs {
-			in.Want.Artifacts = map[string]desired.Artifacts{need.Arch: known[need.Arch]}
+			key := desired.ArtifactsKey(need.Arch, h.Versions)
+			in.Want.Artifacts = map[string]desired.Artifacts{key: known[key]}
 		}
 		text, err := render(in)
 		if err != nil {
@@ -61,7 +62,7 @@ func scriptInput(p Proposal, h desired.Host) (in script.Input, touched bool) {
 
 func render(in script.Input) (string, error) {
 	in.Network = plugins.Host(in.Want)
-	if a, ok := in.Want.Artifacts[in.Arch]; ok && a.Pushed {
+	if a, ok := in.Want.ArtifactsFor(in.Host, in.Arch); ok && a.Pushed {
 		index, blobs, err := release.ImageIndex(a.ImagesFor(in.Host.Role), in.Arch)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", in.NodeName, err)

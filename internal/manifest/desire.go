@@ -97,6 +97,7 @@ func (l *loader) hostsOf(hosts []v1beta2.HostConfig, role desired.Role) []desire
 			Annotations:    maps.Clone(h.Annotations),
 			Taints:         taintsOf(h.Taints),
 			Kubelet:        desired.Kubelet(h.Kubelet),
+			Versions:       desired.Versions(h.Versions),
 			SSH:            l.sshOf(h.SSHConfig),
 		})
 	}

@@ -149,7 +149,7 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 	if d.Hosts[h.ID].Resume {
 		reason = "an installation of ours that has not ended"
 	}
-	artifacts := b.in.Want.Artifacts[seen.Arch]
+	artifacts := b.artifacts(h)
 	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
 	prepared := b.onHost(h, Step{
 		Intent: step.With(step.PrepareParams{

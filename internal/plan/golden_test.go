@@ -200,6 +200,15 @@ func worlds() map[string]func() decide.Input {
 			})
 			return in
 		},
+		"worker-down": func() decide.Input {
+			in := healthy(1, 3)
+			in.Want.Workers[1].Versions = desired.Versions{Kubernetes: "1.35.4", Containerd: "2.3.7"}
+			in.Want.Workers[2].Versions = desired.Versions{Containerd: "2.3.7"}
+			for _, name := range []string{"w-2", "w-3"} {
+				mutate(in, name, func(h *observed.Host) { h.Containerd.Version = "2.4.2" })
+			}
+			return in
+		},
 		"reconfigure": func() decide.Input {
 			in := healthy(1, 1)
 			in.Config["192.0.1.1"] = map[string]string{"kubelet": "config-2"}

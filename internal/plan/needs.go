@@ -2,9 +2,8 @@ package plan
 
 // Need is what the steps on one host install, or write the names of: the parts of a release for its architecture and role.
 type Need struct {
-	Host    string // ID
-	Arch    string // as Go names it
-	Version string // of Kubernetes
+	Host string // ID
+	Arch string // as Go names it
 }
 
 // Needs returns what must be known of releases before the plan can be run, one for each host, in the plan's order. A plan
@@ -15,7 +14,7 @@ func (p Plan) Needs() []Need {
 	for _, s := range p.Steps {
 		if s.Intent.Kind.NeedsRelease() && !seen[s.Host] {
 			seen[s.Host] = true
-			out = append(out, Need{Host: s.Host, Arch: s.Intent.Arch, Version: s.Intent.Version})
+			out = append(out, Need{Host: s.Host, Arch: s.Intent.Arch})
 		}
 	}
 	return out

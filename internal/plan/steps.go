@@ -38,6 +38,12 @@ func (b *builder) host(id string) desired.Host {
 	return h
 }
 
+// artifacts is what the host has installed, as far as it has been resolved.
+func (b *builder) artifacts(h desired.Host) desired.Artifacts {
+	a, _ := b.in.Want.ArtifactsFor(h, b.world.Is.Hosts[h.ID].Arch)
+	return a
+}
+
 func (b *builder) node(h desired.Host) string { return b.names[h.ID] }
 
 // id is the ID of a step on a host. Hosts that share a name, as copies of one disk image do, are told apart by their own IDs.
@@ -70,7 +76,7 @@ func (b *builder) onCluster(id string, s Step) string {
 
 // add adds a step, and makes the predicted world what it is after it.
 func (b *builder) add(h desired.Host, s Step) string {
-	s.Intent.Version, s.Risk = b.in.Want.KubernetesVersion, cmp.Or(s.Risk, NoRisk)
+	s.Intent.Version, s.Risk = b.in.Want.KubeletVersion(h), cmp.Or(s.Risk, NoRisk)
 	s.Needs = union(s.Needs, b.barrier)
 	b.plan.Steps = append(b.plan.Steps, s)
 	b.world.Predict(h, s.Intent)

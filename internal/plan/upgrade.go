@@ -1,11 +1,14 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/quorum"
+	"kubeone/internal/decide/skew"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
@@ -68,14 +71,14 @@ func (b *builder) fetchAll(d decide.Decision) []string {
 	var out []string
 	for _, id := range d.Upgrades {
 		h, seen := b.host(id), b.world.Is.Hosts[id]
-		artifacts := b.in.Want.Artifacts[seen.Arch]
+		artifacts := b.artifacts(h)
 		images := artifacts.ImagesFor(h.Role)
 		files := missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
 		layers := missingImages(images, artifacts.Pushed, observed.Host{}) // the host itself knows which content it has
 		files.Uploads, files.Downloads = union(files.Uploads, layers.Uploads), append(files.Downloads, layers.Downloads...)
 		out = append(out, b.onHost(h, Step{
 			Intent: step.With(step.FetchParams{Content: files}), Action: Create,
-			Title: "fetch Kubernetes " + b.in.Want.KubernetesVersion, Reason: b.versions(id),
+			Title: "fetch " + b.versionsNamed(h), Reason: b.versions(h),
 			Changes: append(newBinaries(artifacts.BinariesFor(h.Role), seen), count(len(images), "pinned image")),
 		}))
 	}
@@ -102,7 +105,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 				changes = append(changes, "outage: "+verdict.Why)
 			}
 		}
-		previous = []string{b.upgradeNode(h, step.UpgradeControlPlane, append(changes, drifted(d, h)...), previous)}
+		previous = []string{b.upgradeNode(h, only(step.UpgradeControlPlane), append(changes, drifted(d, h)...), previous)}
 	}
 	return previous
 }
@@ -117,7 +120,7 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 		if canary && n == 1 {
 			after = union(after, done[:1]) // a canary that was skipped has shown nothing
 		}
-		last := b.upgradeNode(h, step.UpgradeWorker, append([]string{"kubelet, container runtime"}, drifted(d, h)...), after)
+		last := b.upgradeNode(h, b.upgradeWorker(h), append(b.workerChanges(h), drifted(d, h)...), after)
 		if before := predecessor(n, wide, canary); before > 0 || before == 0 && !canary {
 			b.after(b.id(step.Check, h), done[before])
 		}
@@ -176,19 +179,53 @@ func predecessor(n, wide int, canary bool) int {
 	return n - wide
 }
 
+// upgradeWorker is the upgrade of a worker, or its way down.
+func (b *builder) upgradeWorker(h desired.Host) step.Intent {
+	seen, wanted := b.in.Is.Hosts[h.ID], b.in.Want.KubeletVersion(h)
+	runs := ""
+	if n, ok := b.findNode(h); ok {
+		runs = n.KubeletVersion
+	}
+	down := skew.Newer(seen.Kubelet.Version, wanted) || skew.Newer(runs, wanted)
+	return step.With(step.UpgradeWorkerParams{Down: down})
+}
+
+// workerChanges says what an upgrade changes on a worker.
+func (b *builder) workerChanges(h desired.Host) []string {
+	if h.Versions == (desired.Versions{}) {
+		return []string{"kubelet, container runtime"}
+	}
+	var changes []string
+	seen := b.in.Is.Hosts[h.ID]
+	change := func(what, have, wanted string) {
+		if wanted != "" && have != wanted {
+			changes = append(changes, fmt.Sprintf("%s %s -> %s", what, cmp.Or(have, "of unknown version"), wanted))
+		}
+	}
+	change("kubelet", seen.Kubelet.Version, b.in.Want.KubeletVersion(h))
+	change("containerd", seen.Containerd.Version, h.Versions.Containerd)
+	if step.ParamsOf[step.UpgradeWorkerParams](b.upgradeWorker(h)).Down {
+		changes = append(changes, "state of the CPU and memory managers removed: an older kubelet cannot read it")
+	}
+	return changes
+}
+
 // upgradeNode plans the upgrade of one host and returns its last step.
-func (b *builder) upgradeNode(h desired.Host, k step.Kind, changes, needs []string) string {
-	reason := b.versions(h.ID)
+func (b *builder) upgradeNode(h desired.Host, upgrade step.Intent, changes, needs []string) string {
+	reason := b.versions(h)
 	check := b.onHost(h, Step{
 		Intent: only(step.Check), Action: Change, Title: "check before its upgrade", Reason: "binaries and images there, disk, etcd",
 		Needs: needs,
 	})
 	drain := b.drain(h, "cordon and drain", reason, []string{check}, true)
+	title := "upgrade to " + b.in.Want.KubernetesVersion
+	if h.Versions != (desired.Versions{}) {
+		title = "change to " + b.versionsNamed(h)
+	}
 	up := b.onHost(h, Step{
-		Intent: only(k), Action: Change, Risk: Restarts, Title: "upgrade to " + b.in.Want.KubernetesVersion, Reason: reason,
-		Needs: []string{drain}, Changes: changes,
+		Intent: upgrade, Action: Change, Risk: Restarts, Title: title, Reason: reason, Needs: []string{drain}, Changes: changes,
 	})
-	return b.uncordon(h, "it is upgraded", []string{up}, step.UncordonParams{})
+	return b.uncordon(h, "it is upgraded", []string{up}, step.UncordonParams{Containerd: h.Versions.Containerd})
 }
 
 func (b *builder) uncordon(h desired.Host, reason string, needs []string, after step.UncordonParams) string {
@@ -198,27 +235,45 @@ func (b *builder) uncordon(h desired.Host, reason string, needs []string, after 
 	})
 }
 
+// versionsNamed are the versions that are wanted of the host, in words.
+func (b *builder) versionsNamed(h desired.Host) string {
+	var parts []string
+	if v := h.Versions.Kubernetes; v != "" {
+		parts = append(parts, "kubelet "+v)
+	} else {
+		parts = append(parts, "Kubernetes "+b.in.Want.KubernetesVersion)
+	}
+	if v := h.Versions.Containerd; v != "" {
+		parts = append(parts, "containerd "+v)
+	}
+	return strings.Join(parts, ", ")
+}
+
 // versions says what a host runs and what is wanted.
-func (b *builder) versions(id string) string {
-	want := b.in.Want.KubernetesVersion
-	seen := b.in.Is.Hosts[id]
+func (b *builder) versions(h desired.Host) string {
+	want := b.in.Want.KubeletVersion(h)
+	seen := b.in.Is.Hosts[h.ID]
 	var parts []string
 	if api := seen.APIServerVersion; api != "" && api != want {
 		parts = append(parts, "API server "+api)
 	}
 	if kubelet := seen.Kubelet.Version; kubelet != want {
-		if kubelet == "" {
-			kubelet = "of unknown version"
-		}
-		parts = append(parts, "kubelet "+kubelet)
+		parts = append(parts, "kubelet "+cmp.Or(kubelet, "of unknown version"))
+	}
+	wanted := want
+	if v := h.Versions.Containerd; v != "" && seen.Containerd.Version != v {
+		parts = append(parts, "containerd "+cmp.Or(seen.Containerd.Version, "of unknown version"))
+		wanted = b.versionsNamed(h)
 	}
 	switch {
 	case len(parts) == 0 && seen.Turn == want:
 		return "its turn has begun and has not ended"
-	case len(parts) == 0:
+	case len(parts) == 0 && b.in.ForceUpgrade:
 		return "roll-out forced"
+	case len(parts) == 0:
+		return "its Node reports other versions than those that are installed"
 	}
-	return strings.Join(parts, ", ") + ", want " + want
+	return strings.Join(parts, ", ") + ", want " + wanted
 }
 
 // systemFollows plans that kube-proxy and cluster DNS follow, and the wait for it.

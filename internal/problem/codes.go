@@ -47,16 +47,15 @@ const (
 
 // Hosts that are not fit. docs/problems.md explains each.
 const (
-	OSUnsupported    Code = "OSUnsupported"
-	KernelTooOld     Code = "KernelTooOld"
-	ArtifactsMissing Code = "ArtifactsMissing"
-	MemoryTooSmall   Code = "MemoryTooSmall"
-	DiskTooSmall     Code = "DiskTooSmall"
-	CPUsTooFew       Code = "CPUsTooFew"
-	ClockAhead       Code = "ClockAhead"
-	ClockBehind      Code = "ClockBehind"
-	HostNameInvalid  Code = "HostNameInvalid"
-	PortTaken        Code = "PortTaken"
+	OSUnsupported   Code = "OSUnsupported"
+	KernelTooOld    Code = "KernelTooOld"
+	MemoryTooSmall  Code = "MemoryTooSmall"
+	DiskTooSmall    Code = "DiskTooSmall"
+	CPUsTooFew      Code = "CPUsTooFew"
+	ClockAhead      Code = "ClockAhead"
+	ClockBehind     Code = "ClockBehind"
+	HostNameInvalid Code = "HostNameInvalid"
+	PortTaken       Code = "PortTaken"
 )
 
 // The manifest and its hosts. docs/problems.md explains each.
@@ -97,6 +96,10 @@ const (
 	MinorSkipped            Code = "MinorSkipped"
 	KubeletSkew             Code = "KubeletSkew"
 	KubeletSkewOutsideLimit Code = "KubeletSkewOutsideLimit"
+
+	ControlPlaneVersionNamed Code = "ControlPlaneVersionNamed"
+	KubeletVersionRefused    Code = "KubeletVersionRefused"
+	ContainerdRefused        Code = "ContainerdRefused"
 )
 
 // etcd and its members. docs/problems.md explains each.

@@ -22,7 +22,7 @@ import (
 // samples are values for the parameters, by name.
 func samples() Parameters {
 	return Parameters{
-		"address": "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3", "architecture": "riscv64",
+		"address": "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3",
 		"ca": "sha256:bbbb", "cas": []string{"sha256:aaaa", "sha256:bbbb"},
 		"certificates": []string{"apiserver", "etcd/peer"},
 		"cluster":      "alpha", "command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE",
@@ -31,7 +31,7 @@ func samples() Parameters {
 		"healthy": 1,
 		"hosts":   []string{"cp-1", "cp-2", "cp-3"}, "items": []string{"kubelet.conf", "PKI"}, "kernel": "4.18.0",
 		"id": "cp-a", "says": "cp-b", "other": "203.0.113.14", "found": "203.0.113.15",
-		"kubelet": "1.32.9", "limit": "30s", "list": "controlPlane.hosts", "machineID": "0a1b2c",
+		"containerd": "1.7.22", "kubelet": "1.32.9", "limit": "30s", "list": "controlPlane.hosts", "machineID": "0a1b2c",
 		"member": "cp-3 (8e9e05c52164694d)", "minimum": "4.19", "name": "cp-3", "need": 1700,
 		"newer": []string{"kubelet of w-1 1.36.4"},
 		"next":  "1.37", "node": "w-1", "os": "plan9", "parts": []string{"certificates"},

@@ -1,6 +1,6 @@
 package problem
 
-func preflightRows() [10]row { //nolint:funlen // a table
+func preflightRows() [9]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: OSUnsupported, class: ClassRuntime,
@@ -13,12 +13,6 @@ func preflightRows() [10]row { //nolint:funlen // a table
 			meaning: "The host's kernel is too old.",
 			what:    `kernel "{kernel}" is older than {minimum}`,
 			do:      "install a newer kernel, or a newer release of the distribution",
-		},
-		{
-			code: ArtifactsMissing, class: ClassRuntime,
-			meaning: "The release or the bundle has no binaries for the host's architecture.",
-			what:    `no binaries of Kubernetes {version} for architecture "{architecture}"`,
-			do:      "use a host, or a bundle, of an architecture that the release has",
 		},
 		{
 			code: MemoryTooSmall, class: ClassRuntime,

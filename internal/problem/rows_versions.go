@@ -1,6 +1,6 @@
 package problem
 
-func versionsRows() [10]row { //nolint:funlen // a table
+func versionsRows() [13]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: VersionsUnknown, class: ClassKube,
@@ -63,6 +63,25 @@ func versionsRows() [10]row { //nolint:funlen // a table
 			what: "{name} is outside the limit, and its API server {apiServer} does not work with kubelet " +
 				"{kubelet}, which workers inside the limit would get",
 			do: "add the control plane to the limit",
+		},
+		{
+			code: ControlPlaneVersionNamed, class: ClassConfig,
+			meaning: "Versions are named for a control-plane host. Those are of the cluster's version, all of them.",
+			what:    "a control-plane host has the cluster's versions, and others are named for it",
+			do:      "name versions for workers only",
+		},
+		{
+			code: KubeletVersionRefused, class: ClassConfig,
+			meaning: "The kubelet's version that is named for a worker is newer than the cluster's, or more than three " +
+				"minors older.",
+			what: "kubelet {kubelet} does not work with API server {apiServer}",
+			do:   "name a version for this worker that is not newer than the cluster's, and at most three minors older",
+		},
+		{
+			code: ContainerdRefused, class: ClassConfig,
+			meaning: "The version of containerd that is named for a worker is none that its kubelet supports.",
+			what:    "kubelet {kubelet} does not work with containerd {containerd}",
+			do:      "name a version of containerd 2 for this worker",
 		},
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"kubeone/internal/decide/skew"
 )
 
 // Versions are the versions of everything that goes with a Kubernetes minor version, as the projects tag them, without
@@ -67,31 +69,20 @@ func VersionsFor(kubernetesVersion string) (Versions, error) {
 	return versions, nil
 }
 
-// minContainerd is the oldest minor version of containerd that kubelets of a minor version of Kubernetes 1 work with
-// here. Kubelets before 1.36 would do with containerd 1.7, but the configuration that hosts get is of a format that
-// containerd has read since 2.0 (https://github.com/containerd/containerd/blob/main/docs/cri/config.md). Those since
-// 1.36 need 2.0 themselves: 1.35 was the last release to support containerd 1
-// (https://kubernetes.io/blog/2025/11/26/kubernetes-v1-35-sneak-peek/).
-func minContainerd() map[uint]string {
-	return map[uint]string{34: "2.0", 35: "2.0", 36: "2.0"}
-}
-
 // CheckContainerd reports whether kubelets of a version ("1.36.3") work with a version of containerd ("2.4.2"); the
 // error is an *UnsupportedError.
 func CheckContainerd(kubelet, containerd string) error {
 	if _, err := VersionsFor(kubelet); err != nil {
 		return err
 	}
-	oldest := minContainerd()[version.MustParseSemantic(kubelet).Minor()]
 	have, err := version.ParseSemantic(containerd)
-	if err != nil || strings.HasPrefix(containerd, "v") || have.BuildMetadata() != "" ||
-		!have.AtLeast(version.MustParseGeneric(oldest)) || have.Major() > 2 {
-		return &UnsupportedError{
-			What: "containerd version", Value: containerd,
-			Supported: []string{fmt.Sprintf("%s and newer, before 3, with kubelet %s", oldest, kubelet)},
-		}
+	plain := err == nil && !strings.HasPrefix(containerd, "v") && have.BuildMetadata() == ""
+	if plain && skew.Containerd(kubelet, containerd) == nil {
+		return nil
 	}
-	return nil
+	return &UnsupportedError{
+		What: "containerd version", Value: containerd, Supported: []string{skew.SupportedContainerd(kubelet)},
+	}
 }
 
 // versions are those of everything that goes with the release; the error is an *UnsupportedError where this program

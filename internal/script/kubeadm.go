@@ -27,7 +27,8 @@ func kubeadmFiles(in Input) ([]file, error) {
 	if in.Host.Role != desired.ControlPlane {
 		return append(files, file{"file_token", ""}, file{"file_cluster", ""}), nil
 	}
-	configuration := withImages(clusterConfiguration(in.Want), in.Want.Artifacts[in.Arch])
+	artifacts, _ := in.Want.ArtifactsFor(in.Host, in.Arch)
+	configuration := withImages(clusterConfiguration(in.Want), artifacts)
 	objects := []object{initConfiguration(in), configuration, kubeletConfiguration(in.Want)}
 	if !in.Want.Network.KubeProxy.Skip {
 		objects = append(objects, kubeProxyConfiguration(in.Want))

@@ -70,7 +70,7 @@ type Input struct {
 
 // Render returns the host's script.
 func Render(in Input) (string, error) {
-	artifacts, ok := in.Want.Artifacts[in.Arch]
+	artifacts, ok := in.Want.ArtifactsFor(in.Host, in.Arch)
 	if !ok && !in.resetOnly() {
 		return "", fmt.Errorf("%s: no artefacts for architecture %q", in.NodeName, in.Arch)
 	}
@@ -193,6 +193,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"CHANGED", "no"},
 		{"SWITCH", "yes"},
 		{"KUBERNETES", in.Want.KubernetesVersion},
+		{"KUBELET", in.Want.KubeletVersion(in.Host)},
 		{"SKIP_PROXY", yesNo(in.Want.Network.KubeProxy.Skip)},
 		{"NODE_NAME", in.NodeName},
 		{"EPOCH", strconv.Itoa(in.Epoch)},

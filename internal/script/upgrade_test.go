@@ -18,6 +18,7 @@ kubelet 9.9.9 sum no u
 kubectl 9.9.9 sum no u'
 IMAGES='registry.k8s.io/kube-apiserver:v9.9.9 sha256:a s'
 KUBERNETES=9.9.9
+KUBELET=9.9.9
 NODE_DIGESTS='control-plane=c kubelet=k'
 install_packages() { :; }
 kernel_settings() { :; }
@@ -264,4 +265,46 @@ configure_kubelet() { printf 'configure_kubelet\n' >>"@ROOT@/calls"; }
 		t.Errorf("recorded: %q", got)
 	}
 	inOrder(t, b.calls(), "configure_kubelet", "kubelet-config --patches")
+}
+
+// aWorkerThatGoesDown is a host that runs kubelet 9.9.9 and whose wanted one is 9.9.8.
+func aWorkerThatGoesDown(t *testing.T) *box {
+	b := upgrading(t)
+	b.script += strings.ReplaceAll(`
+mkdir -p "@ROOT@/opt/kubeone/kubelet/9.9.8" "$BIN"
+echo sum >"@ROOT@/opt/kubeone/kubelet/9.9.8/.sha256"
+[ -e "$BIN/kubelet" ] || ln -s /opt/kubeone/kubelet/9.9.9/kubelet "$BIN/kubelet"
+BINARIES='kubeadm 9.9.9 sum no u
+kubelet 9.9.8 sum no u'
+ROLE=worker
+KUBELET=9.9.8
+DOWN=yes
+`, "@ROOT@", b.root)
+	for _, name := range stateOfKubelet {
+		b.write("var/lib/kubelet/"+name, "{}")
+	}
+	return b
+}
+
+var stateOfKubelet = []string{"cpu_manager_state", "memory_manager_state", "allocated_pods_state", "actuated_pods_state"} //nolint:gochecknoglobals // a constant
+
+func TestAKubeletThatGoesDownForgetsItsStateWhileItIsStopped(t *testing.T) {
+	t.Parallel()
+	b := aWorkerThatGoesDown(t)
+	b.command("systemctl", `n=0
+for f in '`+b.path("var/lib/kubelet")+`'/*_state; do [ ! -e "$f" ] || n=$((n + 1)); done
+printf 'systemctl %s %s %s\n' "$*" "$n" "$(readlink '`+b.path("opt/kubeone/bin/kubelet")+`')" >>'`+b.path("calls")+`'`)
+	b.must("stage_upgrade_worker; [ ! -e \"$TURN\" ]")
+	inOrder(t, b.calls(), "stop kubelet.service 4 /opt/kubeone/kubelet/9.9.9/kubelet", "restart kubelet.service 0 /opt/kubeone/kubelet/9.9.8/kubelet")
+}
+
+func TestAKubeletThatGoesUpKeepsItsState(t *testing.T) {
+	t.Parallel()
+	b := aWorkerThatGoesDown(t)
+	b.must("DOWN=; stage_upgrade_worker")
+	for _, name := range stateOfKubelet {
+		if b.read("var/lib/kubelet/"+name) != "{}" {
+			t.Errorf("%s is gone", name)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package step
 
 import (
+	"cmp"
+
 	"kubeone/internal/desired"
 )
 
@@ -54,7 +56,8 @@ func initRow() row {
 // had left on it.
 func joined(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
-	seen.Kubelet.Version, seen.APIServerVersion = w.Want.KubernetesVersion, ""
+	seen.Kubelet.Version, seen.APIServerVersion = w.Want.KubeletVersion(h), ""
+	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	seen.Digests = w.Config[h.ID]
 	w.Is.Hosts[h.ID] = seen
 	w.member(h)

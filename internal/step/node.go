@@ -109,6 +109,8 @@ func drainNodeRow() row {
 // UncordonParams say after what a node is uncordoned.
 type UncordonParams struct {
 	Resume bool `json:"resume,omitempty"` // after a run that was interrupted, and not after an upgrade
+	// Containerd is the version of the container runtime that the node must report; "" is any.
+	Containerd string `json:"containerd,omitempty"`
 }
 
 // Kind is Uncordon.
@@ -123,9 +125,12 @@ func uncordonRow() row {
 	}
 }
 
-func uncordoned(w *World, _ desired.Host, i Intent) {
+func uncordoned(w *World, h desired.Host, i Intent) {
 	w.node(i.NodeName, func(n *observed.Node) {
-		n.KubeletVersion, n.Ready = w.Want.KubernetesVersion, observed.Yes
+		n.KubeletVersion, n.Ready = w.Want.KubeletVersion(h), observed.Yes
+		if v := h.Versions.Containerd; v != "" {
+			n.Runtime = "containerd://" + v
+		}
 		if n.Annotations[observed.CordonAnnotation] != "" {
 			n.Unschedulable = false
 			n.Annotations = withKeys(n.Annotations, map[string]string{observed.CordonAnnotation + "-": ""})

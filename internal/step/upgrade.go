@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"slices"
 
 	"kubeone/internal/desired"
@@ -47,10 +48,27 @@ func upgradeControlPlaneRow() row {
 
 func memberMayStop(Intent) Guard { return MemberMayStop }
 
+// UpgradeWorkerParams say which way a worker goes.
+type UpgradeWorkerParams struct {
+	// Down says that its kubelet becomes an older one, which cannot read all that the newer one has written.
+	Down bool `json:"down,omitempty"`
+}
+
+// Kind is UpgradeWorker.
+func (UpgradeWorkerParams) Kind() Kind { return UpgradeWorker }
+
+func (p UpgradeWorkerParams) variables() [][2]string {
+	down := ""
+	if p.Down {
+		down = "yes"
+	}
+	return [][2]string{{"DOWN", down}}
+}
+
 func upgradeWorkerRow() row {
 	return row{
 		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
-		place: OnHost, concerns: ItsHost, group: groupUpgrade, event: "KubeOneUpgraded",
+		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](), event: "KubeOneUpgraded",
 		installs: true, halts: always, essential: true, effect: upgraded,
 	}
 }
@@ -58,12 +76,12 @@ func upgradeWorkerRow() row {
 // upgraded makes a host one that runs the wanted version with the wanted configuration.
 func upgraded(w *World, h desired.Host, _ Intent) {
 	w.member(h) // one whose upgrade was interrupted may not have worked
-	want := w.Want.KubernetesVersion
 	seen := w.Is.Hosts[h.ID]
-	seen.Kubelet.Version = want
+	seen.Kubelet.Version = w.Want.KubeletVersion(h)
+	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	if h.Role == desired.ControlPlane {
-		seen.APIServerVersion = want
-		w.Is.API.Version = want
+		seen.APIServerVersion = w.Want.KubernetesVersion
+		w.Is.API.Version = w.Want.KubernetesVersion
 	}
 	seen.Digests, seen.Turn = w.Config[h.ID], ""
 	w.Is.Hosts[h.ID] = seen

@@ -51,7 +51,7 @@ func (w *World) member(h desired.Host) {
 		u.Version = version
 	}
 	if seen.Kubelet.Version == "" {
-		seen.Kubelet.Version = w.Want.KubernetesVersion
+		seen.Kubelet.Version = w.Want.KubeletVersion(h)
 	}
 	seen.CAHash = w.caHash()
 	if h.Role == desired.ControlPlane {
@@ -114,7 +114,7 @@ func (w *World) voter(h desired.Host) {
 func (w *World) nodeOf(h desired.Host, kubelet string) {
 	if !slices.ContainsFunc(w.Is.API.Nodes, func(n observed.Node) bool { return n.Name == w.Names[h.ID] }) {
 		w.Is.API.Nodes = append(w.Is.API.Nodes, observed.Node{
-			Name: w.Names[h.ID], KubeletVersion: w.Want.KubernetesVersion, Addresses: []string{h.PrivateAddress},
+			Name: w.Names[h.ID], KubeletVersion: w.Want.KubeletVersion(h), Addresses: []string{h.PrivateAddress},
 		})
 	}
 	w.node(w.Names[h.ID], func(n *observed.Node) {

@@ -56,16 +56,18 @@ type HostReport struct {
 	Condition condition.Condition `json:"condition"`
 	Reasons   []string            `json:"reasons,omitempty"`  // why the condition is not healthy
 	Problems  []problem.Problem   `json:"problems,omitempty"` // the same, as codes
-	// Kubernetes is the version of its API server, or of its kubelet on a worker; Kubelet the kubelet's. Without v,
-	// empty when not known or not there.
-	Kubernetes string       `json:"kubernetes,omitempty"`
-	Kubelet    string       `json:"kubelet,omitempty"`
-	Containerd string       `json:"containerd,omitempty"`
-	OS         string       `json:"os,omitempty"`
-	NodeReady  observed.Tri `json:"nodeReady"` // "no" too when there is no Node; "" when not known
-	Cordoned   bool         `json:"cordoned,omitempty"`
-	APIServer  observed.Tri `json:"apiServer,omitempty"` // its own API server's /readyz; empty on workers
-	Etcd       EtcdState    `json:"etcd,omitempty"`      // empty on workers
+	// Kubernetes is the version of its API server, or of its kubelet on a worker; Kubelet the kubelet's. Without v, empty
+	// when not known or not there.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	Kubelet    string `json:"kubelet,omitempty"`
+	Containerd string `json:"containerd,omitempty"`
+	// WantedKubelet is the version that the manifest names for this host; empty where it is the cluster's.
+	WantedKubelet string       `json:"wantedKubelet,omitempty"`
+	OS            string       `json:"os,omitempty"`
+	NodeReady     observed.Tri `json:"nodeReady"` // "no" too when there is no Node; "" when not known
+	Cordoned      bool         `json:"cordoned,omitempty"`
+	APIServer     observed.Tri `json:"apiServer,omitempty"` // its own API server's /readyz; empty on workers
+	Etcd          EtcdState    `json:"etcd,omitempty"`      // empty on workers
 	// Certificate is the one that expires first; nil when none is known.
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 }

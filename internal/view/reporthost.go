@@ -21,8 +21,9 @@ func (st StatusInput) host(h desired.Host) HostReport {
 		ID: h.ID, Name: st.name(h.ID), Address: h.PublicAddress, Role: h.Role,
 		Condition: found.Condition, Reasons: problem.Whats(found.Reasons), Problems: found.Reasons,
 		Kubernetes: seen.Kubelet.Version, Kubelet: seen.Kubelet.Version, Containerd: seen.Containerd.Version,
-		OS:          seen.OS.Name,
-		Certificate: earliest(seen.Certificates, st.Now),
+		OS:            seen.OS.Name,
+		WantedKubelet: h.Versions.Kubernetes,
+		Certificate:   earliest(seen.Certificates, st.Now),
 	}
 	if r.Condition == "" {
 		r.Condition = condition.Unreachable // the zero value of everything is that nothing is known

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -81,14 +82,15 @@ func conditionInk(c condition.Condition) ink {
 // version is what the host runs; its kubelet's too where that is another.
 func (v statusView) version(h HostReport) cell {
 	text, as := orSign(clean(h.Kubernetes), missing(h)), plain
+	wanted := cmp.Or(h.WantedKubelet, v.Version)
 	switch {
-	case h.Kubelet == h.Kubernetes, h.Kubernetes == "" && h.Kubelet == v.Version:
+	case h.Kubelet == h.Kubernetes, h.Kubernetes == "" && h.Kubelet == wanted:
 	case h.Kubernetes == "":
 		text = "kubelet " + clean(h.Kubelet)
 	case h.Kubelet != "":
 		text = fmt.Sprintf("%s (kubelet %s)", clean(h.Kubernetes), clean(h.Kubelet))
 	}
-	if h.Kubelet != "" && h.Kubelet != v.Version || h.Kubernetes != "" && h.Kubernetes != v.Version {
+	if h.Kubelet != "" && h.Kubelet != wanted || h.Kubernetes != "" && h.Kubernetes != wanted {
 		as = yellow
 	}
 	return cell{text, as}

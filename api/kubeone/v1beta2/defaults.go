@@ -35,7 +35,7 @@ func (c *KubeOneCluster) Default() {
 	for i := range c.StaticWorkers.Hosts {
 		c.StaticWorkers.Hosts[i].defaultTo([]Taint{})
 	}
-	c.Versions.Kubernetes = strings.TrimPrefix(strings.TrimSpace(c.Versions.Kubernetes), "v")
+	c.Versions.Kubernetes = plainVersion(c.Versions.Kubernetes)
 	if c.APIEndpoint.Host == "" && len(c.ControlPlane.Hosts) > 0 {
 		c.APIEndpoint.Host = c.ControlPlane.Hosts[0].PublicAddress
 	}
@@ -49,7 +49,10 @@ func (c *KubeOneCluster) Default() {
 	fillPointer(&c.Backup.Keep, DefaultBackupKeep)
 }
 
+func plainVersion(v string) string { return strings.TrimPrefix(strings.TrimSpace(v), "v") }
+
 func (h *HostConfig) defaultTo(taints []Taint) {
+	h.Versions.Kubernetes, h.Versions.Containerd = plainVersion(h.Versions.Kubernetes), plainVersion(h.Versions.Containerd)
 	fill(&h.PublicAddress, h.PrivateAddress)
 	fill(&h.PrivateAddress, h.PublicAddress)
 	if h.Taints == nil {

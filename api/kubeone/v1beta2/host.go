@@ -29,8 +29,21 @@ type HostConfig struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Kubelet is the kubelet's settings on this host; they win over kubeletConfig field by field.
 	Kubelet KubeletConfig `json:"kubelet,omitzero"`
+	// Versions is the versions of this worker, where they differ from the cluster's. Only for workers.
+	Versions HostVersions `json:"versions,omitzero"`
 
 	SSHConfig `json:",inline"`
+}
+
+// HostVersions is the versions of one worker, which may lag behind the cluster's, or go down to older ones: the worker is
+// drained, and nobody else is touched.
+type HostVersions struct {
+	// Kubernetes is the version of the kubelet: not newer than versions.kubernetes, and at most three minors older. kubeadm
+	// and kube-proxy stay at versions.kubernetes. Default: versions.kubernetes.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// Containerd is the version of the container runtime; it must be one that the kubelet supports. Without it the container
+	// runtime stays as it is until the next upgrade of the host, which brings the one that goes with versions.kubernetes.
+	Containerd string `json:"containerd,omitempty"`
 }
 
 // SSHConfig is how a host is reached over SSH. What is not set here is taken from the operator's ~/.ssh/config.

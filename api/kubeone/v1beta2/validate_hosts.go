@@ -22,12 +22,17 @@ func (f *findings) hosts(c *KubeOneCluster) {
 	taken := map[string]string{}
 	for i, h := range c.ControlPlane.Hosts {
 		f.host(Item(controlPlanePath, i), h, taken)
+		if h.Versions != (HostVersions{}) {
+			f.errorf(Item(controlPlanePath, i)+".versions", "remove it; versions.kubernetes is for the whole control plane",
+				"a control-plane host has the cluster's versions")
+		}
 	}
 	for i, h := range c.StaticWorkers.Hosts {
 		f.host(Item(workersPath, i), h, taken)
 		if h.IsLeader {
 			f.errorf(Item(workersPath, i)+".isLeader", "remove it", "a worker cannot be the leader")
 		}
+		f.hostVersions(Item(workersPath, i)+".versions", h.Versions, c.Versions.Kubernetes)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"kubeone/internal/decide/skew"
 )
 
 // The Kubernetes versions that this release of the program installs, by minor.
@@ -18,16 +20,15 @@ func SupportedVersions() string {
 	return fmt.Sprintf("1.%d to 1.%d", OldestMinor, NewestMinor)
 }
 
-func (f *findings) version(path, v string) {
+// version checks a version of Kubernetes that must be named, and reports whether it can be installed.
+func (f *findings) version(path, v string) bool {
 	if v == "" {
 		f.missing(path, fmt.Sprintf("name a version from %s, such as 1.%d.0", SupportedVersions(), NewestMinor))
-		return
+		return false
 	}
-	parsed, err := version.ParseSemantic(v)
-	if err != nil {
-		hint := "write all three numbers, such as 1.36.3"
-		f.errorf(path, hint, "%q is not a semantic version", v)
-		return
+	parsed, ok := f.semantic(path, v, "1.36.3")
+	if !ok {
+		return false
 	}
 	switch {
 	case parsed.Major() != 1 || parsed.Minor() < OldestMinor || parsed.Minor() > NewestMinor:
@@ -36,5 +37,56 @@ func (f *findings) version(path, v string) {
 	case strings.Contains(v, "-eks-") || parsed.BuildMetadata() != "":
 		f.errorf(path, "name the release without the vendor's suffix",
 			"%q is a vendor's build: only official releases of Kubernetes can be installed", v)
+	default:
+		return true
+	}
+	return false
+}
+
+func (f *findings) semantic(path, v, example string) (*version.Version, bool) {
+	parsed, err := version.ParseSemantic(v)
+	if err != nil {
+		f.errorf(path, "write all three numbers, such as "+example, "%q is not a semantic version", v)
+	}
+	return parsed, err == nil
+}
+
+// hostVersions checks the versions of a worker against the cluster's.
+func (f *findings) hostVersions(path string, v HostVersions, cluster string) {
+	kubelet := cluster
+	if v.Kubernetes != "" {
+		if !f.version(path+".kubernetes", v.Kubernetes) {
+			return
+		}
+		kubelet = v.Kubernetes
+		f.lagging(path+".kubernetes", kubelet, cluster)
+	}
+	if v.Containerd == "" {
+		return
+	}
+	parsed, ok := f.semantic(path+".containerd", v.Containerd, "2.4.2")
+	switch {
+	case !ok:
+	case parsed.BuildMetadata() != "":
+		f.errorf(path+".containerd", "name the release without the vendor's suffix",
+			"%q is a vendor's build: only official releases of containerd can be installed", v.Containerd)
+	default:
+		if hint := skew.SupportedContainerd(kubelet); hint != "" && skew.Containerd(kubelet, v.Containerd) != nil {
+			f.errorf(path+".containerd", "use "+hint, "kubelet %s does not work with containerd %s", kubelet, v.Containerd)
+		}
+	}
+}
+
+// lagging checks that a worker's kubelet may speak to API servers of the cluster's version.
+func (f *findings) lagging(path, kubelet, cluster string) {
+	k := version.MustParseSemantic(kubelet)
+	c, err := version.ParseSemantic(cluster)
+	if err != nil {
+		return // said of versions.kubernetes
+	}
+	if c.LessThan(k) {
+		f.errorf(path, "upgrade the cluster first: versions.kubernetes", "kubelet %s is newer than versions.kubernetes %s", kubelet, cluster)
+	} else if err := skew.Allowed(cluster, kubelet); err != nil {
+		f.errorf(path, "name a newer one", "%v", err)
 	}
 }

@@ -245,7 +245,7 @@ func TestANodeThatDoesNotComeBackStaysClosed(t *testing.T) {
 		}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := c.WaitNodeVersion(ctx, "cp-1", "1.36.3")
+		err := c.WaitNodeVersion(ctx, "cp-1", "1.36.3", "")
 		if err == nil || !strings.Contains(err.Error(), "journalctl -u kubelet") ||
 			apicall.Classify(err) != apicall.Transient {
 			t.Errorf("got %v (%s)", err, apicall.Classify(err))

@@ -42,7 +42,7 @@ func answers(s State) []Event {
 	case AskWorkers:
 		return []Event{OnHealthy, OnUnitsStopped, OnRewritable, OnUnhealthy}
 	case AskVersion:
-		return []Event{OnSame, OnHigher, OnForced, OnLower, OnSkipsMinor, OnSkew, OnNotKnown}
+		return []Event{OnSame, OnHigher, OnDiffers, OnForced, OnLower, OnSkipsMinor, OnSkew, OnNotKnown}
 	case AskConfiguration:
 		return []Event{OnNone, OnDiffers}
 	case AskObjects:

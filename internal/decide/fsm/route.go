@@ -12,7 +12,7 @@ const (
 	Repair           Route = "repair"            // units to start, configuration to write again, dead etcd members to remove
 	Instruct         Route = "instruct"          // a person must act; Also says what can be done before
 	DisasterRecovery Route = "disaster-recovery" // etcd has lost its quorum
-	Upgrade          Route = "upgrade"           // another Kubernetes version, or a forced roll-out
+	Upgrade          Route = "upgrade"           // another version, of the cluster or of some workers, or a forced roll-out
 	Reconfigure      Route = "reconfigure"       // the configuration of hosts differs from the manifest
 	Resources        Route = "resources"         // addons, node labels or our record differ
 	Nothing          Route = "nothing"           // the cluster matches the manifest
@@ -92,7 +92,7 @@ func Table() []Transition {
 }
 
 // transitions is the table itself.
-func transitions() [33]Transition {
+func transitions() [34]Transition {
 	return [...]Transition{
 		{AskHosts, OnUnfit, State(Error)},
 		{AskHosts, OnFit, AskProvisioned},
@@ -128,6 +128,7 @@ func transitions() [33]Transition {
 		{AskVersion, OnSkipsMinor, State(Error)},
 		{AskVersion, OnSkew, State(Error)},
 		{AskVersion, OnHigher, State(Upgrade)},
+		{AskVersion, OnDiffers, State(Upgrade)},
 		{AskVersion, OnForced, State(Upgrade)},
 		{AskVersion, OnSame, AskConfiguration},
 

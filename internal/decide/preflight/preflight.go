@@ -27,12 +27,11 @@ const (
 )
 
 // Check checks a host that is to be installed: problems stop everything, warnings do not. A fact that is not
-// known is a problem, because nobody could say that the host is fit. Artifacts that have not been resolved are not asked
-// for. Free ports and disk space are asked of a fresh host only: on one where our installation has begun, what takes them
+// known is a problem, because nobody could say that the host is fit. Free ports and disk space are asked of a fresh host only: on one where our installation has begun, what takes them
 // may be ours.
-func Check(want *desired.Cluster, host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []problem.Problem) {
+func Check(host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []problem.Problem) {
 	for _, p := range [...]*problem.Problem{
-		checkOS(is), checkKernel(is), checkArch(want, is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
+		checkOS(is), checkKernel(is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
 	} {
 		if p != nil {
 			problems = append(problems, *p)
@@ -75,14 +74,6 @@ func checkKernel(is *observed.Host) *problem.Problem {
 		return nil
 	}
 	return found(problem.KernelTooOld, problem.Parameters{"kernel": is.Kernel, "minimum": minKernel})
-}
-
-// checkArch asks for artifacts only when they have been resolved.
-func checkArch(want *desired.Cluster, is *observed.Host) *problem.Problem {
-	if _, ok := want.Artifacts[is.Arch]; ok || len(want.Artifacts) == 0 {
-		return nil
-	}
-	return found(problem.ArtifactsMissing, problem.Parameters{"version": want.KubernetesVersion, "architecture": is.Arch})
 }
 
 func checkMemory(role desired.Role, is *observed.Host) *problem.Problem {

@@ -29,7 +29,6 @@ func unsupported(id string) string {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	type host = observed.Host
-	resolved := map[string]desired.Artifacts{"amd64": {}}
 	tests := []struct {
 		name     string
 		role     desired.Role
@@ -49,7 +48,6 @@ func TestCheck(t *testing.T) {
 		{name: "kernel not known", change: func(h *host) { h.Kernel = "" }, problems: []string{"KernelTooOld(kernel=, minimum=4.19)"}},
 		{name: "kernel with a plus", change: func(h *host) { h.Kernel = "6.8.0+custom" }},
 		{name: "kernel with an underscore", change: func(h *host) { h.Kernel = "6.12.41_1" }},
-		{name: "no artifacts", change: func(h *host) { h.Arch = "riscv64" }, problems: []string{"ArtifactsMissing(architecture=riscv64, version=1.36.3)"}},
 		{name: "too little memory", change: func(h *host) { h.MemoryMiB = 1699 }, problems: []string{"MemoryTooSmall(have=1699, need=1700)"}},
 		{name: "just enough memory", change: func(h *host) { h.MemoryMiB = 1700 }},
 		{name: "too little memory for a worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB = 899 }, problems: []string{"MemoryTooSmall(have=899, need=900)"}},
@@ -82,13 +80,12 @@ func TestCheck(t *testing.T) {
 			if role == "" {
 				role = desired.ControlPlane
 			}
-			c, w := decidetest.Wanted(1, 0), decidetest.Host(role, "h", 1)
-			c.Artifacts = resolved
+			w := decidetest.Host(role, "h", 1)
 			is := decidetest.Bare(w)
 			if tt.change != nil {
 				tt.change(&is)
 			}
-			problems, warnings := Check(&c, &w, &is, !tt.used)
+			problems, warnings := Check(&w, &is, !tt.used)
 			if diff := cmp.Diff(tt.problems, whats(problems)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
@@ -101,16 +98,6 @@ func TestCheck(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestArtifactsThatAreNotResolvedAreNotAskedFor(t *testing.T) {
-	t.Parallel()
-	c, w := decidetest.Wanted(1, 0), decidetest.Host(desired.Worker, "w", 1)
-	is := decidetest.Bare(w)
-	is.Arch = "riscv64"
-	if problems, _ := Check(&c, &w, &is, true); len(problems) > 0 {
-		t.Errorf("problems %v", problems)
 	}
 }
 

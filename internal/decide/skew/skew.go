@@ -1,5 +1,5 @@
-// Package skew is Kubernetes' version skew policy: which kubelet may speak to which API server, and through which versions
-// a cluster is upgraded.
+// Package skew is Kubernetes' version skew policy: which kubelet may speak to which API server and to which container
+// runtime, and through which versions a cluster is upgraded.
 package skew
 
 import (
@@ -31,6 +31,13 @@ func Allowed(apiserver, kubelet string) error {
 		return fmt.Errorf("kubelet %s is more than %d minors older than API server %s", kubelet, maxKubeletSkew, apiserver)
 	}
 	return nil
+}
+
+// Newer reports whether version a is newer than b, patch releases included. What is no version is not newer.
+func Newer(a, b string) bool {
+	x, errX := version.ParseSemantic(a)
+	y, errY := version.ParseSemantic(b)
+	return errX == nil && errY == nil && y.LessThan(x)
 }
 
 // UpgradePath returns the versions that a cluster goes through from one version to another, the last one included. A

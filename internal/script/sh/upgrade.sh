@@ -39,9 +39,9 @@ stage_check() {
 }
 
 # begun succeeds when this host's turn has begun for the wanted version and has not ended.
-begun() { [ "$(cat "$TURN" 2>/dev/null)" = "$KUBERNETES" ]; }
+begun() { [ "$(cat "$TURN" 2>/dev/null)" = "$KUBELET" ]; }
 
-turn_text() { printf '%s\n' "$KUBERNETES"; }
+turn_text() { printf '%s\n' "$KUBELET"; }
 
 api_version() { answers https://127.0.0.1:6443/version | grep -q "\"gitVersion\": *\"v${KUBERNETES}\""; }
 
@@ -173,9 +173,20 @@ stage_upgrade_worker() {
 	switch_binary kubeadm
 	upgrade_runtime
 	write_kubelet
+	[ -z "$DOWN" ] || forget_state
 	switch_kubelet
 	start_kubelet
 	end_turn
+}
+
+# forget_state removes what a newer kubelet has written and an older one may refuse to read: which CPUs and memory the pods
+# had, and what they were allocated. The node is drained. The kubelet, which would write it again, is stopped first; a turn
+# that ends between the two still has the newer kubelet in place, and comes here again.
+forget_state() {
+	systemctl stop kubelet.service
+	for name in cpu_manager_state memory_manager_state allocated_pods_state actuated_pods_state; do
+		rm -f "/var/lib/kubelet/$name"
+	done
 }
 
 # upgrade_runtime puts all in place that the kubelet needs.
@@ -202,7 +213,7 @@ write_kubelet() {
 switch_kubelet() {
 	# shellcheck disable=SC2086 # lists
 	case $(readlink "$BIN/kubelet") in
-	*/"$KUBERNETES"/kubelet) ;;
+	*/"$KUBELET"/kubelet) ;;
 	*) record $HOST_DIGESTS $NODE_DIGESTS ;;
 	esac
 	switch_binary kubelet

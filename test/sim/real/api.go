@@ -113,7 +113,7 @@ func (a *api) WaitNodeReady(ctx context.Context, node string) error {
 }
 
 // WaitNodeVersion waits until the Node is Ready in that version.
-func (a *api) WaitNodeVersion(ctx context.Context, node, version string) error {
+func (a *api) WaitNodeVersion(ctx context.Context, node, version, _ string) error {
 	return a.node(ctx, node, "version", func(n *world.Node) bool { return n != nil && n.Ready && n.Kubelet == version })
 }
 
