@@ -18,8 +18,8 @@ import (
 	"kubeone/internal/resources"
 )
 
-// API is what steps need of the Kubernetes API. *cluster.Client is one, and says what each method does; its methods retry
-// what is transient themselves and may be called concurrently.
+// API is what steps need of the Kubernetes API. *cluster.Client is one, and says what each method does; its methods
+// retry what is transient themselves and may be called concurrently.
 type API interface {
 	CreateJoinToken(ctx context.Context, runID string, ttl time.Duration) (token, id string, err error)
 	RevokeJoinToken(ctx context.Context, id string) error
@@ -29,6 +29,7 @@ type API interface {
 	WaitNodeReady(ctx context.Context, node string) error
 	SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string, taints []desired.Taint) error
 	Drain(ctx context.Context, node string, opts drain.Options) error
+	DrainPass(ctx context.Context, node string, s *drain.State, opts drain.Options) ([]drain.PodRef, bool, error)
 	Reopen(ctx context.Context, node string) error
 	WaitNodeVersion(ctx context.Context, node, kubelet, containerd string) error
 	WaitLeading(ctx context.Context) error

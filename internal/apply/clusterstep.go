@@ -20,12 +20,17 @@ const clusterTimeout = 10 * time.Minute
 
 // runOnCluster carries out a step that goes through the API.
 func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout+drainTime(s.Intent))
+	defer cancel()
+	return r.onCluster(ctx, s)
+}
+
+// onCluster carries it out until ctx ends.
+func (r *Run) onCluster(ctx context.Context, s plan.Step) error {
 	client, err := r.client() //nolint:contextcheck // it outlives the step
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, clusterTimeout+drainTime(s.Intent))
-	defer cancel()
 	if err := r.checkLock(ctx, s); err != nil {
 		return err
 	}

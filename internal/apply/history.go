@@ -30,9 +30,9 @@ type history struct {
 	run record.Run
 }
 
-// begin opens the run's entry and writes it where there is a cluster already. In a new one it appears with the first thing
-// that is written to the cluster's record.
-func (r *Run) begin(ctx context.Context) {
+// openEntry opens the run's entry and writes it where there is a cluster already. In a new one it appears with the
+// first thing that is written to the cluster's record.
+func (r *Run) openEntry(ctx context.Context) {
 	who, from, _ := strings.Cut(r.Holder, "@")
 	r.history.mu.Lock()
 	r.history.run = record.Run{
@@ -49,7 +49,8 @@ func (r *Run) begin(ctx context.Context) {
 	r.keepEntry(ctx)
 }
 
-// end closes the run's entry and writes it as far as the API answers. A reset of the whole cluster leaves nothing to write to.
+// end closes the run's entry and writes it as far as the API answers. A reset of the whole cluster leaves nothing
+// to write to.
 func (r *Run) end(ctx context.Context, err error) {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrLockLost) {
 		err = errors.Join(err, errTaken)
@@ -80,8 +81,8 @@ func (r *Run) keepEntry(ctx context.Context) {
 	})
 }
 
-// chronicle is an API to write history to: the one that steps use, where there is one already, else one that lasts until
-// done is called.
+// chronicle is an API to write history to: the one that steps use, where there is one already, else one that lasts
+// until done is called.
 func (r *Run) chronicle() (api API, done func(), err error) {
 	r.once.Lock()
 	api, access := r.once.client, r.Access
@@ -144,9 +145,9 @@ func (h *history) entry() record.Run {
 	return out
 }
 
-// entryAfter is the entry as it will be once the step with that ID is done: the run is done too, if that was its last one.
-// The step that saves the record writes it, so that a run that has done all it had to is never taken for one that was
-// killed.
+// entryAfter is the entry as it will be once the step with that ID is done: the run is done too, if that was its
+// last one. The step that saves the record writes it, so that a run that has done all it had to is never taken for
+// one that was killed.
 func (h *history) entryAfter(id string, now time.Time) record.Run {
 	out := h.entry()
 	if len(out.Steps) < out.Planned {

@@ -80,10 +80,14 @@ type Claim struct {
 	Force       bool   // also from a living run
 	// Dispensable are the IDs of hosts without whose lock the run goes on, and which it then does not touch: workers.
 	Dispensable map[string]bool
+	// Kept are the generations of locks that the run had before, by host ID. Such a lock is taken on only if no
+	// other run has had it since; otherwise it is a *HeldError.
+	Kept map[string]int64
 }
 
-// TakeLock takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError, unless it is taken
-// by force. Where a dispensable host cannot be locked for another reason, Denied says so. Callers Release it.
+// TakeLock takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError,
+// unless it is taken by force. Where a dispensable host cannot be locked for another reason, Denied says so.
+// Callers Release it.
 func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Lock{hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop, lost: make(chan struct{})}
@@ -94,7 +98,7 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 	answers := make(chan answer, len(hosts))
 	for id, h := range hosts {
 		go func() {
-			generation, err := l.take(ctx, keep, h, c)
+			generation, err := l.take(ctx, keep, h, c, c.Kept[id])
 			l.mu.Lock()
 			l.generations[id] = generation
 			l.mu.Unlock()
@@ -121,7 +125,8 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 	return l, nil
 }
 
-// Denied is why a host could not be locked, and so must not be touched; nil for a host that is locked, or was not to be.
+// Denied is why a host could not be locked, and so must not be touched; nil for a host that is locked, or was not
+// to be.
 func (l *Lock) Denied(id string) error {
 	if l == nil {
 		return nil
@@ -136,12 +141,25 @@ func (l *Lock) Generation(id string) int64 {
 	return l.generations[id]
 }
 
-// Lost is closed when some host has said that another run took its lock, which is known within seconds. Nothing may be begun
-// from then on.
+// Generations are the fencing numbers of the locks on all hosts that are locked, by ID.
+func (l *Lock) Generations() map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]int64{}
+	for id, generation := range l.generations {
+		if generation != 0 {
+			out[id] = generation
+		}
+	}
+	return out
+}
+
+// Lost is closed when some host has said that another run took its lock, which is known within seconds. Nothing may
+// be begun from then on.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// Check asks all hosts whose lock it is, now. It is ErrLockLost as soon as one has another run's; one that does not answer
-// says nothing. A process that stood still, and does not know it, learns it so before it is told.
+// Check asks all hosts whose lock it is, now. It is ErrLockLost as soon as one has another run's; one that does not
+// answer says nothing. A process that stood still, and does not know it, learns it so before it is told.
 func (l *Lock) Check(ctx context.Context) error {
 	answers := make(chan error, len(l.hosts))
 	asked := 0
@@ -163,7 +181,8 @@ func (l *Lock) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Confirmed asks the hosts given whose lock it is, now, and reports whether every one has answered that it is this run's.
+// Confirmed asks the hosts given whose lock it is, now, and reports whether every one has answered that it is this
+// run's.
 func (l *Lock) Confirmed(ctx context.Context, ids []string) bool {
 	answers := make(chan bool, len(ids))
 	for _, id := range ids {
@@ -179,7 +198,8 @@ func (l *Lock) Confirmed(ctx context.Context, ids []string) bool {
 	return all
 }
 
-// confirm asks one host: true if it says that the lock is ours, ErrLockLost if another run's, and neither if it does not say.
+// confirm asks one host: true if it says that the lock is ours, ErrLockLost if another run's, and neither if it
+// does not say.
 func (l *Lock) confirm(ctx context.Context, id string) (bool, error) {
 	h, ok := l.hosts[id]
 	if !ok {
@@ -205,8 +225,8 @@ func (l *Lock) Release() {
 
 // take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started again, if
 // nobody took the lock in between.
-func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim) (int64, error) {
-	generation, ended, err := keeper(ctx, keep, h, c, 0)
+func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim, kept int64) (int64, error) {
+	generation, ended, err := keeper(ctx, keep, h, c, kept)
 	if err != nil {
 		return 0, err
 	}
@@ -216,7 +236,8 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim) (int64, err
 		for <-ended; keep.Err() == nil; <-ended {
 			var err error
 			if ended, err = keepAgain(keep, h, c, generation); err != nil {
-				// A host that knows of nobody else, as a new machine in the place of the old one, only refuses our steps.
+				// A host that knows of nobody else, as a new machine in the place of the old one, only refuses our
+				// steps.
 				if held := (*HeldError)(nil); errors.As(err, &held) && held.RunID != "" {
 					l.once.Do(func() { close(l.lost) })
 				}
@@ -227,8 +248,8 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim) (int64, err
 	return generation, nil
 }
 
-// keepAgain starts a keeper for a lock that is still ours. When it is not, the error is a *HeldError; the host itself then
-// refuses the steps of the lock that was lost.
+// keepAgain starts a keeper for a lock that is still ours. When it is not, the error is a *HeldError; the host
+// itself then refuses the steps of the lock that was lost.
 func keepAgain(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
 	for {
 		if err := pause(keep, retryEvery); err != nil {
@@ -241,8 +262,8 @@ func keepAgain(keep context.Context, h host.Host, c Claim, generation int64) (<-
 	}
 }
 
-// keeper runs the keeper on the host and returns when it has said whether the lock is granted. The channel is closed when
-// the keeper has ended. The generation is 0 for a new lock.
+// keeper runs the keeper on the host and returns when it has said whether the lock is granted. The channel is
+// closed when the keeper has ended. The generation is 0 for a new lock.
 func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (int64, <-chan struct{}, error) {
 	in, beats := io.Pipe()
 	out, said := io.Pipe()

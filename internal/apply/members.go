@@ -110,8 +110,8 @@ func memberName(m observed.Member) string {
 	return "etcd member " + m.Name + " (" + m.ID + ")"
 }
 
-// deleteNode deletes a Node. One that goes because its host is dead or replaced must not be Ready any more, and its host,
-// where the step names it, is confirmed to be dead.
+// deleteNode deletes a Node. One that goes because its host is dead or replaced must not be Ready any more, and its
+// host, where the step names it, is confirmed to be dead.
 func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 	if death := step.ParamsOf[step.DeleteNodeParams](s.Intent).Death; death.Confirm {
 		if death.Peer != "" {
@@ -128,12 +128,12 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 	return client.DeleteNode(ctx, s.Intent.NodeName)
 }
 
-// confirm probes what the step removes, and the host it was on, three times over thirty seconds. Every sign of life is an
-// error, and so is what cannot be found out.
+// confirm probes what the step removes, and the host it was on, three times over thirty seconds. Every sign of life
+// is an error, and so is what cannot be found out.
 func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death, silent func(context.Context, step.RemoveEtcdParams) error) error {
-	for n := range deathProbes {
+	for n := r.silences(s); n < deathProbes; n++ {
 		if n > 0 {
-			if err := r.pause(ctx, deathEvery); err != nil {
+			if err := r.awaitProbe(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -145,6 +145,7 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death, silent fu
 		if err := r.hostSilent(ctx, of.Peer); err != nil {
 			return err
 		}
+		r.foundDead(s, n+1)
 		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: fmt.Sprintf("found dead, probe %d of %d", n+1, deathProbes)})
 	}
 	return nil
@@ -180,8 +181,8 @@ const hasMember = `for comm in /proc/[0-9]*/comm; do
 done
 [ ! -e /var/lib/etcd/member ] || exit 3`
 
-// hostSilent makes sure of a host that did not answer when the plan was made that it still does not, and of one that did
-// (an empty one, which took the place of a dead one) that it does not run what is to be removed.
+// hostSilent makes sure of a host that did not answer when the plan was made that it still does not, and of one
+// that did (an empty one, which took the place of a dead one) that it does not run what is to be removed.
 func (r *Run) hostSilent(ctx context.Context, id string) error {
 	h, answered := r.Hosts[id]
 	if !answered {

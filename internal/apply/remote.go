@@ -16,12 +16,14 @@ import (
 	"kubeone/internal/script"
 )
 
-// Exit statuses of start.sh, follow.sh and lock.sh; a stage's own are below them.
+// Exit statuses of start.sh, follow.sh, poll.sh and lock.sh; a stage's own are below them.
 const (
 	exitUnwritable = 73 // of lock.sh
 	exitLockLost   = 75
 	exitBusy       = 76
+	exitRunning    = 77 // of poll.sh
 	exitKilled     = 78
+	exitNeverBegun = 79 // of poll.sh
 )
 
 const (
@@ -35,8 +37,8 @@ type Blobs interface {
 	Blob(sha256 string) (io.Reader, int64, error)
 }
 
-// runOnHost carries one step out on its host: uploads, secrets, the stage itself. A connection that is lost meanwhile is
-// made again, and the step, which went on without it, is found.
+// runOnHost carries one step out on its host: uploads, secrets, the stage itself. A connection that is lost
+// meanwhile is made again, and the step, which went on without it, is found.
 func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) error {
 	h := r.Hosts[s.Host]
 	var lostAt time.Time
@@ -61,6 +63,23 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) er
 }
 
 func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.Writer) error {
+	if err := r.bring(ctx, h, s); err != nil {
+		return err
+	}
+	if err := r.mayBegin(ctx, s); err != nil {
+		return err
+	}
+	_, err := h.Run(ctx, host.Cmd{
+		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: stepTimeout, Args: r.startArgs(s),
+	})
+	if err != nil {
+		return err
+	}
+	return r.after(ctx, s)
+}
+
+// bring gives the host what the step needs: its script, files, secrets.
+func (r *Run) bring(ctx context.Context, h host.Host, s plan.Step) error {
 	if err := r.uploadScript(ctx, h, s.Host); err != nil {
 		return err
 	}
@@ -72,27 +91,25 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 	if err := r.uploadSecrets(ctx, h, s); err != nil {
 		return err
 	}
-	if err := r.uploadSnapshot(ctx, h, s); err != nil {
-		return err
-	}
+	return r.uploadSnapshot(ctx, h, s)
+}
+
+// mayBegin asks whether etcd and other runs allow the step.
+func (r *Run) mayBegin(ctx context.Context, s plan.Step) error {
 	if err := r.checkGuard(ctx, s); err != nil {
 		return err
 	}
-	if err := r.checkLock(ctx, s); err != nil {
-		return err
-	}
-	_, err := h.Run(ctx, host.Cmd{
-		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: stepTimeout,
-		Args: []string{strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent.Kind)},
-	})
-	if err != nil {
-		return err
-	}
-	return r.after(ctx, s)
+	return r.checkLock(ctx, s)
 }
 
-// interrupted tells whether an error is of the way to the host, not of the step: what runs there goes on, and is found by
-// the next attempt. Who ends the connections of a host ends the commands of those connections, by a signal.
+// startArgs are the arguments of start.sh.
+func (r *Run) startArgs(s plan.Step) []string {
+	return []string{strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent.Kind)}
+}
+
+// interrupted tells whether an error is of the way to the host, not of the step: what runs there goes on, and is
+// found by the next attempt. Who ends the connections of a host ends the commands of those connections, by a
+// signal.
 func interrupted(err error) bool {
 	var exit *host.ExitError
 	return host.Transient(err) || errors.As(err, &exit) && exit.Signal != ""
@@ -152,7 +169,8 @@ func (r *Run) uploadSecrets(ctx context.Context, h host.Host, s plan.Step) error
 	return nil
 }
 
-// uploadBlobs sends those of the files that the host has neither as uploads nor unpacked nor in its runtime, as one stream.
+// uploadBlobs sends those of the files that the host has neither as uploads nor unpacked nor in its runtime, as one
+// stream.
 func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error {
 	dir := script.ArtifactsDir + "/sha256"
 	const list = `for sum in $2; do
@@ -169,36 +187,48 @@ done`
 	if r.Blobs == nil {
 		return fmt.Errorf("%s: nothing to upload from: give the bundle with --bundle", h.Name())
 	}
+	began := r.Now()
+	enough := func() bool { return r.at != nil && r.Now().Sub(began) > uploadPatience }
 	in, out := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		err := writeTar(out, r.Blobs, missing)
+		more, err := writeTar(out, r.Blobs, missing, enough)
 		out.CloseWithError(err)
+		if err == nil && more {
+			err = &unfinishedError{errors.New("files are still to be sent")}
+		}
 		sent <- err
 	}()
 	_, err = h.Run(ctx, host.Cmd{Name: "receive uploads", Script: text("receive"), Args: []string{dir}, Stdin: in, Timeout: stepTimeout})
 	_ = in.Close()
 	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+		if unfinished(failed) && err != nil {
+			return err
+		}
 		return fmt.Errorf("%s: %w", h.Name(), failed) // the cause of whatever the host made of it
 	}
 	return err
 }
 
-func writeTar(w io.Writer, blobs Blobs, sums []string) error {
+// writeTar writes files until all are written or it is enough; it reports whether there are more.
+func writeTar(w io.Writer, blobs Blobs, sums []string, enough func() bool) (more bool, err error) {
 	t := tar.NewWriter(w)
-	for _, sum := range sums {
+	for i, sum := range sums {
+		if i > 0 && enough() {
+			return true, t.Close()
+		}
 		content, size, err := blobs.Blob(sum)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if err := t.WriteHeader(&tar.Header{Name: sum, Mode: 0o600, Size: size, Typeflag: tar.TypeReg, Format: tar.FormatPAX}); err != nil {
-			return err
+			return false, err
 		}
 		if _, err := io.Copy(t, content); err != nil {
-			return fmt.Errorf("upload of %s: %w", sum, err)
+			return false, fmt.Errorf("upload of %s: %w", sum, err)
 		}
 	}
-	return t.Close()
+	return false, t.Close()
 }
 
 // Await waits for a step of an earlier run that still runs on the host. It changes nothing.

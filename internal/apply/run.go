@@ -1,5 +1,6 @@
-// Package apply runs a plan: the only stage that changes anything. Its scheduler is pure; around it is a thin shell that
-// runs steps on hosts, as transient units that outlive a lost connection or a killed operator, and through the API.
+// Package apply runs a plan: the only stage that changes anything. Its scheduler is pure; around it is a thin shell
+// that runs steps on hosts, as transient units that outlive a lost connection or a killed operator, and through the
+// API.
 package apply
 
 import (
@@ -34,9 +35,9 @@ type Run struct {
 	Perhaps *cluster.Access      // where the API may answer by the end of the run, for the history; nil where nothing is known
 	Etcd    *etcd.Access         // nil while there is no cluster
 	Connect Connectors           // how connections to the API and to etcd are made
-	// CheckLock is asked before every step: another run may have taken the cluster's lock, and then hosts that it does not reach, and
-	// the API, do not refuse the step. The access is the one that the run has by now, nil while there is none. Its error ends the
-	// step. Nil asks nobody.
+	// CheckLock is asked before every step: another run may have taken the cluster's lock, and then hosts that it
+	// does not reach, and the API, do not refuse the step. The access is the one that the run has by now, nil while
+	// there is none. Its error ends the step. Nil asks nobody.
 	CheckLock func(context.Context, plan.Step, *cluster.Access) error
 	Copy      *Copy // what a restore begins from; nil when the plan has none
 	Addons    []addons.Addon
@@ -50,6 +51,7 @@ type Run struct {
 
 	mu       sync.Mutex
 	pause    func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause
+	at       *Progress                                        // of a run by passes, guarded by mu while steps run; nil in Do
 	scripted map[string]bool
 	started  time.Time
 	session
@@ -85,26 +87,41 @@ func (e *StepError) Unwrap() error { return e.Err }
 // ErrStopped means that the operator asked to stop; what was running was finished first.
 var ErrStopped = errors.New("stopped: the running steps were finished, nothing else was begun; apply again to go on")
 
-// Do runs the plan to its end. When a step fails, those that need it are skipped and all others still run; the error
-// then joins every *StepError. When stop is closed, running steps are finished and Do returns ErrStopped. When ctx ends,
-// running steps are not waited for; they go on on their hosts, and the next run finds them.
+// Do runs the plan to its end. When a step fails, those that need it are skipped and all others still run; the
+// error then joins every *StepError. When stop is closed, running steps are finished and Do returns ErrStopped.
+// When ctx ends, running steps are not waited for; they go on on their hosts, and the next run finds them.
 func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
+	r.setUp()
+	defer r.close()
+	r.start(ctx)
+	err := r.walk(ctx, stop)
+	r.finish(ctx, err)
+	return err
+}
+
+// setUp makes what a run needs besides its exported fields.
+func (r *Run) setUp() {
 	r.scripted = map[string]bool{}
 	if r.pause == nil {
 		r.pause = pause
 	}
-	defer r.close()
+}
+
+// start says that the run begins.
+func (r *Run) start(ctx context.Context) {
 	r.started = r.Now()
 	r.emit(Event{Type: RunStarted, Total: len(r.Plan.Steps), Digest: r.Plan.Digest()})
-	r.begin(ctx)
-	err := r.walk(ctx, stop)
+	r.openEntry(ctx)
+}
+
+// finish says how the run went.
+func (r *Run) finish(ctx context.Context, err error) {
 	r.end(ctx, err)
 	last := Event{Type: RunFinished, Seconds: r.Now().Sub(r.started).Seconds()}
 	if err != nil {
 		last.Error = err.Error()
 	}
 	r.emit(last)
-	return err
 }
 
 type result struct {
@@ -131,14 +148,11 @@ func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 		}
 		select {
 		case res := <-results:
-			took := r.Now().Sub(running[res.step.ID])
-			r.report(res, took, schedule.Count(Done)+1)
-			r.tell(res, took)
+			r.settle(schedule, res, r.Now().Sub(running[res.step.ID]))
 			delete(running, res.step.ID)
 			if res.err != nil {
 				errs = append(errs, res.err)
 			}
-			r.skipped(schedule.Finish(res.step.ID, res.err == nil))
 		case <-stop:
 			stop = nil
 			r.skipped(schedule.Stop())
@@ -149,6 +163,13 @@ func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 			return errors.Join(append(errs, ctx.Err())...)
 		}
 	}
+}
+
+// settle tells how a step ended, and what follows from that for others.
+func (r *Run) settle(schedule *Schedule, res result, took time.Duration) {
+	r.report(res, took, schedule.Count(Done)+1)
+	r.tell(res, took)
+	r.skipped(schedule.Finish(res.step.ID, res.err == nil))
 }
 
 func sorted(m map[string]time.Time) []string {
@@ -179,13 +200,23 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	tail := &lineWriter{line: func(line string) {
 		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: line})
 	}}
+	onHost, onCluster := r.runOnHost, r.runOnCluster
+	if r.at != nil {
+		onHost, onCluster = r.passOnHost, r.passOnCluster
+	}
 	err := r.Lock.Denied(s.Host)
 	switch {
 	case err != nil: // its host cannot be touched
+		if r.at != nil && host.Transient(err) {
+			err = r.later(s, err, stepTimeout)
+		}
 	case s.Intent.Kind.OnHost():
-		err = r.runOnHost(ctx, s, tail)
+		err = onHost(ctx, s, tail)
 	default:
-		err = r.runOnCluster(ctx, s)
+		err = onCluster(ctx, s)
+	}
+	if unfinished(err) {
+		return err
 	}
 	tail.flush()
 	if err == nil {
@@ -199,10 +230,14 @@ func (r *Run) checkLock(ctx context.Context, s plan.Step) error {
 	if r.CheckLock == nil {
 		return nil
 	}
+	return r.CheckLock(ctx, s, r.accessNow())
+}
+
+// accessNow is how the API is reached by now; nil where it is not.
+func (r *Run) accessNow() *cluster.Access {
 	r.once.Lock()
-	access := r.Access
-	r.once.Unlock()
-	return r.CheckLock(ctx, s, access)
+	defer r.once.Unlock()
+	return r.Access
 }
 
 func (r *Run) name(id string) string { return r.Plan.Hosts[id] }
@@ -257,12 +292,12 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// again says that what was written so far will be written again from its beginning, as a log that is read anew. Its lines
-// are told once.
+// again says that what was written so far will be written again from its beginning, as a log that is read anew. Its
+// lines are told once.
 func (w *lineWriter) again() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rest, w.skip = "", w.told
+	w.rest, w.last, w.skip = "", nil, w.told
 }
 
 func (w *lineWriter) add(line string) {
@@ -270,14 +305,14 @@ func (w *lineWriter) add(line string) {
 		return
 	}
 	line = tokens.ReplaceAllString(line, "[token]")
+	w.last = append(w.last, line)
+	if len(w.last) > tailLines {
+		w.last = w.last[1:]
+	}
 	if w.skip > 0 {
 		w.skip--
 		return
 	}
 	w.told++
-	w.last = append(w.last, line)
-	if len(w.last) > tailLines {
-		w.last = w.last[1:]
-	}
 	w.line(line)
 }

@@ -242,10 +242,10 @@ func TestSecretsLiveAsLongAsTheirStepAndAreSeenNowhere(t *testing.T) {
 	l.Scripts["1"] = "cp /run/kubeone/secrets/token " + l.path("seen") + "; ls -l /run/kubeone/secrets"
 	admin, _ := kubeconfig(t)
 	l.Want.Endpoint, l.Access = desired.Endpoint{Host: "lb.example.com", Port: 6443}, &cluster.Access{Kubeconfig: []byte(admin)}
+	token := l.token() // as kubeadm init makes it
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	token := l.token()
 	if got := l.read("seen"); got != token || len(token) != 23 {
 		t.Errorf("the stage read %q, want %q", got, token)
 	}

@@ -21,10 +21,10 @@ const (
 
 // Schedule says which steps may start. It is pure: steps and their results go in, the next steps come out.
 //
-// A step may start when all it needs is done, what it comes after is over, no other step runs on its host, and fewer than
-// the allowed number of hosts are busy. Steps that change etcd's membership run one at a time, and none starts after one of
-// them failed. When a host's turn in an upgrade fails, no other turn begins, unless it failed because pods did not leave
-// and hosts of which they do not are to be skipped.
+// A step may start when all it needs is done, what it comes after is over, no other step runs on its host, and
+// fewer than the allowed number of hosts are busy. Steps that change etcd's membership run one at a time, and none
+// starts after one of them failed. When a host's turn in an upgrade fails, no other turn begins, unless it failed
+// because pods did not leave and hosts of which they do not are to be skipped.
 type Schedule struct {
 	steps    []plan.Step
 	state    map[string]State
@@ -39,6 +39,24 @@ func NewSchedule(p plan.Plan, parallel int) *Schedule {
 		s.state[step.ID] = Waiting
 	}
 	return s
+}
+
+// Restore sets how far each step was when the plan was left.
+func (s *Schedule) Restore(was func(id string) State) {
+	for _, step := range s.steps {
+		s.state[step.ID] = was(step.ID)
+	}
+}
+
+// Running are the steps that are running, in the plan's order.
+func (s *Schedule) Running() []plan.Step {
+	var out []plan.Step
+	for _, step := range s.steps {
+		if s.state[step.ID] == Running {
+			out = append(out, step)
+		}
+	}
+	return out
 }
 
 // Next marks the steps that may start now as running and returns them, in the plan's order.
@@ -134,8 +152,8 @@ func (s *Schedule) skip(match func(plan.Step) bool) []plan.Step {
 	return out
 }
 
-// Stop lets nothing more start, but that hosts which are upgraded, or being upgraded, are opened again. It returns the steps
-// that never will start.
+// Stop lets nothing more start, but that hosts which are upgraded, or being upgraded, are opened again. It returns
+// the steps that never will start.
 func (s *Schedule) Stop() []plan.Step {
 	s.stopped = true
 	return s.skip(func(step plan.Step) bool { return !s.finishesTurn(step) })
@@ -148,8 +166,8 @@ func (s *Schedule) finishesTurn(step plan.Step) bool {
 	})
 }
 
-// LeftCordoned are the drains after which nothing has happened to their host, and nothing will: its upgrade or its reset has
-// not begun, nor has its member left etcd. The host is as it was, and closed.
+// LeftCordoned are the drains after which nothing has happened to their host, and nothing will: its upgrade or its
+// reset has not begun, nor has its member left etcd. The host is as it was, and closed.
 func (s *Schedule) LeftCordoned() []plan.Step {
 	var out []plan.Step
 	for _, drain := range s.steps {

@@ -81,13 +81,17 @@ func (r *Run) token() string {
 // tokenAge is how old a token may be when a join begins: uploads over a slow link can outlast a token's 15 minutes.
 const tokenAge = 5 * time.Minute
 
-// freshToken is the run's join token, made anew when it has become too old to begin a join with.
-func (r *Run) freshToken(ctx context.Context) (string, error) {
-	token := r.token()
+// knownToken is the token of the run that this process knows, and how old it is; "" if there is none.
+func (r *Run) knownToken() (token string, age time.Duration) {
 	r.once.Lock()
-	age := r.Now().Sub(r.once.tokenMade)
-	r.once.Unlock()
-	if age < tokenAge {
+	defer r.once.Unlock()
+	return r.once.token, r.Now().Sub(r.once.tokenMade)
+}
+
+// freshToken is the run's join token, made anew when it has become too old to begin a join with, or is known to
+// another process only.
+func (r *Run) freshToken(ctx context.Context) (string, error) {
+	if token, age := r.knownToken(); token != "" && age < tokenAge {
 		return token, nil
 	}
 	client, err := r.client() //nolint:contextcheck // it outlives the step

@@ -36,8 +36,8 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 			r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: "evicted " + pod})
 		},
 	}
-	err := client.Drain(ctx, s.Intent.NodeName, opts)
-	if err == nil || errors.Is(context.Cause(ctx), ErrLockLost) {
+	err := r.empty(ctx, client, s, opts)
+	if err == nil || unfinished(err) || errors.Is(context.Cause(ctx), ErrLockLost) {
 		return err // and whoever has the lock now decides about the node
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenTimeout)
@@ -49,6 +49,14 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 		return fmt.Errorf("%w; the node is open again: apply again", err)
 	}
 	return fmt.Errorf("%w; the node is open again. Make room for its pods or change their budgets and apply again, or see upgrade.drain in the manifest", err)
+}
+
+// empty takes the pods off the node, or, in a pass, asks them to leave.
+func (r *Run) empty(ctx context.Context, client API, s plan.Step, opts drain.Options) error {
+	if r.at != nil {
+		return r.drainPass(ctx, client, s, opts)
+	}
+	return client.Drain(ctx, s.Intent.NodeName, opts)
 }
 
 // uncordonLeft opens the nodes that were drained for what then never began.
@@ -69,8 +77,9 @@ func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	return errors.Join(errs...)
 }
 
-// uncordon waits until the node is Ready in the wanted version, and after the upgrade of a control-plane host until all voters of
-// etcd are healthy and controllers lead, and lets pods onto it again. One that an earlier run left cordoned does not wait for other hosts' members.
+// uncordon waits until the node is Ready in the wanted version, and after the upgrade of a control-plane host until
+// all voters of etcd are healthy and controllers lead, and lets pods onto it again. One that an earlier run left
+// cordoned does not wait for other hosts' members.
 func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
 	params := step.ParamsOf[step.UncordonParams](s.Intent)
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version, params.Containerd); err != nil {
@@ -87,7 +96,8 @@ func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
 	return client.Reopen(ctx, s.Intent.NodeName)
 }
 
-// allHealthy names a voter that is not healthy. A learner has no vote, and may stay one as long as its own host is away.
+// allHealthy names a voter that is not healthy. A learner has no vote, and may stay one as long as its own host is
+// away.
 func allHealthy(e observed.Etcd) string {
 	for _, m := range e.Members {
 		if !m.Learner && m.Healthy != observed.Yes {
@@ -97,7 +107,8 @@ func allHealthy(e observed.Etcd) string {
 	return ""
 }
 
-// mayStop waits until the host's etcd member may be stopped for a while, as the rules of the quorum say of etcd as it is now.
+// mayStop waits until the host's etcd member may be stopped for a while, as the rules of the quorum say of etcd as
+// it is now.
 func (r *Run) mayStop(ctx context.Context, s plan.Step) error {
 	if s.Intent.Role != desired.ControlPlane {
 		return nil

@@ -16,21 +16,24 @@ import (
 type RunOptions struct {
 	RunID       string            // in locks, events and the history; "" makes one
 	ForceUnlock bool              // take the lock over from another run
-	Emit        func(apply.Event) // is told what happens; nil is nobody. It may be called concurrently
+	Emit        func(apply.Event) // as Config.Record, of this run only
 	Stop        <-chan struct{}   // closed: finish the running steps and begin no other
-	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the cluster takes
-	// the cluster's.
+	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the
+	// cluster takes the cluster's.
 	Lease Lease
+
+	since *Progress // what is gone on with; nil is a run from its beginning
 }
 
-// CarryOut carries out a proposal that somebody has approved: the host keys that it lists are recorded, what it uploads is
-// verified, the locks are taken, and it is proposed again. Only if it is still the same, its plan is run; otherwise the error
-// is ErrWorldChanged, and nothing was changed but for the host keys. One that must not be carried out is refused with what
-// Proposal.Refusal says.
+// CarryOut carries out a proposal that somebody has approved: the host keys that it lists are recorded, what it
+// uploads is verified, the locks are taken, and it is proposed again. Only if it is still the same, its plan is
+// run; otherwise the error is ErrWorldChanged, and nothing was changed but for the host keys. One that must not be
+// carried out is refused with what Proposal.Refusal says.
 //
-// It returns the last proposal that it made. Without an error that is one of after the run: of an Apply for Apply, Recover
-// and the Replace of a host that answers, so that it Matches if the cluster is now as it is wanted, and of the same request for
-// the others, so that its plan has no steps if nothing is left to do. After Snapshots it is the one that was carried out.
+// It returns the last proposal that it made. Without an error that is one of after the run: of an Apply for Apply,
+// Recover and the Replace of a host that answers, so that it Matches if the cluster is now as it is wanted, and of
+// the same request for the others, so that its plan has no steps if nothing is left to do. After Snapshots it is
+// the one that was carried out.
 func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) (Proposal, error) {
 	s, err := e.begin(ctx, approved, o)
 	if err != nil {
@@ -149,10 +152,7 @@ func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
 		Blobs: e.cfg.Releases, Perhaps: p.Observed.Access, Etcd: p.Observed.Etcd,
 		Connect: e.cfg.Connect, CheckLock: locks.check,
 		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder, Parallel: e.cfg.Parallel,
-		Emit: o.Emit, Now: e.cfg.Now,
-	}
-	if r.Emit == nil {
-		r.Emit = func(apply.Event) {}
+		Emit: func(ev apply.Event) { e.emit(o, ev) }, Now: e.cfg.Now,
 	}
 	recovery, recovers := p.Request.(Recover)
 	if recovers {
@@ -163,6 +163,15 @@ func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
 		r.Access = p.Observed.Access
 	}
 	return r
+}
+
+// emit tells of an event whoever wants to know.
+func (e *Engine) emit(o RunOptions, event apply.Event) {
+	for _, tell := range []func(apply.Event){e.cfg.Record, o.Emit} {
+		if tell != nil {
+			tell(event)
+		}
+	}
 }
 
 // reached are the hosts that answered, by ID.
@@ -196,8 +205,8 @@ func forgets(r Request) bool {
 	return false
 }
 
-// forget removes our own working directory from the hosts that were reset. It goes last: until here it held the lock and the
-// step's result.
+// forget removes our own working directory from the hosts that were reset. It goes last: until here it held the
+// lock and the step's result.
 func (e *Engine) forget(ctx context.Context, p Proposal) error {
 	const remove = "rm -rf /var/lib/kubeone /run/kubeone"
 	for _, s := range p.Plan.Steps {

@@ -1,9 +1,9 @@
-// Package engine joins the stages: observe, decide, plan, apply. It holds no rule of its own. It is a library: an Engine is
-// made from values and interfaces and knows no file, flag, user or environment variable; whoever has those (package
-// workspace, for the commands) makes an Engine from them.
+// Package engine joins the stages: observe, decide, plan, apply. It holds no rule of its own. It is a library: an
+// Engine is made from values and interfaces and knows no file, flag, user or environment variable; whoever has
+// those (package workspace, for the commands) makes an Engine from them.
 //
-// Everything that is done to a cluster goes the same way. Propose answers a Request with a Proposal, which changes nothing
-// and can be shown, compared and kept; CarryOut carries one out, if it is still what the Request leads to.
+// Everything that is done to a cluster goes the same way. Propose answers a Request with a Proposal, which changes
+// nothing and can be shown, compared and kept; CarryOut carries one out, if it is still what the Request leads to.
 package engine
 
 import (
@@ -23,8 +23,8 @@ import (
 	"kubeone/internal/script"
 )
 
-// Config is all that an engine is made from. What is in it must not be changed afterwards, and must be safe for concurrent
-// use where it is an interface or a function.
+// Config is all that an engine is made from. What is in it must not be changed afterwards, and must be safe for
+// concurrent use where it is an interface or a function.
 type Config struct {
 	Want     desired.Cluster      // Artifacts is not looked at: Releases has them
 	Manifest string               // what Want was made from, as the cluster's record keeps it: without secrets
@@ -33,12 +33,13 @@ type Config struct {
 	Releases Releases             // what is installed
 	Connect  apply.Connectors     // how connections to the API and to etcd are made; the zero value makes real ones
 
-	// Observe finds out what is. Nil asks every host, the API and etcd (probe.Run). A caller that has facts already, or is
-	// concerned with some of the hosts, hands in one of its own.
+	// Observe finds out what is. Nil asks every host, the API and etcd (probe.Run). A caller that has facts
+	// already, or is concerned with some of the hosts, hands in one of its own.
 	Observe  func(context.Context, probe.Request) (probe.Result, error)
-	Holder   string           // who holds locks and is named in the history: "user@machine"
-	Now      func() time.Time // nil is time.Now
-	Parallel int              // hosts busy at a time; 0 is 32
+	Holder   string            // who holds locks and is named in the history: "user@machine"
+	Now      func() time.Time  // nil is time.Now
+	Record   func(apply.Event) // is told all that happens in every run; nil is nobody. It may be called concurrently
+	Parallel int               // hosts busy at a time; 0 is 32
 }
 
 // Approver records host keys that somebody has approved; a *sshpool.Pool is one.
@@ -46,8 +47,8 @@ type Approver interface {
 	Approve(...host.FirstContact) error
 }
 
-// Engine is one cluster as it is wanted, and the means to make it so. It is not changed after New, and its methods may be
-// called by several goroutines at the same time. What its hosts hold open belongs to whoever made them.
+// Engine is one cluster as it is wanted, and the means to make it so. It is not changed after New, and its methods
+// may be called by several goroutines at the same time. What its hosts hold open belongs to whoever made them.
 type Engine struct {
 	cfg     Config
 	addons  []addons.Addon
@@ -101,8 +102,8 @@ func (e *Engine) Manifest() string { return e.cfg.Manifest }
 // Now is the engine's clock.
 func (e *Engine) Now() time.Time { return e.cfg.Now() }
 
-// renderAddons renders what is applied to the cluster. Image names are the same for every architecture, and known before
-// any digest.
+// renderAddons renders what is applied to the cluster. Image names are the same for every architecture, and known
+// before any digest.
 func (e *Engine) renderAddons() error {
 	names, err := e.cfg.Releases.Names(e.release("amd64", desired.Versions{}))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -17,11 +18,11 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Lease is the lock in the cluster as a run holds it. *leaselock.Lock is one; a caller that elects a leader itself brings its own.
-// Its methods may be called concurrently.
+// Lease is the lock in the cluster as a run holds it. *leaselock.Lock is one; a caller that elects a leader itself
+// brings its own. Its methods may be called concurrently.
 type Lease interface {
-	// Check asks now whether it is still held: nil if so, an error that wraps leaselock.ErrLost if another has it, and any other
-	// error if nobody answers.
+	// Check asks now whether it is still held: nil if so, an error that wraps leaselock.ErrLost if another has it,
+	// and any other error if nobody answers.
 	Check(ctx context.Context) error
 	// Unrenewed is for how long nothing has said that it is held. Nobody else takes it before apply.LeaseDuration.
 	Unrenewed() time.Duration
@@ -36,12 +37,13 @@ type Lease interface {
 // lockTimeout bounds the wait for somebody who says whether the Lease is still this run's.
 const lockTimeout = 2 * time.Minute
 
-// lockSet is what a run has locked: hosts and, if its plan is about the cluster, the Lease. Where no API answers when it begins,
-// it takes the Lease before its first step through the API.
+// lockSet is what a run has locked: hosts and, if its plan is about the cluster, the Lease. Where no API answers
+// when it begins, it takes the Lease before its first step through the API.
 type lockSet struct {
 	hosts        *apply.Lock
 	scope        plan.Scope
 	controlPlane []string // IDs of the control-plane hosts among those that are locked
+	leased       bool     // the run had the Lease before this process
 	take         func(context.Context, cluster.Access) (Lease, error)
 
 	mu       sync.Mutex
@@ -66,9 +68,12 @@ func (e *Engine) lock(
 		}
 	}
 	var err error
-	l.hosts, err = apply.TakeLock(ctx, hosts, apply.Claim{Holder: e.cfg.Holder, Run: o.RunID, Force: o.ForceUnlock, Dispensable: workers})
-	if err != nil {
-		return nil, err
+	claim := apply.Claim{Holder: e.cfg.Holder, Run: o.RunID, Force: o.ForceUnlock, Dispensable: workers}
+	if o.since != nil {
+		claim.Kept, l.leased = o.since.Locks, o.since.Leased
+	}
+	if l.hosts, err = apply.TakeLock(ctx, hosts, claim); err != nil {
+		return nil, sinceTaken(err, o)
 	}
 	l.watch(l.hosts.Lost())
 	l.take = func(ctx context.Context, via cluster.Access) (Lease, error) {
@@ -79,14 +84,28 @@ func (e *Engine) lock(
 	}
 	if err := l.hold(ctx, via); err != nil {
 		l.release(ctx)
-		return nil, err
+		return nil, sinceTaken(err, o)
 	}
 	return l, nil
 }
 
-// takeLease takes the Lease of the cluster, or is given the caller's own. It is taken at once, whoever holds it, where every
-// control-plane host of the cluster says that it is locked by this run: each would have refused if the holder were at work
-// there, and nobody reaches the API but through one of them.
+// sinceTaken is why a run that is gone on with has not got its locks again. Where another run has had one of them
+// since, that is a *TakenError.
+func sinceTaken(err error, o RunOptions) error {
+	var held *apply.HeldError
+	switch {
+	case o.since == nil:
+	case errors.As(err, &held):
+		return &TakenError{By: leaselock.Holder{Name: held.Holder, RunID: held.RunID}, Err: err}
+	case errors.Is(err, leaselock.ErrLost):
+		return &TakenError{By: leaselock.TakenBy(err), Err: err}
+	}
+	return err
+}
+
+// takeLease takes the Lease of the cluster, or is given the caller's own. It is taken at once, whoever holds it,
+// where every control-plane host of the cluster says that it is locked by this run: each would have refused if the
+// holder were at work there, and nobody reaches the API but through one of them.
 func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(context.Context) bool, o RunOptions) (Lease, error) {
 	if o.Lease != nil {
 		return lent{o.Lease}, nil
@@ -96,7 +115,7 @@ func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(
 		return nil, err
 	}
 	held, err := client.Acquire(ctx, leaselock.Holder{Name: e.cfg.Holder, RunID: o.RunID}, leaselock.AcquireOptions{
-		Force: o.ForceUnlock, AtOnce: locked,
+		Force: o.ForceUnlock, AtOnce: locked, Kept: o.since != nil && o.since.Leased,
 		Waiting: func(by leaselock.Holder, atMost time.Duration) { e.tellWaiting(o, by, atMost) },
 	})
 	if err != nil {
@@ -108,10 +127,7 @@ func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(
 
 // tellWaiting says for what a run waits before it begins.
 func (e *Engine) tellWaiting(o RunOptions, by leaselock.Holder, atMost time.Duration) {
-	if o.Emit == nil {
-		return
-	}
-	o.Emit(apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning, Line: fmt.Sprintf(
+	e.emit(o, apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning, Line: fmt.Sprintf(
 		"the cluster's lock is held by %s (run %s), which may be at work through control-plane hosts that do not answer here: waiting up to %s for it to be renewed",
 		by.Name, by.RunID, atMost)})
 }
@@ -133,6 +149,15 @@ func (l ownLease) Release(ctx context.Context) error {
 	defer l.client.Close()
 	return l.Lock.Release(ctx)
 }
+
+// unheard is the Lease of a run that had it before this process, where nobody answers who could say whose it is now.
+type unheard struct{ Lease }
+
+// Check says that nobody answers.
+func (unheard) Check(context.Context) error { return errors.New("the API does not answer") }
+
+// Unrenewed is as long as it takes another run to have it.
+func (unheard) Unrenewed() time.Duration { return apply.LeaseDuration }
 
 // hold takes the Lease unless it is held already.
 func (l *lockSet) hold(ctx context.Context, via *cluster.Access) error {
@@ -183,15 +208,39 @@ func (l *lockSet) release(ctx context.Context) {
 	l.hosts.Release()
 }
 
+// leave gives the hosts back and keeps the Lease, which nobody renews: another run may take either, and then this
+// one cannot be gone on with.
+func (l *lockSet) leave() {
+	close(l.over)
+	l.watching.Wait()
+	if own, ok := l.current().(ownLease); ok {
+		own.Leave()
+		own.client.Close()
+	}
+	l.hosts.Release()
+}
+
+// kept is what has to be known to go on with the run.
+func (l *lockSet) kept(p *Progress) {
+	locks := maps.Clone(p.Locks)
+	if locks == nil {
+		locks = map[string]int64{}
+	}
+	maps.Copy(locks, l.hosts.Generations())
+	_, own := l.current().(ownLease)
+	p.Locks, p.Leased = locks, p.Leased || own
+}
+
 func (l *lockSet) current() Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lease
 }
 
-// check returns an error that wraps apply.ErrLockLost when another run has the lock of what the step is about. A host refuses
-// the steps of a run that has lost its lock there, so of workers alone only the steps through the API are asked about; what
-// is about the cluster needs the Lease besides, as another run may have that which reaches other hosts.
+// check returns an error that wraps apply.ErrLockLost when another run has the lock of what the step is about. A
+// host refuses the steps of a run that has lost its lock there, so of workers alone only the steps through the API
+// are asked about; what is about the cluster needs the Lease besides, as another run may have that which reaches
+// other hosts.
 func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) error {
 	onHost := s.Intent.Kind.OnHost()
 	if l.scope.Cluster && !onHost && via != nil {
@@ -205,7 +254,10 @@ func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) e
 	if lease := l.current(); lease != nil {
 		return l.await(ctx, lease)
 	}
-	if onHost {
+	switch {
+	case onHost && l.leased && l.scope.Cluster:
+		return l.await(ctx, unheard{})
+	case onHost:
 		return nil
 	}
 	return l.hosts.Check(ctx)
@@ -214,7 +266,7 @@ func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) e
 // notTaken is why the Lease was not taken in the middle of a run: another one is at work.
 func (l *lockSet) notTaken(err error) error {
 	var held *leaselock.HeldError
-	if !errors.As(err, &held) {
+	if !errors.As(err, &held) && !errors.Is(err, leaselock.ErrLost) {
 		return err
 	}
 	l.once.Do(func() { close(l.lost) })
@@ -252,9 +304,9 @@ func (l *lockSet) await(ctx context.Context, lease Lease) error {
 	}
 }
 
-// guard does something with a context that ends when another run takes the lock, in the cluster or on a host: nothing is begun
-// any more and what goes through the API ends at once, because the other run plans without it; what runs on hosts goes on
-// there by itself. The error is then a *TakenError.
+// guard does something with a context that ends when another run takes the lock, in the cluster or on a host:
+// nothing is begun any more and what goes through the API ends at once, because the other run plans without it;
+// what runs on hosts goes on there by itself. The error is then a *TakenError.
 func (l *lockSet) guard(ctx context.Context, do func(ctx context.Context) error) error {
 	err := guard(ctx, do, l)
 	var taken *TakenError

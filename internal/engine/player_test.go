@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -137,6 +139,12 @@ type player struct {
 	facts    string
 	commands []string
 	contacts []host.FirstContact
+
+	works      bool  // it takes files, and carries out steps
+	generation int64 // of its lock
+	run, step  string
+	ended      string // "": the step runs; else its exit status
+	started    []string
 }
 
 var (
@@ -170,6 +178,9 @@ func (p *player) Dial(context.Context, string, string) (net.Conn, error) {
 }
 
 func (p *player) Upload(_ context.Context, f host.File) error {
+	if p.carriesOut() {
+		return nil
+	}
 	p.note("upload " + f.Path)
 	return errors.New("the player takes no files")
 }
@@ -200,9 +211,15 @@ func (p *player) Run(_ context.Context, c host.Cmd) (host.Result, error) {
 		_, err := io.WriteString(c.Stdout, p.present())
 		return host.Result{}, err
 	case c.Name == "take the lock":
-		_, _ = io.WriteString(c.Stdout, "granted 1\n")
+		said := p.lock(c.Args[4])
+		_, _ = io.WriteString(c.Stdout, said)
+		if strings.HasPrefix(said, "held") {
+			return host.Result{}, nil
+		}
 		_, err := io.Copy(io.Discard, c.Stdin)
 		return host.Result{}, err
+	case p.carriesOut():
+		return p.work(c)
 	}
 	p.note(c.Name)
 	return host.Result{ExitCode: 1}, &host.ExitError{Host: p.Name(), What: c.Name, Code: 1}
@@ -218,4 +235,60 @@ func (p *player) present() string {
 		"hostname\tcp-1", "hostname\tnode-"+strings.ReplaceAll(p.id, ".", "-"),
 		"machine-id\ta7bdb53aa5cf4851a708d39020e5b177", fmt.Sprintf("machine-id\t%032x", net.ParseIP(p.id).To4()),
 	).Replace(p.facts)
+}
+
+func (p *player) carriesOut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.works
+}
+
+// lock grants the lock, or refuses to go on with one that somebody else has had since.
+func (p *player) lock(kept string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if kept == "0" {
+		p.generation++
+	} else if kept != strconv.FormatInt(p.generation, 10) {
+		return "held\nholder=you@desk\nrun=another\n"
+	}
+	return fmt.Sprintf("granted %d\n", p.generation)
+}
+
+// work starts a step, and says how far it is.
+func (p *player) work(c host.Cmd) (host.Result, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	code, said := 0, ""
+	switch {
+	case strings.Contains(c.Script, "systemd-run"):
+		p.run, p.step, p.ended = c.Args[1], c.Args[2], ""
+		p.started = append(p.started, p.step)
+	case strings.Contains(c.Script, "asked=$2") && p.run != c.Args[0]:
+		code = 79
+	case strings.Contains(c.Script, "asked=$2"):
+		said, code = "step="+p.step+"\n", 77
+		if p.ended != "" {
+			code, _ = strconv.Atoi(p.ended)
+		}
+	}
+	result := host.Result{ExitCode: code, Stderr: []byte(said)}
+	if code == 0 {
+		return result, nil
+	}
+	return result, &host.ExitError{Host: p.Name(), What: c.Name, Code: code, Stderr: []byte(said)}
+}
+
+// end ends the step that runs there, with an exit status.
+func (p *player) end(status string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = status
+}
+
+// begun are the steps that were started there.
+func (p *player) begun() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.started)
 }

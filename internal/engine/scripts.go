@@ -8,13 +8,14 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/network/plugins"
+	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/release"
 	"kubeone/internal/script"
 )
 
-// scripts renders the script of every host that the plan touches, but for those of which it is not known what they would be
-// given. Known is what is, by desired.ArtifactsKey.
+// scripts renders the script of every host that the plan touches, but for those of which it is not known what they
+// would be given. Known is what is, by desired.ArtifactsKey.
 func scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string, error) {
 	out := map[string]string{}
 	needs := map[string]plan.Need{}
@@ -24,7 +25,7 @@ func scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string,
 	for _, h := range p.Want.Hosts() {
 		in, touched := scriptInput(p, h)
 		need, installs := needs[h.ID]
-		if !touched || installs && p.unresolved != nil {
+		if !touched || p.Observed.World.Hosts[h.ID].Reach != observed.Reached || installs && p.unresolved != nil {
 			continue
 		}
 		if installs {

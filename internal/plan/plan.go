@@ -27,8 +27,8 @@ type Plan struct {
 	Again string `json:"again,omitempty"`
 	// Blocked is a route that this version plans and does not carry out; apply stops before the first step.
 	Blocked string `json:"blocked,omitempty"`
-	// Unresolved says, line by line, what could not be found out of what the steps install. Such a plan is for reading: it has
-	// no digest, and is not carried out.
+	// Unresolved says, line by line, what could not be found out of what the steps install. Such a plan is for
+	// reading: it has no digest, and is not carried out.
 	Unresolved []string `json:"unresolved,omitempty"`
 	// FirstContacts are fingerprints of host keys, by host ID, that approval of this plan records.
 	FirstContacts map[string]string `json:"firstContacts,omitempty"`
@@ -75,8 +75,8 @@ const (
 	Drains   Risk = "drains a node"
 )
 
-// Decode reads a plan that was written as JSON. Of another format, or with a step that this version does not know to the
-// last parameter, it is an error.
+// Decode reads a plan that was written as JSON. Of another format, or with a step that this version does not know
+// to the last parameter, it is an error.
 func Decode(text []byte) (Plan, error) {
 	var head struct {
 		Format int `json:"format"`
@@ -118,19 +118,31 @@ func (p Plan) Digest() string {
 	}
 	steps := make([]done, 0, len(p.Steps))
 	for _, s := range p.Steps {
-		steps = append(steps, done{s.ID, s.Host, s.Intent, s.Needs, s.After})
+		steps = append(steps, done{s.ID, s.Host, s.Intent, orNil(s.Needs), orNil(s.After)})
+	}
+	contacts := p.FirstContacts
+	if len(contacts) == 0 {
+		contacts = nil
 	}
 	text, err := json.Marshal(struct {
 		Format   int
 		Cluster  string
 		Contacts map[string]string
 		Steps    []done
-	}{p.Format, p.Cluster, p.FirstContacts, steps})
+	}{p.Format, p.Cluster, contacts, steps})
 	if err != nil {
 		panic(fmt.Sprintf("plan of %s cannot be encoded: %v", p.Cluster, err)) // only strings, ints and maps of strings
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
+}
+
+// orNil is nil for what is empty: a plan that was written and read again is the same plan.
+func orNil(ids []string) []string {
+	if len(ids) == 0 {
+		return nil
+	}
+	return ids
 }
 
 // Step returns the step with that ID, and whether there is one.

@@ -80,6 +80,9 @@ func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Durat
 type AcquireOptions struct {
 	// Force takes it at once, whatever the run that holds it does.
 	Force bool
+	// Kept says that this run has had it, and has left it without giving it back: if another run has had it since,
+	// the error wraps ErrLost.
+	Kept bool
 	// AtOnce is asked when another run holds it: whether it is certain now that that run is not at work. Nothing is
 	// taken over if the lock changed hands since then. Nil is never certain.
 	AtOnce func(context.Context) bool
@@ -114,8 +117,11 @@ func (c Locker) take(ctx context.Context, me Holder, o *AcquireOptions) error {
 	if err != nil {
 		return err
 	}
-	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != me && !o.Force &&
-		(o.AtOnce == nil || !o.AtOnce(ctx)) {
+	holder, _, _ := State(lease, time.Now())
+	if o.Kept && holder != me {
+		return &takenError{holder}
+	}
+	if holder.Name != "" && holder != me && !o.Force && (o.AtOnce == nil || !o.AtOnce(ctx)) {
 		_, duration := ageOf(lease, time.Now())
 		if o.Waiting != nil {
 			o.Waiting(holder, duration)
