@@ -35,6 +35,9 @@ type Input struct {
 	System map[string]string
 	// ForceUpgrade rolls the configuration out host by host although nothing differs.
 	ForceUpgrade bool
+	// About holds the IDs of the hosts that the decision is about; nil means all. The others may not have been asked: such
+	// a host is what the API says of its Node, and etcd of its member where that is known. Nothing is done outside.
+	About map[string]bool
 	// Limit holds the IDs of the only hosts that may be acted on; nil means all. Hosts outside are still looked at.
 	Limit map[string]bool
 }

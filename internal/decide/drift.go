@@ -34,6 +34,9 @@ func (v *view) drift() map[string][]string {
 
 // staleAddons names the addons that are missing in the cluster or are others there, sorted.
 func (v *view) staleAddons() []string {
+	if v.in.About != nil {
+		return nil // they are the whole cluster's
+	}
 	var out []string
 	for name, want := range v.in.Addons {
 		if v.in.Is.API.Addons[name] != want {
@@ -47,7 +50,7 @@ func (v *view) staleAddons() []string {
 // staleSystem names the apps that have to follow the version. They follow when every member has it: kube-proxy must not be
 // newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
-	if v.systemHost() == "" || !v.joinable() || len(having(v.hosts, func(s *hostState) bool { return s.joined() && v.outdated(s) })) > 0 {
+	if v.in.About != nil || v.systemHost() == "" || !v.joinable() || len(having(v.hosts, func(s *hostState) bool { return s.joined() && v.outdated(s) })) > 0 {
 		return nil
 	}
 	return v.oldSystem()
@@ -90,6 +93,9 @@ func (v *view) allAddons() []string { return slices.Sorted(maps.Keys(v.in.Addons
 
 // staleRecord reports whether our record in the cluster is missing, or of another cluster or manifest.
 func (v *view) staleRecord() bool {
+	if v.in.About != nil {
+		return false // it is the whole cluster's
+	}
 	r := v.in.Is.API.Record
 	return r == nil || r.Cluster != v.in.Want.Name ||
 		r.ManifestDigest != v.in.Want.Digest && r.ManifestDigest != v.in.Want.OrderedDigest

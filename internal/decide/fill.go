@@ -49,7 +49,7 @@ func (v *view) fillAlso(d *Decision) {
 	if d.Restarts, d.Rewrites = v.restarts(), v.rewrites(); len(d.Restarts)+len(d.Rewrites) > 0 {
 		d.Also = append(d.Also, fsm.Repair)
 	}
-	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || !v.joinable() {
+	if v.in.Is.API.Reached != observed.Yes || !v.etcdKnown() || !v.etcd.tally.Holds() || !v.joinable() {
 		return
 	}
 	if v.fillJoins(d, v.membershipSound()); len(d.Joins) > 0 {
@@ -67,7 +67,10 @@ func (v *view) fillJoins(d *Decision, grow bool) {
 	if source == "" {
 		return
 	}
-	d.Joins = v.ordered(func(s *hostState) bool { return s.missing() && (s.Role == desired.Worker || grow) })
+	asked := v.in.Is.Hosts[source].PKI == observed.Yes // else there is nobody to copy it from
+	d.Joins = v.ordered(func(s *hostState) bool {
+		return s.missing() && (s.Role == desired.Worker || grow && asked)
+	})
 	if len(d.Joins) > 0 {
 		d.Leader = source
 		d.Prepare = having(v.hosts, func(s *hostState) bool { return slices.Contains(d.Joins, s.ID) })
@@ -117,6 +120,7 @@ func (v *view) source() string {
 		func(s *hostState) bool {
 			return s.joined() && s.is.PKI == observed.Yes && s.is.APIServer == observed.Yes
 		},
+		func(s *hostState) bool { return s.reported && s.Condition == condition.Healthy },
 	} {
 		if found := having(v.controlPlane(), is); len(found) > 0 {
 			return found[0]

@@ -95,6 +95,8 @@ func (v *view) wanted() []problem.Problem {
 // only copy. A worker outside the limit stops nothing.
 func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	switch {
+	case s.reported:
+		return nil, nil // it is nobody's business here
 	case s.Condition == condition.Foreign:
 		if s.inLimit || s.controlPlane() {
 			return s.Reasons[:1:1], nil

@@ -37,6 +37,9 @@ func (v *view) instructions() []problem.Instruction {
 // unhealthy reports whether the host is a member that is not healthy, or nothing is known of it. One that apply mends by itself
 // is not.
 func (v *view) unhealthy(s *hostState) bool {
+	if s.reported && s.node == nil {
+		return false // nobody knows of it, and nobody was to
+	}
 	return s.silent() || s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRewrite(s)
 }
 

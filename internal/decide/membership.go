@@ -61,7 +61,7 @@ func (v *view) supposedMembership() membership {
 		}
 		r.tally.Voters++
 		switch {
-		case s.is.EtcdHealth == observed.Yes:
+		case s.is.EtcdHealth == observed.Yes, s.reported && s.Condition == condition.Healthy:
 			r.tally.Alive++
 		case s.repairable():
 			r.startable++

@@ -101,7 +101,7 @@ func (v *view) controlPlaneFaults() []string {
 	if v.in.Is.API.Reached != observed.Yes {
 		wrong = append(wrong, "the API does not answer")
 	}
-	if !v.etcd.listed {
+	if !v.etcdKnown() {
 		wrong = append(wrong, "etcd's members are unknown")
 	}
 	if !v.etcd.tally.Holds() {

@@ -75,7 +75,7 @@ func (v *view) apiServer(s *hostState) string {
 		return s.is.APIServerVersion
 	case v.in.Is.API.Reached == observed.Yes && v.in.Is.API.Via == s.ID:
 		return v.in.Is.API.Version
-	case s.Condition.Silent():
+	case s.Condition.Silent(), s.reported:
 		return s.kubelet()
 	}
 	return ""

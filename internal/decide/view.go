@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
@@ -34,10 +36,13 @@ type hostState struct {
 	// midUpgrade says that its turn in an upgrade has begun, and that what is wrong with it is what the rest of the turn writes
 	// and starts anew.
 	midUpgrade bool
+	// reported says that the host was not asked, because the decision is not about it, and that the API speaks for it.
+	reported bool
 }
 
 // look works out the view of an Input.
 func look(in Input) *view {
+	in.Limit = within(in.Limit, in.About)
 	v := &view{in: &in, cps: len(in.Want.ControlPlane)}
 	v.epoch = condition.Epoch(&in.Want, &in.Is)
 	v.ca, v.claims = condition.ClusterCA(&in.Want, &in.Is)
@@ -58,6 +63,34 @@ func look(in Input) *view {
 	return v
 }
 
+// within are the hosts of a limit that the decision is about, too.
+func within(limit, about map[string]bool) map[string]bool {
+	switch {
+	case about == nil:
+		return limit
+	case limit == nil:
+		return about
+	}
+	both := map[string]bool{}
+	for id, inside := range limit {
+		if inside && about[id] {
+			both[id] = true
+		}
+	}
+	return both
+}
+
+// workersOnly reports whether the decision is about workers, so that the control plane is what the API says of it.
+func (v *view) workersOnly() bool {
+	return v.in.About != nil && !slices.ContainsFunc(v.controlPlane(), func(s hostState) bool { return v.in.About[s.ID] })
+}
+
+// etcdKnown reports whether enough is known of etcd for what the decision is about. An API that answers has an etcd with a
+// quorum, and workers are not concerned with more.
+func (v *view) etcdKnown() bool {
+	return v.etcd.listed || v.workersOnly() && v.in.Is.API.Reached == observed.Yes
+}
+
 // see assesses one host.
 func (v *view) see(s *hostState, w *desired.Host) {
 	s.Host, s.is, s.inLimit = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
@@ -69,6 +102,10 @@ func (v *view) see(s *hostState, w *desired.Host) {
 	}
 	if cx.Etcd == observed.Yes && w.Role == desired.ControlPlane {
 		cx.Member = match.Member(v.in.Is.Etcd.Members, w, match.NodeName(w, &s.is, s.node))
+	}
+	if s.reported = v.in.About != nil && !v.in.About[w.ID] && s.is.Reach == observed.NotAsked; s.reported {
+		s.Assessment = condition.Reported(w, cx)
+		return
 	}
 	s.Assessment = condition.Classify(w, &s.is, cx)
 }

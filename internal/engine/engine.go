@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"kubeone/internal/addons"
@@ -55,6 +56,8 @@ type Engine struct {
 	addonOf map[string]string            // digest by name
 	system  map[string]string            // image of what kubeadm applies, by its pods' app
 	digests map[string]map[string]string // of the wanted configuration, by host ID and name
+	about   []string                     // IDs of the only hosts that are probed and acted on; nil is all
+	facts   Facts                        // of the rest; nil where about is
 }
 
 const defaultParallel = 32
@@ -132,9 +135,16 @@ func (e *Engine) NewRunID() string {
 func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 	request := probe.Request{Now: e.cfg.Now}
 	for _, h := range e.cfg.Want.Hosts() {
+		if e.about != nil && !slices.Contains(e.about, h.ID) {
+			continue
+		}
 		request.Targets = append(request.Targets, probe.Target{
 			ID: h.ID, Host: e.cfg.Hosts[h.ID], ControlPlane: h.Role == desired.ControlPlane,
 		})
 	}
-	return e.cfg.Observe(ctx, request)
+	seen, err := e.cfg.Observe(ctx, request)
+	if err != nil || e.about == nil {
+		return seen, err
+	}
+	return e.completed(ctx, seen)
 }

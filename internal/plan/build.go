@@ -357,7 +357,7 @@ func (b *builder) revokeToken() {
 }
 
 func (b *builder) saveRecord(reason string) {
-	if b.has("record") {
+	if b.has("record") || b.in.About != nil {
 		return
 	}
 	b.onCluster("record", Step{

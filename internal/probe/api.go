@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"time"
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/observed"
@@ -44,6 +45,22 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	}
 	api.Via = c.target.ID
 	return api, nil
+}
+
+// API reads what the API says of a cluster, without asking its hosts. An API that does not answer is an error.
+func API(ctx context.Context, a cluster.Access, now time.Time) (Result, error) {
+	client, err := cluster.Connect(a)
+	if err != nil {
+		return Result{}, err
+	}
+	defer client.Close()
+	r := reader{kube: client.Kubernetes, now: now}
+	api, err := r.read(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	api.Reached = observed.Yes
+	return Result{World: observed.World{API: api}, Access: &a, Requests: Requests{API: int(r.requests.Load())}}, nil
 }
 
 // askAPIServer asks a host's API server itself whether it is ready, where the host has no program to ask with.

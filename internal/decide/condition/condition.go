@@ -3,6 +3,8 @@
 package condition
 
 import (
+	"slices"
+
 	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -89,6 +91,33 @@ func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment 
 	if a.Condition == Empty {
 		a.Resume = is.Marker != nil
 		a.Replaced = cx.Node != nil || cx.Member != nil
+	}
+	a.Member = membership(a.Condition, cx)
+	for i := range a.Reasons {
+		a.Reasons[i].Host = want.ID
+	}
+	return a
+}
+
+// Reported names the condition of a host that was not asked: by its Node, and by its etcd member where those are known.
+func Reported(want *desired.Host, cx HostContext) Assessment {
+	a := because(Unreachable, problem.HostNotAsked, nil)
+	if cx.API == observed.Yes && cx.Node != nil {
+		var failed, silent []problem.Problem
+		if want.Role == desired.ControlPlane {
+			failed, silent = etcdMember(cx)
+		}
+		if ready, why := readiness(cx); !ready {
+			silent = append(silent, problem.Problem{Code: why})
+		}
+		a = Assessment{Condition: Healthy}
+		if wrong := slices.Concat(failed, silent); len(wrong) > 0 {
+			a = Assessment{Condition: Unready, Reasons: wrong}
+		}
+	}
+	a.Node = match.NodeName(want, &observed.Host{}, cx.Node)
+	if cx.Member != nil {
+		a.Etcd = cx.Member.ID
 	}
 	a.Member = membership(a.Condition, cx)
 	for i := range a.Reasons {

@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/observed"
+)
+
+// askedWorkerOnly is a cluster of which only its first worker was asked; of the rest there is what the API says.
+func askedWorkerOnly(in decide.Input) decide.Input {
+	id := in.Want.Workers[0].ID
+	in.About = map[string]bool{id: true}
+	in.Is.Hosts = map[string]observed.Host{id: in.Is.Hosts[id]}
+	in.Is.Etcd = observed.Etcd{}
+	return in
+}
+
+func TestAWorkerJoinsByWhatTheAPISays(t *testing.T) {
+	t.Parallel()
+	in := askedWorkerOnly(healthy(3, 2, "w-1"))
+	p, decisions := Build(Input{Decide: in})
+	if decisions[0].Route != fsm.Join {
+		t.Fatalf("%s: %+v", decisions[0].Route, decisions[0].Trace)
+	}
+	worker := in.Want.Workers[0].ID
+	for _, s := range p.Steps {
+		if s.Host != worker && s.Host != "" {
+			t.Errorf("%s is on another host", s.ID)
+		}
+	}
+	want := Scope{Hosts: []string{worker}}
+	if diff := cmp.Diff(want, LockScope(p, in.Want, in.Is)); diff != "" || len(p.Operator) > 0 {
+		t.Errorf("%s\n%+v", diff, p.Operator)
+	}
+}
+
+func TestWhatAWorkerNeedsOfTheControlPlane(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(in *decide.Input)
+		joins  int
+	}{
+		"all is well": {func(*decide.Input) {}, 1},
+		"one control-plane Node is not Ready": {func(in *decide.Input) {
+			in.Is.API.Nodes[0].Ready = observed.No
+		}, 1},
+		"the API does not answer": {func(in *decide.Input) { in.Is.API = observed.API{Reached: observed.No} }, 0},
+		"an older API server": {func(in *decide.Input) {
+			for i := range in.Is.API.Nodes {
+				in.Is.API.Nodes[i].KubeletVersion = "1.36.1"
+			}
+		}, 0},
+	} {
+		in := askedWorkerOnly(healthy(3, 2, "w-1"))
+		c.change(&in)
+		if d := decide.Decide(in); len(d.Joins) != c.joins {
+			t.Errorf("%s: %s, joins %v: %+v", name, d.Route, d.Joins, d.Trace)
+		}
+	}
+}
+
+func TestAHealthyWorkerNeedsNothingWhateverIsUnknownOfOthers(t *testing.T) {
+	t.Parallel()
+	p, decisions := Build(Input{Decide: askedWorkerOnly(healthy(3, 2, "w-2"))})
+	if !p.Empty() || decisions[0].Route != fsm.Nothing {
+		t.Errorf("%s: %+v, %+v", decisions[0].Route, p.Steps, p.Operator)
+	}
+}
+
+func TestAWorkerLeavesByWhatTheAPISays(t *testing.T) {
+	t.Parallel()
+	in := askedWorkerOnly(healthy(3, 2))
+	worker := in.Want.Workers[0].ID
+	p, err := RemoveNode(in, worker, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Scope{Hosts: []string{worker}}, LockScope(p, in.Want, in.Is)); diff != "" || len(p.Steps) == 0 {
+		t.Error(diff)
+	}
+}
