@@ -52,8 +52,9 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 	wait $$lab || failed=yes; \
 	cat "$$log"; rm -f "$$log"; test -z "$$failed"
 
-long: ## what takes longer: upgrades over three minors and under load; five control planes; a cluster of an earlier program taken over; two engines in one process; a worker without disk
-	go test -tags e2e,long ./test/e2e -run '^(TestUpgrades|TestFiveControlPlanes|TestTakeover|TestTwoEnginesInOneProcess|TestWorkerWithoutDisk)$$' -count=1 -v -timeout 3h
+long: ## what takes longer: upgrades over three minors, five control planes, a cluster taken over, versions of hosts, and more
+	go test -tags e2e,long ./test/e2e -count=1 -v -timeout 3h \
+		-run '^(TestUpgrades|TestFiveControlPlanes|TestTakeover|TestTwoEnginesInOneProcess|TestWorkerWithoutDisk|TestVersionsOfHosts)$$'
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, columns of prose, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck

@@ -174,8 +174,9 @@ func (s *hostState) runtimeDiffers() bool {
 	runs, said := "", false
 	if s.node != nil {
 		runs, said = strings.CutPrefix(s.node.Runtime, containerdScheme)
+		runs, _, _ = strings.Cut(strings.TrimPrefix(runs, "v"), "+") // a distribution's build
 	}
-	return s.is.Containerd.Version != want || said && strings.TrimPrefix(runs, "v") != want
+	return s.is.Containerd.Version != want || said && runs != want
 }
 
 // turnBegun reports whether the host's turn in an upgrade to what is wanted of it has begun and has not ended.

@@ -177,6 +177,7 @@ func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd st
 			return false, fmt.Sprintf("its kubelet reports version %s, want %s", have, kubelet), nil
 		}
 		have := strings.TrimPrefix(strings.TrimPrefix(n.Status.NodeInfo.ContainerRuntimeVersion, "containerd://"), "v")
+		have, _, _ = strings.Cut(have, "+") // a distribution's build
 		if containerd != "" && have != containerd {
 			return false, fmt.Sprintf("its container runtime reports version %s, want %s", have, containerd), nil
 		}

@@ -1,0 +1,155 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kubeone/internal/apply"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/components"
+	"kubeone/test/lab/fleet"
+)
+
+// olderMinor is a version of the minor before the newest one's, whose bundle has an older containerd too.
+const olderMinor = "1.35.4"
+
+// TestVersionsOfHosts is a cluster one of whose workers has a kubelet and a container runtime of its own for a while. What is
+// wanted of that worker is done to it alone.
+func TestVersionsOfHosts(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "versions", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
+	cache, err := components.DefaultCache()
+	s.must(err)
+	older, err := fleet.Bundle(t.Context(), cache, olderMinor, t.Logf)
+	s.must(err)
+	s.bare = map[string][]string{}
+	library := []string{"--bundle", s.Bundle, "--bundle", older}
+	installed, olderRuntime := plainContainerd(newest), plainContainerd(olderMinor)
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"versions that cannot be are refused", versionsRefused},
+		part{"a worker's kubelet goes down", func(s *story) {
+			s.onWorkerAlone(versionsOf(olderMinor, ""), library, olderMinor, installed)
+		}},
+		part{"and up again", func(s *story) { s.onWorkerAlone(nil, library, newest, installed) }},
+		part{"its container runtime goes down", func(s *story) {
+			s.onWorkerAlone(versionsOf("", olderRuntime), library, newest, olderRuntime)
+		}},
+		part{"where no version is named any more, it stays", func(s *story) {
+			s.must(s.WriteManifest())
+			s.run(0, append([]string{"plan"}, library...), "No changes")
+		}},
+		part{"and up again, where it is named", func(s *story) {
+			s.onWorkerAlone(versionsOf("", installed), library, newest, installed)
+		}},
+		part{"both go down, and the program is killed in between", func(s *story) {
+			s.downKilled(versionsOf(olderMinor, olderRuntime), library, olderRuntime)
+		}},
+		part{"both go up again", func(s *story) {
+			s.onWorkerAlone(versionsOf("", installed), library, newest, installed)
+		}},
+	)
+}
+
+// plainContainerd is the version of containerd in the lab's bundle of a Kubernetes version, without a leading v.
+func plainContainerd(kubernetes string) string {
+	return strings.TrimPrefix(components.ContainerdVersion(kubernetes), "v")
+}
+
+// versionsOf names versions for worker-1; "" names none.
+func versionsOf(kubelet, containerd string) operator.Edit {
+	return entries(func(hosts []map[string]any) {
+		for _, h := range hosts {
+			if h["hostname"] != "worker-1" {
+				continue
+			}
+			versions := map[string]any{}
+			for name, v := range map[string]string{"kubernetes": kubelet, "containerd": containerd} {
+				if v != "" {
+					versions[name] = v
+				}
+			}
+			h["versions"] = versions
+		}
+	})
+}
+
+// onWorkerAlone applies a manifest that wants other versions of worker-1. Nothing is done to any other host.
+func (s *story) onWorkerAlone(edit operator.Edit, library []string, kubelet, containerd string) {
+	s.Helper()
+	others := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-2"))
+	before := s.started(others)
+	s.wantEdited(edit)
+	s.run(2, append([]string{"plan"}, library...), "worker-1")
+	s.run(0, append([]string{"apply", "-y"}, library...), "Done.")
+	s.workerRuns(kubelet, containerd)
+	s.same("what runs on the other hosts since when", before, s.started(others))
+	s.run(0, append([]string{"plan"}, library...), "No changes")
+}
+
+func (s *story) wantEdited(edit operator.Edit) {
+	s.Helper()
+	if edit == nil {
+		s.must(s.WriteManifest())
+		return
+	}
+	s.must(s.WriteManifest(edit))
+}
+
+// workerRuns checks what worker-1's Node reports, and that the node takes pods.
+func (s *story) workerRuns(kubelet, containerd string) {
+	s.Helper()
+	var node corev1.Node
+	s.must(s.Object(s.Context(), &node, "node", "worker-1"))
+	info := node.Status.NodeInfo
+	s.same("the kubelet of worker-1", "v"+kubelet, info.KubeletVersion)
+	s.same("the container runtime of worker-1", "containerd://"+containerd,
+		strings.Replace(info.ContainerRuntimeVersion, "://v", "://", 1))
+	s.same("worker-1 is closed for pods", false, node.Spec.Unschedulable)
+	s.healthy()
+}
+
+// downKilled is the way down with the program killed while it works on the worker, and once more after that.
+func (s *story) downKilled(edit operator.Edit, library []string, containerd string) {
+	s.Helper()
+	others := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-2"))
+	before := s.started(others)
+	s.wantEdited(edit)
+	running, err := s.Start(s.Context(), append([]string{"apply", "-y"}, library...)...)
+	s.must(err)
+	if _, ok := running.Await(operator.Step(apply.StepStarted, "upgrade-worker/worker-1")); !ok {
+		s.Fatalf("nothing was done to worker-1\n%s", running.Wait())
+	}
+	s.must(running.Kill())
+	s.Logf("killed: exit status %d", running.Wait().Status)
+	s.run(0, append([]string{"apply", "-y"}, library...))
+	s.workerRuns(olderMinor, containerd)
+	s.same("what runs on the other hosts since when", before, s.started(others))
+	s.run(0, append([]string{"plan"}, library...), "No changes")
+}
+
+// versionsRefused: each is one error, and nothing is changed.
+func versionsRefused(s *story) {
+	before := s.started(s.Members())
+	for name, refused := range map[string]struct {
+		edit operator.Edit
+		text string
+	}{
+		"newer than the API servers":   {versionsOf("1.36.9", ""), "newer than versions.kubernetes"},
+		"more than three minors":       {versionsOf("1.32.0", ""), "not supported"},
+		"a runtime it cannot use":      {versionsOf("", "1.7.22"), "does not work with containerd 1.7.22"},
+		"a version that no bundle has": {versionsOf(olderMinor, ""), "kubelet " + olderMinor},
+	} {
+		manifest, err := s.Variant(strings.ReplaceAll(name, " ", "-"), refused.edit)
+		s.must(err)
+		r := s.Run(s.Context(), "apply", "-y", "-m", manifest)
+		if r.Status == 0 || r.Status == 2 || !strings.Contains(r.Stderr, refused.text) {
+			s.Errorf("%s: want it refused with %q\n%s", name, refused.text, r)
+		}
+		s.Logf("%s: exit status %d: %s", name, r.Status, strings.TrimSpace(r.Stderr))
+	}
+	s.same("what runs since when", before, s.started(s.Members()))
+}
