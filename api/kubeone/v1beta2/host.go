@@ -35,8 +35,7 @@ type HostConfig struct {
 	SSHConfig `json:",inline"`
 }
 
-// HostVersions is the versions of one worker, which may lag behind the cluster's, or go down to older ones: the worker is
-// drained, and nobody else is touched.
+// HostVersions is the versions of one worker. When they change, up or down, it alone is drained and changed.
 type HostVersions struct {
 	// Kubernetes is the version of the kubelet: not newer than versions.kubernetes, and at most three minors older. kubeadm
 	// and kube-proxy stay at versions.kubernetes. Default: versions.kubernetes.
