@@ -30,7 +30,7 @@ type API interface {
 	SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string, taints []desired.Taint) error
 	Drain(ctx context.Context, node string, opts drain.Options) error
 	DrainPass(ctx context.Context, node string, s *drain.State, opts drain.Options) ([]drain.PodRef, bool, error)
-	Reopen(ctx context.Context, node string) error
+	Uncordon(ctx context.Context, node string) error
 	WaitNodeVersion(ctx context.Context, node, kubelet, containerd string) error
 	WaitLeading(ctx context.Context) error
 	WaitNodeSilent(ctx context.Context, node string) error

@@ -73,18 +73,18 @@ func (r *Run) makeToken(ctx context.Context, client API) error {
 	if err != nil {
 		return err
 	}
-	r.once.Lock()
-	r.once.token, r.once.tokenMade = token, r.Now()
-	r.once.tokenIDs = append(r.once.tokenIDs, id)
-	r.once.Unlock()
+	r.state.Lock()
+	r.state.token, r.state.tokenMade = token, r.Now()
+	r.state.tokenIDs = append(r.state.tokenIDs, id)
+	r.state.Unlock()
 	return nil
 }
 
 // revokeToken ends this run's tokens, also one whose making it was not told of.
 func (r *Run) revokeToken(ctx context.Context, client API, _ plan.Step) error {
-	r.once.Lock()
-	ids := slices.Clone(r.once.tokenIDs)
-	r.once.Unlock()
+	r.state.Lock()
+	ids := slices.Clone(r.state.tokenIDs)
+	r.state.Unlock()
 	for _, id := range ids {
 		if err := client.RevokeJoinToken(ctx, id); err != nil {
 			return err

@@ -54,7 +54,7 @@ func onCluster(t *testing.T, steps ...plan.Step) (*Run, *fake.Clientset, *journa
 		Addons: []addons.Addon{{Name: "flannel", Digest: "addon-1", Wait: []resources.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}}},
 		RunID:  "run-1", Holder: "me@here", Manifest: "kind: KubeOneCluster\n", Emit: j.emit, Now: time.Now,
 	}
-	r.once.client, r.once.stopApprovals = cluster.New(api, nil), func() {}
+	r.state.client, r.state.stopApprovals = cluster.New(api, nil), func() {}
 	return r, api, j
 }
 

@@ -40,7 +40,7 @@ func (r *Run) openEntry(ctx context.Context) {
 		Result: record.Running, Planned: len(r.Plan.Steps),
 	}
 	r.history.mu.Unlock()
-	r.tellers(ctx)
+	r.recordEvents(ctx)
 	if r.Access == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (r *Run) end(ctx context.Context, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	defer r.told.flush(ctx)
+	defer r.events.flush(ctx)
 	if !r.endsCluster() {
 		r.keepEntry(ctx)
 	}
@@ -70,7 +70,7 @@ func (r *Run) end(ctx context.Context, err error) {
 
 // keepEntry writes the run's entry as it is now.
 func (r *Run) keepEntry(ctx context.Context) {
-	api, done, err := r.chronicle()
+	api, done, err := r.historyClient()
 	if err != nil {
 		return
 	}
@@ -81,17 +81,17 @@ func (r *Run) keepEntry(ctx context.Context) {
 	})
 }
 
-// chronicle is an API to write history to: the one that steps use, where there is one already, else one that lasts
+// historyClient is an API to write history to: the one that steps use, where there is one already, else one that lasts
 // until done is called.
-func (r *Run) chronicle() (api API, done func(), err error) {
-	r.once.Lock()
-	api, access := r.once.client, r.Access
-	r.once.Unlock()
+func (r *Run) historyClient() (api API, done func(), err error) {
+	r.state.Lock()
+	api, access := r.state.client, r.Access
+	r.state.Unlock()
 	if api != nil {
 		return api, func() {}, nil
 	}
 	if access == nil {
-		access = r.Perhaps
+		access = r.FallbackAPI
 	}
 	if api, err = r.Connect.api(access); err != nil {
 		return nil, nil, err

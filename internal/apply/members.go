@@ -155,12 +155,12 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death, silent fu
 func (r *Run) memberSilent(ctx context.Context, of step.RemoveEtcdParams) error {
 	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, of.Peer))
 	if err != nil {
-		return fmt.Errorf("nobody can say whether etcd member %s is dead: %w", of.Member, err)
+		return fmt.Errorf("it is not known whether etcd member %s is dead: %w", of.Member, err)
 	}
 	defer func() { _ = client.Close() }()
 	seen, err := client.Observe(ctx)
 	if err != nil {
-		return fmt.Errorf("nobody can say whether etcd member %s is dead: %w", of.Member, err)
+		return fmt.Errorf("it is not known whether etcd member %s is dead: %w", of.Member, err)
 	}
 	m, found := memberOf(seen, of.Member)
 	switch {
@@ -186,7 +186,7 @@ done
 func (r *Run) hostSilent(ctx context.Context, id string) error {
 	h, answered := r.Hosts[id]
 	if !answered {
-		if h = r.Absent[id]; h == nil {
+		if h = r.Unreachable[id]; h == nil {
 			return nil
 		}
 	}

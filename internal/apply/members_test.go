@@ -41,7 +41,7 @@ func (q *votes) Close() error { return nil }
 func removing(q *votes, paused *[]time.Duration) *Run {
 	access := &etcd.Access{Via: []etcd.Endpoint{{ID: "1"}, {ID: "3"}}}
 	return &Run{
-		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: access, Hosts: map[string]host.Host{}, Absent: map[string]host.Host{},
+		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: access, Hosts: map[string]host.Host{}, Unreachable: map[string]host.Host{},
 		Plan: plan.Plan{Hosts: map[string]string{"3": "cp-c"}},
 		Connect: Connectors{Etcd: func(_ context.Context, a etcd.Access) (Etcd, error) {
 			var via []string
@@ -146,7 +146,7 @@ func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
 			q, paused := &votes{seen: []observed.Etcd{voters(true, true, false)}}, []time.Duration(nil)
 			r := removing(q, &paused)
 			if c.absent != nil {
-				r.Absent["3"] = hostfake.New(t, "cp-c", *c.absent)
+				r.Unreachable["3"] = hostfake.New(t, "cp-c", *c.absent)
 			} else {
 				r.Hosts["3"] = hostfake.New(t, "cp-c", *c.present)
 			}
@@ -189,7 +189,7 @@ func TestANodeGoesOnlyWhenNoMachineLivesUnderItsName(t *testing.T) {
 			t.Parallel()
 			api, paused := &nodes{ready: c.ready}, []time.Duration(nil)
 			r := removing(&votes{}, &paused)
-			r.Absent["3"] = hostfake.New(t, "w-1", hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1})
+			r.Unreachable["3"] = hostfake.New(t, "w-1", hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1})
 			err := r.deleteNode(t.Context(), api, plan.Step{Host: "3", Intent: step.Intent{
 				Kind: step.DeleteNode, NodeName: "w-1", Params: step.DeleteNodeParams{Death: step.Death{Peer: "3", Confirm: c.confirm}},
 			}})

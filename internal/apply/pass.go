@@ -142,8 +142,8 @@ func (r *Run) goOn(ctx context.Context) {
 	}
 	r.started = r.at.Entry.Started
 	r.history.run = r.at.Entry
-	r.once.tokenIDs = slices.Clone(r.at.Tokens)
-	r.tellers(ctx)
+	r.state.tokenIDs = slices.Clone(r.at.Tokens)
+	r.recordEvents(ctx)
 }
 
 // leave ends the pass, and the run if it is over.
@@ -158,12 +158,12 @@ func (r *Run) leave(ctx context.Context, errs []error, stopped bool) (Progress, 
 		r.finish(ctx, r.outcome(stopped))
 	} else {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyPatience)
-		r.told.flush(within)
+		r.events.flush(within)
 		cancel()
 	}
-	r.once.Lock()
-	r.at.Tokens = slices.Clone(r.once.tokenIDs)
-	r.once.Unlock()
+	r.state.Lock()
+	r.at.Tokens = slices.Clone(r.state.tokenIDs)
+	r.state.Unlock()
 	r.at.Entry = r.history.entry()
 	return *r.at, err
 }

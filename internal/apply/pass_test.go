@@ -38,7 +38,7 @@ func (l *lab) passTo(at Progress, id string, want State) (Progress, error) {
 func (l *lab) anew() *Run {
 	r := l.Run
 	return &Run{
-		Plan: r.Plan, Want: r.Want, World: r.World, Hosts: r.Hosts, Absent: r.Absent, Scripts: r.Scripts,
+		Plan: r.Plan, Want: r.Want, World: r.World, Hosts: r.Hosts, Unreachable: r.Unreachable, Scripts: r.Scripts,
 		Blobs: r.Blobs, Access: r.Access, Etcd: r.Etcd,
 		Connect: r.Connect, Lock: r.Lock, RunID: r.RunID, Holder: r.Holder, Emit: r.Emit, Now: r.Now, pause: r.pause,
 	}
@@ -176,7 +176,7 @@ func TestAHostThatIsAwayKeepsItsStep(t *testing.T) {
 
 // passer is an API of which only passes ask.
 type passer struct {
-	turner
+	upgradeFake
 	passes func(s *drain.State) (bool, error)
 }
 
@@ -188,7 +188,7 @@ func (p *passer) DrainPass(_ context.Context, _ string, s *drain.State, o drain.
 
 func TestADrainIsOnePassOfEvictionsEachTime(t *testing.T) {
 	t.Parallel()
-	s := turn(step.DrainNode, step.DrainNodeParams{TimeoutSeconds: 60})
+	s := upgradeStep(step.DrainNode, step.DrainNodeParams{TimeoutSeconds: 60})
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	n := 0
 	f := &passer{passes: func(s *drain.State) (bool, error) {
@@ -201,14 +201,14 @@ func TestADrainIsOnePassOfEvictionsEachTime(t *testing.T) {
 	}}
 	at := Progress{}.clone()
 	for range 2 {
-		r := onTurn(&f.turner)
+		r := upgrading(&f.upgradeFake)
 		r.at = &at
-		if err := r.carryOut(t.Context(), f, s); !unfinished(err) || f.reopened != 0 {
-			t.Fatalf("got %v, opened %d times", err, f.reopened)
+		if err := r.carryOut(t.Context(), f, s); !unfinished(err) || f.uncordoned != 0 {
+			t.Fatalf("got %v, opened %d times", err, f.uncordoned)
 		}
 		at = kept(t, at).clone()
 	}
-	r := onTurn(&f.turner)
+	r := upgrading(&f.upgradeFake)
 	r.at = &at
 	if err := r.carryOut(t.Context(), f, s); err != nil {
 		t.Error(err)
@@ -217,19 +217,19 @@ func TestADrainIsOnePassOfEvictionsEachTime(t *testing.T) {
 		return true, &drain.BlockedError{Node: "cp-a", Err: errors.New("too late")}
 	}
 	blocked := (*drain.BlockedError)(nil)
-	if err := r.carryOut(t.Context(), f, s); !errors.As(err, &blocked) || f.reopened != 1 || f.drained.Mark != "run-1" {
-		t.Errorf("got %v, opened %d times, drained with %+v", err, f.reopened, f.drained)
+	if err := r.carryOut(t.Context(), f, s); !errors.As(err, &blocked) || f.uncordoned != 1 || f.drained.Mark != "run-1" {
+		t.Errorf("got %v, opened %d times, drained with %+v", err, f.uncordoned, f.drained)
 	}
 }
 
 func TestWhatGoesIsFoundDeadByOneLookEachPass(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := turn(step.RemoveEtcd, step.RemoveEtcdParams{Member: "c", Death: step.Death{Confirm: true}})
+	s := upgradeStep(step.RemoveEtcd, step.RemoveEtcdParams{Member: "c", Death: step.Death{Confirm: true}})
 	at := Progress{}.clone()
 	var looks int
 	look := func() error {
-		r := onTurn(&turner{})
+		r := upgrading(&upgradeFake{})
 		r.at, r.Now = &at, func() time.Time { return now }
 		err := r.confirm(t.Context(), s, step.Death{}, func(context.Context, step.RemoveEtcdParams) error {
 			looks++

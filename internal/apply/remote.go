@@ -125,7 +125,7 @@ func explain(err error, name string, s plan.Step) error {
 	case exitLockLost:
 		return fmt.Errorf("%s: %w", name, ErrLockLost)
 	case exitBusy:
-		return fmt.Errorf("%s: another step is running there: %s; apply again, it will be waited for", name, lastLines(string(exit.Stderr), 1))
+		return fmt.Errorf("%s: another step is running there: %s; run kubeone apply again; it waits for the running step", name, lastLines(string(exit.Stderr), 1))
 	case exitKilled:
 		return fmt.Errorf("%s: %s was killed before it ended, or the host was restarted; apply again", name, s.Title)
 	}

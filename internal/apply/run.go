@@ -24,17 +24,17 @@ import (
 
 // Run is one walk through a plan. Its exported fields are set before Do and not changed afterwards.
 type Run struct {
-	Plan    plan.Plan
-	Want    desired.Cluster
-	World   observed.World
-	Hosts   map[string]host.Host // by ID; those that the plan touches and those through which the API is reached
-	Absent  map[string]host.Host // by ID; those that did not answer, asked only whether that is still so
-	Scripts map[string]string    // by host ID
-	Blobs   Blobs                // nil when hosts download
-	Access  *cluster.Access      // nil while there is no cluster
-	Perhaps *cluster.Access      // where the API may answer by the end of the run, for the history; nil where nothing is known
-	Etcd    *etcd.Access         // nil while there is no cluster
-	Connect Connectors           // how connections to the API and to etcd are made
+	Plan        plan.Plan
+	Want        desired.Cluster
+	World       observed.World
+	Hosts       map[string]host.Host // by ID; those that the plan touches and those through which the API is reached
+	Unreachable map[string]host.Host // by ID; those that did not answer, asked only whether that is still so
+	Scripts     map[string]string    // by host ID
+	Blobs       Blobs                // nil when hosts download
+	Access      *cluster.Access      // nil while there is no cluster
+	FallbackAPI *cluster.Access      // where the API may answer by the end of the run, for the history; nil where nothing is known
+	Etcd        *etcd.Access         // nil while there is no cluster
+	Connect     Connectors           // how connections to the API and to etcd are made
 	// CheckLock is asked before every step: another run may have taken the cluster's lock, and then hosts that it
 	// does not reach, and the API, do not refuse the step. The access is the one that the run has by now, nil while
 	// there is none. Its error ends the step. Nil asks nobody.
@@ -56,7 +56,7 @@ type Run struct {
 	started  time.Time
 	session
 	history history
-	told    told
+	events  eventQueue
 }
 
 // StepError is one step's failure.
@@ -235,8 +235,8 @@ func (r *Run) checkLock(ctx context.Context, s plan.Step) error {
 
 // accessNow is how the API is reached by now; nil where it is not.
 func (r *Run) accessNow() *cluster.Access {
-	r.once.Lock()
-	defer r.once.Unlock()
+	r.state.Lock()
+	defer r.state.Unlock()
 	return r.Access
 }
 

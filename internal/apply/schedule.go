@@ -23,7 +23,7 @@ const (
 //
 // A step may start when all it needs is done, what it comes after is over, no other step runs on its host, and
 // fewer than the allowed number of hosts are busy. Steps that change etcd's membership run one at a time, and none
-// starts after one of them failed. When a host's turn in an upgrade fails, no other turn begins, unless it failed
+// starts after one of them failed. When the upgrade of a host fails, that of no other begins, unless it failed
 // because pods did not leave and hosts of which they do not are to be skipped.
 type Schedule struct {
 	steps    []plan.Step
@@ -72,7 +72,7 @@ func (s *Schedule) Next() []plan.Step {
 }
 
 func (s *Schedule) mayStart(step plan.Step) bool { //nolint:gocognit // one condition after the other
-	if s.stopped && !s.finishesTurn(step) {
+	if s.stopped && !s.completesUpgrade(step) {
 		return false
 	}
 	for _, need := range step.Needs {
@@ -156,11 +156,11 @@ func (s *Schedule) skip(match func(plan.Step) bool) []plan.Step {
 // the steps that never will start.
 func (s *Schedule) Stop() []plan.Step {
 	s.stopped = true
-	return s.skip(func(step plan.Step) bool { return !s.finishesTurn(step) })
+	return s.skip(func(step plan.Step) bool { return !s.completesUpgrade(step) })
 }
 
-// finishesTurn reports whether the step opens a host again all of whose turn was begun.
-func (s *Schedule) finishesTurn(step plan.Step) bool {
+// completesUpgrade reports whether the step uncordons a host whose whole upgrade was begun.
+func (s *Schedule) completesUpgrade(step plan.Step) bool {
 	return step.Intent.Kind.Uncordons() && !slices.ContainsFunc(step.Needs, func(need string) bool {
 		return s.state[need] != Done && s.state[need] != Running
 	})

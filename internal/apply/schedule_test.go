@@ -56,8 +56,8 @@ func TestScheduleOfKnownPlans(t *testing.T) {
 		{"etcd changes one at a time", etcd, 0, [][]string{{"next", "e1"}, {"+e1"}, {"next", "e2"}, {"+e2"}, {"next", "f2"}}},
 		{"and none after a failure", etcd, 0, [][]string{{"next", "e1"}, {"-e1", "e2", "f2"}, {"next"}}},
 		{"so many hosts and no more", wide, 2, [][]string{{"next", "p1", "p2", "n3", "r"}, {"+p1"}, {"next", "p3"}}},
-		{"one turn after another", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"+u1"}, {"next", "c2"}}},
-		{"no turn after one that failed", turns("skip"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"-u1", "c2"}}},
+		{"one host after another", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"+u1"}, {"next", "c2"}}},
+		{"no host after one that failed", turns("skip"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"-u1", "c2"}}},
 		{"a node that cannot be drained ends the upgrade", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"-d1", "u1", "c2"}}},
 		{"or is skipped", turns("skip"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"-d1", "u1"}, {"next", "c2"}}},
 		{"a stop in the middle of a drain", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"stop", "u1", "c2"}, {"+d1"}, {"next"}}},
@@ -92,7 +92,7 @@ type oracle struct {
 	parallel int
 	stopped  bool
 	failed   bool // a change of etcd
-	ended    bool // a turn of the upgrade failed, and no other may begin
+	ended    bool // the upgrade of a host failed, and no other may begin
 }
 
 func (o *oracle) in(s State) []plan.Step {
@@ -126,7 +126,7 @@ func (o *oracle) forbids(s plan.Step) string {
 	}
 	switch {
 	case o.ended && s.Intent.Kind == step.Check:
-		return "a turn failed"
+		return "the upgrade of a host failed"
 	case o.stopped && !o.opens(s):
 		return "the run was stopped"
 	case isEtcd(s) && o.failed:
@@ -141,7 +141,7 @@ func (o *oracle) forbids(s plan.Step) string {
 	return ""
 }
 
-// opens is what goes on after a stop: hosts all of whose turn has begun are opened again.
+// opens is what goes on after a stop: hosts whose whole upgrade has begun are uncordoned.
 func (o *oracle) opens(s plan.Step) bool {
 	for _, n := range s.Needs {
 		if o.state[n] != Done && o.state[n] != Running {

@@ -23,7 +23,7 @@ import (
 
 // session is what a run learns on its way: secrets, which stay in memory, and the connection to the API.
 type session struct {
-	once struct {
+	state struct {
 		sync.Mutex
 		token         string
 		tokenIDs      []string // of all tokens that the run has made
@@ -68,14 +68,14 @@ func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[
 
 // token is the run's join token, made when it is first asked for.
 func (r *Run) token() string {
-	r.once.Lock()
-	defer r.once.Unlock()
-	if r.once.token == "" {
+	r.state.Lock()
+	defer r.state.Unlock()
+	if r.state.token == "" {
 		token, id := jointoken.New()
-		r.once.token, r.once.tokenMade = token, r.Now()
-		r.once.tokenIDs = append(r.once.tokenIDs, id)
+		r.state.token, r.state.tokenMade = token, r.Now()
+		r.state.tokenIDs = append(r.state.tokenIDs, id)
 	}
-	return r.once.token
+	return r.state.token
 }
 
 // tokenAge is how old a token may be when a join begins: uploads over a slow link can outlast a token's 15 minutes.
@@ -83,9 +83,9 @@ const tokenAge = 5 * time.Minute
 
 // knownToken is the token of the run that this process knows, and how old it is; "" if there is none.
 func (r *Run) knownToken() (token string, age time.Duration) {
-	r.once.Lock()
-	defer r.once.Unlock()
-	return r.once.token, r.Now().Sub(r.once.tokenMade)
+	r.state.Lock()
+	defer r.state.Unlock()
+	return r.state.token, r.Now().Sub(r.state.tokenMade)
 }
 
 // freshToken is the run's join token, made anew when it has become too old to begin a join with, or is known to
@@ -106,8 +106,8 @@ func (r *Run) freshToken(ctx context.Context) (string, error) {
 
 // discovery is the kubeconfig by which joins verify the cluster.
 func (r *Run) discovery() ([]byte, error) {
-	r.once.Lock()
-	defer r.once.Unlock()
+	r.state.Lock()
+	defer r.state.Unlock()
 	if r.Access == nil {
 		return nil, errors.New("the API of the cluster cannot be reached, so its CA is not known")
 	}
@@ -134,8 +134,8 @@ func (r *Run) after(ctx context.Context, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	r.once.Lock()
-	defer r.once.Unlock()
+	r.state.Lock()
+	defer r.state.Unlock()
 	r.Access = &cluster.Access{Kubeconfig: res.Stdout, Via: r.endpoints(s.Host)}
 	return nil
 }
@@ -157,17 +157,17 @@ func (r *Run) endpoint(id string) cluster.Endpoint {
 
 // client is the connection to the API. The first call also begins to approve kubelets' serving certificates.
 func (r *Run) client() (API, error) {
-	r.once.Lock()
-	defer r.once.Unlock()
-	if r.once.client != nil {
-		return r.once.client, nil
+	r.state.Lock()
+	defer r.state.Unlock()
+	if r.state.client != nil {
+		return r.state.client, nil
 	}
 	client, err := r.Connect.api(r.Access)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r.once.client, r.once.stopApprovals = client, cancel
+	r.state.client, r.state.stopApprovals = client, cancel
 	go client.ServeApprovals(ctx, r.expected(), func(d certificates.Decision) {
 		if !d.Approved {
 			r.emit(Event{Type: Warning, Host: d.Node, Line: "serving certificate " + d.Request + " was left alone: " + d.Reason})
@@ -192,10 +192,10 @@ func namesOf(h desired.Host, seen observed.Host) []string {
 }
 
 func (r *Run) close() {
-	r.once.Lock()
-	defer r.once.Unlock()
-	if r.once.client != nil {
-		r.once.stopApprovals()
-		r.once.client.Close()
+	r.state.Lock()
+	defer r.state.Unlock()
+	if r.state.client != nil {
+		r.state.stopApprovals()
+		r.state.client.Close()
 	}
 }

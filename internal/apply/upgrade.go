@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	reopenTimeout = 30 * time.Second // to open a node again that could not be drained
-	etcdTimeout   = 2 * time.Minute  // for etcd to be as the next step needs it
+	uncordonTimeout = 30 * time.Second // to open a node again that could not be drained
+	etcdTimeout     = 2 * time.Minute  // for etcd to be as the next step needs it
 )
 
 // drainTime is how long a drain may take, twice where pods are deleted after it.
@@ -40,15 +40,15 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	if err == nil || unfinished(err) || errors.Is(context.Cause(ctx), ErrLockLost) {
 		return err // and whoever has the lock now decides about the node
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
-	if again := client.Reopen(ctx, s.Intent.NodeName); again != nil {
+	if again := client.Uncordon(ctx, s.Intent.NodeName); again != nil {
 		return errors.Join(err, again)
 	}
 	if blocked := (*drain.BlockedError)(nil); !errors.As(err, &blocked) {
-		return fmt.Errorf("%w; the node is open again: apply again", err)
+		return fmt.Errorf("%w; the node is uncordoned: run kubeone apply again", err)
 	}
-	return fmt.Errorf("%w; the node is open again. Make room for its pods or change their budgets and apply again, or see upgrade.drain in the manifest", err)
+	return fmt.Errorf("%w; the node is uncordoned. Make room for its pods or change their budgets and apply again, or see upgrade.drain in the manifest", err)
 }
 
 // empty takes the pods off the node, or, in a pass, asks them to leave.
@@ -68,11 +68,11 @@ func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
 	var errs []error
 	for _, s := range drained {
-		errs = append(errs, client.Reopen(ctx, s.Intent.NodeName))
+		errs = append(errs, client.Uncordon(ctx, s.Intent.NodeName))
 	}
 	return errors.Join(errs...)
 }
@@ -93,7 +93,7 @@ func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
 			return err
 		}
 	}
-	return client.Reopen(ctx, s.Intent.NodeName)
+	return client.Uncordon(ctx, s.Intent.NodeName)
 }
 
 // allHealthy names a voter that is not healthy. A learner has no vote, and may stay one as long as its own host is

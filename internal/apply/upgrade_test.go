@@ -16,47 +16,47 @@ import (
 	"kubeone/internal/step"
 )
 
-// turner is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must not be called.
-type turner struct {
+// upgradeFake is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must not be called.
+type upgradeFake struct {
 	API
 	drained    drain.Options
 	drainErr   error
-	reopened   int
+	uncordoned int
 	seen       []observed.Etcd // what etcd says, one answer after another; the last one stays
 	asked      int
 	waitedFor  string
 	leaderless error
 }
 
-func (f *turner) Drain(_ context.Context, _ string, o drain.Options) error {
+func (f *upgradeFake) Drain(_ context.Context, _ string, o drain.Options) error {
 	f.drained = o
 	return f.drainErr
 }
 
-func (f *turner) Reopen(context.Context, string) error {
-	f.reopened++
+func (f *upgradeFake) Uncordon(context.Context, string) error {
+	f.uncordoned++
 	return nil
 }
 
-func (f *turner) WaitNodeVersion(_ context.Context, node, version, _ string) error {
+func (f *upgradeFake) WaitNodeVersion(_ context.Context, node, version, _ string) error {
 	f.waitedFor = node + " " + version
 	return nil
 }
 
-func (f *turner) WaitLeading(context.Context) error { return f.leaderless }
+func (f *upgradeFake) WaitLeading(context.Context) error { return f.leaderless }
 
-// ring is the etcd of a turner.
-type ring struct {
+// etcdFake is the etcd of a upgradeFake.
+type etcdFake struct {
 	Etcd
-	*turner
+	*upgradeFake
 }
 
-func (f ring) Observe(context.Context) (observed.Etcd, error) {
+func (f etcdFake) Observe(context.Context) (observed.Etcd, error) {
 	f.asked++
 	return f.seen[min(f.asked, len(f.seen))-1], nil
 }
 
-func (f ring) Close() error { return nil }
+func (f etcdFake) Close() error { return nil }
 
 func voters(healthy ...bool) observed.Etcd {
 	e := observed.Etcd{Reached: observed.Yes}
@@ -67,14 +67,14 @@ func voters(healthy ...bool) observed.Etcd {
 	return e
 }
 
-func turn(k step.Kind, params step.Params) plan.Step {
+func upgradeStep(k step.Kind, params step.Params) plan.Step {
 	return plan.Step{ID: "s", Host: "1", Intent: step.Intent{Kind: k, Role: desired.ControlPlane, NodeName: "cp-a", Version: "1.36.3", Params: params}}
 }
 
-func onTurn(f *turner) *Run {
+func upgrading(f *upgradeFake) *Run {
 	return &Run{
 		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: &etcd.Access{},
-		Connect: Connectors{Etcd: func(context.Context, etcd.Access) (Etcd, error) { return ring{turner: f}, nil }},
+		Connect: Connectors{Etcd: func(context.Context, etcd.Access) (Etcd, error) { return etcdFake{upgradeFake: f}, nil }},
 		pause: func(ctx context.Context, _ time.Duration) error {
 			if f.asked > 3 {
 				return context.DeadlineExceeded
@@ -99,8 +99,8 @@ func TestANodeIsDrainedOnlyWhileTheQuorumHoldsWithoutIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &turner{seen: c.seen}
-			err := onTurn(f).carryOut(t.Context(), f, turn(step.DrainNode, step.DrainNodeParams{Upgrade: true, TimeoutSeconds: 60, OnTimeout: step.ForceOnTimeout}))
+			f := &upgradeFake{seen: c.seen}
+			err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.DrainNode, step.DrainNodeParams{Upgrade: true, TimeoutSeconds: 60, OnTimeout: step.ForceOnTimeout}))
 			switch {
 			case c.fails == "" && (err != nil || f.drained.Mark != "run-1" || !f.drained.Force || f.drained.Timeout != time.Minute):
 				t.Errorf("%v, drained with %+v", err, f.drained)
@@ -116,12 +116,12 @@ func TestANodeIsDrainedOnlyWhileTheQuorumHoldsWithoutIt(t *testing.T) {
 
 func TestANodeThatCannotBeDrainedIsOpenedAgain(t *testing.T) {
 	t.Parallel()
-	f := &turner{seen: []observed.Etcd{voters(true, true, true)}, drainErr: &drain.BlockedError{
+	f := &upgradeFake{seen: []observed.Etcd{voters(true, true, true)}, drainErr: &drain.BlockedError{
 		Node: "cp-a", Pods: []drain.BlockedPod{{Pod: "default/db", Reason: "budget"}}, Err: errors.New("too late"),
 	}}
-	err := onTurn(f).carryOut(t.Context(), f, turn(step.DrainNode, step.DrainNodeParams{Upgrade: true}))
-	if err == nil || !strings.Contains(err.Error(), "default/db") || !strings.Contains(err.Error(), "open again") || f.reopened != 1 {
-		t.Errorf("%v, opened %d times", err, f.reopened)
+	err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.DrainNode, step.DrainNodeParams{Upgrade: true}))
+	if err == nil || !strings.Contains(err.Error(), "default/db") || !strings.Contains(err.Error(), "open again") || f.uncordoned != 1 {
+		t.Errorf("%v, opened %d times", err, f.uncordoned)
 	}
 }
 
@@ -142,12 +142,12 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 		for how, d := range map[string]step.DrainNodeParams{
 			"upgrade": {Upgrade: true}, "removal": {OnTimeout: step.ForceOnTimeout, TimeoutSeconds: 60}, "removal as of old": {},
 		} {
-			f := &turner{seen: []observed.Etcd{voters(true, true, true)}, drainErr: c.err}
-			s := turn(step.DrainNode, d)
+			f := &upgradeFake{seen: []observed.Etcd{voters(true, true, true)}, drainErr: c.err}
+			s := upgradeStep(step.DrainNode, d)
 			s.Intent.Role = desired.Worker
-			err := onTurn(f).carryOut(c.ctx, f, s)
-			if f.reopened != c.opened || !errors.Is(err, c.err) || f.drained.Mark != "run-1" {
-				t.Errorf("%s, %s: %v, opened %d times, drained with %+v", name, how, err, f.reopened, f.drained)
+			err := upgrading(f).carryOut(c.ctx, f, s)
+			if f.uncordoned != c.opened || !errors.Is(err, c.err) || f.drained.Mark != "run-1" {
+				t.Errorf("%s, %s: %v, opened %d times, drained with %+v", name, how, err, f.uncordoned, f.drained)
 			}
 			if f.drained.Timeout != time.Duration(d.TimeoutSeconds)*time.Second || f.drained.Force != (d.OnTimeout == step.ForceOnTimeout) {
 				t.Errorf("%s, %s: drained with %+v", name, how, f.drained)
@@ -159,17 +159,17 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 // Whether a member may leave for ever is asked by the step that removes it, by other rules.
 func TestADrainBeforeARemovalDoesNotAskForTheOthersQuorum(t *testing.T) {
 	t.Parallel()
-	f := &turner{seen: []observed.Etcd{voters(true, true, false)}}
-	if err := onTurn(f).carryOut(t.Context(), f, turn(step.DrainNode, step.DrainNodeParams{})); err != nil || f.asked != 0 {
+	f := &upgradeFake{seen: []observed.Etcd{voters(true, true, false)}}
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.DrainNode, step.DrainNodeParams{})); err != nil || f.asked != 0 {
 		t.Errorf("%v, etcd was asked %d times", err, f.asked)
 	}
 }
 
 func TestWhatMayRunOnAHost(t *testing.T) {
 	t.Parallel()
-	certificates := turn(step.Regenerate, step.RegenerateParams{Parts: []string{condition.PartCertificates}})
-	pod := turn(step.Regenerate, step.RegenerateParams{Parts: []string{"kube-apiserver"}})
-	leaves := turn(step.ResetHost, step.ResetHostParams{MemberLeft: true})
+	certificates := upgradeStep(step.Regenerate, step.RegenerateParams{Parts: []string{condition.PartCertificates}})
+	pod := upgradeStep(step.Regenerate, step.RegenerateParams{Parts: []string{"kube-apiserver"}})
+	leaves := upgradeStep(step.ResetHost, step.ResetHostParams{MemberLeft: true})
 	left := voters(true, true, true)
 	left.Members = left.Members[1:]
 	cut := voters(true, true)
@@ -181,23 +181,23 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 		says  string
 		asked int
 	}{
-		"an upgrade":                         {turn(step.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, true), "", 1},
-		"an upgrade without the others":      {turn(step.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
-		"certificates":                       {certificates, voters(true, true, true), voters(true, true, true), "", 1},
-		"certificates without the others":    {certificates, voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
-		"certificates of one that was ill":   {certificates, voters(false, true, true), voters(false, true, false), "", 0},
-		"certificates where no quorum was":   {certificates, voters(true, false, false), voters(true, false, false), "", 0},
-		"certificates of one without member": {certificates, observed.Etcd{}, voters(true), "", 0},
-		"a static pod":                       {pod, voters(true, true, true), voters(true, false, false), "", 0},
-		"a reset":                            {turn(step.ResetHost, nil), voters(true, true, true), voters(true, true, true), "", 0},
-		"a reset of one that has left":       {leaves, voters(true, true, true), left, "", 1},
-		"a reset of one that has not left":   {leaves, voters(true, true, true), voters(true, true, true), "etcd member cp-a (a) has not left etcd", 1},
-		"a reset while nobody agrees":        {leaves, voters(true, true, true), cut, "no quorum answers", 4},
+		"an upgrade":                             {upgradeStep(step.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, true), "", 1},
+		"an upgrade without the others":          {upgradeStep(step.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
+		"certificates":                           {certificates, voters(true, true, true), voters(true, true, true), "", 1},
+		"certificates without the others":        {certificates, voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
+		"certificates of one that was unhealthy": {certificates, voters(false, true, true), voters(false, true, false), "", 0},
+		"certificates where no quorum was":       {certificates, voters(true, false, false), voters(true, false, false), "", 0},
+		"certificates of one without member":     {certificates, observed.Etcd{}, voters(true), "", 0},
+		"a static pod":                           {pod, voters(true, true, true), voters(true, false, false), "", 0},
+		"a reset":                                {upgradeStep(step.ResetHost, nil), voters(true, true, true), voters(true, true, true), "", 0},
+		"a reset of one that has left":           {leaves, voters(true, true, true), left, "", 1},
+		"a reset of one that has not left":       {leaves, voters(true, true, true), voters(true, true, true), "etcd member cp-a (a) has not left etcd", 1},
+		"a reset while nobody agrees":            {leaves, voters(true, true, true), cut, "no quorum answers", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &turner{seen: []observed.Etcd{c.seen}}
-			r := onTurn(f)
+			f := &upgradeFake{seen: []observed.Etcd{c.seen}}
+			r := upgrading(f)
 			r.World.Etcd = c.was
 			err := r.checkGuard(t.Context(), c.step)
 			var etcdSays *EtcdError
@@ -210,27 +210,27 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 
 func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 	t.Parallel()
-	f := &turner{seen: []observed.Etcd{voters(false, true, true), voters(true, true, true)}}
-	if err := onTurn(f).carryOut(t.Context(), f, turn(step.Uncordon, nil)); err != nil || f.reopened != 1 || f.waitedFor != "cp-a 1.36.3" || f.asked != 2 {
+	f := &upgradeFake{seen: []observed.Etcd{voters(false, true, true), voters(true, true, true)}}
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); err != nil || f.uncordoned != 1 || f.waitedFor != "cp-a 1.36.3" || f.asked != 2 {
 		t.Errorf("%v, %+v", err, f)
 	}
-	left := turn(step.Uncordon, step.UncordonParams{Resume: true})
-	f = &turner{seen: []observed.Etcd{voters(true, true)}, leaderless: errors.New("nobody leads")}
-	if err := onTurn(f).carryOut(t.Context(), f, turn(step.Uncordon, nil)); !errors.Is(err, f.leaderless) || f.reopened != 0 {
-		t.Errorf("without a controller manager that leads: %v, opened %d times", err, f.reopened)
+	left := upgradeStep(step.Uncordon, step.UncordonParams{Resume: true})
+	f = &upgradeFake{seen: []observed.Etcd{voters(true, true)}, leaderless: errors.New("nobody leads")}
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); !errors.Is(err, f.leaderless) || f.uncordoned != 0 {
+		t.Errorf("without a controller manager that leads: %v, opened %d times", err, f.uncordoned)
 	}
-	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
-	if err := onTurn(f).carryOut(t.Context(), f, left); err != nil || f.reopened != 1 || f.asked != 0 {
+	f = &upgradeFake{seen: []observed.Etcd{voters(false, true, true)}}
+	if err := upgrading(f).carryOut(t.Context(), f, left); err != nil || f.uncordoned != 1 || f.asked != 0 {
 		t.Errorf("what an earlier run left closed: %v, %+v", err, f)
 	}
 	learning := voters(true, true, false)
 	learning.Members[2].Learner = true
-	f = &turner{seen: []observed.Etcd{learning}}
-	if err := onTurn(f).carryOut(t.Context(), f, turn(step.Uncordon, nil)); err != nil || f.reopened != 1 {
+	f = &upgradeFake{seen: []observed.Etcd{learning}}
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); err != nil || f.uncordoned != 1 {
 		t.Errorf("beside a learner: %v, %+v", err, f)
 	}
-	f = &turner{seen: []observed.Etcd{voters(false, true, true)}}
-	if err := onTurn(f).carryOut(t.Context(), f, turn(step.Uncordon, nil)); err == nil || f.reopened != 0 || !strings.Contains(err.Error(), "cp-a") {
-		t.Errorf("%v, opened %d times", err, f.reopened)
+	f = &upgradeFake{seen: []observed.Etcd{voters(false, true, true)}}
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); err == nil || f.uncordoned != 0 || !strings.Contains(err.Error(), "cp-a") {
+		t.Errorf("%v, opened %d times", err, f.uncordoned)
 	}
 }

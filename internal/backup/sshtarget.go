@@ -23,7 +23,7 @@ type sshTarget struct {
 	host   host.Host
 }
 
-func openSSH(u *url.URL, s Surroundings) (Target, error) {
+func openSSH(u *url.URL, s TargetOptions) (Target, error) {
 	folder := path.Clean("/" + u.Path)
 	if folder == "/" {
 		return nil, errors.New("backup target: it names no folder; write ssh://user@host/folder")

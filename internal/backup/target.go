@@ -41,8 +41,8 @@ func (e *StoreError) Error() string { return e.Target + ": " + e.What + ": " + e
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// Surroundings are what opening a target may need.
-type Surroundings struct {
+// TargetOptions is what opening a target may need.
+type TargetOptions struct {
 	// Host makes a host of an ssh target; its commands run as the user that logs in.
 	Host   func(host.Target) (host.Host, error)
 	Getenv func(string) string
@@ -50,7 +50,7 @@ type Surroundings struct {
 
 // OpenTarget understands a directory, "ssh://user@host[:port]/directory" and "s3://bucket/prefix". It connects
 // to nothing yet.
-func OpenTarget(target string, s Surroundings) (Target, error) {
+func OpenTarget(target string, s TargetOptions) (Target, error) {
 	scheme, _, isURL := strings.Cut(target, "://")
 	if !isURL {
 		return openDirectory(target)

@@ -115,12 +115,12 @@ func s3(t *testing.T, b *bucket) backup.Target {
 	return open(t, "s3://vault/kubeone/prod", environment(server.URL))
 }
 
-func environment(endpoint string) backup.Surroundings {
+func environment(endpoint string) backup.TargetOptions {
 	env := map[string]string{"AWS_ACCESS_KEY_ID": "ID", "AWS_SECRET_ACCESS_KEY": "KEY", "AWS_ENDPOINT_URL_S3": endpoint}
-	return backup.Surroundings{Getenv: func(name string) string { return env[name] }}
+	return backup.TargetOptions{Getenv: func(name string) string { return env[name] }}
 }
 
-func open(t *testing.T, address string, s backup.Surroundings) backup.Target {
+func open(t *testing.T, address string, s backup.TargetOptions) backup.Target {
 	t.Helper()
 	target, err := backup.OpenTarget(address, s)
 	if err != nil {
@@ -139,7 +139,7 @@ func machine(t *testing.T) (backup.Target, string) {
 	there := host.Target{Address: "127.0.0.1", Port: server.Port(), User: "keeper", AsUser: true,
 		KeyFile: sshtest.WriteKey(t, "").Path, HostKeys: []ssh.PublicKey{server.HostKey()}}
 	var got host.Target
-	target := open(t, "ssh://keeper@nas:2222"+dir, backup.Surroundings{Host: func(to host.Target) (host.Host, error) {
+	target := open(t, "ssh://keeper@nas:2222"+dir, backup.TargetOptions{Host: func(to host.Target) (host.Host, error) {
 		got = to
 		return pool.Host(there), nil
 	}})
@@ -153,7 +153,7 @@ func TestEveryTargetKeepsGivesListsAndForgets(t *testing.T) {
 	t.Parallel()
 	nas, _ := machine(t)
 	for name, target := range map[string]backup.Target{
-		"folder": open(t, filepath.Join(t.TempDir(), "a", "b"), backup.Surroundings{}), "ssh": nas,
+		"folder": open(t, filepath.Join(t.TempDir(), "a", "b"), backup.TargetOptions{}), "ssh": nas,
 		"s3": s3(t, &bucket{objects: map[string][]byte{}}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestBackupsAreForTheirOwnerOnly(t *testing.T) {
 	t.Parallel()
 	nas, dir := machine(t)
 	folder := filepath.Join(t.TempDir(), "kept")
-	for target, dir := range map[backup.Target]string{nas: dir, open(t, folder, backup.Surroundings{}): folder} {
+	for target, dir := range map[backup.Target]string{nas: dir, open(t, folder, backup.TargetOptions{}): folder} {
 		if err := target.Put(t.Context(), "x", strings.NewReader("abc"), 3); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestWhatDoesNotArriveWholeIsNotThere(t *testing.T) {
 	t.Parallel()
 	nas, _ := machine(t)
 	for name, target := range map[string]backup.Target{
-		"folder": open(t, t.TempDir(), backup.Surroundings{}), "ssh": nas,
+		"folder": open(t, t.TempDir(), backup.TargetOptions{}), "ssh": nas,
 		"s3": s3(t, &bucket{objects: map[string][]byte{}}),
 	} {
 		if err := target.Put(t.Context(), "x", short{}, 100); err == nil {
@@ -240,7 +240,7 @@ func TestAltersOnTheWayAreFound(t *testing.T) {
 	h := hostfake.New(t, "nas", hostfake.Expect{Name: "make the folder"},
 		hostfake.Expect{Name: "check the backup", ExitCode: 1, Stderr: "what arrived is not what was sent"})
 	target := open(t, "ssh://keeper@nas/kept",
-		backup.Surroundings{Host: func(host.Target) (host.Host, error) { return h, nil }})
+		backup.TargetOptions{Host: func(host.Target) (host.Host, error) { return h, nil }})
 	if err := target.Put(t.Context(), "x", strings.NewReader("abc"), 3); err == nil ||
 		!strings.Contains(err.Error(), "not what was sent") {
 		t.Errorf("error %v", err)
@@ -249,7 +249,7 @@ func TestAltersOnTheWayAreFound(t *testing.T) {
 
 func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 	t.Parallel()
-	target := open(t, t.TempDir(), backup.Surroundings{})
+	target := open(t, t.TempDir(), backup.TargetOptions{})
 	put := func(name string) {
 		if err := target.Put(t.Context(), name, strings.NewReader("x"), 1); err != nil {
 			t.Fatal(err)
@@ -296,9 +296,9 @@ func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 func TestWhatIsNoTarget(t *testing.T) {
 	t.Parallel()
 	set := environment("https://s3.example.com")
-	unset := backup.Surroundings{Getenv: func(string) string { return "" }}
+	unset := backup.TargetOptions{Getenv: func(string) string { return "" }}
 	for address, test := range map[string]struct {
-		in   backup.Surroundings
+		in   backup.TargetOptions
 		says string
 	}{
 		"":                        {set, "no folder is named"},

@@ -159,7 +159,7 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "defragment [MANIFEST]",
 		Short: "Give the unused space of every member back, one after the other, the leader last",
-		Long: "Give the unused space of every member's database back. A member answers nobody while it is its turn:\n" +
+		Long: "Give the unused space of every member's database back. A member answers nobody while this is done:\n" +
 			"about ten seconds for each GiB. Followers come first, the leader last, and the next one only when\n" +
 			"all are healthy; otherwise it stops.",
 		Args: cobra.MaximumNArgs(1),

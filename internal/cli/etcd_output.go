@@ -170,7 +170,7 @@ func (d SnapshotDocument) print(w io.Writer) error {
 type DefragmentDocument struct {
 	Format  int                  `json:"format"` // EtcdFormat
 	Cluster string               `json:"cluster"`
-	Members []DefragmentedReport `json:"members"` // in the order of their turns
+	Members []DefragmentedReport `json:"members"` // in the order in which they were defragmented
 }
 
 // DefragmentedReport is what one member gave back.
@@ -190,7 +190,7 @@ func (d *DefragmentDocument) add(m etcd.Defragmented) {
 	})
 }
 
-// last is the latest turn in words.
+// last is the latest member in words.
 func (d *DefragmentDocument) last() string {
 	m := d.Members[len(d.Members)-1]
 	return fmt.Sprintf("%s: %s, was %s", m.Name, megabytes(m.After), megabytes(m.Before))

@@ -61,14 +61,14 @@ type Decision struct {
 	Prepare []string `json:"prepare,omitempty"`
 	// Joins are the hosts that join, control plane first; etcd grows in this order, in which a join that has reached etcd
 	// already goes before all others. Assessment.Resume says whose join goes on.
-	Joins    []string            `json:"joins,omitempty"`
-	Restarts map[string][]string `json:"restarts,omitempty"` // systemd units to start again, in order, by host ID
-	Rewrites map[string][]string `json:"rewrites,omitempty"` // what to write again, in order, by host ID
-	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
-	// Asides are hosts that lost their etcd data: what is left of it is set aside, and then their members are dead ones.
-	Asides   []string `json:"asides,omitempty"`
-	Upgrades []string `json:"upgrades,omitempty"` // hosts of another version, or all when forced, control plane first
-	Uncordon []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
+	Joins         []string            `json:"joins,omitempty"`
+	Restarts      map[string][]string `json:"restarts,omitempty"` // systemd units to start again, in order, by host ID
+	Regenerations map[string][]string `json:"rewrites,omitempty"` // what to regenerate, in order, by host ID
+	Removals      []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
+	// Quarantines are hosts that lost their etcd data: what is left of it is quarantined, and then their members are dead ones.
+	Quarantines []string `json:"asides,omitempty"`
+	Upgrades    []string `json:"upgrades,omitempty"` // hosts of another version, or all when forced, control plane first
+	Uncordon    []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
 	// Drift are names of configurations that differ, sorted, by host ID; an upgrade brings them to its hosts.
 	Drift map[string][]string `json:"drift,omitempty"`
 

@@ -143,11 +143,11 @@ func spoken(d Decision) string {
 	if len(d.Restarts) > 0 {
 		fmt.Fprintf(&b, "restarts: %v\n", d.Restarts)
 	}
-	if len(d.Rewrites) > 0 {
-		fmt.Fprintf(&b, "rewrites: %v\n", d.Rewrites)
+	if len(d.Regenerations) > 0 {
+		fmt.Fprintf(&b, "regenerates: %v\n", d.Regenerations)
 	}
-	if len(d.Asides) > 0 {
-		fmt.Fprintf(&b, "sets aside: %v\n", d.Asides)
+	if len(d.Quarantines) > 0 {
+		fmt.Fprintf(&b, "quarantines: %v\n", d.Quarantines)
 	}
 	for _, r := range d.Removals {
 		fmt.Fprintf(&b, "removes %s: %s\n", r.Member, r.Why)

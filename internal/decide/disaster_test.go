@@ -85,8 +85,8 @@ func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
 	in := healthy(3, 1)
 	in.recovered()
 	d := Decide(in) // both others answer, and even have a quorum of their own
-	if len(d.Asides) != 2 || d.Hosts["192.0.0.2"].Condition != condition.Rejoinable {
-		t.Errorf("asides %v, cp-2 is %s", d.Asides, d.Hosts["192.0.0.2"].Condition)
+	if len(d.Quarantines) != 2 || d.Hosts["192.0.0.2"].Condition != condition.Rejoinable {
+		t.Errorf("quarantines %v, cp-2 is %s", d.Quarantines, d.Hosts["192.0.0.2"].Condition)
 	}
 	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
 	if got := look(in).etcd.tally.Voters; got != 1 {

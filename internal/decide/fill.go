@@ -21,7 +21,7 @@ func fill(d *Decision, v *view) {
 	case fsm.Join:
 		v.fillJoins(d, true)
 	case fsm.Repair:
-		d.Restarts, d.Rewrites, d.Removals, d.Asides = v.restarts(), v.rewrites(), v.removals(), v.asides()
+		d.Restarts, d.Regenerations, d.Removals, d.Quarantines = v.restarts(), v.regenerations(), v.removals(), v.quarantines()
 	case fsm.Instruct:
 		v.fillAlso(d)
 		d.Instructions = v.instructions()
@@ -43,10 +43,10 @@ func fill(d *Decision, v *view) {
 	}
 }
 
-// fillAlso adds what can safely be done although a person must act somewhere. Upgrades and configuration wait until every
+// fillAlso adds what can safely be done although the operator must act somewhere. Upgrades and configuration wait until every
 // host is healthy.
 func (v *view) fillAlso(d *Decision) {
-	if d.Restarts, d.Rewrites = v.restarts(), v.rewrites(); len(d.Restarts)+len(d.Rewrites) > 0 {
+	if d.Restarts, d.Regenerations = v.restarts(), v.regenerations(); len(d.Restarts)+len(d.Regenerations) > 0 {
 		d.Also = append(d.Also, fsm.Repair)
 	}
 	if v.in.Is.API.Reached != observed.Yes || !v.etcdKnown() || !v.etcd.tally.Holds() || !v.joinable() {
@@ -161,14 +161,14 @@ const containerdScheme = "containerd://"
 
 // runtimeDiffers reports whether the container runtime is of another version than the one that is named for this host.
 // Where none is named any will do. A Node that reports another version than the program that is installed has a container
-// runtime that was not restarted yet; and where the host's turn has begun, what comes after the container runtime in it may
+// runtime that was not restarted yet; and where the host's upgrade has begun, what comes after the container runtime in it may
 // be missing.
 func (s *hostState) runtimeDiffers() bool {
 	want := s.Versions.Containerd
 	if want == "" || s.is.Reach != observed.Reached {
 		return false
 	}
-	if s.turnBegun() {
+	if s.upgradeBegun() {
 		return true
 	}
 	runs, said := "", false
@@ -179,5 +179,7 @@ func (s *hostState) runtimeDiffers() bool {
 	return s.is.Containerd.Version != want || said && runs != want
 }
 
-// turnBegun reports whether the host's turn in an upgrade to what is wanted of it has begun and has not ended.
-func (s *hostState) turnBegun() bool { return s.is.Turn != "" && s.is.Turn == s.wantKubelet }
+// upgradeBegun reports whether an upgrade of the host to what is wanted of it has begun and has not ended.
+func (s *hostState) upgradeBegun() bool {
+	return s.is.Upgrading != "" && s.is.Upgrading == s.wantKubelet
+}

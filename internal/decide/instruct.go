@@ -11,7 +11,7 @@ import (
 )
 
 // instructions says what a person must do, in the order in which it is safe: control-plane hosts whose etcd member is
-// dead, then other ill control-plane hosts, then members that nobody may remove yet, then workers. Each replacement is
+// dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each replacement is
 // counted on the assumption that the one before has been finished.
 func (v *view) instructions() []problem.Instruction {
 	var out []problem.Instruction
@@ -34,13 +34,13 @@ func (v *view) instructions() []problem.Instruction {
 	return out
 }
 
-// unhealthy reports whether the host is a member that is not healthy, or nothing is known of it. One that apply mends by itself
+// unhealthy reports whether the host is a member that is not healthy, or nothing is known of it. One that apply repairs by itself
 // is not.
 func (v *view) unhealthy(s *hostState) bool {
 	if s.reported && s.node == nil {
 		return false // nobody knows of it, and nobody was to
 	}
-	return s.silent() || s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRewrite(s)
+	return s.silent() || s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRegenerate(s)
 }
 
 // vote is how the host's etcd member is.
@@ -86,9 +86,9 @@ func (v *view) inspect(s *hostState) []problem.Step {
 		return []problem.Step{s.step(problem.InspectFileSystem, nil)}
 	case s.Condition == condition.Restartable:
 		return []problem.Step{s.step(problem.StartUnitsOutsideLimit, problem.Parameters{"units": s.Units})}
-	case s.Condition == condition.Rewritable && !s.inLimit:
+	case s.Condition == condition.Regenerable && !s.inLimit:
 		return []problem.Step{s.step(problem.RegenerateOutsideLimit, problem.Parameters{"parts": s.Parts})}
-	case s.Condition == condition.Rewritable:
+	case s.Condition == condition.Regenerable:
 		return []problem.Step{s.step(problem.RegenerateAfterOthers, problem.Parameters{"parts": s.Parts})}
 	case s.Condition == condition.Rejoinable && !s.inLimit:
 		return []problem.Step{s.step(problem.RejoinOutsideLimit, nil)}

@@ -77,7 +77,7 @@ func leaderless(m observed.Member) bool {
 
 // repairable reports whether the host's member comes back when units are started, or what the host lacks is written again.
 func (s *hostState) repairable() bool {
-	return s.Condition == condition.Restartable || s.Condition == condition.Rewritable
+	return s.Condition == condition.Restartable || s.Condition == condition.Regenerable
 }
 
 // hostOf returns the control-plane host whose member it is, nil if the manifest has none.

@@ -138,16 +138,16 @@ func (v *view) askRepairable() (fsm.Event, string) {
 	if stopped := names(v.controlPlane(), (*hostState).startable); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
-	if repairable := names(v.controlPlane(), v.canRewrite); repairable != "" {
-		return fsm.OnRewritable, "what is missing on " + repairable + " can be regenerated"
+	if repairable := names(v.controlPlane(), v.canRegenerate); repairable != "" {
+		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
 	}
 	if dead := v.removals(); len(dead) > 0 {
 		return fsm.OnMemberDead, dead[0].Why
 	}
-	if lost := v.asides(); len(lost) > 0 {
+	if lost := v.quarantines(); len(lost) > 0 {
 		return fsm.OnDataLost, v.nameOf(lost[0]) + " can leave etcd and join again"
 	}
-	return fsm.OnNotRepairable, "no unit to start, nothing to regenerate, and no dead member to remove: a person must act"
+	return fsm.OnNotRepairable, "no unit to start, nothing to regenerate, and no dead member to remove: the operator must act"
 }
 
 func (v *view) askMissing() (fsm.Event, string) {
@@ -166,14 +166,14 @@ func (v *view) askWorkers() (fsm.Event, string) {
 	if stopped := names(v.workers(), (*hostState).startable); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
-	if repairable := names(v.workers(), v.canRewrite); repairable != "" {
-		return fsm.OnRewritable, "what is missing on " + repairable + " can be regenerated"
+	if repairable := names(v.workers(), v.canRegenerate); repairable != "" {
+		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
 	}
 	unhealthy := func(s *hostState) bool {
 		return s.inLimit && !s.midUpgrade && (s.silent() || s.joined() && s.Condition != condition.Healthy)
 	}
 	if who := names(v.workers(), unhealthy); who != "" {
-		return fsm.OnUnhealthy, who + " not healthy: a person must act"
+		return fsm.OnUnhealthy, who + " not healthy: the operator must act"
 	}
 	return fsm.OnHealthy, "no worker is unhealthy"
 }

@@ -9,12 +9,12 @@ import (
 	"kubeone/internal/observed"
 )
 
-// rewrites are the parts to write again, by host. A worker needs the API for new credentials, and a living member of etcd
+// regenerations are the parts to regenerate, by host. A worker needs the API for new credentials, and a living member of etcd
 // is restarted only if the quorum allows it.
-func (v *view) rewrites() map[string][]string {
+func (v *view) regenerations() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
-		if s := &v.hosts[i]; v.canRewrite(s) {
+		if s := &v.hosts[i]; v.canRegenerate(s) {
 			if out == nil {
 				out = make(map[string][]string)
 			}
@@ -24,9 +24,9 @@ func (v *view) rewrites() map[string][]string {
 	return out
 }
 
-func (v *view) canRewrite(s *hostState) bool {
+func (v *view) canRegenerate(s *hostState) bool {
 	switch {
-	case !s.inLimit || s.Condition != condition.Rewritable:
+	case !s.inLimit || s.Condition != condition.Regenerable:
 		return false
 	case s.Role == desired.Worker:
 		return v.in.Is.API.Reached == observed.Yes && v.source() != ""
@@ -36,9 +36,9 @@ func (v *view) canRewrite(s *hostState) bool {
 	return true
 }
 
-// asides are the hosts whose lost etcd data is set aside, so that they can join again: only while the API and etcd answer,
+// quarantines are the hosts whose lost etcd data is quarantined, so that they can join again: only while the API and etcd answer,
 // another host has the CAs, and the members left keep their quorum, each counted after those before it.
-func (v *view) asides() []string {
+func (v *view) quarantines() []string {
 	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || v.source() == "" {
 		return nil
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// remedies is the part of a decision that says what is repaired.
-type remedies struct {
-	Route    fsm.Route
-	Also     []fsm.Route
-	Rewrites map[string][]string
-	Removed  []string
-	Asides   []string
-	Stale    []string
+// repairs is the part of a decision that says what is repaired.
+type repairs struct {
+	Route         fsm.Route
+	Also          []fsm.Route
+	Regenerations map[string][]string
+	Removed       []string
+	Quarantines   []string
+	Stale         []string
 }
 
 // lost makes a control-plane host say that its etcd data is gone, and its member silent.
@@ -38,23 +38,23 @@ func TestRemedies(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*Input)
-		want   remedies
+		want   repairs
 	}{
 		{"a manifest gone", func(in *Input) {
 			in.change(cp2, func(h *host) { h.Manifests, h.APIServer, h.APIServerVersion = h.Manifests[:1], observed.Unknown, "" })
-		}, remedies{Route: fsm.Repair, Rewrites: map[string][]string{cp2: {"kube-apiserver"}}}},
+		}, repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp2: {"kube-apiserver"}}}},
 		{"a worker's kubelet.conf gone", func(in *Input) {
 			in.change(w2, func(h *host) { h.KubeletConf = observed.No })
-		}, remedies{Route: fsm.Repair, Rewrites: map[string][]string{w2: {condition.PartKubelet}}}},
+		}, repairs{Route: fsm.Repair, Regenerations: map[string][]string{w2: {condition.PartKubelet}}}},
 		{"outside the limit", func(in *Input) {
 			in.change(cp2, expiredHere)
 			in.Limit = map[string]bool{w1: true}
-		}, remedies{Route: fsm.Instruct}},
-		{"certificates expired on one host", func(in *Input) { in.change(cp2, expiredHere) }, remedies{Route: fsm.Repair, Rewrites: map[string][]string{cp2: {condition.PartCertificates}}}},
+		}, repairs{Route: fsm.Instruct}},
+		{"certificates expired on one host", func(in *Input) { in.change(cp2, expiredHere) }, repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp2: {condition.PartCertificates}}}},
 		{"certificates expired on a living voter while another is dead", func(in *Input) {
 			in.change(cp2, expiredHere)
 			in.lose(cp3)
-		}, remedies{Route: fsm.Instruct}},
+		}, repairs{Route: fsm.Instruct}},
 		{"certificates expired everywhere", func(in *Input) {
 			for _, id := range []string{cp1, cp2, cp3} {
 				in.change(id, func(h *host) {
@@ -63,58 +63,58 @@ func TestRemedies(t *testing.T) {
 				})
 			}
 			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
-		}, remedies{Route: fsm.Repair, Rewrites: map[string][]string{cp1: {condition.PartCertificates}, cp2: {condition.PartCertificates}, cp3: {condition.PartCertificates}}}},
+		}, repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp1: {condition.PartCertificates}, cp2: {condition.PartCertificates}, cp3: {condition.PartCertificates}}}},
 		{"a worker needs the API for new credentials", func(in *Input) {
 			in.change(w1, func(h *host) { h.KubeletConf = observed.No })
 			in.Is.API = observed.API{Reached: observed.No}
-		}, remedies{Route: fsm.Instruct}},
+		}, repairs{Route: fsm.Instruct}},
 
-		{"etcd data of one member lost", func(in *Input) { in.lost(cp2, "cp-2") }, remedies{Route: fsm.Repair, Asides: []string{cp2}}},
+		{"etcd data of one member lost", func(in *Input) { in.lost(cp2, "cp-2") }, repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
 		{"its member has been removed already", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			_, in.Is.Etcd.Members = quorum.Without(in.Is.Etcd.Members, "id-cp-2")
-		}, remedies{Route: fsm.Repair, Asides: []string{cp2}}},
+		}, repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
 		{"it has been set aside already", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			in.change(cp2, func(h *host) { h.Marker = &observed.Marker{Cluster: decidetest.Cluster} })
-		}, remedies{Route: fsm.Repair, Removed: []string{"id-cp-2"}}},
+		}, repairs{Route: fsm.Repair, Removed: []string{"id-cp-2"}}},
 		{"of two that lost it only as many as the quorum allows", func(in *Input) {
 			*in = healthy(5, 0)
 			in.lost(cp2, "cp-2")
 			in.lost(cp3, "cp-3")
-		}, remedies{Route: fsm.Repair, Asides: []string{cp2, cp3}}},
+		}, repairs{Route: fsm.Repair, Quarantines: []string{cp2, cp3}}},
 		{"two of three lost it", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			in.lost(cp3, "cp-3")
-		}, remedies{Route: fsm.DisasterRecovery}},
+		}, repairs{Route: fsm.DisasterRecovery}},
 		{"it lost its data and another is dead", func(in *Input) {
 			*in = healthy(5, 0)
 			in.lost(cp2, "cp-2")
 			in.lose(cp3)
-		}, remedies{Route: fsm.Repair, Asides: []string{cp2}}},
+		}, repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
 		{"nobody to join again from", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			for _, id := range []string{cp1, cp3} {
 				in.change(id, func(h *host) { h.PKI = observed.No })
 			}
-		}, remedies{Route: fsm.Instruct}},
+		}, repairs{Route: fsm.Instruct}},
 		{"a living member is never set aside", func(in *Input) {
 			in.change(cp2, func(h *host) { h.EtcdData = observed.No })
-		}, remedies{Route: fsm.Instruct}},
-		{"silence is not the host's own word", func(in *Input) { in.lose(cp2) }, remedies{Route: fsm.Instruct}},
+		}, repairs{Route: fsm.Instruct}},
+		{"silence is not the host's own word", func(in *Input) { in.lose(cp2) }, repairs{Route: fsm.Instruct}},
 		{"the API does not answer", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			in.Is.API = observed.API{Reached: observed.No}
-		}, remedies{Route: fsm.Instruct}},
+		}, repairs{Route: fsm.Instruct}},
 
 		{"a control-plane Node of nobody", func(in *Input) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "old", ControlPlane: true, Ready: observed.Unknown})
-		}, remedies{Route: fsm.Resources, Stale: []string{"old"}}},
+		}, repairs{Route: fsm.Resources, Stale: []string{"old"}}},
 		{"one that is Ready, one of a worker, one with a member", func(in *Input) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "a", ControlPlane: true, Ready: observed.Yes},
 				observed.Node{Name: "b", Ready: observed.Unknown}, observed.Node{Name: "c", ControlPlane: true, Ready: observed.Unknown})
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "c", Name: "c", Healthy: observed.Yes})
-		}, remedies{Route: fsm.Nothing}},
+		}, repairs{Route: fsm.Nothing}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestRemedies(t *testing.T) {
 			in := healthy(3, 2)
 			tt.change(&in)
 			d := Decide(in)
-			got := remedies{Route: d.Route, Also: d.Also, Rewrites: d.Rewrites, Asides: d.Asides, Stale: d.StaleNodes}
+			got := repairs{Route: d.Route, Also: d.Also, Regenerations: d.Regenerations, Quarantines: d.Quarantines, Stale: d.StaleNodes}
 			for _, r := range d.Removals {
 				got.Removed = append(got.Removed, r.Member)
 			}

@@ -13,7 +13,7 @@ import (
 // wanted one.
 func (v *view) upgradable(s *hostState) bool { return s.inLimit && s.joined() && v.outdated(s) }
 
-// upgrades are the hosts to upgrade, control plane first, and of each role those first whose turn had begun.
+// upgrades are the hosts to upgrade, control plane first, and of each role those first whose upgrade had begun.
 func (v *view) upgrades() []string {
 	var out []string
 	for _, hosts := range [][]hostState{v.controlPlane(), v.workers()} {
@@ -25,12 +25,12 @@ func (v *view) upgrades() []string {
 	return out
 }
 
-// goesOn reports whether the host's turn in an upgrade has begun, and going on with it may mend what is wrong: the kubelet
+// goesOn reports whether an upgrade of the host has begun, and going on with it may repair what is wrong: the kubelet
 // or a component of the control plane does not run in its new version or configuration. To start them again as they are
 // would only fail again, for instance after the manifest was corrected. etcd runs there, and may be stopped.
 func (v *view) goesOn(s *hostState) bool {
 	switch {
-	case !s.inLimit || !s.turnBegun() || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
+	case !s.inLimit || !s.upgradeBegun() || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
 		return false
 	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || s.Condition != condition.Restartable && s.Condition != condition.Unready && s.Condition != condition.Broken:
 		return false

@@ -104,7 +104,7 @@ func TestWhatARunLeftCordonedIsOpened(t *testing.T) {
 		t.Errorf("route %s, %s", d.Route, diff)
 	}
 	in.older("192.0.1.2", "w-2", "1.36.1")
-	closed(&in, "w-2", "run-1") // its turn comes again
+	closed(&in, "w-2", "run-1") // it is upgraded again
 	d = Decide(in)
 	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != fsm.Upgrade {
 		t.Errorf("route %s, %s", d.Route, diff)
@@ -126,8 +126,8 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 		"its API server's manifest is gone": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) {
 			h.APIServer, h.APIServerVersion, h.Kubelet.Version = observed.No, "", "1.36.1"
 		}, fsm.Upgrade, "192.0.0.2"},
-		"its turn has not begun":                         {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "" }, fsm.Repair, ""},
-		"it had begun for another version":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Turn = "1.36.2" }, fsm.Repair, ""},
+		"its upgrade has not begun":                      {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Upgrading = "" }, fsm.Repair, ""},
+		"it had begun for another version":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Upgrading = "1.36.2" }, fsm.Repair, ""},
 		"its container runtime does not run":             {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Containerd.Active = false }, fsm.Repair, ""},
 		"etcd does not run there":                        {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No }, fsm.Instruct, ""},
 		"it is outside the limit":                        {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Limit = map[string]bool{"192.0.0.1": true} }, fsm.Upgrade, "192.0.0.1"},
@@ -140,7 +140,7 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 			n := in.node(c.host)
 			n.Ready, n.Unschedulable, n.Annotations = observed.No, true, map[string]string{observed.CordonAnnotation: "run-1"}
 			in.change(c.id, func(h *observed.Host) {
-				h.Kubelet.Version, h.Turn = decidetest.Version, decidetest.Version
+				h.Kubelet.Version, h.Upgrading = decidetest.Version, decidetest.Version
 				c.world(&in, h)
 			})
 			d := Decide(in)
@@ -303,7 +303,7 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 		"a turn about containerd that has not ended": {func(in *Input) {
 			in.runtime("2.3.7")
 			in.named("", "2.3.7")
-			in.change("192.0.1.2", func(h *observed.Host) { h.Turn = decidetest.Version })
+			in.change("192.0.1.2", func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}, fsm.Upgrade, last, "w-2"},
 		"outside the limit": {func(in *Input) {
 			in.named("1.35.4", "")

@@ -36,7 +36,7 @@ func (v *view) versions() versions {
 			}
 		}
 		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
-			out.apiGap, known = true, s.midUpgrade // whatever it was, the rest of its turn writes the wanted one
+			out.apiGap, known = true, s.midUpgrade // whatever it was, the rest of its upgrade writes the wanted one
 		}
 		if !known {
 			out.silent = append(out.silent, s.name())
@@ -99,7 +99,7 @@ func (v *view) relation() (fsm.Event, string, *problem.Problem) {
 		return because(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
 	case len(v.running.api) == 0:
 		return because(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
-	case len(all) == 1 && all[0] == want && len(having(v.hosts, v.strays)) == 0:
+	case len(all) == 1 && all[0] == want && len(having(v.hosts, v.wrongVersion)) == 0:
 		return fsm.OnSame, "everything runs " + want, nil
 	}
 	event, p := compare(want, all, v.running.api)
@@ -117,14 +117,14 @@ func (v *view) relation() (fsm.Event, string, *problem.Problem) {
 		return fsm.OnSame, "every host inside the limit runs " + want, nil
 	}
 	if event == fsm.OnSame {
-		strays := namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && v.strays(s) })
-		return fsm.OnDiffers, problem.List(strays) + " does not run the versions that are named for it", nil
+		wrong := namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && v.wrongVersion(s) })
+		return fsm.OnDiffers, problem.List(wrong) + " does not run the versions that are named for it", nil
 	}
 	return event, want + " is wanted and " + problem.List(all) + " runs", nil
 }
 
-// strays reports whether the member runs another version than those that are named for this host.
-func (v *view) strays(s *hostState) bool {
+// wrongVersion reports whether the member runs another version than those that are named for this host.
+func (v *view) wrongVersion(s *hostState) bool {
 	return s.joined() && s.Versions != (desired.Versions{}) && v.outdated(s)
 }
 
@@ -171,7 +171,7 @@ func (v *view) newer() []string {
 	return out
 }
 
-// ahead names the members that run something newer than the wanted version, if no API server does: they have strayed.
+// ahead names the members that run something newer than the wanted version, if no API server does: they are ahead of it.
 func (v *view) ahead() []string {
 	want := v.in.Want.KubernetesVersion
 	if event, _ := compare(want, v.running.api, v.running.api); event == fsm.OnLower {

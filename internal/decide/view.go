@@ -33,7 +33,7 @@ type hostState struct {
 	inLimit bool           // inside the limit
 	// wantKubelet is the wanted version of the host's kubelet.
 	wantKubelet string
-	// midUpgrade says that its turn in an upgrade has begun, and that what is wrong with it is what the rest of the turn writes
+	// midUpgrade says that its upgrade has begun, and that what is wrong with it is what the rest of the upgrade writes
 	// and starts anew.
 	midUpgrade bool
 	// reported says that the host was not asked, because the decision is not about it, and that the API speaks for it.

@@ -148,8 +148,8 @@ func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error)
 func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
 	world := p.Observed.World
 	r := &apply.Run{
-		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reached(p), Absent: e.absent(p), Scripts: p.Scripts,
-		Blobs: e.cfg.Releases, Perhaps: p.Observed.Access, Etcd: p.Observed.Etcd,
+		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reached(p), Unreachable: e.absent(p), Scripts: p.Scripts,
+		Blobs: e.cfg.Releases, FallbackAPI: p.Observed.Access, Etcd: p.Observed.Etcd,
 		Connect: e.cfg.Connect, CheckLock: locks.check,
 		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder, Parallel: e.cfg.Parallel,
 		Emit: func(ev apply.Event) { e.emit(o, ev) }, Now: e.cfg.Now,

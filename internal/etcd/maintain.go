@@ -108,14 +108,14 @@ func (c *Client) healthySurvey(ctx context.Context) (Survey, error) {
 	}
 	for _, m := range s.Members {
 		if !m.Healthy() {
-			return Survey{}, fmt.Errorf("%w: %s", ErrUnhealthy, m.ailment())
+			return Survey{}, fmt.Errorf("%w: %s", ErrUnhealthy, m.problem())
 		}
 	}
 	return s, nil
 }
 
-// ailment says in words why a member is not healthy.
-func (m Surveyed) ailment() string {
+// problem says in words why a member is not healthy.
+func (m Surveyed) problem() string {
 	name := m.Name
 	if name == "" {
 		name = HexID(m.ID)

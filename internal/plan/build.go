@@ -302,7 +302,7 @@ func addonAction(had string) Action {
 func (b *builder) finish(first decide.Decision) {
 	b.revokeToken()
 	if len(b.plan.Steps) > 0 && (b.init != "" || b.in.Is.API.Reached == observed.Yes) {
-		b.saveRecord("what this run did")
+		b.saveRecord("record this run")
 	}
 	for i := range b.plan.Steps {
 		s := &b.plan.Steps[i]

@@ -127,10 +127,10 @@ func worlds() map[string]func() decide.Input {
 			etcdOf(in, "cp-2", func(m *observed.Member) { m.Healthy = observed.No })
 			return in
 		},
-		"rewrite": func() decide.Input {
+		"regenerate": func() decide.Input {
 			in := healthy(3, 1)
-			become(in, "cp-2", torn)
-			become(in, "w-1", torn)
+			become(in, "cp-2", incomplete)
+			become(in, "w-1", incomplete)
 			return in
 		},
 		"certificates-expired-everywhere": func() decide.Input {
@@ -190,10 +190,10 @@ func worlds() map[string]func() decide.Input {
 			})
 			return in
 		},
-		"upgrade-turn-begun": func() decide.Input {
+		"upgrade-interrupted": func() decide.Input {
 			in := healthy(1, 1)
 			mutate(in, "w-1", func(h *observed.Host) {
-				h.Turn, h.Kubelet.Active, h.Healthz = in.Want.KubernetesVersion, false, observed.No
+				h.Upgrading, h.Kubelet.Active, h.Healthz = in.Want.KubernetesVersion, false, observed.No
 			})
 			nodeOf(in, "w-1", func(n *observed.Node) {
 				n.KubeletVersion, n.Ready, n.Unschedulable, n.Annotations = "1.36.2", observed.No, true, map[string]string{observed.CordonAnnotation: "run-1"}

@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/step"
 )
 
-// A host whose turn an earlier run began and did not end is closed already: another one beside it would be one too many.
-func TestAHostWhoseTurnWasInterruptedComesFirst(t *testing.T) {
+// A host whose upgrade an earlier run began and did not end is cordoned already: another one beside it would be one too many.
+func TestAHostWhoseUpgradeWasInterruptedComesFirst(t *testing.T) {
 	t.Parallel()
 	drained := observed.Node{Unschedulable: true, Annotations: map[string]string{observed.CordonAnnotation: "run-1"}}
 	for name, c := range map[string]struct {
@@ -19,12 +19,12 @@ func TestAHostWhoseTurnWasInterruptedComesFirst(t *testing.T) {
 		cp3First  bool
 		w3sPlaces []string
 	}{
-		"its turn has begun":          {version, observed.Node{}, true, []string{"w-3", "w-1", "w-2"}},
-		"it is drained":               {"", drained, true, []string{"w-3", "w-1", "w-2"}},
-		"its turn has begun, drained": {version, drained, true, []string{"w-3", "w-1", "w-2"}},
-		"a person has closed it":      {"", observed.Node{Unschedulable: true}, false, []string{"w-1", "w-2", "w-3"}},
-		"only a mark is left":         {"", observed.Node{Annotations: drained.Annotations}, false, []string{"w-1", "w-2", "w-3"}},
-		"nothing was begun":           {"", observed.Node{}, false, []string{"w-1", "w-2", "w-3"}},
+		"its upgrade has begun":          {version, observed.Node{}, true, []string{"w-3", "w-1", "w-2"}},
+		"it is drained":                  {"", drained, true, []string{"w-3", "w-1", "w-2"}},
+		"its upgrade has begun, drained": {version, drained, true, []string{"w-3", "w-1", "w-2"}},
+		"a person has closed it":         {"", observed.Node{Unschedulable: true}, false, []string{"w-1", "w-2", "w-3"}},
+		"only a mark is left":            {"", observed.Node{Annotations: drained.Annotations}, false, []string{"w-1", "w-2", "w-3"}},
+		"nothing was begun":              {"", observed.Node{}, false, []string{"w-1", "w-2", "w-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +33,7 @@ func TestAHostWhoseTurnWasInterruptedComesFirst(t *testing.T) {
 				mutate(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Version = "1.36.1" })
 			}
 			for _, interrupted := range []string{"cp-3", "w-3"} {
-				mutate(in, interrupted, func(is *observed.Host) { is.Turn = c.turn })
+				mutate(in, interrupted, func(is *observed.Host) { is.Upgrading = c.turn })
 				nodeOf(in, interrupted, func(n *observed.Node) {
 					n.Unschedulable, n.Annotations = c.node.Unschedulable, c.node.Annotations
 				})

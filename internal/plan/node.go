@@ -68,9 +68,9 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	case h.Role == desired.ControlPlane && b.lastControlPlane(h):
 		return nil, b.endsCluster(h)
 	case seen.Reach == observed.Denied:
-		return nil, fmt.Errorf("%s answers and does not let us in (%s): it is not gone; correct the login, or switch it off first", b.node(h), seen.Problem)
+		return nil, fmt.Errorf("%s is running and refuses the login (%s): correct the login, or switch the host off first", b.node(h), seen.Problem)
 	case !reached && !gone:
-		return nil, fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or mend its network; if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are confirmed to be dead", b.node(h), seen.Problem)
+		return nil, fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or repair its network; if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are confirmed to be dead", b.node(h), seen.Problem)
 	case reached && gone:
 		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.node(h))
 	}
@@ -78,7 +78,7 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	if reached && (seen.Marker != nil || hasData(seen) || seen.Kubelet.Installed) {
 		err = b.resetHost(h, false)
 	} else {
-		err = b.bury(h)
+		err = b.removeDead(h)
 	}
 	return b, err
 }
@@ -100,18 +100,18 @@ func (b *builder) endsCluster(h desired.Host) error {
 
 func (b *builder) unknownMembers(h desired.Host) error {
 	problem := cmp.Or(b.world.Is.Etcd.Problem, "no member of etcd was reached")
-	return fmt.Errorf("etcd's members are not known, so nobody can say that the quorum holds without %s: %s; bring etcd back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.node(h), problem)
+	return fmt.Errorf("etcd's members are not known, and so not whether the quorum holds without %s: %s; bring etcd back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.node(h), problem)
 }
 
-// bury plans that the member and the Node go of a host that is dead or bare.
-func (b *builder) bury(h desired.Host) error {
+// removeDead plans the removal of the member and the Node of a host that is dead or bare.
+func (b *builder) removeDead(h desired.Host) error {
 	if h.Role == desired.ControlPlane && b.world.Is.Etcd.Reached != observed.Yes {
 		return b.unknownMembers(h)
 	}
 	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
 		m := b.world.Is.Etcd.Members[i]
 		if m.Healthy == observed.Yes {
-			return fmt.Errorf("etcd member %s answers the others, so %s lives and only this machine cannot reach it: mend the network, and remove it without --unreachable", m.Name, b.node(h))
+			return fmt.Errorf("etcd member %s answers the others, so %s is running and only this machine cannot reach it: repair the network, and remove it without --unreachable", m.Name, b.node(h))
 		}
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {

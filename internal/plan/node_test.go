@@ -99,11 +99,11 @@ func TestRefusedNodeChanges(t *testing.T) {
 		{"a dead one without quorum", RemoveNode, gone(3, 0, "cp-2", "cp-3"), "192.0.0.3", true, "must not leave: without it 1 of 2 voters healthy, quorum 2"},
 		{"unreachable", RemoveNode, gone(3, 1, "w-1"), "192.0.1.1", false, "w-1 cannot be reached (connection timed out), so it cannot be drained"},
 		{"not unreachable", RemoveNode, healthy(3, 1), "192.0.1.1", true, "w-1 answers: it is not unreachable"},
-		{"a refused login", RemoveNode, denied, "192.0.1.1", true, "w-1 answers and does not let us in (permission denied)"},
+		{"a refused login", RemoveNode, denied, "192.0.1.1", true, "w-1 is running and refuses the login (permission denied)"},
 		{"a member that the others hear", RemoveNode, cut, "192.0.0.3", true, "only this machine cannot reach it"},
 		{"no API", RemoveNode, mute, "192.0.1.1", false, "connection refused"},
 		{"no etcd", RemoveNode, blind, "192.0.0.3", true, "etcd's members are not known"},
-		{"no etcd, host reached", RemoveNode, dark, "192.0.0.2", false, "etcd's members are not known, so nobody can say that the quorum holds without cp-2: timed out"},
+		{"no etcd, host reached", RemoveNode, dark, "192.0.0.2", false, "etcd's members are not known, and so not whether the quorum holds without cp-2: timed out"},
 		{"no etcd, host reached, to be replaced", ReplaceNode, dark, "192.0.0.2", false, "etcd's members are not known"},
 		{"it could not join again", ReplaceNode, skewed(), "192.0.1.1", false, "could not join it again"},
 	} {

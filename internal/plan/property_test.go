@@ -134,7 +134,7 @@ func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
 	return nil
 }
 
-// upgradesInOrder wants each host's turn whole, everything fetched before the first turn, control-plane hosts one by one,
+// upgradesInOrder wants each host's upgrade whole, everything fetched before the first one, control-plane hosts one by one,
 // and workers after them.
 func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestors(p)

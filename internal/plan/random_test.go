@@ -32,7 +32,7 @@ func kinds() []kind {
 		{host: silent, noNode: true, out: true, weight: 1},
 		{host: bare, node: observed.Unknown, voter: observed.No, weight: 1},
 		{host: member, node: observed.No, voter: observed.Yes, weight: 1},
-		{host: torn, node: observed.Yes, voter: observed.Yes, weight: 1},
+		{host: incomplete, node: observed.Yes, voter: observed.Yes, weight: 1},
 		{host: dataless, node: observed.No, voter: observed.No, weight: 1},
 		{host: foreign, noNode: true, out: true, weight: 1},
 	}

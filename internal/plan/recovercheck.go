@@ -103,5 +103,5 @@ func deniedWhy(seen observed.Host) string {
 	if seen.Reach != observed.Denied {
 		return ""
 	}
-	return "; mend the login: " + seen.Problem
+	return "; correct the login: " + seen.Problem
 }

@@ -143,7 +143,7 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	case c.From == step.SurvivingMember && seen.EtcdData != observed.Yes && (seen.Marker == nil || !seen.Marker.Restoring):
 		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.node(h))
 	case c.From != step.FullBackup && seen.PKI != observed.Yes:
-		return h, fmt.Errorf("%s has not the cluster's CAs and service-account keys, and a %s has them neither: recover from a backup", b.node(h), c.From)
+		return h, fmt.Errorf("%s lacks the cluster's CAs and service-account keys, and a %s does not contain them: recover from a backup", b.node(h), c.From)
 	case seen.APIServerVersion != "" && seen.APIServerVersion != b.in.Want.KubernetesVersion:
 		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and upgrade afterwards", b.node(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
 	}

@@ -18,7 +18,7 @@ import (
 // none, hosts that lost their etcd data are taken aside, after which their members are dead ones.
 func (b *builder) repair(d decide.Decision) bool {
 	switch {
-	case len(d.Restarts)+len(d.Rewrites) > 0:
+	case len(d.Restarts)+len(d.Regenerations) > 0:
 		b.repairHosts(d)
 	case len(d.Removals) > 0:
 		b.removeMembers(d.Removals)
@@ -47,8 +47,8 @@ func (b *builder) repairHosts(d decide.Decision) {
 		switch reason := strings.Join(problem.Whats(d.Hosts[h.ID].Reasons), "; "); {
 		case d.Restarts[h.ID] != nil:
 			id = b.restart(h, d.Restarts[h.ID], reason, previous)
-		case d.Rewrites[h.ID] != nil:
-			id = b.regenerate(h, d.Rewrites[h.ID], reason, previous)
+		case d.Regenerations[h.ID] != nil:
+			id = b.regenerate(h, d.Regenerations[h.ID], reason, previous)
 		default:
 			continue
 		}
@@ -101,7 +101,7 @@ func regenerated(part string) string {
 }
 
 // removeMembers plans that dead members leave etcd, one after the other, the first after a snapshot. Each is confirmed to
-// be dead once more when its turn comes.
+// be dead once more before its step begins.
 func (b *builder) removeMembers(removals []decide.Removal) {
 	for _, r := range removals {
 		b.barrier = []string{b.removeMember(r, b.snapshot(r.Host))}
@@ -153,7 +153,7 @@ func (b *builder) takeSnapshot(h desired.Host, reason string, needs []string) st
 // quarantine plans that hosts which lost their etcd data stop being members: what is left is kept, dated. Afterwards their
 // members are dead ones, and they join like hosts whose join has not ended.
 func (b *builder) quarantine(d decide.Decision) {
-	for _, id := range d.Asides {
+	for _, id := range d.Quarantines {
 		h := b.host(id)
 		needs := append(b.snapshot(id), b.barrier...)
 		b.barrier = []string{b.onHost(h, Step{

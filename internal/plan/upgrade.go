@@ -16,7 +16,7 @@ import (
 
 // upgrade plans the way of hosts to the wanted version: first all that disturbs nobody (binaries and images onto every
 // host, a snapshot of etcd), then the control plane host by host, kube-proxy and cluster DNS, and then the workers in waves:
-// a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a drain has ended. A host's turn is a check,
+// a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a drain has ended. An upgrade of a host is a check,
 // drain, the upgrade itself, and opening it again; what an earlier run left closed is opened first.
 func (b *builder) upgrade(d decide.Decision) bool {
 	b.uncordonLeft(d)
@@ -110,7 +110,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	return previous
 }
 
-// upgradeWorkers plans the workers: one first, alone, if that is wanted, and when its turn has gone well as many at a time
+// upgradeWorkers plans the workers: one first, alone, if that is wanted, and when that has gone well as many at a time
 // as may be unavailable of those that the run may touch.
 func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after []string) {
 	wide := b.in.Want.Upgrade.AtOnce(b.workersInLimit())
@@ -128,8 +128,8 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 	}
 }
 
-// interruptedFirst has those hosts first whose turn an earlier run began and did not end, perhaps one with a limit: they are
-// out of service already, and count among those that may be. A turn that ended after its drain has changed nothing on the host.
+// interruptedFirst has those hosts first whose upgrade an earlier run began and did not end, perhaps one with a limit: they are
+// out of service already, and count among those that may be. One that ended after its drain has changed nothing on the host.
 func (b *builder) interruptedFirst(hosts []desired.Host) []desired.Host {
 	rest := slices.DeleteFunc(slices.Clone(hosts), b.interrupted)
 	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !b.interrupted(h) }), rest...)
@@ -137,7 +137,7 @@ func (b *builder) interruptedFirst(hosts []desired.Host) []desired.Host {
 
 func (b *builder) interrupted(h desired.Host) bool {
 	n, _ := b.findNode(h)
-	return b.in.Is.Hosts[h.ID].Turn != "" || n.Unschedulable && n.Annotations[observed.CordonAnnotation] != ""
+	return b.in.Is.Hosts[h.ID].Upgrading != "" || n.Unschedulable && n.Annotations[observed.CordonAnnotation] != ""
 }
 
 // drifted says which configuration of the host, besides its version, is another than the manifest's: the upgrade brings it.
@@ -170,7 +170,7 @@ func (b *builder) after(id, other string) {
 	}
 }
 
-// predecessor is the worker whose turn must be over before the n-th one's begins, -1 for none: at most wide of them are
+// predecessor is the worker whose upgrade must be over before the n-th one's begins, -1 for none: at most wide of them are
 // under way, and all wait for a canary.
 func predecessor(n, wide int, canary bool) int {
 	if canary && n > 0 {
@@ -266,8 +266,8 @@ func (b *builder) versions(h desired.Host) string {
 		wanted = b.versionsNamed(h)
 	}
 	switch {
-	case len(parts) == 0 && seen.Turn == want:
-		return "its turn has begun and has not ended"
+	case len(parts) == 0 && seen.Upgrading == want:
+		return "an earlier upgrade of this host was interrupted"
 	case len(parts) == 0 && b.in.ForceUpgrade:
 		return "roll-out forced"
 	case len(parts) == 0:

@@ -88,8 +88,8 @@ func dataless(h desired.Host) observed.Host {
 	return is
 }
 
-// torn lacks its API server's manifest, or a worker its kubelet.conf.
-func torn(h desired.Host) observed.Host {
+// incomplete lacks its API server's manifest, or a worker its kubelet.conf.
+func incomplete(h desired.Host) observed.Host {
 	is := member(h)
 	if h.Role == desired.ControlPlane {
 		is.Manifests, is.APIServer, is.APIServerVersion = []string{"etcd", "kube-controller-manager", "kube-scheduler"}, observed.Unknown, ""

@@ -116,7 +116,7 @@ func (p *prober) candidates(first string) []candidate {
 	for _, t := range p.Targets {
 		a, ok := p.answers[t.ID]
 		switch {
-		case !ok, p.outlived(t.ID):
+		case !ok, p.staleEpoch(t.ID):
 		case t.ID == first:
 			out = slices.Insert(out, 0, candidate{t, a})
 		default:

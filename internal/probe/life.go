@@ -21,8 +21,8 @@ func (p *prober) newestLife() int {
 	return newest
 }
 
-// outlived reports whether the host with that ID holds the data of the cluster's life before.
-func (p *prober) outlived(id string) bool {
+// staleEpoch reports whether the host with that ID holds the data of the cluster's life before.
+func (p *prober) staleEpoch(id string) bool {
 	newest := p.newestLife()
 	for _, t := range p.Targets {
 		if t.ID == id {

@@ -11,7 +11,7 @@ import (
 const (
 	markerFile  = "/etc/kubeone/marker"
 	digestsFile = "/etc/kubeone/digests"
-	turnFile    = "/var/lib/kubeone/turn"
+	upgradeFile = "/var/lib/kubeone/turn"
 	lockFile    = "/var/lib/kubeone/lock/owner"
 	stepFile    = "/var/lib/kubeone/step/current"
 	stepUnit    = "kubeone-step.service"
@@ -24,8 +24,8 @@ const (
 func ours(h *observed.Host, l lines, files map[string][]string) {
 	h.Marker = marker(l, files)
 	h.Digests = digests(files[digestsFile])
-	if turn := files[turnFile]; len(turn) > 0 {
-		h.Turn = turn[0]
+	if turn := files[upgradeFile]; len(turn) > 0 {
+		h.Upgrading = turn[0]
 	}
 	h.Lock = lock(l, files)
 	h.Step = step(l, files)

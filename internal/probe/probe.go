@@ -89,10 +89,10 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	wait.Go(func() { api = p.readAPI(within, toAPI) })
 	wait.Go(func() { members = p.readEtcd(within, toEtcd) })
 	wait.Wait()
-	if p.outlived(api.Via) {
+	if p.staleEpoch(api.Via) {
 		api = p.readAPI(within, p.ofNewestLife(func(c Credentials) bool { return len(c.Kubeconfig) > 0 }))
 	}
-	if p.outlived(members.via) {
+	if p.staleEpoch(members.via) {
 		members = p.readEtcd(within, p.ofNewestLife(func(c Credentials) bool { return c.Etcd.Complete() }))
 	}
 	if err := ctx.Err(); err != nil {

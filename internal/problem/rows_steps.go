@@ -58,7 +58,7 @@ func stepRows() [41]row { //nolint:funlen // a table
 		{
 			code: KeepHostMembersUnknown,
 			do: "Do not delete {name} and do not take it out of the manifest: etcd's members are unknown, so " +
-				"nobody can say whether the quorum holds without it.",
+				"it is not known whether the quorum holds without it.",
 		},
 		{
 			code: KeepHostQuorum,

@@ -34,7 +34,7 @@ const (
 	SecretsDir   = "/run/kubeone/secrets" // on a memory file system
 	MarkerFile   = "/etc/kubeone/marker"
 	DigestsFile  = "/etc/kubeone/digests"
-	TurnFile     = "/var/lib/kubeone/turn" // the version to which an upgrade of the host has begun and not ended
+	UpgradeFile  = "/var/lib/kubeone/turn" // the version to which an upgrade of the host has begun and not ended
 	APIPort      = 6443
 
 	// RecoveryDir is where a restore works; only root reads it, and nothing of it is left at its end.
@@ -187,7 +187,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"SECRETS", SecretsDir},
 		{"MARKER", MarkerFile},
 		{"DIGESTS", DigestsFile},
-		{"TURN", TurnFile},
+		{"TURN", UpgradeFile},
 		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
 		{"POLL", "0.2"},
 		{"CHANGED", "no"},

@@ -59,7 +59,7 @@ func TestFetchSwitchesNothing(t *testing.T) {
 	b.fails("stage_fetch", "are needed for the images")
 }
 
-func TestWhatAHostsTurnNeedsIsChecked(t *testing.T) {
+func TestWhatAHostsUpgradeNeedsIsChecked(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
 	b.must("stage_check")
@@ -231,14 +231,14 @@ func TestTheOthersMustBeAQuorumBeforeEtcdIsStopped(t *testing.T) {
 		learners string
 		want     bool
 	}{
-		"three, all well":              {health(true, true, true), "", true},
-		"three, one of the others ill": {health(true, true, false), "", false},
-		"three and a learner":          {health(true, true, true, false), `"isLearner":true`, true},
-		"five, one of the others ill":  {health(true, true, true, true, false), "", true},
-		"five, two of the others ill":  {health(true, true, true, false, false), "", false},
-		"one":                          {health(true), "", true},
-		"two, the other one ill":       {health(true, false), "", false},
-		"no answer":                    {"", "", false},
+		"three, all well":                    {health(true, true, true), "", true},
+		"three, one of the others unhealthy": {health(true, true, false), "", false},
+		"three and a learner":                {health(true, true, true, false), `"isLearner":true`, true},
+		"five, one of the others unhealthy":  {health(true, true, true, true, false), "", true},
+		"five, two of the others unhealthy":  {health(true, true, true, false, false), "", false},
+		"one":                                {health(true), "", true},
+		"two, the other one unhealthy":       {health(true, false), "", false},
+		"no answer":                          {"", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -79,7 +79,7 @@ type DrainNodeParams struct {
 // What happens with pods that do not leave in time.
 const (
 	StopOnTimeout  = "stop"  // the node is uncordoned, and the run ends
-	SkipOnTimeout  = "skip"  // the node is uncordoned, and the next one's turn comes
+	SkipOnTimeout  = "skip"  // the node is uncordoned, and the next one follows
 	ForceOnTimeout = "force" // they are deleted
 )
 

@@ -83,7 +83,7 @@ func upgraded(w *World, h desired.Host, _ Intent) {
 		seen.APIServerVersion = w.Want.KubernetesVersion
 		w.Is.API.Version = w.Want.KubernetesVersion
 	}
-	seen.Digests, seen.Turn = w.Config[h.ID], ""
+	seen.Digests, seen.Upgrading = w.Config[h.ID], ""
 	w.Is.Hosts[h.ID] = seen
 }
 

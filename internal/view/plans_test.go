@@ -97,7 +97,7 @@ func install() plan.Plan {
 		plan.Change, []string{addon})
 	p.cluster(step.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove,
 		[]string{"join-worker/worker-1"})
-	p.record("what this run did", "revoke-token")
+	p.record("record this run", "revoke-token")
 	p.FirstContacts = map[string]string{
 		"203.0.113.21": "SHA256:9cJ8YSEBmGBoxx1TmCqEBbnJPp5CnMnyBbpXgPDuAuQ",
 		"203.0.113.11": "SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM",
@@ -113,7 +113,7 @@ func oneMoreWorker() plan.Plan {
 	ready := p.joinWorker("203.0.113.22", token)
 	p.cluster(step.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove,
 		[]string{"join-worker/worker-2"})
-	p.record("what this run did", "revoke-token", ready)
+	p.record("record this run", "revoke-token", ready)
 	return p.Plan
 }
 
@@ -135,7 +135,7 @@ func restartedKubelet() plan.Plan {
 	p := newPlan("repair", "nothing")
 	p.host(step.RestartUnits, "203.0.113.12", "restart kubelet", "kubelet is not running", plan.Change, nil, "kubelet")
 	p.Steps[0].Risk = plan.Restarts
-	p.record("what this run did", "restart-units/cp-2")
+	p.record("record this run", "restart-units/cp-2")
 	p.Notes = []string{"worker-1: clock is 3s ahead; let it run NTP"}
 	return p.Plan
 }
@@ -145,7 +145,7 @@ func unreachable() plan.Plan {
 	p := newPlan("instruct", "resources")
 	p.cluster(step.ApplyAddon, "addon/metrics-server", "apply addon metrics-server",
 		"the cluster has an older version of it", plan.Change, nil)
-	p.record("what this run did", "addon/metrics-server")
+	p.record("record this run", "addon/metrics-server")
 	id := "203.0.113.13"
 	p.Operator = []problem.Instruction{
 		{

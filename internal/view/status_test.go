@@ -78,20 +78,20 @@ func TestOneThingWrongIsNotHealthy(t *testing.T) {
 		"hosts: one more wanted": func(st *StatusInput) {
 			st.Want.Workers = append(st.Want.Workers, desired.Host{ID: "203.0.113.22", Role: desired.Worker})
 		},
-		"nodes: not Ready":        func(st *StatusInput) { st.World.API.Nodes[3].Ready = observed.No },
-		"nodes: not known":        func(st *StatusInput) { st.World.API.Nodes[0].Ready = observed.Unknown },
-		"nodes: gone":             func(st *StatusInput) { st.World.API.Nodes = st.World.API.Nodes[:3] },
-		"api: silent":             func(st *StatusInput) { st.World.API.Reached = observed.No },
-		"api: not asked":          func(st *StatusInput) { st.World.API.Reached = observed.Unknown },
-		"etcd: a voter is ill":    func(st *StatusInput) { st.World.Etcd.Members[1].Healthy = observed.No },
-		"etcd: a voter is silent": func(st *StatusInput) { st.World.Etcd.Members[1].Healthy = observed.Unknown },
-		"etcd: an alarm":          func(st *StatusInput) { st.World.Etcd.Members[1].Alarms = []string{"NOSPACE"} },
+		"nodes: not Ready":           func(st *StatusInput) { st.World.API.Nodes[3].Ready = observed.No },
+		"nodes: not known":           func(st *StatusInput) { st.World.API.Nodes[0].Ready = observed.Unknown },
+		"nodes: gone":                func(st *StatusInput) { st.World.API.Nodes = st.World.API.Nodes[:3] },
+		"api: silent":                func(st *StatusInput) { st.World.API.Reached = observed.No },
+		"api: not asked":             func(st *StatusInput) { st.World.API.Reached = observed.Unknown },
+		"etcd: a voter is unhealthy": func(st *StatusInput) { st.World.Etcd.Members[1].Healthy = observed.No },
+		"etcd: a voter is silent":    func(st *StatusInput) { st.World.Etcd.Members[1].Healthy = observed.Unknown },
+		"etcd: an alarm":             func(st *StatusInput) { st.World.Etcd.Members[1].Alarms = []string{"NOSPACE"} },
 		"etcd: an alarm of one that left": func(st *StatusInput) {
 			st.World.Etcd.Orphans = []observed.Alarm{{Member: "f", Name: "NOSPACE"}}
 		},
 		"etcd: no members":     func(st *StatusInput) { st.World.Etcd.Members = nil },
 		"etcd: list not known": func(st *StatusInput) { st.World.Etcd.Reached = observed.Unknown },
-		"etcd: a dead stray voter": func(st *StatusInput) {
+		"etcd: a dead orphan voter": func(st *StatusInput) {
 			st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{ID: "f", Healthy: observed.No})
 		},
 		"certificates: one ends now": func(st *StatusInput) {

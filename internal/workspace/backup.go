@@ -120,7 +120,7 @@ func (w *Workspace) backupTarget(o BackupOptions) (backup.Target, error) {
 
 // target opens a place off the hosts. It connects to nothing yet.
 func (w *Workspace) target(address string) (backup.Target, error) {
-	t, err := backup.OpenTarget(address, backup.Surroundings{Getenv: os.Getenv, Host: w.host})
+	t, err := backup.OpenTarget(address, backup.TargetOptions{Getenv: os.Getenv, Host: w.host})
 	if err != nil {
 		return nil, &engine.ConfigError{Err: err}
 	}

@@ -72,7 +72,7 @@ func (w *Workspace) openCopy(ctx context.Context, s *Source, from, identity stri
 // fetch gets a backup from a target off the hosts into a file that is deleted again. It stays encrypted.
 func (w *Workspace) fetch(ctx context.Context, s *Source, address string) (string, error) {
 	where, name := backup.SplitTarget(address)
-	target, err := backup.OpenTarget(where, backup.Surroundings{Getenv: os.Getenv, Host: w.host})
+	target, err := backup.OpenTarget(where, backup.TargetOptions{Getenv: os.Getenv, Host: w.host})
 	if err != nil {
 		return "", err
 	}

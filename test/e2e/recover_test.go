@@ -158,7 +158,7 @@ func cutOffComeBack(s *story) {
 	var together sync.WaitGroup
 	for _, host := range hosts {
 		together.Go(func() {
-			if err := host.Mend(s.Context()); err != nil {
+			if err := host.Reconnect(s.Context()); err != nil {
 				s.Error(err)
 			}
 		})

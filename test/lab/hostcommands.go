@@ -26,7 +26,7 @@ func hostCommands() []*cobra.Command {
 		{"pause", "Make a host hang: it accepts connections and answers nothing", power((*fleet.Host).Pause)},
 		{"unpause", "End a pause", power((*fleet.Host).Unpause)},
 		{"cut", "Cut a host off the network", power((*fleet.Host).Cut)},
-		{"mend", "Connect a host again that was cut off", power((*fleet.Host).Mend)},
+		{"reconnect", "Connect a host again that was cut off", power((*fleet.Host).Reconnect)},
 		{"kill", "Turn a host's power off", power((*fleet.Host).Kill)},
 		{"start", "Turn a host's power on again and wait until it has booted", power((*fleet.Host).Start)},
 		{"rebuild", "Replace a host by a new machine with the same name and address",

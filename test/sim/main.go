@@ -1,4 +1,4 @@
-// Command sim lets plans be carried out in a simulated world while faults befall it, and says how many such schedules it ran
+// Command sim lets plans be carried out in a simulated world while faults are injected, and says how many such schedules it ran
 // a second. The first broken rule is shrunk to as few faults and hosts as show it, and printed with the command that
 // replays it.
 package main

@@ -28,7 +28,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.containerd(c.ContainerRuntime)
 	f.components(c.ControlPlaneComponents)
 	f.cipherSuites(c.TLSCipherSuites)
-	f.surroundings(c)
+	f.environment(c)
 	f.authorities(c)
 	f.upgrade(c.Upgrade)
 	f.backup(c.Backup)
@@ -81,8 +81,8 @@ func (f *findings) duration(path, value string) {
 	}
 }
 
-// surroundings checks what the hosts find around them: the proxy, the registry, log rotation, the mirror.
-func (f *findings) surroundings(c *KubeOneCluster) {
+// environment checks what the hosts find around them: the proxy, the registry, log rotation, the mirror.
+func (f *findings) environment(c *KubeOneCluster) {
 	f.url("proxy.http", c.Proxy.HTTP)
 	f.url("proxy.https", c.Proxy.HTTPS)
 	f.url("artifacts.mirror", c.Artifacts.Mirror)

@@ -27,7 +27,7 @@ type Class string
 const (
 	Transient Class = "transient" // the same call may succeed a moment later
 	Terminal  Class = "terminal"  // it will fail again until something is changed
-	Operator  Class = "operator"  // a person must act first
+	Operator  Class = "operator"  // the operator must act first
 )
 
 // Error is a failed operation on the cluster.

@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/observed"
 )
 
-// Cordon keeps new pods from a node. With a mark, the node gets it as an annotation in the same write, so that Reopen
+// Cordon keeps new pods from a node. With a mark, the node gets it as an annotation in the same write, so that Uncordon
 // knows a cordon of ours; a node that somebody else has cordoned is left as it is.
 func (c Drainer) Cordon(ctx context.Context, node, mark string) error {
 	return c.patchNode(ctx, "cordon node", node, func(n *corev1.Node) map[string]any {
@@ -27,8 +27,8 @@ func (c Drainer) Cordon(ctx context.Context, node, mark string) error {
 	})
 }
 
-// Reopen lets pods onto a node again that a run of ours has cordoned. Any other stays as it is.
-func (c Drainer) Reopen(ctx context.Context, node string) error {
+// Uncordon lets pods onto a node again that a run of ours has cordoned. Any other stays as it is.
+func (c Drainer) Uncordon(ctx context.Context, node string) error {
 	return c.patchNode(ctx, "uncordon node", node, func(n *corev1.Node) map[string]any {
 		if n.Annotations[observed.CordonAnnotation] == "" {
 			return nil

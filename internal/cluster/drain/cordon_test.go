@@ -20,7 +20,7 @@ func TestOnlyOurOwnCordonIsOpened(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func(*corev1.Node)
-		open   bool // after cordon and reopen
+		open   bool // after cordon and uncordon
 	}{
 		"open before":        {nil, true},
 		"closed by a person": {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false},
@@ -35,7 +35,7 @@ func TestOnlyOurOwnCordonIsOpened(t *testing.T) {
 			if err := c2.Cordon(t.Context(), "cp-1", "run-1"); err != nil || !cordoned(t, c2) {
 				t.Fatalf("%v, cordoned %v", err, cordoned(t, c2))
 			}
-			if err := c2.Reopen(t.Context(), "cp-1"); err != nil || cordoned(t, c2) == c.open {
+			if err := c2.Uncordon(t.Context(), "cp-1"); err != nil || cordoned(t, c2) == c.open {
 				t.Errorf("%v, cordoned %v", err, cordoned(t, c2))
 			}
 			n, err := api.CoreV1().Nodes().Get(t.Context(), "cp-1", metav1.GetOptions{})
@@ -85,7 +85,7 @@ func TestABudgetThatNeverAllowsAnEvictionEndsADrainAtOnce(t *testing.T) {
 func TestAMarkOnAnOpenNodeIsTakenOff(t *testing.T) {
 	t.Parallel()
 	c, api := faked(t, node(func(n *corev1.Node) { n.Annotations[observed.CordonAnnotation] = "run-0" }))
-	if err := c.Reopen(t.Context(), "cp-1"); err != nil || cordoned(t, c) {
+	if err := c.Uncordon(t.Context(), "cp-1"); err != nil || cordoned(t, c) {
 		t.Errorf("%v, cordoned %v", err, cordoned(t, c))
 	}
 	n, err := api.CoreV1().Nodes().Get(t.Context(), "cp-1", metav1.GetOptions{})

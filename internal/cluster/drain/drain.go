@@ -41,7 +41,7 @@ type Options struct {
 	// Timeout is for the whole drain; 0 means five minutes. The context's deadline holds as well.
 	Timeout time.Duration
 	// Mark, where it is not empty, is noted on the node together with the cordon, unless somebody else has cordoned it
-	// before: Reopen opens only nodes so marked.
+	// before: Uncordon opens only nodes so marked.
 	Mark string
 	// Force deletes the pods that have not left when the time is over, whatever their disruption budgets say.
 	Force bool

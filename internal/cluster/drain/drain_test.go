@@ -91,7 +91,7 @@ func TestDrainEvictsAllButDaemonSetsAndStaticPods(t *testing.T) {
 		if took := time.Since(later); took > 5*time.Second {
 			t.Errorf("the drain ended %s after it could", took)
 		}
-		if err := c.Reopen(t.Context(), "cp-1"); err != nil || !cordoned(t, c) {
+		if err := c.Uncordon(t.Context(), "cp-1"); err != nil || !cordoned(t, c) {
 			t.Errorf("reopened what is not marked as ours: %v, cordoned %v", err, cordoned(t, c))
 		}
 	})

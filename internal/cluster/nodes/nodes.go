@@ -184,7 +184,7 @@ func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd st
 		return Ready(n)
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w; the node stays closed, no other host is touched. See journalctl -u kubelet there, "+
+		return fmt.Errorf("%w; the node stays cordoned, no other host is touched. See journalctl -u kubelet there, "+
 			"then apply again", err)
 	}
 	return err

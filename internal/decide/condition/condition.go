@@ -23,7 +23,7 @@ const (
 	Foreign     Condition = "foreign"     // data of another cluster or of unknown origin: not touched
 	Healthy     Condition = "healthy"     // a member of this cluster, and healthy
 	Restartable Condition = "restartable" // a member whose containerd or kubelet does not run: start it again
-	Rewritable  Condition = "rewritable"  // a member that lacks configuration or valid certificates, and what it takes to write them again
+	Regenerable Condition = "regenerable" // a member that lacks configuration or valid certificates, and what it takes to write them again
 	Rejoinable  Condition = "rejoinable"  // a member that says that its etcd data is lost: it leaves etcd and joins again
 	Unready     Condition = "unready"     // a member that works, but is not Ready, or did not say that it is
 	Broken      Condition = "broken"      // a member that lacks what a member has, or whose components fail
@@ -39,7 +39,7 @@ type Assessment struct {
 	// Replaced says that an empty host stands where the API or etcd still knows a member of that name or address.
 	Replaced bool     `json:"replaced,omitempty"`
 	Units    []string `json:"units,omitempty"` // restartable: the systemd units to start again, in order
-	Parts    []string `json:"parts,omitempty"` // rewritable: what to write again, in order
+	Parts    []string `json:"parts,omitempty"` // regenerable: what to regenerate, in order
 	Node     string   `json:"node,omitempty"`  // the name of its Node: the manifest's hostname, else its own; may be empty
 	Etcd     string   `json:"etcd,omitempty"`  // the ID of its etcd member, if etcd was asked
 }
@@ -60,7 +60,7 @@ type HostContext struct {
 
 // Joined reports whether the condition is one of a member of this cluster that finished joining.
 func (c Condition) Joined() bool {
-	return c == Healthy || c == Restartable || c == Rewritable || c == Rejoinable || c == Unready || c == Broken
+	return c == Healthy || c == Restartable || c == Regenerable || c == Rejoinable || c == Unready || c == Broken
 }
 
 // Installable reports whether the condition is one of a host that may be installed on.

@@ -44,27 +44,27 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		{"no marker, our CA, never joined", func(h *host) { h.Marker, h.KubeletConf = nil, observed.No }, nil, Partial, "NeverJoined(items=admin.conf+PKI+etcd data+static pods)"},
 		{"unfinished", func(h *host) { h.Marker.Complete = false }, nil, Partial, "InstallationIncomplete(items=kubelet.conf+admin.conf+PKI+etcd data+static pods)"},
 		{"still a learner", nil, func(s *HostContext) { s.Member.Learner = true }, Partial, "JoinIncomplete"},
-		{"kubelet.conf gone", func(h *host) { h.KubeletConf = observed.No }, nil, Rewritable, "KubeletConfMissing"},
+		{"kubelet.conf gone", func(h *host) { h.KubeletConf = observed.No }, nil, Regenerable, "KubeletConfMissing"},
 		{"kubelet.conf and PKI gone", func(h *host) { h.KubeletConf, h.PKI = observed.No, observed.No }, nil, Broken, "KubeletConfMissing"},
-		{"kubelet.conf gone, kubelet stopped", func(h *host) { h.KubeletConf, h.Kubelet.Active = observed.No, false }, nil, Rewritable, "KubeletConfMissing"},
-		{"a manifest gone", func(h *host) { h.Manifests, h.APIServer = h.Manifests[:1], observed.Unknown }, nil, Rewritable, "StaticPodMissing(pod=kube-apiserver)"},
+		{"kubelet.conf gone, kubelet stopped", func(h *host) { h.KubeletConf, h.Kubelet.Active = observed.No, false }, nil, Regenerable, "KubeletConfMissing"},
+		{"a manifest gone", func(h *host) { h.Manifests, h.APIServer = h.Manifests[:1], observed.Unknown }, nil, Regenerable, "StaticPodMissing(pod=kube-apiserver)"},
 		{"a manifest gone, and its pod runs still", func(h *host) { h.Manifests = h.Manifests[:3] }, nil, Healthy, ""},
 		{"a manifest gone in the middle of an upgrade", func(h *host) {
 			h.Manifests, h.APIServer, h.Kubelet.Version = h.Manifests[:1], observed.Unknown, "1.35.4"
 		}, nil, Unready, "ComponentUnknown(component=API server)"},
 		{"certificates expired", func(h *host) {
 			h.Certificates = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "etcd/peer"}, {Name: "admin.conf", Expired: true}}
-		}, nil, Rewritable, "CertificatesExpired(certificates=apiserver+admin.conf)"},
+		}, nil, Regenerable, "CertificatesExpired(certificates=apiserver+admin.conf)"},
 		{"the CA expired", func(h *host) {
 			h.Certificates, h.APIServer = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "ca", Expired: true}}, observed.No
 		}, nil, Broken, "CAExpired(certificates=ca)"},
 		{"the kubelet's certificate expired", func(h *host) {
 			h.Certificates, h.Kubelet.Active = []observed.Certificate{{Name: "kubelet-client", Expired: true}}, false
-		}, nil, Rewritable, "KubeletCertificateExpired"},
+		}, nil, Regenerable, "KubeletCertificateExpired"},
 		{"the certificate in kubelet.conf expired", func(h *host) {
 			h.Certificates, h.Kubelet.Active = []observed.Certificate{{Name: "kubelet.conf", Expired: true}}, false
-		}, nil, Rewritable, "KubeletCertificateExpired"},
-		{"the kubelet's certificate gone", func(h *host) { h.KubeletCert = observed.No }, nil, Rewritable, "KubeletCertificateMissing"},
+		}, nil, Regenerable, "KubeletCertificateExpired"},
+		{"the kubelet's certificate gone", func(h *host) { h.KubeletCert = observed.No }, nil, Regenerable, "KubeletCertificateMissing"},
 		{"the kubelet's serving certificate expired", func(h *host) {
 			h.Certificates = []observed.Certificate{{Name: "kubelet-server", Expired: true}}
 		}, nil, Healthy, ""},
@@ -157,11 +157,11 @@ func TestConditionOfWorker(t *testing.T) {
 		},
 		{
 			"kubelet.conf gone", func(h *observed.Host) { h.KubeletConf = observed.No }, true,
-			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []problem.Problem{{Code: problem.KubeletConfMissing}}},
+			Assessment{Condition: Regenerable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []problem.Problem{{Code: problem.KubeletConfMissing}}},
 		},
 		{
 			"all of /etc/kubernetes gone", func(h *observed.Host) { h.KubeletConf, h.CAHash = observed.No, "" }, true,
-			Assessment{Condition: Rewritable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []problem.Problem{{Code: problem.KubeletConfMissing}}},
+			Assessment{Condition: Regenerable, Member: observed.Yes, Node: "w-1", Parts: []string{PartKubelet}, Reasons: []problem.Problem{{Code: problem.KubeletConfMissing}}},
 		},
 		{
 			"empty", func(h *observed.Host) { *h = decidetest.Bare(w) }, false,

@@ -109,7 +109,7 @@ func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Pr
 // It is nil for one of which neither is so.
 func repairable(role desired.Role, is *observed.Host, cx HostContext, a Assessment) *Assessment {
 	if a.Parts, a.Reasons = regenerable(role, is, cx); len(a.Parts) > 0 {
-		a.Condition = Rewritable
+		a.Condition = Regenerable
 		return &a
 	}
 	if why := dataLost(role, is, cx); why != nil && is.KubeletConf == observed.Yes {

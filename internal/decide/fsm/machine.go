@@ -36,11 +36,11 @@ func answers(s State) []Event {
 	case AskQuorum:
 		return []Event{OnSatisfied, OnRecoverable, OnLost}
 	case AskRepairable:
-		return []Event{OnUnitsStopped, OnRewritable, OnMemberDead, OnDataLost, OnNotRepairable}
+		return []Event{OnUnitsStopped, OnRegenerable, OnMemberDead, OnDataLost, OnNotRepairable}
 	case AskMissing:
 		return []Event{OnNone, OnMissing, OnMissingLater}
 	case AskWorkers:
-		return []Event{OnHealthy, OnUnitsStopped, OnRewritable, OnUnhealthy}
+		return []Event{OnHealthy, OnUnitsStopped, OnRegenerable, OnUnhealthy}
 	case AskVersion:
 		return []Event{OnSame, OnHigher, OnDiffers, OnForced, OnLower, OnSkipsMinor, OnSkew, OnNotKnown}
 	case AskConfiguration:

@@ -9,8 +9,8 @@ type Route string
 const (
 	Install          Route = "install"           // no control plane exists: make one, join everything
 	Join             Route = "join"              // a healthy cluster lacks hosts of the manifest
-	Repair           Route = "repair"            // units to start, configuration to write again, dead etcd members to remove
-	Instruct         Route = "instruct"          // a person must act; Also says what can be done before
+	Repair           Route = "repair"            // units to start, configuration to regenerate, dead etcd members to remove
+	Instruct         Route = "instruct"          // the operator must act; Also says what can be done before
 	DisasterRecovery Route = "disaster-recovery" // etcd has lost its quorum
 	Upgrade          Route = "upgrade"           // another version, of the cluster or of some workers, or a forced roll-out
 	Reconfigure      Route = "reconfigure"       // the configuration of hosts differs from the manifest
@@ -52,7 +52,7 @@ const (
 	OnRecoverable   Event = "recoverable"
 	OnLost          Event = "lost"
 	OnUnitsStopped  Event = "units stopped"
-	OnRewritable    Event = "to be rewritten"
+	OnRegenerable   Event = "to be regenerated"
 	OnMemberDead    Event = "member dead"
 	OnDataLost      Event = "data lost"
 	OnNone          Event = "none"
@@ -109,7 +109,7 @@ func transitions() [34]Transition {
 		{AskQuorum, OnSatisfied, AskRepairable},
 
 		{AskRepairable, OnUnitsStopped, State(Repair)},
-		{AskRepairable, OnRewritable, State(Repair)},
+		{AskRepairable, OnRegenerable, State(Repair)},
 		{AskRepairable, OnMemberDead, State(Repair)},
 		{AskRepairable, OnDataLost, State(Repair)},
 		{AskRepairable, OnNotRepairable, State(Instruct)},
@@ -119,7 +119,7 @@ func transitions() [34]Transition {
 		{AskMissing, OnNone, AskWorkers},
 
 		{AskWorkers, OnUnitsStopped, State(Repair)},
-		{AskWorkers, OnRewritable, State(Repair)},
+		{AskWorkers, OnRegenerable, State(Repair)},
 		{AskWorkers, OnUnhealthy, State(Instruct)},
 		{AskWorkers, OnHealthy, AskVersion},
 

@@ -78,9 +78,9 @@ func TestEachKindOfBadFileHasItsOwnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	torn := append([]byte{}, content[:len(content)-snapshot.SumSize]...)
-	for i := 2 * 4096; i < len(torn); i++ {
-		torn[i] = 0
+	zeroed := append([]byte{}, content[:len(content)-snapshot.SumSize]...)
+	for i := 2 * 4096; i < len(zeroed); i++ {
+		zeroed[i] = 0
 	}
 	for name, test := range map[string]struct {
 		content []byte
@@ -103,7 +103,7 @@ func TestEachKindOfBadFileHasItsOwnError(t *testing.T) {
 			snapshot.ErrNoChecksum,
 		},
 		"another program's database":    {sealed(other[:size]), snapshot.ErrNotSnapshot},
-		"damaged before it was sealed":  {sealed(torn), snapshot.ErrInconsistent},
+		"damaged before it was sealed":  {sealed(zeroed), snapshot.ErrInconsistent},
 		"both copies of its beginning":  {append(make([]byte, 8192), content[8192:]...), snapshot.ErrNotSnapshot},
 		"the first copy of its numbers": {at(40), snapshot.ErrAltered},
 	} {

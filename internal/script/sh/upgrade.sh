@@ -19,7 +19,7 @@ room_for_images() {
 		die "$((free / 1024)) MiB are free below /var/lib, $((${uploaded:-0} * 2 / 1024 + 512)) MiB are needed for the images: free some space and apply again"
 }
 
-# stage check: all that the host's turn needs is still there. Whoever removes images does so any time.
+# stage check: all that the host's upgrade needs is still there. Whoever removes images does so any time.
 stage_check() {
 	printf '%s\n' "$BINARIES" | while read -r name version sum _; do
 		[ -z "$name" ] || [ "$(cat "/opt/kubeone/$name/$version/.sha256" 2>/dev/null)" = "$sum" ] ||
@@ -28,7 +28,7 @@ stage_check() {
 	images_present
 	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 262144 ] || die "less than 256 MiB are free below /var/lib: free some space and apply again"
 	if begun; then
-		say "the turn of this host has begun before: it goes on, whatever does not run"
+		say "an earlier upgrade of this host was interrupted: it continues, whatever does not run"
 		return 0
 	fi
 	if [ "$ROLE" = control-plane ]; then
@@ -38,7 +38,7 @@ stage_check() {
 	wait_for 60 "the kubelet's /healthz" kubelet_healthy
 }
 
-# begun succeeds when this host's turn has begun for the wanted version and has not ended.
+# begun succeeds when an upgrade of this host to the wanted version has begun and has not ended.
 begun() { [ "$(cat "$TURN" 2>/dev/null)" = "$KUBELET" ]; }
 
 turn_text() { printf '%s\n' "$KUBELET"; }
@@ -209,7 +209,7 @@ write_kubelet() {
 }
 
 # switch_kubelet puts the kubelet's program in place. What this host has now is recorded before: until the switch, the
-# kubelet's version says that the turn is not over.
+# kubelet's version says that the upgrade is not over.
 switch_kubelet() {
 	# shellcheck disable=SC2086 # lists
 	case $(readlink "$BIN/kubelet") in
@@ -223,7 +223,7 @@ start_kubelet() {
 	systemctl reset-failed kubelet.service 2>/dev/null || true
 	systemctl restart kubelet.service || die "kubelet does not start: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
 	(wait_for 120 "the kubelet's /healthz" kubelet_healthy) ||
-		die "correct what the kubelet says, in the manifest or on the host, and apply again: this host's turn goes on: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
+		die "correct what the kubelet says, in the manifest or on the host, and apply again, which continues this host's upgrade: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
 }
 
 # end_turn notes that this host has all that is wanted.

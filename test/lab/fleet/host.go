@@ -88,8 +88,8 @@ func (h *Host) Unpause(ctx context.Context) error {
 // Cut pulls the network cable; everything in the machine goes on, and its interface stays, without a carrier.
 func (h *Host) Cut(ctx context.Context) error { return h.cable(ctx, "down") }
 
-// Mend ends a Cut.
-func (h *Host) Mend(ctx context.Context) error { return h.cable(ctx, "up") }
+// Reconnect ends a Cut.
+func (h *Host) Reconnect(ctx context.Context) error { return h.cable(ctx, "up") }
 
 // Kill turns the power off.
 func (h *Host) Kill(ctx context.Context) error { return h.docker(ctx, "kill", "kill", h.Container) }

@@ -6,7 +6,7 @@ import "iter"
 // away.
 const lasting = 120
 
-// on are the kinds of faults that befall hosts and operators alone.
+// on are the kinds of faults of hosts and operators alone.
 func on(operators bool) []Kind {
 	var out []Kind
 	for _, k := range Kinds() {
@@ -17,7 +17,7 @@ func on(operators bool) []Kind {
 	return out
 }
 
-// single are all faults that can befall a cluster of that many hosts at a moment.
+// single are all faults that can happen to a cluster of that many hosts at a moment.
 func single(hosts, at int) []Fault {
 	var out []Fault
 	for _, k := range on(false) {

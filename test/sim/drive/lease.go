@@ -27,10 +27,10 @@ type tenure struct {
 	silent int64
 }
 
-// faces makes the world what this operator reaches of it.
-func (o *operator) faces() {
+// setReachable makes the world what this operator reaches of it.
+func (o *operator) setReachable() {
 	for _, h := range o.sim.World.Hosts {
-		h.Veil = h.Part != 0 && h.Part != 2-o.number%2
+		h.Hidden = h.Part != 0 && h.Part != 2-o.number%2
 	}
 }
 
@@ -76,7 +76,7 @@ func (o *operator) leaseFirst() {
 // if it was silent for long enough. Neither taken nor held means that it must be looked at again.
 func (o *operator) takeLease() (taken, held bool) {
 	w, t := o.sim.World, &o.lease
-	now := w.Ring().Objects.Lease
+	now := w.EtcdCluster().Objects.Lease
 	switch {
 	case o.old || o.force:
 		w.TakeLease(o.run, true)
@@ -111,7 +111,7 @@ func (o *operator) renew() {
 	if !o.lease.mine || !w.APIReached() {
 		return
 	}
-	if lease := &w.Ring().Objects.Lease; lease.Run == o.run {
+	if lease := &w.EtcdCluster().Objects.Lease; lease.Run == o.run {
 		lease.Renewed, o.lease.renewed = w.Now, w.Now
 	} else {
 		o.told = true
@@ -141,7 +141,7 @@ func (o *operator) mayBegin(onHost bool) bool {
 	standing := apply.Standing{Renewed: time.Duration(w.Now-o.lease.renewed) * time.Second, Locked: o.lockedAll()}
 	if w.APIReached() {
 		standing.Lease = apply.Ours
-		if w.Ring().Objects.Lease.Run != o.run {
+		if w.EtcdCluster().Objects.Lease.Run != o.run {
 			standing.Lease = apply.Taken
 		}
 	}
@@ -172,7 +172,7 @@ func (s *Simulation) lost(o *operator) bool {
 	case o.told:
 		return true
 	case o.lease.mine:
-		return s.World.APIReached() && s.World.Ring().Objects.Lease.Run != o.run
+		return s.World.APIReached() && s.World.EtcdCluster().Objects.Lease.Run != o.run
 	}
 	return o.overtaken()
 }
@@ -181,7 +181,7 @@ func (s *Simulation) lost(o *operator) bool {
 func (s *Simulation) view() int {
 	view := 0
 	for i, h := range s.World.Hosts {
-		if h.Veil && i < 62 {
+		if h.Hidden && i < 62 {
 			view |= 1 << i
 		}
 	}

@@ -231,7 +231,7 @@ func (o *operator) walk() {
 // reopen opens the Nodes that were closed for an upgrade which then did not begin, and ends the walk.
 func (o *operator) reopen() {
 	for _, s := range o.sched.LeftCordoned() {
-		if o.sim.World.Reopen(world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, s.Intent.NodeName) {
+		if o.sim.World.Uncordon(world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, s.Intent.NodeName) {
 			o.failed = true
 		}
 	}

@@ -16,7 +16,7 @@ func (s *Simulation) Wanted() (want desired.Cluster, config map[string]map[strin
 // Befall lets the faults happen that are due at the moment; those of operators are returned.
 func (s *Simulation) Befall(moment int) []Fault {
 	s.moment = moment
-	s.befall()
+	s.injectFaults()
 	s.gone = s.gone || s.lostQuorum()
 	return s.due
 }

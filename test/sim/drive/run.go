@@ -53,13 +53,13 @@ func (s *Simulation) begin(force bool) *operator {
 func (s *Simulation) pass() {
 	s.moment++
 	s.World.Now++
-	s.befall()
+	s.injectFaults()
 	s.operators()
 	if s.moment%4 == 0 {
 		s.World.Write()
 		for _, o := range s.ops {
 			if o.wake <= s.moment {
-				o.faces()
+				o.setReachable()
 				o.beat()
 			}
 		}
@@ -95,7 +95,7 @@ func (s *Simulation) someone() {
 	if i := s.throw(0, n); i < len(s.hosts) {
 		s.World.Work(s.hosts[i])
 	} else {
-		s.awake[i-len(s.hosts)].faces()
+		s.awake[i-len(s.hosts)].setReachable()
 		s.awake[i-len(s.hosts)].move()
 	}
 }
@@ -184,7 +184,7 @@ func (s *Simulation) assisted(r Result, l look) bool {
 // bringBack does what apply instructs when it cannot see a quorum: a person brings back a host whose data is there.
 func (s *Simulation) bringBack() bool {
 	for _, h := range s.World.Hosts {
-		if h.ControlPlane && s.Help < maxHelp && s.World.Mend(h) {
+		if h.ControlPlane && s.Help < maxHelp && s.World.Repair(h) {
 			s.tell("a person brings %s back", h.Name)
 			s.Help++
 			return true
@@ -206,7 +206,7 @@ func (s *Simulation) openByHand() {
 // lostQuorum reports whether the half or more of etcd's voters have lost their data, or are on machines that the manifest does
 // not have, which nobody but a person can undo.
 func (s *Simulation) lostQuorum() bool {
-	r := s.World.Ring()
+	r := s.World.EtcdCluster()
 	if r == nil {
 		return false
 	}
@@ -223,7 +223,7 @@ func (s *Simulation) lostQuorum() bool {
 	return 2*left <= voters
 }
 
-// help does what apply instructs for the first host that is ill in truth: a person mends what can be mended by hand, and
+// help does what apply instructs for the first host that is really unhealthy: a person repairs what can be mended by hand, and
 // replaces the machine where nothing else helps and the instruction says that it may be done.
 func (s *Simulation) help(l look) bool {
 	if s.Help >= maxHelp {
@@ -234,8 +234,8 @@ func (s *Simulation) help(l look) bool {
 		switch {
 		case h == nil || s.Checker.Well(h):
 			continue
-		case s.World.Mend(h):
-			s.tell("a person mends %s: %s", h.Name, i.Reason())
+		case s.World.Repair(h):
+			s.tell("a person repairs %s: %s", h.Name, i.Reason())
 		case replaceable(i.Steps):
 			s.tell("a person replaces %s: %s", h.Name, i.Reason())
 			s.Checker.Replaced(h)
@@ -254,7 +254,7 @@ func (s *Simulation) asWanted() {
 	if s.Checker.Found() != nil {
 		return
 	}
-	r := s.World.Ring()
+	r := s.World.EtcdCluster()
 	if r == nil {
 		s.Checker.Break(safety.Converged, "there is no cluster")
 		return
@@ -278,7 +278,7 @@ func (s *Simulation) asWanted() {
 	}
 }
 
-func (s *Simulation) hostAsWanted(r *world.Ring, want desired.Host) string {
+func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host) string {
 	h, n := s.World.Host(want.ID), r.Objects.Node(want.Hostname)
 	switch {
 	case !h.Disk.Joined():

@@ -30,7 +30,7 @@ type Simulation struct {
 	ops    []*operator
 	broken map[*world.Host]Kind // the next command there loses its connection
 	ends   []ending
-	due    []Fault // those of this moment that befall operators
+	due    []Fault // those of this moment of operators
 	last   look
 	// lastView is of which hosts the last look was.
 	lastView int

@@ -98,7 +98,7 @@ func (a *api) RevokeJoinTokens(ctx context.Context, _ string) error { return a.a
 
 func (a *api) node(ctx context.Context, name, what string, as func(*world.Node) bool) error {
 	return a.until(ctx, what+"/"+name, func() (bool, error) {
-		return as(a.w.truth.Ring().Objects.Node(name)), nil
+		return as(a.w.truth.EtcdCluster().Objects.Node(name)), nil
 	})
 }
 
@@ -146,12 +146,12 @@ func (a *api) DrainPass(ctx context.Context, node string, _ *drain.State, o drai
 	return nil, true, a.Drain(ctx, node, o)
 }
 
-// Reopen opens the Node if a run closed it.
-func (a *api) Reopen(ctx context.Context, node string) error {
+// Uncordon opens the Node if a run closed it.
+func (a *api) Uncordon(ctx context.Context, node string) error {
 	return a.until(ctx, "reopen/"+node, func() (bool, error) {
 		for _, s := range a.w.plans[a.run].Steps {
 			if s.Intent.NodeName == node && (s.Intent.Kind == step.Uncordon || s.Intent.Kind == step.DrainNode) {
-				a.w.truth.Reopen(world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, node)
+				a.w.truth.Uncordon(world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, node)
 				break
 			}
 		}
@@ -182,7 +182,7 @@ func (a *api) WaitDeploymentAvailable(ctx context.Context, _, name string) error
 // UpdateRecord changes what is kept of addons and manifest.
 func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
 	return a.until(ctx, "record", func() (bool, error) {
-		o := &a.w.truth.Ring().Objects
+		o := &a.w.truth.EtcdCluster().Objects
 		record := record.Record{Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}}
 		for name, digest := range o.Addons {
 			record.Addons[name] = digest

@@ -42,7 +42,7 @@ func (l *lease) take(ctx context.Context) error {
 				silent = 0
 				return
 			}
-			now := w.Ring().Objects.Lease
+			now := w.EtcdCluster().Objects.Lease
 			if first.Run == "" {
 				first = now
 			}
@@ -99,10 +99,10 @@ func (l *lease) ask() (answer apply.Answer) {
 		switch {
 		case l.o.W.dead[l.o.Name] || !w.APIReached():
 			answer = apply.Silent
-		case w.Ring().Objects.Lease.Run != l.run:
+		case w.EtcdCluster().Objects.Lease.Run != l.run:
 			answer = apply.Taken
 		default:
-			w.Ring().Objects.Lease.Renewed = w.Now
+			w.EtcdCluster().Objects.Lease.Renewed = w.Now
 			answer, l.renewed = apply.Ours, time.Now()
 		}
 	})

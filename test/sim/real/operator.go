@@ -33,7 +33,7 @@ type Operator struct {
 // The ends of a run that are no failure of a step.
 var (
 	ErrNothing = errors.New("there is nothing to do")
-	ErrPerson  = errors.New("a person must act")
+	ErrPerson  = errors.New("the operator must act")
 	ErrChanged = errors.New("the world changed since the plan was approved")
 )
 

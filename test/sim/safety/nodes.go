@@ -41,7 +41,7 @@ func (c *Checker) changed(e world.Effect) {
 // kubelet checks that a kubelet's version changes only on a node from which the pods are gone, and which is closed unless it
 // only now joins again.
 func (c *Checker) kubelet(e world.Effect) {
-	r := c.World.Ring()
+	r := c.World.EtcdCluster()
 	if e.Old == "" || e.Old == e.New || r == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (c *Checker) evicted(e world.Effect) {
 const starting = 5
 
 func (c *Checker) opened(e world.Effect) {
-	if n := c.World.Ring().Objects.Node(e.Host.Name); n != nil && n.Cordoned && n.CordonedBy == "" {
+	if n := c.World.EtcdCluster().Objects.Node(e.Host.Name); n != nil && n.Cordoned && n.CordonedBy == "" {
 		c.Break(OwnCordons, "%s opens %s, which a person has closed", e.By.Step, n.Name)
 	}
 }
@@ -140,7 +140,7 @@ func (c *Checker) versions() {
 
 // closed checks how many members runs have closed: one of the control plane, and as many workers as may be out of service.
 func (c *Checker) closed() {
-	r := c.World.Ring()
+	r := c.World.EtcdCluster()
 	if r == nil {
 		return
 	}
@@ -173,7 +173,7 @@ func (c *Checker) CordonedByHand(node string) {
 func (c *Checker) ByHand(node string) bool { return c.byHand[node] }
 
 func (c *Checker) node(name string) *world.Node {
-	if r := c.World.Ring(); r != nil {
+	if r := c.World.EtcdCluster(); r != nil {
 		return r.Objects.Node(name)
 	}
 	return nil

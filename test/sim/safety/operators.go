@@ -16,7 +16,7 @@ func (c *Checker) lock(e world.Effect) {
 // lease checks that nobody takes the Lease from a run that lives, unless it was told to, or has the lock of every member's
 // host, where that run is not.
 func (c *Checker) lease(e world.Effect) {
-	last := c.World.Ring().Objects.Lease
+	last := c.World.EtcdCluster().Objects.Lease
 	lives := last.Run != "" && last.Run != e.By.Run && c.World.Now-last.Renewed < world.StaleAfter
 	if lives && !e.Forced && !c.hasAll(e.By.Run) {
 		c.Break(OneOperator, "run %s takes the Lease that run %s renewed %d s ago", e.By.Run, last.Run, c.World.Now-last.Renewed)

@@ -5,9 +5,9 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// votes counts the ring's voters and how many of them serve, or did when what happens now was begun, without the member with
+// votes counts the etcd cluster's voters and how many of them serve, or did when what happens now was begun, without the member with
 // that ID.
-func (c *Checker) votes(r *world.Ring, without int, since int64) (voters, healthy int) {
+func (c *Checker) votes(r *world.EtcdCluster, without int, since int64) (voters, healthy int) {
 	for _, m := range r.Members {
 		if m.Learner || m.ID == without {
 			continue
@@ -22,7 +22,7 @@ func (c *Checker) votes(r *world.Ring, without int, since int64) (voters, health
 	return voters, healthy
 }
 
-// notice is how long after a member fell ill nobody can be blamed for not having noticed, in seconds.
+// notice is how long after a member became unhealthy nobody can be blamed for not having noticed, in seconds.
 const notice = 20
 
 func (c *Checker) servedSince(h *world.Host, since int64) bool {
@@ -47,7 +47,7 @@ func (c *Checker) note() {
 	}
 }
 
-func (c *Checker) ringOf(member int) *world.Ring {
+func (c *Checker) ringOf(member int) *world.EtcdCluster {
 	for _, r := range c.World.Rings {
 		for _, m := range r.Members {
 			if m.ID == member {

@@ -30,12 +30,12 @@ const (
 
 // query is a step's request, and what it is about.
 type query struct {
-	by      Author
-	in      step.Intent
-	call    *Call
-	digests Digests
-	ring    *Ring // whose API answers; nil of a request to etcd
-	node    *Node // the intent's; nil where there is none
+	by          Author
+	in          step.Intent
+	call        *Call
+	digests     Digests
+	etcdCluster *EtcdCluster // whose API answers; nil of a request to etcd
+	node        *Node        // the intent's; nil where there is none
 }
 
 // request makes a step's request once. It is not done as long as it waits.
@@ -53,8 +53,8 @@ func (w *World) Through(by Author, in step.Intent, c *Call, d Digests) (done boo
 	case !w.APIReached():
 		return false, nil
 	}
-	q.ring = w.Ring()
-	q.node = q.ring.Objects.Node(in.NodeName)
+	q.etcdCluster = w.EtcdCluster()
+	q.node = q.etcdCluster.Objects.Node(in.NodeName)
 	return ask(w, q)
 }
 
@@ -63,13 +63,13 @@ func answered(*World, query) (bool, error) { return true, nil }
 func applyAddon(w *World, q query) (bool, error) {
 	w.effect(Effect{Verb: Applied, By: q.by})
 	name := step.ParamsOf[step.ApplyAddonParams](q.in).Addon
-	q.ring.Objects.Addons[name] = q.digests.Addons[name]
+	q.etcdCluster.Objects.Addons[name] = q.digests.Addons[name]
 	return w.Write(), nil
 }
 
 func saveRecord(w *World, q query) (bool, error) {
 	w.effect(Effect{Verb: Applied, By: q.by})
-	q.ring.Objects.Record = q.digests.Manifest
+	q.etcdCluster.Objects.Record = q.digests.Manifest
 	return w.Write(), nil
 }
 
@@ -78,7 +78,7 @@ func deleteNode(w *World, q query) (bool, error) {
 		return false, nil
 	}
 	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: w.Host(q.in.NodeName)})
-	q.ring.Objects.Nodes = slices.DeleteFunc(q.ring.Objects.Nodes, func(n *Node) bool { return n.Name == q.in.NodeName })
+	q.etcdCluster.Objects.Nodes = slices.DeleteFunc(q.etcdCluster.Objects.Nodes, func(n *Node) bool { return n.Name == q.in.NodeName })
 	return true, nil
 }
 
@@ -152,11 +152,11 @@ func drain(w *World, q query) (bool, error) {
 		return false, nil
 	}
 	late := w.Now-q.call.Began > int64(max(how.TimeoutSeconds, 1))
-	empty, err := w.evict(q.ring, h, n.Name, q.by, late && how.OnTimeout == step.ForceOnTimeout)
+	empty, err := w.evict(q.etcdCluster, h, n.Name, q.by, late && how.OnTimeout == step.ForceOnTimeout)
 	if err == nil || !late {
 		return empty, nil
 	}
-	w.Reopen(q.by, n.Name)
+	w.Uncordon(q.by, n.Name)
 	return false, err
 }
 
@@ -166,16 +166,16 @@ func uncordon(w *World, q query) (bool, error) {
 	if n == nil || !n.Ready || n.Kubelet != q.in.Version {
 		return false, nil
 	}
-	w.Reopen(q.by, n.Name)
+	w.Uncordon(q.by, n.Name)
 	return true, nil
 }
 
-// Reopen lets pods onto the Node again, if a run of ours closed it and the API can be reached.
-func (w *World) Reopen(by Author, node string) bool {
+// Uncordon lets pods onto the Node again, if a run of ours closed it and the API can be reached.
+func (w *World) Uncordon(by Author, node string) bool {
 	if !w.APIReached() {
 		return false
 	}
-	n := w.Ring().Objects.Node(node)
+	n := w.EtcdCluster().Objects.Node(node)
 	if n == nil || !n.Cordoned || n.CordonedBy == "" && !w.Flaws.OpenAll {
 		return false
 	}
@@ -217,7 +217,7 @@ func removeMember(w *World, q query) (bool, error) {
 }
 
 // answers reports whether the member answers when it is asked through that host.
-func (w *World) answers(via *Host, r *Ring, m Member) bool {
+func (w *World) answers(via *Host, r *EtcdCluster, m Member) bool {
 	h := w.HostOf(r, m.ID)
 	return h != nil && h.Run.Etcd && (h == via || !h.Split && !via.Split)
 }
@@ -242,7 +242,7 @@ func (w *World) etcdVia() *Host {
 // Keep notes what was applied.
 func (w *World) Keep(manifest string, addons map[string]string) {
 	w.Version++
-	o := &w.Ring().Objects
+	o := &w.EtcdCluster().Objects
 	o.Record = manifest
 	for name, digest := range addons {
 		o.Addons[name] = digest

@@ -2,8 +2,8 @@ package world
 
 import "fmt"
 
-// Ring is one etcd cluster: a token, its members as its quorum last agreed, and what was written.
-type Ring struct {
+// EtcdCluster is one etcd cluster: a token, its members as its quorum last agreed, and what was written.
+type EtcdCluster struct {
 	ID      int // also that of its CA
 	Members []Member
 	Acked   int // the newest revision that a client was told is written
@@ -11,7 +11,7 @@ type Ring struct {
 	Objects Objects
 }
 
-// Member is one member in the ring's list.
+// Member is one member in the etcd cluster's list.
 type Member struct {
 	ID      int
 	Name    string // empty until it has started once
@@ -23,7 +23,7 @@ type Member struct {
 func (m Member) Hex() string { return fmt.Sprintf("%x", 0xe7cd0000+m.ID) }
 
 // find is the member with that ID, nil when there is none.
-func (r *Ring) find(id int) *Member {
+func (r *EtcdCluster) find(id int) *Member {
 	for i := range r.Members {
 		if r.Members[i].ID == id {
 			return &r.Members[i]
@@ -33,7 +33,7 @@ func (r *Ring) find(id int) *Member {
 }
 
 // at is the member with that address in its peer URL, nil when there is none.
-func (r *Ring) at(address string) *Member {
+func (r *EtcdCluster) at(address string) *Member {
 	for i := range r.Members {
 		if r.Members[i].Address == address {
 			return &r.Members[i]
@@ -42,8 +42,8 @@ func (r *Ring) at(address string) *Member {
 	return nil
 }
 
-// ring is the etcd cluster with that ID.
-func (w *World) ring(id int) *Ring {
+// etcdCluster is the etcd cluster with that ID.
+func (w *World) etcdCluster(id int) *EtcdCluster {
 	for _, r := range w.Rings {
 		if r.ID == id {
 			return r
@@ -53,26 +53,26 @@ func (w *World) ring(id int) *Ring {
 }
 
 // member is the member that the host's etcd is, if it runs.
-func (w *World) member(h *Host) (*Ring, *Member) {
+func (w *World) member(h *Host) (*EtcdCluster, *Member) {
 	if h.Disk.Data == nil || !h.Run.Etcd {
 		return nil, nil
 	}
-	r := w.ring(h.Disk.Data.Ring)
+	r := w.etcdCluster(h.Disk.Data.EtcdCluster)
 	return r, r.find(h.Disk.Data.Member)
 }
 
 // HostOf is the host whose disk has the member's data, nil when no disk has.
-func (w *World) HostOf(r *Ring, id int) *Host {
+func (w *World) HostOf(r *EtcdCluster, id int) *Host {
 	for _, h := range w.Hosts {
-		if d := h.Disk.Data; d != nil && d.Ring == r.ID && d.Member == id {
+		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && d.Member == id {
 			return h
 		}
 	}
 	return nil
 }
 
-// sides counts the ring's voters, and those that run: together, and the one that is split from all others.
-func (w *World) sides(r *Ring) (voters, together int, alone *Host) {
+// sides counts the etcd cluster's voters, and those that run: together, and the one that is split from all others.
+func (w *World) sides(r *EtcdCluster) (voters, together int, alone *Host) {
 	for i := range r.Members {
 		if r.Members[i].Learner {
 			continue
@@ -89,8 +89,8 @@ func (w *World) sides(r *Ring) (voters, together int, alone *Host) {
 	return voters, together, alone
 }
 
-// Quorum reports whether a majority of the ring's voters run and reach each other.
-func (w *World) Quorum(r *Ring) bool {
+// Quorum reports whether a majority of the etcd cluster's voters run and reach each other.
+func (w *World) Quorum(r *EtcdCluster) bool {
 	if r == nil {
 		return false
 	}
@@ -130,7 +130,7 @@ func (w *World) Write() bool {
 }
 
 // commit appends one entry to the logs of a majority.
-func (w *World) commit(r *Ring) bool {
+func (w *World) commit(r *EtcdCluster) bool {
 	if !w.Quorum(r) {
 		return false
 	}
@@ -159,10 +159,10 @@ func (w *World) commit(r *Ring) bool {
 }
 
 // newest is the newest revision among the members that serve: what a leader elected by them has.
-func (w *World) newest(r *Ring) int {
+func (w *World) newest(r *EtcdCluster) int {
 	newest := 0
 	for _, h := range w.Hosts {
-		if d := h.Disk.Data; d != nil && d.Ring == r.ID && w.Serving(h) {
+		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && w.Serving(h) {
 			newest = max(newest, d.Revision)
 		}
 	}
@@ -170,28 +170,28 @@ func (w *World) newest(r *Ring) int {
 }
 
 // Newest is what a client reads now: the newest revision among the members that serve; false when nobody does.
-func (w *World) Newest(r *Ring) (int, bool) { return w.newest(r), w.Quorum(r) }
+func (w *World) Newest(r *EtcdCluster) (int, bool) { return w.newest(r), w.Quorum(r) }
 
 // catchUp gives the members that serve what the others have.
-func (w *World) catchUp(r *Ring) {
+func (w *World) catchUp(r *EtcdCluster) {
 	newest := w.newest(r)
 	for _, h := range w.Hosts {
-		if d := h.Disk.Data; d != nil && d.Ring == r.ID && !h.Slow && w.Serving(h) {
+		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && !h.Slow && w.Serving(h) {
 			d.Revision = newest
 		}
 	}
 }
 
-// begin makes a new ring with this host as its only member.
+// begin makes a new etcd cluster with this host as its only member.
 func (w *World) begin(h *Host, objects Objects, revision int) {
-	r := &Ring{ID: len(w.Rings) + 1, next: 1, Objects: objects, Acked: revision}
+	r := &EtcdCluster{ID: len(w.Rings) + 1, next: 1, Objects: objects, Acked: revision}
 	r.Members = []Member{{ID: r.ID*100 + 1, Name: h.Name, Address: h.Address}}
 	w.Rings = append(w.Rings, r)
-	h.Disk.Data = &Data{Ring: r.ID, Member: r.ID*100 + 1, Revision: revision}
+	h.Disk.Data = &Data{EtcdCluster: r.ID, Member: r.ID*100 + 1, Revision: revision}
 }
 
 // addLearner adds a member for the host's address, as etcd allows it: with a quorum, one learner at a time.
-func (w *World) addLearner(r *Ring, h *Host, by Author) error {
+func (w *World) addLearner(r *EtcdCluster, h *Host, by Author) error {
 	for i := range r.Members {
 		if r.Members[i].Learner {
 			return errRefused("etcdserver: too many learner members in cluster")
@@ -206,7 +206,7 @@ func (w *World) addLearner(r *Ring, h *Host, by Author) error {
 }
 
 // remove takes a member out, as etcd allows it: with a quorum.
-func (w *World) remove(r *Ring, id int) error {
+func (w *World) remove(r *EtcdCluster, id int) error {
 	if !w.Quorum(r) {
 		return errRefused("etcdserver: no leader")
 	}

@@ -2,7 +2,7 @@ package world
 
 import "cmp"
 
-// What befalls a cluster from outside. None of it is an Effect: nobody answers for it.
+// What happens to a cluster from outside. None of it is an Effect: nobody answers for it.
 
 // Die stops the machine.
 func (w *World) Die(h *Host) {
@@ -88,13 +88,13 @@ func (w *World) Sever(last int) {
 func (w *World) Mingle() {
 	w.Version++
 	for _, h := range w.Hosts {
-		h.Part, h.Veil = 0, false
+		h.Part, h.Hidden = 0, false
 	}
 }
 
 // CordonByHand closes a Node as a person does.
 func (w *World) CordonByHand(h *Host) {
-	if r := w.Ring(); r != nil {
+	if r := w.EtcdCluster(); r != nil {
 		if n := r.Objects.Node(h.Name); n != nil && !n.Cordoned {
 			w.Version++
 			n.Cordoned = true
@@ -118,7 +118,7 @@ func (w *World) LoseConf(h *Host) {
 
 // OpenByHand opens a Node as a person does.
 func (w *World) OpenByHand(h *Host) {
-	if r := w.Ring(); r != nil {
+	if r := w.EtcdCluster(); r != nil {
 		if n := r.Objects.Node(h.Name); n != nil && n.Cordoned {
 			w.Version++
 			n.Cordoned, n.CordonedBy = false, ""
@@ -126,15 +126,15 @@ func (w *World) OpenByHand(h *Host) {
 	}
 }
 
-// Mend puts right what a person can put right on a member that has its data: manifests, certificates, units. It reports
+// Repair puts right what a person can put right on a member that has its data: manifests, certificates, units. It reports
 // whether there was anything of that sort.
-func (w *World) Mend(h *Host) bool {
+func (w *World) Repair(h *Host) bool {
 	d := &h.Disk
 	if !h.Up || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
 		return false
 	}
 	if !d.Joined() {
-		return w.mendJoin(h)
+		return w.finishJoin(h)
 	}
 	whole := !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
 		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
@@ -151,7 +151,7 @@ func (w *World) Mend(h *Host) bool {
 			d.Fetched = append(d.Fetched, d.API)
 		}
 	}
-	if r := w.Ring(); d.KubeletCA == 0 && r != nil {
+	if r := w.EtcdCluster(); d.KubeletCA == 0 && r != nil {
 		d.KubeletCA = w.caOf(r)
 	}
 	d.Expired, h.Run.Containerd = false, true
@@ -159,8 +159,8 @@ func (w *World) Mend(h *Host) bool {
 	return true
 }
 
-// mendJoin starts the kubelet of a control-plane host whose join has reached etcd and has not ended.
-func (w *World) mendJoin(h *Host) bool {
+// finishJoin starts the kubelet of a control-plane host whose join has reached etcd and has not ended.
+func (w *World) finishJoin(h *Host) bool {
 	if !h.ControlPlane || h.Run.Kubelet && h.Run.Containerd {
 		return false
 	}
@@ -171,6 +171,6 @@ func (w *World) mendJoin(h *Host) bool {
 }
 
 func (w *World) etcdListed(h *Host) bool {
-	r := w.ring(h.Disk.Data.Ring)
+	r := w.etcdCluster(h.Disk.Data.EtcdCluster)
 	return r != nil && r.find(h.Disk.Data.Member) != nil
 }

@@ -7,7 +7,7 @@ func Installed(want desired.Cluster, version string) *World {
 	w := New(want)
 	first := w.Hosts[0]
 	w.begin(first, Objects{Addons: map[string]string{"flannel": Addon}, Record: want.Digest}, 1)
-	r := w.Ring()
+	r := w.EtcdCluster()
 	for _, h := range w.Hosts {
 		h.Disk.Marker = &Marker{Cluster: w.Name, Complete: true}
 		h.Disk.KubeletCA, h.Disk.Local = 1, h.ControlPlane
@@ -24,7 +24,7 @@ func Installed(want desired.Cluster, version string) *World {
 			r.next++
 			id := r.ID*100 + r.next
 			r.Members = append(r.Members, Member{ID: id, Name: h.Name, Address: h.Address})
-			h.Disk.Data = &Data{Ring: r.ID, Member: id, Revision: 1}
+			h.Disk.Data = &Data{EtcdCluster: r.ID, Member: id, Revision: 1}
 		}
 	}
 	w.settle()
@@ -36,7 +36,7 @@ const Addon = "addon-1"
 
 // Deploy adds an application of that many pods, of which at least so many must be available.
 func (w *World) Deploy(name string, pods, least int) {
-	r := w.Ring()
+	r := w.EtcdCluster()
 	r.Objects.Apps = append(r.Objects.Apps, &App{Name: name, Min: least, Pods: make([]Pod, pods)})
 	w.settle()
 	for _, a := range r.Objects.Apps {

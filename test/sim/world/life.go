@@ -21,28 +21,28 @@ func restartUnits(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// checkTurn finds out whether all that the host's turn needs is there. It changes nothing.
-func checkTurn(w *World, h *Host, u *Unit) (bool, error) {
+// checkUpgrade finds out whether all that the host's upgrade needs is there. It changes nothing.
+func checkUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	switch {
 	case !h.Disk.Has(u.Intent.Version):
 		return false, errors.New("binaries and images of " + u.Intent.Version + " are not on this host any more")
 	case h.Full:
 		return false, errFull
 	}
-	return h.Disk.Turn == u.Intent.Version || h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
+	return h.Disk.Upgrading == u.Intent.Version || h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
 }
 
-// beginTurn notes that the turn has begun. A kubelet that does not run is started: nothing else would start etcd again.
-func beginTurn(_ *World, h *Host, u *Unit) (bool, error) {
-	h.Disk.Turn = u.Intent.Version
+// beginUpgrade notes that the upgrade has begun. A kubelet that does not run is started: nothing else would start etcd again.
+func beginUpgrade(_ *World, h *Host, u *Unit) (bool, error) {
+	h.Disk.Upgrading = u.Intent.Version
 	if !h.Run.Kubelet {
 		startKubelet(h, h.Disk.Kubelet)
 	}
 	return true, nil
 }
 
-func endTurn(_ *World, h *Host, _ *Unit) (bool, error) {
-	h.Disk.Turn = ""
+func endUpgrade(_ *World, h *Host, _ *Unit) (bool, error) {
+	h.Disk.Upgrading = ""
 	return true, nil
 }
 
@@ -60,7 +60,7 @@ func snapshot(w *World, h *Host, u *Unit) (bool, error) {
 
 // awaitOthers waits until etcd has its quorum without the host's member, or cannot have one without it.
 func awaitOthers(w *World, h *Host, _ *Unit) (bool, error) {
-	r := w.Ring()
+	r := w.EtcdCluster()
 	if r == nil || !h.Run.Etcd || w.Flaws.NoQuorum {
 		return true, nil
 	}
@@ -135,7 +135,7 @@ func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 			return false, nil
 		}
 		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
-		h.Disk.KubeletCA, h.Disk.Local, h.Disk.Expired = w.caOf(w.Ring()), h.ControlPlane, false
+		h.Disk.KubeletCA, h.Disk.Local, h.Disk.Expired = w.caOf(w.EtcdCluster()), h.ControlPlane, false
 		if h.ControlPlane {
 			h.Disk.KubeletCA = h.Disk.CA
 		}
@@ -174,7 +174,7 @@ func restore(w *World, h *Host, u *Unit) (bool, error) {
 	for _, d := range h.Disk.Aside {
 		revision = max(revision, d.Revision)
 	}
-	old := w.Ring()
+	old := w.EtcdCluster()
 	if revision < 0 || old == nil {
 		return false, errors.New("there is nothing to restore from")
 	}

@@ -90,12 +90,12 @@ func (w *World) available(p Pod) bool {
 	if p.Node == "" || w.Now-p.Since < podStart {
 		return false
 	}
-	n := w.Ring().Objects.Node(p.Node)
+	n := w.EtcdCluster().Objects.Node(p.Node)
 	return n != nil && n.Ready
 }
 
 // place gives every waiting pod a Node, and takes pods from Nodes that are gone or silent for long.
-func (w *World) place(r *Ring) {
+func (w *World) place(r *EtcdCluster) {
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {
 			p := &a.Pods[i]
@@ -116,7 +116,7 @@ func (w *World) place(r *Ring) {
 }
 
 // emptiest is the open, working worker with the fewest pods.
-func (w *World) emptiest(r *Ring) string {
+func (w *World) emptiest(r *EtcdCluster) string {
 	best, least := "", -1
 	for _, n := range r.Objects.Nodes {
 		if !n.Ready || n.Cordoned || n.ControlPlane {
@@ -143,7 +143,7 @@ func (o *Objects) PodsOn(node string) int {
 }
 
 // evict asks for one pod to leave the Node, and reports whether none is left. A budget that allows no disruption refuses.
-func (w *World) evict(r *Ring, h *Host, node string, by Author, force bool) (empty bool, err error) {
+func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force bool) (empty bool, err error) {
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {
 			p := &a.Pods[i]

@@ -37,7 +37,7 @@ func (w *World) observeHost(h *Host) observed.Host {
 		KubeletConf: observed.Of(d.KubeletCA != 0), AdminConf: observed.Of(d.AdminCA != 0),
 		PKI: observed.Of(d.CA != 0), EtcdData: observed.Of(d.Data != nil),
 		Containerd: unit(d.Kubelet != "", h.Run.Containerd, "2.2.1"), Kubelet: unit(d.Kubelet != "", h.Run.Kubelet, d.Kubelet),
-		APIServerVersion: d.API, Turn: d.Turn,
+		APIServerVersion: d.API, Upgrading: d.Upgrading,
 	}
 	if h.Full {
 		out.DiskMiB, out.Unwritable = 100, "its disk is full"

@@ -4,7 +4,7 @@ package world
 // quorum and catch up, Nodes report, pods are placed. It is called after everything that happens.
 func (w *World) Settle() {
 	if w.Version == w.settled && w.Now%32 != 0 {
-		if r := w.Ring(); r != nil && w.Now%4 == 1 {
+		if r := w.EtcdCluster(); r != nil && w.Now%4 == 1 {
 			w.catchUp(r)
 		}
 		return
@@ -17,7 +17,7 @@ func (w *World) settle() {
 	for _, h := range w.Hosts {
 		w.settleHost(h)
 	}
-	r := w.Ring()
+	r := w.EtcdCluster()
 	if r == nil {
 		return
 	}
@@ -58,10 +58,10 @@ func (w *World) settleHost(h *Host) {
 	}
 }
 
-// etcdRuns reports whether etcd can run on what the host has: data of a member that its ring still lists.
+// etcdRuns reports whether etcd can run on what the host has: data of a member that its etcdCluster still lists.
 func (w *World) etcdRuns(h *Host) bool {
 	d := h.Disk.Data
-	return d != nil && h.Disk.CA != 0 && !h.Disk.Expired && w.ring(d.Ring).find(d.Member) != nil
+	return d != nil && h.Disk.CA != 0 && !h.Disk.Expired && w.etcdCluster(d.EtcdCluster).find(d.Member) != nil
 }
 
 // named gives a member its name when it starts for the first time.
@@ -108,7 +108,7 @@ func (w *World) Asks(h *Host) bool {
 }
 
 // register makes the Node of a kubelet that has just started.
-func (w *World) register(r *Ring, h *Host) {
+func (w *World) register(r *EtcdCluster, h *Host) {
 	if h.Run.Registered || !w.Asks(h) {
 		return
 	}
@@ -120,7 +120,7 @@ func (w *World) register(r *Ring, h *Host) {
 }
 
 // heartbeats are the Nodes' reports.
-func (w *World) heartbeats(r *Ring) {
+func (w *World) heartbeats(r *EtcdCluster) {
 	for _, n := range r.Objects.Nodes {
 		h := w.Host(n.Name)
 		ready := h != nil && w.Asks(h) && h.Run.Registered && h.Run.Containerd && r.Objects.Addons["flannel"] != ""

@@ -97,7 +97,7 @@ func awaitKubelet(_ *World, h *Host, _ *Unit) (bool, error) {
 
 // markControlPlane gives the Node its label and taint.
 func markControlPlane(w *World, h *Host, _ *Unit) (bool, error) {
-	r := w.Ring()
+	r := w.EtcdCluster()
 	if r == nil || !w.APIUp() {
 		return false, nil
 	}
@@ -147,7 +147,7 @@ func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
 
 // addMember adds this host to etcd as a learner, unless it is a member already. It asks the cluster's endpoint.
 func addMember(w *World, h *Host, u *Unit) (bool, error) {
-	r := w.Ring()
+	r := w.EtcdCluster()
 	switch {
 	case w.Voting(h):
 		return true, nil
@@ -161,7 +161,7 @@ func addMember(w *World, h *Host, u *Unit) (bool, error) {
 
 // startMember starts etcd. A member that had data before and lost it does not find back into its cluster.
 func startMember(w *World, h *Host, u *Unit) (bool, error) {
-	r := w.Ring()
+	r := w.EtcdCluster()
 	m := r.at(h.Address)
 	if m == nil {
 		return false, errors.New("no member of this host's address")
@@ -170,7 +170,7 @@ func startMember(w *World, h *Host, u *Unit) (bool, error) {
 		if m.Name != "" {
 			return false, errors.New("etcd: tocommit is out of range: the data of this member is lost")
 		}
-		h.Disk.Data = &Data{Ring: r.ID, Member: m.ID}
+		h.Disk.Data = &Data{EtcdCluster: r.ID, Member: m.ID}
 	}
 	h.Disk.Etcd = true
 	if w.Flaws.HastyPromotion && m.Learner {
@@ -208,7 +208,7 @@ func kubeletLocal(w *World, h *Host, u *Unit) (bool, error) {
 }
 
 func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
-	r := w.Ring()
+	r := w.EtcdCluster()
 	switch {
 	case h.Disk.KubeletCA != 0:
 	case r == nil || h.Split || !w.APIUp():
@@ -224,10 +224,10 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// caOf is the CA of the ring's cluster: that of a host that serves it.
-func (w *World) caOf(r *Ring) int {
+// caOf is the CA of the etcd cluster's cluster: that of a host that serves it.
+func (w *World) caOf(r *EtcdCluster) int {
 	for _, h := range w.Hosts {
-		if d := h.Disk.Data; d != nil && d.Ring == r.ID && h.Disk.CA != 0 {
+		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && h.Disk.CA != 0 {
 			return h.Disk.CA
 		}
 	}

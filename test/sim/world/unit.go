@@ -51,13 +51,13 @@ func (w *World) TakeLock(h *Host, run string, force bool, ours int64) (int64, bo
 // TakeLease takes the cluster's lock for a run.
 func (w *World) TakeLease(run string, forced bool) {
 	w.effect(Effect{Verb: LeaseTaken, By: Author{Run: run}, Forced: forced})
-	w.Ring().Objects.Lease = Lease{Run: run, Renewed: w.Now}
+	w.EtcdCluster().Objects.Lease = Lease{Run: run, Renewed: w.Now}
 }
 
 // ReleaseLease gives the cluster's lock up if the run still has it.
 func (w *World) ReleaseLease(run string) {
-	if w.APIReached() && w.Ring().Objects.Lease.Run == run {
-		w.Ring().Objects.Lease = Lease{}
+	if w.APIReached() && w.EtcdCluster().Objects.Lease.Run == run {
+		w.EtcdCluster().Objects.Lease = Lease{}
 	}
 }
 

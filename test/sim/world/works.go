@@ -10,30 +10,30 @@ import (
 type work struct {
 	phases  []phase
 	request request
-	mends   bool // hosts that are well have no need of it
+	repairs bool // hosts that are well have no need of it
 }
 
 // works are what steps do, by kind.
 var works = map[step.Kind]work{
-	step.Prepare:     {phases: []phase{markBegun, installRuntime}, mends: true},
+	step.Prepare:     {phases: []phase{markBegun, installRuntime}, repairs: true},
 	step.Images:      {phases: []phase{fetchImages}},
-	step.Init:        {phases: []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined}, mends: true},
-	step.CopyPKI:     {phases: []phase{writePKI}, mends: true},
-	step.JoinPrepare: {phases: []phase{joinKubelet}, mends: true},
-	step.JoinEtcd:    {phases: []phase{addMember, startMember, promoteMember}, mends: true},
-	step.JoinFinish:  {phases: []phase{writeAPI, awaitAPI, kubeletLocal, markControlPlane, markJoined}, mends: true},
-	step.JoinWorker:  {phases: []phase{joinWorker, awaitKubelet, markJoined}, mends: true},
+	step.Init:        {phases: []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined}, repairs: true},
+	step.CopyPKI:     {phases: []phase{writePKI}, repairs: true},
+	step.JoinPrepare: {phases: []phase{joinKubelet}, repairs: true},
+	step.JoinEtcd:    {phases: []phase{addMember, startMember, promoteMember}, repairs: true},
+	step.JoinFinish:  {phases: []phase{writeAPI, awaitAPI, kubeletLocal, markControlPlane, markJoined}, repairs: true},
+	step.JoinWorker:  {phases: []phase{joinWorker, awaitKubelet, markJoined}, repairs: true},
 
-	step.RestartUnits: {phases: []phase{restartUnits, awaitKubelet, awaitAPI}, mends: true},
+	step.RestartUnits: {phases: []phase{restartUnits, awaitKubelet, awaitAPI}, repairs: true},
 	step.Regenerate:   {phases: []phase{renew, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI}},
 	step.Quarantine:   {phases: []phase{stopAll, moveAside, markUnfinished}},
 
-	step.Check: {phases: []phase{checkTurn}},
+	step.Check: {phases: []phase{checkUpgrade}},
 	step.Fetch: {phases: []phase{fetchImages}},
 	step.UpgradeControlPlane: {phases: []phase{
-		checkTurn, beginTurn, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet, awaitEtcd, awaitAPI, markJoined, endTurn,
+		checkUpgrade, beginUpgrade, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet, awaitEtcd, awaitAPI, markJoined, endUpgrade,
 	}},
-	step.UpgradeWorker: {phases: []phase{checkTurn, beginTurn, changeKubelet, awaitKubelet, markJoined, endTurn}},
+	step.UpgradeWorker: {phases: []phase{checkUpgrade, beginUpgrade, changeKubelet, awaitKubelet, markJoined, endUpgrade}},
 	step.SystemAddons:  {phases: []phase{applySystem}},
 
 	step.Snapshot:  {phases: []phase{snapshot}},
@@ -53,8 +53,8 @@ var works = map[step.Kind]work{
 	step.DeleteNode:     {request: deleteNode},
 }
 
-// Mends reports whether steps of the kind are only for hosts that lack something.
-func Mends(k step.Kind) bool { return works[k].mends }
+// Repairs reports whether steps of the kind are only for hosts that lack something.
+func Repairs(k step.Kind) bool { return works[k].repairs }
 
 // errUnknown is how a step fails of which nobody has said what it does.
 func errUnknown(k step.Kind) error {

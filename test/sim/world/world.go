@@ -19,7 +19,7 @@ type World struct {
 	Name  string
 	Now   int64 // seconds
 	Hosts []*Host
-	Rings []*Ring // every etcd cluster that was ever begun, the newest last
+	Rings []*EtcdCluster // every etcd cluster that was ever begun, the newest last
 	// Watch is told of every effect of a step before it happens; nil tells nobody.
 	Watch func(Effect)
 	// Flaws are rules of the world or of the scripts that are switched off, for tests that must find that out.
@@ -50,13 +50,13 @@ type Host struct {
 	Outside           bool // the manifest does not have it
 	Machine           int  // the machine that is there now; another number after a replacement
 
-	Up    bool // it runs
-	Cut   bool // no operator reaches it
-	Part  int  // 1, 2: only operators of odd, even number reach it; 0: all do
-	Veil  bool // the operator whose turn it is does not reach it
-	Split bool // no other host reaches it
-	Full  bool // its disk is full
-	Slow  bool // its steps get on slowly, its etcd lags
+	Up     bool // it runs
+	Cut    bool // no operator reaches it
+	Part   int  // 1, 2: only operators of odd, even number reach it; 0: all do
+	Hidden bool // the operator whose turn it is does not reach it
+	Split  bool // no other host reaches it
+	Full   bool // its disk is full
+	Slow   bool // its steps get on slowly, its etcd lags
 
 	FailNext bool // the next phase of a step fails
 	FailAll  bool // every phase fails
@@ -85,7 +85,7 @@ type Disk struct {
 	Controllers bool     // the manifests of controller manager and scheduler are there
 	Expired     bool     // the certificates of its control plane and of its kubelet
 	Lost        string   // the version of the API server whose manifest was deleted
-	Turn        string   // the version to which the turn in an upgrade has begun; "" is none
+	Upgrading   string   // the version to which an upgrade has begun; "" is none
 	Digest      string   // of the configuration that the last step noted
 	Snapshots   []int    // revisions
 
@@ -101,8 +101,8 @@ type Marker struct {
 
 // Data is etcd's data directory.
 type Data struct {
-	Ring, Member int
-	Revision     int // the newest entry of its log
+	EtcdCluster, Member int
+	Revision            int // the newest entry of its log
 }
 
 // Result is how the last step on the host ended; Code is its exit status.
@@ -152,8 +152,8 @@ func (w *World) Host(name string) *Host {
 	return nil
 }
 
-// Ring is the etcd cluster that counts: the newest. It is nil before there is one.
-func (w *World) Ring() *Ring {
+// EtcdCluster is the etcd cluster that counts: the newest. It is nil before there is one.
+func (w *World) EtcdCluster() *EtcdCluster {
 	if len(w.Rings) == 0 {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (w *World) Ring() *Ring {
 }
 
 // Reached reports whether the operator whose turn it is reaches the host.
-func (h *Host) Reached() bool { return h.Up && !h.Cut && !h.Veil }
+func (h *Host) Reached() bool { return h.Up && !h.Cut && !h.Hidden }
 
 // Has reports whether the binaries and images of that version are on the host.
 func (d *Disk) Has(version string) bool {

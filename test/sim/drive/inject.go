@@ -7,8 +7,8 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// befall lets the faults happen that are due, and ends those whose time is over.
-func (s *Simulation) befall() {
+// injectFaults lets the faults happen that are due, and ends those whose time is over.
+func (s *Simulation) injectFaults() {
 	for _, e := range s.ends {
 		if e.at <= s.moment {
 			e.do()

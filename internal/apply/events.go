@@ -9,27 +9,27 @@ import (
 	"kubeone/internal/cluster/record"
 )
 
-// teller is an API that takes Events of nodes. *cluster.Client is one.
-type teller interface {
+// eventRecorder is an API that takes Events of nodes. *cluster.Client is one.
+type eventRecorder interface {
 	Tell(ctx context.Context, e record.Event) error
 }
 
-// told is how Events of nodes get to the cluster: a goroutine of their own writes them, so that no step waits for them. One
+// eventQueue is how Events of nodes get to the cluster: a goroutine of their own writes them, so that no step waits for them. One
 // that could not be written is tried again with the next, and at last when the run ends.
-type told struct {
+type eventQueue struct {
 	queue chan record.Event // has room for all that a run can say
 	over  chan struct{}
 	abort context.CancelFunc
 }
 
-// tellers starts to write Events.
-func (r *Run) tellers(ctx context.Context) {
+// recordEvents starts to write Events.
+func (r *Run) recordEvents(ctx context.Context) {
 	ctx, abort := context.WithCancel(context.WithoutCancel(ctx))
-	r.told = told{queue: make(chan record.Event, len(r.Plan.Steps)), over: make(chan struct{}), abort: abort}
+	r.events = eventQueue{queue: make(chan record.Event, len(r.Plan.Steps)), over: make(chan struct{}), abort: abort}
 	go func() {
-		defer close(r.told.over)
+		defer close(r.events.over)
 		var left []record.Event
-		for e := range r.told.queue {
+		for e := range r.events.queue {
 			left = r.send(ctx, append(left, e))
 		}
 		r.send(ctx, left)
@@ -37,17 +37,17 @@ func (r *Run) tellers(ctx context.Context) {
 }
 
 // flush waits until all Events are written, or ctx ends; what is left then is lost.
-func (t *told) flush(ctx context.Context) {
-	close(t.queue)
+func (q *eventQueue) flush(ctx context.Context) {
+	close(q.queue)
 	select {
-	case <-t.over:
+	case <-q.over:
 	case <-ctx.Done():
 	}
-	t.abort()
-	<-t.over
+	q.abort()
+	<-q.over
 }
 
-// tell has an Event written of the node that a finished step concerned.
+// report has an Event written of the node that a finished step concerned.
 func (r *Run) tell(res result, took time.Duration) {
 	e, ok := nodeEvent(res, took)
 	if !ok || r.endsCluster() {
@@ -57,7 +57,7 @@ func (r *Run) tell(res result, took time.Duration) {
 		e.Node = r.name(res.step.Host)
 	}
 	e.RunID, e.Time = r.RunID, r.Now()
-	r.told.queue <- e
+	r.events.queue <- e
 }
 
 // send writes Events and returns those that are worth another try.
@@ -65,24 +65,24 @@ func (r *Run) send(ctx context.Context, events []record.Event) []record.Event {
 	if len(events) == 0 {
 		return nil
 	}
-	api, done, err := r.chronicle()
+	api, done, err := r.historyClient()
 	if err != nil {
 		return events
 	}
 	defer done()
-	to, ok := api.(teller)
+	to, ok := api.(eventRecorder)
 	if !ok {
 		return nil
 	}
 	for i, e := range events {
-		if err := tellOne(ctx, to, e); apicall.Classify(err) == apicall.Transient {
+		if err := recordEvent(ctx, to, e); apicall.Classify(err) == apicall.Transient {
 			return events[i:]
 		}
 	}
 	return nil
 }
 
-func tellOne(ctx context.Context, to teller, e record.Event) error {
+func recordEvent(ctx context.Context, to eventRecorder, e record.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, historyPatience)
 	defer cancel()
 	return to.Tell(ctx, e)
