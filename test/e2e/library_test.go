@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"kubeone/test/e2e/operator"
@@ -19,16 +18,14 @@ import (
 // installs a cluster while another one upgrades another cluster.
 func TestTwoEnginesInOneProcess(t *testing.T) {
 	t.Parallel()
-	var program string
-	var failed error
-	var building sync.WaitGroup
-	building.Go(func() { program, failed = library(t.Context(), t.TempDir()) })
+	program, err := library(t.Context(), t.TempDir()) // first: it keeps a small machine busy for minutes
+	if err != nil {
+		t.Fatal(err)
+	}
 	bare := begin(t, fleet.Options{Name: "library-new", ControlPlanes: 1})
 	older := begin(t, fleet.Options{Name: "library-older", ControlPlanes: 1, KubernetesVersion: olderPatch})
 	installPlain(older)
 	older.must(older.Want(t.Context(), newest))
-	building.Wait()
-	bare.must(failed)
 
 	cmd := exec.CommandContext(t.Context(), program, bare.Manifest+"="+bare.Bundle, older.Manifest+"="+older.Bundle)
 	cmd.Env = append(os.Environ(), "KUBEONE_STATE="+filepath.Join(t.TempDir(), "state"), "GORACE=halt_on_error=1")
