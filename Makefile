@@ -56,11 +56,12 @@ long: ## what takes longer: upgrades over three minors, five control planes, a c
 	go test -tags e2e,long ./test/e2e -count=1 -v -timeout 3h \
 		-run '^(TestUpgrades|TestFiveControlPlanes|TestTakeover|TestTwoEnginesInOneProcess|TestWorkerWithoutDisk|TestVersionsOfHosts)$$'
 
-lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, columns of prose, documented dependencies, known vulnerabilities
+lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, columns of prose, replaced names, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
 	hack/heartbeat.sh "golangci-lint" $(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@hack/shellcheck.sh
 	@hack/columns.sh
+	@hack/words.sh
 	@hack/dependencies.sh
 
 vulns:
