@@ -1,6 +1,6 @@
 #!/bin/sh
 # Names that were replaced do not come back: docs/glossary.md has the old ones beside the new ones, and is the only place
-# for both. What is kept on hosts keeps its name (/var/lib/kubeone/turn, guard.sh), and so do fields of JSON.
+# for both, but for the changelog. What is kept on hosts keeps its name (/var/lib/kubeone/turn, guard.sh), and so do fields of JSON.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -11,7 +11,7 @@ words="$words|rewritable|faces|Surroundings|openAgain|LeftClosed|Asides|Rewrites
 phrases="(its|host's|hosts'|a) turn (has|had|begins|ends|goes|fails|was)|will be waited for|and yet the cluster"
 
 status=0
-git grep -nwE "$words" -- . ':!docs/glossary.md' ':!hack/words.sh' ':!go.sum' ':!internal/script/sh/files' \
+git grep -nwE "$words" -- . ':!docs/glossary.md' ':!CHANGELOG.md' ':!hack/words.sh' ':!go.sum' ':!internal/script/sh/files' \
 	':!internal/script/testdata' ':!internal/manifest/testdata' ':!internal/host/sshtest' && status=1
 git grep -nE "$phrases" -- . ':!docs/glossary.md' ':!hack/words.sh' && status=1
 [ "$status" = 0 ] || echo "use the names of docs/glossary.md" >&2
