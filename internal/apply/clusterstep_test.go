@@ -33,11 +33,17 @@ func living() []runtime.Object {
 	return []runtime.Object{
 		&corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"old": "x"}},
-			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+			Status: corev1.NodeStatus{
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			},
 		},
 		&appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"},
-			Status:     appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}},
+			Status: appsv1.DeploymentStatus{
+				Conditions: []appsv1.DeploymentCondition{
+					{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+				},
+			},
 		},
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-flannel", Name: "kube-flannel-ds"}},
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}},
@@ -50,9 +56,13 @@ func onCluster(t *testing.T, steps ...plan.Step) (*Run, *fake.Clientset, *journa
 	api := fake.NewClientset(living()...)
 	j := &journal{}
 	r := &Run{
-		Plan: plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: map[string]string{"1": "node-1"}}, Want: wanted("1"),
-		Addons: []addons.Addon{{Name: "flannel", Digest: "addon-1", Wait: []resources.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}}},
-		RunID:  "run-1", Holder: "me@here", Manifest: "kind: KubeOneCluster\n", Emit: j.emit, Now: time.Now,
+		Plan: plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: map[string]string{"1": "node-1"}},
+		Want: wanted("1"),
+		Addons: []addons.Addon{
+			{Name: "flannel", Digest: "addon-1",
+				Wait: []resources.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}},
+		},
+		RunID: "run-1", Holder: "me@here", Manifest: "kind: KubeOneCluster\n", Emit: j.emit, Now: time.Now,
 	}
 	r.state.client, r.state.stopApprovals = cluster.New(api, nil), func() {}
 	return r, api, j
@@ -151,7 +161,8 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 	t.Parallel()
 	addon := stepOf("addon/flannel", "", step.ApplyAddon)
 	addon.Intent.Params = step.ApplyAddonParams{Addon: "flannel"}
-	r, api, _ := onCluster(t, addon, stepOf("await", "", step.AwaitWorkloads, "addon/flannel"), stepOf("record", "", step.SaveRecord, "await"))
+	r, api, _ := onCluster(t, addon, stepOf("await", "", step.AwaitWorkloads, "addon/flannel"),
+		stepOf("record", "", step.SaveRecord, "await"))
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -166,10 +177,12 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 		}
 	}
 	want := &record.Record{
-		Cluster: "alpha", ManifestDigest: "manifest-1", Manifest: "kind: KubeOneCluster\n", RunID: "run-1", Addons: map[string]string{"flannel": "addon-1"},
-		History: []record.Run{{ID: "run-1", Who: "me", From: "here", PlanDigest: r.Plan.Digest(), Result: "done", Planned: 3, Steps: []record.Step{
-			{ID: "addon/flannel", Result: "done"}, {ID: "await", Result: "done"}, {ID: "record", Result: "done"},
-		}}},
+		Cluster: "alpha", ManifestDigest: "manifest-1", Manifest: "kind: KubeOneCluster\n", RunID: "run-1",
+		Addons: map[string]string{"flannel": "addon-1"},
+		History: []record.Run{{ID: "run-1", Who: "me", From: "here", PlanDigest: r.Plan.Digest(), Result: "done",
+			Planned: 3, Steps: []record.Step{
+				{ID: "addon/flannel", Result: "done"}, {ID: "await", Result: "done"}, {ID: "record", Result: "done"},
+			}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -194,14 +207,16 @@ func TestNodesThatARolloutLeavesBehindAreNamed(t *testing.T) {
 	if err := r.awaitWorkloads(t.Context(), roller{}, stepOf("await-workloads", "", step.AwaitWorkloads)); err != nil {
 		t.Fatal(err)
 	}
-	if len(j.events) != 1 || j.events[0].Type != Warning || j.events[0].Line != "kube-proxy was not awaited on Nodes that are not Ready: node-3" {
+	if len(j.events) != 1 || j.events[0].Type != Warning ||
+		j.events[0].Line != "kube-proxy was not awaited on Nodes that are not Ready: node-3" {
 		t.Errorf("%+v", j.events)
 	}
 }
 
 func TestANodeIsDrainedAndDeleted(t *testing.T) {
 	t.Parallel()
-	drain, gone := stepOf("drain-node/node-1", "1", step.DrainNode), stepOf("delete-node/node-1", "1", step.DeleteNode, "drain-node/node-1")
+	drain, gone := stepOf("drain-node/node-1", "1", step.DrainNode),
+		stepOf("delete-node/node-1", "1", step.DeleteNode, "drain-node/node-1")
 	drain.Intent.NodeName, gone.Intent.NodeName = "node-1", "node-1"
 	r, api, _ := onCluster(t, drain, gone)
 	if err := r.Do(patience(t), nil); err != nil {
@@ -242,7 +257,8 @@ func TestAClusterThatCannotBeReachedIsSaidToBeSo(t *testing.T) {
 
 func TestEveryFailureIsReported(t *testing.T) {
 	t.Parallel()
-	r, _, j := onCluster(t, stepOf("a", "", step.Kind("a")), stepOf("b", "", step.Kind("b")), stepOf("c", "", step.JoinToken))
+	r, _, j := onCluster(t, stepOf("a", "", step.Kind("a")), stepOf("b", "", step.Kind("b")),
+		stepOf("c", "", step.JoinToken))
 	err := r.Do(patience(t), nil)
 	for _, want := range []string{`"a"`, `"b"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -321,7 +337,8 @@ func TestEverySecretHasASource(t *testing.T) {
 			s := plan.Step{ID: "s", Host: "1", Intent: step.Intent{Kind: k, Role: role}}
 			for _, secret := range s.Intent.Secrets() {
 				r := &Run{Now: time.Now}
-				if _, err := r.secret(t.Context(), s, secret); err != nil && strings.Contains(err.Error(), "nobody knows") {
+				if _, err := r.secret(t.Context(), s, secret); err != nil &&
+					strings.Contains(err.Error(), "nobody knows") {
 					t.Errorf("%s: %v", k, err)
 				}
 			}

@@ -14,8 +14,8 @@ type eventRecorder interface {
 	Tell(ctx context.Context, e record.Event) error
 }
 
-// eventQueue is how Events of nodes get to the cluster: a goroutine of their own writes them, so that no step waits for them. One
-// that could not be written is tried again with the next, and at last when the run ends.
+// eventQueue is how Events of nodes get to the cluster: a goroutine of their own writes them, so that no step waits for
+// them. One that could not be written is tried again with the next, and at last when the run ends.
 type eventQueue struct {
 	queue chan record.Event // has room for all that a run can say
 	over  chan struct{}
@@ -98,7 +98,8 @@ func nodeEvent(res result, took time.Duration) (record.Event, bool) {
 	e := record.Event{Node: s.Intent.NodeName, Reason: reason}
 	if res.err != nil {
 		e.Reason, e.Warning = "KubeOneFailed", true
-		e.Message = fmt.Sprintf("%s: failed after %s: %s", s.Title, took.Round(100*time.Millisecond), problemOf(res.err))
+		e.Message = fmt.Sprintf("%s: failed after %s: %s", s.Title, took.Round(100*time.Millisecond),
+			problemOf(res.err))
 		return e, true
 	}
 	e.Message = fmt.Sprintf("%s: done in %s", s.Title, took.Round(100*time.Millisecond))

@@ -102,7 +102,9 @@ func (r *Run) historyClient() (api API, done func(), err error) {
 // endsCluster reports whether the plan makes every control-plane host bare.
 func (r *Run) endsCluster() bool {
 	for _, h := range r.Want.ControlPlane {
-		if !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Host == h.ID && s.Intent.Kind.ClearsHost() }) {
+		if !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool {
+			return s.Host == h.ID && s.Intent.Kind.ClearsHost()
+		}) {
 			return false
 		}
 	}
@@ -115,7 +117,8 @@ func (h *history) note(e Event) {
 	defer h.mu.Unlock()
 	switch e.Type {
 	case StepStarted:
-		h.run.Steps = append(h.run.Steps, record.Step{ID: e.Step, Result: record.Running, Began: rounded(e.Time.Sub(h.run.Started))})
+		h.run.Steps = append(h.run.Steps,
+			record.Step{ID: e.Step, Result: record.Running, Began: rounded(e.Time.Sub(h.run.Started))})
 	case StepSkipped:
 		h.run.Steps = append(h.run.Steps, record.Step{ID: e.Step, Result: record.Skipped})
 	case StepDone:
@@ -201,7 +204,8 @@ func problemOf(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "|") && line != ErrStopped.Error() && line != context.Canceled.Error() {
+		if line != "" && !strings.HasPrefix(line, "|") && line != ErrStopped.Error() &&
+			line != context.Canceled.Error() {
 			lines = append(lines, line)
 		}
 	}

@@ -38,7 +38,8 @@ func remembered(t *testing.T, api *fake.Clientset) []record.Run {
 
 // timeless compares runs but for their times.
 var timeless = cmp.Options{
-	cmpopts.IgnoreFields(record.Run{}, "Started", "Finished", "PlanDigest"), cmpopts.IgnoreFields(record.Step{}, "Began", "Seconds"),
+	cmpopts.IgnoreFields(record.Run{}, "Started", "Finished", "PlanDigest"),
+	cmpopts.IgnoreFields(record.Step{}, "Began", "Seconds"),
 }
 
 // reaching gives a run on hosts a cluster that answers.
@@ -49,7 +50,9 @@ func (l *lab) reaching(api *fake.Clientset) {
 
 func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "sleep 0.1; [ $1 = prepare ]", prepare(), stepOf("images/node-1", "1", step.Images, "prepare/node-1"), stepOf("join/node-1", "1", step.JoinWorker, "images/node-1"))
+	l := newLab(t, "sleep 0.1; [ $1 = prepare ]", prepare(),
+		stepOf("images/node-1", "1", step.Images, "prepare/node-1"),
+		stepOf("join/node-1", "1", step.JoinWorker, "images/node-1"))
 	l.Plan.Routes = []string{"join"}
 	api := fake.NewClientset()
 	l.reaching(api)
@@ -63,21 +66,25 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	running := record.Run{ID: "run-1", Who: "me", From: "here", Routes: []string{"join"}, Result: record.Running, Planned: 3}
+	running := record.Run{
+		ID: "run-1", Who: "me", From: "here", Routes: []string{"join"}, Result: record.Running, Planned: 3,
+	}
 	if diff := cmp.Diff([]record.Run{running}, begun, timeless); diff != "" {
 		t.Errorf("while it ran (-want +got):\n%s", diff)
 	}
 	ended := running
 	ended.Result = record.Failed
 	ended.Steps = []record.Step{
-		{ID: "prepare/node-1", Result: record.Done}, {ID: "images/node-1", Result: record.Failed}, {ID: "join/node-1", Result: record.Skipped},
+		{ID: "prepare/node-1", Result: record.Done}, {ID: "images/node-1", Result: record.Failed},
+		{ID: "join/node-1", Result: record.Skipped},
 	}
 	got := remembered(t, api)
 	if diff := cmp.Diff([]record.Run{ended}, got, timeless, cmpopts.IgnoreFields(record.Run{}, "Error")); diff != "" {
 		t.Errorf("afterwards (-want +got):\n%s", diff)
 	}
 	run := got[0]
-	if !strings.HasPrefix(run.Error, "node-1: ") || run.PlanDigest != l.Plan.Digest() || run.Finished.Before(run.Started) {
+	if !strings.HasPrefix(run.Error, "node-1: ") || run.PlanDigest != l.Plan.Digest() ||
+		run.Finished.Before(run.Started) {
 		t.Errorf("got %+v", run)
 	}
 	if s := run.Steps[0]; s.Seconds < 0.1 || s.Seconds > 60 || run.Steps[1].Began < s.Seconds {
@@ -88,9 +95,17 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]record.Run{
-		"stopped": {Result: record.Stopped, Steps: []record.Step{{ID: "prepare/node-1", Result: record.Done}, {ID: "images/node-1", Result: record.Skipped}}},
-		"taken":   {Result: record.Interrupted, Error: "another run took the lock", Steps: []record.Step{{ID: "prepare/node-1", Result: record.Interrupted}}},
-		"aborted": {Result: record.Interrupted, Steps: []record.Step{{ID: "prepare/node-1", Result: record.Interrupted}}},
+		"stopped": {
+			Result: record.Stopped,
+			Steps: []record.Step{
+				{ID: "prepare/node-1", Result: record.Done},
+				{ID: "images/node-1", Result: record.Skipped},
+			},
+		},
+		"taken": {Result: record.Interrupted, Error: "another run took the lock",
+			Steps: []record.Step{{ID: "prepare/node-1", Result: record.Interrupted}}},
+		"aborted": {Result: record.Interrupted,
+			Steps: []record.Step{{ID: "prepare/node-1", Result: record.Interrupted}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,12 +149,16 @@ func TestWhatAStepSavesSaysThatTheRunIsDone(t *testing.T) {
 	calls := 0
 	api.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		calls++
-		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), record.Name, errors.New("not after the step"))
+		return true, nil,
+			apierrors.NewForbidden(corev1.Resource("configmaps"), record.Name, errors.New("not after the step"))
 	})
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	want := record.Run{ID: "run-1", Who: "me", From: "here", Result: record.Done, Planned: 1, Steps: []record.Step{{ID: "record", Result: record.Done}}}
+	want := record.Run{
+		ID: "run-1", Who: "me", From: "here", Result: record.Done, Planned: 1,
+		Steps: []record.Step{{ID: "record", Result: record.Done}},
+	}
 	if diff := cmp.Diff([]record.Run{want}, remembered(t, api), timeless); diff != "" || calls == 0 {
 		t.Errorf("%d refused (-want +got):\n%s", calls, diff)
 	}
@@ -174,7 +193,12 @@ func TestAResetOfTheClusterWaitsForNoHistory(t *testing.T) {
 
 func TestWhatFailedIsToldInAFewWordsWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	one := &StepError{Step: plan.Step{Title: "join"}, Host: "cp-1", Tail: []string{"last words"}, Err: errors.New("exit status 1")}
+	one := &StepError{
+		Step: plan.Step{Title: "join"},
+		Host: "cp-1",
+		Tail: []string{"last words"},
+		Err:  errors.New("exit status 1"),
+	}
 	for _, c := range []struct {
 		err    error
 		result record.Result
@@ -225,7 +249,8 @@ func TestFinishedStepsBecomeEventsOfTheirNodes(t *testing.T) {
 		got = append(got, fmt.Sprint(e.Type, " ", e.Reason, " ", e.InvolvedObject.Name, ": ", message))
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff([]string{"Normal KubeOneUpgraded node-1: upgrade to 1.36.3: done", "Warning KubeOneFailed node-1: start units: failed"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Normal KubeOneUpgraded node-1: upgrade to 1.36.3: done", "Warning KubeOneFailed " +
+		"node-1: start units: failed"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

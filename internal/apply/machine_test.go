@@ -74,11 +74,13 @@ func newMachine(t *testing.T, name string) *machine {
 	for tool, text := range map[string]string{"systemctl": fakeSystemctl, "systemd-run": fakeSystemdRun} {
 		m.write("bin/"+tool, text, 0o700)
 	}
-	m.server = sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell("ROOT="+m.root, "PATH="+m.path("bin")+":"+os.Getenv("PATH"))})
+	m.server = sshtest.Start(t,
+		sshtest.Options{Handler: sshtest.Shell("ROOT="+m.root, "PATH="+m.path("bin")+":"+os.Getenv("PATH"))})
 	pool := sshpool.New(sshpool.Options{HomeDir: t.TempDir(), Getenv: func(string) string { return "" }})
 	t.Cleanup(func() { _ = pool.Close() })
 	m.Host = pool.Host(host.Target{
-		Name: name, Address: "127.0.0.1", Port: m.server.Port(), KeyFile: sshtest.WriteKey(t, "").Path, HostKeys: []ssh.PublicKey{m.server.HostKey()},
+		Name: name, Address: "127.0.0.1", Port: m.server.Port(), KeyFile: sshtest.WriteKey(t, "").Path,
+		HostKeys: []ssh.PublicKey{m.server.HostKey()},
 	})
 	return m
 }
@@ -231,7 +233,10 @@ func kubeconfig(t *testing.T) (text, ca string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
 	server.Close()
-	ca = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	ca = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{
+		Type:  "CERTIFICATE",
+		Bytes: server.Certificate().Raw,
+	}))
 	return `apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443", certificate-authority-data: ` + ca + `}}]

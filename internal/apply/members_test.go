@@ -41,8 +41,9 @@ func (q *votes) Close() error { return nil }
 func removing(q *votes, paused *[]time.Duration) *Run {
 	access := &etcd.Access{Via: []etcd.Endpoint{{ID: "1"}, {ID: "3"}}}
 	return &Run{
-		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: access, Hosts: map[string]host.Host{}, Unreachable: map[string]host.Host{},
-		Plan: plan.Plan{Hosts: map[string]string{"3": "cp-c"}},
+		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: access, Hosts: map[string]host.Host{},
+		Unreachable: map[string]host.Host{},
+		Plan:        plan.Plan{Hosts: map[string]string{"3": "cp-c"}},
 		Connect: Connectors{Etcd: func(_ context.Context, a etcd.Access) (Etcd, error) {
 			var via []string
 			for _, e := range a.Via {
@@ -59,7 +60,11 @@ func removing(q *votes, paused *[]time.Duration) *Run {
 }
 
 func removal(confirm bool) plan.Step {
-	return plan.Step{ID: "s", Host: "3", Intent: step.With(step.RemoveEtcdParams{Member: "c", Death: step.Death{Peer: "3", Confirm: confirm}})}
+	return plan.Step{
+		ID:     "s",
+		Host:   "3",
+		Intent: step.With(step.RemoveEtcdParams{Member: "c", Death: step.Death{Peer: "3", Confirm: confirm}}),
+	}
 }
 
 func TestADeadMemberIsRemovedAfterThreeProbes(t *testing.T) {
@@ -94,11 +99,12 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 		says   string
 		living bool
 	}{
-		"at once":                      {[]observed.Etcd{voters(true, true, true)}, "it answers", true},
-		"at the third probe":           {[]observed.Etcd{dead, dead, voters(true, true, true)}, "it answers", true},
-		"without a leader":             {[]observed.Etcd{alone}, "it answers", true},
-		"no quorum":                    {[]observed.Etcd{stale}, "no quorum answers", false},
-		"the quorum would be lost now": {[]observed.Etcd{dead, dead, dead, voters(true, false, false)}, "must not leave now: without it 1 of 2 voters healthy, quorum 2", false},
+		"at once":            {[]observed.Etcd{voters(true, true, true)}, "it answers", true},
+		"at the third probe": {[]observed.Etcd{dead, dead, voters(true, true, true)}, "it answers", true},
+		"without a leader":   {[]observed.Etcd{alone}, "it answers", true},
+		"no quorum":          {[]observed.Etcd{stale}, "no quorum answers", false},
+		"the quorum would be lost now": {[]observed.Etcd{dead, dead, dead, voters(true, false, false)},
+			"must not leave now: without it 1 of 2 voters healthy, quorum 2", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +124,8 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 func TestAMemberThatIsAskedToLeaveLeavesAtOnce(t *testing.T) {
 	t.Parallel()
 	q, paused := &votes{seen: []observed.Etcd{voters(true, true, true)}}, []time.Duration(nil)
-	if err := removing(q, &paused).removeMember(t.Context(), nil, removal(false)); err != nil || len(q.removed) != 1 || len(paused) > 0 {
+	if err := removing(q, &paused).removeMember(t.Context(), nil, removal(false)); err != nil || len(q.removed) != 1 ||
+		len(paused) > 0 {
 		t.Errorf("%v, removed %v, paused %v", err, q.removed, paused)
 	}
 	q = &votes{seen: []observed.Etcd{voters(true, true)}} // an earlier run has removed it
@@ -134,11 +141,13 @@ func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
 		absent, present *hostfake.Expect
 		says            string
 	}{
-		"silent still":            {absent: &silent},
-		"it answers again":        {absent: &hostfake.Expect{Times: -1}, says: "host cp-c is alive: it answers again"},
-		"it refuses the login":    {absent: &hostfake.Expect{Err: &host.Error{Class: host.Auth}, Times: -1}, says: "host cp-c is alive"},
-		"empty, as it was":        {present: &hostfake.Expect{Script: "/var/lib/etcd/member", Times: -1}},
-		"etcd runs on it":         {present: &hostfake.Expect{ExitCode: 3, Times: -1}, says: "host cp-c is alive: etcd, or its data, is on it"},
+		"silent still":     {absent: &silent},
+		"it answers again": {absent: &hostfake.Expect{Times: -1}, says: "host cp-c is alive: it answers again"},
+		"it refuses the login": {absent: &hostfake.Expect{Err: &host.Error{Class: host.Auth}, Times: -1},
+			says: "host cp-c is alive"},
+		"empty, as it was": {present: &hostfake.Expect{Script: "/var/lib/etcd/member", Times: -1}},
+		"etcd runs on it": {present: &hostfake.Expect{ExitCode: 3, Times: -1},
+			says: "host cp-c is alive: etcd, or its data, is on it"},
 		"it was there, and hides": {present: &silent},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,9 +198,11 @@ func TestANodeGoesOnlyWhenNoMachineLivesUnderItsName(t *testing.T) {
 			t.Parallel()
 			api, paused := &nodes{ready: c.ready}, []time.Duration(nil)
 			r := removing(&votes{}, &paused)
-			r.Unreachable["3"] = hostfake.New(t, "w-1", hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1})
+			r.Unreachable["3"] = hostfake.New(t, "w-1",
+				hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1})
 			err := r.deleteNode(t.Context(), api, plan.Step{Host: "3", Intent: step.Intent{
-				Kind: step.DeleteNode, NodeName: "w-1", Params: step.DeleteNodeParams{Death: step.Death{Peer: "3", Confirm: c.confirm}},
+				Kind: step.DeleteNode, NodeName: "w-1",
+				Params: step.DeleteNodeParams{Death: step.Death{Peer: "3", Confirm: c.confirm}},
 			}})
 			if (err == nil) != c.deleted || (len(api.deleted) > 0) != c.deleted {
 				t.Errorf("%v, deleted %v", err, api.deleted)

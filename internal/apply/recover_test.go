@@ -45,7 +45,11 @@ func TestARestoreGetsWhatTheCopyHas(t *testing.T) {
 
 func TestACopyShowsNothingOfItself(t *testing.T) {
 	t.Parallel()
-	c := Copy{PKI: []byte("hidden"), Encryption: []byte("hidden"), Snapshot: func() (io.Reader, int64, error) { return bytes.NewReader(nil), 0, nil }}
+	c := Copy{
+		PKI:        []byte("hidden"),
+		Encryption: []byte("hidden"),
+		Snapshot:   func() (io.Reader, int64, error) { return bytes.NewReader(nil), 0, nil },
+	}
 	encoded, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +66,11 @@ func TestASnapshotIsSentUnlessItIsThere(t *testing.T) {
 	t.Parallel()
 	const text = "a snapshot"
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
-	restore := plan.Step{ID: "restore/cp-1", Host: "cp-1", Intent: step.With(step.RestoreParams{From: step.BareSnapshot, Snapshot: sum})}
+	restore := plan.Step{
+		ID:     "restore/cp-1",
+		Host:   "cp-1",
+		Intent: step.With(step.RestoreParams{From: step.BareSnapshot, Snapshot: sum}),
+	}
 	for name, c := range map[string]struct {
 		file, content string
 		marker, data  bool // the marker says that it is being restored; there is etcd data

@@ -35,13 +35,15 @@ func TestAStepRunsAsAUnitAndIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"run-started", "step-started prepare/node-1", "step-output prepare/node-1: stage prepare of run-1", "step-output prepare/node-1: done",
+		"run-started", "step-started prepare/node-1", "step-output prepare/node-1: stage prepare of run-1",
+		"step-output prepare/node-1: done",
 		"step-done prepare/node-1", "run-finished",
 	}
 	if diff := cmp.Diff(want, l.journal.lines()); diff != "" {
 		t.Error(diff)
 	}
-	if unit := l.read("units"); !strings.Contains(unit, "--unit=kubeone-step.service") || strings.Count(unit, "\n") != 1 {
+	if unit := l.read("units"); !strings.Contains(unit, "--unit=kubeone-step.service") ||
+		strings.Count(unit, "\n") != 1 {
 		t.Errorf("units: %s", unit)
 	}
 	if l.uploads["/var/lib/kubeone/step/node.sh"] != 0o600 {
@@ -69,7 +71,8 @@ func TestAFailureSaysWhatTheHostPrintedLast(t *testing.T) {
 		t.Errorf("the error is %q", text)
 	}
 	lines := l.journal.lines()
-	if diff := cmp.Diff([]string{"step-failed prepare/node-1", "step-skipped images/node-1", "run-finished"}, lines[len(lines)-3:]); diff != "" {
+	if diff := cmp.Diff([]string{"step-failed prepare/node-1", "step-skipped images/node-1", "run-finished"},
+		lines[len(lines)-3:]); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -160,7 +163,8 @@ func TestAnotherRunsStepIsLeftAloneAndAwaited(t *testing.T) {
 	t.Parallel()
 	first := newLab(t, "", prepare())
 	wait, open := first.gate()
-	first.Scripts["1"] = "[ ! -f " + first.path("begun") + " ] || exit 0; : >" + first.path("begun") + "; echo begun; " + wait
+	first.Scripts["1"] = "[ ! -f " + first.path("begun") + " ] || exit 0; : >" + first.path("begun") +
+		"; echo begun; " + wait
 	ctx, cancel := context.WithCancel(patience(t))
 	first.journal.on = func(e Event) {
 		if e.Line == "begun" {
@@ -171,11 +175,13 @@ func TestAnotherRunsStepIsLeftAloneAndAwaited(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	second := &Run{
-		Plan: first.Plan, Hosts: first.Hosts, Scripts: first.Scripts, RunID: "run-2", Emit: (&journal{}).emit, Now: time.Now, pause: first.pause,
+		Plan: first.Plan, Hosts: first.Hosts, Scripts: first.Scripts, RunID: "run-2", Emit: (&journal{}).emit,
+		Now: time.Now, pause: first.pause,
 		Lock: first.lock("run-2", true),
 	}
 	err := second.Do(patience(t), nil)
-	if err == nil || !strings.Contains(err.Error(), "another step is running there: step prepare/node-1 of run run-1 is running") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "another step is running there: step prepare/node-1 of run run-1 is running") {
 		t.Errorf("got %v", err)
 	}
 	open()
@@ -206,7 +212,8 @@ func TestAKilledStepIsSaidToBeKilled(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "echo last words; kill -KILL $PPID", prepare())
 	err := l.Do(patience(t), nil)
-	if err == nil || !strings.Contains(err.Error(), "prepare it was killed before it ended") || !strings.Contains(err.Error(), "last words") {
+	if err == nil || !strings.Contains(err.Error(), "prepare it was killed before it ended") ||
+		!strings.Contains(err.Error(), "last words") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -241,7 +248,8 @@ func TestSecretsLiveAsLongAsTheirStepAndAreSeenNowhere(t *testing.T) {
 	l := newLab(t, "", join)
 	l.Scripts["1"] = "cp /run/kubeone/secrets/token " + l.path("seen") + "; ls -l /run/kubeone/secrets"
 	admin, _ := kubeconfig(t)
-	l.Want.Endpoint, l.Access = desired.Endpoint{Host: "lb.example.com", Port: 6443}, &cluster.Access{Kubeconfig: []byte(admin)}
+	l.Want.Endpoint, l.Access = desired.Endpoint{Host: "lb.example.com", Port: 6443},
+		&cluster.Access{Kubeconfig: []byte(admin)}
 	token := l.token() // as kubeadm init makes it
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
@@ -279,7 +287,8 @@ func TestATokenThatAHostPrintsGoesNoFurther(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "echo 'join with abcdef.0123456789abcdef now'; exit 1", prepare())
 	err := l.Do(patience(t), nil)
-	if all := fmt.Sprint(err, l.journal.events); strings.Contains(all, "0123456789abcdef") || !strings.Contains(all, "join with [token] now") {
+	if all := fmt.Sprint(err, l.journal.events); strings.Contains(all, "0123456789abcdef") ||
+		!strings.Contains(all, "join with [token] now") {
 		t.Errorf("told:\n%s", all)
 	}
 }
@@ -301,7 +310,8 @@ func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 		t.Errorf("via %+v", via)
 	}
 	got, err := l.discovery()
-	if err != nil || !strings.Contains(string(got), "https://lb.example.com:6443") || !strings.Contains(string(got), ca) {
+	if err != nil || !strings.Contains(string(got), "https://lb.example.com:6443") ||
+		!strings.Contains(string(got), ca) {
 		t.Errorf("%v\n%s", err, got)
 	}
 	if strings.Contains(string(got), "the-administrator") {

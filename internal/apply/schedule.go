@@ -171,9 +171,10 @@ func (s *Schedule) completesUpgrade(step plan.Step) bool {
 func (s *Schedule) LeftCordoned() []plan.Step {
 	var out []plan.Step
 	for _, drain := range s.steps {
-		if drain.Intent.Kind.Cordons() && s.state[drain.ID] == Done && slices.ContainsFunc(s.steps, func(next plan.Step) bool {
-			return slices.Contains(next.Needs, drain.ID) && next.Host == drain.Host && s.cameToNothing(next)
-		}) {
+		if drain.Intent.Kind.Cordons() && s.state[drain.ID] == Done &&
+			slices.ContainsFunc(s.steps, func(next plan.Step) bool {
+				return slices.Contains(next.Needs, drain.ID) && next.Host == drain.Host && s.cameToNothing(next)
+			}) {
 			out = append(out, drain)
 		}
 	}

@@ -27,18 +27,26 @@ func ids(steps []plan.Step) []string {
 func TestScheduleOfKnownPlans(t *testing.T) {
 	t.Parallel()
 	diamond := plan.Plan{Steps: []plan.Step{
-		stepOf("a", "1", step.Prepare), stepOf("b", "1", step.Images, "a"), stepOf("c", "2", step.Images, "a"), stepOf("d", "", step.SaveRecord, "b", "c"),
+		stepOf("a", "1", step.Prepare), stepOf("b", "1", step.Images, "a"), stepOf("c", "2", step.Images, "a"),
+		stepOf("d", "", step.SaveRecord, "b", "c"),
 	}}
-	etcd := plan.Plan{Steps: []plan.Step{stepOf("e1", "1", step.JoinEtcd), stepOf("e2", "2", step.JoinEtcd), stepOf("f2", "2", step.JoinFinish, "e2")}}
+	etcd := plan.Plan{
+		Steps: []plan.Step{stepOf("e1", "1", step.JoinEtcd), stepOf("e2", "2", step.JoinEtcd),
+			stepOf("f2", "2", step.JoinFinish, "e2")},
+	}
 	wide := plan.Plan{Steps: []plan.Step{
-		stepOf("p1", "1", step.Prepare), stepOf("p2", "2", step.Prepare), stepOf("p3", "3", step.Prepare), stepOf("n3", "3", step.NodeReady), stepOf("r", "", step.JoinToken),
+		stepOf("p1", "1", step.Prepare), stepOf("p2", "2", step.Prepare), stepOf("p3", "3", step.Prepare),
+		stepOf("n3", "3", step.NodeReady), stepOf("r", "", step.JoinToken),
 	}}
 	turns := func(onTimeout string) plan.Plan {
 		drain := stepOf("d1", "1", step.DrainNode, "c1")
 		drain.Intent.Params = step.DrainNodeParams{Upgrade: true, OnTimeout: onTimeout}
 		second := stepOf("c2", "2", step.Check)
 		second.After = []string{"u1"}
-		return plan.Plan{Steps: []plan.Step{stepOf("c1", "1", step.Check), drain, stepOf("u1", "1", step.UpgradeWorker, "d1"), second}}
+		return plan.Plan{
+			Steps: []plan.Step{stepOf("c1", "1", step.Check), drain, stepOf("u1", "1", step.UpgradeWorker, "d1"),
+				second},
+		}
 	}
 	one := plan.Plan{Steps: []plan.Step{stepOf("x", "1", step.Prepare), stepOf("y", "1", step.Images)}}
 	for _, c := range []struct {
@@ -49,20 +57,29 @@ func TestScheduleOfKnownPlans(t *testing.T) {
 		dialogue [][]string
 	}{
 		{"each step after what it needs", diamond, 0, [][]string{
-			{"next", "a"}, {"next"}, {"+a"}, {"next", "b", "c"}, {"+b"}, {"next"}, {"+c"}, {"next", "d"}, {"+d"}, {"next"},
+			{"next", "a"}, {"next"}, {"+a"}, {"next", "b", "c"}, {"+b"}, {"next"}, {"+c"}, {"next", "d"}, {"+d"},
+			{"next"},
 		}},
 		{"what needs a failure is skipped", diamond, 0, [][]string{{"next", "a"}, {"-a", "b", "c", "d"}, {"next"}}},
-		{"what does not need it goes on", diamond, 0, [][]string{{"next", "a"}, {"+a"}, {"next", "b", "c"}, {"-b", "d"}, {"+c"}, {"next"}}},
-		{"etcd changes one at a time", etcd, 0, [][]string{{"next", "e1"}, {"+e1"}, {"next", "e2"}, {"+e2"}, {"next", "f2"}}},
+		{"what does not need it goes on", diamond, 0,
+			[][]string{{"next", "a"}, {"+a"}, {"next", "b", "c"}, {"-b", "d"}, {"+c"}, {"next"}}},
+		{"etcd changes one at a time", etcd, 0,
+			[][]string{{"next", "e1"}, {"+e1"}, {"next", "e2"}, {"+e2"}, {"next", "f2"}}},
 		{"and none after a failure", etcd, 0, [][]string{{"next", "e1"}, {"-e1", "e2", "f2"}, {"next"}}},
 		{"so many hosts and no more", wide, 2, [][]string{{"next", "p1", "p2", "n3", "r"}, {"+p1"}, {"next", "p3"}}},
-		{"one host after another", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"+u1"}, {"next", "c2"}}},
-		{"no host after one that failed", turns("skip"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"-u1", "c2"}}},
-		{"a node that cannot be drained ends the upgrade", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"-d1", "u1", "c2"}}},
-		{"or is skipped", turns("skip"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"-d1", "u1"}, {"next", "c2"}}},
-		{"a stop in the middle of a drain", turns("stop"), 0, [][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"stop", "u1", "c2"}, {"+d1"}, {"next"}}},
+		{"one host after another", turns("stop"), 0,
+			[][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"+u1"}, {"next", "c2"}}},
+		{"no host after one that failed", turns("skip"), 0,
+			[][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"+d1"}, {"next", "u1"}, {"-u1", "c2"}}},
+		{"a node that cannot be drained ends the upgrade", turns("stop"), 0,
+			[][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"-d1", "u1", "c2"}}},
+		{"or is skipped", turns("skip"), 0,
+			[][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"-d1", "u1"}, {"next", "c2"}}},
+		{"a stop in the middle of a drain", turns("stop"), 0,
+			[][]string{{"next", "c1"}, {"+c1"}, {"next", "d1"}, {"stop", "u1", "c2"}, {"+d1"}, {"next"}}},
 		{"one step on a host", one, 0, [][]string{{"next", "x"}, {"+x"}, {"next", "y"}}},
-		{"nothing begins after a stop", wide, 1, [][]string{{"next", "p1", "n3", "r"}, {"stop", "p2", "p3"}, {"+p1"}, {"next"}}},
+		{"nothing begins after a stop", wide, 1,
+			[][]string{{"next", "p1", "n3", "r"}, {"stop", "p2", "p3"}, {"+p1"}, {"next"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -190,7 +207,10 @@ func randomPlan(r *rand.Rand) plan.Plan {
 			}
 		}
 		if s.Intent.Kind == step.DrainNode && r.IntN(3) > 0 {
-			s.Intent.Params = step.DrainNodeParams{Upgrade: true, OnTimeout: []string{step.StopOnTimeout, step.SkipOnTimeout, step.ForceOnTimeout}[r.IntN(3)]}
+			s.Intent.Params = step.DrainNodeParams{
+				Upgrade:   true,
+				OnTimeout: []string{step.StopOnTimeout, step.SkipOnTimeout, step.ForceOnTimeout}[r.IntN(3)],
+			}
 		}
 		p.Steps = append(p.Steps, s)
 	}
@@ -256,7 +276,8 @@ func move(r *rand.Rand, s *Schedule, o *oracle, running []plan.Step) error {
 		if !ok {
 			o.state[done.ID], o.failed = Failed, o.failed || isEtcd(done)
 			switch d := step.ParamsOf[step.DrainNodeParams](done.Intent); {
-			case slices.Contains([]step.Kind{step.Fetch, step.Check, step.Snapshot, step.UpgradeControlPlane, step.UpgradeWorker, step.Uncordon}, done.Intent.Kind):
+			case slices.Contains([]step.Kind{step.Fetch, step.Check, step.Snapshot, step.UpgradeControlPlane,
+				step.UpgradeWorker, step.Uncordon}, done.Intent.Kind):
 				o.ended = true
 			case d.Upgrade && d.OnTimeout != step.SkipOnTimeout:
 				o.ended = true
@@ -273,10 +294,13 @@ func move(r *rand.Rand, s *Schedule, o *oracle, running []plan.Step) error {
 
 func TestWhatIsLeftCordoned(t *testing.T) {
 	t.Parallel()
-	upgrade := []plan.Step{stepOf("d", "1", step.DrainNode), stepOf("x", "1", step.UpgradeWorker, "d"), stepOf("u", "1", step.Uncordon, "x")}
-	worker := []plan.Step{stepOf("d", "1", step.DrainNode), stepOf("x", "1", step.ResetHost, "d"), stepOf("n", "1", step.DeleteNode, "x")}
+	upgrade := []plan.Step{stepOf("d", "1", step.DrainNode), stepOf("x", "1", step.UpgradeWorker, "d"),
+		stepOf("u", "1", step.Uncordon, "x")}
+	worker := []plan.Step{stepOf("d", "1", step.DrainNode), stepOf("x", "1", step.ResetHost, "d"),
+		stepOf("n", "1", step.DeleteNode, "x")}
 	member := []plan.Step{
-		stepOf("d", "1", step.DrainNode), stepOf("s", "2", step.Snapshot), stepOf("e", "1", step.RemoveEtcd, "d", "s"), stepOf("x", "1", step.ResetHost, "e"),
+		stepOf("d", "1", step.DrainNode), stepOf("s", "2", step.Snapshot), stepOf("e", "1", step.RemoveEtcd, "d", "s"),
+		stepOf("x", "1", step.ResetHost, "e"),
 	}
 	for name, c := range map[string]struct {
 		steps  []plan.Step

@@ -16,7 +16,8 @@ import (
 	"kubeone/internal/step"
 )
 
-// upgradeFake is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must not be called.
+// upgradeFake is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must
+// not be called.
 type upgradeFake struct {
 	API
 	drained    drain.Options
@@ -68,13 +69,19 @@ func voters(healthy ...bool) observed.Etcd {
 }
 
 func upgradeStep(k step.Kind, params step.Params) plan.Step {
-	return plan.Step{ID: "s", Host: "1", Intent: step.Intent{Kind: k, Role: desired.ControlPlane, NodeName: "cp-a", Version: "1.36.3", Params: params}}
+	return plan.Step{
+		ID:     "s",
+		Host:   "1",
+		Intent: step.Intent{Kind: k, Role: desired.ControlPlane, NodeName: "cp-a", Version: "1.36.3", Params: params},
+	}
 }
 
 func upgrading(f *upgradeFake) *Run {
 	return &Run{
 		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: &etcd.Access{},
-		Connect: Connectors{Etcd: func(context.Context, etcd.Access) (Etcd, error) { return etcdFake{upgradeFake: f}, nil }},
+		Connect: Connectors{
+			Etcd: func(context.Context, etcd.Access) (Etcd, error) { return etcdFake{upgradeFake: f}, nil },
+		},
 		pause: func(ctx context.Context, _ time.Duration) error {
 			if f.asked > 3 {
 				return context.DeadlineExceeded
@@ -91,18 +98,25 @@ func TestANodeIsDrainedOnlyWhileTheQuorumHoldsWithoutIt(t *testing.T) {
 		fails string
 		asked int
 	}{
-		"all healthy":           {[]observed.Etcd{voters(true, true, true)}, "", 1},
-		"another one comes up":  {[]observed.Etcd{voters(true, false, true), voters(true, true, true)}, "", 2},
-		"another one is down":   {[]observed.Etcd{voters(true, false, true)}, "1 other voters healthy, quorum of 3 voters 2", 4},
+		"all healthy":          {[]observed.Etcd{voters(true, true, true)}, "", 1},
+		"another one comes up": {[]observed.Etcd{voters(true, false, true), voters(true, true, true)}, "", 2},
+		"another one is down": {[]observed.Etcd{voters(true, false, true)},
+			"1 other voters healthy, quorum of 3 voters 2", 4},
 		"its member is unknown": {[]observed.Etcd{{Reached: observed.Yes}}, "no member cp-a", 4},
 		"a cluster of one":      {[]observed.Etcd{voters(true)}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &upgradeFake{seen: c.seen}
-			err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.DrainNode, step.DrainNodeParams{Upgrade: true, TimeoutSeconds: 60, OnTimeout: step.ForceOnTimeout}))
+			err := upgrading(f).carryOut(t.Context(), f,
+				upgradeStep(step.DrainNode, step.DrainNodeParams{
+					Upgrade:        true,
+					TimeoutSeconds: 60,
+					OnTimeout:      step.ForceOnTimeout,
+				}))
 			switch {
-			case c.fails == "" && (err != nil || f.drained.Mark != "run-1" || !f.drained.Force || f.drained.Timeout != time.Minute):
+			case c.fails == "" &&
+				(err != nil || f.drained.Mark != "run-1" || !f.drained.Force || f.drained.Timeout != time.Minute):
 				t.Errorf("%v, drained with %+v", err, f.drained)
 			case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails) || f.drained.Timeout != 0):
 				t.Errorf("%v, drained with %+v; want an error with %q and no drain", err, f.drained, c.fails)
@@ -120,7 +134,8 @@ func TestANodeThatCannotBeDrainedIsOpenedAgain(t *testing.T) {
 		Node: "cp-a", Pods: []drain.BlockedPod{{Pod: "default/db", Reason: "budget"}}, Err: errors.New("too late"),
 	}}
 	err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.DrainNode, step.DrainNodeParams{Upgrade: true}))
-	if err == nil || !strings.Contains(err.Error(), "default/db") || !strings.Contains(err.Error(), "open again") || f.uncordoned != 1 {
+	if err == nil || !strings.Contains(err.Error(), "default/db") || !strings.Contains(err.Error(), "open again") ||
+		f.uncordoned != 1 {
 		t.Errorf("%v, opened %d times", err, f.uncordoned)
 	}
 }
@@ -140,7 +155,8 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 		"the lock is lost": {lost, errors.New("canceled"), 0},
 	} {
 		for how, d := range map[string]step.DrainNodeParams{
-			"upgrade": {Upgrade: true}, "removal": {OnTimeout: step.ForceOnTimeout, TimeoutSeconds: 60}, "removal as of old": {},
+			"upgrade": {Upgrade: true}, "removal": {OnTimeout: step.ForceOnTimeout, TimeoutSeconds: 60},
+			"removal as of old": {},
 		} {
 			f := &upgradeFake{seen: []observed.Etcd{voters(true, true, true)}, drainErr: c.err}
 			s := upgradeStep(step.DrainNode, d)
@@ -149,7 +165,8 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 			if f.uncordoned != c.opened || !errors.Is(err, c.err) || f.drained.Mark != "run-1" {
 				t.Errorf("%s, %s: %v, opened %d times, drained with %+v", name, how, err, f.uncordoned, f.drained)
 			}
-			if f.drained.Timeout != time.Duration(d.TimeoutSeconds)*time.Second || f.drained.Force != (d.OnTimeout == step.ForceOnTimeout) {
+			if f.drained.Timeout != time.Duration(d.TimeoutSeconds)*time.Second ||
+				f.drained.Force != (d.OnTimeout == step.ForceOnTimeout) {
 				t.Errorf("%s, %s: drained with %+v", name, how, f.drained)
 			}
 		}
@@ -160,7 +177,8 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 func TestADrainBeforeARemovalDoesNotAskForTheOthersQuorum(t *testing.T) {
 	t.Parallel()
 	f := &upgradeFake{seen: []observed.Etcd{voters(true, true, false)}}
-	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.DrainNode, step.DrainNodeParams{})); err != nil || f.asked != 0 {
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.DrainNode, step.DrainNodeParams{})); err != nil ||
+		f.asked != 0 {
 		t.Errorf("%v, etcd was asked %d times", err, f.asked)
 	}
 }
@@ -181,18 +199,26 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 		says  string
 		asked int
 	}{
-		"an upgrade":                             {upgradeStep(step.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, true), "", 1},
-		"an upgrade without the others":          {upgradeStep(step.UpgradeControlPlane, nil), voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
-		"certificates":                           {certificates, voters(true, true, true), voters(true, true, true), "", 1},
-		"certificates without the others":        {certificates, voters(true, true, true), voters(true, true, false), "quorum of 3 voters 2", 4},
-		"certificates of one that was unhealthy": {certificates, voters(false, true, true), voters(false, true, false), "", 0},
-		"certificates where no quorum was":       {certificates, voters(true, false, false), voters(true, false, false), "", 0},
-		"certificates of one without member":     {certificates, observed.Etcd{}, voters(true), "", 0},
-		"a static pod":                           {pod, voters(true, true, true), voters(true, false, false), "", 0},
-		"a reset":                                {upgradeStep(step.ResetHost, nil), voters(true, true, true), voters(true, true, true), "", 0},
-		"a reset of one that has left":           {leaves, voters(true, true, true), left, "", 1},
-		"a reset of one that has not left":       {leaves, voters(true, true, true), voters(true, true, true), "etcd member cp-a (a) has not left etcd", 1},
-		"a reset while nobody agrees":            {leaves, voters(true, true, true), cut, "no quorum answers", 4},
+		"an upgrade": {upgradeStep(step.UpgradeControlPlane, nil), voters(true, true, true),
+			voters(true, true, true), "", 1},
+		"an upgrade without the others": {upgradeStep(step.UpgradeControlPlane, nil), voters(true, true, true),
+			voters(true, true, false), "quorum of 3 voters 2", 4},
+		"certificates": {certificates, voters(true, true, true), voters(true, true, true), "",
+			1},
+		"certificates without the others": {certificates, voters(true, true, true), voters(true, true, false),
+			"quorum of 3 voters 2", 4},
+		"certificates of one that was unhealthy": {certificates, voters(false, true, true), voters(false, true, false),
+			"", 0},
+		"certificates where no quorum was": {certificates, voters(true, false, false), voters(true, false, false), "",
+			0},
+		"certificates of one without member": {certificates, observed.Etcd{}, voters(true), "", 0},
+		"a static pod":                       {pod, voters(true, true, true), voters(true, false, false), "", 0},
+		"a reset": {upgradeStep(step.ResetHost, nil), voters(true, true, true),
+			voters(true, true, true), "", 0},
+		"a reset of one that has left": {leaves, voters(true, true, true), left, "", 1},
+		"a reset of one that has not left": {leaves, voters(true, true, true), voters(true, true, true),
+			"etcd member cp-a (a) has not left etcd", 1},
+		"a reset while nobody agrees": {leaves, voters(true, true, true), cut, "no quorum answers", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,7 +227,9 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 			r.World.Etcd = c.was
 			err := r.checkGuard(t.Context(), c.step)
 			var etcdSays *EtcdError
-			if c.says == "" && err != nil || c.says != "" && (!errors.As(err, &etcdSays) || !strings.Contains(err.Error(), c.says)) || f.asked != c.asked {
+			if c.says == "" && err != nil ||
+				c.says != "" && (!errors.As(err, &etcdSays) || !strings.Contains(err.Error(), c.says)) ||
+				f.asked != c.asked {
 				t.Errorf("%v, etcd was asked %d times; want %q and %d", err, f.asked, c.says, c.asked)
 			}
 		})
@@ -211,12 +239,14 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 	t.Parallel()
 	f := &upgradeFake{seen: []observed.Etcd{voters(false, true, true), voters(true, true, true)}}
-	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); err != nil || f.uncordoned != 1 || f.waitedFor != "cp-a 1.36.3" || f.asked != 2 {
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); err != nil || f.uncordoned != 1 ||
+		f.waitedFor != "cp-a 1.36.3" || f.asked != 2 {
 		t.Errorf("%v, %+v", err, f)
 	}
 	left := upgradeStep(step.Uncordon, step.UncordonParams{Resume: true})
 	f = &upgradeFake{seen: []observed.Etcd{voters(true, true)}, leaderless: errors.New("nobody leads")}
-	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); !errors.Is(err, f.leaderless) || f.uncordoned != 0 {
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); !errors.Is(err, f.leaderless) ||
+		f.uncordoned != 0 {
 		t.Errorf("without a controller manager that leads: %v, opened %d times", err, f.uncordoned)
 	}
 	f = &upgradeFake{seen: []observed.Etcd{voters(false, true, true)}}
@@ -230,7 +260,8 @@ func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 		t.Errorf("beside a learner: %v, %+v", err, f)
 	}
 	f = &upgradeFake{seen: []observed.Etcd{voters(false, true, true)}}
-	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); err == nil || f.uncordoned != 0 || !strings.Contains(err.Error(), "cp-a") {
+	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); err == nil || f.uncordoned != 0 ||
+		!strings.Contains(err.Error(), "cp-a") {
 		t.Errorf("%v, opened %d times", err, f.uncordoned)
 	}
 }

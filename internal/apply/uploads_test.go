@@ -97,7 +97,10 @@ func TestPKIComesFromItsPeer(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	peer := newMachine(t, "node-9")
-	for _, name := range []string{"ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd/ca.crt", "etcd/ca.key"} {
+	for _, name := range []string{
+		"ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd/ca.crt",
+		"etcd/ca.key",
+	} {
 		peer.write("etc/kubernetes/pki/"+name, "the peer's "+name, 0o600)
 	}
 	l.Hosts["9"] = peer

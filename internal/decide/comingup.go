@@ -19,17 +19,20 @@ func (v *view) comingUp() []string {
 	})
 }
 
-// votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not serve
-// clients yet, which takes it some seconds more. A host with neither curl nor wget cannot say so.
+// votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not
+// serve clients yet, which takes it some seconds more. A host with neither curl nor wget cannot say so.
 func (v *view) votesAlready(s *hostState) bool {
-	return s.Condition == condition.Partial && s.is.EtcdHealth == observed.Yes && slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
-		return m.ID == s.Etcd && !m.Learner && m.Healthy != observed.Yes
-	})
+	return s.Condition == condition.Partial && s.is.EtcdHealth == observed.Yes &&
+		slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
+			return m.ID == s.Etcd && !m.Learner && m.Healthy != observed.Yes
+		})
 }
 
 // mayElect reports whether the members that answer, or may hold data on a host that does, could be a quorum.
 func (v *view) mayElect() bool {
-	voters := len(having(v.controlPlane(), func(s *hostState) bool { return !s.Condition.Silent() && s.is.EtcdData != observed.No }))
+	voters := len(having(v.controlPlane(), func(s *hostState) bool {
+		return !s.Condition.Silent() && s.is.EtcdData != observed.No
+	}))
 	for _, s := range v.etcd.orphans {
 		if !s.Learner && s.Healthy == observed.Yes {
 			voters++

@@ -75,7 +75,9 @@ func TestWhoMayComeUpByItself(t *testing.T) {
 			in.kill("cp-3")
 			in.lost(cp2, "cp-2")
 			in.change(cp2, func(h *observed.Host) { *h = decidetest.Bare(in.Want.ControlPlane[1]) })
-			in.Is.Etcd.Members = slices.DeleteFunc(in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == "cp-2" })
+			in.Is.Etcd.Members = slices.DeleteFunc(in.Is.Etcd.Members, func(m observed.Member) bool {
+				return m.Name == "cp-2"
+			})
 		}, []string{cp3}},
 	} {
 		in := healthy(3, 2)

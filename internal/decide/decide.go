@@ -21,22 +21,24 @@ import (
 type Input struct {
 	Want desired.Cluster
 	Is   observed.World
-	// Moved are hosts whose machine answers at another address than the manifest gives them. Contradictions are why some host
-	// cannot be told from another: nothing may be done while there is one.
+	// Moved are hosts whose machine answers at another address than the manifest gives them. Contradictions are why
+	// some host cannot be told from another: nothing may be done while there is one.
 	Moved          []identity.Move
 	Contradictions []identity.Contradiction
 	// Config is the wanted configuration digests by host ID and name. Drift is a name that the host has with another
 	// value; a name that the host does not have is not drift, it has never been ours.
 	Config map[string]map[string]string
-	// Addons is the wanted addon digests by name. One that is missing in the cluster, or is another there, is to be applied.
+	// Addons is the wanted addon digests by name. One that is missing in the cluster, or is another there, is
+	// to be applied.
 	Addons map[string]string
-	// System is the wanted image of what kubeadm applies to the cluster, by the pods' app: "kube-proxy", "kube-dns". What is
-	// missing is not asked for.
+	// System is the wanted image of what kubeadm applies to the cluster, by the pods' app: "kube-proxy", "kube-dns".
+	// What is missing is not asked for.
 	System map[string]string
 	// ForceUpgrade rolls the configuration out host by host although nothing differs.
 	ForceUpgrade bool
-	// About holds the IDs of the hosts that the decision is about; nil means all. The others may not have been asked: such
-	// a host is what the API says of its Node, and etcd of its member where that is known. Nothing is done outside.
+	// About holds the IDs of the hosts that the decision is about; nil means all. The others may not have been
+	// asked: such a host is what the API says of its Node, and etcd of its member where that is known. Nothing
+	// is done outside.
 	About map[string]bool
 	// Limit holds the IDs of the only hosts that may be acted on; nil means all. Hosts outside are still looked at.
 	Limit map[string]bool
@@ -50,8 +52,9 @@ type Decision struct {
 	Also  []fsm.Route                     `json:"also,omitempty"`
 	Trace []fsm.Visit                     `json:"trace"`
 	Hosts map[string]condition.Assessment `json:"hosts"` // by host ID, every host of the manifest
-	// ComingUp are members that answer, are not healthy, and may become so by themselves: what runs there may have been
-	// started a moment ago. None of them may where etcd's quorum needs a host that does not answer, or that has no data.
+	// ComingUp are members that answer, are not healthy, and may become so by themselves: what runs there may
+	// have been started a moment ago. None of them may where etcd's quorum needs a host that does not answer, or
+	// that has no data.
 	ComingUp []string `json:"comingUp,omitempty"`
 
 	// Leader is, for install, the host on which the cluster begins; for join, the healthy control-plane host from which
@@ -59,16 +62,18 @@ type Decision struct {
 	Leader string `json:"leader,omitempty"`
 	// Prepare is every host that gets binaries, images and a runtime: the leader of an installation and all that join.
 	Prepare []string `json:"prepare,omitempty"`
-	// Joins are the hosts that join, control plane first; etcd grows in this order, in which a join that has reached etcd
-	// already goes before all others. Assessment.Resume says whose join goes on.
+	// Joins are the hosts that join, control plane first; etcd grows in this order, in which a join that has reached
+	// etcd already goes before all others. Assessment.Resume says whose join goes on.
 	Joins         []string            `json:"joins,omitempty"`
 	Restarts      map[string][]string `json:"restarts,omitempty"` // systemd units to start again, in order, by host ID
 	Regenerations map[string][]string `json:"rewrites,omitempty"` // what to regenerate, in order, by host ID
 	Removals      []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
-	// Quarantines are hosts that lost their etcd data: what is left of it is quarantined, and then their members are dead ones.
+	// Quarantines are hosts that lost their etcd data: what is left of it is quarantined, and then their members
+	// are dead ones.
 	Quarantines []string `json:"asides,omitempty"`
-	Upgrades    []string `json:"upgrades,omitempty"` // hosts of another version, or all when forced, control plane first
-	Uncordon    []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
+	// hosts of another version, or all when forced, control plane first
+	Upgrades []string `json:"upgrades,omitempty"`
+	Uncordon []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
 	// Drift are names of configurations that differ, sorted, by host ID; an upgrade brings them to its hosts.
 	Drift map[string][]string `json:"drift,omitempty"`
 

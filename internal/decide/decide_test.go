@@ -39,7 +39,8 @@ type outcome struct {
 
 func outcomeOf(d Decision) outcome {
 	o := outcome{
-		d.Route, d.Also, d.Leader, d.Prepare, d.Joins, d.Restarts, nil, d.Upgrades, d.Drift, d.Addons, d.Metadata, d.Record, whats(d.Problems), whats(d.Warnings),
+		d.Route, d.Also, d.Leader, d.Prepare, d.Joins, d.Restarts, nil, d.Upgrades, d.Drift, d.Addons, d.Metadata,
+		d.Record, whats(d.Problems), whats(d.Warnings),
 	}
 	for _, r := range d.Removals {
 		o.Removed = append(o.Removed, r.Member)
@@ -58,19 +59,22 @@ func TestDecide(t *testing.T) {
 	}{
 		{"nothing to do", func(*Input) {}, outcome{Route: fsm.Nothing}},
 		{"install", func(in *Input) { in.nobody() }, outcome{
-			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp2, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w1, w2},
+			Joins: []string{cp2, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install begins on the manifest's leader", func(in *Input) {
 			in.nobody()
 			in.Want.ControlPlane[1].IsLeader = true
 		}, outcome{
-			Route: fsm.Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2},
+			Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install goes on where etcd data is", func(in *Input) {
 			in.nobody()
 			in.Is.Hosts[cp3] = kinds()[14].host(in.Want.ControlPlane[2])
 		}, outcome{
-			Route: fsm.Install, Leader: cp3, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp2, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp3, Prepare: []string{cp1, cp2, cp3, w1, w2},
+			Joins: []string{cp1, cp2, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install goes on where the PKI is", func(in *Input) {
 			in.nobody()
@@ -78,20 +82,23 @@ func TestDecide(t *testing.T) {
 			is.KubeletConf, is.PKI = observed.No, observed.Yes
 			in.Is.Hosts[cp2] = is
 		}, outcome{
-			Route: fsm.Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2}, Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2},
+			Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install leaves out an unreachable worker", func(in *Input) {
 			in.nobody()
 			in.lose(w1)
 		}, outcome{
-			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w2}, Joins: []string{cp2, cp3, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w2}, Joins: []string{cp2, cp3, w2},
+			Addons: []string{"coredns", "flannel"}, Record: true,
 			Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"install within a limit", func(in *Input) {
 			in.nobody()
 			in.Limit = map[string]bool{cp1: true, w2: true}
 		}, outcome{
-			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, w2}, Joins: []string{w2}, Addons: []string{"coredns", "flannel"}, Record: true,
+			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, w2}, Joins: []string{w2},
+			Addons: []string{"coredns", "flannel"}, Record: true,
 			Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 3),
 		}},
 		{"install without its leader inside the limit", func(in *Input) {
@@ -115,8 +122,9 @@ func TestDecide(t *testing.T) {
 			in.nobody()
 			in.lose(cp1, cp2, cp3, w1, w2)
 		}, outcome{
-			Route:    fsm.Error,
-			Problems: append(slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 3), "ClusterStateUnknown(hosts=cp-1+cp-2+cp-3)"),
+			Route: fsm.Error,
+			Problems: append(slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 3),
+				"ClusterStateUnknown(hosts=cp-1+cp-2+cp-3)"),
 			Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 5),
 		}},
 		{"manifest applied to another cluster's hosts", func(in *Input) { in.Want.Name = "beta" }, outcome{
@@ -128,10 +136,16 @@ func TestDecide(t *testing.T) {
 		}, outcome{Route: fsm.Nothing, Warnings: []string{"ForeignCluster(cluster=beta, wanted=alpha)"}}},
 		{"two CAs claim one name", func(in *Input) {
 			in.change(cp2, func(h *host) { h.CAHash = decidetest.OtherCA })
-		}, outcome{Route: fsm.Error, Problems: []string{"ClusterCAConflict(cas=sha256:aaaa+sha256:bbbb, cluster=alpha)"}}},
+		}, outcome{
+			Route:    fsm.Error,
+			Problems: []string{"ClusterCAConflict(cas=sha256:aaaa+sha256:bbbb, cluster=alpha)"},
+		}},
 		{"worker of another CA", func(in *Input) {
 			in.change(w1, func(h *host) { h.CAHash = decidetest.OtherCA })
-		}, outcome{Route: fsm.Error, Problems: []string{"ForeignCA(ca=sha256:bbbb, cluster=alpha, items=kubelet.conf, wanted=sha256:aaaa)"}}},
+		}, outcome{
+			Route:    fsm.Error,
+			Problems: []string{"ForeignCA(ca=sha256:bbbb, cluster=alpha, items=kubelet.conf, wanted=sha256:aaaa)"},
+		}},
 		{"a cluster whose markers are lost, known by its record", func(in *Input) {
 			for _, h := range in.Want.Hosts() {
 				in.change(h.ID, func(h *host) { h.Marker = nil })
@@ -162,12 +176,15 @@ func TestDecide(t *testing.T) {
 		{"two hosts of one name", func(in *Input) { in.Want.Workers[1].Hostname = "W-1" }, outcome{
 			Route: fsm.Error, Problems: []string{"HostNameDuplicate(hosts=192.0.1.1+192.0.1.2, name=w-1)"},
 		}},
-		{"two hosts of one machine ID", func(in *Input) { in.change(w2, func(h *host) { h.MachineID = "machine-" + w1 }) }, outcome{
-			Route: fsm.Nothing, Warnings: []string{"MachineIDDuplicate(hosts=192.0.1.1+192.0.1.2, machineID=machine-192.0.1.1)"},
-		}},
-		{"a member's clock only warns", func(in *Input) { in.change(w2, func(h *host) { h.ClockSkew = time.Minute }) }, outcome{
-			Route: fsm.Nothing, Warnings: []string{"ClockAhead(limit=30s, skew=1m0s)"},
-		}},
+		{"two hosts of one machine ID",
+			func(in *Input) { in.change(w2, func(h *host) { h.MachineID = "machine-" + w1 }) }, outcome{
+				Route:    fsm.Nothing,
+				Warnings: []string{"MachineIDDuplicate(hosts=192.0.1.1+192.0.1.2, machineID=machine-192.0.1.1)"},
+			}},
+		{"a member's clock only warns", func(in *Input) { in.change(w2, func(h *host) { h.ClockSkew = time.Minute }) },
+			outcome{
+				Route: fsm.Nothing, Warnings: []string{"ClockAhead(limit=30s, skew=1m0s)"},
+			}},
 		{"a step that runs", func(in *Input) {
 			in.change(w2, func(h *host) { h.Step = &observed.Step{RunID: "r1", Stage: "images"} })
 		}, outcome{
@@ -178,7 +195,8 @@ func TestDecide(t *testing.T) {
 			in.change(w2, func(h *host) { h.DiskMiB = 100 })
 		}, outcome{Route: fsm.Error, Problems: []string{"DiskTooSmall(have=100, need=5120)"}}},
 
-		{"join a worker", func(in *Input) { in.empties(w2) }, outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
+		{"join a worker", func(in *Input) { in.empties(w2) },
+			outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
 		{"join control planes and a worker", func(in *Input) { in.empties(cp2, cp3, w1) }, outcome{
 			Route: fsm.Join, Leader: cp1, Prepare: []string{cp2, cp3, w1}, Joins: []string{cp2, cp3, w1},
 		}},
@@ -191,7 +209,8 @@ func TestDecide(t *testing.T) {
 			in.empties(cp3, w1, w2)
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{
-			Route: fsm.Join, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}, Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 2),
+			Route: fsm.Join, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1},
+			Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 2),
 		}},
 		{"a missing host waits for the upgrade", func(in *Input) {
 			in.empties(w2)
@@ -213,12 +232,17 @@ func TestDecide(t *testing.T) {
 			}
 			in.kill("cp-2")
 			in.kill("cp-3")
-		}, outcome{Route: fsm.Repair, Restarts: map[string][]string{cp2: {"containerd", "kubelet"}, cp3: {"containerd", "kubelet"}}}},
+		}, outcome{
+			Route:    fsm.Repair,
+			Restarts: map[string][]string{cp2: {"containerd", "kubelet"}, cp3: {"containerd", "kubelet"}},
+		}},
 		{"units outside the limit are left", func(in *Input) {
 			in.change(cp2, stop)
 			in.empties(w2)
 			in.Limit = map[string]bool{w1: true, w2: true}
-		}, outcome{Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
+		}, outcome{
+			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2},
+		}},
 		{"a replaced control plane", func(in *Input) {
 			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 			in.kill("cp-3")
@@ -229,7 +253,8 @@ func TestDecide(t *testing.T) {
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostOutsideLimit"}}},
 		{"a dead member taken out of the manifest", func(in *Input) {
-			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
+				observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
 		}, outcome{Route: fsm.Repair, Removed: []string{"id-old"}}},
 		{"a stale learner", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-new", Learner: true})
@@ -238,34 +263,46 @@ func TestDecide(t *testing.T) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old"})
 		}, outcome{Route: fsm.Instruct}},
 		{"a living member outside the manifest", func(in *Input) {
-			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
+				observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
 		}, outcome{Route: fsm.Nothing, Warnings: []string{"OrphanMember(member=old (id-old), state=healthy)"}}},
 		{"a member answers where the host is empty", func(in *Input) {
 			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 		}, outcome{Route: fsm.Instruct}},
 		{"a dead member that may not go yet", func(in *Input) {
-			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
+				observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
 			in.lose(cp2, cp3)
-		}, outcome{Route: fsm.DisasterRecovery, Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2)}},
+		}, outcome{
+			Route:    fsm.DisasterRecovery,
+			Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2),
+		}},
 
 		{"one control plane unreachable, a worker missing, an addon stale", func(in *Input) {
 			in.lose(cp3)
 			in.empties(w2)
 			in.Is.API.Addons["coredns"] = "addon-0"
 		}, outcome{
-			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join, fsm.Resources}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}, Addons: []string{"coredns"},
+			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join, fsm.Resources}, Leader: cp1, Prepare: []string{w2},
+			Joins: []string{w2}, Addons: []string{"coredns"},
 			Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"one control plane unreachable, one missing: etcd does not grow", func(in *Input) {
 			in.lose(cp3)
 			in.empties(cp2)
-			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
-		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostUnreachable(error=connection timed out)", "OrphanMember(member=old (id-old), state=healthy)"}}},
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
+				observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
+		}, outcome{
+			Route: fsm.Instruct,
+			Warnings: []string{"HostUnreachable(error=connection timed out)",
+				"OrphanMember(member=old (id-old), state=healthy)"},
+		}},
 		{"one control plane without SSH whose member lives: etcd may grow", func(in *Input) {
 			in.Is.Hosts[cp3] = decidetest.Silent(in.Want.ControlPlane[2])
 			in.empties(cp2)
 		}, outcome{
-			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{cp2}, Joins: []string{cp2}, Warnings: []string{"HostUnreachable(error=connection timed out)"},
+			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{cp2}, Joins: []string{cp2},
+			Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"a broken control plane and a stopped worker", func(in *Input) {
 			in.change(cp3, func(h *host) { h.APIServer = observed.No })
@@ -276,38 +313,46 @@ func TestDecide(t *testing.T) {
 			in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
 			in.change(cp1, func(h *host) { h.Scheduler = observed.No })
 			in.empties(w1)
-		}, outcome{Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1}}},
-		{"an unreachable worker", func(in *Input) { in.lose(w2) }, outcome{Route: fsm.Instruct, Warnings: []string{"HostUnreachable(error=connection timed out)"}}},
+		}, outcome{
+			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1},
+		}},
+		{"an unreachable worker", func(in *Input) { in.lose(w2) },
+			outcome{Route: fsm.Instruct, Warnings: []string{"HostUnreachable(error=connection timed out)"}}},
 		{"an unreachable worker outside the limit", func(in *Input) {
 			in.lose(w2)
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{Route: fsm.Nothing, Warnings: []string{"HostUnreachable(error=connection timed out)"}}},
 		{"quorum lost", func(in *Input) { in.lose(cp2, cp3) }, outcome{
-			Route: fsm.DisasterRecovery, Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2),
+			Route:    fsm.DisasterRecovery,
+			Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2),
 		}},
 		{"the control plane is gone and workers are left", func(in *Input) {
 			in.empties(cp1, cp2, cp3)
 			in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
 		}, outcome{Route: fsm.DisasterRecovery}},
 
-		{"upgrade", func(in *Input) { in.change(w2, func(h *host) { h.Kubelet.Version = "1.35.1" }) }, outcome{Route: fsm.Upgrade, Upgrades: []string{w2}}},
+		{"upgrade", func(in *Input) { in.change(w2, func(h *host) { h.Kubelet.Version = "1.35.1" }) },
+			outcome{Route: fsm.Upgrade, Upgrades: []string{w2}}},
 		{"an upgrade that stopped half way", func(in *Input) {
 			in.Want.KubernetesVersion = "1.36.4"
 			in.older(cp1, "cp-1", "1.36.4")
 		}, outcome{Route: fsm.Upgrade, Upgrades: []string{cp2, cp3, w1, w2}}},
-		{"forced", func(in *Input) { in.ForceUpgrade = true }, outcome{Route: fsm.Upgrade, Upgrades: []string{cp1, cp2, cp3, w1, w2}}},
+		{"forced", func(in *Input) { in.ForceUpgrade = true },
+			outcome{Route: fsm.Upgrade, Upgrades: []string{cp1, cp2, cp3, w1, w2}}},
 		{"downgrade", func(in *Input) { in.Want.KubernetesVersion = "1.36.2" }, outcome{
 			Route: fsm.Error, Problems: []string{"Downgrade(running=1.36.3, wanted=1.36.2)"},
 		}},
 		{"a skipped minor", func(in *Input) { in.Want.KubernetesVersion = "1.38.0" }, outcome{
 			Route: fsm.Error, Problems: []string{"MinorSkipped(next=1.37, running=1.36.3, wanted=1.38.0)"},
 		}},
-		{"a version nobody said", func(in *Input) { in.change(cp3, func(h *host) { h.APIServerVersion = "" }) }, outcome{
-			Route: fsm.Error, Problems: []string{"VersionsUnknown(hosts=cp-3)"},
-		}},
-		{"a version that is none runs", func(in *Input) { in.change(w1, func(h *host) { h.Kubelet.Version = "dev" }) }, outcome{
-			Route: fsm.Error, Problems: []string{"RunningVersionInvalid(version=dev)"},
-		}},
+		{"a version nobody said", func(in *Input) { in.change(cp3, func(h *host) { h.APIServerVersion = "" }) },
+			outcome{
+				Route: fsm.Error, Problems: []string{"VersionsUnknown(hosts=cp-3)"},
+			}},
+		{"a version that is none runs", func(in *Input) { in.change(w1, func(h *host) { h.Kubelet.Version = "dev" }) },
+			outcome{
+				Route: fsm.Error, Problems: []string{"RunningVersionInvalid(version=dev)"},
+			}},
 		{"another major version", func(in *Input) { in.Want.KubernetesVersion = "2.0.0" }, outcome{
 			Route: fsm.Error, Problems: []string{"MajorVersionChange(running=1.36.3, wanted=2.0.0)"},
 		}},
@@ -336,9 +381,13 @@ func TestDecide(t *testing.T) {
 			in.Want.Workers[0].Labels = map[string]string{"zone": "a", "old-": ""}
 			in.node("w-1").Labels = map[string]string{"zone": "a", "of": "others"}
 			in.Want.Workers[0].Taints = []desired.Taint{{Key: "gpu", Effect: "NoSchedule"}}
-			in.node("w-1").Taints = []observed.Taint{{Key: "gpu", Effect: "NoSchedule"}, {Key: "of", Value: "others", Effect: "NoExecute"}}
+			in.node("w-1").Taints = []observed.Taint{
+				{Key: "gpu", Effect: "NoSchedule"},
+				{Key: "of", Value: "others", Effect: "NoExecute"},
+			}
 		}, outcome{Route: fsm.Nothing}},
-		{"a record of another manifest", func(in *Input) { in.Want.Digest = "manifest-2" }, outcome{Route: fsm.Resources, Record: true}},
+		{"a record of another manifest", func(in *Input) { in.Want.Digest = "manifest-2" },
+			outcome{Route: fsm.Resources, Record: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

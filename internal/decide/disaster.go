@@ -16,8 +16,10 @@ import (
 func (v *view) disaster() []problem.Instruction {
 	if fenced := namesOf(v.controlPlane(), (*hostState).fenced); fenced != nil {
 		return []problem.Instruction{{
-			Problems: []problem.Problem{{Code: problem.RecoveryIncomplete, Parameters: problem.Parameters{"hosts": fenced}}},
-			Steps:    []problem.Step{{Code: problem.ResumeRecovery}},
+			Problems: []problem.Problem{
+				{Code: problem.RecoveryIncomplete, Parameters: problem.Parameters{"hosts": fenced}},
+			},
+			Steps: []problem.Step{{Code: problem.ResumeRecovery}},
 		}}
 	}
 	var steps []problem.Step
@@ -47,11 +49,12 @@ func arithmetic(t quorum.Tally, with problem.Parameters) problem.Parameters {
 	return out
 }
 
-// bringBack names the hosts that may still hold living members, and how many of them are enough. A member that merely waits
-// for the others needs nothing itself.
+// bringBack names the hosts that may still hold living members, and how many of them are enough. A member that merely
+// waits for the others needs nothing itself.
 func (v *view) bringBack() *problem.Step {
 	unhealthy := func(s *hostState) bool {
-		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes && v.vote(s) != observed.Yes && !s.waits()
+		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes &&
+			v.vote(s) != observed.Yes && !s.waits()
 	}
 	back := namesOf(v.controlPlane(), unhealthy)
 	short := quorum.Of(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(having(v.controlPlane(), (*hostState).waits))
@@ -65,11 +68,13 @@ func (v *view) bringBack() *problem.Step {
 func (v *view) withData(hosts []string) []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": hosts}},
-		{Code: problem.RecoverFromMember, Parameters: problem.Parameters{"command": v.command("surviving-member"), "hosts": hosts}},
+		{Code: problem.RecoverFromMember,
+			Parameters: problem.Parameters{"command": v.command("surviving-member"), "hosts": hosts}},
 	}
 	steps = append(steps, v.destroyed()...)
 	return append(steps, problem.Step{
-		Code: problem.RecoverFromCopy, Parameters: problem.Parameters{"command": v.command("BACKUP --identity KEYFILE")},
+		Code:       problem.RecoverFromCopy,
+		Parameters: problem.Parameters{"command": v.command("BACKUP --identity KEYFILE")},
 	})
 }
 
@@ -77,7 +82,8 @@ func (v *view) withData(hosts []string) []problem.Step {
 func (v *view) withoutData() []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.FindBackup},
-		{Code: problem.RecoverFromBackup, Parameters: problem.Parameters{"command": v.command("BACKUP --identity KEYFILE")}},
+		{Code: problem.RecoverFromBackup,
+			Parameters: problem.Parameters{"command": v.command("BACKUP --identity KEYFILE")}},
 	}
 	return append(append(steps, v.destroyed()...), problem.Step{Code: problem.ResetCluster})
 }
@@ -103,15 +109,16 @@ func (s *hostState) unreachable() bool { return s.Condition == condition.Unreach
 
 // Recovery is whether a cluster is to be brought back from a copy of its data.
 type Recovery struct {
-	// Lost says that etcd has no quorum and that starting what is stopped does not bring it back, or that a recovery has
-	// begun and not ended.
+	// Lost says that etcd has no quorum and that starting what is stopped does not bring it back, or that a recovery
+	// has begun and not ended.
 	Lost  bool
 	Why   string                          // the arithmetic, in words
 	Unfit []problem.Problem               // why nothing can be done at all, whatever is lost
 	Hosts map[string]condition.Assessment // by host ID
 }
 
-// AssessRecovery answers the questions of a recovery: whether the quorum is lost, and what speaks against doing anything.
+// AssessRecovery answers the questions of a recovery: whether the quorum is lost, and what speaks against
+// doing anything.
 func AssessRecovery(in Input) Recovery {
 	v := look(in)
 	event, why := v.askQuorum()
@@ -123,16 +130,18 @@ func (s *hostState) fenced() bool {
 	return s.is.Marker != nil && s.is.Marker.Fenced != "" && !s.is.Marker.Complete
 }
 
-// waits reports whether all of the host's member is there and runs, as far as the host can say, and it only has no leader.
+// waits reports whether all of the host's member is there and runs, as far as the host can say, and it only
+// has no leader.
 func (s *hostState) waits() bool {
-	return s.is.Kubelet.Active && s.is.EtcdData == observed.Yes && s.is.EtcdLost == "" && s.is.EtcdHealth == observed.No &&
+	return s.is.Kubelet.Active && s.is.EtcdData == observed.Yes && s.is.EtcdLost == "" &&
+		s.is.EtcdHealth == observed.No &&
 		slices.Contains(s.is.Manifests, "etcd")
 }
 
 func (s *hostState) holdsData() bool { return s.is.EtcdData == observed.Yes }
 
-// recovering names the hosts of a recovery that has not brought a control plane back yet; empty where there is none. Once
-// one has, its fenced hosts are like hosts that have not joined.
+// recovering names the hosts of a recovery that has not brought a control plane back yet; empty where there is none.
+// Once one has, its fenced hosts are like hosts that have not joined.
 func (v *view) recovering() string {
 	if v.begun() {
 		return ""

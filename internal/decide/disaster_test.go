@@ -44,7 +44,9 @@ func TestARecoveryThatHasNotEnded(t *testing.T) {
 		}, fsm.DisasterRecovery, true},
 		"the others fenced, the target begun": {func(in *Input) {
 			in.fence(cp2, cp3)
-			in.change(cp1, func(h *observed.Host) { h.Marker.Complete, h.Marker.Fenced, h.Marker.Restoring = false, "run-1", true })
+			in.change(cp1, func(h *observed.Host) {
+				h.Marker.Complete, h.Marker.Fenced, h.Marker.Restoring = false, "run-1", true
+			})
 		}, fsm.DisasterRecovery, true},
 		"the others fenced, the target finished": {func(in *Input) {
 			in.fence(cp2, cp3)
@@ -104,12 +106,14 @@ func TestADisasterIsAnsweredWithCommandLines(t *testing.T) {
 		{Code: problem.BringBackHosts, Parameters: problem.Parameters{"count": 1, "hosts": []string{"cp-2", "cp-3"}}},
 		{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": []string{"cp-1"}}},
 		{Code: problem.RecoverFromMember, Parameters: problem.Parameters{
-			"command": "kubeone recover -m MANIFEST --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3",
-			"hosts":   []string{"cp-1"},
+			"command": "kubeone recover -m MANIFEST --from surviving-member --confirm-destroyed cp-2 " +
+				"--confirm-destroyed cp-3",
+			"hosts": []string{"cp-1"},
 		}},
 		{Code: problem.ConfirmDestroyed},
 		{Code: problem.RecoverFromCopy, Parameters: problem.Parameters{
-			"command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE --confirm-destroyed cp-2 --confirm-destroyed cp-3",
+			"command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE --confirm-destroyed cp-2 " +
+				"--confirm-destroyed cp-3",
 		}},
 	}
 	if diff := cmp.Diff(want, steps); diff != "" {

@@ -47,10 +47,11 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
-// staleSystem names the apps that have to follow the version. They follow when every member has it: kube-proxy must not be
-// newer than an API server, and its image comes with the version.
+// staleSystem names the apps that have to follow the version. They follow when every member has it: kube-proxy must not
+// be newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
-	if v.in.About != nil || v.systemHost() == "" || !v.joinable() || len(having(v.hosts, func(s *hostState) bool { return s.joined() && v.outdated(s) })) > 0 {
+	if v.in.About != nil || v.systemHost() == "" || !v.joinable() ||
+		len(having(v.hosts, func(s *hostState) bool { return s.joined() && v.outdated(s) })) > 0 {
 		return nil
 	}
 	return v.oldSystem()
@@ -58,7 +59,8 @@ func (v *view) staleSystem() []string {
 
 // followingSystem names the apps that follow in an upgrade, after the control plane: if it leaves no member behind.
 func (v *view) followingSystem() []string {
-	if v.systemHost() == "" || len(having(v.hosts, func(s *hostState) bool { return !s.inLimit && s.joined() && v.outdated(s) })) > 0 {
+	if v.systemHost() == "" ||
+		len(having(v.hosts, func(s *hostState) bool { return !s.inLimit && s.joined() && v.outdated(s) })) > 0 {
 		return nil
 	}
 	return v.oldSystem()
@@ -128,8 +130,8 @@ func differ(want, have map[string]string) bool {
 // controlPlaneTaint is the taint that kubeadm gives to control-plane nodes by itself.
 const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 
-// taintsDiffer reports whether a wanted taint is missing, or the control-plane taint is there unwanted: that one came with
-// the join, any other may be somebody else's.
+// taintsDiffer reports whether a wanted taint is missing, or the control-plane taint is there unwanted: that one came
+// with the join, any other may be somebody else's.
 func taintsDiffer(s *hostState) bool {
 	for _, t := range s.Taints {
 		if !slices.Contains(s.node.Taints, observed.Taint(t)) {

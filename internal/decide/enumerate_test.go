@@ -48,11 +48,13 @@ func kinds() []kind {
 		{"down", spoil(func(h *observed.Host) {
 			h.Containerd.Active, h.Kubelet.Active, h.Healthz = false, false, observed.No
 			h.Containerd.State, h.Kubelet.State = "inactive/dead", "inactive/dead"
-			h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No, observed.No
+			h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No,
+				observed.No
 		}), observed.Unknown, "dead", false},
 		{"unready", decidetest.Member, observed.No, "alive", false},
 		{"broken", spoil(func(h *observed.Host) { h.APIServer = observed.No }), observed.Yes, "alive", false},
-		{"brokenetcd", spoil(func(h *observed.Host) { h.APIServer, h.EtcdHealth = observed.No, observed.No }), observed.Yes, "dead", false},
+		{"brokenetcd", spoil(func(h *observed.Host) { h.APIServer, h.EtcdHealth = observed.No, observed.No }),
+			observed.Yes, "dead", false},
 		{"wiped", func(h desired.Host) observed.Host {
 			is := decidetest.Bare(h)
 			is.Marker = decidetest.Member(h).Marker
@@ -63,7 +65,8 @@ func kinds() []kind {
 		{"stranger", decidetest.Silent, noNode, "", false},
 		{"unclear", func(h desired.Host) observed.Host {
 			is := decidetest.Bare(h)
-			is.KubeletConf, is.AdminConf, is.PKI, is.EtcdData = observed.Unknown, observed.Unknown, observed.Unknown, observed.Unknown
+			is.KubeletConf, is.AdminConf, is.PKI, is.EtcdData = observed.Unknown, observed.Unknown, observed.Unknown,
+				observed.Unknown
 			return is
 		}, observed.Unknown, "unknown", false},
 		{"empty", decidetest.Bare, noNode, "", true},
@@ -80,7 +83,10 @@ func kinds() []kind {
 			return is
 		}, noNode, "", false},
 		{"expired", spoil(func(h *observed.Host) {
-			h.Certificates = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "etcd/server", Expired: true}}
+			h.Certificates = []observed.Certificate{
+				{Name: "apiserver", Expired: true},
+				{Name: "etcd/server", Expired: true},
+			}
 			h.APIServer, h.EtcdHealth = observed.No, observed.No
 		}), observed.Yes, "dead", false},
 		{"dataless", spoil(func(h *observed.Host) {
@@ -111,7 +117,8 @@ func workerKinds() []kind {
 // relations are how the wanted version relates to the one that all members run.
 func relations() []struct{ name, running string } {
 	return []struct{ name, running string }{
-		{"same", decidetest.Version}, {"higher", "1.36.1"}, {"skips", "1.34.5"}, {"lower", "1.37.0"}, {"vunknown", ""}, {"forced", decidetest.Version},
+		{"same", decidetest.Version}, {"higher", "1.36.1"}, {"skips", "1.34.5"}, {"lower", "1.37.0"}, {"vunknown", ""},
+		{"forced", decidetest.Version},
 	}
 }
 
@@ -269,8 +276,8 @@ func spread(cps []int, turn *int, f func(combination)) {
 	}
 }
 
-// TestEnumeration drives every combination of the deciding facts with up to five control-plane hosts, equal hosts counted
-// once, through Decide, and compares the route with the independent table.
+// TestEnumeration drives every combination of the deciding facts with up to five control-plane hosts, equal hosts
+// counted once, through Decide, and compares the route with the independent table.
 func TestEnumeration(t *testing.T) {
 	t.Parallel()
 	most := 5
@@ -286,7 +293,10 @@ func TestEnumeration(t *testing.T) {
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			e := examiner{t: t, table: table, cps: kinds(), workers: workerKinds(), reached: map[string]int{}, raw: make([]int, len(factNames())), slots: make([]int, len(table.names))}
+			e := examiner{
+				t: t, table: table, cps: kinds(), workers: workerKinds(), reached: map[string]int{},
+				raw: make([]int, len(factNames())), slots: make([]int, len(table.names)),
+			}
 			for set := range jobs {
 				spread(set, &e.turn, e.examine)
 			}

@@ -56,7 +56,8 @@ func consistent(d Decision) error {
 	table := fsm.Table()
 	state := fsm.AskHosts
 	for _, v := range d.Trace {
-		if v.State != state || !slices.Contains(table, fsm.Transition{From: v.State, On: v.Event, To: v.To}) || v.Why == "" {
+		if v.State != state || !slices.Contains(table, fsm.Transition{From: v.State, On: v.Event, To: v.To}) ||
+			v.Why == "" {
 			return fmt.Errorf("trace %v does not follow the table at %s", d.Trace, state)
 		}
 		state = v.To
@@ -114,13 +115,16 @@ func safeCounts(c combination, d Decision, n map[string]int) error {
 		return fmt.Errorf("a control-plane host is silent or holds data")
 	case d.Route != fsm.Install && joinsControlPlane && (!c.members || !c.api || alive < voters/2+1):
 		return fmt.Errorf("a control-plane host joins without quorum")
-	case d.Route == fsm.Instruct && len(d.Instructions) == 0, d.Route == fsm.DisasterRecovery && len(d.Instructions) == 0:
+	case d.Route == fsm.Instruct && len(d.Instructions) == 0,
+		d.Route == fsm.DisasterRecovery && len(d.Instructions) == 0:
 		return fmt.Errorf("no instructions")
 	case (d.Route == fsm.Error) != (len(d.Problems) > 0):
 		return fmt.Errorf("problems %v", d.Problems)
-	case d.Route == fsm.Repair && len(d.Restarts)+len(d.Regenerations)+len(d.Removals)+len(d.Quarantines) == 0, d.Route == fsm.Join && len(d.Joins) == 0, d.Route == fsm.Install && d.Leader == "":
+	case d.Route == fsm.Repair && len(d.Restarts)+len(d.Regenerations)+len(d.Removals)+len(d.Quarantines) == 0,
+		d.Route == fsm.Join && len(d.Joins) == 0, d.Route == fsm.Install && d.Leader == "":
 		return fmt.Errorf("nothing to do: %+v", d)
-	case d.Route == fsm.Join && d.Leader == "", d.Route == fsm.Upgrade && len(d.Upgrades) == 0, d.Route == fsm.Reconfigure && len(d.Drift) == 0:
+	case d.Route == fsm.Join && d.Leader == "", d.Route == fsm.Upgrade && len(d.Upgrades) == 0,
+		d.Route == fsm.Reconfigure && len(d.Drift) == 0:
 		return fmt.Errorf("nothing to do: %+v", d)
 	}
 	return nil

@@ -21,7 +21,8 @@ func fill(d *Decision, v *view) {
 	case fsm.Join:
 		v.fillJoins(d, true)
 	case fsm.Repair:
-		d.Restarts, d.Regenerations, d.Removals, d.Quarantines = v.restarts(), v.regenerations(), v.removals(), v.quarantines()
+		d.Restarts, d.Regenerations, d.Removals, d.Quarantines = v.restarts(), v.regenerations(), v.removals(),
+			v.quarantines()
 	case fsm.Instruct:
 		v.fillAlso(d)
 		d.Instructions = v.instructions()
@@ -43,8 +44,8 @@ func fill(d *Decision, v *view) {
 	}
 }
 
-// fillAlso adds what can safely be done although the operator must act somewhere. Upgrades and configuration wait until every
-// host is healthy.
+// fillAlso adds what can safely be done although the operator must act somewhere. Upgrades and configuration wait until
+// every host is healthy.
 func (v *view) fillAlso(d *Decision) {
 	if d.Restarts, d.Regenerations = v.restarts(), v.regenerations(); len(d.Restarts)+len(d.Regenerations) > 0 {
 		d.Also = append(d.Also, fsm.Repair)
@@ -149,8 +150,8 @@ func (v *view) outdated(s *hostState) bool {
 		s.Role == desired.ControlPlane && v.apiServer(s) != v.in.Want.KubernetesVersion
 }
 
-// kubeletDiffers reports whether the kubelet is of another version than the one wanted on this host. A Node that reports
-// another version than the program that is installed has a kubelet that was not restarted yet.
+// kubeletDiffers reports whether the kubelet is of another version than the one wanted on this host. A Node that
+// reports another version than the program that is installed has a kubelet that was not restarted yet.
 func (s *hostState) kubeletDiffers() bool {
 	stale := s.node != nil && s.node.KubeletVersion != "" && s.node.KubeletVersion != s.wantKubelet
 	return stale || s.kubelet() != s.wantKubelet
@@ -160,9 +161,9 @@ func (s *hostState) kubeletDiffers() bool {
 const containerdScheme = "containerd://"
 
 // runtimeDiffers reports whether the container runtime is of another version than the one that is named for this host.
-// Where none is named any will do. A Node that reports another version than the program that is installed has a container
-// runtime that was not restarted yet; and where the host's upgrade has begun, what comes after the container runtime in it may
-// be missing.
+// Where none is named any will do. A Node that reports another version than the program that is installed has a
+// container runtime that was not restarted yet; and where the host's upgrade has begun, what comes after the container
+// runtime in it may be missing.
 func (s *hostState) runtimeDiffers() bool {
 	want := s.Versions.Containerd
 	if want == "" || s.is.Reach != observed.Reached {

@@ -39,8 +39,8 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	return unfit, append(warnings, v.livingOrphans()...)
 }
 
-// otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with: every
-// address that it has given depends on them.
+// otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with:
+// every address that it has given depends on them.
 func (v *view) otherNetwork() *problem.Problem {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
@@ -53,8 +53,8 @@ func (v *view) otherNetwork() *problem.Problem {
 	return nil
 }
 
-// otherPlugin judges a manifest with another network plugin than the one that was deployed by us: hosts that join do not get its
-// configuration. That is right if somebody else's has taken its place.
+// otherPlugin judges a manifest with another network plugin than the one that was deployed by us: hosts that join do
+// not get its configuration. That is right if somebody else's has taken its place.
 func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	wanted := v.in.Want.Network.CNI
 	i := slices.IndexFunc(wanted.Deployed(), func(name string) bool {
@@ -91,8 +91,8 @@ func (v *view) wanted() []problem.Problem {
 	return out
 }
 
-// fitnessOf judges one host. A foreign control-plane host always stops everything: what it holds might be this cluster's
-// only copy. A worker outside the limit stops nothing.
+// fitnessOf judges one host. A foreign control-plane host always stops everything: what it holds might be this
+// cluster's only copy. A worker outside the limit stops nothing.
 func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	switch {
 	case s.reported:
@@ -121,12 +121,13 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	return unfit, warnings
 }
 
-// fitnessOfSilent judges a host of which nothing is known. A host key that was not accepted always stops everything, outside the
-// limit too: somebody else may be listening. A refused login does so only where there is no cluster yet, because then it is a
-// mistake and not a failure.
+// fitnessOfSilent judges a host of which nothing is known. A host key that was not accepted always stops everything,
+// outside the limit too: somebody else may be listening. A refused login does so only where there is no cluster yet,
+// because then it is a mistake and not a failure.
 func (v *view) fitnessOfSilent(s *hostState) (unfit, warnings []problem.Problem) {
 	why := s.Reasons[:1:1]
-	if problem.Has(why, problem.HostKeyRefused) || problem.Has(why, problem.HostLoginRefused) && s.inLimit && !v.begun() {
+	if problem.Has(why, problem.HostKeyRefused) ||
+		problem.Has(why, problem.HostLoginRefused) && s.inLimit && !v.begun() {
 		return why, nil
 	}
 	return nil, why
@@ -156,8 +157,8 @@ func (v *view) sameMachines() []problem.Problem {
 	return v.doubles(problem.MachineIDDuplicate, "machineID", func(s *hostState) string { return s.is.MachineID })
 }
 
-// doubles makes a problem of each value that several hosts have, in the hosts' order, with the value as the parameter of
-// that name. Empty values do not count.
+// doubles makes a problem of each value that several hosts have, in the hosts' order, with the value as the parameter
+// of that name. Empty values do not count.
 func (v *view) doubles(code problem.Code, name string, value func(*hostState) string) []problem.Problem {
 	var out []problem.Problem
 	times := make(map[string]int, len(v.hosts))
@@ -204,7 +205,10 @@ func (v *view) silences() []problem.Problem {
 			out, hosts = append(out, s.Reasons[0]), append(hosts, s.name())
 		}
 	}
-	return append(out, problem.Problem{Code: problem.ClusterStateUnknown, Parameters: problem.Parameters{"hosts": hosts}})
+	return append(out, problem.Problem{
+		Code:       problem.ClusterStateUnknown,
+		Parameters: problem.Parameters{"hosts": hosts},
+	})
 }
 
 func invalidVersion(version string) problem.Problem {

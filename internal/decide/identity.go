@@ -32,7 +32,12 @@ func (v *view) contradictions() []problem.Problem {
 		case identity.OtherID:
 			p.Parameters = problem.Parameters{"id": c.Host, "address": c.Address, "says": c.Says}
 		case identity.Displaced:
-			p.Parameters = problem.Parameters{"id": c.Host, "address": c.Address, "says": c.Says, "other": c.OtherAddress}
+			p.Parameters = problem.Parameters{
+				"id":      c.Host,
+				"address": c.Address,
+				"says":    c.Says,
+				"other":   c.OtherAddress,
+			}
 		default:
 			p.Host, p.Parameters = c.Host, problem.Parameters{"wanted": c.Wants, "says": c.Says}
 		}
@@ -46,7 +51,8 @@ func (v *view) moved() []problem.Problem {
 	var out []problem.Problem
 	for _, m := range v.in.Moved {
 		out = append(out, problem.Problem{
-			Code: problem.HostMoved, Host: m.Host, Parameters: problem.Parameters{"address": m.Address, "found": m.Found},
+			Code: problem.HostMoved, Host: m.Host,
+			Parameters: problem.Parameters{"address": m.Address, "found": m.Found},
 		})
 	}
 	return out

@@ -10,7 +10,8 @@ import (
 	"kubeone/internal/problem"
 )
 
-// Whatever state a cluster is in, nothing is done while two machines claim to be one host; one that has only moved is named.
+// Whatever state a cluster is in, nothing is done while two machines claim to be one host; one that has only
+// moved is named.
 func TestContradictionsStopEverything(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[identity.Kind]problem.Code{
@@ -21,7 +22,8 @@ func TestContradictionsStopEverything(t *testing.T) {
 		in := healthy(3, 1)
 		in.Moved = []identity.Move{{Host: in.Want.Workers[0].ID, Address: "192.0.2.200", Found: "192.0.2.201"}}
 		in.Contradictions = []identity.Contradiction{{
-			Kind: kind, Host: in.Want.ControlPlane[0].ID, Address: "192.0.2.200", OtherAddress: "192.0.2.202", Wants: "a", Says: "b",
+			Kind: kind, Host: in.Want.ControlPlane[0].ID, Address: "192.0.2.200", OtherAddress: "192.0.2.202",
+			Wants: "a", Says: "b",
 		}}
 		d := Decide(in)
 		if d.Route != fsm.Error || len(d.Problems) != 1 || d.Problems[0].Code != want {

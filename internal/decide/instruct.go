@@ -11,8 +11,8 @@ import (
 )
 
 // instructions says what a person must do, in the order in which it is safe: control-plane hosts whose etcd member is
-// dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each replacement is
-// counted on the assumption that the one before has been finished.
+// dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each
+// replacement is counted on the assumption that the one before has been finished.
 func (v *view) instructions() []problem.Instruction {
 	var out []problem.Instruction
 	left := append([]observed.Member(nil), v.in.Is.Etcd.Members...)
@@ -34,13 +34,14 @@ func (v *view) instructions() []problem.Instruction {
 	return out
 }
 
-// unhealthy reports whether the host is a member that is not healthy, or nothing is known of it. One that apply repairs by itself
-// is not.
+// unhealthy reports whether the host is a member that is not healthy, or nothing is known of it. One that apply repairs
+// by itself is not.
 func (v *view) unhealthy(s *hostState) bool {
 	if s.reported && s.node == nil {
 		return false // nobody knows of it, and nobody was to
 	}
-	return s.silent() || s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRegenerate(s)
+	return s.silent() ||
+		s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRegenerate(s)
 }
 
 // vote is how the host's etcd member is.
@@ -64,7 +65,11 @@ func replaced(members []observed.Member, id string) []observed.Member {
 }
 
 func (v *view) instructControlPlane(s *hostState, members []observed.Member) problem.Instruction {
-	return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: append(v.inspect(s), v.replaceControlPlane(s, members)...)}
+	return problem.Instruction{
+		Host:     s.ID,
+		Problems: s.Reasons,
+		Steps:    append(v.inspect(s), v.replaceControlPlane(s, members)...),
+	}
 }
 
 // step is one step about a host, with other parameters.
@@ -96,7 +101,8 @@ func (v *view) inspect(s *hostState) []problem.Step {
 		return []problem.Step{s.step(problem.RejoinAfterOthers, nil)}
 	case s.Condition == condition.Unready:
 		return []problem.Step{
-			{Code: problem.DescribeNode, Parameters: problem.Parameters{"node": s.nodeArg()}}, s.step(problem.ReadHostLogs, nil),
+			{Code: problem.DescribeNode, Parameters: problem.Parameters{"node": s.nodeArg()}},
+			s.step(problem.ReadHostLogs, nil),
 		}
 	case s.is.KubeletConf == observed.No:
 		return []problem.Step{s.step(problem.FindWhoEmptied, nil)}
@@ -129,7 +135,8 @@ func (v *view) replace(s *hostState, first problem.Step) []problem.Step {
 	return append([]problem.Step{first}, Successor(*s.Host)...)
 }
 
-// Successor says how a machine that is gone gets a successor: by Terraform or by hand, with the same address or another.
+// Successor says how a machine that is gone gets a successor: by Terraform or by hand, with the same
+// address or another.
 func Successor(h desired.Host) []problem.Step {
 	list := "staticWorkers.hosts"
 	if h.Role == desired.ControlPlane {
@@ -153,14 +160,20 @@ func (v *view) instructEtcd() []problem.Instruction {
 			why = "no member was asked"
 		}
 		return []problem.Instruction{{
-			Problems: []problem.Problem{{Code: problem.EtcdMembersUnknown, Parameters: problem.Parameters{"error": why}}},
-			Steps:    []problem.Step{{Code: problem.ReadEtcdLogs}, {Code: problem.KeepControlPlane}},
+			Problems: []problem.Problem{
+				{Code: problem.EtcdMembersUnknown, Parameters: problem.Parameters{"error": why}},
+			},
+			Steps: []problem.Step{{Code: problem.ReadEtcdLogs}, {Code: problem.KeepControlPlane}},
 		}}
 	}
 	var out []problem.Instruction
 	for _, s := range v.etcd.orphans {
 		if !s.living() {
-			out = append(out, problem.Instruction{Host: s.host, Problems: []problem.Problem{s.problem()}, Steps: v.settle(s)})
+			out = append(out, problem.Instruction{
+				Host:     s.host,
+				Problems: []problem.Problem{s.problem()},
+				Steps:    v.settle(s),
+			})
 		}
 	}
 	return out

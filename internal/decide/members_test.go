@@ -26,7 +26,9 @@ func (in *Input) anonymous() {
 
 // advises reports whether the instruction has that step.
 func advises(i problem.Instruction, code problem.Code, parameters problem.Parameters) bool {
-	return slices.ContainsFunc(i.Steps, func(s problem.Step) bool { return cmp.Equal(s, problem.Step{Code: code, Parameters: parameters}) })
+	return slices.ContainsFunc(i.Steps, func(s problem.Step) bool {
+		return cmp.Equal(s, problem.Step{Code: code, Parameters: parameters})
+	})
 }
 
 func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
@@ -42,7 +44,9 @@ func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
 	if d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Member != observed.Yes {
 		t.Errorf("an unreachable host is not found by address: %+v", d.Hosts[cp2])
 	}
-	if d.Route != fsm.Instruct || len(d.Instructions) != 2 || !advises(d.Instructions[1], problem.UpdateManifest, problem.Parameters{"list": "staticWorkers.hosts", "address": w1}) {
+	if d.Route != fsm.Instruct || len(d.Instructions) != 2 ||
+		!advises(d.Instructions[1], problem.UpdateManifest,
+			problem.Parameters{"list": "staticWorkers.hosts", "address": w1}) {
 		t.Errorf("got %s, %v", d.Route, d.Instructions)
 	}
 }
@@ -90,7 +94,8 @@ func TestALivingMemberWhoseHostIsEmptyIsStoppedByHand(t *testing.T) {
 	in := healthy(3, 0)
 	in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 	d := Decide(in)
-	if d.Route != fsm.Instruct || len(d.Instructions) != 1 || d.Instructions[0].Steps[0].Code != problem.FindMemberMachine ||
+	if d.Route != fsm.Instruct || len(d.Instructions) != 1 ||
+		d.Instructions[0].Steps[0].Code != problem.FindMemberMachine ||
 		d.Instructions[0].Steps[0].Parameters["member"] != "cp-3 (id-cp-3)" {
 		t.Errorf("got %s, %v", d.Route, d.Instructions)
 	}
@@ -99,7 +104,8 @@ func TestALivingMemberWhoseHostIsEmptyIsStoppedByHand(t *testing.T) {
 func TestADeadMemberWaitsWhileTheQuorumIsThin(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 0)
-	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-a", Healthy: observed.No}, observed.Member{ID: "id-b", Learner: true})
+	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-a", Healthy: observed.No},
+		observed.Member{ID: "id-b", Learner: true})
 	in.Is.Etcd.Members[2].Healthy = observed.Unknown
 	in.change(cp3, func(h *observed.Host) { h.EtcdHealth = observed.Unknown })
 	d := Decide(in)
@@ -115,8 +121,17 @@ func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
 	old := observed.Member{ID: "1", Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}, Healthy: observed.No}
 	here := decidetest.Voter(h)
 	here.Healthy = observed.No
-	elsewhere := observed.Member{ID: "3", Name: "cp-1", PeerURLs: []string{"https://10.9.9.8:2380"}, Healthy: observed.Yes}
-	for want, members := range map[string][]observed.Member{"id-cp-1": {old, elsewhere, here}, "3": {old, elsewhere}, "1": {old}} {
+	elsewhere := observed.Member{
+		ID:       "3",
+		Name:     "cp-1",
+		PeerURLs: []string{"https://10.9.9.8:2380"},
+		Healthy:  observed.Yes,
+	}
+	for want, members := range map[string][]observed.Member{
+		"id-cp-1": {old, elsewhere, here},
+		"3":       {old, elsewhere},
+		"1":       {old},
+	} {
 		if i := match.MemberIndex(members, h, "cp-1"); i < 0 || members[i].ID != want {
 			t.Errorf("found %d in %v, want %s", i, members, want)
 		}

@@ -12,8 +12,8 @@ import (
 type membership struct {
 	listed bool // the member list is known; otherwise the tally is of the manifest's hosts, the worst assumed
 	tally  quorum.Tally
-	// startable is how many voters that are not alive would be, if units that do not run were started again, and what hosts
-	// lack were written again. Those that run and miss nothing but a leader are among them.
+	// startable is how many voters that are not alive would be, if units that do not run were started again, and what
+	// hosts lack were written again. Those that run and miss nothing but a leader are among them.
 	startable int
 	orphans   []orphan // members without a host of the manifest that works for them
 }
@@ -24,8 +24,8 @@ type orphan struct {
 	host string // the host in its place, without its data; none where the manifest has no such host
 }
 
-// membership counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the control-plane hosts
-// that joined, or may have joined because nothing is known of them, or whose join had got as far as etcd.
+// membership counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the control-plane
+// hosts that joined, or may have joined because nothing is known of them, or whose join had got as far as etcd.
 func (v *view) membership() membership {
 	if v.listed() != observed.Yes {
 		return v.supposedMembership()
@@ -39,8 +39,10 @@ func (v *view) membership() membership {
 		switch {
 		case s == nil:
 			r.orphans = append(r.orphans, orphan{Member: m})
-		case s.Condition == condition.Empty, s.Condition == condition.Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
-			// Partial: whoever had begun with its data cannot begin again without; a learner has a name once it has begun.
+		case s.Condition == condition.Empty,
+			s.Condition == condition.Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
+			// Partial: whoever had begun with its data cannot begin again without; a learner has a name
+			// once it has begun.
 			r.orphans = append(r.orphans, orphan{m, s.ID})
 		case !m.Learner && m.Healthy != observed.Yes && !leaderless(m) && s.repairable():
 			r.startable++
@@ -53,7 +55,8 @@ func (v *view) supposedMembership() membership {
 	var r membership
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if !s.Condition.Joined() && !s.Condition.Silent() && (s.Condition != condition.Partial || s.is.EtcdData != observed.Yes) {
+		if !s.Condition.Joined() && !s.Condition.Silent() &&
+			(s.Condition != condition.Partial || s.is.EtcdData != observed.Yes) {
 			continue
 		}
 		if condition.StaleEpoch(&s.is, v.epoch) {
@@ -75,7 +78,8 @@ func leaderless(m observed.Member) bool {
 	return m.Healthy != observed.Yes && m.Version != "" && len(m.Alarms) == 0
 }
 
-// repairable reports whether the host's member comes back when units are started, or what the host lacks is written again.
+// repairable reports whether the host's member comes back when units are started, or what the host lacks is
+// written again.
 func (s *hostState) repairable() bool {
 	return s.Condition == condition.Restartable || s.Condition == condition.Regenerable
 }
@@ -90,8 +94,8 @@ func (v *view) hostOf(m observed.Member) *hostState {
 	return nil
 }
 
-// living reports whether the orphan is a healthy voter of a host that the manifest does not have: a difference that only
-// the operator may settle, and no danger meanwhile.
+// living reports whether the orphan is a healthy voter of a host that the manifest does not have: a difference that
+// only the operator may settle, and no danger meanwhile.
 func (s orphan) living() bool {
 	return s.host == "" && s.Healthy == observed.Yes && !s.Learner && len(s.Alarms) == 0
 }
@@ -110,7 +114,9 @@ func (v *view) removals() []Removal {
 			continue
 		}
 		_, left = quorum.Without(left, s.ID)
-		out = append(out, Removal{Member: s.ID, Name: s.Name, Learner: s.Learner, Host: s.host, Why: s.why() + "; " + verdict.Why})
+		out = append(out, Removal{
+			Member: s.ID, Name: s.Name, Learner: s.Learner, Host: s.host, Why: s.why() + "; " + verdict.Why,
+		})
 	}
 	return out
 }
@@ -135,7 +141,11 @@ func (s orphan) problem() problem.Problem {
 	if s.host == "" {
 		code = problem.OrphanMember
 	}
-	return problem.Problem{Code: code, Host: s.host, Parameters: problem.Parameters{"member": s.label(), "state": state}}
+	return problem.Problem{
+		Code:       code,
+		Host:       s.host,
+		Parameters: problem.Parameters{"member": s.label(), "state": state},
+	}
 }
 
 // why says in a sentence what is wrong with the member.
@@ -149,10 +159,11 @@ func (s orphan) label() string {
 	return s.Name + " (" + s.ID + ")"
 }
 
-// membershipSound reports whether every voter is healthy, no join is under way and nothing is to be removed: only then may a new
-// member be added.
+// membershipSound reports whether every voter is healthy, no join is under way and nothing is to be removed: only then
+// may a new member be added.
 func (v *view) membershipSound() bool {
-	return v.etcd.listed && v.etcd.tally.Alive == v.etcd.tally.Voters && v.etcd.tally.Learners == 0 && !v.orphansMatter()
+	return v.etcd.listed && v.etcd.tally.Alive == v.etcd.tally.Voters && v.etcd.tally.Learners == 0 &&
+		!v.orphansMatter()
 }
 
 // orphansMatter reports whether some orphan is more than a living member outside the manifest.
@@ -168,5 +179,6 @@ func (v *view) orphansMatter() bool {
 // inEtcd reports whether the host's join, which has not finished, has already got as far as etcd. It is finished before
 // any other host joins.
 func (s *hostState) inEtcd() bool {
-	return s.Condition == condition.Partial && s.Role == desired.ControlPlane && (s.Etcd != "" || s.is.EtcdData == observed.Yes)
+	return s.Condition == condition.Partial && s.Role == desired.ControlPlane &&
+		(s.Etcd != "" || s.is.EtcdData == observed.Yes)
 }

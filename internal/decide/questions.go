@@ -62,7 +62,9 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 	if v.onlyWorkersLeft() {
 		return fsm.OnYes, names(v.workers(), (*hostState).joined) + " joined this cluster, whose control plane is gone"
 	}
-	if begun := names(v.controlPlane(), func(s *hostState) bool { return s.Condition == condition.Partial }); begun != "" {
+	if begun := names(v.controlPlane(), func(s *hostState) bool {
+		return s.Condition == condition.Partial
+	}); begun != "" {
 		return fsm.OnNo, begun + ": installation is incomplete"
 	}
 	if v.in.Is.API.Reached == observed.Yes || v.etcd.listed {
@@ -115,8 +117,8 @@ func (v *view) controlPlaneFaults() []string {
 	return wrong
 }
 
-// askQuorum counts what is not known to be healthy as dead. Voters of hosts whose units merely do not run come back when
-// these are started, and those whose certificates ran out when they are renewed.
+// askQuorum counts what is not known to be healthy as dead. Voters of hosts whose units merely do not run come back
+// when these are started, and those whose certificates ran out when they are renewed.
 func (v *view) askQuorum() (fsm.Event, string) {
 	if fenced := v.recovering(); fenced != "" {
 		return fsm.OnLost, "a recovery has stopped etcd on " + fenced + " and is incomplete"
@@ -126,7 +128,8 @@ func (v *view) askQuorum() (fsm.Event, string) {
 	case t.Holds():
 		return fsm.OnSatisfied, t.String()
 	case back.Holds():
-		return fsm.OnRecoverable, t.String() + "; with stopped units started and missing files regenerated, " + back.String()
+		return fsm.OnRecoverable,
+			t.String() + "; with stopped units started and missing files regenerated, " + back.String()
 	}
 	if t.Voters == 0 {
 		return fsm.OnLost, "no control-plane host holds a member of etcd"
@@ -147,7 +150,8 @@ func (v *view) askRepairable() (fsm.Event, string) {
 	if lost := v.quarantines(); len(lost) > 0 {
 		return fsm.OnDataLost, v.nameOf(lost[0]) + " can leave etcd and join again"
 	}
-	return fsm.OnNotRepairable, "no unit to start, nothing to regenerate, and no dead member to remove: the operator must act"
+	return fsm.OnNotRepairable,
+		"no unit to start, nothing to regenerate, and no dead member to remove: the operator must act"
 }
 
 func (v *view) askMissing() (fsm.Event, string) {
@@ -156,7 +160,8 @@ func (v *view) askMissing() (fsm.Event, string) {
 	case missing == "":
 		return fsm.OnNone, "no host is missing"
 	case !v.joinable():
-		return fsm.OnMissingLater, missing + " not joined; hosts join only a control plane that runs " + v.in.Want.KubernetesVersion
+		return fsm.OnMissingLater,
+			missing + " not joined; hosts join only a control plane that runs " + v.in.Want.KubernetesVersion
 	}
 	return fsm.OnMissing, missing + " not joined"
 }
@@ -191,7 +196,8 @@ func (v *view) askConfiguration() (fsm.Event, string) {
 	if len(drift) == 0 {
 		return fsm.OnNone, "hosts have the wanted configuration"
 	}
-	return fsm.OnDiffers, "configuration of " + names(v.hosts, func(s *hostState) bool { return drift[s.ID] != nil }) + " differs"
+	return fsm.OnDiffers,
+		"configuration of " + names(v.hosts, func(s *hostState) bool { return drift[s.ID] != nil }) + " differs"
 }
 
 func (v *view) askObjects() (fsm.Event, string) {

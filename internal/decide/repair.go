@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/observed"
 )
 
-// regenerations are the parts to regenerate, by host. A worker needs the API for new credentials, and a living member of etcd
-// is restarted only if the quorum allows it.
+// regenerations are the parts to regenerate, by host. A worker needs the API for new credentials, and a living member
+// of etcd is restarted only if the quorum allows it.
 func (v *view) regenerations() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -36,8 +36,8 @@ func (v *view) canRegenerate(s *hostState) bool {
 	return true
 }
 
-// quarantines are the hosts whose lost etcd data is quarantined, so that they can join again: only while the API and etcd answer,
-// another host has the CAs, and the members left keep their quorum, each counted after those before it.
+// quarantines are the hosts whose lost etcd data is quarantined, so that they can join again: only while the API and
+// etcd answer, another host has the CAs, and the members left keep their quorum, each counted after those before it.
 func (v *view) quarantines() []string {
 	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || v.source() == "" {
 		return nil
@@ -60,8 +60,8 @@ func (v *view) quarantines() []string {
 	return out
 }
 
-// staleNodes names the control-plane Nodes that belong to nobody: not Ready, without a member of etcd, and of no host of
-// the manifest. Those of workers may be somebody else's, a controller's for instance.
+// staleNodes names the control-plane Nodes that belong to nobody: not Ready, without a member of etcd, and of no host
+// of the manifest. Those of workers may be somebody else's, a controller's for instance.
 func (v *view) staleNodes() []string {
 	if v.in.Limit != nil || v.in.Is.API.Reached != observed.Yes || !v.etcd.listed {
 		return nil
@@ -76,8 +76,8 @@ func (v *view) staleNodes() []string {
 	return out
 }
 
-// known reports whether the Node is that of a host of the manifest, or of a member of etcd. Of a host that did not say its
-// name, any Node might be the one.
+// known reports whether the Node is that of a host of the manifest, or of a member of etcd. Of a host that did not say
+// its name, any Node might be the one.
 func (v *view) known(n *observed.Node) bool {
 	for i := range v.hosts {
 		s := &v.hosts[i]
@@ -85,5 +85,7 @@ func (v *view) known(n *observed.Node) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == n.Name || m.Name == "" })
+	return slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
+		return m.Name == n.Name || m.Name == ""
+	})
 }

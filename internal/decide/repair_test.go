@@ -24,7 +24,9 @@ type repairs struct {
 
 // lost makes a control-plane host say that its etcd data is gone, and its member silent.
 func (in *Input) lost(id, name string) {
-	in.change(id, func(h *observed.Host) { h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No })
+	in.change(id, func(h *observed.Host) {
+		h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No
+	})
 	in.kill(name)
 }
 
@@ -41,7 +43,9 @@ func TestRemedies(t *testing.T) {
 		want   repairs
 	}{
 		{"a manifest gone", func(in *Input) {
-			in.change(cp2, func(h *host) { h.Manifests, h.APIServer, h.APIServerVersion = h.Manifests[:1], observed.Unknown, "" })
+			in.change(cp2, func(h *host) {
+				h.Manifests, h.APIServer, h.APIServerVersion = h.Manifests[:1], observed.Unknown, ""
+			})
 		}, repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp2: {"kube-apiserver"}}}},
 		{"a worker's kubelet.conf gone", func(in *Input) {
 			in.change(w2, func(h *host) { h.KubeletConf = observed.No })
@@ -50,7 +54,8 @@ func TestRemedies(t *testing.T) {
 			in.change(cp2, expiredHere)
 			in.Limit = map[string]bool{w1: true}
 		}, repairs{Route: fsm.Instruct}},
-		{"certificates expired on one host", func(in *Input) { in.change(cp2, expiredHere) }, repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp2: {condition.PartCertificates}}}},
+		{"certificates expired on one host", func(in *Input) { in.change(cp2, expiredHere) },
+			repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp2: {condition.PartCertificates}}}},
 		{"certificates expired on a living voter while another is dead", func(in *Input) {
 			in.change(cp2, expiredHere)
 			in.lose(cp3)
@@ -63,13 +68,21 @@ func TestRemedies(t *testing.T) {
 				})
 			}
 			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
-		}, repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp1: {condition.PartCertificates}, cp2: {condition.PartCertificates}, cp3: {condition.PartCertificates}}}},
+		}, repairs{
+			Route: fsm.Repair,
+			Regenerations: map[string][]string{
+				cp1: {condition.PartCertificates},
+				cp2: {condition.PartCertificates},
+				cp3: {condition.PartCertificates},
+			},
+		}},
 		{"a worker needs the API for new credentials", func(in *Input) {
 			in.change(w1, func(h *host) { h.KubeletConf = observed.No })
 			in.Is.API = observed.API{Reached: observed.No}
 		}, repairs{Route: fsm.Instruct}},
 
-		{"etcd data of one member lost", func(in *Input) { in.lost(cp2, "cp-2") }, repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
+		{"etcd data of one member lost", func(in *Input) { in.lost(cp2, "cp-2") },
+			repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
 		{"its member has been removed already", func(in *Input) {
 			in.lost(cp2, "cp-2")
 			_, in.Is.Etcd.Members = quorum.Without(in.Is.Etcd.Members, "id-cp-2")
@@ -108,11 +121,13 @@ func TestRemedies(t *testing.T) {
 		}, repairs{Route: fsm.Instruct}},
 
 		{"a control-plane Node of nobody", func(in *Input) {
-			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "old", ControlPlane: true, Ready: observed.Unknown})
+			in.Is.API.Nodes = append(in.Is.API.Nodes,
+				observed.Node{Name: "old", ControlPlane: true, Ready: observed.Unknown})
 		}, repairs{Route: fsm.Resources, Stale: []string{"old"}}},
 		{"one that is Ready, one of a worker, one with a member", func(in *Input) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "a", ControlPlane: true, Ready: observed.Yes},
-				observed.Node{Name: "b", Ready: observed.Unknown}, observed.Node{Name: "c", ControlPlane: true, Ready: observed.Unknown})
+				observed.Node{Name: "b", Ready: observed.Unknown},
+				observed.Node{Name: "c", ControlPlane: true, Ready: observed.Unknown})
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "c", Name: "c", Healthy: observed.Yes})
 		}, repairs{Route: fsm.Nothing}},
 	}
@@ -122,7 +137,10 @@ func TestRemedies(t *testing.T) {
 			in := healthy(3, 2)
 			tt.change(&in)
 			d := Decide(in)
-			got := repairs{Route: d.Route, Also: d.Also, Regenerations: d.Regenerations, Quarantines: d.Quarantines, Stale: d.StaleNodes}
+			got := repairs{
+				Route: d.Route, Also: d.Also, Regenerations: d.Regenerations, Quarantines: d.Quarantines,
+				Stale: d.StaleNodes,
+			}
 			for _, r := range d.Removals {
 				got.Removed = append(got.Removed, r.Member)
 			}

@@ -94,7 +94,8 @@ func (r *rules) difference(words []string) (term, error) {
 }
 
 // join splits the words at every separator and combines the parts from the left.
-func (r *rules) join(words []string, sep string, part func([]string) (term, error), combine func(a, b int) int) (term, error) {
+func (r *rules) join(words []string, sep string, part func([]string) (term, error),
+	combine func(a, b int) int) (term, error) {
 	for i := len(words) - 1; i >= 0; i-- {
 		if words[i] == sep {
 			left, err := r.join(words[:i], sep, part, combine)

@@ -28,8 +28,8 @@ func danger(d Decision) int {
 	return 0
 }
 
-// Whatever a host, the API or etcd would have said: not having heard it never leads to a more dangerous route than having
-// heard the most harmless of the answers. Foreign data is left out: to learn of it stops everything.
+// Whatever a host, the API or etcd would have said: not having heard it never leads to a more dangerous route than
+// having heard the most harmless of the answers. Foreign data is left out: to learn of it stops everything.
 func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	t.Parallel()
 	cps, workers := kinds(), workerKinds()

@@ -32,7 +32,8 @@ func (v *view) goesOn(s *hostState) bool {
 	switch {
 	case !s.inLimit || !s.upgradeBegun() || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
 		return false
-	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || s.Condition != condition.Restartable && s.Condition != condition.Unready && s.Condition != condition.Broken:
+	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes ||
+		s.Condition != condition.Restartable && s.Condition != condition.Unready && s.Condition != condition.Broken:
 		return false
 	case s.Role == desired.Worker:
 		return true
@@ -50,7 +51,8 @@ func (v *view) skew() *problem.Problem {
 			continue
 		}
 		return &problem.Problem{
-			Code: problem.KubeletSkew, Parameters: problem.Parameters{"node": n.Name, "kubelet": n.KubeletVersion, "apiServer": want},
+			Code:       problem.KubeletSkew,
+			Parameters: problem.Parameters{"node": n.Name, "kubelet": n.KubeletVersion, "apiServer": want},
 		}
 	}
 	for i := range v.controlPlane() {
@@ -97,9 +99,10 @@ func (v *view) namedVersions(s *hostState) []problem.Problem {
 	return out
 }
 
-// cordoned reports whether a run of ours has closed the member's Node and was interrupted before it opened it again; the
-// host needs nothing more. A mark on a Node that is open counts too: were it left there, a person's cordon would look like
-// ours.
+// cordoned reports whether a run of ours has closed the member's Node and was interrupted before it opened it again;
+// the host needs nothing more. A mark on a Node that is open counts too: were it left there, a person's cordon would
+// look like ours.
 func (v *view) cordoned(s *hostState) bool {
-	return s.inLimit && s.Condition == condition.Healthy && s.node != nil && s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
+	return s.inLimit && s.Condition == condition.Healthy && s.node != nil &&
+		s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
 }

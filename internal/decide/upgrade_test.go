@@ -39,21 +39,28 @@ func TestWhatIsUpgraded(t *testing.T) {
 		hosts []string
 		says  string // in the reason of the last question
 	}{
-		"everything":              {func(in *Input) { in.allOlder("1.36.1") }, fsm.Upgrade, all, "1.36.3 is wanted"},
-		"a minor":                 {func(in *Input) { in.allOlder("1.35.4") }, fsm.Upgrade, all, "1.36.3 is wanted"},
-		"what is left of it":      {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, all[4:], "1.35.4"},
-		"a kubelet that is older": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.33.0") }, fsm.Upgrade, all[4:], "1.33.0"},
+		"everything": {func(in *Input) { in.allOlder("1.36.1") }, fsm.Upgrade, all, "1.36.3 is wanted"},
+		"a minor":    {func(in *Input) { in.allOlder("1.35.4") }, fsm.Upgrade, all, "1.36.3 is wanted"},
+		"what is left of it": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, all[4:],
+			"1.35.4"},
+		"a kubelet that is older": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.33.0") }, fsm.Upgrade, all[4:],
+			"1.33.0"},
 		"a kubelet that was not restarted": {func(in *Input) {
 			in.node("w-2").KubeletVersion = "1.36.1"
 		}, fsm.Upgrade, all[4:], "1.36.1"},
-		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") }, fsm.Error, nil, "node w-2: kubelet 1.32.9 does not work with"},
+		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") }, fsm.Error,
+			nil, "node w-2: kubelet 1.32.9 does not work with"},
 		"a node of somebody else, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
-			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "theirs", Ready: observed.Yes, KubeletVersion: "1.32.0"})
+			in.Is.API.Nodes = append(in.Is.API.Nodes,
+				observed.Node{Name: "theirs", Ready: observed.Yes, KubeletVersion: "1.32.0"})
 		}, fsm.Error, nil, "node theirs: kubelet 1.32.0"},
-		"two minors":     {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil, "no minor version may be skipped"},
-		"downwards":      {func(in *Input) { in.older("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil, "cannot be downgraded"},
-		"within a limit": {func(in *Input) { in.allOlder("1.35.4"); in.Limit = map[string]bool{"192.0.0.1": true} }, fsm.Upgrade, all[:1], "1.35.4"},
+		"two minors": {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil,
+			"no minor version may be skipped"},
+		"downwards": {func(in *Input) { in.older("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil,
+			"cannot be downgraded"},
+		"within a limit": {func(in *Input) { in.allOlder("1.35.4"); in.Limit = map[string]bool{"192.0.0.1": true} },
+			fsm.Upgrade, all[:1], "1.35.4"},
 		"a limit that is done": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.older("192.0.0.1", "cp-1", decidetest.Version)
@@ -120,32 +127,46 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 		route    fsm.Route
 		first    string // of what is upgraded
 	}{
-		"a worker's new kubelet does not start": {"w-2", "192.0.1.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, fsm.Upgrade, "192.0.0.1"},
-		"a control-plane host's does not":       {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h) }, fsm.Upgrade, "192.0.0.2"},
-		"its API server does not":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.APIServer = observed.No }, fsm.Upgrade, "192.0.0.2"},
+		"a worker's new kubelet does not start": {"w-2", "192.0.1.2",
+			func(_ *Input, h *observed.Host) { stopKubelet(h) }, fsm.Upgrade, "192.0.0.1"},
+		"a control-plane host's does not": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h) },
+			fsm.Upgrade, "192.0.0.2"},
+		"its API server does not": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.APIServer = observed.No },
+			fsm.Upgrade, "192.0.0.2"},
 		"its API server's manifest is gone": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) {
 			h.APIServer, h.APIServerVersion, h.Kubelet.Version = observed.No, "", "1.36.1"
 		}, fsm.Upgrade, "192.0.0.2"},
-		"its upgrade has not begun":                      {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Upgrading = "" }, fsm.Repair, ""},
-		"it had begun for another version":               {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Upgrading = "1.36.2" }, fsm.Repair, ""},
-		"its container runtime does not run":             {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h); h.Containerd.Active = false }, fsm.Repair, ""},
-		"etcd does not run there":                        {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No }, fsm.Instruct, ""},
-		"it is outside the limit":                        {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Limit = map[string]bool{"192.0.0.1": true} }, fsm.Upgrade, "192.0.0.1"},
-		"the API does not answer, so that it is unknown": {"w-2", "192.0.1.2", func(in *Input, h *observed.Host) { stopKubelet(h); in.Is.API = observed.API{} }, fsm.Instruct, ""},
+		"its upgrade has not begun": {"cp-2", "192.0.0.2",
+			func(_ *Input, h *observed.Host) { stopKubelet(h); h.Upgrading = "" }, fsm.Repair, ""},
+		"it had begun for another version": {"cp-2", "192.0.0.2",
+			func(_ *Input, h *observed.Host) { stopKubelet(h); h.Upgrading = "1.36.2" }, fsm.Repair, ""},
+		"its container runtime does not run": {"cp-2", "192.0.0.2",
+			func(_ *Input, h *observed.Host) { stopKubelet(h); h.Containerd.Active = false }, fsm.Repair, ""},
+		"etcd does not run there": {"cp-2", "192.0.0.2",
+			func(_ *Input, h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No }, fsm.Instruct,
+			""},
+		"it is outside the limit": {"w-2", "192.0.1.2",
+			func(in *Input, h *observed.Host) { stopKubelet(h); in.Limit = map[string]bool{"192.0.0.1": true} },
+			fsm.Upgrade, "192.0.0.1"},
+		"the API does not answer, so that it is unknown": {"w-2", "192.0.1.2",
+			func(in *Input, h *observed.Host) { stopKubelet(h); in.Is.API = observed.API{} }, fsm.Instruct, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := healthy(3, 2)
 			in.allOlder("1.36.1")
 			n := in.node(c.host)
-			n.Ready, n.Unschedulable, n.Annotations = observed.No, true, map[string]string{observed.CordonAnnotation: "run-1"}
+			n.Ready, n.Unschedulable, n.Annotations = observed.No, true,
+				map[string]string{observed.CordonAnnotation: "run-1"}
 			in.change(c.id, func(h *observed.Host) {
 				h.Kubelet.Version, h.Upgrading = decidetest.Version, decidetest.Version
 				c.world(&in, h)
 			})
 			d := Decide(in)
-			if d.Route != c.route || c.first != "" && (len(d.Upgrades) == 0 || d.Upgrades[0] != c.first || d.Restarts != nil) {
-				t.Errorf("route %s, upgrades %v, restarts %v: %+v", d.Route, d.Upgrades, d.Restarts, d.Trace[len(d.Trace)-1])
+			if d.Route != c.route ||
+				c.first != "" && (len(d.Upgrades) == 0 || d.Upgrades[0] != c.first || d.Restarts != nil) {
+				t.Errorf("route %s, upgrades %v, restarts %v: %+v", d.Route, d.Upgrades, d.Restarts,
+					d.Trace[len(d.Trace)-1])
 			}
 		})
 	}
@@ -172,11 +193,13 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 		t.Fatal("a healthy cluster has its plugin")
 	}
 	in.Want.Network.CNI.Name, in.Addons = "canal", nil
-	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 || d.Problems[0].String() != "NetworkPluginChanged(deployed=flannel, wanted=canal)" {
+	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 ||
+		d.Problems[0].String() != "NetworkPluginChanged(deployed=flannel, wanted=canal)" {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)
 	}
 	in.Want.Network.CNI.Name = "external"
-	if d := Decide(in); d.Route != fsm.Nothing || len(d.Warnings) != 1 || d.Warnings[0].Code != problem.NetworkPluginChanged {
+	if d := Decide(in); d.Route != fsm.Nothing || len(d.Warnings) != 1 ||
+		d.Warnings[0].Code != problem.NetworkPluginChanged {
 		t.Errorf("route %s: %+v, %+v", d.Route, d.Problems, d.Warnings)
 	}
 	// Somebody else has deployed it from the beginning.
@@ -192,12 +215,14 @@ func TestWhoIsAheadIsNamed(t *testing.T) {
 	in := healthy(3, 1)
 	in.older("192.0.1.1", "w-1", "1.36.4")
 	d := Decide(in)
-	if len(d.Problems) != 1 || d.Problems[0].String() != "KubeletAhead(hosts=w-1, newer=kubelet of w-1 1.36.4, running=1.36.4, wanted=1.36.3)" {
+	if len(d.Problems) != 1 || d.Problems[0].String() != "KubeletAhead(hosts=w-1, newer=kubelet of w-1 1.36.4, "+
+		"running=1.36.4, wanted=1.36.3)" {
 		t.Errorf("%+v", d.Problems)
 	}
 	in.older("192.0.0.1", "cp-1", "1.36.4")
 	d = Decide(in)
-	if len(d.Problems) != 1 || d.Problems[0].String() != "DowngradeOfSome(newer=API server of cp-1 1.36.4+kubelet of w-1 1.36.4, running=1.36.4, wanted=1.36.3)" {
+	if len(d.Problems) != 1 || d.Problems[0].String() != "DowngradeOfSome(newer=API server of cp-1 1.36.4+kubelet of "+
+		"w-1 1.36.4, running=1.36.4, wanted=1.36.3)" {
 		t.Errorf("%+v", d.Problems)
 	}
 }
@@ -242,10 +267,22 @@ func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 		pods   []observed.Pod
 		system []string
 	}{
-		"as wanted":                     {[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}, nil},
-		"older":                         {[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.Yes}, {App: "kube-dns", Image: "r/coredns:v1", Ready: observed.Yes}}, []string{"kube-dns", "kube-proxy"}},
-		"older, on a node that is away": {[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.No}}, nil},
-		"somebody else's":               {[]observed.Pod{{App: "metrics", Image: "r/metrics:v0", Ready: observed.Yes}}, nil},
+		"as wanted": {
+			[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}},
+			nil,
+		},
+		"older": {
+			[]observed.Pod{
+				{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.Yes},
+				{App: "kube-dns", Image: "r/coredns:v1", Ready: observed.Yes},
+			},
+			[]string{"kube-dns", "kube-proxy"},
+		},
+		"older, on a node that is away": {
+			[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.No}},
+			nil,
+		},
+		"somebody else's": {[]observed.Pod{{App: "metrics", Image: "r/metrics:v0", Ready: observed.Yes}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -257,7 +294,8 @@ func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 			if c.system != nil {
 				want = fsm.Resources
 			}
-			if diff := cmp.Diff(c.system, d.System); diff != "" || d.Route != want || (d.Leader != "") != (c.system != nil) {
+			if diff := cmp.Diff(c.system, d.System); diff != "" || d.Route != want ||
+				(d.Leader != "") != (c.system != nil) {
 				t.Errorf("route %s, leader %q, %s", d.Route, d.Leader, diff)
 			}
 		})
@@ -285,15 +323,25 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 		hosts []string
 		says  string
 	}{
-		"an older kubelet":           {func(in *Input) { in.named("1.35.4", "") }, fsm.Upgrade, last, "w-2 does not run the versions"},
-		"an older patch":             {func(in *Input) { in.named("1.36.1", "") }, fsm.Upgrade, last, "w-2"},
-		"the kubelet that runs":      {func(in *Input) { in.named("1.35.4", ""); in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Nothing, nil, ""},
-		"the cluster's":              {func(in *Input) { in.named(decidetest.Version, "") }, fsm.Nothing, nil, ""},
-		"up again, no longer named":  {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, last, "1.35.4"},
-		"up within what is named":    {func(in *Input) { in.named("1.35.9", ""); in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, last, "w-2"},
-		"all upgraded, one stays":    {func(in *Input) { in.allOlder("1.35.4"); in.named("1.35.4", "") }, fsm.Upgrade, all[:4], "1.36.3 is wanted"},
-		"another containerd":         {func(in *Input) { in.runtime("2.4.2"); in.named("", "2.3.7") }, fsm.Upgrade, last, "w-2"},
-		"the containerd that runs":   {func(in *Input) { in.runtime("2.3.7"); in.named("", "2.3.7") }, fsm.Nothing, nil, ""},
+		"an older kubelet": {func(in *Input) { in.named("1.35.4", "") }, fsm.Upgrade, last,
+			"w-2 does not run the versions"},
+		"an older patch": {func(in *Input) { in.named("1.36.1", "") }, fsm.Upgrade, last, "w-2"},
+		"the kubelet that runs": {
+			func(in *Input) { in.named("1.35.4", ""); in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Nothing, nil, "",
+		},
+		"the cluster's": {func(in *Input) { in.named(decidetest.Version, "") }, fsm.Nothing, nil, ""},
+		"up again, no longer named": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, last,
+			"1.35.4"},
+		"up within what is named": {
+			func(in *Input) { in.named("1.35.9", ""); in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, last,
+			"w-2",
+		},
+		"all upgraded, one stays": {func(in *Input) { in.allOlder("1.35.4"); in.named("1.35.4", "") }, fsm.Upgrade,
+			all[:4], "1.36.3 is wanted"},
+		"another containerd": {func(in *Input) { in.runtime("2.4.2"); in.named("", "2.3.7") }, fsm.Upgrade,
+			last, "w-2"},
+		"the containerd that runs": {func(in *Input) { in.runtime("2.3.7"); in.named("", "2.3.7") }, fsm.Nothing, nil,
+			""},
 		"any containerd, none named": {func(in *Input) { in.runtime("1.7.0") }, fsm.Nothing, nil, ""},
 		"a containerd that was not restarted": {func(in *Input) {
 			in.runtime("2.3.7")
@@ -309,11 +357,18 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 			in.named("1.35.4", "")
 			in.Limit = map[string]bool{"192.0.1.1": true}
 		}, fsm.Nothing, nil, ""},
-		"newer than the cluster":    {func(in *Input) { in.named("1.36.4", "") }, fsm.Error, nil, "kubelet 1.36.4 does not work"},
-		"more than three minors":    {func(in *Input) { in.named("1.32.0", "") }, fsm.Error, nil, "kubelet 1.32.0 does not work"},
-		"a containerd it cannot":    {func(in *Input) { in.named("", "1.7.22") }, fsm.Error, nil, "does not work with containerd 1.7.22"},
-		"for a control-plane host":  {func(in *Input) { in.Want.ControlPlane[0].Versions.Kubernetes = "1.35.4" }, fsm.Error, nil, "control-plane host"},
-		"a newer one was put there": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.37.0"); in.named("1.35.4", "") }, fsm.Error, nil, "kubelet 1.37.0"},
+		"newer than the cluster": {func(in *Input) { in.named("1.36.4", "") }, fsm.Error, nil,
+			"kubelet 1.36.4 does not work"},
+		"more than three minors": {func(in *Input) { in.named("1.32.0", "") }, fsm.Error, nil,
+			"kubelet 1.32.0 does not work"},
+		"a containerd it cannot": {func(in *Input) { in.named("", "1.7.22") }, fsm.Error, nil,
+			"does not work with containerd 1.7.22"},
+		"for a control-plane host": {func(in *Input) { in.Want.ControlPlane[0].Versions.Kubernetes = "1.35.4" },
+			fsm.Error, nil, "control-plane host"},
+		"a newer one was put there": {
+			func(in *Input) { in.older("192.0.1.2", "w-2", "1.37.0"); in.named("1.35.4", "") }, fsm.Error, nil,
+			"kubelet 1.37.0",
+		},
 		"API servers that are older, outside the limit": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.named("1.36.1", "")

@@ -32,7 +32,8 @@ func (v *view) versions() versions {
 		if s.Versions.Kubernetes == "" {
 			add(&out.kubelet, s.kubelet())
 			if s.node != nil {
-				add(&out.kubelet, s.node.KubeletVersion) // of the one that runs, which may not be the one that is installed
+				// of the one that runs, which may not be the one that is installed
+				add(&out.kubelet, s.node.KubeletVersion)
 			}
 		}
 		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
@@ -171,7 +172,8 @@ func (v *view) newer() []string {
 	return out
 }
 
-// ahead names the members that run something newer than the wanted version, if no API server does: they are ahead of it.
+// ahead names the members that run something newer than the wanted version, if no API server does: they
+// are ahead of it.
 func (v *view) ahead() []string {
 	want := v.in.Want.KubernetesVersion
 	if event, _ := compare(want, v.running.api, v.running.api); event == fsm.OnLower {
@@ -187,8 +189,8 @@ func (v *view) ahead() []string {
 	return out
 }
 
-// compare says how the wanted version relates to the versions given, and what is wrong with that; nil when it is the same
-// as all of them, or higher, and may be.
+// compare says how the wanted version relates to the versions given, and what is wrong with that; nil when it is the
+// same as all of them, or higher, and may be.
 func compare(want string, all, api []string) (fsm.Event, *problem.Problem) {
 	w, err := version.ParseSemantic(want)
 	if err != nil {
@@ -199,9 +201,15 @@ func compare(want string, all, api []string) (fsm.Event, *problem.Problem) {
 		h, err := version.ParseSemantic(have)
 		switch {
 		case err != nil:
-			return fsm.OnNotKnown, &problem.Problem{Code: problem.RunningVersionInvalid, Parameters: problem.Parameters{"version": have}}
+			return fsm.OnNotKnown, &problem.Problem{
+				Code:       problem.RunningVersionInvalid,
+				Parameters: problem.Parameters{"version": have},
+			}
 		case w.LessThan(h):
-			return fsm.OnLower, &problem.Problem{Code: problem.Downgrade, Parameters: problem.Parameters{"wanted": want, "running": have}}
+			return fsm.OnLower, &problem.Problem{
+				Code:       problem.Downgrade,
+				Parameters: problem.Parameters{"wanted": want, "running": have},
+			}
 		}
 	}
 	for _, have := range api {

@@ -82,11 +82,13 @@ func within(limit, about map[string]bool) map[string]bool {
 
 // workersOnly reports whether the decision is about workers, so that the control plane is what the API says of it.
 func (v *view) workersOnly() bool {
-	return v.in.About != nil && !slices.ContainsFunc(v.controlPlane(), func(s hostState) bool { return v.in.About[s.ID] })
+	return v.in.About != nil && !slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
+		return v.in.About[s.ID]
+	})
 }
 
-// etcdKnown reports whether enough is known of etcd for what the decision is about. An API that answers has an etcd with a
-// quorum, and workers are not concerned with more.
+// etcdKnown reports whether enough is known of etcd for what the decision is about. An API that answers has an etcd
+// with a quorum, and workers are not concerned with more.
 func (v *view) etcdKnown() bool {
 	return v.etcd.listed || v.workersOnly() && v.in.Is.API.Reached == observed.Yes
 }
@@ -95,7 +97,10 @@ func (v *view) etcdKnown() bool {
 func (v *view) see(s *hostState, w *desired.Host) {
 	s.Host, s.is, s.inLimit = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
 	s.wantKubelet = v.in.Want.KubeletVersion(*w)
-	cx := condition.HostContext{Cluster: v.in.Want.Name, CA: v.ca, Version: v.in.Want.KubernetesVersion, API: v.in.Is.API.Reached, Etcd: v.listed(), Epoch: v.epoch, NoCNI: v.withoutCNI()}
+	cx := condition.HostContext{
+		Cluster: v.in.Want.Name, CA: v.ca, Version: v.in.Want.KubernetesVersion, API: v.in.Is.API.Reached,
+		Etcd: v.listed(), Epoch: v.epoch, NoCNI: v.withoutCNI(),
+	}
 	if cx.API == observed.Yes {
 		s.node = match.Node(v.in.Is.API.Nodes, w, &s.is)
 		cx.Node = s.node

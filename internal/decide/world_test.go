@@ -18,7 +18,8 @@ func healthy(controlPlanes, workers int) Input {
 	}
 	in.Is.Hosts = map[string]observed.Host{}
 	in.Is.API = observed.API{
-		Reached: observed.Yes, Version: decidetest.Version, Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"},
+		Reached: observed.Yes, Version: decidetest.Version,
+		Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"},
 		Record: &observed.Record{Cluster: decidetest.Cluster, ManifestDigest: decidetest.Digest},
 	}
 	in.Is.Etcd.Reached = observed.Yes
@@ -61,7 +62,9 @@ func (in *Input) empties(ids ...string) {
 		}
 		in.Is.Hosts[h.ID] = decidetest.Bare(h)
 		in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == h.Hostname })
-		in.Is.Etcd.Members = slices.DeleteFunc(in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == h.Hostname })
+		in.Is.Etcd.Members = slices.DeleteFunc(in.Is.Etcd.Members, func(m observed.Member) bool {
+			return m.Name == h.Hostname
+		})
 	}
 }
 

@@ -38,8 +38,8 @@ type Cluster struct {
 
 	// NotCarriedOut lists the manifest's fields that are set and that this version does nothing about, as paths.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
-	// Digest is the sha256 (hex) of the manifest as wanted, without secrets, and whatever the order and the IDs of its hosts;
-	// two equal digests want the same cluster.
+	// Digest is the sha256 (hex) of the manifest as wanted, without secrets, and whatever the order and the IDs of its
+	// hosts; two equal digests want the same cluster.
 	Digest string `json:"digest"`
 	// OrderedDigest is the same with the hosts in the manifest's order: what records of earlier versions have.
 	OrderedDigest string `json:"-"`
@@ -73,8 +73,8 @@ const ExternalCNI = "external"
 type CNI struct {
 	Name string `json:"name"` // the field of the manifest's clusterNetwork.cni
 	MTU  int    `json:"mtu,omitempty"`
-	// Supported are the network plugins that a cluster can be made with, those that this program deploys and ExternalCNI. Each
-	// that is deployed is an addon of its name.
+	// Supported are the network plugins that a cluster can be made with, those that this program deploys and
+	// ExternalCNI. Each that is deployed is an addon of its name.
 	Supported []string `json:"supported,omitempty"`
 }
 
@@ -121,8 +121,9 @@ const (
 
 // Host is one machine of the manifest.
 type Host struct {
-	// ID is the host's identity in plans, probes and records: opaque, and stable for as long as the machine is the host. The
-	// manifest gives it (HasOwnID); else it is derived once, from the address at which the host was first installed.
+	// ID is the host's identity in plans, probes and records: opaque, and stable for as long as the machine is the
+	// host. The manifest gives it (HasOwnID); else it is derived once, from the address at which the host was
+	// first installed.
 	ID             string            `json:"id"`
 	HasOwnID       bool              `json:"-"` // the manifest gives the ID
 	Role           Role              `json:"role"`
@@ -133,10 +134,11 @@ type Host struct {
 	IsLeader       bool              `json:"isLeader,omitempty"`
 	Labels         map[string]string `json:"labels,omitempty"` // a key that ends in "-" is removed
 	Annotations    map[string]string `json:"annotations,omitempty"`
-	Taints         []Taint           `json:"taints"` // control plane default: node-role.kubernetes.io/control-plane:NoSchedule
-	Kubelet        Kubelet           `json:"kubelet"`
-	Versions       Versions          `json:"versions,omitzero"`
-	SSH            SSH               `json:"ssh"`
+	// control plane default: node-role.kubernetes.io/control-plane:NoSchedule
+	Taints   []Taint  `json:"taints"`
+	Kubelet  Kubelet  `json:"kubelet"`
+	Versions Versions `json:"versions,omitzero"`
+	SSH      SSH      `json:"ssh"`
 }
 
 // Versions are what is named for one host, all without a leading v. The zero value names nothing.
@@ -265,7 +267,8 @@ func (c *Cluster) Hosts() []Host {
 // Host returns the host with that ID, public or private address, or hostname, and whether there is one.
 func (c *Cluster) Host(name string) (Host, bool) {
 	for _, h := range c.Hosts() {
-		if name != "" && (h.ID == name || h.PublicAddress == name || h.PrivateAddress == name || strings.EqualFold(h.Hostname, name)) {
+		if name != "" && (h.ID == name || h.PublicAddress == name || h.PrivateAddress == name ||
+			strings.EqualFold(h.Hostname, name)) {
 			return h, true
 		}
 	}

@@ -4,10 +4,11 @@ import "time"
 
 // Upgrade is how nodes are taken out of service. It is no part of any host's configuration.
 type Upgrade struct {
-	MaxUnavailable Share `json:"maxUnavailable"`        // workers out of service at the same time; default 1
-	MaxParallel    int   `json:"maxParallel,omitempty"` // workers upgraded at the same time; 0: as MaxUnavailable allows
-	Canary         bool  `json:"canary"`                // one worker first, alone; default true
-	Drain          Drain `json:"drain"`
+	MaxUnavailable Share `json:"maxUnavailable"` // workers out of service at the same time; default 1
+	// workers upgraded at the same time; 0: as MaxUnavailable allows
+	MaxParallel int   `json:"maxParallel,omitempty"`
+	Canary      bool  `json:"canary"` // one worker first, alone; default true
+	Drain       Drain `json:"drain"`
 }
 
 // Drain is how pods leave a node.
@@ -53,8 +54,9 @@ func (u Upgrade) AtOnce(total int) int {
 
 // Backup is about snapshots of etcd and backups of the cluster. It is no part of any host's configuration.
 type Backup struct {
-	Recipients []string      `json:"recipients,omitempty"` // age public keys; none: no backup can be written
-	Target     string        `json:"target,omitempty"`     // an absolute folder, ssh://… or s3://…; "" means none
-	Schedule   time.Duration `json:"schedule"`             // between snapshots on each control-plane host; 0: never; default 6h
-	Keep       int           `json:"keep"`                 // snapshots that a host keeps; default 10
+	Recipients []string `json:"recipients,omitempty"` // age public keys; none: no backup can be written
+	Target     string   `json:"target,omitempty"`     // an absolute folder, ssh://… or s3://…; "" means none
+	// between snapshots on each control-plane host; 0: never; default 6h
+	Schedule time.Duration `json:"schedule"`
+	Keep     int           `json:"keep"` // snapshots that a host keeps; default 10
 }

@@ -89,8 +89,9 @@ func stopped(stop <-chan struct{}) bool {
 // takeUp is all that comes before the first step of a call. Callers release the locks of a session without an error.
 func (e *Engine) takeUp(ctx context.Context, r Request, at Progress, o RunOptions) (session, error) {
 	if at.Plan.Format != plan.FormatVersion {
-		return session{}, &ConfigError{fmt.Errorf("the plan has format %d, this version carries out format %d; plan again",
-			at.Plan.Format, plan.FormatVersion)}
+		return session{},
+			&ConfigError{fmt.Errorf("the plan has format %d, this version carries out format %d; plan again",
+				at.Plan.Format, plan.FormatVersion)}
 	}
 	seen, err := e.Observe(ctx)
 	if err != nil {

@@ -36,7 +36,8 @@ func carrying(t *testing.T) stage {
 func (s stage) restarted(t *testing.T, change ...func(*Config)) stage {
 	t.Helper()
 	c := Config{
-		Want: wanted("demo"), Hosts: map[string]host.Host{}, Releases: s.releases, Approver: s.approver, Holder: "me@desk",
+		Want: wanted("demo"), Hosts: map[string]host.Host{}, Releases: s.releases, Approver: s.approver,
+		Holder:   "me@desk",
 		Manifest: "name: demo\n",
 	}
 	for id, h := range s.hosts {
@@ -149,7 +150,8 @@ func TestARunEndsWhereAnotherHasHadALockSince(t *testing.T) {
 	worker.end("0")
 	_, err = s.restarted(t).Advance(t.Context(), Apply{}, at, RunOptions{})
 	var taken *TakenError
-	if !errors.As(err, &taken) || taken.By.RunID != "another" || !errors.Is(err, apply.ErrLockLost) && taken.Err == nil {
+	if !errors.As(err, &taken) || taken.By.RunID != "another" ||
+		!errors.Is(err, apply.ErrLockLost) && taken.Err == nil {
 		t.Errorf("got %v", err)
 	}
 	if len(worker.begun()) != before {

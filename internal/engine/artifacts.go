@@ -11,10 +11,11 @@ import (
 	"kubeone/internal/release"
 )
 
-// Releases are the releases of Kubernetes that an engine can install, wherever they come from. Its methods may be called by
-// several goroutines at the same time.
+// Releases are the releases of Kubernetes that an engine can install, wherever they come from. Its methods may be
+// called by several goroutines at the same time.
 type Releases interface {
-	// Names returns the images of a release by name only. It asks nobody, and gives the same names for every architecture.
+	// Names returns the images of a release by name only. It asks nobody, and gives the same names for
+	// every architecture.
 	Names(release.Want) (desired.Artifacts, error)
 	// Resolve returns all of a release, with digests. Asked again it gives the same. A *release.FetchError says that a
 	// location does not answer; every other error is that there is no such release.
@@ -38,8 +39,8 @@ func (e *Engine) release(arch string, named desired.Versions) release.Want {
 // errNamesOnly is why nothing was resolved: nobody asked for it.
 var errNamesOnly = errors.New("what is installed was not looked up")
 
-// resolve finds out what the plan needs, by desired.ArtifactsKey. What cannot be found out now is noted in the proposal, and known by
-// name only.
+// resolve finds out what the plan needs, by desired.ArtifactsKey. What cannot be found out now is noted in the
+// proposal, and known by name only.
 func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.Artifacts, error) {
 	known := map[string]desired.Artifacts{}
 	var missing []error
@@ -65,7 +66,8 @@ func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.A
 }
 
 // lookUp returns a release: with digests, or, where unresolved says why there are none, by name only.
-func (e *Engine) lookUp(ctx context.Context, r Request, want release.Want) (a desired.Artifacts, unresolved, err error) {
+func (e *Engine) lookUp(ctx context.Context, r Request,
+	want release.Want) (a desired.Artifacts, unresolved, err error) {
 	if apply, ok := r.(Apply); ok && apply.NamesOnly {
 		unresolved = errNamesOnly
 	} else if a, err = e.cfg.Releases.Resolve(ctx, want); err != nil {

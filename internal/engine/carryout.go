@@ -151,8 +151,9 @@ func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
 		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reached(p), Unreachable: e.absent(p), Scripts: p.Scripts,
 		Blobs: e.cfg.Releases, FallbackAPI: p.Observed.Access, Etcd: p.Observed.Etcd,
 		Connect: e.cfg.Connect, CheckLock: locks.check,
-		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder, Parallel: e.cfg.Parallel,
-		Emit: func(ev apply.Event) { e.emit(o, ev) }, Now: e.cfg.Now,
+		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder,
+		Parallel: e.cfg.Parallel,
+		Emit:     func(ev apply.Event) { e.emit(o, ev) }, Now: e.cfg.Now,
 	}
 	recovery, recovers := p.Request.(Recover)
 	if recovers {
@@ -213,7 +214,10 @@ func (e *Engine) forget(ctx context.Context, p Proposal) error {
 		if !s.Intent.Kind.ClearsHost() {
 			continue
 		}
-		if _, err := e.HostOf(p, s.Host).Run(ctx, host.Cmd{Name: "remove the working directory", Script: remove}); err != nil {
+		if _, err := e.HostOf(p, s.Host).Run(ctx, host.Cmd{
+			Name:   "remove the working directory",
+			Script: remove,
+		}); err != nil {
 			return err
 		}
 	}
@@ -234,7 +238,8 @@ func (e *Engine) after(ctx context.Context, done Proposal) (Proposal, error) {
 		return e.proposeUntil(ctx, r, Proposal.Matches)
 	case Recover:
 		return e.proposeUntil(ctx, Apply{}, func(p Proposal) bool {
-			left := len(p.Plan.Operator) > 0 && len(p.ComingUp()) == 0 // something remains, and waiting does not change it
+			// something remains, and waiting does not change it
+			left := len(p.Plan.Operator) > 0 && len(p.ComingUp()) == 0
 			return left || p.Matches()
 		})
 	case Replace:

@@ -15,7 +15,8 @@ func ours(p *player) {
 		"file\t/etc/kubeone/marker:role=worker\nfile\t/etc/kubeone/marker:complete=yes")
 }
 
-// Whatever is asked for, a host key that nobody has approved is in the plan, and carrying it out records that key and no other.
+// Whatever is asked for, a host key that nobody has approved is in the plan, and carrying it out records that
+// key and no other.
 func TestFirstContactsAreApprovedWithThePlanThatListsThem(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]Request{"apply": Apply{}, "reset": Reset{}} {

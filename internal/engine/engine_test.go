@@ -51,7 +51,8 @@ func TestBareHostsLeadToAnInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Decision().Route != fsm.Install || len(first.Scripts) != 2 {
-		t.Fatalf("route %s, %d scripts, problems %v", first.Decision().Route, len(first.Scripts), first.Decision().Problems)
+		t.Fatalf("route %s, %d scripts, problems %v", first.Decision().Route, len(first.Scripts),
+			first.Decision().Problems)
 	}
 	for _, step := range first.Plan.Steps {
 		if step.Intent.Kind.OnHost() && step.Intent.Digest == "" {
@@ -109,7 +110,8 @@ func TestWhatIsDamagedIsNotInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wrong *ConfigError
-	if _, err := s.CarryOut(t.Context(), p, RunOptions{}); !errors.As(err, &wrong) || !errors.Is(err, s.releases.damaged) {
+	if _, err := s.CarryOut(t.Context(), p, RunOptions{}); !errors.As(err, &wrong) ||
+		!errors.Is(err, s.releases.damaged) {
 		t.Errorf("got %v", err)
 	}
 	if done := s.changed(); len(done) > 0 {
@@ -155,7 +157,8 @@ func TestWhatARequestDoesNotAllowIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wrong *ConfigError
-	if _, err := s.CarryOut(t.Context(), p, RunOptions{}); !errors.As(err, &wrong) || !strings.Contains(err.Error(), `needs "install"`) {
+	if _, err := s.CarryOut(t.Context(), p, RunOptions{}); !errors.As(err, &wrong) ||
+		!strings.Contains(err.Error(), `needs "install"`) {
 		t.Errorf("got %v", err)
 	}
 	_, err = s.Propose(t.Context(), Snapshots{})
@@ -176,7 +179,8 @@ func TestAClusterThatCannotBeChangedIsNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	var blocked *BlockedError
-	if _, err := s.CarryOut(t.Context(), p, RunOptions{}); !errors.As(err, &blocked) || !strings.Contains(err.Error(), "canal") {
+	if _, err := s.CarryOut(t.Context(), p, RunOptions{}); !errors.As(err, &blocked) ||
+		!strings.Contains(err.Error(), "canal") {
 		t.Errorf("got %v", err)
 	}
 }

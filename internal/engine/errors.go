@@ -28,8 +28,8 @@ type BlockedError struct {
 // Error says why.
 func (e *BlockedError) Error() string { return e.Why + "; nothing was changed" }
 
-// UnresolvedError says that a plan cannot be carried out, because it is not known what its hosts would be given: a download
-// location did not answer. Nothing was changed. It wraps the causes, each a *release.FetchError.
+// UnresolvedError says that a plan cannot be carried out, because it is not known what its hosts would be given: a
+// download location did not answer. Nothing was changed. It wraps the causes, each a *release.FetchError.
 type UnresolvedError struct{ Err error }
 
 // Error says what could not be found out.

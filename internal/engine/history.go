@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/probe"
 )
 
-// History is the runs that the cluster remembers, the newest first. A run that seems to be running and that nobody has a
-// lock for was killed. Where no API server answers it is an *apicall.Error of class Operator.
+// History is the runs that the cluster remembers, the newest first. A run that seems to be running and that nobody has
+// a lock for was killed. Where no API server answers it is an *apicall.Error of class Operator.
 func (e *Engine) History(ctx context.Context) ([]record.Run, error) {
 	result, err := e.Observe(ctx)
 	if err != nil {
@@ -22,7 +22,8 @@ func (e *Engine) History(ctx context.Context) ([]record.Run, error) {
 	if why := NoAPI(result); why != "" {
 		return nil, &apicall.Error{
 			Op: "read the history", Class: apicall.Operator,
-			Err: errors.New("the Kubernetes API cannot be reached (" + why + "); see kubeone status. Runs from this machine are in its state directory, under journal"),
+			Err: errors.New("the Kubernetes API cannot be reached (" + why +
+				"); see kubeone status. Runs from this machine are in its state directory, under journal"),
 		}
 	}
 	client, err := cluster.Connect(*result.Access)

@@ -14,7 +14,8 @@ func TestRunsThatNobodyHasALockForWereKilled(t *testing.T) {
 	world := observed.World{
 		API: observed.API{Lease: &observed.Lock{RunID: "lease", Live: true}},
 		Hosts: map[string]observed.Host{
-			"1": {Lock: &observed.Lock{RunID: "host", Live: true}}, "2": {Lock: &observed.Lock{RunID: "stale"}}, "3": {},
+			"1": {Lock: &observed.Lock{RunID: "host", Live: true}}, "2": {Lock: &observed.Lock{RunID: "stale"}},
+			"3": {},
 		},
 	}
 	var runs []record.Run
@@ -23,7 +24,8 @@ func TestRunsThatNobodyHasALockForWereKilled(t *testing.T) {
 	}
 	runs[0].Result = record.Done
 	want := []record.Run{
-		{ID: "lease", Result: record.Running}, {ID: "host", Result: record.Running}, {ID: "stale", Result: record.Interrupted},
+		{ID: "lease", Result: record.Running}, {ID: "host", Result: record.Running},
+		{ID: "stale", Result: record.Interrupted},
 		{ID: "gone", Result: record.Interrupted}, {ID: "done", Result: record.Done},
 	}
 	if diff := cmp.Diff(want, newestFirst(runs, world)); diff != "" {

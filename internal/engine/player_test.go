@@ -23,11 +23,18 @@ import (
 func wanted(name string) desired.Cluster {
 	return desired.Cluster{
 		Name: name, KubernetesVersion: "1.36.3", Digest: "manifest-1",
-		Endpoint:     desired.Endpoint{Host: "192.0.2.11", Port: 6443},
-		Network:      desired.Network{PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", CNI: desired.CNI{Name: "flannel", Supported: []string{"flannel"}}},
-		ControlPlane: []desired.Host{{ID: "192.0.2.11", Role: desired.ControlPlane, PublicAddress: "192.0.2.11", PrivateAddress: "192.0.2.11"}},
+		Endpoint: desired.Endpoint{Host: "192.0.2.11", Port: 6443},
+		Network: desired.Network{
+			PodSubnet:     "10.244.0.0/16",
+			ServiceSubnet: "10.96.0.0/12",
+			CNI:           desired.CNI{Name: "flannel", Supported: []string{"flannel"}},
+		},
+		ControlPlane: []desired.Host{
+			{ID: "192.0.2.11", Role: desired.ControlPlane, PublicAddress: "192.0.2.11", PrivateAddress: "192.0.2.11"},
+		},
 		Workers: []desired.Host{{
-			ID: "192.0.2.21", Role: desired.Worker, PublicAddress: "192.0.2.21", PrivateAddress: "192.0.2.21", Hostname: "worker",
+			ID: "192.0.2.21", Role: desired.Worker, PublicAddress: "192.0.2.21", PrivateAddress: "192.0.2.21",
+			Hostname: "worker",
 		}},
 	}
 }
@@ -49,7 +56,8 @@ func play(t *testing.T, change ...func(*Config)) stage {
 	}
 	s := stage{hosts: map[string]*player{}, releases: &shelf{}, approver: &notary{}}
 	c := Config{
-		Want: wanted("demo"), Hosts: map[string]host.Host{}, Releases: s.releases, Approver: s.approver, Holder: "me@desk",
+		Want: wanted("demo"), Hosts: map[string]host.Host{}, Releases: s.releases, Approver: s.approver,
+		Holder:   "me@desk",
 		Manifest: "name: demo\n",
 	}
 	for _, f := range change {

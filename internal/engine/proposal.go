@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Proposal is what a Request leads to in the world as it was observed. It is a value: nothing is changed by it, and it is
-// not changed by CarryOut.
+// Proposal is what a Request leads to in the world as it was observed. It is a value: nothing is changed by it, and it
+// is not changed by CarryOut.
 type Proposal struct {
 	Request   Request
 	Want      desired.Cluster   // the cluster as it is wanted, with its hosts where their machines were found
@@ -30,8 +30,9 @@ type Proposal struct {
 // Decision is what the state machine said about the world as it is.
 func (p Proposal) Decision() decide.Decision { return p.Decisions[0] }
 
-// Refusal is why CarryOut would refuse the proposal, whatever the world is by then: a *BlockedError, an *UnresolvedError, or a
-// *ConfigError where the request does not allow what the cluster needs. It is nil if nothing is in the way.
+// Refusal is why CarryOut would refuse the proposal, whatever the world is by then: a *BlockedError, an
+// *UnresolvedError, or a *ConfigError where the request does not allow what the cluster needs. It is nil if nothing
+// is in the way.
 func (p Proposal) Refusal() error {
 	if r, ok := p.Request.(Apply); ok {
 		if err := r.refusal(p); err != nil {

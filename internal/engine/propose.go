@@ -16,8 +16,8 @@ import (
 // Propose observes, decides and plans. It changes nothing.
 //
 // A request that makes no sense, or that must not be carried out in the world as it is, is an error (*ConfigError, or
-// *EtcdError for Snapshots); the proposal then says no more than what was observed. A download location that does not answer
-// is none: such a proposal says so (Proposal.Unresolved).
+// *EtcdError for Snapshots); the proposal then says no more than what was observed. A download location that does not
+// answer is none: such a proposal says so (Proposal.Unresolved).
 func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	started := e.cfg.Now()
 	result, err := e.Observe(ctx)
@@ -29,9 +29,10 @@ func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	return p, err
 }
 
-// propose plans the request for the world given. The contacts are host keys, by host ID, that are approved as part of the
-// proposal although nobody meets them for the first time any more.
-func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result, approved map[string]string) (Proposal, error) {
+// propose plans the request for the world given. The contacts are host keys, by host ID, that are approved as part of
+// the proposal although nobody meets them for the first time any more.
+func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
+	approved map[string]string) (Proposal, error) {
 	p := e.recognised(r, answers)
 	who := p.who
 	in := planInput{
@@ -88,8 +89,8 @@ func firstContacts(w observed.World, approved map[string]string) map[string]stri
 // reportTimeout bounds what is asked only so that the plan's reader knows more.
 const reportTimeout = 10 * time.Second
 
-// report adds to an upgrade's plan what its reader should know before saying yes: APIs in use that the new version no longer
-// has, and pods that a drain loses or cannot move. What cannot be found out is said so.
+// report adds to an upgrade's plan what its reader should know before saying yes: APIs in use that the new version no
+// longer has, and pods that a drain loses or cannot move. What cannot be found out is said so.
 func (e *Engine) report(ctx context.Context, p *Proposal) {
 	var nodes []string
 	for _, s := range p.Plan.Steps {

@@ -16,10 +16,11 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Request is what a caller wants done: an Apply, Reset, Remove, Replace, Recover or Snapshots. Hosts are named by their IDs.
+// Request is what a caller wants done: an Apply, Reset, Remove, Replace, Recover or Snapshots. Hosts are
+// named by their IDs.
 type Request interface {
-	// plan plans what the request asks for. It is pure, and is called again with more in its input. An error is a mistake in
-	// the request, or a reason why it must not be carried out.
+	// plan plans what the request asks for. It is pure, and is called again with more in its input. An error is a
+	// mistake in the request, or a reason why it must not be carried out.
 	plan(in planInput) (plan.Plan, []decide.Decision, error)
 }
 
@@ -46,10 +47,11 @@ type Apply struct {
 	Limit        map[string]bool // IDs of the only hosts that may be acted on; nil is all
 	Selector     labels.Selector // of Node labels; of those hosts, the ones that it matches; nil is all
 	ForceUpgrade bool            // roll the configuration out although nothing differs
-	// Routes are the only routes that are followed; nil is all. A plan of another is a *ConfigError when it is carried out.
+	// Routes are the only routes that are followed; nil is all. A plan of another is a *ConfigError when it
+	// is carried out.
 	Routes []fsm.Route
-	// NamesOnly leaves it at the names of what would be installed, for who only wants to see the plan. Such a proposal cannot
-	// be carried out where it installs something.
+	// NamesOnly leaves it at the names of what would be installed, for who only wants to see the plan. Such a proposal
+	// cannot be carried out where it installs something.
 	NamesOnly bool
 }
 
@@ -64,8 +66,8 @@ type Remove struct {
 	Gone bool // it does not answer and never will: only its etcd member and its Node are removed
 }
 
-// Replace takes one host out of a living cluster and joins it again. Of a host that is gone it does what Remove does, and
-// says what its successor needs.
+// Replace takes one host out of a living cluster and joins it again. Of a host that is gone it does what Remove does,
+// and says what its successor needs.
 type Replace struct {
 	Host string
 	Gone bool
@@ -79,8 +81,8 @@ type Recover struct {
 	On        string     // host to restore on; "" chooses
 }
 
-// Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd's data, one after the other, and
-// brings the hosts' timer for the scheduled ones up to the manifest.
+// Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd's data, one after the other,
+// and brings the hosts' timer for the scheduled ones up to the manifest.
 type Snapshots struct{}
 
 func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
@@ -93,8 +95,8 @@ func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return p, decisions, nil
 }
 
-// limit are the hosts named, and of them those whose Node, or which themselves as they are wanted, have the labels of the
-// selector.
+// limit are the hosts named, and of them those whose Node, or which themselves as they are wanted, have the labels
+// of the selector.
 func (r Apply) limit(in planInput) (map[string]bool, error) {
 	var named map[string]bool
 	if r.Limit != nil {
@@ -182,7 +184,9 @@ func (r Apply) refusal(p Proposal) error {
 	case p.Plan.Blocked != "":
 		return &BlockedError{d.Route, p.Plan.Blocked}
 	case r.Routes != nil && !slices.Contains(r.Routes, d.Route):
-		return &ConfigError{fmt.Errorf("the cluster needs %q, which this command does not do; use kubeone apply", d.Route)}
+		return &ConfigError{
+			fmt.Errorf("the cluster needs %q, which this command does not do; use kubeone apply", d.Route),
+		}
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func TestHostsAreSelectedByTheirNodesLabels(t *testing.T) {
 	}
 	r, want := Apply{Selector: selector}, wanted("demo")
 	var w observed.World
-	if _, err := r.limit(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}}); err == nil || !strings.Contains(err.Error(), "matches the Node of no host") {
+	if _, err := r.limit(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}}); err == nil ||
+		!strings.Contains(err.Error(), "matches the Node of no host") {
 		t.Errorf("got %v", err)
 	}
 	edge := map[string]string{"pool": "edge"}

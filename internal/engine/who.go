@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/script"
 )
 
-// recognised is the beginning of a proposal: the wanted cluster and what was observed, with every machine under the ID of
-// the host that it is, and hosts at the addresses where they were found.
+// recognised is the beginning of a proposal: the wanted cluster and what was observed, with every machine under the ID
+// of the host that it is, and hosts at the addresses where they were found.
 func (e *Engine) recognised(r Request, seen probe.Result) Proposal {
 	p := Proposal{Request: r, Observed: seen, who: identity.Match(e.cfg.Want, seen.World)}
 	p.Want, p.Observed.World = p.who.Want, p.who.Is
@@ -43,8 +43,8 @@ func rename[E any](via []E, r identity.Result, id func(*E) *string) {
 	}
 }
 
-// configs are the digests of the wanted configuration, by host ID and name. They depend on a host's addresses, and so are
-// worked out anew only where these are others than in the manifest.
+// configs are the digests of the wanted configuration, by host ID and name. They depend on a host's addresses, and so
+// are worked out anew only where these are others than in the manifest.
 func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, h := range r.Want.Hosts() {

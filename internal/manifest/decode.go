@@ -17,8 +17,8 @@ const (
 	maxDepth = 64
 )
 
-// decoder turns one file's tree of nodes into Go values, by their json tags. What does not fit is reported, and decoding
-// goes on with the next value.
+// decoder turns one file's tree of nodes into Go values, by their json tags. What does not fit is reported, and
+// decoding goes on with the next value.
 type decoder struct {
 	*loader
 	file  string

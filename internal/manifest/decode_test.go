@@ -23,10 +23,12 @@ func TestRepetitionIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := demo + "dynamicWorkers:\n  - name: w\n    providerSpec:\n      cloudProviderSpec:\n        " + strings.ReplaceAll(lines, "\n", "\n        ") + "\n"
+			text := demo + "dynamicWorkers:\n  - name: w\n    providerSpec:\n      cloudProviderSpec:\n        " +
+				strings.ReplaceAll(lines, "\n", "\n        ") + "\n"
 			_, err := manifest.Load(t.Context(), manifest.Options{ManifestReader: strings.NewReader(text)})
 			problems := (*manifest.Problems)(nil)
-			if !errors.As(err, &problems) || !strings.Contains(err.Error(), "repeats too much") || len(problems.List) > 2 {
+			if !errors.As(err, &problems) || !strings.Contains(err.Error(), "repeats too much") ||
+				len(problems.List) > 2 {
 				t.Errorf("error: %.300v", err)
 			}
 		})
@@ -36,7 +38,8 @@ func TestRepetitionIsBounded(t *testing.T) {
 func TestLongTextsAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200)
-	_, err := manifest.Load(t.Context(), manifest.Options{ManifestReader: strings.NewReader(demo + "strictHostKeys: " + long + "\n")})
+	_, err := manifest.Load(t.Context(),
+		manifest.Options{ManifestReader: strings.NewReader(demo + "strictHostKeys: " + long + "\n")})
 	if err == nil || strings.Contains(err.Error(), long) {
 		t.Errorf("error: %v", err)
 	}

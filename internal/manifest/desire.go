@@ -26,8 +26,11 @@ func (l *loader) desired() desired.Cluster {
 			HTTPS:   v1beta2.WithoutUser(c.Proxy.HTTPS),
 			NoProxy: c.Proxy.NoProxy,
 		},
-		Registry:        registryOf(c.RegistryConfiguration),
-		Logging:         desired.Logging{MaxSize: c.LoggingConfig.ContainerLogMaxSize, MaxFiles: c.LoggingConfig.ContainerLogMaxFiles},
+		Registry: registryOf(c.RegistryConfiguration),
+		Logging: desired.Logging{
+			MaxSize:  c.LoggingConfig.ContainerLogMaxSize,
+			MaxFiles: c.LoggingConfig.ContainerLogMaxFiles,
+		},
 		Kubelet:         desired.Kubelet(c.KubeletConfig),
 		TLSCipherSuites: desired.TLSCipherSuites(c.TLSCipherSuites),
 		Components:      componentsOf(c.ControlPlaneComponents),
@@ -141,8 +144,9 @@ func containerdOf(c *v1beta2.ContainerRuntimeContainerd) desired.Containerd {
 		return desired.Containerd{}
 	}
 	out := desired.Containerd{
-		SandboxImage:                       c.SandboxImage,
-		DeviceOwnershipFromSecurityContext: c.DeviceOwnershipFromSecurityContext != nil && *c.DeviceOwnershipFromSecurityContext,
+		SandboxImage: c.SandboxImage,
+		DeviceOwnershipFromSecurityContext: c.DeviceOwnershipFromSecurityContext != nil &&
+			*c.DeviceOwnershipFromSecurityContext,
 	}
 	for host, r := range c.Registries {
 		if out.Registries == nil {

@@ -16,7 +16,10 @@ func upgradeOf(u v1beta2.UpgradeConfig) desired.Upgrade {
 		MaxUnavailable: unavailable,
 		MaxParallel:    u.MaxParallel,
 		Canary:         *u.Canary,
-		Drain:          desired.Drain{Timeout: durationOf(u.Drain.Timeout), OnTimeout: desired.OnTimeout(u.Drain.OnTimeout)},
+		Drain: desired.Drain{
+			Timeout:   durationOf(u.Drain.Timeout),
+			OnTimeout: desired.OnTimeout(u.Drain.OnTimeout),
+		},
 	}
 	if u.Drain.GracePeriod != "" {
 		period := durationOf(u.Drain.GracePeriod)
@@ -38,7 +41,8 @@ func durationOf(text string) time.Duration {
 	return d
 }
 
-// ParseShare reads a share of nodes, as upgrade.maxUnavailable has it: "2" or "25%". Numbers below 1 and percentages outside 1 to 100 are errors.
+// ParseShare reads a share of nodes, as upgrade.maxUnavailable has it: "2" or "25%". Numbers below 1 and percentages
+// outside 1 to 100 are errors.
 func ParseShare(text string) (desired.Share, error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)

@@ -34,7 +34,9 @@ func setDigests(cluster *desired.Cluster, c *v1beta2.KubeOneCluster) error {
 		return err
 	}
 	for _, hosts := range [][]v1beta2.HostConfig{nameless.ControlPlane.Hosts, nameless.StaticWorkers.Hosts} {
-		slices.SortFunc(hosts, func(a, b v1beta2.HostConfig) int { return cmp.Compare(a.PublicAddress, b.PublicAddress) })
+		slices.SortFunc(hosts, func(a, b v1beta2.HostConfig) int {
+			return cmp.Compare(a.PublicAddress, b.PublicAddress)
+		})
 	}
 	cluster.Digest, err = digest(&nameless)
 	return err

@@ -54,7 +54,10 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		again, err := manifest.Load(t.Context(), manifest.Options{ManifestPath: o.ManifestPath, ManifestReader: strings.NewReader(string(loaded.ManifestText))})
+		again, err := manifest.Load(t.Context(), manifest.Options{
+			ManifestPath:   o.ManifestPath,
+			ManifestReader: strings.NewReader(string(loaded.ManifestText)),
+		})
 		if err != nil {
 			t.Fatalf("its own text is refused: %v\n%s", err, loaded.ManifestText)
 		}

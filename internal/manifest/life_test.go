@@ -47,21 +47,27 @@ func TestBackupIsCarriedOver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for text, want := range map[string]desired.Backup{
-		"{schedule: 0}":                                 {Keep: 10},
-		"{schedule: 0s}":                                {Keep: 10},
-		"{schedule: '0', keep: 3}":                      {Keep: 3},
-		"{schedule: 24h}":                               {Keep: 10, Schedule: 24 * time.Hour},
-		"{recipients: [KEY], target: backups}":          {Recipients: []string{recipient}, Target: filepath.Join(dir, "backups"), Keep: 10, Schedule: 6 * time.Hour},
-		"{recipients: [KEY], target: ~/backups}":        {Recipients: []string{recipient}, Target: "/home/me/backups", Keep: 10, Schedule: 6 * time.Hour},
-		"{recipients: [KEY], target: /srv/backups}":     {Recipients: []string{recipient}, Target: "/srv/backups", Keep: 10, Schedule: 6 * time.Hour},
-		"{recipients: [KEY], target: 'ssh://u@h:22/a'}": {Recipients: []string{recipient}, Target: "ssh://u@h:22/a", Keep: 10, Schedule: 6 * time.Hour},
-		"{recipients: [KEY], target: 's3://b/p'}":       {Recipients: []string{recipient}, Target: "s3://b/p", Keep: 10, Schedule: 6 * time.Hour},
+		"{schedule: 0}":            {Keep: 10},
+		"{schedule: 0s}":           {Keep: 10},
+		"{schedule: '0', keep: 3}": {Keep: 3},
+		"{schedule: 24h}":          {Keep: 10, Schedule: 24 * time.Hour},
+		"{recipients: [KEY], target: backups}": {Recipients: []string{recipient},
+			Target: filepath.Join(dir, "backups"), Keep: 10, Schedule: 6 * time.Hour},
+		"{recipients: [KEY], target: ~/backups}": {Recipients: []string{recipient}, Target: "/home/me/backups",
+			Keep: 10, Schedule: 6 * time.Hour},
+		"{recipients: [KEY], target: /srv/backups}": {Recipients: []string{recipient}, Target: "/srv/backups",
+			Keep: 10, Schedule: 6 * time.Hour},
+		"{recipients: [KEY], target: 'ssh://u@h:22/a'}": {Recipients: []string{recipient}, Target: "ssh://u@h:22/a",
+			Keep: 10, Schedule: 6 * time.Hour},
+		"{recipients: [KEY], target: 's3://b/p'}": {Recipients: []string{recipient}, Target: "s3://b/p", Keep: 10,
+			Schedule: 6 * time.Hour},
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			text := demo + "backup: " + strings.ReplaceAll(text, "KEY", recipient) + "\n"
 			loaded, err := manifest.Load(t.Context(), manifest.Options{
-				ManifestPath: filepath.Join(dir, "kubeone.yaml"), ManifestReader: strings.NewReader(text), Home: "/home/me",
+				ManifestPath: filepath.Join(dir, "kubeone.yaml"), ManifestReader: strings.NewReader(text),
+				Home: "/home/me",
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -75,7 +81,12 @@ func TestBackupIsCarriedOver(t *testing.T) {
 
 func TestSharesAreNumbersOrPercentages(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]desired.Share{"1": {Count: 1}, "30": {Count: 30}, "1%": {Percent: 1}, "100%": {Percent: 100}} {
+	for text, want := range map[string]desired.Share{
+		"1":    {Count: 1},
+		"30":   {Count: 30},
+		"1%":   {Percent: 1},
+		"100%": {Percent: 100},
+	} {
 		if got, err := manifest.ParseShare(text); err != nil || got != want {
 			t.Errorf("%s is %+v, %v", text, got, err)
 		}

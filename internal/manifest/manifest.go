@@ -1,10 +1,10 @@
-// Package manifest is the load stage: it reads a KubeOneCluster manifest and the output of Terraform or OpenTofu, merges
-// them, fills in defaults, checks everything and makes one desired.Cluster of it.
+// Package manifest is the load stage: it reads a KubeOneCluster manifest and the output of Terraform or OpenTofu,
+// merges them, fills in defaults, checks everything and makes one desired.Cluster of it.
 //
 // Problems are collected, not thrown one by one. YAML and JSON are read into trees of nodes that know their lines, and
 // one walk over a tree decodes it into Go values, reports what does not belong, and remembers where each value was
-// written. Whatever a later check finds wrong about a value, the operator is told its file and line, also when the value
-// came from Terraform.
+// written. Whatever a later check finds wrong about a value, the operator is told its file and line, also when the
+// value came from Terraform.
 package manifest
 
 import (

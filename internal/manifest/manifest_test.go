@@ -45,7 +45,9 @@ func TestDefaults(t *testing.T) {
 		Endpoint:          desired.Endpoint{Host: "192.0.2.1", Port: 6443},
 		Network: desired.Network{
 			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
-			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24, CNI: desired.CNI{Name: "flannel", Supported: plugins.Names()}, KubeProxy: desired.KubeProxy{Mode: "iptables"},
+			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24,
+			CNI:       desired.CNI{Name: "flannel", Supported: plugins.Names()},
+			KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
 		ControlPlane: []desired.Host{{
 			ID: "192.0.2.1", Role: desired.ControlPlane, PublicAddress: "192.0.2.1", PrivateAddress: "192.0.2.1",
@@ -73,18 +75,33 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 		name, network string
 		want          func(*desired.Network)
 	}{
-		{"canal is the default plugin", "", func(n *desired.Network) { n.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: plugins.Names()} }},
-		{"cilium", "cni: {cilium: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "cilium", Supported: plugins.Names()} }},
-		{"weave", "cni: {weaveNet: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "weaveNet", Supported: plugins.Names()} }},
-		{"external", "cni: {external: {}}", func(n *desired.Network) { n.CNI = desired.CNI{Name: "external", Supported: plugins.Names()} }},
-		{"nftables", "cni: {flannel: {}}, kubeProxy: {nftables: {}}", func(n *desired.Network) { n.KubeProxy.Mode = "nftables" }},
-		{"no kube-proxy", "cni: {flannel: {}}, kubeProxy: {skipInstallation: true}", func(n *desired.Network) { n.KubeProxy.Skip = true }},
-		{"ipvs", "cni: {flannel: {}}, kubeProxy: {ipvs: {scheduler: lc, strictARP: true, excludeCIDRs: [10.9.0.0/16], tcpTimeout: 1m, tcpFinTimeout: 2m, udpTimeout: 3m}}", func(n *desired.Network) {
-			n.KubeProxy = desired.KubeProxy{Mode: "ipvs", IPVS: &desired.IPVS{Scheduler: "lc", StrictARP: true, ExcludeCIDRs: []string{"10.9.0.0/16"}, TCPTimeout: "1m", TCPFinTimeout: "2m", UDPTimeout: "3m"}}
-		}},
-		{"conntrack 0 means something", "cni: {flannel: {}}, kubeProxy: {conntrack: {maxPerCore: 0}}", func(n *desired.Network) {
-			n.KubeProxy.Conntrack = &desired.Conntrack{MaxPerCore: 0, Min: 131072}
-		}},
+		{"canal is the default plugin", "",
+			func(n *desired.Network) { n.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: plugins.Names()} }},
+		{"cilium", "cni: {cilium: {}}",
+			func(n *desired.Network) { n.CNI = desired.CNI{Name: "cilium", Supported: plugins.Names()} }},
+		{"weave", "cni: {weaveNet: {}}",
+			func(n *desired.Network) { n.CNI = desired.CNI{Name: "weaveNet", Supported: plugins.Names()} }},
+		{"external", "cni: {external: {}}",
+			func(n *desired.Network) { n.CNI = desired.CNI{Name: "external", Supported: plugins.Names()} }},
+		{"nftables", "cni: {flannel: {}}, kubeProxy: {nftables: {}}",
+			func(n *desired.Network) { n.KubeProxy.Mode = "nftables" }},
+		{"no kube-proxy", "cni: {flannel: {}}, kubeProxy: {skipInstallation: true}",
+			func(n *desired.Network) { n.KubeProxy.Skip = true }},
+		{"ipvs",
+			"cni: {flannel: {}}, kubeProxy: {ipvs: {scheduler: lc, strictARP: true, excludeCIDRs: [10.9.0.0/16], " +
+				"tcpTimeout: 1m, tcpFinTimeout: 2m, udpTimeout: 3m}}", func(n *desired.Network) {
+				n.KubeProxy = desired.KubeProxy{
+					Mode: "ipvs",
+					IPVS: &desired.IPVS{
+						Scheduler: "lc", StrictARP: true, ExcludeCIDRs: []string{"10.9.0.0/16"}, TCPTimeout: "1m",
+						TCPFinTimeout: "2m", UDPTimeout: "3m",
+					},
+				}
+			}},
+		{"conntrack 0 means something", "cni: {flannel: {}}, kubeProxy: {conntrack: {maxPerCore: 0}}",
+			func(n *desired.Network) {
+				n.KubeProxy.Conntrack = &desired.Conntrack{MaxPerCore: 0, Min: 131072}
+			}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,13 +120,18 @@ func TestPathsAreResolved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := strings.Replace(demo, "{publicAddress: 192.0.2.1}",
-		"{publicAddress: 192.0.2.1, sshPrivateKeyFile: keys/id, sshCertFile: ~/cert.pub, bastion: b, bastionPrivateKeyFile: /abs/key, sshAgentSocket: 'env:SOCK', hostname: CP.Example.com}", 1)
+		"{publicAddress: 192.0.2.1, sshPrivateKeyFile: keys/id, sshCertFile: ~/cert.pub, bastion: b, "+
+			"bastionPrivateKeyFile: /abs/key, sshAgentSocket: 'env:SOCK', hostname: CP.Example.com}", 1)
 	write(t, filepath.Join(dir, "sub", "kubeone.yaml"), []byte(text))
-	loaded, err := manifest.Load(t.Context(), manifest.Options{ManifestPath: filepath.Join(dir, "sub", "kubeone.yaml"), Home: "/home/me"})
+	loaded, err := manifest.Load(t.Context(),
+		manifest.Options{ManifestPath: filepath.Join(dir, "sub", "kubeone.yaml"), Home: "/home/me"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := desired.SSH{KeyFile: filepath.Join(dir, "sub", "keys/id"), CertFile: "/home/me/cert.pub", Bastion: "b", BastionKeyFile: "/abs/key", AgentSocket: "env:SOCK"}
+	want := desired.SSH{
+		KeyFile: filepath.Join(dir, "sub", "keys/id"), CertFile: "/home/me/cert.pub", Bastion: "b",
+		BastionKeyFile: "/abs/key", AgentSocket: "env:SOCK",
+	}
 	if diff := cmp.Diff(want, loaded.Cluster.ControlPlane[0].SSH); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -122,9 +144,10 @@ func TestManifestTextLoadsAsTheSameCluster(t *testing.T) {
 	t.Parallel()
 	dir := unpacked(t)
 	for name, o := range map[string]manifest.Options{
-		"minimal":   {ManifestPath: filepath.Join(dir, "minimal.yaml")},
-		"full":      {ManifestPath: filepath.Join(dir, "full.yaml")},
-		"terraform": {ManifestPath: filepath.Join(dir, "terraform.yaml"), TerraformPath: filepath.Join(dir, "terraform", "tf.json")},
+		"minimal": {ManifestPath: filepath.Join(dir, "minimal.yaml")},
+		"full":    {ManifestPath: filepath.Join(dir, "full.yaml")},
+		"terraform": {ManifestPath: filepath.Join(dir, "terraform.yaml"),
+			TerraformPath: filepath.Join(dir, "terraform", "tf.json")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +155,10 @@ func TestManifestTextLoadsAsTheSameCluster(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := manifest.Load(t.Context(), manifest.Options{ManifestPath: o.ManifestPath, ManifestReader: strings.NewReader(string(first.ManifestText))})
+			again, err := manifest.Load(t.Context(), manifest.Options{
+				ManifestPath:   o.ManifestPath,
+				ManifestReader: strings.NewReader(string(first.ManifestText)),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +187,8 @@ func TestAuthoritiesOfAFileBecomePartOfTheText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if loaded.Cluster.CABundle != full.CertificateAuthority.Bundle || !strings.Contains(string(loaded.ManifestText), "BEGIN CERTIFICATE") {
+	if loaded.Cluster.CABundle != full.CertificateAuthority.Bundle ||
+		!strings.Contains(string(loaded.ManifestText), "BEGIN CERTIFICATE") {
 		t.Errorf("the file's content is missing:\n%s", loaded.ManifestText)
 	}
 }
@@ -210,9 +237,12 @@ features:
 		}
 	}
 	want := manifest.Secrets{
-		Registries: map[string]v1beta2.ContainerdRegistryAuthConfig{"docker.io": {Username: "u", Password: secret}, "quay.io": {IdentityToken: secret}},
-		Helm:       map[string]v1beta2.HelmAuth{"c": {Username: "u", Password: secret}},
-		HTTPProxy:  "http://user:hunter2@proxy:3128", HTTPSProxy: "http://user:hunter2@proxy:3129",
+		Registries: map[string]v1beta2.ContainerdRegistryAuthConfig{
+			"docker.io": {Username: "u", Password: secret},
+			"quay.io":   {IdentityToken: secret},
+		},
+		Helm:      map[string]v1beta2.HelmAuth{"c": {Username: "u", Password: secret}},
+		HTTPProxy: "http://user:hunter2@proxy:3128", HTTPSProxy: "http://user:hunter2@proxy:3129",
 	}
 	if !reflect.DeepEqual(want, loaded.Secrets) {
 		t.Error("the secrets are not what the manifest has")
@@ -253,8 +283,10 @@ func TestTheDigestIsOfWhatIsWanted(t *testing.T) {
 
 func TestStrictHostKeysAndMirror(t *testing.T) {
 	t.Parallel()
-	loaded := load(t, demo+"strictHostKeys: true\nartifacts: {mirror: 'https://m.example.com/'}\npreflight: {ignoreErrors: [NumCPU, FileContent--proc-sys-net-ipv4-ip_forward]}\n", "")
-	if !loaded.StrictHostKeys || loaded.Mirror != "https://m.example.com" || len(loaded.Cluster.Preflight.IgnoreErrors) != 2 {
+	loaded := load(t, demo+"strictHostKeys: true\nartifacts: {mirror: 'https://m.example.com/'}\n"+
+		"preflight: {ignoreErrors: [NumCPU, FileContent--proc-sys-net-ipv4-ip_forward]}\n", "")
+	if !loaded.StrictHostKeys || loaded.Mirror != "https://m.example.com" ||
+		len(loaded.Cluster.Preflight.IgnoreErrors) != 2 {
 		t.Errorf("strict %t, mirror %q, preflight %v", loaded.StrictHostKeys, loaded.Mirror, loaded.Cluster.Preflight)
 	}
 }
@@ -340,9 +372,16 @@ func TestStandardInput(t *testing.T) {
 		o    manifest.Options
 		want string // in the error; "" for none
 	}{
-		{"terraform", manifest.Options{ManifestPath: manifestFile, TerraformPath: "-", Stdin: strings.NewReader(hostsOutput(`, "cluster_name": "demo", "cloud_provider": "none"`))}, ""},
+		{
+			"terraform", manifest.Options{
+				ManifestPath:  manifestFile,
+				TerraformPath: "-",
+				Stdin:         strings.NewReader(hostsOutput(`, "cluster_name": "demo", "cloud_provider": "none"`)),
+			}, "",
+		},
 		{"manifest", manifest.Options{ManifestPath: "-", Stdin: strings.NewReader(demo)}, ""},
-		{"both", manifest.Options{ManifestPath: "-", TerraformPath: "-", Stdin: strings.NewReader(demo)}, "cannot both come from standard input"},
+		{"both", manifest.Options{ManifestPath: "-", TerraformPath: "-", Stdin: strings.NewReader(demo)},
+			"cannot both come from standard input"},
 		{"none", manifest.Options{ManifestPath: manifestFile, TerraformPath: "-"}, "there is no standard input"},
 	}
 	for _, tt := range tests {
@@ -377,7 +416,8 @@ func TestCausesAreKept(t *testing.T) {
 func TestRunTerraform(t *testing.T) {
 	bin, dir := t.TempDir(), t.TempDir()
 	t.Setenv("PATH", bin)
-	if _, err := manifest.RunTerraform(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "neither terraform nor tofu") {
+	if _, err := manifest.RunTerraform(t.Context(), dir); err == nil ||
+		!strings.Contains(err.Error(), "neither terraform nor tofu") {
 		t.Errorf("without a program: %v", err)
 	}
 	script := func(name, text string) {
@@ -391,7 +431,8 @@ func TestRunTerraform(t *testing.T) {
 		t.Errorf("tofu: %q, %v, want %q", out, err, want)
 	}
 	script("terraform", `echo "no state" >&2; exit 3`)
-	if _, err = manifest.RunTerraform(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "terraform output -json: exit status 3: no state") {
+	if _, err = manifest.RunTerraform(t.Context(), dir); err == nil ||
+		!strings.Contains(err.Error(), "terraform output -json: exit status 3: no state") {
 		t.Errorf("terraform that fails: %v", err)
 	}
 }

@@ -45,7 +45,8 @@ func (l *loader) mergeAPI(out *terraformOutput) {
 		l.cluster.APIEndpoint.AlternativeNames = names
 		l.where.cut("apiEndpoint.alternativeNames")
 		for i := range names {
-			l.where[v1beta2.Item("apiEndpoint.alternativeNames", i)] = out.at(v1beta2.Item("kubeone_api.value.apiserver_alternative_names", i))
+			l.where[v1beta2.Item("apiEndpoint.alternativeNames",
+				i)] = out.at(v1beta2.Item("kubeone_api.value.apiserver_alternative_names", i))
 		}
 	}
 }
@@ -61,7 +62,8 @@ func (l *loader) mergeName(out *terraformOutput) {
 		l.where["name"] = out.at(path)
 	default:
 		at := out.at(path)
-		l.report("name", Error, fmt.Sprintf("use the output that belongs to this manifest, or correct the name here or on line %d of %s", at.Line, at.File),
+		l.report("name", Error, fmt.Sprintf("use the output that belongs to this manifest, or correct the name here "+
+			"or on line %d of %s", at.Line, at.File),
 			fmt.Sprintf("Terraform's output is for cluster %q, the manifest says %q", theirs, l.cluster.Name))
 	}
 }
@@ -73,7 +75,8 @@ func (l *loader) mergeProvider(out *terraformOutput) {
 	switch {
 	case cp.CloudProvider == "" || slices.Contains(ours, cp.CloudProvider):
 	case len(ours) > 0:
-		l.reportAt(out.at(path), Warning, "", fmt.Sprintf("%q is not used: the manifest says %q", cp.CloudProvider, ours[0]))
+		l.reportAt(out.at(path), Warning, "",
+			fmt.Sprintf("%q is not used: the manifest says %q", cp.CloudProvider, ours[0]))
 	case !p.Choose(cp.CloudProvider):
 		l.reportAt(out.at(path), Error, "", fmt.Sprintf("%q is not a cloud provider", cp.CloudProvider))
 		l.explain = append(l.explain, "cloudProvider")
@@ -110,10 +113,13 @@ func (l *loader) mergeProxy(out *terraformOutput) {
 func (l *loader) mergeWorkers(out *terraformOutput) {
 	for _, name := range slices.Sorted(maps.Keys(out.workers)) {
 		theirs := out.workers[name]
-		i := slices.IndexFunc(l.cluster.DynamicWorkers, func(w v1beta2.DynamicWorkerConfig) bool { return w.Name == name })
+		i := slices.IndexFunc(l.cluster.DynamicWorkers, func(w v1beta2.DynamicWorkerConfig) bool {
+			return w.Name == name
+		})
 		if i < 0 {
 			theirs.Name = name
-			l.where[v1beta2.Item("dynamicWorkers", len(l.cluster.DynamicWorkers))] = out.at(v1beta2.Child("kubeone_workers.value", name))
+			l.where[v1beta2.Item("dynamicWorkers",
+				len(l.cluster.DynamicWorkers))] = out.at(v1beta2.Child("kubeone_workers.value", name))
 			l.cluster.DynamicWorkers = append(l.cluster.DynamicWorkers, theirs)
 			continue
 		}
@@ -153,6 +159,7 @@ func fillString(field *string, value string) {
 // reportAt adds a problem about a place in Terraform's output.
 func (l *loader) reportAt(at position, severity Severity, hint, message string) {
 	l.found = append(l.found, Problem{
-		File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Message: message, Hint: hint, Severity: severity,
+		File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Message: message, Hint: hint,
+		Severity: severity,
 	})
 }

@@ -29,7 +29,8 @@ func (l *loader) mergeControlPlane(out *terraformOutput) {
 		if !slices.Contains(matches, i) {
 			at := where.find(v1beta2.Item("", i))
 			at.Path = v1beta2.Item(controlPlanePath, i)
-			l.reportAt(at, Warning, "remove it from the manifest, or have Terraform create it", nameOf(h)+" is left out: Terraform's output has other control-plane hosts")
+			l.reportAt(at, Warning, "remove it from the manifest, or have Terraform create it",
+				nameOf(h)+" is left out: Terraform's output has other control-plane hosts")
 		}
 	}
 	hosts := make([]v1beta2.HostConfig, len(theirs))
@@ -57,7 +58,8 @@ func (l *loader) mergeLeader(out *terraformOutput) {
 	hosts := l.cluster.ControlPlane.Hosts
 	isLeader := func(h v1beta2.HostConfig) bool { return leader == h.PublicAddress || leader == h.PrivateAddress }
 	if !slices.ContainsFunc(hosts, isLeader) {
-		l.reportAt(out.at(controlPlaneOutput+".leader_ip"), Warning, "", fmt.Sprintf("%q is none of the control-plane hosts", leader))
+		l.reportAt(out.at(controlPlaneOutput+".leader_ip"), Warning, "",
+			fmt.Sprintf("%q is none of the control-plane hosts", leader))
 		return
 	}
 	for i := range hosts {

@@ -19,7 +19,9 @@ versions: {kubernetes: 1.36.3}
 clusterNetwork: {cni: {flannel: {}}}
 `
 
-const three = `"public_address": ["192.0.2.1", "192.0.2.2", "192.0.2.3"], "private_address": ["10.0.0.1", "10.0.0.2", "10.0.0.3"]`
+const three = `"public_address": ["192.0.2.1", "192.0.2.2", "192.0.2.3"], "private_address": ["10.0.0.1", ` +
+	`"10.0.0.2", ` +
+	`"10.0.0.3"]`
 
 // load loads a manifest and an output, without which tf is "".
 func load(t *testing.T, text, tf string) manifest.Loaded {
@@ -66,10 +68,17 @@ controlPlane:
 		"bastion": "their-bastion", "bastion_user": "their-jumper", "labels": {"a": "theirs", "b": "theirs"},
 		"kubelet": {"max_pods": 110, "system_reserved": "cpu=2,memory=1Gi", "eviction_hard": "memory.available<100Mi"}`))
 	host := func(n string) desired.Host {
-		h := desired.Host{ID: "192.0.2." + n, Role: desired.ControlPlane, PublicAddress: "192.0.2." + n, PrivateAddress: "10.0.0." + n, Hostname: "cp-" + n}
+		h := desired.Host{
+			ID: "192.0.2." + n, Role: desired.ControlPlane, PublicAddress: "192.0.2." + n,
+			PrivateAddress: "10.0.0." + n, Hostname: "cp-" + n,
+		}
 		h.Taints = []desired.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}
 		h.Labels = map[string]string{"a": "theirs", "b": "theirs"}
-		h.Kubelet = desired.Kubelet{MaxPods: new(int32(110)), SystemReserved: map[string]string{"cpu": "2", "memory": "1Gi"}, EvictionHard: map[string]string{"memory.available": "100Mi"}}
+		h.Kubelet = desired.Kubelet{
+			MaxPods:        new(int32(110)),
+			SystemReserved: map[string]string{"cpu": "2", "memory": "1Gi"},
+			EvictionHard:   map[string]string{"memory.available": "100Mi"},
+		}
 		h.SSH = desired.SSH{User: "theirs", Port: 2222, Bastion: "their-bastion", BastionUser: "their-jumper"}
 		return h
 	}
@@ -87,7 +96,8 @@ controlPlane:
 
 func TestTerraformMergeRules(t *testing.T) {
 	t.Parallel()
-	const withHosts = `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "demo", "cloud_provider": "none", ` + three + `}}}`
+	const withHosts = `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "demo", "cloud_provider": ` +
+		`"none", ` + three + `}}}`
 	tests := []struct {
 		name, manifest, tf string
 		got                func(manifest.Loaded) any
@@ -102,9 +112,10 @@ func TestTerraformMergeRules(t *testing.T) {
 		{
 			name:     "endpoint and alternative names replace the manifest's",
 			manifest: "apiEndpoint: {host: a, port: 443, alternativeNames: [b, c]}",
-			tf:       withHosts + `, "kubeone_api": {"value": {"endpoint": "x", "apiserver_alternative_names": ["y"]}}}`,
-			got:      func(l manifest.Loaded) any { return l.Cluster.Endpoint },
-			want:     desired.Endpoint{Host: "x", Port: 443, AlternativeNames: []string{"y"}},
+			tf: withHosts +
+				`, "kubeone_api": {"value": {"endpoint": "x", "apiserver_alternative_names": ["y"]}}}`,
+			got:  func(l manifest.Loaded) any { return l.Cluster.Endpoint },
+			want: desired.Endpoint{Host: "x", Port: 443, AlternativeNames: []string{"y"}},
 		},
 		{
 			name:     "an empty endpoint leaves the manifest's",
@@ -122,9 +133,14 @@ func TestTerraformMergeRules(t *testing.T) {
 		{
 			name:     "the proxy is filled up, and carried out",
 			manifest: "proxy: {http: 'http://mine:1'}",
-			tf:       withHosts + `, "proxy": {"value": {"http": "http://theirs:2", "https": "http://theirs:2", "noProxy": "a,b"}}}`,
-			got:      func(l manifest.Loaded) any { return l.Cluster.Proxy },
-			want:     desired.Proxy{HTTP: "http://mine:1", HTTPS: "http://theirs:2", NoProxy: "127.0.0.1/8,localhost,cluster.local,10.244.0.0/16,10.96.0.0/12,a,b"},
+			tf: withHosts +
+				`, "proxy": {"value": {"http": "http://theirs:2", "https": "http://theirs:2", "noProxy": "a,b"}}}`,
+			got: func(l manifest.Loaded) any { return l.Cluster.Proxy },
+			want: desired.Proxy{
+				HTTP:    "http://mine:1",
+				HTTPS:   "http://theirs:2",
+				NoProxy: "127.0.0.1/8,localhost,cluster.local,10.244.0.0/16,10.96.0.0/12,a,b",
+			},
 		},
 		{
 			name: "untaint means no taints",
@@ -148,8 +164,9 @@ func TestTerraformMergeRules(t *testing.T) {
 			want: []string{"192.0.2.3"},
 		},
 		{
-			name:     "static workers are added in the order of their groups, and one in both is one",
-			manifest: "staticWorkers: {hosts: [{publicAddress: 192.0.2.50}, {publicAddress: 192.0.2.31, labels: {a: mine}}]}",
+			name: "static workers are added in the order of their groups, and one in both is one",
+			manifest: "staticWorkers: {hosts: [{publicAddress: 192.0.2.50}, {publicAddress: 192.0.2.31, " +
+				"labels: {a: mine}}]}",
 			tf: withHosts + `, "kubeone_static_workers": {"value": {
 				"b": {"public_address": ["192.0.2.40"]},
 				"a": {"public_address": ["192.0.2.30", "192.0.2.31"], "private_address": ["10.0.0.30", "10.0.0.31"], "labels": {"a": "theirs"}}}}}`,
@@ -160,11 +177,13 @@ func TestTerraformMergeRules(t *testing.T) {
 				}
 				return ids
 			},
-			want: []string{"192.0.2.50 192.0.2.50 ", "192.0.2.31 10.0.0.31 mine", "192.0.2.30 10.0.0.30 theirs", "192.0.2.40 192.0.2.40 "},
+			want: []string{"192.0.2.50 192.0.2.50 ", "192.0.2.31 10.0.0.31 mine", "192.0.2.30 10.0.0.30 theirs",
+				"192.0.2.40 192.0.2.40 "},
 		},
 		{
 			name: "hosts with private addresses only",
-			tf:   `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "demo", "cloud_provider": "none", "public_address": [], "private_address": ["10.0.0.1"], "ssh_hosts_keys": null}}}}`,
+			tf: `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "demo", "cloud_provider": "none", ` +
+				`"public_address": [], "private_address": ["10.0.0.1"], "ssh_hosts_keys": null}}}}`,
 			got: func(l manifest.Loaded) any {
 				return []string{l.Cluster.ControlPlane[0].ID, l.Cluster.ControlPlane[0].PublicAddress}
 			},
@@ -233,7 +252,8 @@ dynamicWorkers:
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("dynamic workers (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"cloudProvider.hetzner", "dynamicWorkers"}, loaded.Cluster.NotCarriedOut, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff([]string{"cloudProvider.hetzner", "dynamicWorkers"}, loaded.Cluster.NotCarriedOut,
+		cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("not carried out (-want +got):\n%s", diff)
 	}
 }

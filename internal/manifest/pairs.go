@@ -37,7 +37,8 @@ func (d *decoder) pairs(at place, n *yaml.Node) (out []pair, ok bool) {
 		case key.Kind != yaml.ScalarNode:
 			d.fail(place{path: at.path, node: key}, "", "has a key that is not text")
 		case first[key.Value] != nil:
-			d.fail(place{path: v1beta2.Child(at.path, key.Value), node: key}, "keep one of them", "is set already on line %d", first[key.Value].Line)
+			d.fail(place{path: v1beta2.Child(at.path, key.Value), node: key}, "keep one of them",
+				"is set already on line %d", first[key.Value].Line)
 		default:
 			first[key.Value] = key
 			out = append(out, pair{key, value})

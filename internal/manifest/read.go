@@ -31,7 +31,10 @@ func (l *loader) readManifest() bool {
 	if !ok || !l.rightKind(root) {
 		return false
 	}
-	d := &decoder{loader: l, file: l.ManifestPath, where: l.where, what: "field of a manifest", nulls: true, root: reflect.TypeFor[v1beta2.KubeOneCluster]()}
+	d := &decoder{
+		loader: l, file: l.ManifestPath, where: l.where, what: "field of a manifest", nulls: true,
+		root: reflect.TypeFor[v1beta2.KubeOneCluster](),
+	}
 	d.value(place{node: root}, root, reflect.ValueOf(l.cluster).Elem())
 	return true
 }
@@ -94,13 +97,20 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 	}
 	switch len(found) {
 	case 0:
-		l.found = append(l.found, Problem{File: l.ManifestPath, Message: "the file has no manifest in it", Hint: "see the examples", Severity: Error})
+		l.found = append(l.found, Problem{
+			File:     l.ManifestPath,
+			Message:  "the file has no manifest in it",
+			Hint:     "see the examples",
+			Severity: Error,
+		})
 	case 1:
 		return found[0], true
 	default:
 		second := found[1]
-		l.found = append(l.found, Problem{File: l.ManifestPath, Line: second.Line, Column: second.Column, Severity: Error,
-			Message: fmt.Sprintf("the file has %d documents, and a manifest is one", len(found)), Hint: "remove the others, and the --- between them"})
+		l.found = append(l.found,
+			Problem{File: l.ManifestPath, Line: second.Line, Column: second.Column, Severity: Error,
+				Message: fmt.Sprintf("the file has %d documents, and a manifest is one", len(found)),
+				Hint:    "remove the others, and the --- between them"})
 	}
 	return nil, false
 }
@@ -109,7 +119,12 @@ var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
 // failYAML reports what the YAML parser says, which has the line in its text only.
 func (l *loader) failYAML(err error) {
-	p := Problem{File: l.ManifestPath, Message: "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: "), Severity: Error, cause: err}
+	p := Problem{
+		File:     l.ManifestPath,
+		Message:  "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: "),
+		Severity: Error,
+		cause:    err,
+	}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		p.Line, _ = strconv.Atoi(m[1]) // digits, by the expression
 		p.Message = "not valid YAML: " + strings.TrimPrefix(err.Error(), m[0])
@@ -125,7 +140,8 @@ func (l *loader) failYAML(err error) {
 func (l *loader) rightKind(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode {
 		l.found = append(l.found, Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Severity: Error,
-			Message: "expected fields, got " + describe(root, false), Hint: "a manifest begins with apiVersion: " + v1beta2.APIVersion})
+			Message: "expected fields, got " + describe(root, false),
+			Hint:    "a manifest begins with apiVersion: " + v1beta2.APIVersion})
 		return false
 	}
 	version := l.constant(root, "apiVersion", v1beta2.APIVersion)
@@ -145,7 +161,8 @@ func (l *loader) constant(root *yaml.Node, name, want string) bool {
 			p.Message = fmt.Sprintf("%q is not supported", value.Value)
 			break
 		} else if near := suggest(key.Value, []string{name}); near != "" {
-			p.Line, p.Column, p.Hint = key.Line, key.Column, fmt.Sprintf("did you misspell it? write %s: %s", name, want)
+			p.Line, p.Column, p.Hint = key.Line, key.Column,
+				fmt.Sprintf("did you misspell it? write %s: %s", name, want)
 		}
 	}
 	l.found = append(l.found, p)

@@ -18,7 +18,8 @@ func (d *decoder) scalar(at place, n *yaml.Node, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		// A number or truth value is taken as it is written: "1.30" stays 1.30, and labels may be written without quotes.
+		// A number or truth value is taken as it is written: "1.30" stays 1.30, and labels may be written
+		// without quotes.
 		v.SetString(n.Value)
 	case reflect.Bool:
 		d.truth(at, n, v)
@@ -81,7 +82,12 @@ func describe(n *yaml.Node, secret bool) string {
 	case yaml.AliasNode:
 		return describe(n.Alias, secret)
 	}
-	kind := map[string]string{"!!int": "the number", "!!float": "the number", "!!bool": "the truth value", "!!null": "nothing"}[n.ShortTag()]
+	kind := map[string]string{
+		"!!int":   "the number",
+		"!!float": "the number",
+		"!!bool":  "the truth value",
+		"!!null":  "nothing",
+	}[n.ShortTag()]
 	text := " " + n.Value
 	if kind == "" {
 		kind, text = "the text", fmt.Sprintf(" %q", n.Value)

@@ -69,7 +69,9 @@ func (l *loader) readTerraform(ctx context.Context) {
 	}
 	before := len(l.found)
 	out := l.parseTerraform(data, name)
-	if l.partial = slices.ContainsFunc(l.found[before:], func(p Problem) bool { return p.Severity == Error }); !l.partial {
+	if l.partial = slices.ContainsFunc(l.found[before:], func(p Problem) bool {
+		return p.Severity == Error
+	}); !l.partial {
 		l.merge(out)
 	}
 }
@@ -78,15 +80,18 @@ func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
 	out := &terraformOutput{where: positions{}, file: name}
 	root, bad := parseJSON(data)
 	if bad != nil {
-		l.found = append(l.found, Problem{File: name, Line: bad.line, Column: bad.column, Severity: Error, cause: bad.err,
-			Message: "not valid JSON: " + bad.err.Error(), Hint: "write the file with: terraform output -json"})
+		l.found = append(l.found,
+			Problem{File: name, Line: bad.line, Column: bad.column, Severity: Error, cause: bad.err,
+				Message: "not valid JSON: " + bad.err.Error(), Hint: "write the file with: terraform output -json"})
 		return out
 	}
-	if outputs := lookup(root, "outputs"); outputs != nil && (lookup(root, "version") != nil || lookup(root, "terraform_version") != nil) {
+	if outputs := lookup(root, "outputs"); outputs != nil &&
+		(lookup(root, "version") != nil || lookup(root, "terraform_version") != nil) {
 		root, out.above = outputs, "outputs"
 	}
 	targets := map[string]any{
-		outputAPI: &out.api, outputHosts: &out.hosts, outputStatic: &out.static, outputWorkers: &out.workers, outputProxy: &out.proxy,
+		outputAPI: &out.api, outputHosts: &out.hosts, outputStatic: &out.static, outputWorkers: &out.workers,
+		outputProxy: &out.proxy,
 	}
 	known := slices.Sorted(maps.Keys(targets))
 	found := 0
@@ -103,7 +108,9 @@ func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
 // output decodes one output's value.
 func (l *loader) output(out *terraformOutput, key string, n *yaml.Node, target any) {
 	at := place{path: v1beta2.Child(out.above, key), node: n}
-	d := &decoder{loader: l, file: out.file, where: out.where, what: "key of this output", root: reflect.TypeOf(target).Elem()}
+	d := &decoder{
+		loader: l, file: out.file, where: out.where, what: "key of this output", root: reflect.TypeOf(target).Elem(),
+	}
 	value := lookup(n, "value")
 	if value == nil {
 		d.fail(at, "write the file with: terraform output -json", "has no value")

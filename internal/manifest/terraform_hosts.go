@@ -67,7 +67,8 @@ func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []te
 		"hostnames": len(g.Hostnames), "ssh_hosts_keys": len(g.SSHHostsKeys),
 	} {
 		if have != 0 && have != n {
-			l.reportAt(out.at(path+"."+name), Error, "every list of a group has one item for each host, in the same order",
+			l.reportAt(out.at(path+"."+name), Error,
+				"every list of a group has one item for each host, in the same order",
 				fmt.Sprintf("has %d items, and %s has %d", have, addresses, n))
 		}
 	}
@@ -136,7 +137,8 @@ func (l *loader) amounts(out *terraformOutput, path, text, separator string) map
 		}
 		name, amount, ok := strings.Cut(entry, separator)
 		if !ok {
-			l.reportAt(out.at(path), Error, "write name"+separator+"amount, separated by commas", fmt.Sprintf("%q has no %q", entry, separator))
+			l.reportAt(out.at(path), Error, "write name"+separator+"amount, separated by commas",
+				fmt.Sprintf("%q has no %q", entry, separator))
 			continue
 		}
 		if amounts == nil {
@@ -158,10 +160,12 @@ func (out *terraformOutput) hostPositions(group, addresses string, i int) positi
 	}
 	for ours, theirs := range map[string]string{
 		"operatingSystem": "operating_system", "sshUsername": "ssh_user", "sshPort": "ssh_port",
-		"sshPrivateKeyFile": "ssh_private_key_file", "sshCertFile": "ssh_cert_file", "sshAgentSocket": "ssh_agent_socket",
-		"bastion": "bastion", "bastionPort": "bastion_port", "bastionUser": "bastion_user",
+		"sshPrivateKeyFile": "ssh_private_key_file", "sshCertFile": "ssh_cert_file",
+		"sshAgentSocket": "ssh_agent_socket",
+		"bastion":        "bastion", "bastionPort": "bastion_port", "bastionUser": "bastion_user",
 		"bastionHostPublicKey": "bastion_host_key", "bastionPrivateKeyFile": "bastion_private_key_file",
-		"kubelet": "kubelet", "kubelet.systemReserved": "kubelet.system_reserved", "kubelet.kubeReserved": "kubelet.kube_reserved",
+		"kubelet": "kubelet", "kubelet.systemReserved": "kubelet.system_reserved",
+		"kubelet.kubeReserved": "kubelet.kube_reserved",
 		"kubelet.evictionHard": "kubelet.eviction_hard", "kubelet.maxPods": "kubelet.max_pods",
 		"labels": "labels", "annotations": "annotations",
 	} {

@@ -59,7 +59,8 @@ func RunTerraform(ctx context.Context, dir string) ([]byte, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s output -json: %w: %s", filepath.Base(program), err, strings.TrimSpace(stderr.String()))
+		return nil,
+			fmt.Errorf("%s output -json: %w: %s", filepath.Base(program), err, strings.TrimSpace(stderr.String()))
 	}
 	return out, nil
 }

@@ -23,7 +23,8 @@ func TestAJoinThatHasReachedEtcdIsFinishedBeforeOthersReachIt(t *testing.T) {
 			t.Errorf("%s does not wait for the learner of cp-3: %v", name, s.Needs)
 		}
 	}
-	if s, ok := p.Step("join-etcd/cp-3"); !ok || slices.ContainsFunc(s.Needs, func(id string) bool { return id != "join-prepare/cp-3" }) {
+	if s, ok := p.Step("join-etcd/cp-3"); !ok ||
+		slices.ContainsFunc(s.Needs, func(id string) bool { return id != "join-prepare/cp-3" }) {
 		t.Errorf("cp-3 waits for %v", s.Needs)
 	}
 }

@@ -79,7 +79,8 @@ func (b *builder) follow(d decide.Decision) bool {
 	switch d.Route {
 	case fsm.Install:
 		if cni := b.in.Want.Network.CNI; !cni.CarriedOut() {
-			b.block(fmt.Sprintf("the network plugin %s is not deployed by this version: use %s, or external and install it yourself",
+			b.block(fmt.Sprintf("the network plugin %s is not deployed by this version: use %s, or external and "+
+				"install it yourself",
 				cni.Name, strings.Join(cni.Deployed(), ", ")))
 			return false
 		}
@@ -116,10 +117,12 @@ func (b *builder) install(d decide.Decision) {
 	}
 	b.prepare(leader, d)
 	b.init = b.onHost(leader, Step{
-		Intent: only(step.Init), Action: Create, Title: "create the cluster", Reason: "no control-plane host belongs to a cluster",
-		Needs: []string{b.id(step.Images, leader)},
+		Intent: only(step.Init), Action: Create, Title: "create the cluster",
+		Reason: "no control-plane host belongs to a cluster",
+		Needs:  []string{b.id(step.Images, leader)},
 		Changes: []string{
-			"certificate authorities", "etcd, a single member", "API server, controller manager, scheduler", "kube-proxy and CoreDNS",
+			"certificate authorities", "etcd, a single member", "API server, controller manager, scheduler",
+			"kube-proxy and CoreDNS",
 		},
 	})
 	for _, id := range d.Joins {
@@ -199,7 +202,8 @@ func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 // joinControlPlane plans how a control-plane host joins, and returns the last step of that.
 func (b *builder) joinControlPlane(h, leader desired.Host, reason string, needs []string) string {
 	pki := b.onHost(h, Step{
-		Intent: step.With(step.CopyPKIParams{Peer: leader.ID}), Action: Create, Title: "copy the CAs from " + b.names[leader.ID],
+		Intent: step.With(step.CopyPKIParams{Peer: leader.ID}), Action: Create,
+		Title:  "copy the CAs from " + b.names[leader.ID],
 		Reason: reason, Needs: needs, Changes: []string{"/etc/kubernetes/pki"},
 	})
 	prepared := b.onHost(h, Step{
@@ -220,8 +224,8 @@ func (b *builder) joinControlPlane(h, leader desired.Host, reason string, needs 
 	})
 }
 
-// hasBegun reports whether the host's unfinished join has got as far as etcd. Etcd takes one learner at a time: nobody else
-// can be added before this one is finished.
+// hasBegun reports whether the host's unfinished join has got as far as etcd. Etcd takes one learner at a time: nobody
+// else can be added before this one is finished.
 func (b *builder) hasBegun(h desired.Host) bool {
 	return b.in.Is.Hosts[h.ID].EtcdData == observed.Yes || b.in.Is.Etcd.Reached == observed.Yes && b.member(h) >= 0
 }
@@ -241,8 +245,9 @@ func (b *builder) joinToken() string {
 // addon that gives it a network is added to its needs when it is planned.
 func (b *builder) nodeReady(h desired.Host, after string) {
 	b.onHost(h, Step{
-		Intent: nodeMeta(h), Action: Create, Title: "Node Ready", Reason: "labels, annotations and taints of the manifest",
-		Needs: []string{after},
+		Intent: nodeMeta(h), Action: Create, Title: "Node Ready",
+		Reason: "labels, annotations and taints of the manifest",
+		Needs:  []string{after},
 	})
 }
 
@@ -259,7 +264,8 @@ func (b *builder) resources(d decide.Decision) {
 		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
 		intent.Digest = b.in.Addons[name]
 		b.addons = append(b.addons, b.onCluster("addon/"+name, Step{
-			Intent: intent, Action: addonAction(had), Title: "apply addon " + name, Reason: addonReason(had), Needs: needs,
+			Intent: intent, Action: addonAction(had), Title: "apply addon " + name, Reason: addonReason(had),
+			Needs: needs,
 		}))
 	}
 	for _, id := range d.Metadata {
@@ -275,8 +281,9 @@ func (b *builder) resources(d decide.Decision) {
 	b.systemAddons(d)
 	if len(d.Addons)+len(d.System) > 0 && !b.has("await-workloads") {
 		b.onCluster("await-workloads", Step{
-			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons", Reason: "addons were applied",
-			Needs: b.addons,
+			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons",
+			Reason: "addons were applied",
+			Needs:  b.addons,
 		})
 	}
 	if d.Record {
@@ -351,7 +358,8 @@ func (b *builder) revokeToken() {
 	}
 	if len(last) > 0 {
 		b.onCluster("revoke-token", Step{
-			Intent: only(step.RevokeToken), Action: Remove, Title: "revoke the join token", Reason: "every host has joined", Needs: last,
+			Intent: only(step.RevokeToken), Action: Remove, Title: "revoke the join token",
+			Reason: "every host has joined", Needs: last,
 		})
 	}
 }

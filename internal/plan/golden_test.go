@@ -25,7 +25,8 @@ func text(p Plan) string {
 		}
 		fmt.Fprintf(&b, "\n%s %s: %s (%s)\n", s.Action, s.ID, s.Title, s.Reason)
 		for _, line := range [][2]string{
-			{"host", s.Host}, {"risk", string(s.Risk)}, {"needs", strings.Join(s.Needs, ", ")}, {"changes", strings.Join(s.Changes, "; ")}, {"intent", string(intent)},
+			{"host", s.Host}, {"risk", string(s.Risk)}, {"needs", strings.Join(s.Needs, ", ")},
+			{"changes", strings.Join(s.Changes, "; ")}, {"intent", string(intent)},
 		} {
 			if line[1] != "" {
 				fmt.Fprintf(&b, "    %s: %s\n", line[0], line[1])
@@ -137,8 +138,12 @@ func worlds() map[string]func() decide.Input {
 			in := healthy(3, 0)
 			for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
 				mutate(in, name, func(h *observed.Host) {
-					h.Certificates = []observed.Certificate{{Name: "apiserver", Expired: true}, {Name: "etcd/peer", Expired: true}}
-					h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No, observed.No
+					h.Certificates = []observed.Certificate{
+						{Name: "apiserver", Expired: true},
+						{Name: "etcd/peer", Expired: true},
+					}
+					h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No,
+						observed.No
 				})
 			}
 			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
@@ -148,7 +153,8 @@ func worlds() map[string]func() decide.Input {
 			in := healthy(1, 1)
 			become(in, "cp-1", func(h desired.Host) observed.Host {
 				is := stopped(h)
-				is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.No, observed.No, observed.No, observed.No
+				is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.No, observed.No, observed.No,
+					observed.No
 				return is
 			})
 			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
@@ -186,7 +192,8 @@ func worlds() map[string]func() decide.Input {
 			in.Want.KubernetesVersion = "1.36.4"
 			mutate(in, "cp-1", func(h *observed.Host) { h.Kubelet.Version, h.APIServerVersion = "1.36.4", "1.36.4" })
 			nodeOf(in, "cp-1", func(n *observed.Node) {
-				n.KubeletVersion, n.Unschedulable, n.Annotations = "1.36.4", true, map[string]string{observed.CordonAnnotation: "run-1"}
+				n.KubeletVersion, n.Unschedulable, n.Annotations = "1.36.4", true,
+					map[string]string{observed.CordonAnnotation: "run-1"}
 			})
 			return in
 		},
@@ -196,7 +203,8 @@ func worlds() map[string]func() decide.Input {
 				h.Upgrading, h.Kubelet.Active, h.Healthz = in.Want.KubernetesVersion, false, observed.No
 			})
 			nodeOf(in, "w-1", func(n *observed.Node) {
-				n.KubeletVersion, n.Ready, n.Unschedulable, n.Annotations = "1.36.2", observed.No, true, map[string]string{observed.CordonAnnotation: "run-1"}
+				n.KubeletVersion, n.Ready, n.Unschedulable, n.Annotations = "1.36.2", observed.No, true,
+					map[string]string{observed.CordonAnnotation: "run-1"}
 			})
 			return in
 		},

@@ -9,7 +9,8 @@ import (
 	"kubeone/internal/step"
 )
 
-// A host whose upgrade an earlier run began and did not end is cordoned already: another one beside it would be one too many.
+// A host whose upgrade an earlier run began and did not end is cordoned already: another one beside it would
+// be one too many.
 func TestAHostWhoseUpgradeWasInterruptedComesFirst(t *testing.T) {
 	t.Parallel()
 	drained := observed.Node{Unschedulable: true, Annotations: map[string]string{observed.CordonAnnotation: "run-1"}}
@@ -22,9 +23,11 @@ func TestAHostWhoseUpgradeWasInterruptedComesFirst(t *testing.T) {
 		"its upgrade has begun":          {version, observed.Node{}, true, []string{"w-3", "w-1", "w-2"}},
 		"it is drained":                  {"", drained, true, []string{"w-3", "w-1", "w-2"}},
 		"its upgrade has begun, drained": {version, drained, true, []string{"w-3", "w-1", "w-2"}},
-		"a person has closed it":         {"", observed.Node{Unschedulable: true}, false, []string{"w-1", "w-2", "w-3"}},
-		"only a mark is left":            {"", observed.Node{Annotations: drained.Annotations}, false, []string{"w-1", "w-2", "w-3"}},
-		"nothing was begun":              {"", observed.Node{}, false, []string{"w-1", "w-2", "w-3"}},
+		"a person has closed it": {"", observed.Node{Unschedulable: true}, false,
+			[]string{"w-1", "w-2", "w-3"}},
+		"only a mark is left": {"", observed.Node{Annotations: drained.Annotations}, false,
+			[]string{"w-1", "w-2", "w-3"}},
+		"nothing was begun": {"", observed.Node{}, false, []string{"w-1", "w-2", "w-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,13 +1,14 @@
 package plan
 
-// Need is what the steps on one host install, or write the names of: the parts of a release for its architecture and role.
+// Need is what the steps on one host install, or write the names of: the parts of a release for its
+// architecture and role.
 type Need struct {
 	Host string // ID
 	Arch string // as Go names it
 }
 
-// Needs returns what must be known of releases before the plan can be run, one for each host, in the plan's order. A plan
-// that was built without artifacts needs the same as one that was built with them.
+// Needs returns what must be known of releases before the plan can be run, one for each host, in the plan's order. A
+// plan that was built without artifacts needs the same as one that was built with them.
 func (p Plan) Needs() []Need {
 	var out []Need
 	seen := map[string]bool{}

@@ -14,9 +14,10 @@ import (
 	"kubeone/internal/step"
 )
 
-// RemoveNode plans how one host leaves a living cluster: drained, out of etcd, reset, its Node deleted. A host that does not
-// answer is an error, unless gone says that it is gone for good: then only its member and its Node go, after it was
-// confirmed to be dead. The last control-plane host, and a member without which the quorum would be lost, are refused.
+// RemoveNode plans how one host leaves a living cluster: drained, out of etcd, reset, its Node deleted. A host that
+// does not answer is an error, unless gone says that it is gone for good: then only its member and its Node go,
+// after it was confirmed to be dead. The last control-plane host, and a member without which the quorum would be
+// lost, are refused.
 func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
 	b, err := removal(in, id, gone, "node-remove")
 	if err != nil {
@@ -25,8 +26,9 @@ func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
 	return b.plan, nil
 }
 
-// ReplaceNode plans how a host leaves a living cluster, as RemoveNode does, and joins it again as a new one. What a host
-// that is gone needs then is left to the operator, in the plan. A host that could leave and could not join again is an error.
+// ReplaceNode plans how a host leaves a living cluster, as RemoveNode does, and joins it again as a new one. What a
+// host that is gone needs then is left to the operator, in the plan. A host that could leave and could not join
+// again is an error.
 func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	b, err := removal(in, id, gone, "node-replace")
 	if err != nil {
@@ -35,7 +37,8 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	h := b.host(id)
 	if gone {
 		b.plan.Operator = append(b.plan.Operator, problem.Instruction{
-			Host: id, Problems: []problem.Problem{{Code: problem.SuccessorNeeded, Host: id}}, Steps: decide.Successor(h),
+			Host: id, Problems: []problem.Problem{{Code: problem.SuccessorNeeded, Host: id}},
+			Steps: decide.Successor(h),
 		})
 		return b.plan, nil
 	}
@@ -48,7 +51,8 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	joins := func(s Step) bool { return s.Host == id && s.Intent.Kind.Joins() }
 	if !slices.ContainsFunc(b.plan.Steps, joins) {
 		last := decisions[len(decisions)-1]
-		return Plan{}, fmt.Errorf("%s could leave the cluster, and could not join it again: %s; run kubeone plan and see to that first", b.node(h), last.Trace[len(last.Trace)-1].Why)
+		return Plan{}, fmt.Errorf("%s could leave the cluster, and could not join it again: %s; run kubeone plan and "+
+			"see to that first", b.node(h), last.Trace[len(last.Trace)-1].Why)
 	}
 	return b.plan, nil
 }
@@ -64,13 +68,18 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	reached := seen.Reach == observed.Reached
 	switch {
 	case b.world.Is.API.Reached != observed.Yes:
-		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s", b.node(h), b.world.Is.API.Problem)
+		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s",
+			b.node(h), b.world.Is.API.Problem)
 	case h.Role == desired.ControlPlane && b.lastControlPlane(h):
 		return nil, b.endsCluster(h)
 	case seen.Reach == observed.Denied:
-		return nil, fmt.Errorf("%s is running and refuses the login (%s): correct the login, or switch the host off first", b.node(h), seen.Problem)
+		return nil, fmt.Errorf("%s is running and refuses the login (%s): correct the login, or switch "+
+			"the host off first", b.node(h), seen.Problem)
 	case !reached && !gone:
-		return nil, fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or repair its network; if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are confirmed to be dead", b.node(h), seen.Problem)
+		return nil,
+			fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or repair its network; "+
+				"if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are "+
+				"confirmed to be dead", b.node(h), seen.Problem)
 	case reached && gone:
 		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.node(h))
 	}
@@ -95,12 +104,14 @@ func (b *builder) lastControlPlane(h desired.Host) bool {
 }
 
 func (b *builder) endsCluster(h desired.Host) error {
-	return fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone reset without --host", b.node(h))
+	return fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone "+
+		"reset without --host", b.node(h))
 }
 
 func (b *builder) unknownMembers(h desired.Host) error {
 	problem := cmp.Or(b.world.Is.Etcd.Problem, "no member of etcd was reached")
-	return fmt.Errorf("etcd's members are not known, and so not whether the quorum holds without %s: %s; bring etcd back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.node(h), problem)
+	return fmt.Errorf("etcd's members are not known, and so not whether the quorum holds without %s: %s; bring etcd "+
+		"back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.node(h), problem)
 }
 
 // removeDead plans the removal of the member and the Node of a host that is dead or bare.
@@ -111,13 +122,17 @@ func (b *builder) removeDead(h desired.Host) error {
 	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
 		m := b.world.Is.Etcd.Members[i]
 		if m.Healthy == observed.Yes {
-			return fmt.Errorf("etcd member %s answers the others, so %s is running and only this machine cannot reach it: repair the network, and remove it without --unreachable", m.Name, b.node(h))
+			return fmt.Errorf("etcd member %s answers the others, so %s is running and only this machine cannot reach "+
+				"it: repair the network, and remove it without --unreachable", m.Name, b.node(h))
 		}
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {
-			return fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, kubeone plan says how", strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
+			return fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, "+
+				"kubeone plan says how", strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
 		}
-		b.removeMembers([]decide.Removal{{Member: m.ID, Name: m.Name, Host: h.ID, Learner: m.Learner, Why: "asked for; " + v.Why}})
+		b.removeMembers([]decide.Removal{
+			{Member: m.ID, Name: m.Name, Host: h.ID, Learner: m.Learner, Why: "asked for; " + v.Why},
+		})
 	}
 	confirmed := len(b.plan.Steps) > 0
 	if _, found := b.findNode(h); found {

@@ -93,18 +93,26 @@ func TestRefusedNodeChanges(t *testing.T) {
 		gone  bool
 		says  string
 	}{
-		{"the last control-plane host", RemoveNode, healthy(1, 1), "192.0.0.1", false, "cp-1 is the last control-plane host"},
-		{"the last one that is left", RemoveNode, healthy(3, 0, "cp-2", "cp-3"), "192.0.0.1", false, "is the last control-plane host"},
-		{"a healthy one while another is dead", RemoveNode, gone(3, 0, "cp-3"), "192.0.0.1", false, "must not leave: without it 1 of 2 voters healthy, quorum 2"},
-		{"a dead one without quorum", RemoveNode, gone(3, 0, "cp-2", "cp-3"), "192.0.0.3", true, "must not leave: without it 1 of 2 voters healthy, quorum 2"},
-		{"unreachable", RemoveNode, gone(3, 1, "w-1"), "192.0.1.1", false, "w-1 cannot be reached (connection timed out), so it cannot be drained"},
+		{"the last control-plane host", RemoveNode, healthy(1, 1), "192.0.0.1", false,
+			"cp-1 is the last control-plane host"},
+		{"the last one that is left", RemoveNode, healthy(3, 0, "cp-2", "cp-3"), "192.0.0.1", false,
+			"is the last control-plane host"},
+		{"a healthy one while another is dead", RemoveNode, gone(3, 0, "cp-3"), "192.0.0.1", false,
+			"must not leave: without it 1 of 2 voters healthy, quorum 2"},
+		{"a dead one without quorum", RemoveNode, gone(3, 0, "cp-2", "cp-3"), "192.0.0.3", true,
+			"must not leave: without it 1 of 2 voters healthy, quorum 2"},
+		{"unreachable", RemoveNode, gone(3, 1, "w-1"), "192.0.1.1", false,
+			"w-1 cannot be reached (connection timed out), so it cannot be drained"},
 		{"not unreachable", RemoveNode, healthy(3, 1), "192.0.1.1", true, "w-1 answers: it is not unreachable"},
-		{"a refused login", RemoveNode, denied, "192.0.1.1", true, "w-1 is running and refuses the login (permission denied)"},
+		{"a refused login", RemoveNode, denied, "192.0.1.1", true,
+			"w-1 is running and refuses the login (permission denied)"},
 		{"a member that the others hear", RemoveNode, cut, "192.0.0.3", true, "only this machine cannot reach it"},
 		{"no API", RemoveNode, mute, "192.0.1.1", false, "connection refused"},
 		{"no etcd", RemoveNode, blind, "192.0.0.3", true, "etcd's members are not known"},
-		{"no etcd, host reached", RemoveNode, dark, "192.0.0.2", false, "etcd's members are not known, and so not whether the quorum holds without cp-2: timed out"},
-		{"no etcd, host reached, to be replaced", ReplaceNode, dark, "192.0.0.2", false, "etcd's members are not known"},
+		{"no etcd, host reached", RemoveNode, dark, "192.0.0.2", false,
+			"etcd's members are not known, and so not whether the quorum holds without cp-2: timed out"},
+		{"no etcd, host reached, to be replaced", ReplaceNode, dark, "192.0.0.2", false,
+			"etcd's members are not known"},
 		{"it could not join again", ReplaceNode, skewed(), "192.0.1.1", false, "could not join it again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,9 +141,12 @@ func TestASilentHostIsKnownByItsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == step.DeleteNode && s.Intent.NodeName == "cp-3" }) ||
+	if !slices.ContainsFunc(p.Steps, func(s Step) bool {
+		return s.Intent.Kind == step.DeleteNode && s.Intent.NodeName == "cp-3"
+	}) ||
 		!slices.ContainsFunc(p.Steps, func(s Step) bool {
-			return s.Intent.Kind == step.RemoveEtcd && step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == "id-cp-3"
+			return s.Intent.Kind == step.RemoveEtcd &&
+				step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == "id-cp-3"
 		}) {
 		t.Error(text(p))
 	}

@@ -35,8 +35,8 @@ func (b *builder) block(why string) {
 	b.plan.Blocked = why
 }
 
-// erred notes what will be wrong when the steps planned so far are done. If it is wrong now, nothing is planned, and the
-// decision itself has the problems.
+// erred notes what will be wrong when the steps planned so far are done. If it is wrong now, nothing is planned, and
+// the decision itself has the problems.
 func (b *builder) erred(d decide.Decision) {
 	if len(b.plan.Steps) == 0 {
 		return
@@ -53,9 +53,12 @@ func (b *builder) blocked(d decide.Decision) {
 	switch d.Route {
 	case fsm.Reconfigure:
 		b.uncordonLeft(d)
-		b.block("changing the configuration of hosts that have joined is not carried out by itself; an upgrade brings it along, or kubeone upgrade --force in the version that runs")
+		b.block("changing the configuration of hosts that have joined is not carried out by itself; an upgrade " +
+			"brings it along, or kubeone upgrade --force in the version that runs")
 		for _, id := range sortedKeys(d.Drift) {
-			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id], strings.Join(d.Drift[id], ", ")))
+			b.plan.Notes = append(b.plan.Notes,
+				fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id],
+					strings.Join(d.Drift[id], ", ")))
 		}
 	default:
 		b.block("etcd has lost its quorum: apply does not recover it, kubeone recover does, as listed above")

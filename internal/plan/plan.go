@@ -85,7 +85,8 @@ func Decode(text []byte) (Plan, error) {
 		return Plan{}, err
 	}
 	if head.Format != FormatVersion {
-		return Plan{}, fmt.Errorf("it has format %d, this version reads format %d; plan again", head.Format, FormatVersion)
+		return Plan{},
+			fmt.Errorf("it has format %d, this version reads format %d; plan again", head.Format, FormatVersion)
 	}
 	var p Plan
 	if err := json.Unmarshal(text, &p); err != nil {

@@ -26,16 +26,18 @@ func TestDigestCountsWhatIsDoneAndNotTheWords(t *testing.T) {
 		how  func(*Plan)
 		same bool
 	}{
-		"nothing":  {func(*Plan) {}, true},
-		"a note":   {func(p *Plan) { p.Notes = append(p.Notes, "by the way") }, true},
-		"a title":  {func(p *Plan) { p.Steps[0].Title = "another word" }, true},
-		"a script": {func(p *Plan) { Sign(p, map[string]string{"192.0.0.1": "script-3", "192.0.1.1": "script-2"}) }, false},
-		"a need":   {func(p *Plan) { p.Steps[1].Needs = nil }, false},
+		"nothing": {func(*Plan) {}, true},
+		"a note":  {func(p *Plan) { p.Notes = append(p.Notes, "by the way") }, true},
+		"a title": {func(p *Plan) { p.Steps[0].Title = "another word" }, true},
+		"a script": {func(p *Plan) { Sign(p, map[string]string{"192.0.0.1": "script-3", "192.0.1.1": "script-2"}) },
+			false},
+		"a need": {func(p *Plan) { p.Steps[1].Needs = nil }, false},
 		"an upload": {func(p *Plan) {
 			p.Steps[0].Intent.Params = step.PrepareParams{Content: step.Content{Uploads: []string{"other"}}}
 		}, false},
-		"a step less":         {func(p *Plan) { p.Steps = p.Steps[1:] }, false},
-		"another host key":    {func(p *Plan) { p.FirstContacts = map[string]string{"192.0.0.1": "SHA256:bbb"} }, false},
+		"a step less": {func(p *Plan) { p.Steps = p.Steps[1:] }, false},
+		"another host key": {func(p *Plan) { p.FirstContacts = map[string]string{"192.0.0.1": "SHA256:bbb"} },
+			false},
 		"another cluster":     {func(p *Plan) { p.Cluster = "beta" }, false},
 		"read from its JSON":  {reread, true},
 		"a step's other host": {func(p *Plan) { p.Steps[0].Host = "192.0.1.1" }, false},
@@ -148,9 +150,10 @@ func TestASavedPlanIsReadOrRefused(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	for text, says := range map[string]string{
-		`{"format":1,"steps":[{"id":"a","intent":{"kind":"rewrite","parts":["etcd"]}}]}`: "format 1, this version reads format 2",
-		`{"format":2,"steps":[{"id":"a","intent":{"kind":"rewrite"}}]}`:                  `"rewrite" is not a kind of step`,
-		`{"format":2,"steps":[{"id":"a","intent":{"kind":"check","parts":[]}}]}`:         `unknown field "parts"`,
+		`{"format":1,"steps":[{"id":"a","intent":{"kind":"rewrite","parts":["etcd"]}}]}`: "format 1, this " +
+			"version reads format 2",
+		`{"format":2,"steps":[{"id":"a","intent":{"kind":"rewrite"}}]}`:          `"rewrite" is not a kind of step`,
+		`{"format":2,"steps":[{"id":"a","intent":{"kind":"check","parts":[]}}]}`: `unknown field "parts"`,
 		`{`: "unexpected end",
 	} {
 		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {

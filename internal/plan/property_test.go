@@ -111,9 +111,12 @@ func insideLimit(in decide.Input, p Plan, _ []decide.Decision) error {
 func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 	for _, s := range p.Steps {
 		is, kind := in.Is.Hosts[s.Host], s.Intent.Kind
-		old := is.Kubelet.Version != in.Want.KubernetesVersion || is.APIServerVersion != "" && is.APIServerVersion != in.Want.KubernetesVersion
-		upgrade := kind == step.Fetch || kind == step.Check || kind == step.UpgradeControlPlane || kind == step.UpgradeWorker
-		if kind.OnHost() && kind != step.Snapshot && (!upgrade || !old) && ds[0].Hosts[s.Host].Condition == condition.Healthy {
+		old := is.Kubelet.Version != in.Want.KubernetesVersion ||
+			is.APIServerVersion != "" && is.APIServerVersion != in.Want.KubernetesVersion
+		upgrade := kind == step.Fetch || kind == step.Check || kind == step.UpgradeControlPlane ||
+			kind == step.UpgradeWorker
+		if kind.OnHost() && kind != step.Snapshot && (!upgrade || !old) &&
+			ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}
 	}
@@ -134,8 +137,8 @@ func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
 	return nil
 }
 
-// upgradesInOrder wants each host's upgrade whole, everything fetched before the first one, control-plane hosts one by one,
-// and workers after them.
+// upgradesInOrder wants each host's upgrade whole, everything fetched before the first one, control-plane hosts one by
+// one, and workers after them.
 func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestors(p)
 	var turns []Step
@@ -156,12 +159,14 @@ func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 		}
 		for _, other := range turns {
 			control := s.Intent.Kind == step.UpgradeControlPlane
-			alone := before["drain-node/"+name]["uncordon/"+other.Intent.NodeName] || before["drain-node/"+other.Intent.NodeName]["uncordon/"+name]
+			alone := before["drain-node/"+name]["uncordon/"+other.Intent.NodeName] ||
+				before["drain-node/"+other.Intent.NodeName]["uncordon/"+name]
 			switch {
 			case other.ID == s.ID:
 			case control && other.Intent.Kind == step.UpgradeControlPlane && !alone:
 				return fmt.Errorf("%s and %s may be down at once", s.ID, other.ID)
-			case !control && other.Intent.Kind == step.UpgradeControlPlane && !before["drain-node/"+name]["uncordon/"+other.Intent.NodeName]:
+			case !control && other.Intent.Kind == step.UpgradeControlPlane &&
+				!before["drain-node/"+name]["uncordon/"+other.Intent.NodeName]:
 				return fmt.Errorf("worker %s does not wait for %s", name, other.ID)
 			case !before["drain-node/"+name]["fetch/"+other.Intent.NodeName]:
 				return fmt.Errorf("%s is drained before %s has what it needs", name, other.Intent.NodeName)

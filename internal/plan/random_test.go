@@ -113,8 +113,8 @@ func vary(r *rand.Rand, in *decide.Input) {
 	}
 }
 
-// half upgrades some hosts, as a run does that was interrupted: the control plane first, in order, the last of them still
-// cordoned.
+// half upgrades some hosts, as a run does that was interrupted: the control plane first, in order, the last of them
+// still cordoned.
 func half(r *rand.Rand, in *decide.Input) {
 	hosts := in.Want.Hosts()
 	for _, h := range hosts[:r.IntN(len(hosts)+1)] {
@@ -160,9 +160,13 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 		case step.Init, step.JoinWorker, step.JoinFinish:
 			join(&out, h)
 		case step.RemoveEtcd:
-			out.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(out.Is.Etcd.Members), func(m observed.Member) bool { return m.ID == step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member })
+			out.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(out.Is.Etcd.Members), func(m observed.Member) bool {
+				return m.ID == step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member
+			})
 		case step.DeleteNode:
-			out.Is.API.Nodes = slices.DeleteFunc(slices.Clone(out.Is.API.Nodes), func(n observed.Node) bool { return n.Name == s.Intent.NodeName })
+			out.Is.API.Nodes = slices.DeleteFunc(slices.Clone(out.Is.API.Nodes), func(n observed.Node) bool {
+				return n.Name == s.Intent.NodeName
+			})
 		case step.ResetHost:
 			out.Is.Hosts[h.ID] = bare(h)
 		case step.Quarantine:
@@ -198,7 +202,9 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 				}
 			})
 		case step.NodeReady:
-			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) { relabel(n, step.ParamsOf[step.NodeReadyParams](s.Intent).Labels) })
+			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) {
+				relabel(n, step.ParamsOf[step.NodeReadyParams](s.Intent).Labels)
+			})
 		case step.ApplyAddon:
 			out.Is.API.Addons = maps.Clone(out.Is.API.Addons)
 			if out.Is.API.Addons == nil {
@@ -230,7 +236,9 @@ func join(in *decide.Input, h desired.Host) {
 	if !slices.ContainsFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == h.Hostname }) {
 		in.Is.API.Nodes = append(in.Is.API.Nodes, n)
 	}
-	nodeOf(*in, h.Hostname, func(n *observed.Node) { n.Ready, n.KubeletVersion = observed.Yes, in.Want.KubernetesVersion })
+	nodeOf(*in, h.Hostname, func(n *observed.Node) {
+		n.Ready, n.KubeletVersion = observed.Yes, in.Want.KubernetesVersion
+	})
 }
 
 func relabel(n *observed.Node, labels map[string]string) {

@@ -13,8 +13,8 @@ import (
 // RecoverOptions say from what a cluster is recovered, and what the operator has confirmed.
 type RecoverOptions struct {
 	Copy Copy
-	// Destroyed are control-plane hosts (IDs) and etcd members without a host (names) that the operator confirms to be gone
-	// for good.
+	// Destroyed are control-plane hosts (IDs) and etcd members without a host (names) that the operator confirms to be
+	// gone for good.
 	Destroyed []string
 	On        string // ID of the host to restore on; "" chooses one
 	// Progress is up to which revision the hosts' members have the data, by host ID, where that is known.
@@ -36,11 +36,12 @@ type Copy struct {
 	Revision          int64 // of the last change in it
 }
 
-// revisionsOfALife is by how much a recovery raises etcd's revisions, for each of the cluster's lives: those of its Nth life
-// begin at N times as many.
+// revisionsOfALife is by how much a recovery raises etcd's revisions, for each of the cluster's lives: those of its Nth
+// life begin at N times as many.
 const revisionsOfALife = 1_000_000_000
 
-// epoch is the one in which the cluster is after the recovery: later than any that a host, the copy or a revision knows of.
+// epoch is the one in which the cluster is after the recovery: later than any that a host, the copy or a
+// revision knows of.
 func (b *builder) epoch(o RecoverOptions) int {
 	epoch := max(epochOf(b.in.Want, b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
 	for _, revision := range o.Progress {
@@ -50,9 +51,9 @@ func (b *builder) epoch(o RecoverOptions) int {
 }
 
 // Recover plans how a cluster whose etcd has lost its quorum is brought back from a copy: etcd is stopped on every
-// control-plane host, begins anew on one of them, and the others join it one after the other. It is an error, and nothing is
-// to be done, while the quorum is there, when the copy is another cluster's, and when a control-plane host that may still
-// be serving can neither be stopped nor was confirmed to be destroyed.
+// control-plane host, begins anew on one of them, and the others join it one after the other. It is an error, and
+// nothing is to be done, while the quorum is there, when the copy is another cluster's, and when a control-plane host
+// that may still be serving can neither be stopped nor was confirmed to be destroyed.
 func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
 	assessed := decide.AssessRecovery(in)
 	b := newBuilder(in, "recover")
@@ -122,7 +123,8 @@ func (b *builder) serves(h desired.Host) bool {
 func (b *builder) bare(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	known := seen.KubeletConf == observed.No && seen.EtcdData == observed.No && seen.PKI == observed.No
-	return known && len(seen.Manifests) == 0 && (seen.Marker == nil || !seen.Marker.Complete && seen.Marker.Fenced == "")
+	return known && len(seen.Manifests) == 0 &&
+		(seen.Marker == nil || !seen.Marker.Complete && seen.Marker.Fenced == "")
 }
 
 // fence plans that a host can never again serve what it holds.
@@ -131,7 +133,8 @@ func (b *builder) fence(h desired.Host) string {
 		Intent: only(step.Fence), Action: Remove, Risk: Restarts,
 		Title: "stop etcd and API server, move their data aside", Reason: "the cluster begins anew on another host",
 		Changes: []string{
-			"kubelet, etcd, API server, controllers stopped", "/etc/kubernetes and /var/lib/etcd, kept in /var/lib/kubeone-old",
+			"kubelet, etcd, API server, controllers stopped",
+			"/etc/kubernetes and /var/lib/etcd, kept in /var/lib/kubeone-old",
 		},
 	})
 }
@@ -151,7 +154,8 @@ func (b *builder) restore(target desired.Host, o RecoverOptions, needs []string,
 	}
 	changes := []string{
 		"/var/lib/etcd, the old one kept in /var/lib/kubeone-old",
-		fmt.Sprintf("etcd, a single member of a new etcd cluster, its revisions raised above %d", int64(epoch)*revisionsOfALife),
+		fmt.Sprintf("etcd, a single member of a new etcd cluster, its revisions raised above %d",
+			int64(epoch)*revisionsOfALife),
 	}
 	switch {
 	case unfence:
@@ -160,7 +164,12 @@ func (b *builder) restore(target desired.Host, o RecoverOptions, needs []string,
 		changes = append(changes, "/etc/kubernetes, with the CAs and service-account keys of the backup")
 	}
 	return b.onHost(target, Step{
-		Intent: step.With(step.RestoreParams{From: c.From, Snapshot: c.SHA256, Epoch: epoch, EncryptionPath: c.EncryptionPath}),
+		Intent: step.With(step.RestoreParams{
+			From:           c.From,
+			Snapshot:       c.SHA256,
+			Epoch:          epoch,
+			EncryptionPath: c.EncryptionPath,
+		}),
 		Action: Replace, Risk: Restarts, Title: "restore etcd and start the control plane", Reason: reason,
 		Needs: needs, Changes: changes,
 	})
@@ -187,8 +196,8 @@ func epochOf(want desired.Cluster, is observed.World) int {
 	return epoch
 }
 
-// dropNodes plans that Nodes go whose machines are gone: of hosts that were confirmed to be destroyed, of bare ones that
-// join under the same name, and of members of the copy that the manifest does not have.
+// dropNodes plans that Nodes go whose machines are gone: of hosts that were confirmed to be destroyed, of bare ones
+// that join under the same name, and of members of the copy that the manifest does not have.
 func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Decision) {
 	for _, h := range b.in.Want.ControlPlane {
 		switch {
@@ -223,7 +232,8 @@ func (b *builder) hostNamed(m observed.Member) string {
 // awaitWorkers plans to wait until the workers that run, and can be locked, have found the API again.
 func (b *builder) awaitWorkers(restore string) {
 	for _, h := range b.in.Want.Workers {
-		if seen := b.in.Is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Complete && seen.Kubelet.Active && seen.Unwritable == "" {
+		if seen := b.in.Is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Complete && seen.Kubelet.Active &&
+			seen.Unwritable == "" {
 			b.nodeReady(h, restore)
 		}
 	}
@@ -234,7 +244,8 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
 	switch o.Copy.From {
 	case step.SurvivingMember:
-		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone", b.node(target))
+		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone",
+			b.node(target))
 		if b.progressUnknown(o) {
 			note("one host that holds etcd data does not say how new it is; --on chooses another")
 		}
@@ -248,7 +259,8 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		if b.in.Is.Hosts[h.ID].Reach != observed.Reached {
-			note("%s was confirmed to be destroyed: put its replacement into the manifest and apply; should it come back, apply moves its data aside", b.node(h))
+			note("%s was confirmed to be destroyed: put its replacement into the manifest and apply; should it come "+
+				"back, apply moves its data aside", b.node(h))
 		}
 	}
 }

@@ -36,8 +36,10 @@ func lost(how func(desired.Host) observed.Host, names ...string) decide.Input {
 func fenced(h desired.Host) observed.Host {
 	is := member(h)
 	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role), Fenced: "run-1"}
-	is.KubeletConf, is.AdminConf, is.PKI, is.EtcdData, is.CAHash = observed.No, observed.No, observed.No, observed.No, ""
-	is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Unknown, observed.Unknown, observed.Unknown, observed.Unknown
+	is.KubeletConf, is.AdminConf, is.PKI, is.EtcdData, is.CAHash = observed.No, observed.No, observed.No, observed.No,
+		""
+	is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Unknown, observed.Unknown,
+		observed.Unknown, observed.Unknown
 	is.Kubelet.Active, is.Healthz, is.Manifests, is.APIServerVersion = false, observed.Unknown, nil, ""
 	return is
 }
@@ -55,8 +57,9 @@ func survivor() RecoverOptions { return RecoverOptions{Copy: Copy{From: step.Sur
 // backupOf is a backup of the cluster that the other tests have.
 func backupOf(mutate func(*Copy)) RecoverOptions {
 	c := Copy{
-		From: step.FullBackup, SHA256: "5a", About: "alpha.tar.age, revision 7, 9 keys", Cluster: cluster, CAHash: ca, KubernetesVersion: version,
-		Members: []observed.Member{{ID: "1", Name: "cp-1"}, {ID: "2", Name: "old-2"}},
+		From: step.FullBackup, SHA256: "5a", About: "alpha.tar.age, revision 7, 9 keys", Cluster: cluster, CAHash: ca,
+		KubernetesVersion: version,
+		Members:           []observed.Member{{ID: "1", Name: "cp-1"}, {ID: "2", Name: "old-2"}},
 	}
 	if mutate != nil {
 		mutate(&c)
@@ -142,21 +145,45 @@ func TestRecoverRefuses(t *testing.T) {
 		o    RecoverOptions
 		says string
 	}{
-		"a quorum that is there":                   {healthy(3, 1), survivor(), "etcd has its quorum"},
-		"a host that nobody confirmed":             {lost(silent, "cp-2", "cp-3"), destroyed(survivor(), gone[0]), "--confirm-destroyed cp-3"},
-		"a confirmed host that answers":            {lost(bare, "cp-2", "cp-3"), destroyed(survivor(), gone...), "cp-2 answers, so it is not destroyed"},
-		"a backup of another name":                 {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.Cluster = "beta" }), gone...), `of cluster "beta"`},
-		"a backup of another CA":                   {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...), "of another cluster: its CA is sha256:bbbb"},
-		"a backup of another version":              {lost(silent, "cp-2", "cp-3"), destroyed(backupOf(func(c *Copy) { c.KubernetesVersion = "1.35.4" }), gone...), "recover with the version that ran"},
-		"a snapshot of strange members":            {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: []observed.Member{{Name: "x"}}}}, gone...), "none of its etcd members (x)"},
-		"a snapshot of another cp-1":               {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: []observed.Member{{Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}}}}}, gone...), "none of its etcd members (cp-1) has the name and the address"},
-		"a snapshot of another CA":                 {lost(silent, "cp-2", "cp-3"), destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, CAHash: "sha256:bbbb", Members: ownMembers()}}, gone...), "of another cluster: its CA is sha256:bbbb"},
-		"a damaged survivor":                       {damaged(), destroyed(survivor(), gone...), "--on tries one all the same"},
-		"fenced hosts only":                        {lost(fenced, "cp-1", "cp-2", "cp-3"), survivor(), "what a recovery has moved aside on cp-1, cp-2, cp-3, with --on"},
-		"a snapshot where no host has the keys":    {lost(bare, "cp-1", "cp-2", "cp-3"), RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: ownMembers()}}, "recover from a backup"},
-		"a survivor where none is left":            {lost(bare, "cp-1", "cp-2", "cp-3"), survivor(), "no control-plane host that answered holds etcd data"},
-		"to restore on a worker":                   {lost(silent, "cp-2", "cp-3"), func() RecoverOptions { o := destroyed(survivor(), gone...); o.On = "192.0.1.1"; return o }(), "w-1 is no control-plane host"},
-		"a member that the manifest does not have": {stranger(), destroyed(survivor(), gone...), "etcd member old-4 (no host of the manifest)"},
+		"a quorum that is there": {healthy(3, 1), survivor(), "etcd has its quorum"},
+		"a host that nobody confirmed": {lost(silent, "cp-2", "cp-3"), destroyed(survivor(), gone[0]),
+			"--confirm-destroyed cp-3"},
+		"a confirmed host that answers": {lost(bare, "cp-2", "cp-3"), destroyed(survivor(), gone...),
+			"cp-2 answers, so it is not destroyed"},
+		"a backup of another name": {lost(silent, "cp-2", "cp-3"),
+			destroyed(backupOf(func(c *Copy) { c.Cluster = "beta" }), gone...), `of cluster "beta"`},
+		"a backup of another CA": {lost(silent, "cp-2", "cp-3"),
+			destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...),
+			"of another cluster: its CA is sha256:bbbb"},
+		"a backup of another version": {lost(silent, "cp-2", "cp-3"),
+			destroyed(backupOf(func(c *Copy) { c.KubernetesVersion = "1.35.4" }), gone...),
+			"recover with the version that ran"},
+		"a snapshot of strange members": {lost(silent, "cp-2", "cp-3"),
+			destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: []observed.Member{{Name: "x"}}}},
+				gone...), "none of its etcd members (x)"},
+		"a snapshot of another cp-1": {lost(silent, "cp-2", "cp-3"),
+			destroyed(RecoverOptions{
+				Copy: Copy{
+					From:    step.BareSnapshot,
+					Members: []observed.Member{{Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}}},
+				},
+			}, gone...), "none of its etcd members (cp-1) has the name and the address"},
+		"a snapshot of another CA": {lost(silent, "cp-2", "cp-3"),
+			destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, CAHash: "sha256:bbbb", Members: ownMembers()}},
+				gone...), "of another cluster: its CA is sha256:bbbb"},
+		"a damaged survivor": {damaged(), destroyed(survivor(), gone...),
+			"--on tries one all the same"},
+		"fenced hosts only": {lost(fenced, "cp-1", "cp-2", "cp-3"), survivor(),
+			"what a recovery has moved aside on cp-1, cp-2, cp-3, with --on"},
+		"a snapshot where no host has the keys": {lost(bare, "cp-1", "cp-2", "cp-3"),
+			RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: ownMembers()}}, "recover from a backup"},
+		"a survivor where none is left": {lost(bare, "cp-1", "cp-2", "cp-3"), survivor(),
+			"no control-plane host that answered holds etcd data"},
+		"to restore on a worker": {lost(silent, "cp-2", "cp-3"),
+			func() RecoverOptions { o := destroyed(survivor(), gone...); o.On = "192.0.1.1"; return o }(),
+			"w-1 is no control-plane host"},
+		"a member that the manifest does not have": {stranger(), destroyed(survivor(), gone...),
+			"etcd member old-4 (no host of the manifest)"},
 		"a host of another cluster": {func() decide.Input {
 			in := lost(silent, "cp-2", "cp-3")
 			mutate(in, "w-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
@@ -189,7 +216,8 @@ func damaged() decide.Input {
 // stranger has a member whose host the manifest has not.
 func stranger() decide.Input {
 	in := lost(silent, "cp-2", "cp-3")
-	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "4", Name: "old-4", PeerURLs: []string{"https://10.9.9.9:2380"}, Healthy: observed.No})
+	in.Is.Etcd.Members = append(in.Is.Etcd.Members,
+		observed.Member{ID: "4", Name: "old-4", PeerURLs: []string{"https://10.9.9.9:2380"}, Healthy: observed.No})
 	return in
 }
 
@@ -223,8 +251,8 @@ func TestTheNewestDataIsChosen(t *testing.T) {
 	}
 }
 
-// A member that does not say how far it had got may be the newest: of two such none is chosen, unless one's data is damaged
-// or of a former life.
+// A member that does not say how far it had got may be the newest: of two such none is chosen, unless one's data is
+// damaged or of a former life.
 func TestDataOfUnknownAgeIsNotChosen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -233,7 +261,8 @@ func TestDataOfUnknownAgeIsNotChosen(t *testing.T) {
 	}{
 		"both are silent": {func(decide.Input, *RecoverOptions) {}, ""},
 		"one was chosen":  {func(_ decide.Input, o *RecoverOptions) { o.On = "192.0.0.5" }, "restore/cp-5"},
-		"one is silent":   {func(_ decide.Input, o *RecoverOptions) { o.Progress = map[string]int64{"192.0.0.5": 9} }, "restore/cp-5"},
+		"one is silent": {func(_ decide.Input, o *RecoverOptions) { o.Progress = map[string]int64{"192.0.0.5": 9} },
+			"restore/cp-5"},
 		"one is damaged": {func(in decide.Input, _ *RecoverOptions) {
 			mutate(in, "cp-4", func(h *observed.Host) { h.EtcdLost = "no wal" })
 		}, "restore/cp-5"},
@@ -245,7 +274,8 @@ func TestDataOfUnknownAgeIsNotChosen(t *testing.T) {
 		c.change(in, &o)
 		p, err := Recover(in, o)
 		if c.on == "" {
-			if err == nil || !strings.Contains(err.Error(), "cp-4 and cp-5 hold etcd data and do not say how new it is: choose one with --on") {
+			if err == nil || !strings.Contains(err.Error(),
+				"cp-4 and cp-5 hold etcd data and do not say how new it is: choose one with --on") {
 				t.Errorf("%s: error %v", name, err)
 			}
 			continue
@@ -256,7 +286,8 @@ func TestDataOfUnknownAgeIsNotChosen(t *testing.T) {
 	}
 }
 
-// The new life is later than any that a host, the copy or a revision tells of, so that no old member's revisions are ahead.
+// The new life is later than any that a host, the copy or a revision tells of, so that no old member's
+// revisions are ahead.
 func TestTheNewLifeIsTheLatest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -264,9 +295,10 @@ func TestTheNewLifeIsTheLatest(t *testing.T) {
 		o    RecoverOptions
 		want int
 	}{
-		"nobody knows of any":  {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(nil), 1},
-		"the backup says so":   {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(func(c *Copy) { c.Epoch = 2 }), 3},
-		"its revision says so": {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(func(c *Copy) { c.Revision = 4_000_000_100 }), 5},
+		"nobody knows of any": {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(nil), 1},
+		"the backup says so":  {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(func(c *Copy) { c.Epoch = 2 }), 3},
+		"its revision says so": {lost(bare, "cp-1", "cp-2", "cp-3"),
+			backupOf(func(c *Copy) { c.Revision = 4_000_000_100 }), 5},
 		"a host says so": {func() decide.Input {
 			in := lost(bare, "cp-2", "cp-3")
 			mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Epoch = 6 })
@@ -294,7 +326,8 @@ func TestApplyFinishesARecovery(t *testing.T) {
 	in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
 	p, decisions := Build(Input{Decide: in})
 	if p.Blocked != "" || p.Again != "" || len(p.Operator) > 0 {
-		t.Errorf("blocked %q, again %q, operator %v; first route %s", p.Blocked, p.Again, p.Operator, decisions[0].Route)
+		t.Errorf("blocked %q, again %q, operator %v; first route %s", p.Blocked, p.Again, p.Operator,
+			decisions[0].Route)
 	}
 	for _, want := range []string{"quarantine/cp-3", "join-etcd/cp-2", "join-etcd/cp-3"} {
 		if _, ok := p.Step(want); !ok {
@@ -306,7 +339,11 @@ func TestApplyFinishesARecovery(t *testing.T) {
 // Before the restore, apply does nothing but say how the recovery goes on; above all it makes no new cluster.
 func TestApplyDoesNotDisturbARecovery(t *testing.T) {
 	t.Parallel()
-	for name, target := range map[string]func(desired.Host) observed.Host{"restoring": restoring, "bare": bare, "fenced": fenced} {
+	for name, target := range map[string]func(desired.Host) observed.Host{
+		"restoring": restoring,
+		"bare":      bare,
+		"fenced":    fenced,
+	} {
 		in := lost(fenced, "cp-2", "cp-3")
 		in.Want.Workers = nil
 		become(in, "cp-1", target)

@@ -23,7 +23,9 @@ func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 		return errors.Join(errs...)
 	}
 	if !assessed.Lost {
-		return fmt.Errorf("etcd has its quorum, or gets it back when stopped units are started (%s): there is nothing to recover, and a restore would undo what was written since; kubeone apply does what is needed", assessed.Why)
+		return fmt.Errorf("etcd has its quorum, or gets it back when stopped units are started (%s): there is nothing "+
+			"to recover, and a restore would undo what was written since; kubeone apply does what is needed",
+			assessed.Why)
 	}
 	return errors.Join(b.ownCopy(o.Copy), b.accountedFor(o))
 }
@@ -35,25 +37,30 @@ func (b *builder) ownCopy(c Copy) error {
 	}
 	for _, h := range b.in.Want.Hosts() {
 		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && seen.CAHash != c.CAHash {
-			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash, b.node(h), seen.CAHash)
+			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash, b.node(h),
+				seen.CAHash)
 		}
 	}
 	if v := c.KubernetesVersion; v != "" && v != b.in.Want.KubernetesVersion {
-		return fmt.Errorf("the %s is of Kubernetes %s and the manifest wants %s: recover with the version that ran, and upgrade afterwards", c.From, v, b.in.Want.KubernetesVersion)
+		return fmt.Errorf("the %s is of Kubernetes %s and the manifest wants %s: recover with the version that ran, "+
+			"and upgrade afterwards", c.From, v, b.in.Want.KubernetesVersion)
 	}
 	if c.From == step.BareSnapshot && !b.sameCA(c) && !slices.ContainsFunc(c.Members, b.isHost) {
-		return fmt.Errorf("the snapshot is of another cluster, as far as it tells: none of its etcd members (%s) has the name and the address of a control-plane host of the manifest", memberNames(c.Members))
+		return fmt.Errorf("the snapshot is of another cluster, as far as it tells: none of its etcd members (%s) has "+
+			"the name and the address of a control-plane host of the manifest", memberNames(c.Members))
 	}
 	return nil
 }
 
 // sameCA reports whether the copy's CA is known to be the hosts'.
 func (b *builder) sameCA(c Copy) bool {
-	return c.CAHash != "" && slices.ContainsFunc(b.in.Want.Hosts(), func(h desired.Host) bool { return b.in.Is.Hosts[h.ID].CAHash == c.CAHash })
+	return c.CAHash != "" && slices.ContainsFunc(b.in.Want.Hosts(), func(h desired.Host) bool {
+		return b.in.Is.Hosts[h.ID].CAHash == c.CAHash
+	})
 }
 
-// isHost reports whether a member has both the name and the address of one control-plane host. Either alone is no proof: many
-// clusters have a cp-1.
+// isHost reports whether a member has both the name and the address of one control-plane host. Either alone is no
+// proof: many clusters have a cp-1.
 func (b *builder) isHost(m observed.Member) bool {
 	return slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
 		return m.Name == b.node(h) && slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) })
@@ -80,20 +87,24 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 		seen, confirmed := b.in.Is.Hosts[h.ID], slices.Contains(o.Destroyed, h.ID)
 		switch {
 		case seen.Reach == observed.Reached && confirmed, seen.Reach == observed.Denied && confirmed:
-			errs = append(errs, fmt.Errorf("%s answers, so it is not destroyed: leave it out of --confirm-destroyed%s", b.node(h), deniedWhy(seen)))
+			errs = append(errs, fmt.Errorf("%s answers, so it is not destroyed: leave it out of --confirm-destroyed%s",
+				b.node(h), deniedWhy(seen)))
 		case seen.Reach == observed.Denied:
-			errs = append(errs, fmt.Errorf("%s answers and refuses the login, so etcd cannot be stopped there%s", b.node(h), deniedWhy(seen)))
+			errs = append(errs, fmt.Errorf("%s answers and refuses the login, so etcd cannot be stopped there%s",
+				b.node(h), deniedWhy(seen)))
 		case seen.Reach != observed.Reached && !confirmed:
 			missing, flags = append(missing, b.node(h)), append(flags, "--confirm-destroyed "+b.node(h))
 		}
 	}
 	for _, m := range b.in.Is.Etcd.Members {
 		if m.Name != "" && b.hostNamed(m) == "" && !slices.Contains(o.Destroyed, m.Name) {
-			missing, flags = append(missing, "etcd member "+m.Name+" (no host of the manifest)"), append(flags, "--confirm-destroyed "+m.Name)
+			missing, flags = append(missing, "etcd member "+m.Name+" (no host of the manifest)"),
+				append(flags, "--confirm-destroyed "+m.Name)
 		}
 	}
 	if len(missing) > 0 {
-		errs = append(errs, fmt.Errorf("%s cannot be reached, so etcd cannot be stopped there, and might serve the old data beside the new: bring back what can be brought back; what is destroyed for good, confirm with %s",
+		errs = append(errs, fmt.Errorf("%s cannot be reached, so etcd cannot be stopped there, and might serve the "+
+			"old data beside the new: bring back what can be brought back; what is destroyed for good, confirm with %s",
 			strings.Join(missing, " and "), strings.Join(flags, " ")))
 	}
 	return errors.Join(errs...)

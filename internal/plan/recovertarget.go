@@ -11,25 +11,28 @@ import (
 	"kubeone/internal/step"
 )
 
-// holders are the hosts that answered and hold etcd data of this cluster's latest life that is not known to be damaged, in
-// the manifest's order, the leader first.
+// holders are the hosts that answered and hold etcd data of this cluster's latest life that is not known to be damaged,
+// in the manifest's order, the leader first.
 func (b *builder) holders() []desired.Host {
 	var out []desired.Host
 	epoch := epochOf(b.in.Want, b.in.Is)
 	for _, h := range leaderFirst(b.in.Want) {
 		seen := b.in.Is.Hosts[h.ID]
-		if seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.EtcdLost == "" && seen.Marker != nil && seen.Marker.Epoch >= epoch {
+		if seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.EtcdLost == "" &&
+			seen.Marker != nil && seen.Marker.Epoch >= epoch {
 			out = append(out, h)
 		}
 	}
 	return out
 }
 
-// keeps reports whether a recovery took etcd's data away from the host, so that it has it in /var/lib/kubeone-old if it had any.
+// keeps reports whether a recovery took etcd's data away from the host, so that it has it in /var/lib/kubeone-old
+// if it had any.
 func (b *builder) keeps(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	m := seen.Marker
-	return seen.Reach == observed.Reached && seen.EtcdData == observed.No && m != nil && m.Fenced != "" && !m.Complete && !m.Restoring &&
+	return seen.Reach == observed.Reached && seen.EtcdData == observed.No && m != nil && m.Fenced != "" &&
+		!m.Complete && !m.Restoring &&
 		m.Epoch >= epochOf(b.in.Want, b.in.Is)
 }
 
@@ -53,8 +56,8 @@ func (b *builder) progressUnknown(o RecoverOptions) bool {
 	return o.On == "" && len(b.holders()) > 1 && len(b.unsaid(o)) > 0
 }
 
-// recoverOn chooses the host on which the cluster begins anew: one on which a recovery has begun already, else the one with
-// the newest data for SurvivingMember, and for a copy the leader, or a host that still has the cluster's keys.
+// recoverOn chooses the host on which the cluster begins anew: one on which a recovery has begun already, else the one
+// with the newest data for SurvivingMember, and for a copy the leader, or a host that still has the cluster's keys.
 func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	if o.On != "" {
 		return b.checkTarget(b.host(o.On), o.Copy)
@@ -90,7 +93,10 @@ func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
 		return desired.Host{}, b.noHolder()
 	}
 	if unsaid := b.unsaid(o); len(unsaid) > 1 {
-		return desired.Host{}, fmt.Errorf("%s hold etcd data and do not say how new it is: choose one with --on; where etcd runs, curl http://127.0.0.1:2381/metrics tells its revision (etcd_debugging_mvcc_current_revision)", b.nodes(unsaid, " and "))
+		return desired.Host{},
+			fmt.Errorf("%s hold etcd data and do not say how new it is: choose one with --on; where etcd runs, curl "+
+				"http://127.0.0.1:2381/metrics tells its revision (etcd_debugging_mvcc_current_revision)",
+				b.nodes(unsaid, " and "))
 	}
 	best := holders[0]
 	for _, h := range holders[1:] {
@@ -140,12 +146,15 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	case seen.Reach != observed.Reached:
 		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.node(h), seen.Problem)
 	case c.From == step.SurvivingMember && b.keeps(h): // its data and keys are taken back
-	case c.From == step.SurvivingMember && seen.EtcdData != observed.Yes && (seen.Marker == nil || !seen.Marker.Restoring):
+	case c.From == step.SurvivingMember && seen.EtcdData != observed.Yes &&
+		(seen.Marker == nil || !seen.Marker.Restoring):
 		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.node(h))
 	case c.From != step.FullBackup && seen.PKI != observed.Yes:
-		return h, fmt.Errorf("%s lacks the cluster's CAs and service-account keys, and a %s does not contain them: recover from a backup", b.node(h), c.From)
+		return h, fmt.Errorf("%s lacks the cluster's CAs and service-account keys, and a %s does not contain them: "+
+			"recover from a backup", b.node(h), c.From)
 	case seen.APIServerVersion != "" && seen.APIServerVersion != b.in.Want.KubernetesVersion:
-		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and upgrade afterwards", b.node(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
+		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and "+
+			"upgrade afterwards", b.node(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
 	}
 	return h, nil
 }

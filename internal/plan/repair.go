@@ -13,9 +13,9 @@ import (
 	"kubeone/internal/step"
 )
 
-// repair plans the gentlest thing that there is to do, and returns whether what follows can be predicted: units are started
-// and what hosts lack is written again; when nothing of that sort is left, dead members leave etcd; and when there are
-// none, hosts that lost their etcd data are taken aside, after which their members are dead ones.
+// repair plans the gentlest thing that there is to do, and returns whether what follows can be predicted: units are
+// started and what hosts lack is written again; when nothing of that sort is left, dead members leave etcd; and when
+// there are none, hosts that lost their etcd data are taken aside, after which their members are dead ones.
 func (b *builder) repair(d decide.Decision) bool {
 	switch {
 	case len(d.Restarts)+len(d.Regenerations) > 0:
@@ -37,8 +37,8 @@ func (b *builder) answers() bool {
 	return b.in.Is.API.Reached == observed.Yes && b.in.Is.Etcd.Reached == observed.Yes
 }
 
-// repairHosts starts units and writes again what hosts lack, one control-plane host at a time; all at once when etcd has no
-// quorum, for then none comes up without the others.
+// repairHosts starts units and writes again what hosts lack, one control-plane host at a time; all at once when etcd
+// has no quorum, for then none comes up without the others.
 func (b *builder) repairHosts(d decide.Decision) {
 	holds := b.world.Is.Etcd.Reached == observed.Yes && quorum.Count(b.world.Is.Etcd.Members).Holds()
 	previous, barrier := b.barrier, []string(nil)
@@ -67,8 +67,8 @@ func (b *builder) restart(h desired.Host, units []string, reason string, needs [
 	})
 }
 
-// regenerate plans that what a host lacks is made again. A worker gets new credentials with a join token; a control-plane
-// host has the CA.
+// regenerate plans that what a host lacks is made again. A worker gets new credentials with a join token; a
+// control-plane host has the CA.
 func (b *builder) regenerate(h desired.Host, parts []string, reason string, needs []string) string {
 	if h.Role == desired.Worker {
 		needs = append(slices.Clone(needs), b.joinToken())
@@ -100,8 +100,8 @@ func regenerated(part string) string {
 	}
 }
 
-// removeMembers plans that dead members leave etcd, one after the other, the first after a snapshot. Each is confirmed to
-// be dead once more before its step begins.
+// removeMembers plans that dead members leave etcd, one after the other, the first after a snapshot. Each is confirmed
+// to be dead once more before its step begins.
 func (b *builder) removeMembers(removals []decide.Removal) {
 	for _, r := range removals {
 		b.barrier = []string{b.removeMember(r, b.snapshot(r.Host))}
@@ -114,7 +114,10 @@ func (b *builder) removeMember(r decide.Removal, needs []string) string {
 		name = r.Member
 	}
 	s := Step{
-		Intent: step.With(step.RemoveEtcdParams{Member: r.Member, Death: step.Death{Peer: r.Host, Confirm: !r.Learner}}),
+		Intent: step.With(step.RemoveEtcdParams{
+			Member: r.Member,
+			Death:  step.Death{Peer: r.Host, Confirm: !r.Learner},
+		}),
 		Action: Remove, Title: "remove dead member " + name + " from etcd", Reason: r.Why,
 		Needs: needs, Changes: []string{"etcd member " + strings.TrimSpace(r.Name+" ("+r.Member+")")},
 	}
@@ -124,8 +127,8 @@ func (b *builder) removeMember(r decide.Removal, needs []string) string {
 	return b.onHost(b.host(r.Host), s)
 }
 
-// snapshot plans a snapshot of etcd on a control-plane host whose member is well, once in a plan and not on the host that
-// leaves, and returns its ID as needs; none where no such host answered.
+// snapshot plans a snapshot of etcd on a control-plane host whose member is well, once in a plan and not on the host
+// that leaves, and returns its ID as needs; none where no such host answered.
 func (b *builder) snapshot(leaves string) []string {
 	for _, s := range b.plan.Steps {
 		if s.Intent.Kind == step.Snapshot {
@@ -134,7 +137,9 @@ func (b *builder) snapshot(leaves string) []string {
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		i := b.member(h)
-		if h.ID == leaves || b.world.Is.Hosts[h.ID].Reach != observed.Reached || b.world.Is.Hosts[h.ID].EtcdHealth != observed.Yes || i < 0 || b.world.Is.Etcd.Members[i].Healthy != observed.Yes {
+		if h.ID == leaves || b.world.Is.Hosts[h.ID].Reach != observed.Reached ||
+			b.world.Is.Hosts[h.ID].EtcdHealth != observed.Yes || i < 0 ||
+			b.world.Is.Etcd.Members[i].Healthy != observed.Yes {
 			continue
 		}
 		return []string{b.takeSnapshot(h, "before a member leaves", nil)}
@@ -150,22 +155,24 @@ func (b *builder) takeSnapshot(h desired.Host, reason string, needs []string) st
 	})
 }
 
-// quarantine plans that hosts which lost their etcd data stop being members: what is left is kept, dated. Afterwards their
-// members are dead ones, and they join like hosts whose join has not ended.
+// quarantine plans that hosts which lost their etcd data stop being members: what is left is kept, dated. Afterwards
+// their members are dead ones, and they join like hosts whose join has not ended.
 func (b *builder) quarantine(d decide.Decision) {
 	for _, id := range d.Quarantines {
 		h := b.host(id)
 		needs := append(b.snapshot(id), b.barrier...)
 		b.barrier = []string{b.onHost(h, Step{
 			Intent: only(step.Quarantine), Action: Remove, Risk: Restarts,
-			Title: "stop the control plane, move etcd's remains aside", Reason: strings.Join(problem.Whats(d.Hosts[id].Reasons), "; "),
-			Needs: needs, Changes: []string{"/var/lib/etcd and /etc/kubernetes/manifests, kept in /var/lib/kubeone-old"},
+			Title:   "stop the control plane, move etcd's remains aside",
+			Reason:  strings.Join(problem.Whats(d.Hosts[id].Reasons), "; "),
+			Needs:   needs,
+			Changes: []string{"/var/lib/etcd and /etc/kubernetes/manifests, kept in /var/lib/kubeone-old"},
 		})}
 	}
 }
 
-// clearNode plans that the Node of a host's predecessor goes before the host joins under its name, and returns its ID as
-// needs; none where there is no such Node.
+// clearNode plans that the Node of a host's predecessor goes before the host joins under its name, and returns its ID
+// as needs; none where there is no such Node.
 func (b *builder) clearNode(h desired.Host, a condition.Assessment) []string {
 	if !a.Replaced || b.world.Is.API.Reached != observed.Yes {
 		return nil

@@ -39,18 +39,21 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		if !whole {
 			return fmt.Errorf("%s cannot be reached, so it cannot be reset: %s", b.node(h), seen.Problem)
 		}
-		b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.node(h), seen.Problem))
+		b.plan.Notes = append(b.plan.Notes,
+			fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.node(h), seen.Problem))
 		return nil
 	case seen.Unwritable != "" && h.Role == desired.Worker:
 		if !whole {
 			return unwritable(b.node(h), seen)
 		}
-		b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s cannot be locked and will not be reset: %s", b.node(h), seen.Unwritable))
+		b.plan.Notes = append(b.plan.Notes,
+			fmt.Sprintf("%s cannot be locked and will not be reset: %s", b.node(h), seen.Unwritable))
 		return nil
 	case seen.Marker != nil && seen.Marker.Cluster != b.in.Want.Name:
 		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.node(h), seen.Marker.Cluster, b.in.Want.Name)
 	case seen.Marker == nil && hasData(seen):
-		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); look at /etc/kubernetes and /var/lib/etcd there, and clean it by hand", b.node(h))
+		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); look at /etc/kubernetes and "+
+			"/var/lib/etcd there, and clean it by hand", b.node(h))
 	case seen.Marker == nil && !seen.Kubelet.Installed:
 		return nil // bare, as far as we are concerned: a container runtime that is there is somebody else's
 	}
@@ -64,7 +67,8 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		Title: "reset to a bare host", Reason: "asked for", Needs: needs,
 		Changes: []string{
 			"containers, their mounts, network interfaces and rules",
-			"/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd", "kubelet, containerd and their units",
+			"/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd",
+			"kubelet, containerd and their units",
 		},
 	})
 	if _, found := b.findNode(h); found && !whole && b.world.Is.API.Reached == observed.Yes {
@@ -78,12 +82,14 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 
 // unwritable is the error of a host that cannot be reset.
 func unwritable(name string, seen observed.Host) error {
-	return fmt.Errorf("%s cannot be locked, so it cannot be reset: %s; free space below /var/lib/kubeone or repair the disk. If it is to be given up, switch it off and use kubeone node remove %s --unreachable",
+	return fmt.Errorf("%s cannot be locked, so it cannot be reset: %s; free space below /var/lib/kubeone or repair "+
+		"the disk. If it is to be given up, switch it off and use kubeone node remove %s --unreachable",
 		name, seen.Unwritable, name)
 }
 
 func hasData(h observed.Host) bool {
-	return h.PKI == observed.Yes || h.EtcdData == observed.Yes || h.KubeletConf == observed.Yes || h.AdminConf == observed.Yes
+	return h.PKI == observed.Yes || h.EtcdData == observed.Yes || h.KubeletConf == observed.Yes ||
+		h.AdminConf == observed.Yes
 }
 
 func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
@@ -102,7 +108,8 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 	}
 	if whole || b.world.Is.API.Reached != observed.Yes {
 		if !whole && b.isMember(h) {
-			return nil, fmt.Errorf("%s is in the cluster, whose API does not answer: it cannot be taken out safely; to end the whole cluster, reset without --host", b.node(h))
+			return nil, fmt.Errorf("%s is in the cluster, whose API does not answer: it cannot be taken out safely; "+
+				"to end the whole cluster, reset without --host", b.node(h))
 		}
 		return nil, nil
 	}
@@ -114,18 +121,21 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 		m := b.world.Is.Etcd.Members[i]
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {
-			return nil, fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, kubeone plan says how", m.Name, v.Why)
+			return nil, fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, "+
+				"kubeone plan says how", m.Name, v.Why)
 		}
 		needs = []string{b.onHost(h, Step{
 			Intent: step.With(step.RemoveEtcdParams{Member: m.ID, Death: step.Death{Peer: h.ID}}),
 			Action: Remove, Title: "leave etcd", Reason: "the host leaves the cluster; " + v.Why,
-			Needs: append(needs, b.snapshot(h.ID)...), Changes: []string{"etcd member " + strings.TrimSpace(m.Name+" ("+m.ID+")")},
+			Needs:   append(needs, b.snapshot(h.ID)...),
+			Changes: []string{"etcd member " + strings.TrimSpace(m.Name+" ("+m.ID+")")},
 		})}
 	}
 	return needs, nil
 }
 
-// mayLeave says why a control-plane host must not be reset alone: it is the last one, or nobody knows what etcd would lose.
+// mayLeave says why a control-plane host must not be reset alone: it is the last one, or nobody knows what
+// etcd would lose.
 func (b *builder) mayLeave(h desired.Host) error {
 	data := b.world.Is.Hosts[h.ID].EtcdData != observed.No
 	switch {
@@ -148,7 +158,11 @@ func (b *builder) isMember(h desired.Host) bool {
 // drain plans that a host's node is drained as the manifest wants it, and returns the step's ID.
 func (b *builder) drain(h desired.Host, title, reason string, needs []string, upgrade bool) string {
 	how := b.in.Want.Upgrade.Drain
-	d := step.DrainNodeParams{TimeoutSeconds: int(how.Timeout.Seconds()), OnTimeout: string(how.OnTimeout), Upgrade: upgrade}
+	d := step.DrainNodeParams{
+		TimeoutSeconds: int(how.Timeout.Seconds()),
+		OnTimeout:      string(how.OnTimeout),
+		Upgrade:        upgrade,
+	}
 	if how.GracePeriod != nil {
 		seconds := int(how.GracePeriod.Seconds())
 		d.GraceSeconds = &seconds

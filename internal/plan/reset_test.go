@@ -80,10 +80,15 @@ func TestRefusedResets(t *testing.T) {
 		says  string
 	}{
 		{"the quorum would be lost", twoDead, []string{"192.0.0.1"}, "must not leave"},
-		{"the quorum would be lost by the second", oneDead, []string{"192.0.0.1", "192.0.0.2", "192.0.0.3"}, "cp-3 must not leave"},
-		{"the last member", healthy(1, 0), []string{"192.0.0.1"}, "cp-1 is the last control-plane host: the cluster ends with it; if that is meant, use kubeone reset without --host"},
-		{"no etcd, host reached", dark, []string{"192.0.0.2"}, "nobody can say that the quorum holds without cp-2: timed out"},
-		{"unfinished join, no API", unfinished, []string{"192.0.0.3"}, "nobody can say that the quorum holds without cp-3: no member of etcd was reached"},
+		{"the quorum would be lost by the second", oneDead, []string{"192.0.0.1", "192.0.0.2", "192.0.0.3"},
+			"cp-3 must not leave"},
+		{"the last member", healthy(1, 0), []string{"192.0.0.1"},
+			"cp-1 is the last control-plane host: the cluster ends with it; if that is meant, use kubeone " +
+				"reset without --host"},
+		{"no etcd, host reached", dark, []string{"192.0.0.2"},
+			"nobody can say that the quorum holds without cp-2: timed out"},
+		{"unfinished join, no API", unfinished, []string{"192.0.0.3"},
+			"nobody can say that the quorum holds without cp-3: no member of etcd was reached"},
 		{"unfinished join, no API, but etcd", alone, []string{"192.0.0.3"}, "whose API does not answer"},
 		{"a host that does not answer", oneDead, []string{"192.0.0.5"}, "connection timed out"},
 		{"the API does not answer", gone, []string{"192.0.1.1"}, "reset without --host"},
@@ -122,7 +127,11 @@ func TestNodesLeaveAsTheManifestWantsThemDrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	seconds := 30
-	if diff := cmp.Diff(step.DrainNodeParams{TimeoutSeconds: 60, GraceSeconds: &seconds, OnTimeout: step.ForceOnTimeout}, p.Steps[0].Intent.Params); diff != "" {
+	if diff := cmp.Diff(step.DrainNodeParams{
+		TimeoutSeconds: 60,
+		GraceSeconds:   &seconds,
+		OnTimeout:      step.ForceOnTimeout,
+	}, p.Steps[0].Intent.Params); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -13,18 +13,18 @@ import (
 type Scope struct {
 	// Cluster says that the plan is about the cluster and not about workers alone: its run takes the Lease, too.
 	Cluster bool
-	// Hosts are the IDs of the hosts whose lock it takes, in the manifest's order: the hosts that it touches, and of a plan about
-	// the cluster every control-plane host. Hosts that did not answer are not among them.
+	// Hosts are the IDs of the hosts whose lock it takes, in the manifest's order: the hosts that it touches, and of a
+	// plan about the cluster every control-plane host. Hosts that did not answer are not among them.
 	Hosts []string
-	// Complete says that Hosts has every control-plane host that the cluster has: nobody else can be at work on the cluster
-	// without the lock of one of these. It is false where that is not known.
+	// Complete says that Hosts has every control-plane host that the cluster has: nobody else can be at work on the
+	// cluster without the lock of one of these. It is false where that is not known.
 	Complete bool
 	// Ends says that every control-plane host becomes bare, and so the API ends before the plan does.
 	Ends bool
 }
 
-// LockScope says what the run of a plan locks. A plan is about workers alone if each of its steps is about one worker that
-// answers, or a join token of its own; every other plan is about the cluster.
+// LockScope says what the run of a plan locks. A plan is about workers alone if each of its steps is about one worker
+// that answers, or a join token of its own; every other plan is about the cluster.
 func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	if len(p.Steps) == 0 {
 		return Scope{}
@@ -42,7 +42,9 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	}
 	s.Complete = s.Cluster && complete(p, want, is)
 	s.Ends = !slices.ContainsFunc(want.ControlPlane, func(h desired.Host) bool {
-		return !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Host == h.ID && s.Intent.Kind == step.ResetHost })
+		return !slices.ContainsFunc(p.Steps, func(s Step) bool {
+			return s.Host == h.ID && s.Intent.Kind == step.ResetHost
+		})
 	})
 	return s
 }
@@ -64,8 +66,8 @@ func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
 	return false
 }
 
-// complete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes without those
-// that were confirmed to be destroyed, and begins an etcd of its own, as an installation does.
+// complete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes without
+// those that were confirmed to be destroyed, and begins an etcd of its own, as an installation does.
 func complete(p Plan, want desired.Cluster, is observed.World) bool {
 	begins := func(k step.Kind) bool {
 		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == k })

@@ -18,7 +18,11 @@ func answering(want desired.Cluster) observed.World {
 		is.Hosts[h.ID] = bare(h)
 	}
 	for _, h := range want.ControlPlane {
-		is.Etcd.Members = append(is.Etcd.Members, observed.Member{ID: "m-" + h.Hostname, Name: h.Hostname, PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"}})
+		is.Etcd.Members = append(is.Etcd.Members, observed.Member{
+			ID:       "m-" + h.Hostname,
+			Name:     h.Hostname,
+			PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"},
+		})
 		is.API.Nodes = append(is.API.Nodes, observed.Node{Name: h.Hostname, ControlPlane: true})
 	}
 	return is
@@ -45,17 +49,28 @@ func TestWhatAPlanLocks(t *testing.T) {
 	}{
 		"nothing": {},
 		"a worker joins": {
-			steps: []Step{on("", step.JoinToken), on(w1, step.Prepare), on(w1, step.Images), on(w1, step.JoinWorker), on(w1, step.NodeReady), on("", step.RevokeToken)},
+			steps: []Step{on("", step.JoinToken), on(w1, step.Prepare), on(w1, step.Images), on(w1, step.JoinWorker),
+				on(w1, step.NodeReady), on("", step.RevokeToken)},
+			want: Scope{Hosts: []string{w1}},
+		},
+		"a worker leaves": {
+			steps: []Step{on(w1, step.DrainNode), on(w1, step.ResetHost), on(w1, step.DeleteNode)},
 			want:  Scope{Hosts: []string{w1}},
 		},
-		"a worker leaves":                       {steps: []Step{on(w1, step.DrainNode), on(w1, step.ResetHost), on(w1, step.DeleteNode)}, want: Scope{Hosts: []string{w1}}},
-		"a worker leaves that does not answer":  {steps: []Step{on(w1, step.DeleteNode)}, world: silent(w1), want: Scope{Cluster: true, Hosts: all, Complete: true}},
-		"a worker joins, and that is recorded":  {steps: []Step{on(w1, step.JoinWorker), on("", step.SaveRecord)}, want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true}},
-		"a Node of nobody goes":                 {steps: []Step{on("", step.DeleteNode)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
-		"an addon":                              {steps: []Step{on("", step.ApplyAddon)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
-		"a control-plane host is restarted":     {steps: []Step{on(cp2, step.RestartUnits)}, want: Scope{Cluster: true, Hosts: all, Complete: true}},
-		"a control-plane host does not answer":  {steps: []Step{on(cp2, step.RestartUnits)}, world: silent(cp3), want: Scope{Cluster: true, Hosts: []string{cp1, cp2}}},
-		"etcd does not say who its members are": {steps: []Step{on(cp2, step.RestartUnits)}, world: func(is *observed.World) { is.Etcd = observed.Etcd{} }, want: Scope{Cluster: true, Hosts: all}},
+		"a worker leaves that does not answer": {steps: []Step{on(w1, step.DeleteNode)}, world: silent(w1),
+			want: Scope{Cluster: true, Hosts: all, Complete: true}},
+		"a worker joins, and that is recorded": {steps: []Step{on(w1, step.JoinWorker), on("", step.SaveRecord)},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true}},
+		"a Node of nobody goes": {steps: []Step{on("", step.DeleteNode)},
+			want: Scope{Cluster: true, Hosts: all, Complete: true}},
+		"an addon": {steps: []Step{on("", step.ApplyAddon)},
+			want: Scope{Cluster: true, Hosts: all, Complete: true}},
+		"a control-plane host is restarted": {steps: []Step{on(cp2, step.RestartUnits)},
+			want: Scope{Cluster: true, Hosts: all, Complete: true}},
+		"a control-plane host does not answer": {steps: []Step{on(cp2, step.RestartUnits)}, world: silent(cp3),
+			want: Scope{Cluster: true, Hosts: []string{cp1, cp2}}},
+		"etcd does not say who its members are": {steps: []Step{on(cp2, step.RestartUnits)},
+			world: func(is *observed.World) { is.Etcd = observed.Etcd{} }, want: Scope{Cluster: true, Hosts: all}},
 		"etcd has a member of no host": {
 			steps: []Step{on(cp1, step.RestartUnits)},
 			world: func(is *observed.World) {
@@ -71,14 +86,17 @@ func TestWhatAPlanLocks(t *testing.T) {
 			want: Scope{Cluster: true, Hosts: all},
 		},
 		"a reset of everything": {
-			steps: []Step{on(cp1, step.ResetHost), on(cp2, step.ResetHost), on(cp3, step.ResetHost), on(w1, step.ResetHost)},
-			want:  Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true, Ends: true},
+			steps: []Step{on(cp1, step.ResetHost), on(cp2, step.ResetHost), on(cp3, step.ResetHost),
+				on(w1, step.ResetHost)},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true, Ends: true},
 		},
 		"an installation": {
-			steps: []Step{on(cp1, step.Init), on(w1, step.JoinWorker)}, world: func(is *observed.World) { is.Etcd, is.API = observed.Etcd{}, observed.API{} },
-			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true},
+			steps: []Step{on(cp1, step.Init), on(w1, step.JoinWorker)},
+			world: func(is *observed.World) { is.Etcd, is.API = observed.Etcd{}, observed.API{} },
+			want:  Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true},
 		},
-		"a recovery without destroyed hosts": {steps: []Step{on(cp1, step.Restore)}, world: silent(cp2, cp3), want: Scope{Cluster: true, Hosts: []string{cp1}, Complete: true}},
+		"a recovery without destroyed hosts": {steps: []Step{on(cp1, step.Restore)}, world: silent(cp2, cp3),
+			want: Scope{Cluster: true, Hosts: []string{cp1}, Complete: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +115,8 @@ func TestWhatAPlanLocks(t *testing.T) {
 func TestWhatHasNoPlanAndIsAboutTheClusterLocksItsControlPlane(t *testing.T) {
 	t.Parallel()
 	want := wanted(1, 1)
-	if diff := cmp.Diff(Scope{Cluster: true, Hosts: []string{"192.0.0.1"}, Complete: true}, ClusterScope(want, answering(want))); diff != "" {
+	if diff := cmp.Diff(Scope{Cluster: true, Hosts: []string{"192.0.0.1"}, Complete: true},
+		ClusterScope(want, answering(want))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"kubeone/internal/observed"
 )
 
-// Snapshots plans a snapshot on every control-plane host that answers, is ours and has etcd's data, one after the other.
+// Snapshots plans a snapshot on every control-plane host that answers, is ours and has etcd's data, one
+// after the other.
 func Snapshots(in decide.Input) Plan {
 	b := newBuilder(in, "snapshots")
 	var previous []string

@@ -17,10 +17,12 @@ func TestSnapshotsOneHostAfterTheOtherWhereThereIsSomethingToTake(t *testing.T) 
 	theirs := ours
 	theirs.Marker = &observed.Marker{Cluster: "other"}
 	in := decide.Input{Want: desired.Cluster{Name: "prod"}, Is: observed.World{Hosts: map[string]observed.Host{
-		"1": ours, "2": {Reach: observed.Unreachable, Problem: "no route"}, "3": theirs, "4": ours, "5": {Reach: observed.Reached}, "6": ours,
+		"1": ours, "2": {Reach: observed.Unreachable, Problem: "no route"}, "3": theirs, "4": ours,
+		"5": {Reach: observed.Reached}, "6": ours,
 	}}}
 	for _, id := range []string{"1", "2", "3", "4", "5"} {
-		in.Want.ControlPlane = append(in.Want.ControlPlane, desired.Host{ID: id, Hostname: "cp-" + id, Role: desired.ControlPlane})
+		in.Want.ControlPlane = append(in.Want.ControlPlane,
+			desired.Host{ID: id, Hostname: "cp-" + id, Role: desired.ControlPlane})
 	}
 	in.Want.Workers = []desired.Host{{ID: "6", Hostname: "w-6", Role: desired.Worker}}
 	p := Snapshots(in)

@@ -46,7 +46,8 @@ func (b *builder) artifacts(h desired.Host) desired.Artifacts {
 
 func (b *builder) node(h desired.Host) string { return b.names[h.ID] }
 
-// id is the ID of a step on a host. Hosts that share a name, as copies of one disk image do, are told apart by their own IDs.
+// id is the ID of a step on a host. Hosts that share a name, as copies of one disk image do, are told apart by
+// their own IDs.
 func (b *builder) id(k step.Kind, h desired.Host) string {
 	for id, name := range b.names {
 		if id != h.ID && name == b.names[h.ID] {

@@ -30,7 +30,9 @@ func TestAWorkerThatCannotBeLockedIsLeftToAPersonAndStopsNothingElse(t *testing.
 		t.Errorf("the full one is touched: %v; the other one: %v", touches(id), touches(other.ID))
 	}
 	named := slices.ContainsFunc(p.Operator, func(i problem.Instruction) bool {
-		return i.Host == id && slices.ContainsFunc(i.Problems, func(p problem.Problem) bool { return p.Code == problem.HostUnwritable })
+		return i.Host == id && slices.ContainsFunc(i.Problems, func(p problem.Problem) bool {
+			return p.Code == problem.HostUnwritable
+		})
 	})
 	if !named {
 		t.Errorf("nobody is told: %+v", p.Operator)

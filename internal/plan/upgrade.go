@@ -15,9 +15,10 @@ import (
 )
 
 // upgrade plans the way of hosts to the wanted version: first all that disturbs nobody (binaries and images onto every
-// host, a snapshot of etcd), then the control plane host by host, kube-proxy and cluster DNS, and then the workers in waves:
-// a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a drain has ended. An upgrade of a host is a check,
-// drain, the upgrade itself, and opening it again; what an earlier run left closed is opened first.
+// host, a snapshot of etcd), then the control plane host by host, kube-proxy and cluster DNS, and then the workers in
+// waves: a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a drain has
+// ended. An upgrade of a host is a check, drain, the upgrade itself, and opening it again; what an earlier run left
+// closed is opened first.
 func (b *builder) upgrade(d decide.Decision) bool {
 	b.uncordonLeft(d)
 	fetched := b.fetchAll(d)
@@ -75,7 +76,8 @@ func (b *builder) fetchAll(d decide.Decision) []string {
 		images := artifacts.ImagesFor(h.Role)
 		files := missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
 		layers := missingImages(images, artifacts.Pushed, observed.Host{}) // the host itself knows which content it has
-		files.Uploads, files.Downloads = union(files.Uploads, layers.Uploads), append(files.Downloads, layers.Downloads...)
+		files.Uploads, files.Downloads = union(files.Uploads, layers.Uploads),
+			append(files.Downloads, layers.Downloads...)
 		out = append(out, b.onHost(h, Step{
 			Intent: step.With(step.FetchParams{Content: files}), Action: Create,
 			Title: "fetch " + b.versionsNamed(h), Reason: b.versions(h),
@@ -94,7 +96,8 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	keeper := hosts[len(hosts)-1]
 	previous := []string{b.takeSnapshot(keeper, "before anything is changed", fetched)}
 	for _, h := range hosts {
-		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion, "etcd, where its version differs", "certificates renewed", "kubelet"}
+		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion,
+			"etcd, where its version differs", "certificates renewed", "kubelet"}
 		if i := b.member(h); i >= 0 {
 			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
 			if !verdict.Safe {
@@ -105,7 +108,9 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 				changes = append(changes, "outage: "+verdict.Why)
 			}
 		}
-		previous = []string{b.upgradeNode(h, only(step.UpgradeControlPlane), append(changes, drifted(d, h)...), previous)}
+		previous = []string{
+			b.upgradeNode(h, only(step.UpgradeControlPlane), append(changes, drifted(d, h)...), previous),
+		}
 	}
 	return previous
 }
@@ -128,11 +133,13 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 	}
 }
 
-// interruptedFirst has those hosts first whose upgrade an earlier run began and did not end, perhaps one with a limit: they are
-// out of service already, and count among those that may be. One that ended after its drain has changed nothing on the host.
+// interruptedFirst has those hosts first whose upgrade an earlier run began and did not end, perhaps one with a limit:
+// they are out of service already, and count among those that may be. One that ended after its drain has changed
+// nothing on the host.
 func (b *builder) interruptedFirst(hosts []desired.Host) []desired.Host {
 	rest := slices.DeleteFunc(slices.Clone(hosts), b.interrupted)
-	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !b.interrupted(h) }), rest...)
+	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !b.interrupted(h) }),
+		rest...)
 }
 
 func (b *builder) interrupted(h desired.Host) bool {
@@ -140,7 +147,8 @@ func (b *builder) interrupted(h desired.Host) bool {
 	return b.in.Is.Hosts[h.ID].Upgrading != "" || n.Unschedulable && n.Annotations[observed.CordonAnnotation] != ""
 }
 
-// drifted says which configuration of the host, besides its version, is another than the manifest's: the upgrade brings it.
+// drifted says which configuration of the host, besides its version, is another than the manifest's: the
+// upgrade brings it.
 func drifted(d decide.Decision, h desired.Host) []string {
 	if len(d.Drift[h.ID]) == 0 {
 		return nil
@@ -170,8 +178,8 @@ func (b *builder) after(id, other string) {
 	}
 }
 
-// predecessor is the worker whose upgrade must be over before the n-th one's begins, -1 for none: at most wide of them are
-// under way, and all wait for a canary.
+// predecessor is the worker whose upgrade must be over before the n-th one's begins, -1 for none: at most wide of them
+// are under way, and all wait for a canary.
 func predecessor(n, wide int, canary bool) int {
 	if canary && n > 0 {
 		return max(0, n-wide)
@@ -214,8 +222,9 @@ func (b *builder) workerChanges(h desired.Host) []string {
 func (b *builder) upgradeNode(h desired.Host, upgrade step.Intent, changes, needs []string) string {
 	reason := b.versions(h)
 	check := b.onHost(h, Step{
-		Intent: only(step.Check), Action: Change, Title: "check before its upgrade", Reason: "binaries and images there, disk, etcd",
-		Needs: needs,
+		Intent: only(step.Check), Action: Change, Title: "check before its upgrade",
+		Reason: "binaries and images there, disk, etcd",
+		Needs:  needs,
 	})
 	drain := b.drain(h, "cordon and drain", reason, []string{check}, true)
 	title := "upgrade to " + b.in.Want.KubernetesVersion
@@ -223,7 +232,8 @@ func (b *builder) upgradeNode(h desired.Host, upgrade step.Intent, changes, need
 		title = "change to " + b.versionsNamed(h)
 	}
 	up := b.onHost(h, Step{
-		Intent: upgrade, Action: Change, Risk: Restarts, Title: title, Reason: reason, Needs: []string{drain}, Changes: changes,
+		Intent: upgrade, Action: Change, Risk: Restarts, Title: title, Reason: reason, Needs: []string{drain},
+		Changes: changes,
 	})
 	return b.uncordon(h, "it is upgraded", []string{up}, step.UncordonParams{Containerd: h.Versions.Containerd})
 }
@@ -281,8 +291,9 @@ func (b *builder) systemFollows(d decide.Decision, after []string) []string {
 	b.barrier = union(b.barrier, after)
 	b.systemAddons(d)
 	return []string{b.onCluster("await-system", Step{
-		Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for " + strings.Join(d.System, ", "), Reason: "applied",
-		Needs: []string{b.id(step.SystemAddons, b.host(d.Leader))},
+		Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for " + strings.Join(d.System, ", "),
+		Reason: "applied",
+		Needs:  []string{b.id(step.SystemAddons, b.host(d.Leader))},
 	})}
 }
 

@@ -25,10 +25,12 @@ func artifacts(pushed bool) map[string]desired.Artifacts {
 		KubernetesVersion: version, Arch: "amd64", Pushed: pushed,
 		Binaries: []desired.Binary{
 			{Name: desired.BinaryKubelet, Version: version, URL: "https://example.com/kubelet", SHA256: "b1"},
-			{Name: desired.BinaryContainerd, Version: "2.2.1", URL: "https://example.com/containerd.tar.gz", SHA256: "b2", Archive: true},
+			{Name: desired.BinaryContainerd, Version: "2.2.1", URL: "https://example.com/containerd.tar.gz",
+				SHA256: "b2", Archive: true},
 		},
 		Images: []desired.Image{
-			{Name: "example.com/kube-apiserver:v" + version, Source: "example.com/kube-apiserver:v" + version, Digest: "sha256:i1", Roles: []desired.Role{desired.ControlPlane}, Blobs: blob("c1")},
+			{Name: "example.com/kube-apiserver:v" + version, Source: "example.com/kube-apiserver:v" + version,
+				Digest: "sha256:i1", Roles: []desired.Role{desired.ControlPlane}, Blobs: blob("c1")},
 			{Name: "example.com/pause:3.10", Source: "example.com/pause:3.10", Digest: "sha256:i2", Blobs: blob("c2")},
 		},
 	}}
@@ -49,15 +51,20 @@ func wanted(controlPlanes, workers int) desired.Cluster {
 
 func wantedHost(role desired.Role, prefix string, net, n int) desired.Host {
 	id := fmt.Sprintf("192.0.%d.%d", net, n)
-	return desired.Host{ID: id, PublicAddress: id, PrivateAddress: fmt.Sprintf("10.0.%d.%d", net, n), Hostname: fmt.Sprintf("%s-%d", prefix, n), Role: role}
+	return desired.Host{
+		ID: id, PublicAddress: id, PrivateAddress: fmt.Sprintf("10.0.%d.%d", net, n),
+		Hostname: fmt.Sprintf("%s-%d", prefix, n), Role: role,
+	}
 }
 
 // bare is a host that answered, is fit and has nothing on it.
 func bare(h desired.Host) observed.Host {
 	return observed.Host{
 		ID: h.ID, Reach: observed.Reached, Hostname: h.Hostname, MachineID: "machine-" + h.ID,
-		OS: observed.OS{ID: "debian", VersionID: "13"}, Arch: "amd64", Kernel: "6.12.41", CPUs: 2, MemoryMiB: 4096, DiskMiB: 20480,
-		ClockSkew: time.Second, KubeletConf: observed.No, AdminConf: observed.No, PKI: observed.No, EtcdData: observed.No,
+		OS: observed.OS{ID: "debian", VersionID: "13"}, Arch: "amd64", Kernel: "6.12.41", CPUs: 2, MemoryMiB: 4096,
+		DiskMiB:   20480,
+		ClockSkew: time.Second, KubeletConf: observed.No, AdminConf: observed.No, PKI: observed.No,
+		EtcdData: observed.No,
 	}
 }
 
@@ -72,7 +79,8 @@ func member(h desired.Host) observed.Host {
 	is.Digests = map[string]string{"kubelet": "config-1"}
 	if h.Role == desired.ControlPlane {
 		is.AdminConf, is.PKI, is.EtcdData = observed.Yes, observed.Yes, observed.Yes
-		is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Yes, observed.Yes, observed.Yes, observed.Yes
+		is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Yes, observed.Yes, observed.Yes,
+			observed.Yes
 		is.APIServerVersion = version
 		is.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 	}
@@ -92,7 +100,8 @@ func dataless(h desired.Host) observed.Host {
 func incomplete(h desired.Host) observed.Host {
 	is := member(h)
 	if h.Role == desired.ControlPlane {
-		is.Manifests, is.APIServer, is.APIServerVersion = []string{"etcd", "kube-controller-manager", "kube-scheduler"}, observed.Unknown, ""
+		is.Manifests, is.APIServer, is.APIServerVersion = []string{"etcd", "kube-controller-manager", "kube-scheduler"},
+			observed.Unknown, ""
 	} else {
 		is.KubeletConf = observed.No
 	}
@@ -121,12 +130,18 @@ func silent(h desired.Host) observed.Host {
 func node(h desired.Host) observed.Node {
 	return observed.Node{
 		Name: h.Hostname, Addresses: []string{h.PrivateAddress, h.PublicAddress}, Ready: observed.Yes,
-		ControlPlane: h.Role == desired.ControlPlane, KubeletVersion: version, Labels: map[string]string{"kubernetes.io/os": "linux"},
+		ControlPlane: h.Role == desired.ControlPlane, KubeletVersion: version,
+		Labels: map[string]string{"kubernetes.io/os": "linux"},
 	}
 }
 
 func voter(h desired.Host) observed.Member {
-	return observed.Member{ID: "id-" + h.Hostname, Name: h.Hostname, PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"}, Healthy: observed.Yes}
+	return observed.Member{
+		ID:       "id-" + h.Hostname,
+		Name:     h.Hostname,
+		PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"},
+		Healthy:  observed.Yes,
+	}
 }
 
 // empty is the input of a manifest whose hosts are all bare.
@@ -148,7 +163,8 @@ func empty(controlPlanes, workers int) decide.Input {
 func healthy(controlPlanes, workers int, without ...string) decide.Input {
 	in := empty(controlPlanes, workers)
 	in.Is.API = observed.API{
-		Reached: observed.Yes, Version: version, Addons: map[string]string{"flannel": "addon-1", "metrics-server": "addon-2"},
+		Reached: observed.Yes, Version: version,
+		Addons: map[string]string{"flannel": "addon-1", "metrics-server": "addon-2"},
 		Record: &observed.Record{Cluster: cluster, ManifestDigest: "manifest-1"}, Via: "192.0.0.1",
 	}
 	in.Is.Etcd.Reached = observed.Yes

@@ -1,6 +1,6 @@
 package problem
 
-func preflightRows() [9]row { //nolint:funlen // a table
+func preflightRows() [9]row {
 	return [...]row{
 		{
 			code: OSUnsupported, class: ClassRuntime,

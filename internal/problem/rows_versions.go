@@ -72,8 +72,8 @@ func versionsRows() [13]row { //nolint:funlen // a table
 		},
 		{
 			code: KubeletVersionRefused, class: ClassConfig,
-			meaning: "The kubelet's version that is named for a worker is newer than the cluster's, or more than three " +
-				"minors older.",
+			meaning: "The kubelet's version that is named for a worker is newer than the cluster's, or more than " +
+				"three minors older.",
 			what: "kubelet {kubelet} does not work with API server {apiServer}",
 			do:   "name a version for this worker that is not newer than the cluster's, and at most three minors older",
 		},

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// box is a directory that stands for a host's file system, and a PATH with nothing on it but the tools that every host has
-// and what a test puts there: a script that is run in it reaches nothing of the machine that runs the test.
+// box is a directory that stands for a host's file system, and a PATH with nothing on it but the tools that every host
+// has and what a test puts there: a script that is run in it reaches nothing of the machine that runs the test.
 type box struct {
 	t      *testing.T
 	root   string
@@ -26,7 +26,8 @@ var hostPath = regexp.MustCompile(`(^|[\s"'=:(<>,])/(etc|opt|var|run|usr/local|p
 // tools are those that the stages expect of every host.
 func everyHostsTools() []string {
 	return []string{
-		"cat", "chmod", "cmp", "cp", "date", "env", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir", "sed", "sh", "sha256sum", "sleep",
+		"cat", "chmod", "cmp", "cp", "date", "env", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir",
+		"sed", "sh", "sha256sum", "sleep",
 		"sort", "stat", "sync", "tar", "touch", "tr", "wc", "gzip", "find",
 	}
 }
@@ -146,7 +147,8 @@ func (b *box) must(body string) string {
 func (b *box) fails(body, says string) {
 	b.t.Helper()
 	if r := b.run(body); r.code == 0 || !strings.Contains(r.err, says) {
-		b.t.Errorf("%s\nexit status %d, printed %q and %q, want a failure that says %q", body, r.code, r.out, r.err, says)
+		b.t.Errorf("%s\nexit status %d, printed %q and %q, want a failure that says %q", body, r.code, r.out, r.err,
+			says)
 	}
 }
 
@@ -164,7 +166,8 @@ func (b *box) tree(names ...string) map[string]string {
 				return err
 			}
 			content, _ := os.ReadFile(path)
-			out[strings.TrimPrefix(path, b.root)] = info.Mode().String() + " " + info.ModTime().String() + " " + string(content)
+			out[strings.TrimPrefix(path, b.root)] = info.Mode().String() + " " + info.ModTime().String() + " " +
+				string(content)
 			return nil
 		})
 		if err != nil {

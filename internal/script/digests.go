@@ -42,7 +42,10 @@ func nodeDigests(in Input) map[string]string {
 		unversioned := clusterConfiguration(in.Want)
 		delete(unversioned, "kubernetesVersion")
 		// The hosts' own names are only in the certificates; one more host is not another configuration.
-		unversioned["apiServer"] = object{"extraArgs": args(apiServerFlags(in.Want)), "names": in.Want.Endpoint.AlternativeNames}
+		unversioned["apiServer"] = object{
+			"extraArgs": args(apiServerFlags(in.Want)),
+			"names":     in.Want.Endpoint.AlternativeNames,
+		}
 		text, _ := documents(unversioned)
 		digests["control-plane"] = sum(text)
 		network, _ := documents(object{"networking": unversioned["networking"]})

@@ -44,11 +44,16 @@ func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 		"the images": {func(in *Input) {
 			in.Want.Artifacts = map[string]desired.Artifacts{"amd64": artifacts("other.example.com")}
 		}, nil},
-		"no images":     {func(in *Input) { in.Want.Artifacts = nil }, nil},
-		"one more host": {func(in *Input) { in.Want.ControlPlane = append(in.Want.ControlPlane, desired.Host{ID: "192.0.2.9"}) }, nil},
-		"a label":       {func(in *Input) { in.Host.Labels = map[string]string{"a": "b"} }, nil},
+		"no images": {func(in *Input) { in.Want.Artifacts = nil }, nil},
+		"one more host": {
+			func(in *Input) { in.Want.ControlPlane = append(in.Want.ControlPlane, desired.Host{ID: "192.0.2.9"}) }, nil,
+		},
+		"a label": {func(in *Input) { in.Host.Labels = map[string]string{"a": "b"} }, nil},
 		"how to upgrade": {func(in *Input) {
-			in.Want.Upgrade = desired.Upgrade{MaxUnavailable: desired.Share{Percent: 50}, Drain: desired.Drain{Timeout: time.Hour}}
+			in.Want.Upgrade = desired.Upgrade{
+				MaxUnavailable: desired.Share{Percent: 50},
+				Drain:          desired.Drain{Timeout: time.Hour},
+			}
 		}, nil},
 		"how to back up": {func(in *Input) { in.Want.Backup = desired.Backup{Target: "/b", Schedule: time.Hour} }, nil},
 		"the proxy":      {func(in *Input) { in.Want.Proxy.HTTP = "http://p" }, []string{"containerd"}},
@@ -58,11 +63,16 @@ func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 		"the kubelet of all": {func(in *Input) { in.Want.Kubelet.MaxPods = ptr[int32](9) }, []string{"kubelet"}},
 		"the kubelet of one": {func(in *Input) { in.Host.Kubelet.MaxPods = ptr[int32](9) }, []string{"kubelet"}},
 		"log rotation":       {func(in *Input) { in.Want.Logging.MaxFiles = 9 }, []string{"kubelet"}},
-		"a flag":             {func(in *Input) { in.Want.Components.APIServer.Flags = map[string]string{"v": "4"} }, []string{"control-plane"}},
-		"another API name":   {func(in *Input) { in.Want.Endpoint.AlternativeNames = []string{"api.example.com"} }, []string{"control-plane"}},
-		"etcd's size":        {func(in *Input) { in.Want.Components.Etcd.QuotaBackendBytes = 1 }, []string{"control-plane"}},
-		"overwriteRegistry":  {func(in *Input) { in.Want.Registry.Overwrite = "mirror.example.com" }, []string{"control-plane"}},
-		"the pause image":    {func(in *Input) { in.Want.Containerd.SandboxImage = "mine/pause:1" }, []string{"containerd"}},
+		"a flag": {func(in *Input) { in.Want.Components.APIServer.Flags = map[string]string{"v": "4"} },
+			[]string{"control-plane"}},
+		"another API name": {func(in *Input) { in.Want.Endpoint.AlternativeNames = []string{"api.example.com"} },
+			[]string{"control-plane"}},
+		"etcd's size": {func(in *Input) { in.Want.Components.Etcd.QuotaBackendBytes = 1 },
+			[]string{"control-plane"}},
+		"overwriteRegistry": {func(in *Input) { in.Want.Registry.Overwrite = "mirror.example.com" },
+			[]string{"control-plane"}},
+		"the pause image": {func(in *Input) { in.Want.Containerd.SandboxImage = "mine/pause:1" },
+			[]string{"containerd"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,8 +117,9 @@ func TestImagesOfTheReleaseAreNamed(t *testing.T) {
 			"etcd": object{"local": object{"imageRepository": "mirror:5000/k8s", "imageTag": "3.6.9-0"}},
 			"dns":  object{"imageRepository": "mirror:5000/k8s/coredns", "imageTag": "v1.14.2"},
 		}},
-		"none known":    {desired.Artifacts{}, object{"etcd": object{"local": object{}}}},
-		"without a tag": {desired.Artifacts{Images: []desired.Image{{Name: "a/etcd"}}}, object{"etcd": object{"local": object{}}}},
+		"none known": {desired.Artifacts{}, object{"etcd": object{"local": object{}}}},
+		"without a tag": {desired.Artifacts{Images: []desired.Image{{Name: "a/etcd"}}},
+			object{"etcd": object{"local": object{}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

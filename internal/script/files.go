@@ -19,7 +19,8 @@ func hostFiles(in Input, a desired.Artifacts) []file {
 		{"file_sysctl", sysctls},
 		{"file_containerd_unit", containerdUnit},
 		{"file_containerd_config", containerdConfig(in.Want, a)},
-		{"file_crictl", "runtime-endpoint: unix:///run/containerd/containerd.sock\nimage-endpoint: unix:///run/containerd/containerd.sock"},
+		{"file_crictl", "runtime-endpoint: unix:///run/containerd/containerd.sock\n" +
+			"image-endpoint: unix:///run/containerd/containerd.sock"},
 		{"file_ca_bundle", in.Want.CABundle},
 		{"file_proxy", proxyDropIn(in.Want.Proxy)},
 		{"file_kubelet_unit", kubeletUnit},
@@ -100,8 +101,8 @@ const etcdPatch = `spec:
   volumes:
   - {name: etcd-log, hostPath: {path: /etc/kubeone/etcd-log, type: Directory}}`
 
-// cniPathUnit gives containerd the network plugin's configuration only when the plugin works: until then the Node stays NotReady and
-// no pod is sent to a host whose network does not work yet.
+// cniPathUnit gives containerd the network plugin's configuration only when the plugin works: until then the Node stays
+// NotReady and no pod is sent to a host whose network does not work yet.
 func cniPathUnit(c network.Config) string {
 	if c.File == "" {
 		return ""
@@ -129,7 +130,8 @@ Description=gives containerd the network plugin's configuration
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/bin/sh -c 'mkdir -p %[1]s && cp /etc/kubeone/%[2]s %[1]s/.kubeone && mv -f %[1]s/.kubeone %[1]s/%[2]s'`, dir, c.File)
+ExecStart=/bin/sh -c 'mkdir -p %[1]s && cp /etc/kubeone/%[2]s %[1]s/.kubeone && mv -f %[1]s/.kubeone %[1]s/%[2]s'`, dir,
+		c.File)
 }
 
 // guardUnit runs guard.sh from before the kubelet starts.

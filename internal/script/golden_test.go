@@ -44,7 +44,8 @@ func TestScriptsOfKnownHosts(t *testing.T) {
 func TestScriptsArePOSIX(t *testing.T) {
 	t.Parallel()
 	for name, in := range variants() {
-		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(rendered(t, in)), name); err != nil {
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(rendered(t, in)),
+			name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -59,7 +60,8 @@ func TestScriptsPassShellcheck(t *testing.T) {
 		in := variants()[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// Unused: variables and functions that only some roles need. Unreachable: functions that are called by name.
+			// Unused: variables and functions that only some roles need. Unreachable: functions that are
+			// called by name.
 			cmd := exec.CommandContext(t.Context(), "shellcheck", "--shell=sh", "--exclude=SC2034,SC2317,SC2329", "-")
 			cmd.Stdin = strings.NewReader(rendered(t, in))
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -87,7 +89,8 @@ func TestUnknownArchitectureHasNoScript(t *testing.T) {
 	t.Parallel()
 	in := input("cp-1")
 	in.Arch = "riscv64"
-	if _, err := Render(in); err == nil || !strings.Contains(err.Error(), `cp-1: no artefacts for architecture "riscv64"`) {
+	if _, err := Render(in); err == nil ||
+		!strings.Contains(err.Error(), `cp-1: no artefacts for architecture "riscv64"`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -101,7 +104,8 @@ func TestEveryKindHasItsStage(t *testing.T) {
 			want = append(want, "stage_"+strings.ReplaceAll(Stage(k), "-", "_"))
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^(stage_\w+)\(\) {`).FindAllStringSubmatch(rendered(t, input("cp-1")), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(stage_\w+)\(\) {`).FindAllStringSubmatch(rendered(t, input("cp-1")),
+		-1) {
 		got = append(got, m[1])
 	}
 	slices.Sort(want)

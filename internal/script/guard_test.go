@@ -5,17 +5,19 @@ import (
 	"testing"
 )
 
-// guarded is a control-plane host with its guard, whose members answer what the files members/NAME hold: nothing when there
-// is none. Each line of looks is a piece of shell, after which the guard looks once.
+// guarded is a control-plane host with its guard, whose members answer what the files members/NAME hold: nothing when
+// there is none. Each line of looks is a piece of shell, after which the guard looks once.
 func guarded(t *testing.T) *box {
 	t.Helper()
 	b := newBox(t, input("cp-1"))
 	b.command("curl", `status=0
 	for url in "$@"; do
 		case $url in
-		*/member/list) [ ! -e '`+b.path("nolist")+`' ] || exit 28; printf '%s\n' '{"members":[{"clientURLs":["https://me:2379"]}, {"clientURLs":["https://other:2379"]}]}' ;;
+		*/member/list) [ ! -e '`+b.path("nolist")+
+		`' ] || exit 28; printf '%s\n' '{"members":[{"clientURLs":["https://me:2379"]}, {"clientURLs":["https://other:2379"]}]}' ;;
 		https://127.0.0.1:2379/*) cat '`+b.path("members/me")+`' 2>/dev/null || status=7; echo ;;
-		https://*:2379/*) name=${url#https://}; cat '`+b.path("members")+`'/"${name%%:*}" 2>/dev/null || status=7; echo ;;
+		https://*:2379/*) name=${url#https://}; cat '`+b.path("members")+
+		`'/"${name%%:*}" 2>/dev/null || status=7; echo ;;
 		esac
 	done
 	exit $status`)
@@ -28,7 +30,8 @@ func guarded(t *testing.T) *box {
 // looks lets the guard look after each piece of shell, and says each time whether the port is open.
 func (b *box) looks(pieces ...string) string {
 	b.t.Helper()
-	body := "file_guard >@ROOT@/guard.sh\n. @ROOT@/guard.sh\nPATH=@ROOT@/bin\nset +e\ncd @ROOT@\nsay_port() { if [ -e shut ]; then echo shut; else echo open; fi; }\n"
+	body := "file_guard >@ROOT@/guard.sh\n. @ROOT@/guard.sh\nPATH=@ROOT@/bin\nset +e\ncd @ROOT@\n" +
+		"say_port() { if [ -e shut ]; then echo shut; else echo open; fi; }\n"
 	for _, p := range pieces {
 		body += p + "\nlook >>log\nsay_port\n"
 	}
@@ -39,7 +42,8 @@ func (b *box) looks(pieces ...string) string {
 func answer(cluster, revision string, names ...string) string {
 	out := "mkdir -p members\n"
 	for _, n := range names {
-		out += `printf '%s' '{"header":{"cluster_id":"` + cluster + `","member_id":"1","revision":"` + revision + `"},"version":"3.6","leader":"1"}' >members/` + n + "\n"
+		out += `printf '%s' '{"header":{"cluster_id":"` + cluster + `","member_id":"1","revision":"` + revision +
+			`"},"version":"3.6","leader":"1"}' >members/` + n + "\n"
 	}
 	return out
 }
@@ -48,7 +52,8 @@ func TestTheGuardClosesThePortWhileEtcdHasNoLeader(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)
 	leaderless := `printf '{"header":{"cluster_id":"1","revision":"5"}}' >members/me`
-	if got := b.looks(answer("1", "5", "me", "other"), leaderless, ":", ":", answer("1", "5", "me", "other")); got != "open open open shut open" {
+	if got := b.looks(answer("1", "5", "me", "other"), leaderless, ":", ":",
+		answer("1", "5", "me", "other")); got != "open open open shut open" {
 		t.Errorf("the port was %s", got)
 	}
 }
@@ -81,7 +86,8 @@ func TestAnOutlivedHostStepsDown(t *testing.T) {
 func TestTheRecoveredHostStaysOpen(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)
-	if got := b.looks("dark=3", answer("2", "1000000005", "me")+answer("1", "900", "other"), ":"); got != "shut open open" {
+	if got := b.looks("dark=3", answer("2", "1000000005", "me")+answer("1", "900", "other"),
+		":"); got != "shut open open" {
 		t.Errorf("the port was %s", got)
 	}
 }
@@ -90,7 +96,8 @@ func TestTheRecoveredHostStaysOpen(t *testing.T) {
 func TestASlowMemberChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)
-	if got := b.looks(answer("1", "5", "me", "other"), `curl() { return 28; }`, ":", ":", ":"); got != "open open open open open" {
+	if got := b.looks(answer("1", "5", "me", "other"), `curl() { return 28; }`, ":", ":",
+		":"); got != "open open open open open" {
 		t.Errorf("the port was %s", got)
 	}
 }
@@ -110,7 +117,8 @@ func TestPatienceBeginsWhenThePortCloses(t *testing.T) {
 	leader := answer("1", "5", "me", "other")
 	silent := "rm -f members/other\nsince=1"
 	dark := "rm -f members/me"
-	got := b.looks(leader, silent, "since=1", "since=1", "since=1", "since=1", "since=1", "since=1", "since=1", "since=1", dark, ":", ":", answer("1", "5", "me"), ":", ":", ":", ":", ":", ":", ":")
+	got := b.looks(leader, silent, "since=1", "since=1", "since=1", "since=1", "since=1", "since=1", "since=1",
+		"since=1", dark, ":", ":", answer("1", "5", "me"), ":", ":", ":", ":", ":", ":", ":")
 	want := strings.Repeat("open ", 12) + strings.Repeat("shut ", 8) + "open"
 	if got != want {
 		t.Errorf("the port was %s\nwant         %s", got, want)
@@ -121,7 +129,8 @@ func TestPatienceBeginsWhenThePortCloses(t *testing.T) {
 func TestWithoutAListOfMembersThePortStaysClosed(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)
-	got := b.looks("dark=3; shut test >>log; : >nolist\n"+answer("1", "5", "me")+answer("2", "900000000", "other"), ":", "rm nolist")
+	got := b.looks("dark=3; shut test >>log; : >nolist\n"+answer("1", "5", "me")+answer("2", "900000000", "other"), ":",
+		"rm nolist")
 	if got != "shut shut shut" {
 		t.Errorf("the port was %s", got)
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // withImages names the images of etcd and of cluster DNS outright. kubeadm knows tags of its own for each of its patch
-// releases; a host without a way to the network must never look for one that the release, and so the bundle, does not have.
-// What is not in the artefacts stays kubeadm's own.
+// releases; a host without a way to the network must never look for one that the release, and so the bundle, does not
+// have. What is not in the artefacts stays kubeadm's own.
 func withImages(configuration object, a desired.Artifacts) object {
 	for _, i := range a.Images {
 		repository, name, tag := imageParts(i.Name)

@@ -17,7 +17,8 @@ func wanted() desired.Cluster {
 		Endpoint: desired.Endpoint{Host: "lb.example.com", Port: 6443},
 		Network: desired.Network{
 			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
-			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24, CNI: desired.CNI{Name: "flannel"}, KubeProxy: desired.KubeProxy{Mode: "iptables"},
+			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24, CNI: desired.CNI{Name: "flannel"},
+			KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
 		Logging:   desired.Logging{MaxSize: "100Mi", MaxFiles: 5},
 		Artifacts: map[string]desired.Artifacts{"amd64": artifacts("registry.k8s.io")},
@@ -25,22 +26,32 @@ func wanted() desired.Cluster {
 	taint := []desired.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}
 	for _, n := range []string{"1", "2", "3"} {
 		c.ControlPlane = append(c.ControlPlane, desired.Host{
-			ID: "192.0.2." + n, Role: desired.ControlPlane, PublicAddress: "192.0.2." + n, PrivateAddress: "10.0.0." + n, Hostname: "cp-" + n, Taints: taint,
+			ID: "192.0.2." + n, Role: desired.ControlPlane, PublicAddress: "192.0.2." + n,
+			PrivateAddress: "10.0.0." + n, Hostname: "cp-" + n, Taints: taint,
 		})
 	}
-	c.Workers = []desired.Host{{ID: "192.0.2.11", Role: desired.Worker, PublicAddress: "192.0.2.11", PrivateAddress: "10.0.0.11", Hostname: "w-1"}}
+	c.Workers = []desired.Host{
+		{ID: "192.0.2.11", Role: desired.Worker, PublicAddress: "192.0.2.11", PrivateAddress: "10.0.0.11",
+			Hostname: "w-1"},
+	}
 	return c
 }
 
 func artifacts(registry string) desired.Artifacts {
 	image := func(name string, roles ...desired.Role) desired.Image {
-		return desired.Image{Name: registry + "/" + name, Source: registry + "/" + name, Digest: "sha256:" + name, Roles: roles}
+		return desired.Image{
+			Name:   registry + "/" + name,
+			Source: registry + "/" + name,
+			Digest: "sha256:" + name,
+			Roles:  roles,
+		}
 	}
 	return desired.Artifacts{
 		KubernetesVersion: version, Arch: "amd64",
 		Binaries: []desired.Binary{
 			{Name: desired.BinaryKubelet, Version: version, URL: "https://example.com/kubelet", SHA256: "aa"},
-			{Name: desired.BinaryContainerd, Version: "2.2.1", URL: "https://example.com/containerd.tar.gz", SHA256: "bb", Archive: true},
+			{Name: desired.BinaryContainerd, Version: "2.2.1", URL: "https://example.com/containerd.tar.gz",
+				SHA256: "bb", Archive: true},
 		},
 		Images: []desired.Image{
 			image("kube-apiserver:v"+version, desired.ControlPlane), image("etcd:3.6.9-0", desired.ControlPlane),
@@ -65,31 +76,55 @@ func everything() Input {
 	w.Backup = desired.Backup{Schedule: 6 * time.Hour, Keep: 10}
 	w.Registry = desired.Registry{Overwrite: "mirror.example.com:5000/k8s", Insecure: true}
 	w.Artifacts = map[string]desired.Artifacts{"amd64": artifacts("mirror.example.com:5000/k8s")}
-	w.Proxy = desired.Proxy{HTTP: "http://proxy.example.com:3128", HTTPS: "http://proxy.example.com:3128", NoProxy: "10.0.0.0/8,.svc"}
+	w.Proxy = desired.Proxy{
+		HTTP:    "http://proxy.example.com:3128",
+		HTTPS:   "http://proxy.example.com:3128",
+		NoProxy: "10.0.0.0/8,.svc",
+	}
 	w.Containerd = desired.Containerd{
 		DeviceOwnershipFromSecurityContext: true,
 		Registries: map[string]desired.Mirrored{
-			"*":         {Mirrors: []string{"https://all.example.com"}},
-			"docker.io": {Mirrors: []string{"docker.example.com", "http://plain.example.com"}, OverridePath: true, InsecureSkipVerify: true, HasAuth: true},
+			"*": {Mirrors: []string{"https://all.example.com"}},
+			"docker.io": {Mirrors: []string{"docker.example.com", "http://plain.example.com"}, OverridePath: true,
+				InsecureSkipVerify: true, HasAuth: true},
 		},
 	}
 	w.Kubelet = desired.Kubelet{
-		SystemReserved: map[string]string{"cpu": "200m"}, KubeReserved: map[string]string{"memory": "1Gi"}, EvictionHard: map[string]string{"memory.available": "3%"},
-		MaxPods: ptr[int32](200), PodPidsLimit: ptr[int64](4096), ImageGCHighThresholdPercent: ptr[int32](80), ImageGCLowThresholdPercent: ptr[int32](70),
-		ImageMinimumGCAge: "2m", ImageMaximumGCAge: "720h",
+		SystemReserved: map[string]string{"cpu": "200m"}, KubeReserved: map[string]string{"memory": "1Gi"},
+		EvictionHard: map[string]string{"memory.available": "3%"},
+		MaxPods:      ptr[int32](200), PodPidsLimit: ptr[int64](4096), ImageGCHighThresholdPercent: ptr[int32](80),
+		ImageGCLowThresholdPercent: ptr[int32](70),
+		ImageMinimumGCAge:          "2m", ImageMaximumGCAge: "720h",
 	}
 	in.Host.Kubelet = desired.Kubelet{MaxPods: ptr[int32](50)}
-	in.Host.Taints = append(in.Host.Taints, desired.Taint{Key: "it's", Value: "a 'quoted' $(value)", Effect: "NoExecute"})
-	w.TLSCipherSuites = desired.TLSCipherSuites{APIServer: []string{"A", "B"}, Etcd: []string{"C"}, Kubelet: []string{"D"}}
+	in.Host.Taints = append(in.Host.Taints,
+		desired.Taint{Key: "it's", Value: "a 'quoted' $(value)", Effect: "NoExecute"})
+	w.TLSCipherSuites = desired.TLSCipherSuites{
+		APIServer: []string{"A", "B"},
+		Etcd:      []string{"C"},
+		Kubelet:   []string{"D"},
+	}
 	w.Components = desired.Components{
-		APIServer: desired.Component{Flags: map[string]string{"v": "4"}, FeatureGates: map[string]bool{"X": true, "A": false}},
-		Etcd:      desired.EtcdComponent{QuotaBackendBytes: 1 << 30, AutoCompactionRetention: "8h", AutoCompactionMode: "periodic"},
+		APIServer: desired.Component{
+			Flags:        map[string]string{"v": "4"},
+			FeatureGates: map[string]bool{"X": true, "A": false},
+		},
+		Etcd: desired.EtcdComponent{
+			QuotaBackendBytes:       1 << 30,
+			AutoCompactionRetention: "8h",
+			AutoCompactionMode:      "periodic",
+		},
 	}
 	w.Certificates = desired.Certificates{ValidityPeriod: "4380h", CAValidityPeriod: "43800h"}
 	w.Preflight.IgnoreErrors = []string{"Swap", "NumCPU"}
 	w.Network.KubeProxy = desired.KubeProxy{
 		Mode: "ipvs", Conntrack: &desired.Conntrack{MaxPerCore: 0, Min: 1000},
-		IPVS: &desired.IPVS{Scheduler: "rr", StrictARP: true, ExcludeCIDRs: []string{"192.0.2.0/24"}, TCPTimeout: "10s"},
+		IPVS: &desired.IPVS{
+			Scheduler:    "rr",
+			StrictARP:    true,
+			ExcludeCIDRs: []string{"192.0.2.0/24"},
+			TCPTimeout:   "10s",
+		},
 	}
 	return in
 }
@@ -108,5 +143,12 @@ func variants() map[string]Input {
 	noProxy := input("cp-3")
 	noProxy.Want.Network.KubeProxy.Skip, noProxy.Want.Network.CNI.Name = true, "external"
 	noProxy.Network = plugins.Host(noProxy.Want)
-	return map[string]Input{"leader": input("cp-1"), "follower-pushed": pushed, "worker": worker, "everything": everything(), "reset-only": bare, "external": noProxy}
+	return map[string]Input{
+		"leader":          input("cp-1"),
+		"follower-pushed": pushed,
+		"worker":          worker,
+		"everything":      everything(),
+		"reset-only":      bare,
+		"external":        noProxy,
+	}
 }

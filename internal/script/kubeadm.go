@@ -16,8 +16,8 @@ import (
 type object map[string]any
 
 // kubeadmFiles are kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): the cluster's, and for init the
-// token that comes before it, on control-plane hosts; join on all. @TOKEN@ is filled in on the host, from a file that only
-// root reads.
+// token that comes before it, on control-plane hosts; join on all. @TOKEN@ is filled in on the host, from a file that
+// only root reads.
 func kubeadmFiles(in Input) ([]file, error) {
 	join, err := documents(joinConfiguration(in))
 	if err != nil {
@@ -68,7 +68,8 @@ func initConfiguration(in Input) object {
 func bootstrapToken() object {
 	return object{"bootstrapTokens": []object{{
 		"token": "@TOKEN@", "ttl": "15m0s", "description": TokenDescription,
-		"usages": []string{"signing", "authentication"}, "groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
+		"usages": []string{"signing", "authentication"},
+		"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
 	}}}
 }
 
@@ -80,12 +81,17 @@ func joinConfiguration(in Input) object {
 		"apiVersion": kubeadmAPI, "kind": "JoinConfiguration",
 		// The file has the cluster's CA in it: the join verifies the API server, and need not wait until the controller
 		// manager has signed the public cluster-info with the token.
-		"discovery":        object{"file": object{"kubeConfigPath": SecretsDir + "/" + DiscoveryFile}, "tlsBootstrapToken": "@TOKEN@"},
+		"discovery": object{
+			"file":              object{"kubeConfigPath": SecretsDir + "/" + DiscoveryFile},
+			"tlsBootstrapToken": "@TOKEN@",
+		},
 		"nodeRegistration": nodeRegistration(in),
 		"patches":          object{"directory": "/etc/kubeone/patches"},
 	}
 	if in.Host.Role == desired.ControlPlane {
-		o["controlPlane"] = object{"localAPIEndpoint": object{"advertiseAddress": in.Host.PrivateAddress, "bindPort": APIPort}}
+		o["controlPlane"] = object{
+			"localAPIEndpoint": object{"advertiseAddress": in.Host.PrivateAddress, "bindPort": APIPort},
+		}
 	}
 	return o
 }
@@ -132,11 +138,17 @@ func clusterConfiguration(want desired.Cluster) object {
 		"clusterName":          want.Name,
 		"kubernetesVersion":    "v" + want.KubernetesVersion,
 		"controlPlaneEndpoint": net.JoinHostPort(want.Endpoint.Host, strconv.Itoa(want.Endpoint.Port)),
-		"networking":           object{"podSubnet": n.PodSubnet, "serviceSubnet": n.ServiceSubnet, "dnsDomain": n.DNSDomain},
-		"apiServer":            object{"certSANs": sans(want), "extraArgs": args(apiServerFlags(want))},
-		"controllerManager":    object{"extraArgs": args(controllerManagerFlags(want))},
-		"scheduler":            object{"extraArgs": args(component(want.Components.Scheduler, map[string]string{"profiling": "false"}))},
-		"etcd":                 etcd,
+		"networking": object{
+			"podSubnet":     n.PodSubnet,
+			"serviceSubnet": n.ServiceSubnet,
+			"dnsDomain":     n.DNSDomain,
+		},
+		"apiServer":         object{"certSANs": sans(want), "extraArgs": args(apiServerFlags(want))},
+		"controllerManager": object{"extraArgs": args(controllerManagerFlags(want))},
+		"scheduler": object{
+			"extraArgs": args(component(want.Components.Scheduler, map[string]string{"profiling": "false"})),
+		},
+		"etcd": etcd,
 	}
 	if want.Registry.Overwrite != "" {
 		o["imageRepository"] = want.Registry.Overwrite
@@ -231,13 +243,23 @@ func etcdFlags(want desired.Cluster) map[string]string {
 
 func kubeProxyConfiguration(want desired.Cluster) object {
 	p := want.Network.KubeProxy
-	o := object{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": p.Mode, "clusterCIDR": want.Network.PodSubnet}
+	o := object{
+		"apiVersion":  "kubeproxy.config.k8s.io/v1alpha1",
+		"kind":        "KubeProxyConfiguration",
+		"mode":        p.Mode,
+		"clusterCIDR": want.Network.PodSubnet,
+	}
 	if c := p.Conntrack; c != nil {
 		o["conntrack"] = object{"maxPerCore": c.MaxPerCore, "min": c.Min}
 	}
 	if v := p.IPVS; v != nil {
 		ipvs := object{"strictARP": v.StrictARP}
-		for key, value := range map[string]string{"scheduler": v.Scheduler, "tcpTimeout": v.TCPTimeout, "tcpFinTimeout": v.TCPFinTimeout, "udpTimeout": v.UDPTimeout} {
+		for key, value := range map[string]string{
+			"scheduler":     v.Scheduler,
+			"tcpTimeout":    v.TCPTimeout,
+			"tcpFinTimeout": v.TCPFinTimeout,
+			"udpTimeout":    v.UDPTimeout,
+		} {
 			if value != "" {
 				ipvs[key] = value
 			}

@@ -28,7 +28,8 @@ func kubeletConfiguration(want desired.Cluster) object {
 	return o
 }
 
-// kubeletPatch is this host's own settings, as a kubeadm patch of target kubeletconfiguration; they win over the cluster's.
+// kubeletPatch is this host's own settings, as a kubeadm patch of target kubeletconfiguration; they win over
+// the cluster's.
 func kubeletPatch(in Input) string {
 	o := object{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 	settings(o, in.Host.Kubelet)
@@ -44,12 +45,20 @@ func kubeletPatch(in Input) string {
 
 // settings adds those kubelet settings that are set.
 func settings(o object, k desired.Kubelet) {
-	for name, value := range map[string]map[string]string{"systemReserved": k.SystemReserved, "kubeReserved": k.KubeReserved, "evictionHard": k.EvictionHard} {
+	for name, value := range map[string]map[string]string{
+		"systemReserved": k.SystemReserved,
+		"kubeReserved":   k.KubeReserved,
+		"evictionHard":   k.EvictionHard,
+	} {
 		if len(value) > 0 {
 			o[name] = value
 		}
 	}
-	for name, value := range map[string]*int32{"maxPods": k.MaxPods, "imageGCHighThresholdPercent": k.ImageGCHighThresholdPercent, "imageGCLowThresholdPercent": k.ImageGCLowThresholdPercent} {
+	for name, value := range map[string]*int32{
+		"maxPods":                     k.MaxPods,
+		"imageGCHighThresholdPercent": k.ImageGCHighThresholdPercent,
+		"imageGCLowThresholdPercent":  k.ImageGCLowThresholdPercent,
+	} {
 		if value != nil {
 			o[name] = *value
 		}
@@ -57,7 +66,10 @@ func settings(o object, k desired.Kubelet) {
 	if k.PodPidsLimit != nil {
 		o["podPidsLimit"] = *k.PodPidsLimit
 	}
-	for name, value := range map[string]string{"imageMinimumGCAge": k.ImageMinimumGCAge, "imageMaximumGCAge": k.ImageMaximumGCAge} {
+	for name, value := range map[string]string{
+		"imageMinimumGCAge": k.ImageMinimumGCAge,
+		"imageMaximumGCAge": k.ImageMaximumGCAge,
+	} {
 		if value != "" {
 			o[name] = value
 		}

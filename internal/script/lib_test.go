@@ -57,11 +57,13 @@ func TestMarkSaysWhoseTheHostIs(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("w-1"))
 	b.must("KUBEONE_RUN=run-1; mark no")
-	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=run-1\ncomplete=no\nid=192.0.2.11\nid-derived=yes\nnode=w-1\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=run-1\ncomplete=no\nid=192.0.2.11\n"+
+		"id-derived=yes\nnode=w-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Error(diff)
 	}
 	b.must("mark yes; mark no")
-	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=by-hand\ncomplete=yes\nid=192.0.2.11\nid-derived=yes\nnode=w-1\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=by-hand\ncomplete=yes\nid=192.0.2.11\n"+
+		"id-derived=yes\nnode=w-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Errorf("a finished host became unfinished:\n%s", diff)
 	}
 	b.fails("CLUSTER=beta; mark no", "this host belongs to cluster alpha")
@@ -101,7 +103,8 @@ func TestSecretsAreFilledInOnTheHost(t *testing.T) {
 	if info, err := os.Stat(b.path("run/kubeone/secrets/kubeadm.yaml")); err != nil || info.Mode() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if text := b.read("run/kubeone/secrets/kubeadm.yaml"); strings.Contains(text, "@") || !strings.Contains(text, "abcdef.0123456789abcdef") {
+	if text := b.read("run/kubeone/secrets/kubeadm.yaml"); strings.Contains(text, "@") ||
+		!strings.Contains(text, "abcdef.0123456789abcdef") {
 		t.Errorf("not filled in:\n%s", text)
 	}
 	_ = os.Remove(b.path("run/kubeone/secrets/token"))
@@ -116,7 +119,9 @@ func TestIgnoredErrorsOfAResumedHost(t *testing.T) {
 	}
 	b.mkdir("etc/kubernetes/pki")
 	got := b.must("ignored")
-	for _, want := range []string{"Swap,NumCPU,", "DirAvailable--var-lib-etcd", "FileAvailable--etc-kubernetes-manifests-etcd.yaml", "Port-10250"} {
+	for _, want := range []string{
+		"Swap,NumCPU,", "DirAvailable--var-lib-etcd", "FileAvailable--etc-kubernetes-manifests-etcd.yaml", "Port-10250",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %s", got, want)
 		}
@@ -149,7 +154,8 @@ func TestOnlyWhoListensIsAsked(t *testing.T) {
 func TestAnAPIServerThatIsStuckIsStartedAnew(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("cp-2"))
-	b.command("ctr", `case "$*" in *"containers ls -q"*) echo id ;; *"tasks kill --signal SIGKILL id"*) : >'`+b.path("anew")+`' ;; esac`)
+	b.command("ctr", `case "$*" in *"containers ls -q"*) echo id ;; *"tasks kill --signal SIGKILL id"*) : >'`+
+		b.path("anew")+`' ;; esac`)
 	b.mkdir("opt/kubeone")
 	if err := os.Symlink(b.path("bin"), b.path("opt/kubeone/bin")); err != nil {
 		t.Fatal(err)
@@ -158,7 +164,9 @@ func TestAnAPIServerThatIsStuckIsStartedAnew(t *testing.T) {
 	if said := b.must("await_api_server 20"); !strings.Contains(said, "was started anew") {
 		t.Errorf("printed %q", said)
 	}
-	if kills := slices.DeleteFunc(b.calls(), func(call string) bool { return !strings.Contains(call, "tasks kill") }); len(kills) != 1 {
+	if kills := slices.DeleteFunc(b.calls(), func(call string) bool {
+		return !strings.Contains(call, "tasks kill")
+	}); len(kills) != 1 {
 		t.Errorf("killed by %q", kills)
 	}
 	// One that answers only now and then is slow, and waits for nothing.
@@ -171,7 +179,9 @@ func TestAnAPIServerThatIsStuckIsStartedAnew(t *testing.T) {
 	if said := b.must("await_api_server 60"); said != "" {
 		t.Errorf("printed %q", said)
 	}
-	if kills := slices.DeleteFunc(b.calls(), func(call string) bool { return !strings.Contains(call, "tasks kill") }); len(kills) != 0 {
+	if kills := slices.DeleteFunc(b.calls(), func(call string) bool {
+		return !strings.Contains(call, "tasks kill")
+	}); len(kills) != 0 {
 		t.Errorf("killed by %q", kills)
 	}
 }

@@ -104,7 +104,8 @@ func TestArchivesAreUnpackedAndLinked(t *testing.T) {
 	b.must("install_binary cni-plugin-flannel 1.0.0 " + b.archived("flannel-amd64", "flannel") + " yes url")
 	b.must("install_binary crictl 1.0.0 " + b.archived("crictl", "tool") + " yes url")
 	for path, want := range map[string]string{
-		"opt/kubeone/bin/containerd": "runtime", "opt/cni/bin/bridge": "plugin", "opt/cni/bin/flannel": "flannel", "opt/kubeone/bin/crictl": "tool",
+		"opt/kubeone/bin/containerd": "runtime", "opt/cni/bin/bridge": "plugin", "opt/cni/bin/flannel": "flannel",
+		"opt/kubeone/bin/crictl": "tool",
 	} {
 		if got := b.read(path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
@@ -210,7 +211,8 @@ func TestFirewallsAreSwitchedOff(t *testing.T) {
 	b.command("systemctl", "")
 	b.command("ufw", "echo 'Status: active'")
 	b.must("firewall_off")
-	want := []string{"ufw status", "ufw disable", "systemctl is-active --quiet firewalld", "systemctl disable --now firewalld"}
+	want := []string{"ufw status", "ufw disable", "systemctl is-active --quiet firewalld",
+		"systemctl disable --now firewalld"}
 	if diff := cmp.Diff(want, b.calls()); diff != "" {
 		t.Error(diff)
 	}
@@ -244,7 +246,8 @@ func TestPreparingTwiceChangesNothing(t *testing.T) {
 	}
 	b.must("stage_prepare")
 	first := strings.Join(b.calls(), "\n")
-	for _, want := range []string{"systemctl daemon-reload", "systemctl restart containerd.service", "systemctl -q enable kubelet.service", "modprobe overlay"} {
+	for _, want := range []string{"systemctl daemon-reload", "systemctl restart containerd.service", "systemctl -q " +
+		"enable kubelet.service", "modprobe overlay"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the first time does not call %q:\n%s", want, first)
 		}
@@ -299,7 +302,8 @@ func TestARegistryThatNobodyWantsAnyMoreIsRemoved(t *testing.T) {
 	if b.read("etc/containerd/certs.d/old.example.com/hosts.toml") != "" {
 		t.Error("it is still there")
 	}
-	if got := b.read("etc/containerd/certs.d/docker.io/hosts.toml"); !strings.Contains(got, `[host."https://docker.example.com"]`) {
+	if got := b.read("etc/containerd/certs.d/docker.io/hosts.toml"); !strings.Contains(got,
+		`[host."https://docker.example.com"]`) {
 		t.Errorf("docker.io is %q", got)
 	}
 }
@@ -316,11 +320,13 @@ func TestAHostThatDoesNotForwardIsNotPrepared(t *testing.T) {
 func TestARestartThatWasDueIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("w-1"))
-	b.command("systemctl", `case "$*" in *MainPID*) printf '0\n' ;; *) printf 'systemctl %s\n' "$*" >>'`+b.path("calls")+`' ;; esac`)
+	b.command("systemctl",
+		`case "$*" in *MainPID*) printf '0\n' ;; *) printf 'systemctl %s\n' "$*" >>'`+b.path("calls")+`' ;; esac`)
 	b.command("journalctl", ":")
 	b.mkdir("var/lib/kubeone")
 	b.fails("put() { changed; die 'killed'; }; configure_runtime", "killed")
-	b.must("put() { :; }; registry_files() { :; }; readlink() { printf 'same\\n'; }; configure_runtime; [ ! -e '" + b.path("var/lib/kubeone/containerd.changed") + "' ]")
+	b.must("put() { :; }; registry_files() { :; }; readlink() { printf 'same\\n'; }; configure_runtime; [ ! -e '" +
+		b.path("var/lib/kubeone/containerd.changed") + "' ]")
 	if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "restart containerd.service") {
 		t.Errorf("containerd was not restarted: %s", calls)
 	}

@@ -20,7 +20,8 @@ func echoed(t *testing.T, s string) string {
 
 func FuzzQuoteIsOneWordOfTheShell(f *testing.F) {
 	for _, s := range []string{
-		"", "plain", "it's", "''", `\`, `\'`, "$HOME $(id) `id`", "a\nb\n", "* ? [a]", "-n", "!!", "é ✓", "\x01\x7f", `"`, "#", "~", "a;b|c&d>e", strings.Repeat("'", 100),
+		"", "plain", "it's", "''", `\`, `\'`, "$HOME $(id) `id`", "a\nb\n", "* ? [a]", "-n", "!!", "é ✓", "\x01\x7f",
+		`"`, "#", "~", "a;b|c&d>e", strings.Repeat("'", 100),
 	} {
 		f.Add(s)
 	}

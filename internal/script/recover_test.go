@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/step"
 )
 
-// lost is a control-plane host of a cluster without quorum: its data and configuration, etcd and an API server that run, and
-// an etcd image with programs that do as theirs do.
+// lost is a control-plane host of a cluster without quorum: its data and configuration, etcd and an API server that
+// run, and an etcd image with programs that do as theirs do.
 func lost(t *testing.T, from step.RestoreParams) *box {
 	t.Helper()
 	in := input("cp-1")
@@ -33,7 +33,8 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 	"init --config"*) mkdir -p etc/kubernetes/manifests && : >etc/kubernetes/kubelet.conf && : >etc/kubernetes/super-admin.conf && : >etc/kubernetes/manifests/kube-apiserver.yaml ;;
 	esac`)
 	b.command("ctr", `case "$*" in
-	*"images mount"*) mkdir -p '`+b.path("run/kubeone/etcd/usr/local")+`' && ln -s '`+b.path("bin")+`' '`+b.path("run/kubeone/etcd/usr/local/bin")+`' ;;
+	*"images mount"*) mkdir -p '`+b.path("run/kubeone/etcd/usr/local")+`' && ln -s '`+b.path("bin")+`' '`+
+		b.path("run/kubeone/etcd/usr/local/bin")+`' ;;
 	*"images unmount"*) rm -rf '`+b.path("run/kubeone/etcd")+`' ;;
 	esac`)
 	b.command("etcd", "")
@@ -57,7 +58,8 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 // revision makes the host's etcdutl restore snapshots, and say that they are of that revision.
 func (b *box) revision(revision string) {
 	b.t.Helper()
-	b.command("etcdutl", `case "$*" in *"snapshot status"*) printf '{"hash":1,"revision":`+revision+`,"totalKey":42,"totalSize":4096}\n' && exit ;; esac
+	b.command("etcdutl", `case "$*" in *"snapshot status"*) printf '{"hash":1,"revision":`+revision+
+		`,"totalKey":42,"totalSize":4096}\n' && exit ;; esac
 	from=$3
 	while [ $# -gt 0 ]; do [ "$1" = --data-dir ] && to=$2; shift; done
 	mkdir -p "$to/member" && cp "$from" "$to/member/db"`)
@@ -96,7 +98,8 @@ func TestFenceKeepsWhatItTakesAway(t *testing.T) {
 	if diff := cmp.Diff([]string{"etc-kubernetes", "etc-kubernetes-manifests", "var-lib-etcd"}, b.aside()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=no\nfenced=run-1\nid=192.0.2.1\nid-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=no\nfenced=run-1\nid=192.0.2.1\n"+
+		"id-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Error(diff)
 	}
 	calls := strings.Join(b.calls(), "\n")
@@ -140,7 +143,8 @@ func TestAFencedHostStaysFencedUntilItHasJoined(t *testing.T) {
 		t.Errorf("the marker is\n%s", got)
 	}
 	b.must("KUBEONE_RUN=run-2; mark yes")
-	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-2\ncomplete=yes\nepoch=1\nid=192.0.2.1\nid-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-2\ncomplete=yes\nepoch=1\nid=192.0.2.1\n"+
+		"id-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -149,7 +153,8 @@ func TestServingFindsTheControlPlaneOnly(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("cp-1"))
 	for pid, p := range map[string][2]string{
-		"11": {"etcd", "/kubepods/burstable/pod1/c1"}, "12": {"kube-apiserver", "/system.slice/x:cri-containerd:c2"}, "13": {"kube-controller", "/kubepods.slice/x"},
+		"11": {"etcd", "/kubepods/burstable/pod1/c1"}, "12": {"kube-apiserver", "/system.slice/x:cri-containerd:c2"},
+		"13": {"kube-controller", "/kubepods.slice/x"},
 		"14": {"etcd", "/system.slice/somebody-elses-etcd.service"}, "15": {"nginx", "/kubepods/x"},
 	} {
 		b.write("proc/"+pid+"/comm", p[0]+"\n")
@@ -173,14 +178,18 @@ func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 	if diff := cmp.Diff([]string{"var-lib-etcd-member"}, b.aside()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=yes\nepoch=1\nid=192.0.2.1\nid-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
+	if diff := cmp.Diff("cluster=alpha\nrole=control-plane\nrun=run-1\ncomplete=yes\nepoch=1\nid=192.0.2.1\n"+
+		"id-derived=yes\nnode=cp-1\n", b.read("etc/kubeone/marker")); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := os.Stat(b.path("var/lib/kubeone/recovery")); err == nil {
 		t.Error("the working directory is still there, with the cluster's secrets")
 	}
 	calls := b.calls()
-	for _, want := range []string{"--force-new-cluster", "--bump-revision 1000000000 --mark-compacted", "--initial-cluster-token kubeone-run-1", "--initial-cluster cp-1=https://10.0.0.1:2380", "kubeadm init phase etcd local"} {
+	for _, want := range []string{
+		"--force-new-cluster", "--bump-revision 1000000000 --mark-compacted", "--initial-cluster-token kubeone-run-1",
+		"--initial-cluster cp-1=https://10.0.0.1:2380", "kubeadm init phase etcd local",
+	} {
 		if !slices.ContainsFunc(calls, func(c string) bool { return strings.Contains(c, want) }) {
 			t.Errorf("nothing was called with %q:\n%s", want, strings.Join(calls, "\n"))
 		}
@@ -211,7 +220,9 @@ stage_restore`)
 		t.Errorf("etcd's data is %q", got)
 	}
 	if b.read("etc/kubernetes/super-admin.conf") != "" || !slices.ContainsFunc(b.calls(), func(c string) bool {
-		return strings.HasPrefix(c, "kubeadm init --config") && strings.Contains(c, "--skip-phases bootstrap-token,addon,show-join-command") && strings.Contains(c, "DirAvailable--var-lib-etcd")
+		return strings.HasPrefix(c, "kubeadm init --config") &&
+			strings.Contains(c, "--skip-phases bootstrap-token,addon,show-join-command") &&
+			strings.Contains(c, "DirAvailable--var-lib-etcd")
 	}) {
 		t.Error("kubeadm did not make the control plane around the data")
 	}
@@ -220,7 +231,10 @@ stage_restore`)
 // Wherever a restore is killed, the next one ends with the same data, and the old is never lost.
 func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"save_survivor", "quiet", "replace_member", "mv away", "mv", "keep_replaced", "unmount_etcd", "begin_anew", "readyz"} {
+	for _, at := range []string{
+		"save_survivor", "quiet", "replace_member", "mv away", "mv", "keep_replaced", "unmount_etcd", "begin_anew",
+		"readyz",
+	} {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
 		die := at + "() { exit 9; }\nreadyz() { exit 9; }\n"
 		switch at {
@@ -232,7 +246,8 @@ func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
 		if r := b.run(alive + die + "stage_restore"); r.code == 0 {
 			t.Errorf("%s: the restore was not killed", at)
 		}
-		if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=no") || !strings.Contains(marker, "restoring=yes") {
+		if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=no") ||
+			!strings.Contains(marker, "restoring=yes") {
 			t.Errorf("killed at %s, the marker is\n%s", at, marker)
 		}
 		b.must(alive + "stage_restore")
@@ -262,19 +277,21 @@ func TestRestoredDataIsNotRestoredAgain(t *testing.T) {
 func TestALaterRestoreDoesNotBelieveAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	for name, between := range map[string]string{
-		"a fence":                "stage_fence",
-		"the end of the run":     "mark yes",
-		"an end, and a fence":    "mark yes\nstage_fence",
-		"a loss of its data":     "rm -rf @ROOT@/var/lib/etcd",
-		"data set aside since":   "mark yes\nmv @ROOT@/var/lib/etcd/member @ROOT@/elsewhere",
-		"the note of a life ago": "mark yes\nmkdir -p @ROOT@/var/lib/kubeone/recovery\n: >@ROOT@/var/lib/kubeone/recovery/made\nmkdir -p @ROOT@/var/lib/etcd/kubeone-restored/member",
+		"a fence":              "stage_fence",
+		"the end of the run":   "mark yes",
+		"an end, and a fence":  "mark yes\nstage_fence",
+		"a loss of its data":   "rm -rf @ROOT@/var/lib/etcd",
+		"data set aside since": "mark yes\nmv @ROOT@/var/lib/etcd/member @ROOT@/elsewhere",
+		"the note of a life ago": "mark yes\nmkdir -p @ROOT@/var/lib/kubeone/recovery\n" +
+			": >@ROOT@/var/lib/kubeone/recovery/made\nmkdir -p @ROOT@/var/lib/etcd/kubeone-restored/member",
 	} {
 		b := lost(t, step.RestoreParams{From: "backup"})
 		const upload = `mkdir -p "$RECOVERY"
 printf '%s\n' "$content" >"$RECOVERY/snapshot.db"
 RECOVER_SNAPSHOT=$(printf 'of the backup\n' | sha256sum | sed 's/ .*//')
 `
-		if r := b.run(alive + "content='of the backup'\n" + upload + "begin_anew() { exit 9; }\nstage_restore"); r.code != 9 {
+		if r := b.run(alive + "content='of the backup'\n" + upload +
+			"begin_anew() { exit 9; }\nstage_restore"); r.code != 9 {
 			t.Fatalf("%s: exit status %d: %s", name, r.code, r.err)
 		}
 		b.must(alive + between)
@@ -298,12 +315,14 @@ RECOVER_SNAPSHOT=$(printf 'of the backup\n' | sha256sum | sed 's/ .*//')
 func TestRevisionsAreRaisedToTheNewLife(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ epoch, revision, bump string }{
-		{"1", "100", "1000000000"}, {"3", "100", "3000000000"}, {"3", "2000000100", "1000000000"}, {"1", "2000000100", "1000000000"},
+		{"1", "100", "1000000000"}, {"3", "100", "3000000000"}, {"3", "2000000100", "1000000000"},
+		{"1", "2000000100", "1000000000"},
 	} {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
 		b.revision(c.revision)
 		b.must(alive + "EPOCH=" + c.epoch + "\nstage_restore")
-		if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "--bump-revision "+c.bump+" --mark-compacted") {
+		if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls,
+			"--bump-revision "+c.bump+" --mark-compacted") {
 			t.Errorf("from revision %s into life %s, it called\n%s", c.revision, c.epoch, calls)
 		}
 	}
@@ -321,7 +340,8 @@ printf 'x\n' >"$RECOVERY/snapshot.db"
 stage_restore`)
 		calls := b.calls()
 		at := -1
-		for _, want := range []string{"compact --physical 77", "defrag", "alarm disarm", "kubeadm init phase etcd local"} {
+		for _, want := range []string{"compact --physical 77", "defrag", "alarm disarm", "kubeadm init " +
+			"phase etcd local"} {
 			found := slices.IndexFunc(calls, func(c string) bool { return strings.Contains(c, want) })
 			if found <= at {
 				t.Errorf("from %s: %q is call %d, after call %d:\n%s", from, want, found, at, strings.Join(calls, "\n"))
@@ -337,7 +357,8 @@ func TestDataThatCannotBeUsedSaysWhatElse(t *testing.T) {
 	b.command("etcd", "echo 'wal: crc mismatch'; exit 1")
 	b.command("etcdctl", "echo 'connection refused' >&2; exit 1")
 	const quick = "wait_for() { shift 2; \"$@\"; }\n"
-	b.fails(alive+quick+"none_serving() { :; }\nstage_restore", "cannot use this host's data: connection refused; etcd: wal: crc mismatch. Recover with --on another host")
+	b.fails(alive+quick+"none_serving() { :; }\nstage_restore",
+		"cannot use this host's data: connection refused; etcd: wal: crc mismatch. Recover with --on another host")
 	if got := b.read("var/lib/etcd/member/db"); got != "old\n" {
 		t.Errorf("etcd's data is %q", got)
 	}
@@ -359,7 +380,8 @@ func TestAFencedHostCanBeTheSurvivor(t *testing.T) {
 	if b.read("etc/kubernetes/pki/ca.key") != "key\n" {
 		t.Error("the host has not its keys")
 	}
-	if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "kubeadm init phase etcd local") || strings.Contains(calls, "kubeadm init --config") {
+	if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, "kubeadm init phase etcd local") ||
+		strings.Contains(calls, "kubeadm init --config") {
 		t.Errorf("the control plane is not the one that was here:\n%s", calls)
 	}
 	kept, _ := filepath.Glob(b.path("var/lib/kubeone-old/*/var-lib-etcd-member/db"))
@@ -396,11 +418,13 @@ func TestADiskOfEtcdsOwnKeepsItsData(t *testing.T) {
 		t.Errorf("the old data is not kept on its disk: %v", kept)
 	}
 	b.must(alive + "stage_fence") // nothing is left to move
-	if out := b.must(alive + "list=$(ignored)\ncase $list in *DirAvailable--var-lib-etcd*) echo ignored ;; esac"); out != "ignored" {
+	if out := b.must(alive + "list=$(ignored)\n" +
+		"case $list in *DirAvailable--var-lib-etcd*) echo ignored ;; esac"); out != "ignored" {
 		t.Error("kubeadm would refuse to join with what was moved aside")
 	}
 	b.must(alive + "stage_restore")
-	if kept := inside(); len(kept) != 1 || b.read(strings.TrimPrefix(kept[0], b.root)) != "old\n" || b.read("var/lib/etcd/member/db") != "from the member\n" {
+	if kept := inside(); len(kept) != 1 || b.read(strings.TrimPrefix(kept[0], b.root)) != "old\n" ||
+		b.read("var/lib/etcd/member/db") != "from the member\n" {
 		t.Errorf("after the restore the old data is not kept on its disk: %v", kept)
 	}
 }
@@ -418,7 +442,8 @@ func TestTheGuardThatRunsIsTheOneThatIsWritten(t *testing.T) {
 		t.Error("the guard was not started")
 	}
 	b.must("guard_on")
-	if calls := b.calls(); slices.Contains(calls, restart) || !slices.Contains(calls, "systemctl -q enable kubeone-guard.service") {
+	if calls := b.calls(); slices.Contains(calls, restart) ||
+		!slices.Contains(calls, "systemctl -q enable kubeone-guard.service") {
 		t.Errorf("the guard that runs was not left alone: %q", calls)
 	}
 }

@@ -41,12 +41,15 @@ func TestCertificatesAreRenewedAndTheirComponentsStartAgain(t *testing.T) {
 	b := joined(t, "cp-2")
 	b.must("PARTS=certificates; stage_regenerate")
 	calls := b.calls()
-	for _, want := range []string{"ctr -n k8s.io tasks kill --signal SIGTERM id-etcd", "ctr -n k8s.io tasks kill --signal SIGTERM id-kube-apiserver", "systemctl restart kubelet"} {
+	for _, want := range []string{"ctr -n k8s.io tasks kill --signal SIGTERM id-etcd", "ctr -n k8s.io tasks kill " +
+		"--signal SIGTERM id-kube-apiserver", "systemctl restart kubelet"} {
 		if !slices.Contains(calls, want) {
 			t.Errorf("no %q in\n%s", want, strings.Join(calls, "\n"))
 		}
 	}
-	if !slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "kubeadm certs renew all --config ") }) {
+	if !slices.ContainsFunc(calls, func(c string) bool {
+		return strings.HasPrefix(c, "kubeadm certs renew all --config ")
+	}) {
 		t.Errorf("nothing is renewed:\n%s", strings.Join(calls, "\n"))
 	}
 }
@@ -58,11 +61,13 @@ func TestAManifestIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.must("PARTS='etcd kube-apiserver kube-controller-manager'; stage_regenerate")
-	want := []string{"version -o short", "init phase etcd local", "version -o short", "init phase control-plane apiserver", "version -o short", "init phase control-plane controller-manager"}
+	want := []string{"version -o short", "init phase etcd local", "version -o short",
+		"init phase control-plane apiserver", "version -o short", "init phase control-plane controller-manager"}
 	if diff := cmp.Diff(want, b.phases()); diff != "" {
 		t.Error(diff)
 	}
-	if got := b.read("etc/kubernetes/manifests/etcd.yaml"); !strings.Contains(got, "image: registry.k8s.io/etcd:3.6.9-0\n") {
+	if got := b.read("etc/kubernetes/manifests/etcd.yaml"); !strings.Contains(got,
+		"image: registry.k8s.io/etcd:3.6.9-0\n") {
 		t.Errorf("etcd has an image that the host does not have:\n%s", got)
 	}
 }
@@ -82,7 +87,9 @@ func TestAnAPIServerThatIsEndingIsNotWaitedFor(t *testing.T) {
 	b.must("PARTS=kube-apiserver; stage_regenerate")
 	calls := b.calls()
 	end := slices.Index(calls, killed)
-	if write := slices.IndexFunc(calls, func(c string) bool { return strings.HasPrefix(c, "kubeadm init phase control-plane apiserver") }); end < 0 || write < end {
+	if write := slices.IndexFunc(calls, func(c string) bool {
+		return strings.HasPrefix(c, "kubeadm init phase control-plane apiserver")
+	}); end < 0 || write < end {
 		t.Errorf("it is not ended before its manifest is written:\n%s", strings.Join(calls, "\n"))
 	}
 }
@@ -91,7 +98,8 @@ func TestAnEtcdWithoutItsDataIsNotStarted(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
 	b.must("rm -rf @ROOT@/var/lib/etcd/member")
-	b.fails("PARTS=etcd; stage_regenerate", "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was")
+	b.fails("PARTS=etcd; stage_regenerate",
+		"/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was")
 }
 
 func TestAControlPlaneHostSignsForItsKubelet(t *testing.T) {
@@ -99,7 +107,8 @@ func TestAControlPlaneHostSignsForItsKubelet(t *testing.T) {
 	b := joined(t, "cp-2")
 	b.must("PARTS=kubelet-credentials; stage_regenerate")
 	b.mustAsk("https://10.0.0.2:6443")
-	want := []string{"version -o short", "init phase kubeconfig kubelet", "version -o short", "init phase kubelet-finalize enable-client-cert-rotation"}
+	want := []string{"version -o short", "init phase kubeconfig kubelet", "version -o short",
+		"init phase kubelet-finalize enable-client-cert-rotation"}
 	if diff := cmp.Diff(want, b.phases()); diff != "" {
 		t.Error(diff)
 	}
@@ -117,7 +126,8 @@ func TestAWorkersKubeletAsksWithAJoinToken(t *testing.T) {
 		echo new >var/lib/kubelet/pki/kubelet-client-current.pem ;;
 	esac`)
 	b.must("PARTS=kubelet-credentials; stage_regenerate")
-	if seen := b.read("seen"); !strings.Contains(seen, "token: abcdef.0123456789abcdef") || !strings.Contains(seen, "server: https://lb.example.com:6443") {
+	if seen := b.read("seen"); !strings.Contains(seen, "token: abcdef.0123456789abcdef") ||
+		!strings.Contains(seen, "server: https://lb.example.com:6443") {
 		t.Errorf("the kubelet asks with\n%s", seen)
 	}
 	if b.read("etc/kubernetes/bootstrap-kubelet.conf") != "" {
@@ -134,7 +144,10 @@ func TestAWorkersKubeletAsksWithAJoinToken(t *testing.T) {
 func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
-	for _, name := range []string{"admin.conf", "pki/etcd/peer.crt", "pki/etcd/peer.key", "pki/ca.crt", "pki/ca.key", "pki/etcd/ca.crt", "pki/sa.key"} {
+	for _, name := range []string{
+		"admin.conf", "pki/etcd/peer.crt", "pki/etcd/peer.key", "pki/ca.crt", "pki/ca.key", "pki/etcd/ca.crt",
+		"pki/sa.key",
+	} {
 		b.write("etc/kubernetes/"+name, name)
 	}
 	for range 2 { // the second time there is nothing left to do
@@ -148,7 +161,15 @@ func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
 			}
 		}
 	}
-	for name, stays := range map[string]bool{"kubelet.conf": false, "admin.conf": false, "pki/etcd/peer.crt": false, "pki/ca.crt": true, "pki/ca.key": true, "pki/etcd/ca.crt": true, "pki/sa.key": true} {
+	for name, stays := range map[string]bool{
+		"kubelet.conf":      false,
+		"admin.conf":        false,
+		"pki/etcd/peer.crt": false,
+		"pki/ca.crt":        true,
+		"pki/ca.key":        true,
+		"pki/etcd/ca.crt":   true,
+		"pki/sa.key":        true,
+	} {
 		if (b.read("etc/kubernetes/"+name) != "") != stays {
 			t.Errorf("%s: it stays: %v", name, !stays)
 		}

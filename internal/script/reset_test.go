@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Containers end and go in a few calls, however many there are. The number of a task that has ended, or is no container's, is
-// not touched.
+// Containers end and go in a few calls, however many there are. The number of a task that has ended, or is no
+// container's, is not touched.
 func TestResetEndsAllContainersAtOnce(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "w-1")
@@ -37,7 +37,8 @@ func TestResetEndsAllContainersAtOnce(t *testing.T) {
 			removals = append(removals, call)
 		}
 	}
-	want := []string{"ctr -n k8s.io tasks rm --force first second third", "ctr -n k8s.io containers rm first second third"}
+	want := []string{"ctr -n k8s.io tasks rm --force first second third",
+		"ctr -n k8s.io containers rm first second third"}
 	if diff := cmp.Diff(want, removals); diff != "" {
 		t.Error(diff)
 	}

@@ -90,7 +90,8 @@ func Render(in Input) (string, error) {
 		return "", err
 	}
 	for _, f := range append(append(hostFiles(in, artifacts), kubeadm...), snapshots...) {
-		fmt.Fprintf(&b, "\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", f.function, fileEnd, strings.TrimRight(f.content, "\n"), fileEnd)
+		fmt.Fprintf(&b, "\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", f.function, fileEnd, strings.TrimRight(f.content, "\n"),
+			fileEnd)
 	}
 	b.WriteString(registryFunction(in.Want))
 	b.WriteString("\n" + system(in).Shell() + linkPlugin(in))
@@ -127,15 +128,18 @@ func registryFunction(want desired.Cluster) string {
 	var b strings.Builder
 	files := registryFiles(want)
 	for i, f := range files {
-		fmt.Fprintf(&b, "\nfile_registry_%d() {\n\tcat <<'%s'\n%s\n%s\n}\n", i, fileEnd, strings.TrimRight(f.content, "\n"), fileEnd)
+		fmt.Fprintf(&b, "\nfile_registry_%d() {\n\tcat <<'%s'\n%s\n%s\n}\n", i, fileEnd,
+			strings.TrimRight(f.content, "\n"), fileEnd)
 	}
 	b.WriteString("\nregistry_files() {\n\tmkdir -p /etc/containerd/certs.d\n")
 	keep := make([]string, 0, len(files))
 	for i, f := range files {
-		fmt.Fprintf(&b, "\tput %s 0600 file_registry_%d\n", Quote("/etc/containerd/certs.d/"+f.function+"/hosts.toml"), i)
+		fmt.Fprintf(&b, "\tput %s 0600 file_registry_%d\n", Quote("/etc/containerd/certs.d/"+f.function+"/hosts.toml"),
+			i)
 		keep = append(keep, f.function)
 	}
-	fmt.Fprintf(&b, "\tkept=%s\n\tfor dir in /etc/containerd/certs.d/*/; do\n\t\tname=${dir%%/}\n", Quote(" "+strings.Join(keep, " ")+" "))
+	fmt.Fprintf(&b, "\tkept=%s\n\tfor dir in /etc/containerd/certs.d/*/; do\n\t\tname=${dir%%/}\n",
+		Quote(" "+strings.Join(keep, " ")+" "))
 	b.WriteString("\t\tcase $kept in *\" ${name##*/} \"*) ;; *) rm -rf \"$dir\" ;; esac\n\tdone\n}\n")
 	return b.String()
 }
@@ -143,7 +147,8 @@ func registryFunction(want desired.Cluster) string {
 // fileEnd ends a file's content inside a script; no content has such a line.
 const fileEnd = "KUBEONE_END_OF_FILE"
 
-// resetOnly reports whether the host has nothing to install: it is not of a known architecture, or no version is wanted.
+// resetOnly reports whether the host has nothing to install: it is not of a known architecture, or no
+// version is wanted.
 func (in Input) resetOnly() bool { return len(in.Want.Artifacts) == 0 }
 
 // Quote returns s as one word of a POSIX shell, whatever it contains.
@@ -244,7 +249,8 @@ func linkPlugin(in Input) string {
 	var b strings.Builder
 	b.WriteString("\n# link_plugin NAME HOME\nlink_plugin() {\n\tcase $1 in\n")
 	for _, p := range in.Network.Binaries {
-		fmt.Fprintf(&b, "\t%s) for p in \"$2\"/%s; do link \"$p\" /opt/cni/bin/%s; done ;;\n", p.Name, p.Files, p.Program)
+		fmt.Fprintf(&b, "\t%s) for p in \"$2\"/%s; do link \"$p\" /opt/cni/bin/%s; done ;;\n", p.Name, p.Files,
+			p.Program)
 	}
 	return b.String() + "\tesac\n}\n"
 }

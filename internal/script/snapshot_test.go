@@ -89,7 +89,10 @@ func TestASnapshotIsVerifiedAndKeptForRootOnly(t *testing.T) {
 	if len(names) != 1 || !strings.HasPrefix(names[0], "cp-1-2") || !strings.HasSuffix(names[0], "Z-before-change.db") {
 		t.Fatalf("kept are %q", names)
 	}
-	for name, want := range map[string]os.FileMode{"var/lib/kubeone/snapshots": 0o700, "var/lib/kubeone/snapshots/" + names[0]: 0o600} {
+	for name, want := range map[string]os.FileMode{
+		"var/lib/kubeone/snapshots":             0o700,
+		"var/lib/kubeone/snapshots/" + names[0]: 0o600,
+	} {
 		info, err := os.Stat(b.path(name))
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +117,10 @@ func TestASnapshotIsVerifiedAndKeptForRootOnly(t *testing.T) {
 func TestTheOldestSnapshotsGoAndOthersFilesStay(t *testing.T) {
 	t.Parallel()
 	b := member(t)
-	for _, name := range []string{"cp-1-20250101T000000Z-scheduled.db", "cp-1-20250103T000000Z-scheduled.db", "cp-1-20250102T000000Z-before-change.db", "mine.db", ".cp-1-20250104T000000Z-x.db"} {
+	for _, name := range []string{
+		"cp-1-20250101T000000Z-scheduled.db", "cp-1-20250103T000000Z-scheduled.db",
+		"cp-1-20250102T000000Z-before-change.db", "mine.db", ".cp-1-20250104T000000Z-x.db",
+	} {
 		b.write("var/lib/kubeone/snapshots/"+name, "old")
 	}
 	b.must("stage_snapshot")
@@ -122,7 +128,8 @@ func TestTheOldestSnapshotsGoAndOthersFilesStay(t *testing.T) {
 	if len(names) != 4 {
 		t.Fatalf("kept are %q", names)
 	}
-	want := []string{"cp-1-20250102T000000Z-before-change.db", "cp-1-20250103T000000Z-scheduled.db", names[2], "mine.db"}
+	want := []string{"cp-1-20250102T000000Z-before-change.db", "cp-1-20250103T000000Z-scheduled.db", names[2],
+		"mine.db"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
@@ -131,10 +138,11 @@ func TestTheOldestSnapshotsGoAndOthersFilesStay(t *testing.T) {
 func TestABadSnapshotIsNeverKept(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ change, says string }{
-		"truncated":     {`head -c 2080 "$last" >"$last.x"; mv "$last.x" "$last"`, "its checksum is wrong"},
-		"not a sector":  {`printf x >>"$last"`, "its checksum is wrong"},
-		"altered":       {`printf x | dd of="$last" bs=1 seek=100 conv=notrunc status=none`, "its checksum is wrong"},
-		"etcd says no":  {`echo "context deadline exceeded" >&2; exit 1`, "etcd gives no snapshot: context deadline exceeded"},
+		"truncated":    {`head -c 2080 "$last" >"$last.x"; mv "$last.x" "$last"`, "its checksum is wrong"},
+		"not a sector": {`printf x >>"$last"`, "its checksum is wrong"},
+		"altered":      {`printf x | dd of="$last" bs=1 seek=100 conv=notrunc status=none`, "its checksum is wrong"},
+		"etcd says no": {`echo "context deadline exceeded" >&2; exit 1`,
+			"etcd gives no snapshot: context deadline exceeded"},
 		"disk was full": {`: >"$last"`, "its checksum is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,21 +208,27 @@ func TestTheTimerComesAndGoesWithTheSchedule(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.must("configure_snapshots")
-	if timer := b.read("etc/systemd/system/kubeone-snapshot.timer"); !strings.Contains(timer, "\nOnUnitActiveSec=21600\n") {
+	if timer := b.read("etc/systemd/system/kubeone-snapshot.timer"); !strings.Contains(timer,
+		"\nOnUnitActiveSec=21600\n") {
 		t.Errorf("the timer is\n%s", timer)
 	}
-	if diff := cmp.Diff([]string{"systemctl daemon-reload", "systemctl -q enable kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"}, b.calls()); diff != "" {
+	if diff := cmp.Diff([]string{"systemctl daemon-reload", "systemctl -q enable " +
+		"kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"}, b.calls()); diff != "" {
 		t.Error(diff)
 	}
 	before := b.tree("etc")
-	if out := b.must("configure_snapshots"); out != "" || slices.ContainsFunc(b.calls(), func(c string) bool { return strings.Contains(c, "restart") }) {
+	if out := b.must("configure_snapshots"); out != "" ||
+		slices.ContainsFunc(b.calls(), func(c string) bool { return strings.Contains(c, "restart") }) {
 		t.Error("what is right already is not left alone")
 	}
 	if diff := cmp.Diff(before, b.tree("etc")); diff != "" {
 		t.Error(diff)
 	}
 	b.must("SNAPSHOT_EVERY=0; configure_snapshots")
-	for _, name := range []string{"etc/systemd/system/kubeone-snapshot.timer", "etc/systemd/system/kubeone-snapshot.service", "etc/kubeone/snapshot.sh"} {
+	for _, name := range []string{
+		"etc/systemd/system/kubeone-snapshot.timer", "etc/systemd/system/kubeone-snapshot.service",
+		"etc/kubeone/snapshot.sh",
+	} {
 		if b.read(name) != "" {
 			t.Errorf("%s is still there", name)
 		}
@@ -236,7 +250,8 @@ func TestATimerThatWasWrittenAndNotStartedIsStarted(t *testing.T) {
 		b.run("systemctl() { exit 9; }\nconfigure_snapshots")
 		b.command("systemctl", answers)
 		b.must("configure_snapshots")
-		for _, want := range []string{"systemctl daemon-reload", "systemctl -q enable kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"} {
+		for _, want := range []string{"systemctl daemon-reload", "systemctl -q enable " +
+			"kubeone-snapshot.timer", "systemctl restart kubeone-snapshot.timer"} {
 			if !strings.Contains(b.read("calls"), want) {
 				t.Errorf("%s: no %s", name, want)
 			}
@@ -248,12 +263,16 @@ func TestATimerThatWasWrittenAndNotStartedIsStarted(t *testing.T) {
 func TestRetentionSparesTheOneJustMadeAndTheLatestBeforeAChange(t *testing.T) {
 	t.Parallel()
 	b := member(t)
-	for _, name := range []string{"20260101T000000Z-before-change", "20260102T000000Z-before-change", "29980101T000000Z-scheduled", "29990101T000000Z-scheduled"} {
+	for _, name := range []string{
+		"20260101T000000Z-before-change", "20260102T000000Z-before-change", "29980101T000000Z-scheduled",
+		"29990101T000000Z-scheduled",
+	} {
 		b.write("var/lib/kubeone/snapshots/cp-1-"+name+".db", "old")
 	}
 	b.must("KEEP_SNAPSHOTS=1; take_snapshot scheduled")
 	names := b.kept()
-	if len(names) != 3 || names[0] != "cp-1-20260102T000000Z-before-change.db" || names[2] != "cp-1-29990101T000000Z-scheduled.db" {
+	if len(names) != 3 || names[0] != "cp-1-20260102T000000Z-before-change.db" ||
+		names[2] != "cp-1-29990101T000000Z-scheduled.db" {
 		t.Errorf("kept are %q", names)
 	}
 }

@@ -34,7 +34,11 @@ func snapshotFiles(in Input) ([]file, error) {
 func snapshotScript(in Input, body string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Written by kubeone; run by kubeone-snapshot.service.\nset -eu\nexport LC_ALL=C\n")
-	for _, v := range [][2]string{{"BIN", BinDir}, {"NODE_NAME", in.NodeName}, {"KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))}} {
+	for _, v := range [][2]string{
+		{"BIN", BinDir},
+		{"NODE_NAME", in.NodeName},
+		{"KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))},
+	} {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], Quote(v[1]))
 	}
 	b.WriteString("say() { printf '%s\\n' \"$*\"; }\ndie() {\n\tprintf 'error: %s\\n' \"$*\" >&2\n\texit 1\n}\n\n")

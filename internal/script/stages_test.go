@@ -108,7 +108,8 @@ func TestNoHostIsFinishedWithoutTheGuardOfItsEtcd(t *testing.T) {
 	if got := b.etcdNeeds(); got != "/var/lib/etcd/member/wal" {
 		t.Errorf("etcd needs %s", got)
 	}
-	b.must("rm @ROOT@/etc/kubeone/etcd-log; mkdir @ROOT@/etc/kubeone/etcd-log; guard_etcd") // as containerd makes it where it is missing
+	// as containerd makes it where it is missing
+	b.must("rm @ROOT@/etc/kubeone/etcd-log; mkdir @ROOT@/etc/kubeone/etcd-log; guard_etcd")
 	if got := b.etcdNeeds(); got != "/var/lib/etcd/member/wal" {
 		t.Errorf("etcd needs %s", got)
 	}
@@ -116,7 +117,11 @@ func TestNoHostIsFinishedWithoutTheGuardOfItsEtcd(t *testing.T) {
 
 func TestAFailedStageLeavesTheHostUnfinished(t *testing.T) {
 	t.Parallel()
-	for stage, name := range map[string]string{"stage_init": "cp-1", "stage_join_finish": "cp-2", "stage_join_worker": "w-1"} {
+	for stage, name := range map[string]string{
+		"stage_init":        "cp-1",
+		"stage_join_finish": "cp-2",
+		"stage_join_worker": "w-1",
+	} {
 		b := controlPlane(t, name)
 		b.command("kubeadm", "echo it went wrong >&2; exit 1")
 		if r := b.run(stage); r.code == 0 {
@@ -192,7 +197,8 @@ func TestAJoinGoesOnWhereItEnded(t *testing.T) {
 func TestAJoinOfEtcdEndsWhenTheMemberVotes(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "cp-2")
-	b.command("kubeadm", "mkdir -p '"+b.path("etc/kubernetes/manifests")+"'; : >'"+b.path("etc/kubernetes/manifests/etcd.yaml")+"'; exec sleep 1000")
+	b.command("kubeadm", "mkdir -p '"+b.path("etc/kubernetes/manifests")+"'; : >'"+
+		b.path("etc/kubernetes/manifests/etcd.yaml")+"'; exec sleep 1000")
 	b.must("stage_join_etcd; ! kill -0 \"$joining\" 2>/dev/null")
 	if got := b.etcdNeeds(); got != "/var/lib/etcd/member/wal" {
 		t.Errorf("etcd needs %s", got)
@@ -204,7 +210,8 @@ func TestAJoinOfEtcdFailsWithKubeadm(t *testing.T) {
 	b := controlPlane(t, "cp-2")
 	b.command("curl", "exit 7")
 	b.command("kubeadm", "echo no quorum >&2; exit 1")
-	if r := b.run("stage_join_etcd"); r.code == 0 || !strings.Contains(r.err, "no quorum") || !strings.Contains(r.err, "has not joined") {
+	if r := b.run("stage_join_etcd"); r.code == 0 || !strings.Contains(r.err, "no quorum") ||
+		!strings.Contains(r.err, "has not joined") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -214,7 +221,8 @@ func (b *box) kubelet() []string {
 	var out []string
 	for _, call := range b.calls() {
 		call, _, _ = strings.Cut(call, " --config")
-		if strings.HasPrefix(call, "kubeadm ") || strings.HasPrefix(call, "systemctl ") && strings.HasSuffix(call, " kubelet") {
+		if strings.HasPrefix(call, "kubeadm ") ||
+			strings.HasPrefix(call, "systemctl ") && strings.HasSuffix(call, " kubelet") {
 			out = append(out, call)
 		}
 	}
@@ -239,7 +247,8 @@ func TestAWorkerJoinsOnce(t *testing.T) {
 	step("a bare host", joins...)
 	step("once more", "systemctl is-active --quiet kubelet")
 	b.write(token, "")
-	step("killed before the kubelet was started anew", "systemctl is-active --quiet kubelet", "systemctl restart kubelet")
+	step("killed before the kubelet was started anew", "systemctl is-active --quiet kubelet",
+		"systemctl restart kubelet")
 	if err := os.Remove(b.path(certificate)); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +315,8 @@ func TestWhatAPowerCutLeftHalfWrittenIsWrittenAgain(t *testing.T) {
 					t.Errorf("%s %s: %s is still there", half, name, file)
 				}
 			}
-			if !there(b, "pki/ca.crt") || !there(b, "pki/etcd/ca.key") || !there(b, "pki/sa.pub") || name != "admin.conf" && !there(b, "admin.conf") {
+			if !there(b, "pki/ca.crt") || !there(b, "pki/etcd/ca.key") || !there(b, "pki/sa.pub") ||
+				name != "admin.conf" && !there(b, "admin.conf") {
 				t.Errorf("%s %s: more than the pair is gone: %v", half, name, b.tree("etc/kubernetes"))
 			}
 		}
@@ -369,7 +379,8 @@ func TestCAsOfAnotherClusterAreRefused(t *testing.T) {
 	b.must("stage_pki") // the same again is right
 	b.write("etc/kubernetes/pki/ca.crt", "")
 	b.must("stage_pki") // a power cut left it empty
-	if b.read("etc/kubernetes/pki/ca.crt") != "ca.crt of this cluster" || b.read("etc/kubernetes/pki.kubeone/ca.crt") != "" {
+	if b.read("etc/kubernetes/pki/ca.crt") != "ca.crt of this cluster" ||
+		b.read("etc/kubernetes/pki.kubeone/ca.crt") != "" {
 		t.Errorf("the CA is %q", b.read("etc/kubernetes/pki/ca.crt"))
 	}
 	for name, mode := range map[string]os.FileMode{"ca.crt": 0o644, "ca.key": 0o600, "etcd/ca.key": 0o600} {
@@ -389,7 +400,9 @@ func TestUnitsAreStartedAgain(t *testing.T) {
 	b := controlPlane(t, "w-1")
 	b.must("UNITS='containerd kubelet'; stage_restart_units")
 	calls := b.calls()
-	for _, want := range []string{"systemctl restart containerd", "systemctl -q enable kubelet", "systemctl restart kubelet"} {
+	for _, want := range []string{
+		"systemctl restart containerd", "systemctl -q enable kubelet", "systemctl restart kubelet",
+	} {
 		if !slices.Contains(calls, want) {
 			t.Errorf("no %q in %q", want, calls)
 		}
@@ -401,7 +414,9 @@ func TestUnitsAreStartedAgain(t *testing.T) {
 func TestImagesAreCheckedAgainstTheirDigests(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "w-1")
-	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:pause:3.10.1\n%s t sha256:coredns/coredns:v1.14.2\n' registry.k8s.io/pause:3.10.1 registry.k8s.io/coredns/coredns:v1.14.2 ;; esac`)
+	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:pause:3.10.1\n%s t `+
+		`sha256:coredns/coredns:v1.14.2\n' registry.k8s.io/pause:3.10.1 registry.k8s.io/coredns/coredns:v1.14.2 `+
+		`;; esac`)
 	b.must("stage_images")
 	if calls := strings.Join(b.calls(), "\n"); strings.Contains(calls, "pull") {
 		t.Errorf("what is there is pulled again:\n%s", calls)
@@ -416,7 +431,8 @@ func TestImagesAreCheckedAgainstTheirDigests(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, calls)
 		}
 	}
-	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:other\n' registry.k8s.io/pause:3.10.1 ;; esac`)
+	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:other\n' `+
+		`registry.k8s.io/pause:3.10.1 ;; esac`)
 	b.fails("stage_images", "image registry.k8s.io/pause:3.10.1 is not in the runtime with digest sha256:pause:3.10.1")
 	b.command("ctr", `case "$*" in *pull*) exit 1 ;; esac`)
 	b.fails("stage_images", "cannot pull registry.k8s.io/pause:3.10.1")
@@ -426,7 +442,8 @@ func TestUploadedImagesAreImportedAndRemoved(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "w-1")
 	blob := b.uploaded("a layer")
-	b.script += "\nPUSHED=yes\nIMAGES='example.com/pause:1 sha256:x example.com/pause:1'\nIMAGE_BLOBS=blobs/sha256/" + blob + "\n"
+	b.script += "\nPUSHED=yes\nIMAGES='example.com/pause:1 sha256:x example.com/pause:1'\nIMAGE_BLOBS=blobs/sha256/" +
+		blob + "\n"
 	b.command("ctr", `case "$*" in
 	*"images import"*) tar -tf - >'`+b.root+`/imported' ;;
 	*"images ls"*) [ ! -f '`+b.root+`/imported' ] || printf 'REF TYPE DIGEST\nexample.com/pause:1 t sha256:x\n' ;;
@@ -447,12 +464,15 @@ func TestUploadedImagesAreImportedAndRemoved(t *testing.T) {
 func installed(t *testing.T) (b *box, theirs []string) {
 	b = controlPlane(t, "cp-1")
 	for _, name := range []string{
-		"etc/kubernetes/pki/ca.key", "var/lib/etcd/member/db", "var/lib/kubelet/config.yaml", "etc/cni/net.d/10-flannel.conflist",
-		"etc/systemd/system/kubelet.service", "etc/containerd/config.toml", "run/kubeone/secrets/token", "etc/sysctl.d/99-kubeone.conf",
+		"etc/kubernetes/pki/ca.key", "var/lib/etcd/member/db", "var/lib/kubelet/config.yaml",
+		"etc/cni/net.d/10-flannel.conflist",
+		"etc/systemd/system/kubelet.service", "etc/containerd/config.toml", "run/kubeone/secrets/token",
+		"etc/sysctl.d/99-kubeone.conf",
 	} {
 		b.write(name, name)
 	}
-	theirs = []string{"etc/containerd/conf.d/own.toml", "etc/default/kubelet", "etc/systemd/system/own.service", "usr/local/bin/kubectl"}
+	theirs = []string{"etc/containerd/conf.d/own.toml", "etc/default/kubelet", "etc/systemd/system/own.service",
+		"usr/local/bin/kubectl"}
 	for _, name := range theirs {
 		b.write(name, name)
 	}

@@ -48,11 +48,13 @@ kubeadm() { printf 'kubeadm %s\n' "$*" >>"@ROOT@/calls"; }
 func TestFetchSwitchesNothing(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
-	b.must("mkdir -p \"$BIN\"; ln -s old \"$BIN/kubelet\"; stage_fetch; readlink \"$BIN/kubelet\" >'" + b.path("link") + "'")
+	b.must("mkdir -p \"$BIN\"; ln -s old \"$BIN/kubelet\"; stage_fetch; readlink \"$BIN/kubelet\" >'" + b.path("link") +
+		"'")
 	if got := b.read("link"); got != "old\n" {
 		t.Errorf("the kubelet in use is now %q", got)
 	}
-	if calls := b.calls(); !slices.Contains(calls, "ctr -n k8s.io images label registry.k8s.io/kube-apiserver:v9.9.9 io.cri-containerd.pinned=pinned") {
+	if calls := b.calls(); !slices.Contains(calls,
+		"ctr -n k8s.io images label registry.k8s.io/kube-apiserver:v9.9.9 io.cri-containerd.pinned=pinned") {
 		t.Errorf("the image is not pinned: %q", calls)
 	}
 	b.command("df", `printf 'head\nx 1 1 1000 1 /\n'`)
@@ -63,8 +65,10 @@ func TestWhatAHostsUpgradeNeedsIsChecked(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
 	b.must("stage_check")
-	b.fails("rm '"+b.path("opt/kubeone/kubelet/9.9.9/.sha256")+"'; stage_check", "kubelet 9.9.9 is not on this host any more")
-	b.fails("IMAGES='registry.k8s.io/etcd:1 sha256:b s'; stage_check", "image registry.k8s.io/etcd:1 is not in the runtime")
+	b.fails("rm '"+b.path("opt/kubeone/kubelet/9.9.9/.sha256")+"'; stage_check",
+		"kubelet 9.9.9 is not on this host any more")
+	b.fails("IMAGES='registry.k8s.io/etcd:1 sha256:b s'; stage_check",
+		"image registry.k8s.io/etcd:1 is not in the runtime")
 	b.command("df", `printf 'head\nx 1 1 1000 1 /\n'`)
 	b.fails("stage_check", "less than 256 MiB are free")
 }
@@ -87,7 +91,8 @@ func TestOnlyTasksThatRunCountAsRunning(t *testing.T) {
 func TestTheKubeletIsSwitchedLast(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)
-	b.write("var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--a=b --pod-infra-container-image=registry.k8s.io/pause:3 --node-ip=192.0.2.1"`)
+	b.write("var/lib/kubelet/kubeadm-flags.env",
+		`KUBELET_KUBEADM_ARGS="--a=b --pod-infra-container-image=registry.k8s.io/pause:3 --node-ip=192.0.2.1"`)
 	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; readlink \"$BIN/kubelet\" >'" + b.path("link") + "'")
 	if got := b.read("link"); !strings.HasSuffix(got, "/opt/kubeone/kubelet/9.9.9/kubelet\n") {
 		t.Errorf("the kubelet is %q", got)
@@ -95,7 +100,8 @@ func TestTheKubeletIsSwitchedLast(t *testing.T) {
 	if got := b.read("etc/kubernetes/kubelet.conf"); strings.Contains(got, "lb.example.com") {
 		t.Errorf("the kubelet speaks to %s", got)
 	}
-	if got := b.read("var/lib/kubelet/kubeadm-flags.env"); !strings.HasPrefix(got, `KUBELET_KUBEADM_ARGS="--a=b --node-ip=192.0.2.1"`) {
+	if got := b.read("var/lib/kubelet/kubeadm-flags.env"); !strings.HasPrefix(got,
+		`KUBELET_KUBEADM_ARGS="--a=b --node-ip=192.0.2.1"`) {
 		t.Errorf("the new kubelet would get the flags %s", got)
 	}
 	if got := b.read("etc/kubeone/marker"); !strings.Contains(got, "complete=yes") {
@@ -104,8 +110,10 @@ func TestTheKubeletIsSwitchedLast(t *testing.T) {
 	var order []string
 	for _, call := range b.calls() {
 		for _, part := range []string{
-			"upload-config all", "certs renew all", "kubelet-config", "etcd local", "control-plane all", "systemctl stop kubelet",
-			"systemctl restart kubelet", "phase bootstrap-token v9.9.9", "kube-apiserver:v9.9.8 io.cri-containerd.pinned=",
+			"upload-config all", "certs renew all", "kubelet-config", "etcd local", "control-plane all",
+			"systemctl stop kubelet",
+			"systemctl restart kubelet", "phase bootstrap-token v9.9.9",
+			"kube-apiserver:v9.9.8 io.cri-containerd.pinned=",
 		} {
 			if strings.Contains(call, part) {
 				order = append(order, part)
@@ -113,7 +121,8 @@ func TestTheKubeletIsSwitchedLast(t *testing.T) {
 		}
 	}
 	want := []string{
-		"upload-config all", "certs renew all", "kubelet-config", "etcd local", "control-plane all", "systemctl stop kubelet",
+		"upload-config all", "certs renew all", "kubelet-config", "etcd local", "control-plane all",
+		"systemctl stop kubelet",
 		"systemctl restart kubelet", "phase bootstrap-token v9.9.9", "kube-apiserver:v9.9.8 io.cri-containerd.pinned=",
 	}
 	if !slices.Equal(order, want) {
@@ -142,13 +151,15 @@ func TestATurnThatHasBegunStartsTheKubeletFirst(t *testing.T) {
 wait_for() { shift 2; "$@" >/dev/null 2>&1 || die "gave up waiting for $*"; }
 kubelet_healthy() { [ -f "@ROOT@/kubelet-runs" ]; }
 `, "@ROOT@", b.root)
-	b.command("systemctl", `printf 'systemctl %s\n' "$*" >>'`+b.path("calls")+`'; case "$*" in *"restart kubelet"*) : >'`+b.path("kubelet-runs")+`' ;; esac`)
+	b.command("systemctl", `printf 'systemctl %s\n' "$*" >>'`+b.path("calls")+
+		`'; case "$*" in *"restart kubelet"*) : >'`+b.path("kubelet-runs")+`' ;; esac`)
 	b.fails("stage_upgrade_control_plane", "gave up waiting for kubelet_healthy")
 	b.write("var/lib/kubeone/turn", "9.9.8\n")
 	b.fails("stage_upgrade_control_plane", "gave up waiting for kubelet_healthy")
 	b.write("var/lib/kubeone/turn", "9.9.9\n")
 	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; [ ! -e \"$TURN\" ]")
-	inOrder(t, b.calls(), "upload-config", "kubelet-config", "restart kubelet", "kubelet-config", "etcd local", "control-plane all", "stop kubelet", "restart kubelet")
+	inOrder(t, b.calls(), "upload-config", "kubelet-config", "restart kubelet", "kubelet-config", "etcd local",
+		"control-plane all", "stop kubelet", "restart kubelet")
 }
 
 func TestTheApiServersCertificateFollowsItsNames(t *testing.T) {
@@ -174,7 +185,8 @@ kubeadm() {
 	}
 	b.write("etc/kubeone/digests", "control-plane old\n")
 	b.must(`renew_all "$(plain_config file_cluster)"; [ ! -e "$pki/.new" ]`)
-	if got := b.read("etc/kubernetes/pki/apiserver.crt") + b.read("etc/kubernetes/pki/apiserver.key"); got != "new\nnew\n" {
+	if got := b.read("etc/kubernetes/pki/apiserver.crt") +
+		b.read("etc/kubernetes/pki/apiserver.key"); got != "new\nnew\n" {
 		t.Errorf("the certificate and its key are %q", got)
 	}
 	inOrder(t, b.calls(), "certs renew all", "certs apiserver", "certs renew all")
@@ -188,7 +200,8 @@ wait_for() { case $2 in *"kube-apiserver to end") exit 1 ;; esac; }
 end_pod() { printf 'end %s %s\n' "$1" "${2:-SIGTERM}" >>"@ROOT@/calls"; }
 `, "@ROOT@", b.root)
 	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane")
-	inOrder(t, b.calls(), "control-plane all", "stop kubelet", "end kube-apiserver SIGTERM", "end kube-scheduler SIGTERM", "end kube-apiserver SIGKILL", "end etcd SIGTERM", "restart kubelet")
+	inOrder(t, b.calls(), "control-plane all", "stop kubelet", "end kube-apiserver SIGTERM",
+		"end kube-scheduler SIGTERM", "end kube-apiserver SIGKILL", "end etcd SIGTERM", "restart kubelet")
 }
 
 func TestLeasesOfControllersThatHaveEndedAreGivenUp(t *testing.T) {
@@ -211,7 +224,8 @@ administer() {
 			patched = append(patched, call)
 		}
 	}
-	if len(patched) != 1 || !strings.Contains(patched[0], "lease kube-controller-manager") || !strings.Contains(patched[0], `"op":"test","path":"/spec/holderIdentity","value":"cp-1_abc"`) {
+	if len(patched) != 1 || !strings.Contains(patched[0], "lease kube-controller-manager") ||
+		!strings.Contains(patched[0], `"op":"test","path":"/spec/holderIdentity","value":"cp-1_abc"`) {
 		t.Errorf("given up: %q", patched)
 	}
 	b.must("administer() { return 1; }; give_up_leases") // the API does not answer
@@ -243,7 +257,8 @@ func TestTheOthersMustBeAQuorumBeforeEtcdIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := upgrading(t)
-			b.script += "\netcd_container() { printf 'c1\\n'; }\nin_etcd() { case \"$*\" in *'member list') printf '%s' '" + c.learners + "' ;; *) printf '%s' '" + c.health + "' ;; esac; }\n"
+			b.script += "\netcd_container() { printf 'c1\\n'; }\nin_etcd() { case \"$*\" in *'member " +
+				"list') printf '%s' '" + c.learners + "' ;; *) printf '%s' '" + c.health + "' ;; esac; }\n"
 			if got := b.must("if others_vote; then printf yes; fi"); (got == "yes") != c.want {
 				t.Errorf("got %q", got)
 			}
@@ -286,7 +301,8 @@ DOWN=yes
 	return b
 }
 
-var stateOfKubelet = []string{"cpu_manager_state", "memory_manager_state", "allocated_pods_state", "actuated_pods_state"} //nolint:gochecknoglobals // a constant
+var stateOfKubelet = []string{"cpu_manager_state", "memory_manager_state", "allocated_pods_state",
+	"actuated_pods_state"}
 
 func TestAKubeletThatGoesDownForgetsItsStateWhileItIsStopped(t *testing.T) {
 	t.Parallel()
@@ -295,7 +311,8 @@ func TestAKubeletThatGoesDownForgetsItsStateWhileItIsStopped(t *testing.T) {
 for f in '`+b.path("var/lib/kubelet")+`'/*_state; do [ ! -e "$f" ] || n=$((n + 1)); done
 printf 'systemctl %s %s %s\n' "$*" "$n" "$(readlink '`+b.path("opt/kubeone/bin/kubelet")+`')" >>'`+b.path("calls")+`'`)
 	b.must("stage_upgrade_worker; [ ! -e \"$TURN\" ]")
-	inOrder(t, b.calls(), "stop kubelet.service 4 /opt/kubeone/kubelet/9.9.9/kubelet", "restart kubelet.service 0 /opt/kubeone/kubelet/9.9.8/kubelet")
+	inOrder(t, b.calls(), "stop kubelet.service 4 /opt/kubeone/kubelet/9.9.9/kubelet",
+		"restart kubelet.service 0 /opt/kubeone/kubelet/9.9.8/kubelet")
 }
 
 func TestAKubeletThatGoesUpKeepsItsState(t *testing.T) {

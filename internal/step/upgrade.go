@@ -68,7 +68,8 @@ func (p UpgradeWorkerParams) variables() [][2]string {
 func upgradeWorkerRow() row {
 	return row{
 		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
-		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](), event: "KubeOneUpgraded",
+		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
+		event:    "KubeOneUpgraded",
 		installs: true, halts: always, essential: true, effect: upgraded,
 	}
 }

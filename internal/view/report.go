@@ -56,8 +56,8 @@ type HostReport struct {
 	Condition condition.Condition `json:"condition"`
 	Reasons   []string            `json:"reasons,omitempty"`  // why the condition is not healthy
 	Problems  []problem.Problem   `json:"problems,omitempty"` // the same, as codes
-	// Kubernetes is the version of its API server, or of its kubelet on a worker; Kubelet the kubelet's. Without v, empty
-	// when not known or not there.
+	// Kubernetes is the version of its API server, or of its kubelet on a worker; Kubelet the kubelet's. Without v,
+	// empty when not known or not there.
 	Kubernetes string `json:"kubernetes,omitempty"`
 	Kubelet    string `json:"kubelet,omitempty"`
 	Containerd string `json:"containerd,omitempty"`

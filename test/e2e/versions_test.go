@@ -17,8 +17,8 @@ import (
 // olderMinor is a version of the minor before the newest one's, whose bundle has an older containerd too.
 const olderMinor = "1.35.4"
 
-// TestVersionsOfHosts is a cluster one of whose workers has a kubelet and a container runtime of its own for a while. What is
-// wanted of that worker is done to it alone.
+// TestVersionsOfHosts is a cluster one of whose workers has a kubelet and a container runtime of its own for a while.
+// What is wanted of that worker is done to it alone.
 func TestVersionsOfHosts(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "versions", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
 	cache, err := components.DefaultCache()

@@ -7,7 +7,8 @@ import (
 	"kubeone/test/sim/safety"
 )
 
-// With each guard switched off in turn the checker finds the rule broken that the guard keeps; with it on, it finds nothing.
+// With each guard switched off in turn the checker finds the rule broken that the guard keeps; with it on, it
+// finds nothing.
 func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -17,7 +18,8 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 	}{
 		{drive.NoLock, "seed=1 hosts=3+1 start=bare faults=2:second:0:1", safety.OneOperator},
 		{drive.NoFence, "seed=1 hosts=3+1 start=bare faults=4:forced:0:1", safety.OneOperator},
-		{drive.NoLostCheck, "seed=1 hosts=3+2 start=older-minor faults=58:paused:0:60,59:forced:0:1", safety.OneOperator},
+		{drive.NoLostCheck, "seed=1 hosts=3+2 start=older-minor faults=58:paused:0:60,59:forced:0:1",
+			safety.OneOperator},
 		{drive.NoCompare, "seed=1 hosts=3+1 start=missing faults=5:stopped:0:1", safety.Planned},
 		{drive.Stranger, "seed=1 hosts=3+1 start=missing faults=", safety.Planned},
 		{drive.Busybody, "seed=1 hosts=3+1 start=missing faults=", safety.Untouched},
@@ -30,13 +32,16 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.Removal, "seed=1 hosts=3+0 start=healthy faults=1:dead:1:200,150:slow:0:1", safety.RemovalQuorum},
 		{drive.NoConfirm, "seed=1 hosts=3+0 start=surplus faults=6:split:3:45", safety.LivingMember},
 		{drive.Promote, "seed=1 hosts=2+0 start=missing faults=", safety.Promotion},
-		{drive.AbsentHosts, "seed=1 hosts=3+0 start=healthy faults=1:replaced:0:1,1:dead:1:300,1:dead:2:300", safety.NewCluster},
+		{drive.AbsentHosts, "seed=1 hosts=3+0 start=healthy faults=1:replaced:0:1,1:dead:1:300,1:dead:2:300",
+			safety.NewCluster},
 		{drive.Wipe, "seed=1 hosts=3+0 start=bare faults=105:killed:0:2", safety.DataKept},
 		{drive.FreshInit, "seed=1 hosts=1+0 start=bare faults=30:fail-always:0:3", safety.NewCluster},
 		{drive.NoBudget, "seed=1 hosts=1+2 start=older-patch faults=", safety.Budget},
 		{drive.OpenAll, "seed=1 hosts=1+2 start=missing faults=1:by-hand:1:1", safety.OwnCordons},
-		{drive.LeaseByForce, "seed=1 hosts=4+1 start=missing faults=10:severed:0:150,30:second:0:1", safety.OneOperator},
-		{drive.NoAsking, "seed=1 hosts=4+1 start=missing faults=1:stopped:0:1,10:severed:0:150,10:split:0:150,11:paused:0:45,34:second:0:1", safety.OneOperator},
+		{drive.LeaseByForce, "seed=1 hosts=4+1 start=missing faults=10:severed:0:150,30:second:0:1",
+			safety.OneOperator},
+		{drive.NoAsking, "seed=1 hosts=4+1 start=missing " +
+			"faults=1:stopped:0:1,10:severed:0:150,10:split:0:150,11:paused:0:45,34:second:0:1", safety.OneOperator},
 		{drive.NoWorkerLock, "seed=1 hosts=1+1 start=missing faults=1:alone:1:1", safety.OneOperator},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},
 	} {

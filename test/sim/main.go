@@ -1,6 +1,6 @@
-// Command sim lets plans be carried out in a simulated world while faults are injected, and says how many such schedules it ran
-// a second. The first broken rule is shrunk to as few faults and hosts as show it, and printed with the command that
-// replays it.
+// Command sim lets plans be carried out in a simulated world while faults are injected, and says how many such
+// schedules it ran a second. The first broken rule is shrunk to as few faults and hosts as show it, and printed with
+// the command that replays it.
 package main
 
 import (
@@ -19,7 +19,8 @@ func main() {
 	schedules := flag.Int("schedules", 0, "how many random schedules to run")
 	first := flag.Uint64("seed", 1, "the first one's seed")
 	states := flag.Int("states", 0, "every pair of faults in all clusters of up to that many control-plane hosts")
-	boundaries := flag.Int("boundaries", 0, "every fault before every command, in all clusters of up to that many control-plane hosts")
+	boundaries := flag.Int("boundaries", 0,
+		"every fault before every command, in all clusters of up to that many control-plane hosts")
 	pairs := flag.String("pairs", "", "every pair of faults before every 10th command, of the scenario given")
 	replay := flag.String("replay", "", "a scenario, as a failure prints it: shown as it happens")
 	all := flag.Bool("keep-going", false, "go on after a broken rule, and do not shrink it")
@@ -83,7 +84,8 @@ func (t *tally) count(s drive.Scenario, r drive.Report, all bool) bool {
 		t.lost++
 	}
 	if t.schedules%100000 == 0 {
-		fmt.Fprintf(os.Stderr, "%d %s, %.0f a second\n", t.schedules, t.name, float64(t.schedules)/time.Since(t.began).Seconds())
+		fmt.Fprintf(os.Stderr, "%d %s, %.0f a second\n", t.schedules, t.name,
+			float64(t.schedules)/time.Since(t.began).Seconds())
 	}
 	if r.Violation == nil {
 		return true
@@ -103,8 +105,10 @@ func (t *tally) report() int {
 		return 0
 	}
 	took := time.Since(t.began)
-	fmt.Printf("%s: %d schedules, %d runs of apply, %d moments; %d lost their quorum to the faults, %d times a person helped; %d broke a rule; %v, %.0f schedules a second\n",
-		t.name, t.schedules, t.runs, t.moments, t.lost, t.helped, t.broke, took.Round(time.Millisecond), float64(t.schedules)/took.Seconds())
+	fmt.Printf("%s: %d schedules, %d runs of apply, %d moments; %d lost their quorum to the faults, %d times a person "+
+		"helped; %d broke a rule; %v, %.0f schedules a second\n",
+		t.name, t.schedules, t.runs, t.moments, t.lost, t.helped, t.broke, took.Round(time.Millisecond),
+		float64(t.schedules)/took.Seconds())
 	return min(t.broke, 1)
 }
 
@@ -119,7 +123,8 @@ func show(text string) int {
 	sim.Trace = func(format string, args ...any) { fmt.Println(say(format, args...)) }
 	sim.TraceEffects()
 	r := sim.Run()
-	fmt.Printf("%d moments, %d runs, the last one: %s; a person helped %d times; quorum lost: %v\n", r.Moments, r.Runs, r.Result, r.Helped, r.Lost)
+	fmt.Printf("%d moments, %d runs, the last one: %s; a person helped %d times; quorum lost: %v\n", r.Moments, r.Runs,
+		r.Result, r.Helped, r.Lost)
 	if r.Violation != nil {
 		fmt.Println(r.Violation)
 		return 1

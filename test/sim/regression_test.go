@@ -14,8 +14,8 @@ import (
 // every moment of a run at which a fault marked @ is tried.
 const moments = 260
 
-// Scenarios of known faults, of others and of our own, go well. A scenario that fails has been shrunk to one of these lines;
-// new ones are added to testdata/found.txt.
+// Scenarios of known faults, of others and of our own, go well. A scenario that fails has been shrunk to one of these
+// lines; new ones are added to testdata/found.txt.
 func TestKnownFaultsGoWell(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"known.txt", "found.txt"} {

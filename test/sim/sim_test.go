@@ -44,7 +44,8 @@ func TestAScenarioIsReadAsItIsWritten(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	for _, text := range []string{"", "seed=x", "hosts=3", "seed=1 hosts=1+0 start=bare faults=1:cut:2", "seed=1 hosts=1+0 start=bare faults=x:cut:2:3", "colour=red"} {
+	for _, text := range []string{"", "seed=x", "hosts=3", "seed=1 hosts=1+0 " +
+		"start=bare faults=1:cut:2", "seed=1 hosts=1+0 start=bare faults=x:cut:2:3", "colour=red"} {
 		if s, err := drive.Parse(text); err == nil {
 			t.Errorf("%q is read as %v", text, s)
 		}
@@ -72,7 +73,8 @@ func course(s drive.Scenario) []string {
 
 func TestAFailureIsShrunk(t *testing.T) {
 	t.Parallel()
-	s, err := drive.Parse("seed=1 hosts=3+3 start=older-patch faults=5:slow:0:20,9:lost-after:1:3,40:stopped:5:9 off=no-drain")
+	s, err := drive.Parse("seed=1 hosts=3+3 start=older-patch " +
+		"faults=5:slow:0:20,9:lost-after:1:3,40:stopped:5:9 off=no-drain")
 	if err != nil {
 		t.Fatal(err)
 	}

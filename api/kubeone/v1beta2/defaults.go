@@ -52,7 +52,8 @@ func (c *KubeOneCluster) Default() {
 func plainVersion(v string) string { return strings.TrimPrefix(strings.TrimSpace(v), "v") }
 
 func (h *HostConfig) defaultTo(taints []Taint) {
-	h.Versions.Kubernetes, h.Versions.Containerd = plainVersion(h.Versions.Kubernetes), plainVersion(h.Versions.Containerd)
+	h.Versions.Kubernetes, h.Versions.Containerd = plainVersion(h.Versions.Kubernetes),
+		plainVersion(h.Versions.Containerd)
 	fill(&h.PublicAddress, h.PrivateAddress)
 	fill(&h.PrivateAddress, h.PublicAddress)
 	if h.Taints == nil {

@@ -31,7 +31,8 @@ kept in the cluster.
 ## Terraform and OpenTofu
 
 ` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + `
-for standard input, or a folder: its ` + "`terraform.tfstate`" + ` is used, or else ` + "`terraform output -json`" + ` is run there
+for standard input, or a folder: its ` + "`terraform.tfstate`" + ` is used, or else ` + "`terraform output -json`" +
+	` is run there
 (` + "`tofu`" + `, where there is no ` + "`terraform`" + `), for a minute at most. Read are the outputs
 ` + "`kubeone_api`, `kubeone_hosts`, `kubeone_static_workers`, `kubeone_workers` and `proxy`" + `.
 

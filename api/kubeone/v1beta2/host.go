@@ -37,11 +37,12 @@ type HostConfig struct {
 
 // HostVersions is the versions of one worker. When they change, up or down, it alone is drained and changed.
 type HostVersions struct {
-	// Kubernetes is the version of the kubelet: not newer than versions.kubernetes, and at most three minors older. kubeadm
-	// and kube-proxy stay at versions.kubernetes. Default: versions.kubernetes.
+	// Kubernetes is the version of the kubelet: not newer than versions.kubernetes, and at most three minors older.
+	// kubeadm and kube-proxy stay at versions.kubernetes. Default: versions.kubernetes.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Containerd is the version of the container runtime; it must be one that the kubelet supports. Without it the container
-	// runtime stays as it is until the next upgrade of the host, which brings the one that goes with versions.kubernetes.
+	// Containerd is the version of the container runtime; it must be one that the kubelet supports. Without it the
+	// container runtime stays as it is until the next upgrade of the host, which brings the one that goes with
+	// versions.kubernetes.
 	Containerd string `json:"containerd,omitempty"`
 }
 

@@ -23,7 +23,8 @@ func (f *findings) hosts(c *KubeOneCluster) {
 	for i, h := range c.ControlPlane.Hosts {
 		f.host(Item(controlPlanePath, i), h, taken)
 		if h.Versions != (HostVersions{}) {
-			f.errorf(Item(controlPlanePath, i)+".versions", "remove it; versions.kubernetes is for the whole control plane",
+			f.errorf(Item(controlPlanePath, i)+".versions",
+				"remove it; versions.kubernetes is for the whole control plane",
 				"a control-plane host has the cluster's versions")
 		}
 	}

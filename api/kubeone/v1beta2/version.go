@@ -72,7 +72,8 @@ func (f *findings) hostVersions(path string, v HostVersions, cluster string) {
 			"%q is a vendor's build: only official releases of containerd can be installed", v.Containerd)
 	default:
 		if hint := skew.SupportedContainerd(kubelet); hint != "" && skew.Containerd(kubelet, v.Containerd) != nil {
-			f.errorf(path+".containerd", "use "+hint, "kubelet %s does not work with containerd %s", kubelet, v.Containerd)
+			f.errorf(path+".containerd", "use "+hint, "kubelet %s does not work with containerd %s", kubelet,
+				v.Containerd)
 		}
 	}
 }
@@ -85,7 +86,8 @@ func (f *findings) lagging(path, kubelet, cluster string) {
 		return // said of versions.kubernetes
 	}
 	if c.LessThan(k) {
-		f.errorf(path, "upgrade the cluster first: versions.kubernetes", "kubelet %s is newer than versions.kubernetes %s", kubelet, cluster)
+		f.errorf(path, "upgrade the cluster first: versions.kubernetes",
+			"kubelet %s is newer than versions.kubernetes %s", kubelet, cluster)
 	} else if err := skew.Allowed(cluster, kubelet); err != nil {
 		f.errorf(path, "name a newer one", "%v", err)
 	}

@@ -172,17 +172,19 @@ func Ready(n *corev1.Node) (ready bool, state string, err error) {
 
 // WaitNodeVersion waits until a node's kubelet reports that version (without v) and is ready.
 func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd string) error {
-	err := apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, func(n *corev1.Node) (bool, string, error) {
-		if have := strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"); have != kubelet {
-			return false, fmt.Sprintf("its kubelet reports version %s, want %s", have, kubelet), nil
-		}
-		have := strings.TrimPrefix(strings.TrimPrefix(n.Status.NodeInfo.ContainerRuntimeVersion, "containerd://"), "v")
-		have, _, _ = strings.Cut(have, "+") // a distribution's build
-		if containerd != "" && have != containerd {
-			return false, fmt.Sprintf("its container runtime reports version %s, want %s", have, containerd), nil
-		}
-		return Ready(n)
-	})
+	err := apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node",
+		node, func(n *corev1.Node) (bool, string, error) {
+			if have := strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"); have != kubelet {
+				return false, fmt.Sprintf("its kubelet reports version %s, want %s", have, kubelet), nil
+			}
+			have := strings.TrimPrefix(strings.TrimPrefix(n.Status.NodeInfo.ContainerRuntimeVersion, "containerd://"),
+				"v")
+			have, _, _ = strings.Cut(have, "+") // a distribution's build
+			if containerd != "" && have != containerd {
+				return false, fmt.Sprintf("its container runtime reports version %s, want %s", have, containerd), nil
+			}
+			return Ready(n)
+		})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w; the node stays cordoned, no other host is touched. See journalctl -u kubelet there, "+
 			"then apply again", err)

@@ -21,7 +21,8 @@ func TestEventsAreOfTheNode(t *testing.T) {
 	when := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, e := range []Event{
 		{Node: "cp-1", Reason: "KubeOneUpgraded", Message: "to 1.36.3", RunID: "run-1", Time: when},
-		{Node: "cp-1", Reason: "KubeOneDrained", Message: strings.Repeat("é", 2000), RunID: "run-1", Time: when, Warning: true},
+		{Node: "cp-1", Reason: "KubeOneDrained", Message: strings.Repeat("é", 2000), RunID: "run-1", Time: when,
+			Warning: true},
 	} {
 		if err := c.Tell(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -34,7 +35,8 @@ func TestEventsAreOfTheNode(t *testing.T) {
 	kinds := map[string]string{}
 	for _, e := range events.Items {
 		kinds[e.Reason] = e.Type
-		if diff := cmp.Diff(corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "cp-1", UID: "cp-1"}, e.InvolvedObject); diff != "" {
+		if diff := cmp.Diff(corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "cp-1", UID: "cp-1"},
+			e.InvolvedObject); diff != "" {
 			t.Error(diff)
 		}
 		if e.ReportingController != "kubeone" || e.Source.Component != "kubeone" || !e.LastTimestamp.Time.Equal(when) {
@@ -44,7 +46,8 @@ func TestEventsAreOfTheNode(t *testing.T) {
 			t.Errorf("a message of %d bytes", len(e.Message))
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"KubeOneUpgraded": "Normal", "KubeOneDrained": "Warning"}, kinds); diff != "" {
+	if diff := cmp.Diff(map[string]string{"KubeOneUpgraded": "Normal", "KubeOneDrained": "Warning"},
+		kinds); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -55,7 +58,8 @@ func TestAnEventIsTriedOnce(t *testing.T) {
 		c, api := faked(t)
 		clustertest.FailOnce(api, "create", "events", errors.New("no"))
 		began := time.Now()
-		if err := c.Tell(t.Context(), Event{Node: "cp-1", Reason: "KubeOneJoined"}); err == nil || time.Since(began) > 0 {
+		if err := c.Tell(t.Context(), Event{Node: "cp-1", Reason: "KubeOneJoined"}); err == nil ||
+			time.Since(began) > 0 {
 			t.Errorf("got %v after %v", err, time.Since(began))
 		}
 	})

@@ -72,8 +72,8 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*bare)(s))
 }
 
-// AddRun appends a run to the history, or replaces the one of the same ID. When a run appears, others that have not ended
-// were killed: it holds the cluster's lock, so nobody else is at work.
+// AddRun appends a run to the history, or replaces the one of the same ID. When a run appears, others that have not
+// ended were killed: it holds the cluster's lock, so nobody else is at work.
 func (r *Record) AddRun(run Run) {
 	at := slices.IndexFunc(r.History, func(other Run) bool { return other.ID == run.ID })
 	if at >= 0 {
@@ -86,7 +86,8 @@ func (r *Record) AddRun(run Run) {
 	r.History = append(r.History, run)
 }
 
-// trimmed is the history as JSON: the last runs, and of those that no longer fit only what they came to, the oldest first.
+// trimmed is the history as JSON: the last runs, and of those that no longer fit only what they came to,
+// the oldest first.
 func (r *Record) trimmed() ([]byte, error) {
 	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
 	sizes, total := make([]int, len(runs)), 0

@@ -25,13 +25,19 @@ func runsOf(t *testing.T, r *Record) ([]Run, int) {
 func TestHistoryKeepsTheLastFiftyRunsAndFitsIntoAConfigMap(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ runs, steps, kept, detailed int }{
-		{0, 0, 0, 0}, {1, 5000, 1, 0}, {49, 1, 49, 49}, {50, 1, 50, 50}, {60, 1, 50, 50}, {60, 60, 50, 50}, {60, 400, 50, 8},
+		{0, 0, 0, 0}, {1, 5000, 1, 0}, {49, 1, 49, 49}, {50, 1, 50, 50}, {60, 1, 50, 50}, {60, 60, 50, 50},
+		{60, 400, 50, 8},
 	} {
 		r := &Record{}
 		for i := range c.runs {
 			run := Run{ID: fmt.Sprint("run-", i), Result: Done}
 			for n := range c.steps {
-				run.Steps = append(run.Steps, Step{ID: fmt.Sprint("join-worker/worker-", n), Result: Done, Began: 1234.5, Seconds: 12.345})
+				run.Steps = append(run.Steps, Step{
+					ID:      fmt.Sprint("join-worker/worker-", n),
+					Result:  Done,
+					Began:   1234.5,
+					Seconds: 12.345,
+				})
 			}
 			r.AddRun(run)
 		}
@@ -77,7 +83,8 @@ func TestAddRunReplacesItselfAndEndsThoseThatWereKilled(t *testing.T) {
 func TestStepsOfOlderRecordsAreRead(t *testing.T) {
 	t.Parallel()
 	var run Run
-	if err := json.Unmarshal([]byte(`{"id":"r","result":"done","steps":["init/cp-1",{"id":"record","result":"failed","seconds":2}]}`), &run); err != nil {
+	if err := json.Unmarshal([]byte(`{"id":"r","result":"done","steps":["init/cp-1",{"id":"record","result":"failed",`+
+		`"seconds":2}]}`), &run); err != nil {
 		t.Fatal(err)
 	}
 	want := []Step{{ID: "init/cp-1", Result: Done}, {ID: "record", Result: Failed, Seconds: 2}}

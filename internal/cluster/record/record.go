@@ -1,5 +1,5 @@
-// Package record is what runs leave in a cluster about themselves: the cluster's record with its history of runs, and Events
-// of Nodes.
+// Package record is what runs leave in a cluster about themselves: the cluster's record with its history of runs, and
+// Events of Nodes.
 package record
 
 import (
@@ -125,7 +125,12 @@ func encodeRecord(r *Record) (map[string]string, error) {
 
 // decodeRecord is the inverse of encodeRecord; a missing key is an empty value.
 func decodeRecord(data map[string]string) (*Record, error) {
-	r := &Record{Cluster: data["cluster"], ManifestDigest: data["manifestDigest"], Manifest: data["manifest"], RunID: data["runID"]}
+	r := &Record{
+		Cluster:        data["cluster"],
+		ManifestDigest: data["manifestDigest"],
+		Manifest:       data["manifest"],
+		RunID:          data["runID"],
+	}
 	for key, into := range map[string]any{"addons": &r.Addons, "history": &r.History} {
 		if data[key] == "" {
 			continue

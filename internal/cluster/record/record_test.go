@@ -28,12 +28,22 @@ func TestRecordIsReadAsItWasSaved(t *testing.T) {
 		}
 		when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		want := &Record{
-			Cluster: "demo", ManifestDigest: "abc", Manifest: "name: demo\n", RunID: "run-1", Addons: map[string]string{"flannel": "d1"},
-			History: []Run{{ID: "run-1", Who: "alice", From: "laptop", PlanDigest: "p", Started: when, Finished: when.Add(time.Minute), Result: Done, Planned: 2, Steps: []Step{{ID: "init/cp-1", Result: Done, Began: 0.5, Seconds: 2.25}}}},
+			Cluster: "demo", ManifestDigest: "abc", Manifest: "name: demo\n", RunID: "run-1",
+			Addons: map[string]string{"flannel": "d1"},
+			History: []Run{
+				{
+					ID: "run-1", Who: "alice", From: "laptop", PlanDigest: "p", Started: when,
+					Finished: when.Add(time.Minute), Result: Done, Planned: 2,
+					Steps: []Step{{ID: "init/cp-1", Result: Done, Began: 0.5, Seconds: 2.25}},
+				},
+			},
 		}
 		save := func(r *Record) error {
 			run := want.History[0]
-			*r = Record{Cluster: want.Cluster, ManifestDigest: want.ManifestDigest, Manifest: want.Manifest, RunID: want.RunID, Addons: want.Addons, History: r.History}
+			*r = Record{
+				Cluster: want.Cluster, ManifestDigest: want.ManifestDigest, Manifest: want.Manifest, RunID: want.RunID,
+				Addons: want.Addons, History: r.History,
+			}
 			r.AddRun(run)
 			return nil
 		}
@@ -58,9 +68,13 @@ func TestRecordIsReadAsItWasSaved(t *testing.T) {
 func TestUpdateRecordBeginsAgainAfterAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: "kube-system"}, Data: map[string]string{"theirs": "kept", "cluster": "old"}}
+		held := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: "kube-system"},
+			Data:       map[string]string{"theirs": "kept", "cluster": "old"},
+		}
 		c, api := faked(t, held)
-		clustertest.FailOnce(api, "update", "configmaps", apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, Name, errors.New("changed")))
+		clustertest.FailOnce(api, "update", "configmaps",
+			apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, Name, errors.New("changed")))
 		calls := 0
 		err := c.UpdateRecord(t.Context(), func(r *Record) error {
 			calls++
@@ -82,7 +96,8 @@ func TestUpdateRecordBeginsAgainAfterAConflict(t *testing.T) {
 
 func TestRecordRefusesPrivateKeys(t *testing.T) {
 	t.Parallel()
-	key := "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n" // only its heading is real
+	// only its heading is real
+	key := "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n"
 	c, api := faked(t)
 	for name, change := range map[string]func(*Record){
 		"manifest": func(r *Record) { r.Manifest = "caBundle: |\n  " + key },
@@ -102,7 +117,8 @@ func TestRecordRefusesPrivateKeys(t *testing.T) {
 func TestPrivateKeysAreFoundHoweverTheyAreWrapped(t *testing.T) {
 	t.Parallel()
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-	kubeconfig := "users:\n- name: admin\n  user:\n    client-key-data: " + b64("-----BEGIN EC PRIVATE KEY-----\nMHc=\n") + "\n"
+	kubeconfig := "users:\n- name: admin\n  user:\n    client-key-data: " +
+		b64("-----BEGIN EC PRIVATE KEY-----\nMHc=\n") + "\n"
 	cases := map[string]struct {
 		text string
 		want bool
@@ -112,12 +128,14 @@ func TestPrivateKeysAreFoundHoweverTheyAreWrapped(t *testing.T) {
 		"encrypted":                {"-----BEGIN ENCRYPTED PRIVATE KEY-----", true},
 		"base64 in a kubeconfig":   {kubeconfig, true},
 		"a kubeconfig in a Secret": {"data:\n  config: " + b64(kubeconfig), true},
-		"base64 in lines":          {"key: |\n  " + b64("-----BEGIN PRIVATE KEY-----\n0123456789012345678")[:64] + "\n  AAAA", true},
-		"URL alphabet":             {base64.RawURLEncoding.EncodeToString([]byte("-----BEGIN PRIVATE KEY-----\xff\xfe")), true},
-		"a certificate":            {"-----BEGIN CERTIFICATE-----\nMIIB\n", false},
-		"a public key":             {b64("-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----"), false},
-		"a file's name":            {"sshPrivateKeyFile: /home/alice/.ssh/id_ed25519_for_the_demo_cluster", false},
-		"a digest":                 {"sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", false},
+		"base64 in lines": {
+			"key: |\n  " + b64("-----BEGIN PRIVATE KEY-----\n0123456789012345678")[:64] + "\n  AAAA", true,
+		},
+		"URL alphabet":  {base64.RawURLEncoding.EncodeToString([]byte("-----BEGIN PRIVATE KEY-----\xff\xfe")), true},
+		"a certificate": {"-----BEGIN CERTIFICATE-----\nMIIB\n", false},
+		"a public key":  {b64("-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----"), false},
+		"a file's name": {"sshPrivateKeyFile: /home/alice/.ssh/id_ed25519_for_the_demo_cluster", false},
+		"a digest":      {"sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", false},
 	}
 	for name, c := range cases {
 		if got := holdsPrivateKey(c.text); got != c.want {

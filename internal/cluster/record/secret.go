@@ -15,8 +15,8 @@ var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{28,}`)
 // nesting is how often a key may be wrapped in base64: a kubeconfig inside a Secret wraps it twice.
 const nesting = 3
 
-// holdsPrivateKey reports whether a text holds a PEM private key, plain or in base64 as in a kubeconfig or a Secret. It is
-// the last line of defence: what is saved should be without secrets long before.
+// holdsPrivateKey reports whether a text holds a PEM private key, plain or in base64 as in a kubeconfig or a Secret. It
+// is the last line of defence: what is saved should be without secrets long before.
 func holdsPrivateKey(text string) bool { return privateKeyWithin(text, nesting) }
 
 func privateKeyWithin(text string, depth int) bool {

@@ -7,10 +7,11 @@ import (
 	"kubeone/internal/observed"
 )
 
-// ClusterCA finds out this cluster's CA hash. Whoever finished joining decides: control-plane hosts with a complete marker
-// of this cluster, and the host through which an API answered that has our record of this cluster. Where there are none,
-// it is the unfinished leader's: the control-plane hosts of our own unfinished installation that hold etcd data, else
-// those that hold PKI. The hash is empty if none has one, or if those of one rank disagree; then claims has them all.
+// ClusterCA finds out this cluster's CA hash. Whoever finished joining decides: control-plane hosts with a complete
+// marker of this cluster, and the host through which an API answered that has our record of this cluster. Where
+// there are none, it is the unfinished leader's: the control-plane hosts of our own unfinished installation that
+// hold etcd data, else those that hold PKI. The hash is empty if none has one, or if those of one rank disagree;
+// then claims has them all.
 func ClusterCA(want *desired.Cluster, is *observed.World) (hash string, claims []string) {
 	for _, rank := range [...]func(h observed.Host, id string) bool{
 		func(h observed.Host, id string) bool {

@@ -35,15 +35,17 @@ func TestWhoseCAIsTheClusters(t *testing.T) {
 		hash   string
 		claims []string
 	}{
-		"nobody has one":                       {nil, nil, "", nil},
-		"a finished host's":                    {[]observed.Host{withPKI, member(1, other)}, nil, other, nil},
-		"two finished hosts disagree":          {[]observed.Host{member(0, ca), member(1, other)}, nil, "", []string{ca, other}},
+		"nobody has one":    {nil, nil, "", nil},
+		"a finished host's": {[]observed.Host{withPKI, member(1, other)}, nil, other, nil},
+		"two finished hosts disagree": {[]observed.Host{member(0, ca), member(1, other)}, nil, "",
+			[]string{ca, other}},
 		"the unfinished leader's, by its data": {[]observed.Host{withPKI, withData}, nil, other, nil},
 		"the unfinished leader's, by its PKI":  {[]observed.Host{withPKI}, nil, ca, nil},
 		"unfinished without either":            {[]observed.Host{begun(0, ca)}, nil, "", nil},
 		"of unknown origin":                    {[]observed.Host{unmarked}, nil, "", nil},
 		"known by the cluster's record":        {[]observed.Host{unmarked}, record, other, nil},
-		"silent":                               {[]observed.Host{decidetest.Silent(want.ControlPlane[0])}, nil, "", nil},
+		"silent": {[]observed.Host{decidetest.Silent(want.ControlPlane[0])}, nil, "",
+			nil},
 	} {
 		is := observed.World{Hosts: map[string]observed.Host{}}
 		for _, h := range c.hosts {
@@ -63,7 +65,8 @@ func TestEpochIsThatOfTheNewestFinishedHost(t *testing.T) {
 	want := decidetest.Wanted(3, 0)
 	is := observed.World{Hosts: map[string]observed.Host{}}
 	for i, m := range []observed.Marker{
-		{Cluster: decidetest.Cluster, Complete: true, Epoch: 1}, {Cluster: decidetest.Cluster, Epoch: 2}, {Cluster: "beta", Complete: true, Epoch: 3},
+		{Cluster: decidetest.Cluster, Complete: true, Epoch: 1}, {Cluster: decidetest.Cluster, Epoch: 2},
+		{Cluster: "beta", Complete: true, Epoch: 3},
 	} {
 		h := decidetest.Member(want.ControlPlane[i])
 		h.Marker = &m

@@ -1,5 +1,5 @@
-// Package condition names the state that one host is in: from Empty to Healthy, with the reasons. It is a pure function of
-// what the host said, and of what the API and etcd say about it.
+// Package condition names the state that one host is in: from Empty to Healthy, with the reasons. It is a pure function
+// of what the host said, and of what the API and etcd say about it.
 package condition
 
 import (
@@ -17,16 +17,19 @@ type Condition string
 // The conditions.
 const (
 	Unreachable Condition = "unreachable" // not asked, did not answer, or refused the login
-	Unclear     Condition = "unclear"     // answered, but could not say whether it holds Kubernetes data; or a worker that cannot be locked
+	// answered, but could not say whether it holds Kubernetes data; or a worker that cannot be locked
+	Unclear     Condition = "unclear"
 	Empty       Condition = "empty"       // nothing of Kubernetes on it
 	Partial     Condition = "partial"     // an unfinished installation of ours for this cluster: it goes on
 	Foreign     Condition = "foreign"     // data of another cluster or of unknown origin: not touched
 	Healthy     Condition = "healthy"     // a member of this cluster, and healthy
 	Restartable Condition = "restartable" // a member whose containerd or kubelet does not run: start it again
-	Regenerable Condition = "regenerable" // a member that lacks configuration or valid certificates, and what it takes to write them again
-	Rejoinable  Condition = "rejoinable"  // a member that says that its etcd data is lost: it leaves etcd and joins again
-	Unready     Condition = "unready"     // a member that works, but is not Ready, or did not say that it is
-	Broken      Condition = "broken"      // a member that lacks what a member has, or whose components fail
+	// a member that lacks configuration or valid certificates, and what it takes to write them again
+	Regenerable Condition = "regenerable"
+	// a member that says that its etcd data is lost: it leaves etcd and joins again
+	Rejoinable Condition = "rejoinable"
+	Unready    Condition = "unready" // a member that works, but is not Ready, or did not say that it is
+	Broken     Condition = "broken"  // a member that lacks what a member has, or whose components fail
 )
 
 // Assessment is what was found out about one host.
@@ -40,12 +43,13 @@ type Assessment struct {
 	Replaced bool     `json:"replaced,omitempty"`
 	Units    []string `json:"units,omitempty"` // restartable: the systemd units to start again, in order
 	Parts    []string `json:"parts,omitempty"` // regenerable: what to regenerate, in order
-	Node     string   `json:"node,omitempty"`  // the name of its Node: the manifest's hostname, else its own; may be empty
-	Etcd     string   `json:"etcd,omitempty"`  // the ID of its etcd member, if etcd was asked
+	// the name of its Node: the manifest's hostname, else its own; may be empty
+	Node string `json:"node,omitempty"`
+	Etcd string `json:"etcd,omitempty"` // the ID of its etcd member, if etcd was asked
 }
 
-// HostContext is what the classification of one host needs to know beyond the host: this cluster's CA and what the API and
-// etcd say about it.
+// HostContext is what the classification of one host needs to know beyond the host: this cluster's CA and what the API
+// and etcd say about it.
 type HostContext struct {
 	Cluster string
 	CA      string // this cluster's CA hash; empty when not known
@@ -180,7 +184,12 @@ func owned(is *observed.Host, cx HostContext, data []string) Assessment {
 		if is.Marker == nil {
 			code = problem.ForeignCAWithoutMarker
 		}
-		return because(Foreign, code, problem.Parameters{"items": data, "ca": is.CAHash, "cluster": cx.Cluster, "wanted": cx.CA})
+		return because(Foreign, code, problem.Parameters{
+			"items":   data,
+			"ca":      is.CAHash,
+			"cluster": cx.Cluster,
+			"wanted":  cx.CA,
+		})
 	case is.Marker != nil && !is.Marker.Complete:
 		return because(Partial, problem.InstallationIncomplete, items)
 	case is.Marker == nil && (cx.CA == "" || is.CAHash != cx.CA):

@@ -5,8 +5,9 @@ import (
 	"kubeone/internal/observed"
 )
 
-// StaleEpoch reports whether the host holds data from before a recovery of the cluster, which has been recovered so often as
-// the epoch says. Its etcd member belongs to another etcd cluster, whatever it answers, and must never serve again.
+// StaleEpoch reports whether the host holds data from before a recovery of the cluster, which has been recovered
+// so often as the epoch says. Its etcd member belongs to another etcd cluster, whatever it answers, and must
+// never serve again.
 func StaleEpoch(is *observed.Host, epoch int) bool {
 	m := is.Marker
 	return m != nil && m.Complete && m.Epoch < epoch && (is.EtcdData != observed.No || len(is.Manifests) > 0)

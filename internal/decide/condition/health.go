@@ -14,8 +14,9 @@ const (
 	unitKubelet    = "kubelet"
 )
 
-// health refines the assessment of a member. What it lacks and can get again comes first, because no start helps without
-// it; then stopped units, because they explain the rest; then components that fail; then what is not Ready or not known.
+// health refines the assessment of a member. What it lacks and can get again comes first, because no start helps
+// without it; then stopped units, because they explain the rest; then components that fail; then what is not
+// Ready or not known.
 func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) Assessment {
 	if role == desired.ControlPlane && StaleEpoch(is, cx.Epoch) {
 		a.Condition, a.Reasons = Rejoinable, reasons(problem.StaleEpoch, nil)
@@ -103,7 +104,10 @@ func components(role desired.Role, is *observed.Host) (failed, silent []problem.
 		return nil, silent
 	}
 	if old := expired(is, authority); old != nil {
-		failed = append(failed, problem.Problem{Code: problem.CAExpired, Parameters: problem.Parameters{"certificates": old}})
+		failed = append(failed, problem.Problem{
+			Code:       problem.CAExpired,
+			Parameters: problem.Parameters{"certificates": old},
+		})
 	}
 	if is.PKI == observed.No {
 		failed = append(failed, problem.Problem{Code: problem.CAKeyMissing})
@@ -145,7 +149,10 @@ func etcdMember(cx HostContext) (failed, silent []problem.Problem) {
 	case observed.Yes:
 	}
 	if len(cx.Member.Alarms) > 0 {
-		silent = append(silent, problem.Problem{Code: problem.EtcdAlarm, Parameters: problem.Parameters{"alarms": cx.Member.Alarms}})
+		silent = append(silent, problem.Problem{
+			Code:       problem.EtcdAlarm,
+			Parameters: problem.Parameters{"alarms": cx.Member.Alarms},
+		})
 	}
 	return failed, silent
 }

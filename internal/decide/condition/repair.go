@@ -15,7 +15,8 @@ const (
 	PartKubelet      = "kubelet-credentials" // kubelet.conf and its client certificate
 )
 
-// staticPods are the manifests that every control-plane host has, in the order in which their components need each other.
+// staticPods are the manifests that every control-plane host has, in the order in which their components
+// need each other.
 func staticPods() [4]string {
 	return [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
@@ -49,8 +50,8 @@ func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []
 	return parts, why
 }
 
-// missingPods names the static pods whose manifest is not there and that do not run. One of another version than the wanted
-// one is not written: that would be an upgrade.
+// missingPods names the static pods whose manifest is not there and that do not run. One of another version than the
+// wanted one is not written: that would be an upgrade.
 func missingPods(is *observed.Host, cx HostContext) []string {
 	if is.Kubelet.Version != cx.Version || is.APIServerVersion != "" && is.APIServerVersion != cx.Version {
 		return nil
@@ -80,8 +81,8 @@ func authority(name string) bool {
 	return slices.Contains([]string{"ca", "etcd/ca", "front-proxy-ca"}, name)
 }
 
-// kubeletCertificate reports whether it is how the kubelet shows itself to the API server: with the one that it renews, or, as long
-// as kubelet.conf has not been pointed to that, with the one in it.
+// kubeletCertificate reports whether it is how the kubelet shows itself to the API server: with the one that it renews,
+// or, as long as kubelet.conf has not been pointed to that, with the one in it.
 func kubeletCertificate(name string) bool { return name == "kubelet-client" || name == "kubelet.conf" }
 
 // controlPlaneCertificate reports whether kubeadm renews it. Kubelets see to their own.
@@ -89,8 +90,8 @@ func controlPlaneCertificate(name string) bool {
 	return !authority(name) && !strings.HasPrefix(name, "kubelet")
 }
 
-// dataLost says in what way a control-plane host has, by its own word, lost what its etcd member had; nil when it has not. A
-// member that still answers lives, whatever its host says.
+// dataLost says in what way a control-plane host has, by its own word, lost what its etcd member had; nil when it has
+// not. A member that still answers lives, whatever its host says.
 func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Problem {
 	switch {
 	case role != desired.ControlPlane || cx.Etcd != observed.Yes || is.EtcdHealth == observed.Yes:
@@ -105,8 +106,8 @@ func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Pr
 	return nil
 }
 
-// repairable is the assessment of a member that can be made whole without a person: from what it has, or by joining again.
-// It is nil for one of which neither is so.
+// repairable is the assessment of a member that can be made whole without a person: from what it has, or by joining
+// again. It is nil for one of which neither is so.
 func repairable(role desired.Role, is *observed.Host, cx HostContext, a Assessment) *Assessment {
 	if a.Parts, a.Reasons = regenerable(role, is, cx); len(a.Parts) > 0 {
 		a.Condition = Regenerable

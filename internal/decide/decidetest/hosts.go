@@ -65,7 +65,8 @@ func Member(h desired.Host) observed.Host {
 	is.Digests = map[string]string{"kubelet": "config-1"}
 	if h.Role == desired.ControlPlane {
 		is.AdminConf, is.PKI, is.EtcdData = observed.Yes, observed.Yes, observed.Yes
-		is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Yes, observed.Yes, observed.Yes, observed.Yes
+		is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.Yes, observed.Yes, observed.Yes,
+			observed.Yes
 		is.APIServerVersion = Version
 		is.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 	}
@@ -90,7 +91,12 @@ func ReadyNode(h desired.Host) observed.Node {
 
 // Voter is the healthy etcd member of a host.
 func Voter(h desired.Host) observed.Member {
-	return observed.Member{ID: "id-" + h.Hostname, Name: h.Hostname, PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"}, Healthy: observed.Yes}
+	return observed.Member{
+		ID:       "id-" + h.Hostname,
+		Name:     h.Hostname,
+		PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"},
+		Healthy:  observed.Yes,
+	}
 }
 
 // Silent is a host that does not answer.

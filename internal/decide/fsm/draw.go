@@ -8,7 +8,8 @@ import (
 // Dot draws the state machine from its table in Graphviz' language.
 func Dot() string {
 	var b strings.Builder
-	b.WriteString("digraph decide {\n\trankdir=TB;\n\tnode [fontname=\"sans-serif\"];\n\tedge [fontname=\"sans-serif\", fontsize=11];\n")
+	b.WriteString("digraph decide {\n\trankdir=TB;\n\tnode [fontname=\"sans-serif\"];\n\tedge " +
+		"[fontname=\"sans-serif\", fontsize=11];\n")
 	for _, q := range questions() {
 		fmt.Fprintf(&b, "\t%q [shape=box, style=rounded, label=%q];\n", node(q.state), q.text)
 	}

@@ -36,10 +36,12 @@ func TestEveryDrawingShowsEveryTransition(t *testing.T) {
 	t.Parallel()
 	dot, mermaid, svg := Dot(), Mermaid(), SVG()
 	for _, tr := range Table() {
-		if want := `"` + node(tr.From) + `" -> "` + node(tr.To) + `" [label="` + string(tr.On) + `"]`; !strings.Contains(dot, want) {
+		if want := `"` + node(tr.From) + `" -> "` + node(tr.To) + `" [label="` + string(tr.On) +
+			`"]`; !strings.Contains(dot, want) {
 			t.Errorf("Dot lacks %s", want)
 		}
-		if want := node(tr.From) + " -->|" + string(tr.On) + "| " + node(tr.To) + "\n"; !strings.Contains(mermaid, want) {
+		if want := node(tr.From) + " -->|" + string(tr.On) + "| " + node(tr.To) + "\n"; !strings.Contains(mermaid,
+			want) {
 			t.Errorf("Mermaid lacks %s", want)
 		}
 		if !strings.Contains(svg, string(tr.On)) {

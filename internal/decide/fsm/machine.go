@@ -51,8 +51,8 @@ func answers(s State) []Event {
 	return nil
 }
 
-// Walk asks from the start state until a transition leads to an exit state. The function answers the question of a state
-// with one of its events, and says why in words.
+// Walk asks from the start state until a transition leads to an exit state. The function answers the question of a
+// state with one of its events, and says why in words.
 func Walk(ask func(State) (Event, string)) (Route, []Visit) {
 	asked, table := questions(), transitions()
 	trace := make([]Visit, 0, len(asked))

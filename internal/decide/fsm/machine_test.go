@@ -21,10 +21,16 @@ func TestCheckFindsMistakes(t *testing.T) {
 		change func([]Transition) []Transition
 		want   string
 	}{
-		{"an answer without a transition", func(tr []Transition) []Transition { return tr[1:] }, `hosts has 0 transitions on "unfit"`},
-		{"two transitions for an answer", func(tr []Transition) []Transition { return append(tr, tr[0]) }, `hosts has 2 transitions on "unfit"`},
-		{"a transition nobody answers", func(tr []Transition) []Transition { return append(tr, Transition{AskHosts, OnLost, State(Error)}) }, `hosts has a transition on "lost", which is never answered there`},
-		{"a transition from an exit state", func(tr []Transition) []Transition { return append(tr, Transition{State(Join), OnYes, State(Error)}) }, `join has a transition on "yes", which is never answered there`},
+		{"an answer without a transition", func(tr []Transition) []Transition { return tr[1:] },
+			`hosts has 0 transitions on "unfit"`},
+		{"two transitions for an answer", func(tr []Transition) []Transition { return append(tr, tr[0]) },
+			`hosts has 2 transitions on "unfit"`},
+		{"a transition nobody answers",
+			func(tr []Transition) []Transition { return append(tr, Transition{AskHosts, OnLost, State(Error)}) },
+			`hosts has a transition on "lost", which is never answered there`},
+		{"a transition from an exit state",
+			func(tr []Transition) []Transition { return append(tr, Transition{State(Join), OnYes, State(Error)}) },
+			`join has a transition on "yes", which is never answered there`},
 		{"a target that is nothing", func(tr []Transition) []Transition {
 			tr[0].To = "limbo"
 			return tr

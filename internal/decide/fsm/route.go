@@ -1,5 +1,5 @@
-// Package fsm is the finite state machine by which decide finds a route: questions, answers, and a transition table that is
-// checked, enumerated and drawn. What the answers are is asked of the caller.
+// Package fsm is the finite state machine by which decide finds a route: questions, answers, and a transition table
+// that is checked, enumerated and drawn. What the answers are is asked of the caller.
 package fsm
 
 // Route is what is to be done: the name of an exit state.
@@ -7,16 +7,18 @@ type Route string
 
 // The routes.
 const (
-	Install          Route = "install"           // no control plane exists: make one, join everything
-	Join             Route = "join"              // a healthy cluster lacks hosts of the manifest
-	Repair           Route = "repair"            // units to start, configuration to regenerate, dead etcd members to remove
+	Install Route = "install" // no control plane exists: make one, join everything
+	Join    Route = "join"    // a healthy cluster lacks hosts of the manifest
+	// units to start, configuration to regenerate, dead etcd members to remove
+	Repair           Route = "repair"
 	Instruct         Route = "instruct"          // the operator must act; Also says what can be done before
 	DisasterRecovery Route = "disaster-recovery" // etcd has lost its quorum
-	Upgrade          Route = "upgrade"           // another version, of the cluster or of some workers, or a forced roll-out
-	Reconfigure      Route = "reconfigure"       // the configuration of hosts differs from the manifest
-	Resources        Route = "resources"         // addons, node labels or our record differ
-	Nothing          Route = "nothing"           // the cluster matches the manifest
-	Error            Route = "error"             // something is wrong that must be put right first
+	// another version, of the cluster or of some workers, or a forced roll-out
+	Upgrade     Route = "upgrade"
+	Reconfigure Route = "reconfigure" // the configuration of hosts differs from the manifest
+	Resources   Route = "resources"   // addons, node labels or our record differ
+	Nothing     Route = "nothing"     // the cluster matches the manifest
+	Error       Route = "error"       // something is wrong that must be put right first
 )
 
 // State is a state of the machine: a question, or an exit state whose name is a route.

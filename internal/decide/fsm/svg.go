@@ -28,9 +28,11 @@ func SVG() string {
 	last := rows[len(rows)-1]
 	height := last.y + last.h + margin
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif">`+"\n", width, height, width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
+		`font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif">`+"\n", width, height, width, height)
 	b.WriteString(`<title>How kubeone apply decides: questions and routes</title>` + "\n")
-	b.WriteString(`<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 L10 5 L0 10 z" fill="#64748b"/></marker></defs>` + "\n")
+	b.WriteString(`<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" ` +
+		`orient="auto"><path d="M0 0 L10 5 L0 10 z" fill="#64748b"/></marker></defs>` + "\n")
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
 	fmt.Fprintf(&b, `<circle cx="%d" cy="%d" r="8" fill="#334155"/>`+"\n", centreX, margin)
 	label(&b, centreX+18, margin+textShift, "start", "the answers of the probes")
@@ -85,9 +87,12 @@ func layout(table []Transition) []row {
 
 func (r row) draw(b *strings.Builder, rows []row) {
 	middle := r.box + boxH/2
-	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d" fill="#f8fafc" stroke="#334155" stroke-width="1.5"/>`+"\n", boxX, r.box, boxW, boxH, radius)
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="14" font-weight="600" fill="#0f172a">%s</text>`+"\n", centreX, middle-1, html.EscapeString(r.text))
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="11" fill="#64748b">%s</text>`+"\n", centreX, middle+16, html.EscapeString(string(r.state)))
+	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d" fill="#f8fafc" stroke="#334155" `+
+		`stroke-width="1.5"/>`+"\n", boxX, r.box, boxW, boxH, radius)
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="14" font-weight="600" fill="#0f172a">%s</text>`+
+		"\n", centreX, middle-1, html.EscapeString(r.text))
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="11" fill="#64748b">%s</text>`+"\n", centreX,
+		middle+16, html.EscapeString(string(r.state)))
 	for i, t := range r.exits {
 		at := r.y + (r.h-(len(r.exits)-1)*pillStep)/2 + i*pillStep
 		arrow(b, fmt.Sprintf("M%d %d H%d V%d H%d", boxX+boxW, middle, busX, at, pillX-2))
@@ -102,21 +107,26 @@ func (r row) draw(b *strings.Builder, rows []row) {
 			label(b, x-labelIn, middle+textShift, "end", on)
 		case len(r.down) > 0 && i > 0 && rows[i-1].state == r.state:
 			arrow(b, fmt.Sprintf("M%d %d V%d", centreX, r.box+boxH, rows[i].box-2))
-			label(b, centreX+labelIn, r.box+boxH+(rows[i].box-r.box-boxH)/2+textShift, "start", strings.Join(r.down, "  /  "))
+			label(b, centreX+labelIn, r.box+boxH+(rows[i].box-r.box-boxH)/2+textShift, "start",
+				strings.Join(r.down, "  /  "))
 		}
 	}
 }
 
 func pill(b *strings.Builder, middle int, to Route) {
 	c := colour(to)
-	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d" fill="%s" stroke="%s" stroke-width="1.5"/>`+"\n", pillX, middle-pillH/2, pillW, pillH, pillH/2, c.fill, c.line)
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="13" font-weight="600" fill="%s">%s</text>`+"\n", pillX+pillW/2, middle+textShift, c.text, html.EscapeString(string(to)))
+	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d" fill="%s" stroke="%s" stroke-width="1.5"/>`+"\n",
+		pillX, middle-pillH/2, pillW, pillH, pillH/2, c.fill, c.line)
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="13" font-weight="600" fill="%s">%s</text>`+"\n",
+		pillX+pillW/2, middle+textShift, c.text, html.EscapeString(string(to)))
 }
 
 func arrow(b *strings.Builder, path string) {
-	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="#64748b" stroke-width="1.5" stroke-linejoin="round" marker-end="url(#tip)"/>`+"\n", path)
+	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="#64748b" stroke-width="1.5" stroke-linejoin="round" `+
+		`marker-end="url(#tip)"/>`+"\n", path)
 }
 
 func label(b *strings.Builder, x, y int, anchor, text string) {
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="%s" font-size="12" fill="#475569">%s</text>`+"\n", x, y, anchor, html.EscapeString(text))
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="%s" font-size="12" fill="#475569">%s</text>`+"\n", x, y, anchor,
+		html.EscapeString(text))
 }

@@ -43,15 +43,17 @@ func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observe
 		return nil
 	}
 	for i := range nodes {
-		if slices.ContainsFunc(nodes[i].Addresses, func(a string) bool { return a != "" && slices.Contains(addresses(want), a) }) {
+		if slices.ContainsFunc(nodes[i].Addresses, func(a string) bool {
+			return a != "" && slices.Contains(addresses(want), a)
+		}) {
 			return &nodes[i]
 		}
 	}
 	return nil
 }
 
-// Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it
-// has started and has a name. Of several with its name, it is the one at the host's address, else one that is healthy, else
+// Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it has
+// started and has a name. Of several with its name, it is the one at the host's address, else one that is healthy, else
 // the first: the others are somebody's who had the name before.
 func Member(members []observed.Member, want *desired.Host, name string) *observed.Member {
 	var found *observed.Member
@@ -76,7 +78,8 @@ func Member(members []observed.Member, want *desired.Host, name string) *observe
 	return found
 }
 
-// MemberIndex is the index of a host's etcd member in the list, -1 where there is none. The node is the name of the host's Node.
+// MemberIndex is the index of a host's etcd member in the list, -1 where there is none. The node is the name of
+// the host's Node.
 func MemberIndex(members []observed.Member, want desired.Host, node string) int {
 	m := Member(members, &want, node)
 	return slices.IndexFunc(members, func(o observed.Member) bool { return m != nil && o.ID == m.ID })

@@ -9,7 +9,10 @@ import (
 
 func TestNodesAndMembersAreFoundByNameOrAddress(t *testing.T) {
 	t.Parallel()
-	w := desired.Host{ID: "192.0.2.1", PublicAddress: "192.0.2.1", PrivateAddress: "10.0.0.1", IPv6Addresses: []string{"fd00::1"}, Role: desired.ControlPlane}
+	w := desired.Host{
+		ID: "192.0.2.1", PublicAddress: "192.0.2.1", PrivateAddress: "10.0.0.1", IPv6Addresses: []string{"fd00::1"},
+		Role: desired.ControlPlane,
+	}
 	named, silent := observed.Host{Hostname: "CP-1"}, observed.Host{}
 	nodes := []observed.Node{{Name: "other"}, {Name: "cp-1", Addresses: []string{"10.0.0.1"}}}
 	for name, is := range map[string]*observed.Host{"by name": &named, "by address": &silent} {
@@ -21,7 +24,10 @@ func TestNodesAndMembersAreFoundByNameOrAddress(t *testing.T) {
 		t.Errorf("a host that says another name is not %s", n.Name)
 	}
 	for _, peer := range []string{"https://10.0.0.1:2380", "https://[fd00:0::1]:2380", "https://192.0.2.1:2380"} {
-		members := []observed.Member{{ID: "1", PeerURLs: []string{"https://10.0.0.9:2380"}}, {ID: "2", PeerURLs: []string{peer}}}
+		members := []observed.Member{
+			{ID: "1", PeerURLs: []string{"https://10.0.0.9:2380"}},
+			{ID: "2", PeerURLs: []string{peer}},
+		}
 		if m := Member(members, &w, "cp-1"); m == nil || m.ID != "2" {
 			t.Errorf("peer %s: found %v", peer, m)
 		}
@@ -35,9 +41,18 @@ func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
 	t.Parallel()
 	h := desired.Host{ID: "192.0.2.1", PrivateAddress: "10.0.0.1", Hostname: "CP-1", Role: desired.ControlPlane}
 	old := observed.Member{ID: "1", Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}}
-	elsewhere := observed.Member{ID: "2", Name: "cp-1", PeerURLs: []string{"https://10.9.9.8:2380"}, Healthy: observed.Yes}
+	elsewhere := observed.Member{
+		ID:       "2",
+		Name:     "cp-1",
+		PeerURLs: []string{"https://10.9.9.8:2380"},
+		Healthy:  observed.Yes,
+	}
 	here := observed.Member{ID: "3", Name: "cp-1", PeerURLs: []string{"https://10.0.0.1:2380"}}
-	for want, members := range map[string][]observed.Member{"1": {old}, "2": {old, elsewhere}, "3": {old, elsewhere, here}} {
+	for want, members := range map[string][]observed.Member{
+		"1": {old},
+		"2": {old, elsewhere},
+		"3": {old, elsewhere, here},
+	} {
 		if i := MemberIndex(members, h, NodeName(&h, &observed.Host{}, nil)); i < 0 || members[i].ID != want {
 			t.Errorf("found %d in %v, want %s", i, members, want)
 		}
@@ -54,13 +69,15 @@ func TestNameOfANode(t *testing.T) {
 		wanted, own string
 		node        *observed.Node
 	}{
-		"manifest": {"Manifest", "own", &node}, "own": {"", "Own", &node}, "by-address": {"", "", &node}, "": {"", "", nil},
+		"manifest": {"Manifest", "own", &node}, "own": {"", "Own", &node}, "by-address": {"", "", &node},
+		"": {"", "", nil},
 	} {
 		if got := NodeName(&desired.Host{Hostname: c.wanted}, &observed.Host{Hostname: c.own}, c.node); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if n := Node([]observed.Node{{Name: "other", Addresses: []string{""}}}, &desired.Host{}, &observed.Host{}); n != nil {
+	if n := Node([]observed.Node{{Name: "other", Addresses: []string{""}}}, &desired.Host{},
+		&observed.Host{}); n != nil {
 		t.Errorf("found %v", n)
 	}
 }

@@ -26,9 +26,9 @@ const (
 	maxClockSkew          = 30 * time.Second
 )
 
-// Check checks a host that is to be installed: problems stop everything, warnings do not. A fact that is not
-// known is a problem, because nobody could say that the host is fit. Free ports and disk space are asked of a fresh host only: on one where our installation has begun, what takes them
-// may be ours.
+// Check checks a host that is to be installed: problems stop everything, warnings do not. A fact that is not known is a
+// problem, because nobody could say that the host is fit. Free ports and disk space are asked of a fresh host only: on
+// one where our installation has begun, what takes them may be ours.
 func Check(host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []problem.Problem) {
 	for _, p := range [...]*problem.Problem{
 		checkOS(is), checkKernel(is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
@@ -105,7 +105,10 @@ func Clock(host *desired.Host, is *observed.Host) *problem.Problem {
 	if is.ClockSkew < 0 {
 		code = problem.ClockBehind
 	}
-	p := found(code, problem.Parameters{"skew": is.ClockSkew.Abs().Round(time.Second).String(), "limit": maxClockSkew.String()})
+	p := found(code, problem.Parameters{
+		"skew":  is.ClockSkew.Abs().Round(time.Second).String(),
+		"limit": maxClockSkew.String(),
+	})
 	p.Host = host.ID
 	return p
 }
@@ -136,7 +139,10 @@ func checkPorts(role desired.Role, is *observed.Host) []problem.Problem {
 		if by == "" {
 			by = "an unknown process"
 		}
-		out = append(out, problem.Problem{Code: problem.PortTaken, Parameters: problem.Parameters{"port": p.Number, "process": by}})
+		out = append(out, problem.Problem{
+			Code:       problem.PortTaken,
+			Parameters: problem.Parameters{"port": p.Number, "process": by},
+		})
 	}
 	return out
 }

@@ -44,26 +44,39 @@ func TestCheck(t *testing.T) {
 		{name: "unknown OS", change: func(h *host) { h.OS.ID = "alpine" }, problems: []string{unsupported("alpine")}},
 		{name: "OS not known", change: func(h *host) { h.OS.ID = "" }, problems: []string{unsupported("")}},
 		{name: "oldest kernel", change: func(h *host) { h.Kernel = "4.19.0-27-amd64" }},
-		{name: "kernel too old", change: func(h *host) { h.Kernel = "4.18.0-553.el8_10.x86_64" }, problems: []string{"KernelTooOld(kernel=4.18.0-553.el8_10.x86_64, minimum=4.19)"}},
-		{name: "kernel not known", change: func(h *host) { h.Kernel = "" }, problems: []string{"KernelTooOld(kernel=, minimum=4.19)"}},
+		{name: "kernel too old", change: func(h *host) { h.Kernel = "4.18.0-553.el8_10.x86_64" },
+			problems: []string{"KernelTooOld(kernel=4.18.0-553.el8_10.x86_64, minimum=4.19)"}},
+		{name: "kernel not known", change: func(h *host) { h.Kernel = "" },
+			problems: []string{"KernelTooOld(kernel=, minimum=4.19)"}},
 		{name: "kernel with a plus", change: func(h *host) { h.Kernel = "6.8.0+custom" }},
 		{name: "kernel with an underscore", change: func(h *host) { h.Kernel = "6.12.41_1" }},
-		{name: "too little memory", change: func(h *host) { h.MemoryMiB = 1699 }, problems: []string{"MemoryTooSmall(have=1699, need=1700)"}},
+		{name: "too little memory", change: func(h *host) { h.MemoryMiB = 1699 },
+			problems: []string{"MemoryTooSmall(have=1699, need=1700)"}},
 		{name: "just enough memory", change: func(h *host) { h.MemoryMiB = 1700 }},
-		{name: "too little memory for a worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB = 899 }, problems: []string{"MemoryTooSmall(have=899, need=900)"}},
-		{name: "disk full", change: func(h *host) { h.DiskMiB = 0 }, problems: []string{"DiskTooSmall(have=0, need=5120)"}},
+		{name: "too little memory for a worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB = 899 },
+			problems: []string{"MemoryTooSmall(have=899, need=900)"}},
+		{name: "disk full", change: func(h *host) { h.DiskMiB = 0 },
+			problems: []string{"DiskTooSmall(have=0, need=5120)"}},
 		{name: "just enough disk", change: func(h *host) { h.DiskMiB = 5120 }},
-		{name: "clock ahead", change: func(h *host) { h.ClockSkew = 31 * time.Second }, problems: []string{"ClockAhead(limit=30s, skew=31s)"}},
-		{name: "clock behind", change: func(h *host) { h.ClockSkew = -2 * time.Minute }, problems: []string{"ClockBehind(limit=30s, skew=2m0s)"}},
+		{name: "clock ahead", change: func(h *host) { h.ClockSkew = 31 * time.Second },
+			problems: []string{"ClockAhead(limit=30s, skew=31s)"}},
+		{name: "clock behind", change: func(h *host) { h.ClockSkew = -2 * time.Minute },
+			problems: []string{"ClockBehind(limit=30s, skew=2m0s)"}},
 		{name: "clock just good enough", change: func(h *host) { h.ClockSkew = -30 * time.Second }},
 		{name: "one CPU", change: func(h *host) { h.CPUs = 1 }, warnings: []string{"CPUsTooFew(have=1, need=2)"}},
 		{
 			name: "ports taken", change: func(h *host) {
-				h.Ports = []observed.Port{{Number: 6443, Process: "haproxy"}, {Number: 10250}, {Number: 22, Process: "sshd"}}
+				h.Ports = []observed.Port{
+					{Number: 6443, Process: "haproxy"},
+					{Number: 10250},
+					{Number: 22, Process: "sshd"},
+				}
 			},
-			problems: []string{"PortTaken(port=6443, process=haproxy)", "PortTaken(port=10250, process=an unknown process)"},
+			problems: []string{"PortTaken(port=6443, process=haproxy)",
+				"PortTaken(port=10250, process=an unknown process)"},
 		},
-		{name: "port of no concern to a worker", role: desired.Worker, change: func(h *host) { h.Ports = []observed.Port{{Number: 6443, Process: "haproxy"}} }},
+		{name: "port of no concern to a worker", role: desired.Worker,
+			change: func(h *host) { h.Ports = []observed.Port{{Number: 6443, Process: "haproxy"}} }},
 		{name: "our own port and images on an unfinished host", used: true, change: func(h *host) {
 			h.Ports, h.DiskMiB = []observed.Port{{Number: 2379, Process: "etcd"}}, 100
 		}},
@@ -106,7 +119,8 @@ func TestNamesOfNodes(t *testing.T) {
 	long := strings.Repeat("a", 254)
 	for name, good := range map[string]bool{
 		"cp-1": true, "cp-1.example.org": true, "1": true, "CP-1": true, long[:253]: true,
-		"": false, "cp_1": false, "-cp": false, "cp-": false, "cp..org": false, "cp.": false, "höst": false, long: false,
+		"": false, "cp_1": false, "-cp": false, "cp-": false, "cp..org": false, "cp.": false, "höst": false,
+		long: false,
 	} {
 		w := desired.Host{Role: desired.Worker}
 		is := decidetest.Bare(w)

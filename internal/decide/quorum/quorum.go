@@ -1,5 +1,5 @@
-// Package quorum is the arithmetic of etcd's majorities: whether a list of members has a quorum, and whether one member of
-// it may be stopped for a while or leave for ever. A member that is not known to be healthy counts as dead.
+// Package quorum is the arithmetic of etcd's majorities: whether a list of members has a quorum, and whether one member
+// of it may be stopped for a while or leave for ever. A member that is not known to be healthy counts as dead.
 package quorum
 
 import (
@@ -52,9 +52,9 @@ type Verdict struct {
 	Left   Tally // the other members
 }
 
-// SafeToStop says whether the member with that ID may be stopped for a while, as an upgrade does: the healthy others must
-// be a quorum of all voters. A cluster of one or two voters has no such others; it may be stopped with an outage, if all
-// its voters are healthy. A learner may always be stopped; a member that is not in the list must not.
+// SafeToStop says whether the member with that ID may be stopped for a while, as an upgrade does: the healthy others
+// must be a quorum of all voters. A cluster of one or two voters has no such others; it may be stopped with an outage,
+// if all its voters are healthy. A learner may always be stopped; a member that is not in the list must not.
 func SafeToStop(members []observed.Member, id string) Verdict {
 	m, others := Without(members, id)
 	if m == nil {
@@ -71,9 +71,9 @@ func SafeToStop(members []observed.Member, id string) Verdict {
 	return Verdict{Why: why, Left: rest}
 }
 
-// SafeToRemove says whether the member with that ID may leave for ever: the list must hold its quorum now, for a removal
-// has to be agreed upon, and the healthy voters left must be a quorum of the voters left. What is not known to be healthy
-// is not. The last voter may never leave.
+// SafeToRemove says whether the member with that ID may leave for ever: the list must hold its quorum now, for a
+// removal has to be agreed upon, and the healthy voters left must be a quorum of the voters left. What is not known to
+// be healthy is not. The last voter may never leave.
 func SafeToRemove(members []observed.Member, id string) Verdict {
 	m, others := Without(members, id)
 	if m == nil {

@@ -24,7 +24,12 @@ func lists(n int, f func([]observed.Member)) {
 		if len(list) == n {
 			return
 		}
-		for _, m := range []observed.Member{{Healthy: observed.Yes}, {Healthy: observed.No}, {Healthy: observed.Unknown}, {Healthy: observed.Yes, Learner: true}} {
+		for _, m := range []observed.Member{
+			{Healthy: observed.Yes},
+			{Healthy: observed.No},
+			{Healthy: observed.Unknown},
+			{Healthy: observed.Yes, Learner: true},
+		} {
 			m.ID = fmt.Sprint(len(list))
 			grow(append(list[:len(list):len(list)], m))
 		}

@@ -31,7 +31,8 @@ func SupportedContainerd(kubelet string) string {
 	return fmt.Sprintf("%s and newer, before %d, with kubelet %s", oldestContainerd(k), newestContainerd, kubelet)
 }
 
-// Containerd returns nil if a kubelet of that version works with a containerd of that version, both without a leading v.
+// Containerd returns nil if a kubelet of that version works with a containerd of that version, both
+// without a leading v.
 func Containerd(kubelet, containerd string) error {
 	c, err := version.ParseSemantic(containerd)
 	if err != nil {

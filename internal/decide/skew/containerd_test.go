@@ -26,7 +26,11 @@ func TestContainerd(t *testing.T) {
 
 func TestSupportedContainerdIsNotSaidOfAnUnknownKubelet(t *testing.T) {
 	t.Parallel()
-	for kubelet, want := range map[string]string{"1.36.3": "2.0 and newer, before 3, with kubelet 1.36.3", "1.20.0": "", "x": ""} {
+	for kubelet, want := range map[string]string{
+		"1.36.3": "2.0 and newer, before 3, with kubelet 1.36.3",
+		"1.20.0": "",
+		"x":      "",
+	} {
 		if got := SupportedContainerd(kubelet); got != want {
 			t.Errorf("%s: %q, want %q", kubelet, got, want)
 		}

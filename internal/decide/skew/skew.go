@@ -28,7 +28,8 @@ func Allowed(apiserver, kubelet string) error {
 	case k.Minor() > a.Minor():
 		return fmt.Errorf("kubelet %s is newer than API server %s", kubelet, apiserver)
 	case a.Minor()-k.Minor() > maxKubeletSkew:
-		return fmt.Errorf("kubelet %s is more than %d minors older than API server %s", kubelet, maxKubeletSkew, apiserver)
+		return fmt.Errorf("kubelet %s is more than %d minors older than API server %s", kubelet, maxKubeletSkew,
+			apiserver)
 	}
 	return nil
 }

@@ -2,8 +2,8 @@ package drive
 
 import "iter"
 
-// lasting is how long faults last that have an end, in the enumerations: longer than an operator waits for a host that is
-// away.
+// lasting is how long faults last that have an end, in the enumerations: longer than an operator waits for a
+// host that is away.
 const lasting = 120
 
 // on are the kinds of faults of hosts and operators alone.
@@ -31,8 +31,8 @@ func single(hosts, at int) []Fault {
 	return out
 }
 
-// States are all clusters of one to so many control-plane hosts, with and without a worker, in every start, with every pair
-// of faults that is there when apply begins.
+// States are all clusters of one to so many control-plane hosts, with and without a worker, in every start, with every
+// pair of faults that is there when apply begins.
 func States(controlPlanes int) iter.Seq[Scenario] {
 	return func(yield func(Scenario) bool) {
 		for s := range shapes(controlPlanes) {
@@ -68,7 +68,8 @@ func Boundaries(controlPlanes int) iter.Seq[Scenario] {
 	}
 }
 
-// Pairs are one cluster in one start, with every pair of faults at the same moment, before every so many commands of a run.
+// Pairs are one cluster in one start, with every pair of faults at the same moment, before every so many
+// commands of a run.
 func Pairs(s Scenario, stride int) iter.Seq[Scenario] {
 	return func(yield func(Scenario) bool) {
 		end := Run(s).Moments

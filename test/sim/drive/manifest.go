@@ -17,11 +17,17 @@ const (
 
 // manifest is a cluster that is wanted.
 func manifest(controlPlanes, workers int) desired.Cluster {
-	c := desired.Cluster{Name: "alpha", KubernetesVersion: Wanted, Digest: "manifest-1", Artifacts: map[string]desired.Artifacts{"amd64": release()}}
+	c := desired.Cluster{
+		Name:              "alpha",
+		KubernetesVersion: Wanted,
+		Digest:            "manifest-1",
+		Artifacts:         map[string]desired.Artifacts{"amd64": release()},
+	}
 	c.Network.CNI = desired.CNI{Name: "flannel", Supported: []string{"flannel", "external"}}
 	c.Endpoint = desired.Endpoint{Host: "192.0.2.250", Port: 6443}
 	c.Upgrade = desired.Upgrade{
-		MaxUnavailable: desired.Share{Count: 1 + workers/4}, Canary: true, Drain: desired.Drain{Timeout: 60 * time.Second, OnTimeout: desired.DrainStop},
+		MaxUnavailable: desired.Share{Count: 1 + workers/4}, Canary: true,
+		Drain: desired.Drain{Timeout: 60 * time.Second, OnTimeout: desired.DrainStop},
 	}
 	for i := range controlPlanes {
 		c.ControlPlane = append(c.ControlPlane, host(desired.ControlPlane, "cp", 0, i+1))
@@ -34,7 +40,10 @@ func manifest(controlPlanes, workers int) desired.Cluster {
 
 func host(role desired.Role, prefix string, net, n int) desired.Host {
 	public := fmt.Sprintf("192.0.%d.%d", net, n)
-	return desired.Host{ID: public, PublicAddress: public, PrivateAddress: fmt.Sprintf("10.0.%d.%d", net, n), Hostname: fmt.Sprintf("%s-%d", prefix, n), Role: role}
+	return desired.Host{
+		ID: public, PublicAddress: public, PrivateAddress: fmt.Sprintf("10.0.%d.%d", net, n),
+		Hostname: fmt.Sprintf("%s-%d", prefix, n), Role: role,
+	}
 }
 
 // release is as small as one can be.
@@ -43,10 +52,12 @@ func release() desired.Artifacts {
 		KubernetesVersion: Wanted, Arch: "amd64", Pushed: true,
 		Binaries: []desired.Binary{
 			{Name: desired.BinaryKubelet, Version: Wanted, URL: "https://example.com/kubelet", SHA256: "b1"},
-			{Name: desired.BinaryContainerd, Version: "2.2.1", URL: "https://example.com/containerd.tar.gz", SHA256: "b2", Archive: true},
+			{Name: desired.BinaryContainerd, Version: "2.2.1", URL: "https://example.com/containerd.tar.gz",
+				SHA256: "b2", Archive: true},
 		},
 		Images: []desired.Image{{
-			Name: world.Image(Wanted), Source: world.Image(Wanted), Digest: "sha256:i1", Blobs: []desired.Blob{{Digest: "sha256:c1"}},
+			Name: world.Image(Wanted), Source: world.Image(Wanted), Digest: "sha256:i1",
+			Blobs: []desired.Blob{{Digest: "sha256:c1"}},
 		}},
 	}
 }

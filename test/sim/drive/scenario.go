@@ -1,6 +1,6 @@
-// Package drive lets the real decide, plan and schedule work on a simulated world, as the engine does, while faults befall
-// it: look, plan, approve, lock, look again, compare, run, look until it matches. An operator is a state machine that makes
-// one command or request at a time, so that everything else can happen between any two of them.
+// Package drive lets the real decide, plan and schedule work on a simulated world, as the engine does, while faults
+// befall it: look, plan, approve, lock, look again, compare, run, look until it matches. An operator is a state machine
+// that makes one command or request at a time, so that everything else can happen between any two of them.
 //
 // A Scenario says all; the same one gives the same course of events.
 package drive
@@ -68,15 +68,18 @@ const (
 	Stop       Kind = "stop"        // Ctrl-C
 	Second     Kind = "second"      // a second operator applies
 	Forced     Kind = "forced"      // a second operator applies with --force-unlock
-	Old        Kind = "old"         // a second operator applies, with the program that locks all hosts and forces the Lease
-	Alone      Kind = "alone"       // a caller works on one worker alone, as a controller does
+	// a second operator applies, with the program that locks all hosts and forces the Lease
+	Old   Kind = "old"
+	Alone Kind = "alone" // a caller works on one worker alone, as a controller does
 )
 
 // Kinds are all sorts of faults.
 func Kinds() []Kind {
 	return []Kind{
-		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped, Crashed,
-		DataLost, Manifest, Expired, ConfLost, Collected, ByHand, Severed, Killed, Paused, Stop, Second, Forced, Old, Alone,
+		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped,
+		Crashed,
+		DataLost, Manifest, Expired, ConfLost, Collected, ByHand, Severed, Killed, Paused, Stop, Second, Forced, Old,
+		Alone,
 	}
 }
 
@@ -130,7 +133,8 @@ func (s Scenario) String() string {
 	for i, f := range s.Faults {
 		faults[i] = f.String()
 	}
-	text := fmt.Sprintf("seed=%d hosts=%d+%d start=%s faults=%s", s.Seed, s.ControlPlanes, s.Workers, s.Start, strings.Join(faults, ","))
+	text := fmt.Sprintf("seed=%d hosts=%d+%d start=%s faults=%s", s.Seed, s.ControlPlanes, s.Workers, s.Start,
+		strings.Join(faults, ","))
 	if s.Off != "" {
 		text += " off=" + string(s.Off)
 	}

@@ -6,8 +6,8 @@ import (
 	"kubeone/test/sim/safety"
 )
 
-// Shrink returns a scenario that breaks the same rule with as few faults and hosts as it finds, each as early and as short
-// as it can be.
+// Shrink returns a scenario that breaks the same rule with as few faults and hosts as it finds, each as early and as
+// short as it can be.
 func Shrink(s Scenario, rule safety.Rule) Scenario {
 	breaks := func(t Scenario) bool {
 		v := Run(t).Violation

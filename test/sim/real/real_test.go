@@ -79,7 +79,9 @@ func (c *stage) second(n int) {
 func (c *stage) operator(force bool) *Operator {
 	c.runs++
 	want, config, addons := c.sim.Wanted()
-	return &Operator{W: c.w, Name: fmt.Sprintf("operator-%d", c.runs), Want: want, Config: config, Addons: addons, Force: force}
+	return &Operator{
+		W: c.w, Name: fmt.Sprintf("operator-%d", c.runs), Want: want, Config: config, Addons: addons, Force: force,
+	}
 }
 
 func (c *stage) run(ctx context.Context, o *Operator) error {
@@ -121,7 +123,8 @@ func (c *stage) play(ctx context.Context) {
 			return
 		}
 	}
-	c.t.Errorf("%s: %d runs, and the cluster is not as wanted:\n\t%s", c.sim.Scenario, maxRuns, strings.Join(c.ends, "\n\t"))
+	c.t.Errorf("%s: %d runs, and the cluster is not as wanted:\n\t%s", c.sim.Scenario, maxRuns,
+		strings.Join(c.ends, "\n\t"))
 }
 
 func TestTheRealApply(t *testing.T) {
@@ -181,7 +184,8 @@ func TestEventsAreTold(t *testing.T) {
 		if err := o.Apply(ctx, "run-1"); err != nil {
 			t.Fatal(err)
 		}
-		if told[apply.RunStarted] != 1 || told[apply.RunFinished] != 1 || told[apply.StepDone] == 0 || told[apply.StepFailed] > 0 {
+		if told[apply.RunStarted] != 1 || told[apply.RunFinished] != 1 || told[apply.StepDone] == 0 ||
+			told[apply.StepFailed] > 0 {
 			t.Errorf("told %v", told)
 		}
 	})

@@ -33,13 +33,14 @@ func (c *Checker) changed(e world.Effect) {
 			continue
 		}
 		if other, _ := parts(h.Run.API); other < minor-1 || other > minor+1 {
-			c.Break(Skew, "the API server of %s becomes %s, and that of %s is %s", e.Host.Name, e.New, h.Name, h.Run.API)
+			c.Break(Skew, "the API server of %s becomes %s, and that of %s is %s", e.Host.Name, e.New, h.Name,
+				h.Run.API)
 		}
 	}
 }
 
-// kubelet checks that a kubelet's version changes only on a node from which the pods are gone, and which is closed unless it
-// only now joins again.
+// kubelet checks that a kubelet's version changes only on a node from which the pods are gone, and which is closed
+// unless it only now joins again.
 func (c *Checker) kubelet(e world.Effect) {
 	r := c.World.EtcdCluster()
 	if e.Old == "" || e.Old == e.New || r == nil {
@@ -47,7 +48,8 @@ func (c *Checker) kubelet(e world.Effect) {
 	}
 	n := r.Objects.Node(e.Host.Name)
 	if n != nil && (!n.Cordoned && e.Host.Disk.Joined() || r.Objects.PodsOn(n.Name) > 0) {
-		c.Break(Drained, "%s changes the kubelet of %s from %s to %s with %d pods on it, closed: %v", e.By.Step, n.Name, e.Old, e.New, r.Objects.PodsOn(n.Name), n.Cordoned)
+		c.Break(Drained, "%s changes the kubelet of %s from %s to %s with %d pods on it, closed: %v", e.By.Step, n.Name,
+			e.Old, e.New, r.Objects.PodsOn(n.Name), n.Cordoned)
 	}
 }
 
@@ -59,7 +61,8 @@ func (c *Checker) evicted(e world.Effect) {
 	n := c.node(e.Pod.Node)
 	works := n != nil && n.Ready && c.World.Now-e.Pod.Since >= starting
 	if available := c.World.Available(e.App); works && available-1 < e.App.Min {
-		c.Break(Budget, "%s takes a pod of %s, of which %d are available and %d must be", e.By.Step, e.App.Name, available, e.App.Min)
+		c.Break(Budget, "%s takes a pod of %s, of which %d are available and %d must be", e.By.Step, e.App.Name,
+			available, e.App.Min)
 	}
 }
 
@@ -133,12 +136,14 @@ func (c *Checker) versions() {
 			high = low
 		}
 		if low != 0 && (kubelet > low || kubelet < high-3) {
-			c.Break(Skew, "the kubelet of %s is %s, and the API servers that it reaches are of minors %d to %d", h.Name, h.Run.KubeletVersion, low, high)
+			c.Break(Skew, "the kubelet of %s is %s, and the API servers that it reaches are of minors %d to %d", h.Name,
+				h.Run.KubeletVersion, low, high)
 		}
 	}
 }
 
-// closed checks how many members runs have closed: one of the control plane, and as many workers as may be out of service.
+// closed checks how many members runs have closed: one of the control plane, and as many workers as may be
+// out of service.
 func (c *Checker) closed() {
 	r := c.World.EtcdCluster()
 	if r == nil {

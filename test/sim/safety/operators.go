@@ -13,24 +13,26 @@ func (c *Checker) lock(e world.Effect) {
 	c.locked[e.By.Run] = c.World.Now
 }
 
-// lease checks that nobody takes the Lease from a run that lives, unless it was told to, or has the lock of every member's
-// host, where that run is not.
+// lease checks that nobody takes the Lease from a run that lives, unless it was told to, or has the lock of every
+// member's host, where that run is not.
 func (c *Checker) lease(e world.Effect) {
 	last := c.World.EtcdCluster().Objects.Lease
 	lives := last.Run != "" && last.Run != e.By.Run && c.World.Now-last.Renewed < world.StaleAfter
 	if lives && !e.Forced && !c.hasAll(e.By.Run) {
-		c.Break(OneOperator, "run %s takes the Lease that run %s renewed %d s ago", e.By.Run, last.Run, c.World.Now-last.Renewed)
+		c.Break(OneOperator, "run %s takes the Lease that run %s renewed %d s ago", e.By.Run, last.Run,
+			c.World.Now-last.Renewed)
 	}
 	c.leases[e.By.Run] = true
 	c.lessee, c.leasedAt, c.forced = e.By.Run, c.World.Now, e.Forced
 }
 
-// alone checks that no two runs work on the same thing: that none begins a step on a host whose lock another has, and none
-// about the cluster when another one has taken the cluster's Lease. What was begun before goes on.
+// alone checks that no two runs work on the same thing: that none begins a step on a host whose lock another has, and
+// none about the cluster when another one has taken the cluster's Lease. What was begun before goes on.
 func (c *Checker) alone(e world.Effect) {
 	if e.Verb == world.Begun {
 		if holder := c.holder[e.Host.ID]; holder != e.By.Run {
-			c.Break(OneOperator, "run %s begins %s on %s, whose lock run %s has", e.By.Run, e.By.Step, e.Host.Name, holder)
+			c.Break(OneOperator, "run %s begins %s on %s, whose lock run %s has", e.By.Run, e.By.Step, e.Host.Name,
+				holder)
 		}
 		if e.Host.ControlPlane && c.leases[e.By.Run] {
 			c.stale(e)
@@ -43,15 +45,16 @@ func (c *Checker) alone(e world.Effect) {
 	c.begins[e.By] = c.World.Now
 	if h := e.Host; h != nil && !h.ControlPlane && !h.Outside && e.By.Kind != step.RemoveEtcd && !c.leases[e.By.Run] {
 		if c.holder[h.ID] != e.By.Run {
-			c.Break(OneOperator, "run %s begins %s about %s, whose lock run %s has", e.By.Run, e.By.Step, h.Name, c.holder[h.ID])
+			c.Break(OneOperator, "run %s begins %s about %s, whose lock run %s has", e.By.Run, e.By.Step, h.Name,
+				c.holder[h.ID])
 		}
 		return
 	}
 	c.stale(e)
 }
 
-// stale checks that the run's Lease is its own. One that began before there was an API takes it before its first step through
-// that. Nobody can know at once that a person, or a program that knows less, has taken it by force.
+// stale checks that the run's Lease is its own. One that began before there was an API takes it before its first step
+// through that. Nobody can know at once that a person, or a program that knows less, has taken it by force.
 func (c *Checker) stale(e world.Effect) {
 	switch {
 	case c.lessee == e.By.Run, c.old[e.By.Run] && !c.leases[e.By.Run] && c.World.Now-c.locked[c.lessee] <= learning:

@@ -5,8 +5,8 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// votes counts the etcd cluster's voters and how many of them serve, or did when what happens now was begun, without the member with
-// that ID.
+// votes counts the etcd cluster's voters and how many of them serve, or did when what happens now was begun, without
+// the member with that ID.
 func (c *Checker) votes(r *world.EtcdCluster, without int, since int64) (voters, healthy int) {
 	for _, m := range r.Members {
 		if m.Learner || m.ID == without {
@@ -67,7 +67,8 @@ func (c *Checker) removed(e world.Effect) {
 	}
 	voters, healthy := c.votes(r, e.Member, c.World.Now)
 	if voters == 0 || 2*healthy <= voters {
-		c.Break(RemovalQuorum, "%s removes member %d, and of the %d voters left %d are healthy", e.By.Step, e.Member, voters, healthy)
+		c.Break(RemovalQuorum, "%s removes member %d, and of the %d voters left %d are healthy", e.By.Step, e.Member,
+			voters, healthy)
 	}
 	h := c.World.HostOf(r, e.Member)
 	if h == nil || c.asked[e.By.Run] {
@@ -87,11 +88,13 @@ func (c *Checker) promoted(e world.Effect) {
 		healthy++
 	}
 	if 2*healthy <= voters+1 {
-		c.Break(Promotion, "%s makes a voter of member %d, and then %d of %d voters are healthy", e.By.Step, e.Member, healthy, voters+1)
+		c.Break(Promotion, "%s makes a voter of member %d, and then %d of %d voters are healthy", e.By.Step, e.Member,
+			healthy, voters+1)
 	}
 }
 
-// stopped checks that the others do without this member. One or two voters do not; they may be stopped while all are well.
+// stopped checks that the others do without this member. One or two voters do not; they may be stopped
+// while all are well.
 func (c *Checker) stopped(e world.Effect) {
 	d := e.Host.Disk.Data
 	if d == nil || !c.World.Voting(e.Host) || c.asked[e.By.Run] || e.By.Kind == step.Fence {
@@ -103,7 +106,8 @@ func (c *Checker) stopped(e world.Effect) {
 	}
 	others, healthy := c.votes(r, d.Member, c.begunAt(e.By))
 	if all := others + 1; 2*healthy <= all && (all > 2 || healthy < others) {
-		c.Break(RestartQuorum, "%s stops the member of %s, and of %d voters %d others are healthy", e.By.Step, e.Host.Name, all, healthy)
+		c.Break(RestartQuorum, "%s stops the member of %s, and of %d voters %d others are healthy", e.By.Step,
+			e.Host.Name, all, healthy)
 	}
 }
 
@@ -119,9 +123,8 @@ func (c *Checker) single(e world.Effect) {
 	}
 }
 
-// begun checks that a new etcd is begun only where nothing of a cluster is, on any control-plane host of the manifest, reached
-// or not; and
-// that a restored one is alone.
+// begun checks that a new etcd is begun only where nothing of a cluster is, on any control-plane host of the manifest,
+// reached or not; and that a restored one is alone.
 func (c *Checker) begun(e world.Effect) {
 	for _, h := range c.World.Hosts {
 		if e.By.Kind == step.Restore {

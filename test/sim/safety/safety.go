@@ -1,6 +1,6 @@
 // Package safety checks the rules that must hold whatever is interrupted, against the simulated truth. It does its own
-// arithmetic, of quorums and of versions, knows what probes found out as little as it knows how plans are made, and takes
-// of a plan only what was approved: which step on which host.
+// arithmetic, of quorums and of versions, knows what probes found out as little as it knows how plans are made, and
+// takes of a plan only what was approved: which step on which host.
 package safety
 
 import (

@@ -15,7 +15,8 @@ func Installed(want desired.Cluster, version string) *World {
 		h.Run.Containerd = true
 		startKubelet(h, version)
 		h.Run.Registered = true
-		r.Objects.Nodes = append(r.Objects.Nodes, &Node{Name: h.Name, Address: h.Address, Kubelet: version, Ready: true, ControlPlane: h.ControlPlane})
+		r.Objects.Nodes = append(r.Objects.Nodes,
+			&Node{Name: h.Name, Address: h.Address, Kubelet: version, Ready: true, ControlPlane: h.ControlPlane})
 		if !h.ControlPlane {
 			continue
 		}
@@ -46,8 +47,8 @@ func (w *World) Deploy(name string, pods, least int) {
 	}
 }
 
-// Extend makes the manifest's hosts that the world lacks, bare, and brings all into the manifest's order. Those that the
-// manifest does not have come last, outside it.
+// Extend makes the manifest's hosts that the world lacks, bare, and brings all into the manifest's order. Those that
+// the manifest does not have come last, outside it.
 func (w *World) Extend(want desired.Cluster) {
 	all := New(want)
 	for i, h := range all.Hosts {

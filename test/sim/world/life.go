@@ -32,7 +32,8 @@ func checkUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	return h.Disk.Upgrading == u.Intent.Version || h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
 }
 
-// beginUpgrade notes that the upgrade has begun. A kubelet that does not run is started: nothing else would start etcd again.
+// beginUpgrade notes that the upgrade has begun. A kubelet that does not run is started: nothing else would
+// start etcd again.
 func beginUpgrade(_ *World, h *Host, u *Unit) (bool, error) {
 	h.Disk.Upgrading = u.Intent.Version
 	if !h.Run.Kubelet {
@@ -106,8 +107,8 @@ func moveAside(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// markUnfinished makes the host one whose join has not ended; its kubelet waits for the join, which makes its certificates
-// anew.
+// markUnfinished makes the host one whose join has not ended; its kubelet waits for the join, which makes its
+// certificates anew.
 func markUnfinished(_ *World, h *Host, _ *Unit) (bool, error) {
 	h.Disk.Marker.Complete = false
 	h.Disk.KubeletCA, h.Disk.AdminCA, h.Disk.Expired = 0, 0, false
@@ -143,7 +144,8 @@ func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// writeManifests writes the static pods that are missing, in the version that the host has, and starts the kubelet anew.
+// writeManifests writes the static pods that are missing, in the version that the host has, and starts
+// the kubelet anew.
 func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 	for _, part := range step.ParamsOf[step.RegenerateParams](u.Intent).Parts {

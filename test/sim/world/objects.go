@@ -142,7 +142,8 @@ func (o *Objects) PodsOn(node string) int {
 	return n
 }
 
-// evict asks for one pod to leave the Node, and reports whether none is left. A budget that allows no disruption refuses.
+// evict asks for one pod to leave the Node, and reports whether none is left. A budget that allows no
+// disruption refuses.
 func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force bool) (empty bool, err error) {
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {

@@ -27,16 +27,23 @@ func (w *World) Observe() observed.World {
 
 func (w *World) observeHost(h *Host) observed.Host {
 	if !h.Reached() {
-		return observed.Host{ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "connection timed out"}
+		return observed.Host{
+			ID:      h.ID,
+			Reach:   observed.Unreachable,
+			Class:   "unreachable",
+			Problem: "connection timed out",
+		}
 	}
 	d := &h.Disk
 	out := observed.Host{
 		ID: h.ID, Reach: observed.Reached, Hostname: h.Name, MachineID: "machine-" + strconv.Itoa(h.Machine),
-		OS: observed.OS{ID: "debian", VersionID: "13"}, Arch: "amd64", Kernel: "6.12.41", CPUs: 2, MemoryMiB: 4096, DiskMiB: 20480,
+		OS: observed.OS{ID: "debian", VersionID: "13"}, Arch: "amd64", Kernel: "6.12.41", CPUs: 2, MemoryMiB: 4096,
+		DiskMiB:     20480,
 		ClockSkew:   time.Second,
 		KubeletConf: observed.Of(d.KubeletCA != 0), AdminConf: observed.Of(d.AdminCA != 0),
 		PKI: observed.Of(d.CA != 0), EtcdData: observed.Of(d.Data != nil),
-		Containerd: unit(d.Kubelet != "", h.Run.Containerd, "2.2.1"), Kubelet: unit(d.Kubelet != "", h.Run.Kubelet, d.Kubelet),
+		Containerd:       unit(d.Kubelet != "", h.Run.Containerd, "2.2.1"),
+		Kubelet:          unit(d.Kubelet != "", h.Run.Kubelet, d.Kubelet),
 		APIServerVersion: d.API, Upgrading: d.Upgrading,
 	}
 	if h.Full {
@@ -59,7 +66,9 @@ func (w *World) observeHost(h *Host) observed.Host {
 		past := time.Unix(0, 0)
 		out.Certificates = []observed.Certificate{{Name: "kubelet-client", NotAfter: past, Expired: true}}
 		if h.ControlPlane {
-			out.Certificates = append(out.Certificates, observed.Certificate{Name: "apiserver", NotAfter: past, Expired: true}, observed.Certificate{Name: "etcd/peer", NotAfter: past, Expired: true})
+			out.Certificates = append(out.Certificates,
+				observed.Certificate{Name: "apiserver", NotAfter: past, Expired: true},
+				observed.Certificate{Name: "etcd/peer", NotAfter: past, Expired: true})
 		}
 	}
 	if d.Digest != "" {
@@ -111,7 +120,12 @@ func (w *World) observeRunning(h *Host, out *observed.Host) {
 		out.Step = &observed.Step{Unit: "kubeone-step.service", RunID: u.By.Run, Stage: string(u.Intent.Kind)}
 	}
 	if k := h.Held; k != nil {
-		out.Lock = &observed.Lock{Holder: k.Run, RunID: k.Run, Generation: h.Disk.Generation, Live: w.Now-k.Beat < StaleAfter}
+		out.Lock = &observed.Lock{
+			Holder:     k.Run,
+			RunID:      k.Run,
+			Generation: h.Disk.Generation,
+			Live:       w.Now-k.Beat < StaleAfter,
+		}
 	}
 }
 
@@ -121,7 +135,10 @@ func (w *World) observeAPI() observed.API {
 		return observed.API{Reached: w.credentials()}
 	}
 	r, _ := w.member(via)
-	out := observed.API{Reached: observed.Yes, Via: via.ID, Version: via.Run.API, ClusterID: strconv.Itoa(r.ID), Addons: map[string]string{}}
+	out := observed.API{
+		Reached: observed.Yes, Via: via.ID, Version: via.Run.API, ClusterID: strconv.Itoa(r.ID),
+		Addons: map[string]string{},
+	}
 	for name, digest := range r.Objects.Addons {
 		out.Addons[name] = digest
 	}
@@ -136,7 +153,8 @@ func (w *World) observeAPI() observed.API {
 
 func observeNode(w *World, n *Node) observed.Node {
 	out := observed.Node{
-		Name: n.Name, Addresses: []string{n.Address}, Ready: observed.Of(n.Ready), Unschedulable: n.Cordoned, ControlPlane: n.ControlPlane,
+		Name: n.Name, Addresses: []string{n.Address}, Ready: observed.Of(n.Ready), Unschedulable: n.Cordoned,
+		ControlPlane:   n.ControlPlane,
 		KubeletVersion: n.Kubelet, Labels: n.Labels, Annotations: n.Annotations,
 	}
 	if h := w.Host(n.Name); !n.Ready && (h == nil || !w.Asks(h)) {
@@ -173,7 +191,10 @@ func (w *World) ObserveEtcd() observed.Etcd {
 		out.Problem = "no quorum answers"
 	}
 	for _, m := range r.Members {
-		one := observed.Member{ID: m.Hex(), Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}, Learner: m.Learner, Healthy: observed.No}
+		one := observed.Member{
+			ID: m.Hex(), Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}, Learner: m.Learner,
+			Healthy: observed.No,
+		}
 		if w.answers(via, r, m) {
 			one.Version, one.Healthy = "3.6.6", observed.Of(w.Serving(w.HostOf(r, m.ID)))
 		}

@@ -15,9 +15,10 @@ type work struct {
 
 // works are what steps do, by kind.
 var works = map[step.Kind]work{
-	step.Prepare:     {phases: []phase{markBegun, installRuntime}, repairs: true},
-	step.Images:      {phases: []phase{fetchImages}},
-	step.Init:        {phases: []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined}, repairs: true},
+	step.Prepare: {phases: []phase{markBegun, installRuntime}, repairs: true},
+	step.Images:  {phases: []phase{fetchImages}},
+	step.Init: {phases: []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined},
+		repairs: true},
 	step.CopyPKI:     {phases: []phase{writePKI}, repairs: true},
 	step.JoinPrepare: {phases: []phase{joinKubelet}, repairs: true},
 	step.JoinEtcd:    {phases: []phase{addMember, startMember, promoteMember}, repairs: true},
@@ -31,10 +32,13 @@ var works = map[step.Kind]work{
 	step.Check: {phases: []phase{checkUpgrade}},
 	step.Fetch: {phases: []phase{fetchImages}},
 	step.UpgradeControlPlane: {phases: []phase{
-		checkUpgrade, beginUpgrade, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet, awaitEtcd, awaitAPI, markJoined, endUpgrade,
+		checkUpgrade, beginUpgrade, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet,
+		awaitEtcd, awaitAPI, markJoined, endUpgrade,
 	}},
-	step.UpgradeWorker: {phases: []phase{checkUpgrade, beginUpgrade, changeKubelet, awaitKubelet, markJoined, endUpgrade}},
-	step.SystemAddons:  {phases: []phase{applySystem}},
+	step.UpgradeWorker: {
+		phases: []phase{checkUpgrade, beginUpgrade, changeKubelet, awaitKubelet, markJoined, endUpgrade},
+	},
+	step.SystemAddons: {phases: []phase{applySystem}},
 
 	step.Snapshot:  {phases: []phase{snapshot}},
 	step.Fence:     {phases: []phase{stopAll, moveAside}},
