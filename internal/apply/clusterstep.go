@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster/jointoken"
@@ -15,12 +14,9 @@ import (
 	"kubeone/internal/step"
 )
 
-// clusterTimeout bounds a step that goes through the API.
-const clusterTimeout = 10 * time.Minute
-
 // runOnCluster carries out a step that goes through the API.
 func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
-	ctx, cancel := context.WithTimeout(ctx, clusterTimeout+drainTime(s.Intent))
+	ctx, cancel := context.WithTimeout(ctx, StepLimit(s.Intent))
 	defer cancel()
 	return r.onCluster(ctx, s)
 }

@@ -28,12 +28,6 @@ func text(name string) string {
 	return string(b)
 }
 
-const (
-	beatEvery    = 5 * time.Second
-	checkTimeout = 10 * time.Second // for a host to say whose lock it is
-	staleAfter   = 20 * time.Second // a lock whose holder was not heard of for that long may be taken
-)
-
 // HeldError says that another operator works on the cluster.
 type HeldError struct {
 	Host, Holder, RunID string
@@ -61,8 +55,8 @@ func (e *UnwritableError) Error() string {
 		e.Host, script.LockDir, e.Reason)
 }
 
-// Lock is the lock of one run on a set of hosts. A host gives it up by itself when this process ends or is not heard of
-// for some seconds; steps that are running go on, and a later run finds them.
+// Lock is the lock of one run on a set of hosts. A host gives it up by itself when this process ends or is not
+// heard of for some seconds; steps that are running go on, and a later run finds them.
 type Lock struct {
 	hosts       map[string]host.Host // by ID, not changed
 	mu          sync.Mutex
@@ -205,7 +199,7 @@ func (l *Lock) confirm(ctx context.Context, id string) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	res, err := h.Run(ctx, host.Cmd{Name: "look at the lock", Script: `cat "$1/generation"`, Args: []string{script.LockDir}, Timeout: checkTimeout})
+	res, err := h.Run(ctx, host.Cmd{Name: "look at the lock", Script: `cat "$1/generation"`, Args: []string{script.LockDir}, Timeout: CheckTimeout})
 	latest, wrong := strconv.ParseInt(strings.TrimSpace(string(res.Stdout)), 10, 64)
 	ours := l.Generation(id)
 	switch {
@@ -223,8 +217,8 @@ func (l *Lock) Release() {
 	l.keepers.Wait()
 }
 
-// take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started again, if
-// nobody took the lock in between.
+// take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started
+// again, if nobody took the lock in between.
 func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim, kept int64) (int64, error) {
 	generation, ended, err := keeper(ctx, keep, h, c, kept)
 	if err != nil {
@@ -252,7 +246,7 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim, kept int64)
 // itself then refuses the steps of the lock that was lost.
 func keepAgain(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
 	for {
-		if err := pause(keep, retryEvery); err != nil {
+		if err := pause(keep, RetryEvery); err != nil {
 			return nil, err
 		}
 		_, ended, err := keeper(keep, keep, h, c, generation)
@@ -273,7 +267,7 @@ func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (
 	}
 	cmd := host.Cmd{
 		Name: "take the lock", Script: text("lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
-		Args: []string{c.Holder, c.Run, forced, strconv.Itoa(int(staleAfter.Seconds())), strconv.FormatInt(generation, 10)},
+		Args: []string{c.Holder, c.Run, forced, strconv.Itoa(int(StaleAfter.Seconds())), strconv.FormatInt(generation, 10)},
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -312,7 +306,7 @@ func keeperError(name string, err error) error {
 // beat sends a line every few seconds, and ends the keeper when ctx ends.
 func beat(ctx context.Context, w io.WriteCloser) {
 	defer func() { _ = w.Close() }()
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(BeatEvery)
 	defer tick.Stop()
 	for {
 		select {

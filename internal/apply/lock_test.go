@@ -102,7 +102,7 @@ func TestALockWhoseHolderIsSilentIsTakenOver(t *testing.T) {
 	m.write("var/lib/kubeone/lock/owner", "holder=me@here\nrun=run-1\ngeneration=7\nsince=1\n", 0o600)
 	m.write("var/lib/kubeone/lock/beat", "", 0o600)
 	m.write("run/kubeone/secrets/token", "left by a killed run", 0o600)
-	long := time.Now().Add(-2 * staleAfter)
+	long := time.Now().Add(-2 * StaleAfter)
 	if err := os.Chtimes(m.path("var/lib/kubeone/lock/beat"), long, long); err != nil {
 		t.Fatal(err)
 	}

@@ -4,22 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"kubeone/internal/decide/quorum"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
-)
-
-// What goes for being dead is found dead so many times, over thirty seconds.
-const (
-	deathProbes  = 3
-	deathEvery   = 15 * time.Second
-	probeTimeout = 8 * time.Second // for a host to answer one probe
-	nodeTimeout  = 2 * time.Minute // for a Node to become not Ready: its kubelet is silent for 40 s by then
 )
 
 // LivingError says that something that was to be removed for being dead is alive. Nothing was removed.
@@ -42,7 +31,8 @@ func (e *EtcdError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *EtcdError) Unwrap() error { return e.Err }
 
-// removeMember takes a member out of etcd, if the quorum allows it as etcd is now. One that is gone already is removed.
+// removeMember takes a member out of etcd, if the quorum allows it as etcd is now. One that is gone already is
+// removed.
 func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	params := step.ParamsOf[step.RemoveEtcdParams](s.Intent)
 	if params.Confirm {
@@ -63,12 +53,8 @@ func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	m, found := memberOf(seen, params.Member)
-	if !found {
-		return nil
-	}
-	if v := quorum.SafeToRemove(seen.Members, m.ID); !v.Safe {
-		return &EtcdError{fmt.Errorf("%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m), v.Why)}
+	if listed, err := MayLeave(seen, params.Member); !listed || err != nil {
+		return err
 	}
 	if err := client.RemoveMember(ctx, id); !errors.Is(err, etcd.ErrNotFound) {
 		return err
@@ -94,22 +80,6 @@ func etcdWithout(a *etcd.Access, leaves string) *etcd.Access {
 	return &others
 }
 
-func memberOf(seen observed.Etcd, id string) (observed.Member, bool) {
-	for _, m := range seen.Members {
-		if m.ID == id {
-			return m, true
-		}
-	}
-	return observed.Member{}, false
-}
-
-func memberName(m observed.Member) string {
-	if m.Name == "" {
-		return "etcd member " + m.ID + " (nameless)"
-	}
-	return "etcd member " + m.Name + " (" + m.ID + ")"
-}
-
 // deleteNode deletes a Node. One that goes because its host is dead or replaced must not be Ready any more, and its
 // host, where the step names it, is confirmed to be dead.
 func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
@@ -119,7 +89,7 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 				return err
 			}
 		}
-		within, cancel := context.WithTimeout(ctx, nodeTimeout)
+		within, cancel := context.WithTimeout(ctx, NodeTimeout)
 		defer cancel()
 		if err := client.WaitNodeSilent(within, s.Intent.NodeName); err != nil {
 			return fmt.Errorf("Node %s belongs to a machine that is alive; stop that, or give one of the two another name: %w", s.Intent.NodeName, err) //nolint:staticcheck // a kind's name
@@ -131,7 +101,7 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 // confirm probes what the step removes, and the host it was on, three times over thirty seconds. Every sign of life
 // is an error, and so is what cannot be found out.
 func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death, silent func(context.Context, step.RemoveEtcdParams) error) error {
-	for n := r.silences(s); n < deathProbes; n++ {
+	for n := r.silences(s); n < DeathProbes; n++ {
 		if n > 0 {
 			if err := r.awaitProbe(ctx, s); err != nil {
 				return err
@@ -146,7 +116,7 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death, silent fu
 			return err
 		}
 		r.foundDead(s, n+1)
-		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: fmt.Sprintf("found dead, probe %d of %d", n+1, deathProbes)})
+		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: fmt.Sprintf("found dead, probe %d of %d", n+1, DeathProbes)})
 	}
 	return nil
 }
@@ -162,16 +132,7 @@ func (r *Run) memberSilent(ctx context.Context, of step.RemoveEtcdParams) error 
 	if err != nil {
 		return fmt.Errorf("it is not known whether etcd member %s is dead: %w", of.Member, err)
 	}
-	m, found := memberOf(seen, of.Member)
-	switch {
-	case !found: // an earlier run removed it
-		return nil
-	case m.Healthy == observed.Yes, m.Version != "":
-		return &LivingError{memberName(m), "it answers"}
-	case seen.Problem != "":
-		return errors.New(seen.Problem)
-	}
-	return nil
+	return FoundDead(seen, of.Member)
 }
 
 // hasMember ends with status 3 if something of Kubernetes runs on a host, or etcd data is on it.
@@ -194,7 +155,7 @@ func (r *Run) hostSilent(ctx context.Context, id string) error {
 	if answered {
 		check = hasMember
 	}
-	_, err := h.Run(ctx, host.Cmd{Name: "look for signs of life", Script: check, Timeout: probeTimeout})
+	_, err := h.Run(ctx, host.Cmd{Name: "look for signs of life", Script: check, Timeout: ProbeTimeout})
 	var exit *host.ExitError
 	switch class := host.ClassOf(err); {
 	case answered && errors.As(err, &exit):

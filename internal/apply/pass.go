@@ -224,7 +224,7 @@ func (r *Run) later(s plan.Step, why error, limit time.Duration) error {
 
 // passOnCluster carries a step through the API as far as one pass goes.
 func (r *Run) passOnCluster(ctx context.Context, s plan.Step) error {
-	limit := clusterTimeout + drainTime(s.Intent)
+	limit := StepLimit(s.Intent)
 	if r.accessNow() == nil {
 		return r.later(s, errors.New("the API of the cluster cannot be reached"), limit)
 	}
@@ -241,7 +241,7 @@ func (r *Run) passOnCluster(ctx context.Context, s plan.Step) error {
 func (r *Run) passOnHost(ctx context.Context, s plan.Step, output *lineWriter) error {
 	h := r.Hosts[s.Host]
 	if h == nil {
-		return r.later(s, errors.New("its host does not answer"), stepTimeout)
+		return r.later(s, errors.New("its host does not answer"), StepTimeout)
 	}
 	r.resumeOutput(s, output)
 	latest, err := r.poll(ctx, h, s, output)
@@ -250,9 +250,9 @@ func (r *Run) passOnHost(ctx context.Context, s plan.Step, output *lineWriter) e
 	switch {
 	case err != nil && interrupted(err) && ctx.Err() == nil:
 		r.emit(Event{Type: Warning, Step: s.ID, Host: h.Name(), Line: "looking again later: " + firstLine(err.Error())})
-		return r.later(s, err, stepTimeout)
+		return r.later(s, err, StepTimeout)
 	case begun && errors.Is(err, errRunning):
-		return r.later(s, err, stepTimeout)
+		return r.later(s, err, StepTimeout)
 	case begun && err != nil:
 		return explain(err, h.Name(), s)
 	case begun:
@@ -260,7 +260,7 @@ func (r *Run) passOnHost(ctx context.Context, s plan.Step, output *lineWriter) e
 	case r.needs(latest, s.ID):
 		return nil // what needs it was begun, so it is done, and nobody could keep that
 	case err != nil:
-		return r.later(s, explain(err, h.Name(), s), stepTimeout) // another step runs there
+		return r.later(s, explain(err, h.Name(), s), StepTimeout) // another step runs there
 	}
 	return r.begin(ctx, h, s)
 }
@@ -272,7 +272,7 @@ func (r *Run) begin(ctx context.Context, h host.Host, s plan.Step) error {
 		within, cancel := context.WithTimeout(ctx, passPatience)
 		defer cancel()
 		if err = r.mayBegin(within, s); err != nil && within.Err() != nil && ctx.Err() == nil {
-			return r.later(s, err, stepTimeout)
+			return r.later(s, err, StepTimeout)
 		}
 	}
 	if err == nil {
@@ -282,9 +282,9 @@ func (r *Run) begin(ctx context.Context, h host.Host, s plan.Step) error {
 	case unfinished(err):
 		return err
 	case err == nil:
-		return r.later(s, errRunning, stepTimeout)
+		return r.later(s, errRunning, StepTimeout)
 	case interrupted(err) && ctx.Err() == nil:
-		return r.later(s, err, stepTimeout)
+		return r.later(s, err, StepTimeout)
 	}
 	return explain(err, h.Name(), s)
 }
@@ -376,12 +376,12 @@ func (r *Run) silences(s plan.Step) int {
 // awaitProbe waits until it is time for the next look at what should be dead; a pass does not wait.
 func (r *Run) awaitProbe(ctx context.Context, s plan.Step) error {
 	if r.at == nil {
-		return r.pause(ctx, deathEvery)
+		return r.pause(ctx, DeathEvery)
 	}
 	r.mu.Lock()
 	last := r.at.Silences[s.ID].Last
 	r.mu.Unlock()
-	if r.Now().Sub(last) >= deathEvery {
+	if r.Now().Sub(last) >= DeathEvery {
 		return nil
 	}
 	return &unfinishedError{errors.New("it is looked at again for signs of life")}

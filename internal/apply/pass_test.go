@@ -167,7 +167,7 @@ func TestAHostThatIsAwayKeepsItsStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(stepTimeout + time.Minute)
+	now = now.Add(StepTimeout + time.Minute)
 	at, err = l.passTo(at, "prepare/node-1", Failed)
 	if err == nil || !strings.Contains(err.Error(), "no route") || !at.Over {
 		t.Errorf("over: %v, %v", at.Over, err)
@@ -238,15 +238,15 @@ func TestWhatGoesIsFoundDeadByOneLookEachPass(t *testing.T) {
 		at = kept(t, at).clone()
 		return err
 	}
-	for n := 1; n < deathProbes; n++ {
+	for n := 1; n < DeathProbes; n++ {
 		for range 2 { // too early for another look
 			if err := look(); !unfinished(err) || looks != n {
 				t.Fatalf("%d looks, %v", looks, err)
 			}
 		}
-		now = now.Add(deathEvery)
+		now = now.Add(DeathEvery)
 	}
-	if err := look(); err != nil || looks != deathProbes {
+	if err := look(); err != nil || looks != DeathProbes {
 		t.Errorf("%d looks, %v", looks, err)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"kubeone/internal/step"
 )
 
-// Copy is what a cluster is restored from, as far as the operator's machine has it. All of it is secret; it shows nothing of
-// itself when it is printed or marshalled.
+// Copy is what a cluster is restored from, as far as the operator's machine has it. All of it is secret; it
+// shows nothing of itself when it is printed or marshalled.
 type Copy struct {
-	// Snapshot opens the snapshot of etcd and says how many bytes it has; nil when the host's own data is the source. It may
-	// be called again after a lost connection.
+	// Snapshot opens the snapshot of etcd and says how many bytes it has; nil when the host's own data is the
+	// source. It may be called again after a lost connection.
 	Snapshot   func() (io.Reader, int64, error)
 	PKI        []byte // a tar for /etc/kubernetes/pki; nil where the copy has none
 	Encryption []byte // the API server's configuration of encryption at rest; nil where there is none
@@ -48,8 +48,8 @@ func (c *Copy) secrets() (map[string][]byte, error) {
 // memberDir is where etcd's data is on a host.
 const memberDir = "/var/lib/etcd/member"
 
-// uploadSnapshot puts the snapshot where the restore looks for it, unless it is there, or a restore that has not ended yet has
-// used it already. It may be too large for the memory file system that other secrets are in.
+// uploadSnapshot puts the snapshot where the restore looks for it, unless it is there, or a restore that has
+// not ended yet has used it already. It may be too large for the memory file system that other secrets are in.
 func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) error {
 	from, restores := s.Intent.Params.(step.RestoreParams)
 	if !restores || r.Copy == nil || r.Copy.Snapshot == nil {
@@ -59,7 +59,7 @@ func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) erro
 mkdir -p "$1"
 if { grep -qs '^restoring=yes$' "$5" && [ -d "$6" ] && [ "$(cat "$1/done" 2>/dev/null)" = "$4" ]; } || { [ -f "$2" ] && printf '%s  %s\n' "$3" "$2" | sha256sum -c --status -; }; then printf there; fi`
 	res, err := h.Run(ctx, host.Cmd{
-		Name: "look for the snapshot", Script: look, Timeout: stepTimeout,
+		Name: "look for the snapshot", Script: look, Timeout: StepTimeout,
 		Args: []string{script.RecoveryDir, script.RecoverySnapshot, from.Snapshot, string(from.From) + " " + from.Snapshot, script.MarkerFile, memberDir},
 	})
 	if err != nil || string(res.Stdout) == "there" {

@@ -26,12 +26,6 @@ const (
 	exitNeverBegun = 79 // of poll.sh
 )
 
-const (
-	stepTimeout = 30 * time.Minute // a step that takes longer is not followed any more; it goes on on the host
-	lostTimeout = 90 * time.Second // how long a host may be away in the middle of a step
-	retryEvery  = time.Second
-)
-
 // Blobs is the content that is uploaded to hosts, by sha256 (hex). A bundle is one.
 type Blobs interface {
 	Blob(sha256 string) (io.Reader, int64, error)
@@ -41,21 +35,18 @@ type Blobs interface {
 // meanwhile is made again, and the step, which went on without it, is found.
 func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) error {
 	h := r.Hosts[s.Host]
-	var lostAt time.Time
+	var away Outage
 	for {
 		began := r.Now()
 		err := r.attempt(ctx, h, s, output)
 		if err == nil || !interrupted(err) || ctx.Err() != nil {
 			return explain(err, h.Name(), s)
 		}
-		if lostAt.IsZero() || r.Now().Sub(began) > lostTimeout { // one that held for so long was there
-			lostAt = r.Now()
-		}
-		if r.Now().Sub(lostAt) > lostTimeout {
+		if !away.TryAgain(began, r.Now()) {
 			return explain(err, h.Name(), s)
 		}
 		r.emit(Event{Type: Warning, Step: s.ID, Host: h.Name(), Line: "connection lost, trying again: " + firstLine(err.Error())})
-		if err := r.pause(ctx, retryEvery); err != nil {
+		if err := r.pause(ctx, RetryEvery); err != nil {
 			return err
 		}
 		output.again()
@@ -70,7 +61,7 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 		return err
 	}
 	_, err := h.Run(ctx, host.Cmd{
-		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: stepTimeout, Args: r.startArgs(s),
+		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: StepTimeout, Args: r.startArgs(s),
 	})
 	if err != nil {
 		return err
@@ -199,7 +190,7 @@ done`
 		}
 		sent <- err
 	}()
-	_, err = h.Run(ctx, host.Cmd{Name: "receive uploads", Script: text("receive"), Args: []string{dir}, Stdin: in, Timeout: stepTimeout})
+	_, err = h.Run(ctx, host.Cmd{Name: "receive uploads", Script: text("receive"), Args: []string{dir}, Stdin: in, Timeout: StepTimeout})
 	_ = in.Close()
 	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
 		if unfinished(failed) && err != nil {
@@ -233,7 +224,7 @@ func writeTar(w io.Writer, blobs Blobs, sums []string, enough func() bool) (more
 
 // Await waits for a step of an earlier run that still runs on the host. It changes nothing.
 func Await(ctx context.Context, h host.Host) error {
-	_, err := h.Run(ctx, host.Cmd{Name: "wait for a running step", Script: "set -eu\n" + text("follow"), Timeout: stepTimeout})
+	_, err := h.Run(ctx, host.Cmd{Name: "wait for a running step", Script: "set -eu\n" + text("follow"), Timeout: StepTimeout})
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
 		return nil // how it ended shows in the next probe

@@ -208,7 +208,7 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	switch {
 	case err != nil: // its host cannot be touched
 		if r.at != nil && host.Transient(err) {
-			err = r.later(s, err, stepTimeout)
+			err = r.later(s, err, StepTimeout)
 		}
 	case s.Intent.Kind.OnHost():
 		err = onHost(ctx, s, tail)

@@ -78,9 +78,6 @@ func (r *Run) token() string {
 	return r.state.token
 }
 
-// tokenAge is how old a token may be when a join begins: uploads over a slow link can outlast a token's 15 minutes.
-const tokenAge = 5 * time.Minute
-
 // knownToken is the token of the run that this process knows, and how old it is; "" if there is none.
 func (r *Run) knownToken() (token string, age time.Duration) {
 	r.state.Lock()
@@ -91,7 +88,7 @@ func (r *Run) knownToken() (token string, age time.Duration) {
 // freshToken is the run's join token, made anew when it has become too old to begin a join with, or is known to
 // another process only.
 func (r *Run) freshToken(ctx context.Context) (string, error) {
-	if token, age := r.knownToken(); token != "" && age < tokenAge {
+	if token, age := r.knownToken(); token != "" && age < TokenAge {
 		return token, nil
 	}
 	client, err := r.client() //nolint:contextcheck // it outlives the step

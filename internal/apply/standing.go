@@ -2,14 +2,6 @@ package apply
 
 import "time"
 
-// Durations of the Lease's protocol. A run stops well before another one may take the Lease from it.
-const (
-	// LeaseDuration is how long nobody else takes a Lease that was renewed. An observer counts it by its own clock.
-	LeaseDuration = 20 * time.Second
-	// LeaseTrust is how long after a renewal a run begins steps although nobody tells it whether the Lease is still its own.
-	LeaseTrust = 10 * time.Second
-)
-
 // Answer is what the cluster's Lease says when a run asks whether it still has it.
 type Answer int
 
@@ -38,10 +30,10 @@ const (
 	MustEnd
 )
 
-// Verdict says whether the next step may begin. A Lease that is not renewed for LeaseDuration may be taken by another run, and
-// that one may reach other hosts than this one: so a run whose API is silent goes on only as long as its last renewal counts, or
-// while it has the lock of every control-plane host. Whoever takes the Lease reaches the API through a control-plane host
-// that it has locked.
+// Verdict says whether the next step may begin. A Lease that is not renewed for LeaseDuration may be taken by
+// another run, and that one may reach other hosts than this one: so a run whose API is silent goes on only as
+// long as its last renewal counts, or while it has the lock of every control-plane host. Whoever takes the
+// Lease reaches the API through a control-plane host that it has locked.
 func (s Standing) Verdict() Verdict {
 	switch {
 	case s.Lease == Taken:

@@ -7,24 +7,11 @@ import (
 	"time"
 
 	"kubeone/internal/cluster/drain"
-	"kubeone/internal/decide/match"
-	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
 )
-
-const (
-	uncordonTimeout = 30 * time.Second // to open a node again that could not be drained
-	etcdTimeout     = 2 * time.Minute  // for etcd to be as the next step needs it
-)
-
-// drainTime is how long a drain may take, twice where pods are deleted after it.
-func drainTime(i step.Intent) time.Duration {
-	return 2 * time.Duration(step.ParamsOf[step.DrainNodeParams](i).TimeoutSeconds) * time.Second
-}
 
 // drain empties a node. One that cannot be emptied is opened again, so that nothing is lost by having tried.
 func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
@@ -40,7 +27,7 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	if err == nil || unfinished(err) || errors.Is(context.Cause(ctx), ErrLockLost) {
 		return err // and whoever has the lock now decides about the node
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UncordonTimeout)
 	defer cancel()
 	if again := client.Uncordon(ctx, s.Intent.NodeName); again != nil {
 		return errors.Join(err, again)
@@ -68,7 +55,7 @@ func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UncordonTimeout)
 	defer cancel()
 	var errs []error
 	for _, s := range drained {
@@ -85,8 +72,8 @@ func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version, params.Containerd); err != nil {
 		return err
 	}
-	if s.Intent.Role == desired.ControlPlane && !params.Resume {
-		if err := r.awaitEtcd(ctx, r.Etcd, "every voter of etcd healthy", allHealthy); err != nil {
+	if after := BeforeUncordon(s.Intent); after != nil {
+		if err := r.checkEtcd(ctx, after); err != nil {
 			return err
 		}
 		if err := client.WaitLeading(ctx); err != nil {
@@ -96,108 +83,45 @@ func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
 	return client.Uncordon(ctx, s.Intent.NodeName)
 }
 
-// allHealthy names a voter that is not healthy. A learner has no vote, and may stay one as long as its own host is
-// away.
-func allHealthy(e observed.Etcd) string {
-	for _, m := range e.Members {
-		if !m.Learner && m.Healthy != observed.Yes {
-			return "member " + m.Name + " (" + m.ID + ") is not healthy"
-		}
-	}
-	return ""
-}
-
-// mayStop waits until the host's etcd member may be stopped for a while, as the rules of the quorum say of etcd as
-// it is now.
-func (r *Run) mayStop(ctx context.Context, s plan.Step) error {
-	if s.Intent.Role != desired.ControlPlane {
-		return nil
-	}
-	return r.awaitEtcd(ctx, r.Etcd, "a quorum without "+s.Intent.NodeName, func(e observed.Etcd) string {
-		m, found := r.memberOn(e, s)
-		if !found {
-			return "etcd has no member " + s.Intent.NodeName
-		}
-		if v := quorum.SafeToStop(e.Members, m.ID); !v.Safe {
-			return v.Why
-		}
-		return ""
-	})
-}
-
-// memberOn is the member of the step's host.
-func (r *Run) memberOn(e observed.Etcd, s plan.Step) (observed.Member, bool) {
-	want, _ := r.Want.Host(s.Host)
-	i := match.MemberIndex(e.Members, want, s.Intent.NodeName)
-	if i < 0 {
-		return observed.Member{}, false
-	}
-	return e.Members[i], true
-}
-
 // checkGuard asks etcd, as it is now, whether the step may run.
 func (r *Run) checkGuard(ctx context.Context, s plan.Step) error {
-	switch s.Intent.Guard() {
-	case step.MemberMayStop:
-		return r.mayStop(ctx, s)
-	case step.HealthyMemberMayStop:
-		if r.wasHealthy(s) {
-			return r.mayStop(ctx, s)
-		}
-	case step.MemberHasLeft:
-		return r.hasLeft(ctx, s)
-	case step.NoGuard:
+	return r.checkEtcd(ctx, BeforeStep(s, r.Want, r.World.Etcd))
+}
+
+// checkEtcd asks etcd until it is as the check wants it; a nil one wants nothing.
+func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
+	if c == nil {
+		return nil
 	}
-	return nil
-}
-
-// wasHealthy reports whether the host's member was well, as the plan found it, in an etcd with a quorum.
-func (r *Run) wasHealthy(s plan.Step) bool {
-	was := r.World.Etcd
-	m, found := r.memberOn(was, s)
-	return quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
-}
-
-// hasLeft makes sure that the step's host has no member in etcd.
-func (r *Run) hasLeft(ctx context.Context, s plan.Step) error {
-	var listed *observed.Member
-	err := r.awaitEtcd(ctx, etcdWithout(r.Etcd, s.Host), "its list of members", func(e observed.Etcd) string {
-		listed = nil
-		if m, found := r.memberOn(e, s); found {
-			listed = &m
-		}
-		return e.Problem
-	})
-	if err == nil && listed != nil {
-		return &EtcdError{fmt.Errorf("%s has not left etcd, so its host must not be reset: plan again, its removal comes first", memberName(*listed))}
-	}
-	return err
-}
-
-// awaitEtcd asks etcd until nothing is wrong.
-func (r *Run) awaitEtcd(ctx context.Context, via *etcd.Access, what string, wrong func(observed.Etcd) string) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, EtcdTimeout)
 	defer cancel()
 	for {
-		problem := r.askEtcd(ctx, via, wrong)
-		if problem == "" {
+		problem, err := r.askEtcd(ctx, etcdWithout(r.Etcd, c.Without), c.Wrong)
+		if problem == "" && err == nil {
 			return nil
 		}
-		if err := r.pause(ctx, retryEvery); err != nil {
-			return &EtcdError{fmt.Errorf("gave up after %s waiting for %s: %s; kubeone status shows its members", etcdTimeout, what, problem)}
+		if err != nil {
+			return &EtcdError{err}
+		}
+		if err := r.pause(ctx, RetryEvery); err != nil {
+			return &EtcdError{fmt.Errorf(
+				"gave up after %s waiting for %s: %s; kubeone status shows its members", EtcdTimeout, c.What, problem)}
 		}
 	}
 }
 
-func (r *Run) askEtcd(ctx context.Context, via *etcd.Access, wrong func(observed.Etcd) string) string {
+// askEtcd asks once. That nobody answers is a problem, and no error.
+func (r *Run) askEtcd(
+	ctx context.Context, via *etcd.Access, wrong func(observed.Etcd) (string, error),
+) (problem string, err error) {
 	client, err := r.Connect.etcd(ctx, via)
 	if err != nil {
-		return err.Error()
+		return err.Error(), nil //nolint:nilerr // asked again
 	}
 	defer func() { _ = client.Close() }()
 	seen, err := client.Observe(ctx)
 	if err != nil {
-		return err.Error()
+		return err.Error(), nil //nolint:nilerr // asked again
 	}
 	return wrong(seen)
 }

@@ -34,9 +34,6 @@ type Lease interface {
 	Release(ctx context.Context) error
 }
 
-// lockTimeout bounds the wait for somebody who says whether the Lease is still this run's.
-const lockTimeout = 2 * time.Minute
-
 // lockSet is what a run has locked: hosts and, if its plan is about the cluster, the Lease. Where no API answers
 // when it begins, it takes the Lease before its first step through the API.
 type lockSet struct {
@@ -275,7 +272,7 @@ func (l *lockSet) notTaken(err error) error {
 
 // await waits until somebody says whether the next step may begin.
 func (l *lockSet) await(ctx context.Context, lease Lease) error {
-	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	ctx, cancel := context.WithTimeout(ctx, apply.LeaseTimeout)
 	defer cancel()
 	for {
 		err := lease.Check(ctx)
@@ -294,7 +291,7 @@ func (l *lockSet) await(ctx context.Context, lease Lease) error {
 		case apply.MustEnd:
 			return fmt.Errorf("%w: %w", apply.ErrLockLost, err)
 		}
-		again := time.NewTimer(settleEvery)
+		again := time.NewTimer(SettleEvery)
 		select {
 		case <-ctx.Done():
 			again.Stop()

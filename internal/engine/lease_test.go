@@ -148,7 +148,7 @@ func TestARunThatNobodyAnswersGivesUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := l.check(t.Context(), onHost, nil)
-		if err == nil || time.Since(began) != lockTimeout || !strings.Contains(err.Error(), "connection refused; apply again") {
+		if err == nil || time.Since(began) != apply.LeaseTimeout || !strings.Contains(err.Error(), "connection refused; apply again") {
 			t.Errorf("got %v after %s", err, time.Since(began))
 		}
 		l.release(t.Context())

@@ -5,26 +5,28 @@ import (
 	"time"
 )
 
+// How long members may take to come up, and a cluster to be as a run has made it, and how often it is looked at
+// meanwhile.
 const (
-	settleTimeout = time.Minute
-	settleEvery   = time.Second
+	SettleTimeout = time.Minute
+	SettleEvery   = time.Second
 )
 
-// ProposeUntilUp proposes until no member is coming up any more. What is still so after a minute is what the returned proposal
-// says.
+// ProposeUntilUp proposes until no member is coming up any more. What is still so after a minute is what the
+// returned proposal says.
 func (e *Engine) ProposeUntilUp(ctx context.Context, r Request) (Proposal, error) {
 	return e.proposeUntil(ctx, r, func(p Proposal) bool { return len(p.ComingUp()) == 0 })
 }
 
 // proposeUntil proposes until ok, for a minute at most: components that have just come up may be slow to answer.
 func (e *Engine) proposeUntil(ctx context.Context, r Request, ok func(Proposal) bool) (Proposal, error) {
-	deadline := e.cfg.Now().Add(settleTimeout)
+	deadline := e.cfg.Now().Add(SettleTimeout)
 	for {
 		p, err := e.Propose(ctx, r)
 		if err != nil || ok(p) || e.cfg.Now().After(deadline) {
 			return p, err
 		}
-		again := time.NewTimer(settleEvery)
+		again := time.NewTimer(SettleEvery)
 		select {
 		case <-ctx.Done():
 			again.Stop()

@@ -77,8 +77,8 @@ func (e *BlockedError) Error() string {
 // Unwrap gives what ended the drain.
 func (e *BlockedError) Unwrap() error { return e.Err }
 
-// State is how far a drain has got. Its caller keeps it from one pass to the next, also over a restart; the zero value
-// begins a drain.
+// State is how far a drain has got. Its caller keeps it from one pass to the next, also over a restart; the
+// zero value begins a drain.
 type State struct {
 	Started  time.Time `json:"started,omitzero"`  // when the node was cordoned
 	Deleting time.Time `json:"deleting,omitzero"` // when evictions gave way to deletions
@@ -96,15 +96,20 @@ type PodRef struct {
 // String is "namespace/name".
 func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
 
-// Drain cordons a node and evicts its pods, respecting disruption budgets, and waits until they are gone. Pods of
-// DaemonSets and static pods stay; pods without a controller and the content of emptyDir volumes are lost. A node that
-// does not exist is drained, and pods of one that is not Ready are not waited for long, since nobody there ends them.
-// When time runs out, or a budget can never allow an eviction, the error wraps a *BlockedError, of class Operator; in
-// the second case the node was not even cordoned.
+// Limit is how long a drain with that timeout takes at most, whether or not the API answers: its passes look at the
+// time themselves.
+func Limit(timeout time.Duration) time.Duration {
+	return 2*cmp.Or(timeout, drainTimeout) + apicall.RequestTimeout
+}
+
+// Drain cordons a node and evicts its pods, respecting disruption budgets, and waits until they are gone. Pods
+// of DaemonSets and static pods stay; pods without a controller and the content of emptyDir volumes are lost. A
+// node that does not exist is drained, and pods of one that is not Ready are not waited for long, since nobody
+// there ends them. When time runs out, or a budget can never allow an eviction, the error wraps a
+// *BlockedError, of class Operator; in the second case the node was not even cordoned.
 func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
-	// each pass looks at the time itself
-	limited, cancel := context.WithTimeout(ctx, 2*opts.Timeout+apicall.RequestTimeout)
+	limited, cancel := context.WithTimeout(ctx, Limit(opts.Timeout))
 	defer cancel()
 	var state State
 	var last error
@@ -135,11 +140,12 @@ func (c Drainer) cutShort(ctx, limited context.Context, node string, left []PodR
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// DrainPass does what there is to do at one moment to drain a node, as Drain does, and waits for nothing: it cordons
-// the node when the drain begins, asks each pod that is not leaving yet to leave, and returns those that are left. The
-// drain is done when none is, or when it has failed: done comes with an error then, which wraps a *BlockedError when
-// time has run out or a budget can never allow an eviction. An error without done, and of class Transient, is of this
-// pass only. The caller makes passes until done, with a pause of a second or more between them, and keeps the state.
+// DrainPass does what there is to do at one moment to drain a node, as Drain does, and waits for nothing: it
+// cordons the node when the drain begins, asks each pod that is not leaving yet to leave, and returns those
+// that are left. The drain is done when none is, or when it has failed: done comes with an error then, which
+// wraps a *BlockedError when time has run out or a budget can never allow an eviction. An error without done,
+// and of class Transient, is of this pass only. The caller makes passes until done, with a pause of a second or
+// more between them, and keeps the state.
 func (c Drainer) DrainPass(ctx context.Context, node string, s *State,
 	opts Options) (left []PodRef, done bool, err error) {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
@@ -206,8 +212,8 @@ func (s *State) note(pods []corev1.Pod, gone func(string)) {
 	s.Left = now
 }
 
-// expel asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now it may
-// allow at the next pass.
+// expel asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now
+// it may allow at the next pass.
 func expel(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 	var failures []error
 	for _, p := range pods {
@@ -273,7 +279,8 @@ func (c Drainer) tooLate(ctx context.Context, node string, pods []corev1.Pod) er
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// stuck are the pods that no waiting would let go: their budget allows no disruption although all its pods are healthy.
+// stuck are the pods that no waiting would let go: their budget allows no disruption although all its pods are
+// healthy.
 func (c Drainer) stuck(ctx context.Context, helper *drain.Helper, node string) []BlockedPod {
 	list, errs := helper.GetPodsForDeletion(node)
 	if len(errs) > 0 {
@@ -295,8 +302,8 @@ func (c Drainer) stuck(ctx context.Context, helper *drain.Helper, node string) [
 	return out
 }
 
-// NeverAllows reports whether a budget wants all its pods, and all are healthy: waiting does not help. One that merely
-// allows no disruption now may be in use by another drain.
+// NeverAllows reports whether a budget wants all its pods, and all are healthy: waiting does not help. One that
+// merely allows no disruption now may be in use by another drain.
 func NeverAllows(b *policyv1.PodDisruptionBudget) bool {
 	s := b.Status
 	return s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods &&

@@ -18,10 +18,12 @@ import (
 // Name is the name of the Lease in kube-system that is the cluster's lock.
 const Name = "kubeone"
 
+// Duration is how long nobody else takes a Lease that was renewed.
+const Duration = 20 * time.Second
+
 const (
-	leaseDuration = 20 * time.Second
-	leaseRenew    = 5 * time.Second
-	leaseAgain    = time.Second // between attempts while a renewal fails, and between looks at another's
+	leaseRenew = 5 * time.Second
+	leaseAgain = time.Second // between attempts while a renewal fails, and between looks at another's
 )
 
 // Locker takes the cluster's lock.
@@ -66,7 +68,7 @@ func State(lease *coordinationv1.Lease, now time.Time) (holder Holder, since tim
 
 // ageOf is the time since the last renewal, by the two clocks, and how long a renewal holds.
 func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Duration) {
-	duration = leaseDuration
+	duration = Duration
 	if s := lease.Spec.LeaseDurationSeconds; s != nil {
 		duration = time.Duration(*s) * time.Second
 	}
@@ -91,12 +93,12 @@ type AcquireOptions struct {
 	Waiting func(by Holder, atMost time.Duration)
 }
 
-// Acquire takes the cluster's lock and keeps it until it is released. A lock that another run holds is watched until it
-// was not renewed for as long as it holds, counted by our own clock and only while the API answers, as its holder could
-// not have renewed it otherwise; then it is taken over. When it is renewed meanwhile, the error wraps a *HeldError, of
-// class Operator.
+// Acquire takes the cluster's lock and keeps it until it is released. A lock that another run holds is watched
+// until it was not renewed for as long as it holds, counted by our own clock and only while the API answers, as
+// its holder could not have renewed it otherwise; then it is taken over. When it is renewed meanwhile, the
+// error wraps a *HeldError, of class Operator.
 func (c Locker) Acquire(ctx context.Context, me Holder, o AcquireOptions) (*Lock, error) {
-	ctx, cancel := apicall.Bounded(ctx, leaseDuration+2*apicall.OpTimeout)
+	ctx, cancel := apicall.Bounded(ctx, Duration+2*apicall.OpTimeout)
 	defer cancel()
 	var began time.Time
 	err := apicall.Retry(ctx, "lock the cluster", "", func(ctx context.Context) error {

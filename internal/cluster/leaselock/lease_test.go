@@ -74,7 +74,7 @@ func TestASecondOperatorIsToldWhoHoldsTheLock(t *testing.T) {
 		}
 		until := time.Until(held.Until)
 		if held.Holder != alice.Name || held.RunID != alice.RunID || !held.Since.Equal(since) || until <= 0 ||
-			until > leaseDuration {
+			until > Duration {
 			t.Errorf("got %+v", held)
 		}
 		release(t, first)
@@ -104,16 +104,16 @@ func TestALockWhoseRunWasKilledIsTakenOverAfterItsTimeByOurClock(t *testing.T) {
 			began, told := time.Now(), []Holder(nil)
 			lock, err := client.Acquire(t.Context(), c.me,
 				AcquireOptions{Waiting: func(by Holder, atMost time.Duration) {
-					if told = append(told, by); atMost != leaseDuration {
+					if told = append(told, by); atMost != Duration {
 						t.Errorf("%s: it may last %s", name, atMost)
 					}
 				}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if took := time.Since(began); took != leaseDuration || holderNow(t, client) != c.me {
+			if took := time.Since(began); took != Duration || holderNow(t, client) != c.me {
 				t.Errorf("%s: held by %v after %s, want %v after %s", name, holderNow(t, client), took, c.me,
-					leaseDuration)
+					Duration)
 			}
 			if diff := cmp.Diff([]Holder{alice}, told); diff != "" {
 				t.Errorf("%s: %s", name, diff)
@@ -183,7 +183,7 @@ func TestSilenceCountsOnlyWhileTheAPIAnswers(t *testing.T) {
 			return false, nil, nil
 		})
 		lock := acquired(t, c, bob, false)
-		if took := time.Since(began); took < back+leaseDuration {
+		if took := time.Since(began); took < back+Duration {
 			t.Errorf("it was taken after %s, and the API was back after %s", took, back)
 		}
 		release(t, lock)

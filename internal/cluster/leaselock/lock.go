@@ -121,16 +121,16 @@ func (l *Lock) held(began time.Time) {
 	}
 }
 
-// Unrenewed is for how long nothing has said that the lock is held. Another run may take it once that is as long as it
-// holds. A machine that slept counts the time that it slept.
+// Unrenewed is for how long nothing has said that the lock is held. Another run may take it once that is as
+// long as it holds. A machine that slept counts the time that it slept.
 func (l *Lock) Unrenewed() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(time.Since(l.renewed), time.Now().Round(0).Sub(l.renewed.Round(0)))
 }
 
-// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; any other error says that
-// the API did not answer, and then nobody knows.
+// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; any other error
+// says that the API did not answer, and then nobody knows.
 func (l *Lock) Check(ctx context.Context) error {
 	one, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
@@ -201,7 +201,7 @@ func (c Locker) writeLease(ctx context.Context, lease *coordinationv1.Lease, me 
 }
 
 func occupy(lease *coordinationv1.Lease, me Holder) {
-	now, seconds := metav1.MicroTime{Time: time.Now()}, int32(leaseDuration/time.Second)
+	now, seconds := metav1.MicroTime{Time: time.Now()}, int32(Duration/time.Second)
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}

@@ -1,9 +1,9 @@
 package drive
 
 import (
-	"slices"
+	"time"
 
-	"kubeone/internal/decide/quorum"
+	"kubeone/internal/apply"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
@@ -11,27 +11,68 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// What apply allows, in seconds.
-const (
-	lostTimeout    = 90
-	clusterTimeout = 600
-	etcdTimeout    = 120
-)
-
 // attempt is one running step, seen from its operator.
 type attempt struct {
-	op     *operator
-	step   plan.Step
+	op    *operator
+	step  plan.Step
+	began int64
+
+	// Of a step on a host: how far this attempt has got, when it began, and for how long the host has been away.
 	phase  int
-	began  int64
-	lostAt int64 // when the connection broke for the first time; 0 is never
-	call   world.Call
-	safe   bool // etcd was asked whether the host may be stopped
+	tried  int64
+	boots  int // of the host, when the step was started or found: the connection ends with it
+	outage apply.Outage
+
+	// Of a step through the API.
+	admitted bool // the lock and etcd allow it
+	call     world.Call
+	probes   int // how often something was found dead
+	probed   int64
+	blocked  bool // the pods did not leave: the node is opened again
+
+	waits map[string]int64 // since when it waits for what
+	safe  bool             // etcd was asked whether the step may begin
+}
+
+// progress is what became of one command or request.
+type progress int
+
+const (
+	waiting progress = iota // the same again
+	lost                    // the connection broke
+	failed
+	passed
+)
+
+// when is a result that is told, not awaited.
+func when(ok bool) progress {
+	if ok {
+		return passed
+	}
+	return failed
 }
 
 func (a *attempt) by() world.Author {
 	return world.Author{Run: a.op.run, Step: a.step.ID, Host: a.step.Host, Kind: a.step.Intent.Kind}
 }
+
+func (a *attempt) now() int64 { return a.op.sim.World.Now }
+
+// expired reports whether the step has waited for this for longer than the limit.
+func (a *attempt) expired(what string, limit int64) bool {
+	since, waits := a.waits[what]
+	if !waits {
+		if a.waits == nil {
+			a.waits = map[string]int64{}
+		}
+		since = a.now()
+		a.waits[what] = since
+	}
+	return a.now()-since > limit
+}
+
+// over ends a wait: the next one for the same begins anew.
+func (a *attempt) over(what string) { delete(a.waits, what) }
 
 // move makes one command or request. A host that gave no lock is not touched.
 func (a *attempt) move() (ended, ok bool) {
@@ -41,148 +82,222 @@ func (a *attempt) move() (ended, ok bool) {
 	if a.step.Intent.Kind.OnHost() {
 		return a.onHost()
 	}
-	return a.throughAPI()
+	switch a.throughAPI() {
+	case waiting, lost:
+		return a.now()-a.began > int64(apply.StepLimit(a.step.Intent)/time.Second) && !a.blocked, false
+	case failed:
+		return true, false
+	}
+	return true, true
 }
 
 // onHost is what apply does for a step on a host: its script, uploads, secrets, start, follow, and what success makes
 // possible. A connection that is lost is made again, from the beginning.
-func (a *attempt) onHost() (ended, ok bool) { //nolint:gocognit // one phase after the other
-	w, h := a.op.sim.World, a.op.sim.World.Host(a.step.Host)
-	kept, ended, ok := true, false, true
-	switch a.phase {
-	case 0: // the script
-		if !a.op.sent[h.ID] {
-			kept = a.op.command(h, func() { a.op.sent[h.ID] = true })
-		}
-	case 1: // files
-		if len(a.step.Intent.Content().Uploads) > 0 {
-			kept = a.op.command(h, func() { ended, ok = h.Full, !h.Full })
-		}
-	case 2: // secrets
-		kept, ended, ok = a.secrets()
-	case 3:
-		if wait, failed := a.awaitEtcd(); wait || failed {
-			return failed, false
-		}
-		if !a.op.mayBegin(true) {
-			return w.Now-a.began > clusterTimeout, false
-		}
-		code := world.CodeDone
-		kept = a.op.command(h, func() { code = w.Start(h, a.by(), a.op.locks[h.ID], a.step.Intent) })
-		ended, ok = kept && code != world.CodeDone, code == world.CodeDone
-	case 4:
-		code, over := w.Ended(h)
-		if !over {
-			kept = h.Reached() && a.op.sim.breaks(h) == ""
-			if kept {
-				return false, true
-			}
-			break
-		}
-		kept = a.op.command(h, func() {})
-		ended, ok = kept && code != world.CodeDone, code == world.CodeDone
-	case 5:
-		if a.step.Intent.Kind.CreatesControlPlane() {
-			kept = a.op.command(h, func() {})
-		}
-		ended = kept
+func (a *attempt) onHost() (ended, ok bool) {
+	if a.phase == 0 && a.tried == 0 {
+		a.tried = a.now()
 	}
-	if kept {
-		a.phase++
-		return ended, ok
-	}
-	return a.lost()
-}
-
-// lost begins the attempt again, unless the host has been away for too long.
-func (a *attempt) lost() (ended, ok bool) {
-	now := a.op.sim.World.Now
-	if a.lostAt == 0 {
-		a.lostAt = now
-	}
-	a.phase, a.safe = 0, false
-	return now-a.lostAt > lostTimeout, false
-}
-
-// secrets are those that the step may know: the PKI is read from a peer.
-func (a *attempt) secrets() (kept, ended, ok bool) {
-	from, copies := a.step.Intent.Params.(step.CopyPKIParams)
-	if !copies {
-		return true, false, true
-	}
-	peer := a.op.sim.World.Host(from.Peer)
-	ok = true
-	kept = a.op.command(peer, func() { ended, ok = peer.Disk.CA == 0, peer.Disk.CA != 0 })
-	return kept, ended, ok
-}
-
-// throughAPI is a step that goes through the API or etcd: its client repeats requests until its time is over.
-func (a *attempt) throughAPI() (ended, ok bool) {
-	w := a.op.sim.World
-	if a.call.Began == 0 {
-		a.call.Began = w.Now
-	}
-	if wait, failed := a.awaitEtcd(); wait || failed {
-		return failed, false
-	}
-	if !a.op.mayBegin(false) {
-		return w.Now-a.began > clusterTimeout, false
-	}
-	if a.mustStay() {
+	phases := []func(*world.Host) progress{a.script, a.uploads, a.secrets, a.start, a.follow, a.after}
+	switch phases[a.phase](a.op.sim.World.Host(a.step.Host)) {
+	case waiting:
+		return false, false
+	case failed:
 		return true, false
+	case lost:
+		again := a.outage.TryAgain(instant(a.tried), instant(a.now()))
+		a.phase, a.tried, a.safe, a.waits = 0, 0, false, nil
+		return !again, false
 	}
-	done, err := w.Through(a.by(), a.step.Intent, &a.call, world.Digests{Manifest: a.op.sim.want.Digest, Addons: a.op.sim.addons})
+	a.phase++
+	return a.phase == len(phases), true
+}
+
+// command does something on a host that succeeds or fails.
+func (a *attempt) command(h *world.Host, do func() bool) progress {
+	ok := false
+	if !a.op.command(h, func() { ok = do() }) {
+		return lost
+	}
+	return when(ok)
+}
+
+func (a *attempt) script(h *world.Host) progress {
+	if a.op.sent[h.ID] {
+		return passed
+	}
+	return a.command(h, func() bool {
+		a.op.sent[h.ID] = !h.Full
+		return !h.Full
+	})
+}
+
+func (a *attempt) uploads(h *world.Host) progress {
+	if len(a.step.Intent.Content().Uploads) == 0 {
+		return passed
+	}
+	return a.command(h, func() bool { return !h.Full })
+}
+
+// secrets are those that the step may know: a token that is young enough, the way to the API, the PKI of a peer.
+func (a *attempt) secrets(*world.Host) progress {
+	for _, secret := range a.step.Intent.Secrets() {
+		got := passed
+		switch secret {
+		case step.NewTokenSecret:
+			a.op.firstToken()
+		case step.TokenSecret:
+			got = a.token()
+		case step.DiscoverySecret:
+			got = when(a.op.access)
+		case step.PKISecret:
+			peer := a.op.sim.World.Host(step.ParamsOf[step.CopyPKIParams](a.step.Intent).Peer)
+			got = a.command(peer, func() bool { return peer.Disk.CA != 0 })
+		case step.BackupSecret:
+		}
+		if got != passed {
+			return got
+		}
+	}
+	return passed
+}
+
+// token makes the run's join token anew when it is too old.
+func (a *attempt) token() progress {
+	switch {
+	case a.op.token != 0 && a.now()-a.op.token < tokenAge:
+		return passed
+	case !a.op.access:
+		return failed
+	case !a.op.sim.World.APIReached():
+		if a.expired("token", requestTimeout) {
+			return failed
+		}
+		return waiting
+	}
+	a.op.token = a.now()
+	return passed
+}
+
+func (a *attempt) start(h *world.Host) progress {
+	if in := a.etcdAllows(); in != passed {
+		return in
+	}
+	if in := a.lockAllows(true); in != passed {
+		return in
+	}
+	a.boots = h.Boots
+	return a.command(h, func() bool {
+		return a.op.sim.World.Start(h, a.by(), a.op.locks[h.ID], a.step.Intent) == world.CodeDone
+	})
+}
+
+func (a *attempt) follow(h *world.Host) progress {
+	code, over := a.op.sim.World.Ended(h)
+	switch {
+	case h.Boots != a.boots:
+		return lost
+	case over:
+		return a.command(h, func() bool { return code == world.CodeDone })
+	case !h.Reached() || a.op.sim.breaks(h) != "":
+		return lost
+	}
+	return waiting
+}
+
+func (a *attempt) after(h *world.Host) progress {
+	if !a.step.Intent.Kind.CreatesControlPlane() {
+		return passed
+	}
+	return a.command(h, func() bool {
+		a.op.access = h.Disk.AdminCA != 0
+		return a.op.access
+	})
+}
+
+// lockAllows is the wait for the right to begin, as far as other runs are concerned.
+func (a *attempt) lockAllows(onHost bool) progress {
+	if a.op.mayBegin(onHost) {
+		return passed
+	}
+	if a.expired("lock", leaseTimeout) {
+		return failed
+	}
+	return waiting
+}
+
+// etcdAllows is the wait for an etcd in which the step may begin.
+func (a *attempt) etcdAllows() progress {
+	if a.safe {
+		return passed
+	}
+	is := a.etcdIs(apply.BeforeStep(a.step, a.op.sim.want, a.op.approved.Etcd))
+	a.safe = is == passed
+	return is
+}
+
+// etcdIs is the wait for etcd to be as the check wants it.
+func (a *attempt) etcdIs(c *apply.EtcdCheck) progress {
+	if c == nil || a.op.sim.Off == NoQuorum && a.step.Intent.Role == desired.ControlPlane {
+		return passed
+	}
+	seen := a.op.sim.World.ObserveEtcd()
+	why, err := "nobody answers", error(nil)
+	if seen.Reached == observed.Yes {
+		why, err = c.Wrong(seen)
+	}
 	switch {
 	case err != nil:
-		return true, false
-	case !done && w.Now-a.began > clusterTimeout:
-		return true, false
+		return failed
+	case why == "":
+		a.over("etcd")
+		return passed
+	case a.expired("etcd", etcdTimeout):
+		return failed
 	}
-	return done, done
+	return waiting
 }
 
-// awaitEtcd is what apply waits for before it drains a control-plane host, and before it opens one again.
-func (a *attempt) awaitEtcd() (wait, failed bool) {
-	in := a.step.Intent
-	if in.Role != desired.ControlPlane || a.op.sim.Off == NoQuorum {
-		return false, false
+// throughAPI is a step that goes through the API or etcd.
+func (a *attempt) throughAPI() progress {
+	if !a.op.access {
+		return failed
 	}
+	if !a.admitted {
+		if in := a.lockAllows(false); in != passed {
+			return in
+		}
+		if in := a.etcdAllows(); in != passed {
+			return in
+		}
+		a.admitted = true
+	}
+	switch a.step.Intent.Kind {
+	case step.DrainNode:
+		return a.drain()
+	case step.Uncordon:
+		return a.uncordon()
+	case step.RemoveEtcd:
+		return a.removeMember()
+	case step.DeleteNode:
+		return a.deleteNode()
+	case step.JoinToken:
+		a.op.token = a.now()
+	}
+	return a.request()
+}
+
+// request makes the step's request; who makes it repeats it while nobody answers.
+func (a *attempt) request() progress {
+	if a.call.Began == 0 {
+		a.call.Began = a.now()
+	}
+	done, err := a.op.sim.World.Through(
+		a.by(), a.step.Intent, &a.call, world.Digests{Manifest: a.op.sim.want.Digest, Addons: a.op.sim.addons})
 	switch {
-	case in.Guard() == step.MemberMayStop && !a.safe:
-		wait = !mayStop(a.op.sim.World.ObserveEtcd(), in.NodeName)
-		a.safe = !wait
-	case in.Kind.Uncordons():
-		wait = !allHealthy(a.op.sim.World.ObserveEtcd())
+	case err != nil:
+		return failed
+	case done:
+		return passed
 	}
-	return wait, wait && a.op.sim.World.Now-a.began > etcdTimeout
-}
-
-// mustStay reports whether the member that the step removes must not leave, as etcd is now.
-func (a *attempt) mustStay() bool {
-	in, off := a.step.Intent, a.op.sim.Off
-	leaves, removes := in.Params.(step.RemoveEtcdParams)
-	if !removes || off == Removal || off == NoQuorum {
-		return false
-	}
-	is := a.op.sim.World.ObserveEtcd()
-	listed := slices.ContainsFunc(is.Members, func(m observed.Member) bool { return m.ID == leaves.Member })
-	return listed && !quorum.SafeToRemove(is.Members, leaves.Member).Safe
-}
-
-func mayStop(e observed.Etcd, name string) bool {
-	for _, m := range e.Members {
-		if m.Name == name {
-			return quorum.SafeToStop(e.Members, m.ID).Safe
-		}
-	}
-	return false
-}
-
-func allHealthy(e observed.Etcd) bool {
-	for _, m := range e.Members {
-		if !m.Learner && m.Healthy != observed.Yes {
-			return false
-		}
-	}
-	return e.Reached == observed.Yes
+	return waiting
 }

@@ -114,6 +114,9 @@ func (s *Simulation) altered(p plan.Plan) plan.Plan {
 		s.alter(&steps[i], p)
 	}
 	p.Steps = steps
+	if s.Arrange != nil {
+		p = s.Arrange(p)
+	}
 	if s.Off == Stranger {
 		h := s.World.Hosts[len(s.World.Hosts)-1]
 		p.Steps = append(p.Steps, plan.Step{ID: "stranger/" + h.Name, Host: h.ID, Intent: restartKubelet()})

@@ -145,7 +145,7 @@ func (s *Simulation) happenToOperator(f Fault) {
 		o.wake = s.moment + f.For
 	case Stop:
 		if o.sched != nil {
-			o.sched.Stop()
+			o.skip(o.sched.Stop())
 			o.failed = true
 		}
 	}

@@ -11,11 +11,8 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// leaseDuration is that of apply, in seconds; lookGap is the longest time between two looks at a Lease that counts.
-const (
-	leaseDuration = int64(apply.LeaseDuration / time.Second)
-	lookGap       = 4
-)
+// lookGap is the longest time between two looks at a Lease that counts, in seconds.
+const lookGap = 4
 
 // tenure is what an operator knows of the cluster's Lease.
 type tenure struct {
@@ -72,8 +69,9 @@ func (o *operator) leaseFirst() {
 	}
 }
 
-// takeLease takes the Lease if it is free, if every control-plane host is still locked by this run, so that no other one is alive, or
-// if it was silent for long enough. Neither taken nor held means that it must be looked at again.
+// takeLease takes the Lease if it is free, if every control-plane host is still locked by this run, so that no
+// other one is alive, or if it was silent for long enough. Neither taken nor held means that it must be looked
+// at again.
 func (o *operator) takeLease() (taken, held bool) {
 	w, t := o.sim.World, &o.lease
 	now := w.EtcdCluster().Objects.Lease
@@ -89,8 +87,8 @@ func (o *operator) takeLease() (taken, held bool) {
 	return true, false
 }
 
-// silent reports whether another run's Lease was not renewed for as long as it holds. Only time in which it could have been
-// counts: that between two looks which follow closely.
+// silent reports whether another run's Lease was not renewed for as long as it holds. Only time in which it
+// could have been counts: that between two looks which follow closely.
 func (o *operator) silent(now world.Lease) bool {
 	w, t := o.sim.World, &o.lease
 	switch {
@@ -118,8 +116,8 @@ func (o *operator) renew() {
 	}
 }
 
-// mayBegin reports whether the next step may begin. One of the cluster needs the Lease, which a run has not that began
-// before an API answered.
+// mayBegin reports whether the next step may begin. One of the cluster needs the Lease, which a run has not
+// that began before an API answered.
 func (o *operator) mayBegin(onHost bool) bool {
 	w := o.sim.World
 	switch {
@@ -162,8 +160,8 @@ func (o *operator) lockedAll() bool {
 	})
 }
 
-// lost reports whether a run finds that its lock is another's: a host has said so, or the Lease says so now, or, without one,
-// a host does.
+// lost reports whether a run finds that its lock is another's: a host has said so, or the Lease says so now,
+// or, without one, a host does.
 func (s *Simulation) lost(o *operator) bool {
 	if s.Off == NoLostCheck || s.Off == NoLock || s.Off == NoFence {
 		return false

@@ -69,16 +69,19 @@ type operator struct {
 	sched  *apply.Schedule
 	calls  []*attempt
 	sent   map[string]bool // hosts that have their script
-	failed bool
-	asked  bool  // the schedule has nothing more to start for now
-	told   bool  // a host or the Lease has said that it is another's
-	wake   int   // the moment until which it stands still
-	until  int64 // the end of a wait for members that come up, or for the world to match
-	rounds int   // plans made because the world had changed
+	// What the run knows besides: what it saw when its plan was approved, whether it can log in to the API, when
+	// its token was made, and since when it opens nodes again at its end.
+	approved  observed.World
+	access    bool
+	token     int64
+	reopening int64
+	failed    bool
+	asked     bool  // the schedule has nothing more to start for now
+	told      bool  // a host or the Lease has said that it is another's
+	wake      int   // the moment until which it stands still
+	until     int64 // the end of a wait for members that come up, or for the world to match
+	rounds    int   // plans made because the world had changed
 }
-
-// patience of the engine, in seconds.
-const settle = 60
 
 // move does one thing.
 func (o *operator) move() {
@@ -100,7 +103,8 @@ func (o *operator) move() {
 	}
 }
 
-// look looks until no step of an earlier run runs and no member is coming up, and decides whether there is anything to do.
+// look looks until no step of an earlier run runs and no member is coming up, and decides whether there is
+// anything to do.
 func (o *operator) look() {
 	w := o.sim.World
 	for _, h := range w.Hosts {
@@ -137,6 +141,7 @@ func (o *operator) look() {
 func (o *operator) approve() {
 	o.sim.Checker.Approve(o.run, o.plan.plan, false)
 	o.hosts, o.next, o.locks, o.denied, o.state = nil, 0, map[string]int64{}, map[string]bool{}, locking
+	o.approved, o.access, o.token, o.reopening = o.plan.is, o.plan.is.API.Reached == observed.Yes, 0, 0
 	if o.old {
 		o.sim.Checker.Old(o.run)
 	}
@@ -161,8 +166,8 @@ func comingUp(l look) bool {
 	return false
 }
 
-// lock takes the lock of one host. A worker that gives none is not touched; a control-plane host that gives none, and a host
-// whose lock another run has, end the run.
+// lock takes the lock of one host. A worker that gives none is not touched; a control-plane host that gives
+// none, and a host whose lock another run has, end the run.
 func (o *operator) lock() {
 	if o.next == len(o.hosts) {
 		o.state = leasing
@@ -172,7 +177,7 @@ func (o *operator) lock() {
 	o.next++
 	granted, refused := false, false
 	answered := o.command(h, func() {
-		o.locks[h.ID], granted = o.sim.World.TakeLock(h, o.run, o.force, 0)
+		o.locks[h.ID], granted = o.sim.World.TakeLock(h, world.Claim{Run: o.run, Force: o.force, Stale: staleAfter})
 		refused = !granted && !h.Full
 	})
 	if answered && granted {
@@ -224,18 +229,54 @@ func (o *operator) walk() {
 	}
 	o.failed = o.failed || !ok
 	o.calls = slices.Delete(o.calls, i, i+1)
-	o.sched.Finish(a.step.ID, ok)
+	o.note(a.step, ok)
+	o.skip(o.sched.Finish(a.step.ID, ok))
 	o.asked = false
+}
+
+// note tells how a step ended.
+func (o *operator) note(s plan.Step, ok bool) {
+	switch {
+	case o.sim.Ended == nil:
+	case ok:
+		o.sim.Ended(o.run, s.ID, apply.Done)
+	default:
+		o.sim.Ended(o.run, s.ID, apply.Failed)
+	}
+}
+
+// skip tells of steps that will not begin.
+func (o *operator) skip(steps []plan.Step) {
+	if o.sim.Ended == nil {
+		return
+	}
+	for _, s := range steps {
+		o.sim.Ended(o.run, s.ID, apply.Skipped)
+	}
 }
 
 // reopen opens the Nodes that were closed for an upgrade which then did not begin, and ends the walk.
 func (o *operator) reopen() {
-	for _, s := range o.sched.LeftCordoned() {
-		if o.sim.World.Uncordon(world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, s.Intent.NodeName) {
-			o.failed = true
+	w, left := o.sim.World, o.sched.LeftCordoned()
+	if o.reopening == 0 {
+		o.reopening = w.Now
+	}
+	switch reached := w.APIReached(); {
+	case len(left) > 0 && o.access && !reached && w.Now-o.reopening <= uncordonTimeout:
+		return // asked again
+	case o.access && reached:
+		for _, s := range left {
+			w.Uncordon(world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, s.Intent.NodeName)
 		}
 	}
-	o.state = releasing
+	o.failed, o.state = o.failed || len(left) > 0, releasing
+}
+
+// firstToken makes the run's join token when it is first asked for.
+func (o *operator) firstToken() {
+	if o.token == 0 {
+		o.token = o.sim.World.Now
+	}
 }
 
 // finish gives the locks up and ends.
@@ -296,7 +337,8 @@ func (o *operator) beat() {
 		case h.Held != nil && h.Held.Run == o.run:
 			h.Held.Beat = o.sim.World.Now
 		default:
-			if _, ok := o.sim.World.TakeLock(h, o.run, false, generation); !ok && h.Held != nil && h.Held.Run != o.run {
+			again := world.Claim{Run: o.run, Ours: generation, Stale: staleAfter}
+			if _, ok := o.sim.World.TakeLock(h, again); !ok && h.Held != nil && h.Held.Run != o.run {
 				o.told = true
 			}
 		}
@@ -313,8 +355,8 @@ func (o *operator) overtaken() bool {
 	return false
 }
 
-// command does something on a host by its connection; false means that the connection broke, and then nobody knows what
-// was done.
+// command does something on a host by its connection; false means that the connection broke, and then nobody
+// knows what was done.
 func (o *operator) command(h *world.Host, do func()) bool {
 	if !h.Reached() {
 		return false

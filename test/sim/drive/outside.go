@@ -21,6 +21,9 @@ func (s *Simulation) Befall(moment int) []Fault {
 	return s.due
 }
 
+// Inject lets a fault of a host happen at once.
+func (s *Simulation) Inject(f Fault) { s.happen(f) }
+
 // Ends is the first moment at which nothing goes wrong any more.
 func (s *Simulation) Ends() int {
 	end := 0

@@ -65,6 +65,9 @@ func (s *Simulation) pass() {
 		}
 	}
 	s.someone()
+	if f, due := s.InjectDue(); due {
+		s.happenToOperator(f)
+	}
 	s.World.Settle()
 	s.Checker.State()
 	s.ops = slices.DeleteFunc(s.ops, func(o *operator) bool {
@@ -140,8 +143,8 @@ func (s *Simulation) converge() Report {
 	return Report{Result: result}
 }
 
-// oneRun lets the first operator of the cluster there is, a new one otherwise, come to its end. It returns what that one saw
-// last.
+// oneRun lets the first operator of the cluster there is, a new one otherwise, come to its end. It returns what
+// that one saw last.
 func (s *Simulation) oneRun() (Result, look) {
 	i := slices.IndexFunc(s.ops, func(o *operator) bool { return o.alone == "" })
 	if i < 0 {
@@ -156,7 +159,7 @@ func (s *Simulation) oneRun() (Result, look) {
 		}
 	}
 	if o.result == Held {
-		s.World.Now += world.StaleAfter
+		s.World.Now += staleAfter
 	}
 	return o.result, o.plan
 }
@@ -203,8 +206,8 @@ func (s *Simulation) openByHand() {
 	}
 }
 
-// lostQuorum reports whether the half or more of etcd's voters have lost their data, or are on machines that the manifest does
-// not have, which nobody but a person can undo.
+// lostQuorum reports whether the half or more of etcd's voters have lost their data, or are on machines that
+// the manifest does not have, which nobody but a person can undo.
 func (s *Simulation) lostQuorum() bool {
 	r := s.World.EtcdCluster()
 	if r == nil {

@@ -3,6 +3,7 @@ package drive
 import (
 	"fmt"
 
+	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -38,6 +39,11 @@ type Simulation struct {
 	awake    []*operator   // likewise
 	gone     bool          // at some time the faults had taken the quorum of etcd for good
 	Help     int           // how often a person helped
+	// Arrange changes the plans that runs carry out; nil leaves them.
+	Arrange func(plan.Plan) plan.Plan
+	// Ended is told how steps ended; nil tells nobody.
+	Ended   func(run, step string, how apply.State)
+	pending *pending
 }
 
 // ending is when something that lasts is over.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kubeone/internal/apply"
+	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/cluster/record"
@@ -15,6 +16,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/observed"
+	"kubeone/internal/plan"
 	"kubeone/internal/resources"
 	"kubeone/internal/step"
 	"kubeone/test/sim/world"
@@ -36,6 +38,8 @@ var (
 
 // until repeats a request until it is done.
 func (a *api) until(ctx context.Context, what string, request func() (done bool, err error)) error {
+	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
+	defer cancel()
 	for {
 		if err := a.w.take(ctx, a.operator, what); err != nil {
 			return err
@@ -59,7 +63,7 @@ func (a *api) until(ctx context.Context, what string, request func() (done bool,
 }
 
 // through carries out the plan's step of that kind about a Node, or about the cluster.
-func (a *api) through(ctx context.Context, k step.Kind, node string, then func(step.Intent)) error {
+func (a *api) through(ctx context.Context, k step.Kind, node string) error {
 	var call world.Call
 	return a.until(ctx, string(k)+"/"+node, func() (bool, error) {
 		for _, s := range a.w.plans[a.run].Steps {
@@ -69,13 +73,8 @@ func (a *api) through(ctx context.Context, k step.Kind, node string, then func(s
 			if call.Began == 0 {
 				call.Began = a.w.truth.Now
 			}
-			in := s.Intent
-			if then != nil {
-				then(in)
-			}
-			in = world.Unconfirmed(in) // apply has seen to that
 			by := world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: k}
-			return a.w.truth.Through(by, in, &call, world.Digests{})
+			return a.w.truth.Through(by, s.Intent, &call, world.Digests{})
 		}
 		return false, errors.New("no step " + string(k) + " about " + node + " is in the plan")
 	})
@@ -127,14 +126,14 @@ func (a *api) WaitNodeSilent(ctx context.Context, node string) error {
 
 // SetNodeMeta is part of the step that waits for the Node.
 func (a *api) SetNodeMeta(ctx context.Context, node string, _, _ map[string]string, _ []desired.Taint) error {
-	return a.through(ctx, step.NodeReady, node, nil)
+	return a.through(ctx, step.NodeReady, node)
 }
 
 // Drain closes the Node and takes its pods away.
 func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
-	within, cancel := context.WithTimeout(ctx, max(o.Timeout, time.Minute))
+	within, cancel := context.WithTimeout(ctx, drain.Limit(o.Timeout))
 	defer cancel()
-	err := a.through(within, step.DrainNode, node, nil)
+	err := a.through(within, step.DrainNode, node)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errKilled) {
 		return &drain.BlockedError{Node: node, Err: err}
 	}
@@ -161,7 +160,7 @@ func (a *api) Uncordon(ctx context.Context, node string) error {
 
 // DeleteNode deletes the Node.
 func (a *api) DeleteNode(ctx context.Context, node string) error {
-	return a.through(ctx, step.DeleteNode, node, nil)
+	return a.through(ctx, step.DeleteNode, node)
 }
 
 // Apply needs the API; what was applied is noted with the record.
@@ -179,6 +178,15 @@ func (a *api) WaitDeploymentAvailable(ctx context.Context, _, name string) error
 	return a.always(ctx, "available/"+name)
 }
 
+// keeps reports whether the step is the one that brings what the record has now.
+func keeps(s plan.Step, was world.Objects, now record.Record) bool {
+	switch p := s.Intent.Params.(type) {
+	case step.ApplyAddonParams:
+		return was.Addons[p.Addon] != now.Addons[p.Addon]
+	}
+	return s.Intent.Kind == step.SaveRecord && now.RunID != ""
+}
+
 // UpdateRecord changes what is kept of addons and manifest.
 func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
 	return a.until(ctx, "record", func() (bool, error) {
@@ -190,7 +198,13 @@ func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) erro
 		if err := change(&record); err != nil {
 			return false, err
 		}
-		a.w.truth.Keep(record.ManifestDigest, record.Addons)
+		by := world.Author{Run: a.run}
+		for _, s := range a.w.plans[a.run].Steps {
+			if keeps(s, *o, record) {
+				by = world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}
+			}
+		}
+		a.w.truth.Keep(by, record.ManifestDigest, record.Addons)
 		return a.w.truth.Write(), nil
 	})
 }
@@ -235,8 +249,8 @@ func (m *members) RemoveMember(ctx context.Context, id uint64) error {
 		}
 		for _, s := range m.w.plans[m.run].Steps {
 			if step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == etcd.HexID(id) {
-				in := world.Unconfirmed(s.Intent) // apply has seen to that
-				done, err = m.w.truth.Through(world.Author{Run: m.run, Step: s.ID, Host: s.Host, Kind: in.Kind}, in, &world.Call{}, world.Digests{})
+				by := world.Author{Run: m.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}
+				done, err = m.w.truth.Through(by, s.Intent, &world.Call{}, world.Digests{})
 			}
 		}
 	})

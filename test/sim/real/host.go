@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"kubeone/internal/host"
@@ -68,7 +69,7 @@ func (m *machine) command(ctx context.Context, what string, do func(h *world.Hos
 // Upload stores nothing; a full disk refuses.
 func (m *machine) Upload(ctx context.Context, f host.File) error {
 	return m.command(ctx, "upload "+f.Path, func(h *world.Host) error {
-		if h.Full {
+		if h.Full && !strings.HasPrefix(f.Path, "/run/") {
 			return m.exit("upload "+f.Path, 1)
 		}
 		return nil
@@ -81,7 +82,9 @@ func (m *machine) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	case c.Name == "take the lock":
 		return host.Result{}, m.keep(ctx, c)
 	case c.Name == "wait for a running step":
-		return host.Result{}, m.follow(ctx, c.Name)
+		boots := 0
+		m.w.look(func() { boots = m.w.truth.Host(m.id).Boots })
+		return host.Result{}, m.follow(ctx, c.Name, boots)
 	case c.Name == "look at the lock":
 		var generation int64
 		err := m.command(ctx, c.Name, func(h *world.Host) error {
@@ -91,7 +94,7 @@ func (m *machine) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 		return host.Result{Stdout: []byte(strconv.FormatInt(generation, 10))}, err
 	case c.Name == "look for signs of life":
 		return host.Result{}, m.command(ctx, c.Name, func(h *world.Host) error {
-			if h.Run.Etcd || h.Disk.Data != nil {
+			if c.Script != "true" && (h.Run.Etcd || h.Disk.Data != nil) {
 				return m.exit(c.Name, 3)
 			}
 			return nil
@@ -100,12 +103,14 @@ func (m *machine) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 		return host.Result{}, m.run(ctx, c)
 	}
 	err := m.command(ctx, c.Name, func(h *world.Host) error {
-		if c.Secret && h.Disk.CA == 0 {
+		missing := c.Name == "read the CAs" && h.Disk.CA == 0 ||
+			c.Name == "read the new cluster's credentials" && h.Disk.AdminCA == 0
+		if missing || c.Name == "receive uploads" && h.Full {
 			return m.exit(c.Name, 1)
 		}
 		return nil
 	})
-	return host.Result{Stdout: []byte(credentials(c))}, err
+	return host.Result{Stdout: []byte(printed(c))}, err
 }
 
 // kubeconfig is one that nobody can log in with.
@@ -117,9 +122,13 @@ clusters: [{name: a, cluster: {server: "https://192.0.2.250:6443", certificate-a
 users: [{name: a, user: {token: a}}]
 `
 
-func credentials(c host.Cmd) string {
-	if c.Secret {
+// printed is what a command prints: where nothing was uploaded before, all uploads are missing.
+func printed(c host.Cmd) string {
+	switch {
+	case c.Secret:
 		return kubeconfig
+	case c.Name == "look for uploads":
+		return c.Args[1]
 	}
 	return ""
 }
@@ -131,7 +140,9 @@ func (m *machine) run(ctx context.Context, c host.Cmd) error {
 		return err
 	}
 	run, id := c.Args[1], c.Args[2]
+	boots := 0
 	err = m.command(ctx, c.Name, func(h *world.Host) error {
+		boots = h.Boots
 		s := m.w.step(run, id)
 		by := world.Author{Run: run, Step: id, Host: m.id, Kind: s.Intent.Kind}
 		if code := m.w.truth.Start(h, by, generation, s.Intent); code != world.CodeDone {
@@ -142,14 +153,17 @@ func (m *machine) run(ctx context.Context, c host.Cmd) error {
 	if err != nil {
 		return err
 	}
-	return m.follow(ctx, c.Name)
+	return m.follow(ctx, c.Name, boots)
 }
 
-// follow waits for the end of the step that runs.
-func (m *machine) follow(ctx context.Context, what string) error {
+// follow waits for the end of the step that runs, by a connection that ends when the machine stops.
+func (m *machine) follow(ctx context.Context, what string, boots int) error {
 	for {
 		code, ended := 0, false
 		err := m.command(ctx, what, func(h *world.Host) error {
+			if h.Boots != boots {
+				return m.lost(what)
+			}
 			code, ended = m.w.truth.Ended(h)
 			return nil
 		})
@@ -170,6 +184,10 @@ func (m *machine) follow(ctx context.Context, what string) error {
 // keep is the keeper of the lock: it holds it as long as lines come.
 func (m *machine) keep(ctx context.Context, c host.Cmd) error {
 	run, force := c.Args[1], c.Args[2] == "yes"
+	stale, err := strconv.ParseInt(c.Args[3], 10, 64)
+	if err != nil {
+		return err
+	}
 	ours, err := strconv.ParseInt(c.Args[4], 10, 64)
 	if err != nil {
 		return err
@@ -180,7 +198,7 @@ func (m *machine) keep(ctx context.Context, c host.Cmd) error {
 		if h.Held != nil {
 			answer += "holder=somebody\nrun=" + h.Held.Run + "\nsince=0\n"
 		}
-		if generation, ok := m.w.truth.TakeLock(h, run, force, ours); ok {
+		if generation, ok := m.w.truth.TakeLock(h, world.Claim{Run: run, Force: force, Ours: ours, Stale: stale}); ok {
 			answer = fmt.Sprintf("granted %d\n", generation)
 		}
 		return nil

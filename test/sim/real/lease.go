@@ -8,6 +8,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/engine"
 	"kubeone/internal/plan"
 	"kubeone/test/sim/world"
 )
@@ -27,13 +28,14 @@ type lease struct {
 
 var errHeld = errors.New("another run has the cluster's lock")
 
-// take takes it: at once where all control-plane hosts are locked, otherwise when it is free or was silent for long enough.
+// take takes it: at once where all control-plane hosts are locked, otherwise when it is free or was silent for
+// long enough.
 func (l *lease) take(ctx context.Context) error {
 	if !l.scope.Cluster {
 		return nil
 	}
 	var first world.Lease
-	for silent := time.Duration(0); ; silent += again {
+	for silent := time.Duration(0); ; silent += engine.SettleEvery {
 		var err error
 		locked := l.confirmed(ctx)
 		l.o.W.do(func() {
@@ -57,7 +59,7 @@ func (l *lease) take(ctx context.Context) error {
 		if err != nil || l.taken() {
 			return err
 		}
-		if err := sleep(ctx, again); err != nil {
+		if err := sleep(ctx, engine.SettleEvery); err != nil {
 			return err
 		}
 	}
@@ -114,7 +116,7 @@ func (l *lease) guarded(ctx context.Context, do func(context.Context) error) err
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		for sleep(ctx, again) == nil {
+		for sleep(ctx, engine.SettleEvery) == nil {
 			if l.taken() && l.ask() == apply.Taken {
 				l.once.Do(func() { close(l.lost) })
 			}
@@ -148,6 +150,8 @@ func (l *lease) check(ctx context.Context, s plan.Step, via *cluster.Access) err
 		}
 		return l.lock.Check(ctx)
 	}
+	ctx, cancel := context.WithTimeout(ctx, apply.LeaseTimeout)
+	defer cancel()
 	for {
 		standing := apply.Standing{Lease: l.ask(), Renewed: l.sinceRenewed()}
 		if standing.Lease == apply.Silent {
@@ -159,7 +163,7 @@ func (l *lease) check(ctx context.Context, s plan.Step, via *cluster.Access) err
 		case apply.MustEnd:
 			return apply.ErrLockLost
 		}
-		if err := sleep(ctx, again); err != nil {
+		if err := sleep(ctx, engine.SettleEvery); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package real
 import (
 	"context"
 	"errors"
+	"io"
+	"strings"
 	"time"
 
 	"kubeone/internal/addons"
@@ -12,6 +14,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/engine"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -26,6 +29,8 @@ type Operator struct {
 	Config map[string]map[string]string
 	Addons map[string]string
 	Force  bool
+	// Arrange changes the plan that is carried out; nil leaves it.
+	Arrange func(plan.Plan) plan.Plan
 	// Events is told what apply tells; nil tells nobody.
 	Events func(run string, e apply.Event)
 }
@@ -37,11 +42,6 @@ var (
 	ErrChanged = errors.New("the world changed since the plan was approved")
 )
 
-const (
-	settle = time.Minute // how long members may take to come up, and the cluster to match
-	again  = time.Second
-)
-
 // look is what is seen, and what is planned for it.
 func (o *Operator) look() (p plan.Plan, first decide.Decision, is observed.World) {
 	o.W.do(func() { is = o.W.truth.Observe() })
@@ -49,11 +49,11 @@ func (o *Operator) look() (p plan.Plan, first decide.Decision, is observed.World
 	return p, decisions[0], is
 }
 
-// lookUntil looks until ok says so, for a minute at most.
+// lookUntil looks until ok says so, for as long as the engine does.
 func (o *Operator) lookUntil(ctx context.Context, ok func(plan.Plan, decide.Decision, observed.World) bool) (plan.Plan, decide.Decision, observed.World) {
-	for end := time.Now().Add(settle); ; {
+	for end := time.Now().Add(engine.SettleTimeout); ; {
 		p, first, is := o.look()
-		if ok(p, first, is) || time.Now().After(end) || sleep(ctx, again) != nil {
+		if ok(p, first, is) || time.Now().After(end) || sleep(ctx, engine.SettleEvery) != nil {
 			return p, first, is
 		}
 	}
@@ -78,7 +78,8 @@ func matches(p plan.Plan, first decide.Decision, _ observed.World) bool {
 	return p.Empty() && first.Route != fsm.Error
 }
 
-// Apply does what the engine does for `kubeone apply --auto-approve`: look, approve, lock, look again, compare, run, look.
+// Apply does what the engine does for `kubeone apply --auto-approve`: look, approve, lock, look again, compare,
+// run, look.
 func (o *Operator) Apply(ctx context.Context, run string) error {
 	p, first, is := o.lookUntil(ctx, settled)
 	switch {
@@ -108,6 +109,9 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	if now, _, _ := o.look(); now.Digest() != p.Digest() {
 		return ErrChanged
 	}
+	if o.Arrange != nil {
+		p = o.Arrange(p)
+	}
 	if err := l.guarded(ctx, func(ctx context.Context) error { return o.run(ctx, run, p, is, hosts, l) }); err != nil {
 		return err
 	}
@@ -124,6 +128,23 @@ func (o *Operator) hosts(is observed.World) map[string]host.Host {
 	}
 	return out
 }
+
+// unreachable are the hosts that did not answer.
+func (o *Operator) unreachable(is observed.World) map[string]host.Host {
+	out := map[string]host.Host{}
+	for _, h := range o.Want.Hosts() {
+		if is.Hosts[h.ID].Reach != observed.Reached {
+			out[h.ID] = &machine{w: o.W, operator: o.Name, id: h.ID, name: h.Hostname}
+		}
+	}
+	return out
+}
+
+// blobs are uploads without content.
+type blobs struct{}
+
+// Blob is empty.
+func (blobs) Blob(string) (io.Reader, int64, error) { return strings.NewReader(""), 0, nil }
 
 // claimed are the hosts whose lock a run takes.
 func (o *Operator) claimed(s plan.Scope, hosts map[string]host.Host) map[string]host.Host {
@@ -144,7 +165,8 @@ func (o *Operator) workers() map[string]bool {
 
 func (o *Operator) run(ctx context.Context, run string, p plan.Plan, is observed.World, hosts map[string]host.Host, l *lease) error {
 	r := &apply.Run{
-		Plan: p, Want: o.Want, World: is, Hosts: hosts, Lock: l.lock, RunID: run, Holder: o.Name, Now: time.Now,
+		Plan: p, Want: o.Want, World: is, Hosts: hosts, Unreachable: o.unreachable(is), Blobs: blobs{},
+		Lock: l.lock, RunID: run, Holder: o.Name, Now: time.Now,
 		Scripts: map[string]string{}, Etcd: &etcd.Access{}, CheckLock: l.check,
 		Connect: apply.Connectors{
 			API:  func(cluster.Access) (apply.API, error) { return &api{o.W, o.Name, run}, nil },
@@ -162,5 +184,5 @@ func (o *Operator) run(ctx context.Context, run string, p plan.Plan, is observed
 	if is.API.Reached == observed.Yes {
 		r.Access = &cluster.Access{Kubeconfig: []byte(kubeconfig)}
 	}
-	return r.Do(ctx, nil)
+	return r.Do(ctx, o.W.stop)
 }

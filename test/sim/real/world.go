@@ -1,9 +1,11 @@
-// Package real runs the real lock and the real apply, with their goroutines, connections and clocks, against a simulated
-// world: hosts that know apply's own commands, an API and an etcd. Everything else is as in package drive, whose single
-// thread can go through far more schedules; this one shows that what is run there is what apply does.
+// Package real runs the real lock and the real apply, with their goroutines, connections and clocks, against a
+// simulated world: hosts that know apply's own commands, an API and an etcd. Everything else is as in package
+// drive, whose single thread can go through far more schedules; this one shows that what is run there is what
+// apply does.
 //
-// Nothing here waits for a real clock: tests run it in a bubble of testing/synctest. Every command takes a time of its own,
-// worked out from its name, so that no two things happen at the same moment and equal seeds take equal courses.
+// Nothing here waits for a real clock: tests run it in a bubble of testing/synctest. Every command takes a time
+// of its own, worked out from its name, so that no two things happen at the same moment and equal seeds take
+// equal courses.
 package real
 
 import (
@@ -27,13 +29,16 @@ type World struct {
 	plans  map[string]plan.Plan // approved, by run
 	dead   map[string]bool      // operators that were killed
 	breaks func(*world.Host) drive.Kind
-	times  map[string]int // how often each command was given
+	// due injects a fault that is due after what was done; one of the operator is returned.
+	due   func() (drive.Fault, bool)
+	stop  chan struct{}  // closed when the operator is asked to stop
+	times map[string]int // how often each command was given
 }
 
 // NewWorld shares the world of a scenario.
 func NewWorld(s *drive.Simulation) *World {
 	return &World{
-		truth: s.World, check: s.Checker, breaks: s.Breaks,
+		truth: s.World, check: s.Checker, breaks: s.Breaks, due: s.InjectDue, stop: make(chan struct{}),
 		began: time.Now(), plans: map[string]plan.Plan{}, dead: map[string]bool{}, times: map[string]int{},
 	}
 }
@@ -44,6 +49,9 @@ func (w *World) do(change func()) {
 	defer w.mu.Unlock()
 	w.truth.Now = int64(time.Since(w.began) / time.Second)
 	change()
+	if _, due := w.due(); due {
+		close(w.stop)
+	}
 	w.truth.Settle()
 	w.check.State()
 }

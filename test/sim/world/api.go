@@ -1,7 +1,6 @@
 package world
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -11,9 +10,7 @@ import (
 
 // Call is how far a step has got that goes through the API or etcd.
 type Call struct {
-	Began  int64 // when its first request was made
-	looks  int   // how often a member was found dead
-	looked int64
+	Began int64 // when its first request was made
 }
 
 // Digests are what steps through the API bring.
@@ -21,12 +18,6 @@ type Digests struct {
 	Manifest string
 	Addons   map[string]string
 }
-
-// confirmEvery and confirmations are how often, and how many times, a member must be found dead before it is removed.
-const (
-	confirmEvery  = 15
-	confirmations = 3
-)
 
 // query is a step's request, and what it is about.
 type query struct {
@@ -74,9 +65,6 @@ func saveRecord(w *World, q query) (bool, error) {
 }
 
 func deleteNode(w *World, q query) (bool, error) {
-	if step.ParamsOf[step.DeleteNodeParams](q.in).Confirm && q.node != nil && q.node.Ready {
-		return false, nil
-	}
 	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: w.Host(q.in.NodeName)})
 	q.etcdCluster.Objects.Nodes = slices.DeleteFunc(q.etcdCluster.Objects.Nodes, func(n *Node) bool { return n.Name == q.in.NodeName })
 	return true, nil
@@ -138,7 +126,8 @@ func merged(have, want map[string]string) map[string]string {
 	return out
 }
 
-// drain closes the Node, then asks one pod after the other to leave. Pods that do not leave in time decide how it ends.
+// drain closes the Node, then asks one pod after the other to leave. Pods that do not leave in time decide how
+// it ends.
 func drain(w *World, q query) (bool, error) {
 	n := q.node
 	if n == nil {
@@ -156,18 +145,18 @@ func drain(w *World, q query) (bool, error) {
 	if err == nil || !late {
 		return empty, nil
 	}
-	w.Uncordon(q.by, n.Name)
 	return false, err
 }
 
-// uncordon waits for the Node in its new version, and opens it if a run of ours closed it.
+// uncordon opens the Node if a run of ours closed it.
 func uncordon(w *World, q query) (bool, error) {
-	n := q.node
-	if n == nil || !n.Ready || n.Kubelet != q.in.Version {
-		return false, nil
-	}
-	w.Uncordon(q.by, n.Name)
+	w.Uncordon(q.by, q.in.NodeName)
 	return true, nil
+}
+
+// NodeIs reports whether an API that operators reach says so of the Node, which is nil where there is none.
+func (w *World) NodeIs(name string, so func(*Node) bool) bool {
+	return w.APIReached() && so(w.EtcdCluster().Objects.Node(name))
 }
 
 // Uncordon lets pods onto the Node again, if a run of ours closed it and the API can be reached.
@@ -184,36 +173,22 @@ func (w *World) Uncordon(by Author, node string) bool {
 	return true
 }
 
-// removeMember takes a member out through a member that operators reach. One that is to be dead is looked at several times
-// first.
+// removeMember takes a member out through a member that operators reach.
 func removeMember(w *World, q query) (bool, error) {
-	params, c := step.ParamsOf[step.RemoveEtcdParams](q.in), q.call
 	via := w.etcdVia()
 	if via == nil {
 		return false, nil
 	}
 	r, _ := w.member(via)
-	i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Hex() == params.Member })
-	if i < 0 {
+	i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Hex() == step.ParamsOf[step.RemoveEtcdParams](q.in).Member })
+	switch {
+	case i < 0:
 		return true, nil
-	}
-	m := r.Members[i]
-	if params.Confirm {
-		if w.answers(via, r, m) {
-			return false, errors.New("the member answers")
-		}
-		if c.looks == 0 || w.Now-c.looked >= confirmEvery {
-			c.looks, c.looked = c.looks+1, w.Now
-		}
-		if c.looks < confirmations {
-			return false, nil
-		}
-	}
-	if !w.Quorum(r) {
+	case !w.Quorum(r):
 		return false, nil
 	}
-	w.effect(Effect{Verb: Removed, By: q.by, Host: w.HostOf(r, m.ID), Member: m.ID})
-	return true, w.remove(r, m.ID)
+	w.effect(Effect{Verb: Removed, By: q.by, Host: w.HostOf(r, r.Members[i].ID), Member: r.Members[i].ID})
+	return true, w.remove(r, r.Members[i].ID)
 }
 
 // answers reports whether the member answers when it is asked through that host.
@@ -222,7 +197,8 @@ func (w *World) answers(via *Host, r *EtcdCluster, m Member) bool {
 	return h != nil && h.Run.Etcd && (h == via || !h.Split && !via.Split)
 }
 
-// etcdVia is the host through whose voting member operators reach etcd, one that serves first; nil when there is none.
+// etcdVia is the host through whose voting member operators reach etcd, one that serves first; nil when there
+// is none.
 func (w *World) etcdVia() *Host {
 	var other *Host
 	for _, h := range w.Hosts {
@@ -239,9 +215,11 @@ func (w *World) etcdVia() *Host {
 	return other
 }
 
-// Keep notes what was applied.
-func (w *World) Keep(manifest string, addons map[string]string) {
-	w.Version++
+// Keep notes what a step has applied, or, without one, a run about itself.
+func (w *World) Keep(by Author, manifest string, addons map[string]string) {
+	if by.Step != "" {
+		w.effect(Effect{Verb: Applied, By: by})
+	}
 	o := &w.EtcdCluster().Objects
 	o.Record = manifest
 	for name, digest := range addons {

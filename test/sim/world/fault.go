@@ -7,7 +7,7 @@ import "cmp"
 // Die stops the machine.
 func (w *World) Die(h *Host) {
 	w.Version++
-	h.Up, h.Run, h.Held = false, Running{}, nil
+	h.Up, h.Run, h.Held, h.Boots = false, Running{}, nil, h.Boots+1
 }
 
 // Boot starts the machine again; units that are enabled start.
@@ -26,6 +26,7 @@ func (w *World) Boot(h *Host) {
 func (w *World) Replace(h *Host) {
 	w.Version++
 	w.machines++
+	h.Boots++
 	h.Machine, h.Up, h.Run, h.Held, h.Disk = w.machines, true, Running{}, nil, Disk{}
 	h.Cut, h.Split, h.Full, h.Slow, h.FailAll, h.FailNext = false, false, false, false, false, false
 }

@@ -30,21 +30,29 @@ type Unit struct {
 // phase is a part of a step that happens at once. It is not done as long as it waits for something.
 type phase func(w *World, h *Host, u *Unit) (done bool, err error)
 
-// TakeLock takes the host's lock for a run, and returns its generation; false when another run has it, or the disk is full. A
-// generation other than 0 is that of a lock whose connection was lost.
-func (w *World) TakeLock(h *Host, run string, force bool, ours int64) (int64, bool) {
+// Claim is what a run says when it takes a host's lock.
+type Claim struct {
+	Run   string
+	Force bool
+	Ours  int64 // the generation of a lock whose connection was lost; 0 for a new one
+	Stale int64 // a lock whose holder was not heard of for so many seconds is free
+}
+
+// TakeLock takes the host's lock for a run, and returns its generation; false when another run has it, or the
+// disk is full.
+func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
 	if h.Full {
 		return 0, false
 	}
-	other := h.Held != nil && h.Held.Run != run && w.Now-h.Held.Beat < StaleAfter
-	if other && !force || ours != 0 && h.Disk.Generation != ours {
+	other := h.Held != nil && h.Held.Run != c.Run && w.Now-h.Held.Beat < c.Stale
+	if other && !c.Force || c.Ours != 0 && h.Disk.Generation != c.Ours {
 		return 0, false
 	}
-	if ours == 0 {
-		w.effect(Effect{Verb: LockTaken, By: Author{Run: run}, Host: h})
+	if c.Ours == 0 {
+		w.effect(Effect{Verb: LockTaken, By: Author{Run: c.Run}, Host: h})
 		h.Disk.Generation = max(h.Disk.Generation+1, w.Now) // a new machine does not count again from one
 	}
-	h.Held = &Keeper{Run: run, Beat: w.Now}
+	h.Held = &Keeper{Run: c.Run, Beat: w.Now}
 	return h.Disk.Generation, true
 }
 

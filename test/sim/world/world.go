@@ -1,11 +1,14 @@
-// Package world is a cluster's simulated truth: machines with disks, units and containers, etcd with members, learners and
-// a quorum, API servers, kubelets, Nodes and pods, as plain values that obey the rules of Kubernetes and etcd.
+// Package world is a cluster's simulated truth: machines with disks, units and containers, etcd with members,
+// learners and a quorum, API servers, kubelets, Nodes and pods, as plain values that obey the rules of
+// Kubernetes and etcd.
 //
-// The steps of a plan are carried out here by their intent, phase by phase (stage.go for what a host's script does, api.go
-// for what goes through the API), and the world becomes what its rules make of that (settle.go). What probes would find is
-// made by Observe. Everything is deterministic, and nothing here knows the packages that decide.
+// The steps of a plan are carried out here by their intent, phase by phase (stage.go for what a host's script
+// does, api.go for what goes through the API), and the world becomes what its rules make of that (settle.go).
+// What probes would find is made by Observe. Everything is deterministic, and nothing here knows the packages
+// that decide.
 //
-// Whatever a step changes is told to World.Watch as an Effect before it happens; the safety rules are checked there.
+// Whatever a step changes is told to World.Watch as an Effect before it happens; the safety rules are checked
+// there.
 package world
 
 import (
@@ -49,6 +52,7 @@ type Host struct {
 	ControlPlane      bool
 	Outside           bool // the manifest does not have it
 	Machine           int  // the machine that is there now; another number after a replacement
+	Boots             int  // how often a machine here has stopped: no connection outlives that
 
 	Up     bool // it runs
 	Cut    bool // no operator reaches it

@@ -1,0 +1,149 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+
+	"kubeone/internal/decide/match"
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/step"
+)
+
+// What etcd must be like, as rules of values: whoever carries out a plan asks etcd and goes by them.
+
+// EtcdCheck is what etcd is asked for until it is so, for EtcdTimeout at most.
+type EtcdCheck struct {
+	What    string // what is waited for
+	Without string // ID of a host through which etcd is not asked, where it can be asked through others; empty for none
+	// Wrong says what is not so yet, empty if nothing is. An error ends the wait.
+	Wrong func(observed.Etcd) (string, error)
+}
+
+// BeforeStep is what etcd must be like when the step begins; was is etcd as the plan found it. A nil check asks
+// nothing.
+func BeforeStep(s plan.Step, want desired.Cluster, was observed.Etcd) *EtcdCheck {
+	guard := s.Intent.Guard()
+	switch {
+	case guard == step.MemberHasLeft:
+		return hasLeft(s, want)
+	case s.Intent.Role != desired.ControlPlane:
+	case guard == step.MemberMayStop, guard == step.HealthyMemberMayStop && wasHealthy(s, want, was):
+		return mayStop(s, want)
+	}
+	return nil
+}
+
+// BeforeUncordon is what etcd must be like when a node that is Ready in the wanted version is opened: after the
+// upgrade of a control-plane host all voters are healthy. One that an earlier run left closed does not wait for
+// other hosts' members.
+func BeforeUncordon(i step.Intent) *EtcdCheck {
+	if i.Role != desired.ControlPlane || step.ParamsOf[step.UncordonParams](i).Resume {
+		return nil
+	}
+	return &EtcdCheck{What: "every voter of etcd healthy", Wrong: func(e observed.Etcd) (string, error) {
+		return allHealthy(e), nil
+	}}
+}
+
+// allHealthy names a voter that is not healthy. A learner has no vote, and may stay one as long as its own host
+// is away.
+func allHealthy(e observed.Etcd) string {
+	for _, m := range e.Members {
+		if !m.Learner && m.Healthy != observed.Yes {
+			return "member " + m.Name + " (" + m.ID + ") is not healthy"
+		}
+	}
+	return ""
+}
+
+// mayStop is that the host's member may be stopped for a while, by the rules of the quorum.
+func mayStop(s plan.Step, want desired.Cluster) *EtcdCheck {
+	return &EtcdCheck{What: "a quorum without " + s.Intent.NodeName, Wrong: func(e observed.Etcd) (string, error) {
+		m, found := memberOn(e, s, want)
+		if !found {
+			return "etcd has no member " + s.Intent.NodeName, nil
+		}
+		if v := quorum.SafeToStop(e.Members, m.ID); !v.Safe {
+			return v.Why, nil
+		}
+		return "", nil
+	}}
+}
+
+// hasLeft is that the host has no member in etcd.
+func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
+	return &EtcdCheck{What: "its list of members", Without: s.Host, Wrong: func(e observed.Etcd) (string, error) {
+		if e.Problem != "" {
+			return e.Problem, nil
+		}
+		if m, found := memberOn(e, s, want); found {
+			return "", fmt.Errorf(
+				"%s has not left etcd, so its host must not be reset: plan again, its removal comes first", memberName(m))
+		}
+		return "", nil
+	}}
+}
+
+// memberOn is the member of the step's host.
+func memberOn(e observed.Etcd, s plan.Step, want desired.Cluster) (observed.Member, bool) {
+	h, _ := want.Host(s.Host)
+	i := match.MemberIndex(e.Members, h, s.Intent.NodeName)
+	if i < 0 {
+		return observed.Member{}, false
+	}
+	return e.Members[i], true
+}
+
+// wasHealthy reports whether the host's member was well, as the plan found it, in an etcd with a quorum.
+func wasHealthy(s plan.Step, want desired.Cluster, was observed.Etcd) bool {
+	m, found := memberOn(was, s, want)
+	return quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
+}
+
+// MayLeave says whether the member with that ID may be taken out of etcd as it is now. One that is not listed
+// has left.
+func MayLeave(e observed.Etcd, id string) (listed bool, err error) {
+	m, found := memberOf(e, id)
+	if !found {
+		return false, nil
+	}
+	if v := quorum.SafeToRemove(e.Members, id); !v.Safe {
+		return true, &EtcdError{fmt.Errorf(
+			"%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m), v.Why)}
+	}
+	return true, nil
+}
+
+// FoundDead is why the member with that ID does not go for dead: it answers, or nobody can say. One that is not
+// listed was removed by an earlier run.
+func FoundDead(e observed.Etcd, id string) error {
+	m, found := memberOf(e, id)
+	switch {
+	case !found:
+		return nil
+	case m.Healthy == observed.Yes, m.Version != "":
+		return &LivingError{memberName(m), "it answers"}
+	case e.Problem != "":
+		return errors.New(e.Problem)
+	}
+	return nil
+}
+
+func memberOf(seen observed.Etcd, id string) (observed.Member, bool) {
+	for _, m := range seen.Members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return observed.Member{}, false
+}
+
+func memberName(m observed.Member) string {
+	if m.Name == "" {
+		return "etcd member " + m.ID + " (nameless)"
+	}
+	return "etcd member " + m.Name + " (" + m.ID + ")"
+}

@@ -1,0 +1,70 @@
+package apply
+
+import (
+	"time"
+
+	"kubeone/internal/cluster/leaselock"
+	"kubeone/internal/step"
+)
+
+// How long a run waits, and how often it tries. These are all there are: whatever else carries out plans, as
+// the simulator does, goes by them.
+const (
+	// StepTimeout is how long a step on a host is followed; it goes on there after that.
+	StepTimeout = 30 * time.Minute
+	// ClusterTimeout bounds a step that goes through the API; see StepLimit.
+	ClusterTimeout = 10 * time.Minute
+	// LostTimeout is how long a host may be away in the middle of a step.
+	LostTimeout = 90 * time.Second
+	// RetryEvery is the pause before something is tried again.
+	RetryEvery = time.Second
+	// EtcdTimeout is how long etcd may take to be as the next step needs it.
+	EtcdTimeout = 2 * time.Minute
+	// UncordonTimeout is for opening a node again that could not be drained, or was drained for nothing.
+	UncordonTimeout = 30 * time.Second
+	// TokenAge is how old a token may be when a join begins: uploads over a slow link can outlast a token's 15 minutes.
+	TokenAge = 5 * time.Minute
+
+	// DeathProbes and DeathEvery say how often, and how far apart, what goes for being dead must be found dead.
+	DeathProbes = 3
+	DeathEvery  = 15 * time.Second
+	// ProbeTimeout is for a host to answer one of those probes.
+	ProbeTimeout = 8 * time.Second
+	// NodeTimeout is for a Node to become not Ready: its kubelet is silent for 40 s by then.
+	NodeTimeout = 2 * time.Minute
+)
+
+// Durations of the locks.
+const (
+	// BeatEvery is how often a host hears of the holder of its lock.
+	BeatEvery = 5 * time.Second
+	// StaleAfter is for how long a host must not have heard of the holder of its lock before another run may take it.
+	StaleAfter = 20 * time.Second
+	// CheckTimeout is for a host to say whose lock it is.
+	CheckTimeout = 10 * time.Second
+	// LeaseDuration is how long nobody else takes a Lease that was renewed. An observer counts it by its own clock.
+	LeaseDuration = leaselock.Duration
+	// LeaseTrust is how long after a renewal a run begins steps although nobody tells it whether the Lease is
+	// still its own. It stops well before another one may take the Lease from it.
+	LeaseTrust = 10 * time.Second
+	// LeaseTimeout bounds the wait for somebody who tells.
+	LeaseTimeout = 2 * time.Minute
+)
+
+// StepLimit is how long a step through the API may take. A drain has its own time besides, twice where pods are
+// deleted after it.
+func StepLimit(i step.Intent) time.Duration {
+	return ClusterTimeout + 2*time.Duration(step.ParamsOf[step.DrainNodeParams](i).TimeoutSeconds)*time.Second
+}
+
+// Outage is how long a host has been away in the middle of a step. The zero value is a host that has not been away.
+type Outage struct{ since time.Time }
+
+// TryAgain notes that the connection is lost now of an attempt that began then, and reports whether another
+// attempt is made. An attempt that held for longer than LostTimeout shows that the host was there meanwhile.
+func (o *Outage) TryAgain(began, now time.Time) bool {
+	if o.since.IsZero() || now.Sub(began) > LostTimeout {
+		o.since = now
+	}
+	return now.Sub(o.since) <= LostTimeout
+}
