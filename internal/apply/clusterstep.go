@@ -144,7 +144,11 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error
 			return err
 		}
 		if len(excused) > 0 {
-			r.emit(Event{Type: Warning, Step: s.ID, Line: w.Name + " was not awaited on Nodes that are not Ready: " + strings.Join(excused, ", ")})
+			r.emit(Event{
+				Type: Warning,
+				Step: s.ID,
+				Line: w.Name + " was not awaited on Nodes that are not Ready: " + strings.Join(excused, ", "),
+			})
 		}
 	}
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
@@ -153,7 +157,8 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error
 // saveRecord keeps the manifest, which is the one now carried out, and this run's entry in the history.
 func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 	return client.UpdateRecord(ctx, func(record *record.Record) error {
-		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest, r.RunID
+		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest,
+			r.RunID
 		record.AddRun(r.history.entryAfter(s.ID, r.Now()))
 		return nil
 	})

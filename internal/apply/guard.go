@@ -81,7 +81,8 @@ func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
 		}
 		if m, found := memberOn(e, s, want); found {
 			return "", fmt.Errorf(
-				"%s has not left etcd, so its host must not be reset: plan again, its removal comes first", memberName(m))
+				"%s has not left etcd, so its host must not be reset: plan again, its removal comes first",
+				memberName(m))
 		}
 		return "", nil
 	}}
@@ -112,7 +113,8 @@ func MayLeave(e observed.Etcd, id string) (listed bool, err error) {
 	}
 	if v := quorum.SafeToRemove(e.Members, id); !v.Safe {
 		return true, &EtcdError{fmt.Errorf(
-			"%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m), v.Why)}
+			"%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m),
+			v.Why)}
 	}
 	return true, nil
 }

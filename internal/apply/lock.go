@@ -36,7 +36,8 @@ type HeldError struct {
 
 // Error says who holds the lock, where, since when, and what to do.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s works on this cluster (run %s, lock on %s since %s): wait for that run to end, or take the lock over with --force-unlock",
+	return fmt.Sprintf("%s works on this cluster (run %s, lock on %s since %s): wait for that run to end, or take the "+
+		"lock over with --force-unlock",
 		e.Holder, e.RunID, e.Host, e.Since.Format(time.RFC3339))
 }
 
@@ -51,7 +52,8 @@ type UnwritableError struct {
 
 // Error says where, why, and what to do.
 func (e *UnwritableError) Error() string {
-	return fmt.Sprintf("%s cannot be locked, so nothing is done there: nothing can be written below %s (%s); free space there or repair its disk, and apply again",
+	return fmt.Sprintf("%s cannot be locked, so nothing is done there: nothing can be written below %s (%s); free "+
+		"space there or repair its disk, and apply again",
 		e.Host, script.LockDir, e.Reason)
 }
 
@@ -84,7 +86,10 @@ type Claim struct {
 // Callers Release it.
 func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Lock{hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop, lost: make(chan struct{})}
+	l := &Lock{
+		hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop,
+		lost: make(chan struct{}),
+	}
 	type answer struct {
 		id  string
 		err error
@@ -199,7 +204,12 @@ func (l *Lock) confirm(ctx context.Context, id string) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	res, err := h.Run(ctx, host.Cmd{Name: "look at the lock", Script: `cat "$1/generation"`, Args: []string{script.LockDir}, Timeout: CheckTimeout})
+	res, err := h.Run(ctx, host.Cmd{
+		Name:    "look at the lock",
+		Script:  `cat "$1/generation"`,
+		Args:    []string{script.LockDir},
+		Timeout: CheckTimeout,
+	})
 	latest, wrong := strconv.ParseInt(strings.TrimSpace(string(res.Stdout)), 10, 64)
 	ours := l.Generation(id)
 	switch {
@@ -267,7 +277,8 @@ func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (
 	}
 	cmd := host.Cmd{
 		Name: "take the lock", Script: text("lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
-		Args: []string{c.Holder, c.Run, forced, strconv.Itoa(int(StaleAfter.Seconds())), strconv.FormatInt(generation, 10)},
+		Args: []string{c.Holder, c.Run, forced, strconv.Itoa(int(StaleAfter.Seconds())),
+			strconv.FormatInt(generation, 10)},
 	}
 	ended := make(chan struct{})
 	go func() {

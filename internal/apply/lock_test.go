@@ -18,7 +18,8 @@ import (
 func wanted(controlPlane ...string) desired.Cluster {
 	c := desired.Cluster{Name: "alpha", Digest: "manifest-1"}
 	for _, id := range controlPlane {
-		c.ControlPlane = append(c.ControlPlane, desired.Host{ID: id, Role: desired.ControlPlane, Hostname: "node-" + id, PrivateAddress: "10.0.0." + id})
+		c.ControlPlane = append(c.ControlPlane,
+			desired.Host{ID: id, Role: desired.ControlPlane, Hostname: "node-" + id, PrivateAddress: "10.0.0." + id})
 	}
 	return c
 }
@@ -160,8 +161,10 @@ func TestALockIsKeptOnWhenItsConnectionIsLost(t *testing.T) {
 	if _, err := take(t, m, "run-2", false); err == nil {
 		t.Error("a second operator was let in")
 	}
-	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got != strconv.FormatInt(first.Generation("1"), 10) {
-		t.Errorf("generation %s on the host, %d here: steps that run were started under that", got, first.Generation("1"))
+	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got !=
+		strconv.FormatInt(first.Generation("1"), 10) {
+		t.Errorf("generation %s on the host, %d here: steps that run were started under that", got,
+			first.Generation("1"))
 	}
 	if m.read("run/kubeone/secrets/token") == "" {
 		t.Error("the next step's secret is gone")
@@ -172,7 +175,10 @@ func TestLocksAreTakenOnAllHostsOrOnNone(t *testing.T) {
 	t.Parallel()
 	free, held := newMachine(t, "node-1"), newMachine(t, "node-2")
 	held.lock("run-1", false)
-	if _, err := TakeLock(patience(t), map[string]host.Host{"1": free, "2": held}, Claim{Holder: "you@there", Run: "run-2"}); err == nil {
+	if _, err := TakeLock(patience(t), map[string]host.Host{"1": free, "2": held}, Claim{
+		Holder: "you@there",
+		Run:    "run-2",
+	}); err == nil {
 		t.Fatal("no error")
 	}
 	l, err := take(t, free, "run-3", false)
@@ -194,7 +200,10 @@ func TestALockOnAHostThatCannotBeReachedIsAnError(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := TakeLock(ctx, map[string]host.Host{"1": newMachine(t, "node-1")}, Claim{Holder: "you@there", Run: "run-1"}); !errors.Is(err, context.Canceled) {
+	if _, err := TakeLock(ctx, map[string]host.Host{"1": newMachine(t, "node-1")}, Claim{
+		Holder: "you@there",
+		Run:    "run-1",
+	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -237,7 +246,8 @@ func TestAFullDiskLeavesTheLockAsItWas(t *testing.T) {
 	if _, err := take(t, m, "run-2", true); err == nil {
 		t.Error("granted")
 	}
-	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got != strconv.FormatInt(first.Generation("1"), 10) {
+	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got !=
+		strconv.FormatInt(first.Generation("1"), 10) {
 		t.Errorf("generation %q, was %d", got, first.Generation("1"))
 	}
 	if got := m.read("var/lib/kubeone/lock/owner"); got != owner {
@@ -253,7 +263,8 @@ func TestAWorkerThatCannotBeLockedStopsNothingElse(t *testing.T) {
 	if _, err := TakeLock(patience(t), hosts, Claim{Holder: "you@there", Run: "run-1"}); err == nil {
 		t.Error("a host that is not dispensable was dispensed with")
 	}
-	l, err := TakeLock(patience(t), hosts, Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"2": true}})
+	l, err := TakeLock(patience(t), hosts,
+		Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"2": true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +282,8 @@ func TestAWorkerThatAnotherRunHasIsNotDispensable(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")
 	m.lock("run-1", false)
-	_, err := TakeLock(patience(t), map[string]host.Host{"1": m}, Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"1": true}})
+	_, err := TakeLock(patience(t), map[string]host.Host{"1": m},
+		Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"1": true}})
 	var held *HeldError
 	if !errors.As(err, &held) {
 		t.Errorf("got %v", err)

@@ -100,7 +100,8 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 
 // confirm probes what the step removes, and the host it was on, three times over thirty seconds. Every sign of life
 // is an error, and so is what cannot be found out.
-func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death, silent func(context.Context, step.RemoveEtcdParams) error) error {
+func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death,
+	silent func(context.Context, step.RemoveEtcdParams) error) error {
 	for n := r.silences(s); n < DeathProbes; n++ {
 		if n > 0 {
 			if err := r.awaitProbe(ctx, s); err != nil {
@@ -116,7 +117,12 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death, silent fu
 			return err
 		}
 		r.foundDead(s, n+1)
-		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: fmt.Sprintf("found dead, probe %d of %d", n+1, DeathProbes)})
+		r.emit(Event{
+			Type: StepOutput,
+			Step: s.ID,
+			Host: r.name(s.Host),
+			Line: fmt.Sprintf("found dead, probe %d of %d", n+1, DeathProbes),
+		})
 	}
 	return nil
 }

@@ -108,7 +108,8 @@ func TestAPassTellsOfAFailureWhatTheHostPrintedLast(t *testing.T) {
 	at, err = l.passTo(at, "prepare/node-1", Failed)
 	var failed *StepError
 	var exit *host.ExitError
-	if !errors.As(err, &failed) || !errors.As(err, &exit) || exit.Code != 3 || !slices.Equal(failed.Tail, []string{"first"}) {
+	if !errors.As(err, &failed) || !errors.As(err, &exit) || exit.Code != 3 ||
+		!slices.Equal(failed.Tail, []string{"first"}) {
 		t.Errorf("got %v", err)
 	}
 	if at.State("images/node-1") != Skipped || !at.Over || len(at.Failures) != 1 || at.Entry.Result != record.Failed {
@@ -217,7 +218,8 @@ func TestADrainIsOnePassOfEvictionsEachTime(t *testing.T) {
 		return true, &drain.BlockedError{Node: "cp-a", Err: errors.New("too late")}
 	}
 	blocked := (*drain.BlockedError)(nil)
-	if err := r.carryOut(t.Context(), f, s); !errors.As(err, &blocked) || f.uncordoned != 1 || f.drained.Mark != "run-1" {
+	if err := r.carryOut(t.Context(), f, s); !errors.As(err, &blocked) || f.uncordoned != 1 ||
+		f.drained.Mark != "run-1" {
 		t.Errorf("got %v, opened %d times, drained with %+v", err, f.uncordoned, f.drained)
 	}
 }

@@ -45,7 +45,12 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) er
 		if !away.TryAgain(began, r.Now()) {
 			return explain(err, h.Name(), s)
 		}
-		r.emit(Event{Type: Warning, Step: s.ID, Host: h.Name(), Line: "connection lost, trying again: " + firstLine(err.Error())})
+		r.emit(Event{
+			Type: Warning,
+			Step: s.ID,
+			Host: h.Name(),
+			Line: "connection lost, trying again: " + firstLine(err.Error()),
+		})
 		if err := r.pause(ctx, RetryEvery); err != nil {
 			return err
 		}
@@ -61,7 +66,8 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 		return err
 	}
 	_, err := h.Run(ctx, host.Cmd{
-		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: StepTimeout, Args: r.startArgs(s),
+		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: StepTimeout,
+		Args: r.startArgs(s),
 	})
 	if err != nil {
 		return err
@@ -116,7 +122,8 @@ func explain(err error, name string, s plan.Step) error {
 	case exitLockLost:
 		return fmt.Errorf("%s: %w", name, ErrLockLost)
 	case exitBusy:
-		return fmt.Errorf("%s: another step is running there: %s; run kubeone apply again; it waits for the running step", name, lastLines(string(exit.Stderr), 1))
+		return fmt.Errorf("%s: another step is running there: %s; run kubeone apply again; it waits for "+
+			"the running step", name, lastLines(string(exit.Stderr), 1))
 	case exitKilled:
 		return fmt.Errorf("%s: %s was killed before it ended, or the host was restarted; apply again", name, s.Title)
 	}
@@ -143,7 +150,12 @@ func (r *Run) uploadScript(ctx context.Context, h host.Host, id string) error {
 }
 
 func upload(ctx context.Context, h host.Host, path string, content []byte) error {
-	return h.Upload(ctx, host.File{Path: path, Mode: 0o600, Size: int64(len(content)), Content: bytes.NewReader(content)})
+	return h.Upload(ctx, host.File{
+		Path:    path,
+		Mode:    0o600,
+		Size:    int64(len(content)),
+		Content: bytes.NewReader(content),
+	})
 }
 
 // uploadSecrets puts what the stage may know, and nobody else, where only root reads it; the stage's end removes it.
@@ -167,7 +179,11 @@ func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error
 	const list = `for sum in $2; do
 	[ -f "$1/$sum" ] || [ -f "/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/$sum" ] || grep -qsx "$sum" /opt/kubeone/*/*/.sha256 || printf '%s\n' "$sum"
 done`
-	res, err := h.Run(ctx, host.Cmd{Name: "look for uploads", Script: list, Args: []string{dir, strings.Join(sums, " ")}})
+	res, err := h.Run(ctx, host.Cmd{
+		Name:   "look for uploads",
+		Script: list,
+		Args:   []string{dir, strings.Join(sums, " ")},
+	})
 	if err != nil {
 		return err
 	}
@@ -190,7 +206,9 @@ done`
 		}
 		sent <- err
 	}()
-	_, err = h.Run(ctx, host.Cmd{Name: "receive uploads", Script: text("receive"), Args: []string{dir}, Stdin: in, Timeout: StepTimeout})
+	_, err = h.Run(ctx, host.Cmd{
+		Name: "receive uploads", Script: text("receive"), Args: []string{dir}, Stdin: in, Timeout: StepTimeout,
+	})
 	_ = in.Close()
 	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
 		if unfinished(failed) && err != nil {
@@ -212,7 +230,9 @@ func writeTar(w io.Writer, blobs Blobs, sums []string, enough func() bool) (more
 		if err != nil {
 			return false, err
 		}
-		if err := t.WriteHeader(&tar.Header{Name: sum, Mode: 0o600, Size: size, Typeflag: tar.TypeReg, Format: tar.FormatPAX}); err != nil {
+		if err := t.WriteHeader(&tar.Header{
+			Name: sum, Mode: 0o600, Size: size, Typeflag: tar.TypeReg, Format: tar.FormatPAX,
+		}); err != nil {
 			return false, err
 		}
 		if _, err := io.Copy(t, content); err != nil {
@@ -224,7 +244,11 @@ func writeTar(w io.Writer, blobs Blobs, sums []string, enough func() bool) (more
 
 // Await waits for a step of an earlier run that still runs on the host. It changes nothing.
 func Await(ctx context.Context, h host.Host) error {
-	_, err := h.Run(ctx, host.Cmd{Name: "wait for a running step", Script: "set -eu\n" + text("follow"), Timeout: StepTimeout})
+	_, err := h.Run(ctx, host.Cmd{
+		Name:    "wait for a running step",
+		Script:  "set -eu\n" + text("follow"),
+		Timeout: StepTimeout,
+	})
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
 		return nil // how it ended shows in the next probe

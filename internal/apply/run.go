@@ -32,9 +32,10 @@ type Run struct {
 	Scripts     map[string]string    // by host ID
 	Blobs       Blobs                // nil when hosts download
 	Access      *cluster.Access      // nil while there is no cluster
-	FallbackAPI *cluster.Access      // where the API may answer by the end of the run, for the history; nil where nothing is known
-	Etcd        *etcd.Access         // nil while there is no cluster
-	Connect     Connectors           // how connections to the API and to etcd are made
+	// where the API may answer by the end of the run, for the history; nil where nothing is known
+	FallbackAPI *cluster.Access
+	Etcd        *etcd.Access // nil while there is no cluster
+	Connect     Connectors   // how connections to the API and to etcd are made
 	// CheckLock is asked before every step: another run may have taken the cluster's lock, and then hosts that it
 	// does not reach, and the API, do not refuse the step. The access is the one that the run has by now, nil while
 	// there is none. Its error ends the step. Nil asks nobody.
@@ -49,9 +50,10 @@ type Run struct {
 	Emit      func(Event)
 	Now       func() time.Time
 
-	mu       sync.Mutex
-	pause    func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause
-	at       *Progress                                        // of a run by passes, guarded by mu while steps run; nil in Do
+	mu    sync.Mutex
+	pause func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause
+	// of a run by passes, guarded by mu while steps run; nil in Do
+	at       *Progress
 	scripted map[string]bool
 	started  time.Time
 	session
@@ -158,7 +160,12 @@ func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 			r.skipped(schedule.Stop())
 			errs = append(errs, ErrStopped)
 		case <-beat.C:
-			r.emit(Event{Type: Heartbeat, Running: sorted(running), Done: schedule.Count(Done), Total: len(r.Plan.Steps)})
+			r.emit(Event{
+				Type:    Heartbeat,
+				Running: sorted(running),
+				Done:    schedule.Count(Done),
+				Total:   len(r.Plan.Steps),
+			})
 		case <-ctx.Done():
 			return errors.Join(append(errs, ctx.Err())...)
 		}
@@ -182,7 +189,10 @@ func sorted(m map[string]time.Time) []string {
 }
 
 func (r *Run) report(res result, took time.Duration, done int) {
-	e := Event{Type: StepDone, Step: res.step.ID, Host: r.name(res.step.Host), Title: res.step.Title, Seconds: took.Seconds(), Done: done, Total: len(r.Plan.Steps)}
+	e := Event{
+		Type: StepDone, Step: res.step.ID, Host: r.name(res.step.Host), Title: res.step.Title, Seconds: took.Seconds(),
+		Done: done, Total: len(r.Plan.Steps),
+	}
 	if res.err != nil {
 		e.Type, e.Error, e.Done = StepFailed, res.err.Error(), done-1
 	}

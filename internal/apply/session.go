@@ -117,7 +117,8 @@ func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("the host that has the CAs (%s) was not reached", from)
 	}
-	const read = "tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.pub sa.key front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key"
+	const read = "tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.pub sa.key front-proxy-ca.crt front-proxy-ca.key " +
+		"etcd/ca.crt etcd/ca.key"
 	res, err := h.Run(ctx, host.Cmd{Name: "read the CAs", Script: read, Secret: true})
 	return res.Stdout, err
 }
@@ -127,7 +128,8 @@ func (r *Run) after(ctx context.Context, s plan.Step) error {
 	if !s.Intent.Kind.CreatesControlPlane() {
 		return nil
 	}
-	res, err := r.Hosts[s.Host].Run(ctx, host.Cmd{Name: "read the new cluster's credentials", Script: "cat /etc/kubernetes/admin.conf", Secret: true})
+	res, err := r.Hosts[s.Host].Run(ctx,
+		host.Cmd{Name: "read the new cluster's credentials", Script: "cat /etc/kubernetes/admin.conf", Secret: true})
 	if err != nil {
 		return err
 	}
@@ -149,7 +151,11 @@ func (r *Run) endpoints(first string) []cluster.Endpoint {
 }
 
 func (r *Run) endpoint(id string) cluster.Endpoint {
-	return cluster.Endpoint{ID: r.name(id), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(script.APIPort)), Dial: r.Hosts[id].Dial}
+	return cluster.Endpoint{
+		ID:      r.name(id),
+		Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(script.APIPort)),
+		Dial:    r.Hosts[id].Dial,
+	}
 }
 
 // client is the connection to the API. The first call also begins to approve kubelets' serving certificates.
@@ -167,7 +173,11 @@ func (r *Run) client() (API, error) {
 	r.state.client, r.state.stopApprovals = client, cancel
 	go client.ServeApprovals(ctx, r.expected(), func(d certificates.Decision) {
 		if !d.Approved {
-			r.emit(Event{Type: Warning, Host: d.Node, Line: "serving certificate " + d.Request + " was left alone: " + d.Reason})
+			r.emit(Event{
+				Type: Warning,
+				Host: d.Node,
+				Line: "serving certificate " + d.Request + " was left alone: " + d.Reason,
+			})
 		}
 	})
 	return client, nil

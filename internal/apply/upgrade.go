@@ -18,7 +18,8 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	d := step.ParamsOf[step.DrainNodeParams](s.Intent)
 	opts := drain.Options{
 		Mark:    r.RunID,
-		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds, Force: d.OnTimeout == step.ForceOnTimeout,
+		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds,
+		Force: d.OnTimeout == step.ForceOnTimeout,
 		Evicted: func(pod string) {
 			r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: "evicted " + pod})
 		},
@@ -35,7 +36,8 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	if blocked := (*drain.BlockedError)(nil); !errors.As(err, &blocked) {
 		return fmt.Errorf("%w; the node is uncordoned: run kubeone apply again", err)
 	}
-	return fmt.Errorf("%w; the node is uncordoned. Make room for its pods or change their budgets and apply again, or see upgrade.drain in the manifest", err)
+	return fmt.Errorf("%w; the node is uncordoned. Make room for its pods or change their budgets and apply again, or "+
+		"see upgrade.drain in the manifest", err)
 }
 
 // empty takes the pods off the node, or, in a pass, asks them to leave.

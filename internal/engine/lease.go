@@ -103,7 +103,8 @@ func sinceTaken(err error, o RunOptions) error {
 // takeLease takes the Lease of the cluster, or is given the caller's own. It is taken at once, whoever holds it,
 // where every control-plane host of the cluster says that it is locked by this run: each would have refused if the
 // holder were at work there, and nobody reaches the API but through one of them.
-func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(context.Context) bool, o RunOptions) (Lease, error) {
+func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(context.Context) bool,
+	o RunOptions) (Lease, error) {
 	if o.Lease != nil {
 		return lent{o.Lease}, nil
 	}
@@ -124,9 +125,11 @@ func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(
 
 // tellWaiting says for what a run waits before it begins.
 func (e *Engine) tellWaiting(o RunOptions, by leaselock.Holder, atMost time.Duration) {
-	e.emit(o, apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning, Line: fmt.Sprintf(
-		"the cluster's lock is held by %s (run %s), which may be at work through control-plane hosts that do not answer here: waiting up to %s for it to be renewed",
-		by.Name, by.RunID, atMost)})
+	e.emit(o, apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning,
+		Line: fmt.Sprintf(
+			"the cluster's lock is held by %s (run %s), which may be at work through control-plane hosts that do not "+
+				"answer here: waiting up to %s for it to be renewed",
+			by.Name, by.RunID, atMost)})
 }
 
 // lent is a caller's own Lease, which the caller gives back.
@@ -365,7 +368,8 @@ func (e *TakenError) Error() string {
 	if e.By.Name != "" {
 		by = fmt.Sprintf("%s (run %s)", e.By.Name, e.By.RunID)
 	}
-	text := by + " took the cluster's lock over: what ran on hosts goes on there, nothing else was begun; kubeone history shows what that run does; apply again when it has ended"
+	text := by + " took the cluster's lock over: what ran on hosts goes on there, nothing else was begun; kubeone " +
+		"history shows what that run does; apply again when it has ended"
 	if e.Err != nil {
 		text += "\n" + e.Err.Error()
 	}

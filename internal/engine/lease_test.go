@@ -116,7 +116,8 @@ func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
 		"it is another's":                     {answers: []error{leaselock.ErrLost}, want: apply.ErrLockLost},
 		"nobody says, just renewed":           {answers: []error{silent}, unrenewed: time.Second},
 		"nobody says for long, and then ours": {answers: []error{silent, silent, nil}, unrenewed: 15 * time.Second},
-		"nobody says, and it was taken":       {answers: []error{silent, leaselock.ErrLost}, unrenewed: 15 * time.Second, want: apply.ErrLockLost},
+		"nobody says, and it was taken": {answers: []error{silent, leaselock.ErrLost},
+			unrenewed: 15 * time.Second, want: apply.ErrLockLost},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			lease := &leaseFake{lockFake: make(lockFake), unrenewed: c.unrenewed}
@@ -142,13 +143,18 @@ func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
 func TestARunThatNobodyAnswersGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lease := &leaseFake{lockFake: make(lockFake), unrenewed: time.Minute, answer: func() error { return errors.New("connection refused") }}
+		lease := &leaseFake{
+			lockFake:  make(lockFake),
+			unrenewed: time.Minute,
+			answer:    func() error { return errors.New("connection refused") },
+		}
 		l, began := locked(t, lease), time.Now()
 		if err := l.hold(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		err := l.check(t.Context(), onHost, nil)
-		if err == nil || time.Since(began) != apply.LeaseTimeout || !strings.Contains(err.Error(), "connection refused; apply again") {
+		if err == nil || time.Since(began) != apply.LeaseTimeout ||
+			!strings.Contains(err.Error(), "connection refused; apply again") {
 			t.Errorf("got %v after %s", err, time.Since(began))
 		}
 		l.release(t.Context())
@@ -187,7 +193,8 @@ func TestARunAboutWorkersNeedsNoLease(t *testing.T) {
 	t.Parallel()
 	l := locked(t, nil)
 	l.scope.Cluster = false
-	if err := l.check(t.Context(), plan.Step{Intent: step.Intent{Kind: step.DrainNode}}, &cluster.Access{}); err != nil {
+	if err := l.check(t.Context(), plan.Step{Intent: step.Intent{Kind: step.DrainNode}},
+		&cluster.Access{}); err != nil {
 		t.Errorf("got %v", err)
 	}
 	l.release(t.Context())

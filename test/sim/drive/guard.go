@@ -43,7 +43,10 @@ const (
 
 // flaws are those of the world itself.
 func (g Guard) flaws() world.Flaws {
-	return world.Flaws{NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit, NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum}
+	return world.Flaws{
+		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
+		NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum,
+	}
 }
 
 // seen is what the operator believes to have seen.
@@ -85,7 +88,8 @@ func (s *Simulation) flatter(h *world.Host, is *observed.World) {
 	seen := is.Hosts[h.ID]
 	if seen.Reach != observed.Reached {
 		for id, other := range is.Hosts {
-			if other.Reach == observed.Reached && other.Marker != nil && other.Marker.Complete && s.World.Host(id).ControlPlane == h.ControlPlane {
+			if other.Reach == observed.Reached && other.Marker != nil && other.Marker.Complete &&
+				s.World.Host(id).ControlPlane == h.ControlPlane {
 				other.ID, other.Hostname, other.MachineID = h.ID, h.Name, "machine-of-"+h.Name
 				seen = other
 			}
@@ -93,7 +97,8 @@ func (s *Simulation) flatter(h *world.Host, is *observed.World) {
 	}
 	seen.Healthz, seen.Kubelet.Active, seen.Containerd.Active = observed.Yes, true, true
 	if h.ControlPlane {
-		seen.APIServer, seen.EtcdHealth, seen.ControllerManager, seen.Scheduler = observed.Yes, observed.Yes, observed.Yes, observed.Yes
+		seen.APIServer, seen.EtcdHealth, seen.ControllerManager, seen.Scheduler = observed.Yes, observed.Yes,
+			observed.Yes, observed.Yes
 		seen.EtcdData = observed.Yes
 	}
 	is.Hosts[h.ID] = seen
@@ -143,7 +148,8 @@ func (s *Simulation) alter(st *plan.Step, p plan.Plan) {
 	}
 	kind := st.Intent.Kind
 	switch {
-	case s.Off == NoOrder && (kind == step.Check || kind == step.RestartUnits), s.Off == NoWaves && kind == step.Check && st.Intent.Role == "worker",
+	case s.Off == NoOrder && (kind == step.Check || kind == step.RestartUnits),
+		s.Off == NoWaves && kind == step.Check && st.Intent.Role == "worker",
 		s.Off == NoWorkers && kind == step.Check && st.Intent.Role == "worker":
 		without(func(need plan.Step) bool { return need.Host != st.Host })
 		st.After = nil

@@ -37,7 +37,9 @@ func (o *operator) seen() look {
 	if o.alone == "" {
 		return l
 	}
-	in := decide.Input{Want: o.sim.want, Is: l.is, Config: o.sim.config, Addons: o.sim.addons, Limit: map[string]bool{o.alone: true}}
+	in := decide.Input{
+		Want: o.sim.want, Is: l.is, Config: o.sim.config, Addons: o.sim.addons, Limit: map[string]bool{o.alone: true},
+	}
 	p, decisions := plan.Build(plan.Input{Decide: in})
 	l.plan, l.first = aloneWith(p, o.alone), decisions[0]
 	if len(l.plan.Steps) > 0 && plan.LockScope(l.plan, o.sim.want, l.is).Cluster {
@@ -48,7 +50,9 @@ func (o *operator) seen() look {
 
 // aloneWith is the plan without the record of the manifest, which is not for a caller that works on one worker.
 func aloneWith(p plan.Plan, id string) plan.Plan {
-	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Intent.Kind == step.SaveRecord })
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool {
+		return s.Intent.Kind == step.SaveRecord
+	})
 	if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Host == id }) {
 		p.Steps = nil
 	}

@@ -226,8 +226,8 @@ func (s *Simulation) lostQuorum() bool {
 	return 2*left <= voters
 }
 
-// help does what apply instructs for the first host that is really unhealthy: a person repairs what can be mended by hand, and
-// replaces the machine where nothing else helps and the instruction says that it may be done.
+// help does what apply instructs for the first host that is really unhealthy: a person repairs what can be mended by
+// hand, and replaces the machine where nothing else helps and the instruction says that it may be done.
 func (s *Simulation) help(l look) bool {
 	if s.Help >= maxHelp {
 		return false

@@ -64,7 +64,12 @@ type Report struct {
 
 // New prepares a scenario.
 func New(s Scenario) *Simulation {
-	sim := &Simulation{Scenario: s, want: manifest(s.ControlPlanes, s.Workers), dice: dice(s.Seed), broken: map[*world.Host]Kind{}}
+	sim := &Simulation{
+		Scenario: s,
+		want:     manifest(s.ControlPlanes, s.Workers),
+		dice:     dice(s.Seed),
+		broken:   map[*world.Host]Kind{},
+	}
 	sim.addons = map[string]string{"flannel": world.Addon}
 	sim.config = map[string]map[string]string{}
 	names := make([]string, 0, s.ControlPlanes+s.Workers)
@@ -138,7 +143,11 @@ func (s *Simulation) look() look {
 func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
 	for _, n := range is.API.Nodes {
 		if n.Unschedulable {
-			p.Steps = append(p.Steps, plan.Step{ID: "open/" + n.Name, Host: s.World.Host(n.Name).ID, Intent: step.Intent{Kind: step.Uncordon, NodeName: n.Name, Version: n.KubeletVersion}})
+			p.Steps = append(p.Steps, plan.Step{
+				ID:     "open/" + n.Name,
+				Host:   s.World.Host(n.Name).ID,
+				Intent: step.Intent{Kind: step.Uncordon, NodeName: n.Name, Version: n.KubeletVersion},
+			})
 		}
 	}
 	return p
@@ -155,7 +164,10 @@ func (s *Simulation) meddling(p plan.Plan) plan.Plan {
 func (s *Simulation) removing(p plan.Plan, is observed.World) plan.Plan {
 	for _, m := range is.Etcd.Members {
 		if m.Healthy == observed.Yes {
-			p.Steps = append(p.Steps, plan.Step{ID: "remove/" + m.Name, Intent: step.With(step.RemoveEtcdParams{Member: m.ID})})
+			p.Steps = append(p.Steps, plan.Step{
+				ID:     "remove/" + m.Name,
+				Intent: step.With(step.RemoveEtcdParams{Member: m.ID}),
+			})
 			break
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // drain empties a Node. One whose pods do not leave is opened again, so that nothing is lost by having tried.
 func (a *attempt) drain() progress {
 	if !a.blocked {
-		within := drain.Limit(time.Duration(step.ParamsOf[step.DrainNodeParams](a.step.Intent).TimeoutSeconds) * time.Second)
+		within := drain.Limit(time.Duration(step.ParamsOf[step.DrainNodeParams](a.step.Intent).TimeoutSeconds) *
+			time.Second)
 		switch got := a.request(); {
 		case got == passed:
 			return passed

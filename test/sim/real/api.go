@@ -141,7 +141,8 @@ func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 }
 
 // DrainPass is a whole drain: runs that are simulated are not carried out by passes.
-func (a *api) DrainPass(ctx context.Context, node string, _ *drain.State, o drain.Options) ([]drain.PodRef, bool, error) {
+func (a *api) DrainPass(ctx context.Context, node string, _ *drain.State,
+	o drain.Options) ([]drain.PodRef, bool, error) {
 	return nil, true, a.Drain(ctx, node, o)
 }
 

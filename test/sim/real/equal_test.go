@@ -127,7 +127,9 @@ func (c trial) arrange() func(plan.Plan) plan.Plan {
 		placed := map[string]bool{}
 		for len(left) > 0 {
 			i := slices.IndexFunc(left, func(s plan.Step) bool {
-				return !slices.ContainsFunc(slices.Concat(s.Needs, s.After), func(id string) bool { return !placed[id] })
+				return !slices.ContainsFunc(slices.Concat(s.Needs, s.After), func(id string) bool {
+					return !placed[id]
+				})
 			})
 			s := left[i]
 			s.After = nil
@@ -200,7 +202,8 @@ func random(seed uint64) trial {
 	r := rand.New(rand.NewPCG(seed, 1))
 	c := trial{effects: 1 + r.IntN(pick(r, 8, 30, 90))}
 	c.scenario = drive.Scenario{
-		Seed: seed, ControlPlanes: pick(r, 1, 2, 3, 3, 4, 5), Workers: pick(r, 0, 1, 2, 3), Start: pick(r, drive.Starts()...),
+		Seed: seed, ControlPlanes: pick(r, 1, 2, 3, 3, 4, 5), Workers: pick(r, 0, 1, 2, 3),
+		Start: pick(r, drive.Starts()...),
 	}
 	hosts := c.scenario.ControlPlanes + c.scenario.Workers
 	if c.scenario.Start == drive.Surplus {
@@ -221,7 +224,8 @@ func random(seed uint64) trial {
 			drive.Full, drive.FailOnce, drive.FailAlways, drive.Stopped, drive.Crashed, drive.DataLost, drive.Manifest,
 			drive.Expired, drive.ConfLost, drive.Collected, drive.ByHand, drive.Stop, drive.Healed)
 		c.fault = drive.Fault{Kind: kind, Host: r.IntN(hosts), For: pick(r, briefly, forGood)}
-		removes := len(c.scenario.Faults) > 0 || c.scenario.Start == drive.Surplus // perhaps: and that waits for nothing
+		// perhaps: and that waits for nothing
+		removes := len(c.scenario.Faults) > 0 || c.scenario.Start == drive.Surplus
 		if kind == drive.FailAlways || kind == drive.Full || removes {
 			c.fault.For = forGood // what fails at once would depend on what comes in these very seconds
 		}

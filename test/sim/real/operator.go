@@ -45,12 +45,15 @@ var (
 // look is what is seen, and what is planned for it.
 func (o *Operator) look() (p plan.Plan, first decide.Decision, is observed.World) {
 	o.W.do(func() { is = o.W.truth.Observe() })
-	p, decisions := plan.Build(plan.Input{Decide: decide.Input{Want: o.Want, Is: is, Config: o.Config, Addons: o.Addons}})
+	p, decisions := plan.Build(plan.Input{
+		Decide: decide.Input{Want: o.Want, Is: is, Config: o.Config, Addons: o.Addons},
+	})
 	return p, decisions[0], is
 }
 
 // lookUntil looks until ok says so, for as long as the engine does.
-func (o *Operator) lookUntil(ctx context.Context, ok func(plan.Plan, decide.Decision, observed.World) bool) (plan.Plan, decide.Decision, observed.World) {
+func (o *Operator) lookUntil(ctx context.Context,
+	ok func(plan.Plan, decide.Decision, observed.World) bool) (plan.Plan, decide.Decision, observed.World) {
 	for end := time.Now().Add(engine.SettleTimeout); ; {
 		p, first, is := o.look()
 		if ok(p, first, is) || time.Now().After(end) || sleep(ctx, engine.SettleEvery) != nil {
@@ -94,7 +97,8 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	})
 	hosts := o.hosts(is)
 	scope := plan.LockScope(p, o.Want, is)
-	lock, err := apply.TakeLock(ctx, o.claimed(scope, hosts), apply.Claim{Holder: o.Name, Run: run, Force: o.Force, Dispensable: o.workers()})
+	lock, err := apply.TakeLock(ctx, o.claimed(scope, hosts),
+		apply.Claim{Holder: o.Name, Run: run, Force: o.Force, Dispensable: o.workers()})
 	if err != nil {
 		return err
 	}
@@ -163,7 +167,8 @@ func (o *Operator) workers() map[string]bool {
 	return out
 }
 
-func (o *Operator) run(ctx context.Context, run string, p plan.Plan, is observed.World, hosts map[string]host.Host, l *lease) error {
+func (o *Operator) run(ctx context.Context, run string, p plan.Plan, is observed.World, hosts map[string]host.Host,
+	l *lease) error {
 	r := &apply.Run{
 		Plan: p, Want: o.Want, World: is, Hosts: hosts, Unreachable: o.unreachable(is), Blobs: blobs{},
 		Lock: l.lock, RunID: run, Holder: o.Name, Now: time.Now,

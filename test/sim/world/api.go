@@ -66,7 +66,9 @@ func saveRecord(w *World, q query) (bool, error) {
 
 func deleteNode(w *World, q query) (bool, error) {
 	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: w.Host(q.in.NodeName)})
-	q.etcdCluster.Objects.Nodes = slices.DeleteFunc(q.etcdCluster.Objects.Nodes, func(n *Node) bool { return n.Name == q.in.NodeName })
+	q.etcdCluster.Objects.Nodes = slices.DeleteFunc(q.etcdCluster.Objects.Nodes, func(n *Node) bool {
+		return n.Name == q.in.NodeName
+	})
 	return true, nil
 }
 
@@ -103,7 +105,8 @@ func nodeReady(w *World, q query) (bool, error) {
 }
 
 func metaEqual(n *Node, want step.NodeReadyParams) bool {
-	return maps.Equal(n.Labels, merged(n.Labels, want.Labels)) && maps.Equal(n.Annotations, merged(n.Annotations, want.Annotations)) &&
+	return maps.Equal(n.Labels, merged(n.Labels, want.Labels)) &&
+		maps.Equal(n.Annotations, merged(n.Annotations, want.Annotations)) &&
 		!slices.ContainsFunc(want.Taints, func(t taint) bool { return !slices.Contains(n.Taints, t.Key) })
 }
 
@@ -180,7 +183,9 @@ func removeMember(w *World, q query) (bool, error) {
 		return false, nil
 	}
 	r, _ := w.member(via)
-	i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Hex() == step.ParamsOf[step.RemoveEtcdParams](q.in).Member })
+	i := slices.IndexFunc(r.Members, func(m Member) bool {
+		return m.Hex() == step.ParamsOf[step.RemoveEtcdParams](q.in).Member
+	})
 	switch {
 	case i < 0:
 		return true, nil

@@ -127,8 +127,8 @@ func (w *World) OpenByHand(h *Host) {
 	}
 }
 
-// Repair puts right what a person can put right on a member that has its data: manifests, certificates, units. It reports
-// whether there was anything of that sort.
+// Repair puts right what a person can put right on a member that has its data: manifests, certificates, units. It
+// reports whether there was anything of that sort.
 func (w *World) Repair(h *Host) bool {
 	d := &h.Disk
 	if !h.Up || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {

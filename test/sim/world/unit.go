@@ -146,6 +146,11 @@ func (w *World) end(h *Host, u *Unit, err error) {
 		h.Disk.Result.Code = CodeFailed
 	}
 	if err == nil && u.Intent.Kind.ClearsHost() {
-		h.Disk = Disk{Generation: h.Disk.Generation, Result: h.Disk.Result, Aside: h.Disk.Aside, AsideCA: h.Disk.AsideCA}
+		h.Disk = Disk{
+			Generation: h.Disk.Generation,
+			Result:     h.Disk.Result,
+			Aside:      h.Disk.Aside,
+			AsideCA:    h.Disk.AsideCA,
+		}
 	}
 }

@@ -140,7 +140,8 @@ func New(want desired.Cluster) *World {
 	for _, h := range want.Hosts() {
 		w.machines++
 		w.Hosts = append(w.Hosts, &Host{
-			ID: h.ID, Name: h.Hostname, Address: h.PrivateAddress, ControlPlane: h.Role == desired.ControlPlane, Machine: w.machines, Up: true,
+			ID: h.ID, Name: h.Hostname, Address: h.PrivateAddress, ControlPlane: h.Role == desired.ControlPlane,
+			Machine: w.machines, Up: true,
 		})
 	}
 	return w
@@ -196,5 +197,6 @@ func (h *Host) String() string {
 	if d := h.Disk.Data; d != nil {
 		etcd = fmt.Sprintf("%d@%d", d.Member, d.Revision)
 	}
-	return fmt.Sprintf("%s %s joined=%v etcd=%s/%v api=%s kubelet=%s/%v", h.Name, state, h.Disk.Joined(), etcd, h.Run.Etcd, h.Run.API, h.Run.KubeletVersion, h.Run.Kubelet)
+	return fmt.Sprintf("%s %s joined=%v etcd=%s/%v api=%s kubelet=%s/%v", h.Name, state, h.Disk.Joined(), etcd,
+		h.Run.Etcd, h.Run.API, h.Run.KubeletVersion, h.Run.Kubelet)
 }
