@@ -92,7 +92,8 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 		within, cancel := context.WithTimeout(ctx, NodeTimeout)
 		defer cancel()
 		if err := client.WaitNodeSilent(within, s.Intent.NodeName); err != nil {
-			return fmt.Errorf("Node %s belongs to a machine that is alive; stop that, or give one of the two another name: %w", s.Intent.NodeName, err) //nolint:staticcheck // a kind's name
+			return fmt.Errorf("the Node %s belongs to a machine that is alive; stop that, or give one of the two "+
+				"another name: %w", s.Intent.NodeName, err)
 		}
 	}
 	return client.DeleteNode(ctx, s.Intent.NodeName)

@@ -57,7 +57,9 @@ func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) erro
 	}
 	const look = `umask 077
 mkdir -p "$1"
-if { grep -qs '^restoring=yes$' "$5" && [ -d "$6" ] && [ "$(cat "$1/done" 2>/dev/null)" = "$4" ]; } || { [ -f "$2" ] && printf '%s  %s\n' "$3" "$2" | sha256sum -c --status -; }; then printf there; fi`
+if { grep -qs '^restoring=yes$' "$5" && [ -d "$6" ] && [ "$(cat "$1/done" 2>/dev/null)" = "$4" ]; } ||
+	{ [ -f "$2" ] && printf '%s  %s\n' "$3" "$2" | sha256sum -c --status -; }
+then printf there; fi`
 	res, err := h.Run(ctx, host.Cmd{
 		Name: "look for the snapshot", Script: look, Timeout: StepTimeout,
 		Args: []string{script.RecoveryDir, script.RecoverySnapshot, from.Snapshot,

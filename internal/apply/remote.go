@@ -177,7 +177,8 @@ func (r *Run) uploadSecrets(ctx context.Context, h host.Host, s plan.Step) error
 func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error {
 	dir := script.ArtifactsDir + "/sha256"
 	const list = `for sum in $2; do
-	[ -f "$1/$sum" ] || [ -f "/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/$sum" ] || grep -qsx "$sum" /opt/kubeone/*/*/.sha256 || printf '%s\n' "$sum"
+	[ -f "$1/$sum" ] || [ -f "/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/$sum" ] ||
+		grep -qsx "$sum" /opt/kubeone/*/*/.sha256 || printf '%s\n' "$sum"
 done`
 	res, err := h.Run(ctx, host.Cmd{
 		Name:   "look for uploads",

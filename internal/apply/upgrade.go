@@ -118,12 +118,12 @@ func (r *Run) askEtcd(
 ) (problem string, err error) {
 	client, err := r.Connect.etcd(ctx, via)
 	if err != nil {
-		return err.Error(), nil //nolint:nilerr // asked again
+		return err.Error(), nil
 	}
 	defer func() { _ = client.Close() }()
 	seen, err := client.Observe(ctx)
 	if err != nil {
-		return err.Error(), nil //nolint:nilerr // asked again
+		return err.Error(), nil
 	}
 	return wrong(seen)
 }

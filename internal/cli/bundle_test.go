@@ -166,10 +166,10 @@ func TestBundleRefusesBadFlagsBeforeAnyRequest(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":             {[]string{"create", "--kubernetes-version", "1.36.3"}, `"output" not set`},
-		"no version":          {[]string{"create", "-o", "x"}, `"kubernetes-version" not set`},
-		"stray argument":      {[]string{"create", "x"}, "unknown command"},
-		"unsupported version": {[]string{"create", "-o", "x", "--kubernetes-version", "1.2.3"}, "supported are 1.34"},
+		"no file":              {[]string{"create", "--kubernetes-version", "1.36.3"}, `"output" not set`},
+		"no version":           {[]string{"create", "-o", "x"}, `"kubernetes-version" not set`},
+		"an argument too many": {[]string{"create", "x"}, "unknown command"},
+		"unsupported version":  {[]string{"create", "-o", "x", "--kubernetes-version", "1.2.3"}, "supported are 1.34"},
 		"unknown arch": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--arch", "mips"},
 			"supported are amd64"},
 		"unknown CNI": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--cni", "flanel"},

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 )
 
-// IO is what the program reads and writes, and how it learns about its surroundings.
+// IO is what the program reads and writes, and how it learns about its environment.
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer

@@ -206,7 +206,8 @@ proxy:
   http: http://user:hunter2@proxy:3128
   https: http://user:hunter2@proxy:3129
 helmReleases:
-  - {chart: c, namespace: n, auth: {username: u, password: hunter2}, values: [{inline: {db: {password: hunter2, port: 1}}}]}
+  - {chart: c, namespace: n, auth: {username: u, password: hunter2},
+     values: [{inline: {db: {password: hunter2, port: 1}}}]}
 dynamicWorkers:
   - name: w
     providerSpec:

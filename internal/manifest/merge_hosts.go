@@ -122,7 +122,8 @@ func sameName(a, b string) bool {
 func keep(t terraformHost, ours v1beta2.HostConfig, where positions, path string) terraformHost {
 	theirs := t.host
 	if ours.Bastion != "" { // the rest of Terraform's bastion belongs to that one
-		theirs.Bastion, theirs.BastionPort, theirs.BastionUser, theirs.BastionHostPublicKey, theirs.BastionPrivateKeyFile = "", 0, "", "", ""
+		theirs.Bastion, theirs.BastionPort, theirs.BastionUser = "", 0, ""
+		theirs.BastionHostPublicKey, theirs.BastionPrivateKeyFile = "", ""
 	}
 	if ours.SSHPrivateKeyFile != "" {
 		theirs.SSHCertFile = ""

@@ -66,7 +66,8 @@ controlPlane:
 `
 	loaded := load(t, own, hostsOutput(`, "hostnames": ["cp-1", "cp-2", "cp-3"], "ssh_user": "theirs", "ssh_port": 2222,
 		"bastion": "their-bastion", "bastion_user": "their-jumper", "labels": {"a": "theirs", "b": "theirs"},
-		"kubelet": {"max_pods": 110, "system_reserved": "cpu=2,memory=1Gi", "eviction_hard": "memory.available<100Mi"}`))
+		"kubelet": {"max_pods": 110, "system_reserved": "cpu=2,memory=1Gi",
+			"eviction_hard": "memory.available<100Mi"}`))
 	host := func(n string) desired.Host {
 		h := desired.Host{
 			ID: "192.0.2." + n, Role: desired.ControlPlane, PublicAddress: "192.0.2." + n,
@@ -169,7 +170,8 @@ func TestTerraformMergeRules(t *testing.T) {
 				"labels: {a: mine}}]}",
 			tf: withHosts + `, "kubeone_static_workers": {"value": {
 				"b": {"public_address": ["192.0.2.40"]},
-				"a": {"public_address": ["192.0.2.30", "192.0.2.31"], "private_address": ["10.0.0.30", "10.0.0.31"], "labels": {"a": "theirs"}}}}}`,
+				"a": {"public_address": ["192.0.2.30", "192.0.2.31"], "private_address": ["10.0.0.30", "10.0.0.31"],
+					"labels": {"a": "theirs"}}}}}`,
 			got: func(l manifest.Loaded) any {
 				var ids []string
 				for _, h := range l.Cluster.Workers {
@@ -233,7 +235,8 @@ dynamicWorkers:
       cloudProviderSpec: {serverType: mine}
 `
 	loaded := load(t, own, `{"kubeone_workers": {"value": {
-		"a": {"replicas": 5, "providerSpec": {"cloudProviderSpec": {"serverType": "theirs", "location": "nbg1", "labels": {}}}},
+		"a": {"replicas": 5, "providerSpec": {"cloudProviderSpec": {"serverType": "theirs", "location": "nbg1",
+			"labels": {}}}},
 		"b": {"replicas": 2, "providerSpec": {"cloudProviderSpec": {"serverType": "theirs"}}}}}}`)
 	var got struct {
 		DynamicWorkers []struct {

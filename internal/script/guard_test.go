@@ -14,7 +14,8 @@ func guarded(t *testing.T) *box {
 	for url in "$@"; do
 		case $url in
 		*/member/list) [ ! -e '`+b.path("nolist")+
-		`' ] || exit 28; printf '%s\n' '{"members":[{"clientURLs":["https://me:2379"]}, {"clientURLs":["https://other:2379"]}]}' ;;
+		`' ] || exit 28
+		printf '%s\n' '{"members":[{"clientURLs":["https://me:2379"]}, {"clientURLs":["https://other:2379"]}]}' ;;
 		https://127.0.0.1:2379/*) cat '`+b.path("members/me")+`' 2>/dev/null || status=7; echo ;;
 		https://*:2379/*) name=${url#https://}; cat '`+b.path("members")+
 		`'/"${name%%:*}" 2>/dev/null || status=7; echo ;;

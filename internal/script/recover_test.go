@@ -30,7 +30,10 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 	}
 	b.command("kubeadm", `cd '`+b.root+`'
 	case "$*" in
-	"init --config"*) mkdir -p etc/kubernetes/manifests && : >etc/kubernetes/kubelet.conf && : >etc/kubernetes/super-admin.conf && : >etc/kubernetes/manifests/kube-apiserver.yaml ;;
+	"init --config"*)
+		mkdir -p etc/kubernetes/manifests && : >etc/kubernetes/kubelet.conf &&
+		: >etc/kubernetes/super-admin.conf &&
+		: >etc/kubernetes/manifests/kube-apiserver.yaml ;;
 	esac`)
 	b.command("ctr", `case "$*" in
 	*"images mount"*) mkdir -p '`+b.path("run/kubeone/etcd/usr/local")+`' && ln -s '`+b.path("bin")+`' '`+
@@ -42,7 +45,9 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 	*"snapshot save"*) for to in "$@"; do :; done; printf 'from the member\n' >"$to" ;;
 	*"alarm list"*) cat '`+b.path("alarms")+`' 2>/dev/null || : ;;
 	*"endpoint health"*) exit 1 ;;
-	*"status -w json"*) printf '%s\n' '[{"Endpoint":"x","Status":{"header":{"cluster_id":1,"revision":77,"raft_term":2},"version":"3.6.0"}}]' ;;
+	*"status -w json"*)
+		printf '%s\n' '[{"Endpoint":"x","Status":{"header":{"cluster_id":1,"revision":77,"raft_term":2},' \
+			'"version":"3.6.0"}}]' ;;
 	esac`)
 	b.revision("4711")
 	b.write("etc/kubernetes/pki/ca.key", "key\n")

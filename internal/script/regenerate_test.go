@@ -19,7 +19,9 @@ func joined(t *testing.T, name string) *box {
 	*"init phase kubeconfig kubelet"*)
 		printf 'clusters:\n- cluster:\n    server: https://of-kubeadm\n' >etc/kubernetes/kubelet.conf
 		echo new >var/lib/kubelet/pki/kubelet-client-current.pem ;;
-	*"init phase etcd local"*) printf 'spec:\n  containers:\n  - name: etcd\n    image: registry.k8s.io/etcd:3.6.1-0\n' >etc/kubernetes/manifests/etcd.yaml ;;
+	*"init phase etcd local"*)
+		printf 'spec:\n  containers:\n  - name: etcd\n' >etc/kubernetes/manifests/etcd.yaml
+		printf '    image: registry.k8s.io/etcd:3.6.1-0\n' >>etc/kubernetes/manifests/etcd.yaml ;;
 	esac`)
 	b.command("ctr", `case "$*" in
 	*"images ls"*) echo registry.k8s.io/etcd:3.6.9-0 ;;

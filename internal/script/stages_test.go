@@ -24,10 +24,13 @@ func controlPlane(t *testing.T, name string) *box {
 	}
 	b.command("kubeadm", `cd '`+b.root+`'
 	case "$*" in
-	*"init phase kubeconfig kubelet"*) printf 'clusters:\n- cluster:\n    server: https://of-kubeadm\n' >etc/kubernetes/kubelet.conf ;;
+	*"init phase kubeconfig kubelet"*)
+		printf 'clusters:\n- cluster:\n    server: https://of-kubeadm\n' >etc/kubernetes/kubelet.conf ;;
 	*"phase kubelet-start"*)
-		mkdir -p etc/kubernetes var/lib/kubelet/pki && echo new >var/lib/kubelet/config.yaml && echo new >var/lib/kubelet/pki/kubelet-client-current.pem
-		echo new >etc/kubernetes/bootstrap-kubelet.conf && [ -f etc/kubernetes/kubelet.conf ] || echo new >etc/kubernetes/kubelet.conf ;;
+		mkdir -p etc/kubernetes var/lib/kubelet/pki && echo new >var/lib/kubelet/config.yaml &&
+			echo new >var/lib/kubelet/pki/kubelet-client-current.pem
+		echo new >etc/kubernetes/bootstrap-kubelet.conf &&
+			[ -f etc/kubernetes/kubelet.conf ] || echo new >etc/kubernetes/kubelet.conf ;;
 	esac`)
 	b.write("run/kubeone/secrets/token", "abcdef.0123456789abcdef")
 	b.write("run/kubeone/secrets/discovery.conf", "kind: Config\n")

@@ -12,7 +12,8 @@ func upgrading(t *testing.T) *box {
 	b := controlPlane(t, "cp-1")
 	b.write("proc/sys/net/ipv4/ip_forward", "1\n")
 	b.script += `
-for line in kubeadm kubelet kubectl; do mkdir -p "@ROOT@/opt/kubeone/$line/9.9.9"; echo sum >"@ROOT@/opt/kubeone/$line/9.9.9/.sha256"; done
+for line in kubeadm kubelet kubectl; do
+	mkdir -p "@ROOT@/opt/kubeone/$line/9.9.9"; echo sum >"@ROOT@/opt/kubeone/$line/9.9.9/.sha256"; done
 BINARIES='kubeadm 9.9.9 sum no u
 kubelet 9.9.9 sum no u
 kubectl 9.9.9 sum no u'
@@ -78,7 +79,8 @@ func TestOnlyTasksThatRunCountAsRunning(t *testing.T) {
 	b := upgrading(t)
 	ctr := func(tasks string) string {
 		return `case "$*" in
-		*'containers ls -q labels."io.kubernetes.container.name"==etcd,labels."io.kubernetes.pod.namespace"==kube-system'*) printf 'c1\nc2\nc3\n' ;;
+*'containers ls -q labels."io.kubernetes.container.name"==etcd,labels."io.kubernetes.pod.namespace"==kube-system'*)
+			printf 'c1\nc2\nc3\n' ;;
 		*"tasks ls"*) printf 'TASK PID STATUS\n` + tasks + `' ;;
 		esac`
 	}

@@ -239,7 +239,7 @@ func reasons(code problem.Code, parameters problem.Parameters) []problem.Problem
 // classHostKey is the probe's class of a host key that was not accepted.
 const classHostKey = "hostkey"
 
-// unreachable is the assessment of a host that did not answer, or did not let us in.
+// unreachable is the assessment of a host that did not answer, or refused the login.
 func unreachable(is *observed.Host) Assessment {
 	if is.Reach == observed.NotAsked {
 		return because(Unreachable, problem.HostNotAsked, nil)

@@ -62,7 +62,7 @@ type hopError struct {
 func (e *hopError) Error() string { return fmt.Sprintf("from bastion %s: %v", e.from, e.err) }
 func (e *hopError) Unwrap() error { return e.err }
 
-// An authError is a host whose identity was verified and that did not let us in.
+// An authError is a host whose identity was verified and that refused the login.
 type authError struct {
 	offered []string // what was offered
 	err     error

@@ -55,9 +55,9 @@ func WriteKey(t testing.TB, passphrase string) Key {
 // Agent serves an SSH agent with these keys and gives its socket.
 func Agent(t testing.TB, keys ...Key) (socket string) {
 	t.Helper()
-	ring := agent.NewKeyring()
+	keyring := agent.NewKeyring()
 	for _, k := range keys {
-		check(t, ring.Add(agent.AddedKey{PrivateKey: k.Private}))
+		check(t, keyring.Add(agent.AddedKey{PrivateKey: k.Private}))
 	}
 	dir, err := os.MkdirTemp("", "agent") // a socket's path is short: not in the test's own directory
 	check(t, err)
@@ -73,7 +73,7 @@ func Agent(t testing.TB, keys ...Key) (socket string) {
 				return
 			}
 			go func() {
-				_ = agent.ServeAgent(ring, c)
+				_ = agent.ServeAgent(keyring, c)
 				_ = c.Close()
 			}()
 		}

@@ -1,5 +1,5 @@
-// Package drive lets the real decide, plan and schedule work on a simulated world, as the engine does, while faults
-// befall it: look, plan, approve, lock, look again, compare, run, look until it matches. An operator is a state machine
+// Package drive lets the real decide, plan and schedule work on a simulated world, as the engine does, while faults are
+// injected: look, plan, approve, lock, look again, compare, run, look until it matches. An operator is a state machine
 // that makes one command or request at a time, so that everything else can happen between any two of them.
 //
 // A Scenario says all; the same one gives the same course of events.
@@ -92,7 +92,7 @@ func (k Kind) lasts() bool {
 	return false
 }
 
-// ofOperator reports whether the fault befalls an operator and not a host.
+// ofOperator reports whether the fault concerns an operator and not a host.
 func (k Kind) ofOperator() bool {
 	switch k {
 	case Killed, Paused, Stop, Second, Forced, Old, Alone:

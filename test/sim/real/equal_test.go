@@ -242,15 +242,15 @@ func TestBothExecutorsAreEqual(t *testing.T) {
 	states, silent := map[apply.State]int{}, 0
 	for seed := uint64(1); seed <= trials && !t.Failed(); seed++ {
 		c := random(seed)
-		mine, real := c.ofDrive(), c.ofApply(t)
-		if mine.Silent && real.Silent {
+		simulated, actual := c.ofDrive(), c.ofApply(t)
+		if simulated.Silent && actual.Silent {
 			silent++
 			continue
 		}
-		if diff := cmp.Diff(real, mine); diff != "" {
+		if diff := cmp.Diff(actual, simulated); diff != "" {
 			t.Errorf("seed %d, %s (-real, +simulated):\n%s", seed, c, diff)
 		}
-		for how := range maps.Values(real.Steps) {
+		for how := range maps.Values(actual.Steps) {
 			states[how]++
 		}
 	}

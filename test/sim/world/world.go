@@ -57,7 +57,7 @@ type Host struct {
 	Up     bool // it runs
 	Cut    bool // no operator reaches it
 	Part   int  // 1, 2: only operators of odd, even number reach it; 0: all do
-	Hidden bool // the operator whose turn it is does not reach it
+	Hidden bool // the operator that acts now does not reach it
 	Split  bool // no other host reaches it
 	Full   bool // its disk is full
 	Slow   bool // its steps get on slowly, its etcd lags
@@ -165,7 +165,7 @@ func (w *World) EtcdCluster() *EtcdCluster {
 	return w.Rings[len(w.Rings)-1]
 }
 
-// Reached reports whether the operator whose turn it is reaches the host.
+// Reached reports whether the operator that acts now reaches the host.
 func (h *Host) Reached() bool { return h.Up && !h.Cut && !h.Hidden }
 
 // Has reports whether the binaries and images of that version are on the host.
