@@ -86,9 +86,9 @@ func TestRefusedResets(t *testing.T) {
 			"cp-1 is the last control-plane host: the cluster ends with it; if that is meant, use kubeone " +
 				"reset without --host"},
 		{"no etcd, host reached", dark, []string{"192.0.0.2"},
-			"nobody can say that the quorum holds without cp-2: timed out"},
+			"not whether the quorum holds without cp-2: timed out"},
 		{"unfinished join, no API", unfinished, []string{"192.0.0.3"},
-			"nobody can say that the quorum holds without cp-3: no member of etcd was reached"},
+			"not whether the quorum holds without cp-3: no member of etcd was reached"},
 		{"unfinished join, no API, but etcd", alone, []string{"192.0.0.3"}, "whose API does not answer"},
 		{"a host that does not answer", oneDead, []string{"192.0.0.5"}, "connection timed out"},
 		{"the API does not answer", gone, []string{"192.0.1.1"}, "reset without --host"},
