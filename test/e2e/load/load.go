@@ -32,6 +32,7 @@ type Load struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	began  time.Time
+	waited time.Duration // as processorWait says it, at the beginning
 
 	writer *writer
 	prober *prober
@@ -85,7 +86,7 @@ func (l *Load) deploy(ctx context.Context, image string) error {
 // run starts the clients.
 func (l *Load) run(ctx context.Context) {
 	ctx, l.cancel = context.WithCancel(ctx)
-	l.began = time.Now()
+	l.began, l.waited = time.Now(), processorWait()
 	l.all.Go(func() { l.writer.run(ctx) })
 	l.all.Go(func() { l.prober.run(ctx) })
 	if l.guard != nil {
@@ -100,6 +101,7 @@ func (l *Load) Stop(ctx context.Context) (Report, error) {
 	l.cancel()
 	l.all.Wait()
 	r := Report{Seconds: time.Since(l.began).Seconds(), API: l.prober.outages.closed(time.Now())}
+	r.Starved = (processorWait() - l.waited).Seconds() / r.Seconds
 	var err error
 	if r.Client, err = l.writer.report(ctx); err != nil {
 		return r, fmt.Errorf("load: read the writes back: %w", err)

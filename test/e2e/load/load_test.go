@@ -162,3 +162,22 @@ func TestAReportFailsForEachThingThatMustNotBe(t *testing.T) {
 		}
 	}
 }
+
+func TestAStarvedMachineJudgesWhatIsLostAndNotHowSoon(t *testing.T) {
+	t.Parallel()
+	r := Report{Seconds: 60, Starved: 0.9, Client: Client{Acknowledged: 9, calls: calls{Failed: 1}}}
+	if err := r.Err(); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if text := r.String(); !strings.Contains(text, "NOT JUDGED") || !strings.Contains(text, "90 %") {
+		t.Errorf("the report says\n%s", text)
+	}
+	r.Client.Lost = []int{4}
+	if err := r.Err(); err == nil {
+		t.Error("a write that was lost is let pass")
+	}
+	r.Client.Lost, r.Starved = nil, 0.5
+	if err := r.Err(); err == nil || strings.Contains(r.String(), "NOT JUDGED") {
+		t.Errorf("a machine that is not starved: %v", err)
+	}
+}
