@@ -46,8 +46,11 @@ func named(hosts []map[string]any) {
 	}
 }
 
-// swapped lets the last two hosts of a list swap their addresses.
+// swapped lets the last two hosts of a list, if it has two, swap their addresses.
 func swapped(hosts []map[string]any) {
+	if len(hosts) < 2 {
+		return
+	}
 	a, b := hosts[len(hosts)-1], hosts[len(hosts)-2]
 	for _, field := range []string{"publicAddress", "privateAddress"} {
 		a[field], b[field] = b[field], a[field]
