@@ -52,8 +52,10 @@ func swapped(hosts []map[string]any) {
 		return
 	}
 	a, b := hosts[len(hosts)-1], hosts[len(hosts)-2]
-	for _, field := range []string{"publicAddress", "privateAddress"} {
-		a[field], b[field] = b[field], a[field]
+	for _, field := range []string{"publicAddress", "privateAddress", "sshHostPublicKey"} {
+		if a[field] != nil && b[field] != nil { // a machine answers at its address with its own key
+			a[field], b[field] = b[field], a[field]
+		}
 	}
 }
 
