@@ -92,7 +92,7 @@ func manifestDeleted(s *story) {
 	s.eventually("the API server has stopped", time.Minute,
 		s.planSays("the static-pod manifest of kube-apiserver is missing"))
 	s.run(3, []string{"status"}, host.Hostname, "manifest of kube-apiserver is missing")
-	s.run(2, []string{"plan"}, "write again: kube-apiserver", host.Hostname)
+	s.run(2, []string{"plan"}, "regenerate kube-apiserver", host.Hostname)
 	s.same("hosts with steps", []string{host.Hostname}, s.plannedHosts())
 	s.repaired("manifest")
 	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))
@@ -103,7 +103,7 @@ func kubeletConfDeleted(s *story) {
 	s.remember("kubelet-conf")
 	s.broken(host, "rm /etc/kubernetes/kubelet.conf && systemctl restart kubelet || true")
 	s.run(3, []string{"status"}, host.Hostname, "its kubelet.conf is missing")
-	s.run(2, []string{"plan"}, "write again: kubelet-credentials", host.Hostname)
+	s.run(2, []string{"plan"}, "regenerate kubelet-credentials", host.Hostname)
 	s.repaired("kubelet-conf")
 }
 
@@ -124,7 +124,7 @@ func etcdDataDestroyed(s *story) {
 	})
 	s.broken(host, "! pidof etcd && [ ! -e /var/lib/etcd/member ]")
 	s.run(3, []string{"status"}, host.Hostname, "etcd")
-	s.run(2, []string{"plan"}, "set etcd's remains aside", "snapshot of etcd", "remove dead member "+host.Hostname,
+	s.run(2, []string{"plan"}, "move etcd's remains aside", "snapshot of etcd", "remove dead member "+host.Hostname,
 		"join: etcd member")
 	s.repaired("data")
 	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))
