@@ -105,7 +105,9 @@ func (m *matcher) claims() {
 		if name == "" || m.names[name] > 1 {
 			continue // hosts of one name are told apart by their addresses, and decide says what is wrong with them
 		}
-		m.claim(i, func(h *desired.Host) bool { return !h.HasOwnID && h.Hostname == name })
+		// An ID that the manifest gives has not reached the machine yet where it knows only a derived one.
+		derived := marker.ID == "" || marker.Derived
+		m.claim(i, func(h *desired.Host) bool { return h.Hostname == name && (derived || !h.HasOwnID) })
 	}
 }
 

@@ -106,6 +106,11 @@ func TestMachinesAreRecognised(t *testing.T) {
 			[]string{"10.0.1.2/w1", "10.0.1.1/w2"}, []observed.Host{member("", "w2"), member("", "w1")},
 			[]string{"10.0.1.2 at 10.0.1.1", "10.0.1.1 at 10.0.1.2"},
 		},
+		"swapped addresses, by hostname, when IDs are given": {
+			[]string{"a=10.0.1.2/w1", "b=10.0.1.1/w2"},
+			[]observed.Host{derived("10.0.1.2", "w2"), derived("10.0.1.1", "w1")},
+			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
+		},
 		"a circle of three": {
 			[]string{"a=10.0.1.1", "b=10.0.1.2", "c=10.0.1.3"},
 			[]observed.Host{member("c", "w3"), member("a", "w1"), member("b", "w2")},
