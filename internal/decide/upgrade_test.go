@@ -30,15 +30,34 @@ func (in *Input) allOlder(version string) {
 	}
 }
 
+// upgradeCase is what is decided of a world of three control-plane hosts and two workers.
+type upgradeCase struct {
+	world func(*Input)
+	route fsm.Route
+	hosts []string // that are upgraded
+	says  string   // in the reason of the last question
+}
+
+func (c upgradeCase) check(t *testing.T) {
+	t.Helper()
+	in := healthy(3, 2)
+	c.world(&in)
+	d := Decide(in)
+	if d.Route != c.route {
+		t.Fatalf("route %s, want %s: %+v", d.Route, c.route, d.Trace)
+	}
+	if diff := cmp.Diff(c.hosts, d.Upgrades); diff != "" {
+		t.Error(diff)
+	}
+	if why := d.Trace[len(d.Trace)-1].Why; !strings.Contains(why, c.says) {
+		t.Errorf("because %q, want %q in it", why, c.says)
+	}
+}
+
 func TestWhatIsUpgraded(t *testing.T) {
 	t.Parallel()
 	all := []string{"192.0.0.1", "192.0.0.2", "192.0.0.3", "192.0.1.1", "192.0.1.2"}
-	for name, c := range map[string]struct {
-		world func(*Input)
-		route fsm.Route
-		hosts []string
-		says  string // in the reason of the last question
-	}{
+	for name, c := range map[string]upgradeCase{
 		"everything": {func(in *Input) { in.allOlder("1.36.1") }, fsm.Upgrade, all, "1.36.3 is wanted"},
 		"a minor":    {func(in *Input) { in.allOlder("1.35.4") }, fsm.Upgrade, all, "1.36.3 is wanted"},
 		"what is left of it": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, all[4:],
@@ -78,18 +97,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 2)
-			c.world(&in)
-			d := Decide(in)
-			if d.Route != c.route {
-				t.Fatalf("route %s, want %s: %+v", d.Route, c.route, d.Trace)
-			}
-			if diff := cmp.Diff(c.hosts, d.Upgrades); diff != "" {
-				t.Error(diff)
-			}
-			if why := d.Trace[len(d.Trace)-1].Why; !strings.Contains(why, c.says) {
-				t.Errorf("because %q, want %q in it", why, c.says)
-			}
+			c.check(t)
 		})
 	}
 }
@@ -317,12 +325,7 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 	t.Parallel()
 	last := []string{"192.0.1.2"}
 	all := []string{"192.0.0.1", "192.0.0.2", "192.0.0.3", "192.0.1.1", "192.0.1.2"}
-	for name, c := range map[string]struct {
-		world func(*Input)
-		route fsm.Route
-		hosts []string
-		says  string
-	}{
+	for name, c := range map[string]upgradeCase{
 		"an older kubelet": {func(in *Input) { in.named("1.35.4", "") }, fsm.Upgrade, last,
 			"w-2 does not run the versions"},
 		"an older patch": {func(in *Input) { in.named("1.36.1", "") }, fsm.Upgrade, last, "w-2"},
@@ -382,18 +385,7 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 2)
-			c.world(&in)
-			d := Decide(in)
-			if d.Route != c.route {
-				t.Fatalf("route %s, want %s: %+v", d.Route, c.route, d.Trace)
-			}
-			if diff := cmp.Diff(c.hosts, d.Upgrades); diff != "" {
-				t.Error(diff)
-			}
-			if why := d.Trace[len(d.Trace)-1].Why; !strings.Contains(why, c.says) {
-				t.Errorf("because %q, want %q in it", why, c.says)
-			}
+			c.check(t)
 		})
 	}
 }
