@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -12,12 +13,23 @@ import (
 
 // ask asks one host. Its failure is the answer. Early gets the credentials as soon as the host has told them.
 func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
-	ctx, cancel := context.WithTimeout(ctx, p.HostTimeout)
+	var begun atomic.Bool // it has said its first word
+	defer func() {
+		if begun.Load() {
+			p.answering.Add(-1)
+		}
+	}()
+	begin := func() {
+		if !begun.Swap(true) {
+			p.answering.Add(1)
+		}
+	}
+	ctx, cancel := patient(ctx, p.HostTimeout, p.AnswerTimeout, begun.Load)
 	defer cancel()
-	a, err := p.run(ctx, t, t.ControlPlane, early)
+	a, err := p.run(ctx, t, t.ControlPlane, begin, early)
 	// refused before anything ran: no credentials from a host of unknown identity
 	if errors.Is(err, host.ErrNotApproved) {
-		a, err = p.run(ctx, t, false, early)
+		a, err = p.run(ctx, t, false, begin, early)
 	}
 	if err != nil {
 		a = Answer{Host: failed(ctx, err)}
@@ -30,21 +42,23 @@ func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 	return a
 }
 
-// run runs the script and reads its answer. Only a host whose key is approved is asked for credentials: Cmd.Secret
-// makes every other refuse before it runs anything.
-func (p *prober) run(ctx context.Context, t Target, credentials bool, early func(Answer)) (Answer, error) {
+// run runs the script and reads its answer; begin is called with each piece of it. Only a host whose key is approved is
+// asked for credentials: Cmd.Secret makes every other refuse before it runs anything.
+func (p *prober) run(
+	ctx context.Context, t Target, credentials bool, begin func(), early func(Answer),
+) (Answer, error) {
 	arg := argFacts
 	if credentials {
 		arg = argCredentials
 	}
-	said := &answerText{access: func(head []byte) {
+	said := &answerText{begin: begin, access: func(head []byte) {
 		if a, err := parseAccess(head); err == nil {
 			early(a)
 		}
 	}}
 	sent := p.Now()
 	out, err := t.Host.Run(ctx, host.Cmd{
-		Name: "probe", Script: Script, Args: []string{arg}, Timeout: p.HostTimeout, Secret: credentials, Stdout: said,
+		Name: "probe", Script: Script, Args: []string{arg}, Timeout: p.AnswerTimeout, Secret: credentials, Stdout: said,
 	})
 	received := p.Now()
 	if out.Duration > 0 && out.Duration < received.Sub(sent) {
@@ -64,6 +78,7 @@ func (p *prober) run(ctx context.Context, t Target, credentials bool, early func
 
 // answerText collects what a host says, and hands on the part up to accessLine once that has come.
 type answerText struct {
+	begin  func()            // called with each piece
 	access func(head []byte) // called once, or never
 	text   []byte
 }
@@ -73,6 +88,7 @@ func (t *answerText) Write(piece []byte) (int, error) {
 	if len(t.text)+len(piece) > host.MaxOutput {
 		return 0, host.ErrOutput
 	}
+	t.begin()
 	begin := max(0, len(t.text)-len(accessLine)) // the line may have come in two pieces
 	t.text = append(t.text, piece...)
 	if t.access == nil {

@@ -157,7 +157,7 @@ func TestTheAPIIsAskedWhileAHostStillTellsTheRest(t *testing.T) {
 		case <-api.asked:
 			return host.Result{}, answer(c, []string{"hostname cp-1", "end 1"})
 		case <-ctx.Done():
-			return host.Result{ExitCode: -1}, ctx.Err()
+			return host.Result{ExitCode: -1}, context.Cause(ctx)
 		}
 	}
 	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{{ID: "a", Host: h, ControlPlane: true}}})

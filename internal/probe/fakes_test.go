@@ -86,7 +86,7 @@ func hangs(until <-chan struct{}) *fakeHost {
 		case <-until:
 			return says(nil).run(ctx, c)
 		case <-ctx.Done():
-			return host.Result{ExitCode: -1}, ctx.Err()
+			return host.Result{ExitCode: -1}, context.Cause(ctx)
 		}
 	}}
 }

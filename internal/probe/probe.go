@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,11 +46,12 @@ type Request struct {
 	// Now is the operator's clock; nil means time.Now.
 	Now func() time.Time
 
-	HostTimeout time.Duration // for one host, connecting included; 8 s
-	APITimeout  time.Duration // for one attempt to read the API; 4 s
-	EtcdTimeout time.Duration // for one attempt to read etcd; 4 s
-	Timeout     time.Duration // for all of it; 9.5 s
-	Parallel    int           // hosts asked at one time; 256
+	HostTimeout   time.Duration // for one host to begin its answer, connecting included; 8 s
+	AnswerTimeout time.Duration // for one host that has begun to end its answer, counted from the same moment; 30 s
+	APITimeout    time.Duration // for one attempt to read the API; 4 s
+	EtcdTimeout   time.Duration // for one attempt to read etcd; 4 s
+	Timeout       time.Duration // for all of it, as long as no host is in the middle of its answer; 9.5 s
+	Parallel      int           // hosts asked at one time; 256
 }
 
 // Result is what was found out, and the means to ask further.
@@ -71,7 +73,8 @@ type Requests struct {
 	Etcd int `json:"etcd"`
 }
 
-// Run asks everybody. It returns within Request.Timeout, with an error only if the request makes no sense or ctx itself
+// Run asks everybody. It returns within Request.Timeout, or, while a host is in the middle of its answer, within as
+// much more as AnswerTimeout is longer than HostTimeout. It fails only if the request makes no sense or ctx itself
 // ended; hosts, an API or an etcd that do not answer are part of the result.
 func Run(ctx context.Context, r Request) (Result, error) {
 	if err := r.validate(); err != nil {
@@ -79,7 +82,8 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	}
 	p := &prober{Request: r.withDefaults(), answers: map[string]Answer{}}
 	p.began = p.Now()
-	within, cancel := context.WithTimeout(ctx, p.Timeout)
+	within, cancel := patient(ctx, p.Timeout, p.Timeout+p.AnswerTimeout-p.HostTimeout,
+		func() bool { return p.answering.Load() > 0 })
 	defer cancel()
 	toAPI, toEtcd := make(chan candidate, len(r.Targets)), make(chan candidate, len(r.Targets))
 	var api observed.API
@@ -122,6 +126,7 @@ func (r Request) withDefaults() Request {
 		}
 	}
 	set(&r.HostTimeout, 8*time.Second)
+	set(&r.AnswerTimeout, max(30*time.Second, r.HostTimeout))
 	set(&r.APITimeout, 4*time.Second)
 	set(&r.EtcdTimeout, 4*time.Second)
 	set(&r.Timeout, 9500*time.Millisecond)
@@ -138,7 +143,8 @@ func (r Request) withDefaults() Request {
 type prober struct {
 	Request
 
-	began time.Time
+	began     time.Time
+	answering atomic.Int32 // hosts in the middle of their answer
 
 	mu       sync.Mutex
 	answers  map[string]Answer // by ID
