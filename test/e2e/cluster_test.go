@@ -26,7 +26,7 @@ func TestLifeOfACluster(t *testing.T) {
 	}
 	_, err := s.Kube(t.Context(), "delete", "namespace", "load")
 	s.must(err)
-	s.chapter("a plan after it is empty, which is known at once", emptyPlanAtOnce)
+	s.chapter("a plan after it is empty", emptyPlan)
 	t.Parallel() // until now the load must not notice anything else on this machine
 	s.chapter("a second apply finds nothing to do", nothingToDo)
 	s.chapter("hosts are recognised in any order, under any ID, and with their addresses swapped", recognised)

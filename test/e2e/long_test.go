@@ -68,5 +68,5 @@ func (s *story) upgradedUnderLoad(from, to string) {
 	s.run(0, []string{"apply", "-y"}, "Done.")
 	s.upgraded(to)
 	s.unharmed(under)
-	emptyPlanAtOnce(s)
+	emptyPlan(s)
 }

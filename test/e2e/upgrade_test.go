@@ -115,18 +115,13 @@ func (s *story) upgraded(version string) {
 	s.run(0, []string{"status"}, version)
 }
 
-// atOnce is how long an empty plan may take on a machine that does something else too. On a quiet one it takes less
-// than a second, which is what bench holds it to.
-const atOnce = 3 * time.Second
-
-// emptyPlanAtOnce checks that a plan of the cluster as it is wanted is empty, and how long the fastest of three takes.
-func emptyPlanAtOnce(s *story) {
+// emptyPlan checks that a plan of the cluster as it is wanted is empty, and says how long the fastest of three takes.
+// What it may take is bench's to judge: it has a baseline beside it.
+func emptyPlan(s *story) {
 	s.eventually("nothing to do", 30*time.Second, s.planIsEmpty)
 	fastest := time.Hour
 	for range 3 {
 		fastest = min(fastest, s.run(0, []string{"plan"}, "No changes").Took)
 	}
-	if fastest > atOnce {
-		s.Errorf("an empty plan takes %s, want less than %s", fastest, atOnce)
-	}
+	s.Logf("the fastest of three empty plans took %s", fastest)
 }
