@@ -38,8 +38,8 @@ func nothingToDo(s *story) {
 }
 
 // oneCommandEach looks with the product's own engine, which counts what it does with hosts. Requests of the API and of
-// etcd go through tunnels, which are not commands. It fails as long as the plan has steps: on a busy machine a member of
-// etcd may not answer in time.
+// etcd go through tunnels, which are not commands. It fails as long as the plan has steps: on a busy machine a member
+// of etcd may not answer in time.
 func (s *story) oneCommandEach(context.Context) error {
 	w, err := workspace.Open(s.Context(), workspace.Options{
 		Manifest: s.Manifest, Bundles: []string{s.Bundle}, StateDir: s.TempDir(), NewHosts: host.PolicyStrict,
