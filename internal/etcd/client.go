@@ -27,11 +27,16 @@ import (
 // answerWithin is how long one member has to answer one request when ctx leaves more time.
 const answerWithin = 1500 * time.Millisecond
 
+// patientWithin is how long a member has that must be there, and did not answer within answerWithin.
+const patientWithin = 5 * time.Second
+
 // Errors for errors.Is.
 var (
 	ErrNoMember = errors.New("no voting etcd member answered")
 	ErrLearner  = errors.New("the member is a learner and does not answer this")
 	ErrNotFound = errors.New("no such etcd member")
+	ErrSlow     = errors.New(
+		"etcd's quorum agreed on its members, and too few of them said in time how they are: they are busy; try again")
 )
 
 // Client speaks to the members of one etcd. Its methods may be called concurrently.
@@ -66,7 +71,7 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 
 // greet asks the member that it is connected to for its status.
 func (c *Client) greet(ctx context.Context) error {
-	self, err := c.status(ctx, c.home())
+	self, err := c.status(ctx, answerWithin, c.home())
 	switch {
 	case err != nil:
 		return err

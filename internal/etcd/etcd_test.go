@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/etcd"
 	"kubeone/internal/etcd/etcdtest"
 	"kubeone/internal/observed"
@@ -64,15 +65,15 @@ func TestObserve(t *testing.T) {
 			}},
 			requests: 4,
 		},
-		"a learner is skipped and listed, a nameless member is not asked": {
+		"a learner is skipped and listed, a nameless one is not asked": {
 			cluster: three(func(c *etcdtest.Cluster) {
 				c.Members[0].Learner = true
-				c.Members[2] = etcdtest.Member{ID: 0xc, Down: true}
+				c.Members[2] = etcdtest.Member{ID: 0xc, Learner: true, Down: true}
 			}),
 			want: observed.Etcd{Reached: observed.Yes, Members: []observed.Member{
 				func() observed.Member { m := healthy("a", "cp-1"); m.Learner = true; return m }(),
 				healthy("b", "cp-2"),
-				dead("c", ""),
+				func() observed.Member { m := dead("c", ""); m.Learner = true; return m }(),
 			}},
 			requests: 3,
 		},
@@ -156,6 +157,38 @@ func TestWithoutQuorumTheListIsTheMembersOwn(t *testing.T) {
 		if m.Healthy != observed.No {
 			t.Errorf("member %s is %q, want unhealthy", m.Name, m.Healthy)
 		}
+	}
+}
+
+// What a quorum has just agreed on was agreed by a quorum: members of it that answer late are not lost.
+func TestAQuorumThatAgreedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		busy int
+		want error
+	}{
+		"slow once":  {1, nil},
+		"slow again": {2, etcd.ErrSlow},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := etcdtest.Start(t, three(func(c *etcdtest.Cluster) {
+				c.Members[1].Busy, c.Members[2].Busy = test.busy, test.busy
+			}))
+			client, err := etcd.Connect(t.Context(), c.Access())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closed(t, client)
+			got, err := client.Observe(t.Context())
+			if !errors.Is(err, test.want) {
+				t.Fatalf("got %v, want %v", err, test.want)
+			}
+			if tally := quorum.Count(got.Members); err == nil && tally.Alive != 3 {
+				t.Errorf("got %s, want all three healthy", tally)
+			}
+		})
 	}
 }
 

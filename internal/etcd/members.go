@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -72,18 +73,24 @@ func (c *Client) list(ctx context.Context, linearizable bool) ([]Member, error) 
 
 // Status asks one member about itself, at its first client URL.
 func (c *Client) Status(ctx context.Context, m Member) (Status, error) {
+	return c.statusWithin(ctx, answerWithin, m)
+}
+
+func (c *Client) statusWithin(ctx context.Context, limit time.Duration, m Member) (Status, error) {
 	if len(m.ClientURLs) == 0 {
 		return Status{}, errors.New("etcd member " + HexID(m.ID) + " has never started: it has no client URL")
 	}
-	answer, err := c.status(ctx, m.ClientURLs[0])
+	answer, err := c.status(ctx, limit, m.ClientURLs[0])
 	if err != nil {
 		return Status{}, err
 	}
 	return statusOf(answer), nil
 }
 
-func (c *Client) status(ctx context.Context, clientURL string) (answer *pb.StatusResponse, err error) {
-	err = c.call(ctx, clientURL, "status", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+func (c *Client) status(
+	ctx context.Context, limit time.Duration, clientURL string,
+) (answer *pb.StatusResponse, err error) {
+	err = c.callWithin(ctx, limit, clientURL, "status", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
 		answer, err = pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
 		return err
 	})

@@ -5,13 +5,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"kubeone/internal/observed"
 )
 
 // Observe asks the membership, and then every member for its status, all at once. A member that does not answer is a
-// fact (Healthy No); only an unknown membership, or an alarm of which nothing more can be learned, is an error.
+// fact (Healthy No); only an unknown membership, an alarm of which nothing more can be learned, or ErrSlow is an error.
 // Healthy means: it answered, sees a leader, and has no CORRUPT alarm.
+//
+// A quorum that has just agreed on the list is there, whoever of it does not answer for itself at once. So where fewer
+// voters than that answer, those that are silent are asked once more and given patientWithin: a busy cluster is
+// never called one that lost its quorum. With fewer answers even then it is ErrSlow.
 //
 // Requests: one for the list, one per started member but the one asked at Connect, and one for the alarms if a member
 // complains.
@@ -24,7 +29,14 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 	if !agreed {
 		out.Problem = "no quorum answers; the member list is what the member on " + c.via.ID + " last knew"
 	}
-	statuses := c.statuses(ctx, members)
+	statuses := make([]*Status, len(members))
+	c.ask(ctx, answerWithin, members, statuses)
+	if agreed && !answered(members, statuses) {
+		c.ask(ctx, patientWithin, members, statuses)
+		if !answered(members, statuses) {
+			return observed.Etcd{}, ErrSlow
+		}
+	}
 	var alarms Alarms
 	if agreed { // else there is no answer, and no member sees a leader: none is healthy anyway
 		if alarms, err = c.alarmsOf(ctx, statuses); err != nil {
@@ -41,24 +53,40 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 	return out, nil
 }
 
-// statuses are what the members said, in their order; nil for those that did not answer.
-func (c *Client) statuses(ctx context.Context, members []Member) []*Status {
-	out := make([]*Status, len(members))
+// ask puts the status of every member that has none yet in its place, and leaves nil for those that do not answer within
+// the limit.
+func (c *Client) ask(ctx context.Context, limit time.Duration, members []Member, statuses []*Status) {
 	var wait sync.WaitGroup
 	for i, m := range members {
-		if m.ID == c.self.Header.GetMemberId() {
+		switch {
+		case statuses[i] != nil:
+		case m.ID == c.self.Header.GetMemberId():
 			self := statusOf(c.self)
-			out[i] = &self
-			continue
+			statuses[i] = &self
+		default:
+			wait.Go(func() {
+				if s, err := c.statusWithin(ctx, limit, m); err == nil {
+					statuses[i] = &s
+				}
+			})
 		}
-		wait.Go(func() {
-			if s, err := c.Status(ctx, m); err == nil {
-				out[i] = &s
-			}
-		})
 	}
 	wait.Wait()
-	return out
+}
+
+// answered reports whether so many voters gave their status that they are a quorum.
+func answered(members []Member, statuses []*Status) bool {
+	voters, answers := 0, 0
+	for i, m := range members {
+		if m.Learner {
+			continue
+		}
+		voters++
+		if statuses[i] != nil {
+			answers++
+		}
+	}
+	return answers > voters/2
 }
 
 // alarmsOf asks for the alarms if anyone complains: a status names them only in words.

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -25,6 +26,7 @@ type Member struct {
 	Errors  []string
 	Silent  bool // it takes connections and never answers
 	Down    bool // it takes no connections
+	Busy    int  // how many requests for its status it leaves unanswered, before it answers
 
 	Revision int64  // of its last change
 	Hash     uint32 // of its keys
@@ -148,12 +150,13 @@ func (s *clusterServer) MemberRemove(_ context.Context, r *pb.MemberRemoveReques
 
 type maintenanceServer struct {
 	pb.UnimplementedMaintenanceServer
-	c *Cluster
-	m Member
+	c     *Cluster
+	m     Member
+	asked atomic.Int64 // for its status
 }
 
 func (s *maintenanceServer) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
-	if s.m.Silent {
+	if s.m.Silent || s.asked.Add(1) <= int64(s.m.Busy) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
