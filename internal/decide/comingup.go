@@ -9,8 +9,12 @@ import (
 	"kubeone/internal/observed"
 )
 
-// comingUp names the members that may become healthy without anybody's help, inside the limit or not.
+// comingUp names the members that may become healthy without anybody's help, inside the limit or not. Where it is not
+// known which host is which, no waiting tells.
 func (v *view) comingUp() []string {
+	if len(v.in.Contradictions) > 0 {
+		return nil
+	}
 	if event, _ := v.askQuorum(); event == fsm.OnLost && !v.mayElect() {
 		return nil
 	}

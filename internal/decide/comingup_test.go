@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,10 @@ func TestWhoMayComeUpByItself(t *testing.T) {
 	}{
 		"all are well":          {func(*Input) {}, nil},
 		"a worker is not Ready": {func(in *Input) { in.node("w-2").Ready = observed.No }, []string{w2}},
+		"a worker is not Ready, because it has another name now": {func(in *Input) {
+			in.node("w-2").Ready = observed.No
+			in.Contradictions = []identity.Contradiction{{Kind: identity.OtherHostname, Host: w2, Says: "w-2"}}
+		}, nil},
 		"outside the limit": {func(in *Input) {
 			in.node("w-2").Ready = observed.No
 			in.Limit = map[string]bool{w1: true}
