@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/step"
 )
 
-// runOnCluster carries out a step that goes through the API.
+// runOnCluster carries out a step that goes through the API or etcd.
 func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	ctx, cancel := context.WithTimeout(ctx, StepLimit(s.Intent))
 	defer cancel()
@@ -23,9 +23,12 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 
 // onCluster carries it out until ctx ends.
 func (r *Run) onCluster(ctx context.Context, s plan.Step) error {
-	client, err := r.client() //nolint:contextcheck // it outlives the step
-	if err != nil {
-		return err
+	var client API
+	if s.Intent.Kind.NeedsAPI() {
+		var err error
+		if client, err = r.client(); err != nil { //nolint:contextcheck // it outlives the step
+			return err
+		}
 	}
 	if err := r.checkLock(ctx, s); err != nil {
 		return err
@@ -34,9 +37,9 @@ func (r *Run) onCluster(ctx context.Context, s plan.Step) error {
 }
 
 func (r *Run) carryOut(ctx context.Context, client API, s plan.Step) error {
-	do := throughAPI()[s.Intent.Kind]
+	do := clusterSteps()[s.Intent.Kind]
 	if do == nil {
-		return fmt.Errorf("a step of kind %q cannot be carried out through the API", s.Intent.Kind)
+		return fmt.Errorf("a step of kind %q cannot be carried out through the API or etcd", s.Intent.Kind)
 	}
 	if err := r.checkGuard(ctx, s); err != nil {
 		return err
@@ -44,8 +47,8 @@ func (r *Run) carryOut(ctx context.Context, client API, s plan.Step) error {
 	return do(r, ctx, client, s)
 }
 
-// throughAPI is how steps are carried out that go through the API, by kind.
-func throughAPI() map[step.Kind]func(*Run, context.Context, API, plan.Step) error {
+// clusterSteps is how steps are carried out that run on no host, by kind. The API is nil for those that do not need it.
+func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) error {
 	return map[step.Kind]func(*Run, context.Context, API, plan.Step) error{
 		step.JoinToken:      (*Run).createToken,
 		step.RevokeToken:    (*Run).revokeToken,

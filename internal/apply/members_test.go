@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/cluster"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/host/hostfake"
@@ -84,6 +85,17 @@ func TestADeadMemberIsRemovedAfterThreeProbes(t *testing.T) {
 		if diff := cmp.Diff([]string{"1"}, via); diff != "" {
 			t.Errorf("etcd is asked through the host that leaves: %s", diff)
 		}
+	}
+}
+
+func TestAMemberIsRemovedWhereNoAPIServerRuns(t *testing.T) {
+	t.Parallel()
+	q := &votes{seen: []observed.Etcd{voters(true, true, false)}}
+	var paused []time.Duration
+	r := removing(q, &paused)
+	r.Connect.API = func(cluster.Access) (API, error) { return nil, errors.New("no API server answers") }
+	if err := r.runOnCluster(t.Context(), removal(false)); err != nil || len(q.removed) != 1 {
+		t.Errorf("removed %d: %v", len(q.removed), err)
 	}
 }
 

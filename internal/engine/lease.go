@@ -240,7 +240,7 @@ func (l *lockSet) current() Lease {
 // check returns an error that wraps apply.ErrLockLost when another run has the lock of what the step is about. A
 // host refuses the steps of a run that has lost its lock there, so of workers alone only the steps through the API
 // are asked about; what is about the cluster needs the Lease besides, as another run may have that which reaches
-// other hosts.
+// other hosts, or, where there is no API, every control-plane host's word that this run has its lock.
 func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) error {
 	onHost := s.Intent.Kind.OnHost()
 	if l.scope.Cluster && !onHost && via != nil {
@@ -255,7 +255,7 @@ func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) e
 		return l.await(ctx, lease)
 	}
 	switch {
-	case onHost && l.leased && l.scope.Cluster:
+	case l.scope.Cluster && (!onHost || l.leased):
 		return l.await(ctx, unheard{})
 	case onHost:
 		return nil

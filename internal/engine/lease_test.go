@@ -244,6 +244,24 @@ func TestARunThatIsGoneOnWithNeedsItsLeaseAlsoWhereNobodyAnswers(t *testing.T) {
 	})
 }
 
+// A member leaves etcd without an API, and so without the Lease.
+func TestAStepThroughEtcdAloneNeedsTheLockOfEveryControlPlaneHost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, removal := locked(t, nil), plan.Step{Intent: step.Intent{Kind: step.RemoveEtcd}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.check(ctx, removal, nil); err == nil || !strings.Contains(err.Error(), "the API does not answer") {
+			t.Errorf("a member is removed: %v", err)
+		}
+		l.scope.Complete = true // no control-plane host is there that could say otherwise
+		if err := l.check(t.Context(), removal, nil); err != nil {
+			t.Errorf("with the lock of every control-plane host: %v", err)
+		}
+		l.release(t.Context())
+	})
+}
+
 func TestWhoHasHadALockSinceIsNamed(t *testing.T) {
 	t.Parallel()
 	held, other := &apply.HeldError{Holder: "bob@desk", RunID: "run-2"}, errors.New("no route")

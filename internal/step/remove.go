@@ -27,7 +27,7 @@ func (RemoveEtcdParams) Kind() Kind { return RemoveEtcd }
 func removeEtcdRow() row {
 	return row{
 		kind: RemoveEtcd, about: "a member out of etcd",
-		place: ThroughAPI, group: groupRemovals, params: paramsOf[RemoveEtcdParams](),
+		place: ThroughEtcd, group: groupRemovals, params: paramsOf[RemoveEtcdParams](),
 		membership: true, whole: true, effect: memberRemoved,
 	}
 }

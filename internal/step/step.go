@@ -82,8 +82,9 @@ type Place string
 
 // The places.
 const (
-	OnHost     Place = "on a host"       // as a stage of the host's script, of the kind's name
-	ThroughAPI Place = "through the API" // of Kubernetes, or of etcd
+	OnHost      Place = "on a host"       // as a stage of the host's script, of the kind's name
+	ThroughAPI  Place = "through the API" // of Kubernetes
+	ThroughEtcd Place = "through etcd"    // with no API server needed
 )
 
 // Concern is whose business a step is, and so what must be locked before it.

@@ -96,8 +96,11 @@ func (k Kind) Concerns() Concern { return k.row().concerns }
 // Params are the kind's parameters with zero values; nil for a kind that has none.
 func (k Kind) Params() Params { return k.row().params.zero }
 
-// OnHost reports whether steps of the kind are a stage of a host's script. All others go through the API.
+// OnHost reports whether steps of the kind are a stage of a host's script. All others go through the API or etcd.
 func (k Kind) OnHost() bool { return k.row().place == OnHost }
+
+// NeedsAPI reports whether steps of the kind go through the API of Kubernetes.
+func (k Kind) NeedsAPI() bool { return k.row().place == ThroughAPI }
 
 // Group is the part of a run to which steps of the kind belong.
 func (k Kind) Group() Group { return k.row().group }

@@ -22,10 +22,10 @@ func TestEveryRowIsComplete(t *testing.T) {
 			t.Errorf("%q cannot be the name of a stage", r.kind)
 		case r.about == "", r.group == "", r.effect == nil:
 			t.Errorf("%s lacks what it is about, its group or its effect", r.kind)
-		case r.place != OnHost && r.place != ThroughAPI:
+		case r.place != OnHost && r.place != ThroughAPI && r.place != ThroughEtcd:
 			t.Errorf("%s runs nowhere", r.kind)
-		case r.place == ThroughAPI && (len(r.secrets) > 0 || r.installs):
-			t.Errorf("%s goes through the API, and has no host to bring anything to", r.kind)
+		case r.place != OnHost && (len(r.secrets) > 0 || r.installs):
+			t.Errorf("%s goes %s, and has no host to bring anything to", r.kind, r.place)
 		case r.params.zero != nil && r.params.zero.Kind() != r.kind:
 			t.Errorf("%s has the parameters of %s", r.kind, r.params.zero.Kind())
 		}

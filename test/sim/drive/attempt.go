@@ -82,7 +82,7 @@ func (a *attempt) move() (ended, ok bool) {
 	if a.step.Intent.Kind.OnHost() {
 		return a.onHost()
 	}
-	switch a.throughAPI() {
+	switch a.onCluster() {
 	case waiting, lost:
 		return a.now()-a.began > int64(apply.StepLimit(a.step.Intent)/time.Second) && !a.blocked, false
 	case failed:
@@ -257,9 +257,9 @@ func (a *attempt) etcdIs(c *apply.EtcdCheck) progress {
 	return waiting
 }
 
-// throughAPI is a step that goes through the API or etcd.
-func (a *attempt) throughAPI() progress {
-	if !a.op.access {
+// onCluster is a step that goes through the API or etcd.
+func (a *attempt) onCluster() progress {
+	if a.step.Intent.Kind.NeedsAPI() && !a.op.access {
 		return failed
 	}
 	if !a.admitted {

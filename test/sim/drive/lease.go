@@ -129,6 +129,8 @@ func (o *operator) mayBegin(onHost bool) bool {
 		return true
 	case !o.lease.mine && onHost:
 		return true // the host itself refuses whoever has lost its lock
+	case !o.lease.mine && !o.access:
+		return o.lockedAll() // nothing that goes through the API can be asked of such a run
 	case !o.lease.mine:
 		if !w.APIReached() {
 			return false
