@@ -19,7 +19,10 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	opts := drain.Options{
 		Mark:    r.RunID,
 		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds,
-		Force: d.OnTimeout == step.ForceOnTimeout,
+		Force: d.OnTimeout == step.ForceOnTimeout, MaxUnavailable: d.MaxUnavailable,
+		Full: func(e *drain.FullError) {
+			r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: "waiting for room: " + e.Error()})
+		},
 		Evicted: func(pod string) {
 			r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: "evicted " + pod})
 		},

@@ -163,6 +163,9 @@ func (b *builder) drain(h desired.Host, title, reason string, needs []string, up
 		OnTimeout:      string(how.OnTimeout),
 		Upgrade:        upgrade,
 	}
+	if upgrade && h.Role == desired.Worker {
+		d.MaxUnavailable = b.in.Want.Upgrade.MaxUnavailable.Of(len(b.in.Want.Workers))
+	}
 	if how.GracePeriod != nil {
 		seconds := int(how.GracePeriod.Seconds())
 		d.GraceSeconds = &seconds

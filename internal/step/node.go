@@ -74,6 +74,9 @@ type DrainNodeParams struct {
 	// Upgrade says that the node comes back: its etcd member must be dispensable meanwhile, and no other node's upgrade
 	// begins when this fails.
 	Upgrade bool `json:"upgrade,omitempty"`
+	// MaxUnavailable is how many workers, this one included, runs may have out of service at a time; 0 is any number.
+	// Whoever finds more waits: other runs may be at work on other workers.
+	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 }
 
 // What happens with pods that do not leave in time.

@@ -26,6 +26,8 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.NoOrder, "seed=1 hosts=3+0 start=older-minor faults=", safety.OneAtATime},
 		{drive.NoWorkers, "seed=1 hosts=1+1 start=older-minor faults=", safety.Skew},
 		{drive.NoWaves, "seed=1 hosts=1+3 start=older-patch faults=", safety.Unavailable},
+		{drive.NoRoom, "seed=34135 hosts=6+2 start=older-patch faults=6:full:0:97,6:alone:2:15,6:alone:1:128",
+			safety.Unavailable},
 		{drive.NoDrain, "seed=1 hosts=1+2 start=older-patch faults=", safety.Drained},
 		{drive.NoSkew, "seed=1 hosts=1+0 start=older-minor faults=", safety.NoDowngrade},
 		{drive.NoQuorum, "seed=1 hosts=3+0 start=older-patch faults=1:split:1:300", safety.RestartQuorum},

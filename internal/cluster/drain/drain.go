@@ -45,8 +45,13 @@ type Options struct {
 	Mark string
 	// Force deletes the pods that have not left when the time is over, whatever their disruption budgets say.
 	Force bool
+	// MaxUnavailable is how many workers, this one included, runs may have cordoned at a time; 0 is any number. The
+	// drain begins as soon as there is room.
+	MaxUnavailable int
 	// Grace is how long a pod may take to end itself, in seconds; nil is each pod's own.
 	Grace *int
+	// Full is told once why Drain does not begin yet; nil tells nobody.
+	Full func(*FullError)
 	// Evicted is told each pod that is gone, as "namespace/name"; nil tells nobody.
 	Evicted func(pod string)
 }
@@ -120,11 +125,21 @@ func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 			return err
 		case err != nil:
 			last = err
+			opts.Full = opts.tellOnce(err)
 		}
 		if !retry.Pause(limited, evictAgain) {
 			return c.cutShort(ctx, limited, node, left, last)
 		}
 	}
+}
+
+// tellOnce tells why a drain does not begin, and returns whom to tell the next time.
+func (o Options) tellOnce(err error) func(*FullError) {
+	if full := (*FullError)(nil); o.Full != nil && errors.As(err, &full) {
+		o.Full(full)
+		return nil
+	}
+	return o.Full
 }
 
 // cutShort is the error of a drain whose context ended before its time.
@@ -187,7 +202,7 @@ func (c Drainer) beginDrain(ctx context.Context, node string, s *State, opts Opt
 			}
 		}
 	}
-	if err := c.Cordon(ctx, node, opts.Mark); err != nil {
+	if err := c.cordonInTurn(ctx, node, opts); err != nil {
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}

@@ -20,6 +20,8 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/cluster/nodes"
+	"kubeone/internal/observed"
 )
 
 func pod(name, owner string) *corev1.Pod {
@@ -223,4 +225,67 @@ func TestAPassThatTheAPIDoesNotAnswerIsMadeAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// closed is a worker that a run has cordoned.
+func closed(name, by string) *corev1.Node {
+	return node(func(n *corev1.Node) {
+		n.Name, n.Spec.Unschedulable, n.Annotations[observed.CordonAnnotation] = name, true, by
+	})
+}
+
+func TestADrainBeginsWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		controlPlane := closed("cp-9", "run-9")
+		controlPlane.Labels[nodes.ControlPlaneLabel] = ""
+		byHand := closed("w-8", "")
+		c, api := faked(t, node(nil), closed("w-2", "run-2"), closed("w-3", "run-3"), controlPlane, byHand)
+		time.AfterFunc(10*time.Second, func() {
+			if err := c.Uncordon(context.Background(), "w-2"); err != nil {
+				t.Error(err)
+			}
+		})
+		var told []string
+		began := time.Now()
+		err := c.Drain(t.Context(), "cp-1", Options{Mark: "run-1", MaxUnavailable: 2, Full: func(e *FullError) {
+			told = append(told, e.Error())
+		}})
+		if took := time.Since(began); err != nil || !cordoned(t, c) || took < 10*time.Second || took > 12*time.Second {
+			t.Errorf("after %s: %v, cordoned %v", took, err, cordoned(t, c))
+		}
+		want := []string{"as many workers are out of service as may be (upgrade.maxUnavailable is 2): w-2, w-3"}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Error(diff)
+		}
+		if n := len(api.Actions()); n > 200 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+func TestAnInterruptedDrainGoesOnWhereThereIsLessRoomNow(t *testing.T) {
+	t.Parallel()
+	c, _ := faked(t, closed("cp-1", "run-1"), closed("w-2", "run-1"))
+	_, done, err := c.DrainPass(t.Context(), "cp-1", &State{}, Options{Mark: "run-2", MaxUnavailable: 1})
+	if !done || err != nil {
+		t.Errorf("done %v, %v", done, err)
+	}
+}
+
+// Two runs that cordon at the same moment both look before either has, and both again afterwards.
+func TestOfTwoThatCordonAtTheSameMomentBothGiveWay(t *testing.T) {
+	t.Parallel()
+	c, api := faked(t, node(nil))
+	api.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		err := api.Tracker().Add(closed("w-2", "run-2"))
+		return false, nil, err
+	})
+	var state State
+	_, done, err := c.DrainPass(t.Context(), "cp-1", &state, Options{Mark: "run-1", MaxUnavailable: 1})
+	var full *FullError
+	if done || !errors.As(err, &full) || apicall.Classify(err) != apicall.Transient || cordoned(t, c) ||
+		!state.Started.IsZero() {
+		t.Errorf("done %v, %v, cordoned %v", done, err, cordoned(t, c))
+	}
 }

@@ -25,8 +25,11 @@ type Nodes struct {
 	Kubernetes kubernetes.Interface
 }
 
-// ControlPlaneTaint is the taint that kubeadm gives to control-plane nodes.
-const ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
+// What kubeadm gives to control-plane nodes.
+const (
+	ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
+	ControlPlaneLabel = ControlPlaneTaint
+)
 
 // ownTaints is the annotation in which a Node remembers which of its taints are the manifest's, as "key:Effect,…", so
 // that one that leaves the manifest leaves the Node as well.

@@ -30,6 +30,7 @@ const (
 	Busybody    Guard = "busybody"    // a healthy host is restarted
 	AbsentHosts Guard = "absent"      // hosts that do not answer count as bare
 	NoSkew      Guard = "no-skew"     // a minor is skipped
+	NoRoom      Guard = "no-room"     // a drain does not count the nodes that other runs have closed
 	NoUncordon  Guard = "no-uncordon" // nodes stay closed
 	OpenAll     Guard = "open-all"    // what a person closed is opened
 	Wipe        Guard = "wipe"        // data that is found is deleted
@@ -46,6 +47,7 @@ func (g Guard) flaws() world.Flaws {
 	return world.Flaws{
 		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
 		NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum,
+		NoRoom: g == NoRoom || g == NoWaves,
 	}
 }
 

@@ -139,8 +139,11 @@ func drain(w *World, q query) (bool, error) {
 	h := w.Host(n.Name)
 	how := step.ParamsOf[step.DrainNodeParams](q.in)
 	if !n.Cordoned {
+		if most := how.MaxUnavailable; most > 0 && !w.Flaws.NoRoom && q.etcdCluster.Objects.closedWorkers() >= most {
+			return false, nil // it is looked again
+		}
 		w.effect(Effect{Verb: Cordoned, By: q.by, Host: h})
-		n.Cordoned, n.CordonedBy = true, q.by.Run
+		n.Cordoned, n.CordonedBy, q.call.Began = true, q.by.Run, w.Now
 		return false, nil
 	}
 	late := w.Now-q.call.Began > int64(max(how.TimeoutSeconds, 1))

@@ -59,6 +59,17 @@ func (o *Objects) Node(name string) *Node {
 	return nil
 }
 
+// closedWorkers is how many workers runs have closed.
+func (o *Objects) closedWorkers() int {
+	n := 0
+	for _, node := range o.Nodes {
+		if node.CordonedBy != "" && !node.ControlPlane {
+			n++
+		}
+	}
+	return n
+}
+
 // clone is a copy that shares nothing.
 func (o Objects) clone() Objects {
 	out := o

@@ -43,6 +43,7 @@ type Flaws struct {
 	// HastyPromotion makes learners voters before they have started.
 	HastyPromotion bool
 	NoQuorum       bool // a host stops its etcd whatever the others do
+	NoRoom         bool // a drain does not count the Nodes that other runs have closed
 	OpenAll        bool // Nodes that a person closed are opened too
 }
 
