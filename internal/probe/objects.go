@@ -8,13 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kubeone/internal/cluster/leaselock"
+	"kubeone/internal/cluster/nodes"
 	"kubeone/internal/observed"
 )
 
-const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-
 func nodeOf(n corev1.Node) observed.Node {
-	_, controlPlane := n.Labels[controlPlaneLabel]
+	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
 	out := observed.Node{
 		Name: n.Name, Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
 		KubeletVersion: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"),
