@@ -157,11 +157,26 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
 }
 
-// saveRecord keeps the manifest, which is the one now carried out, and this run's entry in the history.
+// nodes are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now.
+func (r *Run) nodes(before map[string]string) map[string]string {
+	now := map[string]string{}
+	for _, h := range r.Want.Hosts() {
+		name := r.name(h.ID)
+		if known, ok := before[h.ID]; ok && strings.EqualFold(name, h.ID) {
+			name = known
+		}
+		now[h.ID] = name
+	}
+	return now
+}
+
+// saveRecord keeps the manifest, which is the one now carried out, which host has which Node, and this run's entry in
+// the history.
 func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 	return client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest,
 			r.RunID
+		record.Nodes = r.nodes(record.Nodes)
 		record.AddRun(r.history.entryAfter(s.ID, r.Now()))
 		return nil
 	})

@@ -239,6 +239,24 @@ func (m *matcher) hasOwnID(e int) bool {
 // shorten keeps the part of a machine ID that tells machines apart well enough beside an address.
 func shorten(machineID string) string { return machineID[:min(len(machineID), 8)] }
 
+// recorded is the name of the host's Node by the cluster's record, for a machine that does not say it: it is down, or
+// was not asked. It is empty where there is no such Node, or another machine says that this is its name.
+func (m *matcher) recorded(id string) string {
+	if m.is.API.Record == nil {
+		return ""
+	}
+	name := m.is.API.Record.Nodes[id]
+	for _, seen := range m.is.Hosts {
+		if nodeName(seen) == name {
+			return ""
+		}
+	}
+	if !slices.ContainsFunc(m.is.API.Nodes, func(n observed.Node) bool { return n.Name == name }) {
+		return ""
+	}
+	return name
+}
+
 // result puts the machines under their IDs, and the hosts where their machines are.
 func (m *matcher) result() Result {
 	ids := m.ids()
@@ -258,6 +276,9 @@ func (m *matcher) result() Result {
 		h.ID, h.HasOwnID, out.Reached[id] = id, h.HasOwnID || m.hasOwnID(e), at.ID
 		if seen, asked := m.is.Hosts[at.ID]; asked {
 			seen.ID = id
+			if seen.Hostname == "" {
+				seen.Hostname = m.recorded(id)
+			}
 			out.Is.Hosts[id] = seen
 		}
 		if m.is.API.Via == at.ID {

@@ -304,3 +304,47 @@ func randomWorld(random *rand.Rand) (desired.Cluster, observed.World) {
 	want := workers(texts...)
 	return want, world(want, machines...)
 }
+
+// Which Node is whose is in the cluster's record, for machines that do not say it.
+func TestTheRecordNamesTheNodesOfSilentHosts(t *testing.T) {
+	t.Parallel()
+	silent := observed.Host{Reach: observed.Unreachable}
+	for name, c := range map[string]struct {
+		machines []observed.Host
+		nodes    []string // that the cluster has
+		record   map[string]string
+		want     []string // hostnames of the workers of the result
+	}{
+		"both are silent, and have swapped their addresses": {
+			[]observed.Host{silent, silent}, []string{"w1", "w2"}, map[string]string{"a": "w1", "b": "w2"},
+			[]string{"w1", "w2"},
+		},
+		"one says who it is": {
+			[]observed.Host{silent, member("b", "w9")}, []string{"w1", "w9"}, map[string]string{"a": "w1", "b": "w2"},
+			[]string{"w1", "w9"},
+		},
+		"another one has that name": {[]observed.Host{silent, member("b", "w1")}, []string{"w1"},
+			map[string]string{"a": "w1"}, []string{"", "w1"}},
+		"there is no such Node": {[]observed.Host{silent, silent}, nil, map[string]string{"a": "w1"},
+			[]string{"", ""}},
+		"a record of before": {[]observed.Host{silent, silent}, []string{"w1"}, nil, []string{"", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := workers("a=10.0.1.1", "b=10.0.1.2")
+			is := world(want, c.machines...)
+			is.API.Record = &observed.Record{Nodes: c.record}
+			for _, node := range c.nodes {
+				is.API.Nodes = append(is.API.Nodes, observed.Node{Name: node})
+			}
+			r := identity.Match(want, is)
+			var got []string
+			for _, h := range r.Want.Workers {
+				got = append(got, r.Is.Hosts[h.ID].Hostname)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

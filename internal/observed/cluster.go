@@ -62,6 +62,8 @@ type Record struct {
 	ManifestDigest string `json:"manifestDigest"`
 	Manifest       string `json:"-"` // without secrets
 	RunID          string `json:"runID,omitempty"`
+	// Nodes are the names of the Nodes of the manifest's hosts, by host ID, as of that run.
+	Nodes map[string]string `json:"nodes,omitempty"`
 }
 
 // Etcd is what the members said.

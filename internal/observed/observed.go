@@ -53,7 +53,7 @@ type Host struct {
 	// fingerprint of a host key that nobody has approved yet; with bastions, all such, ", " between
 	FirstContact string `json:"firstContact,omitempty"`
 
-	Hostname  string        `json:"hostname,omitempty"`
+	Hostname  string        `json:"hostname,omitempty"` // of a host that did not say it: its Node's, by the record
 	MachineID string        `json:"machineID,omitempty"`
 	BootID    string        `json:"bootID,omitempty"`
 	OS        OS            `json:"os"`

@@ -282,7 +282,7 @@ func TestEtcdIsReadThroughAHost(t *testing.T) {
 	t.Parallel()
 	members := etcdtest.Start(t, &etcdtest.Cluster{Members: []etcdtest.Member{
 		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1, Learner: true},
-		{ID: 3, Name: "cp-3", Down: true},
+		{ID: 3, Name: "cp-3", Down: true}, {ID: 4, Name: "cp-4", Leader: 1},
 	}})
 	access := members.Access()
 	facts, secret := etcdFacts(access.Credentials)
@@ -305,7 +305,7 @@ func TestEtcdIsReadThroughAHost(t *testing.T) {
 			healthy = append(healthy, m.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"cp-1", "cp-2"}, healthy); diff != "" || r.World.Etcd.Reached != observed.Yes {
+	if diff := cmp.Diff([]string{"cp-1", "cp-2", "cp-4"}, healthy); diff != "" || r.World.Etcd.Reached != observed.Yes {
 		t.Errorf("etcd %+v; healthy (-want +got):\n%s", r.World.Etcd, diff)
 	}
 	for id, want := range map[string]observed.Tri{"cp-1": observed.No, "cp-2": observed.Yes, "cp-3": observed.No} {

@@ -182,9 +182,11 @@ func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string, error) 
 		RunID: m.Data["runID"],
 	}
 	var addons map[string]string
-	if text := m.Data["addons"]; text != "" {
-		if err := json.Unmarshal([]byte(text), &addons); err != nil {
-			return nil, nil, fmt.Errorf("ConfigMap %s/%s: addons: %w", m.Namespace, m.Name, err)
+	for key, into := range map[string]*map[string]string{"addons": &addons, "nodes": &record.Nodes} {
+		if text := m.Data[key]; text != "" {
+			if err := json.Unmarshal([]byte(text), into); err != nil {
+				return nil, nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", m.Namespace, m.Name, key, err)
+			}
 		}
 	}
 	return record, addons, nil

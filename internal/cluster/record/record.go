@@ -32,6 +32,7 @@ type Record struct {
 	ManifestDigest string
 	Manifest       string            // as wanted by the last successful run, without secrets
 	RunID          string            // of that run
+	Nodes          map[string]string // names of the hosts' Nodes, by host ID, as of that run
 	Addons         map[string]string // digest as applied, by the addon's name
 	History        []Run             // oldest first
 }
@@ -113,13 +114,17 @@ func encodeRecord(r *Record) (map[string]string, error) {
 	if r.Addons == nil {
 		addons = []byte("{}")
 	}
-	history, err2 := r.trimmed()
-	if err := errors.Join(err, err2); err != nil {
+	nodes, err2 := json.Marshal(r.Nodes)
+	if r.Nodes == nil {
+		nodes = []byte("{}")
+	}
+	history, err3 := r.trimmed()
+	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}
 	return map[string]string{
 		"cluster": r.Cluster, "manifestDigest": r.ManifestDigest, "manifest": r.Manifest, "runID": r.RunID,
-		"addons": string(addons), "history": string(history),
+		"nodes": string(nodes), "addons": string(addons), "history": string(history),
 	}, nil
 }
 
@@ -131,7 +136,7 @@ func decodeRecord(data map[string]string) (*Record, error) {
 		Manifest:       data["manifest"],
 		RunID:          data["runID"],
 	}
-	for key, into := range map[string]any{"addons": &r.Addons, "history": &r.History} {
+	for key, into := range map[string]any{"nodes": &r.Nodes, "addons": &r.Addons, "history": &r.History} {
 		if data[key] == "" {
 			continue
 		}

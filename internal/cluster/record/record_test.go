@@ -29,6 +29,7 @@ func TestRecordIsReadAsItWasSaved(t *testing.T) {
 		when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		want := &Record{
 			Cluster: "demo", ManifestDigest: "abc", Manifest: "name: demo\n", RunID: "run-1",
+			Nodes:  map[string]string{"192.0.2.1": "cp-1"},
 			Addons: map[string]string{"flannel": "d1"},
 			History: []Run{
 				{
@@ -42,7 +43,7 @@ func TestRecordIsReadAsItWasSaved(t *testing.T) {
 			run := want.History[0]
 			*r = Record{
 				Cluster: want.Cluster, ManifestDigest: want.ManifestDigest, Manifest: want.Manifest, RunID: want.RunID,
-				Addons: want.Addons, History: r.History,
+				Nodes: want.Nodes, Addons: want.Addons, History: r.History,
 			}
 			r.AddRun(run)
 			return nil
