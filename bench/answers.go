@@ -96,9 +96,6 @@ func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certif
 	f.put("yaml", fmt.Sprintf("/etc/kubernetes/kubelet.conf:    server: https://%s:6443", h.PrivateAddress))
 	f.put("address", fmt.Sprintf(`2: eth0    inet %s/16 brd 127.1.255.255 scope global eth0\       valid_lft forever `+
 		`preferred_lft forever`, h.PrivateAddress))
-	for _, i := range parts.ImagesFor(h.Role) {
-		f.put("image", i.Name)
-	}
 	for _, c := range components {
 		f.put("health", c+" 200")
 	}

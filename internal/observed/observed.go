@@ -103,7 +103,6 @@ type Host struct {
 	Digests map[string]string `json:"digests,omitempty"`
 	// Upgrading is the version to which an upgrade of the host has begun and not ended; "" is none.
 	Upgrading string   `json:"turn,omitempty"`
-	Images    []string `json:"images,omitempty"` // names of images in the runtime
 	Step      *Step    `json:"step,omitempty"`   // a step of ours that runs right now
 	Lock      *Lock    `json:"lock,omitempty"`
 	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file

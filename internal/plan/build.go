@@ -162,7 +162,7 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 		Needs: b.afterFirst(step.Prepare, h), Changes: binaryChanges(binaries, seen),
 	})
 	b.onHost(h, Step{
-		Intent: step.With(step.ImagesParams{Content: missingImages(images, artifacts.Pushed, seen)}),
+		Intent: step.With(step.ImagesParams{Content: imageContent(images, artifacts.Pushed)}),
 		Action: Create, Title: "import images",
 		Reason: fmt.Sprintf("%s of Kubernetes %s", count(len(images), "image"), b.in.Want.KubernetesVersion),
 		Needs:  append([]string{prepared}, b.afterFirst(step.Images, h)...), Changes: imageChanges(images),

@@ -79,7 +79,6 @@ func worlds() map[string]func() decide.Input {
 			in := healthy(1, 1, "w-1")
 			mutate(in, "w-1", func(h *observed.Host) {
 				h.Binaries = map[string]string{desired.BinaryKubelet: version, desired.BinaryContainerd: "1.7.0"}
-				h.Images = []string{"example.com/pause:3.10"}
 			})
 			return in
 		},

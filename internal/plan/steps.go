@@ -147,29 +147,19 @@ func missingBinaries(binaries []desired.Binary, pushed bool, seen observed.Host)
 	return c
 }
 
-// missingImages is all of a host's images, or nothing when it has every one of them.
-func missingImages(images []desired.Image, pushed bool, seen observed.Host) step.Content {
+// imageContent is the content of a host's images. What of it the host has is found by the step.
+func imageContent(images []desired.Image, pushed bool) step.Content {
 	var uploads, downloads []string
-	have := map[string]bool{}
-	for _, name := range seen.Images {
-		have[name] = true
-	}
-	complete := true
 	for _, i := range images {
-		complete = complete && have[i.Name]
 		downloads = append(downloads, i.Source+"@"+i.Digest)
 		for _, blob := range i.Blobs {
 			uploads = append(uploads, strings.TrimPrefix(blob.Digest, "sha256:"))
 		}
 	}
-	switch {
-	case complete:
-		return step.Content{}
-	case pushed:
+	if pushed {
 		return step.Content{Uploads: union(nil, uploads)}
-	default:
-		return step.Content{Downloads: downloads}
 	}
+	return step.Content{Downloads: downloads}
 }
 
 // member is the index of the host's etcd member, -1 where there is none.

@@ -75,7 +75,7 @@ func (b *builder) fetchAll(d decide.Decision) []string {
 		artifacts := b.artifacts(h)
 		images := artifacts.ImagesFor(h.Role)
 		files := missingBinaries(artifacts.BinariesFor(h.Role), artifacts.Pushed, seen)
-		layers := missingImages(images, artifacts.Pushed, observed.Host{}) // the host itself knows which content it has
+		layers := imageContent(images, artifacts.Pushed)
 		files.Uploads, files.Downloads = union(files.Uploads, layers.Uploads),
 			append(files.Downloads, layers.Downloads...)
 		out = append(out, b.onHost(h, Step{

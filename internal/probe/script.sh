@@ -223,16 +223,6 @@ units() {
 	version crictl "" --version
 }
 
-images() {
-	[ -S /run/containerd/containerd.sock ] || return 0
-	command -v ctr >/dev/null 2>&1 || return 0
-	# It is asked one thing: more threads, garbage collection and a look for deprecations only cost.
-	for image in $(GOMAXPROCS=1 GOGC=off CONTAINERD_SUPPRESS_DEPRECATION_WARNINGS=1 \
-		timeout 4 ctr -n k8s.io images ls -q 2>/dev/null); do
-		put image "$image"
-	done
-}
-
 # statuses URL... prints each URL and its HTTP status: 000 when nobody answers, - when it cannot be asked.
 statuses() {
 	if ! command -v curl >/dev/null 2>&1; then
@@ -332,7 +322,6 @@ healths() {
 # ends in the middle of another.
 asked() {
 	set -f
-	part images &
 	part healths &
 	part units
 	wait

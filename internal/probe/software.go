@@ -21,12 +21,6 @@ func software(h *observed.Host, l lines) {
 	slices.Sort(h.Manifests)
 	h.APIServerVersion = imageTag(yamlValue(l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"],
 		"image"))
-	for _, name := range l["image"] {
-		if !strings.HasPrefix(name, "sha256:") && name != "" {
-			h.Images = append(h.Images, name)
-		}
-	}
-	slices.Sort(h.Images)
 	health(h, l)
 }
 

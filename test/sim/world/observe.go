@@ -53,9 +53,6 @@ func (w *World) observeHost(h *Host) observed.Host {
 		out.Binaries = map[string]string{desired.BinaryKubelet: d.Kubelet, desired.BinaryContainerd: "2.2.1"}
 		out.Healthz = observed.Of(h.Run.Kubelet)
 	}
-	for _, v := range d.Fetched {
-		out.Images = append(out.Images, Image(v))
-	}
 	if m := d.Marker; m != nil {
 		out.Marker = &observed.Marker{Cluster: m.Cluster, Role: role(h), Complete: m.Complete}
 	}
