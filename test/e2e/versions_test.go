@@ -39,8 +39,12 @@ func TestVersionsOfHosts(t *testing.T) {
 			s.onWorkerAlone(versionsOf("", olderRuntime), library, newest, olderRuntime)
 		}},
 		part{"where no version is named any more, it stays", func(s *story) {
+			before := s.started(s.Members())
 			s.must(s.WriteManifest())
-			s.run(0, append([]string{"plan"}, library...), "No changes")
+			s.run(2, append([]string{"plan"}, library...), "save manifest and record", "Plan: 1 step:")
+			s.run(0, append([]string{"apply", "-y"}, library...), "Done.")
+			s.workerRuns(newest, olderRuntime)
+			s.same("what runs on the hosts since when", before, s.started(s.Members()))
 		}},
 		part{"and up again, where it is named", func(s *story) {
 			s.onWorkerAlone(versionsOf("", installed), library, newest, installed)
