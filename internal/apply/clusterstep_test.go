@@ -178,7 +178,7 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 	}
 	want := &record.Record{
 		Cluster: "alpha", ManifestDigest: "manifest-1", Manifest: "kind: KubeOneCluster\n", RunID: "run-1",
-		Nodes: r.Plan.Hosts,
+		Nodes:  r.Plan.Hosts,
 		Addons: map[string]string{"flannel": "addon-1"},
 		History: []record.Run{{ID: "run-1", Who: "me", From: "here", PlanDigest: r.Plan.Digest(), Result: "done",
 			Planned: 3, Steps: []record.Step{

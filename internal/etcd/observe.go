@@ -53,8 +53,8 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 	return out, nil
 }
 
-// ask puts the status of every member that has none yet in its place, and leaves nil for those that do not answer within
-// the limit.
+// ask puts the status of every member that has none yet in its place, and leaves nil for those that do not answer
+// within the limit.
 func (c *Client) ask(ctx context.Context, limit time.Duration, members []Member, statuses []*Status) {
 	var wait sync.WaitGroup
 	for i, m := range members {

@@ -102,9 +102,9 @@ type Host struct {
 	// Digests are what our last step on this host left: the sha256 of the configuration by name; drift is a difference.
 	Digests map[string]string `json:"digests,omitempty"`
 	// Upgrading is the version to which an upgrade of the host has begun and not ended; "" is none.
-	Upgrading string   `json:"turn,omitempty"`
-	Step      *Step    `json:"step,omitempty"`   // a step of ours that runs right now
-	Lock      *Lock    `json:"lock,omitempty"`
+	Upgrading string `json:"turn,omitempty"`
+	Step      *Step  `json:"step,omitempty"` // a step of ours that runs right now
+	Lock      *Lock  `json:"lock,omitempty"`
 	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file
 	// system is read-only"; "" where it can be, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`

@@ -19,7 +19,8 @@ func TestIntentsAreReadAsTheyWereWritten(t *testing.T) {
 			Kind: RestartUnits, Role: desired.Worker, NodeName: "w-1",
 			Params: RestartUnitsParams{Units: []string{"kubelet"}},
 		},
-		`{"kind":"drain-node","timeoutSeconds":60,"onTimeout":"skip","graceSeconds":3,"upgrade":true,"maxUnavailable":2}`: With(
+		`{"kind":"drain-node","timeoutSeconds":60,"onTimeout":"skip",` +
+			`"graceSeconds":3,"upgrade":true,"maxUnavailable":2}`: With(
 			DrainNodeParams{TimeoutSeconds: 60, OnTimeout: SkipOnTimeout, GraceSeconds: &seconds, Upgrade: true,
 				MaxUnavailable: 2},
 		),

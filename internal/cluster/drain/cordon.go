@@ -66,7 +66,8 @@ func (c Drainer) outOfService(ctx context.Context) ([]string, error) {
 	var out []string
 	err := apicall.Retry(ctx, "list the nodes", "", func(ctx context.Context) error {
 		out = nil
-		all, err := c.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!" + nodes.ControlPlaneLabel})
+		workers := metav1.ListOptions{LabelSelector: "!" + nodes.ControlPlaneLabel}
+		all, err := c.Kubernetes.CoreV1().Nodes().List(ctx, workers)
 		if err != nil {
 			return err
 		}
