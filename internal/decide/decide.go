@@ -21,6 +21,9 @@ import (
 type Input struct {
 	Want desired.Cluster
 	Is   observed.World
+	// Now is etcd's members as they were observed, where Is is what steps that nobody has carried out yet would
+	// leave; nil where Is itself was observed. A person may act before those steps have run.
+	Now []observed.Member
 	// Moved are hosts whose machine answers at another address than the manifest gives them. Contradictions are why
 	// some host cannot be told from another: nothing may be done while there is one.
 	Moved          []identity.Move

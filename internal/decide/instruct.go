@@ -2,6 +2,7 @@ package decide
 
 import (
 	"maps"
+	"slices"
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
@@ -12,16 +13,16 @@ import (
 
 // instructions says what a person must do, in the order in which it is safe: control-plane hosts whose etcd member is
 // dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each
-// replacement is counted on the assumption that the one before has been finished.
+// replacement is counted on the assumption that the one before has been finished; not that steps of ours have been.
 func (v *view) instructions() []problem.Instruction {
 	var out []problem.Instruction
-	left := append([]observed.Member(nil), v.in.Is.Etcd.Members...)
+	etcd := v.memberLists()
 	for _, dead := range []bool{true, false} {
 		for i := range v.controlPlane() {
 			s := &v.hosts[i]
 			if v.unhealthy(s) && dead == (v.vote(s) == observed.No) {
-				out = append(out, v.instructControlPlane(s, left))
-				left = replaced(left, s.Etcd)
+				out = append(out, v.instructControlPlane(s, etcd))
+				etcd = etcd.replaced(s.Etcd)
 			}
 		}
 	}
@@ -54,21 +55,45 @@ func (v *view) vote(s *hostState) observed.Tri {
 	return observed.Unknown
 }
 
-// replaced is the list once a new healthy member stands in the place of the one with that ID.
-func replaced(members []observed.Member, id string) []observed.Member {
-	for i := range members {
-		if members[i].ID == id {
-			members[i].Healthy, members[i].Alarms = observed.Yes, nil
-		}
+// memberLists is etcd's members as they are, and as they will be once the steps planned so far have run. What a person
+// is told must be safe before those steps and after them.
+type memberLists struct{ now, then []observed.Member }
+
+func (v *view) memberLists() memberLists {
+	then := v.in.Is.Etcd.Members
+	if v.in.Now == nil {
+		return memberLists{now: then, then: then}
 	}
-	return members
+	return memberLists{now: v.in.Now, then: then}
 }
 
-func (v *view) instructControlPlane(s *hostState, members []observed.Member) problem.Instruction {
+// safeToRemove says whether the member may leave, now and then, with the arithmetic of the list that forbids it.
+func (l memberLists) safeToRemove(id string) quorum.Verdict {
+	if now := quorum.SafeToRemove(l.now, id); !now.Safe {
+		return now
+	}
+	return quorum.SafeToRemove(l.then, id)
+}
+
+// replaced is the lists once a new healthy member stands in the place of the one with that ID.
+func (l memberLists) replaced(id string) memberLists {
+	healed := func(members []observed.Member) []observed.Member {
+		members = slices.Clone(members)
+		for i := range members {
+			if members[i].ID == id {
+				members[i].Healthy, members[i].Alarms = observed.Yes, nil
+			}
+		}
+		return members
+	}
+	return memberLists{now: healed(l.now), then: healed(l.then)}
+}
+
+func (v *view) instructControlPlane(s *hostState, etcd memberLists) problem.Instruction {
 	return problem.Instruction{
 		Host:     s.ID,
 		Problems: s.Reasons,
-		Steps:    append(v.inspect(s), v.replaceControlPlane(s, members)...),
+		Steps:    append(v.inspect(s), v.replaceControlPlane(s, etcd)...),
 	}
 }
 
@@ -111,7 +136,7 @@ func (v *view) inspect(s *hostState) []problem.Step {
 }
 
 // replaceControlPlane is the last steps for a control-plane host: how to replace it, or why that is not safe now.
-func (v *view) replaceControlPlane(s *hostState, members []observed.Member) []problem.Step {
+func (v *view) replaceControlPlane(s *hostState, etcd memberLists) []problem.Step {
 	switch {
 	case s.repairable():
 		return []problem.Step{s.step(problem.KeepHost, nil)}
@@ -120,7 +145,7 @@ func (v *view) replaceControlPlane(s *hostState, members []observed.Member) []pr
 	case s.Etcd == "":
 		return v.replace(s, s.step(problem.ReplaceWithoutMember, nil))
 	}
-	verdict := quorum.SafeToRemove(members, s.Etcd)
+	verdict := etcd.safeToRemove(s.Etcd)
 	if !verdict.Safe {
 		return []problem.Step{s.step(problem.KeepHostQuorum, arithmetic(verdict.Left, nil))}
 	}
@@ -186,7 +211,7 @@ func (v *view) settle(s orphan) []problem.Step {
 	if s.Healthy == observed.Yes && !s.Learner {
 		return []problem.Step{{Code: problem.FindMemberMachine, Parameters: machine}, {Code: problem.SilenceMember}}
 	}
-	verdict := quorum.SafeToRemove(v.in.Is.Etcd.Members, s.ID)
+	verdict := v.memberLists().safeToRemove(s.ID)
 	switch {
 	case !verdict.Safe:
 		return []problem.Step{{Code: problem.RemoveMemberAfterOthers, Parameters: arithmetic(verdict.Left, member)}}

@@ -142,3 +142,27 @@ func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
 		t.Errorf("got %s, %v", d.Route, d.Removals)
 	}
 }
+
+// TestAPersonMayActBeforeOurStepsHaveRun asks what is to be done about a host cut off, once a dead member beside it has
+// come back: by then it may be replaced, and until then it must not.
+func TestAPersonMayActBeforeOurStepsHaveRun(t *testing.T) {
+	t.Parallel()
+	now := healthy(3, 0)
+	now.kill("cp-2")
+	then := healthy(3, 0)
+	then.lose(cp3)
+	codes := func() []problem.Code {
+		var out []problem.Code
+		for _, s := range Decide(then).Instructions[0].Steps {
+			out = append(out, s.Code)
+		}
+		return out
+	}
+	if got := codes(); !slices.Contains(got, problem.ReplaceSafely) {
+		t.Errorf("two of three are healthy: %v", got)
+	}
+	then.Now = now.Is.Etcd.Members
+	if got := codes(); !slices.Contains(got, problem.KeepHostQuorum) || slices.Contains(got, problem.UpdateManifest) {
+		t.Errorf("one of the other two is still dead: %v", got)
+	}
+}

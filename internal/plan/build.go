@@ -37,6 +37,9 @@ func (b *builder) routes() []decide.Decision {
 	for len(decisions) < maxRoutes {
 		next := b.in
 		next.Is = b.world.Is
+		if len(decisions) > 0 {
+			next.Now = b.in.Is.Etcd.Members
+		}
 		d := decide.Decide(next)
 		decisions = append(decisions, d)
 		if !b.follow(d) {
