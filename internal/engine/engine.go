@@ -77,12 +77,11 @@ func New(c Config) (*Engine, error) {
 		return nil, errors.New("engine: no releases are given")
 	}
 	c.Hosts, c.Want.Artifacts = maps.Clone(c.Hosts), nil
-	e := &Engine{cfg: c, addonOf: map[string]string{}, digests: map[string]map[string]string{}}
+	e := &Engine{cfg: c, addonOf: map[string]string{}, digests: script.Digests(c.Want, c.Want.Hosts()...)}
 	for _, h := range c.Want.Hosts() {
 		if c.Hosts[h.ID] == nil {
 			return nil, fmt.Errorf("engine: no way to the host %q is given", h.ID)
 		}
-		e.digests[h.ID] = script.Digests(c.Want, h)
 	}
 	if err := e.renderAddons(); err != nil {
 		return nil, &ConfigError{err}

@@ -50,7 +50,7 @@ func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 	for _, h := range r.Want.Hosts() {
 		moved := slices.ContainsFunc(r.Moved, func(m identity.Move) bool { return m.Host == h.ID })
 		if out[h.ID] = e.digests[r.Reached[h.ID]]; moved {
-			out[h.ID] = script.Digests(r.Want, h)
+			out[h.ID] = script.Digests(r.Want, h)[h.ID]
 		}
 	}
 	return out

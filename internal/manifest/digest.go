@@ -13,39 +13,68 @@ import (
 	"kubeone/internal/desired"
 )
 
-// digest is the sha256 (hex) of a manifest's text.
-func digest(c *v1beta2.KubeOneCluster) (string, error) {
+// textOf is the manifest as YAML.
+func textOf(c *v1beta2.KubeOneCluster) ([]byte, error) {
 	text, err := yaml.Marshal(c)
 	if err != nil {
-		return "", fmt.Errorf("write the manifest as YAML: %w", err)
+		return nil, fmt.Errorf("write the manifest as YAML: %w", err)
 	}
+	return text, nil
+}
+
+// digest is the sha256 (hex) of a manifest's text.
+func digest(text []byte) string {
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(sum[:])
 }
 
-// setDigests sets the cluster's digests. Where a host stands in a list, and what its ID is, change nothing about the
-// cluster, so that only the digest for records of earlier versions minds the order.
-func setDigests(cluster *desired.Cluster, c *v1beta2.KubeOneCluster) error {
+// setDigests sets the digests of the cluster whose manifest is written as that text. Where a host stands in a list, and
+// what its ID is, change nothing about the cluster, so that only the digest for records of earlier versions minds the
+// order.
+func setDigests(cluster *desired.Cluster, c *v1beta2.KubeOneCluster, text []byte) (err error) {
 	nameless := *c
-	nameless.ControlPlane.Hosts = withoutIDs(c.ControlPlane.Hosts)
-	nameless.StaticWorkers.Hosts = withoutIDs(c.StaticWorkers.Hosts)
-	var err error
-	if cluster.OrderedDigest, err = digest(&nameless); err != nil {
-		return err
+	lists := []*[]v1beta2.HostConfig{&nameless.ControlPlane.Hosts, &nameless.StaticWorkers.Hosts}
+	if eachList(lists, withoutIDs) {
+		if text, err = textOf(&nameless); err != nil {
+			return err
+		}
 	}
-	for _, hosts := range [][]v1beta2.HostConfig{nameless.ControlPlane.Hosts, nameless.StaticWorkers.Hosts} {
-		slices.SortFunc(hosts, func(a, b v1beta2.HostConfig) int {
-			return cmp.Compare(a.PublicAddress, b.PublicAddress)
-		})
+	cluster.OrderedDigest = digest(text)
+	if eachList(lists, byAddress) {
+		if text, err = textOf(&nameless); err != nil {
+			return err
+		}
 	}
-	cluster.Digest, err = digest(&nameless)
-	return err
+	cluster.Digest = digest(text)
+	return nil
 }
 
-func withoutIDs(hosts []v1beta2.HostConfig) []v1beta2.HostConfig {
+// eachList replaces each list by what the function makes of it, and reports whether any of them became another.
+func eachList(lists []*[]v1beta2.HostConfig, of func([]v1beta2.HostConfig) ([]v1beta2.HostConfig, bool)) bool {
+	changed := false
+	for _, list := range lists {
+		if other, differs := of(*list); differs {
+			*list, changed = other, true
+		}
+	}
+	return changed
+}
+
+func withoutIDs(hosts []v1beta2.HostConfig) ([]v1beta2.HostConfig, bool) {
+	if !slices.ContainsFunc(hosts, func(h v1beta2.HostConfig) bool { return h.ID != "" }) {
+		return hosts, false
+	}
 	out := slices.Clone(hosts)
 	for i := range out {
 		out[i].ID = ""
 	}
-	return out
+	return out, true
+}
+
+func byAddress(hosts []v1beta2.HostConfig) ([]v1beta2.HostConfig, bool) {
+	compare := func(a, b v1beta2.HostConfig) int { return cmp.Compare(a.PublicAddress, b.PublicAddress) }
+	if slices.IsSortedFunc(hosts, compare) {
+		return hosts, false
+	}
+	return slices.SortedStableFunc(slices.Values(hosts), compare), true
 }

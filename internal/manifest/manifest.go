@@ -9,12 +9,9 @@ package manifest
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-
-	"sigs.k8s.io/yaml"
 
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/desired"
@@ -115,12 +112,12 @@ func (l *loader) loaded() (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
-	text, err := yaml.Marshal(public)
+	text, err := textOf(public)
 	if err != nil {
-		return Loaded{}, fmt.Errorf("write %s as YAML: %w", l.ManifestPath, err)
+		return Loaded{}, err
 	}
 	cluster := l.desired()
-	if err := setDigests(&cluster, public); err != nil {
+	if err := setDigests(&cluster, public, text); err != nil {
 		return Loaded{}, err
 	}
 	return Loaded{

@@ -113,14 +113,16 @@ func (p *prober) access(first string) *cluster.Access {
 // with that ID first.
 func (p *prober) candidates(first string) []candidate {
 	var out []candidate
+	newest := p.newestLife()
 	for _, t := range p.Targets {
 		a, ok := p.answers[t.ID]
+		c := candidate{t, a}
 		switch {
-		case !ok, p.staleEpoch(t.ID):
+		case !ok, c.life(newest) < newest:
 		case t.ID == first:
-			out = slices.Insert(out, 0, candidate{t, a})
+			out = slices.Insert(out, 0, c)
 		default:
-			out = append(out, candidate{t, a})
+			out = append(out, c)
 		}
 	}
 	return out

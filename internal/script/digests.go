@@ -3,26 +3,27 @@ package script
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"sort"
 	"strings"
 
 	"kubeone/internal/desired"
 )
 
-// Digests returns the sha256 of each configuration that the host should have, by name: what the stages record on the
-// host and what drift is measured against. Versions and images do not count: those are upgrades, not drift.
-func Digests(want desired.Cluster, h desired.Host) map[string]string {
-	in := Input{Want: want, Host: h}
-	all := map[string]string{}
-	for _, of := range []func(Input) map[string]string{hostDigests, nodeDigests} {
-		for name, sum := range of(in) {
-			all[name] = sum
-		}
+// Digests returns the sha256 of each configuration that the hosts should have, by host ID and name: what the stages
+// record on the host and what drift is measured against. Versions and images do not count: those are upgrades, not
+// drift.
+func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]string {
+	out := make(map[string]map[string]string, len(hosts))
+	shared, kubelet := hostDigests(Input{Want: want}), clusterKubelet(want)
+	for _, h := range hosts {
+		out[h.ID] = maps.Clone(shared)
+		maps.Copy(out[h.ID], digestsWith(Input{Want: want, Host: h}, kubelet))
 	}
-	return all
+	return out
 }
 
-// hostDigests are recorded when a host is prepared.
+// hostDigests are recorded when a host is prepared. They are the same on every host.
 func hostDigests(in Input) map[string]string {
 	config := containerdConfig(in.Want, desired.Artifacts{})
 	for _, f := range registryFiles(in.Want) {
@@ -35,8 +36,15 @@ func hostDigests(in Input) map[string]string {
 }
 
 // nodeDigests are recorded when a host has joined.
-func nodeDigests(in Input) map[string]string {
-	kubelet, _ := documents(kubeletConfiguration(in.Want))
+func nodeDigests(in Input) map[string]string { return digestsWith(in, clusterKubelet(in.Want)) }
+
+// clusterKubelet is the text of the kubelet configuration that all hosts share.
+func clusterKubelet(want desired.Cluster) string {
+	text, _ := documents(kubeletConfiguration(want)) // of strings and numbers only
+	return text
+}
+
+func digestsWith(in Input, kubelet string) map[string]string {
 	digests := map[string]string{"kubelet": sum(kubelet, kubeletPatch(in))}
 	if in.Host.Role == desired.ControlPlane {
 		unversioned := clusterConfiguration(in.Want)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func digestsOf(in Input) map[string]string { return Digests(in.Want, in.Host) }
+func digestsOf(in Input) map[string]string { return Digests(in.Want, in.Host)[in.Host.ID] }
 
 func TestDigestsAreNamed(t *testing.T) {
 	t.Parallel()
