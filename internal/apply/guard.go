@@ -22,18 +22,22 @@ type EtcdCheck struct {
 	Wrong func(observed.Etcd) (string, error)
 }
 
-// BeforeStep is what etcd must be like when the step begins; was is etcd as the plan found it. A nil check asks
-// nothing.
-func BeforeStep(s plan.Step, want desired.Cluster, was observed.Etcd) *EtcdCheck {
-	guard := s.Intent.Guard()
+// BeforeStep is what etcd must be like when the step begins; was is the world as the plan found it. A nil check asks
+// nothing. A member that leaves is judged by MayLeave, which whoever takes it out asks at that moment.
+func BeforeStep(s plan.Step, want desired.Cluster, was observed.World) *EtcdCheck {
+	d := s.Intent.Disrupts()
+	part := match.Part(was, hostOf(s, want), s.Intent.NodeName)
 	switch {
-	case guard == step.MemberHasLeft:
+	case d == quorum.NoDisruption, d == quorum.Leave:
+		return nil
+	case !part.Any() && (s.Intent.Role != desired.ControlPlane || was.Etcd.Reached != observed.Yes):
+		return nil
+	case d == quorum.Wipe:
 		return hasLeft(s, want)
-	case s.Intent.Role != desired.ControlPlane:
-	case guard == step.MemberMayStop, guard == step.HealthyMemberMayStop && wasHealthy(s, want, was):
-		return mayStop(s, want)
+	case d == quorum.StopHealthy && !wasHealthy(part, was.Etcd):
+		return nil
 	}
-	return nil
+	return mayStop(s, want)
 }
 
 // BeforeUncordon is what etcd must be like when a node that is Ready in the wanted version is opened: after the
@@ -62,11 +66,7 @@ func allHealthy(e observed.Etcd) string {
 // mayStop is that the host's member may be stopped for a while, by the rules of the quorum.
 func mayStop(s plan.Step, want desired.Cluster) *EtcdCheck {
 	return &EtcdCheck{What: "a quorum without " + s.Intent.NodeName, Wrong: func(e observed.Etcd) (string, error) {
-		m, found := memberOn(e, s, want)
-		if !found {
-			return "etcd has no member " + s.Intent.NodeName, nil
-		}
-		if v := quorum.SafeToStop(e.Members, m.ID); !v.Safe {
+		if v := quorum.May(quorum.Stop, e, partOn(e, s, want)); !v.Safe {
 			return v.Why, nil
 		}
 		return "", nil
@@ -79,28 +79,35 @@ func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
 		if e.Problem != "" {
 			return e.Problem, nil
 		}
-		if m, found := memberOn(e, s, want); found {
-			return "", fmt.Errorf(
-				"%s has not left etcd, so its host must not be reset: plan again, its removal comes first",
-				memberName(m))
+		part := partOn(e, s, want)
+		v := quorum.May(quorum.Wipe, e, part)
+		switch {
+		case v.Safe:
+			return "", nil
+		case part.Member != "":
+			return "", fmt.Errorf("%s must not be reset: %s; plan again, its removal comes first", s.Intent.NodeName,
+				v.Why)
 		}
-		return "", nil
+		return v.Why, nil
 	}}
 }
 
-// memberOn is the member of the step's host.
-func memberOn(e observed.Etcd, s plan.Step, want desired.Cluster) (observed.Member, bool) {
+// partOn is what the step's host has of etcd now. Its data is where the plan found it, or began with.
+func partOn(e observed.Etcd, s plan.Step, want desired.Cluster) quorum.Part {
+	part := match.Part(observed.World{Etcd: e}, hostOf(s, want), s.Intent.NodeName)
+	part.Data = observed.Unknown
+	return part
+}
+
+func hostOf(s plan.Step, want desired.Cluster) desired.Host {
 	h, _ := want.Host(s.Host)
-	i := match.MemberIndex(e.Members, h, s.Intent.NodeName)
-	if i < 0 {
-		return observed.Member{}, false
-	}
-	return e.Members[i], true
+	h.ID = s.Host
+	return h
 }
 
 // wasHealthy reports whether the host's member was well, as the plan found it, in an etcd with a quorum.
-func wasHealthy(s plan.Step, want desired.Cluster, was observed.Etcd) bool {
-	m, found := memberOn(was, s, want)
+func wasHealthy(part quorum.Part, was observed.Etcd) bool {
+	m, found := memberOf(was, part.Member)
 	return quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
 }
 
@@ -111,7 +118,7 @@ func MayLeave(e observed.Etcd, id string) (listed bool, err error) {
 	if !found {
 		return false, nil
 	}
-	if v := quorum.SafeToRemove(e.Members, id); !v.Safe {
+	if v := quorum.May(quorum.Leave, e, quorum.Part{Member: id}); !v.Safe {
 		return true, &EtcdError{fmt.Errorf(
 			"%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m),
 			v.Why)}

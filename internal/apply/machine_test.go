@@ -22,6 +22,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 	"kubeone/internal/host/sshtest"
+	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 )
 
@@ -191,7 +192,8 @@ func newLab(t *testing.T, script string, steps ...plan.Step) *lab {
 	r := &Run{
 		Plan:  plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: map[string]string{"1": "node-1"}},
 		Hosts: map[string]host.Host{"1": m}, Scripts: map[string]string{"1": script}, RunID: "run-1", Holder: "me@here",
-		Emit: j.emit, Now: time.Now, pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		World: observed.World{Hosts: map[string]observed.Host{"1": {ID: "1", EtcdData: observed.No}}},
+		Emit:  j.emit, Now: time.Now, pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Connect: Connectors{API: func(cluster.Access) (API, error) { return nil, errors.New("nobody listens") }},
 	}
 	r.Lock = m.lock("run-1", false)

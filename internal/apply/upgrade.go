@@ -90,7 +90,7 @@ func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
 
 // checkGuard asks etcd, as it is now, whether the step may run.
 func (r *Run) checkGuard(ctx context.Context, s plan.Step) error {
-	return r.checkEtcd(ctx, BeforeStep(s, r.Want, r.World.Etcd))
+	return r.checkEtcd(ctx, BeforeStep(s, r.Want, r.World))
 }
 
 // checkEtcd asks etcd until it is as the check wants it; a nil one wants nothing.

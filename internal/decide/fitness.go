@@ -15,7 +15,7 @@ import (
 
 // fitness collects why nothing may be done at all, and what the operator should know but does not stop anything.
 func (v *view) fitness() (unfit, warnings []problem.Problem) {
-	unfit, warnings = append(v.wanted(), v.contradictions()...), v.moved()
+	unfit, warnings = append(v.wanted(), Contradictions(*v.in)...), v.moved()
 	if len(v.claims) > 0 {
 		unfit = append(unfit, problem.Problem{
 			Code: problem.ClusterCAConflict, Parameters: problem.Parameters{"cluster": v.in.Want.Name, "cas": v.claims},

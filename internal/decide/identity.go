@@ -21,10 +21,10 @@ func contradictionCode(k identity.Kind) problem.Code {
 	}
 }
 
-// contradictions are the reasons why some host cannot be told from another.
-func (v *view) contradictions() []problem.Problem {
+// Contradictions are the reasons why some host cannot be told from another, or is not what the manifest says.
+func Contradictions(in Input) []problem.Problem {
 	var out []problem.Problem
-	for _, c := range v.in.Contradictions {
+	for _, c := range in.Contradictions {
 		p := problem.Problem{Code: contradictionCode(c.Kind), Parameters: problem.Parameters{}}
 		switch c.Kind {
 		case identity.SameID:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -43,13 +44,13 @@ func (m *matcher) checkMembers() {
 	for e := range m.entries {
 		i := m.entries[e].machine
 		h, marker := m.entries[e].host, m.marker(i)
-		if marker == nil || !marker.Complete {
+		c := Contradiction{Host: h.ID, Address: m.address(i)}
+		if role := m.otherRole(e); role != "" {
+			c.Kind, c.Wants, c.Says = OtherRole, string(h.Role), string(role)
+			m.contradict(c)
 			continue
 		}
-		c := Contradiction{Host: h.ID, Address: m.address(i)}
-		if marker.Role != "" && marker.Role != string(h.Role) {
-			c.Kind, c.Wants, c.Says = OtherRole, string(h.Role), marker.Role
-			m.contradict(c)
+		if marker == nil || !marker.Complete {
 			continue
 		}
 		if node := m.memberNode(i); h.Hostname != "" && node != "" && node != h.Hostname {
@@ -57,6 +58,41 @@ func (m *matcher) checkMembers() {
 			m.contradict(c)
 		}
 	}
+}
+
+// otherRole is the role in which the host has joined, where the manifest gives it another one; "" where it does not. A
+// machine that the manifest calls a worker is not believed when it says that it is more: etcd or the API must say so
+// too, unless neither answers. One that says so alone is not touched, and stops nothing else: decide sees to that.
+func (m *matcher) otherRole(e int) desired.Role {
+	h, i := m.entries[e].host, m.entries[e].machine
+	seen, marker := m.machine(i), m.marker(i)
+	if h.Role == desired.ControlPlane {
+		if marker != nil && marker.Complete && marker.Role == string(desired.Worker) {
+			return desired.Worker
+		}
+		return ""
+	}
+	answers := m.is.API.Reached == observed.Yes || m.is.Etcd.Reached == observed.Yes
+	switch {
+	case seen.Reach == observed.Reached && !seen.SaysControlPlane():
+		return "" // whatever had its name or address before
+	case seen.Reach == observed.Reached && !answers && marker != nil, m.knownAsControlPlane(e):
+		return desired.ControlPlane
+	}
+	return ""
+}
+
+// knownAsControlPlane reports whether etcd has a member, or the API a control-plane Node, of the host: by the name that
+// the manifest gives it, else by address.
+func (m *matcher) knownAsControlPlane(e int) bool {
+	at := m.entries[m.entries[e].machine].host
+	at.Hostname = m.entries[e].host.Hostname
+	if found := match.Member(m.is.Etcd.Members, &at, strings.ToLower(at.Hostname)); found != nil &&
+		(at.Hostname == "" || found.Name == "" || strings.EqualFold(found.Name, at.Hostname)) {
+		return true
+	}
+	node := match.Node(m.is.API.Nodes, &at, &observed.Host{})
+	return node != nil && node.ControlPlane
 }
 
 // memberNode is the name of the Node that a member has joined as: as its marker has it, else that of the only Node with

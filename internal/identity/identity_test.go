@@ -152,8 +152,6 @@ func where(r identity.Result) []string {
 
 func TestContradictionsNameBothSides(t *testing.T) {
 	t.Parallel()
-	role := member("a", "w1")
-	role.Marker.Role = "control-plane"
 	for name, c := range map[string]struct {
 		manifest []string
 		machines []observed.Host
@@ -196,12 +194,6 @@ func TestContradictionsNameBothSides(t *testing.T) {
 			nodes: []observed.Node{{Name: "w1", Addresses: []string{"10.0.1.1", "w1"}}},
 			want: identity.Contradiction{
 				Kind: identity.OtherHostname, Host: "a", Address: "10.0.1.1", Wants: "new", Says: "w1",
-			},
-		},
-		"another role than a member has": {
-			manifest: []string{"a=10.0.1.1"}, machines: []observed.Host{role},
-			want: identity.Contradiction{
-				Kind: identity.OtherRole, Host: "a", Address: "10.0.1.1", Wants: "worker", Says: "control-plane",
 			},
 		},
 	} {
@@ -344,6 +336,54 @@ func TestTheRecordNamesTheNodesOfSilentHosts(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestRolesAreWhatOthersKnow tells a control-plane host that the manifest calls a worker from a worker that only says
+// so of itself, which must not stop work on others.
+func TestRolesAreWhatOthersKnow(t *testing.T) {
+	t.Parallel()
+	moved := member("", "cp-2")
+	moved.Marker.Role, moved.EtcdData = "control-plane", observed.Yes
+	lost := moved
+	lost.Marker = &observed.Marker{Cluster: cluster, Role: "worker", Complete: true}
+	silent := observed.Host{Reach: observed.Unreachable}
+	listed := []observed.Member{{ID: "1", Name: "cp-2", PeerURLs: []string{"https://10.0.1.1:2380"}}}
+	joined := []observed.Node{{Name: "cp-2", Addresses: []string{"10.0.1.1"}, ControlPlane: true}}
+	for name, c := range map[string]struct {
+		hostname string
+		machine  observed.Host
+		members  []observed.Member
+		nodes    []observed.Node
+		mute     bool // neither the API nor etcd answers
+		other    bool
+	}{
+		"etcd has its member":                   {machine: moved, members: listed, other: true},
+		"the API has its Node":                  {machine: moved, nodes: joined, other: true},
+		"its marker is a worker's":              {machine: lost, members: listed, other: true},
+		"it is down, and etcd has its member":   {machine: silent, members: listed, other: true},
+		"it is down, and known by its name":     {hostname: "cp-2", machine: silent, nodes: joined, other: true},
+		"nobody answers who could know":         {machine: moved, mute: true, other: true},
+		"it alone says so":                      {machine: moved, nodes: []observed.Node{{Name: "cp-2"}}},
+		"a bare one at a dead member's address": {machine: bare(), members: listed, nodes: joined},
+		"one that is down, at a dead member's address, with a name of its own": {
+			hostname: "w1", machine: silent, members: listed, nodes: joined,
+		},
+		"a worker": {machine: member("", "w1"), nodes: []observed.Node{{Name: "w1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := workers(strings.TrimSuffix("10.0.1.1/"+c.hostname, "/"))
+			is := world(want, c.machine)
+			if !c.mute {
+				is.API = observed.API{Reached: observed.Yes, Nodes: c.nodes}
+				is.Etcd = observed.Etcd{Reached: observed.Yes, Members: c.members}
+			}
+			found := identity.Match(want, is).Contradictions
+			if got := len(found) == 1 && found[0].Kind == identity.OtherRole; got != c.other || len(found) > 1 {
+				t.Errorf("got %+v, want another role: %t", found, c.other)
 			}
 		})
 	}

@@ -4,7 +4,10 @@
 // cannot be known is left at it. docs/facts.md lists the facts, how each is found, and what it means when unknown.
 package observed
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // World is all that one round of probes found out.
 type World struct {
@@ -108,6 +111,13 @@ type Host struct {
 	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file
 	// system is read-only"; "" where it can be, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`
+}
+
+// SaysControlPlane reports whether the host says that it is one of the control plane, or that it has what only those
+// have.
+func (h Host) SaysControlPlane() bool {
+	return h.EtcdData == Yes || slices.Contains(h.Manifests, "kube-apiserver") ||
+		h.Marker != nil && h.Marker.Role == "control-plane"
 }
 
 // OS is the host's distribution, from /etc/os-release.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -27,6 +28,11 @@ func Build(in Input) (Plan, []decide.Decision) {
 	b := newBuilder(in.Decide)
 	b.plan.FirstContacts = in.FirstContacts
 	decisions := b.routes()
+	if err := errors.Join(b.refused...); err != nil {
+		return Plan{
+			Format: FormatVersion, Cluster: b.plan.Cluster, Routes: b.plan.Routes, Hosts: b.names, Blocked: err.Error(),
+		}, decisions
+	}
 	b.finish(decisions[0])
 	return b.plan, decisions
 }
@@ -63,6 +69,7 @@ type builder struct {
 	token   string   // ID of the step that makes the join token
 	begun   []string // ID of the step that finishes a join which has reached etcd already
 	addons  []string // IDs of the addons' steps
+	refused []error  // why etcd does not allow steps of the plan
 }
 
 // newBuilder begins a plan that does these routes.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,6 +60,9 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 
 // removal plans that one host leaves.
 func removal(in decide.Input, id string, gone bool, route string) (*builder, error) {
+	if err := contradictions(in); err != nil {
+		return nil, err
+	}
 	b := newBuilder(in, route)
 	if node := decide.Decide(in).Hosts[id].Node; node != "" {
 		b.names[id] = node // a host that is silent is known by its address
@@ -70,7 +74,7 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	case b.world.Is.API.Reached != observed.Yes:
 		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s",
 			b.node(h), b.world.Is.API.Problem)
-	case h.Role == desired.ControlPlane && b.lastControlPlane(h):
+	case b.controlPlane(h) && b.lastControlPlane(h):
 		return nil, b.endsCluster(h)
 	case seen.Reach == observed.Denied:
 		return nil, fmt.Errorf("%s is running and refuses the login (%s): correct the login, or switch "+
@@ -89,7 +93,7 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	} else {
 		err = b.removeDead(h)
 	}
-	return b, err
+	return b, errors.Join(append([]error{err}, b.refused...)...)
 }
 
 // lastControlPlane reports whether no other control-plane host holds a member of etcd, or is known to be one.
@@ -116,10 +120,10 @@ func (b *builder) unknownMembers(h desired.Host) error {
 
 // removeDead plans the removal of the member and the Node of a host that is dead or bare.
 func (b *builder) removeDead(h desired.Host) error {
-	if h.Role == desired.ControlPlane && b.world.Is.Etcd.Reached != observed.Yes {
+	if b.controlPlane(h) && b.world.Is.Etcd.Reached != observed.Yes {
 		return b.unknownMembers(h)
 	}
-	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
+	if i := b.member(h); i >= 0 {
 		m := b.world.Is.Etcd.Members[i]
 		if m.Healthy == observed.Yes {
 			return fmt.Errorf("etcd member %s answers the others, so %s is running and only this machine cannot reach "+

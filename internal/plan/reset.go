@@ -16,6 +16,9 @@ import (
 // Hosts that did not answer stay as they are, and hosts of another cluster are an error. One control-plane host leaves
 // etcd first, which is refused if that would lose the quorum.
 func Reset(in decide.Input, ids []string) (Plan, error) {
+	if err := contradictions(in); err != nil {
+		return Plan{}, err
+	}
 	b := newBuilder(in, "reset")
 	whole := len(ids) == 0
 	if whole {
@@ -29,7 +32,7 @@ func Reset(in decide.Input, ids []string) (Plan, error) {
 			errs = append(errs, err)
 		}
 	}
-	return b.plan, errors.Join(errs...)
+	return b.plan, errors.Join(append(errs, b.refused...)...)
 }
 
 func (b *builder) resetHost(h desired.Host, whole bool) error {
@@ -42,7 +45,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		b.plan.Notes = append(b.plan.Notes,
 			fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.node(h), seen.Problem))
 		return nil
-	case seen.Unwritable != "" && h.Role == desired.Worker:
+	case seen.Unwritable != "" && !b.controlPlane(h):
 		if !whole {
 			return unwritable(b.node(h), seen)
 		}
@@ -57,13 +60,13 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	case seen.Marker == nil && !seen.Kubelet.Installed:
 		return nil // bare, as far as we are concerned: a container runtime that is there is somebody else's
 	}
+	controlPlane := b.controlPlane(h)
 	needs, err := b.leave(h, whole)
 	if err != nil {
 		return err
 	}
-	left := h.Role == desired.ControlPlane && !whole && b.world.Is.Etcd.Reached == observed.Yes
 	last := b.onHost(h, Step{
-		Intent: step.With(step.ResetHostParams{MemberLeft: left}), Action: Remove, Risk: Restarts,
+		Intent: step.With(step.ResetHostParams{MemberLeft: !whole}), Action: Remove, Risk: Restarts,
 		Title: "reset to a bare host", Reason: "asked for", Needs: needs,
 		Changes: []string{
 			"containers, their mounts, network interfaces and rules",
@@ -74,7 +77,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	if _, found := b.findNode(h); found && !whole && b.world.Is.API.Reached == observed.Yes {
 		last = b.deleteNode(h, "the host has left the cluster", []string{last}, step.Death{})
 	}
-	if h.Role == desired.ControlPlane && !whole {
+	if controlPlane && !whole {
 		b.barrier = []string{last} // one control-plane host at a time
 	}
 	return nil
@@ -117,7 +120,7 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 	if _, found := b.findNode(h); found {
 		needs = append(needs, b.drain(h, "drain", "the host leaves the cluster", nil, false))
 	}
-	if i := b.member(h); i >= 0 && h.Role == desired.ControlPlane {
+	if i := b.member(h); i >= 0 {
 		m := b.world.Is.Etcd.Members[i]
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {
@@ -137,10 +140,8 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 // mayLeave says why a control-plane host must not be reset alone: it is the last one, or nobody knows what
 // etcd would lose.
 func (b *builder) mayLeave(h desired.Host) error {
-	data := b.world.Is.Hosts[h.ID].EtcdData != observed.No
+	data := b.part(h).Data != observed.No
 	switch {
-	case h.Role != desired.ControlPlane:
-		return nil
 	case (data || b.member(h) >= 0) && b.lastControlPlane(h):
 		return b.endsCluster(h)
 	case data && b.world.Is.Etcd.Reached != observed.Yes:
@@ -152,7 +153,27 @@ func (b *builder) mayLeave(h desired.Host) error {
 // isMember reports whether the cluster may count on the host: it has joined, or may hold data of etcd.
 func (b *builder) isMember(h desired.Host) bool {
 	seen := b.world.Is.Hosts[h.ID]
-	return seen.Marker != nil && seen.Marker.Complete || h.Role == desired.ControlPlane && seen.EtcdData != observed.No
+	return seen.Marker != nil && seen.Marker.Complete || seen.EtcdData != observed.No
+}
+
+// controlPlane reports whether the host is one, or has what only those have, whatever the manifest calls it.
+func (b *builder) controlPlane(h desired.Host) bool {
+	part := b.part(h)
+	if b.world.Is.Hosts[h.ID].Reach != observed.Reached {
+		return h.Role == desired.ControlPlane || part.Member != ""
+	}
+	return h.Role == desired.ControlPlane || part.Any()
+}
+
+// contradictions is why hosts cannot be told from one another, or are not what the manifest says: nothing may be done
+// to any of them then.
+func contradictions(in decide.Input) error {
+	names := displayNames(in)
+	var errs []error
+	for _, p := range decide.Contradictions(in) {
+		errs = append(errs, errors.New(problemText(names, p)))
+	}
+	return errors.Join(errs...)
 }
 
 // drain plans that a host's node is drained as the manifest wants it, and returns the step's ID.

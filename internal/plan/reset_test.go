@@ -112,7 +112,7 @@ func TestAHostWithoutDataIsResetAlsoWhenNothingAnswers(t *testing.T) {
 	mutate(in, "cp-3", func(h *observed.Host) { h.EtcdData = observed.No })
 	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
 	p, err := Reset(in, []string{"192.0.0.3"})
-	if err != nil || len(p.Steps) != 1 || step.ParamsOf[step.ResetHostParams](p.Steps[0].Intent).MemberLeft {
+	if err != nil || len(p.Steps) != 1 || p.Steps[0].Intent.Kind != step.ResetHost {
 		t.Errorf("%v\n%s", err, text(p))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/match"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
@@ -75,8 +76,16 @@ func (b *builder) onCluster(id string, s Step) string {
 	return b.add(desired.Host{}, s)
 }
 
-// add adds a step, and makes the predicted world what it is after it.
+// add adds a step, and makes the predicted world what it is after it. It is the only way into a plan: a step that etcd,
+// as it is predicted to be by then, does not allow is refused here, whoever asked for it.
 func (b *builder) add(h desired.Host, s Step) string {
+	part := b.part(h)
+	if s.Intent.Kind == step.RemoveEtcd {
+		part.Member = step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member
+	}
+	if v := quorum.May(s.Intent.Disrupts(), b.world.Is.Etcd, part); !v.Safe {
+		b.refused = append(b.refused, fmt.Errorf("%s (%s): %s", s.ID, s.Title, v.Why))
+	}
 	s.Intent.Version, s.Risk = b.in.Want.KubeletVersion(h), cmp.Or(s.Risk, NoRisk)
 	s.Needs = union(s.Needs, b.barrier)
 	b.plan.Steps = append(b.plan.Steps, s)
@@ -165,6 +174,14 @@ func imageContent(images []desired.Image, pushed bool) step.Content {
 // member is the index of the host's etcd member, -1 where there is none.
 func (b *builder) member(h desired.Host) int {
 	return match.MemberIndex(b.world.Is.Etcd.Members, h, b.node(h))
+}
+
+// part is what the host has of etcd.
+func (b *builder) part(h desired.Host) quorum.Part {
+	if h.ID == "" {
+		return quorum.Part{Data: observed.No}
+	}
+	return match.Part(b.world.Is, h, b.node(h))
 }
 
 func peerOf(peer string, h desired.Host) bool {

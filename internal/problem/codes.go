@@ -8,6 +8,7 @@ const (
 	HostLoginRefused          Code = "HostLoginRefused"
 	HostUnclear               Code = "HostUnclear"
 	HostUnwritable            Code = "HostUnwritable"
+	ControlPlaneClaimed       Code = "ControlPlaneClaimed"
 	ForeignCluster            Code = "ForeignCluster"
 	ForeignCA                 Code = "ForeignCA"
 	ForeignCAWithoutMarker    Code = "ForeignCAWithoutMarker"

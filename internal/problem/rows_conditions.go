@@ -1,6 +1,6 @@
 package problem
 
-func conditionsRows() [41]row { //nolint:funlen // a table
+func conditionsRows() [42]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostNotAsked, class: ClassConnection,
@@ -37,6 +37,14 @@ func conditionsRows() [41]row { //nolint:funlen // a table
 			meaning: "The worker answers, but nothing can be written there, so it cannot be locked and is not touched.",
 			what:    "cannot be locked, so it is not touched: {error} (/var/lib/kubeone)",
 			do:      "free space there, or repair its disk",
+		},
+		{
+			code: ControlPlaneClaimed, class: ClassConfig,
+			meaning: "A worker of the manifest has what only control-plane hosts have, and neither etcd nor the API " +
+				"knows it as one. It is not touched.",
+			what: "is a worker in the manifest, and has a control plane's marker, manifests or etcd data, of which " +
+				"neither etcd nor the API knows; it is not touched",
+			do: "find out how that came there; kubeone node replace makes it bare, keeps etcd's data, and joins it again",
 		},
 		{
 			code: ForeignCluster, class: ClassConfig,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -99,11 +100,11 @@ func drainNodeRow() row {
 			how := ParamsOf[DrainNodeParams](i)
 			return how.Upgrade && how.OnTimeout != SkipOnTimeout
 		},
-		guard: func(i Intent) Guard {
+		disrupts: func(i Intent) quorum.Disruption {
 			if ParamsOf[DrainNodeParams](i).Upgrade {
-				return MemberMayStop
+				return quorum.Stop
 			}
-			return NoGuard // of a member that leaves, its own step asks
+			return quorum.NoDisruption // of a member that leaves, its own step asks
 		},
 		effect: unchanged, // whoever drains uncordons, or deletes the Node
 	}

@@ -3,6 +3,7 @@ package step
 import (
 	"slices"
 
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -29,6 +30,7 @@ func removeEtcdRow() row {
 		kind: RemoveEtcd, about: "a member out of etcd",
 		place: ThroughEtcd, group: groupRemovals, params: paramsOf[RemoveEtcdParams](),
 		membership: true, whole: true, effect: memberRemoved,
+		disrupts: func(Intent) quorum.Disruption { return quorum.Leave },
 	}
 }
 
@@ -51,11 +53,11 @@ func resetHostRow() row {
 	return row{
 		kind: ResetHost, about: "the host bare and usable again",
 		place: OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[ResetHostParams](), clears: true,
-		guard: func(i Intent) Guard {
+		disrupts: func(i Intent) quorum.Disruption {
 			if ParamsOf[ResetHostParams](i).MemberLeft {
-				return MemberHasLeft
+				return quorum.Wipe
 			}
-			return NoGuard
+			return quorum.NoDisruption // the whole cluster ends
 		},
 		effect: cleared,
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -55,11 +56,11 @@ func regenerateRow() row {
 		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](),
 		event:   "KubeOneRepaired",
 		secrets: joinSecrets(), only: desired.Worker, // a control-plane host signs for itself
-		guard: func(i Intent) Guard {
+		disrupts: func(i Intent) quorum.Disruption {
 			if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
-				return HealthyMemberMayStop // all of the control plane starts again
+				return quorum.StopHealthy // all of the control plane starts again
 			}
-			return NoGuard
+			return quorum.NoDisruption
 		},
 		effect: repaired,
 	}
@@ -71,6 +72,7 @@ func quarantineRow() row {
 	return row{
 		kind: Quarantine, about: "control plane stopped, remains of lost etcd data moved aside; the host joins anew",
 		place: OnHost, group: groupRepairs, event: "KubeOneRepaired", effect: quarantined,
+		disrupts: func(Intent) quorum.Disruption { return quorum.StopHealthy }, // its member is to be dead
 	}
 }
 

@@ -109,20 +109,6 @@ const (
 	BackupSecret    Secret = "backup"     // the same, and the configuration of encryption, of a backup
 )
 
-// Guard is what etcd, as it is at that moment, must allow before a step runs: draining, uploads and lost connections
-// took their time since the plan was made.
-type Guard string
-
-// The guards.
-const (
-	NoGuard       Guard = ""
-	MemberMayStop Guard = "member may stop" // the quorum holds without the host's member
-	// HealthyMemberMayStop is the same for a member that was well when the plan was made, in an etcd with a quorum.
-	// Otherwise nothing is left to lose.
-	HealthyMemberMayStop Guard = "healthy member may stop"
-	MemberHasLeft        Guard = "member has left" // the host has no member any more
-)
-
 // Group is the part of a run to which a step belongs, in a reader's words.
 type Group string
 

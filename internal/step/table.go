@@ -3,6 +3,7 @@ package step
 import (
 	"slices"
 
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 )
 
@@ -32,8 +33,9 @@ type row struct {
 	secrets []Secret     // what its stage may read
 	only    desired.Role // the role on whose hosts it reads them; "" is every role
 
-	guard func(Intent) Guard // what etcd must allow first; nil: nothing is asked
-	event string             // reason of the Event on its Node; "" where there is nothing to tell
+	// disrupts is what it does to its host's part in etcd, which etcd must allow when it is planned and when it begins.
+	disrupts func(Intent) quorum.Disruption // nil: nothing, or there is no quorum left, as in a recovery
+	event    string                         // reason of the Event on its Node; "" where there is nothing to tell
 	// essential says that it is the work itself, which anybody who did it by hand would have too; the bench counts the
 	// rest of a run as overhead.
 	essential bool
@@ -149,12 +151,12 @@ func (i Intent) HaltsUpgrade() bool {
 	return halts != nil && halts(i)
 }
 
-// Guard is what etcd must allow before the step runs.
-func (i Intent) Guard() Guard {
-	if guard := i.Kind.row().guard; guard != nil {
-		return guard(i)
+// Disrupts is what the step does to its host's part in etcd.
+func (i Intent) Disrupts() quorum.Disruption {
+	if disrupts := i.Kind.row().disrupts; disrupts != nil {
+		return disrupts(i)
 	}
-	return NoGuard
+	return quorum.NoDisruption
 }
 
 // Secrets are those that the step's stage may read.

@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -55,7 +56,8 @@ func TestWhatIsKnownOfAnUnknownKind(t *testing.T) {
 	i := Intent{Kind: "odd"}
 	w := NewWorld(decide.Input{}, nil, 0)
 	w.Predict(desired.Host{}, i)
-	if i.Kind.OnHost() || i.Kind.Event() != "" || i.Guard() != NoGuard || i.Secrets() != nil || i.HaltsUpgrade() {
+	if i.Kind.OnHost() || i.Kind.Event() != "" || i.Disrupts() != quorum.NoDisruption || i.Secrets() != nil ||
+		i.HaltsUpgrade() {
 		t.Errorf("%+v", i)
 	}
 }
@@ -80,21 +82,38 @@ func TestSecretsAreThoseOfTheRole(t *testing.T) {
 	}
 }
 
-func TestGuardsDependOnParameters(t *testing.T) {
+// TestEveryKindSaysWhatItDisrupts has all kinds: a new one fails it until somebody has thought about etcd.
+func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 	t.Parallel()
+	want := map[Kind]quorum.Disruption{
+		UpgradeControlPlane: quorum.Stop, UpgradeWorker: quorum.Stop,
+		Quarantine: quorum.StopHealthy, RemoveEtcd: quorum.Leave,
+	}
+	for _, none := range []Kind{
+		Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
+		RestartUnits, Regenerate, Fetch, Check, SystemAddons, Snapshot,
+		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
+		ResetHost, JoinToken, RevokeToken, NodeReady, ApplyAddon, AwaitWorkloads, SaveRecord, DrainNode, Uncordon,
+		DeleteNode,
+	} {
+		want[none] = quorum.NoDisruption
+	}
+	for _, k := range Kinds() {
+		d, listed := want[k]
+		if got := (Intent{Kind: k}).Disrupts(); !listed || got != d {
+			t.Errorf("%s: %q, want %q, listed: %t", k, got, d, listed)
+		}
+	}
 	for _, c := range []struct {
 		intent Intent
-		want   Guard
+		want   quorum.Disruption
 	}{
-		{Intent{Kind: UpgradeControlPlane}, MemberMayStop},
-		{With(DrainNodeParams{Upgrade: true}), MemberMayStop},
-		{With(DrainNodeParams{}), NoGuard},
-		{With(RegenerateParams{Parts: []string{condition.PartCertificates}}), HealthyMemberMayStop},
-		{With(RegenerateParams{Parts: []string{"kube-apiserver"}}), NoGuard},
-		{With(ResetHostParams{MemberLeft: true}), MemberHasLeft},
-		{Intent{Kind: ResetHost}, NoGuard},
+		{With(DrainNodeParams{Upgrade: true}), quorum.Stop},
+		{With(RegenerateParams{Parts: []string{condition.PartCertificates}}), quorum.StopHealthy},
+		{With(RegenerateParams{Parts: []string{"kube-apiserver"}}), quorum.NoDisruption},
+		{With(ResetHostParams{MemberLeft: true}), quorum.Wipe},
 	} {
-		if got := c.intent.Guard(); got != c.want {
+		if got := c.intent.Disrupts(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.intent, got, c.want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 )
 
@@ -42,11 +43,11 @@ func upgradeControlPlaneRow() row {
 	return row{
 		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
 		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded",
-		installs: true, halts: always, guard: memberMayStop, essential: true, effect: upgraded,
+		installs: true, halts: always, disrupts: stops, essential: true, effect: upgraded,
 	}
 }
 
-func memberMayStop(Intent) Guard { return MemberMayStop }
+func stops(Intent) quorum.Disruption { return quorum.Stop }
 
 // UpgradeWorkerParams say which way a worker goes.
 type UpgradeWorkerParams struct {
@@ -70,7 +71,7 @@ func upgradeWorkerRow() row {
 		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
 		event:    "KubeOneUpgraded",
-		installs: true, halts: always, essential: true, effect: upgraded,
+		installs: true, halts: always, disrupts: stops, essential: true, effect: upgraded,
 	}
 }
 

@@ -12,15 +12,27 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// entries edits the lists of hosts of a manifest, as YAML has them.
-func entries(edit func(hosts []map[string]any)) operator.Edit {
+// sections edits the two lists of hosts of a manifest, as YAML has them.
+func sections(edit func(controlPlane, workers []any) ([]any, []any)) operator.Edit {
 	return func(manifest string) string {
 		var all map[string]any
 		if err := yaml.Unmarshal([]byte(manifest), &all); err != nil {
 			return manifest // which the caller takes for an edit that changes nothing
 		}
-		for _, section := range []string{"controlPlane", "staticWorkers"} {
-			list := all[section].(map[string]any)["hosts"].([]any)
+		controlPlane, workers := all["controlPlane"].(map[string]any), all["staticWorkers"].(map[string]any)
+		controlPlane["hosts"], workers["hosts"] = edit(controlPlane["hosts"].([]any), workers["hosts"].([]any))
+		text, err := yaml.Marshal(all)
+		if err != nil {
+			return manifest
+		}
+		return string(text)
+	}
+}
+
+// entries edits each list of hosts by itself.
+func entries(edit func(hosts []map[string]any)) operator.Edit {
+	return sections(func(controlPlane, workers []any) ([]any, []any) {
+		for _, list := range [][]any{controlPlane, workers} {
 			hosts := make([]map[string]any, len(list))
 			for i := range list {
 				hosts[i] = list[i].(map[string]any)
@@ -30,12 +42,18 @@ func entries(edit func(hosts []map[string]any)) operator.Edit {
 				list[i] = hosts[i]
 			}
 		}
-		text, err := yaml.Marshal(all)
-		if err != nil {
-			return manifest
-		}
-		return string(text)
-	}
+		return controlPlane, workers
+	})
+}
+
+// demoted makes workers of all control-plane hosts but the first one.
+func demoted(controlPlane, workers []any) ([]any, []any) {
+	return controlPlane[:1], append(workers, controlPlane[1:]...)
+}
+
+// promoted makes a control-plane host of the first worker.
+func promoted(controlPlane, workers []any) ([]any, []any) {
+	return append(controlPlane, workers[0]), workers[1:]
 }
 
 func reordered(hosts []map[string]any) { slices.Reverse(hosts) }
@@ -108,4 +126,33 @@ func recognised(s *story) {
 	if !maps.Equal(before, after) {
 		s.same("what runs since when", before, after)
 	}
+}
+
+// rolesChanged shows that a host is what it is, and not what the manifest calls it: whatever is asked, nothing is done.
+func rolesChanged(s *story) {
+	before := s.started(s.Members())
+	workers, err := s.Variant("demoted", sections(demoted))
+	s.must(err)
+	says := []string{"the manifest has it as worker, and it is in the cluster as control-plane", "kubeone node remove"}
+	for _, asked := range [][]string{
+		{"apply", "-y"},
+		{"upgrade", "-y", "--force"},
+		{"node", "replace", "cp-2", "-y"},
+		{"node", "replace", "cp-3", "-y"},
+		{"node", "remove", "cp-2", "-y"},
+		{"node", "remove", "cp-2", "-y", "--unreachable"},
+		{"reset", "-y", "--host", "cp-2", "--host", "cp-3"},
+		{"reset", "-y"},
+		{"recover", "-y", "--from", "surviving-member"},
+	} {
+		s.run(15, append(asked, "-m", workers), says...)
+	}
+	s.run(15, []string{"plan", "-m", workers}, append(says, "cp-2", "cp-3")...)
+	more, err := s.Variant("promoted", sections(promoted))
+	s.must(err)
+	s.run(15, []string{"apply", "-y", "-m", more},
+		"the manifest has it as control-plane, and it is in the cluster as worker")
+	s.same("what runs since when", before, s.started(s.Members()))
+	s.healthy()
+	s.nothingToDo()
 }

@@ -79,6 +79,10 @@ func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment 
 	if is.Unwritable != "" && want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign {
 		a = because(Unclear, problem.HostUnwritable, problem.Parameters{"error": is.Unwritable})
 	}
+	if want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign &&
+		is.SaysControlPlane() {
+		a = because(Unclear, problem.ControlPlaneClaimed, nil)
+	}
 	a.Node = match.NodeName(want, is, cx.Node)
 	if cx.Member != nil {
 		a.Etcd = cx.Member.ID

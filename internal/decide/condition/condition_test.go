@@ -198,6 +198,13 @@ func TestConditionOfWorker(t *testing.T) {
 			},
 		},
 		{
+			"it alone says that it is a control-plane host", func(h *observed.Host) { h.EtcdData = observed.Yes }, true,
+			Assessment{
+				Condition: Unclear, Member: observed.Yes, Node: "w-1",
+				Reasons: []problem.Problem{{Code: problem.ControlPlaneClaimed}},
+			},
+		},
+		{
 			"its Node was deleted", func(*observed.Host) {}, false,
 			Assessment{
 				Condition: Broken,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -54,8 +55,12 @@ func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observe
 
 // Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it has
 // started and has a name. Of several with its name, it is the one at the host's address, else one that is healthy, else
-// the first: the others are somebody's who had the name before.
+// the first: the others are somebody's who had the name before. Of a worker the name counts only where the manifest
+// gives it: what a worker calls itself must not make it a member.
 func Member(members []observed.Member, want *desired.Host, name string) *observed.Member {
+	if want.Role == desired.Worker && want.Hostname == "" {
+		name = ""
+	}
 	var found *observed.Member
 	best := 0
 	for i := range members {
@@ -83,6 +88,16 @@ func Member(members []observed.Member, want *desired.Host, name string) *observe
 func MemberIndex(members []observed.Member, want desired.Host, node string) int {
 	m := Member(members, &want, node)
 	return slices.IndexFunc(members, func(o observed.Member) bool { return m != nil && o.ID == m.ID })
+}
+
+// Part is what the host has of etcd: its member in the list, and the data on its disk. The node is the name of the
+// host's Node.
+func Part(w observed.World, want desired.Host, node string) quorum.Part {
+	part := quorum.Part{Data: w.Hosts[want.ID].EtcdData}
+	if m := Member(w.Etcd.Members, &want, node); m != nil {
+		part.Member = m.ID
+	}
+	return part
 }
 
 func peerOf(peer string, want *desired.Host) bool {

@@ -110,3 +110,51 @@ func TestUnknownMemberIsNeverSafe(t *testing.T) {
 		t.Errorf("stop: %+v", v)
 	}
 }
+
+// TestMayAgreesWithCounting asks of every list and every member, healthy or not, whether each disruption is allowed,
+// and compares with what is left when it is done.
+func TestMayAgreesWithCounting(t *testing.T) {
+	t.Parallel()
+	lists(5, func(list []observed.Member) {
+		etcd := observed.Etcd{Reached: observed.Yes, Members: list}
+		voters, alive := dumbCount(list, "none")
+		holds := voters > 0 && alive >= majority(voters)
+		for _, m := range list {
+			part := Part{Member: m.ID, Data: observed.Unknown}
+			left, alone := dumbCount(list, m.ID)
+			stops := m.Learner || alone >= majority(voters) || voters <= 2 && alone == left
+			for d, want := range map[Disruption]bool{
+				NoDisruption: true,
+				Stop:         stops,
+				StopHealthy:  stops || m.Healthy != observed.Yes || !holds,
+				Leave:        holds && left > 0 && alone >= majority(left),
+				Wipe:         false,
+			} {
+				if got := May(d, etcd, part); got.Safe != want {
+					t.Errorf("%s %s of %v: %+v, want %t", d, m.ID, list, got, want)
+				}
+			}
+		}
+		for d, want := range map[Disruption]bool{Wipe: holds, Stop: false, StopHealthy: true, Leave: len(list) > 0} {
+			if got := May(d, etcd, Part{Data: observed.Yes}); got.Safe != want {
+				t.Errorf("%s of one that is not in %v: %+v, want %t", d, list, got, want)
+			}
+		}
+	})
+}
+
+func TestMayWhereMembersAreNotKnown(t *testing.T) {
+	t.Parallel()
+	for _, part := range []Part{{Data: observed.Yes}, {Data: observed.Unknown}, {Member: "1", Data: observed.No}} {
+		for d, want := range map[Disruption]bool{
+			NoDisruption: true, StopHealthy: true, Stop: false, Leave: false, Wipe: false,
+		} {
+			if got := May(d, observed.Etcd{}, part); got.Safe != want {
+				t.Errorf("%s of %+v: %+v, want %t", d, part, got, want)
+			}
+		}
+	}
+	if got := May(Wipe, observed.Etcd{}, Part{Data: observed.No}); !got.Safe {
+		t.Errorf("a host without a part in etcd: %+v", got)
+	}
+}

@@ -230,7 +230,7 @@ func (a *attempt) etcdAllows() progress {
 	if a.safe {
 		return passed
 	}
-	is := a.etcdIs(apply.BeforeStep(a.step, a.op.sim.want, a.op.approved.Etcd))
+	is := a.etcdIs(apply.BeforeStep(a.step, a.op.sim.want, a.op.approved))
 	a.safe = is == passed
 	return is
 }
