@@ -30,6 +30,8 @@ func BeforeStep(s plan.Step, want desired.Cluster, was observed.World) *EtcdChec
 	switch {
 	case d == quorum.NoDisruption, d == quorum.Leave:
 		return nil
+	case d == quorum.Purge:
+		return holds()
 	case !part.Any() && (s.Intent.Role != desired.ControlPlane || was.Etcd.Reached != observed.Yes):
 		return nil
 	case d == quorum.Wipe:
@@ -89,6 +91,16 @@ func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
 				v.Why)
 		}
 		return v.Why, nil
+	}}
+}
+
+// holds is that etcd has its quorum.
+func holds() *EtcdCheck {
+	return &EtcdCheck{What: "a quorum", Wrong: func(e observed.Etcd) (string, error) {
+		if v := quorum.May(quorum.Purge, e, quorum.Part{}); !v.Safe {
+			return v.Why, nil
+		}
+		return "", nil
 	}}
 }
 

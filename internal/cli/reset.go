@@ -13,42 +13,47 @@ import (
 // newResetCommand returns "kubeone reset".
 func newResetCommand(stdio IO) *cobra.Command {
 	f := &applyFlags{}
-	var hosts []string
+	var r engine.Reset
 	cmd := &cobra.Command{
 		Use:   "reset [MANIFEST]",
 		Short: "Make hosts bare again: everything that apply put there is removed, with all data",
 		Long: "Make hosts bare and usable again. Without --host the whole cluster ends, with all its data. With\n" +
 			"--host one host leaves a living cluster: it is drained, its member leaves etcd, and its Node is\n" +
-			"deleted.",
+			"deleted. A control-plane host keeps its etcd data and its PKI, in /var/lib/kubeone-old or, where\n" +
+			"/var/lib/etcd is a disk of its own, there; --purge deletes that too.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runReset(cmd.Context(), stdio, f, hosts, args)
+			return runReset(cmd.Context(), stdio, f, r, args)
 		},
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&hosts, "host", nil, "reset these hosts only (names or addresses)")
+	flags.StringSliceVar(&r.Hosts, "host", nil, "reset these hosts only (names or addresses)")
+	flags.BoolVar(&r.Purge, "purge", false,
+		"delete what this and earlier resets, repairs and recoveries have kept on the hosts")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
 	f.registerRun(cmd)
 	return cmd
 }
 
-func runReset(ctx context.Context, stdio IO, f *applyFlags, hosts, args []string) error {
+func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args []string) error {
 	w, err := f.open(ctx, stdio, args, f.unknown())
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	ids, err := w.HostIDs("--host", hosts...)
-	if err != nil {
+	if r.Hosts, err = w.HostIDs("--host", r.Hosts...); err != nil {
 		return err
 	}
-	p, err := propose(ctx, stdio, w.Engine, engine.Reset{Hosts: ids})
+	p, err := propose(ctx, stdio, w.Engine, r)
 	if err != nil {
 		return err
 	}
 	if len(p.Plan.Steps) == 0 {
 		_, _ = fmt.Fprintln(f.out(stdio), "No changes. The hosts are bare.")
+		for _, note := range p.Plan.Notes {
+			_, _ = fmt.Fprintln(f.out(stdio), note+".")
+		}
 		return nil
 	}
 	if yes, err := f.confirmed(stdio, p, "Remove all this, with its data?"); err != nil || !yes {

@@ -58,6 +58,8 @@ type Apply struct {
 // Reset makes hosts bare again.
 type Reset struct {
 	Hosts []string // empty is all, which ends the cluster
+	// Purge deletes what resets, repairs and recoveries have kept on the hosts, this one included.
+	Purge bool
 }
 
 // Remove takes one host out of a living cluster and makes it bare.
@@ -137,7 +139,7 @@ func labelsOf(h desired.Host, w observed.World) labels.Set {
 }
 
 func (r Reset) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.Reset(in.Decide, in.hosts(r.Hosts...))
+	p, err := plan.Reset(in.Decide, in.hosts(r.Hosts...), r.Purge)
 	return planned(p, in, err)
 }
 

@@ -111,6 +111,8 @@ type Host struct {
 	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file
 	// system is read-only"; "" where it can be, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`
+	// Kept are directories in which a reset, a repair or a recovery has kept what it took away: at most 64.
+	Kept []string `json:"kept,omitempty"`
 }
 
 // SaysControlPlane reports whether the host says that it is one of the control plane, or that it has what only those

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kubeone/internal/decide"
@@ -14,8 +15,9 @@ import (
 
 // Reset plans the way of hosts back to bare machines. IDs names the hosts; empty means all, which ends the cluster.
 // Hosts that did not answer stay as they are, and hosts of another cluster are an error. One control-plane host leaves
-// etcd first, which is refused if that would lose the quorum.
-func Reset(in decide.Input, ids []string) (Plan, error) {
+// etcd first, which is refused if that would lose the quorum. What the hosts keep of etcd, from this reset and from
+// before, stays there, unless purge says that it goes too.
+func Reset(in decide.Input, ids []string, purge bool) (Plan, error) {
 	if err := contradictions(in); err != nil {
 		return Plan{}, err
 	}
@@ -28,8 +30,17 @@ func Reset(in decide.Input, ids []string) (Plan, error) {
 	}
 	var errs []error
 	for _, id := range ids {
-		if err := b.resetHost(b.host(id), whole); err != nil {
+		before := len(b.plan.Steps)
+		err := b.resetHost(b.host(id), whole)
+		if err != nil {
 			errs = append(errs, err)
+		}
+		switch h := b.host(id); {
+		case purge && err == nil:
+			b.purge(h, whole, len(b.plan.Steps) > before)
+		case len(b.world.Is.Hosts[id].Kept) > 0:
+			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s keeps %s until kubeone reset --purge", b.node(h),
+				strings.Join(b.world.Is.Hosts[id].Kept, ", ")))
 		}
 	}
 	return b.plan, errors.Join(append(errs, b.refused...)...)
@@ -68,11 +79,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	last := b.onHost(h, Step{
 		Intent: step.With(step.ResetHostParams{MemberLeft: !whole}), Action: Remove, Risk: Restarts,
 		Title: "reset to a bare host", Reason: "asked for", Needs: needs,
-		Changes: []string{
-			"containers, their mounts, network interfaces and rules",
-			"/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd",
-			"kubelet, containerd and their units",
-		},
+		Changes: b.resetChanges(h),
 	})
 	if _, found := b.findNode(h); found && !whole && b.world.Is.API.Reached == observed.Yes {
 		last = b.deleteNode(h, "the host has left the cluster", []string{last}, step.Death{})
@@ -81,6 +88,45 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		b.barrier = []string{last} // one control-plane host at a time
 	}
 	return nil
+}
+
+func (b *builder) resetChanges(h desired.Host) []string {
+	changes := []string{
+		"containers, their mounts, network interfaces and rules",
+		"/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd",
+		"kubelet, containerd and their units",
+	}
+	if b.resetKeeps(h) {
+		changes = append(changes, "etcd's data and the PKI: kept on the host until kubeone reset --purge")
+	}
+	return changes
+}
+
+// purge plans that what a host has kept is deleted, and names it.
+func (b *builder) purge(h desired.Host, whole, reset bool) {
+	seen := b.world.Is.Hosts[h.ID]
+	keeps := reset && b.resetKeeps(h)
+	if seen.Reach != observed.Reached || len(seen.Kept) == 0 && !keeps {
+		return
+	}
+	var needs []string
+	if reset {
+		needs = []string{b.plan.Steps[len(b.plan.Steps)-1].ID}
+	}
+	changes := slices.Clone(seen.Kept)
+	if keeps {
+		changes = append(changes, "etcd's data and the PKI that this reset has kept")
+	}
+	b.onHost(h, Step{
+		Intent: step.With(step.PurgeParams{Quorum: !whole}), Action: Remove, Title: "delete what was kept",
+		Reason: "asked for", Needs: needs, Changes: changes,
+	})
+}
+
+// resetKeeps reports whether a reset keeps something of the host: it had data of etcd, or the CAs, before the plan.
+func (b *builder) resetKeeps(h desired.Host) bool {
+	seen := b.in.Is.Hosts[h.ID]
+	return seen.EtcdData != observed.No || seen.PKI != observed.No
 }
 
 // unwritable is the error of a host that cannot be reset.

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,17 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 	}
 	h.Lock = lock(l, files)
 	h.Step = step(l, files)
+	for _, path := range l["kept"] {
+		if len(h.Kept) < mostKept && keptPath.MatchString(path) {
+			h.Kept = append(h.Kept, path)
+		}
+	}
 }
+
+// keptPath is what a directory of things kept looks like; whatever else a host says is not repeated to anybody.
+var keptPath = regexp.MustCompile(`^/(var/lib/kubeone-old|var/lib/etcd|etc/kubernetes)/[0-9A-Za-z.-]{1,64}$`)
+
+const mostKept = 64
 
 // marker is our note; one that is there but says nothing is a marker all the same, of no cluster.
 func marker(l lines, files map[string][]string) *observed.Marker {

@@ -125,6 +125,11 @@ files() {
 	for file in "$kubernetes"/manifests/*.yaml; do
 		[ -e "$file" ] && put manifest "$file"
 	done
+	# What was moved aside: a reset keeps etcd's data, a recovery and a repair keep what they replace.
+	for file in /var/lib/kubeone-old/* /var/lib/etcd/kubeone-old-* /var/lib/etcd/kubeone-lost-* \
+		/var/lib/etcd/kubeone-reset-* "$kubernetes"/kubeone-old-* "$kubernetes"/kubeone-reset-*; do
+		[ -d "$file" ] && put kept "$file"
+	done
 	release=/etc/os-release
 	[ -r $release ] || release=/usr/lib/os-release
 	block file

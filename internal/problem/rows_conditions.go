@@ -44,7 +44,8 @@ func conditionsRows() [42]row { //nolint:funlen // a table
 				"knows it as one. It is not touched.",
 			what: "is a worker in the manifest, and has a control plane's marker, manifests or etcd data, of which " +
 				"neither etcd nor the API knows; it is not touched",
-			do: "find out how that came there; kubeone node replace makes it bare, keeps etcd's data, and joins it again",
+			do: "find out how that came there; kubeone node replace makes it bare, keeps etcd's data, and joins it " +
+				"again",
 		},
 		{
 			code: ForeignCluster, class: ClassConfig,

@@ -139,7 +139,7 @@ func variants() map[string]Input {
 	worker := input("w-1")
 	worker.Steps = []step.Intent{step.With(step.RestartUnitsParams{Units: []string{"containerd", "kubelet"}})}
 	bare := input("w-1")
-	bare.Want.Artifacts, bare.Keep = nil, true
+	bare.Want.Artifacts = nil
 	noProxy := input("cp-3")
 	noProxy.Want.Network.KubeProxy.Skip, noProxy.Want.Network.CNI.Name = true, "external"
 	noProxy.Network = plugins.Host(noProxy.Want)

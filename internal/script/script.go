@@ -64,7 +64,6 @@ type Input struct {
 	ImageBlobs []string
 	Steps      []step.Intent // on this host
 	Reason     string        // snapshot: why, as its name has it; "" is DefaultSnapshotReason
-	Keep       bool          // reset: move etcd's data and the PKI aside instead of deleting them
 	Epoch      int           // how often the cluster has been recovered, once this script has run
 }
 
@@ -176,7 +175,6 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"HTTPS_PROXY_URL", in.Want.Proxy.HTTPS},
 		{"NO_PROXY_LIST", in.Want.Proxy.NoProxy},
 		{"CA_BUNDLE", yesNo(in.Want.CABundle != "")},
-		{"KEEP", yesNo(in.Keep)},
 		{"SNAPSHOT_EVERY", strconv.Itoa(snapshotEvery(in.Want))},
 		{"SNAPSHOT_REASON", cmp.Or(in.Reason, DefaultSnapshotReason)},
 		{"KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -486,7 +487,7 @@ func installed(t *testing.T) (b *box, theirs []string) {
 func TestResetRemovesOursAndLeavesTheirs(t *testing.T) {
 	t.Parallel()
 	b, theirs := installed(t)
-	b.must("remove_files")
+	b.must("remove_files; stage_purge")
 	left := b.tree("etc", "var", "run", "usr")
 	if b.read("etc/fstab") != "swap\n" {
 		t.Errorf("fstab is %q", b.read("etc/fstab"))
@@ -503,23 +504,65 @@ func TestResetRemovesOursAndLeavesTheirs(t *testing.T) {
 	}
 }
 
-func TestResetKeepsDataAside(t *testing.T) {
+func TestResetKeepsEtcdAndThePKI(t *testing.T) {
 	t.Parallel()
 	b, _ := installed(t)
-	b.must("KEEP=yes; remove_files")
-	dirs, err := os.ReadDir(b.path("var/lib/kubeone-old"))
-	if err != nil || len(dirs) != 1 {
-		t.Fatalf("%v, %v", dirs, err)
+	b.must("remove_files")
+	if diff := cmp.Diff([]string{"etc-kubernetes-pki-reset", "var-lib-etcd-reset"}, b.aside()); diff != "" {
+		t.Error(diff)
 	}
-	for _, name := range []string{"-member/db", "-ca.key"} {
-		found := false
-		for path := range b.tree("var/lib/kubeone-old") {
-			found = found || strings.HasSuffix(strings.ReplaceAll(path, "/", "-"), strings.ReplaceAll(name, "/", "-"))
-		}
-		if !found {
-			t.Errorf("nothing like %s in %v", name, b.tree("var/lib/kubeone-old"))
-		}
+	b.must("remove_files") // and once more, as after a kill: nothing is kept twice
+	if diff := cmp.Diff([]string{"etc-kubernetes-pki-reset", "var-lib-etcd-reset"}, b.aside()); diff != "" {
+		t.Error(diff)
 	}
+	// No recovery takes it for what a recovery has moved away.
+	b.must("unfence; [ ! -e @ROOT@/etc/kubernetes ] && [ ! -e @ROOT@/var/lib/etcd ]")
+	b.must("stage_purge; [ ! -e @ROOT@/var/lib/kubeone-old ]")
+}
+
+// A directory that is a disk of its own, or a link, cannot be deleted: it is emptied, and etcd's data is kept on that
+// disk.
+func TestResetLeavesMountPointsAndLinks(t *testing.T) {
+	t.Parallel()
+	b, _ := installed(t)
+	b.write("var/lib/containerd/io.containerd/db", "images")
+	b.write("var/lib/etcd/lost+found/1", "theirs")
+	b.write("srv/kubelet/config.yaml", "kubelet")
+	b.must("rm -rf @ROOT@/var/lib/kubelet; ln -s @ROOT@/srv/kubelet @ROOT@/var/lib/kubelet")
+	mounts := ""
+	for _, dir := range []string{"var/lib/etcd", "var/lib/containerd"} {
+		mounts += "36 35 8:16 / " + b.path(dir) + " rw - ext4 /dev/sdb rw\n"
+	}
+	b.write("proc/self/mountinfo", mounts)
+	busy := "rm() { for last; do :; done; case $last in @ROOT@/var/lib/etcd | @ROOT@/var/lib/containerd | " +
+		"@ROOT@/var/lib/kubelet) exit 16 ;; esac; command rm \"$@\"; }\n"
+	b.must(busy + "remove_files")
+	b.must(busy + "remove_files")
+	kept, err := filepath.Glob(b.path("var/lib/etcd/kubeone-reset-*/member/db"))
+	if err != nil || len(kept) != 1 {
+		t.Errorf("%v, %v: %v", kept, err, b.tree("var/lib/etcd"))
+	}
+	if b.read("var/lib/etcd/lost+found/1") != "theirs" {
+		t.Error("what the file system keeps is gone")
+	}
+	b.must("[ ! -e @ROOT@/var/lib/etcd/member ]")
+	if left := b.tree("var/lib/containerd", "srv/kubelet"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if target, err := os.Readlink(b.path("var/lib/kubelet")); err != nil || target == "" {
+		t.Errorf("the link is gone: %v", err)
+	}
+	b.must(busy + "stage_purge")
+	if kept, _ := filepath.Glob(b.path("var/lib/etcd/kubeone-*")); len(kept) > 0 {
+		t.Errorf("left behind: %v", kept)
+	}
+}
+
+func TestAMemberIsNotPurged(t *testing.T) {
+	t.Parallel()
+	b, _ := installed(t)
+	b.write("etc/kubeone/marker", "cluster=alpha\n")
+	b.fails("stage_purge", "reset it first")
 }
 
 func TestUnknownStageIsRefused(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 const (
 	RemoveEtcd Kind = "remove-etcd"
 	ResetHost  Kind = "reset"
+	Purge      Kind = "purge"
 	DeleteNode Kind = "delete-node"
 )
 
@@ -71,9 +72,37 @@ func cleared(w *World, h desired.Host, _ Intent) {
 		Hostname: seen.Hostname, MachineID: seen.MachineID, BootID: seen.BootID,
 		OS: seen.OS, Arch: seen.Arch, Kernel: seen.Kernel, CPUs: seen.CPUs, MemoryMiB: seen.MemoryMiB,
 		DiskMiB:   seen.DiskMiB,
-		ClockSkew: seen.ClockSkew, Addresses: seen.Addresses, Tools: seen.Tools,
+		ClockSkew: seen.ClockSkew, Addresses: seen.Addresses, Tools: seen.Tools, Kept: seen.Kept,
 		KubeletConf: observed.No, AdminConf: observed.No, PKI: observed.No, EtcdData: observed.No,
 	}
+}
+
+// PurgeParams say what must be so before what was kept is deleted.
+type PurgeParams struct {
+	Quorum bool `json:"quorum,omitempty"` // etcd must have one: without it, what was kept may be needed
+}
+
+// Kind is Purge.
+func (PurgeParams) Kind() Kind { return Purge }
+
+func purgeRow() row {
+	return row{
+		kind: Purge, about: "what resets, repairs and recoveries have kept on a bare host, deleted",
+		place: OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[PurgeParams](),
+		disrupts: func(i Intent) quorum.Disruption {
+			if ParamsOf[PurgeParams](i).Quorum {
+				return quorum.Purge
+			}
+			return quorum.NoDisruption // the whole cluster ends
+		},
+		effect: purged,
+	}
+}
+
+func purged(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	seen.Kept = nil
+	w.Is.Hosts[h.ID] = seen
 }
 
 // DeleteNodeParams say what a Node is deleted for. Confirm: the Node must not be Ready, and its host, if there is a

@@ -49,7 +49,7 @@ func rows() []row {
 		copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
 		restartUnitsRow(), regenerateRow(), quarantineRow(),
 		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(),
-		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(),
+		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
 		joinTokenRow(), revokeTokenRow(), nodeReadyRow(), applyAddonRow(), awaitWorkloadsRow(), saveRecordRow(),
 		drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
 	}

@@ -93,7 +93,8 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
 		RestartUnits, Regenerate, Fetch, Check, SystemAddons, Snapshot,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
-		ResetHost, JoinToken, RevokeToken, NodeReady, ApplyAddon, AwaitWorkloads, SaveRecord, DrainNode, Uncordon,
+		ResetHost, Purge, // of a whole cluster, which ends
+		JoinToken, RevokeToken, NodeReady, ApplyAddon, AwaitWorkloads, SaveRecord, DrainNode, Uncordon,
 		DeleteNode,
 	} {
 		want[none] = quorum.NoDisruption
@@ -112,6 +113,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		{With(RegenerateParams{Parts: []string{condition.PartCertificates}}), quorum.StopHealthy},
 		{With(RegenerateParams{Parts: []string{"kube-apiserver"}}), quorum.NoDisruption},
 		{With(ResetHostParams{MemberLeft: true}), quorum.Wipe},
+		{With(PurgeParams{Quorum: true}), quorum.Purge},
 	} {
 		if got := c.intent.Disrupts(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.intent, got, c.want)

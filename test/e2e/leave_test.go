@@ -43,16 +43,18 @@ func twoOperators(s *story) {
 
 // reset ends the cluster. Its hosts are then as they were before it.
 func reset(s *story) {
-	// What repairs have moved aside nobody deletes but a person.
-	aside, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
-		"ls -A /var/lib/kubeone-old 2>/dev/null; rm -rf /var/lib/kubeone-old")
-	s.must(err)
-	s.Logf("moved aside: %v", aside)
-	s.run(2, []string{"reset", "--dry-run"})
+	s.run(2, []string{"reset", "--dry-run"}, "kept on the host until kubeone reset --purge")
 	s.run(15, []string{"reset"}, "no terminal")
 	s.run(0, []string{"reset", "-y"}, "Done. The hosts are bare.")
+	kept, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
+		"ls -d /var/lib/kubeone-old/*/* /var/lib/etcd/kubeone-reset-*/* 2>/dev/null | grep -e etcd -e member")
+	s.must(err)
+	s.Logf("kept: %v", kept)
+	s.run(0, []string{"reset", "-y"}, "No changes. The hosts are bare.", "keeps /var/lib/kubeone-old/",
+		"keeps /var/lib/etcd/kubeone-reset-")
+	s.run(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
 	s.unchanged(s.bare, s.snapshot())
-	s.run(0, []string{"reset", "-y"}, "No changes. The hosts are bare.")
+	s.run(0, []string{"reset", "-y", "--purge"}, "No changes. The hosts are bare.")
 }
 
 // installedAgain makes a cluster of hosts that were reset, with a single worker.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -192,9 +193,20 @@ func nodeReplaced(s *story) {
 	s.remember("node")
 	args := []string{"node", "replace", host.Hostname, "--bundle", s.Bundle}
 	s.run(2, append(args, "--dry-run"), "leave etcd", "reset to a bare host", "join: etcd member")
-	s.run(0, append(args, "-y"), "Done. The cluster matches the manifest.")
-	s.healthy()
-	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+	for range 2 {
+		s.run(0, append(args, "-y"), "Done. The cluster matches the manifest.")
+		s.healthy()
+		s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+	}
+	// Its disk for etcd is still mounted there, and has what was on it before.
+	s.broken(host, `mountpoint -q /var/lib/etcd && [ "$(ls -d /var/lib/etcd/kubeone-reset-*/member | wc -l)" = 2 ] &&
+		[ -z "$(ls /var/lib/kubeone-old/*/*etcd* 2>/dev/null)" ]`)
+}
+
+// mounted is the command line that makes the directory a mount point.
+func mounted(dir string) string {
+	disk := "/var/lib/disk-of-" + path.Base(dir)
+	return "mkdir -p " + disk + " " + dir + " && mount --bind " + disk + " " + dir + "\n"
 }
 
 // removalsRefused: with one of three members away, no other may leave.

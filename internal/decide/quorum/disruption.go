@@ -13,6 +13,8 @@ const (
 	StopHealthy Disruption = "stop healthy"
 	Leave       Disruption = "leave" // its member is taken out for ever
 	Wipe        Disruption = "wipe"  // the data on its disk goes; its member must have left
+	// Purge deletes data that was kept when its member left. It is of use only where there is no quorum any more.
+	Purge Disruption = "purge"
 )
 
 // Part is what a host has of etcd, as it was observed, whatever role the manifest gives the host.
@@ -30,7 +32,7 @@ func May(d Disruption, etcd observed.Etcd, part Part) Verdict {
 	members := etcd.Members
 	m, _ := Without(members, part.Member)
 	switch {
-	case d == NoDisruption, !part.Any():
+	case d == NoDisruption, d != Purge && !part.Any():
 		return Verdict{Safe: true}
 	case d == StopHealthy && (m == nil || m.Healthy != observed.Yes || !Count(members).Holds()):
 		return Verdict{Safe: true}
@@ -42,9 +44,9 @@ func May(d Disruption, etcd observed.Etcd, part Part) Verdict {
 		return SafeToRemove(members, part.Member)
 	case d == Wipe && m != nil:
 		return Verdict{Why: "etcd member " + m.Name + " (" + m.ID + ") has not left etcd"}
-	case d == Wipe && !Count(members).Holds():
+	case (d == Wipe || d == Purge) && !Count(members).Holds():
 		return Verdict{Why: Count(members).String() + ": its data may be needed"}
-	case d == Wipe:
+	case d == Wipe, d == Purge:
 		return Verdict{Safe: true, Why: Count(members).String()}
 	case m == nil:
 		return Verdict{Why: "etcd has no member of the host"}

@@ -129,13 +129,16 @@ func TestMayAgreesWithCounting(t *testing.T) {
 				StopHealthy:  stops || m.Healthy != observed.Yes || !holds,
 				Leave:        holds && left > 0 && alone >= majority(left),
 				Wipe:         false,
+				Purge:        holds,
 			} {
 				if got := May(d, etcd, part); got.Safe != want {
 					t.Errorf("%s %s of %v: %+v, want %t", d, m.ID, list, got, want)
 				}
 			}
 		}
-		for d, want := range map[Disruption]bool{Wipe: holds, Stop: false, StopHealthy: true, Leave: len(list) > 0} {
+		for d, want := range map[Disruption]bool{
+			Wipe: holds, Purge: holds, Stop: false, StopHealthy: true, Leave: len(list) > 0,
+		} {
 			if got := May(d, etcd, Part{Data: observed.Yes}); got.Safe != want {
 				t.Errorf("%s of one that is not in %v: %+v, want %t", d, list, got, want)
 			}
@@ -156,5 +159,8 @@ func TestMayWhereMembersAreNotKnown(t *testing.T) {
 	}
 	if got := May(Wipe, observed.Etcd{}, Part{Data: observed.No}); !got.Safe {
 		t.Errorf("a host without a part in etcd: %+v", got)
+	}
+	if got := May(Purge, observed.Etcd{}, Part{Data: observed.No}); got.Safe {
+		t.Errorf("what a bare host has kept may be all that there is: %+v", got)
 	}
 }

@@ -66,7 +66,7 @@ drop_half_authorities() {
 	for name in $signed $authorities; do
 		for half in crt pub key; do set -- "$@" "/etc/kubernetes/pki/$name.$half"; done
 	done
-	move_aside "$@"
+	move_aside old "$@"
 }
 
 stage_init() {

@@ -57,53 +57,6 @@ stop_serving() {
 	wait_for 30 "etcd and the API server to end" none_serving
 }
 
-# fixed PATH succeeds when the path is a mount point or a link: then it stays, and what is in it is on another disk, perhaps.
-fixed() { [ -h "$1" ] || grep -qs "^[^ ]* [^ ]* [^ ]* [^ ]* $1 " /proc/self/mountinfo; }
-
-# dated PREFIX prints the path with the time in its name, which nothing has yet.
-dated() {
-	free=$1$(date -u +%Y%m%dT%H%M%SZ)
-	while [ -e "$free" ]; do free=$free.1; done
-	printf '%s\n' "$free"
-}
-
-# private DIRECTORY makes it for root only.
-private() {
-	(
-		umask 077
-		mkdir -p "$1"
-	)
-}
-
-# move_aside PATH... keeps what is there in /var/lib/kubeone-old, dated. What is in a mount point stays on its disk, in a
-# directory kubeone-old-TIME: each of these is a rename, which takes no room and is done or not.
-move_aside() {
-	aside=$(dated /var/lib/kubeone-old/)
-	for path in "$@"; do
-		[ -e "$path" ] || continue
-		if fixed "$path"; then
-			move_within "$path"
-			continue
-		fi
-		private "$aside"
-		to=$aside/$(printf '%s' "${path#/}" | tr / -)
-		mv "$path" "$to"
-		say "$path is now $to"
-	done
-}
-
-# move_within DIRECTORY moves all that is in it into a directory of its own there.
-move_within() {
-	within=$(dated "$1/kubeone-old-")
-	for entry in "$1"/* "$1"/.[!.]*; do
-		case ${entry##*/} in kubeone-old-* | lost+found) continue ;; esac
-		[ -e "$entry" ] || continue
-		private "$within"
-		mv "$entry" "$within/"
-		say "$entry is now $within/${entry##*/}"
-	done
-}
-
 # latest PATH... prints the one with the latest time in its path; those that do not exist do not count.
 latest() {
 	for path in "$@"; do [ ! -e "$path" ] || printf '%s\n' "$path"; done |
@@ -160,7 +113,7 @@ guard_on() {
 stage_fence() {
 	fence_mark no
 	stop_serving
-	move_aside /etc/kubernetes/manifests /var/lib/etcd /etc/kubernetes
+	move_aside old /etc/kubernetes/manifests /var/lib/etcd /etc/kubernetes
 	rm -rf "$RECOVERY" # of a restore here that is given up
 }
 

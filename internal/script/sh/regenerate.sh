@@ -156,16 +156,19 @@ keep_etcd_image() {
 # the API servers of the others, when an upgrade was under way. The marker decides: until it says so, this stage is what the
 # host needs.
 stage_quarantine() {
-	aside=/var/lib/kubeone-old/$(date -u +%Y%m%dT%H%M%SZ)
-	(
-		umask 077
-		mkdir -p "$aside"
-	)
+	aside=$(dated /var/lib/kubeone-old/)
+	private "$aside"
 	systemctl stop kubelet
 	for name in $static_pods; do set_aside "/etc/kubernetes/manifests/$name.yaml"; done
 	wait_for 60 "the end of this host's control plane" no_static_pods
-	# The directory itself may be where a disk is mounted.
-	[ ! -e /var/lib/etcd/member ] || mv /var/lib/etcd/member "$aside/var-lib-etcd-member"
+	if [ -e /var/lib/etcd/member ]; then
+		lost=$aside/var-lib-etcd-member
+		if fixed /var/lib/etcd; then # it stays on its disk
+			lost=$(dated /var/lib/etcd/kubeone-lost-)/member
+			private "${lost%/*}"
+		fi
+		mv /var/lib/etcd/member "$lost"
+	fi
 	# Made anew by the join, for the names that are wanted now and valid from now on. CAs and service-account keys stay.
 	for cert in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
 		case $cert in

@@ -1,5 +1,6 @@
 # stage reset: the host bare and usable again. What the operator owns (drop-ins in /etc/containerd/conf.d,
-# /etc/default/kubelet, distribution packages) stays. etcd's data and the PKI are moved aside, dated, when KEEP is yes.
+# /etc/default/kubelet, distribution packages) stays, and so do mount points. A control plane's etcd data and PKI are kept,
+# dated, until stage purge: the wrong host may have been reset.
 
 stage_reset() {
 	remove_snapshot_timer
@@ -66,7 +67,7 @@ unmount_all() {
 	# deepest first
 	while read -r _ where _; do printf '%s\n' "$where"; done </proc/mounts | sort -r | while read -r where; do
 		case $where in
-		/var/lib/kubelet | /var/lib/kubelet/* | /run/containerd/* | /var/lib/containerd/* | /run/netns/cni-* | /var/run/netns/cni-*)
+		/var/lib/kubelet/* | /run/containerd/* | /var/lib/containerd/* | /run/netns/cni-* | /var/run/netns/cni-*)
 			umount -l "$(printf '%b' "$where")" 2>/dev/null || true
 			;;
 		esac
@@ -104,24 +105,18 @@ remove_rules() {
 }
 
 remove_files() {
-	if [ "$KEEP" = yes ]; then
-		aside=/var/lib/kubeone-old/$(date -u +%Y%m%dT%H%M%SZ)
-		for path in /var/lib/etcd /etc/kubernetes/pki; do
-			[ -e "$path" ] || continue
-			(
-				umask 077
-				mkdir -p "$aside"
-			)
-			mv "$path" "$aside/$(printf '%s' "${path#/}" | tr / -)"
-		done
-	fi
+	delete /var/lib/containerd /var/log/pods # which makes room
+	set --
+	[ ! -e /var/lib/etcd/member ] || set -- "$@" /var/lib/etcd
+	[ ! -e /etc/kubernetes/pki/ca.key ] || set -- "$@" /etc/kubernetes/pki
+	move_aside reset "$@"
 	for name in kubectl kubeadm crictl ctr; do
 		case $(readlink "/usr/local/bin/$name" 2>/dev/null) in /opt/kubeone/*) rm -f "/usr/local/bin/$name" ;; esac
 	done
 	# shellcheck disable=SC2086 # a list
-	rm -rf $PLUGIN_PATHS
-	rm -rf /etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/containerd /run/containerd /etc/cni /opt/cni /var/lib/cni \
-		/var/log/pods /var/log/containers /opt/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
+	delete $PLUGIN_PATHS
+	delete /etc/kubernetes /var/lib/kubelet /var/lib/etcd /run/containerd /etc/cni /opt/cni /var/lib/cni \
+		/var/log/containers /opt/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
 		/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service \
 		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
 		/etc/systemd/system/kubeone-guard.service \

@@ -97,6 +97,13 @@ func deleteAll(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
+// deleteAside deletes what was kept.
+func deleteAside(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: Deleted, By: u.By, Host: h})
+	h.Disk.Aside, h.Disk.AsideCA = nil, nil
+	return true, nil
+}
+
 // moveAside keeps etcd's data and the manifests where nothing finds them.
 func moveAside(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})

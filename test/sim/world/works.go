@@ -44,6 +44,7 @@ var works = map[step.Kind]work{
 	step.Fence:     {phases: []phase{stopAll, moveAside}},
 	step.Restore:   {phases: []phase{restore, writeAPI, awaitAPI}},
 	step.ResetHost: {phases: []phase{stopAll, deleteAll}},
+	step.Purge:     {phases: []phase{deleteAside}},
 
 	step.JoinToken:      {request: answered},
 	step.RevokeToken:    {request: answered},
