@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
 )
@@ -149,5 +150,37 @@ func TestASilentHostIsKnownByItsAddress(t *testing.T) {
 				step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == "id-cp-3"
 		}) {
 		t.Error(text(p))
+	}
+}
+
+// TestAHostThatCallsItselfAnotherTakesOnlyItselfOut: whoever controls a worker chooses its host name.
+func TestAHostThatCallsItselfAnotherTakesOnlyItselfOut(t *testing.T) {
+	t.Parallel()
+	for _, victim := range []string{"w-2", "cp-2"} {
+		in := healthy(3, 2)
+		truth := wanted(3, 2)
+		for i, h := range in.Want.Workers {
+			in.Want.Workers[i].Hostname = ""
+			mutate(in, h.Hostname, func(is *observed.Host) { is.Hostname = h.Hostname })
+		}
+		liar := in.Is.Hosts["192.0.1.1"]
+		liar.Hostname = victim
+		in.Is.Hosts["192.0.1.1"] = liar
+		for i, n := range in.Is.API.Nodes {
+			host := slices.IndexFunc(truth.Hosts(), func(h desired.Host) bool { return h.Hostname == n.Name })
+			in.Is.API.Nodes[i].Addresses = []string{truth.Hosts()[host].PrivateAddress, n.Name}
+		}
+		for name, request := range asked(in, "192.0.1.1") {
+			if name == "whole" || name == "apply" {
+				continue
+			}
+			p, _ := request()
+			for _, s := range p.Steps {
+				if s.Host != "192.0.1.1" || s.Intent.Kind == step.DrainNode || s.Intent.Kind == step.DeleteNode ||
+					s.Intent.Kind == step.RemoveEtcd {
+					t.Errorf("%s of a host that calls itself %s: %s\n%s", name, victim, s.ID, text(p))
+				}
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/match"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -143,7 +144,7 @@ func hasData(h observed.Host) bool {
 
 func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
 	for _, n := range b.world.Is.API.Nodes {
-		if n.Name == b.node(h) {
+		if n.Name == b.node(h) && match.Owns(&h, &n) {
 			return n, true
 		}
 	}

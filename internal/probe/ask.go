@@ -43,7 +43,8 @@ func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 }
 
 // run runs the script and reads its answer; begin is called with each piece of it. Only a host whose key is approved is
-// asked for credentials: Cmd.Secret makes every other refuse before it runs anything.
+// asked for credentials: Cmd.Secret makes every other refuse before it runs anything. What other hosts say of
+// credentials is dropped.
 func (p *prober) run(
 	ctx context.Context, t Target, credentials bool, begin func(), early func(Answer),
 ) (Answer, error) {
@@ -51,11 +52,14 @@ func (p *prober) run(
 	if credentials {
 		arg = argCredentials
 	}
-	said := &answerText{begin: begin, access: func(head []byte) {
-		if a, err := parseAccess(head); err == nil {
-			early(a)
+	said := &answerText{begin: begin}
+	if credentials {
+		said.access = func(head []byte) {
+			if a, err := parseAccess(head); err == nil {
+				early(a)
+			}
 		}
-	}}
+	}
 	sent := p.Now()
 	out, err := t.Host.Run(ctx, host.Cmd{
 		Name: "probe", Script: Script, Args: []string{arg}, Timeout: p.AnswerTimeout, Secret: credentials, Stdout: said,
@@ -69,6 +73,9 @@ func (p *prober) run(
 		return Answer{}, err
 	}
 	a, err := Parse(said.text, sent, received)
+	if !credentials {
+		a.Credentials = Credentials{} // that nobody asked it for are what it wants to be believed by
+	}
 	if err == nil {
 		p.note(t.ID, sent, Span{What: "script", To: received.Sub(sent)})
 		p.note(t.ID, sent, a.Parts...)

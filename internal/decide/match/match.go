@@ -32,11 +32,33 @@ func addresses(want *desired.Host) []string {
 	return append([]string{want.PrivateAddress, want.PublicAddress}, want.IPv6Addresses...)
 }
 
+// Owns reports whether a Node with the host's name is the host's. A name that only the host itself gives is not enough:
+// the Node must have one of the host's addresses, where it has any. Otherwise a host could have another one drained.
+func Owns(want *desired.Host, n *observed.Node) bool {
+	if want.Hostname != "" {
+		return true
+	}
+	addressed := false
+	for _, a := range n.Addresses {
+		if _, err := netip.ParseAddr(a); err != nil {
+			continue // its name
+		}
+		addressed = true
+		if slices.ContainsFunc(addresses(want), func(own string) bool { return sameIP(own, a) }) {
+			return true
+		}
+	}
+	return !addressed
+}
+
 // Node returns the Node of that host: by name where the host's name is known, else by address.
 func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
 	name := NodeName(want, is, nil)
 	for i := range nodes {
 		if name != "" && nodes[i].Name == name {
+			if !Owns(want, &nodes[i]) {
+				return nil
+			}
 			return &nodes[i]
 		}
 	}

@@ -81,3 +81,30 @@ func TestNameOfANode(t *testing.T) {
 		t.Errorf("found %v", n)
 	}
 }
+
+// TestAHostDoesNotChooseItsNode: what a host calls itself is its own choice; the addresses of Nodes are not.
+func TestAHostDoesNotChooseItsNode(t *testing.T) {
+	t.Parallel()
+	want := desired.Host{ID: "192.0.2.1", PublicAddress: "192.0.2.1", PrivateAddress: "10.0.0.1", Role: desired.Worker}
+	named := want
+	named.Hostname = "victim"
+	for name, c := range map[string]struct {
+		want      desired.Host
+		addresses []string
+		owns      bool
+	}{
+		"its address":                    {want, []string{"victim", "10.0.0.1"}, true},
+		"another host's address":         {want, []string{"victim", "10.0.0.2"}, false},
+		"no address yet":                 {want, []string{"victim"}, true},
+		"the manifest gives it the name": {named, []string{"10.0.0.2"}, true},
+	} {
+		nodes := []observed.Node{{Name: "victim", Addresses: c.addresses}}
+		if n := Node(nodes, &c.want, &observed.Host{Hostname: "victim"}); (n != nil) != c.owns {
+			t.Errorf("%s: the Node is its own: %t, want %t", name, n != nil, c.owns)
+		}
+	}
+	members := []observed.Member{{ID: "1", Name: "victim", PeerURLs: []string{"https://10.0.0.2:2380"}}}
+	if m := Member(members, &want, "victim"); m != nil {
+		t.Errorf("a worker has chosen member %+v", m)
+	}
+}

@@ -1,0 +1,61 @@
+package probe
+
+import (
+	"context"
+	"testing"
+
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+)
+
+// volunteers is a host that tells credentials for an API and an etcd of its own, whatever it is asked for, at once and
+// before anybody else.
+func volunteers(api *fakeAPI, approved bool) *fakeHost {
+	h := &fakeHost{run: func(_ context.Context, c host.Cmd) (host.Result, error) {
+		if c.Secret && !approved {
+			return host.Result{ExitCode: -1}, host.ErrNotApproved
+		}
+		return host.Result{}, answer(c, []string{"kubeone-probe 1", "uid 0", "health apiserver 200", "health etcd 200",
+			"manifest /etc/kubernetes/manifests/kube-apiserver.yaml", api.secret(), "access 1", "end 1"})
+	}}
+	return through(h, api)
+}
+
+// TestNobodyVolunteersAsTheCluster: a worker, and a control-plane host whose key nobody has approved, answer with
+// credentials that they were not asked for. Nothing goes through them, not even where nobody else answers.
+func TestNobodyVolunteersAsTheCluster(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		controlPlane, approved, alone bool
+	}{
+		"a worker":                               {approved: true},
+		"a worker alone":                         {approved: true, alone: true},
+		"a control-plane host before approval":   {controlPlane: true},
+		"one before approval that alone answers": {controlPlane: true, alone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theirs, ours := newAPI(t, objects), newAPI(t, objects)
+			targets := []Target{{ID: "hostile", Host: volunteers(theirs, c.approved), ControlPlane: c.controlPlane}}
+			if !c.alone {
+				targets = append(targets,
+					Target{ID: "a", Host: through(says(nil, ours.secret()), ours), ControlPlane: true})
+			}
+			r, err := Run(t.Context(), Request{Targets: targets, Now: at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(theirs.paths) > 0 {
+				t.Errorf("its API was asked for %q", theirs.paths)
+			}
+			want := observed.Yes
+			if c.alone {
+				want = observed.Unknown
+			}
+			if r.World.API.Reached != want || r.World.API.Via == "hostile" ||
+				r.Access != nil && (c.alone || len(r.Access.Via) != 1) || r.Etcd != nil {
+				t.Errorf("the API is %+v, access %+v", r.World.API, r.Access)
+			}
+		})
+	}
+}
