@@ -33,7 +33,10 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 				return &classError{exitKube,
 					errors.New("no control-plane host that answers has a kubeconfig; see kubeone status")}
 			}
-			text := seen.Access.Kubeconfig
+			text, err := seen.Access.ForPeople(w.Name())
+			if err != nil {
+				return &classError{exitKube, fmt.Errorf("what the control-plane hosts give is not written: %w", err)}
+			}
 			if file == "-" {
 				_, err := stdio.Out.Write(text)
 				return err

@@ -45,15 +45,54 @@ func (Access) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)) }
 // MarshalText hides the credentials from JSON, YAML and structured logs.
 func (Access) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// config reads the kubeconfig's current context. Errors never quote the kubeconfig.
-func (a Access) config() (*rest.Config, error) {
+// ForPeople is the kubeconfig for a person's own programs: of what a host has sent, the server, its CA and the
+// credentials of the current context, under names of ours, and nothing else. It is an error where the kubeconfig could
+// not be used here, because it names files, or a program to run.
+func (a Access) ForPeople(clusterName string) ([]byte, error) {
+	raw, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := configOf(raw); err != nil {
+		return nil, err
+	}
+	current := raw.Contexts[raw.CurrentContext]
+	if current == nil || raw.Clusters[current.Cluster] == nil || raw.AuthInfos[current.AuthInfo] == nil {
+		return nil, errors.New("kubeconfig: its current context names no cluster or no user")
+	}
+	server, user := raw.Clusters[current.Cluster], raw.AuthInfos[current.AuthInfo]
+	const admin = "kubernetes-admin"
+	out := clientcmdapi.NewConfig()
+	out.CurrentContext = admin + "@" + clusterName
+	out.Contexts[out.CurrentContext] = &clientcmdapi.Context{Cluster: clusterName, AuthInfo: admin}
+	out.Clusters[clusterName] = &clientcmdapi.Cluster{
+		Server: server.Server, CertificateAuthorityData: server.CertificateAuthorityData,
+	}
+	out.AuthInfos[admin] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: user.ClientCertificateData, ClientKeyData: user.ClientKeyData, Token: user.Token,
+	}
+	return clientcmd.Write(*out)
+}
+
+// load reads the kubeconfig. Errors never quote it.
+func (a Access) load() (*clientcmdapi.Config, error) {
 	raw, err := clientcmd.Load(a.Kubeconfig)
 	if err != nil {
 		return nil, errors.New("the kubeconfig is not valid YAML of a kubeconfig")
 	}
-	if err := inlineOnly(raw); err != nil {
+	return raw, inlineOnly(raw)
+}
+
+// config reads the kubeconfig's current context.
+func (a Access) config() (*rest.Config, error) {
+	raw, err := a.load()
+	if err != nil {
 		return nil, err
 	}
+	return configOf(raw)
+}
+
+func configOf(raw *clientcmdapi.Config) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, "", nil, nil).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
@@ -61,6 +100,9 @@ func (a Access) config() (*rest.Config, error) {
 	server, err := url.Parse(config.Host)
 	if err != nil || server.Scheme != "https" || server.Hostname() == "" {
 		return nil, fmt.Errorf("kubeconfig: server %q is not an https address", config.Host)
+	}
+	if len(config.CAData) == 0 {
+		return nil, errors.New("kubeconfig: it has no CA, so that anybody with a public certificate could be the cluster")
 	}
 	return config, nil
 }

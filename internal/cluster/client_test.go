@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -264,15 +265,56 @@ func TestKubeconfigsThatReachIntoThisMachineAreRefused(t *testing.T) {
 		"CA file":     func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = "/etc/hostname" },
 		"no checking": func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = true },
 		"no TLS":      func(c *clientcmdapi.Config) { c.Clusters["c"].Server = "http://example.com" },
+		"no CA":       func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthorityData = nil },
+		"another user's program": func(c *clientcmdapi.Config) {
+			c.AuthInfos["other"] = &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{Command: "touch"}}
+		},
 	} {
-		_, err := Connect(Access{Kubeconfig: kubeconfigFor(t, server, server.URL, change)})
+		access := Access{Kubeconfig: kubeconfigFor(t, server, server.URL, change)}
+		_, err := Connect(access)
 		if apicall.Classify(err) != apicall.Terminal {
 			t.Errorf("%s: got %v (%q), want a terminal error", name, err, apicall.Classify(err))
+		}
+		if text, err := access.ForPeople("alpha"); err == nil {
+			t.Errorf("%s: a person gets\n%s", name, text)
 		}
 	}
 	_, err := Connect(Access{Kubeconfig: []byte("token: " + secretToken + "\n\t- broken")})
 	if err == nil || strings.Contains(err.Error(), secretToken) {
 		t.Errorf("broken kubeconfig: got %v, want an error without its content", err)
+	}
+}
+
+// TestAPersonGetsNoMoreThanTheCredentials: a kubeconfig has room for more than is needed to reach a cluster.
+func TestAPersonGetsNoMoreThanTheCredentials(t *testing.T) {
+	t.Parallel()
+	server := apiServer(t, ok)
+	text, err := Access{Kubeconfig: kubeconfigFor(t, server, server.URL, func(c *clientcmdapi.Config) {
+		c.Clusters["c"].ProxyURL, c.Clusters["c"].TLSServerName = "http://192.0.2.66", "192.0.2.66"
+		c.AuthInfos["u"].Impersonate = "system:admin"
+		c.Contexts["\x1b[2Jother"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: "kube-system"}
+	})}.ForPeople("alpha")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := clientcmd.Load(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := clientcmdapi.NewConfig()
+	want.CurrentContext = "kubernetes-admin@alpha"
+	want.Contexts[want.CurrentContext] = &clientcmdapi.Context{
+		Cluster: "alpha", AuthInfo: "kubernetes-admin", Extensions: map[string]runtime.Object{},
+	}
+	want.Clusters["alpha"] = &clientcmdapi.Cluster{
+		Server: server.URL, Extensions: map[string]runtime.Object{},
+		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}
+	want.AuthInfos["kubernetes-admin"] = &clientcmdapi.AuthInfo{
+		Token: secretToken, Extensions: map[string]runtime.Object{},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
