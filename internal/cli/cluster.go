@@ -19,6 +19,7 @@ import (
 // clusterFlags say which cluster a command is about, and how it is reached.
 type clusterFlags struct {
 	manifest, terraform string
+	caFile              string
 	bundles             []string
 	limit               []string
 	parallel            int
@@ -33,6 +34,8 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 	flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", "the manifest; also the first argument")
 	flags.StringVarP(&f.terraform, "tfjson", "t", "",
 		"Terraform or OpenTofu output: a file, a directory, or - for standard input")
+	flags.StringVar(&f.caFile, "ca-file", "",
+		"the certificate of the cluster's CA (PEM), for machines that have not met the cluster; another CA is refused")
 	flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts whose key is not known")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
 }
@@ -58,7 +61,8 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 	w, err := workspace.Open(ctx, workspace.Options{
 		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, Bundles: f.bundles, NewHosts: unknown,
 		Parallel: f.parallel, Passphrase: passphrase(stdio), Version: f.version, Upgrade: f.upgrade(),
-		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
+		CAFile: f.caFile,
+		Warn:   func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
 	if err != nil {
 		return nil, err

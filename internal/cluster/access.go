@@ -74,6 +74,15 @@ func (a Access) ForPeople(clusterName string) ([]byte, error) {
 	return clientcmd.Write(*out)
 }
 
+// CA is the certificate, as PEM, that the API's own must be signed by; nil where the kubeconfig cannot be used.
+func (a Access) CA() []byte {
+	config, err := a.config()
+	if err != nil {
+		return nil
+	}
+	return config.CAData
+}
+
 // load reads the kubeconfig. Errors never quote it.
 func (a Access) load() (*clientcmdapi.Config, error) {
 	raw, err := clientcmd.Load(a.Kubeconfig)
@@ -102,7 +111,7 @@ func configOf(raw *clientcmdapi.Config) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig: server %q is not an https address", config.Host)
 	}
 	if len(config.CAData) == 0 {
-		return nil, errors.New("kubeconfig: it has no CA, so that anybody with a public certificate could be the cluster")
+		return nil, errors.New("kubeconfig: it has no CA: anybody with a public certificate could be the cluster")
 	}
 	return config, nil
 }

@@ -28,6 +28,8 @@ type Input struct {
 	// some host cannot be told from another: nothing may be done while there is one.
 	Moved          []identity.Move
 	Contradictions []identity.Contradiction
+	// CA is the hash of the CA by which the caller knows the cluster; "" where it does not know it yet.
+	CA string
 	// Config is the wanted configuration digests by host ID and name. Drift is a name that the host has with another
 	// value; a name that the host does not have is not drift, it has never been ours.
 	Config map[string]map[string]string

@@ -21,6 +21,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 			Code: problem.ClusterCAConflict, Parameters: problem.Parameters{"cluster": v.in.Want.Name, "cas": v.claims},
 		})
 	}
+	unfit = append(unfit, v.otherCA()...)
 	for i := range v.hosts {
 		unfit = append(unfit, v.namedVersions(&v.hosts[i])...)
 		bad, worth := v.fitnessOf(&v.hosts[i])
@@ -37,6 +38,24 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	return unfit, append(warnings, v.livingOrphans()...)
+}
+
+// otherCA are the control-plane hosts of this cluster that hold another CA than the one that it is known by.
+func (v *view) otherCA() []problem.Problem {
+	var out []problem.Problem
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		ca := s.is.AdminCA
+		if ca == "" && s.is.Marker != nil && s.is.Marker.Cluster == v.in.Want.Name && s.is.Marker.Complete {
+			ca = s.is.CAHash
+		}
+		if v.in.CA != "" && ca != "" && ca != v.in.CA {
+			out = append(out, problem.Problem{
+				Code: problem.ClusterCAChanged, Host: s.ID, Parameters: problem.Parameters{"ca": ca, "known": v.in.CA},
+			})
+		}
+	}
+	return out
 }
 
 // otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with:

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"kubeone/internal/decide/decidetest"
@@ -164,5 +165,25 @@ func TestAPersonMayActBeforeOurStepsHaveRun(t *testing.T) {
 	then.Now = now.Is.Etcd.Members
 	if got := codes(); !slices.Contains(got, problem.KeepHostQuorum) || slices.Contains(got, problem.UpdateManifest) {
 		t.Errorf("one of the other two is still dead: %v", got)
+	}
+}
+
+// TestAnotherCAThanTheKnownOneStopsEverything: a cluster that somebody else made under this name, or a host that poses
+// as this one.
+func TestAnotherCAThanTheKnownOneStopsEverything(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.CA = in.Is.Hosts[cp1].CAHash
+	if d := Decide(in); in.CA == "" || d.Route != fsm.Nothing {
+		t.Errorf("the CA is the known one: %s, %v", d.Route, d.Trace)
+	}
+	in.change(cp2, func(h *observed.Host) { h.AdminCA = "sha256:other" })
+	if d := Decide(in); d.Route != fsm.Error || !strings.Contains(d.Trace[0].Why, "sha256:other") {
+		t.Errorf("one host's admin.conf is of another CA: %s, %v", d.Route, d.Trace)
+	}
+	in = healthy(3, 1)
+	in.CA = "sha256:known"
+	if d := Decide(in); d.Route != fsm.Error || !strings.Contains(d.Trace[0].Why, "sha256:known") {
+		t.Errorf("all hosts are of another CA: %s, %v", d.Route, d.Trace)
 	}
 }

@@ -46,6 +46,9 @@ func look(in Input) *view {
 	v := &view{in: &in, cps: len(in.Want.ControlPlane)}
 	v.epoch = condition.Epoch(&in.Want, &in.Is)
 	v.ca, v.claims = condition.ClusterCA(&in.Want, &in.Is)
+	if in.CA != "" {
+		v.ca, v.claims = in.CA, nil
+	}
 	v.hosts = make([]hostState, v.cps+len(in.Want.Workers))
 	for i := range v.hosts {
 		if i < v.cps {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"kubeone/internal/apply"
@@ -10,6 +11,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // RunOptions say how a proposal is carried out.
@@ -44,6 +46,11 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 	err = s.locks.guard(ctx, func(ctx context.Context) error { return s.run.Do(ctx, o.Stop) })
 	if err != nil {
 		return s.now, err
+	}
+	if reset, ends := approved.Request.(Reset); ends && len(reset.Hosts) == 0 {
+		if err := e.know(""); err != nil {
+			return s.now, err
+		}
 	}
 	if forgets(approved.Request) {
 		release()
@@ -86,6 +93,12 @@ func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (se
 	if s.now, err = e.again(ctx, approved); err != nil {
 		s.locks.release(ctx)
 		return s, err
+	}
+	if slices.ContainsFunc(s.now.Plan.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.Init }) {
+		if err := e.know(""); err != nil { // the new cluster makes a CA of its own
+			s.locks.release(ctx)
+			return s, err
+		}
 	}
 	s.run = e.runOf(s.now, s.locks, o)
 	return s, nil

@@ -34,6 +34,9 @@ type Config struct {
 	Releases Releases             // what is installed
 	Connect  apply.Connectors     // how connections to the API and to etcd are made; the zero value makes real ones
 
+	// CA is by which CA the cluster is known to the caller; nil takes whatever its control-plane hosts say.
+	CA KnownCA
+
 	// Observe finds out what is. Nil asks every host, the API and etcd (probe.Run). A caller that has facts
 	// already, or is concerned with some of the hosts, hands in one of its own.
 	Observe  func(context.Context, probe.Request) (probe.Result, error)
@@ -46,6 +49,13 @@ type Config struct {
 // Approver records host keys that somebody has approved; a *sshpool.Pool is one.
 type Approver interface {
 	Approve(...host.FirstContact) error
+}
+
+// KnownCA remembers by which CA a cluster is known, so that nobody else can pose as it. It is the hash of the CA's
+// public key, as kubeadm writes it: "sha256:…".
+type KnownCA interface {
+	CA() string           // "" while it is not known
+	Know(ca string) error // "" forgets it; often it is known already
 }
 
 // Engine is one cluster as it is wanted, and the means to make it so. It is not changed after New, and its methods
@@ -132,7 +142,7 @@ func (e *Engine) NewRunID() string {
 
 // Observe asks every host, the API and etcd how they are. It changes nothing.
 func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
-	request := probe.Request{Now: e.cfg.Now}
+	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA()}
 	for _, h := range e.cfg.Want.Hosts() {
 		if e.about != nil && !slices.Contains(e.about, h.ID) {
 			continue
@@ -142,8 +152,36 @@ func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 		})
 	}
 	seen, err := e.cfg.Observe(ctx, request)
-	if err != nil || e.about == nil {
+	if err != nil {
 		return seen, err
 	}
+	if seen.CA != "" {
+		if err := e.know(seen.CA); err != nil {
+			return seen, err
+		}
+	}
+	if e.about == nil {
+		return seen, nil
+	}
 	return e.completed(ctx, seen)
+}
+
+// knownCA is the CA by which the caller knows the cluster; "" where it does not.
+func (e *Engine) knownCA() string {
+	if e.cfg.CA == nil {
+		return ""
+	}
+	return e.cfg.CA.CA()
+}
+
+// know has the caller remember the cluster's CA: the first that answers, a new one with a new cluster, and none once
+// the cluster has ended.
+func (e *Engine) know(ca string) error {
+	if e.cfg.CA == nil {
+		return nil
+	}
+	if err := e.cfg.CA.Know(ca); err != nil {
+		return &ConfigError{fmt.Errorf("the cluster's CA cannot be remembered: %w", err)}
+	}
+	return nil
 }

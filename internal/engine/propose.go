@@ -39,7 +39,7 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 		Input: plan.Input{
 			Decide: decide.Input{
 				Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions,
-				Config: e.configs(who), Addons: e.addonOf, System: e.system, About: e.aboutHosts(who),
+				CA: e.knownCA(), Config: e.configs(who), Addons: e.addonOf, System: e.system, About: e.aboutHosts(who),
 			},
 			FirstContacts: firstContacts(who.Is, approved),
 		},

@@ -88,7 +88,10 @@ type Host struct {
 	EtcdData    Tri      `json:"etcdData,omitempty"`  // /var/lib/etcd/member exists
 	Manifests   []string `json:"manifests,omitempty"` // static pods' files without extension: "kube-apiserver"
 	// "sha256:…" of the cluster CA's public key, as kubeadm's --discovery-token-ca-cert-hash
-	CAHash   string `json:"caHash,omitempty"`
+	CAHash string `json:"caHash,omitempty"`
+	// AdminCA is the same of the CA in its admin.conf, where that is not the one that is known to be the cluster's:
+	// nothing is asked through the host then.
+	AdminCA  string `json:"adminCA,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"` // the server named in kubelet.conf
 
 	// Control-plane components, from the host itself. Unknown on workers.

@@ -79,8 +79,12 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	}
 	last := b.onHost(h, Step{
 		Intent: step.With(step.ResetHostParams{MemberLeft: !whole}), Action: Remove, Risk: Restarts,
-		Title: "reset to a bare host", Reason: "asked for", Needs: needs,
-		Changes: b.resetChanges(h),
+		Title: "reset to a bare host", Reason: b.resetReason(h), Needs: needs,
+		Changes: []string{
+			"containers, their mounts, network interfaces and rules",
+			"/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd",
+			"kubelet, containerd and their units",
+		},
 	})
 	if _, found := b.findNode(h); found && !whole && b.world.Is.API.Reached == observed.Yes {
 		last = b.deleteNode(h, "the host has left the cluster", []string{last}, step.Death{})
@@ -91,16 +95,11 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	return nil
 }
 
-func (b *builder) resetChanges(h desired.Host) []string {
-	changes := []string{
-		"containers, their mounts, network interfaces and rules",
-		"/etc/kubernetes, /var/lib/etcd, /var/lib/kubelet, /var/lib/containerd",
-		"kubelet, containerd and their units",
-	}
+func (b *builder) resetReason(h desired.Host) string {
 	if b.resetKeeps(h) {
-		changes = append(changes, "etcd's data and the PKI: kept on the host until kubeone reset --purge")
+		return "asked for; etcd's data and the PKI stay until kubeone reset --purge"
 	}
-	return changes
+	return "asked for"
 }
 
 // purge plans that what a host has kept is deleted, and names it.
@@ -114,13 +113,13 @@ func (b *builder) purge(h desired.Host, whole, reset bool) {
 	if reset {
 		needs = []string{b.plan.Steps[len(b.plan.Steps)-1].ID}
 	}
-	changes := slices.Clone(seen.Kept)
+	kept := slices.Clone(seen.Kept)
 	if keeps {
-		changes = append(changes, "etcd's data and the PKI that this reset has kept")
+		kept = append(kept, "etcd's data and the PKI that this reset has kept")
 	}
 	b.onHost(h, Step{
 		Intent: step.With(step.PurgeParams{Quorum: !whole}), Action: Remove, Title: "delete what was kept",
-		Reason: "asked for", Needs: needs, Changes: changes,
+		Reason: "asked for; " + strings.Join(kept, ", "), Needs: needs, Changes: kept,
 	})
 }
 

@@ -2,11 +2,13 @@ package probe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
 
+	"kubeone/internal/cluster"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 )
@@ -55,7 +57,7 @@ func (p *prober) run(
 	said := &answerText{begin: begin}
 	if credentials {
 		said.access = func(head []byte) {
-			if a, err := parseAccess(head); err == nil {
+			if a, err := parseAccess(head); err == nil && p.believed(&a) {
 				early(a)
 			}
 		}
@@ -73,14 +75,32 @@ func (p *prober) run(
 		return Answer{}, err
 	}
 	a, err := Parse(said.text, sent, received)
-	if !credentials {
-		a.Credentials = Credentials{} // that nobody asked it for are what it wants to be believed by
+	if !credentials || !p.believed(&a) {
+		a.Credentials = Credentials{} // those that nobody asked it for are what it wants to be believed by
 	}
 	if err == nil {
 		p.note(t.ID, sent, Span{What: "script", To: received.Sub(sent)})
 		p.note(t.ID, sent, a.Parts...)
 	}
 	return a, err
+}
+
+// believed reports whether the host's credentials are of the cluster's CA, as far as that is known. Of another one the
+// answer says which.
+func (p *prober) believed(a *Answer) bool {
+	if p.CA == "" || len(a.Credentials.Kubeconfig) == 0 {
+		return true
+	}
+	ca := adminCA(a.Credentials)
+	if ca != p.CA {
+		a.Host.AdminCA = cmp.Or(ca, "none")
+	}
+	return ca == p.CA
+}
+
+// adminCA is the hash of the CA in a host's admin.conf; "" where that is none that can be used.
+func adminCA(c Credentials) string {
+	return CAHash(cluster.Access{Kubeconfig: c.Kubeconfig}.CA())
 }
 
 // answerText collects what a host says, and hands on the part up to accessLine once that has come.

@@ -60,9 +60,9 @@ func firstCertificate(content []byte) *x509.Certificate {
 	return c
 }
 
-// caHash is the digest of a CA's public key as kubeadm writes it (--discovery-token-ca-cert-hash): the sha256 of the
+// CAHash is the digest of a CA's public key as kubeadm writes it (--discovery-token-ca-cert-hash): the sha256 of the
 // SubjectPublicKeyInfo, RFC 7469's pin in hex. It is "" for what is not a certificate.
-func caHash(content []byte) string {
+func CAHash(content []byte) string {
 	c := firstCertificate(content)
 	if c == nil {
 		return ""

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
@@ -100,7 +101,8 @@ type fakeAPI struct {
 	paths []string
 }
 
-func newAPI(t *testing.T, objects map[string]string) *fakeAPI {
+// newAPI starts one, with a certificate that others have too, or with its own.
+func newAPI(t *testing.T, objects map[string]string, own ...tls.Certificate) *fakeAPI {
 	t.Helper()
 	api := &fakeAPI{asked: make(chan struct{})}
 	var once sync.Once
@@ -121,6 +123,9 @@ func newAPI(t *testing.T, objects map[string]string) *fakeAPI {
 			_, _ = fmt.Fprint(w, body)
 		}
 	}))
+	if len(own) > 0 {
+		api.TLS = &tls.Config{Certificates: own, MinVersion: tls.VersionTLS12}
+	}
 	api.EnableHTTP2 = true
 	api.StartTLS()
 	t.Cleanup(api.Close)

@@ -2,7 +2,14 @@ package probe
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
 	"testing"
+	"time"
 
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -58,4 +65,50 @@ func TestNobodyVolunteersAsTheCluster(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnotherCAIsNotTheClusters: a control-plane host that is asked for credentials gives those of another cluster.
+func TestAnotherCAIsNotTheClusters(t *testing.T) {
+	t.Parallel()
+	theirs, ours := newAPI(t, objects, selfSigned(t)), newAPI(t, objects)
+	targets := []Target{
+		{ID: "hostile", Host: volunteers(theirs, true), ControlPlane: true},
+		{ID: "a", Host: through(says(nil, ours.secret()), ours), ControlPlane: true},
+	}
+	first, err := Run(t.Context(), Request{Targets: targets[1:], Now: at})
+	if err != nil || first.CA == "" || first.World.API.Reached != observed.Yes {
+		t.Fatalf("%v, %+v", err, first.World.API)
+	}
+	r, err := Run(t.Context(), Request{Targets: targets, Now: at, CA: first.CA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(theirs.paths) > 0 || r.World.API.Via != "a" || len(r.Access.Via) != 1 || r.CA != first.CA {
+		t.Errorf("its API was asked for %q; the API is %+v, access %+v", theirs.paths, r.World.API, r.Access)
+	}
+	if ca := r.World.Hosts["hostile"].AdminCA; ca == "" || ca == first.CA || r.World.Hosts["a"].AdminCA != "" {
+		t.Errorf("its CA is %q, the other's %q", ca, r.World.Hosts["a"].AdminCA)
+	}
+	alone, err := Run(t.Context(), Request{Targets: targets[:1], Now: at, CA: first.CA})
+	if err != nil || alone.World.API.Reached == observed.Yes || alone.Access != nil || alone.CA != "" {
+		t.Errorf("%v, %+v", err, alone.World.API)
+	}
+}
+
+// selfSigned is a certificate that is its own CA.
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"example.com"}, IsCA: true, BasicConstraintsValid: true,
+		NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

@@ -31,7 +31,7 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	h.EtcdLost = l.one("etcd-lost")
 	ours(&h, l, files)
 	presence(&h, l)
-	h.CAHash = caHash(pem[clusterCA])
+	h.CAHash = CAHash(pem[clusterCA])
 	h.Certificates = certificates(pem, kubeconfigs, clock(l))
 	h.Endpoint = yamlValue(kubeconfigs[kubeletConf], "server")
 	kubeletCert(&h, l, kubeconfigs[kubeletConf])

@@ -43,6 +43,9 @@ type Target struct {
 // Request says whom to ask, and how long to wait. Zero durations and counts are the defaults.
 type Request struct {
 	Targets []Target
+	// CA is the hash of the cluster's CA, as observed.Host has it, where that is known: credentials of another one are
+	// not used. "" takes whatever the control-plane hosts say.
+	CA string
 	// Now is the operator's clock; nil means time.Now.
 	Now func() time.Time
 
@@ -61,7 +64,9 @@ type Result struct {
 	// where no host has any. It holds secrets.
 	Access *cluster.Access
 	// Etcd reaches etcd likewise; nil where no host has credentials. It holds secrets.
-	Etcd     *etcd.Access
+	Etcd *etcd.Access
+	// CA is the hash of the CA by which the API was verified that answered; "" where none did.
+	CA       string
 	Requests Requests
 	// Spans are where the time went, in the order of their beginnings.
 	Spans []Span
@@ -220,6 +225,7 @@ func (p *prober) result(api observed.API, members etcdResult) Result {
 	}
 	return Result{
 		World: world, Access: p.access(api.Via), Etcd: p.etcdAccess(members.via),
+		CA:       adminCA(p.answers[api.Via].Credentials),
 		Requests: p.requests, Spans: inOrder(p.spans),
 	}
 }

@@ -68,6 +68,7 @@ const (
 	HostOutsideLimit     Code = "HostOutsideLimit"
 	StepRunning          Code = "StepRunning"
 	ClusterCAConflict    Code = "ClusterCAConflict"
+	ClusterCAChanged     Code = "ClusterCAChanged"
 	NetworkImmutable     Code = "NetworkImmutable"
 	NetworkPluginChanged Code = "NetworkPluginChanged"
 	HostNameDuplicate    Code = "HostNameDuplicate"

@@ -40,8 +40,8 @@ func samples() Parameters {
 		"pod":   "kube-apiserver", "port": 6443, "process": "haproxy", "quorum": 2, "run": "20260810-025648-7f3a",
 		"running": "1.36.3",
 		"skew":    "31s", "state": "down", "step": "join-etcd", "supported": []string{"debian", "ubuntu"},
-		"units":   []string{"containerd", "kubelet"},
-		"version": "1.36.3", "voters": 3, "wanted": "beta",
+		"units": []string{"containerd", "kubelet"},
+		"known": "sha256:aaaa", "version": "1.36.3", "voters": 3, "wanted": "beta",
 	}
 }
 

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [12]row { //nolint:funlen // a table
+func clusterRows() [13]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -44,6 +44,13 @@ func clusterRows() [12]row { //nolint:funlen // a table
 			what:    `control-plane hosts disagree about the CA of cluster "{cluster}": {cas}`,
 			do: "two clusters have this name, or one was made twice: give each its own manifest and name, or " +
 				"reset the hosts of the wrong one",
+		},
+		{
+			code: ClusterCAChanged, class: ClassConfig,
+			meaning: "A control-plane host holds another CA than the one by which this machine knows the cluster.",
+			what:    "its CA is {ca}, and this machine knows the cluster by {known}",
+			do: "if the cluster was made anew elsewhere, remove the file ca of its state directory, or give the new " +
+				"CA's certificate with --ca-file; if not, somebody poses as the cluster",
 		},
 		{
 			code: NetworkImmutable, class: ClassConfig,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type Options struct {
 	Version  string // wanted in place of the manifest's Kubernetes version, on the way to it
 	Upgrade  UpgradeOptions
 	Parallel int    // hosts busy at a time; 0 is the engine's default
+	CAFile   string // the certificate of the cluster's CA, as PEM; "" takes the one that this machine knows, if any
 	StateDir string // where known hosts and journals are; "" is DefaultStateDir
 	Now      func() time.Time
 	Pool     sshpool.Options // of connections, for tests and benchmarks: what is said above goes before it
@@ -87,7 +89,12 @@ func (w *Workspace) open() (err error) {
 	if err != nil {
 		return err
 	}
+	ca, err := openKnownCA(filepath.Join(w.stateDir, "ca"), w.opt.CAFile)
+	if err != nil {
+		return &engine.ConfigError{Err: err}
+	}
 	w.Engine, err = engine.New(engine.Config{
+		CA:   ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
 		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel,
 	})

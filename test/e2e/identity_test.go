@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -155,4 +157,25 @@ func rolesChanged(s *story) {
 	s.same("what runs since when", before, s.started(s.Members()))
 	s.healthy()
 	s.nothingToDo()
+}
+
+// anotherCA shows that this machine knows the cluster by its CA, from the first contact or from a file.
+func anotherCA(s *story) {
+	file := filepath.Join(s.Dir, "state", s.Lab.Name, "ca")
+	known, err := os.ReadFile(file)
+	s.must(err)
+	s.must(os.WriteFile(file, []byte("sha256:"+strings.Repeat("0", 64)+"\n"), 0o600))
+	says := []string{"its CA is " + strings.TrimSpace(string(known)), "somebody poses as the cluster"}
+	s.run(15, []string{"plan"}, says...)
+	s.run(15, []string{"apply", "-y"}, says...)
+	s.run(12, []string{"kubeconfig", "-o", "-"}, "no control-plane host that answers has a kubeconfig")
+	s.must(os.Remove(file))
+	certificate, err := s.Lab.Host("cp-1").Exec(s.Context(), "cat /etc/kubernetes/pki/ca.crt")
+	s.must(err)
+	given := filepath.Join(s.Dir, "cluster-ca.crt")
+	s.must(os.WriteFile(given, []byte(certificate), 0o600))
+	s.run(0, []string{"plan", "--ca-file", given}, "No changes")
+	again, err := os.ReadFile(file)
+	s.must(err)
+	s.same("the CA that is known", string(known), string(again))
 }

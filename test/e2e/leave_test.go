@@ -43,7 +43,7 @@ func twoOperators(s *story) {
 
 // reset ends the cluster. Its hosts are then as they were before it.
 func reset(s *story) {
-	s.run(2, []string{"reset", "--dry-run"}, "kept on the host until kubeone reset --purge")
+	s.run(2, []string{"reset", "--dry-run"}, "asked for; etcd's data and the PKI stay until kubeone reset --purge")
 	s.run(15, []string{"reset"}, "no terminal")
 	s.run(0, []string{"reset", "-y"}, "Done. The hosts are bare.")
 	kept, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
@@ -51,7 +51,8 @@ func reset(s *story) {
 	s.must(err)
 	s.Logf("kept: %v", kept)
 	s.run(0, []string{"reset", "-y"}, "No changes. The hosts are bare.", "keeps /var/lib/kubeone-old/",
-		"keeps /var/lib/etcd/kubeone-reset-")
+		"/var/lib/etcd/kubeone-reset-")
+	s.run(2, []string{"reset", "--purge", "--dry-run"}, "delete what was kept", "/var/lib/etcd/kubeone-reset-")
 	s.run(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
 	s.unchanged(s.bare, s.snapshot())
 	s.run(0, []string{"reset", "-y", "--purge"}, "No changes. The hosts are bare.")

@@ -206,7 +206,7 @@ func nodeReplaced(s *story) {
 // mounted is the command line that makes the directory a mount point.
 func mounted(dir string) string {
 	disk := "/var/lib/disk-of-" + path.Base(dir)
-	return "mkdir -p " + disk + " " + dir + " && mount --bind " + disk + " " + dir + "\n"
+	return "mkdir -p -m 700 " + disk + " " + dir + " && mount --bind " + disk + " " + dir + "\n"
 }
 
 // removalsRefused: with one of three members away, no other may leave.
