@@ -38,6 +38,8 @@ type Cluster struct {
 
 	// NotCarriedOut lists the manifest's fields that are set and that this version does nothing about, as paths.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
+	// SecurityNotCarriedOut are those of them without which the cluster is less safe than somebody relies on.
+	SecurityNotCarriedOut []string `json:"securityNotCarriedOut,omitempty"`
 	// Digest is the sha256 (hex) of the manifest as wanted, without secrets, and whatever the order and the IDs of its
 	// hosts; two equal digests want the same cluster.
 	Digest string `json:"digest"`

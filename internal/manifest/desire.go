@@ -43,6 +43,8 @@ func (l *loader) desired() desired.Cluster {
 		Upgrade:       upgradeOf(c.Upgrade),
 		Backup:        l.backupOf(c.Backup),
 		NotCarriedOut: c.NotCarriedOut(),
+
+		SecurityNotCarriedOut: c.SecurityNotCarriedOut(),
 	}
 }
 

@@ -28,9 +28,18 @@ func Build(in Input) (Plan, []decide.Decision) {
 	b := newBuilder(in.Decide)
 	b.plan.FirstContacts = in.FirstContacts
 	decisions := b.routes()
+	why := ""
+	if fields := in.Decide.Want.SecurityNotCarriedOut; len(fields) > 0 && b.plan.Blocked == "" {
+		why = "this version does not carry out " + strings.Join(fields, ", ") +
+			", and a cluster without what makes it safer is not what the manifest asks for; " +
+			"take it out of the manifest to do without it"
+	}
 	if err := errors.Join(b.refused...); err != nil {
+		why = err.Error()
+	}
+	if why != "" {
 		return Plan{
-			Format: FormatVersion, Cluster: b.plan.Cluster, Routes: b.plan.Routes, Hosts: b.names, Blocked: err.Error(),
+			Format: FormatVersion, Cluster: b.plan.Cluster, Routes: b.plan.Routes, Hosts: b.names, Blocked: why,
 		}, decisions
 	}
 	b.finish(decisions[0])

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -158,6 +159,18 @@ func TestASavedPlanIsReadOrRefused(t *testing.T) {
 	} {
 		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want an error that says %q", text, err, says)
+		}
+	}
+}
+
+// TestSecurityThatIsNotCarriedOutStopsEverything: a cluster without it is not what the manifest asks for.
+func TestSecurityThatIsNotCarriedOutStopsEverything(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]decide.Input{"new": empty(3, 1), "healthy": healthy(3, 1)} {
+		in.Want.SecurityNotCarriedOut = []string{"features.encryptionProviders"}
+		p, decisions := Build(Input{Decide: in})
+		if len(p.Steps) > 0 || !strings.Contains(p.Blocked, "features.encryptionProviders") || len(decisions) == 0 {
+			t.Errorf("%s: %s", name, text(p))
 		}
 	}
 }

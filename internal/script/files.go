@@ -186,12 +186,15 @@ imports = ["/etc/containerd/conf.d/*.toml"]
       SystemdCgroup = true`, sandbox, want.Containerd.DeviceOwnershipFromSecurityContext, BinDir)
 }
 
+// unitEscapes makes a text mean itself within double quotes in a unit of systemd (systemd.syntax(7), systemd.unit(5)).
+var unitEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%") //nolint:gochecknoglobals // a constant
+
 func proxyDropIn(p desired.Proxy) string {
 	var b strings.Builder
 	b.WriteString("[Service]\n")
 	for _, v := range [][2]string{{"HTTP_PROXY", p.HTTP}, {"HTTPS_PROXY", p.HTTPS}, {"NO_PROXY", p.NoProxy}} {
 		if v[1] != "" {
-			fmt.Fprintf(&b, "Environment=\"%s=%s\"\n", v[0], v[1])
+			fmt.Fprintf(&b, "Environment=\"%s=%s\"\n", v[0], unitEscapes.Replace(v[1]))
 		}
 	}
 	return b.String()

@@ -89,8 +89,7 @@ func Render(in Input) (string, error) {
 		return "", err
 	}
 	for _, f := range append(append(hostFiles(in, artifacts), kubeadm...), snapshots...) {
-		fmt.Fprintf(&b, "\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", f.function, fileEnd, strings.TrimRight(f.content, "\n"),
-			fileEnd)
+		b.WriteString(f.definition(f.function))
 	}
 	b.WriteString(registryFunction(in.Want))
 	b.WriteString("\n" + system(in).Shell() + linkPlugin(in))
@@ -127,8 +126,7 @@ func registryFunction(want desired.Cluster) string {
 	var b strings.Builder
 	files := registryFiles(want)
 	for i, f := range files {
-		fmt.Fprintf(&b, "\nfile_registry_%d() {\n\tcat <<'%s'\n%s\n%s\n}\n", i, fileEnd,
-			strings.TrimRight(f.content, "\n"), fileEnd)
+		b.WriteString(f.definition(fmt.Sprintf("file_registry_%d", i)))
 	}
 	b.WriteString("\nregistry_files() {\n\tmkdir -p /etc/containerd/certs.d\n")
 	keep := make([]string, 0, len(files))
@@ -143,8 +141,16 @@ func registryFunction(want desired.Cluster) string {
 	return b.String()
 }
 
-// fileEnd ends a file's content inside a script; no content has such a line.
-const fileEnd = "KUBEONE_END_OF_FILE"
+// definition is the function of that name that prints the file's content. What ends the content is made longer until no
+// line of the content is it.
+func (f file) definition(function string) string {
+	content := strings.TrimRight(f.content, "\n")
+	end := "KUBEONE_END_OF_FILE"
+	for slices.Contains(strings.Split(content, "\n"), end) {
+		end += "_"
+	}
+	return fmt.Sprintf("\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", function, end, content, end)
+}
 
 // resetOnly reports whether the host has nothing to install: it is not of a known architecture, or no
 // version is wanted.

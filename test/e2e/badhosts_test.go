@@ -35,7 +35,7 @@ func faults() []fault {
 			[]string{`operating system "plan9" is not supported`}},
 		{"kernel too old", "cp-2", standIn("uname", "echo 3.10.0-1160 x86_64"), "rm /usr/local/sbin/uname", 10,
 			[]string{`kernel "3.10.0-1160"`}},
-		{"etcd data of unknown origin", "cp-2", "mkdir -p /var/lib/etcd/member", "rm -r /var/lib/etcd", 15,
+		{"etcd data of unknown origin", "cp-1", "mkdir -p /var/lib/etcd/member", "rm -r /var/lib/etcd", 15,
 			[]string{"etcd data of unknown origin"}},
 		{"keys of unknown origin", "cp-3", "mkdir -p /etc/kubernetes/pki && echo x >/etc/kubernetes/pki/ca.key",
 			"rm -r /etc/kubernetes", 15, []string{"PKI of unknown origin"}},

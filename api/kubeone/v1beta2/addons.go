@@ -7,7 +7,7 @@ type Addons struct {
 	// Path is the folder with the operator's own addons.
 	Path string `json:"path,omitempty"`
 	// GlobalParams is parameters of all addons.
-	GlobalParams map[string]string `json:"globalParams,omitempty" secret:"keys"`
+	GlobalParams map[string]string `json:"globalParams,omitempty" secret:"keys" lines:"yes"`
 	// Addons is the addons that are wanted, or not wanted any more.
 	Addons []Addon `json:"addons,omitempty"`
 }
@@ -17,7 +17,7 @@ type Addon struct {
 	// Name is the addon's name. Required.
 	Name string `json:"name"`
 	// Params is the addon's parameters; they win over globalParams.
-	Params map[string]string `json:"params,omitempty" secret:"keys"`
+	Params map[string]string `json:"params,omitempty" secret:"keys" lines:"yes"`
 	// DisableTemplating applies the addon's files as they are. Default: false.
 	DisableTemplating bool `json:"disableTemplating,omitempty"`
 	// Delete removes the addon. Default: false.

@@ -11,22 +11,34 @@ import (
 // NotCarriedOut returns the paths of all fields that are set and that this version does nothing about, in the order of
 // the types. A feature that is switched off is carried out by doing nothing.
 func (c *KubeOneCluster) NotCarriedOut() []string {
+	paths := c.ignored(func(reflect.StructField) bool { return true })
+	for _, proxy := range []struct{ path, url string }{{"proxy.http", c.Proxy.HTTP}, {"proxy.https", c.Proxy.HTTPS}} {
+		if u, err := url.Parse(proxy.url); err == nil && u.User != nil {
+			paths = append(paths, proxy.path+" (user and password)")
+		}
+	}
+	return paths
+}
+
+// SecurityNotCarriedOut returns those of them that were asked for so that the cluster is safer: without them it is not
+// what somebody relies on.
+func (c *KubeOneCluster) SecurityNotCarriedOut() []string {
+	return c.ignored(func(f reflect.StructField) bool { return f.Tag.Get("security") == "yes" })
+}
+
+// ignored returns the paths of the fields of that sort that are set and that this version does nothing about.
+func (c *KubeOneCluster) ignored(counts func(reflect.StructField) bool) []string {
 	var paths []string
 	walkFields(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, f reflect.StructField) bool {
 		tag, ok := f.Tag.Lookup("carried")
 		if !ok {
 			return true
 		}
-		if _, idle, found := strings.Cut(tag, "idle="); !isIdle(v) && (!found || plainText(v) != idle) {
+		if _, idle, found := strings.Cut(tag, "idle="); counts(f) && !isIdle(v) && (!found || plainText(v) != idle) {
 			paths = append(paths, path)
 		}
 		return false
 	})
-	for _, proxy := range []struct{ path, url string }{{"proxy.http", c.Proxy.HTTP}, {"proxy.https", c.Proxy.HTTPS}} {
-		if u, err := url.Parse(proxy.url); err == nil && u.User != nil {
-			paths = append(paths, proxy.path+" (user and password)")
-		}
-	}
 	return paths
 }
 

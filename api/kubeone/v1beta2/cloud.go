@@ -32,9 +32,9 @@ type CloudProviderSpec struct {
 	// DisableBundledCSIDrivers leaves out the cloud's storage drivers, which this version does not install anyway.
 	DisableBundledCSIDrivers bool `json:"disableBundledCSIDrivers,omitempty"`
 	// CloudConfig is the configuration file of the cloud's controller manager.
-	CloudConfig string `json:"cloudConfig,omitempty" carried:"no" secret:"true"`
+	CloudConfig string `json:"cloudConfig,omitempty" carried:"no" secret:"true" lines:"yes"`
 	// CSIConfig is the configuration file of the cloud's storage driver; vSphere only.
-	CSIConfig string `json:"csiConfig,omitempty" carried:"no" secret:"true"`
+	CSIConfig string `json:"csiConfig,omitempty" carried:"no" secret:"true" lines:"yes"`
 	// SecretProviderClassName is the SecretProviderClass that holds the cloud's credentials.
 	SecretProviderClassName string `json:"secretProviderClassName,omitempty" carried:"no"`
 }

@@ -39,7 +39,7 @@ type KubeOneCluster struct {
 	// CertificateAuthority is additional trusted authorities and how long certificates live.
 	CertificateAuthority CertificateAuthorityConfig `json:"certificateAuthority,omitzero"`
 	// CABundle is PEM certificates that all hosts trust. Deprecated: use certificateAuthority.bundle.
-	CABundle string `json:"caBundle,omitempty"`
+	CABundle string `json:"caBundle,omitempty" lines:"yes"`
 	// Preflight says which of kubeadm's preflight checks may fail.
 	Preflight Preflight `json:"preflight,omitzero"`
 	// Artifacts says where binaries and images are downloaded from.
@@ -127,7 +127,7 @@ type LoggingConfig struct {
 // CertificateAuthorityConfig is additional trusted authorities and how long certificates live.
 type CertificateAuthorityConfig struct {
 	// Bundle is PEM certificates that all hosts trust.
-	Bundle string `json:"bundle,omitempty"`
+	Bundle string `json:"bundle,omitempty" lines:"yes"`
 	// File is a file of PEM certificates, used instead of bundle; relative to the manifest's folder.
 	File string `json:"file,omitempty"`
 	// CertificateValidityPeriod is how long certificates live, as a Go duration. Default: 8760h.

@@ -23,7 +23,8 @@ Generated from the comments in ` + "`api/kubeone/v1beta2`" + `; ` + "`go test ./
 
 A manifest is one YAML document with the fields below. Fields that do not exist, wrong types and fields that are set
 twice are errors, all reported at once with their lines. A field that is *not carried out* is accepted, and this version
-does nothing about it; ` + "`kubeone plan`" + ` lists those that are set. Examples are in [examples](../examples).
+does nothing about it; ` + "`kubeone plan`" + ` lists those that are set. Where it says *stops apply*, the field is
+there to make the cluster safer, and nothing is done as long as it is set. Examples are in [examples](../examples).
 
 Values of secret fields stay on the operator's machine: they are in no plan, no log, and not in the manifest that is
 kept in the cluster.
@@ -134,6 +135,9 @@ func (d *docs) row(f reflect.StructField, comment, carried string) string {
 	}
 	if tag, ok := f.Tag.Lookup("carried"); ok {
 		carried = "no"
+		if f.Tag.Get("security") == "yes" {
+			carried = "no, stops apply"
+		}
 		if _, idle, found := strings.Cut(tag, "idle="); found {
 			carried = "`" + idle + "` only"
 		}

@@ -5,25 +5,25 @@ type Features struct {
 	// CoreDNS configures the cluster's DNS server.
 	CoreDNS *CoreDNS `json:"coreDNS,omitempty"`
 	// AlwaysPullImages has the kubelet check credentials for every image.
-	AlwaysPullImages *Switch `json:"alwaysPullImages,omitempty" carried:"no"`
+	AlwaysPullImages *Switch `json:"alwaysPullImages,omitempty" carried:"no" security:"yes"`
 	// EventRateLimit limits how many events the API server takes.
-	EventRateLimit *AdmissionPlugin `json:"eventRateLimit,omitempty" carried:"no"`
+	EventRateLimit *AdmissionPlugin `json:"eventRateLimit,omitempty" carried:"no" security:"yes"`
 	// PodNodeSelector limits the nodes on which pods of a namespace run.
-	PodNodeSelector *AdmissionPlugin `json:"podNodeSelector,omitempty" carried:"no"`
+	PodNodeSelector *AdmissionPlugin `json:"podNodeSelector,omitempty" carried:"no" security:"yes"`
 	// PodSecurityPolicy was removed from Kubernetes in 1.25. Deprecated: remove it.
-	PodSecurityPolicy *Switch `json:"podSecurityPolicy,omitempty" carried:"no"`
+	PodSecurityPolicy *Switch `json:"podSecurityPolicy,omitempty" carried:"no" security:"yes"`
 	// StaticAuditLog has the API server write an audit log to a file.
-	StaticAuditLog *StaticAuditLog `json:"staticAuditLog,omitempty" carried:"no"`
+	StaticAuditLog *StaticAuditLog `json:"staticAuditLog,omitempty" carried:"no" security:"yes"`
 	// DynamicAuditLog was removed from Kubernetes in 1.19. Deprecated: remove it.
-	DynamicAuditLog *Switch `json:"dynamicAuditLog,omitempty" carried:"no"`
+	DynamicAuditLog *Switch `json:"dynamicAuditLog,omitempty" carried:"no" security:"yes"`
 	// MetricsServer installs metrics-server.
 	MetricsServer *Switch `json:"metricsServer,omitempty" carried:"no"`
 	// NodeLocalDNS installs a DNS cache on every node.
 	NodeLocalDNS *NodeLocalDNS `json:"nodeLocalDNS,omitempty" carried:"no"`
 	// OpenIDConnect has the API server accept an OpenID provider's tokens.
-	OpenIDConnect *OpenIDConnect `json:"openidConnect,omitempty" carried:"no"`
+	OpenIDConnect *OpenIDConnect `json:"openidConnect,omitempty" carried:"no" security:"yes"`
 	// EncryptionProviders encrypts Secrets in etcd.
-	EncryptionProviders *EncryptionProviders `json:"encryptionProviders,omitempty" carried:"no"`
+	EncryptionProviders *EncryptionProviders `json:"encryptionProviders,omitempty" carried:"no" security:"yes"`
 }
 
 // Switch is a feature that is on or off.
@@ -119,5 +119,5 @@ type EncryptionProviders struct {
 	// Enable switches it on. Default: false.
 	Enable bool `json:"enable,omitempty"`
 	// CustomEncryptionConfiguration is an EncryptionConfiguration of the operator's own, with its keys.
-	CustomEncryptionConfiguration string `json:"customEncryptionConfiguration,omitempty" secret:"true"`
+	CustomEncryptionConfiguration string `json:"customEncryptionConfiguration,omitempty" secret:"true" lines:"yes"`
 }

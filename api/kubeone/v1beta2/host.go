@@ -58,7 +58,7 @@ type SSHConfig struct {
 	SSHCertFile string `json:"sshCertFile,omitempty"`
 	// SSHHostPublicKey is the host's public key in base64, as in the second column of /etc/ssh/ssh_host_*_key.pub. When
 	// set, no other key is accepted.
-	SSHHostPublicKey string `json:"sshHostPublicKey,omitempty"`
+	SSHHostPublicKey string `json:"sshHostPublicKey,omitempty" lines:"yes"`
 	// SSHAgentSocket is the SSH agent's socket: a path, env:NAME for the path in a variable, or none. Default:
 	// env:SSH_AUTH_SOCK, if there is no key file.
 	SSHAgentSocket string `json:"sshAgentSocket,omitempty"`
@@ -69,7 +69,7 @@ type SSHConfig struct {
 	// BastionUser is the user that logs in to the jump host. Default: sshUsername.
 	BastionUser string `json:"bastionUser,omitempty"`
 	// BastionHostPublicKey is the jump host's public key in base64; when set, no other key is accepted.
-	BastionHostPublicKey string `json:"bastionHostPublicKey,omitempty"`
+	BastionHostPublicKey string `json:"bastionHostPublicKey,omitempty" lines:"yes"`
 	// BastionPrivateKeyFile is the file with the private key for the jump host. Default: sshPrivateKeyFile.
 	BastionPrivateKeyFile string `json:"bastionPrivateKeyFile,omitempty"`
 }

@@ -33,6 +33,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.upgrade(c.Upgrade)
 	f.backup(c.Backup)
 	f.names(c)
+	f.texts(c)
 	return f.list
 }
 
@@ -127,7 +128,8 @@ func (f *findings) registry(r RegistryConfiguration) {
 			"is about overwriteRegistry, which is not set")
 	case strings.Contains(r.OverwriteRegistry, "://"):
 		f.errorf(path, "write host[:port][/path]", "has a scheme, and names of images have none")
-	case strings.ContainsAny(r.OverwriteRegistry, " @") || strings.HasSuffix(r.OverwriteRegistry, "/"):
+	case r.OverwriteRegistry != "" && !registryHost(strings.SplitN(r.OverwriteRegistry, "/", 2)[0]),
+		strings.ContainsAny(r.OverwriteRegistry, " @") || strings.HasSuffix(r.OverwriteRegistry, "/"):
 		f.errorf(path, "write host[:port][/path]", "is not a registry") // it may hold a password, so it is not repeated
 	}
 }

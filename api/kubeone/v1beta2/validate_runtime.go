@@ -3,6 +3,7 @@ package v1beta2
 import (
 	"crypto/tls"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,8 @@ func (f *findings) containerd(r ContainerRuntimeConfig) {
 			f.errorf(at, "merge them", "is the same registry as %q", other)
 		case host != name:
 			f.errorf(at, "write the host name only: "+host, "%q has a scheme or a slash at its end", name)
+		case name != "*" && !registryHost(name):
+			f.errorf(at, "write a host name or an address, and the port if there is one", "%q is not a registry", name)
 		}
 		taken[strings.ToLower(host)] = name
 		for i, mirror := range r.Containerd.Registries[name].Mirrors {
@@ -35,6 +38,11 @@ func (f *findings) containerd(r ContainerRuntimeConfig) {
 		}
 	}
 }
+
+var registryForm = regexp.MustCompile(`^([0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+
+// registryHost reports whether the text is host[:port]. On hosts it is the name of a directory.
+func registryHost(s string) bool { return registryForm.MatchString(s) }
 
 func (f *findings) mirror(path, mirror string) {
 	raw := mirror

@@ -30,7 +30,7 @@ type ProviderSpec struct {
 	// Taints is the nodes' taints.
 	Taints []Taint `json:"taints,omitempty"`
 	// SSHPublicKeys is the keys that may log in.
-	SSHPublicKeys []string `json:"sshPublicKeys,omitempty"`
+	SSHPublicKeys []string `json:"sshPublicKeys,omitempty" lines:"yes"`
 	// OperatingSystem is the machines' operating system.
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 	// OperatingSystemSpec is settings of the operating system.
@@ -38,7 +38,7 @@ type ProviderSpec struct {
 	// Network is the machines' static network.
 	Network *ProviderStaticNetworkConfig `json:"network,omitempty"`
 	// OverwriteCloudConfig replaces the machines' user data.
-	OverwriteCloudConfig *string `json:"overwriteCloudConfig,omitempty" secret:"true"`
+	OverwriteCloudConfig *string `json:"overwriteCloudConfig,omitempty" secret:"true" lines:"yes"`
 }
 
 // ProviderStaticNetworkConfig is a machine's static network.
@@ -112,7 +112,7 @@ type OperatingSystemSpec struct {
 // NodeSetSSH is how a set's machines are reached.
 type NodeSetSSH struct {
 	// PublicKeys is the keys that may log in.
-	PublicKeys []string `json:"publicKeys,omitempty"`
+	PublicKeys []string `json:"publicKeys,omitempty" lines:"yes"`
 	// Port is the SSH port.
 	Port int `json:"port,omitempty"`
 	// Username is the user that logs in.
@@ -122,7 +122,7 @@ type NodeSetSSH struct {
 	// CertFile is the file with the private key's certificate.
 	CertFile string `json:"certFile,omitempty"`
 	// HostPublicKey is the machines' public key in base64.
-	HostPublicKey string `json:"hostPublicKey,omitempty"`
+	HostPublicKey string `json:"hostPublicKey,omitempty" lines:"yes"`
 	// AgentSocket is the SSH agent's socket.
 	AgentSocket string `json:"agentSocket,omitempty"`
 	// Bastion is the jump host's address.
@@ -132,7 +132,7 @@ type NodeSetSSH struct {
 	// BastionUser is the user that logs in to the jump host.
 	BastionUser string `json:"bastionUser,omitempty"`
 	// BastionHostPublicKey is the jump host's public key in base64.
-	BastionHostPublicKey string `json:"bastionHostPublicKey,omitempty"`
+	BastionHostPublicKey string `json:"bastionHostPublicKey,omitempty" lines:"yes"`
 	// BastionPrivateKeyFile is the file with the private key for the jump host.
 	BastionPrivateKeyFile string `json:"bastionPrivateKeyFile,omitempty"`
 }

@@ -1,0 +1,53 @@
+package v1beta2
+
+import (
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// texts finds control characters in every text of the manifest: it may reach a file on a host, a command line or a
+// terminal, where a line more is another setting. Fields that have several lines carry the tag lines:"yes".
+func (f *findings) texts(c *KubeOneCluster) {
+	walkFields(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, field reflect.StructField) bool {
+		f.text(path, v, field.Tag.Get("lines") == "yes")
+		return true
+	})
+}
+
+// text checks a string, a pointer to one, the items of a list and the keys and values of a map, where they are strings.
+func (f *findings) text(path string, v reflect.Value, lines bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() && v.Elem().Kind() == reflect.String {
+			f.text(path, v.Elem(), lines)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.String {
+			for i := range v.Len() {
+				f.text(Item(path, i), v.Index(i), lines)
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			at := Child(path, key.String())
+			f.text(at, key, false)
+			if value := v.MapIndex(key); value.Kind() == reflect.String {
+				f.text(at, value, lines)
+			}
+		}
+	case reflect.String:
+		f.controls(path, v.String(), lines)
+	default:
+	}
+}
+
+// controls does not repeat the value, which may be a secret.
+func (f *findings) controls(path, s string, lines bool) {
+	for _, r := range s {
+		if unicode.IsControl(r) && (!lines || !strings.ContainsRune("\n\r\t", r)) {
+			f.errorf(path, "write it on one line, without control characters", "has the character %U in it", r)
+			return
+		}
+	}
+}
