@@ -21,7 +21,7 @@ import (
 // API is what steps need of the Kubernetes API. *cluster.Client is one, and says what each method does; its methods
 // retry what is transient themselves and may be called concurrently.
 type API interface {
-	CreateJoinToken(ctx context.Context, runID string, ttl time.Duration) (token, id string, err error)
+	CreateJoinToken(ctx context.Context, runID, node string, ttl time.Duration) (token, id string, err error)
 	RevokeJoinToken(ctx context.Context, id string) error
 	RevokeJoinTokens(ctx context.Context, runID string) error
 
@@ -41,8 +41,11 @@ type API interface {
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*record.Record) error) error
 
-	// ServeApprovals approves kubelets' serving certificates until ctx ends.
+	// ServeApprovals approves kubelets' certificates until ctx ends; ApprovePending does so once.
 	ServeApprovals(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision))
+	ApprovePending(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision)) error
+	// RemoveAutoApproval has the cluster's controllers approve no Node's first certificate.
+	RemoveAutoApproval(ctx context.Context) error
 	Close()
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"kubeone/internal/addons"
-	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
@@ -50,37 +49,25 @@ func (r *Run) carryOut(ctx context.Context, client API, s plan.Step) error {
 // clusterSteps is how steps are carried out that run on no host, by kind. The API is nil for those that do not need it.
 func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) error {
 	return map[step.Kind]func(*Run, context.Context, API, plan.Step) error{
-		step.JoinToken:      (*Run).createToken,
-		step.RevokeToken:    (*Run).revokeToken,
-		step.NodeReady:      (*Run).nodeReady,
-		step.ApplyAddon:     (*Run).applyAddon,
-		step.AwaitWorkloads: (*Run).awaitWorkloads,
-		step.SaveRecord:     (*Run).saveRecord,
-		step.DrainNode:      (*Run).drain,
-		step.Uncordon:       (*Run).uncordon,
-		step.RemoveEtcd:     (*Run).removeMember,
-		step.DeleteNode:     (*Run).deleteNode,
+		step.RemoveAutoApproval: (*Run).removeAutoApproval,
+		step.RevokeTokens:       (*Run).revokeTokens,
+		step.NodeReady:          (*Run).nodeReady,
+		step.ApplyAddon:         (*Run).applyAddon,
+		step.AwaitWorkloads:     (*Run).awaitWorkloads,
+		step.SaveRecord:         (*Run).saveRecord,
+		step.DrainNode:          (*Run).drain,
+		step.Uncordon:           (*Run).uncordon,
+		step.RemoveEtcd:         (*Run).removeMember,
+		step.DeleteNode:         (*Run).deleteNode,
 	}
 }
 
-func (r *Run) createToken(ctx context.Context, client API, _ plan.Step) error {
-	return r.makeToken(ctx, client)
+func (r *Run) removeAutoApproval(ctx context.Context, client API, _ plan.Step) error {
+	return client.RemoveAutoApproval(ctx)
 }
 
-func (r *Run) makeToken(ctx context.Context, client API) error {
-	token, id, err := client.CreateJoinToken(ctx, r.RunID, jointoken.MaxTTL)
-	if err != nil {
-		return err
-	}
-	r.state.Lock()
-	r.state.token, r.state.tokenMade = token, r.Now()
-	r.state.tokenIDs = append(r.state.tokenIDs, id)
-	r.state.Unlock()
-	return nil
-}
-
-// revokeToken ends this run's tokens, also one whose making it was not told of.
-func (r *Run) revokeToken(ctx context.Context, client API, _ plan.Step) error {
+// revokeTokens ends this run's tokens, also one whose making it was not told of.
+func (r *Run) revokeTokens(ctx context.Context, client API, _ plan.Step) error {
 	r.state.Lock()
 	ids := slices.Clone(r.state.tokenIDs)
 	r.state.Unlock()

@@ -13,12 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/desired"
@@ -77,17 +79,45 @@ func tokensOf(t *testing.T, api *fake.Clientset) []corev1.Secret {
 	return list.Items
 }
 
-func TestTheJoinTokenLivesFromStepToStep(t *testing.T) {
+func TestAJoinTokenIsForOneHostUntilItsStepHasEnded(t *testing.T) {
 	t.Parallel()
-	r, api, _ := onCluster(t, stepOf("join-token", "", step.JoinToken))
-	if err := r.Do(patience(t), nil); err != nil {
+	r, api, _ := onCluster(t)
+	r.Want = wanted("1", "2")
+	now := time.Now()
+	r.Now = func() time.Time { return now }
+	give := func(host string) string {
+		t.Helper()
+		token, err := r.joinToken(patience(t), host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	first, other := give("1"), give("2")
+	if again := give("1"); again != first || other == first {
+		t.Errorf("host 1 got another token, or that of host 2")
+	}
+	now = now.Add(10 * time.Minute)
+	second := give("1")
+	if second == first {
+		t.Error("a token was used that is too old to begin a join with")
+	}
+	bearers := map[string]string{}
+	for _, secret := range tokensOf(t, api) {
+		bearers[string(secret.Data["token-id"])] = secret.Annotations[jointoken.NodeAnnotation]
+	}
+	id := func(token string) string { return strings.Split(token, ".")[0] }
+	want := map[string]string{id(first): r.name("1"), id(second): r.name("1"), id(other): r.name("2")}
+	if diff := cmp.Diff(want, bearers); diff != "" {
+		t.Error(diff)
+	}
+	if err := r.after(patience(t), stepOf("j", "1", step.JoinWorker)); err != nil {
 		t.Fatal(err)
 	}
-	made := tokensOf(t, api)
-	if len(made) != 1 || r.token() != string(made[0].Data["token-id"])+"."+string(made[0].Data["token-secret"]) {
-		t.Fatalf("%d tokens, and the run's is another", len(made))
+	if left := tokensOf(t, api); len(left) != 2 {
+		t.Errorf("%d tokens are left, want those of host 2 and the one that was too old", len(left))
 	}
-	r.Plan.Steps = []plan.Step{stepOf("revoke-token", "", step.RevokeToken)}
+	r.Plan.Steps = []plan.Step{stepOf("revoke-tokens", "", step.RevokeTokens)}
 	if err := r.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -96,34 +126,24 @@ func TestTheJoinTokenLivesFromStepToStep(t *testing.T) {
 	}
 }
 
-func TestATokenTooOldToBeginAJoinWithIsMadeAnew(t *testing.T) {
+func TestTheAutoApprovalIsRemovedOnceAndForAll(t *testing.T) {
 	t.Parallel()
-	r, api, _ := onCluster(t, stepOf("join-token", "", step.JoinToken))
-	now := time.Now()
-	r.Now = func() time.Time { return now }
-	if err := r.Do(patience(t), nil); err != nil {
-		t.Fatal(err)
-	}
-	first := r.token()
-	for _, c := range []struct {
-		age  time.Duration
-		same bool
-	}{{time.Minute, true}, {10 * time.Minute, false}} {
-		now = now.Add(c.age)
-		token, err := r.freshToken(patience(t))
-		if err != nil {
+	r, api, _ := onCluster(t, stepOf("remove-auto-approval", "", step.RemoveAutoApproval))
+	bindings := api.RbacV1().ClusterRoleBindings()
+	for _, name := range []string{certificates.AutoApprovalBinding, "kubeadm:node-autoapprove-certificate-rotation"} {
+		if _, err := bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if (token == first) != c.same {
-			t.Errorf("after %v: the same token is used: %v, want %v", c.age, token == first, c.same)
+	}
+	for range 2 { // the second time there is nothing to do
+		if err := r.Do(patience(t), nil); err != nil {
+			t.Fatal(err)
 		}
 	}
-	r.Plan.Steps = []plan.Step{stepOf("revoke-token", "", step.RevokeToken)}
-	if err := r.Do(patience(t), nil); err != nil {
-		t.Fatal(err)
-	}
-	if left := tokensOf(t, api); len(left) > 0 {
-		t.Errorf("%d tokens are left", len(left))
+	list, err := bindings.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Name == certificates.AutoApprovalBinding {
+		t.Errorf("left are %v, %v", list.Items, err)
 	}
 }
 
@@ -259,7 +279,7 @@ func TestAClusterThatCannotBeReachedIsSaidToBeSo(t *testing.T) {
 func TestEveryFailureIsReported(t *testing.T) {
 	t.Parallel()
 	r, _, j := onCluster(t, stepOf("a", "", step.Kind("a")), stepOf("b", "", step.Kind("b")),
-		stepOf("c", "", step.JoinToken))
+		stepOf("c", "", step.RemoveAutoApproval))
 	err := r.Do(patience(t), nil)
 	for _, want := range []string{`"a"`, `"b"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 const (
@@ -252,7 +253,7 @@ func (r *Run) passOnHost(ctx context.Context, s plan.Step, output *lineWriter) e
 		r.emit(Event{Type: Warning, Step: s.ID, Host: h.Name(), Line: "looking again later: " + firstLine(err.Error())})
 		return r.later(s, err, StepTimeout)
 	case begun && errors.Is(err, errRunning):
-		return r.later(s, err, StepTimeout)
+		return r.later(s, errors.Join(err, r.approvePending(ctx, s)), StepTimeout)
 	case begun && err != nil:
 		return explain(err, h.Name(), s)
 	case begun:
@@ -263,6 +264,20 @@ func (r *Run) passOnHost(ctx context.Context, s plan.Step, output *lineWriter) e
 		return r.later(s, explain(err, h.Name(), s), StepTimeout) // another step runs there
 	}
 	return r.begin(ctx, h, s)
+}
+
+// approvePending approves what the kubelet of a host that joins may have asked for: nobody does between passes.
+func (r *Run) approvePending(ctx context.Context, s plan.Step) error {
+	if !slices.Contains(s.Intent.Secrets(), step.TokenSecret) {
+		return nil
+	}
+	client, err := r.client() //nolint:contextcheck // it outlives the step
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, passPatience)
+	defer cancel()
+	return client.ApprovePending(ctx, r.expected(), r.tellDecision)
 }
 
 // begin starts a step on its host and leaves it there.

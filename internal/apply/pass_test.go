@@ -268,16 +268,6 @@ func TestAPassSendsFilesForALimitedTime(t *testing.T) {
 	}
 }
 
-func TestAJoinOfALaterProcessHasAToken(t *testing.T) {
-	t.Parallel()
-	r, api, _ := onCluster(t, stepOf("join-token", "", step.JoinToken))
-	token, err := r.freshToken(patience(t))
-	made := tokensOf(t, api)
-	if err != nil || len(made) != 1 || !strings.HasPrefix(token, string(made[0].Data["token-id"])+".") {
-		t.Errorf("%d tokens are in the cluster, and the run's is another: %v", len(made), err)
-	}
-}
-
 func TestALockIsTakenOnOnlyIfNobodyHadItSince(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")

@@ -36,7 +36,7 @@ func TestScheduleOfKnownPlans(t *testing.T) {
 	}
 	wide := plan.Plan{Steps: []plan.Step{
 		stepOf("p1", "1", step.Prepare), stepOf("p2", "2", step.Prepare), stepOf("p3", "3", step.Prepare),
-		stepOf("n3", "3", step.NodeReady), stepOf("r", "", step.JoinToken),
+		stepOf("n3", "3", step.NodeReady), stepOf("r", "", step.RevokeTokens),
 	}}
 	turns := func(onTimeout string) plan.Plan {
 		drain := stepOf("d1", "1", step.DrainNode, "c1")
@@ -192,7 +192,7 @@ func (o *oracle) skip() (ids []string) {
 
 func randomPlan(r *rand.Rand) plan.Plan {
 	kinds := []step.Kind{
-		step.Prepare, step.Images, step.JoinEtcd, step.JoinFinish, step.NodeReady, step.JoinToken, step.RemoveEtcd,
+		step.Prepare, step.Images, step.JoinEtcd, step.JoinFinish, step.NodeReady, step.RevokeTokens, step.RemoveEtcd,
 		step.Check, step.DrainNode, step.UpgradeWorker, step.Uncordon,
 	}
 	var p plan.Plan

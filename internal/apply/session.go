@@ -15,7 +15,6 @@ import (
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
 	"kubeone/internal/step"
@@ -25,12 +24,17 @@ import (
 type session struct {
 	state struct {
 		sync.Mutex
-		token         string
-		tokenIDs      []string // of all tokens that the run has made
-		tokenMade     time.Time
+		tokens        map[string]joinToken // by host ID
+		tokenIDs      []string             // of all tokens that the run has made
 		client        API
 		stopApprovals context.CancelFunc
 	}
+}
+
+// joinToken is a token with which one host may join.
+type joinToken struct {
+	text, id string
+	made     time.Time
 }
 
 // secretsFor are the files that a step's stage may read, by name.
@@ -50,9 +54,9 @@ func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, e
 func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[string][]byte, error) {
 	switch secret {
 	case step.NewTokenSecret:
-		return map[string][]byte{script.TokenFile: []byte(r.token())}, nil
+		return map[string][]byte{script.TokenFile: []byte(r.initToken())}, nil
 	case step.TokenSecret:
-		token, err := r.freshToken(ctx)
+		token, err := r.joinToken(ctx, s.Host)
 		return map[string][]byte{script.TokenFile: []byte(token)}, err
 	case step.DiscoverySecret:
 		discovery, err := r.discovery()
@@ -66,39 +70,53 @@ func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[
 	return nil, fmt.Errorf("nobody knows where the secret %q comes from", secret)
 }
 
-// token is the run's join token, made when it is first asked for.
-func (r *Run) token() string {
+// initToken is what kubeadm wants to begin a cluster with, and nobody uses.
+func (r *Run) initToken() string {
+	token, id := jointoken.New()
 	r.state.Lock()
 	defer r.state.Unlock()
-	if r.state.token == "" {
-		token, id := jointoken.New()
-		r.state.token, r.state.tokenMade = token, r.Now()
-		r.state.tokenIDs = append(r.state.tokenIDs, id)
-	}
-	return r.state.token
+	r.state.tokenIDs = append(r.state.tokenIDs, id)
+	return token
 }
 
-// knownToken is the token of the run that this process knows, and how old it is; "" if there is none.
-func (r *Run) knownToken() (token string, age time.Duration) {
+// joinToken is a token with which that host may join, and no other: the one that this process made for it, or, if that
+// has become too old to begin a join with, another.
+func (r *Run) joinToken(ctx context.Context, id string) (string, error) {
 	r.state.Lock()
-	defer r.state.Unlock()
-	return r.state.token, r.Now().Sub(r.state.tokenMade)
-}
-
-// freshToken is the run's join token, made anew when it has become too old to begin a join with, or is known to
-// another process only.
-func (r *Run) freshToken(ctx context.Context) (string, error) {
-	if token, age := r.knownToken(); token != "" && age < TokenAge {
-		return token, nil
+	known := r.state.tokens[id]
+	r.state.Unlock()
+	if known.text != "" && r.Now().Sub(known.made) < TokenAge {
+		return known.text, nil
 	}
 	client, err := r.client() //nolint:contextcheck // it outlives the step
 	if err != nil {
 		return "", err
 	}
-	if err := r.makeToken(ctx, client); err != nil {
+	text, tokenID, err := client.CreateJoinToken(ctx, r.RunID, r.name(id), jointoken.MaxTTL)
+	if err != nil {
 		return "", err
 	}
-	return r.token(), nil
+	r.state.Lock()
+	defer r.state.Unlock()
+	if r.state.tokens == nil {
+		r.state.tokens = map[string]joinToken{}
+	}
+	r.state.tokens[id] = joinToken{text, tokenID, r.Now()}
+	r.state.tokenIDs = append(r.state.tokenIDs, tokenID)
+	return text, nil
+}
+
+// spent ends the join token that a step has used. One that stays, because nobody answers, is ended with the run's
+// others, or runs out.
+func (r *Run) spent(ctx context.Context, s plan.Step) {
+	r.state.Lock()
+	token, had := r.state.tokens[s.Host]
+	delete(r.state.tokens, s.Host)
+	client := r.state.client
+	r.state.Unlock()
+	if had && client != nil {
+		_ = client.RevokeJoinToken(ctx, token.id)
+	}
 }
 
 // discovery is the kubeconfig by which joins verify the cluster.
@@ -125,6 +143,7 @@ func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 
 // after does what a step's success makes possible.
 func (r *Run) after(ctx context.Context, s plan.Step) error {
+	r.spent(ctx, s)
 	if !s.Intent.Kind.CreatesControlPlane() {
 		return nil
 	}
@@ -158,7 +177,7 @@ func (r *Run) endpoint(id string) cluster.Endpoint {
 	}
 }
 
-// client is the connection to the API. The first call also begins to approve kubelets' serving certificates.
+// client is the connection to the API. The first call also begins to approve kubelets' certificates.
 func (r *Run) client() (API, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -171,31 +190,38 @@ func (r *Run) client() (API, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.state.client, r.state.stopApprovals = client, cancel
-	go client.ServeApprovals(ctx, r.expected(), func(d certificates.Decision) {
-		if !d.Approved {
-			r.emit(Event{
-				Type: Warning,
-				Host: d.Node,
-				Line: "serving certificate " + d.Request + " was left alone: " + d.Reason,
-			})
-		}
-	})
+	go client.ServeApprovals(ctx, r.expected(), r.tellDecision)
 	return client, nil
+}
+
+// Approve begins to approve what the kubelets of the manifest's hosts ask for, and returns what ends that. A run does
+// it by itself; this is for whoever waits for the steps of another one that has ended.
+func (r *Run) Approve() (end func()) {
+	_, _ = r.client() // without an API nobody can ask for anything
+	return r.close
+}
+
+// tellDecision says which certificate a kubelet did not get.
+func (r *Run) tellDecision(d certificates.Decision) {
+	if !d.Approved {
+		r.emit(Event{
+			Type: Warning, Host: d.Node, Line: "certificate request " + d.Request + " was left alone: " + d.Reason,
+		})
+	}
 }
 
 // expected are the names and addresses that each node may have a serving certificate for.
 func (r *Run) expected() certificates.Expected {
 	out := certificates.Expected{}
 	for _, h := range r.Want.Hosts() {
-		out[r.name(h.ID)] = namesOf(h, r.World.Hosts[h.ID])
+		out[r.name(h.ID)] = namesOf(h)
 	}
 	return out
 }
 
-func namesOf(h desired.Host, seen observed.Host) []string {
-	names := []string{h.PublicAddress, h.PrivateAddress, h.Hostname, seen.Hostname}
-	names = append(names, h.IPv6Addresses...)
-	return append(names, seen.Addresses...)
+// namesOf are a host's names and addresses in the manifest. What the host says of itself is no reason to believe it.
+func namesOf(h desired.Host) []string {
+	return append([]string{h.PublicAddress, h.PrivateAddress, h.Hostname}, h.IPv6Addresses...)
 }
 
 func (r *Run) close() {

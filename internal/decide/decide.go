@@ -87,7 +87,9 @@ type Decision struct {
 	Metadata []string `json:"metadata,omitempty"` // hosts whose Node lacks wanted labels, annotations or taints
 	// StaleNodes are names of control-plane Nodes that are nobody's: no host's, and without a member of etcd.
 	StaleNodes []string `json:"staleNodes,omitempty"`
-	Record     bool     `json:"record,omitempty"` // our record in the cluster is missing or of another manifest
+	// AutoApproval says that kubeadm's rule is to go by which any join token is good for any Node. Nobody joins before.
+	AutoApproval bool `json:"autoApproval,omitempty"`
+	Record       bool `json:"record,omitempty"` // our record in the cluster is missing or of another manifest
 
 	Problems     []problem.Problem     `json:"problems,omitempty"` // why the route is error; otherwise empty
 	Warnings     []problem.Problem     `json:"warnings,omitempty"` // what does not stop anything

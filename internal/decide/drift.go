@@ -47,6 +47,12 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
+// autoApproval reports whether any join token is good for any Node. A decision about some hosts leaves that to one
+// about the cluster, unless they join.
+func (v *view) autoApproval() bool {
+	return v.in.About == nil && v.in.Is.API.AutoApproval == observed.Yes
+}
+
 // staleSystem names the apps that have to follow the version. They follow when every member has it: kube-proxy must not
 // be newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {

@@ -56,7 +56,8 @@ func (v *view) fillAlso(d *Decision) {
 	if v.fillJoins(d, v.membershipSound()); len(d.Joins) > 0 {
 		d.Also = append(d.Also, fsm.Join)
 	}
-	if v.fillObjects(d); len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System) > 0 {
+	v.fillObjects(d)
+	if len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System) > 0 || d.AutoApproval {
 		d.Also = append(d.Also, fsm.Resources)
 	}
 }
@@ -83,6 +84,7 @@ func (v *view) fillObjects(d *Decision) {
 	d.Metadata = having(v.hosts, v.staleNode)
 	d.StaleNodes = v.staleNodes()
 	d.Uncordon = having(v.hosts, v.cordoned)
+	d.AutoApproval = v.autoApproval()
 	if d.System = v.staleSystem(); len(d.System) > 0 {
 		d.Leader = v.systemHost()
 	}

@@ -217,6 +217,9 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if nodes := v.staleNodes(); len(nodes) > 0 {
 		stale = append(stale, "Node "+problem.List(nodes)+", of no host,")
 	}
+	if v.autoApproval() {
+		stale = append(stale, "kubeadm's approval of any Node's certificate")
+	}
 	if v.staleRecord() {
 		stale = append(stale, "the cluster's record of its manifest")
 	}

@@ -224,7 +224,7 @@ func forgets(r Request) bool {
 func (e *Engine) forget(ctx context.Context, p Proposal) error {
 	const remove = "rm -rf /var/lib/kubeone /run/kubeone"
 	for _, s := range p.Plan.Steps {
-		if !s.Intent.Kind.ClearsHost() {
+		if !s.Intent.Kind.ClearsHost() && s.Intent.Kind != step.Purge {
 			continue
 		}
 		if _, err := e.HostOf(p, s.Host).Run(ctx, host.Cmd{
@@ -265,8 +265,12 @@ func (e *Engine) after(ctx context.Context, done Proposal) (Proposal, error) {
 	return e.Propose(ctx, done.Request)
 }
 
-// Await waits for the steps of earlier runs that were running when the proposal was made.
+// Await waits for the steps of earlier runs that were running when the proposal was made. A host that joins in one of
+// them gets its certificate meanwhile, if the token of that run was for it.
 func (e *Engine) Await(ctx context.Context, p Proposal) error {
+	r := e.runOf(p, &lockSet{}, RunOptions{})
+	r.Emit = func(apply.Event) {} // it is no run that anybody follows
+	defer r.Approve()()           //nolint:contextcheck // what it begins ends with this
 	for id := range p.RunningSteps() {
 		if err := apply.Await(ctx, e.HostOf(p, id)); err != nil {
 			return err

@@ -13,6 +13,8 @@ type API struct {
 	Nodes       []Node `json:"nodes,omitempty"`
 	Pods        []Pod  `json:"pods,omitempty"` // of kube-system, and of network plugins
 	PendingCSRs int    `json:"pendingCSRs,omitempty"`
+	// AutoApproval is Yes when whoever has a join token gets any Node's certificate: a rule of kubeadm's.
+	AutoApproval Tri `json:"autoApproval,omitempty"`
 	// Addons is the digest of each addon as last applied by us, by name; one that was never applied is missing.
 	Addons map[string]string `json:"addons,omitempty"`
 	// Record is our own record in the cluster; nil where there is none.

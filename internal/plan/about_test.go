@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,6 +36,39 @@ func TestAWorkerJoinsByWhatTheAPISays(t *testing.T) {
 	want := Scope{Hosts: []string{worker}}
 	if diff := cmp.Diff(want, LockScope(p, in.Want, in.Is)); diff != "" || len(p.Operator) > 0 {
 		t.Errorf("%s\n%+v", diff, p.Operator)
+	}
+}
+
+// A join token is good for its own Node before anybody is given one; in a cluster where all is well too, unless the
+// plan is about some hosts only.
+func TestNobodyJoinsWhileAnyTokenIsGoodForAnyNode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		in    decide.Input
+		steps []string
+		needs map[string]bool // whether the step needs the removal
+	}{
+		"a cluster grows": {healthy(3, 2, "cp-3", "w-2"), nil,
+			map[string]bool{"pki/cp-3": true, "join-worker/w-2": true, "prepare/w-2": false}},
+		"a worker joins": {askedWorkerOnly(healthy(3, 2, "w-1")), nil, map[string]bool{"join-worker/w-1": true}},
+		"all is well":    {healthy(1, 1), []string{"remove-auto-approval", "record"}, nil},
+		"one of them":    {askedWorkerOnly(healthy(1, 1)), []string{}, nil},
+	} {
+		c.in.Is.API.AutoApproval = observed.Yes
+		p, _ := Build(Input{Decide: c.in})
+		ids := []string{}
+		for _, s := range p.Steps {
+			ids = append(ids, s.ID)
+		}
+		if c.steps != nil && cmp.Diff(c.steps, ids) != "" {
+			t.Errorf("%s: steps are %q, want %q", name, ids, c.steps)
+		}
+		for id, want := range c.needs {
+			s, ok := p.Step(id)
+			if !ok || slices.Contains(s.Needs, "remove-auto-approval") != want {
+				t.Errorf("%s: %s needs %q", name, id, s.Needs)
+			}
+		}
 	}
 }
 

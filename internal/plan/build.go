@@ -75,7 +75,6 @@ type builder struct {
 	barrier []string // IDs that every later step needs: repairs come first
 	first   string   // ID of the host whose uploads go before the other hosts'
 	init    string   // ID of the step that creates the cluster, if there is one
-	token   string   // ID of the step that makes the join token
 	begun   []string // ID of the step that finishes a join which has reached etcd already
 	addons  []string // IDs of the addons' steps
 	refused []error  // why etcd does not allow steps of the plan
@@ -201,9 +200,8 @@ func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 	needs := append(b.clearNode(h, d.Hosts[h.ID]), b.id(step.Images, h))
 	if b.init != "" {
 		needs = append(needs, b.init)
-	} else {
-		needs = append(needs, b.joinToken())
 	}
+	needs = append(needs, b.ownTokens()...)
 	reason := "not a member of the cluster"
 	if d.Hosts[h.ID].Resume {
 		reason = "its join has not ended"
@@ -249,15 +247,21 @@ func (b *builder) hasBegun(h desired.Host) bool {
 	return b.in.Is.Hosts[h.ID].EtcdData == observed.Yes || b.in.Is.Etcd.Reached == observed.Yes && b.member(h) >= 0
 }
 
-// joinToken plans the token that joins a running cluster need, once.
-func (b *builder) joinToken() string {
-	if b.token == "" {
-		b.token = b.onCluster("join-token", Step{
-			Intent: only(step.JoinToken), Action: Create, Title: "make a join token", Reason: "hosts are to join",
-			Changes: []string{"bootstrap token, valid for 15 minutes"},
+// ownTokens plans, once and where it is not so, that a join token is good for its own Node only. Whatever is given one
+// needs that.
+func (b *builder) ownTokens() []string {
+	if b.world.Is.API.AutoApproval == observed.Yes {
+		b.onCluster(string(step.RemoveAutoApproval), Step{
+			Intent: only(step.RemoveAutoApproval), Action: Remove,
+			Title:   "remove kubeadm's approval of any Node's certificate",
+			Reason:  "with it, every join token is good for every Node",
+			Changes: []string{"ClusterRoleBinding kubeadm:node-autoapprove-bootstrap"},
 		})
 	}
-	return b.token
+	if b.has(string(step.RemoveAutoApproval)) {
+		return []string{string(step.RemoveAutoApproval)}
+	}
+	return nil
 }
 
 // nodeReady plans the end of a join: labels, annotations and taints on the Node, and the wait for it to be Ready. The
@@ -297,6 +301,9 @@ func (b *builder) resources(d decide.Decision) {
 	}
 	b.uncordonLeft(d)
 	b.staleNodes(d.StaleNodes)
+	if d.AutoApproval {
+		b.ownTokens()
+	}
 	b.systemAddons(d)
 	if len(d.Addons)+len(d.System) > 0 && !b.has("await-workloads") {
 		b.onCluster("await-workloads", Step{
@@ -326,7 +333,7 @@ func addonAction(had string) Action {
 
 // finish adds what every run that changes something ends with, and what the reader should know.
 func (b *builder) finish(first decide.Decision) {
-	b.revokeToken()
+	b.revokeTokens()
 	if len(b.plan.Steps) > 0 && (b.init != "" || b.in.Is.API.Reached == observed.Yes) {
 		b.saveRecord("record this run")
 	}
@@ -361,8 +368,8 @@ func problemText(names map[string]string, p problem.Problem) string {
 	return text
 }
 
-// revokeToken plans the end of the join token, if there is one, after the last steps that read it.
-func (b *builder) revokeToken() {
+// revokeTokens plans the end of the join tokens, if there are any, after the last steps that read one.
+func (b *builder) revokeTokens() {
 	var readers []Step
 	for _, s := range b.plan.Steps {
 		if s.Intent.NeedsToken() {
@@ -376,8 +383,8 @@ func (b *builder) revokeToken() {
 		}
 	}
 	if len(last) > 0 {
-		b.onCluster("revoke-token", Step{
-			Intent: only(step.RevokeToken), Action: Remove, Title: "revoke the join token",
+		b.onCluster("revoke-tokens", Step{
+			Intent: only(step.RevokeTokens), Action: Remove, Title: "revoke the join tokens",
 			Reason: "every host has joined", Needs: last,
 		})
 	}

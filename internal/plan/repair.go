@@ -71,7 +71,7 @@ func (b *builder) restart(h desired.Host, units []string, reason string, needs [
 // control-plane host has the CA.
 func (b *builder) regenerate(h desired.Host, parts []string, reason string, needs []string) string {
 	if h.Role == desired.Worker {
-		needs = append(slices.Clone(needs), b.joinToken())
+		needs = append(slices.Clone(needs), b.ownTokens()...)
 	}
 	changes := make([]string, 0, len(parts)+1)
 	for _, part := range parts {

@@ -49,8 +49,8 @@ func TestWhatAPlanLocks(t *testing.T) {
 	}{
 		"nothing": {},
 		"a worker joins": {
-			steps: []Step{on("", step.JoinToken), on(w1, step.Prepare), on(w1, step.Images), on(w1, step.JoinWorker),
-				on(w1, step.NodeReady), on("", step.RevokeToken)},
+			steps: []Step{on("", step.RemoveAutoApproval), on(w1, step.Prepare), on(w1, step.Images),
+				on(w1, step.JoinWorker), on(w1, step.NodeReady), on("", step.RevokeTokens)},
 			want: Scope{Hosts: []string{w1}},
 		},
 		"a worker leaves": {

@@ -14,9 +14,9 @@ import (
 	"kubeone/internal/observed"
 )
 
-// certificates lists the certificates of a host by name: those in files and the clients' in kubeconfigs. Now is the
+// certificatesOf lists the certificates of a host by name: those in files and the clients' in kubeconfigs. Now is the
 // host's clock; where that is not known, nothing has expired.
-func certificates(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
+func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
 	var out []observed.Certificate
 	add := func(name string, content []byte) {
 		if c := firstCertificate(content); c != nil {

@@ -52,7 +52,7 @@ var objects = map[string]string{
 }
 
 var wantAPI = observed.API{
-	Reached: observed.Yes, Via: "a", Version: "1.36.3", ClusterID: "u-1", PendingCSRs: 1,
+	Reached: observed.Yes, Via: "a", Version: "1.36.3", ClusterID: "u-1", PendingCSRs: 1, AutoApproval: observed.No,
 	Nodes: []observed.Node{
 		{
 			Name: "cp-1", Addresses: []string{"10.0.0.1"}, Ready: observed.Yes, Unschedulable: true, ControlPlane: true,
@@ -95,8 +95,8 @@ func TestTheAPIIsReadThroughAHost(t *testing.T) {
 	if diff := cmp.Diff(wantAPI, r.World.API); diff != "" {
 		t.Errorf("API (-want +got):\n%s", diff)
 	}
-	if r.Requests.API != 8 || len(api.paths) != 8 {
-		t.Errorf("%d requests counted, %d came: %q, want 8", r.Requests.API, len(api.paths), api.paths)
+	if r.Requests.API != 9 || len(api.paths) != 9 {
+		t.Errorf("%d requests counted, %d came: %q, want 9", r.Requests.API, len(api.paths), api.paths)
 	}
 	if r.Access == nil || len(r.Access.Via) != 1 || r.Access.Via[0].ID != "a" {
 		t.Errorf("access %+v", r.Access)

@@ -32,7 +32,7 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	ours(&h, l, files)
 	presence(&h, l)
 	h.CAHash = CAHash(pem[clusterCA])
-	h.Certificates = certificates(pem, kubeconfigs, clock(l))
+	h.Certificates = certificatesOf(pem, kubeconfigs, clock(l))
 	h.Endpoint = yamlValue(kubeconfigs[kubeletConf], "server")
 	kubeletCert(&h, l, kubeconfigs[kubeletConf])
 	if now := clock(l); !now.IsZero() {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
+	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/network/plugins"
@@ -26,7 +27,7 @@ import (
 
 const system = metav1.NamespaceSystem
 
-// reader reads one API: seven requests and one for each namespace of network plugins, of which the first opens the one
+// reader reads one API: eight requests and one for each namespace of network plugins, of which the first opens the one
 // connection that all share.
 type reader struct {
 	kube     kubernetes.Interface
@@ -49,6 +50,7 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 		"cluster ID":           func() error { return r.clusterID(ctx, &api) },
 		"nodes":                func() error { return r.nodes(ctx, &api) },
 		"certificate requests": func() error { return r.requestsPending(ctx, &api) },
+		"who approves Nodes":   func() error { return r.autoApproval(ctx, &api) },
 		"our record":           func() error { return r.record(ctx, &api) },
 		"our lease":            func() error { return r.lease(ctx, &api) },
 	}
@@ -137,6 +139,17 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 			api.PendingCSRs++
 		}
 	}
+	return nil
+}
+
+// autoApproval looks for kubeadm's rule by which any join token is good for any Node.
+func (r *reader) autoApproval(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	_, err := r.kube.RbacV1().ClusterRoleBindings().Get(ctx, certificates.AutoApprovalBinding, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	api.AutoApproval = observed.Of(err == nil)
 	return nil
 }
 

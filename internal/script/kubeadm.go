@@ -64,12 +64,13 @@ func initConfiguration(in Input) object {
 	}
 }
 
-// bootstrapToken is the part of the InitConfiguration that is secret; it is its first lines.
+// bootstrapToken is the part of the InitConfiguration that is secret; it is its first lines. kubeadm wants one, and
+// makes one for a day if there is none; nobody uses it, and its group may do nothing.
 func bootstrapToken() object {
 	return object{"bootstrapTokens": []object{{
 		"token": "@TOKEN@", "ttl": "15m0s", "description": TokenDescription,
 		"usages": []string{"signing", "authentication"},
-		"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
+		"groups": []string{"system:bootstrappers:kubeone:unused"},
 	}}}
 }
 

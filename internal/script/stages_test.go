@@ -19,6 +19,7 @@ func controlPlane(t *testing.T, name string) *box {
 	b.command("curl", "")
 	b.command("systemctl", "")
 	b.command("journalctl", "echo the last line of the journal")
+	b.command("kubectl", "")
 	b.mkdir("opt/kubeone")
 	if err := os.Symlink(b.path("bin"), b.path("opt/kubeone/bin")); err != nil {
 		t.Fatal(err)
@@ -256,8 +257,13 @@ func TestAWorkerJoinsOnce(t *testing.T) {
 	if err := os.Remove(b.path(certificate)); err != nil {
 		t.Fatal(err)
 	}
+	const key = "var/lib/kubelet/pki/kubelet-client.key.tmp"
 	b.write(token, "a token of another run")
+	b.write(key, "with which that run's kubelet has asked")
 	step("killed before the kubelet had a certificate", joins...)
+	if _, err := os.Stat(b.path(key)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the kubelet would wait for the request of another run: %v", err)
+	}
 	if err := os.Remove(b.path("etc/kubernetes/kubelet.conf")); err != nil {
 		t.Fatal(err)
 	}

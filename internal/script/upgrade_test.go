@@ -28,6 +28,7 @@ configure_kubelet() { :; }
 answers() { printf '"gitVersion": "v9.9.9"'; }
 api_server_known() { :; }
 kubeadm() { printf 'kubeadm %s\n' "$*" >>"@ROOT@/calls"; }
+administer() { printf 'kubectl %s\n' "$*" >>"@ROOT@/calls"; }
 `
 	b.script = strings.ReplaceAll(b.script, "@ROOT@", b.root)
 	b.command("df", `printf 'head\nx 1 1 99999999 1 /\n'`)
@@ -161,7 +162,8 @@ kubelet_healthy() { [ -f "@ROOT@/kubelet-runs" ]; }
 	b.write("var/lib/kubeone/turn", "9.9.9\n")
 	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; [ ! -e \"$TURN\" ]")
 	inOrder(t, b.calls(), "upload-config", "kubelet-config", "restart kubelet", "kubelet-config", "etcd local",
-		"control-plane all", "stop kubelet", "restart kubelet")
+		"control-plane all", "stop kubelet", "restart kubelet", "phase bootstrap-token",
+		"delete clusterrolebinding kubeadm:node-autoapprove-bootstrap")
 }
 
 func TestTheApiServersCertificateFollowsItsNames(t *testing.T) {

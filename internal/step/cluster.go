@@ -9,23 +9,24 @@ import (
 
 // The kinds that concern the cluster as a whole.
 const (
-	JoinToken      Kind = "join-token"
-	RevokeToken    Kind = "revoke-token"
-	ApplyAddon     Kind = "apply-addon"
-	AwaitWorkloads Kind = "await-workloads"
-	SaveRecord     Kind = "save-record"
+	RemoveAutoApproval Kind = "remove-auto-approval"
+	RevokeTokens       Kind = "revoke-tokens"
+	ApplyAddon         Kind = "apply-addon"
+	AwaitWorkloads     Kind = "await-workloads"
+	SaveRecord         Kind = "save-record"
 )
 
-func joinTokenRow() row {
+func removeAutoApprovalRow() row {
 	return row{
-		kind: JoinToken, about: "a bootstrap token, valid for 15 minutes",
-		place: ThroughAPI, concerns: ItsRun, group: groupBooks, effect: unchanged,
+		kind: RemoveAutoApproval, about: "kubeadm's rule gone by which any join token is good for any Node",
+		place: ThroughAPI, concerns: ItsRun, group: groupBooks,
+		effect: func(w *World, _ desired.Host, _ Intent) { w.Is.API.AutoApproval = observed.No },
 	}
 }
 
-func revokeTokenRow() row {
+func revokeTokensRow() row {
 	return row{
-		kind: RevokeToken, about: "the run's bootstrap token gone",
+		kind: RevokeTokens, about: "the run's bootstrap tokens gone",
 		place: ThroughAPI, concerns: ItsRun, group: groupBooks, effect: unchanged,
 	}
 }

@@ -76,7 +76,8 @@ func restoreRow() row {
 // of the manifest's control-plane hosts are taken to be there.
 func restored(w *World, h desired.Host, i Intent) {
 	w.Epoch = ParamsOf[RestoreParams](i).Epoch
-	w.Is.Etcd, w.Is.API = observed.Etcd{Reached: observed.Yes}, observed.API{Reached: observed.Yes}
+	w.Is.Etcd = observed.Etcd{Reached: observed.Yes}
+	w.Is.API = observed.API{Reached: observed.Yes, AutoApproval: observed.Yes} // as the copy may have it
 	for _, other := range w.Want.ControlPlane {
 		w.Is.API.Nodes = append(w.Is.API.Nodes, observed.Node{Name: w.Names[other.ID], ControlPlane: true})
 	}

@@ -50,7 +50,8 @@ func rows() []row {
 		restartUnitsRow(), regenerateRow(), quarantineRow(),
 		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(),
 		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
-		joinTokenRow(), revokeTokenRow(), nodeReadyRow(), applyAddonRow(), awaitWorkloadsRow(), saveRecordRow(),
+		removeAutoApprovalRow(), revokeTokensRow(),
+		nodeReadyRow(), applyAddonRow(), awaitWorkloadsRow(), saveRecordRow(),
 		drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
 	}
 }

@@ -94,7 +94,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		RestartUnits, Regenerate, Fetch, Check, SystemAddons, Snapshot,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
-		JoinToken, RevokeToken, NodeReady, ApplyAddon, AwaitWorkloads, SaveRecord, DrainNode, Uncordon,
+		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, AwaitWorkloads, SaveRecord, DrainNode, Uncordon,
 		DeleteNode,
 	} {
 		want[none] = quorum.NoDisruption

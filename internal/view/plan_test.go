@@ -63,7 +63,7 @@ func TestSummaryCountsAndSaysIt(t *testing.T) {
 		want string
 	}{
 		{install(), "Plan: 4 hosts to join, 26 steps: 23 to create, 2 to change, 1 to remove."},
-		{oneMoreWorker(), "Plan: 1 host to join, 7 steps: 5 to create, 1 to change, 1 to remove."},
+		{oneMoreWorker(), "Plan: 1 host to join, 7 steps: 4 to create, 1 to change, 2 to remove."},
 		{unreachable(), "Plan: 2 steps: 0 to create, 2 to change, 0 to remove. 2 things for you to do."},
 		{everyAction(), "Plan: 5 steps: 1 to create, 1 to change, 1 to replace, 1 to remove. 1 thing for you to do."},
 		{plan.Plan{Operator: make([]problem.Instruction, 1)}, "Plan: no steps. 1 thing for you to do."},

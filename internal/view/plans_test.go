@@ -95,9 +95,9 @@ func install() plan.Plan {
 		[]string{init})
 	p.cluster(step.AwaitWorkloads, "await-workloads", "wait for cluster DNS and addons", "addons were applied",
 		plan.Change, []string{addon})
-	p.cluster(step.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove,
+	p.cluster(step.RevokeTokens, "revoke-tokens", "revoke the join tokens", "every host has joined", plan.Remove,
 		[]string{"join-worker/worker-1"})
-	p.record("record this run", "revoke-token")
+	p.record("record this run", "revoke-tokens")
 	p.FirstContacts = map[string]string{
 		"203.0.113.21": "SHA256:9cJ8YSEBmGBoxx1TmCqEBbnJPp5CnMnyBbpXgPDuAuQ",
 		"203.0.113.11": "SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM",
@@ -108,20 +108,22 @@ func install() plan.Plan {
 // oneMoreWorker is a worker that joins a running cluster.
 func oneMoreWorker() plan.Plan {
 	p := newPlan("join")
-	token := p.cluster(step.JoinToken, "join-token", "make a join token", "hosts are to join", plan.Create, nil,
-		"bootstrap token, valid for 15 minutes")
+	token := p.cluster(step.RemoveAutoApproval, "remove-auto-approval",
+		"remove kubeadm's approval of any Node's certificate", "with it, every join token is good for every Node",
+		plan.Remove, nil, "ClusterRoleBinding kubeadm:node-autoapprove-bootstrap")
 	ready := p.joinWorker("203.0.113.22", token)
-	p.cluster(step.RevokeToken, "revoke-token", "revoke the join token", "every host has joined", plan.Remove,
+	p.cluster(step.RevokeTokens, "revoke-tokens", "revoke the join tokens", "every host has joined", plan.Remove,
 		[]string{"join-worker/worker-2"})
-	p.record("record this run", "revoke-token", ready)
+	p.record("record this run", "revoke-tokens", ready)
 	return p.Plan
 }
 
 // manyWorkers is seven workers that all get the same steps.
 func manyWorkers() plan.Plan {
 	p := newPlan("join")
-	token := p.cluster(step.JoinToken, "join-token", "make a join token", "hosts are to join", plan.Create, nil,
-		"bootstrap token, valid for 15 minutes")
+	token := p.cluster(step.RemoveAutoApproval, "remove-auto-approval",
+		"remove kubeadm's approval of any Node's certificate", "with it, every join token is good for every Node",
+		plan.Remove, nil, "ClusterRoleBinding kubeadm:node-autoapprove-bootstrap")
 	for _, n := range "1234567" {
 		id := "203.0.113.10" + string(n)
 		p.Hosts[id] = "worker-10" + string(n)

@@ -74,9 +74,9 @@ func (s *stream) finish(at float64, problem string) *stream {
 // joined is a worker's join that ends well.
 func joined() *stream {
 	s := newStream(oneMoreWorker())
-	s.start(0, "join-token")
+	s.start(0, "remove-auto-approval")
 	s.start(0, "prepare/worker-2")
-	s.end(0.25, "join-token")
+	s.end(0.25, "remove-auto-approval")
 	s.output(1, "prepare/worker-2", "containerd 2.3.5 \x1b[32munpacked\x1b[0m")
 	s.beat(15, "prepare/worker-2")
 	s.end(22.1, "prepare/worker-2")
@@ -88,8 +88,8 @@ func joined() *stream {
 	s.start(30.6, "join-worker/worker-2")
 	s.end(41, "join-worker/worker-2")
 	s.start(41, "node-ready/worker-2")
-	s.start(41, "revoke-token")
-	s.end(41.3, "revoke-token")
+	s.start(41, "revoke-tokens")
+	s.end(41.3, "revoke-tokens")
 	s.end(64, "node-ready/worker-2")
 	s.start(64, "record")
 	s.end(64.2, "record")
@@ -117,8 +117,8 @@ func brokenJoin() *stream {
 // stopped is a run that the operator aborts while a step is running.
 func stopped() *stream {
 	s := newStream(oneMoreWorker())
-	s.start(0, "join-token")
-	s.end(0.2, "join-token")
+	s.start(0, "remove-auto-approval")
+	s.end(0.2, "remove-auto-approval")
 	s.start(0.2, "prepare/worker-2")
 	for _, id := range []string{"images/worker-2", "join-worker/worker-2"} {
 		s.skip(3, id)

@@ -78,7 +78,11 @@ func addWorker(s *story) {
 	s.must(s.WriteManifest(decorated))
 	s.run(2, []string{"plan"}, spare.Hostname)
 	s.same("hosts with steps", []string{spare.Hostname}, s.plannedHosts())
-	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.identitiesAreAsked(func() {
+		s.run(0, []string{"apply", "-y"}, "Done.", "own-token-other-node was left alone: its common name is",
+			"somebodys-token was left alone", "no-such-token was left alone", "address-of-the-api was left alone",
+			"address-of-a-peer was left alone", "name-of-a-service was left alone")
+	})
 	s.healthy()
 	s.same("what runs on the other hosts since when", before, s.started(old))
 	s.must(s.ImportAgnhost(s.Context(), []*fleet.Host{spare}))

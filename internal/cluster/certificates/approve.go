@@ -1,8 +1,10 @@
-// Package certificates approves the serving certificates that kubelets ask for.
+// Package certificates approves the certificates that kubelets ask for.
 package certificates
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -12,37 +14,86 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/retry"
 )
 
-// Approver approves requests for serving certificates.
+// Approver approves requests of kubelets: for serving certificates, and for the first client certificate, by which a
+// Node is known.
 type Approver struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Decision is what was done about one request for a kubelet's serving certificate.
+// Decision is what was done about one request of a kubelet's.
 type Decision struct {
 	Request  string // the CertificateSigningRequest's name
-	Node     string // who asked; "" when no node did
+	Node     string // whose certificate it is to be, as far as that is known; "" when it is not
 	Approved bool
 	Reason   string // why it was left alone; "" when approved
 }
 
-// servingRequests selects the requests that we look at.
-func servingRequests() metav1.ListOptions {
-	return metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName}
+// signers are those whose requests we look at.
+func signers() []string {
+	return []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName}
 }
 
-// ServeApprovals approves the requests for serving certificates that CheckServing allows, those that there are and
-// those that come, within milliseconds of its appearing, until the context ends, which is its only end. It may
-// begin before the API answers and outlives the API's restarts. Each decision is told once; tell is called from
-// one goroutine.
+func requestsTo(signer string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: "spec.signerName=" + signer}
+}
+
+// ServeApprovals approves the requests that CheckServing and CheckBootstrap allow, those that there are and those that
+// come, within milliseconds of their appearing, until the context ends, which is its only end. It may begin before the
+// API answers and outlives the API's restarts. Each decision is told once; tell is not called concurrently.
 func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell func(Decision)) {
-	told := map[string]Decision{}
+	r := &reporter{tell: tell, told: map[string]Decision{}}
+	var all sync.WaitGroup
+	for _, signer := range signers() {
+		all.Go(func() { c.serve(ctx, signer, expected, r) })
+	}
+	all.Wait()
+}
+
+// ApprovePending does the same once, for the requests that there are.
+func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell func(Decision)) error {
+	for _, signer := range signers() {
+		list, err := c.Kubernetes.CertificatesV1().CertificateSigningRequests().List(ctx, requestsTo(signer))
+		if err != nil {
+			return apicall.Wrap("list certificate requests", "", err)
+		}
+		for i := range list.Items {
+			decision, open, err := c.decide(ctx, &list.Items[i], expected)
+			if err != nil {
+				return err
+			}
+			if open {
+				tell(decision)
+			}
+		}
+	}
+	return nil
+}
+
+// reporter tells of each decision once.
+type reporter struct {
+	mu   sync.Mutex
+	tell func(Decision)
+	told map[string]Decision
+}
+
+func (r *reporter) report(d Decision) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told[d.Request] != d {
+		r.told[d.Request] = d
+		r.tell(d)
+	}
+}
+
+func (c Approver) serve(ctx context.Context, signer string, expected Expected, r *reporter) {
 	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	for ctx.Err() == nil {
 		// A failure only means to look again: nobody waits for this, but for the node's readiness.
-		_, err := apicall.Follow(ctx, requests, servingRequests(), func(csr *certificatesv1.CertificateSigningRequest,
+		_, err := apicall.Follow(ctx, requests, requestsTo(signer), func(csr *certificatesv1.CertificateSigningRequest,
 			deleted bool) (bool, error) {
 			if deleted {
 				return false, nil
@@ -50,9 +101,8 @@ func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell fu
 			one, cancel := context.WithTimeout(ctx, apicall.OpTimeout)
 			defer cancel()
 			decision, open, err := c.decide(one, csr, expected)
-			if err == nil && open && told[csr.Name] != decision {
-				told[csr.Name] = decision
-				tell(decision)
+			if err == nil && open {
+				r.report(decision)
 			}
 			return false, err
 		})
@@ -67,16 +117,34 @@ func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell fu
 // decide approves one request if it may be; open is false for one that is not our subject.
 func (c Approver) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	expected Expected) (d Decision, open bool, err error) {
-	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName || len(csr.Status.Conditions) > 0 {
+	if len(csr.Status.Conditions) > 0 {
 		return Decision{}, false, nil
 	}
-	node, refusal := CheckServing(csr, expected)
-	d = Decision{Request: csr.Name, Node: node, Approved: refusal == nil}
+	d = Decision{Request: csr.Name}
+	var refusal error
+	switch csr.Spec.SignerName {
+	case certificatesv1.KubeletServingSignerName:
+		d.Node, refusal = CheckServing(csr, expected)
+	case certificatesv1.KubeAPIServerClientKubeletSignerName:
+		if strings.HasPrefix(csr.Spec.Username, nodeUser) {
+			return Decision{}, false, nil // a Node renews its own, which the cluster's own approver decides
+		}
+		d.Node, refusal = jointoken.Issuer(c).NodeOf(ctx, csr.Spec.Username, time.Now())
+		if apicall.Classify(refusal) == apicall.Transient {
+			return Decision{}, false, refusal
+		}
+		if refusal == nil {
+			refusal = CheckBootstrap(csr, d.Node, expected)
+		}
+	default:
+		return Decision{}, false, nil
+	}
 	if refusal != nil {
 		d.Reason = refusal.Error()
 		return d, true, nil //nolint:nilerr // the refusal is the decision
 	}
-	return d, true, c.approve(ctx, csr, node)
+	d.Approved = true
+	return d, true, c.approve(ctx, csr, d.Node)
 }
 
 // approve adds the condition to the request as it was checked: its spec cannot change, and the update
@@ -85,14 +153,29 @@ func (c Approver) approve(ctx context.Context, csr *certificatesv1.CertificateSi
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubeOneNodeMatches",
-		Message: "names and addresses are those of this node", LastUpdateTime: metav1.Now(),
+		Message: "what it asks for is this node's", LastUpdateTime: metav1.Now(),
 	})
-	return apicall.Retry(ctx, "approve the serving certificate of", node, func(ctx context.Context) error {
+	return apicall.Retry(ctx, "approve the certificate of", node, func(ctx context.Context) error {
 		requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 		_, err := requests.UpdateApproval(ctx, csr.Name, approved,
 			metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return nil // somebody decided, or it is gone: if it still matters, the kubelet's next request is ours again
+		}
+		return err
+	})
+}
+
+// AutoApprovalBinding is kubeadm's rule by which the controller manager approves the certificate of any Node for
+// whoever has a join token. `kubeadm init` and `kubeadm upgrade` make it.
+const AutoApprovalBinding = "kubeadm:node-autoapprove-bootstrap"
+
+// RemoveAutoApproval deletes it. One that is gone already is no error.
+func (c Approver) RemoveAutoApproval(ctx context.Context) error {
+	return apicall.Retry(ctx, "delete ClusterRoleBinding", AutoApprovalBinding, func(ctx context.Context) error {
+		err := c.Kubernetes.RbacV1().ClusterRoleBindings().Delete(ctx, AutoApprovalBinding, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
 		return err
 	})

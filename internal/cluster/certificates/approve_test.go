@@ -5,16 +5,22 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/retry"
 )
+
+// notIts is why a request of cp-1's for the name of the API is left alone.
+const notIts = `it asks for the name "api", which the manifest does not give node "cp-1"`
 
 func named(csr *certificatesv1.CertificateSigningRequest, name string) *certificatesv1.CertificateSigningRequest {
 	csr.Name = name
@@ -55,7 +61,7 @@ func TestServeApprovalsLeavesOthersAlone(t *testing.T) {
 		}
 	})
 	want := []Decision{
-		{Request: "bad", Node: "cp-1", Reason: `it asks for the name "api", which node "cp-1" does not have`},
+		{Request: "bad", Node: "cp-1", Reason: notIts},
 		{Request: "good", Node: "cp-1", Approved: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -98,7 +104,7 @@ func TestServeApprovalsDecidesAsRequestsComeAndSurvivesAnOutage(t *testing.T) {
 		<-ended
 		want := []Decision{
 			{Request: "early", Node: "cp-1", Approved: true},
-			{Request: "bad", Node: "cp-1", Reason: `it asks for the name "api", which node "cp-1" does not have`},
+			{Request: "bad", Node: "cp-1", Reason: notIts},
 			{Request: "late", Node: "cp-1", Approved: true},
 		}
 		if diff := cmp.Diff(want, told); diff != "" {
@@ -108,4 +114,50 @@ func TestServeApprovalsDecidesAsRequestsComeAndSurvivesAnOutage(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+func TestFirstCertificatesAreApprovedForTheTokensNodeOnly(t *testing.T) {
+	t.Parallel()
+	token := func(id, node string, ttl time.Duration) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "bootstrap-token-" + id, Namespace: "kube-system",
+				Annotations: map[string]string{jointoken.NodeAnnotation: node},
+			},
+			Type: corev1.SecretTypeBootstrapToken,
+			Data: map[string][]byte{"expiration": []byte(time.Now().Add(ttl).Format(time.RFC3339))},
+		}
+	}
+	asked := func(name, token string) *certificatesv1.CertificateSigningRequest {
+		return named(request(t, func(s *serving) {
+			bootstrap(s)
+			s.spec.Username = "system:bootstrap:" + token
+		}), name)
+	}
+	renewal := named(request(t, func(s *serving) {
+		bootstrap(s)
+		s.spec.Username, s.spec.Groups = "system:node:cp-1", []string{"system:nodes"}
+	}), "renewal")
+	c, _ := faked(t, token("aaaaaa", "cp-1", time.Minute), token("bbbbbb", "cp-2", time.Minute),
+		token("cccccc", "cp-1", -time.Minute), asked("own", "aaaaaa"), asked("others", "bbbbbb"),
+		asked("late", "cccccc"), asked("unknown", "dddddd"), renewal)
+	reasons := map[string]string{}
+	for range 2 {
+		if err := c.ApprovePending(t.Context(), expectedHosts(), func(d Decision) {
+			reasons[d.Request] = d.Reason
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]string{
+		"own": "", "others": `its common name is "system:node:cp-1", want "system:node:cp-2"`,
+		"late": "its join token cccccc has expired", "unknown": "its join token dddddd was revoked",
+	}
+	if diff := cmp.Diff(want, reasons); diff != "" {
+		t.Error(diff)
+	}
+	approved := map[string]bool{"own": true, "others": false, "late": false, "unknown": false, "renewal": false}
+	if diff := cmp.Diff(approved, approvals(t, c)); diff != "" {
+		t.Error(diff)
+	}
 }

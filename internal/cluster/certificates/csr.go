@@ -20,8 +20,9 @@ type Expected map[string][]string
 // nodeUser and nodeGroup are how a kubelet presents itself.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
 const (
-	nodeUser  = "system:node:"
-	nodeGroup = "system:nodes"
+	nodeUser       = "system:node:"
+	nodeGroup      = "system:nodes"
+	bootstrapGroup = "system:bootstrappers" // of one that has a join token only
 )
 
 // CheckServing decides about one request for a kubelet's serving certificate. It returns the node's name, and nil if
@@ -37,17 +38,45 @@ func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expect
 	if !known {
 		return node, fmt.Errorf("node %q is not one of the manifest's hosts", node)
 	}
-	if err := checkUsages(csr.Spec.Usages); err != nil {
-		return node, err
-	}
-	request, err := parseRequest(csr.Spec.Request)
+	request, err := checkRequest(csr, certificatesv1.UsageServerAuth, node)
 	if err != nil {
 		return node, err
 	}
-	if err := checkSubject(request, node); err != nil {
-		return node, err
-	}
 	return node, checkNames(request, node, allowed)
+}
+
+// CheckBootstrap decides about one request for a kubelet's first client certificate, which is a Node's identity. It
+// returns nil if the request may be approved: who asks has the join token that is for this expected node, and asks for
+// this node's identity, and for nothing else. Otherwise the error is the reason. It looks at nothing but its
+// arguments; whether the token is that of the request, and still good, is not its subject.
+func CheckBootstrap(csr *certificatesv1.CertificateSigningRequest, node string, expected Expected) error {
+	if !slices.Contains(csr.Spec.Groups, bootstrapGroup) {
+		return fmt.Errorf("it was made by %q, which is not the bearer of a join token", csr.Spec.Username)
+	}
+	if _, known := expected[node]; !known {
+		return fmt.Errorf("its join token is for node %q, which is not one of the manifest's hosts", node)
+	}
+	request, err := checkRequest(csr, certificatesv1.UsageClientAuth, node)
+	if err != nil {
+		return err
+	}
+	if len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0 {
+		return errors.New("it asks for names or addresses, which a client certificate must not have")
+	}
+	return nil
+}
+
+// checkRequest reads a request that may be for a certificate of the node's, to be used for that and what goes with it.
+func checkRequest(csr *certificatesv1.CertificateSigningRequest, use certificatesv1.KeyUsage, node string) (
+	*x509.CertificateRequest, error) {
+	if err := checkUsages(csr.Spec.Usages, use); err != nil {
+		return nil, err
+	}
+	request, err := parseRequest(csr.Spec.Request)
+	if err != nil {
+		return nil, err
+	}
+	return request, checkSubject(request, node)
 }
 
 // parseRequest reads a single PEM request and checks that its sender holds the key.
@@ -66,16 +95,15 @@ func parseRequest(text []byte) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-func checkUsages(usages []certificatesv1.KeyUsage) error {
-	if !slices.Contains(usages, certificatesv1.UsageServerAuth) ||
-		!slices.Contains(usages, certificatesv1.UsageDigitalSignature) {
-		return errors.New("it does not ask for the usages digital signature and server auth")
+func checkUsages(usages []certificatesv1.KeyUsage, use certificatesv1.KeyUsage) error {
+	if !slices.Contains(usages, use) || !slices.Contains(usages, certificatesv1.UsageDigitalSignature) {
+		return fmt.Errorf("it does not ask for the usages digital signature and %s", use)
 	}
 	for _, usage := range usages {
 		switch usage {
-		case certificatesv1.UsageServerAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment:
+		case use, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment:
 		default:
-			return fmt.Errorf("it asks for the usage %q, which a serving certificate must not have", usage)
+			return fmt.Errorf("it asks for the usage %q, which such a certificate must not have", usage)
 		}
 	}
 	return nil
@@ -109,13 +137,13 @@ func checkNames(request *x509.CertificateRequest, node string, allowed []string)
 	}
 	for _, name := range request.DNSNames {
 		if !names[strings.ToLower(name)] {
-			return fmt.Errorf("it asks for the name %q, which node %q does not have", name, node)
+			return fmt.Errorf("it asks for the name %q, which the manifest does not give node %q", name, node)
 		}
 	}
 	for _, raw := range request.IPAddresses {
 		ip, ok := netip.AddrFromSlice(raw)
 		if !ok || !addresses[ip.Unmap()] {
-			return fmt.Errorf("it asks for the address %s, which node %q does not have", raw, node)
+			return fmt.Errorf("it asks for the address %s, which the manifest does not give node %q", raw, node)
 		}
 	}
 	return nil

@@ -127,6 +127,68 @@ func TestServingRequestsAreApprovedOnlyForTheNodesOwnNamesAndAddresses(t *testin
 	}
 }
 
+// bootstrap is what makes of a request for a serving certificate one that cp-1's kubelet makes with a join token.
+func bootstrap(s *serving) {
+	s.template = x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:cp-1", Organization: []string{"system:nodes"}},
+	}
+	s.spec.SignerName, s.spec.Username = certificatesv1.KubeAPIServerClientKubeletSignerName, "system:bootstrap:aaaaaa"
+	s.spec.Groups = []string{
+		"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token", "system:authenticated",
+	}
+	s.spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+}
+
+func TestAJoinTokenIsGoodForOneNodesIdentityAndNothingElse(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		node   string // for whom the token is
+		change func(*serving)
+		reason string // part of the refusal; "" means approved
+	}{
+		"as a kubelet makes it": {"cp-1", nil, ""},
+		"with key encipherment": {"cp-1", func(s *serving) {
+			s.spec.Usages = append(s.spec.Usages, certificatesv1.UsageKeyEncipherment)
+		}, ""},
+		"with another node's token": {"cp-2", nil, "common name"},
+		"with the token of a stranger": {"evil", func(s *serving) {
+			s.template.Subject.CommonName = "system:node:evil"
+		}, "manifest"},
+		"for another node": {"cp-1", func(s *serving) { s.template.Subject.CommonName = "system:node:cp-2" },
+			"common name"},
+		"for an administrator": {"cp-1", func(s *serving) {
+			s.template.Subject.Organization = []string{"system:nodes", "system:masters"}
+		}, "organizations"},
+		"by a node":    {"cp-1", func(s *serving) { s.spec.Groups = []string{"system:nodes"} }, "bearer"},
+		"for a server": {"cp-1", func(s *serving) { s.spec.Usages[1] = certificatesv1.UsageServerAuth }, "client auth"},
+		"for a server too": {"cp-1", func(s *serving) {
+			s.spec.Usages = append(s.spec.Usages, certificatesv1.UsageServerAuth)
+		}, "server auth"},
+		"with a name": {"cp-1", func(s *serving) { s.template.DNSNames = []string{"cp-1"} }, "names or addresses"},
+		"with an address": {"cp-1", func(s *serving) { s.template.IPAddresses = []net.IP{net.ParseIP("10.0.0.1")} },
+			"names or addresses"},
+		"a stolen request": {"cp-1", func(s *serving) { s.text = forged }, "own key"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			csr := request(t, func(s *serving) {
+				bootstrap(s)
+				if c.change != nil {
+					c.change(s)
+				}
+			})
+			err := CheckBootstrap(csr, c.node, expectedHosts())
+			switch {
+			case c.reason == "" && err != nil:
+				t.Errorf("got %v; want it approved", err)
+			case c.reason != "" && (err == nil || !strings.Contains(err.Error(), c.reason)):
+				t.Errorf("got %v, want a refusal about %q", err, c.reason)
+			}
+		})
+	}
+}
+
 // forged changes a request's last byte, which is part of its signature.
 func forged(text []byte) []byte {
 	block, _ := pem.Decode(text)

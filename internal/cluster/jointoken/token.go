@@ -1,4 +1,5 @@
-// Package jointoken makes and revokes the bootstrap tokens with which hosts join.
+// Package jointoken makes and revokes the bootstrap tokens with which hosts join. Each is for one Node: package
+// certificates approves no other Node's certificate for it.
 package jointoken
 
 import (
@@ -36,7 +37,12 @@ const (
 	group        = "system:bootstrappers:kubeadm:default-node-token" // the group that kubeadm's own rules are about
 	prefix       = "bootstrap-token-"
 	description  = "description"
+	expiration   = "expiration"
+	user         = "system:bootstrap:" // and a token's ID: as whom the API knows its bearer
 )
+
+// NodeAnnotation on a token's Secret names the only Node that may join with it.
+const NodeAnnotation = "kubeone.k8c.io/join-token-for"
 
 // New makes a bootstrap token ("abcdef.0123456789abcdef", a secret) and its ID, which is none. It asks nobody.
 func New() (token, id string) {
@@ -57,15 +63,16 @@ func randomText(n int) string {
 	return text.String()
 }
 
-// CreateJoinToken makes a bootstrap token with which hosts may join, for at most MaxTTL. The token is a secret; its
+// CreateJoinToken makes a bootstrap token with which that Node may join, for at most MaxTTL. The token is a secret; its
 // ID is not. The run's ID goes into the token's description.
-func (c Issuer) CreateJoinToken(ctx context.Context, runID string, ttl time.Duration) (token, id string, err error) {
+func (c Issuer) CreateJoinToken(ctx context.Context, runID, node string, ttl time.Duration) (token, id string,
+	err error) {
 	if ttl <= 0 || ttl > MaxTTL {
 		return "", "",
 			apicall.Wrap("create a join token", "", fmt.Errorf("it would live %s; allowed is up to %s", ttl, MaxTTL))
 	}
 	token, id = New()
-	secret := secretOf(token, runID, time.Now().Add(ttl))
+	secret := secretOf(token, runID, node, time.Now().Add(ttl))
 	err = apicall.Retry(ctx, "create join token", id, func(ctx context.Context) error {
 		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret,
 			metav1.CreateOptions{FieldManager: apicall.FieldManager})
@@ -80,21 +87,45 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID string, ttl time.Dura
 	return token, id, nil
 }
 
-func secretOf(token, runID string, expires time.Time) *corev1.Secret {
+func secretOf(token, runID, node string, expires time.Time) *corev1.Secret {
 	id, secret, _ := strings.Cut(token, ".")
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: prefix + id, Namespace: metav1.NamespaceSystem},
-		Type:       corev1.SecretTypeBootstrapToken,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: prefix + id, Namespace: metav1.NamespaceSystem, Annotations: map[string]string{NodeAnnotation: node},
+		},
+		Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
 			"token-id":                       []byte(id),
 			"token-secret":                   []byte(secret),
-			"expiration":                     []byte(expires.UTC().Format(time.RFC3339)),
+			expiration:                       []byte(expires.UTC().Format(time.RFC3339)),
 			"usage-bootstrap-authentication": []byte("true"),
-			"usage-bootstrap-signing":        []byte("true"),
 			"auth-extra-groups":              []byte(group),
 			description:                      []byte(Author + runID),
 		},
 	}
+}
+
+// NodeOf is the Node that may join with the token by which the API knows that user. It is an error if there is no such
+// token, if it has expired, or if it is for no Node: such as those of `kubeadm token create`.
+func (c Issuer) NodeOf(ctx context.Context, username string, now time.Time) (node string, err error) {
+	id, ok := strings.CutPrefix(username, user)
+	if !ok || len(id) != iDLength || strings.Trim(id, alphabet) != "" {
+		return "", fmt.Errorf("it was made by %q, which is not the bearer of a join token", username)
+	}
+	secret, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, prefix+id, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("its join token %s was revoked", id)
+	case err != nil:
+		return "", apicall.Wrap("read join token", id, err)
+	case secret.Type != corev1.SecretTypeBootstrapToken || secret.Annotations[NodeAnnotation] == "":
+		return "", fmt.Errorf("its join token %s is not for a single Node: kubeone did not make it", id)
+	}
+	expires, err := time.Parse(time.RFC3339, string(secret.Data[expiration]))
+	if err != nil || !now.Before(expires) {
+		return "", fmt.Errorf("its join token %s has expired", id)
+	}
+	return secret.Annotations[NodeAnnotation], nil
 }
 
 // RevokeJoinToken deletes a token. One that is gone already is no error.

@@ -44,7 +44,7 @@ func TestCreatedTokenIsABootstrapSecretOfThisRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t)
 		clustertest.FailOnce(api, "create", "secrets", apierrors.NewServiceUnavailable("restarting"))
-		token, id, err := c.CreateJoinToken(t.Context(), "run-7", 10*time.Minute)
+		token, id, err := c.CreateJoinToken(t.Context(), "run-7", "worker-1", 10*time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,13 +53,13 @@ func TestCreatedTokenIsABootstrapSecretOfThisRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := map[string]string{"type": string(secret.Type)}
+		got := map[string]string{"type": string(secret.Type), "for": secret.Annotations[NodeAnnotation]}
 		for key, value := range secret.Data {
 			got[key] = string(value)
 		}
 		want := map[string]string{
 			"type": "bootstrap.kubernetes.io/token", "token-id": id, "token-secret": strings.TrimPrefix(token, id+"."),
-			"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
+			"usage-bootstrap-authentication": "true", "for": "worker-1",
 			"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
 			"description":       "kubeone: join token of run run-7",
 			"expiration":        got["expiration"],
@@ -78,7 +78,8 @@ func TestTokensThatLiveTooLongAreRefused(t *testing.T) {
 	t.Parallel()
 	c, api := faked(t)
 	for _, ttl := range []time.Duration{0, -time.Second, MaxTTL + time.Second} {
-		if _, _, err := c.CreateJoinToken(t.Context(), "run", ttl); apicall.Classify(err) != apicall.Terminal {
+		_, _, err := c.CreateJoinToken(t.Context(), "run", "worker-1", ttl)
+		if apicall.Classify(err) != apicall.Terminal {
 			t.Errorf("%s: got %v, want a terminal error", ttl, err)
 		}
 	}
@@ -92,7 +93,7 @@ func TestTokenNeverAppearsInAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t)
 		clustertest.FailOnce(api, "create", "secrets", errors.New("forbidden"))
-		token, _, err := c.CreateJoinToken(t.Context(), "run", time.Minute)
+		token, _, err := c.CreateJoinToken(t.Context(), "run", "worker-1", time.Minute)
 		if err == nil || token != "" {
 			t.Errorf("got token %q, error %v; want only an error", token, err)
 		}
@@ -101,11 +102,11 @@ func TestTokenNeverAppearsInAnError(t *testing.T) {
 
 func TestARunRevokesItsOwnTokensOnly(t *testing.T) {
 	t.Parallel()
-	others := secretOf("zzzzzz.0123456789abcdef", "", time.Now())
+	others := secretOf("zzzzzz.0123456789abcdef", "", "", time.Now())
 	others.Data[description] = []byte("made by kubeadm")
 	plain := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "kube-system"}}
-	c, _ := faked(t, others, plain, secretOf("aaaaaa.0123456789abcdef", "1", time.Now()),
-		secretOf("bbbbbb.0123456789abcdef", "2", time.Now()))
+	c, _ := faked(t, others, plain, secretOf("aaaaaa.0123456789abcdef", "1", "a", time.Now()),
+		secretOf("bbbbbb.0123456789abcdef", "2", "b", time.Now()))
 	for range 2 { // the second time there is nothing to do
 		if err := c.RevokeJoinTokens(t.Context(), "1"); err != nil {
 			t.Fatal(err)
@@ -124,5 +125,36 @@ func TestARunRevokesItsOwnTokensOnly(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"bootstrap-token-bbbbbb", "bootstrap-token-zzzzzz", "plain"}, left); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestATokenIsForItsNodeUntilItExpiresOrIsRevoked(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	good := secretOf("aaaaaa.0123456789abcdef", "1", "worker-1", now.Add(time.Second))
+	old := secretOf("bbbbbb.0123456789abcdef", "1", "worker-1", now)
+	others := secretOf("cccccc.0123456789abcdef", "1", "", now.Add(time.Minute))
+	odd := secretOf("dddddd.0123456789abcdef", "1", "worker-1", now.Add(time.Minute))
+	odd.Type = corev1.SecretTypeOpaque
+	endless := secretOf("eeeeee.0123456789abcdef", "1", "worker-1", now.Add(time.Minute))
+	delete(endless.Data, expiration)
+	c, _ := faked(t, good, old, others, odd, endless)
+	for user, want := range map[string]string{
+		"system:bootstrap:aaaaaa":  "",
+		"system:bootstrap:bbbbbb":  "expired",
+		"system:bootstrap:cccccc":  "not for a single Node",
+		"system:bootstrap:dddddd":  "not for a single Node",
+		"system:bootstrap:eeeeee":  "expired",
+		"system:bootstrap:ffffff":  "revoked",
+		"system:bootstrap:../aaaa": "not the bearer of a join token",
+		"system:bootstrap:aaaaaaa": "not the bearer of a join token",
+		"system:node:worker-1":     "not the bearer of a join token",
+		"":                         "not the bearer of a join token",
+	} {
+		node, err := c.NodeOf(t.Context(), user, now)
+		if want == "" && (err != nil || node != "worker-1") || want != "" && (err == nil || node != "" ||
+			!strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %q, %v; want %q", user, node, err, want)
+		}
 	}
 }

@@ -81,10 +81,20 @@ stage_init() {
 	# shellcheck disable=SC2086 # none or one flag
 	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "$tolerated" $INIT_FLAGS
 	rm -f /etc/kubernetes/super-admin.conf
+	no_auto_approval
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes
 }
+
+# no_auto_approval ends kubeadm's rule by which whoever has a join token gets the certificate of any Node: who approves them
+# is the program that made the token, which knows for which Node that is.
+no_auto_approval() {
+	wait_for 60 "kubeadm's approval of any Node's certificate to be removed" \
+		administer delete clusterrolebinding kubeadm:node-autoapprove-bootstrap --ignore-not-found
+}
+
+administer() { "$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s "$@"; }
 
 stage_pki() {
 	archive=$(secret pki.tar)

@@ -77,6 +77,7 @@ ended() { [ -z "$(running_as "$1")" ]; }
 forget_kubelet_credentials() {
 	systemctl stop kubelet
 	rm -f /etc/kubernetes/kubelet.conf "$CLIENT_CERT"
+	forget_bootstrap_key
 }
 
 # sign_kubelet: a host with the CA signs for its kubelet, which then asks for a certificate of its own.

@@ -107,8 +107,6 @@ give_up_leases() {
 	done
 }
 
-administer() { "$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s "$@"; }
-
 # end_static_pods ends what the kubelet, which does not run, would keep alive: API server and controllers, which get time for
 # what they are doing, and then etcd, which nobody asks any more.
 end_static_pods() {
@@ -149,6 +147,7 @@ stage_upgrade_control_plane() {
 	await_api_server 120
 	wait_for 120 "this host's controller manager and scheduler" controllers_healthy
 	kubeadm upgrade apply phase bootstrap-token "v${KUBERNETES}" --kubeconfig /etc/kubernetes/admin.conf || say "warning: kubeadm did not renew the rules for joining nodes"
+	no_auto_approval
 	end_turn
 }
 

@@ -6,6 +6,7 @@ stage_join_worker() {
 		[ -s /etc/kubernetes/kubelet.conf ] || rm -f /etc/kubernetes/kubelet.conf "$CLIENT_CERT"
 		# kubeadm takes what is there for whole.
 		[ -s /etc/kubernetes/pki/ca.crt ] || rm -f /etc/kubernetes/pki/ca.crt
+		forget_bootstrap_key
 		config=$(kubeadm_config file_join)
 		kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
 		kubeadm join phase kubelet-start --config "$config"
@@ -16,6 +17,13 @@ stage_join_worker() {
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes
+}
+
+# forget_bootstrap_key stops the kubelet and removes the key with which it has asked with a join token: with that key it would
+# go on waiting for the old request, and nobody approves one whose token was revoked.
+forget_bootstrap_key() {
+	systemctl stop kubelet.service 2>/dev/null || true
+	rm -f /var/lib/kubelet/pki/kubelet-client.key.tmp
 }
 
 # kubelet_bootstrapped waits until a kubelet that asks with a join token has its certificate, and then starts it anew. It has asked

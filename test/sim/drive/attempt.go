@@ -144,7 +144,6 @@ func (a *attempt) secrets(*world.Host) progress {
 		got := passed
 		switch secret {
 		case step.NewTokenSecret:
-			a.op.firstToken()
 		case step.TokenSecret:
 			got = a.token()
 		case step.DiscoverySecret:
@@ -161,10 +160,10 @@ func (a *attempt) secrets(*world.Host) progress {
 	return passed
 }
 
-// token makes the run's join token anew when it is too old.
+// token makes a join token for the step's host, anew when it is too old.
 func (a *attempt) token() progress {
 	switch {
-	case a.op.token != 0 && a.now()-a.op.token < tokenAge:
+	case a.op.tokens[a.step.Host] != 0 && a.now()-a.op.tokens[a.step.Host] < tokenAge:
 		return passed
 	case !a.op.access:
 		return failed
@@ -174,7 +173,7 @@ func (a *attempt) token() progress {
 		}
 		return waiting
 	}
-	a.op.token = a.now()
+	a.op.tokens[a.step.Host] = a.now()
 	return passed
 }
 
@@ -280,8 +279,6 @@ func (a *attempt) onCluster() progress {
 		return a.removeMember()
 	case step.DeleteNode:
 		return a.deleteNode()
-	case step.JoinToken:
-		a.op.token = a.now()
 	}
 	return a.request()
 }

@@ -36,6 +36,7 @@ const (
 	Wipe        Guard = "wipe"        // data that is found is deleted
 	FreshInit   Guard = "fresh-init"  // init begins anew although there is data
 	NoBudget    Guard = "no-budget"   // pods are deleted, not evicted
+	AnyToken    Guard = "any-token"   // nobody looks for the rule by which join tokens are good for any Node
 
 	LeaseByForce Guard = "lease-by-force" // the Lease is taken at once, because all hosts that answered are locked
 	NoAsking     Guard = "no-asking"      // a run goes on although nobody tells it whether the Lease is its own
@@ -68,6 +69,8 @@ func (s *Simulation) seen() observed.World {
 				is.Hosts[id] = s.bare.Hosts[id]
 			}
 		}
+	case AnyToken:
+		is.API.AutoApproval = observed.No
 	case NoSkew:
 		for id, h := range is.Hosts {
 			if h.APIServerVersion == SkipFrom {

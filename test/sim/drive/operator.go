@@ -70,10 +70,10 @@ type operator struct {
 	calls  []*attempt
 	sent   map[string]bool // hosts that have their script
 	// What the run knows besides: what it saw when its plan was approved, whether it can log in to the API, when
-	// its token was made, and since when it opens nodes again at its end.
+	// it made each host's join token, and since when it opens nodes again at its end.
 	approved  observed.World
 	access    bool
-	token     int64
+	tokens    map[string]int64
 	reopening int64
 	failed    bool
 	asked     bool  // the schedule has nothing more to start for now
@@ -141,7 +141,8 @@ func (o *operator) look() {
 func (o *operator) approve() {
 	o.sim.Checker.Approve(o.run, o.plan.plan, false)
 	o.hosts, o.next, o.locks, o.denied, o.state = nil, 0, map[string]int64{}, map[string]bool{}, locking
-	o.approved, o.access, o.token, o.reopening = o.plan.is, o.plan.is.API.Reached == observed.Yes, 0, 0
+	o.approved, o.access, o.reopening = o.plan.is, o.plan.is.API.Reached == observed.Yes, 0
+	o.tokens = map[string]int64{}
 	if o.old {
 		o.sim.Checker.Old(o.run)
 	}
@@ -270,13 +271,6 @@ func (o *operator) reopen() {
 		}
 	}
 	o.failed, o.state = o.failed || len(left) > 0, releasing
-}
-
-// firstToken makes the run's join token when it is first asked for.
-func (o *operator) firstToken() {
-	if o.token == 0 {
-		o.token = o.sim.World.Now
-	}
 }
 
 // finish gives the locks up and ends.

@@ -85,7 +85,7 @@ func (a *api) always(ctx context.Context, what string) error {
 }
 
 // CreateJoinToken needs the API, and nothing else.
-func (a *api) CreateJoinToken(ctx context.Context, _ string, _ time.Duration) (token, id string, err error) {
+func (a *api) CreateJoinToken(ctx context.Context, _, _ string, _ time.Duration) (token, id string, err error) {
 	return "abcdef.0123456789abcdef", "abcdef", a.always(ctx, "token")
 }
 
@@ -208,6 +208,16 @@ func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) erro
 		a.w.truth.Keep(by, record.ManifestDigest, record.Addons)
 		return a.w.truth.Write(), nil
 	})
+}
+
+// RemoveAutoApproval does the plan's step.
+func (a *api) RemoveAutoApproval(ctx context.Context) error {
+	return a.through(ctx, step.RemoveAutoApproval, "")
+}
+
+// ApprovePending has nothing to approve.
+func (a *api) ApprovePending(context.Context, certificates.Expected, func(certificates.Decision)) error {
+	return nil
 }
 
 // ServeApprovals has nothing to approve.

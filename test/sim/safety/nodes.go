@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
 
@@ -198,4 +199,14 @@ func (c *Checker) Replaced(h *world.Host) {
 func (c *Checker) joined(n *world.Node) bool {
 	h := c.World.Host(n.Name)
 	return h != nil && h.Disk.Joined()
+}
+
+// token checks what a join token is good for that a host is given.
+func (c *Checker) token(e world.Effect) {
+	switch e.By.Kind {
+	case step.JoinWorker, step.JoinPrepare, step.JoinEtcd, step.JoinFinish:
+		if r := c.World.EtcdCluster(); r != nil && r.Objects.AnyToken {
+			c.Break(OwnTokens, "%s gives %s one", e.By.Step, name(e.Host))
+		}
+	}
 }

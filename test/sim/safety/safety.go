@@ -33,6 +33,7 @@ const (
 	Budget        Rule = "disruption budgets hold"
 	OwnCordons    Rule = "what a person closed stays closed"
 	Unavailable   Rule = "no more nodes are out of service than may be"
+	OwnTokens     Rule = "nobody is given a join token while it is good for any Node"
 	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
 )
 
@@ -126,10 +127,13 @@ func (c *Checker) effect(e world.Effect) {
 		return
 	}
 	c.planned(e)
-	c.alone(e)
+	if e.Verb != world.Restricted {
+		c.alone(e)
+	}
 	switch e.Verb {
 	case world.Begun:
 		c.begins[e.By] = c.World.Now
+		c.token(e)
 	case world.Removed:
 		c.removed(e)
 	case world.Promoted:

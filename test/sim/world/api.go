@@ -49,6 +49,12 @@ func (w *World) Through(by Author, in step.Intent, c *Call, d Digests) (done boo
 	return ask(w, q)
 }
 
+func removeAutoApproval(w *World, q query) (bool, error) {
+	w.effect(Effect{Verb: Restricted, By: q.by})
+	q.etcdCluster.Objects.AnyToken = false
+	return w.Write(), nil
+}
+
 func answered(*World, query) (bool, error) { return true, nil }
 
 func applyAddon(w *World, q query) (bool, error) {

@@ -31,6 +31,7 @@ const (
 	NodeDeleted Verb = "deletes the Node of"
 	Labelled    Verb = "sets labels of"
 	Applied     Verb = "applies objects"
+	Restricted  Verb = "has join tokens be good for one Node" // who does it, and when, is all the same
 )
 
 // Effect is one change that a step makes, told before it is made.

@@ -8,7 +8,9 @@ type Objects struct {
 	Apps   []*App
 	Addons map[string]string // digest by name
 	Record string            // the manifest's digest as recorded; empty where there is no record
-	Lease  Lease
+	// AnyToken: whoever has a join token gets any Node's certificate.
+	AnyToken bool
+	Lease    Lease
 }
 
 // Lease is the cluster's lock.

@@ -85,6 +85,20 @@ func writeAPI(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
+// renewRules is what kubeadm's upgrade does about who may join, and ownTokens takes back what it has made of tokens.
+func renewRules(w *World, _ *Host, _ *Unit) (bool, error) { return w.anyToken(true), nil }
+
+func ownTokens(w *World, _ *Host, _ *Unit) (bool, error) { return w.anyToken(false), nil }
+
+func (w *World) anyToken(so bool) bool {
+	r := w.EtcdCluster()
+	if r == nil || !w.APIUp() {
+		return false
+	}
+	r.Objects.AnyToken = so
+	return true
+}
+
 func awaitAPI(w *World, h *Host, _ *Unit) (bool, error) {
 	return h.Disk.API == "" || w.APIReady(h) && h.Run.API == h.Disk.API, nil
 }

@@ -33,7 +33,7 @@ var works = map[step.Kind]work{
 	step.Fetch: {phases: []phase{fetchImages}},
 	step.UpgradeControlPlane: {phases: []phase{
 		checkUpgrade, beginUpgrade, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet,
-		awaitEtcd, awaitAPI, markJoined, endUpgrade,
+		awaitEtcd, awaitAPI, renewRules, ownTokens, markJoined, endUpgrade,
 	}},
 	step.UpgradeWorker: {
 		phases: []phase{checkUpgrade, beginUpgrade, changeKubelet, awaitKubelet, markJoined, endUpgrade},
@@ -46,16 +46,16 @@ var works = map[step.Kind]work{
 	step.ResetHost: {phases: []phase{stopAll, deleteAll}},
 	step.Purge:     {phases: []phase{deleteAside}},
 
-	step.JoinToken:      {request: answered},
-	step.RevokeToken:    {request: answered},
-	step.AwaitWorkloads: {request: answered},
-	step.ApplyAddon:     {request: applyAddon},
-	step.SaveRecord:     {request: saveRecord},
-	step.NodeReady:      {request: nodeReady},
-	step.DrainNode:      {request: drain},
-	step.Uncordon:       {request: uncordon},
-	step.RemoveEtcd:     {request: removeMember},
-	step.DeleteNode:     {request: deleteNode},
+	step.RemoveAutoApproval: {request: removeAutoApproval},
+	step.RevokeTokens:       {request: answered},
+	step.AwaitWorkloads:     {request: answered},
+	step.ApplyAddon:         {request: applyAddon},
+	step.SaveRecord:         {request: saveRecord},
+	step.NodeReady:          {request: nodeReady},
+	step.DrainNode:          {request: drain},
+	step.Uncordon:           {request: uncordon},
+	step.RemoveEtcd:         {request: removeMember},
+	step.DeleteNode:         {request: deleteNode},
 }
 
 // Repairs reports whether steps of the kind are only for hosts that lack something.
