@@ -3,21 +3,18 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"golang.org/x/term"
-
 	"kubeone/internal/release"
+	"kubeone/internal/view"
 )
 
 // byteProgress shows how far a bundle has come: one live line on a terminal, elsewhere a line per finished part and a
 // heartbeat.
 type byteProgress struct {
 	out   io.Writer
-	live  bool
+	live  *view.LiveLine // nil where no terminal is
 	shown time.Time
-	dirty bool // the live line has text
 }
 
 // How often the progress is shown while no part is finished.
@@ -27,17 +24,16 @@ const (
 )
 
 func newByteProgress(out io.Writer) *byteProgress {
-	file, ok := out.(*os.File)
-	return &byteProgress{out: out, live: ok && term.IsTerminal(int(file.Fd())), shown: time.Now()}
+	return &byteProgress{out: out, live: view.LiveLineOn(out), shown: time.Now()}
 }
 
 // show is called for every change, one call at a time.
 func (p *byteProgress) show(now release.Progress) {
 	every := heartbeatEvery
-	if p.live {
+	if p.live != nil {
 		every = liveEvery
 	}
-	if time.Since(p.shown) < every && (p.live || now.Done == "") {
+	if time.Since(p.shown) < every && (p.live != nil || now.Done == "") {
 		return
 	}
 	p.shown = time.Now()
@@ -46,17 +42,12 @@ func (p *byteProgress) show(now release.Progress) {
 	if now.Done != "" {
 		line += "  " + now.Done
 	}
-	if !p.live {
+	if p.live == nil {
 		_, _ = fmt.Fprintln(p.out, line)
 		return
 	}
-	_, _ = fmt.Fprintf(p.out, "\r\x1b[K%s", line)
-	p.dirty = true
+	p.live.Show(line)
 }
 
 // end clears the live line.
-func (p *byteProgress) end() {
-	if p.dirty {
-		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
-	}
-}
+func (p *byteProgress) end() { p.live.Show("") }

@@ -151,7 +151,12 @@ func save(p engine.Proposal, out, scripts string) error {
 		return &classError{exitConfig, err}
 	}
 	for id, text := range p.Scripts {
-		path := filepath.Join(scripts, p.Plan.Hosts[id]+".sh")
+		name := p.Plan.Hosts[id] + ".sh" // a host may have named itself
+		if filepath.Base(name) != name {
+			return &classError{exitConfig, fmt.Errorf("--scripts: %q is no name for a file: give the host a "+
+				"hostname in the manifest", name)}
+		}
+		path := filepath.Join(scripts, name)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // as said above
 			return &classError{exitConfig, err}
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"kubeone/internal/view"
 )
 
 // IO is what the program reads and writes, and how it learns about its environment.
@@ -37,6 +39,7 @@ func OS() IO {
 
 // Main runs the program and returns its exit status.
 func Main(ctx context.Context, args []string, stdio IO) int {
+	stdio.Out, stdio.Err = view.NewTerminal(stdio.Out), view.NewTerminal(stdio.Err)
 	root := newRoot(stdio)
 	begun := false
 	notice(root, &begun)

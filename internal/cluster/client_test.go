@@ -159,9 +159,11 @@ func TestAnEndpointThatIsDeadIsSkippedAndTheOneThatWorksIsRemembered(t *testing.
 		c.http.CloseIdleConnections()
 		c.dial.closeAll() // each request needs a new connection
 	}
-	got := []int32{refusing.count.Load(), working.count.Load(), spare.count.Load()}
-	if diff := cmp.Diff([]int32{1, 3, 0}, got); diff != "" {
-		t.Error(diff)
+	// A request that meets a connection as it ends is made again, on one more.
+	if refused, worked, spared := refusing.count.Load(), working.count.Load(), spare.count.Load(); refused != 1 ||
+		worked < 3 || spared != 0 {
+		t.Errorf("the dead one was dialled %d times, the one that works %d times, the spare one %d times", refused,
+			worked, spared)
 	}
 }
 

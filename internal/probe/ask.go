@@ -112,7 +112,7 @@ type answerText struct {
 
 // Write takes the next piece.
 func (t *answerText) Write(piece []byte) (int, error) {
-	if len(t.text)+len(piece) > host.MaxOutput {
+	if len(t.text)+len(piece) > mostText {
 		return 0, host.ErrOutput
 	}
 	t.begin()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 const (
@@ -23,13 +24,30 @@ var (
 // lines is a host's answer: the values of each name in the order in which they were printed.
 type lines map[string][]string
 
+// mostText is how long an answer may be, in bytes; those of real hosts have some 50 kB.
+const mostText = 4 << 20
+
+// printed is a value without what no honest value has: characters that are not printed, but for tabs.
+func printed(value string) string {
+	strange := func(r rune) bool { return r != '\t' && (r == unicode.ReplacementChar || !unicode.IsPrint(r)) }
+	if !strings.ContainsFunc(value, strange) {
+		return value
+	}
+	return strings.Map(func(r rune) rune {
+		if strange(r) {
+			return -1
+		}
+		return r
+	}, value)
+}
+
 // readLines reads the script's output. What stands before its first line (a login shell's greeting) is passed over, and
 // so is a line without a tab, unless a block has begun: there every line is a value.
 func readLines(out []byte) (lines, error) {
 	found := lines{}
 	started, ended, block := false, false, ""
 	for text := range strings.Lines(string(out)) {
-		text = strings.TrimRight(text, "\r\n")
+		text = printed(strings.TrimRight(text, "\r\n"))
 		name, value, ok := strings.Cut(text, "\t")
 		switch {
 		case ended:

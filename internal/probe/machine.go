@@ -15,7 +15,7 @@ import (
 
 // machine fills in what the host is, whatever runs on it.
 func machine(h *observed.Host, l lines, files map[string][]string) {
-	h.Hostname = strings.ToLower(l.one("hostname")) // as kubeadm names a node
+	h.Hostname = word(strings.ToLower(l.one("hostname"))) // as kubeadm names a node
 	h.MachineID, h.BootID = l.one("machine-id"), l.one("boot-id")
 	kernel, arch, _ := strings.Cut(l.one("uname"), " ")
 	h.Kernel, h.Arch = kernel, goArch(strings.TrimSpace(arch))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -225,10 +226,40 @@ func FuzzParse(f *testing.F) {
 		if diff := cmp.Diff(a.Host, again.Host); diff != "" {
 			t.Fatalf("the same answer gives other facts:\n%s", diff)
 		}
-		if _, err := json.Marshal(a.Host); err != nil {
+		text, err := json.Marshal(a.Host)
+		if err != nil {
 			t.Fatal(err)
 		}
+		var facts any
+		if err := json.Unmarshal(text, &facts); err != nil {
+			t.Fatal(err)
+		}
+		mustBePrinted(t, facts)
+		name := a.Host.Hostname
+		if name != "" && (filepath.Base(name) != name || strings.ContainsAny(name, " $`'\"*")) {
+			t.Fatalf("it is called %q", name)
+		}
 	})
+}
+
+// mustBePrinted fails on a text in which a terminal finds a command.
+func mustBePrinted(t *testing.T, facts any) {
+	t.Helper()
+	switch f := facts.(type) {
+	case string:
+		if strings.ContainsFunc(f, func(r rune) bool { return r != '\t' && !unicode.IsPrint(r) }) {
+			t.Fatalf("a fact is %q", f)
+		}
+	case []any:
+		for _, one := range f {
+			mustBePrinted(t, one)
+		}
+	case map[string]any:
+		for key, one := range f {
+			mustBePrinted(t, key)
+			mustBePrinted(t, one)
+		}
+	}
 }
 
 func read(t testing.TB, name string) []byte {

@@ -50,6 +50,10 @@ func TestSecretsAreRemovedHoweverTheyAreWritten(t *testing.T) {
 		"a kubeconfig's key":          "client-key-data: " + canary,
 		"a kubeconfig's certificate":  "client-certificate-data: " + canary,
 		"a kubeconfig's CA":           "certificate-authority-data: " + canary,
+		"a short word":                "REDIS_PASS=" + canary,
+		"a shorter one":               "db-pwd: " + canary,
+		"a registry's login":          `{"auths":{"r.example.com":{"auth": "` + canary + `"}}}`,
+		"a login in a string":         `{\"auth\":\"` + canary + `\"}`,
 		"a cookie":                    "Set-Cookie: " + canary,
 	} {
 		t.Run(name, func(t *testing.T) {

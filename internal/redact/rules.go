@@ -28,13 +28,15 @@ var (
 	bearer         = regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
 	keyed          = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\*["']?\s*[:=]\s*)` +
 		`(\\*"(?:[^"\\]|\\[^"])*\\*"|\\*'[^']*'|[^\s"',;{}\[\]\\]+)`)
+	dockerAuth = regexp.MustCompile(`"auth\\*"\s*:\s*\\*"[^"\\]+`) // a user and a password, in base64
 	flag       = regexp.MustCompile(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*)(\s+)("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
 	longBase64 = regexp.MustCompile(`[A-Za-z0-9+/=_-]{60,}`)
 )
 
 // secretWords are the parts of keys and flags whose values are secrets.
-const secretWords = `password|passwd|passphrase|secret|token|credential|cookie|api[-_.]?key|access[-_.]?key|` +
-	`private[-_.]?key|certificate[-_.]?key|encryption[-_.]?key|client[-_]key[-_]data|client[-_]certificate[-_]data|` +
+const secretWords = `password|passwd|passphrase|(?:\b|[_.-])(?:pass|pwd)\b|secret|token|credential|cookie|` +
+	`api[-_.]?key|access[-_.]?key|private[-_.]?key|certificate[-_.]?key|encryption[-_.]?key|` +
+	`client[-_]key[-_]data|client[-_]certificate[-_]data|` +
 	`certificate[-_]authority[-_]data`
 
 // harmless are the ends of keys that only name or describe a secret.
@@ -61,7 +63,7 @@ func keys(text string) string {
 func rules() []rule {
 	all := func(string) string { return Removed }
 	// of secretWords
-	secretWord := has("passw", "passphrase", "secret", "token", "credential", "cookie", "key", "-data", "_data")
+	secretWord := has("pass", "pwd", "secret", "token", "credential", "cookie", "key", "-data", "_data")
 	return []rule{
 		{has("age-secret-key"), ageKey, all},
 		{has("eyj"), jwt, all},
@@ -72,6 +74,7 @@ func rules() []rule {
 		{has("bearer", "basic"), bearer, credentials},
 		{secretWord, keyed, keyedValue},
 		{secretWord, flag, flagValue},
+		{has("auth"), dockerAuth, afterSeparator},
 		{runs(16, ".", lowerOrDigit), bootstrapToken, all},
 		{runs(60, "", base64Letter), longBase64, encoded},
 	}

@@ -99,7 +99,7 @@ func (l *liveProgress) show(finished []string) {
 	for _, line := range finished {
 		text += line + "\n"
 	}
-	_, _ = io.WriteString(l.w, text+region)
+	_, _ = io.WriteString(behind(l.w), text+region)
 	l.drawn, l.last = len(live), region
 }
 

@@ -48,7 +48,7 @@ func (v planView) steps() {
 	if len(v.plan.Steps) == 0 {
 		return
 	}
-	title := "Plan for cluster " + clean(v.plan.Cluster)
+	title := "Plan for cluster " + v.plan.Cluster
 	if v.verbose {
 		title += " (" + strings.Join(v.plan.Routes, ", ") + ")"
 	}

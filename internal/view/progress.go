@@ -62,7 +62,7 @@ func writeLines(w io.Writer, lines []string) {
 		text += line + "\n"
 	}
 	if text != "" {
-		_, _ = io.WriteString(w, text)
+		_, _ = io.WriteString(behind(w), text)
 	}
 }
 

@@ -48,7 +48,7 @@ func utf8Locale(getenv func(string) string) bool {
 
 // size is the size of the terminal behind w in characters, and whether there is one.
 func size(w io.Writer) (columns, rows int, terminal bool) {
-	file, ok := w.(*os.File)
+	file, ok := behind(w).(*os.File)
 	if !ok {
 		return 0, 0, false
 	}

@@ -16,7 +16,13 @@ type table struct {
 	rows   [][]cell
 }
 
-func (t *table) add(row ...cell) { t.rows = append(t.rows, row) }
+// add adds a row, its texts cleaned.
+func (t *table) add(row ...cell) {
+	for i := range row {
+		row[i].text = clean(row[i].text)
+	}
+	t.rows = append(t.rows, row)
+}
 
 // gap stands between two columns.
 const gap = 2

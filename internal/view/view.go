@@ -54,7 +54,7 @@ func (p *page) space() {
 // heading begins a section.
 func (p *page) heading(title string) {
 	p.space()
-	p.line(p.style.paint(bold, title))
+	p.line(p.style.paint(bold, clean(title)))
 }
 
-func (p *page) flush(w io.Writer) { _, _ = io.WriteString(w, p.String()) }
+func (p *page) flush(w io.Writer) { _, _ = io.WriteString(behind(w), p.String()) }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // WithoutSecrets returns a copy without the values that never leave the operator's machine in clear text: fields marked
@@ -45,7 +48,8 @@ func WithoutUser(raw string) string {
 	return u.String()
 }
 
-// hideSecrets removes, at any depth of a map or list, the entries whose key looks like a secret's.
+// hideSecrets removes, at any depth of a map or list, the entries whose key looks like a secret's, and from texts what
+// is a secret under any key.
 func hideSecrets(v any) {
 	switch v := v.(type) {
 	case Raw:
@@ -56,30 +60,87 @@ func hideSecrets(v any) {
 				delete(v, key)
 				continue
 			}
-			hideSecrets(value)
+			v[key] = hidden(value)
 		}
 	case map[string]string:
-		for key := range v {
+		for key, value := range v {
 			if looksSecret(key) {
 				delete(v, key)
+				continue
 			}
+			v[key] = withoutSecret(value)
 		}
 	case []any:
-		for _, item := range v {
-			hideSecrets(item)
+		for i, item := range v {
+			v[i] = hidden(item)
+		}
+	case []string:
+		for i, item := range v {
+			v[i] = withoutSecret(item)
 		}
 	}
 }
 
+// hidden is a value without its secrets; maps and lists are changed in place.
+func hidden(value any) any {
+	if text, ok := value.(string); ok {
+		return withoutSecret(text)
+	}
+	hideSecrets(value)
+	return value
+}
+
+// userOfURL is the user, and the password, in any URL: that of a database as well.
+var userOfURL = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"'<>]*@`)
+
+// withoutSecret is a text without users and passwords of URLs; of a private key nothing is left.
+func withoutSecret(text string) string {
+	if strings.Contains(text, "PRIVATE KEY-----") {
+		return ""
+	}
+	return userOfURL.ReplaceAllString(text, "$1")
+}
+
 // looksSecret reports whether a value under that key is likely to be a secret. Too many is better than one too few.
 func looksSecret(key string) bool {
-	key = strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(key))
-	for _, word := range []string{
-		"password", "passwd", "secret", "token", "credential", "apikey", "accesskey", "privatekey", "kubeconfig",
+	words := wordsOf(key)
+	if len(words) == 0 {
+		return false
+	}
+	if slices.Contains([]string{"key", "auth", "pin", "pw"}, words[len(words)-1]) {
+		return true
+	}
+	for _, word := range words {
+		if slices.Contains([]string{"pass", "pwd", "psk"}, word) {
+			return true
+		}
+	}
+	joined := strings.Join(words, "")
+	for _, part := range []string{
+		"passw", "passphrase", "secret", "token", "credential", "cookie", "apikey", "accesskey", "privatekey",
+		"kubeconfig", "dockercfg", "dockerconfig",
 	} {
-		if strings.Contains(key, word) {
+		if strings.Contains(joined, part) {
 			return true
 		}
 	}
 	return false
+}
+
+// wordsOf are the words of a key, in lower case: dbPass, DB_PASS, db-pass and db.pass have the same two.
+func wordsOf(key string) []string {
+	var out []string
+	small := false // the letter before is a small one
+	for _, r := range key {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			out, small = append(out, ""), false
+			continue
+		case len(out) == 0 || unicode.IsUpper(r) && small:
+			out = append(out, "")
+		}
+		out[len(out)-1] += string(unicode.ToLower(r))
+		small = unicode.IsLower(r)
+	}
+	return slices.DeleteFunc(out, func(word string) bool { return word == "" })
 }

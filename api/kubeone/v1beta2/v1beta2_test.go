@@ -90,12 +90,38 @@ func TestSecretLookingKeys(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{
 		"password": true, "db_Password": true, "accessKeyID": true, "api-key": true, "kubeconfig": true,
-		"serviceAccountToken": true,
-		"serverType":          false, "keyName": false, "sshKeys": false, "region": false,
+		"serviceAccountToken": true, "REDIS_PASS": true, "dbPwd": true, "passphrase": true, "pass": true,
+		"wifi-psk": true, "encryptionKey": true, ".dockerconfigjson": true, "registry.auth": true,
+		"sessionCookie": true, "DBPASS": false,
+		"serverType": false, "keyName": false, "sshKeys": false, "region": false, "bypass": false, "compass": false,
+		"": false, "-": false, "authMode": false,
 	} {
 		if got := looksSecret(key); got != want {
 			t.Errorf("looksSecret(%q) = %t", key, got)
 		}
+	}
+}
+
+func TestSecretsInTextsAreHiddenUnderAnyKey(t *testing.T) {
+	t.Parallel()
+	key := "-----BEGIN EC PRIVATE KEY-----\nx\n-----END EC PRIVATE KEY-----\n"
+	in := Raw{
+		"dsn": "postgres://u:p@db:5432/x?y=1", "plain": "https://example.com/a@b", "ca": key, "n": 1.0,
+		"list": []any{
+			"amqp://u@q", map[string]any{"also": "redis://:p@r", "pwd": "x"}, []any{"mysql://a:b@c/d e://f@g"},
+		},
+	}
+	hideSecrets(in)
+	want := Raw{
+		"dsn": "postgres://db:5432/x?y=1", "plain": "https://example.com/a@b", "ca": "", "n": 1.0,
+		"list": []any{"amqp://q", map[string]any{"also": "redis://r"}, []any{"mysql://c/d e://g"}},
+	}
+	if diff := cmp.Diff(want, in); diff != "" {
+		t.Error(diff)
+	}
+	texts := map[string]string{"url": "ftp://u:p@h", "key": "x", "note": "y"}
+	if hideSecrets(texts); cmp.Diff(map[string]string{"url": "ftp://h", "note": "y"}, texts) != "" {
+		t.Errorf("got %v", texts)
 	}
 }
 
