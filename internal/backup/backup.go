@@ -1,9 +1,9 @@
 // Package backup writes and reads a cluster's backup: one file with all that a cluster cannot be brought back without.
 //
 // It is a tar, encrypted with age (https://age-encryption.org/v1) to the recipients of the manifest. metadata.json
-// comes first, with the digest of every other part: a snapshot of etcd, the CAs and service-account keys, the
-// configuration of encryption at rest where there is one, and the manifest. `age -d -i KEYFILE FILE | tar t` shows it
-// without this program.
+// comes first, with the digest of every other part, and then its signature by the cluster's CA: a snapshot of etcd, the
+// CAs and service-account keys, the configuration of encryption at rest where there is one, and the manifest.
+// `age -d -i KEYFILE FILE | tar t` shows it without this program.
 //
 // What is in it is as secret as the cluster itself. It is put together in memory and leaves it only encrypted: a
 // snapshot is taken and verified in a file that has no place on the disk, which takes as much memory as etcd's
@@ -23,8 +23,8 @@ import (
 	"kubeone/internal/etcd/snapshot"
 )
 
-// Format is the version of the format.
-const Format = 1
+// Format is the version of the format. Those of format 1 are not signed, and read all the same.
+const Format = 2
 
 // The names of the parts.
 const (

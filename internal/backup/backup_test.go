@@ -3,9 +3,11 @@ package backup_test
 import (
 	"archive/tar"
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
@@ -41,12 +43,9 @@ func identity(t *testing.T) *age.X25519Identity {
 	return id
 }
 
-func certificate(t *testing.T) []byte {
+// authority is a CA's certificate and key, as kubeadm writes them.
+func authority(t *testing.T, key crypto.Signer) (certificate, private []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "kubernetes"},
@@ -56,7 +55,31 @@ func certificate(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	text, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := "PRIVATE KEY"
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		text, kind = x509.MarshalPKCS1PrivateKey(key), "RSA PRIVATE KEY"
+	case *ecdsa.PrivateKey:
+		if text, err = x509.MarshalECPrivateKey(key); err != nil {
+			t.Fatal(err)
+		}
+		kind = "EC PRIVATE KEY"
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: text})
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // content is a cluster with encryption at rest.
@@ -71,7 +94,7 @@ func content(t *testing.T) backup.Content {
 	for _, name := range backup.PKINames() {
 		pki[name] = []byte(secretText + " " + name)
 	}
-	pki["ca.crt"] = certificate(t)
+	pki["ca.crt"], pki["ca.key"] = authority(t, newKey(t))
 	return backup.Content{
 		Cluster: "prod", CreatedBy: "me@here", KubernetesVersion: "1.36.3", EtcdVersion: "3.6.8", Created: noon,
 		Keys: backup.Keys{

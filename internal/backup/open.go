@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"slices"
 	"strings"
 
 	"filippo.io/age"
@@ -112,11 +114,8 @@ func (a *Archive) readMetadata() error {
 	if err != nil {
 		return fmt.Errorf("%w: it has no %s", ErrNotBackup, MetadataName)
 	}
-	if err := json.Unmarshal(text, &a.Metadata); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrNotBackup, MetadataName, err)
-	}
-	if a.Metadata.Format > Format {
-		return fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, a.Metadata.Format, Format)
+	if a.Metadata, err = parseMetadata(text); err != nil {
+		return err
 	}
 	for _, p := range a.Metadata.Parts {
 		if s, ok := a.parts[p.Name]; !ok || s.size != p.Size {
@@ -124,6 +123,37 @@ func (a *Archive) readMetadata() error {
 		}
 	}
 	return nil
+}
+
+// latestEpoch is the last life of a cluster that a backup may be of; etcd's revisions of that are still numbers.
+const latestEpoch = 1_000_000
+
+// parseMetadata reads what a backup says of itself, of which nothing is believed yet.
+func parseMetadata(text []byte) (Metadata, error) {
+	var m Metadata
+	if err := json.Unmarshal(text, &m); err != nil {
+		return Metadata{}, fmt.Errorf("%w: %s: %w", ErrNotBackup, MetadataName, err)
+	}
+	switch {
+	case m.Format > Format:
+		return Metadata{}, fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, m.Format, Format)
+	case m.Epoch < 0 || m.Epoch > latestEpoch || m.Snapshot.Revision < 0:
+		return Metadata{}, fmt.Errorf("%w: epoch %d and revision %d are none of a cluster's", ErrAltered, m.Epoch,
+			m.Snapshot.Revision)
+	}
+	return m, nil
+}
+
+// confined reports whether a recovery may write the configuration of encryption at rest there: nowhere else on a host,
+// and not where the kubelet or the control plane would take it for something else.
+func confined(file string) bool {
+	below, ok := strings.CutPrefix(file, "/etc/kubernetes/")
+	return ok && path.Clean(file) == file && path.Ext(file) != ".conf" && !strings.ContainsFunc(file, unusual) &&
+		!slices.Contains([]string{"manifests", "pki"}, strings.SplitN(below, "/", 2)[0])
+}
+
+func unusual(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-", r))
 }
 
 // Part is a part's content, from its beginning, and whether there is one of that name.
@@ -135,11 +165,17 @@ func (a *Archive) Part(name string) (*io.SectionReader, bool) {
 	return io.NewSectionReader(s.from, s.offset, s.size), true
 }
 
+// mostOfPart is how long a part may be that is read into memory; the snapshot is not.
+const mostOfPart = 16 << 20
+
 // Read returns a part in memory and checks its digest; one that is not there is ErrIncomplete.
 func (a *Archive) Read(name string) ([]byte, error) {
 	r, ok := a.Part(name)
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", ErrIncomplete, name)
+	}
+	if r.Size() > mostOfPart {
+		return nil, fmt.Errorf("%w: %s has %d bytes", ErrAltered, name, r.Size())
 	}
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -181,13 +217,17 @@ func (a *Archive) PKI() ([]byte, error) {
 }
 
 // Encryption is the configuration of encryption at rest, and where the API server looks for it; nil where there is
-// none. It is secret.
-func (a *Archive) Encryption() (content []byte, path string, err error) {
+// none. It is secret. A place where a recovery must not write is an error.
+func (a *Archive) Encryption() (content []byte, file string, err error) {
 	if _, ok := a.parts[EncryptionName]; !ok {
 		return nil, "", nil
 	}
+	if file = a.Metadata.EncryptionPath; !confined(file) {
+		return nil, "", fmt.Errorf("backup %s has the configuration of encryption at rest for %q, and a recovery "+
+			"writes it below /etc/kubernetes only, to no manifest and no key", a.path, file)
+	}
 	content, err = a.Read(EncryptionName)
-	return content, a.Metadata.EncryptionPath, err
+	return content, file, err
 }
 
 // Verify reads everything: each part has its digest, the CA its hash, and the snapshot is one, with the revision and

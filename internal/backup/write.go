@@ -58,11 +58,16 @@ func Write(w io.Writer, c Content, recipients []age.Recipient) (Metadata, error)
 	if err != nil {
 		return Metadata{}, err
 	}
+	signature, err := sign(text, c.Keys.PKI["ca.key"])
+	if err != nil {
+		return Metadata{}, err
+	}
 	encrypted, err := age.Encrypt(w, recipients...)
 	if err != nil {
 		return Metadata{}, fmt.Errorf("encrypt the backup: %w", err)
 	}
-	parts = slices.Insert(parts, 0, part{MetadataName, bytes.NewReader(text), int64(len(text))})
+	parts = slices.Insert(parts, 0, part{MetadataName, bytes.NewReader(text), int64(len(text))},
+		part{SignatureName, bytes.NewReader(signature), int64(len(signature))})
 	if err := writeTar(encrypted, parts, m.Created); err != nil {
 		return Metadata{}, err
 	}

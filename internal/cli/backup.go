@@ -123,7 +123,15 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 			return err
 		}
 	}
-	doc := BackupReadDocument{Format: BackupFormat, File: path, Verified: verify, Metadata: a.Metadata}
+	// Whose the CA in it is, this command does not know: recover compares it with the cluster's.
+	origin := a.Authentic()
+	if origin != nil && !errors.Is(origin, backup.ErrUnsigned) && !errors.Is(origin, backup.ErrUnknownCA) {
+		return origin
+	}
+	doc := BackupReadDocument{
+		Format: BackupFormat, File: path, Verified: verify, Signed: errors.Is(origin, backup.ErrUnknownCA),
+		Metadata: a.Metadata,
+	}
 	return printEtcd(stdio, output, doc, doc.print)
 }
 
@@ -131,7 +139,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 func backupError(err error) error {
 	for _, bad := range []error{
 		backup.ErrWrongIdentity, backup.ErrNotBackup, backup.ErrTruncated, backup.ErrAltered, backup.ErrNewer,
-		backup.ErrIncomplete, fs.ErrNotExist,
+		backup.ErrIncomplete, backup.ErrForged, backup.ErrOtherCA, fs.ErrNotExist,
 		snapshot.ErrEmpty, snapshot.ErrTruncated, snapshot.ErrAltered, snapshot.ErrNotSnapshot, snapshot.ErrNoChecksum,
 		snapshot.ErrInconsistent,
 	} {
@@ -177,6 +185,7 @@ type BackupReadDocument struct {
 	Format   int             `json:"format"` // BackupFormat
 	File     string          `json:"file"`
 	Verified bool            `json:"verified"` // all of it was read and is as it should be
+	Signed   bool            `json:"signed"`   // by the CA that is in it
 	Metadata backup.Metadata `json:"metadata"`
 }
 
@@ -186,6 +195,11 @@ func (d BackupReadDocument) print(w io.Writer) error {
 		m.Created.Format(time.RFC3339), m.CreatedBy, metadataLine(m), m.CAHash)
 	for _, p := range m.Parts {
 		_, _ = fmt.Fprintf(w, "  %-28s %10d bytes\n", p.Name, p.Size)
+	}
+	if d.Signed {
+		_, _ = fmt.Fprintln(w, "Signed by this CA; recover accepts it if that is the cluster's.")
+	} else {
+		_, _ = fmt.Fprintln(w, "Not signed: nothing vouches for it; recover accepts it with --allow-unsigned.")
 	}
 	if d.Verified {
 		_, _ = fmt.Fprintf(w, "Verified: all %d parts match their digests, and the snapshot is whole.\n", len(m.Parts))

@@ -9,13 +9,15 @@ import (
 
 	"kubeone/internal/engine"
 	"kubeone/internal/observed"
+	"kubeone/internal/workspace"
 )
 
 // recoverFlags are the flags of recover and of etcd restore.
 type recoverFlags struct {
 	applyFlags
-	from, identity, on string
-	destroyed          []string
+	from, on  string
+	source    workspace.SourceOptions
+	destroyed []string
 }
 
 // newRecoverCommand returns "kubeone recover".
@@ -44,8 +46,10 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	f.registerRecover(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "",
 		"surviving-member, a backup (a file, or its address in a target), or a snapshot of etcd")
-	cmd.Flags().StringVar(&f.identity, "identity", "",
+	cmd.Flags().StringVar(&f.source.Identity, "identity", "",
 		"file of a private key that the backup is encrypted to, as age-keygen writes it")
+	cmd.Flags().BoolVar(&f.source.AllowUnsigned, "allow-unsigned", false,
+		"take a backup that is not signed, or whose CA is not known here, at its word")
 	return cmd
 }
 
@@ -84,7 +88,7 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 		return err
 	}
 	defer w.Close()
-	source, err := w.OpenSource(ctx, f.from, f.identity)
+	source, err := w.OpenSource(ctx, f.from, f.source)
 	if err != nil {
 		return err
 	}

@@ -111,10 +111,13 @@ func (s *hostState) unreachable() bool { return s.Condition == condition.Unreach
 type Recovery struct {
 	// Lost says that etcd has no quorum and that starting what is stopped does not bring it back, or that a recovery
 	// has begun and not ended.
-	Lost  bool
-	Why   string                          // the arithmetic, in words
-	Unfit []problem.Problem               // why nothing can be done at all, whatever is lost
-	Hosts map[string]condition.Assessment // by host ID
+	Lost bool
+	// Serving names the hosts of the cluster's present life whose own member, or API server, says that it serves
+	// although this machine sees no quorum; "" for none.
+	Serving string
+	Why     string                          // the arithmetic, in words
+	Unfit   []problem.Problem               // why nothing can be done at all, whatever is lost
+	Hosts   map[string]condition.Assessment // by host ID
 }
 
 // AssessRecovery answers the questions of a recovery: whether the quorum is lost, and what speaks against
@@ -122,7 +125,27 @@ type Recovery struct {
 func AssessRecovery(in Input) Recovery {
 	v := look(in)
 	event, why := v.askQuorum()
-	return Recovery{Lost: event == fsm.OnLost, Why: why, Unfit: v.unfit, Hosts: v.assessments()}
+	return Recovery{
+		Lost: event == fsm.OnLost, Serving: v.serving(), Why: why, Unfit: v.unfit, Hosts: v.assessments(),
+	}
+}
+
+// serving names the control-plane hosts whose etcd answers for a quorum, or whose API server reads from one, in the
+// present life of the cluster. A recovery that has begun serves on its own host until it has ended.
+func (v *view) serving() string {
+	newest := 0
+	for _, s := range v.controlPlane() {
+		if m := s.is.Marker; m != nil {
+			newest = max(newest, m.Epoch)
+		}
+	}
+	return names(v.controlPlane(), func(s *hostState) bool {
+		m := s.is.Marker
+		if m != nil && (m.Restoring || m.Epoch < newest) {
+			return false
+		}
+		return s.is.EtcdHealth == observed.Yes || v.in.Is.API.Reached == observed.Yes && v.in.Is.API.Via == s.ID
+	})
 }
 
 // fenced reports whether a recovery stopped etcd on the host, and nobody finished it there.

@@ -250,11 +250,7 @@ func (e *Engine) after(ctx context.Context, done Proposal) (Proposal, error) {
 		}
 		return e.proposeUntil(ctx, r, Proposal.Matches)
 	case Recover:
-		return e.proposeUntil(ctx, Apply{}, func(p Proposal) bool {
-			// something remains, and waiting does not change it
-			left := len(p.Plan.Operator) > 0 && len(p.ComingUp()) == 0
-			return left || p.Matches()
-		})
+		return e.proposeUntil(ctx, Apply{}, func(p Proposal) bool { return p.Matches() || p.stays() })
 	case Replace:
 		if !r.Gone {
 			return e.ProposeUntilUp(ctx, Apply{})

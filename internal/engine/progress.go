@@ -5,52 +5,65 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/script"
 	"kubeone/internal/step"
 )
 
-// progress asks the members that are left up to which revision they have the data, where a cluster is recovered from
-// one of them and there may be more than one to choose from. One that does not say is missing in the answer. Other than
-// what was agreed upon, the revision is known without a quorum.
-func (e *Engine) progress(ctx context.Context, p Proposal) map[string]int64 {
-	out := map[string]int64{}
+// progress finds out up to which revision the hosts that are left have etcd's data, where a cluster is recovered from
+// one of them: from the member, if it runs, else from its database on the disk, which nobody writes to then. One that
+// does not say is missing in the answer. Other than what was agreed upon, the revision is known without a quorum.
+func (e *Engine) progress(ctx context.Context, p Proposal) map[string]plan.Progress {
+	out := map[string]plan.Progress{}
 	if recovery, ok := p.Request.(Recover); !ok || recovery.About.From != step.SurvivingMember {
 		return out
 	}
-	const ask = `curl -q -s -m 2 http://127.0.0.1:2381/metrics`
-	cmd := host.Cmd{
-		Name:    "ask etcd how far it had got",
-		Script:  ask + ` | sed -n '/^` + revisionMetric + ` /p'`,
-		Timeout: 10 * time.Second,
-	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
 	for _, h := range p.Want.ControlPlane {
 		if seen := p.Observed.World.Hosts[h.ID]; seen.Reach != observed.Reached || seen.EtcdData != observed.Yes {
 			continue
 		}
-		res, err := e.HostOf(p, h.ID).Run(ctx, cmd)
-		if err != nil {
-			continue
-		}
-		if n := revisionIn(string(res.Stdout)); n > 0 {
-			out[h.ID] = n
-		}
+		all.Go(func() {
+			res, err := e.HostOf(p, h.ID).Run(ctx, host.Cmd{
+				Name: "ask etcd how far it had got", Script: script.Progress(), Timeout: progressWithin,
+			})
+			if err != nil {
+				return
+			}
+			if said, ok := progressIn(string(res.Stdout)); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				out[h.ID] = said
+			}
+		})
 	}
+	all.Wait()
 	return out
 }
 
-// revisionMetric is the revision of the last change in a member's data.
-const revisionMetric = "etcd_debugging_mvcc_current_revision"
+// progressWithin is how long a host may take to say how far it had got. Its whole database is read once.
+const progressWithin = time.Minute
 
-// revisionIn reads it from a member's metrics; 0 where they do not tell.
-func revisionIn(metrics string) int64 {
-	for line := range strings.Lines(metrics) {
-		value, ok := strings.CutPrefix(strings.TrimSpace(line), revisionMetric+" ")
-		if n, err := strconv.ParseFloat(value, 64); ok && err == nil && n > 0 && n < math.MaxInt64 {
-			return int64(n)
+// progressIn is what a host printed: "metric REVISION" or "disk REVISION", of which the first is the better one.
+func progressIn(said string) (p plan.Progress, ok bool) {
+	for line := range strings.Lines(said) {
+		kind, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(n > 0 && n < math.MaxInt64) {
+			continue
+		}
+		switch kind {
+		case "metric":
+			return plan.Progress{Revision: int64(n)}, true
+		case "disk":
+			p, ok = plan.Progress{Revision: int64(n), AtLeast: true}, true
 		}
 	}
-	return 0
+	return p, ok
 }

@@ -1,18 +1,26 @@
 package engine
 
-import "testing"
+import (
+	"testing"
 
-func TestAMembersRevisionIsReadFromItsMetrics(t *testing.T) {
+	"kubeone/internal/plan"
+)
+
+func TestAHostSaysHowFarItsMemberHadGot(t *testing.T) {
 	t.Parallel()
-	for metrics, want := range map[string]int64{
-		"# HELP x\netcd_debugging_mvcc_current_revision 1.000000005e+09\n": 1000000005,
-		"etcd_debugging_mvcc_current_revision 4711\n":                      4711,
-		"etcd_server_proposals_committed_total 17\n":                       0,
-		"etcd_debugging_mvcc_current_revision NaN\n":                       0,
-		"": 0,
+	for said, want := range map[string]plan.Progress{
+		"metric 1.000000005e+09\n":       {Revision: 1000000005},
+		"metric 4711\n":                  {Revision: 4711},
+		"disk 4711\n":                    {Revision: 4711, AtLeast: true},
+		"disk 4711\nmetric 4712\n":       {Revision: 4712},
+		"metric NaN\ndisk 5\n":           {Revision: 5, AtLeast: true},
+		"metric -1\n":                    {},
+		"disk 99999999999999999999999\n": {},
+		"revision 7\n":                   {},
+		"":                               {},
 	} {
-		if got := revisionIn(metrics); got != want {
-			t.Errorf("%q: %d, want %d", metrics, got, want)
+		if got, ok := progressIn(said); got != want || ok != (want != plan.Progress{}) {
+			t.Errorf("%q: %+v, %t, want %+v", said, got, ok, want)
 		}
 	}
 }

@@ -53,6 +53,20 @@ func (p Proposal) Unresolved() error {
 // Matches reports whether the cluster was as it is wanted.
 func (p Proposal) Matches() bool { return p.Plan.Empty() && p.Decision().Route != fsm.Error }
 
+// stays reports whether something remains that waiting does not change: a person has to act, or what is left for apply
+// is no repair of what may be coming up.
+func (p Proposal) stays() bool {
+	if len(p.ComingUp()) > 0 {
+		return false
+	}
+	switch p.Decision().Route {
+	case fsm.Upgrade, fsm.Reconfigure, fsm.Resources:
+		return true
+	default:
+		return len(p.Plan.Operator) > 0
+	}
+}
+
 // RunningSteps are the hosts, by ID, on which a step of an earlier run still runs.
 func (p Proposal) RunningSteps() map[string]observed.Step {
 	out := map[string]observed.Step{}

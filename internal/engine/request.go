@@ -27,8 +27,8 @@ type Request interface {
 // planInput is what a plan depends on, besides the request.
 type planInput struct {
 	plan.Input
-	progress map[string]int64  // as plan.RecoverOptions.Progress
-	ids      map[string]string // what the hosts of the request are called in the input
+	progress map[string]plan.Progress // as plan.RecoverOptions.Progress
+	ids      map[string]string        // what the hosts of the request are called in the input
 }
 
 // hosts are the IDs of hosts that a request names. A name that is no host's stays as it is.

@@ -37,8 +37,8 @@ import (
 
 const kubeSystem = "77eb3138-7c83-4ad6-b1fa-1ff4b59a58e6"
 
-// testCertificate is a CA's.
-func testCertificate(t *testing.T) []byte {
+// testAuthority is a CA's certificate and key.
+func testAuthority(t *testing.T) (certificate, private []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -49,7 +49,12 @@ func testCertificate(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	text, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: text})
 }
 
 // secretly answers, and fails the test if the command does not say that its output is a secret.
@@ -64,14 +69,18 @@ func secretly(t *testing.T, answer string) func(context.Context, host.Cmd) (host
 }
 
 // pkiTar is what a control-plane host answers when it is asked for the CAs.
-func pkiTar(t *testing.T, certificate []byte) string {
+func pkiTar(t *testing.T) string {
 	t.Helper()
+	certificate, key := testAuthority(t)
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, name := range backup.PKINames() {
 		content := []byte("secret of " + name)
-		if name == "ca.crt" {
+		switch name {
+		case "ca.crt":
 			content = certificate
+		case "ca.key":
+			content = key
 		}
 		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content))}); err != nil {
 			t.Fatal(err)
@@ -129,7 +138,7 @@ func writeTo(file string) func(func(io.Writer) error) error {
 func keysExpected(t *testing.T, encryption string) []hostfake.Expect {
 	t.Helper()
 	out := []hostfake.Expect{
-		{Name: "read the CAs", Do: secretly(t, pkiTar(t, testCertificate(t)))},
+		{Name: "read the CAs", Do: secretly(t, pkiTar(t))},
 		{Name: "look for encryption at rest", Stdout: encryption + "\n"},
 	}
 	if encryption != "" {

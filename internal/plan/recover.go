@@ -3,8 +3,10 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
@@ -17,8 +19,28 @@ type RecoverOptions struct {
 	// gone for good.
 	Destroyed []string
 	On        string // ID of the host to restore on; "" chooses one
-	// Progress is up to which revision the hosts' members have the data, by host ID, where that is known.
-	Progress map[string]int64
+	// Progress is up to which revision the hosts have etcd's data, by host ID, where that is known.
+	Progress map[string]Progress
+}
+
+// Progress is how far a member had got.
+type Progress struct {
+	Revision int64
+	// AtLeast: the revision is what its database had on the disk, while it did not run. What it had written to its log
+	// last may not be there yet.
+	AtLeast bool
+}
+
+// unflushed is how many revisions etcd may have in its log that its database on the disk lacks: it writes the latter
+// after 10,000 operations at most. Source: etcd's --backend-batch-limit.
+const unflushed = 10_000
+
+// mayReach is the latest revision that a member may have.
+func (p Progress) mayReach() int64 {
+	if p.AtLeast {
+		return p.Revision + unflushed
+	}
+	return p.Revision
 }
 
 // Copy is a verified copy of a cluster's data. What a source does not tell stays zero.
@@ -44,8 +66,8 @@ const revisionsOfALife = 1_000_000_000
 // revision knows of.
 func (b *builder) epoch(o RecoverOptions) int {
 	epoch := max(epochOf(b.in.Want, b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
-	for _, revision := range o.Progress {
-		epoch = max(epoch, int(revision/revisionsOfALife))
+	for _, p := range o.Progress {
+		epoch = max(epoch, int(p.Revision/revisionsOfALife))
 	}
 	return epoch + 1
 }
@@ -172,6 +194,7 @@ func (b *builder) restore(target desired.Host, o RecoverOptions, needs []string,
 			Snapshot:       c.SHA256,
 			Epoch:          epoch,
 			EncryptionPath: c.EncryptionPath,
+			Kubelet:        condition.ExpiredKubelet(&seen) != nil,
 		}),
 		Action: Replace, Risk: Restarts, Title: "restore etcd and start the control plane", Reason: reason,
 		Needs: needs, Changes: changes,
@@ -235,10 +258,16 @@ func (b *builder) hostNamed(m observed.Member) string {
 // awaitWorkers plans to wait until the workers that run, and can be locked, have found the API again.
 func (b *builder) awaitWorkers(restore string) {
 	for _, h := range b.in.Want.Workers {
-		if seen := b.in.Is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Complete && seen.Kubelet.Active &&
-			seen.Unwritable == "" {
-			b.nodeReady(h, restore)
+		seen := b.in.Is.Hosts[h.ID]
+		if seen.Marker == nil || !seen.Marker.Complete || !seen.Kubelet.Active || seen.Unwritable != "" {
+			continue
 		}
+		after := restore
+		if old := condition.ExpiredKubelet(&seen); old != nil {
+			after = b.regenerate(h, []string{condition.PartKubelet}, "expired: "+strings.Join(old, ", "),
+				[]string{restore})
+		}
+		b.nodeReady(h, after)
 	}
 }
 
@@ -249,8 +278,8 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	case step.SurvivingMember:
 		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone",
 			b.node(target))
-		if b.progressUnknown(o) {
-			note("one host that holds etcd data does not say how new it is; --on chooses another")
+		for _, h := range b.maybeNewer(target, o) {
+			note("%s may have newer data: %s", b.node(h), b.progressOf(h, o))
 		}
 	case step.BareSnapshot:
 		note("what was written after the snapshot is gone")

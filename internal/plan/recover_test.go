@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -230,6 +231,9 @@ func two() (decide.Input, RecoverOptions) {
 	for i := range in.Is.Etcd.Members {
 		in.Is.Etcd.Members[i].Healthy = observed.No
 	}
+	for _, name := range []string{"cp-4", "cp-5"} {
+		mutate(in, name, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+	}
 	in.Is.API.Reached = observed.No
 	return in, destroyed(survivor(), "192.0.0.1", "192.0.0.2", "192.0.0.3")
 }
@@ -238,7 +242,7 @@ func two() (decide.Input, RecoverOptions) {
 func TestTheNewestDataIsChosen(t *testing.T) {
 	t.Parallel()
 	in, o := two()
-	o.Progress = map[string]int64{"192.0.0.4": 10, "192.0.0.5": 11}
+	o.Progress = map[string]Progress{"192.0.0.4": {Revision: 10}, "192.0.0.5": {Revision: 11}}
 	p, err := Recover(in, o)
 	if err != nil {
 		t.Fatal(err)
@@ -251,38 +255,124 @@ func TestTheNewestDataIsChosen(t *testing.T) {
 	}
 }
 
-// A member that does not say how far it had got may be the newest: of two such none is chosen, unless one's data is
-// damaged or of a former life.
-func TestDataOfUnknownAgeIsNotChosen(t *testing.T) {
+// Of several none is chosen as long as another one may have newer data, unless that is damaged or of a former life.
+func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 	t.Parallel()
+	const four, five = "192.0.0.4", "192.0.0.5"
+	said := func(a, b Progress) func(decide.Input, *RecoverOptions) {
+		return func(_ decide.Input, o *RecoverOptions) { o.Progress = map[string]Progress{four: a, five: b} }
+	}
 	for name, c := range map[string]struct {
 		change func(decide.Input, *RecoverOptions)
 		on     string // "" for a refusal
+		says   string // part of the refusal, or of a note
 	}{
-		"both are silent": {func(decide.Input, *RecoverOptions) {}, ""},
-		"one was chosen":  {func(_ decide.Input, o *RecoverOptions) { o.On = "192.0.0.5" }, "restore/cp-5"},
-		"one is silent": {func(_ decide.Input, o *RecoverOptions) { o.Progress = map[string]int64{"192.0.0.5": 9} },
-			"restore/cp-5"},
+		"both are silent": {func(decide.Input, *RecoverOptions) {}, "",
+			"cp-4 does not say how far it had got; cp-5 does not say"},
+		"one was chosen": {func(_ decide.Input, o *RecoverOptions) { o.On = five }, "restore/cp-5",
+			"cp-4 may have newer data"},
+		"one is silent": {func(_ decide.Input, o *RecoverOptions) {
+			o.Progress = map[string]Progress{five: {Revision: 9}}
+		}, "", "cp-4 does not say how far it had got; cp-5 has revision 9"},
+		"the one that does not run has more": {said(Progress{900, true}, Progress{800, false}), "restore/cp-4", ""},
+		"as much, and maybe more":            {said(Progress{800, true}, Progress{800, false}), "restore/cp-4", ""},
+		"a little less on its disk, maybe not so": {said(Progress{700, true}, Progress{800, false}), "",
+			"maybe a little more"},
+		"much less": {said(Progress{700, true}, Progress{20_000, false}), "restore/cp-5", ""},
+		"neither runs, and they are close": {said(Progress{700, true}, Progress{800, true}), "",
+			"revision 700 on its disk"},
+		"neither runs, and one is far ahead": {said(Progress{700, true}, Progress{20_000, true}), "restore/cp-5", ""},
 		"one is damaged": {func(in decide.Input, _ *RecoverOptions) {
 			mutate(in, "cp-4", func(h *observed.Host) { h.EtcdLost = "no wal" })
-		}, "restore/cp-5"},
+		}, "restore/cp-5", ""},
 		"one is of another life": {func(in decide.Input, _ *RecoverOptions) {
 			mutate(in, "cp-5", func(h *observed.Host) { h.Marker.Epoch = 1 })
-		}, "restore/cp-5"},
+		}, "restore/cp-5", ""},
 	} {
 		in, o := two()
 		c.change(in, &o)
 		p, err := Recover(in, o)
 		if c.on == "" {
-			if err == nil || !strings.Contains(err.Error(),
-				"cp-4 and cp-5 hold etcd data and do not say how new it is: choose one with --on") {
+			if err == nil || !strings.Contains(err.Error(), c.says) ||
+				!strings.Contains(err.Error(), "choose one with --on") {
 				t.Errorf("%s: error %v", name, err)
 			}
 			continue
 		}
-		if _, ok := p.Step(c.on); err != nil || !ok {
-			t.Errorf("%s: no %s, error %v", name, c.on, err)
+		if _, ok := p.Step(c.on); err != nil || !ok || !strings.Contains(strings.Join(p.Notes, "\n"), c.says) {
+			t.Errorf("%s: no %s, error %v, notes %q", name, c.on, err, p.Notes)
 		}
+	}
+}
+
+// A recovery beside a cluster that serves would make two of it, whatever this machine can see of etcd.
+func TestNothingIsRecoveredWhileAnybodyServes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*decide.Input)
+		serves bool
+	}{
+		"nobody": {func(*decide.Input) {}, false},
+		"a member says so": {func(in *decide.Input) {
+			mutate(*in, "cp-4", func(h *observed.Host) { h.EtcdHealth = observed.Yes })
+		}, true},
+		"an API server answers": {func(in *decide.Input) {
+			in.Is.API.Reached, in.Is.API.Via = observed.Yes, "192.0.0.5"
+		}, true},
+		"one of another life": {func(in *decide.Input) {
+			mutate(*in, "cp-4", func(h *observed.Host) { h.EtcdHealth = observed.Yes })
+			mutate(*in, "cp-5", func(h *observed.Host) { h.Marker.Epoch = 1 })
+		}, false},
+		"where this recovery goes on": {func(in *decide.Input) {
+			mutate(*in, "cp-4", func(h *observed.Host) {
+				h.EtcdHealth = observed.Yes
+				h.Marker.Restoring, h.Marker.Complete, h.Marker.Fenced = true, false, "run-1"
+			})
+			mutate(*in, "cp-5", func(h *observed.Host) { h.Marker.Complete, h.Marker.Fenced = false, "run-1" })
+		}, false},
+	} {
+		in, o := two()
+		o.On = "192.0.0.4"
+		c.change(&in)
+		_, err := Recover(in, o)
+		if refused := err != nil && strings.Contains(err.Error(), "says that it serves"); refused != c.serves {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// With certificates that have run out a control plane comes back as well; with a CA that has, nothing would.
+func TestARecoveryRenewsWhatHasExpired(t *testing.T) {
+	t.Parallel()
+	in, o := two()
+	in.Want.Workers = healthy(1, 2).Want.Workers
+	for _, w := range in.Want.Workers {
+		in.Is.Hosts[w.ID] = member(w)
+	}
+	o.On = "192.0.0.4"
+	expire := func(name, certificate string) {
+		mutate(in, name, func(h *observed.Host) {
+			h.Certificates = append(slices.Clone(h.Certificates),
+				observed.Certificate{Name: certificate, Expired: true})
+		})
+	}
+	expire("cp-4", "apiserver")
+	expire("cp-4", "kubelet-client")
+	expire("w-1", "kubelet-client")
+	p, err := Recover(in, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore, _ := p.Step("restore/cp-4")
+	renewed, _ := p.Step("regenerate/w-1")
+	ready, _ := p.Step("node-ready/w-1")
+	if _, other := p.Step("regenerate/w-2"); other || !step.ParamsOf[step.RestoreParams](restore.Intent).Kubelet ||
+		!slices.Contains(renewed.Needs, "restore/cp-4") || !slices.Contains(ready.Needs, "regenerate/w-1") {
+		t.Errorf("restore %+v, regenerate %+v, ready %+v", restore.Intent, renewed, ready)
+	}
+	expire("cp-4", "etcd/ca")
+	if _, err := Recover(in, o); err == nil || !strings.Contains(err.Error(), "the CA has expired (etcd/ca)") {
+		t.Errorf("with an expired CA: %v", err)
 	}
 }
 

@@ -27,6 +27,11 @@ func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 			"to recover, and a restore would undo what was written since; kubeone apply does what is needed",
 			assessed.Why)
 	}
+	if assessed.Serving != "" {
+		return fmt.Errorf("etcd or the API server of %s says that it serves, although this machine finds no quorum "+
+			"(%s): a recovery would begin a second cluster beside one that works; look for a network that is cut "+
+			"between control-plane hosts", assessed.Serving, assessed.Why)
+	}
 	return errors.Join(b.ownCopy(o.Copy), b.accountedFor(o))
 }
 

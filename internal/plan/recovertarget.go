@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
@@ -47,13 +49,26 @@ func leaderFirst(want desired.Cluster) []desired.Host {
 	return out
 }
 
-// unsaid are the holders that do not say how far they had got.
-func (b *builder) unsaid(o RecoverOptions) []desired.Host {
-	return slices.DeleteFunc(b.holders(), func(h desired.Host) bool { return o.Progress[h.ID] != 0 })
+// maybeNewer are the holders of which nobody knows that what they have is no newer than the target's.
+func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Host {
+	known, ok := o.Progress[target.ID]
+	return slices.DeleteFunc(b.holders(), func(h desired.Host) bool {
+		theirs, said := o.Progress[h.ID]
+		return h.ID == target.ID || ok && said && theirs.mayReach() <= known.Revision
+	})
 }
 
-func (b *builder) progressUnknown(o RecoverOptions) bool {
-	return o.On == "" && len(b.holders()) > 1 && len(b.unsaid(o)) > 0
+// progressOf is how far a host says its data goes.
+func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
+	switch p, ok := o.Progress[h.ID]; {
+	case !ok:
+		return b.node(h) + " does not say how far it had got"
+	case p.AtLeast:
+		return fmt.Sprintf("%s, whose etcd does not run, has revision %d on its disk and maybe a little more",
+			b.node(h), p.Revision)
+	default:
+		return fmt.Sprintf("%s has revision %d", b.node(h), p.Revision)
+	}
 }
 
 // recoverOn chooses the host on which the cluster begins anew: one on which a recovery has begun already, else the one
@@ -86,23 +101,24 @@ func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	return b.checkTarget(reached[0], o.Copy)
 }
 
-// newest is the host with the newest data.
+// newest is the host with the newest data. It is an error when another one may have newer data.
 func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
 	holders := b.holders()
 	if len(holders) == 0 {
 		return desired.Host{}, b.noHolder()
 	}
-	if unsaid := b.unsaid(o); len(unsaid) > 1 {
-		return desired.Host{},
-			fmt.Errorf("%s hold etcd data and do not say how new it is: choose one with --on; where etcd runs, curl "+
-				"http://127.0.0.1:2381/metrics tells its revision (etcd_debugging_mvcc_current_revision)",
-				b.nodes(unsaid, " and "))
-	}
-	best := holders[0]
-	for _, h := range holders[1:] {
-		if o.Progress[h.ID] > o.Progress[best.ID] {
-			best = h
+	best := slices.MaxFunc(holders, func(x, y desired.Host) int {
+		a, b := o.Progress[x.ID], o.Progress[y.ID]
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.mayReach(), b.mayReach()))
+	})
+	if len(b.maybeNewer(best, o)) > 0 {
+		all := make([]string, 0, len(holders))
+		for _, h := range holders {
+			all = append(all, b.progressOf(h, o))
 		}
+		return desired.Host{}, fmt.Errorf("nobody knows which host has the newest data, and what the others have "+
+			"besides would be lost: %s. Start etcd there, so that it says, or choose one with --on",
+			strings.Join(all, "; "))
 	}
 	return b.checkTarget(best, o.Copy)
 }
@@ -152,6 +168,11 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	case c.From != step.FullBackup && seen.PKI != observed.Yes:
 		return h, fmt.Errorf("%s lacks the cluster's CAs and service-account keys, and a %s does not contain them: "+
 			"recover from a backup", b.node(h), c.From)
+	case c.From != step.FullBackup && condition.ExpiredCA(&seen) != nil:
+		return h, fmt.Errorf("on %s the CA has expired (%s), and nobody accepts what it signs: give it a new "+
+			"certificate for the same key first, below /etc/kubernetes/pki (openssl x509 -in ca.crt -signkey ca.key "+
+			"-days 3650 -out ca.new && mv ca.new ca.crt), or recover from a backup with a valid one", b.node(h),
+			strings.Join(condition.ExpiredCA(&seen), ", "))
 	case seen.APIServerVersion != "" && seen.APIServerVersion != b.in.Want.KubernetesVersion:
 		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and "+
 			"upgrade afterwards", b.node(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)

@@ -25,6 +25,8 @@ type attempts[T any] struct {
 	within time.Duration
 	health func(candidate) observed.Tri
 	try    func(context.Context, candidate) (T, error)
+	// final reports whether a success ends the search; one that is not final counts if no other one is. Nil: all are.
+	final func(T) bool
 }
 
 // outcome is what one attempt came to.
@@ -33,9 +35,9 @@ type outcome[T any] struct {
 	err    error
 }
 
-// firstOf tries candidates as they come until one succeeds: the next one when one has failed, or is slow. It returns
-// Yes with what the first success gave; No with the problems of all when every candidate failed; Unknown when there was
-// none. No attempt goes on when it returns.
+// firstOf tries candidates as they come until one succeeds: the next one when one has failed, or is slow, or has not
+// given what is final. It returns Yes with what the first success gave; No with the problems of all when every
+// candidate failed; Unknown when there was none. No attempt goes on when it returns.
 func (a attempts[T]) firstOf(ctx context.Context,
 	from <-chan candidate) (result T, reached observed.Tri, problem error) {
 	var running sync.WaitGroup
@@ -58,16 +60,24 @@ func (a attempts[T]) firstOf(ctx context.Context,
 			late.Reset(patience)
 		}
 		if trying == 0 && from == nil {
+			if reached == observed.Yes {
+				problems = nil
+			}
 			return result, reached, errors.Join(problems...)
 		}
 		select {
 		case c, open := <-from:
 			waiting, from = taken(c, open, from, waiting)
 		case o := <-outcomes:
-			if o.err == nil {
+			trying--
+			switch {
+			case o.err == nil && (a.final == nil || a.final(o.result)):
 				return o.result, observed.Yes, nil
+			case o.err == nil && reached != observed.Yes:
+				result, reached = o.result, observed.Yes
+			case o.err != nil && reached != observed.Yes:
+				reached, problems = observed.No, append(problems, o.err)
 			}
-			trying, reached, problems = trying-1, observed.No, append(problems, o.err)
 		case <-late.C:
 			due = true
 		case <-ended: // and with it all attempts

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"testing"
@@ -206,6 +207,44 @@ func TestAnAPIServerThatHangsDelaysTheNextByASecond(t *testing.T) {
 			t.Errorf("took %v, want a second", took)
 		}
 	})
+}
+
+// What one member that is cut off says is not what etcd is, however fast it says so.
+func TestAnAnswerThatIsNotFinalCountsIfThereIsNoOther(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers []string // of the hosts; "" is a failure
+		want    string
+		reached observed.Tri
+	}{
+		"a final one after it":   {[]string{"cut off", "final"}, "final", observed.Yes},
+		"a final one before it":  {[]string{"final", "cut off"}, "final", observed.Yes},
+		"a failure after it":     {[]string{"cut off", ""}, "cut off", observed.Yes},
+		"a failure before it":    {[]string{"", "cut off"}, "cut off", observed.Yes},
+		"two that are not final": {[]string{"cut off", "too"}, "cut off", observed.Yes},
+		"only failures":          {[]string{"", ""}, "", observed.No},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			from := make(chan candidate, len(c.answers))
+			for _, answer := range c.answers {
+				from <- candidate{target: Target{ID: answer}}
+			}
+			close(from)
+			got, reached, err := attempts[string]{
+				within: time.Second, health: func(candidate) observed.Tri { return observed.Unknown },
+				try: func(_ context.Context, c candidate) (string, error) {
+					if c.target.ID == "" {
+						return "", errors.New("it does not answer")
+					}
+					return c.target.ID, nil
+				},
+				final: func(answer string) bool { return answer == "final" },
+			}.firstOf(t.Context(), from)
+			if got != c.want || reached != c.reached || (err != nil) != (c.reached == observed.No) {
+				t.Errorf("%s: %q, reached %q, %v", name, got, reached, err)
+			}
+		})
+	}
 }
 
 func TestTheNextHostIsTriedWhenAnAPIServerFails(t *testing.T) {

@@ -16,12 +16,14 @@ type etcdResult struct {
 	via  string
 }
 
-// readEtcd reads etcd through the first candidate whose member answers and is a voter.
+// readEtcd reads etcd through the first candidate whose member answers for a quorum, else through the first one whose
+// member answers: what one member cut off from the others sees says nothing about those.
 func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult {
 	result, reached, problem := attempts[etcdResult]{
 		within: p.EtcdTimeout,
 		health: func(c candidate) observed.Tri { return p.latest(c).EtcdHealth },
 		try:    p.readEtcdThrough,
+		final:  func(r etcdResult) bool { return r.Etcd.Problem == "" },
 	}.firstOf(ctx, from)
 	result.Etcd.Reached = reached
 	switch reached {

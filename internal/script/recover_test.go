@@ -193,7 +193,7 @@ func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 	calls := b.calls()
 	for _, want := range []string{
 		"--force-new-cluster", "--bump-revision 1000000000 --mark-compacted", "--initial-cluster-token kubeone-run-1",
-		"--initial-cluster cp-1=https://10.0.0.1:2380", "kubeadm init phase etcd local",
+		"--initial-cluster cp-1=https://10.0.0.1:2380", "kubeadm certs renew all", "kubeadm init phase etcd local",
 	} {
 		if !slices.ContainsFunc(calls, func(c string) bool { return strings.Contains(c, want) }) {
 			t.Errorf("nothing was called with %q:\n%s", want, strings.Join(calls, "\n"))

@@ -43,14 +43,21 @@ type RestoreParams struct {
 	Epoch    int    `json:"epoch,omitempty"` // how often the cluster has been recovered, this time included
 	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" where it has none.
 	EncryptionPath string `json:"encryptionPath,omitempty"`
+	// Kubelet says that the host's kubelet gets new credentials too: those that it has have expired.
+	Kubelet bool `json:"kubelet,omitempty"`
 }
 
 // Kind is Restore.
 func (RestoreParams) Kind() Kind { return Restore }
 
 func (p RestoreParams) variables() [][2]string {
+	kubelet := ""
+	if p.Kubelet {
+		kubelet = "yes"
+	}
 	return [][2]string{
 		{"RECOVER_FROM", string(p.From)}, {"RECOVER_SNAPSHOT", p.Snapshot}, {"ENCRYPTION_PATH", p.EncryptionPath},
+		{"RECOVER_KUBELET", kubelet},
 	}
 }
 

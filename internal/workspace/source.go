@@ -36,15 +36,22 @@ func (s *Source) Close() {
 	}
 }
 
+// SourceOptions say how a copy is opened.
+type SourceOptions struct {
+	Identity string // file of a private key that a backup is encrypted to
+	// AllowUnsigned takes a backup that is not signed, or whose CA is not known here, at its word.
+	AllowUnsigned bool
+}
+
 // OpenSource opens and verifies what a cluster is recovered from: "surviving-member", a backup (a file, or its address
-// in a target off the hosts) with the file of a private key of one of its recipients, or a bare snapshot of etcd. A
-// copy that is truncated, altered or something else is a *ConfigError.
-func (w *Workspace) OpenSource(ctx context.Context, from, identity string) (*Source, error) {
+// in a target off the hosts), or a bare snapshot of etcd. A backup must be signed by the cluster's CA as this machine
+// knows it. A copy that is truncated, altered, forged or something else is a *ConfigError.
+func (w *Workspace) OpenSource(ctx context.Context, from string, o SourceOptions) (*Source, error) {
 	s := &Source{about: plan.Copy{From: step.SurvivingMember}}
 	if from == string(step.SurvivingMember) {
 		return s, nil
 	}
-	err := w.openCopy(ctx, s, from, identity)
+	err := w.openCopy(ctx, s, from, o)
 	if err != nil {
 		s.Close()
 		return nil, &engine.ConfigError{Err: err}
@@ -52,7 +59,7 @@ func (w *Workspace) OpenSource(ctx context.Context, from, identity string) (*Sou
 	return s, nil
 }
 
-func (w *Workspace) openCopy(ctx context.Context, s *Source, from, identity string) error {
+func (w *Workspace) openCopy(ctx context.Context, s *Source, from string, o SourceOptions) error {
 	path, err := from, error(nil)
 	if strings.Contains(from, "://") {
 		if path, err = w.fetch(ctx, s, from); err != nil {
@@ -64,7 +71,11 @@ func (w *Workspace) openCopy(ctx context.Context, s *Source, from, identity stri
 	case err != nil:
 		return fmt.Errorf("--from is surviving-member, a backup or a snapshot: %w", err)
 	case encrypted:
-		return s.openBackup(ctx, path, identity)
+		ca := ""
+		if w.ca != nil {
+			ca = w.ca.CA()
+		}
+		return s.openBackup(ctx, path, o, ca)
 	}
 	return s.openSnapshot(path)
 }
@@ -101,12 +112,12 @@ func isEncrypted(path string) (bool, error) {
 	return n > 0 && strings.HasPrefix(magic, string(start[:n])), nil
 }
 
-func (s *Source) openBackup(ctx context.Context, path, identity string) error {
-	if identity == "" {
+func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, ca string) error {
+	if o.Identity == "" {
 		return fmt.Errorf("%s is encrypted: give the file of a private key of one of its recipients with --identity",
 			path)
 	}
-	identities, err := backup.ReadIdentities(identity)
+	identities, err := backup.ReadIdentities(o.Identity)
 	if err != nil {
 		return err
 	}
@@ -118,14 +129,23 @@ func (s *Source) openBackup(ctx context.Context, path, identity string) error {
 	if err := a.Verify(ctx); err != nil {
 		return err
 	}
+	vouched := ", signed by the cluster's CA"
+	switch err := a.Authentic(ca); {
+	case err == nil:
+	case o.AllowUnsigned && (errors.Is(err, backup.ErrUnsigned) || errors.Is(err, backup.ErrUnknownCA)):
+		vouched = ", for which nothing vouches"
+	default:
+		return fmt.Errorf("%w; --allow-unsigned takes one that is not signed, or whose CA nobody knows, at its "+
+			"word", err)
+	}
 	m := a.Metadata
 	s.about = plan.Copy{
 		From: step.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash,
 		KubernetesVersion: m.KubernetesVersion,
 		About: fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339),
-			m.CreatedBy, describe(m.Snapshot)),
-		Members: members(m.Snapshot), EncryptionPath: m.EncryptionPath,
-		Epoch: m.Epoch, Revision: m.Snapshot.Revision,
+			m.CreatedBy, describe(m.Snapshot)) + vouched,
+		Members: members(m.Snapshot),
+		Epoch:   m.Epoch, Revision: m.Snapshot.Revision,
 	}
 	s.content.Snapshot = func() (io.Reader, int64, error) {
 		r, err := a.Snapshot()
@@ -138,7 +158,7 @@ func (s *Source) openBackup(ctx context.Context, path, identity string) error {
 	if s.content.PKI, err = a.PKI(); err != nil {
 		return err
 	}
-	s.content.Encryption, _, err = a.Encryption()
+	s.content.Encryption, s.about.EncryptionPath, err = a.Encryption()
 	return err
 }
 

@@ -41,7 +41,7 @@ func TestCopiesThatCannotBeUsed(t *testing.T) {
 		"a backup, a key of words": {encrypted, write("key", "secret words"), "age-keygen"},
 		"an unknown target":        {"ftp://host/backup", "", "ftp"},
 	} {
-		_, err := (&Workspace{}).OpenSource(t.Context(), c.from, c.identity)
+		_, err := (&Workspace{}).OpenSource(t.Context(), c.from, SourceOptions{Identity: c.identity})
 		var config *engine.ConfigError
 		if !errors.As(err, &config) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want a mistake of the operator's that says %q", name, err, c.says)
@@ -54,7 +54,7 @@ func TestCopiesThatCannotBeUsed(t *testing.T) {
 
 func TestASurvivorNeedsNoCopy(t *testing.T) {
 	t.Parallel()
-	s, err := (&Workspace{}).OpenSource(t.Context(), "surviving-member", "")
+	s, err := (&Workspace{}).OpenSource(t.Context(), "surviving-member", SourceOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestASnapshotTellsItsCAAndRevision(t *testing.T) {
 	t.Parallel()
 	certificate := newCertificate(t)
 	path := snapshottest.File(t, snapshottest.Bytes(t, snapshottest.Content{Keys: 3, CA: string(certificate)}))
-	s, err := (&Workspace{}).OpenSource(t.Context(), path, "")
+	s, err := (&Workspace{}).OpenSource(t.Context(), path, SourceOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

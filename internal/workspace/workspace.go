@@ -48,6 +48,7 @@ type Workspace struct {
 	loaded   manifest.Loaded
 	want     desired.Cluster
 	stateDir string
+	ca       *knownCA
 	pool     *sshpool.Pool
 	releases *releases
 }
@@ -89,12 +90,11 @@ func (w *Workspace) open() (err error) {
 	if err != nil {
 		return err
 	}
-	ca, err := openKnownCA(filepath.Join(w.stateDir, "ca"), w.opt.CAFile)
-	if err != nil {
+	if w.ca, err = openKnownCA(filepath.Join(w.stateDir, "ca"), w.opt.CAFile); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
 	w.Engine, err = engine.New(engine.Config{
-		CA:   ca,
+		CA:   w.ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
 		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel,
 	})

@@ -78,8 +78,8 @@ func interrupted(s *story) {
 	for _, failures := range [][]operator.Failure{
 		{at(operator.Kill, "prepare/cp-2")},
 		{at(operator.Cut, "images/cp-1"), at(operator.Kill, "init/cp-1")},
-		{at(operator.Kill, "join-etcd/cp-2")},
 		{at(operator.Kill, "join-worker/worker-1")},
+		{at(operator.Kill, "join-etcd/cp-2")},
 		{at(operator.Cut, "join-finish/cp-3"), at(operator.Kill, "record")},
 	} {
 		i, err := s.ApplyInterrupted(s.Context(), failures...)

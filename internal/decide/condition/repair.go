@@ -77,6 +77,12 @@ func expired(is *observed.Host, sort func(name string) bool) []string {
 	return out
 }
 
+// ExpiredKubelet names what a host's kubelet shows to the API server, if it has expired.
+func ExpiredKubelet(is *observed.Host) []string { return expired(is, kubeletCertificate) }
+
+// ExpiredCA names the host's authorities that have expired: what they sign, or have signed, is worth nothing.
+func ExpiredCA(is *observed.Host) []string { return expired(is, authority) }
+
 func authority(name string) bool {
 	return slices.Contains([]string{"ca", "etcd/ca", "front-proxy-ca"}, name)
 }

@@ -294,17 +294,34 @@ keep_replaced() {
 	done
 }
 
+# drop_leaves removes what the CAs here have signed, before kubeadm makes it anew: it would keep what has expired.
+drop_leaves() {
+	for cert in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
+		case $cert in
+		*/ca.crt | */front-proxy-ca.crt) ;;
+		*) rm -f "$cert" "${cert%.crt}.key" ;;
+		esac
+	done
+	for name in admin controller-manager scheduler; do rm -f "/etc/kubernetes/$name.conf"; done
+}
+
 # begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, made by kubeadm around
 # the data. What the restored cluster has of its own (addons, roles) stays as it was.
 begin_anew() {
 	guard_etcd
 	config=$(plain_config file_cluster)
 	if [ ! -f "$RECOVERY/made" ] && [ -f /etc/kubernetes/kubelet.conf ] && [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
+		# Started anew with what is valid from now on: what an earlier run started may have certificates that were not.
+		systemctl stop kubelet.service
+		end_static_pods
+		kubeadm certs renew all --config "$(plain_config file_cluster_now)"
+		[ "$RECOVER_KUBELET" != yes ] || sign_kubelet
 		kubeadm init phase etcd local --config "$config"
 		systemctl -q enable kubelet.service
 		systemctl start kubelet.service
 		return 0
 	fi
+	[ -f "$RECOVERY/made" ] || drop_leaves
 	: >"$RECOVERY/made"
 	systemctl -q enable kubelet.service
 	drop_halves
@@ -333,6 +350,7 @@ stage_restore() {
 	await_api_server 240
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	wait_for 240 "this host's controller manager and scheduler" controllers_healthy
+	[ "$RECOVER_KUBELET" != yes ] || settle_kubelet
 	mark yes
 	rm -rf "$RECOVERY"
 }

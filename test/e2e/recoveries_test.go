@@ -1,0 +1,135 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/test/lab/fleet"
+)
+
+// TestRecoveries loses the quorum of a cluster in ways in which a recovery could choose older data, could not start
+// what has expired, or would be stopped by a worker that has nothing to do with it.
+func TestRecoveries(t *testing.T) {
+	t.Parallel()
+	s := begin(t, fleet.Options{Name: "recoveries", ControlPlanes: 3, Workers: 1})
+	s.bare = map[string][]string{}
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"a control-plane host that is cut off from the others is no reason to recover", peersCut},
+		part{"the newest data comes back, although its etcd does not start", newestComesBack},
+		part{"all certificates have expired", certificatesExpired},
+		part{"the disk of a worker is read-only, and the quorum is lost once more", readOnlyWorker},
+	)
+}
+
+// peersCut cuts the way between cp-1 and the two others; the operator reaches all three.
+func peersCut(s *story) {
+	host := s.Lab.Host("cp-1")
+	var rules strings.Builder
+	rules.WriteString("nft add table inet cut && nft 'add chain inet cut in { type filter hook input priority 0; }'")
+	for _, peer := range s.others(host) {
+		fmt.Fprintf(&rules, " && nft add rule inet cut in ip saddr %s drop", peer.Address)
+	}
+	before := s.started(s.others(host))
+	s.broken(host, rules.String())
+	s.eventually("cp-1 finds no quorum", time.Minute, func(ctx context.Context) error {
+		_, err := host.Exec(ctx, "! curl -sf -m 3 http://127.0.0.1:2381/readyz")
+		return err
+	})
+	for range 5 { // who answers first is chance
+		s.run(15, []string{"recover", "--from", "surviving-member", "--on", "cp-1", "-y"}, "etcd has its quorum")
+	}
+	s.broken(host, "nft delete table inet cut")
+	s.healthy()
+	s.same("what runs on the others since when", before, s.started(s.others(host)))
+}
+
+// newestComesBack: cp-2 hangs and misses what is written, cp-3 has it and its etcd cannot start, cp-1 is destroyed.
+func newestComesBack(s *story) {
+	behind, newest := s.Lab.Host("cp-2"), s.Lab.Host("cp-3")
+	s.objects("earlier", 20)
+	s.must(behind.Pause(s.Context()))
+	s.objects("newest", 1000)
+	s.broken(newest, "sed -i 's|^    - --data-dir=|    - --no-such-flag=1\\n&|' /etc/kubernetes/manifests/etcd.yaml")
+	s.eventually("the etcd of cp-3 does not start", time.Minute, func(ctx context.Context) error {
+		_, err := newest.Exec(ctx, "! curl -sf -m 2 http://127.0.0.1:2381/metrics >/dev/null")
+		return err
+	})
+	s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-1")))
+	s.must(behind.Unpause(s.Context()))
+	s.must(s.WriteManifest())
+	s.recovered("--from", "surviving-member")
+	s.counted("earlier", 20)
+	s.counted("newest", 1000)
+}
+
+// certificatesExpired: what kubeadm made on cp-1 has run out, and what its kubelet has, when it alone is left.
+func certificatesExpired(s *story) {
+	host := s.Lab.Host("cp-1")
+	s.objects("expired", 50)
+	const validity = 70 * time.Second
+	s.broken(host, fmt.Sprintf(`cd /var/lib/kubelet/pki
+		cat >/tmp/short.yaml <<-END
+		apiVersion: kubeadm.k8s.io/v1beta4
+		kind: ClusterConfiguration
+		kubernetesVersion: v%s
+		certificateValidityPeriod: %s
+		END
+		kubeadm=/opt/kubeone/bin/kubeadm
+		$kubeadm certs renew all --config /tmp/short.yaml
+		$kubeadm kubeconfig user --config /tmp/short.yaml --client-name system:node:cp-1 --org system:nodes \
+			--validity-period %s >/tmp/short.conf
+		for part in certificate key; do
+			sed -n "s/^ *client-$part-data: //p" /tmp/short.conf | base64 -d
+		done >short.pem
+		ln -sf short.pem kubelet-client-current.pem
+		rm /tmp/short.yaml /tmp/short.conf`, s.Lab.KubernetesVersion, validity, validity))
+	for _, name := range []string{"cp-2", "cp-3"} {
+		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host(name)))
+	}
+	s.must(s.WriteManifest())
+	s.eventually("everything has expired", 3*time.Minute, func(ctx context.Context) error {
+		for _, file := range []string{"/etc/kubernetes/pki/apiserver.crt", "/var/lib/kubelet/pki/short.pem"} {
+			text, err := host.Exec(ctx, "cat "+file)
+			if err != nil {
+				return err
+			}
+			block, _ := pem.Decode([]byte(text))
+			if block == nil {
+				return fmt.Errorf("%s is no certificate", file)
+			}
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return err
+			}
+			if left := time.Until(certificate.NotAfter); left > 0 {
+				return fmt.Errorf("%s is valid for %s", file, left)
+			}
+		}
+		return nil
+	})
+	s.recovered("--from", "surviving-member")
+	s.counted("expired", 50)
+}
+
+func readOnlyWorker(s *story) {
+	worker := s.Lab.Host("worker-1")
+	s.objects("readonly", 30)
+	s.broken(worker, "mount --bind /var/lib/kubeone /var/lib/kubeone && mount -o remount,bind,ro /var/lib/kubeone")
+	for _, name := range []string{"cp-2", "cp-3"} {
+		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host(name)))
+	}
+	s.must(s.WriteManifest())
+	s.run(10, []string{"recover", "--from", "surviving-member", "-y"}, "the cluster is back", "read-only")
+	s.counted("readonly", 30)
+	s.broken(worker, "umount /var/lib/kubeone")
+	s.healthy()
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+}
