@@ -126,7 +126,7 @@ func (r *Run) discovery() ([]byte, error) {
 	if r.Access == nil {
 		return nil, errors.New("the API of the cluster cannot be reached, so its CA is not known")
 	}
-	return r.Access.Discovery("https://" + net.JoinHostPort(r.Want.Endpoint.Host, strconv.Itoa(r.Want.Endpoint.Port)))
+	return r.Access.Discovery("https://" + r.Want.Endpoint.String())
 }
 
 // readPKI reads the CAs and service-account keys from a control-plane host into memory, as a tar.

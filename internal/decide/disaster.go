@@ -125,8 +125,14 @@ type Recovery struct {
 func AssessRecovery(in Input) Recovery {
 	v := look(in)
 	event, why := v.askQuorum()
+	lost := event == fsm.OnLost
+	if event == fsm.OnRecoverable && !v.etcd.listed {
+		// Who has nothing left may have been a voter all the same: with the others alone it may be no quorum.
+		all := quorum.Tally{Voters: v.cps, Alive: v.etcd.tally.Alive + v.etcd.startable}
+		lost = !all.Holds()
+	}
 	return Recovery{
-		Lost: event == fsm.OnLost, Serving: v.serving(), Why: why, Unfit: v.unfit, Hosts: v.assessments(),
+		Lost: lost, Serving: v.serving(), Why: why, Unfit: v.unfit, Hosts: v.assessments(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -30,6 +31,9 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	if p := v.beginsOutsideLimit(); p != nil {
 		unfit = append(unfit, *p)
 	}
+	if p := v.otherEndpoint(); p != nil {
+		unfit = append(unfit, *p)
+	}
 	if p := v.otherNetwork(); p != nil {
 		unfit = append(unfit, *p)
 	}
@@ -37,6 +41,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
+	warnings = append(warnings, v.endpointIsHost()...)
 	return unfit, append(warnings, v.livingOrphans()...)
 }
 
@@ -56,6 +61,34 @@ func (v *view) otherCA() []problem.Problem {
 		}
 	}
 	return out
+}
+
+// otherEndpoint is the problem of a manifest with another endpoint than the one that kubelets dial and the certificates
+// were made for. Hosts that join would dial the new one, and the next certificates would lack the old.
+func (v *view) otherEndpoint() *problem.Problem {
+	has, want := v.in.Is.API.Endpoint, v.in.Want.Endpoint
+	if v.in.Is.API.Reached != observed.Yes || has == "" || want.Is(has) {
+		return nil
+	}
+	return &problem.Problem{
+		Code: problem.EndpointChanged, Parameters: problem.Parameters{"endpoint": has, "wanted": want.String()},
+	}
+}
+
+// endpointIsHost warns before the cluster is made of an endpoint that goes with one of several control-plane hosts.
+func (v *view) endpointIsHost() []problem.Problem {
+	if v.begun() || v.cps < 2 {
+		return nil
+	}
+	for _, h := range v.in.Want.ControlPlane {
+		if v.in.Want.IsEndpoint(h) {
+			return []problem.Problem{{
+				Code: problem.EndpointIsHost, Host: h.ID,
+				Parameters: problem.Parameters{"endpoint": v.in.Want.Endpoint.Host},
+			}}
+		}
+	}
+	return nil
 }
 
 // otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with:

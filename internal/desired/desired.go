@@ -6,6 +6,7 @@ package desired
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -47,11 +48,36 @@ type Cluster struct {
 	OrderedDigest string `json:"-"`
 }
 
+// IsEndpoint reports whether the API's endpoint is an address or the name of the host, so that it goes with it.
+func (c Cluster) IsEndpoint(h Host) bool {
+	names := append([]string{h.PublicAddress, h.PrivateAddress, h.Hostname}, h.IPv6Addresses...)
+	return slices.ContainsFunc(names, func(name string) bool {
+		return name != "" && strings.EqualFold(name, c.Endpoint.Host)
+	})
+}
+
 // Endpoint is where clients find the API: a load balancer's address, or the first control-plane host's.
 type Endpoint struct {
 	Host             string   `json:"host"`
 	Port             int      `json:"port"` // default 6443
 	AlternativeNames []string `json:"alternativeNames,omitempty"`
+}
+
+// String is the endpoint as "host:port", an IPv6 address in brackets.
+func (e Endpoint) String() string {
+	host := e.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strconv.Itoa(e.Port)
+}
+
+// Is reports whether the text is this endpoint as kubeadm has it: without a port it is port 6443.
+func (e Endpoint) Is(text string) bool {
+	if strings.HasSuffix(text, "]") || !strings.Contains(text, ":") {
+		text += ":6443"
+	}
+	return strings.EqualFold(text, e.String())
 }
 
 // Network is the cluster's networks and how Services and pods are routed.

@@ -13,6 +13,9 @@ type API struct {
 	Nodes       []Node `json:"nodes,omitempty"`
 	Pods        []Pod  `json:"pods,omitempty"` // of kube-system, and of network plugins
 	PendingCSRs int    `json:"pendingCSRs,omitempty"`
+	// Endpoint is where kubeadm has everybody look for the API, "host:port", with which the certificates were made; ""
+	// where it did not say.
+	Endpoint string `json:"endpoint,omitempty"`
 	// AutoApproval is Yes when whoever has a join token gets any Node's certificate: a rule of kubeadm's.
 	AutoApproval Tri `json:"autoApproval,omitempty"`
 	// Addons is the digest of each addon as last applied by us, by name; one that was never applied is missing.

@@ -84,6 +84,8 @@ func TestRefusedNodeChanges(t *testing.T) {
 	mutate(denied, "w-1", func(h *observed.Host) { h.Reach, h.Problem = observed.Denied, "permission denied" })
 	blind := gone(3, 0, "cp-3")
 	blind.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
+	endpoint := healthy(3, 0)
+	endpoint.Want.Endpoint.Host = "CP-1"
 	dark := healthy(3, 0)
 	dark.Is.Etcd = observed.Etcd{Problem: "timed out"}
 	for _, c := range []struct {
@@ -96,6 +98,8 @@ func TestRefusedNodeChanges(t *testing.T) {
 	}{
 		{"the last control-plane host", RemoveNode, healthy(1, 1), "192.0.0.1", false,
 			"cp-1 is the last control-plane host"},
+		{"the API's endpoint", RemoveNode, endpoint, "192.0.0.1", false, "cp-1 is the API's endpoint (CP-1)"},
+		{"the endpoint, to be replaced", ReplaceNode, endpoint, "192.0.0.1", false, "cp-1 is the API's endpoint"},
 		{"the last one that is left", RemoveNode, healthy(3, 0, "cp-2", "cp-3"), "192.0.0.1", false,
 			"is the last control-plane host"},
 		{"a healthy one while another is dead", RemoveNode, gone(3, 0, "cp-3"), "192.0.0.1", false,

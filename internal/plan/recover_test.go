@@ -341,6 +341,30 @@ func TestNothingIsRecoveredWhileAnybodyServes(t *testing.T) {
 	}
 }
 
+// Etcd's list is not known where certificates have expired: who has nothing left may have been a voter.
+func TestAHostThatIsAloneWithExpiredCertificatesIsRecovered(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		gone []string
+		lost bool
+	}{"two of three are empty": {[]string{"cp-2", "cp-3"}, true}, "one of three is": {[]string{"cp-3"}, false}} {
+		in := lost(bare, c.gone...)
+		in.Is.Etcd = observed.Etcd{Reached: observed.No}
+		in.Is.API = observed.API{Reached: observed.No}
+		for _, h := range in.Want.ControlPlane[:3-len(c.gone)] {
+			mutate(in, h.Hostname, func(is *observed.Host) {
+				is.EtcdHealth, is.APIServer = observed.No, observed.No
+				is.Certificates = []observed.Certificate{{Name: "etcd/server", Expired: true}}
+			})
+		}
+		o := survivor()
+		o.Progress = map[string]Progress{"192.0.0.1": {Revision: 9}, "192.0.0.2": {Revision: 8}}
+		if _, err := Recover(in, o); (err == nil) != c.lost {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // With certificates that have run out a control plane comes back as well; with a CA that has, nothing would.
 func TestARecoveryRenewsWhatHasExpired(t *testing.T) {
 	t.Parallel()

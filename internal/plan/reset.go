@@ -190,6 +190,10 @@ func (b *builder) mayLeave(h desired.Host) error {
 	switch {
 	case (data || b.member(h) >= 0) && b.lastControlPlane(h):
 		return b.endsCluster(h)
+	case b.in.Want.IsEndpoint(h) && len(b.in.Want.ControlPlane) > 1:
+		return fmt.Errorf("%s is the API's endpoint (%s): every kubelet dials it, and would find nothing there; let "+
+			"that address lead to a load balancer or another control-plane host first, and give this host another one "+
+			"in the manifest", b.node(h), b.in.Want.Endpoint.Host)
 	case data && b.world.Is.Etcd.Reached != observed.Yes:
 		return b.unknownMembers(h)
 	}

@@ -42,6 +42,8 @@ var objects = map[string]string{
 		{"metadata":{"name":"b"},"spec":{"signerName":"kubernetes.io/kubelet-serving"},
 		 "status":{"conditions":[{"type":"Approved","status":"True"}]}},
 		{"metadata":{"name":"c"},"spec":{"signerName":"kubernetes.io/kube-apiserver-client"}}]}`,
+	"/api/v1/namespaces/kube-system/configmaps/kubeadm-config": `{"kind":"ConfigMap","apiVersion":"v1",
+		"data":{"ClusterConfiguration":"kind: ClusterConfiguration\ncontrolPlaneEndpoint: lb.example.com:6443\n"}}`,
 	"/api/v1/namespaces/kube-system/configmaps/kubeone": `{
 		"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kubeone"},
 		"data":{"cluster":"demo","manifestDigest":"d","manifest":"m","runID":"r","addons":"{\"flannel\":\"f\"}"}}`,
@@ -54,6 +56,7 @@ var objects = map[string]string{
 
 var wantAPI = observed.API{
 	Reached: observed.Yes, Via: "a", Version: "1.36.3", ClusterID: "u-1", PendingCSRs: 1, AutoApproval: observed.No,
+	Endpoint: "lb.example.com:6443",
 	Nodes: []observed.Node{
 		{
 			Name: "cp-1", Addresses: []string{"10.0.0.1"}, Ready: observed.Yes, Unschedulable: true, ControlPlane: true,
@@ -96,8 +99,8 @@ func TestTheAPIIsReadThroughAHost(t *testing.T) {
 	if diff := cmp.Diff(wantAPI, r.World.API); diff != "" {
 		t.Errorf("API (-want +got):\n%s", diff)
 	}
-	if r.Requests.API != 9 || len(api.paths) != 9 {
-		t.Errorf("%d requests counted, %d came: %q, want 9", r.Requests.API, len(api.paths), api.paths)
+	if r.Requests.API != 10 || len(api.paths) != 10 {
+		t.Errorf("%d requests counted, %d came: %q, want 10", r.Requests.API, len(api.paths), api.paths)
 	}
 	if r.Access == nil || len(r.Access.Via) != 1 || r.Access.Via[0].ID != "a" {
 		t.Errorf("access %+v", r.Access)

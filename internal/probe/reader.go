@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/leaselock"
@@ -27,7 +28,7 @@ import (
 
 const system = metav1.NamespaceSystem
 
-// reader reads one API: eight requests and one for each namespace of network plugins, of which the first opens the one
+// reader reads one API: nine requests and one for each namespace of network plugins, of which the first opens the one
 // connection that all share.
 type reader struct {
 	kube     kubernetes.Interface
@@ -53,6 +54,7 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 		"who approves Nodes":   func() error { return r.autoApproval(ctx, &api) },
 		"our record":           func() error { return r.record(ctx, &api) },
 		"our lease":            func() error { return r.lease(ctx, &api) },
+		"kubeadm's endpoint":   func() error { return r.endpoint(ctx, &api) },
 	}
 	for n, namespace := range namespaces {
 		reads["pods in "+namespace] = func() error { return r.pods(ctx, namespace, &pods[n]) }
@@ -173,6 +175,25 @@ func (r *reader) record(ctx context.Context, api *observed.API) error {
 	}
 	api.Record, api.Addons, err = recordOf(found)
 	return err
+}
+
+// endpoint reads where kubeadm has everybody look for the API. A configuration that is none of kubeadm's tells nothing.
+func (r *reader) endpoint(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var said struct {
+		ControlPlaneEndpoint string `json:"controlPlaneEndpoint"`
+	}
+	if err := yaml.Unmarshal([]byte(found.Data["ClusterConfiguration"]), &said); err == nil {
+		api.Endpoint = said.ControlPlaneEndpoint
+	}
+	return nil
 }
 
 func (r *reader) lease(ctx context.Context, api *observed.API) error {

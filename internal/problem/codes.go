@@ -69,6 +69,8 @@ const (
 	StepRunning          Code = "StepRunning"
 	ClusterCAConflict    Code = "ClusterCAConflict"
 	ClusterCAChanged     Code = "ClusterCAChanged"
+	EndpointChanged      Code = "EndpointChanged"
+	EndpointIsHost       Code = "EndpointIsHost"
 	NetworkImmutable     Code = "NetworkImmutable"
 	NetworkPluginChanged Code = "NetworkPluginChanged"
 	HostNameDuplicate    Code = "HostNameDuplicate"

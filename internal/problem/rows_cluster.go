@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [13]row { //nolint:funlen // a table
+func clusterRows() [15]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -51,6 +51,21 @@ func clusterRows() [13]row { //nolint:funlen // a table
 			what:    "its CA is {ca}, and this machine knows the cluster by {known}",
 			do: "if the cluster was made anew elsewhere, remove the file ca of its state directory, or give the new " +
 				"CA's certificate with --ca-file; if not, somebody poses as the cluster",
+		},
+		{
+			code: EndpointChanged, class: ClassConfig,
+			meaning: "The manifest has another API endpoint than the one that every kubelet dials.",
+			what: "the API's endpoint is {endpoint}, which kubelets dial and the certificates are made for, and the " +
+				"manifest has {wanted}",
+			do: "set apiEndpoint in the manifest to that (without it, the first control-plane host is the endpoint, " +
+				"whichever stands first); this version does not move an endpoint",
+		},
+		{
+			code: EndpointIsHost, class: ClassConfig,
+			meaning: "The API's endpoint is one of several control-plane hosts, and the cluster is not made yet.",
+			what: "{endpoint} is the API's endpoint, and this host's: when it stops, no kubelet finds the API, and " +
+				"it cannot be taken out of the cluster",
+			do: "set apiEndpoint.host to a load balancer's name or address now; this version cannot move it later",
 		},
 		{
 			code: NetworkImmutable, class: ClassConfig,

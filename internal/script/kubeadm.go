@@ -2,7 +2,6 @@ package script
 
 import (
 	"fmt"
-	"net"
 	"sort"
 	"strconv"
 	"strings"
@@ -138,7 +137,7 @@ func clusterConfiguration(want desired.Cluster) object {
 		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
 		"clusterName":          want.Name,
 		"kubernetesVersion":    "v" + want.KubernetesVersion,
-		"controlPlaneEndpoint": net.JoinHostPort(want.Endpoint.Host, strconv.Itoa(want.Endpoint.Port)),
+		"controlPlaneEndpoint": want.Endpoint.String(),
 		"networking": object{
 			"podSubnet":     n.PodSubnet,
 			"serviceSubnet": n.ServiceSubnet,

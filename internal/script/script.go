@@ -216,7 +216,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 }
 
 func endpointURL(want desired.Cluster) string {
-	return "https://" + net.JoinHostPort(want.Endpoint.Host, strconv.Itoa(want.Endpoint.Port))
+	return "https://" + want.Endpoint.String()
 }
 
 func yesNo(b bool) string {
