@@ -115,9 +115,20 @@ func TestDecide(t *testing.T) {
 		{"a refused login in a cluster", func(in *Input) {
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "auth", Problem: "permission denied"}
 		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostLoginRefused(error=permission denied)"}}},
-		{"a changed host key always stops", func(in *Input) {
+		{"a changed host key of a control plane stops", func(in *Input) {
+			in.Is.Hosts[cp2] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
+		}, outcome{Route: fsm.Error, Problems: []string{"HostKeyRefused(error=host key changed)"}}},
+		{"a changed host key stops before there is a cluster", func(in *Input) {
+			in.nobody()
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
 		}, outcome{Route: fsm.Error, Problems: []string{"HostKeyRefused(error=host key changed)"}}},
+		{"a worker's changed host key stops no others", func(in *Input) {
+			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
+			in.empties(w2)
+		}, outcome{
+			Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2},
+			Warnings: []string{"HostKeyRefused(error=host key changed)"},
+		}},
 		{"all unreachable", func(in *Input) {
 			in.nobody()
 			in.lose(cp1, cp2, cp3, w1, w2)
@@ -143,8 +154,8 @@ func TestDecide(t *testing.T) {
 		{"worker of another CA", func(in *Input) {
 			in.change(w1, func(h *host) { h.CAHash = decidetest.OtherCA })
 		}, outcome{
-			Route:    fsm.Error,
-			Problems: []string{"ForeignCA(ca=sha256:bbbb, cluster=alpha, items=kubelet.conf, wanted=sha256:aaaa)"},
+			Route:    fsm.Instruct,
+			Warnings: []string{"ForeignCA(ca=sha256:bbbb, cluster=alpha, items=kubelet.conf, wanted=sha256:aaaa)"},
 		}},
 		{"a cluster whose markers are lost, known by its record", func(in *Input) {
 			for _, h := range in.Want.Hosts() {
@@ -193,7 +204,7 @@ func TestDecide(t *testing.T) {
 		{"a new worker that is not fit", func(in *Input) {
 			in.empties(w2)
 			in.change(w2, func(h *host) { h.DiskMiB = 100 })
-		}, outcome{Route: fsm.Error, Problems: []string{"DiskTooSmall(have=100, need=5120)"}}},
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"DiskTooSmall(have=100, need=5120)"}}},
 
 		{"join a worker", func(in *Input) { in.empties(w2) },
 			outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},

@@ -16,7 +16,7 @@ import (
 
 // fitness collects why nothing may be done at all, and what the operator should know but does not stop anything.
 func (v *view) fitness() (unfit, warnings []problem.Problem) {
-	unfit, warnings = append(v.wanted(), Contradictions(*v.in)...), v.moved()
+	unfit, warnings = append(v.wanted(), v.contradictions()...), v.moved()
 	if len(v.claims) > 0 {
 		unfit = append(unfit, problem.Problem{
 			Code: problem.ClusterCAConflict, Parameters: problem.Parameters{"cluster": v.in.Want.Name, "cas": v.claims},
@@ -173,11 +173,14 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	return unfit, warnings
 }
 
-// fitnessOfSilent judges a host of which nothing is known. A host key that was not accepted always stops everything,
-// outside the limit too: somebody else may be listening. A refused login does so only where there is no cluster yet,
-// because then it is a mistake and not a failure.
+// fitnessOfSilent judges a host of which nothing is known. A host key that was not accepted stops everything, outside
+// the limit too, unless it is a worker's of a cluster that there is: somebody else may be listening. A refused login
+// does so only where there is no cluster yet, because then it is a mistake and not a failure.
 func (v *view) fitnessOfSilent(s *hostState) (unfit, warnings []problem.Problem) {
 	why := s.Reasons[:1:1]
+	if s.Role == desired.Worker && v.begun() {
+		return nil, why
+	}
 	if problem.Has(why, problem.HostKeyRefused) ||
 		problem.Has(why, problem.HostLoginRefused) && s.inLimit && !v.begun() {
 		return why, nil

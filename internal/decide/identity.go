@@ -1,6 +1,9 @@
 package decide
 
 import (
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/preflight"
+	"kubeone/internal/desired"
 	"kubeone/internal/identity"
 	"kubeone/internal/problem"
 )
@@ -23,27 +26,89 @@ func contradictionCode(k identity.Kind) problem.Code {
 
 // Contradictions are the reasons why some host cannot be told from another, or is not what the manifest says.
 func Contradictions(in Input) []problem.Problem {
-	var out []problem.Problem
+	out := make([]problem.Problem, 0, len(in.Contradictions))
 	for _, c := range in.Contradictions {
-		p := problem.Problem{Code: contradictionCode(c.Kind), Parameters: problem.Parameters{}}
-		switch c.Kind {
-		case identity.SameID:
-			p.Parameters = problem.Parameters{"id": c.Host, "address": c.Address, "other": c.OtherAddress}
-		case identity.OtherID:
-			p.Parameters = problem.Parameters{"id": c.Host, "address": c.Address, "says": c.Says}
-		case identity.Displaced:
-			p.Parameters = problem.Parameters{
-				"id":      c.Host,
-				"address": c.Address,
-				"says":    c.Says,
-				"other":   c.OtherAddress,
-			}
-		default:
-			p.Host, p.Parameters = c.Host, problem.Parameters{"wanted": c.Wants, "says": c.Says}
-		}
-		out = append(out, p)
+		out = append(out, contradiction(c))
 	}
 	return out
+}
+
+func contradiction(c identity.Contradiction) problem.Problem {
+	p := problem.Problem{Code: contradictionCode(c.Kind)}
+	switch c.Kind {
+	case identity.SameID:
+		p.Parameters = problem.Parameters{"id": c.Host, "address": c.Address, "other": c.OtherAddress}
+	case identity.OtherID:
+		p.Parameters = problem.Parameters{"id": c.Host, "address": c.Address, "says": c.Says}
+	case identity.Displaced:
+		p.Parameters = problem.Parameters{"id": c.Host, "address": c.Address, "says": c.Says, "other": c.OtherAddress}
+	default:
+		p.Host, p.Parameters = c.Host, problem.Parameters{"wanted": c.Wants, "says": c.Says}
+	}
+	return p
+}
+
+// contradictions are those that stop everything.
+func (v *view) contradictions() []problem.Problem {
+	var out []problem.Problem
+	for _, c := range v.in.Contradictions {
+		if v.amongWorkers(c) == nil {
+			out = append(out, contradiction(c))
+		}
+	}
+	return out
+}
+
+// amongWorkers are the IDs of the hosts that a contradiction is about, if all are workers of a cluster that there is:
+// what one of them says stops no others. It is nil for any other contradiction. One about a role is known to more than
+// the host itself.
+func (v *view) amongWorkers(c identity.Contradiction) []string {
+	if c.Kind == identity.OtherRole || !v.begun() {
+		return nil
+	}
+	var ids []string
+	for i := range v.hosts {
+		h := v.hosts[i].Host
+		named := h.ID == c.Host || c.Kind != identity.OtherHostname && h.ID == c.Says
+		found := h.PublicAddress != "" && (h.PublicAddress == c.Address || h.PublicAddress == c.OtherAddress)
+		switch {
+		case !named && !found:
+		case h.Role != desired.Worker:
+			return nil
+		default:
+			ids = append(ids, h.ID)
+		}
+	}
+	return ids
+}
+
+// leaveAlone makes workers Unclear of a cluster that there is without them: those of another cluster, those that cannot
+// be installed on, and those that cannot be told from another. They are not touched, a person is told why, and nothing
+// else waits for them.
+func (v *view) leaveAlone() {
+	if !v.begun() {
+		return
+	}
+	doubts := map[string][]problem.Problem{}
+	for _, c := range v.in.Contradictions {
+		for _, id := range v.amongWorkers(c) {
+			doubts[id] = append(doubts[id], contradiction(c))
+		}
+	}
+	for i := range v.hosts[v.cps:] {
+		s := &v.hosts[v.cps+i]
+		why := doubts[s.ID]
+		switch {
+		case s.reported || len(why) > 0:
+		case s.Condition == condition.Foreign:
+			why = s.Reasons[:1:1]
+		case s.missing():
+			why, _ = preflight.Check(s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
+		}
+		if len(why) > 0 && !s.reported {
+			s.Condition, s.Reasons, s.Resume, s.Replaced = condition.Unclear, why, false, false
+		}
+	}
 }
 
 // moved are the hosts that were recognised at another address than the manifest gives them.

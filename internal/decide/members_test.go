@@ -56,9 +56,9 @@ func TestAnUnfitHostWithoutANameIsNamedByItsID(t *testing.T) {
 	t.Parallel()
 	in := healthy(1, 1)
 	in.anonymous()
-	in.Is.Hosts[w1] = observed.Host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
-	in.Is.API.Nodes = nil
-	if d := Decide(in); d.Trace[0].Why != w1+": host key changed" {
+	in.Is.Hosts[cp1] = observed.Host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
+	in.Is.API.Nodes, in.Is.Etcd = nil, observed.Etcd{}
+	if d := Decide(in); d.Trace[0].Why != cp1+": host key changed" {
 		t.Errorf("why: %q", d.Trace[0].Why)
 	}
 }

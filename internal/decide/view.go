@@ -57,6 +57,7 @@ func look(in Input) *view {
 			v.see(&v.hosts[i], &in.Want.Workers[i-v.cps])
 		}
 	}
+	v.leaveAlone()
 	v.etcd = v.membership()
 	for i := range v.hosts {
 		v.hosts[i].midUpgrade = v.goesOn(&v.hosts[i])

@@ -77,9 +77,6 @@ func (b *builder) epoch(o RecoverOptions) int {
 // nothing is to be done, while the quorum is there, when the copy is another cluster's, and when a control-plane host
 // that may still be serving can neither be stopped nor was confirmed to be destroyed.
 func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
-	if err := contradictions(in); err != nil {
-		return Plan{}, err
-	}
 	assessed := decide.AssessRecovery(in)
 	b := newBuilder(in, "recover")
 	if err := b.mayRecover(assessed, o); err != nil {

@@ -187,7 +187,7 @@ func TestRecoverRefuses(t *testing.T) {
 			"etcd member old-4 (no host of the manifest)"},
 		"a host of another cluster": {func() decide.Input {
 			in := lost(silent, "cp-2", "cp-3")
-			mutate(in, "w-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
+			mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
 			return in
 		}(), destroyed(survivor(), gone...), `belongs to cluster "beta"`},
 	} {

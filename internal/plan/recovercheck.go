@@ -40,7 +40,7 @@ func (b *builder) ownCopy(c Copy) error {
 	if c.Cluster != "" && c.Cluster != b.in.Want.Name {
 		return fmt.Errorf("the %s is of cluster %q, not of %q", c.From, c.Cluster, b.in.Want.Name)
 	}
-	for _, h := range b.in.Want.Hosts() {
+	for _, h := range b.in.Want.ControlPlane { // a worker has no say in this
 		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && seen.CAHash != c.CAHash {
 			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash, b.node(h),
 				seen.CAHash)
@@ -59,9 +59,10 @@ func (b *builder) ownCopy(c Copy) error {
 
 // sameCA reports whether the copy's CA is known to be the hosts'.
 func (b *builder) sameCA(c Copy) bool {
-	return c.CAHash != "" && slices.ContainsFunc(b.in.Want.Hosts(), func(h desired.Host) bool {
-		return b.in.Is.Hosts[h.ID].CAHash == c.CAHash
-	})
+	return c.CAHash != "" && (c.CAHash == b.in.CA ||
+		slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
+			return b.in.Is.Hosts[h.ID].CAHash == c.CAHash
+		}))
 }
 
 // isHost reports whether a member has both the name and the address of one control-plane host. Either alone is no

@@ -1,0 +1,286 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/identity"
+	"kubeone/internal/observed"
+	"kubeone/internal/probe"
+)
+
+// honest is what worker w-2 answers to the probe when it is well.
+const honest = `clock	1800000000.2
+uid	0
+uname	6.12.41 x86_64
+cpus	2
+hostname	w-2
+machine-id	machine-192.0.1.2
+boot-id	boot-2
+memory	MemTotal: 4194304 kB
+disk	Filesystem 1024-blocks Used Available Capacity Mounted on
+disk	/dev/vda 26421208 3125877 20971520 33% /var
+exists	/etc/kubernetes/kubelet.conf
+absent	/etc/kubernetes/admin.conf
+absent	/etc/kubernetes/pki/ca.key
+absent	/var/lib/etcd/member
+exists	/etc/kubeone/marker
+file	/etc/os-release:ID=debian
+file	/etc/os-release:VERSION_ID="13"
+address	2: eth0    inet 10.0.1.2/24 brd 10.0.1.255 scope global eth0
+health	kubelet 200
+unit	Id=containerd.service
+unit	LoadState=loaded
+unit	ActiveState=active
+unit	SubState=running
+unit	UnitFileState=enabled
+unit	
+unit	Id=kubelet.service
+unit	LoadState=loaded
+unit	ActiveState=active
+unit	SubState=running
+unit	UnitFileState=enabled
+unit	
+link	lrwxrwxrwx 1 root root 38 Jan  2 10:00 kubelet -> /opt/kubeone/kubelet/1.36.3/kubelet
+link	lrwxrwxrwx 1 root root 38 Jan  2 10:00 containerd -> /opt/kubeone/containerd/2.4.2/bin/containerd
+file	/etc/kubeone/marker:cluster=alpha
+file	/etc/kubeone/marker:role=worker
+file	/etc/kubeone/marker:complete=yes
+file	/etc/kubeone/digests:kubelet config-1
+`
+
+// says is an answer: the honest one with some lines replaced and others added. "-x" leaves out the lines that begin so.
+func says(lines ...string) string {
+	kept := strings.Split(strings.TrimSuffix(honest, "\n"), "\n")
+	var added []string
+	for _, line := range lines {
+		if begin, without := strings.CutPrefix(line, "-"); without {
+			kept = slices.DeleteFunc(kept, func(have string) bool { return strings.HasPrefix(have, begin) })
+		} else {
+			added = append(added, line)
+		}
+	}
+	return "kubeone-probe\t1\n" + strings.Join(append(kept, added...), "\n") + "\nend\t1\n"
+}
+
+func marker(lines ...string) string {
+	out := []string{"-file\t/etc/kubeone/marker:"}
+	for _, line := range lines {
+		out = append(out, "file\t/etc/kubeone/marker:"+line)
+	}
+	return says(out...)
+}
+
+func manifests(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, "manifest\t/etc/kubernetes/manifests/"+name+".yaml")
+	}
+	return out
+}
+
+// attempts are answers by which a worker may want to be another, to have others harmed, or to stop work on them.
+func attempts() map[string]string {
+	const escape = "\x1b]0;owned\x07\x1b[2J"
+	all := manifests("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	emptied := []string{
+		"-exists", "-file\t/etc/kubeone", "-unit", "-health", "-link", "absent\t/etc/kubernetes/kubelet.conf",
+		"absent\t/etc/kubeone/marker",
+	}
+	own := []string{"cluster=alpha", "role=worker", "complete=yes"}
+	out := map[string]string{
+		"honest":                     says(),
+		"name of a control plane":    says("-hostname", "hostname\tcp-1"),
+		"the same in capitals":       says("-hostname", "hostname\tCP-1"),
+		"name of another worker":     says("-hostname", "hostname\tw-3"),
+		"name of the joining worker": says("-hostname", "hostname\tw-1"),
+		"no name":                    says("-hostname"),
+		"a path as a name":           says("-hostname", "hostname\t../../../etc/cron.d/x"),
+		"a command as a name":        says("-hostname", "hostname\t$(reboot)"),
+		"escapes as a name":          says("-hostname", "hostname\t"+escape),
+		"an endless name":            says("-hostname", "hostname\t"+strings.Repeat("a", 100_000)),
+		"machine of a control plane": says("-machine-id", "machine-id\tmachine-192.0.0.1"),
+		"machine of another worker":  says("-machine-id", "machine-id\tmachine-192.0.1.3"),
+		"no machine":                 says("-machine-id"),
+		"addresses of others": says(
+			"address\t2: eth0    inet 10.0.0.1/24 scope global eth0",
+			"address\t2: eth0    inet 10.0.1.3/24 scope global eth0",
+		),
+		"address of the API":          says("address\t2: eth0    inet 10.96.0.1/24 scope global eth0"),
+		"ten thousand addresses":      says(manyAddresses()...),
+		"marker of another cluster":   marker("cluster=beta", "role=worker", "complete=yes"),
+		"marker of no cluster":        marker(),
+		"marker of a control plane":   marker("cluster=alpha", "role=control-plane", "complete=yes"),
+		"marker with a peer's ID":     marker(append(own, "id=192.0.0.1")...),
+		"marker with a worker's ID":   marker(append(own, "id=192.0.1.3")...),
+		"marker with the joining ID":  marker(append(own, "id=192.0.1.1")...),
+		"marker with a strange ID":    marker(append(own, "id=somebody")...),
+		"marker with a peer's Node":   marker(append(own, "node=cp-1")...),
+		"marker with a worker's Node": marker(append(own, "node=w-3")...),
+		"marker of a later life":      marker(append(own, "epoch=999999")...),
+		"marker of a negative life":   marker(append(own, "epoch=-5")...),
+		"marker of a fence":           marker("cluster=alpha", "role=worker", "complete=no", "fenced=run-1"),
+		"marker of a restore": marker(
+			"cluster=alpha", "role=control-plane", "complete=no", "fenced=run-1", "restoring=yes", "epoch=7",
+		),
+		"marker with escapes":   marker("cluster="+escape, "role="+escape, "complete=yes", "id="+escape),
+		"etcd's data":           says("-absent\t/var/lib/etcd/member", "exists\t/var/lib/etcd/member"),
+		"etcd's manifest":       says(manifests("etcd")...),
+		"a whole control plane": says(all...),
+		"one that is well": says(append(all,
+			"-absent", "exists\t/var/lib/etcd/member", "exists\t/etc/kubernetes/admin.conf",
+			"exists\t/etc/kubernetes/pki/ca.key", "health\tetcd 200", "health\tapiserver 200",
+			"health\tcontroller-manager 200", "health\tscheduler 200")...),
+		"the CA's key":         says("-absent\t/etc/kubernetes/pki/ca.key", "exists\t/etc/kubernetes/pki/ca.key"),
+		"an administrator":     says("-absent\t/etc/kubernetes/admin.conf", "exists\t/etc/kubernetes/admin.conf"),
+		"a healthy etcd":       says("health\tetcd 200"),
+		"a healthy API server": says("health\tapiserver 200"),
+		"etcd's data lost":     says("etcd-lost\tpanic: " + escape),
+		"credentials unasked":  says("secret\tkubeconfig YXBpVmVyc2lvbjogdjEK", "access\t1"),
+		"another CA": says(
+			"pem\t==> /etc/kubernetes/pki/ca.crt <==", "pem\t-----BEGIN CERTIFICATE-----", "pem\tAAAA",
+			"pem\t-----END CERTIFICATE-----",
+		),
+		"no kubelet.conf": says(
+			"-exists\t/etc/kubernetes/kubelet.conf", "absent\t/etc/kubernetes/kubelet.conf",
+		),
+		"a kubelet of the future": says(
+			"-link", "link\tl 1 root root 38 Jan 2 10:00 kubelet -> /opt/kubeone/kubelet/99.99.99/kubelet",
+		),
+		"a kubelet of the past": says(
+			"-link", "link\tl 1 root root 38 Jan 2 10:00 kubelet -> /opt/kubeone/kubelet/0.0.1/kubelet",
+		),
+		"a version that is a shell": says("version\tkubelet 1.36.3-$(reboot)`id`"),
+		"an unknown system":         says("-file\t/etc/os-release", "file\t/etc/os-release:ID=plan9"),
+		"an unknown processor":      says("-uname", "uname\t6.12 pdp11"),
+		"an old kernel":             says("-uname", "uname\t2.6.1 x86_64"),
+		"another century":           says("-clock", "clock\t4800000000.2"),
+		"no processors":             says("-cpus", "cpus\t0"),
+		"negative processors":       says("-cpus", "cpus\t-1"),
+		"more than there are":       says("-cpus", "cpus\t99999999999999999999999"),
+		"no memory":                 says("-memory", "memory\tMemTotal: 0 kB"),
+		"no disk":                   says("-disk"),
+		"swap":                      says("swap\t/dev/vdb"),
+		"a read-only disk":          says("unwritable\tyes"),
+		"a lock of somebody": says(
+			"exists\t/var/lib/kubeone/lock/owner", "file\t/var/lib/kubeone/lock/owner:holder="+escape,
+			"file\t/var/lib/kubeone/lock/owner:run=run-9",
+			"file\t/var/lib/kubeone/lock/owner:generation=9223372036854775807",
+			"beat\t1800000000"),
+		"an upgrade of its own":  says("file\t/var/lib/kubeone/turn:99.1.2"),
+		"an upgrade of nonsense": says("file\t/var/lib/kubeone/turn:" + escape),
+		"ports that are taken":   says("listen\tLISTEN 0 4096 *:6443 *:* users:((\"haproxy\",pid=1,fd=2))"),
+		"other digests": says(
+			"-file\t/etc/kubeone/digests", "file\t/etc/kubeone/digests:kubelet other",
+			"file\t/etc/kubeone/digests:network other", "file\t/etc/kubeone/digests:control-plane other",
+		),
+		"things that it keeps": says(
+			"kept\t/etc", "kept\t/var/lib/etcd/member", "kept\t/var/lib/kubeone-old/../../../etc",
+		),
+		"tools as commands":      says("missing\t; reboot", "missing\t$(reboot)", "missing\t`reboot`"),
+		"a kubelet that is dead": says("-unit", "-health"),
+		"units of nonsense":      says("unit\tId=kubelet.service", "unit\tActiveState="+escape, "unit\t"),
+		"another endpoint":       says("yaml\t/etc/kubernetes/kubelet.conf:    server: https://evil.example.com:6443"),
+		"empty":                  says(emptied...),
+		"empty, at odds": says(
+			append(emptied, "-clock", "clock\t4800000000.2", "-file\t/etc/os-release",
+				"listen\tLISTEN 0 9 *:10250 *:* users:((\"x\",pid=1,fd=2))")...,
+		),
+		"empty, and a peer": says(append(emptied, "-hostname", "hostname\tcp-1")...),
+		"a hundred thousand lines": says(func() []string {
+			return slices.Repeat([]string{"manifest\t/etc/kubernetes/manifests/x.yaml"}, 100_000)
+		}()...),
+		"a block without an end": "kubeone-probe\t1\nblock\tmarker\n" + says(),
+		"two answers":            says() + says("-hostname", "hostname\tcp-1"),
+		"half an answer":         says()[:200],
+		"no answer of ours":      "root@w-2:~# \n",
+		"a later format":         "kubeone-probe\t2\nend\t1\n",
+		"nothing":                "",
+		"bytes":                  "\x00\xff\xfe\x01" + says("hostname\t\x00\xff"),
+	}
+	return out
+}
+
+func manyAddresses() []string {
+	out := make([]string, 0, 10_000)
+	for i := range 10_000 {
+		out = append(out, fmt.Sprintf("address\t2: eth0    inet 10.0.%d.%d/16 scope global eth0", i/250, i%250+1))
+	}
+	return out
+}
+
+// TestAWorkerDecidesNothingAboutOthers: whatever one worker answers, what is planned for the others, and for the
+// cluster, is what would be planned without it, and work on them goes on.
+func TestAWorkerDecidesNothingAboutOthers(t *testing.T) {
+	t.Parallel()
+	all := attempts()
+	if len(all) < 60 {
+		t.Fatalf("%d attempts", len(all))
+	}
+	want, blocked, others := plannedBeside(t, "")
+	if !slices.Contains(want, "join-worker/w-1") || blocked != "" || len(others) > 0 {
+		t.Fatalf("without it: %q, blocked %q, %q", want, blocked, others)
+	}
+	for name, answer := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := want
+			got, blocked, others := plannedBeside(t, answer)
+			if name == "name of the joining worker" { // nobody can tell which of the two it is: both wait
+				want = nil
+				others = slices.DeleteFunc(others, func(i string) bool { return strings.Contains(i, "192.0.1.1") })
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the plan about others changes:\n%s", diff)
+			}
+			if blocked != "" || len(others) > 0 {
+				t.Errorf("work on others is stopped: %s, %q", blocked, others)
+			}
+		})
+	}
+}
+
+// plannedBeside is what is planned in a cluster in which w-1 is to join, about everything but w-2, which gives that
+// answer: IDs of steps, why all is blocked, and what others are said to need.
+func plannedBeside(t *testing.T, answer string) (steps []string, blocked string, others []string) {
+	t.Helper()
+	in := healthy(3, 3, "w-1")
+	const id, name = "192.0.1.2", "w-2"
+	said, err := probe.Parse([]byte(answer), time.Unix(1_800_000_000, 0), time.Unix(1_800_000_000, 0))
+	hostile := said.Host
+	if err != nil {
+		hostile = observed.Host{Reach: observed.Denied, Class: "exit", Problem: err.Error()}
+	}
+	hostile.ID = id
+	in.Is.Hosts[id] = hostile
+	who := identity.Match(in.Want, in.Is)
+	in.Want, in.Is, in.Moved, in.Contradictions = who.Want, who.Is, who.Moved, who.Contradictions
+	p, decisions := Build(Input{Decide: in})
+	for _, s := range p.Steps {
+		if s.Host != id && s.Intent.NodeName != name && s.Host != "" {
+			steps = append(steps, s.ID)
+		}
+		if s.Host == "" && (s.Intent.Kind.ChangesMembership() || s.Intent.NodeName != "" && s.Intent.NodeName != name) {
+			steps = append(steps, s.ID)
+		}
+	}
+	slices.Sort(steps)
+	for _, i := range p.Operator {
+		if i.Host != id {
+			others = append(others, fmt.Sprintf("%+v", i))
+		}
+	}
+	if decisions[0].Route == fsm.Error {
+		blocked = "error: "
+		for _, found := range decisions[0].Problems {
+			blocked += problemText(p.Hosts, found) + "; "
+		}
+	}
+	return steps, blocked + p.Blocked, others
+}
