@@ -20,8 +20,8 @@ elif ours result; then
 	! locked || rm -rf /run/kubeone/secrets # they came again for a step that had ended
 else
 	locked || exit 75
-	rm -f "$dir/result"
-	: >"$dir/log"
+	rm -f "$dir/result" "$dir/log"
+	(umask 077 && : >"$dir/log")
 	printf 'run=%s\nstage=%s\nstep=%s\n' "$run" "$stage" "$step" >"$dir/current"
 	systemd-run --quiet --collect --unit="$unit" --property=Type=exec --property=TimeoutStopSec=5 --property=RuntimeMaxSec=7200 \
 		--setenv=KUBEONE_RUN="$run" /bin/sh "$dir/run.sh" "$generation" "$run" "$step" "$stage"
