@@ -97,15 +97,18 @@ func (v *view) leaveAlone() {
 	}
 	for i := range v.hosts[v.cps:] {
 		s := &v.hosts[v.cps+i]
+		if s.reported || !s.inLimit {
+			continue // nothing is done to it anyway
+		}
 		why := doubts[s.ID]
 		switch {
-		case s.reported || len(why) > 0:
+		case len(why) > 0:
 		case s.Condition == condition.Foreign:
 			why = s.Reasons[:1:1]
 		case s.missing():
 			why, _ = preflight.Check(s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
 		}
-		if len(why) > 0 && !s.reported {
+		if len(why) > 0 {
 			s.Condition, s.Reasons, s.Resume, s.Replaced = condition.Unclear, why, false, false
 		}
 	}
