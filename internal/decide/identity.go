@@ -110,6 +110,7 @@ func (v *view) leaveAlone() {
 		}
 		if len(why) > 0 {
 			s.Condition, s.Reasons, s.Resume, s.Replaced = condition.Unclear, why, false, false
+			s.leftAlone = true
 		}
 	}
 }

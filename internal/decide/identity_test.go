@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/identity"
+	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 )
 
@@ -45,4 +46,24 @@ func codesOf(problems []problem.Problem) []problem.Code {
 		out = append(out, p.Code)
 	}
 	return out
+}
+
+// Who is not what it should be is not replaced: what is to be settled is said.
+func TestADoubtfulWorkerIsNotToBeReplaced(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*observed.Host){
+		"of another cluster":   func(h *observed.Host) { h.Marker.Cluster = "beta" },
+		"half a control plane": func(h *observed.Host) { h.EtcdData = observed.Yes },
+		"with another key": func(h *observed.Host) {
+			*h = observed.Host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
+		},
+	} {
+		in := healthy(3, 2)
+		in.change(w1, change)
+		d := Decide(in)
+		if len(d.Instructions) != 1 || len(d.Instructions[0].Steps) != 1 ||
+			d.Instructions[0].Steps[0].Code != problem.SettleFirst {
+			t.Errorf("%s: %s, %+v", name, d.Route, d.Instructions)
+		}
+	}
 }

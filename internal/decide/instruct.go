@@ -222,11 +222,24 @@ func (v *view) settle(s orphan) []problem.Step {
 }
 
 func (v *view) instructWorker(s *hostState) problem.Instruction {
+	if s.doubtful() {
+		var steps []problem.Step
+		for _, p := range s.Reasons {
+			steps = append(steps, s.step(problem.SettleFirst, problem.Parameters{"advice": p.Do()}))
+		}
+		return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: steps}
+	}
 	steps := v.inspect(s)
 	if !s.repairable() {
 		steps = append(steps, v.replace(s, s.step(problem.ReplaceWorker, nil))...)
 	}
 	return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: steps}
+}
+
+// doubtful reports whether it is not clear what the worker is, or who: to replace it is no answer to that.
+func (s *hostState) doubtful() bool {
+	return s.leftAlone || problem.Has(s.Reasons, problem.HostKeyRefused) ||
+		problem.Has(s.Reasons, problem.ControlPlaneClaimed)
 }
 
 // nodeArg is the name of the host's Node for a command line, with a placeholder where it is not known.

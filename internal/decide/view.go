@@ -36,6 +36,8 @@ type hostState struct {
 	// midUpgrade says that its upgrade has begun, and that what is wrong with it is what the rest of the upgrade writes
 	// and starts anew.
 	midUpgrade bool
+	// leftAlone says that it is a worker that stops no others although it is not what it should be.
+	leftAlone bool
 	// reported says that the host was not asked, because the decision is not about it, and that the API speaks for it.
 	reported bool
 }

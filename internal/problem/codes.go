@@ -122,6 +122,7 @@ const (
 	InspectConnection         Code = "InspectConnection"
 	InspectFileSystem         Code = "InspectFileSystem"
 	FreeSpace                 Code = "FreeSpace"
+	SettleFirst               Code = "SettleFirst"
 	StartUnitsOutsideLimit    Code = "StartUnitsOutsideLimit"
 	RegenerateOutsideLimit    Code = "RegenerateOutsideLimit"
 	RegenerateAfterOthers     Code = "RegenerateAfterOthers"

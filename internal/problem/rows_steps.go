@@ -1,6 +1,6 @@
 package problem
 
-func stepRows() [41]row { //nolint:funlen // a table
+func stepRows() [42]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: InspectConnection,
@@ -11,6 +11,11 @@ func stepRows() [41]row { //nolint:funlen // a table
 			code: InspectFileSystem,
 			do: "Log in to {name} ({address}) and check whether /etc/kubernetes and /var/lib can be read; a " +
 				"damaged disk is mounted read-only. Then run kubeone apply again.",
+		},
+		{
+			code: SettleFirst,
+			do: "Nothing is done to {name} ({address}) before this is settled: {advice}. Then run kubeone apply " +
+				"again.",
 		},
 		{
 			code: FreeSpace,

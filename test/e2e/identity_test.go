@@ -104,11 +104,12 @@ func recognised(s *story) {
 			"Plan: 1 step: 0 to create, 1 to change, 0 to remove.")
 	}
 	for name, refused := range map[string]struct {
-		edit  operator.Edit
-		texts []string
+		edit   operator.Edit
+		status int
+		texts  []string
 	}{
 		"two-of-one-id": {
-			entries(func(hosts []map[string]any) { hosts[0]["id"] = "same" }),
+			entries(func(hosts []map[string]any) { hosts[0]["id"] = "same" }), 15,
 			[]string{"controlPlane.hosts[0].id", "staticWorkers.hosts[0].id"},
 		},
 		"another-hostname": {
@@ -117,12 +118,13 @@ func recognised(s *story) {
 					hosts[0]["hostname"] = "renamed"
 				}
 			}),
-			[]string{"worker-1", "renamed"},
+			10, // it stops no work on others
+			[]string{"worker-1", "renamed", "Nothing is done to renamed", "put the hostname back"},
 		},
 	} {
 		manifest, err := s.Variant(name, refused.edit)
 		s.must(err)
-		s.run(15, []string{"apply", "-y", "-m", manifest}, refused.texts...)
+		s.run(refused.status, []string{"apply", "-y", "-m", manifest}, refused.texts...)
 	}
 	after := s.started(s.Members())
 	if !maps.Equal(before, after) {
