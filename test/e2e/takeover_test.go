@@ -22,19 +22,20 @@ import (
 )
 
 // TestTakeover is a cluster that an older program has made, fleet.Predecessor, and that the present one goes on with:
-// it finds nothing to do, upgrades it, replaces a host of it, and brings it back after its quorum was lost. As long as
-// both are in use, they do not work at the same time, and what the older one does with its plans or looks at does no
-// harm.
+// it removes one rule of kubeadm's, upgrades it, replaces a host of it, and brings it back after its quorum was lost.
+// As long as both are in use, they do not work at the same time, and what the older one does with its plans or looks
+// at does no harm.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{
 		Name: "takeover", ControlPlanes: 3, Workers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
 	})
+	s.broken(s.Lab.Host("cp-2"), mounted("/var/lib/etcd")) // as nodeReplaced wants it
 	s.bare = map[string][]string{}
 	s.parts(
 		part{"bare hosts become a cluster by an older program", madeByPredecessor},
 		part{"while the older program works, the present one is refused", refusedBesidePredecessor},
-		part{"the present program takes over, and nothing is changed", takenOver},
+		part{"the present program takes over, and nothing is started anew", takenOver},
 		part{"while the present program works on a worker, the older one is refused", predecessorRefused},
 		part{"a plan that the older program saved is carried out or refused, and then all is newer", predecessorsPlan},
 		part{"the older program may look at what the present one has done", predecessorLooks},
@@ -84,10 +85,15 @@ func predecessorRefused(s *story) {
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
-// takenOver: with either program's bundle there is nothing to do, and nothing is written, started or recorded.
+// takenOver: kubeadm's approval of any Node's certificate, which the older program left, is removed, and nothing is
+// started anew. Then there is nothing to do with either program's bundle, and nothing is written or recorded.
 func takenOver(s *story) {
-	old := s.predecessor()
-	state, runs := s.untouched(), old.runs()
+	old, before := s.predecessor(), s.started(s.Members())
+	s.run(2, []string{"plan"}, "remove kubeadm's approval of any Node's certificate",
+		"Plan: 2 steps: 0 to create, 1 to change, 1 to remove.")
+	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.same("what runs on the hosts since when", before, s.started(s.Members()))
+	state, runs := s.untouched(), s.runs()
 	s.nothingToDo()
 	s.run(0, []string{"plan", "--bundle", old.Bundle}, "No changes")
 	s.run(0, []string{"apply", "-y"}, "No changes")
