@@ -21,7 +21,7 @@ func FuzzFilesArriveAsTheyAre(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content string) {
 		if strings.ContainsRune(content, 0) {
-			t.Skip("no shell knows such a character; the manifest's validation refuses it")
+			return // no shell knows such a character; the validation of the manifest refuses it
 		}
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", // #nosec G204 -- that is the question
 			file{"file_x", content}.definition("file_x")+"file_x; printf end").CombinedOutput()
