@@ -51,7 +51,7 @@ func (b *builder) routes() []decide.Decision {
 	var decisions []decide.Decision
 	for len(decisions) < maxRoutes {
 		next := b.in
-		next.Is = b.world.Is
+		next.Is, next.CA = b.world.Is, b.world.CA
 		if len(decisions) > 0 {
 			next.Now = b.in.Is.Etcd.Members
 		}

@@ -174,3 +174,15 @@ func TestSecurityThatIsNotCarriedOutStopsEverything(t *testing.T) {
 		}
 	}
 }
+
+// A cluster whose machines were made anew, without a reset, is another cluster.
+func TestAnInstallationIsWholeWhereAnotherCAIsKnown(t *testing.T) {
+	t.Parallel()
+	in := empty(3, 1)
+	unknown, _ := Build(Input{Decide: in})
+	in.CA = "sha256:of-the-cluster-before"
+	known, _ := Build(Input{Decide: in})
+	if !unknown.Complete() || !known.Complete() || known.Digest() != unknown.Digest() {
+		t.Errorf("%d steps, again %q; without the CA %d steps", len(known.Steps), known.Again, len(unknown.Steps))
+	}
+}

@@ -48,8 +48,14 @@ func initRow() row {
 	return row{
 		kind: Init, about: "a new cluster's first control-plane host",
 		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret},
-		creates: true, joins: true, essential: true, effect: joined,
+		creates: true, joins: true, essential: true, effect: begun,
 	}
+}
+
+// begun makes a host the first member of a cluster that nobody knows by its CA yet.
+func begun(w *World, h desired.Host, i Intent) {
+	w.CA = ""
+	joined(w, h, i)
 }
 
 // joined makes a host a member that this version of the manifest has made, whatever an unfinished installation

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/observed"
 )
 
-// World is the world as it will be when the steps planned so far have succeeded. Effects change Is, and Epoch.
+// World is the world as it will be when the steps planned so far have succeeded. Effects change Is, CA and Epoch.
 type World struct {
 	decide.Input
 	Names map[string]string // of Nodes, by host ID
