@@ -68,8 +68,8 @@ func (b *bench) applyWith(ctx context.Context, s side) (cost, error) {
 	return took, nil
 }
 
-// contestOfNoop measures the plan of a cluster that is as its manifest says, the median of 10 runs. The old program makes
-// the cluster; the present one takes it over, and leaves nothing in it that the old one would change.
+// contestOfNoop measures the plan of a cluster that is as its manifest says, the median of 10 runs. The old program
+// makes the cluster; the present one takes it over, and leaves nothing in it that the old one would change.
 func (b *bench) contestOfNoop(ctx context.Context, sides [2]side) (contest, func() error, error) {
 	if err := b.bareLab(ctx); err != nil {
 		return nil, nil, err

@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/cluster/settings"
 	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
@@ -37,6 +38,10 @@ type API interface {
 	DeleteNode(ctx context.Context, node string) error
 
 	Apply(ctx context.Context, objects []unstructured.Unstructured) (ssa.Result, error)
+	// SetKubeProxy changes kube-proxy's configuration and kubeconfig, and has its pods begin anew if they changed.
+	SetKubeProxy(ctx context.Context, change settings.Change) error
+	// ScaleDNS makes the number of DNS servers what want says of the number that there is.
+	ScaleDNS(ctx context.Context, want func(have int32) int32) error
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*record.Record) error) error

@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
 	"kubeone/internal/step"
+	"kubeone/internal/system"
 )
 
 // runOnCluster carries out a step that goes through the API or etcd.
@@ -53,6 +54,7 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.RevokeTokens:       (*Run).revokeTokens,
 		step.NodeReady:          (*Run).nodeReady,
 		step.ApplyAddon:         (*Run).applyAddon,
+		step.SetSystem:          (*Run).setSystem,
 		step.AwaitWorkloads:     (*Run).awaitWorkloads,
 		step.SaveRecord:         (*Run).saveRecord,
 		step.DrainNode:          (*Run).drain,
@@ -117,6 +119,25 @@ func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
 		record.AddRun(r.history.entry())
 		return nil
 	})
+}
+
+// setSystem sets what the manifest says of kube-proxy and cluster DNS.
+func (r *Run) setSystem(ctx context.Context, client API, s plan.Step) error {
+	for _, app := range step.ParamsOf[step.SetSystemParams](s.Intent).Apps {
+		var err error
+		switch app {
+		case system.KubeProxy:
+			err = client.SetKubeProxy(ctx, func(config, kubeconfig string) (string, string, error) {
+				return system.SetProxy(config, kubeconfig, r.Want)
+			})
+		case system.DNS:
+			err = client.ScaleDNS(ctx, func(have int32) int32 { return system.DNSReplicas(r.Want, have) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.

@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
+	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )
 
@@ -66,6 +67,7 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	f.registerPlan(cmd)
 	flags := cmd.Flags()
 	f.registerRun(cmd)
+	f.registerUnsupported(cmd)
 	flags.StringVar(&f.plan, "plan", "", "carry out this saved plan, if it is still what would be done; does not ask")
 	flags.BoolVar(&f.forceUpgrade, "force-upgrade", false, "roll the configuration out although nothing differs")
 	if as.use == upgradeVariant.use {
@@ -135,7 +137,7 @@ func (f *applyFlags) present(stdio IO, p engine.Proposal) error {
 // settled reports whether there is nothing to carry out, and the command's result then.
 func (f *applyFlags) settled(p engine.Proposal) (bool, error) {
 	if p.Decision().Route == fsm.Error {
-		return true, planStatus(p) // the problems have been shown
+		return true, f.planStatus(p) // the problems have been shown
 	}
 	var unresolved *engine.UnresolvedError
 	switch err := p.Refusal(); {
@@ -145,7 +147,7 @@ func (f *applyFlags) settled(p engine.Proposal) (bool, error) {
 	}
 	switch {
 	case p.Plan.Empty():
-		return true, nil
+		return true, f.planStatus(p)
 	case len(p.Plan.Steps) == 0:
 		return true,
 			&classError{exitRuntime, errors.New("apply can do nothing before you have done what is listed above")}
@@ -187,9 +189,9 @@ func (f *applyFlags) agreed(stdio IO, question string) (bool, error) {
 func (f *applyFlags) verify(stdio IO, after engine.Proposal) error {
 	if after.Matches() {
 		if f.output == "text" {
-			_, _ = fmt.Fprintln(stdio.Out, "Done. The cluster matches the manifest.")
+			_, _ = fmt.Fprintln(stdio.Out, "Done. "+view.Matched(after.Plan))
 		}
-		return nil
+		return f.planStatus(after)
 	}
 	if err := f.present(stdio, after); err != nil {
 		return err

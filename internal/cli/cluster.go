@@ -26,6 +26,7 @@ type clusterFlags struct {
 	strict              bool
 	verbose             bool
 	forceUpgrade        bool
+	allowUnsupported    bool
 	upgradeFlags
 }
 
@@ -47,6 +48,11 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
 	f.upgradeFlags.register(cmd)
+}
+
+func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.allowUnsupported, "allow-unsupported", false,
+		"exit with 0, not 4, although the manifest sets fields that this version does not carry out")
 }
 
 // open loads the cluster that the flags and the first argument name.

@@ -29,7 +29,8 @@ func newPlanCommand(stdio IO) *cobra.Command {
 		Short: "Show what apply would do; change nothing",
 		Long: "Look at every host, the API and etcd, and show what apply would do, in which order and why. Nothing\n" +
 			"is changed.\n\n" +
-			"Exit status: 0 nothing to do, 2 there are changes or something for you to do.",
+			"Exit status: 0 nothing to do, 2 there are changes or something for you to do, 4 nothing to do, but the\n" +
+			"manifest sets what this version does not carry out.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := time.Now()
@@ -54,6 +55,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.registerPlan(cmd)
 	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false,
 		"plan to roll the configuration out although nothing differs")
+	f.registerUnsupported(cmd)
 	outputFlag(cmd, &output, "text or json")
 	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")
 	cmd.Flags().StringVar(&scripts, "scripts", "", "write every host's script into this directory, for review")
@@ -89,7 +91,7 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 	if f.verbose {
 		view.LookTime(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), p.Plan, p.Observed.Spans, to.load, p.Took)
 	}
-	return planStatus(p)
+	return f.planStatus(p)
 }
 
 // show prints a plan, or why there can be none.
@@ -124,9 +126,14 @@ func verbosity(verbose bool) view.Verbosity {
 	return view.Normal
 }
 
-// planStatus is the result of a command that stops at the plan.
-func planStatus(p engine.Proposal) error {
-	if status := view.Exit(p.Plan, p.Decisions...); status != 0 {
+// planStatus is the exit status of a plan that is not carried out. Fields that are not carried out do not count where
+// that was allowed.
+func (f *clusterFlags) planStatus(p engine.Proposal) error {
+	status := view.Exit(p.Plan, p.Decisions...)
+	if status == view.ExitExcept && f.allowUnsupported && len(p.Plan.NotCompared) == 0 {
+		status = 0
+	}
+	if status != 0 {
 		return &statusError{status}
 	}
 	return nil

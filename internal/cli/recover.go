@@ -78,6 +78,7 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
 	f.registerRun(cmd)
+	f.registerUnsupported(cmd)
 }
 
 func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) error {

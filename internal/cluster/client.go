@@ -25,6 +25,7 @@ import (
 	"kubeone/internal/cluster/nodes"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/rollout"
+	"kubeone/internal/cluster/settings"
 	"kubeone/internal/cluster/ssa"
 )
 
@@ -43,6 +44,7 @@ type Client struct {
 	nodes.Nodes
 	record.Store
 	rollout.Waiter
+	settings.Setter
 	*ssa.Applier
 
 	dial *dialer
@@ -118,6 +120,7 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 		Nodes:    nodes.Nodes{Kubernetes: kube},
 		Store:    record.Store{Kubernetes: kube},
 		Waiter:   rollout.Waiter{Kubernetes: kube},
+		Setter:   settings.Setter{Kubernetes: kube},
 		Applier:  ssa.New(kube, dyn),
 	}
 }

@@ -33,8 +33,8 @@ type Input struct {
 	// Config is the wanted configuration digests by host ID and name. Drift is a name that the host has with another
 	// value; a name that the host does not have is not drift, it has never been ours.
 	Config map[string]map[string]string
-	// Addons is the wanted addon digests by name. One that is missing in the cluster, or is another there, is
-	// to be applied.
+	// Addons is the wanted addon digests by name. One that is missing in the cluster, or is another there, or of which
+	// an object is not as it was applied, is to be applied.
 	Addons map[string]string
 	// System is the wanted image of what kubeadm applies to the cluster, by the pods' app: "kube-proxy", "kube-dns".
 	// What is missing is not asked for.
@@ -82,8 +82,11 @@ type Decision struct {
 	// Drift are names of configurations that differ, sorted, by host ID; an upgrade brings them to its hosts.
 	Drift map[string][]string `json:"drift,omitempty"`
 
-	Addons   []string `json:"addons,omitempty"`   // names of addons to apply, sorted
-	System   []string `json:"system,omitempty"`   // apps of Input.System that run another image, sorted
+	Addons []string `json:"addons,omitempty"` // names of addons to apply, sorted
+	// System are the apps of Input.System that run another image, or whose objects are not as they must be, sorted.
+	System []string `json:"system,omitempty"`
+	// Settings are the apps of Input.System whose settings are not as they must be, sorted.
+	Settings []string `json:"settings,omitempty"`
 	Metadata []string `json:"metadata,omitempty"` // hosts whose Node lacks wanted labels, annotations or taints
 	// StaleNodes are names of control-plane Nodes that are nobody's: no host's, and without a member of etcd.
 	StaleNodes []string `json:"staleNodes,omitempty"`

@@ -32,14 +32,15 @@ func (v *view) drift() map[string][]string {
 	return out
 }
 
-// staleAddons names the addons that are missing in the cluster or are others there, sorted.
+// staleAddons names the addons that are missing in the cluster or are others there, also by somebody else's hand,
+// sorted.
 func (v *view) staleAddons() []string {
 	if v.in.About != nil {
 		return nil // they are the whole cluster's
 	}
 	var out []string
 	for name, want := range v.in.Addons {
-		if v.in.Is.API.Addons[name] != want {
+		if v.in.Is.API.Addons[name] != want || len(v.in.Is.API.Compared[name].Differences) > 0 {
 			out = append(out, name)
 		}
 	}
@@ -72,13 +73,34 @@ func (v *view) followingSystem() []string {
 	return v.oldSystem()
 }
 
-// oldSystem names the apps of which a ready pod has another image than the wanted one, sorted.
+// oldSystem names the apps of which a ready pod has another image than the wanted one, or an object is not as it must
+// be, sorted.
 func (v *view) oldSystem() []string {
 	var out []string
+	for app := range v.in.System {
+		if len(v.in.Is.API.Compared[app].Differences) > 0 {
+			out = append(out, app)
+		}
+	}
 	for _, p := range v.in.Is.API.Pods {
 		want, ours := v.in.System[p.App]
 		if ours && p.Ready == observed.Yes && p.Image != want && !slices.Contains(out, p.App) {
 			out = append(out, p.App)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// staleSettings names the apps whose settings are not as they must be, sorted.
+func (v *view) staleSettings() []string {
+	if v.in.About != nil {
+		return nil // they are the whole cluster's
+	}
+	var out []string
+	for app := range v.in.System {
+		if len(v.in.Is.API.Compared[app].Settings) > 0 {
+			out = append(out, app)
 		}
 	}
 	slices.Sort(out)

@@ -30,6 +30,7 @@ func fill(d *Decision, v *view) {
 		d.Instructions = v.disaster()
 	case fsm.Upgrade:
 		d.Upgrades, d.Uncordon, d.Drift = v.upgrades(), having(v.hosts, v.cordoned), v.drift()
+		d.Settings = v.staleSettings()
 		if d.System = v.followingSystem(); len(d.System) > 0 {
 			d.Leader = v.systemHost()
 		}
@@ -57,7 +58,8 @@ func (v *view) fillAlso(d *Decision) {
 		d.Also = append(d.Also, fsm.Join)
 	}
 	v.fillObjects(d)
-	if len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System) > 0 || d.AutoApproval {
+	if len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System)+len(d.Settings) > 0 ||
+		d.AutoApproval {
 		d.Also = append(d.Also, fsm.Resources)
 	}
 }
@@ -84,7 +86,7 @@ func (v *view) fillObjects(d *Decision) {
 	d.Metadata = having(v.hosts, v.staleNode)
 	d.StaleNodes = v.staleNodes()
 	d.Uncordon = having(v.hosts, v.cordoned)
-	d.AutoApproval = v.autoApproval()
+	d.AutoApproval, d.Settings = v.autoApproval(), v.staleSettings()
 	if d.System = v.staleSystem(); len(d.System) > 0 {
 		d.Leader = v.systemHost()
 	}

@@ -41,7 +41,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
-	warnings = append(warnings, v.endpointIsHost()...)
+	warnings = append(append(warnings, v.endpointIsHost()...), v.notCompared()...)
 	return unfit, append(warnings, v.livingOrphans()...)
 }
 
@@ -171,6 +171,20 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 		})
 	}
 	return unfit, warnings
+}
+
+// notCompared warns of components of which nobody could say whether they are as they must be.
+func (v *view) notCompared() []problem.Problem {
+	var out []problem.Problem
+	compared := v.in.Is.API.Compared
+	for _, name := range slices.Sorted(maps.Keys(compared)) {
+		if why := compared[name].Problem; why != "" {
+			out = append(out, problem.Problem{
+				Code: problem.NotCompared, Parameters: problem.Parameters{"component": name, "problem": why},
+			})
+		}
+	}
+	return out
 }
 
 // fitnessOfSilent judges a host of which nothing is known. A host key that was not accepted stops everything, outside

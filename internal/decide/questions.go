@@ -208,6 +208,9 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if apps := v.staleSystem(); len(apps) > 0 {
 		stale = append(stale, problem.List(apps))
 	}
+	if apps := v.staleSettings(); len(apps) > 0 {
+		stale = append(stale, "settings of "+problem.List(apps))
+	}
 	if nodes := names(v.hosts, v.staleNode); nodes != "" {
 		stale = append(stale, "labels, annotations or taints of "+nodes)
 	}

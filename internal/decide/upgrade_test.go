@@ -389,3 +389,45 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 		})
 	}
 }
+
+// TestLiveObjectsAreWhatTheyMustBe: what somebody changed in the cluster is brought back by whoever can, once there is
+// nothing else to do, and only by a run about the cluster.
+func TestLiveObjectsAreWhatTheyMustBe(t *testing.T) {
+	t.Parallel()
+	gone := []observed.Difference{{Object: "an object", Missing: true}}
+	all := observed.Comparison{Differences: gone, Settings: gone}
+	for name, c := range map[string]struct {
+		compared                 map[string]observed.Comparison
+		about                    map[string]bool
+		addons, system, settings []string
+	}{
+		"as they must be": {compared: map[string]observed.Comparison{"flannel": {}, "kube-proxy": {}, "kube-dns": {}}},
+		"not compared":    {compared: map[string]observed.Comparison{"flannel": {Problem: "a webhook refuses"}}},
+		"an addon": {
+			compared: map[string]observed.Comparison{"flannel": {Differences: gone}}, addons: []string{"flannel"},
+		},
+		"what kubeadm applies": {
+			compared: map[string]observed.Comparison{"kube-dns": {Differences: gone}}, system: []string{"kube-dns"},
+		},
+		"settings": {
+			compared: map[string]observed.Comparison{"kube-proxy": {Settings: gone}}, settings: []string{"kube-proxy"},
+		},
+		"what nobody asked for": {compared: map[string]observed.Comparison{"other": all}},
+		"about one host": {
+			compared: map[string]observed.Comparison{"flannel": {Differences: gone}, "kube-proxy": all},
+			about:    map[string]bool{"192.0.1.1": true},
+		},
+	} {
+		in := healthy(3, 1)
+		in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
+		in.Is.API.Compared, in.About = c.compared, c.about
+		d, want := Decide(in), fsm.Nothing
+		if len(c.addons)+len(c.system)+len(c.settings) > 0 {
+			want = fsm.Resources
+		}
+		got := [][]string{d.Addons, d.System, d.Settings}
+		if diff := cmp.Diff([][]string{c.addons, c.system, c.settings}, got); diff != "" || d.Route != want {
+			t.Errorf("%s: route %s\n%s", name, d.Route, diff)
+		}
+	}
+}

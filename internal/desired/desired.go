@@ -92,6 +92,7 @@ type Network struct {
 	NodeCIDRMaskSize int       `json:"nodeCIDRMaskSize"` // default 24
 	CNI              CNI       `json:"cni"`
 	KubeProxy        KubeProxy `json:"kubeProxy"`
+	DNS              DNS       `json:"dns,omitzero"`
 }
 
 // ExternalCNI is the network plugin that somebody else deploys.
@@ -120,6 +121,11 @@ type KubeProxy struct {
 	Mode      string     `json:"mode"` // iptables (default), ipvs, nftables
 	IPVS      *IPVS      `json:"ipvs,omitempty"`
 	Conntrack *Conntrack `json:"conntrack,omitempty"` // nil: kube-proxy's own defaults
+}
+
+// DNS is the cluster's DNS server.
+type DNS struct {
+	Replicas int32 `json:"replicas,omitempty"` // 0: any number but none
 }
 
 // IPVS is kube-proxy's ipvs settings; durations as kube-proxy writes them ("10s").

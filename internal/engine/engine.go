@@ -18,10 +18,12 @@ import (
 
 	"kubeone/internal/addons"
 	"kubeone/internal/apply"
+	"kubeone/internal/cluster/live"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/probe"
 	"kubeone/internal/script"
+	"kubeone/internal/system"
 )
 
 // Config is all that an engine is made from. What is in it must not be changed afterwards, and must be safe for
@@ -65,6 +67,7 @@ type Engine struct {
 	addons  []addons.Addon
 	addonOf map[string]string            // digest by name
 	system  map[string]string            // image of what kubeadm applies, by its pods' app
+	live    []live.Component             // what is compared with the objects in the cluster
 	digests map[string]map[string]string // of the wanted configuration, by host ID and name
 	about   []string                     // IDs of the only hosts that are probed and acted on; nil is all
 	facts   Facts                        // of the rest; nil where about is
@@ -130,6 +133,10 @@ func (e *Engine) renderAddons() error {
 		e.addonOf[a.Name] = a.Digest
 	}
 	e.system = systemImages(names)
+	e.live = system.Components(want)
+	for _, a := range e.addons {
+		e.live = append(e.live, live.Component{Name: a.Name, Applied: a.Objects})
+	}
 	return nil
 }
 
@@ -143,6 +150,9 @@ func (e *Engine) NewRunID() string {
 // Observe asks every host, the API and etcd how they are. It changes nothing.
 func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA()}
+	if e.about == nil {
+		request.Components = e.live
+	}
 	for _, h := range e.cfg.Want.Hosts() {
 		if e.about != nil && !slices.Contains(e.about, h.ID) {
 			continue

@@ -17,7 +17,7 @@ func (l *loader) desired() desired.Cluster {
 		Name:              c.Name,
 		KubernetesVersion: c.Versions.Kubernetes,
 		Endpoint:          desired.Endpoint(c.APIEndpoint),
-		Network:           networkOf(c.ClusterNetwork),
+		Network:           networkOf(c.ClusterNetwork, c.Features),
 		ControlPlane:      l.hostsOf(c.ControlPlane.Hosts, desired.ControlPlane),
 		Workers:           l.hostsOf(c.StaticWorkers.Hosts, desired.Worker),
 		Containerd:        containerdOf(c.ContainerRuntime.Containerd),
@@ -48,7 +48,7 @@ func (l *loader) desired() desired.Cluster {
 	}
 }
 
-func networkOf(n v1beta2.ClusterNetworkConfig) desired.Network {
+func networkOf(n v1beta2.ClusterNetworkConfig, f v1beta2.Features) desired.Network {
 	return desired.Network{
 		PodSubnet:        n.PodSubnet,
 		ServiceSubnet:    n.ServiceSubnet,
@@ -60,7 +60,15 @@ func networkOf(n v1beta2.ClusterNetworkConfig) desired.Network {
 		NodeCIDRMaskSize: *n.NodeCIDRMaskSizeIPv4,
 		CNI:              cniOf(*n.CNI),
 		KubeProxy:        kubeProxyOf(*n.KubeProxy),
+		DNS:              dnsOf(f),
 	}
+}
+
+func dnsOf(f v1beta2.Features) desired.DNS {
+	if f.CoreDNS == nil || f.CoreDNS.Replicas == nil {
+		return desired.DNS{}
+	}
+	return desired.DNS{Replicas: *f.CoreDNS.Replicas}
 }
 
 func cniOf(c v1beta2.CNI) desired.CNI {

@@ -1,5 +1,7 @@
 package observed
 
+import "strings"
+
 // API is what the Kubernetes API said, through whichever control-plane host answered.
 type API struct {
 	// Reached is Yes when some API server answered with our credentials, No when hosts have credentials and none
@@ -20,9 +22,35 @@ type API struct {
 	AutoApproval Tri `json:"autoApproval,omitempty"`
 	// Addons is the digest of each addon as last applied by us, by name; one that was never applied is missing.
 	Addons map[string]string `json:"addons,omitempty"`
+	// Compared is what was found of each component whose objects were compared with what they must be, by its name;
+	// one that was not compared is missing.
+	Compared map[string]Comparison `json:"compared,omitempty"`
 	// Record is our own record in the cluster; nil where there is none.
 	Record *Record `json:"record,omitempty"`
 	Lease  *Lock   `json:"lease,omitempty"`
+}
+
+// Comparison is how a component's objects differ from what they must be.
+type Comparison struct {
+	// Differences go away when the component is applied again, Settings when these are set.
+	Differences []Difference `json:"differences,omitempty"`
+	Settings    []Difference `json:"settings,omitempty"`
+	Problem     string       `json:"problem,omitempty"` // why they could not be compared
+}
+
+// Difference is an object that is not as it must be.
+type Difference struct {
+	Object  string   `json:"object"`            // "DaemonSet kube-system/kube-proxy"
+	Missing bool     `json:"missing,omitempty"` // there is none
+	Fields  []string `json:"fields,omitempty"`  // paths of some of those that differ, sorted
+}
+
+// String is the difference in words.
+func (d Difference) String() string {
+	if d.Missing {
+		return d.Object + " is missing"
+	}
+	return d.Object + " differs in " + strings.Join(d.Fields, ", ")
 }
 
 // Node is a Node object.

@@ -77,7 +77,9 @@ type builder struct {
 	init    string   // ID of the step that creates the cluster, if there is one
 	begun   []string // ID of the step that finishes a join which has reached etcd already
 	addons  []string // IDs of the addons' steps
-	refused []error  // why etcd does not allow steps of the plan
+	// settings is the ID of the step that sets what is said of kube-proxy and cluster DNS, if there is one
+	settings []string
+	refused  []error // why etcd does not allow steps of the plan
 }
 
 // newBuilder begins a plan that does these routes.
@@ -287,8 +289,8 @@ func (b *builder) resources(d decide.Decision) {
 		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
 		intent.Digest = b.in.Addons[name]
 		b.addons = append(b.addons, b.onCluster("addon/"+name, Step{
-			Intent: intent, Action: addonAction(had), Title: "apply addon " + name, Reason: addonReason(had),
-			Needs: needs,
+			Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
+			Reason: b.addonReason(name, had), Needs: needs,
 		}))
 	}
 	for _, id := range d.Metadata {
@@ -304,11 +306,16 @@ func (b *builder) resources(d decide.Decision) {
 	if d.AutoApproval {
 		b.ownTokens()
 	}
+	b.systemSettings(d)
 	b.systemAddons(d)
-	if len(d.Addons)+len(d.System) > 0 && !b.has("await-workloads") {
+	if len(d.Addons)+len(d.System)+len(d.Settings) > 0 && !b.has("await-workloads") {
+		reason := "addons were applied"
+		if len(d.Addons)+len(d.System) == 0 {
+			reason = "settings were changed"
+		}
 		b.onCluster("await-workloads", Step{
 			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons",
-			Reason: "addons were applied",
+			Reason: reason,
 			Needs:  b.addons,
 		})
 	}
@@ -317,11 +324,30 @@ func (b *builder) resources(d decide.Decision) {
 	}
 }
 
-func addonReason(had string) string {
-	if had == "" {
+func (b *builder) addonReason(name, had string) string {
+	switch {
+	case had == "":
 		return "not in the cluster"
+	case had != b.in.Addons[name]:
+		return "the cluster has an older version of it"
 	}
-	return "the cluster has an older version of it"
+	return differences(b.world.Is.API.Compared[name].Differences)
+}
+
+// namedDifferences is how many are named in a reason.
+const namedDifferences = 3
+
+// differences says which objects are not as they must be.
+func differences(of []observed.Difference) string {
+	var parts []string
+	for i, d := range of {
+		if i == namedDifferences {
+			parts = append(parts, fmt.Sprintf("and %d more", len(of)-i))
+			break
+		}
+		parts = append(parts, d.String())
+	}
+	return strings.Join(parts, "; ")
 }
 
 func addonAction(had string) Action {
@@ -350,8 +376,12 @@ func (b *builder) finish(first decide.Decision) {
 		}
 	}
 	for _, w := range first.Warnings {
+		if component, ok := w.Parameters["component"].(string); ok && w.Code == problem.NotCompared {
+			b.plan.NotCompared = append(b.plan.NotCompared, component)
+		}
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
 	}
+	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
 	for _, f := range b.in.Want.NotCarriedOut {
 		b.plan.Notes = append(b.plan.Notes, f+" is not carried out by this version")
 	}

@@ -97,6 +97,30 @@ func worlds() map[string]func() decide.Input {
 			in.Addons["metrics-server"] = "addon-3"
 			return in
 		},
+		"objects-by-hand": func() decide.Input {
+			in := healthy(3, 1)
+			in.Want.NotCarriedOut = []string{"features.metricsServer"}
+			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
+			in.Is.API.Compared = map[string]observed.Comparison{
+				"flannel": {Differences: []observed.Difference{
+					{Object: "DaemonSet kube-flannel/kube-flannel-ds", Missing: true},
+					{Object: "ConfigMap kube-flannel/kube-flannel-cfg", Fields: []string{"data.net-conf.json"}},
+					{Object: "ClusterRole flannel", Missing: true},
+					{Object: "ClusterRoleBinding flannel", Missing: true},
+				}},
+				"kube-proxy": {
+					Differences: []observed.Difference{{Object: "Role kube-system/kube-proxy", Missing: true}},
+					Settings: []observed.Difference{
+						{Object: "ConfigMap kube-system/kube-proxy", Fields: []string{"mode"}},
+					},
+				},
+				"kube-dns": {Settings: []observed.Difference{
+					{Object: "Deployment kube-system/coredns", Fields: []string{"spec.replicas"}},
+				}},
+				"metrics-server": {Problem: "a webhook refuses"},
+			}
+			return in
+		},
 		"dead-member": func() decide.Input {
 			in := healthy(3, 0)
 			become(in, "cp-3", bare)

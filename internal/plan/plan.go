@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
@@ -23,6 +24,11 @@ type Plan struct {
 	Operator []problem.Instruction `json:"operator,omitempty"`
 	// Notes are facts that the reader should know before saying yes: warnings, first contacts, fields not carried out.
 	Notes []string `json:"notes,omitempty"`
+	// NotCarriedOut are the manifest's fields that are set and that this version does nothing about, as paths;
+	// NotCompared the components of which nobody could say whether they are as they must be. With either of them the
+	// cluster does not simply match the manifest, however little there is to do.
+	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
+	NotCompared   []string `json:"notCompared,omitempty"`
 	// Again says why the plan ends before the cluster is as wanted: what follows cannot be known before it has run.
 	Again string `json:"again,omitempty"`
 	// Blocked is a route that this version plans and does not carry out; apply stops before the first step.
@@ -98,6 +104,15 @@ func Decode(text []byte) (Plan, error) {
 // Empty reports whether there is nothing to do and nothing for the operator.
 func (p Plan) Empty() bool {
 	return len(p.Steps) == 0 && len(p.Operator) == 0 && p.Blocked == ""
+}
+
+// Exceptions are what the cluster may be otherwise in than the manifest says when every step has succeeded.
+func (p Plan) Exceptions() []string {
+	out := slices.Clone(p.NotCarriedOut)
+	for _, name := range p.NotCompared {
+		out = append(out, name+" (could not be compared)")
+	}
+	return out
 }
 
 // Complete reports whether nothing remains to be done when every step has succeeded, as far as that can be known.

@@ -115,7 +115,8 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 			is.APIServerVersion != "" && is.APIServerVersion != in.Want.KubernetesVersion
 		upgrade := kind == step.Fetch || kind == step.Check || kind == step.UpgradeControlPlane ||
 			kind == step.UpgradeWorker
-		if kind.OnHost() && kind != step.Snapshot && (!upgrade || !old) &&
+		asks := kind == step.Snapshot || kind == step.SystemAddons // from there: the host stays as it is
+		if kind.OnHost() && !asks && (!upgrade || !old) &&
 			ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}

@@ -92,6 +92,18 @@ func vary(r *rand.Rand, in *decide.Input) {
 		in.Is.API.Addons = maps.Clone(in.Addons)
 		in.Is.API.Record = &observed.Record{Cluster: cluster, ManifestDigest: in.Want.Digest}
 	}
+	in.System = map[string]string{"kube-proxy": "r/kube-proxy", "kube-dns": "r/coredns"}
+	in.Is.API.Compared = map[string]observed.Comparison{}
+	for _, name := range []string{"flannel", "kube-proxy", "kube-dns"} {
+		var c observed.Comparison
+		if r.IntN(4) == 0 {
+			c.Differences = []observed.Difference{{Object: "an object of " + name, Missing: true}}
+		}
+		if r.IntN(4) == 0 && name != "flannel" {
+			c.Settings = []observed.Difference{{Object: "an object of " + name, Fields: []string{"mode"}}}
+		}
+		in.Is.API.Compared[name] = c
+	}
 	hosts := in.Want.Hosts()
 	h := hosts[r.IntN(len(hosts))]
 	switch r.IntN(8) {
@@ -210,12 +222,35 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			if out.Is.API.Addons == nil {
 				out.Is.API.Addons = map[string]string{}
 			}
-			out.Is.API.Addons[step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon] = s.Intent.Digest
+			name := step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon
+			out.Is.API.Addons[name] = s.Intent.Digest
+			setRight(&out, false, name)
+		case step.SystemAddons:
+			setRight(&out, false, "kube-proxy", "kube-dns")
+		case step.SetSystem:
+			setRight(&out, true, step.ParamsOf[step.SetSystemParams](s.Intent).Apps...)
 		case step.SaveRecord:
 			out.Is.API.Record = &observed.Record{Cluster: cluster, ManifestDigest: in.Want.Digest}
 		}
 	}
 	return out
+}
+
+// setRight makes live objects, or what is set in them, what they must be.
+func setRight(in *decide.Input, settings bool, components ...string) {
+	if in.Is.API.Compared == nil {
+		return // nobody has looked
+	}
+	in.Is.API.Compared = maps.Clone(in.Is.API.Compared)
+	for _, name := range components {
+		c := in.Is.API.Compared[name]
+		if settings {
+			c.Settings = nil
+		} else {
+			c.Differences = nil
+		}
+		in.Is.API.Compared[name] = c
+	}
 }
 
 func join(in *decide.Input, h desired.Host) {

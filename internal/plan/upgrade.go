@@ -31,6 +31,7 @@ func (b *builder) upgrade(d decide.Decision) bool {
 	if len(control) == 0 {
 		last = fetched
 	}
+	b.systemSettings(d)
 	if len(d.System) > 0 {
 		last = b.systemFollows(d, last)
 	}
@@ -302,9 +303,40 @@ func (b *builder) systemAddons(d decide.Decision) {
 	if len(d.System) == 0 {
 		return
 	}
-	h := b.host(d.Leader)
+	h, reason := b.host(d.Leader), "pods run another image than the wanted one"
+	var wrong []observed.Difference
+	for _, app := range d.System {
+		wrong = append(wrong, b.world.Is.API.Compared[app].Differences...)
+	}
+	if len(wrong) > 0 {
+		reason = differences(wrong)
+	}
 	b.addons = append(b.addons, b.onHost(h, Step{
 		Intent: only(step.SystemAddons), Action: Change, Title: "apply " + strings.Join(d.System, ", "),
-		Reason: "pods run another image than the wanted one", Changes: []string{"kube-proxy, cluster DNS"},
+		Reason: reason, Needs: slices.Clone(b.settings), Changes: []string{"kube-proxy, cluster DNS"},
 	}))
+}
+
+// systemSettings plans that the settings of kube-proxy and cluster DNS become what the manifest says. They come before
+// kubeadm applies the same: it restarts no pod for them.
+func (b *builder) systemSettings(d decide.Decision) {
+	if len(d.Settings) == 0 {
+		return
+	}
+	var wrong []observed.Difference
+	changes := make([]string, 0, len(d.Settings))
+	for _, app := range d.Settings {
+		for _, s := range b.world.Is.API.Compared[app].Settings {
+			wrong, changes = append(wrong, s), append(changes, s.Object)
+		}
+	}
+	if slices.Contains(d.Settings, "kube-proxy") {
+		changes = append(changes, "pods of kube-proxy, one Node after the other")
+	}
+	b.settings = []string{b.onCluster(string(step.SetSystem), Step{
+		Intent: step.With(step.SetSystemParams{Apps: d.Settings}), Action: Change,
+		Title: "set " + strings.Join(d.Settings, ", ") + " as the manifest says", Reason: differences(wrong),
+		Changes: changes,
+	})}
+	b.addons = union(b.addons, b.settings)
 }

@@ -36,7 +36,7 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 		return observed.API{}, err
 	}
 	defer client.Close()
-	r := reader{kube: client.Kubernetes, now: p.Now()}
+	r := reader{kube: client.Kubernetes, applier: client.Applier, components: p.Components, now: p.Now()}
 	api, err := r.read(ctx)
 	p.note(c.target.ID, r.now, Span{What: "API", To: p.Now().Sub(r.now)})
 	p.count(int(r.requests.Load()), 0)

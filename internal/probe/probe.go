@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/live"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -48,6 +49,8 @@ type Request struct {
 	CA string
 	// Now is the operator's clock; nil means time.Now.
 	Now func() time.Time
+	// Components are what is compared with the objects in the cluster.
+	Components []live.Component
 
 	HostTimeout   time.Duration // for one host to begin its answer, connecting included; 8 s
 	AnswerTimeout time.Duration // for one host that has begun to end its answer, counted from the same moment; 30 s

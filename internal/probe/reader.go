@@ -21,22 +21,27 @@ import (
 
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/leaselock"
+	"kubeone/internal/cluster/live"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
 
 const system = metav1.NamespaceSystem
 
-// reader reads one API: nine requests and one for each namespace of network plugins, of which the first opens the one
-// connection that all share.
+// reader reads one API: nine requests, one for each namespace of network plugins, and one or two for each object that
+// is compared. The first opens the one connection that all share.
 type reader struct {
-	kube     kubernetes.Interface
-	now      time.Time
-	requests atomic.Int64
+	kube       kubernetes.Interface
+	applier    *ssa.Applier
+	components []live.Component
+	now        time.Time
+	requests   atomic.Int64
 }
 
-// read fails as a whole: half an answer would show things as absent that are only unknown.
+// read fails as a whole: half an answer would show things as absent that are only unknown. Only a component that cannot
+// be compared says so itself.
 func (r *reader) read(ctx context.Context) (observed.API, error) {
 	var api observed.API
 	if err := r.version(ctx, &api); err != nil {
@@ -59,6 +64,14 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 	for n, namespace := range namespaces {
 		reads["pods in "+namespace] = func() error { return r.pods(ctx, namespace, &pods[n]) }
 	}
+	compared := make([]observed.Comparison, len(r.components))
+	for n, c := range r.components {
+		r.requests.Add(int64(2*len(c.Applied) + len(c.Checks)))
+		group.Go(func() error {
+			compared[n] = live.Compare(ctx, r.applier, c)
+			return nil
+		})
+	}
 	for what, read := range reads {
 		group.Go(func() error {
 			if err := read(); err != nil {
@@ -72,6 +85,12 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 		return observed.API{}, err
 	}
 	api.Pods = slices.Concat(pods...)
+	for n, c := range r.components {
+		if api.Compared == nil {
+			api.Compared = map[string]observed.Comparison{}
+		}
+		api.Compared[c.Name] = compared[n]
+	}
 	return api, nil
 }
 

@@ -76,6 +76,7 @@ const (
 	HostNameDuplicate    Code = "HostNameDuplicate"
 	MachineIDDuplicate   Code = "MachineIDDuplicate"
 	ClusterStateUnknown  Code = "ClusterStateUnknown"
+	NotCompared          Code = "NotCompared"
 )
 
 // Who a machine is. docs/problems.md explains each.

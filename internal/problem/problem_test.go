@@ -23,7 +23,8 @@ import (
 func samples() Parameters {
 	return Parameters{
 		"address": "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3",
-		"ca": "sha256:bbbb", "cas": []string{"sha256:aaaa", "sha256:bbbb"},
+		"problem": "admission webhook policies.example.com denied the request",
+		"ca":      "sha256:bbbb", "cas": []string{"sha256:aaaa", "sha256:bbbb"},
 		"certificates": []string{"apiserver", "etcd/peer"},
 		"cluster":      "alpha", "command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE",
 		"component": "scheduler",

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [15]row { //nolint:funlen // a table
+func clusterRows() [16]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -99,6 +99,12 @@ func clusterRows() [15]row { //nolint:funlen // a table
 				"all of them have answered.",
 			what: "{hosts} may hold this cluster; no new cluster is made while that is unknown",
 			do:   "bring the hosts back; or take them out of the manifest, if they never belonged to this cluster",
+		},
+		{
+			code: NotCompared, class: ClassRuntime,
+			meaning: "The objects of a component in the cluster could not be compared with what they must be.",
+			what:    "whether {component} in the cluster is as it must be could not be found out: {problem}",
+			do:      "run kubeone status again; where a webhook refuses, put that right first",
 		},
 	}
 }

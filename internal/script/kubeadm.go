@@ -30,7 +30,7 @@ func kubeadmFiles(in Input) ([]file, error) {
 	configuration := withImages(clusterConfiguration(in.Want), artifacts)
 	objects := []object{initConfiguration(in), configuration, kubeletConfiguration(in.Want)}
 	if !in.Want.Network.KubeProxy.Skip {
-		objects = append(objects, kubeProxyConfiguration(in.Want))
+		objects = append(objects, KubeProxyConfiguration(in.Want))
 	}
 	token, err := documents(bootstrapToken())
 	if err != nil {
@@ -241,7 +241,9 @@ func etcdFlags(want desired.Cluster) map[string]string {
 	return flags
 }
 
-func kubeProxyConfiguration(want desired.Cluster) object {
+// KubeProxyConfiguration is what the manifest decides of kube-proxy's configuration, in the format
+// kubeproxy.config.k8s.io/v1alpha1.
+func KubeProxyConfiguration(want desired.Cluster) map[string]any {
 	p := want.Network.KubeProxy
 	o := object{
 		"apiVersion":  "kubeproxy.config.k8s.io/v1alpha1",

@@ -13,6 +13,7 @@ const (
 	RevokeTokens       Kind = "revoke-tokens"
 	ApplyAddon         Kind = "apply-addon"
 	AwaitWorkloads     Kind = "await-workloads"
+	SetSystem          Kind = "set-system"
 	SaveRecord         Kind = "save-record"
 )
 
@@ -51,7 +52,29 @@ func addonApplied(w *World, _ desired.Host, i Intent) {
 	if w.Is.API.Addons == nil {
 		w.Is.API.Addons = map[string]string{}
 	}
-	w.Is.API.Addons[ParamsOf[ApplyAddonParams](i).Addon] = i.Digest
+	name := ParamsOf[ApplyAddonParams](i).Addon
+	w.Is.API.Addons[name] = i.Digest
+	w.compared(name, func(c *observed.Comparison) { c.Differences = nil })
+}
+
+// SetSystemParams name what is set, by the app label of its pods.
+type SetSystemParams struct {
+	Apps []string `json:"apps,omitempty"`
+}
+
+// Kind is SetSystem.
+func (SetSystemParams) Kind() Kind { return SetSystem }
+
+func setSystemRow() row {
+	return row{
+		kind: SetSystem, about: "what the manifest says of kube-proxy and cluster DNS, set in their live objects",
+		place: ThroughAPI, group: groupAddons, params: paramsOf[SetSystemParams](),
+		effect: func(w *World, _ desired.Host, i Intent) {
+			for _, app := range ParamsOf[SetSystemParams](i).Apps {
+				w.compared(app, func(c *observed.Comparison) { c.Settings = nil })
+			}
+		},
+	}
 }
 
 func awaitWorkloadsRow() row {

@@ -6,6 +6,7 @@ import (
 
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 )
 
 // The kinds that bring hosts to another version.
@@ -96,7 +97,7 @@ func systemAddonsRow() row {
 	}
 }
 
-// systemApplied gives all pods of what kubeadm applies their wanted images.
+// systemApplied gives all pods of what kubeadm applies their wanted images, and its objects what they must be.
 func systemApplied(w *World, _ desired.Host, _ Intent) {
 	w.Is.API.Pods = slices.Clone(w.Is.API.Pods)
 	for i := range w.Is.API.Pods {
@@ -104,5 +105,8 @@ func systemApplied(w *World, _ desired.Host, _ Intent) {
 		if image, ours := w.System[p.App]; ours {
 			p.Image = image
 		}
+	}
+	for app := range w.System {
+		w.compared(app, func(c *observed.Comparison) { c.Differences = nil })
 	}
 }

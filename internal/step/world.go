@@ -125,6 +125,17 @@ func (w *World) nodeOf(h desired.Host, kubelet string) {
 	})
 }
 
+// compared changes what is known of a component, if it is known.
+func (w *World) compared(name string, change func(*observed.Comparison)) {
+	c, ok := w.Is.API.Compared[name]
+	if !ok {
+		return
+	}
+	change(&c)
+	w.Is.API.Compared = maps.Clone(w.Is.API.Compared)
+	w.Is.API.Compared[name] = c
+}
+
 // node changes the Node of that name, if there is one.
 func (w *World) node(name string, change func(*observed.Node)) {
 	for i := range w.Is.API.Nodes {

@@ -11,14 +11,15 @@ import (
 
 // Check is one named condition of a healthy cluster. The same checks make the exit status, the text and the JSON.
 type Check struct {
-	Name   string `json:"name"` // "hosts", "nodes", "api", "etcd", "certificates"
+	Name   string `json:"name"` // "hosts", "nodes", "api", "components", "etcd", "certificates"
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"` // what was found, in words
 }
 
 // Healthy reports whether the cluster is as healthy as a cluster can be: every host of the manifest is a healthy member
-// with a Node that is Ready, the Kubernetes API answers, etcd's voters are known and all healthy, and no known
-// certificate has expired. What is not known is not healthy. Drift is no matter of health.
+// with a Node that is Ready, the Kubernetes API answers, the network plugin and kube-proxy run on every Node and
+// cluster DNS runs, etcd's voters are known and all healthy, and no known certificate has expired. What is not known is
+// not healthy. Drift is no matter of health.
 func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
 
 func checks(st StatusInput, r Report) []Check {
@@ -28,6 +29,7 @@ func checks(st StatusInput, r Report) []Check {
 		}),
 		checkNodes(st.World.API, r.Hosts),
 		checkAPI(st.World.API),
+		checkComponents(st),
 		checkEtcd(r.Etcd),
 		checkCertificates(r.Hosts),
 	}

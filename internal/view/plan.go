@@ -184,7 +184,7 @@ func (v planView) end() {
 	case slices.Contains(v.plan.Routes, string(fsm.Error)):
 		v.para("", "No plan: the problems must be put right first.", red)
 	default:
-		v.para("", "No changes. The cluster matches the manifest.", bold)
+		v.para("", "No changes. "+clean(Matched(v.plan)), bold)
 	}
 	if v.plan.Again != "" {
 		v.para("", "This is not all: "+clean(v.plan.Again)+".", yellow)

@@ -80,7 +80,22 @@ func Exit(p plan.Plan, decisions ...decide.Decision) int {
 			return 1
 		}
 	}
+	if len(p.Exceptions()) > 0 {
+		return ExitExcept
+	}
 	return 0
+}
+
+// ExitExcept is the exit status where there is nothing to do, but the cluster is other than the manifest says.
+const ExitExcept = 4
+
+// Matched says that there is nothing left to do, and what the cluster may be otherwise in than the manifest says.
+func Matched(p plan.Plan) string {
+	except := p.Exceptions()
+	if len(except) == 0 {
+		return "The cluster matches the manifest."
+	}
+	return "The cluster matches the manifest, except for: " + strings.Join(except, ", ") + "."
 }
 
 // problems are those of the last decision: the ones before it led to steps.

@@ -94,8 +94,8 @@ type APIReport struct {
 // Difference is something that differs from the manifest.
 type Difference struct {
 	Host string   `json:"host,omitempty"` // name; empty for the cluster
-	What string   `json:"what"`           // "configuration", "version", "node metadata", "addons", "record"
-	Of   []string `json:"of,omitempty"`   // which configurations or addons
+	What string   `json:"what"`           // "configuration", "version", "node metadata", "addons", "objects", "record"
+	Of   []string `json:"of,omitempty"`   // which configurations, addons, or objects in the cluster
 }
 
 // RunningStep is a step of ours that runs on a host at this moment.

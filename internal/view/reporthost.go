@@ -91,8 +91,14 @@ func (st StatusInput) drift() []Difference {
 			out = append(out, Difference{st.name(h.ID), "node metadata", nil})
 		}
 	}
-	if len(d.Addons) > 0 && d.Route != fsm.Install {
-		out = append(out, Difference{"", "addons", d.Addons})
+	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool { // objects say more
+		return len(st.World.API.Compared[name].Differences) > 0
+	})
+	if len(addons) > 0 && d.Route != fsm.Install {
+		out = append(out, Difference{"", "addons", addons})
+	}
+	if objects := objectsOf(st.World.API); len(objects) > 0 {
+		out = append(out, Difference{"", "objects", objects})
 	}
 	if d.Record && d.Route != fsm.Install {
 		out = append(out, Difference{"", "record", nil})

@@ -54,6 +54,7 @@ func (v statusView) components() {
 			v.fact("", yellow, memberText(m))
 		}
 	}
+	v.fact("components", v.check("components"), v.checkDetail("components"))
 	v.certificates()
 }
 

@@ -63,6 +63,15 @@ func (st *StatusInput) addHost(name, id string, role desired.Role) {
 	st.World.Hosts[id], st.Decision.Hosts[id] = seen, found
 	st.World.API.Nodes = append(st.World.API.Nodes,
 		observed.Node{Name: name, Ready: observed.Yes, KubeletVersion: "1.36.3"})
+	apps := []string{appProxy}
+	if len(st.World.API.Nodes) == 1 {
+		apps = append(apps, appDNS)
+	}
+	for _, app := range apps {
+		st.World.API.Pods = append(st.World.API.Pods, observed.Pod{
+			Namespace: "kube-system", Name: app + "-" + name, Node: name, App: app, Ready: observed.Yes,
+		})
+	}
 }
 
 const dialTimeout = "dial tcp 203.0.113.13:22: i/o timeout"

@@ -16,13 +16,20 @@ import (
 
 // sections edits the two lists of hosts of a manifest, as YAML has them.
 func sections(edit func(controlPlane, workers []any) ([]any, []any)) operator.Edit {
+	return fields(func(all map[string]any) {
+		controlPlane, workers := all["controlPlane"].(map[string]any), all["staticWorkers"].(map[string]any)
+		controlPlane["hosts"], workers["hosts"] = edit(controlPlane["hosts"].([]any), workers["hosts"].([]any))
+	})
+}
+
+// fields edits the manifest's fields.
+func fields(edit func(all map[string]any)) operator.Edit {
 	return func(manifest string) string {
 		var all map[string]any
 		if err := yaml.Unmarshal([]byte(manifest), &all); err != nil {
 			return manifest // which the caller takes for an edit that changes nothing
 		}
-		controlPlane, workers := all["controlPlane"].(map[string]any), all["staticWorkers"].(map[string]any)
-		controlPlane["hosts"], workers["hosts"] = edit(controlPlane["hosts"].([]any), workers["hosts"].([]any))
+		edit(all)
 		text, err := yaml.Marshal(all)
 		if err != nil {
 			return manifest

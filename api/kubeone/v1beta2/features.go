@@ -34,8 +34,8 @@ type Switch struct {
 
 // CoreDNS configures the cluster's DNS server.
 type CoreDNS struct {
-	// Replicas is how many DNS servers there are.
-	Replicas *int32 `json:"replicas,omitempty" carried:"no,idle=2"`
+	// Replicas is how many DNS servers there are, at least 1. Not set: 2, or as many as somebody has scaled them to.
+	Replicas *int32 `json:"replicas,omitempty"`
 	// DeployPodDisruptionBudget keeps one DNS server running during drains.
 	DeployPodDisruptionBudget *bool `json:"deployPodDisruptionBudget,omitempty" carried:"no,idle=false"`
 	// ImageRepository is where the image comes from.

@@ -209,6 +209,10 @@ func (f *findings) names(c *KubeOneCluster) {
 			f.errorf(Item("dynamicWorkers", i)+".replicas", "", "%d is less than 0", *w.Replicas)
 		}
 	}
+	if dns := c.Features.CoreDNS; dns != nil && dns.Replicas != nil && *dns.Replicas < 1 {
+		f.errorf("features.coreDNS.replicas", "without cluster DNS no Service is found by its name",
+			"%d is less than 1", *dns.Replicas)
+	}
 	f.addons(c)
 }
 

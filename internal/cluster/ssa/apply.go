@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/restmapper"
 
 	"kubeone/internal/cluster/apicall"
@@ -55,7 +56,7 @@ func (c *Applier) Apply(ctx context.Context, objects []unstructured.Unstructured
 	result := Result{Objects: len(objects)}
 	for i, o := range objects {
 		if changed[i] {
-			result.Changed = append(result.Changed, describe(&o))
+			result.Changed = append(result.Changed, Describe(&o))
 		}
 	}
 	return result, nil
@@ -81,8 +82,8 @@ func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstruc
 // applyOne applies one object and reports whether that changed it.
 func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (changed bool, err error) {
 	before, known := "", false
-	err = apicall.Retry(ctx, "apply", describe(o), func(ctx context.Context) error {
-		where, err := c.resource(o)
+	err = apicall.Retry(ctx, "apply", Describe(o), func(ctx context.Context) error {
+		where, err := c.Resource(o)
 		if err != nil {
 			return err
 		}
@@ -106,6 +107,30 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (c
 	return changed, c.waitEstablished(ctx, o.GetName())
 }
 
+// Preview returns an object as it is, nil where there is none, and as it would be if it were applied now. Nothing is
+// changed.
+func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (is, then *unstructured.Unstructured,
+	err error) {
+	where, err := c.Resource(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	is, err = where.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, apicall.Wrap("compare", Describe(o), err)
+	}
+	then, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
+		FieldManager: apicall.FieldManager, Force: true, DryRun: []string{metav1.DryRunAll},
+	})
+	if err != nil {
+		return nil, nil, apicall.Wrap("compare", Describe(o), err)
+	}
+	return is, then, nil
+}
+
 // versionOf is an object's resource version; "" when it does not exist.
 func versionOf(ctx context.Context, where dynamic.ResourceInterface, name string) (string, error) {
 	have, err := where.Get(ctx, name, metav1.GetOptions{})
@@ -118,9 +143,16 @@ func versionOf(ctx context.Context, where dynamic.ResourceInterface, name string
 	return have.GetResourceVersion(), nil
 }
 
-// resource is where objects of this one's kind and namespace are found.
-func (c *Applier) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+// Resource is where objects of this one's kind and namespace are found.
+func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
+	if scheme.Scheme.Recognizes(kind) && (o.GetNamespace() != "" || isGlobal(kind.Kind)) { // nobody need be asked
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		if o.GetNamespace() == "" {
+			return c.dynamic.Resource(resource), nil
+		}
+		return c.dynamic.Resource(resource).Namespace(o.GetNamespace()), nil
+	}
 	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, fmt.Errorf("find the kind %s: %w", kind, err)
@@ -135,8 +167,17 @@ func (c *Applier) resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
-// describe names an object for messages.
-func describe(o *unstructured.Unstructured) string {
+// isGlobal reports whether objects of a kind of Kubernetes' own are in no namespace.
+func isGlobal(kind string) bool {
+	switch kind {
+	case "Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass":
+		return true
+	}
+	return false
+}
+
+// Describe names an object for messages: "DaemonSet kube-system/kube-proxy".
+func Describe(o *unstructured.Unstructured) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()
 	}

@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/cluster/settings"
 	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
@@ -168,6 +169,14 @@ func (a *api) DeleteNode(ctx context.Context, node string) error {
 func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (ssa.Result, error) {
 	return ssa.Result{}, a.always(ctx, "apply")
 }
+
+// SetKubeProxy does the plan's step.
+func (a *api) SetKubeProxy(ctx context.Context, _ settings.Change) error {
+	return a.through(ctx, step.SetSystem, "")
+}
+
+// ScaleDNS needs the API, and nothing else.
+func (a *api) ScaleDNS(ctx context.Context, _ func(int32) int32) error { return a.always(ctx, "scale") }
 
 // WaitRollout needs the API, and nothing else.
 func (a *api) WaitRollout(ctx context.Context, _ resources.Workload) ([]string, error) {

@@ -49,6 +49,7 @@ var works = map[step.Kind]work{
 	step.RemoveAutoApproval: {request: removeAutoApproval},
 	step.RevokeTokens:       {request: answered},
 	step.AwaitWorkloads:     {request: answered},
+	step.SetSystem:          {request: answered},
 	step.ApplyAddon:         {request: applyAddon},
 	step.SaveRecord:         {request: saveRecord},
 	step.NodeReady:          {request: nodeReady},

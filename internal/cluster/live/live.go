@@ -1,0 +1,190 @@
+// Package live compares the objects in a cluster with what they must be.
+//
+// What this program applied by server-side apply is compared field by field of ours: the API is asked what the same
+// apply would change now, without doing it. Of what others applied, such as kubeadm, a pure function says which fields
+// are not as they must be. Fields that somebody else has added are theirs, and no difference.
+package live
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kubeone/internal/cluster/ssa"
+	"kubeone/internal/observed"
+)
+
+// Component is a part of the cluster, and what its objects must be.
+type Component struct {
+	Name    string                      // of an addon, or of what kubeadm applies
+	Applied []unstructured.Unstructured // as server-side apply was given them
+	Checks  []Check
+}
+
+// Check is an object that somebody else applied, and what must hold of it.
+type Check struct {
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	// Settings says that what differs here can be set in the object; all else is applied anew by whoever did so.
+	// A missing object is then no difference: it is one of the check of its being there.
+	Settings bool
+	// Differs names the fields of a live object that are not as they must be. Nil asks no more than that it exists.
+	Differs func(object map[string]any) []string
+}
+
+const (
+	atOnce     = 8  // objects compared at the same time
+	mostFields = 8  // of one object that are named
+	longest    = 96 // of a field's path, in bytes
+)
+
+// Compare compares a component's objects, and changes nothing. What cannot be compared is the comparison's Problem.
+func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparison {
+	applied := make([]*observed.Difference, len(c.Applied))
+	checked := make([]*observed.Difference, len(c.Checks))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range c.Applied {
+		group.Go(func() (err error) {
+			applied[i], err = compareApplied(ctx, a, &c.Applied[i])
+			return err
+		})
+	}
+	for i := range c.Checks {
+		group.Go(func() (err error) {
+			checked[i], err = c.Checks[i].compare(ctx, a)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return observed.Comparison{Problem: strings.Join(strings.Fields(err.Error()), " ")}
+	}
+	var out observed.Comparison
+	for _, d := range applied {
+		if d != nil {
+			out.Differences = append(out.Differences, *d)
+		}
+	}
+	for i, d := range checked {
+		switch {
+		case d == nil:
+		case c.Checks[i].Settings:
+			out.Settings = append(out.Settings, *d)
+		default:
+			out.Differences = append(out.Differences, *d)
+		}
+	}
+	return out
+}
+
+// compareApplied is what applying the object again would change; nil for nothing.
+func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstructured) (*observed.Difference, error) {
+	before, after, err := a.Preview(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		return &observed.Difference{Object: ssa.Describe(o), Missing: true}, nil
+	}
+	var fields []string
+	differ("", content(before), content(after), &fields)
+	return differenceOf(ssa.Describe(o), fields), nil
+}
+
+// compare is what differs of the object from what it must be; nil for nothing.
+func (c Check) compare(ctx context.Context, a *ssa.Applier) (*observed.Difference, error) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(c.Kind)
+	o.SetNamespace(c.Namespace)
+	o.SetName(c.Name)
+	where, err := a.Resource(o)
+	if err != nil {
+		return nil, err
+	}
+	is, err := where.Get(ctx, c.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && c.Settings:
+		return nil, nil
+	case apierrors.IsNotFound(err):
+		return &observed.Difference{Object: ssa.Describe(o), Missing: true}, nil
+	case err != nil || c.Differs == nil:
+		return nil, err
+	}
+	return differenceOf(ssa.Describe(o), c.Differs(is.Object)), nil
+}
+
+func differenceOf(object string, fields []string) *observed.Difference {
+	if len(fields) == 0 {
+		return nil
+	}
+	slices.Sort(fields)
+	fields = slices.Compact(fields)
+	if len(fields) > mostFields {
+		fields = fields[:mostFields]
+	}
+	return &observed.Difference{Object: object, Fields: fields}
+}
+
+// content is an object without what the API keeps about it.
+func content(o *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(o.Object)
+	delete(out, "status")
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		meta = maps.Clone(meta)
+		for _, key := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+			delete(meta, key)
+		}
+		out["metadata"] = meta
+	}
+	return out
+}
+
+// differ adds the paths of all fields that are not the same.
+func differ(path string, a, b any, out *[]string) {
+	one, oneIsMap := a.(map[string]any)
+	other, otherIsMap := b.(map[string]any)
+	first, firstIsList := a.([]any)
+	second, secondIsList := b.([]any)
+	switch {
+	case oneIsMap && otherIsMap:
+		for key := range both(one, other) {
+			differ(join(path, key), one[key], other[key], out)
+		}
+	case firstIsList && secondIsList && len(first) == len(second):
+		for i := range first {
+			differ(path, first[i], second[i], out)
+		}
+	case !reflect.DeepEqual(a, b):
+		*out = append(*out, path)
+	}
+}
+
+func both(a, b map[string]any) map[string]bool {
+	keys := map[string]bool{}
+	for key := range a {
+		keys[key] = true
+	}
+	for key := range b {
+		keys[key] = true
+	}
+	return keys
+}
+
+// join is the path of a field below another. Names of fields are the cluster's, and so cut.
+func join(path, key string) string {
+	if path != "" {
+		path += "."
+	}
+	if path += key; len(path) > longest {
+		path = strings.ToValidUTF8(path[:longest], "") + "…"
+	}
+	return path
+}

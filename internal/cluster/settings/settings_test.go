@@ -1,0 +1,149 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"kubeone/internal/system"
+)
+
+func named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem, ResourceVersion: "17"}
+}
+
+func proxy() (*corev1.ConfigMap, *appsv1.DaemonSet) {
+	return &corev1.ConfigMap{
+		ObjectMeta: named("kube-proxy"),
+		Data:       map[string]string{system.ProxyConfig: "old", system.ProxyKubeconfig: "k"},
+	}, &appsv1.DaemonSet{ObjectMeta: named("kube-proxy")}
+}
+
+// become sets the configuration to a text.
+func become(config string) Change {
+	return func(_, kubeconfig string) (string, string, error) { return config, kubeconfig, nil }
+}
+
+// state is the live configuration, the mark on it, and for which change the pods began anew.
+func state(t *testing.T, s Setter) (config, mark, began string) {
+	t.Helper()
+	const name = "kube-proxy"
+	m, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Kubernetes.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Data[system.ProxyConfig], m.Annotations[system.RestartAnnotation],
+		d.Spec.Template.Annotations[ConfigAnnotation]
+}
+
+func TestPodsBeginAnewOnlyWhenTheConfigurationChanged(t *testing.T) {
+	t.Parallel()
+	m, d := proxy()
+	s := Setter{Kubernetes: fake.NewClientset(m, d)}
+	if err := s.SetKubeProxy(t.Context(), become("old")); err != nil {
+		t.Fatal(err)
+	}
+	if config, mark, began := state(t, s); config != "old" || mark != "" || began != "" {
+		t.Errorf("nothing was to change: %q, %q, %q", config, mark, began)
+	}
+	if err := s.SetKubeProxy(t.Context(), become("new")); err != nil {
+		t.Fatal(err)
+	}
+	if config, mark, began := state(t, s); config != "new" || mark != "" || began != "17" {
+		t.Errorf("%q, %q, %q", config, mark, began)
+	}
+}
+
+// A program that is killed between any two of its requests leaves a ConfigMap that says so, and the next one goes on.
+func TestAnInterruptedChangeIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	for killedAt := range 3 {
+		m, d := proxy()
+		kube := fake.NewClientset(m, d)
+		writes := 0
+		ctx, kill := context.WithCancel(t.Context())
+		kube.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.GetVerb() == "get" {
+				return false, nil, nil
+			}
+			if writes == killedAt && ctx.Err() == nil {
+				kill()
+			}
+			writes++
+			if ctx.Err() != nil && writes == killedAt+1 {
+				return true, nil, errors.New("killed")
+			}
+			return false, nil, nil
+		})
+		s := Setter{Kubernetes: kube}
+		if err := s.SetKubeProxy(ctx, become("new")); err == nil {
+			t.Fatalf("killed at %d: no error", killedAt)
+		}
+		config, mark, began := state(t, s)
+		if config == "new" && mark == "" {
+			t.Errorf("killed at %d: changed, and nobody sees that pods were not begun anew (%q)", killedAt, began)
+		}
+		if err := s.SetKubeProxy(t.Context(), become("new")); err != nil {
+			t.Fatal(err)
+		}
+		if config, mark, began := state(t, s); config != "new" || mark != "" || began != "17" {
+			t.Errorf("killed at %d, then run again: %q, %q, %q", killedAt, config, mark, began)
+		}
+	}
+}
+
+func TestWithoutPodsThereAreNoneToBeginAnew(t *testing.T) {
+	t.Parallel()
+	m, _ := proxy()
+	kube := fake.NewClientset(m)
+	if err := (Setter{Kubernetes: kube}).SetKubeProxy(t.Context(), become("new")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatCannotBeReadIsNotWritten(t *testing.T) {
+	t.Parallel()
+	m, d := proxy()
+	s := Setter{Kubernetes: fake.NewClientset(m, d)}
+	wrong := errors.New("no YAML")
+	err := s.SetKubeProxy(t.Context(), func(string, string) (string, string, error) { return "", "", wrong })
+	if !errors.Is(err, wrong) {
+		t.Errorf("got %v", err)
+	}
+	if config, mark, _ := state(t, s); config != "old" || mark != "" {
+		t.Errorf("%q, %q", config, mark)
+	}
+}
+
+func TestScaleDNS(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ have, want int32 }{{0, 2}, {2, 2}, {5, 3}} {
+		kube := fake.NewClientset(&appsv1.Deployment{
+			ObjectMeta: named("coredns"), Spec: appsv1.DeploymentSpec{Replicas: &c.have},
+		})
+		err := Setter{Kubernetes: kube}.ScaleDNS(t.Context(), func(have int32) int32 {
+			if have != c.have {
+				t.Errorf("asked with %d, have %d", have, c.have)
+			}
+			return c.want
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := kube.AppsV1().Deployments(metav1.NamespaceSystem).Get(t.Context(), "coredns", metav1.GetOptions{})
+		if err != nil || *d.Spec.Replicas != c.want {
+			t.Errorf("%v: %v, %v", c, *d.Spec.Replicas, err)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+// Package system is what kubeadm applies to every cluster, kube-proxy and cluster DNS, as far as it is known how it
+// must be. All of it is pure: values of what is wanted, and functions of live objects.
+package system
+
+import (
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kubeone/internal/cluster/live"
+	"kubeone/internal/desired"
+)
+
+// The components, by the app label of their pods.
+const (
+	KubeProxy = "kube-proxy"
+	DNS       = "kube-dns"
+)
+
+// Where their objects are.
+const (
+	Namespace     = "kube-system"
+	DNSDeployment = "coredns"
+)
+
+// dnsReplicas is how many DNS servers kubeadm makes, and what a cluster gets that has none.
+const dnsReplicas = 2
+
+func core(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Version: "v1", Kind: kind}
+}
+
+func apps(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind}
+}
+
+func rbac(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}
+}
+
+// Components are what must hold of the objects. Images are not looked at: these follow the version
+// (decide.Input.System).
+func Components(want desired.Cluster) []live.Component {
+	out := []live.Component{dns(want)}
+	if !want.Network.KubeProxy.Skip {
+		out = append(out, kubeProxy(want))
+	}
+	return out
+}
+
+func kubeProxy(want desired.Cluster) live.Component {
+	return live.Component{Name: KubeProxy, Checks: []live.Check{
+		{Kind: core("ServiceAccount"), Namespace: Namespace, Name: "kube-proxy"},
+		{
+			Kind: rbac("ClusterRoleBinding"), Name: "kubeadm:node-proxier",
+			Differs: bound("system:node-proxier", "kube-proxy"),
+		},
+		{Kind: rbac("Role"), Namespace: Namespace, Name: "kube-proxy"},
+		{Kind: rbac("RoleBinding"), Namespace: Namespace, Name: "kube-proxy"},
+		{Kind: core("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Differs: has("data", "config.conf")},
+		{Kind: apps("DaemonSet"), Namespace: Namespace, Name: "kube-proxy", Differs: onEveryNode},
+		{
+			Kind: core("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Settings: true,
+			Differs: func(object map[string]any) []string { return ProxySettings(object, want) },
+		},
+	}}
+}
+
+func dns(want desired.Cluster) live.Component {
+	return live.Component{Name: DNS, Checks: []live.Check{
+		{Kind: core("ServiceAccount"), Namespace: Namespace, Name: "coredns"},
+		{Kind: rbac("ClusterRole"), Name: "system:coredns"},
+		{Kind: rbac("ClusterRoleBinding"), Name: "system:coredns", Differs: bound("system:coredns", "coredns")},
+		{Kind: core("ConfigMap"), Namespace: Namespace, Name: "coredns", Differs: has("data", "Corefile")},
+		{Kind: core("Service"), Namespace: Namespace, Name: "kube-dns", Differs: selectsDNS},
+		{Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Differs: onAnyNode},
+		{
+			Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Settings: true,
+			Differs: func(object map[string]any) []string {
+				replicas, _ := at(object, "spec", "replicas").(int64)
+				if replicas != int64(DNSReplicas(want, int32(replicas))) { //nolint:gosec // the API has an int32
+					return []string{"spec.replicas"}
+				}
+				return nil
+			},
+		},
+	}}
+}
+
+// DNSReplicas is how many DNS servers there must be where there are so many: as many as the manifest says; where it
+// does not, any number will do but none.
+func DNSReplicas(want desired.Cluster, have int32) int32 {
+	switch {
+	case want.Network.DNS.Replicas > 0:
+		return want.Network.DNS.Replicas
+	case have > 0:
+		return have
+	}
+	return dnsReplicas
+}
+
+// at is what is at the path; nil where there is nothing.
+func at(object map[string]any, path ...string) any {
+	var value any = object
+	for _, key := range path {
+		m, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = m[key]
+	}
+	return value
+}
+
+// has asks for a text that is not empty.
+func has(path ...string) func(map[string]any) []string {
+	return func(object map[string]any) []string {
+		if text, _ := at(object, path...).(string); text != "" {
+			return nil
+		}
+		return []string{dotted(path)}
+	}
+}
+
+func dotted(path []string) string {
+	text := ""
+	for i, key := range path {
+		if i > 0 {
+			text += "."
+		}
+		text += key
+	}
+	return text
+}
+
+// bound asks for a binding of a ClusterRole to a ServiceAccount of kube-system; that others have it too is their
+// matter.
+func bound(role, account string) func(map[string]any) []string {
+	return func(object map[string]any) []string {
+		var out []string
+		if at(object, "roleRef", "name") != role || at(object, "roleRef", "kind") != "ClusterRole" {
+			out = append(out, "roleRef")
+		}
+		subjects, _ := at(object, "subjects").([]any)
+		if !slices.ContainsFunc(subjects, func(s any) bool {
+			of, _ := s.(map[string]any)
+			return of["kind"] == "ServiceAccount" && of["name"] == account && of["namespace"] == Namespace
+		}) {
+			out = append(out, "subjects")
+		}
+		return out
+	}
+}
+
+// linux is where kubeadm has its pods run: everywhere. A narrower selector stops them on some nodes or on all.
+var linux = map[string]any{"kubernetes.io/os": "linux"} //nolint:gochecknoglobals // a constant
+
+func onAnyNode(object map[string]any) []string {
+	if !reflect.DeepEqual(at(object, "spec", "template", "spec", "nodeSelector"), any(linux)) {
+		return []string{"spec.template.spec.nodeSelector"}
+	}
+	return nil
+}
+
+func onEveryNode(object map[string]any) []string {
+	out := onAnyNode(object)
+	if at(object, "spec", "template", "spec", "affinity") != nil {
+		out = append(out, "spec.template.spec.affinity")
+	}
+	return out
+}
+
+func selectsDNS(object map[string]any) []string {
+	if at(object, "spec", "selector", "k8s-app") != DNS {
+		return []string{"spec.selector"}
+	}
+	return nil
+}

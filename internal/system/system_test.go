@@ -1,0 +1,220 @@
+package system
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/cluster/live"
+	"kubeone/internal/desired"
+)
+
+func wanted() desired.Cluster {
+	return desired.Cluster{
+		Endpoint: desired.Endpoint{Host: "api.example.com", Port: 6443},
+		Network:  desired.Network{PodSubnet: "10.244.0.0/16", KubeProxy: desired.KubeProxy{Mode: "nftables"}},
+	}
+}
+
+// applied is kube-proxy's ConfigMap as kubeadm has made it, with a setting of somebody else's.
+const (
+	appliedConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+clusterCIDR: 10.244.0.0/16
+conntrack:
+  maxPerCore: null
+  min: null
+ipvs:
+  excludeCIDRs: null
+  minSyncPeriod: 0s
+  scheduler: ""
+  strictARP: false
+  tcpTimeout: 1m0s
+kind: KubeProxyConfiguration
+metricsBindAddress: 0.0.0.0:10249
+mode: nftables
+`
+	appliedKubeconfig = `apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority: /var/run/secrets/kubernetes.io/serviceaccount/ca.crt
+    server: https://api.example.com:6443
+  name: default
+kind: Config
+`
+)
+
+func configMap(config, kubeconfig string) map[string]any {
+	return map[string]any{"data": map[string]any{ProxyConfig: config, ProxyKubeconfig: kubeconfig}}
+}
+
+func TestProxySettings(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change     func(*desired.Cluster)
+		live       func(config, kubeconfig string) (string, string)
+		want       []string
+		unreadable bool
+	}{
+		"as applied": {},
+		"another mode is wanted": {
+			change: func(w *desired.Cluster) { w.Network.KubeProxy.Mode = "iptables" }, want: []string{"mode"},
+		},
+		"another mode by hand": {
+			live: func(c, k string) (string, string) { return strings.Replace(c, "nftables", "ipvs", 1), k },
+			want: []string{"mode"},
+		},
+		"a mode that is gone": {
+			live: func(c, k string) (string, string) { return strings.Replace(c, "mode: nftables\n", "", 1), k },
+			want: []string{"mode"},
+		},
+		"durations and switches in other words": {change: func(w *desired.Cluster) {
+			w.Network.KubeProxy.IPVS = &desired.IPVS{TCPTimeout: "60s"}
+		}},
+		"settings of ipvs": {
+			change: func(w *desired.Cluster) {
+				w.Network.KubeProxy.IPVS = &desired.IPVS{StrictARP: true, ExcludeCIDRs: []string{"10.1.0.0/16"}}
+			},
+			want: []string{"ipvs.excludeCIDRs", "ipvs.strictARP"},
+		},
+		"no limit is not kube-proxy's own": {
+			change: func(w *desired.Cluster) { w.Network.KubeProxy.Conntrack = &desired.Conntrack{} },
+			want:   []string{"conntrack.maxPerCore", "conntrack.min"},
+		},
+		"another server": {
+			live: func(c, k string) (string, string) {
+				return c, strings.Replace(k, "api.example.com", "192.0.2.1", 1)
+			},
+			want: []string{"server"},
+		},
+		"no YAML": {
+			live:       func(_, k string) (string, string) { return "mode: [", k },
+			want:       []string{"data.config.conf"},
+			unreadable: true,
+		},
+	} {
+		want, config, kubeconfig := wanted(), appliedConfig, appliedKubeconfig
+		if c.change != nil {
+			c.change(&want)
+		}
+		if c.live != nil {
+			config, kubeconfig = c.live(config, kubeconfig)
+		}
+		if diff := cmp.Diff(c.want, ProxySettings(configMap(config, kubeconfig), want)); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+		newConfig, newKubeconfig, err := SetProxy(config, kubeconfig, want)
+		switch {
+		case c.unreadable:
+			if err == nil {
+				t.Errorf("%s: it was set", name)
+			}
+			continue
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+			continue
+		case len(c.want) == 0 && (newConfig != config || newKubeconfig != kubeconfig):
+			t.Errorf("%s: changed, although nothing differs:\n%s", name, newConfig)
+		}
+		if left := ProxySettings(configMap(newConfig, newKubeconfig), want); len(left) > 0 {
+			t.Errorf("%s: %v differ after they were set", name, left)
+		}
+		if !strings.Contains(newConfig, "metricsBindAddress: 0.0.0.0:10249") {
+			t.Errorf("%s: somebody else's setting is gone:\n%s", name, newConfig)
+		}
+	}
+}
+
+func TestARestartThatIsDueIsSeen(t *testing.T) {
+	t.Parallel()
+	object := configMap(appliedConfig, appliedKubeconfig)
+	object["metadata"] = map[string]any{"annotations": map[string]any{RestartAnnotation: "17"}}
+	if got := ProxySettings(object, wanted()); len(got) != 1 || !strings.Contains(got[0], RestartAnnotation) {
+		t.Errorf("%v", got)
+	}
+}
+
+// check is the one check of that kind and name.
+func check(t *testing.T, want desired.Cluster, kind, name string, settings bool) live.Check {
+	t.Helper()
+	for _, c := range Components(want) {
+		i := slices.IndexFunc(c.Checks, func(c live.Check) bool {
+			return c.Kind.Kind == kind && c.Name == name && c.Settings == settings
+		})
+		if i >= 0 {
+			return c.Checks[i]
+		}
+	}
+	t.Fatalf("no check of %s %s", kind, name)
+	return live.Check{}
+}
+
+func workload(replicas any, selector map[string]any) map[string]any {
+	return map[string]any{"spec": map[string]any{
+		"replicas": replicas, "template": map[string]any{"spec": map[string]any{"nodeSelector": selector}},
+	}}
+}
+
+func TestReplicasOfDNS(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		wanted int32
+		have   int64
+		makes  int32
+	}{{0, 2, 2}, {0, 5, 5}, {0, 1, 1}, {0, 0, 2}, {3, 3, 3}, {3, 2, 3}, {3, 0, 3}, {1, 2, 1}} {
+		want := wanted()
+		want.Network.DNS.Replicas = c.wanted
+		differs := check(t, want, "Deployment", "coredns", true).Differs(workload(c.have, linux))
+		if (len(differs) > 0) != (int64(c.makes) != c.have) || DNSReplicas(want, int32(c.have)) != c.makes {
+			t.Errorf("%+v: differs %v, makes %d", c, differs, DNSReplicas(want, int32(c.have)))
+		}
+	}
+}
+
+func TestObjectsOfKubeadmAreHeldToWhatMatters(t *testing.T) {
+	t.Parallel()
+	subject := func(name string) map[string]any {
+		return map[string]any{"kind": "ServiceAccount", "name": name, "namespace": Namespace}
+	}
+	binding := func(role string, subjects ...any) map[string]any {
+		return map[string]any{"roleRef": map[string]any{"kind": "ClusterRole", "name": role}, "subjects": subjects}
+	}
+	narrow := map[string]any{"kubernetes.io/os": "linux", "nobody": "here"}
+	for name, c := range map[string]struct {
+		kind, object string
+		is           map[string]any
+		differs      bool
+	}{
+		"kube-proxy everywhere": {"DaemonSet", "kube-proxy", workload(nil, linux), false},
+		"kube-proxy stopped":    {"DaemonSet", "kube-proxy", workload(nil, narrow), true},
+		"kube-proxy, no spec":   {"DaemonSet", "kube-proxy", map[string]any{}, true},
+		"DNS nowhere":           {"Deployment", "coredns", workload(int64(2), narrow), true},
+		"no Corefile":           {"ConfigMap", "coredns", map[string]any{"data": map[string]any{}}, true},
+		"somebody's Corefile": {"ConfigMap", "coredns",
+			map[string]any{"data": map[string]any{"Corefile": ". {}"}}, false},
+		"bound": {"ClusterRoleBinding", "kubeadm:node-proxier",
+			binding("system:node-proxier", subject("other"), subject("kube-proxy")), false},
+		"bound to another role": {"ClusterRoleBinding", "kubeadm:node-proxier",
+			binding("view", subject("kube-proxy")), true},
+		"bound to nobody":        {"ClusterRoleBinding", "system:coredns", binding("system:coredns"), true},
+		"the Service elsewhere":  {"Service", "kube-dns", map[string]any{"spec": map[string]any{}}, true},
+		"subjects of other form": {"ClusterRoleBinding", "system:coredns", binding("system:coredns", "coredns"), true},
+	} {
+		differs := check(t, wanted(), c.kind, c.object, false).Differs(c.is)
+		if (len(differs) > 0) != c.differs {
+			t.Errorf("%s: %v", name, differs)
+		}
+	}
+}
+
+func TestNoKubeProxyIsComparedWhereNoneIsWanted(t *testing.T) {
+	t.Parallel()
+	want := wanted()
+	want.Network.KubeProxy.Skip = true
+	for _, c := range Components(want) {
+		if c.Name == KubeProxy {
+			t.Error("it is")
+		}
+	}
+}

@@ -1,0 +1,163 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// liveObjects changes by hand what apply and kubeadm have put into the cluster: it is found, named, and brought back,
+// and what somebody has added beside it stays.
+func liveObjects(s *story) {
+	for _, by := range [][]string{
+		{"-n", "kube-flannel", "delete", "daemonset", "kube-flannel-ds"},
+		{"-n", "kube-flannel", "patch", "configmap", "kube-flannel-cfg", "--type", "merge", "-p",
+			`{"data":{"net-conf.json":"{}"},"metadata":{"labels":{"somebodys":"own"}}}`},
+		{"-n", "kube-system", "scale", "deployment", "coredns", "--replicas", "0"},
+		{"-n", "kube-system", "delete", "serviceaccount", "coredns"},
+		{"-n", "kube-system", "patch", "daemonset", "kube-proxy", "--type", "merge", "-p",
+			`{"spec":{"template":{"spec":{"nodeSelector":{"no":"where"}}}}}`},
+	} {
+		s.kube(by...)
+	}
+	s.setProxyMode("iptables")
+	says := []string{
+		"DaemonSet kube-flannel/kube-flannel-ds is missing",
+		"ConfigMap kube-flannel/kube-flannel-cfg differs in data.net-conf.json",
+		"ServiceAccount kube-system/coredns is missing",
+		"Deployment kube-system/coredns differs in spec.replicas",
+		"DaemonSet kube-system/kube-proxy differs in spec.template.spec.nodeSelector",
+		"ConfigMap kube-system/kube-proxy differs in mode",
+	}
+	s.eventually("no pod of what was taken away is left", time.Minute, func(ctx context.Context) error {
+		left, err := s.Kube(ctx, "get", "pods", "-A", "-l", "k8s-app in (flannel,kube-dns,kube-proxy)", "-o", "name")
+		if err == nil && left != "" {
+			err = errors.New(left)
+		}
+		return err
+	})
+	s.run(3, []string{"status"}, append(says, "flannel does not run on", "kube-proxy does not run on",
+		"cluster DNS does not run")...)
+	s.run(2, []string{"plan"}, says...)
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.nothingToDo()
+	s.healthy()
+	s.same("the label that somebody set", "own", s.kube("-n", "kube-flannel", "get", "configmap", "kube-flannel-cfg",
+		"-o", "jsonpath={.metadata.labels.somebodys}"))
+	s.same("kube-proxy's mode", "nftables", s.proxyMode())
+	s.proxyFollowsTheManifest()
+	s.notCompared()
+}
+
+// proxyFollowsTheManifest has another mode in the manifest, and more DNS servers, and then the first ones again.
+func (s *story) proxyFollowsTheManifest() {
+	s.Helper()
+	other, err := s.Variant("iptables", fields(func(all map[string]any) {
+		all["clusterNetwork"].(map[string]any)["kubeProxy"] = map[string]any{
+			"iptables": map[string]any{}, "conntrack": map[string]any{"maxPerCore": 0, "min": 0},
+		}
+		all["features"] = map[string]any{"coreDNS": map[string]any{"replicas": 3}}
+	}))
+	s.must(err)
+	before := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
+	s.run(0, []string{"apply", "-y", "-m", other}, "ConfigMap kube-system/kube-proxy differs in mode",
+		"Deployment kube-system/coredns differs in spec.replicas", "Done. The cluster matches the manifest.")
+	s.same("kube-proxy's mode", "iptables", s.proxyMode())
+	s.same("DNS servers", "3", s.dnsServers())
+	after := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
+	for pod := range strings.FieldsSeq(before) {
+		if strings.Contains(after, pod) {
+			s.Errorf("%s has the configuration of before", pod)
+		}
+	}
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.same("kube-proxy's mode", "nftables", s.proxyMode())
+	s.same("DNS servers: any number will do", "3", s.dnsServers())
+}
+
+// notCompared has the API refuse to say what an apply would change: that is told, and not taken for a match.
+func (s *story) notCompared() {
+	s.Helper()
+	const webhook = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: refuses-everything
+webhooks:
+- name: refuses.everything.example
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  timeoutSeconds: 1
+  clientConfig:
+    url: https://127.0.0.1:1/nobody
+  rules:
+  - apiGroups: [apps]
+    apiVersions: [v1]
+    operations: [CREATE, UPDATE]
+    resources: [daemonsets]
+  namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: kube-flannel
+`
+	file := filepath.Join(s.Dir, "webhook.yaml")
+	s.must(os.WriteFile(file, []byte(webhook), 0o600))
+	s.kube("apply", "-f", file)
+	s.eventually("the webhook refuses", time.Minute, func(context.Context) error {
+		r := s.Run(s.Context(), "plan")
+		if r.Status != 4 {
+			return errors.New(r.String())
+		}
+		return nil
+	})
+	says := []string{"except for: flannel (could not be compared)", "refuses.everything.example"}
+	s.run(4, []string{"plan"}, says...)
+	s.run(4, []string{"apply", "-y", "--allow-unsupported"}, says...)
+	s.run(3, []string{"status"}, "flannel could not be compared")
+	s.kube("delete", "-f", file)
+	s.eventually("the webhook is gone", time.Minute, func(context.Context) error {
+		if r := s.Run(s.Context(), "plan"); r.Status != 0 {
+			return errors.New(r.String())
+		}
+		return nil
+	})
+}
+
+// kube runs kubectl and returns what it printed.
+func (s *story) kube(args ...string) string {
+	s.Helper()
+	out, err := s.Kube(s.Context(), args...)
+	s.must(err)
+	return strings.TrimSpace(out)
+}
+
+// dnsServers is how many there are to be.
+func (s *story) dnsServers() string {
+	s.Helper()
+	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o", "jsonpath={.spec.replicas}")
+}
+
+// proxyMode is the mode in kube-proxy's live configuration.
+func (s *story) proxyMode() string {
+	s.Helper()
+	for line := range strings.Lines(s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o",
+		`jsonpath={.data.config\.conf}`)) {
+		if mode, ok := strings.CutPrefix(line, "mode: "); ok {
+			return strings.TrimSpace(mode)
+		}
+	}
+	return ""
+}
+
+// setProxyMode changes the mode in kube-proxy's live configuration, as somebody with kubectl edit does.
+func (s *story) setProxyMode(mode string) {
+	s.Helper()
+	live := s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o", "yaml")
+	changed := strings.Replace(live, "mode: "+s.proxyMode(), "mode: "+mode, 1)
+	_, err := s.Feed(s.Context(), changed, "replace", "-f", "-")
+	s.must(err)
+}
