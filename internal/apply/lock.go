@@ -61,9 +61,10 @@ func (e *UnwritableError) Error() string {
 // heard of for some seconds; steps that are running go on, and a later run finds them.
 type Lock struct {
 	hosts       map[string]host.Host // by ID, not changed
+	dispensable map[string]bool      // not changed: hosts without whose lock the run goes on, whoever has it
 	mu          sync.Mutex
 	generations map[string]int64
-	denied      map[string]error // hosts that could not be locked, and why
+	denied      map[string]error // hosts that could not be locked, or are not any more, and why
 	stop        context.CancelFunc
 	keepers     sync.WaitGroup
 	lost        chan struct{} // closed when another run has taken the lock of some host
@@ -75,6 +76,8 @@ type Claim struct {
 	Holder, Run string // "user@machine", and the run's ID
 	Force       bool   // also from a living run
 	// Dispensable are the IDs of hosts without whose lock the run goes on, and which it then does not touch: workers.
+	// Beside a host that is not dispensable, the control plane's, that holds also where another run has their lock, or
+	// takes it later: the control plane's lock says who works on the cluster, and no worker has a say in that.
 	Dispensable map[string]bool
 	// Kept are the generations of locks that the run had before, by host ID. Such a lock is taken on only if no
 	// other run has had it since; otherwise it is a *HeldError.
@@ -82,22 +85,26 @@ type Claim struct {
 }
 
 // TakeLock takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError,
-// unless it is taken by force. Where a dispensable host cannot be locked for another reason, Denied says so.
-// Callers Release it.
+// unless it is taken by force. Where a dispensable host is not locked, Denied says why. Callers Release it.
 func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Lock{
 		hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop,
 		lost: make(chan struct{}),
 	}
+	for id := range hosts {
+		if !c.Dispensable[id] {
+			l.dispensable = c.Dispensable
+		}
+	}
 	type answer struct {
 		id  string
 		err error
 	}
 	answers := make(chan answer, len(hosts))
-	for id, h := range hosts {
+	for id := range hosts {
 		go func() {
-			generation, err := l.take(ctx, keep, h, c, c.Kept[id])
+			generation, err := l.take(ctx, keep, id, c)
 			l.mu.Lock()
 			l.generations[id] = generation
 			l.mu.Unlock()
@@ -110,8 +117,8 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 		held := (*HeldError)(nil)
 		switch {
 		case a.err == nil:
-		case c.Dispensable[a.id] && !errors.As(a.err, &held) && ctx.Err() == nil:
-			l.denied[a.id] = a.err
+		case c.Dispensable[a.id] && (l.dispensable[a.id] || !errors.As(a.err, &held)) && ctx.Err() == nil:
+			l.deny(a.id, a.err)
 		default:
 			errs = append(errs, a.err)
 		}
@@ -130,7 +137,15 @@ func (l *Lock) Denied(id string) error {
 	if l == nil {
 		return nil
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.denied[id]
+}
+
+func (l *Lock) deny(id string, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.denied[id] = why
 }
 
 // Generation is the fencing number of the lock on a host; steps of an older one are refused by the host.
@@ -153,8 +168,8 @@ func (l *Lock) Generations() map[string]int64 {
 	return out
 }
 
-// Lost is closed when some host has said that another run took its lock, which is known within seconds. Nothing may
-// be begun from then on.
+// Lost is closed when some host that is not dispensable has said that another run took its lock, which is known within
+// seconds. Nothing may be begun from then on.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
 // Check asks all hosts whose lock it is, now. It is ErrLockLost as soon as one has another run's; one that does not
@@ -178,6 +193,20 @@ func (l *Lock) Check(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// CheckDispensable asks a host without whose lock the run goes on whose lock it is, now. If it is another run's, the
+// error says so, and from now on Denied: nothing is done about it any more. Of every other host, and of one that does
+// not answer, it says nothing.
+func (l *Lock) CheckDispensable(ctx context.Context, id string) error {
+	if l == nil || !l.dispensable[id] {
+		return nil
+	}
+	if _, err := l.confirm(ctx, id); err == nil {
+		return nil
+	}
+	l.deny(id, fmt.Errorf("another run has taken the lock on %s, so nothing more is done about it", l.hosts[id].Name()))
+	return l.Denied(id)
 }
 
 // Confirmed asks the hosts given whose lock it is, now, and reports whether every one has answered that it is this
@@ -229,8 +258,9 @@ func (l *Lock) Release() {
 
 // take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started
 // again, if nobody took the lock in between.
-func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim, kept int64) (int64, error) {
-	generation, ended, err := keeper(ctx, keep, h, c, kept)
+func (l *Lock) take(ctx, keep context.Context, id string, c Claim) (int64, error) {
+	h := l.hosts[id]
+	generation, ended, err := keeper(ctx, keep, h, c, c.Kept[id])
 	if err != nil {
 		return 0, err
 	}
@@ -243,7 +273,11 @@ func (l *Lock) take(ctx, keep context.Context, h host.Host, c Claim, kept int64)
 				// A host that knows of nobody else, as a new machine in the place of the old one, only refuses our
 				// steps.
 				if held := (*HeldError)(nil); errors.As(err, &held) && held.RunID != "" {
-					l.once.Do(func() { close(l.lost) })
+					if l.dispensable[id] {
+						l.deny(id, err)
+					} else {
+						l.once.Do(func() { close(l.lost) })
+					}
 				}
 				return
 			}

@@ -278,6 +278,38 @@ func TestAWorkerThatCannotBeLockedStopsNothingElse(t *testing.T) {
 	}
 }
 
+// A worker beside the control plane has no say in whose the cluster is, neither at first nor later.
+func TestAWorkerThatAnotherRunHasStopsNoRunAboutTheCluster(t *testing.T) {
+	t.Parallel()
+	first, held, later := newMachine(t, "cp-1"), newMachine(t, "worker-1"), newMachine(t, "worker-2")
+	held.lock("run-1", false)
+	l, err := TakeLock(patience(t), map[string]host.Host{"1": first, "2": held, "3": later},
+		Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"2": true, "3": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	var by *HeldError
+	if !errors.As(l.Denied("2"), &by) || by.RunID != "run-1" || l.Denied("1") != nil || l.Denied("3") != nil {
+		t.Errorf("denied: %v, %v, %v", l.Denied("1"), l.Denied("2"), l.Denied("3"))
+	}
+	if err := l.CheckDispensable(patience(t), "3"); err != nil {
+		t.Errorf("its lock is this run's: %v", err)
+	}
+	later.lock("run-3", true)
+	if err := l.CheckDispensable(patience(t), "3"); err == nil || l.Denied("3") == nil {
+		t.Errorf("got %v, denied %v", err, l.Denied("3"))
+	}
+	select {
+	case <-l.Lost():
+		t.Error("a worker has ended the run")
+	default:
+	}
+	if err := l.CheckDispensable(patience(t), "1"); err != nil {
+		t.Errorf("the control plane's lock is not asked about here: %v", err)
+	}
+}
+
 func TestAWorkerThatAnotherRunHasIsNotDispensable(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")

@@ -144,18 +144,44 @@ func TestARunEndsWhereAnotherHasHadALockSince(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker := s.hosts[playedWorker]
-	worker.lock("0") // another run's
-	before := len(worker.begun())
-	worker.end("0")
+	first := s.hosts[playedControlPlane]
+	first.lock("0") // another run's
+	before := len(first.begun())
+	first.end("0")
 	_, err = s.restarted(t).Advance(t.Context(), Apply{}, at, RunOptions{})
 	var taken *TakenError
 	if !errors.As(err, &taken) || taken.By.RunID != "another" ||
 		!errors.Is(err, apply.ErrLockLost) && taken.Err == nil {
 		t.Errorf("got %v", err)
 	}
-	if len(worker.begun()) != before {
-		t.Errorf("it has begun %v", worker.begun())
+	if len(first.begun()) != before {
+		t.Errorf("it has begun %v", first.begun())
+	}
+}
+
+// A worker that says that it is another run's is left alone, and stops nobody who has the control plane.
+func TestARunGoesOnWithoutAWorkerThatAnotherHas(t *testing.T) {
+	t.Parallel()
+	s := carrying(t)
+	_, at := s.started(t)
+	at, err := s.Advance(t.Context(), Apply{}, at, RunOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := s.hosts[playedWorker]
+	worker.lock("0") // another run's
+	before := len(worker.begun())
+	worker.end("0")
+	s.hosts[playedControlPlane].end("0")
+	begun := len(s.hosts[playedControlPlane].begun())
+	_, err = s.restarted(t).Advance(t.Context(), Apply{}, at, RunOptions{})
+	var failed *apply.StepError
+	var held *apply.HeldError
+	if !errors.As(err, &failed) || failed.Step.Host != playedWorker || !errors.As(err, &held) {
+		t.Errorf("got %v", err)
+	}
+	if len(worker.begun()) != before || len(s.hosts[playedControlPlane].begun()) == begun {
+		t.Errorf("begun on the worker: %v, elsewhere: %v", worker.begun(), s.hosts[playedControlPlane].begun())
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
 	"kubeone/internal/host"
@@ -261,16 +263,16 @@ func (e *Engine) after(ctx context.Context, done Proposal) (Proposal, error) {
 	return e.Propose(ctx, done.Request)
 }
 
-// Await waits for the steps of earlier runs that were running when the proposal was made. A host that joins in one of
+// Await waits for the steps of earlier runs that were running when the proposal was made, for all at once and for
+// apply.StepTimeout at most, whatever a host says. A host that joins in one of
 // them gets its certificate meanwhile, if the token of that run was for it.
 func (e *Engine) Await(ctx context.Context, p Proposal) error {
 	r := e.runOf(p, &lockSet{}, RunOptions{})
 	r.Emit = func(apply.Event) {} // it is no run that anybody follows
 	defer r.Approve()()           //nolint:contextcheck // what it begins ends with this
+	group, ctx := errgroup.WithContext(ctx)
 	for id := range p.RunningSteps() {
-		if err := apply.Await(ctx, e.HostOf(p, id)); err != nil {
-			return err
-		}
+		group.Go(func() error { return apply.Await(ctx, e.HostOf(p, id)) })
 	}
-	return nil
+	return group.Wait()
 }

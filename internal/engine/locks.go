@@ -41,9 +41,10 @@ func (e *Engine) lock(
 	l := &lockSet{scope: s, lost: make(chan struct{}), over: make(chan struct{})}
 	hosts, workers := map[string]host.Host{}, map[string]bool{}
 	for _, id := range s.Hosts {
-		h, _ := p.Want.Host(id)
-		hosts[id], workers[id] = e.HostOf(p, id), h.Role == desired.Worker
-		if !workers[id] {
+		hosts[id] = e.HostOf(p, id)
+		if h, _ := p.Want.Host(id); h.Role == desired.Worker {
+			workers[id] = true
+		} else {
 			l.controlPlane = append(l.controlPlane, id)
 		}
 	}
@@ -167,6 +168,11 @@ func (l *lockSet) current() Lease {
 // other hosts, or, where there is no API, every control-plane host's word that this run has its lock.
 func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) error {
 	onHost := s.Intent.Kind.OnHost()
+	if !onHost {
+		if err := l.hosts.CheckDispensable(ctx, s.Host); err != nil {
+			return err
+		}
+	}
 	if l.scope.Cluster && !onHost && via != nil {
 		if err := l.hold(ctx, via); err != nil {
 			return l.notTaken(err)

@@ -82,6 +82,10 @@ func (a *attempt) move() (ended, ok bool) {
 	if a.step.Intent.Kind.OnHost() {
 		return a.onHost()
 	}
+	if h := a.op.sim.World.Host(a.step.Host); h != nil && a.op.dispensable(h) && a.op.another(h) {
+		a.op.denied[h.ID] = true
+		return true, false
+	}
 	switch a.onCluster() {
 	case waiting, lost:
 		return a.now()-a.began > int64(apply.StepLimit(a.step.Intent)/time.Second) && !a.blocked, false

@@ -168,7 +168,7 @@ func comingUp(l look) bool {
 }
 
 // lock takes the lock of one host. A worker that gives none is not touched; a control-plane host that gives
-// none, and a host whose lock another run has, end the run.
+// none ends the run, and so does a worker whose lock another run has, if no control-plane host is locked.
 func (o *operator) lock() {
 	if o.next == len(o.hosts) {
 		o.state = leasing
@@ -186,13 +186,19 @@ func (o *operator) lock() {
 	}
 	delete(o.locks, h.ID)
 	switch {
-	case answered && refused:
+	case answered && refused && !o.dispensable(h):
 		o.finish(Held)
 	case h.ControlPlane || o.old:
 		o.finish(Failed)
 	default:
 		o.denied[h.ID] = true
 	}
+}
+
+// dispensable reports whether the run goes on without the host, also where another run has its lock.
+func (o *operator) dispensable(h *world.Host) bool {
+	return !h.ControlPlane && !o.old &&
+		slices.ContainsFunc(o.hosts, func(h *world.Host) bool { return h.ControlPlane })
 }
 
 // compare looks again: a plan that is another now is not run.
@@ -332,7 +338,11 @@ func (o *operator) beat() {
 			h.Held.Beat = o.sim.World.Now
 		default:
 			again := world.Claim{Run: o.run, Ours: generation, Stale: staleAfter}
-			if _, ok := o.sim.World.TakeLock(h, again); !ok && h.Held != nil && h.Held.Run != o.run {
+			_, ok := o.sim.World.TakeLock(h, again)
+			switch lost := !ok && h.Held != nil && h.Held.Run != o.run; {
+			case lost && o.dispensable(h):
+				o.denied[h.ID] = true
+			case lost:
 				o.told = true
 			}
 		}
@@ -342,11 +352,17 @@ func (o *operator) beat() {
 // overtaken reports whether a host that can be asked has the lock of a later run.
 func (o *operator) overtaken() bool {
 	for _, h := range o.hosts {
-		if generation, mine := o.locks[h.ID]; mine && h.Reached() && h.Disk.Generation > generation {
+		if !o.dispensable(h) && o.another(h) {
 			return true
 		}
 	}
 	return false
+}
+
+// another reports whether the host can be asked and has the lock of a later run.
+func (o *operator) another(h *world.Host) bool {
+	generation, mine := o.locks[h.ID]
+	return mine && h.Reached() && h.Disk.Generation > generation
 }
 
 // command does something on a host by its connection; false means that the connection broke, and then nobody
