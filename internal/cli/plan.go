@@ -130,7 +130,7 @@ func verbosity(verbose bool) view.Verbosity {
 // that was allowed.
 func (f *clusterFlags) planStatus(p engine.Proposal) error {
 	status := view.Exit(p.Plan, p.Decisions...)
-	if status == view.ExitExcept && f.allowUnsupported && len(p.Plan.NotCompared) == 0 {
+	if status == view.ExitExcept && f.allowUnsupported && len(p.Plan.Unlike) == 0 {
 		status = 0
 	}
 	if status != 0 {

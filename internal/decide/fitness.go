@@ -165,6 +165,11 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 			warnings = append(warnings, *p)
 		}
 	}
+	if len(s.is.Edited) > 0 {
+		warnings = append(warnings, problem.Problem{
+			Code: problem.FilesEdited, Host: s.ID, Parameters: problem.Parameters{"files": s.is.Edited},
+		})
+	}
 	if st := s.is.Step; st != nil {
 		warnings = append(warnings, problem.Problem{
 			Code: problem.StepRunning, Host: s.ID, Parameters: problem.Parameters{"step": st.Stage, "run": st.RunID},

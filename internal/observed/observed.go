@@ -107,6 +107,8 @@ type Host struct {
 	Certificates []Certificate `json:"certificates,omitempty"`
 	// Digests are what our last step on this host left: the sha256 of the configuration by name; drift is a difference.
 	Digests map[string]string `json:"digests,omitempty"`
+	// Edited are paths of files that our last step made, and that are others now, or gone.
+	Edited []string `json:"edited,omitempty"`
 	// Upgrading is the version to which an upgrade of the host has begun and not ended; "" is none.
 	Upgrading string `json:"turn,omitempty"`
 	Step      *Step  `json:"step,omitempty"` // a step of ours that runs right now

@@ -376,15 +376,27 @@ func (b *builder) finish(first decide.Decision) {
 		}
 	}
 	for _, w := range first.Warnings {
-		if component, ok := w.Parameters["component"].(string); ok && w.Code == problem.NotCompared {
-			b.plan.NotCompared = append(b.plan.NotCompared, component)
-		}
+		b.plan.Unlike = append(b.plan.Unlike, b.unlike(w)...)
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
 	}
 	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
 	for _, f := range b.in.Want.NotCarriedOut {
 		b.plan.Notes = append(b.plan.Notes, f+" is not carried out by this version")
 	}
+}
+
+// unlike is what a warning says that is other than it must be and that no step of the plan changes.
+func (b *builder) unlike(w problem.Problem) []string {
+	var out []string
+	switch w.Code {
+	case problem.NotCompared:
+		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
+	case problem.FilesEdited:
+		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes anew
+			out = append(out, b.names[w.Host]+" "+file+" (edited)")
+		}
+	}
+	return out
 }
 
 func problemText(names map[string]string, p problem.Problem) string {

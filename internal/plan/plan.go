@@ -24,11 +24,12 @@ type Plan struct {
 	Operator []problem.Instruction `json:"operator,omitempty"`
 	// Notes are facts that the reader should know before saying yes: warnings, first contacts, fields not carried out.
 	Notes []string `json:"notes,omitempty"`
-	// NotCarriedOut are the manifest's fields that are set and that this version does nothing about, as paths;
-	// NotCompared the components of which nobody could say whether they are as they must be. With either of them the
-	// cluster does not simply match the manifest, however little there is to do.
+	// NotCarriedOut are the manifest's fields that are set and that this version does nothing about, as paths; Unlike
+	// is what else is, or may be, other than it must be, and no step changes: components that could not be compared,
+	// files that somebody has edited. With either of them the cluster does not simply match the manifest, however
+	// little there is to do.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
-	NotCompared   []string `json:"notCompared,omitempty"`
+	Unlike        []string `json:"unlike,omitempty"`
 	// Again says why the plan ends before the cluster is as wanted: what follows cannot be known before it has run.
 	Again string `json:"again,omitempty"`
 	// Blocked is a route that this version plans and does not carry out; apply stops before the first step.
@@ -108,11 +109,7 @@ func (p Plan) Empty() bool {
 
 // Exceptions are what the cluster may be otherwise in than the manifest says when every step has succeeded.
 func (p Plan) Exceptions() []string {
-	out := slices.Clone(p.NotCarriedOut)
-	for _, name := range p.NotCompared {
-		out = append(out, name+" (could not be compared)")
-	}
-	return out
+	return slices.Concat(p.NotCarriedOut, p.Unlike)
 }
 
 // Complete reports whether nothing remains to be done when every step has succeeded, as far as that can be known.

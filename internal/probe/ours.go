@@ -28,6 +28,7 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 	if turn := files[upgradeFile]; len(turn) > 0 {
 		h.Upgrading = turn[0]
 	}
+	h.Edited = edited(l["edited"])
 	h.Lock = lock(l, files)
 	h.Step = step(l, files)
 	for _, path := range l["kept"] {
@@ -41,6 +42,22 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 var keptPath = regexp.MustCompile(`^/(var/lib/kubeone-old|var/lib/etcd|etc/kubernetes)/[0-9A-Za-z.-]{1,64}$`)
 
 const mostKept = 64
+
+// editedPath is what the path of a file of ours looks like.
+var editedPath = regexp.MustCompile(`^(/(etc|var/lib)/[0-9A-Za-z._/:@-]{1,160}): FAILED( open or read)?$`)
+
+const mostEdited = 32
+
+// edited reads lines "path: FAILED".
+func edited(text []string) []string {
+	var out []string
+	for _, t := range text {
+		if m := editedPath.FindStringSubmatch(t); m != nil && len(out) < mostEdited {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
 
 // marker is our note; one that is there but says nothing is a marker all the same, of no cluster.
 func marker(l lines, files map[string][]string) *observed.Marker {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -332,5 +333,22 @@ func TestPartsCountFromTheFirst(t *testing.T) {
 	want := []Span{{What: "units", From: 250 * ms, To: 500 * ms}, {What: "facts", To: 250 * ms}}
 	if diff := cmp.Diff(want, a.Parts); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A host may say what it likes of its files: only paths of files of ours are repeated, and not many.
+func TestEditedFiles(t *testing.T) {
+	t.Parallel()
+	said := []string{
+		"/etc/containerd/config.toml: FAILED", "/var/lib/kubelet/config.yaml: FAILED open or read",
+		"/etc/kubernetes/manifests/etcd.yaml: OK", "/etc/x\x1b[31m: FAILED", "/home/me/notes: FAILED", "FAILED",
+		"/etc/" + strings.Repeat("a", 500) + ": FAILED",
+	}
+	want := []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"}
+	if diff := cmp.Diff(want, edited(said)); diff != "" {
+		t.Error(diff)
+	}
+	if many := edited(slices.Repeat(said[:1], 1000)); len(many) != mostEdited {
+		t.Errorf("%d files", len(many))
 	}
 }

@@ -135,6 +135,12 @@ files() {
 	block file
 	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current $state/turn /dev/null
 	endblock
+	# Files of ours that are not what they were made, one a line with what is wrong: "PATH: FAILED".
+	if [ -f $ours/files ]; then
+		block edited
+		timeout 5 sha256sum -c $ours/files 2>/dev/null | grep -v ': OK$'
+		endblock
+	fi
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"
 }
 

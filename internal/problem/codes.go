@@ -77,6 +77,7 @@ const (
 	MachineIDDuplicate   Code = "MachineIDDuplicate"
 	ClusterStateUnknown  Code = "ClusterStateUnknown"
 	NotCompared          Code = "NotCompared"
+	FilesEdited          Code = "FilesEdited"
 )
 
 // Who a machine is. docs/problems.md explains each.

@@ -24,6 +24,7 @@ func samples() Parameters {
 	return Parameters{
 		"address": "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3",
 		"problem": "admission webhook policies.example.com denied the request",
+		"files":   []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"},
 		"ca":      "sha256:bbbb", "cas": []string{"sha256:aaaa", "sha256:bbbb"},
 		"certificates": []string{"apiserver", "etcd/peer"},
 		"cluster":      "alpha", "command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE",

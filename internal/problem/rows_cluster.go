@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [16]row { //nolint:funlen // a table
+func clusterRows() [17]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -105,6 +105,13 @@ func clusterRows() [16]row { //nolint:funlen // a table
 			meaning: "The objects of a component in the cluster could not be compared with what they must be.",
 			what:    "whether {component} in the cluster is as it must be could not be found out: {problem}",
 			do:      "run kubeone status again; where a webhook refuses, put that right first",
+		},
+		{
+			code: FilesEdited, class: ClassRuntime,
+			meaning: "Somebody has changed files on a host that this program made, or has deleted them.",
+			what:    "somebody has changed {files}",
+			do: "what you have changed there on purpose belongs in the manifest; kubeone upgrade --force makes the " +
+				"files anew",
 		},
 	}
 }

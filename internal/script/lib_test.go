@@ -82,6 +82,40 @@ func TestRecordReplacesByName(t *testing.T) {
 	}
 }
 
+// What files are is noted with the configuration that they are made of, each with what it was when it was written last.
+func TestRecordNotesWhatFilesAre(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("cp-1"))
+	b.write("etc/containerd/config.toml", "containerd\n")
+	b.write("var/lib/kubelet/config.yaml", "kubelet\n")
+	b.write("etc/kubernetes/manifests/etcd.yaml", "etcd\n")
+	b.write("etc/kubernetes/manifests/mine.yaml", "somebody's\n")
+	b.must("record containerd=1 kernel=2")
+	b.must("record kubelet=3 control-plane=4")
+	changed := func() []string {
+		t.Helper()
+		var out []string
+		for _, line := range strings.Split(b.must("sha256sum -c \"$FILES\" 2>/dev/null || :"), "\n") {
+			if file, ok := strings.CutSuffix(line, ": FAILED"); ok {
+				out = append(out, file[strings.LastIndex(file, "/")+1:])
+			}
+		}
+		return out
+	}
+	if noted := strings.Count(b.read("etc/kubeone/files"), "\n"); noted != 3 || changed() != nil {
+		t.Errorf("%d files noted, %v changed:\n%s", noted, changed(), b.read("etc/kubeone/files"))
+	}
+	b.write("etc/containerd/config.toml", "somebody's\n")
+	b.write("etc/kubernetes/manifests/etcd.yaml", "somebody's\n")
+	if diff := cmp.Diff([]string{"config.toml", "etcd.yaml"}, slices.Sorted(slices.Values(changed()))); diff != "" {
+		t.Error(diff)
+	}
+	b.must("note_files " + b.path("etc/kubernetes/manifests/etcd.yaml")) // written again; the other one was not
+	if diff := cmp.Diff([]string{"config.toml"}, changed()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWaitFor(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("w-1"))

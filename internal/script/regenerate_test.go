@@ -41,7 +41,8 @@ func joined(t *testing.T, name string) *box {
 func TestCertificatesAreRenewedAndTheirComponentsStartAgain(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
-	b.must("PARTS=certificates; stage_regenerate")
+	b.script += "\netcd_votes() { asked=${asked}y; [ \"$asked\" != y ]; }\n" // not at first
+	b.must("asked=; PARTS=certificates; stage_regenerate")
 	calls := b.calls()
 	for _, want := range []string{"ctr -n k8s.io tasks kill --signal SIGTERM id-etcd", "ctr -n k8s.io tasks kill " +
 		"--signal SIGTERM id-kube-apiserver", "systemctl restart kubelet"} {
@@ -53,6 +54,19 @@ func TestCertificatesAreRenewedAndTheirComponentsStartAgain(t *testing.T) {
 		return strings.HasPrefix(c, "kubeadm certs renew all --config ")
 	}) {
 		t.Errorf("nothing is renewed:\n%s", strings.Join(calls, "\n"))
+	}
+}
+
+// A member that votes reads its new certificates by itself, and the others may need it.
+func TestAnEtcdThatVotesGoesOnWithItsNewCertificates(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "cp-2")
+	b.script += "\netcd_votes() { :; }\n"
+	b.must("PARTS=certificates; stage_regenerate")
+	calls := b.calls()
+	if slices.Contains(calls, "ctr -n k8s.io tasks kill --signal SIGTERM id-etcd") ||
+		!slices.Contains(calls, "ctr -n k8s.io tasks kill --signal SIGTERM id-kube-apiserver") {
+		t.Errorf("etcd alone goes on:\n%s", strings.Join(calls, "\n"))
 	}
 }
 

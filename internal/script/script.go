@@ -34,6 +34,7 @@ const (
 	SecretsDir   = "/run/kubeone/secrets" // on a memory file system
 	MarkerFile   = "/etc/kubeone/marker"
 	DigestsFile  = "/etc/kubeone/digests"
+	FilesFile    = "/etc/kubeone/files"    // digests of files, as sha256sum writes them
 	UpgradeFile  = "/var/lib/kubeone/turn" // the version to which an upgrade of the host has begun and not ended
 	APIPort      = 6443
 
@@ -196,6 +197,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"SECRETS", SecretsDir},
 		{"MARKER", MarkerFile},
 		{"DIGESTS", DigestsFile},
+		{"FILES", FilesFile},
 		{"TURN", UpgradeFile},
 		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
 		{"POLL", "0.2"},

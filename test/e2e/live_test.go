@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,26 @@ func liveObjects(s *story) {
 	s.same("kube-proxy's mode", "nftables", s.proxyMode())
 	s.proxyFollowsTheManifest()
 	s.notCompared()
+}
+
+// editedFiles changes files on hosts by hand: they are named, and a cluster with them does not simply match.
+func editedFiles(s *story) {
+	edits := map[string]string{
+		"worker-1": "/etc/containerd/config.toml", "cp-2": "/etc/kubernetes/manifests/kube-scheduler.yaml",
+		"cp-3": "/var/lib/kubelet/config.yaml",
+	}
+	var says, excepted []string
+	for host, file := range edits {
+		s.broken(s.Lab.Host(host), fmt.Sprintf("cp -p %[1]s /root/kept && echo '# somebody was here' >>%[1]s", file))
+		says, excepted = append(says, host+": somebody has changed "+file), append(excepted, host+" "+file+" (edited)")
+	}
+	s.run(0, []string{"status"}, says...)
+	s.run(4, []string{"plan"}, append(excepted, "No changes. The cluster matches the manifest, except for: ")...)
+	s.run(4, []string{"apply", "-y", "--allow-unsupported"}, excepted...)
+	for host, file := range edits {
+		s.broken(s.Lab.Host(host), "mv /root/kept "+file)
+	}
+	s.nothingToDo()
 }
 
 // proxyFollowsTheManifest has another mode in the manifest, and more DNS servers, and then the first ones again.

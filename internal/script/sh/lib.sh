@@ -167,13 +167,45 @@ digests_text() {
 	done
 }
 
-# record NAME=SHA256... notes which configuration this host has now.
+# record NAME=SHA256... notes which configuration this host has now, and what the files are that were made of it.
 record() {
 	NEW_DIGESTS=$*
 	REPLACED=
 	for pair in "$@"; do REPLACED="$REPLACED ${pair%%=*}"; done
+	# shellcheck disable=SC2046 # a list
+	note_files $(for name in $REPLACED; do files_of "$name"; done)
 	put "$DIGESTS" 0644 digests_text
 }
+
+# files_of NAME prints the files that are made of a configuration. Their paths have no spaces.
+files_of() {
+	case $1 in
+	containerd)
+		for file in /etc/containerd/config.toml /etc/containerd/certs.d/*/hosts.toml /etc/systemd/system/containerd.service \
+			/etc/systemd/system/containerd.service.d/kubeone-proxy.conf; do printf '%s\n' "$file"; done
+		;;
+	kernel) printf '%s\n' /etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf ;;
+	kubelet) printf '%s\n' /var/lib/kubelet/config.yaml /etc/systemd/system/kubelet.service ;;
+	control-plane) for name in $STATIC_PODS; do printf '/etc/kubernetes/manifests/%s.yaml\n' "$name"; done ;;
+	esac
+}
+
+# note_files FILE... notes what the files are now, so that whoever looks later sees whether somebody has changed them.
+note_files() {
+	NOTED=$*
+	[ -z "$NOTED" ] || put "$FILES" 0644 files_text
+}
+
+files_text() {
+	[ ! -f "$FILES" ] || while read -r sum file; do
+		case " $NOTED " in *" $file "*) ;; *) printf '%s  %s\n' "$sum" "$file" ;; esac
+	done <"$FILES"
+	for file in $NOTED; do
+		[ ! -f "$file" ] || sha256sum "$file"
+	done
+}
+
+STATIC_PODS="etcd kube-apiserver kube-controller-manager kube-scheduler"
 
 # secret NAME prints the path of a file that the operator's machine put there for this step.
 secret() {

@@ -1,7 +1,5 @@
 # stages regenerate and quarantine: a member gets again what it lacks, or stops being one so that it can join anew.
 
-static_pods="etcd kube-apiserver kube-controller-manager kube-scheduler"
-
 # stage_regenerate makes $PARTS again: certificates, kubelet-credentials, names of static pods.
 stage_regenerate() {
 	ANEW=no # whether all static pods are to start again
@@ -25,7 +23,9 @@ stage_regenerate() {
 	systemctl is-active --quiet containerd || systemctl start containerd
 	if [ "$ANEW" = yes ]; then
 		systemctl stop kubelet
-		end_static_pods
+		# etcd reads certificates anew for each connection. A member that votes goes on: the others may need it by now, where
+		# this step goes on after a while.
+		if etcd_votes; then end_api; else end_static_pods; fi
 	fi
 	# Started anew, it tries its static pods at once, however often they failed before.
 	systemctl restart kubelet
@@ -95,6 +95,7 @@ bootstrap_kubelet() {
 	if [ ! -s /var/lib/kubelet/config.yaml ]; then
 		config=$(kubeadm_config file_join)
 		kubeadm join phase kubelet-start --config "$config"
+		note_files /var/lib/kubelet/config.yaml
 		return 0
 	fi
 	[ -s /etc/kubernetes/pki/ca.crt ] || put /etc/kubernetes/pki/ca.crt 0644 discovered_ca
@@ -140,6 +141,7 @@ write_manifest() {
 		;;
 	*) kubeadm init phase control-plane "${1#kube-}" --config "$config" ;;
 	esac
+	note_files "/etc/kubernetes/manifests/$1.yaml"
 }
 
 # keep_etcd_image names an etcd image that the runtime has, where kubeadm knows another tag.
@@ -160,7 +162,7 @@ stage_quarantine() {
 	aside=$(dated /var/lib/kubeone-old/)
 	private "$aside"
 	systemctl stop kubelet
-	for name in $static_pods; do set_aside "/etc/kubernetes/manifests/$name.yaml"; done
+	for name in $STATIC_PODS; do set_aside "/etc/kubernetes/manifests/$name.yaml"; done
 	wait_for 60 "the end of this host's control plane" no_static_pods
 	if [ -e /var/lib/etcd/member ]; then
 		lost=$aside/var-lib-etcd-member
@@ -192,6 +194,6 @@ set_aside() { [ ! -f "$1" ] || mv "$1" "$aside/"; }
 
 # no_static_pods ends the containers of the control plane, and succeeds when none is left.
 no_static_pods() {
-	for name in $static_pods; do end_pod "$name" SIGKILL; done
-	for name in $static_pods; do ended "$name" || return 1; done
+	for name in $STATIC_PODS; do end_pod "$name" SIGKILL; done
+	for name in $STATIC_PODS; do ended "$name" || return 1; done
 }

@@ -110,10 +110,15 @@ give_up_leases() {
 # end_static_pods ends what the kubelet, which does not run, would keep alive: API server and controllers, which get time for
 # what they are doing, and then etcd, which nobody asks any more.
 end_static_pods() {
-	for name in kube-apiserver kube-controller-manager kube-scheduler; do end_pod "$name"; done
-	for name in kube-apiserver kube-controller-manager kube-scheduler; do await_end 10 "$name"; done
+	end_api
 	end_pod etcd
 	await_end 20 etcd
+}
+
+# end_api ends the API server and the controllers, which use etcd.
+end_api() {
+	for name in kube-apiserver kube-controller-manager kube-scheduler; do end_pod "$name"; done
+	for name in kube-apiserver kube-controller-manager kube-scheduler; do await_end 10 "$name"; done
 }
 
 # kubeadm's own upgrade waits for each component through the API that it restarts, and then a new kubelet, which gives static

@@ -50,8 +50,7 @@ func remove(ctx context.Context, name, dir string) error {
 	networks, err := docker(ctx, "network", "ls", "--quiet", "--filter", filter)
 	problems = append(problems, err)
 	for _, id := range strings.Fields(networks) {
-		_, err := docker(ctx, "network", "rm", id)
-		problems = append(problems, err)
+		problems = append(problems, removeNetwork(ctx, id))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("remove lab %s: %w", name, err)
@@ -60,6 +59,20 @@ func remove(ctx context.Context, name, dir string) error {
 		return fmt.Errorf("remove lab %s: %w", name, err)
 	}
 	return nil
+}
+
+// removeNetwork removes a network. Docker sometimes counts an endpoint of a container that is gone, until its daemon
+// starts anew: such a network, to which nothing is attached, is left behind, and harms nobody.
+func removeNetwork(ctx context.Context, id string) error {
+	_, err := docker(ctx, "network", "rm", id)
+	if err == nil || !strings.Contains(err.Error(), "has active endpoints") {
+		return err
+	}
+	attached, inspect := docker(ctx, "network", "inspect", "--format", "{{range .Containers}}{{.Name}} {{end}}", id)
+	if inspect == nil && strings.TrimSpace(attached) == "" {
+		return nil
+	}
+	return err
 }
 
 // removeContainers removes containers with their volumes, whatever they are doing. A removal that has been begun, by a

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Within a lab's network the load balancer, control planes and workers have fixed ranges of last bytes.
@@ -69,6 +71,11 @@ func parsePrefixes(text string) []netip.Prefix {
 		}
 	}
 	return found
+}
+
+// networkName is one that no network has had: one of an earlier lab of that name may have been left behind.
+func networkName(lab string) string {
+	return "kubeone-lab-" + lab + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
 
 // createNetwork makes a bridge network for the lab on the first free subnet. Another process may take that subnet in

@@ -76,7 +76,7 @@ func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab
 	}
 	lab := &Lab{
 		Name: options.Name, KubernetesVersion: options.KubernetesVersion, Image: image, SSHUser: options.SSHUser,
-		Network: "kubeone-lab-" + options.Name, PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral,
+		Network: networkName(options.Name), PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral,
 		Owner: self(),
 		log:   options.Log,
 	}

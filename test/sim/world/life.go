@@ -127,12 +127,13 @@ func renew(w *World, h *Host, u *Unit) (bool, error) {
 	if !slices.Contains(step.ParamsOf[step.RegenerateParams](u.Intent).Parts, "certificates") {
 		return true, nil
 	}
-	if h.Run.Etcd {
+	if h.Run.Etcd && !w.Voting(h) {
 		u.Disrupted = u.Disrupted || w.Serving(h)
 		w.effect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
+		h.Run.Etcd = false
 	}
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
-	h.Disk.Expired, h.Run.Etcd, h.Run.API = false, false, ""
+	h.Disk.Expired, h.Run.API = false, ""
 	return true, nil
 }
 
