@@ -55,6 +55,7 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.NodeReady:          (*Run).nodeReady,
 		step.ApplyAddon:         (*Run).applyAddon,
 		step.SetSystem:          (*Run).setSystem,
+		step.ApproveServing:     (*Run).approveServing,
 		step.AwaitWorkloads:     (*Run).awaitWorkloads,
 		step.SaveRecord:         (*Run).saveRecord,
 		step.DrainNode:          (*Run).drain,
@@ -138,6 +139,11 @@ func (r *Run) setSystem(ctx context.Context, client API, s plan.Step) error {
 		}
 	}
 	return nil
+}
+
+// approveServing approves what kubelets wait for, beside the approvals that go on as long as the run.
+func (r *Run) approveServing(ctx context.Context, client API, _ plan.Step) error {
+	return client.ApprovePending(ctx, r.expected(), r.tellDecision)
 }
 
 // awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.

@@ -357,7 +357,7 @@ func TestNamesThatANodeMayServeUnder(t *testing.T) {
 	r := &Run{Plan: plan.Plan{Hosts: map[string]string{"1": "node-1"}}, Want: wanted("1")}
 	// What a host says of itself is no reason for a certificate.
 	r.World.Hosts = map[string]observed.Host{"1": {Hostname: "own", Addresses: []string{"10.0.0.9"}}}
-	want := certificates.Expected{"node-1": {"", "10.0.0.1", "node-1"}}
+	want := certificates.Expected{"node-1": {"10.0.0.1", "node-1"}}
 	if diff := cmp.Diff(want, r.expected()); diff != "" {
 		t.Error(diff)
 	}

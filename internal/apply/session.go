@@ -13,7 +13,6 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/jointoken"
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
@@ -214,14 +213,9 @@ func (r *Run) tellDecision(d certificates.Decision) {
 func (r *Run) expected() certificates.Expected {
 	out := certificates.Expected{}
 	for _, h := range r.Want.Hosts() {
-		out[r.name(h.ID)] = namesOf(h)
+		out[r.name(h.ID)] = h.Names() // what the host says of itself is no reason to believe it
 	}
 	return out
-}
-
-// namesOf are a host's names and addresses in the manifest. What the host says of itself is no reason to believe it.
-func namesOf(h desired.Host) []string {
-	return append([]string{h.PublicAddress, h.PrivateAddress, h.Hostname}, h.IPv6Addresses...)
 }
 
 func (r *Run) close() {

@@ -92,7 +92,9 @@ type Decision struct {
 	StaleNodes []string `json:"staleNodes,omitempty"`
 	// AutoApproval says that kubeadm's rule is to go by which any join token is good for any Node. Nobody joins before.
 	AutoApproval bool `json:"autoApproval,omitempty"`
-	Record       bool `json:"record,omitempty"` // our record in the cluster is missing or of another manifest
+	// Serving are the Nodes that wait for a serving certificate which they may have, sorted.
+	Serving []string `json:"serving,omitempty"`
+	Record  bool     `json:"record,omitempty"` // our record in the cluster is missing or of another manifest
 
 	Problems     []problem.Problem     `json:"problems,omitempty"` // why the route is error; otherwise empty
 	Warnings     []problem.Problem     `json:"warnings,omitempty"` // what does not stop anything

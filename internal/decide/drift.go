@@ -92,6 +92,34 @@ func (v *view) oldSystem() []string {
 	return out
 }
 
+// waitingForServing names the Nodes whose kubelets wait for a serving certificate, with no other names than the manifest
+// gives their hosts: kubelets renew theirs when no run is there to approve it. A decision about some hosts leaves that
+// to one about the cluster.
+func (v *view) waitingForServing() []string {
+	if v.in.About != nil {
+		return nil
+	}
+	var out []string
+	for _, r := range v.in.Is.API.ServingRequests {
+		for i := range v.hosts {
+			s := &v.hosts[i]
+			if s.joined() && s.node != nil && s.node.Name == r.Node && !slices.Contains(out, r.Node) &&
+				allAmong(r.Names, append(s.Names(), r.Node)) {
+				out = append(out, r.Node)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// allAmong reports whether every name is one of those that are allowed.
+func allAmong(names, allowed []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(allowed, func(a string) bool { return strings.EqualFold(a, name) })
+	})
+}
+
 // staleSettings names the apps whose settings are not as they must be, sorted.
 func (v *view) staleSettings() []string {
 	if v.in.About != nil {

@@ -58,8 +58,8 @@ func (v *view) fillAlso(d *Decision) {
 		d.Also = append(d.Also, fsm.Join)
 	}
 	v.fillObjects(d)
-	if len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System)+len(d.Settings) > 0 ||
-		d.AutoApproval {
+	if len(d.Addons)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System)+len(d.Settings)+
+		len(d.Serving) > 0 || d.AutoApproval {
 		d.Also = append(d.Also, fsm.Resources)
 	}
 }
@@ -86,7 +86,7 @@ func (v *view) fillObjects(d *Decision) {
 	d.Metadata = having(v.hosts, v.staleNode)
 	d.StaleNodes = v.staleNodes()
 	d.Uncordon = having(v.hosts, v.cordoned)
-	d.AutoApproval, d.Settings = v.autoApproval(), v.staleSettings()
+	d.AutoApproval, d.Settings, d.Serving = v.autoApproval(), v.staleSettings(), v.waitingForServing()
 	if d.System = v.staleSystem(); len(d.System) > 0 {
 		d.Leader = v.systemHost()
 	}

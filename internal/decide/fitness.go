@@ -165,6 +165,11 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 			warnings = append(warnings, *p)
 		}
 	}
+	if ending := s.ending(); len(ending) > 0 && s.joined() {
+		warnings = append(warnings, problem.Problem{
+			Code: problem.CertificatesEnding, Host: s.ID, Parameters: problem.Parameters{"certificates": ending},
+		})
+	}
 	if len(s.is.Edited) > 0 {
 		warnings = append(warnings, problem.Problem{
 			Code: problem.FilesEdited, Host: s.ID, Parameters: problem.Parameters{"files": s.is.Edited},
@@ -176,6 +181,17 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 		})
 	}
 	return unfit, warnings
+}
+
+// ending names the host's certificates that expire soon.
+func (s *hostState) ending() []string {
+	var out []string
+	for _, c := range s.is.Certificates {
+		if c.Soon {
+			out = append(out, c.Name)
+		}
+	}
+	return out
 }
 
 // notCompared warns of components of which nobody could say whether they are as they must be.

@@ -220,6 +220,9 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if nodes := v.staleNodes(); len(nodes) > 0 {
 		stale = append(stale, "Node "+problem.List(nodes)+", of no host,")
 	}
+	if nodes := v.waitingForServing(); len(nodes) > 0 {
+		stale = append(stale, "serving certificates of "+problem.List(nodes))
+	}
 	if v.autoApproval() {
 		stale = append(stale, "kubeadm's approval of any Node's certificate")
 	}

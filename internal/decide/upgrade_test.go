@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -429,5 +430,47 @@ func TestLiveObjectsAreWhatTheyMustBe(t *testing.T) {
 		if diff := cmp.Diff([][]string{c.addons, c.system, c.settings}, got); diff != "" || d.Route != want {
 			t.Errorf("%s: route %s\n%s", name, d.Route, diff)
 		}
+	}
+}
+
+// A kubelet gets the serving certificate for which it waits if the names are its host's, and only those.
+func TestServingCertificatesAreApproved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		node  string
+		names []string
+		want  bool
+	}{
+		"its own":           {"w-1", []string{"W-1", "10.0.1.1", "192.0.1.1"}, true},
+		"another host's":    {"w-1", []string{"w-1", "10.0.0.1"}, false},
+		"a Service's":       {"w-1", []string{"kubernetes.default.svc"}, false},
+		"another Node's":    {"w-1", []string{"cp-1"}, false},
+		"of nobody we know": {"stranger", []string{"stranger"}, false},
+	} {
+		in := healthy(3, 1)
+		in.Is.API.ServingRequests = []observed.ServingRequest{{Node: c.node, Names: c.names}}
+		d := Decide(in)
+		if (len(d.Serving) > 0) != c.want || (d.Route == fsm.Resources) != c.want {
+			t.Errorf("%s: route %s, %v", name, d.Route, d.Serving)
+		}
+		in.About = map[string]bool{"192.0.1.1": true}
+		if d := Decide(in); len(d.Serving) > 0 {
+			t.Errorf("%s: approved by a decision about one host", name)
+		}
+	}
+}
+
+// Certificates that expire soon are said, and what renews them; nothing is restarted for them by itself.
+func TestCertificatesThatExpireSoonAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.change("192.0.0.2", func(h *observed.Host) {
+		h.Certificates = []observed.Certificate{{Name: "apiserver", Soon: true}, {Name: "ca"}}
+	})
+	d := Decide(in)
+	i := slices.IndexFunc(d.Warnings, func(p problem.Problem) bool { return p.Code == problem.CertificatesEnding })
+	if d.Route != fsm.Nothing || i < 0 || d.Warnings[i].Host != "192.0.0.2" ||
+		d.Warnings[i].What() != "certificates expire within 30 days: apiserver" {
+		t.Errorf("route %s, %+v", d.Route, d.Warnings)
 	}
 }

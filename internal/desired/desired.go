@@ -50,10 +50,7 @@ type Cluster struct {
 
 // IsEndpoint reports whether the API's endpoint is an address or the name of the host, so that it goes with it.
 func (c Cluster) IsEndpoint(h Host) bool {
-	names := append([]string{h.PublicAddress, h.PrivateAddress, h.Hostname}, h.IPv6Addresses...)
-	return slices.ContainsFunc(names, func(name string) bool {
-		return name != "" && strings.EqualFold(name, c.Endpoint.Host)
-	})
+	return slices.ContainsFunc(h.Names(), func(name string) bool { return strings.EqualFold(name, c.Endpoint.Host) })
 }
 
 // Endpoint is where clients find the API: a load balancer's address, or the first control-plane host's.
@@ -173,6 +170,17 @@ type Host struct {
 	Kubelet  Kubelet  `json:"kubelet"`
 	Versions Versions `json:"versions,omitzero"`
 	SSH      SSH      `json:"ssh"`
+}
+
+// Names are all names and addresses that the manifest gives the host.
+func (h Host) Names() []string {
+	var out []string
+	for _, name := range append([]string{h.PublicAddress, h.PrivateAddress, h.Hostname}, h.IPv6Addresses...) {
+		if name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // Versions are what is named for one host, all without a leading v. The zero value names nothing.

@@ -15,6 +15,8 @@ type API struct {
 	Nodes       []Node `json:"nodes,omitempty"`
 	Pods        []Pod  `json:"pods,omitempty"` // of kube-system, and of network plugins
 	PendingCSRs int    `json:"pendingCSRs,omitempty"`
+	// ServingRequests are those of them that are well formed, by which kubelets ask for serving certificates.
+	ServingRequests []ServingRequest `json:"servingRequests,omitempty"`
 	// Endpoint is where kubeadm has everybody look for the API, "host:port", with which the certificates were made; ""
 	// where it did not say.
 	Endpoint string `json:"endpoint,omitempty"`
@@ -28,6 +30,12 @@ type API struct {
 	// Record is our own record in the cluster; nil where there is none.
 	Record *Record `json:"record,omitempty"`
 	Lease  *Lock   `json:"lease,omitempty"`
+}
+
+// ServingRequest is a kubelet's request for a serving certificate on which nobody has decided.
+type ServingRequest struct {
+	Node  string   `json:"node"`  // that asks
+	Names []string `json:"names"` // and addresses that it asks for
 }
 
 // Comparison is how a component's objects differ from what they must be.

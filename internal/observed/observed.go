@@ -177,6 +177,7 @@ type Certificate struct {
 	Name     string    `json:"name"` // "apiserver", "etcd/server", "kubelet-client", "ca"
 	NotAfter time.Time `json:"notAfter"`
 	Expired  bool      `json:"expired,omitempty"` // by the host's own clock, when it was asked
+	Soon     bool      `json:"soon,omitempty"`    // it expires within 30 days, by the same clock
 }
 
 // Step is a step of ours that runs on a host as a transient unit.

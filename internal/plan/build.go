@@ -306,6 +306,14 @@ func (b *builder) resources(d decide.Decision) {
 	if d.AutoApproval {
 		b.ownTokens()
 	}
+	if len(d.Serving) > 0 {
+		b.onCluster(string(step.ApproveServing), Step{
+			Intent: only(step.ApproveServing), Action: Change,
+			Title:   "approve serving certificates",
+			Reason:  "kubelets wait for them: " + problem.List(d.Serving),
+			Changes: []string{"CertificateSigningRequests of kubelets"},
+		})
+	}
 	b.systemSettings(d)
 	b.systemAddons(d)
 	if len(d.Addons)+len(d.System)+len(d.Settings) > 0 && !b.has("await-workloads") {

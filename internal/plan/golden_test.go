@@ -101,6 +101,9 @@ func worlds() map[string]func() decide.Input {
 			in := healthy(3, 1)
 			in.Want.NotCarriedOut = []string{"features.metricsServer"}
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
+			in.Is.API.ServingRequests = []observed.ServingRequest{
+				{Node: "w-1", Names: []string{"w-1", "10.0.1.1"}}, {Node: "cp-1", Names: []string{"10.0.0.2"}},
+			}
 			in.Is.API.Compared = map[string]observed.Comparison{
 				"flannel": {Differences: []observed.Difference{
 					{Object: "DaemonSet kube-flannel/kube-flannel-ds", Missing: true},

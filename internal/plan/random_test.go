@@ -106,6 +106,9 @@ func vary(r *rand.Rand, in *decide.Input) {
 	}
 	hosts := in.Want.Hosts()
 	h := hosts[r.IntN(len(hosts))]
+	if r.IntN(3) == 0 {
+		in.Is.API.ServingRequests = []observed.ServingRequest{{Node: h.Hostname, Names: []string{h.PrivateAddress}}}
+	}
 	switch r.IntN(8) {
 	case 0:
 		in.Want.KubernetesVersion = "1.36.4"
@@ -227,6 +230,8 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			setRight(&out, false, name)
 		case step.SystemAddons:
 			setRight(&out, false, "kube-proxy", "kube-dns")
+		case step.ApproveServing:
+			out.Is.API.ServingRequests = nil
 		case step.SetSystem:
 			setRight(&out, true, step.ParamsOf[step.SetSystemParams](s.Intent).Apps...)
 		case step.SaveRecord:

@@ -14,6 +14,10 @@ import (
 	"kubeone/internal/observed"
 )
 
+// soon is how long before its end a certificate is said to expire soon. A kubelet renews its own, valid for a year, 36
+// to 110 days before their end.
+const soon = 30 * 24 * time.Hour
+
 // certificatesOf lists the certificates of a host by name: those in files and the clients' in kubeconfigs. Now is the
 // host's clock; where that is not known, nothing has expired.
 func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
@@ -24,6 +28,7 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 				Name:     name,
 				NotAfter: c.NotAfter.UTC(),
 				Expired:  !now.IsZero() && now.After(c.NotAfter),
+				Soon:     !now.IsZero() && !now.After(c.NotAfter) && now.Add(soon).After(c.NotAfter),
 			})
 		}
 	}

@@ -156,8 +156,12 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 		return err
 	}
 	for _, request := range list.Items {
-		if request.Spec.SignerName == certificatesv1.KubeletServingSignerName && undecided(request) {
-			api.PendingCSRs++
+		if request.Spec.SignerName != certificatesv1.KubeletServingSignerName || !undecided(request) {
+			continue
+		}
+		api.PendingCSRs++
+		if node, names, err := certificates.ServingNames(&request); err == nil {
+			api.ServingRequests = append(api.ServingRequests, observed.ServingRequest{Node: node, Names: names})
 		}
 	}
 	return nil

@@ -78,6 +78,7 @@ const (
 	ClusterStateUnknown  Code = "ClusterStateUnknown"
 	NotCompared          Code = "NotCompared"
 	FilesEdited          Code = "FilesEdited"
+	CertificatesEnding   Code = "CertificatesEnding"
 )
 
 // Who a machine is. docs/problems.md explains each.

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [17]row { //nolint:funlen // a table
+func clusterRows() [18]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -112,6 +112,12 @@ func clusterRows() [17]row { //nolint:funlen // a table
 			what:    "somebody has changed {files}",
 			do: "what you have changed there on purpose belongs in the manifest; kubeone upgrade --force makes the " +
 				"files anew",
+		},
+		{
+			code: CertificatesEnding, class: ClassRuntime,
+			meaning: "Certificates on a host expire within 30 days, and nobody has renewed them.",
+			what:    "certificates expire within 30 days: {certificates}",
+			do:      "an upgrade renews all but those of CAs; kubeone upgrade --force does so without another version",
 		},
 	}
 }

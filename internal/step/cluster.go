@@ -14,6 +14,7 @@ const (
 	ApplyAddon         Kind = "apply-addon"
 	AwaitWorkloads     Kind = "await-workloads"
 	SetSystem          Kind = "set-system"
+	ApproveServing     Kind = "approve-serving"
 	SaveRecord         Kind = "save-record"
 )
 
@@ -74,6 +75,14 @@ func setSystemRow() row {
 				w.compared(app, func(c *observed.Comparison) { c.Settings = nil })
 			}
 		},
+	}
+}
+
+func approveServingRow() row {
+	return row{
+		kind: ApproveServing, about: "serving certificates for which kubelets wait, where the names are the manifest's",
+		place: ThroughAPI, group: groupBooks,
+		effect: func(w *World, _ desired.Host, _ Intent) { w.Is.API.ServingRequests = nil },
 	}
 }
 

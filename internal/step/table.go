@@ -51,7 +51,7 @@ func rows() []row {
 		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(),
 		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
 		removeAutoApprovalRow(), revokeTokensRow(),
-		nodeReadyRow(), applyAddonRow(), setSystemRow(), awaitWorkloadsRow(), saveRecordRow(),
+		nodeReadyRow(), applyAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(), saveRecordRow(),
 		drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
 	}
 }

@@ -94,8 +94,8 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		RestartUnits, Regenerate, Fetch, Check, SystemAddons, Snapshot,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
-		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, SetSystem, AwaitWorkloads, SaveRecord, DrainNode,
-		Uncordon, DeleteNode,
+		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,
+		DrainNode, Uncordon, DeleteNode,
 	} {
 		want[none] = quorum.NoDisruption
 	}

@@ -73,7 +73,7 @@ func (w *World) member(h desired.Host) {
 func renewed(certificates []observed.Certificate) []observed.Certificate {
 	out := slices.Clone(certificates)
 	for i := range out {
-		out[i].Expired = false
+		out[i].Expired, out[i].Soon = false, false
 	}
 	return out
 }

@@ -94,7 +94,7 @@ type APIReport struct {
 // Difference is something that differs from the manifest.
 type Difference struct {
 	Host string   `json:"host,omitempty"` // name; empty for the cluster
-	What string   `json:"what"`           // "configuration", "version", "node metadata", "addons", "objects", "record"
+	What string   `json:"what"`           // docs/json.md has them all
 	Of   []string `json:"of,omitempty"`   // which configurations, addons, or objects in the cluster
 }
 

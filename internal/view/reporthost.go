@@ -100,6 +100,9 @@ func (st StatusInput) drift() []Difference {
 	if objects := objectsOf(st.World.API); len(objects) > 0 {
 		out = append(out, Difference{"", "objects", objects})
 	}
+	if len(d.Serving) > 0 {
+		out = append(out, Difference{"", "serving certificates", d.Serving})
+	}
 	if d.Record && d.Route != fsm.Install {
 		out = append(out, Difference{"", "record", nil})
 	}

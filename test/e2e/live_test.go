@@ -53,6 +53,32 @@ func liveObjects(s *story) {
 	s.same("kube-proxy's mode", "nftables", s.proxyMode())
 	s.proxyFollowsTheManifest()
 	s.notCompared()
+	s.servingCertificate()
+	s.kube("-n", "kube-system", "delete", "lease", "kubeone")
+	s.nothingToDo()
+	s.run(0, []string{"apply", "-y"}, "No changes")
+}
+
+// servingCertificate has a kubelet ask for a new serving certificate when nobody is there to approve it.
+func (s *story) servingCertificate() {
+	s.Helper()
+	worker := s.Lab.Host("worker-1")
+	const certificate = "/var/lib/kubelet/pki/kubelet-server-current.pem"
+	s.broken(worker, "rm "+certificate+" && systemctl restart kubelet")
+	s.eventually("the kubelet waits for a certificate", time.Minute, func(context.Context) error {
+		r := s.Run(s.Context(), "plan")
+		if r.Status != 2 || !strings.Contains(r.Text(), "kubelets wait for them: worker-1") {
+			return errors.New(r.String())
+		}
+		return nil
+	})
+	s.run(0, []string{"status"}, "1 certificate request pending", "serving certificates (worker-1)")
+	s.run(0, []string{"apply", "-y"}, "approve serving certificates", "Done. The cluster matches the manifest.")
+	s.eventually("the kubelet has its certificate", time.Minute, func(ctx context.Context) error {
+		_, err := worker.Exec(ctx, "test -s "+certificate)
+		return err
+	})
+	s.nothingToDo()
 }
 
 // editedFiles changes files on hosts by hand: they are named, and a cluster with them does not simply match.

@@ -30,9 +30,8 @@ const (
 // names and addresses that are expected of this node. Otherwise the error is the reason. It looks at nothing but its
 // arguments; whether the request is for this signer and still open is not its subject.
 func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expected) (node string, err error) {
-	node, isNode := strings.CutPrefix(csr.Spec.Username, nodeUser)
-	if !isNode || node == "" || !slices.Contains(csr.Spec.Groups, nodeGroup) {
-		return "", fmt.Errorf("it was made by %q, which is not a node", csr.Spec.Username)
+	if node, err = requester(csr); err != nil {
+		return "", err
 	}
 	allowed, known := expected[node]
 	if !known {
@@ -64,6 +63,32 @@ func CheckBootstrap(csr *certificatesv1.CertificateSigningRequest, node string, 
 		return errors.New("it asks for names or addresses, which a client certificate must not have")
 	}
 	return nil
+}
+
+// requester is the node that asks.
+func requester(csr *certificatesv1.CertificateSigningRequest) (string, error) {
+	node, isNode := strings.CutPrefix(csr.Spec.Username, nodeUser)
+	if !isNode || node == "" || !slices.Contains(csr.Spec.Groups, nodeGroup) {
+		return "", fmt.Errorf("it was made by %q, which is not a node", csr.Spec.Username)
+	}
+	return node, nil
+}
+
+// ServingNames are the node that asks for a serving certificate, and the names and addresses that it asks for, as the
+// request has them. The error is why nobody could have that certificate, whoever's the names are.
+func ServingNames(csr *certificatesv1.CertificateSigningRequest) (node string, names []string, err error) {
+	if node, err = requester(csr); err != nil {
+		return "", nil, err
+	}
+	request, err := checkRequest(csr, certificatesv1.UsageServerAuth, node)
+	if err != nil {
+		return node, nil, err
+	}
+	names = slices.Clone(request.DNSNames)
+	for _, ip := range request.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return node, names, checkNames(request, node, names)
 }
 
 // checkRequest reads a request that may be for a certificate of the node's, to be used for that and what goes with it.

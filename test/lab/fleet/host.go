@@ -42,10 +42,18 @@ type Host struct {
 // standard error.
 func (h *Host) Exec(ctx context.Context, command string) (string, error) {
 	out, err := docker(ctx, "exec", h.Container, "sh", "-c", command)
+	for again := 0; err != nil && again < 10 && notBegun(err) && pause(ctx) == nil; again++ {
+		out, err = docker(ctx, "exec", h.Container, "sh", "-c", command)
+	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", h.Name, err)
 	}
 	return out, err
+}
+
+// notBegun reports whether docker could not begin a command in the machine, as happens while that is starting.
+func notBegun(err error) bool {
+	return strings.Contains(err.Error(), "OCI runtime exec failed") && strings.Contains(err.Error(), "setns")
 }
 
 // WriteFile writes a file on the host, mode 0644, making its folder where needed.

@@ -50,6 +50,7 @@ var works = map[step.Kind]work{
 	step.RevokeTokens:       {request: answered},
 	step.AwaitWorkloads:     {request: answered},
 	step.SetSystem:          {request: answered},
+	step.ApproveServing:     {request: answered},
 	step.ApplyAddon:         {request: applyAddon},
 	step.SaveRecord:         {request: saveRecord},
 	step.NodeReady:          {request: nodeReady},
