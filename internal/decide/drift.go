@@ -92,9 +92,9 @@ func (v *view) oldSystem() []string {
 	return out
 }
 
-// waitingForServing names the Nodes whose kubelets wait for a serving certificate, with no other names than the manifest
-// gives their hosts: kubelets renew theirs when no run is there to approve it. A decision about some hosts leaves that
-// to one about the cluster.
+// waitingForServing names the Nodes whose kubelets wait for a serving certificate, with no other names than the
+// manifest gives their hosts: kubelets renew theirs when no run is there to approve it. A decision about some hosts
+// leaves that to one about the cluster.
 func (v *view) waitingForServing() []string {
 	if v.in.About != nil {
 		return nil
