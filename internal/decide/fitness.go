@@ -42,6 +42,11 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	warnings = append(append(warnings, v.endpointIsHost()...), v.notCompared()...)
+	if api := v.in.Is.API; api.EndpointAnswers == observed.No {
+		warnings = append(warnings, problem.Problem{Code: problem.EndpointSilent, Parameters: problem.Parameters{
+			"endpoint": v.in.Want.Endpoint.String(), "problem": api.EndpointProblem,
+		}})
+	}
 	return unfit, append(warnings, v.livingOrphans()...)
 }
 
@@ -170,7 +175,7 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 			Code: problem.CertificatesEnding, Host: s.ID, Parameters: problem.Parameters{"certificates": ending},
 		})
 	}
-	if len(s.is.Edited) > 0 {
+	if len(s.is.Edited) > 0 && s.Condition == condition.Healthy { // else they are part of what is wrong there
 		warnings = append(warnings, problem.Problem{
 			Code: problem.FilesEdited, Host: s.ID, Parameters: problem.Parameters{"files": s.is.Edited},
 		})

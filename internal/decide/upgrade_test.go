@@ -474,3 +474,40 @@ func TestCertificatesThatExpireSoonAreWarnedOf(t *testing.T) {
 		t.Errorf("route %s, %+v", d.Route, d.Warnings)
 	}
 }
+
+// An endpoint at which nobody answers is said, and stops nothing: the hosts may be needed to bring it back.
+func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.Is.API.EndpointAnswers, in.Is.API.EndpointProblem = observed.No, "from this machine: refused"
+	d := Decide(in)
+	if d.Route != fsm.Nothing || !slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool {
+		return p.Code == problem.EndpointSilent && strings.Contains(p.What(), "from this machine: refused")
+	}) {
+		t.Errorf("route %s, %+v", d.Route, d.Warnings)
+	}
+}
+
+// Files that somebody has changed are said of a host that is well. One that is not lacks them for another reason.
+func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(*observed.Host)
+		want  bool
+	}{
+		"well":    {func(*observed.Host) {}, true},
+		"stopped": {func(h *observed.Host) { h.Kubelet.Active = false }, false},
+	} {
+		in := healthy(3, 1)
+		in.change("192.0.1.1", func(h *observed.Host) {
+			h.Edited = []string{"/etc/containerd/config.toml"}
+			c.spoil(h)
+		})
+		said := slices.ContainsFunc(Decide(in).Warnings, func(p problem.Problem) bool {
+			return p.Code == problem.FilesEdited && p.Host == "192.0.1.1"
+		})
+		if said != c.want {
+			t.Errorf("%s: said %t", name, said)
+		}
+	}
+}

@@ -151,7 +151,7 @@ func (e *Engine) NewRunID() string {
 func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA()}
 	if e.about == nil {
-		request.Components = e.live
+		request.Components, request.Endpoint = e.live, e.cfg.Want.Endpoint.String()
 	}
 	for _, h := range e.cfg.Want.Hosts() {
 		if e.about != nil && !slices.Contains(e.about, h.ID) {

@@ -20,6 +20,10 @@ type API struct {
 	// Endpoint is where kubeadm has everybody look for the API, "host:port", with which the certificates were made; ""
 	// where it did not say.
 	Endpoint string `json:"endpoint,omitempty"`
+	// EndpointAnswers is whether an API server answered where the manifest has its users look for it, seen from the
+	// operator's machine or from a control-plane host; Unknown where nobody has asked. EndpointProblem is why not.
+	EndpointAnswers Tri    `json:"endpointAnswers,omitempty"`
+	EndpointProblem string `json:"endpointProblem,omitempty"`
 	// AutoApproval is Yes when whoever has a join token gets any Node's certificate: a rule of kubeadm's.
 	AutoApproval Tri `json:"autoApproval,omitempty"`
 	// Addons is the digest of each addon as last applied by us, by name; one that was never applied is missing.

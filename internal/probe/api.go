@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"kubeone/internal/cluster"
@@ -37,13 +38,18 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	}
 	defer client.Close()
 	r := reader{kube: client.Kubernetes, applier: client.Applier, components: p.Components, now: p.Now()}
+	var answers observed.Tri
+	var silence string
+	var asking sync.WaitGroup
+	asking.Go(func() { answers, silence = p.askEndpoint(ctx, c) })
 	api, err := r.read(ctx)
+	asking.Wait()
 	p.note(c.target.ID, r.now, Span{What: "API", To: p.Now().Sub(r.now)})
 	p.count(int(r.requests.Load()), 0)
 	if err != nil {
 		return observed.API{}, err
 	}
-	api.Via = c.target.ID
+	api.Via, api.EndpointAnswers, api.EndpointProblem = c.target.ID, answers, silence
 	return api, nil
 }
 

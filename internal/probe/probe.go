@@ -49,6 +49,8 @@ type Request struct {
 	CA string
 	// Now is the operator's clock; nil means time.Now.
 	Now func() time.Time
+	// Endpoint is where the API's users look for it, "host:port"; "" does not ask there.
+	Endpoint string
 	// Components are what is compared with the objects in the cluster.
 	Components []live.Component
 

@@ -78,6 +78,7 @@ const (
 	ClusterStateUnknown  Code = "ClusterStateUnknown"
 	NotCompared          Code = "NotCompared"
 	FilesEdited          Code = "FilesEdited"
+	EndpointSilent       Code = "EndpointSilent"
 	CertificatesEnding   Code = "CertificatesEnding"
 )
 

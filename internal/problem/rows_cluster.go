@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [18]row { //nolint:funlen // a table
+func clusterRows() [19]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -118,6 +118,12 @@ func clusterRows() [18]row { //nolint:funlen // a table
 			meaning: "Certificates on a host expire within 30 days, and nobody has renewed them.",
 			what:    "certificates expire within 30 days: {certificates}",
 			do:      "an upgrade renews all but those of CAs; kubeone upgrade --force does so without another version",
+		},
+		{
+			code: EndpointSilent, class: ClassKube,
+			meaning: "The API answers on a control-plane host, and not where the manifest has its users look for it.",
+			what:    "no API server answers at {endpoint}, where kubelets and everybody else look for it: {problem}",
+			do:      "look at the load balancer, or at who has that address or name",
 		},
 	}
 }

@@ -74,7 +74,7 @@ func dns(want desired.Cluster) live.Component {
 		{Kind: rbac("ClusterRoleBinding"), Name: "system:coredns", Differs: bound("system:coredns", "coredns")},
 		{Kind: core("ConfigMap"), Namespace: Namespace, Name: "coredns", Differs: has("data", "Corefile")},
 		{Kind: core("Service"), Namespace: Namespace, Name: "kube-dns", Differs: selectsDNS},
-		{Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Differs: onAnyNode},
+		{Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment},
 		{
 			Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Settings: true,
 			Differs: func(object map[string]any) []string {
@@ -153,18 +153,15 @@ func bound(role, account string) func(map[string]any) []string {
 	}
 }
 
-// linux is where kubeadm has its pods run: everywhere. A narrower selector stops them on some nodes or on all.
+// linux is where kubeadm has kube-proxy run: everywhere. A narrower selector stops it on some nodes or on all. Where
+// cluster DNS runs is for whoever runs the cluster to say.
 var linux = map[string]any{"kubernetes.io/os": "linux"} //nolint:gochecknoglobals // a constant
 
-func onAnyNode(object map[string]any) []string {
-	if !reflect.DeepEqual(at(object, "spec", "template", "spec", "nodeSelector"), any(linux)) {
-		return []string{"spec.template.spec.nodeSelector"}
-	}
-	return nil
-}
-
 func onEveryNode(object map[string]any) []string {
-	out := onAnyNode(object)
+	var out []string
+	if !reflect.DeepEqual(at(object, "spec", "template", "spec", "nodeSelector"), any(linux)) {
+		out = append(out, "spec.template.spec.nodeSelector")
+	}
 	if at(object, "spec", "template", "spec", "affinity") != nil {
 		out = append(out, "spec.template.spec.affinity")
 	}

@@ -189,7 +189,6 @@ func TestObjectsOfKubeadmAreHeldToWhatMatters(t *testing.T) {
 		"kube-proxy everywhere": {"DaemonSet", "kube-proxy", workload(nil, linux), false},
 		"kube-proxy stopped":    {"DaemonSet", "kube-proxy", workload(nil, narrow), true},
 		"kube-proxy, no spec":   {"DaemonSet", "kube-proxy", map[string]any{}, true},
-		"DNS nowhere":           {"Deployment", "coredns", workload(int64(2), narrow), true},
 		"no Corefile":           {"ConfigMap", "coredns", map[string]any{"data": map[string]any{}}, true},
 		"somebody's Corefile": {"ConfigMap", "coredns",
 			map[string]any{"data": map[string]any{"Corefile": ". {}"}}, false},

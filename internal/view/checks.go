@@ -62,6 +62,8 @@ func checkNodes(a observed.API, hosts []HostReport) Check {
 
 func checkAPI(a observed.API) Check {
 	switch {
+	case a.Reached == observed.Yes && a.EndpointAnswers == observed.No:
+		return Check{"api", false, "nothing answers there: " + a.EndpointProblem + "; the API answers"}
 	case a.Reached == observed.Yes:
 		return Check{"api", true, "answers"}
 	case a.Problem != "":

@@ -72,6 +72,22 @@ func TestOneThingWrongIsNotHealthy(t *testing.T) {
 		t.Fatal("the healthy cluster is not healthy")
 	}
 	for name, break1 := range map[string]func(*StatusInput){
+		"api: nobody at the endpoint": func(st *StatusInput) {
+			st.World.API.EndpointAnswers, st.World.API.EndpointProblem = observed.No, "from this machine: refused"
+		},
+		"components: no network on a Node": func(st *StatusInput) {
+			st.Want.Network.CNI = desired.CNI{Name: "flannel", Supported: []string{"flannel"}}
+		},
+		"components: kube-proxy not ready": func(st *StatusInput) { st.World.API.Pods[0].Ready = observed.No },
+		"components: no DNS":               func(st *StatusInput) { st.World.API.Pods[1].Ready = observed.No },
+		"components: an object is missing": func(st *StatusInput) {
+			st.World.API.Compared = map[string]observed.Comparison{
+				"flannel": {Differences: []observed.Difference{{Object: "ClusterRole flannel", Missing: true}}},
+			}
+		},
+		"components: not compared": func(st *StatusInput) {
+			st.World.API.Compared = map[string]observed.Comparison{"flannel": {Problem: "a webhook refuses"}}
+		},
 		"hosts: condition unready": func(st *StatusInput) { st.assess("203.0.113.21", condition.Unready) },
 		"hosts: never judged":      func(st *StatusInput) { delete(st.Decision.Hosts, "203.0.113.12") },
 		"hosts: none wanted":       func(st *StatusInput) { st.Want.ControlPlane, st.Want.Workers = nil, nil },

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"kubeone/test/lab/fleet"
 )
 
 // liveObjects changes by hand what apply and kubeadm have put into the cluster: it is found, named, and brought back,
@@ -54,9 +56,26 @@ func liveObjects(s *story) {
 	s.proxyFollowsTheManifest()
 	s.notCompared()
 	s.servingCertificate()
+	s.endpointSilent()
 	s.kube("-n", "kube-system", "delete", "lease", "kubeone")
 	s.nothingToDo()
 	s.run(0, []string{"apply", "-y"}, "No changes")
+}
+
+// endpointSilent stops the load balancer: API servers that answer behind it are no proof that anybody finds them.
+func (s *story) endpointSilent() {
+	s.Helper()
+	var balancer *fleet.Host
+	for _, h := range s.Lab.Hosts {
+		if h.Role == fleet.LoadBalancer {
+			balancer = h
+		}
+	}
+	s.broken(balancer, "systemctl stop haproxy")
+	s.run(3, []string{"status"}, "nothing answers there: from", "connection refused")
+	s.run(0, []string{"plan"}, "No changes", "no API server answers at "+s.Lab.Endpoint+":6443")
+	s.broken(balancer, "systemctl start haproxy")
+	s.run(0, []string{"status"})
 }
 
 // servingCertificate has a kubelet ask for a new serving certificate when nobody is there to approve it.

@@ -1,0 +1,106 @@
+package probe
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+)
+
+// dialing is a host that only makes connections.
+type dialing func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func (d dialing) Run(context.Context, host.Cmd) (host.Result, error) {
+	return host.Result{}, errors.New("nothing is run here")
+}
+
+func (d dialing) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return d(ctx, network, addr)
+}
+
+// kubeconfigOf trusts the certificate of a test's server.
+func kubeconfigOf(s *httptest.Server) []byte {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	return fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: c
+contexts:
+- name: c
+  context: {cluster: c, user: u}
+clusters:
+- name: c
+  cluster: {server: "https://127.0.0.1:6443", certificate-authority-data: %s}
+users:
+- name: u
+  user: {token: t}
+`, base64.StdEncoding.EncodeToString(ca))
+}
+
+// The endpoint is asked as its users see it: an API server that answers behind a tunnel is no proof for it.
+func TestTheEndpointIsAsked(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(nil)
+	t.Cleanup(server.Close)
+	listens := server.Listener.Addr().String()
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := nobody.Addr().String()
+	if err := nobody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = plain.Close() })
+	go func() {
+		for {
+			c, err := plain.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("220 another service\r\n"))
+			_ = c.Close()
+		}
+	}()
+	refuses := dialing(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") })
+	leads := dialing(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, listens)
+	})
+	for name, c := range map[string]struct {
+		endpoint string
+		host     dialing
+		want     observed.Tri
+		says     []string
+	}{
+		"nobody wants to know":   {"", leads, observed.Unknown, nil},
+		"from this machine":      {listens, refuses, observed.Yes, nil},
+		"from the host":          {silent, leads, observed.Yes, nil},
+		"from nowhere":           {silent, refuses, observed.No, []string{"from this machine: ", "from cp-1: no way"}},
+		"something else answers": {plain.Addr().String(), refuses, observed.No, []string{"tls"}},
+	} {
+		p := &prober{Request: Request{Endpoint: c.endpoint}.withDefaults()}
+		got, why := p.askEndpoint(t.Context(), candidate{
+			target: Target{ID: "cp-1", Host: c.host},
+			answer: Answer{Credentials: Credentials{Kubeconfig: kubeconfigOf(server)}},
+		})
+		if got != c.want || (why != "") != (c.want == observed.No) {
+			t.Errorf("%s: %q, %q", name, got, why)
+		}
+		for _, text := range c.says {
+			if !strings.Contains(why, text) {
+				t.Errorf("%s: want %q in %q", name, text, why)
+			}
+		}
+	}
+}
