@@ -63,6 +63,17 @@ func (s stage) started(t *testing.T) (Proposal, Progress) {
 	return p, s.Start(p)
 }
 
+// advanced is how far a run is after one call.
+func (s stage) advanced(t *testing.T) Progress {
+	t.Helper()
+	_, at := s.started(t)
+	at, err := s.Advance(t.Context(), Apply{}, at, RunOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 // written is a progress as its caller reads it after a restart.
 func written(t *testing.T, p Progress) Progress {
 	t.Helper()
@@ -139,16 +150,12 @@ func TestAStepOfACallThatNobodyHeardOfIsFoundAgain(t *testing.T) {
 func TestARunEndsWhereAnotherHasHadALockSince(t *testing.T) {
 	t.Parallel()
 	s := carrying(t)
-	_, at := s.started(t)
-	at, err := s.Advance(t.Context(), Apply{}, at, RunOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := s.advanced(t)
 	first := s.hosts[playedControlPlane]
 	first.lock("0") // another run's
 	before := len(first.begun())
 	first.end("0")
-	_, err = s.restarted(t).Advance(t.Context(), Apply{}, at, RunOptions{})
+	_, err := s.restarted(t).Advance(t.Context(), Apply{}, at, RunOptions{})
 	var taken *TakenError
 	if !errors.As(err, &taken) || taken.By.RunID != "another" ||
 		!errors.Is(err, apply.ErrLockLost) && taken.Err == nil {
@@ -163,18 +170,14 @@ func TestARunEndsWhereAnotherHasHadALockSince(t *testing.T) {
 func TestARunGoesOnWithoutAWorkerThatAnotherHas(t *testing.T) {
 	t.Parallel()
 	s := carrying(t)
-	_, at := s.started(t)
-	at, err := s.Advance(t.Context(), Apply{}, at, RunOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := s.advanced(t)
 	worker := s.hosts[playedWorker]
 	worker.lock("0") // another run's
 	before := len(worker.begun())
 	worker.end("0")
 	s.hosts[playedControlPlane].end("0")
 	begun := len(s.hosts[playedControlPlane].begun())
-	_, err = s.restarted(t).Advance(t.Context(), Apply{}, at, RunOptions{})
+	_, err := s.restarted(t).Advance(t.Context(), Apply{}, at, RunOptions{})
 	var failed *apply.StepError
 	var held *apply.HeldError
 	if !errors.As(err, &failed) || failed.Step.Host != playedWorker || !errors.As(err, &held) {
@@ -212,18 +215,14 @@ func TestAStepThatFailsEndsWhatNeedsIt(t *testing.T) {
 func TestAStoppedRunBeginsNothingElse(t *testing.T) {
 	t.Parallel()
 	s := carrying(t)
-	_, at := s.started(t)
-	at, err := s.Advance(t.Context(), Apply{}, at, RunOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := s.advanced(t)
 	stop := make(chan struct{})
 	close(stop)
 	for _, h := range s.hosts {
 		h.end("0")
 	}
 	before := len(s.hosts[playedControlPlane].begun())
-	at, err = s.Advance(t.Context(), Apply{}, at, RunOptions{Stop: stop})
+	at, err := s.Advance(t.Context(), Apply{}, at, RunOptions{Stop: stop})
 	if err != nil || !at.Over() || len(s.hosts[playedControlPlane].begun()) != before {
 		t.Errorf("over: %v, begun %v, %v", at.Over(), s.hosts[playedControlPlane].begun(), err)
 	}
