@@ -252,7 +252,9 @@ func next(r Report) string {
 		return "etcd has lost its quorum: follow the instructions above, and delete nothing."
 	case fsm.Upgrade:
 		return "kubeone plan shows what the change to version " + r.Version + " takes."
-	case fsm.Reconfigure, fsm.Resources:
+	case fsm.Reconfigure:
+		return "kubeone plan shows what differs; the next upgrade brings it, or kubeone upgrade --force."
+	case fsm.Resources:
 		return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
 	case fsm.Error:
 		return "put the errors above right, then run kubeone status again."

@@ -2,10 +2,12 @@ package view
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
@@ -170,6 +172,20 @@ func TestHowManyVotersMayFail(t *testing.T) {
 			e.Voters != c.voters {
 			t.Errorf("%d of %d voters: %+v, want quorum %d, %d may fail, holds %t", c.healthy, c.voters, e, c.quorum,
 				c.mayFail, c.holds)
+		}
+	}
+}
+
+// What status says comes next is what the program then does: apply does not reconfigure hosts.
+func TestNextPromisesWhatIsDone(t *testing.T) {
+	t.Parallel()
+	for route, want := range map[fsm.Route]string{
+		fsm.Resources: "kubeone apply makes it", fsm.Reconfigure: "kubeone upgrade --force",
+		fsm.Join: "kubeone apply joins", fsm.Repair: "kubeone apply repairs", fsm.Upgrade: "kubeone plan shows",
+	} {
+		got := next(Report{Route: route, Version: "1.36.3"})
+		if !strings.Contains(got, want) || route == fsm.Reconfigure && strings.Contains(got, "kubeone apply") {
+			t.Errorf("%s: %q", route, got)
 		}
 	}
 }
