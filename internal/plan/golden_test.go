@@ -203,6 +203,9 @@ func worlds() map[string]func() decide.Input {
 			in := healthy(1, 1)
 			in.Want.KubernetesVersion = "1.36.4"
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.4"}
+			in.Is.API.Compared = map[string]observed.Comparison{"kube-proxy": {Settings: []observed.Difference{
+				{Object: "ConfigMap kube-system/kube-proxy", Fields: []string{"mode"}},
+			}}}
 			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}
 			return in
 		},

@@ -31,7 +31,11 @@ func (b *builder) upgrade(d decide.Decision) bool {
 	if len(control) == 0 {
 		last = fetched
 	}
-	b.systemSettings(d)
+	if len(d.Settings) > 0 {
+		b.barrier = union(b.barrier, last)
+		b.systemSettings(d)
+		last = b.settings
+	}
 	if len(d.System) > 0 {
 		last = b.systemFollows(d, last)
 	}
