@@ -54,8 +54,8 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 			return s.now, err
 		}
 	}
+	release() // looking takes nobody's place
 	if forgets(approved.Request) {
-		release()
 		if err := e.forget(ctx, s.now); err != nil {
 			return s.now, err
 		}
