@@ -103,7 +103,7 @@ func (c *Checker) Approve(run string, p plan.Plan, asked bool) {
 	c.approved[run], c.asked[run] = p, asked
 	for _, s := range p.Steps {
 		h := c.World.Host(s.Host)
-		if h != nil && world.Repairs(s.Intent.Kind) && c.Well(h) {
+		if h != nil && world.Repairs(s.Intent.Kind) && c.Well(h) && !h.Lacks() {
 			c.Break(Untouched, "step %s is about %s, which is well", s.ID, h.Name)
 		}
 	}

@@ -26,8 +26,9 @@ var works = map[step.Kind]work{
 	step.JoinWorker:  {phases: []phase{joinWorker, awaitKubelet, markJoined}, repairs: true},
 
 	step.RestartUnits: {phases: []phase{restartUnits, awaitKubelet, awaitAPI}, repairs: true},
-	step.Regenerate:   {phases: []phase{renew, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI}},
-	step.Quarantine:   {phases: []phase{stopAll, moveAside, markUnfinished}},
+	step.Regenerate: {phases: []phase{renew, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI},
+		repairs: true},
+	step.Quarantine: {phases: []phase{stopAll, moveAside, markUnfinished}, repairs: true},
 
 	step.Check: {phases: []phase{checkUpgrade}},
 	step.Fetch: {phases: []phase{fetchImages}},

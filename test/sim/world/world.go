@@ -98,6 +98,14 @@ type Disk struct {
 	Result     *Result // of the last step
 }
 
+// Lacks reports whether a member has lost something of what makes it one, although all may still be running: its
+// kubelet.conf, the manifest of a static pod, etcd's data, or certificates that are valid.
+func (h *Host) Lacks() bool {
+	d := &h.Disk
+	return d.Expired || d.KubeletCA == 0 ||
+		h.ControlPlane && (!d.Etcd || d.API == "" || !d.Controllers || d.Data == nil)
+}
+
 // Marker says whose the host is.
 type Marker struct {
 	Cluster  string
