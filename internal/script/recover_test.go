@@ -190,6 +190,9 @@ func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 	if _, err := os.Stat(b.path("var/lib/kubeone/recovery")); err == nil {
 		t.Error("the working directory is still there, with the cluster's secrets")
 	}
+	if files := b.read("etc/kubeone/files"); !strings.Contains(files, "/etc/kubernetes/manifests/etcd.yaml\n") {
+		t.Errorf("what etcd's manifest is now was not noted:\n%s", files)
+	}
 	calls := b.calls()
 	for _, want := range []string{
 		"--force-new-cluster", "--bump-revision 1000000000 --mark-compacted", "--initial-cluster-token kubeone-run-1",

@@ -317,6 +317,7 @@ begin_anew() {
 		kubeadm certs renew all --config "$(plain_config file_cluster_now)"
 		[ "$RECOVER_KUBELET" != yes ] || sign_kubelet
 		kubeadm init phase etcd local --config "$config"
+		note_files /etc/kubernetes/manifests/etcd.yaml
 		systemctl -q enable kubelet.service
 		systemctl start kubelet.service
 		return 0
