@@ -377,7 +377,7 @@ func (b *builder) finish(first decide.Decision) {
 			s.Needs = union(s.Needs, b.addons)
 		}
 		if s.ID == "await-workloads" {
-			s.Needs = union(s.Needs, b.nodesReady())
+			s.Needs = union(union(s.Needs, b.nodesReady()), b.addons)
 		}
 		if s.Intent.Kind == step.SaveRecord {
 			s.Needs = b.others(s.ID)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,5 +185,35 @@ func TestAnInstallationIsWholeWhereAnotherCAIsKnown(t *testing.T) {
 	known, _ := Build(Input{Decide: in})
 	if !unknown.Complete() || !known.Complete() || known.Digest() != unknown.Digest() {
 		t.Errorf("%d steps, again %q; without the CA %d steps", len(known.Steps), known.Again, len(unknown.Steps))
+	}
+}
+
+// A cluster gets as many DNS servers as the manifest says in the run that makes it, although kubeadm makes two.
+func TestAnInstallationSetsTheReplicasOfDNS(t *testing.T) {
+	t.Parallel()
+	for replicas, want := range map[int32]bool{0: false, 2: false, 3: true} {
+		in := empty(1, 0)
+		in.System = map[string]string{"kube-dns": "r/coredns"}
+		in.Want.Network.DNS.Replicas = replicas
+		p, _ := Build(Input{Decide: in})
+		s, planned := p.Step("set-system")
+		if planned != want || planned && !slices.Contains(s.Needs, "init/cp-1") {
+			t.Errorf("%d: planned %t\n%s", replicas, planned, text(p))
+		}
+	}
+}
+
+// The same where kubeadm makes the Deployment again: once it is there.
+func TestReplicasAreSetAfterTheDeploymentIsMade(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 0)
+	in.System = map[string]string{"kube-dns": "r/coredns"}
+	in.Want.Network.DNS.Replicas = 3
+	in.Is.API.Compared = map[string]observed.Comparison{"kube-dns": {Differences: []observed.Difference{
+		{Object: "Deployment kube-system/coredns", Missing: true},
+	}}}
+	p, _ := Build(Input{Decide: in})
+	if s, ok := p.Step("set-system"); !ok || !slices.Contains(s.Needs, "system-addons/cp-1") || !p.Complete() {
+		t.Errorf("complete %t\n%s", p.Complete(), text(p))
 	}
 }

@@ -337,10 +337,23 @@ func (b *builder) systemSettings(d decide.Decision) {
 	if slices.Contains(d.Settings, "kube-proxy") {
 		changes = append(changes, "pods of kube-proxy, one Node after the other")
 	}
-	b.settings = []string{b.onCluster(string(step.SetSystem), Step{
+	id := string(step.SetSystem)
+	if b.has(id) { // what kubeadm made in between is set too
+		id += "/" + strings.Join(d.Settings, "+")
+	}
+	var needs []string
+	if b.init != "" {
+		needs = append(needs, b.init)
+	}
+	for _, s := range b.plan.Steps {
+		if s.Intent.Kind == step.SystemAddons {
+			needs = append(needs, s.ID)
+		}
+	}
+	b.settings = []string{b.onCluster(id, Step{
 		Intent: step.With(step.SetSystemParams{Apps: d.Settings}), Action: Change,
 		Title: "set " + strings.Join(d.Settings, ", ") + " as the manifest says", Reason: differences(wrong),
-		Changes: changes,
+		Needs: needs, Changes: changes,
 	})}
 	b.addons = union(b.addons, b.settings)
 }

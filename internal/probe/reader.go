@@ -146,6 +146,10 @@ func (r *reader) pods(ctx context.Context, namespace string, into *[]observed.Po
 	return nil
 }
 
+// servingPatience is how old a request for a serving certificate is that nobody approves by himself: a run does so
+// within moments, and a kubelet that asks when a run ends is no reason to say that the run has failed.
+const servingPatience = 20 * time.Second
+
 // requestsPending counts kubelets' requests for serving certificates on which nobody has decided.
 func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
@@ -160,6 +164,9 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 			continue
 		}
 		api.PendingCSRs++
+		if r.now.Sub(request.CreationTimestamp.Time) < servingPatience {
+			continue // a run that is there approves it
+		}
 		if node, names, err := certificates.ServingNames(&request); err == nil {
 			api.ServingRequests = append(api.ServingRequests, observed.ServingRequest{Node: node, Names: names})
 		}

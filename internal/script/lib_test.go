@@ -110,9 +110,36 @@ func TestRecordNotesWhatFilesAre(t *testing.T) {
 	if diff := cmp.Diff([]string{"config.toml", "etcd.yaml"}, slices.Sorted(slices.Values(changed()))); diff != "" {
 		t.Error(diff)
 	}
+	b.must("forget_files " + b.path("etc/kubernetes/manifests/etcd.yaml")) // it is about to be written
+	if diff := cmp.Diff([]string{"config.toml"}, changed()); diff != "" {
+		t.Error(diff)
+	}
 	b.must("note_files " + b.path("etc/kubernetes/manifests/etcd.yaml")) // written again; the other one was not
 	if diff := cmp.Diff([]string{"config.toml"}, changed()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A registry that is not wanted any more has no file, and that is nobody's edit.
+func TestFilesOfRegistriesThatAreGoneAreForgotten(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	b.write("etc/containerd/config.toml", "containerd\n")
+	b.write("etc/containerd/certs.d/old.example/hosts.toml", "old\n")
+	b.must("record containerd=1 kernel=2")
+	if !strings.Contains(b.read("etc/kubeone/files"), "old.example") {
+		t.Error("not noted")
+	}
+	if err := os.RemoveAll(b.path("etc/containerd/certs.d/old.example")); err != nil {
+		t.Fatal(err)
+	}
+	b.must("record kubelet=3")
+	if !strings.Contains(b.read("etc/kubeone/files"), "old.example") {
+		t.Error("forgotten by what has nothing to do with it")
+	}
+	b.must("record containerd=2 kernel=2")
+	if strings.Contains(b.read("etc/kubeone/files"), "old.example") {
+		t.Errorf("still noted:\n%s", b.read("etc/kubeone/files"))
 	}
 }
 

@@ -56,6 +56,7 @@ func initRow() row {
 func begun(w *World, h desired.Host, i Intent) {
 	w.CA = ""
 	joined(w, h, i)
+	w.dnsMade()
 }
 
 // joined makes a host a member that this version of the manifest has made, whatever an unfinished installation

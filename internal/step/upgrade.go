@@ -106,6 +106,11 @@ func systemApplied(w *World, _ desired.Host, _ Intent) {
 			p.Image = image
 		}
 	}
+	if slices.ContainsFunc(w.Is.API.Compared[dns].Differences, func(d observed.Difference) bool {
+		return d.Missing && d.Object == dnsDeployment
+	}) {
+		w.dnsMade()
+	}
 	for app := range w.System {
 		w.compared(app, func(c *observed.Comparison) { c.Differences = nil })
 	}

@@ -125,6 +125,27 @@ func (w *World) nodeOf(h desired.Host, kubelet string) {
 	})
 }
 
+// Cluster DNS, by the app label of its pods, and its Deployment, of which kubeadm makes 2 replicas.
+const (
+	dns             = "kube-dns"
+	dnsDeployment   = "Deployment kube-system/coredns"
+	kubeadmReplicas = 2
+)
+
+// dnsMade is a Deployment of cluster DNS that kubeadm has made: its replicas are set afterwards, if others are wanted.
+func (w *World) dnsMade() {
+	if n := w.Want.Network.DNS.Replicas; n == 0 || n == kubeadmReplicas {
+		return
+	}
+	w.Is.API.Compared = maps.Clone(w.Is.API.Compared)
+	if w.Is.API.Compared == nil {
+		w.Is.API.Compared = map[string]observed.Comparison{}
+	}
+	c := w.Is.API.Compared[dns]
+	c.Settings = []observed.Difference{{Object: dnsDeployment, Fields: []string{"spec.replicas"}}}
+	w.Is.API.Compared[dns] = c
+}
+
 // compared changes what is known of a component, if it is known.
 func (w *World) compared(name string, change func(*observed.Comparison)) {
 	c, ok := w.Is.API.Compared[name]

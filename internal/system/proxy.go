@@ -25,19 +25,36 @@ const RestartAnnotation = "kubeone.k8c.io/restart"
 // ProxySettings names what is set otherwise in kube-proxy's live ConfigMap than the manifest says, by paths: fields
 // that the manifest does not decide are whoever's they are.
 func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
-	var out []string
-	config, _ := at(configMap, "data", ProxyConfig).(string)
-	if have, err := parsed(config); err != nil {
-		out = append(out, "data."+ProxyConfig)
-	} else {
-		out = append(out, differing("", have, wantedProxy(want))...)
+	if len(unreadableProxy(configMap)) > 0 {
+		return nil // nothing can be set in it
 	}
+	config, _ := at(configMap, "data", ProxyConfig).(string)
+	have, _ := parsed(config)
+	out := differing("", have, wantedProxy(want))
 	kubeconfig, _ := at(configMap, "data", ProxyKubeconfig).(string)
-	if server, ok := serverOf(kubeconfig); kubeconfig != "" && (!ok || server != wantedServer(want)) {
+	if server, ok := serverOf(kubeconfig); !ok || server != wantedServer(want) {
 		out = append(out, "server")
 	}
 	if at(configMap, "metadata", "annotations", RestartAnnotation) != nil {
 		out = append(out, "metadata.annotations."+RestartAnnotation)
+	}
+	return out
+}
+
+// unreadableProxy names the texts of kube-proxy's ConfigMap in which nothing can be set, because they are empty or no
+// configuration: kubeadm writes them anew.
+func unreadableProxy(configMap map[string]any) []string {
+	var out []string
+	config, _ := at(configMap, "data", ProxyConfig).(string)
+	if have, err := parsed(config); err != nil || len(have) == 0 {
+		out = append(out, "data."+ProxyConfig)
+	}
+	kubeconfig, _ := at(configMap, "data", ProxyKubeconfig).(string)
+	dials, err := parsed(kubeconfig)
+	clusters, _ := dials["clusters"].([]any)
+	broken := slices.ContainsFunc(clusters, func(c any) bool { return len(asMap(asMap(c)["cluster"])) == 0 })
+	if err != nil || len(clusters) == 0 || broken {
+		out = append(out, "data."+ProxyKubeconfig)
 	}
 	return out
 }

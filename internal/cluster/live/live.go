@@ -46,11 +46,11 @@ const (
 	longest    = 96 // of a field's path, in bytes
 )
 
-// Compare compares a component's objects, and changes nothing. What cannot be compared is the comparison's Problem.
+// Compare compares a component's objects, and changes nothing. Why some cannot be compared is the comparison's Problem.
 func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparison {
 	applied := make([]*observed.Difference, len(c.Applied))
 	checked := make([]*observed.Difference, len(c.Checks))
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group // one that cannot be compared hides no other
 	group.SetLimit(atOnce)
 	for i := range c.Applied {
 		group.Go(func() (err error) {
@@ -64,10 +64,10 @@ func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparis
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return observed.Comparison{Problem: strings.Join(strings.Fields(err.Error()), " ")}
-	}
 	var out observed.Comparison
+	if err := group.Wait(); err != nil {
+		out.Problem = strings.Join(strings.Fields(err.Error()), " ")
+	}
 	for _, d := range applied {
 		if d != nil {
 			out.Differences = append(out.Differences, *d)

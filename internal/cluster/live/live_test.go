@@ -112,6 +112,20 @@ func TestWhatCannotBeComparedIsAProblemAndNoDifference(t *testing.T) {
 	}
 }
 
+// A network plugin that is gone may be why a webhook does not answer: it is seen all the same.
+func TestWhatCannotBeComparedHidesNothingElse(t *testing.T) {
+	t.Parallel()
+	a, _ := applier(t, func(clienttesting.PatchAction) (runtime.Object, error) {
+		return nil, errors.New("no answer")
+	}, object(t, wanted))
+	gone := object(t, strings.Replace(wanted, "name: settings", "name: gone", 1))
+	got := Compare(t.Context(), a, Component{Applied: []unstructured.Unstructured{*object(t, wanted), *gone}})
+	want := []observed.Difference{{Object: "ConfigMap net/gone", Missing: true}}
+	if diff := cmp.Diff(want, got.Differences); diff != "" || got.Problem == "" {
+		t.Errorf("problem %q\n%s", got.Problem, diff)
+	}
+}
+
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}

@@ -50,6 +50,9 @@ func (s Setter) SetKubeProxy(ctx context.Context, change Change) error {
 		if held.Annotations == nil {
 			held.Annotations = map[string]string{}
 		}
+		if held.Data == nil {
+			held.Data = map[string]string{}
+		}
 		mark = held.ResourceVersion
 		held.Annotations[system.RestartAnnotation] = mark
 		held.Data[system.ProxyConfig] = newConfig

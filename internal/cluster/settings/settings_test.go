@@ -112,6 +112,19 @@ func TestWithoutPodsThereAreNoneToBeginAnew(t *testing.T) {
 	}
 }
 
+func TestAnEmptyConfigMapIsWritten(t *testing.T) {
+	t.Parallel()
+	m, d := proxy()
+	m.Data = nil
+	s := Setter{Kubernetes: fake.NewClientset(m, d)}
+	if err := s.SetKubeProxy(t.Context(), become("new")); err != nil {
+		t.Fatal(err)
+	}
+	if config, mark, _ := state(t, s); config != "new" || mark != "" {
+		t.Errorf("%q, %q", config, mark)
+	}
+}
+
 func TestWhatCannotBeReadIsNotWritten(t *testing.T) {
 	t.Parallel()
 	m, d := proxy()

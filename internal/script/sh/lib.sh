@@ -192,15 +192,28 @@ files_of() {
 
 # note_files FILE... notes what the files are now, so that whoever looks later sees whether somebody has changed them.
 note_files() {
-	NOTED=$*
-	[ -z "$NOTED" ] || put "$FILES" 0644 files_text
+	OLD=$* NEW=$*
+	[ -z "$OLD" ] || put "$FILES" 0644 files_text
 }
 
+# forget_files FILE... ends what is noted of files that are about to be written: a step that ends in between has claimed
+# nothing.
+forget_files() {
+	OLD=$* NEW=
+	[ ! -f "$FILES" ] || put "$FILES" 0644 files_text
+}
+
+# files_text is the list without the files OLD and with the files NEW. A registry that is not wanted any more has no file:
+# with containerd's configuration all of theirs are noted.
 files_text() {
 	[ ! -f "$FILES" ] || while read -r sum file; do
-		case " $NOTED " in *" $file "*) ;; *) printf '%s  %s\n' "$sum" "$file" ;; esac
+		case " $OLD " in
+		*" $file "*) ;;
+		*" /etc/containerd/config.toml "*) case $file in /etc/containerd/certs.d/*) ;; *) printf '%s  %s\n' "$sum" "$file" ;; esac ;;
+		*) printf '%s  %s\n' "$sum" "$file" ;;
+		esac
 	done <"$FILES"
-	for file in $NOTED; do
+	for file in $NEW; do
 		[ ! -f "$file" ] || sha256sum "$file"
 	done
 }

@@ -94,6 +94,7 @@ bootstrap_kubelet() {
 	forget_kubelet_credentials
 	if [ ! -s /var/lib/kubelet/config.yaml ]; then
 		config=$(kubeadm_config file_join)
+		forget_files /var/lib/kubelet/config.yaml
 		kubeadm join phase kubelet-start --config "$config"
 		note_files /var/lib/kubelet/config.yaml
 		return 0
@@ -132,6 +133,7 @@ write_manifest() {
 	config=$(plain_config file_cluster_now)
 	mkdir -p /etc/kubernetes/manifests
 	chmod 0700 /etc/kubernetes/manifests
+	forget_files "/etc/kubernetes/manifests/$1.yaml"
 	case $1 in
 	etcd)
 		[ -d /var/lib/etcd/member ] || die "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was"
