@@ -40,6 +40,9 @@ type API interface {
 	Apply(ctx context.Context, objects []unstructured.Unstructured) (ssa.Result, error)
 	// SetKubeProxy changes kube-proxy's configuration and kubeconfig, and has its pods begin anew if they changed.
 	SetKubeProxy(ctx context.Context, change settings.Change) error
+	// PublishEndpoint names the API's endpoint, "host:port", in the objects by which hosts that join find it, and the
+	// names for which certificates are made.
+	PublishEndpoint(ctx context.Context, endpoint string, names []string) error
 	// ScaleDNS makes the number of DNS servers what want says of the number that there is.
 	ScaleDNS(ctx context.Context, want func(have int32) int32) error
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)

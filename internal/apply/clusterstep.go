@@ -55,6 +55,7 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.NodeReady:          (*Run).nodeReady,
 		step.ApplyAddon:         (*Run).applyAddon,
 		step.SetSystem:          (*Run).setSystem,
+		step.PublishEndpoint:    (*Run).publishEndpoint,
 		step.ApproveServing:     (*Run).approveServing,
 		step.AwaitWorkloads:     (*Run).awaitWorkloads,
 		step.SaveRecord:         (*Run).saveRecord,
@@ -139,6 +140,18 @@ func (r *Run) setSystem(ctx context.Context, client API, s plan.Step) error {
 		}
 	}
 	return nil
+}
+
+// publishEndpoint names the wanted endpoint in the cluster's objects.
+func (r *Run) publishEndpoint(ctx context.Context, client API, s plan.Step) error {
+	err := client.UpdateRecord(ctx, func(record *record.Record) error {
+		record.Cluster, record.FormerEndpoints = r.Want.Name, step.ParamsOf[step.PublishEndpointParams](s.Intent).Former
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return client.PublishEndpoint(ctx, r.Want.Endpoint.String(), r.Want.APINames())
 }
 
 // approveServing approves what kubelets wait for, beside the approvals that go on as long as the run.

@@ -125,7 +125,7 @@ func (r *Run) discovery() ([]byte, error) {
 	if r.Access == nil {
 		return nil, errors.New("the API of the cluster cannot be reached, so its CA is not known")
 	}
-	return r.Access.Discovery("https://" + r.Want.Endpoint.String())
+	return r.Access.Discovery(r.Want.Endpoint.URL())
 }
 
 // readPKI reads the CAs and service-account keys from a control-plane host into memory, as a tar.

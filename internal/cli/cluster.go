@@ -26,6 +26,7 @@ type clusterFlags struct {
 	strict              bool
 	verbose             bool
 	forceUpgrade        bool
+	dropNames           bool
 	allowUnsupported    bool
 	upgradeFlags
 }
@@ -48,6 +49,11 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
 	f.upgradeFlags.register(cmd)
+}
+
+func (f *clusterFlags) registerNames(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.dropNames, "drop-old-names", false,
+		"take the names out of the API servers' certificates that the manifest does not have and nobody dials any more")
 }
 
 func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {
@@ -81,7 +87,7 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 
 // request is what the flags ask of the cluster.
 func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
-	r := engine.Apply{ForceUpgrade: f.forceUpgrade}
+	r := engine.Apply{ForceUpgrade: f.forceUpgrade, DropNames: f.dropNames}
 	ids, err := w.HostIDs("--limit", f.limit...)
 	if err != nil {
 		return r, err

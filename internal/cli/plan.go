@@ -55,6 +55,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.registerPlan(cmd)
 	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false,
 		"plan to roll the configuration out although nothing differs")
+	f.registerNames(cmd)
 	f.registerUnsupported(cmd)
 	outputFlag(cmd, &output, "text or json")
 	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")

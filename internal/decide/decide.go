@@ -41,6 +41,9 @@ type Input struct {
 	System map[string]string
 	// ForceUpgrade rolls the configuration out host by host although nothing differs.
 	ForceUpgrade bool
+	// DropNames takes the names out of the API servers' certificates that nobody wants any more, once nobody dials
+	// them.
+	DropNames bool
 	// About holds the IDs of the hosts that the decision is about; nil means all. The others may not have been
 	// asked: such a host is what the API says of its Node, and etcd of its member where that is known. Nothing
 	// is done outside.
@@ -76,6 +79,12 @@ type Decision struct {
 	// Quarantines are hosts that lost their etcd data: what is left of it is quarantined, and then their members
 	// are dead ones.
 	Quarantines []string `json:"asides,omitempty"`
+	// Names are what is to change in the names of API servers' certificates, by host ID. Diallers are the hosts whose
+	// kubeconfigs are to dial the wanted endpoint, control plane first. Publish says that the cluster's own objects are
+	// to name it, and the names that certificates have.
+	Names    map[string]Names `json:"names,omitempty"`
+	Diallers []string         `json:"diallers,omitempty"`
+	Publish  bool             `json:"publish,omitempty"`
 	// hosts of another version, or all when forced, control plane first
 	Upgrades []string `json:"upgrades,omitempty"`
 	Uncordon []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned

@@ -20,7 +20,7 @@ func (v *view) drift() map[string][]string {
 			continue
 		}
 		for name, want := range v.in.Config[s.ID] {
-			if have, ok := s.is.Digests[name]; ok && have != want {
+			if have, ok := s.is.Digests[name]; ok && have != want && !s.superseded(name) {
 				if out == nil {
 					out = make(map[string][]string)
 				}
@@ -32,11 +32,18 @@ func (v *view) drift() map[string][]string {
 	return out
 }
 
+// superseded reports whether a configuration's digest tells nothing any more: that of the control plane, in which the
+// API's endpoint was one of the settings, where there is one of its components alone.
+func (s *hostState) superseded(name string) bool {
+	_, newer := s.is.Digests[desired.ComponentsDigest]
+	return newer && name == desired.ControlPlaneDigest
+}
+
 // staleAddons names the addons that are missing in the cluster or are others there, also by somebody else's hand,
 // sorted.
 func (v *view) staleAddons() []string {
-	if v.in.About != nil {
-		return nil // they are the whole cluster's
+	if v.in.About != nil || v.in.Want.Endpoint.Later != "" {
+		return nil // they are the whole cluster's, and made for the manifest's endpoint
 	}
 	var out []string
 	for name, want := range v.in.Addons {
@@ -122,8 +129,8 @@ func allAmong(names, allowed []string) bool {
 
 // staleSettings names the apps whose settings are not as they must be, sorted.
 func (v *view) staleSettings() []string {
-	if v.in.About != nil {
-		return nil // they are the whole cluster's
+	if v.in.About != nil || v.in.Want.Endpoint.Later != "" {
+		return nil // they are the whole cluster's, and compared with the manifest's endpoint
 	}
 	var out []string
 	for app := range v.in.System {

@@ -2,7 +2,10 @@ package decide
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
@@ -10,33 +13,158 @@ import (
 	"kubeone/internal/problem"
 )
 
-// What every kubelet dials is not changed by a line of the manifest, or by the order of its hosts.
-func TestAnotherEndpointStopsEverything(t *testing.T) {
+// at is the endpoint of a host and port.
+func at(host string, port int) desired.Endpoint { return desired.Endpoint{Host: host, Port: port} }
+
+// settled is a healthy cluster whose everybody looks for the API at the endpoint of the name.
+func settled(name string) Input {
+	in := healthy(3, 1)
+	in.Want.Endpoint = at(name, 6443)
+	in.Is.API.Endpoint = in.Want.Endpoint.String()
+	for _, h := range in.Want.Hosts() {
+		is := in.Is.Hosts[h.ID]
+		is.Endpoint = in.Want.Endpoint.URL()
+		if h.Role == desired.ControlPlane {
+			is.AdminEndpoint, is.Endpoint = is.Endpoint, "https://"+h.PrivateAddress+":6443"
+			is.APINames = append(in.Want.APINames(), "kubernetes", "10.0.0.1")
+		}
+		in.Is.Hosts[h.ID] = is
+	}
+	return in
+}
+
+// with changes what one host says.
+func (in *Input) with(id string, change func(*observed.Host)) {
+	is := in.Is.Hosts[id]
+	change(&is)
+	in.Is.Hosts[id] = is
+}
+
+func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 	t.Parallel()
-	at := func(host string, port int) desired.Endpoint { return desired.Endpoint{Host: host, Port: port} }
+	host := func(in *Input, i int) string { return in.Want.Hosts()[i].ID }
 	for name, c := range map[string]struct {
-		has     string
-		want    desired.Endpoint
-		api     observed.Tri
-		stopped bool
+		change  func(in *Input)
+		limited bool
+		route   fsm.Route
+		later   string // a part of why it moves later
 	}{
-		"the same":                   {"lb.example.com:6443", at("LB.example.com", 6443), observed.Yes, false},
-		"the same, without its port": {"lb.example.com", at("lb.example.com", 6443), observed.Yes, false},
-		"the same, IPv6":             {"[fd00::1]:6443", at("fd00::1", 6443), observed.Yes, false},
-		"IPv6 without its port":      {"[fd00::1]", at("fd00::1", 6443), observed.Yes, false},
-		"another":                    {"lb.example.com:6443", at("10.0.0.9", 6443), observed.Yes, true},
-		"another port":               {"lb.example.com:6443", at("lb.example.com", 443), observed.Yes, true},
-		"kubeadm does not say":       {"", at("10.0.0.9", 6443), observed.Yes, false},
-		"nobody answers":             {"", at("10.0.0.9", 6443), observed.No, false},
+		"the same":           {func(*Input) {}, false, fsm.Nothing, ""},
+		"the same, as spelt": {func(in *Input) { in.Want.Endpoint.Host = "OLD.example.com" }, false, fsm.Nothing, ""},
+		"the same, without its port": {func(in *Input) { in.Is.API.Endpoint = "old.example.com" }, false, fsm.Nothing,
+			""},
+		"another": {func(in *Input) { in.Want.Endpoint = at("10.9.0.9", 6443) }, false, fsm.MoveEndpoint,
+			""},
+		"another port":         {func(in *Input) { in.Want.Endpoint.Port = 443 }, false, fsm.MoveEndpoint, ""},
+		"kubeadm does not say": {func(in *Input) { in.Is.API.Endpoint = "" }, false, fsm.Nothing, ""},
+		"a worker dials another": {func(in *Input) {
+			in.with(host(in, 3), func(h *observed.Host) { h.Endpoint = "https://elsewhere:6443" })
+		}, false, fsm.MoveEndpoint, ""},
+		"a worker does not say what it dials": {func(in *Input) {
+			in.with(host(in, 3), func(h *observed.Host) { h.Endpoint = "" })
+		}, false, fsm.Nothing, ""},
+		"an administrator dials another": {func(in *Input) {
+			in.with(host(in, 1), func(h *observed.Host) { h.AdminEndpoint = "https://elsewhere:6443" })
+		}, false, fsm.MoveEndpoint, ""},
+		"a control plane's kubelet dials the endpoint": {func(in *Input) {
+			in.with(host(in, 1), func(h *observed.Host) { h.Endpoint = in.Want.Endpoint.URL() })
+		}, false, fsm.Nothing, ""},
+		"a new alternative name": {func(in *Input) { in.Want.Endpoint.AlternativeNames = []string{"api"} }, false,
+			fsm.MoveEndpoint, ""},
+		"a name is kept that a host lacks": {func(in *Input) {
+			in.Is.API.Record.FormerEndpoints = []string{"older.example.com"}
+		}, false, fsm.MoveEndpoint, ""},
+		"one of several control-plane hosts": {func(in *Input) {
+			in.Want.Endpoint.Host = in.Want.ControlPlane[1].PrivateAddress
+		}, false, fsm.Error, ""},
+		"limited": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.Addons = map[string]string{"flannel": "made for the new endpoint"}
+			in.System = map[string]string{"kube-proxy": ""}
+			in.Is.API.Compared = map[string]observed.Comparison{
+				"kube-proxy": {Settings: []observed.Difference{{Object: "ConfigMap", Fields: []string{"server"}}}},
+			}
+		}, true, fsm.Nothing, "every host"},
+		"a silent control-plane host": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.Is.Hosts[host(in, 2)] = observed.Host{ID: host(in, 2), Reach: observed.Unreachable}
+		}, false, fsm.Instruct, "healthy"},
+		"a silent worker": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.Is.Hosts[host(in, 3)] = observed.Host{ID: host(in, 3), Reach: observed.Unreachable}
+		}, false, fsm.MoveEndpoint, ""},
+		"a member that the manifest does not have": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{
+				ID: "f", Name: "stranger", PeerURLs: []string{"https://10.7.7.7:2380"}, Healthy: observed.Yes,
+			})
+		}, false, fsm.Nothing, "stranger"},
+		"nobody answers, and nobody has moved": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.Is.API = observed.API{Reached: observed.No}
+		}, false, fsm.Instruct, "healthy"},
+		"nobody answers, and one has moved": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.Is.API = observed.API{Reached: observed.No}
+			in.with(host(in, 0), func(h *observed.Host) { h.AdminEndpoint = "https://new.example.com:6443" })
+		}, false, fsm.Instruct, ""},
 	} {
-		in := healthy(3, 1)
-		in.Want.Endpoint, in.Is.API.Endpoint, in.Is.API.Reached = c.want, c.has, c.api
+		in := settled("old.example.com")
+		c.change(&in)
+		in = Settle(in, c.limited)
 		d := Decide(in)
-		stopped := d.Route == fsm.Error && slices.ContainsFunc(d.Problems, func(p problem.Problem) bool {
-			return p.Code == problem.EndpointChanged
-		})
-		if stopped != c.stopped {
+		if d.Route != c.route || (c.later == "") != (in.Want.Endpoint.Later == "") ||
+			!strings.Contains(in.Want.Endpoint.LaterWhy, c.later) {
+			t.Errorf("%s: %s, later %q because %q\n%+v", name, d.Route, in.Want.Endpoint.Later,
+				in.Want.Endpoint.LaterWhy, d.Problems)
+		}
+		if in.Want.Endpoint.Later != "" && in.Want.Endpoint.Host != "old.example.com" {
+			t.Errorf("%s: it stays at %s", name, in.Want.Endpoint)
+		}
+	}
+}
+
+// Names that nobody wants go only when nobody can be dialling them.
+func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(in *Input, worker string)
+		inUse  bool
+	}{
+		"all dial the new one": {func(*Input, string) {}, false},
+		"a worker is silent": {func(in *Input, worker string) {
+			in.Is.Hosts[worker] = observed.Host{ID: worker, Reach: observed.Unreachable}
+		}, true},
+		"a worker dials the old one": {func(in *Input, worker string) {
+			in.with(worker, func(h *observed.Host) { h.Endpoint = "https://old.example.com:6443" })
+		}, true},
+		"a worker does not say": {func(in *Input, worker string) {
+			in.with(worker, func(h *observed.Host) { h.Endpoint = "" })
+		}, true},
+		"a Node that is nobody's": {func(in *Input, _ string) {
+			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "stranger", Ready: observed.Yes})
+		}, true},
+		"the cluster names the old one": {func(in *Input, _ string) {
+			in.Is.API.Endpoint = "old.example.com:6443"
+		}, true},
+		"some hosts only": {func(in *Input, worker string) { in.Limit = map[string]bool{worker: true} }, true},
+	} {
+		in := settled("new.example.com")
+		in.Is.API.Record.FormerEndpoints = []string{"old.example.com"}
+		for _, h := range in.Want.ControlPlane {
+			in.with(h.ID, func(h *observed.Host) { h.APINames = append(h.APINames, "old.example.com") })
+		}
+		in.DropNames = true
+		c.change(&in, in.Want.Workers[0].ID)
+		d := Decide(Settle(in, false))
+		inUse := slices.ContainsFunc(d.Problems, func(p problem.Problem) bool { return p.Code == problem.NamesInUse })
+		if inUse != c.inUse || !inUse && (d.Route != fsm.MoveEndpoint || !d.Publish || len(d.Names) != 3) {
 			t.Errorf("%s: %s, %+v", name, d.Route, d.Problems)
+		}
+		for _, n := range d.Names {
+			if diff := cmp.Diff(Names{Drop: []string{"old.example.com"}}, n); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
 		}
 	}
 }

@@ -124,7 +124,8 @@ func safeCounts(c combination, d Decision, n map[string]int) error {
 		d.Route == fsm.Join && len(d.Joins) == 0, d.Route == fsm.Install && d.Leader == "":
 		return fmt.Errorf("nothing to do: %+v", d)
 	case d.Route == fsm.Join && d.Leader == "", d.Route == fsm.Upgrade && len(d.Upgrades) == 0,
-		d.Route == fsm.Reconfigure && len(d.Drift) == 0:
+		d.Route == fsm.Reconfigure && len(d.Drift) == 0,
+		d.Route == fsm.MoveEndpoint && len(d.Names)+len(d.Diallers) == 0 && !d.Publish:
 		return fmt.Errorf("nothing to do: %+v", d)
 	}
 	return nil

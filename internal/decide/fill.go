@@ -23,6 +23,9 @@ func fill(d *Decision, v *view) {
 	case fsm.Repair:
 		d.Restarts, d.Regenerations, d.Removals, d.Quarantines = v.restarts(), v.regenerations(), v.removals(),
 			v.quarantines()
+	case fsm.MoveEndpoint:
+		d.Names, d.Diallers = v.names(), v.diallers()
+		d.Publish = v.in.About == nil && v.in.Limit == nil && (len(d.Names) > 0 || !v.booked())
 	case fsm.Instruct:
 		v.fillAlso(d)
 		d.Instructions = v.instructions()

@@ -8,7 +8,6 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/desired"
-	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -31,9 +30,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	if p := v.beginsOutsideLimit(); p != nil {
 		unfit = append(unfit, *p)
 	}
-	if p := v.otherEndpoint(); p != nil {
-		unfit = append(unfit, *p)
-	}
+	unfit = append(unfit, v.otherEndpoint()...)
 	if p := v.otherNetwork(); p != nil {
 		unfit = append(unfit, *p)
 	}
@@ -41,12 +38,8 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
-	warnings = append(append(warnings, v.endpointIsHost()...), v.notCompared()...)
-	if api := v.in.Is.API; api.EndpointAnswers == observed.No {
-		warnings = append(warnings, problem.Problem{Code: problem.EndpointSilent, Parameters: problem.Parameters{
-			"endpoint": v.in.Want.Endpoint.String(), "problem": api.EndpointProblem,
-		}})
-	}
+	warnings = append(warnings, v.notCompared()...)
+	warnings = append(warnings, v.endpointWarnings()...)
 	return unfit, append(warnings, v.livingOrphans()...)
 }
 
@@ -66,34 +59,6 @@ func (v *view) otherCA() []problem.Problem {
 		}
 	}
 	return out
-}
-
-// otherEndpoint is the problem of a manifest with another endpoint than the one that kubelets dial and the certificates
-// were made for. Hosts that join would dial the new one, and the next certificates would lack the old.
-func (v *view) otherEndpoint() *problem.Problem {
-	has, want := v.in.Is.API.Endpoint, v.in.Want.Endpoint
-	if v.in.Is.API.Reached != observed.Yes || has == "" || want.Is(has) {
-		return nil
-	}
-	return &problem.Problem{
-		Code: problem.EndpointChanged, Parameters: problem.Parameters{"endpoint": has, "wanted": want.String()},
-	}
-}
-
-// endpointIsHost warns before the cluster is made of an endpoint that goes with one of several control-plane hosts.
-func (v *view) endpointIsHost() []problem.Problem {
-	if v.begun() || v.cps < 2 {
-		return nil
-	}
-	for _, h := range v.in.Want.ControlPlane {
-		if v.in.Want.IsEndpoint(h) {
-			return []problem.Problem{{
-				Code: problem.EndpointIsHost, Host: h.ID,
-				Parameters: problem.Parameters{"endpoint": v.in.Want.Endpoint.Host},
-			}}
-		}
-	}
-	return nil
 }
 
 // otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with:

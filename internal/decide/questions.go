@@ -23,6 +23,8 @@ func (v *view) ask(s fsm.State) (fsm.Event, string) {
 		return v.askQuorum()
 	case fsm.AskRepairable:
 		return v.askRepairable()
+	case fsm.AskEndpoint:
+		return v.askEndpoint()
 	case fsm.AskMissing:
 		return v.askMissing()
 	case fsm.AskWorkers:

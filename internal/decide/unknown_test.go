@@ -14,7 +14,7 @@ func danger(d Decision) int {
 	switch d.Route {
 	case fsm.Repair:
 		return truth(len(d.Removals) > 0) * 2
-	case fsm.Resources:
+	case fsm.Resources, fsm.MoveEndpoint:
 		return 1
 	case fsm.Join:
 		return 3

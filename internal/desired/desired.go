@@ -6,7 +6,6 @@ package desired
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -46,35 +45,6 @@ type Cluster struct {
 	Digest string `json:"digest"`
 	// OrderedDigest is the same with the hosts in the manifest's order: what records of earlier versions have.
 	OrderedDigest string `json:"-"`
-}
-
-// IsEndpoint reports whether the API's endpoint is an address or the name of the host, so that it goes with it.
-func (c Cluster) IsEndpoint(h Host) bool {
-	return slices.ContainsFunc(h.Names(), func(name string) bool { return strings.EqualFold(name, c.Endpoint.Host) })
-}
-
-// Endpoint is where clients find the API: a load balancer's address, or the first control-plane host's.
-type Endpoint struct {
-	Host             string   `json:"host"`
-	Port             int      `json:"port"` // default 6443
-	AlternativeNames []string `json:"alternativeNames,omitempty"`
-}
-
-// String is the endpoint as "host:port", an IPv6 address in brackets.
-func (e Endpoint) String() string {
-	host := e.Host
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	return host + ":" + strconv.Itoa(e.Port)
-}
-
-// Is reports whether the text is this endpoint as kubeadm has it: without a port it is port 6443.
-func (e Endpoint) Is(text string) bool {
-	if strings.HasSuffix(text, "]") || !strings.Contains(text, ":") {
-		text += ":6443"
-	}
-	return strings.EqualFold(text, e.String())
 }
 
 // Network is the cluster's networks and how Services and pods are routed.
@@ -300,6 +270,13 @@ type Preflight struct {
 
 // NetworkDigest is the name of the configuration that a cluster keeps for life: its subnets and its DNS domain.
 const NetworkDigest = "network"
+
+// ComponentsDigest is the name of the configuration of etcd, API server, controller manager and scheduler.
+// ControlPlaneDigest is what earlier versions of this program noted instead: the same with the API's endpoint in it.
+const (
+	ComponentsDigest   = "components"
+	ControlPlaneDigest = "control-plane"
+)
 
 // Hosts returns all hosts, control plane first, in the manifest's order.
 func (c *Cluster) Hosts() []Host {

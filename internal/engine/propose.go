@@ -46,6 +46,10 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 		progress: e.progress(ctx, p),
 		ids:      who.IDs,
 	}
+	apply, whole := r.(Apply)
+	in.Decide.DropNames = apply.DropNames
+	in.Decide = decide.Settle(in.Decide, !whole || apply.Limit != nil || apply.Selector != nil)
+	p.Want = in.Decide.Want
 	var err error
 	if p.Plan, p.Decisions, err = r.plan(in); err != nil {
 		return p, err

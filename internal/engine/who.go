@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/identity"
@@ -47,10 +49,20 @@ func rename[E any](via []E, r identity.Result, id func(*E) *string) {
 // are worked out anew only where these are others than in the manifest.
 func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
+	former := r.Want
+	if has := r.Is.API.Endpoint; has != "" {
+		former.Endpoint = former.Endpoint.At(has)
+	}
+	moves := former.Endpoint.String() != r.Want.Endpoint.String()
 	for _, h := range r.Want.Hosts() {
 		moved := slices.ContainsFunc(r.Moved, func(m identity.Move) bool { return m.Host == h.ID })
 		if out[h.ID] = e.digests[r.Reached[h.ID]]; moved {
 			out[h.ID] = script.Digests(r.Want, h)[h.ID]
+		}
+		if moves && out[h.ID] != nil && h.Role == desired.ControlPlane {
+			// What earlier versions of this program have noted has the endpoint in it that the cluster has.
+			out[h.ID] = maps.Clone(out[h.ID])
+			out[h.ID][desired.ControlPlaneDigest] = script.Digests(former, h)[h.ID][desired.ControlPlaneDigest]
 		}
 	}
 	return out

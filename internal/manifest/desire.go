@@ -16,11 +16,13 @@ func (l *loader) desired() desired.Cluster {
 	return desired.Cluster{
 		Name:              c.Name,
 		KubernetesVersion: c.Versions.Kubernetes,
-		Endpoint:          desired.Endpoint(c.APIEndpoint),
-		Network:           networkOf(c.ClusterNetwork, c.Features),
-		ControlPlane:      l.hostsOf(c.ControlPlane.Hosts, desired.ControlPlane),
-		Workers:           l.hostsOf(c.StaticWorkers.Hosts, desired.Worker),
-		Containerd:        containerdOf(c.ContainerRuntime.Containerd),
+		Endpoint: desired.Endpoint{
+			Host: c.APIEndpoint.Host, Port: c.APIEndpoint.Port, AlternativeNames: c.APIEndpoint.AlternativeNames,
+		},
+		Network:      networkOf(c.ClusterNetwork, c.Features),
+		ControlPlane: l.hostsOf(c.ControlPlane.Hosts, desired.ControlPlane),
+		Workers:      l.hostsOf(c.StaticWorkers.Hosts, desired.Worker),
+		Containerd:   containerdOf(c.ContainerRuntime.Containerd),
 		Proxy: desired.Proxy{
 			HTTP:    v1beta2.WithoutUser(c.Proxy.HTTP),
 			HTTPS:   v1beta2.WithoutUser(c.Proxy.HTTPS),

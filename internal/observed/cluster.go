@@ -109,6 +109,8 @@ type Record struct {
 	RunID          string `json:"runID,omitempty"`
 	// Nodes are the names of the Nodes of the manifest's hosts, by host ID, as of that run.
 	Nodes map[string]string `json:"nodes,omitempty"`
+	// FormerEndpoints are names and addresses at which the API was to be found before, and that its certificates keep.
+	FormerEndpoints []string `json:"formerEndpoints,omitempty"`
 }
 
 // Etcd is what the members said.

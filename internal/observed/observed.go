@@ -91,8 +91,12 @@ type Host struct {
 	CAHash string `json:"caHash,omitempty"`
 	// AdminCA is the same of the CA in its admin.conf, where that is not the one that is known to be the cluster's:
 	// nothing is asked through the host then.
-	AdminCA  string `json:"adminCA,omitempty"`
-	Endpoint string `json:"endpoint,omitempty"` // the server named in kubelet.conf
+	AdminCA       string `json:"adminCA,omitempty"`
+	Endpoint      string `json:"endpoint,omitempty"`      // the server named in kubelet.conf
+	AdminEndpoint string `json:"adminEndpoint,omitempty"` // the server named in admin.conf
+	// APINames are the names and addresses in its API server's certificate; nil where there is none, or it is not
+	// known.
+	APINames []string `json:"apiNames,omitempty"`
 
 	// Control-plane components, from the host itself. Unknown on workers.
 	APIServer         Tri    `json:"apiServer,omitempty"` // /readyz of this host's own

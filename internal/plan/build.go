@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -109,6 +110,8 @@ func (b *builder) follow(d decide.Decision) bool {
 		b.join(d)
 	case fsm.Repair:
 		return b.repair(d)
+	case fsm.MoveEndpoint:
+		b.moveEndpoint(d)
 	case fsm.Resources:
 		b.resources(d)
 	case fsm.Instruct:
@@ -383,6 +386,9 @@ func (b *builder) finish(first decide.Decision) {
 			s.Needs = b.others(s.ID)
 		}
 	}
+	if b.in.Want.Endpoint.Later != "" && b.in.Limit == nil && b.in.About == nil && len(b.plan.Steps) > 0 {
+		b.plan.Again = cmp.Or(b.plan.Again, "the API's endpoint moves once the control plane is healthy")
+	}
 	for _, w := range first.Warnings {
 		b.plan.Unlike = append(b.plan.Unlike, b.unlike(w)...)
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
@@ -397,6 +403,8 @@ func (b *builder) finish(first decide.Decision) {
 func (b *builder) unlike(w problem.Problem) []string {
 	var out []string
 	switch w.Code {
+	case problem.EndpointChanged:
+		out = append(out, "apiEndpoint (the cluster still has "+fmt.Sprint(w.Parameters["endpoint"])+")")
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
 	case problem.FilesEdited:

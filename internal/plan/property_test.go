@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
 )
@@ -29,6 +30,7 @@ func properties() []property {
 		{"etcd grows only by hosts that are prepared", etcdPrepared},
 		{"members leave only when dead, after a snapshot, within the quorum", membersLeaveSafely},
 		{"hosts are upgraded in the order that is safe", upgradesInOrder},
+		{"an endpoint is dialled when all have its name, and published when all dial it", endpointInOrder},
 		{"a blocked plan has no steps", func(_ decide.Input, p Plan, _ []decide.Decision) error {
 			return check(p.Blocked == "" || len(p.Steps) == 0, "%d steps", len(p.Steps))
 		}},
@@ -116,7 +118,11 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 		upgrade := kind == step.Fetch || kind == step.Check || kind == step.UpgradeControlPlane ||
 			kind == step.UpgradeWorker
 		asks := kind == step.Snapshot || kind == step.SystemAddons // from there: the host stays as it is
-		if kind.OnHost() && !asks && (!upgrade || !old) &&
+		url := in.Want.Endpoint.URL()
+		moves := kind == step.APINames && !slices.Contains(is.APINames, in.Want.Endpoint.Host) ||
+			kind == step.APINames && len(desired.Missing(in.Want.Endpoint.Former, is.APINames)) > 0 ||
+			kind == step.Dial && (is.Endpoint != url || is.AdminEndpoint != "" && is.AdminEndpoint != url)
+		if kind.OnHost() && !asks && !moves && (!upgrade || !old) &&
 			ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}
@@ -133,6 +139,40 @@ func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
 		ours := is.Marker != nil && is.Marker.Cluster == cluster && !is.Marker.Complete
 		if is.Reach != observed.Reached || hasData(is) && !ours {
 			return fmt.Errorf("%s: %+v", h.Hostname, is)
+		}
+	}
+	return nil
+}
+
+// endpointInOrder wants every certificate made before anybody dials, everybody to dial before the cluster names the
+// endpoint, and nobody to join before it does.
+func endpointInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
+	before := ancestors(p)
+	lacks := func(h desired.Host) bool {
+		is := in.Is.Hosts[h.ID]
+		joined := is.Marker != nil && is.Marker.Complete
+		return joined && is.APINames != nil && !slices.Contains(is.APINames, in.Want.Endpoint.Host)
+	}
+	for _, s := range p.Steps {
+		for _, first := range p.Steps {
+			names := first.Intent.Kind == step.APINames
+			dials := first.Intent.Kind == step.Dial
+			needed := names && s.Intent.Kind == step.Dial ||
+				(names || dials) && s.Intent.Kind == step.PublishEndpoint ||
+				first.Intent.Kind == step.PublishEndpoint && s.Intent.Kind.Joins()
+			if needed && !before[s.ID][first.ID] {
+				return fmt.Errorf("%s does not wait for %s", s.ID, first.ID)
+			}
+		}
+		if s.Intent.Kind != step.Dial {
+			continue
+		}
+		for _, h := range in.Want.ControlPlane {
+			id := string(step.APINames) + "/" + h.Hostname
+			_, planned := p.Step(id)
+			if _, anew := p.Step(string(step.Quarantine) + "/" + h.Hostname); lacks(h) && !planned && !anew {
+				return fmt.Errorf("%s, and %s lacks the name", s.ID, h.Hostname)
+			}
 		}
 	}
 	return nil

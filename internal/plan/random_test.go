@@ -82,7 +82,32 @@ func randomWorld(r *rand.Rand) decide.Input {
 	if in.Is.API.Reached, in.Is.API.Version = observed.Yes, version; len(in.Is.API.Nodes) == 0 || r.IntN(8) == 0 {
 		in.Is.API = observed.API{Reached: observed.No} // and so nothing is known of what it holds
 	}
-	return in
+	return decide.Settle(in, in.Limit != nil)
+}
+
+// The endpoints of random worlds.
+const (
+	oldEndpoint = "old.example.com"
+	newEndpoint = "new.example.com"
+)
+
+// halfMoved is a cluster whose endpoint is moving, or has moved, or stays: each host is as far as it is.
+func halfMoved(r *rand.Rand, in *decide.Input) {
+	at := func() desired.Endpoint {
+		return desired.Endpoint{Host: []string{oldEndpoint, newEndpoint}[r.IntN(2)], Port: 6443}
+	}
+	in.Want.Endpoint, in.Is.API.Endpoint = at(), at().String()
+	for _, h := range in.Want.Hosts() {
+		is := in.Is.Hosts[h.ID]
+		if is.KubeletConf != observed.Yes {
+			continue
+		}
+		if is.Endpoint = at().URL(); h.Role == desired.ControlPlane {
+			is.AdminEndpoint = at().URL()
+			is.APINames = []string{oldEndpoint, newEndpoint, "kubernetes"}[r.IntN(2):]
+		}
+		in.Is.Hosts[h.ID] = is
+	}
 }
 
 // vary changes what is wanted of a cluster that is there.
@@ -106,6 +131,9 @@ func vary(r *rand.Rand, in *decide.Input) {
 	}
 	hosts := in.Want.Hosts()
 	h := hosts[r.IntN(len(hosts))]
+	if r.IntN(3) == 0 {
+		halfMoved(r, in)
+	}
 	if r.IntN(3) == 0 {
 		in.Is.API.ServingRequests = []observed.ServingRequest{{Node: h.Hostname, Names: []string{h.PrivateAddress}}}
 	}
@@ -190,6 +218,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			out.Is.Hosts[h.ID] = is
 		case step.RestartUnits, step.Regenerate:
 			is, was := member(h), out.Is.Hosts[h.ID]
+			is.Endpoint, is.AdminEndpoint, is.APINames = was.Endpoint, was.AdminEndpoint, was.APINames
 			is.Kubelet.Version = was.Kubelet.Version
 			if was.APIServerVersion != "" {
 				is.APIServerVersion = was.APIServerVersion
@@ -230,6 +259,16 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			setRight(&out, false, name)
 		case step.SystemAddons:
 			setRight(&out, false, "kube-proxy", "kube-dns")
+		case step.APINames:
+			is := out.Is.Hosts[h.ID]
+			is.APINames = append(slices.Clone(is.APINames), step.ParamsOf[step.APINamesParams](s.Intent).Add...)
+			out.Is.Hosts[h.ID] = is
+		case step.Dial:
+			is := out.Is.Hosts[h.ID]
+			is.Endpoint, is.AdminEndpoint = in.Want.Endpoint.URL(), in.Want.Endpoint.URL()
+			out.Is.Hosts[h.ID] = is
+		case step.PublishEndpoint:
+			out.Is.API.Endpoint = in.Want.Endpoint.String()
 		case step.ApproveServing:
 			out.Is.API.ServingRequests = nil
 		case step.SetSystem:

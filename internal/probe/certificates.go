@@ -65,6 +65,36 @@ func firstCertificate(content []byte) *x509.Certificate {
 	return c
 }
 
+// maxNames bounds the names of a certificate that are looked at.
+const maxNames = 256
+
+// namesOf are the DNS names and addresses for which a certificate was made. What is no name that a host can have is
+// left out.
+func namesOf(content []byte) []string {
+	c := firstCertificate(content)
+	if c == nil {
+		return nil
+	}
+	var out []string
+	for _, name := range c.DNSNames {
+		if plainName(name) {
+			out = append(out, name)
+		}
+	}
+	for _, address := range c.IPAddresses {
+		out = append(out, address.String())
+	}
+	return out[:min(len(out), maxNames)]
+}
+
+// plainName reports whether a text is made of what DNS names are made of, and not longer than one.
+func plainName(name string) bool {
+	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool {
+		letter, digit := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z', r >= '0' && r <= '9'
+		return !letter && !digit && !strings.ContainsRune("-._*", r)
+	})
+}
+
 // CAHash is the digest of a CA's public key as kubeadm writes it (--discovery-token-ca-cert-hash): the sha256 of the
 // SubjectPublicKeyInfo, RFC 7469's pin in hex. It is "" for what is not a certificate.
 func CAHash(content []byte) string {

@@ -29,6 +29,7 @@ func (Credentials) MarshalText() ([]byte, error) { return []byte(redacted), nil 
 
 const (
 	adminConf     = "/etc/kubernetes/admin.conf"
+	apiServerCert = "/etc/kubernetes/pki/apiserver.crt"
 	kubeletConf   = "/etc/kubernetes/kubelet.conf"
 	etcdKey       = "/etc/kubernetes/pki/apiserver-etcd-client.key"
 	etcdCert      = "/etc/kubernetes/pki/apiserver-etcd-client.crt"

@@ -34,6 +34,8 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	h.CAHash = CAHash(pem[clusterCA])
 	h.Certificates = certificatesOf(pem, kubeconfigs, clock(l))
 	h.Endpoint = yamlValue(kubeconfigs[kubeletConf], "server")
+	h.AdminEndpoint = yamlValue(kubeconfigs[adminConf], "server")
+	h.APINames = namesOf(pem[apiServerCert])
 	kubeletCert(&h, l, kubeconfigs[kubeletConf])
 	if now := clock(l); !now.IsZero() {
 		h.ClockSkew = now.Sub(sent.Add(received.Sub(sent) / 2))

@@ -245,6 +245,12 @@ func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string, error) 
 		Cluster: m.Data["cluster"], ManifestDigest: m.Data["manifestDigest"], Manifest: m.Data["manifest"],
 		RunID: m.Data["runID"],
 	}
+	for _, name := range strings.Fields(m.Data["formerEndpoints"]) {
+		address := strings.ReplaceAll(name, ":", "") // of IPv6
+		if plainName(address) && len(record.FormerEndpoints) < maxNames {
+			record.FormerEndpoints = append(record.FormerEndpoints, name)
+		}
+	}
 	var addons map[string]string
 	for key, into := range map[string]*map[string]string{"addons": &addons, "nodes": &record.Nodes} {
 		if text := m.Data[key]; text != "" {

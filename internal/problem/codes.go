@@ -71,6 +71,8 @@ const (
 	ClusterCAChanged     Code = "ClusterCAChanged"
 	EndpointChanged      Code = "EndpointChanged"
 	EndpointIsHost       Code = "EndpointIsHost"
+	NamesInUse           Code = "NamesInUse"
+	NamesFormer          Code = "NamesFormer"
 	NetworkImmutable     Code = "NetworkImmutable"
 	NetworkPluginChanged Code = "NetworkPluginChanged"
 	HostNameDuplicate    Code = "HostNameDuplicate"

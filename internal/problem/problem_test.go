@@ -37,6 +37,7 @@ func samples() Parameters {
 		"machineID": "0a1b2c",
 		"member":    "cp-3 (8e9e05c52164694d)", "minimum": "4.19", "name": "cp-3", "need": 1700,
 		"newer": []string{"kubelet of w-1 1.36.4"},
+		"names": []string{"old.example.com", "192.0.2.10"},
 		"next":  "1.37", "node": "w-1", "os": "plan9", "parts": []string{"certificates"},
 		"peers": []string{"https://10.0.0.3:2380"},
 		"pod":   "kube-apiserver", "port": 6443, "process": "haproxy", "quorum": 2, "run": "20260810-025648-7f3a",

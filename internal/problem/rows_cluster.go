@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [19]row { //nolint:funlen // a table
+func clusterRows() [21]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -54,18 +54,30 @@ func clusterRows() [19]row { //nolint:funlen // a table
 		},
 		{
 			code: EndpointChanged, class: ClassConfig,
-			meaning: "The manifest has another API endpoint than the one that every kubelet dials.",
+			meaning: "The manifest has another API endpoint than the cluster, and it cannot move there now.",
 			what: "the API's endpoint is {endpoint}, which kubelets dial and the certificates are made for, and the " +
-				"manifest has {wanted}",
-			do: "set apiEndpoint in the manifest to that (without it, the first control-plane host is the endpoint, " +
-				"whichever stands first); this version does not move an endpoint",
+				"manifest has {wanted}: {problem}",
+			do: "see to that, and apply without a limit; or set apiEndpoint in the manifest back to {endpoint} " +
+				"(without it, the first control-plane host is the endpoint, whichever stands first)",
 		},
 		{
 			code: EndpointIsHost, class: ClassConfig,
 			meaning: "The API's endpoint is one of several control-plane hosts, and the cluster is not made yet.",
 			what: "{endpoint} is the API's endpoint, and this host's: when it stops, no kubelet finds the API, and " +
 				"it cannot be taken out of the cluster",
-			do: "set apiEndpoint.host to a load balancer's name or address now; this version cannot move it later",
+			do: "set apiEndpoint.host to a load balancer's name or address; doing so later restarts every kubelet",
+		},
+		{
+			code: NamesInUse, class: ClassConfig,
+			meaning: "Names of the API cannot be dropped, because somebody may still dial them.",
+			what:    "the API servers' certificates keep their former names because of {name}: {problem}",
+			do:      "see to that, or take the host out of the cluster; former names do no harm meanwhile",
+		},
+		{
+			code: NamesFormer, class: ClassConfig,
+			meaning: "An API server's certificate has names that neither the manifest nor kubeadm gives it.",
+			what:    "its API server's certificate still has {names}",
+			do:      "when nobody dials them any more, kubeone apply --drop-old-names takes them out",
 		},
 		{
 			code: NetworkImmutable, class: ClassConfig,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/step"
 )
 
 // Digests returns the sha256 of each configuration that the hosts should have, by host ID and name: what the stages
@@ -50,16 +51,33 @@ func digestsWith(in Input, kubelet string) map[string]string {
 		unversioned := clusterConfiguration(in.Want)
 		delete(unversioned, "kubernetesVersion")
 		// The hosts' own names are only in the certificates; one more host is not another configuration.
-		unversioned["apiServer"] = object{
-			"extraArgs": args(apiServerFlags(in.Want)),
-			"names":     in.Want.Endpoint.AlternativeNames,
-		}
-		text, _ := documents(unversioned)
-		digests["control-plane"] = sum(text)
+		server := object{"extraArgs": args(apiServerFlags(in.Want))}
+		unversioned["apiServer"] = server
 		network, _ := documents(object{"networking": unversioned["networking"]})
 		digests[desired.NetworkDigest] = sum(network)
+		server["names"] = in.Want.Endpoint.AlternativeNames
+		text, _ := documents(unversioned)
+		digests[desired.ControlPlaneDigest] = sum(text)
+		// The endpoint and its names are looked for where they are: in kubeconfigs and certificates.
+		delete(server, "names")
+		delete(unversioned, "controlPlaneEndpoint")
+		text, _ = documents(unversioned)
+		digests[desired.ComponentsDigest] = sum(text)
 	}
 	return digests
+}
+
+// formerDigest is the digest by which earlier versions of this program know the configuration of the control plane,
+// with the endpoint that the cluster had; "" where no step of the host needs it.
+func formerDigest(in Input) string {
+	for _, i := range in.Steps {
+		if former := step.ParamsOf[step.DialParams](i).Former; former != "" && in.Host.Role == desired.ControlPlane {
+			was := Input{Want: in.Want, Host: in.Host}
+			was.Want.Endpoint = in.Want.Endpoint.At(former)
+			return nodeDigests(was)[desired.ControlPlaneDigest]
+		}
+	}
+	return ""
 }
 
 func sum(texts ...string) string {

@@ -17,7 +17,7 @@ func digestsOf(in Input) map[string]string { return Digests(in.Want, in.Host)[in
 func TestDigestsAreNamed(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string][]string{
-		"cp-1": {"containerd", "control-plane", "kernel", "kubelet", "network"},
+		"cp-1": {"components", "containerd", "control-plane", "kernel", "kubelet", "network"},
 		"w-1":  {"containerd", "kernel", "kubelet"},
 	} {
 		digests := digestsOf(input(host))
@@ -64,13 +64,15 @@ func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 		"the kubelet of one": {func(in *Input) { in.Host.Kubelet.MaxPods = ptr[int32](9) }, []string{"kubelet"}},
 		"log rotation":       {func(in *Input) { in.Want.Logging.MaxFiles = 9 }, []string{"kubelet"}},
 		"a flag": {func(in *Input) { in.Want.Components.APIServer.Flags = map[string]string{"v": "4"} },
+			[]string{"components", "control-plane"}},
+		"another endpoint": {func(in *Input) { in.Want.Endpoint.Host = "other.example.com" },
 			[]string{"control-plane"}},
 		"another API name": {func(in *Input) { in.Want.Endpoint.AlternativeNames = []string{"api.example.com"} },
 			[]string{"control-plane"}},
 		"etcd's size": {func(in *Input) { in.Want.Components.Etcd.QuotaBackendBytes = 1 },
-			[]string{"control-plane"}},
+			[]string{"components", "control-plane"}},
 		"overwriteRegistry": {func(in *Input) { in.Want.Registry.Overwrite = "mirror.example.com" },
-			[]string{"control-plane"}},
+			[]string{"components", "control-plane"}},
 		"the pause image": {func(in *Input) { in.Want.Containerd.SandboxImage = "mine/pause:1" },
 			[]string{"containerd"}},
 	} {

@@ -143,7 +143,7 @@ func clusterConfiguration(want desired.Cluster) object {
 			"serviceSubnet": n.ServiceSubnet,
 			"dnsDomain":     n.DNSDomain,
 		},
-		"apiServer":         object{"certSANs": sans(want), "extraArgs": args(apiServerFlags(want))},
+		"apiServer":         object{"certSANs": want.APINames(), "extraArgs": args(apiServerFlags(want))},
 		"controllerManager": object{"extraArgs": args(controllerManagerFlags(want))},
 		"scheduler": object{
 			"extraArgs": args(component(want.Components.Scheduler, map[string]string{"profiling": "false"})),
@@ -161,28 +161,6 @@ func clusterConfiguration(want desired.Cluster) object {
 		o["caCertificateValidityPeriod"] = v
 	}
 	return o
-}
-
-// sans are the names and addresses by which clients may know the API: the endpoint's, its alternatives', and those of
-// all control-plane hosts, so that any host can be asked through any of its addresses.
-func sans(want desired.Cluster) []string {
-	seen := map[string]bool{}
-	var out []string
-	add := func(names ...string) {
-		for _, n := range names {
-			if n != "" && !seen[n] {
-				seen[n] = true
-				out = append(out, n)
-			}
-		}
-	}
-	add(want.Endpoint.Host)
-	add(want.Endpoint.AlternativeNames...)
-	for _, h := range want.ControlPlane {
-		add(h.PublicAddress, h.PrivateAddress, h.Hostname)
-	}
-	add("127.0.0.1", "localhost")
-	return out
 }
 
 func component(c desired.Component, base map[string]string) map[string]string {

@@ -186,12 +186,13 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"SNAPSHOT_REASON", cmp.Or(in.Reason, DefaultSnapshotReason)},
 		{"KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))},
 		{"IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")},
-		{"ENDPOINT", endpointURL(in.Want)},
+		{"ENDPOINT", in.Want.Endpoint.URL()},
 		{"LOCAL_ENDPOINT", fmt.Sprintf("https://%s", net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort)))},
 		{"INIT_FLAGS", initFlags(in.Want)},
 		{"TOOLS", system(in).ToolPackages()},
 		{"HOST_DIGESTS", digestList(in, hostDigests)},
 		{"NODE_DIGESTS", digestList(in, nodeDigests)},
+		{"FORMER_DIGEST", formerDigest(in)},
 		{"BIN", BinDir},
 		{"ARTIFACTS", ArtifactsDir},
 		{"SECRETS", SecretsDir},
@@ -215,10 +216,6 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},
 	}, step.Variables(in.Steps)...)
-}
-
-func endpointURL(want desired.Cluster) string {
-	return "https://" + want.Endpoint.String()
 }
 
 func yesNo(b bool) string {

@@ -32,7 +32,8 @@ func controlPlane(t *testing.T, name string) *box {
 		mkdir -p etc/kubernetes var/lib/kubelet/pki && echo new >var/lib/kubelet/config.yaml &&
 			echo new >var/lib/kubelet/pki/kubelet-client-current.pem
 		echo new >etc/kubernetes/bootstrap-kubelet.conf &&
-			[ -f etc/kubernetes/kubelet.conf ] || echo new >etc/kubernetes/kubelet.conf ;;
+			[ -f etc/kubernetes/kubelet.conf ] ||
+				echo 'server: https://lb.example.com:6443' >etc/kubernetes/kubelet.conf ;;
 	esac`)
 	b.write("run/kubeone/secrets/token", "abcdef.0123456789abcdef")
 	b.write("run/kubeone/secrets/discovery.conf", "kind: Config\n")
@@ -66,7 +67,7 @@ func TestInitEndsWithAFinishedHost(t *testing.T) {
 	if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=yes") {
 		t.Errorf("the marker is\n%s", marker)
 	}
-	if diff := cmp.Diff("control-plane kubelet network", recordedNames(b)); diff != "" {
+	if diff := cmp.Diff("components control-plane kubelet network", recordedNames(b)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -251,6 +252,9 @@ func TestAWorkerJoinsOnce(t *testing.T) {
 	}
 	step("a bare host", joins...)
 	step("once more", "systemctl is-active --quiet kubelet")
+	b.write("etc/kubernetes/kubelet.conf", "    server: https://old.example.com:6443\n")
+	step("begun by another endpoint", "systemctl stop kubelet", "systemctl is-active --quiet kubelet")
+	b.mustAsk("https://lb.example.com:6443")
 	b.write(token, "")
 	step("killed before the kubelet was started anew", "systemctl is-active --quiet kubelet",
 		"systemctl restart kubelet")

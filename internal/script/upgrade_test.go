@@ -166,36 +166,6 @@ kubelet_healthy() { [ -f "@ROOT@/kubelet-runs" ]; }
 		"delete clusterrolebinding kubeadm:node-autoapprove-bootstrap")
 }
 
-func TestTheApiServersCertificateFollowsItsNames(t *testing.T) {
-	t.Parallel()
-	b := upgrading(t)
-	b.script += strings.ReplaceAll(`
-NODE_DIGESTS='control-plane=new kubelet=k'
-kubeadm() {
-	printf 'kubeadm %s\n' "$*" >>"@ROOT@/calls"
-	case "$*" in *"certs apiserver"*)
-		grep -x "certificatesDir: @ROOT@/etc/kubernetes/pki/.new" "$6" >/dev/null || die "not in a directory of its own"
-		for f in crt key; do printf 'new\n' >"@ROOT@/etc/kubernetes/pki/.new/apiserver.$f"; done ;;
-	esac
-}
-`, "@ROOT@", b.root)
-	for _, name := range []string{"ca.crt", "ca.key", "apiserver.crt", "apiserver.key"} {
-		b.write("etc/kubernetes/pki/"+name, "old\n")
-	}
-	b.write("etc/kubeone/digests", "control-plane new\n")
-	b.must(`renew_all "$(plain_config file_cluster)"`)
-	if got := b.read("etc/kubernetes/pki/apiserver.crt"); got != "old\n" {
-		t.Errorf("made anew without need: %q", got)
-	}
-	b.write("etc/kubeone/digests", "control-plane old\n")
-	b.must(`renew_all "$(plain_config file_cluster)"; [ ! -e "$pki/.new" ]`)
-	if got := b.read("etc/kubernetes/pki/apiserver.crt") +
-		b.read("etc/kubernetes/pki/apiserver.key"); got != "new\nnew\n" {
-		t.Errorf("the certificate and its key are %q", got)
-	}
-	inOrder(t, b.calls(), "certs renew all", "certs apiserver", "certs renew all")
-}
-
 func TestOldComponentsEndBeforeTheNewKubeletStarts(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)

@@ -101,5 +101,9 @@ func saveRecordRow() row {
 }
 
 func recorded(w *World, _ desired.Host, _ Intent) {
-	w.Is.API.Record = &observed.Record{Cluster: w.Want.Name, ManifestDigest: w.Want.Digest}
+	record := &observed.Record{Cluster: w.Want.Name, ManifestDigest: w.Want.Digest}
+	if had := w.Is.API.Record; had != nil {
+		record.FormerEndpoints = had.FormerEndpoints
+	}
+	w.Is.API.Record = record
 }

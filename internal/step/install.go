@@ -66,6 +66,11 @@ func joined(w *World, h desired.Host, _ Intent) {
 	seen.Kubelet.Version, seen.APIServerVersion = w.Want.KubeletVersion(h), ""
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	seen.Digests = w.Config[h.ID]
+	seen.Endpoint = w.Want.Endpoint.URL()
+	if h.Role == desired.ControlPlane {
+		seen.Endpoint, seen.AdminEndpoint = "", w.Want.Endpoint.URL() // its kubelet asks the API server beside it
+		seen.APINames = w.Want.APINames()
+	}
 	w.Is.Hosts[h.ID] = seen
 	w.member(h)
 }

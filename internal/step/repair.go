@@ -81,6 +81,7 @@ func quarantined(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Marker = &observed.Marker{Cluster: w.Want.Name, Role: string(h.Role)}
 	seen.EtcdData, seen.EtcdLost, seen.Manifests = observed.No, "", nil
+	seen.APINames, seen.AdminEndpoint, seen.Endpoint = nil, "", "" // the join makes them anew
 	seen.APIServer, seen.ControllerManager, seen.Scheduler = observed.Unknown, observed.Unknown, observed.Unknown
 	seen.EtcdHealth = observed.Unknown
 	w.Is.Hosts[h.ID] = seen

@@ -125,6 +125,7 @@ const (
 	groupUpgrade   Group = "upgrade"
 	groupRecovery  Group = "recovery"
 	groupRepairs   Group = "repairs"
+	groupEndpoint  Group = "endpoint"
 	groupDrain     Group = "drain"
 	groupRemovals  Group = "removals"
 	groupBooks     Group = "tokens and record"

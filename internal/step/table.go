@@ -48,6 +48,7 @@ func rows() []row {
 		prepareRow(), imagesRow(), initRow(),
 		copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
 		restartUnitsRow(), regenerateRow(), quarantineRow(),
+		apiNamesRow(), dialRow(), publishEndpointRow(),
 		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(),
 		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
 		removeAutoApprovalRow(), revokeTokensRow(),

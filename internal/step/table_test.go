@@ -91,7 +91,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 	}
 	for _, none := range []Kind{
 		Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
-		RestartUnits, Regenerate, Fetch, Check, SystemAddons, Snapshot,
+		RestartUnits, Regenerate, APINames, Dial, PublishEndpoint, Fetch, Check, SystemAddons, Snapshot,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
 		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,

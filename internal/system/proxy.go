@@ -32,7 +32,7 @@ func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
 	have, _ := parsed(config)
 	out := differing("", have, wantedProxy(want))
 	kubeconfig, _ := at(configMap, "data", ProxyKubeconfig).(string)
-	if server, ok := serverOf(kubeconfig); !ok || server != wantedServer(want) {
+	if server, ok := serverOf(kubeconfig); !ok || server != want.Endpoint.URL() {
 		out = append(out, "server")
 	}
 	if at(configMap, "metadata", "annotations", RestartAnnotation) != nil {
@@ -73,7 +73,7 @@ func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKu
 			return "", "", err
 		}
 	}
-	if server, ok := serverOf(kubeconfig); kubeconfig == "" || ok && server == wantedServer(want) {
+	if server, ok := serverOf(kubeconfig); kubeconfig == "" || ok && server == want.Endpoint.URL() {
 		return newConfig, newKubeconfig, nil
 	}
 	dials, err := parsed(kubeconfig)
@@ -83,14 +83,12 @@ func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKu
 	clusters, _ := dials["clusters"].([]any)
 	for _, c := range clusters {
 		if cluster, ok := at(asMap(c), "cluster").(map[string]any); ok {
-			cluster["server"] = wantedServer(want)
+			cluster["server"] = want.Endpoint.URL()
 		}
 	}
 	newKubeconfig, err = text(dials)
 	return newConfig, newKubeconfig, err
 }
-
-func wantedServer(want desired.Cluster) string { return "https://" + want.Endpoint.String() }
 
 // wantedProxy is what the manifest says, in the form in which YAML is read.
 func wantedProxy(want desired.Cluster) map[string]any {

@@ -246,6 +246,8 @@ func next(r Report) string {
 		return "kubeone apply joins the hosts that are missing."
 	case fsm.Repair:
 		return "kubeone apply repairs what is broken."
+	case fsm.MoveEndpoint:
+		return "kubeone apply has everybody find the API where the manifest says."
 	case fsm.Instruct:
 		return "follow the instructions above, then run kubeone apply."
 	case fsm.DisasterRecovery:

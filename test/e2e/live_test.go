@@ -65,17 +65,23 @@ func liveObjects(s *story) {
 // endpointSilent stops the load balancer: API servers that answer behind it are no proof that anybody finds them.
 func (s *story) endpointSilent() {
 	s.Helper()
-	var balancer *fleet.Host
-	for _, h := range s.Lab.Hosts {
-		if h.Role == fleet.LoadBalancer {
-			balancer = h
-		}
-	}
+	balancer := s.balancer()
 	s.broken(balancer, "systemctl stop haproxy")
 	s.run(3, []string{"status"}, "nothing answers there: from", "connection refused")
 	s.run(0, []string{"plan"}, "No changes", "no API server answers at "+s.Lab.Endpoint+":6443")
 	s.broken(balancer, "systemctl start haproxy")
 	s.run(0, []string{"status"})
+}
+
+func (s *story) balancer() *fleet.Host {
+	s.Helper()
+	for _, h := range s.Lab.Hosts {
+		if h.Role == fleet.LoadBalancer {
+			return h
+		}
+	}
+	s.Fatal("the lab has no load balancer")
+	return nil
 }
 
 // servingCertificate has a kubelet ask for a new serving certificate when nobody is there to approve it.

@@ -46,6 +46,7 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 			"faults=1:stopped:0:1,10:severed:0:150,10:split:0:150,11:paused:0:45,34:second:0:1", safety.OneOperator},
 		{drive.NoWorkerLock, "seed=1 hosts=1+1 start=missing faults=1:alone:1:1", safety.OneOperator},
 		{drive.AnyToken, "seed=1 hosts=1+1 start=missing faults=", safety.OwnTokens},
+		{drive.NoNames, "seed=1 hosts=3+1 start=elsewhere faults=", safety.Believed},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},
 	} {
 		t.Run(string(c.guard), func(t *testing.T) {

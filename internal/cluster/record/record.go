@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,8 +34,10 @@ type Record struct {
 	Manifest       string            // as wanted by the last successful run, without secrets
 	RunID          string            // of that run
 	Nodes          map[string]string // names of the hosts' Nodes, by host ID, as of that run
-	Addons         map[string]string // digest as applied, by the addon's name
-	History        []Run             // oldest first
+	// FormerEndpoints are names and addresses at which the API was to be found before, and that its certificates keep.
+	FormerEndpoints []string
+	Addons          map[string]string // digest as applied, by the addon's name
+	History         []Run             // oldest first
 }
 
 // Record reads the cluster's record; it is nil, without an error, where there is none.
@@ -125,6 +128,7 @@ func encodeRecord(r *Record) (map[string]string, error) {
 	return map[string]string{
 		"cluster": r.Cluster, "manifestDigest": r.ManifestDigest, "manifest": r.Manifest, "runID": r.RunID,
 		"nodes": string(nodes), "addons": string(addons), "history": string(history),
+		"formerEndpoints": strings.Join(r.FormerEndpoints, " "),
 	}, nil
 }
 
@@ -135,6 +139,9 @@ func decodeRecord(data map[string]string) (*Record, error) {
 		ManifestDigest: data["manifestDigest"],
 		Manifest:       data["manifest"],
 		RunID:          data["runID"],
+	}
+	if former := data["formerEndpoints"]; former != "" {
+		r.FormerEndpoints = strings.Fields(former)
 	}
 	for key, into := range map[string]any{"nodes": &r.Nodes, "addons": &r.Addons, "history": &r.History} {
 		if data[key] == "" {

@@ -9,13 +9,14 @@ type question struct {
 }
 
 // questions returns every question in the order of the table; the first is where the machine starts.
-func questions() [10]question {
+func questions() [11]question {
 	return [...]question{
 		{AskHosts, "Are the hosts fit for what is wanted?"},
 		{AskProvisioned, "Does a control plane exist?"},
 		{AskControlPlane, "Is the control plane healthy?"},
 		{AskQuorum, "Has etcd its quorum?"},
 		{AskRepairable, "Can it be repaired?"},
+		{AskEndpoint, "Is the API where the manifest says?"},
 		{AskMissing, "Are hosts missing in the cluster?"},
 		{AskWorkers, "Are the workers healthy?"},
 		{AskVersion, "Which version is wanted?"},
@@ -37,6 +38,8 @@ func answers(s State) []Event {
 		return []Event{OnSatisfied, OnRecoverable, OnLost}
 	case AskRepairable:
 		return []Event{OnUnitsStopped, OnRegenerable, OnMemberDead, OnDataLost, OnNotRepairable}
+	case AskEndpoint:
+		return []Event{OnSame, OnDiffers}
 	case AskMissing:
 		return []Event{OnNone, OnMissing, OnMissingLater}
 	case AskWorkers:

@@ -11,6 +11,7 @@ const (
 	Join    Route = "join"    // a healthy cluster lacks hosts of the manifest
 	// units to start, configuration to regenerate, dead etcd members to remove
 	Repair           Route = "repair"
+	MoveEndpoint     Route = "move-endpoint"     // the API is not yet where the manifest has its users look for it
 	Instruct         Route = "instruct"          // the operator must act; Also says what can be done before
 	DisasterRecovery Route = "disaster-recovery" // etcd has lost its quorum
 	// another version, of the cluster or of some workers, or a forced roll-out
@@ -31,6 +32,7 @@ const (
 	AskControlPlane  State = "control-plane"
 	AskQuorum        State = "quorum"
 	AskRepairable    State = "repairable"
+	AskEndpoint      State = "endpoint"
 	AskMissing       State = "missing"
 	AskWorkers       State = "workers"
 	AskVersion       State = "version"
@@ -94,7 +96,7 @@ func Table() []Transition {
 }
 
 // transitions is the table itself.
-func transitions() [34]Transition {
+func transitions() [36]Transition {
 	return [...]Transition{
 		{AskHosts, OnUnfit, State(Error)},
 		{AskHosts, OnFit, AskProvisioned},
@@ -104,7 +106,7 @@ func transitions() [34]Transition {
 		{AskProvisioned, OnYes, AskControlPlane},
 
 		{AskControlPlane, OnUnhealthy, AskQuorum},
-		{AskControlPlane, OnHealthy, AskMissing},
+		{AskControlPlane, OnHealthy, AskEndpoint},
 
 		{AskQuorum, OnLost, State(DisasterRecovery)},
 		{AskQuorum, OnRecoverable, AskRepairable},
@@ -115,6 +117,9 @@ func transitions() [34]Transition {
 		{AskRepairable, OnMemberDead, State(Repair)},
 		{AskRepairable, OnDataLost, State(Repair)},
 		{AskRepairable, OnNotRepairable, State(Instruct)},
+
+		{AskEndpoint, OnDiffers, State(MoveEndpoint)},
+		{AskEndpoint, OnSame, AskMissing},
 
 		{AskMissing, OnMissing, State(Join)},
 		{AskMissing, OnMissingLater, AskWorkers},
@@ -144,5 +149,7 @@ func transitions() [34]Transition {
 
 // Routes returns every route, in the order of their danger to a running cluster, least first.
 func Routes() []Route {
-	return []Route{Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, Join, Reconfigure, Upgrade, Install}
+	return []Route{
+		Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Reconfigure, Upgrade, Install,
+	}
 }

@@ -123,6 +123,9 @@ kubelet_asks() { sed -i "s|^\\( *server: \\).*|\\1$1|" /etc/kubernetes/kubelet.c
 
 stage_join_prepare() {
 	drop_halves
+	# What an earlier attempt has made for another endpoint or for other names, kubeadm would refuse for ever.
+	[ -e /etc/kubernetes/manifests/kube-apiserver.yaml ] ||
+		rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key /etc/kubernetes/admin.conf
 	config=$(kubeadm_config file_join)
 	kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
 	kubeadm join phase control-plane-prepare certs --config "$config"

@@ -52,31 +52,6 @@ switch_binary() {
 	done
 }
 
-# renew_all CONFIG renews what kubeadm made. It keeps the names of a certificate, so that one that lacks a name
-# which is wanted now is made anew; the old one is in use until then.
-renew_all() {
-	pki=/etc/kubernetes/pki
-	if ! names_current; then
-		rm -rf "$pki/.new"
-		(umask 077 && mkdir "$pki/.new")
-		cp "$pki/ca.crt" "$pki/ca.key" "$pki/.new/"
-		sed "s|^kind: ClusterConfiguration\$|&\\
-certificatesDir: $pki/.new|" "$1" >"$pki/.new/config.yaml"
-		kubeadm init phase certs apiserver --config "$pki/.new/config.yaml"
-		mv -f "$pki/.new/apiserver.key" "$pki/.new/apiserver.crt" "$pki/"
-		rm -rf "$pki/.new"
-	fi
-	kubeadm certs renew all --config "$1"
-}
-
-# names_current succeeds when the API server's certificate was made for the configuration that is wanted.
-names_current() {
-	for pair in $NODE_DIGESTS; do
-		case $pair in control-plane=*) grep -qxF "control-plane ${pair#*=}" "$DIGESTS" 2>/dev/null && return 0 ;; esac
-	done
-	return 1
-}
-
 # others_vote succeeds when the other voters are a quorum, or there are none that could be: etcd is then away for a moment.
 others_vote() {
 	etcd=$(etcd_container)
@@ -134,7 +109,7 @@ stage_upgrade_control_plane() {
 		write_kubelet
 		start_kubelet
 	fi
-	renew_all "$config"
+	kubeadm certs renew all --config "$config" # each keeps its names
 	upgrade_runtime
 	write_kubelet
 	wait_for 120 "etcd to have a quorum without this host's member" others_vote

@@ -11,6 +11,10 @@ stage_join_worker() {
 		kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
 		kubeadm join phase kubelet-start --config "$config"
 	else
+		if ! dials /etc/kubernetes/kubelet.conf "$ENDPOINT"; then # it has begun to join by another one
+			systemctl stop kubelet
+			kubelet_asks "$ENDPOINT"
+		fi
 		systemctl is-active --quiet kubelet || systemctl start kubelet
 	fi
 	kubelet_bootstrapped

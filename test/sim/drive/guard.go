@@ -36,6 +36,7 @@ const (
 	Wipe        Guard = "wipe"        // data that is found is deleted
 	FreshInit   Guard = "fresh-init"  // init begins anew although there is data
 	NoBudget    Guard = "no-budget"   // pods are deleted, not evicted
+	NoNames     Guard = "no-names"    // only one certificate gets its new names before they are dialled
 	AnyToken    Guard = "any-token"   // nobody looks for the rule by which join tokens are good for any Node
 
 	LeaseByForce Guard = "lease-by-force" // the Lease is taken at once, because all hosts that answered are locked
@@ -130,6 +131,24 @@ func (s *Simulation) altered(p plan.Plan) plan.Plan {
 	if s.Off == Stranger {
 		h := s.World.Hosts[len(s.World.Hosts)-1]
 		p.Steps = append(p.Steps, plan.Step{ID: "stranger/" + h.Name, Host: h.ID, Intent: restartKubelet()})
+	}
+	if s.Off == NoNames {
+		var gone []string
+		one := false // whom those ask who make sure that it answers
+		p.Steps = slices.DeleteFunc(p.Steps, func(st plan.Step) bool {
+			names := st.Intent.Kind == step.APINames
+			more := names && one
+			one = one || names
+			if more {
+				gone = append(gone, st.ID)
+			}
+			return more
+		})
+		for i := range p.Steps {
+			p.Steps[i].Needs = slices.DeleteFunc(slices.Clone(p.Steps[i].Needs), func(id string) bool {
+				return slices.Contains(gone, id)
+			})
+		}
 	}
 	if s.Off == NoUncordon {
 		p.Steps = slices.DeleteFunc(p.Steps, func(st plan.Step) bool { return st.Intent.Kind == step.Uncordon })

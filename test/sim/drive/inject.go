@@ -125,6 +125,12 @@ func (s *Simulation) happenToOperator(f Fault) {
 	case Old:
 		s.begin(false).old = true
 		return
+	case Moved:
+		if s.want.Endpoint.Host = otherEndpoint; f.Host%2 == 0 {
+			s.want.Endpoint.Host = endpoint
+		}
+		s.begin(false)
+		return
 	case Alone:
 		if s.Workers > 0 {
 			s.begin(false).alone = s.want.Workers[f.Host%s.Workers].ID

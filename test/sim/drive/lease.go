@@ -33,13 +33,16 @@ func (o *operator) setReachable() {
 
 // seen is what the operator sees and plans now.
 func (o *operator) seen() look {
-	l := o.sim.look()
+	l := o.sim.lookFor(o.endpoint)
 	if o.alone == "" {
 		return l
 	}
-	in := decide.Input{
-		Want: o.sim.want, Is: l.is, Config: o.sim.config, Addons: o.sim.addons, Limit: map[string]bool{o.alone: true},
-	}
+	want := o.sim.want
+	want.Endpoint = o.endpoint
+	in := decide.Settle(decide.Input{
+		Want: want, Is: l.is, Config: o.sim.config, Addons: o.sim.addons, Limit: map[string]bool{o.alone: true},
+	}, true)
+	l.endpoint = in.Want.Endpoint
 	p, decisions := plan.Build(plan.Input{Decide: in})
 	l.plan, l.first = aloneWith(p, o.alone), decisions[0]
 	if len(l.plan.Steps) > 0 && plan.LockScope(l.plan, o.sim.want, l.is).Cluster {

@@ -15,6 +15,12 @@ const (
 	OldStep = "1.35.4"
 )
 
+// The endpoints that a manifest may have.
+const (
+	endpoint      = "192.0.2.250"
+	otherEndpoint = "192.0.2.251"
+)
+
 // manifest is a cluster that is wanted.
 func manifest(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{
@@ -24,7 +30,7 @@ func manifest(controlPlanes, workers int) desired.Cluster {
 		Artifacts:         map[string]desired.Artifacts{"amd64": release()},
 	}
 	c.Network.CNI = desired.CNI{Name: "flannel", Supported: []string{"flannel", "external"}}
-	c.Endpoint = desired.Endpoint{Host: "192.0.2.250", Port: 6443}
+	c.Endpoint = desired.Endpoint{Host: endpoint, Port: 6443}
 	c.Upgrade = desired.Upgrade{
 		MaxUnavailable: desired.Share{Count: 1 + workers/4}, Canary: true,
 		Drain: desired.Drain{Timeout: 60 * time.Second, OnTimeout: desired.DrainStop},

@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/test/sim/world"
@@ -34,6 +35,8 @@ type look struct {
 	first decide.Decision
 	is    observed.World
 	world int // its version
+	// endpoint is the one that is wanted, with the names that are kept.
+	endpoint desired.Endpoint
 }
 
 // state is where an operator is.
@@ -55,20 +58,22 @@ type operator struct {
 	run    string
 	number int
 	force  bool
-	old    bool   // it is the program that locks all that answer, and then takes the Lease by force
-	alone  string // ID of the worker that it works on alone; empty for the cluster
-	state  state
-	result Result
-	plan   look
-	scope  plan.Scope
-	hosts  []*world.Host // whose lock it takes
-	next   int
-	locks  map[string]int64
-	denied map[string]bool // workers whose lock it did not get
-	lease  tenure
-	sched  *apply.Schedule
-	calls  []*attempt
-	sent   map[string]bool // hosts that have their script
+	old    bool // it is the program that locks all that answer, and then takes the Lease by force
+	// endpoint is that of the manifest with which it began.
+	endpoint desired.Endpoint
+	alone    string // ID of the worker that it works on alone; empty for the cluster
+	state    state
+	result   Result
+	plan     look
+	scope    plan.Scope
+	hosts    []*world.Host // whose lock it takes
+	next     int
+	locks    map[string]int64
+	denied   map[string]bool // workers whose lock it did not get
+	lease    tenure
+	sched    *apply.Schedule
+	calls    []*attempt
+	sent     map[string]bool // hosts that have their script
 	// What the run knows besides: what it saw when its plan was approved, whether it can log in to the API, when
 	// it made each host's join token, and since when it opens nodes again at its end.
 	approved  observed.World
@@ -146,6 +151,7 @@ func (o *operator) approve() {
 	if o.old {
 		o.sim.Checker.Old(o.run)
 	}
+	o.sim.World.Manifest(o.run, o.plan.endpoint)
 	o.scope = plan.LockScope(o.plan.plan, o.sim.want, o.plan.is)
 	for _, h := range o.sim.World.Hosts {
 		blind := o.sim.Off == AbsentHosts && !h.Reached()
@@ -318,7 +324,7 @@ func (o *operator) release() {
 
 // verify looks until the cluster is as wanted.
 func (o *operator) verify() {
-	l := o.sim.look()
+	l := o.sim.lookFor(o.endpoint)
 	switch {
 	case l.plan.Empty() && l.first.Route != fsm.Error:
 		o.end(Matches)

@@ -43,7 +43,7 @@ func (s *Simulation) Run() Report {
 // begin starts a run of apply.
 func (s *Simulation) begin(force bool) *operator {
 	s.runs++
-	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), number: s.runs, force: force}
+	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), number: s.runs, force: force, endpoint: s.want.Endpoint}
 	s.ops = append(s.ops, o)
 	s.tell("%s begins", o.run)
 	return o
@@ -161,6 +161,9 @@ func (s *Simulation) oneRun() (Result, look) {
 	if o.result == Held {
 		s.World.Now += staleAfter
 	}
+	if o.result == Matches && o.endpoint.Host != s.want.Endpoint.Host {
+		return Again, o.plan // of another manifest
+	}
 	return o.result, o.plan
 }
 
@@ -262,8 +265,9 @@ func (s *Simulation) asWanted() {
 		s.Checker.Break(safety.Converged, "there is no cluster")
 		return
 	}
+	l := s.look()
 	for _, h := range s.want.Hosts() {
-		if why := s.hostAsWanted(r, h); why != "" {
+		if why := s.hostAsWanted(r, h, l.endpoint.Host); why != "" {
 			s.Checker.Break(safety.Converged, "%s %s", h.Hostname, why)
 		}
 	}
@@ -276,12 +280,15 @@ func (s *Simulation) asWanted() {
 	if len(r.Members) != s.ControlPlanes+outside {
 		s.Checker.Break(safety.Converged, "etcd has %d members", len(r.Members))
 	}
-	if l := s.look(); l.first.Route != fsm.Nothing || !l.plan.Empty() {
+	if r.Objects.Endpoint != l.endpoint.Host {
+		s.Checker.Break(safety.Converged, "the cluster has the endpoint %s", r.Objects.Endpoint)
+	}
+	if l.first.Route != fsm.Nothing || !l.plan.Empty() {
 		s.Checker.Break(safety.Converged, "the plan is not empty: %s", l.first.Route)
 	}
 }
 
-func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host) string {
+func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host, endpoint string) string {
 	h, n := s.World.Host(want.ID), r.Objects.Node(want.Hostname)
 	switch {
 	case !h.Disk.Joined():
@@ -294,6 +301,8 @@ func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host) strin
 		return "is still closed"
 	case h.ControlPlane && !s.World.Voting(h):
 		return "does not vote"
+	case h.ControlPlane && h.Disk.Admin != endpoint, !h.ControlPlane && h.Disk.Dials != endpoint:
+		return "dials another endpoint"
 	}
 	return ""
 }

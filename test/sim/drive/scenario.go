@@ -33,10 +33,13 @@ const (
 	OlderMinor Start = "older-minor" // a cluster of the minor before
 	Missing    Start = "missing"     // the last control-plane host and the last worker have not joined
 	Surplus    Start = "surplus"     // one more control-plane host than the manifest has
+	Elsewhere  Start = "elsewhere"   // all is as wanted, but the API's endpoint
 )
 
 // Starts are all of them.
-func Starts() []Start { return []Start{Bare, Healthy, OlderPatch, OlderMinor, Missing, Surplus} }
+func Starts() []Start {
+	return []Start{Bare, Healthy, OlderPatch, OlderMinor, Missing, Surplus, Elsewhere}
+}
 
 // Kind is a sort of fault.
 type Kind string
@@ -71,6 +74,7 @@ const (
 	// a second operator applies, with the program that locks all hosts and forces the Lease
 	Old   Kind = "old"
 	Alone Kind = "alone" // a caller works on one worker alone, as a controller does
+	Moved Kind = "moved" // a person gives the manifest another endpoint, or the one of before, and applies it
 )
 
 // Kinds are all sorts of faults.
@@ -79,7 +83,7 @@ func Kinds() []Kind {
 		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped,
 		Crashed,
 		DataLost, Manifest, Expired, ConfLost, Collected, ByHand, Severed, Killed, Paused, Stop, Second, Forced, Old,
-		Alone,
+		Alone, Moved,
 	}
 }
 
@@ -95,7 +99,7 @@ func (k Kind) lasts() bool {
 // ofOperator reports whether the fault concerns an operator and not a host.
 func (k Kind) ofOperator() bool {
 	switch k {
-	case Killed, Paused, Stop, Second, Forced, Old, Alone:
+	case Killed, Paused, Stop, Second, Forced, Old, Alone, Moved:
 		return true
 	}
 	return false

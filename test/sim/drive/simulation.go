@@ -33,6 +33,8 @@ type Simulation struct {
 	ends   []ending
 	due    []Fault // those of this moment of operators
 	last   look
+	// lastEndpoint is for which endpoint the last look was.
+	lastEndpoint string
 	// lastView is of which hosts the last look was.
 	lastView int
 	hosts    []*world.Host // that have something to do this moment
@@ -106,6 +108,8 @@ func (s *Simulation) start() *world.World {
 		want.Workers = want.Workers[:max(0, len(want.Workers)-1)]
 	case Surplus:
 		want = manifest(s.ControlPlanes+1, s.Workers)
+	case Elsewhere:
+		want.Endpoint.Host = otherEndpoint
 	}
 	w := world.Installed(want, version)
 	// Who made these clusters left it so.
@@ -121,14 +125,20 @@ func (s *Simulation) start() *world.World {
 func (s *Simulation) throw(what, n int) int { return s.dice.throw(s.moment*8+what+1000, n) }
 
 // look is what an operator sees and plans now. As long as the world is the same, so is the look.
-func (s *Simulation) look() look {
+func (s *Simulation) look() look { return s.lookFor(s.want.Endpoint) }
+
+// lookFor is the same with a manifest that has that endpoint.
+func (s *Simulation) lookFor(e desired.Endpoint) look {
 	view := s.view()
-	if s.last.world == s.World.Version && s.last.world != 0 && s.lastView == view {
+	if s.last.world == s.World.Version && s.last.world != 0 && s.lastView == view && s.lastEndpoint == e.Host {
 		return s.last
 	}
-	in := decide.Input{Want: s.want, Is: s.seen(), Config: s.config, Addons: s.addons}
+	want, is := s.want, s.seen()
+	want.Endpoint = e
+	in := decide.Settle(decide.Input{Want: want, Is: is, Config: s.config, Addons: s.addons}, false)
 	p, decisions := plan.Build(plan.Input{Decide: in})
 	s.last, s.lastView = look{plan: p, first: decisions[0], is: in.Is, world: s.World.Version}, view
+	s.last.endpoint, s.lastEndpoint = in.Want.Endpoint, e.Host
 	if s.Off == OpenAll {
 		s.last.plan = s.opening(p, in.Is)
 	}

@@ -175,6 +175,11 @@ func (a *api) SetKubeProxy(ctx context.Context, _ settings.Change) error {
 	return a.through(ctx, step.SetSystem, "")
 }
 
+// PublishEndpoint does the plan's step.
+func (a *api) PublishEndpoint(ctx context.Context, _ string, _ []string) error {
+	return a.through(ctx, step.PublishEndpoint, "")
+}
+
 // ScaleDNS needs the API, and nothing else.
 func (a *api) ScaleDNS(ctx context.Context, _ func(int32) int32) error { return a.always(ctx, "scale") }
 

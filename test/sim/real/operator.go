@@ -45,10 +45,14 @@ var (
 // look is what is seen, and what is planned for it.
 func (o *Operator) look() (p plan.Plan, first decide.Decision, is observed.World) {
 	o.W.do(func() { is = o.W.truth.Observe() })
-	p, decisions := plan.Build(plan.Input{
-		Decide: decide.Input{Want: o.Want, Is: is, Config: o.Config, Addons: o.Addons},
-	})
+	in := o.input(is)
+	p, decisions := plan.Build(plan.Input{Decide: in})
 	return p, decisions[0], is
+}
+
+// input is what is decided upon.
+func (o *Operator) input(is observed.World) decide.Input {
+	return decide.Settle(decide.Input{Want: o.Want, Is: is, Config: o.Config, Addons: o.Addons}, false)
 }
 
 // lookUntil looks until ok says so, for as long as the engine does.
@@ -93,6 +97,7 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	}
 	o.W.do(func() {
 		o.W.plans[run] = p
+		o.W.truth.Manifest(run, o.input(is).Want.Endpoint)
 		o.W.check.Approve(run, p, false)
 	})
 	hosts := o.hosts(is)

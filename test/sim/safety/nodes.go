@@ -92,7 +92,18 @@ func (c *Checker) State() {
 	if c.World.Version != c.checked {
 		c.versions()
 		c.closed()
+		c.endpoints()
 		c.checked = c.World.Version
+	}
+}
+
+// endpoints checks what kubelets dial against the certificates that they may be shown there.
+func (c *Checker) endpoints() {
+	for _, h := range c.World.Hosts {
+		d := &h.Disk
+		if !h.ControlPlane && !h.Outside && d.Joined() && d.KubeletCA != 0 && !c.World.Believed(d.Dials) {
+			c.Break(Believed, "%s dials %s", h.Name, d.Dials)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	OwnCordons    Rule = "what a person closed stays closed"
 	Unavailable   Rule = "no more nodes are out of service than may be"
 	OwnTokens     Rule = "nobody is given a join token while it is good for any Node"
+	Believed      Rule = "whoever dials an endpoint finds its name in the certificate of every API server"
 	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
 )
 

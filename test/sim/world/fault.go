@@ -154,6 +154,9 @@ func (w *World) Repair(h *Host) bool {
 	}
 	if r := w.EtcdCluster(); d.KubeletCA == 0 && r != nil {
 		d.KubeletCA = w.caOf(r)
+		if !h.ControlPlane {
+			d.Dials = r.Objects.Endpoint
+		}
 	}
 	d.Expired, h.Run.Containerd = false, true
 	startKubelet(h, d.Kubelet)

@@ -6,11 +6,16 @@ import "kubeone/internal/desired"
 func Installed(want desired.Cluster, version string) *World {
 	w := New(want)
 	first := w.Hosts[0]
-	w.begin(first, Objects{Addons: map[string]string{"flannel": Addon}, Record: want.Digest}, 1)
+	w.begin(first, Objects{
+		Addons: map[string]string{"flannel": Addon}, Record: want.Digest, Endpoint: want.Endpoint.Host,
+	}, 1)
 	r := w.EtcdCluster()
 	for _, h := range w.Hosts {
 		h.Disk.Marker = &Marker{Cluster: w.Name, Complete: true}
 		h.Disk.KubeletCA, h.Disk.Local = 1, h.ControlPlane
+		if !h.ControlPlane {
+			h.Disk.Dials = want.Endpoint.Host
+		}
 		h.Disk.Fetched, h.Disk.Digest = []string{version}, Config
 		h.Run.Containerd = true
 		startKubelet(h, version)
@@ -20,6 +25,7 @@ func Installed(want desired.Cluster, version string) *World {
 		if !h.ControlPlane {
 			continue
 		}
+		h.Disk.Admin, h.Disk.Names = want.Endpoint.Host, want.Endpoint.Required()
 		h.Disk.CA, h.Disk.AdminCA, h.Disk.Etcd, h.Disk.API, h.Disk.Controllers = 1, 1, true, version, true
 		if h != first {
 			r.next++

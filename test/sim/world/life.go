@@ -147,6 +147,8 @@ func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 		h.Disk.KubeletCA, h.Disk.Local, h.Disk.Expired = w.caOf(w.EtcdCluster()), h.ControlPlane, false
 		if h.ControlPlane {
 			h.Disk.KubeletCA = h.Disk.CA
+		} else {
+			h.Disk.Dials = w.wantedBy(u.By.Run).Host
 		}
 	}
 	return true, nil

@@ -11,6 +11,9 @@ type Objects struct {
 	// AnyToken: whoever has a join token gets any Node's certificate.
 	AnyToken bool
 	Lease    Lease
+	// Endpoint is where kubeadm has everybody look for the API, and Former where it was to be found before.
+	Endpoint string
+	Former   []string
 }
 
 // Lease is the cluster's lock.

@@ -59,6 +59,15 @@ func (w *World) observeHost(h *Host) observed.Host {
 	if ca := max(d.CA, d.KubeletCA); ca != 0 {
 		out.CAHash = "sha256:" + strconv.Itoa(ca)
 	}
+	if d.KubeletCA != 0 && !d.Local {
+		out.Endpoint = url(d.Dials)
+	}
+	if d.AdminCA != 0 {
+		out.AdminEndpoint = url(d.Admin)
+	}
+	if h.ControlPlane && d.CA != 0 {
+		out.APINames = d.Names
+	}
 	if d.Expired {
 		past := time.Unix(0, 0)
 		out.Certificates = []observed.Certificate{{Name: "kubelet-client", NotAfter: past, Expired: true}}
@@ -139,8 +148,13 @@ func (w *World) observeAPI() observed.API {
 	for name, digest := range r.Objects.Addons {
 		out.Addons[name] = digest
 	}
-	if r.Objects.Record != "" {
-		out.Record = &observed.Record{Cluster: w.Name, ManifestDigest: r.Objects.Record}
+	if r.Objects.Endpoint != "" {
+		out.Endpoint = desired.Endpoint{Host: r.Objects.Endpoint, Port: port}.String()
+	}
+	if r.Objects.Record != "" || len(r.Objects.Former) > 0 {
+		out.Record = &observed.Record{
+			Cluster: w.Name, ManifestDigest: r.Objects.Record, FormerEndpoints: r.Objects.Former,
+		}
 	}
 	for _, n := range r.Objects.Nodes {
 		out.Nodes = append(out.Nodes, observeNode(w, n))

@@ -53,6 +53,8 @@ func initPKI(w *World, h *Host, u *Unit) (bool, error) {
 		h.Disk.CA = len(w.Rings)*1000 + h.Machine
 	}
 	h.Disk.AdminCA, h.Disk.KubeletCA, h.Disk.Local = h.Disk.CA, h.Disk.CA, true
+	e := w.wantedBy(u.By.Run)
+	h.Disk.Admin, h.Disk.Names = e.Host, e.Required()
 	startKubelet(h, u.Intent.Version)
 	return true, nil
 }
@@ -65,7 +67,7 @@ func startKubelet(h *Host, version string) {
 func initEtcd(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.Data == nil || w.Flaws.FreshInit {
 		w.effect(Effect{Verb: RingMade, By: u.By, Host: h})
-		w.begin(h, Objects{Addons: map[string]string{}}, 0)
+		w.begin(h, Objects{Addons: map[string]string{}, Endpoint: w.wantedBy(u.By.Run).Host}, 0)
 	}
 	h.Disk.Etcd = true
 	return true, nil
@@ -148,9 +150,10 @@ func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
 		return false, errors.New("the CA is not there")
 	}
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
-	h.Disk.AdminCA = h.Disk.CA
+	e := w.wantedBy(u.By.Run)
+	h.Disk.AdminCA, h.Disk.Admin, h.Disk.Names = h.Disk.CA, e.Host, e.Required()
 	if h.Disk.KubeletCA == 0 {
-		h.Disk.KubeletCA, h.Disk.Local = h.Disk.CA, false
+		h.Disk.KubeletCA, h.Disk.Local, h.Disk.Dials = h.Disk.CA, false, e.Host
 	}
 	if !h.Run.Kubelet {
 		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
@@ -230,6 +233,7 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 	default:
 		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 		h.Disk.KubeletCA, h.Run.Kubelet = w.caOf(r), false // kubeadm starts it anew
+		h.Disk.Dials = w.wantedBy(u.By.Run).Host
 	}
 	if !h.Run.Kubelet {
 		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Disk.Kubelet})

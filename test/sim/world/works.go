@@ -30,6 +30,9 @@ var works = map[step.Kind]work{
 		repairs: true},
 	step.Quarantine: {phases: []phase{stopAll, moveAside, markUnfinished}, repairs: true},
 
+	step.APINames: {phases: []phase{certify}},
+	step.Dial:     {phases: []phase{redial, awaitKubelet}},
+
 	step.Check: {phases: []phase{checkUpgrade}},
 	step.Fetch: {phases: []phase{fetchImages}},
 	step.UpgradeControlPlane: {phases: []phase{
@@ -51,6 +54,7 @@ var works = map[step.Kind]work{
 	step.RevokeTokens:       {request: answered},
 	step.AwaitWorkloads:     {request: answered},
 	step.SetSystem:          {request: answered},
+	step.PublishEndpoint:    {request: publishEndpoint},
 	step.ApproveServing:     {request: answered},
 	step.ApplyAddon:         {request: applyAddon},
 	step.SaveRecord:         {request: saveRecord},

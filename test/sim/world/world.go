@@ -32,6 +32,8 @@ type World struct {
 	settled  int // the version that Settle has dealt with
 	machines int
 	want     desired.Cluster // whose names and addresses the hosts have
+	// manifests are the endpoints that runs work for.
+	manifests map[string]desired.Endpoint
 }
 
 // Flaws are guards that are off.
@@ -77,8 +79,10 @@ type Disk struct {
 	CA     int // the CA whose keys are in /etc/kubernetes/pki; 0 is none
 	// ClientCA is the CA under which kubelet.conf and admin.conf were made; 0 means that there are none.
 	KubeletCA, AdminCA int
-	Local              bool  // kubelet.conf names this host's own API server
-	Data               *Data // /var/lib/etcd
+	Local              bool     // kubelet.conf names this host's own API server
+	Dials, Admin       string   // the endpoint that kubelet.conf, and admin.conf, name
+	Names              []string // for which the API server's certificate was made
+	Data               *Data    // /var/lib/etcd
 	Aside              []Data
 	AsideCA            []int
 

@@ -1,0 +1,310 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+// Names are what changes in the names of an API server's certificate. Those that nobody wants are kept until somebody
+// says otherwise: who still dials them finds a server that it believes.
+type Names struct {
+	Add  []string `json:"add,omitempty"`
+	Keep []string `json:"keep,omitempty"` // that neither the manifest nor kubeadm gives it
+	Drop []string `json:"drop,omitempty"`
+}
+
+// The endpoint moves in an order in which everybody finds the API at any moment: all API servers get the new names
+// before anybody dials them, all hosts dial the new endpoint before the cluster's objects name it, and the old names
+// stay until the operator has them dropped.
+
+// askEndpoint looks at hosts inside the limit; what the whole cluster has changes only without one.
+func (v *view) askEndpoint() (fsm.Event, string) {
+	var wrong []string
+	if names := v.names(); len(names) > 0 {
+		certified := namesOf(v.hosts, func(s *hostState) bool { _, ok := names[s.ID]; return ok })
+		wrong = append(wrong, "names in the API servers' certificates of "+problem.List(certified)+" are to change")
+	}
+	if diallers := v.diallers(); len(diallers) > 0 {
+		dial := namesOf(v.hosts, func(s *hostState) bool { return slices.Contains(diallers, s.ID) })
+		wrong = append(wrong, problem.List(dial)+" dial another endpoint")
+	}
+	switch {
+	case !v.published():
+		wrong = append(wrong, "the cluster has the endpoint "+v.in.Is.API.Endpoint)
+	case !v.booked():
+		wrong = append(wrong, "the cluster still keeps the names "+problem.List(v.in.Is.API.Record.FormerEndpoints))
+	}
+	if len(wrong) == 0 {
+		return fsm.OnSame, "the API is where its users are to look for it"
+	}
+	return fsm.OnDiffers, strings.Join(wrong, "; ")
+}
+
+// Settle returns the input with the endpoint for which everything is done: the manifest's, where it is there or can
+// move there now, else the one that the cluster has. The names that API servers' certificates keep are those that the
+// cluster has noted, and that of the endpoint which it has; none where they are to be dropped. Limited says that the
+// request is not about the whole cluster, which the endpoint concerns.
+func Settle(in Input, limited bool) Input {
+	in.Want.Endpoint.Former, in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = kept(in), "", ""
+	manifest := in.Want.Endpoint
+	if in.Is.API.Reached == observed.Yes && (in.Is.API.Endpoint == "" || manifest.Is(in.Is.API.Endpoint)) {
+		return in
+	}
+	v := look(in)
+	has := v.formerEndpoint()
+	why := v.cannotMoveYet()
+	if limited {
+		why = "it concerns every host, and this is about some"
+	}
+	if has == "" || why == "" || v.mustNotMove() != "" {
+		return in
+	}
+	in.Want.Endpoint = manifest.At(has)
+	in.Want.Endpoint.Former = kept(in)
+	in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = manifest.String(), why
+	return in
+}
+
+// kept are the names that certificates keep.
+func kept(in Input) []string {
+	if in.DropNames {
+		return nil
+	}
+	var former []string
+	if r := in.Is.API.Record; r != nil {
+		former = append(former, r.FormerEndpoints...)
+	}
+	if has := in.Is.API.Endpoint; has != "" {
+		former = append(former, in.Want.Endpoint.At(has).Host)
+	}
+	bare := in.Want.Endpoint
+	bare.Former = nil
+	return desired.Missing(former, bare.Required())
+}
+
+// booked reports whether the cluster's objects say what is to be said of the endpoint.
+func (v *view) booked() bool {
+	r := v.in.Is.API.Record
+	return v.published() && (!v.in.DropNames || r == nil || len(r.FormerEndpoints) == 0)
+}
+
+// published reports whether the cluster's own objects name the wanted endpoint, or nobody knows what they name.
+func (v *view) published() bool {
+	has := v.in.Is.API.Endpoint
+	return v.in.Is.API.Reached != observed.Yes || has == "" || v.in.Want.Endpoint.Is(has)
+}
+
+// names are the changes to the names of API servers' certificates, by host.
+func (v *view) names() map[string]Names {
+	var out map[string]Names
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if !s.inLimit || !s.joined() || s.is.APINames == nil {
+			continue
+		}
+		former := v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)
+		n := Names{Add: desired.Missing(v.in.Want.Endpoint.Required(), s.is.APINames), Keep: former}
+		if v.in.DropNames {
+			n.Keep, n.Drop = nil, former
+		}
+		if len(n.Add)+len(n.Drop) == 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string]Names{}
+		}
+		out[s.ID] = n
+	}
+	return out
+}
+
+// nodeName is the name of the host's Node, as far as it is known.
+func (s *hostState) nodeName() string {
+	if s.node != nil {
+		return s.node.Name
+	}
+	return s.Node
+}
+
+// diallers are the hosts whose kubeconfigs name another endpoint than the wanted one. A control-plane host's kubelet
+// asks the API server beside it. There are none while an API server outside the limit lacks the endpoint's name.
+func (v *view) diallers() []string {
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if s.joined() && !s.inLimit && s.is.APINames != nil &&
+			len(desired.Missing([]string{v.in.Want.Endpoint.Host}, s.is.APINames)) > 0 {
+			return nil
+		}
+	}
+	return having(v.hosts, v.dialsElsewhere)
+}
+
+func (v *view) dialsElsewhere(s *hostState) bool {
+	if !s.inLimit || !s.joined() {
+		return false
+	}
+	want := v.in.Want.Endpoint
+	kubelet := s.is.Endpoint != "" && !want.IsURL(s.is.Endpoint)
+	if !s.controlPlane() {
+		return kubelet
+	}
+	admin := s.is.AdminEndpoint != "" && !want.IsURL(s.is.AdminEndpoint)
+	return admin || kubelet && !s.Dials(s.is.Endpoint)
+}
+
+// otherEndpoint is why the API's endpoint must not be made the manifest's, and why names of certificates that are to be
+// dropped cannot go. Hosts that join would dial the new endpoint, and so nothing at all is done.
+func (v *view) otherEndpoint() []problem.Problem {
+	var out []problem.Problem
+	if has := v.formerEndpoint(); has != "" {
+		why := v.mustNotMove()
+		if why == "" {
+			why = v.cannotMoveYet()
+		}
+		if why != "" {
+			out = append(out, endpointChanged(has, v.in.Want.Endpoint.String(), why))
+		}
+	}
+	return append(out, v.namesInUse()...)
+}
+
+func endpointChanged(has, wanted, why string) problem.Problem {
+	return problem.Problem{Code: problem.EndpointChanged, Parameters: problem.Parameters{
+		"endpoint": has, "wanted": wanted, "problem": why,
+	}}
+}
+
+// formerEndpoint is the endpoint that the cluster has, where that is not the wanted one; "" where it is, or that is not
+// known. Where the API does not say it, the administrator's kubeconfigs on the control plane do: they dial the new one
+// only when all API servers have its names.
+func (v *view) formerEndpoint() string {
+	if v.in.Is.API.Reached == observed.Yes {
+		if v.published() {
+			return ""
+		}
+		return v.in.Is.API.Endpoint
+	}
+	former := ""
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		switch {
+		case !s.joined() || s.is.AdminEndpoint == "":
+		case v.in.Want.Endpoint.IsURL(s.is.AdminEndpoint):
+			return ""
+		case former == "":
+			former = strings.TrimPrefix(s.is.AdminEndpoint, "https://")
+		}
+	}
+	return former
+}
+
+// mustNotMove is why the endpoint must not be the manifest's; "" where it may.
+func (v *view) mustNotMove() string {
+	if v.cps > 1 && slices.ContainsFunc(v.in.Want.ControlPlane, v.in.Want.IsEndpoint) {
+		return "the new one is one of several control-plane hosts, and would go with it"
+	}
+	return ""
+}
+
+// cannotMoveYet is why the endpoint must stay where it is for now; "" where it may move. Every API server must get the
+// new names, also that of a member which the manifest does not have.
+func (v *view) cannotMoveYet() string {
+	if v.in.Limit != nil || v.in.About != nil {
+		return "it concerns every host, and this is about some"
+	}
+	if faults := v.controlPlaneFaults(); len(faults) > 0 {
+		return "it moves only while the control plane is healthy, and " + strings.Join(faults, "; ")
+	}
+	for _, s := range v.etcd.orphans {
+		if s.living() {
+			return s.problem().What()
+		}
+	}
+	return ""
+}
+
+// namesInUse are the hosts of which it is not known that they dial the wanted endpoint, where names are to be dropped.
+func (v *view) namesInUse() []problem.Problem {
+	if !v.in.DropNames {
+		return nil
+	}
+	var out []problem.Problem
+	add := func(who, why string) {
+		out = append(out, problem.Problem{
+			Code: problem.NamesInUse, Parameters: problem.Parameters{"name": who, "problem": why},
+		})
+	}
+	if !v.published() {
+		add(v.in.Want.Name, "its objects name "+v.in.Is.API.Endpoint)
+	}
+	for i := range v.hosts {
+		switch s := &v.hosts[i]; {
+		case s.silent() || s.reported || !s.inLimit:
+			add(s.name(), "it was not asked, or has not answered")
+		case v.dialsElsewhere(s):
+			add(s.name(), "it dials "+s.is.Endpoint)
+		case s.joined() && s.is.Endpoint == "":
+			add(s.name(), "it does not say what it dials")
+		}
+	}
+	for i := range v.in.Is.API.Nodes {
+		n := &v.in.Is.API.Nodes[i]
+		if !slices.ContainsFunc(v.hosts, func(s hostState) bool { return s.node != nil && s.node.Name == n.Name }) {
+			add(n.Name, "it is no host of the manifest")
+		}
+	}
+	return out
+}
+
+// endpointWarnings are what is worth knowing about the endpoint: that nobody answers there, that it goes with a host,
+// and that certificates have names which nobody wants.
+func (v *view) endpointWarnings() []problem.Problem {
+	out := v.endpointIsHost()
+	if e := v.in.Want.Endpoint; e.Later != "" {
+		out = append(out, endpointChanged(e.String(), e.Later, e.LaterWhy))
+	}
+	if api := v.in.Is.API; api.EndpointAnswers == observed.No && v.in.Want.Endpoint.Later == "" {
+		out = append(out, problem.Problem{Code: problem.EndpointSilent, Parameters: problem.Parameters{
+			"endpoint": v.in.Want.Endpoint.String(), "problem": api.EndpointProblem,
+		}})
+	}
+	if v.in.About != nil || v.in.DropNames {
+		return out
+	}
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if !s.joined() || s.is.APINames == nil {
+			continue
+		}
+		wanted := v.in.Want.Endpoint.Former
+		former := desired.Missing(wanted, desired.Missing(wanted, s.is.APINames))
+		former = append(former, v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)...)
+		if len(former) > 0 && v.published() {
+			out = append(out, problem.Problem{
+				Code: problem.NamesFormer, Host: s.ID, Parameters: problem.Parameters{"names": former},
+			})
+		}
+	}
+	return out
+}
+
+// endpointIsHost warns before the cluster is made of an endpoint that goes with one of several control-plane hosts.
+func (v *view) endpointIsHost() []problem.Problem {
+	if v.begun() || v.cps < 2 {
+		return nil
+	}
+	for _, h := range v.in.Want.ControlPlane {
+		if v.in.Want.IsEndpoint(h) {
+			return []problem.Problem{{
+				Code: problem.EndpointIsHost, Host: h.ID,
+				Parameters: problem.Parameters{"endpoint": v.in.Want.Endpoint.Host},
+			}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+# stages api-names and dial: the API's clients come to find it at another endpoint.
+
+# stage_api_names makes the API server's certificate for the manifest's names and for $KEEP_NAMES, and waits until it is shown.
+# The API server reads it anew by itself. Nothing changes for whoever uses a name that stays.
+stage_api_names() {
+	pki=/etc/kubernetes/pki
+	made=$pki/.new
+	rm -rf "$made"
+	(umask 077 && mkdir "$made")
+	ln -s ../ca.crt ../ca.key "$made/"
+	file_cluster_now | with_names >"$made/config.yaml"
+	kubeadm init phase certs apiserver --config "$made/config.yaml"
+	on_disk "$made"
+	mv -f "$made/apiserver.key" "$made/apiserver.crt" "$pki/"
+	rm -rf "$made"
+	wait_for 120 "this host's API server to show its new certificate" shows_names
+	on_disk "$pki"
+}
+
+# with_names gives kubeadm's configuration the names that are kept, and the directory where the certificate is made.
+with_names() {
+	while IFS= read -r line; do
+		printf '%s\n' "$line"
+		case $line in
+		"kind: ClusterConfiguration") printf 'certificatesDir: %s\n' "$made" ;;
+		*" certSANs:") for name in $KEEP_NAMES $ADD_NAMES; do printf '%s- "%s"\n' "${line%certSANs:}" "$name"; done ;;
+		esac
+	done
+}
+
+# shows_names succeeds when this host's API server answers to $ADD_NAMES, and to none of $DROP_NAMES. Of a pattern nothing can be
+# asked.
+shows_names() {
+	for name in $ADD_NAMES; do
+		case $name in *"*"*) ;; *) answers_to "$name" || return 1 ;; esac
+	done
+	for name in $DROP_NAMES; do
+		case $name in *"*"*) ;; *) answers_to localhost && ! answers_to "$name" || return 1 ;; esac
+	done
+}
+
+answers_to() { administer --server "https://127.0.0.1:${LOCAL_ENDPOINT##*:}" --tls-server-name "$1" get --raw /readyz; }
+
+# stage_dial has this host's kubeconfigs dial the endpoint, after it has answered to each of them.
+stage_dial() {
+	if [ "$ROLE" = control-plane ]; then
+		for conf in admin super-admin; do redial "/etc/kubernetes/$conf.conf" "$ENDPOINT"; done
+		dials /etc/kubernetes/kubelet.conf "$LOCAL_ENDPOINT" || dials /etc/kubernetes/kubelet.conf "$ENDPOINT" || redial_kubelet "$LOCAL_ENDPOINT"
+		# The digest of earlier versions of this program has the endpoint in it. What else it stands for is as it was.
+		if [ -n "$FORMER_DIGEST" ] && grep -qxF "control-plane $FORMER_DIGEST" "$DIGESTS" 2>/dev/null; then
+			for pair in $NODE_DIGESTS; do
+				case $pair in components=*) record "$pair" ;; esac
+			done
+		fi
+	else
+		dials /etc/kubernetes/kubelet.conf "$ENDPOINT" || redial_kubelet "$ENDPOINT"
+	fi
+	systemctl is-active --quiet kubelet || systemctl start kubelet
+	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+	keep
+}
+
+# dials KUBECONFIG URL succeeds when the kubeconfig names that server, and no other.
+dials() {
+	[ "$(sed -n 's/^ *server: *//p' "$1" | sort -u)" = "$2" ]
+}
+
+# found KUBECONFIG URL dies, when nothing has changed yet, where nobody answers there whom the kubeconfig's CA has signed for that
+# name.
+found() {
+	(wait_for 60 "the API at $2" asked "$1" "$2") 2>/dev/null ||
+		die "this host does not find the API at $2, and goes on dialling what it dialled: $(asked "$1" "$2" 2>&1 | sed -n '$p')"
+}
+
+# asked KUBECONFIG URL asks the API there, as the kubeconfig's user. Workers have no kubectl, and their kubelet's certificate in a
+# file of its own.
+asked() {
+	if [ -x "$BIN/kubectl" ]; then
+		"$BIN/kubectl" --kubeconfig "$1" --server "$2" --request-timeout 5s get --raw /version
+	elif have curl; then
+		curl -fsS --noproxy "*" --max-time 5 --cacert /etc/kubernetes/pki/ca.crt --cert "$CLIENT_CERT" "$2/version"
+	elif have wget; then
+		wget -nv -T 5 -t 1 -O - --no-proxy --ca-certificate /etc/kubernetes/pki/ca.crt --certificate "$CLIENT_CERT" --private-key "$CLIENT_CERT" "$2/version"
+	else
+		die "neither curl nor wget is there to ask with: install one"
+	fi
+}
+
+# redial KUBECONFIG URL has a kubeconfig, where it is there, name that server.
+redial() {
+	[ -s "$1" ] && ! dials "$1" "$2" || return 0
+	found "$1" "$2"
+	redirect "$1" "$2"
+}
+
+redirect() {
+	REDIALLED=$1 SERVER=$2
+	put "$1" 0600 redialled
+}
+
+redialled() { sed "s|^\\( *server: \\).*|\\1$SERVER|" "$REDIALLED"; }
+
+# redial_kubelet URL stops the kubelet before kubelet.conf changes: whoever is interrupted leaves one that does not run, which is
+# seen, and not one that dials what kubelet.conf does not name any more. Pods go on.
+redial_kubelet() {
+	found /etc/kubernetes/kubelet.conf "$1"
+	systemctl stop kubelet
+	redirect /etc/kubernetes/kubelet.conf "$1"
+	systemctl start kubelet
+}

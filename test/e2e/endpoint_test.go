@@ -1,0 +1,217 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// TestEndpointMoves is a cluster whose API is to be found at another address: everybody comes to dial it there, no Node
+// ceases to be Ready meanwhile, what is interrupted is gone on with, and the old address stays good until it is
+// dropped.
+func TestEndpointMoves(t *testing.T) {
+	t.Parallel()
+	s := begin(t, fleet.Options{Name: "endpoint", ControlPlanes: 3, Workers: 2})
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"the endpoint moves", endpointMoves},
+		part{"the former address is dropped", formerAddressDropped},
+		part{"the endpoint moves away from an address that is gone", endpointIsGone},
+	)
+}
+
+// The last bytes of addresses that the load balancer gets besides its own.
+const (
+	secondAddress = "250"
+	thirdAddress  = "251"
+)
+
+// addressed gives the load balancer another address of the lab's network, and returns it.
+func (s *story) addressed(last string) string {
+	s.Helper()
+	own := s.Lab.Endpoint
+	address := own[:strings.LastIndexByte(own, '.')+1] + last
+	s.broken(s.balancer(), "ip address add "+address+"/24 dev eth0")
+	return address
+}
+
+// endpointAt is the manifest with another endpoint; it is the story's from then on.
+func (s *story) endpointAt(address string) {
+	s.Helper()
+	s.wantEdited(fields(func(all map[string]any) { all["apiEndpoint"] = map[string]any{"host": address} }))
+}
+
+func endpointMoves(s *story) {
+	old, address := s.Lab.Endpoint, s.addressed(secondAddress)
+	worker := s.Lab.Host("worker-2")
+	s.run(4, []string{"apply", "-y", "--limit", "worker-1", "-m", s.variant(address)}, "it concerns every host",
+		"except for: apiEndpoint (the cluster still has "+old+":6443)")
+	s.endpointAt("cp-2")
+	s.run(15, []string{"plan"}, "one of several control-plane hosts")
+	s.endpointAt(address)
+	ready := s.readyThroughout()
+	s.run(2, []string{"plan"}, "known as "+address, "dial "+address+":6443", "name the endpoint "+address+":6443")
+	// A worker that does not find the new address keeps the old one, and the cluster's objects name that until it does.
+	s.broken(worker, "ip route add blackhole "+address)
+	s.run(16, []string{"apply", "-y"}, "does not find the API at https://"+address+":6443")
+	s.same("what "+worker.Hostname+" dials", "https://"+old+":6443", s.dialled(worker, "kubelet"))
+	s.same("the cluster's endpoint", old+":6443", s.published())
+	s.broken(worker, "ip route del blackhole "+address)
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.movedTo(address)
+	ready()
+	s.nothingToDo()
+	s.run(0, []string{"plan"}, "still has "+old)
+	for _, endpoint := range []string{old, address} {
+		s.kube("--server", "https://"+endpoint+":6443", "get", "nodes")
+	}
+}
+
+// variant is a manifest with another endpoint beside the story's.
+func (s *story) variant(address string) string {
+	s.Helper()
+	path, err := s.Variant("endpoint", fields(func(all map[string]any) {
+		all["apiEndpoint"] = map[string]any{"host": address}
+	}))
+	s.must(err)
+	return path
+}
+
+// movedTo shows that everybody dials the address.
+func (s *story) movedTo(address string) {
+	s.Helper()
+	url := "https://" + address + ":6443"
+	s.must(s.FetchKubeconfig(s.Context())) // the operator's dials the new address, too
+	for _, h := range s.Lab.Workers() {
+		s.same("what "+h.Hostname+" dials", url, s.dialled(h, "kubelet"))
+	}
+	for _, h := range s.Lab.ControlPlanes() {
+		s.same("what the administrator on "+h.Hostname+" dials", url, s.dialled(h, "admin"))
+	}
+	s.same("the cluster's endpoint", address+":6443", s.published())
+	s.same("what kube-proxy dials", url, serverIn(s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o",
+		`jsonpath={.data.kubeconfig\.conf}`)))
+	s.same("what hosts that join dial", url, serverIn(s.kube("-n", "kube-public", "get", "configmap", "cluster-info",
+		"-o", `jsonpath={.data.kubeconfig}`)))
+}
+
+func (s *story) published() string {
+	s.Helper()
+	config := s.kube("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o",
+		"jsonpath={.data.ClusterConfiguration}")
+	for line := range strings.SplitSeq(config, "\n") {
+		if value, ok := strings.CutPrefix(line, "controlPlaneEndpoint: "); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// dialled is the server in a kubeconfig of a host.
+func (s *story) dialled(h *fleet.Host, name string) string {
+	s.Helper()
+	text, err := h.Exec(s.Context(), "cat /etc/kubernetes/"+name+".conf")
+	s.must(err)
+	return serverIn(text)
+}
+
+func serverIn(kubeconfig string) string {
+	for line := range strings.SplitSeq(kubeconfig, "\n") {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "server: "); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// readyThroughout looks at the Nodes from now on. The function that it returns ends that, and is an error of the test
+// for each Node that was seen not to be Ready.
+func (s *story) readyThroughout() (end func()) {
+	s.Helper()
+	client, err := s.Client("")
+	s.must(err)
+	ctx, cancel := context.WithCancel(s.Context())
+	looks, unready, done := 0, map[string]bool{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(time.Second); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+			nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+			if err != nil {
+				continue // counted below
+			}
+			looks++
+			for _, n := range nodes.Items {
+				if !operator.Ready(n) {
+					unready[n.Name] = true
+				}
+			}
+		}
+	}()
+	return func() {
+		s.Helper()
+		cancel()
+		<-done
+		if looks < 5 {
+			s.Errorf("the Nodes were seen %d times only", looks)
+		}
+		for name := range unready {
+			s.Errorf("%s was not Ready at some time", name)
+		}
+	}
+}
+
+func formerAddressDropped(s *story) {
+	old := s.Lab.Endpoint
+	s.paused(func() {
+		s.run(15, []string{"plan", "--drop-old-names"}, "keep their former names because of worker-1")
+	}, s.Lab.Host("worker-1"))
+	s.eventually("worker-1 is back", time.Minute, s.planIsEmpty)
+	s.run(2, []string{"plan", "--drop-old-names"}, "no more known as "+old)
+	s.run(0, []string{"apply", "-y", "--drop-old-names"}, "Done. The cluster matches the manifest.")
+	s.nothingToDo()
+	if text := s.Run(s.Context(), "plan").Text(); strings.Contains(text, "still has") {
+		s.Errorf("names are left:\n%s", text)
+	}
+	for _, h := range s.Lab.ControlPlanes() {
+		names, err := h.Exec(s.Context(), "/opt/kubeone/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf "+
+			"--server https://127.0.0.1:6443 --tls-server-name "+old+" get --raw /readyz 2>&1 || true")
+		s.must(err)
+		if !strings.Contains(names, "certificate") {
+			s.Errorf("%s still answers to %s: %s", h.Hostname, old, names)
+		}
+	}
+	s.healthy()
+}
+
+// endpointIsGone moves away from an address that nobody has any more: workers find no API, and their kubelets say
+// nothing.
+func endpointIsGone(s *story) {
+	former, address := s.addressOf(secondAddress), s.addressed(thirdAddress)
+	s.broken(s.balancer(), "ip address del "+former+"/24 dev eth0")
+	s.eventually("the workers are not Ready", 3*time.Minute, func(ctx context.Context) error {
+		return s.planSays("Ready")(ctx)
+	})
+	s.endpointAt(address)
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.movedTo(address)
+	s.healthy()
+	s.nothingToDo()
+}
+
+func (s *story) addressOf(last string) string {
+	return s.Lab.Endpoint[:strings.LastIndexByte(s.Lab.Endpoint, '.')+1] + last
+}

@@ -1,0 +1,82 @@
+package world
+
+import (
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/step"
+)
+
+// Where the API is looked for. An API server is believed by who dials one of the names in its certificate; behind an
+// endpoint may be any of them.
+
+// Manifest notes for which endpoint a run works, and the names that it wants in certificates.
+func (w *World) Manifest(run string, e desired.Endpoint) {
+	if w.manifests == nil {
+		w.manifests = map[string]desired.Endpoint{}
+	}
+	w.manifests[run] = e
+}
+
+// wantedBy is the endpoint that the run works for.
+func (w *World) wantedBy(run string) desired.Endpoint {
+	if e, ok := w.manifests[run]; ok {
+		return e
+	}
+	return w.want.Endpoint
+}
+
+// Believed reports whether every API server that there is has the name.
+func (w *World) Believed(name string) bool {
+	for _, h := range w.Hosts {
+		if h.ControlPlane && h.Disk.API != "" && h.Disk.Joined() && !slices.Contains(h.Disk.Names, name) {
+			return false
+		}
+	}
+	return true
+}
+
+func certify(w *World, h *Host, u *Unit) (bool, error) {
+	p := step.ParamsOf[step.APINamesParams](u.Intent)
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	names := slices.DeleteFunc(slices.Clone(h.Disk.Names), func(n string) bool { return slices.Contains(p.Drop, n) })
+	h.Disk.Names = append(names, desired.Missing(p.Add, names)...)
+	return true, nil
+}
+
+// redial has the host's kubeconfigs dial the endpoint, once an API server has answered there.
+func redial(w *World, h *Host, u *Unit) (bool, error) {
+	e := w.wantedBy(u.By.Run).At(step.ParamsOf[step.DialParams](u.Intent).Endpoint)
+	answers := slices.ContainsFunc(w.Hosts, func(other *Host) bool {
+		return other.ControlPlane && w.APIReady(other) && slices.Contains(other.Disk.Names, e.Host)
+	})
+	if h.Split || !answers {
+		return false, nil
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	if h.ControlPlane {
+		h.Disk.Admin = e.Host
+	}
+	if !h.Disk.Local {
+		h.Disk.Dials = e.Host
+	}
+	return true, nil
+}
+
+func publishEndpoint(w *World, q query) (bool, error) {
+	p := step.ParamsOf[step.PublishEndpointParams](q.in)
+	w.effect(Effect{Verb: Applied, By: q.by})
+	q.etcdCluster.Objects.Endpoint = desired.Endpoint{}.At(p.Endpoint).Host
+	q.etcdCluster.Objects.Former = slices.Clone(p.Former)
+	return w.Write(), nil
+}
+
+// url is how a kubeconfig has the endpoint of a name; "" where there is none.
+func url(name string) string {
+	if name == "" {
+		return ""
+	}
+	return desired.Endpoint{Host: name, Port: port}.URL()
+}
+
+const port = 6443
