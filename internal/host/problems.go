@@ -11,20 +11,26 @@ const PassphraseEnv = "KUBEONE_SSH_PASSPHRASE"
 // A HostKeyChangedError is a host that shows a key other than the known ones. It stops everything, in every policy: the
 // machine was reinstalled, or someone is in the middle. Pinned and revoked keys give it too.
 type HostKeyChangedError struct {
-	Host    string   // "address:port" as known_hosts knows it
-	Known   []string // fingerprints, "SHA256:..."
-	Offered string   // fingerprint of the key shown
-	Where   []string // where the known keys are from, in the order of Known: "file:line", "the manifest", "this run"
-	Revoked bool     // the offered key is marked @revoked
+	Host     string     // "address:port" as known_hosts knows it
+	Known    []KnownKey // of a revoked key: where it is revoked
+	Offered  string     // fingerprint of the key shown, "SHA256:..."
+	Revoked  bool       // the offered key is revoked
+	AcceptAs string     // what AcceptFlag calls the machine; "" where it does not help
 }
 
 func (e *HostKeyChangedError) Error() string {
-	where := strings.Join(e.Where, ", ")
 	if e.Revoked {
-		return fmt.Sprintf("the host key %s of %s is revoked (%s)", e.Offered, e.Host, where)
+		return fmt.Sprintf("the host key %s of %s is revoked (%s)", e.Offered, e.Host, e.where())
 	}
-	return fmt.Sprintf("the host key of %s has changed: known %s (%s), offered %s",
-		e.Host, strings.Join(e.Known, " or "), where, e.Offered)
+	return fmt.Sprintf("the host key of %s has changed: known %s, offered %s", e.Host, KnownKeys(e.Known), e.Offered)
+}
+
+func (e *HostKeyChangedError) where() string {
+	places := make([]string, 0, len(e.Known))
+	for _, k := range e.Known {
+		places = append(places, k.Where)
+	}
+	return strings.Join(places, ", ")
 }
 
 // Is makes errors.Is(err, ErrHostKeyChanged) true.
@@ -35,8 +41,12 @@ func (e *HostKeyChangedError) Hint() string {
 	if e.Revoked {
 		return "do not connect; ask whoever revoked it"
 	}
-	return "if the machine was reinstalled, remove the old key (" + strings.Join(e.Where, ", ") +
-		") and compare the new fingerprint on the machine's console; otherwise someone is intercepting the connection"
+	advice := "correct the old key (" + e.where() + ")"
+	if e.AcceptAs != "" {
+		advice = "accept it with " + AcceptFlag + " " + e.AcceptAs + "=" + e.Offered
+	}
+	return "compare the offered fingerprint with the one on the machine's console; if the machine was set up anew, " +
+		advice + "; otherwise someone is intercepting the connection"
 }
 
 // An UnknownHostKeyError is a host never met before, under PolicyStrict.

@@ -30,6 +30,11 @@ type Target struct {
 	AgentSocket string
 	// HostKeys pins the machine's keys: it must show one of these, whatever known_hosts files say. Public keys only.
 	HostKeys []ssh.PublicKey
+	// Accept lets the machine show another key than the one that known_hosts files say, but no other than the pinned
+	// ones: "" does not, a fingerprint ("SHA256:...") allows that key, AcceptShown the one that it shows.
+	Accept string
+	// AcceptAs is what AcceptFlag calls the machine; "" where that does not help.
+	AcceptAs string
 	// AsUser runs commands as User, without sudo: for a machine that only keeps files.
 	AsUser bool
 	// Bastions are the machines to go through, outermost first. Each is verified like any host. By default the

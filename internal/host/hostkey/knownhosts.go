@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"kubeone/internal/host/pubkey"
 )
 
 // A knownKey is one line of a known_hosts file (format: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
@@ -24,21 +26,27 @@ import (
 type knownKey struct {
 	patterns []string // normalized: "host", "[host]:port", with * and ?; or one "|1|salt|hash"
 	key      ssh.PublicKey
-	ca       bool // @cert-authority
-	revoked  bool // @revoked
+	marker   string   // "", certAuthority, revoked
+	replaces []string // fingerprints that no longer count at the same address; of the record file only
 	where    string
 }
+
+// The markers of lines. Lines with another one are passed over.
+const (
+	certAuthority = "cert-authority"
+	revoked       = "revoked"
+)
 
 // A knownFile is a known_hosts file. Entries without wildcards are found by name.
 type knownFile struct {
 	byName  map[string][]*knownKey
 	special []*knownKey // hashed, wildcards
-	revoked map[string]*knownKey
+	revoked []*knownKey
 }
 
 // readKnownHosts reads a file; a missing one is empty. Lines that are not understood are passed over, as ssh does.
 func readKnownHosts(path string) (*knownFile, error) {
-	f := &knownFile{byName: map[string][]*knownKey{}, revoked: map[string]*knownKey{}}
+	f := &knownFile{byName: map[string][]*knownKey{}}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
@@ -58,19 +66,17 @@ func readKnownHosts(path string) (*knownFile, error) {
 }
 
 func (f *knownFile) parse(line []byte, where string) {
-	marker, patterns, key, _, _, err := ssh.ParseKnownHosts(line)
-	if err != nil {
+	marker, patterns, key, comment, _, err := ssh.ParseKnownHosts(line)
+	if err != nil || marker != "" && marker != certAuthority && marker != revoked {
 		return
 	}
-	f.add(&knownKey{
-		patterns: patterns, key: key, ca: marker == "cert-authority", revoked: marker == "revoked", where: where,
-	})
+	f.add(&knownKey{patterns: patterns, key: key, marker: marker, replaces: replacedBy(comment), where: where})
 }
 
 func (f *knownFile) add(k *knownKey) {
 	switch {
-	case k.revoked:
-		f.revoked[string(k.key.Marshal())] = k
+	case k.marker == revoked:
+		f.revoked = append(f.revoked, k)
 	case strings.ContainsAny(strings.Join(k.patterns, ""), "*?!|"):
 		f.special = append(f.special, k)
 	default:
@@ -91,6 +97,26 @@ func (f *knownFile) lookup(addr string) []*knownKey {
 		}
 	}
 	return found
+}
+
+// revokes gives the line that revokes a key, or the authority that certified it, for an address. A line without a port
+// is for all of the host's ports.
+func (f *knownFile) revokes(addr string, key ssh.PublicKey) *knownKey {
+	host, _, _ := net.SplitHostPort(addr)
+	anyPort := net.JoinHostPort(host, "22")
+	for _, k := range f.revoked {
+		if k.isIn(key) && (k.matches(addr, knownhosts.Normalize(addr)) ||
+			k.matches(anyPort, knownhosts.Normalize(anyPort))) {
+			return k
+		}
+	}
+	return nil
+}
+
+// isIn tells whether the key is k, or a certificate for k or by k.
+func (k *knownKey) isIn(key ssh.PublicKey) bool {
+	cert, certified := key.(*ssh.Certificate)
+	return pubkey.Equal(k.key, pubkey.Plain(key)) || certified && pubkey.Equal(k.key, cert.SignatureKey)
 }
 
 func (k *knownKey) matches(addr, name string) bool {
@@ -119,7 +145,7 @@ func matchesPattern(pattern, host, port string) bool {
 			patternHost, patternPort = h, p
 		}
 	}
-	return port == patternPort && wildcard(patternHost, host)
+	return wildcard(patternPort, port) && wildcard(patternHost, host)
 }
 
 // wildcard matches * and ? anywhere, dots included.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/crypto/ssh/knownhosts"
 
@@ -61,6 +62,33 @@ func (h *Verifier) Approve(contacts []host.FirstContact) error {
 	return nil
 }
 
+// replacing begins the comment of a recorded key that was accepted in place of others, whose fingerprints follow, ","
+// between. These no longer count at its address, in whatever file they stand, until one of them is accepted again. So
+// the record file is only ever appended to, and files of others are not changed.
+const replacing = "replaces "
+
+// replacedBy reads such a comment.
+func replacedBy(comment string) []string {
+	prints, ok := strings.CutPrefix(comment, replacing)
+	if !ok {
+		return nil
+	}
+	return strings.Split(prints, ",")
+}
+
+// recordLine is a contact's line of the record file.
+func recordLine(c host.FirstContact) string {
+	line := knownhosts.Line([]string{c.Address}, c.Key)
+	if len(c.Replaces) == 0 {
+		return line
+	}
+	var prints []string
+	for _, k := range c.Replaces {
+		prints = append(prints, k.Fingerprint)
+	}
+	return line + " " + replacing + strings.Join(prints, ",")
+}
+
 // record appends keys to the record file in one write: another process that appends loses nothing, and a crash leaves
 // at most a line without its end, which readers pass over.
 func (h *Verifier) record(contacts []host.FirstContact) error {
@@ -70,7 +98,7 @@ func (h *Verifier) record(contacts []host.FirstContact) error {
 	}
 	var lines bytes.Buffer
 	for _, c := range contacts {
-		lines.WriteString(knownhosts.Line([]string{c.Address}, c.Key) + "\n")
+		lines.WriteString(recordLine(c) + "\n")
 	}
 	if err := appendPrivately(path, lines.Bytes()); err != nil {
 		return fmt.Errorf("record host keys: %w", err)

@@ -5,7 +5,6 @@ package hostkey
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/crypto/ssh"
@@ -20,7 +19,7 @@ type Options struct {
 	// 0600). "" keeps them in memory.
 	RecordFile string
 	Policy     host.Policy
-	// OnRecord is told each key that host.PolicyAcceptNew recorded; nil tells nobody. It may be called concurrently.
+	// OnRecord is told each key that was recorded without Approve; nil tells nobody. It may be called concurrently.
 	OnRecord func(host.FirstContact)
 }
 
@@ -30,16 +29,25 @@ type Peer struct {
 	Address string          // "host:port" under which known_hosts files know it
 	Pinned  []ssh.PublicKey // it must show one of these, whatever files say
 	Files   []string        // known_hosts files, without the record file
+	// Revocations is a file of public keys that it must not show; "" is none.
+	Revocations string
+	// Strict refuses an unknown key, whatever the policy is.
+	Strict bool
+	// Algorithms are the only ones by which it may prove to have its key; nil is all that are supported.
+	Algorithms []string
+	// Accept and AcceptAs are as in host.Target.
+	Accept, AcceptAs string
 }
 
 // A Verifier decides whether a host's key is trusted, and remembers the keys met in this run.
 type Verifier struct {
 	opts Options
 
-	mu    sync.Mutex
-	files map[string]*knownFile
-	met   map[string]*metKey // by address
-	order []string           // addresses in the order they were met
+	mu          sync.Mutex
+	files       map[string]*knownFile  // by path
+	revocations map[string][]*knownKey // by path
+	met         map[string]*metKey     // by address
+	order       []string               // addresses in the order they were met
 }
 
 // A metKey is a key met for the first time in this run.
@@ -50,43 +58,12 @@ type metKey struct {
 
 // New makes a Verifier; files are read when they are first needed.
 func New(o Options) *Verifier {
-	return &Verifier{opts: o, files: map[string]*knownFile{}, met: map[string]*metKey{}}
+	return &Verifier{opts: o, files: map[string]*knownFile{}, revocations: map[string][]*knownKey{},
+		met: map[string]*metKey{}}
 }
 
-// known gives what files say about a machine, the cluster's own file first, and whether key is revoked.
-func (h *Verifier) known(p Peer, key ssh.PublicKey) (keys []*knownKey, revoked *knownKey, err error) {
-	paths := p.Files
-	if h.opts.RecordFile != "" {
-		paths = append([]string{h.opts.RecordFile}, paths...)
-	}
-	for _, path := range paths {
-		f := h.files[path]
-		if f == nil {
-			if f, err = readKnownHosts(path); err != nil {
-				return nil, nil, err
-			}
-			h.files[path] = f
-		}
-		keys = append(keys, f.lookup(p.Address)...)
-		if key != nil && revoked == nil {
-			revoked = f.revokes(key)
-		}
-	}
-	return keys, revoked, nil
-}
-
-func (f *knownFile) revokes(key ssh.PublicKey) *knownKey {
-	if k := f.revoked[string(pubkey.Plain(key).Marshal())]; k != nil {
-		return k
-	}
-	if cert, ok := key.(*ssh.Certificate); ok {
-		return f.revoked[string(cert.SignatureKey.Marshal())]
-	}
-	return nil
-}
-
-// Verify decides on the key that a machine has proved to have: pinned keys first, then the files, then what was met in
-// this run, then the policy.
+// Verify decides on the key that a machine has proved to have: revocations first, then pinned keys, what was met in
+// this run, the files, and then what is accepted and the policy.
 func (h *Verifier) Verify(p Peer, key ssh.PublicKey) error {
 	recorded, err := h.judge(p, key)
 	if recorded != nil && h.opts.OnRecord != nil {
@@ -99,26 +76,30 @@ func (h *Verifier) Verify(p Peer, key ssh.PublicKey) error {
 func (h *Verifier) judge(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	known, revoked, err := h.known(p, key)
+	known, err := h.known(p, key)
 	if err != nil {
 		return nil, err
 	}
-	if revoked != nil {
-		return nil, &host.HostKeyChangedError{Host: p.Address, Offered: ssh.FingerprintSHA256(pubkey.Plain(key)),
-			Where: []string{revoked.where}, Revoked: true}
+	if len(known.revoked) > 0 {
+		e := differs(p, key, known.revoked)
+		e.Revoked = true
+		return nil, e
 	}
 	if len(p.Pinned) > 0 {
 		return nil, among(p, key, pinned(p.Pinned))
 	}
-	own, authorities := split(known)
-	if cert, ok := key.(*ssh.Certificate); ok && len(authorities) > 0 && among(p, key, own) != nil {
-		return nil, verifyCertificate(p, cert, authorities)
-	}
-	if len(own) > 0 {
-		return nil, among(p, key, own)
-	}
 	if m := h.met[p.Address]; m != nil {
 		return nil, among(p, key, []*knownKey{{key: m.contact.Key, where: "this run"}})
+	}
+	isOwn := among(p, key, known.own) == nil
+	if cert, ok := key.(*ssh.Certificate); ok && len(known.authorities) > 0 && !isOwn {
+		return nil, verifyCertificate(p, cert, known.authorities)
+	}
+	switch {
+	case isOwn:
+		return nil, nil
+	case len(known.own) > 0:
+		return h.changed(p, pubkey.Plain(key), differs(p, key, known.own))
 	}
 	return h.decide(p, pubkey.Plain(key))
 }
@@ -131,26 +112,19 @@ func pinned(keys []ssh.PublicKey) []*knownKey {
 	return out
 }
 
-// split tells a machine's own keys from the authorities for it.
-func split(known []*knownKey) (own, authorities []*knownKey) {
-	for _, k := range known {
-		if k.ca {
-			authorities = append(authorities, k)
-		} else {
-			own = append(own, k)
-		}
-	}
-	return own, authorities
-}
-
 // among gives nil if the key is one of the known ones.
 func among(p Peer, key ssh.PublicKey, known []*knownKey) error {
+	if slices.ContainsFunc(known, func(k *knownKey) bool { return pubkey.Equal(k.key, pubkey.Plain(key)) }) {
+		return nil
+	}
+	return differs(p, key, known)
+}
+
+// differs is the error of a key that is not as it is known.
+func differs(p Peer, key ssh.PublicKey, known []*knownKey) *host.HostKeyChangedError {
 	e := &host.HostKeyChangedError{Host: p.Address, Offered: ssh.FingerprintSHA256(pubkey.Plain(key))}
 	for _, k := range known {
-		if pubkey.Equal(k.key, pubkey.Plain(key)) {
-			return nil
-		}
-		e.Known, e.Where = append(e.Known, ssh.FingerprintSHA256(k.key)), append(e.Where, k.where)
+		e.Known = append(e.Known, host.KnownKey{Fingerprint: ssh.FingerprintSHA256(k.key), Where: k.where})
 	}
 	return e
 }
@@ -160,69 +134,70 @@ func verifyCertificate(p Peer, cert *ssh.Certificate, authorities []*knownKey) e
 		return slices.ContainsFunc(authorities, func(k *knownKey) bool { return pubkey.Equal(k.key, auth) })
 	}}
 	if err := checker.CheckHostKey(p.Address, nil, cert); err != nil {
-		return fmt.Errorf("%w: %w", among(p, cert, authorities), err)
+		return fmt.Errorf("%w: %w", differs(p, cert, authorities), err)
 	}
 	return nil
 }
 
+// policy is what happens with a key of this machine that nobody knows.
+func (h *Verifier) policy(p Peer) host.Policy {
+	if p.Strict {
+		return host.PolicyStrict
+	}
+	return h.opts.Policy
+}
+
+// changed applies Accept to a key that is not the known one. A fingerprint that the operator has given is as good as a
+// line of known_hosts that the operator has corrected; without one, somebody must see the key first, in a plan.
+func (h *Verifier) changed(p Peer, key ssh.PublicKey, e *host.HostKeyChangedError) (*host.FirstContact, error) {
+	e.AcceptAs = p.AcceptAs
+	switch p.Accept {
+	case e.Offered:
+	case host.AcceptShown:
+		if h.policy(p) != host.PolicyProbe {
+			return nil, e
+		}
+	case "":
+		return nil, e
+	default:
+		return nil, otherThanGiven(p, e)
+	}
+	return h.take(p, key, e.Known, h.opts.Policy != host.PolicyProbe)
+}
+
+// otherThanGiven is the error of a key that is another one than the operator said it must be.
+func otherThanGiven(p Peer, e *host.HostKeyChangedError) error {
+	e.Known = append(e.Known, host.KnownKey{Fingerprint: p.Accept, Where: host.AcceptFlag})
+	e.AcceptAs = "" // it is the wrong machine, or the wrong fingerprint: nothing to be accepted at once
+	return e
+}
+
 // decide applies the policy to an unknown key.
 func (h *Verifier) decide(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
-	c := host.FirstContact{Host: p.Name, Address: p.Address, Fingerprint: ssh.FingerprintSHA256(key), Key: key}
-	switch h.opts.Policy {
-	case host.PolicyAcceptNew:
+	fingerprint := ssh.FingerprintSHA256(key)
+	if p.Accept != "" && p.Accept != host.AcceptShown && p.Accept != fingerprint {
+		return nil, otherThanGiven(p, differs(p, key, nil))
+	}
+	policy := h.policy(p)
+	if policy == host.PolicyStrict {
+		return nil, &host.UnknownHostKeyError{Host: p.Address, Fingerprint: fingerprint, Type: key.Type()}
+	}
+	return h.take(p, key, nil, policy == host.PolicyAcceptNew)
+}
+
+// take trusts a key in this run, and records it if nobody is to approve it first.
+func (h *Verifier) take(p Peer, key ssh.PublicKey, replaces []host.KnownKey, record bool) (*host.FirstContact, error) {
+	c := host.FirstContact{Host: p.Name, Address: p.Address, Fingerprint: ssh.FingerprintSHA256(key), Key: key,
+		AcceptAs: p.AcceptAs, Replaces: replaces}
+	if record {
 		if err := h.record([]host.FirstContact{c}); err != nil {
 			return nil, err
 		}
-		h.meet(c, true)
-		return &c, nil
-	case host.PolicyProbe:
-		h.meet(c, false)
-	default:
-		return nil, &host.UnknownHostKeyError{Host: c.Address, Fingerprint: c.Fingerprint, Type: key.Type()}
 	}
-	return nil, nil
-}
-
-func (h *Verifier) meet(c host.FirstContact, approved bool) {
-	h.met[c.Address] = &metKey{contact: c, approved: approved}
+	h.met[c.Address] = &metKey{contact: c, approved: record}
 	h.order = append(h.order, c.Address)
-}
-
-// Algorithms orders the host key algorithms for a machine: those of its known keys first, so that a machine with
-// several keys shows the one we know. The others follow, so that a machine without it is told from one that speaks no
-// SSH. Certificates are asked for only where an authority is known.
-func (h *Verifier) Algorithms(p Peer) []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	known := pinned(p.Pinned)
-	if len(known) == 0 {
-		known, _, _ = h.known(p, nil) // Verify reports the error
-		if m := h.met[p.Address]; m != nil {
-			known = append(known, &knownKey{key: m.contact.Key})
-		}
+	if !record {
+		return nil, nil
 	}
-	var first, rest []string
-	for _, a := range ssh.SupportedAlgorithms().HostKeys {
-		authority := slices.ContainsFunc(known, func(k *knownKey) bool { return k.ca })
-		own := slices.ContainsFunc(known, func(k *knownKey) bool { return !k.ca && k.key.Type() == keyFormat(a) })
-		switch {
-		case isCertificate(a) && authority, !isCertificate(a) && own:
-			first = append(first, a)
-		case !isCertificate(a):
-			rest = append(rest, a)
-		}
-	}
-	return append(first, rest...)
-}
-
-func isCertificate(algorithm string) bool {
-	return strings.HasSuffix(algorithm, "-cert-v01@openssh.com")
-}
-
-// keyFormat is the type of the keys that an algorithm signs with.
-func keyFormat(algorithm string) string {
-	if algorithm == ssh.KeyAlgoRSASHA256 || algorithm == ssh.KeyAlgoRSASHA512 {
-		return ssh.KeyAlgoRSA
-	}
-	return algorithm
+	return &c, nil
 }

@@ -15,6 +15,10 @@ func FuzzResolve(f *testing.F) {
 		"", "Host *\n  User root\n  Port 2222\n", "Host\tcp-1\nPort -1\n", "Include /etc/passwd\n",
 		"Host cp-1\n  HostName 10.0.0.1\n  ProxyJump bastion\nHost bastion\n  HostName %h.example.com\n",
 		"Host a\nProxyJump a\n", "Match exec \"true\"\n  User x\nMatch all\n  User y\n",
+		"Host *\n  StrictHostKeyChecking accept-new\n  HostKeyAlias %h\n  RevokedHostKeys ~/.ssh/%k\n",
+		"GlobalKnownHostsFile none\nUserKnownHostsFile ~/a /b/%%h ${HOME}/c\nHostKeyAlgorithms -ssh-*\n",
+		"Match final all\nHostKeyAlgorithms ssh-ed25519,[\nMatch exec \"true\"\nRevokedHostKeys /etc/revoked\n",
+		"Include config\nInclude \"~/.ssh/*\" /dev/*\nCheckHostIP yes\n",
 		"Host *\n  ProxyJump u@[::1]:22,b:70000\n", "Host *\nIdentityFile ~/%u%h%%\nUserKnownHostsFile none\n",
 	} {
 		f.Add([]byte(seed), "cp-1")
@@ -26,7 +30,8 @@ func FuzzResolve(f *testing.F) {
 			t.Fatal(err)
 		}
 		got, err := New(Options{
-			Path: path, HomeDir: home, Getenv: func(string) string { return "" }, Warn: func(string) {},
+			Path: path, HomeDir: home, SystemDir: home,
+			Getenv: func(string) string { return "" }, Warn: func(string) {},
 		}).Resolve(host.Target{Address: address})
 		if err != nil {
 			return

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/crypto/ssh"
-
 	"kubeone/internal/host"
 	"kubeone/internal/host/credentials"
 	"kubeone/internal/host/hostkey"
@@ -22,11 +20,13 @@ const maxHops = 8
 
 // Options say where the SSH configuration is, and what it may refer to.
 type Options struct {
-	// Path is the SSH configuration; "" means ~/.ssh/config if it exists, "none" disables it.
+	// Path is the SSH configuration; "" means ~/.ssh/config if it exists, and for what concerns host keys ssh_config in
+	// SystemDir after it; "none" disables both.
 	Path string
-	// KnownHostsFiles replace those of the SSH configuration; nil means the latter, else ~/.ssh/known_hosts.
+	// KnownHostsFiles replace those of the SSH configuration, the system's too; nil means the latter, else OpenSSH's.
 	KnownHostsFiles []string
 	HomeDir         string // where ~ points
+	SystemDir       string // where ssh_config and ssh_known_hosts of the whole system are
 	Getenv          func(string) string
 	// Warn receives what was passed over but may matter (a part of the SSH configuration that is not understood).
 	Warn func(message string)
@@ -60,7 +60,9 @@ type Resolved struct {
 	AsUser  bool // without sudo
 	Keys    credentials.Source
 	Peer    hostkey.Peer
-	Via     *Resolved // the hop before; nil for the first
+	// Ciphers, MACs and KeyExchanges are the only ones to be used; nil leaves them to the caller.
+	Ciphers, MACs, KeyExchanges []string
+	Via                         *Resolved // the hop before; nil for the first
 }
 
 // Addr is the "user@address:port" of messages.
@@ -92,8 +94,11 @@ func (p resolution) resolve(t host.Target, depth int) (Resolved, error) {
 		return Resolved{}, fmt.Errorf("more than %d bastions in a row; does a ProxyJump lead in a circle?", maxHops)
 	}
 	r := Resolved{Name: t.DisplayName(), Address: t.Address, Port: t.Port, User: t.User, AsUser: t.AsUser}
-	if err := p.resolvePlace(&r, t.Address, t.HostKeys); err != nil {
+	if err := p.resolvePlace(&r, t.Address); err != nil {
 		return Resolved{}, err
+	}
+	if err := p.resolvePeer(&r, t); err != nil {
+		return Resolved{}, fmt.Errorf("SSH configuration of %s: %w", t.Address, err)
 	}
 	p.resolveKeys(&r, t)
 	via, err := p.hopBefore(t, r)
@@ -109,7 +114,7 @@ func (p resolution) resolve(t host.Target, depth int) (Resolved, error) {
 }
 
 // resolvePlace decides where and who.
-func (p resolution) resolvePlace(r *Resolved, alias string, pinned []ssh.PublicKey) error {
+func (p resolution) resolvePlace(r *Resolved, alias string) error {
 	c := p.config
 	if name := c.get(alias, "HostName"); name != "" {
 		r.Address = strings.ReplaceAll(name, "%h", alias)
@@ -130,26 +135,7 @@ func (p resolution) resolvePlace(r *Resolved, alias string, pinned []ssh.PublicK
 	if r.Port == 0 {
 		r.Port = 22
 	}
-	r.Peer = hostkey.Peer{Name: r.Name, Address: knownAddress(c.get(alias, "HostKeyAlias"), *r), Pinned: pinned}
-	switch files := c.get(alias, "UserKnownHostsFile"); {
-	case p.opts.KnownHostsFiles != nil:
-		r.Peer.Files = p.opts.KnownHostsFiles
-	case files != "":
-		for _, f := range strings.Fields(files) {
-			r.Peer.Files = append(r.Peer.Files, p.tokens(f, *r, alias))
-		}
-	default:
-		r.Peer.Files = []string{filepath.Join(p.opts.HomeDir, ".ssh", "known_hosts")}
-	}
 	return nil
-}
-
-// knownAddress is the host:port under which known_hosts files know the machine.
-func knownAddress(alias string, r Resolved) string {
-	if alias != "" {
-		return net.JoinHostPort(alias, "22")
-	}
-	return net.JoinHostPort(strings.ToLower(r.Address), strconv.Itoa(r.Port))
 }
 
 // resolveKeys decides what to log in with.
@@ -200,8 +186,16 @@ func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 
 // tokens expands ~ and the % tokens of the SSH configuration that files use.
 func (p resolution) tokens(s string, r Resolved, alias string) string {
-	return p.opts.expand(strings.NewReplacer("%%", "%", "%d", p.opts.HomeDir, "%h", r.Address, "%n", alias,
-		"%p", strconv.Itoa(r.Port), "%r", r.User).Replace(s))
+	key := p.config.trust(alias, "HostKeyAlias")
+	if key == "" {
+		key = alias
+	}
+	var local string
+	if strings.Contains(s, "%u") {
+		local = localUser()
+	}
+	return p.opts.expand(strings.NewReplacer("%%", "%", "%d", p.opts.HomeDir, "%h", r.Address, "%k", key, "%n", alias,
+		"%p", strconv.Itoa(r.Port), "%r", r.User, "%u", local).Replace(s))
 }
 
 // hopBefore is the last bastion before t, carrying those before it; nil if t is dialled directly.

@@ -1,88 +1,112 @@
-// Package sshconfig decides how a host is reached and with what one logs in: from the target, else the operator's SSH
-// configuration, else the defaults.
+// Package sshconfig decides how a host is reached, with what one logs in, and what proves that it is the host: from the
+// target, else the operator's SSH configuration, else the defaults.
 package sshconfig
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
+	"sync"
 
 	"github.com/kevinburke/ssh_config"
 )
 
-// A config answers from the operator's SSH configuration. The zero value answers nothing.
-type config struct{ file *ssh_config.Config }
+// A config answers from the SSH configuration of the operator and of the system. The zero value answers nothing.
+type config struct {
+	user, system *ssh_config.Config
 
-// load reads the SSH configuration. Only one that was named must exist.
+	mu   sync.Mutex
+	said map[string]bool // by once
+}
+
+// load reads the SSH configuration. Only one that was named must exist, and takes the place of the system's too.
 func load(o Options) (*config, error) {
-	path := o.expand(o.Path)
-	switch path {
-	case "none":
+	if o.Path == "none" {
 		return &config{}, nil
-	case "":
-		path = filepath.Join(o.HomeDir, ".ssh", "config")
 	}
+	c := &config{}
+	var err error
+	if o.Path != "" {
+		c.user, err = o.read(o.expand(o.Path), true)
+		return c, err
+	}
+	if c.user, err = o.read(filepath.Join(o.HomeDir, ".ssh", "config"), false); err != nil {
+		return nil, err
+	}
+	c.system, err = o.read(filepath.Join(o.SystemDir, "ssh_config"), false)
+	return c, err
+}
+
+// read reads one file and what it includes; nil is a file that is not there and need not be.
+func (o Options) read(path string, must bool) (*ssh_config.Config, error) {
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && o.Path == "" {
-		return &config{}, nil
+	if errors.Is(err, fs.ErrNotExist) && !must {
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the SSH configuration: %w", err)
 	}
-	text, skipped := dropMatches(text)
+	fail := func(err error) (*ssh_config.Config, error) {
+		return nil, fmt.Errorf("read the SSH configuration %s: %w", path, err)
+	}
+	lines, err := o.include(text, path, 0)
+	if err != nil {
+		return fail(err)
+	}
+	kept, skipped, err := dropMatches(lines)
+	if err != nil {
+		return fail(err)
+	}
 	for _, s := range skipped {
 		o.Warn(fmt.Sprintf("%s: %q is not understood; its settings are passed over", path, s))
 	}
-	file, err := ssh_config.DecodeBytes(text)
+	file, err := ssh_config.DecodeBytes(kept)
 	if err != nil {
-		return nil, fmt.Errorf("read the SSH configuration %s: %w", path, err)
+		return fail(err)
 	}
-	return &config{file: file}, nil
+	return file, nil
 }
 
-// dropMatches blanks the Match blocks that the parser would refuse a whole file for: all but "Match all" and "Match
-// host". Line numbers stay.
-func dropMatches(text []byte) (kept []byte, dropped []string) {
-	lines := bytes.Split(text, []byte("\n"))
-	dropping := false
-	for i, line := range lines {
-		words := strings.Fields(strings.Replace(string(line), "=", " ", 1))
-		if len(words) > 0 && slices.Contains([]string{"host", "match"}, strings.ToLower(words[0])) {
-			dropping = strings.EqualFold(words[0], "match") && !plainMatch(words[1:])
-			if dropping {
-				dropped = append(dropped, strings.TrimSpace(string(line)))
-			}
-		}
-		if dropping {
-			lines[i] = nil
-		}
-	}
-	return bytes.Join(lines, []byte("\n")), dropped
-}
+// get is the first value of a keyword for an alias in the operator's own configuration, "" if there is none.
+func (c *config) get(alias, keyword string) string { return first(c.user, alias, keyword) }
 
-func plainMatch(criteria []string) bool {
-	return len(criteria) == 1 && strings.EqualFold(criteria[0], "all") ||
-		len(criteria) == 2 && strings.EqualFold(criteria[0], "host")
-}
-
-// get is the first value of a keyword for an alias, "" if there is none.
-func (c *config) get(alias, keyword string) string {
-	if c.file == nil {
-		return ""
+// trust is get, for what says whether a machine is to be trusted: the system's configuration counts after the
+// operator's own. How a machine is reached is not for the system's to say.
+func (c *config) trust(alias, keyword string) string {
+	if v := c.get(alias, keyword); v != "" {
+		return v
 	}
-	v, _ := c.file.Get(alias, keyword) // it fails only for node types that the parser never makes
-	return v
+	return first(c.system, alias, keyword)
 }
 
 func (c *config) all(alias, keyword string) []string {
-	if c.file == nil {
+	if c.user == nil {
 		return nil
 	}
-	v, _ := c.file.GetAll(alias, keyword)
+	v, _ := c.user.GetAll(alias, keyword)
 	return v
+}
+
+func first(file *ssh_config.Config, alias, keyword string) string {
+	if file == nil {
+		return ""
+	}
+	v, _ := file.Get(alias, keyword) // it fails only for node types that the parser never makes
+	return v
+}
+
+// once calls say if it was not called for this subject.
+func (c *config) once(subject string, say func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.said[subject] {
+		return
+	}
+	if c.said == nil {
+		c.said = map[string]bool{}
+	}
+	c.said[subject] = true
+	say()
 }

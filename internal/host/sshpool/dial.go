@@ -90,7 +90,7 @@ func (e *endpoint) login(ctx context.Context, raw net.Conn, auth credentials.Set
 
 	var refused error
 	config := &ssh.ClientConfig{
-		Config:            ssh.Config{Ciphers: ciphers()},
+		Config:            ssh.Config{Ciphers: e.r.Ciphers, MACs: e.r.MACs, KeyExchanges: e.r.KeyExchanges},
 		User:              e.r.User,
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(auth.Signers...)},
 		HostKeyAlgorithms: e.pool.known.Algorithms(e.r.Peer),
@@ -107,6 +107,9 @@ func (e *endpoint) login(ctx context.Context, raw net.Conn, auth credentials.Set
 			}
 			return err
 		},
+	}
+	if config.Ciphers == nil {
+		config.Ciphers = ciphers()
 	}
 	sc, chans, reqs, err := ssh.NewClientConn(metered, e.r.Peer.Address, config)
 	switch {

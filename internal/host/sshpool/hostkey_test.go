@@ -74,6 +74,17 @@ func TestKnownHostsFiles(t *testing.T) {
 			host.ErrHostKeyChanged},
 		"revoked": {[]string{addr + " " + key(own), "@revoked * " + key(own)},
 			host.ErrHostKeyChanged},
+		"revoked for this address": {[]string{addr + " " + key(own), "@revoked " + addr + " " + key(own)},
+			host.ErrHostKeyChanged},
+		"revoked for all ports of the address": {[]string{addr + " " + key(own), "@revoked 127.0.0.1 " + key(own)},
+			host.ErrHostKeyChanged},
+		"revoked, hashed": {[]string{addr + " " + key(own),
+			"@revoked " + knownhosts.HashHostname("127.0.0.1") + " " + key(own)}, host.ErrHostKeyChanged},
+		"revoked for others":   {[]string{addr + " " + key(own), "@revoked *.example.com " + key(own)}, nil},
+		"another key revoked":  {[]string{addr + " " + key(own), "@revoked * " + key(other)}, nil},
+		"revoked and unknown":  {[]string{"@revoked * " + key(own)}, host.ErrHostKeyChanged},
+		"marked as what it is": {[]string{"@trusted " + addr + " " + key(own)}, host.ErrUnknownHostKey},
+		"any port":             {[]string{"[127.0.0.1]:* " + key(own)}, nil},
 		"an authority's key is no host's": {[]string{"@cert-authority " + addr + " " + key(own)},
 			host.ErrUnknownHostKey},
 	} {
@@ -107,8 +118,10 @@ func TestChangedKeyStopsInEveryPolicy(t *testing.T) {
 	s := sshtest.Start(t, sshtest.Options{})
 	old := newKey(t).PublicKey()
 	file := knownHosts(t, "# a comment", knownhosts.Line([]string{hostPort(s)}, old))
-	want := &host.HostKeyChangedError{Host: hostPort(s), Known: []string{ssh.FingerprintSHA256(old)},
-		Offered: ssh.FingerprintSHA256(s.HostKey()), Where: []string{file + ":2"}}
+	want := &host.HostKeyChangedError{
+		Host: hostPort(s), Known: []host.KnownKey{{Fingerprint: ssh.FingerprintSHA256(old), Where: file + ":2"}},
+		Offered: ssh.FingerprintSHA256(s.HostKey()),
+	}
 	for name, policy := range map[string]host.Policy{
 		"strict": host.PolicyStrict,
 		"accept": host.PolicyAcceptNew,
@@ -129,7 +142,7 @@ func TestChangedKeyStopsInEveryPolicy(t *testing.T) {
 			pinned := unpinned(t, s)
 			pinned.HostKeys = []ssh.PublicKey{old}
 			_, err = p.Host(pinned).Run(testContext(t), host.Cmd{Script: ":"})
-			if !errors.As(err, &changed) || changed.Where[0] != "the manifest" {
+			if !errors.As(err, &changed) || changed.Known[0].Where != "the manifest" {
 				t.Errorf("pinned: got %v", err)
 			}
 		})
@@ -295,7 +308,7 @@ func TestKeyThatChangesWithinARunStops(t *testing.T) {
 	must(t, h.Close())
 	_, err := h.Run(testContext(t), host.Cmd{Script: ":"})
 	var changed *host.HostKeyChangedError
-	if !errors.As(err, &changed) || changed.Where[0] != "this run" {
+	if !errors.As(err, &changed) || changed.Known[0].Where != "this run" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -16,21 +16,23 @@ import (
 
 // Options configure a Pool. The zero value connects strictly with the user's own SSH configuration.
 type Options struct {
-	// KnownHostsFiles are read, never written; missing files are empty. nil means the UserKnownHostsFile of the SSH
-	// configuration, else ~/.ssh/known_hosts.
+	// KnownHostsFiles are read, never written; missing files are empty. nil means the UserKnownHostsFile and the
+	// GlobalKnownHostsFile of the SSH configuration, else those of OpenSSH.
 	KnownHostsFiles []string
 	// RecordFile is the cluster's own known_hosts: read first, and where accepted and approved keys go (created 0600).
 	// "" keeps them in memory.
 	RecordFile string
 	// KnownHosts is the policy for unknown keys; the zero value is host.PolicyStrict.
 	KnownHosts host.Policy
-	// OnRecord is told each key that host.PolicyAcceptNew recorded. It may be called concurrently.
+	// OnRecord is told each key that was recorded without Approve: by host.PolicyAcceptNew, or because its fingerprint
+	// was given (host.Target.Accept). It may be called concurrently.
 	OnRecord func(host.FirstContact)
 
 	// Passphrase asks for the passphrase of a key file; it is called at most once per file, before anything is dialled,
 	// and never concurrently. nil: nobody can be asked.
 	Passphrase func(keyFile string) ([]byte, error)
-	// SSHConfig is the path of the SSH configuration; "" means ~/.ssh/config if it exists, "none" disables it.
+	// SSHConfig is the path of the SSH configuration; "" means ~/.ssh/config if it exists, and for what concerns host
+	// keys ssh_config in SystemDir after it; "none" disables both.
 	SSHConfig string
 	// Warn receives what was passed over but may matter (a part of the SSH configuration that is not
 	// understood). May be nil.
@@ -49,6 +51,8 @@ type Options struct {
 	Getenv func(string) string
 	// HomeDir is where ~ points; "" means os.UserHomeDir.
 	HomeDir string
+	// SystemDir is where ssh_config and ssh_known_hosts of the whole system are; "" means /etc/ssh.
+	SystemDir string
 }
 
 func (o Options) withDefaults() Options {
@@ -76,6 +80,9 @@ func (o Options) withDefaults() Options {
 	if o.HomeDir == "" {
 		o.HomeDir, _ = os.UserHomeDir()
 	}
+	if o.SystemDir == "" {
+		o.SystemDir = "/etc/ssh"
+	}
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
@@ -84,7 +91,8 @@ func (o Options) withDefaults() Options {
 
 func (o Options) config() sshconfig.Options {
 	return sshconfig.Options{
-		Path: o.SSHConfig, KnownHostsFiles: o.KnownHostsFiles, HomeDir: o.HomeDir, Getenv: o.Getenv, Warn: o.Warn,
+		Path: o.SSHConfig, KnownHostsFiles: o.KnownHostsFiles, HomeDir: o.HomeDir, SystemDir: o.SystemDir,
+		Getenv: o.Getenv, Warn: o.Warn,
 	}
 }
 

@@ -49,16 +49,17 @@ func (p *Pool) Host(t host.Target) host.Host {
 }
 
 // Check finds what is wrong with a target and its bastions without dialling anything: the address, the SSH
-// configuration, missing, malformed or locked private keys. It may ask for a passphrase.
+// configuration, files of known and revoked host keys that cannot be read, missing, malformed or locked private keys.
+// It may ask for a passphrase.
 func (p *Pool) Check(t host.Target) error {
 	e, err := p.endpoint(t)
 	for ; err == nil && e != nil; e = e.via {
 		var auth credentials.Set
-		if auth, err = p.keys.Collect(e.r.Keys); err == nil {
-			auth.Close()
-		} else {
-			err = e.fail("find a key to log in with", err)
+		if auth, err = p.keys.Collect(e.r.Keys); err != nil {
+			return e.fail("find a key to log in with", err)
 		}
+		auth.Close()
+		err = p.known.Check(e.r.Peer)
 	}
 	return err
 }
@@ -124,7 +125,8 @@ func (p *Pool) intern(r sshconfig.Resolved) *endpoint {
 // key tells apart what must not share a connection.
 func key(r sshconfig.Resolved, via *endpoint) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %q %q %q %t", r.Addr(), r.Keys.Identities, r.Keys.CertFile, r.Keys.Agent, r.AsUser)
+	fmt.Fprintf(&b, "%s %q %q %q %t %q", r.Addr(), r.Keys.Identities, r.Keys.CertFile, r.Keys.Agent, r.AsUser,
+		r.Peer.Accept)
 	for _, k := range r.Peer.Pinned {
 		b.WriteString(" " + ssh.FingerprintSHA256(k))
 	}

@@ -25,6 +25,9 @@ func newPool(t *testing.T, o sshpool.Options) *sshpool.Pool {
 	if o.Getenv == nil {
 		o.Getenv = func(string) string { return "" }
 	}
+	if o.SystemDir == "" {
+		o.SystemDir = t.TempDir()
+	}
 	p := sshpool.New(o)
 	t.Cleanup(func() { _ = p.Close() })
 	return p

@@ -1,0 +1,48 @@
+package hostkey
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Algorithms orders the host key algorithms for a machine, of those that may be asked for: those of its known keys
+// first, so that a machine with several keys shows the one we know. The others follow, so that a machine without it is
+// told from one that speaks no SSH. Certificates are asked for only where an authority is known.
+func (h *Verifier) Algorithms(p Peer) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	own, authority := pinned(p.Pinned), false
+	if len(own) == 0 {
+		known, _ := h.known(p, nil) // Verify reports the error
+		own, authority = known.own, len(known.authorities) > 0
+		if m := h.met[p.Address]; m != nil {
+			own = append(own, &knownKey{key: m.contact.Key})
+		}
+	}
+	var first, rest []string
+	for _, a := range ssh.SupportedAlgorithms().HostKeys {
+		isOwn := slices.ContainsFunc(own, func(k *knownKey) bool { return k.key.Type() == keyFormat(a) })
+		switch {
+		case p.Algorithms != nil && !slices.Contains(p.Algorithms, a):
+		case isCertificate(a) && authority, !isCertificate(a) && isOwn:
+			first = append(first, a)
+		case !isCertificate(a):
+			rest = append(rest, a)
+		}
+	}
+	return append(first, rest...)
+}
+
+func isCertificate(algorithm string) bool {
+	return strings.HasSuffix(algorithm, "-cert-v01@openssh.com")
+}
+
+// keyFormat is the type of the keys that an algorithm signs with.
+func keyFormat(algorithm string) string {
+	if algorithm == ssh.KeyAlgoRSASHA256 || algorithm == ssh.KeyAlgoRSASHA512 {
+		return ssh.KeyAlgoRSA
+	}
+	return algorithm
+}

@@ -1,0 +1,107 @@
+package hostkey
+
+import (
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/host"
+)
+
+// knowledge is what files say about a machine.
+type knowledge struct {
+	own         []*knownKey // its keys
+	authorities []*knownKey // whose certificates count for it
+	revoked     []*knownKey // keys that it must not show; only those of the key asked about
+}
+
+// Check finds what is wrong with the files that say which keys are known and revoked, without asking the machine. Its
+// error is a *host.Error.
+func (h *Verifier) Check(p Peer) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.load(p)
+}
+
+// lists are the known_hosts files for a machine, the cluster's own first.
+func (h *Verifier) lists(p Peer) []string {
+	if h.opts.RecordFile == "" {
+		return p.Files
+	}
+	return append([]string{h.opts.RecordFile}, p.Files...)
+}
+
+// load reads the files about a machine that were not read yet. Without one of them nobody knows what is revoked.
+func (h *Verifier) load(p Peer) (err error) {
+	fail := func(err error) error {
+		return &host.Error{Class: host.Config, Host: p.Name, What: "find the known host keys", Err: err}
+	}
+	for _, path := range h.lists(p) {
+		if h.files[path] != nil {
+			continue
+		}
+		if h.files[path], err = readKnownHosts(path); err != nil {
+			delete(h.files, path)
+			return fail(err)
+		}
+	}
+	if _, have := h.revocations[p.Revocations]; p.Revocations == "" || have {
+		return nil
+	}
+	keys, err := readRevocations(p.Revocations)
+	if err != nil {
+		return fail(err)
+	}
+	h.revocations[p.Revocations] = keys
+	return nil
+}
+
+// known gives what files say about a machine, the cluster's own file first, and where key, if any, is revoked.
+func (h *Verifier) known(p Peer, key ssh.PublicKey) (k knowledge, err error) {
+	if err := h.load(p); err != nil {
+		return k, err
+	}
+	gone := map[string]bool{}
+	var all []*knownKey
+	for _, path := range h.lists(p) {
+		f := h.files[path]
+		found := f.lookup(p.Address)
+		if path == h.opts.RecordFile {
+			gone = replaced(found)
+		}
+		all = append(all, found...)
+		if key != nil {
+			k.revoke(f.revokes(p.Address, key))
+		}
+	}
+	for _, known := range all {
+		switch {
+		case known.marker == certAuthority:
+			k.authorities = append(k.authorities, known)
+		case !gone[ssh.FingerprintSHA256(known.key)]:
+			k.own = append(k.own, known)
+		}
+	}
+	for _, r := range h.revocations[p.Revocations] {
+		if key != nil && r.isIn(key) {
+			k.revoke(r)
+		}
+	}
+	return k, nil
+}
+
+func (k *knowledge) revoke(by *knownKey) {
+	if by != nil {
+		k.revoked = append(k.revoked, by)
+	}
+}
+
+// replaced are the fingerprints in whose place others were accepted, by the lines of the record file in their order.
+func replaced(recorded []*knownKey) map[string]bool {
+	gone := map[string]bool{}
+	for _, k := range recorded {
+		for _, fingerprint := range k.replaces {
+			gone[fingerprint] = true
+		}
+		delete(gone, ssh.FingerprintSHA256(k.key))
+	}
+	return gone
+}

@@ -1,0 +1,48 @@
+package hostkey
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// krlMagic begins an OpenSSH key revocation list (PROTOCOL.krl).
+const krlMagic = "SSHKRL\n\x00"
+
+// errKRL is a list that OpenSSH understands and this program does not.
+var errKRL = errors.New("is a key revocation list in binary form (KRL), which is not supported: list the revoked " +
+	"public keys in a text file, one a line, or as @revoked in known_hosts")
+
+// readRevocations reads the file that RevokedHostKeys names. Unlike a known_hosts file, it must be there, and every
+// line of it must be understood: otherwise a revoked key might be taken for a good one.
+func readRevocations(path string) ([]*knownKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("RevokedHostKeys: %w", err)
+	}
+	return parseRevocations(text, path)
+}
+
+func parseRevocations(text []byte, path string) ([]*knownKey, error) {
+	if bytes.HasPrefix(text, []byte(krlMagic)) {
+		return nil, fmt.Errorf("RevokedHostKeys: %s %w", path, errKRL)
+	}
+	var out []*knownKey
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		key, _, _, _, err := ssh.ParseAuthorizedKey(line)
+		if err != nil {
+			return nil, fmt.Errorf("RevokedHostKeys: %s:%d is not a public key: %w", path, n, err)
+		}
+		out = append(out, &knownKey{key: key, marker: revoked, where: fmt.Sprintf("%s:%d", path, n)})
+	}
+	return out, nil
+}

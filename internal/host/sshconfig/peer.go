@@ -1,0 +1,196 @@
+package sshconfig
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os/user"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/host"
+	"kubeone/internal/host/hostkey"
+)
+
+// resolvePeer decides what the machine must prove to be.
+func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
+	c, alias := p.config, t.Address
+	r.Peer = hostkey.Peer{
+		Name: r.Name, Address: knownAddress(c.trust(alias, "HostKeyAlias"), *r), Pinned: t.HostKeys,
+		Accept: t.Accept, AcceptAs: t.AcceptAs,
+	}
+	if r.Peer.Strict, err = strict(c.trust(alias, "StrictHostKeyChecking")); err != nil {
+		return err
+	}
+	if r.Peer.Files, err = p.knownHosts(*r, alias); err != nil {
+		return err
+	}
+	if file := c.trust(alias, "RevokedHostKeys"); !noneOrEmpty(file) {
+		if r.Peer.Revocations, err = p.trustedPath(file, *r, alias); err != nil {
+			return fmt.Errorf("RevokedHostKeys: %w", err)
+		}
+	}
+	supported := ssh.SupportedAlgorithms()
+	for _, a := range []struct {
+		keyword   string
+		supported []string
+		into      *[]string
+	}{
+		{"HostKeyAlgorithms", supported.HostKeys, &r.Peer.Algorithms},
+		{"Ciphers", supported.Ciphers, &r.Ciphers},
+		{"MACs", supported.MACs, &r.MACs},
+		{"KexAlgorithms", supported.KeyExchanges, &r.KeyExchanges},
+	} {
+		if *a.into, err = algorithms(c.trust(alias, a.keyword), a.supported); err != nil {
+			return fmt.Errorf("%s: %w", a.keyword, err)
+		}
+	}
+	p.warn(alias)
+	return nil
+}
+
+// knownAddress is the host:port under which known_hosts files know the machine. An alias is for all ports.
+func knownAddress(alias string, r Resolved) string {
+	if alias != "" {
+		return net.JoinHostPort(strings.ToLower(alias), "22")
+	}
+	return net.JoinHostPort(strings.ToLower(r.Address), strconv.Itoa(r.Port))
+}
+
+// strict reports whether unknown keys are refused, whoever would approve them. The other values let the program's own
+// rules decide, none of which takes a changed key for a known one.
+func strict(value string) (bool, error) {
+	switch strings.ToLower(value) {
+	case "yes", "true":
+		return true, nil
+	case "", "ask", "accept-new", "no", "false", "off":
+		return false, nil
+	}
+	return false, fmt.Errorf("StrictHostKeyChecking: %q is none of yes, ask, accept-new, no, off", value)
+}
+
+// knownHosts are the user's files, then the system's.
+func (p resolution) knownHosts(r Resolved, alias string) ([]string, error) {
+	if p.opts.KnownHostsFiles != nil {
+		return p.opts.KnownHostsFiles, nil
+	}
+	var out []string
+	for _, list := range []struct{ keyword, dir, name string }{
+		{"UserKnownHostsFile", filepath.Join(p.opts.HomeDir, ".ssh"), "known_hosts"},
+		{"GlobalKnownHostsFile", p.opts.SystemDir, "ssh_known_hosts"},
+	} {
+		files := strings.Fields(p.config.trust(alias, list.keyword))
+		if len(files) == 0 {
+			first := filepath.Join(list.dir, list.name)
+			out = append(out, first, first+"2")
+			continue
+		}
+		for _, f := range files {
+			if strings.EqualFold(f, "none") {
+				continue
+			}
+			path, err := p.trustedPath(f, r, alias)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", list.keyword, err)
+			}
+			out = append(out, path)
+		}
+	}
+	return out, nil
+}
+
+// trustedPath expands the path of a file that says whom to trust. What is not understood in it is an error: the file
+// that is meant may hold revocations.
+func (p resolution) trustedPath(s string, r Resolved, alias string) (string, error) {
+	if strings.ContainsAny(s, `"'\`) {
+		return "", fmt.Errorf("the path %s is not understood: write it without quotes and blanks", s)
+	}
+	s, err := p.variables(s)
+	if err != nil {
+		return "", err
+	}
+	if unknown := regexp.MustCompile(`%[^%dhknpru]|%$`).FindString(strings.ReplaceAll(s, "%%", "")); unknown != "" {
+		return "", fmt.Errorf("the token %s in %s is not supported", unknown, s)
+	}
+	if s = p.tokens(s, r, alias); !filepath.IsAbs(s) {
+		return "", fmt.Errorf("%s is no absolute path; of several paths, none may have a blank", s)
+	}
+	return s, nil
+}
+
+// variables expands ${NAME}, which must be set.
+func (p resolution) variables(s string) (string, error) {
+	var unset error
+	s = regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllStringFunc(s, func(v string) string {
+		value := p.opts.Getenv(v[2 : len(v)-1])
+		if value == "" {
+			unset = fmt.Errorf("%s is not set in the environment", v)
+		}
+		return value
+	})
+	return s, unset
+}
+
+// localUser is the name of whoever runs the program, "" if that is not known.
+func localUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}
+
+// algorithms are the supported ones that a list of the SSH configuration allows: "a,b", or "-a" for all but a. Those
+// that it adds ("+") or prefers ("^") are asked for anyway. nil is the program's own choice.
+func algorithms(list string, supported []string) ([]string, error) {
+	if list == "" || list[0] == '+' || list[0] == '^' {
+		return nil, nil
+	}
+	rest, without := strings.CutPrefix(list, "-")
+	patterns := strings.Split(rest, ",")
+	for _, pattern := range patterns {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, fmt.Errorf("%q: %w", pattern, err)
+		}
+	}
+	listed := func(algorithm string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool {
+			ok, _ := path.Match(pattern, algorithm)
+			return ok
+		})
+	}
+	var out []string
+	for _, a := range supported {
+		if listed(a) != without {
+			out = append(out, a)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("none of " + list + " is supported")
+	}
+	return out, nil
+}
+
+// warn names what would make a connection safer, is set by the operator, and is not honoured. What the system's
+// configuration sets of it comes with the distribution, and would be named at every command.
+func (p resolution) warn(alias string) {
+	for _, w := range []struct{ keyword, harmless, instead string }{
+		{"CheckHostIP", "no", "a host is known by its name alone"},
+		{"KnownHostsCommand", "none", "only files say which keys are known or revoked"},
+		{"CASignatureAlgorithms", "", "a known authority may sign with any algorithm that is supported"},
+		{"RequiredRSASize", "", "keys may be of any size"},
+	} {
+		if value := p.config.get(alias, w.keyword); value != "" && !strings.EqualFold(value, w.harmless) {
+			p.config.once(w.keyword, func() {
+				p.opts.Warn(fmt.Sprintf("the SSH configuration of %s sets %s %s, which is not supported: %s", alias,
+					w.keyword, value, w.instead))
+			})
+		}
+	}
+}
