@@ -114,6 +114,9 @@ func (f *applyFlags) run(ctx context.Context, stdio IO, w *workspace.Workspace, 
 	if err := f.present(stdio, p); err != nil {
 		return err
 	}
+	if f.onlyKeys(p) {
+		return f.recordKeys(stdio, w, p)
+	}
 	if done, err := f.settled(p); done {
 		return err
 	}
@@ -125,6 +128,23 @@ func (f *applyFlags) run(ctx context.Context, stdio IO, w *workspace.Workspace, 
 		return err
 	}
 	return f.verify(stdio, after)
+}
+
+// onlyKeys reports whether there is nothing to do but to approve a host key that is to be accepted.
+func (f *applyFlags) onlyKeys(p engine.Proposal) bool {
+	return len(f.acceptHostKeys) > 0 && len(p.Plan.FirstContacts) > 0 && p.Plan.Empty() && p.Refusal() == nil &&
+		p.Decision().Route != fsm.Error && !f.dryRun
+}
+
+// recordKeys asks for the approval of host keys alone.
+func (f *applyFlags) recordKeys(stdio IO, w *workspace.Workspace, p engine.Proposal) error {
+	if yes, err := f.approved(stdio, p); err != nil || !yes {
+		return err
+	}
+	if err := w.Engine.ApproveKeys(p); err != nil {
+		return err
+	}
+	return f.planStatus(p)
 }
 
 // present shows the plan: on standard output, or on standard error when that carries the event stream.

@@ -22,6 +22,7 @@ type clusterFlags struct {
 	caFile              string
 	bundles             []string
 	limit               []string
+	acceptHostKeys      []string
 	parallel            int
 	strict              bool
 	verbose             bool
@@ -39,6 +40,8 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.caFile, "ca-file", "",
 		"the certificate of the cluster's CA (PEM), for machines that have not met the cluster; another CA is refused")
 	flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts whose key is not known")
+	flags.StringArrayVar(&f.acceptHostKeys, strings.TrimPrefix(host.AcceptFlag, "--"), nil,
+		"accept another key than the known one of this host: HOST, or HOST=SHA256:... for that key only")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
 }
 
@@ -73,8 +76,8 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 	w, err := workspace.Open(ctx, workspace.Options{
 		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, Bundles: f.bundles, NewHosts: unknown,
 		Parallel: f.parallel, Passphrase: passphrase(stdio), Version: f.version, Upgrade: f.upgrade(),
-		CAFile: f.caFile,
-		Warn:   func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
+		CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys,
+		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
 	if err != nil {
 		return nil, err

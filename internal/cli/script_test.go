@@ -16,6 +16,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/crypto/ssh"
 
 	"kubeone/internal/golden"
 	"kubeone/internal/host/sshtest"
@@ -86,7 +87,8 @@ func (p *play) setup(env *testscript.Env) error {
 		"MIRROR": p.mirror, "REGISTRY": strings.TrimPrefix(p.mirror, "http://"),
 		"PORT": strconv.Itoa(p.hosts.Port()), "HUNG": strconv.Itoa(p.hung.Port()), "HOSTKEY": key(p.hosts),
 		"OTHERHOSTKEY": key(p.hung),
-		"RECIPIENT":    p.backups.Recipient().String(), "IDENTITY": p.backups.String(),
+		"HOSTPRINT":    ssh.FingerprintSHA256(p.hosts.HostKey()), "OTHERPRINT": ssh.FingerprintSHA256(p.other.Public()),
+		"RECIPIENT": p.backups.Recipient().String(), "IDENTITY": p.backups.String(),
 		"OFFLINE": offline,
 		"KEY":     p.key.Path, "LOCKEDKEY": p.locked.Path, "OTHERKEY": p.other.Path, "SSHUSER": "root",
 	} {

@@ -118,6 +118,19 @@ func TestDecide(t *testing.T) {
 		{"a changed host key of a control plane stops", func(in *Input) {
 			in.Is.Hosts[cp2] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
 		}, outcome{Route: fsm.Error, Problems: []string{"HostKeyRefused(error=host key changed)"}}},
+		{"a host key in place of the known one stops, and can be accepted", func(in *Input) {
+			in.Is.Hosts[cp2] = host{Reach: observed.Denied, Class: "hostkey", OtherKeys: otherKeys()}
+		}, outcome{Route: fsm.Error, Problems: []string{
+			"HostKeyChanged(known=SHA256:old (known_hosts:1), name=cp-2, offered=SHA256:new)",
+		}}},
+		{"a host key that was accepted in place of the known one is named", func(in *Input) {
+			in.change(cp2, func(h *host) { h.FirstContact, h.OtherKeys = "SHA256:new", otherKeys() })
+		}, outcome{Route: fsm.Nothing, Warnings: []string{
+			"HostKeyReplaced(known=SHA256:old (known_hosts:1), name=cp-2, offered=SHA256:new)",
+		}}},
+		{"a host whose key was accepted and that refuses the login", func(in *Input) {
+			in.Is.Hosts[cp2] = host{Reach: observed.Denied, Class: "auth", Problem: "no", OtherKeys: otherKeys()}
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostLoginRefused(error=no)"}}},
 		{"a changed host key stops before there is a cluster", func(in *Input) {
 			in.nobody()
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}

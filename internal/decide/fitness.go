@@ -135,6 +135,7 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 			warnings = append(warnings, *p)
 		}
 	}
+	warnings = append(warnings, condition.OtherKeys(s.ID, &s.is, problem.HostKeyReplaced)...)
 	if ending := s.ending(); len(ending) > 0 && s.joined() {
 		warnings = append(warnings, problem.Problem{
 			Code: problem.CertificatesEnding, Host: s.ID, Parameters: problem.Parameters{"certificates": ending},
@@ -186,11 +187,16 @@ func (v *view) fitnessOfSilent(s *hostState) (unfit, warnings []problem.Problem)
 	if s.Role == desired.Worker && v.begun() {
 		return nil, why
 	}
-	if problem.Has(why, problem.HostKeyRefused) ||
+	if keyRefused(why) ||
 		problem.Has(why, problem.HostLoginRefused) && s.inLimit && !v.begun() {
 		return why, nil
 	}
 	return nil, why
+}
+
+// keyRefused reports whether it is the SSH host key for which a host was not asked.
+func keyRefused(why []problem.Problem) bool {
+	return problem.Has(why, problem.HostKeyRefused) || problem.Has(why, problem.HostKeyChanged)
 }
 
 // begun reports whether some control-plane host already belongs to the cluster.

@@ -57,6 +57,9 @@ func TestADoubtfulWorkerIsNotToBeReplaced(t *testing.T) {
 		"with another key": func(h *observed.Host) {
 			*h = observed.Host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
 		},
+		"with another key than the known one": func(h *observed.Host) {
+			*h = observed.Host{Reach: observed.Denied, Class: "hostkey", OtherKeys: otherKeys()}
+		},
 	} {
 		in := healthy(3, 2)
 		in.change(w1, change)
@@ -66,4 +69,9 @@ func TestADoubtfulWorkerIsNotToBeReplaced(t *testing.T) {
 			t.Errorf("%s: %s, %+v", name, d.Route, d.Instructions)
 		}
 	}
+}
+
+// otherKeys are of cp-2, set up anew.
+func otherKeys() []observed.OtherKey {
+	return []observed.OtherKey{{Name: "cp-2", Known: []string{"SHA256:old (known_hosts:1)"}, Offered: "SHA256:new"}}
 }

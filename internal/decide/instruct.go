@@ -238,7 +238,7 @@ func (v *view) instructWorker(s *hostState) problem.Instruction {
 
 // doubtful reports whether it is not clear what the worker is, or who: to replace it is no answer to that.
 func (s *hostState) doubtful() bool {
-	return s.leftAlone || problem.Has(s.Reasons, problem.HostKeyRefused) ||
+	return s.leftAlone || keyRefused(s.Reasons) ||
 		problem.Has(s.Reasons, problem.ControlPlaneClaimed)
 }
 

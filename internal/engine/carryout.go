@@ -81,7 +81,7 @@ func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (se
 			return s, &ConfigError{err}
 		}
 	}
-	if err := e.approve(approved); err != nil {
+	if err := e.ApproveKeys(approved); err != nil {
 		return s, err
 	}
 	if o.RunID == "" {
@@ -114,8 +114,8 @@ func leaseOf(p Proposal) *cluster.Access {
 	return leaseVia(p.Observed)
 }
 
-// approve records the host keys that the plan lists as first contacts, and no other.
-func (e *Engine) approve(p Proposal) error {
+// ApproveKeys records the host keys that the plan lists as first contacts, and no other. CarryOut does so itself.
+func (e *Engine) ApproveKeys(p Proposal) error {
 	var contacts []host.FirstContact
 	seen := map[string]bool{} // by address: hosts share bastions
 	for id, listed := range p.Plan.FirstContacts {

@@ -45,7 +45,15 @@ const (
 	Denied      Reach = "denied"      // answered, but login, host key or sudo failed
 )
 
-// Host is what one host said. All but ID, Reach, Problem and FirstContact are zero unless Reach is Reached.
+// OtherKey is an SSH host key that is shown in place of known ones.
+type OtherKey struct {
+	Name    string   `json:"name"`    // whose: as it is called where another key is accepted
+	Known   []string `json:"known"`   // "SHA256:... (file:line)"
+	Offered string   `json:"offered"` // "SHA256:..."
+}
+
+// Host is what one host said. All but ID, Reach, Problem, Class, FirstContact and OtherKeys are zero
+// unless Reach is Reached.
 type Host struct {
 	ID      string `json:"id"`
 	Reach   Reach  `json:"reach"`
@@ -55,6 +63,9 @@ type Host struct {
 	Class string `json:"class,omitempty"`
 	// fingerprint of a host key that nobody has approved yet; with bastions, all such, ", " between
 	FirstContact string `json:"firstContact,omitempty"`
+	// OtherKeys are the keys on the way to the host, its own and its bastions', that are not the known ones: refused
+	// where Reach is Denied, else accepted.
+	OtherKeys []OtherKey `json:"otherKeys,omitempty"`
 
 	Hostname  string        `json:"hostname,omitempty"` // of a host that did not say it: its Node's, by the record
 	MachineID string        `json:"machineID,omitempty"`

@@ -37,8 +37,10 @@ func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 		a = Answer{Host: failed(ctx, err)}
 	}
 	a.Host.ID = t.ID
-	a.Host.FirstContact = firstContact(t.Host)
+	contacts := firstContacts(t.Host)
+	a.Host.FirstContact = host.Fingerprints(contacts)
 	if err == nil {
+		a.Host.OtherKeys = accepted(contacts)
 		p.askAPIServer(ctx, t, &a)
 	}
 	return a
@@ -132,6 +134,10 @@ func (t *answerText) Write(piece []byte) (int, error) {
 // failed is the host that gave that error.
 func failed(ctx context.Context, err error) observed.Host {
 	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: reason(err)}
+	var changed *host.HostKeyChangedError
+	if errors.As(err, &changed) && changed.AcceptAs != "" {
+		h.OtherKeys = []observed.OtherKey{otherKey(changed.AcceptAs, changed.Known, changed.Offered)}
+	}
 	switch class := host.ClassOf(err); {
 	case errors.Is(err, ErrTruncated) || class == host.Lost:
 		h.Class = "lost"
@@ -166,11 +172,31 @@ func reason(err error) string {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// firstContact is the fingerprints of the keys on the way to a host that nobody approved yet, the outermost first.
-func firstContact(h Host) string {
+// firstContacts are the keys on the way to a host that nobody approved yet, the outermost first.
+func firstContacts(h Host) []host.FirstContact {
 	f, ok := h.(host.FirstContacter)
 	if !ok {
-		return ""
+		return nil
 	}
-	return host.Fingerprints(f.FirstContacts())
+	return f.FirstContacts()
+}
+
+// accepted are the keys among the contacts that were accepted in place of known ones.
+func accepted(contacts []host.FirstContact) []observed.OtherKey {
+	var out []observed.OtherKey
+	for _, c := range contacts {
+		if len(c.Replaces) > 0 {
+			out = append(out, otherKey(c.AcceptAs, c.Replaces, c.Fingerprint))
+		}
+	}
+	return out
+}
+
+// otherKey is a key in place of known ones, of the machine of that name.
+func otherKey(name string, known []host.KnownKey, offered string) observed.OtherKey {
+	k := observed.OtherKey{Name: name, Offered: offered}
+	for _, known := range known {
+		k.Known = append(k.Known, known.String())
+	}
+	return k
 }

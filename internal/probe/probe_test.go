@@ -131,6 +131,43 @@ func TestAFirstContactGivesFactsButNoCredentials(t *testing.T) {
 	}
 }
 
+// A key in place of the known one is a fact, whether it was accepted or not; but only where it can be accepted.
+func TestOtherKeysAreFacts(t *testing.T) {
+	t.Parallel()
+	known := []host.KnownKey{{Fingerprint: "SHA256:old", Where: "known_hosts:1"}}
+	other := []observed.OtherKey{{Name: "cp-2", Known: []string{"SHA256:old (known_hosts:1)"}, Offered: "SHA256:new"}}
+	met := []host.FirstContact{
+		{Fingerprint: "SHA256:bastion"}, {Fingerprint: "SHA256:new", AcceptAs: "cp-2", Replaces: known},
+	}
+	refused := func(as string) error {
+		return &host.HostKeyChangedError{Host: "192.0.2.1:22", Known: known, Offered: "SHA256:new", AcceptAs: as}
+	}
+	for name, c := range map[string]struct {
+		host     *fakeHost
+		contacts []host.FirstContact
+		class    string
+		want     []observed.OtherKey
+	}{
+		"accepted":                 {says(nil), met, "", other},
+		"refused":                  {fails(refused("cp-2")), nil, "hostkey", other},
+		"refused, and pinned":      {fails(refused("")), nil, "hostkey", nil},
+		"accepted, and not let in": {fails(&host.Error{Class: host.Auth, Err: errors.New("no")}), met, "auth", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.host.contacts = c.contacts
+			r, err := Run(t.Context(), Request{Targets: []Target{{ID: "h", Host: c.host}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := r.World.Hosts["h"]
+			if diff := cmp.Diff(c.want, got.OtherKeys); diff != "" || got.Class != c.class {
+				t.Errorf("class %q, %s", got.Class, diff)
+			}
+		})
+	}
+}
+
 func TestOnlyControlPlaneHostsAreAskedForCredentialsAndEachOnce(t *testing.T) {
 	t.Parallel()
 	cp, worker := says(nil), says(nil)

@@ -5,6 +5,8 @@ const (
 	HostNotAsked              Code = "HostNotAsked"
 	HostUnreachable           Code = "HostUnreachable"
 	HostKeyRefused            Code = "HostKeyRefused"
+	HostKeyChanged            Code = "HostKeyChanged"
+	HostKeyReplaced           Code = "HostKeyReplaced"
 	HostLoginRefused          Code = "HostLoginRefused"
 	HostUnclear               Code = "HostUnclear"
 	HostUnwritable            Code = "HostUnwritable"

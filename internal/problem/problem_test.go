@@ -44,7 +44,8 @@ func samples() Parameters {
 		"running": "1.36.3",
 		"skew":    "31s", "state": "down", "step": "join-etcd", "supported": []string{"debian", "ubuntu"},
 		"units": []string{"containerd", "kubelet"},
-		"known": "sha256:aaaa", "advice": "put the hostname back",
+		"known": "sha256:aaaa", "offered": "SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8",
+		"advice":   "put the hostname back",
 		"endpoint": "lb.example.com:6443", "version": "1.36.3", "voters": 3, "wanted": "beta",
 	}
 }

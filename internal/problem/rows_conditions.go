@@ -1,6 +1,6 @@
 package problem
 
-func conditionsRows() [42]row { //nolint:funlen // a table
+func conditionsRows() [44]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostNotAsked, class: ClassConnection,
@@ -16,9 +16,24 @@ func conditionsRows() [42]row { //nolint:funlen // a table
 		},
 		{
 			code: HostKeyRefused, class: ClassSSH,
-			meaning: "The host's SSH key is not the one that was approved.",
+			meaning: "The host's SSH key is revoked, unknown where that is refused, or not the one of the manifest.",
 			what:    "{error}",
 			do:      "compare the fingerprint with the host's own, and correct known_hosts or the manifest",
+		},
+		{
+			code: HostKeyChanged, class: ClassSSH,
+			meaning: "The SSH key of the host, or of the bastion before it, is not the known one.",
+			what:    "{name} shows the SSH host key {offered}, and not the known one: {known}",
+			do: "compare with the machine's own, on its console: " +
+				"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; if it was set up anew, accept that key with " +
+				"--accept-host-key {name}={offered}; otherwise someone is intercepting the connection",
+		},
+		{
+			code: HostKeyReplaced, class: ClassSSH,
+			meaning: "Another SSH host key than the known one was accepted with --accept-host-key.",
+			what: "{name} shows the SSH host key {offered} in place of the known one, {known}; approving a plan " +
+				"records that",
+			do: "compare with the machine's own, on its console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub",
 		},
 		{
 			code: HostLoginRefused, class: ClassSSH,

@@ -68,7 +68,7 @@ func resetHostRow() row {
 func cleared(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	w.Is.Hosts[h.ID] = observed.Host{
-		ID: seen.ID, Reach: seen.Reach, FirstContact: seen.FirstContact,
+		ID: seen.ID, Reach: seen.Reach, FirstContact: seen.FirstContact, OtherKeys: seen.OtherKeys,
 		Hostname: seen.Hostname, MachineID: seen.MachineID, BootID: seen.BootID,
 		OS: seen.OS, Arch: seen.Arch, Kernel: seen.Kernel, CPUs: seen.CPUs, MemoryMiB: seen.MemoryMiB,
 		DiskMiB:   seen.DiskMiB,

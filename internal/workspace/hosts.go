@@ -15,25 +15,42 @@ import (
 // openPool prepares for connections.
 func (w *Workspace) openPool() *sshpool.Pool {
 	o := w.opt.Pool
-	o.KnownHosts, o.Passphrase, o.Warn = w.opt.NewHosts, w.opt.Passphrase, w.opt.Warn
-	if w.loaded.StrictHostKeys {
-		o.KnownHosts = host.PolicyStrict
-	}
+	o.KnownHosts, o.Passphrase, o.Warn = w.policy(), w.opt.Passphrase, w.opt.Warn
 	o.RecordFile = w.knownHosts()
 	o.OnRecord = func(c host.FirstContact) {
-		w.opt.Warn(fmt.Sprintf("%s (%s): host key %s was not known and is now recorded in %s", c.Host, c.Address,
-			c.Fingerprint, o.RecordFile))
+		was := "was not known"
+		if len(c.Replaces) > 0 {
+			was = "is accepted in place of " + host.KnownKeys(c.Replaces)
+		}
+		w.opt.Warn(fmt.Sprintf("%s (%s): host key %s %s and is now recorded in %s", c.Host, c.Address, c.Fingerprint,
+			was, o.RecordFile))
 	}
 	return sshpool.New(o)
 }
 
+// policy says what happens with host keys that nobody knows.
+func (w *Workspace) policy() host.Policy {
+	if w.loaded.StrictHostKeys {
+		return host.PolicyStrict
+	}
+	return w.opt.NewHosts
+}
+
 // hosts are ways to all hosts, none of which is opened.
 func (w *Workspace) hosts() (map[string]host.Host, error) {
+	accept, err := w.acceptances(w.policy())
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]host.Host{}
 	for _, h := range w.want.Hosts() {
 		t, err := target(h)
 		if err != nil {
 			return nil, &engine.ConfigError{Err: err}
+		}
+		t.Accept = accept.hosts[h.ID]
+		for i := range t.Bastions {
+			t.Bastions[i].Accept = accept.bastions[t.Bastions[i].Address]
 		}
 		if out[h.ID], err = w.host(t); err != nil {
 			return nil, err
@@ -57,7 +74,7 @@ func target(h desired.Host) (host.Target, error) {
 		name = h.ID
 	}
 	t := host.Target{
-		Name: name, Address: h.PublicAddress, Port: h.SSH.Port, User: h.SSH.User,
+		Name: name, AcceptAs: name, Address: h.PublicAddress, Port: h.SSH.Port, User: h.SSH.User,
 		KeyFile: h.SSH.KeyFile, CertFile: h.SSH.CertFile, AgentSocket: h.SSH.AgentSocket,
 	}
 	var err error
@@ -68,7 +85,8 @@ func target(h desired.Host) (host.Target, error) {
 		return t, nil
 	}
 	b := host.Target{
-		Name: h.SSH.Bastion, Address: h.SSH.Bastion, Port: h.SSH.BastionPort, User: h.SSH.BastionUser,
+		Name: h.SSH.Bastion, AcceptAs: h.SSH.Bastion, Address: h.SSH.Bastion,
+		Port: h.SSH.BastionPort, User: h.SSH.BastionUser,
 		KeyFile: h.SSH.BastionKeyFile, AgentSocket: h.SSH.AgentSocket,
 	}
 	if b.User == "" {

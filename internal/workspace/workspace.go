@@ -26,9 +26,12 @@ type Options struct {
 
 	Bundles []string // paths; empty when hosts download
 	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
-	NewHosts   host.Policy
-	Passphrase func(keyFile string) ([]byte, error)
-	Warn       func(message string) // nil is nobody
+	NewHosts host.Policy
+	// AcceptHostKeys are the hosts and bastions whose changed key is accepted: "HOST", where NewHosts has it shown to
+	// somebody, or "HOST=SHA256:...".
+	AcceptHostKeys []string
+	Passphrase     func(keyFile string) ([]byte, error)
+	Warn           func(message string) // nil is nobody
 
 	Version  string // wanted in place of the manifest's Kubernetes version, on the way to it
 	Upgrade  UpgradeOptions

@@ -55,7 +55,7 @@ func options(t *testing.T, manifest string) Options {
 	}
 	return Options{
 		Manifest: path, StateDir: filepath.Join(dir, "state"), Now: time.Now,
-		Pool: sshpool.Options{HomeDir: dir, Getenv: func(string) string { return "" }},
+		Pool: sshpool.Options{HomeDir: dir, SystemDir: dir, Getenv: func(string) string { return "" }},
 	}
 }
 
@@ -179,13 +179,14 @@ func TestTargets(t *testing.T) {
 		"", ""
 	bastion := func(user, file string, keys []ssh.PublicKey) []host.Target {
 		return []host.Target{
-			{Name: "192.0.2.9", Address: "192.0.2.9", Port: 22, User: user, KeyFile: file, AgentSocket: "sock",
-				HostKeys: keys},
+			{Name: "192.0.2.9", AcceptAs: "192.0.2.9", Address: "192.0.2.9", Port: 22, User: user, KeyFile: file,
+				AgentSocket: "sock",
+				HostKeys:    keys},
 		}
 	}
 	first := host.Target{
-		Name: "cp-1", Address: "192.0.2.1", Port: 2222, User: "admin", KeyFile: "key", CertFile: "cert",
-		AgentSocket: "sock",
+		Name: "cp-1", AcceptAs: "cp-1", Address: "192.0.2.1", Port: 2222, User: "admin", KeyFile: "key",
+		CertFile: "cert", AgentSocket: "sock",
 	}
 	withKeys, without := first, first
 	keys := []ssh.PublicKey{key.PublicKey()}
@@ -195,9 +196,10 @@ func TestTargets(t *testing.T) {
 		host desired.Host
 		want host.Target
 	}{
-		"what the manifest does not say stays zero": {plain, host.Target{Name: "192.0.2.1", Address: "192.0.2.1"}},
-		"all that it can say":                       {full, withKeys},
-		"a bastion like its host":                   {brief, without},
+		"what the manifest does not say stays zero": {plain,
+			host.Target{Name: "192.0.2.1", AcceptAs: "192.0.2.1", Address: "192.0.2.1"}},
+		"all that it can say":     {full, withKeys},
+		"a bastion like its host": {brief, without},
 	} {
 		got, err := target(c.host)
 		if err != nil {

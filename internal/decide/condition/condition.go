@@ -243,10 +243,24 @@ func reasons(code problem.Code, parameters problem.Parameters) []problem.Problem
 // classHostKey is the probe's class of a host key that was not accepted.
 const classHostKey = "hostkey"
 
+// OtherKeys names the keys of a host, and of its bastions, that are not the known ones.
+func OtherKeys(id string, is *observed.Host, code problem.Code) []problem.Problem {
+	var out []problem.Problem
+	for _, k := range is.OtherKeys {
+		out = append(out, problem.Problem{Code: code, Host: id, Parameters: problem.Parameters{
+			"name": k.Name, "known": k.Known, "offered": k.Offered,
+		}})
+	}
+	return out
+}
+
 // unreachable is the assessment of a host that did not answer, or refused the login.
 func unreachable(is *observed.Host) Assessment {
 	if is.Reach == observed.NotAsked {
 		return because(Unreachable, problem.HostNotAsked, nil)
+	}
+	if is.Class == classHostKey && len(is.OtherKeys) > 0 {
+		return Assessment{Condition: Unreachable, Reasons: OtherKeys("", is, problem.HostKeyChanged)}
 	}
 	code, text := problem.HostUnreachable, is.Problem
 	switch {

@@ -139,7 +139,7 @@ func dropMatches(text []byte) (kept []byte, dropped []string, err error) {
 	return bytes.Join(lines, []byte("\n")), dropped, nil
 }
 
-// matchesAll reports whether the criteria are "all" or "final all": the only pass over the configuration is the last one.
+// matchesAll reports whether the criteria are "all" or "final all": the only pass over the file is the last one.
 func matchesAll(criteria []string) bool {
 	criteria = slices.Clone(criteria)
 	criteria = slices.DeleteFunc(criteria, func(c string) bool { return strings.EqualFold(c, "final") })
