@@ -20,7 +20,7 @@ COVERAGE := 90
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 export CGO_ENABLED := 0
 
-.PHONY: help build demo test unit coverage e2e long lint vulns bench torture clean
+.PHONY: help build demo test unit coverage e2e long lint vulns bench torture digests clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -74,6 +74,9 @@ torture: ## kill installations, an upgrade and a repair at every boundary (goes 
 	go run ./test/torture
 	go run ./test/sim -states 5
 	go run ./test/sim -schedules 1000000
+
+digests: ## fill the table of digests that is built in with what the official locations publish (network)
+	go run ./hack/digests
 
 clean: ## remove what was built, and the demo's lab
 	rm -rf bin

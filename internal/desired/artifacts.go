@@ -31,6 +31,8 @@ type Binary struct {
 	SHA256  string `json:"sha256"`  // hex, of the file as downloaded
 	Size    int64  `json:"size,omitempty"`
 	Archive bool   `json:"archive,omitempty"` // a gzip-compressed tar
+	// Known says that somebody other than the source vouches for the digest. It is about this run: it is kept nowhere.
+	Known bool `json:"-"`
 }
 
 // Image is one container image.
@@ -46,6 +48,8 @@ type Image struct {
 	Roles []Role `json:"roles,omitempty"`
 	// Blobs are the digests ("sha256:…") and sizes of the manifest, config and layers, for uploads; empty when pulled.
 	Blobs []Blob `json:"blobs,omitempty"`
+	// Known is as a Binary's.
+	Known bool `json:"-"`
 }
 
 // Blob is one content-addressed part of an image.
@@ -112,6 +116,24 @@ func (a Artifacts) ImagesFor(r Role) []Image {
 		if i.NeededBy(r) {
 			out = append(out, i)
 		}
+	}
+	return out
+}
+
+// Part is a binary or an image.
+type Part struct {
+	What  string // for a person: "kubelet 1.36.3", "image registry.k8s.io/pause:3.10.2"
+	Known bool   // as Binary.Known
+}
+
+// PartsFor returns what hosts of the role need, binaries first. Control-plane hosts need all.
+func (a Artifacts) PartsFor(r Role) []Part {
+	var out []Part
+	for _, b := range a.BinariesFor(r) {
+		out = append(out, Part{b.Name + " " + b.Version, b.Known})
+	}
+	for _, i := range a.ImagesFor(r) {
+		out = append(out, Part{"image " + i.Name, i.Known})
 	}
 	return out
 }

@@ -164,11 +164,15 @@ type MissingError struct {
 
 // Error names the first parts, and what the bundles have.
 func (e *MissingError) Error() string {
+	return fmt.Sprintf("no bundle has %s for Kubernetes %s on linux/%s: %s; create one with kubeone bundle create",
+		brief(e.Parts), e.KubernetesVersion, e.Arch, strings.Join(e.Bundles, "; "))
+}
+
+// brief names parts: all of them where they are few, the first ones and how many more there are otherwise.
+func brief(parts []string) string {
 	const named = 3
-	parts, more := e.Parts, ""
-	if len(parts) > named+1 {
-		parts, more = parts[:named], fmt.Sprintf(" and %d more parts", len(e.Parts)-named)
+	if len(parts) <= named+1 {
+		return strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("no bundle has %s%s for Kubernetes %s on linux/%s: %s; create one with kubeone bundle create",
-		strings.Join(parts, ", "), more, e.KubernetesVersion, e.Arch, strings.Join(e.Bundles, "; "))
+	return fmt.Sprintf("%s and %d more", strings.Join(parts[:named], ", "), len(parts)-named)
 }

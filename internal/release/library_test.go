@@ -262,12 +262,12 @@ func TestWhatNoBundleHasIsNamedWithWhatTheyHave(t *testing.T) {
 	}{
 		"version": {
 			func(w *Want) { w.KubernetesVersion = "1.36.4" },
-			"no bundle has kubelet 1.36.4, kubeadm 1.36.4, kubectl 1.36.4 and 3 more parts for Kubernetes 1.36.4 " +
+			"no bundle has kubelet 1.36.4, kubeadm 1.36.4, kubectl 1.36.4 and 3 more for Kubernetes 1.36.4 " +
 				"on linux/amd64: " + has,
 		},
 		"architecture": {
 			func(w *Want) { w.Arch = "arm64" },
-			"no bundle has kubelet 1.36.3, kubeadm 1.36.3, kubectl 1.36.3 and 9 more parts for Kubernetes 1.36.3 " +
+			"no bundle has kubelet 1.36.3, kubeadm 1.36.3, kubectl 1.36.3 and 9 more for Kubernetes 1.36.3 " +
 				"on linux/arm64: " + has,
 		},
 		"network plugin": {

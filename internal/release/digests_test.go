@@ -1,0 +1,176 @@
+package release
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	kubeletName = "dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet"
+	pauseName   = "registry.k8s.io/pause:3.10.2 linux/amd64"
+)
+
+// digits is a sha256 of one digit.
+func digits(digit string) string { return strings.Repeat(digit, 64) }
+
+func TestListsOfDigestsAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	a, b := digits("a"), digits("b")
+	line := a + "  " + kubeletName + "\n"
+	kubelet := map[string]string{kubeletName: a}
+	both := map[string]string{kubeletName: a, pauseName: b}
+	for name, c := range map[string]struct {
+		text string
+		want map[string]string // digests by name; nil means an error
+		says string
+	}{
+		"nothing":              {"", map[string]string{}, ""},
+		"remarks":              {"# for us\n\n#\n", map[string]string{}, ""},
+		"a file and an image":  {line + b + "  " + pauseName, both, ""},
+		"from find":            {a + "  ./" + kubeletName + "\n", kubelet, ""},
+		"binary mode":          {a + " *" + kubeletName + "\n", kubelet, ""},
+		"upper case":           {strings.ToUpper(a) + "  " + kubeletName + "\n", kubelet, ""},
+		"the same line twice":  {line + line, kubelet, ""},
+		"two digests":          {line + b + "  " + kubeletName, nil, "us, line 2: us vouches for sha256 " + b},
+		"a wrong line":         {"# us\n" + line + "kubelet is fine\n", nil, `us, line 3: "kubelet is fine" is no`},
+		"too short":            {a[1:] + "  " + kubeletName + "\n", nil, "us, line 1: "},
+		"too long":             {a + "a  " + kubeletName + "\n", nil, "is no line of sha256sum"},
+		"one space":            {a + " " + kubeletName + "\n", nil, "is no line of sha256sum"},
+		"a digest alone":       {a + "\n", nil, "is no line of sha256sum"},
+		"no digits":            {digits("x") + "  " + kubeletName + "\n", nil, "is not a sha256"},
+		"a name without host":  {a + "  kubelet\n", nil, `line 1: "kubelet" is no official location`},
+		"a relative path":      {a + "  ../dl.k8s.io/kubelet\n", nil, "is no official location"},
+		"an absolute path":     {a + "  /srv/dl.k8s.io/kubelet\n", nil, "is no official location"},
+		"a URL":                {a + "  https://dl.k8s.io/kubelet\n", nil, "is no official location"},
+		"nothing for a name":   {a + "  \n", nil, "is no official location"},
+		"an image on no host":  {a + "  registry.k8s.io/pause:3.10.2\n", nil, "is no official location"},
+		"carriage returns":     {a + "  " + kubeletName + "\r\n", nil, "is no official location"},
+		"an escape sequence":   {a + "  dl.k8s.io/\x1b[2Jkubelet\n", nil, `\x1b`},
+		"longer than any list": {strings.Repeat("#", MaxDigests+1), nil, "us has more than 4 MiB"},
+		"something quite else": {"\x7fELF\x02\x01\x01", nil, "is no line of sha256sum"},
+		"an indented remark":   {"  # us\n", nil, "is no line of sha256sum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ParseDigests(c.text, "us")
+			if c.want == nil {
+				if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\x1b") {
+					t.Errorf("got %v, want %q", err, c.says)
+				}
+				return
+			}
+			have := map[string]string{}
+			for name, k := range got.known {
+				have[name] = k.sum
+			}
+			if diff := cmp.Diff(c.want, have); diff != "" || err != nil {
+				t.Errorf("%v\n%s", err, diff)
+			}
+			again, err := ParseDigests(got.String(), "us")
+			if err != nil || again.String() != got.String() {
+				t.Errorf("written and read again it is %q: %v", again, err)
+			}
+		})
+	}
+}
+
+// vouching makes a table of one's own.
+func vouching(t *testing.T, by string, lines ...string) Digests {
+	t.Helper()
+	d, err := ParseDigests(strings.Join(lines, "\n"), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestADigestIsKnownOrNotOrAnother(t *testing.T) {
+	t.Parallel()
+	d := vouching(t, "our list", digits("a")+"  "+kubeletName)
+	claim := Claim{What: "kubelet 1.36.3", Name: kubeletName, SHA256: digits("a"), Source: "m.example.com"}
+	if known, err := d.Check(claim); !known || err != nil {
+		t.Errorf("the same: %t, %v", known, err)
+	}
+	other := claim
+	other.Name = pauseName
+	if known, err := d.Check(other); known || err != nil {
+		t.Errorf("not known: %t, %v", known, err)
+	}
+	if known, err := (Digests{}).Check(claim); known || err != nil {
+		t.Errorf("nothing is known: %t, %v", known, err)
+	}
+	claim.SHA256 = digits("b")
+	_, err := d.Check(claim)
+	var mismatch *MismatchError
+	if !errors.As(err, &mismatch) {
+		t.Fatalf("another: %v", err)
+	}
+	for _, says := range []string{kubeletName, "m.example.com", digits("a"), digits("b"), "our list"} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not name %s", err, says)
+		}
+	}
+}
+
+func TestTwoListsMustNotContradictEachOther(t *testing.T) {
+	t.Parallel()
+	ours := vouching(t, "ours", digits("a")+"  "+kubeletName)
+	both, err := ours.With(vouching(t, "theirs", digits("b")+"  "+pauseName, digits("a")+"  "+kubeletName))
+	if err != nil || both.Len() != 2 || ours.Len() != 1 {
+		t.Errorf("%d digests, %v", both.Len(), err)
+	}
+	_, err = ours.With(vouching(t, "theirs", digits("b")+"  "+kubeletName))
+	for _, says := range []string{"ours", "theirs", kubeletName, digits("a"), digits("b")} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q in it", err, says)
+		}
+	}
+}
+
+func TestAListIsAFileWithDigests(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ text, says string }{
+		"good":  {"# ours\n" + digits("a") + "  example.com/never/published\n", ""},
+		"empty": {"", "has no digest"},
+		"wrong": {"# ours\nkubelet\n", "wrong, line 2: "},
+		"long":  {strings.Repeat("# ours\n", MaxDigests/7+1), "more than 4 MiB"},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		known, err := KnownDigests(path)
+		if c.says == "" {
+			if _, ok := known.known["example.com/never/published"]; err != nil || !ok {
+				t.Errorf("%s: %v", name, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		}
+	}
+	if _, err := KnownDigests(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// FuzzDigests: whatever a list is, it is refused, or is the same when it is written and read again.
+func FuzzDigests(f *testing.F) {
+	f.Add(digits("a") + "  " + kubeletName + "\n" + digits("B") + " *./" + pauseName + "\n# ours\n")
+	f.Add("kubelet\r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := ParseDigests(text, "a list")
+		if err != nil {
+			return
+		}
+		again, err := ParseDigests(d.String(), "a list")
+		if err != nil || again.String() != d.String() || again.Len() != d.Len() {
+			t.Errorf("%q became %q: %v", d, again, err)
+		}
+	})
+}
