@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/desired"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/release"
 )
@@ -41,6 +42,7 @@ type bundleCreateFlags struct {
 	src           release.Source
 	want          release.Want
 	skipKubeProxy bool
+	vouchFlags
 }
 
 func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
@@ -49,8 +51,8 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		Use:   "create -o FILE --kubernetes-version VERSION",
 		Short: "Download a Kubernetes version, check every part and write all of it to one file",
 		Long: "Download the binaries and container images of a Kubernetes version from their official locations, a\n" +
-			"mirror or a registry, check each against its publisher's digest, and write them to FILE. Hosts\n" +
-			"installed from the bundle need nothing but SSH.",
+			"mirror or a registry, check each against its known or its publisher's digest, and write them to\n" +
+			"FILE. Hosts installed from the bundle need nothing but SSH.",
 		Example: "  kubeone bundle create -o kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, out, errOut) },
@@ -70,6 +72,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		"HOST[:PORT][/PREFIX] to read images from instead of their own registries")
 	flags.BoolVar(&f.want.Insecure, "insecure-registry", false,
 		"allow plain HTTP or an unverified certificate for --overwrite-registry")
+	f.vouchFlags.register(cmd, "--mirror")
 	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy out")
 	for _, name := range []string{"output", "kubernetes-version"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -93,15 +96,35 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 			bundleCreate,
 		}
 	}
+	if f.insecure && f.src.Mirror == "" {
+		return &usageError{
+			errors.New("--insecure-mirror needs --mirror: the official locations have TLS"), bundleCreate,
+		}
+	}
+	src := f.src
+	src.Trusted, src.InsecureMirror = f.trust, f.insecure
+	var err error
+	if src.Known, err = release.KnownDigests(f.digests); err != nil {
+		return &classError{exitConfig, err}
+	}
 	progress := newByteProgress(errOut)
-	index, err := release.CreateFile(cmd.Context(), f.file, f.src, want, release.CreateOptions{
+	created, err := release.CreateFile(cmd.Context(), f.file, src, want, release.CreateOptions{
 		CreatedBy: "kubeone " + Version, Progress: progress.show,
 	})
 	progress.end()
 	if err != nil {
 		return bundleError(err)
 	}
-	_, err = fmt.Fprintf(out, "%s: %s\n", f.file, bundleSummary(index))
+	return printCreated(out, f.file, created)
+}
+
+// printCreated says what was written, and what of it nobody but its source vouches for.
+func printCreated(out io.Writer, file string, index release.Index) error {
+	text := fmt.Sprintf("%s: %s\n", file, bundleSummary(index))
+	if note := release.UnknownNote(index.Artifacts.PartsFor(desired.ControlPlane)); note != "" {
+		text += note + "\n"
+	}
+	_, err := io.WriteString(out, text)
 	return err
 }
 
@@ -168,9 +191,12 @@ func bundleError(err error) error {
 	var altered *release.AlteredError
 	var format *release.FormatError
 	var unsupported *release.UnsupportedError
+	var mismatch *release.MismatchError
+	var untrusted *release.UntrustedError
+	var mirror *release.MirrorError
 	if errors.As(err, &truncated) || errors.As(err, &altered) || errors.As(err, &format) ||
-		errors.As(err, &unsupported) ||
-		errors.Is(err, fs.ErrNotExist) {
+		errors.As(err, &unsupported) || errors.As(err, &mismatch) || errors.As(err, &untrusted) ||
+		errors.As(err, &mirror) || errors.Is(err, fs.ErrNotExist) {
 		return &classError{status: exitConfig, err: err}
 	}
 	return err

@@ -95,13 +95,16 @@ func TestBundleCreateThenInspect(t *testing.T) {
 	server := mirror(t)
 	file := filepath.Join(t.TempDir(), "bundle.tar")
 	out, progress, err := runBundle(t, "create", "-o", file, "--kubernetes-version", "v1.36.3",
-		"--mirror", server.URL, "--overwrite-registry", strings.TrimPrefix(server.URL, "http://"))
+		"--mirror", server.URL, "--insecure-mirror", "--trust-source",
+		"--overwrite-registry", strings.TrimPrefix(server.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := file + ": Kubernetes 1.36.3 for linux/amd64, CNI flannel: 7 " +
-		"binaries, 8 images, "; !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 1 {
-		t.Errorf("result %q, want one line that begins %q", out, want)
+	lines := strings.Split(out, "\n")
+	if want := file + ": Kubernetes 1.36.3 for linux/amd64, CNI flannel: 7 binaries, 8 images, "; len(lines) != 3 ||
+		!strings.HasPrefix(lines[0], want) ||
+		!strings.HasPrefix(lines[1], "only their source vouches for 15 of 15 artifacts, ") {
+		t.Errorf("result %q, want what it is, and a note", out)
 	}
 	if lines := strings.Split(strings.TrimSpace(progress), "\n"); !strings.HasPrefix(lines[0], "[1/31] ") ||
 		!strings.HasPrefix(lines[len(lines)-1], "[31/31] ") {
@@ -143,7 +146,8 @@ func TestBundleInspectSaysWhatIsWrongWithAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar")
 	if _, _, err := runBundle(t, "create", "-o", file, "--kubernetes-version", "1.36.3", "--cni", "external",
 		"--skip-kube-proxy",
-		"--mirror", server.URL, "--overwrite-registry", strings.TrimPrefix(server.URL, "http://")); err != nil {
+		"--mirror", server.URL, "--insecure-mirror", "--trust-source",
+		"--overwrite-registry", strings.TrimPrefix(server.URL, "http://")); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(file)
@@ -176,6 +180,12 @@ func TestBundleRefusesBadFlagsBeforeAnyRequest(t *testing.T) {
 			`--cni "flanel" is not known`},
 		"insecure what": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--insecure-registry"},
 			"needs --overwrite-registry"},
+		"insecure which": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--insecure-mirror"},
+			"needs --mirror"},
+		"mirror without TLS": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--mirror", "http://m"},
+			`"http://m" speaks HTTP without TLS; use https, or allow that with --insecure-mirror`},
+		"no list of digests": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--digests", "none.txt"},
+			"none.txt: no such file"},
 		"mirror is no URL": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--mirror", "m"},
 			"not a base URL"},
 		"inspect nothing": {[]string{"inspect"}, "accepts 1 arg"},

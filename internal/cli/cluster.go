@@ -20,7 +20,7 @@ import (
 type clusterFlags struct {
 	manifest, terraform string
 	caFile              string
-	bundles             []string
+	artifacts           artifactFlags
 	limit               []string
 	acceptHostKeys      []string
 	parallel            int
@@ -46,9 +46,8 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 }
 
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
+	f.artifacts.register(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.bundles, "bundle", nil,
-		"install from this bundle; hosts then need nothing but SSH. Of several, each part comes from whichever has it")
 	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
 	f.upgradeFlags.register(cmd)
@@ -74,7 +73,9 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 		unknown = host.PolicyStrict
 	}
 	w, err := workspace.Open(ctx, workspace.Options{
-		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, Bundles: f.bundles, NewHosts: unknown,
+		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, NewHosts: unknown,
+		Bundles: f.artifacts.bundles, Digests: f.artifacts.digests,
+		TrustSource: f.artifacts.trust, InsecureMirror: f.artifacts.insecure,
 		Parallel: f.parallel, Passphrase: passphrase(stdio), Version: f.version, Upgrade: f.upgrade(),
 		CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys,
 		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },

@@ -68,7 +68,7 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 	flags := cmd.Flags()
 	flags.BoolVar(&change.gone, "unreachable", false, "the host does not answer and is gone for good")
 	if change.replace {
-		flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH")
+		f.artifacts.register(cmd)
 	}
 	f.registerRun(cmd)
 	return cmd

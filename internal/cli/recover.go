@@ -75,7 +75,7 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil,
 		"control-plane hosts that are gone for good, so that nobody need stop etcd there")
 	flags.StringVar(&f.on, "on", "", "control-plane host on which etcd begins anew")
-	flags.StringArrayVar(&f.bundles, "bundle", nil, "install from this bundle; hosts then need nothing but SSH")
+	f.artifacts.register(cmd)
 	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
 	f.registerRun(cmd)
 	f.registerUnsupported(cmd)

@@ -90,7 +90,9 @@ func (p *play) setup(env *testscript.Env) error {
 		"HOSTPRINT":    ssh.FingerprintSHA256(p.hosts.HostKey()), "OTHERPRINT": ssh.FingerprintSHA256(p.other.Public()),
 		"RECIPIENT": p.backups.Recipient().String(), "IDENTITY": p.backups.String(),
 		"OFFLINE": offline,
-		"KEY":     p.key.Path, "LOCKEDKEY": p.locked.Path, "OTHERKEY": p.other.Path, "SSHUSER": "root",
+		"MIRRORED": strings.NewReplacer("https://127.0.0.1:1", p.mirror, "127.0.0.1:1",
+			strings.TrimPrefix(p.mirror, "http://")).Replace(offline),
+		"KEY": p.key.Path, "LOCKEDKEY": p.locked.Path, "OTHERKEY": p.other.Path, "SSHUSER": "root",
 	} {
 		env.Setenv(name, value)
 	}
@@ -98,8 +100,8 @@ func (p *play) setup(env *testscript.Env) error {
 }
 
 // offline is written before "cloudProvider:" into a manifest, all of whose downloads then fail at once.
-const offline = "artifacts:\n  mirror: http://127.0.0.1:1\nregistryConfiguration:\n  overwriteRegistry: 127.0.0.1:1\n" +
-	"  insecureRegistry: true\ncloudProvider:"
+const offline = "artifacts:\n  mirror: https://127.0.0.1:1\nregistryConfiguration:\n" +
+	"  overwriteRegistry: 127.0.0.1:1\n  insecureRegistry: true\ncloudProvider:"
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

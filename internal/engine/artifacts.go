@@ -65,6 +65,25 @@ func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.A
 	return known, nil
 }
 
+// unknown is the plan's note of what it installs and nobody but its source vouches for; "" where there is nothing.
+func unknown(p Proposal, resolved map[string]desired.Artifacts) string {
+	var parts []desired.Part
+	seen := map[string]bool{} // parts of an architecture
+	for _, n := range p.Plan.Needs() {
+		if !n.Installs {
+			continue
+		}
+		h, _ := p.Want.Host(n.Host)
+		for _, part := range resolved[desired.ArtifactsKey(n.Arch, h.Versions)].PartsFor(h.Role) {
+			if key := n.Arch + " " + part.What; !seen[key] {
+				seen[key] = true
+				parts = append(parts, part)
+			}
+		}
+	}
+	return release.UnknownNote(parts)
+}
+
 // lookUp returns a release: with digests, or, where unresolved says why there are none, by name only.
 func (e *Engine) lookUp(ctx context.Context, r Request,
 	want release.Want) (a desired.Artifacts, unresolved, err error) {

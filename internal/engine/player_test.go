@@ -86,6 +86,7 @@ func (s stage) changed() []string {
 type shelf struct {
 	mu       sync.Mutex
 	fails    error // of Resolve
+	known    func(image string) bool
 	damaged  error // of Verify
 	resolved []release.Want
 	verified int
@@ -100,7 +101,11 @@ func (s *shelf) Resolve(_ context.Context, w release.Want) (desired.Artifacts, e
 	if s.fails != nil {
 		return desired.Artifacts{}, s.fails
 	}
-	return release.Names(w)
+	a, err := release.Names(w)
+	for n := range a.Images {
+		a.Images[n].Known = s.known != nil && s.known(a.Images[n].Name)
+	}
+	return a, err
 }
 
 func (s *shelf) Verify(context.Context) error {

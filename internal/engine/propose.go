@@ -66,6 +66,9 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 		}
 		p.Plan.Unresolved = unresolved
 	}
+	if note := unknown(p, known); note != "" && p.unresolved == nil {
+		p.Plan.Notes = append(p.Plan.Notes, note)
+	}
 	if p.Scripts, err = scripts(p, known); err != nil {
 		return p, err
 	}

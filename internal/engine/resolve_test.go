@@ -2,12 +2,16 @@ package engine
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/plan"
 	"kubeone/internal/release"
+	"kubeone/internal/step"
 )
 
 // offline is a download location that does not answer.
@@ -81,6 +85,76 @@ func TestOnlyWhatAPlanNeedsIsResolved(t *testing.T) {
 		if diff := cmp.Diff(c.archs, archs); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// One line, where something is installed that nobody vouches for, and nothing else of the plan is other for it.
+func TestAPlanSaysWhatNobodyButItsSourceVouchesFor(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	digest := ""
+	propose := func(r Request, known func(string) bool) (notes []string) {
+		t.Helper()
+		s.releases.known = known
+		p, err := s.Propose(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, whole := r.(Apply); whole && p.unresolved == nil {
+			if digest == "" {
+				digest = p.Plan.Digest()
+			}
+			if p.Plan.Digest() != digest || digest == "" {
+				t.Error("who vouches for what is installed makes another plan")
+			}
+		}
+		for _, n := range p.Plan.Notes {
+			if strings.Contains(n, "vouches") {
+				notes = append(notes, n)
+			}
+		}
+		return notes
+	}
+	const says = "only their source vouches for %d of %d artifacts, no other digest of them is known: "
+	all := func(string) bool { return true }
+	for name, c := range map[string]struct {
+		request Request
+		known   func(string) bool
+		want    []string
+	}{
+		"nothing is known": {Apply{}, nil, []string{fmt.Sprintf(says, 8, 8) +
+			"image registry.k8s.io/kube-apiserver:v1.36.3, image registry.k8s.io/kube-controller-manager:v1.36.3, " +
+			"image registry.k8s.io/kube-scheduler:v1.36.3 and 5 more"}},
+		"all but one": {Apply{}, func(image string) bool { return !strings.Contains(image, "pause") },
+			[]string{fmt.Sprintf(says, 1, 8) + "image registry.k8s.io/pause:3.10.2"}},
+		"all is known":             {Apply{}, all, nil},
+		"a reset installs nothing": {Reset{}, nil, nil},
+		"nothing was looked up":    {Apply{NamesOnly: true}, nil, nil},
+	} {
+		if diff := cmp.Diff(c.want, propose(c.request, c.known)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	known := map[string]desired.Artifacts{"amd64": {Binaries: []desired.Binary{{Name: "kubelet", Version: "1.36.3"}}}}
+	for kind, want := range map[step.Kind]string{
+		step.SystemAddons: "", // which writes names of images
+		step.Prepare:      fmt.Sprintf(says, 1, 1) + "kubelet 1.36.3",
+	} {
+		p := Proposal{Want: wanted("demo"), Plan: plan.Plan{Steps: []plan.Step{
+			{Host: "192.0.2.11", Intent: step.Intent{Kind: kind, Arch: "amd64"}},
+		}}}
+		if got := unknown(p, known); got != want {
+			t.Errorf("of %s: %q, want %q", kind, got, want)
+		}
+	}
+	digest = ""
+	s.hosts["192.0.2.21"].say("x86_64", "aarch64") // a worker, which needs half of the images
+	if got := propose(Apply{}, nil); len(got) != 1 || !strings.HasPrefix(got[0], fmt.Sprintf(says, 12, 12)) {
+		t.Errorf("of two architectures: %q", got)
+	}
+	s.releases.fail(offline())
+	if got := propose(Apply{}, nil); got != nil {
+		t.Errorf("of what is not known at all: %q", got)
 	}
 }
 

@@ -5,18 +5,25 @@ package plan
 type Need struct {
 	Host string // ID
 	Arch string // as Go names it
+	// Installs says that a step there puts parts of the release in place, rather than only writing their names.
+	Installs bool
 }
 
 // Needs returns what must be known of releases before the plan can be run, one for each host, in the plan's order. A
 // plan that was built without artifacts needs the same as one that was built with them.
 func (p Plan) Needs() []Need {
 	var out []Need
-	seen := map[string]bool{}
+	at := map[string]int{}
 	for _, s := range p.Steps {
-		if s.Intent.Kind.NeedsRelease() && !seen[s.Host] {
-			seen[s.Host] = true
+		if !s.Intent.Kind.NeedsRelease() {
+			continue
+		}
+		if _, ok := at[s.Host]; !ok {
+			at[s.Host] = len(out)
 			out = append(out, Need{Host: s.Host, Arch: s.Intent.Arch})
 		}
+		n := &out[at[s.Host]]
+		n.Installs = n.Installs || s.Intent.Kind.Installs()
 	}
 	return out
 }

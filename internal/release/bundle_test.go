@@ -144,7 +144,7 @@ func TestSameContentMakesSameBundleFromAnySource(t *testing.T) {
 	}
 	mirrored := testWant()
 	mirrored.OverwriteRegistry = strings.TrimPrefix(server.URL, "http://")
-	if other := createBytes(t, Source{Mirror: server.URL}, mirrored); !bytes.Equal(first, other) {
+	if other := createBytes(t, fromMirror(server.URL), mirrored); !bytes.Equal(first, other) {
 		t.Error("a bundle from a mirror differs")
 	}
 	if changed := createBytes(t, newWorld(t, testWant(), 2).source(), testWant()); bytes.Equal(first, changed) {

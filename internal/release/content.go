@@ -34,6 +34,16 @@ func (r *resolver) contents(ctx context.Context) (desired.Artifacts, []content, 
 		return desired.Artifacts{}, nil, err
 	}
 	out := desired.Artifacts{KubernetesVersion: r.want.KubernetesVersion, Arch: r.want.Arch, Pushed: true}
+	for n, img := range images {
+		name := r.images[n].official()
+		out.Images = append(out.Images, desired.Image{
+			Name: name, Source: name, Roles: r.images[n].roles,
+			Digest: img.blobs[0].Digest, Size: transferSize(img.blobs), Blobs: img.blobs,
+		})
+	}
+	if err := r.vouch(binaries, out.Images); err != nil {
+		return desired.Artifacts{}, nil, err
+	}
 	var all []content
 	for n, b := range binaries {
 		if b == nil {
@@ -44,12 +54,7 @@ func (r *resolver) contents(ctx context.Context) (desired.Artifacts, []content, 
 		out.Binaries = append(out.Binaries, *b)
 	}
 	for n, img := range images {
-		name := r.images[n].official()
-		all = append(all, imageContent(name, img)...)
-		out.Images = append(out.Images, desired.Image{
-			Name: name, Source: name, Roles: r.images[n].roles,
-			Digest: img.blobs[0].Digest, Size: transferSize(img.blobs), Blobs: img.blobs,
-		})
+		all = append(all, imageContent(out.Images[n].Name, img)...)
 	}
 	return out, unique(all), nil
 }

@@ -13,12 +13,21 @@ import (
 
 // Library is several open bundles in which every component of a host is found by itself, in whichever has it. Its
 // methods may be called by several goroutines at the same time.
-type Library struct{ bundles []*Bundle }
+type Library struct {
+	bundles []*Bundle
+	known   Digests
+}
+
+// LibraryOptions say who vouches for bundles. The zero value is nobody.
+type LibraryOptions struct {
+	// Known are the digests that must match, whatever a bundle says.
+	Known Digests
+}
 
 // OpenLibrary opens bundles, as Open does each. The caller closes the library. Two bundles that hold different files
 // under one name and version are a *ConflictError: which of them would be installed must not depend on their order.
-func OpenLibrary(paths ...string) (*Library, error) {
-	l := &Library{}
+func OpenLibrary(o LibraryOptions, paths ...string) (*Library, error) {
+	l := &Library{known: o.Known}
 	for _, path := range paths {
 		b, err := Open(path)
 		if err != nil {
@@ -119,8 +128,8 @@ func (l *Library) conflict() error {
 // bundle of that version of Kubernetes has, whatever this program would choose itself; if none has the part, the one
 // that this program would choose.
 //
-// The error is an *UnsupportedError for a release that this program does not install, or a *MissingError with all parts
-// that no bundle has.
+// The error is an *UnsupportedError for a release that this program does not install, a *MissingError with all parts
+// that no bundle has, or a *MismatchError where a part has another digest than the known one.
 func (l *Library) For(want Want) (desired.Artifacts, error) {
 	versions, err := want.versions()
 	if err != nil {
@@ -133,6 +142,10 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 		binary, ok := shelf.binary(f)
 		switch {
 		case ok:
+			c := f.at(binary.Version).claim(binary.SHA256, l.pathOf(binary.SHA256))
+			if binary.Known, err = l.known.Check(c); err != nil {
+				return desired.Artifacts{}, err
+			}
 			out.Binaries = append(out.Binaries, binary)
 		case !f.optional:
 			missing = append(missing, f.name+" "+f.version)
@@ -143,6 +156,10 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 		if !ok {
 			missing = append(missing, "image "+i.official())
 			continue
+		}
+		c := imageClaim(img.Name, want.Arch, img.Digest, l.pathOf(img.Digest))
+		if img.Known, err = l.known.Check(c); err != nil {
+			return desired.Artifacts{}, err
 		}
 		if want.OverwriteRegistry != "" {
 			img.Name = rename(img.Name, want.OverwriteRegistry)
@@ -156,60 +173,12 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 	return out, nil
 }
 
-// shelf is the library as one wish looks at it: the bundles of the wanted architecture, those of the wanted version of
-// Kubernetes first, and in the order in which they were opened otherwise.
-type shelf struct {
-	home  []desired.Artifacts // of the wanted version of Kubernetes
-	other []desired.Artifacts
-}
-
-func (l *Library) shelf(want Want) shelf {
-	var s shelf
-	for _, b := range l.bundles {
-		switch {
-		case b.index.Arch != want.Arch:
-		case b.index.KubernetesVersion == want.KubernetesVersion:
-			s.home = append(s.home, b.index.Artifacts)
-		default:
-			s.other = append(s.other, b.index.Artifacts)
-		}
+// pathOf is the bundle from which a part is taken.
+func (l *Library) pathOf(digest string) string {
+	if b := l.holder(strings.TrimPrefix(digest, digestPrefix)); b != nil {
+		return "bundle " + b.path
 	}
-	return s
-}
-
-// find returns the part that is just as wanted, or, of a part whose version is a matter of choice, the one that a
-// bundle of the wanted version of Kubernetes has.
-func find[T any](s shelf, parts func(desired.Artifacts) []T, same, named func(T) bool, exact bool) (T, bool) {
-	in := func(bundles []desired.Artifacts, fits func(T) bool) (T, bool) {
-		for _, a := range bundles {
-			if i := slices.IndexFunc(parts(a), fits); i >= 0 {
-				return parts(a)[i], true
-			}
-		}
-		var none T
-		return none, false
-	}
-	if part, ok := in(s.home, same); ok {
-		return part, true
-	}
-	if !exact {
-		if part, ok := in(s.home, named); ok {
-			return part, true
-		}
-	}
-	return in(s.other, same)
-}
-
-func (s shelf) binary(f file) (desired.Binary, bool) {
-	named := func(b desired.Binary) bool { return b.Name == f.name }
-	same := func(b desired.Binary) bool { return named(b) && b.Version == f.version }
-	return find(s, func(a desired.Artifacts) []desired.Binary { return a.Binaries }, same, named, f.exact)
-}
-
-func (s shelf) image(i image) (desired.Image, bool) {
-	same := func(have desired.Image) bool { return have.Name == i.official() }
-	named := func(have desired.Image) bool { return strings.HasPrefix(have.Name, i.registry+"/"+i.repository+":") }
-	return find(s, func(a desired.Artifacts) []desired.Image { return a.Images }, same, named, i.exact)
+	return "no bundle"
 }
 
 func (l *Library) missing(want Want, parts []string) error {

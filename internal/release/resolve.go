@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +16,10 @@ import (
 // Resolve fetches the digests of everything that the wanted release consists of, all at the same time. Hosts then
 // download from the same source.
 //
-// The error is an *UnsupportedError for a release that this program does not install, ctx's error when ctx ended, or a
-// *FetchError with every part that could not be fetched. What is only sometimes published (crictl) is left out when
-// its source answers that it has no such file.
+// The error is an *UnsupportedError for a release that this program does not install, a *MirrorError for a mirror that
+// is not asked, ctx's error when ctx ended, a *FetchError with every part that could not be fetched, a *MismatchError
+// when the source has another digest than a known one, or an *UntrustedError when nobody else vouches for what it has.
+// What is only sometimes published (crictl) is left out when its source answers that it has no such file.
 func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, error) {
 	r, err := newResolver(src, want)
 	if err != nil {
@@ -29,6 +31,9 @@ func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, err
 	err = r.each(ctx,
 		func(ctx context.Context, n int) (err error) { binaries[n], err = r.binary(ctx, r.files[n]); return err },
 		func(ctx context.Context, n int) (err error) { images[n], err = r.pulled(ctx, r.images[n]); return err })
+	if err == nil {
+		err = r.vouch(binaries, images)
+	}
 	if err != nil {
 		return desired.Artifacts{}, err
 	}
@@ -39,6 +44,43 @@ func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, err
 	}
 	out.Images = images
 	return out, nil
+}
+
+// vouch checks what the source says of the release's files and images, in their order, and notes which of them are
+// known.
+func (r *resolver) vouch(binaries []*desired.Binary, images []desired.Image) (err error) {
+	doubt := &UntrustedError{}
+	suspect := func(known, official bool, c Claim) {
+		if known || official {
+			return
+		}
+		doubt.Parts = append(doubt.Parts, c.What)
+		if !slices.Contains(doubt.Sources, c.Source) {
+			doubt.Sources = append(doubt.Sources, c.Source)
+		}
+	}
+	for n, b := range binaries {
+		if b == nil {
+			continue
+		}
+		c := r.files[n].claim(b.SHA256, r.src.host(r.files[n].host))
+		if b.Known, err = r.src.Known.Check(c); err != nil {
+			return err
+		}
+		suspect(b.Known, r.src.Mirror == "", c)
+	}
+	for n := range images {
+		registry, _, _ := strings.Cut(r.want.location(r.images[n]), "/")
+		c := imageClaim(r.images[n].official(), r.want.Arch, images[n].Digest, registry)
+		if images[n].Known, err = r.src.Known.Check(c); err != nil {
+			return err
+		}
+		suspect(images[n].Known, r.want.OverwriteRegistry == "", c)
+	}
+	if len(doubt.Parts) > 0 && !r.src.Trusted {
+		return doubt
+	}
+	return nil
 }
 
 // resolver finds the digests of one release in one source.

@@ -116,7 +116,7 @@ func TestResolveFromMirrorAndOverwrittenRegistry(t *testing.T) {
 	server := httptest.NewServer(w)
 	defer server.Close()
 	want.OverwriteRegistry = strings.TrimPrefix(server.URL, "http://") // a loopback registry without TLS
-	got := resolve(t, Source{Mirror: server.URL + "/"}, want)
+	got := resolve(t, fromMirror(server.URL+"/"), want)
 
 	kubelet, _ := got.Binary(desired.BinaryKubelet)
 	if wantURL := server.URL + "/" + kubeletPath(); kubelet.URL != wantURL || kubelet.SHA256 != w.sum(kubeletPath()) {
@@ -141,7 +141,7 @@ func TestResolveRefusesRegistryWithoutTLSUnlessAllowed(t *testing.T) {
 		return w.RoundTrip(req)
 	})
 	want.OverwriteRegistry = "10.0.0.9:5000"
-	src := Source{Transport: refusing, RetryPause: time.Millisecond}
+	src := Source{Transport: refusing, RetryPause: time.Millisecond, Trusted: true}
 	_, err := Resolve(t.Context(), src, want)
 	if !errors.Is(err, errPlainHTTP) {
 		t.Errorf("error %v, want one about plain HTTP", err)
@@ -325,6 +325,15 @@ func TestWantAndSourceAreChecked(t *testing.T) {
 		"unknown architecture": {func(w *Want, _ *Source) { w.Arch = "mips" }, "amd64, arm64"},
 		"mirror without host":  {func(_ *Want, s *Source) { s.Mirror = "mirror.example.com" }, "not a base URL"},
 		"mirror with query":    {func(_ *Want, s *Source) { s.Mirror = "https://m/?x=1" }, "not a base URL"},
+		"mirror without TLS": {func(_ *Want, s *Source) { s.Mirror = "http://m.example.com" },
+			`mirror "http://m.example.com" speaks HTTP without TLS; use https, or allow that with --insecure-mirror`},
+		"no password is shown": {func(_ *Want, s *Source) { s.Mirror = "http://me:secret@m.example.com" },
+			`mirror "http://me:xxxxx@m.example.com" speaks`},
+		"this machine's mirror without TLS": {func(_ *Want, s *Source) {
+			s.Mirror, s.Trusted = "http://127.0.0.1:1", true
+		}, "--insecure-mirror"},
+		"another protocol": {func(_ *Want, s *Source) { s.Mirror, s.InsecureMirror = "ftp://m.example.com", true },
+			"not a base URL"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,13 @@ import (
 type Source struct {
 	// Mirror is the base URL of a server that has the binaries under MIRROR/HOST/PATH; "" means https://HOST/PATH.
 	Mirror string
+	// InsecureMirror allows the mirror to speak plain HTTP.
+	InsecureMirror bool
+	// Known are the digests that must match, whatever the source says.
+	Known Digests
+	// Trusted takes a mirror, and a registry of one's own, at its word for what is not known. The official locations
+	// always are.
+	Trusted bool
 	// CacheDir keeps digests between runs; "" keeps none. Digests from official locations are kept for good, because
 	// what is published there under a version does not change; those from mirrors and registries of one's own for an
 	// hour, and "there is no such file" for a day.
@@ -35,7 +42,7 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "kubeone", "release"), nil
 }
 
-// check reports whether the source is well formed.
+// check reports whether the source is well formed, and may be asked; the error is a *MirrorError.
 func (s Source) check() error {
 	if s.Mirror == "" {
 		return nil
@@ -43,7 +50,10 @@ func (s Source) check() error {
 	u, err := url.Parse(s.Mirror)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return fmt.Errorf("mirror %q is not a base URL; it looks like https://mirror.example.com/path", s.Mirror)
+		return &MirrorError{s.Mirror, "is not a base URL; it looks like https://mirror.example.com/path"}
+	}
+	if u.Scheme != "https" && !s.InsecureMirror {
+		return &MirrorError{u.Redacted(), "speaks HTTP without TLS; use https, or allow that with --insecure-mirror"}
 	}
 	return nil
 }

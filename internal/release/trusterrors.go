@@ -1,6 +1,9 @@
 package release
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // MismatchError says that a source has another digest of an official artifact than the known one.
 type MismatchError struct {
@@ -13,3 +16,20 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s from %s has sha256 %s, but %s knows it as sha256 %s: the source is altered, or has "+
 		"something else under this name; use another one", e.Name, e.Source, e.SHA256, e.By, e.Known)
 }
+
+// UntrustedError says that nothing but a mirror, or a registry of one's own, vouches for some parts of a release.
+type UntrustedError struct {
+	Parts, Sources []string // at least one each
+}
+
+func (e *UntrustedError) Error() string {
+	return fmt.Sprintf("nobody but %s vouches for %s: give a list of digests that you trust with --digests FILE, or "+
+		"take that source at its word with --trust-source", strings.Join(e.Sources, " and "), brief(e.Parts))
+}
+
+// MirrorError says that a mirror is not one that may be used.
+type MirrorError struct {
+	Mirror, Reason string
+}
+
+func (e *MirrorError) Error() string { return fmt.Sprintf("mirror %q %s", e.Mirror, e.Reason) }

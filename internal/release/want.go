@@ -46,6 +46,27 @@ type file struct {
 	exact         bool // no other version will do
 }
 
+// at is the file of another version. Each project writes its version, and nothing else that looks like it, into the
+// names of its files.
+func (f file) at(version string) file {
+	f.path, f.sums = strings.ReplaceAll(f.path, f.version, version), strings.ReplaceAll(f.sums, f.version, version)
+	f.version = version
+	return f
+}
+
+// claim is what a source says of the file.
+func (f file) claim(sum, source string) Claim {
+	return Claim{What: f.name + " " + f.version, Name: f.host + "/" + f.path, SHA256: sum, Source: source}
+}
+
+// imageClaim is what a source says of the manifest of an image, given by its official name, for an architecture.
+func imageClaim(official, arch, digest, source string) Claim {
+	return Claim{
+		What: "image " + official, Name: official + " linux/" + arch, SHA256: strings.TrimPrefix(digest, digestPrefix),
+		Source: source,
+	}
+}
+
 // image is one container image of a release and where the projects publish it.
 type image struct {
 	registry, repository, tag string

@@ -172,6 +172,17 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// asMirror plays the official locations, and mirror.example.com with the same files.
+func (w *world) asMirror(req *http.Request) (*http.Response, error) {
+	if req.URL.Host != "mirror.example.com" {
+		return w.RoundTrip(req)
+	}
+	official := req.Clone(req.Context())
+	official.URL.Host, official.URL.Path, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+	official.URL.Path = "/" + official.URL.Path
+	return w.RoundTrip(official)
+}
+
 // ServeHTTP plays a mirror and a registry.
 func (w *world) ServeHTTP(out http.ResponseWriter, req *http.Request) {
 	name := strings.TrimPrefix(req.URL.Path, "/")
@@ -202,6 +213,9 @@ func (w *world) ServeHTTP(out http.ResponseWriter, req *http.Request) {
 }
 
 func (w *world) source() Source { return Source{Transport: w, RetryPause: time.Millisecond} }
+
+// fromMirror is a mirror that is taken at its word, without TLS.
+func fromMirror(url string) Source { return Source{Mirror: url, InsecureMirror: true, Trusted: true} }
 
 func (w *world) seen() []string {
 	w.mu.Lock()

@@ -23,14 +23,20 @@ type releases struct {
 
 var _ engine.Releases = (*releases)(nil)
 
-// openReleases opens the bundles, if there are any.
-func openReleases(bundles []string, mirror string) (r *releases, err error) {
-	r = &releases{source: release.Source{Mirror: mirror}, known: map[release.Want]desired.Artifacts{}}
+// openReleases opens the bundles, if there are any, and the operator's list of digests.
+func openReleases(o Options, mirror string) (*releases, error) {
+	known, err := release.KnownDigests(o.Digests)
+	if err != nil {
+		return nil, err
+	}
+	r := &releases{known: map[release.Want]desired.Artifacts{}, source: release.Source{
+		Mirror: mirror, InsecureMirror: o.InsecureMirror, Known: known, Trusted: o.TrustSource,
+	}}
 	if dir, err := release.DefaultCacheDir(); err == nil {
 		r.source.CacheDir = dir
 	}
-	if len(bundles) > 0 {
-		r.bundles, err = release.OpenLibrary(bundles...)
+	if len(o.Bundles) > 0 {
+		r.bundles, err = release.OpenLibrary(release.LibraryOptions{Known: known}, o.Bundles...)
 	}
 	return r, err
 }

@@ -24,7 +24,10 @@ type Options struct {
 	Terraform string    // path, directory or "-"; "" for none
 	Stdin     io.Reader // what "-" reads
 
-	Bundles []string // paths; empty when hosts download
+	Bundles        []string // paths; empty when hosts download
+	Digests        string   // path of a list of digests of artifacts, which must match; "" for none
+	TrustSource    bool     // takes a mirror, and a registry of one's own, at its word for what is not known
+	InsecureMirror bool     // allows the manifest's mirror to speak plain HTTP
 	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
 	NewHosts host.Policy
 	// AcceptHostKeys are the hosts and bastions whose changed key is accepted: "HOST", where NewHosts has it shown to
@@ -85,7 +88,7 @@ func (w *Workspace) open() (err error) {
 	if w.stateDir, err = stateDir(w.opt.StateDir, w.want.Name); err != nil {
 		return err
 	}
-	if w.releases, err = openReleases(w.opt.Bundles, w.loaded.Mirror); err != nil {
+	if w.releases, err = openReleases(w.opt, w.loaded.Mirror); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
 	w.pool = w.openPool()

@@ -146,7 +146,8 @@ type Preflight struct {
 // Artifacts says where binaries and images are downloaded from.
 type Artifacts struct {
 	// Mirror is the base URL of a mirror that serves the official locations under their host names: with
-	// https://mirror.example.com, https://dl.k8s.io/x is fetched from https://mirror.example.com/dl.k8s.io/x.
+	// https://mirror.example.com, https://dl.k8s.io/x is fetched from https://mirror.example.com/dl.k8s.io/x. Plain
+	// HTTP needs --insecure-mirror, and what no digest is known of --trust-source.
 	Mirror string `json:"mirror,omitempty"`
 }
 

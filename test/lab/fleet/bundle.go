@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"kubeone/test/lab/components"
@@ -137,9 +138,28 @@ func (by bundleBy) write(ctx context.Context, cache components.Cache, set *compo
 	}
 	defer stop()
 	return log.During(title+", 2 of 2: writing it", func() error {
-		_, err := output(exec.CommandContext(ctx, kubeone, "bundle", "create", "-o", file,
-			"--kubernetes-version", set.KubernetesVersion, "--mirror", "http://"+address,
-			"--overwrite-registry", address, "--arch", runtime.GOARCH))
+		args := []string{"bundle", "create", "-o", file, "--kubernetes-version", set.KubernetesVersion, "--mirror",
+			"http://" + address, "--overwrite-registry", address, "--arch", runtime.GOARCH}
+		taken, err := takesAtItsWord(ctx, kubeone)
+		if err == nil {
+			_, err = output(exec.CommandContext(ctx, kubeone, append(args, taken...)...))
+		}
 		return err
 	})
+}
+
+// takesAtItsWord are the flags with which the program believes a mirror on this machine; earlier programs always did,
+// and have none.
+func takesAtItsWord(ctx context.Context, kubeone string) ([]string, error) {
+	help, err := output(exec.CommandContext(ctx, kubeone, "bundle", "create", "--help"))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, flag := range []string{"--insecure-mirror", "--trust-source"} {
+		if strings.Contains(help, flag) {
+			out = append(out, flag)
+		}
+	}
+	return out, nil
 }

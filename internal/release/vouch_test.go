@@ -1,0 +1,183 @@
+package release
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"kubeone/internal/desired"
+)
+
+// published are the digests of what a world publishes, under the names of lists.
+func published(t *testing.T, w *world) Digests {
+	t.Helper()
+	var lines []string
+	a := resolve(t, w.source(), testWant())
+	for _, b := range a.Binaries {
+		lines = append(lines, b.SHA256+"  "+strings.TrimPrefix(b.URL, "https://"))
+	}
+	for _, i := range a.Images {
+		lines = append(lines, strings.TrimPrefix(i.Digest, digestPrefix)+"  "+i.Name+" linux/amd64")
+	}
+	return vouching(t, "a table", lines...)
+}
+
+// without leaves out what has the text in its name.
+func without(t *testing.T, d Digests, text string) Digests {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(d.String()) {
+		if !strings.Contains(line, text) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return vouching(t, "a table", lines...)
+}
+
+// unknownOf names what of a release nobody but its source vouches for.
+func unknownOf(a desired.Artifacts) (out []string) {
+	for _, p := range a.PartsFor(desired.ControlPlane) {
+		if !p.Known {
+			out = append(out, p.What)
+		}
+	}
+	return out
+}
+
+// elsewhere is another place than the official locations.
+func elsewhere(w *world) (Source, Want) {
+	src, want := w.source(), testWant()
+	src.Mirror, want.OverwriteRegistry = "https://mirror.example.com", "registry.example.com"
+	src.Transport = roundTrip(w.asMirror)
+	return src, want
+}
+
+func TestWhatIsKnownMustMatchWhateverTheSource(t *testing.T) {
+	t.Parallel()
+	good, bad := newWorld(t, testWant(), 1), newWorld(t, testWant(), 2)
+	known := published(t, good)
+	for name, resolveFrom := range map[string]func(*world, Digests) (desired.Artifacts, error){
+		"official": func(w *world, known Digests) (desired.Artifacts, error) {
+			src := w.source()
+			src.Known = known
+			return Resolve(t.Context(), src, testWant())
+		},
+		"mirror": func(w *world, known Digests) (desired.Artifacts, error) {
+			src, want := elsewhere(w)
+			src.Known, src.Trusted = known, true // its word does not count against what is known
+			return Resolve(t.Context(), src, want)
+		},
+		"bundle": func(w *world, known Digests) (desired.Artifacts, error) {
+			path := bundleFile(t, t.TempDir(), "b.tar", w, testWant())
+			l, err := OpenLibrary(LibraryOptions{Known: known}, path)
+			if err != nil {
+				return desired.Artifacts{}, err
+			}
+			defer func() { _ = l.Close() }()
+			return l.For(testWant())
+		},
+		"to make a bundle": func(w *world, known Digests) (desired.Artifacts, error) {
+			src := w.source()
+			src.Known = known
+			index, err := Create(t.Context(), &bytes.Buffer{}, src, testWant(), CreateOptions{SpoolDir: t.TempDir()})
+			return index.Artifacts, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := resolveFrom(good, known)
+			if err != nil || len(unknownOf(a)) > 0 || len(a.Binaries)+len(a.Images) != 16 {
+				t.Fatalf("%d binaries, %d images, unknown %q: %v", len(a.Binaries), len(a.Images), unknownOf(a), err)
+			}
+			// What is not known works, and is told apart.
+			a, err = resolveFrom(good, without(t, without(t, known, "kubelet"), "pause"))
+			got := strings.Join(unknownOf(a), ", ")
+			if err != nil || !regexp.MustCompile(`^kubelet 1.36.3, image [a-z0-9.]+/pause:3.10.2$`).MatchString(got) {
+				t.Errorf("unknown are %q: %v", got, err)
+			}
+			// What is altered is refused, a file as well as an image.
+			var mismatch *MismatchError
+			_, err = resolveFrom(bad, known)
+			if !errors.As(err, &mismatch) || mismatch.Name != kubeletName ||
+				mismatch.Known != good.sum(kubeletPath()) || mismatch.SHA256 != bad.sum(kubeletPath()) {
+				t.Errorf("another kubelet: %v", err)
+			}
+			image := "registry.k8s.io/etcd:3.6.8-0 linux/amd64"
+			line := strings.TrimPrefix(good.digest(t, "etcd:3.6.8-0"), digestPrefix) + "  " + image
+			_, err = resolveFrom(bad, vouching(t, "a table", line))
+			if !errors.As(err, &mismatch) || mismatch.Name != image {
+				t.Errorf("another image: %v", err)
+			}
+		})
+	}
+}
+
+func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testWant(), 1)
+	known := published(t, w)
+	for name, c := range map[string]struct {
+		change func(*Source, *Want)
+		says   string // "" is no error
+	}{
+		"nothing is known": {func(*Source, *Want) {},
+			"nobody but mirror.example.com and registry.example.com vouches for kubelet 1.36.3, kubeadm 1.36.3, " +
+				"kubectl 1.36.3 and 13 more: give a list of digests that you trust with --digests FILE, or take that " +
+				"source at its word with --trust-source"},
+		"all is known":      {func(s *Source, _ *Want) { s.Known = known }, ""},
+		"taken at its word": {func(s *Source, _ *Want) { s.Trusted = true }, ""},
+		"one image is unknown": {func(s *Source, _ *Want) { s.Known = without(t, known, "pause") },
+			"nobody but registry.example.com vouches for image registry.k8s.io/pause:3.10.2: "},
+		"one file is unknown": {func(s *Source, _ *Want) { s.Known = without(t, known, "runc") },
+			"nobody but mirror.example.com vouches for runc 1.5.2: "},
+		"only a registry": {func(s *Source, _ *Want) { s.Mirror = "" },
+			"nobody but registry.example.com vouches for image registry.k8s.io/kube-apiserver:v1.36.3, "},
+		"only a mirror": {func(_ *Source, w *Want) { w.OverwriteRegistry = "" },
+			"nobody but mirror.example.com vouches for kubelet 1.36.3, "},
+		"neither": {func(s *Source, w *Want) { s.Mirror, w.OverwriteRegistry = "", "" }, ""},
+		"known for another arch": {func(s *Source, _ *Want) {
+			s.Known = vouching(t, "a table", strings.ReplaceAll(known.String(), "amd64", "arm64"))
+		}, "and 13 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for verb, run := range map[string]func(Source, Want) error{
+				"resolve": func(s Source, w Want) error { _, err := Resolve(t.Context(), s, w); return err },
+				"create": func(s Source, w Want) error {
+					_, err := Create(t.Context(), &bytes.Buffer{}, s, w, CreateOptions{SpoolDir: t.TempDir()})
+					return err
+				},
+			} {
+				src, want := elsewhere(w)
+				c.change(&src, &want)
+				err := run(src, want)
+				var untrusted *UntrustedError
+				if c.says == "" && err != nil ||
+					c.says != "" && (!errors.As(err, &untrusted) || !strings.Contains(err.Error(), c.says)) {
+					t.Errorf("%s: got %v, want %q", verb, err, c.says)
+				}
+			}
+		})
+	}
+}
+
+// A bundle may have another version of what goes with Kubernetes than this program would choose.
+func TestAPartOfABundleIsKnownByTheVersionThatItHas(t *testing.T) {
+	t.Parallel()
+	made := testWant()
+	made.Containerd = "2.2.1"
+	path := bundleFile(t, t.TempDir(), "made.tar", lasting(t, testWant(), made), made)
+	name := "github.com/containerd/containerd/releases/download/v2.2.1/containerd-2.2.1-linux-amd64.tar.gz"
+	l, err := OpenLibrary(LibraryOptions{Known: vouching(t, "a table", digits("a")+"  "+name)}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, err = l.For(testWant())
+	var mismatch *MismatchError
+	if !errors.As(err, &mismatch) || mismatch.Name != name || mismatch.Source != "bundle "+path {
+		t.Errorf("got %v", err)
+	}
+}
