@@ -4,7 +4,7 @@ import "github.com/spf13/cobra"
 
 // artifactFlags say where binaries and images come from, and who vouches for them.
 type artifactFlags struct {
-	bundles []string
+	bundles, sums []string
 	vouchFlags
 }
 
@@ -12,6 +12,8 @@ func (f *artifactFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.bundles, "bundle", nil,
 		"install from this bundle; hosts then need nothing but SSH. Of several, each part comes from whichever has it")
+	flags.StringArrayVar(&f.sums, "bundle-sha256", nil,
+		"the sha256 of a bundle, as bundle create prints it; a bundle with none of those given is refused")
 	f.vouchFlags.register(cmd, "the manifest's mirror")
 }
 

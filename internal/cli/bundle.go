@@ -52,7 +52,8 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		Short: "Download a Kubernetes version, check every part and write all of it to one file",
 		Long: "Download the binaries and container images of a Kubernetes version from their official locations, a\n" +
 			"mirror or a registry, check each against its known or its publisher's digest, and write them to\n" +
-			"FILE. Hosts installed from the bundle need nothing but SSH.",
+			"FILE. Hosts installed from the bundle need nothing but SSH. The bundle's sha256 is printed, for\n" +
+			"--bundle-sha256 where it is used.",
 		Example: "  kubeone bundle create -o kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, out, errOut) },
@@ -118,10 +119,10 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	return printCreated(out, f.file, created)
 }
 
-// printCreated says what was written, and what of it nobody but its source vouches for.
-func printCreated(out io.Writer, file string, index release.Index) error {
-	text := fmt.Sprintf("%s: %s\n", file, bundleSummary(index))
-	if note := release.UnknownNote(index.Artifacts.PartsFor(desired.ControlPlane)); note != "" {
+// printCreated says what was written, its digest, and what of it nobody but its source vouches for.
+func printCreated(out io.Writer, file string, c release.Created) error {
+	text := fmt.Sprintf("%s: %s\nsha256: %s\n", file, bundleSummary(c.Index), c.SHA256)
+	if note := release.UnknownNote(c.Artifacts.PartsFor(desired.ControlPlane)); note != "" {
 		text += note + "\n"
 	}
 	_, err := io.WriteString(out, text)

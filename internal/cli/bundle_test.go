@@ -100,11 +100,15 @@ func TestBundleCreateThenInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	lines := strings.Split(out, "\n")
-	if want := file + ": Kubernetes 1.36.3 for linux/amd64, CNI flannel: 7 binaries, 8 images, "; len(lines) != 3 ||
-		!strings.HasPrefix(lines[0], want) ||
-		!strings.HasPrefix(lines[1], "only their source vouches for 15 of 15 artifacts, ") {
-		t.Errorf("result %q, want what it is, and a note", out)
+	if want := file + ": Kubernetes 1.36.3 for linux/amd64, CNI flannel: 7 binaries, 8 images, "; len(lines) != 4 ||
+		!strings.HasPrefix(lines[0], want) || lines[1] != fmt.Sprintf("sha256: %x", sha256.Sum256(content)) ||
+		!strings.HasPrefix(lines[2], "only their source vouches for 15 of 15 artifacts, ") {
+		t.Errorf("result %q, want what it is, its digest, and a note", out)
 	}
 	if lines := strings.Split(strings.TrimSpace(progress), "\n"); !strings.HasPrefix(lines[0], "[1/31] ") ||
 		!strings.HasPrefix(lines[len(lines)-1], "[31/31] ") {

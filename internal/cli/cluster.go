@@ -74,7 +74,7 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 	}
 	w, err := workspace.Open(ctx, workspace.Options{
 		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, NewHosts: unknown,
-		Bundles: f.artifacts.bundles, Digests: f.artifacts.digests,
+		Bundles: f.artifacts.bundles, BundleSHA256: f.artifacts.sums, Digests: f.artifacts.digests,
 		TrustSource: f.artifacts.trust, InsecureMirror: f.artifacts.insecure,
 		Parallel: f.parallel, Passphrase: passphrase(stdio), Version: f.version, Upgrade: f.upgrade(),
 		CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys,

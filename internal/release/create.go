@@ -2,6 +2,8 @@ package release
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,25 +29,32 @@ type Progress struct {
 	Bytes, TotalBytes     int64
 }
 
+// Created is a bundle that was written.
+type Created struct {
+	Index
+	SHA256 string // hex, of the whole file
+}
+
 // CreateFile creates a bundle at path, which appears complete or not at all.
-func CreateFile(ctx context.Context, path string, src Source, want Want, o CreateOptions) (Index, error) {
+func CreateFile(ctx context.Context, path string, src Source, want Want, o CreateOptions) (Created, error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".partial-*")
 	if err != nil {
-		return Index{}, fmt.Errorf("create bundle %s: %w", path, err)
+		return Created{}, fmt.Errorf("create bundle %s: %w", path, err)
 	}
 	defer func() { _ = os.Remove(temp.Name()) }() // after the rename there is nothing under this name
 	if o.SpoolDir == "" {
 		o.SpoolDir = filepath.Dir(path)
 	}
-	index, err := Create(ctx, temp, src, want, o)
+	hash := sha256.New()
+	index, err := Create(ctx, io.MultiWriter(temp, hash), src, want, o)
 	if err == nil {
 		err = finish(temp, path)
 	}
 	_ = temp.Close()
 	if err != nil {
-		return Index{}, fmt.Errorf("create bundle %s: %w", path, err)
+		return Created{}, fmt.Errorf("create bundle %s: %w", path, err)
 	}
-	return index, nil
+	return Created{Index: index, SHA256: hex.EncodeToString(hash.Sum(nil))}, nil
 }
 
 // finish makes a complete temporary file the one that people see.

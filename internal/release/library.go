@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,20 +23,29 @@ type Library struct {
 type LibraryOptions struct {
 	// Known are the digests that must match, whatever a bundle says.
 	Known Digests
+	// SHA256 are the digests (hex) of the bundles' whole files, in any order; empty for any file. Every bundle must
+	// have one of them, and every one must be a bundle's. The files are read for that before anything else is done
+	// with them.
+	SHA256 []string
 }
 
 // OpenLibrary opens bundles, as Open does each. The caller closes the library. Two bundles that hold different files
-// under one name and version are a *ConflictError: which of them would be installed must not depend on their order.
-func OpenLibrary(o LibraryOptions, paths ...string) (*Library, error) {
+// under one name and version are a *ConflictError: which of them would be installed must not depend on their order. A
+// bundle with another digest than one of those given, and a digest that is no bundle's, is a *BundleSumError.
+func OpenLibrary(ctx context.Context, o LibraryOptions, paths ...string) (*Library, error) {
+	given, err := newSums(o.SHA256)
+	if err != nil {
+		return nil, err
+	}
 	l := &Library{known: o.Known}
 	for _, path := range paths {
-		b, err := Open(path)
+		b, err := open(path, func(b *Bundle) error { return given.check(ctx, b) })
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
 		l.bundles = append(l.bundles, b)
 	}
-	if err := l.conflict(); err != nil {
+	if err := cmp.Or(given.rest(), l.conflict()); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil

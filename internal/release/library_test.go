@@ -25,7 +25,7 @@ func bundleFile(t *testing.T, dir, name string, w *world, want Want) string {
 
 func library(t *testing.T, paths ...string) *Library {
 	t.Helper()
-	l, err := OpenLibrary(LibraryOptions{}, paths...)
+	l, err := OpenLibrary(t.Context(), LibraryOptions{}, paths...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestTwoDifferentFilesOfOneVersionAreAConflict(t *testing.T) {
 	t.Parallel()
 	one, two, dir := newWorld(t, testWant(), 1), newWorld(t, testWant(), 2), t.TempDir()
 	a, b := bundleFile(t, dir, "a.tar", one, testWant()), bundleFile(t, dir, "b.tar", two, testWant())
-	_, err := OpenLibrary(LibraryOptions{}, a, b)
+	_, err := OpenLibrary(t.Context(), LibraryOptions{}, a, b)
 	var conflict *ConflictError
 	if !errors.As(err, &conflict) || conflict.Paths != [2]string{a, b} ||
 		conflict.What != "kubelet 1.36.3 for linux/amd64" {
@@ -237,11 +237,11 @@ func TestTwoDifferentFilesOfOneVersionAreAConflict(t *testing.T) {
 	for path := range one.files {
 		two.files[path] = one.files[path]
 	}
-	_, err = OpenLibrary(LibraryOptions{}, a, bundleFile(t, dir, "c.tar", two, testWant()))
+	_, err = OpenLibrary(t.Context(), LibraryOptions{}, a, bundleFile(t, dir, "c.tar", two, testWant()))
 	if !errors.As(err, &conflict) || conflict.What != "image registry.k8s.io/kube-apiserver:v1.36.3 for linux/amd64" {
 		t.Errorf("error %v, want a conflict about an image", err)
 	}
-	if l, err := OpenLibrary(LibraryOptions{}, a, a); err != nil {
+	if l, err := OpenLibrary(t.Context(), LibraryOptions{}, a, a); err != nil {
 		t.Errorf("the same bundle twice: %v", err)
 	} else if err := l.Close(); err != nil {
 		t.Error(err)

@@ -31,11 +31,20 @@ type place struct {
 //
 // Errors are *FormatError, *TruncatedError, *AlteredError, or the file system's.
 func Open(path string) (*Bundle, error) {
+	return open(path, func(*Bundle) error { return nil })
+}
+
+// open is Open, with a check before anything of the bundle is used.
+func open(path string, check func(*Bundle) error) (*Bundle, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open bundle: %w", err)
 	}
 	b := &Bundle{path: path, file: file, offsets: map[string]place{}}
+	if err := check(b); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
 	if err := b.read(); err != nil {
 		_ = file.Close()
 		return nil, err

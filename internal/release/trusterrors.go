@@ -33,3 +33,10 @@ type MirrorError struct {
 }
 
 func (e *MirrorError) Error() string { return fmt.Sprintf("mirror %q %s", e.Mirror, e.Reason) }
+
+// BundleSumError says that the bundles are not those whose digests the operator has given.
+type BundleSumError struct {
+	Reason string
+}
+
+func (e *BundleSumError) Error() string { return "--bundle-sha256: " + e.Reason }

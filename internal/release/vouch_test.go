@@ -2,7 +2,9 @@ package release
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -71,7 +73,7 @@ func TestWhatIsKnownMustMatchWhateverTheSource(t *testing.T) {
 		},
 		"bundle": func(w *world, known Digests) (desired.Artifacts, error) {
 			path := bundleFile(t, t.TempDir(), "b.tar", w, testWant())
-			l, err := OpenLibrary(LibraryOptions{Known: known}, path)
+			l, err := OpenLibrary(t.Context(), LibraryOptions{Known: known}, path)
 			if err != nil {
 				return desired.Artifacts{}, err
 			}
@@ -170,7 +172,7 @@ func TestAPartOfABundleIsKnownByTheVersionThatItHas(t *testing.T) {
 	made.Containerd = "2.2.1"
 	path := bundleFile(t, t.TempDir(), "made.tar", lasting(t, testWant(), made), made)
 	name := "github.com/containerd/containerd/releases/download/v2.2.1/containerd-2.2.1-linux-amd64.tar.gz"
-	l, err := OpenLibrary(LibraryOptions{Known: vouching(t, "a table", digits("a")+"  "+name)}, path)
+	l, err := OpenLibrary(t.Context(), LibraryOptions{Known: vouching(t, "a table", digits("a")+"  "+name)}, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,5 +181,58 @@ func TestAPartOfABundleIsKnownByTheVersionThatItHas(t *testing.T) {
 	var mismatch *MismatchError
 	if !errors.As(err, &mismatch) || mismatch.Name != name || mismatch.Source != "bundle "+path {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestBundlesAreThoseWhoseDigestsAreGiven(t *testing.T) {
+	t.Parallel()
+	older := testWant()
+	older.KubernetesVersion = "1.36.1"
+	w, dir := lasting(t, testWant(), older), t.TempDir()
+	a, b := bundleFile(t, dir, "a.tar", w, testWant()), bundleFile(t, dir, "b.tar", w, older)
+	sumOf := func(path string) string {
+		created, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return (&world{files: map[string][]byte{"x": created}}).sum("x")
+	}
+	tampered := bundleFile(t, dir, "tampered.tar", w, testWant())
+	if err := os.WriteFile(tampered, []byte("no bundle at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		given, paths []string
+		says         string // "" is no error
+	}{
+		"none given":          {nil, []string{a, b}, ""},
+		"one":                 {[]string{sumOf(a)}, []string{a}, ""},
+		"upper case":          {[]string{strings.ToUpper(sumOf(a))}, []string{a}, ""},
+		"two in any order":    {[]string{sumOf(b), sumOf(a)}, []string{a, b}, ""},
+		"one for two":         {[]string{sumOf(a)}, []string{a, b}, "bundle " + b + " has sha256 " + sumOf(b)},
+		"another":             {[]string{digits("a")}, []string{a}, "is not what was given (" + digits("a") + ")"},
+		"one too many":        {[]string{sumOf(a), digits("a")}, []string{a}, "no bundle has sha256 " + digits("a")},
+		"without a bundle":    {[]string{sumOf(a)}, nil, "no bundle has sha256 " + sumOf(a)},
+		"no digest":           {[]string{"abc"}, []string{a}, `"abc" is no sha256`},
+		"nothing":             {[]string{""}, []string{a}, `"" is no sha256`},
+		"a name":              {[]string{"sha256:" + sumOf(a)}, []string{a}, "is no sha256"},
+		"before it is read":   {[]string{sumOf(a)}, []string{tampered}, "bundle " + tampered + " has sha256 "},
+		"no file and its sum": {[]string{sumOf(a)}, []string{dir + "/none"}, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := OpenLibrary(t.Context(), LibraryOptions{SHA256: c.given}, c.paths...)
+			if err == nil {
+				_ = l.Close()
+			}
+			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := OpenLibrary(ctx, LibraryOptions{SHA256: []string{sumOf(a)}}, a); !errors.Is(err, context.Canceled) {
+		t.Errorf("after Ctrl-C: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ type releases struct {
 var _ engine.Releases = (*releases)(nil)
 
 // openReleases opens the bundles, if there are any, and the operator's list of digests.
-func openReleases(o Options, mirror string) (*releases, error) {
+func openReleases(ctx context.Context, o Options, mirror string) (*releases, error) {
 	known, err := release.KnownDigests(o.Digests)
 	if err != nil {
 		return nil, err
@@ -35,8 +35,9 @@ func openReleases(o Options, mirror string) (*releases, error) {
 	if dir, err := release.DefaultCacheDir(); err == nil {
 		r.source.CacheDir = dir
 	}
-	if len(o.Bundles) > 0 {
-		r.bundles, err = release.OpenLibrary(release.LibraryOptions{Known: known}, o.Bundles...)
+	if len(o.Bundles)+len(o.BundleSHA256) > 0 {
+		vouched := release.LibraryOptions{Known: known, SHA256: o.BundleSHA256}
+		r.bundles, err = release.OpenLibrary(ctx, vouched, o.Bundles...)
 	}
 	return r, err
 }

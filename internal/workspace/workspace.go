@@ -24,10 +24,12 @@ type Options struct {
 	Terraform string    // path, directory or "-"; "" for none
 	Stdin     io.Reader // what "-" reads
 
-	Bundles        []string // paths; empty when hosts download
-	Digests        string   // path of a list of digests of artifacts, which must match; "" for none
-	TrustSource    bool     // takes a mirror, and a registry of one's own, at its word for what is not known
-	InsecureMirror bool     // allows the manifest's mirror to speak plain HTTP
+	Bundles []string // paths; empty when hosts download
+	// BundleSHA256 are digests (hex) of the bundles' files, in any order; empty takes any bundle.
+	BundleSHA256   []string
+	Digests        string // path of a list of digests of artifacts, which must match; "" for none
+	TrustSource    bool   // takes a mirror, and a registry of one's own, at its word for what is not known
+	InsecureMirror bool   // allows the manifest's mirror to speak plain HTTP
 	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
 	NewHosts host.Policy
 	// AcceptHostKeys are the hosts and bastions whose changed key is accepted: "HOST", where NewHosts has it shown to
@@ -74,21 +76,21 @@ func Open(ctx context.Context, opt Options) (*Workspace, error) {
 		return nil, err
 	}
 	w := &Workspace{opt: opt, loaded: loaded, want: loaded.Cluster}
-	if err := w.open(); err != nil {
+	if err := w.open(ctx); err != nil {
 		w.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *Workspace) open() (err error) {
+func (w *Workspace) open(ctx context.Context) (err error) {
 	if err := w.override(); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
 	if w.stateDir, err = stateDir(w.opt.StateDir, w.want.Name); err != nil {
 		return err
 	}
-	if w.releases, err = openReleases(w.opt, w.loaded.Mirror); err != nil {
+	if w.releases, err = openReleases(ctx, w.opt, w.loaded.Mirror); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
 	w.pool = w.openPool()

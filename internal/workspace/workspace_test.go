@@ -71,6 +71,8 @@ func TestMistakesAreFoundBeforeAnyHostIsAsked(t *testing.T) {
 		{"no bundle", manifestText, func(o *Options) { o.Bundles = []string{"/nonexistent/bundle.tar"} },
 			"/nonexistent/bundle.tar"},
 		{"a bundle that is none", manifestText, func(o *Options) { o.Bundles = []string{o.Manifest} }, "kubeone.yaml"},
+		{"a digest without its bundle", manifestText,
+			func(o *Options) { o.BundleSHA256 = []string{strings.Repeat("a", 64)} }, "no bundle has sha256 aaaa"},
 		{"a list of digests that is none", manifestText, func(o *Options) { o.Digests = o.Manifest },
 			"kubeone.yaml, line 1: \"apiVersion:"},
 		{"a drain without time", manifestText, func(o *Options) { o.Upgrade.DrainTimeout = new(time.Duration) },
