@@ -139,12 +139,7 @@ func AssessRecovery(in Input) Recovery {
 // serving names the control-plane hosts whose etcd answers for a quorum, or whose API server reads from one, in the
 // present life of the cluster. A recovery that has begun serves on its own host until it has ended.
 func (v *view) serving() string {
-	newest := 0
-	for _, s := range v.controlPlane() {
-		if m := s.is.Marker; m != nil {
-			newest = max(newest, m.Epoch)
-		}
-	}
+	newest := condition.EpochBegun(&v.in.Want, &v.in.Is)
 	return names(v.controlPlane(), func(s *hostState) bool {
 		m := s.is.Marker
 		if m != nil && (m.Restoring || m.Epoch < newest) {

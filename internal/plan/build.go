@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -87,7 +88,7 @@ type builder struct {
 func newBuilder(in decide.Input, routes ...string) *builder {
 	names := displayNames(in)
 	return &builder{
-		in: in, names: names, world: step.NewWorld(in, names, epochOf(in.Want, in.Is)),
+		in: in, names: names, world: step.NewWorld(in, names, condition.EpochBegun(&in.Want, &in.Is)),
 		plan: Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: routes, Hosts: names},
 	}
 }

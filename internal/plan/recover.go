@@ -65,7 +65,7 @@ const revisionsOfALife = 1_000_000_000
 // epoch is the one in which the cluster is after the recovery: later than any that a host, the copy or a
 // revision knows of.
 func (b *builder) epoch(o RecoverOptions) int {
-	epoch := max(epochOf(b.in.Want, b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
+	epoch := max(condition.EpochBegun(&b.in.Want, &b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
 	for _, p := range o.Progress {
 		epoch = max(epoch, int(p.Revision/revisionsOfALife))
 	}
@@ -205,18 +205,7 @@ func Epoch(p Plan, want desired.Cluster, is observed.World) int {
 			return from.Epoch
 		}
 	}
-	return epochOf(want, is)
-}
-
-// epochOf is how often the cluster has been recovered, as its control-plane hosts know.
-func epochOf(want desired.Cluster, is observed.World) int {
-	epoch := 0
-	for _, h := range want.ControlPlane {
-		if m := is.Hosts[h.ID].Marker; m != nil && m.Cluster == want.Name {
-			epoch = max(epoch, m.Epoch)
-		}
-	}
-	return epoch
+	return condition.EpochBegun(&want, &is)
 }
 
 // dropNodes plans that Nodes go whose machines are gone: of hosts that were confirmed to be destroyed, of bare ones

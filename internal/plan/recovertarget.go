@@ -17,7 +17,7 @@ import (
 // in the manifest's order, the leader first.
 func (b *builder) holders() []desired.Host {
 	var out []desired.Host
-	epoch := epochOf(b.in.Want, b.in.Is)
+	epoch := condition.EpochBegun(&b.in.Want, &b.in.Is)
 	for _, h := range leaderFirst(b.in.Want) {
 		seen := b.in.Is.Hosts[h.ID]
 		if seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.EtcdLost == "" &&
@@ -35,7 +35,7 @@ func (b *builder) keeps(h desired.Host) bool {
 	m := seen.Marker
 	return seen.Reach == observed.Reached && seen.EtcdData == observed.No && m != nil && m.Fenced != "" &&
 		!m.Complete && !m.Restoring &&
-		m.Epoch >= epochOf(b.in.Want, b.in.Is)
+		m.Epoch >= condition.EpochBegun(&b.in.Want, &b.in.Is)
 }
 
 func leaderFirst(want desired.Cluster) []desired.Host {

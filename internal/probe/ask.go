@@ -67,6 +67,7 @@ func (p *prober) run(
 	sent := p.Now()
 	out, err := t.Host.Run(ctx, host.Cmd{
 		Name: "probe", Script: Script, Args: []string{arg}, Timeout: p.AnswerTimeout, Secret: credentials, Stdout: said,
+		Stderr: &unread{left: mostText},
 	})
 	received := p.Now()
 	if out.Duration > 0 && out.Duration < received.Sub(sent) {
@@ -131,6 +132,18 @@ func (t *answerText) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
+// unread takes so many bytes that nobody reads. What matters of them is in the error of the command.
+type unread struct{ left int }
+
+// Write takes the next piece.
+func (u *unread) Write(piece []byte) (int, error) {
+	if len(piece) > u.left {
+		return 0, host.ErrOutput
+	}
+	u.left -= len(piece)
+	return len(piece), nil
+}
+
 // failed is the host that gave that error.
 func failed(ctx context.Context, err error) observed.Host {
 	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: reason(err)}
@@ -165,12 +178,18 @@ func reason(err error) string {
 	case !errors.As(err, &e):
 		return oneLine(err)
 	case e.Addr == "":
-		return strings.Join(strings.Fields(e.Reason()), " ")
+		return told(e.Reason())
 	}
-	return strings.Join(strings.Fields(e.Addr+": "+e.Reason()), " ")
+	return told(e.Addr + ": " + e.Reason())
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+func oneLine(err error) string { return told(err.Error()) }
+
+// told is a text with words of a host in it: one line, printed, of longestLine bytes at most.
+func told(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.TrimSpace(host.Printed(text[:min(len(text), longestLine)]))
+}
 
 // firstContacts are the keys on the way to a host that nobody approved yet, the outermost first.
 func firstContacts(h Host) []host.FirstContact {

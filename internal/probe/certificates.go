@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +20,17 @@ import (
 // to 110 days before their end.
 const soon = 30 * 24 * time.Hour
 
-// certificatesOf lists the certificates of a host by name: those in files and the clients' in kubeconfigs. Now is the
-// host's clock; where that is not known, nothing has expired.
+// certificateNamed is what the name of a certificate looks like: "apiserver", "etcd/server", "admin.conf".
+var certificateNamed = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z./_-]{0,63}$`)
+
+// certificatesOf lists the certificates of a host by name, mostValues at most: those in files and the clients' in
+// kubeconfigs. Now is the host's clock; where that is not known, nothing has expired.
 func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
 	var out []observed.Certificate
 	add := func(name string, content []byte) {
+		if len(out) == mostValues || !certificateNamed.MatchString(name) {
+			return
+		}
 		if c := firstCertificate(content); c != nil {
 			out = append(out, observed.Certificate{
 				Name:     name,
@@ -32,11 +40,11 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 			})
 		}
 	}
-	for file, content := range files {
-		add(certificateName(file), content)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		add(certificateName(file), files[file])
 	}
-	for file, text := range kubeconfigs {
-		encoded := yamlValue(text, "client-certificate-data")
+	for _, file := range slices.Sorted(maps.Keys(kubeconfigs)) {
+		encoded := yamlValue(kubeconfigs[file], "client-certificate-data")
 		if content, err := base64.StdEncoding.DecodeString(encoded); err == nil {
 			add(path.Base(file), content)
 		}

@@ -9,12 +9,12 @@ func (c candidate) life(newest int) int {
 	return newest
 }
 
-// newestLife is the highest count of recoveries that a control-plane host has. Hosts of a lower one hold the data of
-// the cluster's life before, whatever they answer: nothing of the cluster is asked through them.
+// newestLife is the highest count of recoveries that a control-plane host has whose key is approved. Hosts of a lower
+// one hold the data of the cluster's life before, whatever they answer: nothing of the cluster is asked through them.
 func (p *prober) newestLife() int {
 	newest := 0
 	for _, t := range p.Targets {
-		if a := p.answers[t.ID]; t.ControlPlane {
+		if a := p.answers[t.ID]; t.ControlPlane && a.Host.FirstContact == "" {
 			newest = max(newest, candidate{t, a}.life(0))
 		}
 	}

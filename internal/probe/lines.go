@@ -2,10 +2,13 @@ package probe
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"unicode"
+
+	"kubeone/internal/host"
 )
 
 const (
@@ -27,18 +30,20 @@ type lines map[string][]string
 // mostText is how long an answer may be, in bytes; those of real hosts have some 50 kB.
 const mostText = 4 << 20
 
-// printed is a value without what no honest value has: characters that are not printed, but for tabs.
-func printed(value string) string {
-	strange := func(r rune) bool { return r != '\t' && (r == unicode.ReplacementChar || !unicode.IsPrint(r)) }
-	if !strings.ContainsFunc(value, strange) {
-		return value
+// How much of an answer is kept, however much of it there is. Honest hosts have far less of everything.
+const (
+	longestLine = 1 << 10  // bytes of a fact
+	longestData = 64 << 10 // bytes of a line out of a file: of a certificate, or a kubeconfig
+	mostValues  = 256      // values of a list: addresses, programs, certificates
+)
+
+// kept is a line as far as it is kept: without what is not printed.
+func kept(name, text string) string {
+	most := longestLine
+	if name == "pem" || name == "secret" || name == "yaml" {
+		most = longestData
 	}
-	return strings.Map(func(r rune) rune {
-		if strange(r) {
-			return -1
-		}
-		return r
-	}, value)
+	return host.Printed(text[:min(len(text), most)])
 }
 
 // readLines reads the script's output. What stands before its first line (a login shell's greeting) is passed over, and
@@ -47,7 +52,9 @@ func readLines(out []byte) (lines, error) {
 	found := lines{}
 	started, ended, block := false, false, ""
 	for text := range strings.Lines(string(out)) {
-		text = printed(strings.TrimRight(text, "\r\n"))
+		text = strings.TrimRight(text, "\r\n")
+		name, _, _ := strings.Cut(text, "\t")
+		text = kept(cmp.Or(block, name), text)
 		name, value, ok := strings.Cut(text, "\t")
 		switch {
 		case ended:
@@ -122,6 +129,19 @@ func (l lines) contents(name string) map[string][]byte {
 		}
 	}
 	return files
+}
+
+// words are the values of a name that are words, sorted, each once, and no more than mostValues.
+func (l lines) words(name string) []string {
+	var out []string
+	for _, v := range l[name] {
+		if w := word(v); w != "" {
+			out = append(out, w)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), mostValues)]
 }
 
 // pairs reads lines of the form key=value; the last of a key counts, and quotes around a value are removed.

@@ -25,7 +25,7 @@ func machine(h *observed.Host, l lines, files map[string][]string) {
 	h.Unwritable = unwritable(l)
 	h.OS = distribution(files)
 	h.Swap = l.one("swap") != ""
-	h.Tools = slices.Sorted(slices.Values(l["missing"]))
+	h.Tools = l.words("missing")
 	h.Addresses = addresses(l)
 	h.Ports = ports(l)
 }
@@ -112,7 +112,7 @@ func clusterInterfaces() []string {
 		plugins.Traces().Interfaces...)
 }
 
-// addresses are the host's own, of global scope, sorted.
+// addresses are the host's own, of global scope, sorted, and no more than mostValues.
 func addresses(l lines) []string {
 	found := strings.Fields(l.one("addresses")) // hostname -I
 	for _, v := range l["address"] {            // "2: eth0    inet 10.0.0.1/24 brd ... scope global eth0"
@@ -125,12 +125,13 @@ func addresses(l lines) []string {
 	var out []string
 	for _, f := range found {
 		ip, _, _ := strings.Cut(f, "/")
-		if a, err := netip.ParseAddr(ip); err == nil && a.IsGlobalUnicast() && !slices.Contains(out, a.String()) {
+		if a, err := netip.ParseAddr(ip); err == nil && a.IsGlobalUnicast() {
 			out = append(out, a.String())
 		}
 	}
 	slices.Sort(out)
-	return out
+	out = slices.Compact(out)
+	return out[:min(len(out), mostValues)]
 }
 
 func ofCluster(device string) bool {
@@ -197,11 +198,15 @@ func clock(l lines) time.Time {
 	return first.Add(sum / time.Duration(n))
 }
 
-// unixTime reads seconds since 1970 with or without a fraction; the fraction is dropped where date does not know %N.
+// latest is the end of the year 9999, after which there are no times in JSON.
+const latest = 253402300799
+
+// unixTime reads seconds since 1970, no later than latest, with or without a fraction; the fraction is dropped where
+// date does not know %N.
 func unixTime(s string) (time.Time, bool) {
 	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
 	seconds, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || seconds < 0 || seconds > 1<<40 {
+	if err != nil || seconds < 0 || seconds > latest {
 		return time.Time{}, false
 	}
 	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)

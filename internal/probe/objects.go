@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -9,19 +10,24 @@ import (
 
 	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/cluster/nodes"
+	"kubeone/internal/host"
 	"kubeone/internal/observed"
 )
 
+// nodeOf cleans the texts that the API takes as they are: a kubelet writes what it likes into its own Node.
 func nodeOf(n corev1.Node) observed.Node {
 	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
 	out := observed.Node{
 		Name: n.Name, Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
-		KubeletVersion: strings.TrimPrefix(n.Status.NodeInfo.KubeletVersion, "v"),
-		Runtime:        n.Status.NodeInfo.ContainerRuntimeVersion,
-		Labels:         n.Labels, Annotations: n.Annotations,
+		KubeletVersion: strings.TrimPrefix(told(n.Status.NodeInfo.KubeletVersion), "v"),
+		Runtime:        told(n.Status.NodeInfo.ContainerRuntimeVersion),
+		Labels:         n.Labels, Annotations: maps.Clone(n.Annotations),
+	}
+	for key, value := range out.Annotations {
+		out.Annotations[key] = host.Printed(value)
 	}
 	for _, a := range n.Status.Addresses {
-		out.Addresses = append(out.Addresses, a.Address)
+		out.Addresses = append(out.Addresses, told(a.Address))
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -44,9 +50,15 @@ func tri(s corev1.ConditionStatus) observed.Tri {
 	return observed.Unknown
 }
 
+// podOf takes of a static pod no label but "component", as kubeadm's have it: its kubelet writes what it likes there,
+// and it would be taken for a part of the cluster that a DaemonSet or a Deployment brings.
 func podOf(p corev1.Pod) observed.Pod {
 	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, Ready: observed.No}
-	for _, label := range []string{"k8s-app", "component", "app"} {
+	labels := []string{"k8s-app", "component", "app"}
+	if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
+		labels = labels[1:2]
+	}
+	for _, label := range labels {
 		if out.App == "" {
 			out.App = p.Labels[label]
 		}
@@ -60,7 +72,7 @@ func podOf(p corev1.Pod) observed.Pod {
 		out.Restarts += int(s.RestartCount)
 	}
 	if len(p.Spec.Containers) > 0 {
-		out.Image = p.Spec.Containers[0].Image
+		out.Image = told(p.Spec.Containers[0].Image)
 	}
 	return out
 }

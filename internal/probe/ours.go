@@ -65,11 +65,10 @@ func marker(l lines, files map[string][]string) *observed.Marker {
 	if len(said) == 0 && !l.has("exists", markerFile) {
 		return nil
 	}
-	epoch, _ := strconv.Atoi(said["epoch"])
 	return &observed.Marker{
 		Cluster: said["cluster"], Role: said["role"], RunID: said["run"], Complete: said["complete"] == "yes",
 		ID: word(said["id"]), Derived: said["id-derived"] == "yes", Node: word(said["node"]),
-		Fenced: said["fenced"], Restoring: said["restoring"] == "yes", Epoch: epoch,
+		Fenced: said["fenced"], Restoring: said["restoring"] == "yes", Epoch: number(said["epoch"]),
 	}
 }
 
@@ -88,11 +87,11 @@ func word(s string) string {
 	return s
 }
 
-// digests reads lines "name sha256".
+// digests reads lines "name sha256", mostValues at most.
 func digests(text []string) map[string]string {
 	var out map[string]string
 	for _, t := range text {
-		if fields := strings.Fields(t); len(fields) == 2 {
+		if fields := strings.Fields(t); len(fields) == 2 && word(fields[0]) != "" && len(out) < mostValues {
 			if out == nil {
 				out = map[string]string{}
 			}

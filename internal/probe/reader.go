@@ -168,6 +168,9 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 			continue // a run that is there approves it
 		}
 		if node, names, err := certificates.ServingNames(&request); err == nil {
+			for i := range names {
+				names[i] = told(names[i])
+			}
 			api.ServingRequests = append(api.ServingRequests, observed.ServingRequest{Node: node, Names: names})
 		}
 	}

@@ -15,19 +15,33 @@ func software(h *observed.Host, l lines) {
 	units := units(l["unit"])
 	h.Containerd = unit(units["containerd.service"], h.Binaries["containerd"])
 	h.Kubelet = unit(units["kubelet.service"], h.Binaries["kubelet"])
-	for _, m := range l["manifest"] {
-		h.Manifests = append(h.Manifests, strings.TrimSuffix(path.Base(m), path.Ext(m)))
-	}
-	slices.Sort(h.Manifests)
+	h.Manifests = manifests(l)
 	h.APIServerVersion = imageTag(yamlValue(l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"],
 		"image"))
 	health(h, l)
 }
 
-// binaries is the version of each program: ours from the directory that its link points to
+// manifests are the names of static pods, sorted, and no more than mostValues.
+func manifests(l lines) []string {
+	var out []string
+	for _, m := range l["manifest"] {
+		if name := word(strings.TrimSuffix(path.Base(m), path.Ext(m))); name != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out[:min(len(out), mostValues)]
+}
+
+// binaries is the version of each program, of mostValues at most: ours from the directory that its link points to
 // (/opt/kubeone/NAME/VERSION/...), others from what they printed.
 func binaries(l lines) map[string]string {
 	out := map[string]string{}
+	note := func(name, version string) {
+		if name = word(name); name != "" && version != "" && len(out) < mostValues {
+			out[name] = version
+		}
+	}
 	// lrwxrwxrwx 1 root root 34 Nov 21 01:00 kubelet -> /opt/kubeone/kubelet/1.36.3/kubelet
 	for _, v := range l["link"] {
 		left, target, ok := strings.Cut(v, " -> ")
@@ -36,13 +50,11 @@ func binaries(l lines) map[string]string {
 		if !ok || len(parts) < 3 || target == parts[0] || l.has("broken", "/opt/kubeone/bin/"+name) {
 			continue
 		}
-		out[name] = strings.TrimPrefix(parts[1], "v")
+		note(name, strings.TrimPrefix(parts[1], "v"))
 	}
 	for _, v := range l["version"] {
 		name, said, _ := strings.Cut(v, " ")
-		if version := versionIn(said); version != "" {
-			out[name] = version
-		}
+		note(name, versionIn(said))
 	}
 	if len(out) == 0 {
 		return nil

@@ -15,19 +15,25 @@ type Span struct {
 	From, To time.Duration
 }
 
-// parts reads when each part of the script ran, counted from the first. Their clock goes in steps of 10 ms.
+const (
+	mostParts     = 32  // of the script are kept
+	longestUptime = 1e9 // seconds: 31 years
+)
+
+// parts reads when each part of the script ran, counted from the first. Their clock goes in steps of 10 ms. A part is
+// called by a word, and not as what is asked through a host.
 func parts(l lines) []Span {
 	var out []Span
 	var first time.Duration
 	for _, v := range l["part"] {
 		fields := strings.Fields(v)
-		if len(fields) != 3 {
+		if len(fields) != 3 || len(out) == mostParts || !partName(fields[0]) {
 			continue
 		}
 		from, fromErr := strconv.ParseFloat(fields[1], 64)
 		to, toErr := strconv.ParseFloat(fields[2], 64)
-		if fromErr != nil || toErr != nil || to < from {
-			continue
+		if fromErr != nil || toErr != nil || !(0 <= from && from <= to && to <= longestUptime) {
+			continue // NaN is no time either
 		}
 		s := Span{What: fields[0], From: uptime(from), To: uptime(to)}
 		if len(out) == 0 || s.From < first {
@@ -41,6 +47,8 @@ func parts(l lines) []Span {
 	}
 	return out
 }
+
+func partName(s string) bool { return word(s) != "" && s != "API" && s != "etcd" }
 
 func uptime(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 

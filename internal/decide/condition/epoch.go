@@ -15,11 +15,28 @@ func StaleEpoch(is *observed.Host, epoch int) bool {
 
 // Epoch is how often the cluster has been recovered, as its finished control-plane hosts have it.
 func Epoch(want *desired.Cluster, is *observed.World) int {
-	epoch := 0
+	return latestEpoch(want, is, func(m *observed.Marker) bool { return m.Complete })
+}
+
+// EpochBegun is the same with recoveries that have begun and not ended.
+func EpochBegun(want *desired.Cluster, is *observed.World) int {
+	return latestEpoch(want, is, func(*observed.Marker) bool { return true })
+}
+
+// latestEpoch is the highest epoch of the markers of this cluster that count. A control-plane host whose SSH key nobody
+// has approved has no say where another has: by a number alone it would make all others hold old data, and the number
+// would be written onto hosts that join.
+func latestEpoch(want *desired.Cluster, is *observed.World, counts func(*observed.Marker) bool) int {
+	of := map[bool]int{} // by whether the key is approved
 	for _, h := range want.ControlPlane {
-		if m := is.Hosts[h.ID].Marker; m != nil && m.Complete && m.Cluster == want.Name {
-			epoch = max(epoch, m.Epoch)
+		seen := is.Hosts[h.ID]
+		if m := seen.Marker; m != nil && m.Cluster == want.Name && counts(m) {
+			approved := seen.FirstContact == ""
+			of[approved] = max(of[approved], m.Epoch)
 		}
 	}
-	return epoch
+	if epoch, known := of[true]; known {
+		return epoch
+	}
+	return of[false]
 }
