@@ -373,10 +373,13 @@ func TestDecide(t *testing.T) {
 			outcome{
 				Route: fsm.Error, Problems: []string{"VersionsUnknown(hosts=cp-3)"},
 			}},
-		{"a version that is none runs", func(in *Input) { in.change(w1, func(h *host) { h.Kubelet.Version = "dev" }) },
+		{"a version that is none runs", func(in *Input) { in.change(cp1, func(h *host) { h.Kubelet.Version = "dev" }) },
 			outcome{
 				Route: fsm.Error, Problems: []string{"RunningVersionInvalid(version=dev)"},
 			}},
+		{"a version that is none runs on a worker", func(in *Input) {
+			in.change(w1, func(h *host) { h.Kubelet.Version = "dev" })
+		}, outcome{Route: fsm.Instruct, Warnings: []string{"RunningVersionInvalid(version=dev)"}}},
 		{"another major version", func(in *Input) { in.Want.KubernetesVersion = "2.0.0" }, outcome{
 			Route: fsm.Error, Problems: []string{"MajorVersionChange(running=1.36.3, wanted=2.0.0)"},
 		}},

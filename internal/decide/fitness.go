@@ -213,9 +213,15 @@ func (v *view) beginsOutsideLimit() *problem.Problem {
 	return nil
 }
 
-// sameNames finds hosts with one name: each would be the other's Node.
+// sameNames finds hosts with one name: each would be the other's Node. Workers are left alone instead that have another
+// host's.
 func (v *view) sameNames() []problem.Problem {
-	return v.doubles(problem.HostNameDuplicate, "name", func(s *hostState) string { return s.Node })
+	return v.doubles(problem.HostNameDuplicate, "name", func(s *hostState) string {
+		if v.posesAs(s) != "" {
+			return ""
+		}
+		return s.Node
+	})
 }
 
 // sameMachines finds hosts with one machine ID, as copies of one disk image have.

@@ -61,7 +61,7 @@ func (v *view) contradictions() []problem.Problem {
 
 // amongWorkers are the IDs of the hosts that a contradiction is about, if all are workers of a cluster that there is:
 // what one of them says stops no others. It is nil for any other contradiction. One about a role is known to more than
-// the host itself.
+// the host itself. Of two machines that say they are one host, the one at that host's address is in no doubt.
 func (v *view) amongWorkers(c identity.Contradiction) []string {
 	if c.Kind == identity.OtherRole || !v.begun() {
 		return nil
@@ -69,8 +69,8 @@ func (v *view) amongWorkers(c identity.Contradiction) []string {
 	var ids []string
 	for i := range v.hosts {
 		h := v.hosts[i].Host
-		named := h.ID == c.Host || c.Kind != identity.OtherHostname && h.ID == c.Says
-		found := h.PublicAddress != "" && (h.PublicAddress == c.Address || h.PublicAddress == c.OtherAddress)
+		named := !c.Home && (h.ID == c.Host || c.Kind != identity.OtherHostname && h.ID == c.Says)
+		found := h.PublicAddress != "" && (!c.Home && h.PublicAddress == c.Address || h.PublicAddress == c.OtherAddress)
 		switch {
 		case !named && !found:
 		case h.Role != desired.Worker:
@@ -105,6 +105,10 @@ func (v *view) leaveAlone() {
 		case len(why) > 0:
 		case s.Condition == condition.Foreign:
 			why = s.Reasons[:1:1]
+		case v.posesAs(s) != "":
+			why = []problem.Problem{v.sameName(v.posesAs(s))}
+		case v.strangeVersion(s) != nil:
+			why = []problem.Problem{*v.strangeVersion(s)}
 		case s.missing():
 			why, _ = preflight.Check(s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
 		}
@@ -125,4 +129,31 @@ func (v *view) moved() []problem.Problem {
 		})
 	}
 	return out
+}
+
+// posesAs is the name of a worker's Node, by its own word, that another host has with more right: one that the manifest
+// calls so, whose Node has its address, or that is of the control plane, with a key that is approved; "" where no other
+// one has. Where neither of two workers has more right, that is so for both.
+func (v *view) posesAs(s *hostState) string {
+	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.begun() {
+		return ""
+	}
+	right := func(h *hostState) bool {
+		return h.Hostname != "" || h.node != nil || h.controlPlane() && h.joined() && h.is.FirstContact == ""
+	}
+	for i := range v.hosts {
+		o := &v.hosts[i]
+		if o.ID != s.ID && o.Node == s.Node && (right(o) || !right(s) && !o.controlPlane()) {
+			return s.Node
+		}
+	}
+	return ""
+}
+
+// sameName is the problem of the hosts that have the name.
+func (v *view) sameName(name string) problem.Problem {
+	hosts := having(v.hosts, func(s *hostState) bool { return s.Node == name })
+	return problem.Problem{
+		Code: problem.HostNameDuplicate, Parameters: problem.Parameters{"hosts": hosts, "name": name},
+	}
 }

@@ -43,11 +43,11 @@ func (v *view) goesOn(s *hostState) bool {
 }
 
 // skew is the problem of a kubelet and an API server that could not work together during or after the upgrade; nil when
-// they can. Every Node counts, also those that the manifest does not manage.
+// they can. Every Node counts, also those that the manifest does not manage, but for workers that are left alone.
 func (v *view) skew() *problem.Problem {
 	want := v.in.Want.KubernetesVersion
 	for _, n := range v.in.Is.API.Nodes {
-		if n.KubeletVersion == "" || skew.Allowed(want, n.KubeletVersion) == nil {
+		if n.KubeletVersion == "" || skew.Allowed(want, n.KubeletVersion) == nil || v.isStrange(n.Name) {
 			continue
 		}
 		return &problem.Problem{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
@@ -68,8 +69,8 @@ func TestWhatIsUpgraded(t *testing.T) {
 		"a kubelet that was not restarted": {func(in *Input) {
 			in.node("w-2").KubeletVersion = "1.36.1"
 		}, fsm.Upgrade, all[4:], "1.36.1"},
-		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") }, fsm.Error,
-			nil, "node w-2: kubelet 1.32.9 does not work with"},
+		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") },
+			fsm.Instruct, nil, "w-2 not healthy"},
 		"a node of somebody else, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
@@ -224,9 +225,10 @@ func TestWhoIsAheadIsNamed(t *testing.T) {
 	in := healthy(3, 1)
 	in.older("192.0.1.1", "w-1", "1.36.4")
 	d := Decide(in)
-	if len(d.Problems) != 1 || d.Problems[0].String() != "KubeletAhead(hosts=w-1, newer=kubelet of w-1 1.36.4, "+
-		"running=1.36.4, wanted=1.36.3)" {
-		t.Errorf("%+v", d.Problems)
+	if why := d.Hosts["192.0.1.1"]; len(d.Problems) > 0 || why.Condition != condition.Unclear ||
+		why.Reasons[0].String() != "KubeletAhead(hosts=w-1, newer=kubelet of w-1 1.36.4, running=1.36.4, "+
+			"wanted=1.36.3)" {
+		t.Errorf("%+v, %+v", d.Problems, why) // no API server is newer: it stops nothing else
 	}
 	in.older("192.0.0.1", "cp-1", "1.36.4")
 	d = Decide(in)
@@ -370,8 +372,8 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 		"for a control-plane host": {func(in *Input) { in.Want.ControlPlane[0].Versions.Kubernetes = "1.35.4" },
 			fsm.Error, nil, "control-plane host"},
 		"a newer one was put there": {
-			func(in *Input) { in.older("192.0.1.2", "w-2", "1.37.0"); in.named("1.35.4", "") }, fsm.Error, nil,
-			"kubelet 1.37.0",
+			func(in *Input) { in.older("192.0.1.2", "w-2", "1.37.0"); in.named("1.35.4", "") }, fsm.Instruct, nil,
+			"w-2 not healthy",
 		},
 		"API servers that are older, outside the limit": {func(in *Input) {
 			in.allOlder("1.35.4")

@@ -25,7 +25,7 @@ func (v *view) versions() versions {
 	var out versions
 	for i := range v.hosts {
 		s := &v.hosts[i]
-		if !s.Condition.Joined() && !v.mayRun(s) {
+		if !s.Condition.Joined() && !v.mayRun(s) || v.strangeVersion(s) != nil {
 			continue
 		}
 		known := s.kubelet() != ""
@@ -44,6 +44,64 @@ func (v *view) versions() versions {
 		}
 	}
 	return out
+}
+
+// strangeVersion is what is wrong with a worker whose kubelet, by its own word, has a version that is none, or one that
+// works with no API server, or that nobody wants and is newer than all. It is nil for all others. What a worker says
+// stops no others.
+func (v *view) strangeVersion(s *hostState) *problem.Problem {
+	if s.Role != desired.Worker || !v.begun() {
+		return nil
+	}
+	said := []string{s.kubelet()}
+	if s.node != nil {
+		said = append(said, s.node.KubeletVersion)
+	}
+	for _, have := range said {
+		if p := v.strange(s, have); have != "" && p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// strange is what is wrong with that version of a worker's kubelet.
+func (v *view) strange(s *hostState, have string) *problem.Problem {
+	if _, err := version.ParseSemantic(have); err != nil {
+		return &problem.Problem{
+			Code: problem.RunningVersionInvalid, Host: s.ID, Parameters: problem.Parameters{"version": have},
+		}
+	}
+	want := v.in.Want.KubernetesVersion
+	ahead, apart, known := skew.Newer(have, want) && s.Versions.Kubernetes == "", true, false
+	for i := range v.controlPlane() {
+		if api := v.apiServer(&v.hosts[i]); api != "" {
+			known = true
+			ahead, apart = ahead && skew.Newer(have, api), apart && skew.Allowed(api, have) != nil
+		}
+	}
+	switch {
+	case known && ahead:
+		return &problem.Problem{Code: problem.KubeletAhead, Host: s.ID, Parameters: problem.Parameters{
+			"wanted": want, "running": have, "hosts": []string{s.name()},
+			"newer": []string{"kubelet of " + s.name() + " " + have},
+		}}
+	case known && apart:
+		return &problem.Problem{Code: problem.KubeletSkew, Host: s.ID, Parameters: problem.Parameters{
+			"node": s.nodeArg(), "kubelet": have, "apiServer": want,
+		}}
+	}
+	return nil
+}
+
+// isStrange reports whether the Node is a worker's whose kubelet has a strange version.
+func (v *view) isStrange(node string) bool {
+	for i := range v.workers() {
+		if s := &v.workers()[i]; s.node != nil && s.node.Name == node {
+			return v.strangeVersion(s) != nil
+		}
+	}
+	return false
 }
 
 // add puts a known version into the set and reports whether it is known.

@@ -36,6 +36,9 @@ type Contradiction struct {
 	Says    string `json:"says"` // what the machine says: an ID, the name of its Node, a role
 	// OtherAddress is where the other machine answers, if there are two.
 	OtherAddress string `json:"otherAddress,omitempty"`
+	// Home says of SameID that the machine at Address is where the host has always been: only the other one is in
+	// doubt.
+	Home bool `json:"home,omitempty"`
 }
 
 // checkMembers compares what the manifest says of members with what they have joined as. Only what cannot be changed in

@@ -89,10 +89,15 @@ func (m *matcher) machine(i int) observed.Host { return m.is.Hosts[m.entries[i].
 // marker is the note of this cluster that a machine carries; nil where there is none.
 func (m *matcher) marker(i int) *observed.Marker { return m.markers[i] }
 
-// claims finds out who the machines say they are: by ID first, then members by the name of their Node.
+// claims finds out who the machines say they are: by ID first, and of those first the ones that answer at the address
+// of the host that they say they are; then members by the name of their Node.
 func (m *matcher) claims() {
-	for i := range m.entries {
-		if marker := m.marker(i); marker != nil && marker.ID != "" {
+	for _, home := range []bool{true, false} {
+		for i := range m.entries {
+			marker := m.marker(i)
+			if marker == nil || marker.ID == "" || home != (m.entries[i].host.ID == marker.ID) {
+				continue
+			}
 			m.claim(i, func(h *desired.Host) bool { return h.HasOwnID && h.ID == marker.ID })
 		}
 	}
@@ -123,7 +128,7 @@ func (m *matcher) claim(i int, is func(*desired.Host) bool) {
 	if other := m.entries[e].machine; other >= 0 {
 		m.contradict(Contradiction{
 			Kind: SameID, Host: m.entries[e].host.ID, Says: m.entries[e].host.ID,
-			Address: m.address(other), OtherAddress: m.address(i),
+			Address: m.address(other), OtherAddress: m.address(i), Home: other == e,
 		})
 		return
 	}
@@ -201,20 +206,26 @@ func (m *matcher) ids() []string {
 			give(e, h.ID)
 		}
 	}
-	for e := range m.entries {
-		marker := m.marker(m.entries[e].machine)
-		if out[e] != "" || marker == nil || marker.ID == "" {
-			continue
+	atHome := func(e int) bool {
+		i := m.entries[e].machine
+		return i == e && m.marker(i) != nil && m.marker(i).ID == m.entries[e].host.ID
+	}
+	for _, home := range []bool{true, false} {
+		for e := range m.entries {
+			marker := m.marker(m.entries[e].machine)
+			if out[e] != "" || marker == nil || marker.ID == "" || home != atHome(e) {
+				continue
+			}
+			other, taken := holder[marker.ID]
+			if taken {
+				m.contradict(Contradiction{
+					Kind: SameID, Host: marker.ID, Address: m.address(m.entries[other].machine), Says: marker.ID,
+					OtherAddress: m.address(m.entries[e].machine), Home: atHome(other),
+				})
+				continue
+			}
+			give(e, marker.ID)
 		}
-		other, taken := holder[marker.ID]
-		if taken {
-			m.contradict(Contradiction{
-				Kind: SameID, Host: marker.ID, Address: m.address(m.entries[other].machine), Says: marker.ID,
-				OtherAddress: m.address(m.entries[e].machine),
-			})
-			continue
-		}
-		give(e, marker.ID)
 	}
 	for e := range m.entries {
 		if out[e] != "" {

@@ -162,7 +162,7 @@ func TestContradictionsNameBothSides(t *testing.T) {
 			manifest: []string{"a=10.0.1.1", "b=10.0.1.2"},
 			machines: []observed.Host{member("a", "w1"), member("a", "w2")},
 			want: identity.Contradiction{
-				Kind: identity.SameID, Host: "a", Address: "10.0.1.1", OtherAddress: "10.0.1.2", Says: "a",
+				Kind: identity.SameID, Host: "a", Address: "10.0.1.1", OtherAddress: "10.0.1.2", Says: "a", Home: true,
 			},
 		},
 		"two machines carry one derived ID": {
@@ -170,7 +170,22 @@ func TestContradictionsNameBothSides(t *testing.T) {
 			machines: []observed.Host{derived("10.0.1.1", "w1"), derived("10.0.1.1", "w1")},
 			want: identity.Contradiction{
 				Kind: identity.SameID, Host: "10.0.1.1", Address: "10.0.1.1", OtherAddress: "10.0.1.2",
-				Says: "10.0.1.1",
+				Says: "10.0.1.1", Home: true,
+			},
+		},
+		"two machines carry one ID, the second at its address": {
+			manifest: []string{"a=10.0.1.1", "b=10.0.1.2"},
+			machines: []observed.Host{member("b", "w1"), member("b", "w2")},
+			want: identity.Contradiction{
+				Kind: identity.SameID, Host: "b", Address: "10.0.1.2", OtherAddress: "10.0.1.1", Says: "b", Home: true,
+			},
+		},
+		"two machines carry one derived ID, the second at its address": {
+			manifest: []string{"10.0.1.1", "10.0.1.2"},
+			machines: []observed.Host{derived("10.0.1.2", "w1"), derived("10.0.1.2", "w1")},
+			want: identity.Contradiction{
+				Kind: identity.SameID, Host: "10.0.1.2", Address: "10.0.1.2", OtherAddress: "10.0.1.1",
+				Says: "10.0.1.2", Home: true,
 			},
 		},
 		"an ID that another machine carries already": {

@@ -14,11 +14,16 @@ import (
 	"kubeone/internal/step"
 )
 
-// displayNames are what people call the hosts: the manifest's hostname, else the host's own, else its address.
+// displayNames are what people call the hosts: the manifest's hostname, else the host's own, else its address. A worker
+// is not called by its own word as a control-plane host is.
 func displayNames(in decide.Input) map[string]string {
-	names := map[string]string{}
-	for _, h := range in.Want.Hosts() {
-		names[h.ID] = NodeName(h, in.Is.Hosts[h.ID])
+	names, taken := map[string]string{}, map[string]bool{}
+	for _, h := range in.Want.Hosts() { // control plane first
+		name := NodeName(h, in.Is.Hosts[h.ID])
+		if h.Role == desired.Worker && h.Hostname == "" && taken[name] {
+			name = h.ID
+		}
+		names[h.ID], taken[name] = name, taken[name] || h.Role == desired.ControlPlane
 	}
 	return names
 }
