@@ -315,21 +315,42 @@ func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (
 			strconv.FormatInt(generation, 10)},
 	}
 	ended := make(chan struct{})
+	running, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(ended)
-		_, err := h.Run(context.WithoutCancel(ctx), cmd)
+		_, err := h.Run(running, cmd)
 		said.CloseWithError(keeperError(h.Name(), err))
 		_ = in.Close()
 	}()
-	granted, err := readGrant(ctx, out, h.Name())
+	within, cancel := context.WithTimeout(ctx, GrantTimeout)
+	defer cancel()
+	granted, err := readGrant(within, out, h.Name())
 	if err != nil {
 		_ = beats.Close()
-		<-ended
+		_ = out.CloseWithError(err)
+		leave(ended, abandon)
 		return 0, nil, err
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // drained until the keeper ends
-	go beat(keep, beats)
+	go func() {
+		beat(keep, beats)
+		leave(ended, abandon)
+	}()
 	return granted, ended, nil
+}
+
+// leave waits for the end of a keeper that gets no more beats, and abandons one that does not end: no host keeps a run
+// from its end.
+func leave(ended <-chan struct{}, abandon context.CancelFunc) {
+	defer abandon()
+	late := time.NewTimer(CheckTimeout)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		abandon()
+		<-ended
+	}
 }
 
 // keeperError is how a keeper ended, io.EOF if well.
@@ -365,11 +386,17 @@ func beat(ctx context.Context, w io.WriteCloser) {
 	}
 }
 
+// latest is the end of the year 9999, in seconds since 1970.
+const latest = 253402300799
+
+// mostGrant is how long a keeper's answer may be, in bytes.
+const mostGrant = 4 << 10
+
 // readGrant reads the keeper's answer.
 func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error) {
 	stop := context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
 	defer stop()
-	lines := bufio.NewReader(r)
+	lines := bufio.NewReader(io.LimitReader(r, mostGrant))
 	first, err := lines.ReadString('\n')
 	if ctx.Err() != nil {
 		err = ctx.Err() // and not what that made of the pipe
@@ -381,20 +408,25 @@ func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error
 		return 0, fmt.Errorf("%s: take the lock: %w", name, err)
 	}
 	if number, ok := strings.CutPrefix(strings.TrimSpace(first), "granted "); ok {
-		return strconv.ParseInt(number, 10, 64)
+		generation, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || generation <= 0 {
+			return 0, fmt.Errorf("%s: take the lock: %.40q is no answer", name, first)
+		}
+		return generation, nil
 	}
 	held := &HeldError{Host: name, Holder: "somebody"}
 	for {
 		line, err := lines.ReadString('\n')
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		key, value, _ := strings.Cut(strings.TrimSpace(host.Printed(line)), "=")
 		switch key {
 		case "holder":
 			held.Holder = value
 		case "run":
 			held.RunID = value
 		case "since":
-			seconds, _ := strconv.ParseInt(value, 10, 64)
-			held.Since = time.Unix(seconds, 0)
+			if seconds, err := strconv.ParseInt(value, 10, 64); err == nil && seconds > 0 && seconds <= latest {
+				held.Since = time.Unix(seconds, 0)
+			}
 		}
 		if err != nil {
 			return 0, held

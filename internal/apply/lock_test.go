@@ -3,10 +3,12 @@ package apply
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"kubeone/internal/desired"
@@ -342,5 +344,92 @@ func TestALockIsConfirmedOnlyIfEveryHostSaysSo(t *testing.T) {
 	}
 	if l.Confirmed(patience(t), []string{"1"}) {
 		t.Error("a host was confirmed that does not answer")
+	}
+}
+
+// talker is a host whose lock says what a test likes. It goes on until its command is given up.
+type talker struct {
+	host.Host
+	says  string
+	again bool // without an end
+	quits chan struct{}
+}
+
+func (t *talker) Name() string { return "w-9" }
+
+func (t *talker) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
+	defer close(t.quits)
+	go func() { _, _ = io.Copy(io.Discard, c.Stdin) }()
+	for first := true; first || t.again; first = false {
+		if _, err := io.WriteString(c.Stdout, t.says); err != nil {
+			return host.Result{ExitCode: -1}, err
+		}
+	}
+	<-ctx.Done()
+	return host.Result{ExitCode: -1}, ctx.Err()
+}
+
+// A worker whose keeper says nothing, or does not stop talking, or does not end, keeps no run from going on.
+func TestNoHostKeepsARunByItsLock(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		says    string
+		again   bool
+		granted bool
+		holder  string
+	}{
+		"says nothing":          {},
+		"a line without an end": {says: strings.Repeat("x", 1000), again: true},
+		"held, and no end": {
+			says: "held\nholder=\x1b[2Jyou@desk\nrun=r\nsince=9223372036854775807\n", holder: "[2Jyou@desk",
+		},
+		"held, again and again":             {says: "held\nholder=you@desk\n", again: true, holder: "you@desk"},
+		"granted a generation that is none": {says: "granted -5\n"},
+		"granted a generation above all":    {says: "granted 9223372036854775808\n"},
+		"granted, and it does not end":      {says: "granted 7\n", granted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := &talker{says: c.says, again: c.again, quits: make(chan struct{})}
+				l, err := TakeLock(t.Context(), map[string]host.Host{"9": m},
+					Claim{Holder: "me@here", Run: "run-1", Dispensable: map[string]bool{"9": true}})
+				held := (*HeldError)(nil)
+				if errors.As(err, &held) && c.holder != "" && held.Holder == c.holder {
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if granted := l.Denied("9") == nil; granted != c.granted {
+					t.Errorf("granted %v: %v", granted, l.Denied("9"))
+				}
+				l.Release()
+				<-m.quits
+			})
+		})
+	}
+}
+
+// What a step prints is told in lines of some length, so many of them, and without what nobody prints.
+func TestOutputWithoutAnEndIsNotKept(t *testing.T) {
+	t.Parallel()
+	told, longest := 0, 0
+	w := &lineWriter{line: func(line string) {
+		told, longest = told+1, max(longest, len(line))
+		if strings.ContainsAny(line, "\x1b\r\x00") {
+			t.Fatalf("%q is told", line)
+		}
+	}}
+	for range 100 {
+		_, _ = io.WriteString(w, strings.Repeat("x", 64<<10))
+	}
+	if len(w.rest) > longestLine {
+		t.Errorf("%d bytes of a line are kept", len(w.rest))
+	}
+	_, _ = io.WriteString(w, strings.Repeat("\n\x1b]0;owned\a\r\x00a", mostLines+100))
+	w.flush()
+	if told != mostLines || longest != longestLine {
+		t.Errorf("%d lines are told, the longest of %d bytes", told, longest)
 	}
 }

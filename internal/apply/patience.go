@@ -40,7 +40,9 @@ const (
 	BeatEvery = 5 * time.Second
 	// StaleAfter is for how long a host must not have heard of the holder of its lock before another run may take it.
 	StaleAfter = 20 * time.Second
-	// CheckTimeout is for a host to say whose lock it is.
+	// GrantTimeout is for a host to say whether it grants its lock, connecting included.
+	GrantTimeout = time.Minute
+	// CheckTimeout is for a host to say whose lock it is, or to end what has kept its lock.
 	CheckTimeout = 10 * time.Second
 	// LeaseDuration is how long nobody else takes a Lease that was renewed. An observer counts it by its own clock.
 	LeaseDuration = leaselock.Duration

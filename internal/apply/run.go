@@ -258,7 +258,8 @@ func (r *Run) emit(e Event) {
 	r.Emit(e)
 }
 
-// lineWriter splits what a host prints into lines and keeps the last ones.
+// lineWriter splits what a host prints into lines and keeps the last ones. Of a line it takes longestLine bytes, and it
+// tells mostLines: a host may print without an end.
 type lineWriter struct {
 	mu   sync.Mutex
 	line func(string)
@@ -273,8 +274,11 @@ var tokens = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// tailLines is how many of a host's last lines an error shows.
-const tailLines = 12
+const (
+	tailLines   = 12      // of a host's last lines are shown by an error
+	longestLine = 4 << 10 // bytes
+	mostLines   = 50_000  // of a step; those of honest hosts print some hundred
+)
 
 var _ io.Writer = (*lineWriter)(nil)
 
@@ -282,14 +286,16 @@ var _ io.Writer = (*lineWriter)(nil)
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rest += string(p)
+	left := string(p)
 	for {
-		line, rest, found := strings.Cut(w.rest, "\n")
+		piece, rest, found := strings.Cut(left, "\n")
+		w.rest += piece[:min(len(piece), longestLine-len(w.rest))]
 		if !found {
 			return len(p), nil
 		}
-		w.rest = rest
-		w.add(line)
+		left = rest
+		w.add(w.rest)
+		w.rest = ""
 	}
 }
 
@@ -311,7 +317,7 @@ func (w *lineWriter) again() {
 }
 
 func (w *lineWriter) add(line string) {
-	if line = strings.TrimRight(colours.ReplaceAllString(line, ""), " \r"); line == "" {
+	if line = strings.TrimRight(host.Printed(colours.ReplaceAllString(line, "")), " "); line == "" {
 		return
 	}
 	line = tokens.ReplaceAllString(line, "[token]")
@@ -323,6 +329,7 @@ func (w *lineWriter) add(line string) {
 		w.skip--
 		return
 	}
-	w.told++
-	w.line(line)
+	if w.told++; w.told <= mostLines {
+		w.line(line)
+	}
 }
