@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,12 @@ var collect string
 
 // mark begins a section in what collect.sh prints.
 const mark = "\n::kubeone-section:: "
+
+// sectionName is what the name of a section looks like. It becomes that of a file in the host's own folder, and no host
+// writes into another's.
+var sectionName = regexp.MustCompile(`^[a-z][a-z-]{0,40}\.(txt|log)$`)
+
+const mostSections = 64
 
 // fromHosts asks all hosts, each with one command.
 func (b *bundle) fromHosts(ctx context.Context, in Input) {
@@ -46,12 +53,20 @@ func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 		b.lacks("hosts/"+name, err.Error())
 	}
 	// Whatever came before a failure is worth having.
+	strange := false
 	for i, section := range strings.Split("\n"+string(out.bytes()), mark) {
 		file, text, _ := strings.Cut(section, "\n")
 		if i == 0 {
 			file, text = "before.txt", section // what the login prints
 		}
+		if i > mostSections || !sectionName.MatchString(file) {
+			strange = true
+			continue
+		}
 		b.add("hosts/"+name+"/"+file, fullLines([]byte(text), mostOfLog))
+	}
+	if strange {
+		b.lacks("hosts/"+name, "sections that nobody asked for were left out")
 	}
 	b.add("hosts/"+name+"/stderr.txt", result.Stderr)
 }

@@ -178,7 +178,7 @@ func TestNoSecretGetsIntoABundleFromAnywhere(t *testing.T) {
 	if _, old := got["journals/run-01.jsonl"]; old {
 		t.Error("more journals than the last ten")
 	}
-	if len(missing) != 2 || inClear(fmt.Sprint(missing)) != "" {
+	if len(missing) != 3 || inClear(fmt.Sprint(missing)) != "" {
 		t.Errorf("missing: %v", missing)
 	}
 }
@@ -317,5 +317,46 @@ func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A host names the files of its own folder, and no others.
+func TestNoHostWritesIntoAnothersFolder(t *testing.T) {
+	t.Parallel()
+	const begins = "\n::kubeone-section:: "
+	names := []string{
+		"../cp-1/kubelet.log", "../../plan.txt", "/etc/passwd", "\x1b[2J.log", "x", strings.Repeat("a", 99) + ".log",
+	}
+	printed := ""
+	for _, name := range append(names, "kubelet.log") {
+		printed += begins + name + "\nforged\n"
+	}
+	for i := range 100 {
+		printed += begins + strings.Repeat("a", i%30+1) + ".txt\nforged\n"
+	}
+	talks := hostfake.New(t, "w-1",
+		hostfake.Expect{Name: "collect logs", Do: func(_ context.Context, c host.Cmd) (host.Result, error) {
+			_, err := io.WriteString(c.Stdout, printed)
+			return host.Result{}, err
+		}})
+	var out bytes.Buffer
+	missing, err := support.Write(t.Context(), &out, support.Input{
+		Cluster: "demo", Now: time.Now, Kubernetes: cluster(),
+		Documents: []support.Document{{Name: "plan.txt", Text: []byte("the plan")}},
+		Hosts:     map[string]support.Host{"w-1": talks},
+	})
+	if err != nil || len(missing) == 0 {
+		t.Fatal(err, missing)
+	}
+	own := 0
+	for name, text := range files(t, out.Bytes()) {
+		if strings.HasPrefix(name, "hosts/w-1/") {
+			own++
+		} else if strings.Contains(text, "forged") {
+			t.Errorf("%s is forged", name)
+		}
+	}
+	if own == 0 || own > 64 {
+		t.Errorf("%d files of its own", own)
 	}
 }
