@@ -16,6 +16,7 @@ func FuzzFilesArriveAsTheyAre(f *testing.F) {
 		"$(touch x) `touch x` ${HOME} \\ \\\\ '\"", "}\nfile_x() {\n",
 		"\tKUBEONE_END_OF_FILE\n", "\\\nKUBEONE_END_OF_FILE\n",
 		"a\r\nKUBEONE_END_OF_FILE\r\n",
+		"Käse\n\xc4KUBEONE_EN\xc4\n'K'ä\n",
 	} {
 		f.Add(content)
 	}

@@ -143,10 +143,17 @@ func registryFunction(want desired.Cluster) string {
 }
 
 // definition is the function of that name that prints the file's content. What ends the content is made longer until no
-// line of the content is it.
+// line of the content is it. Content with a line that begins as that does, and has other characters than ASCII, is
+// quoted instead: dash 0.5.12 loses bytes of such a line.
 func (f file) definition(function string) string {
 	content := strings.TrimRight(f.content, "\n")
 	end := "KUBEONE_END_OF_FILE"
+	mistaken := func(line string) bool {
+		return strings.HasPrefix(line, end[:1]) && strings.ContainsFunc(line, func(r rune) bool { return r > '\x7f' })
+	}
+	if slices.ContainsFunc(strings.Split(content, "\n"), mistaken) {
+		return fmt.Sprintf("\n%s() {\n\tprintf '%%s\\n' %s\n}\n", function, Quote(content))
+	}
 	for slices.Contains(strings.Split(content, "\n"), end) {
 		end += "_"
 	}
