@@ -16,11 +16,14 @@ COVERED  := ./internal/decide ./internal/decide/condition ./internal/decide/quor
             ./internal/decide/match ./internal/decide/preflight ./internal/problem ./internal/plan ./internal/script
 COVERAGE := 90
 
+# How long each fuzz test goes on.
+FUZZTIME ?= 10m
+
 # The same for everything but the race detector, so that a dependency is compiled once and not once for each tool.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 export CGO_ENABLED := 0
 
-.PHONY: help build demo test unit coverage e2e long lint vulns bench torture digests clean
+.PHONY: help build demo test unit coverage e2e long lint vulns bench torture fuzz digests clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -77,6 +80,9 @@ torture: ## kill installations, an upgrade and a repair at every boundary (goes 
 
 digests: ## fill the table of digests that is built in with what the official locations publish (network)
 	go run ./hack/digests
+
+fuzz: ## every fuzz test, for FUZZTIME each (10m); what is found is kept below its package's testdata/fuzz
+	@hack/fuzz.sh $(FUZZTIME)
 
 clean: ## remove what was built, and the demo's lab
 	rm -rf bin
