@@ -1,0 +1,202 @@
+package hostile
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/desired"
+	"kubeone/internal/release"
+)
+
+// token is the administrator's.
+const token = "TOKEN-OF-THE-ADMINISTRATOR"
+
+// objects are what an API server has, by path.
+type objects map[string]any
+
+type (
+	object = map[string]any
+	list   = []any
+)
+
+// api is an API server that knows objects and changes none.
+type api struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	asked int
+}
+
+func newAPI(t *testing.T, have objects) *api {
+	t.Helper()
+	a := &api{}
+	a.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		a.asked++
+		a.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		found, ok := have[r.URL.Path]
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+token:
+			w.WriteHeader(http.StatusUnauthorized)
+		case !ok || r.Method != http.MethodGet:
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(object{
+				"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
+			})
+		default:
+			_ = json.NewEncoder(w).Encode(found)
+		}
+	}))
+	a.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned()}, MinVersion: tls.VersionTLS12}
+	a.EnableHTTP2 = true
+	a.StartTLS()
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *api) requests() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
+}
+
+// ca is the certificate of the cluster's CA, which is the server's own.
+func (a *api) ca() []byte { return pemOf(a.Certificate().Raw) }
+
+// kubeconfig is the administrator's.
+func (a *api) kubeconfig() string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://%s:6443", certificate-authority-data: %s}}]
+users: [{name: u, user: {token: %s}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, endpointHost, base64.StdEncoding.EncodeToString(a.ca()), token)
+}
+
+// selfSigned is a certificate for the API's addresses that is its own CA.
+func selfSigned() tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err) // no randomness
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "kubernetes"},
+		IPAddresses: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(endpointHost)}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err) // a mistake in the template
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+const system = "/api/v1/namespaces/kube-system"
+
+// objects are those of a cluster that is as the manifest wants it.
+func (c *cluster) objects(t *testing.T) objects {
+	t.Helper()
+	var nodes list
+	for _, m := range machines() {
+		if !m.bare {
+			nodes = append(nodes, c.node(m))
+		}
+	}
+	sums, err := json.Marshal(addonsOf(t, c.want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects{
+		"/version": object{"gitVersion": "v" + c.runs},
+		"/readyz":  "ok",
+		system: object{
+			"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": "kube-system", "uid": "u-1"},
+		},
+		"/api/v1/nodes":                        object{"kind": "NodeList", "apiVersion": "v1", "items": nodes},
+		system + "/pods":                       object{"kind": "PodList", "apiVersion": "v1", "items": list{}},
+		"/api/v1/namespaces/kube-flannel/pods": object{"kind": "PodList", "apiVersion": "v1", "items": list{}},
+		"/apis/certificates.k8s.io/v1/certificatesigningrequests": object{
+			"kind": "CertificateSigningRequestList", "apiVersion": "certificates.k8s.io/v1", "items": list{},
+		},
+		system + "/configmaps/kubeadm-config": object{"kind": "ConfigMap", "apiVersion": "v1", "data": object{
+			"ClusterConfiguration": "controlPlaneEndpoint: " + endpointHost + ":6443\n",
+		}},
+		system + "/configmaps/kubeone": object{
+			"kind": "ConfigMap", "apiVersion": "v1", "metadata": object{"name": "kubeone"},
+			"data": object{"cluster": "demo", "manifestDigest": c.want.Digest, "addons": string(sums)},
+		},
+	}
+}
+
+// node is the Node of a machine that is well.
+func (c *cluster) node(m machine) object {
+	labels, spec := object{"kubernetes.io/hostname": m.name}, object{}
+	if m.controlPlane {
+		labels["node-role.kubernetes.io/control-plane"] = ""
+		spec["taints"] = list{object{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}}
+	}
+	return object{
+		"metadata": object{"name": m.name, "labels": labels},
+		"spec":     spec,
+		"status": object{
+			"conditions": list{object{"type": "Ready", "status": "True"}},
+			"addresses":  list{object{"type": "InternalIP", "address": m.address}},
+			"nodeInfo":   object{"kubeletVersion": "v" + c.runs, "containerRuntimeVersion": "containerd://2.4.2"},
+		},
+	}
+}
+
+// addonsOf are the digests of the addons that the manifest leads to.
+func addonsOf(t *testing.T, want desired.Cluster) map[string]string {
+	t.Helper()
+	names, err := release.Names(release.Want{
+		KubernetesVersion: want.KubernetesVersion, Arch: "amd64", CNI: want.Network.CNI.Name, KubeProxy: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Artifacts = map[string]desired.Artifacts{names.Arch: names}
+	all, err := addons.Render(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, a := range all {
+		out[a.Name] = a.Digest
+	}
+	return out
+}
+
+// shelf has the names of every release: nothing is installed here.
+type shelf struct{}
+
+func (shelf) Names(w release.Want) (desired.Artifacts, error) { return release.Names(w) }
+
+func (shelf) Resolve(_ context.Context, w release.Want) (desired.Artifacts, error) {
+	return release.Names(w)
+}
+
+func (shelf) Verify(context.Context) error { return nil }
+
+func (shelf) Blob(string) (io.Reader, int64, error) { return nil, 0, errors.New("nothing is uploaded") }

@@ -1,0 +1,200 @@
+package hostile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// attempts are all that are made.
+func attempts() []attempt {
+	return slices.Concat(identities(), powers(), credentials(), numbers(), texts(), framing(), connections(),
+		objectsOfItsOwn(), versions())
+}
+
+// Roles in which an attempt is made.
+var (
+	asWorker  = []role{worker}
+	everybody = []role{worker, firstContact, controlPlane}
+)
+
+// marker is the note of ours that a host says it has.
+func marker(lines ...string) []string {
+	out := []string{"-file\t/etc/kubeone/marker:", "-absent\t/etc/kubeone/marker", "exists\t/etc/kubeone/marker"}
+	for _, line := range lines {
+		out = append(out, "file\t/etc/kubeone/marker:"+line)
+	}
+	return out
+}
+
+func member(lines ...string) []string {
+	return marker(append([]string{"cluster=demo", "role=worker", "complete=yes"}, lines...)...)
+}
+
+// identities are attempts to be another host.
+func identities() []attempt {
+	marked := func(name string, as []role, who string) attempt {
+		return attempt{name: name, as: as, says: func(g *game) []string {
+			return edited(g.honest(), member("id="+g.id(who))...)
+		}}
+	}
+	called := func(name, hostname string, as ...role) attempt {
+		return attempt{name: name, as: as, says: adds("-hostname", "hostname\t"+hostname)}
+	}
+	return []attempt{
+		called("the name of a control-plane host", "cp-1", everybody...),
+		called("the name of a healthy worker, in capitals", "W-3", everybody...),
+		{name: "the name of the worker that joins", as: asWorker, says: adds("-hostname", "hostname\tw-1"),
+			except: []string{"w-1"}},
+		called("a path as its name", "../../../etc/cron.d/x", everybody...),
+		called("a command as its name", "$(reboot);`reboot`", everybody...),
+		called("a name of 100,000 letters", strings.Repeat("a", 100_000), everybody...),
+		called("no name", "", everybody...),
+		{name: "the machine ID of a control-plane host", as: everybody, says: func(g *game) []string {
+			return edited(g.honest(), "-machine-id", "machine-id\t"+machineID("10.0.0.11"))
+		}},
+		{name: "the addresses of others, and the API's", as: everybody, says: adds(
+			"address\t2: eth0    inet 10.0.0.11/24 scope global eth0",
+			"address\t2: eth0    inet 10.0.0.23/24 scope global eth0",
+			"address\t2: eth0    inet "+endpointHost+"/8 scope global eth0",
+			"address\t2: eth0    inet 10.96.0.1/24 scope global eth0")},
+		marked("a marker with the ID of a healthy worker", asWorker, "w-3"),
+		{name: "a marker with the ID of a control-plane host", as: asWorker, says: func(g *game) []string {
+			return edited(g.honest(), member("id="+g.id("cp-1"))...)
+		}},
+		{name: "a marker with another's Node", as: []role{worker, firstContact}, says: adds(member("node=w-3")...)},
+		{name: "a marker with a control-plane host's Node", as: asWorker, says: adds(member("node=cp-2")...)},
+		{name: "a marker of another cluster", as: asWorker,
+			says: adds(marker("cluster=prod", "role=worker", "complete=yes")...)},
+		{name: "a marker of another cluster, before approval", as: []role{firstContact},
+			says: adds(marker("cluster=prod", "role=worker", "complete=yes")...)},
+		{name: "a control plane of another cluster", as: []role{controlPlane},
+			says: adds(marker("cluster=prod", "role=control-plane", "complete=yes")...)},
+		{name: "a marker that says everything twice, each time otherwise", as: everybody, says: adds(marker(
+			"cluster=prod", "cluster=demo", "role=control-plane", "role=worker", "complete=no", "complete=no",
+			"id=somebody", "id=")...)},
+		{name: "an empty marker", as: asWorker, says: adds(marker()...)},
+		{name: "a CA of its own", as: []role{worker, firstContact}, says: ownCA},
+		{name: "a control plane with a CA of its own", as: []role{controlPlane}, says: func(g *game) []string {
+			return edited(ownCA(g), append(marker("cluster=demo", "role=control-plane", "complete=yes"),
+				"-absent\t/etc/kubernetes/pki", "exists\t/etc/kubernetes/pki/ca.key")...)
+		}},
+	}
+}
+
+func ownCA(g *game) []string {
+	return append(edited(g.honest(), "-pem\t"), certificate("/etc/kubernetes/pki/ca.crt", otherCA)...)
+}
+
+func manifests(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, "manifest\t/etc/kubernetes/manifests/"+name+".yaml")
+	}
+	return out
+}
+
+// powers are attempts to be taken for more than it is.
+func powers() []attempt {
+	all := manifests("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	healthy := append(all, "-absent", "exists\t/etc/kubernetes/kubelet.conf", "exists\t/var/lib/etcd/member",
+		"exists\t/etc/kubernetes/admin.conf", "exists\t/etc/kubernetes/pki/ca.key", "health\tetcd 200",
+		"health\tapiserver 200", "health\tcontroller-manager 200", "health\tscheduler 200")
+	joined := slices.Concat(marker("cluster=demo", "role=control-plane", "complete=yes"), healthy)
+	recovering := func(lines ...string) []string {
+		return marker(append([]string{"cluster=demo", "role=control-plane", "complete=no"}, lines...)...)
+	}
+	return []attempt{
+		{name: "a member of etcd: its data and its static pod", as: asWorker,
+			says: adds(append(manifests("etcd"), "-absent\t/var/lib/etcd", "exists\t/var/lib/etcd/member")...)},
+		{name: "a whole control plane that is well", as: asWorker, says: adds(healthy...)},
+		{name: "the same with a marker that says so", as: asWorker, says: adds(joined...)},
+		{name: "a member of the control plane that nobody knows", as: []role{controlPlane},
+			says: adds(joined...)},
+		{name: "a later life of the cluster: epoch 999999", as: everybody,
+			says: adds(marker("cluster=demo", "role=control-plane", "complete=yes", "epoch=999999")...)},
+		{name: "a recovery that has begun, of epoch 999999", as: []role{controlPlane},
+			says: adds(recovering("epoch=999999")...)},
+		{name: "an epoch below zero", as: asWorker, says: adds(member("epoch=-9223372036854775808")...)},
+		{name: "a recovery that has fenced it", as: asWorker, says: adds(recovering("fenced=run-1")...)},
+		{name: "a recovery that restores on it", as: asWorker,
+			says: adds(recovering("fenced=run-1", "restoring=yes", "epoch=7")...)},
+		{name: "a recovery, on a host to join", as: []role{controlPlane},
+			says: adds(recovering("fenced=run-1", "restoring=yes", "epoch=7")...)},
+		{name: "etcd's data lost", as: everybody, says: adds("etcd-lost\tcrc mismatch")},
+		{name: "an upgrade of its own to 99.1.2", as: asWorker, says: adds("file\t/var/lib/kubeone/turn:99.1.2")},
+		{name: "the lock of another run, of a generation that no other can exceed", as: asWorker, says: adds(lock(
+			"holder=mallory@desk", "run=run-9", "generation=9223372036854775807")...)},
+		{name: "a lock since the year 36812", as: everybody,
+			says: adds(lock("holder=mallory@desk", "run=run-9", "generation=1", "since=1099511627776")...)},
+		{name: "a step that runs without an end", as: asWorker, says: adds(
+			"-unit\tId=kubeone-step", "unit\t", "unit\tId=kubeone-step.service", "unit\tLoadState=loaded",
+			"unit\tActiveState=active", "unit\tSubState=running", "unit\t",
+			"file\t/var/lib/kubeone/step/current:run=run-9", "file\t/var/lib/kubeone/step/current:stage=upgrade")},
+		{name: "unfit: an unknown system, no processor, no memory, no disk", as: []role{worker, firstContact},
+			says: adds("-file\t/etc/os-release", "file\t/etc/os-release:ID=plan9", "-cpus", "cpus\t0", "-memory",
+				"-disk")},
+		{name: "unfit, as a control plane", as: []role{controlPlane},
+			says: adds("-file\t/etc/os-release", "file\t/etc/os-release:ID=plan9")},
+		{name: "a read-only disk", as: asWorker, says: adds("unwritable\tyes")},
+		{name: "kubelet.conf gone, to be given a token", as: asWorker, says: adds(
+			"-exists\t/etc/kubernetes/kubelet.conf", "absent\t/etc/kubernetes/kubelet.conf")},
+		{name: "bare again, under a control-plane host's name", as: asWorker, says: adds("-exists",
+			"-file\t/etc/kubeone", "-unit", "-health", "-link", "-hostname", "hostname\tcp-1",
+			"absent\t/etc/kubernetes/kubelet.conf", "absent\t/etc/kubeone/marker")},
+		{name: "a kubelet.conf of another server, and one that runs a program", as: asWorker, says: adds(
+			"-yaml", "yaml\t/etc/kubernetes/kubelet.conf:    server: https://evil.example.com:6443",
+			"yaml\t/etc/kubernetes/kubelet.conf:    exec: {command: /bin/sh}")},
+	}
+}
+
+func lock(lines ...string) []string {
+	out := []string{"-absent\t/var/lib/kubeone/lock", "exists\t/var/lib/kubeone/lock/owner", "beat\t1800000000"}
+	for _, line := range lines {
+		out = append(out, "file\t/var/lib/kubeone/lock/owner:"+line)
+	}
+	return out
+}
+
+// credentials are attempts to be taken for the cluster's API and etcd.
+func credentials() []attempt {
+	etcds := []string{"health\tetcd 200", "health\tapiserver 200"}
+	return []attempt{
+		{name: "credentials that nobody asked for: an admin.conf of its own", as: everybody,
+			says: func(g *game) []string {
+				return slices.Concat(g.honest(), secret("/etc/kubernetes/admin.conf", g.secret), etcds,
+					[]string{"access\t1"})
+			}},
+		{name: "the same, first of all and at once", as: everybody, says: func(g *game) []string {
+			return slices.Concat(secret("/etc/kubernetes/admin.conf", g.secret), []string{"access\t1"}, g.honest())
+		}},
+		{name: "certificates and a key of an etcd of its own", as: everybody, says: func(g *game) []string {
+			creds := g.cluster.etcd.Access().Credentials
+			return slices.Concat(edited(g.honest(), "-pem\t"),
+				certificate("/etc/kubernetes/pki/etcd/ca.crt", creds.CA),
+				certificate("/etc/kubernetes/pki/apiserver-etcd-client.crt", creds.Cert),
+				secret("/etc/kubernetes/pki/apiserver-etcd-client.key", string(creds.Key)), []string{"access\t1"})
+		}},
+		{name: "an admin.conf that runs a program here", as: everybody, says: func(g *game) []string {
+			return append(g.honest(), secret("/etc/kubernetes/admin.conf", strings.Replace(g.secret, "token: "+token,
+				"exec: {command: /bin/sh, args: [-c, 'touch owned']}", 1))...)
+		}},
+		{name: "an API server at another port", as: everybody, says: adds(
+			"yaml\t/etc/kubernetes/manifests/kube-apiserver.yaml:    - --secure-port=1", "health\tapiserver 200")},
+		{name: "certificates of names of 100,000 letters, and nonsense between them", as: everybody,
+			says: func(g *game) []string {
+				return append(g.honest(), slices.Concat(
+					certificate("/etc/kubernetes/pki/"+strings.Repeat("x", 100_000)+".crt", otherCA),
+					certificate("../../../etc/passwd", otherCA),
+					certificate("/etc/kubernetes/pki/apiserver.crt", []byte("-----BEGIN CERTIFICATE-----\nAAAA\n")),
+				)...)
+			}},
+		{name: "four thousand certificates", as: everybody, says: func(g *game) []string {
+			out := g.honest()
+			for i := range 4_000 {
+				out = append(out, certificate(fmt.Sprintf("/etc/kubernetes/pki/%d.crt", i), otherCA)...)
+			}
+			return out
+		}},
+	}
+}

@@ -1,0 +1,290 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/etcd/etcdtest"
+	"kubeone/internal/host/sshtest"
+	"kubeone/internal/manifest"
+	"kubeone/internal/probe"
+	"kubeone/internal/script"
+)
+
+// machine is one played host. Its SSH server listens at a loopback address, and it says that it has another one.
+type machine struct {
+	name, at, address string
+	controlPlane      bool
+	bare              bool // nothing is installed there
+}
+
+// machines are the cluster's: cp-4, w-1 and w-4 are to join it.
+func machines() []machine {
+	return []machine{
+		{name: "cp-1", at: "127.0.3.11", address: "10.0.0.11", controlPlane: true},
+		{name: "cp-2", at: "127.0.3.12", address: "10.0.0.12", controlPlane: true},
+		{name: "cp-3", at: "127.0.3.13", address: "10.0.0.13", controlPlane: true},
+		{name: "cp-4", at: "127.0.3.14", address: "10.0.0.14", controlPlane: true, bare: true},
+		{name: "w-1", at: "127.0.3.21", address: "10.0.0.21", bare: true},
+		{name: "w-2", at: "127.0.3.22", address: "10.0.0.22"},
+		{name: "w-3", at: "127.0.3.23", address: "10.0.0.23"},
+		{name: "w-4", at: "127.0.3.24", address: "10.0.0.24", bare: true},
+	}
+}
+
+// role is as whom the attacker is met: each has a seat, which is one of the machines.
+type role string
+
+const (
+	worker       role = "worker"
+	firstContact role = "first contact"
+	controlPlane role = "control plane, not approved"
+)
+
+func (r role) seat() string {
+	return map[role]string{worker: "w-2", firstContact: "w-4", controlPlane: "cp-4"}[r]
+}
+
+// present are the machines that the manifest has where the attacker is met so.
+func (r role) present() []machine {
+	return slices.DeleteFunc(machines(), func(m machine) bool {
+		return m.name == "w-4" && r != firstContact || m.name == "cp-4" && r != controlPlane
+	})
+}
+
+func (r role) machine() machine {
+	all := machines()
+	return all[slices.IndexFunc(all, func(m machine) bool { return m.name == r.seat() })]
+}
+
+const (
+	endpointHost = "127.0.3.100"
+	version      = "1.36.3"
+)
+
+// cluster is what answers for everybody but the attacker: real SSH servers, and behind those of the control plane an
+// API and an etcd.
+type cluster struct {
+	hosts *sshtest.Server
+	key   sshtest.Key
+	api   *api
+	etcd  *etcdtest.Cluster
+	runs  string // the version that everything has
+	want  desired.Cluster
+	sums  map[string]map[string]string // of the wanted configuration, by host ID
+}
+
+func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
+	t.Helper()
+	c := &cluster{key: sshtest.WriteKey(t, ""), runs: runs, want: wanted(worker)}
+	c.sums = script.Digests(c.want, c.want.Hosts()...)
+	c.etcd = etcdtest.Start(t, &etcdtest.Cluster{Members: []etcdtest.Member{
+		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1}, {ID: 3, Name: "cp-3", Leader: 1},
+	}})
+	c.hosts = sshtest.Start(t, sshtest.Options{
+		AllLoopback: true, AuthorizedKeys: []ssh.PublicKey{c.key.Public()}, Handler: c.answer, Dial: c.dial,
+	})
+	objects := c.objects(t)
+	if change != nil {
+		change(objects)
+	}
+	c.api = newAPI(t, objects)
+	return c
+}
+
+// dial is where tunnels of the control plane lead.
+func (c *cluster) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	switch {
+	case strings.HasSuffix(addr, ":6443"):
+		addr = c.api.Listener.Addr().String()
+	case addr == "127.0.0.1:2379":
+		addr = c.etcd.Access().Via[0].Address
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, addr)
+}
+
+// answer plays every honest host: it answers the probe, and takes nothing else.
+func (c *cluster) answer(s *sshtest.Session) int {
+	at, _, _ := net.SplitHostPort(s.LocalAddr.String())
+	all := machines()
+	i := slices.IndexFunc(all, func(m machine) bool { return m.at == at })
+	text, err := scriptOf(s)
+	if err != nil || i < 0 || !bytes.HasPrefix(text, []byte(probe.Script)) {
+		_, _ = io.WriteString(s.Stderr, "this host is asked, and not changed\n")
+		return 99
+	}
+	lines := c.honest(all[i])
+	if all[i].controlPlane && asksForCredentials(s) {
+		lines = append(lines, c.credentials()...)
+	}
+	_, _ = io.WriteString(s.Stdout, answer(lines))
+	return 0
+}
+
+// scriptOf reads the script that came with a command, as long as the command says that it is.
+func scriptOf(s *sshtest.Session) ([]byte, error) {
+	_, size, _ := strings.Cut(s.Command, "dd bs=")
+	size, _, _ = strings.Cut(size, " ")
+	length, err := strconv.Atoi(size)
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, length)
+	_, err = io.ReadFull(s.Stdin, text)
+	return text, err
+}
+
+func asksForCredentials(s *sshtest.Session) bool { return strings.HasSuffix(s.Command, " credentials") }
+
+// answer frames the lines of a host.
+func answer(lines []string) string {
+	return "kubeone-probe\t1\n" + strings.Join(lines, "\n") + "\nend\t1\n"
+}
+
+// honest is what a machine says that is well: recorded answers of real hosts, with names, addresses and a clock of now.
+func (c *cluster) honest(m machine) []string {
+	file := "worker"
+	switch {
+	case m.bare:
+		file = "empty"
+	case m.controlPlane:
+		file = "control-plane"
+	}
+	recorded, err := os.ReadFile("../../internal/probe/testdata/" + file + ".txt")
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for line := range strings.Lines(string(recorded)) {
+		line = strings.TrimSuffix(line, "\n")
+		name, value, _ := strings.Cut(line, "\t")
+		switch {
+		case name == "kubeone-probe", name == "end", name == "pem", name == "clock",
+			strings.HasPrefix(value, "/etc/kubeone/digests"), strings.HasPrefix(value, "/etc/kubernetes/admin.conf:"):
+			continue
+		case name == "hostname":
+			line = "hostname\t" + m.name
+		case name == "machine-id":
+			line = "machine-id\t" + machineID(m.address)
+		case name == "address" && strings.Contains(value, "eth0"):
+			line = fmt.Sprintf("address\t2: eth0    inet %s/24 brd 10.0.0.255 scope global eth0", m.address)
+		}
+		line = strings.ReplaceAll(line, "https://10.0.0.11:", "https://"+m.address+":")
+		line = strings.ReplaceAll(line, "https://10.0.0.10:", "https://"+endpointHost+":")
+		lines = append(lines, strings.ReplaceAll(line, version, c.runs))
+	}
+	lines = append(lines, fmt.Sprintf("clock\t%f", float64(time.Now().UnixNano())/1e9))
+	if m.bare {
+		return lines
+	}
+	id := c.id(m.name)
+	lines = append(lines, "file\t/etc/kubeone/marker:id="+id, "file\t/etc/kubeone/marker:id-derived=yes",
+		"file\t/etc/kubeone/marker:node="+m.name)
+	for name, sum := range c.sums[id] {
+		lines = append(lines, "file\t/etc/kubeone/digests:"+name+" "+sum)
+	}
+	return append(lines, certificate("/etc/kubernetes/pki/ca.crt", c.api.ca())...)
+}
+
+func machineID(address string) string {
+	return fmt.Sprintf("%032x", []byte(net.ParseIP(address).To4()))
+}
+
+// id is the ID of the host with that name.
+func (c *cluster) id(name string) string { return idIn(c.want, name) }
+
+func idIn(want desired.Cluster, name string) string {
+	for _, m := range machines() {
+		if h, ok := want.Host(m.at); ok && m.name == name {
+			return h.ID
+		}
+	}
+	return ""
+}
+
+// certificate is how a host shows a certificate.
+func certificate(path string, content []byte) []string {
+	lines := []string{"pem\t==> " + path + " <=="}
+	for line := range strings.Lines(string(content)) {
+		lines = append(lines, "pem\t"+strings.TrimSpace(line))
+	}
+	return lines
+}
+
+// credentials are what a control-plane host adds that is asked for them.
+func (c *cluster) credentials() []string {
+	creds := c.etcd.Access().Credentials
+	lines := certificate("/etc/kubernetes/pki/etcd/ca.crt", creds.CA)
+	lines = append(lines, certificate("/etc/kubernetes/pki/apiserver-etcd-client.crt", creds.Cert)...)
+	lines = append(lines, secret("/etc/kubernetes/admin.conf", c.api.kubeconfig())...)
+	lines = append(lines, secret("/etc/kubernetes/pki/apiserver-etcd-client.key", string(creds.Key))...)
+	return append(lines, "access\t1")
+}
+
+// secret is how a host shows a file of its credentials.
+func secret(path, content string) []string {
+	lines := []string{"block\tsecret", "==> " + path + " <=="}
+	lines = append(lines, strings.Split(strings.TrimSuffix(content, "\n"), "\n")...)
+	return append(lines, "block\t")
+}
+
+// secrets are what no attacker may learn.
+func (c *cluster) secrets() []string {
+	creds := c.etcd.Access().Credentials
+	return []string{token, string(creds.Key), "PRIVATE KEY", base64.StdEncoding.EncodeToString(creds.Key)}
+}
+
+// text is the manifest: nobody has a name there, so that hosts name themselves.
+func text(r role) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n"+
+		"  kubernetes: %s\ncloudProvider:\n  none: {}\napiEndpoint:\n  host: %s\nclusterNetwork:\n  cni:\n"+
+		"    flannel: {}\ncontrolPlane:\n  hosts:\n", version, endpointHost)
+	all := r.present()
+	slices.SortStableFunc(all, func(x, y machine) int { return ranked(x) - ranked(y) })
+	for i, m := range all {
+		if !m.controlPlane && (i == 0 || all[i-1].controlPlane) {
+			b.WriteString("staticWorkers:\n  hosts:\n")
+		}
+		fmt.Fprintf(&b, "    - publicAddress: %s\n      privateAddress: %s\n      sshUsername: root\n", m.at, m.address)
+	}
+	return b.String()
+}
+
+func ranked(m machine) int {
+	if m.controlPlane {
+		return 0
+	}
+	return 1
+}
+
+// wanted is the cluster of the manifest.
+func wanted(r role) desired.Cluster {
+	loaded, err := manifest.Load(context.Background(), manifest.Options{
+		ManifestPath: "kubeone.yaml", ManifestReader: strings.NewReader(text(r)),
+	})
+	if err != nil {
+		panic(err) // the manifest is this file's own
+	}
+	return loaded.Cluster
+}
+
+// otherCA is the certificate of an authority that nobody knows.
+var otherCA = pemOf(selfSigned().Certificate[0])
+
+// pemOf is DER as PEM.
+func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }

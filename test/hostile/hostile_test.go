@@ -1,0 +1,316 @@
+// Package hostile is a host that belongs to an attacker. It speaks SSH like any other, and answers the program with
+// whatever may help it: to be taken for another, to have others harmed, to stop work on them, to learn a secret, to
+// fill a memory, a terminal, or a file. The program that meets it is the real one, with its engine and its connections;
+// what else there is of the cluster answers honestly. docs/hostile.md has the attempts, and what came of each.
+package hostile
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/engine"
+	"kubeone/internal/golden"
+	"kubeone/internal/plan"
+	"kubeone/internal/probe"
+	"kubeone/internal/problem"
+	"kubeone/internal/step"
+)
+
+// Bounds of what an attacker can make of one look at the cluster.
+const (
+	longest  = 20 * time.Second // it may take
+	mostSent = 12 << 20         // bytes are taken from it, those in the buffers of two machines included
+	mostSaid = 64 << 10         // bytes more are shown
+)
+
+// TestAHostileHost makes all attempts, and compares what becomes of everybody else with what becomes of them beside an
+// honest host.
+func TestAHostileHost(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	games := s.games()
+	if len(games) < 60 {
+		t.Fatalf("%d attempts", len(games))
+	}
+	outcomes := s.playAll(t, games)
+	for i, g := range games {
+		t.Run(string(g.as)+": "+g.name, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range outcomes[i].failures {
+				t.Error(f)
+			}
+		})
+	}
+	if asked := s.evil.api.requests(); asked > 0 {
+		t.Errorf("the attacker's API was asked %d times", asked)
+	}
+	golden.Check(t, "../../docs/hostile.md", document(games, outcomes))
+}
+
+// stage is what the attempts have in common.
+type stage struct {
+	common, old, evil *cluster
+	honest            map[string]seen // by role and version: what is planned beside an honest host
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{
+		common: newCluster(t, version, nil), old: newCluster(t, "1.36.1", nil), evil: newCluster(t, version, nil),
+		honest: map[string]seen{},
+	}
+	for _, g := range []*game{
+		{as: worker, cluster: s.common}, {as: firstContact, cluster: s.common}, {as: controlPlane, cluster: s.common},
+		{as: worker, cluster: s.old, attempt: attempt{runs: "1.36.1"}},
+		{as: worker, cluster: s.old, attempt: attempt{runs: "1.36.1", waits: true}},
+	} {
+		p, _, err := g.propose(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := p.Refusal(); why != nil {
+			t.Fatalf("beside an honest %s: %v, %+v", g.as, why, p.Decision().Problems)
+		}
+		now := g.see(p)
+		if len(now.Steps) == 0 || p.Observed.World.API.Via == "" {
+			t.Fatalf("beside an honest %s there is nothing to do for others: %+v", g.as, p.Decision().Trace)
+		}
+		s.honest[g.scene()] = now
+	}
+	return s
+}
+
+// beside is what is planned beside an honest host in the attacker's seat.
+func (s *stage) beside(g *game) seen { return s.honest[g.scene()] }
+
+// scene is what an attempt has in common with others: as whom the attacker is met, in which cluster.
+func (g *game) scene() string { return fmt.Sprint(g.as, g.runs, g.waits) }
+
+// games are all attempts, in every role in which they are made.
+func (s *stage) games() []*game {
+	var out []*game
+	for _, a := range attempts() {
+		for _, as := range a.as {
+			out = append(out, &game{attempt: a, as: as, secret: s.evil.api.kubeconfig()})
+		}
+	}
+	return out
+}
+
+// outcome is what came of an attempt.
+type outcome struct {
+	came     string
+	failures []string
+}
+
+// playAll makes all attempts, some at a time; slow ones wait beside each other.
+func (s *stage) playAll(t *testing.T, games []*game) []outcome {
+	t.Helper()
+	out := make([]outcome, len(games))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 4)
+	for i, g := range games {
+		all.Go(func() {
+			if !g.slow {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+			}
+			out[i] = s.play(t, g)
+		})
+	}
+	all.Wait()
+	return out
+}
+
+// play makes one attempt.
+func (s *stage) play(t *testing.T, g *game) (o outcome) {
+	t.Helper()
+	fail := func(format string, args ...any) { o.failures = append(o.failures, fmt.Sprintf(format, args...)) }
+	switch {
+	case g.objects != nil:
+		g.cluster = newCluster(t, cmp.Or(g.runs, version), g.objects)
+	case g.runs != "":
+		g.cluster = s.old
+	default:
+		g.cluster = s.common
+	}
+	began := time.Now()
+	p, knows, err := g.propose(t)
+	took := time.Since(began)
+	if err != nil {
+		fail("no plan: %v", err)
+		return o
+	}
+	if took > longest {
+		fail("it took %s", took)
+	}
+	if sent := g.sent.Load(); sent > mostSent*max(1, g.asked.Load()) {
+		fail("%d bytes were taken from it", sent)
+	}
+	if knows != probe.CAHash(g.cluster.api.ca()) {
+		fail("the cluster's CA is %q now", knows)
+	}
+	g.compare(s.beside(g), p, fail)
+	g.checkHeard(fail)
+	g.checkTexts(p, s.beside(g).texts, fail)
+	o.came = g.came(p)
+	return o
+}
+
+// seen is what concerns everybody but the attacker.
+type seen struct {
+	Hosts    map[string]condition.Assessment
+	Steps    []plan.Step
+	Operator []problem.Instruction
+	Warnings []problem.Problem
+	texts    map[string]int // how long they are, with all about the attacker
+}
+
+// see leaves out what is about the attacker, and the machines for which the attempt has a right to change something.
+func (g *game) see(p engine.Proposal) seen {
+	out := seen{Hosts: maps.Clone(p.Decision().Hosts), texts: map[string]int{}}
+	for name, text := range g.texts(p) {
+		out.texts[name] = len(text)
+	}
+	about := map[string]bool{g.id(g.as.seat()): true}
+	nodes := map[string]bool{}
+	for _, name := range g.except {
+		about[g.id(name)], nodes[name] = true, true
+	}
+	for id := range about {
+		delete(out.Hosts, id)
+	}
+	own := map[string]bool{}
+	for _, s := range p.Plan.Steps {
+		stranger := !slices.ContainsFunc(machines(), func(m machine) bool { return m.name == s.Intent.NodeName })
+		if about[s.Host] || s.Host == "" && s.Intent.NodeName != "" &&
+			(stranger || nodes[s.Intent.NodeName] || s.Intent.NodeName == g.as.seat()) {
+			own[s.ID] = true
+		}
+	}
+	for _, s := range p.Plan.Steps {
+		if own[s.ID] {
+			continue
+		}
+		gone := func(id string) bool { return own[id] }
+		s.Needs = slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(s.Needs), gone)))
+		if s.Intent.Kind == step.SaveRecord {
+			s.Reason = "" // it depends on how far the plan goes
+		}
+		s.After = slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(s.After), gone)))
+		out.Steps = append(out.Steps, s)
+	}
+	// What depends on nothing of each other stands in any order.
+	slices.SortFunc(out.Steps, func(a, b plan.Step) int { return strings.Compare(a.ID, b.ID) })
+	for _, i := range p.Plan.Operator {
+		if !about[i.Host] {
+			out.Operator = append(out.Operator, i)
+		}
+	}
+	for _, w := range p.Decision().Warnings {
+		if !g.about(w) {
+			out.Warnings = append(out.Warnings, w)
+		}
+	}
+	return out
+}
+
+// compare wants everybody else's decisions and steps to be what they are beside an honest host. Two sorts of hosts may
+// have all work wait for a person: a control-plane host, which is trusted with that, and a worker where the attempt
+// says so.
+func (g *game) compare(honest seen, p engine.Proposal, fail func(string, ...any)) {
+	now := g.see(p)
+	why := p.Refusal()
+	switch {
+	case g.as == controlPlane && (why != nil || len(now.Steps) == 0):
+		now.Steps, honest.Steps, now.Operator, honest.Operator = nil, nil, nil, nil
+		told := p.Decision().Problems
+		for _, i := range p.Plan.Operator {
+			told = append(told, i.Problems...)
+		}
+		if !slices.ContainsFunc(told, func(f problem.Problem) bool { return g.about(f) }) &&
+			!slices.ContainsFunc(p.Plan.Operator, func(i problem.Instruction) bool {
+				return i.Host == g.id(g.as.seat())
+			}) {
+			fail("work is stopped, and nobody is told by whom: %s", asJSON(told))
+		}
+	case why != nil:
+		fail("work on others is stopped: %v: %s", why, asJSON(p.Decision().Problems))
+	}
+	if len(g.except) > 0 { // beside an honest host these do not wait
+		honest.Hosts = maps.Clone(honest.Hosts)
+		for _, name := range g.except {
+			delete(honest.Hosts, g.id(name))
+		}
+		honest.Steps = now.Steps
+	}
+	honest.texts, now.texts = nil, nil
+	if diff := gocmp.Diff(asJSON(honest), asJSON(now)); diff != "" {
+		fail("what is planned for others changes (-honest +hostile):\n%s", diff)
+	}
+}
+
+// about reports whether a problem names the attacker.
+func (g *game) about(p problem.Problem) bool {
+	id := g.id(g.as.seat())
+	if p.Host == id {
+		return true
+	}
+	for _, value := range p.Parameters {
+		if text := fmt.Sprint(value); strings.Contains(text, id) || strings.Contains(text, g.as.seat()) {
+			return true
+		}
+	}
+	return false
+}
+
+func asJSON(v any) string {
+	text, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// checkHeard wants nothing to have come to the attacker but the probe, and no secret.
+func (g *game) checkHeard(fail func(string, ...any)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.strange {
+		fail("to the attacker came %s", s)
+	}
+	for _, heard := range g.heard {
+		for _, secret := range g.cluster.secrets() {
+			// the probe's own script speaks of keys
+			if strings.Contains(strings.ReplaceAll(string(heard), probe.Script, ""), secret) {
+				fail("the attacker was told a secret")
+			}
+		}
+	}
+}
+
+// checkTexts wants all that is shown, or given to other programs, to be text, and not endless.
+func (g *game) checkTexts(p engine.Proposal, honest map[string]int, fail func(string, ...any)) {
+	for name, text := range g.texts(p) {
+		_, beside := honest[name] // or it is a script that an honest host does not need
+		if beside && len(text) > honest[name]+mostSaid {
+			fail("%s has %d bytes, beside an honest host %d", name, len(text), honest[name])
+		}
+		for _, shown := range decoded(text) {
+			if at := strings.IndexFunc(shown, isStrange); at >= 0 {
+				fail("%s has %q", name, shown[max(0, at-40):min(len(shown), at+20)])
+				break
+			}
+		}
+	}
+}

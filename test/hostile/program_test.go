@@ -1,0 +1,214 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/observed"
+	"kubeone/internal/probe"
+	"kubeone/internal/view"
+)
+
+// propose is the program: it looks at the cluster with the attacker in it, decides and plans. The second result is the
+// CA that it remembers.
+func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
+	t.Helper()
+	port, key := g.start(t)
+	home := t.TempDir()
+	pool := sshpool.New(sshpool.Options{
+		KnownHosts: host.PolicyProbe, RecordFile: filepath.Join(home, "known_hosts"), SSHConfig: "none",
+		KnownHostsFiles: []string{filepath.Join(home, "none")}, HomeDir: home,
+		Getenv: func(string) string { return "" },
+	})
+	defer func() { _ = pool.Close() }()
+	want, hosts := wanted(g.as), map[string]host.Host{}
+	for _, m := range g.as.present() {
+		target := host.Target{
+			Name: m.name, Address: m.at, Port: g.cluster.hosts.Port(), User: "root", KeyFile: g.cluster.key.Path,
+			HostKeys: []ssh.PublicKey{g.cluster.hosts.HostKey()},
+		}
+		if m.name == g.as.seat() {
+			target.Port, target.HostKeys = port, nil
+			if g.as == worker {
+				target.HostKeys = []ssh.PublicKey{key}
+			}
+		}
+		hosts[g.id(m.name)] = pool.Host(target)
+	}
+	known := &knownCA{ca: probe.CAHash(g.cluster.api.ca())}
+	e, err := engine.New(engine.Config{
+		Want: want, Manifest: "name: demo\n", Hosts: hosts, Approver: pool, Releases: shelf{}, Holder: "me@desk",
+		Observe: g.observe, CA: known,
+	})
+	if err != nil {
+		return engine.Proposal{}, "", err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*longest)
+	defer cancel()
+	request := engine.Apply{}
+	if g.waits {
+		request.Limit = map[string]bool{}
+		for _, m := range g.as.present() {
+			request.Limit[g.id(m.name)] = m.name != g.as.seat()
+		}
+	}
+	p, err := e.Propose(ctx, request)
+	return p, known.CA(), err
+}
+
+// observe looks as the program does, but for the objects of addons, which the played API does not have. It looks again
+// where this machine is too busy for those who are honest here.
+func (g *game) observe(ctx context.Context, r probe.Request) (probe.Result, error) {
+	r.Components, r.Endpoint = nil, ""
+	if g.slow {
+		r.HostTimeout, r.AnswerTimeout, r.Timeout = 3*time.Second, 5*time.Second, 4*time.Second
+	}
+	for tries := 1; ; tries++ {
+		seen, err := probe.Run(ctx, r)
+		members := seen.World.Etcd.Members
+		late := len(members) == 0 || slices.ContainsFunc(members, func(m observed.Member) bool {
+			return m.Healthy != observed.Yes
+		})
+		if err != nil || tries == 5 || seen.World.API.Reached == observed.Yes && !late {
+			return seen, err
+		}
+	}
+}
+
+// knownCA is what the operator's machine remembers.
+type knownCA struct {
+	mu sync.Mutex
+	ca string
+}
+
+func (k *knownCA) CA() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ca
+}
+
+func (k *knownCA) Know(ca string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ca = ca
+	return nil
+}
+
+// texts are all that the program shows of a proposal, to people and to programs.
+func (g *game) texts(p engine.Proposal) map[string]string {
+	out := map[string]string{}
+	shown := func(name string, write func(b *bytes.Buffer)) {
+		var b bytes.Buffer
+		write(&b)
+		out[name] = b.String()
+	}
+	style := view.Style{Width: 120, Unicode: true}
+	status := view.StatusInput{Want: p.Want, World: p.Observed.World, Decision: p.Decision(), Now: time.Now()}
+	shown("the plan", func(b *bytes.Buffer) { view.Plan(b, style, p.Plan, view.Normal) })
+	shown("the plan in full", func(b *bytes.Buffer) { view.Plan(b, style, p.Plan, view.Verbose) })
+	shown("the decision", func(b *bytes.Buffer) { view.Decision(b, style, p.Decisions...) })
+	shown("the problems", func(b *bytes.Buffer) {
+		view.Problems(b, style, p.Decision().Problems, p.Plan.Hosts)
+		view.Warnings(b, style, p.Decision().Warnings, p.Plan.Hosts)
+	})
+	shown("the status", func(b *bytes.Buffer) { view.Status(b, style, status) })
+	shown("the times", func(b *bytes.Buffer) {
+		view.LookTime(b, style, p.Plan, p.Observed.Spans, time.Second, p.Took)
+	})
+	encoded := func(name string, text []byte, err error) {
+		out[name] = string(text)
+		if err != nil {
+			out[name] = fmt.Sprintf("\x00 no JSON: %v", err)
+		}
+	}
+	text, err := view.PlanJSON(p.Plan, p.Decisions...)
+	encoded("the plan as JSON", text, err)
+	text, err = view.StatusJSON(status)
+	encoded("the status as JSON", text, err)
+	text, err = json.Marshal(p.Observed.World)
+	encoded("the world as JSON", text, err)
+	for id, script := range p.Scripts {
+		out["the script of "+id] = script
+	}
+	return out
+}
+
+// isStrange reports whether a character is neither printed nor the end of a line.
+func isStrange(r rune) bool {
+	return r != '\n' && r != '\t' && (r == unicode.ReplacementChar || !unicode.IsPrint(r))
+}
+
+// decoded are the texts of a JSON document, or the text itself where it is none.
+func decoded(text string) []string {
+	var value any
+	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &value) != nil {
+		return []string{text}
+	}
+	var out []string
+	var collect func(any)
+	collect = func(v any) {
+		switch v := v.(type) {
+		case string:
+			out = append(out, v)
+		case []any:
+			for _, one := range v {
+				collect(one)
+			}
+		case map[string]any:
+			for key, one := range v {
+				out = append(out, key)
+				collect(one)
+			}
+		}
+	}
+	collect(value)
+	return append(out, strings.ReplaceAll(text, "\n", ""))
+}
+
+// came says what came of the attempt.
+func (g *game) came(p engine.Proposal) string {
+	id := g.id(g.as.seat())
+	h, a := p.Observed.World.Hosts[id], p.Decision().Hosts[id]
+	var out []string
+	if h.Reach == observed.Reached {
+		out = append(out, "it is "+string(a.Condition)+codes(a.Reasons))
+	} else {
+		out = append(out, "nothing that it says counts ("+h.Class+")")
+	}
+	steps := 0
+	for _, s := range p.Plan.Steps {
+		if s.Host == id {
+			steps++
+		}
+	}
+	switch {
+	case p.Refusal() != nil || g.as == controlPlane && len(g.see(p).Steps) == 0:
+		out = append(out, "all work waits for a person"+codes(p.Decision().Problems))
+	case g.waits:
+		out = append(out, "with `--limit` the upgrade goes on without it")
+	case steps > 0 && g.as != worker:
+		out = append(out, "it would join once its key is approved")
+	case steps > 0:
+		out = append(out, "it is worked on like any other")
+	default:
+		out = append(out, "nothing is done to it")
+	}
+	for _, name := range g.except {
+		out = append(out, name+" waits, too")
+	}
+	return strings.Join(out, "; ")
+}
