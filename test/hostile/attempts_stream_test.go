@@ -19,7 +19,7 @@ func framing() []attempt {
 		return attempt{name: name, as: everybody, plays: prints(text)}
 	}
 	floods := func(name, piece string) attempt {
-		return attempt{name: name, as: everybody, plays: func(_ *game, s *sshtest.Session) int {
+		return attempt{name: name, as: asWorker, plays: func(_ *game, s *sshtest.Session) int {
 			_, _ = io.WriteString(s.Stdout, "kubeone-probe\t1\n")
 			pour(s.Stdout, strings.Repeat(piece, 32_000/len(piece)), endless)
 			return 0
@@ -31,13 +31,13 @@ func framing() []attempt {
 		floods("1 GiB of ends of lines", "\n"),
 		floods("1 GiB of NUL", "\x00"),
 		floods("1 GiB of certificates", "pem\t-----BEGIN CERTIFICATE-----\n"),
-		{name: "1 GiB on standard error, and then an honest answer", as: everybody,
+		{name: "1 GiB on standard error, and then an honest answer", as: asWorker,
 			plays: func(g *game, s *sshtest.Session) int {
 				pour(s.Stderr, strings.Repeat("error ", 5_000), endless)
 				_, _ = io.WriteString(s.Stdout, whole(g))
 				return 0
 			}},
-		{name: "a greeting of 1 GiB before the answer", as: everybody, plays: func(g *game, s *sshtest.Session) int {
+		{name: "a greeting of 1 GiB before the answer", as: asWorker, plays: func(g *game, s *sshtest.Session) int {
 			pour(s.Stdout, strings.Repeat("Welcome! ", 3_000), endless)
 			_, _ = io.WriteString(s.Stdout, whole(g))
 			return 0
@@ -102,13 +102,13 @@ func connections() []attempt {
 		{name: "no SSH, but silence", as: asWorker, slow: true, raw: func(c net.Conn) {
 			_, _ = io.Copy(io.Discard, c)
 		}},
-		{name: "no SSH, but 1 GiB", as: everybody, raw: func(c net.Conn) {
+		{name: "no SSH, but 1 GiB", as: asWorker, raw: func(c net.Conn) {
 			pour(c, strings.Repeat("x", 32_000), endless)
 		}},
-		{name: "no SSH, but lines without end before its version", as: everybody, raw: func(c net.Conn) {
+		{name: "no SSH, but lines without end before its version", as: asWorker, raw: func(c net.Conn) {
 			pour(c, strings.Repeat(escape+"\r\n", 500), endless)
 		}},
-		{name: "the version of SSH, and then 1 GiB of nonsense", as: everybody, raw: func(c net.Conn) {
+		{name: "the version of SSH, and then 1 GiB of nonsense", as: asWorker, raw: func(c net.Conn) {
 			_, _ = io.WriteString(c, "SSH-2.0-x\r\n")
 			pour(c, strings.Repeat("\xff\xff\xff\xff", 8_000), endless)
 		}},

@@ -83,6 +83,9 @@ func (g *game) observe(ctx context.Context, r probe.Request) (probe.Result, erro
 		late := len(members) == 0 || slices.ContainsFunc(members, func(m observed.Member) bool {
 			return m.Healthy != observed.Yes
 		})
+		for id, h := range seen.World.Hosts {
+			late = late || h.Reach != observed.Reached && id != g.id(g.as.seat())
+		}
 		if err != nil || tries == 5 || seen.World.API.Reached == observed.Yes && !late {
 			return seen, err
 		}
