@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -15,7 +16,8 @@ import (
 )
 
 // TestProblems loads each dialogue's files and compares what is said about them. A dialogue is a txtar archive: files,
-// of which tf.json or tfdir is given to Terraform's option, and the problems, as a person reads them.
+// of which tf.json or tfdir is given to Terraform's option on a machine without Terraform, and the problems, as a
+// person reads them.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/problems/*.txtar")
@@ -36,7 +38,10 @@ func dialogue(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	o := manifest.Options{ManifestPath: filepath.Join(dir, "kubeone.yaml")}
+	o := manifest.Options{
+		ManifestPath: filepath.Join(dir, "kubeone.yaml"), Getenv: func(string) string { return "" },
+		RunTerraform: func(context.Context, string) ([]byte, error) { return nil, manifest.ErrNoTerraform },
+	}
 	expected := -1
 	for i, f := range archive.Files {
 		switch f.Name {
@@ -45,7 +50,8 @@ func dialogue(t *testing.T, path string) {
 			continue
 		case "tf.json":
 			o.TerraformPath = filepath.Join(dir, f.Name)
-		case "tfdir/terraform.tfstate":
+		}
+		if strings.HasPrefix(f.Name, "tfdir/") {
 			o.TerraformPath = filepath.Join(dir, "tfdir")
 		}
 		write(t, filepath.Join(dir, f.Name), f.Data)

@@ -24,12 +24,16 @@ type Options struct {
 	// ManifestReader, if set, is read instead of the file; ManifestPath then only names it.
 	ManifestReader io.Reader
 	// TerraformPath is "" for none, "-" for Stdin, a file with the JSON of "terraform output -json" or of a state, or a
-	// folder: its terraform.tfstate is used, or else RunTerraform.
+	// folder: what RunTerraform says there, or where there is no Terraform, its terraform.tfstate if that is certainly
+	// the state in use.
 	TerraformPath string
 	// Stdin is read at most once, for "-".
 	Stdin io.Reader
-	// RunTerraform returns what "terraform output -json" prints in dir. Default: RunTerraform of this package.
+	// RunTerraform returns what "terraform output -json" prints in dir, or ErrNoTerraform. Default: RunTerraform of
+	// this package.
 	RunTerraform func(ctx context.Context, dir string) ([]byte, error)
+	// Getenv returns a variable of the environment: TF_WORKSPACE and TF_DATA_DIR are looked at. Default: os.Getenv.
+	Getenv func(name string) string
 	// Home is the folder that "~/" stands for. Default: the user's home directory.
 	Home string
 }
@@ -83,6 +87,9 @@ func newLoader(o Options) *loader {
 	}
 	if l.RunTerraform == nil {
 		l.RunTerraform = RunTerraform
+	}
+	if l.Getenv == nil {
+		l.Getenv = os.Getenv
 	}
 	if l.Home == "" {
 		l.Home, _ = os.UserHomeDir() // without a home, "~/" stays as it is, and the file is not found later

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -342,28 +341,6 @@ func missingFields(v reflect.Value, path string, missing func(path string)) {
 	}
 }
 
-func TestTerraformFolderWithoutStateRunsTerraform(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	var asked string
-	o := manifest.Options{
-		ManifestPath:   "kubeone.yaml",
-		ManifestReader: strings.NewReader(head),
-		TerraformPath:  dir,
-		RunTerraform: func(_ context.Context, in string) ([]byte, error) {
-			asked = in
-			return []byte(hostsOutput(`, "cluster_name": "demo", "cloud_provider": "none"`)), nil
-		},
-	}
-	loaded, err := manifest.Load(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if asked != dir || len(loaded.Cluster.ControlPlane) != 3 {
-		t.Errorf("asked in %q, got %d hosts", asked, len(loaded.Cluster.ControlPlane))
-	}
-}
-
 func TestStandardInput(t *testing.T) {
 	t.Parallel()
 	manifestFile := filepath.Join(t.TempDir(), "kubeone.yaml")
@@ -410,30 +387,5 @@ func TestCausesAreKept(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v does not say that it was cancelled", err)
-	}
-}
-
-// TestRunTerraform is not parallel: it changes PATH.
-func TestRunTerraform(t *testing.T) {
-	bin, dir := t.TempDir(), t.TempDir()
-	t.Setenv("PATH", bin)
-	if _, err := manifest.RunTerraform(t.Context(), dir); err == nil ||
-		!strings.Contains(err.Error(), "neither terraform nor tofu") {
-		t.Errorf("without a program: %v", err)
-	}
-	script := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	script("tofu", `echo "$PWD $*"`)
-	out, err := manifest.RunTerraform(t.Context(), dir)
-	if want := dir + " output -json\n"; err != nil || string(out) != want {
-		t.Errorf("tofu: %q, %v, want %q", out, err, want)
-	}
-	script("terraform", `echo "no state" >&2; exit 3`)
-	if _, err = manifest.RunTerraform(t.Context(), dir); err == nil ||
-		!strings.Contains(err.Error(), "terraform output -json: exit status 3: no state") {
-		t.Errorf("terraform that fails: %v", err)
 	}
 }

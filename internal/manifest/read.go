@@ -20,6 +20,8 @@ import (
 // maxFileSize bounds what is read of a manifest or an output. A state of a thousand machines has a few megabytes.
 const maxFileSize = 64 << 20
 
+var errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFileSize>>20)
+
 // readManifest reads and decodes the manifest. It returns false if nothing more can be said about it.
 func (l *loader) readManifest() bool {
 	data, err := l.manifestBytes()
@@ -73,7 +75,7 @@ func readAll(r io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxFileSize {
-		return nil, fmt.Errorf("it is larger than %d MiB", maxFileSize>>20)
+		return nil, errTooLarge
 	}
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -64,7 +65,11 @@ func (l *loader) readTerraform(ctx context.Context) {
 	data, name, err := l.terraformBytes(ctx)
 	if err != nil {
 		l.partial = true
-		l.failFile(name, "-t takes a file, a folder or -", fmt.Errorf("read Terraform's output: %w", err))
+		hint := "-t takes a file, a folder or -"
+		if errors.Is(err, ErrNoTerraform) {
+			hint = "where one of them is, run terraform output -json > tf.json, and give -t tf.json; or pipe it to -t -"
+		}
+		l.failFile(name, hint, fmt.Errorf("read Terraform's output: %w", err))
 		return
 	}
 	before := len(l.found)

@@ -32,9 +32,13 @@ kept in the cluster.
 ## Terraform and OpenTofu
 
 ` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + `
-for standard input, or a folder: its ` + "`terraform.tfstate`" + ` is used, or else ` + "`terraform output -json`" +
-	` is run there
-(` + "`tofu`" + `, where there is no ` + "`terraform`" + `), for a minute at most. Read are the outputs
+for standard input, or a folder. ` + "`terraform output -json`" + ` is run there, for a minute at most:
+` + "`tofu`" + ` instead, where ` + "`.terraform.lock.hcl`" + ` has providers of registry.opentofu.org, or where
+there is no ` + "`terraform`" + `. So the workspace and the backend that are selected there count. Where neither program
+is installed, the folder's ` + "`terraform.tfstate`" + ` is read, if it is certainly the state in use: no other
+workspace is selected (` + "`.terraform/environment`, `TF_WORKSPACE`" + `), no other backend is configured, and it is
+not empty.
+Read are the outputs
 ` + "`kubeone_api`, `kubeone_hosts`, `kubeone_static_workers`, `kubeone_workers` and `proxy`" + `.
 
 | what | how the two are merged |
