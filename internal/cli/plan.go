@@ -59,7 +59,8 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.registerUnsupported(cmd)
 	outputFlag(cmd, &output, "text or json")
 	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")
-	cmd.Flags().StringVar(&scripts, "scripts", "", "write every host's script into this directory, for review")
+	cmd.Flags().StringVar(&scripts, "scripts", "",
+		"write every host's script into this directory, for review or to run by hand")
 	return cmd
 }
 

@@ -140,15 +140,27 @@ func variants() map[string]Input {
 	worker.Steps = []step.Intent{step.With(step.RestartUnitsParams{Units: []string{"containerd", "kubelet"}})}
 	bare := input("w-1")
 	bare.Want.Artifacts = nil
+	leader := input("cp-1")
+	leader.Steps = only(step.Prepare, step.Images, step.Init)
+	pushed.Steps = only(step.Prepare, step.Images, step.CopyPKI, step.JoinPrepare, step.JoinEtcd, step.JoinFinish)
 	noProxy := input("cp-3")
 	noProxy.Want.Network.KubeProxy.Skip, noProxy.Want.Network.CNI.Name = true, "external"
 	noProxy.Network = plugins.Host(noProxy.Want)
 	return map[string]Input{
-		"leader":          input("cp-1"),
+		"leader":          leader,
 		"follower-pushed": pushed,
 		"worker":          worker,
 		"everything":      everything(),
 		"reset-only":      bare,
 		"external":        noProxy,
 	}
+}
+
+// only are steps that have no parameters, for a control-plane host.
+func only(kinds ...step.Kind) []step.Intent {
+	var out []step.Intent
+	for _, k := range kinds {
+		out = append(out, step.Intent{Kind: k, Role: desired.ControlPlane})
+	}
+	return out
 }

@@ -1,5 +1,6 @@
-// Package script renders what a host is to become as one shell script with stages (`node.sh STAGE`). Rendering is pure:
-// the same wanted cluster and host give the same text, byte for byte, which the golden files pin.
+// Package script renders what a host is to become as one shell script with stages (`node.sh STAGE`); without a stage it
+// does all of its host's plan. Rendering is pure: the same wanted cluster and host give the same text, byte for byte,
+// which the golden files pin.
 //
 // A script is three parts: variables (lines of NAME='value'), files (functions that print a file's content), and the
 // stages themselves, which are the same for every host and live in sh/. Scripts hold no secrets: what is secret is put
@@ -63,7 +64,7 @@ type Input struct {
 	Network    network.Host
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
-	Steps      []step.Intent // on this host
+	Steps      []step.Intent // on this host, in order
 	Reason     string        // snapshot: why, as its name has it; "" is DefaultSnapshotReason
 	Epoch      int           // how often the cluster has been recovered, once this script has run
 }
@@ -79,8 +80,9 @@ func Render(in Input) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/sh\n# %s (%s) of cluster %s, %s. Run as root: sh node.sh STAGE\nset -eu\nexport LC_ALL=C\n",
-		in.NodeName, in.Host.ID, in.Want.Name, in.Host.Role)
+	fmt.Fprintf(&b, "#!/bin/sh\n# %s (%s) of cluster %s, %s. Run as root: sh node.sh [STAGE]\n", in.NodeName,
+		in.Host.ID, in.Want.Name, in.Host.Role)
+	b.WriteString("set -eu\nexport LC_ALL=C\n")
 	fmt.Fprintf(&b, "export PATH=%s:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin\n\n", BinDir)
 	for _, v := range variables(in, artifacts) {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], Quote(v[1]))
@@ -172,7 +174,11 @@ func Stage(k step.Kind) string { return string(k) }
 
 // variables are the script's assignments, in order.
 func variables(in Input, a desired.Artifacts) [][2]string {
+	stages, left, secrets := byHand(in.Steps)
 	return append([][2]string{
+		{"STAGES", stages},
+		{"LEFT", left},
+		{"SECRET_FILES", secrets},
 		{"CLUSTER", in.Want.Name},
 		{"ROLE", string(in.Host.Role)},
 		{"HOST_ID", in.Host.ID},

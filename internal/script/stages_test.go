@@ -588,7 +588,7 @@ func TestUnknownStageIsRefused(t *testing.T) {
 	}
 	b.fails("set -- everything\n"+string(main), "no such stage: everything")
 	for _, odd := range []string{"", "''", "'pki; reboot'", "../pki"} {
-		b.fails("set -- "+odd+"\n"+string(main), "usage: node.sh STAGE")
+		b.fails("set -- "+odd+"\n"+string(main), "usage: node.sh")
 	}
 }
 

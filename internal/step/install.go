@@ -26,7 +26,7 @@ func prepareRow() row {
 	return row{
 		kind: Prepare, about: "packages, kernel settings, binaries, container runtime, kubelet unit",
 		place: OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
-		installs: true, effect: unchanged, // nothing of it is decided upon before the host joins
+		installs: true, byHand: true, effect: unchanged, // nothing of it is decided upon before the host joins
 	}
 }
 
@@ -40,7 +40,7 @@ func imagesRow() row {
 	return row{
 		kind: Images, about: "images into the container runtime",
 		place: OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
-		installs: true, essential: true, effect: unchanged,
+		installs: true, essential: true, byHand: true, effect: unchanged,
 	}
 }
 
@@ -48,7 +48,7 @@ func initRow() row {
 	return row{
 		kind: Init, about: "a new cluster's first control-plane host",
 		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret},
-		creates: true, joins: true, essential: true, effect: begun,
+		creates: true, joins: true, essential: true, byHand: true, effect: begun,
 	}
 }
 

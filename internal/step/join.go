@@ -27,14 +27,15 @@ func copyPKIRow() row {
 	return row{
 		kind: CopyPKI, about: "control plane: CAs and service-account keys from another control-plane host",
 		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](), secrets: []Secret{PKISecret},
-		effect: unchanged,
+		byHand: true, effect: unchanged,
 	}
 }
 
 func joinPrepareRow() row {
 	return row{
 		kind: JoinPrepare, about: "control plane: certificates, kubeconfigs, kubelet, up to etcd",
-		place: OnHost, group: groupJoins, secrets: joinSecrets(), essential: true, effect: unchanged,
+		place: OnHost, group: groupJoins, secrets: joinSecrets(), essential: true, byHand: true,
+		effect: unchanged,
 	}
 }
 
@@ -42,6 +43,7 @@ func joinEtcdRow() row {
 	return row{
 		kind: JoinEtcd, about: "control plane: etcd member added as a learner and promoted",
 		place: OnHost, group: groupJoins, secrets: joinSecrets(), membership: true, essential: true,
+		byHand: true,
 		effect: func(w *World, h desired.Host, _ Intent) { w.voter(h) },
 	}
 }
@@ -50,7 +52,7 @@ func joinFinishRow() row {
 	return row{
 		kind: JoinFinish, about: "control plane: API server, controllers, marked as control plane",
 		place: OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(),
-		joins: true, essential: true, effect: joined,
+		joins: true, essential: true, byHand: true, effect: joined,
 	}
 }
 
@@ -58,6 +60,6 @@ func joinWorkerRow() row {
 	return row{
 		kind: JoinWorker, about: "a worker joins",
 		place: OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(),
-		joins: true, essential: true, effect: joined,
+		joins: true, essential: true, byHand: true, effect: joined,
 	}
 }

@@ -33,7 +33,7 @@ func restartUnitsRow() row {
 	return row{
 		kind: RestartUnits, about: "units enabled and started again",
 		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](),
-		event: "KubeOneRestarted", effect: repaired,
+		event: "KubeOneRestarted", byHand: true, effect: repaired,
 	}
 }
 

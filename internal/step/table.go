@@ -30,6 +30,10 @@ type row struct {
 	begins bool              // it begins the upgrade of a node: none begins after another node's has failed
 	halts  func(Intent) bool // its failure is one of an upgrade; nil: never
 
+	// byHand says that a host's script runs the stage also when nobody names one: it brings the host to its state,
+	// takes nothing away, and what etcd must allow it asks itself.
+	byHand bool
+
 	secrets []Secret     // what its stage may read
 	only    desired.Role // the role on whose hosts it reads them; "" is every role
 
@@ -143,6 +147,9 @@ func (k Kind) AllOrNothing() bool { return k.row().whole }
 
 // BeginsUpgrade reports whether the upgrade of a node begins with a step of the kind.
 func (k Kind) BeginsUpgrade() bool { return k.row().begins }
+
+// ByHand reports whether a host's script runs the stage of the kind also when nobody names a stage.
+func (k Kind) ByHand() bool { return k.row().byHand }
 
 // Essential reports whether steps of the kind are the work itself, and not what this program adds to it.
 func (k Kind) Essential() bool { return k.row().essential }

@@ -28,7 +28,7 @@ func fetchRow() row {
 	return row{
 		kind: Fetch, about: "binaries unpacked and images pinned beside those in use; nothing is switched",
 		place: OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
-		installs: true, halts: always, essential: true, effect: unchanged,
+		installs: true, halts: always, essential: true, byHand: true, effect: unchanged,
 	}
 }
 
@@ -36,7 +36,7 @@ func checkRow() row {
 	return row{
 		kind: Check, about: "all that the host's upgrade needs is there; nothing is changed",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, installs: true, begins: true, halts: always,
-		effect: unchanged,
+		byHand: true, effect: unchanged,
 	}
 }
 
@@ -44,7 +44,7 @@ func upgradeControlPlaneRow() row {
 	return row{
 		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
 		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded",
-		installs: true, halts: always, disrupts: stops, essential: true, effect: upgraded,
+		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, effect: upgraded,
 	}
 }
 
@@ -72,7 +72,7 @@ func upgradeWorkerRow() row {
 		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
 		event:    "KubeOneUpgraded",
-		installs: true, halts: always, disrupts: stops, essential: true, effect: upgraded,
+		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, effect: upgraded,
 	}
 }
 

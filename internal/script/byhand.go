@@ -1,0 +1,41 @@
+package script
+
+import (
+	"slices"
+	"strings"
+
+	"kubeone/internal/step"
+)
+
+// byHand are the stages that the script runs when nobody names one, those that it leaves to whoever names them, and the
+// secret files that must be there for the first: lists, in the order of the host's steps.
+func byHand(steps []step.Intent) (stages, left, secrets string) {
+	var run, rest, files []string
+	for _, s := range steps {
+		if !s.Kind.ByHand() {
+			rest = append(rest, Stage(s.Kind))
+			continue
+		}
+		run = append(run, Stage(s.Kind))
+		for _, secret := range s.Secrets() {
+			// A token for a new cluster the script makes itself: nobody uses it.
+			if file := secretFile(secret); file != "" && !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+	}
+	return strings.Join(run, " "), strings.Join(rest, " "), strings.Join(files, " ")
+}
+
+// secretFile is the file in which a stage finds a secret that somebody must bring.
+func secretFile(s step.Secret) string {
+	switch s {
+	case step.TokenSecret:
+		return TokenFile
+	case step.DiscoverySecret:
+		return DiscoveryFile
+	case step.PKISecret:
+		return PKIFile
+	}
+	return ""
+}
