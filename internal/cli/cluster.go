@@ -34,7 +34,11 @@ type clusterFlags struct {
 
 func (f *clusterFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", "the manifest; also the first argument")
+	usage := "the manifest"
+	if strings.Contains(cmd.Use, "[MANIFEST]") {
+		usage += "; also the first argument"
+	}
+	flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", usage)
 	flags.StringVarP(&f.terraform, "tfjson", "t", "",
 		"Terraform or OpenTofu output: a file, a directory, or - for standard input")
 	flags.StringVar(&f.caFile, "ca-file", "",

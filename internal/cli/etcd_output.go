@@ -201,7 +201,11 @@ func (d DefragmentDocument) print(w io.Writer) error {
 	for _, m := range d.Members {
 		freed += m.Before - m.After
 	}
-	_, err := fmt.Fprintf(w, "Done. %d members gave %s back.\n", len(d.Members), megabytes(freed))
+	who := fmt.Sprintf("%d members", len(d.Members))
+	if len(d.Members) == 1 {
+		who = "1 member"
+	}
+	_, err := fmt.Fprintf(w, "Done. %s gave %s back.\n", who, megabytes(freed))
 	return err
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// outputFlag adds -o, which is text or json and nothing else.
+// outputFlag adds -o, which is text or json; table is another name for text.
 func outputFlag(cmd *cobra.Command, into *string, usage string) {
 	*into = "text"
 	cmd.Flags().VarP((*outputValue)(into), "output", "o", usage)
@@ -20,6 +20,9 @@ func (o *outputValue) String() string { return string(*o) }
 
 // Set takes a value.
 func (o *outputValue) Set(value string) error {
+	if value == "table" {
+		value = "text"
+	}
 	if value != "text" && value != "json" {
 		return fmt.Errorf("--output is text or json, not %q", value)
 	}

@@ -17,8 +17,12 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [MANIFEST]",
-		Short: "Write the cluster administrator's kubeconfig, readable by you only",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "Print the cluster administrator's kubeconfig",
+		Long: "Print the cluster administrator's kubeconfig. Whoever has it may do everything in the cluster: with\n" +
+			"--output it goes into a file that only you read.",
+		Example: "  kubeone kubeconfig -m kubeone.yaml --output prod-kubeconfig\n" +
+			"  umask 077; kubeone kubeconfig -m kubeone.yaml > prod-kubeconfig",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
 			if err != nil {
@@ -41,9 +45,6 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 				_, err := stdio.Out.Write(text)
 				return err
 			}
-			if file == "" {
-				file = w.Name() + "-kubeconfig"
-			}
 			if err := writePrivate(file, text); err != nil {
 				return &classError{exitConfig, err}
 			}
@@ -52,8 +53,8 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVarP(&file, "output", "o", "",
-		"the file to write, or - for standard output (default NAME-kubeconfig)")
+	cmd.Flags().StringVarP(&file, "output", "o", "-",
+		"write this file instead, which only you read, and print its name")
 	return cmd
 }
 

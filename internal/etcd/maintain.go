@@ -28,12 +28,16 @@ type Defragmented struct {
 	Before, After int64 // bytes, allocated
 }
 
-// Defragment gives the unused space of every member's database back, one member at a time: followers first, the
-// leader last. While it runs, the member answers nobody. Before each it asks all members: if one is not healthy it
-// stops with ErrUnhealthy, and after each it waits until the member is healthy again. tell, if not nil, hears of
-// each that is done.
-func (c *Client) Defragment(ctx context.Context, tell func(Defragmented)) error {
+// Defragment gives the unused space of a member's database back, or if member is "", of every member's, one at a time:
+// followers first, the leader last. While it runs, the member answers nobody. Before each it asks all members: if one
+// is not healthy it stops with ErrUnhealthy, and after each it waits until the member is healthy again. tell, if not
+// nil, hears of each that is done. A member is named by its name or its ID in hex; one that is not listed is
+// ErrNotFound.
+func (c *Client) Defragment(ctx context.Context, member string, tell func(Defragmented)) error {
 	s, err := c.healthySurvey(ctx)
+	if err == nil {
+		s, err = s.only(member)
+	}
 	if err != nil {
 		return err
 	}
@@ -145,16 +149,20 @@ var (
 	ErrCorrupt = errors.New("a member's database is corrupt: replace the member instead of taking the alarm back")
 )
 
-// Disarm takes all alarms back, also those of members that have left: they too keep etcd from writing. It refuses with
-// ErrNoSpace as long as there is an alarm about space and a member's database is as large as its quota, and with
-// ErrCorrupt if there is an alarm of corruption and its member is still there; then nothing is changed.
-func (c *Client) Disarm(ctx context.Context) ([]Disarmed, error) {
+// Disarm takes the alarms of a member back, named as for Defragment, or if member is "", all of them, also those of
+// members that have left: they too keep etcd from writing. It refuses with ErrNoSpace as long as there is an alarm
+// about space and the member's database is as large as its quota, and with ErrCorrupt if there is an alarm of
+// corruption and its member is still there; then nothing is changed.
+func (c *Client) Disarm(ctx context.Context, member string) ([]Disarmed, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !s.Agreed {
 		return nil, fmt.Errorf("%w: no quorum answers, and alarms are the quorum's", ErrUnhealthy)
+	}
+	if s, err = s.only(member); err != nil {
+		return nil, err
 	}
 	alarms := slices.Clone(s.Orphans)
 	for _, m := range s.Members {

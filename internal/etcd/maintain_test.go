@@ -84,7 +84,7 @@ func TestDefragmentTakesTheLeaderLast(t *testing.T) {
 	c := grown()
 	client := connect(t, c)
 	var told []string
-	err := client.Defragment(t.Context(), func(d etcd.Defragmented) {
+	err := client.Defragment(t.Context(), "", func(d etcd.Defragmented) {
 		told = append(told, d.Member.Name)
 		if d.Before != 1<<20 || d.After != 4096 {
 			t.Errorf("%s: %d bytes, then %d", d.Member.Name, d.Before, d.After)
@@ -102,6 +102,61 @@ func TestDefragmentTakesTheLeaderLast(t *testing.T) {
 	}
 }
 
+func TestDefragmentOfOneMember(t *testing.T) {
+	t.Parallel()
+	for _, named := range []string{"cp-2", "b"} {
+		c := grown()
+		if err := connect(t, c).Defragment(t.Context(), named, nil); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"cp-2"}, c.Defragmented()); diff != "" {
+			t.Errorf("%s: %s", named, diff)
+		}
+	}
+	c := grown()
+	err := connect(t, c).Defragment(t.Context(), "cp-9", nil)
+	if !errors.Is(err, etcd.ErrNotFound) || !strings.Contains(err.Error(), `"cp-9"; its members are cp-1, cp-2, cp-3`) {
+		t.Errorf("error %v", err)
+	}
+	if got := c.Defragmented(); len(got) > 0 {
+		t.Errorf("%q were disturbed", got)
+	}
+}
+
+// One member is no less disturbed while another one is unwell.
+func TestDefragmentOfOneMemberNeedsAllToBeWell(t *testing.T) {
+	t.Parallel()
+	c := grown(func(c *etcdtest.Cluster) { c.Members[2].Down = true })
+	if err := connect(t, c).Defragment(t.Context(), "cp-1", nil); !errors.Is(err, etcd.ErrUnhealthy) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDisarmOfOneMember(t *testing.T) {
+	t.Parallel()
+	raised := func(c *etcdtest.Cluster) {
+		for _, id := range []uint64{0xa, 0xc, 0xd} { // d has left
+			c.Alarms = append(c.Alarms, &pb.AlarmMember{MemberID: id, Alarm: pb.AlarmType_NOSPACE})
+		}
+	}
+	for named, want := range map[string]uint64{"cp-1": 0xa, "c": 0xc, "d": 0xd} {
+		c := grown(raised)
+		got, err := connect(t, c).Disarm(t.Context(), named)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]etcd.Disarmed{{Member: want, Alarm: "NOSPACE"}}, got); diff != "" {
+			t.Errorf("%s: %s", named, diff)
+		}
+		if left := c.Raised(); len(left) != 2 {
+			t.Errorf("%s: left are %v", named, left)
+		}
+	}
+	if _, err := connect(t, grown(raised)).Disarm(t.Context(), "cp-9"); !errors.Is(err, etcd.ErrNotFound) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestDefragmentDisturbsNobodyWhenAMemberIsUnwell(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(*etcdtest.Cluster){
@@ -115,7 +170,7 @@ func TestDefragmentDisturbsNobodyWhenAMemberIsUnwell(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			c := grown(change)
-			err := connect(t, c).Defragment(t.Context(), nil)
+			err := connect(t, c).Defragment(t.Context(), "", nil)
 			if !errors.Is(err, etcd.ErrUnhealthy) || !strings.Contains(err.Error(), says) {
 				t.Errorf("error %v", err)
 			}
@@ -134,7 +189,7 @@ func TestDisarm(t *testing.T) {
 	t.Parallel()
 	c := grown(func(c *etcdtest.Cluster) { c.Alarms = alarm(pb.AlarmType_NOSPACE) })
 	client := connect(t, c)
-	got, err := client.Disarm(t.Context())
+	got, err := client.Disarm(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +199,7 @@ func TestDisarm(t *testing.T) {
 	if left := c.Raised(); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
-	if got, err := client.Disarm(t.Context()); err != nil || got != nil {
+	if got, err := client.Disarm(t.Context(), ""); err != nil || got != nil {
 		t.Errorf("again: %v, %v", got, err)
 	}
 }
@@ -166,7 +221,7 @@ func TestAlarmsOfMembersThatLeft(t *testing.T) {
 		s.Orphans); diff != "" {
 		t.Error(diff)
 	}
-	got, err := client.Disarm(t.Context())
+	got, err := client.Disarm(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +252,7 @@ func TestDisarmRefusesWhatWouldComeBackOrHide(t *testing.T) {
 			t.Parallel()
 			c := grown(test.change)
 			before := len(c.Alarms)
-			if _, err := connect(t, c).Disarm(t.Context()); !errors.Is(err, test.want) {
+			if _, err := connect(t, c).Disarm(t.Context(), ""); !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 			if got := c.Raised(); len(got) != before {

@@ -1,8 +1,10 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -60,6 +62,26 @@ func (m Surveyed) Healthy() bool {
 
 // Leads reports whether the member is the leader, as it sees it.
 func (m Surveyed) Leads() bool { return m.Status != nil && m.Status.Leader == m.ID }
+
+// only is the survey of one member, by its name or its ID in hex, or of one that has left and whose alarm is still
+// raised, by its ID; "" is all of it. It is ErrNotFound where there is none.
+func (s Survey) only(member string) (Survey, error) {
+	if member == "" {
+		return s, nil
+	}
+	var names []string
+	for _, m := range s.Members {
+		names = append(names, cmp.Or(m.Name, HexID(m.ID)))
+	}
+	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m Surveyed) bool {
+		return m.Name != member && HexID(m.ID) != member
+	})
+	s.Orphans = slices.DeleteFunc(slices.Clone(s.Orphans), func(a Alarm) bool { return HexID(a.Member) != member })
+	if len(s.Members)+len(s.Orphans) == 0 {
+		return s, fmt.Errorf("%w: %q; its members are %s", ErrNotFound, member, strings.Join(names, ", "))
+	}
+	return s, nil
+}
 
 // Survey asks for the membership, and then every member for its status and, at one common revision, for the hash of its
 // keys. A member that does not answer is part of the result; an unknown membership is an error.

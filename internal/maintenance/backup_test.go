@@ -189,6 +189,16 @@ func TestABackupHasAllThatAHostKnows(t *testing.T) {
 	}
 }
 
+func TestASnapshotIsWrittenWhole(t *testing.T) {
+	t.Parallel()
+	taken := snapshottest.Bytes(t, snapshottest.Content{ClusterID: kubeSystem})
+	var written bytes.Buffer
+	info, err := backedUp(t, taken).WriteSnapshot(t.Context(), &written)
+	if err != nil || !bytes.Equal(written.Bytes(), taken) || info.Size != int64(len(taken)) {
+		t.Errorf("%d bytes of %d, %d by its own account, error %v", written.Len(), len(taken), info.Size, err)
+	}
+}
+
 func TestASnapshotOfAnotherClusterIsNotKept(t *testing.T) {
 	t.Parallel()
 	taken := snapshottest.Bytes(t, snapshottest.Content{ClusterID: "another"})
@@ -200,6 +210,11 @@ func TestASnapshotOfAnotherClusterIsNotKept(t *testing.T) {
 	var etcd *engine.EtcdError
 	if !errors.Is(err, snapshot.ErrOtherCluster) || !errors.As(err, &etcd) || !strings.Contains(err.Error(), "cp-1") {
 		t.Errorf("error %v", err)
+	}
+	var written bytes.Buffer
+	if _, err := members.WriteSnapshot(t.Context(), &written); !errors.Is(err, snapshot.ErrOtherCluster) ||
+		written.Len() > 0 {
+		t.Errorf("%d bytes were written, error %v", written.Len(), err)
 	}
 	members = backedUp(t, taken, keysExpected(t, "")...)
 	id, err := age.GenerateX25519Identity()

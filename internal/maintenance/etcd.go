@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"kubeone/internal/engine"
 	"kubeone/internal/etcd"
@@ -77,26 +79,58 @@ func (e *Etcd) Snapshot(save func(from snapshot.Source) (snapshot.Info, error)) 
 	return info, nil
 }
 
-// Defragment gives unused space back, one member after the other, under the cluster's lock. It refuses when a member
-// is not healthy.
-func (e *Etcd) Defragment(ctx context.Context, force bool, tell func(etcd.Defragmented)) error {
+// WriteSnapshot writes a snapshot to w once it is taken and verified. Until then it is in memory, as much as the
+// database is large. An error of w is returned as it is.
+func (e *Etcd) WriteSnapshot(ctx context.Context, w io.Writer) (snapshot.Info, error) {
+	var taken *os.File
+	info, err := e.Snapshot(func(from snapshot.Source) (info snapshot.Info, err error) {
+		taken, info, err = snapshot.Take(ctx, from)
+		return info, err
+	})
+	if taken != nil {
+		defer func() { _ = taken.Close() }() // its memory is freed
+	}
+	if err != nil {
+		return info, err
+	}
+	_, err = io.Copy(w, io.NewSectionReader(taken, 0, info.Size))
+	return info, err
+}
+
+// Defragment gives unused space back, of the member or, if that is "", of all one after the other, under the cluster's
+// lock. It refuses when any member is not healthy. A member is its name, its ID in hex, or whatever names its host; one
+// that there is not is an *engine.ConfigError.
+func (e *Etcd) Defragment(ctx context.Context, member string, force bool, tell func(etcd.Defragmented)) error {
 	return e.engine.Exclusively(ctx, e.seen, force, func() error {
-		return etcdError(e.client.Defragment(ctx, tell))
+		return etcdError(e.client.Defragment(ctx, e.member(member), tell))
 	})
 }
 
-// Disarm takes alarms back, under the cluster's lock.
-func (e *Etcd) Disarm(ctx context.Context, force bool) (done []etcd.Disarmed, err error) {
+// Disarm takes alarms back, of the member or, if that is "", of all, under the cluster's lock. A member is named as for
+// Defragment.
+func (e *Etcd) Disarm(ctx context.Context, member string, force bool) (done []etcd.Disarmed, err error) {
 	err = e.engine.Exclusively(ctx, e.seen, force, func() (err error) {
-		done, err = e.client.Disarm(ctx)
+		done, err = e.client.Disarm(ctx, e.member(member))
 		return etcdError(err)
 	})
 	return done, err
 }
 
+// member is the name of the member of the host that a person names; a name that is no host's stays as it is.
+func (e *Etcd) member(name string) string {
+	want := e.engine.Want()
+	if h, ok := want.Host(name); ok && name != "" {
+		return plan.NodeName(h, e.seen.World.Hosts[h.ID])
+	}
+	return name
+}
+
 func etcdError(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, etcd.ErrNotFound):
+		return &engine.ConfigError{Err: err}
 	}
 	return &engine.EtcdError{Err: err}
 }

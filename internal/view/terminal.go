@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"io"
 	"strings"
 )
@@ -36,6 +37,17 @@ func behind(w io.Writer) io.Writer {
 		return t.w
 	}
 	return w
+}
+
+// ErrTerminal means that a person would see what is not for reading.
+var ErrTerminal = errors.New("standard output is a terminal; redirect it to a file or a pipe")
+
+// Binary is what a Terminal writes to, for content that is no text. It is ErrTerminal where a person reads there.
+func Binary(w io.Writer) (io.Writer, error) {
+	if _, _, terminal := size(w); terminal {
+		return nil, ErrTerminal
+	}
+	return behind(w), nil
 }
 
 // LiveLine shows a line in place of the one before it, on a terminal. The zero value shows nothing.

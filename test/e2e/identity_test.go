@@ -177,7 +177,7 @@ func anotherCA(s *story) {
 	says := []string{"its CA is " + strings.TrimSpace(string(known)), "somebody poses as the cluster"}
 	s.run(15, []string{"plan"}, says...)
 	s.run(15, []string{"apply", "-y"}, says...)
-	s.run(12, []string{"kubeconfig", "-o", "-"}, "no control-plane host that answers has a kubeconfig")
+	s.run(12, []string{"kubeconfig"}, "no control-plane host that answers has a kubeconfig")
 	s.must(os.Remove(file))
 	certificate, err := s.Lab.Host("cp-1").Exec(s.Context(), "cat /etc/kubernetes/pki/ca.crt")
 	s.must(err)

@@ -132,6 +132,9 @@ func (s *story) kubeconfigIsPrivate() {
 	path := filepath.Join(s.Dir, "fetched")
 	s.run(0, []string{"kubeconfig", "-o", path})
 	s.same("mode of the kubeconfig", os.FileMode(0o600), mode(s, path))
+	written, err := os.ReadFile(path)
+	s.must(err)
+	s.same("what is printed without a file", string(written), s.run(0, []string{"kubeconfig"}).Stdout)
 	if _, err := s.Kube(s.Context(), "--kubeconfig", path, "auth", "can-i", "*", "*", "--all-namespaces"); err != nil {
 		s.Errorf("the kubeconfig is not the administrator's: %v", err)
 	}
