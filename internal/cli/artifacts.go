@@ -11,7 +11,7 @@ type artifactFlags struct {
 func (f *artifactFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.bundles, "bundle", nil,
-		"install from this bundle; hosts then need nothing but SSH. Of several, each part comes from whichever has it")
+		"install from this bundle; hosts then download nothing. Of several, each part comes from whichever has it")
 	flags.StringArrayVar(&f.sums, "bundle-sha256", nil,
 		"the sha256 of a bundle, as bundle create prints it; a bundle with none of those given is refused")
 	f.vouchFlags.register(cmd, "the manifest's mirror")

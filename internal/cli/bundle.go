@@ -52,7 +52,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		Short: "Download a Kubernetes version, check every part and write all of it to one file",
 		Long: "Download the binaries and container images of a Kubernetes version from their official locations, a\n" +
 			"mirror or a registry, check each against its known or its publisher's digest, and write them to\n" +
-			"FILE. Hosts installed from the bundle need nothing but SSH. The bundle's sha256 is printed, for\n" +
+			"FILE. Hosts installed from the bundle download nothing. The bundle's sha256 is printed, for\n" +
 			"--bundle-sha256 where it is used.",
 		Example: "  kubeone bundle create -o kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
 		Args:    cobra.NoArgs,

@@ -124,6 +124,19 @@ func ManifestNames() []string {
 	return out
 }
 
+// PackagesOf are the packages that have those of Tools, each once, in the order of Tools; nothing else counts. It is
+// nil on a system without a package manager.
+func (s System) PackagesOf(tools []string) []string {
+	var out []string
+	for _, tool := range Tools() {
+		name := s.Packages.PackageOf(tool)
+		if len(s.Packages.Managers) > 0 && slices.Contains(tools, tool) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // PackageOf is the package that has a tool.
 func (p Packages) PackageOf(tool string) string {
 	if name, ok := p.Names[tool]; ok {

@@ -75,6 +75,38 @@ releases on which this repository's tests run; every other system is written for
 |---|---|---|---|---|---|---|---|
 `
 
+// What a host lacks is told before anything is done there.
+func TestTheProbeLooksForAllTools(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("../probe/script.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "for tool in " + strings.Join(Tools(), " ") + "; do"; !strings.Contains(string(script), want) {
+		t.Errorf("the probe's script does not have %q", want)
+	}
+}
+
+func TestPackagesOfWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		os   string
+		have []string
+		want []string
+	}{
+		{"debian", []string{"losetup", "mount", "iptables"}, []string{"mount", "iptables"}},
+		{"fedora", []string{"iptables", "losetup"}, []string{"util-linux", "iptables"}},
+		{"debian", []string{"rm -rf"}, nil}, // a host says what it wants
+		{"flatcar", []string{"iptables"}, nil},
+		{"plan9", []string{"iptables"}, nil},
+	} {
+		system, _ := Find(tt.os)
+		if got := system.PackagesOf(tt.have); !slices.Equal(got, tt.want) {
+			t.Errorf("%s without %v: %q, want %q", tt.os, tt.have, got, tt.want)
+		}
+	}
+}
+
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	var firewalls []string
@@ -84,18 +116,13 @@ func TestDocs(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, docsIntro, strings.Join(Tools(), ", "), strings.Join(firewalls, " and "))
 	for _, s := range Systems() {
-		var managers, packages []string
+		var managers []string
 		for _, m := range s.Packages.Managers {
 			managers = append(managers, m.Command)
 		}
-		for _, tool := range Tools() {
-			if name := s.Packages.PackageOf(tool); len(managers) > 0 && !slices.Contains(packages, name) {
-				packages = append(packages, name)
-			}
-		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s | %s |\n", s.Name, s.ID, code(s.Manifest),
 			strings.Join(managers, ", "),
-			strings.Join(packages, ", "), s.Firewall, s.Proven, s.Notes)
+			strings.Join(s.PackagesOf(Tools()), ", "), s.Firewall, s.Proven, s.Notes)
 	}
 	golden.Check(t, "../../docs/operating-systems.md", b.String())
 }

@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/preflight"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
@@ -176,14 +177,18 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 	if d.Hosts[h.ID].Resume {
 		reason = "an installation of ours that has not ended"
 	}
+	packages := preflight.Packages(&seen)
+	if len(packages) > 0 {
+		reason += "; installs " + strings.Join(packages, " and ") + " from the host's own package source"
+	}
 	artifacts := b.artifacts(h)
 	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
 	prepared := b.onHost(h, Step{
 		Intent: step.With(step.PrepareParams{
-			Content: missingBinaries(binaries, artifacts.Pushed, seen), Packages: seen.Tools,
+			Content: missingBinaries(binaries, artifacts.Pushed, seen), Packages: packages,
 		}),
 		Action: Create, Title: "install container runtime and kubelet", Reason: reason,
-		Needs: b.afterFirst(step.Prepare, h), Changes: binaryChanges(binaries, seen),
+		Needs: b.afterFirst(step.Prepare, h), Changes: append(packageChanges(seen), binaryChanges(binaries, seen)...),
 	})
 	b.onHost(h, Step{
 		Intent: step.With(step.ImagesParams{Content: imageContent(images, artifacts.Pushed)}),

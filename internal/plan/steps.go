@@ -8,6 +8,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/match"
+	"kubeone/internal/decide/preflight"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -109,6 +110,14 @@ func Sign(p *Plan, digests map[string]string) {
 			s.Intent.Digest = digests[s.Host]
 		}
 	}
+}
+
+// packageChanges are the packages of the distribution that a host lacks, in a line.
+func packageChanges(seen observed.Host) []string {
+	if packages := preflight.Packages(&seen); len(packages) > 0 {
+		return []string{"packages of the distribution: " + strings.Join(packages, ", ")}
+	}
+	return nil
 }
 
 func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {

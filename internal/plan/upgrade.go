@@ -238,7 +238,7 @@ func (b *builder) upgradeNode(h desired.Host, upgrade step.Intent, changes, need
 	}
 	up := b.onHost(h, Step{
 		Intent: upgrade, Action: Change, Risk: Restarts, Title: title, Reason: reason, Needs: []string{drain},
-		Changes: changes,
+		Changes: append(changes, packageChanges(b.in.Is.Hosts[h.ID])...),
 	})
 	return b.uncordon(h, "it is upgraded", []string{up}, step.UncordonParams{Containerd: h.Versions.Containerd})
 }

@@ -70,7 +70,7 @@ machine() {
 	[ ! -d $state/lock ] || dir=$state/lock
 	[ -w "$dir" ] || put unwritable yes
 	put filesystem "$(timeout 2 stat -f -c '%f %S %d %c' "$dir" 2>/dev/null)"
-	for tool in losetup mount cp; do
+	for tool in losetup mount iptables; do
 		command -v "$tool" >/dev/null 2>&1 || put missing "$tool"
 	done
 }

@@ -51,6 +51,7 @@ const (
 // Hosts that are not fit. docs/problems.md explains each.
 const (
 	OSUnsupported   Code = "OSUnsupported"
+	ToolsMissing    Code = "ToolsMissing"
 	KernelTooOld    Code = "KernelTooOld"
 	MemoryTooSmall  Code = "MemoryTooSmall"
 	DiskTooSmall    Code = "DiskTooSmall"

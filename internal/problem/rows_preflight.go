@@ -1,6 +1,6 @@
 package problem
 
-func preflightRows() [9]row {
+func preflightRows() [10]row {
 	return [...]row{
 		{
 			code: OSUnsupported, class: ClassRuntime,
@@ -9,16 +9,20 @@ func preflightRows() [9]row {
 			do:      "install one of {supported}",
 		},
 		{
-			code: KernelTooOld, class: ClassRuntime,
-			meaning: "The host's kernel is too old.",
-			what:    `kernel "{kernel}" is older than {minimum}`,
-			do:      "install a newer kernel, or a newer release of the distribution",
+			code: ToolsMissing, class: ClassRuntime,
+			meaning: "The host lacks commands that Kubernetes needs, and no package manager is known that brings them.",
+			what:    `commands are missing, and there is no package manager of "{os}" to install them with: {tools}`,
+			do:      "put them on the host, as its system does that",
 		},
 		{
-			code: MemoryTooSmall, class: ClassRuntime,
-			meaning: "The host has too little memory.",
-			what:    "{have} MiB of memory, {need} MiB are needed",
-			do:      "give the host more memory",
+			code: KernelTooOld, class: ClassRuntime, meaning: "The host's kernel is too old.",
+			what: `kernel "{kernel}" is older than {minimum}`,
+			do:   "install a newer kernel, or a newer release of the distribution",
+		},
+		{
+			code: MemoryTooSmall, class: ClassRuntime, meaning: "The host has too little memory.",
+			what: "{have} MiB of memory, {need} MiB are needed",
+			do:   "give the host more memory",
 		},
 		{
 			code: DiskTooSmall, class: ClassRuntime,

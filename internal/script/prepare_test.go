@@ -166,6 +166,9 @@ func TestPackagesOfEachSystem(t *testing.T) {
 			in.OS = tt.os
 			b := newBox(t, in)
 			b.fails("install_packages", "no package manager that is known, and missing: "+tt.missing)
+			b.command(tt.command, "exit 100")
+			b.fails("install_packages", "cannot install "+tt.missing+": give this host a package source that has them")
+			b.calls()
 			b.command(tt.command, "")
 			b.must("install_packages")
 			if diff := cmp.Diff(tt.want, b.calls()); diff != "" {

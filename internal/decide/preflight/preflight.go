@@ -31,7 +31,7 @@ const (
 // one where our installation has begun, what takes them may be ours.
 func Check(host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []problem.Problem) {
 	for _, p := range [...]*problem.Problem{
-		checkOS(is), checkKernel(is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
+		checkOS(is), checkTools(is), checkKernel(is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
 	} {
 		if p != nil {
 			problems = append(problems, *p)
@@ -63,6 +63,21 @@ func checkOS(is *observed.Host) *problem.Problem {
 		return nil
 	}
 	return found(problem.OSUnsupported, problem.Parameters{"os": is.OS.ID, "supported": distro.IDs()})
+}
+
+// checkTools is the problem of a host that lacks commands and has no package manager to install them with.
+func checkTools(is *observed.Host) *problem.Problem {
+	system, ok := distro.Find(is.OS.ID)
+	if !ok || len(is.Tools) == 0 || len(system.Packages.Managers) > 0 {
+		return nil
+	}
+	return found(problem.ToolsMissing, problem.Parameters{"tools": is.Tools, "os": is.OS.ID})
+}
+
+// Packages are those of the distribution that a host lacks and that are installed with it.
+func Packages(is *observed.Host) []string {
+	system, _ := distro.Find(is.OS.ID)
+	return system.PackagesOf(is.Tools)
 }
 
 func checkKernel(is *observed.Host) *problem.Problem {

@@ -43,6 +43,10 @@ func TestCheck(t *testing.T) {
 		{name: "SUSE", change: func(h *host) { h.OS.ID, h.Kernel = "opensuse-leap", "6.4.0-150600.23.53-default" }},
 		{name: "unknown OS", change: func(h *host) { h.OS.ID = "alpine" }, problems: []string{unsupported("alpine")}},
 		{name: "OS not known", change: func(h *host) { h.OS.ID = "" }, problems: []string{unsupported("")}},
+		{name: "commands that come in packages", change: func(h *host) { h.Tools = []string{"iptables", "losetup"} }},
+		{name: "commands that no package manager brings", change: func(h *host) {
+			h.OS.ID, h.Tools = "flatcar", []string{"iptables"}
+		}, problems: []string{"ToolsMissing(os=flatcar, tools=iptables)"}},
 		{name: "oldest kernel", change: func(h *host) { h.Kernel = "4.19.0-27-amd64" }},
 		{name: "kernel too old", change: func(h *host) { h.Kernel = "4.18.0-553.el8_10.x86_64" },
 			problems: []string{"KernelTooOld(kernel=4.18.0-553.el8_10.x86_64, minimum=4.19)"}},

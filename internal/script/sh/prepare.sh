@@ -23,7 +23,8 @@ install_packages() {
 	[ -n "$missing" ] || return 0
 	say "installing packages:$missing"
 	# shellcheck disable=SC2086 # a list
-	package_install $missing
+	package_install $missing ||
+		die "cannot install$missing: give this host a package source that has them, or install them on it, and apply again"
 }
 
 kernel_settings() {
