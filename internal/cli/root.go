@@ -1,5 +1,6 @@
-// Package cli is the program's commands, one file each: flags in, a call, a result out. Standard output is the result,
-// standard error the progress; the exit status tells the class of a failure (exit.go).
+// Package cli is the program's commands, each in a file of its name, and beside them what several share: flags in, a
+// call, a result out. Standard output is the result, standard error the progress; the exit status tells the class of a
+// failure (exit.go).
 package cli
 
 import (

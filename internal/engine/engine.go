@@ -1,6 +1,7 @@
-// Package engine joins the stages: observe, decide, plan, apply. It holds no rule of its own. It is a library: an
-// Engine is made from values and interfaces and knows no file, flag, user or environment variable; whoever has
-// those (package workspace, for the commands) makes an Engine from them.
+// Package engine joins the stages: observe, decide, plan, apply. What is to be done to a cluster, and what may be done,
+// is said by decide and plan; the engine's own are when it is looked again, what is locked, and which request is
+// refused. It is a library: an Engine is made from values and interfaces and knows no file, flag, user or environment
+// variable; whoever has those (package workspace, for the commands) makes an Engine from them.
 //
 // Everything that is done to a cluster goes the same way. Propose answers a Request with a Proposal, which changes
 // nothing and can be shown, compared and kept; CarryOut carries one out, if it is still what the Request leads to.

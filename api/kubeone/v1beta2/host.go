@@ -11,7 +11,8 @@ type HostConfig struct {
 	PublicAddress string `json:"publicAddress,omitempty"`
 	// PrivateAddress is the IP address or DNS name at which the other hosts reach it. Default: publicAddress.
 	PrivateAddress string `json:"privateAddress,omitempty"`
-	// IPv6Addresses is the host's IPv6 addresses; the first one is announced to Kubernetes.
+	// IPv6Addresses is the host's IPv6 addresses. Its Node and its etcd member are recognised by them too. None is
+	// announced to Kubernetes: dual stack is not carried out.
 	IPv6Addresses []string `json:"ipv6Addresses,omitempty"`
 	// Hostname is the node's name. Default: what the host itself says.
 	Hostname string `json:"hostname,omitempty"`
