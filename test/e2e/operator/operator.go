@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,8 +25,11 @@ type Operator struct {
 	Program, Kubectl string
 	// Dir holds this operator's state and files.
 	Dir string
-	// Manifest and Bundle are paths that commands get unless they name others.
-	Manifest, Bundle string
+	// Manifest and Bundle are paths that commands get unless they name others. Terraform is what they get for -t; "" is
+	// nothing.
+	Manifest, Bundle, Terraform string
+	// Environment is set for commands besides the operator's own: "NAME=VALUE".
+	Environment []string
 	// Agnhost is the OCI layout of the test workload's image.
 	Agnhost string
 }
@@ -163,8 +167,12 @@ func (r Result) String() string {
 func (r Result) Text() string { return r.Stdout + r.Stderr }
 
 // Run runs a command of the product to its end, without a terminal. It ends with ctx.
-func (o *Operator) Run(ctx context.Context, args ...string) Result {
+func (o *Operator) Run(ctx context.Context, args ...string) Result { return o.Piped(ctx, nil, args...) }
+
+// Piped is Run with something on standard input.
+func (o *Operator) Piped(ctx context.Context, stdin io.Reader, args ...string) Result {
 	cmd := o.command(ctx, args)
+	cmd.Stdin = stdin
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	started := time.Now()
@@ -195,11 +203,15 @@ func (o *Operator) command(ctx context.Context, args []string) *exec.Cmd {
 	if !has(args, "-m") {
 		full = append(full, "-m", o.Manifest)
 	}
+	if o.Terraform != "" && !has(args, "-t") {
+		full = append(full, "-t", o.Terraform)
+	}
 	if takesBundle(args[0]) && !has(args, "--bundle") && o.Bundle != "" {
 		full = append(full, "--bundle", o.Bundle)
 	}
 	cmd := exec.CommandContext(ctx, o.Program, full...)
 	cmd.Env = append(os.Environ(), "KUBEONE_STATE="+filepath.Join(o.Dir, "state"), "NO_COLOR=1", "SSH_AUTH_SOCK=")
+	cmd.Env = append(cmd.Env, o.Environment...)
 	return cmd
 }
 

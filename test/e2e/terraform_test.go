@@ -1,0 +1,132 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/test/lab/fleet"
+)
+
+// TestTerraformFlow is a cluster whose hosts are known from Terraform's output alone, as the lab writes it: given as a
+// file, as a folder and on standard input. Hosts are then tainted and made anew: at another address, at the same one,
+// and two one after the other.
+func TestTerraformFlow(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "terraform", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
+	s.Terraform = s.Lab.Path("tf.json")
+	s.must(s.WriteManifest(fields(func(all map[string]any) {
+		for _, name := range []string{"controlPlane", "staticWorkers", "apiEndpoint"} {
+			delete(all, name)
+		}
+	})))
+	s.parts(
+		part{"a file: bare hosts become a cluster", installPlain},
+		part{"standard input", terraformPiped},
+		part{"a folder: what Terraform says there, whatever state file is left", terraformFolder},
+		part{"a folder without Terraform", folderWithoutTerraform},
+		part{"a control-plane host is tainted and comes back at another address", taintedElsewhere},
+		part{"a control-plane host is tainted and comes back at its address", func(s *story) {
+			s.remember("same-address")
+			s.tainted(s.Lab.Host("cp-3"))
+			s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-3")))
+			s.repaired("same-address")
+		}},
+		part{"two of five are replaced one after the other", taintedOneByOne},
+	)
+}
+
+// terraformPiped gives the same on standard input.
+func terraformPiped(s *story) {
+	text, err := os.ReadFile(s.Terraform)
+	s.must(err)
+	s.ended(s.Piped(s.Context(), strings.NewReader(string(text)), "plan", "-t", "-"), 0, "No changes")
+	s.ended(s.Piped(s.Context(), strings.NewReader(string(text)), "apply", "-y", "-t", "-"), 0, "No changes")
+	s.ended(s.Piped(s.Context(), strings.NewReader("{}"), "apply", "-y", "-t", "-"), 15, "has none of the outputs")
+}
+
+// elsewhere is a state of another workspace, whose hosts nobody may touch.
+const elsewhere = `{"version": 4, "terraform_version": "1.9.0", "outputs": {"kubeone_hosts": {"value": ` +
+	`{"control_plane": {"cluster_name": "elsewhere", "cloud_provider": "none", "public_address": ["192.0.2.1"]}}}}}`
+
+// withPrograms makes a folder for the PATH of the operator's commands, with programs that are these shell scripts. A
+// folder without any hides those of this machine, too.
+func (s *story) withPrograms(scripts map[string]string) {
+	s.Helper()
+	bin := s.TempDir()
+	for name, text := range scripts {
+		s.must(os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
+	}
+	s.Environment = []string{"PATH=" + bin}
+}
+
+// terraformFolder gives a folder in which another workspace's state was left behind.
+func terraformFolder(s *story) {
+	defer func() { s.Environment = nil }()
+	dir := s.TempDir()
+	s.must(os.WriteFile(filepath.Join(dir, "terraform.tfstate"), []byte(elsewhere), 0o600))
+	says := fmt.Sprintf(`[ "$*" = "output -json" ] && while IFS= read -r line; do echo "$line"; done <'%s'`,
+		s.Terraform)
+	s.withPrograms(map[string]string{"terraform": says})
+	s.run(0, []string{"apply", "-y", "-t", dir}, "No changes")
+	s.must(os.WriteFile(filepath.Join(dir, ".terraform.lock.hcl"),
+		[]byte("provider \"registry.opentofu.org/hashicorp/null\" {\n}\n"), 0o600))
+	s.withPrograms(map[string]string{"tofu": says, "terraform": "exit 1"})
+	s.run(0, []string{"apply", "-y", "-t", dir}, "No changes")
+	s.withPrograms(map[string]string{"terraform": "echo 'Error: Backend initialization required' >&2; exit 1"})
+	s.run(15, []string{"apply", "-y", "-t", dir}, "terraform output -json: exit status 1", "Backend initialization")
+}
+
+// folderWithoutTerraform has a state that has moved, and then one that is in use.
+func folderWithoutTerraform(s *story) {
+	defer func() { s.Environment = nil }()
+	s.withPrograms(nil)
+	dir := s.TempDir()
+	state := filepath.Join(dir, "terraform.tfstate")
+	s.must(os.WriteFile(state, nil, 0o600))
+	s.run(15, []string{"apply", "-y", "-t", dir}, "terraform.tfstate is empty", "terraform output -json > tf.json")
+	outputs, err := os.ReadFile(s.Terraform)
+	s.must(err)
+	s.must(os.WriteFile(state, []byte(`{"version": 4, "terraform_version": "1.9.0", "outputs": `+string(outputs)+`}`),
+		0o600))
+	s.run(0, []string{"apply", "-y", "-t", dir}, "No changes")
+}
+
+// tainted kills a host for good; the product says how it is replaced.
+func (s *story) tainted(host *fleet.Host) {
+	s.Helper()
+	s.must(host.Kill(s.Context()))
+	s.eventually("plan says how to replace it", 2*time.Minute,
+		s.planSays(host.Hostname, "That is safe now", "terraform taint", "terraform output -json > tf.json"))
+}
+
+// taintedElsewhere: Terraform makes a new machine with another name and another address.
+func taintedElsewhere(s *story) {
+	gone := s.Lab.Host("cp-2")
+	s.remember("new-address")
+	s.tainted(gone)
+	s.must(s.Lab.SetSpare(s.Context(), gone, true))
+	come, err := s.Lab.AddHost(s.Context(), fleet.ControlPlane, false)
+	s.must(err)
+	s.run(2, []string{"plan"}, "remove dead member "+gone.Hostname, come.Hostname, "join: etcd member")
+	s.repaired("new-address")
+}
+
+// taintedOneByOne: two of five voters are dead. The one that is made anew joins while the other one is still missing.
+func taintedOneByOne(s *story) {
+	s.remember("one-by-one")
+	hosts := []*fleet.Host{s.Lab.Host("cp-1"), s.Lab.Host("cp-4")}
+	for _, host := range hosts {
+		s.tainted(host)
+	}
+	s.run(10, []string{"apply", "-y"}, "apply can do nothing before you have done what is listed above")
+	s.must(s.Lab.Rebuild(s.Context(), hosts[0]))
+	s.run(10, []string{"apply", "-y"}, hosts[1].Hostname)
+	s.eventually(hosts[0].Hostname+" is a member again", time.Minute, s.planSays("You must act", hosts[1].Hostname))
+	s.must(s.Lab.Rebuild(s.Context(), hosts[1]))
+	s.repaired("one-by-one")
+}
