@@ -29,6 +29,7 @@ func TestPlanAsText(t *testing.T) {
 		{"unreachable", unreachable(), onTerminal, Normal},
 		{"unreachable-narrow", unreachable(), narrow, Normal},
 		{"upgrade", upgrade(), inPipe, Normal},
+		{"blocked", reconfigured(), inPipe, Normal},
 		{"nothing", nothing(), inPipe, Normal},
 		{"error", failing(), inPipe, Normal},
 		{"actions", everyAction(), inPipe, Normal},
@@ -64,7 +65,7 @@ func TestSummaryCountsAndSaysIt(t *testing.T) {
 	}{
 		{install(), "Plan: 4 hosts to join, 26 steps: 23 to create, 2 to change, 1 to remove."},
 		{oneMoreWorker(), "Plan: 1 host to join, 7 steps: 4 to create, 1 to change, 2 to remove."},
-		{unreachable(), "Plan: 2 steps: 0 to create, 2 to change, 0 to remove. 2 things for you to do."},
+		{unreachable(), "Plan: 3 steps: 1 to create, 2 to change, 0 to remove. 2 things for you to do."},
 		{everyAction(), "Plan: 5 steps: 1 to create, 1 to change, 1 to replace, 1 to remove. 1 thing for you to do."},
 		{plan.Plan{Operator: make([]problem.Instruction, 1)}, "Plan: no steps. 1 thing for you to do."},
 	} {
@@ -87,7 +88,7 @@ func TestExitStatusOfAPlan(t *testing.T) {
 	}{
 		{"nothing to do", nothing(), []decide.Decision{{Route: fsm.Nothing}}, 0},
 		{"steps", install(), nil, 2},
-		{"blocked", upgrade(), nil, 2},
+		{"blocked", reconfigured(), nil, 2},
 		{"only instructions", plan.Plan{Operator: make([]problem.Instruction, 1)}, nil, 2},
 		{"steps before a problem", restartedKubelet(), []decide.Decision{{}, wrong(problem.ControlPlaneMissing)}, 2},
 		{"a problem nobody told", failing(), nil, 1},
