@@ -33,6 +33,12 @@ func faults() []fault {
 			[]string{"500 MiB of memory"}},
 		{"unsupported system", "cp-2", cover("/etc/os-release", "ID=plan9"), uncover("/etc/os-release"), 10,
 			[]string{`operating system "plan9" is not supported`}},
+		{
+			"a command missing that no package manager brings", "worker-1",
+			cover("/etc/os-release", "ID=flatcar") + " && mv /usr/sbin/iptables /root/iptables",
+			"mv /root/iptables /usr/sbin/iptables; " + uncover("/etc/os-release"), 10,
+			[]string{`no package manager of "flatcar" to install them with: iptables`},
+		},
 		{"kernel too old", "cp-2", standIn("uname", "echo 3.10.0-1160 x86_64"), "rm /usr/local/sbin/uname", 10,
 			[]string{`kernel "3.10.0-1160"`}},
 		{"etcd data of unknown origin", "cp-1", "mkdir -p /var/lib/etcd/member", "rm -r /var/lib/etcd", 15,
