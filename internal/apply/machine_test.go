@@ -77,7 +77,9 @@ func newMachine(t *testing.T, name string) *machine {
 	}
 	m.server = sshtest.Start(t,
 		sshtest.Options{Handler: sshtest.Shell("ROOT="+m.root, "PATH="+m.path("bin")+":"+os.Getenv("PATH"))})
-	pool := sshpool.New(sshpool.Options{HomeDir: t.TempDir(), SystemDir: t.TempDir(), Getenv: func(string) string { return "" }})
+	pool := sshpool.New(sshpool.Options{
+		HomeDir: t.TempDir(), SystemDir: t.TempDir(), Getenv: func(string) string { return "" },
+	})
 	t.Cleanup(func() { _ = pool.Close() })
 	m.Host = pool.Host(host.Target{
 		Name: name, Address: "127.0.0.1", Port: m.server.Port(), KeyFile: sshtest.WriteKey(t, "").Path,

@@ -134,7 +134,9 @@ func machine(t *testing.T) (backup.Target, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "kept")
 	server := sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()})
-	pool := sshpool.New(sshpool.Options{HomeDir: t.TempDir(), SystemDir: t.TempDir(), Getenv: func(string) string { return "" }})
+	pool := sshpool.New(sshpool.Options{
+		HomeDir: t.TempDir(), SystemDir: t.TempDir(), Getenv: func(string) string { return "" },
+	})
 	t.Cleanup(func() { _ = pool.Close() })
 	there := host.Target{Address: "127.0.0.1", Port: server.Port(), User: "keeper", AsUser: true,
 		KeyFile: sshtest.WriteKey(t, "").Path, HostKeys: []ssh.PublicKey{server.HostKey()}}

@@ -203,7 +203,7 @@ func endpointIsGone(s *story) {
 	former, address := s.addressOf(secondAddress), s.addressed(thirdAddress)
 	s.broken(s.balancer(), "ip address del "+former+"/24 dev eth0")
 	s.eventually("the workers are not Ready", 3*time.Minute, func(ctx context.Context) error {
-		return s.planSays("Ready")(ctx)
+		return s.planSays("worker-1: state of its Node is unknown", "worker-2: state of its Node is unknown")(ctx)
 	})
 	s.endpointAt(address)
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")

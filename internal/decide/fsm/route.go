@@ -150,6 +150,7 @@ func transitions() [36]Transition {
 // Routes returns every route, in the order of their danger to a running cluster, least first.
 func Routes() []Route {
 	return []Route{
-		Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Reconfigure, Upgrade, Install,
+		Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Reconfigure, Upgrade,
+		Install,
 	}
 }
