@@ -193,7 +193,7 @@ func (v *view) formerEndpoint() string {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		switch {
-		case !s.joined() || s.is.AdminEndpoint == "":
+		case !s.joined() || s.is.AdminEndpoint == "" || s.is.FirstContact != "": // whoever that may be
 		case v.in.Want.Endpoint.IsURL(s.is.AdminEndpoint):
 			return ""
 		case former == "":

@@ -103,6 +103,12 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.API = observed.API{Reached: observed.No}
 		}, false, fsm.Instruct, "healthy"},
+		"nobody answers, and whom nobody has approved dials another": {func(in *Input) {
+			in.Is.API = observed.API{Reached: observed.No}
+			in.with(host(in, 0), func(h *observed.Host) {
+				h.AdminEndpoint, h.FirstContact = "https://attacker.example.com:6443", "SHA256:aaaa"
+			})
+		}, false, fsm.Instruct, ""},
 		"nobody answers, and one has moved": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.API = observed.API{Reached: observed.No}
