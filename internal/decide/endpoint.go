@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -66,8 +67,19 @@ func Settle(in Input, limited bool) Input {
 	}
 	in.Want.Endpoint = manifest.At(has)
 	in.Want.Endpoint.Former = kept(in)
+	if v.someHave(manifest.Host) && !in.DropNames { // some may dial it already
+		in.Want.Endpoint.Former = desired.Missing(append(in.Want.Endpoint.Former, manifest.Host),
+			[]string{in.Want.Endpoint.Host})
+	}
 	in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = manifest.String(), why
 	return in
+}
+
+// someHave reports whether an API server's certificate has that name.
+func (v *view) someHave(name string) bool {
+	return slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
+		return s.joined() && len(desired.Missing([]string{name}, s.is.APINames)) == 0
+	})
 }
 
 // kept are the names that certificates keep.
@@ -104,7 +116,7 @@ func (v *view) names() map[string]Names {
 	var out map[string]Names
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if !s.inLimit || !s.joined() || s.is.APINames == nil {
+		if !s.inLimit || !s.joined() || s.midUpgrade || s.is.APINames == nil {
 			continue
 		}
 		former := v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)
@@ -149,11 +161,11 @@ func (v *view) dialsElsewhere(s *hostState) bool {
 		return false
 	}
 	want := v.in.Want.Endpoint
-	kubelet := s.is.Endpoint != "" && !want.IsURL(s.is.Endpoint)
+	kubelet := s.is.Endpoint != "" && !want.AcceptsURL(s.is.Endpoint)
 	if !s.controlPlane() {
 		return kubelet
 	}
-	admin := s.is.AdminEndpoint != "" && !want.IsURL(s.is.AdminEndpoint)
+	admin := s.is.AdminEndpoint != "" && !want.AcceptsURL(s.is.AdminEndpoint)
 	return admin || kubelet && !s.Dials(s.is.Endpoint)
 }
 
@@ -196,11 +208,18 @@ func (v *view) formerEndpoint() string {
 		case !s.joined() || s.is.AdminEndpoint == "" || s.is.FirstContact != "": // whoever that may be
 		case v.in.Want.Endpoint.IsURL(s.is.AdminEndpoint):
 			return ""
-		case former == "":
+		case former == "" && !local(s.is.AdminEndpoint):
 			former = strings.TrimPrefix(s.is.AdminEndpoint, "https://")
 		}
 	}
 	return former
+}
+
+// local reports whether who dials the URL dials its own machine, which says nothing of where others find the API.
+func local(url string) bool {
+	host := desired.Endpoint{}.At(strings.TrimPrefix(url, "https://")).Host
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // mustNotMove is why the endpoint must not be the manifest's; "" where it may.
@@ -225,8 +244,21 @@ func (v *view) cannotMoveYet() string {
 			return s.problem().What()
 		}
 	}
+	for i := range v.hosts {
+		switch s := &v.hosts[i]; {
+		case s.controlPlane() && s.midUpgrade:
+			return s.name() + " is being upgraded"
+		case s.controlPlane() && s.joined() && s.is.APINames == nil:
+			return "nobody knows the names in the certificate of " + s.name() + "'s API server"
+		case s.silent() && s.node != nil && s.node.Ready == observed.Yes:
+			return s.name() + " does not answer, and its Node is Ready: it would go on dialling the former one"
+		}
+	}
 	return ""
 }
+
+// kubeProxy is what the cluster calls who leads its pods to the API.
+const kubeProxy = "kube-proxy"
 
 // namesInUse are the hosts of which it is not known that they dial the wanted endpoint, where names are to be dropped.
 func (v *view) namesInUse() []problem.Problem {
@@ -241,6 +273,17 @@ func (v *view) namesInUse() []problem.Problem {
 	}
 	if !v.published() {
 		add(v.in.Want.Name, "its objects name "+v.in.Is.API.Endpoint)
+	}
+	if e := v.in.Want.Endpoint; e.Later != "" {
+		add(v.in.Want.Name, "its endpoint has not moved: "+e.LaterWhy)
+	}
+	if _, runs := v.in.System[kubeProxy]; runs {
+		switch c, compared := v.in.Is.API.Compared[kubeProxy]; {
+		case !compared || c.Problem != "":
+			add(kubeProxy, "nobody knows what it dials")
+		case len(c.Settings) > 0:
+			add(kubeProxy, "its settings are not the manifest's")
+		}
 	}
 	for i := range v.hosts {
 		switch s := &v.hosts[i]; {
@@ -281,7 +324,8 @@ func (v *view) endpointWarnings() []problem.Problem {
 		if !s.joined() || s.is.APINames == nil {
 			continue
 		}
-		wanted := v.in.Want.Endpoint.Former
+		e := v.in.Want.Endpoint
+		wanted := desired.Missing(e.Former, []string{e.At(e.Later).Host})
 		former := desired.Missing(wanted, desired.Missing(wanted, s.is.APINames))
 		former = append(former, v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)...)
 		if len(former) > 0 && v.published() {

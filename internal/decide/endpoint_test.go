@@ -92,7 +92,24 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 		"a silent worker": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.Hosts[host(in, 3)] = observed.Host{ID: host(in, 3), Reach: observed.Unreachable}
+		}, false, fsm.Instruct, "its Node is Ready"},
+		"a silent worker whose Node is not Ready": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.Is.Hosts[host(in, 3)] = observed.Host{ID: host(in, 3), Reach: observed.Unreachable}
+			in.Is.API.Nodes[3].Ready = observed.No
 		}, false, fsm.MoveEndpoint, ""},
+		"a control-plane host that is being upgraded": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.allOlder("1.36.1")
+			in.with(host(in, 1), func(h *observed.Host) {
+				h.Kubelet.Version, h.Upgrading = in.Want.KubernetesVersion, in.Want.KubernetesVersion
+				h.APIServer = observed.No
+			})
+		}, false, fsm.Upgrade, "being upgraded"},
+		"an API server of which nobody knows the names": {func(in *Input) {
+			in.Want.Endpoint.Host = "new.example.com"
+			in.with(host(in, 1), func(h *observed.Host) { h.APINames = nil })
+		}, false, fsm.Nothing, "nobody knows the names"},
 		"a member that the manifest does not have": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{
@@ -108,6 +125,12 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 			in.with(host(in, 0), func(h *observed.Host) {
 				h.AdminEndpoint, h.FirstContact = "https://attacker.example.com:6443", "SHA256:aaaa"
 			})
+		}, false, fsm.Instruct, ""},
+		"nobody answers, and an administrator asks the machine itself": {func(in *Input) {
+			in.Is.API = observed.API{Reached: observed.No}
+			for _, h := range in.Want.ControlPlane {
+				in.with(h.ID, func(h *observed.Host) { h.AdminEndpoint = "https://[::1]:6443" })
+			}
 		}, false, fsm.Instruct, ""},
 		"nobody answers, and one has moved": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
@@ -153,7 +176,16 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 		"the cluster names the old one": {func(in *Input, _ string) {
 			in.Is.API.Endpoint = "old.example.com:6443"
 		}, true},
-		"some hosts only": {func(in *Input, worker string) { in.Limit = map[string]bool{worker: true} }, true},
+		"kube-proxy has other settings": {func(in *Input, _ string) {
+			in.Is.API.Compared["kube-proxy"] = observed.Comparison{
+				Settings: []observed.Difference{{Object: "ConfigMap", Fields: []string{"server"}}},
+			}
+		}, true},
+		"kube-proxy could not be compared": {func(in *Input, _ string) {
+			in.Is.API.Compared["kube-proxy"] = observed.Comparison{Problem: "forbidden"}
+		}, true},
+		"kube-proxy was not compared": {func(in *Input, _ string) { delete(in.Is.API.Compared, "kube-proxy") }, true},
+		"some hosts only":             {func(in *Input, worker string) { in.Limit = map[string]bool{worker: true} }, true},
 	} {
 		in := settled("new.example.com")
 		in.Is.API.Record.FormerEndpoints = []string{"old.example.com"}
@@ -161,6 +193,8 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 			in.with(h.ID, func(h *observed.Host) { h.APINames = append(h.APINames, "old.example.com") })
 		}
 		in.DropNames = true
+		in.System = map[string]string{"kube-proxy": ""}
+		in.Is.API.Compared = map[string]observed.Comparison{"kube-proxy": {}}
 		c.change(&in, in.Want.Workers[0].ID)
 		d := Decide(Settle(in, false))
 		inUse := slices.ContainsFunc(d.Problems, func(p problem.Problem) bool { return p.Code == problem.NamesInUse })
@@ -172,6 +206,29 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 				t.Errorf("%s: %s", name, diff)
 			}
 		}
+	}
+}
+
+// What has moved already stays where the manifest wants it, and keeps its name, while the rest waits.
+func TestHalfAMoveIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	in := settled("old.example.com")
+	in.Want.Endpoint.Host = "new.example.com"
+	for _, h := range in.Want.ControlPlane {
+		in.with(h.ID, func(h *observed.Host) {
+			h.APINames = append(h.APINames, "new.example.com")
+			h.AdminEndpoint = "https://new.example.com:6443"
+		})
+	}
+	dials := in.Want.Workers[0].ID
+	in.with(dials, func(h *observed.Host) { h.Endpoint = "https://new.example.com:6443" })
+	in = Settle(in, true)
+	if d := Decide(in); d.Route != fsm.Nothing || !slices.Contains(in.Want.Endpoint.Required(), "new.example.com") {
+		t.Errorf("%s: diallers %v, names %v of %v", d.Route, d.Diallers, d.Names, in.Want.Endpoint)
+	}
+	in.with(dials, func(h *observed.Host) { h.Endpoint = "https://third.example.com:6443" })
+	if d := Decide(in); d.Route != fsm.MoveEndpoint || !slices.Equal(d.Diallers, []string{dials}) {
+		t.Errorf("%s: diallers %v", d.Route, d.Diallers)
 	}
 }
 

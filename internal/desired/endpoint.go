@@ -45,6 +45,11 @@ func (e Endpoint) IsURL(url string) bool {
 	return ok && e.Is(text)
 }
 
+// AcceptsURL reports whether who is told to dial the URL dials this endpoint, or the one where it will be later.
+func (e Endpoint) AcceptsURL(url string) bool {
+	return e.IsURL(url) || e.Later != "" && e.At(e.Later).IsURL(url)
+}
+
 // At is the endpoint of the same alternative names at another place, "host:port".
 func (e Endpoint) At(text string) Endpoint {
 	host, port := splitEndpoint(text)

@@ -82,7 +82,9 @@ type builder struct {
 	addons  []string // IDs of the addons' steps
 	// settings is the ID of the step that sets what is said of kube-proxy and cluster DNS, if there is one
 	settings []string
-	refused  []error // why etcd does not allow steps of the plan
+	// published is the ID of the step that names the endpoint in the cluster's objects, if there is one
+	published string
+	refused   []error // why etcd does not allow steps of the plan
 }
 
 // newBuilder begins a plan that does these routes.

@@ -12,7 +12,8 @@ import (
 // moveEndpoint plans how everybody comes to find the API at the wanted endpoint: the names in the API servers'
 // certificates, one host after the other; then those who dial it, the control plane first, since each makes sure that
 // the API answers there; and at last the cluster's own objects, by which kube-proxy and whoever joins later find it.
-// What follows waits for all of that, except for workers where the cluster itself has moved already.
+// What follows waits for that; but a worker that does not find the API there keeps only the cluster's objects, and what
+// leads pods to the API, where they are.
 func (b *builder) moveEndpoint(d decide.Decision) {
 	var last []string
 	for _, h := range b.in.Want.ControlPlane {
@@ -35,7 +36,7 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 		if b.in.Want.Endpoint.Is(b.world.Is.API.Endpoint) {
 			reason = "API servers' certificates have other names than before"
 		}
-		b.barrier = union(b.barrier, []string{b.onCluster(string(step.PublishEndpoint), Step{
+		b.published = b.onCluster(string(step.PublishEndpoint), Step{
 			Intent: step.With(step.PublishEndpointParams{
 				Endpoint: b.in.Want.Endpoint.String(), Former: b.in.Want.Endpoint.Former,
 			}), Action: Change,
@@ -45,7 +46,19 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 			Changes: []string{
 				"ConfigMap kube-public/cluster-info", "ConfigMap kube-system/kubeadm-config", "the cluster's record",
 			},
-		})})
+		})
+	}
+}
+
+// afterPublishing has a step begin when the cluster's objects name the endpoint, or when that was tried in vain. What
+// leads pods on every host to the endpoint begins only when all hosts have found it.
+func (b *builder) afterPublishing(s *Step) {
+	switch {
+	case b.published == "":
+	case s.Intent.Kind == step.ApplyAddon || s.Intent.Kind == step.SystemAddons || s.Intent.Kind == step.SetSystem:
+		s.Needs = union(s.Needs, []string{b.published})
+	default:
+		s.After = union(s.After, []string{b.published})
 	}
 }
 

@@ -94,6 +94,7 @@ func (b *builder) add(h desired.Host, s Step) string {
 	}
 	s.Intent.Version, s.Risk = b.in.Want.KubeletVersion(h), cmp.Or(s.Risk, NoRisk)
 	s.Needs = union(s.Needs, b.barrier)
+	b.afterPublishing(&s)
 	b.plan.Steps = append(b.plan.Steps, s)
 	b.world.Predict(h, s.Intent)
 	return s.ID

@@ -112,7 +112,8 @@ func taintedElsewhere(s *story) {
 	s.must(s.Lab.SetSpare(s.Context(), gone, true))
 	come, err := s.Lab.AddHost(s.Context(), fleet.ControlPlane, false)
 	s.must(err)
-	s.run(2, []string{"plan"}, "remove dead member "+gone.Hostname, come.Hostname, "join: etcd member")
+	s.eventually("plan says that the dead host's Node goes, too", 2*time.Minute, s.planSays(
+		"remove dead member "+gone.Hostname, come.Hostname, "join: etcd member", "delete Node "+gone.Hostname))
 	s.repaired("new-address")
 }
 
