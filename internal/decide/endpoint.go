@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -208,18 +207,11 @@ func (v *view) formerEndpoint() string {
 		case !s.joined() || s.is.AdminEndpoint == "" || s.is.FirstContact != "": // whoever that may be
 		case v.in.Want.Endpoint.IsURL(s.is.AdminEndpoint):
 			return ""
-		case former == "" && !local(s.is.AdminEndpoint):
+		case former == "" && !desired.IsLoopback(s.is.AdminEndpoint):
 			former = strings.TrimPrefix(s.is.AdminEndpoint, "https://")
 		}
 	}
 	return former
-}
-
-// local reports whether who dials the URL dials its own machine, which says nothing of where others find the API.
-func local(url string) bool {
-	host := desired.Endpoint{}.At(strings.TrimPrefix(url, "https://")).Host
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // mustNotMove is why the endpoint must not be the manifest's; "" where it may.

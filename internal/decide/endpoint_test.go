@@ -185,7 +185,9 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 			in.Is.API.Compared["kube-proxy"] = observed.Comparison{Problem: "forbidden"}
 		}, true},
 		"kube-proxy was not compared": {func(in *Input, _ string) { delete(in.Is.API.Compared, "kube-proxy") }, true},
-		"some hosts only":             {func(in *Input, worker string) { in.Limit = map[string]bool{worker: true} }, true},
+		"some hosts only": {func(in *Input, worker string) {
+			in.Limit = map[string]bool{worker: true}
+		}, true},
 	} {
 		in := settled("new.example.com")
 		in.Is.API.Record.FormerEndpoints = []string{"old.example.com"}

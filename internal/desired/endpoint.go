@@ -78,6 +78,13 @@ func (h Host) Dials(url string) bool {
 	return ok && hasName(h.Names(), host)
 }
 
+// IsLoopback reports whether who dials the URL dials its own machine, which says nothing of where others find the API.
+func IsLoopback(url string) bool {
+	host, _ := splitEndpoint(strings.TrimPrefix(url, "https://"))
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
 // SameName reports whether two texts are one DNS name, or one address in whatever form.
 func SameName(a, b string) bool {
 	if strings.EqualFold(a, b) {

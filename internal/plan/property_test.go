@@ -144,8 +144,12 @@ func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
 	return nil
 }
 
+// leadsPods are the kinds of steps after which pods on every host look for the API at the endpoint, and the record,
+// which waits for everything.
+var leadsPods = []step.Kind{step.ApplyAddon, step.SystemAddons, step.SetSystem, step.SaveRecord}
+
 // endpointInOrder wants every certificate made before anybody dials, everybody to dial before the cluster names the
-// endpoint, and nobody to join before it does.
+// endpoint, and nobody to join before that was tried.
 func endpointInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestors(p)
 	lacks := func(h desired.Host) bool {
@@ -162,6 +166,10 @@ func endpointInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
 				first.Intent.Kind == step.PublishEndpoint && s.Intent.Kind.Joins()
 			if needed && !before[s.ID][first.ID] {
 				return fmt.Errorf("%s does not wait for %s", s.ID, first.ID)
+			}
+			if first.Intent.Kind == step.PublishEndpoint && slices.Contains(s.Needs, first.ID) &&
+				!slices.Contains(leadsPods, s.Intent.Kind) {
+				return fmt.Errorf("a worker that does not find the endpoint stops %s", s.ID)
 			}
 		}
 		if s.Intent.Kind != step.Dial {

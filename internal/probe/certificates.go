@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"kubeone/internal/observed"
 )
 
@@ -85,7 +87,7 @@ func namesOf(content []byte) []string {
 	}
 	var out []string
 	for _, name := range c.DNSNames {
-		if plainName(name) {
+		if name = strings.ToLower(name); isName(name) {
 			out = append(out, name)
 		}
 	}
@@ -95,12 +97,9 @@ func namesOf(content []byte) []string {
 	return out[:min(len(out), maxNames)]
 }
 
-// plainName reports whether a text is made of what DNS names are made of, and not longer than one.
-func plainName(name string) bool {
-	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool {
-		letter, digit := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z', r >= '0' && r <= '9'
-		return !letter && !digit && !strings.ContainsRune("-._*", r)
-	})
+// isName reports whether a text is a DNS name in lower case, or a pattern of such names.
+func isName(name string) bool {
+	return len(validation.IsDNS1123Subdomain(name)) == 0 || len(validation.IsWildcardDNS1123Subdomain(name)) == 0
 }
 
 // CAHash is the digest of a CA's public key as kubeadm writes it (--discovery-token-ca-cert-hash): the sha256 of the

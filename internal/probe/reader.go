@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -248,9 +249,9 @@ func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string, error) 
 		Cluster: m.Data["cluster"], ManifestDigest: m.Data["manifestDigest"], Manifest: m.Data["manifest"],
 		RunID: m.Data["runID"],
 	}
-	for _, name := range strings.Fields(m.Data["formerEndpoints"]) {
-		address := strings.ReplaceAll(name, ":", "") // of IPv6
-		if plainName(address) && len(record.FormerEndpoints) < maxNames {
+	for _, name := range strings.Fields(strings.ToLower(m.Data["formerEndpoints"])) {
+		_, err := netip.ParseAddr(name)
+		if (err == nil || isName(name)) && len(record.FormerEndpoints) < maxNames {
 			record.FormerEndpoints = append(record.FormerEndpoints, name)
 		}
 	}

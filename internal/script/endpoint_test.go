@@ -55,6 +55,7 @@ kubeadm() {
 		"--tls-server-name gone.example.com ")
 	b.command("kubectl", "exit 0") // whoever is asked by the name that is to be gone still answers
 	b.fails("ADD_NAMES=; KEEP_NAMES=; DROP_NAMES=gone.example.com; stage_api_names", "gave up waiting for shows_names")
+	b.must("ADD_NAMES=; KEEP_NAMES='*.example.com'; DROP_NAMES=gone.example.com; stage_api_names")
 }
 
 func TestKubeconfigsDialWhereTheAPIAnswers(t *testing.T) {

@@ -602,3 +602,24 @@ func TestALearnerDoesNotVoteYet(t *testing.T) {
 		t.Error("a learner votes")
 	}
 }
+
+func TestAJoinGoesOnForAnotherEndpointThanItBeganFor(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	b.write("etc/kubernetes/kubelet.conf", "    server: https://gone.example.com:6443\n")
+	b.write("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n")
+	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "")
+	made := []string{
+		"etc/kubernetes/admin.conf", "etc/kubernetes/pki/apiserver.crt", "etc/kubernetes/pki/apiserver.key",
+	}
+	for _, file := range made {
+		b.write(file, "for gone.example.com")
+	}
+	b.must("stage_join_prepare")
+	b.mustAsk("https://lb.example.com:6443")
+	for _, file := range made {
+		if strings.Contains(b.read(file), "gone") {
+			t.Errorf("%s is still for the other endpoint", file)
+		}
+	}
+}

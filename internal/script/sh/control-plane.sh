@@ -123,11 +123,10 @@ kubelet_asks() { sed -i "s|^\\( *server: \\).*|\\1$1|" /etc/kubernetes/kubelet.c
 
 stage_join_prepare() {
 	drop_halves
-	# What an earlier attempt has made for another endpoint or for other names, kubeadm would refuse for ever.
-	[ -e /etc/kubernetes/manifests/kube-apiserver.yaml ] ||
-		rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key /etc/kubernetes/admin.conf
 	config=$(kubeadm_config file_join)
 	kubeadm join phase preflight --config "$config" --ignore-preflight-errors "$(ignored)"
+	# What an earlier attempt has made for another endpoint or for other names, kubeadm would refuse for ever.
+	rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key /etc/kubernetes/admin.conf
 	kubeadm join phase control-plane-prepare certs --config "$config"
 	kubeadm join phase control-plane-prepare kubeconfig --config "$config"
 	# A kubelet that finds no directory to watch looks again only after up to 20 s.
@@ -140,6 +139,9 @@ stage_join_prepare() {
 		kubeadm init phase kubeconfig kubelet --config "$init"
 		kubelet_asks "$ENDPOINT"
 		config=$(kubeadm_config file_join)
+	elif ! dials /etc/kubernetes/kubelet.conf "$LOCAL_ENDPOINT" && ! dials /etc/kubernetes/kubelet.conf "$ENDPOINT"; then
+		kubelet_asks "$ENDPOINT" # an earlier attempt was made for another endpoint
+		systemctl try-restart kubelet
 	fi
 	if [ ! -s /var/lib/kubelet/config.yaml ]; then
 		kubeadm join phase kubelet-start --config "$config"

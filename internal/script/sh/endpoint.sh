@@ -10,6 +10,7 @@ stage_api_names() {
 	ln -s ../ca.crt ../ca.key "$made/"
 	file_cluster_now | with_names >"$made/config.yaml"
 	kubeadm init phase certs apiserver --config "$made/config.yaml"
+	patterns=$(sed -n "s/^ *- [\"']*\([*]\.[^\"']*\)[\"']*\$/\1/p" "$made/config.yaml" | tr '\n' ' ')
 	on_disk "$made"
 	mv -f "$made/apiserver.key" "$made/apiserver.crt" "$pki/"
 	rm -rf "$made"
@@ -19,6 +20,7 @@ stage_api_names() {
 
 # with_names gives kubeadm's configuration the names that are kept, and the directory where the certificate is made.
 with_names() {
+	set -f # a name may be a pattern, and none of files
 	while IFS= read -r line; do
 		printf '%s\n' "$line"
 		case $line in
@@ -28,30 +30,33 @@ with_names() {
 	done
 }
 
-# shows_names succeeds when this host's API server answers to $ADD_NAMES, and to none of $DROP_NAMES. Of a pattern nothing can be
-# asked.
-shows_names() {
+# shows_names succeeds when this host's API server answers to $ADD_NAMES, and to none of $DROP_NAMES that no pattern of its
+# certificate stands for. Of a pattern nothing can be asked.
+shows_names() (
+	set -f
 	for name in $ADD_NAMES; do
 		case $name in *"*"*) ;; *) answers_to "$name" || return 1 ;; esac
 	done
 	for name in $DROP_NAMES; do
+		case " $patterns" in *" *.${name#*.} "*) continue ;; esac
 		case $name in *"*"*) ;; *) answers_to localhost && ! answers_to "$name" || return 1 ;; esac
 	done
-}
+)
 
 answers_to() { administer --server "https://127.0.0.1:${LOCAL_ENDPOINT##*:}" --tls-server-name "$1" get --raw /readyz; }
 
 # stage_dial has this host's kubeconfigs dial the endpoint, after it has answered to each of them.
 stage_dial() {
 	if [ "$ROLE" = control-plane ]; then
-		for conf in admin super-admin; do redial "/etc/kubernetes/$conf.conf" "$ENDPOINT"; done
-		dials /etc/kubernetes/kubelet.conf "$LOCAL_ENDPOINT" || dials /etc/kubernetes/kubelet.conf "$ENDPOINT" || redial_kubelet "$LOCAL_ENDPOINT"
-		# The digest of earlier versions of this program has the endpoint in it. What else it stands for is as it was.
+		# The digest of earlier versions of this program has the endpoint in it. What else it stands for is as it was. It goes first:
+		# when all kubeconfigs dial the endpoint, nobody comes here any more.
 		if [ -n "$FORMER_DIGEST" ] && grep -qxF "control-plane $FORMER_DIGEST" "$DIGESTS" 2>/dev/null; then
 			for pair in $NODE_DIGESTS; do
 				case $pair in components=*) record "$pair" ;; esac
 			done
 		fi
+		for conf in admin super-admin; do redial "/etc/kubernetes/$conf.conf" "$ENDPOINT"; done
+		dials /etc/kubernetes/kubelet.conf "$LOCAL_ENDPOINT" || dials /etc/kubernetes/kubelet.conf "$ENDPOINT" || redial_kubelet "$LOCAL_ENDPOINT"
 	else
 		dials /etc/kubernetes/kubelet.conf "$ENDPOINT" || redial_kubelet "$ENDPOINT"
 	fi
