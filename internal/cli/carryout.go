@@ -54,7 +54,7 @@ func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Worksp
 		engine.RunOptions{RunID: id, ForceUnlock: f.forceUnlock, Stop: stop, Emit: func(ev apply.Event) {
 			journal.write(ev)
 			progress.Event(ev)
-		}})
+		}, Settling: settling(stdio.Err)})
 	progress.Close()
 	if errors.Is(err, apply.ErrStopped) {
 		return after, &classError{exitInterrupted, err}
@@ -66,4 +66,15 @@ func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Worksp
 		view.Timing(stdio.Err, style, p.Plan, journal.events)
 	}
 	return after, nil
+}
+
+// settling says what is waited for after a run, each time that this is something else than before.
+func settling(out io.Writer) func(engine.Proposal) {
+	last := ""
+	return func(p engine.Proposal) {
+		if text := view.Unsettled(p.ComingUp(), p.Plan); text != last {
+			_, _ = fmt.Fprintf(out, "%s; looking again, for up to a minute\n", text)
+			last = text
+		}
+	}
 }

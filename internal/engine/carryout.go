@@ -22,6 +22,9 @@ type RunOptions struct {
 	ForceUnlock bool              // take the lock over from another run
 	Emit        func(apply.Event) // as Config.Record, of this run only
 	Stop        <-chan struct{}   // closed: finish the running steps and begin no other
+	// Settling is told, after the run, what a look found that is not as it is wanted yet: there is another look, for
+	// SettleTimeout at most. Nil: nobody is told.
+	Settling func(Proposal)
 	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the
 	// cluster takes the cluster's.
 	Lease Lease
@@ -60,7 +63,7 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 			return s.now, err
 		}
 	}
-	return e.after(ctx, s.now)
+	return e.after(ctx, s.now, o.Settling)
 }
 
 // session is a proposal that is being carried out: what may be run, and the locks under which it may.
@@ -240,7 +243,10 @@ func (e *Engine) forget(ctx context.Context, p Proposal) error {
 }
 
 // after is the last look: what was wanted must now be.
-func (e *Engine) after(ctx context.Context, done Proposal) (Proposal, error) {
+func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposal)) (Proposal, error) {
+	if settling == nil {
+		settling = func(Proposal) {}
+	}
 	switch r := done.Request.(type) {
 	case Apply:
 		r.ForceUpgrade = false // a forced roll-out is once
@@ -248,14 +254,14 @@ func (e *Engine) after(ctx context.Context, done Proposal) (Proposal, error) {
 		case len(done.Plan.Operator) > 0:
 			return e.Propose(ctx, r) // something remains, and waiting does not change it
 		case !done.Plan.Complete():
-			return e.ProposeUntilUp(ctx, r)
+			return e.proposeUntil(ctx, r, isUp, settling)
 		}
-		return e.proposeUntil(ctx, r, Proposal.Matches)
+		return e.proposeUntil(ctx, r, Proposal.Matches, settling)
 	case Recover:
-		return e.proposeUntil(ctx, Apply{}, func(p Proposal) bool { return p.Matches() || p.stays() })
+		return e.proposeUntil(ctx, Apply{}, func(p Proposal) bool { return p.Matches() || p.stays() }, settling)
 	case Replace:
 		if !r.Gone {
-			return e.ProposeUntilUp(ctx, Apply{})
+			return e.proposeUntil(ctx, Apply{}, isUp, settling)
 		}
 	case Snapshots:
 		return done, nil

@@ -15,23 +15,28 @@ const (
 // ProposeUntilUp proposes until no member is coming up any more. What is still so after a minute is what the
 // returned proposal says.
 func (e *Engine) ProposeUntilUp(ctx context.Context, r Request) (Proposal, error) {
-	return e.proposeUntil(ctx, r, func(p Proposal) bool { return len(p.ComingUp()) == 0 })
+	return e.proposeUntil(ctx, r, isUp, func(Proposal) {})
 }
 
-// proposeUntil proposes until ok, for a minute at most: components that have just come up may be slow to answer.
-func (e *Engine) proposeUntil(ctx context.Context, r Request, ok func(Proposal) bool) (Proposal, error) {
+func isUp(p Proposal) bool { return len(p.ComingUp()) == 0 }
+
+// proposeUntil proposes until ok, for a minute at most: components that have just come up may be slow to answer. Before
+// each further look, again is told what the last one found.
+func (e *Engine) proposeUntil(ctx context.Context, r Request, ok func(Proposal) bool,
+	again func(Proposal)) (Proposal, error) {
 	deadline := e.cfg.Now().Add(SettleTimeout)
 	for {
 		p, err := e.Propose(ctx, r)
 		if err != nil || ok(p) || e.cfg.Now().After(deadline) {
 			return p, err
 		}
-		again := time.NewTimer(SettleEvery)
+		again(p)
+		next := time.NewTimer(SettleEvery)
 		select {
 		case <-ctx.Done():
-			again.Stop()
+			next.Stop()
 			return p, ctx.Err()
-		case <-again.C:
+		case <-next.C:
 		}
 	}
 }
