@@ -1,0 +1,192 @@
+package apply
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"kubeone/internal/host"
+)
+
+// take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started
+// again, if nobody took the lock in between.
+func (l *Lock) take(ctx, keep context.Context, id string, c Claim) (int64, error) {
+	h := l.hosts[id]
+	generation, ended, err := keeper(ctx, keep, h, c, c.Kept[id])
+	if err != nil {
+		return 0, err
+	}
+	l.keepers.Add(1)
+	go func() {
+		defer l.keepers.Done()
+		for <-ended; keep.Err() == nil; <-ended {
+			var err error
+			if ended, err = keepAgain(keep, h, c, generation); err != nil {
+				// A host that knows of nobody else, as a new machine in the place of the old one, only refuses our
+				// steps.
+				if held := (*HeldError)(nil); errors.As(err, &held) && held.RunID != "" {
+					if l.dispensable[id] {
+						l.deny(id, err)
+					} else {
+						l.once.Do(func() { close(l.lost) })
+					}
+				}
+				return
+			}
+		}
+	}()
+	return generation, nil
+}
+
+// keepAgain starts a keeper for a lock that is still ours. When it is not, the error is a *HeldError; the host
+// itself then refuses the steps of the lock that was lost.
+func keepAgain(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
+	for {
+		if err := pause(keep, RetryEvery); err != nil {
+			return nil, err
+		}
+		_, ended, err := keeper(keep, keep, h, c, generation)
+		if err == nil || !host.Transient(err) {
+			return ended, err
+		}
+	}
+}
+
+// keeper runs the keeper on the host and returns when it has said whether the lock is granted. The channel is
+// closed when the keeper has ended. The generation is 0 for a new lock.
+func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (int64, <-chan struct{}, error) {
+	in, beats := io.Pipe()
+	out, said := io.Pipe()
+	forced := "no"
+	if c.Force {
+		forced = "yes"
+	}
+	cmd := host.Cmd{
+		Name: "take the lock", Script: text("lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
+		Args: []string{c.Holder, c.Run, forced, strconv.Itoa(int(StaleAfter.Seconds())),
+			strconv.FormatInt(generation, 10)},
+	}
+	ended := make(chan struct{})
+	running, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(ended)
+		_, err := h.Run(running, cmd)
+		said.CloseWithError(keeperError(h.Name(), err))
+		_ = in.Close()
+	}()
+	within, cancel := context.WithTimeout(ctx, GrantTimeout)
+	defer cancel()
+	granted, err := readGrant(within, out, h.Name())
+	if err != nil {
+		_ = beats.Close()
+		_ = out.CloseWithError(err)
+		leave(ended, abandon)
+		return 0, nil, err
+	}
+	go io.Copy(io.Discard, out) //nolint:errcheck // drained until the keeper ends
+	go func() {
+		beat(keep, beats)
+		leave(ended, abandon)
+	}()
+	return granted, ended, nil
+}
+
+// leave waits for the end of a keeper that gets no more beats, and abandons one that does not end: no host keeps a run
+// from its end.
+func leave(ended <-chan struct{}, abandon context.CancelFunc) {
+	defer abandon()
+	late := time.NewTimer(CheckTimeout)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		abandon()
+		<-ended
+	}
+}
+
+// keeperError is how a keeper ended, io.EOF if well.
+func keeperError(name string, err error) error {
+	var exit *host.ExitError
+	switch {
+	case err == nil:
+		return io.EOF
+	case errors.As(err, &exit) && exit.Code == exitUnwritable:
+		reason := lastLines(string(exit.Stderr), 1)
+		if i := strings.LastIndex(reason, ": "); i >= 0 {
+			reason = reason[i+2:] // without the program's name
+		}
+		return &UnwritableError{Host: name, Reason: reason}
+	}
+	return err
+}
+
+// beat sends a line every few seconds, and ends the keeper when ctx ends.
+func beat(ctx context.Context, w io.WriteCloser) {
+	defer func() { _ = w.Close() }()
+	tick := time.NewTicker(BeatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return // the connection is gone, and the lock with it; the next step will say so
+			}
+		}
+	}
+}
+
+// latest is the end of the year 9999, in seconds since 1970.
+const latest = 253402300799
+
+// mostGrant is how long a keeper's answer may be, in bytes.
+const mostGrant = 4 << 10
+
+// readGrant reads the keeper's answer.
+func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error) {
+	stop := context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
+	defer stop()
+	lines := bufio.NewReader(io.LimitReader(r, mostGrant))
+	first, err := lines.ReadString('\n')
+	if ctx.Err() != nil {
+		err = ctx.Err() // and not what that made of the pipe
+	}
+	if unwritable := (*UnwritableError)(nil); errors.As(err, &unwritable) {
+		return 0, err
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: take the lock: %w", name, err)
+	}
+	if number, ok := strings.CutPrefix(strings.TrimSpace(first), "granted "); ok {
+		generation, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || generation <= 0 {
+			return 0, fmt.Errorf("%s: take the lock: %.40q is no answer", name, first)
+		}
+		return generation, nil
+	}
+	held := &HeldError{Host: name, Holder: "somebody"}
+	for {
+		line, err := lines.ReadString('\n')
+		key, value, _ := strings.Cut(strings.TrimSpace(host.Printed(line)), "=")
+		switch key {
+		case "holder":
+			held.Holder = value
+		case "run":
+			held.RunID = value
+		case "since":
+			if seconds, err := strconv.ParseInt(value, 10, 64); err == nil && seconds > 0 && seconds <= latest {
+				held.Since = time.Unix(seconds, 0)
+			}
+		}
+		if err != nil {
+			return 0, held
+		}
+	}
+}
