@@ -27,6 +27,7 @@ const (
 	KubeletCertificateExpired Code = "KubeletCertificateExpired"
 	CertificatesExpired       Code = "CertificatesExpired"
 	StaticPodMissing          Code = "StaticPodMissing"
+	UpgradeStuck              Code = "UpgradeStuck"
 	StaleEpoch                Code = "StaleEpoch"
 	EtcdDataMissing           Code = "EtcdDataMissing"
 	EtcdDataUnusable          Code = "EtcdDataUnusable"

@@ -1,6 +1,6 @@
 package problem
 
-func conditionsRows() [44]row { //nolint:funlen // a table
+func conditionsRows() [45]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostNotAsked, class: ClassConnection,
@@ -163,6 +163,14 @@ func conditionsRows() [44]row { //nolint:funlen // a table
 			meaning: "The manifest of a static pod is missing.",
 			what:    "the static-pod manifest of {pod} is missing",
 			do:      "run kubeone apply: it writes the manifest again",
+		},
+		{
+			code: UpgradeStuck, class: ClassRuntime,
+			meaning: "The upgrade of a control-plane host has begun and cannot go on, because no API server answers. " +
+				"What the host's own one was given may be wrong, such as a flag.",
+			what: "its upgrade to {version} has begun, and no API server answers",
+			do: "correct what the manifest says of the API server, and run kubeone apply: it writes the API server's " +
+				"static-pod manifest again, and goes on with the upgrade",
 		},
 		{
 			code: StaleEpoch, class: ClassEtcd,

@@ -3,7 +3,10 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"kubeone/test/lab/fleet"
 )
@@ -35,6 +38,42 @@ func TestFiveControlPlanes(t *testing.T) {
 		part{"three control-plane hosts become five", controlPlaneGrows},
 		part{"two of five control-plane hosts are killed for good and replaced",
 			controlPlanesReplaced(5, "cp-1", "cp-4")},
+	)
+}
+
+// TestOnlyControlPlane is a cluster whose only API server does not start in the middle of its upgrade, for a flag that
+// the manifest gives it. When that is corrected, the upgrade goes on.
+func TestOnlyControlPlane(t *testing.T) {
+	s := begin(t, fleet.Options{
+		Name: "only", ControlPlanes: 1, Workers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
+	})
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"the upgrade stops where the API server does not start", func(s *story) {
+			s.objects("before", 20)
+			s.must(s.Want(s.Context(), newest))
+			s.must(s.WriteManifest(fields(func(all map[string]any) {
+				all["versions"] = map[string]any{"kubernetes": newest}
+				all["controlPlaneComponents"] = map[string]any{
+					"apiServer": map[string]any{"flags": map[string]any{"no-such-flag": "true"}},
+				}
+			})))
+			s.run(1, []string{"apply", "-y"}, "this host's API server in version "+newest)
+			s.run(2, []string{"plan"}, "its upgrade to "+newest+" has begun, and no API server answers")
+		}},
+		part{"with the flag gone from the manifest, it comes to its end", func(s *story) {
+			s.must(s.WriteManifest(fields(func(all map[string]any) {
+				all["versions"] = map[string]any{"kubernetes": newest}
+			})))
+			s.eventually("upgraded", 10*time.Minute, func(ctx context.Context) error {
+				if r := s.Run(ctx, "apply", "-y"); r.Status != 0 {
+					return errors.New(r.String())
+				}
+				return nil
+			})
+			s.upgraded(newest)
+			s.counted("before", 20)
+		}},
 	)
 }
 

@@ -46,6 +46,9 @@ func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []
 		for _, name := range missingPods(is, cx) {
 			add(name, problem.StaticPodMissing, problem.Parameters{"pod": name})
 		}
+		if len(parts) == 0 && upgradeStuck(is, cx) {
+			add("kube-apiserver", problem.UpgradeStuck, problem.Parameters{"version": cx.Version})
+		}
 	}
 	return parts, why
 }
@@ -64,6 +67,13 @@ func missingPods(is *observed.Host, cx HostContext) []string {
 		}
 	}
 	return missing
+}
+
+// upgradeStuck reports whether the host's upgrade to the wanted version has begun, and no API server answers with which
+// it could go on, while all runs that the host's own one needs: what that was given may be wrong, and right by now.
+func upgradeStuck(is *observed.Host, cx HostContext) bool {
+	return is.Upgrading != "" && is.Upgrading == cx.Version && cx.API == observed.No && is.APIServer == observed.No &&
+		is.EtcdHealth == observed.Yes && is.Containerd.Active && is.Kubelet.Active
 }
 
 // expired names the host's certificates of a sort that have expired.
