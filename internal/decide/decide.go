@@ -75,7 +75,10 @@ type Decision struct {
 	Joins         []string            `json:"joins,omitempty"`
 	Restarts      map[string][]string `json:"restarts,omitempty"` // systemd units to start again, in order, by host ID
 	Regenerations map[string][]string `json:"rewrites,omitempty"` // what to regenerate, in order, by host ID
-	Removals      []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
+	// Restores are files that somebody has changed and that become again what they were, in order, by host ID. Where
+	// the host's units do not run, they are started with that.
+	Restores map[string][]string `json:"restores,omitempty"`
+	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
 	// Quarantines are hosts that lost their etcd data: what is left of it is quarantined, and then their members
 	// are dead ones.
 	Quarantines []string `json:"asides,omitempty"`

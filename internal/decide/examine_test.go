@@ -120,7 +120,8 @@ func safeCounts(c combination, d Decision, n map[string]int) error {
 		return fmt.Errorf("no instructions")
 	case (d.Route == fsm.Error) != (len(d.Problems) > 0):
 		return fmt.Errorf("problems %v", d.Problems)
-	case d.Route == fsm.Repair && len(d.Restarts)+len(d.Regenerations)+len(d.Removals)+len(d.Quarantines) == 0,
+	case d.Route == fsm.Repair && len(d.Restarts)+len(d.Regenerations)+len(d.Restores)+len(d.Removals)+
+		len(d.Quarantines) == 0,
 		d.Route == fsm.Join && len(d.Joins) == 0, d.Route == fsm.Install && d.Leader == "":
 		return fmt.Errorf("nothing to do: %+v", d)
 	case d.Route == fsm.Join && d.Leader == "", d.Route == fsm.Upgrade && len(d.Upgrades) == 0,

@@ -23,6 +23,7 @@ func fill(d *Decision, v *view) {
 	case fsm.Repair:
 		d.Restarts, d.Regenerations, d.Removals, d.Quarantines = v.restarts(), v.regenerations(), v.removals(),
 			v.quarantines()
+		d.Restores = v.restores(d.Trace[len(d.Trace)-1].State == fsm.AskConfiguration)
 	case fsm.MoveEndpoint:
 		d.Names, d.Diallers = v.names(), v.diallers()
 		d.Publish = v.in.About == nil && v.in.Limit == nil && (len(d.Names) > 0 || !v.booked())
@@ -51,7 +52,8 @@ func fill(d *Decision, v *view) {
 // fillAlso adds what can safely be done although the operator must act somewhere. Upgrades and configuration wait until
 // every host is healthy.
 func (v *view) fillAlso(d *Decision) {
-	if d.Restarts, d.Regenerations = v.restarts(), v.regenerations(); len(d.Restarts)+len(d.Regenerations) > 0 {
+	d.Restarts, d.Regenerations, d.Restores = v.restarts(), v.regenerations(), v.restores(false)
+	if len(d.Restarts)+len(d.Regenerations)+len(d.Restores) > 0 {
 		d.Also = append(d.Also, fsm.Repair)
 	}
 	if v.in.Is.API.Reached != observed.Yes || !v.etcdKnown() || !v.etcd.tally.Holds() || !v.joinable() {

@@ -141,11 +141,7 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 			Code: problem.CertificatesEnding, Host: s.ID, Parameters: problem.Parameters{"certificates": ending},
 		})
 	}
-	if len(s.is.Edited) > 0 && s.Condition == condition.Healthy { // else they are part of what is wrong there
-		warnings = append(warnings, problem.Problem{
-			Code: problem.FilesEdited, Host: s.ID, Parameters: problem.Parameters{"files": s.is.Edited},
-		})
-	}
+	warnings = append(warnings, s.edits()...)
 	if st := s.is.Step; st != nil {
 		warnings = append(warnings, problem.Problem{
 			Code: problem.StepRunning, Host: s.ID, Parameters: problem.Parameters{"step": st.Stage, "run": st.RunID},

@@ -42,7 +42,8 @@ func (v *view) unhealthy(s *hostState) bool {
 		return false // nobody knows of it, and nobody was to
 	}
 	return s.silent() ||
-		s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRegenerate(s)
+		s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRegenerate(s) &&
+			!v.canRestore(s)
 }
 
 // vote is how the host's etcd member is.

@@ -146,6 +146,9 @@ func (v *view) askRepairable() (fsm.Event, string) {
 	if repairable := names(v.controlPlane(), v.canRegenerate); repairable != "" {
 		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
 	}
+	if edited := names(v.controlPlane(), v.brokenByEdits); edited != "" {
+		return fsm.OnEdited, "files that somebody has changed on " + edited + " can be restored"
+	}
 	if dead := v.removals(); len(dead) > 0 {
 		return fsm.OnMemberDead, dead[0].Why
 	}
@@ -176,6 +179,9 @@ func (v *view) askWorkers() (fsm.Event, string) {
 	if repairable := names(v.workers(), v.canRegenerate); repairable != "" {
 		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
 	}
+	if edited := names(v.workers(), v.brokenByEdits); edited != "" {
+		return fsm.OnEdited, "files that somebody has changed on " + edited + " can be restored"
+	}
 	unhealthy := func(s *hostState) bool {
 		return s.inLimit && !s.midUpgrade && (s.silent() || s.joined() && s.Condition != condition.Healthy)
 	}
@@ -194,6 +200,9 @@ func (v *view) askVersion() (fsm.Event, string) {
 }
 
 func (v *view) askConfiguration() (fsm.Event, string) {
+	if edited := names(v.hosts, v.canRestore); edited != "" {
+		return fsm.OnEdited, "somebody has changed files on " + edited + ", and they can be restored"
+	}
 	drift := v.drift()
 	if len(drift) == 0 {
 		return fsm.OnNone, "hosts have the wanted configuration"

@@ -489,27 +489,3 @@ func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 		t.Errorf("route %s, %+v", d.Route, d.Warnings)
 	}
 }
-
-// Files that somebody has changed are said of a host that is well. One that is not lacks them for another reason.
-func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		spoil func(*observed.Host)
-		want  bool
-	}{
-		"well":    {func(*observed.Host) {}, true},
-		"stopped": {func(h *observed.Host) { h.Kubelet.Active = false }, false},
-	} {
-		in := healthy(3, 1)
-		in.change("192.0.1.1", func(h *observed.Host) {
-			h.Edited = []string{"/etc/containerd/config.toml"}
-			c.spoil(h)
-		})
-		said := slices.ContainsFunc(Decide(in).Warnings, func(p problem.Problem) bool {
-			return p.Code == problem.FilesEdited && p.Host == "192.0.1.1"
-		})
-		if said != c.want {
-			t.Errorf("%s: said %t", name, said)
-		}
-	}
-}

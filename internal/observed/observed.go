@@ -124,6 +124,8 @@ type Host struct {
 	Digests map[string]string `json:"digests,omitempty"`
 	// Edited are paths of files that our last step made, and that are others now, or gone.
 	Edited []string `json:"edited,omitempty"`
+	// Restorable are those of them of which the host has kept what they were.
+	Restorable []string `json:"restorable,omitempty"`
 	// Upgrading is the version to which an upgrade of the host has begun and not ended; "" is none.
 	Upgrading string `json:"turn,omitempty"`
 	Step      *Step  `json:"step,omitempty"` // a step of ours that runs right now

@@ -415,9 +415,12 @@ func (b *builder) unlike(w problem.Problem) []string {
 		out = append(out, "apiEndpoint (the cluster still has "+fmt.Sprint(w.Parameters["endpoint"])+")")
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
-	case problem.FilesEdited:
+	case problem.FilesEdited, problem.StaticPodsEdited:
+		files, _ := w.Parameters["files"].([]string)
 		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes anew
-			out = append(out, b.names[w.Host]+" "+file+" (edited)")
+			if slices.Contains(files, file) {
+				out = append(out, b.names[w.Host]+" "+file+" (edited)")
+			}
 		}
 	}
 	return out

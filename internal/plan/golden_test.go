@@ -71,7 +71,26 @@ func worlds() map[string]func() decide.Input {
 			in.Want.NotCarriedOut = []string{"clusterNetwork.cni.canal"}
 			return in
 		},
-		"install-resumed":    halfInstalled,
+		"install-resumed": halfInstalled,
+		"restore-files": func() decide.Input {
+			in := healthy(3, 2)
+			for name, files := range map[string][]string{
+				"cp-1": {"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"},
+				"cp-3": {"/etc/kubernetes/manifests/kube-scheduler.yaml", "/etc/systemd/system/kubelet.service"},
+				"w-1":  {"/etc/containerd/certs.d/docker.io/hosts.toml"},
+				"w-2":  {"/etc/sysctl.d/99-kubeone.conf", "/var/lib/kubelet/config.yaml"},
+			} {
+				mutate(in, name, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
+			}
+			mutate(in, "w-2", func(h *observed.Host) { h.Restorable = h.Edited[1:] }) // one has no copy
+			return in
+		},
+		"restore-files-stopped": func() decide.Input {
+			in := healthy(3, 1)
+			become(in, "w-1", edited(stopped))
+			become(in, "cp-2", edited(stopped))
+			return in
+		},
 		"join-worker":        func() decide.Input { return healthy(3, 2, "w-2") },
 		"join-control-plane": func() decide.Input { return healthy(3, 0, "cp-3") },
 		"join-resumed":       halfJoined,

@@ -122,7 +122,9 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 		moves := kind == step.APINames && !slices.Contains(is.APINames, in.Want.Endpoint.Host) ||
 			kind == step.APINames && len(desired.Missing(in.Want.Endpoint.Former, is.APINames)) > 0 ||
 			kind == step.Dial && (is.Endpoint != url || is.AdminEndpoint != "" && is.AdminEndpoint != url)
-		if kind.OnHost() && !asks && !moves && (!upgrade || !old) &&
+		files := step.ParamsOf[step.RestoreFilesParams](s.Intent).Files
+		restores := len(files) > 0 && len(desired.Missing(files, is.Restorable)) == 0
+		if kind.OnHost() && !asks && !moves && !restores && (!upgrade || !old) &&
 			ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}

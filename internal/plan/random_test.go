@@ -35,6 +35,18 @@ func kinds() []kind {
 		{host: incomplete, node: observed.Yes, voter: observed.Yes, weight: 1},
 		{host: dataless, node: observed.No, voter: observed.No, weight: 1},
 		{host: foreign, noNode: true, out: true, weight: 1},
+		{host: edited(member), node: observed.Yes, voter: observed.Yes, weight: 2},
+		{host: edited(stopped), node: observed.Unknown, voter: observed.Yes, weight: 1},
+	}
+}
+
+// edited is such a host, of which somebody has changed files: one can be restored, another has no copy.
+func edited(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
+	return func(h desired.Host) observed.Host {
+		is := host(h)
+		is.Restorable = []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"}
+		is.Edited = append([]string{"/etc/systemd/system/kubelet.service"}, is.Restorable...)
+		return is
 	}
 }
 
@@ -216,8 +228,12 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			is := begun(h)
 			is.Digests = nil
 			out.Is.Hosts[h.ID] = is
-		case step.RestartUnits, step.Regenerate:
+		case step.RestartUnits, step.Regenerate, step.RestoreFiles:
 			is, was := member(h), out.Is.Hosts[h.ID]
+			is.Edited, is.Restorable = was.Edited, was.Restorable
+			if s.Intent.Kind == step.RestoreFiles {
+				is.Edited, is.Restorable = desired.Missing(was.Edited, was.Restorable), nil
+			}
 			is.Endpoint, is.AdminEndpoint, is.APINames = was.Endpoint, was.AdminEndpoint, was.APINames
 			is.Kubelet.Version = was.Kubelet.Version
 			if was.APIServerVersion != "" {
@@ -234,6 +250,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 		case step.UpgradeControlPlane, step.UpgradeWorker:
 			is := out.Is.Hosts[h.ID]
 			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]
+			is.Edited, is.Restorable = nil, nil
 			if s.Intent.Kind == step.UpgradeControlPlane {
 				is.APIServerVersion = in.Want.KubernetesVersion
 			}

@@ -18,7 +18,7 @@ import (
 // there are none, hosts that lost their etcd data are taken aside, after which their members are dead ones.
 func (b *builder) repair(d decide.Decision) bool {
 	switch {
-	case len(d.Restarts)+len(d.Regenerations) > 0:
+	case len(d.Restarts)+len(d.Regenerations)+len(d.Restores) > 0:
 		b.repairHosts(d)
 	case len(d.Removals) > 0:
 		b.removeMembers(d.Removals)
@@ -45,6 +45,10 @@ func (b *builder) repairHosts(d decide.Decision) {
 	for _, h := range b.in.Want.Hosts() {
 		var id string
 		switch reason := strings.Join(problem.Whats(d.Hosts[h.ID].Reasons), "; "); {
+		case restoredLast(h, d):
+			continue
+		case d.Restores[h.ID] != nil:
+			id = b.restoreFiles(h, d, previous)
 		case d.Restarts[h.ID] != nil:
 			id = b.restart(h, d.Restarts[h.ID], reason, previous)
 		case d.Regenerations[h.ID] != nil:
@@ -58,6 +62,7 @@ func (b *builder) repairHosts(d decide.Decision) {
 		barrier = append(barrier, id)
 	}
 	b.barrier = union(b.barrier, barrier)
+	b.restoreOnWorkers(d)
 }
 
 func (b *builder) restart(h desired.Host, units []string, reason string, needs []string) string {

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 		h.Upgrading = turn[0]
 	}
 	h.Edited = edited(l["edited"])
+	h.Restorable = restorable(l["restorable"], h.Edited)
 	h.Lock = lock(l, files)
 	h.Step = step(l, files)
 	for _, path := range l["kept"] {
@@ -54,6 +56,17 @@ func edited(text []string) []string {
 	for _, t := range text {
 		if m := editedPath.FindStringSubmatch(t); m != nil && len(out) < mostEdited {
 			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// restorable are those of the edited files of which the host has what they were.
+func restorable(paths, edited []string) []string {
+	var out []string
+	for _, path := range edited {
+		if slices.Contains(paths, path) {
+			out = append(out, path)
 		}
 	}
 	return out

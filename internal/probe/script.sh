@@ -135,13 +135,23 @@ files() {
 	block file
 	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current $state/turn /dev/null
 	endblock
-	# Files of ours that are not what they were made, one a line with what is wrong: "PATH: FAILED".
-	if [ -f $ours/files ]; then
-		block edited
-		timeout 5 sha256sum -c $ours/files 2>/dev/null | grep -v ': OK$'
-		endblock
-	fi
+	[ ! -f $ours/files ] || edited
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"
+}
+
+# Files of ours that are not what they were made, one a line with what is wrong: "PATH: FAILED". Of these, those whose former
+# content is kept whole, so that they can be brought back.
+edited() {
+	failed=$(timeout 5 sha256sum -c $ours/files 2>/dev/null | grep -v ': OK$')
+	[ -n "$failed" ] || return 0
+	block edited
+	printf '%s\n' "$failed"
+	endblock
+	while read -r sum file; do
+		case $failed in *"$file: FAILED"*) ;; *) continue ;; esac
+		printf '%s  %s\n' "$sum" "$ours/kept/$sum" | timeout 5 sha256sum -c --status - 2>/dev/null || continue
+		put restorable "$file"
+	done <$ours/files
 }
 
 # Public parts only: of PEM files the certificates, of kubeconfigs the server and the client certificate.

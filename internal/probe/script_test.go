@@ -2,6 +2,8 @@ package probe
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
 
 	"kubeone/internal/observed"
@@ -185,6 +188,58 @@ func wantCredentials(t *testing.T, c Credentials, asked bool) {
 	}
 	if asked && !strings.Contains(string(c.Etcd.Key), "ETCDKEY") {
 		t.Error("the etcd client key is not that of the host")
+	}
+}
+
+// A file that somebody has changed is restorable where the host has kept what it was, whole.
+func TestScriptSaysWhatIsEditedAndRestorable(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	write := func(path, content string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(root+path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var noted strings.Builder
+	for name, is := range map[string]struct{ now, kept string }{
+		"whole":   {"somebody's", "whole"},
+		"gone":    {"", "gone"},
+		"damaged": {"somebody's", "something else"},
+		"bare":    {"somebody's", ""},
+		"ours":    {"ours", "ours"},
+	} {
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
+		if is.kept != "" {
+			write("/etc/kubeone/kept/"+sum, is.kept)
+		}
+		if is.now != "" {
+			write("/etc/"+name, is.now)
+		}
+		fmt.Fprintf(&noted, "%s  %s/etc/%s\n", sum, root, name)
+	}
+	write("/etc/kubeone/files", noted.String())
+	l, err := readLines(output(t, exec.CommandContext(t.Context(), "sh", "-c", text, "probe")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited, restorable := map[string]bool{}, map[string]bool{}
+	for _, said := range l["edited"] {
+		path, _, _ := strings.Cut(said, ": ")
+		edited[filepath.Base(path)] = true
+	}
+	for _, path := range l["restorable"] {
+		restorable[filepath.Base(path)] = true
+	}
+	if diff := cmp.Diff(map[string]bool{"whole": true, "gone": true, "damaged": true, "bare": true},
+		edited); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]bool{"whole": true, "gone": true}, restorable); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -84,6 +84,7 @@ const (
 	ClusterStateUnknown  Code = "ClusterStateUnknown"
 	NotCompared          Code = "NotCompared"
 	FilesEdited          Code = "FilesEdited"
+	StaticPodsEdited     Code = "StaticPodsEdited"
 	EndpointSilent       Code = "EndpointSilent"
 	CertificatesEnding   Code = "CertificatesEnding"
 )

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [21]row { //nolint:funlen // a table
+func clusterRows() [22]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -122,8 +122,15 @@ func clusterRows() [21]row { //nolint:funlen // a table
 			code: FilesEdited, class: ClassRuntime,
 			meaning: "Somebody has changed files on a host that this program made, or has deleted them.",
 			what:    "somebody has changed {files}",
-			do: "what you have changed there on purpose belongs in the manifest; kubeone upgrade --force makes the " +
-				"files anew",
+			do: "kubeone apply restores what they were, and kubeone upgrade --force makes those anew of which the " +
+				"host has kept no copy; what you have changed there on purpose belongs in the manifest",
+		},
+		{
+			code: StaticPodsEdited, class: ClassRuntime,
+			meaning: "Somebody has changed the manifests of static pods on a control-plane host, or has deleted them.",
+			what:    "somebody has changed {files}",
+			do: "they stay as they are until an upgrade makes them anew: what you need in them belongs in the " +
+				"manifest, in controlPlaneComponents",
 		},
 		{
 			code: CertificatesEnding, class: ClassRuntime,

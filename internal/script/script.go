@@ -36,6 +36,7 @@ const (
 	MarkerFile   = "/etc/kubeone/marker"
 	DigestsFile  = "/etc/kubeone/digests"
 	FilesFile    = "/etc/kubeone/files"    // digests of files, as sha256sum writes them
+	KeptDir      = "/etc/kubeone/kept"     // these files as they were written, each named after its digest
 	UpgradeFile  = "/var/lib/kubeone/turn" // the version to which an upgrade of the host has begun and not ended
 	APIPort      = 6443
 
@@ -212,6 +213,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"MARKER", MarkerFile},
 		{"DIGESTS", DigestsFile},
 		{"FILES", FilesFile},
+		{"KEPT", KeptDir},
 		{"TURN", UpgradeFile},
 		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
 		{"POLL", "0.2"},

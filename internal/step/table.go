@@ -51,7 +51,7 @@ func rows() []row {
 	return []row{
 		prepareRow(), imagesRow(), initRow(),
 		copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
-		restartUnitsRow(), regenerateRow(), quarantineRow(),
+		restartUnitsRow(), regenerateRow(), restoreFilesRow(), quarantineRow(),
 		apiNamesRow(), dialRow(), publishEndpointRow(),
 		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(),
 		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),

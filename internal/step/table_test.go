@@ -91,7 +91,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 	}
 	for _, none := range []Kind{
 		Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
-		RestartUnits, Regenerate, APINames, Dial, PublishEndpoint, Fetch, Check, SystemAddons, Snapshot,
+		RestartUnits, Regenerate, RestoreFiles, APINames, Dial, PublishEndpoint, Fetch, Check, SystemAddons, Snapshot,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
 		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,
@@ -112,6 +112,10 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		{With(DrainNodeParams{Upgrade: true}), quorum.Stop},
 		{With(RegenerateParams{Parts: []string{condition.PartCertificates}}), quorum.StopHealthy},
 		{With(RegenerateParams{Parts: []string{"kube-apiserver"}}), quorum.NoDisruption},
+		{With(RestoreFilesParams{Files: []string{"/var/lib/kubelet/config.yaml"}}), quorum.StopHealthy},
+		{With(RestoreFilesParams{Files: []string{"/etc/systemd/system/containerd.service"}}), quorum.StopHealthy},
+		{With(RestoreFilesParams{Files: []string{"/etc/containerd/certs.d/docker.io/hosts.toml"}}),
+			quorum.NoDisruption},
 		{With(ResetHostParams{MemberLeft: true}), quorum.Wipe},
 		{With(PurgeParams{Quorum: true}), quorum.Purge},
 	} {

@@ -86,7 +86,7 @@ func upgraded(w *World, h desired.Host, _ Intent) {
 		seen.APIServerVersion = w.Want.KubernetesVersion
 		w.Is.API.Version = w.Want.KubernetesVersion
 	}
-	seen.Digests, seen.Upgrading, seen.Edited = w.Config[h.ID], "", nil
+	seen.Digests, seen.Upgrading, seen.Edited, seen.Restorable = w.Config[h.ID], "", nil, nil
 	w.Is.Hosts[h.ID] = seen
 }
 

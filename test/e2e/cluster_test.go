@@ -35,7 +35,7 @@ func TestLifeOfACluster(t *testing.T) {
 	s.chapter("hosts are recognised in any order, under any ID, and with their addresses swapped", recognised)
 	s.chapter("hosts whose role the manifest changes are refused, whatever is asked", rolesChanged)
 	s.chapter("what somebody changes in the cluster by hand is found and brought back", liveObjects)
-	s.chapter("files that somebody edits on hosts are named", editedFiles)
+	s.chapter("files that somebody edits on hosts are named and restored, but for static pods", editedFiles)
 	s.chapter("a cluster with another CA than the known one is refused", anotherCA)
 	s.chapter("snapshots and backups hold what the cluster has", backups)
 	s.chapter("one more worker joins, and nobody else notices", addWorker)

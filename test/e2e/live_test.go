@@ -5,12 +5,12 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )
 
@@ -106,24 +106,56 @@ func (s *story) servingCertificate() {
 	s.nothingToDo()
 }
 
-// editedFiles changes files on hosts by hand: they are named, and a cluster with them does not simply match.
+// editedFiles changes and deletes files on hosts by hand: they are named and restored, without a container that starts
+// again. A static pod is left as it is, and a cluster with that does not simply match.
 func editedFiles(s *story) {
-	edits := map[string]string{
-		"worker-1": "/etc/containerd/config.toml", "cp-2": "/etc/kubernetes/manifests/kube-scheduler.yaml",
-		"cp-3": "/var/lib/kubelet/config.yaml",
+	const pod, edit = "/etc/kubernetes/manifests/kube-scheduler.yaml", "echo '# somebody was here' >>"
+	edits := []struct{ host, file, by string }{
+		{"cp-2", "/etc/systemd/system/kubelet.service", edit},
+		{"cp-3", "/var/lib/kubelet/config.yaml", edit},
+		{"worker-1", "/etc/containerd/config.toml", edit},
+		{"worker-2", "/var/lib/kubelet/config.yaml", "rm "},
+		{"worker-2", "/etc/systemd/system/containerd.service", "rm "},
 	}
-	var says, excepted []string
-	for host, file := range edits {
-		s.broken(s.Lab.Host(host), fmt.Sprintf("cp -p %[1]s /root/kept && echo '# somebody was here' >>%[1]s", file))
-		says, excepted = append(says, host+": somebody has changed "+file), append(excepted, host+" "+file+" (edited)")
+	var says []string
+	before := map[string]string{}
+	sum := func(host, file string) string {
+		out, err := s.Lab.Host(host).Exec(s.Context(), "sha256sum "+file+"; stat -c %a "+file)
+		s.must(err)
+		return out
 	}
-	s.run(0, []string{"status"}, says...)
-	s.run(4, []string{"plan"}, append(excepted, "No changes. The cluster matches the manifest, except for: ")...)
-	s.run(4, []string{"apply", "-y", "--allow-unsupported"}, excepted...)
-	for host, file := range edits {
-		s.broken(s.Lab.Host(host), "mv /root/kept "+file)
+	for _, e := range edits {
+		before[e.host+e.file] = sum(e.host, e.file)
+		s.broken(s.Lab.Host(e.host), e.by+e.file)
 	}
+	s.broken(s.Lab.Host("worker-2"), "systemctl stop kubelet && systemctl daemon-reload") // it could not start again
+	for _, e := range edits[:3] {
+		says = append(says, e.host+": somebody has changed "+e.file)
+	}
+	s.broken(s.Lab.Host("cp-2"), "cp -p "+pod+" /root/kept && "+edit+pod)
+	says = append(says, "cp-2: somebody has changed "+pod)
+	containers := s.containers()
+	s.run(3, []string{"status"}, says...)
+	s.run(2, []string{"plan"}, append(says, "restore what somebody has changed", "/var/lib/kubelet/config.yaml")...)
+	s.run(4, []string{"apply", "-y"}, "cp-2 "+pod+" (edited)")
+	for _, e := range edits {
+		s.same(e.file+" of "+e.host, before[e.host+e.file], sum(e.host, e.file))
+	}
+	s.same("the containers that run", containers, s.containers())
+	s.healthy()
+	s.run(0, []string{"status"}, "cp-2: somebody has changed "+pod)
+	s.run(4, []string{"plan"}, "No changes. The cluster matches the manifest, except for: cp-2 "+pod+" (edited)")
+	s.broken(s.Lab.Host("cp-2"), "mv /root/kept "+pod)
 	s.nothingToDo()
+}
+
+// containers are the tasks that run on each host, with their processes.
+func (s *story) containers() map[string]string {
+	s.Helper()
+	tasks, err := operator.OnEach(s.Context(), s.Members(),
+		"/opt/kubeone/bin/ctr -n k8s.io tasks ls 2>/dev/null | sed 1d | sort")
+	s.must(err)
+	return tasks
 }
 
 // proxyFollowsTheManifest has another mode in the manifest, and more DNS servers, and then the first ones again.

@@ -10,8 +10,8 @@ import (
 
 // The systemd units that repair starts again.
 const (
-	unitContainerd = "containerd"
-	unitKubelet    = "kubelet"
+	UnitContainerd = "containerd"
+	UnitKubelet    = "kubelet"
 )
 
 // health refines the assessment of a member. What it lacks and can get again comes first, because no start helps
@@ -61,7 +61,7 @@ func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) 
 // stopped names the units that have to be started again, in order, and why.
 func stopped(is *observed.Host) (units []string, why []problem.Problem) {
 	if !is.Containerd.Active {
-		units = append(units, unitContainerd, unitKubelet)
+		units = append(units, UnitContainerd, UnitKubelet)
 		why = append(why, problem.Problem{Code: problem.ContainerdStopped, Parameters: stateOf(is.Containerd)})
 	}
 	switch {
@@ -73,7 +73,7 @@ func stopped(is *observed.Host) (units []string, why []problem.Problem) {
 		return units, why
 	}
 	if len(units) == 0 {
-		units = append(units, unitKubelet)
+		units = append(units, UnitKubelet)
 	}
 	return units, why
 }

@@ -37,17 +37,17 @@ func answers(s State) []Event {
 	case AskQuorum:
 		return []Event{OnSatisfied, OnRecoverable, OnLost}
 	case AskRepairable:
-		return []Event{OnUnitsStopped, OnRegenerable, OnMemberDead, OnDataLost, OnNotRepairable}
+		return []Event{OnUnitsStopped, OnRegenerable, OnEdited, OnMemberDead, OnDataLost, OnNotRepairable}
 	case AskEndpoint:
 		return []Event{OnSame, OnDiffers}
 	case AskMissing:
 		return []Event{OnNone, OnMissing, OnMissingLater}
 	case AskWorkers:
-		return []Event{OnHealthy, OnUnitsStopped, OnRegenerable, OnUnhealthy}
+		return []Event{OnHealthy, OnUnitsStopped, OnRegenerable, OnEdited, OnUnhealthy}
 	case AskVersion:
 		return []Event{OnSame, OnHigher, OnDiffers, OnForced, OnLower, OnSkipsMinor, OnSkew, OnNotKnown}
 	case AskConfiguration:
-		return []Event{OnNone, OnDiffers}
+		return []Event{OnNone, OnEdited, OnDiffers}
 	case AskObjects:
 		return []Event{OnCurrent, OnStale}
 	}

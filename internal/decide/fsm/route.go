@@ -9,7 +9,7 @@ type Route string
 const (
 	Install Route = "install" // no control plane exists: make one, join everything
 	Join    Route = "join"    // a healthy cluster lacks hosts of the manifest
-	// units to start, configuration to regenerate, dead etcd members to remove
+	// units to start, files to regenerate or to restore, dead etcd members to remove
 	Repair           Route = "repair"
 	MoveEndpoint     Route = "move-endpoint"     // the API is not yet where the manifest has its users look for it
 	Instruct         Route = "instruct"          // the operator must act; Also says what can be done before
@@ -59,6 +59,7 @@ const (
 	OnRegenerable   Event = "to be regenerated"
 	OnMemberDead    Event = "member dead"
 	OnDataLost      Event = "data lost"
+	OnEdited        Event = "files edited"
 	OnNone          Event = "none"
 	OnMissing       Event = "missing"
 	OnMissingLater  Event = "missing, other version"
@@ -96,7 +97,7 @@ func Table() []Transition {
 }
 
 // transitions is the table itself.
-func transitions() [36]Transition {
+func transitions() [39]Transition {
 	return [...]Transition{
 		{AskHosts, OnUnfit, State(Error)},
 		{AskHosts, OnFit, AskProvisioned},
@@ -114,6 +115,7 @@ func transitions() [36]Transition {
 
 		{AskRepairable, OnUnitsStopped, State(Repair)},
 		{AskRepairable, OnRegenerable, State(Repair)},
+		{AskRepairable, OnEdited, State(Repair)},
 		{AskRepairable, OnMemberDead, State(Repair)},
 		{AskRepairable, OnDataLost, State(Repair)},
 		{AskRepairable, OnNotRepairable, State(Instruct)},
@@ -127,6 +129,7 @@ func transitions() [36]Transition {
 
 		{AskWorkers, OnUnitsStopped, State(Repair)},
 		{AskWorkers, OnRegenerable, State(Repair)},
+		{AskWorkers, OnEdited, State(Repair)},
 		{AskWorkers, OnUnhealthy, State(Instruct)},
 		{AskWorkers, OnHealthy, AskVersion},
 
@@ -139,6 +142,7 @@ func transitions() [36]Transition {
 		{AskVersion, OnForced, State(Upgrade)},
 		{AskVersion, OnSame, AskConfiguration},
 
+		{AskConfiguration, OnEdited, State(Repair)},
 		{AskConfiguration, OnDiffers, State(Reconfigure)},
 		{AskConfiguration, OnNone, AskObjects},
 

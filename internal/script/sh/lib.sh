@@ -20,6 +20,9 @@ wait_for() {
 	done
 }
 
+# The file that says that containerd has not started anew since its configuration changed.
+RUNTIME_DIRTY=/var/lib/kubeone/containerd.changed
+
 # changed notes that something is another than it was: in CHANGED, and before it becomes so in the file DIRTY, if that is
 # set, for whoever comes after a run that was killed.
 changed() {
@@ -190,10 +193,32 @@ files_of() {
 	esac
 }
 
-# note_files FILE... notes what the files are now, so that whoever looks later sees whether somebody has changed them.
+# note_files FILE... notes what the files are now, so that whoever looks later sees whether somebody has changed them, and keeps
+# them, so that stage restore-files can bring them back. What is noted is kept before; what is not any more goes afterwards.
 note_files() {
 	OLD=$* NEW=$*
-	[ -z "$OLD" ] || put "$FILES" 0644 files_text
+	[ -n "$OLD" ] || return 0
+	# shellcheck disable=SC2086 # a list
+	keep_files $NEW
+	put "$FILES" 0644 files_text
+	for kept in "$KEPT"/*; do
+		grep -qs "^${kept##*/} " "$FILES" || rm -f "$kept"
+	done
+}
+
+# keep_files FILE... copies files to where only root reads them, each to the name of its digest.
+keep_files() {
+	(
+		umask 077
+		mkdir -p "$KEPT"
+		for file in "$@"; do
+			[ -f "$file" ] || continue
+			cp -p "$file" "$KEPT/new"
+			sum=$(sha256sum <"$KEPT/new")
+			mv -f "$KEPT/new" "$KEPT/${sum%% *}"
+		done
+		on_disk "$KEPT"
+	)
 }
 
 # forget_files FILE... ends what is noted of files that are about to be written: a step that ends in between has claimed

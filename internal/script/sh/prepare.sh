@@ -129,7 +129,7 @@ link_binary() {
 # says so.
 configure_runtime() {
 	CHANGED=no
-	DIRTY=/var/lib/kubeone/containerd.changed
+	DIRTY=$RUNTIME_DIRTY
 	[ ! -e "$DIRTY" ] || CHANGED=yes
 	put /etc/systemd/system/containerd.service 0644 file_containerd_unit
 	put /etc/containerd/config.toml 0644 file_containerd_config

@@ -2,11 +2,13 @@
 
 stage_restart_units() {
 	systemctl daemon-reload
+	[ ! -e "$RUNTIME_DIRTY" ] || UNITS="containerd ${UNITS#*containerd}"
 	for unit in $UNITS; do
 		say "restarting $unit"
 		systemctl -q enable "$unit"
 		systemctl reset-failed "$unit" 2>/dev/null || true
 		systemctl restart "$unit" || die "$unit does not start: $(journalctl -u "$unit" -n 5 --no-pager -o cat)"
+		[ "$unit" != containerd ] || rm -f "$RUNTIME_DIRTY"
 	done
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	if [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then

@@ -43,6 +43,13 @@ begun() { [ "$(cat "$TURN" 2>/dev/null)" = "$KUBELET" ]; }
 
 turn_text() { printf '%s\n' "$KUBELET"; }
 
+# begin_turn notes that the upgrade has begun. Of what it writes nothing is claimed until its end.
+begin_turn() {
+	put "$TURN" 0644 turn_text
+	# shellcheck disable=SC2046 # lists
+	forget_files $(for name in containerd kernel kubelet control-plane; do files_of "$name"; done)
+}
+
 api_version() { answers https://127.0.0.1:6443/version | grep -q "\"gitVersion\": *\"v${KUBERNETES}\""; }
 
 # switch_binary NAME puts the new version of a program in place.
@@ -101,7 +108,7 @@ end_api() {
 # and old components end together with the old kubelet: each starts once, and what answers afterwards is new.
 stage_upgrade_control_plane() {
 	stage_check
-	put "$TURN" 0644 turn_text
+	begin_turn
 	switch_binary kubeadm
 	config=$(plain_config file_cluster)
 	kubeadm init phase upload-config all --config "$config"
@@ -152,7 +159,7 @@ stage_system_addons() {
 
 stage_upgrade_worker() {
 	stage_check
-	put "$TURN" 0644 turn_text
+	begin_turn
 	switch_binary kubeadm
 	upgrade_runtime
 	write_kubelet

@@ -108,6 +108,8 @@ func (s *Simulation) harm(f Fault, h *world.Host) {
 		s.World.Expire(h)
 	case ConfLost:
 		s.World.LoseConf(h)
+	case Edited:
+		s.World.Edit(h)
 	case Collected:
 		s.World.CollectImages(h)
 	}

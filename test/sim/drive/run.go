@@ -301,6 +301,8 @@ func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host, endpo
 		return "is still closed"
 	case h.ControlPlane && !s.World.Voting(h):
 		return "does not vote"
+	case h.Disk.Edited, h.Run.Edited:
+		return "has a kubelet with somebody else's configuration"
 	case h.ControlPlane && h.Disk.Admin != endpoint, !h.ControlPlane && h.Disk.Dials != endpoint:
 		return "dials another endpoint"
 	}

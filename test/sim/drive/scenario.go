@@ -63,6 +63,7 @@ const (
 	Manifest   Kind = "manifest"    // its API server's manifest is deleted
 	Expired    Kind = "expired"     // its certificates have run out
 	ConfLost   Kind = "conf-lost"   // its kubelet.conf is deleted
+	Edited     Kind = "edited"      // somebody changes its kubelet's configuration
 	Collected  Kind = "collected"   // images that nothing uses are removed
 	ByHand     Kind = "by-hand"     // a person closes its Node
 	Severed    Kind = "severed"     // some operators reach the hosts up to this one, the others only the rest; lasts
@@ -82,7 +83,8 @@ func Kinds() []Kind {
 	return []Kind{
 		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped,
 		Crashed,
-		DataLost, Manifest, Expired, ConfLost, Collected, ByHand, Severed, Killed, Paused, Stop, Second, Forced, Old,
+		DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Severed, Killed, Paused, Stop, Second, Forced,
+		Old,
 		Alone, Moved,
 	}
 }

@@ -211,7 +211,8 @@ func random(seed uint64) trial {
 	}
 	for range pick(r, 0, 1, 1, 2) {
 		kind := pick(r,
-			drive.Stopped, drive.Crashed, drive.DataLost, drive.Manifest, drive.Expired, drive.ConfLost, drive.Replaced,
+			drive.Stopped, drive.Crashed, drive.DataLost, drive.Manifest, drive.Expired, drive.ConfLost, drive.Edited,
+			drive.Replaced,
 			drive.Dead, drive.Split, drive.ByHand)
 		c.scenario.Faults = append(c.scenario.Faults, drive.Fault{Kind: kind, Host: r.IntN(hosts), For: forGood})
 	}
@@ -222,7 +223,7 @@ func random(seed uint64) trial {
 		kind := pick(r,
 			drive.LostBefore, drive.LostDuring, drive.LostAfter, drive.Cut, drive.Split, drive.Dead, drive.Replaced,
 			drive.Full, drive.FailOnce, drive.FailAlways, drive.Stopped, drive.Crashed, drive.DataLost, drive.Manifest,
-			drive.Expired, drive.ConfLost, drive.Collected, drive.ByHand, drive.Stop, drive.Healed)
+			drive.Expired, drive.ConfLost, drive.Edited, drive.Collected, drive.ByHand, drive.Stop, drive.Healed)
 		c.fault = drive.Fault{Kind: kind, Host: r.IntN(hosts), For: pick(r, briefly, forGood)}
 		// perhaps: and that waits for nothing
 		removes := len(c.scenario.Faults) > 0 || c.scenario.Start == drive.Surplus

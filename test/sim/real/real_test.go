@@ -16,8 +16,9 @@ import (
 	"kubeone/test/sim/drive"
 )
 
-// maxRuns is how many runs the cluster may take to be as wanted, once nothing goes wrong any more.
-const maxRuns = 8
+// maxRuns is how many runs the cluster may take to be as wanted, once nothing goes wrong any more. A run that was
+// forced and goes on meanwhile keeps the others out for minutes.
+const maxRuns = 24
 
 // course lets a scenario happen with the real apply, and returns the ends of its runs.
 func course(t *testing.T, text string) []string {

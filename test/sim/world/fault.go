@@ -117,6 +117,14 @@ func (w *World) LoseConf(h *Host) {
 	h.Disk.KubeletCA = 0
 }
 
+// Edit changes the configuration of a member's kubelet by hand, and starts that anew.
+func (w *World) Edit(h *Host) {
+	if h.Disk.Joined() && h.Disk.Kubelet != "" {
+		w.Version++
+		h.Disk.Edited, h.Run.Edited = true, h.Run.Kubelet
+	}
+}
+
 // OpenByHand opens a Node as a person does.
 func (w *World) OpenByHand(h *Host) {
 	if r := w.EtcdCluster(); r != nil {

@@ -21,6 +21,28 @@ func restartUnits(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
+// stopUnits comes before files change that units read when they start.
+func stopUnits(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
+	h.Run.Kubelet, h.Run.Registered = false, false
+	return true, nil
+}
+
+func restoreFiles(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Full {
+		return false, errFull
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	h.Disk.Edited = false
+	return true, nil
+}
+
+func startUnits(_ *World, h *Host, _ *Unit) (bool, error) {
+	h.Run.Containerd = true
+	startKubelet(h, h.Disk.Kubelet)
+	return true, nil
+}
+
 // checkUpgrade finds out whether all that the host's upgrade needs is there. It changes nothing.
 func checkUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	switch {
@@ -74,6 +96,7 @@ func awaitOthers(w *World, h *Host, _ *Unit) (bool, error) {
 
 func changeKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
+	h.Disk.Edited = false
 	startKubelet(h, u.Intent.Version)
 	h.Run.Containerd = true
 	return true, nil

@@ -80,6 +80,10 @@ func (w *World) observeHost(h *Host) observed.Host {
 	if d.Digest != "" {
 		out.Digests = map[string]string{"kubelet": d.Digest}
 	}
+	if d.Edited {
+		out.Edited = []string{"/var/lib/kubelet/config.yaml"}
+		out.Restorable = out.Edited
+	}
 	w.observeRunning(h, &out)
 	return out
 }

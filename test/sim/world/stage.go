@@ -62,6 +62,7 @@ func initPKI(w *World, h *Host, u *Unit) (bool, error) {
 func startKubelet(h *Host, version string) {
 	h.Disk.Kubelet, h.Disk.Enabled = version, true
 	h.Run.Kubelet, h.Run.KubeletVersion, h.Run.Registered = true, version, false
+	h.Run.Edited = h.Disk.Edited
 }
 
 func initEtcd(w *World, h *Host, u *Unit) (bool, error) {

@@ -28,6 +28,8 @@ var works = map[step.Kind]work{
 	step.RestartUnits: {phases: []phase{restartUnits, awaitKubelet, awaitAPI}, repairs: true},
 	step.Regenerate: {phases: []phase{renew, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI},
 		repairs: true},
+	step.RestoreFiles: {phases: []phase{stopUnits, restoreFiles, startUnits, awaitKubelet, awaitAPI},
+		repairs: true},
 	step.Quarantine: {phases: []phase{stopAll, moveAside, markUnfinished}, repairs: true},
 
 	step.APINames: {phases: []phase{certify}},

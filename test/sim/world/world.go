@@ -96,6 +96,7 @@ type Disk struct {
 	Lost        string   // the version of the API server whose manifest was deleted
 	Upgrading   string   // the version to which an upgrade has begun; "" is none
 	Digest      string   // of the configuration that the last step noted
+	Edited      bool     // the kubelet's configuration is somebody else's, and ours is kept beside it
 	Snapshots   []int    // revisions
 
 	Generation int64   // of the lock
@@ -103,10 +104,10 @@ type Disk struct {
 }
 
 // Lacks reports whether a member has lost something of what makes it one, although all may still be running: its
-// kubelet.conf, the manifest of a static pod, etcd's data, or certificates that are valid.
+// kubelet.conf, the manifest of a static pod, etcd's data, its own configuration, or certificates that are valid.
 func (h *Host) Lacks() bool {
 	d := &h.Disk
-	return d.Expired || d.KubeletCA == 0 ||
+	return d.Expired || d.Edited || d.KubeletCA == 0 ||
 		h.ControlPlane && (!d.Etcd || d.API == "" || !d.Controllers || d.Data == nil)
 }
 
@@ -133,6 +134,7 @@ type Running struct {
 	Containerd, Kubelet bool
 	KubeletVersion      string // of the kubelet that runs
 	Registered          bool   // this kubelet has made its Node
+	Edited              bool   // it was started with somebody else's configuration
 	Etcd                bool
 	API                 string // the version of the API server that runs; "" is none
 	Unit                *Unit

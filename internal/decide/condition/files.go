@@ -1,0 +1,31 @@
+package condition
+
+import "strings"
+
+// IsStaticPod reports whether a file of a host is the manifest of a static pod.
+func IsStaticPod(path string) bool { return strings.HasPrefix(path, "/etc/kubernetes/manifests/") }
+
+// IsRestored reports whether a file of ours that somebody has changed is made again what it was. What somebody has
+// added to a static pod may be needed, and nobody but the operator knows.
+func IsRestored(path string) bool {
+	for _, ours := range []string{
+		"/etc/containerd/", "/etc/systemd/system/", "/etc/modules-load.d/", "/etc/sysctl.d/",
+		"/var/lib/kubelet/config.yaml",
+	} {
+		if strings.HasPrefix(path, ours) {
+			return true
+		}
+	}
+	return false
+}
+
+// UnitOf is the unit that reads a file of ours when it starts, and only then; "" where there is none.
+func UnitOf(path string) string {
+	switch {
+	case path == "/etc/containerd/config.toml", strings.HasPrefix(path, "/etc/systemd/system/containerd.service"):
+		return UnitContainerd
+	case path == "/var/lib/kubelet/config.yaml", strings.HasPrefix(path, "/etc/systemd/system/kubelet.service"):
+		return UnitKubelet
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package decide
+
+import (
+	"slices"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+// Files of hosts are what a stage wrote, or somebody has changed them since. Those of kubelet, container runtime and
+// kernel become again what they were: in the version and with the settings that the host has, whatever else is wanted
+// of it. Static pods stay as they are.
+
+// restorable are the host's files that can be restored. In the middle of an upgrade there are none: it writes them.
+func (s *hostState) restorable() []string {
+	if s.is.Upgrading != "" {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.is.Restorable), func(path string) bool {
+		return !condition.IsRestored(path)
+	})
+}
+
+// canRestore reports whether files of the host can be restored now. Containers go on meanwhile; but what a kubelet or a
+// container runtime did by files of somebody else's is not known, and so etcd must allow that the host stops.
+func (v *view) canRestore(s *hostState) bool {
+	files := s.restorable()
+	switch s.Condition {
+	case condition.Healthy, condition.Restartable, condition.Unready:
+	default:
+		return false
+	}
+	if !s.inLimit || s.midUpgrade || len(files) == 0 {
+		return false
+	}
+	starts := slices.ContainsFunc(files, func(path string) bool { return condition.UnitOf(path) != "" })
+	return !starts || v.vote(s) != observed.Yes || !v.etcd.tally.Holds() ||
+		quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
+}
+
+// brokenByEdits reports whether the host is not well, and files can be restored that may be why.
+func (v *view) brokenByEdits(s *hostState) bool {
+	return s.Condition != condition.Healthy && v.canRestore(s)
+}
+
+// restores are the files to restore, by host: of hosts that are not well, or of all.
+func (v *view) restores(all bool) map[string][]string {
+	var out map[string][]string
+	for i := range v.hosts {
+		s := &v.hosts[i]
+		if !v.canRestore(s) || !all && !v.brokenByEdits(s) {
+			continue
+		}
+		if out == nil {
+			out = map[string][]string{}
+		}
+		out[s.ID] = s.restorable()
+	}
+	return out
+}
+
+// edits warns of files that somebody has changed on a host that is well. Elsewhere they are part of what is wrong.
+func (s *hostState) edits() []problem.Problem {
+	if s.Condition != condition.Healthy {
+		return nil
+	}
+	var pods, others []string
+	for _, path := range s.is.Edited {
+		if condition.IsStaticPod(path) {
+			pods = append(pods, path)
+		} else {
+			others = append(others, path)
+		}
+	}
+	var out []problem.Problem
+	if len(others) > 0 {
+		out = append(out, problem.Problem{
+			Code: problem.FilesEdited, Host: s.ID, Parameters: problem.Parameters{"files": others},
+		})
+	}
+	if len(pods) > 0 {
+		out = append(out, problem.Problem{
+			Code: problem.StaticPodsEdited, Host: s.ID, Parameters: problem.Parameters{"files": pods},
+		})
+	}
+	return out
+}

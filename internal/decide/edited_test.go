@@ -1,0 +1,130 @@
+package decide
+
+import (
+	"testing"
+
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Files of the host that somebody has changed; all but the pod's can be restored.
+const (
+	config    = "/var/lib/kubelet/config.yaml"
+	registry  = "/etc/containerd/certs.d/docker.io/hosts.toml"
+	scheduler = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+)
+
+func (in *Input) edit(id string, files ...string) {
+	in.change(id, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
+}
+
+func TestWhichFilesAreRestored(t *testing.T) {
+	t.Parallel()
+	stopped := func(h *observed.Host) { h.Kubelet.Active, h.Kubelet.State = false, "inactive/dead" }
+	tests := []struct {
+		name   string
+		change func(*Input)
+		route  fsm.Route
+		want   map[string][]string
+	}{
+		{"none is changed", func(*Input) {}, fsm.Nothing, nil},
+		{"of a control-plane host and of a worker", func(in *Input) {
+			in.edit(cp2, config, registry)
+			in.edit(w1, config)
+		}, fsm.Repair, map[string][]string{cp2: {config, registry}, w1: {config}}},
+		{"a static pod", func(in *Input) { in.edit(cp2, scheduler) }, fsm.Nothing, nil},
+		{"a static pod and another file", func(in *Input) { in.edit(cp2, scheduler, config) }, fsm.Repair,
+			map[string][]string{cp2: {config}}},
+		{"what the host has no copy of", func(in *Input) {
+			in.edit(cp2, config)
+			in.change(cp2, func(h *observed.Host) { h.Restorable = nil })
+		}, fsm.Nothing, nil},
+		{"outside the limit", func(in *Input) {
+			in.edit(cp2, config)
+			in.Limit = map[string]bool{w1: true}
+		}, fsm.Nothing, nil},
+		{"before another configuration is rolled out", func(in *Input) {
+			in.edit(w1, config)
+			in.Config = map[string]map[string]string{w1: {"kubelet": "config-2"}}
+		}, fsm.Repair, map[string][]string{w1: {config}}},
+		{"an upgrade writes them", func(in *Input) {
+			in.edit(w1, config)
+			in.allOlder("1.36.1")
+		}, fsm.Upgrade, nil},
+		{"in the middle of an upgrade", func(in *Input) {
+			in.edit(w1, config)
+			in.change(w1, func(h *observed.Host) { h.Upgrading = "1.36.1" })
+		}, fsm.Nothing, nil},
+		{"a worker's kubelet does not run", func(in *Input) {
+			in.edit(w1, config)
+			in.edit(w2, config) // the others' wait until all are well
+			in.change(w1, stopped)
+		}, fsm.Repair, map[string][]string{w1: {config}}},
+		{"a control-plane host's kubelet does not run", func(in *Input) {
+			in.edit(cp2, config)
+			in.change(cp2, stopped)
+		}, fsm.Repair, map[string][]string{cp2: {config}}},
+		{"a worker that is not Ready", func(in *Input) {
+			in.edit(w1, config)
+			in.node("w-1").Ready = observed.No
+		}, fsm.Repair, map[string][]string{w1: {config}}},
+		{"etcd cannot do without the host", func(in *Input) {
+			in.edit(cp2, config)
+			in.lose(cp3)
+		}, fsm.Instruct, nil},
+		{"etcd cannot do without the host, which is not Ready", func(in *Input) {
+			in.edit(cp2, config)
+			in.node("cp-2").Ready = observed.No
+			in.lose(cp3)
+		}, fsm.Instruct, nil},
+		{"etcd cannot do without the host, and nothing stops for it", func(in *Input) {
+			in.edit(cp2, registry)
+			in.node("cp-2").Ready = observed.No
+			in.lose(cp3)
+		}, fsm.Repair, map[string][]string{cp2: {registry}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 2)
+			tt.change(&in)
+			d := Decide(in)
+			if d.Route != tt.route {
+				t.Errorf("route %s, want %s: %+v", d.Route, tt.route, d.Trace)
+			}
+			if diff := cmp.Diff(tt.want, d.Restores); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Files that somebody has changed are said of a host that is well. On another they are part of what is wrong.
+func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(*observed.Host)
+		want  []string
+	}{
+		"well": {func(*observed.Host) {}, []string{
+			"FilesEdited(files=" + config + "+" + registry + ")", "StaticPodsEdited(files=" + scheduler + ")",
+		}},
+		"stopped": {func(h *observed.Host) { h.Kubelet.Active = false }, nil},
+	} {
+		in := healthy(3, 1)
+		in.edit(cp2, config, scheduler, registry)
+		in.change(cp2, c.spoil)
+		var said []string
+		for _, p := range Decide(in).Warnings {
+			if p.Host == cp2 && (p.Code == problem.FilesEdited || p.Code == problem.StaticPodsEdited) {
+				said = append(said, p.String())
+			}
+		}
+		if diff := cmp.Diff(c.want, said); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
