@@ -53,7 +53,7 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	f.artifacts.register(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
-	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
+	parallelFlag(cmd, &f.parallel)
 	f.upgradeFlags.register(cmd)
 }
 

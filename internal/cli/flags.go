@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 )
@@ -32,6 +33,31 @@ func (o *outputValue) Set(value string) error {
 
 // Type is shown in the help.
 func (*outputValue) Type() string { return "format" }
+
+// parallelFlag adds --parallel, of which there is at least one.
+func parallelFlag(cmd *cobra.Command, into *int) {
+	*into = 32
+	cmd.Flags().Var((*countValue)(into), "parallel", "hosts worked on at a time")
+}
+
+// countValue is a flag's value that is refused, before any host is asked, unless it is a number from 1 on.
+type countValue int
+
+// String is the value.
+func (c *countValue) String() string { return strconv.Itoa(int(*c)) }
+
+// Set takes a value.
+func (c *countValue) Set(value string) error {
+	count, err := strconv.Atoi(value)
+	if err != nil || count < 1 {
+		return fmt.Errorf("%q is not a number from 1 on", value)
+	}
+	*c = countValue(count)
+	return nil
+}
+
+// Type is shown in the help.
+func (*countValue) Type() string { return "int" }
 
 // registerRun adds the flags of all commands that carry out a plan.
 func (f *applyFlags) registerRun(cmd *cobra.Command) {

@@ -33,6 +33,9 @@ func newPlanCommand(stdio IO) *cobra.Command {
 			"manifest sets what this version does not carry out.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.checkThrough(); err != nil {
+				return err
+			}
 			began := time.Now()
 			present := func(w *workspace.Workspace) error {
 				return runPlan(cmd.Context(), stdio, f, w, planOutput{output, out, scripts, time.Since(began)})

@@ -76,7 +76,7 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 		"control-plane hosts that are gone for good, so that nobody need stop etcd there")
 	flags.StringVar(&f.on, "on", "", "control-plane host on which etcd begins anew")
 	f.artifacts.register(cmd)
-	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
+	parallelFlag(cmd, &f.parallel)
 	f.registerRun(cmd)
 	f.registerUnsupported(cmd)
 }

@@ -31,7 +31,7 @@ func newResetCommand(stdio IO) *cobra.Command {
 	flags.StringSliceVar(&r.Hosts, "host", nil, "reset these hosts only (names or addresses)")
 	flags.BoolVar(&r.Purge, "purge", false,
 		"delete what this and earlier resets, repairs and recoveries have kept on the hosts")
-	flags.IntVar(&f.parallel, "parallel", 32, "hosts worked on at a time")
+	parallelFlag(cmd, &f.parallel)
 	f.registerRun(cmd)
 	return cmd
 }

@@ -70,8 +70,12 @@ var errNotOnTheWay = errors.New("not on the way")
 // applyThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its own,
 // and then does what the manifest wants.
 func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as variant, args []string) error {
+	if len(f.through) > 0 && f.plan != "" {
+		return &classError{exitConfig,
+			errors.New("--plan is one plan, and --through makes one for each version: leave one of them out")}
+	}
 	if err := f.checkThrough(); err != nil {
-		return &classError{exitConfig, err}
+		return err
 	}
 	for _, through := range f.through {
 		stage := *f
@@ -95,14 +99,12 @@ func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as variant, args
 	return f.repeat(ctx, stdio, w, as)
 }
 
-// checkThrough looks at the flags alone.
-func (f *applyFlags) checkThrough() error {
-	if len(f.through) > 0 && f.plan != "" {
-		return errors.New("--plan is one plan, and --through makes one for each version: leave one of them out")
-	}
+// checkThrough looks at --through alone.
+func (f *upgradeFlags) checkThrough() error {
 	for _, v := range f.through {
 		if _, err := version.ParseSemantic(v); err != nil {
-			return fmt.Errorf("--through %q is no version: write a patch release, as 1.35.4", v)
+			return &classError{exitConfig,
+				fmt.Errorf("--through %q is no version: write a patch release, as 1.35.4", v)}
 		}
 	}
 	return nil

@@ -29,6 +29,10 @@ func (o UpgradeOptions) apply(u *desired.Upgrade) error {
 		u.MaxUnavailable = share
 	}
 	if o.MaxParallel != nil {
+		if *o.MaxParallel < 0 {
+			return fmt.Errorf("--max-parallel: %d is less than 0, which means as many as maxUnavailable allows",
+				*o.MaxParallel)
+		}
 		u.MaxParallel = *o.MaxParallel
 	}
 	if o.Canary != nil {

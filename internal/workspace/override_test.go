@@ -12,7 +12,7 @@ import (
 
 func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {
 	t.Parallel()
-	two, no, minute, none := 2, false, time.Minute, time.Duration(0)
+	two, less, no, minute, none := 2, -1, false, time.Minute, time.Duration(0)
 	manifest := desired.Upgrade{
 		MaxUnavailable: desired.Share{Count: 1},
 		Canary:         true,
@@ -34,6 +34,7 @@ func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {
 				Drain:          desired.Drain{Timeout: minute, OnTimeout: desired.DrainSkip},
 			}, "",
 		},
+		"no number":  {UpgradeOptions{MaxParallel: &less}, manifest, "--max-parallel"},
 		"no share":   {UpgradeOptions{MaxUnavailable: "some"}, manifest, "--max-unavailable"},
 		"no time":    {UpgradeOptions{DrainTimeout: &none}, manifest, "--drain-timeout"},
 		"no outcome": {UpgradeOptions{OnTimeout: "wait"}, manifest, "--on-drain-timeout"},
