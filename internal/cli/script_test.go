@@ -59,6 +59,7 @@ type play struct {
 	hosts, hung        *sshtest.Server
 	key, locked, other sshtest.Key
 	backups            *age.X25519Identity
+	backup, snapshot   string // files
 }
 
 func newPlay(t *testing.T) *play {
@@ -73,6 +74,7 @@ func newPlay(t *testing.T) *play {
 	if p.backups, err = age.GenerateX25519Identity(); err != nil {
 		t.Fatal(err)
 	}
+	p.backup, p.snapshot = copies(t, p.backups.Recipient())
 	p.hosts = startHosts(t, p.key.Public())
 	p.hung = sshtest.Start(t, sshtest.Options{AllLoopback: true, Silent: true})
 	return p
@@ -89,6 +91,7 @@ func (p *play) setup(env *testscript.Env) error {
 		"OTHERHOSTKEY": key(p.hung),
 		"HOSTPRINT":    ssh.FingerprintSHA256(p.hosts.HostKey()), "OTHERPRINT": ssh.FingerprintSHA256(p.other.Public()),
 		"RECIPIENT": p.backups.Recipient().String(), "IDENTITY": p.backups.String(),
+		"BACKUP": p.backup, "SNAPSHOT": p.snapshot,
 		"OFFLINE": offline,
 		"MIRRORED": strings.NewReplacer("https://127.0.0.1:1", p.mirror, "127.0.0.1:1",
 			strings.TrimPrefix(p.mirror, "http://")).Replace(offline),

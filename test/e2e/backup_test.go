@@ -18,9 +18,10 @@ import (
 // backups takes snapshots and a backup of the cluster in every way there is, and reads them again.
 func backups(s *story) {
 	s.run(0, []string{"etcd", "members"}, "All members are healthy and hold the same keys.")
+	s.run(0, []string{"etcd", "members", "-o", "json"}, `"format"`, s.Lab.ControlPlanes()[0].Hostname)
 	dir := s.TempDir()
 	file := filepath.Join(dir, "by-hand.db")
-	s.run(0, []string{"etcd", "snapshot", file})
+	s.run(0, []string{"etcd", "snapshot", file, "-o", "json"}, file)
 	_, err := snapshot.Verify(file)
 	s.must(err)
 	piped := s.run(0, []string{"etcd", "snapshot", "-"})
@@ -32,12 +33,13 @@ func backups(s *story) {
 	s.run(0, []string{"etcd", "defragment", s.Lab.ControlPlanes()[1].Hostname}, "Done. 1 member")
 	s.run(15, []string{"etcd", "defragment", "nobody"}, "no such etcd member")
 	s.run(0, []string{"etcd", "disarm"}, "There is no alarm.")
+	s.run(0, []string{"etcd", "disarm", "--all"}, "There is no alarm.")
 	s.healthy()
 }
 
 // snapshotsOnHosts has each host take one when it is told to, and one when its timer fires.
 func (s *story) snapshotsOnHosts() {
-	s.run(0, []string{"etcd", "snapshot", "--on-hosts"}, "3 hosts have a new snapshot")
+	s.run(0, []string{"etcd", "snapshot", "--on-hosts", "--force-unlock"}, "3 hosts have a new snapshot")
 	const fire = `set -e
 systemctl is-enabled kubeone-snapshot.timer
 systemctl start kubeone-snapshot.service
@@ -77,10 +79,9 @@ func (s *story) backupOffTheHosts(dir string) {
 	if len(left) != 1 || left[0].Name() != written.Name {
 		s.Errorf("kept are %v, not %s", left, written.Name)
 	}
-	a, err := backup.Open(filepath.Join(kept, written.Name), id)
-	s.must(err)
-	s.must(a.Verify(s.Context()))
-	s.must(a.Close())
+	off := filepath.Join(kept, written.Name)
+	s.run(0, []string{"backup", "verify", off, "--identity", key}, "Signed by this CA", "Verified: all")
+	s.run(0, []string{"backup", "inspect", off, "--identity", key, "-o", "json"}, `"verified": false`)
 	s.same("Kubernetes version", newest, written.Metadata.KubernetesVersion)
 	if written.Metadata.ClusterID == "" || written.Metadata.Snapshot.Keys < 100 ||
 		len(written.Metadata.Snapshot.Members) != 3 {

@@ -5,24 +5,52 @@ package e2e
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )
 
 // TestUpgrades are the upgrades of a cluster with three control-plane hosts and three workers: one of the patch
 // version, and one after the other to the next two minor versions.
 func TestUpgrades(t *testing.T) {
-	for _, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
+	for n, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
 		t.Run(versions[0], func(t *testing.T) {
 			s := begin(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3, KubernetesVersion: versions[0]})
 			s.founded()
-			for n, version := range versions[1:] {
-				s.chapter(versions[n]+" becomes "+version, func(s *story) { s.upgradedUnderLoad(versions[n], version) })
+			for last, version := range versions[1:] {
+				s.chapter(versions[last]+" becomes "+version,
+					func(s *story) { s.upgradedUnderLoad(versions[last], version) })
+			}
+			if n == 0 {
+				s.chapter("the same version once more", onceMore)
 			}
 		})
 	}
+}
+
+// TestUpgradeOnTheWay goes two minor versions in one run, through a version of the one between.
+func TestUpgradeOnTheWay(t *testing.T) {
+	const oldest = "1.34.4"
+	s := begin(t, fleet.Options{Name: "way", ControlPlanes: 1, Workers: 1, KubernetesVersion: oldest})
+	s.founded()
+	library := []string{"--bundle", s.Bundle}
+	for _, version := range []string{olderMinor, newest} {
+		s.must(s.Want(t.Context(), version))
+		library = append(library, "--bundle", s.Bundle)
+	}
+	onTheWay := "On the way: Kubernetes " + olderMinor
+	s.run(2, append([]string{"plan", "--through", olderMinor}, library...), onTheWay, oldest)
+	s.run(0, append([]string{"apply", "-y", "--through", olderMinor}, library...), onTheWay,
+		"Done. The cluster matches the manifest.")
+	s.upgraded(newest)
+	s.run(0, []string{"plan", "-l", "kubernetes.io/hostname=worker-1"}, "No changes")
+	s.run(15, []string{"plan", "-l", "kubernetes.io/hostname=nobody"}, "matches the Node of no host")
+	emptyPlan(s)
 }
 
 // TestFiveControlPlanes is a cluster of three that becomes one of five, and loses two of them for good.
@@ -94,18 +122,47 @@ func controlPlaneGrows(s *story) {
 // founded makes a cluster of the bare hosts.
 func (s *story) founded() {
 	s.Helper()
-	s.run(0, []string{"apply", "-y"}, "Done.")
+	journal := filepath.Join(s.TempDir(), "run.jsonl")
+	s.run(0, []string{"install", "-y", "--log-file", journal}, "Done.")
+	text, err := os.ReadFile(journal)
+	s.must(err)
+	if !strings.Contains(string(text), `"run-finished"`) {
+		s.Errorf("the journal does not tell the run's end:\n%s", text)
+	}
 	s.must(s.FetchKubeconfig(s.Context()))
 	s.must(s.Runs(s.Context(), s.Lab.KubernetesVersion))
 }
 
-// upgradedUnderLoad is an upgrade that nobody interrupts.
+// upgradedUnderLoad is an upgrade that nobody interrupts, with settings of its own.
 func (s *story) upgradedUnderLoad(from, to string) {
 	under := s.loaded()
 	s.must(s.Want(s.Context(), to))
 	s.upgradePlanned(from, to)
-	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.run(0, []string{"upgrade", "-y", "--max-unavailable", "50%", "--max-parallel", "1", "--canary=false",
+		"--drain-timeout", "10m", "--on-drain-timeout", "stop"}, "Done.")
 	s.upgraded(to)
 	s.unharmed(under)
+	emptyPlan(s)
+}
+
+// onceMore rolls the configuration out although nothing differs, to the control-plane hosts alone, as the guide says:
+// their certificates are new afterwards, and the workers have not noticed.
+func onceMore(s *story) {
+	certificates := func() map[string]string {
+		all, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), "sha256sum /etc/kubernetes/pki/apiserver.crt")
+		s.must(err)
+		return all
+	}
+	old, workers := certificates(), s.started(s.Lab.Workers())
+	s.run(2, []string{"plan", "--force-upgrade"}, hostnames(s.Members())...)
+	controlPlanes := strings.Join(hostnames(s.Lab.ControlPlanes()), ",")
+	s.run(0, []string{"upgrade", "-y", "--force", "--limit", controlPlanes}, "Done.")
+	for host, sum := range certificates() {
+		if sum == old[host] {
+			s.Errorf("%s has the certificate of before", host)
+		}
+	}
+	s.healthy()
+	s.same("what runs on the workers since when", workers, s.started(s.Lab.Workers()))
 	emptyPlan(s)
 }

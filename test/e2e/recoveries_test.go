@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ func TestRecoveries(t *testing.T) {
 		part{"the newest data comes back, although its etcd does not start", newestComesBack},
 		part{"all certificates have expired", certificatesExpired},
 		part{"the disk of a worker is read-only, and the quorum is lost once more", readOnlyWorker},
+		part{"the data of all members is gone, and a snapshot brings the cluster back", snapshotRestored},
 	)
 }
 
@@ -123,6 +125,33 @@ func certificatesExpired(s *story) {
 	})
 	s.recovered("--from", "surviving-member")
 	s.counted("expired", 50)
+}
+
+// snapshotRestored: no host has etcd's data any more, and each has the cluster's keys. What was written after the
+// snapshot is gone, and the cluster begins anew where that is asked for.
+func snapshotRestored(s *story) {
+	s.objects("saved", 30)
+	dir := s.TempDir()
+	file, journal := filepath.Join(dir, "by-hand.db"), filepath.Join(dir, "run.jsonl")
+	s.run(0, []string{"etcd", "snapshot", file}, file)
+	s.objects("lost", 10)
+	for _, host := range s.Lab.ControlPlanes() {
+		s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
+	}
+	s.eventually("nobody serves", time.Minute, func(ctx context.Context) error {
+		for _, host := range s.Lab.ControlPlanes() {
+			if _, err := host.Exec(ctx, "! pidof etcd && [ ! -e /var/lib/etcd/member ]"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.run(0, []string{"etcd", "restore", file, "-y", "--on", "cp-2", "--bundle", s.Bundle, "--parallel", "2",
+		"--log-file", journal}, "nodes Ready", "Done. The cluster matches the manifest.")
+	s.healthy()
+	s.counted("saved", 30)
+	s.counted("lost", 0)
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
 func readOnlyWorker(s *story) {

@@ -195,12 +195,23 @@ func statusOf(err error) int {
 }
 
 // takesBundle are the commands that have the flag --bundle.
-func takesBundle(verb string) bool { return verb == "apply" || verb == "plan" || verb == "recover" }
+func takesBundle(verb string) bool {
+	switch verb {
+	case "plan", "apply", "install", "upgrade", "recover":
+		return true
+	}
+	return false
+}
+
+// takesManifest are all commands but those about one file.
+func takesManifest(args []string) bool {
+	return args[0] != "backup" || !has(args, "verify") && !has(args, "inspect")
+}
 
 // command adds manifest and bundle to a command of the product, unless it names others.
 func (o *Operator) command(ctx context.Context, args []string) *exec.Cmd {
 	full := append([]string{}, args...)
-	if !has(args, "-m") {
+	if takesManifest(args) && !has(args, "-m") {
 		full = append(full, "-m", o.Manifest)
 	}
 	if o.Terraform != "" && !has(args, "-t") {
