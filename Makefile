@@ -57,7 +57,7 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 
 long: ## what takes longer: upgrades over three minors, five control planes, a cluster taken over, versions of hosts, and more
 	go test -tags e2e,long ./test/e2e -count=1 -v -timeout 3h \
-		-run '^(TestUpgrades|TestFiveControlPlanes|TestTakeover|TestTwoEnginesInOneProcess|TestWorkerWithoutDisk|TestVersionsOfHosts|TestRecoveries)$$'
+		-skip '^(TestLifeOfACluster|TestDisasters)$$'
 
 lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, columns of prose, replaced names, documented dependencies, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
