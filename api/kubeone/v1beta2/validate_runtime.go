@@ -116,11 +116,14 @@ func isRetention(r, mode string) bool {
 func (f *findings) cipherSuites(t TLSCipherSuites) {
 	known := map[string]bool{}
 	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
-		known[suite.Name] = true
+		known[suite.Name] = !suite.Insecure
 	}
 	check := func(path string, names []string) {
 		for i, name := range names {
-			if !known[name] {
+			if safe, ok := known[name]; ok && !safe {
+				f.warnf(Item(path, i), "leave it out, unless a client knows nothing better",
+					"%s is known to be weak", name)
+			} else if !ok {
 				f.errorf(Item(path, i), "the names are those of Go's crypto/tls, such as "+
 					"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "%q is not a cipher suite", name)
 			}
