@@ -49,6 +49,10 @@ func TestAStepRunsAsAUnitAndIsFollowed(t *testing.T) {
 	if l.uploads["/var/lib/kubeone/step/node.sh"] != 0o600 {
 		t.Errorf("uploads: %v", l.uploads)
 	}
+	// What a stage prints may name what only root knows.
+	if log, err := os.Stat(l.path("var/lib/kubeone/step/log")); err != nil || log.Mode().Perm() != 0o600 {
+		t.Errorf("the step's log: %v, %v", log, err)
+	}
 }
 
 func TestAFailureSaysWhatTheHostPrintedLast(t *testing.T) {
