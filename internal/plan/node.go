@@ -96,20 +96,39 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	return b, errors.Join(append([]error{err}, b.refused...)...)
 }
 
-// lastControlPlane reports whether no other control-plane host holds a member of etcd, or is known to be one.
+// lastControlPlane reports whether no other host of the manifest has a voting member of etcd, or is known to be of the
+// control plane. A member that is no host's of the manifest is no way to the cluster: nobody would reach what is left.
 func (b *builder) lastControlPlane(h desired.Host) bool {
-	own := b.member(h)
-	for i, m := range b.world.Is.Etcd.Members {
-		if i != own && !m.Learner {
-			return false
-		}
+	if b.world.Is.Etcd.Reached != observed.Yes {
+		return len(b.in.Want.ControlPlane) == 1
 	}
-	return b.world.Is.Etcd.Reached == observed.Yes || len(b.in.Want.ControlPlane) == 1
+	own := b.member(h)
+	return !slices.ContainsFunc(b.in.Want.Hosts(), func(other desired.Host) bool {
+		i := b.member(other)
+		return i >= 0 && i != own && !b.world.Is.Etcd.Members[i].Learner
+	})
 }
 
 func (b *builder) endsCluster(h desired.Host) error {
+	if others := b.strangeVoters(h); len(others) > 0 {
+		return fmt.Errorf("%s is the last control-plane host of the manifest, and etcd has %s besides: nobody would "+
+			"reach the cluster any more; put the hosts of these into the manifest first", b.node(h),
+			problem.List(others))
+	}
 	return fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone "+
 		"reset without --host", b.node(h))
+}
+
+// strangeVoters are the names of etcd's voters besides the host's own.
+func (b *builder) strangeVoters(h desired.Host) []string {
+	var out []string
+	own := b.member(h)
+	for i, m := range b.world.Is.Etcd.Members {
+		if i != own && !m.Learner {
+			out = append(out, cmp.Or(m.Name, m.ID))
+		}
+	}
+	return out
 }
 
 func (b *builder) unknownMembers(h desired.Host) error {

@@ -22,6 +22,14 @@ func gone(controlPlanes, workers int, names ...string) decide.Input {
 	return in
 }
 
+// surplus is a cluster with one control-plane host more than the manifest has.
+func surplus() decide.Input {
+	in := healthy(2, 1)
+	delete(in.Is.Hosts, in.Want.ControlPlane[1].ID)
+	in.Want.ControlPlane = in.Want.ControlPlane[:1]
+	return in
+}
+
 func TestNodePlans(t *testing.T) {
 	t.Parallel()
 	replaced := gone(3, 1, "cp-3")
@@ -96,6 +104,8 @@ func TestRefusedNodeChanges(t *testing.T) {
 		gone  bool
 		says  string
 	}{
+		{"the last control-plane host of the manifest", RemoveNode, surplus(), "192.0.0.1", false,
+			"cp-1 is the last control-plane host of the manifest, and etcd has cp-2 besides"},
 		{"the last control-plane host", RemoveNode, healthy(1, 1), "192.0.0.1", false,
 			"cp-1 is the last control-plane host"},
 		{"the API's endpoint", RemoveNode, endpoint, "192.0.0.1", false, "cp-1 is the API's endpoint (CP-1)"},
