@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	"kubeone/internal/observed"
@@ -22,5 +23,25 @@ func TestAMarkWithoutACordonIsTakenOffOnce(t *testing.T) {
 	}
 	if next, _ := Build(Input{Decide: carryOut(in, p)}); !next.Empty() {
 		t.Errorf("afterwards:\n%s", text(next))
+	}
+}
+
+// A Node that an interrupted run has left closed is opened first, and once more after its upgrade, where a roll-out is
+// forced: two steps, of which each has its own ID, so that no other host's upgrade begins after the first of them.
+func TestAForcedUpgradeOfWhatIsClosedTakesOneHostAfterTheOther(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 0)
+	nodeOf(in, "cp-2", func(n *observed.Node) {
+		n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "run-1"}
+	})
+	in.ForceUpgrade = true
+	p, _ := Build(Input{Decide: in})
+	if err := graph(in, p, nil); err != nil {
+		t.Error(err)
+	}
+	check, ok := p.Step("check/cp-3")
+	if last := p.Steps[slices.IndexFunc(p.Steps, func(s Step) bool { return s.ID == "check/cp-3" })-1]; !ok ||
+		!slices.Contains(check.Needs, last.ID) || last.Intent.NodeName != "cp-2" {
+		t.Errorf("cp-3 is upgraded after %v", check.Needs)
 	}
 }

@@ -72,6 +72,9 @@ func (b *builder) has(id string) bool {
 // onHost adds a step about a host and returns its ID. What every such step has is filled in.
 func (b *builder) onHost(h desired.Host, s Step) string {
 	s.ID, s.Host = b.id(s.Intent.Kind, h), h.ID
+	if s.Intent.Kind == step.Uncordon && b.has(s.ID) { // opened at first, and once more after its upgrade
+		s.ID += "-again"
+	}
 	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.node(h), b.world.Is.Hosts[h.ID].Arch
 	return b.add(h, s)
 }
