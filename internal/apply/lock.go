@@ -253,3 +253,12 @@ func (l *Lock) Release() {
 	l.stop()
 	l.keepers.Wait()
 }
+
+// Forget removes the working directory, with its lock, from a host that the run has made bare. Where another run has
+// the lock by now, or works on the host, it stays.
+func Forget(ctx context.Context, h host.Host, run string) error {
+	_, err := h.Run(ctx, host.Cmd{
+		Name: "remove the working directory", Script: text("forget"), Args: []string{run}, Timeout: CheckTimeout,
+	})
+	return err
+}

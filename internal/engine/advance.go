@@ -72,7 +72,7 @@ func (e *Engine) Advance(ctx context.Context, r Request, at Progress, o RunOptio
 	}
 	s.locks.release(ctx)
 	if err == nil && len(at.Run.Failures) == 0 && forgets(r) {
-		err = e.forget(ctx, s.now)
+		err = e.forget(ctx, s.now, s.run.RunID)
 	}
 	return at, err
 }

@@ -59,7 +59,7 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 	}
 	release() // looking takes nobody's place
 	if forgets(approved.Request) {
-		if err := e.forget(ctx, s.now); err != nil {
+		if err := e.forget(ctx, s.now, s.run.RunID); err != nil {
 			return s.now, err
 		}
 	}
@@ -225,17 +225,13 @@ func forgets(r Request) bool {
 }
 
 // forget removes our own working directory from the hosts that were reset. It goes last: until here it held the
-// lock and the step's result.
-func (e *Engine) forget(ctx context.Context, p Proposal) error {
-	const remove = "rm -rf /var/lib/kubeone /run/kubeone"
+// lock and the step's result. Another run may have the lock since that was given back; its directory stays.
+func (e *Engine) forget(ctx context.Context, p Proposal, run string) error {
 	for _, s := range p.Plan.Steps {
 		if !s.Intent.Kind.ClearsHost() && s.Intent.Kind != step.Purge {
 			continue
 		}
-		if _, err := e.HostOf(p, s.Host).Run(ctx, host.Cmd{
-			Name:   "remove the working directory",
-			Script: remove,
-		}); err != nil {
+		if err := apply.Forget(ctx, e.HostOf(p, s.Host), run); err != nil {
 			return err
 		}
 	}
