@@ -47,7 +47,8 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 
 // Settle returns the input with the endpoint for which everything is done: the manifest's, where it is there or can
 // move there now, else the one that the cluster has. The names that API servers' certificates keep are those that the
-// cluster has noted, and that of the endpoint which it has; none where they are to be dropped. Limited says that the
+// cluster has noted, and that of the endpoint which it has; none where they are to be dropped. Where a move to the
+// manifest's endpoint has begun, its name is kept too: hosts that do not answer now may dial it. Limited says that the
 // request is not about the whole cluster, which the endpoint concerns.
 func Settle(in Input, limited bool) Input {
 	in.Want.Endpoint.Former, in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = kept(in), "", ""
@@ -56,6 +57,10 @@ func Settle(in Input, limited bool) Input {
 		return in
 	}
 	v := look(in)
+	if in.Is.API.Reached != observed.Yes && !in.DropNames {
+		manifest.Former = v.strayNames()
+		in.Want.Endpoint = manifest
+	}
 	has := v.formerEndpoint()
 	why := v.cannotMoveYet()
 	if limited {
@@ -65,17 +70,34 @@ func Settle(in Input, limited bool) Input {
 		return in
 	}
 	in.Want.Endpoint = manifest.At(has)
-	in.Want.Endpoint.Former = kept(in)
-	if v.someHave(manifest.Host) && !in.DropNames { // some may dial it already
-		in.Want.Endpoint.Former = desired.Missing(append(in.Want.Endpoint.Former, manifest.Host),
-			[]string{in.Want.Endpoint.Host})
+	former := kept(in)
+	if in.Is.API.Reached != observed.Yes {
+		former = manifest.Former
 	}
+	if v.certified(manifest.Host) && !in.DropNames { // some may dial it already
+		former = append(former, manifest.Host)
+	}
+	in.Want.Endpoint.Former = desired.Missing(former, []string{in.Want.Endpoint.Host})
 	in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = manifest.String(), why
 	return in
 }
 
-// someHave reports whether an API server's certificate has that name.
-func (v *view) someHave(name string) bool {
+// strayNames are the names in the certificates of the control plane's members which nobody wants any more, where the
+// cluster's record of them cannot be read: others may dial them, and a host that joins must be believed there, too.
+func (v *view) strayNames() []string {
+	var out []string
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if s.joined() && s.is.FirstContact == "" {
+			former := v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)
+			out = append(out, desired.Missing(former, out)...)
+		}
+	}
+	return out
+}
+
+// certified reports whether the API server of some member of the control plane has the name in its certificate.
+func (v *view) certified(name string) bool {
 	return slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
 		return s.joined() && len(desired.Missing([]string{name}, s.is.APINames)) == 0
 	})

@@ -264,3 +264,36 @@ func bareHosts(controlPlanes int) Input {
 	in.nobody()
 	return in
 }
+
+// Who joins in the middle of a move is believed by those who have moved, and, where a recovery cannot read what the
+// cluster has noted, by those who have not.
+func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
+	t.Parallel()
+	begun := func(in *Input) { // the API servers have the new name, and cp-1 is dialled by it
+		in.Want.Endpoint = at("new.example.com", 6443)
+		for _, h := range in.Want.ControlPlane {
+			in.with(h.ID, func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   []string
+	}{
+		"it has begun, and this is about some hosts": {begun, []string{"old.example.com", "new.example.com"}},
+		"it has not begun": {func(in *Input) { in.Want.Endpoint = at("new.example.com", 6443) },
+			[]string{"old.example.com"}},
+		"the API does not answer": {func(in *Input) {
+			begun(in)
+			in.Is.API = observed.API{Reached: observed.No}
+			for _, h := range in.Want.ControlPlane {
+				in.with(h.ID, func(is *observed.Host) { is.AdminEndpoint = in.Want.Endpoint.URL() })
+			}
+		}, []string{"new.example.com", "old.example.com"}},
+	} {
+		in := settled("old.example.com")
+		c.change(&in)
+		if got := Settle(in, true).Want.Endpoint.Required(); !cmp.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
