@@ -375,12 +375,15 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 		mute     bool // neither the API nor etcd answers
 		other    bool
 	}{
-		"etcd has its member":                   {machine: moved, members: listed, other: true},
-		"the API has its Node":                  {machine: moved, nodes: joined, other: true},
-		"its marker is a worker's":              {machine: lost, members: listed, other: true},
-		"it is down, and etcd has its member":   {machine: silent, members: listed, other: true},
-		"it is down, and known by its name":     {hostname: "cp-2", machine: silent, nodes: joined, other: true},
-		"nobody answers who could know":         {machine: moved, mute: true, other: true},
+		"etcd has its member":                 {machine: moved, members: listed, other: true},
+		"the API has its Node":                {machine: moved, nodes: joined, other: true},
+		"its marker is a worker's":            {machine: lost, members: listed, other: true},
+		"it is down, and etcd has its member": {machine: silent, members: listed, other: true},
+		"it is down, and known by its name":   {hostname: "cp-2", machine: silent, nodes: joined, other: true},
+		"nobody answers who could know":       {machine: moved, mute: true, other: true},
+		"etcd has its member, and the manifest another name": {
+			hostname: "w1", machine: moved, members: listed, other: true,
+		},
 		"it alone says so":                      {machine: moved, nodes: []observed.Node{{Name: "cp-2"}}},
 		"a bare one at a dead member's address": {machine: bare(), members: listed, nodes: joined},
 		"one that is down, at a dead member's address, with a name of its own": {
