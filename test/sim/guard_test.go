@@ -47,6 +47,16 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.NoWorkerLock, "seed=1 hosts=1+1 start=missing faults=1:alone:1:1", safety.OneOperator},
 		{drive.AnyToken, "seed=1 hosts=1+1 start=missing faults=", safety.OwnTokens},
 		{drive.NoNames, "seed=1 hosts=3+1 start=elsewhere faults=", safety.Believed},
+		{drive.NoForget, "seed=14377 hosts=2+2 start=healthy faults=44:killed:1:124,75:remove:3:90,92:second:3:89",
+			safety.OneOperator},
+		{drive.Delete, "seed=1 hosts=3+1 start=healthy faults=3:reset:1:2", safety.DataKept},
+		{drive.Wiped, "seed=1 hosts=3+1 start=healthy faults=3:reset:1:2", safety.MemberLeft},
+		{drive.KeepNothing, "seed=1 hosts=3+1 start=healthy faults=3:reset:1:2,42:dead:2:200,80:reset:1:1",
+			safety.KeptNeeded},
+		{drive.NoRole, "seed=1 hosts=3+1 start=healthy faults=3:role:1:2,10:replace:3:1", safety.Role},
+		{drive.Anyhow, "seed=1 hosts=3+0 start=healthy faults=30:recover:1:2", safety.Recovery},
+		{drive.OldData, "seed=1 hosts=5+0 start=healthy faults=1:slow:0:300,40:replaced:2:1,40:replaced:3:1," +
+			"40:replaced:4:1,60:recover:0:1", safety.NewestData},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},
 	} {
 		t.Run(string(c.guard), func(t *testing.T) {

@@ -74,12 +74,13 @@ type tally struct {
 	name                                  string
 	began                                 time.Time
 	schedules, runs, moments, lost, broke int
-	helped                                int
+	helped, recovered                     int
 }
 
 // count counts one schedule. It returns whether to go on.
 func (t *tally) count(s drive.Scenario, r drive.Report, all bool) bool {
 	t.schedules, t.runs, t.moments, t.helped = t.schedules+1, t.runs+r.Runs, t.moments+r.Moments, t.helped+r.Helped
+	t.recovered += r.Recovered
 	if r.Lost {
 		t.lost++
 	}
@@ -105,9 +106,9 @@ func (t *tally) report() int {
 		return 0
 	}
 	took := time.Since(t.began)
-	fmt.Printf("%s: %d schedules, %d runs of apply, %d moments; %d lost their quorum to the faults, %d times a person "+
-		"helped; %d broke a rule; %v, %.0f schedules a second\n",
-		t.name, t.schedules, t.runs, t.moments, t.lost, t.helped, t.broke, took.Round(time.Millisecond),
+	fmt.Printf("%s: %d schedules, %d runs of apply, %d moments; %d lost their quorum to the faults and %d were "+
+		"recovered; %d times a person helped; %d broke a rule; %v, %.0f schedules a second\n",
+		t.name, t.schedules, t.runs, t.moments, t.lost, t.recovered, t.helped, t.broke, took.Round(time.Millisecond),
 		float64(t.schedules)/took.Seconds())
 	return min(t.broke, 1)
 }

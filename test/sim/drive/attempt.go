@@ -233,7 +233,7 @@ func (a *attempt) etcdAllows() progress {
 	if a.safe {
 		return passed
 	}
-	is := a.etcdIs(apply.BeforeStep(a.step, a.op.sim.want, a.op.approved))
+	is := a.etcdIs(apply.BeforeStep(a.step, a.op.plan.want, a.op.approved))
 	a.safe = is == passed
 	return is
 }
@@ -293,7 +293,7 @@ func (a *attempt) request() progress {
 		a.call.Began = a.now()
 	}
 	done, err := a.op.sim.World.Through(
-		a.by(), a.step.Intent, &a.call, world.Digests{Manifest: a.op.sim.want.Digest, Addons: a.op.sim.addons})
+		a.by(), a.step.Intent, &a.call, world.Digests{Manifest: a.op.file.want.Digest, Addons: a.op.sim.addons})
 	switch {
 	case err != nil:
 		return failed

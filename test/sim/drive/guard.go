@@ -42,6 +42,13 @@ const (
 	LeaseByForce Guard = "lease-by-force" // the Lease is taken at once, because all hosts that answered are locked
 	NoAsking     Guard = "no-asking"      // a run goes on although nobody tells it whether the Lease is its own
 	NoWorkerLock Guard = "no-worker-lock" // who works on one worker alone locks nothing
+	NoForget     Guard = "no-forget"      // a working directory is removed although another run has its lock
+	Delete       Guard = "delete"         // a reset deletes etcd's data and the PKI
+	Wiped        Guard = "wiped"          // a host is made bare while it is a member of etcd
+	NoRole       Guard = "no-role"        // a host is what the manifest calls it
+	Anyhow       Guard = "recover-anyhow" // a cluster is recovered whatever its etcd says
+	OldData      Guard = "old-data"       // a cluster is recovered from whatever host comes first
+	KeepNothing  Guard = "keep-nothing"   // what was kept is deleted although there is no quorum
 )
 
 // flaws are those of the world itself.
@@ -49,7 +56,7 @@ func (g Guard) flaws() world.Flaws {
 	return world.Flaws{
 		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
 		NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum,
-		NoRoom: g == NoRoom || g == NoWaves,
+		NoRoom: g == NoRoom || g == NoWaves, Delete: g == Delete, Forget: g == NoForget,
 	}
 }
 

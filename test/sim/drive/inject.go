@@ -3,6 +3,7 @@ package drive
 import (
 	"slices"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/problem"
 	"kubeone/test/sim/world"
 )
@@ -115,8 +116,51 @@ func (s *Simulation) harm(f Fault, h *world.Host) {
 	}
 }
 
+// commandOf is the command that a second operator gives.
+func (s *Simulation) commandOf(f Fault) request {
+	id := s.hostAt(f.Host).ID
+	r := request{hosts: []string{id}, gone: f.Kind == RemoveGone || f.Kind == ReplaceGone}
+	switch f.Kind {
+	case Limited:
+		r.command = applyLimited
+	case Upgraded:
+		r.command = applyForced
+	case Reset:
+		r.command, r.purge = resetHosts, f.For%2 == 1
+	case Remove, RemoveGone:
+		r.command = removeHost
+	case Replace, ReplaceGone:
+		r.command = replaceHost
+	case Recover:
+		r.command, r.hosts = recoverCluster, nil
+		if f.For%2 == 0 {
+			r.on = id
+		}
+	}
+	return r
+}
+
+// aloneOn has a caller work on one worker alone.
+func (s *Simulation) aloneOn(i int) {
+	if n := len(s.file.want.Workers); n > 0 {
+		s.begin(false).alone = s.file.want.Workers[i%n].ID
+	}
+}
+
 func (s *Simulation) happenToOperator(f Fault) {
 	s.tell("%s operator", f.Kind)
+	switch {
+	case f.Kind.isCommand():
+		s.ask(s.commandOf(f))
+		return
+	case f.Kind.isEdit():
+		s.editHosts(f)
+		s.begin(false)
+		return
+	case f.Kind == Alone:
+		s.aloneOn(f.Host)
+		return
+	}
 	switch f.Kind {
 	case Second:
 		s.begin(false)
@@ -128,15 +172,12 @@ func (s *Simulation) happenToOperator(f Fault) {
 		s.begin(false).old = true
 		return
 	case Moved:
-		if s.want.Endpoint.Host = otherEndpoint; f.Host%2 == 0 {
-			s.want.Endpoint.Host = endpoint
-		}
+		s.edit(func(want *desired.Cluster) {
+			if want.Endpoint.Host = otherEndpoint; f.Host%2 == 0 {
+				want.Endpoint.Host = endpoint
+			}
+		})
 		s.begin(false)
-		return
-	case Alone:
-		if s.Workers > 0 {
-			s.begin(false).alone = s.want.Workers[f.Host%s.Workers].ID
-		}
 		return
 	}
 	if len(s.ops) == 0 {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/decide"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
 	"kubeone/test/sim/world"
@@ -28,24 +27,21 @@ type tenure struct {
 func (o *operator) setReachable() {
 	for _, h := range o.sim.World.Hosts {
 		h.Hidden = h.Part != 0 && h.Part != 2-o.number%2
+		h.Outside = !o.file.has[h.ID]
 	}
 }
 
 // seen is what the operator sees and plans now.
 func (o *operator) seen() look {
-	l := o.sim.lookFor(o.endpoint)
+	if o.alone == "" && o.request.command == applyAll {
+		return o.sim.lookFor(o.file)
+	}
+	l := o.requested()
 	if o.alone == "" {
 		return l
 	}
-	want := o.sim.want
-	want.Endpoint = o.endpoint
-	in := decide.Settle(decide.Input{
-		Want: want, Is: l.is, Config: o.sim.config, Addons: o.sim.addons, Limit: map[string]bool{o.alone: true},
-	}, true)
-	l.endpoint = in.Want.Endpoint
-	p, decisions := plan.Build(plan.Input{Decide: in})
-	l.plan, l.first = aloneWith(p, o.alone), decisions[0]
-	if len(l.plan.Steps) > 0 && plan.LockScope(l.plan, o.sim.want, l.is).Cluster {
+	l.plan = aloneWith(l.plan, o.alone)
+	if len(l.plan.Steps) > 0 && plan.LockScope(l.plan, l.want, l.is).Cluster {
 		l.plan.Steps, l.plan.Blocked = nil, "it is about more than this worker"
 	}
 	return l
@@ -64,7 +60,8 @@ func aloneWith(p plan.Plan, id string) plan.Plan {
 
 // leaseFirst takes the Lease before the first step, if the plan is about the cluster and an API answers.
 func (o *operator) leaseFirst() {
-	if !o.old && !o.scope.Cluster || !o.sim.World.APIReached() {
+	recovers := o.request.command == recoverCluster // what still answers is not the cluster that will be
+	if !o.old && !o.scope.Cluster || recovers || !o.sim.World.APIReached() {
 		o.state = lookingAgain
 		return
 	}
@@ -128,7 +125,7 @@ func (o *operator) renew() {
 func (o *operator) mayBegin(onHost bool) bool {
 	w := o.sim.World
 	switch {
-	case o.old, !o.scope.Cluster, o.sim.Off == NoLock:
+	case o.old, !o.scope.Cluster, o.sim.Off == NoLock, onHost && o.scope.Ends:
 		return true
 	case !o.lease.mine && onHost:
 		return true // the host itself refuses whoever has lost its lock

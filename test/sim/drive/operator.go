@@ -35,8 +35,11 @@ type look struct {
 	first decide.Decision
 	is    observed.World
 	world int // its version
-	// endpoint is the one that is wanted, with the names that are kept.
-	endpoint desired.Endpoint
+	// want is the manifest as it is carried out: its hosts where they were found, its endpoint the one that can be
+	// had now, with the names that are kept.
+	want desired.Cluster
+	// refused is why the request is not planned at all; nil of one that is.
+	refused error
 }
 
 // state is where an operator is.
@@ -49,31 +52,32 @@ const (
 	lookingAgain
 	running
 	releasing
+	forgetting
 	verifying
 )
 
 // operator is one run of apply. Each of its moves is one command, request or look.
 type operator struct {
-	sim    *Simulation
-	run    string
-	number int
-	force  bool
-	old    bool // it is the program that locks all that answer, and then takes the Lease by force
-	// endpoint is that of the manifest with which it began.
-	endpoint desired.Endpoint
-	alone    string // ID of the worker that it works on alone; empty for the cluster
-	state    state
-	result   Result
-	plan     look
-	scope    plan.Scope
-	hosts    []*world.Host // whose lock it takes
-	next     int
-	locks    map[string]int64
-	denied   map[string]bool // workers whose lock it did not get
-	lease    tenure
-	sched    *apply.Schedule
-	calls    []*attempt
-	sent     map[string]bool // hosts that have their script
+	sim     *Simulation
+	run     string
+	number  int
+	force   bool
+	old     bool    // it is the program that locks all that answer, and then takes the Lease by force
+	file    *file   // the manifest with which it began
+	request request // what it was asked for
+	alone   string  // ID of the worker that it works on alone; empty for the cluster
+	state   state
+	result  Result
+	plan    look
+	scope   plan.Scope
+	hosts   []*world.Host // whose lock it takes
+	next    int
+	locks   map[string]int64
+	denied  map[string]bool // workers whose lock it did not get
+	lease   tenure
+	sched   *apply.Schedule
+	calls   []*attempt
+	sent    map[string]bool // hosts that have their script
 	// What the run knows besides: what it saw when its plan was approved, whether it can log in to the API, when
 	// it made each host's join token, and since when it opens nodes again at its end.
 	approved  observed.World
@@ -103,6 +107,8 @@ func (o *operator) move() {
 		o.walk()
 	case releasing:
 		o.release()
+	case forgetting:
+		o.forget()
 	case verifying:
 		o.verify()
 	}
@@ -121,14 +127,20 @@ func (o *operator) look() {
 	if o.until == 0 {
 		o.until = w.Now + settle
 	}
-	if o.alone == "" && comingUp(l) && w.Now < o.until {
+	if o.alone == "" && o.request.applies() && comingUp(l) && w.Now < o.until {
 		return
 	}
 	o.plan = l
 	if o.sim.Trace != nil {
-		o.sim.tell("%s decides %s: %s", o.run, l.first.Route, l.first.Trace[len(l.first.Trace)-1].Why)
+		o.sim.tell("%s decides %s", o.run, l.why())
 	}
 	switch {
+	case l.refused != nil:
+		o.end(Refused)
+	case !o.request.applies() && len(l.plan.Steps) == 0:
+		o.end(Again)
+	case !o.request.applies():
+		o.approve()
 	case l.first.Route == fsm.Error:
 		o.end(Refused)
 	case l.plan.Blocked != "":
@@ -144,15 +156,20 @@ func (o *operator) look() {
 
 // approve says yes, to the very plan that was shown.
 func (o *operator) approve() {
-	o.sim.Checker.Approve(o.run, o.plan.plan, false)
+	o.sim.Checker.Approve(o.run, o.plan.plan, o.grant())
 	o.hosts, o.next, o.locks, o.denied, o.state = nil, 0, map[string]int64{}, map[string]bool{}, locking
 	o.approved, o.access, o.reopening = o.plan.is, o.plan.is.API.Reached == observed.Yes, 0
+	if o.request.command == recoverCluster { // what still answers there is not the cluster that will be
+		o.approved.API.Reached, o.access = observed.No, false
+	}
 	o.tokens = map[string]int64{}
 	if o.old {
 		o.sim.Checker.Old(o.run)
 	}
-	o.sim.World.Manifest(o.run, o.plan.endpoint)
-	o.scope = plan.LockScope(o.plan.plan, o.sim.want, o.plan.is)
+	o.sim.World.Ordered(o.run, world.Order{
+		Endpoint: o.plan.want.Endpoint, Epoch: plan.Epoch(o.plan.plan, o.plan.want, o.plan.is),
+	})
+	o.scope = plan.LockScope(o.plan.plan, o.plan.want, o.plan.is)
 	for _, h := range o.sim.World.Hosts {
 		blind := o.sim.Off == AbsentHosts && !h.Reached()
 		if o.old && h.Reached() && !h.Outside || !o.old && !blind && slices.Contains(o.scope.Hosts, h.ID) {
@@ -210,7 +227,12 @@ func (o *operator) dispensable(h *world.Host) bool {
 // compare looks again: a plan that is another now is not run.
 func (o *operator) compare() {
 	now := o.seen()
-	if now.world != o.plan.world && now.plan.Digest() != o.plan.plan.Digest() && o.sim.Off != NoCompare {
+	switch {
+	case o.sim.Off == NoCompare && now.refused == nil:
+	case now.refused != nil:
+		o.finish(Refused)
+		return
+	case now.world != o.plan.world && now.plan.Digest() != o.plan.plan.Digest():
 		o.finish(Changed)
 		return
 	}
@@ -315,6 +337,8 @@ func (o *operator) release() {
 		o.end(Failed)
 	case o.alone != "":
 		o.end(Matches)
+	case !o.request.applies():
+		o.state = o.request.next()
 	case !o.plan.plan.Complete():
 		o.end(Again)
 	default:
@@ -324,7 +348,7 @@ func (o *operator) release() {
 
 // verify looks until the cluster is as wanted.
 func (o *operator) verify() {
-	l := o.sim.lookFor(o.endpoint)
+	l := o.sim.lookFor(o.file)
 	switch {
 	case l.plan.Empty() && l.first.Route != fsm.Error:
 		o.end(Matches)

@@ -10,14 +10,14 @@ import (
 
 // Wanted is the cluster that is wanted, and the digests of its configuration by host and of its addons.
 func (s *Simulation) Wanted() (want desired.Cluster, config map[string]map[string]string, addons map[string]string) {
-	return s.want, s.config, s.addons
+	return s.file.want, s.config, s.addons
 }
 
 // Befall lets the faults happen that are due at the moment; those of operators are returned.
 func (s *Simulation) Befall(moment int) []Fault {
 	s.moment = moment
 	s.injectFaults()
-	s.gone = s.gone || s.lostQuorum()
+	s.noteQuorum()
 	return s.due
 }
 

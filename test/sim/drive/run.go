@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -32,18 +33,19 @@ func (s *Simulation) Run() Report {
 			s.begin(false)
 		}
 		s.pass()
-		s.gone = s.gone || s.lostQuorum()
+		s.noteQuorum()
 	}
 	s.heal()
 	report := s.converge()
 	report.Violation, report.Moments, report.Runs, report.Helped = s.Checker.Found(), s.moment, s.runs, s.Help
+	report.Recovered = s.Recovered
 	return report
 }
 
 // begin starts a run of apply.
 func (s *Simulation) begin(force bool) *operator {
 	s.runs++
-	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), number: s.runs, force: force, endpoint: s.want.Endpoint}
+	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), number: s.runs, force: force, file: s.file}
 	s.ops = append(s.ops, o)
 	s.tell("%s begins", o.run)
 	return o
@@ -113,6 +115,7 @@ func (s *Simulation) heal() {
 		o.wake = 0
 	}
 	s.World.Mingle()
+	s.correct()
 	s.World.Settle()
 	s.tell("nothing goes wrong any more")
 }
@@ -122,7 +125,10 @@ func (s *Simulation) converge() Report {
 	var result Result
 	for left := maxRuns; s.Checker.Found() == nil; {
 		if s.Gone() {
-			return Report{Result: result, Lost: true}
+			if !s.recovered() {
+				return Report{Result: result, Lost: true}
+			}
+			left = maxRuns
 		}
 		if left--; left < 0 {
 			s.Checker.Break(safety.Converged, "%d runs, and the last one ended: %s", maxRuns, result)
@@ -130,6 +136,7 @@ func (s *Simulation) converge() Report {
 		}
 		if left == maxRuns/2 {
 			s.openByHand()
+			s.edit(s.putBack)
 		}
 		var last look
 		if result, last = s.oneRun(); result == Matches {
@@ -148,11 +155,15 @@ func (s *Simulation) converge() Report {
 func (s *Simulation) oneRun() (Result, look) {
 	i := slices.IndexFunc(s.ops, func(o *operator) bool { return o.alone == "" })
 	if i < 0 {
-		s.aloneOnes()
+		s.others()
 		i = len(s.ops)
 		s.begin(false)
 	}
-	o := s.ops[i]
+	return s.toItsEnd(s.ops[i])
+}
+
+// toItsEnd lets a run come to its end.
+func (s *Simulation) toItsEnd(o *operator) (Result, look) {
 	for moments := 0; o.result == Unended && s.Checker.Found() == nil; moments++ {
 		if s.pass(); moments > longest {
 			s.Checker.Break(safety.Converged, "a run does not end")
@@ -161,23 +172,26 @@ func (s *Simulation) oneRun() (Result, look) {
 	if o.result == Held {
 		s.World.Now += staleAfter
 	}
-	if o.result == Matches && o.endpoint.Host != s.want.Endpoint.Host {
-		return Again, o.plan // of another manifest
+	if o.result == Matches && (o.file != s.file || o.request.command != applyAll) {
+		return Again, o.plan // of another manifest, or request
 	}
 	return o.result, o.plan
 }
 
-// aloneOnes lets those that work on one worker come to their end.
-func (s *Simulation) aloneOnes() {
+// others lets all operators that there are come to their end.
+func (s *Simulation) others() {
 	for moments := 0; len(s.ops) > 0 && s.Checker.Found() == nil; moments++ {
 		if s.pass(); moments > longest {
-			s.Checker.Break(safety.Converged, "a run about one worker does not end")
+			s.Checker.Break(safety.Converged, "a run does not end")
 		}
 	}
 }
 
 // assisted lets a person do what a run that ended so has asked for, and reports whether there was anything.
 func (s *Simulation) assisted(r Result, l look) bool {
+	if (r == Refused || r == NeedsHelp || r == Failed) && s.correct() {
+		return true
+	}
 	switch r {
 	case NeedsHelp, Again, Failed:
 		return s.help(l)
@@ -266,8 +280,8 @@ func (s *Simulation) asWanted() {
 		return
 	}
 	l := s.look()
-	for _, h := range s.want.Hosts() {
-		if why := s.hostAsWanted(r, h, l.endpoint.Host); why != "" {
+	for _, h := range l.want.Hosts() {
+		if why := s.hostAsWanted(r, h, l.want.Endpoint.Host); why != "" {
 			s.Checker.Break(safety.Converged, "%s %s", h.Hostname, why)
 		}
 	}
@@ -277,10 +291,10 @@ func (s *Simulation) asWanted() {
 			outside++ // only a person may take it out
 		}
 	}
-	if len(r.Members) != s.ControlPlanes+outside {
+	if len(r.Members) != len(l.want.ControlPlane)+outside {
 		s.Checker.Break(safety.Converged, "etcd has %d members", len(r.Members))
 	}
-	if r.Objects.Endpoint != l.endpoint.Host {
+	if r.Objects.Endpoint != l.want.Endpoint.Host {
 		s.Checker.Break(safety.Converged, "the cluster has the endpoint %s", r.Objects.Endpoint)
 	}
 	if l.first.Route != fsm.Nothing || !l.plan.Empty() {
@@ -295,8 +309,10 @@ func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host, endpo
 		return "has not joined"
 	case n == nil || !n.Ready:
 		return "has no Node that is Ready"
-	case n.Kubelet != Wanted || h.ControlPlane && h.Run.API != Wanted:
-		return "does not run " + Wanted
+	case n.Kubelet != cmp.Or(want.Versions.Kubernetes, Wanted) || h.ControlPlane && h.Run.API != Wanted:
+		return "does not run " + cmp.Or(want.Versions.Kubernetes, Wanted)
+	case h.Disk.Marker.Role != want.Role:
+		return "is a " + string(h.Disk.Marker.Role)
 	case n.Cordoned && !s.Checker.ByHand(n.Name):
 		return "is still closed"
 	case h.ControlPlane && !s.World.Voting(h):

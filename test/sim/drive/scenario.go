@@ -76,6 +76,23 @@ const (
 	Old   Kind = "old"
 	Alone Kind = "alone" // a caller works on one worker alone, as a controller does
 	Moved Kind = "moved" // a person gives the manifest another endpoint, or the one of before, and applies it
+	// A second operator gives another command, about the host if it is about one.
+	Limited     Kind = "limited"       // apply --limit
+	Upgraded    Kind = "force-upgrade" // apply --force-upgrade
+	Reset       Kind = "reset"         // reset --host; with an odd For, with --purge
+	Remove      Kind = "remove"        // node remove
+	RemoveGone  Kind = "remove-gone"   // node remove --unreachable
+	Replace     Kind = "replace"       // node replace
+	ReplaceGone Kind = "replace-gone"  // node replace --unreachable
+	Recover     Kind = "recover"       // recover --from surviving-member, and --on the host if For is even
+	// A person changes the manifest, and a second operator applies it beside those who work with the one before.
+	Reordered Kind = "reordered" // its hosts have another order
+	Swapped   Kind = "swapped"   // the host and the next one have each other's addresses
+	Renamed   Kind = "renamed"   // the host has another hostname
+	RoleOther Kind = "role"      // the host is in the other list
+	LeftOut   Kind = "left-out"  // the host is not in it
+	PutBack   Kind = "put-back"  // hosts that were left out are in it again, at the end
+	Versions  Kind = "versions"  // a worker has a version of its own
 )
 
 // Kinds are all sorts of faults.
@@ -84,8 +101,8 @@ func Kinds() []Kind {
 		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped,
 		Crashed,
 		DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Severed, Killed, Paused, Stop, Second, Forced,
-		Old,
-		Alone, Moved,
+		Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover, Reordered,
+		Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
 	}
 }
 
@@ -102,6 +119,24 @@ func (k Kind) lasts() bool {
 func (k Kind) ofOperator() bool {
 	switch k {
 	case Killed, Paused, Stop, Second, Forced, Old, Alone, Moved:
+		return true
+	}
+	return k.isCommand() || k.isEdit()
+}
+
+// isCommand reports whether a second operator gives another command than apply.
+func (k Kind) isCommand() bool {
+	switch k {
+	case Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover:
+		return true
+	}
+	return false
+}
+
+// isEdit reports whether a person changes the hosts of the manifest.
+func (k Kind) isEdit() bool {
+	switch k {
+	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions:
 		return true
 	}
 	return false

@@ -5,7 +5,6 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
@@ -21,7 +20,7 @@ type Simulation struct {
 	// Trace is told what happens, in words; nil tells nobody.
 	Trace func(format string, args ...any)
 
-	want   desired.Cluster
+	file   *file // the manifest, as it is now
 	addons map[string]string
 	config map[string]map[string]string
 	bare   observed.World
@@ -33,14 +32,17 @@ type Simulation struct {
 	ends   []ending
 	due    []Fault // those of this moment of operators
 	last   look
-	// lastEndpoint is for which endpoint the last look was.
-	lastEndpoint string
+	// lastFile is for which manifest the last look was.
+	lastFile *file
 	// lastView is of which hosts the last look was.
-	lastView int
-	hosts    []*world.Host // that have something to do this moment
-	awake    []*operator   // likewise
-	gone     bool          // at some time the faults had taken the quorum of etcd for good
-	Help     int           // how often a person helped
+	lastView   int
+	hosts      []*world.Host // that have something to do this moment
+	awake      []*operator   // likewise
+	gone       bool          // at some time the faults had taken the quorum of etcd for good
+	recoveries int           // how many have begun another etcd
+	Help       int           // how often a person helped
+	// Recovered is how often a cluster was recovered whose quorum the faults had taken.
+	Recovered int
 	// Arrange changes the plans that runs carry out; nil leaves them.
 	Arrange func(plan.Plan) plan.Plan
 	// Ended is told how steps ended; nil tells nobody.
@@ -61,6 +63,7 @@ type Report struct {
 	Runs      int    // of apply
 	Result    Result // of the last one
 	Helped    int    // machines replaced on apply's instructions
+	Recovered int    // how often the cluster was recovered
 	Lost      bool   // the faults took etcd's quorum: nothing but a refusal was to be expected
 }
 
@@ -68,29 +71,29 @@ type Report struct {
 func New(s Scenario) *Simulation {
 	sim := &Simulation{
 		Scenario: s,
-		want:     manifest(s.ControlPlanes, s.Workers),
+		file:     newFile(manifest(s.ControlPlanes, s.Workers)),
 		dice:     dice(s.Seed),
 		broken:   map[*world.Host]Kind{},
 	}
 	sim.addons = map[string]string{"flannel": world.Addon}
 	sim.config = map[string]map[string]string{}
 	names := make([]string, 0, s.ControlPlanes+s.Workers)
-	for _, h := range sim.want.Hosts() {
+	for _, h := range sim.file.want.Hosts() {
 		sim.config[h.ID] = map[string]string{"kubelet": world.Config}
 		names = append(names, h.Hostname)
 	}
 	sim.World = sim.start()
 	sim.World.Flaws = s.Off.flaws()
 	if s.Off == AbsentHosts {
-		sim.bare = world.New(sim.want).Observe()
+		sim.bare = world.New(sim.file.want).Observe()
 	}
-	sim.Checker = safety.New(sim.World, names, sim.want.Upgrade.AtOnce(s.Workers))
+	sim.Checker = safety.New(sim.World, names, sim.file.want.Upgrade.AtOnce(s.Workers))
 	return sim
 }
 
 func (s *Simulation) start() *world.World {
 	if s.Start == Bare {
-		return world.New(s.want)
+		return world.New(s.file.want)
 	}
 	version := Wanted
 	switch {
@@ -101,7 +104,7 @@ func (s *Simulation) start() *world.World {
 	case s.Start == OlderMinor:
 		version = OldStep
 	}
-	want := s.want
+	want := s.file.want
 	switch s.Start {
 	case Missing:
 		want.ControlPlane = want.ControlPlane[:max(1, len(want.ControlPlane)-1)]
@@ -117,7 +120,7 @@ func (s *Simulation) start() *world.World {
 	if n := len(want.Workers); n > 1 {
 		w.Deploy("shop", 2*n, 2*n-1)
 	}
-	w.Extend(s.want)
+	w.Extend(s.file.want)
 	return w
 }
 
@@ -125,20 +128,18 @@ func (s *Simulation) start() *world.World {
 func (s *Simulation) throw(what, n int) int { return s.dice.throw(s.moment*8+what+1000, n) }
 
 // look is what an operator sees and plans now. As long as the world is the same, so is the look.
-func (s *Simulation) look() look { return s.lookFor(s.want.Endpoint) }
+func (s *Simulation) look() look { return s.lookFor(s.file) }
 
-// lookFor is the same with a manifest that has that endpoint.
-func (s *Simulation) lookFor(e desired.Endpoint) look {
+// lookFor is the same with that manifest.
+func (s *Simulation) lookFor(f *file) look {
 	view := s.view()
-	if s.last.world == s.World.Version && s.last.world != 0 && s.lastView == view && s.lastEndpoint == e.Host {
+	if s.last.world == s.World.Version && s.last.world != 0 && s.lastView == view && s.lastFile == f {
 		return s.last
 	}
-	want, is := s.want, s.seen()
-	want.Endpoint = e
-	in := decide.Settle(decide.Input{Want: want, Is: is, Config: s.config, Addons: s.addons}, false)
+	in := decide.Settle(s.input(f), false)
 	p, decisions := plan.Build(plan.Input{Decide: in})
 	s.last, s.lastView = look{plan: p, first: decisions[0], is: in.Is, world: s.World.Version}, view
-	s.last.endpoint, s.lastEndpoint = in.Want.Endpoint, e.Host
+	s.last.want, s.lastFile = in.Want, f
 	if s.Off == OpenAll {
 		s.last.plan = s.opening(p, in.Is)
 	}

@@ -19,6 +19,8 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/test/sim/safety"
+	"kubeone/test/sim/world"
 )
 
 // Operator is one operator with the real apply.
@@ -97,8 +99,10 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	}
 	o.W.do(func() {
 		o.W.plans[run] = p
-		o.W.truth.Manifest(run, o.input(is).Want.Endpoint)
-		o.W.check.Approve(run, p, false)
+		o.W.truth.Ordered(run, world.Order{
+			Endpoint: o.input(is).Want.Endpoint, Epoch: plan.Epoch(p, o.Want, is),
+		})
+		o.W.check.Approve(run, p, safety.Grant{})
 	})
 	hosts := o.hosts(is)
 	scope := plan.LockScope(p, o.Want, is)

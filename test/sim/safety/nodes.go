@@ -77,7 +77,7 @@ func (c *Checker) opened(e world.Effect) {
 }
 
 func (c *Checker) nodeDeleted(e world.Effect) {
-	if h := e.Host; h != nil && !c.asked[e.By.Run] && c.Well(h) {
+	if h := e.Host; h != nil && !c.granted[e.By.Run].Leaves[h.ID] && c.Well(h) {
 		c.Break(Untouched, "%s deletes the Node of %s, which is well", e.By.Step, h.Name)
 	}
 }
@@ -101,7 +101,8 @@ func (c *Checker) State() {
 func (c *Checker) endpoints() {
 	for _, h := range c.World.Hosts {
 		d := &h.Disk
-		if !h.ControlPlane && !h.Outside && d.Joined() && d.KubeletCA != 0 && !c.World.Believed(d.Dials) {
+		if !h.ControlPlane && d.Joined() && d.KubeletCA == c.World.CA() && d.KubeletCA != 0 &&
+			!c.World.Believed(d.Dials) {
 			c.Break(Believed, "%s dials %s", h.Name, d.Dials)
 		}
 	}
@@ -112,7 +113,7 @@ func (c *Checker) brains() {
 	serving := 0
 	for _, r := range c.World.Rings {
 		newest, ok := c.World.Newest(r)
-		if !ok {
+		if !ok || c.left(r) {
 			continue
 		}
 		serving++
@@ -123,6 +124,20 @@ func (c *Checker) brains() {
 	if serving > 1 {
 		c.Break(OneBrain, "%d etcds serve", serving)
 	}
+}
+
+// left reports whether only machines that the manifest does not have any more hold data of the etcd, and another one
+// has begun since.
+func (c *Checker) left(r *world.EtcdCluster) bool {
+	if r == c.World.EtcdCluster() {
+		return false
+	}
+	for _, h := range c.World.Hosts {
+		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && !c.Left[h.Name] {
+			return false
+		}
+	}
+	return true
 }
 
 // versions checks every kubelet against the API servers that it may speak to.
@@ -164,7 +179,8 @@ func (c *Checker) closed() {
 	control, workers := 0, 0
 	for _, n := range r.Objects.Nodes {
 		switch {
-		case n.CordonedBy == "" || !c.joined(n):
+		case n.CordonedBy == "" || !c.joined(n) || c.Left[n.Name]:
+		case c.named(n.CordonedBy): // beside one that an interrupted run has left closed
 		case n.ControlPlane:
 			control++
 		default:
@@ -177,6 +193,12 @@ func (c *Checker) closed() {
 	if workers > c.Workers {
 		c.Break(Unavailable, "%d workers are closed by runs, and %d may be", workers, c.Workers)
 	}
+}
+
+// named reports whether a person has named the hosts on which the run works.
+func (c *Checker) named(run string) bool {
+	g := c.granted[run]
+	return g.Limited || len(g.Leaves) > 0
 }
 
 // CordonedByHand notes that a person closed a Node.

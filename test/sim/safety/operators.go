@@ -80,5 +80,14 @@ func (c *Checker) hasAll(run string) bool {
 	return true
 }
 
+// forgotten checks that no other run has the host whose working directory goes: its lock and its step would go too.
+func (c *Checker) forgotten(e world.Effect) {
+	h := e.Host
+	if h.Held != nil && h.Held.Run != e.By.Run || h.Run.Unit != nil {
+		c.Break(OneOperator, "run %s removes the working directory of %s, whose lock run %s has", e.By.Run, h.Name,
+			c.holder[h.ID])
+	}
+}
+
 // learning is how long a run may take to learn that its lock was taken by force, in seconds.
 const learning = 10

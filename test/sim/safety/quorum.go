@@ -40,6 +40,11 @@ func (c *Checker) begunAt(by world.Author) int64 {
 
 // note remembers which members serve.
 func (c *Checker) note() {
+	if c.World.Quorum(c.World.EtcdCluster()) {
+		c.quorate = c.World.Now
+	} else {
+		c.without = c.World.Now
+	}
 	for _, h := range c.World.Hosts {
 		if h.ControlPlane && c.World.Serving(h) {
 			c.served[h.Address] = c.World.Now
@@ -71,10 +76,10 @@ func (c *Checker) removed(e world.Effect) {
 			voters, healthy)
 	}
 	h := c.World.HostOf(r, e.Member)
-	if h == nil || c.asked[e.By.Run] {
+	if h == nil || c.granted[e.By.Run].Leaves[h.ID] {
 		return
 	}
-	if at, ever := c.served[h.Address]; c.Wanted[h.Name] || ever && c.World.Now-at < silence {
+	if at, ever := c.served[h.Address]; c.wants(e.By.Run, h) || ever && c.World.Now-at < silence {
 		c.Break(LivingMember, "%s removes the member of %s, whose data is there", e.By.Step, h.Name)
 	}
 }
@@ -97,7 +102,11 @@ func (c *Checker) promoted(e world.Effect) {
 // while all are well.
 func (c *Checker) stopped(e world.Effect) {
 	d := e.Host.Disk.Data
-	if d == nil || !c.World.Voting(e.Host) || c.asked[e.By.Run] || e.By.Kind == step.Fence {
+	if d == nil || !c.World.Voting(e.Host) || c.granted[e.By.Run].Ends {
+		return
+	}
+	if e.By.Kind == step.Fence || e.By.Kind == step.Restore {
+		c.recovers(e)
 		return
 	}
 	r := c.ringOf(d.Member)
@@ -113,7 +122,7 @@ func (c *Checker) stopped(e world.Effect) {
 
 // single checks that no other control-plane host is in the middle of having been stopped by a step.
 func (c *Checker) single(e world.Effect) {
-	if c.asked[e.By.Run] || e.By.Kind == step.Fence {
+	if c.granted[e.By.Run].Ends || e.By.Kind == step.Fence || e.By.Kind == step.Restore {
 		return
 	}
 	for _, h := range c.World.Hosts {
@@ -126,6 +135,11 @@ func (c *Checker) single(e world.Effect) {
 // begun checks that a new etcd is begun only where nothing of a cluster is, on any control-plane host of the manifest,
 // reached or not; and that a restored one is alone.
 func (c *Checker) begun(e world.Effect) {
+	if e.By.Kind == step.Restore {
+		c.Recoveries++
+		c.recovers(e)
+		c.newest(e)
+	}
 	for _, h := range c.World.Hosts {
 		if e.By.Kind == step.Restore {
 			if h != e.Host && h.Run.Etcd {
@@ -137,17 +151,5 @@ func (c *Checker) begun(e world.Effect) {
 		if h.ControlPlane && !h.Outside && (h.Disk.Data != nil || h != e.Host && h.Disk.CA != 0 && !unfinished) {
 			c.Break(NewCluster, "%s makes a new cluster on %s, and %s has data of one", e.By.Step, e.Host.Name, h.Name)
 		}
-	}
-}
-
-func (c *Checker) deleted(e world.Effect) {
-	d := e.Host.Disk
-	switch {
-	case e.Verb == world.MovedAside:
-		if d.Data != nil && c.World.Serving(e.Host) {
-			c.Break(DataKept, "%s moves the data of %s aside, whose member serves", e.By.Step, e.Host.Name)
-		}
-	case !c.asked[e.By.Run] && (d.Data != nil || d.CA != 0):
-		c.Break(DataKept, "%s deletes what %s holds", e.By.Step, e.Host.Name)
 	}
 }

@@ -28,6 +28,11 @@ const (
 	OneOperator   Rule = "one operator at a time"
 	NewCluster    Rule = "a new cluster is made only if no control-plane host has anything of one"
 	DataKept      Rule = "etcd's data and the PKI are never deleted"
+	MemberLeft    Rule = "a host's data goes only after its member has left etcd"
+	KeptNeeded    Rule = "what was kept is deleted only while etcd has a quorum"
+	Recovery      Rule = "a cluster is recovered only if its etcd has no quorum"
+	NewestData    Rule = "a cluster is recovered from the newest data that can be reached, unless a person chooses"
+	Role          Rule = "a host is what it has joined as, whatever a manifest calls it"
 	AckedWrites   Rule = "no acknowledged write is lost"
 	OneBrain      Rule = "one etcd at a time serves"
 	Budget        Rule = "disruption budgets hold"
@@ -56,9 +61,13 @@ type Checker struct {
 	Workers int
 	// Forced says that a person allowed pods to be deleted when a drain takes too long.
 	Forced bool
+	// Left are the names of hosts that the manifest has had and has not now: they are nobody's business but a person's.
+	Left map[string]bool
+	// Recoveries is how many times an etcd was begun anew from what an earlier one had.
+	Recoveries int
 
 	approved map[string]plan.Plan
-	asked    map[string]bool        // runs that a person asked to take living hosts out
+	granted  map[string]Grant       // what a person has allowed a run besides what apply may do
 	holder   map[string]string      // the run that last took a host's lock
 	taken    map[string]int64       // of each host, when its lock was last taken
 	locked   map[string]int64       // of each run, when it last took a lock
@@ -71,13 +80,27 @@ type Checker struct {
 	served   map[string]int64       // when the member of an address was last seen to serve
 	checked  int                    // the world's version that State saw last
 	begins   map[world.Author]int64 // when steps began on their hosts
+	quorate  int64                  // when etcd last had a quorum
+	without  int64                  // when it last had none
 	first    *Violation
+}
+
+// Grant is what a person has asked of a run besides what apply may do. The zero value is an apply with the manifest of
+// the beginning.
+type Grant struct {
+	Leaves   map[string]bool // IDs of hosts that leave the cluster although they live
+	Ends     bool            // the whole cluster ends
+	Recovers bool            // etcd begins anew
+	Chosen   bool            // on the host that a person has chosen
+	Limited  bool            // it is about the hosts that a person has named
+	// Wanted are the IDs of the hosts of the run's manifest; nil are those of the beginning.
+	Wanted map[string]bool
 }
 
 // New is a checker of the world, and watches it from now on.
 func New(w *world.World, wanted []string, workers int) *Checker {
 	c := &Checker{World: w, Wanted: map[string]bool{}, Workers: workers}
-	c.approved, c.asked = map[string]plan.Plan{}, map[string]bool{}
+	c.approved, c.granted = map[string]plan.Plan{}, map[string]Grant{}
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
 	c.holder, c.byHand, c.locked = map[string]string{}, map[string]bool{}, map[string]int64{}
 	c.taken, c.leases, c.old = map[string]int64{}, map[string]bool{}, map[string]bool{}
@@ -98,13 +121,15 @@ func (c *Checker) Break(rule Rule, format string, args ...any) {
 	}
 }
 
-// Approve notes the plan that a person said yes to. Asked means that the plan takes living hosts out because the person
-// said so.
-func (c *Checker) Approve(run string, p plan.Plan, asked bool) {
-	c.approved[run], c.asked[run] = p, asked
+// Approve notes the plan that a person said yes to, and what else was asked for.
+func (c *Checker) Approve(run string, p plan.Plan, g Grant) {
+	c.approved[run], c.granted[run] = p, g
 	for _, s := range p.Steps {
 		h := c.World.Host(s.Host)
-		if h != nil && world.Repairs(s.Intent.Kind) && c.Well(h) && !h.Lacks() {
+		if h == nil || g.Leaves[h.ID] || g.Recovers && h.ControlPlane { // which has its own rule
+			continue
+		}
+		if world.Repairs(s.Intent.Kind) && c.Well(h) && !h.Lacks() {
 			c.Break(Untouched, "step %s is about %s, which is well", s.ID, h.Name)
 		}
 	}
@@ -122,11 +147,17 @@ func (c *Checker) effect(e world.Effect) {
 	switch e.Verb {
 	case world.LockTaken:
 		c.lock(e)
-		return
 	case world.LeaseTaken:
 		c.lease(e)
-		return
+	case world.Forgotten:
+		c.forgotten(e)
+	default:
+		c.done(e)
 	}
+}
+
+// done checks what a step does.
+func (c *Checker) done(e world.Effect) {
 	c.planned(e)
 	if e.Verb != world.Restricted {
 		c.alone(e)
@@ -151,6 +182,8 @@ func (c *Checker) effect(e world.Effect) {
 		c.begun(e)
 	case world.Deleted, world.MovedAside:
 		c.deleted(e)
+	case world.Purged:
+		c.purged(e)
 	case world.Evicted:
 		c.evicted(e)
 	case world.Uncordoned:
@@ -171,6 +204,11 @@ func (c *Checker) planned(e world.Effect) {
 	if !ok || s.Host != e.By.Host || s.Intent.Kind != e.By.Kind {
 		c.Break(Planned, "step %s of run %s %s %s, and is not in its plan", e.By.Step, e.By.Run, e.Verb, name(e.Host))
 		return
+	}
+	if h := e.Host; h != nil && s.Host == h.ID && h.Disk.Joined() && s.Intent.Role != "" &&
+		h.Disk.Marker.Role != s.Intent.Role {
+		c.Break(Role, "step %s takes %s for a %s, and it has joined as a %s", s.ID, h.Name, s.Intent.Role,
+			h.Disk.Marker.Role)
 	}
 	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID {
 		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)

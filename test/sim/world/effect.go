@@ -9,6 +9,7 @@ type Verb string
 const (
 	LockTaken  Verb = "takes the lock on"
 	LeaseTaken Verb = "takes the Lease of"
+	Forgotten  Verb = "removes the working directory of"
 	Begun      Verb = "begins a step on"
 
 	RingMade Verb = "begins a new etcd on"
@@ -23,6 +24,7 @@ const (
 	UnitsRestarted Verb = "restarts units of"
 	Wrote          Verb = "writes files of"
 	Deleted        Verb = "deletes data of"
+	Purged         Verb = "deletes what was kept on"
 	MovedAside     Verb = "moves data aside on"
 
 	Cordoned    Verb = "cordons"

@@ -10,18 +10,25 @@ import (
 // Where the API is looked for. An API server is believed by who dials one of the names in its certificate; behind an
 // endpoint may be any of them.
 
-// Manifest notes for which endpoint a run works, and the names that it wants in certificates.
-func (w *World) Manifest(run string, e desired.Endpoint) {
-	if w.manifests == nil {
-		w.manifests = map[string]desired.Endpoint{}
+// Order is what a run works for, as its scripts say it: the endpoint, with the names that it wants in certificates, and
+// how often the cluster has been recovered when its plan has run.
+type Order struct {
+	Endpoint desired.Endpoint
+	Epoch    int
+}
+
+// Ordered notes what a run works for.
+func (w *World) Ordered(run string, o Order) {
+	if w.orders == nil {
+		w.orders = map[string]Order{}
 	}
-	w.manifests[run] = e
+	w.orders[run] = o
 }
 
 // wantedBy is the endpoint that the run works for.
 func (w *World) wantedBy(run string) desired.Endpoint {
-	if e, ok := w.manifests[run]; ok {
-		return e
+	if o, ok := w.orders[run]; ok {
+		return o.Endpoint
 	}
 	return w.want.Endpoint
 }

@@ -31,6 +31,13 @@ func (w *World) Replace(h *Host) {
 	h.Cut, h.Split, h.Full, h.Slow, h.FailAll, h.FailNext = false, false, false, false, false, false
 }
 
+// Scrap takes the machine away for good. Nothing is in its place until Replace.
+func (w *World) Scrap(h *Host) {
+	w.Die(h)
+	w.machines++
+	h.Machine, h.Disk = w.machines, Disk{}
+}
+
 // StopUnits stops the kubelet, or containerd too. Containers go on.
 func (w *World) StopUnits(h *Host, containerd bool) {
 	w.Version++

@@ -11,7 +11,10 @@ func Installed(want desired.Cluster, version string) *World {
 	}, 1)
 	r := w.EtcdCluster()
 	for _, h := range w.Hosts {
-		h.Disk.Marker = &Marker{Cluster: w.Name, Complete: true}
+		h.Disk.Marker = &Marker{Cluster: w.Name, Complete: true, Role: desired.Worker, ID: h.ID, Node: h.Name}
+		if h.ControlPlane {
+			h.Disk.Marker.Role = desired.ControlPlane
+		}
 		h.Disk.KubeletCA, h.Disk.Local = 1, h.ControlPlane
 		if !h.ControlPlane {
 			h.Disk.Dials = want.Endpoint.Host

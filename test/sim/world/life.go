@@ -112,6 +112,28 @@ func stopAll(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
+// keep moves aside what a reset keeps: etcd's data and the PKI.
+func keep(w *World, h *Host, u *Unit) (bool, error) {
+	d := &h.Disk
+	if w.Flaws.Delete || d.Data == nil && d.CA == 0 {
+		return true, nil
+	}
+	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})
+	d.putAside()
+	return true, nil
+}
+
+// putAside takes etcd's data and the CA out of use.
+func (d *Disk) putAside() {
+	if d.Data != nil {
+		d.Aside = append(d.Aside, *d.Data)
+	}
+	if d.CA != 0 {
+		d.AsideCA = append(d.AsideCA, d.CA)
+	}
+	d.Data, d.CA = nil, 0
+}
+
 // deleteAll makes the host bare.
 func deleteAll(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Deleted, By: u.By, Host: h})
@@ -122,7 +144,7 @@ func deleteAll(w *World, h *Host, u *Unit) (bool, error) {
 
 // deleteAside deletes what was kept.
 func deleteAside(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: Deleted, By: u.By, Host: h})
+	w.effect(Effect{Verb: Purged, By: u.By, Host: h})
 	h.Disk.Aside, h.Disk.AsideCA = nil, nil
 	return true, nil
 }
@@ -139,8 +161,8 @@ func moveAside(w *World, h *Host, u *Unit) (bool, error) {
 
 // markUnfinished makes the host one whose join has not ended; its kubelet waits for the join, which makes its
 // certificates anew.
-func markUnfinished(_ *World, h *Host, _ *Unit) (bool, error) {
-	h.Disk.Marker.Complete = false
+func markUnfinished(w *World, h *Host, u *Unit) (bool, error) {
+	h.Disk.Marker.Complete, h.Disk.Marker.Epoch = false, w.orders[u.By.Run].Epoch
 	h.Disk.KubeletCA, h.Disk.AdminCA, h.Disk.Expired = 0, 0, false
 	return true, nil
 }
@@ -196,26 +218,6 @@ func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 		}
 	}
 	h.Run.Containerd = true
-	startKubelet(h, h.Disk.Kubelet)
-	return true, nil
-}
-
-// restore begins a new etcd with what the host has: its newest snapshot, or the data moved aside.
-func restore(w *World, h *Host, u *Unit) (bool, error) {
-	revision := -1
-	for _, s := range h.Disk.Snapshots {
-		revision = max(revision, s)
-	}
-	for _, d := range h.Disk.Aside {
-		revision = max(revision, d.Revision)
-	}
-	old := w.EtcdCluster()
-	if revision < 0 || old == nil {
-		return false, errors.New("there is nothing to restore from")
-	}
-	w.effect(Effect{Verb: RingMade, By: u.By, Host: h})
-	w.begin(h, old.Objects.clone(), revision)
-	h.Disk.Etcd = true
 	startKubelet(h, h.Disk.Kubelet)
 	return true, nil
 }

@@ -54,7 +54,10 @@ func (w *World) observeHost(h *Host) observed.Host {
 		out.Healthz = observed.Of(h.Run.Kubelet)
 	}
 	if m := d.Marker; m != nil {
-		out.Marker = &observed.Marker{Cluster: m.Cluster, Role: role(h), Complete: m.Complete}
+		out.Marker = &observed.Marker{
+			Cluster: m.Cluster, Role: string(m.Role), ID: m.ID, Derived: true, Node: m.Node, Complete: m.Complete,
+			Fenced: m.Fenced, Restoring: m.Restoring, Epoch: m.Epoch,
+		}
 	}
 	if ca := max(d.CA, d.KubeletCA); ca != 0 {
 		out.CAHash = "sha256:" + strconv.Itoa(ca)
@@ -91,13 +94,6 @@ func (w *World) observeHost(h *Host) observed.Host {
 // Image is the name of the release's image.
 func Image(version string) string { return "example.com/kube-apiserver:v" + version }
 
-func role(h *Host) string {
-	if h.ControlPlane {
-		return string(desired.ControlPlane)
-	}
-	return string(desired.Worker)
-}
-
 func unit(installed, active bool, version string) observed.Unit {
 	out := observed.Unit{Installed: installed, State: "inactive/dead"}
 	if installed {
@@ -125,6 +121,12 @@ func (w *World) observeRunning(h *Host, out *observed.Host) {
 		out.ControllerManager = observed.Of(w.APIReady(h) && h.Disk.Controllers)
 		out.Scheduler = out.ControllerManager
 		out.EtcdHealth = observed.Of(w.Voting(h))
+		if h.Run.Kubelet && h.Disk.Etcd && h.Disk.Data != nil && !w.etcdListed(h) {
+			out.EtcdLost = "permanently removed from the cluster"
+		}
+	}
+	for i := range h.Disk.Aside {
+		out.Kept = append(out.Kept, "/var/lib/kubeone-old/"+strconv.Itoa(i+1))
 	}
 	if u := h.Run.Unit; u != nil {
 		out.Step = &observed.Step{Unit: "kubeone-step.service", RunID: u.By.Run, Stage: string(u.Intent.Kind)}

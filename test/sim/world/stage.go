@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/step"
 )
 
@@ -12,9 +13,16 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	if m := h.Disk.Marker; m != nil && m.Cluster != w.Name {
 		return false, errors.New("this host belongs to another cluster")
 	}
+	if other := w.Host(u.Intent.NodeName); other != nil && other != h {
+		return false, errors.New("another host has the name " + u.Intent.NodeName)
+	}
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 	if h.Disk.Marker == nil {
 		h.Disk.Marker = &Marker{Cluster: w.Name}
+	}
+	if m := h.Disk.Marker; !m.Complete && (m.Node == "" || !h.Disk.Holds()) { // its kubelet keeps the name it has
+		m.Role, m.ID, m.Node = u.Intent.Role, h.ID, u.Intent.NodeName
+		h.Name, h.ControlPlane = m.Node, m.Role == desired.ControlPlane
 	}
 	if w.Flaws.WipeData && h.Disk.Data != nil {
 		w.effect(Effect{Verb: Deleted, By: u.By, Host: h})
@@ -126,8 +134,12 @@ func markControlPlane(w *World, h *Host, _ *Unit) (bool, error) {
 	return true, nil
 }
 
-func markJoined(_ *World, h *Host, _ *Unit) (bool, error) {
-	h.Disk.Marker.Complete = true
+func markJoined(w *World, h *Host, u *Unit) (bool, error) {
+	m := h.Disk.Marker
+	if !m.Complete {
+		m.Epoch = w.orders[u.By.Run].Epoch
+	}
+	m.Complete, m.Fenced, m.Restoring = true, "", false
 	h.Disk.Digest = Config
 	return true, nil
 }
@@ -241,6 +253,14 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 		startKubelet(h, h.Disk.Kubelet)
 	}
 	return true, nil
+}
+
+// CA is that of the cluster which counts; 0 where there is none.
+func (w *World) CA() int {
+	if r := w.EtcdCluster(); r != nil {
+		return w.caOf(r)
+	}
+	return 0
 }
 
 // caOf is the CA of the etcd cluster's cluster: that of a host that serves it.

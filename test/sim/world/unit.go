@@ -77,6 +77,16 @@ func (w *World) Unlock(h *Host, run string) {
 	}
 }
 
+// Forget removes what a run has left on a host that it has made bare, as forget.sh does: the working directory, unless
+// another run has its lock by now, or works there.
+func (w *World) Forget(h *Host, run string) {
+	if (h.Held != nil && h.Held.Run != run || h.Run.Unit != nil) && !w.Flaws.Forget {
+		return
+	}
+	w.effect(Effect{Verb: Forgotten, By: Author{Run: run}, Host: h})
+	h.Disk.Generation, h.Disk.Result, h.Held = 0, nil, nil
+}
+
 // Start starts a step on the host, or finds it running or ended, as start.sh does. Only CodeDone means that it can be
 // followed.
 func (w *World) Start(h *Host, by Author, generation int64, intent step.Intent) int {

@@ -47,9 +47,9 @@ var works = map[step.Kind]work{
 	step.SystemAddons: {phases: []phase{applySystem}},
 
 	step.Snapshot:  {phases: []phase{snapshot}},
-	step.Fence:     {phases: []phase{stopAll, moveAside}},
-	step.Restore:   {phases: []phase{restore, writeAPI, awaitAPI}},
-	step.ResetHost: {phases: []phase{stopAll, deleteAll}},
+	step.Fence:     {phases: []phase{fenceMark, stopAll, takeAway}},
+	step.Restore:   {phases: []phase{restoreMark, restoreData, beginAnew, awaitAPI, markJoined}},
+	step.ResetHost: {phases: []phase{stopAll, keep, deleteAll}},
 	step.Purge:     {phases: []phase{deleteAside}},
 
 	step.RemoveAutoApproval: {request: removeAutoApproval},

@@ -32,8 +32,8 @@ type World struct {
 	settled  int // the version that Settle has dealt with
 	machines int
 	want     desired.Cluster // whose names and addresses the hosts have
-	// manifests are the endpoints that runs work for.
-	manifests map[string]desired.Endpoint
+	// orders are what runs work for.
+	orders map[string]Order
 }
 
 // Flaws are guards that are off.
@@ -47,6 +47,8 @@ type Flaws struct {
 	NoQuorum       bool // a host stops its etcd whatever the others do
 	NoRoom         bool // a drain does not count the Nodes that other runs have closed
 	OpenAll        bool // Nodes that a person closed are opened too
+	Delete         bool // a reset deletes what it is to keep
+	Forget         bool // a working directory is removed although another run has its lock
 }
 
 // Host is a place for a machine: its name and address stay when the machine is replaced.
@@ -98,6 +100,7 @@ type Disk struct {
 	Digest      string   // of the configuration that the last step noted
 	Edited      bool     // the kubelet's configuration is somebody else's, and ours is kept beside it
 	Snapshots   []int    // revisions
+	Restored    bool     // a restore that has not ended has put its data in place
 
 	Generation int64   // of the lock
 	Result     *Result // of the last step
@@ -111,10 +114,17 @@ func (h *Host) Lacks() bool {
 		h.ControlPlane && (!d.Etcd || d.API == "" || !d.Controllers || d.Data == nil)
 }
 
-// Marker says whose the host is.
+// Marker says whose the host is, and what it has joined as.
 type Marker struct {
 	Cluster  string
 	Complete bool
+	Role     desired.Role
+	ID, Node string
+	// Fenced is the recovery that took the host out of service, Restoring whether the cluster begins anew on it,
+	// and Epoch how often the cluster had been recovered when the host joined.
+	Fenced    string
+	Restoring bool
+	Epoch     int
 }
 
 // Data is etcd's data directory.

@@ -1,0 +1,79 @@
+package drive
+
+import "kubeone/test/sim/safety"
+
+// maxRecoveries is how many runs of recover a person tries.
+const maxRecoveries = 6
+
+// noteQuorum remembers whether the faults have taken etcd's quorum for good. Once a recovery has begun
+// another one, they have not.
+func (s *Simulation) noteQuorum() {
+	if n := s.Checker.Recoveries; n != s.recoveries {
+		s.recoveries, s.gone = n, false
+	}
+	s.gone = s.gone || s.lostQuorum()
+}
+
+// recovered lets a person recover the cluster from a member that has its data, and put other machines in the place of
+// those that were taken away. It reports whether the cluster has an etcd again; where no host that runs has its data,
+// nothing but a refusal is to be expected.
+func (s *Simulation) recovered() bool {
+	s.others()
+	s.noteQuorum()
+	if s.strangeVoter() || !s.lostQuorum() {
+		return false // nobody but a person can take it out; or another cluster is there in its place
+	}
+	for range maxRecoveries {
+		on := s.choose()
+		if !s.gone || on == "" || s.Checker.Found() != nil {
+			break
+		}
+		if result := s.recover(request{command: recoverCluster}); result == Refused && s.gone {
+			s.recover(request{command: recoverCluster, on: on})
+		}
+		s.noteQuorum()
+	}
+	if s.Checker.Found() == nil && s.gone && s.choose() != "" && !s.excused() {
+		s.Checker.Break(safety.Converged, "etcd's data is there, and %d recoveries have not brought it back",
+			maxRecoveries)
+	}
+	if !s.gone {
+		s.Recovered++
+		for _, h := range s.World.Hosts {
+			if !h.Up && s.file.has[h.ID] {
+				s.tell("a new machine in the place of %s", h.Name)
+				s.World.Replace(h)
+			}
+		}
+	}
+	return !s.gone
+}
+
+func (s *Simulation) recover(r request) Result {
+	result, _ := s.toItsEnd(s.ask(r))
+	s.others()
+	return result
+}
+
+// excused reports whether a recovery is refused for a reason that the simulator has no way out of: the cluster is of
+// another version than the manifest, or the keys are gone too.
+func (s *Simulation) excused() bool {
+	for _, h := range s.World.Hosts {
+		if d := h.Disk; h.ControlPlane && (d.API != "" && d.API != Wanted || d.Lost != "" && d.Lost != Wanted) {
+			return true
+		}
+	}
+	h := s.World.Host(s.choose())
+	return h.Disk.CA == 0
+}
+
+// strangeVoter reports whether etcd has a voter on a machine that the manifest does not have.
+func (s *Simulation) strangeVoter() bool {
+	r := s.World.EtcdCluster()
+	for _, m := range r.Members {
+		if h := s.World.HostOf(r, m.ID); h != nil && !s.file.has[h.ID] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,145 @@
+package drive
+
+import (
+	"slices"
+	"strings"
+
+	"kubeone/internal/desired"
+)
+
+// otherName is before the hostname of a host that is renamed.
+const otherName = "other-"
+
+// editHosts has a person change the hosts of the manifest.
+func (s *Simulation) editHosts(f Fault) {
+	id := s.hostAt(f.Host).ID
+	s.edit(func(want *desired.Cluster) {
+		switch f.Kind {
+		case Reordered:
+			want.ControlPlane, want.Workers = rotated(want.ControlPlane, f.Host+1), rotated(want.Workers, f.Host+1)
+		case Swapped:
+			swapNames(find(want, id), find(want, s.hostAt(f.Host+1).ID))
+		case Renamed:
+			h := find(want, id)
+			if name, renamed := strings.CutPrefix(h.Hostname, otherName); renamed {
+				h.Hostname = name
+			} else {
+				h.Hostname = otherName + h.Hostname
+			}
+		case RoleOther:
+			if s.World.Host(id).Disk.Data == nil || s.dispensable(want, id) {
+				changeRole(want, id)
+			}
+		case LeftOut:
+			if s.dispensable(want, id) {
+				leaveOut(want, id)
+			}
+		case PutBack:
+			s.putBack(want)
+		case Versions:
+			if n := len(want.Workers); n > 0 {
+				want.Workers[f.Host%n].Versions.Kubernetes = []string{OldFix, OldStep, ""}[f.For%3]
+			}
+		}
+	})
+}
+
+func rotated(hosts []desired.Host, by int) []desired.Host {
+	if len(hosts) == 0 {
+		return nil
+	}
+	by %= len(hosts)
+	return slices.Concat(hosts[by:], hosts[:by])
+}
+
+// find is the host with that ID, to be changed.
+func find(want *desired.Cluster, id string) *desired.Host {
+	for _, hosts := range [][]desired.Host{want.ControlPlane, want.Workers} {
+		for i := range hosts {
+			if hosts[i].ID == id {
+				return &hosts[i]
+			}
+		}
+	}
+	return nil
+}
+
+// swapNames gives each of two hosts what the other one's address led to.
+func swapNames(a, b *desired.Host) { a.Hostname, b.Hostname = b.Hostname, a.Hostname }
+
+// changeRole moves a host to the other list, unless it is the last one of the control plane.
+func changeRole(want *desired.Cluster, id string) {
+	h := *find(want, id)
+	if h.Role == desired.ControlPlane && len(want.ControlPlane) == 1 {
+		return
+	}
+	leaveOut(want, id)
+	if h.Role == desired.ControlPlane {
+		h.Role = desired.Worker
+		want.Workers = append(want.Workers, h)
+		return
+	}
+	h.Role, h.Versions = desired.ControlPlane, desired.Versions{}
+	want.ControlPlane = append(want.ControlPlane, h)
+}
+
+// dispensable reports whether a person may leave the host out, or call it a worker: one that is, or one of several
+// control-plane hosts that have joined and run the wanted minor, so that others know of the cluster then.
+func (s *Simulation) dispensable(want *desired.Cluster, id string) bool {
+	if find(want, id).Role == desired.Worker {
+		return true
+	}
+	others := 0
+	for _, h := range want.ControlPlane {
+		if m := s.World.Host(h.ID); h.ID != id && m.Disk.Joined() && m.ControlPlane {
+			others++
+		}
+	}
+	return others > 1 && s.Start != OlderMinor
+}
+
+func leaveOut(want *desired.Cluster, id string) {
+	out := func(h desired.Host) bool { return h.ID == id }
+	want.ControlPlane = slices.DeleteFunc(want.ControlPlane, out)
+	want.Workers = slices.DeleteFunc(want.Workers, out)
+}
+
+// putBack adds the hosts of the beginning that the manifest lacks.
+func (s *Simulation) putBack(want *desired.Cluster) {
+	first := manifest(s.ControlPlanes, s.Workers)
+	for _, h := range first.Hosts() {
+		switch {
+		case find(want, h.ID) != nil:
+		case h.Role == desired.ControlPlane:
+			want.ControlPlane = append(want.ControlPlane, h)
+		default:
+			want.Workers = append(want.Workers, h)
+		}
+	}
+}
+
+// correct has a person make the manifest say what hosts are, of those that have joined or begun to: their roles and
+// names. Versions of single hosts go. Its order stays, and who is not in it. It reports whether anything is changed.
+func (s *Simulation) correct() bool {
+	before := s.file.want.Hosts()
+	first := manifest(s.ControlPlanes, s.Workers)
+	s.edit(func(want *desired.Cluster) {
+		hosts := want.Hosts()
+		want.ControlPlane, want.Workers = nil, nil
+		for _, h := range hosts {
+			was := find(&first, h.ID)
+			h.Hostname, h.Role, h.Versions = was.Hostname, was.Role, desired.Versions{}
+			if m := s.World.Host(h.ID).Disk.Marker; m != nil {
+				h.Hostname, h.Role = m.Node, m.Role
+			}
+			if h.Role == desired.ControlPlane {
+				want.ControlPlane = append(want.ControlPlane, h)
+			} else {
+				want.Workers = append(want.Workers, h)
+			}
+		}
+	})
+	return !slices.EqualFunc(before, s.file.want.Hosts(), func(a, b desired.Host) bool {
+		return a.ID == b.ID && a.Hostname == b.Hostname && a.Role == b.Role && a.Versions == b.Versions
+	})
+}

@@ -1,0 +1,71 @@
+package drive
+
+import (
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/identity"
+	"kubeone/internal/observed"
+)
+
+// file is a manifest as a person has written it. It is not changed: another one takes its place, and who has begun with
+// this one goes on with it.
+type file struct {
+	want desired.Cluster
+	has  map[string]bool // IDs of the machines at the addresses that it has
+}
+
+func newFile(want desired.Cluster) *file {
+	f := &file{want: want, has: map[string]bool{}}
+	for _, h := range want.Hosts() {
+		f.has[h.PublicAddress] = true
+	}
+	return f
+}
+
+// edit makes the manifest another one.
+func (s *Simulation) edit(change func(*desired.Cluster)) {
+	want := s.file.want
+	want.ControlPlane = append([]desired.Host(nil), want.ControlPlane...)
+	want.Workers = append([]desired.Host(nil), want.Workers...)
+	change(&want)
+	s.file = newFile(want)
+	s.Checker.Left = map[string]bool{}
+	for _, h := range s.World.Hosts {
+		s.Checker.Left[h.Name] = !s.file.has[h.ID]
+	}
+	s.Checker.Workers = max(s.Checker.Workers, want.Upgrade.AtOnce(len(want.Workers)))
+}
+
+// input is what is decided upon with the manifest: every machine that answers, as the host that it is.
+func (s *Simulation) input(f *file) decide.Input {
+	is := s.seen()
+	for _, h := range f.want.Hosts() {
+		if _, there := is.Hosts[h.ID]; !there {
+			is.Hosts[h.ID] = observed.Host{
+				ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "no route to host",
+			}
+		}
+	}
+	if s.Off == NoRole {
+		s.believe(f, is)
+	}
+	who := identity.Match(f.want, is)
+	return decide.Input{
+		Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions, Config: s.config,
+		Addons: s.addons,
+	}
+}
+
+// believe makes machines say that they are what the manifest calls them.
+func (s *Simulation) believe(f *file, is observed.World) {
+	for _, h := range f.want.Hosts() {
+		if seen := is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Role != string(h.Role) {
+			m := *seen.Marker
+			m.Role, seen.Marker = string(h.Role), &m
+			if h.Role == desired.Worker {
+				seen.EtcdData, seen.Manifests, seen.PKI, seen.AdminConf = observed.No, nil, observed.No, observed.No
+			}
+			is.Hosts[h.ID] = seen
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package drive
+
+import (
+	"errors"
+	"slices"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/step"
+	"kubeone/test/sim/safety"
+	"kubeone/test/sim/world"
+)
+
+// command is one of the product's commands that change a cluster.
+type command int
+
+const (
+	applyAll command = iota
+	applyLimited
+	applyForced // the configuration is rolled out although nothing differs
+	resetHosts
+	removeHost
+	replaceHost
+	recoverCluster
+)
+
+// request is what an operator was asked for. Its zero value is apply.
+type request struct {
+	command command
+	hosts   []string // IDs: the limit, or whom it is about; none is all
+	gone    bool     // a person says that the host is gone for good
+	purge   bool     // what was kept is deleted, too
+	on      string   // where a recovery begins, if a person has chosen
+}
+
+// applies reports whether it is some apply.
+func (r request) applies() bool { return r.command <= applyForced }
+
+// next is what a run does when its plan has been carried out.
+func (r request) next() state {
+	switch r.command {
+	case resetHosts, removeHost:
+		return forgetting
+	}
+	return verifying
+}
+
+// why is what was decided, in words.
+func (l look) why() string {
+	if l.refused != nil {
+		return "to refuse: " + l.refused.Error()
+	}
+	return string(l.first.Route) + ": " + l.first.Trace[len(l.first.Trace)-1].Why
+}
+
+// requested is what the operator sees, and plans for its request.
+func (o *operator) requested() look {
+	in := o.sim.input(o.file)
+	switch o.request.command {
+	case applyLimited, applyForced:
+		if in.ForceUpgrade = o.request.command == applyForced; !in.ForceUpgrade {
+			in.Limit = only(o.request.hosts)
+		}
+	case applyAll: // of a caller that works on one worker
+		in.Limit = only([]string{o.alone})
+	}
+	in = decide.Settle(in, o.request.command != applyForced)
+	l := look{is: in.Is, want: in.Want, world: o.sim.World.Version}
+	if o.request.applies() {
+		p, decisions := plan.Build(plan.Input{Decide: in})
+		l.plan, l.first = p, decisions[0]
+		return l
+	}
+	l.first = decide.Decide(in)
+	l.plan, l.refused = o.planned(in)
+	return l
+}
+
+func only(ids []string) map[string]bool {
+	out := map[string]bool{}
+	for _, id := range ids {
+		out[id] = true
+	}
+	return out
+}
+
+// planned is the plan of a request that the state of the world alone does not lead to.
+func (o *operator) planned(in decide.Input) (plan.Plan, error) {
+	r := o.request
+	switch {
+	case o.sim.Off == Wiped && r.command == resetHosts:
+		return o.atOnce(in, step.With(step.ResetHostParams{})), nil
+	case o.sim.Off == KeepNothing && r.purge:
+		return o.atOnce(in, step.With(step.PurgeParams{})), nil
+	case o.sim.Off == Anyhow && r.command == recoverCluster:
+		in.Is.Etcd, in.Is.API = observed.Etcd{Reached: observed.No}, observed.API{Reached: observed.No}
+		for id, h := range in.Is.Hosts {
+			h.EtcdHealth, h.APIServer, h.EtcdLost = observed.No, observed.No, "invalid database"
+			in.Is.Hosts[id] = h
+		}
+	}
+	switch r.command {
+	case resetHosts:
+		return plan.Reset(in, r.hosts, r.purge)
+	case removeHost:
+		return plan.RemoveNode(in, r.hosts[0], r.gone)
+	case replaceHost:
+		return plan.ReplaceNode(in, r.hosts[0], r.gone)
+	}
+	return o.recovery(in)
+}
+
+// atOnce is a reset of which only this is left, and nothing that comes before it.
+func (o *operator) atOnce(in decide.Input, do step.Intent) plan.Plan {
+	var p plan.Plan
+	for _, id := range o.request.hosts {
+		h, _ := in.Want.Host(id)
+		do.Role, do.NodeName = h.Role, h.Hostname
+		p.Steps = append(p.Steps, plan.Step{ID: string(do.Kind) + "/" + h.Hostname, Host: id, Intent: do})
+	}
+	return p
+}
+
+// errNotDestroyed is why a person gives up: what is to be confirmed as destroyed is only out of reach.
+var errNotDestroyed = errors.New("a person does not confirm that a machine is destroyed which runs")
+
+// recovery plans a recovery from the member that has the newest data. A person confirms that machines are destroyed
+// which do not answer, after having made sure, and then they are; and chooses a host where nobody knows who has
+// the newest data.
+func (o *operator) recovery(in decide.Input) (plan.Plan, error) {
+	with := plan.RecoverOptions{
+		Copy: plan.Copy{From: step.SurvivingMember}, On: o.request.on, Progress: o.sim.progress(in),
+	}
+	var scrap []*world.Host
+	honest := true
+	for _, h := range in.Want.ControlPlane {
+		if in.Is.Hosts[h.ID].Reach == observed.Unreachable {
+			with.Destroyed = append(with.Destroyed, h.ID)
+			machine := o.sim.World.Host(h.ID)
+			scrap = append(scrap, machine)
+			honest = honest && machine != nil && !machine.Up
+		}
+	}
+	for _, m := range in.Is.Etcd.Members {
+		if h := o.sim.World.Host(m.Name); h != nil && h.Outside {
+			with.Destroyed = append(with.Destroyed, m.Name)
+			scrap = append(scrap, h)
+		}
+	}
+	p, err := plan.Recover(in, with)
+	switch {
+	case err != nil:
+		return p, err
+	case !honest:
+		return plan.Plan{}, errNotDestroyed
+	}
+	for _, h := range scrap {
+		if h != nil && h.Disk.Holds() {
+			o.sim.tell("a person takes the machine of %s away", h.Name)
+			o.sim.World.Scrap(h)
+		}
+	}
+	return p, nil
+}
+
+// progress is up to which revision the hosts that answer have etcd's data.
+func (s *Simulation) progress(in decide.Input) map[string]plan.Progress {
+	out := map[string]plan.Progress{}
+	for i, h := range in.Want.ControlPlane {
+		machine := s.World.Host(h.ID)
+		if seen := in.Is.Hosts[h.ID]; seen.Reach == observed.Reached && seen.EtcdData == observed.Yes {
+			out[h.ID] = plan.Progress{Revision: int64(machine.Disk.Data.Revision), AtLeast: !machine.Run.Etcd}
+			if s.Off == OldData {
+				out[h.ID] = plan.Progress{Revision: int64(100 - i)}
+			}
+		}
+	}
+	return out
+}
+
+// choose is the host that has the newest data of those that answer, for a person who has looked.
+func (s *Simulation) choose() string {
+	best, revision := "", -1
+	r := s.World.EtcdCluster()
+	for _, h := range s.World.Hosts {
+		if d := h.Disk.Data; d != nil && h.Up && !h.Cut && s.file.has[h.ID] && d.EtcdCluster == r.ID &&
+			d.Revision > revision {
+			best, revision = h.ID, d.Revision
+		}
+	}
+	return best
+}
+
+// grant is what a person allows with the request.
+func (o *operator) grant() safety.Grant {
+	g := safety.Grant{Wanted: o.file.has}
+	switch r := o.request; r.command {
+	case removeHost, replaceHost, resetHosts:
+		g.Leaves, g.Ends = only(r.hosts), len(r.hosts) == 0
+	case applyLimited:
+		g.Limited = true
+	case recoverCluster:
+		g.Recovers, g.Chosen = true, r.on != ""
+	}
+	return g
+}
+
+// forget removes the working directory of one host that was reset, as the engine does.
+func (o *operator) forget() {
+	w := o.sim.World
+	i := slices.IndexFunc(o.plan.plan.Steps, func(s plan.Step) bool {
+		return s.Intent.Kind.ClearsHost() || s.Intent.Kind == step.Purge
+	})
+	if i < 0 {
+		o.end(Again)
+		return
+	}
+	h := w.Host(o.plan.plan.Steps[i].Host)
+	o.plan.plan.Steps = slices.Delete(slices.Clone(o.plan.plan.Steps), i, i+1)
+	if !o.command(h, func() { w.Forget(h, o.run) }) {
+		o.end(Failed)
+	}
+}
+
+// ask begins a run with a request.
+func (s *Simulation) ask(r request) *operator {
+	o := s.begin(false)
+	o.request = r
+	return o
+}
+
+// hostAt is the manifest's host of that number.
+func (s *Simulation) hostAt(i int) desired.Host {
+	hosts := s.file.want.Hosts()
+	return hosts[i%len(hosts)]
+}

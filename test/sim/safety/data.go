@@ -1,0 +1,87 @@
+package safety
+
+import (
+	"kubeone/internal/step"
+	"kubeone/test/sim/world"
+)
+
+// What becomes of etcd's data: a host keeps what it had, and no other data takes the place of a cluster's that works.
+
+// wants reports whether the manifest of the run has the host.
+func (c *Checker) wants(run string, h *world.Host) bool {
+	if wanted := c.granted[run].Wanted; wanted != nil {
+		return wanted[h.ID]
+	}
+	return c.Wanted[h.Name]
+}
+
+// deleted checks that what is moved aside serves nobody, and that nothing goes that was not moved aside.
+func (c *Checker) deleted(e world.Effect) {
+	d, ends := e.Host.Disk, c.granted[e.By.Run].Ends
+	switch {
+	case e.Verb == world.Deleted && (d.Data != nil || d.CA != 0):
+		c.Break(DataKept, "%s deletes what %s holds", e.By.Step, e.Host.Name)
+	case e.Verb == world.Deleted, d.Data == nil:
+	case !ends && c.World.Serving(e.Host):
+		c.Break(DataKept, "%s moves the data of %s aside, whose member serves", e.By.Step, e.Host.Name)
+	case !ends && e.By.Kind == step.ResetHost && c.listed(d.Data):
+		c.Break(MemberLeft, "%s moves the data of %s aside, whose member is in etcd's list", e.By.Step, e.Host.Name)
+	}
+}
+
+// listed reports whether the data is of a member of the etcd that counts.
+func (c *Checker) listed(d *world.Data) bool {
+	r := c.World.EtcdCluster()
+	if r == nil || r.ID != d.EtcdCluster {
+		return false
+	}
+	for _, m := range r.Members {
+		if m.ID == d.Member {
+			return true
+		}
+	}
+	return false
+}
+
+// purged checks that nobody needs any more what was kept.
+func (c *Checker) purged(e world.Effect) {
+	if !c.granted[e.By.Run].Ends && len(e.Host.Disk.Aside) > 0 && c.World.Now-c.quorate > notice {
+		c.Break(KeptNeeded, "%s deletes what %s has kept, and etcd has had no quorum for %d s", e.By.Step, e.Host.Name,
+			c.World.Now-c.quorate)
+	}
+}
+
+// recovers checks that etcd begins anew where it has no quorum any more. One that came back a moment ago nobody can
+// have noticed.
+func (c *Checker) recovers(e world.Effect) {
+	if c.World.Quorum(c.World.EtcdCluster()) && c.World.Now-c.without > notice {
+		c.Break(Recovery, "%s %s %s, and etcd has had its quorum for %d s", e.By.Step, e.Verb, e.Host.Name,
+			c.World.Now-c.without)
+	}
+}
+
+// newest checks that no host which answers had newer data of the same etcd than the one on which it begins anew.
+func (c *Checker) newest(e world.Effect) {
+	data := e.Host.Disk.Data
+	if data == nil || c.granted[e.By.Run].Chosen {
+		return
+	}
+	for _, h := range c.World.Hosts {
+		if h == e.Host || h.Outside || !h.Reached() {
+			continue
+		}
+		if d := h.Disk.Data; d != nil && d.EtcdCluster == data.EtcdCluster && d.Revision > data.Revision {
+			c.newer(e, h, d)
+		}
+		if n := len(h.Disk.Aside); n > 0 && h.Disk.Marker != nil && h.Disk.Marker.Fenced == e.By.Run {
+			if d := h.Disk.Aside[n-1]; d.EtcdCluster == data.EtcdCluster && d.Revision > data.Revision {
+				c.newer(e, h, &d)
+			}
+		}
+	}
+}
+
+func (c *Checker) newer(e world.Effect, h *world.Host, d *world.Data) {
+	c.Break(NewestData, "%s begins anew on %s with revision %d, and %s has %d", e.By.Step, e.Host.Name,
+		e.Host.Disk.Data.Revision, h.Name, d.Revision)
+}

@@ -1,0 +1,107 @@
+package world
+
+import (
+	"errors"
+
+	"kubeone/internal/step"
+)
+
+// The phases of a recovery, as stages fence and restore have them. Nothing is deleted: what a host held is aside then.
+
+// fenceMark says that a recovery takes the host out of service.
+func fenceMark(w *World, h *Host, u *Unit) (bool, error) { return w.outOfService(h, u, false) }
+
+// restoreMark says that the cluster is to begin anew on the host. What an earlier restore has done counts as long as
+// that one has not ended.
+func restoreMark(w *World, h *Host, u *Unit) (bool, error) {
+	if m := h.Disk.Marker; m == nil || !m.Restoring {
+		h.Disk.Restored = false
+	}
+	return w.outOfService(h, u, true)
+}
+
+func (w *World) outOfService(h *Host, u *Unit, restoring bool) (bool, error) {
+	m := h.Disk.Marker
+	if m != nil && m.Cluster != w.Name {
+		return false, errors.New("this host belongs to another cluster")
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	if m == nil {
+		m = &Marker{Cluster: w.Name, ID: h.ID}
+		h.Disk.Marker = m
+	}
+	m.Role, m.Node = u.Intent.Role, u.Intent.NodeName
+	m.Complete, m.Fenced, m.Restoring = false, u.By.Run, restoring
+	return true, nil
+}
+
+// takeAway moves aside all that a fenced host could serve with.
+func takeAway(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})
+	d := &h.Disk
+	d.putAside()
+	d.Etcd, d.API, d.Lost, d.Controllers = false, "", "", false
+	d.KubeletCA, d.AdminCA, d.Expired, d.Restored = 0, 0, false, false
+	return true, nil
+}
+
+// restoreData puts the data of a new etcd in the place of the old, once.
+func restoreData(w *World, h *Host, u *Unit) (bool, error) {
+	d, old := &h.Disk, w.EtcdCluster()
+	if d.Restored && d.Data != nil {
+		return true, nil
+	}
+	if step.ParamsOf[step.RestoreParams](u.Intent).From == step.SurvivingMember {
+		d.takeBack()
+	}
+	switch {
+	case d.Data == nil || old == nil:
+		return false, errors.New("there is no etcd data on this host")
+	case h.Full:
+		return false, errFull
+	}
+	if _, err := stopAll(w, h, u); err != nil {
+		return false, err
+	}
+	w.effect(Effect{Verb: RingMade, By: u.By, Host: h})
+	before := *d.Data
+	d.Aside = append(d.Aside, before)
+	w.begin(h, old.Objects.clone(), before.Revision)
+	d.Restored = true
+	return true, nil
+}
+
+// takeBack gives a host what a fence took away, where it has nothing in its place.
+func (d *Disk) takeBack() {
+	if n := len(d.AsideCA); d.CA == 0 && n > 0 {
+		d.CA, d.AsideCA = d.AsideCA[n-1], d.AsideCA[:n-1]
+	}
+	if n := len(d.Aside); d.Data == nil && n > 0 {
+		last := d.Aside[n-1]
+		d.Data, d.Aside = &last, d.Aside[:n-1]
+	}
+}
+
+// beginAnew starts the control plane on the restored data.
+func beginAnew(w *World, h *Host, u *Unit) (bool, error) {
+	d := &h.Disk
+	if d.CA == 0 || d.Data == nil {
+		return false, errors.New("the CA is not there, or etcd's data")
+	}
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	if d.API != u.Intent.Version {
+		w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: d.API, New: u.Intent.Version})
+	}
+	e := w.wantedBy(u.By.Run)
+	if d.AdminCA == 0 { // a certificate that is renewed keeps its names
+		d.Admin, d.Names = e.Host, e.Required()
+	}
+	d.AdminCA, d.KubeletCA, d.Local, d.Expired = d.CA, d.CA, true, false
+	d.Etcd, d.API, d.Controllers = true, u.Intent.Version, true
+	if !d.Has(d.API) {
+		d.Fetched = append(d.Fetched, d.API)
+	}
+	h.Run.Containerd = true
+	startKubelet(h, d.Kubelet)
+	return true, nil
+}
