@@ -95,7 +95,7 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 
 // request is what the flags ask of the cluster.
 func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
-	r := engine.Apply{ForceUpgrade: f.forceUpgrade, DropNames: f.dropNames}
+	r := engine.Apply{ForceUpgrade: f.forceUpgrade, DropNames: f.dropNames, DiscardEdits: f.discardEdits}
 	ids, err := w.HostIDs("--limit", f.limit...)
 	if err != nil {
 		return r, err

@@ -20,6 +20,7 @@ import (
 type upgradeFlags struct {
 	selector       string
 	through        []string
+	discardEdits   bool
 	version        string // of the stage on the way; "" is the manifest's
 	maxUnavailable string
 	maxParallel    int
@@ -36,6 +37,8 @@ func (f *upgradeFlags) register(cmd *cobra.Command) {
 		"act on hosts with these labels only, by their Nodes or else by the manifest")
 	flags.StringArrayVar(&f.through, "through", nil,
 		"upgrade to this version on the way to the manifest's; one for each minor between")
+	flags.BoolVar(&f.discardEdits, "discard-edits", false,
+		"upgrade control-plane hosts although somebody has changed static pods there: they lose that")
 	flags.StringVar(&f.maxUnavailable, "max-unavailable", "",
 		"workers out of service at a time: a number or a percentage (upgrade.maxUnavailable)")
 	flags.IntVar(&f.maxParallel, "max-parallel", 0, "workers upgraded at a time (upgrade.maxParallel)")

@@ -44,6 +44,8 @@ type Input struct {
 	// DropNames takes the names out of the API servers' certificates that nobody wants any more, once nobody dials
 	// them.
 	DropNames bool
+	// DiscardEdits lets an upgrade write static pods anew that somebody has changed.
+	DiscardEdits bool
 	// About holds the IDs of the hosts that the decision is about; nil means all. The others may not have been
 	// asked: such a host is what the API says of its Node, and etcd of its member where that is known. Nothing
 	// is done outside.

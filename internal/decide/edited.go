@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
@@ -66,14 +67,13 @@ func (s *hostState) edits() []problem.Problem {
 	if s.Condition != condition.Healthy {
 		return nil
 	}
-	var pods, others []string
+	var others []string
 	for _, path := range s.is.Edited {
-		if condition.IsStaticPod(path) {
-			pods = append(pods, path)
-		} else {
+		if !condition.IsStaticPod(path) {
 			others = append(others, path)
 		}
 	}
+	pods := s.editedPods()
 	var out []problem.Problem
 	if len(others) > 0 {
 		out = append(out, problem.Problem{
@@ -86,4 +86,42 @@ func (s *hostState) edits() []problem.Problem {
 		})
 	}
 	return out
+}
+
+// editedPods are the host's static pods that somebody has changed: their files, each with what is other there.
+func (s *hostState) editedPods() []string {
+	var out []string
+	for _, path := range s.is.Edited {
+		if !condition.IsStaticPod(path) {
+			continue
+		}
+		if other := s.is.PodEdits[path]; len(other) > 0 {
+			path += " (" + strings.Join(other, ", ") + ")"
+		}
+		out = append(out, path)
+	}
+	return out
+}
+
+// podsInTheWay is the problem of an upgrade that would write static pods anew which somebody has changed: what they
+// have added, the encryption of Secrets perhaps, would be lost. It is nil where nothing would, or the operator says so.
+func (v *view) podsInTheWay() *problem.Problem {
+	if v.in.DiscardEdits {
+		return nil
+	}
+	upgrades := v.upgrades()
+	var pods []string
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if !slices.Contains(upgrades, s.ID) || s.upgradeBegun() { // one that has begun has written them itself
+			continue
+		}
+		for _, pod := range s.editedPods() {
+			pods = append(pods, s.name()+": "+pod)
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return &problem.Problem{Code: problem.EditsInTheWay, Parameters: problem.Parameters{"files": pods}}
 }

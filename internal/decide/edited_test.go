@@ -3,6 +3,7 @@ package decide
 import (
 	"testing"
 
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
@@ -125,6 +126,51 @@ func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, said); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// An upgrade writes static pods anew: it does not begin where that loses what somebody has added, unless they say so.
+func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
+	t.Parallel()
+	older := func(in *Input) { in.allOlder("1.36.1") }
+	forced := func(in *Input) { in.ForceUpgrade = true }
+	edited := func(in *Input) {
+		in.edit(cp2, scheduler)
+		in.change(cp2, func(h *observed.Host) {
+			h.PodEdits = map[string][]string{scheduler: {"--v", "mountPath: /etc/scheduler"}}
+		})
+	}
+	const added = "cp-2: " + scheduler + " (--v, mountPath: /etc/scheduler)"
+	for name, c := range map[string]struct {
+		changes []func(*Input)
+		route   fsm.Route
+		said    string
+	}{
+		"no upgrade":         {[]func(*Input){edited}, fsm.Nothing, ""},
+		"another version":    {[]func(*Input){older, edited}, fsm.Error, "EditsInTheWay(files=" + added + ")"},
+		"forced":             {[]func(*Input){forced, edited}, fsm.Error, "EditsInTheWay(files=" + added + ")"},
+		"nothing is changed": {[]func(*Input){older}, fsm.Upgrade, ""},
+		"another file is":    {[]func(*Input){older, func(in *Input) { in.edit(cp2, config) }}, fsm.Upgrade, ""},
+		"of another host": {[]func(*Input){edited, func(in *Input) {
+			in.ForceUpgrade, in.Limit = true, map[string]bool{cp1: true, w1: true}
+		}}, fsm.Upgrade, ""},
+		"by the upgrade itself, which was interrupted": {[]func(*Input){older, edited, func(in *Input) {
+			in.change(cp2, func(h *observed.Host) { h.Upgrading = decidetest.Version })
+		}}, fsm.Upgrade, ""},
+		"to be discarded": {[]func(*Input){older, edited, func(in *Input) { in.DiscardEdits = true }}, fsm.Upgrade, ""},
+	} {
+		in := healthy(3, 1)
+		for _, change := range c.changes {
+			change(&in)
+		}
+		d := Decide(in)
+		said := ""
+		for _, p := range d.Problems {
+			said += p.String()
+		}
+		if d.Route != c.route || said != c.said {
+			t.Errorf("%s: route %s, problems %q, want %s, %q", name, d.Route, said, c.route, c.said)
 		}
 	}
 }

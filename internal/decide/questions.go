@@ -193,9 +193,6 @@ func (v *view) askWorkers() (fsm.Event, string) {
 
 func (v *view) askVersion() (fsm.Event, string) {
 	event, why, _ := v.relation()
-	if event == fsm.OnSame && v.in.ForceUpgrade {
-		return fsm.OnForced, why + ", and a roll-out is forced"
-	}
 	return event, why
 }
 

@@ -146,9 +146,23 @@ func (v *view) joinable() bool {
 	return !v.running.apiGap && len(v.running.api) == 1 && v.running.api[0] == v.in.Want.KubernetesVersion
 }
 
-// relation compares the wanted version with the running ones, and says what decided. Where that is an error, it is a
-// problem too, otherwise nil.
+// relation says whether there is an upgrade, and what decided. Where that is an error, it is a problem too, otherwise
+// nil.
 func (v *view) relation() (fsm.Event, string, *problem.Problem) {
+	event, why, p := v.compareVersions()
+	if event == fsm.OnSame && v.in.ForceUpgrade {
+		event, why = fsm.OnForced, why+", and a roll-out is forced"
+	}
+	if event == fsm.OnHigher || event == fsm.OnDiffers || event == fsm.OnForced {
+		if edits := v.podsInTheWay(); edits != nil {
+			return fsm.OnEdited, edits.What(), edits
+		}
+	}
+	return event, why, p
+}
+
+// compareVersions compares the wanted version with the running ones, as relation says it.
+func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	want := v.in.Want.KubernetesVersion
 	all := append(slices.Clone(v.running.api), v.running.kubelet...)
 	slices.Sort(all)

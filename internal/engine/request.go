@@ -47,6 +47,7 @@ type Apply struct {
 	Limit        map[string]bool // IDs of the only hosts that may be acted on; nil is all
 	Selector     labels.Selector // of Node labels; of those hosts, the ones that it matches; nil is all
 	ForceUpgrade bool            // roll the configuration out although nothing differs
+	DiscardEdits bool            // an upgrade loses what somebody has changed in static pods
 	DropNames    bool            // take the names out of the API servers' certificates that nobody wants any more
 	// Routes are the only routes that are followed; nil is all. A plan of another is a *ConfigError when it
 	// is carried out.

@@ -126,6 +126,10 @@ type Host struct {
 	Edited []string `json:"edited,omitempty"`
 	// Restorable are those of them of which the host has kept what they were.
 	Restorable []string `json:"restorable,omitempty"`
+	// PodEdits say of those of them that are static pods what is other there, by path, as far as that is known: names
+	// of flags ("--audit-log-path") and of fields ("cpu"), mounts and images ("mountPath: /etc/audit"). Values of flags
+	// are not among them.
+	PodEdits map[string][]string `json:"podEdits,omitempty"`
 	// Upgrading is the version to which an upgrade of the host has begun and not ended; "" is none.
 	Upgrading string `json:"turn,omitempty"`
 	Step      *Step  `json:"step,omitempty"` // a step of ours that runs right now

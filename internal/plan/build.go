@@ -416,9 +416,8 @@ func (b *builder) unlike(w problem.Problem) []string {
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
 	case problem.FilesEdited, problem.StaticPodsEdited:
-		files, _ := w.Parameters["files"].([]string)
 		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes anew
-			if slices.Contains(files, file) {
+			if condition.IsStaticPod(file) == (w.Code == problem.StaticPodsEdited) {
 				out = append(out, b.names[w.Host]+" "+file+" (edited)")
 			}
 		}

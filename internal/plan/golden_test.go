@@ -85,6 +85,15 @@ func worlds() map[string]func() decide.Input {
 			mutate(in, "w-2", func(h *observed.Host) { h.Restorable = h.Edited[1:] }) // one has no copy
 			return in
 		},
+		"upgrade-discards-edits": func() decide.Input {
+			in := healthy(1, 0)
+			in.Want.KubernetesVersion, in.DiscardEdits = "1.36.4", true
+			mutate(in, "cp-1", func(h *observed.Host) {
+				h.Edited = []string{"/etc/kubernetes/manifests/kube-apiserver.yaml", "/var/lib/kubelet/config.yaml"}
+				h.PodEdits = map[string][]string{h.Edited[0]: {"--audit-log-path", "mountPath: /etc/audit"}}
+			})
+			return in
+		},
 		"restore-files-stopped": func() decide.Input {
 			in := healthy(3, 1)
 			become(in, "w-1", edited(stopped))

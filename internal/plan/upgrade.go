@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/decide/skew"
 	"kubeone/internal/desired"
@@ -103,6 +104,11 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	for _, h := range hosts {
 		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion,
 			"etcd, where its version differs", "certificates renewed", "kubelet"}
+		for _, file := range b.in.Is.Hosts[h.ID].Edited {
+			if condition.IsStaticPod(file) {
+				changes = append(changes, file+" without what somebody has changed in it")
+			}
+		}
 		if i := b.member(h); i >= 0 {
 			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
 			if !verdict.Safe {
@@ -227,7 +233,8 @@ func (b *builder) workerChanges(h desired.Host) []string {
 func (b *builder) upgradeNode(h desired.Host, upgrade step.Intent, changes, needs []string) string {
 	reason := b.versions(h)
 	check := b.onHost(h, Step{
-		Intent: only(step.Check), Action: Change, Title: "check before its upgrade",
+		Intent: step.With(step.CheckParams{DiscardEdits: b.in.DiscardEdits && h.Role == desired.ControlPlane}),
+		Action: Change, Title: "check before its upgrade",
 		Reason: "binaries and images there, disk, etcd",
 		Needs:  needs,
 	})

@@ -31,6 +31,7 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 	}
 	h.Edited = edited(l["edited"])
 	h.Restorable = restorable(l["restorable"], h.Edited)
+	h.PodEdits = podEdits(l["pod-edit"], h.Edited)
 	h.Lock = lock(l, files)
 	h.Step = step(l, files)
 	for _, path := range l["kept"] {
@@ -68,6 +69,28 @@ func restorable(paths, edited []string) []string {
 		if slices.Contains(paths, path) {
 			out = append(out, path)
 		}
+	}
+	return out
+}
+
+// podEdit is what a line says of what is other in a static pod: its file, and a flag, a field, a mount or an image.
+var podEdit = regexp.MustCompile(
+	`^/etc/kubernetes/manifests/[^ ]+ ([0-9A-Za-z-]{1,160}|[A-Za-z]{1,16}: *[0-9A-Za-z._/:@-]{1,160})$`)
+
+const mostPodEdits = 16
+
+// podEdits are what is other in those of the edited files that are static pods.
+func podEdits(text, edited []string) map[string][]string {
+	var out map[string][]string
+	for _, t := range text {
+		path, what, _ := strings.Cut(t, " ")
+		if !podEdit.MatchString(t) || !slices.Contains(edited, path) || len(out[path]) >= mostPodEdits {
+			continue
+		}
+		if out == nil {
+			out = map[string][]string{}
+		}
+		out[path] = append(out[path], what)
 	}
 	return out
 }

@@ -356,6 +356,18 @@ func TestEditedFiles(t *testing.T) {
 	if diff := cmp.Diff([]string{"/var/lib/kubelet/config.yaml"}, restorable(said, want)); diff != "" {
 		t.Error(diff)
 	}
+	const pod = "/etc/kubernetes/manifests/etcd.yaml"
+	pods := []string{
+		pod + " --v", pod + " mountPath: /etc/x", pod + " mountPath: \x1b[31m", pod + " two words", "/etc/x --v",
+		"/etc/kubernetes/manifests/other.yaml --v", pod + " " + strings.Repeat("a", 500), pod,
+	}
+	if diff := cmp.Diff(map[string][]string{pod: {"--v", "mountPath: /etc/x"}},
+		podEdits(pods, []string{pod, "/etc/x"})); diff != "" {
+		t.Error(diff)
+	}
+	if many := podEdits(slices.Repeat(pods[:1], 1000), []string{pod}); len(many[pod]) != mostPodEdits {
+		t.Errorf("%d edits", len(many[pod]))
+	}
 	if many := edited(slices.Repeat([]string{"/etc/x: FAILED"}, 1000)); len(many) != mostEdited {
 		t.Errorf("%d files", len(many))
 	}

@@ -151,7 +151,20 @@ edited() {
 		case $failed in *"$file: FAILED"*) ;; *) continue ;; esac
 		printf '%s  %s\n' "$sum" "$ours/kept/$sum" | timeout 5 sha256sum -c --status - 2>/dev/null || continue
 		put restorable "$file"
+		case $file in $kubernetes/manifests/*) other "$ours/kept/$sum" "$file" ;; esac
 	done <$ours/files
+}
+
+# other COPY FILE prints what is other in a static pod than it was: names of flags and of fields, and of mounts and images which
+# they are.
+other() {
+	{
+		grep -vxFf "$1" "$2"
+		grep -vxFf "$2" "$1"
+	} 2>/dev/null |
+		sed -nE -e 's/^ *- (--[0-9A-Za-z-]+).*/\1/p' -e t -e 's/^[ -]*((mountPath|path|image): *[^ ]+) *$/\1/p' -e t \
+			-e 's/^[ -]*([0-9A-Za-z]+):.*/\1/p' |
+		sort -u | head -n 16 | while read -r what; do put pod-edit "$2 $what"; done
 }
 
 # Public parts only: of PEM files the certificates, of kubeconfigs the server and the client certificate.

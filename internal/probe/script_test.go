@@ -243,6 +243,46 @@ func TestScriptSaysWhatIsEditedAndRestorable(t *testing.T) {
 	}
 }
 
+// Of a static pod that somebody has changed the names of flags and fields are said, and of mounts which they are.
+func TestScriptSaysWhatIsOtherInAStaticPod(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	const was = "spec:\n  containers:\n  - command:\n    - kube-apiserver\n    - --secure-port=7443\n" +
+		"    - --profiling=false\n    image: registry:5000/kube-apiserver:v1.36.3\n" +
+		"    resources:\n      requests:\n        cpu: 250m\n"
+	now := strings.NewReplacer("    - --profiling=false\n", "    - --oidc-secret=s3cret\n",
+		"7443", "8443", "cpu: 250m\n", "cpu: 1\n"+
+			"    volumeMounts:\n    - mountPath: /etc/audit\n      name: audit # mine\n").Replace(was)
+	file, sum := root+"/etc/kubernetes/manifests/kube-apiserver.yaml", fmt.Sprintf("%x", sha256.Sum256([]byte(was)))
+	for path, content := range map[string]string{
+		file: now, root + "/etc/kubeone/kept/" + sum: was, root + "/etc/kubeone/files": sum + "  " + file + "\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := output(t, exec.CommandContext(t.Context(), "sh", "-c", text, "probe"))
+	if strings.Contains(string(out), "s3cret") {
+		t.Error("the value of a flag is said")
+	}
+	l, err := readLines(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, what := range []string{
+		"--oidc-secret", "--profiling", "--secure-port", "cpu", "mountPath: /etc/audit", "name", "volumeMounts",
+	} {
+		want = append(want, file+" "+what)
+	}
+	if diff := cmp.Diff(want, l["pod-edit"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // controlPlaneHost lays out the files of a host, and returns its root and the script's text for it.
 func controlPlaneHost(t *testing.T) (root, text string) {
 	t.Helper()

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [22]row { //nolint:funlen // a table
+func clusterRows() [23]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -129,8 +129,15 @@ func clusterRows() [22]row { //nolint:funlen // a table
 			code: StaticPodsEdited, class: ClassRuntime,
 			meaning: "Somebody has changed the manifests of static pods on a control-plane host, or has deleted them.",
 			what:    "somebody has changed {files}",
-			do: "they stay as they are until an upgrade makes them anew: what you need in them belongs in the " +
+			do: "they stay as they are, and the host is not upgraded meanwhile: what you need in them belongs in the " +
 				"manifest, in controlPlaneComponents",
+		},
+		{
+			code: EditsInTheWay, class: ClassRuntime,
+			meaning: "An upgrade would lose what somebody has changed in static pods on control-plane hosts.",
+			what:    "an upgrade would lose what somebody has changed in static pods, {files}",
+			do: "undo that on the hosts; or keep it, flags in controlPlaneComponents of the manifest and all else as " +
+				"a patch of kubeadm's in /etc/kubeone/patches on the host, and upgrade with --discard-edits",
 		},
 		{
 			code: CertificatesEnding, class: ClassRuntime,

@@ -180,3 +180,22 @@ func TestAnUpgradeThatWasInterruptedClaimsNothingOfItsFiles(t *testing.T) {
 		t.Errorf("taken for edits: %s", left)
 	}
 }
+
+// Between the plan and the upgrade somebody may have changed a static pod, and what an upgrade writes has no flag of
+// theirs.
+func TestAnUpgradeStopsBeforeItLosesWhatSomebodyHasChanged(t *testing.T) {
+	t.Parallel()
+	b := upgrading(t)
+	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "ours\n")
+	b.write("etc/containerd/config.toml", "ours\n")
+	b.must("record containerd=1 control-plane=2")
+	b.must("stage_check")
+	b.write("etc/containerd/config.toml", "somebody's\n") // the upgrade makes it anew
+	b.must("stage_check")
+	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "somebody's\n")
+	const says = "somebody has changed /etc/kubernetes/manifests/kube-apiserver.yaml: undo that"
+	b.fails("stage_check", says)
+	b.fails("mkdir -p \"$BIN\"; stage_upgrade_control_plane", says)
+	b.must("DISCARD_EDITS=yes; stage_check")
+	b.must("begin_turn; stage_check") // one that has begun has written them itself
+}

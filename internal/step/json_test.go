@@ -14,7 +14,7 @@ func TestIntentsAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	seconds := 3
 	for want, i := range map[string]Intent{
-		`{"kind":"check"}`: {Kind: Check},
+		`{"kind":"quarantine"}`: {Kind: Quarantine},
 		`{"kind":"restart-units","role":"worker","nodeName":"w-1","units":["kubelet"]}`: {
 			Kind: RestartUnits, Role: desired.Worker, NodeName: "w-1",
 			Params: RestartUnitsParams{Units: []string{"kubelet"}},

@@ -32,11 +32,28 @@ func fetchRow() row {
 	}
 }
 
+// CheckParams say what does not stop the host's upgrade.
+type CheckParams struct {
+	// DiscardEdits says that its static pods are made anew, whatever somebody has changed in them.
+	DiscardEdits bool `json:"discardEdits,omitempty"`
+}
+
+// Kind is Check.
+func (CheckParams) Kind() Kind { return Check }
+
+func (p CheckParams) variables() [][2]string {
+	discard := ""
+	if p.DiscardEdits {
+		discard = "yes"
+	}
+	return [][2]string{{"DISCARD_EDITS", discard}}
+}
+
 func checkRow() row {
 	return row{
 		kind: Check, about: "all that the host's upgrade needs is there; nothing is changed",
-		place: OnHost, concerns: ItsHost, group: groupUpgrade, installs: true, begins: true, halts: always,
-		byHand: true, effect: unchanged,
+		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[CheckParams](),
+		installs: true, begins: true, halts: always, byHand: true, effect: unchanged,
 	}
 }
 
@@ -86,7 +103,8 @@ func upgraded(w *World, h desired.Host, _ Intent) {
 		seen.APIServerVersion = w.Want.KubernetesVersion
 		w.Is.API.Version = w.Want.KubernetesVersion
 	}
-	seen.Digests, seen.Upgrading, seen.Edited, seen.Restorable = w.Config[h.ID], "", nil, nil
+	seen.Digests, seen.Upgrading = w.Config[h.ID], ""
+	seen.Edited, seen.Restorable, seen.PodEdits = nil, nil, nil
 	w.Is.Hosts[h.ID] = seen
 }
 

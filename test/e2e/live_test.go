@@ -145,6 +145,11 @@ func editedFiles(s *story) {
 	s.healthy()
 	s.run(0, []string{"status"}, "cp-2: somebody has changed "+pod)
 	s.run(4, []string{"plan"}, "No changes. The cluster matches the manifest, except for: cp-2 "+pod+" (edited)")
+	stops := "an upgrade would lose what somebody has changed in static pods, cp-2: " + pod
+	s.run(10, []string{"plan", "--force-upgrade"}, stops, "--discard-edits")
+	s.run(10, []string{"upgrade", "--force", "-y"}, stops)
+	s.same("the containers that run", containers, s.containers())
+	s.run(2, []string{"plan", "--force-upgrade", "--discard-edits"}, pod+" without what somebody has changed in it")
 	s.broken(s.Lab.Host("cp-2"), "mv /root/kept "+pod)
 	s.nothingToDo()
 }

@@ -45,7 +45,7 @@ func answers(s State) []Event {
 	case AskWorkers:
 		return []Event{OnHealthy, OnUnitsStopped, OnRegenerable, OnEdited, OnUnhealthy}
 	case AskVersion:
-		return []Event{OnSame, OnHigher, OnDiffers, OnForced, OnLower, OnSkipsMinor, OnSkew, OnNotKnown}
+		return []Event{OnSame, OnHigher, OnDiffers, OnForced, OnLower, OnSkipsMinor, OnSkew, OnEdited, OnNotKnown}
 	case AskConfiguration:
 		return []Event{OnNone, OnEdited, OnDiffers}
 	case AskObjects:

@@ -97,7 +97,7 @@ func Table() []Transition {
 }
 
 // transitions is the table itself.
-func transitions() [39]Transition {
+func transitions() [40]Transition {
 	return [...]Transition{
 		{AskHosts, OnUnfit, State(Error)},
 		{AskHosts, OnFit, AskProvisioned},
@@ -137,6 +137,7 @@ func transitions() [39]Transition {
 		{AskVersion, OnLower, State(Error)},
 		{AskVersion, OnSkipsMinor, State(Error)},
 		{AskVersion, OnSkew, State(Error)},
+		{AskVersion, OnEdited, State(Error)},
 		{AskVersion, OnHigher, State(Upgrade)},
 		{AskVersion, OnDiffers, State(Upgrade)},
 		{AskVersion, OnForced, State(Upgrade)},

@@ -201,8 +201,8 @@ note_files() {
 	# shellcheck disable=SC2086 # a list
 	keep_files $NEW
 	put "$FILES" 0644 files_text
-	for kept in "$KEPT"/*; do
-		grep -qs "^${kept##*/} " "$FILES" || rm -f "$kept"
+	for copy in "$KEPT"/*; do
+		grep -qs "^${copy##*/} " "$FILES" || rm -f "$copy"
 	done
 }
 

@@ -32,10 +32,18 @@ stage_check() {
 		return 0
 	fi
 	if [ "$ROLE" = control-plane ]; then
+		static_pods_ours
 		wait_for 60 "this host's API server" readyz
 		wait_for 60 "this host's etcd member" etcd_votes
 	fi
 	wait_for 60 "the kubelet's /healthz" kubelet_healthy
+}
+
+# static_pods_ours dies where somebody has changed a static pod since a stage wrote it: the upgrade would lose what they have added.
+static_pods_ours() {
+	[ "$DISCARD_EDITS" != yes ] && [ -f "$FILES" ] || return 0
+	theirs=$(grep ' /etc/kubernetes/manifests/' "$FILES" | sha256sum -c - 2>/dev/null | sed -n 's/: FAILED.*//p')
+	[ -z "$theirs" ] || die "somebody has changed $theirs: undo that, or keep it elsewhere and upgrade with --discard-edits"
 }
 
 # begun succeeds when an upgrade of this host to the wanted version has begun and has not ended.
