@@ -162,6 +162,9 @@ func moveAside(w *World, h *Host, u *Unit) (bool, error) {
 // markUnfinished makes the host one whose join has not ended; its kubelet waits for the join, which makes its
 // certificates anew.
 func markUnfinished(w *World, h *Host, u *Unit) (bool, error) {
+	if h.Disk.Marker == nil {
+		h.Disk.Marker = &Marker{Cluster: w.Name, Role: u.Intent.Role, ID: h.ID, Node: u.Intent.NodeName}
+	}
 	h.Disk.Marker.Complete, h.Disk.Marker.Epoch = false, w.orders[u.By.Run].Epoch
 	h.Disk.KubeletCA, h.Disk.AdminCA, h.Disk.Expired = 0, 0, false
 	return true, nil
