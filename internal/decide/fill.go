@@ -155,8 +155,10 @@ func (v *view) restarts() map[string][]string {
 
 // outdated reports whether a component of the member runs another version than the one wanted of it.
 func (v *view) outdated(s *hostState) bool {
+	want := v.in.Want.KubernetesVersion
 	return s.kubeletDiffers() || s.runtimeDiffers() ||
-		s.Role == desired.ControlPlane && v.apiServer(s) != v.in.Want.KubernetesVersion
+		s.Role == desired.ControlPlane &&
+			(v.apiServer(s) != want || desired.Missing(s.controllers(), []string{want}) != nil)
 }
 
 // kubeletDiffers reports whether the kubelet is of another version than the one wanted on this host. A Node that

@@ -489,3 +489,29 @@ func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 		t.Errorf("route %s, %+v", d.Route, d.Warnings)
 	}
 }
+
+// A control plane of which somebody has upgraded the API server alone is not what is wanted.
+func TestControllersOfAnotherVersionAreUpgraded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		manager, scheduler string
+		route              fsm.Route
+		upgrades           []string
+	}{
+		"as wanted":             {decidetest.Version, decidetest.Version, fsm.Nothing, nil},
+		"not known":             {"", "", fsm.Nothing, nil},
+		"a scheduler of before": {decidetest.Version, "1.36.1", fsm.Upgrade, []string{cp2}},
+		"a manager of before":   {"1.36.1", "", fsm.Upgrade, []string{cp2}},
+		"a newer scheduler":     {decidetest.Version, "1.37.0", fsm.Error, nil},
+		"somebody's scheduler":  {decidetest.Version, "ours-7", fsm.Nothing, nil},
+	} {
+		in := healthy(3, 1)
+		in.change(cp2, func(h *observed.Host) {
+			h.ControllerManagerVersion, h.SchedulerVersion = c.manager, c.scheduler
+		})
+		d := Decide(in)
+		if d.Route != c.route || !slices.Equal(d.Upgrades, c.upgrades) {
+			t.Errorf("%s: route %s, upgrades %v, want %s, %v", name, d.Route, d.Upgrades, c.route, c.upgrades)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 type versions struct {
 	api     []string // each distinct version of API servers of members, in the hosts' order
 	kubelet []string // each distinct version of kubelets of members for which none is named
+	control []string // each distinct version of controller managers and schedulers of members
 	silent  []string // names of members of which a version is not known
 	apiGap  bool     // some member's API server's version is not known
 }
@@ -34,6 +35,11 @@ func (v *view) versions() versions {
 			if s.node != nil {
 				// of the one that runs, which may not be the one that is installed
 				add(&out.kubelet, s.node.KubeletVersion)
+			}
+		}
+		if s.Role == desired.ControlPlane {
+			for _, have := range s.controllers() {
+				add(&out.control, have)
 			}
 		}
 		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
@@ -104,6 +110,18 @@ func (v *view) isStrange(node string) bool {
 	return false
 }
 
+// controllers are the distinct versions of the host's controller manager and scheduler, as far as they are known: an
+// upgrade by hand may have ended between the API server and them. An image whose tag is no version is somebody's own.
+func (s *hostState) controllers() []string {
+	var out []string
+	for _, have := range []string{s.is.ControllerManagerVersion, s.is.SchedulerVersion} {
+		if _, err := version.ParseSemantic(have); err == nil {
+			add(&out, have)
+		}
+	}
+	return out
+}
+
 // add puts a known version into the set and reports whether it is known.
 func add(set *[]string, v string) bool {
 	if v != "" && !slices.Contains(*set, v) {
@@ -164,7 +182,7 @@ func (v *view) relation() (fsm.Event, string, *problem.Problem) {
 // compareVersions compares the wanted version with the running ones, as relation says it.
 func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	want := v.in.Want.KubernetesVersion
-	all := append(slices.Clone(v.running.api), v.running.kubelet...)
+	all := slices.Concat(v.running.api, v.running.control, v.running.kubelet)
 	slices.Sort(all)
 	all = slices.Compact(all)
 	switch {

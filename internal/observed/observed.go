@@ -110,11 +110,14 @@ type Host struct {
 	APINames []string `json:"apiNames,omitempty"`
 
 	// Control-plane components, from the host itself. Unknown on workers.
-	APIServer         Tri    `json:"apiServer,omitempty"` // /readyz of this host's own
-	ControllerManager Tri    `json:"controllerManager,omitempty"`
-	Scheduler         Tri    `json:"scheduler,omitempty"`
-	EtcdHealth        Tri    `json:"etcdHealth,omitempty"`       // the local member's /readyz
-	APIServerVersion  string `json:"apiServerVersion,omitempty"` // from the static pod's image
+	APIServer         Tri `json:"apiServer,omitempty"` // /readyz of this host's own
+	ControllerManager Tri `json:"controllerManager,omitempty"`
+	Scheduler         Tri `json:"scheduler,omitempty"`
+	EtcdHealth        Tri `json:"etcdHealth,omitempty"` // the local member's /readyz
+	// Versions of static pods, from their images; "" where that says none.
+	APIServerVersion         string `json:"apiServerVersion,omitempty"`
+	ControllerManagerVersion string `json:"controllerManagerVersion,omitempty"`
+	SchedulerVersion         string `json:"schedulerVersion,omitempty"`
 	// EtcdLost is what its etcd said of its data when it could not start with it, in its own words; "" when it said
 	// nothing of that sort, or is well.
 	EtcdLost string `json:"etcdLost,omitempty"`

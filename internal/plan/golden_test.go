@@ -85,6 +85,13 @@ func worlds() map[string]func() decide.Input {
 			mutate(in, "w-2", func(h *observed.Host) { h.Restorable = h.Edited[1:] }) // one has no copy
 			return in
 		},
+		"upgrade-half-upgraded": func() decide.Input {
+			in := healthy(1, 0)
+			mutate(in, "cp-1", func(h *observed.Host) {
+				h.ControllerManagerVersion, h.SchedulerVersion = version, "1.36.1"
+			})
+			return in
+		},
 		"upgrade-discards-edits": func() decide.Input {
 			in := healthy(1, 0)
 			in.Want.KubernetesVersion, in.DiscardEdits = "1.36.4", true

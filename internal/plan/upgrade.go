@@ -279,6 +279,12 @@ func (b *builder) versions(h desired.Host) string {
 	if api := seen.APIServerVersion; api != "" && api != want {
 		parts = append(parts, "API server "+api)
 	}
+	if v := seen.ControllerManagerVersion; v != "" && v != want {
+		parts = append(parts, "controller manager "+v)
+	}
+	if v := seen.SchedulerVersion; v != "" && v != want {
+		parts = append(parts, "scheduler "+v)
+	}
 	if kubelet := seen.Kubelet.Version; kubelet != want {
 		parts = append(parts, "kubelet "+cmp.Or(kubelet, "of unknown version"))
 	}

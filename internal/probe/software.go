@@ -16,8 +16,12 @@ func software(h *observed.Host, l lines) {
 	h.Containerd = unit(units["containerd.service"], h.Binaries["containerd"])
 	h.Kubelet = unit(units["kubelet.service"], h.Binaries["kubelet"])
 	h.Manifests = manifests(l)
-	h.APIServerVersion = imageTag(yamlValue(l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"],
-		"image"))
+	text := l.pathLines("yaml")
+	version := func(pod string) string {
+		return imageTag(yamlValue(text["/etc/kubernetes/manifests/"+pod+".yaml"], "image"))
+	}
+	h.APIServerVersion = version("kube-apiserver")
+	h.ControllerManagerVersion, h.SchedulerVersion = version("kube-controller-manager"), version("kube-scheduler")
 	health(h, l)
 }
 

@@ -64,6 +64,7 @@ func begun(w *World, h desired.Host, i Intent) {
 func joined(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Kubelet.Version, seen.APIServerVersion = w.Want.KubeletVersion(h), ""
+	seen.ControllerManagerVersion, seen.SchedulerVersion = "", ""
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	seen.Digests = w.Config[h.ID]
 	seen.Endpoint = w.Want.Endpoint.URL()

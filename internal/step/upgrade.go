@@ -101,6 +101,7 @@ func upgraded(w *World, h desired.Host, _ Intent) {
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	if h.Role == desired.ControlPlane {
 		seen.APIServerVersion = w.Want.KubernetesVersion
+		seen.ControllerManagerVersion, seen.SchedulerVersion = "", "" // whatever they were, they are the wanted ones
 		w.Is.API.Version = w.Want.KubernetesVersion
 	}
 	seen.Digests, seen.Upgrading = w.Config[h.ID], ""
