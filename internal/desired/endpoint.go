@@ -90,6 +90,9 @@ func SameName(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true
 	}
+	if !strings.Contains(a, ":") && !strings.Contains(b, ":") {
+		return false // only of IPv6 there are several forms, one of which may be that of an IPv4 address
+	}
 	one, err := netip.ParseAddr(a)
 	other, otherErr := netip.ParseAddr(b)
 	return err == nil && otherErr == nil && one.Unmap() == other.Unmap()

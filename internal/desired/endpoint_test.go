@@ -62,3 +62,20 @@ func TestFormerNamesAreThoseThatNobodyWants(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestOneAddressHasSeveralForms(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"api.example.com", "API.example.com", true}, {"api.example.com", "api.example.org", false},
+		{"10.0.0.1", "10.0.0.1", true}, {"10.0.0.1", "10.0.0.2", false}, {"10.0.0.1", "::ffff:10.0.0.1", true},
+		{"::ffff:a00:1", "10.0.0.1", true}, {"fd00::1", "FD00:0:0::1", true}, {"fd00::1", "fd00::2", false},
+		{"api.example.com", "fd00::1", false}, {"", "fd00::1", false}, {"", "", true},
+	} {
+		if SameName(c.a, c.b) != c.same || SameName(c.b, c.a) != c.same {
+			t.Errorf("%q and %q: want %v", c.a, c.b, c.same)
+		}
+	}
+}

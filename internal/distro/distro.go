@@ -65,42 +65,62 @@ func suse() Packages {
 	return rpm(PackageManager{"zypper", "zypper --non-interactive install --no-recommends"})
 }
 
-// Systems is the table.
-func Systems() []System {
-	return []System{
-		{ID: "ubuntu", Name: "Ubuntu", Manifest: "ubuntu", Packages: deb()},
-		{ID: "debian", Name: "Debian", Manifest: "debian", Packages: deb(), Proven: "12"},
-		{ID: "centos", Name: "CentOS Stream", Manifest: "centos", Packages: redHat(), Firewall: firewalld},
-		{ID: "rhel", Name: "RHEL", Manifest: "rhel", Packages: redHat(), Firewall: firewalld},
-		{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Packages: redHat(), Firewall: firewalld},
-		{
+// row is a system and what makes its Packages, which only who asks about it needs.
+type row struct {
+	System
+	packages func() Packages
+}
+
+func (r row) whole() System {
+	if r.packages != nil {
+		r.Packages = r.packages()
+	}
+	return r.System
+}
+
+func rows() []row {
+	return []row{
+		{System{ID: "ubuntu", Name: "Ubuntu", Manifest: "ubuntu"}, deb},
+		{System{ID: "debian", Name: "Debian", Manifest: "debian", Proven: "12"}, deb},
+		{System{ID: "centos", Name: "CentOS Stream", Manifest: "centos", Firewall: firewalld}, redHat},
+		{System{ID: "rhel", Name: "RHEL", Manifest: "rhel", Firewall: firewalld}, redHat},
+		{System{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Firewall: firewalld}, redHat},
+		{System{
 			ID: "flatcar", Name: "Flatcar", Manifest: "flatcar",
 			Notes: "It has no package manager, and needs none. /usr is read-only: kubectl and crictl are in " +
 				"/opt/kubeone/bin only.",
-		},
-		{ID: "almalinux", Name: "AlmaLinux", Packages: redHat(), Firewall: firewalld},
-		{ID: "amzn", Name: "Amazon Linux", Packages: redHat()},
-		{ID: "fedora", Name: "Fedora", Packages: redHat(), Firewall: firewalld},
-		{ID: "opensuse-leap", Name: "openSUSE Leap", Packages: suse(), Firewall: firewalld},
-		{ID: "opensuse-tumbleweed", Name: "openSUSE Tumbleweed", Packages: suse(), Firewall: firewalld},
-		{ID: "sles", Name: "SLES", Packages: suse(), Firewall: firewalld},
+		}, nil},
+		{System{ID: "almalinux", Name: "AlmaLinux", Firewall: firewalld}, redHat},
+		{System{ID: "amzn", Name: "Amazon Linux"}, redHat},
+		{System{ID: "fedora", Name: "Fedora", Firewall: firewalld}, redHat},
+		{System{ID: "opensuse-leap", Name: "openSUSE Leap", Firewall: firewalld}, suse},
+		{System{ID: "opensuse-tumbleweed", Name: "openSUSE Tumbleweed", Firewall: firewalld}, suse},
+		{System{ID: "sles", Name: "SLES", Firewall: firewalld}, suse},
 	}
+}
+
+// Systems is the table.
+func Systems() []System {
+	var out []System
+	for _, r := range rows() {
+		out = append(out, r.whole())
+	}
+	return out
 }
 
 // Find returns the system with that ID of /etc/os-release, and whether the table has it.
 func Find(id string) (System, bool) {
-	systems := Systems()
-	i := slices.IndexFunc(systems, func(s System) bool { return s.ID == id })
+	all := rows()
+	i := slices.IndexFunc(all, func(r row) bool { return r.ID == id })
 	if i < 0 {
 		return System{}, false
 	}
-	return systems[i], true
+	return all[i].whole(), true
 }
 
 // Supported reports whether hosts with that ID of /etc/os-release can be installed.
 func Supported(id string) bool {
-	_, ok := Find(id)
-	return ok
+	return slices.ContainsFunc(rows(), func(r row) bool { return r.ID == id })
 }
 
 // IDs are those of all systems, sorted.

@@ -67,8 +67,10 @@ func checkOS(is *observed.Host) *problem.Problem {
 
 // checkTools is the problem of a host that lacks commands and has no package manager to install them with.
 func checkTools(is *observed.Host) *problem.Problem {
-	system, ok := distro.Find(is.OS.ID)
-	if !ok || len(is.Tools) == 0 || len(system.Packages.Managers) > 0 {
+	if len(is.Tools) == 0 {
+		return nil
+	}
+	if system, ok := distro.Find(is.OS.ID); !ok || len(system.Packages.Managers) > 0 {
 		return nil
 	}
 	return found(problem.ToolsMissing, problem.Parameters{"tools": is.Tools, "os": is.OS.ID})
