@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/race"
 )
 
 // all makes the enumeration complete: go test ./internal/decide -run Enumeration -all. Without it, worlds of three and
@@ -281,7 +282,7 @@ func spread(cps []int, turn *int, f func(combination)) {
 func TestEnumeration(t *testing.T) {
 	t.Parallel()
 	most := 5
-	if raceEnabled {
+	if race.Enabled {
 		most = 1
 	} else if testing.Short() {
 		most = 2

@@ -17,6 +17,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/identity"
 	"kubeone/internal/observed"
+	"kubeone/internal/race"
 	"kubeone/internal/step"
 )
 
@@ -75,8 +76,8 @@ func TestAnotherRoleThanAMembersStopsEveryRequest(t *testing.T) {
 func TestNoRequestHarmsEtcd(t *testing.T) {
 	t.Parallel()
 	worlds := 4000
-	if testing.Short() {
-		worlds = 800
+	if testing.Short() || race.Enabled {
+		worlds = 1600
 	}
 	planned := map[string]int{}
 	for seed := range worlds {

@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/race"
 	"kubeone/internal/step"
 )
 
@@ -42,7 +43,7 @@ func properties() []property {
 func TestPlansOfRandomWorlds(t *testing.T) {
 	t.Parallel()
 	worlds := 3000
-	if testing.Short() {
+	if testing.Short() || race.Enabled {
 		worlds = 600
 	}
 	routes := map[string]int{}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/race"
 	"kubeone/test/sim/drive"
 )
 
@@ -14,10 +15,18 @@ const (
 	firstStates    = 3600
 )
 
+// first are so many, or a tenth of them where the race detector runs.
+func first(count int) int {
+	if race.Enabled {
+		return count / 10
+	}
+	return count
+}
+
 func TestRandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= firstSchedules && !t.Failed(); seed++ {
-		mustGoWell(t, drive.Random(seed).String())
+	for seed := 1; seed <= first(firstSchedules) && !t.Failed(); seed++ {
+		mustGoWell(t, drive.Random(uint64(seed)).String()) // #nosec G115 -- from 1 on
 	}
 }
 
@@ -25,7 +34,7 @@ func TestStatesOfSmallClusters(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for s := range drive.States(2) {
-		if n++; n > firstStates || t.Failed() {
+		if n++; n > first(firstStates) || t.Failed() {
 			break
 		}
 		mustGoWell(t, s.String())

@@ -1,0 +1,6 @@
+//go:build !race
+
+package race
+
+// Enabled says whether the race detector runs.
+const Enabled = false
