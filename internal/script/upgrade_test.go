@@ -75,6 +75,22 @@ func TestWhatAHostsUpgradeNeedsIsChecked(t *testing.T) {
 	b.fails("stage_check", "less than 256 MiB are free")
 }
 
+func TestAnAPIServerThatEncryptsIsNotMadeAnewWithoutThat(t *testing.T) {
+	t.Parallel()
+	b := upgrading(t)
+	const api = "etc/kubernetes/manifests/kube-apiserver.yaml"
+	b.write(api, "    - --encryption-provider-config=/etc/kubernetes/pki/encryption.yaml\n")
+	before := b.read(api)
+	b.fails("stage_upgrade_control_plane", "the API server encrypts what it stores")
+	b.fails(`TURN=$(mktemp); printf '%s' "$KUBELET" >"$TURN"; stage_check`, "the API server encrypts what it stores")
+	if got := b.read(api); got != before {
+		t.Errorf("the API server's manifest became %q", got)
+	}
+	b.must("file_cluster() { echo 'name: encryption-provider-config'; }; stage_check")
+	b.write(api, "    - --profiling=false\n")
+	b.must("stage_check")
+}
+
 func TestOnlyTasksThatRunCountAsRunning(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)

@@ -141,7 +141,10 @@ write_manifest() {
 		kubeadm init phase etcd local --config "$config"
 		keep_etcd_image
 		;;
-	*) kubeadm init phase control-plane "${1#kube-}" --config "$config" ;;
+	*)
+		[ "$1" != kube-apiserver ] || encryption_stays
+		kubeadm init phase control-plane "${1#kube-}" --config "$config"
+		;;
 	esac
 	note_files "/etc/kubernetes/manifests/$1.yaml"
 }

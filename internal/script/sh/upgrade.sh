@@ -26,6 +26,7 @@ stage_check() {
 			die "$name $version is not on this host any more: apply again, it is fetched again"
 	done || exit 1
 	images_present
+	encryption_stays
 	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 262144 ] || die "less than 256 MiB are free below /var/lib: free some space and apply again"
 	if begun; then
 		say "an earlier upgrade of this host was interrupted: it continues, whatever does not run"
@@ -44,6 +45,16 @@ static_pods_ours() {
 	[ "$DISCARD_EDITS" != yes ] && [ -f "$FILES" ] || return 0
 	theirs=$(grep ' /etc/kubernetes/manifests/' "$FILES" | sha256sum -c - 2>/dev/null | sed -n 's/: FAILED.*//p')
 	[ -z "$theirs" ] || die "somebody has changed $theirs: undo that, or keep it elsewhere and upgrade with --discard-edits"
+}
+
+# encryption_stays refuses to make an API server anew without what it encrypts with: nobody could read that any more.
+encryption_stays() {
+	grep -qs -e '--encryption-provider-config' /etc/kubernetes/manifests/kube-apiserver.yaml || return 0
+	{
+		file_cluster
+		cat /etc/kubeone/patches/kube-apiserver* 2>/dev/null || true
+	} | grep -q encryption-provider-config ||
+		die "the API server encrypts what it stores (--encryption-provider-config), the manifest does not, and nobody could read it: put that flag into controlPlaneComponents.apiServer.flags"
 }
 
 # begun succeeds when an upgrade of this host to the wanted version has begun and has not ended.

@@ -59,6 +59,21 @@ func (w *World) observeHost(h *Host) observed.Host {
 			Fenced: m.Fenced, Restoring: m.Restoring, Epoch: m.Epoch,
 		}
 	}
+	h.observeCredentials(&out)
+	if d.Digest != "" {
+		out.Digests = map[string]string{"kubelet": d.Digest}
+	}
+	if d.Edited {
+		out.Edited = []string{"/var/lib/kubelet/config.yaml"}
+		out.Restorable = out.Edited
+	}
+	w.observeRunning(h, &out)
+	return out
+}
+
+// observeCredentials is what the host's keys and kubeconfigs say.
+func (h *Host) observeCredentials(out *observed.Host) {
+	d := &h.Disk
 	if ca := max(d.CA, d.KubeletCA); ca != 0 {
 		out.CAHash = "sha256:" + strconv.Itoa(ca)
 	}
@@ -80,15 +95,6 @@ func (w *World) observeHost(h *Host) observed.Host {
 				observed.Certificate{Name: "etcd/peer", NotAfter: past, Expired: true})
 		}
 	}
-	if d.Digest != "" {
-		out.Digests = map[string]string{"kubelet": d.Digest}
-	}
-	if d.Edited {
-		out.Edited = []string{"/var/lib/kubelet/config.yaml"}
-		out.Restorable = out.Edited
-	}
-	w.observeRunning(h, &out)
-	return out
 }
 
 // Image is the name of the release's image.
