@@ -281,7 +281,7 @@ func (s *Simulation) asWanted() {
 	}
 	l := s.look()
 	for _, h := range l.want.Hosts() {
-		if why := s.hostAsWanted(r, h, l.want.Endpoint.Host); why != "" {
+		if why := s.hostAsWanted(r, h, l.want.Endpoint); why != "" {
 			s.Checker.Break(safety.Converged, "%s %s", h.Hostname, why)
 		}
 	}
@@ -302,8 +302,12 @@ func (s *Simulation) asWanted() {
 	}
 }
 
-func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host, endpoint string) string {
+func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host, endpoint desired.Endpoint) string {
 	h, n := s.World.Host(want.ID), r.Objects.Node(want.Hostname)
+	dials := h.Disk.Dials
+	if h.ControlPlane {
+		dials = h.Disk.Admin
+	}
 	switch {
 	case !h.Disk.Joined():
 		return "has not joined"
@@ -319,7 +323,7 @@ func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host, endpo
 		return "does not vote"
 	case h.Disk.Edited, h.Run.Edited:
 		return "has a kubelet with somebody else's configuration"
-	case h.ControlPlane && h.Disk.Admin != endpoint, !h.ControlPlane && h.Disk.Dials != endpoint:
+	case dials != endpoint.Host && dials != endpoint.At(endpoint.Later).Host: // who has moved early stays
 		return "dials another endpoint"
 	}
 	return ""
