@@ -142,6 +142,11 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 		})
 	}
 	warnings = append(warnings, s.edits()...)
+	if s.controlPlane() && s.joined() && len(s.is.Unguarded) > 0 {
+		warnings = append(warnings, problem.Problem{
+			Code: problem.GuardMissing, Host: s.ID, Parameters: problem.Parameters{"tools": s.is.Unguarded},
+		})
+	}
 	if st := s.is.Step; st != nil {
 		warnings = append(warnings, problem.Problem{
 			Code: problem.StepRunning, Host: s.ID, Parameters: problem.Parameters{"step": st.Stage, "run": st.RunID},

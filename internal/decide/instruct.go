@@ -28,7 +28,7 @@ func (v *view) instructions() []problem.Instruction {
 	}
 	out = append(out, v.instructEtcd()...)
 	for i := range v.workers() {
-		if s := &v.workers()[i]; v.unhealthy(s) {
+		if s := &v.workers()[i]; v.unhealthy(s) && !s.waitsForTheAPI() {
 			out = append(out, v.instructWorker(s))
 		}
 	}
@@ -44,6 +44,13 @@ func (v *view) unhealthy(s *hostState) bool {
 	return s.silent() ||
 		s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRegenerate(s) &&
 			!v.canRestore(s)
+}
+
+// waitsForTheAPI reports whether all that is wrong with the host is that no API says how its Node is.
+func (s *hostState) waitsForTheAPI() bool {
+	return s.Condition == condition.Unready && !slices.ContainsFunc(s.Reasons, func(p problem.Problem) bool {
+		return p.Code != problem.NodeUnknown
+	})
 }
 
 // vote is how the host's etcd member is.

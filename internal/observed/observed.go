@@ -80,6 +80,7 @@ type Host struct {
 	Addresses []string      `json:"addresses,omitempty"`
 	Swap      bool          `json:"swap,omitempty"`
 	Tools     []string      `json:"missingTools,omitempty"` // those of kubeadm's preflight that are missing
+	Unguarded []string      `json:"unguarded,omitempty"`    // what the guard after a recovery needs and is missing
 	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
 
 	Containerd Unit `json:"containerd"`

@@ -25,7 +25,7 @@ func machine(h *observed.Host, l lines, files map[string][]string) {
 	h.Unwritable = unwritable(l)
 	h.OS = distribution(files)
 	h.Swap = l.one("swap") != ""
-	h.Tools = l.words("missing")
+	h.Tools, h.Unguarded = l.words("missing"), l.words("unguarded")
 	h.Addresses = addresses(l)
 	h.Ports = ports(l)
 }

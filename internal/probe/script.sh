@@ -73,6 +73,9 @@ machine() {
 	for tool in losetup mount iptables; do
 		command -v "$tool" >/dev/null 2>&1 || put missing "$tool"
 	done
+	for tool in nft curl; do
+		command -v "$tool" >/dev/null 2>&1 || put unguarded "$tool"
+	done
 }
 
 # myself prints what a process may: as whom it runs, and on how many processors, as id and nproc would.

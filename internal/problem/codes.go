@@ -85,6 +85,7 @@ const (
 	NotCompared          Code = "NotCompared"
 	FilesEdited          Code = "FilesEdited"
 	StaticPodsEdited     Code = "StaticPodsEdited"
+	GuardMissing         Code = "GuardMissing"
 	EditsInTheWay        Code = "EditsInTheWay"
 	EndpointSilent       Code = "EndpointSilent"
 	CertificatesEnding   Code = "CertificatesEnding"

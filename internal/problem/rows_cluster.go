@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [23]row { //nolint:funlen // a table
+func clusterRows() [24]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -138,6 +138,14 @@ func clusterRows() [23]row { //nolint:funlen // a table
 			what:    "an upgrade would lose what somebody has changed in static pods, {files}",
 			do: "undo that on the hosts; or keep it, flags in controlPlaneComponents of the manifest and all else as " +
 				"a patch of kubeadm's in /etc/kubeone/patches on the host, and upgrade with --discard-edits",
+		},
+		{
+			code: GuardMissing, class: ClassRuntime,
+			meaning: "A control-plane host lacks a command with which it watches, after it was away, whether the " +
+				"cluster has been recovered without it.",
+			what: "{tools} are missing, without which nobody watches there whether the cluster was recovered " +
+				"while the host was away",
+			do: "install them: the next step on the host sets the watch up",
 		},
 		{
 			code: CertificatesEnding, class: ClassRuntime,
