@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"kubeone/internal/decide"
@@ -55,7 +57,7 @@ func (b *builder) blocked(d decide.Decision) {
 		b.uncordonLeft(d)
 		b.block("changing the configuration of hosts that have joined is not carried out by itself; an upgrade " +
 			"brings it along, or kubeone upgrade --force in the version that runs")
-		for _, id := range sortedKeys(d.Drift) {
+		for _, id := range slices.Sorted(maps.Keys(d.Drift)) {
 			b.plan.Notes = append(b.plan.Notes,
 				fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id],
 					strings.Join(d.Drift[id], ", ")))

@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+	"kubeone/internal/step"
+)
+
+// finish adds what every run that changes something ends with, and what the reader should know.
+func (b *builder) finish(first decide.Decision) {
+	b.revokeTokens()
+	if len(b.plan.Steps) > 0 && (b.init != "" || b.in.Is.API.Reached == observed.Yes) {
+		b.saveRecord("record this run")
+	}
+	for i := range b.plan.Steps {
+		s := &b.plan.Steps[i]
+		if s.Intent.Kind == step.NodeReady {
+			s.Needs = union(s.Needs, b.addons)
+		}
+		if s.ID == "await-workloads" {
+			s.Needs = union(union(s.Needs, b.nodesReady()), b.addons)
+		}
+		if s.Intent.Kind == step.SaveRecord {
+			s.Needs = b.others(s.ID)
+		}
+	}
+	if b.in.Want.Endpoint.Later != "" && b.in.Limit == nil && b.in.About == nil && len(b.plan.Steps) > 0 {
+		b.plan.Again = cmp.Or(b.plan.Again, "the API's endpoint moves once the control plane is healthy")
+	}
+	for _, w := range first.Warnings {
+		b.plan.Unlike = append(b.plan.Unlike, b.unlike(w)...)
+		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
+	}
+	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
+	for _, f := range b.in.Want.NotCarriedOut {
+		b.plan.Notes = append(b.plan.Notes, f+" is not carried out by this version")
+	}
+}
+
+// unlike is what a warning says that is other than it must be and that no step of the plan changes.
+func (b *builder) unlike(w problem.Problem) []string {
+	var out []string
+	switch w.Code {
+	case problem.EndpointChanged:
+		out = append(out, "apiEndpoint (the cluster still has "+fmt.Sprint(w.Parameters["endpoint"])+")")
+	case problem.NotCompared:
+		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
+	case problem.FilesEdited, problem.StaticPodsEdited:
+		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes anew
+			if condition.IsStaticPod(file) == (w.Code == problem.StaticPodsEdited) {
+				out = append(out, b.names[w.Host]+" "+file+" (edited)")
+			}
+		}
+	}
+	return out
+}
+
+func problemText(names map[string]string, p problem.Problem) string {
+	text := p.What()
+	if p.Host != "" {
+		text = names[p.Host] + ": " + text
+	}
+	if do := p.Do(); do != "" {
+		text += "; " + do
+	}
+	return text
+}
+
+// revokeTokens plans the end of the join tokens, if there are any, after the last steps that read one.
+func (b *builder) revokeTokens() {
+	var readers []Step
+	for _, s := range b.plan.Steps {
+		if s.Intent.NeedsToken() {
+			readers = append(readers, s)
+		}
+	}
+	var last []string
+	for _, s := range readers {
+		if !slices.ContainsFunc(readers, func(next Step) bool { return slices.Contains(next.Needs, s.ID) }) {
+			last = append(last, s.ID)
+		}
+	}
+	if len(last) > 0 {
+		b.onCluster("revoke-tokens", Step{
+			Intent: only(step.RevokeTokens), Action: Remove, Title: "revoke the join tokens",
+			Reason: "every host has joined", Needs: last,
+		})
+	}
+}
+
+func (b *builder) saveRecord(reason string) {
+	if b.has("record") || b.in.About != nil {
+		return
+	}
+	b.onCluster("record", Step{
+		Intent: only(step.SaveRecord), Action: Change, Title: "save manifest and record", Reason: reason,
+		Changes: []string{"ConfigMap kube-system/kubeone, without secrets"},
+	})
+}
+
+func (b *builder) others(id string) []string {
+	var out []string
+	for _, s := range b.plan.Steps {
+		if s.ID != id {
+			out = append(out, s.ID)
+		}
+	}
+	return out
+}
+
+func (b *builder) nodesReady() []string {
+	var out []string
+	for _, s := range b.plan.Steps {
+		if s.Intent.Kind == step.NodeReady {
+			out = append(out, s.ID)
+		}
+	}
+	return out
+}

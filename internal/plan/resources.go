@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+	"kubeone/internal/step"
+)
+
+func (b *builder) resources(d decide.Decision) {
+	for _, name := range d.Addons {
+		var needs []string
+		if b.init != "" {
+			needs = []string{b.init}
+		}
+		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
+		intent.Digest = b.in.Addons[name]
+		b.addons = append(b.addons, b.onCluster("addon/"+name, Step{
+			Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
+			Reason: b.addonReason(name, had), Needs: needs,
+		}))
+	}
+	for _, id := range d.Metadata {
+		if h := b.host(id); !b.has(b.id(step.NodeReady, h)) {
+			b.onHost(h, Step{
+				Intent: nodeMeta(h), Action: Change, Title: "set labels, annotations and taints",
+				Reason: "the Node's differ from the manifest", Changes: []string{"Node " + b.node(h)},
+			})
+		}
+	}
+	b.uncordonLeft(d)
+	b.staleNodes(d.StaleNodes)
+	if d.AutoApproval {
+		b.ownTokens()
+	}
+	if len(d.Serving) > 0 {
+		b.onCluster(string(step.ApproveServing), Step{
+			Intent: only(step.ApproveServing), Action: Change,
+			Title:   "approve serving certificates",
+			Reason:  "kubelets wait for them: " + problem.List(d.Serving),
+			Changes: []string{"CertificateSigningRequests of kubelets"},
+		})
+	}
+	b.systemSettings(d)
+	b.systemAddons(d)
+	if len(d.Addons)+len(d.System)+len(d.Settings) > 0 && !b.has("await-workloads") {
+		reason := "addons were applied"
+		if len(d.Addons)+len(d.System) == 0 {
+			reason = "settings were changed"
+		}
+		b.onCluster("await-workloads", Step{
+			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons",
+			Reason: reason,
+			Needs:  b.addons,
+		})
+	}
+	if d.Record {
+		b.saveRecord("the cluster's record is of another manifest")
+	}
+}
+
+func (b *builder) addonReason(name, had string) string {
+	switch {
+	case had == "":
+		return "not in the cluster"
+	case had != b.in.Addons[name]:
+		return "the cluster has an older version of it"
+	}
+	return differences(b.world.Is.API.Compared[name].Differences)
+}
+
+// namedDifferences is how many are named in a reason.
+const namedDifferences = 3
+
+// differences says which objects are not as they must be.
+func differences(of []observed.Difference) string {
+	var parts []string
+	for i, d := range of {
+		if i == namedDifferences {
+			parts = append(parts, fmt.Sprintf("and %d more", len(of)-i))
+			break
+		}
+		parts = append(parts, d.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func addonAction(had string) Action {
+	if had == "" {
+		return Create
+	}
+	return Change
+}
