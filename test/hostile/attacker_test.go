@@ -132,6 +132,10 @@ func (g *game) note(heard []byte, strange string) {
 func (g *game) handle(s *sshtest.Session) int {
 	text, err := scriptOf(s)
 	g.note(append([]byte(s.Command+"\n"), text...), "")
+	gone := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	if gone && strings.HasPrefix(probe.Script, string(text)) {
+		return 74 // who asked has gone
+	}
 	if err != nil || !strings.HasPrefix(string(text), probe.Script) || len(text) > len(probe.Script)+20 {
 		g.note(nil, "another script than the probe's: "+s.Command)
 	}

@@ -144,8 +144,8 @@ func scriptOf(s *sshtest.Session) ([]byte, error) {
 		return nil, err
 	}
 	text := make([]byte, length)
-	_, err = io.ReadFull(s.Stdin, text)
-	return text, err
+	n, err := io.ReadFull(s.Stdin, text)
+	return text[:n], err
 }
 
 func asksForCredentials(s *sshtest.Session) bool { return strings.HasSuffix(s.Command, " credentials") }

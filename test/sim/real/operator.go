@@ -57,10 +57,10 @@ func (o *Operator) input(is observed.World) decide.Input {
 	return decide.Settle(decide.Input{Want: o.Want, Is: is, Config: o.Config, Addons: o.Addons}, false)
 }
 
-// lookUntil looks until ok says so, for as long as the engine does.
-func (o *Operator) lookUntil(ctx context.Context,
+// lookUntil looks until ok says so, for so long at most.
+func (o *Operator) lookUntil(ctx context.Context, limit time.Duration,
 	ok func(plan.Plan, decide.Decision, observed.World) bool) (plan.Plan, decide.Decision, observed.World) {
-	for end := time.Now().Add(engine.SettleTimeout); ; {
+	for end := time.Now().Add(limit); ; {
 		p, first, is := o.look()
 		if ok(p, first, is) || time.Now().After(end) || sleep(ctx, engine.SettleEvery) != nil {
 			return p, first, is
@@ -68,13 +68,18 @@ func (o *Operator) lookUntil(ctx context.Context,
 	}
 }
 
-// settled reports whether no step runs and no member is coming up.
-func settled(_ plan.Plan, first decide.Decision, is observed.World) bool {
+// idle reports whether no step runs.
+func idle(_ plan.Plan, _ decide.Decision, is observed.World) bool {
 	for _, h := range is.Hosts {
 		if h.Step != nil {
 			return false
 		}
 	}
+	return true
+}
+
+// settled reports whether no member is coming up.
+func settled(_ plan.Plan, first decide.Decision, _ observed.World) bool {
 	for _, a := range first.Hosts {
 		if a.Condition == condition.Unready || a.Condition == condition.Broken {
 			return false
@@ -90,7 +95,8 @@ func matches(p plan.Plan, first decide.Decision, _ observed.World) bool {
 // Apply does what the engine does for `kubeone apply --auto-approve`: look, approve, lock, look again, compare,
 // run, look.
 func (o *Operator) Apply(ctx context.Context, run string) error {
-	p, first, is := o.lookUntil(ctx, settled)
+	o.lookUntil(ctx, apply.StepTimeout, idle)
+	p, first, is := o.lookUntil(ctx, engine.SettleTimeout, settled)
 	switch {
 	case matches(p, first, is):
 		return ErrNothing
@@ -128,7 +134,7 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	if err := l.guarded(ctx, func(ctx context.Context) error { return o.run(ctx, run, p, is, hosts, l) }); err != nil {
 		return err
 	}
-	o.lookUntil(ctx, matches)
+	o.lookUntil(ctx, engine.SettleTimeout, matches)
 	return nil
 }
 
