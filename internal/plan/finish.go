@@ -35,12 +35,22 @@ func (b *builder) finish(first decide.Decision) {
 	}
 	for _, w := range first.Warnings {
 		b.plan.Unlike = append(b.plan.Unlike, b.unlike(w)...)
+		if w.Code == problem.StaticPodsEdited && b.has(b.id(step.UpgradeControlPlane, b.host(w.Host))) {
+			b.plan.Notes = append(b.plan.Notes, discards(b.names[w.Host], w))
+			continue
+		}
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
 	}
 	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
 	for _, f := range b.in.Want.NotCarriedOut {
 		b.plan.Notes = append(b.plan.Notes, f+" is not carried out by this version")
 	}
+}
+
+// discards says what an upgrade of the host loses: only where that was asked for is one planned.
+func discards(host string, edited problem.Problem) string {
+	files, _ := edited.Parameters["files"].([]string)
+	return host + ": its upgrade writes " + problem.List(files) + " without what somebody has changed in it"
 }
 
 // unlike is what a warning says that is other than it must be and that no step of the plan changes.
