@@ -8,6 +8,7 @@ import (
 
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
 	"kubeone/internal/step"
@@ -184,12 +185,14 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
 }
 
-// nodes are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now.
+// nodes are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now, and of
+// those that did not answer, whatever the manifest calls them.
 func (r *Run) nodes(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range r.Want.Hosts() {
 		name := r.name(h.ID)
-		if known, ok := before[h.ID]; ok && strings.EqualFold(name, h.ID) {
+		silent := r.World.Hosts[h.ID].Reach != observed.Reached
+		if known, ok := before[h.ID]; ok && (silent || strings.EqualFold(name, h.ID)) {
 			name = known
 		}
 		now[h.ID] = name

@@ -24,6 +24,7 @@ import (
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
 	"kubeone/internal/script"
@@ -206,6 +207,21 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 			}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheRecordKeepsTheNodesOfSilentHosts(t *testing.T) {
+	t.Parallel()
+	r := &Run{
+		Plan: plan.Plan{Hosts: map[string]string{"1": "b", "2": "a", "3": "3"}},
+		Want: desired.Cluster{Workers: []desired.Host{{ID: "1"}, {ID: "2"}, {ID: "3"}}},
+		World: observed.World{Hosts: map[string]observed.Host{
+			"1": {Reach: observed.Unreachable}, "2": {Reach: observed.Reached}, "3": {Reach: observed.Reached},
+		}},
+	}
+	want := map[string]string{"1": "a", "2": "a", "3": "c"}
+	if diff := cmp.Diff(want, r.nodes(map[string]string{"1": "a", "2": "b", "3": "c"})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ type Contradiction struct {
 	Address string `json:"address"` // where the manifest has it
 	Wants   string `json:"wants,omitempty"`
 	Says    string `json:"says"` // what the machine says: an ID, the name of its Node, a role
-	// OtherAddress is where the other machine answers, if there are two.
+	// OtherAddress is where the other machine answers, or is to be found, if there are two.
 	OtherAddress string `json:"otherAddress,omitempty"`
 	// Home says of SameID that the machine at Address is where the host has always been: only the other one is in
 	// doubt.
@@ -50,6 +51,12 @@ func (m *matcher) checkMembers() {
 		c := Contradiction{Host: h.ID, Address: m.address(i)}
 		if role := m.otherRole(e); role != "" {
 			c.Kind, c.Wants, c.Says = OtherRole, string(h.Role), string(role)
+			m.contradict(c)
+			continue
+		}
+		if other := m.renamedAway(e); other >= 0 {
+			c.Kind, c.Wants, c.Says = OtherHostname, h.Hostname, m.entries[other].host.Hostname
+			c.OtherAddress = m.address(m.entries[other].machine)
 			m.contradict(c)
 			continue
 		}
@@ -98,6 +105,31 @@ func (m *matcher) knownAsControlPlane(e int) bool {
 	}
 	node := match.Node(m.is.API.Nodes, &at, &observed.Host{})
 	return node != nil && node.ControlPlane
+}
+
+// renamedAway is the entry that the manifest calls by the name of the Node of entry e, -1 where there is none. It is
+// about a machine that does not answer, whose Node the cluster's record knows: one that answers claims its name itself.
+// Without it, a new machine that was given that name would join in the silent one's place and delete its Node.
+func (m *matcher) renamedAway(e int) int {
+	if m.entries[e].machine != e || m.machine(e).Reach == observed.Reached {
+		return -1
+	}
+	name := m.recorded(m.entries[e].host.ID, m.members())
+	if name == "" || m.entries[e].host.Hostname == "" || m.entries[e].host.Hostname == name {
+		return -1
+	}
+	return slices.IndexFunc(m.entries, func(o entry) bool { return o.host.Hostname == name })
+}
+
+// members are the machines that carry a note of this cluster.
+func (m *matcher) members() iter.Seq[observed.Host] {
+	return func(yield func(observed.Host) bool) {
+		for i := range m.entries {
+			if m.marker(i) != nil && !yield(m.machine(i)) {
+				return
+			}
+		}
+	}
 }
 
 // memberNode is the name of the Node that a member has joined as: as its marker has it, else that of the only Node with

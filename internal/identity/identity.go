@@ -11,6 +11,8 @@ package identity
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -251,13 +253,13 @@ func (m *matcher) hasOwnID(e int) bool {
 func shorten(machineID string) string { return machineID[:min(len(machineID), 8)] }
 
 // recorded is the name of the host's Node by the cluster's record, for a machine that does not say it: it is down, or
-// was not asked. It is empty where there is no such Node, or another machine says that this is its name.
-func (m *matcher) recorded(id string) string {
+// was not asked. It is empty where there is no such Node, or one of the machines says that this is its own.
+func (m *matcher) recorded(id string, machines iter.Seq[observed.Host]) string {
 	if m.is.API.Record == nil {
 		return ""
 	}
 	name := m.is.API.Record.Nodes[id]
-	for _, seen := range m.is.Hosts {
+	for seen := range machines {
 		if nodeName(seen) == name {
 			return ""
 		}
@@ -288,7 +290,7 @@ func (m *matcher) result() Result {
 		if seen, asked := m.is.Hosts[at.ID]; asked {
 			seen.ID = id
 			if seen.Hostname == "" {
-				seen.Hostname = m.recorded(id)
+				seen.Hostname = m.recorded(id, maps.Values(m.is.Hosts))
 			}
 			out.Is.Hosts[id] = seen
 		}

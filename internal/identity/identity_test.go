@@ -57,6 +57,11 @@ func bare() observed.Host {
 	return observed.Host{Reach: observed.Reached, Hostname: "debian", MachineID: "fedcba9876543210"}
 }
 
+func named(h observed.Host, hostname string) observed.Host {
+	h.Hostname = hostname
+	return h
+}
+
 // world has machines by the IDs of the manifest's hosts, in their order, the control-plane host left out.
 func world(want desired.Cluster, machines ...observed.Host) observed.World {
 	w := observed.World{Hosts: map[string]observed.Host{}}
@@ -156,6 +161,7 @@ func TestContradictionsNameBothSides(t *testing.T) {
 		manifest []string
 		machines []observed.Host
 		nodes    []observed.Node
+		record   map[string]string
 		want     identity.Contradiction
 	}{
 		"two machines carry one ID": {
@@ -211,12 +217,21 @@ func TestContradictionsNameBothSides(t *testing.T) {
 				Kind: identity.OtherHostname, Host: "a", Address: "10.0.1.1", Wants: "new", Says: "w1",
 			},
 		},
+		"names swapped, one machine new and the other silent": {
+			manifest: []string{"10.0.1.1/w2", "10.0.1.2/w1"}, machines: []observed.Host{named(bare(), "w2"), {}},
+			nodes:  []observed.Node{{Name: "w1"}, {Name: "w2", Addresses: []string{"10.0.1.2", "w2"}}},
+			record: map[string]string{"10.0.1.1": "w1", "10.0.1.2": "w2"},
+			want: identity.Contradiction{
+				Kind: identity.OtherHostname, Host: "10.0.1.2", Address: "10.0.1.2", Wants: "w1", Says: "w2",
+				OtherAddress: "10.0.1.1",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := workers(c.manifest...)
 			is := world(want, c.machines...)
-			is.API = observed.API{Reached: observed.Yes, Nodes: c.nodes}
+			is.API = observed.API{Reached: observed.Yes, Nodes: c.nodes, Record: &observed.Record{Nodes: c.record}}
 			if diff := cmp.Diff([]identity.Contradiction{c.want}, identity.Match(want, is).Contradictions); diff != "" {
 				t.Error(diff)
 			}

@@ -46,6 +46,8 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 			"faults=1:stopped:0:1,10:severed:0:150,10:split:0:150,11:paused:0:45,34:second:0:1", safety.OneOperator},
 		{drive.NoWorkerLock, "seed=1 hosts=1+1 start=missing faults=1:alone:1:1", safety.OneOperator},
 		{drive.AnyToken, "seed=1 hosts=1+1 start=missing faults=", safety.OwnTokens},
+		{drive.NoRecord, "seed=1 hosts=1+2 start=healthy faults=1:swapped:1:1,2:replaced:1:1,3:dead:2:200",
+			safety.Planned},
 		{drive.NoNames, "seed=1 hosts=3+1 start=elsewhere faults=", safety.Believed},
 		{drive.NoForget, "seed=14377 hosts=2+2 start=healthy faults=44:killed:1:124,75:remove:3:90,92:second:3:89",
 			safety.OneOperator},

@@ -48,6 +48,7 @@ const (
 	NoRole       Guard = "no-role"        // a host is what the manifest calls it
 	Anyhow       Guard = "recover-anyhow" // a cluster is recovered whatever its etcd says
 	OldData      Guard = "old-data"       // a cluster is recovered from whatever host comes first
+	NoRecord     Guard = "no-record"      // nobody looks up whose Node the cluster's record calls by a name
 	KeepNothing  Guard = "keep-nothing"   // what was kept is deleted although there is no quorum
 )
 
@@ -76,6 +77,10 @@ func (s *Simulation) seen() observed.World {
 			if h.Reach != observed.Reached {
 				is.Hosts[id] = s.bare.Hosts[id]
 			}
+		}
+	case NoRecord:
+		if is.API.Record != nil {
+			is.API.Record.Nodes = nil
 		}
 	case AnyToken:
 		is.API.AutoApproval = observed.No

@@ -206,7 +206,7 @@ func keeps(s plan.Step, was world.Objects, now record.Record) bool {
 func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
 	return a.until(ctx, "record", func() (bool, error) {
 		o := &a.w.truth.EtcdCluster().Objects
-		record := record.Record{Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}}
+		record := record.Record{Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}, Nodes: o.Known}
 		for name, digest := range o.Addons {
 			record.Addons[name] = digest
 		}
@@ -219,7 +219,7 @@ func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) erro
 				by = world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}
 			}
 		}
-		a.w.truth.Keep(by, record.ManifestDigest, record.Addons)
+		a.w.truth.Keep(by, record.ManifestDigest, record.Addons, record.Nodes)
 		return a.w.truth.Write(), nil
 	})
 }

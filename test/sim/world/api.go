@@ -1,10 +1,12 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
+	"kubeone/internal/observed"
 	"kubeone/internal/step"
 )
 
@@ -66,8 +68,23 @@ func applyAddon(w *World, q query) (bool, error) {
 
 func saveRecord(w *World, q query) (bool, error) {
 	w.effect(Effect{Verb: Applied, By: q.by})
-	q.etcdCluster.Objects.Record = q.digests.Manifest
+	q.etcdCluster.Objects.Record, q.etcdCluster.Objects.Known = q.digests.Manifest, w.known(q.etcdCluster.Objects.Known)
 	return w.Write(), nil
+}
+
+// known are the names of the hosts' Nodes by the hosts' own word, and as they were before of those that do not answer.
+func (w *World) known(before map[string]string) map[string]string {
+	now := map[string]string{}
+	for _, h := range w.Hosts {
+		switch name, recorded := before[h.ID]; {
+		case h.Outside:
+		case h.Disk.Marker != nil && w.observeHost(h).Reach == observed.Reached:
+			now[cmp.Or(h.Disk.Marker.ID, h.ID)] = h.Disk.Marker.Node
+		case recorded:
+			now[h.ID] = name
+		}
+	}
+	return now
 }
 
 func deleteNode(w *World, q query) (bool, error) {
@@ -230,12 +247,12 @@ func (w *World) etcdVia() *Host {
 }
 
 // Keep notes what a step has applied, or, without one, a run about itself.
-func (w *World) Keep(by Author, manifest string, addons map[string]string) {
+func (w *World) Keep(by Author, manifest string, addons, nodes map[string]string) {
 	if by.Step != "" {
 		w.effect(Effect{Verb: Applied, By: by})
 	}
 	o := &w.EtcdCluster().Objects
-	o.Record = manifest
+	o.Record, o.Known = manifest, nodes
 	for name, digest := range addons {
 		o.Addons[name] = digest
 	}

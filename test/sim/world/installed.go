@@ -37,6 +37,7 @@ func Installed(want desired.Cluster, version string) *World {
 			h.Disk.Data = &Data{EtcdCluster: r.ID, Member: id, Revision: 1}
 		}
 	}
+	r.Objects.Known = w.known(nil)
 	w.settle()
 	return w
 }

@@ -8,6 +8,7 @@ type Objects struct {
 	Apps   []*App
 	Addons map[string]string // digest by name
 	Record string            // the manifest's digest as recorded; empty where there is no record
+	Known  map[string]string // by host ID, the name of its Node as recorded
 	// AnyToken: whoever has a join token gets any Node's certificate.
 	AnyToken bool
 	Lease    Lease
@@ -78,7 +79,7 @@ func (o *Objects) closedWorkers() int {
 // clone is a copy that shares nothing.
 func (o Objects) clone() Objects {
 	out := o
-	out.Nodes, out.Apps, out.Addons = nil, nil, maps.Clone(o.Addons)
+	out.Nodes, out.Apps, out.Addons, out.Known = nil, nil, maps.Clone(o.Addons), maps.Clone(o.Known)
 	for _, n := range o.Nodes {
 		c := *n
 		out.Nodes = append(out.Nodes, &c)

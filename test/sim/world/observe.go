@@ -1,6 +1,7 @@
 package world
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -166,6 +167,7 @@ func (w *World) observeAPI() observed.API {
 	if r.Objects.Record != "" || len(r.Objects.Former) > 0 {
 		out.Record = &observed.Record{
 			Cluster: w.Name, ManifestDigest: r.Objects.Record, FormerEndpoints: r.Objects.Former,
+			Nodes: maps.Clone(r.Objects.Known),
 		}
 	}
 	for _, n := range r.Objects.Nodes {
