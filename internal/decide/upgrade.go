@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/decide/skew"
@@ -55,6 +57,12 @@ func (v *view) skew() *problem.Problem {
 			Parameters: problem.Parameters{"node": n.Name, "kubelet": n.KubeletVersion, "apiServer": want},
 		}
 	}
+	if n := v.oldElsewhere(); n != nil {
+		return &problem.Problem{
+			Code:       problem.KubeletSkewElsewhere,
+			Parameters: problem.Parameters{"node": n.Name, "kubelet": n.KubeletVersion, "wanted": want},
+		}
+	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		if s.inLimit || !s.joined() {
@@ -69,6 +77,25 @@ func (v *view) skew() *problem.Problem {
 				Code: problem.KubeletSkewOutsideLimit, Host: s.ID,
 				Parameters: problem.Parameters{"name": s.name(), "kubelet": w.wantKubelet, "apiServer": v.apiServer(s)},
 			}
+		}
+	}
+	return nil
+}
+
+// oldElsewhere is the Node of a control-plane host that the manifest does not have, and whose API server may be too old
+// for kubelets of the wanted version, which reach it too; nil where there is none. Its kubelet's version stands for it:
+// an upgrade reaches the API server first. A Node that is not Ready counts only while it is that of a member of etcd:
+// others are deleted.
+func (v *view) oldElsewhere() *observed.Node {
+	for i := range v.in.Is.API.Nodes {
+		n := &v.in.Is.API.Nodes[i]
+		hosts := having(v.hosts, func(s *hostState) bool {
+			return s.Node == n.Name || s.node != nil && s.node.Name == n.Name
+		})
+		member := slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == n.Name })
+		if n.ControlPlane && len(hosts) == 0 && (member || n.Ready == observed.Yes) && n.KubeletVersion != "" &&
+			skew.Allowed(n.KubeletVersion, v.in.Want.KubernetesVersion) != nil {
+			return n
 		}
 	}
 	return nil

@@ -76,6 +76,22 @@ func TestWhatIsUpgraded(t *testing.T) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", Ready: observed.Yes, KubeletVersion: "1.32.0"})
 		}, fsm.Error, nil, "node theirs: kubelet 1.32.0"},
+		"a control plane of somebody else, too old": {func(in *Input) {
+			in.allOlder("1.35.4")
+			in.Is.API.Nodes = append(in.Is.API.Nodes,
+				observed.Node{Name: "theirs", Ready: observed.Yes, ControlPlane: true, KubeletVersion: "1.35.4"})
+		}, fsm.Error, nil, "Node theirs is of no host"},
+		"a member of somebody else, too old": {func(in *Input) {
+			in.Is.API.Nodes = append(in.Is.API.Nodes,
+				observed.Node{Name: "theirs", ControlPlane: true, KubeletVersion: "1.35.4"})
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
+				observed.Member{ID: "9", Name: "theirs", Healthy: observed.Yes, PeerURLs: []string{"https://192.0.9.9:2380"}})
+		}, fsm.Error, nil, "Node theirs is of no host"},
+		"a control plane of somebody else, gone": {func(in *Input) {
+			in.allOlder("1.35.4")
+			in.Is.API.Nodes = append(in.Is.API.Nodes,
+				observed.Node{Name: "theirs", Ready: observed.No, ControlPlane: true, KubeletVersion: "1.35.4"})
+		}, fsm.Upgrade, all, "1.36.3 is wanted"},
 		"two minors": {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil,
 			"no minor version may be skipped"},
 		"downwards": {func(in *Input) { in.older("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil,

@@ -158,10 +158,11 @@ func (v *view) apiServer(s *hostState) string {
 	return ""
 }
 
-// joinable reports whether hosts may join at the wanted version: every API server is known to run it. Kubelets of other
-// members do not matter to a new one.
+// joinable reports whether hosts may join at the wanted version: every API server of the manifest's is known to run it,
+// and none else is too old. Kubelets of other members do not matter to a new one.
 func (v *view) joinable() bool {
-	return !v.running.apiGap && len(v.running.api) == 1 && v.running.api[0] == v.in.Want.KubernetesVersion
+	return !v.running.apiGap && len(v.running.api) == 1 && v.running.api[0] == v.in.Want.KubernetesVersion &&
+		v.oldElsewhere() == nil
 }
 
 // relation says whether there is an upgrade, and what decided. Where that is an error, it is a problem too, otherwise
@@ -190,7 +191,7 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 		return because(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
 	case len(v.running.api) == 0:
 		return because(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
-	case len(all) == 1 && all[0] == want && len(having(v.hosts, v.wrongVersion)) == 0:
+	case len(all) == 1 && all[0] == want && len(having(v.hosts, v.wrongVersion)) == 0 && v.oldElsewhere() == nil:
 		return fsm.OnSame, "everything runs " + want, nil
 	}
 	event, p := compare(want, all, v.running.api)

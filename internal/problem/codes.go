@@ -113,6 +113,7 @@ const (
 	MinorSkipped            Code = "MinorSkipped"
 	KubeletSkew             Code = "KubeletSkew"
 	KubeletSkewOutsideLimit Code = "KubeletSkewOutsideLimit"
+	KubeletSkewElsewhere    Code = "KubeletSkewElsewhere"
 
 	ControlPlaneVersionNamed Code = "ControlPlaneVersionNamed"
 	KubeletVersionRefused    Code = "KubeletVersionRefused"

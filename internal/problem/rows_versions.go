@@ -1,6 +1,6 @@
 package problem
 
-func versionsRows() [13]row { //nolint:funlen // a table
+func versionsRows() [14]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: VersionsUnknown, class: ClassKube,
@@ -63,6 +63,14 @@ func versionsRows() [13]row { //nolint:funlen // a table
 			what: "{name} is outside the limit, and its API server {apiServer} does not work with kubelet " +
 				"{kubelet}, which workers inside the limit would get",
 			do: "add the control plane to the limit",
+		},
+		{
+			code: KubeletSkewElsewhere, class: ClassConfig,
+			meaning: "A control-plane host that the manifest does not have may run an API server that is too old for the " +
+				"wanted kubelets.",
+			what: "the control-plane Node {node} is of no host of the manifest, and its kubelet is {kubelet}: its API " +
+				"server may be too old for kubelets of {wanted}, which reach it too",
+			do: "put the host back into the manifest, or take it out of the cluster with kubeone node remove first",
 		},
 		{
 			code: ControlPlaneVersionNamed, class: ClassConfig,

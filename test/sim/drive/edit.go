@@ -84,7 +84,7 @@ func changeRole(want *desired.Cluster, id string) {
 }
 
 // dispensable reports whether a person may leave the host out, or call it a worker: one that is, or one of several
-// control-plane hosts that have joined and run the wanted minor, so that others know of the cluster then.
+// control-plane hosts that have joined, so that others know of the cluster then.
 func (s *Simulation) dispensable(want *desired.Cluster, id string) bool {
 	if find(want, id).Role == desired.Worker {
 		return true
@@ -95,7 +95,7 @@ func (s *Simulation) dispensable(want *desired.Cluster, id string) bool {
 			others++
 		}
 	}
-	return others > 1 && s.Start != OlderMinor
+	return others > 1
 }
 
 func leaveOut(want *desired.Cluster, id string) {
