@@ -14,9 +14,10 @@ import (
 // kernel become again what they were: in the version and with the settings that the host has, whatever else is wanted
 // of it. Static pods stay as they are.
 
-// restorable are the host's files that can be restored. In the middle of an upgrade there are none: it writes them.
-func (s *hostState) restorable() []string {
-	if s.is.Upgrading != "" {
+// restorable are the host's files that can be restored. In the middle of an upgrade there are none: it writes them. One
+// that was interrupted after its last component, and that nobody goes on with, is over.
+func (v *view) restorable(s *hostState) []string {
+	if s.is.Upgrading != "" && v.outdated(s) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.is.Restorable), func(path string) bool {
@@ -27,7 +28,7 @@ func (s *hostState) restorable() []string {
 // canRestore reports whether files of the host can be restored now. Containers go on meanwhile; but what a kubelet or a
 // container runtime did by files of somebody else's is not known, and so etcd must allow that the host stops.
 func (v *view) canRestore(s *hostState) bool {
-	files := s.restorable()
+	files := v.restorable(s)
 	switch s.Condition {
 	case condition.Healthy, condition.Restartable, condition.Unready:
 	default:
@@ -57,7 +58,7 @@ func (v *view) restores(all bool) map[string][]string {
 		if out == nil {
 			out = map[string][]string{}
 		}
-		out[s.ID] = s.restorable()
+		out[s.ID] = v.restorable(s)
 	}
 	return out
 }
@@ -113,7 +114,7 @@ func (v *view) podsInTheWay() *problem.Problem {
 	var pods []string
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if !slices.Contains(upgrades, s.ID) || s.upgradeBegun() { // one that has begun has written them itself
+		if !slices.Contains(upgrades, s.ID) {
 			continue
 		}
 		for _, pod := range s.editedPods() {

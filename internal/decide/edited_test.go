@@ -57,8 +57,13 @@ func TestWhichFilesAreRestored(t *testing.T) {
 		}, fsm.Upgrade, nil},
 		{"in the middle of an upgrade", func(in *Input) {
 			in.edit(w1, config)
-			in.change(w1, func(h *observed.Host) { h.Upgrading = "1.36.1" })
-		}, fsm.Nothing, nil},
+			in.older(w1, "w-1", "1.36.1")
+			in.change(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
+		}, fsm.Upgrade, nil},
+		{"after an upgrade that was interrupted at its very end", func(in *Input) {
+			in.edit(w1, config)
+			in.change(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
+		}, fsm.Repair, map[string][]string{w1: {config}}},
 		{"a worker's kubelet does not run", func(in *Input) {
 			in.edit(w1, config)
 			in.edit(w2, config) // the others' wait until all are well
@@ -155,9 +160,9 @@ func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 		"of another host": {[]func(*Input){edited, func(in *Input) {
 			in.ForceUpgrade, in.Limit = true, map[string]bool{cp1: true, w1: true}
 		}}, fsm.Upgrade, ""},
-		"by the upgrade itself, which was interrupted": {[]func(*Input){older, edited, func(in *Input) {
+		"after an upgrade that was interrupted at its very end": {[]func(*Input){forced, edited, func(in *Input) {
 			in.change(cp2, func(h *observed.Host) { h.Upgrading = decidetest.Version })
-		}}, fsm.Upgrade, ""},
+		}}, fsm.Error, "EditsInTheWay(files=" + added + ")"},
 		"to be discarded": {[]func(*Input){older, edited, func(in *Input) { in.DiscardEdits = true }}, fsm.Upgrade, ""},
 	} {
 		in := healthy(3, 1)

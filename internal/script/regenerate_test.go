@@ -22,9 +22,12 @@ func joined(t *testing.T, name string) *box {
 	*"init phase etcd local"*)
 		printf 'spec:\n  containers:\n  - name: etcd\n' >etc/kubernetes/manifests/etcd.yaml
 		printf '    image: registry.k8s.io/etcd:3.6.1-0\n' >>etc/kubernetes/manifests/etcd.yaml ;;
+	*"init phase control-plane "*)
+		pod=kube-$(printf '%s\n' "$*" | sed 's/.*control-plane \([^ ]*\).*/\1/')
+		printf '    image: registry.k8s.io/%s:v1.36.3\n' "$pod" >"etc/kubernetes/manifests/$pod.yaml" ;;
 	esac`)
 	b.command("ctr", `case "$*" in
-	*"images ls"*) echo registry.k8s.io/etcd:3.6.9-0 ;;
+	*"images ls"*) echo registry.k8s.io/etcd:3.6.9-0 registry.k8s.io/kube-apiserver:v1.36.3 | tr ' ' '\n' ;;
 	*"containers ls"*)
 		name=${6%%,*}
 		echo "id-${name##*==}" ;;
@@ -99,8 +102,13 @@ func TestAnAPIServerThatIsEndingIsNotWaitedFor(t *testing.T) {
 	}
 	b = joined(t, "cp-2")
 	b.command("curl", "[ -e '"+b.path("written")+"' ]")
+	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "    image: registry.k8s.io/kube-apiserver:v1.36.2\n")
 	b.command("kubeadm", ": >'"+b.path("written")+"'; echo v1.36.3")
-	b.must("PARTS=kube-apiserver; stage_regenerate")
+	r := b.run("PARTS=kube-apiserver; stage_regenerate")
+	if want := "warning: the image registry.k8s.io/kube-apiserver:v1.36.2 is not on this host"; r.code != 0 ||
+		!strings.Contains(r.out+r.err, want) {
+		t.Errorf("exit status %d, want %q:\n%s\n%s", r.code, want, r.out, r.err)
+	}
 	calls := b.calls()
 	end := slices.Index(calls, killed)
 	if write := slices.IndexFunc(calls, func(c string) bool {

@@ -146,7 +146,15 @@ write_manifest() {
 		kubeadm init phase control-plane "${1#kube-}" --config "$config"
 		;;
 	esac
+	image_there "/etc/kubernetes/manifests/$1.yaml"
 	note_files "/etc/kubernetes/manifests/$1.yaml"
+}
+
+# image_there warns where a static pod's image is not in the runtime.
+image_there() {
+	image=$(sed -n 's/^ *image: *//p' "$1")
+	"$BIN/ctr" -n k8s.io images ls -q | grep -qxF "$image" ||
+		say "warning: the image $image is not on this host: the kubelet pulls it where it can; otherwise bring it"
 }
 
 # keep_etcd_image names an etcd image that the runtime has, where kubeadm knows another tag.

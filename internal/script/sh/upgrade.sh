@@ -28,12 +28,12 @@ stage_check() {
 	images_present
 	encryption_stays
 	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 262144 ] || die "less than 256 MiB are free below /var/lib: free some space and apply again"
+	[ "$ROLE" != control-plane ] || static_pods_ours
 	if begun; then
 		say "an earlier upgrade of this host was interrupted: it continues, whatever does not run"
 		return 0
 	fi
 	if [ "$ROLE" = control-plane ]; then
-		static_pods_ours
 		wait_for 60 "this host's API server" readyz
 		wait_for 60 "this host's etcd member" etcd_votes
 	fi
@@ -41,6 +41,7 @@ stage_check() {
 }
 
 # static_pods_ours dies where somebody has changed a static pod since a stage wrote it: the upgrade would lose what they have added.
+# Of what an interrupted upgrade has written so far, nothing is claimed.
 static_pods_ours() {
 	[ "$DISCARD_EDITS" != yes ] && [ -f "$FILES" ] || return 0
 	theirs=$(grep ' /etc/kubernetes/manifests/' "$FILES" | sha256sum -c - 2>/dev/null | sed -n 's/: FAILED.*//p')

@@ -136,6 +136,7 @@ func (s *Simulation) converge() Report {
 		}
 		if left == maxRuns/2 {
 			s.openByHand()
+			s.bringImages()
 			s.edit(s.putBack)
 		}
 		var last look
@@ -219,6 +220,15 @@ func (s *Simulation) openByHand() {
 		if s.Checker.ByHand(h.Name) {
 			s.tell("a person opens %s", h.Name)
 			s.World.OpenByHand(h)
+		}
+	}
+}
+
+// bringImages brings back what a failed step says that a host lacks.
+func (s *Simulation) bringImages() {
+	for _, h := range s.World.Hosts {
+		if s.World.BringImages(h) {
+			s.tell("a person brings the images of the API server to %s", h.Name)
 		}
 	}
 }

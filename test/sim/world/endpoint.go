@@ -33,10 +33,12 @@ func (w *World) wantedBy(run string) desired.Endpoint {
 	return w.want.Endpoint
 }
 
-// Believed reports whether every API server that there is has the name.
+// Believed reports whether every API server that there is has the name; of hosts that the manifest does not have, those
+// that run.
 func (w *World) Believed(name string) bool {
 	for _, h := range w.Hosts {
-		if h.ControlPlane && h.Disk.API != "" && h.Disk.Joined() && !slices.Contains(h.Disk.Names, name) {
+		gone := h.Outside && h.Run.API == ""
+		if h.ControlPlane && h.Disk.API != "" && h.Disk.Joined() && !gone && !slices.Contains(h.Disk.Names, name) {
 			return false
 		}
 	}

@@ -73,6 +73,17 @@ func (w *World) CollectImages(h *Host) {
 	h.Disk.Fetched = kept
 }
 
+// BringImages brings those of the host's API server, and reports whether they were missing.
+func (w *World) BringImages(h *Host) bool {
+	d := &h.Disk
+	if d.API == "" || d.Has(d.API) {
+		return false
+	}
+	w.Version++
+	d.Fetched = append(d.Fetched, d.API)
+	return true
+}
+
 // Set changes one of the host's conditions.
 func (w *World) Set(condition *bool, to bool) {
 	if *condition != to {
@@ -163,9 +174,7 @@ func (w *World) Repair(h *Host) bool {
 		if d.API == "" {
 			d.API = cmp.Or(d.Lost, d.Kubelet)
 		}
-		if !d.Has(d.API) {
-			d.Fetched = append(d.Fetched, d.API)
-		}
+		w.BringImages(h)
 	}
 	if r := w.EtcdCluster(); d.KubeletCA == 0 && r != nil {
 		d.KubeletCA = w.caOf(r)

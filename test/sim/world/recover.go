@@ -98,9 +98,7 @@ func beginAnew(w *World, h *Host, u *Unit) (bool, error) {
 	}
 	d.AdminCA, d.KubeletCA, d.Local, d.Expired = d.CA, d.CA, true, false
 	d.Etcd, d.API, d.Controllers = true, u.Intent.Version, true
-	if !d.Has(d.API) {
-		d.Fetched = append(d.Fetched, d.API)
-	}
+	w.BringImages(h)
 	h.Run.Containerd = true
 	startKubelet(h, d.Kubelet)
 	return true, nil
