@@ -148,6 +148,10 @@ func TestWaitFor(t *testing.T) {
 	b := newBox(t, input("w-1"))
 	b.must(`n=0; third() { n=$((n + 1)); [ "$n" = 3 ]; }; wait_for 60 "the third time" third; [ "$n" = 3 ]`)
 	b.fails(`wait_for 0 "what never comes" false`, "gave up after 0 s waiting for what never comes")
+	b.write("var/log/pods/kube-system_kube-apiserver-cp-1_1/kube-apiserver/0.log",
+		"2026-11-24T03:41:00.1Z stderr F Error: unknown flag: --odd")
+	b.fails(`wait_for_pods "etcd kube-apiserver" 0 "the API server" false`,
+		"gave up after 0 s waiting for the API server; kube-apiserver says: Error: unknown flag: --odd")
 }
 
 func TestSecretsAreFilledInOnTheHost(t *testing.T) {

@@ -86,7 +86,8 @@ func TestOnlyControlPlane(t *testing.T) {
 					"apiServer": map[string]any{"flags": map[string]any{"no-such-flag": "true"}},
 				}
 			})))
-			s.run(1, []string{"apply", "-y"}, "this host's API server in version "+newest)
+			s.run(16, []string{"apply", "-y"}, "this host's API server in version "+newest,
+				"kube-apiserver says: Error: unknown flag: --no-such-flag")
 			s.run(2, []string{"plan"}, "its upgrade to "+newest+" has begun, and no API server answers")
 		}},
 		part{"with the flag gone from the manifest, it comes to its end", func(s *story) {

@@ -184,7 +184,7 @@ stage_join_finish() {
 	config=$(kubeadm_config file_join)
 	kubeadm join phase control-plane-join mark-control-plane --config "$config"
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
-	wait_for 240 "this host's controller manager and scheduler" controllers_healthy
+	wait_for_pods "kube-controller-manager kube-scheduler" 240 "this host's controller manager and scheduler" controllers_healthy
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes

@@ -15,8 +15,27 @@ wait_for() {
 	shift 2
 	deadline=$(($(date +%s) + limit))
 	until "$@" >/dev/null 2>&1; do
-		[ "$(date +%s)" -lt "$deadline" ] || die "gave up after ${limit} s waiting for ${what}"
+		[ "$(date +%s)" -lt "$deadline" ] || die "gave up after ${limit} s waiting for ${what}$(last_words)"
 		sleep "$POLL"
+	done
+}
+
+# wait_for_pods PODS SECONDS WHAT COMMAND... is wait_for, and tells what these static pods have printed last.
+wait_for_pods() {
+	pods=$1
+	shift
+	wait_for "$@"
+	pods=
+}
+
+# last_words prints the last line of each of the static pods $pods.
+last_words() {
+	for pod in ${pods:-}; do
+		log=
+		for file in /var/log/pods/kube-system_"$pod"-*/"$pod"/*.log; do
+			if [ -f "$file" ] && { [ -z "$log" ] || [ -n "$(find "$file" -newer "$log")" ]; }; then log=$file; fi
+		done
+		[ -z "$log" ] || printf '; %s says: %s' "$pod" "$(sed -n '$s/^[^ ]* std[^ ]* [FP] //; $s/^\(.\{400\}\).*/\1/; $p' "$log")"
 	done
 }
 
@@ -87,7 +106,7 @@ stuck_polls=25
 # kubelet starts it anew.
 await_api_server() {
 	stuck=0 anew=no
-	wait_for "$1" "this host's API server" api_server_up
+	wait_for_pods kube-apiserver "$1" "this host's API server" api_server_up
 	[ "$anew" = no ] || say "this host's API server had not come to its end of looking over the Services' ports, and was started anew"
 }
 

@@ -350,7 +350,7 @@ stage_restore() {
 	begin_anew
 	await_api_server 240
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
-	wait_for 240 "this host's controller manager and scheduler" controllers_healthy
+	wait_for_pods "kube-controller-manager kube-scheduler" 240 "this host's controller manager and scheduler" controllers_healthy
 	[ "$RECOVER_KUBELET" != yes ] || settle_kubelet
 	mark yes
 	rm -rf "$RECOVERY"

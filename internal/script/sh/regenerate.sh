@@ -31,9 +31,9 @@ stage_regenerate() {
 	systemctl restart kubelet
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	[ "$ROLE" = worker ] || {
-		wait_for 240 "this host's etcd member" etcd_votes
+		wait_for_pods etcd 240 "this host's etcd member" etcd_votes
 		await_api_server 240
-		wait_for 240 "this host's controller manager and scheduler" controllers_healthy
+		wait_for_pods "kube-controller-manager kube-scheduler" 240 "this host's controller manager and scheduler" controllers_healthy
 	}
 	case " $PARTS " in
 	*" kubelet-credentials "*) settle_kubelet ;;
