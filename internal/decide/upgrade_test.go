@@ -85,7 +85,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", ControlPlane: true, KubeletVersion: "1.35.4"})
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
-				observed.Member{ID: "9", Name: "theirs", Healthy: observed.Yes, PeerURLs: []string{"https://192.0.9.9:2380"}})
+				observed.Member{ID: "9", Name: "theirs", Healthy: observed.Yes})
 		}, fsm.Error, nil, "Node theirs is of no host"},
 		"a control plane of somebody else, gone": {func(in *Input) {
 			in.allOlder("1.35.4")

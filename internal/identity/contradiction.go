@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -114,22 +113,11 @@ func (m *matcher) renamedAway(e int) int {
 	if m.entries[e].machine != e || m.machine(e).Reach == observed.Reached {
 		return -1
 	}
-	name := m.recorded(m.entries[e].host.ID, m.members())
+	name := m.recorded(m.entries[e].host.ID, true)
 	if name == "" || m.entries[e].host.Hostname == "" || m.entries[e].host.Hostname == name {
 		return -1
 	}
 	return slices.IndexFunc(m.entries, func(o entry) bool { return o.host.Hostname == name })
-}
-
-// members are the machines that carry a note of this cluster.
-func (m *matcher) members() iter.Seq[observed.Host] {
-	return func(yield func(observed.Host) bool) {
-		for i := range m.entries {
-			if m.marker(i) != nil && !yield(m.machine(i)) {
-				return
-			}
-		}
-	}
 }
 
 // memberNode is the name of the Node that a member has joined as: as its marker has it, else that of the only Node with

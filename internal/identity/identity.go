@@ -11,8 +11,6 @@ package identity
 
 import (
 	"cmp"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -253,14 +251,15 @@ func (m *matcher) hasOwnID(e int) bool {
 func shorten(machineID string) string { return machineID[:min(len(machineID), 8)] }
 
 // recorded is the name of the host's Node by the cluster's record, for a machine that does not say it: it is down, or
-// was not asked. It is empty where there is no such Node, or one of the machines says that this is its own.
-func (m *matcher) recorded(id string, machines iter.Seq[observed.Host]) string {
+// was not asked. It is empty where there is no such Node, or another machine says that this is its name; with
+// membersOnly, one that carries a note of this cluster.
+func (m *matcher) recorded(id string, membersOnly bool) string {
 	if m.is.API.Record == nil {
 		return ""
 	}
 	name := m.is.API.Record.Nodes[id]
-	for seen := range machines {
-		if nodeName(seen) == name {
+	for i := range m.entries {
+		if (!membersOnly || m.marker(i) != nil) && nodeName(m.machine(i)) == name {
 			return ""
 		}
 	}
@@ -290,7 +289,7 @@ func (m *matcher) result() Result {
 		if seen, asked := m.is.Hosts[at.ID]; asked {
 			seen.ID = id
 			if seen.Hostname == "" {
-				seen.Hostname = m.recorded(id, maps.Values(m.is.Hosts))
+				seen.Hostname = m.recorded(id, false)
 			}
 			out.Is.Hosts[id] = seen
 		}

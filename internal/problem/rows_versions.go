@@ -66,10 +66,10 @@ func versionsRows() [14]row { //nolint:funlen // a table
 		},
 		{
 			code: KubeletSkewElsewhere, class: ClassConfig,
-			meaning: "A control-plane host that the manifest does not have may run an API server that is too old for the " +
-				"wanted kubelets.",
-			what: "the control-plane Node {node} is of no host of the manifest, and its kubelet is {kubelet}: its API " +
-				"server may be too old for kubelets of {wanted}, which reach it too",
+			meaning: "A control-plane host that the manifest does not have may run an API server that is too old for " +
+				"the wanted kubelets.",
+			what: "the control-plane Node {node} is of no host of the manifest, and its kubelet is {kubelet}: its " +
+				"API server may be too old for kubelets of {wanted}, which reach it too",
 			do: "put the host back into the manifest, or take it out of the cluster with kubeone node remove first",
 		},
 		{

@@ -206,7 +206,9 @@ func keeps(s plan.Step, was world.Objects, now record.Record) bool {
 func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
 	return a.until(ctx, "record", func() (bool, error) {
 		o := &a.w.truth.EtcdCluster().Objects
-		record := record.Record{Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}, Nodes: o.Known}
+		record := record.Record{
+			Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}, Nodes: o.Known,
+		}
 		for name, digest := range o.Addons {
 			record.Addons[name] = digest
 		}
