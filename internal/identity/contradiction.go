@@ -53,9 +53,8 @@ func (m *matcher) checkMembers() {
 			m.contradict(c)
 			continue
 		}
-		if other := m.renamedAway(e); other >= 0 {
-			c.Kind, c.Wants, c.Says = OtherHostname, h.Hostname, m.entries[other].host.Hostname
-			c.OtherAddress = m.address(m.entries[other].machine)
+		if name, other := m.recordedOtherwise(e); name != "" {
+			c.Kind, c.Wants, c.Says, c.OtherAddress = OtherHostname, h.Hostname, name, other
 			m.contradict(c)
 			continue
 		}
@@ -106,18 +105,27 @@ func (m *matcher) knownAsControlPlane(e int) bool {
 	return node != nil && node.ControlPlane
 }
 
-// renamedAway is the entry that the manifest calls by the name of the Node of entry e, -1 where there is none. It is
-// about a machine that does not answer, whose Node the cluster's record knows: one that answers claims its name itself.
-// Without it, a new machine that was given that name would join in the silent one's place and delete its Node.
-func (m *matcher) renamedAway(e int) int {
-	if m.entries[e].machine != e || m.machine(e).Reach == observed.Reached {
-		return -1
+// recordedOtherwise is the name of the Node of entry e by the cluster's record, where the manifest gives it another one
+// and that matters: to a host of the control plane, or because the manifest calls another one so, whose address is
+// returned too. It is about a machine that does not answer: one that does claims its name itself. Without it, a new
+// machine that was given the name would join in the silent one's place and delete its Node, or its member would be
+// taken for nobody's.
+func (m *matcher) recordedOtherwise(e int) (name, address string) {
+	h := m.entries[e].host
+	if m.entries[e].machine != e || m.machine(e).Reach == observed.Reached || h.Hostname == "" {
+		return "", ""
 	}
-	name := m.recorded(m.entries[e].host.ID, true)
-	if name == "" || m.entries[e].host.Hostname == "" || m.entries[e].host.Hostname == name {
-		return -1
+	name = m.recorded(h.ID, true)
+	if name == "" || name == h.Hostname {
+		return "", ""
 	}
-	return slices.IndexFunc(m.entries, func(o entry) bool { return o.host.Hostname == name })
+	if i := slices.IndexFunc(m.entries, func(o entry) bool { return o.host.Hostname == name }); i >= 0 {
+		return name, m.address(m.entries[i].machine)
+	}
+	if h.Role == desired.ControlPlane {
+		return name, ""
+	}
+	return "", ""
 }
 
 // memberNode is the name of the Node that a member has joined as: as its marker has it, else that of the only Node with

@@ -155,6 +155,23 @@ func where(r identity.Result) []string {
 	return out
 }
 
+// A silent member under another name would be taken for a new host, and its member for nobody's.
+func TestASilentControlPlaneHostKeepsItsName(t *testing.T) {
+	t.Parallel()
+	for record, want := range map[string]int{"cp-1": 1, "cp-2": 0} {
+		manifest := workers()
+		manifest.ControlPlane[0].Hostname = "cp-2"
+		is := world(manifest)
+		is.API = observed.API{
+			Reached: observed.Yes, Nodes: []observed.Node{{Name: record}},
+			Record: &observed.Record{Nodes: map[string]string{"10.0.0.1": record}},
+		}
+		if found := identity.Match(manifest, is).Contradictions; len(found) != want {
+			t.Errorf("recorded as %s: %+v", record, found)
+		}
+	}
+}
+
 func TestContradictionsNameBothSides(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -27,7 +27,7 @@ func (s *Simulation) editHosts(f Fault) {
 				h.Hostname = otherName + h.Hostname
 			}
 		case RoleOther:
-			if s.World.Host(id).Disk.Data == nil || s.dispensable(want, id) {
+			if s.dispensable(want, id) {
 				changeRole(want, id)
 			}
 		case LeftOut:

@@ -137,6 +137,7 @@ func (s *Simulation) converge() Report {
 		if left == maxRuns/2 {
 			s.openByHand()
 			s.bringImages()
+			s.World.Relax()
 			s.edit(s.putBack)
 		}
 		var last look

@@ -88,7 +88,11 @@ func (w *World) known(before map[string]string) map[string]string {
 }
 
 func deleteNode(w *World, q query) (bool, error) {
-	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: w.Host(q.in.NodeName)})
+	owner := w.Host(q.in.NodeName)
+	if owner != nil && owner.Disk.Marker == nil {
+		owner = w.Host(q.by.Host) // a new machine is in the place of the one whose Node it was
+	}
+	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: owner})
 	q.etcdCluster.Objects.Nodes = slices.DeleteFunc(q.etcdCluster.Objects.Nodes, func(n *Node) bool {
 		return n.Name == q.in.NodeName
 	})

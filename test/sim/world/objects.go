@@ -159,6 +159,26 @@ func (o *Objects) PodsOn(node string) int {
 	return n
 }
 
+// Relax has the budgets allow what few workers make necessary: a role was changed, or hosts were left out.
+func (w *World) Relax() {
+	r := w.EtcdCluster()
+	if r == nil {
+		return
+	}
+	workers := 0
+	for _, n := range r.Objects.Nodes {
+		if !n.ControlPlane {
+			workers++
+		}
+	}
+	for _, a := range r.Objects.Apps {
+		if workers < 2 && a.Min > 0 {
+			a.Min = 0
+			w.Version++
+		}
+	}
+}
+
 // evict asks for one pod to leave the Node, and reports whether none is left. A budget that allows no
 // disruption refuses.
 func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force bool) (empty bool, err error) {

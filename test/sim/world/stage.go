@@ -20,8 +20,11 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.Marker == nil {
 		h.Disk.Marker = &Marker{Cluster: w.Name}
 	}
-	if m := h.Disk.Marker; !m.Complete && (m.Node == "" || !h.Disk.Holds()) { // its kubelet keeps the name it has
-		m.Role, m.ID, m.Node = u.Intent.Role, h.ID, u.Intent.NodeName
+	if m := h.Disk.Marker; !m.Complete {
+		m.Role = u.Intent.Role
+		if m.Node == "" || !h.Disk.Holds() { // its kubelet keeps the name it has
+			m.ID, m.Node = h.ID, u.Intent.NodeName
+		}
 		h.Name, h.ControlPlane = m.Node, m.Role == desired.ControlPlane
 	}
 	if w.Flaws.WipeData && h.Disk.Data != nil {
