@@ -350,6 +350,16 @@ func TestDecide(t *testing.T) {
 			Route:    fsm.DisasterRecovery,
 			Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2),
 		}},
+		{"quorum lost, and who is stopped has no data", func(in *Input) {
+			in.change(cp1, func(h *host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+			for _, id := range []string{cp2, cp3} {
+				in.change(id, func(h *host) {
+					h.Kubelet.Active = false
+					h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No
+				})
+			}
+			in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
+		}, outcome{Route: fsm.DisasterRecovery}},
 		{"the control plane is gone and workers are left", func(in *Input) {
 			in.empties(cp1, cp2, cp3)
 			in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}

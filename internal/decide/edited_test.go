@@ -60,9 +60,13 @@ func TestWhichFilesAreRestored(t *testing.T) {
 			in.older(w1, "w-1", "1.36.1")
 			in.change(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}, fsm.Upgrade, nil},
-		{"after an upgrade that was interrupted at its very end", func(in *Input) {
+		{"at the very end of an upgrade", func(in *Input) {
 			in.edit(w1, config)
 			in.change(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
+		}, fsm.Upgrade, nil},
+		{"after an upgrade to what nobody wants any more", func(in *Input) {
+			in.edit(w1, config)
+			in.change(w1, func(h *observed.Host) { h.Upgrading = "1.36.1" })
 		}, fsm.Repair, map[string][]string{w1: {config}}},
 		{"a worker's kubelet does not run", func(in *Input) {
 			in.edit(w1, config)
@@ -160,7 +164,7 @@ func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 		"of another host": {[]func(*Input){edited, func(in *Input) {
 			in.ForceUpgrade, in.Limit = true, map[string]bool{cp1: true, w1: true}
 		}}, fsm.Upgrade, ""},
-		"after an upgrade that was interrupted at its very end": {[]func(*Input){forced, edited, func(in *Input) {
+		"at the very end of an upgrade": {[]func(*Input){edited, func(in *Input) {
 			in.change(cp2, func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}}, fsm.Error, "EditsInTheWay(files=" + added + ")"},
 		"to be discarded": {[]func(*Input){older, edited, func(in *Input) { in.DiscardEdits = true }}, fsm.Upgrade, ""},

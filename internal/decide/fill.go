@@ -153,10 +153,11 @@ func (v *view) restarts() map[string][]string {
 	return out
 }
 
-// outdated reports whether a component of the member runs another version than the one wanted of it.
+// outdated reports whether a component of the member runs another version than the one wanted of it, or its upgrade to
+// that has begun and has not ended: whatever it runs by now, the configuration may be of before.
 func (v *view) outdated(s *hostState) bool {
 	want := v.in.Want.KubernetesVersion
-	return s.kubeletDiffers() || s.runtimeDiffers() ||
+	return s.upgradeBegun() || s.kubeletDiffers() || s.runtimeDiffers() ||
 		s.Role == desired.ControlPlane &&
 			(v.apiServer(s) != want || desired.Missing(s.controllers(), []string{want}) != nil)
 }
@@ -173,15 +174,11 @@ const containerdScheme = "containerd://"
 
 // runtimeDiffers reports whether the container runtime is of another version than the one that is named for this host.
 // Where none is named any will do. A Node that reports another version than the program that is installed has a
-// container runtime that was not restarted yet; and where the host's upgrade has begun, what comes after the container
-// runtime in it may be missing.
+// container runtime that was not restarted yet.
 func (s *hostState) runtimeDiffers() bool {
 	want := s.Versions.Containerd
 	if want == "" || s.is.Reach != observed.Reached {
 		return false
-	}
-	if s.upgradeBegun() {
-		return true
 	}
 	runs, said := "", false
 	if s.node != nil {

@@ -44,7 +44,7 @@ func (v *view) membership() membership {
 			// Partial: whoever had begun with its data cannot begin again without; a learner has a name
 			// once it has begun.
 			r.orphans = append(r.orphans, orphan{m, s.ID})
-		case !m.Learner && m.Healthy != observed.Yes && !leaderless(m) && s.repairable():
+		case !m.Learner && m.Healthy != observed.Yes && !leaderless(m) && s.returns():
 			r.startable++
 		}
 	}
@@ -66,7 +66,7 @@ func (v *view) supposedMembership() membership {
 		switch {
 		case s.is.EtcdHealth == observed.Yes, s.reported && s.Condition == condition.Healthy:
 			r.tally.Alive++
-		case s.repairable():
+		case s.returns():
 			r.startable++
 		}
 	}
@@ -78,11 +78,13 @@ func leaderless(m observed.Member) bool {
 	return m.Healthy != observed.Yes && m.Version != "" && len(m.Alarms) == 0
 }
 
-// repairable reports whether the host's member comes back when units are started, or what the host lacks is
-// written again.
+// repairable reports whether the host comes back when units are started, or what the host lacks is written again.
 func (s *hostState) repairable() bool {
 	return s.Condition == condition.Restartable || s.Condition == condition.Regenerable
 }
+
+// returns reports whether the host's member comes back with the host: not one whose data is gone.
+func (s *hostState) returns() bool { return s.repairable() && s.is.EtcdData != observed.No }
 
 // hostOf returns the control-plane host whose member it is, nil if the manifest has none.
 func (v *view) hostOf(m observed.Member) *hostState {

@@ -69,6 +69,9 @@ func TestWhatIsUpgraded(t *testing.T) {
 		"a kubelet that was not restarted": {func(in *Input) {
 			in.node("w-2").KubeletVersion = "1.36.1"
 		}, fsm.Upgrade, all[4:], "1.36.1"},
+		"what has begun and has not ended": {func(in *Input) {
+			in.change("192.0.0.2", func(h *observed.Host) { h.Upgrading = decidetest.Version })
+		}, fsm.Upgrade, all[1:2], "cp-2 has begun and has not ended"},
 		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") },
 			fsm.Instruct, nil, "w-2 not healthy"},
 		"a node of somebody else, too old": {func(in *Input) {

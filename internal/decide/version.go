@@ -191,7 +191,8 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 		return because(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
 	case len(v.running.api) == 0:
 		return because(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
-	case len(all) == 1 && all[0] == want && len(having(v.hosts, v.wrongVersion)) == 0 && v.oldElsewhere() == nil:
+	case len(all) == 1 && all[0] == want && len(v.unfinished()) == 0 && len(having(v.hosts, v.wrongVersion)) == 0 &&
+		v.oldElsewhere() == nil:
 		return fsm.OnSame, "everything runs " + want, nil
 	}
 	event, p := compare(want, all, v.running.api)
@@ -208,11 +209,19 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	if len(having(v.hosts, v.upgradable)) == 0 {
 		return fsm.OnSame, "every host inside the limit runs " + want, nil
 	}
+	if begun := v.unfinished(); event == fsm.OnSame && len(begun) > 0 {
+		return fsm.OnDiffers, "the upgrade of " + problem.List(begun) + " has begun and has not ended", nil
+	}
 	if event == fsm.OnSame {
 		wrong := namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && v.wrongVersion(s) })
 		return fsm.OnDiffers, problem.List(wrong) + " does not run the versions that are named for it", nil
 	}
 	return event, want + " is wanted and " + problem.List(all) + " runs", nil
+}
+
+// unfinished names the hosts inside the limit whose upgrade to the wanted version has begun and has not ended.
+func (v *view) unfinished() []string {
+	return namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && s.joined() && s.upgradeBegun() })
 }
 
 // wrongVersion reports whether the member runs another version than those that are named for this host.
