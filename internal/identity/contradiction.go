@@ -92,13 +92,14 @@ func (m *matcher) otherRole(e int) desired.Role {
 
 // knownAsControlPlane reports whether etcd has a member, or the API a control-plane Node, of the host: by the name that
 // the manifest gives it, else by address. A member at its address has another name where the manifest has changed that,
-// too: it is the host's own if the host says that it is of the control plane.
+// too: it is the host's own if the host says that it is of the control plane, or the record that this is its Node.
 func (m *matcher) knownAsControlPlane(e int) bool {
 	at := m.entries[m.entries[e].machine].host
 	at.Hostname = m.entries[e].host.Hostname
 	says := m.machine(m.entries[e].machine).SaysControlPlane()
 	if found := match.Member(m.is.Etcd.Members, &at, strings.ToLower(at.Hostname)); found != nil &&
-		(says || at.Hostname == "" || found.Name == "" || strings.EqualFold(found.Name, at.Hostname)) {
+		(says || at.Hostname == "" || found.Name == "" || strings.EqualFold(found.Name, at.Hostname) ||
+			found.Name == m.recorded(m.entries[e].host.ID, true)) {
 		return true
 	}
 	node := match.Node(m.is.API.Nodes, &at, &observed.Host{})

@@ -404,7 +404,8 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 		machine  observed.Host
 		members  []observed.Member
 		nodes    []observed.Node
-		mute     bool // neither the API nor etcd answers
+		record   string // of which Node the host is by the cluster's record
+		mute     bool   // neither the API nor etcd answers
 		other    bool
 	}{
 		"etcd has its member":                 {machine: moved, members: listed, other: true},
@@ -421,6 +422,9 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 		"one that is down, at a dead member's address, with a name of its own": {
 			hostname: "w1", machine: silent, members: listed, nodes: joined,
 		},
+		"it is down, with another name in the manifest, and the record knows its own": {
+			hostname: "w1", machine: silent, members: listed, nodes: joined, record: "cp-2", other: true,
+		},
 		"a worker": {machine: member("", "w1"), nodes: []observed.Node{{Name: "w1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -428,7 +432,10 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 			want := workers(strings.TrimSuffix("10.0.1.1/"+c.hostname, "/"))
 			is := world(want, c.machine)
 			if !c.mute {
-				is.API = observed.API{Reached: observed.Yes, Nodes: c.nodes}
+				is.API = observed.API{
+					Reached: observed.Yes, Nodes: c.nodes,
+					Record: &observed.Record{Nodes: map[string]string{"10.0.1.1": c.record}},
+				}
 				is.Etcd = observed.Etcd{Reached: observed.Yes, Members: c.members}
 			}
 			found := identity.Match(want, is).Contradictions

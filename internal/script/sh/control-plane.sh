@@ -168,7 +168,7 @@ stage_join_etcd() {
 		if etcd_votes >/dev/null 2>&1; then votes=yes; else sleep "$POLL"; fi
 	done
 	[ "$votes" = no ] || kill "$joining" 2>/dev/null || true
-	wait "$joining" || [ "$votes" = yes ] || die "this host's etcd member has not joined"
+	wait "$joining" || [ "$votes" = yes ] || die "this host's etcd member has not joined$(pods=etcd && last_words). If its data is of a member that was removed, reset this host and apply again"
 	guard_etcd
 }
 

@@ -172,6 +172,9 @@ func (s *Simulation) happenToOperator(f Fault) {
 		s.begin(false).old = true
 		return
 	case Moved:
+		if s.World.ForgottenEndpoint() {
+			return
+		}
 		s.edit(func(want *desired.Cluster) {
 			if want.Endpoint.Host = otherEndpoint; f.Host%2 == 0 {
 				want.Endpoint.Host = endpoint

@@ -137,6 +137,7 @@ func (s *Simulation) converge() Report {
 		if left == maxRuns/2 {
 			s.openByHand()
 			s.bringImages()
+			s.resetHalves()
 			s.World.Relax()
 			s.edit(s.putBack)
 		}
@@ -230,6 +231,17 @@ func (s *Simulation) bringImages() {
 	for _, h := range s.World.Hosts {
 		if s.World.BringImages(h) {
 			s.tell("a person brings the images of the API server to %s", h.Name)
+		}
+	}
+}
+
+// resetHalves makes hosts bare whose join has not ended and whose member was removed meanwhile, as a failed join asks for.
+func (s *Simulation) resetHalves() {
+	for _, h := range s.World.Hosts {
+		if s.World.HalfJoined(h) {
+			s.tell("a person resets %s", h.Name)
+			s.Checker.Replaced(h)
+			s.World.Replace(h)
 		}
 	}
 }

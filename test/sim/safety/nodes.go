@@ -179,7 +179,10 @@ func (c *Checker) closed() {
 	control, workers := 0, 0
 	for _, n := range r.Objects.Nodes {
 		switch {
-		case n.CordonedBy == "" || !c.joined(n) || c.Left[n.Name]:
+		case n.CordonedBy == "" || !c.joined(n):
+			delete(c.leftClosed, n.Name)
+		case c.Left[n.Name] || c.leftClosed[n.Name]: // whose manifest has it again has not closed it
+			c.leftClosed[n.Name] = true
 		case c.named(n.CordonedBy): // beside one that an interrupted run has left closed
 		case n.ControlPlane:
 			control++

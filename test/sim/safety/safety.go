@@ -66,23 +66,24 @@ type Checker struct {
 	// Recoveries is how many times an etcd was begun anew from what an earlier one had.
 	Recoveries int
 
-	approved map[string]plan.Plan
-	granted  map[string]Grant       // what a person has allowed a run besides what apply may do
-	holder   map[string]string      // the run that last took a host's lock
-	taken    map[string]int64       // of each host, when its lock was last taken
-	locked   map[string]int64       // of each run, when it last took a lock
-	leases   map[string]bool        // runs that have taken the cluster's Lease
-	lessee   string                 // the last one of them,
-	leasedAt int64                  // when it did so,
-	forced   bool                   // and whether it did so whatever the one before did
-	old      map[string]bool        // runs of a program that knows less
-	byHand   map[string]bool        // Nodes that a person closed
-	served   map[string]int64       // when the member of an address was last seen to serve
-	checked  int                    // the world's version that State saw last
-	begins   map[world.Author]int64 // when steps began on their hosts
-	quorate  int64                  // when etcd last had a quorum
-	without  int64                  // when it last had none
-	first    *Violation
+	approved   map[string]plan.Plan
+	granted    map[string]Grant       // what a person has allowed a run besides what apply may do
+	holder     map[string]string      // the run that last took a host's lock
+	taken      map[string]int64       // of each host, when its lock was last taken
+	locked     map[string]int64       // of each run, when it last took a lock
+	leases     map[string]bool        // runs that have taken the cluster's Lease
+	lessee     string                 // the last one of them,
+	leasedAt   int64                  // when it did so,
+	forced     bool                   // and whether it did so whatever the one before did
+	old        map[string]bool        // runs of a program that knows less
+	byHand     map[string]bool        // Nodes that a person closed
+	leftClosed map[string]bool        // Nodes that runs had closed when a manifest left their hosts out, and that still are
+	served     map[string]int64       // when the member of an address was last seen to serve
+	checked    int                    // the world's version that State saw last
+	begins     map[world.Author]int64 // when steps began on their hosts
+	quorate    int64                  // when etcd last had a quorum
+	without    int64                  // when it last had none
+	first      *Violation
 }
 
 // Grant is what a person has asked of a run besides what apply may do. The zero value is an apply with the manifest of
@@ -103,6 +104,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c.approved, c.granted = map[string]plan.Plan{}, map[string]Grant{}
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
 	c.holder, c.byHand, c.locked = map[string]string{}, map[string]bool{}, map[string]int64{}
+	c.leftClosed = map[string]bool{}
 	c.taken, c.leases, c.old = map[string]int64{}, map[string]bool{}, map[string]bool{}
 	for _, name := range wanted {
 		c.Wanted[name] = true

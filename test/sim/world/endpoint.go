@@ -45,6 +45,14 @@ func (w *World) Believed(name string) bool {
 	return true
 }
 
+// ForgottenEndpoint reports whether workers dial an endpoint that no control-plane host knows any more: by the word of
+// workers alone no name gets into a certificate.
+func (w *World) ForgottenEndpoint() bool {
+	dialled := slices.ContainsFunc(w.Hosts, func(h *Host) bool { return h.Disk.Dials != "" })
+	known := slices.ContainsFunc(w.Hosts, func(h *Host) bool { return h.Disk.Admin != "" && h.Disk.Joined() })
+	return dialled && !known
+}
+
 func certify(w *World, h *Host, u *Unit) (bool, error) {
 	p := step.ParamsOf[step.APINamesParams](u.Intent)
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})

@@ -198,6 +198,11 @@ func (w *World) finishJoin(h *Host) bool {
 	return true
 }
 
+// HalfJoined reports whether the join of the host has not ended, and has etcd's data of a member that was removed since.
+func (w *World) HalfJoined(h *Host) bool {
+	return h.Up && !h.Disk.Joined() && h.Disk.Data != nil && !w.etcdListed(h)
+}
+
 func (w *World) etcdListed(h *Host) bool {
 	r := w.etcdCluster(h.Disk.Data.EtcdCluster)
 	return r != nil && r.find(h.Disk.Data.Member) != nil
