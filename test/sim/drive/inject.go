@@ -172,15 +172,7 @@ func (s *Simulation) happenToOperator(f Fault) {
 		s.begin(false).old = true
 		return
 	case Moved:
-		if s.World.ForgottenEndpoint() {
-			return
-		}
-		s.edit(func(want *desired.Cluster) {
-			if want.Endpoint.Host = otherEndpoint; f.Host%2 == 0 {
-				want.Endpoint.Host = endpoint
-			}
-		})
-		s.begin(false)
+		s.moveEndpoint(f.Host%2 == 0)
 		return
 	}
 	if len(s.ops) == 0 {
@@ -201,6 +193,19 @@ func (s *Simulation) happenToOperator(f Fault) {
 			o.failed = true
 		}
 	}
+}
+
+// moveEndpoint has a person give the manifest another endpoint, or the one of before, and apply it.
+func (s *Simulation) moveEndpoint(back bool) {
+	if s.World.ForgottenEndpoint() {
+		return
+	}
+	s.edit(func(want *desired.Cluster) {
+		if want.Endpoint.Host = otherEndpoint; back {
+			want.Endpoint.Host = endpoint
+		}
+	})
+	s.begin(false)
 }
 
 // replaceable reports whether an instruction says that the machine may be replaced.

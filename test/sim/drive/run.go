@@ -235,7 +235,8 @@ func (s *Simulation) bringImages() {
 	}
 }
 
-// resetHalves makes hosts bare whose join has not ended and whose member was removed meanwhile, as a failed join asks for.
+// resetHalves makes hosts bare whose join has not ended and whose member was removed meanwhile, as a failed join asks
+// for.
 func (s *Simulation) resetHalves() {
 	for _, h := range s.World.Hosts {
 		if s.World.HalfJoined(h) {

@@ -77,7 +77,7 @@ type Checker struct {
 	forced     bool                   // and whether it did so whatever the one before did
 	old        map[string]bool        // runs of a program that knows less
 	byHand     map[string]bool        // Nodes that a person closed
-	leftClosed map[string]bool        // Nodes that runs had closed when a manifest left their hosts out, and that still are
+	leftClosed map[string]bool        // Nodes closed by runs when a manifest left them out, and since
 	served     map[string]int64       // when the member of an address was last seen to serve
 	checked    int                    // the world's version that State saw last
 	begins     map[world.Author]int64 // when steps began on their hosts

@@ -198,7 +198,7 @@ func (w *World) finishJoin(h *Host) bool {
 	return true
 }
 
-// HalfJoined reports whether the join of the host has not ended, and has etcd's data of a member that was removed since.
+// HalfJoined reports whether the host's join has not ended, and its data of etcd is of a member that was removed since.
 func (w *World) HalfJoined(h *Host) bool {
 	return h.Up && !h.Disk.Joined() && h.Disk.Data != nil && !w.etcdListed(h)
 }
