@@ -46,7 +46,7 @@ type Contradiction struct {
 func (m *matcher) checkMembers() {
 	for e := range m.entries {
 		i := m.entries[e].machine
-		h, marker := m.entries[e].host, m.marker(i)
+		h := m.entries[e].host
 		c := Contradiction{Host: h.ID, Address: m.address(i)}
 		if role := m.otherRole(e); role != "" {
 			c.Kind, c.Wants, c.Says = OtherRole, string(h.Role), string(role)
@@ -58,7 +58,7 @@ func (m *matcher) checkMembers() {
 			m.contradict(c)
 			continue
 		}
-		if marker == nil || !marker.Complete {
+		if !m.hasNode(i) {
 			continue
 		}
 		if node := m.memberNode(i); h.Hostname != "" && node != "" && node != h.Hostname {

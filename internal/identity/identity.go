@@ -103,7 +103,7 @@ func (m *matcher) claims() {
 	}
 	for i := range m.entries {
 		marker := m.marker(i)
-		if marker == nil || m.taken[i] >= 0 || !marker.Complete {
+		if marker == nil || m.taken[i] >= 0 || !m.hasNode(i) {
 			continue
 		}
 		name := nodeName(m.machine(i))
@@ -114,6 +114,13 @@ func (m *matcher) claims() {
 		derived := marker.ID == "" || marker.Derived
 		m.claim(i, func(h *desired.Host) bool { return h.Hostname == name && (derived || !h.HasOwnID) })
 	}
+}
+
+// hasNode reports whether the i-th machine has a Node's name that it cannot change: it has joined, or has begun to and
+// has credentials under that name.
+func (m *matcher) hasNode(i int) bool {
+	marker := m.marker(i)
+	return marker != nil && (marker.Complete || marker.Node != "" && m.machine(i).KubeletConf == observed.Yes)
 }
 
 // claim gives the i-th machine to the entry that matches. Two machines for one entry contradict each other.

@@ -53,6 +53,13 @@ func derived(id, node string) observed.Host {
 	return h
 }
 
+// begun is a worker whose join has not ended, and whose kubelet has its credentials.
+func begun(node string) observed.Host {
+	h := derived("", node)
+	h.Marker.Complete, h.KubeletConf = false, observed.Yes
+	return h
+}
+
 func bare() observed.Host {
 	return observed.Host{Reach: observed.Reached, Hostname: "debian", MachineID: "fedcba9876543210"}
 }
@@ -115,6 +122,10 @@ func TestMachinesAreRecognised(t *testing.T) {
 			[]string{"a=10.0.1.2/w1", "b=10.0.1.1/w2"},
 			[]observed.Host{derived("10.0.1.2", "w2"), derived("10.0.1.1", "w1")},
 			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
+		},
+		"swapped names, in the middle of their joins": {
+			[]string{"10.0.1.1/w2", "10.0.1.2/w1"}, []observed.Host{begun("w1"), begun("w2")},
+			[]string{"10.0.1.1 at 10.0.1.2", "10.0.1.2 at 10.0.1.1"},
 		},
 		"a circle of three": {
 			[]string{"a=10.0.1.1", "b=10.0.1.2", "c=10.0.1.3"},
@@ -225,6 +236,12 @@ func TestContradictionsNameBothSides(t *testing.T) {
 			manifest: []string{"a=10.0.1.1/new"}, machines: []observed.Host{member("a", "w1")},
 			want: identity.Contradiction{
 				Kind: identity.OtherHostname, Host: "a", Address: "10.0.1.1", Wants: "new", Says: "w1",
+			},
+		},
+		"another hostname than a join has begun with": {
+			manifest: []string{"10.0.1.1/new"}, machines: []observed.Host{begun("w1")},
+			want: identity.Contradiction{
+				Kind: identity.OtherHostname, Host: "10.0.1.1", Address: "10.0.1.1", Wants: "new", Says: "w1",
 			},
 		},
 		"another hostname than the Node at its address has": {
