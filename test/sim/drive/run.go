@@ -199,7 +199,7 @@ func (s *Simulation) assisted(r Result, l look) bool {
 	case NeedsHelp, Again, Failed:
 		return s.help(l)
 	case Blocked:
-		return s.bringBack()
+		return s.bringBack() || s.finishRecovery()
 	}
 	return false
 }
@@ -214,6 +214,20 @@ func (s *Simulation) bringBack() bool {
 		}
 	}
 	return false
+}
+
+// finishRecovery has a person repeat a recovery that has ended half way.
+func (s *Simulation) finishRecovery() bool {
+	begun := slices.ContainsFunc(s.World.Hosts, func(h *world.Host) bool {
+		return h.Disk.Marker != nil && (h.Disk.Marker.Restoring || h.Disk.Marker.Fenced != "")
+	})
+	if !begun || s.Help >= maxHelp {
+		return false
+	}
+	s.tell("a person goes on with the recovery")
+	s.Help++
+	s.recover(request{command: recoverCluster})
+	return true
 }
 
 // openByHand opens again what a person had closed: there may be no room for pods elsewhere.

@@ -126,7 +126,7 @@ func (c *Checker) single(e world.Effect) {
 		return
 	}
 	for _, h := range c.World.Hosts {
-		if h != e.Host && h.Run.Unit != nil && h.Run.Unit.Disrupted {
+		if h != e.Host && h.Run.Unit != nil && h.Run.Unit.Disrupted && !c.Left[h.Name] {
 			c.Break(OneAtATime, "%s %s %s while %s is being worked on", e.By.Step, e.Verb, e.Host.Name, h.Name)
 		}
 	}
