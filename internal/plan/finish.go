@@ -24,7 +24,7 @@ func (b *builder) finish(first decide.Decision) {
 			s.Needs = union(s.Needs, b.addons)
 		}
 		if s.ID == "await-workloads" {
-			s.Needs = union(union(s.Needs, b.nodesReady()), b.addons)
+			s.Needs = union(union(s.Needs, b.planned(step.NodeReady)), b.addons)
 		}
 		if s.Intent.Kind == step.SaveRecord {
 			s.Needs = b.others(s.ID)
@@ -124,10 +124,11 @@ func (b *builder) others(id string) []string {
 	return out
 }
 
-func (b *builder) nodesReady() []string {
+// planned are the IDs of the plan's steps of that kind.
+func (b *builder) planned(kind step.Kind) []string {
 	var out []string
 	for _, s := range b.plan.Steps {
-		if s.Intent.Kind == step.NodeReady {
+		if s.Intent.Kind == kind {
 			out = append(out, s.ID)
 		}
 	}

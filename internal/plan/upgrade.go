@@ -100,7 +100,9 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 		return nil
 	}
 	keeper := hosts[len(hosts)-1]
-	previous := union([]string{b.takeSnapshot(keeper, "before anything is changed", fetched)}, b.joinsFinished())
+	snapshot := b.takeSnapshot(keeper, "before anything is changed", fetched)
+	// Hosts that join in this plan come first: of all, one is out of service at a time.
+	previous := union([]string{snapshot}, b.planned(step.JoinFinish))
 	for _, h := range hosts {
 		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion,
 			"etcd, where its version differs", "certificates renewed", "kubelet"}
@@ -124,18 +126,6 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 		}
 	}
 	return previous
-}
-
-// joinsFinished are the last steps of control-plane hosts that join in this plan: of those, too, one is out of service at
-// a time.
-func (b *builder) joinsFinished() []string {
-	var out []string
-	for _, s := range b.plan.Steps {
-		if s.Intent.Kind == step.JoinFinish {
-			out = append(out, s.ID)
-		}
-	}
-	return out
 }
 
 // upgradeWorkers plans the workers: one first, alone, if that is wanted, and when that has gone well as many at a time
