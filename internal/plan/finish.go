@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
@@ -41,10 +42,44 @@ func (b *builder) finish(first decide.Decision) {
 		}
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
 	}
+	b.plan.Notes = append(b.plan.Notes, b.otherBinaries()...)
 	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
 	for _, f := range b.in.Want.NotCarriedOut {
 		b.plan.Notes = append(b.plan.Notes, f+" is not carried out by this version")
 	}
+}
+
+// otherBinaries says which programs members have in another version than the release that the plan is made of, where no
+// step of the plan changes that: a default of ours that has changed waits for the next upgrade. The kubelet's is not among
+// them, which decides whether there is one.
+func (b *builder) otherBinaries() []string {
+	hosts := map[string][]string{}
+	var order []string
+	for _, h := range b.in.Want.Hosts() {
+		seen := b.in.Is.Hosts[h.ID]
+		upgraded := b.has(b.id(step.UpgradeControlPlane, h)) || b.has(b.id(step.UpgradeWorker, h))
+		if seen.Marker == nil || !seen.Marker.Complete || upgraded || b.in.Limit != nil && !b.in.Limit[h.ID] {
+			continue
+		}
+		for _, binary := range b.artifacts(h).BinariesFor(h.Role) {
+			have := seen.Binaries[binary.Name]
+			if have == "" || have == binary.Version || binary.Name == desired.BinaryKubelet ||
+				binary.Name == desired.BinaryContainerd && h.Versions.Containerd != "" {
+				continue
+			}
+			what := fmt.Sprintf("%s is %s, and %s in this release", binary.Name, have, binary.Version)
+			if hosts[what] == nil {
+				order = append(order, what)
+			}
+			hosts[what] = append(hosts[what], b.names[h.ID])
+		}
+	}
+	var out []string
+	for _, what := range order {
+		out = append(out, problem.List(hosts[what])+": "+what+
+			": it comes with the next upgrade, or kubeone upgrade --force")
+	}
+	return out
 }
 
 // discards says what an upgrade of the host loses: only where that was asked for is one planned.

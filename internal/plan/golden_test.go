@@ -72,6 +72,15 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"install-resumed": halfInstalled,
+		"other-binaries": func() decide.Input {
+			in := healthy(1, 2)
+			for _, name := range []string{"w-1", "w-2"} {
+				mutate(in, name, func(h *observed.Host) {
+					h.Binaries = map[string]string{"kubelet": "1.36.1", "containerd": "1.7.0", "tool": "1.0.0"}
+				})
+			}
+			return in
+		},
 		"restore-files": func() decide.Input {
 			in := healthy(3, 2)
 			for name, files := range map[string][]string{

@@ -144,7 +144,8 @@ func (c *Checker) left(r *world.EtcdCluster) bool {
 func (c *Checker) versions() {
 	oldest, newest := 0, 0
 	for _, h := range c.World.Hosts {
-		if h.Up && h.Run.API != "" {
+		// One that the manifest has not any more counts while it serves.
+		if h.Up && h.Run.API != "" && (!c.Left[h.Name] || c.World.APIReady(h)) {
 			minor, _ := parts(h.Run.API)
 			if oldest == 0 || minor < oldest {
 				oldest = minor

@@ -34,10 +34,10 @@ func (w *World) wantedBy(run string) desired.Endpoint {
 }
 
 // Believed reports whether every API server that there is has the name; of hosts that the manifest does not have, those
-// that run.
+// that serve.
 func (w *World) Believed(name string) bool {
 	for _, h := range w.Hosts {
-		gone := h.Outside && h.Run.API == ""
+		gone := h.Outside && !w.APIReady(h)
 		if h.ControlPlane && h.Disk.API != "" && h.Disk.Joined() && !gone && !slices.Contains(h.Disk.Names, name) {
 			return false
 		}
