@@ -50,8 +50,8 @@ func (b *builder) finish(first decide.Decision) {
 }
 
 // otherBinaries says which programs members have in another version than the release that the plan is made of, where no
-// step of the plan changes that: a default of ours that has changed waits for the next upgrade. The kubelet's is not among
-// them, which decides whether there is one.
+// step of the plan changes that: a default of ours that has changed waits for the next upgrade. The kubelet's is not
+// among them, which decides whether there is one.
 func (b *builder) otherBinaries() []string {
 	hosts := map[string][]string{}
 	var order []string

@@ -67,6 +67,7 @@ func TestMarkSaysWhoseTheHostIs(t *testing.T) {
 		t.Errorf("a finished host became unfinished:\n%s", diff)
 	}
 	b.fails("CLUSTER=beta; mark no", "this host belongs to cluster alpha")
+	b.fails("ROLE=control-plane; mark no", "this host has joined as worker since the plan was made")
 }
 
 func TestRecordReplacesByName(t *testing.T) {

@@ -169,6 +169,8 @@ mark() {
 	if [ -f "$MARKER" ]; then
 		owner=$(sed -n 's/^cluster=//p' "$MARKER")
 		[ "$owner" = "$CLUSTER" ] || die "this host belongs to cluster ${owner}: reset it there first"
+		joined=$(sed -n 's/^role=//p' "$MARKER")
+		[ "${joined:-$ROLE}" = "$ROLE" ] || ! grep -q '^complete=yes$' "$MARKER" || die "this host has joined as $joined since the plan was made: apply again"
 		[ "$1" = yes ] || ! grep -q -e '^complete=yes$' -e '^fenced=' "$MARKER" || return 0
 	fi
 	COMPLETE=$1

@@ -290,10 +290,12 @@ func (s *Simulation) help(l look) bool {
 	for _, i := range l.plan.Operator {
 		h := s.World.Host(i.Host)
 		switch {
-		case h == nil || s.Checker.Well(h):
+		case h == nil:
 			continue
 		case s.World.Repair(h):
 			s.tell("a person repairs %s: %s", h.Name, i.Reason())
+		case s.Checker.Well(h):
+			continue
 		case replaceable(i.Steps):
 			s.tell("a person replaces %s: %s", h.Name, i.Reason())
 			s.Checker.Replaced(h)

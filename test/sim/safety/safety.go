@@ -207,7 +207,7 @@ func (c *Checker) planned(e world.Effect) {
 		c.Break(Planned, "step %s of run %s %s %s, and is not in its plan", e.By.Step, e.By.Run, e.Verb, name(e.Host))
 		return
 	}
-	if h := e.Host; h != nil && s.Host == h.ID && h.Disk.Joined() && s.Intent.Role != "" &&
+	if h := e.Host; h != nil && e.Verb != world.Begun && s.Host == h.ID && h.Disk.Joined() && s.Intent.Role != "" &&
 		h.Disk.Marker.Role != s.Intent.Role {
 		c.Break(Role, "step %s takes %s for a %s, and it has joined as a %s", s.ID, h.Name, s.Intent.Role,
 			h.Disk.Marker.Role)

@@ -163,7 +163,9 @@ func (w *World) Repair(h *Host) bool {
 	if !d.Joined() {
 		return w.finishJoin(h)
 	}
+	r := w.EtcdCluster()
 	whole := !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
+		(r == nil || r.Objects.Node(h.Name) != nil) &&
 		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
 	if whole {
 		return false
@@ -176,7 +178,7 @@ func (w *World) Repair(h *Host) bool {
 		}
 		w.BringImages(h)
 	}
-	if r := w.EtcdCluster(); d.KubeletCA == 0 && r != nil {
+	if d.KubeletCA == 0 && r != nil {
 		d.KubeletCA = w.caOf(r)
 		if !h.ControlPlane {
 			d.Dials = r.Objects.Endpoint

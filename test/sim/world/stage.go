@@ -13,6 +13,9 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	if m := h.Disk.Marker; m != nil && m.Cluster != w.Name {
 		return false, errors.New("this host belongs to another cluster")
 	}
+	if m := h.Disk.Marker; m != nil && m.Complete && m.Role != u.Intent.Role {
+		return false, errors.New("this host has joined as " + string(m.Role))
+	}
 	if other := w.Host(u.Intent.NodeName); other != nil && other != h {
 		return false, errors.New("another host has the name " + u.Intent.NodeName)
 	}
