@@ -34,6 +34,7 @@ func (s *Simulation) edit(change func(*desired.Cluster)) {
 		s.Checker.Left[h.Name] = !s.file.has[h.ID]
 	}
 	s.Checker.Workers = max(s.Checker.Workers, want.Upgrade.AtOnce(len(want.Workers)))
+	s.gone = false // a voter may have its place in the manifest again
 }
 
 // input is what is decided upon with the manifest: every machine that answers, as the host that it is.

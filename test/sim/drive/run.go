@@ -274,7 +274,7 @@ func (s *Simulation) lostQuorum() bool {
 			continue
 		}
 		voters++
-		if h := s.World.HostOf(r, m.ID); h != nil && h.Disk.CA != 0 && !h.Outside {
+		if h := s.World.HostOf(r, m.ID); h != nil && h.Disk.CA != 0 && s.file.has[h.ID] {
 			left++
 		}
 	}
