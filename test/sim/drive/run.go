@@ -289,14 +289,15 @@ func (s *Simulation) help(l look) bool {
 	}
 	for _, i := range l.plan.Operator {
 		h := s.World.Host(i.Host)
+		foreign := h != nil && !h.ControlPlane && h.Disk.KubeletCA != 0 && h.Disk.KubeletCA != s.World.CA()
 		switch {
 		case h == nil:
 			continue
 		case s.World.Repair(h):
 			s.tell("a person repairs %s: %s", h.Name, i.Reason())
-		case s.Checker.Well(h):
+		case s.Checker.Well(h) && !foreign:
 			continue
-		case replaceable(i.Steps):
+		case replaceable(i.Steps) || foreign:
 			s.tell("a person replaces %s: %s", h.Name, i.Reason())
 			s.Checker.Replaced(h)
 			s.World.Replace(h)
