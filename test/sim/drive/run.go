@@ -293,7 +293,7 @@ func (s *Simulation) help(l look) bool {
 		switch {
 		case h == nil:
 			continue
-		case s.World.Repair(h):
+		case !foreign && s.World.Repair(h):
 			s.tell("a person repairs %s: %s", h.Name, i.Reason())
 		case s.Checker.Well(h) && !foreign:
 			continue
