@@ -112,7 +112,9 @@ func (m *matcher) claims() {
 		}
 		// An ID that the manifest gives has not reached the machine yet where it knows only a derived one.
 		derived := marker.ID == "" || marker.Derived
-		m.claim(i, func(h *desired.Host) bool { return h.Hostname == name && (derived || !h.HasOwnID) })
+		m.claim(i, func(h *desired.Host) bool {
+			return h.Hostname == name && (derived || !h.HasOwnID) && (marker.Complete || string(h.Role) == marker.Role)
+		})
 	}
 }
 

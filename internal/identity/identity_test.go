@@ -166,6 +166,18 @@ func where(r identity.Result) []string {
 	return out
 }
 
+// A worker whose join has begun must not be taken for the silent control-plane host whose name it has in the manifest.
+func TestABegunJoinIsClaimedInItsRole(t *testing.T) {
+	t.Parallel()
+	manifest := workers("10.0.1.1/cp-1")
+	manifest.ControlPlane[0].Hostname = "w1"
+	is := world(manifest, begun("w1"))
+	is.Hosts["10.0.0.1"] = observed.Host{ID: "10.0.0.1", Reach: observed.Unreachable}
+	if moved := identity.Match(manifest, is).Moved; len(moved) > 0 {
+		t.Errorf("%+v", moved)
+	}
+}
+
 // A silent member under another name would be taken for a new host, and its member for nobody's.
 func TestASilentControlPlaneHostKeepsItsName(t *testing.T) {
 	t.Parallel()

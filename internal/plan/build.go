@@ -103,6 +103,7 @@ func (b *builder) follow(d decide.Decision) bool {
 			return false
 		}
 		b.install(d)
+		b.in.ForceUpgrade = false // what is made now is new
 	case fsm.Join:
 		b.join(d)
 	case fsm.Repair:
