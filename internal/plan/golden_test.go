@@ -243,6 +243,11 @@ func worlds() map[string]func() decide.Input {
 			mutate(in, "w-1", func(h *observed.Host) { h.Kubelet.Version = "1.36.2" })
 			return in
 		},
+		"upgrade-without-network": func() decide.Input {
+			in := healthy(1, 1)
+			in.Want.KubernetesVersion, in.Is.API.Addons = "1.36.4", nil
+			return in
+		},
 		"upgrade-and-system-addons": func() decide.Input {
 			in := healthy(1, 1)
 			in.Want.KubernetesVersion = "1.36.4"

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"kubeone/internal/decide"
@@ -11,18 +13,7 @@ import (
 )
 
 func (b *builder) resources(d decide.Decision) {
-	for _, name := range d.Addons {
-		var needs []string
-		if b.init != "" {
-			needs = []string{b.init}
-		}
-		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
-		intent.Digest = b.in.Addons[name]
-		b.addons = append(b.addons, b.onCluster("addon/"+name, Step{
-			Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
-			Reason: b.addonReason(name, had), Needs: needs,
-		}))
-	}
+	b.applyAddons(d.Addons)
 	for _, id := range d.Metadata {
 		if h := b.host(id); !b.has(b.id(step.NodeReady, h)) {
 			b.onHost(h, Step{
@@ -60,6 +51,37 @@ func (b *builder) resources(d decide.Decision) {
 	if d.Record {
 		b.saveRecord("the cluster's record is of another manifest")
 	}
+}
+
+// applyAddons plans the addons of these names.
+func (b *builder) applyAddons(names []string) {
+	for _, name := range names {
+		var needs []string
+		if b.init != "" {
+			needs = []string{b.init}
+		}
+		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
+		intent.Digest = b.in.Addons[name]
+		b.addons = append(b.addons, b.onCluster("addon/"+name, Step{
+			Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
+			Reason: b.addonReason(name, had), Needs: needs,
+		}))
+	}
+}
+
+// missingAddons are those that the cluster does not have at all, sorted: where an installation was interrupted before
+// the network plugin, no Node is Ready, and an upgrade would wait for that.
+func (b *builder) missingAddons() []string {
+	if b.in.About != nil || b.in.Want.Endpoint.Later != "" {
+		return nil
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(b.in.Addons)) {
+		if b.world.Is.API.Addons[name] == "" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func (b *builder) addonReason(name, had string) string {

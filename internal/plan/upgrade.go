@@ -22,6 +22,7 @@ import (
 // closed is opened first.
 func (b *builder) upgrade(d decide.Decision) bool {
 	b.uncordonLeft(d)
+	b.applyAddons(b.missingAddons())
 	fetched := b.fetchAll(d)
 	control, workers := b.split(d.Upgrades)
 	control, workers = b.interruptedFirst(control), b.interruptedFirst(workers)
