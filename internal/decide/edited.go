@@ -74,7 +74,7 @@ func (s *hostState) edits() []problem.Problem {
 			others = append(others, path)
 		}
 	}
-	pods := s.editedPods()
+	pods := EditedPods(&s.is)
 	var out []problem.Problem
 	if len(others) > 0 {
 		out = append(out, problem.Problem{
@@ -89,14 +89,14 @@ func (s *hostState) edits() []problem.Problem {
 	return out
 }
 
-// editedPods are the host's static pods that somebody has changed: their files, each with what is other there.
-func (s *hostState) editedPods() []string {
+// EditedPods are the host's static pods that somebody has changed: their files, each with what is other there.
+func EditedPods(is *observed.Host) []string {
 	var out []string
-	for _, path := range s.is.Edited {
+	for _, path := range is.Edited {
 		if !condition.IsStaticPod(path) {
 			continue
 		}
-		if other := s.is.PodEdits[path]; len(other) > 0 {
+		if other := is.PodEdits[path]; len(other) > 0 {
 			path += " (" + strings.Join(other, ", ") + ")"
 		}
 		out = append(out, path)
@@ -117,7 +117,7 @@ func (v *view) podsInTheWay() *problem.Problem {
 		if !slices.Contains(upgrades, s.ID) {
 			continue
 		}
-		for _, pod := range s.editedPods() {
+		for _, pod := range EditedPods(&s.is) {
 			pods = append(pods, s.name()+": "+pod)
 		}
 	}

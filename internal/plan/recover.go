@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -257,6 +258,17 @@ func (b *builder) awaitWorkers(restore string) {
 	}
 }
 
+// discarded are the static pods of a control-plane host, with what somebody has changed in them, that a recovery makes
+// anew: all that are there, but those that the target goes on with. That is every one but etcd's.
+func (b *builder) discarded(target desired.Host, seen *observed.Host) []string {
+	goesOn := seen.ID == target.ID && seen.KubeletConf == observed.Yes && slices.Contains(seen.Manifests, "kube-apiserver")
+	return slices.DeleteFunc(decide.EditedPods(seen), func(pod string) bool {
+		file, _, _ := strings.Cut(pod, " (")
+		name := strings.TrimSuffix(path.Base(file), ".yaml")
+		return !slices.Contains(seen.Manifests, name) || goesOn && name != "etcd"
+	})
+}
+
 // recoverNotes says what a reader should know before saying yes.
 func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
@@ -276,7 +288,12 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 		note("what was written after the backup is gone")
 	}
 	for _, h := range b.in.Want.ControlPlane {
-		if b.in.Is.Hosts[h.ID].Reach != observed.Reached {
+		seen := b.in.Is.Hosts[h.ID]
+		if pods := b.discarded(target, &seen); len(pods) > 0 {
+			note("what somebody has changed in static pods of %s is not taken along, and kept there in "+
+				"/var/lib/kubeone-old: %s", b.node(h), strings.Join(pods, "; "))
+		}
+		if seen.Reach != observed.Reached {
 			note("%s was confirmed to be destroyed: put its replacement into the manifest and apply; should it come "+
 				"back, apply moves its data aside", b.node(h))
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,38 @@ func TestRecoveriesOfKnownWorlds(t *testing.T) {
 			}
 			fencesComeFirst(t, p)
 		})
+	}
+}
+
+// What somebody has added to static pods is named where a recovery makes them anew, and only there.
+func TestRecoveriesNameEditsThatAreNotTakenAlong(t *testing.T) {
+	t.Parallel()
+	const api, etcd = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/etc/kubernetes/manifests/etcd.yaml"
+	in := lost(silent, "cp-3")
+	become(in, "cp-2", func(h desired.Host) observed.Host {
+		is := member(h)
+		is.EtcdHealth, is.APIServer, is.EtcdLost = observed.No, observed.No, "wal: crc mismatch"
+		return is
+	})
+	for _, name := range []string{"cp-1", "cp-2"} {
+		mutate(in, name, func(h *observed.Host) {
+			h.Edited = []string{etcd, api}
+			h.PodEdits = map[string][]string{api: {"--audit-log-path", "mountPath: /etc/audit"}}
+		})
+	}
+	p, err := Recover(in, destroyed(survivor(), "192.0.0.3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const says = "what somebody has changed in static pods of %s is not taken along, and kept there in " +
+		"/var/lib/kubeone-old: %s"
+	for _, want := range []string{
+		fmt.Sprintf(says, "cp-1", etcd),
+		fmt.Sprintf(says, "cp-2", etcd+"; "+api+" (--audit-log-path, mountPath: /etc/audit)"),
+	} {
+		if !slices.Contains(p.Notes, want) {
+			t.Errorf("no note %q: %q", want, p.Notes)
+		}
 	}
 }
 

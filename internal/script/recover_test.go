@@ -209,6 +209,23 @@ func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 	}
 }
 
+func TestRestoreKeepsEtcdsManifestThatSomebodyHasChanged(t *testing.T) {
+	t.Parallel()
+	for _, edited := range []bool{true, false} {
+		b := lost(t, step.RestoreParams{From: "surviving-member"})
+		b.must("note_files @ROOT@/etc/kubernetes/manifests/etcd.yaml")
+		var want []string
+		if edited {
+			b.write("etc/kubernetes/manifests/etcd.yaml", "    image: example.com/etcd:3.6.8-0\n    somebody: else\n")
+			want = append(want, "etcd.yaml")
+		}
+		b.must(alive + "stage_restore")
+		if diff := cmp.Diff(append(want, "var-lib-etcd-member"), b.aside()); diff != "" {
+			t.Errorf("edited %v: %s", edited, diff)
+		}
+	}
+}
+
 func TestRestoreOnAnEmptyHostMakesTheControlPlaneAroundTheData(t *testing.T) {
 	t.Parallel()
 	const sum = "55b6f1d89cd93b2ad8ba0ee4a8e9e0b1a4e5b9a3e9ff3b2f8b8b8a7c0f7d8b6a"

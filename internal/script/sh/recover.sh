@@ -305,6 +305,16 @@ drop_leaves() {
 	for name in admin controller-manager scheduler; do rm -f "/etc/kubernetes/$name.conf"; done
 }
 
+# keep_edited FILE keeps a copy of a file of ours that somebody has changed, before it is written anew.
+keep_edited() {
+	grep -qs " $1\$" "$FILES" || return 0
+	! grep " $1\$" "$FILES" | sha256sum -c - >/dev/null 2>&1 || return 0
+	aside=$(dated /var/lib/kubeone-old/)
+	private "$aside"
+	cp -p "$1" "$aside/"
+	say "$1 was changed by somebody; as it was, it is $aside/${1##*/}"
+}
+
 # begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, made by kubeadm around
 # the data. What the restored cluster has of its own (addons, roles) stays as it was.
 begin_anew() {
@@ -316,6 +326,7 @@ begin_anew() {
 		end_static_pods
 		kubeadm certs renew all --config "$(plain_config file_cluster_now)"
 		[ "$RECOVER_KUBELET" != yes ] || sign_kubelet
+		keep_edited /etc/kubernetes/manifests/etcd.yaml
 		kubeadm init phase etcd local --config "$config"
 		note_files /etc/kubernetes/manifests/etcd.yaml
 		systemctl -q enable kubelet.service
