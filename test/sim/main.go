@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"kubeone/test/sim/drive"
@@ -41,14 +43,52 @@ func run(replay string, all bool, parts map[string]iter.Seq[drive.Scenario]) int
 	status := 0
 	for _, name := range []string{"states", "command boundaries", "pairs at boundaries", "random schedules"} {
 		t := tally{name: name, began: time.Now()}
-		for s := range parts[name] {
-			if !t.count(s, drive.Run(s), all) {
-				return 1
-			}
+		if !onAllProcessors(parts[name], func(s drive.Scenario, r drive.Report) bool { return t.count(s, r, all) }) {
+			return 1
 		}
 		status = max(status, t.report())
 	}
 	return status
+}
+
+// onAllProcessors lets scenarios happen, as many at the same time as there are processors, and hands each one's report
+// to count, one at a time, in the order in which they end. It returns false when count did, which ends it.
+func onAllProcessors(scenarios iter.Seq[drive.Scenario], count func(drive.Scenario, drive.Report) bool) bool {
+	var (
+		waiting = make(chan drive.Scenario)
+		done    = make(chan struct{})
+		all     sync.WaitGroup
+		one     sync.Mutex
+		goOn    = true
+	)
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for s := range waiting {
+				r := drive.Run(s)
+				one.Lock()
+				if goOn && !count(s, r) {
+					goOn = false
+					close(done)
+				}
+				one.Unlock()
+			}
+		})
+	}
+	hand(scenarios, waiting, done)
+	all.Wait()
+	return goOn
+}
+
+// hand hands the scenarios over until nobody wants more, and closes the channel.
+func hand(scenarios iter.Seq[drive.Scenario], to chan<- drive.Scenario, done <-chan struct{}) {
+	defer close(to)
+	for s := range scenarios {
+		select {
+		case to <- s:
+		case <-done:
+			return
+		}
+	}
 }
 
 func random(first uint64, n int) iter.Seq[drive.Scenario] {

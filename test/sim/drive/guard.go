@@ -63,7 +63,7 @@ func (g Guard) flaws() world.Flaws {
 
 // seen is what the operator believes to have seen.
 func (s *Simulation) seen() observed.World {
-	is := s.World.Observe()
+	is := s.observe()
 	switch s.Off {
 	case NoQuorum:
 		for i := range is.Etcd.Members {

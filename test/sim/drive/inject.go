@@ -64,6 +64,8 @@ func (s *Simulation) happen(f Fault) {
 		w.Replace(h)
 	case Dead:
 		s.die(f, h)
+	case Early, Late:
+		s.answers(f, h)
 	case Severed:
 		w.Sever(f.Host)
 		s.ends = append(s.ends, ending{s.moment + f.For, w.Mingle})

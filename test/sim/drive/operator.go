@@ -34,7 +34,7 @@ type look struct {
 	plan  plan.Plan
 	first decide.Decision
 	is    observed.World
-	world int // its version
+	world int // its version; 0 of a look that took time, in which there were several
 	// want is the manifest as it is carried out: its hosts where they were found, its endpoint the one that can be
 	// had now, with the names that are kept.
 	want desired.Cluster
@@ -90,10 +90,21 @@ type operator struct {
 	wake      int   // the moment until which it stands still
 	until     int64 // the end of a wait for members that come up, or for the world to match
 	rounds    int   // plans made because the world had changed
+	// began is what there was when the look began that it is at, at lookBegan, and that lasts until seeing.
+	began             *observed.World
+	lookBegan, seeing int64
 }
 
 // move does one thing.
 func (o *operator) move() {
+	if o.looks() && !o.hasSeen() {
+		return
+	}
+	o.act()
+	o.began, o.sim.began = nil, nil
+}
+
+func (o *operator) act() {
 	switch o.state {
 	case looking:
 		o.look()
@@ -198,11 +209,12 @@ func (o *operator) compare() {
 	case now.refused != nil:
 		o.finish(Refused)
 		return
-	case now.world != o.plan.world && now.plan.Digest() != o.plan.plan.Digest():
+	case (now.world == 0 || now.world != o.plan.world) && now.plan.Digest() != o.plan.plan.Digest():
 		o.finish(Changed)
 		return
 	}
 	o.plan, o.state = now, running
+	o.sim.Checker.Begin(o.run, o.lookBegan)
 	o.sched, o.sent = apply.NewSchedule(o.sim.altered(now.plan), 0), map[string]bool{}
 }
 

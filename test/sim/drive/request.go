@@ -67,7 +67,7 @@ func (o *operator) requested() look {
 		in.Limit = only([]string{o.alone})
 	}
 	in = decide.Settle(in, o.request.command != applyForced)
-	l := look{is: in.Is, want: in.Want, world: o.sim.World.Version}
+	l := look{is: in.Is, want: in.Want, world: o.sim.seenVersion()}
 	if o.request.applies() {
 		p, decisions := plan.Build(plan.Input{Decide: in})
 		l.plan, l.first = p, decisions[0]

@@ -66,6 +66,8 @@ const (
 	Edited     Kind = "edited"      // somebody changes its kubelet's configuration
 	Collected  Kind = "collected"   // images that nothing uses are removed
 	ByHand     Kind = "by-hand"     // a person closes its Node
+	Early      Kind = "early"       // looks take time: it answers when they begin, all else when they end; lasts
+	Late       Kind = "late"        // looks take time: it answers when they end, all else when they begin; lasts
 	Severed    Kind = "severed"     // some operators reach the hosts up to this one, the others only the rest; lasts
 	Killed     Kind = "killed"      // the operator's program is killed
 	Paused     Kind = "paused"      // it stands still, as on a laptop that sleeps; lasts
@@ -100,7 +102,7 @@ func Kinds() []Kind {
 	return []Kind{
 		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped,
 		Crashed,
-		DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Severed, Killed, Paused, Stop, Second, Forced,
+		DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed, Killed, Paused, Stop, Second, Forced,
 		Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover, Reordered,
 		Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
 	}
@@ -109,7 +111,7 @@ func Kinds() []Kind {
 // lasts reports whether faults of the kind have an end.
 func (k Kind) lasts() bool {
 	switch k {
-	case Cut, Split, Dead, Slow, Full, FailAlways, Paused, Severed:
+	case Cut, Split, Dead, Slow, Full, FailAlways, Paused, Severed, Early, Late:
 		return true
 	}
 	return false

@@ -48,6 +48,11 @@ type Simulation struct {
 	// Ended is told how steps ended; nil tells nobody.
 	Ended   func(run, step string, how apply.State)
 	pending *pending
+	// answering is when each host answers a look that takes time: Early or Late. Hosts that it lacks answer with
+	// everything else.
+	answering map[*world.Host]Kind
+	// began is what there was when the look began that ends now; nil of one that takes no time.
+	began *observed.World
 }
 
 // ending is when something that lasts is over.
@@ -74,6 +79,8 @@ func New(s Scenario) *Simulation {
 		file:     newFile(manifest(s.ControlPlanes, s.Workers)),
 		dice:     dice(s.Seed),
 		broken:   map[*world.Host]Kind{},
+
+		answering: map[*world.Host]Kind{},
 	}
 	sim.addons = map[string]string{"flannel": world.Addon}
 	sim.config = map[string]map[string]string{}
@@ -132,24 +139,32 @@ func (s *Simulation) look() look { return s.lookFor(s.file) }
 
 // lookFor is the same with that manifest.
 func (s *Simulation) lookFor(f *file) look {
+	if s.began != nil {
+		return s.lookNow(f)
+	}
 	view := s.view()
 	if s.last.world == s.World.Version && s.last.world != 0 && s.lastView == view && s.lastFile == f {
 		return s.last
 	}
+	s.last, s.lastView, s.lastFile = s.lookNow(f), view, f
+	return s.last
+}
+
+// lookNow is the same, worked out anew.
+func (s *Simulation) lookNow(f *file) look {
 	in := decide.Settle(s.input(f), false)
 	p, decisions := plan.Build(plan.Input{Decide: in})
-	s.last, s.lastView = look{plan: p, first: decisions[0], is: in.Is, world: s.World.Version}, view
-	s.last.want, s.lastFile = in.Want, f
+	l := look{plan: p, first: decisions[0], is: in.Is, world: s.seenVersion(), want: in.Want}
 	if s.Off == OpenAll {
-		s.last.plan = s.opening(p, in.Is)
+		l.plan = s.opening(p, in.Is)
 	}
 	if s.Off == Busybody {
-		s.last.plan = s.meddling(p)
+		l.plan = s.meddling(p)
 	}
 	if s.Off == Removal && s.World.Now > 60 {
-		s.last.plan = s.removing(p, in.Is)
+		l.plan = s.removing(p, in.Is)
 	}
-	return s.last
+	return l
 }
 
 // opening is the plan with every closed Node opened.

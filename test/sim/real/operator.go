@@ -109,6 +109,7 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 			Endpoint: o.input(is).Want.Endpoint, Epoch: plan.Epoch(p, o.Want, is),
 		})
 		o.W.check.Approve(run, p, safety.Grant{})
+		o.W.check.Begin(run, o.W.truth.Now)
 	})
 	hosts := o.hosts(is)
 	scope := plan.LockScope(p, o.Want, is)

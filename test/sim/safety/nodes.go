@@ -90,6 +90,7 @@ func (c *Checker) State() {
 	c.note()
 	c.brains()
 	if c.World.Version != c.checked {
+		c.repaired()
 		c.versions()
 		c.closed()
 		c.endpoints()

@@ -83,7 +83,10 @@ type Checker struct {
 	begins     map[world.Author]int64 // when steps began on their hosts
 	quorate    int64                  // when etcd last had a quorum
 	without    int64                  // when it last had none
-	first      *Violation
+	// wasIntact are hosts of which everything worked when State saw them last, and intactSince since when it does.
+	wasIntact   map[string]bool
+	intactSince map[string]int64
+	first       *Violation
 }
 
 // Grant is what a person has asked of a run besides what apply may do. The zero value is an apply with the manifest of
@@ -105,6 +108,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
 	c.holder, c.byHand, c.locked = map[string]string{}, map[string]bool{}, map[string]int64{}
 	c.leftClosed = map[string]bool{}
+	c.wasIntact, c.intactSince = map[string]bool{}, map[string]int64{}
 	c.taken, c.leases, c.old = map[string]int64{}, map[string]bool{}, map[string]bool{}
 	for _, name := range wanted {
 		c.Wanted[name] = true
@@ -126,14 +130,35 @@ func (c *Checker) Break(rule Rule, format string, args ...any) {
 // Approve notes the plan that a person said yes to, and what else was asked for.
 func (c *Checker) Approve(run string, p plan.Plan, g Grant) {
 	c.approved[run], c.granted[run] = p, g
+}
+
+// Begin checks the approved plan of a run that begins to carry it out, for what was found by a look that began then.
+func (c *Checker) Begin(run string, look int64) {
+	p, g := c.approved[run], c.granted[run]
 	for _, s := range p.Steps {
 		h := c.World.Host(s.Host)
 		if h == nil || g.Leaves[h.ID] || g.Recovers && h.ControlPlane { // which has its own rule
 			continue
 		}
-		if world.Repairs(s.Intent.Kind) && c.Well(h) && !h.Lacks() {
+		if world.Repairs(s.Intent.Kind) && c.intact(h) && c.intactSince[h.ID] <= look {
 			c.Break(Untouched, "step %s is about %s, which is well", s.ID, h.Name)
 		}
+	}
+}
+
+// intact reports whether the host is a member of which everything works and nothing is lost.
+func (c *Checker) intact(h *world.Host) bool { return c.Well(h) && !h.Lacks() }
+
+// repaired notes since when hosts are intact.
+func (c *Checker) repaired() {
+	for _, h := range c.World.Hosts {
+		switch was := c.wasIntact[h.ID]; {
+		case was == c.intact(h):
+			continue
+		case !was:
+			c.intactSince[h.ID] = c.World.Now
+		}
+		c.wasIntact[h.ID] = !c.wasIntact[h.ID]
 	}
 }
 
@@ -208,13 +233,19 @@ func (c *Checker) planned(e world.Effect) {
 		return
 	}
 	if h := e.Host; h != nil && e.Verb != world.Begun && s.Host == h.ID && h.Disk.Joined() && s.Intent.Role != "" &&
-		h.Disk.Marker.Role != s.Intent.Role {
+		h.Disk.Marker.Role != s.Intent.Role && !c.leavesGone(e) {
 		c.Break(Role, "step %s takes %s for a %s, and it has joined as a %s", s.ID, h.Name, s.Intent.Role,
 			h.Disk.Marker.Role)
 	}
 	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID {
 		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)
 	}
+}
+
+// leavesGone reports whether only the Node is deleted of a host that is to leave and of which nothing runs: that is the
+// same in each role.
+func (c *Checker) leavesGone(e world.Effect) bool {
+	return e.Verb == world.NodeDeleted && c.granted[e.By.Run].Leaves[e.Host.ID] && !e.Host.Up
 }
 
 func name(h *world.Host) string {
