@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -54,6 +55,9 @@ func Settle(in Input, limited bool) Input {
 	in.Want.Endpoint.Former, in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = kept(in), "", ""
 	manifest := in.Want.Endpoint
 	if in.Is.API.Reached == observed.Yes && (in.Is.API.Endpoint == "" || manifest.Is(in.Is.API.Endpoint)) {
+		if !in.DropNames {
+			in.Want.Endpoint.Former = append(in.Want.Endpoint.Former, sharedNames(&in)...)
+		}
 		return in
 	}
 	v := look(in)
@@ -94,6 +98,27 @@ func (v *view) strayNames() []string {
 		}
 	}
 	return out
+}
+
+// sharedNames are the names which nobody wants and all members of the control plane that answer have in their
+// certificates. So it is when a move to them has got so far that somebody may dial them, whatever manifest the operator
+// has: a host that joins must be believed there, too.
+func sharedNames(in *Input) []string {
+	var shared []string
+	for i, first := 0, true; i < len(in.Want.ControlPlane); i++ {
+		h := in.Want.ControlPlane[i]
+		seen := in.Is.Hosts[h.ID]
+		m := seen.Marker
+		if m == nil || !m.Complete || seen.APINames == nil || seen.FirstContact != "" {
+			continue
+		}
+		former := in.Want.FormerNames(h, cmp.Or(m.Node, h.Hostname, seen.Hostname), seen.APINames)
+		if !first {
+			former = desired.Missing(shared, desired.Missing(shared, former))
+		}
+		shared, first = former, false
+	}
+	return shared
 }
 
 // certified reports whether the API server of some member of the control plane has the name in its certificate.

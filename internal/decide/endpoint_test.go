@@ -280,6 +280,17 @@ func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 		want   []string
 	}{
 		"it has begun, and this is about some hosts": {begun, []string{"old.example.com", "new.example.com"}},
+		"it has begun, and this manifest has the endpoint of before": {func(in *Input) {
+			begun(in)
+			in.Want.Endpoint = at("old.example.com", 6443)
+		}, []string{"old.example.com", "new.example.com"}},
+		"one API server alone has the new name, and so nobody dials it": {func(in *Input) {
+			in.with("192.0.0.1", func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
+		}, []string{"old.example.com"}},
+		"it has begun, and the names of before are dropped": {func(in *Input) {
+			begun(in)
+			in.Want.Endpoint, in.DropNames = at("old.example.com", 6443), true
+		}, []string{"old.example.com"}},
 		"it has not begun": {func(in *Input) { in.Want.Endpoint = at("new.example.com", 6443) },
 			[]string{"old.example.com"}},
 		"the API does not answer": {func(in *Input) {

@@ -66,6 +66,9 @@ func (s *Simulation) happen(f Fault) {
 		s.die(f, h)
 	case Early, Late:
 		s.answers(f, h)
+	case Halved:
+		w.Halve(f.Host)
+		s.ends = append(s.ends, ending{s.moment + f.For, w.Join})
 	case Severed:
 		w.Sever(f.Host)
 		s.ends = append(s.ends, ending{s.moment + f.For, w.Mingle})

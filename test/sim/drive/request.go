@@ -170,6 +170,9 @@ func (s *Simulation) progress(in decide.Input) map[string]plan.Progress {
 	out := map[string]plan.Progress{}
 	for i, h := range in.Want.ControlPlane {
 		machine := s.World.Host(h.ID)
+		if machine == nil || machine.Disk.Data == nil {
+			continue // whatever it has answered
+		}
 		if seen := in.Is.Hosts[h.ID]; seen.Reach == observed.Reached && seen.EtcdData == observed.Yes {
 			out[h.ID] = plan.Progress{Revision: int64(machine.Disk.Data.Revision), AtLeast: !machine.Run.Etcd}
 			if s.Off == OldData {

@@ -51,6 +51,7 @@ const (
 	LostAfter  Kind = "lost-after"  // after it has ended, before its operator knows
 	Cut        Kind = "cut"         // no operator reaches the host; lasts
 	Split      Kind = "split"       // no other host reaches the host; lasts
+	Halved     Kind = "halved"      // hosts up to this one reach only each other, and the rest likewise; lasts
 	Dead       Kind = "dead"        // the machine is off; lasts, and then it starts
 	Replaced   Kind = "replaced"    // an empty machine stands in its place
 	Slow       Kind = "slow"        // its steps and its etcd lag; lasts
@@ -100,7 +101,7 @@ const (
 // Kinds are all sorts of faults.
 func Kinds() []Kind {
 	return []Kind{
-		LostBefore, LostDuring, LostAfter, Cut, Split, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped,
+		LostBefore, LostDuring, LostAfter, Cut, Split, Halved, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped,
 		Crashed,
 		DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed, Killed, Paused, Stop, Second, Forced,
 		Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover, Reordered,
@@ -111,7 +112,7 @@ func Kinds() []Kind {
 // lasts reports whether faults of the kind have an end.
 func (k Kind) lasts() bool {
 	switch k {
-	case Cut, Split, Dead, Slow, Full, FailAlways, Paused, Severed, Early, Late:
+	case Cut, Split, Halved, Dead, Slow, Full, FailAlways, Paused, Severed, Early, Late:
 		return true
 	}
 	return false

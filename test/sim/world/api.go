@@ -229,7 +229,7 @@ func removeMember(w *World, q query) (bool, error) {
 // answers reports whether the member answers when it is asked through that host.
 func (w *World) answers(via *Host, r *EtcdCluster, m Member) bool {
 	h := w.HostOf(r, m.ID)
-	return h != nil && h.Run.Etcd && (h == via || !h.Split && !via.Split)
+	return h != nil && h.Run.Etcd && via.Linked(h)
 }
 
 // etcdVia is the host through whose voting member operators reach etcd, one that serves first; nil when there

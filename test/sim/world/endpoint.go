@@ -65,7 +65,7 @@ func certify(w *World, h *Host, u *Unit) (bool, error) {
 func redial(w *World, h *Host, u *Unit) (bool, error) {
 	e := w.wantedBy(u.By.Run).At(step.ParamsOf[step.DialParams](u.Intent).Endpoint)
 	answers := slices.ContainsFunc(w.Hosts, func(other *Host) bool {
-		return other.ControlPlane && w.APIReady(other) && slices.Contains(other.Disk.Names, e.Host)
+		return other.ControlPlane && h.Linked(other) && w.APIReady(other) && slices.Contains(other.Disk.Names, e.Host)
 	})
 	if h.Split || !answers {
 		return false, nil

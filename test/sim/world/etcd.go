@@ -1,6 +1,9 @@
 package world
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // EtcdCluster is one etcd cluster: a token, its members as its quorum last agreed, and what was written.
 type EtcdCluster struct {
@@ -71,31 +74,31 @@ func (w *World) HostOf(r *EtcdCluster, id int) *Host {
 	return nil
 }
 
-// sides counts the etcd cluster's voters, and those that run: together, and the one that is split from all others.
-func (w *World) sides(r *EtcdCluster) (voters, together int, alone *Host) {
+// Linked reports whether two hosts reach each other, as a host always does itself.
+func (h *Host) Linked(other *Host) bool {
+	return h == other || !h.Split && !other.Split && h.Side == other.Side
+}
+
+// heard counts the etcd cluster's voters, and those that run and that the host reaches, its own member among them.
+func (w *World) heard(r *EtcdCluster, by *Host) (voters, heard int) {
 	for i := range r.Members {
 		if r.Members[i].Learner {
 			continue
 		}
 		voters++
-		switch h := w.HostOf(r, r.Members[i].ID); {
-		case h == nil || !h.Run.Etcd:
-		case h.Split:
-			alone = h
-		default:
-			together++
+		if h := w.HostOf(r, r.Members[i].ID); h != nil && h.Run.Etcd && by.Linked(h) {
+			heard++
 		}
 	}
-	return voters, together, alone
+	return voters, heard
 }
 
 // Quorum reports whether a majority of the etcd cluster's voters run and reach each other.
 func (w *World) Quorum(r *EtcdCluster) bool {
-	if r == nil {
-		return false
-	}
-	voters, together, alone := w.sides(r)
-	return voters > 0 && (2*together > voters || voters == 1 && alone != nil)
+	return r != nil && slices.ContainsFunc(w.Hosts, func(h *Host) bool {
+		of, m := w.member(h)
+		return of == r && m != nil && !m.Learner && w.Serving(h)
+	})
 }
 
 // Serving reports whether the host's member runs and hears from a quorum.
@@ -104,11 +107,15 @@ func (w *World) Serving(h *Host) bool {
 	if m == nil {
 		return false
 	}
-	voters, together, alone := w.sides(r)
-	if h.Split {
-		return voters == 1 && alone == h
-	}
-	return 2*together > voters
+	voters, heard := w.heard(r, h)
+	return 2*heard > voters
+}
+
+// asksAPI reports whether the host reaches an API server that works.
+func (w *World) asksAPI(h *Host) bool {
+	return !h.Split && slices.ContainsFunc(w.Hosts, func(other *Host) bool {
+		return other.ControlPlane && h.Linked(other) && w.APIReady(other)
+	})
 }
 
 // Voting reports whether the host's member serves and is no learner.

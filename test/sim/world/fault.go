@@ -29,6 +29,7 @@ func (w *World) Replace(h *Host) {
 	h.Boots++
 	h.Machine, h.Up, h.Run, h.Held, h.Disk = w.machines, true, Running{}, nil, Disk{}
 	h.Cut, h.Split, h.Full, h.Slow, h.FailAll, h.FailNext = false, false, false, false, false, false
+	h.Side = 0
 }
 
 // Scrap takes the machine away for good. Nothing is in its place until Replace.
@@ -100,6 +101,25 @@ func (w *World) Sever(last int) {
 		if i <= last {
 			h.Part = 1
 		}
+	}
+}
+
+// Halve lets the hosts up to that one reach only each other, and the others only each other.
+func (w *World) Halve(last int) {
+	w.Version++
+	for i, h := range w.Hosts {
+		h.Side = 0
+		if i > last {
+			h.Side = 1
+		}
+	}
+}
+
+// Join lets all hosts reach each other again.
+func (w *World) Join() {
+	w.Version++
+	for _, h := range w.Hosts {
+		h.Side = 0
 	}
 }
 

@@ -87,7 +87,7 @@ func awaitOthers(w *World, h *Host, _ *Unit) (bool, error) {
 	if r == nil || !h.Run.Etcd || w.Flaws.NoQuorum {
 		return true, nil
 	}
-	voters, together, _ := w.sides(r)
+	voters, together := w.heard(r, h)
 	if voters <= 2 {
 		return together == voters, nil
 	}
@@ -188,7 +188,7 @@ func renew(w *World, h *Host, u *Unit) (bool, error) {
 // signKubelet gives the kubelet new credentials. A worker needs the cluster for that.
 func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	if slices.Contains(step.ParamsOf[step.RegenerateParams](u.Intent).Parts, "kubelet-credentials") {
-		if !h.ControlPlane && (h.Split || !w.APIUp()) {
+		if !h.ControlPlane && !w.asksAPI(h) {
 			return false, nil
 		}
 		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})

@@ -104,7 +104,7 @@ func (w *World) Asks(h *Host) bool {
 	if h.Disk.Local {
 		return w.APIReady(h)
 	}
-	return !h.Split && w.APIUp() && w.Believed(h.Disk.Dials)
+	return w.asksAPI(h) && w.Believed(h.Disk.Dials)
 }
 
 // register makes the Node of a kubelet that has just started.

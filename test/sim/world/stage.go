@@ -187,7 +187,7 @@ func addMember(w *World, h *Host, u *Unit) (bool, error) {
 	switch {
 	case w.Voting(h):
 		return true, nil
-	case r == nil || h.Split || !w.APIUp() || !w.Quorum(r):
+	case r == nil || !w.asksAPI(h) || !w.Quorum(r):
 		return false, nil
 	case r.at(h.Address) != nil:
 		return true, nil
@@ -247,7 +247,7 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 	r := w.EtcdCluster()
 	switch {
 	case h.Disk.KubeletCA != 0:
-	case r == nil || h.Split || !w.APIUp():
+	case r == nil || !w.asksAPI(h):
 		return false, nil
 	default:
 		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})

@@ -64,6 +64,7 @@ type Host struct {
 	Part   int  // 1, 2: only operators of odd, even number reach it; 0: all do
 	Hidden bool // the operator that acts now does not reach it
 	Split  bool // no other host reaches it
+	Side   int  // only hosts of the same side reach it
 	Full   bool // its disk is full
 	Slow   bool // its steps get on slowly, its etcd lags
 
