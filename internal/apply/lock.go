@@ -5,6 +5,8 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -74,8 +76,8 @@ type Claim struct {
 	Holder, Run string // "user@machine", and the run's ID
 	Force       bool   // also from a living run
 	// Dispensable are the IDs of hosts without whose lock the run goes on, and which it then does not touch: workers.
-	// Beside a host that is not dispensable, the control plane's, that holds also where another run has their lock, or
-	// takes it later: the control plane's lock says who works on the cluster, and no worker has a say in that.
+	// Where the run is about more hosts than one, that holds also where another run has their lock, or takes it later:
+	// no worker has a say in what is done about others. A run that gets no lock at all is another one's to wait for.
 	Dispensable map[string]bool
 	// Kept are the generations of locks that the run had before, by host ID. Such a lock is taken on only if no
 	// other run has had it since; otherwise it is a *HeldError.
@@ -90,10 +92,8 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 		hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop,
 		lost: make(chan struct{}),
 	}
-	for id := range hosts {
-		if !c.Dispensable[id] {
-			l.dispensable = c.Dispensable
-		}
+	if len(hosts) > 1 {
+		l.dispensable = c.Dispensable
 	}
 	type answer struct {
 		id  string
@@ -121,12 +121,29 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 			errs = append(errs, a.err)
 		}
 	}
+	if held := l.heldEverywhere(); held != nil {
+		errs = append(errs, held)
+	}
 	if len(errs) > 0 {
 		l.Release()
 		sort.Slice(errs, func(i, j int) bool { return errs[i].Error() < errs[j].Error() })
 		return nil, errs[0]
 	}
 	return l, nil
+}
+
+// heldEverywhere is who has the hosts, where none was locked and another run is why.
+func (l *Lock) heldEverywhere() error {
+	if len(l.Generations()) > 0 {
+		return nil
+	}
+	var held error
+	for _, id := range slices.Sorted(maps.Keys(l.hosts)) {
+		if by := (*HeldError)(nil); held == nil && errors.As(l.Denied(id), &by) {
+			held = by
+		}
+	}
+	return held
 }
 
 // Denied is why a host could not be locked, and so must not be touched; nil for a host that is locked, or was not
@@ -170,13 +187,13 @@ func (l *Lock) Generations() map[string]int64 {
 // seconds. Nothing may be begun from then on.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// Check asks all hosts whose lock it is, now. It is ErrLockLost as soon as one has another run's; one that does not
-// answer says nothing. A process that stood still, and does not know it, learns it so before it is told.
+// Check asks all hosts that are not dispensable whose lock it is, now. It is ErrLockLost as soon as one has another
+// run's; one that does not answer says nothing. A process that stood still, and does not know it, learns it so before it is told.
 func (l *Lock) Check(ctx context.Context) error {
 	answers := make(chan error, len(l.hosts))
 	asked := 0
 	for id := range l.hosts {
-		if l.Denied(id) != nil {
+		if l.Denied(id) != nil || l.dispensable[id] {
 			continue
 		}
 		asked++

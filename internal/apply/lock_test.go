@@ -312,6 +312,31 @@ func TestAWorkerThatAnotherRunHasStopsNoRunAboutTheCluster(t *testing.T) {
 	}
 }
 
+// Nor has it where workers alone are concerned: the others are worked on without it, unless there are none.
+func TestAWorkerThatAnotherRunHasStopsNoWorkOnOthers(t *testing.T) {
+	t.Parallel()
+	held, free := newMachine(t, "worker-1"), newMachine(t, "worker-2")
+	held.lock("run-1", false)
+	hosts := map[string]host.Host{"1": held, "2": free}
+	claim := Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"1": true, "2": true}}
+	l, err := TakeLock(patience(t), hosts, claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	var by *HeldError
+	if !errors.As(l.Denied("1"), &by) || by.RunID != "run-1" || l.Denied("2") != nil {
+		t.Errorf("denied: %v, %v", l.Denied("1"), l.Denied("2"))
+	}
+	if err := l.Check(patience(t)); err != nil {
+		t.Errorf("it ends because of a worker: %v", err)
+	}
+	claim.Run = "run-3"
+	if _, err := TakeLock(patience(t), hosts, claim); !errors.As(err, &by) {
+		t.Errorf("other runs have all of them, and the lock is taken: %v", err)
+	}
+}
+
 func TestAWorkerThatAnotherRunHasIsNotDispensable(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")

@@ -281,6 +281,7 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 		}
 	case step.BareSnapshot:
 		note("what was written after the snapshot is gone")
+		note("a bare snapshot is not signed: all that is in it, permissions and Secrets included, is taken at its word")
 		if !b.sameCA(o.Copy) {
 			note("the snapshot names no cluster: that it is this one's was checked by its etcd members only")
 		}

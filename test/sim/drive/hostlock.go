@@ -1,16 +1,14 @@
 package drive
 
-import (
-	"slices"
-
-	"kubeone/test/sim/world"
-)
+import "kubeone/test/sim/world"
 
 // lock takes the lock of one host. A worker that gives none is not touched; a control-plane host that gives
-// none ends the run, and so does a worker whose lock another run has, if no control-plane host is locked.
+// none ends the run, and so does another run that has all the workers which this one is about.
 func (o *operator) lock() {
 	if o.next == len(o.hosts) {
-		o.state = leasing
+		if o.state = leasing; o.held && len(o.locks) == 0 {
+			o.finish(Held)
+		}
 		return
 	}
 	h := o.hosts[o.next]
@@ -24,6 +22,7 @@ func (o *operator) lock() {
 		return
 	}
 	delete(o.locks, h.ID)
+	o.held = o.held || answered && refused
 	switch {
 	case answered && refused && !o.dispensable(h):
 		o.finish(Held)
@@ -36,8 +35,7 @@ func (o *operator) lock() {
 
 // dispensable reports whether the run goes on without the host, also where another run has its lock.
 func (o *operator) dispensable(h *world.Host) bool {
-	return !h.ControlPlane && !o.old &&
-		slices.ContainsFunc(o.hosts, func(h *world.Host) bool { return h.ControlPlane })
+	return !h.ControlPlane && !o.old && len(o.hosts) > 1
 }
 
 func (o *operator) unlock() {

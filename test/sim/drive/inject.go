@@ -128,6 +128,9 @@ func (s *Simulation) commandOf(f Fault) request {
 	switch f.Kind {
 	case Limited:
 		r.command = applyLimited
+		if next := s.hostAt(f.Host + 1); f.For%2 == 1 && next.Role == desired.Worker {
+			r.hosts = append(r.hosts, next.ID)
+		}
 	case Upgraded:
 		r.command = applyForced
 	case Reset:

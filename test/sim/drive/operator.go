@@ -74,6 +74,7 @@ type operator struct {
 	next    int
 	locks   map[string]int64
 	denied  map[string]bool // workers whose lock it did not get
+	held    bool            // another run has some host's lock
 	lease   tenure
 	sched   *apply.Schedule
 	calls   []*attempt
@@ -173,7 +174,7 @@ func (o *operator) approve() {
 	if o.request.command == recoverCluster { // what still answers there is not the cluster that will be
 		o.approved.API.Reached, o.access = observed.No, false
 	}
-	o.tokens = map[string]int64{}
+	o.tokens, o.held = map[string]int64{}, false
 	if o.old {
 		o.sim.Checker.Old(o.run)
 	}

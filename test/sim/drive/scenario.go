@@ -80,7 +80,7 @@ const (
 	Alone Kind = "alone" // a caller works on one worker alone, as a controller does
 	Moved Kind = "moved" // a person gives the manifest another endpoint, or the one of before, and applies it
 	// A second operator gives another command, about the host if it is about one.
-	Limited     Kind = "limited"       // apply --limit
+	Limited     Kind = "limited"       // apply --limit; with an odd For, with the worker that comes next, too
 	Upgraded    Kind = "force-upgrade" // apply --force-upgrade
 	Reset       Kind = "reset"         // reset --host; with an odd For, with --purge
 	Remove      Kind = "remove"        // node remove
