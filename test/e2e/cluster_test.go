@@ -9,8 +9,8 @@ import (
 )
 
 // TestLifeOfACluster tells the life of a cluster of three control-plane hosts, from bare hosts back to bare hosts:
-// it gets a newer patch version while it is used, grows and shrinks, and is broken and repaired. The operator's SSH
-// user is not root.
+// it gets a newer patch version while it is used, grows and shrinks, is changed by hand, and loses hosts. The operator's
+// SSH user is not root.
 func TestLifeOfACluster(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
@@ -44,11 +44,6 @@ func TestLifeOfACluster(t *testing.T) {
 	s.chapter("one worker leaves, and is bare again", resetWorker)
 	s.chapter("two operators do not work at the same time", twoOperators)
 	s.parts(
-		part{"a kubelet is stopped", kubeletStopped},
-		part{"a container runtime is stopped", containerdStopped},
-		part{"an API server's manifest is deleted", manifestDeleted},
-		part{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
-		part{"the etcd data of one member is destroyed", etcdDataDestroyed},
 		part{"a living control-plane host is replaced, twice", nodeReplaced},
 		part{"two workers are killed for good; one is replaced, one is removed", workersKilled},
 	)
@@ -58,15 +53,20 @@ func TestLifeOfACluster(t *testing.T) {
 	s.chapter("the same hosts become a cluster again", installedAgain)
 }
 
-// TestDisasters installs a cluster through failures of the operator's machine, loses its quorum in two ways, and then
-// all control-plane hosts; what was written before is counted. What came back then loses the host where it began. Five
-// control-plane hosts are in TestFiveControlPlanes.
+// TestDisasters installs a cluster through failures of the operator's machine, breaks one thing after the other, which
+// apply repairs, loses its quorum in two ways, and then all control-plane hosts; what was written before is counted.
+// What came back then loses the host where it began. Five control-plane hosts are in TestFiveControlPlanes.
 func TestDisasters(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "disasters", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
 	s.bare = map[string][]string{}
 	s.parts(
 		part{"an installation that is cut off again and again comes to its end", interrupted},
+		part{"a kubelet is stopped", kubeletStopped},
+		part{"a container runtime is stopped", containerdStopped},
+		part{"an API server's manifest is deleted", manifestDeleted},
+		part{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
+		part{"the etcd data of one member is destroyed", etcdDataDestroyed},
 		part{"a recovery is refused while the quorum is there", recoveryRefused},
 		part{"two of three control-plane hosts are destroyed, and the third one brings the cluster back",
 			twoOfThreeDestroyed},
