@@ -9,8 +9,8 @@ import (
 )
 
 // TestLifeOfACluster tells the life of a cluster of three control-plane hosts, from bare hosts back to bare hosts:
-// it gets a newer patch version while it is used, grows and shrinks, is changed by hand, and loses hosts. The operator's
-// SSH user is not root.
+// it gets a newer patch version while it is used, grows and shrinks, is changed by hand, and loses hosts. The
+// operator's SSH user is not root.
 func TestLifeOfACluster(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
