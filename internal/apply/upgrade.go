@@ -33,6 +33,9 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UncordonTimeout)
 	defer cancel()
+	if denied := r.Lock.CheckDispensable(ctx, s.Host); denied != nil {
+		return errors.Join(err, denied)
+	}
 	if again := client.Uncordon(ctx, s.Intent.NodeName); again != nil {
 		return errors.Join(err, again)
 	}

@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
+	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
@@ -170,6 +171,25 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 				t.Errorf("%s, %s: drained with %+v", name, how, f.drained)
 			}
 		}
+	}
+}
+
+// Another run has taken the worker by force meanwhile: it decides about the Node now.
+func TestADrainOfAWorkerThatAnotherRunHasDoesNotOpenTheNode(t *testing.T) {
+	t.Parallel()
+	one, two := newMachine(t, "worker-1"), newMachine(t, "worker-2")
+	lock, err := TakeLock(patience(t), map[string]host.Host{"1": one, "2": two},
+		Claim{Holder: "you@there", Run: "run-1", Dispensable: map[string]bool{"1": true, "2": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	one.lock("run-2", true)
+	f := &upgradeFake{seen: []observed.Etcd{voters(true, true, true)}, drainErr: errors.New("too late")}
+	r, s := upgrading(f), upgradeStep(step.DrainNode, step.DrainNodeParams{})
+	r.Lock, s.Host, s.Intent.Role = lock, "1", desired.Worker
+	if err := r.carryOut(t.Context(), f, s); !errors.Is(err, f.drainErr) || f.uncordoned != 0 {
+		t.Errorf("%v, opened %d times", err, f.uncordoned)
 	}
 }
 

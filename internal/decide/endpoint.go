@@ -100,19 +100,22 @@ func (v *view) strayNames() []string {
 	return out
 }
 
-// sharedNames are the names which nobody wants and all members of the control plane that answer have in their
-// certificates. So it is when a move to them has got so far that somebody may dial them, whatever manifest the operator
+// sharedNames are the names which nobody wants and all members of the control plane whose names are known have in their
+// certificates, so that none of those gets them for it. So it is when a move to them has got so far that somebody may dial them, whatever manifest the operator
 // has: a host that joins must be believed there, too.
 func sharedNames(in *Input) []string {
 	var shared []string
 	for i, first := 0, true; i < len(in.Want.ControlPlane); i++ {
 		h := in.Want.ControlPlane[i]
 		seen := in.Is.Hosts[h.ID]
-		m := seen.Marker
-		if m == nil || !m.Complete || seen.APINames == nil || seen.FirstContact != "" {
+		if seen.APINames == nil {
 			continue
 		}
-		former := in.Want.FormerNames(h, cmp.Or(m.Node, h.Hostname, seen.Hostname), seen.APINames)
+		node := cmp.Or(h.Hostname, seen.Hostname)
+		if seen.Marker != nil {
+			node = cmp.Or(seen.Marker.Node, node)
+		}
+		former := in.Want.FormerNames(h, node, seen.APINames)
 		if !first {
 			former = desired.Missing(shared, desired.Missing(shared, former))
 		}

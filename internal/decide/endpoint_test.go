@@ -287,6 +287,13 @@ func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 		"one API server alone has the new name, and so nobody dials it": {func(in *Input) {
 			in.with("192.0.0.1", func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
 		}, []string{"old.example.com"}},
+		"one API server lacks it, whose host nobody has approved": {func(in *Input) {
+			begun(in)
+			in.Want.Endpoint = at("old.example.com", 6443)
+			in.with("192.0.0.2", func(is *observed.Host) {
+				is.APINames, is.FirstContact = desired.Missing(is.APINames, []string{"new.example.com"}), "ssh-ed25519 AAAA"
+			})
+		}, []string{"old.example.com"}},
 		"it has begun, and the names of before are dropped": {func(in *Input) {
 			begun(in)
 			in.Want.Endpoint, in.DropNames = at("old.example.com", 6443), true

@@ -32,6 +32,13 @@ func (in *Input) allOlder(version string) {
 	}
 }
 
+// oldMemberElsewhere is a member of etcd, and its Node, that the manifest does not have.
+func (in *Input) oldMemberElsewhere() {
+	in.Is.API.Nodes = append(in.Is.API.Nodes,
+		observed.Node{Name: "theirs", ControlPlane: true, KubeletVersion: "1.35.4"})
+	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "9", Name: "theirs", Healthy: observed.Yes})
+}
+
 // upgradeCase is what is decided of a world of three control-plane hosts and two workers.
 type upgradeCase struct {
 	world func(*Input)
@@ -85,11 +92,15 @@ func TestWhatIsUpgraded(t *testing.T) {
 				observed.Node{Name: "theirs", Ready: observed.Yes, ControlPlane: true, KubeletVersion: "1.35.4"})
 		}, fsm.Error, nil, "Node theirs is of no host"},
 		"a member of somebody else, too old": {func(in *Input) {
-			in.Is.API.Nodes = append(in.Is.API.Nodes,
-				observed.Node{Name: "theirs", ControlPlane: true, KubeletVersion: "1.35.4"})
-			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
-				observed.Member{ID: "9", Name: "theirs", Healthy: observed.Yes})
+			in.allOlder("1.35.4")
+			in.oldMemberElsewhere()
 		}, fsm.Error, nil, "Node theirs is of no host"},
+		"a member of somebody else, too old, and a worker is to join": {func(in *Input) {
+			in.oldMemberElsewhere()
+			in.empties("192.0.1.2")
+		}, fsm.Error, nil, "Node theirs is of no host"},
+		"a member of somebody else, too old, and nothing is to change": {func(in *Input) { in.oldMemberElsewhere() },
+			fsm.Nothing, nil, "as wanted"},
 		"a control plane of somebody else, gone": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,

@@ -192,7 +192,7 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	case len(v.running.api) == 0:
 		return because(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
 	case len(all) == 1 && all[0] == want && len(v.unfinished()) == 0 && len(having(v.hosts, v.wrongVersion)) == 0 &&
-		v.oldElsewhere() == nil:
+		(v.oldElsewhere() == nil || len(having(v.hosts, (*hostState).missing)) == 0):
 		return fsm.OnSame, "everything runs " + want, nil
 	}
 	event, p := compare(want, all, v.running.api)

@@ -112,11 +112,17 @@ func (m *matcher) knownAsControlPlane(e int) bool {
 // machine that was given the name would join in the silent one's place and delete its Node, or its member would be
 // taken for nobody's.
 func (m *matcher) recordedOtherwise(e int) (name, address string) {
-	h := m.entries[e].host
-	if m.entries[e].machine != e || m.machine(e).Reach == observed.Reached || h.Hostname == "" {
+	h, i := m.entries[e].host, m.entries[e].machine
+	if m.machine(i).Reach == observed.Reached || h.Hostname == "" {
 		return "", ""
 	}
-	name = m.recorded(h.ID, true)
+	id := h.ID
+	if at := m.entries[i].host; !h.HasOwnID { // the silent machine is known by its address
+		if id = at.ID; at.HasOwnID && i != e {
+			return "", ""
+		}
+	}
+	name = m.recorded(id, true)
 	if name == "" || name == h.Hostname {
 		return "", ""
 	}

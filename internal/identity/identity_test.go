@@ -195,6 +195,38 @@ func TestASilentControlPlaneHostKeepsItsName(t *testing.T) {
 	}
 }
 
+// The names of three control-plane hosts are mixed up, one machine is new and one is down: that one is known by where it
+// is, and not by the entry that is left for it.
+func TestASilentControlPlaneHostElsewhereKeepsItsName(t *testing.T) {
+	t.Parallel()
+	manifest := workers("10.0.0.2/new", "10.0.0.3/cp-1")
+	manifest.ControlPlane[0].Hostname = "cp-2"
+	manifest.ControlPlane, manifest.Workers = append(manifest.ControlPlane, manifest.Workers...), nil
+	for i := range manifest.ControlPlane {
+		manifest.ControlPlane[i].Role = desired.ControlPlane
+	}
+	is := world(manifest)
+	first := derived("10.0.0.1", "cp-1")
+	first.ID, first.Marker.Role = "10.0.0.1", string(desired.ControlPlane)
+	is.Hosts["10.0.0.1"] = first
+	second := bare()
+	second.ID = "10.0.0.2"
+	is.Hosts["10.0.0.2"] = second
+	is.Hosts["10.0.0.3"] = observed.Host{ID: "10.0.0.3", Reach: observed.Unreachable}
+	is.API = observed.API{
+		Reached: observed.Yes, Nodes: []observed.Node{{Name: "cp-1"}, {Name: "cp-2"}, {Name: "cp-3"}},
+		Record: &observed.Record{Nodes: map[string]string{
+			"10.0.0.1": "cp-1", "10.0.0.2": "cp-2", "10.0.0.3": "cp-3",
+		}},
+	}
+	want := []identity.Contradiction{{
+		Kind: identity.OtherHostname, Host: "10.0.0.1", Address: "10.0.0.3", Wants: "cp-2", Says: "cp-3",
+	}}
+	if diff := cmp.Diff(want, identity.Match(manifest, is).Contradictions); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestContradictionsNameBothSides(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

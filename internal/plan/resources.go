@@ -37,19 +37,24 @@ func (b *builder) resources(d decide.Decision) {
 	}
 	b.systemSettings(d)
 	b.systemAddons(d)
-	if len(d.Addons)+len(d.System)+len(d.Settings) > 0 && !b.has("await-workloads") {
-		reason := "addons were applied"
-		if len(d.Addons)+len(d.System) == 0 {
-			reason = "settings were changed"
-		}
-		b.onCluster("await-workloads", Step{
-			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons",
-			Reason: reason,
-			Needs:  b.addons,
-		})
+	switch {
+	case len(d.Addons)+len(d.System) > 0:
+		b.awaitWorkloads("addons were applied")
+	case len(d.Settings) > 0:
+		b.awaitWorkloads("settings were changed")
 	}
 	if d.Record {
 		b.saveRecord("the cluster's record is of another manifest")
+	}
+}
+
+// awaitWorkloads plans to wait, once, until what was applied runs.
+func (b *builder) awaitWorkloads(reason string) {
+	if !b.has("await-workloads") {
+		b.onCluster("await-workloads", Step{
+			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons", Reason: reason,
+			Needs: b.addons,
+		})
 	}
 }
 

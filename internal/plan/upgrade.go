@@ -22,7 +22,8 @@ import (
 // closed is opened first.
 func (b *builder) upgrade(d decide.Decision) bool {
 	b.uncordonLeft(d)
-	b.applyAddons(b.missingAddons())
+	missing := b.missingAddons()
+	b.applyAddons(missing)
 	fetched := b.fetchAll(d)
 	control, workers := b.split(d.Upgrades)
 	control, workers = b.interruptedFirst(control), b.interruptedFirst(workers)
@@ -43,7 +44,10 @@ func (b *builder) upgrade(d decide.Decision) bool {
 	}
 	b.upgradeWorkers(d, workers, last)
 	b.barrier = union(b.barrier, last) // addons and joins follow the control plane's version
-	b.in.ForceUpgrade = false          // a forced roll-out is once
+	if len(missing) > 0 {
+		b.awaitWorkloads("addons were applied")
+	}
+	b.in.ForceUpgrade = false // a forced roll-out is once
 	return true
 }
 

@@ -211,19 +211,39 @@ func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 
 func TestRestoreKeepsEtcdsManifestThatSomebodyHasChanged(t *testing.T) {
 	t.Parallel()
-	for _, edited := range []bool{true, false} {
+	const manifests = "etc/kubernetes/manifests/"
+	edited := func(b *box, name string) {
+		b.write(manifests+name, b.read(manifests+name)+"    image: example.com/etcd:3.6.8-0\n    somebody: else\n")
+	}
+	for name, c := range map[string]struct {
+		change func(*box)
+		kept   []string
+	}{
+		"nothing":               {func(*box) {}, nil},
+		"etcd's":                {func(b *box) { edited(b, "etcd.yaml") }, []string{"etcd.yaml"}},
+		"etcd's, which is away": {func(b *box) { b.must("rm @ROOT@/" + manifests + "etcd.yaml") }, nil},
+		"those that stay":       {func(b *box) { edited(b, "kube-apiserver.yaml") }, nil},
+		"all, and kubeadm makes them": {func(b *box) {
+			edited(b, "etcd.yaml")
+			edited(b, "kube-apiserver.yaml")
+			b.must("rm @ROOT@/etc/kubernetes/kubelet.conf")
+		}, []string{"etcd.yaml", "kube-apiserver.yaml"}},
+	} {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
-		b.must("note_files @ROOT@/etc/kubernetes/manifests/etcd.yaml")
-		var want []string
-		if edited {
-			b.write("etc/kubernetes/manifests/etcd.yaml", "    image: example.com/etcd:3.6.8-0\n    somebody: else\n")
-			want = append(want, "etcd.yaml")
-		}
+		b.must("note_files @ROOT@/" + manifests + "etcd.yaml @ROOT@/" + manifests + "kube-apiserver.yaml")
+		c.change(b)
 		b.must(alive + "stage_restore")
-		if diff := cmp.Diff(append(want, "var-lib-etcd-member"), b.aside()); diff != "" {
-			t.Errorf("edited %v: %s", edited, diff)
+		if diff := cmp.Diff(append(c.kept, "var-lib-etcd-member"), b.aside()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
+}
+
+// What an upgrade had left that did not end is over with the restore, or a join.
+func TestAFinishedHostIsInNoUpgrade(t *testing.T) {
+	t.Parallel()
+	b := lost(t, step.RestoreParams{From: "surviving-member"})
+	b.must(alive + `TURN=@ROOT@/turn; printf '1.36.3' >"$TURN"; stage_restore; [ ! -e "$TURN" ]`)
 }
 
 func TestRestoreOnAnEmptyHostMakesTheControlPlaneAroundTheData(t *testing.T) {

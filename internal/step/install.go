@@ -63,7 +63,7 @@ func begun(w *World, h desired.Host, i Intent) {
 // had left on it.
 func joined(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
-	seen.Kubelet.Version, seen.APIServerVersion = w.Want.KubeletVersion(h), ""
+	seen.Kubelet.Version, seen.APIServerVersion, seen.Upgrading = w.Want.KubeletVersion(h), "", ""
 	seen.ControllerManagerVersion, seen.SchedulerVersion = "", ""
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	seen.Digests = w.Config[h.ID]

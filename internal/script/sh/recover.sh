@@ -307,6 +307,7 @@ drop_leaves() {
 
 # keep_edited FILE keeps a copy of a file of ours that somebody has changed, before it is written anew.
 keep_edited() {
+	[ -f "$1" ] || return 0
 	grep -qs " $1\$" "$FILES" || return 0
 	! grep " $1\$" "$FILES" | sha256sum -c - >/dev/null 2>&1 || return 0
 	aside=$(dated /var/lib/kubeone-old/)
@@ -333,7 +334,10 @@ begin_anew() {
 		systemctl start kubelet.service
 		return 0
 	fi
-	[ -f "$RECOVERY/made" ] || drop_leaves
+	if [ ! -f "$RECOVERY/made" ]; then
+		for name in $STATIC_PODS; do keep_edited "/etc/kubernetes/manifests/$name.yaml"; done
+		drop_leaves
+	fi
 	: >"$RECOVERY/made"
 	systemctl -q enable kubelet.service
 	drop_halves

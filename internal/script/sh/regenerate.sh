@@ -3,6 +3,7 @@
 # stage_regenerate makes $PARTS again: certificates, kubelet-credentials, names of static pods.
 stage_regenerate() {
 	ANEW=no # whether all static pods are to start again
+	systemctl is-active --quiet containerd || systemctl start containerd
 	for part in $PARTS; do
 		say "writing $part again"
 		case $part in
@@ -20,7 +21,6 @@ stage_regenerate() {
 		esac
 	done
 	systemctl -q enable containerd kubelet
-	systemctl is-active --quiet containerd || systemctl start containerd
 	if [ "$ANEW" = yes ]; then
 		systemctl stop kubelet
 		# etcd reads certificates anew for each connection. A member that votes goes on: the others may need it by now, where
@@ -136,6 +136,7 @@ write_manifest() {
 	forget_files "/etc/kubernetes/manifests/$1.yaml"
 	case $1 in
 	etcd)
+		wait_for 60 "containerd" "$BIN/ctr" version
 		[ -d /var/lib/etcd/member ] || die "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was"
 		guard_etcd
 		kubeadm init phase etcd local --config "$config"
@@ -153,6 +154,7 @@ write_manifest() {
 # image_there warns where a static pod's image is not in the runtime.
 image_there() {
 	image=$(sed -n 's/^ *image: *//p' "$1")
+	wait_for 60 "containerd" "$BIN/ctr" version
 	"$BIN/ctr" -n k8s.io images ls -q | grep -qxF "$image" ||
 		say "warning: the image $image is not on this host: the kubelet pulls it where it can; otherwise bring it"
 }

@@ -236,11 +236,10 @@ start_kubelet() {
 		die "correct what the kubelet says, in the manifest or on the host, and apply again, which continues this host's upgrade: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
 }
 
-# end_turn notes that this host has all that is wanted.
+# end_turn notes that this host has all that is wanted, and so its upgrade has ended.
 end_turn() {
 	unpin_others
 	# shellcheck disable=SC2086 # lists
 	record $HOST_DIGESTS $NODE_DIGESTS
 	mark yes
-	rm -f "$TURN"
 }
