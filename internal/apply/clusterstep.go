@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +46,13 @@ func (r *Run) carryOut(ctx context.Context, client API, s plan.Step) error {
 	if err := r.checkGuard(ctx, s); err != nil {
 		return err
 	}
-	return do(r, ctx, client, s)
+	ctx, done := r.Lock.While(ctx, s.Host)
+	defer done()
+	err := do(r, ctx, client, s)
+	if denied := r.Lock.Denied(s.Host); err != nil && denied != nil {
+		return errors.Join(denied, err)
+	}
+	return err
 }
 
 // clusterSteps is how steps are carried out that run on no host, by kind. The API is nil for those that do not need it.

@@ -31,7 +31,7 @@ func (l *Lock) take(ctx, keep context.Context, id string, c Claim) (int64, error
 				// steps.
 				if held := (*HeldError)(nil); errors.As(err, &held) && held.RunID != "" {
 					if l.dispensable[id] {
-						l.deny(id, err)
+						l.lose(id, err)
 					} else {
 						l.once.Do(func() { close(l.lost) })
 					}

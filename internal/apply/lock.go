@@ -69,6 +69,8 @@ type Lock struct {
 	keepers     sync.WaitGroup
 	lost        chan struct{} // closed when another run has taken the lock of some host
 	once        sync.Once     // closes it
+	// gone are closed when another run has taken the lock of that dispensable host. The map is not changed.
+	gone map[string]chan struct{}
 }
 
 // Claim is what a run says when it takes a lock.
@@ -90,10 +92,13 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Lock{
 		hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop,
-		lost: make(chan struct{}),
+		lost: make(chan struct{}), gone: map[string]chan struct{}{},
 	}
 	if len(hosts) > 1 {
 		l.dispensable = c.Dispensable
+	}
+	for id := range l.dispensable {
+		l.gone[id] = make(chan struct{})
 	}
 	type answer struct {
 		id  string
@@ -163,6 +168,36 @@ func (l *Lock) deny(id string, why error) {
 	l.denied[id] = why
 }
 
+// lose denies a dispensable host whose lock another run has taken. A run that has no lock any more has lost it.
+func (l *Lock) lose(id string, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.denied[id] == nil {
+		l.denied[id] = why
+		close(l.gone[id])
+	}
+	if len(l.denied) == len(l.hosts) {
+		l.once.Do(func() { close(l.lost) })
+	}
+}
+
+// While returns a context for what is done about a host: it ends, because of ErrLockLost, when another run has taken
+// the lock of a dispensable one. Callers call the function when they have done.
+func (l *Lock) While(ctx context.Context, id string) (context.Context, func()) {
+	if l == nil || l.gone[id] == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-l.gone[id]:
+			cancel(ErrLockLost)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // Generation is the fencing number of the lock on a host; steps of an older one are refused by the host.
 func (l *Lock) Generation(id string) int64 {
 	l.mu.Lock()
@@ -217,10 +252,13 @@ func (l *Lock) CheckDispensable(ctx context.Context, id string) error {
 	if l == nil || !l.dispensable[id] {
 		return nil
 	}
+	if denied := l.Denied(id); denied != nil {
+		return denied
+	}
 	if _, err := l.confirm(ctx, id); err == nil {
 		return nil
 	}
-	l.deny(id, fmt.Errorf("another run has taken the lock on %s, so nothing more is done about it", l.hosts[id].Name()))
+	l.lose(id, fmt.Errorf("another run has taken the lock on %s, so nothing more is done about it", l.hosts[id].Name()))
 	return l.Denied(id)
 }
 

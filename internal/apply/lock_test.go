@@ -337,6 +337,38 @@ func TestAWorkerThatAnotherRunHasStopsNoWorkOnOthers(t *testing.T) {
 	}
 }
 
+// What is done about a worker ends when another run takes its lock, and the run itself when none is left.
+func TestARunAboutWorkersEndsWithTheLastLock(t *testing.T) {
+	t.Parallel()
+	one, two := newMachine(t, "worker-1"), newMachine(t, "worker-2")
+	l, err := TakeLock(patience(t), map[string]host.Host{"1": one, "2": two},
+		Claim{Holder: "you@there", Run: "run-1", Dispensable: map[string]bool{"1": true, "2": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	work, done := l.While(patience(t), "1")
+	defer done()
+	one.lock("run-2", true)
+	if l.CheckDispensable(patience(t), "1") == nil {
+		t.Fatal("the lock is another run's, and it is not said")
+	}
+	<-work.Done()
+	if cause := context.Cause(work); !errors.Is(cause, ErrLockLost) {
+		t.Errorf("it ended because of %v", cause)
+	}
+	select {
+	case <-l.Lost():
+		t.Error("one of two workers has ended the run")
+	default:
+	}
+	two.lock("run-2", true)
+	if l.CheckDispensable(patience(t), "2") == nil {
+		t.Fatal("the lock is another run's, and it is not said")
+	}
+	<-l.Lost()
+}
+
 func TestAWorkerThatAnotherRunHasIsNotDispensable(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")

@@ -33,8 +33,8 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UncordonTimeout)
 	defer cancel()
-	if denied := r.Lock.CheckDispensable(ctx, s.Host); denied != nil {
-		return errors.Join(err, denied)
+	if r.Lock.CheckDispensable(ctx, s.Host) != nil {
+		return err
 	}
 	if again := client.Uncordon(ctx, s.Intent.NodeName); again != nil {
 		return errors.Join(err, again)
@@ -67,6 +67,10 @@ func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	defer cancel()
 	var errs []error
 	for _, s := range drained {
+		if denied := r.Lock.CheckDispensable(ctx, s.Host); denied != nil {
+			errs = append(errs, denied)
+			continue
+		}
 		errs = append(errs, client.Uncordon(ctx, s.Intent.NodeName))
 	}
 	return errors.Join(errs...)

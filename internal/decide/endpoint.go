@@ -105,21 +105,23 @@ func (v *view) strayNames() []string {
 // has: a host that joins must be believed there, too.
 func sharedNames(in *Input) []string {
 	var shared []string
+	approved := false // whether anybody says so whose key is approved
 	for i, first := 0, true; i < len(in.Want.ControlPlane); i++ {
 		h := in.Want.ControlPlane[i]
 		seen := in.Is.Hosts[h.ID]
-		if seen.APINames == nil {
+		m := seen.Marker
+		if m == nil || !m.Complete || m.Cluster != in.Want.Name || seen.APINames == nil {
 			continue
 		}
-		node := cmp.Or(h.Hostname, seen.Hostname)
-		if seen.Marker != nil {
-			node = cmp.Or(seen.Marker.Node, node)
-		}
-		former := in.Want.FormerNames(h, node, seen.APINames)
+		approved = approved || seen.FirstContact == ""
+		former := in.Want.FormerNames(h, cmp.Or(m.Node, h.Hostname, seen.Hostname), seen.APINames)
 		if !first {
 			former = desired.Missing(shared, desired.Missing(shared, former))
 		}
 		shared, first = former, false
+	}
+	if !approved {
+		return nil
 	}
 	return shared
 }

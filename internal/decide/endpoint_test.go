@@ -287,6 +287,20 @@ func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 		"one API server alone has the new name, and so nobody dials it": {func(in *Input) {
 			in.with("192.0.0.1", func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
 		}, []string{"old.example.com"}},
+		"one host lacks it, which has not joined": {func(in *Input) {
+			begun(in)
+			in.Want.Endpoint = at("old.example.com", 6443)
+			in.with("192.0.0.3", func(is *observed.Host) {
+				is.APINames, is.Marker = desired.Missing(is.APINames, []string{"new.example.com"}), nil
+			})
+		}, []string{"old.example.com", "new.example.com"}},
+		"nobody says so whose key is approved": {func(in *Input) {
+			begun(in)
+			in.Want.Endpoint = at("old.example.com", 6443)
+			for _, h := range in.Want.ControlPlane {
+				in.with(h.ID, func(is *observed.Host) { is.FirstContact = "ssh-ed25519 AAAA" })
+			}
+		}, []string{"old.example.com"}},
 		"one API server lacks it, whose host nobody has approved": {func(in *Input) {
 			begun(in)
 			in.Want.Endpoint = at("old.example.com", 6443)

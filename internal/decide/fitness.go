@@ -40,6 +40,9 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	warnings = append(warnings, v.sameMachines()...)
 	warnings = append(warnings, v.notCompared()...)
 	warnings = append(warnings, v.endpointWarnings()...)
+	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
+		warnings = append(warnings, *p)
+	}
 	return unfit, append(warnings, v.livingOrphans()...)
 }
 

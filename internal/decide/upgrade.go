@@ -57,11 +57,8 @@ func (v *view) skew() *problem.Problem {
 			Parameters: problem.Parameters{"node": n.Name, "kubelet": n.KubeletVersion, "apiServer": want},
 		}
 	}
-	if n := v.oldElsewhere(); n != nil {
-		return &problem.Problem{
-			Code:       problem.KubeletSkewElsewhere,
-			Parameters: problem.Parameters{"node": n.Name, "kubelet": n.KubeletVersion, "wanted": want},
-		}
+	if p := v.skewElsewhere(); p != nil {
+		return p
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
@@ -80,6 +77,17 @@ func (v *view) skew() *problem.Problem {
 		}
 	}
 	return nil
+}
+
+// skewElsewhere is the problem of such a Node as oldElsewhere finds; nil where there is none.
+func (v *view) skewElsewhere() *problem.Problem {
+	n := v.oldElsewhere()
+	if n == nil {
+		return nil
+	}
+	return &problem.Problem{Code: problem.KubeletSkewElsewhere, Parameters: problem.Parameters{
+		"node": n.Name, "kubelet": n.KubeletVersion, "wanted": v.in.Want.KubernetesVersion,
+	}}
 }
 
 // oldElsewhere is the Node of a control-plane host that the manifest does not have, and whose API server may be too old

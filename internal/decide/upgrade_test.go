@@ -101,6 +101,10 @@ func TestWhatIsUpgraded(t *testing.T) {
 		}, fsm.Error, nil, "Node theirs is of no host"},
 		"a member of somebody else, too old, and nothing is to change": {func(in *Input) { in.oldMemberElsewhere() },
 			fsm.Nothing, nil, "as wanted"},
+		"a member of somebody else, too old, and a roll-out is forced": {func(in *Input) {
+			in.oldMemberElsewhere()
+			in.ForceUpgrade = true
+		}, fsm.Error, nil, "Node theirs is of no host"},
 		"a control plane of somebody else, gone": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,

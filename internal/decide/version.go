@@ -192,7 +192,7 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	case len(v.running.api) == 0:
 		return because(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
 	case len(all) == 1 && all[0] == want && len(v.unfinished()) == 0 && len(having(v.hosts, v.wrongVersion)) == 0 &&
-		(v.oldElsewhere() == nil || len(having(v.hosts, (*hostState).missing)) == 0):
+		(v.oldElsewhere() == nil || v.staysAsItIs()):
 		return fsm.OnSame, "everything runs " + want, nil
 	}
 	event, p := compare(want, all, v.running.api)
@@ -217,6 +217,12 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 		return fsm.OnDiffers, problem.List(wrong) + " does not run the versions that are named for it", nil
 	}
 	return event, want + " is wanted and " + problem.List(all) + " runs", nil
+}
+
+// staysAsItIs reports whether nothing is to come into the cluster of which the version matters to other API servers.
+func (v *view) staysAsItIs() bool {
+	return !v.in.ForceUpgrade && len(having(v.hosts, (*hostState).missing)) == 0 &&
+		(v.in.About != nil || v.systemHost() == "" || len(v.oldSystem()) == 0)
 }
 
 // unfinished names the hosts inside the limit whose upgrade to the wanted version has begun and has not ended.

@@ -22,7 +22,8 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 	for _, tool := range []string{"ps", "id"} {
 		_ = os.Remove(b.path("bin/" + tool))
 	}
-	b.command("curl", "")
+	// etcd reads through a quorum once the cluster begins anew.
+	b.command("curl", `case "$*" in *:2381/*) grep -qs '^fenced=' '`+b.path("etc/kubeone/marker")+`' ;; esac`)
 	b.command("systemctl", `case "$1" in is-active) exit 3 ;; esac`)
 	b.mkdir("opt/kubeone")
 	if err := os.Symlink(b.path("bin"), b.path("opt/kubeone/bin")); err != nil {
@@ -124,6 +125,21 @@ func TestFenceKeepsWhatItTakesAway(t *testing.T) {
 }
 
 // Nothing is moved while something may still write to it.
+// The quorum may come back between the plan and its first step.
+func TestNobodyIsStoppedWhoServesAgain(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"stage_fence", "stage_restore"} {
+		b := lost(t, step.RestoreParams{From: "surviving-member"})
+		b.fails(alive+"etcd_votes() { :; }\n"+stage, "etcd has its quorum again")
+		if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=yes") || len(b.aside()) > 0 ||
+			strings.Contains(strings.Join(b.calls(), "\n"), "kill") {
+			t.Errorf("%s: the marker is %q, aside %v", stage, marker, b.aside())
+		}
+		b.write("etc/kubeone/marker", "cluster=alpha\nrole=control-plane\nrun=run-0\ncomplete=no\nfenced=run-0\n")
+		b.must(alive + "etcd_votes() { :; }\n" + stage)
+	}
+}
+
 func TestFenceStopsWhenTheControlPlaneDoesNot(t *testing.T) {
 	t.Parallel()
 	b := lost(t, step.RestoreParams{})
@@ -239,11 +255,14 @@ func TestRestoreKeepsEtcdsManifestThatSomebodyHasChanged(t *testing.T) {
 	}
 }
 
-// What an upgrade had left that did not end is over with the restore, or a join.
-func TestAFinishedHostIsInNoUpgrade(t *testing.T) {
+// An upgrade that has not ended goes on after a restore that has left what it had changed, and is over where the control
+// plane was made anew.
+func TestARestoreEndsAnUpgradeOnlyWhereAllIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	b := lost(t, step.RestoreParams{From: "surviving-member"})
-	b.must(alive + `TURN=@ROOT@/turn; printf '1.36.3' >"$TURN"; stage_restore; [ ! -e "$TURN" ]`)
+	for change, over := range map[string]string{"": "", "rm @ROOT@/etc/kubernetes/kubelet.conf; ": "!"} {
+		b := lost(t, step.RestoreParams{From: "surviving-member"})
+		b.must(alive + `TURN=@ROOT@/turn; printf '1.36.3' >"$TURN"; ` + change + `stage_restore; [ ` + over + ` -e "$TURN" ]`)
+	}
 }
 
 func TestRestoreOnAnEmptyHostMakesTheControlPlaneAroundTheData(t *testing.T) {

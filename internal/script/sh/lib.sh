@@ -163,7 +163,7 @@ on_disk() { find "$@" \( -type f -o -type d \) -exec sync {} + 2>/dev/null || tr
 # keep has what a finished host relies on survive a power cut.
 keep() { on_disk /etc/kubernetes /etc/kubeone /var/lib/kubelet/config.yaml /var/lib/kubelet/pki; }
 
-# mark yes|no says whose host this is, and whether it has finished joining: no upgrade is under way then. A finished host stays
+# mark yes|no says whose host this is, and whether it has finished joining. A finished host stays
 # finished, and one that a recovery fenced stays so until it has.
 mark() {
 	if [ -f "$MARKER" ]; then
@@ -177,7 +177,6 @@ mark() {
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_etcd
 	[ "$1" = no ] || keep
 	put "$MARKER" 0644 marker_text
-	[ "$1" = no ] || rm -f "$TURN"
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_on
 }
 

@@ -20,6 +20,12 @@ fence_mark() {
 	put "$MARKER" 0644 fence_text
 }
 
+# still_lost ends a recovery before it changes anything here, where etcd has its quorum again: it was planned before that. What
+# an earlier run has begun goes on.
+still_lost() {
+	grep -qs '^fenced=' "$MARKER" || ! etcd_votes || die "etcd has its quorum again, and nothing was stopped here: there is nothing to recover. Run kubeone apply"
+}
+
 # serving prints the process IDs of this host's control plane; with an argument, of that program only.
 serving() {
 	for file in /proc/[0-9]*/comm; do
@@ -111,6 +117,7 @@ guard_on() {
 }
 
 stage_fence() {
+	still_lost
 	fence_mark no
 	stop_serving
 	move_aside old /etc/kubernetes/manifests /var/lib/etcd /etc/kubernetes
@@ -345,6 +352,7 @@ begin_anew() {
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
+	rm -f "$TURN"
 }
 
 encryption_text() { cat "$SECRETS/encryption.yaml"; }
@@ -355,6 +363,7 @@ put_encryption() {
 }
 
 stage_restore() {
+	still_lost
 	# What an earlier restore noted counts as long as that one has not ended.
 	grep -qs '^restoring=yes$' "$MARKER" || rm -rf "$RECOVERY/done" "$RECOVERY/made" "$RECOVERY/copy" /var/lib/etcd/kubeone-restored
 	fence_mark yes

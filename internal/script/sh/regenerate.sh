@@ -4,6 +4,7 @@
 stage_regenerate() {
 	ANEW=no # whether all static pods are to start again
 	systemctl is-active --quiet containerd || systemctl start containerd
+	[ "$ROLE" = worker ] || wait_for 60 "containerd" "$BIN/ctr" version
 	for part in $PARTS; do
 		say "writing $part again"
 		case $part in
@@ -136,7 +137,6 @@ write_manifest() {
 	forget_files "/etc/kubernetes/manifests/$1.yaml"
 	case $1 in
 	etcd)
-		wait_for 60 "containerd" "$BIN/ctr" version
 		[ -d /var/lib/etcd/member ] || die "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was"
 		guard_etcd
 		kubeadm init phase etcd local --config "$config"
@@ -154,7 +154,6 @@ write_manifest() {
 # image_there warns where a static pod's image is not in the runtime.
 image_there() {
 	image=$(sed -n 's/^ *image: *//p' "$1")
-	wait_for 60 "containerd" "$BIN/ctr" version
 	"$BIN/ctr" -n k8s.io images ls -q | grep -qxF "$image" ||
 		say "warning: the image $image is not on this host: the kubelet pulls it where it can; otherwise bring it"
 }

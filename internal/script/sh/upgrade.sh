@@ -242,4 +242,5 @@ end_turn() {
 	# shellcheck disable=SC2086 # lists
 	record $HOST_DIGESTS $NODE_DIGESTS
 	mark yes
+	rm -f "$TURN"
 }

@@ -21,6 +21,7 @@ stage_join_worker() {
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes
+	rm -f "$TURN" # whatever this host was before
 }
 
 # forget_bootstrap_key stops the kubelet and removes the key with which it has asked with a join token: with that key it would

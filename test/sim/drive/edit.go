@@ -118,8 +118,8 @@ func (s *Simulation) putBack(want *desired.Cluster) {
 	}
 }
 
-// correct has a person make the manifest say what hosts are, of those that have joined or begun to: their roles and
-// names. Versions of single hosts go. Its order stays, and who is not in it. It reports whether anything is changed.
+// correct has a person make the manifest say what hosts are, of those that have joined or begun to, or have a Node:
+// their roles and names. Versions of single hosts go. Its order stays, and who is not in it. It reports whether anything is changed.
 func (s *Simulation) correct() bool {
 	before := s.file.want.Hosts()
 	first := manifest(s.ControlPlanes, s.Workers)
@@ -129,8 +129,11 @@ func (s *Simulation) correct() bool {
 		for _, h := range hosts {
 			was := find(&first, h.ID)
 			h.Hostname, h.Role, h.Versions = was.Hostname, was.Role, desired.Versions{}
-			if m := s.World.Host(h.ID).Disk.Marker; m != nil {
+			switch m := s.World.Host(h.ID).Disk.Marker; {
+			case m != nil:
 				h.Hostname, h.Role = m.Node, m.Role
+			case s.World.ControlPlaneNode(h.Hostname):
+				h.Role = desired.ControlPlane
 			}
 			if h.Role == desired.ControlPlane {
 				want.ControlPlane = append(want.ControlPlane, h)

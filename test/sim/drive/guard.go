@@ -57,7 +57,7 @@ func (g Guard) flaws() world.Flaws {
 	return world.Flaws{
 		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
 		NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum,
-		NoRoom: g == NoRoom || g == NoWaves, Delete: g == Delete, Forget: g == NoForget,
+		NoRoom: g == NoRoom || g == NoWaves, Delete: g == Delete, Anyhow: g == Anyhow, Forget: g == NoForget,
 	}
 }
 

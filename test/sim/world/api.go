@@ -219,7 +219,7 @@ func removeMember(w *World, q query) (bool, error) {
 	switch {
 	case i < 0:
 		return true, nil
-	case !w.Quorum(r):
+	case !w.Serving(via):
 		return false, nil
 	}
 	w.effect(Effect{Verb: Removed, By: q.by, Host: w.HostOf(r, r.Members[i].ID), Member: r.Members[i].ID})

@@ -226,4 +226,4 @@ func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 }
 
 // applySystem applies kube-proxy and cluster DNS, whose pods the simulated world does not have.
-func applySystem(w *World, _ *Host, _ *Unit) (bool, error) { return w.APIUp(), nil }
+func applySystem(w *World, h *Host, _ *Unit) (bool, error) { return w.asksAPI(h), nil }

@@ -202,3 +202,13 @@ func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force boo
 	}
 	return true, nil
 }
+
+// ControlPlaneNode reports whether the cluster has a Node of that name that is of the control plane.
+func (w *World) ControlPlaneNode(name string) bool {
+	r := w.EtcdCluster()
+	if r == nil {
+		return false
+	}
+	n := r.Objects.Node(name)
+	return n != nil && n.ControlPlane
+}

@@ -212,7 +212,7 @@ func (w *World) ObserveEtcd() observed.Etcd {
 	}
 	r, _ := w.member(via)
 	out := observed.Etcd{Reached: observed.Yes}
-	if !w.Quorum(r) {
+	if !w.Serving(via) {
 		out.Problem = "no quorum answers"
 	}
 	for _, m := range r.Members {

@@ -22,8 +22,11 @@ func restoreMark(w *World, h *Host, u *Unit) (bool, error) {
 
 func (w *World) outOfService(h *Host, u *Unit, restoring bool) (bool, error) {
 	m := h.Disk.Marker
-	if m != nil && m.Cluster != w.Name {
+	switch {
+	case m != nil && m.Cluster != w.Name:
 		return false, errors.New("this host belongs to another cluster")
+	case (m == nil || m.Fenced == "") && w.Voting(h) && !w.Flaws.Anyhow:
+		return false, errors.New("etcd has its quorum again, and nothing was stopped here")
 	}
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 	if m == nil {

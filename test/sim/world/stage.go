@@ -103,13 +103,13 @@ func writeAPI(w *World, h *Host, u *Unit) (bool, error) {
 }
 
 // renewRules is what kubeadm's upgrade does about who may join, and ownTokens takes back what it has made of tokens.
-func renewRules(w *World, _ *Host, _ *Unit) (bool, error) { return w.anyToken(true), nil }
+func renewRules(w *World, h *Host, _ *Unit) (bool, error) { return w.anyToken(h, true), nil }
 
-func ownTokens(w *World, _ *Host, _ *Unit) (bool, error) { return w.anyToken(false), nil }
+func ownTokens(w *World, h *Host, _ *Unit) (bool, error) { return w.anyToken(h, false), nil }
 
-func (w *World) anyToken(so bool) bool {
+func (w *World) anyToken(by *Host, so bool) bool {
 	r := w.EtcdCluster()
-	if r == nil || !w.APIUp() {
+	if r == nil || !w.asksAPI(by) {
 		return false
 	}
 	r.Objects.AnyToken = so
@@ -129,7 +129,7 @@ func awaitKubelet(_ *World, h *Host, _ *Unit) (bool, error) {
 // markControlPlane gives the Node its label and taint.
 func markControlPlane(w *World, h *Host, _ *Unit) (bool, error) {
 	r := w.EtcdCluster()
-	if r == nil || !w.APIUp() {
+	if r == nil || !w.asksAPI(h) {
 		return false, nil
 	}
 	n := r.Objects.Node(h.Name)

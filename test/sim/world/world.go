@@ -48,6 +48,7 @@ type Flaws struct {
 	NoRoom         bool // a drain does not count the Nodes that other runs have closed
 	OpenAll        bool // Nodes that a person closed are opened too
 	Delete         bool // a reset deletes what it is to keep
+	Anyhow         bool // a recovery stops members although they serve
 	Forget         bool // a working directory is removed although another run has its lock
 }
 
