@@ -223,7 +223,8 @@ func (l *Lock) Generations() map[string]int64 {
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
 // Check asks all hosts that are not dispensable whose lock it is, now. It is ErrLockLost as soon as one has another
-// run's; one that does not answer says nothing. A process that stood still, and does not know it, learns it so before it is told.
+// run's; one that does not answer says nothing. A process that stood still, and does not know it, learns it so before
+// it is told.
 func (l *Lock) Check(ctx context.Context) error {
 	answers := make(chan error, len(l.hosts))
 	asked := 0

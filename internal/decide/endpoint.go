@@ -101,8 +101,8 @@ func (v *view) strayNames() []string {
 }
 
 // sharedNames are the names which nobody wants and all members of the control plane whose names are known have in their
-// certificates, so that none of those gets them for it. So it is when a move to them has got so far that somebody may dial them, whatever manifest the operator
-// has: a host that joins must be believed there, too.
+// certificates, so that none of those gets them for it. So it is when a move to them has got so far that somebody may
+// dial them, whatever manifest the operator has: a host that joins must be believed there, too.
 func sharedNames(in *Input) []string {
 	var shared []string
 	approved := false // whether anybody says so whose key is approved

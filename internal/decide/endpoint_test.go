@@ -305,7 +305,8 @@ func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 			begun(in)
 			in.Want.Endpoint = at("old.example.com", 6443)
 			in.with("192.0.0.2", func(is *observed.Host) {
-				is.APINames, is.FirstContact = desired.Missing(is.APINames, []string{"new.example.com"}), "ssh-ed25519 AAAA"
+				is.APINames = desired.Missing(is.APINames, []string{"new.example.com"})
+				is.FirstContact = "ssh-ed25519 AAAA"
 			})
 		}, []string{"old.example.com"}},
 		"it has begun, and the names of before are dropped": {func(in *Input) {

@@ -195,8 +195,8 @@ func TestASilentControlPlaneHostKeepsItsName(t *testing.T) {
 	}
 }
 
-// The names of three control-plane hosts are mixed up, one machine is new and one is down: that one is known by where it
-// is, and not by the entry that is left for it.
+// The names of three control-plane hosts are mixed up, one machine is new and one is down: that one is known by where
+// it is, and not by the entry that is left for it.
 func TestASilentControlPlaneHostElsewhereKeepsItsName(t *testing.T) {
 	t.Parallel()
 	manifest := workers("10.0.0.2/new", "10.0.0.3/cp-1")

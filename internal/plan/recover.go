@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -261,10 +260,11 @@ func (b *builder) awaitWorkers(restore string) {
 // discarded are the static pods of a control-plane host, with what somebody has changed in them, that a recovery makes
 // anew: all that are there, but those that the target goes on with. That is every one but etcd's.
 func (b *builder) discarded(target desired.Host, seen *observed.Host) []string {
-	goesOn := seen.ID == target.ID && seen.KubeletConf == observed.Yes && slices.Contains(seen.Manifests, "kube-apiserver")
+	goesOn := seen.ID == target.ID && seen.KubeletConf == observed.Yes &&
+		slices.Contains(seen.Manifests, "kube-apiserver")
 	return slices.DeleteFunc(decide.EditedPods(seen), func(pod string) bool {
 		file, _, _ := strings.Cut(pod, " (")
-		name := strings.TrimSuffix(path.Base(file), ".yaml")
+		name := strings.TrimSuffix(file[strings.LastIndexByte(file, '/')+1:], ".yaml")
 		return !slices.Contains(seen.Manifests, name) || goesOn && name != "etcd"
 	})
 }

@@ -27,8 +27,8 @@ func identityRows() [6]row {
 			code: HostnameChanged, class: ClassConfig,
 			meaning: "The manifest gives a member another hostname than its Node has.",
 			what:    `the manifest calls it "{wanted}", and it has joined, or begun to, as Node "{says}"`,
-			do: "put the hostname back; to rename a host, take it out under its own name, with kubeone node remove, or " +
-				"with kubeone reset --host where there is no cluster yet, and let it join under the new name",
+			do: "put the hostname back; to rename a host, take it out under its own name, with kubeone node remove, " +
+				"or with kubeone reset --host where there is no cluster yet, and let it join under the new name",
 		},
 		{
 			code: RoleChanged, class: ClassConfig,

@@ -70,8 +70,8 @@ func versionsRows() [14]row { //nolint:funlen // a table
 				"the wanted kubelets.",
 			what: "the control-plane Node {node} is of no host of the manifest, and its kubelet is {kubelet}: its " +
 				"API server may be too old for kubelets of {wanted}, which reach it too",
-			do: "put the host back into the manifest, and upgrade it, or take it out of the cluster then with kubeone node " +
-				"remove",
+			do: "put the host back into the manifest, and upgrade it, or take it out of the cluster then with " +
+				"kubeone node remove",
 		},
 		{
 			code: ControlPlaneVersionNamed, class: ClassConfig,

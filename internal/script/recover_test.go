@@ -255,13 +255,14 @@ func TestRestoreKeepsEtcdsManifestThatSomebodyHasChanged(t *testing.T) {
 	}
 }
 
-// An upgrade that has not ended goes on after a restore that has left what it had changed, and is over where the control
-// plane was made anew.
+// An upgrade that has not ended goes on after a restore that has left what it had changed, and is over where the
+// control plane was made anew.
 func TestARestoreEndsAnUpgradeOnlyWhereAllIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	for change, over := range map[string]string{"": "", "rm @ROOT@/etc/kubernetes/kubelet.conf; ": "!"} {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
-		b.must(alive + `TURN=@ROOT@/turn; printf '1.36.3' >"$TURN"; ` + change + `stage_restore; [ ` + over + ` -e "$TURN" ]`)
+		b.must(alive + `TURN=@ROOT@/turn; printf '1.36.3' >"$TURN"; ` + change + `stage_restore
+[ ` + over + ` -e "$TURN" ]`)
 	}
 }
 

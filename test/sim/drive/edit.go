@@ -119,7 +119,8 @@ func (s *Simulation) putBack(want *desired.Cluster) {
 }
 
 // correct has a person make the manifest say what hosts are, of those that have joined or begun to, or have a Node:
-// their roles and names. Versions of single hosts go. Its order stays, and who is not in it. It reports whether anything is changed.
+// their roles and names. Versions of single hosts go. Its order stays, and who is not in it. It reports whether
+// anything is changed.
 func (s *Simulation) correct() bool {
 	before := s.file.want.Hosts()
 	first := manifest(s.ControlPlanes, s.Workers)

@@ -101,11 +101,10 @@ const (
 // Kinds are all sorts of faults.
 func Kinds() []Kind {
 	return []Kind{
-		LostBefore, LostDuring, LostAfter, Cut, Split, Halved, Dead, Replaced, Slow, Full, FailOnce, FailAlways, Stopped,
-		Crashed,
-		DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed, Killed, Paused, Stop, Second, Forced,
-		Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover, Reordered,
-		Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
+		LostBefore, LostDuring, LostAfter, Cut, Split, Halved, Dead, Replaced, Slow, Full, FailOnce, FailAlways,
+		Stopped, Crashed, DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed,
+		Killed, Paused, Stop, Second, Forced, Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone,
+		Replace, ReplaceGone, Recover, Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
 	}
 }
 
