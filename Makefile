@@ -4,9 +4,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-TOOLS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubeone-tools/bin
-GOLANGCI_LINT := $(TOOLS)/golangci-lint-v2.15.0/golangci-lint
-GOVULNCHECK   := $(TOOLS)/govulncheck-v1.8.0/govulncheck
+TOOLS          := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubeone-tools/bin
+GOLANGCI_LINT  := $(TOOLS)/golangci-lint-v2.15.0/golangci-lint
+GOVULNCHECK    := $(TOOLS)/govulncheck-v1.8.0/govulncheck
+CONTROLLER_GEN := $(TOOLS)/controller-gen-v0.21.0/controller-gen
 
 VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.1.0-dev+$$(git rev-parse --short HEAD 2>/dev/null || echo unknown))
 LDFLAGS := -s -w -X kubeone/internal/cli.Version=$(VERSION)
@@ -25,7 +26,7 @@ FUZZTIME ?= 10m
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 export CGO_ENABLED := 0
 
-.PHONY: help build demo test unit coverage e2e long lint vulns bench torture fuzz digests clean
+.PHONY: help build demo test unit coverage e2e long lint vulns bench torture fuzz digests generate clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -54,7 +55,7 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 	@hack/heartbeat.sh "building the lab" go build -o bin/lab ./test/lab
 	@bin/lab prepare --kubernetes-version 1.36.1,1.36.3
 	@log=$$(mktemp); failed=; \
-	go test -tags e2e ./test/lab/fleet -count=1 -timeout 70m >"$$log" 2>&1 & lab=$$!; \
+	go test -tags e2e ./test/lab/fleet ./test/machines -count=1 -timeout 70m >"$$log" 2>&1 & lab=$$!; \
 	go test -tags e2e ./test/e2e -count=1 -v -timeout 70m || failed=yes; \
 	wait $$lab || failed=yes; \
 	cat "$$log"; rm -f "$$log"; test -z "$$failed"
@@ -63,13 +64,14 @@ long: ## what takes longer: upgrades over three minors, five control planes, a c
 	go test -tags e2e,long ./test/e2e -count=1 -v -timeout 3h \
 		-skip '^(TestLifeOfACluster|TestDisasters)$$'
 
-lint: $(GOLANGCI_LINT) vulns ## golangci-lint, shellcheck, columns of prose, replaced names, documented dependencies, known vulnerabilities
+lint: $(GOLANGCI_LINT) $(CONTROLLER_GEN) vulns ## golangci-lint, shellcheck, columns of prose, replaced names, documented dependencies, generated files, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
 	hack/heartbeat.sh "golangci-lint" $(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@hack/shellcheck.sh
 	@hack/columns.sh
 	@hack/words.sh
 	@hack/dependencies.sh
+	@hack/generate.sh $(CONTROLLER_GEN) --check
 
 vulns:
 	@hack/vulns.sh $(GOVULNCHECK)
@@ -85,6 +87,9 @@ torture: ## kill installations, an upgrade and a repair at every boundary (goes 
 digests: ## fill the table of digests that is built in with what the official locations publish (network)
 	go run ./hack/digests
 
+generate: $(CONTROLLER_GEN) ## what is made from the types of the API: copies of objects, CustomResourceDefinitions
+	@hack/generate.sh $(CONTROLLER_GEN)
+
 fuzz: ## every fuzz test, for FUZZTIME each (10m); what is found is kept below its package's testdata/fuzz
 	@hack/fuzz.sh $(FUZZTIME)
 
@@ -95,3 +100,7 @@ clean: ## remove what was built, and the demo's lab
 $(GOLANGCI_LINT):
 	@echo "building $(notdir $(@D)), once: some minutes"
 	GOBIN=$(@D) hack/heartbeat.sh "building golangci-lint" go install -ldflags '-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+$(CONTROLLER_GEN):
+	@echo "building $(notdir $(@D)), once: a minute"
+	GOBIN=$(@D) hack/heartbeat.sh "building controller-gen" go install -ldflags '-s -w' sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0

@@ -1,0 +1,271 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Machine is one host that is to be a Node.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ma,categories=all
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, the group of KEP-3"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.providerSpec.value.cloudProvider`
+// +kubebuilder:printcolumn:name="Kubelet",type=string,JSONPath=`.status.versions.kubelet`
+// +kubebuilder:printcolumn:name="Want",type=string,JSONPath=`.spec.versions.kubelet`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeRef.name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Error",type=string,priority=1,JSONPath=`.status.errorMessage`
+// +kubebuilder:selectablefield:JSONPath=`.spec.providerSpec.value.cloudProvider`
+// +kubebuilder:selectablefield:JSONPath=`.status.nodeRef.name`
+type Machine struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// Spec is what is wanted.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || has(self.providerID) && self.providerID == oldSelf.providerID",message="a machine's providerID does not change"
+	// +kubebuilder:validation:XValidation:rule="self.providerSpec.value.cloudProvider == oldSelf.providerSpec.value.cloudProvider",message="a machine stays with its provider: delete it, and create another one"
+	Spec MachineSpec `json:"spec"`
+	// Status is what is so.
+	// +optional
+	Status MachineStatus `json:"status,omitzero"`
+}
+
+// MachineList is several Machines.
+//
+// +kubebuilder:object:root=true
+type MachineList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Machine `json:"items"`
+}
+
+// MachineSpec is what a machine shall be.
+type MachineSpec struct {
+	// ObjectMeta is labels and annotations that its Node gets. They are the Machine's: what is removed here is removed
+	// from the Node, and what others put there stays. Its name is ignored: a Node has the name of its host.
+	// +optional
+	ObjectMeta ObjectMeta `json:"metadata,omitzero"`
+	// Taints is the taints that its Node gets, and keeps: one that somebody removes is added again, and one that is
+	// removed here is removed from the Node. What others put there stays, as Kubernetes itself taints Nodes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Taints []corev1.Taint `json:"taints,omitempty"`
+	// ProviderSpec says where the machine comes from.
+	// +required
+	ProviderSpec ProviderSpec `json:"providerSpec"`
+	// Versions is the versions that it runs.
+	// +required
+	Versions MachineVersionInfo `json:"versions"`
+	// Roles is what the machine does in the cluster: Node for a worker, which is also what no role means. A control
+	// plane is not made of Machines yet.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1
+	Roles []MachineRole `json:"roles,omitempty"`
+	// ProviderID names the machine to a cloud's controllers. The provider sets it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ProviderID *string `json:"providerID,omitempty"`
+}
+
+// MachineRole is what a machine does in a cluster.
+//
+// +kubebuilder:validation:Enum=Node
+type MachineRole string
+
+// NodeRole is a worker's role.
+const NodeRole MachineRole = "Node"
+
+// ObjectMeta is the metadata of what is made from a template.
+type ObjectMeta struct {
+	// Name is accepted as others write it, and not used.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+	// GenerateName is accepted as others write it, and not used.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	GenerateName string `json:"generateName,omitempty"`
+	// Namespace is accepted as others write it, and not used.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Namespace string `json:"namespace,omitempty"`
+	// CreationTimestamp is accepted as tools write it, and not used.
+	// +optional
+	// +nullable
+	CreationTimestamp *metav1.Time `json:"creationTimestamp,omitempty"`
+	// Labels is labels.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations is annotations.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// ProviderSpec says where a machine comes from.
+type ProviderSpec struct {
+	// Value is the provider, and what it is told.
+	// +required
+	Value ProviderConfig `json:"value"`
+}
+
+// ProviderConfig is the envelope that machine-controller's manifests have.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type ProviderConfig struct {
+	// CloudProvider is the provider's name, such as ssh.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	CloudProvider string `json:"cloudProvider"`
+	// CloudProviderSpec is what the provider is told; its fields are the provider's.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	CloudProviderSpec *runtime.RawExtension `json:"cloudProviderSpec,omitempty"`
+	// OperatingSystem is the operating system that the machine is to have; a provider of hosts that exist checks it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	OperatingSystem string `json:"operatingSystem,omitempty"`
+	// OperatingSystemSpec is settings of the operating system.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	OperatingSystemSpec *runtime.RawExtension `json:"operatingSystemSpec,omitempty"`
+	// SSHPublicKeys is the keys that may log in to a machine that is created.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	SSHPublicKeys []string `json:"sshPublicKeys,omitempty"`
+	// Network is the static network of a machine that is created.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Network *runtime.RawExtension `json:"network,omitempty"`
+}
+
+// MachineVersionInfo is versions of what runs on a machine.
+type MachineVersionInfo struct {
+	// Kubelet is the kubelet's version, such as 1.36.3. It may be up to three minors older than the API servers, and
+	// not newer.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
+	Kubelet string `json:"kubelet"`
+	// ContainerRuntime is the container runtime; left out, the provider chooses one when it makes the machine, and does
+	// not change it afterwards.
+	// +optional
+	ContainerRuntime *ContainerRuntimeInfo `json:"containerRuntime,omitempty"`
+	// ControlPlane is the version of the control plane on a machine that has one. It is ignored.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ControlPlane string `json:"controlPlane,omitempty"`
+}
+
+// ContainerRuntimeInfo is a container runtime.
+type ContainerRuntimeInfo struct {
+	// Name is its name, such as containerd.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Version is its version, such as 2.1.4; left out, the provider chooses one when it makes the machine.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^v?[0-9]+\.[0-9]+(\.[0-9]+)?(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
+	Version string `json:"version,omitempty"`
+}
+
+// MachineStatus is what a machine is.
+type MachineStatus struct {
+	// NodeRef is its Node, once there is one.
+	// +optional
+	NodeRef *corev1.ObjectReference `json:"nodeRef,omitempty"`
+	// LastUpdated is when this was last written.
+	// +optional
+	LastUpdated *metav1.Time `json:"lastUpdated,omitempty"`
+	// Versions is the versions that it was seen to run.
+	// +optional
+	Versions *MachineVersionInfo `json:"versions,omitempty"`
+	// ErrorReason is why nothing will become of the machine as long as its spec stays as it is: a word for programs. It
+	// is cleared when the cause is gone. What passes by itself is an Event and a condition, and never here.
+	// +optional
+	ErrorReason *MachineStatusError `json:"errorReason,omitempty"`
+	// ErrorMessage says the same to people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	ErrorMessage *string `json:"errorMessage,omitempty"`
+	// ProviderStatus is what the provider notes; its fields are the provider's.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty"`
+	// Addresses is the machine's addresses and names.
+	// +optional
+	// +listType=atomic
+	Addresses []corev1.NodeAddress `json:"addresses,omitempty"`
+	// Phase is one word for people. No program decides by it.
+	// +optional
+	Phase MachinePhase `json:"phase,omitempty"`
+	// DrainStarted is when the drain began that is going on.
+	// +optional
+	DrainStarted *metav1.Time `json:"drainStarted,omitempty"`
+	// ObservedGeneration is the generation of the spec that all this is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions is the same in the form of conditions.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MachinePhase is where a machine is in its life.
+//
+// +kubebuilder:validation:Enum=Pending;Provisioning;Running;Updating;Deleting;Failed
+type MachinePhase string
+
+// The phases.
+const (
+	// Pending has no host yet.
+	Pending MachinePhase = "Pending"
+	// Provisioning has a host that is not a ready Node yet.
+	Provisioning MachinePhase = "Provisioning"
+	// Running is a Node.
+	Running MachinePhase = "Running"
+	// Updating is being changed in place.
+	Updating MachinePhase = "Updating"
+	// Deleting is being drained and returned.
+	Deleting MachinePhase = "Deleting"
+	// Failed has an errorReason.
+	Failed MachinePhase = "Failed"
+)
+
+// MachineStatusError is a terminal error, in a word.
+type MachineStatusError string
+
+// The terminal errors.
+const (
+	// InvalidConfiguration is a spec that cannot be carried out by anybody.
+	InvalidConfiguration MachineStatusError = "InvalidConfiguration"
+	// UnsupportedChange is a change that the provider can make neither in place nor by replacement.
+	UnsupportedChange MachineStatusError = "UnsupportedChange"
+	// InsufficientResources is a provider that has no more machines of this kind.
+	InsufficientResources MachineStatusError = "InsufficientResources"
+	// CreateError is a machine that could not be made.
+	CreateError MachineStatusError = "CreateError"
+	// UpdateError is a machine that could not be changed.
+	UpdateError MachineStatusError = "UpdateError"
+	// DeleteError is a machine that could not be returned.
+	DeleteError MachineStatusError = "DeleteError"
+)

@@ -1,0 +1,208 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+)
+
+// Plan is what is to be done now, and what is to be said of the family.
+type Plan struct {
+	// Writes is the changes to make; any of them may be left out or made twice, and the next plan goes on from there.
+	Writes []Write
+	// Status is what is so now, before the writes.
+	Status Status
+	// Wake is when to ask again although nothing has changed; zero for never.
+	Wake time.Time
+}
+
+// PlanFamily says what to do about the family now. It changes nothing that it is given.
+func PlanFamily(f Family) Plan {
+	p := newPlanner(f)
+	plan := Plan{Status: p.status(), Wake: p.wake()}
+	if !f.Deleting {
+		p.decide()
+		plan.Status.Held = p.held
+		plan.Status.Blocked = p.blocked
+		plan.Writes = p.writes
+	}
+	return plan
+}
+
+// planner is one plan in the making. Its machines are those that are left if what was written so far happens.
+type planner struct {
+	Family
+	// current is the set that has the deployment's template, or the only set; nil where none has.
+	current *Set
+	// alive is the machines that are not being deleted, in the order in which they were made.
+	alive []*Machine
+	// leaving is how many are being deleted.
+	leaving int
+	// used is the sets that have a machine now, be it one that is being deleted or that another set gets.
+	used map[string]bool
+	// created is how many machines were written for each set.
+	created map[string]int
+
+	writes  []Write
+	held    int
+	blocked int
+}
+
+func newPlanner(f Family) *planner {
+	p := &planner{Family: f, created: map[string]int{}, used: map[string]bool{}}
+	// A machine whose set is gone goes with it.
+	p.Machines = slices.DeleteFunc(slices.Clone(f.Machines), func(m Machine) bool { return p.set(m.Set) == nil })
+	if f.Rollout != nil && f.Rollout.Strategy == OnDelete {
+		// What a person deletes is replaced on the same host: nothing is made before it has gone.
+		onDelete := *f.Rollout
+		onDelete.MaxSurge, onDelete.MaxUnavailable = 0, f.Replicas
+		p.Rollout = &onDelete
+	}
+	slices.SortFunc(p.Machines, byAge)
+	for i := range p.Machines {
+		p.used[p.Machines[i].Set] = true
+		if p.Machines[i].Deleting {
+			p.leaving++
+		} else {
+			p.alive = append(p.alive, &p.Machines[i])
+		}
+	}
+	p.current = p.findCurrent()
+	return p
+}
+
+// decide fills in the writes. What it does first is what does not wait: machines that are lost anyway.
+func (p *planner) decide() {
+	if p.Rollout != nil && !p.reviseSets() {
+		return
+	}
+	p.remediate()
+	switch {
+	case p.Rollout == nil:
+		p.keepNumber(p.Replicas)
+	case p.Rollout.Paused:
+		p.scaleProportionally()
+	case p.Rollout.Strategy == OnDelete:
+		p.keepNumber(p.Replicas)
+	default:
+		p.roll()
+	}
+	p.note()
+}
+
+// keepNumber makes and deletes machines until there are as many as wanted. A machine that is being deleted counts until
+// it has gone, as its host is not free before.
+func (p *planner) keepNumber(replicas int) {
+	p.create(p.current.Name, replicas-len(p.alive)-p.leaving)
+	p.deleteFirst(len(p.alive)-replicas, "more machines than replicas")
+}
+
+// create writes n machines of a set; none where n is negative.
+func (p *planner) create(set string, n int) {
+	for range max(n, 0) {
+		p.writes = append(p.writes, Write{Kind: CreateMachine, Name: set})
+		p.created[set]++
+	}
+}
+
+// delete writes that a machine goes.
+func (p *planner) delete(m *Machine, reason string) {
+	p.writes = append(p.writes, Write{Kind: DeleteMachine, Machine: m.Name, Reason: reason})
+	p.alive = slices.DeleteFunc(p.alive, func(a *Machine) bool { return a == m })
+	p.leaving++
+}
+
+// deleteFirst writes that n machines go, those first that are missed least.
+func (p *planner) deleteFirst(n int, reason string) {
+	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.missedLess)[:max(0, min(n, len(p.alive)))] {
+		p.delete(m, reason)
+	}
+}
+
+// remediate deletes the machines that are unhealthy, unless too many are. One that is unhealthy and being deleted
+// still counts, or a whole pool would go one by one.
+func (p *planner) remediate() {
+	unhealthy := 0
+	for i := range p.Machines {
+		if p.Machines[i].Unhealthy {
+			unhealthy++
+		}
+	}
+	if unhealthy > p.MaxUnhealthy {
+		p.held = unhealthy
+		return
+	}
+	for _, m := range slices.Clone(p.alive) {
+		if m.Unhealthy {
+			p.delete(m, "unhealthy")
+		}
+	}
+}
+
+// note writes what sets and machines are to say of themselves: the number of replicas, and the template's metadata.
+func (p *planner) note() {
+	for i := range p.Sets {
+		s := &p.Sets[i]
+		if s.Deleting || p.Rollout == nil {
+			continue
+		}
+		if s == p.current && s.Template.Metadata != p.Rollout.Template.Metadata {
+			p.writes = append(p.writes, Write{Kind: LabelSet, Name: s.Name})
+			continue
+		}
+		if n := p.count(s.Name) + p.created[s.Name]; n != s.Replicas {
+			p.writes = append(p.writes, Write{Kind: ScaleSet, Name: s.Name, Replicas: n})
+		}
+	}
+	for _, m := range p.alive {
+		if s := p.set(m.Set); s != nil && m.Metadata != s.Template.Metadata && !p.moved(m) {
+			p.writes = append(p.writes, Write{Kind: LabelMachine, Machine: m.Name})
+		}
+	}
+	if p.Rollout != nil && !p.Rollout.Paused {
+		p.forgetSets()
+	}
+}
+
+// moved says whether the machine is given to another set, and its metadata with it.
+func (p *planner) moved(m *Machine) bool {
+	return slices.ContainsFunc(p.writes, func(w Write) bool { return w.Kind == MoveMachine && w.Machine == m.Name })
+}
+
+// count is how many machines the set has that are not being deleted.
+func (p *planner) count(set string) int {
+	n := 0
+	for _, m := range p.alive {
+		if m.Set == set {
+			n++
+		}
+	}
+	return n
+}
+
+// set is the set of that name; nil where there is none.
+func (p *planner) set(name string) *Set {
+	for i := range p.Sets {
+		if p.Sets[i].Name == name {
+			return &p.Sets[i]
+		}
+	}
+	return nil
+}
+
+// available counts the machines that do their work.
+func (p *planner) available() int {
+	n := 0
+	for _, m := range p.alive {
+		if p.isAvailable(m) {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *planner) isAvailable(m *Machine) bool { return m.available(p.Now, p.MinReady) }
+
+// outdated says whether the machine is not of the deployment's template. Of a set without deployment none is.
+func (p *planner) outdated(m *Machine) bool {
+	return p.Rollout != nil && (p.current == nil || m.Set != p.current.Name)
+}

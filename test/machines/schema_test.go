@@ -1,0 +1,341 @@
+//go:build e2e
+
+// Package machines tests what an API server does with the objects of the Machine API: a real kube-apiserver with a real
+// etcd, both the lab's.
+package machines
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/test/lab/apiserver"
+)
+
+// server is an API server that knows the kinds.
+type server struct {
+	client.Client
+	config *rest.Config
+}
+
+// serve starts an API server and gives it the CustomResourceDefinitions.
+func serve(t *testing.T) *server {
+	t.Helper()
+	config := apiserver.Start(t.Context(), t, "1.36.3")
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		Paths: []string{"../../api/cluster/v1alpha1/crds"}, ErrorIfPathMissing: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{Client: c, config: config}
+}
+
+func TestObjectsOfTheMachineAPI(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *server)
+	}{
+		{"the definitions are accepted without complaint", definitions},
+		{"manifests of machine-controller are accepted as they are", accepted},
+		{"what is left out has its default", defaults},
+		{"what cannot be is refused", refused},
+		{"what cannot be changed is refused", unchangeable},
+		{"applying the same file again writes nothing", writesNothing},
+		{"status is written beside the spec, and read by the scale subresource", scaled},
+		{"machines are found by provider and by Node", selected},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, s) })
+	}
+}
+
+func definitions(t *testing.T, s *server) {
+	var list apiextensionsv1.CustomResourceDefinitionList
+	if err := s.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != 3 {
+		t.Errorf("%d definitions, want 3", len(list.Items))
+	}
+	for _, crd := range list.Items {
+		for _, condition := range crd.Status.Conditions {
+			bad := map[apiextensionsv1.CustomResourceDefinitionConditionType]bool{
+				apiextensionsv1.NonStructuralSchema: true, apiextensionsv1.Terminating: true,
+			}
+			if bad[condition.Type] && condition.Status == apiextensionsv1.ConditionTrue ||
+				condition.Type == apiextensionsv1.Established && condition.Status != apiextensionsv1.ConditionTrue {
+				t.Errorf("%s: %s is %s: %s", crd.Name, condition.Type, condition.Status, condition.Message)
+			}
+		}
+	}
+}
+
+// accepted creates what others have written, with field validation as strict as kubectl's.
+func accepted(t *testing.T, s *server) {
+	files, err := filepath.Glob("testdata/machine-controller/*.yaml")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := object(t, string(text))
+		got := written.DeepCopy()
+		if err := s.Create(t.Context(), got, client.FieldValidation("Strict")); err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		at := []string{"spec", "template", "spec", "providerSpec"}
+		want, _, _ := unstructured.NestedMap(written.Object, at...)
+		kept, _, _ := unstructured.NestedMap(got.Object, at...)
+		if diff := cmp.Diff(want, kept); diff != "" {
+			t.Errorf("%s: the provider's part is not kept (-written +kept):\n%s", file, diff)
+		}
+	}
+}
+
+const (
+	template = `{metadata: {labels: {pool: a}}, spec: {providerSpec: {value: {cloudProvider: ssh}}, ` +
+		`versions: {kubelet: 1.36.3}}}`
+	deployment = "apiVersion: cluster.k8s.io/v1alpha1\nkind: MachineDeployment\n" +
+		"metadata: {name: NAME, namespace: default}\n" +
+		"spec:\n  selector: {matchLabels: {pool: a}}\n  template: " + template + "\n"
+	set = "apiVersion: cluster.k8s.io/v1alpha1\nkind: MachineSet\n" +
+		"metadata: {name: NAME, namespace: default}\n" +
+		"spec:\n  selector: {matchLabels: {pool: a}}\n  template: " + template + "\n"
+	machine = "apiVersion: cluster.k8s.io/v1alpha1\nkind: Machine\nmetadata: {name: NAME, namespace: default}\n" +
+		"spec:\n  providerSpec: {value: {cloudProvider: ssh}}\n  versions: {kubelet: 1.36.3}\n"
+)
+
+// named is a manifest with a name, and with more lines of its spec.
+func named(manifest, name string, more ...string) string {
+	text := strings.Replace(manifest, "NAME", name, 1)
+	for _, line := range more {
+		text += "  " + line + "\n"
+	}
+	return text
+}
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err == nil {
+		err = u.UnmarshalJSON(asJSON)
+	}
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return u
+}
+
+func (s *server) create(ctx context.Context, u *unstructured.Unstructured) error {
+	return s.Create(ctx, u, client.FieldValidation("Strict"))
+}
+
+func defaults(t *testing.T, s *server) {
+	for _, c := range []struct {
+		manifest string
+		want     map[string]any
+	}{
+		{named(deployment, "defaults"), map[string]any{
+			"replicas": int64(1), "minReadySeconds": int64(0), "revisionHistoryLimit": int64(1),
+			"progressDeadlineSeconds": int64(600), "strategy": map[string]any{
+				"type":          "RollingUpdate",
+				"rollingUpdate": map[string]any{"maxSurge": int64(1), "maxUnavailable": int64(0)},
+			},
+		}},
+		{named(deployment, "defaults-health", "healthCheck: {}"), map[string]any{
+			"healthCheck": map[string]any{
+				"nodeStartupTimeoutSeconds": int64(1200), "notReadyTimeoutSeconds": int64(300), "maxUnhealthy": "40%",
+			},
+		}},
+		{named(set, "defaults"), map[string]any{
+			"replicas": int64(1), "minReadySeconds": int64(0), "deletePolicy": "Random",
+		}},
+	} {
+		u := object(t, c.manifest)
+		if err := s.create(t.Context(), u); err != nil {
+			t.Error(err)
+			continue
+		}
+		spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+		for field, want := range c.want {
+			if diff := cmp.Diff(want, spec[field]); diff != "" {
+				t.Errorf("%s of a %s (-want +got):\n%s", field, u.GetKind(), diff)
+			}
+		}
+	}
+}
+
+func refused(t *testing.T, s *server) {
+	for i, c := range []struct{ manifest, says string }{
+		{named(deployment, "NAME", "replicas: -1"), "spec.replicas"},
+		{named(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}"), "not both 0"},
+		{named(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 0%, maxUnavailable: 0}}"), "not both 0"},
+		{named(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 120%}}"), "a share such as 25%"},
+		{named(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: -1}}"), "a share such as 25%"},
+		{named(deployment, "NAME", "strategy: {type: Recreate}"), `"RollingUpdate", "OnDelete"`},
+		{named(deployment, "NAME", "progressDeadlineSeconds: 0"), "progressDeadlineSeconds"},
+		{named(deployment, "NAME", "healthCheck: {maxUnhealthy: many}"), "a share such as 40%"},
+		{named(deployment, "NAME", "replica: 3"), `unknown field "spec.replica"`},
+		{named(set, "NAME", "deletePolicy: Youngest"), "deletePolicy"},
+		{named(machine, "NAME", "roles: [Master]"), "spec.roles"},
+		{named(machine, "NAME", "providerID: ''"), "spec.providerID"},
+		{named(machine, "NAME", "taints: [{key: a}]"), "effect"},
+		{strings.Replace(named(machine, "NAME"), "1.36.3", "latest", 1), "spec.versions.kubelet"},
+		{strings.Replace(named(machine, "NAME"), "1.36.3", "1.36", 1), "spec.versions.kubelet"},
+		{strings.Replace(named(machine, "NAME"), "cloudProvider: ssh", "a: b", 1), "cloudProvider: Required"},
+		{strings.Replace(named(machine, "NAME"), "kubelet:", "containerRuntime: {version: 2.1.4}, kubelet:", 1),
+			"containerRuntime.name: Required"},
+	} {
+		u := object(t, strings.Replace(c.manifest, "NAME", fmt.Sprint("refused-", i), 1))
+		err := s.create(t.Context(), u)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, want an error that says %q, of:\n%s", err, c.says, c.manifest)
+		}
+	}
+}
+
+func unchangeable(t *testing.T, s *server) {
+	const selector, provider = "spec.selector.matchLabels.pool", "spec.providerSpec.value.cloudProvider"
+	for _, c := range []struct {
+		manifest, path string
+		value          any
+		says           string
+	}{
+		{deployment, selector, "b", "a selector does not change"},
+		{set, selector, "b", "a selector does not change"},
+		{deployment, "spec.template." + provider, "fake", ""},
+		{machine, provider, "fake", "stays with its provider"},
+		{named(machine, "NAME", "providerID: a"), "spec.providerID", "b", "providerID does not change"},
+		{machine, "spec.providerID", "b", ""},
+		{machine, "spec.versions.kubelet", "1.35.4", ""},
+		{machine, "spec.versions.containerRuntime", map[string]any{"name": "containerd", "version": "2.3.7"}, ""},
+	} {
+		u := object(t, named(c.manifest, "unchangeable"))
+		if err := s.create(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		changed := u.DeepCopy()
+		if err := unstructured.SetNestedField(changed.Object, c.value, strings.Split(c.path, ".")...); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Update(t.Context(), changed)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s to %v: %v, want %q", c.path, c.value, err, c.says)
+		}
+		if err := s.Delete(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func writesNothing(t *testing.T, s *server) {
+	for _, manifest := range []string{deployment, set, machine} {
+		version := ""
+		for range 2 {
+			u := object(t, named(manifest, "again"))
+			if err := s.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u),
+				client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+				t.Fatal(err)
+			}
+			if version != "" && version != u.GetResourceVersion() {
+				t.Errorf("a %s that is applied again is written again", u.GetKind())
+			}
+			version = u.GetResourceVersion()
+		}
+	}
+}
+
+func scaled(t *testing.T, s *server) {
+	md := &v1alpha1.MachineDeployment{}
+	if err := yaml.UnmarshalStrict([]byte(named(deployment, "scaled")), md); err != nil {
+		t.Fatal(err)
+	}
+	md.Status.Replicas = 7
+	if err := s.Create(t.Context(), md); err != nil {
+		t.Fatal(err)
+	}
+	if md.Status.Replicas != 0 {
+		t.Error("whoever creates an object writes its status")
+	}
+	md.Status.Replicas, md.Status.LabelSelector = 1, "pool=a"
+	md.Spec.Paused = true
+	if err := s.Status().Update(t.Context(), md); err != nil {
+		t.Fatal(err)
+	}
+	if md.Spec.Paused || md.Generation != 1 {
+		t.Errorf("a write of the status has changed the spec: generation %d", md.Generation)
+	}
+	scale := &unstructured.Unstructured{}
+	if err := s.SubResource("scale").Get(t.Context(), md, scale); err != nil {
+		t.Fatal(err)
+	}
+	selector, _, _ := unstructured.NestedString(scale.Object, "status", "selector")
+	replicas, _, _ := unstructured.NestedInt64(scale.Object, "status", "replicas")
+	if selector != "pool=a" || replicas != 1 {
+		t.Errorf("scale says selector %q and %d replicas", selector, replicas)
+	}
+}
+
+func selected(t *testing.T, s *server) {
+	u := object(t, named(machine, "selected"))
+	if err := s.create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	m := &v1alpha1.Machine{}
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(u), m); err != nil {
+		t.Fatal(err)
+	}
+	m.Status.Phase = v1alpha1.Running
+	if err := s.Status().Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	var found v1alpha1.MachineList
+	if err := s.List(t.Context(), &found, client.InNamespace("default"),
+		client.MatchingFields{"spec.providerSpec.value.cloudProvider": "ssh"}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(found.Items, func(m v1alpha1.Machine) bool { return m.Name == "selected" }) {
+		t.Errorf("%d machines of the provider, without the one", len(found.Items))
+	}
+	m.Status.Phase = "Confused"
+	if err := s.Status().Update(t.Context(), m); !apierrors.IsInvalid(err) {
+		t.Errorf("a phase that there is not: %v", err)
+	}
+}
