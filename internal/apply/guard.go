@@ -123,14 +123,17 @@ func wasHealthy(part quorum.Part, was observed.Etcd) bool {
 	return quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
 }
 
-// MayLeave says whether the member with that ID may be taken out of etcd as it is now. One that is not listed
-// has left.
-func MayLeave(e observed.Etcd, id string) (listed bool, err error) {
-	m, found := memberOf(e, id)
+// MayLeave says whether the member may be taken out of etcd as it is now. One that is not listed has left. One that was
+// to leave as an abandoned learner, and that has a vote by now, was not abandoned: its join went on without its run.
+func MayLeave(e observed.Etcd, of step.RemoveEtcdParams) (listed bool, err error) {
+	m, found := memberOf(e, of.Member)
 	if !found {
 		return false, nil
 	}
-	if v := quorum.May(quorum.Leave, e, quorum.Part{Member: id}); !v.Safe {
+	if of.Learner && !m.Learner {
+		return true, &LivingError{memberName(m), "it has ended its join, and votes"}
+	}
+	if v := quorum.May(quorum.Leave, e, quorum.Part{Member: of.Member}); !v.Safe {
 		return true, &EtcdError{fmt.Errorf(
 			"%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m),
 			v.Why)}

@@ -53,7 +53,7 @@ func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	if listed, err := MayLeave(seen, params.Member); !listed || err != nil {
+	if listed, err := MayLeave(seen, params); !listed || err != nil {
 		return err
 	}
 	if err := client.RemoveMember(ctx, id); !errors.Is(err, etcd.ErrNotFound) {

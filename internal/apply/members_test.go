@@ -146,6 +146,33 @@ func TestAMemberThatIsAskedToLeaveLeavesAtOnce(t *testing.T) {
 	}
 }
 
+// TestALearnerThatVotesByNowIsNotRemoved: a join goes on on its host after its run has ended, and after another
+// manifest has called its learner abandoned.
+func TestALearnerThatVotesByNowIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	learning := voters(true, true, false)
+	learning.Members[2].Learner = true
+	for name, c := range map[string]struct {
+		seen    observed.Etcd
+		removed int
+	}{
+		"it learns still":      {learning, 1},
+		"it votes":             {voters(true, true, true), 0},
+		"it votes, and is ill": {voters(true, true, false), 0},
+	} {
+		q, paused := &votes{seen: []observed.Etcd{c.seen}}, []time.Duration(nil)
+		s := removal(false)
+		params := step.ParamsOf[step.RemoveEtcdParams](s.Intent)
+		params.Learner = true
+		s.Intent = step.With(params)
+		err := removing(q, &paused).removeMember(t.Context(), nil, s)
+		var living *LivingError
+		if len(q.removed) != c.removed || errors.As(err, &living) != (c.removed == 0) {
+			t.Errorf("%s: removed %v, %v", name, q.removed, err)
+		}
+	}
+}
+
 func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
 	t.Parallel()
 	silent := hostfake.Expect{Err: &host.Error{Class: host.Unreachable}, Times: -1}

@@ -17,11 +17,11 @@ func TestCommandsFollowTheirRoutesAlone(t *testing.T) {
 		as      variant
 		follows []fsm.Route
 	}{
-		{applyVariant, fsm.Routes()},
+		{applyVariant, fsm.Cluster.Routes()},
 		{installVariant, []fsm.Route{fsm.Install, fsm.Nothing}},
 		{upgradeVariant, []fsm.Route{fsm.Upgrade, fsm.Nothing}},
 	} {
-		for _, route := range fsm.Routes() {
+		for _, route := range fsm.Cluster.Routes() {
 			if route == fsm.Error {
 				continue // refused by all, as what it is
 			}

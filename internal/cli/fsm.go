@@ -16,7 +16,9 @@ func newFSMCommand(stdio IO) *cobra.Command {
 		Short: "Draw the state machine that decides what a cluster needs",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			drawings := map[string]func() string{"svg": fsm.SVG, "dot": fsm.Dot, "mermaid": fsm.Mermaid}
+			drawings := map[string]func() string{
+				"svg": fsm.Cluster.SVG, "dot": fsm.Cluster.Dot, "mermaid": fsm.Cluster.Mermaid,
+			}
 			draw, ok := drawings[output]
 			if !ok {
 				return &usageError{fmt.Errorf("--output is svg, dot or mermaid, not %q", output), "kubeone fsm"}

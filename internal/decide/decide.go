@@ -131,7 +131,7 @@ type Removal struct {
 func Decide(in Input) Decision {
 	v := look(in)
 	d := Decision{Hosts: v.assessments(), ComingUp: v.comingUp(), Warnings: v.warnings}
-	d.Route, d.Trace = fsm.Walk(v.ask)
+	d.Route, d.Trace = fsm.Cluster.Walk(v.ask)
 	fill(&d, v)
 	return d
 }

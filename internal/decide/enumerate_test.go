@@ -314,7 +314,7 @@ func TestEnumeration(t *testing.T) {
 	}
 	close(jobs)
 	workers.Wait()
-	for _, r := range fsm.Routes() {
+	for _, r := range fsm.Cluster.Routes() {
 		// In all these worlds the API is where it is wanted; TestWhereTheEndpointMovesAndWhereItStays has the others.
 		if reached[string(r)] == 0 && most > 1 && r != fsm.MoveEndpoint {
 			t.Errorf("no world leads to %s", r)

@@ -53,7 +53,7 @@ func (e *examiner) examine(c combination) {
 
 // consistent checks that the trace follows the table from the start to the route.
 func consistent(d Decision) error {
-	table := fsm.Table()
+	table := fsm.Cluster.Table()
 	state := fsm.AskHosts
 	for _, v := range d.Trace {
 		if v.State != state || !slices.Contains(table, fsm.Transition{From: v.State, On: v.Event, To: v.To}) ||
@@ -65,7 +65,7 @@ func consistent(d Decision) error {
 	if err := explained(d); err != nil {
 		return err
 	}
-	if state != fsm.State(d.Route) || !slices.Contains(fsm.Routes(), d.Route) {
+	if state != fsm.State(d.Route) || !slices.Contains(fsm.Cluster.Routes(), d.Route) {
 		return fmt.Errorf("trace %v ends at %s, the route is %s", d.Trace, state, d.Route)
 	}
 	return nil

@@ -58,7 +58,7 @@ func TestPlansOfRandomWorlds(t *testing.T) {
 		}
 	}
 	t.Logf("%d worlds: %v", worlds, routes)
-	for _, r := range fsm.Routes() {
+	for _, r := range fsm.Cluster.Routes() {
 		if routes[string(r)] == 0 {
 			t.Errorf("no world led to %s", r)
 		}

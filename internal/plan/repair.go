@@ -120,8 +120,8 @@ func (b *builder) removeMember(r decide.Removal, needs []string) string {
 	}
 	s := Step{
 		Intent: step.With(step.RemoveEtcdParams{
-			Member: r.Member,
-			Death:  step.Death{Peer: r.Host, Confirm: !r.Learner},
+			Member: r.Member, Learner: r.Learner,
+			Death: step.Death{Peer: r.Host, Confirm: !r.Learner},
 		}),
 		Action: Remove, Title: "remove dead member " + name + " from etcd", Reason: r.Why,
 		Needs: needs, Changes: []string{"etcd member " + strings.TrimSpace(r.Name+" ("+r.Member+")")},

@@ -99,6 +99,7 @@ const (
 	HostnameChanged Code = "HostnameChanged"
 	RoleChanged     Code = "RoleChanged"
 	HostMoved       Code = "HostMoved"
+	HostClaimed     Code = "HostClaimed"
 )
 
 // Versions. docs/problems.md explains each.

@@ -1,6 +1,6 @@
 package problem
 
-func identityRows() [6]row {
+func identityRows() [7]row {
 	return [...]row{
 		{
 			code: HostIDDuplicate, class: ClassConfig,
@@ -42,6 +42,13 @@ func identityRows() [6]row {
 			meaning: "A host was recognised at another address than the manifest gives it. Nothing is stopped by this.",
 			what:    "the manifest has it at {address}, and its machine answers at {found}",
 			do:      "correct the address in the manifest",
+		},
+		{
+			code: HostClaimed, class: ClassConfig,
+			meaning: "A Machine's host is another Machine's, or the manifest's, by its own note.",
+			what:    "the host is {owner}",
+			do: "delete the Machine that is not meant to have the host; or take the host out of the manifest, with " +
+				"kubeone node remove",
 		},
 	}
 }

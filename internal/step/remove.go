@@ -20,6 +20,8 @@ const (
 // its host silent.
 type RemoveEtcdParams struct {
 	Member string `json:"member,omitempty"` // its ID, hex
+	// Learner says that it goes because it is one that nobody finishes: once it votes, it stays.
+	Learner bool `json:"learner,omitempty"`
 	Death
 }
 

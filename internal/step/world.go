@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -41,7 +42,10 @@ func unchanged(*World, desired.Host, Intent) {}
 func (w *World) member(h desired.Host) {
 	seen := w.Is.Hosts[h.ID]
 	kubelet := seen.Kubelet.Version // "" where the host did not say it
-	seen.Marker = &observed.Marker{Cluster: w.Want.Name, Role: string(h.Role), Complete: true, Epoch: w.Epoch}
+	seen.Marker = &observed.Marker{
+		Cluster: w.Want.Name, Role: string(h.Role), ID: h.ID, Derived: !h.HasOwnID, Node: w.Names[h.ID],
+		Complete: true, Epoch: w.Epoch,
+	}
 	seen.KubeletConf, seen.KubeletCert, seen.Healthz = observed.Yes, observed.Yes, observed.Yes
 	seen.Certificates = renewed(seen.Certificates)
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
@@ -85,7 +89,7 @@ func (w *World) caHash() string {
 			return seen.CAHash
 		}
 	}
-	return "sha256:to-be-made"
+	return cmp.Or(w.CA, "sha256:to-be-made")
 }
 
 func (w *World) apiAnswers() {

@@ -3,6 +3,7 @@ package fsm
 import (
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"path/filepath"
 	"strings"
@@ -14,47 +15,49 @@ import (
 func TestDrawingsInDocsAreCurrent(t *testing.T) {
 	t.Parallel()
 	docs := filepath.Join("..", "..", "..", "docs")
-	golden.Check(t, filepath.Join(docs, "fsm.svg"), SVG())
-	golden.Check(t, filepath.Join(docs, "fsm.mmd"), Mermaid())
+	golden.Check(t, filepath.Join(docs, "fsm.svg"), Cluster.SVG())
+	golden.Check(t, filepath.Join(docs, "fsm.mmd"), Cluster.Mermaid())
+	golden.Check(t, filepath.Join(docs, "fsm-worker.svg"), Worker.SVG())
 }
 
 func TestSVGIsWellFormed(t *testing.T) {
 	t.Parallel()
-	d := xml.NewDecoder(strings.NewReader(SVG()))
-	for {
-		_, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
+	for _, m := range []Machine{Cluster, Worker} {
+		d := xml.NewDecoder(strings.NewReader(m.SVG()))
+		for {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
 
 func TestEveryDrawingShowsEveryTransition(t *testing.T) {
 	t.Parallel()
-	dot, mermaid, svg := Dot(), Mermaid(), SVG()
-	for _, tr := range Table() {
-		if want := `"` + node(tr.From) + `" -> "` + node(tr.To) + `" [label="` + string(tr.On) +
-			`"]`; !strings.Contains(dot, want) {
-			t.Errorf("Dot lacks %s", want)
+	for _, m := range []Machine{Cluster, Worker} {
+		dot, mermaid, svg, exits := m.Dot(), m.Mermaid(), m.SVG(), 0
+		for _, tr := range m.Table() {
+			if want := `"` + m.node(tr.From) + `" -> "` + m.node(tr.To) + `" [label="` + string(tr.On) +
+				`"]`; !strings.Contains(dot, want) {
+				t.Errorf("Dot lacks %s", want)
+			}
+			if want := m.node(tr.From) + " -->|" + string(tr.On) + "| " + m.node(tr.To) +
+				"\n"; !strings.Contains(mermaid, want) {
+				t.Errorf("Mermaid lacks %s", want)
+			}
+			if !strings.Contains(svg, html.EscapeString(string(tr.On))) {
+				t.Errorf("SVG lacks %s", tr.On)
+			}
+			if isRoute(m.Routes(), tr.To) {
+				exits++
+			}
 		}
-		if want := node(tr.From) + " -->|" + string(tr.On) + "| " + node(tr.To) + "\n"; !strings.Contains(mermaid,
-			want) {
-			t.Errorf("Mermaid lacks %s", want)
+		if got := strings.Count(svg, `rx="16"`); got != exits {
+			t.Errorf("SVG draws %d exit states, the table has %d transitions to them", got, exits)
 		}
-		if !strings.Contains(svg, string(tr.On)) {
-			t.Errorf("SVG lacks %s", tr.On)
-		}
-	}
-	exits := 0
-	for _, tr := range Table() {
-		if isRoute(tr.To) {
-			exits++
-		}
-	}
-	if got := strings.Count(svg, `rx="16"`); got != exits {
-		t.Errorf("SVG draws %d exit states, the table has %d transitions to them", got, exits)
 	}
 }

@@ -2,6 +2,17 @@ package fsm
 
 import "fmt"
 
+// Machine is one of the state machines.
+type Machine string
+
+// The machines.
+const (
+	// Cluster finds what a cluster needs next.
+	Cluster Machine = "cluster"
+	// Worker finds what a worker that is a Machine needs next.
+	Worker Machine = "worker"
+)
+
 // question is what a state asks.
 type question struct {
 	state State
@@ -9,63 +20,55 @@ type question struct {
 }
 
 // questions returns every question in the order of the table; the first is where the machine starts.
-func questions() [11]question {
-	return [...]question{
-		{AskHosts, "Are the hosts fit for what is wanted?"},
-		{AskProvisioned, "Does a control plane exist?"},
-		{AskControlPlane, "Is the control plane healthy?"},
-		{AskQuorum, "Has etcd its quorum?"},
-		{AskRepairable, "Can it be repaired?"},
-		{AskEndpoint, "Is the API where the manifest says?"},
-		{AskMissing, "Are hosts missing in the cluster?"},
-		{AskWorkers, "Are the workers healthy?"},
-		{AskVersion, "Which version is wanted?"},
-		{AskConfiguration, "Does the configuration differ?"},
-		{AskObjects, "Are addons, labels and record current?"},
+func (m Machine) questions() []question {
+	if m == Worker {
+		all := workerQuestions()
+		return all[:]
 	}
+	all := clusterQuestions()
+	return all[:]
 }
 
 // answers returns every event with which the question of a state may answer; none for an exit state.
-func answers(s State) []Event {
-	switch s {
-	case AskHosts:
-		return []Event{OnFit, OnUnfit}
-	case AskProvisioned:
-		return []Event{OnYes, OnNo, OnNotKnown}
-	case AskControlPlane:
-		return []Event{OnHealthy, OnUnhealthy}
-	case AskQuorum:
-		return []Event{OnSatisfied, OnRecoverable, OnLost}
-	case AskRepairable:
-		return []Event{OnUnitsStopped, OnRegenerable, OnEdited, OnMemberDead, OnDataLost, OnNotRepairable}
-	case AskEndpoint:
-		return []Event{OnSame, OnDiffers}
-	case AskMissing:
-		return []Event{OnNone, OnMissing, OnMissingLater}
-	case AskWorkers:
-		return []Event{OnHealthy, OnUnitsStopped, OnRegenerable, OnEdited, OnUnhealthy}
-	case AskVersion:
-		return []Event{OnSame, OnHigher, OnDiffers, OnForced, OnLower, OnSkipsMinor, OnSkew, OnEdited, OnNotKnown}
-	case AskConfiguration:
-		return []Event{OnNone, OnEdited, OnDiffers}
-	case AskObjects:
-		return []Event{OnCurrent, OnStale}
+func (m Machine) answers(s State) []Event {
+	if m == Worker {
+		return workerAnswers(s)
 	}
-	return nil
+	return clusterAnswers(s)
+}
+
+// Table returns the transition table. The first row leaves the start state. It is a new slice each time.
+func (m Machine) Table() []Transition {
+	if m == Worker {
+		all := workerTransitions()
+		return all[:]
+	}
+	all := clusterTransitions()
+	return all[:]
+}
+
+// Routes returns every route, in the order of their danger to a running cluster, least first.
+func (m Machine) Routes() []Route {
+	if m == Worker {
+		all := workerRoutes()
+		return all[:]
+	}
+	all := clusterRoutes()
+	return all[:]
 }
 
 // Walk asks from the start state until a transition leads to an exit state. The function answers the question of a
 // state with one of its events, and says why in words.
-func Walk(ask func(State) (Event, string)) (Route, []Visit) {
-	asked, table := questions(), transitions()
+func (m Machine) Walk(ask func(State) (Event, string)) (Route, []Visit) {
+	asked, table := m.questions(), m.Table()
 	trace := make([]Visit, 0, len(asked))
 	for state := asked[0].state; ; {
-		at := position(asked[:], state)
+		at := position(asked, state)
 		if at == len(asked) {
 			return Route(state), trace
 		}
 		event, why := ask(state)
-		to := next(table[:], state, event)
+		to := next(table, state, event)
 		trace = append(trace, Visit{state, event, to, why})
 		state = to
 	}
@@ -85,13 +88,14 @@ func next(table []Transition, from State, on Event) State {
 // check says what is wrong with a table for the questions: events without a transition, or with two; transitions from
 // exit states, or on events that a question does not have; states that cannot be reached; targets that are neither a
 // question nor a route; and circles, in which a decision could go round for ever.
-func check(asked []question, table []Transition) []error {
+func (m Machine) check(table []Transition) []error {
+	asked := m.questions()
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	uses := make(map[Transition]int)
 	for _, t := range table {
 		uses[Transition{From: t.From, On: t.On}]++
-		if position(asked, t.To) == len(asked) && !isRoute(t.To) {
+		if position(asked, t.To) == len(asked) && !isRoute(m.Routes(), t.To) {
 			fail("%s on %q leads to %q, which is neither a question nor a route", t.From, t.On, t.To)
 		}
 		if position(asked, t.To) <= position(asked, t.From) {
@@ -99,7 +103,7 @@ func check(asked []question, table []Transition) []error {
 		}
 	}
 	for _, q := range asked {
-		for _, e := range answers(q.state) {
+		for _, e := range m.answers(q.state) {
 			if n := uses[Transition{From: q.state, On: e}]; n != 1 {
 				fail("%s has %d transitions on %q", q.state, n, e)
 			}
@@ -109,11 +113,12 @@ func check(asked []question, table []Transition) []error {
 	for t := range uses {
 		fail("%s has a transition on %q, which is never answered there", t.From, t.On)
 	}
-	return append(errs, unreached(asked, table)...)
+	return append(errs, m.unreached(table)...)
 }
 
 // unreached names the questions and routes to which no path leads.
-func unreached(asked []question, table []Transition) []error {
+func (m Machine) unreached(table []Transition) []error {
+	asked := m.questions()
 	seen := map[State]bool{asked[0].state: true}
 	for range table { // each round reaches at least one more state, or none is left
 		for _, t := range table {
@@ -126,7 +131,7 @@ func unreached(asked []question, table []Transition) []error {
 			errs = append(errs, fmt.Errorf("the question %s is never asked", q.state))
 		}
 	}
-	for _, r := range Routes() {
+	for _, r := range m.Routes() {
 		if !seen[State(r)] {
 			errs = append(errs, fmt.Errorf("the route %s is never taken", r))
 		}
@@ -144,8 +149,8 @@ func position(asked []question, s State) int {
 	return len(asked)
 }
 
-func isRoute(s State) bool {
-	for _, r := range Routes() {
+func isRoute(routes []Route, s State) bool {
+	for _, r := range routes {
 		if State(r) == s {
 			return true
 		}

@@ -7,15 +7,15 @@ import (
 
 func TestTableIsSound(t *testing.T) {
 	t.Parallel()
-	asked := questions()
-	for _, err := range check(asked[:], Table()) {
-		t.Error(err)
+	for _, m := range []Machine{Cluster, Worker} {
+		for _, err := range m.check(m.Table()) {
+			t.Errorf("%s: %v", m, err)
+		}
 	}
 }
 
 func TestCheckFindsMistakes(t *testing.T) {
 	t.Parallel()
-	asked := questions()
 	tests := []struct {
 		name   string
 		change func([]Transition) []Transition
@@ -52,7 +52,7 @@ func TestCheckFindsMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, err := range check(asked[:], tt.change(Table())) {
+			for _, err := range Cluster.check(tt.change(Cluster.Table())) {
 				got = append(got, err.Error())
 			}
 			if !strings.Contains("\n"+strings.Join(got, "\n")+"\n", "\n"+tt.want+"\n") {
@@ -64,10 +64,12 @@ func TestCheckFindsMistakes(t *testing.T) {
 
 func TestAnEventThatTheTableLacksEndsAtError(t *testing.T) {
 	t.Parallel()
-	if got := next(Table(), AskHosts, OnLost); got != State(Error) {
+	if got := next(Cluster.Table(), AskHosts, OnLost); got != State(Error) {
 		t.Errorf("got %s", got)
 	}
-	if got := answers(State(Join)); got != nil {
-		t.Errorf("an exit state answers %v", got)
+	for _, m := range []Machine{Cluster, Worker} {
+		if got := m.answers(State(Join)); got != nil {
+			t.Errorf("an exit state of %s answers %v", m, got)
+		}
 	}
 }

@@ -1,5 +1,6 @@
-// Package fsm is the finite state machine by which decide finds a route: questions, answers, and a transition table
-// that is checked, enumerated and drawn. What the answers are is asked of the caller.
+// Package fsm is the finite state machines by which decide finds a route: questions, answers, and a transition table
+// that is checked, enumerated and drawn. One is about a cluster, and one about a single worker that is a Machine. What
+// the answers are is asked of the caller.
 package fsm
 
 // Route is what is to be done: the name of an exit state.
@@ -20,12 +21,17 @@ const (
 	Resources   Route = "resources"   // addons, node labels or our record differ
 	Nothing     Route = "nothing"     // the cluster matches the manifest
 	Error       Route = "error"       // something is wrong that must be put right first
+
+	// of a Machine's worker alone
+	Wait    Route = "wait"    // something is not known, or comes by itself: look again later
+	Return  Route = "return"  // it is not wanted any more: it leaves the cluster, and its host becomes bare
+	Abandon Route = "abandon" // likewise, but nobody waits for its host any more: the cluster forgets its Node
 )
 
 // State is a state of the machine: a question, or an exit state whose name is a route.
 type State string
 
-// The questions, in the order in which they are asked.
+// The questions about a cluster, in the order in which they are asked.
 const (
 	AskHosts         State = "hosts"
 	AskProvisioned   State = "provisioned"
@@ -38,6 +44,18 @@ const (
 	AskVersion       State = "version"
 	AskConfiguration State = "configuration"
 	AskObjects       State = "objects"
+)
+
+// The questions about a worker, in the order in which they are asked.
+const (
+	AskWanted   State = "wanted"
+	AskReturned State = "returned"
+	AskHost     State = "host"
+	AskMember   State = "member"
+	AskMayJoin  State = "may-join"
+	AskHealthy  State = "healthy"
+	AskVersions State = "versions"
+	AskNode     State = "node"
 )
 
 // Event is an answer to a question.
@@ -73,6 +91,8 @@ const (
 	OnCurrent       Event = "current"
 	OnStale         Event = "stale"
 	OnNotRepairable Event = "not repairable"
+	OnGivenUp       Event = "given up"
+	OnForeign       Event = "somebody else's"
 )
 
 // Transition is one row of the table: in state From, the answer On leads to To.
@@ -88,74 +108,4 @@ type Visit struct {
 	Event Event  `json:"event"`
 	To    State  `json:"to"`
 	Why   string `json:"why"`
-}
-
-// Table returns the transition table. The first row leaves the start state. It is a new slice each time.
-func Table() []Transition {
-	table := transitions()
-	return table[:]
-}
-
-// transitions is the table itself.
-func transitions() [40]Transition {
-	return [...]Transition{
-		{AskHosts, OnUnfit, State(Error)},
-		{AskHosts, OnFit, AskProvisioned},
-
-		{AskProvisioned, OnNotKnown, State(Error)},
-		{AskProvisioned, OnNo, State(Install)},
-		{AskProvisioned, OnYes, AskControlPlane},
-
-		{AskControlPlane, OnUnhealthy, AskQuorum},
-		{AskControlPlane, OnHealthy, AskEndpoint},
-
-		{AskQuorum, OnLost, State(DisasterRecovery)},
-		{AskQuorum, OnRecoverable, AskRepairable},
-		{AskQuorum, OnSatisfied, AskRepairable},
-
-		{AskRepairable, OnUnitsStopped, State(Repair)},
-		{AskRepairable, OnRegenerable, State(Repair)},
-		{AskRepairable, OnEdited, State(Repair)},
-		{AskRepairable, OnMemberDead, State(Repair)},
-		{AskRepairable, OnDataLost, State(Repair)},
-		{AskRepairable, OnNotRepairable, State(Instruct)},
-
-		{AskEndpoint, OnDiffers, State(MoveEndpoint)},
-		{AskEndpoint, OnSame, AskMissing},
-
-		{AskMissing, OnMissing, State(Join)},
-		{AskMissing, OnMissingLater, AskWorkers},
-		{AskMissing, OnNone, AskWorkers},
-
-		{AskWorkers, OnUnitsStopped, State(Repair)},
-		{AskWorkers, OnRegenerable, State(Repair)},
-		{AskWorkers, OnEdited, State(Repair)},
-		{AskWorkers, OnUnhealthy, State(Instruct)},
-		{AskWorkers, OnHealthy, AskVersion},
-
-		{AskVersion, OnNotKnown, State(Error)},
-		{AskVersion, OnLower, State(Error)},
-		{AskVersion, OnSkipsMinor, State(Error)},
-		{AskVersion, OnSkew, State(Error)},
-		{AskVersion, OnEdited, State(Error)},
-		{AskVersion, OnHigher, State(Upgrade)},
-		{AskVersion, OnDiffers, State(Upgrade)},
-		{AskVersion, OnForced, State(Upgrade)},
-		{AskVersion, OnSame, AskConfiguration},
-
-		{AskConfiguration, OnEdited, State(Repair)},
-		{AskConfiguration, OnDiffers, State(Reconfigure)},
-		{AskConfiguration, OnNone, AskObjects},
-
-		{AskObjects, OnStale, State(Resources)},
-		{AskObjects, OnCurrent, State(Nothing)},
-	}
-}
-
-// Routes returns every route, in the order of their danger to a running cluster, least first.
-func Routes() []Route {
-	return []Route{
-		Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Reconfigure, Upgrade,
-		Install,
-	}
 }

@@ -23,14 +23,14 @@ const (
 
 // SVG draws the state machine from its table: questions down the left in the order in which they are asked, and beside
 // each the exit states that its answers lead to. An exit state is drawn wherever it is reached, so that no lines cross.
-func SVG() string {
-	rows := layout(Table())
+func (m Machine) SVG() string {
+	rows := m.layout(m.Table())
 	last := rows[len(rows)-1]
 	height := last.y + last.h + margin
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
 		`font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif">`+"\n", width, height, width, height)
-	b.WriteString(`<title>How kubeone apply decides: questions and routes</title>` + "\n")
+	fmt.Fprintf(&b, "<title>%s</title>\n", m.title())
 	b.WriteString(`<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" ` +
 		`orient="auto"><path d="M0 0 L10 5 L0 10 z" fill="#64748b"/></marker></defs>` + "\n")
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
@@ -42,6 +42,14 @@ func SVG() string {
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
+}
+
+// title is what a drawing shows.
+func (m Machine) title() string {
+	if m == Worker {
+		return "How a Machine's worker is decided about: questions and routes"
+	}
+	return "How kubeone apply decides: questions and routes"
 }
 
 // row is one question in the drawing and what its answers lead to.
@@ -56,14 +64,14 @@ type row struct {
 }
 
 // layout places the questions below each other, in the order of the table.
-func layout(table []Transition) []row {
-	asked := questions()
+func (m Machine) layout(table []Transition) []row {
+	asked := m.questions()
 	rows := make([]row, len(asked))
 	y, lanes := top, 0
 	for i, q := range asked {
 		r := row{question: q, y: y, skips: map[int]string{}}
 		for _, t := range table {
-			switch to := position(asked[:], t.To); {
+			switch to := position(asked, t.To); {
 			case t.From != q.state:
 			case to == len(asked):
 				r.exits = append(r.exits, t)

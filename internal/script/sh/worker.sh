@@ -15,7 +15,9 @@ stage_join_worker() {
 			systemctl stop kubelet
 			kubelet_asks "$ENDPOINT"
 		fi
-		systemctl is-active --quiet kubelet || systemctl start kubelet
+		# A kubelet makes its Node when it starts, and only then: the one of an earlier attempt may be gone, or of a cluster that
+		# has begun anew since.
+		systemctl restart kubelet
 	fi
 	kubelet_bootstrapped
 	# shellcheck disable=SC2086 # a list

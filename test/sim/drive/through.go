@@ -66,7 +66,7 @@ func (a *attempt) removeMember() progress {
 	if seen.Reached != observed.Yes {
 		return failed
 	}
-	listed, err := apply.MayLeave(seen, params.Member)
+	listed, err := apply.MayLeave(seen, params)
 	switch off := a.op.sim.Off; {
 	case !listed:
 		return passed

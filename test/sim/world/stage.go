@@ -243,10 +243,17 @@ func kubeletLocal(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
+// finalizeKubelet is kubeletLocal, and starts the kubelet anew, as kubeadm does: it makes its Node if there is none.
+func finalizeKubelet(w *World, h *Host, u *Unit) (bool, error) {
+	h.Run.Registered = false
+	return kubeletLocal(w, h, u)
+}
+
 func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 	r := w.EtcdCluster()
 	switch {
 	case h.Disk.KubeletCA != 0:
+		h.Run.Registered = false // it is started anew, and makes its Node if there is none
 	case r == nil || !w.asksAPI(h):
 		return false, nil
 	default:

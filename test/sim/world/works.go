@@ -22,8 +22,9 @@ var works = map[step.Kind]work{
 	step.CopyPKI:     {phases: []phase{writePKI}, repairs: true},
 	step.JoinPrepare: {phases: []phase{joinKubelet}, repairs: true},
 	step.JoinEtcd:    {phases: []phase{addMember, startMember, promoteMember}, repairs: true},
-	step.JoinFinish:  {phases: []phase{writeAPI, awaitAPI, kubeletLocal, markControlPlane, markJoined}, repairs: true},
-	step.JoinWorker:  {phases: []phase{joinWorker, awaitKubelet, markJoined}, repairs: true},
+	step.JoinFinish: {phases: []phase{writeAPI, awaitAPI, finalizeKubelet, markControlPlane, markJoined},
+		repairs: true},
+	step.JoinWorker: {phases: []phase{joinWorker, awaitKubelet, markJoined}, repairs: true},
 
 	step.RestartUnits: {phases: []phase{restartUnits, awaitKubelet, awaitAPI}, repairs: true},
 	step.Regenerate: {phases: []phase{renew, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI},

@@ -1,0 +1,82 @@
+package fsm
+
+// workerQuestions are those about a worker.
+func workerQuestions() [8]question {
+	return [...]question{
+		{AskWanted, "Is the machine wanted?"},
+		{AskReturned, "Is its host bare again?"},
+		{AskHost, "Is its host fit for it?"},
+		{AskMember, "Has it joined the cluster?"},
+		{AskMayJoin, "May it join?"},
+		{AskHealthy, "Is it healthy?"},
+		{AskVersions, "Are its versions those that are wanted?"},
+		{AskNode, "Is its Node as wanted?"},
+	}
+}
+
+// workerAnswers are the answers to a question about a worker.
+func workerAnswers(s State) []Event {
+	switch s {
+	case AskWanted:
+		return []Event{OnYes, OnNo}
+	case AskReturned:
+		return []Event{OnYes, OnNo, OnForeign, OnNotKnown, OnGivenUp}
+	case AskHost:
+		return []Event{OnFit, OnUnfit, OnNotKnown}
+	case AskMember:
+		return []Event{OnYes, OnNo}
+	case AskMayJoin:
+		return []Event{OnYes, OnSkew, OnNotKnown}
+	case AskHealthy:
+		return []Event{OnHealthy, OnUnitsStopped, OnRegenerable, OnEdited, OnUnhealthy}
+	case AskVersions:
+		return []Event{OnSame, OnDiffers, OnSkew, OnNotKnown}
+	case AskNode:
+		return []Event{OnCurrent, OnStale}
+	}
+	return nil
+}
+
+// workerTransitions is the table of the machine about a worker.
+func workerTransitions() [26]Transition {
+	return [...]Transition{
+		{AskWanted, OnNo, AskReturned},
+		{AskWanted, OnYes, AskHost},
+
+		{AskReturned, OnNo, State(Return)},
+		{AskReturned, OnGivenUp, State(Abandon)},
+		{AskReturned, OnNotKnown, State(Wait)},
+		{AskReturned, OnForeign, State(Nothing)},
+		{AskReturned, OnYes, State(Nothing)},
+
+		{AskHost, OnUnfit, State(Error)},
+		{AskHost, OnNotKnown, State(Wait)},
+		{AskHost, OnFit, AskMember},
+
+		{AskMember, OnNo, AskMayJoin},
+		{AskMember, OnYes, AskHealthy},
+
+		{AskMayJoin, OnYes, State(Join)},
+		{AskMayJoin, OnSkew, State(Error)},
+		{AskMayJoin, OnNotKnown, State(Wait)},
+
+		{AskHealthy, OnUnitsStopped, State(Repair)},
+		{AskHealthy, OnRegenerable, State(Repair)},
+		{AskHealthy, OnEdited, State(Repair)},
+		{AskHealthy, OnUnhealthy, State(Wait)},
+		{AskHealthy, OnHealthy, AskVersions},
+
+		{AskVersions, OnDiffers, State(Upgrade)},
+		{AskVersions, OnSkew, State(Error)},
+		{AskVersions, OnNotKnown, State(Wait)},
+		{AskVersions, OnSame, AskNode},
+
+		{AskNode, OnStale, State(Resources)},
+		{AskNode, OnCurrent, State(Nothing)},
+	}
+}
+
+// workerRoutes are the exits of the machine about a worker.
+func workerRoutes() [9]Route {
+	return [...]Route{Nothing, Error, Wait, Resources, Repair, Join, Upgrade, Return, Abandon}
+}

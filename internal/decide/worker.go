@@ -1,0 +1,300 @@
+package decide
+
+import (
+	"slices"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/match"
+	"kubeone/internal/decide/preflight"
+	"kubeone/internal/decide/skew"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+// WorkerInput is all that a decision about one worker rests on that is a Machine. Want has it as its only worker, under
+// the Machine's ID, and no control plane; of Is count what this host said, and the API.
+type WorkerInput struct {
+	Input
+	// Gone says that the machine is not wanted any more. GivenUp says that of such a one nobody waits any longer for
+	// its host to answer.
+	Gone, GivenUp bool
+	// APIServers are the versions of all API servers that its kubelet may meet; none where one of them is not known.
+	APIServers []string
+}
+
+// Worker asks the questions of the state machine about one worker. As Decide, it never fails.
+func Worker(in WorkerInput) Decision {
+	w := lookAt(in)
+	d := Decision{Hosts: map[string]condition.Assessment{w.s.ID: w.s.Assessment}, Warnings: w.warnings}
+	d.Route, d.Trace = fsm.Worker.Walk(w.ask)
+	switch d.Route {
+	case fsm.Error, fsm.Wait:
+		d.Problems = w.problems
+	case fsm.Join:
+		d.Joins, d.Prepare = []string{w.s.ID}, []string{w.s.ID}
+	case fsm.Repair:
+		w.fillRepair(&d)
+	case fsm.Upgrade:
+		d.Upgrades = []string{w.s.ID}
+	case fsm.Resources:
+		d.Metadata, d.Uncordon = w.onlyIf(w.stale()), w.onlyIf(w.cordoned())
+	}
+	return d
+}
+
+// worker is one worker, looked at once.
+type worker struct {
+	in *WorkerInput
+	s  hostState
+	// problems are why it is not done what is wanted: those of the last answer that has any.
+	problems, warnings []problem.Problem
+}
+
+func lookAt(in WorkerInput) *worker {
+	w := &worker{in: &in}
+	w.s.Host, w.s.inLimit = &in.Want.Workers[0], true
+	w.s.is, w.s.wantKubelet = in.Is.Hosts[w.s.ID], in.Want.KubeletVersion(in.Want.Workers[0])
+	cx := condition.HostContext{
+		Cluster: in.Want.Name, CA: in.CA, Version: in.Want.KubernetesVersion, API: in.Is.API.Reached,
+		Etcd: observed.Unknown,
+	}
+	if cx.API == observed.Yes {
+		w.s.node = match.Node(in.Is.API.Nodes, w.s.Host, &w.s.is)
+		cx.Node = w.s.node
+	}
+	w.s.Assessment = condition.Classify(w.s.Host, &w.s.is, cx)
+	w.s.midUpgrade = w.goesOn()
+	return w
+}
+
+// ask answers the question of a state.
+func (w *worker) ask(s fsm.State) (fsm.Event, string) {
+	switch s {
+	case fsm.AskWanted:
+		if w.in.Gone {
+			return fsm.OnNo, "the machine is not wanted any more"
+		}
+		return fsm.OnYes, "the machine is wanted"
+	case fsm.AskReturned:
+		return w.askReturned()
+	case fsm.AskHost:
+		return w.askHost()
+	case fsm.AskMember:
+		return w.askMember()
+	case fsm.AskMayJoin:
+		return w.askMayJoin()
+	case fsm.AskHealthy:
+		return w.askHealthy()
+	case fsm.AskVersions:
+		return w.askVersions()
+	default: // AskNode
+		return w.askNode()
+	}
+}
+
+// askReturned asks what is left of a machine that is not wanted. A host that does not answer is not bare.
+func (w *worker) askReturned() (fsm.Event, string) {
+	name := w.s.name()
+	switch {
+	case w.s.is.Reach != observed.Reached && w.in.Is.API.Reached == observed.Yes && w.in.GivenUp:
+		if w.s.node == nil {
+			return fsm.OnYes, name + " does not answer, nobody waits for it any longer, and it has no Node"
+		}
+		return fsm.OnGivenUp, name + " does not answer, and nobody waits for it any longer"
+	case w.s.is.Reach != observed.Reached, w.s.Condition == condition.Unclear && !w.s.is.SaysControlPlane():
+		return w.because(fsm.OnNotKnown, name+" may still be a worker", w.s.Reasons...)
+	case w.in.Is.API.Reached != observed.Yes:
+		return w.because(fsm.OnNotKnown, "the API does not answer: nobody knows whether "+name+" has a Node",
+			problem.Problem{Code: problem.NodeStatusUnknown, Host: w.s.ID})
+	case w.claimed() != "":
+		return fsm.OnForeign, name + " is " + w.claimed() + " by now"
+	case w.s.Condition == condition.Foreign:
+		return fsm.OnForeign, name + " has data of somebody else's"
+	case w.s.is.SaysControlPlane():
+		return fsm.OnForeign, name + " says that it is of a control plane"
+	case w.s.Condition == condition.Empty && w.s.is.Marker == nil && !w.s.is.Kubelet.Installed && w.s.node == nil:
+		return fsm.OnYes, name + " is bare, and has no Node"
+	}
+	return fsm.OnNo, name + " is " + string(w.s.Condition)
+}
+
+// claimed says whose the host is, by its own word, if it is not this machine's; "" if it is, or nobody's.
+func (w *worker) claimed() string {
+	m := w.s.is.Marker
+	switch {
+	case m == nil || m.Cluster == w.in.Want.Name && m.ID == w.s.ID:
+		return ""
+	case m.Cluster != w.in.Want.Name:
+		return "cluster " + m.Cluster + "'s"
+	case m.ID == "":
+		return "the manifest's"
+	}
+	return "host " + m.ID
+}
+
+// askHost asks whether the machine can be what is wanted on this host.
+func (w *worker) askHost() (fsm.Event, string) {
+	name := w.s.name()
+	if owner := w.claimed(); owner != "" && w.s.Condition != condition.Foreign {
+		return w.because(fsm.OnUnfit, name+" is "+owner, problem.Problem{
+			Code: problem.HostClaimed, Host: w.s.ID, Parameters: problem.Parameters{"owner": owner},
+		})
+	}
+	switch {
+	case w.s.is.SaysControlPlane():
+		return w.because(fsm.OnUnfit, name+" says that it is of a control plane",
+			problem.Problem{Code: problem.ControlPlaneClaimed, Host: w.s.ID})
+	case w.s.Condition == condition.Foreign:
+		return w.because(fsm.OnUnfit, name+" is foreign", w.s.Reasons...)
+	case w.s.silent():
+		return w.because(fsm.OnNotKnown, "nothing is known of "+name, w.s.Reasons...)
+	}
+	if v := w.s.Versions.Containerd; v != "" && skew.Containerd(w.s.wantKubelet, v) != nil {
+		return w.because(fsm.OnUnfit, "its kubelet does not work with its container runtime", problem.Problem{
+			Code: problem.ContainerdRefused, Host: w.s.ID,
+			Parameters: problem.Parameters{"kubelet": w.s.wantKubelet, "containerd": v},
+		})
+	}
+	if w.s.Condition.Installable() {
+		unfit, warnings := preflight.Check(w.s.Host, &w.s.is, w.s.Condition == condition.Empty && !w.s.Resume)
+		w.warnings = append(w.warnings, warnings...)
+		if len(unfit) > 0 {
+			return w.because(fsm.OnUnfit, name+" is not fit", unfit...)
+		}
+	}
+	return fsm.OnFit, name + " answers, and is fit"
+}
+
+func (w *worker) askMember() (fsm.Event, string) {
+	if w.s.joined() {
+		return fsm.OnYes, w.s.name() + " has joined"
+	}
+	return fsm.OnNo, w.s.name() + " is " + string(w.s.Condition)
+}
+
+// askMayJoin asks whether the wanted kubelet works with every API server that there is.
+func (w *worker) askMayJoin() (fsm.Event, string) {
+	if event, why := w.skewed(); event != "" {
+		return event, why
+	}
+	return fsm.OnYes, "kubelet " + w.s.wantKubelet + " works with every API server"
+}
+
+// skewed is the answer where the wanted kubelet does not work with every API server, or that is not known; "" where it
+// does. While some are old and some are new, that passes by itself.
+func (w *worker) skewed() (fsm.Event, string) {
+	if w.in.Is.API.Reached != observed.Yes || len(w.in.APIServers) == 0 {
+		return w.because(fsm.OnNotKnown, "the versions of the API servers are not known",
+			problem.Problem{Code: problem.APIServerVersionUnknown})
+	}
+	want := w.s.wantKubelet
+	refusing := slices.DeleteFunc(slices.Clone(w.in.APIServers), func(api string) bool {
+		return skew.Allowed(api, want) == nil && !skew.Newer(want, api)
+	})
+	if len(refusing) == 0 {
+		return "", ""
+	}
+	p := problem.Problem{
+		Code: problem.KubeletVersionRefused, Host: w.s.ID,
+		Parameters: problem.Parameters{"kubelet": want, "apiServer": refusing[0]},
+	}
+	if len(refusing) < len(w.in.APIServers) {
+		return w.because(fsm.OnNotKnown, "the control plane is being upgraded: kubelet "+want+
+			" does not work with API server "+refusing[0], p)
+	}
+	return w.because(fsm.OnSkew, "kubelet "+want+" does not work with API server "+refusing[0], p)
+}
+
+func (w *worker) askHealthy() (fsm.Event, string) {
+	name := w.s.name()
+	switch {
+	case w.s.midUpgrade, w.s.Condition == condition.Healthy:
+		return fsm.OnHealthy, name + " is healthy, or what is wrong with it is what its upgrade writes"
+	case w.s.Condition == condition.Restartable:
+		return fsm.OnUnitsStopped, "units of " + name + " do not run and can be started again"
+	case w.s.Condition == condition.Regenerable && w.in.Is.API.Reached == observed.Yes:
+		return fsm.OnRegenerable, "what is missing on " + name + " can be regenerated"
+	case len(w.restorable()) > 0:
+		return fsm.OnEdited, "files that somebody has changed on " + name + " can be restored"
+	}
+	return w.because(fsm.OnUnhealthy, name+" is "+string(w.s.Condition), w.s.Reasons...)
+}
+
+// restorable are its files that can be restored. In the middle of an upgrade there are none: it writes them.
+func (w *worker) restorable() []string {
+	if w.s.is.Upgrading != "" && w.outdated() || w.s.midUpgrade {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(w.s.is.Restorable), func(path string) bool {
+		return !condition.IsRestored(path)
+	})
+}
+
+func (w *worker) askVersions() (fsm.Event, string) {
+	name := w.s.name()
+	if !w.outdated() {
+		return fsm.OnSame, name + " has the wanted versions"
+	}
+	if event, why := w.skewed(); event != "" {
+		return event, why
+	}
+	return fsm.OnDiffers, name + " has other versions than are wanted"
+}
+
+// outdated reports whether its kubelet or container runtime is not the wanted one, or a change to that has begun and
+// has not ended.
+func (w *worker) outdated() bool {
+	return w.s.upgradeBegun() || w.s.kubeletDiffers() || w.s.runtimeDiffers()
+}
+
+// goesOn reports whether a change of its versions has begun, and going on may repair what is wrong with it.
+func (w *worker) goesOn() bool {
+	broken := w.s.Condition == condition.Restartable || w.s.Condition == condition.Unready ||
+		w.s.Condition == condition.Broken
+	return broken && w.s.upgradeBegun() && w.in.Is.API.Reached == observed.Yes &&
+		w.s.is.Containerd.Active && w.s.is.KubeletConf == observed.Yes
+}
+
+func (w *worker) askNode() (fsm.Event, string) {
+	if w.stale() || w.cordoned() {
+		return fsm.OnStale, "labels, annotations, taints or the cordon of " + w.s.name() + " are not as wanted"
+	}
+	return fsm.OnCurrent, "the Node of " + w.s.name() + " is as wanted"
+}
+
+func (w *worker) stale() bool {
+	n := w.s.node
+	return n != nil && (differ(w.s.Labels, n.Labels) || differ(w.s.Annotations, n.Annotations) || taintsDiffer(&w.s))
+}
+
+// cordoned reports whether a run of ours has closed its Node and was interrupted before it opened it again.
+func (w *worker) cordoned() bool {
+	return w.s.node != nil && w.s.node.Annotations[observed.CordonAnnotation] != ""
+}
+
+// fillRepair gives a repair what it needs: one thing at a time, in the order in which they are asked about.
+func (w *worker) fillRepair(d *Decision) {
+	switch d.Trace[len(d.Trace)-1].Event {
+	case fsm.OnUnitsStopped:
+		d.Restarts = map[string][]string{w.s.ID: w.s.Units}
+	case fsm.OnRegenerable:
+		d.Regenerations = map[string][]string{w.s.ID: w.s.Parts}
+	default:
+		d.Restores = map[string][]string{w.s.ID: w.restorable()}
+	}
+}
+
+// because notes the problems for an answer.
+func (w *worker) because(event fsm.Event, why string, problems ...problem.Problem) (fsm.Event, string) {
+	w.problems = problems
+	return event, why
+}
+
+// onlyIf is the worker, or nobody.
+func (w *worker) onlyIf(is bool) []string {
+	if is {
+		return []string{w.s.ID}
+	}
+	return nil
+}

@@ -1,0 +1,355 @@
+package decide
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+// machineID is the ID of the Machine that the tests' worker is.
+const machineID = "5c0e9a2e-7d0b-4c53-9b7e-0f2b6f1f6a10"
+
+// aWorker is a worker that is a Machine and that is as it should be.
+func aWorker() WorkerInput {
+	h := decidetest.Host(desired.Worker, "w", 1)
+	h.ID, h.HasOwnID = machineID, true
+	in := WorkerInput{APIServers: []string{decidetest.Version}}
+	in.Want = desired.Cluster{Name: decidetest.Cluster, KubernetesVersion: decidetest.Version}
+	in.Want.Workers = []desired.Host{h}
+	in.CA = decidetest.CA
+	is := decidetest.Member(h)
+	is.Marker.ID, is.Marker.Node = machineID, h.Hostname
+	in.Is = observed.World{
+		Hosts: map[string]observed.Host{h.ID: is},
+		API:   observed.API{Reached: observed.Yes, Nodes: []observed.Node{decidetest.ReadyNode(h)}},
+	}
+	return in
+}
+
+// host changes what the host says.
+func (in WorkerInput) host(change func(*observed.Host)) WorkerInput {
+	is := in.Is.Hosts[machineID]
+	change(&is)
+	in.Is.Hosts = map[string]observed.Host{machineID: is}
+	return in
+}
+
+// bare makes the host one that has nothing of a cluster, and no Node.
+func (in WorkerInput) bare() WorkerInput {
+	in.Is.Hosts = map[string]observed.Host{machineID: decidetest.Bare(in.Want.Workers[0])}
+	in.Is.API.Nodes = nil
+	return in
+}
+
+func (in WorkerInput) silent() WorkerInput {
+	in.Is.Hosts = map[string]observed.Host{machineID: decidetest.Silent(in.Want.Workers[0])}
+	return in
+}
+
+func (in WorkerInput) gone() WorkerInput {
+	in.Gone = true
+	return in
+}
+
+// wanting changes what is wanted of the worker.
+func (in WorkerInput) wanting(change func(*desired.Host)) WorkerInput {
+	in.Want.Workers = slices.Clone(in.Want.Workers)
+	change(&in.Want.Workers[0])
+	return in
+}
+
+func (in WorkerInput) apiServers(versions ...string) WorkerInput {
+	in.APIServers = versions
+	return in
+}
+
+func TestWhatAWorkerNeeds(t *testing.T) {
+	t.Parallel()
+	kubelet := func(v string) func(*desired.Host) { return func(h *desired.Host) { h.Versions.Kubernetes = v } }
+	marker := func(change func(*observed.Marker)) func(*observed.Host) {
+		return func(is *observed.Host) {
+			m := *is.Marker
+			change(&m)
+			is.Marker = &m
+		}
+	}
+	stopped := func(is *observed.Host) { is.Kubelet.Active, is.Healthz = false, observed.No }
+	for _, c := range []struct {
+		name  string
+		in    WorkerInput
+		route fsm.Route
+		code  problem.Code // of the first problem
+	}{
+		{"well", aWorker(), fsm.Nothing, ""},
+		{"bare", aWorker().bare(), fsm.Join, ""},
+		{"a join that was interrupted", aWorker().bare().host(func(is *observed.Host) {
+			is.Marker = &observed.Marker{Cluster: decidetest.Cluster, Role: "worker", ID: machineID}
+		}), fsm.Join, ""},
+		{"silent", aWorker().silent(), fsm.Wait, problem.HostUnreachable},
+		{"its disk is full", aWorker().host(func(is *observed.Host) { is.Unwritable = "no space left" }), fsm.Wait,
+			problem.HostUnwritable},
+		{"the manifest has taken the host", aWorker().host(marker(func(m *observed.Marker) { m.ID = "192.0.1.1" })),
+			fsm.Error, problem.HostClaimed},
+		{"the host is of the time before IDs", aWorker().host(marker(func(m *observed.Marker) { m.ID = "" })),
+			fsm.Error, problem.HostClaimed},
+		{"another cluster has the host", aWorker().host(marker(func(m *observed.Marker) { m.Cluster = "beta" })),
+			fsm.Error, problem.ForeignCluster},
+		{"it says that it is of the control plane", aWorker().host(func(is *observed.Host) {
+			is.EtcdData = observed.Yes
+		}), fsm.Error, problem.ControlPlaneClaimed},
+		{"too small", aWorker().bare().host(func(is *observed.Host) { is.DiskMiB = 10 }), fsm.Error,
+			problem.DiskTooSmall},
+		{"the API does not answer", aWorker().bare().wantingAPI(observed.No), fsm.Wait,
+			problem.APIServerVersionUnknown},
+		{"kubelet newer than the API servers", aWorker().bare().wanting(kubelet("1.37.0")), fsm.Error,
+			problem.KubeletVersionRefused},
+		{"kubelet of a newer patch release", aWorker().bare().wanting(kubelet("1.36.4")), fsm.Error,
+			problem.KubeletVersionRefused},
+		{"kubelet four minors older", aWorker().bare().wanting(kubelet("1.32.9")), fsm.Error,
+			problem.KubeletVersionRefused},
+		{"kubelet three minors older", aWorker().bare().wanting(kubelet("1.33.0")), fsm.Join, ""},
+		{"the control plane is being upgraded", aWorker().bare().apiServers("1.35.4", decidetest.Version), fsm.Wait,
+			problem.KubeletVersionRefused},
+		{"a container runtime that the kubelet does not support", aWorker().wanting(func(h *desired.Host) {
+			h.Versions.Containerd = "1.7.22"
+		}), fsm.Error, problem.ContainerdRefused},
+		{"kubelet up", aWorker().host(func(is *observed.Host) { is.Kubelet.Version = "1.35.4" }), fsm.Upgrade, ""},
+		{"kubelet down", aWorker().wanting(kubelet("1.35.4")), fsm.Upgrade, ""},
+		{"another container runtime", aWorker().wanting(func(h *desired.Host) { h.Versions.Containerd = "2.3.7" }),
+			fsm.Upgrade, ""},
+		{"kubelet up while the control plane is being upgraded",
+			aWorker().host(func(is *observed.Host) { is.Kubelet.Version = "1.35.4" }).apiServers("1.35.4", "1.36.3"),
+			fsm.Wait, problem.KubeletVersionRefused},
+		{"kubelet stopped", aWorker().host(stopped), fsm.Repair, ""},
+		{"kubelet stopped in the middle of a change of versions", aWorker().host(stopped).host(func(is *observed.Host) {
+			is.Upgrading, is.Kubelet.Version = decidetest.Version, "1.35.4"
+		}), fsm.Upgrade, ""},
+		{"not Ready", aWorker().node(func(n *observed.Node) { n.Ready = observed.No }), fsm.Wait, problem.NodeNotReady},
+		{"not Ready, and a file edited", aWorker().node(func(n *observed.Node) { n.Ready = observed.No }).host(
+			func(is *observed.Host) {
+				is.Edited = []string{"/var/lib/kubelet/config.yaml"}
+				is.Restorable = is.Edited
+			}), fsm.Repair, ""},
+		{"credentials lost", aWorker().host(func(is *observed.Host) { is.KubeletCert = observed.No }), fsm.Repair, ""},
+		{"a label", aWorker().wanting(func(h *desired.Host) { h.Labels = map[string]string{"pool": "a"} }),
+			fsm.Resources, ""},
+		{"closed by a run that was interrupted", aWorker().node(func(n *observed.Node) {
+			n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "run"}
+		}), fsm.Resources, ""},
+		{"closed by a person", aWorker().node(func(n *observed.Node) { n.Unschedulable = true }), fsm.Nothing, ""},
+
+		{"gone, and a worker still", aWorker().gone(), fsm.Return, ""},
+		{"gone before it had joined", aWorker().bare().host(func(is *observed.Host) {
+			is.Marker = &observed.Marker{Cluster: decidetest.Cluster, Role: "worker", ID: machineID}
+		}).gone(), fsm.Return, ""},
+		{"gone before anything was done", aWorker().bare().gone(), fsm.Nothing, ""},
+		{"gone, bare, and its Node is there", aWorker().bare().node(nil).gone(), fsm.Return, ""},
+		{"gone and silent", aWorker().silent().gone(), fsm.Wait, problem.HostUnreachable},
+		{"gone and given up", aWorker().silent().gone().givenUp(), fsm.Abandon, ""},
+		{"given up without a Node", aWorker().silent().noNode().gone().givenUp(), fsm.Nothing, ""},
+		{"given up, and it answers", aWorker().gone().givenUp(), fsm.Return, ""},
+		{"given up, and the API does not answer", aWorker().silent().gone().givenUp().wantingAPI(observed.No), fsm.Wait,
+			problem.HostUnreachable},
+		{"gone, and the API does not answer", aWorker().gone().wantingAPI(observed.No), fsm.Wait,
+			problem.NodeStatusUnknown},
+		{"gone, and the manifest has the host", aWorker().host(marker(func(m *observed.Marker) { m.ID = "192.0.1.1" })).
+			gone(), fsm.Nothing, ""},
+		{"gone, and another cluster has the host", aWorker().host(marker(func(m *observed.Marker) {
+			m.Cluster = "beta"
+		})).gone(), fsm.Nothing, ""},
+		{"gone, and its disk is full", aWorker().host(func(is *observed.Host) {
+			is.Unwritable = "no space left"
+		}).gone(), fsm.Wait, problem.HostUnwritable},
+	} {
+		d := Worker(c.in)
+		code := problem.Code("")
+		if len(d.Problems) > 0 {
+			code = d.Problems[0].Code
+		}
+		if d.Route != c.route || code != c.code {
+			t.Errorf("%s: %s, %q, want %s, %q\n%+v", c.name, d.Route, code, c.route, c.code, d.Trace)
+		}
+		if err := followsTheTable(d); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// node changes its Node, or brings it back where the change is nil.
+func (in WorkerInput) node(change func(*observed.Node)) WorkerInput {
+	n := decidetest.ReadyNode(in.Want.Workers[0])
+	if change != nil {
+		change(&n)
+	}
+	in.Is.API.Nodes = []observed.Node{n}
+	return in
+}
+
+func (in WorkerInput) noNode() WorkerInput {
+	in.Is.API.Nodes = nil
+	return in
+}
+
+func (in WorkerInput) givenUp() WorkerInput {
+	in.GivenUp = true
+	return in
+}
+
+func (in WorkerInput) wantingAPI(reached observed.Tri) WorkerInput {
+	in.Is.API.Reached = reached
+	return in
+}
+
+// followsTheTable checks that the trace of a worker's decision follows the table to its route.
+func followsTheTable(d Decision) error {
+	state := fsm.AskWanted
+	for _, v := range d.Trace {
+		if v.State != state || v.Why == "" ||
+			!slices.Contains(fsm.Worker.Table(), fsm.Transition{From: v.State, On: v.Event, To: v.To}) {
+			return fmt.Errorf("the trace does not follow the table at %s: %+v", state, d.Trace)
+		}
+		state = v.To
+	}
+	stuck := d.Route == fsm.Error || d.Route == fsm.Wait
+	switch {
+	case state != fsm.State(d.Route):
+		return fmt.Errorf("the trace ends at %s, the route is %s", state, d.Route)
+	case stuck != (len(d.Problems) > 0):
+		return fmt.Errorf("route %s with %d problems", d.Route, len(d.Problems))
+	}
+	return explained(d)
+}
+
+// TestNothingIsDoneToSomebodyElsesHost puts random answers before the decision and holds what must never be: that
+// anything is done to a host which is another's or of which nothing is known, that a wanted one leaves, or that a
+// kubelet is made which some API server refuses.
+func TestNothingIsDoneToSomebodyElsesHost(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	seen := map[fsm.Route]int{}
+	for range 50000 {
+		in := randomWorker(r)
+		d := Worker(in)
+		seen[d.Route]++
+		if err := followsTheTable(d); err != nil {
+			t.Fatalf("%v\n%+v", err, in)
+		}
+		if err := harmless(in, d); err != nil {
+			t.Fatalf("%v: %s\n%+v\n%+v", err, d.Route, d.Trace, in)
+		}
+		if again := Worker(in); !cmp.Equal(d, again) {
+			t.Fatalf("two decisions about one world:\n%s", cmp.Diff(d, again))
+		}
+	}
+	for _, route := range fsm.Worker.Routes() {
+		if seen[route] == 0 {
+			t.Errorf("no world led to %s", route)
+		}
+	}
+}
+
+func randomWorker(r *rand.Rand) WorkerInput {
+	in := aWorker()
+	tri := func() observed.Tri {
+		return []observed.Tri{observed.Yes, observed.Yes, observed.No, observed.Unknown}[r.IntN(4)]
+	}
+	maybe := func(odds int) bool { return r.IntN(odds) == 0 }
+	if maybe(3) {
+		in = in.bare()
+	}
+	in = in.host(func(is *observed.Host) {
+		if maybe(3) {
+			is.Marker = &observed.Marker{
+				Cluster: []string{decidetest.Cluster, decidetest.Cluster, "beta"}[r.IntN(3)],
+				ID:      []string{machineID, machineID, "", "other"}[r.IntN(4)],
+				Role:    []string{"worker", "worker", "worker", "control-plane"}[r.IntN(4)], Complete: maybe(2),
+			}
+		}
+		if maybe(4) {
+			is.KubeletConf, is.KubeletCert, is.EtcdData, is.PKI = tri(), tri(), tri(), tri()
+		}
+		is.Kubelet.Active, is.Containerd.Active = !maybe(5), !maybe(6)
+		is.Kubelet.Version = []string{decidetest.Version, "1.35.4", "1.36.1"}[r.IntN(3)]
+		if maybe(6) {
+			is.Upgrading = decidetest.Version
+		}
+		if maybe(8) {
+			is.CAHash = decidetest.OtherCA
+		}
+		if maybe(10) {
+			is.Unwritable = "read-only"
+		}
+		is.ClockSkew = time.Duration(r.IntN(40)) * time.Second
+	})
+	if maybe(6) {
+		in = in.silent()
+	}
+	if maybe(4) {
+		in = in.node(func(n *observed.Node) { n.Ready, n.KubeletVersion = tri(), "1.36.1" })
+	}
+	if maybe(8) {
+		in = in.noNode()
+	}
+	in.Is.API.Reached = tri()
+	in.APIServers = [][]string{{"1.36.3"}, {"1.36.3"}, {"1.35.4", "1.36.3"}, {"1.35.4"}, nil}[r.IntN(5)]
+	in.Gone, in.GivenUp = maybe(3), maybe(2)
+	return in.wanting(func(h *desired.Host) {
+		h.Versions.Kubernetes = []string{"", "", "1.35.4", "1.37.0", "1.32.0"}[r.IntN(5)]
+		if maybe(3) {
+			h.Labels = map[string]string{"pool": "a"}
+		}
+	})
+}
+
+// harmless says what a decision does that it must not.
+func harmless(in WorkerInput, d Decision) error {
+	is := in.Is.Hosts[machineID]
+	idle := d.Route == fsm.Nothing || d.Route == fsm.Wait || d.Route == fsm.Error
+	foreign := is.Marker != nil && (is.Marker.Cluster != decidetest.Cluster || is.Marker.ID != machineID)
+	want := in.Want.KubeletVersion(in.Want.Workers[0])
+	switch {
+	case idle:
+		return nil
+	case foreign && is.Reach == observed.Reached:
+		return fmt.Errorf("the host is another's: %+v", is.Marker)
+	case is.Reach != observed.Reached && d.Route != fsm.Abandon:
+		return fmt.Errorf("nothing is known of the host")
+	case d.Route == fsm.Abandon && (is.Reach == observed.Reached || !in.Gone || !in.GivenUp):
+		return fmt.Errorf("somebody waits for it")
+	case d.Route == fsm.Return && !in.Gone, d.Route != fsm.Return && d.Route != fsm.Abandon && in.Gone:
+		return fmt.Errorf("it is wanted: %v", !in.Gone)
+	case is.SaysControlPlane():
+		return fmt.Errorf("the host says that it is of the control plane")
+	case is.Unwritable != "" && d.Route != fsm.Abandon:
+		return fmt.Errorf("the host cannot be locked")
+	case d.Route != fsm.Join && d.Route != fsm.Upgrade:
+		return nil
+	case len(in.APIServers) == 0:
+		return fmt.Errorf("kubelet %s with unknown API servers", want)
+	}
+	for _, api := range in.APIServers {
+		if want > api || minor(want)+3 < minor(api) { // these compare as texts
+			return fmt.Errorf("kubelet %s with API server %s", want, api)
+		}
+	}
+	return nil
+}
+
+// minor is the minor of a version such as 1.36.3.
+func minor(version string) int {
+	n := 0
+	if _, err := fmt.Sscanf(version, "1.%d.", &n); err != nil {
+		panic(err)
+	}
+	return n
+}
