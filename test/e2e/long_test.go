@@ -33,6 +33,18 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
+// TestInstallations installs a cluster through failures of the operator's machine, resets its hosts, and installs it
+// anew.
+func TestInstallations(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "installations", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
+	s.bare = s.snapshot()
+	s.parts(
+		part{"an installation that is cut off again and again comes to its end", interrupted},
+		part{"the cluster ends, and leaves nothing on its hosts", reset},
+		part{"the same hosts become a cluster again", installedAgain},
+	)
+}
+
 // TestUpgradeOnTheWay goes two minor versions in one run, through a version of the one between.
 func TestUpgradeOnTheWay(t *testing.T) {
 	const oldest = "1.34.4"
