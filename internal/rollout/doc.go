@@ -4,7 +4,8 @@
 // It is one function. [PlanFamily] takes a [Family], which is a deployment with its sets and their machines as they are
 // now, and returns the writes that may all be made at once. The caller makes them, or some of them, in any order, looks
 // again, and asks again: nothing is remembered between two calls, so that a controller that is killed between two
-// writes leaves nothing to repair. A family that is as it should be has no writes.
+// writes leaves nothing to repair. It must not ask again before it sees what it has written, or machines would be made
+// twice. A family that is as it should be has no writes.
 //
 // A deployment, its sets and their machines are planned together, since what one of them may do depends on all others.
 // That the sets of a deployment count machines is bookkeeping: nobody but the planner acts on their number of replicas.

@@ -118,8 +118,10 @@ type Machine struct {
 	Created time.Time
 	// ReadySince is when its Node became ready; zero where it is not.
 	ReadySince time.Time
-	// Updating says that it has been a Node, and that what its spec says has not been carried out yet.
+	// Updating says that it has been a Node, and that what its spec says has not been carried out yet. Changed is when
+	// that last began or ended; zero where it never has.
 	Updating bool
+	Changed  time.Time
 	// Unhealthy says that it has been broken for longer than anybody waits.
 	Unhealthy bool
 	// DeleteFirst says that somebody wants this one to go first when there are too many.

@@ -50,7 +50,7 @@ func (p *planner) deadline() time.Time {
 	}
 	var last time.Time
 	for i := range p.Machines {
-		for _, at := range []time.Time{p.Machines[i].Created, p.Machines[i].ReadySince} {
+		for _, at := range []time.Time{p.Machines[i].Created, p.Machines[i].ReadySince, p.Machines[i].Changed} {
 			if at.After(last) {
 				last = at
 			}

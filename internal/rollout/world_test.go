@@ -78,6 +78,7 @@ func (w *world) do(write Write) {
 	case MoveMachine:
 		if set != nil && machine != nil {
 			machine.Set, machine.Updating, machine.Metadata = set.Name, true, set.Template.Metadata
+			machine.Changed = w.Now
 		}
 	case DeleteMachine:
 		if machine != nil {
@@ -136,7 +137,7 @@ func (w *world) progress(name string) string {
 	case m.Unhealthy:
 		return ""
 	case m.Updating:
-		m.Updating = false
+		m.Updating, m.Changed = false, w.Now
 		return name + " is updated"
 	case m.ReadySince.IsZero():
 		m.ReadySince = w.Now
