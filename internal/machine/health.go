@@ -1,0 +1,94 @@
+package machine
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubeone/api/cluster/v1alpha1"
+)
+
+// The conditions of a Machine by which its set goes.
+const (
+	// ConditionAllocated is true when the provider has a host for the Machine.
+	ConditionAllocated = "Allocated"
+	// ConditionReady is true while its Node is Ready.
+	ConditionReady = "Ready"
+	// ConditionUpdating is true while what its spec says is being carried out on a Node that there is.
+	ConditionUpdating = "Updating"
+)
+
+// The defaults of a health check that is not given, as in the schema.
+const (
+	defaultNodeStartup  = 20 * time.Minute
+	defaultNotReady     = 5 * time.Minute
+	defaultMaxUnhealthy = "40%"
+)
+
+// health is how long a Machine may be broken; 0 is for ever.
+type health struct{ startup, notReady time.Duration }
+
+func healthOf(check *v1alpha1.MachineHealthCheck) health {
+	h := health{defaultNodeStartup, defaultNotReady}
+	if check == nil {
+		return h
+	}
+	if s := check.NodeStartupTimeoutSeconds; s != nil {
+		h.startup = time.Duration(*s) * time.Second
+	}
+	if s := check.NotReadyTimeoutSeconds; s != nil {
+		h.notReady = time.Duration(*s) * time.Second
+	}
+	return h
+}
+
+// unhealthy says whether the Machine has been broken for longer than anybody waits, and if it has not, when it will
+// have been; zero for never. A Machine for which there is no host yet is not broken, nor is one with a spec that nobody
+// can carry out: another one would be as it is.
+func (h health) unhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) {
+	if m.Status.ErrorReason != nil {
+		switch *m.Status.ErrorReason {
+		case v1alpha1.CreateError, v1alpha1.UpdateError:
+			return true, time.Time{}
+		default:
+			return false, time.Time{}
+		}
+	}
+	ready := meta.FindStatusCondition(m.Status.Conditions, ConditionReady)
+	switch {
+	case ready != nil && ready.Status == metav1.ConditionTrue, isTrue(m, ConditionUpdating):
+		return false, time.Time{}
+	case m.Status.NodeRef == nil:
+		allocated := meta.FindStatusCondition(m.Status.Conditions, ConditionAllocated)
+		return over(allocated, metav1.ConditionTrue, h.startup, now)
+	case ready == nil:
+		return false, time.Time{}
+	}
+	return over(ready, ready.Status, h.notReady, now)
+}
+
+// over says whether the condition has had the status for longer than the limit, and else when it will have.
+func over(c *metav1.Condition, status metav1.ConditionStatus, limit time.Duration, now time.Time) (bool, time.Time) {
+	if c == nil || c.Status != status || limit == 0 {
+		return false, time.Time{}
+	}
+	end := c.LastTransitionTime.Add(limit)
+	if now.Before(end) {
+		return false, end
+	}
+	return true, time.Time{}
+}
+
+func isTrue(m *v1alpha1.Machine, condition string) bool {
+	return meta.IsStatusConditionTrue(m.Status.Conditions, condition)
+}
+
+// since is when the condition became true; zero where it is not.
+func since(m *v1alpha1.Machine, condition string) time.Time {
+	c := meta.FindStatusCondition(m.Status.Conditions, condition)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
+}
