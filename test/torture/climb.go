@@ -67,7 +67,7 @@ func (c *climb) once(ctx context.Context) error {
 	}
 	started := time.Now()
 	for _, command := range [][]string{{"apply", "-y"}, {"plan"}, {"status"}} {
-		if err := expect(ctx, c.Operator, 0, command...); err != nil {
+		if err := succeeds(ctx, c.Operator, command...); err != nil {
 			return err
 		}
 	}

@@ -34,10 +34,10 @@ func onLab(ctx context.Context, options fleet.Options) (*operator.Operator, func
 	return o, end, nil
 }
 
-// expect runs a command that must end with that status.
-func expect(ctx context.Context, o *operator.Operator, status int, args ...string) error {
-	if r := o.Run(ctx, args...); r.Status != status {
-		return fmt.Errorf("want exit status %d\n%s", status, r)
+// succeeds runs a command that must end with exit status 0.
+func succeeds(ctx context.Context, o *operator.Operator, args ...string) error {
+	if r := o.Run(ctx, args...); r.Status != 0 {
+		return fmt.Errorf("want exit status 0\n%s", r)
 	}
 	return ctx.Err()
 }

@@ -21,7 +21,7 @@ func (s settings) upgrade(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := expect(ctx, o, 0, "apply", "-y"); err != nil {
+		if err := succeeds(ctx, o, "apply", "-y"); err != nil {
 			return err
 		}
 		return o.Want(ctx, newer)
@@ -46,7 +46,7 @@ func bare(ctx context.Context, o *operator.Operator) error {
 func (s settings) repair(ctx context.Context) error {
 	return s.climb(ctx, "repair", newer, func(ctx context.Context, o *operator.Operator, first bool) error {
 		if first {
-			if err := expect(ctx, o, 0, "apply", "-y"); err != nil {
+			if err := succeeds(ctx, o, "apply", "-y"); err != nil {
 				return err
 			}
 		}
