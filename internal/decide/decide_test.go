@@ -158,6 +158,14 @@ func TestDecide(t *testing.T) {
 			in.change(w2, func(h *host) { h.Marker.Cluster = "beta" })
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{Route: fsm.Nothing, Warnings: []string{"ForeignCluster(cluster=beta, wanted=alpha)"}}},
+		{"a worker of the manifest is a Machine's", func(in *Input) {
+			in.change(w2, func(h *host) { h.Marker.ID, h.Marker.Machine = "uid-1", "kube-system/pool-1" })
+		}, outcome{
+			Route: fsm.Instruct, Warnings: []string{"HostOfMachine(machine=kube-system/pool-1)"},
+		}},
+		{"a control-plane host of the manifest is a Machine's", func(in *Input) {
+			in.change(cp2, func(h *host) { h.Marker.ID, h.Marker.Machine = "uid-1", "kube-system/pool-1" })
+		}, outcome{Route: fsm.Error, Problems: []string{"HostOfMachine(machine=kube-system/pool-1)"}}},
 		{"two CAs claim one name", func(in *Input) {
 			in.change(cp2, func(h *host) { h.CAHash = decidetest.OtherCA })
 		}, outcome{

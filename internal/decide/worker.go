@@ -56,7 +56,7 @@ func lookAt(in WorkerInput) *worker {
 	w.s.Host, w.s.inLimit = &in.Want.Workers[0], true
 	w.s.is, w.s.wantKubelet = in.Is.Hosts[w.s.ID], in.Want.KubeletVersion(in.Want.Workers[0])
 	cx := condition.HostContext{
-		Cluster: in.Want.Name, CA: in.CA, Version: in.Want.KubernetesVersion, API: in.Is.API.Reached,
+		Cluster: in.Want.Name, Machine: true, CA: in.CA, Version: in.Want.KubernetesVersion, API: in.Is.API.Reached,
 		Etcd: observed.Unknown,
 	}
 	if cx.API == observed.Yes {
@@ -98,7 +98,7 @@ func (w *worker) askReturned() (fsm.Event, string) {
 	name := w.s.name()
 	switch {
 	case w.s.is.Reach != observed.Reached && w.in.Is.API.Reached == observed.Yes && w.in.GivenUp:
-		if w.s.node == nil {
+		if !w.ownsNode() {
 			return fsm.OnYes, name + " does not answer, nobody waits for it any longer, and it has no Node"
 		}
 		return fsm.OnGivenUp, name + " does not answer, and nobody waits for it any longer"
@@ -113,10 +113,15 @@ func (w *worker) askReturned() (fsm.Event, string) {
 		return fsm.OnForeign, name + " has data of somebody else's"
 	case w.s.is.SaysControlPlane():
 		return fsm.OnForeign, name + " says that it is of a control plane"
-	case w.s.Condition == condition.Empty && w.s.is.Marker == nil && !w.s.is.Kubelet.Installed && w.s.node == nil:
+	case w.s.Condition == condition.Empty && w.s.is.Marker == nil && !w.s.is.Kubelet.Installed && !w.ownsNode():
 		return fsm.OnYes, name + " is bare, and has no Node"
 	}
 	return fsm.OnNo, name + " is " + string(w.s.Condition)
+}
+
+// ownsNode reports whether there is a Node and it is this Machine's.
+func (w *worker) ownsNode() bool {
+	return w.s.node != nil && match.OwnsAsMachine(w.s.Host, &w.s.is, w.s.node)
 }
 
 // claimed says whose the host is, by its own word, if it is not this machine's; "" if it is, or nobody's.
@@ -127,10 +132,12 @@ func (w *worker) claimed() string {
 		return ""
 	case m.Cluster != w.in.Want.Name:
 		return "cluster " + m.Cluster + "'s"
+	case m.Machine != "":
+		return "Machine " + m.Machine + "'s"
 	case m.ID == "":
 		return "the manifest's"
 	}
-	return "host " + m.ID
+	return "the manifest's, which calls it host " + m.ID
 }
 
 // askHost asks whether the machine can be what is wanted on this host.
@@ -149,6 +156,11 @@ func (w *worker) askHost() (fsm.Event, string) {
 		return w.because(fsm.OnUnfit, name+" is foreign", w.s.Reasons...)
 	case w.s.silent():
 		return w.because(fsm.OnNotKnown, "nothing is known of "+name, w.s.Reasons...)
+	}
+	if n := w.s.node; n != nil && !w.ownsNode() && !w.s.joined() {
+		return w.because(fsm.OnUnfit, "the Node "+n.Name+" is somebody else's", problem.Problem{
+			Code: problem.NodeOfAnother, Host: w.s.ID, Parameters: problem.Parameters{"node": n.Name},
+		})
 	}
 	if v := w.s.Versions.Containerd; v != "" && skew.Containerd(w.s.wantKubelet, v) != nil {
 		return w.because(fsm.OnUnfit, "its kubelet does not work with its container runtime", problem.Problem{
@@ -178,7 +190,22 @@ func (w *worker) askMayJoin() (fsm.Event, string) {
 	if event, why := w.skewed(); event != "" {
 		return event, why
 	}
+	if w.anyToken() {
+		return w.because(fsm.OnNotKnown, "a join token would be good for any Node", w.tokens()...)
+	}
 	return fsm.OnYes, "kubelet " + w.s.wantKubelet + " works with every API server"
+}
+
+// anyToken reports whether kubeadm's rule is there, or may be, by which any join token is good for any Node. To remove
+// it is the business of whoever has the cluster's lock.
+func (w *worker) anyToken() bool { return w.in.Is.API.AutoApproval != observed.No }
+
+// tokens is the problem of a cluster with that rule; none where it is not there.
+func (w *worker) tokens() []problem.Problem {
+	if !w.anyToken() {
+		return nil
+	}
+	return []problem.Problem{{Code: problem.JoinTokensForAny, Host: w.s.ID}}
 }
 
 // skewed is the answer where the wanted kubelet does not work with every API server, or that is not known; "" where it
@@ -213,12 +240,12 @@ func (w *worker) askHealthy() (fsm.Event, string) {
 		return fsm.OnHealthy, name + " is healthy, or what is wrong with it is what its upgrade writes"
 	case w.s.Condition == condition.Restartable:
 		return fsm.OnUnitsStopped, "units of " + name + " do not run and can be started again"
-	case w.s.Condition == condition.Regenerable && w.in.Is.API.Reached == observed.Yes:
+	case w.s.Condition == condition.Regenerable && w.in.Is.API.Reached == observed.Yes && !w.anyToken():
 		return fsm.OnRegenerable, "what is missing on " + name + " can be regenerated"
 	case len(w.restorable()) > 0:
 		return fsm.OnEdited, "files that somebody has changed on " + name + " can be restored"
 	}
-	return w.because(fsm.OnUnhealthy, name+" is "+string(w.s.Condition), w.s.Reasons...)
+	return w.because(fsm.OnUnhealthy, name+" is "+string(w.s.Condition), slices.Concat(w.s.Reasons, w.tokens())...)
 }
 
 // restorable are its files that can be restored. In the middle of an upgrade there are none: it writes them.

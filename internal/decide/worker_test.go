@@ -19,21 +19,34 @@ import (
 // machineID is the ID of the Machine that the tests' worker is.
 const machineID = "5c0e9a2e-7d0b-4c53-9b7e-0f2b6f1f6a10"
 
+// machineName is its namespace and name.
+const machineName = "kube-system/pool-1"
+
 // aWorker is a worker that is a Machine and that is as it should be.
 func aWorker() WorkerInput {
 	h := decidetest.Host(desired.Worker, "w", 1)
-	h.ID, h.HasOwnID = machineID, true
+	h.ID, h.HasOwnID, h.Machine = machineID, true, machineName
+	h.Labels = map[string]string{desired.OwnerLabel: machineID}
 	in := WorkerInput{APIServers: []string{decidetest.Version}}
 	in.Want = desired.Cluster{Name: decidetest.Cluster, KubernetesVersion: decidetest.Version}
 	in.Want.Workers = []desired.Host{h}
 	in.CA = decidetest.CA
 	is := decidetest.Member(h)
-	is.Marker.ID, is.Marker.Node = machineID, h.Hostname
+	is.Marker.ID, is.Marker.Machine, is.Marker.Node = machineID, machineName, h.Hostname
 	in.Is = observed.World{
 		Hosts: map[string]observed.Host{h.ID: is},
-		API:   observed.API{Reached: observed.Yes, Nodes: []observed.Node{decidetest.ReadyNode(h)}},
+		API: observed.API{
+			Reached: observed.Yes, AutoApproval: observed.No, Nodes: []observed.Node{ownNode(h)},
+		},
 	}
 	return in
+}
+
+// ownNode is the Node of a Machine that is well.
+func ownNode(h desired.Host) observed.Node {
+	n := decidetest.ReadyNode(h)
+	n.Labels = map[string]string{desired.OwnerLabel: machineID}
+	return n
 }
 
 // host changes what the host says.
@@ -68,6 +81,11 @@ func (in WorkerInput) wanting(change func(*desired.Host)) WorkerInput {
 	return in
 }
 
+func (in WorkerInput) autoApproval(is observed.Tri) WorkerInput {
+	in.Is.API.AutoApproval = is
+	return in
+}
+
 func (in WorkerInput) apiServers(versions ...string) WorkerInput {
 	in.APIServers = versions
 	return in
@@ -98,8 +116,12 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		{"silent", aWorker().silent(), fsm.Wait, problem.HostUnreachable},
 		{"its disk is full", aWorker().host(func(is *observed.Host) { is.Unwritable = "no space left" }), fsm.Wait,
 			problem.HostUnwritable},
-		{"the manifest has taken the host", aWorker().host(marker(func(m *observed.Marker) { m.ID = "192.0.1.1" })),
-			fsm.Error, problem.HostClaimed},
+		{"the manifest has taken the host", aWorker().host(marker(func(m *observed.Marker) {
+			m.ID, m.Machine = "192.0.1.1", ""
+		})), fsm.Error, problem.HostClaimed},
+		{"another Machine has the host", aWorker().host(marker(func(m *observed.Marker) {
+			m.ID, m.Machine = "another", "kube-system/other"
+		})), fsm.Error, problem.HostClaimed},
 		{"the host is of the time before IDs", aWorker().host(marker(func(m *observed.Marker) { m.ID = "" })),
 			fsm.Error, problem.HostClaimed},
 		{"another cluster has the host", aWorker().host(marker(func(m *observed.Marker) { m.Cluster = "beta" })),
@@ -107,10 +129,26 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		{"it says that it is of the control plane", aWorker().host(func(is *observed.Host) {
 			is.EtcdData = observed.Yes
 		}), fsm.Error, problem.ControlPlaneClaimed},
+		{"the Node of its name is somebody else's", aWorker().bare().node(func(n *observed.Node) {
+			n.Labels = nil
+		}), fsm.Error, problem.NodeOfAnother},
+		{"the Node of its name is a Machine's of before", aWorker().bare().node(func(n *observed.Node) {
+			n.Labels = map[string]string{desired.OwnerLabel: "another"}
+		}), fsm.Error, problem.NodeOfAnother},
+		{"gone, and the Node of its name is somebody else's", aWorker().bare().gone().node(func(n *observed.Node) {
+			n.Labels = nil
+		}), fsm.Nothing, ""},
 		{"too small", aWorker().bare().host(func(is *observed.Host) { is.DiskMiB = 10 }), fsm.Error,
 			problem.DiskTooSmall},
 		{"the API does not answer", aWorker().bare().wantingAPI(observed.No), fsm.Wait,
 			problem.APIServerVersionUnknown},
+		{"a join token would be good for any Node", aWorker().bare().autoApproval(observed.Yes), fsm.Wait,
+			problem.JoinTokensForAny},
+		{"nobody knows for whom a join token is good", aWorker().bare().autoApproval(observed.Unknown), fsm.Wait,
+			problem.JoinTokensForAny},
+		{"new credentials need a token too", aWorker().host(func(is *observed.Host) {
+			is.KubeletConf = observed.No
+		}).autoApproval(observed.Yes), fsm.Wait, problem.KubeletConfMissing},
 		{"kubelet newer than the API servers", aWorker().bare().wanting(kubelet("1.37.0")), fsm.Error,
 			problem.KubeletVersionRefused},
 		{"kubelet of a newer patch release", aWorker().bare().wanting(kubelet("1.36.4")), fsm.Error,
@@ -187,7 +225,7 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 
 // node changes its Node, or brings it back where the change is nil.
 func (in WorkerInput) node(change func(*observed.Node)) WorkerInput {
-	n := decidetest.ReadyNode(in.Want.Workers[0])
+	n := ownNode(in.Want.Workers[0])
 	if change != nil {
 		change(&n)
 	}

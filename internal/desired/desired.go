@@ -125,8 +125,10 @@ type Host struct {
 	// ID is the host's identity in plans, probes and records: opaque, and stable for as long as the machine is the
 	// host. The manifest gives it (HasOwnID); else it is derived once, from the address at which the host was
 	// first installed.
-	ID             string            `json:"id"`
-	HasOwnID       bool              `json:"-"` // the manifest gives the ID
+	ID       string `json:"id"`
+	HasOwnID bool   `json:"-"` // the manifest gives the ID
+	// Machine is the "namespace/name" of the Machine that the host is to be, whose UID is the ID; "" on the manifest's.
+	Machine        string            `json:"machine,omitempty"`
 	Role           Role              `json:"role"`
 	PublicAddress  string            `json:"publicAddress"`
 	PrivateAddress string            `json:"privateAddress"`
@@ -141,6 +143,9 @@ type Host struct {
 	Versions Versions `json:"versions,omitzero"`
 	SSH      SSH      `json:"ssh"`
 }
+
+// OwnerLabel on a Node is the UID of its Machine, the host's ID.
+const OwnerLabel = "machine-controller/owned-by"
 
 // Names are all names and addresses that the manifest gives the host.
 func (h Host) Names() []string {

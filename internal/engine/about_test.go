@@ -7,7 +7,9 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/plan"
 	"kubeone/internal/probe"
 )
 
@@ -70,5 +72,52 @@ func TestARequestAboutHostsNeedsToKnowWhichAndOfWhat(t *testing.T) {
 	}
 	if _, err := about.Propose(t.Context(), Apply{}); !errors.Is(err, silent) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// workers is a cluster of which only the worker is known, as a controller's.
+func workers() desired.Cluster {
+	c := wanted("demo")
+	c.ControlPlane = nil
+	c.Workers[0].HasOwnID, c.Workers[0].Machine = true, "kube-system/pool-1"
+	return c
+}
+
+// restricted are the facts of a cluster in which a join token is good for one Node.
+func restricted(ctx context.Context) (probe.Result, error) {
+	r, err := told(ctx)
+	r.World.API.AutoApproval = observed.No
+	return r, err
+}
+
+func TestAMachineIsDecidedAboutByItself(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *Config) { c.Want = workers() })
+	about, err := s.About(restricted, playedWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := []string{wanted("").KubernetesVersion}
+	p, err := about.Propose(t.Context(), Worker{APIServers: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Decision().Route != fsm.Join || p.Refusal() != nil || p.Scripts[playedWorker] == "" {
+		t.Errorf("%s, refused: %v", p.Decision().Route, p.Refusal())
+	}
+	scope := plan.LockScope(p.Plan, p.Want, p.Observed.World)
+	if scope.Cluster || len(scope.Hosts) != 1 || scope.Hosts[0] != playedWorker {
+		t.Errorf("it locks %+v", scope)
+	}
+	var blocked *BlockedError
+	for name, r := range map[string]Worker{
+		"no API server is known": {}, "a newer API server": {APIServers: []string{"1.40.0"}},
+	} {
+		if p, err = about.Propose(t.Context(), r); err != nil || !errors.As(p.Refusal(), &blocked) {
+			t.Errorf("%s: %v, refused: %v", name, err, p.Refusal())
+		}
+	}
+	if p, err = about.Propose(t.Context(), Worker{Gone: true}); err != nil || !p.Plan.Empty() || p.Refusal() != nil {
+		t.Errorf("a bare host of a Machine that is gone: %v, %v, %+v", err, p.Refusal(), p.Plan.Steps)
 	}
 }

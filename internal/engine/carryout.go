@@ -217,9 +217,11 @@ func (e *Engine) absent(p Proposal) map[string]host.Host {
 
 // forgets reports whether hosts that are reset stay bare, so that nothing of ours is to be left there.
 func forgets(r Request) bool {
-	switch r.(type) {
+	switch r := r.(type) {
 	case Reset, Remove:
 		return true
+	case Worker:
+		return r.Gone
 	}
 	return false
 }

@@ -97,6 +97,9 @@ func New(c Config) (*Engine, error) {
 			return nil, fmt.Errorf("engine: no way to the host %q is given", h.ID)
 		}
 	}
+	if len(c.Want.ControlPlane) == 0 {
+		return e, nil // of workers alone, who apply nothing to the cluster
+	}
 	if err := e.renderAddons(); err != nil {
 		return nil, &ConfigError{err}
 	}

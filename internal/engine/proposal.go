@@ -34,7 +34,7 @@ func (p Proposal) Decision() decide.Decision { return p.Decisions[0] }
 // *UnresolvedError, or a *ConfigError where the request does not allow what the cluster needs. It is nil if nothing
 // is in the way.
 func (p Proposal) Refusal() error {
-	if r, ok := p.Request.(Apply); ok {
+	if r, ok := p.Request.(interface{ refusal(p Proposal) error }); ok {
 		if err := r.refusal(p); err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Request is what a caller wants done: an Apply, Reset, Remove, Replace, Recover or Snapshots. Hosts are
-// named by their IDs.
+// Request is what a caller wants done: an Apply, Reset, Remove, Replace, Recover, Snapshots or Worker. Hosts are named
+// by their IDs.
 type Request interface {
 	// plan plans what the request asks for. It is pure, and is called again with more in its input. An error is a
 	// mistake in the request, or a reason why it must not be carried out.
@@ -88,6 +88,14 @@ type Recover struct {
 // Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd's data, one after the other,
 // and brings the hosts' timer for the scheduled ones up to the manifest.
 type Snapshots struct{}
+
+// Worker makes one host what is wanted of a worker that is a Machine, or returns it bare. It is for an engine about
+// that host alone (Engine.About), whose cluster has this worker and no control plane.
+type Worker struct {
+	Gone       bool     // the Machine is not wanted any more: the host is returned
+	GivenUp    bool     // nobody waits any longer for the host of a Machine that is gone, if it does not answer
+	APIServers []string // the versions of all API servers that there are; none where one is not known
+}
 
 func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	limit, err := r.limit(in)
@@ -168,6 +176,25 @@ func (Snapshots) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 		return p, nil, &EtcdError{errors.New("no control-plane host that answers has etcd's data; see kubeone status")}
 	}
 	return planned(p, in, nil)
+}
+
+func (r Worker) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	p, decisions := plan.Worker(decide.WorkerInput{
+		Input: in.Decide, Gone: r.Gone, GivenUp: r.GivenUp, APIServers: r.APIServers,
+	})
+	p.FirstContacts = in.FirstContacts
+	return p, decisions, nil
+}
+
+// refusal is why nothing is done about the worker; nil if something is, or nothing is to be done.
+func (Worker) refusal(p Proposal) error {
+	switch d := p.Decision(); {
+	case d.Route == fsm.Error, d.Route == fsm.Wait:
+		return &BlockedError{d.Route, p.Plan.Again}
+	case p.Plan.Blocked != "":
+		return &BlockedError{d.Route, p.Plan.Blocked}
+	}
+	return nil
 }
 
 // planned completes a plan that the state of the world alone does not lead to.

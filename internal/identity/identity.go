@@ -60,7 +60,7 @@ type matcher struct {
 	want    desired.Cluster
 	is      observed.World
 	entries []entry            // control plane first
-	markers []*observed.Marker // by machine: the note of this cluster that it carries; nil for none
+	markers []*observed.Marker // by machine: the note of this cluster's manifest that it carries; nil for none
 	names   map[string]int     // how many machines with a marker have that name
 	taken   []int              // by machine: the entry that it says it is, -1 for none
 	found   []Contradiction
@@ -75,7 +75,7 @@ func newMatcher(want desired.Cluster, is observed.World) *matcher {
 	for i, h := range hosts {
 		m.entries[i], m.taken[i] = entry{host: h, machine: -1}, -1
 		if seen := is.Hosts[h.ID]; seen.Reach == observed.Reached && seen.Marker != nil &&
-			seen.Marker.Cluster == want.Name {
+			seen.Marker.Cluster == want.Name && seen.Marker.Machine == "" {
 			m.markers[i] = seen.Marker
 			m.names[nodeName(seen)]++
 		}

@@ -185,6 +185,7 @@ type Marker struct {
 	ID       string `json:"id,omitempty"`
 	Derived  bool   `json:"derivedID,omitempty"`
 	Node     string `json:"node,omitempty"`
+	Machine  string `json:"machine,omitempty"` // "namespace/name" of the Machine that has it; "": the manifest has it
 	RunID    string `json:"runID,omitempty"`
 	Complete bool   `json:"complete"` // the host finished joining; false: an installation of ours that has not ended
 	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began

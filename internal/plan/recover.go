@@ -245,7 +245,8 @@ func (b *builder) hostNamed(m observed.Member) string {
 func (b *builder) awaitWorkers(restore string) {
 	for _, h := range b.in.Want.Workers {
 		seen := b.in.Is.Hosts[h.ID]
-		if seen.Marker == nil || !seen.Marker.Complete || !seen.Kubelet.Active || seen.Unwritable != "" {
+		if m := seen.Marker; m == nil || !m.Complete || m.Machine != h.Machine || !seen.Kubelet.Active ||
+			seen.Unwritable != "" {
 			continue
 		}
 		after := restore

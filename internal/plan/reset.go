@@ -66,6 +66,8 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		return nil
 	case seen.Marker != nil && seen.Marker.Cluster != b.in.Want.Name:
 		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.node(h), seen.Marker.Cluster, b.in.Want.Name)
+	case seen.Marker != nil && seen.Marker.Machine != h.Machine:
+		return fmt.Errorf("%s belongs to %s", b.node(h), owner(seen.Marker.Machine))
 	case seen.Marker == nil && hasData(seen):
 		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); look at /etc/kubernetes and "+
 			"/var/lib/etcd there, and clean it by hand", b.node(h))
@@ -73,6 +75,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		return nil // bare, as far as we are concerned: a container runtime that is there is somebody else's
 	}
 	controlPlane := b.controlPlane(h)
+	_, hasNode := b.findNode(h)
 	needs, err := b.leave(h, whole)
 	if err != nil {
 		return err
@@ -86,13 +89,22 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 			"kubelet, containerd and their units",
 		},
 	})
-	if _, found := b.findNode(h); found && !whole && b.world.Is.API.Reached == observed.Yes {
+	if hasNode && !whole && b.world.Is.API.Reached == observed.Yes {
 		last = b.deleteNode(h, "the host has left the cluster", []string{last}, step.Death{})
 	}
 	if controlPlane && !whole {
 		b.barrier = []string{last} // one control-plane host at a time
 	}
 	return nil
+}
+
+// owner is who has a host whose marker names that Machine.
+func owner(machine string) string {
+	if machine == "" {
+		return "the manifest, and is not a Machine's"
+	}
+	namespace, name, _ := strings.Cut(machine, "/")
+	return fmt.Sprintf("Machine %s: kubectl -n %s delete machine %s returns it", machine, namespace, name)
 }
 
 func (b *builder) resetReason(h desired.Host) string {
@@ -143,7 +155,7 @@ func hasData(h observed.Host) bool {
 
 func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
 	for _, n := range b.world.Is.API.Nodes {
-		if n.Name == b.node(h) && match.Owns(&h, &n) {
+		if is := b.world.Is.Hosts[h.ID]; n.Name == b.node(h) && match.OwnsAsMachine(&h, &is, &n) {
 			return n, true
 		}
 	}

@@ -72,6 +72,12 @@ func TestRefusedResets(t *testing.T) {
 	alone.Is.Etcd = halfJoined().Is.Etcd
 	elsewhere := healthy(1, 1)
 	mutate(elsewhere, "w-1", func(h *observed.Host) { h.Marker = &observed.Marker{Cluster: "beta", Complete: true} })
+	machines := healthy(1, 1)
+	mutate(machines, "w-1", func(h *observed.Host) {
+		m := *h.Marker
+		m.ID, m.Machine = "uid-1", "kube-system/pool-1"
+		h.Marker = &m
+	})
 	strange := healthy(1, 1, "w-1")
 	become(strange, "w-1", foreign)
 	for _, c := range []struct {
@@ -94,6 +100,7 @@ func TestRefusedResets(t *testing.T) {
 		{"a host that does not answer", oneDead, []string{"192.0.0.5"}, "connection timed out"},
 		{"the API does not answer", gone, []string{"192.0.1.1"}, "reset without --host"},
 		{"another cluster's host", elsewhere, nil, `belongs to cluster "beta"`},
+		{"a Machine's host", machines, []string{"192.0.1.1"}, "kubectl -n kube-system delete machine pool-1"},
 		{"data of unknown origin", strange, nil, "unknown origin"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,6 +26,7 @@ func aMachine(is func(desired.Host) observed.Host) decide.WorkerInput {
 		seen.Marker.ID, seen.Marker.Node = h.ID, h.Hostname
 	}
 	in.Is = observed.World{Hosts: map[string]observed.Host{h.ID: seen}, API: observed.API{Reached: observed.Yes}}
+	in.Is.API.AutoApproval = observed.No
 	if seen.Marker != nil && seen.Marker.Complete || seen.Reach != observed.Reached {
 		in.Is.API.Nodes = []observed.Node{decidetest.ReadyNode(h)}
 	}
@@ -92,6 +93,7 @@ func TestAWorkersPlanIsTheSameAsTheManifests(t *testing.T) {
 	t.Parallel()
 	whole := askedWorkerOnly(healthy(3, 2, "w-1"))
 	of, _ := Build(Input{Decide: whole})
+	whole.Is.API.AutoApproval = observed.No
 	in := decide.WorkerInput{Input: whole, APIServers: []string{decidetest.Version}}
 	in.Want.ControlPlane, in.Want.Workers = nil, whole.Want.Workers[:1]
 	alone, _ := Worker(in)

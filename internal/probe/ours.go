@@ -104,12 +104,26 @@ func marker(l lines, files map[string][]string) *observed.Marker {
 	return &observed.Marker{
 		Cluster: said["cluster"], Role: said["role"], RunID: said["run"], Complete: said["complete"] == "yes",
 		ID: word(said["id"]), Derived: said["id-derived"] == "yes", Node: word(said["node"]),
-		Fenced: said["fenced"], Restoring: said["restoring"] == "yes", Epoch: number(said["epoch"]),
+		Machine: machineName(said["machine"]),
+		Fenced:  said["fenced"], Restoring: said["restoring"] == "yes", Epoch: number(said["epoch"]),
 	}
 }
 
 // longestWord is that of an ID or the name of a Node; ids and names of Kubernetes are 253 characters at most.
 const longestWord = 253
+
+// machineName is the namespace and name of a Machine, as a host says it. What is no such name is kept as a question
+// mark: the host is some Machine's.
+func machineName(s string) string {
+	if s == "" {
+		return ""
+	}
+	namespace, name, _ := strings.Cut(s, "/")
+	if namespace, name = word(namespace), word(name); namespace == "" || name == "" {
+		return "?"
+	}
+	return namespace + "/" + name
+}
 
 // word is an ID or a name, as a host says it; "" for anything else.
 func word(s string) string {

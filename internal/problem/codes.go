@@ -99,7 +99,14 @@ const (
 	HostnameChanged Code = "HostnameChanged"
 	RoleChanged     Code = "RoleChanged"
 	HostMoved       Code = "HostMoved"
-	HostClaimed     Code = "HostClaimed"
+)
+
+// Machines and their hosts. docs/problems.md explains each.
+const (
+	HostClaimed      Code = "HostClaimed"
+	HostOfMachine    Code = "HostOfMachine"
+	JoinTokensForAny Code = "JoinTokensForAny"
+	NodeOfAnother    Code = "NodeOfAnother"
 )
 
 // Versions. docs/problems.md explains each.

@@ -1,6 +1,6 @@
 package problem
 
-func identityRows() [7]row {
+func identityRows() [6]row {
 	return [...]row{
 		{
 			code: HostIDDuplicate, class: ClassConfig,
@@ -43,12 +43,38 @@ func identityRows() [7]row {
 			what:    "the manifest has it at {address}, and its machine answers at {found}",
 			do:      "correct the address in the manifest",
 		},
+	}
+}
+
+func machineRows() [4]row {
+	return [...]row{
 		{
 			code: HostClaimed, class: ClassConfig,
 			meaning: "A Machine's host is another Machine's, or the manifest's, by its own note.",
 			what:    "the host is {owner}",
 			do: "delete the Machine that is not meant to have the host; or take the host out of the manifest, with " +
 				"kubeone node remove",
+		},
+		{
+			code: HostOfMachine, class: ClassConfig,
+			meaning: "A host of the manifest is a Machine's, by its own note.",
+			what:    "the host belongs to Machine {machine}",
+			do: "take it out of the manifest; or delete that Machine with kubectl, which returns the host, and apply " +
+				"again",
+		},
+		{
+			code: JoinTokensForAny, class: ClassKube,
+			meaning: "The cluster has a rule of kubeadm's by which whoever has a join token gets the certificate of " +
+				"any Node. No Machine is given a token while it is there, or nobody knows whether it is.",
+			what: "the rule kubeadm:node-autoapprove-bootstrap is in the cluster, or may be",
+			do:   "kubeone apply, which removes it",
+		},
+		{
+			code: NodeOfAnother, class: ClassKube,
+			meaning: "A Machine's host is to join, and the cluster has a Node of its name that is not the Machine's.",
+			what:    "the Node {node} is there, and is somebody else's",
+			do: "give the host another name; or delete the Node with kubectl, if its host is no more, and the " +
+				"Machine joins",
 		},
 	}
 }

@@ -21,6 +21,7 @@ func sections() []section {
 	preflight := preflightRows()
 	cluster := clusterRows()
 	who := identityRows()
+	machines := machineRows()
 	versions := versionsRows()
 	etcd := etcdRows()
 	step := stepRows()
@@ -29,6 +30,7 @@ func sections() []section {
 		{"Hosts that are not fit", "Why nothing can be installed on a host.", preflight[:]},
 		{"The manifest and its hosts", "What speaks against doing anything at all, or is a warning.", cluster[:]},
 		{"Who a machine is", "Two answers to the question which machine is which host.", who[:]},
+		{"Machines", "Why a Machine is not given its host, or a token.", machines[:]},
 		{"Versions", "Why a version cannot be carried out.", versions[:]},
 		{"etcd and its members", "What concerns etcd as a whole.", etcd[:]},
 		{"What you can do", "The steps of instructions.", step[:]},
@@ -41,10 +43,13 @@ func find(code Code) row {
 	preflight := preflightRows()
 	cluster := clusterRows()
 	who := identityRows()
+	machines := machineRows()
 	versions := versionsRows()
 	etcd := etcdRows()
 	step := stepRows()
-	for _, rows := range [...][]row{conditions[:], preflight[:], cluster[:], who[:], versions[:], etcd[:], step[:]} {
+	for _, rows := range [...][]row{
+		conditions[:], preflight[:], cluster[:], who[:], machines[:], versions[:], etcd[:], step[:],
+	} {
 		for i := range rows {
 			if rows[i].code == code {
 				return rows[i]

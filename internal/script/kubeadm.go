@@ -100,8 +100,18 @@ func nodeRegistration(in Input) object {
 	return object{
 		"name": in.NodeName, "criSocket": "unix:///run/containerd/containerd.sock", "taints": taints(in.Host),
 		"imagePullPolicy": "IfNotPresent", "imagePullSerial": false,
-		"kubeletExtraArgs": args(map[string]string{"node-ip": in.Host.PrivateAddress}),
+		"kubeletExtraArgs": args(kubeletArgs(in)),
 	}
+}
+
+// kubeletArgs are the kubelet's flags. A Machine's Node has its label from the moment at which the kubelet makes it:
+// whoever finds it knows whose it is, also where nothing else has come of the join.
+func kubeletArgs(in Input) map[string]string {
+	flags := map[string]string{"node-ip": in.Host.PrivateAddress}
+	if in.Host.Machine != "" {
+		flags["node-labels"] = desired.OwnerLabel + "=" + in.Host.ID
+	}
+	return flags
 }
 
 func taints(h desired.Host) []object {

@@ -70,6 +70,23 @@ func TestMarkSaysWhoseTheHostIs(t *testing.T) {
 	b.fails("ROLE=control-plane; mark no", "this host has joined as worker since the plan was made")
 }
 
+// A host is the manifest's or a Machine's. What is begun for the one refuses the other's, whatever was planned.
+func TestMarkRefusesTheHostOfAnotherOwner(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, input("w-1"))
+	const machine = "HOST_ID=uid-1; ID_DERIVED=no; MACHINE=kube-system/pool-1; "
+	b.must(machine + "KUBEONE_RUN=run-1; mark no; mark yes; mark no")
+	if diff := cmp.Diff("cluster=alpha\nrole=worker\nrun=run-1\ncomplete=yes\nid=uid-1\nid-derived=no\nnode=w-1\n"+
+		"machine=kube-system/pool-1\n", b.read("etc/kubeone/marker")); diff != "" {
+		t.Error(diff)
+	}
+	b.fails("mark no", "this host belongs to Machine kube-system/pool-1")
+	b.fails("HOST_ID=uid-2; MACHINE=kube-system/pool-2; mark no", "this host belongs to Machine kube-system/pool-1")
+	other := newBox(t, input("w-1"))
+	other.must("mark no")
+	other.fails(machine+"mark no", "this host belongs to the manifest")
+}
+
 func TestRecordReplacesByName(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("w-1"))

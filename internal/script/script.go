@@ -184,6 +184,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"ROLE", string(in.Host.Role)},
 		{"HOST_ID", in.Host.ID},
 		{"ID_DERIVED", yesNo(!in.Host.HasOwnID)},
+		{"MACHINE", in.Host.Machine},
 		{"CNI_CONFIG", in.Network.Config.File},
 		{"PLUGIN_BINARIES", pluginBinaries(in)},
 		{"PLUGIN_INTERFACES", strings.Join(in.Network.Traces.Interfaces, " ")},

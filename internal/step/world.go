@@ -44,6 +44,7 @@ func (w *World) member(h desired.Host) {
 	kubelet := seen.Kubelet.Version // "" where the host did not say it
 	seen.Marker = &observed.Marker{
 		Cluster: w.Want.Name, Role: string(h.Role), ID: h.ID, Derived: !h.HasOwnID, Node: w.Names[h.ID],
+		Machine:  h.Machine,
 		Complete: true, Epoch: w.Epoch,
 	}
 	seen.KubeletConf, seen.KubeletCert, seen.Healthz = observed.Yes, observed.Yes, observed.Yes

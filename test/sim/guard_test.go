@@ -45,6 +45,11 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.NoAsking, "seed=1 hosts=4+1 start=missing " +
 			"faults=1:stopped:0:1,10:severed:0:150,10:split:0:150,11:paused:0:45,34:second:0:1", safety.OneOperator},
 		{drive.NoWorkerLock, "seed=1 hosts=1+1 start=missing faults=1:alone:1:1", safety.OneOperator},
+		{drive.NoWorkerLock, "seed=3 hosts=1+0 start=older-minor faults=1:claimed:0:1 pool=1", safety.OneOperator},
+		{drive.OneVersion, "seed=11275 hosts=2+1 start=older-minor faults=1:conf-lost:2:1,1:claimed:2:40 pool=2",
+			safety.Skew},
+		{drive.NoOwner, "seed=1 hosts=1+1 start=surplus faults=2:mistaken:0:1 pool=1", safety.Owner},
+		{drive.AnyToken, "seed=1 hosts=1+0 start=older-patch faults=1:claimed:0:1 pool=1", safety.OwnTokens},
 		{drive.AnyToken, "seed=1 hosts=1+1 start=missing faults=", safety.OwnTokens},
 		{drive.NoRecord, "seed=1 hosts=1+2 start=healthy faults=1:swapped:1:1,2:replaced:1:1,3:dead:2:200",
 			safety.Planned},

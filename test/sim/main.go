@@ -19,6 +19,7 @@ import (
 
 func main() {
 	schedules := flag.Int("schedules", 0, "how many random schedules to run")
+	machines := flag.Int("machines", 0, "how many random schedules to run with controllers as second actors")
 	first := flag.Uint64("seed", 1, "the first one's seed")
 	states := flag.Int("states", 0, "every pair of faults in all clusters of up to that many control-plane hosts")
 	boundaries := flag.Int("boundaries", 0,
@@ -29,10 +30,11 @@ func main() {
 	flag.Parse()
 	debug.SetGCPercent(800) // every schedule leaves its world behind
 	os.Exit(run(*replay, *all, map[string]iter.Seq[drive.Scenario]{
-		"random schedules":    random(*first, *schedules),
-		"states":              drive.States(*states),
-		"command boundaries":  drive.Boundaries(*boundaries),
-		"pairs at boundaries": pairsOf(*pairs),
+		"random schedules":      random(*first, *schedules, drive.Random),
+		"schedules of Machines": random(*first, *machines, drive.RandomWithPool),
+		"states":                drive.States(*states),
+		"command boundaries":    drive.Boundaries(*boundaries),
+		"pairs at boundaries":   pairsOf(*pairs),
 	}))
 }
 
@@ -41,7 +43,9 @@ func run(replay string, all bool, parts map[string]iter.Seq[drive.Scenario]) int
 		return show(replay)
 	}
 	status := 0
-	for _, name := range []string{"states", "command boundaries", "pairs at boundaries", "random schedules"} {
+	for _, name := range []string{
+		"states", "command boundaries", "pairs at boundaries", "random schedules", "schedules of Machines",
+	} {
 		t := tally{name: name, began: time.Now()}
 		if !onAllProcessors(parts[name], func(s drive.Scenario, r drive.Report) bool { return t.count(s, r, all) }) {
 			return 1
@@ -91,10 +95,10 @@ func hand(scenarios iter.Seq[drive.Scenario], to chan<- drive.Scenario, done <-c
 	}
 }
 
-func random(first uint64, n int) iter.Seq[drive.Scenario] {
+func random(first uint64, n int, scenario func(seed uint64) drive.Scenario) iter.Seq[drive.Scenario] {
 	return func(yield func(drive.Scenario) bool) {
 		for i := range uint64(max(n, 0)) {
-			if !yield(drive.Random(first + i)) {
+			if !yield(scenario(first + i)) {
 				return
 			}
 		}

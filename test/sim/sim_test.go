@@ -11,8 +11,9 @@ import (
 
 // The first schedules and states; `go run ./test/sim` takes as many as one likes.
 const (
-	firstSchedules = 600
-	firstStates    = 3600
+	firstSchedules  = 600
+	firstStates     = 3600
+	firstOfMachines = 1000
 )
 
 // first are so many, or a tenth of them where the race detector runs.
@@ -30,6 +31,13 @@ func TestRandomSchedules(t *testing.T) {
 	}
 }
 
+func TestSchedulesOfMachines(t *testing.T) {
+	t.Parallel()
+	for seed := 1; seed <= first(firstOfMachines) && !t.Failed(); seed++ {
+		mustGoWell(t, drive.RandomWithPool(uint64(seed)).String()) // #nosec G115 -- from 1 on
+	}
+}
+
 func TestStatesOfSmallClusters(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -44,13 +52,14 @@ func TestStatesOfSmallClusters(t *testing.T) {
 func TestAScenarioIsReadAsItIsWritten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		want := drive.Random(seed)
-		got, err := drive.Parse(want.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+		for _, want := range []drive.Scenario{drive.Random(seed), drive.RandomWithPool(seed)} {
+			got, err := drive.Parse(want.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
 		}
 	}
 	for _, text := range []string{"", "seed=x", "hosts=3", "seed=1 hosts=1+0 " +

@@ -19,8 +19,6 @@ const (
 	DeleteFirstAnnotation = "cluster.k8s.io/delete-machine"
 	// MachineAnnotation on a Node is the namespace and name of its Machine; the cluster autoscaler reads it.
 	MachineAnnotation = "cluster.k8s.io/machine"
-	// OwnedByLabel on a Node is the UID of its Machine.
-	OwnedByLabel = "machine-controller/owned-by"
 	// AppliedMetadataAnnotation on a Machine is a hash of the labels, annotations and taints that its set has given it.
 	AppliedMetadataAnnotation = "cluster.k8s.io/applied-metadata"
 	// PausedAnnotation on any of the objects stops its controller from acting on it.

@@ -52,6 +52,7 @@ type Assessment struct {
 // and etcd say about it.
 type HostContext struct {
 	Cluster string
+	Machine bool   // it is asked about a Machine's host; false: about one of the manifest
 	CA      string // this cluster's CA hash; empty when not known
 	Version string // the wanted one
 	API     observed.Tri
@@ -75,9 +76,13 @@ func (c Condition) Silent() bool { return c == Unreachable || c == Unclear }
 
 // Classify names the condition of one host. It is a pure function of what the host said and its context.
 func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment {
-	a := origin(is, cx)
+	a := origin(want.Role, is, cx)
 	if is.Unwritable != "" && want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign {
 		a = because(Unclear, problem.HostUnwritable, problem.Parameters{"error": is.Unwritable})
+	}
+	if m := is.Marker; want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign &&
+		m != nil && m.Machine != "" && !cx.Machine {
+		a = because(Unclear, problem.HostOfMachine, problem.Parameters{"machine": m.Machine})
 	}
 	if want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign &&
 		is.SaysControlPlane() {
@@ -149,12 +154,15 @@ func membership(c Condition, cx HostContext) observed.Tri {
 
 // origin says whose the host is: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that lost its data,
 // or Healthy for one whose health is the next question.
-func origin(is *observed.Host, cx HostContext) Assessment {
+func origin(role desired.Role, is *observed.Host, cx HostContext) Assessment {
 	if is.Reach != observed.Reached {
 		return unreachable(is)
 	}
 	if m := is.Marker; m != nil && m.Cluster != cx.Cluster {
 		return because(Foreign, problem.ForeignCluster, problem.Parameters{"cluster": m.Cluster, "wanted": cx.Cluster})
+	}
+	if m := is.Marker; m != nil && m.Machine != "" && !cx.Machine && role == desired.ControlPlane {
+		return because(Foreign, problem.HostOfMachine, problem.Parameters{"machine": m.Machine})
 	}
 	data, unknown := holdings(is)
 	switch {

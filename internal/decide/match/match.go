@@ -51,6 +51,22 @@ func Owns(want *desired.Host, n *observed.Node) bool {
 	return !addressed
 }
 
+// OwnsAsMachine reports whether a Node with the host's name is that of the Machine which the host is to be: by its
+// label, or, if it has none, by the host's own note. Of a host of the manifest it says what Owns does.
+func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool {
+	if want.Machine == "" {
+		return Owns(want, n)
+	}
+	switch owner := n.Labels[desired.OwnerLabel]; {
+	case n.ControlPlane:
+		return false
+	case owner == "":
+		return is.Marker != nil && is.Marker.ID == want.ID
+	default:
+		return owner == want.ID
+	}
+}
+
 // Node returns the Node of that host: by name where the host's name is known, else by address.
 func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
 	name := NodeName(want, is, nil)

@@ -152,9 +152,19 @@ marker_text() {
 	identity_text
 }
 
-# identity_text is who this host is: the ID, whether it was only derived, and the name of its Node.
+# identity_text is who this host is: the ID, whether it was only derived, the name of its Node, and of its Machine if it
+# has one.
 identity_text() {
 	printf 'id=%s\nid-derived=%s\nnode=%s\n' "$HOST_ID" "$ID_DERIVED" "$NODE_NAME"
+	[ -z "$MACHINE" ] || printf 'machine=%s\n' "$MACHINE"
+}
+
+# unclaimed dies on a host that a Machine has, unless it is this one's, and on one of the manifest's for a Machine.
+unclaimed() {
+	[ -f "$MARKER" ] || return 0
+	machine=$(sed -n 's/^machine=//p' "$MARKER")
+	[ -n "$machine$MACHINE" ] || return 0
+	[ "$(sed -n 's/^id=//p' "$MARKER")" = "$HOST_ID" ] || die "this host belongs to ${machine:+Machine }${machine:-the manifest}: nothing was changed"
 }
 
 # on_disk PATH... returns when the files below these paths will outlive a power cut.
@@ -166,6 +176,7 @@ keep() { on_disk /etc/kubernetes /etc/kubeone /var/lib/kubelet/config.yaml /var/
 # mark yes|no says whose host this is, and whether it has finished joining. A finished host stays
 # finished, and one that a recovery fenced stays so until it has.
 mark() {
+	unclaimed
 	if [ -f "$MARKER" ]; then
 		owner=$(sed -n 's/^cluster=//p' "$MARKER")
 		[ "$owner" = "$CLUSTER" ] || die "this host belongs to cluster ${owner}: reset it there first"

@@ -153,8 +153,6 @@ stage_upgrade_control_plane() {
 	wait_for_pods kube-apiserver 300 "this host's API server in version $KUBERNETES" api_version
 	await_api_server 120
 	wait_for_pods "kube-controller-manager kube-scheduler" 120 "this host's controller manager and scheduler" controllers_healthy
-	kubeadm upgrade apply phase bootstrap-token "v${KUBERNETES}" --kubeconfig /etc/kubernetes/admin.conf || say "warning: kubeadm did not renew the rules for joining nodes"
-	no_auto_approval
 	end_turn
 }
 

@@ -124,6 +124,7 @@ func (s *Simulation) putBack(want *desired.Cluster) {
 func (s *Simulation) correct() bool {
 	before := s.file.want.Hosts()
 	first := manifest(s.ControlPlanes, s.Workers)
+	first.Workers = append(first.Workers, pool(s.Pool)...)
 	s.edit(func(want *desired.Cluster) {
 		hosts := want.Hosts()
 		want.ControlPlane, want.Workers = nil, nil

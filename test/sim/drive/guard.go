@@ -49,6 +49,8 @@ const (
 	Anyhow       Guard = "recover-anyhow" // a cluster is recovered whatever its etcd says
 	OldData      Guard = "old-data"       // a cluster is recovered from whatever host comes first
 	NoRecord     Guard = "no-record"      // nobody looks up whose Node the cluster's record calls by a name
+	OneVersion   Guard = "one-version"    // a Machine's kubelet is compared with the newest API server alone
+	NoOwner      Guard = "no-owner"       // nobody looks whose a host is, by its own note
 	KeepNothing  Guard = "keep-nothing"   // what was kept is deleted although there is no quorum
 )
 
@@ -58,6 +60,7 @@ func (g Guard) flaws() world.Flaws {
 		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
 		NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum,
 		NoRoom: g == NoRoom || g == NoWaves, Delete: g == Delete, Anyhow: g == Anyhow, Forget: g == NoForget,
+		NoOwner: g == NoOwner,
 	}
 }
 

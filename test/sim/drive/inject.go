@@ -160,32 +160,24 @@ func (s *Simulation) happenToOperator(f Fault) {
 	switch {
 	case f.Kind.isCommand():
 		s.ask(s.commandOf(f))
-		return
 	case f.Kind.isEdit():
 		s.editHosts(f)
 		s.begin(false)
-		return
+	case f.Kind.ofMachine():
+		s.happenToMachine(f)
 	case f.Kind == Alone:
 		s.aloneOn(f.Host)
-		return
-	}
-	switch f.Kind {
-	case Second:
-		s.begin(false)
-		return
-	case Forced:
-		s.begin(true)
-		return
-	case Old:
-		s.begin(false).old = true
-		return
-	case Moved:
+	case f.Kind == Second, f.Kind == Forced, f.Kind == Old:
+		s.begin(f.Kind == Forced).old = f.Kind == Old
+	case f.Kind == Moved:
 		s.moveEndpoint(f.Host%2 == 0)
-		return
+	case len(s.ops) > 0:
+		s.happenToRun(f)
 	}
-	if len(s.ops) == 0 {
-		return
-	}
+}
+
+// happenToRun lets it happen to one of the runs that there are.
+func (s *Simulation) happenToRun(f Fault) {
 	o := s.ops[f.Host%len(s.ops)]
 	switch f.Kind {
 	case Killed:

@@ -27,12 +27,15 @@ type tenure struct {
 func (o *operator) setReachable() {
 	for _, h := range o.sim.World.Hosts {
 		h.Hidden = h.Part != 0 && h.Part != 2-o.number%2
-		h.Outside = !o.file.has[h.ID]
+		h.Outside = !o.file.has[h.ID] && !o.isFor(h)
 	}
 }
 
 // seen is what the operator sees and plans now.
 func (o *operator) seen() look {
+	if o.machine != nil {
+		return o.sim.lookAtMachine(o.machine)
+	}
 	if o.alone == "" && o.request.command == applyAll {
 		return o.sim.lookFor(o.file)
 	}

@@ -44,6 +44,15 @@ func manifest(controlPlanes, workers int) desired.Cluster {
 	return c
 }
 
+// pool are hosts that no manifest has.
+func pool(n int) []desired.Host {
+	var out []desired.Host
+	for i := range n {
+		out = append(out, host(desired.Worker, "pool", 2, i+1))
+	}
+	return out
+}
+
 func host(role desired.Role, prefix string, net, n int) desired.Host {
 	public := fmt.Sprintf("192.0.%d.%d", net, n)
 	return desired.Host{

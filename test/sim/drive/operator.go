@@ -66,19 +66,23 @@ type operator struct {
 	file    *file   // the manifest with which it began
 	request request // what it was asked for
 	alone   string  // ID of the worker that it works on alone; empty for the cluster
-	state   state
-	result  Result
-	plan    look
-	scope   plan.Scope
-	hosts   []*world.Host // whose lock it takes
-	next    int
-	locks   map[string]int64
-	denied  map[string]bool // workers whose lock it did not get
-	held    bool            // another run has some host's lock
-	lease   tenure
-	sched   *apply.Schedule
-	calls   []*attempt
-	sent    map[string]bool // hosts that have their script
+	// machine is the Machine about which it is, of a controller, as it was wanted when the run began, and follows that
+	// Machine as it is by now; nil for the cluster.
+	machine, follows *machine
+
+	state  state
+	result Result
+	plan   look
+	scope  plan.Scope
+	hosts  []*world.Host // whose lock it takes
+	next   int
+	locks  map[string]int64
+	denied map[string]bool // workers whose lock it did not get
+	held   bool            // another run has some host's lock
+	lease  tenure
+	sched  *apply.Schedule
+	calls  []*attempt
+	sent   map[string]bool // hosts that have their script
 	// What the run knows besides: what it saw when its plan was approved, whether it can log in to the API, when
 	// it made each host's join token, and since when it opens nodes again at its end.
 	approved  observed.World
@@ -131,7 +135,8 @@ func (o *operator) act() {
 func (o *operator) look() {
 	w := o.sim.World
 	for _, h := range w.Hosts {
-		if h.Reached() && !h.Outside && h.Run.Unit != nil && (o.alone == "" || o.alone == h.ID) {
+		only := o.alone == "" && o.machine == nil || o.alone == h.ID || o.isFor(h)
+		if h.Reached() && !h.Outside && h.Run.Unit != nil && only {
 			return // awaited
 		}
 	}
@@ -139,7 +144,7 @@ func (o *operator) look() {
 	if o.until == 0 {
 		o.until = w.Now + settle
 	}
-	if o.alone == "" && o.request.applies() && comingUp(l) && w.Now < o.until {
+	if o.alone == "" && o.machine == nil && o.request.applies() && comingUp(l) && w.Now < o.until {
 		return
 	}
 	o.plan = l
@@ -149,6 +154,8 @@ func (o *operator) look() {
 	switch {
 	case l.refused != nil:
 		o.end(Refused)
+	case o.machine != nil && l.first.Route != fsm.Nothing && len(l.plan.Steps) == 0:
+		o.end(Again) // it is asked about again and again
 	case !o.request.applies() && len(l.plan.Steps) == 0:
 		o.end(Again)
 	case !o.request.applies():
@@ -180,6 +187,7 @@ func (o *operator) approve() {
 	}
 	o.sim.World.Ordered(o.run, world.Order{
 		Endpoint: o.plan.want.Endpoint, Epoch: plan.Epoch(o.plan.plan, o.plan.want, o.plan.is),
+		Machine: o.uid(),
 	})
 	o.scope = plan.LockScope(o.plan.plan, o.plan.want, o.plan.is)
 	for _, h := range o.sim.World.Hosts {
@@ -188,7 +196,7 @@ func (o *operator) approve() {
 			o.hosts = append(o.hosts, h)
 		}
 	}
-	if o.sim.Off == NoLock || o.sim.Off == NoWorkerLock && o.alone != "" {
+	if o.sim.Off == NoLock || o.sim.Off == NoWorkerLock && (o.alone != "" || o.machine != nil) {
 		o.state = lookingAgain
 	}
 }
@@ -306,6 +314,10 @@ func (o *operator) release() {
 		o.end(Failed)
 	case o.alone != "":
 		o.end(Matches)
+	case o.machine != nil && o.machine.gone:
+		o.state = forgetting
+	case o.machine != nil:
+		o.end(Again) // and looks again
 	case !o.request.applies():
 		o.state = o.request.next()
 	case !o.plan.plan.Complete():

@@ -25,6 +25,22 @@ func (d dice) sizes() (controlPlanes, workers int) {
 	return controlPlanes, workers
 }
 
+// RandomWithPool is the scenario of a seed with one to three hosts for Machines, in which half of the faults are
+// theirs.
+func RandomWithPool(seed uint64) Scenario {
+	s, d := Random(seed), dice(seed)
+	s.Pool = 1 + d.throw(7, 3)
+	hosts := s.ControlPlanes + s.Workers + s.Pool
+	kinds := MachineKinds()
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		if f.Host = d.throw(500+i, hosts); d.throw(600+i, 2) == 0 {
+			f.Kind = kinds[d.throw(700+i, len(kinds)+1)%len(kinds)] // claims twice as often
+		}
+	}
+	return s
+}
+
 // Random is the scenario of a seed: up to seven control-plane hosts, twenty workers and six faults.
 func Random(seed uint64) Scenario {
 	d := dice(seed)

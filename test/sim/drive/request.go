@@ -199,6 +199,10 @@ func (s *Simulation) choose() string {
 // grant is what a person allows with the request.
 func (o *operator) grant() safety.Grant {
 	g := safety.Grant{Wanted: o.file.has}
+	if m := o.machine; m != nil {
+		g.Machine, g.Limited, g.Leaves = m.uid, true, map[string]bool{m.host.ID: m.gone}
+		return g
+	}
 	switch r := o.request; r.command {
 	case removeHost, replaceHost, resetHosts:
 		g.Leaves, g.Ends = only(r.hosts), len(r.hosts) == 0

@@ -57,6 +57,7 @@ func (s *Simulation) pass() {
 	s.World.Now++
 	s.injectFaults()
 	s.operators()
+	s.controllers()
 	if s.moment%4 == 0 {
 		s.World.Write()
 		for _, o := range s.ops {
@@ -115,6 +116,7 @@ func (s *Simulation) heal() {
 		o.wake = 0
 	}
 	s.World.Mingle()
+	s.giveBack()
 	s.correct()
 	s.World.Settle()
 	s.tell("nothing goes wrong any more")
@@ -134,6 +136,9 @@ func (s *Simulation) converge() Report {
 			s.Checker.Break(safety.Converged, "%d runs, and the last one ended: %s", maxRuns, result)
 			break
 		}
+		if s.settleDeleted() {
+			left = maxRuns
+		}
 		if left == maxRuns/2 {
 			s.openByHand()
 			s.bringImages()
@@ -143,6 +148,7 @@ func (s *Simulation) converge() Report {
 		}
 		var last look
 		if result, last = s.oneRun(); result == Matches {
+			s.settleAll(func(*machine) bool { return true })
 			break
 		}
 		if s.Checker.Found() == nil && s.assisted(result, last) {
@@ -156,7 +162,7 @@ func (s *Simulation) converge() Report {
 // oneRun lets the first operator of the cluster there is, a new one otherwise, come to its end. It returns what
 // that one saw last.
 func (s *Simulation) oneRun() (Result, look) {
-	i := slices.IndexFunc(s.ops, func(o *operator) bool { return o.alone == "" })
+	i := slices.IndexFunc(s.ops, func(o *operator) bool { return o.alone == "" && o.machine == nil })
 	if i < 0 {
 		s.others()
 		i = len(s.ops)
@@ -320,6 +326,7 @@ func (s *Simulation) asWanted() {
 		s.Checker.Break(safety.Converged, "there is no cluster")
 		return
 	}
+	s.machinesAsWanted(r)
 	l := s.look()
 	for _, h := range l.want.Hosts() {
 		if why := s.hostAsWanted(r, h, l.want.Endpoint); why != "" {

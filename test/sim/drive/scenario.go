@@ -7,6 +7,7 @@ package drive
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +17,7 @@ type Scenario struct {
 	Seed          uint64
 	ControlPlanes int
 	Workers       int
+	Pool          int // hosts beside the manifest's, for Machines
 	Start         Start
 	Faults        []Fault
 	// Off is a guard that is switched off, for tests that must find that out.
@@ -96,6 +98,11 @@ const (
 	LeftOut   Kind = "left-out"  // the host is not in it
 	PutBack   Kind = "put-back"  // hosts that were left out are in it again, at the end
 	Versions  Kind = "versions"  // a worker has a version of its own
+	// Controllers work on hosts of a pool beside the manifest's.
+	Claimed  Kind = "claimed"  // a Machine wants the pool's host; if one has it, that one wants another kubelet
+	Returned Kind = "returned" // the Machine of the pool's host is deleted
+	Mistaken Kind = "mistaken" // a Machine wants a worker of the manifest
+	TakenIn  Kind = "taken-in" // a person writes the pool's host into the manifest, and applies it
 )
 
 // Kinds are all sorts of faults.
@@ -107,6 +114,12 @@ func Kinds() []Kind {
 		Replace, ReplaceGone, Recover, Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
 	}
 }
+
+// MachineKinds are those of Machines, which only scenarios with a pool have.
+func MachineKinds() []Kind { return []Kind{Claimed, Returned, Mistaken, TakenIn} }
+
+// ofMachine reports whether the fault concerns a Machine.
+func (k Kind) ofMachine() bool { return slices.Contains(MachineKinds(), k) }
 
 // lasts reports whether faults of the kind have an end.
 func (k Kind) lasts() bool {
@@ -123,7 +136,7 @@ func (k Kind) ofOperator() bool {
 	case Killed, Paused, Stop, Second, Forced, Old, Alone, Moved:
 		return true
 	}
-	return k.isCommand() || k.isEdit()
+	return k.isCommand() || k.isEdit() || k.ofMachine()
 }
 
 // isCommand reports whether a second operator gives another command than apply.
@@ -178,6 +191,9 @@ func (s Scenario) String() string {
 	}
 	text := fmt.Sprintf("seed=%d hosts=%d+%d start=%s faults=%s", s.Seed, s.ControlPlanes, s.Workers, s.Start,
 		strings.Join(faults, ","))
+	if s.Pool > 0 {
+		text += " pool=" + strconv.Itoa(s.Pool)
+	}
 	if s.Off != "" {
 		text += " off=" + string(s.Off)
 	}
@@ -195,6 +211,8 @@ func Parse(text string) (Scenario, error) {
 			s.Seed, err = strconv.ParseUint(value, 10, 64)
 		case "hosts":
 			_, err = fmt.Sscanf(value, "%d+%d", &s.ControlPlanes, &s.Workers)
+		case "pool":
+			s.Pool, err = strconv.Atoi(value)
 		case "start":
 			s.Start = Start(value)
 		case "off":

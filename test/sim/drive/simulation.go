@@ -48,6 +48,9 @@ type Simulation struct {
 	// Ended is told how steps ended; nil tells nobody.
 	Ended   func(run, step string, how apply.State)
 	pending *pending
+	// machines are the Machines that there are, created how many there have been.
+	machines []*machine
+	created  int
 	// answering is when each host answers a look that takes time: Early or Late. Hosts that it lacks answer with
 	// everything else.
 	answering map[*world.Host]Kind
@@ -90,6 +93,7 @@ func New(s Scenario) *Simulation {
 		names = append(names, h.Hostname)
 	}
 	sim.World = sim.start()
+	sim.World.Pool(pool(s.Pool)...)
 	sim.World.Flaws = s.Off.flaws()
 	if s.Off == AbsentHosts {
 		sim.bare = world.New(sim.file.want).Observe()

@@ -40,6 +40,7 @@ const (
 	Unavailable   Rule = "no more nodes are out of service than may be"
 	OwnTokens     Rule = "nobody is given a join token while it is good for any Node"
 	Believed      Rule = "whoever dials an endpoint finds its name in the certificate of every API server"
+	Owner         Rule = "a host is the manifest's or one Machine's, and nobody else changes it"
 	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
 )
 
@@ -97,6 +98,7 @@ type Grant struct {
 	Recovers bool            // etcd begins anew
 	Chosen   bool            // on the host that a person has chosen
 	Limited  bool            // it is about the hosts that a person has named
+	Machine  string          // the UID of the Machine that it is about; empty: hosts of the manifest
 	// Wanted are the IDs of the hosts of the run's manifest; nil are those of the beginning.
 	Wanted map[string]bool
 }
@@ -186,6 +188,7 @@ func (c *Checker) effect(e world.Effect) {
 // done checks what a step does.
 func (c *Checker) done(e world.Effect) {
 	c.planned(e)
+	c.owned(e)
 	if e.Verb != world.Restricted {
 		c.alone(e)
 	}
@@ -239,6 +242,17 @@ func (c *Checker) planned(e world.Effect) {
 	}
 	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID {
 		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)
+	}
+}
+
+// owned checks that the host which a step works on is its run's, by what the host has noted.
+func (c *Checker) owned(e world.Effect) {
+	if e.Host == nil || e.Verb == world.Begun || !e.By.Kind.OnHost() {
+		return
+	}
+	if m := e.Host.Disk.Marker; m != nil && m.Machine != c.granted[e.By.Run].Machine {
+		c.Break(Owner, "step %s of run %s, for Machine %q, %s %s, which belongs to Machine %q", e.By.Step, e.By.Run,
+			c.granted[e.By.Run].Machine, e.Verb, e.Host.Name, m.Machine)
 	}
 }
 

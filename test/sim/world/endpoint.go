@@ -11,10 +11,11 @@ import (
 // endpoint may be any of them.
 
 // Order is what a run works for, as its scripts say it: the endpoint, with the names that it wants in certificates, and
-// how often the cluster has been recovered when its plan has run.
+// how often the cluster has been recovered when its plan has run; and for whom.
 type Order struct {
 	Endpoint desired.Endpoint
 	Epoch    int
+	Machine  string // the UID of the Machine that it is about; empty: the manifest's hosts
 }
 
 // Ordered notes what a run works for.

@@ -57,6 +57,16 @@ func (w *World) Deploy(name string, pods, least int) {
 	}
 }
 
+// Pool adds bare hosts that no manifest has.
+func (w *World) Pool(hosts ...desired.Host) {
+	for _, h := range hosts {
+		w.machines++
+		w.Hosts = append(w.Hosts, &Host{
+			ID: h.ID, Name: h.Hostname, Address: h.PrivateAddress, Machine: w.machines, Up: true, Outside: true,
+		})
+	}
+}
+
 // Extend makes the manifest's hosts that the world lacks, bare, and brings all into the manifest's order. Those that
 // the manifest does not have come last, outside it.
 func (w *World) Extend(want desired.Cluster) {

@@ -50,6 +50,9 @@ type Pod struct {
 	Since int64  // since when
 }
 
+// OwnerLabel is what a Machine's kubelet makes its Node with; its value is the Machine's UID.
+const OwnerLabel = "machine-controller/owned-by"
+
 const (
 	evictAfter = 300 // how long pods stay with a Node that does not report, in seconds
 	podStart   = 5   // how long a pod takes to be available, in seconds

@@ -14,6 +14,9 @@ type taint = desired.Taint
 // CordonAnnotation is on Nodes that a run has closed; the run is its value.
 const CordonAnnotation = "kubeone.k8c.io/cordoned-by"
 
+// Namespace is where all Machines are. Their names are their UIDs.
+const Namespace = "machines/"
+
 // Observe is what probes find: of hosts that operators reach, and of the API and etcd through them.
 func (w *World) Observe() observed.World {
 	out := observed.World{Hosts: make(map[string]observed.Host, len(w.Hosts))}
@@ -58,6 +61,9 @@ func (w *World) observeHost(h *Host) observed.Host {
 		out.Marker = &observed.Marker{
 			Cluster: m.Cluster, Role: string(m.Role), ID: m.ID, Derived: true, Node: m.Node, Complete: m.Complete,
 			Fenced: m.Fenced, Restoring: m.Restoring, Epoch: m.Epoch,
+		}
+		if m.Machine != "" {
+			out.Marker.ID, out.Marker.Derived, out.Marker.Machine = m.Machine, false, Namespace+m.Machine
 		}
 	}
 	h.observeCredentials(&out)

@@ -115,7 +115,11 @@ func (w *World) register(r *EtcdCluster, h *Host) {
 	h.Run.Registered = true
 	w.Version++
 	if r.Objects.Node(h.Name) == nil {
-		r.Objects.Nodes = append(r.Objects.Nodes, &Node{Name: h.Name, Address: h.Address})
+		n := &Node{Name: h.Name, Address: h.Address}
+		if m := h.Disk.Marker; m != nil && m.Machine != "" {
+			n.Labels = map[string]string{OwnerLabel: m.Machine}
+		}
+		r.Objects.Nodes = append(r.Objects.Nodes, n)
 	}
 }
 

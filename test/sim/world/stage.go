@@ -13,6 +13,10 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	if m := h.Disk.Marker; m != nil && m.Cluster != w.Name {
 		return false, errors.New("this host belongs to another cluster")
 	}
+	machine := w.orders[u.By.Run].Machine
+	if m := h.Disk.Marker; m != nil && m.Machine != machine && !w.Flaws.NoOwner {
+		return false, errors.New("this host belongs to somebody else")
+	}
 	if m := h.Disk.Marker; m != nil && m.Complete && m.Role != u.Intent.Role {
 		return false, errors.New("this host has joined as " + string(m.Role))
 	}
@@ -26,7 +30,7 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	if m := h.Disk.Marker; !m.Complete {
 		m.Role = u.Intent.Role
 		if m.Node == "" || !h.Disk.Holds() { // its kubelet keeps the name it has
-			m.ID, m.Node = h.ID, u.Intent.NodeName
+			m.ID, m.Node, m.Machine = h.ID, u.Intent.NodeName, machine
 		}
 		h.Name, h.ControlPlane = m.Node, m.Role == desired.ControlPlane
 	}
@@ -100,20 +104,6 @@ func writeAPI(w *World, h *Host, u *Unit) (bool, error) {
 	}
 	h.Disk.Controllers = true
 	return true, nil
-}
-
-// renewRules is what kubeadm's upgrade does about who may join, and ownTokens takes back what it has made of tokens.
-func renewRules(w *World, h *Host, _ *Unit) (bool, error) { return w.anyToken(h, true), nil }
-
-func ownTokens(w *World, h *Host, _ *Unit) (bool, error) { return w.anyToken(h, false), nil }
-
-func (w *World) anyToken(by *Host, so bool) bool {
-	r := w.EtcdCluster()
-	if r == nil || !w.asksAPI(by) {
-		return false
-	}
-	r.Objects.AnyToken = so
-	return true
 }
 
 func awaitAPI(w *World, h *Host, _ *Unit) (bool, error) {

@@ -40,7 +40,7 @@ var works = map[step.Kind]work{
 	step.Fetch: {phases: []phase{fetchImages}},
 	step.UpgradeControlPlane: {phases: []phase{
 		checkUpgrade, beginUpgrade, awaitOthers, writeAPI, kubeletLocal, stopAll, changeKubelet, awaitKubelet,
-		awaitEtcd, awaitAPI, renewRules, ownTokens, markJoined, endUpgrade,
+		awaitEtcd, awaitAPI, markJoined, endUpgrade,
 	}},
 	step.UpgradeWorker: {
 		phases: []phase{checkUpgrade, beginUpgrade, changeKubelet, awaitKubelet, markJoined, endUpgrade},

@@ -50,6 +50,7 @@ type Flaws struct {
 	Delete         bool // a reset deletes what it is to keep
 	Anyhow         bool // a recovery stops members although they serve
 	Forget         bool // a working directory is removed although another run has its lock
+	NoOwner        bool // a host does not look whose it is
 }
 
 // Host is a place for a machine: its name and address stay when the machine is replaced.
@@ -122,6 +123,7 @@ type Marker struct {
 	Complete bool
 	Role     desired.Role
 	ID, Node string
+	Machine  string // the UID of the Machine that has the host; empty: the manifest has it
 	// Fenced is the recovery that took the host out of service, Restoring whether the cluster begins anew on it,
 	// and Epoch how often the cluster had been recovered when the host joined.
 	Fenced    string

@@ -1,0 +1,278 @@
+package drive
+
+import (
+	"slices"
+	"strconv"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/test/sim/safety"
+	"kubeone/test/sim/world"
+)
+
+// machine is a Machine that has a host, or wants it. A controller looks after it again and again, with the lock of that
+// host alone.
+type machine struct {
+	host    *world.Host
+	uid     string
+	kubelet string
+	gone    bool // it is deleted
+}
+
+// maxMachineRuns is how many looks of its controller a Machine may take to be as wanted once nothing goes wrong.
+const maxMachineRuns = 12
+
+// isFor reports whether the operator is a controller that works on the host.
+func (o *operator) isFor(h *world.Host) bool { return o.machine != nil && o.machine.host == h }
+
+// uid is that of the Machine about which it is; empty where it is about the cluster.
+func (o *operator) uid() string {
+	if o.machine == nil {
+		return ""
+	}
+	return o.machine.uid
+}
+
+// happenToMachine has people and controllers want something of a host for a Machine.
+func (s *Simulation) happenToMachine(f Fault) {
+	if s.Pool == 0 {
+		return
+	}
+	h := s.World.Host(pool(s.Pool)[f.Host%s.Pool].ID)
+	version := []string{Wanted, OldFix, OldStep}[f.For%3]
+	m := s.machineOf(h)
+	switch f.Kind {
+	case Claimed:
+		if m != nil && !m.gone {
+			m.kubelet = version
+		} else if m == nil {
+			s.create(h, version)
+		}
+	case Returned:
+		if m != nil {
+			m.gone = true
+		}
+	case Mistaken:
+		if n := len(s.file.want.Workers); n > 0 {
+			if h := s.World.Host(s.file.want.Workers[f.Host%n].ID); s.machineOf(h) == nil {
+				s.create(h, version)
+			}
+		}
+	case TakenIn:
+		if s.file.has[h.ID] {
+			return
+		}
+		s.edit(func(want *desired.Cluster) {
+			want.Workers = append(want.Workers, pool(s.Pool)[f.Host%s.Pool])
+		})
+		s.config[h.ID] = map[string]string{"kubelet": world.Config}
+		s.begin(false)
+	}
+}
+
+func (s *Simulation) create(h *world.Host, kubelet string) {
+	s.created++
+	s.machines = append(s.machines, &machine{host: h, uid: "uid-" + strconv.Itoa(s.created), kubelet: kubelet})
+}
+
+// machineOf is the Machine that has the host, or wants it; nil where none does.
+func (s *Simulation) machineOf(h *world.Host) *machine {
+	for _, m := range s.machines {
+		if m.host == h {
+			return m
+		}
+	}
+	return nil
+}
+
+// controllers have somebody look after each Machine now and then.
+func (s *Simulation) controllers() {
+	for i, m := range s.machines {
+		if s.attended(m) == nil && s.throw(4+i, 10) == 0 {
+			s.attend(m)
+		}
+	}
+}
+
+// attended is the run that is about the Machine; nil where none is.
+func (s *Simulation) attended(m *machine) *operator {
+	for _, o := range s.ops {
+		if o.follows == m {
+			return o
+		}
+	}
+	return nil
+}
+
+func (s *Simulation) attend(m *machine) *operator {
+	now := *m
+	o := s.begin(false)
+	o.machine, o.follows = &now, m
+	return o
+}
+
+// lookAtMachine is what a controller sees, and plans for its Machine.
+func (s *Simulation) lookAtMachine(m *machine) look {
+	is := s.seen()
+	h := desired.Host{
+		ID: m.uid, HasOwnID: true, Machine: world.Namespace + m.uid, Role: desired.Worker, Hostname: m.host.Name,
+		PublicAddress: m.host.ID, PrivateAddress: m.host.Address,
+	}
+	h.Versions.Kubernetes, h.Labels = m.kubelet, map[string]string{desired.OwnerLabel: m.uid}
+	in := decide.WorkerInput{Gone: m.gone, APIServers: s.apiServers()}
+	in.Want = s.file.want
+	in.Want.ControlPlane, in.Want.Workers = nil, []desired.Host{h}
+	in.Is = observed.World{Hosts: map[string]observed.Host{m.uid: is.Hosts[m.host.ID]}, API: is.API}
+	in.CA = caHash(s.World.CA())
+	if s.Off == NoOwner {
+		disown(&in, m.uid)
+	}
+	in.Input = decide.Settle(in.Input, true)
+	p, decisions := plan.Worker(in)
+	l := look{plan: p, first: decisions[0], want: in.Want, is: in.Is, world: s.seenVersion()}
+	for i := range l.plan.Steps {
+		if l.plan.Steps[i].Host == m.uid {
+			l.plan.Steps[i].Host = m.host.ID
+		}
+	}
+	l.want.Workers = slices.Clone(l.want.Workers)
+	l.want.Workers[0].ID = m.host.ID
+	l.is.Hosts = map[string]observed.Host{m.host.ID: in.Is.Hosts[m.uid]}
+	return l
+}
+
+// disown makes the host say that it is nobody else's.
+func disown(in *decide.WorkerInput, uid string) {
+	seen := in.Is.Hosts[uid]
+	if seen.Marker != nil {
+		marker := *seen.Marker
+		marker.ID, marker.Machine, seen.Marker = uid, world.Namespace+uid, &marker
+		in.Is.Hosts[uid] = seen
+	}
+}
+
+func caHash(ca int) string { return "sha256:" + strconv.Itoa(ca) }
+
+// apiServers are the versions of all API servers that there are, as their leases in the cluster say; none where nobody
+// answers.
+func (s *Simulation) apiServers() []string {
+	if !s.World.APIReached() {
+		return nil
+	}
+	var out []string
+	for _, h := range s.World.Hosts {
+		if h.ControlPlane && h.Disk.API != "" && !slices.Contains(out, h.Disk.API) {
+			out = append(out, h.Disk.API)
+		}
+	}
+	slices.Sort(out)
+	if s.Off == OneVersion && len(out) > 0 {
+		return out[len(out)-1:]
+	}
+	return out
+}
+
+// giveBack has a person delete the Machines of hosts that are the manifest's, or were and have not left: both cannot
+// have them.
+func (s *Simulation) giveBack() {
+	for _, m := range s.machines {
+		mark := m.host.Disk.Marker
+		m.gone = m.gone || s.file.has[m.host.ID] || mark != nil && mark.Machine == ""
+	}
+}
+
+// settleDeleted has the controllers return the hosts of Machines that are deleted, if the cluster's API answers, and
+// reports whether there was any.
+func (s *Simulation) settleDeleted() bool {
+	if !s.World.APIReached() {
+		return false
+	}
+	before := len(s.machines)
+	s.settleAll(func(m *machine) bool { return m.gone })
+	return len(s.machines) < before
+}
+
+// settleAll has the controllers work until these Machines are as wanted.
+func (s *Simulation) settleAll(which func(*machine) bool) {
+	for _, m := range slices.Clone(s.machines) {
+		for runs := 0; which(m) && s.Checker.Found() == nil && !s.settle(m); runs++ {
+			if runs == maxMachineRuns/2 {
+				s.openByHand()
+				s.World.Relax()
+			}
+			if s.heldBack(m) {
+				break
+			}
+			if runs > maxMachineRuns {
+				s.Checker.Break(safety.Converged, "Machine %s on %s is not as wanted after %d runs: %s", m.uid,
+					m.host.Name, runs, s.lookAtMachine(m).why())
+			}
+		}
+	}
+}
+
+// heldBack reports whether its kubelet waits, rightly, for an API server that the manifest has left out and nobody
+// upgrades.
+func (s *Simulation) heldBack(m *machine) bool {
+	old := slices.ContainsFunc(s.World.Hosts, func(h *world.Host) bool {
+		return h.ControlPlane && !s.file.has[h.ID] && h.Disk.API != "" && h.Disk.API != Wanted
+	})
+	return old && !m.gone && m.kubelet > OldStep
+}
+
+// settle lets one run about a Machine come to its end, and reports whether it is as wanted. A person repairs, or
+// replaces, a host that is broken.
+func (s *Simulation) settle(m *machine) bool {
+	s.giveBack()
+	o := s.attended(m)
+	if o == nil {
+		o = s.attend(m)
+	}
+	result, last := s.toItsEnd(o)
+	switch {
+	case o.machine.gone != m.gone || o.machine.kubelet != m.kubelet:
+	case result == Matches && last.first.Route == fsm.Nothing && m.gone:
+		s.machines = slices.DeleteFunc(s.machines, func(other *machine) bool { return other == m })
+		return true
+	case result == Matches && last.first.Route == fsm.Nothing:
+		return true
+	case result != Again, s.Help >= maxHelp:
+	case s.World.Repair(m.host), s.forgetForeign(m.host):
+		s.tell("a person sees to %s", m.host.Name)
+		s.Help++
+	}
+	return false
+}
+
+// forgetForeign puts another machine in the place of one that is of a cluster which is no more.
+func (s *Simulation) forgetForeign(h *world.Host) bool {
+	if h.Disk.KubeletCA == 0 || h.Disk.KubeletCA == s.World.CA() {
+		return false
+	}
+	s.World.Replace(h)
+	return true
+}
+
+// machinesAsWanted checks the truth against the Machines.
+func (s *Simulation) machinesAsWanted(r *world.EtcdCluster) {
+	for _, m := range s.machines {
+		h, n := m.host, r.Objects.Node(m.host.Name)
+		switch {
+		case s.heldBack(m):
+		case !h.Disk.Joined() || h.Disk.Marker.Machine != m.uid:
+			s.Checker.Break(safety.Converged, "%s has not joined for Machine %s", h.Name, m.uid)
+		case n == nil || !n.Ready || n.Kubelet != m.kubelet:
+			s.Checker.Break(safety.Converged, "the Node of Machine %s is not ready with kubelet %s", m.uid, m.kubelet)
+		case n.Cordoned && !s.Checker.ByHand(n.Name):
+			s.Checker.Break(safety.Converged, "the Node of Machine %s is still closed", m.uid)
+		}
+	}
+	for _, h := range s.World.Hosts {
+		if mark := h.Disk.Marker; mark != nil && mark.Machine != "" && s.machineOf(h) == nil {
+			s.Checker.Break(safety.Converged, "%s belongs to Machine %s, which is gone", h.Name, mark.Machine)
+		}
+	}
+}
