@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kubeone/api/cluster/v1alpha1"
+)
+
+// expectations is what was written for each family and a cache may not have yet. A plan that is made of less would make
+// the same writes again: a machine too many, or one more deleted.
+type expectations struct {
+	mu sync.Mutex
+	of map[types.UID]map[types.UID]expected // by family and object
+}
+
+// expected is the state of one object that the cache is to have.
+type expected struct {
+	version string // the version as written; "" of one that is deleted
+	at      time.Time
+}
+
+// forgotten is after how long nobody waits any longer for the cache: what was written may be gone already.
+const forgotten = 30 * time.Second
+
+func newExpectations() *expectations {
+	return &expectations{of: map[types.UID]map[types.UID]expected{}}
+}
+
+// expect notes that the object was created or changed.
+func (e *expectations) expect(family types.UID, o client.Object, now time.Time) {
+	e.note(family, o.GetUID(), expected{o.GetResourceVersion(), now})
+}
+
+// expectLeaving notes that the object was deleted.
+func (e *expectations) expectLeaving(family types.UID, o client.Object, now time.Time) {
+	e.note(family, o.GetUID(), expected{"", now})
+}
+
+func (e *expectations) note(family, object types.UID, what expected) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.of[family] == nil {
+		e.of[family] = map[types.UID]expected{}
+	}
+	e.of[family][object] = what
+}
+
+// met reports whether the cache has all that was written for the family.
+func (e *expectations) met(family types.UID, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
+	now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	waits := e.of[family]
+	if len(waits) == 0 {
+		return true
+	}
+	seen := map[types.UID]metav1.Object{}
+	for i := range sets {
+		seen[sets[i].UID] = &sets[i]
+	}
+	for i := range machines {
+		seen[machines[i].UID] = &machines[i]
+	}
+	for uid, what := range waits {
+		if what.met(seen[uid]) || now.Sub(what.at) > forgotten {
+			delete(waits, uid)
+		}
+	}
+	if len(waits) == 0 {
+		delete(e.of, family)
+		return true
+	}
+	return false
+}
+
+// met reports whether the cache has the object as it was written, or a later version.
+func (x expected) met(o metav1.Object) bool {
+	switch {
+	case x.version == "":
+		return o == nil || o.GetDeletionTimestamp() != nil
+	case o == nil:
+		return false
+	}
+	return !older(o.GetResourceVersion(), x.version)
+}
+
+// older reports whether a version is older than another one: they are numbers that grow.
+func older(a, b string) bool {
+	if len(a) != len(b) {
+		return len(a) < len(b)
+	}
+	return a < b
+}

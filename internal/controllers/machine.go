@@ -1,0 +1,269 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/desired"
+	"kubeone/internal/machine"
+	"kubeone/internal/provider"
+)
+
+// again is when a Machine is looked after again for which something waits that says not when.
+const again = 10 * time.Second
+
+// Machines looks after Machines. Its fields must not be changed once it is used.
+type Machines struct {
+	Client    client.Client // reads from a cache
+	Providers provider.Set
+	Events    events.EventRecorder
+	Now       func() time.Time
+}
+
+// Reconcile makes one Machine what its spec says, as far as that goes without waiting.
+func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	m := &v1alpha1.Machine{}
+	if err := r.Client.Get(ctx, request.NamespacedName, m); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, paused := m.Annotations[v1alpha1.PausedAnnotation]; paused {
+		return reconcile.Result{}, nil
+	}
+	before := m.DeepCopy()
+	wait, err := r.lookAfter(ctx, m)
+	if errors.Is(err, errGone) {
+		return reconcile.Result{}, nil
+	}
+	if written := r.writeStatus(ctx, before, m); written != nil && !apierrors.IsNotFound(written) {
+		err = errors.Join(err, written)
+	}
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: time.Second}, nil // somebody was faster; the cache will say how
+	}
+	return reconcile.Result{RequeueAfter: wait}, err
+}
+
+// errGone says that the Machine is no more: it has no status to write.
+var errGone = errors.New("the Machine is gone")
+
+// lookAfter does what can be done now, and notes in the status what is so. It returns when to look again; 0 for when
+// something changes.
+func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
+	m.Status.ObservedGeneration = m.Generation
+	p, err := r.Providers.Of(m.Spec)
+	if err == nil {
+		if v, ok := p.(provider.Validator); ok && m.DeletionTimestamp == nil {
+			if wrong := v.Validate(provider.Defaulted(p, m.Spec)); wrong != nil {
+				err = &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()}
+			}
+		}
+	}
+	if m.DeletionTimestamp != nil {
+		return r.remove(ctx, m, p)
+	}
+	if err == nil {
+		if err := r.finalize(ctx, m, controllerutil.AddFinalizer); err != nil {
+			return 0, err
+		}
+		complete := m.DeepCopy()
+		complete.Spec = provider.Defaulted(p, m.Spec)
+		err = r.provide(ctx, p, complete, m)
+	}
+	return r.outcome(m, err)
+}
+
+// finalize adds or removes the finalizer, and leaves the status as it is here.
+func (r *Machines) finalize(ctx context.Context, m *v1alpha1.Machine, change func(client.Object, string) bool) error {
+	before := m.DeepCopy()
+	if !change(m, v1alpha1.MachineFinalizer) {
+		return nil
+	}
+	err := r.Client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	m.Status = before.Status
+	return err
+}
+
+// provide sees to it that the instance is there, and its Node as it is wanted.
+func (r *Machines) provide(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
+	instance, found, err := p.Exists(ctx, complete)
+	if err == nil && (!found || !instance.Complete) {
+		instance, err = p.Create(ctx, complete)
+		found = err == nil || instance.Node != ""
+	}
+	r.allocated(m, found, err)
+	if instance.Node != "" {
+		m.Status.Addresses = instance.Addresses
+		if failed := r.node(ctx, m, instance); failed != nil {
+			return failed
+		}
+	}
+	if err != nil || !instance.Complete {
+		return err
+	}
+	return r.update(ctx, p, complete, m)
+}
+
+// update has a provider that can do so change the instance. Of one that cannot, another kubelet than the Machine was
+// made with is refused: whoever owns the Machine replaces it.
+func (r *Machines) update(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
+	var err error
+	if u, ok := p.(provider.Updater); ok {
+		err = u.Update(ctx, complete)
+	} else if v := m.Status.Versions; v != nil && trim(v.Kubelet) != trim(m.Spec.Versions.Kubelet) {
+		err = &provider.Refused{Reason: v1alpha1.UnsupportedChange, Message: "the provider " +
+			m.Spec.ProviderSpec.Value.CloudProvider + " does not change machines that there are: delete this one, " +
+			"and create another"}
+	}
+	status, reason, message := metav1.ConditionFalse, "AsWanted", ""
+	if err != nil {
+		status, reason, message = metav1.ConditionTrue, "Updating", err.Error()
+		var refused *provider.Refused
+		if errors.As(err, &refused) {
+			status, reason = metav1.ConditionFalse, string(refused.Reason)
+		}
+	}
+	set(m, machine.ConditionUpdating, status, reason, message)
+	return err
+}
+
+// remove returns the instance of a Machine that is deleted, and lets the object go. A Machine of an unknown provider
+// has nothing that anybody here could return: it goes if no Node was ever seen.
+func (r *Machines) remove(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(m, v1alpha1.MachineFinalizer) {
+		return 0, errGone // it waits for somebody else's finalizer, or is no more
+	}
+	var err error
+	switch {
+	case p != nil:
+		err = p.Delete(ctx, m)
+	case m.Status.NodeRef != nil:
+		_, err = r.Providers.Of(m.Spec)
+	}
+	if err == nil {
+		if err = client.IgnoreNotFound(r.finalize(ctx, m, controllerutil.RemoveFinalizer)); err == nil {
+			err = errGone
+		}
+		return 0, err
+	}
+	m.Status.Phase = v1alpha1.Deleting
+	set(m, machine.ConditionReady, metav1.ConditionFalse, "Deleting", err.Error())
+	wait, err := r.outcome(m, err)
+	m.Status.Phase = v1alpha1.Deleting
+	return wait, err
+}
+
+// allocated notes whether the provider has something for the Machine.
+func (r *Machines) allocated(m *v1alpha1.Machine, found bool, err error) {
+	var waiting *provider.Waiting
+	switch {
+	case found:
+		set(m, machine.ConditionAllocated, metav1.ConditionTrue, "Allocated", "")
+	case errors.As(err, &waiting):
+		set(m, machine.ConditionAllocated, metav1.ConditionFalse, waiting.Reason, waiting.Message)
+	case err != nil:
+		set(m, machine.ConditionAllocated, metav1.ConditionFalse, "NotAllocated", err.Error())
+	}
+}
+
+// outcome notes what came of it, and says when to look again.
+func (r *Machines) outcome(m *v1alpha1.Machine, err error) (time.Duration, error) {
+	m.Status.ErrorReason, m.Status.ErrorMessage = nil, nil
+	m.Status.Phase = phase(m)
+	var refused *provider.Refused
+	var waiting *provider.Waiting
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &refused):
+		message := shorten(refused.Message)
+		m.Status.ErrorReason, m.Status.ErrorMessage, m.Status.Phase = &refused.Reason, &message, v1alpha1.Failed
+		return 0, nil
+	case errors.As(err, &waiting):
+		if waiting.After > 0 {
+			return waiting.After, nil
+		}
+		return again, nil
+	}
+	r.Events.Eventf(m, nil, corev1.EventTypeWarning, "Retrying", "Reconcile", "%s", shorten(err.Error()))
+	return 0, err
+}
+
+// phase is one word for what the conditions say.
+func phase(m *v1alpha1.Machine) v1alpha1.MachinePhase {
+	is := func(c string) bool { return meta.IsStatusConditionTrue(m.Status.Conditions, c) }
+	switch {
+	case is(machine.ConditionUpdating):
+		return v1alpha1.Updating
+	case m.Status.NodeRef != nil:
+		return v1alpha1.Running
+	case is(machine.ConditionAllocated):
+		return v1alpha1.Provisioning
+	}
+	return v1alpha1.Pending
+}
+
+// writeStatus writes the status if it is another one.
+func (r *Machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine) error {
+	m.Status.LastUpdated = before.Status.LastUpdated
+	if equality.Semantic.DeepEqual(before.Status, m.Status) {
+		return nil
+	}
+	now := metav1.NewTime(r.Now())
+	m.Status.LastUpdated = &now
+	was := m.DeepCopy()
+	was.Status = before.Status
+	if from, to := before.Status.Phase, m.Status.Phase; from != to {
+		r.Events.Eventf(m, nil, corev1.EventTypeNormal, string(to), "Reconcile", "%s", describe(m))
+	}
+	return r.Client.Status().Patch(ctx, m, client.MergeFrom(was))
+}
+
+// describe says in a sentence where the Machine is.
+func describe(m *v1alpha1.Machine) string {
+	switch {
+	case m.Status.ErrorMessage != nil:
+		return *m.Status.ErrorMessage
+	case m.Status.NodeRef != nil:
+		return fmt.Sprintf("its Node is %s", m.Status.NodeRef.Name)
+	}
+	for _, name := range []string{machine.ConditionUpdating, machine.ConditionAllocated} {
+		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil && c.Message != "" {
+			return shorten(c.Message)
+		}
+	}
+	return "it is " + string(m.Status.Phase)
+}
+
+func set(m *v1alpha1.Machine, name string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
+		Type: name, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: m.Generation,
+	})
+}
+
+// longest is how much of a text from elsewhere a status or an Event has, in bytes.
+const longest = 1024
+
+func shorten(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return text[:longest-3] + "..."
+}
+
+// owns reports whether the Node is the Machine's.
+func owns(m *v1alpha1.Machine, n *corev1.Node) bool {
+	return n.Labels[desired.OwnerLabel] == string(m.UID)
+}

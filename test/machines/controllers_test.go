@@ -1,0 +1,688 @@
+//go:build e2e
+
+package machines
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/controllers"
+	"kubeone/internal/desired"
+	"kubeone/internal/provider"
+	"kubeone/internal/provider/fake"
+	"kubeone/test/lab/apiserver"
+)
+
+// world is an API server, and controllers with the fake provider that work on it.
+type world struct {
+	client.WithWatch
+	t      *testing.T
+	config *rest.Config
+	fake   *fake.Provider
+	stop   func() // ends the controllers and waits for them
+
+	mu     sync.Mutex
+	faults map[string]error // of the creation of Machines, by the kubelet's version
+}
+
+const namespace = "kube-system"
+
+// newWorld starts an API server, and controllers.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	w := &world{t: t, config: apiserver.Start(t.Context(), t, "1.36.3"), faults: map[string]error{}}
+	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{
+		Paths: []string{"../../api/cluster/v1alpha1/crds"}, ErrorIfPathMissing: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.WithWatch, err = client.NewWithWatch(w.config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	w.fake = fake.New(w, fake.Options{Fault: func(op fake.Operation, m *v1alpha1.Machine) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if op == fake.Create {
+			return w.faults[m.Spec.Versions.Kubelet]
+		}
+		return nil
+	}})
+	w.start()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// start starts controllers.
+func (w *world) start() {
+	w.t.Helper()
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m, err := manager.New(w.config, manager.Options{Scheme: scheme, Metrics: metrics.Options{BindAddress: "0"}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	if err := controllers.Add(ctx, m, provider.Set{fake.Name: w.fake},
+		controllers.Options{SkipNameValidation: true}); err != nil {
+		cancel()
+		w.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- m.Start(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("the controllers end: %v", err)
+		}
+	})
+}
+
+// fakeDeployment is a MachineDeployment of the fake provider.
+func fakeDeployment(name string, replicas int32, kubelet string) *v1alpha1.MachineDeployment {
+	labels := map[string]string{"app": name}
+	md := &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: &replicas, Selector: metav1.LabelSelector{MatchLabels: labels},
+		},
+	}
+	md.Spec.Template.ObjectMeta.Labels = labels
+	md.Spec.Template.Spec = spec(kubelet)
+	return md
+}
+
+func spec(kubelet string) v1alpha1.MachineSpec {
+	return v1alpha1.MachineSpec{
+		ProviderSpec: v1alpha1.ProviderSpec{Value: v1alpha1.ProviderConfig{CloudProvider: fake.Name}},
+		Versions:     v1alpha1.MachineVersionInfo{Kubelet: kubelet},
+	}
+}
+
+// within is how long a test waits for what has to come.
+const within = time.Minute
+
+// until waits until it is so that nothing is wrong, and looks again whenever a Machine, set or deployment changes.
+func (w *world) until(what string, wrong func() string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), within)
+	defer cancel()
+	watch, err := w.Watch(ctx, &v1alpha1.MachineList{}, client.InNamespace(namespace))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer watch.Stop()
+	tick := time.NewTicker(100 * time.Millisecond) // other kinds change too
+	defer tick.Stop()
+	for {
+		why := wrong()
+		if why == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("%s: %s", what, why)
+		case <-watch.ResultChan():
+		case <-tick.C:
+		}
+	}
+}
+
+// machines are those of a deployment, by name.
+func (w *world) machines(name string) map[string]v1alpha1.Machine {
+	w.t.Helper()
+	var all v1alpha1.MachineList
+	mine := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{"app": name}}
+	if err := w.List(w.t.Context(), &all, mine...); err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]v1alpha1.Machine{}
+	for _, m := range all.Items {
+		out[m.Name] = m
+	}
+	return out
+}
+
+// complete waits until a deployment has that many Machines of that version, all ready, and says so.
+func (w *world) complete(name string, replicas int32, kubelet string) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("%s has %d Machines of %s", name, replicas, kubelet), func() string {
+		md := &v1alpha1.MachineDeployment{}
+		if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, md); err != nil {
+			return err.Error()
+		}
+		s := md.Status
+		if s.ObservedGeneration != md.Generation || s.Replicas != replicas || s.UpdatedReplicas != replicas ||
+			s.ReadyReplicas != replicas || s.AvailableReplicas != replicas || s.UnavailableReplicas != 0 {
+			return fmt.Sprintf("%+v", s)
+		}
+		of := w.machines(name)
+		for _, m := range of {
+			if m.Status.Phase != v1alpha1.Running || m.Spec.Versions.Kubelet != kubelet || m.Status.NodeRef == nil {
+				return fmt.Sprintf("%s is %s, %s, of %s", m.Name, m.Status.Phase, describe(m), m.Spec.Versions.Kubelet)
+			}
+		}
+		if len(of) != int(replicas) {
+			return fmt.Sprintf("there are %d", len(of))
+		}
+		return ""
+	})
+}
+
+func describe(m v1alpha1.Machine) string {
+	var out []string
+	for _, c := range m.Status.Conditions {
+		out = append(out, fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, c.Message))
+	}
+	return strings.Join(out, ", ")
+}
+
+// change changes an object until nobody else has changed it meanwhile.
+func change[O client.Object](w *world, o O, name string, edit func(O)) {
+	w.t.Helper()
+	w.until("change "+name, func() string {
+		if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+			w.t.Fatal(err)
+		}
+		edit(o)
+		switch err := w.Update(w.t.Context(), o); {
+		case apierrors.IsConflict(err):
+			return "somebody else was faster"
+		case err != nil:
+			w.t.Fatal(err)
+		}
+		return ""
+	})
+}
+
+func TestControllersWithTheFakeProvider(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *world)
+	}{
+		{"a standalone Machine becomes a Node, and goes", standalone},
+		{"an unknown provider is named in the status, and the Machine goes", unknownProvider},
+		{"a deployment makes Machines, and is scaled", scaledDeployment},
+		{"a roll-out by replacement keeps its limits, with the controllers killed again and again", rolledOut},
+		{"labels, annotations and taints are given and taken back", metadata},
+		{"a broken Machine is replaced, and many are not", remediated},
+		{"0 to 30 to 0, quickly", quickly},
+		{"a set alone adopts, lets go, and leaves orphans", setAlone},
+		{"nothing is written when nothing changes", idle},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			w.t = t
+			part.test(t, w)
+		})
+	}
+	w.t = t
+}
+
+func standalone(t *testing.T, w *world) {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alone"}, Spec: spec("1.36.3")}
+	if err := w.Create(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	got := &v1alpha1.Machine{}
+	w.until("the Machine runs", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil {
+			return err.Error()
+		}
+		if got.Status.Phase != v1alpha1.Running || got.Status.NodeRef == nil || got.Status.Versions == nil ||
+			got.Status.Versions.Kubelet != "1.36.3" || got.Status.ErrorReason != nil {
+			return fmt.Sprintf("%s, %s", got.Status.Phase, describe(*got))
+		}
+		return ""
+	})
+	change(w, &v1alpha1.Machine{}, "alone", func(m *v1alpha1.Machine) { m.Spec.Versions.Kubelet = "1.36.4" })
+	w.until("the provider cannot change it", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil {
+			return err.Error()
+		}
+		if got.Status.ErrorReason == nil || *got.Status.ErrorReason != v1alpha1.UnsupportedChange {
+			return describe(*got)
+		}
+		return ""
+	})
+	change(w, &v1alpha1.Machine{}, "alone", func(m *v1alpha1.Machine) { m.Spec.Versions.Kubelet = "1.36.3" })
+	w.until("the error is cleared when its cause is gone", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil {
+			return err.Error()
+		}
+		if got.Status.ErrorReason != nil || got.Status.ErrorMessage != nil || got.Status.Phase != v1alpha1.Running {
+			return describe(*got)
+		}
+		return ""
+	})
+	for range 2 { // twice is as good as once
+		if err := w.Delete(t.Context(), m); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	w.until("Machine and Node are gone", func() string {
+		node := &corev1.Node{}
+		if err := w.Get(t.Context(), client.ObjectKey{Name: "alone"}, node); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the Node is there: %v", err)
+		}
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the Machine is there: %v", err)
+		}
+		return ""
+	})
+}
+
+func unknownProvider(t *testing.T, w *world) {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "elsewhere"}, Spec: spec("1.36.3")}
+	m.Spec.ProviderSpec.Value.CloudProvider = "hetzner"
+	if err := w.Create(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the status says it", func() string {
+		got := &v1alpha1.Machine{}
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil {
+			return err.Error()
+		}
+		if got.Status.Phase != v1alpha1.Failed || got.Status.ErrorMessage == nil ||
+			!strings.Contains(*got.Status.ErrorMessage, `"hetzner" is not built into this program, which has fake`) {
+			return string(got.Status.Phase)
+		}
+		return ""
+	})
+	if err := w.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.until("it is gone", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), &v1alpha1.Machine{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprint(err)
+		}
+		return ""
+	})
+}
+
+func scaledDeployment(t *testing.T, w *world) {
+	if err := w.Create(t.Context(), fakeDeployment("scaled", 3, "1.36.3")); err != nil {
+		t.Fatal(err)
+	}
+	w.complete("scaled", 3, "1.36.3")
+	before := w.machines("scaled")
+	for _, replicas := range []int32{5, 2} {
+		change(w, &v1alpha1.MachineDeployment{}, "scaled", func(md *v1alpha1.MachineDeployment) {
+			md.Spec.Replicas = &replicas
+		})
+		w.complete("scaled", replicas, "1.36.3")
+	}
+	for name := range w.machines("scaled") {
+		if _, there := before[name]; !there {
+			t.Errorf("%s is not one of the oldest: the newest go first", name)
+		}
+	}
+	w.removed("scaled", metav1.DeletePropagationBackground)
+}
+
+// removed deletes a deployment, and with it, as a garbage collector does, what it owns.
+func (w *world) removed(name string, how metav1.DeletionPropagation) {
+	w.t.Helper()
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	md := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := w.Delete(w.t.Context(), md, client.PropagationPolicy(how)); err != nil {
+		w.t.Fatal(err)
+	}
+	mine := []client.DeleteAllOfOption{client.InNamespace(namespace), client.MatchingLabels{"app": name}}
+	for _, kind := range []client.Object{&v1alpha1.MachineSet{}, &v1alpha1.Machine{}} {
+		if err := w.DeleteAllOf(w.t.Context(), kind, mine...); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.until(name+" is gone", func() string {
+		if left := w.machines(name); len(left) > 0 {
+			return fmt.Sprint(slices.Collect(maps.Keys(left)))
+		}
+		return ""
+	})
+}
+
+// rolledOut holds maxSurge 1 and maxUnavailable 0 at every change of a Machine, as a watch tells of them.
+func rolledOut(t *testing.T, w *world) {
+	const replicas = 4
+	md := fakeDeployment("rolled", replicas, "1.35.4")
+	one, none := intstr.FromInt32(1), intstr.FromInt32(0)
+	md.Spec.Strategy = &v1alpha1.MachineDeploymentStrategy{
+		RollingUpdate: &v1alpha1.MachineRollingUpdateDeployment{MaxSurge: &one, MaxUnavailable: &none},
+	}
+	if err := w.Create(t.Context(), md); err != nil {
+		t.Fatal(err)
+	}
+	w.complete("rolled", replicas, "1.35.4")
+	ended := w.limits("rolled", replicas, 1)
+	for _, kubelet := range []string{"1.36.3", "1.35.4", "1.36.3"} {
+		change(w, &v1alpha1.MachineDeployment{}, "rolled", func(md *v1alpha1.MachineDeployment) {
+			md.Spec.Template.Spec.Versions.Kubelet = kubelet
+		})
+		for range 3 {
+			w.stop()
+			w.start()
+		}
+		w.complete("rolled", replicas, kubelet)
+	}
+	if seen := ended(); seen < 3*replicas {
+		t.Errorf("only %d changes were seen", seen)
+	}
+	change(w, &v1alpha1.MachineDeployment{}, "rolled", func(md *v1alpha1.MachineDeployment) {
+		md.Annotations = map[string]string{v1alpha1.RollbackAnnotation: "4"}
+	})
+	w.until("the wish for a revision that there is not is forgotten", func() string {
+		md := &v1alpha1.MachineDeployment{}
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "rolled"}, md); err != nil {
+			return err.Error()
+		}
+		return md.Annotations[v1alpha1.RollbackAnnotation]
+	})
+	w.removed("rolled", metav1.DeletePropagationForeground)
+}
+
+// limits watches a deployment's Machines: never more than surge beyond the replicas, and never fewer of them ready.
+// What it returns ends that, and says how many changes there were.
+func (w *world) limits(name string, replicas, surge int) func() int {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	is := w.machines(name)
+	events, err := w.Watch(ctx, &v1alpha1.MachineList{}, client.InNamespace(namespace),
+		client.MatchingLabels{"app": name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	seen, done := 0, make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range events.ResultChan() {
+			m, ok := e.Object.(*v1alpha1.Machine)
+			if !ok {
+				continue
+			}
+			seen++
+			if is[m.Name] = *m; e.Type == "DELETED" {
+				delete(is, m.Name)
+			}
+			ready := 0
+			for _, m := range is {
+				if m.DeletionTimestamp == nil && m.Status.Phase == v1alpha1.Running {
+					ready++
+				}
+			}
+			if len(is) > replicas+surge || ready < replicas {
+				w.t.Errorf("at the change of %s there are %d Machines, %d of them ready", m.Name, len(is), ready)
+			}
+		}
+	}()
+	return func() int {
+		cancel()
+		events.Stop()
+		<-done
+		return seen
+	}
+}
+
+func metadata(t *testing.T, w *world) {
+	md := fakeDeployment("labelled", 1, "1.36.3")
+	md.Spec.Template.Spec.ObjectMeta = v1alpha1.ObjectMeta{
+		Labels: map[string]string{"pool": "a"}, Annotations: map[string]string{"note": "x"},
+	}
+	md.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "only", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	if err := w.Create(t.Context(), md); err != nil {
+		t.Fatal(err)
+	}
+	w.complete("labelled", 1, "1.36.3")
+	var name string
+	for name = range w.machines("labelled") {
+		break
+	}
+	node := &corev1.Node{}
+	has := func(labels string, taints ...string) func() string {
+		return func() string {
+			if err := w.Get(t.Context(), client.ObjectKey{Name: name}, node); err != nil {
+				return err.Error()
+			}
+			var keys []string
+			for _, taint := range node.Spec.Taints {
+				if !strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+					keys = append(keys, taint.Key)
+				}
+			}
+			if got := node.Labels["pool"] + node.Labels["theirs"]; got != labels || !slices.Equal(keys, taints) {
+				return fmt.Sprintf("labels %v, taints %v", node.Labels, keys)
+			}
+			return ""
+		}
+	}
+	w.until("the Node has them", has("a", "only"))
+	if node.Labels[desired.OwnerLabel] == "" || node.Annotations[v1alpha1.MachineAnnotation] != namespace+"/"+name {
+		t.Errorf("labels %v, annotations %v", node.Labels, node.Annotations)
+	}
+	before := node.DeepCopy()
+	node.Labels["theirs"] = "b"
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoSchedule})
+	if err := w.Patch(t.Context(), node, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	change(w, &v1alpha1.MachineDeployment{}, "labelled", func(md *v1alpha1.MachineDeployment) {
+		md.Spec.Template.Spec.ObjectMeta, md.Spec.Template.Spec.Taints = v1alpha1.ObjectMeta{}, nil
+	})
+	w.until("they are taken back, and others' stay", has("b", "theirs"))
+	if after := w.machines("labelled"); len(after) != 1 || after[name].Name != name {
+		t.Errorf("for a label the Machines became %v", slices.Collect(maps.Keys(after)))
+	}
+	w.removed("labelled", metav1.DeletePropagationBackground)
+}
+
+func remediated(t *testing.T, w *world) {
+	md := fakeDeployment("healed", 5, "1.36.3")
+	one, short := intstr.FromInt32(1), int32(1)
+	md.Spec.HealthCheck = &v1alpha1.MachineHealthCheck{NotReadyTimeoutSeconds: &short, MaxUnhealthy: &one}
+	if err := w.Create(t.Context(), md); err != nil {
+		t.Fatal(err)
+	}
+	w.complete("healed", 5, "1.36.3")
+	broken := w.broken("healed", 1)
+	w.until("the broken one is replaced", func() string {
+		if _, there := w.machines("healed")[broken[0]]; there {
+			return broken[0] + " is there"
+		}
+		return ""
+	})
+	w.complete("healed", 5, "1.36.3")
+	broken = w.broken("healed", 3)
+	w.until("the brake is named", func() string {
+		md := &v1alpha1.MachineDeployment{}
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "healed"}, md); err != nil {
+			return err.Error()
+		}
+		for _, c := range md.Status.Conditions {
+			if c.Type == controllers.ConditionRemediationHeld && c.Status == metav1.ConditionTrue {
+				return ""
+			}
+		}
+		return fmt.Sprint(md.Status.Conditions)
+	})
+	of := w.machines("healed")
+	for _, name := range broken {
+		if m, there := of[name]; !there || m.DeletionTimestamp != nil {
+			t.Errorf("%s was deleted, although too many are broken", name)
+		}
+	}
+	w.removed("healed", metav1.DeletePropagationBackground)
+}
+
+// broken has so many Machines' Nodes fall silent, and returns their names.
+func (w *world) broken(name string, n int) []string {
+	w.t.Helper()
+	of := w.machines(name)
+	names := slices.Sorted(maps.Keys(of))[:n]
+	for _, name := range names {
+		m := of[name]
+		if err := w.fake.Break(w.t.Context(), &m); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return names
+}
+
+func quickly(t *testing.T, w *world) {
+	if err := w.Create(t.Context(), fakeDeployment("quick", 0, "1.36.3")); err != nil {
+		t.Fatal(err)
+	}
+	for _, replicas := range []int32{30, 0, 30, 3} {
+		change(w, &v1alpha1.MachineDeployment{}, "quick", func(md *v1alpha1.MachineDeployment) {
+			md.Spec.Replicas = &replicas
+		})
+	}
+	w.complete("quick", 3, "1.36.3")
+	w.removed("quick", metav1.DeletePropagationBackground)
+	w.until("no machine and no Node is left", func() string {
+		if n := w.fake.Count(); n > 0 {
+			return fmt.Sprintf("%d machines", n)
+		}
+		var nodes corev1.NodeList
+		if err := w.List(t.Context(), &nodes); err != nil || len(nodes.Items) > 0 {
+			return fmt.Sprintf("%d Nodes, %v", len(nodes.Items), err)
+		}
+		return ""
+	})
+}
+
+func setAlone(t *testing.T, w *world) {
+	labels := map[string]string{"app": "alone-set"}
+	orphan := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "orphan", Labels: labels}, Spec: spec("1.36.3"),
+	}
+	if err := w.Create(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	two := int32(2)
+	ms := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alone-set"}}
+	ms.Spec = v1alpha1.MachineSetSpec{Replicas: &two, Selector: metav1.LabelSelector{MatchLabels: labels}}
+	ms.Spec.Template.ObjectMeta.Labels, ms.Spec.Template.Spec = labels, spec("1.36.3")
+	if err := w.Create(t.Context(), ms); err != nil {
+		t.Fatal(err)
+	}
+	owned := func(n int, with string) func() string {
+		return func() string {
+			got := 0
+			for _, m := range w.machines("alone-set") {
+				if metav1.IsControlledBy(&m, ms) && m.DeletionTimestamp == nil {
+					got++
+				}
+			}
+			m := &v1alpha1.Machine{}
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(orphan), m); err != nil {
+				return err.Error()
+			}
+			if is := fmt.Sprint(metav1.IsControlledBy(m, ms)); got != n || is != with {
+				return fmt.Sprintf("it has %d, and the orphan: %s", got, is)
+			}
+			return ""
+		}
+	}
+	w.until("the orphan is one of two", owned(2, "true"))
+	change(w, &v1alpha1.Machine{}, "orphan", func(m *v1alpha1.Machine) { m.Labels = map[string]string{"app": "other"} })
+	w.until("what is not selected is let go, and replaced", owned(2, "false"))
+	for _, m := range []*v1alpha1.Machine{orphan} {
+		if err := w.Delete(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Delete(t.Context(), ms); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.DeleteAllOf(t.Context(), &v1alpha1.Machine{}, client.InNamespace(namespace),
+		client.MatchingLabels(labels)); err != nil {
+		t.Fatal(err)
+	}
+	w.until("all are gone", func() string {
+		if left := w.machines("alone-set"); len(left) > 0 {
+			return fmt.Sprint(slices.Collect(maps.Keys(left)))
+		}
+		return ""
+	})
+}
+
+// idle looks at the versions of all objects before and after the controllers have looked at everything anew.
+func idle(t *testing.T, w *world) {
+	if err := w.Create(t.Context(), fakeDeployment("idle", 3, "1.36.3")); err != nil {
+		t.Fatal(err)
+	}
+	w.complete("idle", 3, "1.36.3")
+	before := w.versions()
+	w.stop()
+	w.start() // every object is reconciled
+	if err := w.Create(t.Context(), fakeDeployment("later", 1, "1.36.3")); err != nil {
+		t.Fatal(err)
+	}
+	w.complete("later", 1, "1.36.3")
+	after := w.versions()
+	for name, version := range before {
+		if after[name] != version {
+			t.Errorf("%s was written", name)
+		}
+	}
+	w.removed("idle", metav1.DeletePropagationBackground)
+	w.removed("later", metav1.DeletePropagationBackground)
+}
+
+// versions are the versions of all objects.
+func (w *world) versions() map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	for _, list := range []client.ObjectList{
+		&v1alpha1.MachineDeploymentList{}, &v1alpha1.MachineSetList{}, &v1alpha1.MachineList{}, &corev1.NodeList{},
+	} {
+		if err := w.List(w.t.Context(), list); err != nil {
+			w.t.Fatal(err)
+		}
+		switch l := list.(type) {
+		case *v1alpha1.MachineDeploymentList:
+			for _, o := range l.Items {
+				out["MachineDeployment "+o.Name] = o.ResourceVersion
+			}
+		case *v1alpha1.MachineSetList:
+			for _, o := range l.Items {
+				out["MachineSet "+o.Name] = o.ResourceVersion
+			}
+		case *v1alpha1.MachineList:
+			for _, o := range l.Items {
+				out["Machine "+o.Name] = o.ResourceVersion
+			}
+		case *corev1.NodeList:
+			for _, o := range l.Items {
+				out["Node "+o.Name] = o.ResourceVersion
+			}
+		}
+	}
+	return out
+}
