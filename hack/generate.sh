@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes what is generated from the types of the API: copies of objects in Go, and CustomResourceDefinitions in YAML.
+# Makes what is generated from the types of the APIs: copies of objects in Go, and CustomResourceDefinitions in YAML.
 # With --check, it changes nothing and fails where what is there is not what would be made.
 #
 # usage: hack/generate.sh CONTROLLER_GEN [--check]
@@ -8,14 +8,16 @@ cd "$(dirname "$0")/.."
 generator=$1
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-api=api/cluster/v1alpha1
-"$generator" object crd:crdVersions=v1 paths=./$api output:object:dir="$out" output:crd:dir="$out/crds"
-if [ "${2-}" = --check ]; then
-	for file in "$out"/zz_generated.deepcopy.go "$out"/crds/*.yaml; do
-		cmp -s "$file" "$api/${file#"$out"/}" || { echo "$api/${file#"$out"/} is out of date: make generate" >&2; exit 1; }
-	done
-	exit 0
-fi
-rm -f $api/crds/*.yaml
-cp "$out"/zz_generated.deepcopy.go $api/
-cp "$out"/crds/*.yaml $api/crds/
+for api in api/cluster/v1alpha1 api/kubeone/v1alpha1; do
+	rm -rf "${out:?}"/*
+	"$generator" object crd:crdVersions=v1 paths=./$api output:object:dir="$out" output:crd:dir="$out/crds"
+	if [ "${2-}" = --check ]; then
+		for file in "$out"/zz_generated.deepcopy.go "$out"/crds/*.yaml; do
+			cmp -s "$file" "$api/${file#"$out"/}" || { echo "$api/${file#"$out"/} is out of date: make generate" >&2; exit 1; }
+		done
+		continue
+	fi
+	rm -f $api/crds/*.yaml
+	cp "$out"/zz_generated.deepcopy.go $api/
+	cp "$out"/crds/*.yaml $api/crds/
+done

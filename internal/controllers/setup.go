@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"kubeone/api/cluster/v1alpha1"
+	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/desired"
 	"kubeone/internal/provider"
 )
@@ -27,7 +28,10 @@ func Scheme() (*runtime.Scheme, error) {
 	if err := clientgoscheme.AddToScheme(s); err != nil {
 		return nil, err
 	}
-	return s, v1alpha1.AddToScheme(s)
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		return nil, err
+	}
+	return s, kubeone.AddToScheme(s)
 }
 
 // Options say how the controllers run.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -86,13 +87,14 @@ func Settle(in Input, limited bool) Input {
 	return in
 }
 
-// strayNames are the names in the certificates of the control plane's members which nobody wants any more, where the
-// cluster's record of them cannot be read: others may dial them, and a host that joins must be believed there, too.
+// strayNames are the names in the certificates of the control plane's members, also of those whose join has not ended,
+// which nobody wants any more, where the cluster's record of them cannot be read: others may dial them, and a host that
+// joins must be believed there, too.
 func (v *view) strayNames() []string {
 	var out []string
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.joined() && s.is.FirstContact == "" {
+		if (s.joined() || s.Condition == condition.Partial) && s.is.FirstContact == "" {
 			former := v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)
 			out = append(out, desired.Missing(former, out)...)
 		}

@@ -156,7 +156,7 @@ func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error)
 	if err := now.Unresolved(); err != nil {
 		return now, err
 	}
-	if now.Plan.Digest() != approved.Plan.Digest() {
+	if now.Plan.Digest() != approved.Plan.Digest() || now.controlPlaneBusy() {
 		return now, ErrWorldChanged
 	}
 	return now, nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"kubeone/internal/decide"
@@ -76,6 +77,14 @@ func (p Proposal) RunningSteps() map[string]observed.Step {
 		}
 	}
 	return out
+}
+
+// controlPlaneBusy reports whether a step of an earlier run runs on a control-plane host: what that is when it has
+// ended, no plan of now can say. A worker's word stops nothing here.
+func (p Proposal) controlPlaneBusy() bool {
+	return slices.ContainsFunc(p.Want.ControlPlane, func(h desired.Host) bool {
+		return p.Observed.World.Hosts[h.ID].Step != nil
+	})
 }
 
 // ComingUp returns the names of members that answer, are not healthy, and may become so by themselves.

@@ -23,6 +23,18 @@ type releases struct {
 
 var _ engine.Releases = (*releases)(nil)
 
+// Releases are releases that somebody has opened, and closes.
+type Releases interface {
+	engine.Releases
+	Close()
+}
+
+// OpenReleases opens the bundles, if there are any, and the operator's list of digests. Without bundles, hosts download
+// from the mirror, "" for the official locations.
+func OpenReleases(ctx context.Context, o Options, mirror string) (Releases, error) {
+	return openReleases(ctx, o, mirror)
+}
+
 // openReleases opens the bundles, if there are any, and the operator's list of digests.
 func openReleases(ctx context.Context, o Options, mirror string) (*releases, error) {
 	known, err := release.KnownDigests(o.Digests)
@@ -42,7 +54,8 @@ func openReleases(ctx context.Context, o Options, mirror string) (*releases, err
 	return r, err
 }
 
-func (r *releases) close() {
+// Close closes the bundles.
+func (r *releases) Close() {
 	if r.bundles != nil {
 		_ = r.bundles.Close() // only read
 	}

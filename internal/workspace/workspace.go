@@ -115,7 +115,7 @@ func (w *Workspace) Close() {
 		_ = w.pool.Close() // nothing depends on how a connection ends
 	}
 	if w.releases != nil {
-		w.releases.close()
+		w.releases.Close()
 	}
 }
 

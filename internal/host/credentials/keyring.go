@@ -23,6 +23,8 @@ type Options struct {
 	Passphrase   func(keyFile string) ([]byte, error)
 	Getenv       func(string) string
 	AgentTimeout time.Duration
+	// Signers, if there are any, are offered to every host, and nothing else is: no file is read, no agent asked.
+	Signers []ssh.Signer
 }
 
 // A Keyring reads private key files, each once, and asks for each passphrase at most once.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"kubeone/internal/host"
 	"kubeone/internal/host/credentials"
 	"kubeone/internal/host/hostkey"
@@ -31,6 +33,8 @@ type Options struct {
 	// Passphrase asks for the passphrase of a key file; it is called at most once per file, before anything is dialled,
 	// and never concurrently. nil: nobody can be asked.
 	Passphrase func(keyFile string) ([]byte, error)
+	// Signers, if there are any, are the only keys to log in with: no key file is read, no agent asked.
+	Signers []ssh.Signer
 	// SSHConfig is the path of the SSH configuration; "" means ~/.ssh/config if it exists, and for what concerns host
 	// keys ssh_config in SystemDir after it; "none" disables both.
 	SSHConfig string
@@ -97,7 +101,9 @@ func (o Options) config() sshconfig.Options {
 }
 
 func (o Options) keys() credentials.Options {
-	return credentials.Options{Passphrase: o.Passphrase, Getenv: o.Getenv, AgentTimeout: o.DialTimeout}
+	return credentials.Options{
+		Passphrase: o.Passphrase, Getenv: o.Getenv, AgentTimeout: o.DialTimeout, Signers: o.Signers,
+	}
 }
 
 func (o Options) known() hostkey.Options {

@@ -1,0 +1,67 @@
+package ssh
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"kubeone/api/cluster/v1alpha1"
+)
+
+// ConfigVersion is the version of Config that this program reads.
+const ConfigVersion = "ssh.kubeone.k8c.io/v1alpha1"
+
+// Config is what a Machine's cloudProviderSpec says to this provider.
+type Config struct {
+	// APIVersion is ConfigVersion; left out, it is that.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Host is the name of the only Host that the Machine may have; "" is any.
+	Host string `json:"host,omitempty"`
+	// HostSelector selects Hosts by their labels; left out, it selects all.
+	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
+}
+
+// configOf reads the provider's part of a spec, strictly: a word that is not known is a mistake.
+func configOf(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
+	var c Config
+	if raw := spec.ProviderSpec.Value.CloudProviderSpec; raw != nil && len(raw.Raw) > 0 {
+		decoder := json.NewDecoder(bytes.NewReader(raw.Raw))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&c); err != nil {
+			return c, nil, fmt.Errorf("cloudProviderSpec: %w", err)
+		}
+	}
+	if c.APIVersion != "" && c.APIVersion != ConfigVersion {
+		return c, nil, fmt.Errorf("cloudProviderSpec.apiVersion is %q; this program reads %s", c.APIVersion,
+			ConfigVersion)
+	}
+	if c.HostSelector == nil {
+		return c, labels.Everything(), nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(c.HostSelector)
+	if err != nil {
+		return c, nil, fmt.Errorf("cloudProviderSpec.hostSelector: %w", err)
+	}
+	return c, selector, nil
+}
+
+// Validate implements provider.Validator.
+func (p *Provider) Validate(spec v1alpha1.MachineSpec) error {
+	_, _, err := configOf(spec)
+	var others []error
+	if _, wrong := version.ParseSemantic(spec.Versions.Kubelet); wrong != nil {
+		others = append(others, fmt.Errorf("versions.kubelet: %w", wrong))
+	}
+	if r := spec.Versions.ContainerRuntime; r != nil && r.Name != containerd {
+		others = append(others, fmt.Errorf("versions.containerRuntime.name is %q; this provider installs %s", r.Name,
+			containerd))
+	}
+	return errors.Join(append(others, err)...)
+}
+
+const containerd = "containerd"

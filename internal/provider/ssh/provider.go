@@ -1,0 +1,255 @@
+// Package ssh is the provider of Machines on hosts that exist: it claims a Host, makes it a worker over SSH by the same
+// engine, scripts and locks as the commands, changes it in place, up and down, and returns it bare.
+//
+// Who has a host is said twice: by the Host object, and by the host's own note, which has the Machine's UID. A host
+// whose note names another Machine is refused, also where the objects have forgotten that Machine.
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kubeone/api/cluster/v1alpha1"
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/provider"
+	"kubeone/internal/rollout"
+)
+
+// Name is the provider's name in a Machine's cloudProvider.
+const Name = "ssh"
+
+const (
+	// poll is when a run is asked about again that is under way.
+	poll = 2 * time.Second
+	// retryFailed is after how long a host is tried again that could not be made a Node.
+	retryFailed = 5 * time.Minute
+	// most is how many runs may fail in a row until a Machine that has not joined gives its host up.
+	most = 3
+	// givenUp is how long a Machine that is deleted waits for a host that does not answer.
+	givenUp = 10 * time.Minute
+)
+
+// Provider is the pool of Hosts.
+type Provider struct {
+	client client.Client // reads from a cache
+	live   client.Reader // asks the API server
+	site   *Site
+	runs   *runs
+}
+
+var (
+	_ provider.Provider  = (*Provider)(nil)
+	_ provider.Updater   = (*Provider)(nil)
+	_ provider.Validator = (*Provider)(nil)
+)
+
+// New is the provider of a cluster's pool. Runs that it begins end with the context.
+func New(ctx context.Context, c client.Client, live client.Reader, site *Site) *Provider {
+	return &Provider{client: c, live: live, site: site, runs: newRuns(ctx)}
+}
+
+// Wait returns when no run is under way any more, after the context of New has ended.
+func (p *Provider) Wait() { p.runs.wait() }
+
+// Create implements provider.Provider.
+func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.Instance, error) {
+	h, err := p.hostOf(ctx, p.client, m)
+	if err == nil && h == nil {
+		h, err = p.claim(ctx, m)
+	}
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	if h.Status.State == kubeone.HostReturning {
+		return instance(h), p.leave(ctx, h, m)
+	}
+	switch done, err := p.advance(ctx, m, h, false, "install"); {
+	case done:
+		return instance(h), p.setState(ctx, h, kubeone.HostJoined, "")
+	case p.runs.failures(m.UID) >= most:
+		return instance(h), errors.Join(err, p.setState(ctx, h, kubeone.HostReturning, err.Error()))
+	default:
+		return instance(h), err
+	}
+}
+
+// leave returns a host on which a Machine has failed, so that the Machine gets another one.
+func (p *Provider) leave(ctx context.Context, h *kubeone.Host, m *v1alpha1.Machine) error {
+	done, err := p.advance(ctx, m, h, true, "return")
+	if !done {
+		return err
+	}
+	if err := p.release(ctx, h, kubeone.HostFailed, h.Status.Message); err != nil {
+		return err
+	}
+	return &provider.Waiting{Reason: "HostFailed", Message: h.Name + " was returned: " + h.Status.Message, After: poll}
+}
+
+// Exists implements provider.Provider.
+func (p *Provider) Exists(ctx context.Context, m *v1alpha1.Machine) (provider.Instance, bool, error) {
+	h, err := p.hostOf(ctx, p.client, m)
+	if err != nil || h == nil {
+		return provider.Instance{}, false, err
+	}
+	return instance(h), true, nil
+}
+
+// Update implements provider.Updater.
+func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
+	h, err := p.hostOf(ctx, p.client, m)
+	if err != nil || h == nil {
+		return err
+	}
+	_, err = p.advance(ctx, m, h, false, "update")
+	return err
+}
+
+// Change implements provider.Updater. Versions change in place, up and down; another host does not.
+func (p *Provider) Change(from, to v1alpha1.MachineSpec) rollout.Change {
+	a, _, err := configOf(from)
+	b, _, wrong := configOf(to)
+	if err != nil || wrong != nil || a.Host != b.Host ||
+		metav1.FormatLabelSelector(a.HostSelector) != metav1.FormatLabelSelector(b.HostSelector) {
+		return rollout.Replace
+	}
+	return rollout.InPlace
+}
+
+// Delete implements provider.Provider.
+func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
+	h, err := p.hostOf(ctx, p.live, m)
+	if err != nil {
+		return err
+	}
+	if h == nil {
+		p.runs.forget(m.UID)
+		return nil
+	}
+	if err := p.setState(ctx, h, kubeone.HostReturning, "its Machine is deleted"); err != nil {
+		return err
+	}
+	done, err := p.advance(ctx, m, h, true, "return")
+	if !done {
+		return err
+	}
+	p.runs.forget(m.UID)
+	return p.release(ctx, h, kubeone.HostFree, "")
+}
+
+// hostOf is the Host that the Machine has claimed; nil where it has none.
+func (p *Provider) hostOf(ctx context.Context, from client.Reader, m *v1alpha1.Machine) (*kubeone.Host, error) {
+	var all kubeone.HostList
+	if err := from.List(ctx, &all); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		if c := all.Items[i].Status.Claim; c != nil && c.UID == m.UID {
+			return &all.Items[i], nil
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none, and that is no error
+}
+
+// claim gives the Machine a host that is free: one that it selects, in the failure domain that has fewest Machines. The
+// write is refused if somebody else has claimed the host since; the next call takes another one.
+func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Host, error) {
+	config, selector, err := configOf(m.Spec)
+	if err != nil {
+		return nil, &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: err.Error()}
+	}
+	var all kubeone.HostList
+	if err := p.live.List(ctx, &all); err != nil { // a cache may not have this Machine's own claim yet
+		return nil, err
+	}
+	var free []*kubeone.Host
+	domains := map[string]int{}
+	for i := range all.Items {
+		h := &all.Items[i]
+		switch c := h.Status.Claim; {
+		case c != nil && c.UID == m.UID:
+			return h, nil
+		case c != nil:
+			domains[h.Spec.FailureDomain]++
+		case p.free(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)):
+			free = append(free, h)
+		}
+	}
+	if len(free) == 0 {
+		return nil, &provider.Waiting{
+			Reason:  "PoolEmpty",
+			Message: fmt.Sprintf("none of the %d Hosts is free and is selected by this Machine", len(all.Items)),
+		}
+	}
+	h := slices.MinFunc(free, func(a, b *kubeone.Host) int {
+		return cmp.Or(cmp.Compare(domains[a.Spec.FailureDomain], domains[b.Spec.FailureDomain]),
+			strings.Compare(a.Name, b.Name))
+	})
+	h.Status = kubeone.HostStatus{
+		State: kubeone.HostClaimed, Claim: &kubeone.HostClaim{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
+	}
+	if err := p.client.Status().Update(ctx, h); err != nil {
+		if apierrors.IsConflict(err) {
+			return nil, &provider.Waiting{Reason: "PoolBusy", Message: "another Machine was faster", After: time.Second}
+		}
+		return nil, err
+	}
+	return h, nil
+}
+
+func (p *Provider) free(h *kubeone.Host) bool {
+	if h.DeletionTimestamp != nil {
+		return false
+	}
+	switch h.Status.State {
+	case kubeone.HostFree, "":
+		return true
+	case kubeone.HostFailed:
+		return h.Status.RetryAfter == nil || !p.site.Now().Before(h.Status.RetryAfter.Time)
+	}
+	return false
+}
+
+// setState notes the state of a host that a Machine has, in one write, or none where it is so.
+func (p *Provider) setState(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
+	if h.Status.State == state {
+		return nil
+	}
+	h.Status.State, h.Status.Message = state, cut(message)
+	return p.client.Status().Update(ctx, h)
+}
+
+// release ends a claim.
+func (p *Provider) release(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
+	h.Status = kubeone.HostStatus{State: state, Message: cut(message)}
+	if state == kubeone.HostFailed {
+		later := metav1.NewTime(p.site.Now().Add(retryFailed))
+		h.Status.RetryAfter = &later
+	}
+	return p.client.Status().Update(ctx, h)
+}
+
+// longest is how much of a message a Host has, in bytes.
+const longest = 1024
+
+func cut(text string) string { return text[:min(len(text), longest)] }
+
+func instance(h *kubeone.Host) provider.Instance {
+	return provider.Instance{
+		ID: "kubeone://" + h.Name, Node: h.Name, Complete: h.Status.State == kubeone.HostJoined,
+		Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeHostName, Address: h.Name}, {Type: corev1.NodeInternalIP, Address: privateAddress(h)},
+		},
+	}
+}
+
+func privateAddress(h *kubeone.Host) string { return cmp.Or(h.Spec.PrivateAddress, h.Spec.Address) }

@@ -1,0 +1,122 @@
+package ssh
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kubeone/internal/provider"
+)
+
+// runs is what is under way on hosts, one run for each Machine at a time. A process that ends leaves nothing that the
+// next one has to know: it looks at the host.
+type runs struct {
+	end <-chan struct{} // closed: all runs end, and none begins
+	all sync.WaitGroup
+
+	mu sync.Mutex
+	of map[types.UID]*run
+}
+
+// run is one run about a Machine, or what came of the last one.
+type run struct {
+	goal   string // what it is to bring about
+	cancel context.CancelFunc
+	over   bool
+	ended  time.Time
+	err    error
+	failed int // in a row, for the same goal
+}
+
+// settling is how long what a run has reached may be doubted by a Node that has not become ready yet.
+const settling = 30 * time.Second
+
+func newRuns(ctx context.Context) *runs { return &runs{end: ctx.Done(), of: map[types.UID]*run{}} }
+
+func (r *runs) wait() { r.all.Wait() }
+
+func (r *runs) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, uid)
+}
+
+func (r *runs) failures(uid types.UID) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of := r.of[uid]; of != nil {
+		return of.failed
+	}
+	return 0
+}
+
+// doubt has what was reached looked at again, if that was not just now.
+func (r *runs) doubt(uid types.UID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of := r.of[uid]; of != nil && of.over && of.err == nil && now.Sub(of.ended) > settling {
+		delete(r.of, uid)
+	}
+}
+
+// advance sees to it that the Machine's goal is reached: it begins a run for it, or says what came of that. A run for
+// another goal is ended first. What was reached is not looked at again as long as the goal is the same.
+//
+// A run outlives the call that begins it, and ends with the process.
+func (r *runs) advance(ctx context.Context, uid types.UID, goal, what string, do func(context.Context) error,
+) (done bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.of[uid]
+	switch {
+	case now != nil && !now.over && now.goal != goal:
+		now.cancel()
+		return false, working("to stop what it did")
+	case now != nil && !now.over:
+		return false, working(what)
+	case now != nil && now.goal == goal && now.err == nil:
+		return true, nil
+	}
+	select {
+	case <-r.end:
+		return false, working("none: the process ends")
+	default:
+	}
+	next := &run{goal: goal}
+	if now != nil && now.goal == goal {
+		next.failed = now.failed
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	next.cancel = cancel
+	r.of[uid] = next
+	over := make(chan struct{})
+	r.all.Go(func() {
+		select {
+		case <-r.end:
+			cancel()
+		case <-over:
+		}
+	})
+	r.all.Go(func() {
+		defer close(over)
+		defer cancel()
+		err := do(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if next.over, next.ended, next.err = true, time.Now(), err; err != nil && !waits(err) && ctx.Err() == nil {
+			next.failed++
+		}
+	})
+	if now != nil && now.goal == goal && now.err != nil {
+		return false, now.err // and it is tried again
+	}
+	return false, working(what)
+}
+
+// waits reports whether an error says that nothing was tried: what it is about passes by itself.
+func waits(err error) bool {
+	_, ok := err.(*provider.Waiting) //nolint:errorlint // it is returned as it is
+	return ok
+}

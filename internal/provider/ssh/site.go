@@ -1,0 +1,251 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	cryptossh "golang.org/x/crypto/ssh"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"kubeone/api/cluster/v1alpha1"
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/apply"
+	"kubeone/internal/cluster"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/machine"
+	"kubeone/internal/manifest"
+	"kubeone/internal/observed"
+	"kubeone/internal/probe"
+	"kubeone/internal/provider"
+)
+
+// Site is the cluster that the hosts are to join, and the means to make them do so. It is not changed once it is used.
+type Site struct {
+	Access   cluster.Access    // to the cluster's API
+	CA       string            // the hash of the public key of its CA, as kubeadm writes it: "sha256:…"
+	Releases engine.Releases   // what is installed
+	Signer   cryptossh.Signer  // with which the hosts let the cluster in
+	Holder   string            // who holds locks: "kubeone-controller@node"
+	Record   func(apply.Event) // is told all that happens in every run; nil is nobody
+	Now      func() time.Time
+}
+
+// CA implements engine.KnownCA: it is known, and nobody makes it another one.
+type knownCA string
+
+func (ca knownCA) CA() string { return string(ca) }
+
+func (knownCA) Know(string) error { return nil }
+
+// advance sees to it that the Machine's host is what its spec says, or is bare if it is gone.
+func (p *Provider) advance(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, gone bool, what string,
+) (done bool, err error) {
+	hostCopy, machineCopy := h.DeepCopy(), m.DeepCopy()
+	if sick(m) {
+		p.runs.doubt(m.UID, p.site.Now())
+	}
+	return p.runs.advance(ctx, m.UID, goal(m, gone), what, func(ctx context.Context) error {
+		return p.site.carryOut(ctx, machineCopy, hostCopy, gone)
+	})
+}
+
+// goal is what a run is to bring about.
+func goal(m *v1alpha1.Machine, gone bool) string {
+	if gone {
+		return "gone"
+	}
+	text, _ := json.Marshal(m.Spec.Versions) // of texts alone
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// sick reports whether the Machine's Node is not ready: what was reached is then looked at again.
+func sick(m *v1alpha1.Machine) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
+	return m.Status.NodeRef != nil && c != nil && c.Status != metav1.ConditionTrue
+}
+
+func working(what string) error {
+	return &provider.Waiting{Reason: "Working", Message: "a run is under way on the host: " + what, After: poll}
+}
+
+// carryOut proposes and carries out until nothing is left to do. It is the same whatever an earlier run has left.
+func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, gone bool) error {
+	target, err := targetOf(h)
+	if err != nil {
+		return &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: err.Error()}
+	}
+	facts, err := s.facts(ctx)
+	if err != nil {
+		return err
+	}
+	want, err := s.wanted(ctx, facts.World.API, m, h)
+	if err != nil {
+		return err
+	}
+	pool := sshpool.New(sshpool.Options{
+		SSHConfig: "none", KnownHostsFiles: []string{}, Signers: []cryptossh.Signer{s.Signer}, HomeDir: "/nonexistent",
+	})
+	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
+	all, err := engine.New(engine.Config{
+		Want: want, Hosts: map[string]host.Host{string(m.UID): pool.Host(target)}, Releases: s.Releases,
+		CA: knownCA(s.CA), Holder: s.Holder, Now: s.Now, Record: s.Record,
+	})
+	if err != nil {
+		return err
+	}
+	one, err := all.About(s.facts, string(m.UID))
+	if err != nil {
+		return err
+	}
+	request := engine.Worker{Gone: gone, APIServers: apiServers(facts.World.API)}
+	if m.DeletionTimestamp != nil {
+		request.GivenUp = gone && s.Now().Sub(m.DeletionTimestamp.Time) > givenUp
+	}
+	return carryOut(ctx, one, request)
+}
+
+// mostProposals is how many plans may follow one another: a worker has few routes.
+const mostProposals = 8
+
+func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker) error {
+	for range mostProposals {
+		p, err := e.Propose(ctx, request)
+		if err != nil {
+			return err
+		}
+		if len(p.RunningSteps()) > 0 {
+			if err := e.Await(ctx, p); err != nil {
+				return err
+			}
+			continue
+		}
+		switch route := p.Decision().Route; {
+		case route == fsm.Nothing && p.Plan.Empty():
+			return nil
+		case route == fsm.Wait:
+			return &provider.Waiting{Reason: "Waiting", Message: p.Plan.Again}
+		case route == fsm.Error:
+			return errors.New(p.Plan.Again)
+		}
+		if _, err := e.CarryOut(ctx, p, engine.RunOptions{}); err != nil && !errors.Is(err, engine.ErrWorldChanged) {
+			var held *apply.HeldError
+			if errors.As(err, &held) {
+				return &provider.Waiting{Reason: "HostBusy", Message: err.Error()}
+			}
+			return err
+		}
+	}
+	return errors.New("the host does not become what is wanted, however often that is planned")
+}
+
+func (s *Site) facts(ctx context.Context) (probe.Result, error) {
+	return probe.API(ctx, s.Access, s.Now())
+}
+
+// wanted is the cluster with the Machine's host as its only host. What else is wanted of a worker is the manifest's, as
+// the last run of kubeone apply has recorded it.
+func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host,
+) (desired.Cluster, error) {
+	client, err := cluster.Connect(s.Access)
+	if err != nil {
+		return desired.Cluster{}, err
+	}
+	defer client.Close()
+	record, err := client.Record(ctx)
+	switch {
+	case err != nil:
+		return desired.Cluster{}, err
+	case record == nil || record.Manifest == "":
+		return desired.Cluster{}, &provider.Waiting{
+			Reason: "NoRecord", Message: "the cluster has no record of a manifest: kubeone apply leaves one",
+		}
+	}
+	loaded, err := manifest.Load(ctx, manifest.Options{
+		ManifestPath: "the manifest in the cluster's record", ManifestReader: bytes.NewReader([]byte(record.Manifest)),
+	})
+	if err != nil {
+		return desired.Cluster{}, err
+	}
+	want := loaded.Cluster
+	want.ControlPlane, want.Workers = nil, []desired.Host{hostOf(m, h)}
+	want.KubernetesVersion = api.Version
+	return want, nil
+}
+
+// hostOf is the Machine's host as it is wanted. Labels and annotations of its Node are given to it by the controllers.
+func hostOf(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
+	out := desired.Host{
+		ID: string(m.UID), HasOwnID: true, Machine: m.Namespace + "/" + m.Name, Role: desired.Worker, Hostname: h.Name,
+		PublicAddress: h.Spec.Address, PrivateAddress: privateAddress(h),
+		Labels: map[string]string{desired.OwnerLabel: string(m.UID)},
+	}
+	out.Versions.Kubernetes = strings.TrimPrefix(m.Spec.Versions.Kubelet, "v")
+	if r := m.Spec.Versions.ContainerRuntime; r != nil {
+		out.Versions.Containerd = strings.TrimPrefix(r.Version, "v")
+	}
+	return out
+}
+
+// apiServers are the versions of all API servers, by the images of their static pods; none where one is not known.
+func apiServers(api observed.API) []string {
+	var out []string
+	for _, n := range api.Nodes {
+		if !n.ControlPlane {
+			continue
+		}
+		version := ""
+		for _, p := range api.Pods {
+			if _, tag, ok := strings.Cut(p.Image, ":v"); ok && p.Node == n.Name && p.App == "kube-apiserver" {
+				version = tag
+			}
+		}
+		if version == "" {
+			return nil
+		}
+		out = append(out, version)
+	}
+	return out
+}
+
+// targetOf is the way to a host.
+func targetOf(h *kubeone.Host) (host.Target, error) {
+	t, err := target(h.Name, h.Spec.Address, h.Spec.Port, h.Spec.User, h.Spec.HostKeys)
+	if err != nil || h.Spec.Bastion == nil {
+		return t, err
+	}
+	b := h.Spec.Bastion
+	bastion, err := target("", b.Address, b.Port, b.User, b.HostKeys)
+	t.Bastions = []host.Target{bastion}
+	return t, err
+}
+
+func target(name, address string, port int32, user string, keys []string) (host.Target, error) {
+	t := host.Target{Name: name, Address: address, Port: int(port), User: user, AgentSocket: "none"}
+	for _, text := range keys {
+		key, _, _, _, err := cryptossh.ParseAuthorizedKey([]byte(text))
+		if err != nil {
+			return t, fmt.Errorf("%s: host key %.40q: %w", address, text, err)
+		}
+		t.HostKeys = append(t.HostKeys, key)
+	}
+	if len(t.HostKeys) == 0 {
+		return t, fmt.Errorf("%s: no host key is pinned", address)
+	}
+	return t, t.Validate()
+}
+
+func labelsOf(h *kubeone.Host) labels.Set { return h.Labels }

@@ -1,0 +1,196 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kubeone/api/cluster/v1alpha1"
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/observed"
+	"kubeone/internal/provider"
+	"kubeone/internal/rollout"
+)
+
+func specOf(config string) v1alpha1.MachineSpec {
+	spec := v1alpha1.MachineSpec{Versions: v1alpha1.MachineVersionInfo{Kubelet: "v1.36.3"}}
+	if config != "" {
+		spec.ProviderSpec.Value.CloudProviderSpec = &runtime.RawExtension{Raw: []byte(config)}
+	}
+	return spec
+}
+
+func TestConfigIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	for config, says := range map[string]string{
+		``: "", `{}`: "", `{"host": "w-1", "apiVersion": "ssh.kubeone.k8c.io/v1alpha1"}`: "",
+		`{"hostSelector": {"matchLabels": {"rack": "a"}}}`:               "",
+		`{"hostname": "w-1"}`:                                            `unknown field "hostname"`,
+		`{"apiVersion": "ssh.kubeone.k8c.io/v2"}`:                        "this program reads",
+		`{"hostSelector": {"matchExpressions": [{"operator": "Near"}]}}`: "hostSelector",
+		`[]`: "cloudProviderSpec",
+	} {
+		err := (&Provider{}).Validate(specOf(config))
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want %q", config, err, says)
+		}
+	}
+	docker := specOf("")
+	docker.Versions.ContainerRuntime = &v1alpha1.ContainerRuntimeInfo{Name: "docker"}
+	if err := (&Provider{}).Validate(docker); err == nil || !strings.Contains(err.Error(), "installs containerd") {
+		t.Errorf("another runtime: %v", err)
+	}
+}
+
+func TestVersionsChangeInPlaceAndHostsDoNot(t *testing.T) {
+	t.Parallel()
+	older := specOf("")
+	older.Versions.Kubelet = "1.35.4"
+	for name, c := range map[string]struct {
+		from, to v1alpha1.MachineSpec
+		want     rollout.Change
+	}{
+		"up":               {older, specOf(""), rollout.InPlace},
+		"down":             {specOf(""), older, rollout.InPlace},
+		"another host":     {specOf(""), specOf(`{"host": "w-1"}`), rollout.Replace},
+		"another selector": {specOf(""), specOf(`{"hostSelector": {"matchLabels": {"a": "b"}}}`), rollout.Replace},
+	} {
+		if got := (&Provider{}).Change(c.from, c.to); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestFreeHostsAreThoseThatNobodyHasAndThatAreNotToRest(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	p := &Provider{site: &Site{Now: func() time.Time { return now }}}
+	at := func(seconds int64) *metav1.Time { return &metav1.Time{Time: time.Unix(1000+seconds, 0)} }
+	failed := func(until *metav1.Time) kubeone.Host {
+		return kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostFailed, RetryAfter: until}}
+	}
+	for name, c := range map[string]struct {
+		host kubeone.Host
+		free bool
+	}{
+		"new":           {kubeone.Host{}, true},
+		"free":          {kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostFree}}, true},
+		"claimed":       {kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostClaimed}}, false},
+		"joined":        {kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostJoined}}, false},
+		"returning":     {kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostReturning}}, false},
+		"failed":        {failed(at(1)), false},
+		"to be retried": {failed(at(0)), true},
+		"being deleted": {kubeone.Host{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: at(0)}}, false},
+	} {
+		if got := p.free(&c.host); got != c.free {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	_, selector, err := configOf(specOf(`{"hostSelector": {"matchLabels": {"rack": "a"}}}`))
+	if err != nil || !selector.Matches(labels.Set{"rack": "a"}) || selector.Matches(labels.Set{"rack": "b"}) {
+		t.Errorf("selector %v, %v", selector, err)
+	}
+}
+
+func TestVersionsOfAPIServersAreAllOrNone(t *testing.T) {
+	t.Parallel()
+	api := observed.API{
+		Nodes: []observed.Node{{Name: "cp-1", ControlPlane: true}, {Name: "cp-2", ControlPlane: true}, {Name: "w-1"}},
+		Pods: []observed.Pod{
+			{App: "kube-apiserver", Node: "cp-1", Image: "registry.k8s.io/kube-apiserver:v1.36.3"},
+			{App: "kube-scheduler", Node: "cp-2", Image: "registry.k8s.io/kube-scheduler:v1.36.1"},
+		},
+	}
+	if got := apiServers(api); got != nil {
+		t.Errorf("one is not known: %v", got)
+	}
+	api.Pods = append(api.Pods, observed.Pod{App: "kube-apiserver", Node: "cp-2", Image: "x:v1.36.1"})
+	if got := apiServers(api); !slices.Equal(got, []string{"1.36.3", "1.36.1"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestHostKeysArePinned(t *testing.T) {
+	t.Parallel()
+	h := kubeone.Host{Spec: kubeone.HostSpec{Address: "192.0.2.1", User: "ops"}}
+	if _, err := targetOf(&h); err == nil || !strings.Contains(err.Error(), "no host key is pinned") {
+		t.Errorf("without keys: %v", err)
+	}
+	h.Spec.HostKeys = []string{"ssh-ed25519 AAAA"}
+	if _, err := targetOf(&h); err == nil {
+		t.Error("a key that is none is taken")
+	}
+	h.Spec.HostKeys = []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Zs+FB3p6bQ1yE2+Qvp5o3nSTmJZYtGmMyPLVzPF8r"}
+	h.Spec.Bastion = &kubeone.Bastion{Address: "192.0.2.2", User: "jump", HostKeys: h.Spec.HostKeys}
+	to, err := targetOf(&h)
+	if err != nil || len(to.HostKeys) != 1 || len(to.Bastions) != 1 || to.Bastions[0].User != "jump" {
+		t.Errorf("%+v, %v", to, err)
+	}
+}
+
+// await asks until a run has ended, and returns what came of it.
+func await(t *testing.T, r *runs, uid types.UID, goal string, do func(context.Context) error) (bool, error) {
+	t.Helper()
+	for {
+		done, err := r.advance(t.Context(), uid, goal, "test", do)
+		var waiting *provider.Waiting
+		if done || !errors.As(err, &waiting) || waiting.Reason != "Working" {
+			return done, err
+		}
+	}
+}
+
+func TestOneRunAMachineAtATime(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	r := newRuns(ctx)
+	broken := errors.New("broken")
+	fail, succeed := func(context.Context) error { return broken }, func(context.Context) error { return nil }
+	if done, err := await(t, r, "a", "one", fail); done || !errors.Is(err, broken) {
+		t.Errorf("a run that fails: %v, %v", done, err)
+	}
+	if done, err := await(t, r, "a", "one", succeed); !errors.Is(err, broken) && !done {
+		t.Errorf("it is tried again: %v, %v", done, err)
+	}
+	began, ended := make(chan struct{}), make(chan struct{})
+	hang := func(ctx context.Context) error {
+		close(began)
+		<-ctx.Done()
+		close(ended)
+		return ctx.Err()
+	}
+	if done, _ := r.advance(t.Context(), "b", "one", "test", hang); done {
+		t.Error("it is done before it has begun")
+	}
+	<-began
+	if done, err := r.advance(t.Context(), "b", "two", "test", nil); done || err == nil {
+		t.Errorf("another goal waits for the end of the run: %v, %v", done, err)
+	}
+	<-ended
+	if done, err := await(t, r, "b", "two", succeed); !done || err != nil {
+		t.Errorf("then it is reached: %v, %v", done, err)
+	}
+	if got := r.failures("b"); got != 0 {
+		t.Errorf("a run that was ended counts as %d failures", got)
+	}
+	hung := make(chan struct{})
+	_, _ = r.advance(t.Context(), "c", "one", "test", func(ctx context.Context) error {
+		<-ctx.Done()
+		close(hung)
+		return nil
+	})
+	end()
+	<-hung
+	r.wait()
+	if done, err := r.advance(t.Context(), "d", "one", "test", nil); done || err == nil {
+		t.Errorf("nothing begins after the end: %v, %v", done, err)
+	}
+}
