@@ -28,6 +28,7 @@ const OwnerField = "metadata.controller"
 // families is what the reconcilers of deployments and of sets share.
 type families struct {
 	Client client.Client // reads from a cache, which has OwnerField for MachineSets and Machines
+	Live   client.Reader // asks the API server
 	Change machine.Change
 	Events events.EventRecorder
 	Now    func() time.Time
@@ -42,17 +43,18 @@ type Deployments struct{ families }
 type Sets struct{ families }
 
 // NewDeployments is a reconciler of MachineDeployments.
-func NewDeployments(c client.Client, change machine.Change, recorder events.EventRecorder) *Deployments {
-	return &Deployments{newFamilies(c, change, recorder)}
+func NewDeployments(c client.Client, live client.Reader, change machine.Change, recorder events.EventRecorder,
+) *Deployments {
+	return &Deployments{newFamilies(c, live, change, recorder)}
 }
 
 // NewSets is a reconciler of MachineSets that no MachineDeployment has.
-func NewSets(c client.Client, change machine.Change, recorder events.EventRecorder) *Sets {
-	return &Sets{newFamilies(c, change, recorder)}
+func NewSets(c client.Client, live client.Reader, change machine.Change, recorder events.EventRecorder) *Sets {
+	return &Sets{newFamilies(c, live, change, recorder)}
 }
 
-func newFamilies(c client.Client, change machine.Change, recorder events.EventRecorder) families {
-	return families{Client: c, Change: change, Events: recorder, Now: time.Now, seen: newExpectations()}
+func newFamilies(c client.Client, live client.Reader, change machine.Change, recorder events.EventRecorder) families {
+	return families{Client: c, Live: live, Change: change, Events: recorder, Now: time.Now, seen: newExpectations()}
 }
 
 // settling is when to look again whether the cache has what was written.
@@ -225,12 +227,25 @@ func (r *families) claim(ctx context.Context, owner client.Object, kind string, 
 	case !selects || owner.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil:
 		return false, nil
 	}
+	if stays, err := r.stays(ctx, owner); err != nil || !stays {
+		return false, err
+	}
 	before, _ := o.DeepCopyObject().(client.Object)
 	o.SetOwnerReferences(append(o.GetOwnerReferences(), reference(owner, kind)))
 	if err := r.patch(ctx, o, before); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return true, nil
+}
+
+// stays asks the API server whether an owner is still there, and is to stay: what one adopts that a cache has not seen
+// go, as with kubectl delete --cascade=orphan, goes with it.
+func (r *families) stays(ctx context.Context, owner client.Object) (bool, error) {
+	now, _ := owner.DeepCopyObject().(client.Object)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return now.GetUID() == owner.GetUID() && now.GetDeletionTimestamp() == nil, nil
 }
 
 // reference is who owns an object.

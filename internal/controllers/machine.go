@@ -104,16 +104,15 @@ func (r *Machines) provide(ctx context.Context, p provider.Provider, complete, m
 		found = err == nil || instance.Node != ""
 	}
 	r.allocated(m, found, err)
+	var failed error // of the Node, which the instance does not wait for
 	if instance.Node != "" {
 		m.Status.Addresses = instance.Addresses
-		if failed := r.node(ctx, m, instance); failed != nil {
-			return failed
-		}
+		failed = r.node(ctx, m, instance)
 	}
-	if err != nil || !instance.Complete {
-		return err
+	if err == nil && instance.Complete {
+		err = r.update(ctx, p, complete, m)
 	}
-	return r.update(ctx, p, complete, m)
+	return errors.Join(err, failed)
 }
 
 // update has a provider that can do so change the instance. Of one that cannot, another kubelet than the Machine was
@@ -129,14 +128,25 @@ func (r *Machines) update(ctx context.Context, p provider.Provider, complete, m 
 	}
 	status, reason, message := metav1.ConditionFalse, "AsWanted", ""
 	if err != nil {
-		status, reason, message = metav1.ConditionTrue, "Updating", err.Error()
-		var refused *provider.Refused
-		if errors.As(err, &refused) {
-			status, reason = metav1.ConditionFalse, string(refused.Reason)
+		reason, message = "Checking", err.Error()
+		if differs(m) {
+			status, reason = metav1.ConditionTrue, "Updating"
 		}
 	}
 	set(m, machine.ConditionUpdating, status, reason, message)
 	return err
+}
+
+// differs reports whether the Machine's Node is known not to run what the spec names: until it does, a change of it is
+// under way. A look at a host that is as it was, or that is silent, is none, and its Machine may be replaced.
+func differs(m *v1alpha1.Machine) bool {
+	is, want := m.Status.Versions, m.Spec.Versions
+	if is == nil {
+		return true
+	}
+	runtime := want.ContainerRuntime != nil && want.ContainerRuntime.Version != "" && is.ContainerRuntime != nil &&
+		trim(is.ContainerRuntime.Version) != trim(want.ContainerRuntime.Version)
+	return runtime || trim(is.Kubelet) != trim(want.Kubelet)
 }
 
 // remove returns the instance of a Machine that is deleted, and lets the object go. A Machine of an unknown provider
@@ -188,6 +198,9 @@ func (r *Machines) outcome(m *v1alpha1.Machine, err error) (time.Duration, error
 	case err == nil:
 		return 0, nil
 	case errors.As(err, &refused):
+		if m.Status.NodeRef != nil && m.DeletionTimestamp == nil { // it is not what its template says
+			set(m, machine.ConditionUpdating, metav1.ConditionTrue, string(refused.Reason), refused.Message)
+		}
 		message := shorten(refused.Message)
 		m.Status.ErrorReason, m.Status.ErrorMessage, m.Status.Phase = &refused.Reason, &message, v1alpha1.Failed
 		return 0, nil

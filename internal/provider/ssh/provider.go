@@ -138,8 +138,10 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := p.setState(ctx, h, kubeone.HostReturning, "its Machine is deleted"); err != nil {
 		return err
 	}
-	done, err := p.advance(ctx, m, h, true, "return")
-	if !done {
+	switch done, err := p.advance(ctx, m, h, true, "return"); {
+	case errors.Is(err, errSilent):
+		return nil // the Host stays claimed, and the controller of Hosts returns it once it answers
+	case !done:
 		return err
 	}
 	p.runs.forget(m.UID)

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -27,7 +28,24 @@ type run struct {
 	over   bool
 	ended  time.Time
 	err    error
-	failed int // in a row, for the same goal
+	last   error // of the run before, for the same goal
+	failed int   // in a row, for the same goal
+}
+
+// firstPause is after how long a goal is tried again that was not reached; it doubles up to longestPause.
+const (
+	firstPause   = 5 * time.Second
+	longestPause = 2 * time.Minute
+)
+
+func (r *run) pause() time.Duration { return min(firstPause<<min(r.failed, 8), longestPause) }
+
+// later is what came of the last try, while nothing else is known: it is asked about again soon.
+func later(err error) error {
+	if waits(err) || errors.Is(err, errSilent) {
+		return err
+	}
+	return &provider.Waiting{Reason: "Retrying", Message: err.Error(), After: poll}
 }
 
 // settling is how long what a run has reached may be doubted by a Node that has not become ready yet.
@@ -40,6 +58,9 @@ func (r *runs) wait() { r.all.Wait() }
 func (r *runs) forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if of := r.of[uid]; of != nil && of.cancel != nil {
+		of.cancel()
+	}
 	delete(r.of, uid)
 }
 
@@ -74,10 +95,14 @@ func (r *runs) advance(ctx context.Context, uid types.UID, goal, what string, do
 	case now != nil && !now.over && now.goal != goal:
 		now.cancel()
 		return false, working("to stop what it did")
+	case now != nil && !now.over && now.last != nil:
+		return false, later(now.last) // it is tried again, and nothing else is known yet
 	case now != nil && !now.over:
 		return false, working(what)
 	case now != nil && now.goal == goal && now.err == nil:
 		return true, nil
+	case now != nil && now.goal == goal && time.Since(now.ended) < now.pause():
+		return false, later(now.err)
 	}
 	select {
 	case <-r.end:
@@ -86,7 +111,7 @@ func (r *runs) advance(ctx context.Context, uid types.UID, goal, what string, do
 	}
 	next := &run{goal: goal}
 	if now != nil && now.goal == goal {
-		next.failed = now.failed
+		next.failed, next.last = now.failed, now.err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	next.cancel = cancel
@@ -109,8 +134,8 @@ func (r *runs) advance(ctx context.Context, uid types.UID, goal, what string, do
 			next.failed++
 		}
 	})
-	if now != nil && now.goal == goal && now.err != nil {
-		return false, now.err // and it is tried again
+	if next.last != nil {
+		return false, later(next.last)
 	}
 	return false, working(what)
 }

@@ -29,6 +29,7 @@ import (
 	"kubeone/internal/manifest"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
+	"kubeone/internal/problem"
 	"kubeone/internal/provider"
 )
 
@@ -57,7 +58,7 @@ func (p *Provider) advance(ctx context.Context, m *v1alpha1.Machine, h *kubeone.
 	if sick(m) {
 		p.runs.doubt(m.UID, p.site.Now())
 	}
-	return p.runs.advance(ctx, m.UID, goal(m, gone), what, func(ctx context.Context) error {
+	return p.runs.advance(ctx, m.UID, goal(m, gone)+" on "+string(h.UID), what, func(ctx context.Context) error {
 		return p.site.carryOut(ctx, machineCopy, hostCopy, gone)
 	})
 }
@@ -86,11 +87,11 @@ func working(what string) error {
 func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, gone bool) error {
 	target, err := targetOf(h)
 	if err != nil {
-		return &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: err.Error()}
+		return err // of the Host, not of the Machine
 	}
 	facts, err := s.facts(ctx)
 	if err != nil {
-		return err
+		return &provider.Waiting{Reason: "APISilent", Message: err.Error()}
 	}
 	want, err := s.wanted(ctx, facts.World.API, m, h)
 	if err != nil {
@@ -133,13 +134,8 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker) erro
 			}
 			continue
 		}
-		switch route := p.Decision().Route; {
-		case route == fsm.Nothing && p.Plan.Empty():
-			return nil
-		case route == fsm.Wait:
-			return &provider.Waiting{Reason: "Waiting", Message: p.Plan.Again}
-		case route == fsm.Error:
-			return errors.New(p.Plan.Again)
+		if over, err := outcome(p, request); over {
+			return err
 		}
 		if _, err := e.CarryOut(ctx, p, engine.RunOptions{}); err != nil && !errors.Is(err, engine.ErrWorldChanged) {
 			var held *apply.HeldError
@@ -150,6 +146,41 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker) erro
 		}
 	}
 	return errors.New("the host does not become what is wanted, however often that is planned")
+}
+
+// outcome reports whether nothing is to be carried out, and what that means.
+func outcome(p engine.Proposal, request engine.Worker) (over bool, err error) {
+	switch route := p.Decision().Route; {
+	case route == fsm.Nothing && p.Plan.Empty() && request.Gone && !answered(p):
+		return true, errSilent
+	case route == fsm.Nothing && p.Plan.Empty():
+		return true, nil
+	case route == fsm.Wait:
+		return true, &provider.Waiting{Reason: "Waiting", Message: p.Plan.Again}
+	case route == fsm.Error && ofSpec(p.Decision().Problems):
+		return true, &provider.Waiting{Reason: "VersionRefused", Message: p.Plan.Again, After: time.Minute}
+	case route == fsm.Error:
+		return true, errors.New(p.Plan.Again)
+	}
+	return false, nil
+}
+
+// ofSpec reports whether what stands in the way is of what is wanted, and not of the host: another one would not do
+// either.
+func ofSpec(problems []problem.Problem) bool {
+	return problem.Has(problems, problem.KubeletVersionRefused) || problem.Has(problems, problem.ContainerdRefused)
+}
+
+// errSilent says that a Machine that is gone has no Node any more, and that its host has not answered: it is not free.
+var errSilent = errors.New("the host has not answered: it stays the Machine's until it does, and is bare")
+
+func answered(p engine.Proposal) bool {
+	for _, h := range p.Observed.World.Hosts {
+		if h.Reach != observed.Reached {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *Site) facts(ctx context.Context) (probe.Result, error) {

@@ -15,7 +15,12 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/engine"
 	"kubeone/internal/observed"
+	"kubeone/internal/probe"
+	"kubeone/internal/problem"
 	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
 )
@@ -152,13 +157,19 @@ func TestOneRunAMachineAtATime(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
 	r := newRuns(ctx)
-	broken := errors.New("broken")
-	fail, succeed := func(context.Context) error { return broken }, func(context.Context) error { return nil }
-	if done, err := await(t, r, "a", "one", fail); done || !errors.Is(err, broken) {
+	fail := func(context.Context) error { return errors.New("broken") }
+	succeed := func(context.Context) error { return nil }
+	if done, err := await(t, r, "a", "one", fail); done || err == nil || err.Error() != "broken" {
 		t.Errorf("a run that fails: %v, %v", done, err)
 	}
-	if done, err := await(t, r, "a", "one", succeed); !errors.Is(err, broken) && !done {
-		t.Errorf("it is tried again: %v, %v", done, err)
+	if done, err := await(t, r, "a", "one", succeed); done || err == nil || err.Error() != "broken" {
+		t.Errorf("it is tried again at once: %v, %v", done, err)
+	}
+	if got := r.failures("a"); got != 1 {
+		t.Errorf("one failure counts as %d", got)
+	}
+	if done, err := await(t, r, "a", "another", succeed); !done || err != nil {
+		t.Errorf("another goal does not wait: %v, %v", done, err)
 	}
 	began, ended := make(chan struct{}), make(chan struct{})
 	hang := func(ctx context.Context) error {
@@ -192,5 +203,33 @@ func TestOneRunAMachineAtATime(t *testing.T) {
 	r.wait()
 	if done, err := r.advance(t.Context(), "d", "one", "test", nil); done || err == nil {
 		t.Errorf("nothing begins after the end: %v, %v", done, err)
+	}
+}
+
+// A host that has not answered is never free, whoever has given its Machine up.
+func TestASilentHostIsNotFree(t *testing.T) {
+	t.Parallel()
+	proposal := func(route fsm.Route, reach observed.Reach, problems ...problem.Problem) engine.Proposal {
+		return engine.Proposal{
+			Decisions: []decide.Decision{{Route: route, Problems: problems}},
+			Observed: probe.Result{World: observed.World{
+				Hosts: map[string]observed.Host{"uid-1": {Reach: reach}},
+			}},
+		}
+	}
+	if over, err := outcome(proposal(fsm.Nothing, observed.Unreachable), engine.Worker{Gone: true}); !over ||
+		!errors.Is(err, errSilent) {
+		t.Errorf("a silent host of a Machine that is gone: %v, %v", over, err)
+	}
+	if over, err := outcome(proposal(fsm.Nothing, observed.Reached), engine.Worker{Gone: true}); !over || err != nil {
+		t.Errorf("one that answers, and is bare: %v, %v", over, err)
+	}
+	if over, _ := outcome(proposal(fsm.Abandon, observed.Unreachable), engine.Worker{Gone: true}); over {
+		t.Error("its Node is to go before that")
+	}
+	refused := problem.Problem{Code: problem.KubeletVersionRefused}
+	over, err := outcome(proposal(fsm.Error, observed.Reached, refused), engine.Worker{})
+	if waiting := (*provider.Waiting)(nil); !over || !errors.As(err, &waiting) {
+		t.Errorf("a version that no host could have counts against the host: %v, %v", over, err)
 	}
 }
