@@ -331,16 +331,20 @@ func scaledDeployment(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	w.complete("scaled", 3, "1.36.3")
-	before := w.machines("scaled")
+	var before map[string]v1alpha1.Machine
 	for _, replicas := range []int32{5, 2} {
+		before = w.machines("scaled")
 		change(w, &v1alpha1.MachineDeployment{}, "scaled", func(md *v1alpha1.MachineDeployment) {
 			md.Spec.Replicas = &replicas
 		})
 		w.complete("scaled", replicas, "1.36.3")
 	}
-	for name := range w.machines("scaled") {
-		if _, there := before[name]; !there {
-			t.Errorf("%s is not one of the oldest: the newest go first", name)
+	left := w.machines("scaled")
+	for name, stayed := range left {
+		for other, was := range before {
+			if _, stays := left[other]; !stays && was.CreationTimestamp.Before(&stayed.CreationTimestamp) {
+				t.Errorf("%s went and %s, which is newer, stayed: the newest go first", other, name)
+			}
 		}
 	}
 	w.removed("scaled", metav1.DeletePropagationBackground)
