@@ -129,7 +129,7 @@ func (r *Machines) update(ctx context.Context, p provider.Provider, complete, m 
 	status, reason, message := metav1.ConditionFalse, "AsWanted", ""
 	if err != nil {
 		reason, message = "Checking", err.Error()
-		if differs(m) {
+		if differs(m) || underWay(m, err) {
 			status, reason = metav1.ConditionTrue, "Updating"
 		}
 	}
@@ -147,6 +147,13 @@ func differs(m *v1alpha1.Machine) bool {
 	runtime := want.ContainerRuntime != nil && want.ContainerRuntime.Version != "" && is.ContainerRuntime != nil &&
 		trim(is.ContainerRuntime.Version) != trim(want.ContainerRuntime.Version)
 	return runtime || trim(is.Kubelet) != trim(want.Kubelet)
+}
+
+// underWay reports whether a change has not ended although the Node runs what the spec names: it may still be closed.
+func underWay(m *v1alpha1.Machine, err error) bool {
+	var waiting *provider.Waiting
+	return errors.As(err, &waiting) && waiting.Reason == provider.Working &&
+		meta.IsStatusConditionTrue(m.Status.Conditions, machine.ConditionUpdating)
 }
 
 // remove returns the instance of a Machine that is deleted, and lets the object go. A Machine of an unknown provider

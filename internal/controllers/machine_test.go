@@ -4,8 +4,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/machine"
+	"kubeone/internal/provider"
 )
 
 // Only what its Node is known not to run makes a Machine one that is being updated: a look at a host that is silent
@@ -34,6 +37,19 @@ func TestWhatMakesAMachineOneThatIsUpdated(t *testing.T) {
 		if got := differs(m); got != c.differs {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+func TestAChangeLastsUntilItsWorkHasEnded(t *testing.T) {
+	t.Parallel()
+	m := &v1alpha1.Machine{}
+	working, silent := &provider.Waiting{Reason: provider.Working}, &provider.Waiting{Reason: "Waiting"}
+	if underWay(m, working) {
+		t.Error("a look at a host that is as it was is a change")
+	}
+	set(m, machine.ConditionUpdating, metav1.ConditionTrue, "Updating", "")
+	if !underWay(m, working) || underWay(m, silent) || underWay(m, nil) {
+		t.Error("a change lasts for as long as somebody works at it")
 	}
 }
 

@@ -74,6 +74,9 @@ type Waiting struct {
 	After time.Duration
 }
 
+// Working is the Reason of what waits for work of its own that is under way.
+const Working = "Working"
+
 // Error is the message.
 func (w *Waiting) Error() string { return w.Message }
 

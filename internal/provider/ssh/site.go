@@ -80,7 +80,7 @@ func sick(m *v1alpha1.Machine) bool {
 }
 
 func working(what string) error {
-	return &provider.Waiting{Reason: "Working", Message: "a run is under way on the host: " + what, After: poll}
+	return &provider.Waiting{Reason: provider.Working, Message: "a run is under way on the host: " + what, After: poll}
 }
 
 // carryOut proposes and carries out until nothing is left to do. It is the same whatever an earlier run has left.
