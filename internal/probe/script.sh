@@ -260,7 +260,8 @@ units() {
 	version crictl "" --version
 }
 
-# statuses URL... prints each URL and its HTTP status: 000 when nobody answers, - when it cannot be asked.
+# statuses URL... prints for each URL: it, its HTTP status, and the seconds until the connection was made, 0 for none. The
+# status is 000 when nobody answers, and - when it cannot be asked.
 statuses() {
 	if ! command -v curl >/dev/null 2>&1; then
 		for url; do
@@ -274,24 +275,26 @@ statuses() {
 		set -- "$@" -o /dev/null "$url"
 		shift
 	done
-	curl -q -sk -m 2 --parallel -w '%{url_effective} %{http_code}\n' "$@" 2>/dev/null # some tell of progress in spite of -s
+	says='%{http_code} %{time_connect}'
+	curl -q -sk -m 2 --parallel -w "%{url_effective} $says\n" "$@" 2>/dev/null # some tell of progress in spite of -s
 	[ $? = 2 ] || return 0
 	# An old one does not know --parallel.
 	for url in $urls; do
-		printf '%s %s\n' "$url" "$(curl -q -sk -m 2 -o /dev/null -w '%{http_code}' "$url")" &
+		printf '%s %s\n' "$url" "$(curl -q -sk -m 2 -o /dev/null -w "$says" "$url")" &
 	done
 	wait
 }
 
 status_by_wget() {
-	command -v wget >/dev/null 2>&1 || { echo - && return; }
+	command -v wget >/dev/null 2>&1 || { echo - 0 && return; }
 	timeout 2 wget -q -O /dev/null --no-check-certificate "$1" 2>/dev/null
 	case $? in
-	0) echo 200 ;;
-	4 | 124) echo 000 ;;
-	6) echo 401 ;;
-	8) echo 500 ;;
-	*) echo - ;;
+	0) echo 200 1 ;;
+	4) echo 000 0 ;;
+	6) echo 401 1 ;;
+	8) echo 500 1 ;;
+	124) echo 000 1 ;;
+	*) echo - 0 ;;
 	esac
 }
 
@@ -303,7 +306,7 @@ health() {
 	*:10259/*) put health "scheduler $2" ;;
 	*:2381/readyz)
 		if [ "$2" = 404 ]; then
-			# shellcheck disable=SC2046 # a URL and a status
+			# shellcheck disable=SC2046 # a URL, a status and seconds
 			health $(statuses http://127.0.0.1:2381/health)
 		else
 			etcd_health "$2"
@@ -335,7 +338,8 @@ etcd_lost() {
 	[ -z "$said" ] || put etcd-lost "$said"
 }
 
-# Only what is meant to run here is asked.
+# Only what is meant to run here is asked. Who takes the connection and has no good answer is asked up to three times: on a
+# busy host one answer is late, and a component that has just been started is ready a moment later.
 healths() {
 	port=$(grep -s -e '--secure-port=' $kubernetes/manifests/kube-apiserver.yaml)
 	port=${port##*--secure-port=}
@@ -347,11 +351,21 @@ healths() {
 	[ -e $kubernetes/manifests/kube-scheduler.yaml ] && set -- "$@" https://127.0.0.1:10259/healthz
 	[ -e $kubernetes/manifests/etcd.yaml ] && set -- "$@" http://127.0.0.1:2381/readyz
 	[ $# -gt 0 ] || return 0
-	# shellcheck disable=SC2046 # URLs and statuses
-	set -- $(statuses "$@")
-	while [ $# -ge 2 ]; do
-		health "$1" "$2"
-		shift 2
+	for again in yes yes no; do
+		# shellcheck disable=SC2046 # URLs, statuses and seconds
+		set -- $(statuses "$@")
+		bad=
+		while [ $# -ge 3 ]; do
+			case $again:$2:$3 in
+			yes:000:*[1-9]* | yes:5??:*) bad="$bad $1" ;;
+			*) health "$1" "$2" ;;
+			esac
+			shift 3
+		done
+		# shellcheck disable=SC2086 # URLs
+		set -- $bad
+		[ $# -gt 0 ] || return 0
+		sleep 1
 	done
 }
 

@@ -107,6 +107,28 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 	}
 }
 
+// A component that takes the connection and is late is asked again: an API server of a busy host is no dead one.
+func TestScriptAsksAgainWhoIsLate(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	late := filepath.Join(t.TempDir(), "late")
+	for name, curl := range map[string]string{"curl": "", "an old curl": "yes"} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", argFacts)
+		cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin", "LATE="+late, "OLD_CURL="+curl)
+		a, err := Parse(output(t, cmd), sent, received)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked, err := os.ReadFile(late); err != nil || len(asked) != 3 || a.Host.APIServer != observed.Yes {
+			t.Errorf("%s: asked %d times (%v): API server %q, want three times, and that it is well",
+				name, len(asked), err, a.Host.APIServer)
+		}
+		if err := os.Remove(late); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Who has a port is asked only where that stands against an installation: of a host that is no node yet.
 func TestScriptNamesWhoHasAPortOfAHostThatIsNoNode(t *testing.T) {
 	t.Parallel()
@@ -348,16 +370,22 @@ done
 for url in $urls; do
 	case $url in
 	*:10248/healthz | *:2381/health) code=200 ;;
-	*:7443/readyz) code=500 ;;
+	*:7443/readyz)
+		code=500
+		case ${LATE:-} in ?*) echo >>"$LATE" && code='000 0.000213' ;; esac
+		[ -z "${LATE:-}" ] || [ "$(wc -l <"$LATE")" -lt 3 ] || code=200
+		;;
 	*:2381/readyz) code=404 ;;
 	*) code=000 ;;
 	esac
+	[ "${code#* }" != "$code" ] || code="$code 0.000000"
 	case $write in
 	*url_effective*) echo "$url $code" ;;
 	*) printf %s "$code" ;;
 	esac
 done
 exit 7`,
+		"/shims/sleep": ``,
 		"/shims/systemctl": `cat <<END
 ExecStart={ path=` + root + `/usr/bin/containerd ; argv[]=containerd ; ignore_errors=no }
 Id=containerd.service
