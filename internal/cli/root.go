@@ -80,7 +80,8 @@ func newRoot(stdio IO) *cobra.Command {
 		newPlanCommand(stdio), newApplyCommand(stdio, applyVariant), newApplyCommand(stdio, installVariant),
 		newApplyCommand(stdio, upgradeVariant),
 		newStatusCommand(stdio), newHistoryCommand(stdio), newSupportCommand(stdio), newResetCommand(stdio),
-		newRecoverCommand(stdio), newNodeCommand(stdio), newEtcdCommand(stdio), newBackupCommand(stdio),
+		newRecoverCommand(stdio), newNodeCommand(stdio), newHostCommand(stdio), newControllerCommand(stdio),
+		newEtcdCommand(stdio), newBackupCommand(stdio),
 		newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
 		newFSMCommand(stdio), newVersionCommand(stdio),
 	)

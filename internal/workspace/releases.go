@@ -110,3 +110,42 @@ func (r *releases) Blob(sum string) (io.Reader, int64, error) {
 	size := content.Size()
 	return content, size, nil
 }
+
+// ReleasesOf opens releases for whoever learns only later which mirror is meant. Its methods may be called by several
+// goroutines at the same time.
+type ReleasesOf struct {
+	opt Options
+
+	mu   sync.Mutex
+	open map[string]*releases // by mirror
+}
+
+// NewReleasesOf opens nothing yet.
+func NewReleasesOf(o Options) *ReleasesOf { return &ReleasesOf{opt: o, open: map[string]*releases{}} }
+
+// From is as OpenReleases; what is open is used again.
+func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, error) {
+	if len(r.opt.Bundles) > 0 {
+		mirror = "" // nothing is downloaded
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if open := r.open[mirror]; open != nil {
+		return open, nil
+	}
+	open, err := openReleases(ctx, r.opt, mirror)
+	if err != nil {
+		return nil, err
+	}
+	r.open[mirror] = open
+	return open, nil
+}
+
+// Close closes all that was opened.
+func (r *ReleasesOf) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, open := range r.open {
+		open.Close()
+	}
+}

@@ -4,66 +4,72 @@ package e2e
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
-	"kubeone/internal/apply"
-	"kubeone/internal/cluster"
 	"kubeone/internal/controllers"
-	"kubeone/internal/probe"
-	"kubeone/internal/provider"
-	provide "kubeone/internal/provider/ssh"
-	"kubeone/internal/workspace"
 	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/components"
 	"kubeone/test/lab/fleet"
 )
 
-// pool is a cluster with controllers of Machines that work on hosts beside the manifest's.
+// poolSize is how many hosts the pool has. One more joins as a worker of the manifest.
+const poolSize = 6
+
+// pool is a cluster with a pool of hosts, and the processes of its controllers.
 type pool struct {
 	*story
 	client.Client
-	site *provide.Site
-	stop func()
+	bundles []string // flags
+	running []*operator.Controllers
+	started int // processes so far
 }
 
-// TestMachinesOnHosts has Machines on hosts that exist: they join, are changed in place, up and down, and are returned;
-// the controllers are ended in the middle of it.
+// TestMachinesOnHosts is the life of Machines on hosts that exist, as docs/machines.md has it done, with a process of
+// controllers that leads and one that stands by.
 func TestMachinesOnHosts(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "machines", ControlPlanes: 1, SpareWorkers: 2, SSHUser: "ops"})
+	s := begin(t, fleet.Options{Name: "machines", ControlPlanes: 3, SpareWorkers: poolSize + 1, SSHUser: "ops"})
 	s.bare = s.snapshot()
 	s.founded()
 	p := &pool{story: s}
-	p.prepare()
-	defer func() { p.stop() }()
+	defer func() {
+		for _, c := range p.running {
+			c.Kill()
+			if t.Failed() {
+				t.Logf("%s", c.Tail())
+			}
+		}
+	}()
 	for _, part := range []struct {
 		name string
 		tell func(*pool)
 	}{
-		{"two Machines become Nodes", joining},
-		{"apply leaves their hosts alone, and refuses them by name", leftAlone},
-		{"a kubelet goes down and up in place, and nobody else's does", inPlace},
-		{"the controllers end in the middle of it, and others go on", endedInTheMiddle},
-		{"a host that is returned is bare, free, and taken again", returned},
-		{"a Machine that is gone without having returned its host", orphaned},
+		{"hosts become a pool", (*pool).filled},
+		{"three Machines become Nodes, and a fourth", (*pool).deployed},
+		{"apply leaves their hosts alone, and refuses them by name", (*pool).leftAlone},
+		{"a worker of the manifest joins while the deployment rolls, under load", (*pool).rolled},
+		{"one Machine's kubelet and runtime go down and up, and nobody else's do", (*pool).inPlace},
+		{"the controllers are killed again and again", (*pool).killed},
+		{"all but one go, and their hosts are bare, free, and taken again", (*pool).shrunk},
+		{"a host dies, and its Machine gets another; three die, and that is too many", (*pool).died},
+		{"a Machine that is gone without having returned its host", (*pool).orphaned},
+		{"the pool is emptied", (*pool).emptied},
 	} {
 		if !s.chapter(part.name, func(s *story) {
 			p.story = s
@@ -74,141 +80,268 @@ func TestMachinesOnHosts(t *testing.T) {
 	}
 }
 
-// prepare gives the hosts the cluster's key, and the cluster the definitions and Hosts, and starts controllers.
-func (p *pool) prepare() {
-	p.Helper()
-	log.SetLogger(logr.Discard())
-	public, private, err := ed25519.GenerateKey(nil)
-	p.must(err)
-	signer, err := ssh.NewSignerFromKey(private)
-	p.must(err)
-	key, err := ssh.NewPublicKey(public)
-	p.must(err)
-	for _, h := range p.Lab.Spares() {
-		_, err := h.Exec(p.Context(), fmt.Sprintf("cat >>~%s/.ssh/authorized_keys <<'E'\n%sE\n", h.SSHUser,
-			ssh.MarshalAuthorizedKey(key)))
-		p.must(err)
-	}
-	for _, of := range []string{"cluster", "kubeone"} {
-		_, err := p.Kube(p.Context(), "apply", "-f", filepath.Join("../../api", of, "v1alpha1/crds"))
-		p.must(err)
-	}
-	_, err = p.Kube(p.Context(), "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
-	p.must(err)
-	kubeconfig, err := os.ReadFile(filepath.Join(p.Dir, "admin.conf"))
-	p.must(err)
-	bundles := []string{p.Bundle}
-	for _, version := range []string{olderPatch, newest} {
-		p.must(p.Want(p.Context(), version))
-		bundles = append(bundles, p.Bundle)
-	}
-	releases, err := workspace.OpenReleases(p.Context(), workspace.Options{Bundles: bundles[:2]}, "")
-	p.must(err)
-	p.Cleanup(releases.Close)
-	access := cluster.Access{Kubeconfig: kubeconfig}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	p.must(err)
-	whole := p.story
-	p.site = &provide.Site{
-		Access: access, CA: probe.CAHash(config.CAData), Releases: releases, Signer: signer,
-		Holder: "kubeone-controller@test", Now: time.Now,
-		Record: func(e apply.Event) {
-			if e.Type == apply.StepDone || e.Type == apply.StepFailed {
-				whole.Logf("%s %s %s", e.RunID, e.Type, e.Step)
-			}
-		},
-	}
-	p.start()
-	for _, h := range p.Lab.Spares() {
-		p.must(p.Create(p.Context(), &kubeone.Host{
-			ObjectMeta: metav1.ObjectMeta{Name: h.Hostname},
-			Spec:       kubeone.HostSpec{Address: h.Address, User: h.SSHUser, HostKeys: h.HostKeys},
-		}))
-	}
-}
+func (p *pool) kubeconfig() string { return filepath.Join(p.Dir, "pool.conf") }
 
-// start starts controllers.
-func (p *pool) start() {
-	p.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig(p.site.Access.Kubeconfig)
+// filled adds hosts to the pool by command.
+func (p *pool) filled() {
+	p.run(0, []string{"kubeconfig", "-o", p.kubeconfig()})
+	text, err := os.ReadFile(p.kubeconfig())
+	p.must(err)
+	config, err := clientcmd.RESTConfigFromKubeConfig(text)
 	p.must(err)
 	scheme, err := controllers.Scheme()
 	p.must(err)
 	p.Client, err = client.New(config, client.Options{Scheme: scheme})
 	p.must(err)
-	m, err := manager.New(config, manager.Options{Scheme: scheme, Metrics: metrics.Options{BindAddress: "0"}})
-	p.must(err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(p.Context()))
-	hosts := provide.New(ctx, m.GetClient(), m.GetAPIReader(), p.site)
-	p.must(hosts.AddTo(m, true))
-	p.must(controllers.Add(ctx, m, provider.Set{provide.Name: hosts}, controllers.Options{SkipNameValidation: true}))
-	done := make(chan error, 1)
-	go func() { done <- m.Start(ctx) }()
-	p.stop = sync.OnceFunc(func() {
-		cancel()
-		hosts.Wait()
-		if err := <-done; err != nil {
-			p.Errorf("the controllers end: %v", err)
+	conf, key := p.kubeconfig(), p.Lab.Path("id_ed25519")
+	add := []string{"host", "add", "-y", "--key-file", key, "--kubeconfig", conf}
+	list := []string{"host", "list", "--kubeconfig", conf}
+	p.run(15, list, "has no pool of hosts yet: kubeone host add makes it")
+	p.run(15, slices.Concat(add, []string{"ops@" + p.Lab.ControlPlanes()[0].Address}),
+		"is a host of the cluster machines")
+	p.run(14, slices.Concat(add, []string{"ops@" + p.hosts()[0].Address + ":1"}), "connection refused")
+	p.run(13, slices.Concat(add, []string{"nobody@" + p.hosts()[0].Address}), "nobody")
+	for i, h := range p.hosts() {
+		more := append(add, "--failure-domain", "rack-"+strconv.Itoa(i%3), "-l", "pool=lab", "ops@"+h.Address)
+		if i == 0 {
+			more = append(more, "--name", h.Hostname, "--bastion", "ops@"+p.Lab.ControlPlanes()[1].Address)
 		}
-	})
-}
-
-func machineOn(name, host, kubelet string) *v1alpha1.Machine {
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}}
-	m.Spec.ProviderSpec.Value.CloudProvider = provide.Name
-	m.Spec.Versions.Kubelet = kubelet
-	if host != "" {
-		text, _ := json.Marshal(provide.Config{Host: host})
-		m.Spec.ProviderSpec.Value.CloudProviderSpec = &runtime.RawExtension{Raw: text}
+		p.run(0, more, "Added "+h.Hostname)
 	}
-	return m
+	p.run(0, slices.Concat(add, []string{"ops@" + p.hosts()[1].Address}), "it is in the pool already")
+	listed := p.run(0, list, p.hosts()[0].Hostname, "rack-2", "Free")
+	p.same("lines of the list", poolSize+1, strings.Count(listed.Stdout, "\n"))
+	p.unchangedButForTheKey()
+
+	cache, err := components.DefaultCache()
+	p.must(err)
+	for _, version := range []string{olderMinor, newest} {
+		bundle, err := fleet.Bundle(p.Context(), cache, version, p.Logf)
+		p.must(err)
+		p.bundles = append(p.bundles, "--bundle", bundle)
+	}
+	p.start("controller")
+	p.start("controller", "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0")
 }
 
-// runs waits until a Machine is a ready Node of that version on the host.
-func (p *pool) runs(name, host, kubelet string, limit time.Duration) {
+// unchangedButForTheKey checks that nothing was done to the hosts but for the key that they let in.
+func (p *pool) unchangedButForTheKey() {
+	p.Helper()
+	for _, h := range p.hosts() {
+		p.unchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
+	}
+}
+
+// start starts one more process of controllers.
+func (p *pool) start(args ...string) {
+	p.Helper()
+	p.started++
+	c, err := p.StartControllers(p.Context(), fmt.Sprintf("controllers-%d.log", p.started),
+		slices.Concat(args, []string{"--kubeconfig", p.kubeconfig()}, p.bundles))
+	p.must(err)
+	p.running = append(p.running, c)
+}
+
+// hosts are those of the pool.
+func (p *pool) hosts() []*fleet.Host { return p.Lab.Spares()[:poolSize] }
+
+// deployment is a MachineDeployment as a person writes it.
+const deployment = `apiVersion: cluster.k8s.io/v1alpha1
+kind: MachineDeployment
+metadata: {name: lab, namespace: kube-system}
+spec:
+  replicas: 3
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
+  selector: {matchLabels: {set: lab}}
+  template:
+    metadata: {labels: {set: lab}}
+    spec:
+      metadata: {labels: {tier: pool}}
+      versions: {kubelet: %s}
+      providerSpec: {value: {cloudProvider: ssh, cloudProviderSpec: {hostSelector: {matchLabels: {pool: lab}}}}}
+`
+
+// deployed applies the deployment.
+func (p *pool) deployed() {
+	path := filepath.Join(p.Dir, "deployment.yaml")
+	p.must(os.WriteFile(path, fmt.Appendf(nil, deployment, olderMinor), 0o600))
+	p.eventually("the kinds are defined", time.Minute, func(ctx context.Context) error {
+		_, err := p.Kube(ctx, "get", "machinedeployments", "-A")
+		return err
+	})
+	p.kube("apply", "-f", path)
+	p.ready(3, olderMinor, 6*time.Minute)
+	domains := map[string]int{}
+	for _, h := range p.listed() {
+		if h.Status.Claim != nil {
+			domains[h.Spec.FailureDomain]++
+		}
+	}
+	p.same("Machines by failure domain", map[string]int{"rack-0": 1, "rack-1": 1, "rack-2": 1}, domains)
+	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
+	p.ready(4, olderMinor, 4*time.Minute)
+}
+
+func (p *pool) machines(ctx context.Context) ([]v1alpha1.Machine, error) {
+	var all v1alpha1.MachineList
+	err := p.List(ctx, &all)
+	slices.SortFunc(all.Items, func(a, b v1alpha1.Machine) int { return strings.Compare(a.Name, b.Name) })
+	return all.Items, err
+}
+
+func (p *pool) listed() []kubeone.Host {
+	p.Helper()
+	var all kubeone.HostList
+	p.must(p.List(p.Context(), &all))
+	return all.Items
+}
+
+// runs is an error unless a Machine is a ready Node with that kubelet.
+func (p *pool) runs(ctx context.Context, m v1alpha1.Machine, kubelet string) error {
+	s := m.Status
+	if m.DeletionTimestamp != nil || s.Phase != v1alpha1.Running || s.NodeRef == nil || s.Versions == nil ||
+		s.Versions.Kubelet != kubelet || s.ObservedGeneration != m.Generation {
+		text, _ := json.Marshal(s)
+		return fmt.Errorf("%s: %s", m.Name, text)
+	}
+	node := &corev1.Node{}
+	if err := p.Get(ctx, client.ObjectKey{Name: s.NodeRef.Name}, node); err != nil {
+		return err
+	}
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	if !ready || node.Status.NodeInfo.KubeletVersion != "v"+kubelet || node.Spec.Unschedulable {
+		return fmt.Errorf("node %s of %s: ready %t, %s, closed %t", node.Name, m.Name, ready,
+			node.Status.NodeInfo.KubeletVersion, node.Spec.Unschedulable)
+	}
+	return nil
+}
+
+// ready waits until there are just so many Machines, all of them ready Nodes of that version, and the deployment says
+// so.
+func (p *pool) ready(count int, kubelet string, limit time.Duration) {
 	p.Helper()
 	began := time.Now()
-	p.eventually(name+" runs "+kubelet, limit, func(ctx context.Context) error {
-		m := &v1alpha1.Machine{}
-		if err := p.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: name}, m); err != nil {
+	p.eventually(fmt.Sprintf("%d Machines run %s", count, kubelet), limit, func(ctx context.Context) error {
+		all, err := p.machines(ctx)
+		if err != nil {
 			return err
 		}
-		s := m.Status
-		if s.Phase != v1alpha1.Running || s.NodeRef == nil || s.NodeRef.Name != host || s.Versions == nil ||
-			s.Versions.Kubelet != kubelet || s.ObservedGeneration != m.Generation {
-			text, _ := json.Marshal(s)
-			return fmt.Errorf("%s", text)
+		if len(all) != count {
+			return fmt.Errorf("there are %d Machines", len(all))
+		}
+		for _, m := range all {
+			if err := p.runs(ctx, m, kubelet); err != nil {
+				return err
+			}
+		}
+		d := &v1alpha1.MachineDeployment{}
+		if err := p.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "lab"}, d); err != nil {
+			return err
+		}
+		if s := d.Status; s.ObservedGeneration != d.Generation || int(s.ReadyReplicas) != count ||
+			int(s.UpdatedReplicas) != count {
+			return fmt.Errorf("the deployment says %+v", s)
 		}
 		return nil
 	})
-	p.Logf("%5.1f s  Machine %s is a Node of %s", time.Since(began).Seconds(), name, kubelet)
-	_, err := p.Kube(p.Context(), "wait", "--for", "condition=Ready", "node/"+host, "--timeout", "60s")
-	p.must(err)
+	p.Logf("%5.1f s  %d Machines run %s", time.Since(began).Seconds(), count, kubelet)
 }
 
-func joining(p *pool) {
-	for i, h := range p.Lab.Spares() {
-		p.must(p.Create(p.Context(), machineOn(fmt.Sprintf("m-%d", i+1), h.Hostname, newest)))
-	}
-	for i, h := range p.Lab.Spares() {
-		p.runs(fmt.Sprintf("m-%d", i+1), h.Hostname, newest, 5*time.Minute)
-	}
-}
-
-func leftAlone(p *pool) {
+// leftAlone has a host of the pool in the manifest too.
+func (p *pool) leftAlone() {
 	p.nothingToDo()
-	h := p.Lab.Spares()[0]
+	all, err := p.machines(p.Context())
+	p.must(err)
+	m, h := all[0], p.Lab.Host(all[0].Status.NodeRef.Name)
 	p.must(p.Lab.SetSpare(p.Context(), h, false))
 	p.must(p.WriteManifest())
-	p.run(2, []string{"plan"}, "the host belongs to Machine kube-system/m-1")
-	p.run(15, []string{"reset", "-y", "--host", h.Hostname}, "kubectl -n kube-system delete machine m-1 returns it")
+	p.run(2, []string{"plan"}, "the host belongs to Machine kube-system/"+m.Name)
+	p.run(15, []string{"reset", "-y", "--host", h.Hostname},
+		"kubectl -n kube-system delete machine "+m.Name+" returns it")
 	p.must(p.Lab.SetSpare(p.Context(), h, true))
 	p.must(p.WriteManifest())
 	p.nothingToDo()
 }
 
-// kubelets says since when the kubelets of hosts run.
-func (p *pool) kubelets(hosts ...*fleet.Host) map[string]string {
+// setKubelet changes what a deployment wants.
+func (p *pool) setKubelet(version string) {
+	p.Helper()
+	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
+		fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, version))
+}
+
+// who is which Machine has which host.
+func (p *pool) who() map[string]string {
+	p.Helper()
+	out := map[string]string{}
+	all, err := p.machines(p.Context())
+	p.must(err)
+	for _, m := range all {
+		if m.Status.NodeRef != nil {
+			out[m.Name] = m.Status.NodeRef.Name
+		}
+	}
+	return out
+}
+
+// rolled has all Machines get another minor version in place, one after the other, while a load runs, and while apply
+// adds a worker.
+func (p *pool) rolled() {
+	p.must(p.ImportAgnhost(p.Context(), p.hosts()))
+	before := p.who()
+	load := p.loaded()
+	closed := p.closed()
+	began := time.Now()
+	p.setKubelet(newest)
+	p.must(p.Lab.SetSpare(p.Context(), p.Lab.Spares()[poolSize], false))
+	p.must(p.WriteManifest())
+	static := p.run(0, []string{"apply", "-y"}, "Done.")
+	p.must(p.ImportAgnhost(p.Context(), p.Members()))
+	p.ready(4, newest, 10*time.Minute)
+	p.Logf("%5.1f s  four kubelets %s to %s, one after the other; apply with one worker %.1f s",
+		time.Since(began).Seconds(), olderMinor, newest, static.Took.Seconds())
+	p.unharmed(load)
+	if most := closed(); most > 1 {
+		p.Errorf("%d Nodes were closed at the same time, want one after the other", most)
+	}
+	p.same("which Machine has which host", before, p.who())
+	p.nothingToDo()
+}
+
+// closed watches how many Nodes are closed at the same time; the function that it returns says how many at most.
+func (p *pool) closed() func() int {
+	ctx, cancel := context.WithCancel(p.Context())
+	most := make(chan int)
+	go func() {
+		worst := 0
+		for ctx.Err() == nil {
+			var nodes corev1.NodeList
+			if err := p.List(ctx, &nodes); err == nil {
+				n := 0
+				for _, node := range nodes.Items {
+					if node.Spec.Unschedulable {
+						n++
+					}
+				}
+				worst = max(worst, n)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		most <- worst
+	}()
+	return func() int {
+		cancel()
+		return <-most
+	}
+}
+
+// units says since when the kubelets and containerds of hosts run.
+func (p *pool) units(hosts ...*fleet.Host) map[string]string {
 	p.Helper()
 	out, err := operator.OnEach(p.Context(), hosts,
 		"systemctl show -p ActiveEnterTimestampMonotonic kubelet containerd")
@@ -216,83 +349,288 @@ func (p *pool) kubelets(hosts ...*fleet.Host) map[string]string {
 	return out
 }
 
-// wants changes the kubelet that a Machine wants.
-func (p *pool) wants(name, kubelet string) {
-	p.Helper()
-	m := &v1alpha1.Machine{}
-	p.must(p.Get(p.Context(), client.ObjectKey{Namespace: "kube-system", Name: name}, m))
-	before := m.DeepCopy()
-	m.Spec.Versions.Kubelet = kubelet
-	p.must(p.Patch(p.Context(), m, client.MergeFrom(before)))
-}
-
-func inPlace(p *pool) {
-	spares := p.Lab.Spares()
-	others := append([]*fleet.Host{spares[1]}, p.Lab.ControlPlanes()...)
-	before := p.kubelets(others...)
-	for _, version := range []string{olderPatch, newest} {
-		p.wants("m-1", version)
-		p.runs("m-1", spares[0].Hostname, version, 3*time.Minute)
+// inPlace has a Machine without an owner go down and up by itself.
+func (p *pool) inPlace() {
+	name := "alone"
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}}
+	m.Spec.ProviderSpec.Value.CloudProvider = "ssh"
+	m.Spec.Versions.Kubelet = newest
+	p.must(p.Create(p.Context(), m))
+	p.becomes(name, newest, "", 4*time.Minute)
+	at := p.who()[name]
+	var others []*fleet.Host
+	for of, host := range p.who() {
+		if of != name {
+			others = append(others, p.Lab.Host(host))
+		}
 	}
-	p.same("since when kubelets and containerds of others run", before, p.kubelets(others...))
+	others = append(others, p.Lab.ControlPlanes()...)
+	before := p.units(others...)
+	for _, to := range []struct{ kubelet, containerd string }{
+		{olderMinor, ""}, {newest, ""}, {newest, plainContainerd(olderMinor)}, {newest, plainContainerd(newest)},
+	} {
+		p.must(p.Get(p.Context(), client.ObjectKeyFromObject(m), m))
+		was := m.DeepCopy()
+		m.Spec.Versions.Kubelet = to.kubelet
+		if to.containerd != "" {
+			m.Spec.Versions.ContainerRuntime = &v1alpha1.ContainerRuntimeInfo{
+				Name: "containerd", Version: to.containerd,
+			}
+		}
+		p.must(p.Patch(p.Context(), m, client.MergeFrom(was)))
+		p.becomes(name, to.kubelet, to.containerd, 4*time.Minute)
+	}
+	p.same("its host", at, p.who()[name])
+	p.same("since when kubelets and containerds of others run", before, p.units(others...))
+	p.must(p.Delete(p.Context(), m))
+	p.free(p.Lab.Host(at))
 }
 
-func endedInTheMiddle(p *pool) {
-	h := p.Lab.Spares()[0]
-	p.wants("m-1", olderPatch)
-	p.eventually("the change has begun", time.Minute, func(ctx context.Context) error {
-		m := &v1alpha1.Machine{}
-		if err := p.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "m-1"}, m); err != nil {
-			return err
-		}
-		if m.Status.Phase != v1alpha1.Updating {
-			return fmt.Errorf("it is %s", m.Status.Phase)
-		}
-		return nil
-	})
-	p.stop()
-	p.start()
-	p.runs("m-1", h.Hostname, olderPatch, 3*time.Minute)
-}
-
-// state waits until a Host is in a state, and nobody has it.
-func (p *pool) state(name string, want kubeone.HostState, limit time.Duration) {
+// becomes waits until a Machine is a ready Node of these versions.
+func (p *pool) becomes(name, kubelet, containerd string, limit time.Duration) {
 	p.Helper()
-	p.eventually(name+" is "+string(want), limit, func(ctx context.Context) error {
-		h := &kubeone.Host{}
-		if err := p.Get(ctx, client.ObjectKey{Name: name}, h); err != nil {
+	began := time.Now()
+	p.eventually(name+" runs "+kubelet, limit, func(ctx context.Context) error {
+		m := &v1alpha1.Machine{}
+		if err := p.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: name}, m); err != nil {
 			return err
 		}
-		if h.Status.State != want || h.Status.Claim != nil {
-			return fmt.Errorf("it is %s: %s", h.Status.State, h.Status.Message)
+		if err := p.runs(ctx, *m, kubelet); err != nil {
+			return err
+		}
+		node := &corev1.Node{}
+		if err := p.Get(ctx, client.ObjectKey{Name: m.Status.NodeRef.Name}, node); err != nil {
+			return err
+		}
+		if is := node.Status.NodeInfo.ContainerRuntimeVersion; !strings.HasSuffix(is, containerd) {
+			return fmt.Errorf("its runtime is %s, want %s", is, containerd)
 		}
 		return nil
 	})
+	p.Logf("%5.1f s  Machine %s: kubelet %s, containerd %s", time.Since(began).Seconds(), name, kubelet, containerd)
 }
 
-func returned(p *pool) {
-	h := p.Lab.Spares()[0]
-	p.must(p.Delete(p.Context(), machineOn("m-1", "", newest)))
-	p.state(h.Hostname, kubeone.HostFree, 3*time.Minute)
+// killed has the deployment go down and up again while the controllers are killed: whoever leads, each time that it has
+// begun a step on a host, and now and then the one that stands by.
+func (p *pool) killed() {
+	before := p.who()
+	kills := 0
+	for _, version := range []string{olderMinor, newest} {
+		p.setKubelet(version)
+		for n := range 15 {
+			leader := p.atWork()
+			p.kill(leader)
+			kills++
+			if n%5 == 4 {
+				p.kill(0)
+				kills++
+			}
+		}
+		p.ready(4, version, 10*time.Minute)
+	}
+	p.Logf("%d processes were killed", kills)
+	p.same("which Machine has which host", before, p.who())
+	p.claimedOnce()
+}
+
+// kill kills a process of controllers, and starts another.
+func (p *pool) kill(n int) {
+	p.Helper()
+	p.running[n].Kill()
+	p.running = slices.Delete(p.running, n, n+1)
+	p.start("controller")
+}
+
+// atWork waits until one of the processes has begun one more step on a host, and says which.
+func (p *pool) atWork() int {
+	p.Helper()
+	steps := func(c *operator.Controllers) int { return strings.Count(c.Log(), `"msg":"step-started"`) }
+	var before []int
+	for _, c := range p.running {
+		before = append(before, steps(c))
+	}
+	which := -1
+	p.eventually("a step begins", 3*time.Minute, func(context.Context) error {
+		which = slices.IndexFunc(p.running, func(c *operator.Controllers) bool {
+			return steps(c) > before[slices.Index(p.running, c)]
+		})
+		if which < 0 {
+			return fmt.Errorf("none")
+		}
+		return nil
+	})
+	return which
+}
+
+// claimedOnce asks the hosts themselves whose they are: each is that Machine's whose Host says so, and no Machine has
+// two.
+func (p *pool) claimedOnce() {
+	p.Helper()
+	out, err := operator.OnEach(p.Context(), p.hosts(), "sed -n 's/^machine=//p' /etc/kubeone/marker 2>/dev/null")
+	p.must(err)
+	seen := map[string]string{}
+	for _, h := range p.listed() {
+		want := ""
+		if c := h.Status.Claim; c != nil {
+			want = c.Namespace + "/" + c.Name
+		}
+		is := strings.TrimSpace(out[h.Name])
+		p.same("whose "+h.Name+" is, by its own note", want, is)
+		if other := seen[is]; is != "" && other != "" {
+			p.Errorf("Machine %s has %s and %s", is, other, h.Name)
+		}
+		seen[is] = h.Name
+	}
+}
+
+// free waits until a host of the pool is free, and is as it was before.
+func (p *pool) free(h *fleet.Host) {
+	p.Helper()
+	p.eventually(h.Hostname+" is free", 4*time.Minute, func(ctx context.Context) error {
+		is := &kubeone.Host{}
+		if err := p.Get(ctx, client.ObjectKey{Name: h.Hostname}, is); err != nil {
+			return err
+		}
+		if is.Status.State != kubeone.HostFree || is.Status.Claim != nil {
+			return fmt.Errorf("it is %s: %s", is.Status.State, is.Status.Message)
+		}
+		return nil
+	})
 	nodes, err := p.Kube(p.Context(), "get", "nodes", "-o", "name")
 	p.must(err)
-	if strings.Contains(nodes, h.Hostname) {
+	if strings.Contains(nodes, "node/"+h.Hostname+"\n") {
 		p.Errorf("its Node is there: %s", nodes)
 	}
 	p.unchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
-	p.must(p.Create(p.Context(), machineOn("m-3", "", newest)))
-	p.runs("m-3", h.Hostname, newest, 5*time.Minute)
 }
 
-// orphaned takes a Machine's finalizer away, as a restored etcd has no word of it: its host is returned all the same.
-func orphaned(p *pool) {
-	h := p.Lab.Spares()[0]
+// shrunk scales down to one and up to three.
+func (p *pool) shrunk() {
+	before := p.who()
+	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "1")
+	p.ready(1, newest, 6*time.Minute)
+	left := p.who()
+	for name, host := range before {
+		if _, stays := left[name]; !stays {
+			p.free(p.Lab.Host(host))
+		}
+	}
+	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
+	p.ready(3, newest, 6*time.Minute)
+	p.claimedOnce()
+}
+
+// died kills a host: its Machine is replaced, and its own host is not free. Then it kills all three: none is replaced,
+// and all come back.
+func (p *pool) died() {
+	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
+		`{"spec":{"healthCheck":{"notReadyTimeoutSeconds":60,"maxUnhealthy":1}}}`)
+	before := p.who()
+	first := slices.Min(slices.Collect(maps.Keys(before)))
+	dead := p.Lab.Host(before[first])
+	p.must(dead.Kill(p.Context()))
+	began := time.Now()
+	p.eventually("its Machine is being replaced", 6*time.Minute, func(ctx context.Context) error {
+		all, err := p.machines(ctx)
+		if err != nil {
+			return err
+		}
+		alive := 0
+		for _, m := range all {
+			if m.Name != first && p.runs(ctx, m, newest) == nil {
+				alive++
+			}
+		}
+		if alive != 3 {
+			return fmt.Errorf("%d of %d Machines run", alive, len(all))
+		}
+		return nil
+	})
+	p.Logf("%5.1f s  from the death of %s until three Machines run again", time.Since(began).Seconds(), dead.Hostname)
+	p.must(dead.Start(p.Context()))
+	p.free(dead)
+	p.ready(3, newest, 2*time.Minute)
+
+	lost := p.who()
+	for _, host := range lost {
+		p.must(p.Lab.Host(host).Kill(p.Context()))
+	}
+	p.eventually("the brake holds", 6*time.Minute, func(ctx context.Context) error {
+		d := &v1alpha1.MachineDeployment{}
+		if err := p.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "lab"}, d); err != nil {
+			return err
+		}
+		held := meta.FindStatusCondition(d.Status.Conditions, controllers.ConditionRemediationHeld)
+		if held == nil || held.Status != metav1.ConditionTrue || !strings.HasPrefix(held.Message, "3 Machines") {
+			return fmt.Errorf("it says %+v", held)
+		}
+		return nil
+	})
+	p.same("which Machine has which host", lost, p.who())
+	for _, host := range lost {
+		p.must(p.Lab.Host(host).Start(p.Context()))
+	}
+	p.ready(3, newest, 5*time.Minute)
+	p.same("which Machine has which host", lost, p.who())
+	p.claimedOnce()
+}
+
+// orphaned takes a Machine's finalizer away, as a restored etcd has no word of it: its host is returned all the same,
+// and the deployment has another Machine.
+func (p *pool) orphaned() {
+	name, host := "", ""
+	for name, host = range p.who() {
+		break
+	}
 	m := &v1alpha1.Machine{}
-	p.must(p.Get(p.Context(), client.ObjectKey{Namespace: "kube-system", Name: "m-3"}, m))
+	p.must(p.Get(p.Context(), client.ObjectKey{Namespace: "kube-system", Name: name}, m))
 	before := m.DeepCopy()
 	m.Finalizers, m.Annotations = nil, map[string]string{v1alpha1.PausedAnnotation: ""}
 	p.must(p.Patch(p.Context(), m, client.MergeFrom(before)))
 	p.must(client.IgnoreNotFound(p.Delete(p.Context(), m)))
-	p.state(h.Hostname, kubeone.HostFree, 3*time.Minute)
-	p.unchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
+	p.eventually(host+" is returned or taken again", 4*time.Minute, func(ctx context.Context) error {
+		is := &kubeone.Host{}
+		if err := p.Get(ctx, client.ObjectKey{Name: host}, is); err != nil {
+			return err
+		}
+		if c := is.Status.Claim; c != nil && c.Name == name {
+			return fmt.Errorf("it is %s: %s", is.Status.State, is.Status.Message)
+		}
+		return nil
+	})
+	p.ready(3, newest, 5*time.Minute)
+	p.claimedOnce()
+}
+
+// emptied removes the hosts from the pool: one that a Machine has is refused, and the others have no key any more.
+func (p *pool) emptied() {
+	remove := []string{"host", "remove", "--kubeconfig", p.kubeconfig()}
+	for name, host := range p.who() {
+		p.run(15, slices.Concat(remove, []string{host}), "Machine kube-system/"+name+" has the Host "+host)
+	}
+	p.kube("-n", "kube-system", "delete", "machinedeployment", "lab")
+	var names []string
+	for _, h := range p.hosts() {
+		p.free(h)
+		names = append(names, h.Hostname)
+	}
+	gone := p.hosts()[0]
+	p.must(gone.Kill(p.Context()))
+	p.run(14, slices.Concat(remove, names[:1]), "its host keeps the cluster's key", "--force")
+	p.run(0, append(remove, "--force", gone.Hostname), gone.Hostname+" keeps the cluster's key")
+	p.run(0, slices.Concat(remove, names[1:]), "Removed "+names[1])
+	keys, err := operator.OnEach(p.Context(), p.hosts()[1:], "cat ~ops/.ssh/authorized_keys")
+	p.must(err)
+	for host, text := range keys {
+		if strings.Contains(text, "kubeone-pool") || !strings.Contains(text, "ssh-") {
+			p.Errorf("%s lets in:\n%s", host, text)
+		}
+	}
+	for _, c := range p.running {
+		if err := c.Stop(); err != nil {
+			p.Error(err)
+		}
+	}
+	p.running = nil
+	p.nothingToDo()
 }

@@ -230,10 +230,11 @@ func (c *Applier) waitEstablished(ctx context.Context, name string) error {
 }
 
 func established(crd *unstructured.Unstructured) (bool, string, error) {
-	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	found, _, err := unstructured.NestedFieldNoCopy(crd.Object, "status", "conditions")
 	if err != nil {
 		return false, "", err
 	}
+	conditions, _ := found.([]any) // of a definition that has just been made, they are null
 	for _, one := range conditions {
 		condition, ok := one.(map[string]any)
 		if ok && condition["type"] == "Established" {

@@ -173,6 +173,10 @@ func TestEstablished(t *testing.T) {
 			t.Errorf("%s: got %v, %v", status, got, err)
 		}
 	}
+	made := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": nil}}}
+	if got, _, err := established(made); got || err != nil {
+		t.Errorf("just made: %v, %v", got, err)
+	}
 	if got, _, err := established(&unstructured.Unstructured{Object: map[string]any{}}); got || err != nil {
 		t.Errorf("without status: got %v, %v", got, err)
 	}

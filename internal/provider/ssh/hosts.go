@@ -25,8 +25,11 @@ const HostFinalizer = "kubeone.k8c.io/host"
 // after a restore of etcd, or where somebody has taken the finalizer of a Machine away.
 type hosts struct{ *Provider }
 
-// AddTo adds the controller of Hosts to a manager.
+// AddTo adds the provider and the controller of Hosts to a manager.
 func (p *Provider) AddTo(m manager.Manager, skipNameValidation bool) error {
+	if err := m.Add(p); err != nil {
+		return err
+	}
 	return builder.ControllerManagedBy(m).Named("host").For(&kubeone.Host{}).
 		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(p.hostsOf)).
 		WithOptions(controller.Options{SkipNameValidation: &skipNameValidation}).
@@ -61,6 +64,9 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		}
 	}
 	if h.Status.Claim == nil {
+		if h.DeletionTimestamp == nil && h.Status.State == "" {
+			return reconcile.Result{}, client.IgnoreNotFound(r.setState(ctx, h, kubeone.HostFree, ""))
+		}
 		return reconcile.Result{}, nil
 	}
 	m := &v1alpha1.Machine{}

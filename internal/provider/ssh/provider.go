@@ -18,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
@@ -51,15 +53,25 @@ var (
 	_ provider.Provider  = (*Provider)(nil)
 	_ provider.Updater   = (*Provider)(nil)
 	_ provider.Validator = (*Provider)(nil)
+
+	_ manager.LeaderElectionRunnable = (*Provider)(nil)
 )
 
-// New is the provider of a cluster's pool. Runs that it begins end with the context.
-func New(ctx context.Context, c client.Client, live client.Reader, site *Site) *Provider {
-	return &Provider{client: c, live: live, site: site, runs: newRuns(ctx)}
+// New is the provider of a cluster's pool. It is a Runnable of the manager, which AddTo adds.
+func New(c client.Client, live client.Reader, site *Site) *Provider {
+	return &Provider{client: c, live: live, site: site, runs: newRuns()}
 }
 
-// Wait returns when no run is under way any more, after the context of New has ended.
-func (p *Provider) Wait() { p.runs.wait() }
+// Start implements manager.Runnable: it returns when the context has ended, and no run is under way any more. A
+// provider is started once.
+func (p *Provider) Start(ctx context.Context) error {
+	<-ctx.Done()
+	p.runs.stop()
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: runs end before another process leads.
+func (*Provider) NeedLeaderElection() bool { return true }
 
 // Create implements provider.Provider.
 func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.Instance, error) {
@@ -208,8 +220,10 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 	return h, nil
 }
 
+// free reports whether a Machine may have the host. One without our finalizer is not looked after yet: it could vanish
+// under its Machine.
 func (p *Provider) free(h *kubeone.Host) bool {
-	if h.DeletionTimestamp != nil {
+	if h.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(h, HostFinalizer) {
 		return false
 	}
 	switch h.Status.State {

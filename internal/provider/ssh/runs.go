@@ -14,7 +14,7 @@ import (
 // runs is what is under way on hosts, one run for each Machine at a time. A process that ends leaves nothing that the
 // next one has to know: it looks at the host.
 type runs struct {
-	end <-chan struct{} // closed: all runs end, and none begins
+	end chan struct{} // closed: all runs end, and none begins
 	all sync.WaitGroup
 
 	mu sync.Mutex
@@ -51,9 +51,15 @@ func later(err error) error {
 // settling is how long what a run has reached may be doubted by a Node that has not become ready yet.
 const settling = 30 * time.Second
 
-func newRuns(ctx context.Context) *runs { return &runs{end: ctx.Done(), of: map[types.UID]*run{}} }
+func newRuns() *runs { return &runs{end: make(chan struct{}), of: map[types.UID]*run{}} }
 
-func (r *runs) wait() { r.all.Wait() }
+// stop ends all runs, lets none begin any more, and returns when none is under way.
+func (r *runs) stop() {
+	r.mu.Lock()
+	close(r.end)
+	r.mu.Unlock()
+	r.all.Wait()
+}
 
 func (r *runs) forget(uid types.UID) {
 	r.mu.Lock()

@@ -35,13 +35,14 @@ import (
 
 // Site is the cluster that the hosts are to join, and the means to make them do so. It is not changed once it is used.
 type Site struct {
-	Access   cluster.Access    // to the cluster's API
-	CA       string            // the hash of the public key of its CA, as kubeadm writes it: "sha256:…"
-	Releases engine.Releases   // what is installed
-	Signer   cryptossh.Signer  // with which the hosts let the cluster in
-	Holder   string            // who holds locks: "kubeone-controller@node"
-	Record   func(apply.Event) // is told all that happens in every run; nil is nobody
-	Now      func() time.Time
+	Access cluster.Access    // to the cluster's API
+	CA     string            // the hash of the public key of its CA, as kubeadm writes it: "sha256:…"
+	Signer cryptossh.Signer  // with which the hosts let the cluster in
+	Holder string            // who holds locks: "controller/user@machine"
+	Record func(apply.Event) // is told all that happens in every run; nil is nobody
+	Now    func() time.Time
+	// Releases has what is installed. Without bundles, hosts download from the mirror, "" for the official locations.
+	Releases func(ctx context.Context, mirror string) (engine.Releases, error)
 }
 
 // CA implements engine.KnownCA: it is known, and nobody makes it another one.
@@ -85,7 +86,7 @@ func working(what string) error {
 
 // carryOut proposes and carries out until nothing is left to do. It is the same whatever an earlier run has left.
 func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, gone bool) error {
-	target, err := targetOf(h)
+	target, err := TargetOf(h)
 	if err != nil {
 		return err // of the Host, not of the Machine
 	}
@@ -93,16 +94,18 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return &provider.Waiting{Reason: "APISilent", Message: err.Error()}
 	}
-	want, err := s.wanted(ctx, facts.World.API, m, h)
+	want, mirror, err := s.wanted(ctx, facts.World.API, m, h)
 	if err != nil {
 		return err
 	}
-	pool := sshpool.New(sshpool.Options{
-		SSHConfig: "none", KnownHostsFiles: []string{}, Signers: []cryptossh.Signer{s.Signer}, HomeDir: "/nonexistent",
-	})
+	releases, err := s.Releases(ctx, mirror)
+	if err != nil {
+		return err
+	}
+	pool := OpenPool(s.Signer)
 	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
 	all, err := engine.New(engine.Config{
-		Want: want, Hosts: map[string]host.Host{string(m.UID): pool.Host(target)}, Releases: s.Releases,
+		Want: want, Hosts: map[string]host.Host{string(m.UID): pool.Host(target)}, Releases: releases,
 		CA: knownCA(s.CA), Holder: s.Holder, Now: s.Now, Record: s.Record,
 	})
 	if err != nil {
@@ -188,20 +191,20 @@ func (s *Site) facts(ctx context.Context) (probe.Result, error) {
 }
 
 // wanted is the cluster with the Machine's host as its only host. What else is wanted of a worker is the manifest's, as
-// the last run of kubeone apply has recorded it.
+// the last run of kubeone apply has recorded it, and so is the mirror.
 func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host,
-) (desired.Cluster, error) {
+) (want desired.Cluster, mirror string, err error) {
 	client, err := cluster.Connect(s.Access)
 	if err != nil {
-		return desired.Cluster{}, err
+		return want, "", err
 	}
 	defer client.Close()
 	record, err := client.Record(ctx)
 	switch {
 	case err != nil:
-		return desired.Cluster{}, err
+		return want, "", err
 	case record == nil || record.Manifest == "":
-		return desired.Cluster{}, &provider.Waiting{
+		return want, "", &provider.Waiting{
 			Reason: "NoRecord", Message: "the cluster has no record of a manifest: kubeone apply leaves one",
 		}
 	}
@@ -209,12 +212,12 @@ func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine
 		ManifestPath: "the manifest in the cluster's record", ManifestReader: bytes.NewReader([]byte(record.Manifest)),
 	})
 	if err != nil {
-		return desired.Cluster{}, err
+		return want, "", err
 	}
-	want := loaded.Cluster
+	want = loaded.Cluster
 	want.ControlPlane, want.Workers = nil, []desired.Host{hostOf(m, h)}
 	want.KubernetesVersion = api.Version
-	return want, nil
+	return want, loaded.Mirror, nil
 }
 
 // hostOf is the Machine's host as it is wanted. Labels and annotations of its Node are given to it by the controllers.
@@ -252,8 +255,16 @@ func apiServers(api observed.API) []string {
 	return out
 }
 
-// targetOf is the way to a host.
-func targetOf(h *kubeone.Host) (host.Target, error) {
+// OpenPool makes connections with a key alone, to hosts whose keys are pinned: nothing of the machine on which it runs
+// is read. The caller closes it.
+func OpenPool(key cryptossh.Signer) *sshpool.Pool {
+	return sshpool.New(sshpool.Options{
+		SSHConfig: "none", KnownHostsFiles: []string{}, Signers: []cryptossh.Signer{key}, HomeDir: "/nonexistent",
+	})
+}
+
+// TargetOf is the way to a host, by its Host alone. It is an error where no host key is pinned.
+func TargetOf(h *kubeone.Host) (host.Target, error) {
 	t, err := target(h.Name, h.Spec.Address, h.Spec.Port, h.Spec.User, h.Spec.HostKeys)
 	if err != nil || h.Spec.Bastion == nil {
 		return t, err

@@ -79,21 +79,27 @@ func TestFreeHostsAreThoseThatNobodyHasAndThatAreNotToRest(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := &Provider{site: &Site{Now: func() time.Time { return now }}}
 	at := func(seconds int64) *metav1.Time { return &metav1.Time{Time: time.Unix(1000+seconds, 0)} }
-	failed := func(until *metav1.Time) kubeone.Host {
-		return kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostFailed, RetryAfter: until}}
+	in := func(state kubeone.HostState, retry *metav1.Time) kubeone.Host {
+		return kubeone.Host{
+			ObjectMeta: metav1.ObjectMeta{Finalizers: []string{HostFinalizer}},
+			Status:     kubeone.HostStatus{State: state, RetryAfter: retry},
+		}
 	}
+	deleted := in("", nil)
+	deleted.DeletionTimestamp = at(0)
 	for name, c := range map[string]struct {
 		host kubeone.Host
 		free bool
 	}{
-		"new":           {kubeone.Host{}, true},
-		"free":          {kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostFree}}, true},
-		"claimed":       {kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostClaimed}}, false},
-		"joined":        {kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostJoined}}, false},
-		"returning":     {kubeone.Host{Status: kubeone.HostStatus{State: kubeone.HostReturning}}, false},
-		"failed":        {failed(at(1)), false},
-		"to be retried": {failed(at(0)), true},
-		"being deleted": {kubeone.Host{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: at(0)}}, false},
+		"new":           {in("", nil), true},
+		"not known yet": {kubeone.Host{}, false},
+		"free":          {in(kubeone.HostFree, nil), true},
+		"claimed":       {in(kubeone.HostClaimed, nil), false},
+		"joined":        {in(kubeone.HostJoined, nil), false},
+		"returning":     {in(kubeone.HostReturning, nil), false},
+		"failed":        {in(kubeone.HostFailed, at(1)), false},
+		"to be retried": {in(kubeone.HostFailed, at(0)), true},
+		"being deleted": {deleted, false},
 	} {
 		if got := p.free(&c.host); got != c.free {
 			t.Errorf("%s: %v", name, got)
@@ -126,16 +132,16 @@ func TestVersionsOfAPIServersAreAllOrNone(t *testing.T) {
 func TestHostKeysArePinned(t *testing.T) {
 	t.Parallel()
 	h := kubeone.Host{Spec: kubeone.HostSpec{Address: "192.0.2.1", User: "ops"}}
-	if _, err := targetOf(&h); err == nil || !strings.Contains(err.Error(), "no host key is pinned") {
+	if _, err := TargetOf(&h); err == nil || !strings.Contains(err.Error(), "no host key is pinned") {
 		t.Errorf("without keys: %v", err)
 	}
 	h.Spec.HostKeys = []string{"ssh-ed25519 AAAA"}
-	if _, err := targetOf(&h); err == nil {
+	if _, err := TargetOf(&h); err == nil {
 		t.Error("a key that is none is taken")
 	}
 	h.Spec.HostKeys = []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Zs+FB3p6bQ1yE2+Qvp5o3nSTmJZYtGmMyPLVzPF8r"}
 	h.Spec.Bastion = &kubeone.Bastion{Address: "192.0.2.2", User: "jump", HostKeys: h.Spec.HostKeys}
-	to, err := targetOf(&h)
+	to, err := TargetOf(&h)
 	if err != nil || len(to.HostKeys) != 1 || len(to.Bastions) != 1 || to.Bastions[0].User != "jump" {
 		t.Errorf("%+v, %v", to, err)
 	}
@@ -155,8 +161,7 @@ func await(t *testing.T, r *runs, uid types.UID, goal string, do func(context.Co
 
 func TestOneRunAMachineAtATime(t *testing.T) {
 	t.Parallel()
-	ctx, end := context.WithCancel(t.Context())
-	r := newRuns(ctx)
+	r := newRuns()
 	fail := func(context.Context) error { return errors.New("broken") }
 	succeed := func(context.Context) error { return nil }
 	if done, err := await(t, r, "a", "one", fail); done || err == nil || err.Error() != "broken" {
@@ -198,9 +203,8 @@ func TestOneRunAMachineAtATime(t *testing.T) {
 		close(hung)
 		return nil
 	})
-	end()
+	r.stop()
 	<-hung
-	r.wait()
 	if done, err := r.advance(t.Context(), "d", "one", "test", nil); done || err == nil {
 		t.Errorf("nothing begins after the end: %v, %v", done, err)
 	}

@@ -203,9 +203,15 @@ func takesBundle(verb string) bool {
 	return false
 }
 
-// takesManifest are all commands but those about one file.
+// takesManifest are all commands but those about one file, and those about the pool.
 func takesManifest(args []string) bool {
-	return args[0] != "backup" || !has(args, "verify") && !has(args, "inspect")
+	switch args[0] {
+	case "host", "controller":
+		return false
+	case "backup":
+		return !has(args, "verify") && !has(args, "inspect")
+	}
+	return true
 }
 
 // command adds manifest and bundle to a command of the product, unless it names others.

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"kubeone/internal/manager"
+	"kubeone/internal/provider/ssh"
+	"kubeone/internal/workspace"
+)
+
+// newControllerCommand returns "kubeone controller".
+func newControllerCommand(stdio IO) *cobra.Command {
+	var artifacts artifactFlags
+	var kubeconfig, metrics, health string
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the controllers of Machines, MachineSets, MachineDeployments and Hosts",
+		Long: "Run the controllers that make Nodes of the hosts of the pool, as Machine, MachineSet and\n" +
+			"MachineDeployment objects say. It runs until it is interrupted. Of several, one works, and another\n" +
+			"takes over when that ends. It defines the kinds in the cluster when it starts, and logs to standard\n" +
+			"error as JSON lines.",
+		Example: "  kubeone controller --kubeconfig prod-kubeconfig --bundle kubeone-1.36.3-amd64.tar",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			access, err := workspace.OpenKubeconfig(kubeconfig)
+			if err != nil {
+				return err
+			}
+			releases := workspace.NewReleasesOf(workspace.Options{
+				Bundles: artifacts.bundles, BundleSHA256: artifacts.sums, Digests: artifacts.digests,
+				TrustSource: artifacts.trust, InsecureMirror: artifacts.insecure,
+			})
+			defer releases.Close()
+			// What is wrong with the bundles is said now, and not by the first Machine.
+			if _, err := releases.From(cmd.Context(), ""); err != nil {
+				return err
+			}
+			ctx, stop := untilSignalled(cmd.Context(), stdio)
+			defer stop()
+			logger := slog.New(slog.NewJSONHandler(stdio.Err, nil))
+			klog.SetSlogLogger(logger) // of client-go, and of the process
+			log.SetLogger(logr.FromSlogHandler(logger.Handler()))
+			return manager.Run(ctx, manager.Options{
+				Site:    ssh.Site{Access: access, Releases: releases.From, Holder: "controller/" + workspace.Holder()},
+				Metrics: metrics, Health: health,
+				Log: logger,
+			})
+		},
+	}
+	kubeconfigFlag(cmd, &kubeconfig)
+	artifacts.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&metrics, "metrics-bind-address", "0", "serve Prometheus metrics at this address, 0 for nowhere")
+	flags.StringVar(&health, "health-probe-bind-address", "0",
+		"answer /healthz and /readyz at this address, 0 for nowhere")
+	return cmd
+}
+
+// kubeconfigFlag adds --kubeconfig.
+func kubeconfigFlag(cmd *cobra.Command, into *string) {
+	cmd.Flags().StringVar(into, "kubeconfig", "",
+		"the cluster's kubeconfig; $KUBECONFIG, else ~/.kube/config, by default")
+}
+
+// untilSignalled returns a context that the first Ctrl-C or SIGTERM ends.
+func untilSignalled(ctx context.Context, stdio IO) (context.Context, func()) {
+	if stdio.Interrupts == nil {
+		return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stdio.Interrupts:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

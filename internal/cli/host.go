@@ -1,0 +1,311 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/cluster"
+	"kubeone/internal/controllers"
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/pool"
+	"kubeone/internal/view"
+	"kubeone/internal/workspace"
+)
+
+// newHostCommand returns "kubeone host".
+func newHostCommand(stdio IO) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "host", Short: "Add hosts to the pool that Machines have, list and remove them", Args: subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(newHostAddCommand(stdio), newHostListCommand(stdio), newHostRemoveCommand(stdio))
+	return cmd
+}
+
+// hostAddFlags say how machines are reached, and what is noted about them.
+type hostAddFlags struct {
+	kubeconfig, key, bastion, name, domain, labels string
+	approve                                        bool
+}
+
+func newHostAddCommand(stdio IO) *cobra.Command {
+	f := &hostAddFlags{}
+	cmd := &cobra.Command{
+		Use:   "add [USER@]ADDRESS[:PORT]...",
+		Short: "Add machines to the pool: the cluster may make Nodes of them",
+		Long: "Add machines to the pool: log in to each with your own access, show what it is and by which key it\n" +
+			"is known, let the cluster's key in, try that, and make a Host object. The machines must be empty, and\n" +
+			"the user must be root, as by default, or be allowed to use sudo without a password. No key of yours\n" +
+			"gets into the cluster.\n\n" +
+			"Run again, it adds what is not there yet, and lets the cluster's key in again.",
+		Example: "  kubeone host add --kubeconfig prod-kubeconfig ops@192.0.2.11 ops@192.0.2.12\n" +
+			"  kubeone host add --bastion ops@bastion.example.com --failure-domain rack-7 10.0.7.11",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			machines, err := f.machines(args)
+			if err != nil {
+				return &classError{exitConfig, err}
+			}
+			return f.run(cmd.Context(), stdio, machines)
+		},
+	}
+	kubeconfigFlag(cmd, &f.kubeconfig)
+	flags := cmd.Flags()
+	flags.StringVar(&f.key, "key-file", "", "the private key with which you log in; as ssh finds it, by default")
+	flags.StringVar(&f.bastion, "bastion", "", "[USER@]ADDRESS[:PORT] of the machine to go through")
+	flags.StringVar(&f.name, "name", "", "the name of the Host, and of its Node; the host's own by default")
+	flags.StringVar(&f.domain, "failure-domain", "", "what fails together, as a rack: Machines are spread over them")
+	flags.StringVarP(&f.labels, "labels", "l", "", "labels of the Host, by which Machines select it: KEY=VALUE,...")
+	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
+	return cmd
+}
+
+// machines are those that the arguments name.
+func (f *hostAddFlags) machines(args []string) ([]pool.Machine, error) {
+	if f.name != "" && len(args) > 1 {
+		return nil, errors.New("--name is for one host")
+	}
+	labelled, err := labels.ConvertSelectorToLabelsMap(f.labels)
+	if err != nil {
+		return nil, fmt.Errorf("--labels: %w", err)
+	}
+	if len(f.domain) > validation.LabelValueMaxLength {
+		return nil, fmt.Errorf("--failure-domain: it is longer than %d characters", validation.LabelValueMaxLength)
+	}
+	var bastions []host.Target
+	if f.bastion != "" {
+		b, err := targetOf(f.bastion)
+		if err != nil {
+			return nil, fmt.Errorf("--bastion: %w", err)
+		}
+		b.KeyFile = f.key
+		bastions = append(bastions, b)
+	}
+	var out []pool.Machine
+	for _, arg := range args {
+		at, err := targetOf(arg)
+		if err != nil {
+			return nil, err
+		}
+		at.KeyFile, at.Bastions, at.Name = f.key, bastions, f.name
+		out = append(out, pool.Machine{At: at, FailureDomain: f.domain, Labels: labelled})
+	}
+	return out, nil
+}
+
+// targetOf reads [USER@]ADDRESS[:PORT]; an IPv6 address with a port has brackets.
+func targetOf(text string) (host.Target, error) {
+	t := host.Target{User: "root", Port: 22, Address: text}
+	if user, rest, ok := strings.Cut(text, "@"); ok {
+		t.User, t.Address = user, rest
+	}
+	if address, port, err := net.SplitHostPort(t.Address); err == nil {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return t, fmt.Errorf("%q is no port of %q", port, text)
+		}
+		t.Address, t.Port = address, int(n)
+	}
+	t.Address = strings.TrimSuffix(strings.TrimPrefix(t.Address, "["), "]")
+	if t.User == "" {
+		return t, fmt.Errorf("%q has no user before the @", text)
+	}
+	return t, t.Validate()
+}
+
+func (f *hostAddFlags) run(ctx context.Context, stdio IO, machines []pool.Machine) error {
+	if !f.approve && !stdio.Interactive() {
+		return &classError{exitConfig, errNobodyToAsk}
+	}
+	a, done, err := f.adder(ctx, stdio)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var found []pool.Candidate
+	var shown []view.PoolCandidate
+	for _, m := range machines {
+		c, err := a.Look(ctx, m)
+		if err != nil {
+			return refused(err)
+		}
+		found, shown = append(found, c), append(shown, candidateOf(c))
+	}
+	view.PoolCandidates(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), shown,
+		ssh.FingerprintSHA256(a.Key.PublicKey()))
+	if !f.approve {
+		yes, err := confirm(stdio, "Add them to the pool?")
+		if err == nil && !yes {
+			_, _ = fmt.Fprintln(stdio.Err, "Not confirmed. No host was changed.")
+		}
+		if err != nil || !yes {
+			return err
+		}
+	}
+	for _, c := range found {
+		if err := a.Add(ctx, c); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(stdio.Out, "Added %s.\n", c.Host.Name)
+	}
+	return nil
+}
+
+// refused is an error about a machine as it is, but for those that say themselves of which class they are.
+func refused(err error) error {
+	if exitStatus(err) == exitOther {
+		return &classError{exitConfig, err}
+	}
+	return err
+}
+
+func candidateOf(c pool.Candidate) view.PoolCandidate {
+	out := view.PoolCandidate{
+		Name: c.Host.Name, Address: addressOf(c.Host), Known: c.Known,
+		System: fmt.Sprintf("%s %s, %d CPUs, %d MiB", c.System.OS.ID, c.System.OS.VersionID, c.System.CPUs,
+			c.System.MemoryMiB),
+	}
+	for _, k := range c.Contacts {
+		out.Keys = append(out.Keys, k.Fingerprint)
+	}
+	return out
+}
+
+func addressOf(h *kubeone.Host) string {
+	return h.Spec.User + "@" + net.JoinHostPort(h.Spec.Address, strconv.Itoa(int(h.Spec.Port)))
+}
+
+// adder makes what adds and removes hosts: a client of the cluster, the operator's SSH access, and the cluster's key,
+// which is made where there is none.
+func (f *hostAddFlags) adder(ctx context.Context, stdio IO) (*pool.Adder, func(), error) {
+	access, err := workspace.OpenKubeconfig(f.kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := cluster.Connect(access)
+	if err != nil {
+		return nil, nil, err
+	}
+	a := &pool.Adder{SSH: sshpool.New(workspace.Login(passphrase(stdio), f.approve, func(message string) {
+		_, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message)
+	}))}
+	done := func() {
+		_ = a.SSH.Close()
+		c.Close()
+	}
+	if err := pool.Define(ctx, c); err != nil {
+		done()
+		return nil, nil, err
+	}
+	if a.Key, err = pool.Key(ctx, c.Kubernetes); err == nil {
+		a.Client, err = poolClient(c)
+	}
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return a, done, nil
+}
+
+func poolClient(c *cluster.Client) (client.Client, error) {
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(c.REST, client.Options{Scheme: scheme})
+}
+
+func newHostListCommand(stdio IO) *cobra.Command {
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the hosts of the pool, and which Machine has which",
+		Long: "List the hosts of the pool, and which Machine has which. kubectl get hosts shows the same\n" +
+			"objects, and has them as JSON and YAML.",
+		Example: "  kubeone host list --kubeconfig prod-kubeconfig",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			access, err := workspace.OpenKubeconfig(kubeconfig)
+			if err != nil {
+				return err
+			}
+			c, err := cluster.Connect(access)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			of, err := poolClient(c)
+			if err != nil {
+				return err
+			}
+			hosts, err := pool.List(cmd.Context(), of)
+			if err != nil {
+				return refused(err)
+			}
+			var rows []view.PoolHost
+			for i := range hosts {
+				h := &hosts[i]
+				row := view.PoolHost{
+					Name: h.Name, Address: addressOf(h), State: string(cmp.Or(h.Status.State, kubeone.HostFree)),
+					Domain: h.Spec.FailureDomain, Message: h.Status.Message,
+				}
+				if m := h.Status.Claim; m != nil {
+					row.Machine = m.Namespace + "/" + m.Name
+				}
+				rows = append(rows, row)
+			}
+			view.Pool(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), rows)
+			return nil
+		},
+	}
+	kubeconfigFlag(cmd, &kubeconfig)
+	return cmd
+}
+
+func newHostRemoveCommand(stdio IO) *cobra.Command {
+	f := &hostAddFlags{approve: true}
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "remove NAME...",
+		Short: "Remove hosts from the pool that no Machine has",
+		Long: "Remove hosts from the pool that no Machine has: the cluster's key is taken out of the host's\n" +
+			"authorized_keys, and the Host object is deleted. A bastion keeps the key: other hosts may need it.",
+		Example: "  kubeone host remove --kubeconfig prod-kubeconfig worker-7",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, done, err := f.adder(cmd.Context(), stdio)
+			if err != nil {
+				return err
+			}
+			defer done()
+			for _, name := range args {
+				unreached, err := a.Remove(cmd.Context(), name, force)
+				if err != nil {
+					return refused(err)
+				}
+				if unreached != nil {
+					_, _ = fmt.Fprintf(stdio.Err, "warning: %s keeps the cluster's key: %v\n", name, unreached)
+				}
+				_, _ = fmt.Fprintf(stdio.Out, "Removed %s.\n", name)
+			}
+			return nil
+		},
+	}
+	kubeconfigFlag(cmd, &f.kubeconfig)
+	cmd.Flags().BoolVar(&force, "force", false, "remove a host that does not let the cluster in; it keeps the key")
+	return cmd
+}

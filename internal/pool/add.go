@@ -1,0 +1,312 @@
+package pool
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/observed"
+	"kubeone/internal/probe"
+	provider "kubeone/internal/provider/ssh"
+)
+
+// Machine is a machine that is to be a Host.
+type Machine struct {
+	// At says how it is reached. Its User and Port are set: they are what the cluster uses, too.
+	At            host.Target
+	FailureDomain string
+	Labels        map[string]string
+}
+
+// Candidate is a Machine that was looked at and may become a Host.
+type Candidate struct {
+	Host   *kubeone.Host
+	System observed.Host
+	// Contacts are the host keys on the way to it that nobody has approved yet, outermost bastion first.
+	Contacts []host.FirstContact
+	// Known says that the same Host is there already.
+	Known bool
+
+	way     host.Host
+	bastion host.Host // nil where there is none
+}
+
+// Adder adds machines to the pool.
+type Adder struct {
+	Client client.Client  // of the cluster's API
+	SSH    *sshpool.Pool  // logs in as the operator does
+	Key    ssh.Signer     // with which the cluster will
+	Login  func() SSHPool // makes a pool that logs in with Key alone; nil makes a real one
+}
+
+// SSHPool is what of sshpool.Pool logs in.
+type SSHPool interface {
+	Host(host.Target) host.Host
+	io.Closer
+}
+
+// Look logs in to a machine as the operator and finds out whether it may become a Host. It changes nothing.
+//
+// Errors are those of the SSH connection (*host.Error), and what stands against the machine.
+func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
+	c := Candidate{way: a.SSH.Host(m.At)}
+	if _, err := c.way.Run(ctx, host.Cmd{Name: "log in", Script: ":"}); err != nil {
+		return c, err
+	}
+	seen, err := probe.Run(ctx, probe.Request{Targets: []probe.Target{{ID: m.At.Address, Host: c.way}}})
+	if err != nil {
+		return c, err
+	}
+	if c.System = seen.World.Hosts[m.At.Address]; c.System.Reach != observed.Reached {
+		return c, fmt.Errorf("%s: it did not say what it is: %s", m.At.DisplayName(), c.System.Problem)
+	}
+	name := cmp.Or(m.At.Name, strings.ToLower(c.System.Hostname))
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return c, fmt.Errorf("%s: its hostname %q cannot be the name of a Node; give one with --name",
+			m.At.DisplayName(), name)
+	}
+	if err := occupied(name, c.System); err != nil {
+		return c, err
+	}
+	c.Host = &kubeone.Host{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: m.Labels},
+		Spec: kubeone.HostSpec{
+			Address: m.At.Address, Port: int32(m.At.Port), User: m.At.User, //nolint:gosec // validated: a port
+			FailureDomain: m.FailureDomain,
+		},
+	}
+	if c.Host.Spec.HostKeys, err = hostKeys(ctx, c.way); err != nil {
+		return c, err
+	}
+	c.Contacts = contacts(c.way)
+	if len(m.At.Bastions) > 0 {
+		if err := a.lookAtBastion(ctx, m.At.Bastions[0], &c); err != nil {
+			return c, err
+		}
+	}
+	err = a.compare(ctx, &c)
+	return c, err
+}
+
+// occupied says why a host cannot join a pool: somebody has it.
+func occupied(name string, is observed.Host) error {
+	switch m := is.Marker; {
+	case m != nil && m.Machine != "":
+		return fmt.Errorf("%s is Machine %s's, of the cluster %s; it is free once that has returned it", name,
+			m.Machine, m.Cluster)
+	case m != nil:
+		return fmt.Errorf("%s is a host of the cluster %s, by that one's manifest; kubeone reset --host %s empties it",
+			name, m.Cluster, name)
+	case is.KubeletConf == observed.Yes || is.EtcdData == observed.Yes || is.PKI == observed.Yes:
+		return fmt.Errorf("%s has a Kubernetes that kubeone does not know; it must be empty", name)
+	}
+	return nil
+}
+
+func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate) error {
+	at.AsUser = true
+	c.bastion = a.SSH.Host(at)
+	keys, err := hostKeys(ctx, c.bastion)
+	if err != nil {
+		return err
+	}
+	c.Contacts = append(contacts(c.bastion), c.Contacts...)
+	c.Host.Spec.Bastion = &kubeone.Bastion{
+		Address: at.Address, Port: int32(at.Port), User: at.User, HostKeys: keys, //nolint:gosec // validated: a port
+	}
+	return nil
+}
+
+// compare finds out whether the Host is there, and refuses one that is another.
+func (a *Adder) compare(ctx context.Context, c *Candidate) error {
+	is := &kubeone.Host{}
+	switch err := a.Client.Get(ctx, client.ObjectKeyFromObject(c.Host), is); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return apicall.Wrap("read the Host "+is.Name, "", err)
+	}
+	if is.Spec.Address != c.Host.Spec.Address || is.Spec.User != c.Host.Spec.User || is.Spec.Port != c.Host.Spec.Port {
+		return fmt.Errorf("the Host %s is there already, at %s@%s port %d; kubectl edit host %s changes it, and "+
+			"kubeone host remove %s removes it", is.Name, is.Spec.User, is.Spec.Address, is.Spec.Port, is.Name, is.Name)
+	}
+	c.Host, c.Known = is, true
+	return nil
+}
+
+// mostKeys is how many host keys a Host has at most.
+const mostKeys = 8
+
+// hostKeys are the keys of a machine's SSH server as the machine itself says, in the form of authorized_keys, without
+// comments.
+func hostKeys(ctx context.Context, h host.Host) ([]string, error) {
+	said, err := h.Run(ctx, host.Cmd{Name: "read its host keys", Script: hostKeysScript})
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{}
+	for line := range bytes.Lines(said.Stdout) {
+		key, _, _, _, err := ssh.ParseAuthorizedKey(line)
+		if err != nil || len(line) > 1024 || len(keys) == mostKeys {
+			continue
+		}
+		keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))] = true
+	}
+	for _, c := range contacts(h) {
+		keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.Key)))] = true
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s: it does not say which host keys its SSH server has", h.Name())
+	}
+	return slices.Sorted(maps.Keys(keys)), nil
+}
+
+func contacts(h host.Host) []host.FirstContact {
+	if f, ok := h.(host.FirstContacter); ok {
+		return f.FirstContacts()
+	}
+	return nil
+}
+
+// Add makes a machine that was looked at a Host: its contacts are approved, the cluster's key is let in and tried, and
+// the object is made, in this order: an object is there only for a host that the cluster has been logged in to. Added
+// again, nothing changes.
+func (a *Adder) Add(ctx context.Context, c Candidate) error {
+	if err := a.SSH.Approve(c.Contacts...); err != nil {
+		return err
+	}
+	key := a.Key.PublicKey()
+	if c.bastion != nil {
+		if err := authorize(ctx, c.bastion, c.Host.Spec.Bastion.User, onBastions, key); err != nil {
+			return err
+		}
+	}
+	if err := authorize(ctx, c.way, c.Host.Spec.User, onHosts, key); err != nil {
+		return err
+	}
+	if err := a.try(ctx, c.Host); err != nil {
+		return err
+	}
+	if c.Known {
+		return nil
+	}
+	return apicall.Wrap("make the Host "+c.Host.Name, "", a.Client.Create(ctx, c.Host))
+}
+
+func authorize(ctx context.Context, h host.Host, user, options string, key ssh.PublicKey) error {
+	_, err := h.Run(ctx, host.Cmd{
+		Name: "let the cluster's key in", Script: authorizeScript,
+		Args: []string{user, authorization(options, key), bodyOf(key)},
+	})
+	return err
+}
+
+// try logs in as the cluster will.
+func (a *Adder) try(ctx context.Context, h *kubeone.Host) error {
+	at, err := provider.TargetOf(h)
+	if err != nil {
+		return err
+	}
+	pool := a.login()
+	_, err = pool.Host(at).Run(ctx, host.Cmd{Name: "log in with the cluster's key", Script: ":"})
+	return errors.Join(err, pool.Close())
+}
+
+func (a *Adder) login() SSHPool {
+	if a.Login != nil {
+		return a.Login()
+	}
+	return provider.OpenPool(a.Key)
+}
+
+// Remove takes a Host out of the pool: the key is taken away on the host, and the object is deleted. A Host that a
+// Machine has is refused. A host that does not let the cluster in is an error, unless force is set: then it keeps the
+// key, and unreached is why.
+func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached, err error) {
+	h := &kubeone.Host{}
+	switch err := a.Client.Get(ctx, client.ObjectKey{Name: name}, h); {
+	case meta.IsNoMatchError(err):
+		return nil, errNoPool
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no Host %s; kubeone host list shows them", name)
+	case err != nil:
+		return nil, apicall.Wrap("read the Host "+name, "", err)
+	}
+	if c := h.Status.Claim; c != nil {
+		return nil, fmt.Errorf("Machine %s/%s has the Host %s; kubectl -n %s delete machine %s returns it", c.Namespace,
+			c.Name, name, c.Namespace, c.Name)
+	}
+	if err := a.hold(ctx, h); err != nil {
+		return nil, apicall.Wrap("delete the Host "+name, "", err)
+	}
+	if err := a.revoke(ctx, h); err != nil {
+		if !force {
+			return nil, fmt.Errorf("the Host %s is being deleted, and its host keeps the cluster's key: %w; try "+
+				"again, or leave the key there with --force", name, err)
+		}
+		unreached = err
+	}
+	return unreached, apicall.Wrap("delete the Host "+name, "", a.letGo(ctx, name))
+}
+
+func (a *Adder) revoke(ctx context.Context, h *kubeone.Host) error {
+	at, err := provider.TargetOf(h)
+	if err != nil {
+		return err
+	}
+	pool := a.login()
+	_, err = pool.Host(at).Run(ctx, host.Cmd{
+		Name: "take the cluster's key away", Script: revokeScript, Args: []string{at.User, bodyOf(a.Key.PublicKey())},
+	})
+	return errors.Join(err, pool.Close())
+}
+
+// removal is on a Host that is being removed, so that it stays until its key is revoked.
+const removal = "kubeone.k8c.io/removal"
+
+// hold has a Host deleted that nobody has, and kept until letGo. From then on no Machine gets it: a claim is refused
+// for an object that has changed, or is being deleted.
+func (a *Adder) hold(ctx context.Context, h *kubeone.Host) error {
+	before := h.DeepCopy()
+	if h.DeletionTimestamp == nil && controllerutil.AddFinalizer(h, removal) {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := a.Client.Patch(ctx, h, patch); err != nil {
+			return err
+		}
+	}
+	return client.IgnoreNotFound(a.Client.Delete(ctx, h, client.Preconditions{UID: &h.UID}))
+}
+
+// letGo ends the deletion of a Host. That of the controllers' finalizer is theirs, but for where none runs.
+func (a *Adder) letGo(ctx context.Context, name string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		h := &kubeone.Host{}
+		if err := a.Client.Get(ctx, client.ObjectKey{Name: name}, h); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		before := h.DeepCopy()
+		controllerutil.RemoveFinalizer(h, removal)
+		controllerutil.RemoveFinalizer(h, provider.HostFinalizer)
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		return client.IgnoreNotFound(a.Client.Patch(ctx, h, patch))
+	})
+}

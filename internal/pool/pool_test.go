@@ -1,0 +1,260 @@
+package pool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/host/sshtest"
+	"kubeone/internal/observed"
+	provider "kubeone/internal/provider/ssh"
+)
+
+// A program leaves definitions of a later revision alone, so that they must have one whenever they change.
+func TestRevisionOfTheDefinitions(t *testing.T) {
+	t.Parallel()
+	objects, err := definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	const of = "a72bbaba18bf024f"
+	if got := hex.EncodeToString(sum[:8]); got != of {
+		t.Errorf("the definitions have changed: raise revision, and then have %q here", got)
+	}
+	if len(objects) != 5 {
+		t.Errorf("%d objects, want the namespace and four kinds", len(objects))
+	}
+}
+
+func TestTheKeyIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	api := clustertest.API()
+	first, err := Key(t.Context(), api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Key(t.Context(), api)
+	if err != nil || ssh.FingerprintSHA256(again.PublicKey()) != ssh.FingerprintSHA256(first.PublicKey()) {
+		t.Errorf("asked again: another key, or %v", err)
+	}
+	secret, err := api.CoreV1().Secrets(Namespace).Get(t.Context(), KeySecret, metav1.GetOptions{})
+	if err != nil || secret.Type != corev1.SecretTypeSSHAuth || secret.Immutable == nil || !*secret.Immutable {
+		t.Errorf("the Secret: %v", err)
+	}
+	broken := clustertest.API(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: KeySecret},
+		Data:       map[string][]byte{corev1.SSHAuthPrivateKey: []byte("-----BEGIN hunter2")},
+	})
+	_, err = Key(t.Context(), broken)
+	if says := fmt.Sprint(err); !strings.Contains(says, "kubeone-system/ssh-key") || strings.Contains(says, "hunter2") {
+		t.Errorf("a Secret that has no key: %v", err)
+	}
+}
+
+// machine plays a machine whose root has a home of the test's.
+type machine struct {
+	*sshtest.Server
+	home string
+}
+
+func newMachine(t *testing.T, let ...ssh.PublicKey) machine {
+	t.Helper()
+	m := machine{home: t.TempDir()}
+	shims := t.TempDir()
+	public := filepath.Join(shims, "key.pub")
+	for name, text := range map[string]string{
+		"id": "echo root", "sshd": "echo hostkey " + strings.TrimSuffix(public, ".pub"),
+	} {
+		if err := os.WriteFile(filepath.Join(shims, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Server = sshtest.Start(t, sshtest.Options{
+		AuthorizedKeys: let, Handler: sshtest.Shell("HOME="+m.home, "PATH="+shims+":"+os.Getenv("PATH")),
+	})
+	if err := os.WriteFile(public, ssh.MarshalAuthorizedKey(m.HostKey()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m machine) keys(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(m.home, ".ssh", "authorized_keys"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (m machine) as(name string) Machine {
+	return Machine{At: host.Target{Address: "127.0.0.1", Port: m.Port(), User: "root", Name: name}}
+}
+
+// newAdder adds as an operator whose key is in a file, in a cluster whose API has these objects.
+func newAdder(t *testing.T, objects ...client.Object) (*Adder, sshtest.Key) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := kubeone.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	operator := sshtest.WriteKey(t, "")
+	key, err := sshtest.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Adder{
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Key: key,
+		SSH: sshpool.New(sshpool.Options{
+			SSHConfig: "none", KnownHostsFiles: []string{}, KnownHosts: host.PolicyProbe, HomeDir: t.TempDir(),
+			Getenv: func(string) string { return "" }, Signers: []ssh.Signer{operator.Signer},
+		}),
+	}
+	t.Cleanup(func() { _ = a.SSH.Close() })
+	return a, operator
+}
+
+func TestAMachineIsAddedAndRemoved(t *testing.T) {
+	t.Parallel()
+	a, operator := newAdder(t)
+	m := newMachine(t, operator.Public(), a.Key.PublicKey())
+	to := m.as("worker-7")
+	to.FailureDomain, to.Labels = "rack-1", map[string]string{"pool": "a"}
+	c, err := a.Look(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Contacts) != 1 || c.Known || m.keys(t) != "" {
+		t.Fatalf("looked at: %d first contacts, known %t, keys %q", len(c.Contacts), c.Known, m.keys(t))
+	}
+	if err := os.Mkdir(filepath.Join(m.home, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const mine = "ssh-ed25519 AAAAmine of a person, cut short"
+	if err := os.WriteFile(filepath.Join(m.home, ".ssh", "authorized_keys"), []byte(mine), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.Add(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = a.Look(t.Context(), to); err != nil || !c.Known {
+			t.Fatalf("it is not known: %v", err)
+		}
+	}
+	if lines := strings.Split(m.keys(t), "\n"); len(lines) != 3 || lines[0] != mine ||
+		!strings.HasPrefix(lines[1], "restrict ssh-ed25519 ") || !strings.HasSuffix(lines[1], " kubeone-pool") {
+		t.Errorf("authorized_keys: %q", lines)
+	}
+	h := &kubeone.Host{}
+	if err := a.Client.Get(t.Context(), client.ObjectKey{Name: "worker-7"}, h); err != nil {
+		t.Fatal(err)
+	}
+	if h.Spec.FailureDomain != "rack-1" || h.Labels["pool"] != "a" || h.Spec.Address != "127.0.0.1" ||
+		int(h.Spec.Port) != m.Port() || len(h.Spec.HostKeys) == 0 {
+		t.Errorf("the Host is %+v", h)
+	}
+	other := newMachine(t, operator.Public())
+	_, err = a.Look(t.Context(), other.as("worker-7"))
+	if err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("another machine of that name: %v", err)
+	}
+	if unreached, err := a.Remove(t.Context(), "worker-7", false); unreached != nil || err != nil {
+		t.Fatalf("removed: %v, %v", unreached, err)
+	}
+	if m.keys(t) != mine+"\n" {
+		t.Errorf("authorized_keys: %q", m.keys(t))
+	}
+	info, err := os.Stat(filepath.Join(m.home, ".ssh", "authorized_keys"))
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the mode of authorized_keys: %v, %v", info.Mode(), err)
+	}
+	_, err = a.Remove(t.Context(), "worker-7", false)
+	if err == nil || !strings.Contains(err.Error(), "there is no Host") {
+		t.Errorf("removed twice: %v", err)
+	}
+}
+
+// A machine that does not let the cluster in has no Host, and one that is in use is refused.
+func TestNoHostWithoutALogin(t *testing.T) {
+	t.Parallel()
+	a, operator := newAdder(t)
+	m := newMachine(t, operator.Public()) // its server does not read authorized_keys
+	c, err := a.Look(t.Context(), m.as("worker-7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Add(t.Context(), c); host.ClassOf(err) != host.Auth {
+		t.Errorf("the cluster is not let in: %v", err)
+	}
+	if all, err := List(t.Context(), a.Client); err != nil || len(all) != 0 {
+		t.Errorf("%d Hosts, %v", len(all), err)
+	}
+	for name, is := range map[string]observed.Host{
+		"of the cluster prod":  {Marker: &observed.Marker{Cluster: "prod"}},
+		"is Machine ns/m's":    {Marker: &observed.Marker{Cluster: "prod", Machine: "ns/m"}},
+		"kubeone does not":     {KubeletConf: observed.Yes},
+		"does not know; it mu": {EtcdData: observed.Yes},
+	} {
+		if err := occupied("w", is); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := occupied("w", observed.Host{}); err != nil {
+		t.Errorf("an empty host: %v", err)
+	}
+}
+
+// A Host that cannot be reached stays, so that its key can be revoked later; a person may leave the key there.
+func TestRemovingAHostThatIsUsedOrSilent(t *testing.T) {
+	t.Parallel()
+	dead := newMachine(t)
+	of := func(name string, claim *kubeone.HostClaim) *kubeone.Host {
+		return &kubeone.Host{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{provider.HostFinalizer}},
+			Spec: kubeone.HostSpec{
+				Address: "127.0.0.1", Port: int32(dead.Port()), User: "root",
+				HostKeys: []string{strings.TrimSpace(string(ssh.MarshalAuthorizedKey(dead.HostKey())))},
+			},
+			Status: kubeone.HostStatus{Claim: claim},
+		}
+	}
+	a, _ := newAdder(t, of("used", &kubeone.HostClaim{Namespace: "ns", Name: "m"}), of("silent", nil))
+	dead.Close()
+	if _, err := a.Remove(t.Context(), "used", true); err == nil ||
+		!strings.Contains(err.Error(), "kubectl -n ns delete machine m returns it") {
+		t.Errorf("used: %v", err)
+	}
+	exists := func() bool {
+		return a.Client.Get(context.Background(), client.ObjectKey{Name: "silent"}, &kubeone.Host{}) == nil
+	}
+	if _, err := a.Remove(t.Context(), "silent", false); host.ClassOf(err) != host.Unreachable || !exists() {
+		t.Errorf("silent: %v, and it is there: %t", err, exists())
+	}
+	unreached, err := a.Remove(t.Context(), "silent", true)
+	if unreached == nil || err != nil || exists() {
+		t.Errorf("by force: %v, %v, and it is there: %t", unreached, err, exists())
+	}
+}

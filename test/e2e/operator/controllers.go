@@ -1,0 +1,71 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Controllers is a process of kubeone controller that runs beside what the operator does.
+type Controllers struct {
+	cmd  *exec.Cmd
+	log  string
+	done chan error
+}
+
+// StartControllers starts a process of kubeone controller, which logs to a file of that name in the operator's folder.
+func (o *Operator) StartControllers(ctx context.Context, name string, args []string) (*Controllers, error) {
+	c := &Controllers{log: filepath.Join(o.Dir, name), done: make(chan error, 1)}
+	file, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	c.cmd = o.command(context.WithoutCancel(ctx), args)
+	c.cmd.Stderr, c.cmd.Stdout = file, file
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { c.done <- c.cmd.Wait() }()
+	return c, nil
+}
+
+// Kill ends the process at once.
+func (c *Controllers) Kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.done
+}
+
+// Stop asks the process to end, and returns what it says of how it did.
+func (c *Controllers) Stop() error {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := <-c.done; err != nil {
+		return fmt.Errorf("kubeone controller: %w\n%s", err, c.Tail())
+	}
+	return nil
+}
+
+// Log is what the process has logged.
+func (c *Controllers) Log() string {
+	text, err := os.ReadFile(c.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Tail is the end of that.
+func (c *Controllers) Tail() string {
+	const most = 8192
+	text := c.Log()
+	if len(text) > most {
+		_, text, _ = strings.Cut(text[len(text)-most:], "\n")
+	}
+	return text
+}

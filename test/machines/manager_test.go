@@ -1,0 +1,181 @@
+//go:build e2e
+
+package machines
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kubeone/api/cluster/v1alpha1"
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/cluster"
+	"kubeone/internal/controllers"
+	"kubeone/internal/engine"
+	"kubeone/internal/host/sshtest"
+	"kubeone/internal/manager"
+	"kubeone/internal/pool"
+	provide "kubeone/internal/provider/ssh"
+	"kubeone/test/lab/apiserver"
+)
+
+// kubeconfig is the kubeconfig of a client's configuration.
+func kubeconfig(t *testing.T, c *rest.Config) []byte {
+	t.Helper()
+	out := clientcmdapi.NewConfig()
+	out.CurrentContext = "test"
+	out.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	out.Clusters["test"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
+	out.AuthInfos["test"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken,
+	}
+	text, err := clientcmd.Write(*out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// process plays a process of kubeone controller.
+type process struct {
+	end func() error // and how it ended
+}
+
+func run(t *testing.T, access cluster.Access, name string) process {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() {
+		done <- manager.Run(ctx, manager.Options{
+			Site: provide.Site{
+				Access: access, Holder: name,
+				Releases: func(context.Context, string) (engine.Releases, error) { return nil, errors.New("none") },
+			},
+			Metrics: "0", Health: "0", Log: slog.New(slog.DiscardHandler), SkipNameValidation: true,
+		})
+	}()
+	p := process{end: sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})}
+	t.Cleanup(func() {
+		if err := p.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// TestProcessesOfControllers has two processes in a cluster that knows nothing of Machines yet: they define the kinds,
+// share one key, and one of them works; when that ends, the other one does.
+func TestProcessesOfControllers(t *testing.T) {
+	config := apiserver.Start(t.Context(), t, "1.36.3")
+	access := cluster.Access{Kubeconfig: kubeconfig(t, config)}
+	c, err := cluster.Connect(access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.List(t.Context(), objects); err == nil || !strings.Contains(err.Error(), "no pool of hosts yet") {
+		t.Errorf("before there is a pool: %v", err)
+	}
+	first := run(t, access, "first")
+	leads := func() string {
+		lease, err := c.Kubernetes.CoordinationV1().Leases(pool.Namespace).Get(t.Context(), manager.Lease,
+			metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return holderOf(lease)
+	}
+	eventually(t, "the first one leads", func() bool { return strings.Contains(leads(), "_") })
+	before := leads()
+	key, err := pool.Key(t.Context(), c.Kubernetes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := sshtest.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func(name string) kubeone.HostState {
+		h := &kubeone.Host{}
+		if err := objects.Get(t.Context(), client.ObjectKey{Name: name}, h); err != nil {
+			return kubeone.HostState(err.Error())
+		}
+		return h.Status.State
+	}
+	pinned := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(server.PublicKey())))
+	add := func(name string) {
+		if err := objects.Create(t.Context(), &kubeone.Host{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       kubeone.HostSpec{Address: "127.0.0.1", HostKeys: []string{pinned}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("w-1")
+	eventually(t, "a Host is free", func() bool { return state("w-1") == kubeone.HostFree })
+	run(t, access, "second")
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
+	m.Spec.ProviderSpec.Value.CloudProvider = provide.Name
+	m.Spec.Versions.Kubelet = "1.36.3"
+	if err := objects.Create(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a Machine has claimed it", func() bool { return state("w-1") == kubeone.HostClaimed })
+	if err := first.end(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second one leads", func() bool { return leads() != before && strings.Contains(leads(), "_") })
+	add("w-2")
+	eventually(t, "another Host is free", func() bool { return state("w-2") == kubeone.HostFree })
+	again, err := pool.Key(t.Context(), c.Kubernetes)
+	if err != nil || ssh.FingerprintSHA256(again.PublicKey()) != ssh.FingerprintSHA256(key.PublicKey()) {
+		t.Errorf("the key is another one: %v", err)
+	}
+	if err := pool.Define(t.Context(), c); err != nil {
+		t.Errorf("defined again: %v", err)
+	}
+}
+
+func holderOf(l *coordinationv1.Lease) string {
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline, tick := time.After(within), time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s: not within %s", what, within)
+		case <-tick.C:
+		}
+	}
+}
