@@ -1,5 +1,5 @@
-// Package manager runs the controllers of Machines and Hosts in a process: those of the process that leads work, others
-// stand by.
+// Package manager runs the controllers of Machines, Hosts and serving certificates in a process: those of the process
+// that leads work, others stand by.
 package manager
 
 import (
@@ -64,6 +64,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	options := controllers.Options{SkipNameValidation: o.SkipNameValidation}
 	if err := controllers.Add(ctx, m, provider.Set{ssh.Name: hosts}, options); err != nil {
+		return err
+	}
+	if err := addServing(m, c.Kubernetes, o); err != nil {
 		return err
 	}
 	o.Log.Info("the controllers are ready, and work once this process leads", "holder", o.Site.Holder)

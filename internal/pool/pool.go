@@ -5,6 +5,7 @@ package pool
 import (
 	"context"
 	"crypto/ed25519"
+	_ "embed"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	kubeonedefinitions "kubeone/api/kubeone/v1alpha1/crds"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/resources"
 )
 
 // Namespace has the cluster's key and the Lease of its controllers.
@@ -44,8 +46,9 @@ const revisionAnnotation = "kubeone.k8c.io/definitions-revision"
 // revision grows with every change of a definition; a test holds it to that.
 const revision = 1
 
-// Define sees to it that the cluster has the namespace and the definitions of the kinds Machine, MachineSet,
-// MachineDeployment and Host, as this program or a newer one knows them, and waits until the API serves them.
+// Define sees to it that the cluster has the namespace, the definitions of the kinds Machine, MachineSet,
+// MachineDeployment and Host, and the policy by which a host that is to be reset makes no Node, as this program or a
+// newer one knows them. It waits until the API serves the kinds.
 func Define(ctx context.Context, c *cluster.Client) error {
 	objects, err := definitions()
 	if err != nil {
@@ -82,7 +85,10 @@ func appliedByNewer(ctx context.Context, c *cluster.Client, o *unstructured.Unst
 	return err == nil && has > revision, nil
 }
 
-// definitions are the namespace and the CustomResourceDefinitions.
+//go:embed policy.yaml
+var policy string
+
+// definitions are the namespace, the CustomResourceDefinitions, and the policy about Nodes of the pool.
 func definitions() ([]unstructured.Unstructured, error) {
 	namespace := unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
@@ -104,14 +110,23 @@ func definitions() ([]unstructured.Unstructured, error) {
 			if err := yaml.Unmarshal(text, &o.Object); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			annotations := o.GetAnnotations()
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[revisionAnnotation] = strconv.Itoa(revision)
-			o.SetAnnotations(annotations)
 			out = append(out, o)
 		}
+	}
+	policies, err := resources.Render(policy, nil)
+	if err != nil {
+		return nil, fmt.Errorf("policy.yaml: %w", err)
+	}
+	for _, p := range policies {
+		out = append(out, unstructured.Unstructured{Object: p})
+	}
+	for _, o := range out {
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[revisionAnnotation] = strconv.Itoa(revision)
+		o.SetAnnotations(annotations)
 	}
 	return out, nil
 }

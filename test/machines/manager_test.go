@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/crypto/ssh"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
@@ -81,6 +83,7 @@ func run(t *testing.T, access cluster.Access, name string) process {
 // TestProcessesOfControllers has two processes in a cluster that knows nothing of Machines yet: they define the kinds,
 // share one key, and one of them works; when that ends, the other one does.
 func TestProcessesOfControllers(t *testing.T) {
+	log.SetLogger(logr.Discard())
 	config := apiserver.Start(t.Context(), t, "1.36.3")
 	access := cluster.Access{Kubeconfig: kubeconfig(t, config)}
 	c, err := cluster.Connect(access)

@@ -61,7 +61,7 @@ func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell fu
 			return apicall.Wrap("list certificate requests", "", err)
 		}
 		for i := range list.Items {
-			decision, open, err := c.decide(ctx, &list.Items[i], expected)
+			decision, open, err := c.Decide(ctx, &list.Items[i], expected)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (c Approver) serve(ctx context.Context, signer string, expected Expected, r
 			}
 			one, cancel := context.WithTimeout(ctx, apicall.OpTimeout)
 			defer cancel()
-			decision, open, err := c.decide(one, csr, expected)
+			decision, open, err := c.Decide(one, csr, expected)
 			if err == nil && open {
 				r.report(decision)
 			}
@@ -114,8 +114,8 @@ func (c Approver) serve(ctx context.Context, signer string, expected Expected, r
 	}
 }
 
-// decide approves one request if it may be; open is false for one that is not our subject.
-func (c Approver) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+// Decide approves one request if it may be; open is false for one that is decided already, or is not our subject.
+func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	expected Expected) (d Decision, open bool, err error) {
 	if len(csr.Status.Conditions) > 0 {
 		return Decision{}, false, nil

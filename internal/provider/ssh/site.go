@@ -20,6 +20,7 @@ import (
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
@@ -190,27 +191,34 @@ func (s *Site) facts(ctx context.Context) (probe.Result, error) {
 	return probe.API(ctx, s.Access, s.Now())
 }
 
-// wanted is the cluster with the Machine's host as its only host. What else is wanted of a worker is the manifest's, as
-// the last run of kubeone apply has recorded it, and so is the mirror.
-func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host,
-) (want desired.Cluster, mirror string, err error) {
+// Recorded is the manifest as the last run of kubeone apply has recorded it, and that record. It is a
+// *provider.Waiting where there is none.
+func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, error) {
 	client, err := cluster.Connect(s.Access)
 	if err != nil {
-		return want, "", err
+		return manifest.Loaded{}, record.Record{}, err
 	}
 	defer client.Close()
-	record, err := client.Record(ctx)
+	r, err := client.Record(ctx)
 	switch {
 	case err != nil:
-		return want, "", err
-	case record == nil || record.Manifest == "":
-		return want, "", &provider.Waiting{
+		return manifest.Loaded{}, record.Record{}, err
+	case r == nil || r.Manifest == "":
+		return manifest.Loaded{}, record.Record{}, &provider.Waiting{
 			Reason: "NoRecord", Message: "the cluster has no record of a manifest: kubeone apply leaves one",
 		}
 	}
 	loaded, err := manifest.Load(ctx, manifest.Options{
-		ManifestPath: "the manifest in the cluster's record", ManifestReader: bytes.NewReader([]byte(record.Manifest)),
+		ManifestPath: "the manifest in the cluster's record", ManifestReader: bytes.NewReader([]byte(r.Manifest)),
 	})
+	return loaded, *r, err
+}
+
+// wanted is the cluster with the Machine's host as its only host. What else is wanted of a worker is the manifest's, as
+// recorded, and so is the mirror.
+func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host,
+) (want desired.Cluster, mirror string, err error) {
+	loaded, _, err := s.Recorded(ctx)
 	if err != nil {
 		return want, "", err
 	}

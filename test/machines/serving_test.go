@@ -1,0 +1,211 @@
+//go:build e2e
+
+package machines
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/controllers"
+	"kubeone/internal/pool"
+	"kubeone/test/lab/apiserver"
+)
+
+// staticManifest has one worker, beside a control-plane host.
+const staticManifest = `apiVersion: kubeone.k8c.io/v1beta2
+kind: KubeOneCluster
+name: test
+versions: {kubernetes: 1.36.3}
+cloudProvider: {none: {}}
+controlPlane: {hosts: [{publicAddress: 192.0.2.1, privateAddress: 192.0.2.1, hostname: cp-1}]}
+staticWorkers: {hosts: [{publicAddress: 192.0.2.2, privateAddress: 10.0.0.2, hostname: static}]}
+apiEndpoint: {host: 192.0.2.1}
+`
+
+// kubelet is a client as the kubelet of a node, which the API server lets do everything but what policies forbid.
+func kubelet(t *testing.T, config *rest.Config, node string) kubernetes.Interface {
+	t.Helper()
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:node:" + node, Groups: []string{"system:nodes", "system:masters"},
+	}
+	c, err := kubernetes.NewForConfig(as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// asks has a kubelet ask for a serving certificate of a node, at an address.
+func asks(t *testing.T, kube kubernetes.Interface, name, node, address string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject:     pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
+		DNSNames:    []string{node},
+		IPAddresses: []net.IP{net.ParseIP(address)},
+	}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.CertificatesV1().CertificateSigningRequests().Create(t.Context(),
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: text}),
+				SignerName: certificatesv1.KubeletServingSignerName,
+				Usages: []certificatesv1.KeyUsage{
+					certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth,
+				},
+			},
+		}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestServingCertificatesBetweenRuns has kubelets ask for serving certificates while no run is under way: those of the
+// manifest and of Machines get theirs, and nobody gets another's.
+func TestServingCertificatesBetweenRuns(t *testing.T) {
+	log.SetLogger(logr.Discard())
+	config := apiserver.Start(t.Context(), t, "1.36.3")
+	access := cluster.Access{Kubeconfig: kubeconfig(t, config)}
+	c, err := cluster.Connect(access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.UpdateRecord(t.Context(), func(r *record.Record) error {
+		r.Manifest, r.Nodes = staticManifest, map[string]string{"static": "static"}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Define(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	hostIn(t, config, "w-1", kubeone.HostJoined)
+	run(t, access, "first")
+	asks(t, kubelet(t, config, "w-1"), "of-a-machine", "w-1", "192.0.2.3")
+	asks(t, kubelet(t, config, "static"), "of-the-manifest", "static", "10.0.0.2")
+	asks(t, kubelet(t, config, "w-1"), "for-another", "static", "10.0.0.2")
+	asks(t, kubelet(t, config, "w-1"), "at-another-address", "w-1", "10.0.0.2")
+	asks(t, kubelet(t, config, "nobody"), "of-nobody", "nobody", "192.0.2.9")
+	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
+	approved := func(name string) bool {
+		csr, err := requests.Get(t.Context(), name, metav1.GetOptions{})
+		return err == nil && len(csr.Status.Conditions) == 1 &&
+			csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
+	}
+	reported := func(name, why string) bool {
+		all, err := c.Kubernetes.EventsV1().Events("").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		for _, e := range all.Items {
+			if e.Regarding.Name == name && e.Reason == "LeftAlone" && strings.Contains(e.Note, why) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, name := range []string{"of-a-machine", "of-the-manifest"} {
+		eventually(t, name+" is approved", func() bool { return approved(name) })
+	}
+	for name, why := range map[string]string{
+		"for-another": `its common name is "system:node:static"`, "at-another-address": "the address 10.0.0.2",
+		"of-nobody": "not one of the manifest's hosts",
+	} {
+		eventually(t, name+" is reported", func() bool { return reported(name, why) })
+		if approved(name) {
+			t.Errorf("%s is approved", name)
+		}
+	}
+}
+
+// hostIn makes a Host that a Machine has which is gone, in a state.
+func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState) client.Client {
+	t.Helper()
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &kubeone.Host{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       kubeone.HostSpec{Address: "192.0.2.3", HostKeys: []string{"ssh-ed25519 AAAA"}},
+	}
+	if err := objects.Create(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	h.Status = kubeone.HostStatus{State: in, Claim: &kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "u"}}
+	if err := objects.Status().Update(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// TestAHostThatIsToBeResetMakesNoNode has a kubelet make its Node while its Host waits to be reset, and afterwards.
+func TestAHostThatIsToBeResetMakesNoNode(t *testing.T) {
+	log.SetLogger(logr.Discard())
+	config := apiserver.Start(t.Context(), t, "1.36.3")
+	c, err := cluster.Connect(cluster.Access{Kubeconfig: kubeconfig(t, config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := pool.Define(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	objects := hostIn(t, config, "w-1", kubeone.HostReturning)
+	makes := func(node, by string) error {
+		_, err := kubelet(t, config, by).CoreV1().Nodes().Create(t.Context(),
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{})
+		return err
+	}
+	refused := func() bool {
+		err := makes("w-1", "w-1")
+		if err == nil {
+			_ = c.Kubernetes.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "w-1", metav1.DeleteOptions{})
+		}
+		return err != nil && strings.Contains(err.Error(), "the host w-1 has not been reset")
+	}
+	eventually(t, "the policy is in force", refused)
+	if err := makes("w-2", "w-2"); err != nil {
+		t.Errorf("another host: %v", err)
+	}
+	h := &kubeone.Host{}
+	if err := objects.Get(t.Context(), client.ObjectKey{Name: "w-1"}, h); err != nil {
+		t.Fatal(err)
+	}
+	h.Status = kubeone.HostStatus{State: kubeone.HostClaimed, Claim: h.Status.Claim}
+	if err := objects.Status().Update(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "claimed again, it makes its Node", func() bool { return makes("w-1", "w-1") == nil })
+}
