@@ -43,11 +43,12 @@ func (b *bench) open(ctx context.Context) (err error) {
 func (b *bench) measure(ctx context.Context, names []string) (*report, error) {
 	r := &report{Format: 1, Machine: thisMachine()}
 	of := map[string]func(context.Context) error{
-		"start":   func(ctx context.Context) (err error) { r.Start, err = b.measureStart(ctx); return err },
-		"plan":    func(ctx context.Context) (err error) { r.Plan, err = b.measurePlan(ctx); return err },
-		"install": func(ctx context.Context) (err error) { r.Install, err = b.measureInstall(ctx); return err },
-		"upgrade": func(ctx context.Context) (err error) { r.Upgrade, err = b.measureUpgrade(ctx); return err },
-		"noop":    func(ctx context.Context) (err error) { r.Noop, err = b.measureNoop(ctx); return err },
+		"start":    func(ctx context.Context) (err error) { r.Start, err = b.measureStart(ctx); return err },
+		"plan":     func(ctx context.Context) (err error) { r.Plan, err = b.measurePlan(ctx); return err },
+		"install":  func(ctx context.Context) (err error) { r.Install, err = b.measureInstall(ctx); return err },
+		"upgrade":  func(ctx context.Context) (err error) { r.Upgrade, err = b.measureUpgrade(ctx); return err },
+		"machines": func(ctx context.Context) (err error) { r.Machines, err = b.measureMachines(ctx); return err },
+		"noop":     func(ctx context.Context) (err error) { r.Noop, err = b.measureNoop(ctx); return err },
 	}
 	for _, name := range names {
 		b.log("measuring %s", name)

@@ -21,6 +21,7 @@ type options struct {
 	maxRatio  float64
 	check     bool
 	hosts     int
+	machines  sizes
 	kubeone   string
 	labName   string
 	labShape  shape
@@ -49,11 +50,16 @@ func main() {
 }
 
 // measurements are the names that may be given, in the order in which all of them run.
-func measurements() []string { return []string{"start", "plan", "install", "noop", "upgrade"} }
+func measurements() []string {
+	return []string{"start", "plan", "install", "noop", "upgrade", "machines"}
+}
 
 func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == simulatedHosts {
 		return serveHosts(ctx, args[1:], os.Stdin, os.Stdout)
+	}
+	if len(args) > 0 && args[0] == fakeControllers {
+		return runFakeControllers(ctx, args[1:], os.Stdin, os.Stdout)
 	}
 	if len(args) > 0 && args[0] == oneLook {
 		return printLook(ctx, args[1:], os.Stdout)
@@ -77,6 +83,10 @@ func run(ctx context.Context, args []string) error {
 	measure := b.measure
 	if o.against != "" {
 		measure = b.compare
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "machines" })
+		if len(names) == 0 {
+			return errors.New("-against compares programs: machines is measured by itself")
+		}
 	}
 	report, err := measure(ctx, names)
 	if err != nil {
@@ -90,15 +100,17 @@ func run(ctx context.Context, args []string) error {
 
 func parse(args []string, messages io.Writer) (options, error) {
 	var o options
-	flags := flag.NewFlagSet("bench [start|plan|install|noop|upgrade]", flag.ContinueOnError)
+	flags := flag.NewFlagSet("bench [start|plan|install|noop|upgrade|machines]", flag.ContinueOnError)
 	flags.SetOutput(messages)
 	flags.StringVar(&o.output, "o", "text", "text or json")
 	flags.IntVar(&o.repeat, "repeat", 1,
 		"install, upgrade: pairs of runs, by hand and with kubeone in turn; with -against: of every measurement")
 	flags.Float64Var(&o.maxRatio, "max-ratio", 0,
 		"install: fail when kubeone takes more than this share of the time by hand; 0 for no limit")
-	flags.BoolVar(&o.check, "check", false, "start, plan, noop, upgrade: fail when over a limit")
+	flags.BoolVar(&o.check, "check", false, "start, plan, noop, upgrade, machines: fail when over a limit")
 	flags.IntVar(&o.hosts, "hosts", 1000, "plan: hosts to simulate")
+	o.machines = sizes{1000, 5000}
+	flags.Var(&o.machines, "machines", "machines: how many, once for each of these numbers")
 	flags.StringVar(&o.kubeone, "kubeone", "", "the program to measure; it is built when this is not given")
 	flags.StringVar(&o.labName, "lab", "bench", "install, noop, upgrade: name of the lab, which is made and removed")
 	flags.IntVar(&o.labShape.controlPlanes, "control-planes", 3, "install, noop: control-plane hosts")

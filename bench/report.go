@@ -9,13 +9,14 @@ import (
 
 // report is what the measurements found; those that were not taken are absent.
 type report struct {
-	Format  int            `json:"format"`
-	Machine machine        `json:"machine"`
-	Start   *startResult   `json:"start,omitempty"`
-	Plan    *planResult    `json:"plan,omitempty"`
-	Install *installResult `json:"install,omitempty"`
-	Noop    *noopResult    `json:"noop,omitempty"`
-	Upgrade *upgradeResult `json:"upgrade,omitempty"`
+	Format   int             `json:"format"`
+	Machine  machine         `json:"machine"`
+	Start    *startResult    `json:"start,omitempty"`
+	Plan     *planResult     `json:"plan,omitempty"`
+	Install  *installResult  `json:"install,omitempty"`
+	Noop     *noopResult     `json:"noop,omitempty"`
+	Upgrade  *upgradeResult  `json:"upgrade,omitempty"`
+	Machines *machinesResult `json:"machines,omitempty"`
 	// Comparisons are those with another program; then nothing else is there.
 	Comparisons []comparison `json:"comparisons,omitempty"`
 }
@@ -44,6 +45,9 @@ func (r *report) print(w io.Writer, output string) error {
 	if r.Upgrade != nil {
 		p.upgrade(*r.Upgrade)
 	}
+	if r.Machines != nil {
+		p.machines(*r.Machines)
+	}
 	for _, c := range r.Comparisons {
 		p.comparison(c)
 	}
@@ -61,7 +65,8 @@ func (r *report) verdict(o options) error {
 	kept := (r.Start == nil || r.Start.WithinSeconds && r.Start.WithinSize) &&
 		(r.Plan == nil || r.Plan.WithinSeconds && r.Plan.WithinMemory && r.Plan.Reached == r.Plan.Hosts) &&
 		(r.Noop == nil || r.Noop.Within) &&
-		(r.Upgrade == nil || r.Upgrade.WithinRatio && r.Upgrade.WithinNoop)
+		(r.Upgrade == nil || r.Upgrade.WithinRatio && r.Upgrade.WithinNoop) &&
+		(r.Machines == nil || r.Machines.Within)
 	for _, c := range r.Comparisons {
 		kept = kept && c.Within
 	}

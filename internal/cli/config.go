@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
+	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"kubeone/examples"
 	"kubeone/internal/manifest"
@@ -15,7 +18,7 @@ func dirOf(path string) string { return filepath.Dir(path) }
 func newConfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print an example manifest, or the effective one",
+		Short: "Print an example manifest, the effective one, or what it says of Machines",
 		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -40,17 +43,18 @@ func newConfigCommand(stdio IO) *cobra.Command {
 		},
 	}
 	example.Flags().BoolVarP(&full, "full", "f", false, "with every field")
+	cmd.AddCommand(example, newConfigDumpCommand(stdio), newConfigMachineDeploymentsCommand(stdio))
+	return cmd
+}
+
+func newConfigDumpCommand(stdio IO) *cobra.Command {
 	f := &clusterFlags{}
 	dump := &cobra.Command{
 		Use:   "dump [MANIFEST]",
 		Short: "Print the manifest with defaults and Terraform's output filled in, without secrets",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				f.manifest = args[0]
-			}
-			loaded, err := manifest.Load(cmd.Context(),
-				manifest.Options{ManifestPath: f.manifest, TerraformPath: f.terraform, Stdin: stdio.In})
+			loaded, err := f.load(cmd.Context(), stdio, args)
 			if err != nil {
 				return err
 			}
@@ -59,6 +63,47 @@ func newConfigCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(dump)
-	cmd.AddCommand(example, dump)
+	return dump
+}
+
+func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
+	f := &clusterFlags{}
+	cmd := &cobra.Command{
+		Use:   "machinedeployments [MANIFEST]",
+		Short: "Print the manifest's dynamic workers as MachineDeployments",
+		Long: "Print the MachineDeployments that the manifest's dynamicWorkers, and Terraform's kubeone_workers,\n" +
+			"stand for. Without a cloud provider their provider is ssh: hosts of the pool.",
+		Example: "  kubeone config machinedeployments -m kubeone.yaml -t tf.json | kubectl apply -f -",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			loaded, err := f.load(cmd.Context(), stdio, args)
+			if err != nil {
+				return err
+			}
+			for i, d := range loaded.MachineDeployments {
+				text, err := yaml.Marshal(d)
+				if err != nil {
+					return err
+				}
+				if i > 0 {
+					_, _ = fmt.Fprintln(stdio.Out, "---")
+				}
+				if _, err := stdio.Out.Write(text); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	f.register(cmd)
 	return cmd
+}
+
+// load reads the manifest that the flags and the first argument name.
+func (f *clusterFlags) load(ctx context.Context, stdio IO, args []string) (manifest.Loaded, error) {
+	if len(args) > 0 {
+		f.manifest = args[0]
+	}
+	return manifest.Load(ctx,
+		manifest.Options{ManifestPath: f.manifest, TerraformPath: f.terraform, Stdin: stdio.In})
 }

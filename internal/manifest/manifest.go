@@ -51,6 +51,8 @@ type Loaded struct {
 	StrictHostKeys bool
 	// Mirror is the manifest's artifacts.mirror, a base URL without a slash at its end; "" for none.
 	Mirror string
+	// MachineDeployments are its dynamicWorkers as objects of the cluster, as in JSON.
+	MachineDeployments []map[string]any
 }
 
 // Load reads, merges and checks a manifest. Whatever is wrong with the files is returned at once as one *Problems,
@@ -127,12 +129,17 @@ func (l *loader) loaded() (Loaded, error) {
 	if err := setDigests(&cluster, public, text); err != nil {
 		return Loaded{}, err
 	}
+	machines, err := machineDeployments(l.cluster)
+	if err != nil {
+		return Loaded{}, err
+	}
 	return Loaded{
-		Cluster:        cluster,
-		Secrets:        secretsOf(l.cluster),
-		Warnings:       l.problems().List,
-		ManifestText:   text,
-		StrictHostKeys: l.cluster.StrictHostKeys,
-		Mirror:         trimSlash(l.cluster.Artifacts.Mirror),
+		Cluster:            cluster,
+		Secrets:            secretsOf(l.cluster),
+		Warnings:           l.problems().List,
+		ManifestText:       text,
+		StrictHostKeys:     l.cluster.StrictHostKeys,
+		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),
+		MachineDeployments: machines,
 	}, nil
 }

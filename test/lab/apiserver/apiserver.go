@@ -17,27 +17,35 @@ import (
 // an administrator reaches the API.
 func Start(ctx context.Context, t *testing.T, version string) *rest.Config {
 	t.Helper()
-	cache, err := components.DefaultCache()
+	config, stop, err := Run(ctx, version, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder := components.Builder{Cache: cache, Log: t.Logf}
-	set, err := builder.Build(ctx, version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &envtest.APIServer{Path: set.Bin["kube-apiserver"]}
-	env := &envtest.Environment{ControlPlane: envtest.ControlPlane{
-		APIServer: server, Etcd: &envtest.Etcd{Path: set.Bin["etcd"]}, KubectlPath: set.Bin["kubectl"],
-	}}
 	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
+		if err := stop(); err != nil {
 			t.Errorf("stop the API server: %v", err)
 		}
 	})
-	config, err := env.Start()
-	if err != nil {
-		t.Fatal(fmt.Errorf("start an API server: %w", err))
-	}
 	return config
+}
+
+// Run does the same for whoever calls stop.
+func Run(ctx context.Context, version string, log func(string, ...any)) (c *rest.Config, stop func() error, err error) {
+	cache, err := components.DefaultCache()
+	if err != nil {
+		return nil, nil, err
+	}
+	builder := components.Builder{Cache: cache, Log: log}
+	set, err := builder.Build(ctx, version)
+	if err != nil {
+		return nil, nil, err
+	}
+	env := &envtest.Environment{ControlPlane: envtest.ControlPlane{
+		APIServer: &envtest.APIServer{Path: set.Bin["kube-apiserver"]}, Etcd: &envtest.Etcd{Path: set.Bin["etcd"]},
+		KubectlPath: set.Bin["kubectl"],
+	}}
+	if c, err = env.Start(); err != nil {
+		return nil, nil, fmt.Errorf("start an API server: %w", err)
+	}
+	return c, env.Stop, nil
 }

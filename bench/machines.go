@@ -1,0 +1,403 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/cluster"
+	"kubeone/internal/controllers"
+	"kubeone/internal/pool"
+	"kubeone/internal/provider"
+	"kubeone/internal/provider/fake"
+	"kubeone/test/lab/apiserver"
+)
+
+// fakeControllers is the name under which this program runs the controllers, with the provider fake.
+const fakeControllers = "fake-controllers"
+
+// machinesRatioLimit is by how much a Machine of many may cost more than one of a few.
+const machinesRatioLimit = 1.3
+
+// idleFor is how long the controllers are watched that have nothing to do.
+const idleFor = 30 * time.Second
+
+// machinesResult is the controllers with the provider fake, in front of a real API server and etcd on this machine.
+type machinesResult struct {
+	Sizes []machinesOfSize `json:"sizes"`
+	// RequestsRatio and CPURatio are what one Machine of the most costs, as a share of one of the fewest.
+	RequestsRatio float64 `json:"requestsRatio"`
+	CPURatio      float64 `json:"cpuRatio"`
+	Within        bool    `json:"within"`
+}
+
+// machinesOfSize is the life of one MachineDeployment.
+type machinesOfSize struct {
+	Machines int           `json:"machines"`
+	Create   machinesPhase `json:"create"` // until all are Running
+	Roll     machinesPhase `json:"roll"`   // until all are replaced, maxSurge 10 %, maxUnavailable 0
+	// IdleWrites are requests other than GET while there is nothing to do.
+	IdleWrites int `json:"idleWrites"`
+	MemoryMB   int `json:"memoryMB"` // the most that the controllers had resident
+}
+
+// machinesPhase is what something took.
+type machinesPhase struct {
+	Seconds    float64 `json:"seconds"`
+	CPUSeconds float64 `json:"cpuSeconds"` // of the controllers
+	Requests   int64   `json:"requests"`   // of the controllers, without those of the provider
+}
+
+// usageReport is what the controllers say of themselves when they are asked.
+type usageReport struct {
+	Requests, Writes int64
+	CPUSeconds       float64
+	MemoryMB         int
+}
+
+// runFakeControllers runs the controllers until stdin ends, and answers each line of it with a report.
+func runFakeControllers(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s KUBECONFIG", fakeControllers)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", args[0])
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return err
+	}
+	nodes, err := client.New(rest.CopyConfig(config), client.Options{Scheme: scheme}) // the provider's, not counted
+	if err != nil {
+		return err
+	}
+	log.SetLogger(logr.Discard())
+	counted := &counter{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counting{next, counted} })
+	m, err := manager.New(config, manager.Options{Scheme: scheme, Metrics: metrics.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := controllers.Add(ctx, m, provider.Set{fake.Name: fake.New(nodes, fake.Options{})},
+		controllers.Options{}); err != nil {
+		return err
+	}
+	go func() {
+		defer cancel()
+		for lines := bufio.NewScanner(stdin); lines.Scan(); {
+			_ = json.NewEncoder(stdout).Encode(counted.report())
+		}
+	}()
+	return m.Start(ctx)
+}
+
+// counter counts requests to the API.
+type counter struct{ requests, writes atomic.Int64 }
+
+func (c *counter) report() usageReport {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // never fails
+	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return usageReport{
+		Requests: c.requests.Load(), Writes: c.writes.Load(),
+		CPUSeconds: seconds(used.Utime) + seconds(used.Stime), MemoryMB: int(used.Maxrss >> 10),
+	}
+}
+
+type counting struct {
+	http.RoundTripper
+	*counter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.Add(1)
+	if r.Method != http.MethodGet {
+		c.writes.Add(1)
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func (b *bench) measureMachines(ctx context.Context) (*machinesResult, error) {
+	var r machinesResult
+	for _, count := range b.machines {
+		one, err := b.machinesOf(ctx, count)
+		if err != nil {
+			return nil, fmt.Errorf("%d Machines: %w", count, err)
+		}
+		r.Sizes = append(r.Sizes, one)
+	}
+	few, many := r.Sizes[0], r.Sizes[len(r.Sizes)-1]
+	each := func(of machinesOfSize) (requests, cpu float64) {
+		return float64(of.Create.Requests+of.Roll.Requests) / float64(of.Machines),
+			(of.Create.CPUSeconds + of.Roll.CPUSeconds) / float64(of.Machines)
+	}
+	fewRequests, fewCPU := each(few)
+	manyRequests, manyCPU := each(many)
+	r.RequestsRatio, r.CPURatio = manyRequests/fewRequests, manyCPU/fewCPU
+	r.Within = r.RequestsRatio <= machinesRatioLimit && r.CPURatio <= machinesRatioLimit
+	for _, of := range r.Sizes {
+		r.Within = r.Within && of.IdleWrites == 0
+	}
+	return &r, nil
+}
+
+// measured is a cluster with controllers that are measured.
+type measured struct {
+	client.WithWatch
+	report func() (usageReport, error)
+	log    func(string, ...any)
+	count  int32
+}
+
+// machinesOf measures one MachineDeployment of so many, in an API server of its own.
+func (b *bench) machinesOf(ctx context.Context, count int) (out machinesOfSize, err error) {
+	config, stop, err := apiserver.Run(ctx, "1.36.3", b.log)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	kubeconfig := filepath.Join(b.dir, "machines.conf")
+	if err := writeKubeconfig(kubeconfig, config); err != nil {
+		return out, err
+	}
+	text, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		return out, err
+	}
+	c, err := cluster.Connect(cluster.Access{Kubeconfig: text})
+	if err != nil {
+		return out, err
+	}
+	defer c.Close()
+	if err := pool.Define(ctx, c); err != nil {
+		return out, err
+	}
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return out, err
+	}
+	m := measured{log: b.log, count: int32(count)}
+	if m.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		return out, err
+	}
+	report, end, err := startFakeControllers(ctx, kubeconfig)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	m.report = report
+	out.Machines = count
+	return out, m.life(ctx, &out)
+}
+
+func writeKubeconfig(path string, c *rest.Config) error {
+	out := clientcmdapi.NewConfig()
+	out.CurrentContext = "bench"
+	out.Contexts["bench"] = &clientcmdapi.Context{Cluster: "bench", AuthInfo: "bench"}
+	out.Clusters["bench"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
+	out.AuthInfos["bench"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
+	return clientcmd.WriteToFile(*out, path)
+}
+
+// startFakeControllers starts the controllers as a process of their own.
+func startFakeControllers(ctx context.Context, kubeconfig string) (report func() (usageReport, error), end func() error,
+	err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, fakeControllers, kubeconfig)
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	answers := json.NewDecoder(out)
+	report = func() (r usageReport, err error) {
+		if _, err = io.WriteString(in, "\n"); err == nil {
+			err = answers.Decode(&r)
+		}
+		return r, err
+	}
+	end = func() error {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			return failure(err, messages.String())
+		}
+		return nil
+	}
+	return report, end, nil
+}
+
+// life makes the deployment, watches it idle, rolls it out, and notes what each took.
+func (m measured) life(ctx context.Context, out *machinesOfSize) error {
+	labels := map[string]string{"bench": "machines"}
+	surge, none := intstr.FromString("10%"), intstr.FromInt32(0)
+	d := &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bench"},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: &m.count, Selector: metav1.LabelSelector{MatchLabels: labels},
+			Strategy: &v1alpha1.MachineDeploymentStrategy{
+				RollingUpdate: &v1alpha1.MachineRollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &none},
+			},
+		},
+	}
+	d.Spec.Template.ObjectMeta.Labels = labels
+	d.Spec.Template.Spec.ProviderSpec.Value.CloudProvider = fake.Name
+	d.Spec.Template.Spec.Versions.Kubelet = "1.36.1"
+	var err error
+	if out.Create, err = m.phase(ctx, "made", func() error { return m.Create(ctx, d) }); err != nil {
+		return err
+	}
+	before, err := m.report()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(idleFor):
+	}
+	after, err := m.report()
+	if err != nil {
+		return err
+	}
+	out.IdleWrites = int(after.Writes - before.Writes)
+	out.Roll, err = m.phase(ctx, "replaced", func() error {
+		if err := m.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+		changed := d.DeepCopy()
+		changed.Spec.Template.Spec.Versions.Kubelet = "1.36.3"
+		return m.Patch(ctx, changed, client.MergeFrom(d))
+	})
+	if err != nil {
+		return err
+	}
+	last, err := m.report()
+	out.MemoryMB = last.MemoryMB
+	return err
+}
+
+// phase has something changed, waits until all Machines are as the deployment says, and tells what that took.
+func (m measured) phase(ctx context.Context, what string, change func() error) (out machinesPhase, err error) {
+	before, err := m.report()
+	if err != nil {
+		return out, err
+	}
+	began := time.Now()
+	if err := change(); err != nil {
+		return out, err
+	}
+	if err := m.settled(ctx, what); err != nil {
+		return out, err
+	}
+	after, err := m.report()
+	return machinesPhase{
+		Seconds: time.Since(began).Seconds(), CPUSeconds: after.CPUSeconds - before.CPUSeconds,
+		Requests: after.Requests - before.Requests,
+	}, err
+}
+
+// settled waits until the deployment says that all of its Machines are new, ready and no more than wanted.
+func (m measured) settled(ctx context.Context, what string) error {
+	watch, err := m.Watch(ctx, &v1alpha1.MachineDeploymentList{}, &client.ListOptions{
+		Namespace: metav1.NamespaceSystem, FieldSelector: fields.OneTermEqualSelector("metadata.name", "bench"),
+	})
+	if err != nil {
+		return err
+	}
+	defer watch.Stop()
+	told := time.Now()
+	for event := range watch.ResultChan() {
+		d, ok := event.Object.(*v1alpha1.MachineDeployment)
+		if !ok {
+			return fmt.Errorf("the watch ends with %v", event.Object)
+		}
+		s := d.Status
+		if s.ObservedGeneration == d.Generation && s.Replicas == m.count && s.ReadyReplicas == m.count &&
+			s.UpdatedReplicas == m.count {
+			return nil
+		}
+		if time.Since(told) > 20*time.Second {
+			told = time.Now()
+			m.log("%d of %d Machines %s", s.UpdatedReplicas, m.count, what)
+		}
+	}
+	return errors.Join(errors.New("the watch has ended"), ctx.Err())
+}
+
+func (p *printer) machines(r machinesResult) {
+	p.line("\nmachines: the controllers with the provider fake, in front of an API server and etcd")
+	each := func(of machinesPhase, machines int) string {
+		return fmt.Sprintf("%.1f s, %.1f requests and %.1f ms of processors each", of.Seconds,
+			float64(of.Requests)/float64(machines), of.CPUSeconds*1000/float64(machines))
+	}
+	for _, of := range r.Sizes {
+		p.line("  %d Machines, %d MB: made in %s; replaced in %s; %d writes in %v of nothing to do", of.Machines,
+			of.MemoryMB, each(of.Create, of.Machines), each(of.Roll, of.Machines), of.IdleWrites, idleFor)
+	}
+	p.line("  a Machine of the most costs %.2f of the requests and %.2f of the processors of one of the fewest "+
+		"(%s the limit of %.1f)", r.RequestsRatio, r.CPURatio, limit(r.Within), machinesRatioLimit)
+}
+
+// sizes is a flag: numbers, ascending, with commas between.
+type sizes []int
+
+// String implements flag.Value.
+func (s *sizes) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(*s)), " ", ","), "[]")
+}
+
+// Set implements flag.Value.
+func (s *sizes) Set(text string) error {
+	*s = nil
+	last := 0
+	for _, one := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(one)
+		if err != nil || n <= last || n > 20000 {
+			return errors.New("numbers from 1 to 20000, each larger than the one before it")
+		}
+		last, *s = n, append(*s, n)
+	}
+	return nil
+}

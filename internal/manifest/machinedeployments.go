@@ -1,0 +1,151 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"kubeone/api/kubeone/v1beta2"
+)
+
+// machineDeployments are the manifest's dynamicWorkers as MachineDeployments, which is what the existing tool makes of
+// them: each in kube-system, selected by the label workerset.
+func machineDeployments(c *v1beta2.KubeOneCluster) ([]map[string]any, error) {
+	var out []map[string]any
+	for i := range c.DynamicWorkers {
+		d, err := machineDeployment(c, &c.DynamicWorkers[i])
+		if err != nil {
+			return nil, fmt.Errorf("dynamicWorkers %q: %w", c.DynamicWorkers[i].Name, err)
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig) (map[string]any, error) {
+	value, err := providerValue(c, w.ProviderSpec)
+	if err != nil {
+		return nil, err
+	}
+	const namespace = "kube-system"
+	set := map[string]string{"workerset": w.Name}
+	labels, kubelet := merged(w.ProviderSpec.Labels, set), kubeletAnnotations(c)
+	surge, unavailable := 1, 0
+	if w.ProviderSpec.Network != nil { // its addresses are given: there is none for one machine more
+		surge, unavailable = 0, 1
+	}
+	replicas := 1
+	if w.Replicas != nil {
+		replicas = *w.Replicas
+	}
+	spec := map[string]any{
+		"metadata":     present(map[string]any{"labels": labels, "annotations": w.ProviderSpec.NodeAnnotations}),
+		"versions":     map[string]any{"kubelet": c.Versions.Kubernetes},
+		"providerSpec": map[string]any{"value": value},
+	}
+	if len(w.ProviderSpec.Taints) > 0 {
+		spec["taints"] = w.ProviderSpec.Taints
+	}
+	return map[string]any{
+		"apiVersion": "cluster.k8s.io/v1alpha1",
+		"kind":       "MachineDeployment",
+		"metadata": present(map[string]any{
+			"name": w.Name, "namespace": namespace, "annotations": merged(w.ProviderSpec.Annotations, kubelet),
+		}),
+		"spec": map[string]any{
+			"replicas":        replicas,
+			"minReadySeconds": 0,
+			"paused":          false,
+			"selector":        map[string]any{"matchLabels": set},
+			"strategy": map[string]any{
+				"type":          "RollingUpdate",
+				"rollingUpdate": map[string]any{"maxSurge": surge, "maxUnavailable": unavailable},
+			},
+			"template": map[string]any{
+				"metadata": present(map[string]any{
+					"namespace": namespace, "labels": labels,
+					"annotations": merged(w.ProviderSpec.MachineObjectAnnotations, kubelet),
+				}),
+				"spec": spec,
+			},
+		},
+	}, nil
+}
+
+// present leaves out what is empty.
+func present(fields map[string]any) map[string]any {
+	maps.DeleteFunc(fields, func(_ string, value any) bool {
+		m, ok := value.(map[string]string)
+		return ok && len(m) == 0
+	})
+	return fields
+}
+
+func merged(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// providerValue is the part of the providerSpec that the provider reads.
+func providerValue(c *v1beta2.KubeOneCluster, p v1beta2.ProviderSpec) (map[string]any, error) {
+	p.Annotations, p.MachineAnnotations, p.NodeAnnotations, p.MachineObjectAnnotations = nil, nil, nil, nil
+	p.Labels, p.Taints = nil, nil
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	var value map[string]any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	value["cloudProvider"] = machineProvider(c.CloudProvider)
+	if c.CloudProvider.AWS != nil { // by this tag the cloud knows whose its machines are
+		spec, _ := value["cloudProviderSpec"].(map[string]any)
+		if spec == nil {
+			spec = map[string]any{}
+		}
+		tags, _ := spec["tags"].(map[string]any)
+		if tags == nil {
+			tags = map[string]any{}
+		}
+		tags["kubernetes.io/cluster/"+c.Name] = "shared"
+		spec["tags"], value["cloudProviderSpec"] = tags, spec
+	}
+	return value, nil
+}
+
+// machineProvider is what Machines call the cluster's cloud. Without one, machines are hosts that exist.
+func machineProvider(p v1beta2.CloudProviderSpec) string {
+	for name, set := range map[string]bool{
+		"aws": p.AWS != nil, "azure": p.Azure != nil, "digitalocean": p.DigitalOcean != nil, "gce": p.GCE != nil,
+		"hetzner": p.Hetzner != nil, "kubevirt": p.Kubevirt != nil, "nutanix": p.Nutanix != nil,
+		"openstack": p.Openstack != nil, "equinixmetal": p.EquinixMetal != nil,
+		"vmware-cloud-director": p.VMwareCloudDirector != nil, "vsphere": p.Vsphere != nil,
+	} {
+		if set {
+			return name
+		}
+	}
+	return "ssh"
+}
+
+// kubeletAnnotations tell the settings of the kubelet that are not the defaults.
+func kubeletAnnotations(c *v1beta2.KubeOneCluster) map[string]string {
+	const prefix = "v1.kubelet-config.machine-controller.kubermatic.io/"
+	out := map[string]string{}
+	size := cmp.Or(c.LoggingConfig.ContainerLogMaxSize, v1beta2.DefaultLogMaxSize)
+	if size != v1beta2.DefaultLogMaxSize {
+		out[prefix+"ContainerLogMaxSize"] = size
+	}
+	files := cmp.Or(c.LoggingConfig.ContainerLogMaxFiles, v1beta2.DefaultLogMaxFiles)
+	if files != v1beta2.DefaultLogMaxFiles {
+		out[prefix+"ContainerLogMaxFiles"] = strconv.Itoa(files)
+	}
+	return out
+}
