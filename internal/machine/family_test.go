@@ -242,6 +242,17 @@ func TestWhatIsUnhealthy(t *testing.T) {
 		"changes, for long": {func(m *v1alpha1.Machine) {
 			notReady(900, metav1.ConditionFalse)(m)
 			condition(m, ConditionUpdating, metav1.ConditionTrue, 950)
+		}, false, 300},
+		"dies of a change": {func(m *v1alpha1.Machine) {
+			notReady(1200, metav1.ConditionUnknown)(m)
+			condition(m, ConditionUpdating, metav1.ConditionTrue, 1300)
+		}, true, 0},
+		"was not ready before the change": {func(m *v1alpha1.Machine) {
+			notReady(5000, metav1.ConditionUnknown)(m)
+			condition(m, ConditionUpdating, metav1.ConditionTrue, 1100)
+		}, false, 100},
+		"waits with its change": {func(m *v1alpha1.Machine) {
+			condition(m, ConditionUpdating, metav1.ConditionTrue, 9000)
 		}, false, 0},
 		"never said anything": {func(m *v1alpha1.Machine) { m.Status.Conditions = nil }, false, 0},
 	} {

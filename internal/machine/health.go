@@ -56,9 +56,16 @@ func (h health) unhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) 
 		}
 	}
 	ready := meta.FindStatusCondition(m.Status.Conditions, ConditionReady)
+	updating := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating)
 	switch {
-	case ready != nil && ready.Status == metav1.ConditionTrue, isTrue(m, ConditionUpdating):
+	case ready != nil && ready.Status == metav1.ConditionTrue:
 		return false, time.Time{}
+	case updating != nil && updating.Status == metav1.ConditionTrue:
+		// A change has its kubelet restarted, and has as long as a new Node: then its host has died of it, or meanwhile.
+		if ready != nil && updating.LastTransitionTime.Before(&ready.LastTransitionTime) {
+			return over(ready, ready.Status, h.startup, now)
+		}
+		return over(updating, metav1.ConditionTrue, h.startup, now)
 	case m.Status.NodeRef == nil:
 		allocated := meta.FindStatusCondition(m.Status.Conditions, ConditionAllocated)
 		return over(allocated, metav1.ConditionTrue, h.startup, now)
