@@ -200,9 +200,11 @@ func (r *Run) Approve() (end func()) {
 	return r.close
 }
 
-// tellDecision says which certificate a kubelet did not get.
+// tellDecision says which certificate a kubelet did not get. A run about workers alone knows nothing of other hosts'
+// requests, and says nothing of them.
 func (r *Run) tellDecision(d certificates.Decision) {
-	if !d.Approved {
+	_, ours := r.expected()[d.Node]
+	if !d.Approved && (ours || len(r.Want.ControlPlane) > 0) {
 		r.emit(Event{
 			Type: Warning, Host: d.Node, Line: "certificate request " + d.Request + " was left alone: " + d.Reason,
 		})

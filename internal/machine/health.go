@@ -61,7 +61,7 @@ func (h health) unhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) 
 	case ready != nil && ready.Status == metav1.ConditionTrue:
 		return false, time.Time{}
 	case updating != nil && updating.Status == metav1.ConditionTrue:
-		// A change has its kubelet restarted, and has as long as a new Node: then its host has died of it, or meanwhile.
+		// A change has its kubelet restarted, and has as long as a new Node: then its host has died of it, or since.
 		if ready != nil && updating.LastTransitionTime.Before(&ready.LastTransitionTime) {
 			return over(ready, ready.Status, h.startup, now)
 		}

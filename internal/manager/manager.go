@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
@@ -33,6 +36,8 @@ type Options struct {
 	Metrics string // the address at which metrics are served, "0" is none
 	Health  string // the address at which /healthz and /readyz answer, "0" is none
 	Log     *slog.Logger
+	// Registry is told the metrics; nil is the one that is served at Metrics.
+	Registry prometheus.Registerer
 	// SkipNameValidation lets several managers run in one process, as tests do.
 	SkipNameValidation bool
 }
@@ -51,12 +56,21 @@ func Run(ctx context.Context, o Options) error {
 	if err := pool.Define(ctx, c); err != nil {
 		return err
 	}
-	if o.Site, err = complete(ctx, o, c.Kubernetes); err != nil {
+	measured := newRuns()
+	if o.Site, err = complete(ctx, o, c.Kubernetes, measured); err != nil {
 		return err
 	}
 	m, err := newManager(o)
 	if err != nil {
 		return err
+	}
+	if o.Registry == nil {
+		o.Registry = metrics.Registry
+	}
+	for _, c := range []prometheus.Collector{newObjects(m.GetClient()), measured.steps, measured.ended} {
+		if err := o.Registry.Register(c); err != nil {
+			return err
+		}
 	}
 	hosts := ssh.New(m.GetClient(), m.GetAPIReader(), &o.Site)
 	if err := hosts.AddTo(m, o.SkipNameValidation); err != nil {
@@ -74,9 +88,13 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // complete is the site with what the cluster itself says.
-func complete(ctx context.Context, o Options, kube kubernetes.Interface) (ssh.Site, error) {
-	s := o.Site
-	s.CA, s.Now, s.Record = probe.CAHash(s.Access.CA()), time.Now, recorder(o.Log)
+func complete(ctx context.Context, o Options, kube kubernetes.Interface, measured *runs) (ssh.Site, error) {
+	s, tell := o.Site, recorder(o.Log)
+	s.CA, s.Now = probe.CAHash(s.Access.CA()), time.Now
+	s.Record = func(e apply.Event) {
+		measured.record(e)
+		tell(e)
+	}
 	var err error
 	s.Signer, err = pool.Key(ctx, kube)
 	return s, err
@@ -87,7 +105,7 @@ func newManager(o Options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.UserAgent = -1, "kubeone-controller"
+	config.QPS, config.UserAgent, config.WarningHandler = -1, "kubeone-controller", rest.NoWarnings{}
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return nil, err
@@ -98,7 +116,7 @@ func newManager(o Options) (manager.Manager, error) {
 		LeaderElection: true, LeaderElectionID: Lease, LeaderElectionNamespace: pool.Namespace,
 		// Whoever leads next may begin at once: nothing is under way when the Lease is given back.
 		LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: &within,
-		Metrics: metrics.Options{BindAddress: o.Metrics}, HealthProbeBindAddress: o.Health,
+		Metrics: server.Options{BindAddress: o.Metrics}, HealthProbeBindAddress: o.Health,
 	})
 	if err != nil {
 		return nil, err

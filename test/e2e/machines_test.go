@@ -91,6 +91,7 @@ func (p *pool) filled() {
 	p.must(err)
 	scheme, err := controllers.Scheme()
 	p.must(err)
+	config.QPS = -1
 	p.Client, err = client.New(config, client.Options{Scheme: scheme})
 	p.must(err)
 	conf, key := p.kubeconfig(), p.Lab.Path("id_ed25519")
@@ -158,7 +159,8 @@ spec:
     spec:
       metadata: {labels: {tier: pool}}
       versions: {kubelet: %s}
-      providerSpec: {value: {cloudProvider: ssh, cloudProviderSpec: {hostSelector: {matchLabels: {pool: lab}}}}}
+      providerSpec: {value: {cloudProvider: ssh, cloudProviderSpec: {hostSelector: {matchLabels: {pool: lab}},
+          silentHostTimeoutSeconds: 90}}}
 `
 
 // deployed applies the deployment.

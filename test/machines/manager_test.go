@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/crypto/ssh"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,11 +53,30 @@ func kubeconfig(t *testing.T, c *rest.Config) []byte {
 
 // process plays a process of kubeone controller.
 type process struct {
-	end func() error // and how it ended
+	metrics prometheus.Gatherer
+	end     func() error // and how it ended
+}
+
+// counts reports whether a metric has the value 1 for a label.
+func (p process) counts(t *testing.T, metric, label string) bool {
+	t.Helper()
+	families, err := p.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == metric && len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == label {
+				return m.GetGauge().GetValue() == 1
+			}
+		}
+	}
+	return false
 }
 
 func run(t *testing.T, access cluster.Access, name string) process {
 	t.Helper()
+	registry := prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() {
@@ -65,10 +85,10 @@ func run(t *testing.T, access cluster.Access, name string) process {
 				Access: access, Holder: name,
 				Releases: func(context.Context, string) (engine.Releases, error) { return nil, errors.New("none") },
 			},
-			Metrics: "0", Health: "0", Log: slog.New(slog.DiscardHandler), SkipNameValidation: true,
+			Metrics: "0", Health: "0", Log: slog.New(slog.DiscardHandler), SkipNameValidation: true, Registry: registry,
 		})
 	}()
-	p := process{end: sync.OnceValue(func() error {
+	p := process{metrics: registry, end: sync.OnceValue(func() error {
 		cancel()
 		return <-done
 	})}
@@ -147,6 +167,9 @@ func TestProcessesOfControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a Machine has claimed it", func() bool { return state("w-1") == kubeone.HostClaimed })
+	eventually(t, "both are counted", func() bool {
+		return first.counts(t, "kubeone_hosts", "Claimed") && first.counts(t, "kubeone_machines", "Provisioning")
+	})
 	if err := first.end(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,6 +25,17 @@ type Config struct {
 	Host string `json:"host,omitempty"`
 	// HostSelector selects Hosts by their labels; left out, it selects all.
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
+	// SilentHostTimeoutSeconds is for how long a host must have been silent until its Machine, once it is deleted, is
+	// let go without it: no answer over SSH, and a Node that is not ready. Left out, it is 600.
+	SilentHostTimeoutSeconds *int32 `json:"silentHostTimeoutSeconds,omitempty"`
+}
+
+// givenUp is for how long a host is silent until its Machine is let go.
+func (c Config) givenUp() time.Duration {
+	if s := c.SilentHostTimeoutSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return defaultGivenUp
 }
 
 // configOf reads the provider's part of a spec, strictly: a word that is not known is a mistake.
@@ -39,6 +51,9 @@ func configOf(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
 	if c.APIVersion != "" && c.APIVersion != ConfigVersion {
 		return c, nil, fmt.Errorf("cloudProviderSpec.apiVersion is %q; this program reads %s", c.APIVersion,
 			ConfigVersion)
+	}
+	if s := c.SilentHostTimeoutSeconds; s != nil && *s < 0 {
+		return c, nil, fmt.Errorf("cloudProviderSpec.silentHostTimeoutSeconds is %d", *s)
 	}
 	if c.HostSelector == nil {
 		return c, labels.Everything(), nil

@@ -37,8 +37,10 @@ const (
 	retryFailed = 5 * time.Minute
 	// most is how many runs may fail in a row until a Machine that has not joined gives its host up.
 	most = 3
-	// givenUp is how long a Machine that is deleted waits for a host that does not answer.
-	givenUp = 10 * time.Minute
+	// defaultGivenUp is for how long a host is silent until its Machine is let go.
+	defaultGivenUp = 10 * time.Minute
+	// leastAsked is for how long a host is asked at least after its Machine was deleted.
+	leastAsked = 30 * time.Second
 )
 
 // Provider is the pool of Hosts.

@@ -116,11 +116,28 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return err
 	}
-	request := engine.Worker{Gone: gone, APIServers: apiServers(facts.World.API)}
-	if m.DeletionTimestamp != nil {
-		request.GivenUp = gone && s.Now().Sub(m.DeletionTimestamp.Time) > givenUp
+	return carryOut(ctx, one, engine.Worker{
+		Gone: gone, APIServers: apiServers(facts.World.API), GivenUp: gone && givenUp(m, s.Now()),
+	})
+}
+
+// givenUp reports whether a Machine that is deleted need not wait any longer for a host that does not answer. It is
+// silent since its Node has not been ready, or, while that is ready, since the deletion.
+func givenUp(m *v1alpha1.Machine, now time.Time) bool {
+	if m.DeletionTimestamp == nil {
+		return false
 	}
-	return carryOut(ctx, one, request)
+	config, _, err := configOf(m.Spec)
+	if err != nil {
+		config = Config{}
+	}
+	asked := now.Sub(m.DeletionTimestamp.Time)
+	silent := asked
+	if c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady); c != nil &&
+		c.Status != metav1.ConditionTrue {
+		silent = max(asked, now.Sub(c.LastTransitionTime.Time))
+	}
+	return silent > config.givenUp() && asked > min(leastAsked, config.givenUp())
 }
 
 // mostProposals is how many plans may follow one another: a worker has few routes.

@@ -18,6 +18,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
+	"kubeone/internal/machine"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
 	"kubeone/internal/problem"
@@ -235,5 +236,40 @@ func TestASilentHostIsNotFree(t *testing.T) {
 	over, err := outcome(proposal(fsm.Error, observed.Reached, refused), engine.Worker{})
 	if waiting := (*provider.Waiting)(nil); !over || !errors.As(err, &waiting) {
 		t.Errorf("a version that no host could have counts against the host: %v, %v", over, err)
+	}
+}
+
+// A Machine waits for its host as long as that is not silent, and for a while longer.
+func TestWhenASilentHostIsGivenUp(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(10000, 0)
+	at := func(ago int) metav1.Time { return metav1.NewTime(now.Add(-time.Duration(ago) * time.Second)) }
+	for name, c := range map[string]struct {
+		config         string
+		deleted, since int // seconds ago; 0 is not
+		ready          metav1.ConditionStatus
+		want           bool
+	}{
+		"not deleted":                  {"", 0, 5000, metav1.ConditionUnknown, false},
+		"ready, just deleted":          {"", 500, 5000, metav1.ConditionTrue, false},
+		"ready, deleted long ago":      {"", 601, 5000, metav1.ConditionTrue, true},
+		"silent for long, just asked":  {"", 20, 5000, metav1.ConditionUnknown, false},
+		"silent for long, asked":       {"", 31, 5000, metav1.ConditionUnknown, true},
+		"silent for a while":           {"", 300, 500, metav1.ConditionFalse, false},
+		"silent for as long as wanted": {`{"silentHostTimeoutSeconds": 60}`, 40, 61, metav1.ConditionFalse, true},
+		"not waited for":               {`{"silentHostTimeoutSeconds": 0}`, 1, 1, metav1.ConditionFalse, true},
+		"a spec that is wrong":         {`{"silentHostTimeoutSeconds": -1}`, 500, 500, metav1.ConditionFalse, false},
+	} {
+		m := &v1alpha1.Machine{Spec: specOf(c.config)}
+		if c.deleted > 0 {
+			deleted := at(c.deleted)
+			m.DeletionTimestamp = &deleted
+		}
+		m.Status.Conditions = []metav1.Condition{
+			{Type: machine.ConditionReady, Status: c.ready, LastTransitionTime: at(c.since)},
+		}
+		if got := givenUp(m, now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -1,0 +1,97 @@
+package manager
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kubeone/api/cluster/v1alpha1"
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/apply"
+)
+
+// objects counts what there is when it is asked: Machines by phase, Hosts by state.
+type objects struct {
+	from client.Reader // a cache
+
+	machines, hosts *prometheus.Desc
+}
+
+func newObjects(from client.Reader) *objects {
+	return &objects{
+		from:     from,
+		machines: prometheus.NewDesc("kubeone_machines", "Machines, by phase.", []string{"phase"}, nil),
+		hosts:    prometheus.NewDesc("kubeone_hosts", "Hosts of the pool, by state.", []string{"state"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (o *objects) Describe(to chan<- *prometheus.Desc) { to <- o.machines; to <- o.hosts }
+
+// countWithin is how long the cache may take.
+const countWithin = 5 * time.Second
+
+// Collect implements prometheus.Collector. What cannot be counted is left out.
+func (o *objects) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
+	defer cancel()
+	send := func(desc *prometheus.Desc, counts map[string]int) {
+		for label, n := range counts {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
+		}
+	}
+	var machines v1alpha1.MachineList
+	if o.from.List(ctx, &machines) == nil {
+		counts := map[string]int{}
+		for i := range machines.Items {
+			counts[string(machines.Items[i].Status.Phase)]++
+		}
+		send(o.machines, counts)
+	}
+	var hosts kubeone.HostList
+	if o.from.List(ctx, &hosts) == nil {
+		counts := map[string]int{}
+		for i := range hosts.Items {
+			counts[string(hosts.Items[i].Status.State)]++
+		}
+		send(o.hosts, counts)
+	}
+}
+
+// runs measures what is done on hosts.
+type runs struct {
+	steps *prometheus.HistogramVec
+	ended *prometheus.CounterVec
+}
+
+func newRuns() *runs {
+	return &runs{
+		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kubeone_step_duration_seconds",
+			Help:    "How long steps on hosts took, by what they do and how they ended.",
+			Buckets: prometheus.ExponentialBuckets(0.5, 2, 11),
+		}, []string{"step", "result"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubeone_runs_total", Help: "Runs on hosts that have ended, by how.",
+		}, []string{"result"}),
+	}
+}
+
+// record measures an event.
+func (r *runs) record(e apply.Event) {
+	result := "succeeded"
+	if e.Error != "" {
+		result = "failed"
+	}
+	switch e.Type {
+	case apply.StepDone, apply.StepFailed:
+		kind, _, _ := strings.Cut(e.Step, "/") // the rest names the host
+		r.steps.WithLabelValues(kind, result).Observe(e.Seconds)
+	case apply.RunFinished:
+		r.ended.WithLabelValues(result).Inc()
+	case apply.RunStarted, apply.StepStarted, apply.StepOutput, apply.StepSkipped, apply.Heartbeat, apply.Warning:
+	}
+}
