@@ -338,8 +338,25 @@ etcd_lost() {
 	[ -z "$said" ] || put etcd-lost "$said"
 }
 
-# Only what is meant to run here is asked. Who takes the connection and has no good answer is asked up to three times: on a
-# busy host one answer is late, and a component that has just been started is ready a moment later.
+# late URL STATUS SECONDS... prints the URLs whose server took the connection and had no good answer; well the others, with
+# what they answered.
+late() {
+	while [ $# -ge 3 ]; do
+		case $2:$3 in 000:*[1-9]* | 5??:*) echo "$1" ;; esac
+		shift 3
+	done
+}
+
+well() {
+	while [ $# -ge 3 ]; do
+		case $2:$3 in 000:*[1-9]* | 5??:*) ;; *) echo "$1 $2 $3" ;; esac
+		shift 3
+	done
+}
+
+# Only what is meant to run here is asked. Who is late is asked up to three times: on a busy host one answer is, and a
+# component that has just been started is ready a moment later. While etcd stays sick, the others are too, and are not.
+# shellcheck disable=SC2046,SC2086 # URLs, statuses and seconds
 healths() {
 	port=$(grep -s -e '--secure-port=' $kubernetes/manifests/kube-apiserver.yaml)
 	port=${port##*--secure-port=}
@@ -351,21 +368,18 @@ healths() {
 	[ -e $kubernetes/manifests/kube-scheduler.yaml ] && set -- "$@" https://127.0.0.1:10259/healthz
 	[ -e $kubernetes/manifests/etcd.yaml ] && set -- "$@" http://127.0.0.1:2381/readyz
 	[ $# -gt 0 ] || return 0
-	for again in yes yes no; do
-		# shellcheck disable=SC2046 # URLs, statuses and seconds
-		set -- $(statuses "$@")
-		bad=
-		while [ $# -ge 3 ]; do
-			case $again:$2:$3 in
-			yes:000:*[1-9]* | yes:5??:*) bad="$bad $1" ;;
-			*) health "$1" "$2" ;;
-			esac
-			shift 3
-		done
-		# shellcheck disable=SC2086 # URLs
-		set -- $bad
-		[ $# -gt 0 ] || return 0
+	said=$(statuses "$@")
+	for _ in 2 3; do
+		bad=$(late $said)
+		[ -n "$bad" ] || break
 		sleep 1
+		case $bad in *:2381/*) [ -z "$(late $(statuses http://127.0.0.1:2381/readyz))" ] || break ;; esac
+		said="$(well $said) $(statuses $bad)"
+	done
+	set -- $said
+	while [ $# -ge 3 ]; do
+		health "$1" "$2"
+		shift 3
 	done
 }
 

@@ -129,6 +129,26 @@ func TestScriptAsksAgainWhoIsLate(t *testing.T) {
 	}
 }
 
+// While etcd is sick, nobody waits for an API server that cannot be well: a cluster without its quorum is looked at often.
+func TestScriptAsksNobodyAgainWhileEtcdIsSick(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	late, sick := filepath.Join(t.TempDir(), "late"), filepath.Join(t.TempDir(), "sick")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", argFacts)
+	cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin", "LATE="+late, "SICK="+sick)
+	a, err := Parse(output(t, cmd), sent, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := os.ReadFile(late)
+	if err != nil || len(asked) != 1 || a.Host.APIServer != observed.No {
+		t.Errorf("the API server was asked %d times (%v): %q", len(asked), err, a.Host.APIServer)
+	}
+	if asked, err = os.ReadFile(sick); err != nil || len(asked) != 2 || a.Host.EtcdHealth != observed.No {
+		t.Errorf("etcd was asked %d times (%v): %q", len(asked), err, a.Host.EtcdHealth)
+	}
+}
+
 // Who has a port is asked only where that stands against an installation: of a host that is no node yet.
 func TestScriptNamesWhoHasAPortOfAHostThatIsNoNode(t *testing.T) {
 	t.Parallel()
@@ -375,7 +395,10 @@ for url in $urls; do
 		case ${LATE:-} in ?*) echo >>"$LATE" && code='000 0.000213' ;; esac
 		[ -z "${LATE:-}" ] || [ "$(wc -l <"$LATE")" -lt 3 ] || code=200
 		;;
-	*:2381/readyz) code=404 ;;
+	*:2381/readyz)
+		code=404
+		[ -z "${SICK:-}" ] || { echo >>"$SICK" && code=503; }
+		;;
 	*) code=000 ;;
 	esac
 	[ "${code#* }" != "$code" ] || code="$code 0.000000"
