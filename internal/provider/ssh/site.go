@@ -12,9 +12,11 @@ import (
 	"time"
 
 	cryptossh "golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
@@ -61,8 +63,27 @@ func (p *Provider) advance(ctx context.Context, m *v1alpha1.Machine, h *kubeone.
 		p.runs.doubt(m.UID, p.site.Now())
 	}
 	return p.runs.advance(ctx, m.UID, goal(m, gone)+" on "+string(h.UID), what, func(ctx context.Context) error {
-		return p.site.carryOut(ctx, machineCopy, hostCopy, gone)
+		lost, err := p.lost(ctx, machineCopy, hostCopy)
+		if err != nil {
+			return err
+		}
+		return p.site.carryOut(ctx, machineCopy, hostCopy, gone, gone && givenUp(machineCopy, lost, p.site.Now()))
 	})
+}
+
+// lost is since when the Machine's Node is not ready; zero where it is, or is not there.
+func (p *Provider) lost(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host) (time.Time, error) {
+	n := &corev1.Node{}
+	if err := p.client.Get(ctx, client.ObjectKey{Name: h.Name}, n); err != nil {
+		return time.Time{}, client.IgnoreNotFound(err)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue &&
+			n.Labels[desired.OwnerLabel] == string(m.UID) {
+			return c.LastTransitionTime.Time, nil
+		}
+	}
+	return time.Time{}, nil
 }
 
 // goal is what a run is to bring about.
@@ -86,7 +107,7 @@ func working(what string) error {
 }
 
 // carryOut proposes and carries out until nothing is left to do. It is the same whatever an earlier run has left.
-func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, gone bool) error {
+func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, gone, givenUp bool) error {
 	target, err := TargetOf(h)
 	if err != nil {
 		return err // of the Host, not of the Machine
@@ -117,13 +138,13 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return err
 	}
 	return carryOut(ctx, one, engine.Worker{
-		Gone: gone, APIServers: apiServers(facts.World.API), GivenUp: gone && givenUp(m, s.Now()),
+		Gone: gone, APIServers: apiServers(facts.World.API), GivenUp: givenUp,
 	})
 }
 
 // givenUp reports whether a Machine that is deleted need not wait any longer for a host that does not answer. It is
-// silent since its Node has not been ready, or, while that is ready, since the deletion.
-func givenUp(m *v1alpha1.Machine, now time.Time) bool {
+// silent since its Node was lost, or, where that is ready, since the deletion.
+func givenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
 	if m.DeletionTimestamp == nil {
 		return false
 	}
@@ -133,9 +154,8 @@ func givenUp(m *v1alpha1.Machine, now time.Time) bool {
 	}
 	asked := now.Sub(m.DeletionTimestamp.Time)
 	silent := asked
-	if c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady); c != nil &&
-		c.Status != metav1.ConditionTrue {
-		silent = max(asked, now.Sub(c.LastTransitionTime.Time))
+	if !lost.IsZero() {
+		silent = max(asked, now.Sub(lost))
 	}
 	return silent > config.givenUp() && asked > min(leastAsked, config.givenUp())
 }
@@ -211,12 +231,12 @@ func (s *Site) facts(ctx context.Context) (probe.Result, error) {
 // Recorded is the manifest as the last run of kubeone apply has recorded it, and that record. It is a
 // *provider.Waiting where there is none.
 func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, error) {
-	client, err := cluster.Connect(s.Access)
+	c, err := cluster.Connect(s.Access)
 	if err != nil {
 		return manifest.Loaded{}, record.Record{}, err
 	}
-	defer client.Close()
-	r, err := client.Record(ctx)
+	defer c.Close()
+	r, err := c.Record(ctx)
 	switch {
 	case err != nil:
 		return manifest.Loaded{}, record.Record{}, err

@@ -18,7 +18,6 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
-	"kubeone/internal/machine"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
 	"kubeone/internal/problem"
@@ -243,32 +242,31 @@ func TestASilentHostIsNotFree(t *testing.T) {
 func TestWhenASilentHostIsGivenUp(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(10000, 0)
-	at := func(ago int) metav1.Time { return metav1.NewTime(now.Add(-time.Duration(ago) * time.Second)) }
+	at := func(ago int) *metav1.Time { return &metav1.Time{Time: now.Add(-time.Duration(ago) * time.Second)} }
 	for name, c := range map[string]struct {
-		config         string
-		deleted, since int // seconds ago; 0 is not
-		ready          metav1.ConditionStatus
-		want           bool
+		config        string
+		deleted, lost int // seconds ago; 0 is not
+		want          bool
 	}{
-		"not deleted":                  {"", 0, 5000, metav1.ConditionUnknown, false},
-		"ready, just deleted":          {"", 500, 5000, metav1.ConditionTrue, false},
-		"ready, deleted long ago":      {"", 601, 5000, metav1.ConditionTrue, true},
-		"silent for long, just asked":  {"", 20, 5000, metav1.ConditionUnknown, false},
-		"silent for long, asked":       {"", 31, 5000, metav1.ConditionUnknown, true},
-		"silent for a while":           {"", 300, 500, metav1.ConditionFalse, false},
-		"silent for as long as wanted": {`{"silentHostTimeoutSeconds": 60}`, 40, 61, metav1.ConditionFalse, true},
-		"not waited for":               {`{"silentHostTimeoutSeconds": 0}`, 1, 1, metav1.ConditionFalse, true},
-		"a spec that is wrong":         {`{"silentHostTimeoutSeconds": -1}`, 500, 500, metav1.ConditionFalse, false},
+		"not deleted":                  {"", 0, 5000, false},
+		"ready, just deleted":          {"", 500, 0, false},
+		"ready, deleted long ago":      {"", 601, 0, true},
+		"silent for long, just asked":  {"", 20, 5000, false},
+		"silent for long, asked":       {"", 31, 5000, true},
+		"silent for a while":           {"", 300, 500, false},
+		"silent for as long as wanted": {`{"silentHostTimeoutSeconds": 60}`, 40, 61, true},
+		"not waited for":               {`{"silentHostTimeoutSeconds": 0}`, 1, 1, true},
+		"a spec that is wrong":         {`{"silentHostTimeoutSeconds": -1}`, 500, 500, false},
 	} {
 		m := &v1alpha1.Machine{Spec: specOf(c.config)}
 		if c.deleted > 0 {
-			deleted := at(c.deleted)
-			m.DeletionTimestamp = &deleted
+			m.DeletionTimestamp = at(c.deleted)
 		}
-		m.Status.Conditions = []metav1.Condition{
-			{Type: machine.ConditionReady, Status: c.ready, LastTransitionTime: at(c.since)},
+		lost := time.Time{}
+		if c.lost > 0 {
+			lost = at(c.lost).Time
 		}
-		if got := givenUp(m, now); got != c.want {
+		if got := givenUp(m, lost, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
