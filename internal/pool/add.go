@@ -84,9 +84,6 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 		return c, fmt.Errorf("%s: its hostname %q cannot be the name of a Node; give one with --name",
 			m.At.DisplayName(), name)
 	}
-	if err := occupied(name, c.System); err != nil {
-		return c, err
-	}
 	c.Host = &kubeone.Host{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: m.Labels},
 		Spec: kubeone.HostSpec{
@@ -103,13 +100,19 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 			return c, err
 		}
 	}
-	err = a.compare(ctx, &c)
-	return c, err
+	if err := a.compare(ctx, &c); err != nil {
+		return c, err
+	}
+	return c, occupied(c.Host, c.System)
 }
 
-// occupied says why a host cannot join a pool: somebody has it.
-func occupied(name string, is observed.Host) error {
+// occupied says why a host cannot join a pool: somebody has it. A host of the pool may be its own Machine's: it has
+// lost the cluster's key, as a reboot may have its authorized_keys written anew.
+func occupied(h *kubeone.Host, is observed.Host) error {
+	name := h.Name
 	switch m := is.Marker; {
+	case m != nil && h.Status.Claim != nil && m.Machine == h.Status.Claim.Namespace+"/"+h.Status.Claim.Name:
+		return nil
 	case m != nil && m.Machine != "":
 		return fmt.Errorf("%s is Machine %s's, of the cluster %s; it is free once that has returned it", name,
 			m.Machine, m.Cluster)

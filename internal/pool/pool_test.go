@@ -212,18 +212,28 @@ func TestNoHostWithoutALogin(t *testing.T) {
 	if all, err := List(t.Context(), a.Client); err != nil || len(all) != 0 {
 		t.Errorf("%d Hosts, %v", len(all), err)
 	}
+	free := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w"}}
 	for name, is := range map[string]observed.Host{
 		"of the cluster prod":  {Marker: &observed.Marker{Cluster: "prod"}},
 		"is Machine ns/m's":    {Marker: &observed.Marker{Cluster: "prod", Machine: "ns/m"}},
 		"kubeone does not":     {KubeletConf: observed.Yes},
 		"does not know; it mu": {EtcdData: observed.Yes},
 	} {
-		if err := occupied("w", is); err == nil || !strings.Contains(err.Error(), name) {
+		if err := occupied(free, is); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := occupied("w", observed.Host{}); err != nil {
+	if err := occupied(free, observed.Host{}); err != nil {
 		t.Errorf("an empty host: %v", err)
+	}
+	used := &kubeone.Host{Status: kubeone.HostStatus{Claim: &kubeone.HostClaim{Namespace: "ns", Name: "m"}}}
+	its := observed.Host{Marker: &observed.Marker{Machine: "ns/m"}, KubeletConf: observed.Yes}
+	if err := occupied(used, its); err != nil {
+		t.Errorf("its own Machine's: %v", err)
+	}
+	its.Marker.Machine = "ns/another"
+	if err := occupied(used, its); err == nil {
+		t.Error("another Machine's is let in")
 	}
 }
 

@@ -129,7 +129,8 @@ func TestScriptAsksAgainWhoIsLate(t *testing.T) {
 	}
 }
 
-// While etcd is sick, nobody waits for an API server that cannot be well: a cluster without its quorum is looked at often.
+// While etcd is sick, nobody waits for an API server that cannot be well: a cluster without its quorum is looked at
+// often.
 func TestScriptAsksNobodyAgainWhileEtcdIsSick(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)

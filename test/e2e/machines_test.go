@@ -549,7 +549,7 @@ func (p *pool) died() {
 		return nil
 	})
 	p.Logf("%5.1f s  from the death of %s until three Machines run again", time.Since(began).Seconds(), dead.Hostname)
-	p.must(dead.Start(p.Context()))
+	p.back(dead)
 	p.free(dead)
 	p.ready(3, newest, 2*time.Minute)
 
@@ -570,11 +570,20 @@ func (p *pool) died() {
 	})
 	p.same("which Machine has which host", lost, p.who())
 	for _, host := range lost {
-		p.must(p.Lab.Host(host).Start(p.Context()))
+		p.back(p.Lab.Host(host))
 	}
 	p.ready(3, newest, 5*time.Minute)
 	p.same("which Machine has which host", lost, p.who())
 	p.claimedOnce()
+}
+
+// back starts a host that was killed. Like some real ones, it writes its authorized_keys anew when it boots, so that
+// the cluster has to be let in again.
+func (p *pool) back(h *fleet.Host) {
+	p.Helper()
+	p.must(h.Start(p.Context()))
+	add := []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig()}
+	p.run(0, slices.Concat(add, []string{"ops@" + h.Address}), "it is in the pool already", "Added "+h.Hostname)
 }
 
 // orphaned takes a Machine's finalizer away, as a restored etcd has no word of it: its host is returned all the same,
