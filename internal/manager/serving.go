@@ -3,12 +3,12 @@ package manager
 import (
 	"context"
 	"log/slog"
-	"strings"
+	"net/netip"
+	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,17 +20,22 @@ import (
 
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster/certificates"
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/manifest"
 	"kubeone/internal/provider/ssh"
 )
 
 // serving approves what kubelets ask for as servers, of Machines' hosts and of the manifest's, by the names and
-// addresses that the Host or the recorded manifest gives them. Every other request is left alone, and reported.
+// addresses that the recorded manifest or the Host gives them. Every other request is left alone, and reported.
 type serving struct {
 	client.Client
 	approver certificates.Approver
 	site     *ssh.Site
 	events   events.EventRecorder
 	log      *slog.Logger
+
+	mu   sync.Mutex
+	last recorded
 }
 
 // again is when a request is looked at again that was left alone: the manifest may give the node that name by then.
@@ -63,9 +68,12 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if !isServing(csr) {
 		return reconcile.Result{}, nil
 	}
-	expected, err := s.expected(ctx, strings.TrimPrefix(csr.Spec.Username, "system:node:"))
-	if err != nil {
-		return reconcile.Result{}, err
+	// What nobody could have is not worth a look at the record.
+	var expected certificates.Expected
+	if node, _, err := certificates.ServingNames(csr); err == nil {
+		if expected, err = s.expected(ctx, node); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	d, open, err := s.approver.Decide(ctx, csr, expected)
 	switch {
@@ -80,32 +88,60 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// expected are the names of the one node: its Host's, or the manifest's. None is there for another node.
+// expected are the names of the one node: the manifest's, or the addresses of its Host, if those are nobody else's.
+// None is there for another node.
 func (s *serving) expected(ctx context.Context, node string) (certificates.Expected, error) {
-	out := certificates.Expected{}
-	h := &kubeone.Host{}
-	switch err := s.Get(ctx, client.ObjectKey{Name: node}, h); {
-	case err == nil && h.Status.Claim != nil:
-		out[node] = []string{h.Spec.Address}
-		if h.Spec.PrivateAddress != "" {
-			out[node] = append(out[node], h.Spec.PrivateAddress)
-		}
-		return out, nil
-	case err != nil && !apierrors.IsNotFound(err):
-		return nil, err
-	}
-	loaded, record, err := s.site.Recorded(ctx)
+	r, err := s.recorded(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range loaded.Cluster.Hosts() {
-		name := record.Nodes[w.ID]
-		if name == "" {
-			name = w.Hostname
-		}
-		if name == node {
+	out := certificates.Expected{}
+	for _, w := range r.loaded.Cluster.Hosts() {
+		if ssh.NodeName(w, r.record) == node {
 			out[node] = w.Names()
+			return out, nil
+		}
+	}
+	h := &kubeone.Host{}
+	if err := s.Get(ctx, client.ObjectKey{Name: node}, h); err != nil {
+		return out, client.IgnoreNotFound(err)
+	}
+	if h.Status.Claim == nil {
+		return out, nil
+	}
+	if err := ssh.Reserved(r.loaded.Cluster, r.record, h); err != nil {
+		s.log.Warn("a Host gets no certificate", "reason", err.Error())
+		return out, nil
+	}
+	out[node] = []string{}
+	for _, address := range []string{h.Spec.Address, h.Spec.PrivateAddress} {
+		if _, err := netip.ParseAddr(address); err == nil {
+			out[node] = append(out[node], address)
 		}
 	}
 	return out, nil
+}
+
+// recorded is the record of the cluster, as it was at most for believed ago: many requests come at the same time.
+func (s *serving) recorded(ctx context.Context) (recorded, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.last.at) < believed {
+		return s.last, nil
+	}
+	loaded, r, err := s.site.Recorded(ctx)
+	if err != nil {
+		return recorded{}, err
+	}
+	s.last = recorded{loaded, r, time.Now()}
+	return s.last, nil
+}
+
+const believed = 5 * time.Second
+
+// recorded is the manifest in the cluster's record, and that.
+type recorded struct {
+	loaded manifest.Loaded
+	record record.Record
+	at     time.Time
 }

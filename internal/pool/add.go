@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/host"
@@ -91,7 +96,7 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 			FailureDomain: m.FailureDomain,
 		},
 	}
-	if c.Host.Spec.HostKeys, err = hostKeys(ctx, c.way); err != nil {
+	if c.Host.Spec.HostKeys, err = hostKeys(ctx, c.way, m.At); err != nil {
 		return c, err
 	}
 	c.Contacts = contacts(c.way)
@@ -111,7 +116,7 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 func occupied(h *kubeone.Host, is observed.Host) error {
 	name := h.Name
 	switch m := is.Marker; {
-	case m != nil && h.Status.Claim != nil && m.Machine == h.Status.Claim.Namespace+"/"+h.Status.Claim.Name:
+	case m != nil && h.Status.Claim != nil && m.ID == string(h.Status.Claim.UID):
 		return nil
 	case m != nil && m.Machine != "":
 		return fmt.Errorf("%s is Machine %s's, of the cluster %s; it is free once that has returned it", name,
@@ -128,7 +133,7 @@ func occupied(h *kubeone.Host, is observed.Host) error {
 func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate) error {
 	at.AsUser = true
 	c.bastion = a.SSH.Host(at)
-	keys, err := hostKeys(ctx, c.bastion)
+	keys, err := hostKeys(ctx, c.bastion, at)
 	if err != nil {
 		return err
 	}
@@ -139,20 +144,61 @@ func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate)
 	return nil
 }
 
-// compare finds out whether the Host is there, and refuses one that is another.
+// compare finds out whether the Host is there, and refuses one that is another, one machine under two names, and the
+// name of somebody's Node.
 func (a *Adder) compare(ctx context.Context, c *Candidate) error {
-	is := &kubeone.Host{}
-	switch err := a.Client.Get(ctx, client.ObjectKeyFromObject(c.Host), is); {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return nil
-	case err != nil:
-		return apicall.Wrap("read the Host "+is.Name, "", err)
+	all, err := List(ctx, a.Client)
+	if err != nil && !errors.Is(err, errNoPool) {
+		return err
 	}
-	if is.Spec.Address != c.Host.Spec.Address || is.Spec.User != c.Host.Spec.User || is.Spec.Port != c.Host.Spec.Port {
-		return fmt.Errorf("the Host %s is there already, at %s@%s port %d; kubectl edit host %s changes it, and "+
-			"kubeone host remove %s removes it", is.Name, is.Spec.User, is.Spec.Address, is.Spec.Port, is.Name, is.Name)
+	want := c.Host
+	for i := range all {
+		is := &all[i]
+		switch {
+		case is.Name != want.Name && sameWay(is, want):
+			return fmt.Errorf("this machine is in the pool already, as the Host %s", is.Name)
+		case is.Name == want.Name && (!sameWay(is, want) || is.Spec.User != want.Spec.User):
+			return fmt.Errorf("the Host %s is there already, at %s@%s port %d, or another way leads there; "+
+				"kubectl edit host %s changes it, and kubeone host remove %s removes it", is.Name, is.Spec.User,
+				is.Spec.Address, is.Spec.Port, is.Name, is.Name)
+		case is.Name == want.Name:
+			c.Host, c.Known = is, true
+		}
 	}
-	c.Host, c.Known = is, true
+	if c.Known {
+		return a.described(want, c.Host)
+	}
+	switch err := a.Client.Get(ctx, client.ObjectKeyFromObject(want), &corev1.Node{}); {
+	case err == nil:
+		return fmt.Errorf("there is a Node %s already; give the Host another name with --name", want.Name)
+	case !apierrors.IsNotFound(err):
+		return apicall.Wrap("look for a Node "+want.Name, "", err)
+	}
+	return nil
+}
+
+// sameWay reports whether two Hosts are reached in the same way, whoever logs in. A Host that is added again need not
+// name its bastion.
+func sameWay(is, other *kubeone.Host) bool {
+	if is.Spec.Address != other.Spec.Address || is.Spec.Port != other.Spec.Port {
+		return false
+	}
+	a, b := is.Spec.Bastion, other.Spec.Bastion
+	return b == nil || a != nil && a.Address == b.Address && a.Port == b.Port && a.User == b.User
+}
+
+// described refuses what is said of a Host that is there, and is not so: nothing of it would be changed.
+func (*Adder) described(want, is *kubeone.Host) error {
+	for key, value := range want.Labels {
+		if is.Labels[key] != value {
+			return fmt.Errorf("the Host %s is there already; kubectl label host %s %s=%s labels it", is.Name, is.Name,
+				key, value)
+		}
+	}
+	if d := want.Spec.FailureDomain; d != "" && d != is.Spec.FailureDomain {
+		return fmt.Errorf("the Host %s is there already, in the failure domain %q; kubectl edit host %s changes that",
+			is.Name, is.Spec.FailureDomain, is.Name)
+	}
 	return nil
 }
 
@@ -161,7 +207,7 @@ const mostKeys = 8
 
 // hostKeys are the keys of a machine's SSH server as the machine itself says, in the form of authorized_keys, without
 // comments.
-func hostKeys(ctx context.Context, h host.Host) ([]string, error) {
+func hostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error) {
 	said, err := h.Run(ctx, host.Cmd{Name: "read its host keys", Script: hostKeysScript})
 	if err != nil {
 		return nil, err
@@ -175,7 +221,9 @@ func hostKeys(ctx context.Context, h host.Host) ([]string, error) {
 		keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))] = true
 	}
 	for _, c := range contacts(h) {
-		keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.Key)))] = true
+		if c.Address == net.JoinHostPort(at.Address, strconv.Itoa(at.Port)) { // and not a bastion's
+			keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.Key)))] = true
+		}
 	}
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("%s: it does not say which host keys its SSH server has", h.Name())
@@ -191,12 +239,28 @@ func contacts(h host.Host) []host.FirstContact {
 }
 
 // Add makes a machine that was looked at a Host: its contacts are approved, the cluster's key is let in and tried, and
-// the object is made, in this order: an object is there only for a host that the cluster has been logged in to. Added
-// again, nothing changes.
+// the object is made, in this order: an object is there only for a host that the cluster has been logged in to. What
+// fails takes the key away again. Added again, nothing changes.
 func (a *Adder) Add(ctx context.Context, c Candidate) error {
 	if err := a.SSH.Approve(c.Contacts...); err != nil {
 		return err
 	}
+	err := a.add(ctx, c)
+	if err == nil || c.Known {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+	defer cancel()
+	if undo := revoke(ctx, c.way, c.Host.Spec.User, a.Key.PublicKey()); undo != nil {
+		return fmt.Errorf("%w; and the cluster's key stays in its authorized_keys: %w", err, undo)
+	}
+	return err
+}
+
+// undoWithin is how long a host has to give the key back.
+const undoWithin = 30 * time.Second
+
+func (a *Adder) add(ctx context.Context, c Candidate) error {
 	key := a.Key.PublicKey()
 	if c.bastion != nil {
 		if err := authorize(ctx, c.bastion, c.Host.Spec.Bastion.User, onBastions, key); err != nil {
@@ -218,7 +282,7 @@ func (a *Adder) Add(ctx context.Context, c Candidate) error {
 func authorize(ctx context.Context, h host.Host, user, options string, key ssh.PublicKey) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name: "let the cluster's key in", Script: authorizeScript,
-		Args: []string{user, authorization(options, key), bodyOf(key)},
+		Args: []string{user, authorization(options, key)},
 	})
 	return err
 }
@@ -242,8 +306,8 @@ func (a *Adder) login() SSHPool {
 }
 
 // Remove takes a Host out of the pool: the key is taken away on the host, and the object is deleted. A Host that a
-// Machine has is refused. A host that does not let the cluster in is an error, unless force is set: then it keeps the
-// key, and unreached is why.
+// Machine has is refused. A host that does not let the cluster in is an error, and so is one whose Machine is gone and
+// that has not been reset since, unless force is set: then it keeps the key, and unreached is why.
 func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached, err error) {
 	h := &kubeone.Host{}
 	switch err := a.Client.Get(ctx, client.ObjectKey{Name: name}, h); {
@@ -254,9 +318,8 @@ func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached,
 	case err != nil:
 		return nil, apicall.Wrap("read the Host "+name, "", err)
 	}
-	if c := h.Status.Claim; c != nil {
-		return nil, fmt.Errorf("Machine %s/%s has the Host %s; kubectl -n %s delete machine %s returns it", c.Namespace,
-			c.Name, name, c.Namespace, c.Name)
+	if err := a.claimed(ctx, h, force); err != nil {
+		return nil, err
 	}
 	if err := a.hold(ctx, h); err != nil {
 		return nil, apicall.Wrap("delete the Host "+name, "", err)
@@ -271,32 +334,67 @@ func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached,
 	return unreached, apicall.Wrap("delete the Host "+name, "", a.letGo(ctx, name))
 }
 
+// claimed is an error where a Machine has the Host, or had it and has not returned it.
+func (a *Adder) claimed(ctx context.Context, h *kubeone.Host, force bool) error {
+	c := h.Status.Claim
+	if c == nil {
+		return nil
+	}
+	m := &v1alpha1.Machine{}
+	switch err := a.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, m); {
+	case err == nil && m.UID == c.UID:
+		return fmt.Errorf("Machine %s/%s has the Host %s; kubectl -n %s delete machine %s returns it", c.Namespace,
+			c.Name, h.Name, c.Namespace, c.Name)
+	case err != nil && !apierrors.IsNotFound(err):
+		return apicall.Wrap("look for its Machine", "", err)
+	case !force:
+		return fmt.Errorf("the Host %s has not been reset since its Machine %s/%s is gone (%s); if the machine is off "+
+			"for good, or has been installed anew, --force removes it", h.Name, c.Namespace, c.Name, h.Status.Message)
+	}
+	return nil
+}
+
+// revoke takes the key away on the host, with that key, unless another Host of the pool is the same machine.
 func (a *Adder) revoke(ctx context.Context, h *kubeone.Host) error {
+	all, err := List(ctx, a.Client)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if other := &all[i]; other.Name != h.Name && sameWay(other, h) && other.Spec.User == h.Spec.User {
+			return nil
+		}
+	}
 	at, err := provider.TargetOf(h)
 	if err != nil {
 		return err
 	}
 	pool := a.login()
-	_, err = pool.Host(at).Run(ctx, host.Cmd{
-		Name: "take the cluster's key away", Script: revokeScript, Args: []string{at.User, bodyOf(a.Key.PublicKey())},
-	})
-	return errors.Join(err, pool.Close())
+	return errors.Join(revoke(ctx, pool.Host(at), at.User, a.Key.PublicKey()), pool.Close())
 }
 
-// removal is on a Host that is being removed, so that it stays until its key is revoked.
-const removal = "kubeone.k8c.io/removal"
+func revoke(ctx context.Context, h host.Host, user string, key ssh.PublicKey) error {
+	_, err := h.Run(ctx, host.Cmd{
+		Name: "take the cluster's key away", Script: revokeScript, Args: []string{user, bodyOf(key)},
+	})
+	return err
+}
 
-// hold has a Host deleted that nobody has, and kept until letGo. From then on no Machine gets it: a claim is refused
-// for an object that has changed, or is being deleted.
+// hold has a Host deleted as it was read, and kept until letGo. From then on no Machine gets it: a claim is refused for
+// an object that has changed, that is being removed, or deleted.
 func (a *Adder) hold(ctx context.Context, h *kubeone.Host) error {
 	before := h.DeepCopy()
-	if h.DeletionTimestamp == nil && controllerutil.AddFinalizer(h, removal) {
+	if h.DeletionTimestamp == nil && controllerutil.AddFinalizer(h, provider.RemovalFinalizer) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := a.Client.Patch(ctx, h, patch); err != nil {
 			return err
 		}
 	}
-	return client.IgnoreNotFound(a.Client.Delete(ctx, h, client.Preconditions{UID: &h.UID}))
+	if h.DeletionTimestamp != nil {
+		return nil
+	}
+	as := client.Preconditions{UID: &h.UID, ResourceVersion: &h.ResourceVersion}
+	return client.IgnoreNotFound(a.Client.Delete(ctx, h, as))
 }
 
 // letGo ends the deletion of a Host. That of the controllers' finalizer is theirs, but for where none runs.
@@ -307,7 +405,7 @@ func (a *Adder) letGo(ctx context.Context, name string) error {
 			return client.IgnoreNotFound(err)
 		}
 		before := h.DeepCopy()
-		controllerutil.RemoveFinalizer(h, removal)
+		controllerutil.RemoveFinalizer(h, provider.RemovalFinalizer)
 		controllerutil.RemoveFinalizer(h, provider.HostFinalizer)
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		return client.IgnoreNotFound(a.Client.Patch(ctx, h, patch))

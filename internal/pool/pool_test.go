@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster/clustertest"
 	"kubeone/internal/host"
@@ -117,8 +118,10 @@ func (m machine) as(name string) Machine {
 func newAdder(t *testing.T, objects ...client.Object) (*Adder, sshtest.Key) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := kubeone.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{kubeone.AddToScheme, v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
 	}
 	operator := sshtest.WriteKey(t, "")
 	key, err := sshtest.NewKey()
@@ -209,8 +212,8 @@ func TestNoHostWithoutALogin(t *testing.T) {
 	if err := a.Add(t.Context(), c); host.ClassOf(err) != host.Auth {
 		t.Errorf("the cluster is not let in: %v", err)
 	}
-	if all, err := List(t.Context(), a.Client); err != nil || len(all) != 0 {
-		t.Errorf("%d Hosts, %v", len(all), err)
+	if all, err := List(t.Context(), a.Client); err != nil || len(all) != 0 || m.keys(t) != "" {
+		t.Errorf("%d Hosts, %v, and the host lets in %q", len(all), err, m.keys(t))
 	}
 	free := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w"}}
 	for name, is := range map[string]observed.Host{
@@ -226,12 +229,12 @@ func TestNoHostWithoutALogin(t *testing.T) {
 	if err := occupied(free, observed.Host{}); err != nil {
 		t.Errorf("an empty host: %v", err)
 	}
-	used := &kubeone.Host{Status: kubeone.HostStatus{Claim: &kubeone.HostClaim{Namespace: "ns", Name: "m"}}}
-	its := observed.Host{Marker: &observed.Marker{Machine: "ns/m"}, KubeletConf: observed.Yes}
+	used := &kubeone.Host{Status: kubeone.HostStatus{Claim: &kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "u"}}}
+	its := observed.Host{Marker: &observed.Marker{Machine: "ns/m", ID: "u"}, KubeletConf: observed.Yes}
 	if err := occupied(used, its); err != nil {
 		t.Errorf("its own Machine's: %v", err)
 	}
-	its.Marker.Machine = "ns/another"
+	its.Marker.ID = "another"
 	if err := occupied(used, its); err == nil {
 		t.Error("another Machine's is let in")
 	}
@@ -241,18 +244,28 @@ func TestNoHostWithoutALogin(t *testing.T) {
 func TestRemovingAHostThatIsUsedOrSilent(t *testing.T) {
 	t.Parallel()
 	dead := newMachine(t)
-	of := func(name string, claim *kubeone.HostClaim) *kubeone.Host {
+	of := func(name, address string, claim *kubeone.HostClaim) *kubeone.Host {
 		return &kubeone.Host{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{provider.HostFinalizer}},
 			Spec: kubeone.HostSpec{
-				Address: "127.0.0.1", Port: int32(dead.Port()), User: "root",
+				Address: address, Port: int32(dead.Port()), User: "root",
 				HostKeys: []string{strings.TrimSpace(string(ssh.MarshalAuthorizedKey(dead.HostKey())))},
 			},
 			Status: kubeone.HostStatus{Claim: claim},
 		}
 	}
-	a, _ := newAdder(t, of("used", &kubeone.HostClaim{Namespace: "ns", Name: "m"}), of("silent", nil))
+	its := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u"}}
+	a, _ := newAdder(t, its, of("used", "127.0.0.2", &kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "u"}),
+		of("left", "127.0.0.3", &kubeone.HostClaim{Namespace: "ns", Name: "gone", UID: "v"}),
+		of("silent", "127.0.0.1", nil))
 	dead.Close()
+	_, err := a.Remove(t.Context(), "left", false)
+	if err == nil || !strings.Contains(err.Error(), "--force removes it") {
+		t.Errorf("of a Machine that is gone: %v", err)
+	}
+	if _, err := a.Remove(t.Context(), "left", true); err != nil {
+		t.Errorf("of a Machine that is gone, by force: %v", err)
+	}
 	if _, err := a.Remove(t.Context(), "used", true); err == nil ||
 		!strings.Contains(err.Error(), "kubectl -n ns delete machine m returns it") {
 		t.Errorf("used: %v", err)
@@ -263,7 +276,8 @@ func TestRemovingAHostThatIsUsedOrSilent(t *testing.T) {
 	if _, err := a.Remove(t.Context(), "silent", false); host.ClassOf(err) != host.Unreachable || !exists() {
 		t.Errorf("silent: %v, and it is there: %t", err, exists())
 	}
-	unreached, err := a.Remove(t.Context(), "silent", true)
+	var unreached error
+	unreached, err = a.Remove(t.Context(), "silent", true)
 	if unreached == nil || err != nil || exists() {
 		t.Errorf("by force: %v, %v, and it is there: %t", unreached, err, exists())
 	}

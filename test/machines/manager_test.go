@@ -122,6 +122,7 @@ func TestProcessesOfControllers(t *testing.T) {
 	if _, err := pool.List(t.Context(), objects); err == nil || !strings.Contains(err.Error(), "no pool of hosts yet") {
 		t.Errorf("before there is a pool: %v", err)
 	}
+	recorded(t, c)
 	first := run(t, access, "first")
 	leads := func() string {
 		lease, err := c.Kubernetes.CoordinationV1().Leases(pool.Namespace).Get(t.Context(), manager.Lease,
@@ -152,7 +153,7 @@ func TestProcessesOfControllers(t *testing.T) {
 	add := func(name string) {
 		if err := objects.Create(t.Context(), &kubeone.Host{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       kubeone.HostSpec{Address: "127.0.0.1", HostKeys: []string{pinned}},
+			Spec:       kubeone.HostSpec{Address: "192.0.2.9", HostKeys: []string{pinned}},
 		}); err != nil {
 			t.Fatal(err)
 		}

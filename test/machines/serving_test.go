@@ -42,6 +42,17 @@ staticWorkers: {hosts: [{publicAddress: 192.0.2.2, privateAddress: 10.0.0.2, hos
 apiEndpoint: {host: 192.0.2.1}
 `
 
+// recorded leaves the record of a cluster of that manifest.
+func recorded(t *testing.T, c *cluster.Client) {
+	t.Helper()
+	if err := c.UpdateRecord(t.Context(), func(r *record.Record) error {
+		r.Manifest, r.Nodes = staticManifest, map[string]string{"static": "static"}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // kubelet is a client as the kubelet of a node, which the API server lets do everything but what policies forbid.
 func kubelet(t *testing.T, config *rest.Config, node string) kubernetes.Interface {
 	t.Helper()
@@ -97,22 +108,19 @@ func TestServingCertificatesBetweenRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.UpdateRecord(t.Context(), func(r *record.Record) error {
-		r.Manifest, r.Nodes = staticManifest, map[string]string{"static": "static"}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	recorded(t, c)
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	hostIn(t, config, "w-1", kubeone.HostJoined)
+	hostIn(t, config, "w-1", kubeone.HostJoined, "192.0.2.3")
 	run(t, access, "first")
 	asks(t, kubelet(t, config, "w-1"), "of-a-machine", "w-1", "192.0.2.3")
 	asks(t, kubelet(t, config, "static"), "of-the-manifest", "static", "10.0.0.2")
 	asks(t, kubelet(t, config, "w-1"), "for-another", "static", "10.0.0.2")
 	asks(t, kubelet(t, config, "w-1"), "at-another-address", "w-1", "10.0.0.2")
 	asks(t, kubelet(t, config, "nobody"), "of-nobody", "nobody", "192.0.2.9")
+	hostIn(t, config, "posing", kubeone.HostJoined, "192.0.2.1")
+	asks(t, kubelet(t, config, "posing"), "as-the-endpoint", "posing", "192.0.2.1")
 	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	approved := func(name string) bool {
 		csr, err := requests.Get(t.Context(), name, metav1.GetOptions{})
@@ -136,7 +144,7 @@ func TestServingCertificatesBetweenRuns(t *testing.T) {
 	}
 	for name, why := range map[string]string{
 		"for-another": `its common name is "system:node:static"`, "at-another-address": "the address 10.0.0.2",
-		"of-nobody": "not one of the manifest's hosts",
+		"of-nobody": "not one of the manifest's hosts", "as-the-endpoint": "not one of the manifest's hosts",
 	} {
 		eventually(t, name+" is reported", func() bool { return reported(name, why) })
 		if approved(name) {
@@ -146,7 +154,7 @@ func TestServingCertificatesBetweenRuns(t *testing.T) {
 }
 
 // hostIn makes a Host that a Machine has which is gone, in a state.
-func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState) client.Client {
+func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState, address string) client.Client {
 	t.Helper()
 	scheme, err := controllers.Scheme()
 	if err != nil {
@@ -158,7 +166,7 @@ func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState
 	}
 	h := &kubeone.Host{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       kubeone.HostSpec{Address: "192.0.2.3", HostKeys: []string{"ssh-ed25519 AAAA"}},
+		Spec:       kubeone.HostSpec{Address: address, HostKeys: []string{"ssh-ed25519 AAAA"}},
 	}
 	if err := objects.Create(t.Context(), h); err != nil {
 		t.Fatal(err)
@@ -182,7 +190,7 @@ func TestAHostThatIsToBeResetMakesNoNode(t *testing.T) {
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	objects := hostIn(t, config, "w-1", kubeone.HostReturning)
+	objects := hostIn(t, config, "w-1", kubeone.HostReturning, "192.0.2.3")
 	makes := func(node, by string) error {
 		_, err := kubelet(t, config, by).CoreV1().Nodes().Create(t.Context(),
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{})

@@ -1,8 +1,10 @@
 # revoke.sh USER BODY takes a key out of the authorized_keys of USER. The file changes all at once, or not at all.
 set -eu
 [ "$(id -un)" = "$1" ] && home=$HOME || home=$(getent passwd "$1" | cut -d: -f6)
-file=$(readlink -f "$home/.ssh/authorized_keys") || exit 0
-grep -qsF "$2" "$file" || exit 0
+[ -n "$home" ] || { echo "there is no home directory of $1" >&2 && exit 1; }
+[ -e "$home/.ssh/authorized_keys" ] || exit 0
+file=$(readlink -f "$home/.ssh/authorized_keys")
+grep -qsF -e "$2" "$file" || exit 0
 cp -p "$file" "$file.kubeone"
-grep -vF "$2" "$file" >"$file.kubeone" || [ $? = 1 ]
+grep -vF -e "$2" "$file" >"$file.kubeone" || [ $? = 1 ]
 mv "$file.kubeone" "$file"

@@ -21,6 +21,10 @@ import (
 // HostFinalizer is on every Host: one that a Machine has stays until that has returned it.
 const HostFinalizer = "kubeone.k8c.io/host"
 
+// RemovalFinalizer is on a Host that is being removed by a person: it stays until its key is revoked, and no Machine
+// gets it.
+const RemovalFinalizer = "kubeone.k8c.io/removal"
+
 // hosts looks after Hosts that nobody else looks after: those whose Machine is gone without having returned them, as
 // after a restore of etcd, or where somebody has taken the finalizer of a Machine away.
 type hosts struct{ *Provider }

@@ -187,6 +187,10 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 	if err := p.live.List(ctx, &all); err != nil { // a cache may not have this Machine's own claim yet
 		return nil, err
 	}
+	loaded, r, err := p.site.Recorded(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var free []*kubeone.Host
 	domains := map[string]int{}
 	for i := range all.Items {
@@ -196,7 +200,8 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 			return h, nil
 		case c != nil:
 			domains[h.Spec.FailureDomain]++
-		case p.free(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)):
+		case p.free(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)) &&
+			Reserved(loaded.Cluster, r, h) == nil:
 			free = append(free, h)
 		}
 	}
@@ -225,7 +230,8 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 // free reports whether a Machine may have the host. One without our finalizer is not looked after yet: it could vanish
 // under its Machine.
 func (p *Provider) free(h *kubeone.Host) bool {
-	if h.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(h, HostFinalizer) {
+	if h.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(h, HostFinalizer) ||
+		controllerutil.ContainsFinalizer(h, RemovalFinalizer) {
 		return false
 	}
 	switch h.Status.State {

@@ -255,9 +255,14 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 // recorded, and so is the mirror.
 func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host,
 ) (want desired.Cluster, mirror string, err error) {
-	loaded, _, err := s.Recorded(ctx)
+	loaded, r, err := s.Recorded(ctx)
 	if err != nil {
 		return want, "", err
+	}
+	if m.DeletionTimestamp == nil { // what is to be returned gets no certificate
+		if err := Reserved(loaded.Cluster, r, h); err != nil {
+			return want, "", err
+		}
 	}
 	want = loaded.Cluster
 	want.ControlPlane, want.Workers = nil, []desired.Host{hostOf(m, h)}

@@ -15,8 +15,10 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
@@ -268,6 +270,42 @@ func TestWhenASilentHostIsGivenUp(t *testing.T) {
 		}
 		if got := givenUp(m, lost, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A Host has no name and no address that somebody else has, by which its kubelet could pose as that.
+func TestReservedNamesAndAddresses(t *testing.T) {
+	t.Parallel()
+	c := desired.Cluster{
+		Endpoint:     desired.Endpoint{Host: "api.example.com", AlternativeNames: []string{"198.51.100.7"}},
+		Network:      desired.Network{ServiceSubnet: "10.96.0.0/12", DNSDomain: "cluster.local"},
+		ControlPlane: []desired.Host{{ID: "a", PublicAddress: "192.0.2.1", PrivateAddress: "10.0.0.1"}},
+		Workers:      []desired.Host{{ID: "b", PublicAddress: "192.0.2.2", Hostname: "static"}},
+	}
+	r := record.Record{Nodes: map[string]string{"a": "cp-1"}, FormerEndpoints: []string{"old.example.com"}}
+	of := func(name, address, private string) *kubeone.Host {
+		return &kubeone.Host{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       kubeone.HostSpec{Address: address, PrivateAddress: private},
+		}
+	}
+	for _, h := range []*kubeone.Host{
+		of("w-1", "192.0.2.9", "10.0.0.9"), of("w-1", "w-1.example.com", ""), of("w-1", "fd00::9", ""),
+	} {
+		if err := Reserved(c, r, h); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, h := range []*kubeone.Host{
+		of("cp-1", "192.0.2.9", ""), of("static", "192.0.2.9", ""), of("w-1", "192.0.2.1", ""),
+		of("w-1", "192.0.2.9", "10.0.0.1"), of("w-1", "::ffff:192.0.2.2", ""), of("w-1", "API.example.com.", ""),
+		of("w-1", "192.0.2.9", "198.51.100.7"), of("w-1", "old.example.com", ""), of("w-1", "192.0.2.9", "10.96.0.1"),
+		of("w-1", "kubernetes.default.svc", ""), of("kubernetes", "192.0.2.9", ""), of("w-1", "127.0.0.1", ""),
+		of("w-1", "localhost", ""), of("w-1", "x.y.svc.cluster.local", ""),
+	} {
+		if err := Reserved(c, r, h); err == nil {
+			t.Errorf("%s at %s, %s is let in", h.Name, h.Spec.Address, h.Spec.PrivateAddress)
 		}
 	}
 }
