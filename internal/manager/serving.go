@@ -68,9 +68,9 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if !isServing(csr) {
 		return reconcile.Result{}, nil
 	}
-	// What nobody could have is not worth a look at the record.
-	var expected certificates.Expected
-	if node, _, err := certificates.ServingNames(csr); err == nil {
+	node, _, err := certificates.ServingNames(csr)
+	expected := certificates.Expected{node: nil} // what nobody could have is not worth a look at the record
+	if err == nil {
 		if expected, err = s.expected(ctx, node); err != nil {
 			return reconcile.Result{}, err
 		}
