@@ -108,7 +108,21 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 	if err := a.compare(ctx, &c); err != nil {
 		return c, err
 	}
-	return c, occupied(c.Host, c.System)
+	if err := occupied(c.Host, c.System); err != nil || c.Known {
+		return c, err
+	}
+	return c, a.unnamed(ctx, c.Host.Name)
+}
+
+// unnamed refuses the name of somebody's Node.
+func (a *Adder) unnamed(ctx context.Context, name string) error {
+	switch err := a.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); {
+	case err == nil:
+		return fmt.Errorf("there is a Node %s already; give the Host another name with --name", name)
+	case !apierrors.IsNotFound(err):
+		return apicall.Wrap("look for a Node "+name, "", err)
+	}
+	return nil
 }
 
 // occupied says why a host cannot join a pool: somebody has it. A host of the pool may be its own Machine's: it has
@@ -144,8 +158,7 @@ func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate)
 	return nil
 }
 
-// compare finds out whether the Host is there, and refuses one that is another, one machine under two names, and the
-// name of somebody's Node.
+// compare finds out whether the Host is there, and refuses one that is another, and one machine under two names.
 func (a *Adder) compare(ctx context.Context, c *Candidate) error {
 	all, err := List(ctx, a.Client)
 	if err != nil && !errors.Is(err, errNoPool) {
@@ -167,12 +180,6 @@ func (a *Adder) compare(ctx context.Context, c *Candidate) error {
 	}
 	if c.Known {
 		return a.described(want, c.Host)
-	}
-	switch err := a.Client.Get(ctx, client.ObjectKeyFromObject(want), &corev1.Node{}); {
-	case err == nil:
-		return fmt.Errorf("there is a Node %s already; give the Host another name with --name", want.Name)
-	case !apierrors.IsNotFound(err):
-		return apicall.Wrap("look for a Node "+want.Name, "", err)
 	}
 	return nil
 }
