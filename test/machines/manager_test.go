@@ -51,6 +51,20 @@ func kubeconfig(t *testing.T, c *rest.Config) []byte {
 	return text
 }
 
+// startAPI starts an API server, and says how it is reached.
+func startAPI(t *testing.T) (*rest.Config, cluster.Access, *cluster.Client) {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	config := apiserver.Start(t.Context(), t, "1.36.3")
+	access := cluster.Access{Kubeconfig: kubeconfig(t, config)}
+	c, err := cluster.Connect(access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return config, access, c
+}
+
 // process plays a process of kubeone controller.
 type process struct {
 	metrics prometheus.Gatherer
@@ -103,14 +117,7 @@ func run(t *testing.T, access cluster.Access, name string) process {
 // TestProcessesOfControllers has two processes in a cluster that knows nothing of Machines yet: they define the kinds,
 // share one key, and one of them works; when that ends, the other one does.
 func TestProcessesOfControllers(t *testing.T) {
-	log.SetLogger(logr.Discard())
-	config := apiserver.Start(t.Context(), t, "1.36.3")
-	access := cluster.Access{Kubeconfig: kubeconfig(t, config)}
-	c, err := cluster.Connect(access)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	config, access, c := startAPI(t)
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		t.Fatal(err)

@@ -14,21 +14,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/controllers"
 	"kubeone/internal/pool"
-	"kubeone/test/lab/apiserver"
 )
 
 // staticManifest has one worker, beside a control-plane host.
@@ -100,14 +97,7 @@ func asks(t *testing.T, kube kubernetes.Interface, name, node, address string) {
 // TestServingCertificatesBetweenRuns has kubelets ask for serving certificates while no run is under way: those of the
 // manifest and of Machines get theirs, and nobody gets another's.
 func TestServingCertificatesBetweenRuns(t *testing.T) {
-	log.SetLogger(logr.Discard())
-	config := apiserver.Start(t.Context(), t, "1.36.3")
-	access := cluster.Access{Kubeconfig: kubeconfig(t, config)}
-	c, err := cluster.Connect(access)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	config, access, c := startAPI(t)
 	recorded(t, c)
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -180,13 +170,7 @@ func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState
 
 // TestAHostThatIsToBeResetMakesNoNode has a kubelet make its Node while its Host waits to be reset, and afterwards.
 func TestAHostThatIsToBeResetMakesNoNode(t *testing.T) {
-	log.SetLogger(logr.Discard())
-	config := apiserver.Start(t.Context(), t, "1.36.3")
-	c, err := cluster.Connect(cluster.Access{Kubeconfig: kubeconfig(t, config)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	config, _, c := startAPI(t)
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

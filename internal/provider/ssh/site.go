@@ -116,7 +116,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return &provider.Waiting{Reason: "APISilent", Message: err.Error()}
 	}
-	want, mirror, err := s.wanted(ctx, facts.World.API, m, h)
+	want, mirror, err := s.wanted(ctx, facts.World.API, m, h, gone)
 	if err != nil {
 		return err
 	}
@@ -253,13 +253,13 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 
 // wanted is the cluster with the Machine's host as its only host. What else is wanted of a worker is the manifest's, as
 // recorded, and so is the mirror.
-func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host,
+func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
 ) (want desired.Cluster, mirror string, err error) {
 	loaded, r, err := s.Recorded(ctx)
 	if err != nil {
 		return want, "", err
 	}
-	if m.DeletionTimestamp == nil { // what is to be returned gets no certificate
+	if !gone { // what is to be returned gets no certificate
 		if err := Reserved(loaded.Cluster, r, h); err != nil {
 			return want, "", err
 		}
