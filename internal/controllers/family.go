@@ -328,8 +328,8 @@ func deploymentConditions(s rollout.Status, wrong error) []metav1.Condition {
 	}
 	if s.Held > 0 {
 		held.Status, held.Reason = metav1.ConditionTrue, "TooManyUnhealthy"
-		held.Message = fmt.Sprintf("%d Machines are unhealthy, more than maxUnhealthy: none is replaced for that",
-			s.Held)
+		held.Message = fmt.Sprintf("%d Machines are unhealthy, or were whole and are not ready, more than "+
+			"maxUnhealthy: none is replaced for that", s.Held)
 	}
 	return []metav1.Condition{available, progressing, held}
 }

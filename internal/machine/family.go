@@ -128,8 +128,8 @@ func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, 
 		_, first := m.Annotations[v1alpha1.DeleteFirstAnnotation]
 		family.Machines = append(family.Machines, rollout.Machine{
 			Name: m.Name, Set: set.Name, Created: m.CreationTimestamp.Time,
-			ReadySince: since(m, ConditionReady), Updating: updating(m), Changed: changed(m), Unhealthy: unhealthy,
-			DeleteFirst: first, Deleting: m.DeletionTimestamp != nil, Metadata: metadata,
+			ReadySince: since(m, ConditionReady), Updating: updating(m), Changed: changed(m), Lost: lost(m),
+			Unhealthy: unhealthy, DeleteFirst: first, Deleting: m.DeletionTimestamp != nil, Metadata: metadata,
 		})
 	}
 	return ask

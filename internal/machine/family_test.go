@@ -272,6 +272,39 @@ func TestWhatIsUnhealthy(t *testing.T) {
 	}
 }
 
+// A Machine that is lost counts for the brake at once. One that is new, changed or deleted is not ready for that reason.
+func TestWhatIsLost(t *testing.T) {
+	t.Parallel()
+	silent := func(m *v1alpha1.Machine) {
+		condition(m, ConditionUpdating, metav1.ConditionFalse, 4000)
+		condition(m, ConditionReady, metav1.ConditionUnknown, 5)
+	}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.Machine)
+		is     bool
+	}{
+		"ready":  {func(m *v1alpha1.Machine) { condition(m, ConditionUpdating, metav1.ConditionFalse, 4000) }, false},
+		"silent": {silent, true},
+		"new":    {func(m *v1alpha1.Machine) { condition(m, ConditionReady, metav1.ConditionFalse, 5) }, false},
+		"changed": {func(m *v1alpha1.Machine) {
+			silent(m)
+			condition(m, ConditionUpdating, metav1.ConditionTrue, 10)
+		}, false},
+		"deleted": {func(m *v1alpha1.Machine) {
+			silent(m)
+			gone := metav1.NewTime(then(10))
+			m.DeletionTimestamp = &gone
+		}, false},
+	} {
+		_, sets, machines := objects(t)
+		c.change(&machines[0])
+		family, _, err := OfSet(&sets[0], machines, now())
+		if err != nil || len(family.Machines) != 1 || family.Machines[0].Lost != c.is {
+			t.Errorf("%s: %v, %+v, want lost %t", name, err, family.Machines, c.is)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *intstr.IntOrString {

@@ -75,6 +75,16 @@ func (h health) unhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) 
 	return over(ready, ready.Status, h.notReady, now)
 }
 
+// lost says whether the Machine's Node was all that its spec says once, and is not Ready now, though nobody changes or
+// deletes it.
+func lost(m *v1alpha1.Machine) bool {
+	if m.DeletionTimestamp != nil || m.Status.NodeRef == nil || updating(m) {
+		return false
+	}
+	whole := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating) != nil // is said of nothing else
+	return whole && !isTrue(m, ConditionReady)
+}
+
 // over says whether the condition has had the status for longer than the limit, and else when it will have.
 func over(c *metav1.Condition, status metav1.ConditionStatus, limit time.Duration, now time.Time) (bool, time.Time) {
 	if c == nil || c.Status != status || limit == 0 {

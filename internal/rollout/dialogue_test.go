@@ -135,6 +135,10 @@ func (w *world) touch(t *testing.T, what, name string) {
 	switch what {
 	case "break":
 		m.Unhealthy, m.ReadySince = true, time.Time{}
+	case "lose":
+		m.Lost, m.ReadySince = true, time.Time{}
+	case "find":
+		m.Lost, m.ReadySince = false, w.Now
 	case "stick":
 		w.stuck[name] = true
 	case "free":

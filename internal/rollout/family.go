@@ -13,7 +13,8 @@ type Family struct {
 	MinReady time.Duration
 	// DeletePolicy says which of equal machines go first when there are too many.
 	DeletePolicy DeletePolicy
-	// MaxUnhealthy is how many machines may be unhealthy so that they are still replaced; with more, none is.
+	// MaxUnhealthy is how many machines may be unhealthy or lost so that those that are unhealthy are replaced; with
+	// more, none is.
 	MaxUnhealthy int
 	// Rollout is what a deployment says of new templates; nil for a set that has no deployment.
 	Rollout *Rollout
@@ -122,6 +123,8 @@ type Machine struct {
 	// that last began or ended; zero where it never has.
 	Updating bool
 	Changed  time.Time
+	// Lost says that it has been a whole Node, and is not ready now.
+	Lost bool
 	// Unhealthy says that it has been broken for longer than anybody waits.
 	Unhealthy bool
 	// DeleteFirst says that somebody wants this one to go first when there are too many.

@@ -118,21 +118,22 @@ func (p *planner) deleteFirst(n int, reason string) {
 	}
 }
 
-// remediate deletes the machines that are unhealthy, unless too many are. One that is unhealthy and being deleted
-// still counts, or a whole pool would go one by one.
+// remediate deletes the machines that are unhealthy, unless too many are broken. One that is unhealthy and being deleted
+// still counts, or a whole pool would go one by one; so does one that is lost, as machines that break together are
+// unhealthy one after the other.
 func (p *planner) remediate() {
-	unhealthy := 0
+	broken := 0
 	for i := range p.Machines {
-		if p.Machines[i].Unhealthy {
-			unhealthy++
+		if p.Machines[i].Unhealthy || p.Machines[i].Lost {
+			broken++
 		}
 	}
-	if unhealthy > p.MaxUnhealthy {
-		p.held = unhealthy
-		return
-	}
 	for _, m := range slices.Clone(p.alive) {
-		if m.Unhealthy {
+		switch {
+		case !m.Unhealthy:
+		case broken > p.MaxUnhealthy:
+			p.held = broken
+		default:
 			p.delete(m, "unhealthy")
 		}
 	}

@@ -90,9 +90,9 @@ func (w *world) somethingBreaks(r *rand.Rand) {
 	case 4:
 		m.DeleteFirst = true
 	case 1:
-		m.ReadySince = time.Time{}
+		m.ReadySince, m.Lost = time.Time{}, r.IntN(2) == 0
 	case 2:
-		m.Unhealthy = false
+		m.Unhealthy, m.Lost = false, false
 	case 3:
 		m.Deleting = true
 	}
@@ -148,6 +148,9 @@ func kept(f Family, writes []Write) error {
 	}
 	touched := map[string]bool{}
 	for _, write := range writes {
+		if write.Reason == "unhealthy" && c.broken > f.MaxUnhealthy {
+			return fmt.Errorf("%s: %d machines are unhealthy or lost, and %d may be", write, c.broken, f.MaxUnhealthy)
+		}
 		m, known := machines[write.Machine]
 		switch write.Kind {
 		case CreateMachine:
@@ -162,7 +165,7 @@ func kept(f Family, writes []Write) error {
 			}
 		}
 	}
-	return c.broken(f)
+	return c.exceeded(f)
 }
 
 // counts is what a plan does, in numbers.
@@ -172,6 +175,8 @@ type counts struct {
 	// mayWork is the machines that are available or of a former template: those may be, too, for all that is known.
 	mayWork int
 	created int
+	// broken is how many machines are unhealthy or lost.
+	broken int
 	// taken is how many available machines are taken, named how many of them somebody has named.
 	taken, named int
 	// converted is how many machines of former templates are taken because they are, mayNotWork how many that may work
@@ -180,6 +185,9 @@ type counts struct {
 }
 
 func (c *counts) add(f Family, m Machine) {
+	if m.Unhealthy || m.Lost {
+		c.broken++
+	}
 	if m.Deleting {
 		return
 	}
@@ -212,7 +220,7 @@ func (c *counts) take(f Family, m Machine, write Write) {
 	}
 }
 
-func (c *counts) broken(f Family) error {
+func (c *counts) exceeded(f Family) error {
 	tooMany := max(0, c.alive-f.Replicas-c.surge)
 	if f.Rollout != nil && f.Rollout.Paused {
 		tooMany = max(0, c.alive-f.Replicas)
@@ -242,7 +250,7 @@ func (w *world) calm(r *rand.Rand) error {
 	}
 	for range 400 {
 		for i := range w.Machines {
-			w.Machines[i].Unhealthy = false
+			w.Machines[i].Unhealthy, w.Machines[i].Lost = false, false
 		}
 		if err := w.planSome(r, r.IntN(3) > 0); err != nil {
 			return err

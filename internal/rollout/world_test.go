@@ -139,7 +139,7 @@ func (w *world) progress(name string) string {
 	case m.Updating:
 		m.Updating, m.Changed = false, w.Now
 		return name + " is updated"
-	case m.ReadySince.IsZero():
+	case m.ReadySince.IsZero() && !m.Lost:
 		m.ReadySince = w.Now
 		return name + " is ready"
 	}
@@ -169,7 +169,7 @@ func (w *world) mark(m Machine) string {
 		is   bool
 		text string
 	}{
-		{m.Deleting, "deleting"}, {m.Updating, "updating"}, {m.Unhealthy, "unhealthy"},
+		{m.Deleting, "deleting"}, {m.Updating, "updating"}, {m.Lost, "lost"}, {m.Unhealthy, "unhealthy"},
 		{m.ReadySince.IsZero(), "not ready"}, {m.DeleteFirst, "delete first"},
 		{m.Metadata != w.setNamed(m.Set).Template.Metadata, "other metadata"},
 	} {

@@ -556,9 +556,6 @@ func (p *pool) died() {
 	p.free(dead)
 	p.ready(3, newest, 2*time.Minute)
 
-	// Hosts that die together are found dead one after the other: the first would be replaced before the others count.
-	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
-		`{"spec":{"healthCheck":{"maxUnhealthy":0}}}`)
 	lost := p.who()
 	for _, host := range lost {
 		p.must(p.Lab.Host(host).Kill(p.Context()))

@@ -130,7 +130,8 @@ type ProviderConfig struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	CloudProviderSpec *runtime.RawExtension `json:"cloudProviderSpec,omitempty"`
-	// OperatingSystem is the operating system that the machine is to have; a provider of hosts that exist checks it.
+	// OperatingSystem is the operating system that the machine is to have. The provider ssh, whose hosts have one,
+	// refuses this and all that follows.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	OperatingSystem string `json:"operatingSystem,omitempty"`
@@ -151,6 +152,14 @@ type ProviderConfig struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Network *runtime.RawExtension `json:"network,omitempty"`
+	// CAPublicKey is the key whose certificates may log in to a machine that is created.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	CAPublicKey string `json:"caPublicKey,omitempty"`
+	// OverwriteCloudConfig is the cloud-config of a machine that is created, instead of the provider's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	OverwriteCloudConfig string `json:"overwriteCloudConfig,omitempty"`
 }
 
 // MachineVersionInfo is versions of what runs on a machine.

@@ -92,8 +92,8 @@ type MachineHealthCheck struct {
 	// +kubebuilder:validation:Minimum=0
 	NotReadyTimeoutSeconds *int32 `json:"notReadyTimeoutSeconds,omitempty"`
 	// MaxUnhealthy is how many Machines of the set, or which share of its replicas, may be unhealthy at the same time
-	// so that they are still replaced: with more, something else is wrong, and nothing is deleted for that reason. A
-	// share is rounded down, but one Machine is always replaced.
+	// so that they are still replaced: with more, something else is wrong, and nothing is deleted for that reason. One
+	// whose Node was whole and is not ready counts at once. A share is rounded down, but one Machine is always replaced.
 	// +optional
 	// +kubebuilder:default="40%"
 	// +kubebuilder:validation:XIntOrString

@@ -76,6 +76,20 @@ func (p *Provider) Validate(spec v1alpha1.MachineSpec) error {
 		others = append(others, fmt.Errorf("versions.containerRuntime.name is %q; this provider installs %s", r.Name,
 			containerd))
 	}
+	value := spec.ProviderSpec.Value
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"operatingSystem", value.OperatingSystem != ""}, {"operatingSystemSpec", value.OperatingSystemSpec != nil},
+		{"sshPublicKeys", len(value.SSHPublicKeys) > 0}, {"network", value.Network != nil},
+		{"caPublicKey", value.CAPublicKey != ""}, {"overwriteCloudConfig", value.OverwriteCloudConfig != ""},
+	} {
+		if field.set {
+			others = append(others, fmt.Errorf("%s: hosts that exist are taken as they are; hostSelector chooses them",
+				field.name))
+		}
+	}
 	return errors.Join(append(others, err)...)
 }
 

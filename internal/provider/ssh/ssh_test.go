@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -54,6 +55,19 @@ func TestConfigIsReadStrictly(t *testing.T) {
 	docker.Versions.ContainerRuntime = &v1alpha1.ContainerRuntimeInfo{Name: "docker"}
 	if err := (&Provider{}).Validate(docker); err == nil || !strings.Contains(err.Error(), "installs containerd") {
 		t.Errorf("another runtime: %v", err)
+	}
+	for field, text := range map[string]string{
+		"operatingSystem": `"ubuntu"`, "operatingSystemSpec": `{"distUpgradeOnBoot": false}`, "network": `{}`,
+		"sshPublicKeys": `["ssh-ed25519 AAAA"]`, "caPublicKey": `"x"`, "overwriteCloudConfig": `"#cloud-config"`,
+	} {
+		created := specOf("")
+		if err := json.Unmarshal([]byte(`{"`+field+`": `+text+`}`), &created.ProviderSpec.Value); err != nil {
+			t.Fatal(err)
+		}
+		err := (&Provider{}).Validate(created)
+		if err == nil || !strings.HasPrefix(err.Error(), field+": hosts that exist") {
+			t.Errorf("%s: %v", field, err)
+		}
 	}
 }
 
