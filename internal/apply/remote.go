@@ -85,6 +85,9 @@ func (r *Run) bring(ctx context.Context, h host.Host, s plan.Step) error {
 			return err
 		}
 	}
+	if err := r.uploadBundles(ctx, h, s); err != nil {
+		return err
+	}
 	if err := r.uploadSecrets(ctx, h, s); err != nil {
 		return err
 	}

@@ -101,6 +101,9 @@ type Decision struct {
 	System []string `json:"system,omitempty"`
 	// Settings are the apps of Input.System whose settings are not as they must be, sorted.
 	Settings []string `json:"settings,omitempty"`
+	// ControllerFiles are the hosts that lack the controllers' image, or a bundle for them.
+	ControllerFiles []string `json:"controllerFiles,omitempty"`
+
 	Metadata []string `json:"metadata,omitempty"` // hosts whose Node lacks wanted labels, annotations or taints
 	// StaleNodes are names of control-plane Nodes that are nobody's: no host's, and without a member of etcd.
 	StaleNodes []string `json:"staleNodes,omitempty"`

@@ -213,6 +213,9 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if addons := v.staleAddons(); len(addons) > 0 {
 		stale = append(stale, "addon "+problem.List(addons))
 	}
+	if lacking := names(v.hosts, v.lacksControllerFiles); lacking != "" {
+		stale = append(stale, "the controllers' files on "+lacking)
+	}
 	if apps := v.staleSystem(); len(apps) > 0 {
 		stale = append(stale, problem.List(apps))
 	}

@@ -36,6 +36,10 @@ type Cluster struct {
 	Upgrade Upgrade `json:"upgrade"`
 	Backup  Backup  `json:"backup"`
 
+	// Controllers are those of Machines, where they are to run in the cluster; nil where they are not, or may stay as
+	// they are.
+	Controllers *Controllers `json:"controllers,omitempty"`
+
 	// NotCarriedOut lists the manifest's fields that are set and that this version does nothing about, as paths.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
 	// SecurityNotCarriedOut are those of them without which the cluster is less safe than somebody relies on.

@@ -24,6 +24,21 @@ func machineDeployments(c *v1beta2.KubeOneCluster) ([]map[string]any, error) {
 	return out, nil
 }
 
+// controllersWanted says whether the controllers of Machines are to run in the cluster; nil where nothing is said. There
+// is no provider for clouds yet: what a manifest for one says is not carried out.
+func controllersWanted(c *v1beta2.KubeOneCluster) *bool {
+	switch {
+	case c.CloudProvider.None == nil:
+		return nil
+	case c.MachineController != nil && c.MachineController.Deploy != nil:
+		return c.MachineController.Deploy
+	case len(c.DynamicWorkers) > 0:
+		yes := true
+		return &yes
+	}
+	return nil
+}
+
 func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig) (map[string]any, error) {
 	value, err := providerValue(c, w.ProviderSpec)
 	if err != nil {

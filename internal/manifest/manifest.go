@@ -53,6 +53,8 @@ type Loaded struct {
 	Mirror string
 	// MachineDeployments are its dynamicWorkers as objects of the cluster, as in JSON.
 	MachineDeployments []map[string]any
+	// Controllers says whether the controllers of Machines are to run in the cluster; nil where the manifest does not.
+	Controllers *bool
 }
 
 // Load reads, merges and checks a manifest. Whatever is wrong with the files is returned at once as one *Problems,
@@ -141,5 +143,6 @@ func (l *loader) loaded() (Loaded, error) {
 		StrictHostKeys:     l.cluster.StrictHostKeys,
 		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),
 		MachineDeployments: machines,
+		Controllers:        controllersWanted(l.cluster),
 	}, nil
 }

@@ -52,6 +52,14 @@ type OtherKey struct {
 	Offered string   `json:"offered"` // "SHA256:..."
 }
 
+// ControllerFiles is what a control-plane host has for the controllers, by its own word.
+type ControllerFiles struct {
+	// Image is the name of their image and its digest, with a space between, as it was imported last.
+	Image string `json:"image,omitempty"`
+	// Bundles are the sizes of bundles, in bytes, by their names.
+	Bundles map[string]int64 `json:"bundles,omitempty"`
+}
+
 // Host is what one host said. All but ID, Reach, Problem, Class, FirstContact and OtherKeys are zero
 // unless Reach is Reached.
 type Host struct {
@@ -88,6 +96,9 @@ type Host struct {
 	Healthz    Tri  `json:"kubeletHealthz,omitempty"` // the kubelet's own /healthz
 	// installed version by name: kubeadm, kubectl, runc, ...
 	Binaries map[string]string `json:"binaries,omitempty"`
+
+	// ControllerFiles is what a control-plane host has for the controllers.
+	ControllerFiles ControllerFiles `json:"controllerFiles,omitzero"`
 
 	// Marker is our own note on the host; nil where there is none.
 	Marker *Marker `json:"marker,omitempty"`

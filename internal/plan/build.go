@@ -72,7 +72,9 @@ type builder struct {
 	first   string   // ID of the host whose uploads go before the other hosts'
 	init    string   // ID of the step that creates the cluster, if there is one
 	begun   []string // ID of the step that finishes a join which has reached etcd already
-	addons  []string // IDs of the addons' steps
+	addons  []string // IDs of the steps of those addons without which no Node is ready
+	// controllers is the ID of the step that applies the controllers, if there is one
+	controllers []string
 	// settings is the ID of the step that sets what is said of kube-proxy and cluster DNS, if there is one
 	settings []string
 	// published is the ID of the step that names the endpoint in the cluster's objects, if there is one

@@ -74,6 +74,9 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 		Reason: fmt.Sprintf("%s of Kubernetes %s", count(len(images), "image"), b.in.Want.KubernetesVersion),
 		Needs:  append([]string{prepared}, b.afterFirst(step.Images, h)...), Changes: imageChanges(images),
 	})
+	if h.Role == desired.ControlPlane {
+		b.controllerFiles(h)
+	}
 }
 
 // afterFirst is the step of that kind on the host that goes first, unless that is this host.

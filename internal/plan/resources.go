@@ -7,12 +7,16 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
 )
 
 func (b *builder) resources(d decide.Decision) {
+	for _, id := range d.ControllerFiles {
+		b.controllerFiles(b.host(id))
+	}
 	b.applyAddons(d.Addons)
 	for _, id := range d.Metadata {
 		if h := b.host(id); !b.has(b.id(step.NodeReady, h)) {
@@ -53,7 +57,7 @@ func (b *builder) awaitWorkloads(reason string) {
 	if !b.has("await-workloads") {
 		b.onCluster("await-workloads", Step{
 			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons", Reason: reason,
-			Needs: b.addons,
+			Needs: slices.Concat(b.addons, b.controllers),
 		})
 	}
 }
@@ -65,12 +69,20 @@ func (b *builder) applyAddons(names []string) {
 		if b.init != "" {
 			needs = []string{b.init}
 		}
+		if name == desired.ControllersAddon {
+			needs = append(needs, b.planned(step.ControllerFiles)...)
+		}
 		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
 		intent.Digest = b.in.Addons[name]
-		b.addons = append(b.addons, b.onCluster("addon/"+name, Step{
+		id := b.onCluster("addon/"+name, Step{
 			Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
 			Reason: b.addonReason(name, had), Needs: needs,
-		}))
+		})
+		if name == desired.ControllersAddon {
+			b.controllers = []string{id} // no Node waits for it
+		} else {
+			b.addons = append(b.addons, id)
+		}
 	}
 }
 
@@ -82,7 +94,7 @@ func (b *builder) missingAddons() []string {
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(b.in.Addons)) {
-		if b.world.Is.API.Addons[name] == "" {
+		if name != desired.ControllersAddon && b.world.Is.API.Addons[name] == "" {
 			out = append(out, name)
 		}
 	}

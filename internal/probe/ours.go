@@ -14,6 +14,7 @@ const (
 	markerFile  = "/etc/kubeone/marker"
 	digestsFile = "/etc/kubeone/digests"
 	upgradeFile = "/var/lib/kubeone/turn"
+	imageNote   = "/var/lib/kubeone/controller-image"
 	lockFile    = "/var/lib/kubeone/lock/owner"
 	stepFile    = "/var/lib/kubeone/step/current"
 	stepUnit    = "kubeone-step.service"
@@ -29,6 +30,7 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 	if turn := files[upgradeFile]; len(turn) > 0 {
 		h.Upgrading = turn[0]
 	}
+	h.ControllerFiles = controllerFiles(l["bundle"], files[imageNote])
 	h.Edited = edited(l["edited"])
 	h.Restorable = restorable(l["restorable"], h.Edited)
 	h.PodEdits = podEdits(l["pod-edit"], h.Edited)
@@ -39,6 +41,33 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 			h.Kept = append(h.Kept, path)
 		}
 	}
+}
+
+// bundlePath is the size and the path of a bundle of ours.
+var bundlePath = regexp.MustCompile(`^([0-9]{1,15}) /var/lib/kubeone/bundles/(kubeone-[0-9A-Za-z.+_-]{1,128}\.tar)$`)
+
+// imageNoted is the name and the digest of the controllers' image.
+var imageNoted = regexp.MustCompile(`^kubeone\.k8c\.io/[0-9A-Za-z._:-]{1,128} sha256:[0-9a-f]{64}$`)
+
+const mostBundles = 64
+
+// controllerFiles is what the host has for the controllers.
+func controllerFiles(bundles, note []string) observed.ControllerFiles {
+	var out observed.ControllerFiles
+	if len(note) > 0 && imageNoted.MatchString(note[0]) {
+		out.Image = note[0]
+	}
+	for _, text := range bundles {
+		m := bundlePath.FindStringSubmatch(text)
+		if m == nil || len(out.Bundles) == mostBundles {
+			continue
+		}
+		if out.Bundles == nil {
+			out.Bundles = map[string]int64{}
+		}
+		out.Bundles[m[2]], _ = strconv.ParseInt(m[1], 10, 64) // of at most 15 digits
+	}
+	return out
 }
 
 // keptPath is what a directory of things kept looks like; whatever else a host says is not repeated to anybody.

@@ -136,8 +136,14 @@ files() {
 	release=/etc/os-release
 	[ -r $release ] || release=/usr/lib/os-release
 	block file
-	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current $state/turn /dev/null
+	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current $state/turn \
+		$state/controller-image /dev/null
 	endblock
+	if [ -d $state/bundles ]; then
+		block bundle
+		stat -c '%s %n' $state/bundles/*.tar 2>/dev/null
+		endblock
+	fi
 	[ ! -f $ours/files ] || edited
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"
 }

@@ -32,13 +32,16 @@ const (
 	ArtifactsDir = "/var/lib/kubeone/artifacts"
 	StepDir      = "/var/lib/kubeone/step"
 	LockDir      = "/var/lib/kubeone/lock"
-	SecretsDir   = "/run/kubeone/secrets" // on a memory file system
-	MarkerFile   = "/etc/kubeone/marker"
-	DigestsFile  = "/etc/kubeone/digests"
-	FilesFile    = "/etc/kubeone/files"    // digests of files, as sha256sum writes them
-	KeptDir      = "/etc/kubeone/kept"     // these files as they were written, each named after its digest
-	UpgradeFile  = "/var/lib/kubeone/turn" // the version to which an upgrade of the host has begun and not ended
-	APIPort      = 6443
+	BundlesDir   = "/var/lib/kubeone/bundles" // on control-plane hosts, for the controllers
+	// ControllerNote says which image of the controllers the host has: its name and its digest.
+	ControllerNote = "/var/lib/kubeone/controller-image"
+	SecretsDir     = "/run/kubeone/secrets" // on a memory file system
+	MarkerFile     = "/etc/kubeone/marker"
+	DigestsFile    = "/etc/kubeone/digests"
+	FilesFile      = "/etc/kubeone/files"    // digests of files, as sha256sum writes them
+	KeptDir        = "/etc/kubeone/kept"     // these files as they were written, each named after its digest
+	UpgradeFile    = "/var/lib/kubeone/turn" // the version to which an upgrade of the host has begun and not ended
+	APIPort        = 6443
 
 	// RecoveryDir is where a restore works; only root reads it, and nothing of it is left at its end.
 	RecoveryDir = "/var/lib/kubeone/recovery"
@@ -210,6 +213,8 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"FORMER_DIGEST", formerDigest(in)},
 		{"BIN", BinDir},
 		{"ARTIFACTS", ArtifactsDir},
+		{"BUNDLES", BundlesDir},
+		{"CONTROLLER_NOTE", ControllerNote},
 		{"SECRETS", SecretsDir},
 		{"MARKER", MarkerFile},
 		{"DIGESTS", DigestsFile},

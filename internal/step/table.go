@@ -49,7 +49,7 @@ type row struct {
 // rows is the table, in the order in which kinds are explained.
 func rows() []row {
 	return []row{
-		prepareRow(), imagesRow(), initRow(),
+		prepareRow(), imagesRow(), controllerFilesRow(), initRow(),
 		copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
 		restartUnitsRow(), regenerateRow(), restoreFilesRow(), quarantineRow(),
 		apiNamesRow(), dialRow(), publishEndpointRow(),

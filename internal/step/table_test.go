@@ -90,7 +90,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		Quarantine: quorum.StopHealthy, RemoveEtcd: quorum.Leave,
 	}
 	for _, none := range []Kind{
-		Prepare, Images, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
+		Prepare, Images, ControllerFiles, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
 		RestartUnits, Regenerate, RestoreFiles, APINames, Dial, PublishEndpoint, Fetch, Check, SystemAddons, Snapshot,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// carriedWithoutCloud is the tag of fields that are carried out for hosts that exist, and for no cloud yet.
+const carriedWithoutCloud = "without a cloud"
+
 // NotCarriedOut returns the paths of all fields that are set and that this version does nothing about, in the order of
 // the types. A feature that is switched off is carried out by doing nothing.
 func (c *KubeOneCluster) NotCarriedOut() []string {
@@ -33,6 +36,9 @@ func (c *KubeOneCluster) ignored(counts func(reflect.StructField) bool) []string
 		tag, ok := f.Tag.Lookup("carried")
 		if !ok {
 			return true
+		}
+		if tag == carriedWithoutCloud && c.CloudProvider.None != nil {
+			return false
 		}
 		if _, idle, found := strings.Cut(tag, "idle="); counts(f) && !isIdle(v) && (!found || plainText(v) != idle) {
 			paths = append(paths, path)

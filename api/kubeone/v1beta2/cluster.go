@@ -52,9 +52,9 @@ type KubeOneCluster struct {
 	Backup BackupConfig `json:"backup,omitzero"`
 
 	// DynamicWorkers is worker machines that machine-controller creates.
-	DynamicWorkers []DynamicWorkerConfig `json:"dynamicWorkers,omitempty" carried:"no"`
-	// MachineController configures machine-controller.
-	MachineController *MachineControllerConfig `json:"machineController,omitempty" carried:"no"`
+	DynamicWorkers []DynamicWorkerConfig `json:"dynamicWorkers,omitempty" carried:"without a cloud"`
+	// MachineController says whether the controllers of Machines run in the cluster.
+	MachineController *MachineControllerConfig `json:"machineController,omitempty" carried:"without a cloud"`
 	// OperatingSystemManager configures operating-system-manager.
 	OperatingSystemManager *OperatingSystemManagerConfig `json:"operatingSystemManager,omitempty" carried:"no"`
 	// Features is additional features of the cluster.

@@ -144,6 +144,8 @@ func (d *docs) row(f reflect.StructField, comment, carried string) string {
 		}
 		if _, idle, found := strings.Cut(tag, "idle="); found {
 			carried = "`" + idle + "` only"
+		} else if tag == carriedWithoutCloud {
+			carried = "with `cloudProvider: {none: {}}`"
 		}
 	}
 	fmt.Fprintf(d, "| `%s` | %s | %s | %s | %s |\n", JSONName(f), typeName(f.Type), value, carried, sentence(comment))

@@ -21,9 +21,9 @@ func (f *findings) cloudProvider(c *KubeOneCluster) {
 	case len(chosen) > 1:
 		f.errorf(path, "keep one of them", "has %d providers: %s", len(chosen), strings.Join(chosen, ", "))
 	}
-	if p.None != nil && c.MachineController != nil && !isOff(c.MachineController.Deploy) {
-		f.errorf("machineController", "set deploy: false, or remove it",
-			"cannot create machines without a cloud provider")
+	if c.MachineController != nil && isFalse(c.MachineController.Deploy) && len(c.DynamicWorkers) > 0 {
+		f.errorf("dynamicWorkers", "take them out, or machineController.deploy: false",
+			"nobody makes them where the controllers do not run")
 	}
 	if p.None != nil && c.OperatingSystemManager != nil && !isOff(c.OperatingSystemManager.Deploy) {
 		f.errorf("operatingSystemManager", "set deploy: false, or remove it",
@@ -33,6 +33,8 @@ func (f *findings) cloudProvider(c *KubeOneCluster) {
 		f.errorf(path+".csiConfig", "remove it", "is for vsphere only")
 	}
 }
+
+func isFalse(deploy *bool) bool { return deploy != nil && !*deploy }
 
 func isOff(deploy *bool) bool {
 	return deploy == nil || !*deploy

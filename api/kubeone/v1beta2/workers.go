@@ -59,9 +59,9 @@ type DNSConfig struct {
 	Servers []string `json:"servers,omitempty"`
 }
 
-// MachineControllerConfig configures machine-controller.
+// MachineControllerConfig says whether the controllers of Machines run in the cluster.
 type MachineControllerConfig struct {
-	// Deploy installs it.
+	// Deploy has them run on the control-plane hosts. Left out, they do where there are dynamicWorkers.
 	Deploy *bool `json:"deploy,omitempty"`
 }
 

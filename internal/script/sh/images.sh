@@ -3,7 +3,7 @@
 stage_images() {
 	wait_for 60 "containerd" "$BIN/ctr" version
 	if ! (images_present) >/dev/null 2>&1; then
-		if [ "$PUSHED" = yes ]; then import_images; else pull_images; fi
+		if [ "$PUSHED" = yes ]; then import_images "$(file_image_index)" "$IMAGE_BLOBS"; else pull_images; fi
 		images_present
 	fi
 	for blob in $IMAGE_BLOBS; do rm -f "$ARTIFACTS/sha256/${blob##*/}"; done
@@ -29,10 +29,10 @@ pin_images() {
 	done || exit 1
 }
 
-# unpin_others leaves the images of other releases to the kubelet.
+# unpin_others leaves the images of other releases to the kubelet. The controllers' is of no release.
 unpin_others() {
 	"$BIN/ctr" -n k8s.io images ls -q 'labels."io.cri-containerd.pinned"==pinned' 2>/dev/null | while read -r name; do
-		case $name in sha256:*) continue ;; esac
+		case $name in sha256:* | kubeone.k8c.io/*) continue ;; esac
 		printf '%s\n' "$IMAGES" | cut -d ' ' -f 1 | grep -qxF "$name" ||
 			quiet "$BIN/ctr" -n k8s.io images label "$name" io.cri-containerd.pinned= || true
 	done
@@ -46,15 +46,16 @@ quiet() {
 	}
 }
 
-# import_images feeds the uploaded blobs to containerd as one image layout; containerd checks every digest itself.
+# import_images INDEX BLOBS feeds the uploaded blobs to containerd as one image layout; containerd checks every digest
+# itself.
 import_images() {
 	layout=$ARTIFACTS/layout
 	mkdir -p "$layout/blobs"
 	printf '{"imageLayoutVersion":"1.0.0"}\n' >"$layout/oci-layout"
-	file_image_index >"$layout/index.json"
+	printf '%s' "$1" >"$layout/index.json"
 	ln -sfn "$ARTIFACTS/sha256" "$layout/blobs/sha256"
 	sent=
-	for blob in $IMAGE_BLOBS; do
+	for blob in $2; do
 		[ ! -f "$layout/$blob" ] || sent="$sent $blob"
 	done
 	# What the runtime has already was not sent: an import finds it there.

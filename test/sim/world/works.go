@@ -17,6 +17,8 @@ type work struct {
 var works = map[step.Kind]work{
 	step.Prepare: {phases: []phase{markBegun, installRuntime}, repairs: true},
 	step.Images:  {phases: []phase{fetchImages}},
+
+	step.ControllerFiles: {phases: []phase{fetchImages}},
 	step.Init: {phases: []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined},
 		repairs: true},
 	step.CopyPKI:     {phases: []phase{writePKI}, repairs: true},
