@@ -38,6 +38,10 @@ type API interface {
 	DeleteNode(ctx context.Context, node string) error
 
 	Apply(ctx context.Context, objects []unstructured.Unstructured) (ssa.Result, error)
+	// Create makes an object that is not there; Merge changes one by a merge patch; Delete deletes objects.
+	Create(ctx context.Context, o *unstructured.Unstructured) error
+	Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error
+	Delete(ctx context.Context, objects []unstructured.Unstructured) error
 	// SetKubeProxy changes kube-proxy's configuration and kubeconfig, and has its pods begin anew if they changed.
 	SetKubeProxy(ctx context.Context, change settings.Change) error
 	// PublishEndpoint names the API's endpoint, "host:port", in the objects by which hosts that join find it, and the

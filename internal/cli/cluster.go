@@ -29,6 +29,8 @@ type clusterFlags struct {
 	forceUpgrade        bool
 	dropNames           bool
 	allowUnsupported    bool
+	withMachines        bool
+	upgradeMachines     bool
 	upgradeFlags
 }
 
@@ -54,6 +56,10 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
 	parallelFlag(cmd, &f.parallel)
+	flags.BoolVar(&f.withMachines, "with-machines", false,
+		"run the controllers of Machines in the cluster, as machineController.deploy in the manifest does")
+	flags.BoolVar(&f.upgradeMachines, "upgrade-machine-deployments", false,
+		"give all MachineDeployments the manifest's version of the kubelet, after the control plane")
 	f.upgradeFlags.register(cmd)
 }
 
@@ -81,7 +87,7 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 		Bundles: f.artifacts.bundles, BundleSHA256: f.artifacts.sums, Digests: f.artifacts.digests,
 		TrustSource: f.artifacts.trust, InsecureMirror: f.artifacts.insecure,
 		Parallel: f.parallel, Passphrase: passphrase(stdio), Version: f.version, Upgrade: f.upgrade(),
-		CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys,
+		CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys, WithMachines: f.withMachines,
 		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
 	if err != nil {
@@ -95,7 +101,8 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 
 // request is what the flags ask of the cluster.
 func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
-	r := engine.Apply{ForceUpgrade: f.forceUpgrade, DropNames: f.dropNames, DiscardEdits: f.discardEdits}
+	r := engine.Apply{ForceUpgrade: f.forceUpgrade, DropNames: f.dropNames, DiscardEdits: f.discardEdits,
+		UpgradeMachines: f.upgradeMachines}
 	ids, err := w.HostIDs("--limit", f.limit...)
 	if err != nil {
 		return r, err

@@ -41,6 +41,8 @@ type Input struct {
 	System map[string]string
 	// ForceUpgrade rolls the configuration out host by host although nothing differs.
 	ForceUpgrade bool
+	// UpgradeMachines gives MachineDeployments the cluster's version of the kubelet.
+	UpgradeMachines bool
 	// DropNames takes the names out of the API servers' certificates that nobody wants any more, once nobody dials
 	// them.
 	DropNames bool
@@ -101,6 +103,12 @@ type Decision struct {
 	System []string `json:"system,omitempty"`
 	// Settings are the apps of Input.System whose settings are not as they must be, sorted.
 	Settings []string `json:"settings,omitempty"`
+	// RemoveAddons are names of addons that are to go.
+	RemoveAddons []string `json:"removeAddons,omitempty"`
+	// CreateMachines are the wanted MachineDeployments that are not there, and UpgradeMachines those that are there with
+	// another version of the kubelet than they are to have, as "namespace/name".
+	CreateMachines  []string `json:"createMachines,omitempty"`
+	UpgradeMachines []string `json:"upgradeMachines,omitempty"`
 	// ControllerFiles are the hosts that lack the controllers' image, or a bundle for them.
 	ControllerFiles []string `json:"controllerFiles,omitempty"`
 

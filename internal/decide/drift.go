@@ -55,21 +55,6 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
-// lacksControllerFiles reports whether a control-plane host lacks what the controllers need there, where they are to run.
-func (v *view) lacksControllerFiles(s *hostState) bool {
-	want := v.in.Want.Controllers
-	if want == nil || v.in.About != nil || !s.controlPlane() || !s.inLimit || !s.joined() ||
-		s.is.Reach != observed.Reached {
-		return false
-	}
-	if s.is.ControllerFiles.Image != want.Image.Name+" "+want.Image.Digest {
-		return true
-	}
-	return slices.ContainsFunc(want.Bundles, func(b desired.BundleFile) bool {
-		return s.is.ControllerFiles.Bundles[b.Name] != b.Size
-	})
-}
-
 // autoApproval reports whether any join token is good for any Node. A decision about some hosts leaves that to one
 // about the cluster, unless they join.
 func (v *view) autoApproval() bool {

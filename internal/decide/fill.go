@@ -63,7 +63,7 @@ func (v *view) fillAlso(d *Decision) {
 		d.Also = append(d.Also, fsm.Join)
 	}
 	v.fillObjects(d)
-	if len(d.Addons)+len(d.ControllerFiles)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System)+len(d.Settings)+
+	if len(d.Addons)+len(d.RemoveAddons)+len(d.CreateMachines)+len(d.UpgradeMachines)+len(d.ControllerFiles)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System)+len(d.Settings)+
 		len(d.Serving) > 0 || d.AutoApproval {
 		d.Also = append(d.Also, fsm.Resources)
 	}
@@ -88,6 +88,7 @@ func (v *view) fillJoins(d *Decision, grow bool) {
 
 func (v *view) fillObjects(d *Decision) {
 	d.Addons, d.ControllerFiles = v.staleAddons(), having(v.hosts, v.lacksControllerFiles)
+	d.RemoveAddons, d.CreateMachines, d.UpgradeMachines = v.unwantedAddons(), v.missingMachines(), v.oldMachines()
 	d.Metadata = having(v.hosts, v.staleNode)
 	d.StaleNodes = v.staleNodes()
 	d.Uncordon = having(v.hosts, v.cordoned)

@@ -216,6 +216,12 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if lacking := names(v.hosts, v.lacksControllerFiles); lacking != "" {
 		stale = append(stale, "the controllers' files on "+lacking)
 	}
+	if addons := v.unwantedAddons(); len(addons) > 0 {
+		stale = append(stale, "addon "+problem.List(addons)+", which is not wanted any more,")
+	}
+	if machines := append(v.missingMachines(), v.oldMachines()...); len(machines) > 0 {
+		stale = append(stale, "MachineDeployment "+problem.List(machines))
+	}
 	if apps := v.staleSystem(); len(apps) > 0 {
 		stale = append(stale, problem.List(apps))
 	}

@@ -40,6 +40,11 @@ type Cluster struct {
 	// they are.
 	Controllers *Controllers `json:"controllers,omitempty"`
 
+	// NoControllers says that the controllers are not to run in the cluster: what is there of them goes.
+	NoControllers bool `json:"noControllers,omitempty"`
+	// MachineDeployments are to be made where they are not there.
+	MachineDeployments []MachineDeployment `json:"machineDeployments,omitempty"`
+
 	// NotCarriedOut lists the manifest's fields that are set and that this version does nothing about, as paths.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
 	// SecurityNotCarriedOut are those of them without which the cluster is less safe than somebody relies on.

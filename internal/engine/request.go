@@ -48,7 +48,9 @@ type Apply struct {
 	Selector     labels.Selector // of Node labels; of those hosts, the ones that it matches; nil is all
 	ForceUpgrade bool            // roll the configuration out although nothing differs
 	DiscardEdits bool            // an upgrade loses what somebody has changed in static pods
-	DropNames    bool            // take the names out of the API servers' certificates that nobody wants any more
+	// UpgradeMachines gives MachineDeployments the cluster's version of the kubelet, after the control plane.
+	UpgradeMachines bool
+	DropNames       bool // take the names out of the API servers' certificates that nobody wants any more
 	// Routes are the only routes that are followed; nil is all. A plan of another is a *ConfigError when it
 	// is carried out.
 	Routes []fsm.Route
@@ -102,7 +104,7 @@ func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	if err != nil {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}
-	in.Decide.Limit, in.Decide.ForceUpgrade = limit, r.ForceUpgrade
+	in.Decide.Limit, in.Decide.ForceUpgrade, in.Decide.UpgradeMachines = limit, r.ForceUpgrade, r.UpgradeMachines
 	p, decisions := plan.Build(in.Input)
 	return p, decisions, nil
 }

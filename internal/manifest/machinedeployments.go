@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/desired"
 )
 
 // machineDeployments are the manifest's dynamicWorkers as MachineDeployments, which is what the existing tool makes of
@@ -20,6 +21,22 @@ func machineDeployments(c *v1beta2.KubeOneCluster) ([]map[string]any, error) {
 			return nil, fmt.Errorf("dynamicWorkers %q: %w", c.DynamicWorkers[i].Name, err)
 		}
 		out = append(out, d)
+	}
+	return out, nil
+}
+
+// wantedMachines are these objects as the other stages know them.
+func wantedMachines(objects []map[string]any) ([]desired.MachineDeployment, error) {
+	var out []desired.MachineDeployment
+	for _, o := range objects {
+		text, err := json.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		metadata, _ := o["metadata"].(map[string]any)
+		namespace, _ := metadata["namespace"].(string)
+		name, _ := metadata["name"].(string)
+		out = append(out, desired.MachineDeployment{Namespace: namespace, Name: name, Object: string(text)})
 	}
 	return out, nil
 }

@@ -53,8 +53,8 @@ type Loaded struct {
 	Mirror string
 	// MachineDeployments are its dynamicWorkers as objects of the cluster, as in JSON.
 	MachineDeployments []map[string]any
-	// Controllers says whether the controllers of Machines are to run in the cluster; nil where the manifest does not.
-	Controllers *bool
+	// Controllers says that the controllers of Machines are to run in the cluster.
+	Controllers bool
 }
 
 // Load reads, merges and checks a manifest. Whatever is wrong with the files is returned at once as one *Problems,
@@ -135,6 +135,13 @@ func (l *loader) loaded() (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
+	controllers := controllersWanted(l.cluster)
+	if controllers != nil && *controllers {
+		if cluster.MachineDeployments, err = wantedMachines(machines); err != nil {
+			return Loaded{}, err
+		}
+	}
+	cluster.NoControllers = controllers != nil && !*controllers
 	return Loaded{
 		Cluster:            cluster,
 		Secrets:            secretsOf(l.cluster),
@@ -143,6 +150,6 @@ func (l *loader) loaded() (Loaded, error) {
 		StrictHostKeys:     l.cluster.StrictHostKeys,
 		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),
 		MachineDeployments: machines,
-		Controllers:        controllersWanted(l.cluster),
+		Controllers:        controllers != nil && *controllers,
 	}, nil
 }

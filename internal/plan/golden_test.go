@@ -116,6 +116,27 @@ func worlds() map[string]func() decide.Input {
 			become(in, "cp-2", edited(stopped))
 			return in
 		},
+		"machines-install":   func() decide.Input { return withMachines(empty(3, 1)) },
+		"machines-deployed":  func() decide.Input { return withMachines(healthy(3, 1)) },
+		"machines-join":      func() decide.Input { return deployed(withMachines(healthy(3, 0, "cp-3"))) },
+		"machines-unchanged": func() decide.Input { return deployed(withMachines(healthy(3, 1))) },
+		"machines-new-program": func() decide.Input {
+			in := deployed(withMachines(healthy(3, 1)))
+			in.Want.Controllers.Image.Digest, in.Addons[desired.ControllersAddon] = "sha256:i4", "controllers-2"
+			return in
+		},
+		"machines-upgrade": func() decide.Input {
+			in := deployed(withMachines(healthy(1, 0)))
+			in.Want.KubernetesVersion, in.UpgradeMachines = "1.36.4", true
+			in.Is.API.MachineDeployments[0].Kubelet = version
+			return in
+		},
+		"machines-no-more": func() decide.Input {
+			in := deployed(withMachines(healthy(3, 1)))
+			in.Want.Controllers, in.Want.MachineDeployments, in.Want.NoControllers = nil, nil, true
+			delete(in.Addons, desired.ControllersAddon)
+			return in
+		},
 		"join-worker":        func() decide.Input { return healthy(3, 2, "w-2") },
 		"join-control-plane": func() decide.Input { return healthy(3, 0, "cp-3") },
 		"join-resumed":       halfJoined,

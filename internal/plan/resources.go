@@ -41,12 +41,14 @@ func (b *builder) resources(d decide.Decision) {
 	}
 	b.systemSettings(d)
 	b.systemAddons(d)
+	b.removeAddons(d.RemoveAddons)
 	switch {
 	case len(d.Addons)+len(d.System) > 0:
 		b.awaitWorkloads("addons were applied")
 	case len(d.Settings) > 0:
 		b.awaitWorkloads("settings were changed")
 	}
+	b.machines(d)
 	if d.Record {
 		b.saveRecord("the cluster's record is of another manifest")
 	}

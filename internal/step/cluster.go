@@ -2,6 +2,7 @@ package step
 
 import (
 	"maps"
+	"slices"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -12,7 +13,10 @@ const (
 	RemoveAutoApproval Kind = "remove-auto-approval"
 	RevokeTokens       Kind = "revoke-tokens"
 	ApplyAddon         Kind = "apply-addon"
+	RemoveAddon        Kind = "remove-addon"
 	AwaitWorkloads     Kind = "await-workloads"
+	CreateMachines     Kind = "create-machines"
+	UpgradeMachines    Kind = "upgrade-machines"
 	SetSystem          Kind = "set-system"
 	ApproveServing     Kind = "approve-serving"
 	SaveRecord         Kind = "save-record"
@@ -74,6 +78,72 @@ func setSystemRow() row {
 			for _, app := range ParamsOf[SetSystemParams](i).Apps {
 				w.compared(app, func(c *observed.Comparison) { c.Settings = nil })
 			}
+		},
+	}
+}
+
+// CreateMachinesParams name a MachineDeployment. The intent's Digest is that of the object.
+type CreateMachinesParams struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// Kind is CreateMachines.
+func (CreateMachinesParams) Kind() Kind { return CreateMachines }
+
+func createMachinesRow() row {
+	return row{
+		kind: CreateMachines, about: "a MachineDeployment made, where there is none of its name",
+		place: ThroughAPI, group: groupAddons, params: paramsOf[CreateMachinesParams](),
+		effect: func(w *World, _ desired.Host, i Intent) {
+			p := ParamsOf[CreateMachinesParams](i)
+			w.Is.API.MachineDeployments = append(slices.Clone(w.Is.API.MachineDeployments),
+				observed.MachineDeployment{Namespace: p.Namespace, Name: p.Name, Kubelet: w.Want.KubernetesVersion})
+		},
+	}
+}
+
+// UpgradeMachinesParams name a MachineDeployment, and the version that its kubelets are to have.
+type UpgradeMachinesParams struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Kubelet   string `json:"kubeletVersion,omitempty"`
+}
+
+// Kind is UpgradeMachines.
+func (UpgradeMachinesParams) Kind() Kind { return UpgradeMachines }
+
+func upgradeMachinesRow() row {
+	return row{
+		kind: UpgradeMachines, about: "another kubelet version in a MachineDeployment, whose controllers roll it out",
+		place: ThroughAPI, group: groupAddons, params: paramsOf[UpgradeMachinesParams](),
+		effect: func(w *World, _ desired.Host, i Intent) {
+			p := ParamsOf[UpgradeMachinesParams](i)
+			w.Is.API.MachineDeployments = slices.Clone(w.Is.API.MachineDeployments)
+			for i := range w.Is.API.MachineDeployments {
+				if d := &w.Is.API.MachineDeployments[i]; d.Namespace == p.Namespace && d.Name == p.Name {
+					d.Kubelet = p.Kubelet
+				}
+			}
+		},
+	}
+}
+
+// RemoveAddonParams name the addon.
+type RemoveAddonParams struct {
+	Addon string `json:"addon,omitempty"`
+}
+
+// Kind is RemoveAddon.
+func (RemoveAddonParams) Kind() Kind { return RemoveAddon }
+
+func removeAddonRow() row {
+	return row{
+		kind: RemoveAddon, about: "an addon's objects taken away",
+		place: ThroughAPI, group: groupAddons, params: paramsOf[RemoveAddonParams](),
+		effect: func(w *World, _ desired.Host, i Intent) {
+			w.Is.API.Addons = maps.Clone(w.Is.API.Addons)
+			delete(w.Is.API.Addons, ParamsOf[RemoveAddonParams](i).Addon)
 		},
 	}
 }

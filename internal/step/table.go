@@ -56,7 +56,8 @@ func rows() []row {
 		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(),
 		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
 		removeAutoApprovalRow(), revokeTokensRow(),
-		nodeReadyRow(), applyAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(), saveRecordRow(),
+		nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),
+		createMachinesRow(), upgradeMachinesRow(), saveRecordRow(),
 		drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
 	}
 }

@@ -94,7 +94,8 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		RestartUnits, Regenerate, RestoreFiles, APINames, Dial, PublishEndpoint, Fetch, Check, SystemAddons, Snapshot,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
-		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,
+		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, CreateMachines, UpgradeMachines,
+		SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,
 		DrainNode, Uncordon, DeleteNode,
 	} {
 		want[none] = quorum.NoDisruption

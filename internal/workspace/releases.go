@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 
+	"kubeone/internal/controllerimage"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/release"
@@ -15,7 +16,8 @@ import (
 // engine that asks again is told the same.
 type releases struct {
 	source  release.Source
-	bundles *release.Library // nil when hosts download
+	bundles *release.Library       // nil when hosts download
+	image   *controllerimage.Image // nil where no controllers are to run
 
 	mu    sync.Mutex
 	known map[release.Want]desired.Artifacts
@@ -59,6 +61,9 @@ func (r *releases) Close() {
 	if r.bundles != nil {
 		_ = r.bundles.Close() // only read
 	}
+	if r.image != nil {
+		_ = r.image.Close() // only read
+	}
 }
 
 // Names implements engine.Releases.
@@ -100,6 +105,11 @@ func (r *releases) Verify(ctx context.Context) error {
 
 // Blob implements engine.Releases.
 func (r *releases) Blob(sum string) (io.Reader, int64, error) {
+	if r.image != nil {
+		if content, size, ok := r.image.Blob(sum); ok {
+			return content, size, nil
+		}
+	}
 	if r.bundles == nil {
 		return nil, 0, fmt.Errorf("nothing to upload %s from: give the bundle with --bundle", sum)
 	}
@@ -109,6 +119,16 @@ func (r *releases) Blob(sum string) (io.Reader, int64, error) {
 	}
 	size := content.Size()
 	return content, size, nil
+}
+
+// Bundle returns a whole bundle, by the name that desired.BundleFile has.
+func (r *releases) Bundle(name string) (io.Reader, int64, error) {
+	if r.bundles != nil {
+		if content, ok := r.bundles.File(name); ok {
+			return content, content.Size(), nil
+		}
+	}
+	return nil, 0, fmt.Errorf("no bundle is %s", name)
 }
 
 // ReleasesOf opens releases for whoever learns only later which mirror is meant. Its methods may be called by several

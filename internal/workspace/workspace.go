@@ -38,6 +38,8 @@ type Options struct {
 	Passphrase     func(keyFile string) ([]byte, error)
 	Warn           func(message string) // nil is nobody
 
+	WithMachines bool // the controllers of Machines run in the cluster, whatever the manifest says
+
 	Version  string // wanted in place of the manifest's Kubernetes version, on the way to it
 	Upgrade  UpgradeOptions
 	Parallel int    // hosts busy at a time; 0 is the engine's default
@@ -91,6 +93,9 @@ func (w *Workspace) open(ctx context.Context) (err error) {
 		return err
 	}
 	if w.releases, err = openReleases(ctx, w.opt, w.loaded.Mirror); err != nil {
+		return &engine.ConfigError{Err: err}
+	}
+	if err := w.controllers(); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
 	w.pool = w.openPool()

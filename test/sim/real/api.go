@@ -170,6 +170,21 @@ func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (ssa.Res
 	return ssa.Result{}, a.always(ctx, "apply")
 }
 
+// Create does the plan's step.
+func (a *api) Create(ctx context.Context, _ *unstructured.Unstructured) error {
+	return a.through(ctx, step.CreateMachines, "")
+}
+
+// Merge does the plan's step.
+func (a *api) Merge(ctx context.Context, _ *unstructured.Unstructured, _ []byte) error {
+	return a.through(ctx, step.UpgradeMachines, "")
+}
+
+// Delete does the plan's step.
+func (a *api) Delete(ctx context.Context, _ []unstructured.Unstructured) error {
+	return a.through(ctx, step.RemoveAddon, "")
+}
+
 // SetKubeProxy does the plan's step.
 func (a *api) SetKubeProxy(ctx context.Context, _ settings.Change) error {
 	return a.through(ctx, step.SetSystem, "")

@@ -57,7 +57,10 @@ var works = map[step.Kind]work{
 
 	step.RemoveAutoApproval: {request: removeAutoApproval},
 	step.RevokeTokens:       {request: answered},
+	step.RemoveAddon:        {request: answered},
 	step.AwaitWorkloads:     {request: answered},
+	step.CreateMachines:     {request: answered},
+	step.UpgradeMachines:    {request: answered},
 	step.SetSystem:          {request: answered},
 	step.PublishEndpoint:    {request: publishEndpoint},
 	step.ApproveServing:     {request: answered},

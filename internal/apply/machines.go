@@ -1,0 +1,71 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/plan"
+	"kubeone/internal/step"
+)
+
+// createMachines makes a MachineDeployment of the manifest.
+func (r *Run) createMachines(ctx context.Context, client API, s plan.Step) error {
+	p := step.ParamsOf[step.CreateMachinesParams](s.Intent)
+	for _, d := range r.Want.MachineDeployments {
+		if d.Namespace != p.Namespace || d.Name != p.Name {
+			continue
+		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON([]byte(d.Object)); err != nil {
+			return fmt.Errorf("MachineDeployment %s/%s: %w", d.Namespace, d.Name, err)
+		}
+		return client.Create(ctx, o)
+	}
+	return fmt.Errorf("MachineDeployment %s/%s is not known", p.Namespace, p.Name)
+}
+
+// upgradeMachines gives a MachineDeployment another version of the kubelet. Its controllers do the rest.
+func (r *Run) upgradeMachines(ctx context.Context, client API, s plan.Step) error {
+	p := step.ParamsOf[step.UpgradeMachinesParams](s.Intent)
+	type object = map[string]any
+	patch, err := json.Marshal(object{"spec": object{"template": object{"spec": object{
+		"versions": object{"kubelet": p.Kubelet},
+	}}}})
+	if err != nil {
+		return err
+	}
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("cluster.k8s.io/v1alpha1")
+	o.SetKind("MachineDeployment")
+	o.SetNamespace(p.Namespace)
+	o.SetName(p.Name)
+	return client.Merge(ctx, o, patch)
+}
+
+// removeAddon deletes what an addon consists of. Namespaces stay, with what others have there.
+func (r *Run) removeAddon(ctx context.Context, client API, s plan.Step) error {
+	name := step.ParamsOf[step.RemoveAddonParams](s.Intent).Addon
+	all, err := addons.Removable(name)
+	if err != nil {
+		return err
+	}
+	var objects []unstructured.Unstructured
+	for _, o := range all {
+		if o.GetKind() != "Namespace" {
+			objects = append(objects, o)
+		}
+	}
+	if err := client.Delete(ctx, objects); err != nil {
+		return err
+	}
+	return client.UpdateRecord(ctx, func(record *record.Record) error {
+		delete(record.Addons, name)
+		record.AddRun(r.history.entry())
+		return nil
+	})
+}

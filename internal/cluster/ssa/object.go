@@ -1,0 +1,70 @@
+package ssa
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+// Create makes an object. One of its name that is there stays as it is.
+func (c *Applier) Create(ctx context.Context, o *unstructured.Unstructured) error {
+	return c.with(ctx, "create", o, func(ctx context.Context) error {
+		where, err := c.Resource(o)
+		if err != nil {
+			return err
+		}
+		_, err = where.Create(ctx, o, metav1.CreateOptions{FieldManager: apicall.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Merge changes an object, of which kind, namespace and name are looked at, by a JSON merge patch.
+func (c *Applier) Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error {
+	return c.with(ctx, "change", o, func(ctx context.Context) error {
+		where, err := c.Resource(o)
+		if err != nil {
+			return err
+		}
+		_, err = where.Patch(ctx, o.GetName(), types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: apicall.FieldManager})
+		return err
+	})
+}
+
+// Delete deletes objects, the last first, with what they own. One that is not there is deleted already.
+func (c *Applier) Delete(ctx context.Context, objects []unstructured.Unstructured) error {
+	behind := metav1.DeletePropagationBackground
+	for i := len(objects) - 1; i >= 0; i-- {
+		o := &objects[i]
+		err := c.with(ctx, "delete", o, func(ctx context.Context) error {
+			where, err := c.Resource(o)
+			if err != nil {
+				return err
+			}
+			err = where.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &behind})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Applier) with(ctx context.Context, what string, o *unstructured.Unstructured, do func(context.Context) error,
+) error {
+	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
+	defer cancel()
+	return apicall.Retry(ctx, what, Describe(o), do)
+}

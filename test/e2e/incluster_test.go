@@ -1,0 +1,182 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/manager"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// TestControllersInTheCluster is the life of Machines whose controllers run on the control-plane hosts, put there by
+// apply, with workers that the manifest wants.
+func TestControllersInTheCluster(t *testing.T) {
+	s := begin(t, fleet.Options{
+		Name: "incluster", ControlPlanes: 3, SpareWorkers: 3, SSHUser: "ops", KubernetesVersion: olderPatch,
+	})
+	s.bare = s.snapshot()
+	p := &pool{story: s, booted: map[string]bool{}}
+	for _, part := range []struct {
+		name string
+		tell func(*pool)
+	}{
+		{"apply makes a cluster with controllers and a MachineDeployment", (*pool).foundedWithControllers},
+		{"hosts are added, and become Nodes", (*pool).joinedByControllers},
+		{"the process that leads dies", (*pool).leaderDied},
+		{"an upgrade of the control plane, and of all Machines after it", (*pool).upgradedWithMachines},
+		{"a control-plane host is replaced, and has what the controllers need", (*pool).replacedWithControllers},
+		{"the controllers are taken away, and come back", (*pool).withdrawn},
+	} {
+		if !s.chapter(part.name, func(s *story) {
+			p.story = s
+			part.tell(p)
+		}) {
+			out, err := s.Kube(context.WithoutCancel(t.Context()), "-n", "kubeone-system", "logs", "--tail", "40", "--prefix",
+				"-l", "app=kubeone-controller")
+			t.Logf("%s %v", out, err)
+			t.Fatal("each chapter needs what the one before it left")
+		}
+	}
+}
+
+// dynamicWorkers is what the manifest says of Machines.
+const dynamicWorkers = `dynamicWorkers:
+  - name: lab
+    replicas: 2
+    providerSpec: {cloudProviderSpec: {}}
+`
+
+// foundedWithControllers installs a cluster whose manifest wants Machines: there are no hosts for them yet.
+func (p *pool) foundedWithControllers() {
+	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n", "kind: KubeOneCluster\n"+dynamicWorkers)))
+	founded := p.run(0, []string{"apply", "-y"}, "Done.")
+	p.Logf("%5.1f s  a cluster of three with controllers", founded.Took.Seconds())
+	p.must(p.FetchKubeconfig(p.Context()))
+	p.connect()
+	p.controllersRun()
+	p.nothingToDo()
+	p.eventually("Machines wait for hosts", time.Minute, func(ctx context.Context) error {
+		all, err := p.machines(ctx)
+		if err != nil || len(all) != 2 {
+			return fmt.Errorf("%d Machines: %w", len(all), err)
+		}
+		for _, m := range all {
+			if m.Status.Phase != v1alpha1.Pending {
+				return fmt.Errorf("%s is %s", m.Name, m.Status.Phase)
+			}
+		}
+		return nil
+	})
+}
+
+// controllersRun checks that a process runs on each control-plane host, and that one leads.
+func (p *pool) controllersRun() {
+	p.Helper()
+	p.eventually("controllers run on three hosts", 2*time.Minute, func(ctx context.Context) error {
+		ready, err := p.Kube(ctx, "-n", "kubeone-system", "get", "daemonset", "kubeone-controller", "-o",
+			"jsonpath={.status.numberReady} {.status.updatedNumberScheduled} {.status.desiredNumberScheduled}")
+		if err == nil && ready != "3 3 3" {
+			err = fmt.Errorf("ready, updated, wanted: %s", ready)
+		}
+		return err
+	})
+	p.leader()
+}
+
+// leader is the name of the pod that leads.
+func (p *pool) leader() string {
+	p.Helper()
+	holder := ""
+	p.eventually("one leads", time.Minute, func(ctx context.Context) (err error) {
+		holder, err = p.Kube(ctx, "-n", "kubeone-system", "get", "lease", manager.Lease, "-o",
+			"jsonpath={.spec.holderIdentity}")
+		if err == nil && holder == "" {
+			err = fmt.Errorf("nobody does")
+		}
+		return err
+	})
+	host, _, _ := strings.Cut(holder, "_")
+	return p.kube("-n", "kubeone-system", "get", "pods", "-l", "app=kubeone-controller", "--field-selector",
+		"spec.nodeName="+host, "-o", "jsonpath={.items[0].metadata.name}")
+}
+
+// joinedByControllers fills the pool.
+func (p *pool) joinedByControllers() {
+	add := []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig()}
+	for _, h := range p.hosts() {
+		p.run(0, append(slices.Clone(add), "ops@"+h.Address), "Added "+h.Hostname)
+	}
+	p.ready(2, olderPatch, 6*time.Minute)
+	p.nothingToDo()
+	p.run(0, []string{"status"}, "lab")
+	p.run(0, []string{"plan", "--with-machines"}, "No changes")
+}
+
+// leaderDied deletes the pod that leads, and lets another one do what is asked for at once.
+func (p *pool) leaderDied() {
+	p.kube("-n", "kubeone-system", "delete", "pod", p.leader(), "--grace-period", "0", "--force")
+	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
+	p.ready(3, olderPatch, 5*time.Minute)
+	p.controllersRun()
+	p.nothingToDo() // what is there is its users'
+}
+
+// upgradedWithMachines upgrades the cluster, and the Machines with the same command.
+func (p *pool) upgradedWithMachines() {
+	before := p.who()
+	p.must(p.Want(p.Context(), newest))
+	began := time.Now()
+	p.run(0, []string{"apply", "-y", "--upgrade-machine-deployments"}, "Done.",
+		"upgrade MachineDeployment kube-system/lab to "+newest)
+	p.Logf("%5.1f s  the control plane is %s", time.Since(began).Seconds(), newest)
+	p.ready(3, newest, 6*time.Minute)
+	p.same("which Machine has which host", before, p.who())
+	p.controllersRun()
+	p.run(0, []string{"plan", "--upgrade-machine-deployments"}, "No changes")
+}
+
+// replacedWithControllers replaces a control-plane host: the controllers run on it as on the others.
+func (p *pool) replacedWithControllers() {
+	p.run(0, []string{"node", "replace", "-y", p.Lab.ControlPlanes()[2].Hostname}, "Done.")
+	p.controllersRun()
+	p.nothingToDo()
+}
+
+// withdrawn takes the controllers away, without which nothing becomes of Machines, and brings them back.
+func (p *pool) withdrawn() {
+	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n",
+		"kind: KubeOneCluster\nmachineController: {deploy: false}\n")))
+	p.run(0, []string{"apply", "-y"}, "take addon controllers away", "Done.")
+	p.eventually("no controllers are there", time.Minute, func(ctx context.Context) error {
+		pods, err := p.Kube(ctx, "-n", "kubeone-system", "get", "pods,clusterroles", "-o", "name", "-l",
+			"app=kubeone-controller")
+		if err == nil && strings.TrimSpace(pods) != "" {
+			err = fmt.Errorf("there are %s", pods)
+		}
+		return err
+	})
+	p.nothingToDo()
+	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "2")
+	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n",
+		"kind: KubeOneCluster\nmachineController: {deploy: true}\n")))
+	p.run(0, []string{"apply", "-y"}, "Done.")
+	p.controllersRun()
+	p.ready(2, newest, 4*time.Minute)
+	p.kube("-n", "kube-system", "delete", "machinedeployment", "lab")
+	for _, h := range p.hosts() {
+		p.free(h)
+	}
+	var hosts v1alpha1.MachineList
+	p.must(p.List(p.Context(), &hosts, client.InNamespace("kube-system")))
+	p.same("Machines that are left", 0, len(hosts.Items))
+}
