@@ -1,47 +1,34 @@
 package fsm
 
 import (
-	"fmt"
 	"strings"
+
+	"kubeone/internal/chart"
 )
 
-// Dot draws the state machine from its table in Graphviz' language.
-func (m Machine) Dot() string {
-	var b strings.Builder
-	b.WriteString("digraph decide {\n\trankdir=TB;\n\tnode [fontname=\"sans-serif\"];\n\tedge " +
-		"[fontname=\"sans-serif\", fontsize=11];\n")
+// Chart is the state machine as it is drawn from its table: questions in the order in which they are asked, and the
+// routes to which their answers lead.
+func (m Machine) Chart() chart.Chart {
+	p := chart.Part{Start: "the answers of the probes", Lanes: true}
 	for _, q := range m.questions() {
-		fmt.Fprintf(&b, "\t%q [shape=box, style=rounded, label=%q];\n", m.node(q.state), q.text)
+		p.States = append(p.States, chart.State{ID: m.node(q.state), Text: q.text, Note: string(q.state)})
 	}
 	for _, r := range m.Routes() {
-		fmt.Fprintf(&b, "\t%q [shape=box, style=filled, fillcolor=%q, label=%q];\n", m.node(State(r)),
-			colour(r).fill, r)
+		p.Ends = append(p.Ends, chart.State{ID: m.node(State(r)), Text: string(r), Tone: tone(r)})
 	}
 	for _, t := range m.Table() {
-		fmt.Fprintf(&b, "\t%q -> %q [label=%q];\n", m.node(t.From), m.node(t.To), t.On)
+		p.Transitions = append(p.Transitions,
+			chart.Transition{From: m.node(t.From), On: string(t.On), To: m.node(t.To)})
 	}
-	b.WriteString("}\n")
-	return b.String()
+	return chart.Chart{Title: m.title(), Parts: []chart.Part{p}}
 }
 
-// Mermaid draws the state machine from its table as a Mermaid flowchart.
-func (m Machine) Mermaid() string {
-	var b strings.Builder
-	b.WriteString("flowchart TD\n")
-	for _, q := range m.questions() {
-		fmt.Fprintf(&b, "    %s{{\"%s\"}}\n", m.node(q.state), q.text)
+// title is what a drawing shows.
+func (m Machine) title() string {
+	if m == Worker {
+		return "How a Machine's worker is decided about: questions and routes"
 	}
-	for _, r := range m.Routes() {
-		fmt.Fprintf(&b, "    %s([\"%s\"])\n", m.node(State(r)), r)
-	}
-	for _, t := range m.Table() {
-		fmt.Fprintf(&b, "    %s -->|%s| %s\n", m.node(t.From), t.On, m.node(t.To))
-	}
-	for _, r := range m.Routes() {
-		c := colour(r)
-		fmt.Fprintf(&b, "    style %s fill:%s,stroke:%s,color:%s\n", m.node(State(r)), c.fill, c.line, c.text)
-	}
-	return b.String()
+	return "How kubeone apply decides: questions and routes"
 }
 
 // node is a state's name in a drawing; routes have their own prefix, so that none is also a question.
@@ -53,20 +40,16 @@ func (m Machine) node(s State) string {
 	return prefix + strings.ReplaceAll(string(s), "-", "_")
 }
 
-// paint is the colours of an exit state.
-type paint struct{ fill, line, text string }
-
-// colour paints a route: green where nothing is wrong, blue where something is done, amber where a person or time must
-// act, red where nothing may be done.
-func colour(r Route) paint {
+// tone says of a route whether nothing is wrong, something is done, a person or time must act, or nothing may be done.
+func tone(r Route) chart.Tone {
 	switch r {
 	case Nothing:
-		return paint{"#dcfce7", "#16a34a", "#14532d"}
+		return chart.Fine
 	case Instruct, Wait:
-		return paint{"#fef3c7", "#d97706", "#78350f"}
+		return chart.Attention
 	case DisasterRecovery, Error:
-		return paint{"#fee2e2", "#dc2626", "#7f1d1d"}
+		return chart.Wrong
 	default:
-		return paint{"#dbeafe", "#2563eb", "#1e3a8a"}
+		return chart.Busy
 	}
 }

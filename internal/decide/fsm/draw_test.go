@@ -15,15 +15,15 @@ import (
 func TestDrawingsInDocsAreCurrent(t *testing.T) {
 	t.Parallel()
 	docs := filepath.Join("..", "..", "..", "docs")
-	golden.Check(t, filepath.Join(docs, "fsm.svg"), Cluster.SVG())
-	golden.Check(t, filepath.Join(docs, "fsm.mmd"), Cluster.Mermaid())
-	golden.Check(t, filepath.Join(docs, "fsm-worker.svg"), Worker.SVG())
+	golden.Check(t, filepath.Join(docs, "fsm.svg"), Cluster.Chart().SVG())
+	golden.Check(t, filepath.Join(docs, "fsm.mmd"), Cluster.Chart().Mermaid())
+	golden.Check(t, filepath.Join(docs, "fsm-worker.svg"), Worker.Chart().SVG())
 }
 
 func TestSVGIsWellFormed(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Machine{Cluster, Worker} {
-		d := xml.NewDecoder(strings.NewReader(m.SVG()))
+		d := xml.NewDecoder(strings.NewReader(m.Chart().SVG()))
 		for {
 			_, err := d.Token()
 			if errors.Is(err, io.EOF) {
@@ -39,7 +39,8 @@ func TestSVGIsWellFormed(t *testing.T) {
 func TestEveryDrawingShowsEveryTransition(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Machine{Cluster, Worker} {
-		dot, mermaid, svg, exits := m.Dot(), m.Mermaid(), m.SVG(), 0
+		c := m.Chart()
+		dot, mermaid, svg, exits := c.Dot(), c.Mermaid(), c.SVG(), 0
 		for _, tr := range m.Table() {
 			if want := `"` + m.node(tr.From) + `" -> "` + m.node(tr.To) + `" [label="` + string(tr.On) +
 				`"]`; !strings.Contains(dot, want) {
