@@ -5,25 +5,31 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kubeone/internal/chart"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/machine/life"
 )
 
 // newFSMCommand returns "kubeone fsm".
 func newFSMCommand(stdio IO) *cobra.Command {
 	var output string
+	charts := map[string]func() chart.Chart{
+		"cluster": fsm.Cluster.Chart, "worker": fsm.Worker.Chart, "machines": life.Chart,
+	}
 	cmd := &cobra.Command{
-		Use:   "fsm",
-		Short: "Draw the state machine that decides what a cluster needs",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			drawings := map[string]func() string{
-				"svg": fsm.Cluster.SVG, "dot": fsm.Cluster.Dot, "mermaid": fsm.Cluster.Mermaid,
+		Use:       "fsm [cluster | worker | machines]",
+		Short:     "Draw the state machine that decides what a cluster needs, or a worker; or the life of Machines",
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"cluster", "worker", "machines"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			draws := map[string]func(chart.Chart) string{
+				"svg": chart.Chart.SVG, "dot": chart.Chart.Dot, "mermaid": chart.Chart.Mermaid,
 			}
-			draw, ok := drawings[output]
+			draw, ok := draws[output]
 			if !ok {
 				return &usageError{fmt.Errorf("--output is svg, dot or mermaid, not %q", output), "kubeone fsm"}
 			}
-			_, err := fmt.Fprint(stdio.Out, draw())
+			_, err := fmt.Fprint(stdio.Out, draw(charts[append(args, "cluster")[0]]()))
 			return err
 		},
 	}

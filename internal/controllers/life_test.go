@@ -1,0 +1,232 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/desired"
+	"kubeone/internal/machine/life"
+	"kubeone/internal/provider"
+	"kubeone/internal/rollout"
+)
+
+// slow is a provider of one host, to which everything happens one after the other, as to a real one.
+type slow struct {
+	free, begun, joined bool // the host is free; it is the Machine's; it is a Node
+	refused, bare       bool // the spec cannot be carried out; the host is reset, if it was the Machine's
+	changes             bool // a change of the host is under way
+}
+
+var _ provider.Updater = (*slow)(nil)
+
+func (s *slow) refusal() error {
+	if s.refused {
+		return &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: "refused"}
+	}
+	return nil
+}
+
+func (s *slow) Create(context.Context, *v1alpha1.Machine) (provider.Instance, error) {
+	switch err := s.refusal(); {
+	case err != nil && s.begun:
+		return s.instance(), err
+	case err != nil:
+		return provider.Instance{}, err
+	case !s.begun && !s.free:
+		return provider.Instance{}, &provider.Waiting{Reason: "PoolEmpty"}
+	}
+	s.begun, s.free = true, false
+	if !s.joined {
+		return s.instance(), &provider.Waiting{Reason: provider.Working}
+	}
+	return s.instance(), nil
+}
+
+func (s *slow) Exists(context.Context, *v1alpha1.Machine) (provider.Instance, bool, error) {
+	if !s.begun {
+		return provider.Instance{}, false, nil
+	}
+	return s.instance(), true, nil
+}
+
+func (s *slow) instance() provider.Instance {
+	return provider.Instance{Node: "w-1", Complete: s.joined}
+}
+
+func (s *slow) Delete(context.Context, *v1alpha1.Machine) error {
+	if s.begun && !s.bare {
+		return &provider.Waiting{Reason: "Deleting"}
+	}
+	return nil
+}
+
+func (*slow) Change(_, _ v1alpha1.MachineSpec) rollout.Change { return rollout.InPlace }
+
+func (s *slow) Update(context.Context, *v1alpha1.Machine) error {
+	if err := s.refusal(); err != nil || !s.changes {
+		return err
+	}
+	return &provider.Waiting{Reason: provider.Working}
+}
+
+// one is a Machine of that provider, and its controller.
+type one struct {
+	t          *testing.T
+	random     *rand.Rand
+	c          client.Client
+	p          *slow
+	controller *Machines
+	key        types.NamespacedName
+	now        life.State
+}
+
+func newOne(t *testing.T, scheme *runtime.Scheme, random *rand.Rand) *one {
+	t.Helper()
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "uid"}}
+	m.Spec.ProviderSpec.Value.CloudProvider = "slow"
+	m.Spec.Versions.Kubelet = "1.36.1"
+	o := &one{t: t, random: random, p: &slow{}, key: client.ObjectKeyFromObject(m), now: life.None}
+	o.c = clientfake.NewClientBuilder().WithScheme(scheme).
+		WithStatusSubresource(&v1alpha1.Machine{}, &corev1.Node{}).WithObjects(m).Build()
+	o.controller = &Machines{
+		Client: o.c, Providers: provider.Set{"slow": o.p}, Events: &events.FakeRecorder{}, Now: time.Now,
+	}
+	return o
+}
+
+// machine is the Machine; nil once it is gone.
+func (o *one) machine() *v1alpha1.Machine {
+	o.t.Helper()
+	m := &v1alpha1.Machine{}
+	if err := o.c.Get(o.t.Context(), o.key, m); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		o.t.Fatal(err)
+	}
+	return m
+}
+
+// join has the host be a Node that runs what the Machine wants.
+func (o *one) join(m *v1alpha1.Machine) {
+	o.t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "w-1", Labels: map[string]string{desired.OwnerLabel: string(m.UID)},
+	}}
+	err := o.c.Create(o.t.Context(), n)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		o.t.Fatal(err)
+	}
+	if err := o.c.Get(o.t.Context(), client.ObjectKeyFromObject(n), n); err != nil {
+		o.t.Fatal(err)
+	}
+	n.Status.NodeInfo.KubeletVersion = "v" + m.Spec.Versions.Kubelet
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if err := o.c.Status().Update(o.t.Context(), n); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// happens has one thing happen, by its number, if it can.
+func (o *one) happens(what int, m *v1alpha1.Machine) {
+	o.t.Helper()
+	switch leaving := m.DeletionTimestamp != nil; what {
+	case 0:
+		o.p.free = !o.p.begun
+	case 1, 2: // the host joins, or what is changed on it ends
+		if o.p.begun {
+			o.p.joined, o.p.changes = true, false
+			o.join(m)
+		}
+	case 3: // it could not join, and is returned
+		o.p.begun = o.p.begun && o.p.joined
+	case 4:
+		o.p.refused = !o.p.refused && !leaving
+	case 5: // other versions
+		was := m.DeepCopy()
+		m.Spec.Versions.Kubelet = map[string]string{"1.36.1": "1.36.3", "1.36.3": "1.36.1"}[m.Spec.Versions.Kubelet]
+		o.p.changes = true
+		if err := o.c.Patch(o.t.Context(), m, client.MergeFrom(was)); err != nil {
+			o.t.Fatal(err)
+		}
+	case 6:
+		if o.random.IntN(4) == 0 {
+			if err := o.c.Delete(o.t.Context(), m); err != nil {
+				o.t.Fatal(err)
+			}
+		}
+	case 7:
+		o.p.bare = leaving
+	}
+}
+
+// look has the controller look, and returns what the Machine was and is then.
+func (o *one) look() life.Transition {
+	o.t.Helper()
+	var waits *provider.Waiting
+	if _, err := o.controller.Reconcile(o.t.Context(), reconcile.Request{NamespacedName: o.key}); err != nil &&
+		!errors.As(err, &waits) {
+		o.t.Fatal(err)
+	}
+	was := o.now
+	if m := o.machine(); m == nil {
+		o.now = life.Gone
+	} else if o.now = life.State(m.Status.Phase); o.now == "" {
+		o.t.Fatal("the controller has looked, and no phase is written")
+	}
+	return life.Transition{From: was, To: o.now}
+}
+
+// TestMachinesLiveAsTheTableSays has anything happen to Machines, one thing at a time, and compares which phase came
+// after which with the table that docs/machines.md draws: it has all that happens, and nothing else.
+func TestMachinesLiveAsTheTableSays(t *testing.T) {
+	t.Parallel()
+	table := life.Machine()
+	seen := map[life.Transition]bool{}
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same lives each time
+	for range 80 {
+		o := newOne(t, scheme, random)
+		o.happens([]int{0, 4, 5}[random.IntN(3)], o.machine())
+		for range 30 {
+			if tr := o.look(); tr.From != tr.To {
+				seen[tr] = true
+			}
+			m := o.machine()
+			if m == nil {
+				break
+			}
+			o.happens(random.IntN(8), m)
+		}
+	}
+	for tr := range seen {
+		if !table.Leads(tr.From, tr.To) {
+			t.Errorf("the table lacks what happens: %s to %s", tr.From, tr.To)
+		}
+	}
+	for _, row := range table.Transitions {
+		happened := false
+		for tr := range seen {
+			happened = happened || tr.To == row.To && (tr.From == row.From || row.From == life.Any)
+		}
+		if !happened {
+			t.Errorf("what the table says does not happen: %s, %s, %s", row.From, row.On, row.To)
+		}
+	}
+}
