@@ -39,18 +39,15 @@ type world struct {
 	config *rest.Config
 	fake   *fake.Provider
 	stop   func() // ends the controllers and waits for them
-
-	mu     sync.Mutex
-	faults map[string]error // of the creation of Machines, by the kubelet's version
 }
 
 const namespace = "kube-system"
 
-// newWorld starts an API server, and controllers.
-func newWorld(t *testing.T) *world {
+// newWorld starts an API server, and controllers, whose machines take as long as the options say.
+func newWorld(t *testing.T, o fake.Options) *world {
 	t.Helper()
 	log.SetLogger(logr.Discard())
-	w := &world{t: t, config: apiserver.Start(t.Context(), t, "1.36.3"), faults: map[string]error{}}
+	w := &world{t: t, config: apiserver.Start(t.Context(), t, "1.36.3")}
 	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{
 		Paths: []string{"../../api/cluster/v1alpha1/crds"}, ErrorIfPathMissing: true,
 	}); err != nil {
@@ -63,14 +60,7 @@ func newWorld(t *testing.T) *world {
 	if w.WithWatch, err = client.NewWithWatch(w.config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	w.fake = fake.New(w, fake.Options{Fault: func(op fake.Operation, m *v1alpha1.Machine) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if op == fake.Create {
-			return w.faults[m.Spec.Versions.Kubelet]
-		}
-		return nil
-	}})
+	w.fake = fake.New(w, o)
 	w.start()
 	t.Cleanup(func() { w.stop() })
 	return w
@@ -222,7 +212,7 @@ func change[O client.Object](w *world, o O, name string, edit func(O)) {
 
 func TestControllersWithTheFakeProvider(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, fake.Options{})
 	for _, part := range []struct {
 		name string
 		test func(*testing.T, *world)

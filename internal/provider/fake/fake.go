@@ -133,14 +133,25 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	if left > 0 {
 		return &provider.Waiting{Reason: "Deleting", Message: "the machine is being removed", After: left}
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node}}
-	if err := p.nodes.Delete(ctx, node); err != nil && !apierrors.IsNotFound(err) {
+	if err := p.leave(ctx, m, s.node); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.machines, m.UID)
 	return nil
+}
+
+// leave deletes the machine's Node, and leaves one of that name that is another's.
+func (p *Provider) leave(ctx context.Context, m *v1alpha1.Machine, name string) error {
+	node := &corev1.Node{}
+	if err := p.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return err
+	}
+	if node.Labels[desired.OwnerLabel] != string(m.UID) {
+		return nil
+	}
+	return p.nodes.Delete(ctx, node, client.Preconditions{UID: &node.UID})
 }
 
 func (s *state) instance(m *v1alpha1.Machine, complete bool) provider.Instance {

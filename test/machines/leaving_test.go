@@ -1,0 +1,384 @@
+//go:build e2e
+
+package machines
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/provider/fake"
+)
+
+// TestMachinesThatTakeTheirTime is about what happens to Machines while they come and go. Nobody collects garbage in
+// front of this API server: the tests do it themselves, in the order that is worst.
+func TestMachinesThatTakeTheirTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fake.Options{CreateDelay: 300 * time.Millisecond, DeleteDelay: 200 * time.Millisecond})
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *world)
+	}{
+		{"0 to 100 to 0, while they are being made", hundred},
+		{"two deployments whose selectors overlap", overlapping},
+		{"a deployment is deleted in the background", deletedInBackground},
+		{"a deployment is deleted in the foreground", deletedInForeground},
+		{"a deployment is deleted without what it owns", deletedAsOrphan},
+		{"a Machine with a finalizer of somebody else, deleted twice", foreignFinalizer},
+		{"a Node of the Machine's name that is not its own", foreignNode},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			w.t = t
+			part.test(t, w)
+			w.nothingLeft()
+		})
+	}
+	w.t = t
+}
+
+// nothingLeft waits until there is no machine and no Node.
+func (w *world) nothingLeft() {
+	w.t.Helper()
+	w.until("no machine and no Node is left", func() string {
+		var nodes corev1.NodeList
+		if err := w.List(w.t.Context(), &nodes); err != nil || len(nodes.Items) > 0 || w.fake.Count() > 0 {
+			return fmt.Sprintf("%d Nodes, %d machines, %v", len(nodes.Items), w.fake.Count(), err)
+		}
+		return ""
+	})
+}
+
+func (w *world) create(o client.Object) {
+	w.t.Helper()
+	if err := w.Create(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) scale(name string, replicas int32) {
+	w.t.Helper()
+	change(w, &v1alpha1.MachineDeployment{}, name, func(md *v1alpha1.MachineDeployment) {
+		md.Spec.Replicas = &replicas
+	})
+}
+
+// delete deletes all of a kind that have the deployment's label.
+func (w *world) delete(kind client.Object, name string) {
+	w.t.Helper()
+	if err := w.DeleteAllOf(w.t.Context(), kind, client.InNamespace(namespace),
+		client.MatchingLabels{"app": name}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// noMachines waits until a deployment has none.
+func (w *world) noMachines(name string) {
+	w.t.Helper()
+	w.until(name+" has no Machine", func() string {
+		if left := w.machines(name); len(left) > 0 {
+			return fmt.Sprint(slices.Sorted(maps.Keys(left)))
+		}
+		return ""
+	})
+}
+
+// noneIsMade watches a deployment's Machines; what it returns ends that.
+func (w *world) noneIsMade(name string) (end func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	there := w.machines(name)
+	events, err := w.Watch(ctx, &v1alpha1.MachineList{}, client.InNamespace(namespace),
+		client.MatchingLabels{"app": name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range events.ResultChan() {
+			if m, ok := e.Object.(*v1alpha1.Machine); ok && there[m.Name].Name == "" {
+				w.t.Errorf("Machine %s was made", m.Name)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		events.Stop()
+		<-done
+	}
+}
+
+// seenAll waits until the controllers have reconciled every object: those of a process that has just begun do, and a
+// deployment of which they have seen nothing before comes after all others.
+func (w *world) seenAll() {
+	w.t.Helper()
+	w.stop()
+	w.start()
+	w.create(fakeDeployment("seen", 1, "1.36.3"))
+	w.complete("seen", 1, "1.36.3")
+	w.removed("seen", metav1.DeletePropagationBackground)
+}
+
+func hundred(_ *testing.T, w *world) {
+	w.create(fakeDeployment("hundred", 0, "1.36.3"))
+	w.scale("hundred", 100)
+	w.until("some run, and others are being made", func() string {
+		phases := map[v1alpha1.MachinePhase]int{}
+		for _, m := range w.machines("hundred") {
+			phases[m.Status.Phase]++
+		}
+		if phases[v1alpha1.Running] == 0 || phases[v1alpha1.Provisioning] == 0 {
+			return fmt.Sprint(phases)
+		}
+		return ""
+	})
+	w.scale("hundred", 0)
+	w.complete("hundred", 0, "1.36.3")
+	w.nothingLeft()
+	w.removed("hundred", metav1.DeletePropagationBackground)
+}
+
+func overlapping(t *testing.T, w *world) {
+	labels := map[string]string{"app": "both"}
+	var of []*v1alpha1.MachineDeployment
+	for i, name := range []string{"one", "other"} {
+		md := fakeDeployment(name, int32(i+2), "1.36.3")
+		md.Spec.Selector.MatchLabels, md.Spec.Template.ObjectMeta.Labels = labels, labels
+		w.create(md)
+		of = append(of, md)
+	}
+	settled := func(want int) func() string {
+		return func() string {
+			all := w.machines("both")
+			for _, md := range of {
+				if err := w.Get(t.Context(), client.ObjectKeyFromObject(md), md); err != nil {
+					return err.Error()
+				}
+				if n := md.Status.AvailableReplicas; n != *md.Spec.Replicas || n != md.Status.Replicas {
+					return fmt.Sprintf("%s: %+v", md.Name, md.Status)
+				}
+			}
+			if len(all) != want {
+				return fmt.Sprintf("there are %d Machines", len(all))
+			}
+			return ""
+		}
+	}
+	w.until("each has its own Machines", settled(5))
+	before := w.machines("both")
+	w.seenAll()
+	w.until("and they stay what they are", settled(5))
+	after := w.machines("both")
+	for name, m := range before {
+		is, was := metav1.GetControllerOf(ptr(after[name])), metav1.GetControllerOf(&m)
+		if is == nil || is.UID != was.UID {
+			t.Errorf("%s was of %s, and is of %v", name, was.Name, is)
+		}
+	}
+	for _, md := range of {
+		if err := w.Delete(t.Context(), md); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.delete(&v1alpha1.MachineSet{}, "both")
+	w.delete(&v1alpha1.Machine{}, "both")
+	w.noMachines("both")
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// deleteAs deletes a deployment of two Machines, which are there before.
+func (w *world) deleteAs(name string, how metav1.DeletionPropagation) map[string]v1alpha1.Machine {
+	w.t.Helper()
+	md := fakeDeployment(name, 2, "1.36.3")
+	w.create(md)
+	w.complete(name, 2, "1.36.3")
+	if err := w.Delete(w.t.Context(), md, client.PropagationPolicy(how)); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.machines(name)
+}
+
+// letGo takes a finalizer of the garbage collector from a deployment, which is gone then.
+func (w *world) letGo(name, finalizer string) {
+	w.t.Helper()
+	change(w, &v1alpha1.MachineDeployment{}, name, func(md *v1alpha1.MachineDeployment) {
+		if !controllerutil.RemoveFinalizer(md, finalizer) {
+			w.t.Errorf("%s has no finalizer %s", name, finalizer)
+		}
+	})
+	err := w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &v1alpha1.MachineDeployment{})
+	if !apierrors.IsNotFound(err) {
+		w.t.Errorf("%s is there: %v", name, err)
+	}
+}
+
+// deletedInBackground: the deployment is gone at once, and its sets find their Machines gone.
+func deletedInBackground(_ *testing.T, w *world) {
+	w.deleteAs("background", metav1.DeletePropagationBackground)
+	end := w.noneIsMade("background")
+	defer end()
+	w.delete(&v1alpha1.Machine{}, "background")
+	w.noMachines("background")
+	w.seenAll()
+	w.delete(&v1alpha1.MachineSet{}, "background")
+}
+
+// deletedInForeground: the deployment stays until all that it owns is gone, and makes nothing in its place.
+func deletedInForeground(_ *testing.T, w *world) {
+	w.deleteAs("foreground", metav1.DeletePropagationForeground)
+	end := w.noneIsMade("foreground")
+	defer end()
+	w.delete(&v1alpha1.Machine{}, "foreground")
+	w.noMachines("foreground")
+	w.seenAll()
+	w.delete(&v1alpha1.MachineSet{}, "foreground")
+	w.seenAll()
+	w.letGo("foreground", metav1.FinalizerDeleteDependents)
+}
+
+// deletedAsOrphan: sets and Machines stay, a set alone keeps its number, and the next deployment takes all over.
+func deletedAsOrphan(t *testing.T, w *world) {
+	before := w.deleteAs("orphaned", metav1.DeletePropagationOrphan)
+	var sets v1alpha1.MachineSetList
+	if err := w.List(t.Context(), &sets, client.InNamespace(namespace),
+		client.MatchingLabels{"app": "orphaned"}); err != nil || len(sets.Items) != 1 {
+		t.Fatalf("%d sets, %v", len(sets.Items), err)
+	}
+	set := sets.Items[0].Name
+	change(w, &v1alpha1.MachineSet{}, set, func(ms *v1alpha1.MachineSet) { ms.OwnerReferences = nil })
+	w.seenAll() // a deployment that is leaving adopts nothing
+	ms := &v1alpha1.MachineSet{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: set}, ms); err != nil ||
+		len(ms.OwnerReferences) > 0 {
+		t.Errorf("the set is of %v, %v", ms.OwnerReferences, err)
+	}
+	w.letGo("orphaned", metav1.FinalizerOrphanDependents)
+	if after := w.machines("orphaned"); !maps.EqualFunc(before, after, func(a, b v1alpha1.Machine) bool {
+		return a.UID == b.UID && b.DeletionTimestamp == nil
+	}) {
+		t.Errorf("the Machines were %v, and are %v", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+	}
+	first := slices.Min(slices.Collect(maps.Keys(before)))
+	if err := w.Delete(t.Context(), ptr(before[first])); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the set alone has replaced one", func() string {
+		of := w.machines("orphaned")
+		if _, there := of[first]; there || len(of) != 2 {
+			return fmt.Sprint(slices.Sorted(maps.Keys(of)))
+		}
+		return ""
+	})
+	end := w.noneIsMade("orphaned")
+	w.create(fakeDeployment("orphaned", 2, "1.36.3"))
+	w.complete("orphaned", 2, "1.36.3")
+	end()
+	w.removed("orphaned", metav1.DeletePropagationBackground)
+}
+
+// foreignFinalizer: the machine and its Node go, and the Machine stays for somebody else, of whom nobody knows how long
+// it takes; nothing is made for it again.
+func foreignFinalizer(t *testing.T, w *world) {
+	const theirs = "example.com/theirs"
+	m := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kept", Finalizers: []string{theirs}},
+		Spec:       spec("1.36.3"),
+	}
+	w.create(m)
+	is := func(phase v1alpha1.MachinePhase, finalizers ...string) func() string {
+		return func() string {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+				return err.Error()
+			}
+			slices.Sort(m.Finalizers)
+			if m.Status.Phase != phase || !slices.Equal(m.Finalizers, finalizers) {
+				return fmt.Sprintf("%s, with %v", m.Status.Phase, m.Finalizers)
+			}
+			return ""
+		}
+	}
+	w.until("it runs", is(v1alpha1.Running, theirs, v1alpha1.MachineFinalizer))
+	for range 2 {
+		if err := w.Delete(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.until("it is somebody else's alone", is(v1alpha1.Deleting, theirs))
+	if err := w.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.seenAll()
+	w.nothingLeft()
+	if why := is(v1alpha1.Deleting, theirs)(); why != "" {
+		t.Error(why)
+	}
+	change(w, &v1alpha1.Machine{}, "kept", func(m *v1alpha1.Machine) { m.Finalizers = nil })
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
+		t.Errorf("it is there: %v", err)
+	}
+}
+
+// foreignNode: nothing is written to a Node that is not the Machine's, which becomes one once the name is free.
+func foreignNode(t *testing.T, w *world) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
+	w.create(node)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: spec("1.36.3")}
+	waits := func() {
+		t.Helper()
+		w.create(m)
+		w.until("the Machine waits", func() string {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+				return err.Error()
+			}
+			if m.Status.Phase != v1alpha1.Provisioning || m.Status.NodeRef != nil || len(m.Status.Conditions) < 2 {
+				return fmt.Sprintf("%s, %v, %s", m.Status.Phase, m.Status.NodeRef, describe(*m))
+			}
+			return ""
+		})
+	}
+	gone := func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
+			return fmt.Sprint("it is there: ", err)
+		}
+		return ""
+	}
+	waits()
+	if err := w.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a Machine that never was a Node is gone", gone)
+	now := &corev1.Node{}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(node), now); err != nil ||
+		now.ResourceVersion != node.ResourceVersion {
+		t.Fatalf("the Node of somebody else was written: %+v, %v", now.ObjectMeta, err)
+	}
+	m = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: spec("1.36.3")}
+	waits()
+	if err := w.Delete(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the name is free, and the Machine is a Node", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+			return err.Error()
+		}
+		if m.Status.Phase != v1alpha1.Running {
+			return describe(*m)
+		}
+		return ""
+	})
+	if err := w.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.until("it is gone", gone)
+}
