@@ -19,6 +19,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/machines"
 	"kubeone/internal/controllers"
 	"kubeone/internal/pool"
 	"kubeone/internal/probe"
@@ -27,7 +28,7 @@ import (
 )
 
 // Lease is the name of the Lease in pool.Namespace that the process has which leads.
-const Lease = "kubeone-controller"
+const Lease = machines.Lease
 
 // Options say for which cluster the controllers run, and how.
 type Options struct {

@@ -36,6 +36,9 @@ type API struct {
 	// Record is our own record in the cluster; nil where there is none.
 	Record *Record `json:"record,omitempty"`
 	Lease  *Lock   `json:"lease,omitempty"`
+	// Pool is nil where the API has no Machines, and where nobody has looked for them: who looks after one host does
+	// not.
+	Pool *Pool `json:"pool,omitempty"`
 }
 
 // ServingRequest is a kubelet's request for a serving certificate on which nobody has decided.

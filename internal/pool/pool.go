@@ -29,11 +29,12 @@ import (
 	kubeonedefinitions "kubeone/api/kubeone/v1alpha1/crds"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/machines"
 	"kubeone/internal/resources"
 )
 
 // Namespace has the cluster's key and the Lease of its controllers.
-const Namespace = "kubeone-system"
+const Namespace = machines.Namespace
 
 // KeySecret is the Secret in Namespace with the cluster's private key. Whoever reads it is root on every host of the
 // pool.

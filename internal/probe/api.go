@@ -37,7 +37,10 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 		return observed.API{}, err
 	}
 	defer client.Close()
-	r := reader{kube: client.Kubernetes, applier: client.Applier, components: p.Components, now: p.Now()}
+	r := reader{
+		kube: client.Kubernetes, applier: client.Applier, components: p.Components, now: p.Now(),
+		dynamic: client.Dynamic,
+	}
 	var answers observed.Tri
 	var silence string
 	var asking sync.WaitGroup
@@ -53,7 +56,8 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	return api, nil
 }
 
-// API reads what the API says of a cluster, without asking its hosts. An API that does not answer is an error.
+// API reads what the API says of a cluster, without asking its hosts, and but for its Machines. An API that does not
+// answer is an error.
 func API(ctx context.Context, a cluster.Access, now time.Time) (Result, error) {
 	client, err := cluster.Connect(a)
 	if err != nil {

@@ -99,8 +99,8 @@ func TestTheAPIIsReadThroughAHost(t *testing.T) {
 	if diff := cmp.Diff(wantAPI, r.World.API); diff != "" {
 		t.Errorf("API (-want +got):\n%s", diff)
 	}
-	if r.Requests.API != 10 || len(api.paths) != 10 {
-		t.Errorf("%d requests counted, %d came: %q, want 10", r.Requests.API, len(api.paths), api.paths)
+	if r.Requests.API != 11 || len(api.paths) != 11 {
+		t.Errorf("%d requests counted, %d came: %q, want 11", r.Requests.API, len(api.paths), api.paths)
 	}
 	if r.Access == nil || len(r.Access.Via) != 1 || r.Access.Via[0].ID != "a" {
 		t.Errorf("access %+v", r.Access)

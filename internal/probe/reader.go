@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -32,12 +33,14 @@ import (
 const system = metav1.NamespaceSystem
 
 // reader reads one API: nine requests, one for each namespace of network plugins, and one or two for each object that
-// is compared. The first opens the one connection that all share.
+// is compared. The first opens the one connection that all share. Machines take one more, and four after it where the
+// cluster has that kind.
 type reader struct {
 	kube       kubernetes.Interface
 	applier    *ssa.Applier
 	components []live.Component
 	now        time.Time
+	dynamic    dynamic.Interface // nil: Machines are not read
 	requests   atomic.Int64
 }
 
@@ -61,6 +64,9 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 		"our record":           func() error { return r.record(ctx, &api) },
 		"our lease":            func() error { return r.lease(ctx, &api) },
 		"kubeadm's endpoint":   func() error { return r.endpoint(ctx, &api) },
+	}
+	if r.dynamic != nil {
+		reads["Machines"] = func() error { return r.pool(ctx, &api) }
 	}
 	for n, namespace := range namespaces {
 		reads["pods in "+namespace] = func() error { return r.pods(ctx, namespace, &pods[n]) }

@@ -1,0 +1,214 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kubeone/internal/cluster/leaselock"
+	"kubeone/internal/cluster/machines"
+	"kubeone/internal/observed"
+)
+
+// mostObjects is how many objects of a kind of the pool are read.
+const mostObjects = 1000
+
+// pool reads Machines, and what goes with them. A cluster that does not have the kind Machine has none of it.
+func (r *reader) pool(ctx context.Context, api *observed.API) error {
+	found, err := r.objects(ctx, machines.Machines())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var deployments, sets, hosts list
+	pool := &observed.Pool{}
+	group, within := errgroup.WithContext(ctx)
+	for kind, into := range map[schema.GroupVersionResource]*list{
+		machines.Deployments(): &deployments, machines.Sets(): &sets, machines.Hosts(): &hosts,
+	} {
+		group.Go(func() error {
+			got, err := r.objects(within, kind)
+			if apierrors.IsNotFound(err) { // other programs have Machines, too, and no Hosts
+				return nil
+			}
+			*into = got
+			return err
+		})
+	}
+	group.Go(func() error { return r.controllers(within, pool) })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, o := range deployments.items {
+		pool.Deployments = append(pool.Deployments, deploymentOf(o))
+	}
+	owners, has := deploymentsOf(sets), map[string]string{}
+	for _, o := range hosts.items {
+		h := poolHostOf(o)
+		pool.Hosts = append(pool.Hosts, h)
+		if uid := o.text("status", "claim", "uid"); uid != "" {
+			has[uid] = h.Name
+		}
+	}
+	for _, o := range found.items {
+		m := machineOf(o, owners)
+		m.Host = has[string(o.GetUID())]
+		pool.Machines = append(pool.Machines, m)
+	}
+	pool.Sets = len(sets.items)
+	pool.More = found.more || deployments.more || sets.more || hosts.more
+	api.Pool = pool
+	return nil
+}
+
+// controllers looks whether some process leads that looks after Machines.
+func (r *reader) controllers(ctx context.Context, pool *observed.Pool) error {
+	r.requests.Add(1)
+	lease, err := r.kube.CoordinationV1().Leases(machines.Namespace).Get(ctx, machines.Lease, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	pool.Controllers = observed.No
+	if err == nil {
+		_, _, live := leaselock.State(lease, r.now)
+		pool.Controllers = observed.Of(live)
+	}
+	return nil
+}
+
+// object is one whose fields are read as far as they are what they should be: other programs than ours define these
+// kinds, too, and one object that is none must not make the whole API unreadable.
+type object struct{ unstructured.Unstructured }
+
+// list is what was read of a kind.
+type list struct {
+	items []object // by namespace and name
+	more  bool
+}
+
+func (r *reader) objects(ctx context.Context, kind schema.GroupVersionResource) (list, error) {
+	r.requests.Add(1)
+	got, err := r.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: mostObjects})
+	if err != nil {
+		return list{}, err
+	}
+	out := list{more: got.GetContinue() != "" || len(got.Items) > mostObjects}
+	for _, item := range got.Items[:min(len(got.Items), mostObjects)] {
+		out.items = append(out.items, object{item})
+	}
+	slices.SortFunc(out.items, func(a, b object) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return out, nil
+}
+
+// text is a text of the object; "" where there is none.
+func (o object) text(path ...string) string {
+	text, _, err := unstructured.NestedString(o.Object, path...)
+	if err != nil {
+		return ""
+	}
+	return told(text)
+}
+
+// version is one, without v.
+func (o object) version(path ...string) string { return strings.TrimPrefix(o.text(path...), "v") }
+
+// number is a number of the object; ifNone where there is none.
+func (o object) number(ifNone int, path ...string) int {
+	n, found, err := unstructured.NestedInt64(o.Object, path...)
+	if err != nil || !found {
+		return ifNone
+	}
+	return int(n)
+}
+
+// owner is the name of the controller of that kind which has the object.
+func (o object) owner(kind string) string {
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind == kind && ref.Controller != nil && *ref.Controller {
+			return told(ref.Name)
+		}
+	}
+	return ""
+}
+
+func deploymentOf(o object) observed.MachineDeployment {
+	return observed.MachineDeployment{
+		Namespace: told(o.GetNamespace()), Name: told(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
+		Kubelet:  o.version("spec", "template", "spec", "versions", "kubelet"),
+		Replicas: o.number(1, "spec", "replicas"), Ready: o.number(0, "status", "readyReplicas"),
+		Updated: o.number(0, "status", "updatedReplicas"),
+	}
+}
+
+// deploymentsOf are the names of the sets' deployments, by the sets' namespaces and names.
+func deploymentsOf(sets list) map[[2]string]string {
+	out := map[[2]string]string{}
+	for _, o := range sets.items {
+		if owner := o.owner("MachineDeployment"); owner != "" {
+			out[[2]string{o.GetNamespace(), told(o.GetName())}] = owner
+		}
+	}
+	return out
+}
+
+// machineOf reads a Machine but for its host, which its Host names.
+func machineOf(o object, deployments map[[2]string]string) observed.Machine {
+	m := observed.Machine{
+		Namespace: told(o.GetNamespace()), Name: told(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
+		Provider: o.text("spec", "providerSpec", "value", "cloudProvider"),
+		Phase:    o.text("status", "phase"), Node: o.text("status", "nodeRef", "name"),
+		WantedKubelet: o.version("spec", "versions", "kubelet"), Kubelet: o.version("status", "versions", "kubelet"),
+		Error: o.text("status", "errorMessage"),
+	}
+	if set := o.owner("MachineSet"); set != "" {
+		m.Owner = "MachineSet " + set
+		if deployment := deployments[[2]string{o.GetNamespace(), set}]; deployment != "" {
+			m.Owner = "MachineDeployment " + deployment
+		}
+	}
+	if m.Error == "" {
+		m.Waits = o.waits()
+	}
+	return m
+}
+
+// waits is why a Machine is not ready, by the first of its conditions that says so.
+func (o object) waits() string {
+	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+	if err != nil {
+		return ""
+	}
+	for _, kind := range []string{"Allocated", "Ready"} {
+		for _, c := range conditions {
+			fields, ok := c.(map[string]any)
+			if !ok || fields["type"] != kind || fields["status"] == string(metav1.ConditionTrue) {
+				continue
+			}
+			said := object{unstructured.Unstructured{Object: fields}}
+			return strings.Trim(told(said.text("reason")+": "+said.text("message")), ": ")
+		}
+	}
+	return ""
+}
+
+func poolHostOf(o object) observed.PoolHost {
+	h := observed.PoolHost{
+		Name: told(o.GetName()), Address: o.text("spec", "address"),
+		State: cmp.Or(o.text("status", "state"), "Free"), Message: o.text("status", "message"),
+	}
+	if name := o.text("status", "claim", "name"); name != "" {
+		h.Machine = o.text("status", "claim", "namespace") + "/" + name
+	}
+	return h
+}
