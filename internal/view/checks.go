@@ -11,19 +11,19 @@ import (
 
 // Check is one named condition of a healthy cluster. The same checks make the exit status, the text and the JSON.
 type Check struct {
-	Name   string `json:"name"` // "hosts", "nodes", "api", "components", "etcd", "certificates"
+	Name   string `json:"name"` // "hosts", "nodes", "api", "components", "etcd", "certificates", "machines"
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"` // what was found, in words
 }
 
 // Healthy reports whether the cluster is as healthy as a cluster can be: every host of the manifest is a healthy member
 // with a Node that is Ready, the Kubernetes API answers, the network plugin and kube-proxy run on every Node and
-// cluster DNS runs, etcd's voters are known and all healthy, and no known certificate has expired. What is not known is
-// not healthy. Drift is no matter of health.
+// cluster DNS runs, etcd's voters are known and all healthy, no known certificate has expired, and every Machine is a Node
+// that is Ready. What is not known is not healthy. Drift is no matter of health.
 func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
 
 func checks(st StatusInput, r Report) []Check {
-	return []Check{
+	all := []Check{
 		checkAll("hosts", "healthy", r.Hosts, func(h HostReport) (bool, string) {
 			return h.Condition == condition.Healthy, string(h.Condition)
 		}),
@@ -33,6 +33,10 @@ func checks(st StatusInput, r Report) []Check {
 		checkEtcd(r.Etcd),
 		checkCertificates(r.Hosts),
 	}
+	if c := checkMachines(r.Pool); c != nil {
+		all = append(all, *c)
+	}
+	return all
 }
 
 // checkAll is ok when every host is; the detail names those that are not.

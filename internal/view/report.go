@@ -35,6 +35,8 @@ type Report struct {
 	Hosts []HostReport `json:"hosts"` // those of the manifest, in its order, control plane first
 	API   APIReport    `json:"api"`
 	Etcd  EtcdReport   `json:"etcd"`
+	// Pool is nil of a cluster without Machines, and while the API does not answer.
+	Pool *PoolReport `json:"pool,omitempty"`
 	// what differs from the manifest without being unhealthy
 	Drift        []Difference          `json:"drift,omitempty"`
 	Running      []RunningStep         `json:"running,omitempty"`
@@ -126,7 +128,7 @@ func ReportOf(st StatusInput) Report {
 	for _, h := range st.Want.Hosts() {
 		r.Hosts = append(r.Hosts, st.host(h))
 	}
-	r.API, r.Etcd = st.api(), st.etcd()
+	r.API, r.Etcd, r.Pool = st.api(), st.etcd(), st.pool()
 	r.Drift, r.Running, r.Locks = st.drift(), st.running(), st.locks()
 	r.Checks = checks(st, r)
 	r.Healthy = !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK })

@@ -15,11 +15,12 @@ import (
 // year, 36 to 110 days before the end; one with fewer days was not renewed.
 const warnDays = 30
 
-// Status writes a cluster's status: its hosts, the API, etcd with its quorum, certificates, what differs from the
-// manifest, what runs and who holds the lock; then whether it is healthy, and what to do next.
+// Status writes a cluster's status: its hosts, the API, etcd with its quorum, certificates, Machines, what differs
+// from the manifest, what runs and who holds the lock; then whether it is healthy, and what to do next.
 func Status(w io.Writer, s Style, st StatusInput) {
 	v := statusView{&page{style: s}, ReportOf(st)}
 	v.hosts()
+	v.pool()
 	v.facts()
 	v.diagnostics()
 	v.end()
@@ -56,6 +57,7 @@ func (v statusView) components() {
 	}
 	v.fact("components", v.check("components"), v.checkDetail("components"))
 	v.certificates()
+	v.poolFacts()
 }
 
 // factColumn is as wide as the longest name of a fact.
@@ -199,9 +201,12 @@ func (v statusView) end() {
 	v.space()
 	switch {
 	case v.Healthy:
-		v.para("", fmt.Sprintf("Cluster %s is healthy: %s, %s, Kubernetes %s.", v.Cluster,
-			count(v.role(desired.ControlPlane), "control-plane host"), count(v.role(desired.Worker), "worker"),
-			v.Version), green)
+		text := fmt.Sprintf("Cluster %s is healthy: %s, %s", v.Cluster,
+			count(v.role(desired.ControlPlane), "control-plane host"), count(v.role(desired.Worker), "worker"))
+		if v.Pool != nil && len(v.Pool.Machines) > 0 {
+			text += ", " + count(len(v.Pool.Machines), "Machine")
+		}
+		v.para("", text+", Kubernetes "+v.Version+".", green)
 	case v.Route == fsm.Install:
 		v.para("", "Cluster "+v.Cluster+" is not installed.", yellow)
 	default:

@@ -26,6 +26,9 @@ func TestStatusAsText(t *testing.T) {
 		{"lost", lost(), onTerminal},
 		{"bare", bare(), inPipe},
 		{"busy", busy(), inPipe},
+		{"machines", withMachines(), inPipe},
+		{"machines-narrow", withMachines(), Style{Width: 80}},
+		{"machines-whole", wholeMachines(), inPipe},
 		{"zero", StatusInput{Want: healthy().Want, Now: now()}, inPipe},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,10 +54,11 @@ func TestStatusInColourIsTheStatusInPlainWithColours(t *testing.T) {
 func TestStatusAsJSON(t *testing.T) {
 	t.Parallel()
 	for name, st := range map[string]StatusInput{
-		"healthy": healthy(),
-		"lost":    lost(),
-		"busy":    busy(),
-		"zero":    {Now: now()},
+		"healthy":  healthy(),
+		"lost":     lost(),
+		"busy":     busy(),
+		"machines": withMachines(),
+		"zero":     {Now: now()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,5 +191,36 @@ func TestNextPromisesWhatIsDone(t *testing.T) {
 		if !strings.Contains(got, want) || route == fsm.Reconfigure && strings.Contains(got, "kubeone apply") {
 			t.Errorf("%s: %q", route, got)
 		}
+	}
+}
+
+// Machines count for a cluster's health as hosts of the manifest do, once they are there.
+func TestMachinesThatAreNotWholeAreNotHealthy(t *testing.T) {
+	t.Parallel()
+	if !Healthy(wholeMachines()) {
+		t.Fatal("a cluster whose Machine is Ready is not healthy")
+	}
+	for name, change := range map[string]func(*observed.Pool, []observed.Node){
+		"an error":      func(p *observed.Pool, _ []observed.Node) { p.Machines[0].Error = "wrong" },
+		"no Node":       func(p *observed.Pool, _ []observed.Node) { p.Machines[0].Node = "" },
+		"not Ready":     func(_ *observed.Pool, n []observed.Node) { n[4].Ready = observed.No },
+		"not known":     func(_ *observed.Pool, n []observed.Node) { n[4].Ready = observed.Unknown },
+		"too few":       func(p *observed.Pool, _ []observed.Node) { p.Deployments[0].Replicas = 2 },
+		"not all there": func(p *observed.Pool, _ []observed.Node) { p.More = true },
+	} {
+		st := wholeMachines()
+		change(st.World.API.Pool, st.World.API.Nodes)
+		if Healthy(st) {
+			t.Errorf("%s: healthy", name)
+		}
+		st.World.API.Pool.Machines[0].Deleting = true // it is to go, and nobody waits for it
+		if name == "an error" && !Healthy(st) {
+			t.Errorf("%s: a Machine that is deleted counts", name)
+		}
+	}
+	st := wholeMachines()
+	st.World.API.Pool.Controllers = observed.No // Nodes stay as they are without any
+	if !Healthy(st) {
+		t.Error("without controllers: not healthy")
 	}
 }

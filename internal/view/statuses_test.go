@@ -201,3 +201,55 @@ func busy() StatusInput {
 		observed.Member{ID: "000000000000000a", Name: "old", Healthy: observed.Yes, Alarms: []string{"NOSPACE"}})
 	return st
 }
+
+// withMachines is a healthy cluster with a pool of hosts and Machines in every state.
+func withMachines() StatusInput {
+	st := healthy()
+	node := func(name string, ready observed.Tri) {
+		st.World.API.Nodes = append(st.World.API.Nodes, observed.Node{Name: name, Ready: ready, KubeletVersion: "1.36.3"})
+		st.World.API.Pods = append(st.World.API.Pods, observed.Pod{
+			Namespace: "kube-system", Name: "kube-proxy-" + name, Node: name, App: appProxy, Ready: observed.Yes,
+		})
+	}
+	node("pool-1", observed.Yes)
+	node("pool-2", observed.No)
+	machine := func(name, phase, host string) observed.Machine {
+		return observed.Machine{
+			Namespace: "kube-system", Name: name, Owner: "MachineDeployment workers", Provider: "ssh", Phase: phase,
+			Node: host, Host: host, WantedKubelet: "1.36.3", Kubelet: "1.36.3",
+		}
+	}
+	slow, waits, wrong := machine("workers-a-2", "Updating", "pool-2"), machine("workers-a-3", "Pending", ""),
+		machine("alone", "Failed", "")
+	slow.Kubelet, slow.Waits = "1.35.4", "NotReady: the kubelet has stopped to report"
+	waits.Kubelet, waits.Waits = "", "PoolEmpty: none of the 3 Hosts is free and is selected by this Machine"
+	wrong.Owner, wrong.Kubelet, wrong.Error = "", "", "this version has no provider aws"
+	gone := machine("workers-b-9", "Deleting", "")
+	gone.Deleting = true
+	st.World.API.Pool = &observed.Pool{
+		Controllers: observed.No, Sets: 1,
+		Deployments: []observed.MachineDeployment{
+			{Namespace: "kube-system", Name: "workers", Kubelet: "1.36.3", Replicas: 3, Ready: 1, Updated: 2},
+		},
+		Machines: []observed.Machine{wrong, machine("workers-a-1", "Running", "pool-1"), slow, waits, gone},
+		Hosts: []observed.PoolHost{
+			{Name: "pool-1", Address: "203.0.113.31", State: "Joined", Machine: "kube-system/workers-a-1"},
+			{Name: "pool-2", Address: "203.0.113.32", State: "Joined", Machine: "kube-system/workers-a-2"},
+			{Name: "pool-3", Address: "203.0.113.33", State: "Returning", Machine: "kube-system/workers-b-1",
+				Message: "its Machine is gone: the host has not answered"},
+			{Name: "pool-4", Address: "203.0.113.34", State: "Free"},
+		},
+	}
+	return st
+}
+
+// wholeMachines is a healthy cluster with a Machine that is.
+func wholeMachines() StatusInput {
+	st := withMachines()
+	p := *st.World.API.Pool
+	p.Controllers, p.Machines, p.Hosts = observed.Yes, p.Machines[1:2], p.Hosts[:1]
+	p.Deployments = []observed.MachineDeployment{p.Deployments[0]}
+	p.Deployments[0].Replicas = 1
+	st.World.API.Pool = &p
+	return st
+}
