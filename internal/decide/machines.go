@@ -40,7 +40,7 @@ func (v *view) missingMachines() []string {
 	}
 	var out []string
 	for _, want := range v.in.Want.MachineDeployments {
-		if !slices.ContainsFunc(v.in.Is.API.MachineDeployments, func(is observed.MachineDeployment) bool {
+		if !slices.ContainsFunc(v.in.Is.API.Pool.Deployed(), func(is observed.MachineDeployment) bool {
 			return is.Namespace == want.Namespace && is.Name == want.Name
 		}) {
 			out = append(out, want.Namespace+"/"+want.Name)
@@ -58,7 +58,7 @@ func (v *view) oldMachines() []string {
 		return nil
 	}
 	var out []string
-	for _, is := range v.in.Is.API.MachineDeployments {
+	for _, is := range v.in.Is.API.Pool.Deployed() {
 		if is.Kubelet != v.in.Want.KubernetesVersion {
 			out = append(out, is.Namespace+"/"+is.Name)
 		}

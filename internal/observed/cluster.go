@@ -31,8 +31,6 @@ type API struct {
 	// Compared is what was found of each component whose objects were compared with what they must be, by its name;
 	// one that was not compared is missing.
 	Compared map[string]Comparison `json:"compared,omitempty"`
-	// MachineDeployments are those in the cluster; none where it has no such kind.
-	MachineDeployments []MachineDeployment `json:"machineDeployments,omitempty"`
 	// Record is our own record in the cluster; nil where there is none.
 	Record *Record `json:"record,omitempty"`
 	Lease  *Lock   `json:"lease,omitempty"`

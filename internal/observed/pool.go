@@ -61,6 +61,14 @@ func (p *Pool) Empty() bool {
 	return p == nil || len(p.Deployments) == 0 && len(p.Machines) == 0 && p.Sets == 0 && len(p.Claimed()) == 0
 }
 
+// Deployed are the MachineDeployments.
+func (p *Pool) Deployed() []MachineDeployment {
+	if p == nil {
+		return nil
+	}
+	return p.Deployments
+}
+
 // Claimed are the hosts that Machines have, or have had and not returned.
 func (p *Pool) Claimed() []PoolHost {
 	if p == nil {

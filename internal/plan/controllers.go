@@ -76,7 +76,7 @@ func (b *builder) machines(d decide.Decision) {
 			Reason: "not in the cluster; its controllers make its Machines", Needs: needs,
 		})
 	}
-	for _, is := range b.world.Is.API.MachineDeployments {
+	for _, is := range b.world.Is.API.Pool.Deployed() {
 		name := is.Namespace + "/" + is.Name
 		if !slices.Contains(d.UpgradeMachines, name) || b.has("upgrade-machines/"+name) {
 			continue

@@ -27,9 +27,9 @@ func withMachines(in decide.Input) decide.Input {
 func deployed(in decide.Input) decide.Input {
 	in.Is.API.Addons = maps.Clone(in.Is.API.Addons)
 	in.Is.API.Addons[desired.ControllersAddon] = in.Addons[desired.ControllersAddon]
-	in.Is.API.MachineDeployments = []observed.MachineDeployment{
+	in.Is.API.Pool = &observed.Pool{Deployments: []observed.MachineDeployment{
 		{Namespace: "kube-system", Name: "pool", Kubelet: in.Want.KubernetesVersion},
-	}
+	}}
 	for id, h := range in.Is.Hosts {
 		if h.Marker == nil || h.Marker.Role != string(desired.ControlPlane) {
 			continue

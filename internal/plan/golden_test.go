@@ -128,7 +128,7 @@ func worlds() map[string]func() decide.Input {
 		"machines-upgrade": func() decide.Input {
 			in := deployed(withMachines(healthy(1, 0)))
 			in.Want.KubernetesVersion, in.UpgradeMachines = "1.36.4", true
-			in.Is.API.MachineDeployments[0].Kubelet = version
+			in.Is.API.Pool.Deployments[0].Kubelet = version
 			return in
 		},
 		"machines-no-more": func() decide.Input {

@@ -97,8 +97,11 @@ func createMachinesRow() row {
 		place: ThroughAPI, group: groupAddons, params: paramsOf[CreateMachinesParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			p := ParamsOf[CreateMachinesParams](i)
-			w.Is.API.MachineDeployments = append(slices.Clone(w.Is.API.MachineDeployments),
-				observed.MachineDeployment{Namespace: p.Namespace, Name: p.Name, Kubelet: w.Want.KubernetesVersion})
+			w.deployments(func(all []observed.MachineDeployment) []observed.MachineDeployment {
+				return append(all, observed.MachineDeployment{
+					Namespace: p.Namespace, Name: p.Name, Kubelet: w.Want.KubernetesVersion,
+				})
+			})
 		},
 	}
 }
@@ -119,14 +122,26 @@ func upgradeMachinesRow() row {
 		place: ThroughAPI, group: groupAddons, params: paramsOf[UpgradeMachinesParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			p := ParamsOf[UpgradeMachinesParams](i)
-			w.Is.API.MachineDeployments = slices.Clone(w.Is.API.MachineDeployments)
-			for i := range w.Is.API.MachineDeployments {
-				if d := &w.Is.API.MachineDeployments[i]; d.Namespace == p.Namespace && d.Name == p.Name {
-					d.Kubelet = p.Kubelet
+			w.deployments(func(all []observed.MachineDeployment) []observed.MachineDeployment {
+				for i := range all {
+					if all[i].Namespace == p.Namespace && all[i].Name == p.Name {
+						all[i].Kubelet = p.Kubelet
+					}
 				}
-			}
+				return all
+			})
 		},
 	}
+}
+
+// deployments changes the MachineDeployments.
+func (w *World) deployments(change func([]observed.MachineDeployment) []observed.MachineDeployment) {
+	pool := observed.Pool{}
+	if w.Is.API.Pool != nil {
+		pool = *w.Is.API.Pool
+	}
+	pool.Deployments = change(slices.Clone(pool.Deployments))
+	w.Is.API.Pool = &pool
 }
 
 // RemoveAddonParams name the addon.
