@@ -27,11 +27,11 @@ func newControllerCommand(stdio IO) *cobra.Command {
 		Long: "Run the controllers that make Nodes of the hosts of the pool, as Machine, MachineSet and\n" +
 			"MachineDeployment objects say. It runs until it is interrupted. Of several, one works, and another\n" +
 			"takes over when that ends. It defines the kinds in the cluster when it starts, and logs to standard\n" +
-			"error as JSON lines.",
+			"error as JSON lines. In a pod without a kubeconfig it is the pod's service account.",
 		Example: "  kubeone controller --kubeconfig prod-kubeconfig --bundle kubeone-1.36.3-amd64.tar",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			access, err := workspace.OpenKubeconfig(kubeconfig)
+			access, err := workspace.OpenKubeconfigOrPod(kubeconfig, workspace.ServiceAccountDir)
 			if err != nil {
 				return err
 			}

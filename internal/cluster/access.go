@@ -27,6 +27,9 @@ type Access struct {
 	// Kubeconfig is a kubeconfig whose certificates, keys and tokens are inline. One that names files, or a program to
 	// run, is refused: it comes from a host and must not reach into the operator's machine.
 	Kubeconfig []byte
+	// TokenFiles says that the kubeconfig was made on this machine, and may name the file of a token, which is read
+	// again as time goes by: that of a pod's service account is replaced every hour.
+	TokenFiles bool
 	// Via are the ways to the API, tried in order. Empty means straight to the kubeconfig's server.
 	Via []Endpoint
 }
@@ -50,6 +53,9 @@ func (Access) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 // not be used here, because it names files, or a program to run.
 func (a Access) ForPeople(clusterName string) ([]byte, error) {
 	raw, err := a.load()
+	if err == nil {
+		err = inlineOnly(raw, false) // what a person is given is all that he needs
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +95,7 @@ func (a Access) load() (*clientcmdapi.Config, error) {
 	if err != nil {
 		return nil, errors.New("the kubeconfig is not valid YAML of a kubeconfig")
 	}
-	return raw, inlineOnly(raw)
+	return raw, inlineOnly(raw, a.TokenFiles)
 }
 
 // config reads the kubeconfig's current context.
@@ -117,13 +123,13 @@ func configOf(raw *clientcmdapi.Config) (*rest.Config, error) {
 }
 
 // inlineOnly refuses what would make this machine run a program or read a file because a kubeconfig says so.
-func inlineOnly(raw *clientcmdapi.Config) error {
+func inlineOnly(raw *clientcmdapi.Config, tokenFiles bool) error {
 	for name, user := range raw.AuthInfos {
 		switch {
 		case user.Exec != nil, user.AuthProvider != nil:
 			return fmt.Errorf("kubeconfig: user %q runs a program to log in, which is refused; use "+
 				"certificates or a token", name)
-		case user.ClientCertificate != "", user.ClientKey != "", user.TokenFile != "":
+		case user.ClientCertificate != "", user.ClientKey != "", user.TokenFile != "" && !tokenFiles:
 			return fmt.Errorf("kubeconfig: user %q names files of credentials, which is refused; put them inline", name)
 		}
 	}

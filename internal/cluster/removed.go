@@ -31,7 +31,9 @@ func BeforeUpgrade(ctx context.Context, access Access, to string, nodes []string
 func removedAPIs(ctx context.Context, access Access, to string) ([]string, error) {
 	ways := make([]Access, 0, len(access.Via))
 	for _, via := range access.Via {
-		ways = append(ways, Access{Kubeconfig: access.Kubeconfig, Via: []Endpoint{via}})
+		way := access
+		way.Via = []Endpoint{via}
+		ways = append(ways, way)
 	}
 	if len(ways) == 0 {
 		ways = append(ways, access)
