@@ -20,7 +20,7 @@ import (
 // newControllerCommand returns "kubeone controller".
 func newControllerCommand(stdio IO) *cobra.Command {
 	var artifacts artifactFlags
-	var kubeconfig, metrics, health string
+	var kubeconfig, metrics, health, bundleDir string
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controllers of Machines, MachineSets, MachineDeployments and Hosts",
@@ -36,7 +36,7 @@ func newControllerCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			releases := workspace.NewReleasesOf(workspace.Options{
-				Bundles: artifacts.bundles, BundleSHA256: artifacts.sums, Digests: artifacts.digests,
+				Bundles: artifacts.bundles, BundleDir: bundleDir, BundleSHA256: artifacts.sums, Digests: artifacts.digests,
 				TrustSource: artifacts.trust, InsecureMirror: artifacts.insecure,
 			})
 			defer releases.Close()
@@ -59,6 +59,8 @@ func newControllerCommand(stdio IO) *cobra.Command {
 	kubeconfigFlag(cmd, &kubeconfig)
 	artifacts.register(cmd)
 	flags := cmd.Flags()
+	flags.StringVar(&bundleDir, "bundle-dir", "",
+		"a directory whose files *.tar are bundles too; one that is put there later is found")
 	flags.StringVar(&metrics, "metrics-bind-address", "0", "serve Prometheus metrics at this address, 0 for nowhere")
 	flags.StringVar(&health, "health-probe-bind-address", "0",
 		"answer /healthz and /readyz at this address, 0 for nowhere")

@@ -2,8 +2,14 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"kubeone/internal/controllerimage"
@@ -131,33 +137,55 @@ func (r *releases) Bundle(name string) (io.Reader, int64, error) {
 	return nil, 0, fmt.Errorf("no bundle is %s", name)
 }
 
-// ReleasesOf opens releases for whoever learns only later which mirror is meant. Its methods may be called by several
-// goroutines at the same time.
+// ReleasesOf opens releases for whoever learns only later which mirror is meant, and for whom bundles appear in a
+// directory meanwhile. Its methods may be called by several goroutines at the same time.
 type ReleasesOf struct {
 	opt Options
 
 	mu   sync.Mutex
-	open map[string]*releases // by mirror
+	open map[string]opened // by mirror
+	// earlier are those that were open before the directory changed: what was begun with them goes on with them.
+	earlier []*releases
+}
+
+// opened are releases, and the files of the directory that they were opened with.
+type opened struct {
+	*releases
+	files []bundleFile
 }
 
 // NewReleasesOf opens nothing yet.
-func NewReleasesOf(o Options) *ReleasesOf { return &ReleasesOf{opt: o, open: map[string]*releases{}} }
+func NewReleasesOf(o Options) *ReleasesOf { return &ReleasesOf{opt: o, open: map[string]opened{}} }
 
-// From is as OpenReleases; what is open is used again.
+// From is as OpenReleases; what is open is used again for as long as the directory has the same files. Of a file that
+// cannot be used the error says which it is, and nothing else is taken in its place.
 func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, error) {
-	if len(r.opt.Bundles) > 0 {
-		mirror = "" // nothing is downloaded
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if open := r.open[mirror]; open != nil {
-		return open, nil
-	}
-	open, err := openReleases(ctx, r.opt, mirror)
+	files, err := bundleFiles(r.opt.BundleDir)
 	if err != nil {
 		return nil, err
 	}
-	r.open[mirror] = open
+	o := r.opt
+	o.Bundles = slices.Clone(o.Bundles)
+	for _, f := range files {
+		o.Bundles = append(o.Bundles, f.path)
+	}
+	if len(o.Bundles) > 0 {
+		mirror = "" // nothing is downloaded
+	}
+	before, isOpen := r.open[mirror]
+	if isOpen && slices.EqualFunc(before.files, files, bundleFile.same) {
+		return before.releases, nil
+	}
+	open, err := openReleases(ctx, o, mirror)
+	if err != nil {
+		return nil, err
+	}
+	if isOpen {
+		r.earlier = append(r.earlier, before.releases)
+	}
+	r.open[mirror] = opened{open, files}
 	return open, nil
 }
 
@@ -168,4 +196,47 @@ func (r *ReleasesOf) Close() {
 	for _, open := range r.open {
 		open.Close()
 	}
+	for _, open := range r.earlier {
+		open.Close()
+	}
+}
+
+// bundleFile is what is known of a file without reading it.
+type bundleFile struct {
+	path string
+	info fs.FileInfo
+}
+
+// same reports whether nobody has put another file in the place of this one, or written to it.
+func (f bundleFile) same(now bundleFile) bool {
+	return f.path == now.path && os.SameFile(f.info, now.info) && f.info.Size() == now.info.Size() &&
+		f.info.ModTime().Equal(now.info.ModTime())
+}
+
+// bundleFiles are the bundles in a directory, by name. Whoever puts one there gives it its name when it is complete:
+// others, and hidden ones, are not looked at. A directory that is not there has none.
+func bundleFiles(dir string) ([]bundleFile, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &engine.ConfigError{Err: fmt.Errorf("directory of bundles: %w", err)}
+	}
+	var out []bundleFile
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".tar" || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		info, err := os.Stat(path) // of what a link leads to
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it was removed just now
+		case err != nil:
+			return nil, &engine.ConfigError{Err: fmt.Errorf("directory of bundles: %w", err)}
+		case info.Mode().IsRegular():
+			out = append(out, bundleFile{path, info})
+		}
+	}
+	return out, nil
 }

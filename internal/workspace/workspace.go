@@ -25,6 +25,9 @@ type Options struct {
 	Stdin     io.Reader // what "-" reads
 
 	Bundles []string // paths; empty when hosts download
+	// BundleDir is a directory whose files *.tar are bundles too, whenever they appear; "" is none. Only ReleasesOf
+	// looks there.
+	BundleDir string
 	// BundleSHA256 are digests (hex) of the bundles' files, in any order; empty takes any bundle.
 	BundleSHA256   []string
 	Digests        string // path of a list of digests of artifacts, which must match; "" for none

@@ -114,7 +114,15 @@ func (p *pool) filled() {
 		p.bundles = append(p.bundles, "--bundle", bundle)
 	}
 	p.start("controller")
-	p.start("controller", "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0")
+	dir := filepath.Join(p.Dir, "bundles") // it is empty when the process starts
+	p.must(os.Mkdir(dir, 0o700))
+	p.start("controller", "--bundle-dir", dir, "--metrics-bind-address", "127.0.0.1:0",
+		"--health-probe-bind-address", "127.0.0.1:0")
+	for _, bundle := range p.bundles {
+		if bundle != "--bundle" {
+			p.must(os.Symlink(bundle, filepath.Join(dir, filepath.Base(bundle))))
+		}
+	}
 }
 
 // connect fetches a kubeconfig, and makes a client of it.
@@ -144,8 +152,11 @@ func (p *pool) unchangedButForTheKey() {
 func (p *pool) start(args ...string) {
 	p.Helper()
 	p.started++
-	c, err := p.StartControllers(p.Context(), fmt.Sprintf("controllers-%d.log", p.started),
-		slices.Concat(args, []string{"--kubeconfig", p.kubeconfig()}, p.bundles))
+	args = append(args, "--kubeconfig", p.kubeconfig())
+	if !slices.Contains(args, "--bundle-dir") {
+		args = append(args, p.bundles...)
+	}
+	c, err := p.StartControllers(p.Context(), fmt.Sprintf("controllers-%d.log", p.started), args)
 	p.must(err)
 	p.running = append(p.running, c)
 }

@@ -121,8 +121,8 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return err
 	}
 	releases, err := s.Releases(ctx, mirror)
-	if err != nil {
-		return err
+	if err != nil { // a bundle that cannot be used is no fault of the host
+		return &provider.Waiting{Reason: "NoRelease", Message: err.Error(), After: time.Minute}
 	}
 	pool := OpenPool(s.Signer)
 	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
