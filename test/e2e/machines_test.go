@@ -118,9 +118,9 @@ func (p *pool) filled() {
 	p.must(os.Mkdir(dir, 0o700))
 	p.start("controller", "--bundle-dir", dir, "--metrics-bind-address", "127.0.0.1:0",
 		"--health-probe-bind-address", "127.0.0.1:0")
-	for _, bundle := range p.bundles {
+	for i, bundle := range p.bundles {
 		if bundle != "--bundle" {
-			p.must(os.Symlink(bundle, filepath.Join(dir, filepath.Base(bundle))))
+			p.must(os.Symlink(bundle, filepath.Join(dir, strconv.Itoa(i)+".tar")))
 		}
 	}
 }
