@@ -65,11 +65,14 @@ func TestMachinesOnHosts(t *testing.T) {
 		{"three Machines become Nodes, and a fourth", (*pool).deployed},
 		{"apply leaves their hosts alone, and refuses them by name", (*pool).leftAlone},
 		{"a worker of the manifest joins while the deployment rolls, under load", (*pool).rolled},
+		{"kubelets lose their serving certificates while no command runs", (*pool).certified},
 		{"one Machine's kubelet and runtime go down and up, and nobody else's do", (*pool).inPlace},
 		{"all but one go, and their hosts are bare, free, and taken again", (*pool).shrunk},
+		{"the API is away while a Machine is being made", (*pool).apiAway},
 		{"a host dies, and its Machine gets another; three die, and none is replaced", (*pool).died},
 		{"a Machine that is gone without having returned its host", (*pool).orphaned},
 		{"the controllers are killed again and again", (*pool).killed},
+		{"etcd is restored from before a claim", (*pool).restored},
 		{"the pool is emptied", (*pool).emptied},
 	} {
 		if !s.chapter(part.name, func(s *story) {

@@ -14,12 +14,13 @@ import (
 type Controllers struct {
 	cmd  *exec.Cmd
 	log  string
-	done chan error
+	done chan struct{} // closed when it has ended
+	how  error         // it has ended; not before
 }
 
 // StartControllers starts a process of kubeone controller, which logs to a file of that name in the operator's folder.
 func (o *Operator) StartControllers(ctx context.Context, name string, args []string) (*Controllers, error) {
-	c := &Controllers{log: filepath.Join(o.Dir, name), done: make(chan error, 1)}
+	c := &Controllers{log: filepath.Join(o.Dir, name), done: make(chan struct{})}
 	file, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -30,8 +31,21 @@ func (o *Operator) StartControllers(ctx context.Context, name string, args []str
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
-	go func() { c.done <- c.cmd.Wait() }()
+	go func() {
+		c.how = c.cmd.Wait()
+		close(c.done)
+	}()
 	return c, nil
+}
+
+// Ended reports whether the process has ended, by itself or not.
+func (c *Controllers) Ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // Kill ends the process at once.
@@ -45,8 +59,8 @@ func (c *Controllers) Stop() error {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if err := <-c.done; err != nil {
-		return fmt.Errorf("kubeone controller: %w\n%s", err, c.Tail())
+	if <-c.done; c.how != nil {
+		return fmt.Errorf("kubeone controller: %w\n%s", c.how, c.Tail())
 	}
 	return nil
 }
