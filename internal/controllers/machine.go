@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"kubeone/api/cluster/v1alpha1"
-	"kubeone/internal/desired"
 	"kubeone/internal/machine"
 	"kubeone/internal/provider"
 )
@@ -281,9 +280,4 @@ func shorten(text string) string {
 		return text
 	}
 	return text[:longest-3] + "..."
-}
-
-// owns reports whether the Node is the Machine's.
-func owns(m *v1alpha1.Machine, n *corev1.Node) bool {
-	return n.Labels[desired.OwnerLabel] == string(m.UID)
 }

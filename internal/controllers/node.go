@@ -22,7 +22,7 @@ import (
 func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance) error {
 	n := &corev1.Node{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: instance.Node}, n)
-	if err == nil && !owns(m, n) {
+	if err == nil && !provider.Owns(m, n) {
 		err = apierrors.NewNotFound(corev1.Resource("nodes"), instance.Node) // somebody else's
 	}
 	if apierrors.IsNotFound(err) {

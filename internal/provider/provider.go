@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/desired"
 	"kubeone/internal/rollout"
 )
 
@@ -56,14 +57,19 @@ type Defaulter interface {
 
 // Instance is what a provider has for a Machine.
 type Instance struct {
-	// ID names it to a cloud's controllers; "" where there is nothing of the kind.
+	// ID names it to a cloud's controllers; "" where there is nothing of the kind. Nothing reads it yet.
 	ID string
 	// Node is the name of its Node; "" while that is not known.
 	Node string
 	// Addresses are its addresses and names.
 	Addresses []corev1.NodeAddress
-	// Complete says that Create has nothing left to do.
+	// Complete says that Create has nothing left to do: once Exists says so, Create is not called again.
 	Complete bool
+}
+
+// Owns reports whether the Node is the Machine's, by its label. One of its name that is not is left alone.
+func Owns(m *v1alpha1.Machine, n *corev1.Node) bool {
+	return n.Labels[desired.OwnerLabel] == string(m.UID)
 }
 
 // Waiting says that there is more to do, and nothing that can be done now.

@@ -148,7 +148,7 @@ func (p *Provider) leave(ctx context.Context, m *v1alpha1.Machine, name string) 
 	if err := p.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return err
 	}
-	if node.Labels[desired.OwnerLabel] != string(m.UID) {
+	if !provider.Owns(m, node) {
 		return nil
 	}
 	return p.nodes.Delete(ctx, node, client.Preconditions{UID: &node.UID})
@@ -171,7 +171,7 @@ func (p *Provider) join(ctx context.Context, m *v1alpha1.Machine) error {
 		if err := p.nodes.Get(ctx, client.ObjectKey{Name: m.Name}, node); err != nil {
 			return err
 		}
-		if node.Labels[desired.OwnerLabel] != string(m.UID) {
+		if !provider.Owns(m, node) {
 			return fmt.Errorf("%s: %w", m.Name, errNode)
 		}
 	case err != nil:

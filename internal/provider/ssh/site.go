@@ -78,8 +78,7 @@ func (p *Provider) lost(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return time.Time{}, client.IgnoreNotFound(err)
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue &&
-			n.Labels[desired.OwnerLabel] == string(m.UID) {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && provider.Owns(m, n) {
 			return c.LastTransitionTime.Time, nil
 		}
 	}
