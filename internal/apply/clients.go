@@ -36,6 +36,9 @@ type API interface {
 	WaitLeading(ctx context.Context) error
 	WaitNodeSilent(ctx context.Context, node string) error
 	DeleteNode(ctx context.Context, node string) error
+	DeleteMachines(ctx context.Context) error
+	// WaitHostsFree waits until the hosts of Machines are returned, for that long at most.
+	WaitHostsFree(ctx context.Context, within time.Duration) error
 
 	Apply(ctx context.Context, objects []unstructured.Unstructured) (ssa.Result, error)
 	// Create makes an object that is not there; Merge changes one by a merge patch; Delete deletes objects.

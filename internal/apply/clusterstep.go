@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster/record"
@@ -74,6 +75,8 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.Uncordon:           (*Run).uncordon,
 		step.RemoveEtcd:         (*Run).removeMember,
 		step.DeleteNode:         (*Run).deleteNode,
+		step.DeleteMachines:     (*Run).deleteMachines,
+		step.AwaitHosts:         (*Run).awaitHosts,
 	}
 }
 
@@ -193,6 +196,15 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error
 		}
 	}
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
+}
+
+func (r *Run) deleteMachines(ctx context.Context, client API, _ plan.Step) error {
+	return client.DeleteMachines(ctx)
+}
+
+func (r *Run) awaitHosts(ctx context.Context, client API, s plan.Step) error {
+	within := step.ParamsOf[step.AwaitHostsParams](s.Intent).TimeoutSeconds
+	return client.WaitHostsFree(ctx, time.Duration(within)*time.Second)
 }
 
 // nodes are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now, and of

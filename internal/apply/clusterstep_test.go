@@ -382,3 +382,45 @@ func TestEverySecretHasASource(t *testing.T) {
 		}
 	}
 }
+
+// yard is an API with Machines: it notes what is asked, and fails the wait if it is to.
+type yard struct {
+	API
+	asked  []string
+	failed error
+}
+
+func (y *yard) DeleteMachines(context.Context) error {
+	y.asked = append(y.asked, "delete")
+	return nil
+}
+
+func (y *yard) WaitHostsFree(ctx context.Context, within time.Duration) error {
+	y.asked = append(y.asked, "wait "+within.String())
+	if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) < within {
+		y.asked = append(y.asked, "the step ends before that")
+	}
+	return y.failed
+}
+
+func TestTheHostsOfMachinesAreAwaitedBeforeWhatNeedsThem(t *testing.T) {
+	t.Parallel()
+	wait := stepOf("await-hosts", "", step.AwaitHosts, "delete-machines")
+	wait.Intent.Params = step.AwaitHostsParams{TimeoutSeconds: 1800}
+	for _, failed := range []error{nil, errors.New("m-2 does not answer")} {
+		r, _, j := onCluster(t, stepOf("delete-machines", "", step.DeleteMachines), wait,
+			stepOf("after", "", step.RevokeTokens, "await-hosts"))
+		api := &yard{API: r.state.client, failed: failed}
+		r.state.client = api
+		if err := r.Do(patience(t), nil); !errors.Is(err, failed) {
+			t.Errorf("got %v, want %v", err, failed)
+		}
+		if diff := cmp.Diff([]string{"delete", "wait 30m0s"}, api.asked); diff != "" {
+			t.Error(diff)
+		}
+		after := slices.Contains(j.lines(), "step-done after")
+		if skipped := slices.Contains(j.lines(), "step-skipped after"); after == (failed != nil) || skipped == after {
+			t.Errorf("failed: %v, and then %v", failed, j.lines())
+		}
+	}
+}

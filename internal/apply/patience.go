@@ -54,9 +54,11 @@ const (
 )
 
 // StepLimit is how long a step through the API may take. A drain has its own time besides, twice where pods are
-// deleted after it.
+// deleted after it, and so has the wait for hosts of Machines.
 func StepLimit(i step.Intent) time.Duration {
-	return ClusterTimeout + 2*time.Duration(step.ParamsOf[step.DrainNodeParams](i).TimeoutSeconds)*time.Second
+	own := 2*step.ParamsOf[step.DrainNodeParams](i).TimeoutSeconds +
+		step.ParamsOf[step.AwaitHostsParams](i).TimeoutSeconds
+	return ClusterTimeout + time.Duration(own)*time.Second
 }
 
 // Outage is how long a host has been away in the middle of a step. The zero value is a host that has not been away.

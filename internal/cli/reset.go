@@ -20,7 +20,9 @@ func newResetCommand(stdio IO) *cobra.Command {
 		Long: "Make hosts bare and usable again. Without --host the whole cluster ends, with all its data. With\n" +
 			"--host one host leaves a living cluster: it is drained, its member leaves etcd, and its Node is\n" +
 			"deleted. A control-plane host keeps its etcd data and its PKI, in /var/lib/kubeone-old or, where\n" +
-			"/var/lib/etcd is a disk of its own, there; --purge deletes that too.",
+			"/var/lib/etcd is a disk of its own, there; --purge deletes that too.\n\n" +
+			"Before a whole cluster ends, its Machines are deleted, and the controllers return their hosts. Where no\n" +
+			"controllers run, or hosts do not come back, --abandon-machines leaves these hosts as they are.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runReset(cmd.Context(), stdio, f, r, args)
@@ -31,6 +33,9 @@ func newResetCommand(stdio IO) *cobra.Command {
 	flags.StringSliceVar(&r.Hosts, "host", nil, "reset these hosts only (names or addresses)")
 	flags.BoolVar(&r.Purge, "purge", false,
 		"delete what this and earlier resets, repairs and recoveries have kept on the hosts")
+	flags.BoolVar(&r.AbandonMachines, "abandon-machines", false,
+		"leave the hosts of Machines as they are, and do not have them returned first")
+	cmd.MarkFlagsMutuallyExclusive("host", "abandon-machines")
 	parallelFlag(cmd, &f.parallel)
 	f.registerRun(cmd)
 	return cmd

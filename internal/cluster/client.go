@@ -22,6 +22,7 @@ import (
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/cluster/leaselock"
+	"kubeone/internal/cluster/machines"
 	"kubeone/internal/cluster/nodes"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/rollout"
@@ -41,6 +42,7 @@ type Client struct {
 	drain.Drainer
 	jointoken.Issuer
 	leaselock.Locker
+	machines.Returner
 	nodes.Nodes
 	record.Store
 	rollout.Waiter
@@ -117,6 +119,7 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 		Drainer:  drain.Drainer{Kubernetes: kube},
 		Issuer:   jointoken.Issuer{Kubernetes: kube},
 		Locker:   leaselock.Locker{Kubernetes: kube},
+		Returner: machines.Returner{Kubernetes: kube, Dynamic: dyn},
 		Nodes:    nodes.Nodes{Kubernetes: kube},
 		Store:    record.Store{Kubernetes: kube},
 		Waiter:   rollout.Waiter{Kubernetes: kube},

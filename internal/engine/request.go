@@ -64,6 +64,8 @@ type Reset struct {
 	Hosts []string // empty is all, which ends the cluster
 	// Purge deletes what resets, repairs and recoveries have kept on the hosts, this one included.
 	Purge bool
+	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends; otherwise they are returned first.
+	AbandonMachines bool
 }
 
 // Remove takes one host out of a living cluster and makes it bare.
@@ -151,7 +153,9 @@ func labelsOf(h desired.Host, w observed.World) labels.Set {
 }
 
 func (r Reset) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.Reset(in.Decide, in.hosts(r.Hosts...), r.Purge)
+	p, err := plan.Reset(in.Decide, plan.ResetOptions{
+		Hosts: in.hosts(r.Hosts...), Purge: r.Purge, AbandonMachines: r.AbandonMachines,
+	})
 	return planned(p, in, err)
 }
 

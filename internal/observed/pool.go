@@ -45,6 +45,9 @@ type Machine struct {
 // ID is the Machine's namespace and name, as its host notes them.
 func (m Machine) ID() string { return m.Namespace + "/" + m.Name }
 
+// OfPool reports whether the Machine has, or is to have, a host of the pool, and no machine of a cloud.
+func (m Machine) OfPool() bool { return m.Provider == "ssh" }
+
 // PoolHost is a Host object.
 type PoolHost struct {
 	Name    string `json:"name"`

@@ -39,11 +39,11 @@ func demoted(in decide.Input, names ...string) decide.Input {
 // asked are all requests about one host, and those about all.
 func asked(in decide.Input, id string) map[string]func() (Plan, error) {
 	return map[string]func() (Plan, error){
-		"reset":   func() (Plan, error) { return Reset(in, []string{id}, false) },
+		"reset":   func() (Plan, error) { return Reset(in, ResetOptions{Hosts: []string{id}}) },
 		"remove":  func() (Plan, error) { return RemoveNode(in, id, false) },
 		"replace": func() (Plan, error) { return ReplaceNode(in, id, false) },
 		"gone":    func() (Plan, error) { return RemoveNode(in, id, true) },
-		"whole":   func() (Plan, error) { return Reset(in, nil, false) },
+		"whole":   func() (Plan, error) { return Reset(in, ResetOptions{}) },
 		"recover": func() (Plan, error) { return Recover(in, RecoverOptions{}) },
 		"apply": func() (Plan, error) {
 			p, decisions := Build(Input{Decide: in})

@@ -42,11 +42,37 @@ func (b *builder) finish(first decide.Decision) {
 		}
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
 	}
+	b.plan.Notes = append(b.plan.Notes, b.failedMachines()...)
 	b.plan.Notes = append(b.plan.Notes, b.otherBinaries()...)
 	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
 	for _, f := range b.in.Want.NotCarriedOut {
 		b.plan.Notes = append(b.plan.Notes, f+" is not carried out by this version")
 	}
+}
+
+// failedMachines says which Machines have an error that only a person can correct, some of them where there are many.
+func (b *builder) failedMachines() []string {
+	pool := b.in.Is.API.Pool
+	if pool == nil {
+		return nil
+	}
+	var out []string
+	more := 0
+	for _, m := range pool.Machines {
+		switch {
+		case m.Error == "" || m.Deleting:
+		case len(out) == mostNamed:
+			more++
+		default:
+			out = append(out, problemText(b.names, problem.Problem{
+				Code: problem.MachineFailed, Parameters: problem.Parameters{"machine": m.ID(), "error": m.Error},
+			}))
+		}
+	}
+	if more > 0 {
+		out = append(out, count(more, "more Machine")+" with an error: kubeone status")
+	}
+	return out
 }
 
 // otherBinaries says which programs members have in another version than the release that the plan is made of, where no

@@ -70,7 +70,10 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	h := b.host(id)
 	seen := b.world.Is.Hosts[id]
 	reached := seen.Reach == observed.Reached
+	machine := b.machineOn(h)
 	switch {
+	case machine != "" && !reached:
+		return nil, fmt.Errorf("%s belongs to %s", b.node(h), owner(machine))
 	case b.world.Is.API.Reached != observed.Yes:
 		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s",
 			b.node(h), b.world.Is.API.Problem)

@@ -14,35 +14,52 @@ import (
 	"kubeone/internal/step"
 )
 
-// Reset plans the way of hosts back to bare machines. IDs names the hosts; empty means all, which ends the cluster.
-// Hosts that did not answer stay as they are, and hosts of another cluster are an error. One control-plane host leaves
-// etcd first, which is refused if that would lose the quorum. What the hosts keep of etcd, from this reset and from
-// before, stays there, unless purge says that it goes too.
-func Reset(in decide.Input, ids []string, purge bool) (Plan, error) {
+// ResetOptions say what is reset.
+type ResetOptions struct {
+	Hosts []string // IDs; empty means all, which ends the cluster
+	Purge bool     // what the hosts keep of etcd, from this reset and from before, goes too
+	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends; otherwise they are returned first.
+	AbandonMachines bool
+}
+
+// Reset plans the way of hosts back to bare machines. Hosts that did not answer stay as they are, and hosts of another
+// cluster are an error. One control-plane host leaves etcd first, which is refused if that would lose the quorum.
+// Before a whole cluster is reset, its Machines are deleted and their hosts returned, which is refused where nobody is
+// there to do it.
+func Reset(in decide.Input, o ResetOptions) (Plan, error) {
 	if err := contradictions(in); err != nil {
 		return Plan{}, err
 	}
 	b := newBuilder(in, "reset")
-	whole := len(ids) == 0
+	ids, whole := o.Hosts, len(o.Hosts) == 0
+	var errs []error
 	if whole {
 		for _, h := range in.Want.Hosts() {
 			ids = append(ids, h.ID)
 		}
+		if err := b.emptyPool(o.AbandonMachines); err != nil {
+			errs = append(errs, err)
+		}
 	}
-	var errs []error
 	for _, id := range ids {
 		before := len(b.plan.Steps)
+		if whole && o.AbandonMachines && b.leavesMachine(b.host(id)) {
+			continue
+		}
 		err := b.resetHost(b.host(id), whole)
 		if err != nil {
 			errs = append(errs, err)
 		}
 		switch h := b.host(id); {
-		case purge && err == nil:
+		case o.Purge && err == nil:
 			b.purge(h, whole, len(b.plan.Steps) > before)
 		case len(b.world.Is.Hosts[id].Kept) > 0:
 			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s keeps %s until kubeone reset --purge", b.node(h),
 				strings.Join(b.world.Is.Hosts[id].Kept, ", ")))
 		}
+	}
+	if whole {
+		b.unseenMachines()
 	}
 	return b.plan, errors.Join(append(errs, b.refused...)...)
 }
@@ -51,6 +68,9 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	seen := b.world.Is.Hosts[h.ID]
 	switch {
 	case seen.Reach != observed.Reached:
+		if machine := b.machineOn(h); machine != "" && !whole {
+			return fmt.Errorf("%s belongs to %s", b.node(h), owner(machine))
+		}
 		if !whole {
 			return fmt.Errorf("%s cannot be reached, so it cannot be reset: %s", b.node(h), seen.Problem)
 		}

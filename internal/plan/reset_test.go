@@ -29,7 +29,7 @@ func TestResetPlans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := Reset(c.world, c.ids, false)
+			p, err := Reset(c.world, ResetOptions{Hosts: c.ids})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestRefusedResets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Reset(c.world, c.ids, false)
+			_, err := Reset(c.world, ResetOptions{Hosts: c.ids})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want an error that says %q", err, c.says)
 			}
@@ -119,7 +119,7 @@ func TestAHostWithoutDataIsResetAlsoWhenNothingAnswers(t *testing.T) {
 	in := halfJoined()
 	mutate(in, "cp-3", func(h *observed.Host) { h.EtcdData = observed.No })
 	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
-	p, err := Reset(in, []string{"192.0.0.3"}, false)
+	p, err := Reset(in, ResetOptions{Hosts: []string{"192.0.0.3"}})
 	if err != nil || len(p.Steps) != 1 || p.Steps[0].Intent.Kind != step.ResetHost {
 		t.Errorf("%v\n%s", err, text(p))
 	}
@@ -130,7 +130,7 @@ func TestNodesLeaveAsTheManifestWantsThemDrained(t *testing.T) {
 	in := healthy(1, 2)
 	grace := 30 * time.Second
 	in.Want.Upgrade.Drain = desired.Drain{Timeout: time.Minute, GracePeriod: &grace, OnTimeout: desired.DrainForce}
-	p, err := Reset(in, []string{"192.0.1.2"}, false)
+	p, err := Reset(in, ResetOptions{Hosts: []string{"192.0.1.2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestResetNamesEveryHostThatItRefuses(t *testing.T) {
 	for _, name := range []string{"w-1", "w-2"} {
 		mutate(in, name, func(h *observed.Host) { h.Marker = &observed.Marker{Cluster: "beta"} })
 	}
-	_, err := Reset(in, nil, false)
+	_, err := Reset(in, ResetOptions{})
 	if err == nil || !strings.Contains(err.Error(), "w-1") || !strings.Contains(err.Error(), "w-2") {
 		t.Errorf("got %v", err)
 	}
@@ -164,7 +164,7 @@ func TestHostsOfOneNameAreResetOneByOne(t *testing.T) {
 		in.Want.Workers[i].Hostname = ""
 		mutate(in, in.Want.Workers[i].ID, func(h *observed.Host) { h.Hostname = "localhost" })
 	}
-	p, err := Reset(in, nil, false)
+	p, err := Reset(in, ResetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestHostsOfOneNameAreResetOneByOne(t *testing.T) {
 
 func TestControlPlaneHostsLeaveOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	p, err := Reset(healthy(5, 0), []string{"192.0.0.2", "192.0.0.3"}, false)
+	p, err := Reset(healthy(5, 0), ResetOptions{Hosts: []string{"192.0.0.2", "192.0.0.3"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,18 +208,18 @@ func TestWhatHostsKeepGoesOnlyWithPurge(t *testing.T) {
 	const old = "/var/lib/kubeone-old/20261101T101112Z"
 	in := healthy(3, 1)
 	mutate(in, "cp-2", func(h *observed.Host) { h.Kept = []string{old} })
-	p, err := Reset(in, []string{"192.0.0.2"}, false)
+	p, err := Reset(in, ResetOptions{Hosts: []string{"192.0.0.2"}})
 	if _, planned := p.Step("purge/cp-2"); err != nil || planned || len(p.Notes) != 1 ||
 		!strings.Contains(p.Notes[0], "cp-2 keeps "+old) {
 		t.Errorf("%v\n%s", err, text(p))
 	}
-	p, err = Reset(in, []string{"192.0.0.2"}, true)
+	p, err = Reset(in, ResetOptions{Hosts: []string{"192.0.0.2"}, Purge: true})
 	s, planned := p.Step("purge/cp-2")
 	if err != nil || !planned || !slices.Contains(s.Needs, "delete-node/cp-2") || s.Changes[0] != old ||
 		len(s.Changes) != 2 || s.Intent.Disrupts() != quorum.Purge {
 		t.Errorf("%v\n%s", err, text(p))
 	}
-	p, err = Reset(in, nil, true)
+	p, err = Reset(in, ResetOptions{Purge: true})
 	for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
 		s, planned := p.Step("purge/" + name)
 		if err != nil || !planned || s.Intent.Disrupts() != quorum.NoDisruption {
@@ -236,7 +236,8 @@ func TestWhatHostsKeepGoesOnlyWithPurge(t *testing.T) {
 			in.Is.Etcd.Members[i].Healthy = observed.No
 		}
 	}
-	if p, err = Reset(in, []string{"192.0.0.2"}, true); err == nil || !strings.Contains(err.Error(), "may be needed") {
+	p, err = Reset(in, ResetOptions{Hosts: []string{"192.0.0.2"}, Purge: true})
+	if err == nil || !strings.Contains(err.Error(), "may be needed") {
 		t.Errorf("without a quorum it may be the only copy: %v\n%s", err, text(p))
 	}
 }

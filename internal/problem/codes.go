@@ -103,10 +103,13 @@ const (
 
 // Machines and their hosts. docs/problems.md explains each.
 const (
-	HostClaimed      Code = "HostClaimed"
-	HostOfMachine    Code = "HostOfMachine"
-	JoinTokensForAny Code = "JoinTokensForAny"
-	NodeOfAnother    Code = "NodeOfAnother"
+	HostClaimed       Code = "HostClaimed"
+	HostOfMachine     Code = "HostOfMachine"
+	JoinTokensForAny  Code = "JoinTokensForAny"
+	NodeOfAnother     Code = "NodeOfAnother"
+	ControllersSilent Code = "ControllersSilent"
+	MachinesOfOthers  Code = "MachinesOfOthers"
+	MachineFailed     Code = "MachineFailed"
 )
 
 // Versions. docs/problems.md explains each.

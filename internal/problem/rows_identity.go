@@ -46,7 +46,7 @@ func identityRows() [6]row {
 	}
 }
 
-func machineRows() [4]row {
+func machineRows() [7]row {
 	return [...]row{
 		{
 			code: HostClaimed, class: ClassConfig,
@@ -75,6 +75,27 @@ func machineRows() [4]row {
 			what:    "the Node {node} is there, and is somebody else's",
 			do: "give the host another name; or delete the Node with kubectl, if its host is no more, and the " +
 				"Machine joins",
+		},
+		{
+			code: ControllersSilent, class: ClassKube,
+			meaning: "A cluster is to be reset that has Machines, and the controllers, which return their hosts, are " +
+				"not there.",
+			what: "hosts of Machines ({count}) are to be returned first, and kubeone controller, which does that, was " +
+				"not heard of within the last seconds: {hosts}",
+			do: "start kubeone controller; or reset with --abandon-machines, which leaves these hosts as they are",
+		},
+		{
+			code: MachinesOfOthers, class: ClassKube,
+			meaning: "A cluster is to be reset that has Machines which this program has not made and cannot return.",
+			what:    "this program has no provider that returns what these Machines have: {machines}",
+			do: "delete them with the program that has made them; or reset with --abandon-machines, which leaves " +
+				"the hosts of all Machines as they are",
+		},
+		{
+			code: MachineFailed, class: ClassKube,
+			meaning: "A Machine has an error that only a person can correct. Nothing is stopped by this.",
+			what:    "Machine {machine} has an error: {error}",
+			do:      "correct the object, or delete it",
 		},
 	}
 }

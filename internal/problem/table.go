@@ -30,7 +30,7 @@ func sections() []section {
 		{"Hosts that are not fit", "Why nothing can be installed on a host.", preflight[:]},
 		{"The manifest and its hosts", "What speaks against doing anything at all, or is a warning.", cluster[:]},
 		{"Who a machine is", "Two answers to the question which machine is which host.", who[:]},
-		{"Machines", "Why a Machine is not given its host, or a token.", machines[:]},
+		{"Machines", "Why a Machine is not given its host, or a token, and what a reset waits for.", machines[:]},
 		{"Versions", "Why a version cannot be carried out.", versions[:]},
 		{"etcd and its members", "What concerns etcd as a whole.", etcd[:]},
 		{"What you can do", "The steps of instructions.", step[:]},

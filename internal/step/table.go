@@ -59,6 +59,7 @@ func rows() []row {
 		nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),
 		createMachinesRow(), upgradeMachinesRow(), saveRecordRow(),
 		drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
+		deleteMachinesRow(), awaitHostsRow(),
 	}
 }
 

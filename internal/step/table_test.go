@@ -96,7 +96,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		ResetHost, Purge, // of a whole cluster, which ends
 		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, CreateMachines, UpgradeMachines,
 		SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,
-		DrainNode, Uncordon, DeleteNode,
+		DrainNode, Uncordon, DeleteNode, DeleteMachines, AwaitHosts,
 	} {
 		want[none] = quorum.NoDisruption
 	}
@@ -138,12 +138,16 @@ func TestPredictionsLeaveTheirInputAsItIs(t *testing.T) {
 		in.Is.API.Nodes = []observed.Node{{Name: "n", Annotations: map[string]string{observed.CordonAnnotation: "run"}}}
 		in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "old"}}
 		in.Is.Etcd.Members = []observed.Member{{ID: "a", Name: "n"}}
+		in.Is.API.Pool = &observed.Pool{
+			Machines: []observed.Machine{{Name: "m"}}, Hosts: []observed.PoolHost{{Name: "n", Machine: "/m"}},
+		}
 		in.System = map[string]string{"kube-proxy": "new"}
 		w := NewWorld(in, map[string]string{"1": "n"}, 0)
 		w.Predict(h, Intent{Kind: k, NodeName: "n", Params: k.Params()})
 		_, marked := in.Is.API.Nodes[0].Annotations[observed.CordonAnnotation]
 		if in.Is.Hosts["1"].Marker != nil || !marked || in.Is.API.Pods[0].Image != "old" ||
-			in.Is.Etcd.Members[0].Healthy != "" {
+			in.Is.Etcd.Members[0].Healthy != "" || len(in.Is.API.Pool.Machines) != 1 ||
+			in.Is.API.Pool.Hosts[0].Machine != "/m" || in.Is.API.Nodes[0].Name != "n" {
 			t.Errorf("%s changed its input", k)
 		}
 	}

@@ -103,7 +103,7 @@ func (o *operator) planned(in decide.Input) (plan.Plan, error) {
 	}
 	switch r.command {
 	case resetHosts:
-		return plan.Reset(in, r.hosts, r.purge)
+		return plan.Reset(in, plan.ResetOptions{Hosts: r.hosts, Purge: r.purge})
 	case removeHost:
 		return plan.RemoveNode(in, r.hosts[0], r.gone)
 	case replaceHost:

@@ -241,6 +241,16 @@ func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) erro
 	})
 }
 
+// DeleteMachines does the plan's step.
+func (a *api) DeleteMachines(ctx context.Context) error {
+	return a.through(ctx, step.DeleteMachines, "")
+}
+
+// WaitHostsFree does the plan's step.
+func (a *api) WaitHostsFree(ctx context.Context, _ time.Duration) error {
+	return a.through(ctx, step.AwaitHosts, "")
+}
+
 // RemoveAutoApproval does the plan's step.
 func (a *api) RemoveAutoApproval(ctx context.Context) error {
 	return a.through(ctx, step.RemoveAutoApproval, "")

@@ -71,6 +71,10 @@ var works = map[step.Kind]work{
 	step.Uncordon:           {request: uncordon},
 	step.RemoveEtcd:         {request: removeMember},
 	step.DeleteNode:         {request: deleteNode},
+
+	// There are no Machines in the simulator, and so nothing is left to do or to wait for.
+	step.DeleteMachines: {request: answered},
+	step.AwaitHosts:     {request: answered},
 }
 
 // Repairs reports whether steps of the kind are only for hosts that lack something.
