@@ -44,7 +44,7 @@ func (c Chart) pillX() int {
 	x := leastPillX
 	for _, p := range c.Parts {
 		for _, t := range p.Transitions {
-			if to := p.row(t.To); to != p.row(t.From)+1 && (!p.Lanes || to == len(p.States)) {
+			if p.beside(t) {
 				x = max(x, busX+2*labelIn+int(letterW*float64(len(t.On))))
 			}
 		}
@@ -91,6 +91,12 @@ type row struct {
 	lane  int            // the lane of those, counted from the boxes outwards
 }
 
+// beside reports whether what a transition leads to is drawn beside its state, like an end.
+func (p Part) beside(t Transition) bool {
+	from, to := p.row(t.From), p.row(t.To)
+	return to == len(p.States) || to <= from || to > from+1 && !p.Lanes
+}
+
 // layout places the states below each other.
 func (p Part) layout(y int) []row {
 	rows := make([]row, len(p.States))
@@ -100,7 +106,7 @@ func (p Part) layout(y int) []row {
 		for _, t := range p.Transitions {
 			switch to := p.row(t.To); {
 			case t.From != s.ID:
-			case to == len(p.States) || to <= i || to > i+1 && !p.Lanes:
+			case p.beside(t):
 				r.exits = append(r.exits, t)
 			case to == i+1:
 				r.down = append(r.down, t.On)
