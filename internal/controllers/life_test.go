@@ -201,7 +201,7 @@ func TestMachinesLiveAsTheTableSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same lives each time
-	for range 80 {
+	for range 30 {
 		o := newOne(t, scheme, random)
 		o.happens([]int{0, 4, 5}[random.IntN(3)], o.machine())
 		for range 30 {
