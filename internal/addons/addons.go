@@ -1,5 +1,6 @@
-// Package addons renders what runs inside a cluster besides what kubeadm deploys: so far the network plugin. Rendering
-// is pure, so that a plan can compare an addon's digest with that of the addon as last applied.
+// Package addons renders what runs inside a cluster besides what kubeadm deploys: the network plugin, and the
+// controllers of Machines. Rendering is pure, so that a plan can compare an addon's digest with that of the addon as
+// last applied.
 package addons
 
 import (
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/network"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/resources"
 )
@@ -24,25 +26,36 @@ type Addon struct {
 	Wait    []resources.Workload
 }
 
-// Render returns the cluster's addons in the order in which they are applied. A network plugin that this version does
-// not deploy is no addon, as one that someone else installs.
+// Render returns the cluster's addons in the order in which they are applied: the network plugin, then the controllers.
+// A network plugin that this version does not deploy is no addon, as one that someone else installs.
 func Render(want desired.Cluster) ([]Addon, error) {
-	plugin, ok := plugins.Find(want.Network.CNI.Name)
-	if !ok {
-		return nil, nil
+	var out []Addon
+	if plugin, ok := plugins.Find(want.Network.CNI.Name); ok {
+		addon, err := ofPlugin(plugin, want)
+		if err != nil {
+			return nil, fmt.Errorf("addon %s: %w", plugin.Name(), err)
+		}
+		if len(addon.Objects) > 0 {
+			out = append(out, addon)
+		}
 	}
+	if want.Controllers != nil {
+		addon, err := controllers(*want.Controllers, want.Proxy)
+		if err != nil {
+			return nil, fmt.Errorf("addon %s: %w", Controllers, err)
+		}
+		out = append(out, addon)
+	}
+	return out, nil
+}
+
+// ofPlugin is a network plugin as an addon, without objects where somebody else deploys it.
+func ofPlugin(plugin network.Plugin, want desired.Cluster) (Addon, error) {
 	objects, err := plugin.Objects(want)
-	if err != nil {
-		return nil, fmt.Errorf("addon %s: %w", plugin.Name(), err)
+	if err != nil || len(objects) == 0 {
+		return Addon{}, err
 	}
-	if len(objects) == 0 {
-		return nil, nil
-	}
-	addon, err := newAddon(plugin.Name(), plugin.Workloads(), objects)
-	if err != nil {
-		return nil, fmt.Errorf("addon %s: %w", plugin.Name(), err)
-	}
-	return []Addon{addon}, nil
+	return newAddon(plugin.Name(), plugin.Workloads(), objects)
 }
 
 // newAddon puts rendered objects into the form in which the API exchanges them.

@@ -49,6 +49,15 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 			c.Network.KubeProxy.Mode, c.Network.CNI.MTU = "nftables", 1400
 			image("registry.example:5000/mirror/flannel-io/flannel:v0.26.7")(c)
 		},
+		"controllers": func(c *desired.Cluster) {
+			c.Network.CNI.Name = desired.ExternalCNI
+			c.Controllers = program()
+		},
+		"controllers-proxy": func(c *desired.Cluster) {
+			c.Network.CNI.Name = desired.ExternalCNI
+			c.Controllers, c.Proxy = program(), desired.Proxy{HTTPS: "http://proxy.example:3128", NoProxy: "10.0.0.0/8"}
+			c.Controllers.Arch = ""
+		},
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -70,6 +79,38 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 			}
 			golden.Check(t, filepath.Join("testdata", name+".golden.yaml"), text.String())
 		})
+	}
+}
+
+// program are the controllers of a test.
+func program() *desired.Controllers {
+	return &desired.Controllers{
+		Image: desired.Image{Name: "kubeone.k8c.io/kubeone:sha256-0123456789abcdef"}, Arch: "amd64",
+	}
+}
+
+func TestControllersFollowTheNetwork(t *testing.T) {
+	t.Parallel()
+	rendered, err := Render(want(func(c *desired.Cluster) { c.Controllers = program() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rendered) != 2 || rendered[0].Name != "flannel" || rendered[1].Name != Controllers {
+		t.Fatalf("%d addons: %+v", len(rendered), rendered)
+	}
+	if got, want := rendered[1].Wait, "kubeone-system/DaemonSet/kubeone-controller"; len(got) != 1 ||
+		got[0].String() != want {
+		t.Errorf("waits for %v, want %s", got, want)
+	}
+	other, err := Render(want(func(c *desired.Cluster) {
+		c.Controllers = program()
+		c.Controllers.Image.Name = "kubeone.k8c.io/kubeone:sha256-fedcba9876543210"
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other[1].Digest == rendered[1].Digest || other[0].Digest != rendered[0].Digest {
+		t.Error("another program changes the digest of the controllers, and of nothing else")
 	}
 }
 

@@ -5,6 +5,8 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -107,6 +109,8 @@ func newManager(o Options) (manager.Manager, error) {
 		return nil, err
 	}
 	config.QPS, config.UserAgent, config.WarningHandler = -1, "kubeone-controller", rest.NoWarnings{}
+	// As cluster.Connect does: a proxy is for what hosts download.
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,9 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/addons"
 	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 	"kubeone/internal/host/sshtest"
@@ -40,12 +43,28 @@ func TestRevisionOfTheDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(text)
-	const of = "fdd9b1eda014be13"
+	const of = "b065a939b6957e6c"
 	if got := hex.EncodeToString(sum[:8]); got != of {
 		t.Errorf("the definitions have changed: raise revision, and then have %q here", got)
 	}
 	if len(objects) != 7 {
 		t.Errorf("%d objects, want the namespace, four kinds, and a policy with its binding", len(objects))
+	}
+}
+
+// The addon of the controllers has the namespace, too: what the one applied must not be a change to the other.
+func TestTheAddonsNamespaceIsThePools(t *testing.T) {
+	t.Parallel()
+	objects, err := definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := addons.Render(desired.Cluster{Controllers: &desired.Controllers{}})
+	if err != nil || len(rendered) != 1 {
+		t.Fatalf("%d addons, %v", len(rendered), err)
+	}
+	if diff := cmp.Diff(objects[0].Object, rendered[0].Objects[0].Object); diff != "" {
+		t.Errorf("(-pool +addon):\n%s", diff)
 	}
 }
 
