@@ -18,8 +18,8 @@ type nodeChange struct {
 }
 
 // request is what the change asks of the engine.
-func (c nodeChange) request(w *workspace.Workspace) (engine.Request, error) {
-	ids, err := w.HostIDs("HOST", c.host)
+func (c nodeChange) request(ctx context.Context, w *workspace.Workspace) (engine.Request, error) {
+	ids, err := hostIDs(ctx, w, "HOST", c.host)
 	switch {
 	case err != nil:
 		return nil, err
@@ -81,7 +81,7 @@ func runNode(ctx context.Context, stdio IO, f *applyFlags, change nodeChange) er
 		return err
 	}
 	defer w.Close()
-	r, err := change.request(w)
+	r, err := change.request(ctx, w)
 	if err != nil {
 		return err
 	}

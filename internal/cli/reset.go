@@ -47,7 +47,7 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 		return err
 	}
 	defer w.Close()
-	if r.Hosts, err = w.HostIDs("--host", r.Hosts...); err != nil {
+	if r.Hosts, err = hostIDs(ctx, w, "--host", r.Hosts...); err != nil {
 		return err
 	}
 	p, err := propose(ctx, stdio, w.Engine, r)
