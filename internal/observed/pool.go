@@ -9,6 +9,8 @@ type Pool struct {
 	Hosts       []PoolHost          `json:"hosts,omitempty"`
 	// Sets is how many MachineSets there are.
 	Sets int `json:"sets,omitempty"`
+	// Problem is why they could not be read, although the API answers; the rest is zero then.
+	Problem string `json:"problem,omitempty"`
 	// More says that there are more objects of some kind than are listed here.
 	More bool `json:"more,omitempty"`
 }
@@ -59,9 +61,9 @@ type PoolHost struct {
 	Message string `json:"message,omitempty"` // why it is in that state
 }
 
-// Empty reports whether no Machine is there or about to be, and every host is free.
+// Empty reports whether no Machine is there or about to be, and every host is free. What could not be read is not empty.
 func (p *Pool) Empty() bool {
-	return p == nil || len(p.Deployments) == 0 && len(p.Machines) == 0 && p.Sets == 0 && len(p.Claimed()) == 0
+	return p == nil || p.Problem == "" && len(p.Deployments) == 0 && len(p.Machines) == 0 && p.Sets == 0 && len(p.Claimed()) == 0
 }
 
 // Deployed are the MachineDeployments.

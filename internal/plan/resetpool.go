@@ -29,6 +29,12 @@ func (b *builder) emptyPool(abandon bool) error {
 	hosts, others := unreturned(*pool)
 	silent := pool.Controllers != observed.Yes
 	switch all := append(append([]string{}, hosts...), others...); {
+	case pool.Problem != "" && abandon:
+		b.plan.Notes = append(b.plan.Notes,
+			"hosts of Machines, if there are any, stay as they are: the Machines could not be read: "+pool.Problem)
+		return nil
+	case pool.Problem != "":
+		return b.problem(problem.MachinesUnknown, problem.Parameters{"error": pool.Problem})
 	case pool.Empty(), silent && len(all) == 0:
 		return nil // nobody has a host, and nobody is there who would give one away
 	case abandon:

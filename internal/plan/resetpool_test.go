@@ -150,6 +150,18 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 			name: "Machines of another program, abandoned", world: withPool(cloud), o: ResetOptions{AbandonMachines: true},
 			notes: []string{"stay as they are, with all that is on them: m-1 (Machine kube-system/pool-a-1)"},
 		},
+		{
+			name: "Machines that could not be read", world: withPool(func(p *observed.Pool) {
+				*p = observed.Pool{Problem: "conversion webhook failed"}
+			}),
+			refused: "not known whether hosts of Machines are to be returned first: conversion webhook failed",
+		},
+		{
+			name: "Machines that could not be read, abandoned", world: withPool(func(p *observed.Pool) {
+				*p = observed.Pool{Problem: "conversion webhook failed"}
+			}),
+			o: ResetOptions{AbandonMachines: true}, notes: []string{"the Machines could not be read: conversion"},
+		},
 		{name: "one host", world: pooled(), o: ResetOptions{Hosts: []string{"192.0.1.1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

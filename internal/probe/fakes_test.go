@@ -119,6 +119,10 @@ func newAPI(t *testing.T, objects map[string]string, own ...tls.Certificate) *fa
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = fmt.Fprint(w,
 				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		case body == "500":
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError",
+				"message":"conversion webhook failed","code":500}`)
 		default:
 			_, _ = fmt.Fprint(w, body)
 		}

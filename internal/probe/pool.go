@@ -3,6 +3,7 @@ package probe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -20,8 +21,19 @@ import (
 // mostObjects is how many objects of a kind of the pool are read.
 const mostObjects = 1000
 
-// pool reads Machines, and what goes with them. A cluster that does not have the kind Machine has none of it.
+// pool reads Machines, and what goes with them. A cluster that does not have the kind Machine has none of it. An API
+// that answers with an error is noted as such: whoever defines kinds must not make all else unreadable by it.
 func (r *reader) pool(ctx context.Context, api *observed.API) error {
+	err := r.readPool(ctx, api)
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		api.Pool = &observed.Pool{Problem: oneLine(err)}
+		return nil
+	}
+	return err
+}
+
+func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	found, err := r.objects(ctx, machines.Machines())
 	if apierrors.IsNotFound(err) {
 		return nil

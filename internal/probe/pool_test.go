@@ -147,6 +147,23 @@ func TestWhoWorksOnMachinesIsKnown(t *testing.T) {
 	}
 }
 
+// A kind that its own webhook makes unreadable is unknown, and not absent, and the rest is known.
+func TestMachinesThatCannotBeReadHideNothingElse(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"/apis/cluster.k8s.io/v1alpha1/machines", "/apis/cluster.k8s.io/v1alpha1/machinesets",
+		"/apis/kubeone.k8c.io/v1alpha1/hosts",
+	} {
+		all := pooled()
+		all[path] = "500"
+		got, _ := poolOf(t, all)
+		if got == nil || !strings.Contains(got.Problem, "conversion webhook failed") || got.Empty() ||
+			len(got.Machines) > 0 {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+}
+
 // The controllers look at the API for every Machine, and know their Machines themselves.
 func TestControllersDoNotReadMachines(t *testing.T) {
 	t.Parallel()

@@ -110,6 +110,7 @@ const (
 	ControllersSilent Code = "ControllersSilent"
 	MachinesOfOthers  Code = "MachinesOfOthers"
 	MachineFailed     Code = "MachineFailed"
+	MachinesUnknown   Code = "MachinesUnknown"
 )
 
 // Versions. docs/problems.md explains each.

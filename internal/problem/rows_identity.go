@@ -46,7 +46,7 @@ func identityRows() [6]row {
 	}
 }
 
-func machineRows() [7]row {
+func machineRows() [8]row {
 	return [...]row{
 		{
 			code: HostClaimed, class: ClassConfig,
@@ -96,6 +96,13 @@ func machineRows() [7]row {
 			meaning: "A Machine has an error that only a person can correct. Nothing is stopped by this.",
 			what:    "Machine {machine} has an error: {error}",
 			do:      "correct the object, or delete it",
+		},
+		{
+			code: MachinesUnknown, class: ClassKube,
+			meaning: "A cluster is to be reset, and its Machines could not be read although the API answers.",
+			what:    "it is not known whether hosts of Machines are to be returned first: {error}",
+			do: "see why kubectl get machines fails; or reset with --abandon-machines, which leaves the hosts of " +
+				"Machines as they are",
 		},
 	}
 }

@@ -15,6 +15,8 @@ type PoolReport struct {
 	Deployments []DeploymentReport `json:"deployments,omitempty"`
 	Machines    []MachineReport    `json:"machines,omitempty"`
 	Hosts       []PoolHostReport   `json:"hosts,omitempty"`
+	// Problem is why they could not be read; all else is empty then.
+	Problem string `json:"problem,omitempty"`
 	// More says that there are more of these than are listed.
 	More bool `json:"more,omitempty"`
 }
@@ -61,7 +63,7 @@ func (st StatusInput) pool() *PoolReport {
 	if p.Empty() && (p == nil || len(p.Hosts) == 0) {
 		return nil
 	}
-	r := &PoolReport{Controllers: p.Controllers, More: p.More}
+	r := &PoolReport{Controllers: p.Controllers, More: p.More, Problem: p.Problem}
 	for _, d := range p.Deployments {
 		r.Deployments = append(r.Deployments, DeploymentReport{
 			Name: d.Namespace + "/" + d.Name, Replicas: d.Replicas, Ready: d.Ready, Updated: d.Updated,
@@ -89,7 +91,12 @@ func (st StatusInput) pool() *PoolReport {
 // checkMachines is ok when every Machine that is to stay is a Node that is Ready, with no error, and every deployment
 // has as many as it wants. It is nil where there are none.
 func checkMachines(p *PoolReport) *Check {
-	if p == nil || len(p.Machines) == 0 && len(p.Deployments) == 0 {
+	switch {
+	case p == nil:
+		return nil
+	case p.Problem != "":
+		return &Check{"machines", false, "could not be read: " + p.Problem}
+	case len(p.Machines) == 0 && len(p.Deployments) == 0 && !p.More:
 		return nil
 	}
 	var bad []string

@@ -201,11 +201,14 @@ func TestMachinesThatAreNotWholeAreNotHealthy(t *testing.T) {
 		t.Fatal("a cluster whose Machine is Ready is not healthy")
 	}
 	for name, change := range map[string]func(*observed.Pool, []observed.Node){
-		"an error":      func(p *observed.Pool, _ []observed.Node) { p.Machines[0].Error = "wrong" },
-		"no Node":       func(p *observed.Pool, _ []observed.Node) { p.Machines[0].Node = "" },
-		"not Ready":     func(_ *observed.Pool, n []observed.Node) { n[4].Ready = observed.No },
-		"not known":     func(_ *observed.Pool, n []observed.Node) { n[4].Ready = observed.Unknown },
-		"too few":       func(p *observed.Pool, _ []observed.Node) { p.Deployments[0].Replicas = 2 },
+		"an error":  func(p *observed.Pool, _ []observed.Node) { p.Machines[0].Error = "wrong" },
+		"no Node":   func(p *observed.Pool, _ []observed.Node) { p.Machines[0].Node = "" },
+		"not Ready": func(_ *observed.Pool, n []observed.Node) { n[4].Ready = observed.No },
+		"not known": func(_ *observed.Pool, n []observed.Node) { n[4].Ready = observed.Unknown },
+		"too few":   func(p *observed.Pool, _ []observed.Node) { p.Deployments[0].Replicas = 2 },
+		"not read": func(p *observed.Pool, _ []observed.Node) {
+			*p = observed.Pool{Problem: "conversion webhook failed", Machines: p.Machines}
+		},
 		"not all there": func(p *observed.Pool, _ []observed.Node) { p.More = true },
 	} {
 		st := wholeMachines()

@@ -10,7 +10,7 @@ import (
 
 // pool writes the Machines and their deployments; under each Machine that has an error, or is not ready, stands why.
 func (v statusView) pool() {
-	if v.Pool == nil {
+	if v.Pool == nil || v.Pool.Problem != "" {
 		return
 	}
 	v.space()
@@ -116,6 +116,9 @@ func (v statusView) poolFacts() {
 	}
 	if c := v.checkDetail("machines"); c != "" {
 		v.fact("machines", v.check("machines"), c)
+	}
+	if v.Pool.Problem != "" {
+		return
 	}
 	text, as := "work", plain
 	if v.Pool.Controllers != observed.Yes {

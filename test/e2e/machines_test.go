@@ -74,6 +74,7 @@ func TestMachinesOnHosts(t *testing.T) {
 		{"the controllers are killed again and again", (*pool).killed},
 		{"etcd is restored from before a claim", (*pool).restored},
 		{"the pool is emptied", (*pool).emptied},
+		{"the cluster is reset, and the hosts of its Machines are returned first", (*pool).ended},
 	} {
 		if !s.chapter(part.name, func(s *story) {
 			p.story = s
@@ -674,4 +675,42 @@ func (p *pool) emptied() {
 	}
 	p.running = nil
 	p.nothingToDo()
+}
+
+// ended resets the cluster while it has Machines. Without controllers that is refused, and nothing is touched.
+func (p *pool) ended() {
+	hosts := p.hosts()[1:4]
+	for _, h := range hosts {
+		p.run(0, []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig(),
+			"-l", "pool=lab", "ops@" + h.Address}, "Added "+h.Hostname)
+	}
+	p.start("controller")
+	path := filepath.Join(p.Dir, "deployment.yaml")
+	p.must(os.WriteFile(path, fmt.Appendf(nil, deployment, newest), 0o600))
+	p.kube("apply", "-f", path)
+	p.ready(3, newest, 6*time.Minute)
+	p.run(0, []string{"status"}, "kube-system/lab", "3 of 3 Ready", "3 Machines, Kubernetes "+newest)
+	p.run(15, []string{"node", "remove", "-y", hosts[0].Hostname}, "which is the host of Machine kube-system/lab-")
+
+	p.must(p.running[0].Stop())
+	p.running = nil
+	p.run(15, []string{"reset", "-y"}, "kubeone controller, which does that, was not heard of", hosts[0].Hostname)
+	p.run(2, []string{"reset", "--abandon-machines", "--dry-run"}, "stay as they are", hosts[2].Hostname)
+	p.ready(3, newest, time.Minute)
+
+	p.start("controller")
+	p.eventually("the controllers are heard of", time.Minute, func(ctx context.Context) error {
+		if r := p.Run(ctx, "reset", "--dry-run"); r.Status != 2 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	p.run(0, []string{"reset", "-y"}, "wait until the hosts of the pool are free", "Done. The hosts are bare.")
+	for _, h := range hosts {
+		if !p.booted[h.Hostname] {
+			p.unchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
+		}
+	}
+	p.running[0].Kill() // its API is no more
+	p.running = nil
 }
