@@ -689,7 +689,13 @@ func (p *pool) ended() {
 	p.must(os.WriteFile(path, fmt.Appendf(nil, deployment, newest), 0o600))
 	p.kube("apply", "-f", path)
 	p.ready(3, newest, 6*time.Minute)
-	p.run(0, []string{"status"}, "kube-system/lab", "3 of 3 Ready", "3 Machines, Kubernetes "+newest)
+	p.eventually("the cluster is healthy with its Machines", time.Minute, func(ctx context.Context) error {
+		r := p.Run(ctx, "status")
+		if r.Status != 0 || !strings.Contains(r.Text(), "3 Machines, Kubernetes ") {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
 	p.run(15, []string{"node", "remove", "-y", hosts[0].Hostname}, "which is the host of Machine kube-system/lab-")
 
 	p.must(p.running[0].Stop())
