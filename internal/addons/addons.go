@@ -42,7 +42,7 @@ func Render(want desired.Cluster) ([]Addon, error) {
 	if want.Controllers != nil {
 		addon, err := controllers(*want.Controllers, want.Proxy)
 		if err != nil {
-			return nil, fmt.Errorf("addon %s: %w", Controllers, err)
+			return nil, fmt.Errorf("addon %s: %w", desired.ControllersAddon, err)
 		}
 		out = append(out, addon)
 	}

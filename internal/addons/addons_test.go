@@ -95,7 +95,7 @@ func TestControllersFollowTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rendered) != 2 || rendered[0].Name != "flannel" || rendered[1].Name != Controllers {
+	if len(rendered) != 2 || rendered[0].Name != "flannel" || rendered[1].Name != desired.ControllersAddon {
 		t.Fatalf("%d addons: %+v", len(rendered), rendered)
 	}
 	if got, want := rendered[1].Wait, "kubeone-system/DaemonSet/kubeone-controller"; len(got) != 1 ||

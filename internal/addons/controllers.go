@@ -2,17 +2,14 @@ package addons
 
 import (
 	_ "embed" // the objects
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/resources"
 )
-
-// Controllers is the name of the addon that is the controllers of Machines.
-const Controllers = "controllers"
-
-// BundleDir is where control-plane hosts have the bundles from which the controllers install, as files *.tar. Everyone
-// may read them: the controllers are not root.
-const BundleDir = "/var/lib/kubeone/bundles"
 
 // On the loopback address of control-plane hosts. Nothing of Kubernetes listens there.
 const (
@@ -36,7 +33,7 @@ type variable struct{ Name, Value string }
 // controllers renders controllers.yaml.
 func controllers(c desired.Controllers, proxy desired.Proxy) (Addon, error) {
 	values := controllersValues{
-		Image: c.Image.Name, Arch: c.Arch, BundleDir: BundleDir, HealthPort: healthPort, MetricsPort: metricsPort,
+		Image: c.Image.Name, Arch: c.Arch, BundleDir: desired.BundleDir, HealthPort: healthPort, MetricsPort: metricsPort,
 		Namespaces: []string{"kubeone-system", "kube-system", "default"},
 	}
 	for _, v := range []variable{
@@ -51,5 +48,19 @@ func controllers(c desired.Controllers, proxy desired.Proxy) (Addon, error) {
 		return Addon{}, err
 	}
 	runs := []resources.Workload{{Kind: "DaemonSet", Namespace: "kubeone-system", Name: "kubeone-controller"}}
-	return newAddon(Controllers, runs, objects)
+	return newAddon(desired.ControllersAddon, runs, objects)
+}
+
+// Removable are the objects of an addon that can be taken away: what kinds, namespaces and names they have does not
+// depend on what it was made of. Namespaces are not among them, which others use too.
+func Removable(name string) ([]unstructured.Unstructured, error) {
+	if name != desired.ControllersAddon {
+		return nil, fmt.Errorf("addon %s cannot be taken away", name)
+	}
+	addon, err := controllers(desired.Controllers{}, desired.Proxy{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(addon.Objects, func(o unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }),
+		nil
 }

@@ -7,9 +7,9 @@ import (
 	"io"
 	"strings"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
-	"kubeone/internal/script"
 	"kubeone/internal/step"
 )
 
@@ -29,7 +29,7 @@ func (r *Run) uploadBundles(ctx context.Context, h host.Host, s plan.Step) error
 mkdir -p "$1"
 chmod 0755 "$1"
 stat -c '%n %s' "$1"/*.tar 2>/dev/null || :`
-	res, err := h.Run(ctx, host.Cmd{Name: "look for bundles", Script: list, Args: []string{script.BundlesDir}})
+	res, err := h.Run(ctx, host.Cmd{Name: "look for bundles", Script: list, Args: []string{desired.BundleDir}})
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ stat -c '%n %s' "$1"/*.tar 2>/dev/null || :`
 		return errors.New("nobody has bundles to upload: give them with --bundle")
 	}
 	for _, b := range bundles {
-		path := script.BundlesDir + "/" + b.Name
+		path := desired.BundleDir + "/" + b.Name
 		if has[fmt.Sprintf("%s %d", path, b.Size)] {
 			continue
 		}

@@ -47,18 +47,12 @@ func (r *Run) upgradeMachines(ctx context.Context, client API, s plan.Step) erro
 	return client.Merge(ctx, o, patch)
 }
 
-// removeAddon deletes what an addon consists of. Namespaces stay, with what others have there.
+// removeAddon deletes what an addon consists of.
 func (r *Run) removeAddon(ctx context.Context, client API, s plan.Step) error {
 	name := step.ParamsOf[step.RemoveAddonParams](s.Intent).Addon
-	all, err := addons.Removable(name)
+	objects, err := addons.Removable(name)
 	if err != nil {
 		return err
-	}
-	var objects []unstructured.Unstructured
-	for _, o := range all {
-		if o.GetKind() != "Namespace" {
-			objects = append(objects, o)
-		}
 	}
 	if err := client.Delete(ctx, objects); err != nil {
 		return err

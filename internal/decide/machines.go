@@ -12,7 +12,7 @@ import (
 func (v *view) lacksControllerFiles(s *hostState) bool {
 	want := v.in.Want.Controllers
 	if want == nil || v.in.About != nil || !s.controlPlane() || !s.inLimit || !s.joined() ||
-		s.is.Reach != observed.Reached {
+		s.is.Reach != observed.Reached || s.is.Arch != want.Arch {
 		return false
 	}
 	if s.is.ControllerFiles.Image != want.Image.Name+" "+want.Image.Digest {

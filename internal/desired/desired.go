@@ -33,9 +33,6 @@ type Cluster struct {
 	Preflight       Preflight            `json:"preflight"`
 	Artifacts       map[string]Artifacts `json:"artifacts,omitempty"` // by ArtifactsKey; see ArtifactsFor
 
-	// Controllers are the controllers of Machines that run inside the cluster; nil where it has none of ours.
-	Controllers *Controllers `json:"controllers,omitempty"`
-
 	Upgrade Upgrade `json:"upgrade"`
 	Backup  Backup  `json:"backup"`
 
@@ -57,14 +54,6 @@ type Cluster struct {
 	Digest string `json:"digest"`
 	// OrderedDigest is the same with the hosts in the manifest's order: what records of earlier versions have.
 	OrderedDigest string `json:"-"`
-}
-
-// Controllers are the controllers of Machines as pods on control-plane hosts.
-type Controllers struct {
-	// Image has this program. It is brought to the control-plane hosts, and cannot be pulled.
-	Image Image `json:"image"`
-	// Arch is the image's architecture, as Go names it: they run on control-plane hosts of that one. "" is any.
-	Arch string `json:"arch"`
 }
 
 // Network is the cluster's networks and how Services and pods are routed.

@@ -15,7 +15,7 @@ import (
 // already.
 func (b *builder) controllerFiles(h desired.Host) {
 	want, id := b.in.Want.Controllers, b.id(step.ControllerFiles, h)
-	if want == nil || b.has(id) {
+	if want == nil || b.has(id) || b.world.Is.Hosts[h.ID].Arch != want.Arch {
 		return
 	}
 	seen := b.world.Is.Hosts[h.ID].ControllerFiles

@@ -32,7 +32,6 @@ const (
 	ArtifactsDir = "/var/lib/kubeone/artifacts"
 	StepDir      = "/var/lib/kubeone/step"
 	LockDir      = "/var/lib/kubeone/lock"
-	BundlesDir   = "/var/lib/kubeone/bundles" // on control-plane hosts, for the controllers
 	// ControllerNote says which image of the controllers the host has: its name and its digest.
 	ControllerNote = "/var/lib/kubeone/controller-image"
 	SecretsDir     = "/run/kubeone/secrets" // on a memory file system
@@ -213,7 +212,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"FORMER_DIGEST", formerDigest(in)},
 		{"BIN", BinDir},
 		{"ARTIFACTS", ArtifactsDir},
-		{"BUNDLES", BundlesDir},
+		{"BUNDLES", desired.BundleDir},
 		{"CONTROLLER_NOTE", ControllerNote},
 		{"SECRETS", SecretsDir},
 		{"MARKER", MarkerFile},

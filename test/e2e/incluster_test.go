@@ -42,7 +42,7 @@ func TestControllersInTheCluster(t *testing.T) {
 			part.tell(p)
 		}) {
 			out, err := s.Kube(context.WithoutCancel(t.Context()), "-n", "kubeone-system", "logs", "--tail", "40", "--prefix",
-				"-l", "app=kubeone-controller")
+				"-l", "app.kubernetes.io/name=kubeone-controller")
 			t.Logf("%s %v", out, err)
 			t.Fatal("each chapter needs what the one before it left")
 		}
@@ -106,7 +106,7 @@ func (p *pool) leader() string {
 		return err
 	})
 	host, _, _ := strings.Cut(holder, "_")
-	return p.kube("-n", "kubeone-system", "get", "pods", "-l", "app=kubeone-controller", "--field-selector",
+	return p.kube("-n", "kubeone-system", "get", "pods", "-l", "app.kubernetes.io/name=kubeone-controller", "--field-selector",
 		"spec.nodeName="+host, "-o", "jsonpath={.items[0].metadata.name}")
 }
 
@@ -159,7 +159,7 @@ func (p *pool) withdrawn() {
 	p.run(0, []string{"apply", "-y"}, "take addon controllers away", "Done.")
 	p.eventually("no controllers are there", time.Minute, func(ctx context.Context) error {
 		pods, err := p.Kube(ctx, "-n", "kubeone-system", "get", "pods,clusterroles", "-o", "name", "-l",
-			"app=kubeone-controller")
+			"app.kubernetes.io/name=kubeone-controller")
 		if err == nil && strings.TrimSpace(pods) != "" {
 			err = fmt.Errorf("there are %s", pods)
 		}
