@@ -3,7 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -11,9 +11,9 @@ import (
 	"kubeone/internal/step"
 )
 
-// returnWithin is how long the hosts of Machines may take to be free: a Machine gives up a silent host after ten
+// returnMinutes is how long the hosts of Machines may take to be free: a Machine gives up a silent host after ten
 // minutes, and drains wait for pods.
-const returnWithin = 30 * time.Minute
+const returnMinutes = 30
 
 // mostNamed is how many hosts one sentence names.
 const mostNamed = 20
@@ -28,7 +28,7 @@ func (b *builder) emptyPool(abandon bool) error {
 	defer b.keysStay(*pool)
 	hosts, others := unreturned(*pool)
 	silent := pool.Controllers != observed.Yes
-	switch all := append(append([]string{}, hosts...), others...); {
+	switch all := slices.Concat(hosts, others); {
 	case pool.Problem != "" && abandon:
 		b.plan.Notes = append(b.plan.Notes,
 			"hosts of Machines, if there are any, stay as they are: the Machines could not be read: "+pool.Problem)
@@ -72,10 +72,9 @@ func (b *builder) returnHosts(pool observed.Pool, hosts []string) {
 		})}
 	}
 	b.barrier = []string{b.onCluster(string(step.AwaitHosts), Step{
-		Intent: step.With(step.AwaitHostsParams{TimeoutSeconds: int(returnWithin.Seconds())}),
+		Intent: step.With(step.AwaitHostsParams{TimeoutSeconds: 60 * returnMinutes}),
 		Action: Remove, Risk: Drains, Title: "wait until the hosts of the pool are free", Needs: needs,
-		Reason: fmt.Sprintf("kubeone controller drains, resets and returns them, within %d minutes",
-			int(returnWithin.Minutes())),
+		Reason:  fmt.Sprintf("kubeone controller drains, resets and returns them, within %d minutes", returnMinutes),
 		Changes: hosts,
 	})}
 }
@@ -103,7 +102,7 @@ func named(names []string) []string {
 	if len(names) <= mostNamed {
 		return names
 	}
-	return append(append([]string{}, names[:mostNamed]...), fmt.Sprintf("%d more", len(names)-mostNamed))
+	return append(slices.Clone(names[:mostNamed]), fmt.Sprintf("%d more", len(names)-mostNamed))
 }
 
 func (b *builder) problem(code problem.Code, parameters problem.Parameters) error {

@@ -100,11 +100,10 @@ func (r Returner) list(ctx context.Context, kind schema.GroupVersionResource) ([
 
 // pool is what is left of it.
 type pool struct {
-	machines map[string]bool // that there are, by UID
-	names    []string        // of these
-	hosts    []string        // that are not returned, each with what it waits for
-	orphans  bool            // no Machine is left, and hosts are
-	renewed  string          // when who has the controllers' Lease renewed it
+	names   []string // of Machines
+	hosts   []string // that are not returned, each with what it waits for
+	orphans bool     // no Machine is left, and hosts are
+	renewed string   // when who has the controllers' Lease renewed it
 }
 
 // WaitHostsFree waits until no Machine is left, and no host has one. It gives up after that time, and sooner where
@@ -153,7 +152,7 @@ func (r Returner) look(ctx context.Context) (pool, error) {
 	if err := r.deleteAll(ctx); err != nil {
 		return pool{}, err
 	}
-	p := pool{machines: map[string]bool{}}
+	var p pool
 	hosts, err := r.list(ctx, Hosts()) // before the Machines: one that goes in between has freed its host first
 	if err != nil {
 		return p, err
@@ -163,7 +162,6 @@ func (r Returner) look(ctx context.Context) (pool, error) {
 		return p, err
 	}
 	for i := range machines {
-		p.machines[string(machines[i].GetUID())] = true
 		p.names = append(p.names, machines[i].GetNamespace()+"/"+machines[i].GetName())
 	}
 	for i := range hosts {
