@@ -154,6 +154,10 @@ func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 		return c.dynamic.Resource(resource).Namespace(o.GetNamespace()), nil
 	}
 	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) { // somebody else may have defined it since
+		c.kinds.Reset()
+		mapping, err = c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("find the kind %s: %w", kind, err)
 	}
