@@ -198,7 +198,7 @@ func phases(objects []unstructured.Unstructured) [][]int {
 	return byPhase
 }
 
-const lastPhase = 6
+const lastPhase = 7
 
 // phaseOf is when a kind is applied: what others refer to comes before them.
 func phaseOf(kind string) int {
@@ -217,8 +217,10 @@ func phaseOf(kind string) int {
 		return 4
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob", "Pod", "HorizontalPodAutoscaler":
 		return 5
+	case "ValidatingAdmissionPolicyBinding":
+		return lastPhase // whoever may not list everything may bind only a policy that is there
 	}
-	return lastPhase // custom resources, webhooks, API services: these need the workloads, or at least their kinds
+	return lastPhase - 1 // custom resources, webhooks, API services: these need the workloads, or at least their kinds
 }
 
 // waitEstablished waits until the API serves the kind of a CRD.

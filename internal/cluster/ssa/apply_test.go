@@ -138,6 +138,18 @@ func TestApplyGoesInOrderAndReportsWhatChanged(t *testing.T) {
 	})
 }
 
+// Whoever may not list everything is refused a binding of a policy that is not there yet.
+func TestAPolicyIsAppliedBeforeItsBinding(t *testing.T) {
+	t.Parallel()
+	got := phases([]unstructured.Unstructured{
+		thing("ValidatingAdmissionPolicyBinding", "", "policy"), thing("ValidatingAdmissionPolicy", "", "policy"),
+	})
+	order := slices.DeleteFunc(got, func(phase []int) bool { return len(phase) == 0 })
+	if diff := cmp.Diff([][]int{{1}, {0}}, order); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestApplyStopsAtAPhaseThatFails(t *testing.T) {
 	t.Parallel()
 	c, api := applier(t)
