@@ -148,7 +148,8 @@ func Host() Kind {
 		},
 		Transitions: []Transition{
 			{None, "kubeone host add", free},
-			{free, "a Machine takes it", claimed},
+			{free, "a Machine takes it, or has it by its own note", claimed},
+			{free, "it has a Machine that is no more, by its own note", returning},
 			{free, "kubeone host remove", Gone},
 			{claimed, "it has joined", joined},
 			{claimed, "its Machine goes, or has failed on it thrice", returning},
@@ -157,6 +158,7 @@ func Host() Kind {
 			{returning, "it is bare, and its Machine stays", failed},
 			{returning, "kubeone host remove --force", Gone},
 			{failed, "a Machine takes it, five minutes later", claimed},
+			{failed, "it has a Machine that is no more, by its own note", returning},
 			{failed, "kubeone host remove", Gone},
 		},
 	}

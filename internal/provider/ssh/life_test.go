@@ -115,6 +115,18 @@ func (p *pooled) runIs(uid types.UID, gone bool) {
 	p.runs.of = map[types.UID]*run{uid: one}
 }
 
+// says has the Host say whose it is, now and then that of a Machine which nobody knows.
+func (p *pooled) says(h *kubeone.Host) {
+	switch whose := p.random.IntN(12); {
+	case whose == 0:
+		p.looks.note(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "uid-of-yesterday"})
+	case whose == 1 && p.m != nil:
+		p.looks.note(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: p.m.UID})
+	default:
+		p.looks.note(h.UID, kubeone.HostClaim{})
+	}
+}
+
 // host is the Host; nil once it is gone.
 func (p *pooled) host() *kubeone.Host {
 	p.t.Helper()
@@ -171,6 +183,9 @@ func (p *pooled) look() {
 	if m := p.m; m != nil {
 		gone := m.DeletionTimestamp != nil
 		h := p.host()
+		if h != nil && h.Status.Claim == nil {
+			p.says(h)
+		}
 		leaves := h != nil && h.Status.State == kubeone.HostReturning && h.Status.Claim.UID == m.UID
 		p.runIs(m.UID, gone || leaves)
 		if gone {
@@ -187,6 +202,8 @@ func (p *pooled) look() {
 	h := p.host()
 	if h != nil && h.Status.Claim != nil {
 		p.runIs(h.Status.Claim.UID, true)
+	} else if h != nil {
+		p.says(h)
 	}
 	_, err := hosts{p.Provider}.Reconcile(p.t.Context(),
 		reconcile.Request{NamespacedName: types.NamespacedName{Name: "w-1"}})

@@ -49,6 +49,7 @@ type Provider struct {
 	live   client.Reader // asks the API server
 	site   *Site
 	runs   *runs
+	looks  *looks
 }
 
 var (
@@ -61,7 +62,7 @@ var (
 
 // New is the provider of a cluster's pool. It is a Runnable of the manager, which AddTo adds.
 func New(c client.Client, live client.Reader, site *Site) *Provider {
-	return &Provider{client: c, live: live, site: site, runs: newRuns()}
+	return &Provider{client: c, live: live, site: site, runs: newRuns(), looks: newLooks()}
 }
 
 // Start implements manager.Runnable: it returns when the context has ended, and no run is under way any more. A
@@ -192,6 +193,7 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 		return nil, err
 	}
 	var free []*kubeone.Host
+	unasked := 0
 	domains := map[string]int{}
 	for i := range all.Items {
 		h := &all.Items[i]
@@ -202,7 +204,17 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 			domains[h.Spec.FailureDomain]++
 		case p.free(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)) &&
 			Reserved(loaded.Cluster, r, h) == nil:
-			free = append(free, h)
+			if p.looks.bare(h.UID) {
+				free = append(free, h)
+			} else {
+				unasked++
+			}
+		}
+	}
+	if len(free) == 0 && unasked > 0 {
+		return nil, &provider.Waiting{
+			Reason: "PoolBusy", Message: fmt.Sprintf("%d Hosts are free, and have not said yet whose they are", unasked),
+			After: poll,
 		}
 	}
 	if len(free) == 0 {
@@ -255,7 +267,9 @@ func (p *Provider) setState(ctx context.Context, h *kubeone.Host, state kubeone.
 // release ends a claim.
 func (p *Provider) release(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
 	h.Status = kubeone.HostStatus{State: state, Message: cut(message)}
+	p.looks.note(h.UID, kubeone.HostClaim{}) // it is bare
 	if state == kubeone.HostFailed {
+		p.looks.forget(h.UID)
 		later := metav1.NewTime(p.site.Now().Add(retryFailed))
 		h.Status.RetryAfter = &later
 	}
