@@ -36,7 +36,8 @@ func newControllerCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			releases := workspace.NewReleasesOf(workspace.Options{
-				Bundles: artifacts.bundles, BundleDir: bundleDir, BundleSHA256: artifacts.sums, Digests: artifacts.digests,
+				Bundles: artifacts.bundles, BundleDir: bundleDir, BundleSHA256: artifacts.sums,
+				Digests:     artifacts.digests,
 				TrustSource: artifacts.trust, InsecureMirror: artifacts.insecure,
 			})
 			defer releases.Close()

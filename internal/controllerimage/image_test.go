@@ -93,8 +93,8 @@ func TestTheImageIsOneThatOthersRead(t *testing.T) {
 			content, size, ok := i.Blob(strings.TrimPrefix(b.Digest, "sha256:"))
 			sum := sha256.New()
 			n, err := io.Copy(sum, content)
-			if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); !ok || err != nil || got != b.Digest || n != b.Size ||
-				size != b.Size {
+			got := "sha256:" + hex.EncodeToString(sum.Sum(nil))
+			if !ok || err != nil || got != b.Digest || n != b.Size || size != b.Size {
 				t.Errorf("%+v has %d bytes, of %d, and the digest %s (%v)", b, n, size, got, err)
 			}
 		}
@@ -215,7 +215,9 @@ func TestArch(t *testing.T) {
 		want, says string
 	}{
 		"amd64": {program64(t, nil), "amd64", ""},
-		"arm64": {program64(t, func(h *elf.Header64, _ *elf.Prog64) { h.Machine = uint16(elf.EM_AARCH64) }), "arm64", ""},
+		"arm64": {
+			program64(t, func(h *elf.Header64, _ *elf.Prog64) { h.Machine = uint16(elf.EM_AARCH64) }), "arm64", "",
+		},
 		"position-independent": {
 			program64(t, func(h *elf.Header64, _ *elf.Prog64) { h.Type = uint16(elf.ET_DYN) }), "amd64", "",
 		},
@@ -239,9 +241,11 @@ func TestArch(t *testing.T) {
 			program64(t, func(h *elf.Header64, _ *elf.Prog64) { h.Type = uint16(elf.ET_REL) }),
 			"", "is not an executable file",
 		},
-		"for macOS": {append([]byte{0xcf, 0xfa, 0xed, 0xfe}, make([]byte, 100)...), "", "cannot be read as an ELF file"},
-		"a script":  {[]byte("#!/bin/sh\n"), "", "cannot be read as an ELF file"},
-		"empty":     {nil, "", "cannot be read as an ELF file"},
+		"for macOS": {
+			append([]byte{0xcf, 0xfa, 0xed, 0xfe}, make([]byte, 100)...), "", "cannot be read as an ELF file",
+		},
+		"a script": {[]byte("#!/bin/sh\n"), "", "cannot be read as an ELF file"},
+		"empty":    {nil, "", "cannot be read as an ELF file"},
 	} {
 		path := written(t, c.file)
 		got, err := Arch(path)

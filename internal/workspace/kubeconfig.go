@@ -67,11 +67,12 @@ func OpenKubeconfigOrPod(path, serviceAccountDir string) (cluster.Access, error)
 		return access, &engine.ConfigError{Err: fmt.Errorf("the pod's service account: %w", err)}
 	}
 	const name = "pod"
+	port := cmp.Or(os.Getenv("KUBERNETES_SERVICE_PORT"), "443")
 	out := clientcmdapi.NewConfig()
 	out.CurrentContext = name
 	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	out.Clusters[name] = &clientcmdapi.Cluster{
-		Server:                   "https://" + net.JoinHostPort(host, cmp.Or(os.Getenv("KUBERNETES_SERVICE_PORT"), "443")),
+		Server:                   "https://" + net.JoinHostPort(host, port),
 		CertificateAuthorityData: text,
 	}
 	out.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: token}

@@ -79,7 +79,8 @@ func asPod(t *testing.T, config *rest.Config, c *cluster.Client) cluster.Access 
 	}
 	hour := int64(3600)
 	token, err := c.Kubernetes.CoreV1().ServiceAccounts(pool.Namespace).CreateToken(t.Context(), account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +362,8 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 
 	nodeIn(t, admin, "w-9", nil, corev1.ConditionTrue)
 	must(own.WaitNode(ctx, "w-9"))
-	must(own.SetNodeMeta(ctx, "w-9", map[string]string{"a": "b"}, nil, []desired.Taint{{Key: "t", Effect: "NoSchedule"}}))
+	must(own.SetNodeMeta(ctx, "w-9", map[string]string{"a": "b"}, nil,
+		[]desired.Taint{{Key: "t", Effect: "NoSchedule"}}))
 	must(own.WaitNodeReady(ctx, "w-9"))
 	must(own.Tell(ctx, record.Event{Node: "w-9", Reason: "KubeOneJoined", RunID: "r", Time: time.Now()}))
 	must(own.UpdateRecord(ctx, func(r *record.Record) error {
@@ -433,7 +435,9 @@ func approvesTheFirst(t *testing.T, config *rest.Config, own *cluster.Client, id
 			Spec: certificatesv1.CertificateSigningRequestSpec{
 				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: text}),
 				SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
-				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+				Usages: []certificatesv1.KeyUsage{
+					certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth,
+				},
 			},
 		}, metav1.CreateOptions{})
 	if err != nil {
@@ -484,8 +488,10 @@ func podsOn(t *testing.T, admin *cluster.Client, node string) {
 	for name, meta := range map[string]metav1.ObjectMeta{
 		"kept": {Labels: labels}, "free": {},
 		"of-a-daemonset": {
-			Labels:          template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
+			Labels: template.Labels,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet")),
+			},
 		},
 	} {
 		meta.Name = name
@@ -523,7 +529,8 @@ func theyMayDoNoMore(t *testing.T, admin, own *cluster.Client) {
 	}
 	ofToken := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "stolen", Annotations: map[string]string{corev1.ServiceAccountNameKey: "clusterrole-aggregation-controller"},
+			Name:        "stolen",
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: "clusterrole-aggregation-controller"},
 		},
 		Type: corev1.SecretTypeServiceAccountToken,
 	}
@@ -534,6 +541,8 @@ func theyMayDoNoMore(t *testing.T, admin, own *cluster.Client) {
 		}
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "join tokens here")
 	})
+	secrets, beside, one := kube.CoreV1().Secrets(namespace), kube.CoreV1().Secrets(pool.Namespace), metav1.GetOptions{}
+	gone := metav1.DeleteOptions{}
 	admins := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 	for what, err := range map[string]error{
 		"bind a role": second(kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -543,13 +552,13 @@ func theyMayDoNoMore(t *testing.T, admin, own *cluster.Client) {
 			[]byte(`{"rules": []}`), metav1.PatchOptions{})),
 		"read a Secret of another namespace": second(kube.CoreV1().Secrets("default").Get(ctx, "private",
 			metav1.GetOptions{})),
-		"read another Secret beside the key":    second(kube.CoreV1().Secrets(pool.Namespace).Get(ctx, "private", metav1.GetOptions{})),
-		"list Secrets beside the key":           second(kube.CoreV1().Secrets(pool.Namespace).List(ctx, metav1.ListOptions{})),
-		"delete the key":                        kube.CoreV1().Secrets(pool.Namespace).Delete(ctx, pool.KeySecret, metav1.DeleteOptions{}),
-		"delete a Secret that is no join token": kube.CoreV1().Secrets(namespace).Delete(ctx, "private", metav1.DeleteOptions{}),
-		"read another ConfigMap":                second(kube.CoreV1().ConfigMaps(namespace).Get(ctx, "other", metav1.GetOptions{})),
-		"delete a DaemonSet":                    kube.AppsV1().DaemonSets("default").Delete(ctx, "daemon", metav1.DeleteOptions{}),
-		"delete its own DaemonSet":              kube.AppsV1().DaemonSets(pool.Namespace).Delete(ctx, account, metav1.DeleteOptions{}),
+		"read another Secret beside the key":    second(beside.Get(ctx, "private", one)),
+		"list Secrets beside the key":           second(beside.List(ctx, metav1.ListOptions{})),
+		"delete the key":                        beside.Delete(ctx, pool.KeySecret, gone),
+		"delete a Secret that is no join token": secrets.Delete(ctx, "private", gone),
+		"read another ConfigMap":                second(kube.CoreV1().ConfigMaps(namespace).Get(ctx, "other", one)),
+		"delete a DaemonSet":                    kube.AppsV1().DaemonSets("default").Delete(ctx, "daemon", gone),
+		"delete its own DaemonSet":              kube.AppsV1().DaemonSets(pool.Namespace).Delete(ctx, account, gone),
 		"make a pod": second(kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "p"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x"}}},
