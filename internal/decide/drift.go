@@ -64,16 +64,17 @@ func (v *view) autoApproval() bool {
 // staleSystem names the apps that have to follow the version. They follow when every member has it: kube-proxy must not
 // be newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
-	if v.in.About != nil || v.systemHost() == "" || !v.joinable() ||
+	if v.in.About != nil || v.systemHost() == "" || !v.joinable() || len(v.machinesBehind()) > 0 ||
 		len(having(v.hosts, func(s *hostState) bool { return s.joined() && v.outdated(s) })) > 0 {
 		return nil
 	}
 	return v.oldSystem()
 }
 
-// followingSystem names the apps that follow in an upgrade, after the control plane: if it leaves no member behind.
+// followingSystem names the apps that follow in an upgrade, after the control plane: if it leaves no member behind, and
+// no Machine.
 func (v *view) followingSystem() []string {
-	if v.systemHost() == "" ||
+	if v.systemHost() == "" || len(v.machinesBehind()) > 0 ||
 		len(having(v.hosts, func(s *hostState) bool { return !s.inLimit && s.joined() && v.outdated(s) })) > 0 {
 		return nil
 	}

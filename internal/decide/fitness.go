@@ -38,7 +38,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
-	warnings = append(warnings, v.notCompared()...)
+	warnings = append(append(warnings, v.notCompared()...), v.systemWaits()...)
 	warnings = append(warnings, v.endpointWarnings()...)
 	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
 		warnings = append(warnings, *p)

@@ -5,6 +5,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 )
 
 // lacksControllerFiles reports whether a control-plane host lacks what the controllers need there, where they are to
@@ -47,6 +48,32 @@ func (v *view) missingMachines() []string {
 		}
 	}
 	return out
+}
+
+// machinesBehind are the Machines that are Nodes of another version than the cluster is to have. Their hosts have the
+// images of that version: kube-proxy of another one might not start there.
+func (v *view) machinesBehind() []string {
+	if v.in.Is.API.Pool == nil {
+		return nil
+	}
+	var out []string
+	for _, m := range v.in.Is.API.Pool.Machines {
+		if m.Node != "" && m.Kubelet != "" && m.Kubelet != v.in.Want.KubernetesVersion && !m.Deleting {
+			out = append(out, m.ID())
+		}
+	}
+	return out
+}
+
+// systemWaits is the warning that kube-proxy and cluster DNS do not follow yet, as Machines are behind.
+func (v *view) systemWaits() []problem.Problem {
+	behind := v.machinesBehind()
+	if v.in.About != nil || len(behind) == 0 || len(v.oldSystem()) == 0 {
+		return nil
+	}
+	return []problem.Problem{{Code: problem.SystemAwaitsMachines, Parameters: problem.Parameters{
+		"apps": v.oldSystem(), "version": v.in.Want.KubernetesVersion, "machines": behind,
+	}}}
 }
 
 // oldMachines are the MachineDeployments whose kubelets are to follow the cluster's version. They do when every

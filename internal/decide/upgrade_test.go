@@ -294,6 +294,31 @@ func TestWhatKubeadmAppliesWaitsForTheWholeCluster(t *testing.T) {
 	if d := Decide(in); d.Route != fsm.Upgrade || len(d.System) != 1 || d.Leader != "192.0.0.1" {
 		t.Errorf("in an upgrade: route %s, %v by %q", d.Route, d.System, d.Leader)
 	}
+	// A Machine that is behind has no image of the new version either.
+	for _, upgrading := range []bool{true, false} {
+		in = stale()
+		if upgrading {
+			in.allOlder("1.36.1")
+		}
+		in.Is.API.Pool = &observed.Pool{Machines: []observed.Machine{
+			{Namespace: "kube-system", Name: "a", Node: "m-1", Kubelet: "1.36.1"},
+			{Namespace: "kube-system", Name: "b", Node: "m-2", Kubelet: in.Want.KubernetesVersion},
+			{Namespace: "kube-system", Name: "c", Kubelet: "1.36.1"},
+		}}
+		d := Decide(in)
+		warned := slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool {
+			return p.Code == problem.SystemAwaitsMachines && cmp.Equal(p.Parameters["machines"], []string{"kube-system/a"})
+		})
+		if len(d.System) != 0 || !warned {
+			t.Errorf("with a Machine behind: route %s, %v, %+v", d.Route, d.System, d.Warnings)
+		}
+		in.Is.API.Pool.Machines[0].Kubelet = in.Want.KubernetesVersion
+		if d := Decide(in); len(d.System) != 1 {
+			t.Errorf("once it is not behind: route %s, %v", d.Route, d.System)
+		}
+	}
+	in = stale()
+	in.allOlder("1.36.1")
 	in.Limit = map[string]bool{"192.0.0.1": true, "192.0.0.2": true, "192.0.0.3": true}
 	if d := Decide(in); d.Route != fsm.Upgrade || len(d.System) != 0 {
 		t.Errorf("in one that leaves a worker behind: route %s, %v", d.Route, d.System)

@@ -129,6 +129,11 @@ func worlds() map[string]func() decide.Input {
 			in := deployed(withMachines(healthy(1, 0)))
 			in.Want.KubernetesVersion, in.UpgradeMachines = "1.36.4", true
 			in.Is.API.Pool.Deployments[0].Kubelet = version
+			in.Is.API.Pool.Machines = []observed.Machine{
+				{Namespace: "kube-system", Name: "pool-1", Node: "m-1", Kubelet: version},
+			}
+			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.4"}
+			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}
 			return in
 		},
 		"machines-no-more": func() decide.Input {
@@ -276,6 +281,15 @@ func worlds() map[string]func() decide.Input {
 			in.Is.API.Compared = map[string]observed.Comparison{"kube-proxy": {Settings: []observed.Difference{
 				{Object: "ConfigMap kube-system/kube-proxy", Fields: []string{"mode"}},
 			}}}
+			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}
+			return in
+		},
+		"upgrade-beside-an-older-worker": func() decide.Input {
+			in := healthy(1, 2)
+			in.Want.KubernetesVersion = "1.36.4"
+			in.Want.Workers[1].Versions.Kubernetes = version
+			in.Want.Artifacts[desired.ArtifactsKey("amd64", in.Want.Workers[1].Versions)] = in.Want.Artifacts["amd64"]
+			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.4"}
 			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}
 			return in
 		},

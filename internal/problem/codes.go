@@ -103,14 +103,15 @@ const (
 
 // Machines and their hosts. docs/problems.md explains each.
 const (
-	HostClaimed       Code = "HostClaimed"
-	HostOfMachine     Code = "HostOfMachine"
-	JoinTokensForAny  Code = "JoinTokensForAny"
-	NodeOfAnother     Code = "NodeOfAnother"
-	ControllersSilent Code = "ControllersSilent"
-	MachinesOfOthers  Code = "MachinesOfOthers"
-	MachineFailed     Code = "MachineFailed"
-	MachinesUnknown   Code = "MachinesUnknown"
+	HostClaimed          Code = "HostClaimed"
+	HostOfMachine        Code = "HostOfMachine"
+	JoinTokensForAny     Code = "JoinTokensForAny"
+	NodeOfAnother        Code = "NodeOfAnother"
+	ControllersSilent    Code = "ControllersSilent"
+	MachinesOfOthers     Code = "MachinesOfOthers"
+	MachineFailed        Code = "MachineFailed"
+	SystemAwaitsMachines Code = "SystemAwaitsMachines"
+	MachinesUnknown      Code = "MachinesUnknown"
 )
 
 // Versions. docs/problems.md explains each.

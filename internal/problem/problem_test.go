@@ -27,6 +27,7 @@ func samples() Parameters {
 		"files":   []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"},
 		"ca":      "sha256:bbbb", "cas": []string{"sha256:aaaa", "sha256:bbbb"},
 		"certificates": []string{"apiserver", "etcd/peer"},
+		"apps":         []string{"kube-dns", "kube-proxy"},
 		"cluster":      "alpha", "command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE",
 		"component": "scheduler",
 		"count":     1, "deployed": "flannel", "error": "dial tcp 203.0.113.13:22: i/o timeout", "have": 900,

@@ -46,7 +46,7 @@ func identityRows() [6]row {
 	}
 }
 
-func machineRows() [8]row {
+func machineRows() [9]row {
 	return [...]row{
 		{
 			code: HostClaimed, class: ClassConfig,
@@ -90,6 +90,13 @@ func machineRows() [8]row {
 			what:    "this program has no provider that returns what these Machines have: {machines}",
 			do: "delete them with the program that has made them; or reset with --abandon-machines, which leaves " +
 				"the hosts of all Machines as they are",
+		},
+		{
+			code: SystemAwaitsMachines, class: ClassKube,
+			meaning: "What kubeadm applies follows the cluster's version when every Node has its images.",
+			what:    "{apps}: another version than {version}, until the kubelets of these Machines have it: {machines}",
+			do: "give their MachineDeployments that version (kubeone apply --upgrade-machine-deployments), " +
+				"and apply again",
 		},
 		{
 			code: MachineFailed, class: ClassKube,

@@ -137,11 +137,12 @@ func (p *pool) upgradedWithMachines() {
 	p.must(p.Want(p.Context(), newest))
 	began := time.Now()
 	p.run(0, []string{"apply", "-y", "--upgrade-machine-deployments"}, "Done.",
-		"upgrade MachineDeployment kube-system/lab to "+newest)
+		"upgrade MachineDeployment kube-system/lab to "+newest, "until the kubelets of these Machines have it")
 	p.Logf("%5.1f s  the control plane is %s", time.Since(began).Seconds(), newest)
 	p.ready(3, newest, 6*time.Minute)
 	p.same("which Machine has which host", before, p.who())
 	p.controllersRun()
+	p.run(0, []string{"apply", "-y"}, "kube-proxy", "Done.") // no Machine is behind any more
 	p.run(0, []string{"plan", "--upgrade-machine-deployments"}, "No changes")
 }
 
