@@ -33,7 +33,8 @@ type variable struct{ Name, Value string }
 // controllers renders controllers.yaml.
 func controllers(c desired.Controllers, proxy desired.Proxy) (Addon, error) {
 	values := controllersValues{
-		Image: c.Image.Name, Arch: c.Arch, BundleDir: desired.BundleDir, HealthPort: healthPort, MetricsPort: metricsPort,
+		Image: c.Image.Name, Arch: c.Arch, BundleDir: desired.BundleDir,
+		HealthPort: healthPort, MetricsPort: metricsPort,
 		Namespaces: []string{"kubeone-system", "kube-system", "default"},
 	}
 	for _, v := range []variable{
@@ -61,6 +62,6 @@ func Removable(name string) ([]unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(addon.Objects, func(o unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }),
-		nil
+	shared := func(o unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }
+	return slices.DeleteFunc(addon.Objects, shared), nil
 }

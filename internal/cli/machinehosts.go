@@ -19,7 +19,7 @@ func hostIDs(ctx context.Context, w *workspace.Workspace, flag string, names ...
 	}
 	seen, err := w.Engine.Observe(ctx)
 	if err != nil {
-		return nil, unknown //nolint:nilerr // the name is what is wrong
+		return nil, unknown // the name is what is wrong
 	}
 	if of := machineNamed(seen.World.API.Pool, flag, names); of != nil {
 		return nil, &engine.ConfigError{Err: of}
@@ -32,7 +32,8 @@ func machineNamed(pool *observed.Pool, flag string, names []string) error {
 	for _, name := range names {
 		if machine := pool.MachineOn(name); machine != "" {
 			namespace, of, _ := strings.Cut(machine, "/")
-			return fmt.Errorf("%s names %q, which is the host of Machine %s: kubectl -n %s delete machine %s returns it",
+			return fmt.Errorf("%s names %q, which is the host of Machine %s: "+
+				"kubectl -n %s delete machine %s returns it",
 				flag, name, machine, namespace, of)
 		}
 	}

@@ -11,8 +11,8 @@ func TestTheHostOfAMachineIsNamedWithItsMachine(t *testing.T) {
 	t.Parallel()
 	pool := &observed.Pool{
 		Machines: []observed.Machine{
-			{Namespace: "kube-system", Name: "a", Node: "w-1", Host: "w-1"}, {Namespace: "x", Name: "b", Node: "cloud-7"},
-			{Namespace: "x", Name: "pending"},
+			{Namespace: "kube-system", Name: "a", Node: "w-1", Host: "w-1"},
+			{Namespace: "x", Name: "b", Node: "cloud-7"}, {Namespace: "x", Name: "pending"},
 		},
 		Hosts: []observed.PoolHost{
 			{Name: "w-1", Address: "192.0.2.1", Machine: "kube-system/a"},

@@ -21,8 +21,8 @@ func newResetCommand(stdio IO) *cobra.Command {
 			"--host one host leaves a living cluster: it is drained, its member leaves etcd, and its Node is\n" +
 			"deleted. A control-plane host keeps its etcd data and its PKI, in /var/lib/kubeone-old or, where\n" +
 			"/var/lib/etcd is a disk of its own, there; --purge deletes that too.\n\n" +
-			"Before a whole cluster ends, its Machines are deleted, and the controllers return their hosts. Where no\n" +
-			"controllers run, or hosts do not come back, --abandon-machines leaves these hosts as they are.",
+			"Before a whole cluster ends, its Machines are deleted, and the controllers return their hosts. Where\n" +
+			"no controllers run, or hosts do not come back, --abandon-machines leaves these hosts as they are.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runReset(cmd.Context(), stdio, f, r, args)

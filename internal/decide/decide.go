@@ -105,8 +105,8 @@ type Decision struct {
 	Settings []string `json:"settings,omitempty"`
 	// RemoveAddons are names of addons that are to go.
 	RemoveAddons []string `json:"removeAddons,omitempty"`
-	// CreateMachines are the wanted MachineDeployments that are not there, and UpgradeMachines those that are there with
-	// another version of the kubelet than they are to have, as "namespace/name".
+	// CreateMachines are the wanted MachineDeployments that are not there, and UpgradeMachines those that are there
+	// with another version of the kubelet than they are to have, as "namespace/name".
 	CreateMachines  []string `json:"createMachines,omitempty"`
 	UpgradeMachines []string `json:"upgradeMachines,omitempty"`
 	// ControllerFiles are the hosts that lack the controllers' image, or a bundle for them.

@@ -63,8 +63,9 @@ func (v *view) fillAlso(d *Decision) {
 		d.Also = append(d.Also, fsm.Join)
 	}
 	v.fillObjects(d)
-	if len(d.Addons)+len(d.RemoveAddons)+len(d.CreateMachines)+len(d.UpgradeMachines)+len(d.ControllerFiles)+len(d.Metadata)+len(d.Uncordon)+len(d.StaleNodes)+len(d.System)+len(d.Settings)+
-		len(d.Serving) > 0 || d.AutoApproval {
+	objects := slices.Concat(d.Addons, d.RemoveAddons, d.CreateMachines, d.UpgradeMachines, d.ControllerFiles, d.Metadata,
+		d.Uncordon, d.StaleNodes, d.System, d.Settings, d.Serving)
+	if len(objects) > 0 || d.AutoApproval {
 		d.Also = append(d.Also, fsm.Resources)
 	}
 }

@@ -33,8 +33,8 @@ func (v *view) unwantedAddons() []string {
 	return []string{desired.ControllersAddon}
 }
 
-// missingMachines are the wanted MachineDeployments that the cluster does not have. Once one is there, it is its users':
-// what it says is compared with nothing.
+// missingMachines are the wanted MachineDeployments that the cluster does not have. Once one is there, it is its
+// users': what it says is compared with nothing.
 func (v *view) missingMachines() []string {
 	if v.in.About != nil {
 		return nil

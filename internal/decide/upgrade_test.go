@@ -307,7 +307,8 @@ func TestWhatKubeadmAppliesWaitsForTheWholeCluster(t *testing.T) {
 		}}
 		d := Decide(in)
 		warned := slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool {
-			return p.Code == problem.SystemAwaitsMachines && cmp.Equal(p.Parameters["machines"], []string{"kube-system/a"})
+			return p.Code == problem.SystemAwaitsMachines &&
+				cmp.Equal(p.Parameters["machines"], []string{"kube-system/a"})
 		})
 		if len(d.System) != 0 || !warned {
 			t.Errorf("with a Machine behind: route %s, %v, %+v", d.Route, d.System, d.Warnings)

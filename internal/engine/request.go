@@ -64,7 +64,8 @@ type Reset struct {
 	Hosts []string // empty is all, which ends the cluster
 	// Purge deletes what resets, repairs and recoveries have kept on the hosts, this one included.
 	Purge bool
-	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends; otherwise they are returned first.
+	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends; otherwise they are returned
+	// first.
 	AbandonMachines bool
 }
 

@@ -272,7 +272,8 @@ func TestWhatIsUnhealthy(t *testing.T) {
 	}
 }
 
-// A Machine that is lost counts for the brake at once. One that is new, changed or deleted is not ready for that reason.
+// A Machine that is lost counts for the brake at once. One that is new, changed or deleted is not ready for that
+// reason.
 func TestWhatIsLost(t *testing.T) {
 	t.Parallel()
 	silent := func(m *v1alpha1.Machine) {

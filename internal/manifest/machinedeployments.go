@@ -41,8 +41,8 @@ func wantedMachines(objects []map[string]any) ([]desired.MachineDeployment, erro
 	return out, nil
 }
 
-// controllersWanted says whether the controllers of Machines are to run in the cluster; nil where nothing is said. There
-// is no provider for clouds yet: what a manifest for one says is not carried out.
+// controllersWanted says whether the controllers of Machines are to run in the cluster; nil where nothing is said.
+// There is no provider for clouds yet: what a manifest for one says is not carried out.
 func controllersWanted(c *v1beta2.KubeOneCluster) *bool {
 	switch {
 	case c.CloudProvider.None == nil:

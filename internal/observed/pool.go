@@ -30,7 +30,7 @@ type MachineDeployment struct {
 type Machine struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Owner     string `json:"owner,omitempty"` // "MachineDeployment workers"; a MachineSet's where that has no deployment
+	Owner     string `json:"owner,omitempty"` // "MachineDeployment workers"; a MachineSet where that has none
 	Provider  string `json:"provider,omitempty"`
 	Phase     string `json:"phase,omitempty"`
 	Node      string `json:"node,omitempty"`
@@ -61,9 +61,11 @@ type PoolHost struct {
 	Message string `json:"message,omitempty"` // why it is in that state
 }
 
-// Empty reports whether no Machine is there or about to be, and every host is free. What could not be read is not empty.
+// Empty reports whether no Machine is there or about to be, and every host is free. What could not be read is not
+// empty.
 func (p *Pool) Empty() bool {
-	return p == nil || p.Problem == "" && len(p.Deployments) == 0 && len(p.Machines) == 0 && p.Sets == 0 && len(p.Claimed()) == 0
+	return p == nil ||
+		p.Problem == "" && len(p.Deployments) == 0 && len(p.Machines) == 0 && p.Sets == 0 && len(p.Claimed()) == 0
 }
 
 // Deployed are the MachineDeployments.

@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/step"
 )
 
-// controllerFiles plans what the controllers need on a control-plane host, where they are to run, unless that is planned
-// already.
+// controllerFiles plans what the controllers need on a control-plane host, where they are to run, unless that is
+// planned already.
 func (b *builder) controllerFiles(h desired.Host) {
 	want, id := b.in.Want.Controllers, b.id(step.ControllerFiles, h)
 	if want == nil || b.has(id) || b.world.Is.Hosts[h.ID].Arch != want.Arch {
@@ -50,7 +50,8 @@ func (b *builder) controllerFiles(h desired.Host) {
 func (b *builder) removeAddons(names []string) {
 	for _, name := range names {
 		b.onCluster("remove-addon/"+name, Step{
-			Intent: step.With(step.RemoveAddonParams{Addon: name}), Action: Remove, Title: "take addon " + name + " away",
+			Intent: step.With(step.RemoveAddonParams{Addon: name}), Action: Remove,
+			Title:  "take addon " + name + " away",
 			Reason: "the manifest does not want it any more",
 		})
 	}

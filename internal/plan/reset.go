@@ -18,7 +18,8 @@ import (
 type ResetOptions struct {
 	Hosts []string // IDs; empty means all, which ends the cluster
 	Purge bool     // what the hosts keep of etcd, from this reset and from before, goes too
-	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends; otherwise they are returned first.
+	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends; otherwise they are returned
+	// first.
 	AbandonMachines bool
 }
 

@@ -139,8 +139,8 @@ func (b *builder) unseenMachines() {
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		if m := b.in.Is.Hosts[h.ID].Marker; m != nil && m.Complete {
-			b.plan.Notes = append(b.plan.Notes, "the API does not answer, so it was not looked whether the cluster has "+
-				"Machines; their hosts stay as they are")
+			b.plan.Notes = append(b.plan.Notes, "the API does not answer, so it was not looked whether the cluster "+
+				"has Machines; their hosts stay as they are")
 			return
 		}
 	}

@@ -17,7 +17,8 @@ func pooled() decide.Input {
 	in := healthy(1, 1)
 	machine := func(name, host string) observed.Machine {
 		return observed.Machine{
-			Namespace: "kube-system", Name: name, Owner: "MachineDeployment pool", Provider: "ssh", Node: host, Host: host,
+			Namespace: "kube-system", Name: name, Owner: "MachineDeployment pool", Provider: "ssh", Node: host,
+			Host: host,
 		}
 	}
 	in.Is.API.Pool = &observed.Pool{
@@ -147,7 +148,8 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 			refused: "no provider that returns what these Machines have: m-1 (Machine kube-system/pool-a-1)",
 		},
 		{
-			name: "Machines of another program, abandoned", world: withPool(cloud), o: ResetOptions{AbandonMachines: true},
+			name: "Machines of another program, abandoned", world: withPool(cloud),
+			o:     ResetOptions{AbandonMachines: true},
 			notes: []string{"stay as they are, with all that is on them: m-1 (Machine kube-system/pool-a-1)"},
 		},
 		{
@@ -218,8 +220,9 @@ func TestAMachinesHostInTheManifestIsLeftWithTheOthers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	p, err := Reset(in, ResetOptions{AbandonMachines: true})
+	const stays = "w-1 belongs to Machine kube-system/pool-a-1 and stays as it is"
 	if _, planned := p.Step("reset/w-1"); err != nil || planned ||
-		!strings.Contains(strings.Join(p.Notes, "\n"), "w-1 belongs to Machine kube-system/pool-a-1 and stays as it is") {
+		!strings.Contains(strings.Join(p.Notes, "\n"), stays) {
 		t.Errorf("%v\n%s", err, text(p))
 	}
 }

@@ -46,7 +46,7 @@ func identityRows() [6]row {
 	}
 }
 
-func machineRows() [9]row {
+func machineRows() [9]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostClaimed, class: ClassConfig,
@@ -80,8 +80,8 @@ func machineRows() [9]row {
 			code: ControllersSilent, class: ClassKube,
 			meaning: "A cluster is to be reset that has Machines, and the controllers, which return their hosts, are " +
 				"not there.",
-			what: "hosts of Machines ({count}) are to be returned first, and kubeone controller, which does that, was " +
-				"not heard of within the last seconds: {hosts}",
+			what: "hosts of Machines ({count}) are to be returned first, and kubeone controller, which does that, " +
+				"was not heard of within the last seconds: {hosts}",
 			do: "start kubeone controller; or reset with --abandon-machines, which leaves these hosts as they are",
 		},
 		{

@@ -51,5 +51,6 @@ func (b *Bundle) fileName() (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(index)
-	return fmt.Sprintf("kubeone-%s-%s-%s.tar", b.index.KubernetesVersion, b.index.Arch, hex.EncodeToString(sum[:6])), nil
+	digest := hex.EncodeToString(sum[:6])
+	return fmt.Sprintf("kubeone-%s-%s-%s.tar", b.index.KubernetesVersion, b.index.Arch, digest), nil
 }

@@ -19,8 +19,8 @@
 //   - A machine that is changed in place moves from its set to the new one in one write, and keeps its name. It counts
 //     as unavailable until what its new set says has been carried out.
 //   - Machines that are unhealthy are replaced as long as they are few. Where they and those that are lost, and may be
-//     unhealthy soon, are more than maxUnhealthy, something else is wrong, and none is deleted for that. A roll-out goes
-//     on within its limits, as it may be what makes them well.
+//     unhealthy soon, are more than maxUnhealthy, something else is wrong, and none is deleted for that. A roll-out
+//     goes on within its limits, as it may be what makes them well.
 //
 // Everything here is a value: there is no clock, no client and no log.
 package rollout

@@ -118,9 +118,9 @@ func (p *planner) deleteFirst(n int, reason string) {
 	}
 }
 
-// remediate deletes the machines that are unhealthy, unless too many are broken. One that is unhealthy and being deleted
-// still counts, or a whole pool would go one by one; so does one that is lost, as machines that break together are
-// unhealthy one after the other.
+// remediate deletes the machines that are unhealthy, unless too many are broken. One that is unhealthy and being
+// deleted still counts, or a whole pool would go one by one; so does one that is lost, as machines that break
+// together are unhealthy one after the other.
 func (p *planner) remediate() {
 	broken := 0
 	for i := range p.Machines {

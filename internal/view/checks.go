@@ -18,8 +18,8 @@ type Check struct {
 
 // Healthy reports whether the cluster is as healthy as a cluster can be: every host of the manifest is a healthy member
 // with a Node that is Ready, the Kubernetes API answers, the network plugin and kube-proxy run on every Node and
-// cluster DNS runs, etcd's voters are known and all healthy, no known certificate has expired, and every Machine is a Node
-// that is Ready. What is not known is not healthy. Drift is no matter of health.
+// cluster DNS runs, etcd's voters are known and all healthy, no known certificate has expired, and every Machine is a
+// Node that is Ready. What is not known is not healthy. Drift is no matter of health.
 func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
 
 func checks(st StatusInput, r Report) []Check {

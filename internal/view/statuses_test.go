@@ -206,7 +206,8 @@ func busy() StatusInput {
 func withMachines() StatusInput {
 	st := healthy()
 	node := func(name string, ready observed.Tri) {
-		st.World.API.Nodes = append(st.World.API.Nodes, observed.Node{Name: name, Ready: ready, KubeletVersion: "1.36.3"})
+		node := observed.Node{Name: name, Ready: ready, KubeletVersion: "1.36.3"}
+		st.World.API.Nodes = append(st.World.API.Nodes, node)
 		st.World.API.Pods = append(st.World.API.Pods, observed.Pod{
 			Namespace: "kube-system", Name: "kube-proxy-" + name, Node: name, App: appProxy, Ready: observed.Yes,
 		})

@@ -24,8 +24,8 @@ func (w *Workspace) controllers() error {
 	}
 	arch, err := controllerimage.Arch(program)
 	if err != nil {
-		return fmt.Errorf("the controllers' image is made of this program: %w; run kubeone on a machine with Linux, or "+
-			"kubeone controller outside the cluster", err)
+		return fmt.Errorf("the controllers' image is made of this program: %w; run kubeone on a machine with Linux, "+
+			"or kubeone controller outside the cluster", err)
 	}
 	image, err := controllerimage.Of(program, arch)
 	if err != nil {

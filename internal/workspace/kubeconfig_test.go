@@ -44,7 +44,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func TestAPodIsItsServiceAccount(t *testing.T) { // it sets the environment
+func TestAPodIsItsServiceAccount(t *testing.T) { //nolint:paralleltest // it sets the environment
 	bearers := make(chan string, 2)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bearers <- r.Header.Get("Authorization")
@@ -91,7 +91,7 @@ func TestAPodIsItsServiceAccount(t *testing.T) { // it sets the environment
 	}
 }
 
-func TestWhereThereIsNoPod(t *testing.T) { // it sets the environment
+func TestWhereThereIsNoPod(t *testing.T) { //nolint:paralleltest // it sets the environment
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	none, given := "there is no kubeconfig", "kubeconfig: "

@@ -131,7 +131,8 @@ func (r *releases) Blob(sum string) (io.Reader, int64, error) {
 func (r *releases) Bundle(name string) (io.Reader, int64, error) {
 	if r.bundles != nil {
 		if content, ok := r.bundles.File(name); ok {
-			return content, content.Size(), nil
+			size := content.Size()
+			return content, size, nil
 		}
 	}
 	return nil, 0, fmt.Errorf("no bundle is %s", name)

@@ -22,7 +22,7 @@ import (
 // apply, with workers that the manifest wants.
 func TestControllersInTheCluster(t *testing.T) {
 	s := begin(t, fleet.Options{
-		Name: "incluster", ControlPlanes: 3, SpareWorkers: 3, SSHUser: "ops", KubernetesVersion: olderPatch,
+		Name: "incluster", ControlPlanes: 3, SpareWorkers: 4, SSHUser: "ops", KubernetesVersion: olderPatch,
 	})
 	s.bare = s.snapshot()
 	p := &pool{story: s, booted: map[string]bool{}}
@@ -41,8 +41,8 @@ func TestControllersInTheCluster(t *testing.T) {
 			p.story = s
 			part.tell(p)
 		}) {
-			out, err := s.Kube(context.WithoutCancel(t.Context()), "-n", "kubeone-system", "logs", "--tail", "40", "--prefix",
-				"-l", "app.kubernetes.io/name=kubeone-controller")
+			out, err := s.Kube(context.WithoutCancel(t.Context()), "-n", "kubeone-system", "logs", "--tail", "40",
+				"--prefix", "-l", "app.kubernetes.io/name=kubeone-controller")
 			t.Logf("%s %v", out, err)
 			t.Fatal("each chapter needs what the one before it left")
 		}
@@ -106,8 +106,8 @@ func (p *pool) leader() string {
 		return err
 	})
 	host, _, _ := strings.Cut(holder, "_")
-	return p.kube("-n", "kubeone-system", "get", "pods", "-l", "app.kubernetes.io/name=kubeone-controller", "--field-selector",
-		"spec.nodeName="+host, "-o", "jsonpath={.items[0].metadata.name}")
+	return p.kube("-n", "kubeone-system", "get", "pods", "-l", "app.kubernetes.io/name=kubeone-controller",
+		"--field-selector", "spec.nodeName="+host, "-o", "jsonpath={.items[0].metadata.name}")
 }
 
 // joinedByControllers fills the pool.
@@ -131,7 +131,8 @@ func (p *pool) leaderDied() {
 	p.nothingToDo() // what is there is its users'
 }
 
-// upgradedWithMachines upgrades the cluster, and the Machines with the same command.
+// upgradedWithMachines upgrades the cluster, and the Machines with the same command: with one more meanwhile, as
+// dynamicWorkers have it, and all others in place.
 func (p *pool) upgradedWithMachines() {
 	before := p.who()
 	p.must(p.Want(p.Context(), newest))
@@ -140,7 +141,13 @@ func (p *pool) upgradedWithMachines() {
 		"upgrade MachineDeployment kube-system/lab to "+newest, "until the kubelets of these Machines have it")
 	p.Logf("%5.1f s  the control plane is %s", time.Since(began).Seconds(), newest)
 	p.ready(3, newest, 6*time.Minute)
-	p.same("which Machine has which host", before, p.who())
+	kept := 0
+	for name, host := range p.who() {
+		if before[name] == host {
+			kept++
+		}
+	}
+	p.same("Machines that have stayed, on their hosts", 2, kept)
 	p.controllersRun()
 	p.run(0, []string{"apply", "-y"}, "kube-proxy", "Done.") // no Machine is behind any more
 	p.run(0, []string{"plan", "--upgrade-machine-deployments"}, "No changes")

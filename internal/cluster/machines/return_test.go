@@ -204,7 +204,9 @@ func TestTheWaitForHostsEndsWhereNothingComesOfIt(t *testing.T) {
 	}{
 		{
 			"a silent host", time.Hour, time.Hour, []string{"m-2"}, 100 * time.Second,
-			[]string{"m-2 (Machine kube-system/pool-a-2: no[2J answer)", "these hosts do not answer", "--abandon-machines"},
+			[]string{
+				"m-2 (Machine kube-system/pool-a-2: no[2J answer)", "these hosts do not answer", "--abandon-machines",
+			},
 		},
 		{
 			"no controllers any more", 5 * time.Second, time.Hour, nil, 80 * time.Second,
@@ -224,7 +226,8 @@ func TestTheWaitForHostsEndsWhereNothingComesOfIt(t *testing.T) {
 						t.Errorf("%q does not say %q", err, says)
 					}
 				}
-				if strings.ContainsAny(err.Error(), "\x1b\n") || c.silent != nil && strings.Contains(err.Error(), "m-1") {
+				if strings.ContainsAny(err.Error(), "\x1b\n") ||
+					c.silent != nil && strings.Contains(err.Error(), "m-1") {
 					t.Errorf("%q", err)
 				}
 			})

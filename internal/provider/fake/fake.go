@@ -133,7 +133,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	if left > 0 {
 		return &provider.Waiting{Reason: "Deleting", Message: "the machine is being removed", After: left}
 	}
-	if err := p.leave(ctx, m, s.node); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(p.leave(ctx, m, s.node)); err != nil {
 		return err
 	}
 	p.mu.Lock()

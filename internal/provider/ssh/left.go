@@ -19,8 +19,8 @@ import (
 )
 
 // A Host that the API calls free may have a Machine by its own note: where etcd was restored from before that Machine
-// took it, nobody else knows. So each is looked at before a Machine gets it: once by each process that leads, as what is
-// free later has been found bare, and again where a Machine has failed on it.
+// took it, nobody else knows. So each is looked at before a Machine gets it: once by each process that leads, as what
+// is free later has been found bare, and again where a Machine has failed on it.
 
 // looks are what free hosts have said of whose they are, by the UIDs of their Hosts.
 type looks struct {
@@ -88,8 +88,8 @@ func (r hosts) ask(ctx context.Context, h *kubeone.Host) (reconcile.Result, erro
 	return r.belongs(ctx, h, whose)
 }
 
-// belongs gives a host that the API calls free to the Machine that it has by its own note. A Machine that is no more has
-// left it, and it is taken back. One that has another host meanwhile cannot return two: that is left to a person.
+// belongs gives a host that the API calls free to the Machine that it has by its own note. A Machine that is no more
+// has left it, and it is taken back. One that has another host meanwhile cannot return two: that is left to a person.
 func (r hosts) belongs(ctx context.Context, h *kubeone.Host, whose kubeone.HostClaim) (reconcile.Result, error) {
 	r.looks.forget(h.UID) // it is asked anew when it is free again
 	status := kubeone.HostStatus{Claim: &whose, State: kubeone.HostReturning, Message: "its Machine is gone"}
@@ -140,8 +140,8 @@ func waitingAfter(err error) time.Duration {
 	return retryReturn
 }
 
-// noted asks a host whose it is by its own note: a Machine of this cluster, or nobody, as far as that matters here. What
-// the manifest or another cluster has is refused to every Machine anyway.
+// noted asks a host whose it is by its own note: a Machine of this cluster, or nobody, as far as that matters here.
+// What the manifest or another cluster has is refused to every Machine anyway.
 func (s *Site) noted(ctx context.Context, h *kubeone.Host) (kubeone.HostClaim, error) {
 	loaded, _, err := s.Recorded(ctx)
 	if err != nil {

@@ -54,8 +54,8 @@ func TestAHostIsItsOwnNotesMachines(t *testing.T) {
 				Status:     kubeone.HostStatus{State: kubeone.HostFree},
 			})...)
 			p.looks.note("host", c.note)
-			_, err := hosts{p}.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "w-1"}})
-			if err != nil {
+			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "w-1"}}
+			if _, err := (hosts{p}).Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
 			h := &kubeone.Host{}
@@ -93,7 +93,8 @@ func TestAHostThatHasNotSaidWhoseItIsIsGivenToNobody(t *testing.T) {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m-1"}, Spec: specOf("")}
 	_, err := p.claim(t.Context(), m)
 	var waiting *provider.Waiting
-	if !errors.As(err, &waiting) || waiting.Reason != "PoolBusy" || !strings.Contains(waiting.Message, "have not said") {
+	if !errors.As(err, &waiting) || waiting.Reason != "PoolBusy" ||
+		!strings.Contains(waiting.Message, "have not said") {
 		t.Errorf("before it was asked: %v", err)
 	}
 	p.looks.note("host", kubeone.HostClaim{})

@@ -234,7 +234,7 @@ func TestHostsLiveAsTheTableSays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	access, random := recordOf(t), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same lives each time
+	access, random := recordOf(t), rand.New(rand.NewPCG(1, 2)) // the same lives each time
 	table, seen := life.Host(), map[life.Transition]bool{}
 	for range 60 {
 		p := newPooled(t, access, scheme, random)

@@ -213,8 +213,8 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 	}
 	if len(free) == 0 && unasked > 0 {
 		return nil, &provider.Waiting{
-			Reason: "PoolBusy", Message: fmt.Sprintf("%d Hosts are free, and have not said yet whose they are", unasked),
-			After: poll,
+			Reason: "PoolBusy", After: poll,
+			Message: fmt.Sprintf("%d Hosts are free, and have not said yet whose they are", unasked),
 		}
 	}
 	if len(free) == 0 {
