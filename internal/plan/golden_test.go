@@ -116,9 +116,15 @@ func worlds() map[string]func() decide.Input {
 			become(in, "cp-2", edited(stopped))
 			return in
 		},
-		"machines-install":   func() decide.Input { return withMachines(empty(3, 1)) },
-		"machines-deployed":  func() decide.Input { return withMachines(healthy(3, 1)) },
-		"machines-join":      func() decide.Input { return deployed(withMachines(healthy(3, 0, "cp-3"))) },
+		"machines-install":  func() decide.Input { return withMachines(empty(3, 1)) },
+		"machines-deployed": func() decide.Input { return withMachines(healthy(3, 1)) },
+		"machines-join":     func() decide.Input { return deployed(withMachines(healthy(3, 0, "cp-3"))) },
+		"machines-not-in-the-manifest": func() decide.Input {
+			in := deployed(withMachines(healthy(3, 0, "cp-3")))
+			in.Want.Controllers, in.Want.MachineDeployments = nil, nil
+			delete(in.Addons, desired.ControllersAddon)
+			return in
+		},
 		"machines-unchanged": func() decide.Input { return deployed(withMachines(healthy(3, 1))) },
 		"machines-new-program": func() decide.Input {
 			in := deployed(withMachines(healthy(3, 1)))

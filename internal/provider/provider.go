@@ -57,8 +57,6 @@ type Defaulter interface {
 
 // Instance is what a provider has for a Machine.
 type Instance struct {
-	// ID names it to a cloud's controllers; "" where there is nothing of the kind. Nothing reads it yet.
-	ID string
 	// Node is the name of its Node; "" while that is not known.
 	Node string
 	// Addresses are its addresses and names.

@@ -67,7 +67,7 @@ type MachineSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1
 	Roles []MachineRole `json:"roles,omitempty"`
-	// ProviderID names the machine to a cloud's controllers. The provider sets it.
+	// ProviderID names the machine to a cloud's controllers. No provider of this version sets or reads it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

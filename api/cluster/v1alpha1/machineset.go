@@ -94,9 +94,11 @@ type MachineHealthCheck struct {
 	// MaxUnhealthy is how many Machines of the set, or which share of its replicas, may be unhealthy at the same time
 	// so that they are still replaced: with more, something else is wrong, and nothing is deleted for that reason. One
 	// whose Node was whole and is not ready counts at once. A share is rounded down, but one Machine is always
-	// replaced. +optional +kubebuilder:default="40%" +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 :
-	// self.matches('^(100|[1-9]?[0-9])%$')",message="a number, or a share such as 40%"
+	// replaced.
+	// +optional
+	// +kubebuilder:default="40%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="a number, or a share such as 40%"
 	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 }
 

@@ -155,7 +155,7 @@ func (p *Provider) leave(ctx context.Context, m *v1alpha1.Machine, name string) 
 }
 
 func (s *state) instance(m *v1alpha1.Machine, complete bool) provider.Instance {
-	return provider.Instance{ID: "fake://" + string(m.UID), Node: s.node, Complete: complete}
+	return provider.Instance{Node: s.node, Complete: complete}
 }
 
 // errNode is a Node of the machine's name that is another machine's.

@@ -283,7 +283,7 @@ func cut(text string) string { return text[:min(len(text), longest)] }
 
 func instance(h *kubeone.Host) provider.Instance {
 	return provider.Instance{
-		ID: "kubeone://" + h.Name, Node: h.Name, Complete: h.Status.State == kubeone.HostJoined,
+		Node: h.Name, Complete: h.Status.State == kubeone.HostJoined,
 		Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeHostName, Address: h.Name}, {Type: corev1.NodeInternalIP, Address: privateAddress(h)},
 		},
