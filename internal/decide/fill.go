@@ -63,8 +63,8 @@ func (v *view) fillAlso(d *Decision) {
 		d.Also = append(d.Also, fsm.Join)
 	}
 	v.fillObjects(d)
-	objects := slices.Concat(d.Addons, d.RemoveAddons, d.CreateMachines, d.UpgradeMachines, d.ControllerFiles, d.Metadata,
-		d.Uncordon, d.StaleNodes, d.System, d.Settings, d.Serving)
+	objects := slices.Concat(d.Addons, d.RemoveAddons, d.CreateMachines, d.UpgradeMachines, d.ControllerFiles,
+		d.Metadata, d.Uncordon, d.StaleNodes, d.System, d.Settings, d.Serving)
 	if len(objects) > 0 || d.AutoApproval {
 		d.Also = append(d.Also, fsm.Resources)
 	}

@@ -46,8 +46,8 @@ func (b *builder) finish(first decide.Decision) {
 	b.plan.Notes = append(b.plan.Notes, b.otherBinaries()...)
 	if want := b.in.Want; want.Controllers == nil && !want.NoControllers && len(b.plan.Steps) > 0 &&
 		b.in.Is.API.Addons[desired.ControllersAddon] != "" {
-		b.plan.Notes = append(b.plan.Notes, "the cluster runs the controllers of Machines, and this plan leaves them as "+
-			"they are: machineController.deploy in the manifest, or --with-machines, has apply look after them")
+		b.plan.Notes = append(b.plan.Notes, "the cluster runs the controllers of Machines, and this plan leaves them "+
+			"as they are: machineController.deploy in the manifest, or --with-machines, has apply look after them")
 	}
 	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
 	for _, f := range b.in.Want.NotCarriedOut {

@@ -141,13 +141,7 @@ func (p *pool) upgradedWithMachines() {
 		"upgrade MachineDeployment kube-system/lab to "+newest, "until the kubelets of these Machines have it")
 	p.Logf("%5.1f s  the control plane is %s", time.Since(began).Seconds(), newest)
 	p.ready(3, newest, 6*time.Minute)
-	kept := 0
-	for name, host := range p.who() {
-		if before[name] == host {
-			kept++
-		}
-	}
-	p.same("Machines that have stayed, on their hosts", 2, kept)
+	p.same("which Machine has which host", before, p.who())
 	p.controllersRun()
 	p.run(0, []string{"apply", "-y"}, "kube-proxy", "Done.") // no Machine is behind any more
 	p.run(0, []string{"plan", "--upgrade-machine-deployments"}, "No changes")

@@ -207,6 +207,7 @@ func (p pool) failed(why string) error {
 	return &apicall.Error{
 		Op: "wait for the hosts of Machines", Class: apicall.Operator,
 		Err: errors.New(who + ": " + why + ". The Machines are deleted, and no host of the manifest has been " +
-			"touched. kubeone status shows them; kubeone reset --abandon-machines goes on and leaves these hosts as they are"),
+			"touched. kubeone status shows them; kubeone reset --abandon-machines goes on and leaves these hosts as " +
+			"they are"),
 	}
 }

@@ -93,14 +93,14 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	left := s.due.Sub(p.options.Now())
 	p.mu.Unlock()
 	if left > 0 {
-		return s.instance(m, false), &provider.Waiting{
+		return s.instance(false), &provider.Waiting{
 			Reason: "Creating", Message: "the machine is being made", After: left,
 		}
 	}
 	if err := p.join(ctx, m); err != nil {
-		return s.instance(m, false), err
+		return s.instance(false), err
 	}
-	return s.instance(m, true), nil
+	return s.instance(true), nil
 }
 
 // Exists implements provider.Provider.
@@ -111,7 +111,7 @@ func (p *Provider) Exists(_ context.Context, m *v1alpha1.Machine) (provider.Inst
 	if s == nil {
 		return provider.Instance{}, false, nil
 	}
-	return s.instance(m, m.Status.NodeRef != nil), true, nil
+	return s.instance(m.Status.NodeRef != nil), true, nil
 }
 
 // Delete implements provider.Provider.
@@ -154,7 +154,7 @@ func (p *Provider) leave(ctx context.Context, m *v1alpha1.Machine, name string) 
 	return p.nodes.Delete(ctx, node, client.Preconditions{UID: &node.UID})
 }
 
-func (s *state) instance(m *v1alpha1.Machine, complete bool) provider.Instance {
+func (s *state) instance(complete bool) provider.Instance {
 	return provider.Instance{Node: s.node, Complete: complete}
 }
 
