@@ -149,7 +149,7 @@ func (p *pool) upgradedWithMachines() {
 
 // replacedWithControllers replaces a control-plane host: the controllers run on it as on the others.
 func (p *pool) replacedWithControllers() {
-	p.run(0, []string{"node", "replace", "-y", p.Lab.ControlPlanes()[2].Hostname}, "Done.")
+	p.run(0, []string{"node", "replace", "-y", p.Lab.ControlPlanes()[2].Hostname, "--bundle", p.Bundle})
 	p.controllersRun()
 	p.nothingToDo()
 }
