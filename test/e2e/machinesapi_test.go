@@ -36,8 +36,8 @@ import (
 )
 
 // certified deletes the serving certificate of a kubelet of the manifest and of one of a Machine, which get others from
-// the controllers, and has the kubelet of the Machine ask for a certificate with the other one's name, which it does not
-// get. In that one's name it cannot ask at all.
+// the controllers, and has the kubelet of the Machine ask for a certificate with the other one's name, which it does
+// not get. In that one's name it cannot ask at all.
 func (p *pool) certified() {
 	all, err := p.machines(p.Context())
 	p.must(err)
