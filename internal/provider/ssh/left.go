@@ -24,16 +24,32 @@ import (
 
 // looks are what free hosts have said of whose they are, by the UIDs of their Hosts.
 type looks struct {
-	mu sync.Mutex
-	at map[types.UID]kubeone.HostClaim // zero where it is nobody's
+	mu     sync.Mutex
+	at     map[types.UID]kubeone.HostClaim // zero where it is nobody's
+	silent map[types.UID]bool              // those that were asked, and have not answered yet
 }
 
-func newLooks() *looks { return &looks{at: map[types.UID]kubeone.HostClaim{}} }
+func newLooks() *looks {
+	return &looks{at: map[types.UID]kubeone.HostClaim{}, silent: map[types.UID]bool{}}
+}
 
 func (l *looks) note(h types.UID, whose kubeone.HostClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at[h] = whose
+	delete(l.silent, h)
+}
+
+func (l *looks) fail(h types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent[h] = true
+}
+
+func (l *looks) isSilent(h types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.silent[h]
 }
 
 func (l *looks) forget(h types.UID) {
@@ -71,6 +87,8 @@ func (r hosts) ask(ctx context.Context, h *kubeone.Host) (reconcile.Result, erro
 			whose, err := r.site.noted(ctx, h)
 			if err == nil {
 				r.looks.note(h.UID, whose)
+			} else {
+				r.looks.fail(h.UID)
 			}
 			return err
 		})

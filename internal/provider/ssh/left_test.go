@@ -103,6 +103,28 @@ func TestAHostThatHasNotSaidWhoseItIsIsGivenToNobody(t *testing.T) {
 	}
 }
 
+// TestHostsThatAnswerGoFirst has one of two hosts silent: it is taken when there is no other.
+func TestHostsThatAnswerGoFirst(t *testing.T) {
+	t.Parallel()
+	host := func(name string) *kubeone.Host {
+		return &kubeone.Host{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Finalizers: []string{HostFinalizer}},
+			Spec:       kubeone.HostSpec{Address: "192.0.2.9"}, Status: kubeone.HostStatus{State: kubeone.HostFree},
+		}
+	}
+	p := poolWith(t, host("w-1"), host("w-2"))
+	p.looks.fail("w-1")
+	p.looks.note("w-2", kubeone.HostClaim{})
+	for _, want := range []string{"w-2", "w-1"} {
+		m := &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: want, UID: types.UID("of " + want)}, Spec: specOf(""),
+		}
+		if h, err := p.claim(t.Context(), m); err != nil || h == nil || h.Name != want {
+			t.Errorf("got %v, %v, want %s", h, err, want)
+		}
+	}
+}
+
 // TestALookThatFailsIsRepeated has the host be silent at first.
 func TestALookThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()

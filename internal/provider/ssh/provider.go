@@ -192,7 +192,7 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 	if err != nil {
 		return nil, err
 	}
-	var free []*kubeone.Host
+	var free, silent []*kubeone.Host
 	unasked := 0
 	domains := map[string]int{}
 	for i := range all.Items {
@@ -204,12 +204,18 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 			domains[h.Spec.FailureDomain]++
 		case p.free(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)) &&
 			Reserved(loaded.Cluster, r, h) == nil:
-			if p.looks.bare(h.UID) {
+			switch {
+			case p.looks.bare(h.UID):
 				free = append(free, h)
-			} else {
+			case p.looks.isSilent(h.UID):
+				silent = append(silent, h)
+			default:
 				unasked++
 			}
 		}
+	}
+	if len(free) == 0 {
+		free = silent // one that answers goes first
 	}
 	if len(free) == 0 && unasked > 0 {
 		return nil, &provider.Waiting{
