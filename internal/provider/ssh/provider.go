@@ -229,10 +229,7 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 			Message: fmt.Sprintf("none of the %d Hosts is free and is selected by this Machine", len(all.Items)),
 		}
 	}
-	h := slices.MinFunc(free, func(a, b *kubeone.Host) int {
-		return cmp.Or(cmp.Compare(domains[a.Spec.FailureDomain], domains[b.Spec.FailureDomain]),
-			strings.Compare(a.Name, b.Name))
-	})
+	h := fewest(free, domains)
 	h.Status = kubeone.HostStatus{
 		State: kubeone.HostClaimed, Claim: &kubeone.HostClaim{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
 	}
@@ -243,6 +240,14 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 		return nil, err
 	}
 	return h, nil
+}
+
+// fewest is the host in the failure domain with the fewest Machines.
+func fewest(of []*kubeone.Host, machines map[string]int) *kubeone.Host {
+	return slices.MinFunc(of, func(a, b *kubeone.Host) int {
+		return cmp.Or(cmp.Compare(machines[a.Spec.FailureDomain], machines[b.Spec.FailureDomain]),
+			strings.Compare(a.Name, b.Name))
+	})
 }
 
 // free reports whether a Machine may have the host. One without our finalizer is not looked after yet: it could vanish
