@@ -36,8 +36,8 @@ func (v *view) unwantedAddons() []string {
 // missingMachines are the wanted MachineDeployments that the cluster does not have. Once one is there, it is its
 // users': what it says is compared with nothing.
 func (v *view) missingMachines() []string {
-	if v.in.About != nil {
-		return nil
+	if pool := v.in.Is.API.Pool; v.in.About != nil || pool != nil && pool.Problem != "" {
+		return nil // nobody knows which are there
 	}
 	var out []string
 	for _, want := range v.in.Want.MachineDeployments {

@@ -125,6 +125,11 @@ func worlds() map[string]func() decide.Input {
 			delete(in.Addons, desired.ControllersAddon)
 			return in
 		},
+		"machines-unreadable": func() decide.Input {
+			in := deployed(withMachines(healthy(3, 1)))
+			in.Is.API.Pool = &observed.Pool{Problem: "the server is too busy"}
+			return in
+		},
 		"machines-unchanged": func() decide.Input { return deployed(withMachines(healthy(3, 1))) },
 		"machines-new-program": func() decide.Input {
 			in := deployed(withMachines(healthy(3, 1)))
