@@ -141,7 +141,7 @@ func (p *pool) apiAway() {
 	const pod, aside = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/root/kube-apiserver.yaml"
 	before := p.who()
 	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
-	p.atWork(1)
+	p.atWork(1, 4, newest)
 	_, err := operator.OnEach(p.Context(), p.Lab.ControlPlanes(), "mv "+pod+" "+aside)
 	p.must(err)
 	p.eventually("no API server answers", time.Minute, func(ctx context.Context) error {
