@@ -119,8 +119,11 @@ func (b *builder) follow(d decide.Decision) bool {
 		return false
 	case fsm.Upgrade:
 		return b.upgrade(d)
-	case fsm.Reconfigure, fsm.DisasterRecovery:
-		b.blocked(d)
+	case fsm.Reconfigure:
+		return b.reconfigure(d)
+	case fsm.DisasterRecovery:
+		b.operator(d)
+		b.block("etcd has lost its quorum: apply does not recover it, kubeone recover does, as listed above")
 		return false
 	case fsm.Error:
 		b.erred(d)

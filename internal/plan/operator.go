@@ -1,11 +1,6 @@
 package plan
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 )
@@ -46,24 +41,6 @@ func (b *builder) erred(d decide.Decision) {
 	b.plan.Again = "what follows needs you first"
 	for _, p := range d.Problems {
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, p))
-	}
-}
-
-// blocked notes a route that this version knows and does not carry out.
-func (b *builder) blocked(d decide.Decision) {
-	b.operator(d)
-	switch d.Route {
-	case fsm.Reconfigure:
-		b.uncordonLeft(d)
-		b.block("changing the configuration of hosts that have joined is not carried out by itself; an upgrade " +
-			"brings it along, or kubeone upgrade --force in the version that runs")
-		for _, id := range slices.Sorted(maps.Keys(d.Drift)) {
-			b.plan.Notes = append(b.plan.Notes,
-				fmt.Sprintf("%s would be reconfigured: %s differ from the manifest", b.names[id],
-					strings.Join(d.Drift[id], ", ")))
-		}
-	default:
-		b.block("etcd has lost its quorum: apply does not recover it, kubeone recover does, as listed above")
 	}
 }
 

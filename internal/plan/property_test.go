@@ -31,6 +31,7 @@ func properties() []property {
 		{"etcd grows only by hosts that are prepared", etcdPrepared},
 		{"members leave only when dead, after a snapshot, within the quorum", membersLeaveSafely},
 		{"hosts are upgraded in the order that is safe", upgradesInOrder},
+		{"hosts are reconfigured in the order that is safe", reconfiguresInOrder},
 		{"an endpoint is dialled when all have its name, and published when all dial it", endpointInOrder},
 		{"a blocked plan has no steps", func(_ decide.Input, p Plan, _ []decide.Decision) error {
 			return check(p.Blocked == "" || len(p.Steps) == 0, "%d steps", len(p.Steps))
@@ -125,12 +126,24 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 			kind == step.Dial && (is.Endpoint != url || is.AdminEndpoint != "" && is.AdminEndpoint != url)
 		files := step.ParamsOf[step.RestoreFilesParams](s.Intent).Files
 		restores := len(files) > 0 && len(desired.Missing(files, is.Restorable)) == 0
-		if kind.OnHost() && !asks && !moves && !restores && (!upgrade || !old) &&
+		differs := kind == step.Reconfigure && drifts(in, s)
+		if kind.OnHost() && !asks && !moves && !restores && !differs && (!upgrade || !old) &&
 			ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}
 	}
 	return nil
+}
+
+// drifts reports whether the host has each configuration that the step names, and another one than is wanted.
+func drifts(in decide.Input, s Step) bool {
+	names := step.ParamsOf[step.ReconfigureParams](s.Intent).Configurations
+	for _, name := range names {
+		if have := in.Is.Hosts[s.Host].Digests[name]; have == "" || have == in.Config[s.Host][name] {
+			return false
+		}
+	}
+	return len(names) > 0
 }
 
 func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
@@ -223,6 +236,39 @@ func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 			case !before["drain-node/"+name]["fetch/"+other.Intent.NodeName]:
 				return fmt.Errorf("%s is drained before %s has what it needs", name, other.Intent.NodeName)
 			}
+		}
+	}
+	return nil
+}
+
+// reconfiguresInOrder: control-plane hosts one after the other and after those that join, workers after all of them, and no more at a time than may
+// be unavailable.
+func reconfiguresInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
+	before := ancestors(p)
+	var turns []Step
+	for _, s := range p.Steps {
+		if s.Intent.Kind == step.Reconfigure || s.Intent.Kind == step.JoinFinish {
+			turns = append(turns, s)
+		}
+	}
+	most := max(in.Want.Upgrade.AtOnce(len(in.Want.Workers)), 1)
+	for _, s := range turns {
+		beside := 1
+		for _, other := range turns {
+			apart := before[s.ID][other.ID] || before[other.ID][s.ID]
+			switch {
+			case other.ID == s.ID, s.Intent.Kind == step.JoinFinish:
+			case s.Intent.Role == desired.ControlPlane && other.Intent.Role == desired.ControlPlane && !apart:
+				return fmt.Errorf("%s and %s may be down at once", s.ID, other.ID)
+			case s.Intent.Role == desired.Worker && other.Intent.Role == desired.ControlPlane &&
+				other.Intent.Kind == step.Reconfigure && !before[s.ID][other.ID]:
+				return fmt.Errorf("%s does not wait for %s", s.ID, other.ID)
+			case s.Intent.Role == desired.Worker && !apart:
+				beside++
+			}
+		}
+		if beside > 2*most {
+			return fmt.Errorf("%d hosts may be reconfigured beside %s", beside-1, s.ID)
 		}
 	}
 	return nil

@@ -247,6 +247,10 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 				}
 			})
 			etcdOf(out, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
+		case step.Reconfigure:
+			is := out.Is.Hosts[h.ID]
+			is.Digests = in.Config[h.ID]
+			out.Is.Hosts[h.ID] = is
 		case step.UpgradeControlPlane, step.UpgradeWorker:
 			is := out.Is.Hosts[h.ID]
 			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]

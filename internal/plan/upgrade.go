@@ -113,9 +113,20 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	return previous
 }
 
-// upgradeWorkers plans the workers: one first, alone, if that is wanted, and when that has gone well as many at a time
-// as may be unavailable of those that the run may touch.
+// upgradeWorkers plans the workers in waves.
 func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after []string) {
+	b.inWaves(hosts, after, func(h desired.Host, after []string) (first, last string) {
+		last = b.upgradeNode(h, b.upgradeWorker(h), append(b.workerChanges(h), drifted(d, h)...), after)
+		return b.id(step.Check, h), last
+	})
+}
+
+// inWaves plans something for each worker: one first, alone, if that is wanted, and when that has gone well as many at a
+// time as may be unavailable of those that the run may touch. The function plans one of them, after these steps, and
+// returns its first and its last step.
+func (b *builder) inWaves(
+	hosts []desired.Host, after []string, of func(h desired.Host, after []string) (first, last string),
+) {
 	wide := b.in.Want.Upgrade.AtOnce(b.workersInLimit())
 	canary := b.in.Want.Upgrade.Canary
 	done := make([]string, 0, len(hosts))
@@ -123,9 +134,9 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 		if canary && n == 1 {
 			after = union(after, done[:1]) // a canary that was skipped has shown nothing
 		}
-		last := b.upgradeNode(h, b.upgradeWorker(h), append(b.workerChanges(h), drifted(d, h)...), after)
+		first, last := of(h, after)
 		if before := predecessor(n, wide, canary); before > 0 || before == 0 && !canary {
-			b.after(b.id(step.Check, h), done[before])
+			b.after(first, done[before])
 		}
 		done = append(done, last)
 	}

@@ -46,7 +46,7 @@ func clusterKubelet(want desired.Cluster) string {
 }
 
 func digestsWith(in Input, kubelet string) map[string]string {
-	digests := map[string]string{"kubelet": sum(kubelet, kubeletPatch(in))}
+	digests := map[string]string{"kubelet": sum(kubelet, hostKubeletText(in))}
 	if in.Host.Role == desired.ControlPlane {
 		unversioned := clusterConfiguration(in.Want)
 		delete(unversioned, "kubernetesVersion")

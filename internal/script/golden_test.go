@@ -41,6 +41,25 @@ func TestScriptsOfKnownHosts(t *testing.T) {
 	}
 }
 
+// One file would take the place of what another one defines.
+func TestFunctionsHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	text, err := stageText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^([a-z_]+)\(\)`).FindAllStringSubmatch(text, -1) {
+		if seen[match[1]] {
+			t.Errorf("%s is defined twice", match[1])
+		}
+		seen[match[1]] = true
+	}
+	if len(seen) < 100 {
+		t.Errorf("only %d functions were found", len(seen))
+	}
+}
+
 func TestScriptsArePOSIX(t *testing.T) {
 	t.Parallel()
 	for name, in := range variants() {

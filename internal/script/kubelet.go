@@ -1,6 +1,8 @@
 package script
 
 import (
+	"strings"
+
 	"kubeone/internal/desired"
 
 	"sigs.k8s.io/yaml"
@@ -28,14 +30,57 @@ func kubeletConfiguration(want desired.Cluster) object {
 	return o
 }
 
-// kubeletPatch is this host's own settings, as a kubeadm patch of target kubeletconfiguration; they win over
-// the cluster's.
+// kubeletPatch is all that the manifest says of this host's kubelet, as a kubeadm patch of target kubeletconfiguration:
+// the cluster's settings, over which the host's win, and nothing for each that neither sets. With it the host has what
+// the manifest says, whatever the configuration that kubeadm keeps in the cluster still says.
 func kubeletPatch(in Input) string {
-	o := object{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+	all := kubeletConfiguration(in.Want)
+	for name, value := range hostKubelet(in) {
+		all[name] = value
+	}
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	var patch []operation
+	for _, name := range patchedSettings() {
+		value := all[name]
+		if value == nil && strings.HasSuffix(name, "Age") {
+			value = "0s" // the kubelet reads no duration from nothing
+		}
+		patch = append(patch, operation{"add", "/" + name, value})
+	}
+	text, err := yaml.Marshal(patch)
+	if err != nil {
+		panic("kubelet patch of " + in.NodeName + ": " + err.Error()) // maps of strings and numbers only
+	}
+	return string(text)
+}
+
+// patchedSettings are the settings of the kubelet on which the manifest decides, sorted.
+func patchedSettings() []string {
+	return []string{
+		"containerLogMaxFiles", "containerLogMaxSize", "evictionHard", "imageGCHighThresholdPercent",
+		"imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "kubeReserved", "maxPods",
+		"podPidsLimit", "registerWithTaints", "systemReserved", "tlsCipherSuites",
+	}
+}
+
+// hostKubelet is what the manifest says of this host's kubelet alone.
+func hostKubelet(in Input) object {
+	o := object{}
 	settings(o, in.Host.Kubelet)
 	if in.Host.Role == desired.ControlPlane && len(in.Host.Taints) > 0 {
 		o["registerWithTaints"] = taints(in.Host) // from its first moment, not only when kubeadm marks it
 	}
+	return o
+}
+
+// hostKubeletText is what of the host's own settings goes into the digest by which its configuration is known.
+func hostKubeletText(in Input) string {
+	o := hostKubelet(in)
+	o["apiVersion"], o["kind"] = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 	text, err := yaml.Marshal(o)
 	if err != nil {
 		panic("kubelet patch of " + in.NodeName + ": " + err.Error()) // maps of strings and numbers only

@@ -37,9 +37,10 @@ const (
 	SecretsDir     = "/run/kubeone/secrets" // on a memory file system
 	MarkerFile     = "/etc/kubeone/marker"
 	DigestsFile    = "/etc/kubeone/digests"
-	FilesFile      = "/etc/kubeone/files"    // digests of files, as sha256sum writes them
-	KeptDir        = "/etc/kubeone/kept"     // these files as they were written, each named after its digest
-	UpgradeFile    = "/var/lib/kubeone/turn" // the version to which an upgrade of the host has begun and not ended
+	FilesFile      = "/etc/kubeone/files"      // digests of files, as sha256sum writes them
+	KeptDir        = "/etc/kubeone/kept"       // these files as they were written, each named after its digest
+	UpgradeFile    = "/var/lib/kubeone/turn"   // the version to which an upgrade of the host has begun and not ended
+	BeforeDir      = "/var/lib/kubeone/before" // files as they were before a reconfiguration that has not ended
 	APIPort        = 6443
 
 	// RecoveryDir is where a restore works; only root reads it, and nothing of it is left at its end.
@@ -220,6 +221,9 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"FILES", FilesFile},
 		{"KEPT", KeptDir},
 		{"TURN", UpgradeFile},
+		{"BEFORE", BeforeDir},
+		{"SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")},
+		{"RUNTIME_CONFIG", "file_containerd_config"},
 		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
 		{"POLL", "0.2"},
 		{"CHANGED", "no"},

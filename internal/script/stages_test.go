@@ -145,7 +145,8 @@ func TestJoinOfAControlPlaneHost(t *testing.T) {
 	b.must("stage_join_prepare")
 	want := []string{
 		"join phase preflight", "join phase control-plane-prepare certs", "join phase control-plane-prepare kubeconfig",
-		"init phase kubeconfig kubelet", "join phase kubelet-start",
+		"version -o short", "init phase kubeconfig kubelet",
+		"join phase kubelet-start",
 	}
 	if diff := cmp.Diff(want, b.phases()); diff != "" {
 		t.Error(diff)
@@ -620,5 +621,23 @@ func TestAJoinGoesOnForAnotherEndpointThanItBeganFor(t *testing.T) {
 		if strings.Contains(b.read(file), "gone") {
 			t.Errorf("%s is still for the other endpoint", file)
 		}
+	}
+}
+
+// What the rest of a join reads in the cluster is what the manifest says, and that alone.
+func TestAJoinPublishesTheManifestsConfiguration(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	b.command("kubeadm", "echo v1.36.2")
+	text := b.must("publish_configuration; cat \"$SECRETS/kubeadm-plain.yaml\"")
+	if !strings.HasPrefix(text, "apiServer:\n") || !strings.Contains(text, "\nkind: ClusterConfiguration\n") ||
+		!strings.Contains(text, "\nkubernetesVersion: v1.36.2\n") || strings.Contains(text, "---") ||
+		strings.Count(text, "\nkind: ") != 1 {
+		t.Errorf("it would say\n%s", text)
+	}
+	calls := strings.Join(b.calls(), "\n")
+	if !strings.Contains(calls, "create configmap kubeadm-config --from-file ClusterConfiguration=") ||
+		!strings.Contains(calls, "-n kube-system replace -f ") {
+		t.Error(calls)
 	}
 }

@@ -86,7 +86,7 @@ func TestSecretsAreThoseOfTheRole(t *testing.T) {
 func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 	t.Parallel()
 	want := map[Kind]quorum.Disruption{
-		UpgradeControlPlane: quorum.Stop, UpgradeWorker: quorum.Stop,
+		UpgradeControlPlane: quorum.Stop, UpgradeWorker: quorum.Stop, Reconfigure: quorum.Stop,
 		Quarantine: quorum.StopHealthy, RemoveEtcd: quorum.Leave,
 	}
 	for _, none := range []Kind{

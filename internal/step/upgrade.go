@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -64,8 +63,6 @@ func upgradeControlPlaneRow() row {
 		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, effect: upgraded,
 	}
 }
-
-func stops(Intent) quorum.Disruption { return quorum.Stop }
 
 // UpgradeWorkerParams say which way a worker goes.
 type UpgradeWorkerParams struct {

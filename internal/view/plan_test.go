@@ -29,7 +29,7 @@ func TestPlanAsText(t *testing.T) {
 		{"unreachable", unreachable(), onTerminal, Normal},
 		{"unreachable-narrow", unreachable(), narrow, Normal},
 		{"upgrade", upgrade(), inPipe, Normal},
-		{"blocked", reconfigured(), inPipe, Normal},
+		{"blocked", unsafe(), inPipe, Normal},
 		{"nothing", nothing(), inPipe, Normal},
 		{"error", failing(), inPipe, Normal},
 		{"actions", everyAction(), inPipe, Normal},
@@ -88,7 +88,7 @@ func TestExitStatusOfAPlan(t *testing.T) {
 	}{
 		{"nothing to do", nothing(), []decide.Decision{{Route: fsm.Nothing}}, 0},
 		{"steps", install(), nil, 2},
-		{"blocked", reconfigured(), nil, 2},
+		{"blocked", unsafe(), nil, 2},
 		{"only instructions", plan.Plan{Operator: make([]problem.Instruction, 1)}, nil, 2},
 		{"steps before a problem", restartedKubelet(), []decide.Decision{{}, wrong(problem.ControlPlaneMissing)}, 2},
 		{"a problem nobody told", failing(), nil, 1},

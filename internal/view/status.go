@@ -260,7 +260,7 @@ func next(r Report) string {
 	case fsm.Upgrade:
 		return "kubeone plan shows what the change to version " + r.Version + " takes."
 	case fsm.Reconfigure:
-		return "kubeone plan shows what differs; the next upgrade brings it, or kubeone upgrade --force."
+		return "kubeone plan shows what differs, kubeone apply brings it to the hosts, one after the other."
 	case fsm.Resources:
 		return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
 	case fsm.Error:

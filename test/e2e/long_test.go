@@ -45,6 +45,20 @@ func TestInstallations(t *testing.T) {
 	)
 }
 
+// TestReconfiguration changes what is configured in a living cluster, while it is used, and back.
+func TestReconfiguration(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "settings", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
+	s.bare = map[string][]string{}
+	s.parts(part{"bare hosts become a cluster", installPlain})
+	under := s.loaded()
+	s.parts(part{"settings of all hosts change at once", reconfigured})
+	s.unharmed(under)
+	s.parts(
+		part{"settings that are refused are taken back", settingsRefused},
+		part{"all becomes as it was, through two failures of the operator's machine", reconfiguredBack},
+	)
+}
+
 // TestUpgradeOnTheWay goes two minor versions in one run, through a version of the one between.
 func TestUpgradeOnTheWay(t *testing.T) {
 	const oldest = "1.34.4"

@@ -130,6 +130,7 @@ stage_join_prepare() {
 	rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key /etc/kubernetes/admin.conf
 	kubeadm join phase control-plane-prepare certs --config "$config"
 	kubeadm join phase control-plane-prepare kubeconfig --config "$config"
+	publish_configuration
 	# A kubelet that finds no directory to watch looks again only after up to 20 s.
 	mkdir -p /etc/kubernetes/manifests
 	chmod 0700 /etc/kubernetes/manifests
@@ -151,6 +152,17 @@ stage_join_prepare() {
 	fi
 	rm -f /etc/kubernetes/bootstrap-kubelet.conf
 }
+
+# publish_configuration has ConfigMap kubeadm-config say what the manifest says: the rest of the join reads it there, and it may be of
+# an earlier manifest. kubeadm itself would ask this host's own API server for that, which is not there yet.
+publish_configuration() {
+	config=$(plain_config cluster_configuration)
+	administer -n kube-system create configmap kubeadm-config --from-file "ClusterConfiguration=$config" --dry-run=client -o json >"$config.json"
+	administer -n kube-system replace -f "$config.json" >/dev/null
+}
+
+# cluster_configuration prints the second document of kubeadm's configuration, which is the cluster's.
+cluster_configuration() { file_cluster_now | sed '1,/^---$/d; /^---$/,$d'; }
 
 stage_join_etcd() {
 	if etcd_votes >/dev/null 2>&1; then

@@ -77,15 +77,16 @@ found() {
 		die "this host does not find the API at $2, and goes on dialling what it dialled: $(asked "$1" "$2" 2>&1 | sed -n '$p')"
 }
 
-# asked KUBECONFIG URL asks the API there, as the kubeconfig's user. Workers have no kubectl, and their kubelet's certificate in a
-# file of its own.
+# asked KUBECONFIG URL [PATH] asks the API there, as the kubeconfig's user, for its version or the path. Workers have no kubectl, and
+# their kubelet's certificate in a file of its own.
 asked() {
+	path=${3:-/version}
 	if [ -x "$BIN/kubectl" ]; then
-		"$BIN/kubectl" --kubeconfig "$1" --server "$2" --request-timeout 5s get --raw /version
+		"$BIN/kubectl" --kubeconfig "$1" --server "$2" --request-timeout 5s get --raw "$path"
 	elif have curl; then
-		curl -fsS --noproxy "*" --max-time 5 --cacert /etc/kubernetes/pki/ca.crt --cert "$CLIENT_CERT" "$2/version"
+		curl -fsS --noproxy "*" --max-time 5 --cacert /etc/kubernetes/pki/ca.crt --cert "$CLIENT_CERT" "$2$path"
 	elif have wget; then
-		wget -nv -T 5 -t 1 -O - --no-proxy --ca-certificate /etc/kubernetes/pki/ca.crt --certificate "$CLIENT_CERT" --private-key "$CLIENT_CERT" "$2/version"
+		wget -nv -T 5 -t 1 -O - --no-proxy --ca-certificate /etc/kubernetes/pki/ca.crt --certificate "$CLIENT_CERT" --private-key "$CLIENT_CERT" "$2$path"
 	else
 		die "neither curl nor wget is there to ask with: install one"
 	fi

@@ -132,9 +132,11 @@ configure_runtime() {
 	DIRTY=$RUNTIME_DIRTY
 	[ ! -e "$DIRTY" ] || CHANGED=yes
 	put /etc/systemd/system/containerd.service 0644 file_containerd_unit
-	put /etc/containerd/config.toml 0644 file_containerd_config
+	put /etc/containerd/config.toml 0644 "$RUNTIME_CONFIG"
 	put /etc/crictl.yaml 0644 file_crictl
-	registry_files
+	others_changed=$CHANGED DIRTY=
+	registry_files # which it reads at each pull
+	CHANGED=$others_changed DIRTY=$RUNTIME_DIRTY
 	if [ "$CA_BUNDLE" = yes ]; then
 		put /etc/kubeone/ca/bundle.pem 0644 file_ca_bundle
 	elif [ -f /etc/kubeone/ca/bundle.pem ]; then
@@ -160,7 +162,8 @@ configure_runtime() {
 configure_kubelet() {
 	CHANGED=no
 	put /etc/systemd/system/kubelet.service 0644 file_kubelet_unit
-	put /etc/kubeone/patches/kubeletconfiguration+merge.yaml 0644 file_kubelet_patch
+	put /etc/kubeone/patches/kubeletconfiguration+json.yaml 0644 file_kubelet_patch
+	rm -f /etc/kubeone/patches/kubeletconfiguration+merge.yaml # of earlier versions of this program
 	if [ -n "$CNI_CONFIG" ]; then
 		put "/etc/kubeone/$CNI_CONFIG" 0644 file_cni
 		put /etc/systemd/system/kubeone-cni.path 0644 file_cni_path

@@ -241,4 +241,5 @@ end_turn() {
 	record $HOST_DIGESTS $NODE_DIGESTS
 	mark yes
 	rm -f "$TURN"
+	rm -rf "$BEFORE"
 }

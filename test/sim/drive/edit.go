@@ -2,13 +2,39 @@ package drive
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"kubeone/internal/desired"
+	"kubeone/test/sim/world"
 )
 
 // otherName is before the hostname of a host that is renamed.
 const otherName = "other-"
+
+// refused is the setting with which nothing starts; 0 is that of the beginning.
+const refused = 4
+
+// SettingsOf is the digest of the configuration that a manifest wants of each host.
+func SettingsOf(want desired.Cluster) string {
+	switch n := want.Logging.MaxFiles; n {
+	case 0:
+		return world.Config
+	case refused:
+		return world.Refused
+	default:
+		return "config-" + strconv.Itoa(1+int(n))
+	}
+}
+
+// configs are these digests by host.
+func configs(want desired.Cluster) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, h := range want.Hosts() {
+		out[h.ID] = map[string]string{"kubelet": SettingsOf(want)}
+	}
+	return out
+}
 
 // editHosts has a person change the hosts of the manifest.
 func (s *Simulation) editHosts(f Fault) {
@@ -40,6 +66,8 @@ func (s *Simulation) editHosts(f Fault) {
 			if n := len(want.Workers); n > 0 {
 				want.Workers[f.Host%n].Versions.Kubernetes = []string{OldFix, OldStep, ""}[f.For%3]
 			}
+		case Settings:
+			want.Logging.MaxFiles = f.For % (refused + 1)
 		}
 	})
 }
@@ -119,15 +147,18 @@ func (s *Simulation) putBack(want *desired.Cluster) {
 }
 
 // correct has a person make the manifest say what hosts are, of those that have joined or begun to, or have a Node:
-// their roles and names. Versions of single hosts go. Its order stays, and who is not in it. It reports whether
+// their roles and names. Versions of single hosts go, and settings that are refused. Its order stays, and who is not in it. It reports whether
 // anything is changed.
 func (s *Simulation) correct() bool {
-	before := s.file.want.Hosts()
+	before, wrong := s.file.want.Hosts(), s.file.want.Logging.MaxFiles == refused
 	first := manifest(s.ControlPlanes, s.Workers)
 	first.Workers = append(first.Workers, pool(s.Pool)...)
 	s.edit(func(want *desired.Cluster) {
 		hosts := want.Hosts()
 		want.ControlPlane, want.Workers = nil, nil
+		if wrong {
+			want.Logging.MaxFiles = 0
+		}
 		for _, h := range hosts {
 			was := find(&first, h.ID)
 			h.Hostname, h.Role, h.Versions = was.Hostname, was.Role, desired.Versions{}
@@ -144,7 +175,7 @@ func (s *Simulation) correct() bool {
 			}
 		}
 	})
-	return !slices.EqualFunc(before, s.file.want.Hosts(), func(a, b desired.Host) bool {
+	return wrong || !slices.EqualFunc(before, s.file.want.Hosts(), func(a, b desired.Host) bool {
 		return a.ID == b.ID && a.Hostname == b.Hostname && a.Role == b.Role && a.Versions == b.Versions
 	})
 }

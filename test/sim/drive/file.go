@@ -52,7 +52,7 @@ func (s *Simulation) input(f *file) decide.Input {
 	}
 	who := identity.Match(f.want, is)
 	return decide.Input{
-		Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions, Config: s.config,
+		Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions, Config: configs(f.want),
 		Addons: s.addons,
 	}
 }

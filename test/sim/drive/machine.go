@@ -68,7 +68,6 @@ func (s *Simulation) happenToMachine(f Fault) {
 		s.edit(func(want *desired.Cluster) {
 			want.Workers = append(want.Workers, pool(s.Pool)[f.Host%s.Pool])
 		})
-		s.config[h.ID] = map[string]string{"kubelet": world.Config}
 		s.begin(false)
 	}
 }

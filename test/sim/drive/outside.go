@@ -10,7 +10,7 @@ import (
 
 // Wanted is the cluster that is wanted, and the digests of its configuration by host and of its addons.
 func (s *Simulation) Wanted() (want desired.Cluster, config map[string]map[string]string, addons map[string]string) {
-	return s.file.want, s.config, s.addons
+	return s.file.want, configs(s.file.want), s.addons
 }
 
 // Befall lets the faults happen that are due at the moment; those of operators are returned.

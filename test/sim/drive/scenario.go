@@ -98,6 +98,7 @@ const (
 	LeftOut   Kind = "left-out"  // the host is not in it
 	PutBack   Kind = "put-back"  // hosts that were left out are in it again, at the end
 	Versions  Kind = "versions"  // a worker has a version of its own
+	Settings  Kind = "settings"  // its hosts have other settings; now and then such as no component starts with
 	// Controllers work on hosts of a pool beside the manifest's.
 	Claimed  Kind = "claimed"  // a Machine wants the pool's host; if one has it, that one wants another kubelet
 	Returned Kind = "returned" // the Machine of the pool's host is deleted
@@ -112,6 +113,7 @@ func Kinds() []Kind {
 		Stopped, Crashed, DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed,
 		Killed, Paused, Stop, Second, Forced, Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone,
 		Replace, ReplaceGone, Recover, Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
+		Settings,
 	}
 }
 
@@ -151,7 +153,7 @@ func (k Kind) isCommand() bool {
 // isEdit reports whether a person changes the hosts of the manifest.
 func (k Kind) isEdit() bool {
 	switch k {
-	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions:
+	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions, Settings:
 		return true
 	}
 	return false

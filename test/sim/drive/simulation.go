@@ -22,7 +22,6 @@ type Simulation struct {
 
 	file   *file // the manifest, as it is now
 	addons map[string]string
-	config map[string]map[string]string
 	bare   observed.World
 	dice   dice
 	moment int
@@ -86,10 +85,8 @@ func New(s Scenario) *Simulation {
 		answering: map[*world.Host]Kind{},
 	}
 	sim.addons = map[string]string{"flannel": world.Addon}
-	sim.config = map[string]map[string]string{}
 	names := make([]string, 0, s.ControlPlanes+s.Workers)
 	for _, h := range sim.file.want.Hosts() {
-		sim.config[h.ID] = map[string]string{"kubelet": world.Config}
 		names = append(names, h.Hostname)
 	}
 	sim.World = sim.start()

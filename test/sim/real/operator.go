@@ -19,6 +19,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/test/sim/drive"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )
@@ -106,7 +107,7 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	o.W.do(func() {
 		o.W.plans[run] = p
 		o.W.truth.Ordered(run, world.Order{
-			Endpoint: o.input(is).Want.Endpoint, Epoch: plan.Epoch(p, o.Want, is),
+			Endpoint: o.input(is).Want.Endpoint, Epoch: plan.Epoch(p, o.Want, is), Config: drive.SettingsOf(o.Want),
 		})
 		o.W.check.Approve(run, p, safety.Grant{})
 		o.W.check.Begin(run, o.W.truth.Now)

@@ -16,6 +16,7 @@ type Order struct {
 	Endpoint desired.Endpoint
 	Epoch    int
 	Machine  string // the UID of the Machine that it is about; empty: the manifest's hosts
+	Config   string // the digest of the configuration that hosts are to have; empty: that of the beginning
 }
 
 // Ordered notes what a run works for.

@@ -69,6 +69,33 @@ func endUpgrade(_ *World, h *Host, _ *Unit) (bool, error) {
 	return true, nil
 }
 
+// checkRunning finds out whether the host is well: only then are its settings changed.
+func checkRunning(w *World, h *Host, _ *Unit) (bool, error) {
+	if h.Full {
+		return false, errFull
+	}
+	return h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h) && w.Voting(h)), nil
+}
+
+// stopForSettings stops what reads the settings when it starts: on a control-plane host all of it, at worst.
+func stopForSettings(w *World, h *Host, u *Unit) (bool, error) {
+	if h.ControlPlane {
+		return stopAll(w, h, u)
+	}
+	return stopUnits(w, h, u)
+}
+
+// changeSettings starts it with the wanted ones. Those that are refused are taken back, and the host is as it was.
+func changeSettings(w *World, h *Host, u *Unit) (bool, error) {
+	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	startKubelet(h, h.Disk.Kubelet)
+	if w.settingsOf(u.By.Run) == Refused {
+		h.Disk.Upgrading = ""
+		return false, errors.New("the kubelet does not start; this host has again what it had before")
+	}
+	return true, nil
+}
+
 func snapshot(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Full {
 		return false, errFull

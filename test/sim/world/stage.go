@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"errors"
 
 	"kubeone/internal/desired"
@@ -136,12 +137,18 @@ func markJoined(w *World, h *Host, u *Unit) (bool, error) {
 		m.Epoch = w.orders[u.By.Run].Epoch
 	}
 	m.Complete, m.Fenced, m.Restoring = true, "", false
-	h.Disk.Digest = Config
+	h.Disk.Digest = w.settingsOf(u.By.Run)
 	return true, nil
 }
 
-// Config is the digest of every host's wanted configuration.
+// Config is the digest of every host's wanted configuration in the manifest of the beginning.
 const Config = "config-1"
+
+// Refused is the digest of settings with which no kubelet and no API server starts.
+const Refused = "config-refused"
+
+// settingsOf is the digest of the configuration that the run's manifest wants of hosts.
+func (w *World) settingsOf(run string) string { return cmp.Or(w.orders[run].Config, Config) }
 
 func writePKI(w *World, h *Host, u *Unit) (bool, error) {
 	peer := w.Host(step.ParamsOf[step.CopyPKIParams](u.Intent).Peer)

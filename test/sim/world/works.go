@@ -48,6 +48,10 @@ var works = map[step.Kind]work{
 		phases: []phase{checkUpgrade, beginUpgrade, changeKubelet, awaitKubelet, markJoined, endUpgrade},
 	},
 	step.SystemAddons: {phases: []phase{applySystem}},
+	step.Reconfigure: {phases: []phase{
+		checkRunning, beginUpgrade, awaitOthers, stopForSettings, changeSettings, awaitKubelet, awaitEtcd, awaitAPI,
+		markJoined, endUpgrade,
+	}},
 
 	step.Snapshot:  {phases: []phase{snapshot}},
 	step.Fence:     {phases: []phase{fenceMark, stopAll, takeAway}},

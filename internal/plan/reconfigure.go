@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"slices"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+	"kubeone/internal/step"
+)
+
+// reconfigure plans that hosts get the wanted settings: the control plane host by host, and then the workers in waves,
+// as in an upgrade. Nothing is drained: pods go on. The first host that refuses its settings is the last one. It returns
+// whether another route may follow.
+func (b *builder) reconfigure(d decide.Decision) bool {
+	b.uncordonLeft(d)
+	var ids []string
+	for _, h := range b.in.Want.Hosts() {
+		if d.Drift[h.ID] != nil {
+			ids = append(ids, h.ID)
+		}
+	}
+	control, workers := b.split(ids)
+	previous := b.planned(step.JoinFinish) // of all, one is out of service at a time
+	for _, h := range control {
+		changes := configurationChanges(d.Drift[h.ID])
+		if pods := decide.EditedPods(b.seen(h)); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
+			if !b.in.DiscardEdits {
+				b.block("to reconfigure " + b.node(h) + " would lose what somebody has changed in " + problem.List(pods) +
+					": undo that, or keep it elsewhere and apply with --discard-edits")
+				return false
+			}
+			changes = append(changes, problem.List(pods)+" without what somebody has changed there")
+		}
+		if i := b.member(h); i >= 0 {
+			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
+			if !verdict.Safe {
+				b.block("the etcd member of " + b.node(h) + " must not be stopped: " + verdict.Why)
+				return false
+			}
+			if verdict.Outage && restartsControlPlane(d.Drift[h.ID]) {
+				changes = append(changes, "outage: "+verdict.Why)
+			}
+		}
+		previous = []string{b.reconfigureHost(h, d.Drift[h.ID], changes, previous)}
+	}
+	b.inWaves(workers, previous, func(h desired.Host, after []string) (first, last string) {
+		id := b.reconfigureHost(h, d.Drift[h.ID], configurationChanges(d.Drift[h.ID]), after)
+		return id, id
+	})
+	return true
+}
+
+func (b *builder) reconfigureHost(h desired.Host, drift, changes, needs []string) string {
+	return b.onHost(h, Step{
+		Intent: step.With(step.ReconfigureParams{
+			Configurations: drift, DiscardEdits: b.in.DiscardEdits && h.Role == desired.ControlPlane,
+		}),
+		Action: Change, Risk: Restarts, Title: "reconfigure " + problem.List(drift),
+		Reason: "the configuration differs from the manifest", Needs: slices.Clone(needs), Changes: changes,
+	})
+}
+
+// seen is what the host said of itself.
+func (b *builder) seen(h desired.Host) *observed.Host {
+	is := b.world.Is.Hosts[h.ID]
+	return &is
+}
+
+func restartsControlPlane(drift []string) bool {
+	return slices.Contains(drift, desired.ComponentsDigest) || slices.Contains(drift, desired.ControlPlaneDigest)
+}
+
+// configurationChanges says what changes on a host for each configuration.
+func configurationChanges(drift []string) []string {
+	var out []string
+	for _, name := range drift {
+		text := name
+		switch name {
+		case "kernel":
+			text = "kernel modules and settings"
+		case "containerd":
+			text = "containerd: its configuration, mirrors, proxy and trusted CAs; containers go on"
+		case "kubelet":
+			text = "kubelet: its configuration; pods go on"
+		case desired.ComponentsDigest, desired.ControlPlaneDigest:
+			text = "API server, controller manager, scheduler, etcd: those whose manifests change start anew"
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,246 @@
+# stage reconfigure: other settings, in the versions that this host has. What is written differs from what was there, and only what
+# reads it starts anew. Where a component does not start with it, all is taken back, and the host is as it was.
+
+stage_reconfigure() {
+	if [ "$ROLE" = control-plane ]; then
+		DISCARD_EDITS=$RECONFIGURE_DISCARDS
+		if rewrites_pods; then
+			static_pods_ours
+			encryption_stays
+		fi
+		wait_for 60 "this host's API server" readyz
+		wait_for 60 "this host's etcd member" etcd_votes
+	fi
+	wait_for 60 "the kubelet's /healthz" kubelet_healthy
+	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] || die "less than 64 MiB are free below /var/lib: free some space and apply again"
+	keep_settings
+	begin_turn
+	set +e # in a condition, the shell would go on after what fails
+	(
+		set -e
+		change_settings
+	) 2>"$BEFORE/errors"
+	status=$?
+	set -e
+	cat "$BEFORE/errors" >&2
+	[ "$status" = 0 ] || refused "$(last_error)"
+	end_turn
+}
+
+# last_error prints what the last line of the errors says.
+last_error() {
+	why=$(sed -n 's/^error: //p' "$BEFORE/errors" | sed -n '$p')
+	[ -n "$why" ] || why=$(sed -n '$p' "$BEFORE/errors")
+	printf '%s\n' "${why:-the settings could not be changed}"
+}
+
+# refused WHY takes all back and dies. Where even that fails the turn stays begun: the next apply goes on with it.
+refused() {
+	say "taking back what was changed"
+	(take_settings_back) || die "$1; and what this host had before does not start any more either: correct that, and apply again"
+	die "$1; this host has again what it had before. Correct the manifest, and apply again"
+}
+
+# differs_now NAME succeeds when that configuration is among those that the plan found to differ.
+differs_now() { case " $CONFIGURATIONS " in *" $1 "*) ;; *) return 1 ;; esac; }
+
+# rewrites_pods succeeds where static pods are among them.
+rewrites_pods() { differs_now control-plane || differs_now components; }
+
+# settings_files prints the files that settings are in. Their paths have no spaces.
+settings_files() {
+	for name in kernel containerd kubelet control-plane; do files_of "$name"; done
+	printf '%s\n' /etc/crictl.yaml /etc/kubeone/ca/bundle.pem /var/lib/kubelet/kubeadm-flags.env
+	for file in /etc/kubeone/patches/*; do printf '%s\n' "$file"; done
+}
+
+# keep_settings copies these files to where only root reads them, and notes which containers static pods have.
+keep_settings() {
+	rm -rf "$BEFORE"
+	(
+		umask 077
+		mkdir -p "$BEFORE/files"
+		settings_files | while read -r file; do
+			[ -f "$file" ] || continue
+			mkdir -p "$BEFORE/files${file%/*}"
+			cp -p "$file" "$BEFORE/files$file"
+		done
+	)
+	on_disk "$BEFORE"
+}
+
+# is_another FILE... succeeds when one of them is not what it was.
+is_another() {
+	for file in "$@"; do
+		if [ -f "$file" ] || [ -f "$BEFORE/files$file" ]; then cmp -s "$file" "$BEFORE/files$file" || return 0; fi
+	done
+	return 1
+}
+
+change_settings() {
+	beat=$(ready_beat) restarted=no
+	! differs_now kernel || kernel_settings
+	! differs_now containerd || change_runtime
+	! differs_now kubelet || write_kubelet
+	! rewrites_pods || change_control_plane
+	# With the container runtime the kubelet starts anew, and says itself whether they get on.
+	# shellcheck disable=SC2046 # a list
+	if is_another $(files_of kubelet) /var/lib/kubelet/kubeadm-flags.env /etc/containerd/config.toml /etc/kubeone/ca/bundle.pem \
+		/etc/systemd/system/containerd.service /etc/systemd/system/containerd.service.d/kubeone-proxy.conf; then
+		[ "$restarted" = yes ] || restart_kubelet
+		wait_for 120 "Node $NODE_NAME to be Ready" ready_since "$beat"
+	fi
+	if [ "$ROLE" = control-plane ] && { differs_now kubelet || rewrites_pods; }; then
+		kubeadm init phase upload-config all --config "$(plain_config file_cluster_now)"
+	fi
+}
+
+# change_runtime writes what containerd reads. The image of sandboxes is the one that this host has, where the manifest names none: an
+# upgrade brings another one.
+change_runtime() {
+	if [ "$SANDBOX_NAMED" = no ] && grep -qs '^ *sandbox = ' /etc/containerd/config.toml; then RUNTIME_CONFIG=config_with_this_sandbox; fi
+	configure_runtime
+	wait_for 60 "containerd" "$BIN/ctr" version
+}
+
+config_with_this_sandbox() {
+	sandbox=$(grep '^ *sandbox = ' /etc/containerd/config.toml)
+	file_containerd_config | while IFS= read -r line; do
+		case $line in *" sandbox = "*) printf '%s\n' "$sandbox" ;; *) printf '%s\n' "$line" ;; esac
+	done
+}
+
+# restart_kubelet starts the kubelet anew, and dies as soon as it has given up three times.
+restart_kubelet() {
+	systemctl reset-failed kubelet.service 2>/dev/null || true
+	systemctl restart kubelet.service || true
+	deadline=$(($(date +%s) + 120))
+	until kubelet_healthy >/dev/null 2>&1; do
+		if [ "$(systemctl show -p NRestarts --value kubelet.service)" -ge 3 ] || [ "$(date +%s)" -ge "$deadline" ]; then
+			die "the kubelet does not start: $(journalctl -u kubelet -n 40 --no-pager -o cat | grep -v '^$' | grep -i -m 1 -e 'err=' -e error -e invalid || journalctl -u kubelet -n 1 --no-pager -o cat)"
+		fi
+		sleep "$POLL"
+	done
+}
+
+# change_control_plane writes the static pods. The kubelet stands still meanwhile, and pods of which nothing has changed go on.
+change_control_plane() {
+	systemctl stop kubelet
+	CHANGED_PODS=
+	for name in $STATIC_PODS; do
+		write_manifest "$name"
+		manifest=/etc/kubernetes/manifests/$name.yaml
+		if [ "$name" = etcd ] && same_but_founding "$BEFORE/files$manifest" "$manifest"; then
+			cp -p "$BEFORE/files$manifest" "$manifest"
+			note_files "$manifest"
+		fi
+		! is_another "$manifest" || CHANGED_PODS="$CHANGED_PODS $name"
+	done
+	case " $CHANGED_PODS " in
+	*" etcd "*) wait_for 60 "etcd to have a quorum without this host's member" others_vote ;;
+	esac
+	had=$(for name in $CHANGED_PODS; do containers_of "$name"; done | tr '\n' ' ')
+	for name in $CHANGED_PODS; do
+		end_pod "$name"
+		await_end 10 "$name"
+	done
+	give_up_leases
+	restart_kubelet
+	restarted=yes
+	for name in $CHANGED_PODS; do await_pod "$name"; done
+}
+
+# same_but_founding OLD NEW succeeds when etcd's manifests differ at most in what a member is told when it founds or joins a cluster,
+# and does not read any more.
+same_but_founding() {
+	[ -f "$1" ] && [ "$(grep -v -e '--initial-cluster' "$1")" = "$(grep -v -e '--initial-cluster' "$2")" ]
+}
+
+# await_pod NAME waits for a static pod, and dies when it was started three times, or takes longer than two minutes.
+await_pod() {
+	deadline=$(($(date +%s) + 120)) came=
+	until component_answers "$1" >/dev/null 2>&1; do
+		for id in $(containers_of "$1"); do
+			case " $had $came " in *" $id "*) ;; *) came="$came $id" ;; esac
+		done
+		# shellcheck disable=SC2086 # a list
+		if [ "$(set -- $came && printf '%s' $#)" -ge 3 ] || [ "$(date +%s)" -ge "$deadline" ]; then
+			die "$1 does not start with its new settings$(pods=$1 && last_words)"
+		fi
+		sleep "$POLL"
+	done
+}
+
+component_answers() {
+	case $1 in
+	etcd) etcd_votes ;;
+	kube-apiserver) readyz ;;
+	kube-controller-manager) answers https://127.0.0.1:10257/healthz ;;
+	kube-scheduler) answers https://127.0.0.1:10259/healthz ;;
+	esac
+}
+
+# ready_beat prints when this host's kubelet last said that its Node is Ready; nothing where it does not say so.
+ready_beat() {
+	asked /etc/kubernetes/kubelet.conf "$(sed -n 's/^ *server: *//p' /etc/kubernetes/kubelet.conf | sed -n 1p)" "/api/v1/nodes/$NODE_NAME" 2>/dev/null |
+		tr -d ' \n' | sed -n 's/.*"type":"Ready","status":"True","lastHeartbeatTime":"\([^"]*\)".*/\1/p'
+}
+
+# ready_since BEAT succeeds when the kubelet has said so again.
+ready_since() {
+	now=$(ready_beat)
+	[ -n "$now" ] && [ "$now" != "$1" ]
+}
+
+# take_settings_back makes all files what they were, and what reads them start anew.
+take_settings_back() {
+	systemctl stop kubelet 2>/dev/null || true
+	runtime=no pods=
+	# shellcheck disable=SC2046 # a list
+	! is_another $(files_of containerd) /etc/kubeone/ca/bundle.pem || runtime=yes
+	back=
+	for name in $STATIC_PODS; do
+		! is_another "/etc/kubernetes/manifests/$name.yaml" || back="$back $name"
+	done
+	{
+		(cd "$BEFORE/files" && find . -type f | sed 's/^\.//')
+		settings_files
+	} | sort -u | while read -r file; do put_as_it_was "$file"; done
+	systemctl daemon-reload
+	sysctl -q -e -p /etc/sysctl.d/99-kubeone.conf 2>/dev/null || true
+	if [ "$runtime" = yes ]; then
+		systemctl reset-failed containerd.service 2>/dev/null || true
+		systemctl restart containerd.service
+		rm -f "$RUNTIME_DIRTY"
+	fi
+	for name in $back; do
+		end_pod "$name"
+		await_end 10 "$name"
+	done
+	systemctl reset-failed kubelet.service 2>/dev/null || true
+	systemctl restart kubelet.service
+	wait_for 120 "the kubelet's /healthz" kubelet_healthy
+	if [ "$ROLE" = control-plane ]; then
+		wait_for_pods etcd 240 "this host's etcd member" etcd_votes
+		await_api_server 240
+		wait_for_pods "kube-controller-manager kube-scheduler" 120 "this host's controller manager and scheduler" controllers_healthy
+	fi
+	# shellcheck disable=SC2046 # lists
+	note_files $(for name in containerd kernel kubelet control-plane; do files_of "$name"; done)
+	keep
+	rm -f "$TURN"
+	rm -rf "$BEFORE"
+}
+
+# put_as_it_was FILE makes a file what it was, which may be none.
+put_as_it_was() {
+	kept=$BEFORE/files$1
+	if [ ! -f "$kept" ]; then
+		rm -f "$1"
+	elif ! cmp -s "$kept" "$1"; then
+		mkdir -p "${1%/*}"
+		cp -p "$kept" "$1.kubeone"
+		on_disk "$1.kubeone"
+		mv -f "$1.kubeone" "$1"
+	fi
+}

@@ -1,0 +1,50 @@
+package step
+
+import (
+	"strings"
+
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/desired"
+)
+
+// Reconfigure is the kind that gives a host other settings, in the versions that it has.
+const Reconfigure Kind = "reconfigure"
+
+// ReconfigureParams name the configurations of the host that differ from what is wanted.
+type ReconfigureParams struct {
+	Configurations []string `json:"configurations,omitempty"`
+	// DiscardEdits says that its static pods are made anew, whatever somebody has changed in them.
+	DiscardEdits bool `json:"discardEdits,omitempty"`
+}
+
+// Kind is Reconfigure.
+func (ReconfigureParams) Kind() Kind { return Reconfigure }
+
+func (p ReconfigureParams) variables() [][2]string {
+	discard := ""
+	if p.DiscardEdits {
+		discard = "yes"
+	}
+	return [][2]string{
+		{"CONFIGURATIONS", strings.Join(p.Configurations, " ")}, {"RECONFIGURE_DISCARDS", discard},
+	}
+}
+
+func reconfigureRow() row {
+	return row{
+		kind: Reconfigure, about: "the wanted settings of a host's components; those that are refused are taken back",
+		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
+		event: "KubeOneReconfigured", installs: true, begins: true, halts: always, disrupts: stops, essential: true,
+		byHand: true, effect: reconfigured,
+	}
+}
+
+// reconfigured makes a host one that has the wanted configuration.
+func reconfigured(w *World, h desired.Host, _ Intent) {
+	w.member(h)
+	seen := w.Is.Hosts[h.ID]
+	seen.Digests = w.Config[h.ID]
+	w.Is.Hosts[h.ID] = seen
+}
+
+func stops(Intent) quorum.Disruption { return quorum.Stop }

@@ -1,0 +1,159 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kubeone/internal/step"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// settings are those that reconfigured changes: of the kubelet and the container runtime on all hosts, of one worker's
+// kubelet, and of the API server.
+func settings(all map[string]any) {
+	all["kubeletConfig"] = map[string]any{"maxPods": 90, "systemReserved": map[string]any{"cpu": "50m"}}
+	all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
+		"registry.example.com": map[string]any{"mirrors": []any{"https://mirror.example.com"}},
+	}}}
+	all["controlPlaneComponents"] = map[string]any{
+		"apiServer": map[string]any{"flags": map[string]any{"event-ttl": "2h0m0s"}},
+	}
+}
+
+// reconfigured changes settings of all hosts at once: what reads one that has changed starts anew, host by host, and
+// nothing else does.
+func reconfigured(s *story) {
+	s.must(s.WriteManifest(fields(settings)))
+	before := s.containers()
+	p, err := s.Plan(s.Context())
+	s.must(err)
+	var hosts []string
+	for _, of := range p.Steps {
+		if of.Intent.Kind == step.Reconfigure {
+			hosts = append(hosts, p.Hosts[of.Host])
+		}
+	}
+	s.same("hosts that are reconfigured", hostnames(s.Members()), hosts)
+	s.run(2, []string{"plan"}, "reconfigure components, containerd, kubelet", "reconfigure containerd, kubelet")
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.settingsAre("90", "--event-ttl=2h0m0s", "mirror.example.com")
+	after := s.containers()
+	for _, h := range s.Members() {
+		for line := range strings.Lines(before[h.Hostname]) {
+			if !strings.Contains(after[h.Hostname], line) && !s.isContainer(h, line, "kube-apiserver") {
+				s.Errorf("%s: a container was started anew: %s", h.Hostname, line)
+			}
+		}
+	}
+	s.nothingToDo()
+}
+
+// isContainer reports whether a line of tasks was that of the last container of that name before the present one.
+func (s *story) isContainer(h *fleet.Host, line, name string) bool {
+	s.Helper()
+	id, _, _ := strings.Cut(line, " ")
+	out, err := h.Exec(s.Context(), "/opt/kubeone/bin/crictl ps -a --name "+name+" -q 2>/dev/null")
+	s.must(err)
+	return strings.Contains(out, id)
+}
+
+// settingsAre checks, on hosts and in objects, what came of the settings.
+func (s *story) settingsAre(maxPods, flag, mirror string) {
+	s.Helper()
+	for _, h := range s.Members() {
+		s.same("pods for which "+h.Hostname+" has room", maxPods,
+			s.kube("get", "node", h.Hostname, "-o", "jsonpath={.status.allocatable.pods}"))
+		found, err := h.Exec(s.Context(), "cat /etc/containerd/certs.d/*/hosts.toml 2>/dev/null || :")
+		s.must(err)
+		if !strings.Contains(found, mirror) {
+			s.Errorf("%s: no mirror %q in %q", h.Hostname, mirror, found)
+		}
+	}
+	for _, h := range s.Lab.ControlPlanes() {
+		if slices.Contains(s.Members(), h) {
+			s.broken(h, "tr '\\0' '\\n' </proc/$(pgrep -x kube-apiserver)/cmdline | grep -qxF -e '"+flag+"'")
+		}
+	}
+	for _, in := range [][2]string{{"kubeadm-config", strings.TrimPrefix(strings.Split(flag, "=")[0], "--")},
+		{"kubelet-config", "maxPods: " + maxPods}} {
+		text := s.kube("-n", "kube-system", "get", "configmap", in[0], "-o", "yaml")
+		if !strings.Contains(text, in[1]) {
+			s.Errorf("ConfigMap %s does not say %q:\n%s", in[0], in[1], text)
+		}
+	}
+}
+
+// settingsRefused has settings with which a component does not start, of the control plane and of a worker: the first
+// host that gets them goes back to what it had, and no other one is touched.
+func settingsRefused(s *story) {
+	files := func() map[string]string {
+		out, err := operator.OnEach(s.Context(), s.Members(), "cat /var/lib/kubelet/config.yaml "+
+			"/etc/kubernetes/manifests/*.yaml /etc/kubeone/digests /etc/kubeone/files 2>/dev/null | sort | sha256sum")
+		s.must(err)
+		return out
+	}
+	before := files()
+	for _, c := range []struct {
+		what, says string
+		edit       func(all map[string]any)
+	}{
+		{"an API server's flag", "kube-apiserver says: Error: unknown flag: --no-such-flag", func(all map[string]any) {
+			settings(all)
+			all["controlPlaneComponents"] = map[string]any{
+				"apiServer": map[string]any{"flags": map[string]any{"no-such-flag": "true"}},
+			}
+		}},
+		{"a worker's kubelet", "the kubelet does not start", func(all map[string]any) {
+			settings(all)
+			worker := all["staticWorkers"].(map[string]any)["hosts"].([]any)[0].(map[string]any)
+			worker["kubelet"] = map[string]any{"imageGCHighThresholdPercent": 50, "imageGCLowThresholdPercent": 80}
+		}},
+	} {
+		s.must(s.WriteManifest(fields(c.edit)))
+		began := time.Now()
+		s.run(16, []string{"apply", "-y"}, c.says, "this host has again what it had before")
+		s.Logf("%5.1f s  until %s was refused and taken back", time.Since(began).Seconds(), c.what)
+		s.same("files of all hosts", before, files())
+		s.healthy()
+	}
+	s.must(s.WriteManifest(fields(settings)))
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+}
+
+// reconfiguredBack gives the cluster the settings of before, through two failures of the operator's machine.
+func reconfiguredBack(s *story) {
+	s.must(s.WriteManifest())
+	p, err := s.Plan(s.Context())
+	s.must(err)
+	for _, moment := range []operator.Moment{
+		{Event: "step-started", Step: nth(s, p, step.Reconfigure, 1)},
+		{Event: "step-done", Step: nth(s, p, step.Reconfigure, len(s.Lab.ControlPlanes()))},
+	} {
+		i, err := s.ApplyInterrupted(s.Context(), operator.Failure{Way: operator.Kill, Moment: moment})
+		s.must(err)
+		s.Logf("%5.1f s  killed at %s", i.Took.Seconds(), moment)
+		if len(i.At) != 1 || i.Status != -1 {
+			s.Errorf("want the run killed at %s\n%s", moment, i.Result)
+		}
+	}
+	s.eventually("reconfigured", 5*time.Minute, func(ctx context.Context) error {
+		if r := s.Run(ctx, "apply", "-y"); r.Status != 0 {
+			return errors.New(r.String())
+		}
+		return nil
+	})
+	for _, h := range s.Members() {
+		s.same("pods for which "+h.Hostname+" has room", "110",
+			s.kube("get", "node", h.Hostname, "-o", "jsonpath={.status.allocatable.pods}"))
+		s.broken(h, fmt.Sprintf("! grep -q -e systemReserved.*cpu -e '^maxPods: 90' %s", "/var/lib/kubelet/config.yaml"))
+	}
+	s.healthy()
+	s.nothingToDo()
+}
