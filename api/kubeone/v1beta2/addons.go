@@ -36,7 +36,7 @@ type HelmRelease struct {
 	Version string `json:"version,omitempty"`
 	// ReleaseName is the release's name. Default: chart.
 	ReleaseName string `json:"releaseName,omitempty"`
-	// Namespace is the release's namespace.
+	// Namespace is the release's namespace. Required.
 	Namespace string `json:"namespace,omitempty"`
 	// Wait waits until the release's objects are ready. Default: false.
 	Wait bool `json:"wait,omitempty"`

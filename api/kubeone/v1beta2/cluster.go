@@ -10,7 +10,7 @@ type KubeOneCluster struct {
 	// name, they must be equal.
 	Name string `json:"name"`
 	// ControlPlane is the hosts of the control plane. Terraform's list replaces the manifest's; a host in both keeps
-	// the settings that the manifest has for it. Required.
+	// the settings that the manifest has for it. Required, unless Terraform's output has hosts.
 	ControlPlane ControlPlaneConfig `json:"controlPlane"`
 	// StaticWorkers is the worker hosts that exist already. Terraform's are added.
 	StaticWorkers StaticWorkersConfig `json:"staticWorkers,omitzero"`
@@ -18,7 +18,8 @@ type KubeOneCluster struct {
 	APIEndpoint APIEndpoint `json:"apiEndpoint,omitzero"`
 	// Versions is the versions that are wanted. Required.
 	Versions VersionConfig `json:"versions"`
-	// CloudProvider is where the hosts run; exactly one provider must be named. Required.
+	// CloudProvider is where the hosts run; exactly one provider must be named. Required, unless Terraform's output
+	// names one.
 	CloudProvider CloudProviderSpec `json:"cloudProvider"`
 	// ClusterNetwork is the cluster's networks, the network plugin and kube-proxy.
 	ClusterNetwork ClusterNetworkConfig `json:"clusterNetwork,omitzero"`
@@ -69,7 +70,8 @@ type KubeOneCluster struct {
 
 // ControlPlaneConfig is the hosts of the control plane.
 type ControlPlaneConfig struct {
-	// Hosts is the control-plane hosts; an odd number, three or five for high availability. Required.
+	// Hosts is the control-plane hosts; an odd number, three or five for high availability. Required, unless
+	// Terraform's output has hosts.
 	Hosts []HostConfig `json:"hosts,omitempty"`
 	// NodeSets is control-plane machines that are created through a cloud's API.
 	NodeSets []NodeSet `json:"nodeSets,omitempty" carried:"no"`

@@ -8,7 +8,7 @@
 // safe than somebody relies on; lines:"yes" marks a text of several lines, which all others must not have;
 // secret:"true" marks a value that never leaves the operator's machine in clear text, and
 // secret:"keys" a map in which the values of secret-looking keys are such. A field's comment is its documentation:
-// docs/manifest.md is generated from it, "Required." and "Default: …." included.
+// docs/manifest.md and schema.json are generated from it, "Required." and "Default: …." included.
 package v1beta2
 
 // The only values of apiVersion and kind that are accepted.

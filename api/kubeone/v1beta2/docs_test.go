@@ -148,7 +148,8 @@ func (d *docs) row(f reflect.StructField, comment, carried string) string {
 			carried = "with `cloudProvider: {none: {}}`"
 		}
 	}
-	fmt.Fprintf(d, "| `%s` | %s | %s | %s | %s |\n", JSONName(f), typeName(f.Type), value, carried, sentence(comment))
+	fmt.Fprintf(d, "| `%s` | %s | %s | %s | %s |\n", JSONName(f), typeName(f.Type), value, carried,
+		strings.ReplaceAll(sentence(comment), "|", `\|`))
 	return carried
 }
 
@@ -173,9 +174,9 @@ func wrapped(text string) string {
 	return out.String()
 }
 
-// sentence is a comment without its name as a cell of a table: "is the port." becomes "The port."
+// sentence is a comment without its name: "is the port." becomes "The port."
 func sentence(comment string) string {
-	comment = strings.TrimPrefix(strings.TrimSpace(strings.ReplaceAll(comment, "|", `\|`)), "is ")
+	comment = strings.TrimPrefix(strings.TrimSpace(comment), "is ")
 	return strings.ToUpper(comment[:1]) + comment[1:]
 }
 

@@ -205,6 +205,7 @@ func (f *findings) names(c *KubeOneCluster) {
 		}) {
 			f.errorf(at+".name", "", "%q is the name of another one already", w.Name)
 		}
+		f.taints(Item("dynamicWorkers", i)+".providerSpec.taints", w.ProviderSpec.Taints)
 		if w.Replicas != nil && *w.Replicas < 0 {
 			f.errorf(Item("dynamicWorkers", i)+".replicas", "", "%d is less than 0", *w.Replicas)
 		}
@@ -213,7 +214,18 @@ func (f *findings) names(c *KubeOneCluster) {
 		f.errorf("features.coreDNS.replicas", "without cluster DNS no Service is found by its name",
 			"%d is less than 1", *dns.Replicas)
 	}
+	f.nodeSets(c.ControlPlane.NodeSets)
 	f.addons(c)
+}
+
+func (f *findings) nodeSets(sets []NodeSet) {
+	for i, s := range sets {
+		at := Item("controlPlane.nodeSets", i)
+		if s.Name == "" {
+			f.missing(at+".name", "")
+		}
+		f.taints(at+".nodeSettings.taints", s.NodeSettings.Taints)
+	}
 }
 
 func (f *findings) addons(c *KubeOneCluster) {
