@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"kubeone/api/kubeone/v1beta2"
 	"kubeone/examples"
 	"kubeone/internal/manifest"
 )
@@ -18,7 +20,7 @@ func dirOf(path string) string { return filepath.Dir(path) }
 func newConfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print an example manifest, the effective one, or what it says of Machines",
+		Short: "Print an example manifest, the effective one, its JSON Schema, or what it says of Machines",
 		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -43,8 +45,25 @@ func newConfigCommand(stdio IO) *cobra.Command {
 		},
 	}
 	example.Flags().BoolVarP(&full, "full", "f", false, "with every field")
-	cmd.AddCommand(example, newConfigDumpCommand(stdio), newConfigMachineDeploymentsCommand(stdio))
+	cmd.AddCommand(example, newConfigDumpCommand(stdio), newConfigMachineDeploymentsCommand(stdio),
+		newConfigSchemaCommand(stdio))
 	return cmd
+}
+
+func newConfigSchemaCommand(stdio IO) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of manifests, for editors",
+		Long: "Print the JSON Schema (draft 7) of manifests. With it, editors complete fields, show what they mean, and\n" +
+			"mark what is wrong. With the YAML language server, the first line of a manifest names it:\n\n" +
+			"  # yaml-language-server: $schema=kubeone.schema.json",
+		Example: "  kubeone config schema > kubeone.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(stdio.Out, v1beta2.Schema())
+			return err
+		},
+	}
 }
 
 func newConfigDumpCommand(stdio IO) *cobra.Command {

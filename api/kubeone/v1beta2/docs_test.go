@@ -29,6 +29,17 @@ there to make the cluster safer, and nothing is done as long as it is set. Examp
 Values of secret fields stay on the operator's machine: they are in no plan, no log, and not in the manifest that is
 kept in the cluster.
 
+## Editors
+
+` + "`kubeone config schema > kubeone.schema.json`" + ` writes the manifest's JSON Schema. An editor with the YAML
+language server completes fields, shows what they mean and marks what is wrong, if the manifest begins with
+
+` + "```yaml\n# yaml-language-server: $schema=kubeone.schema.json\n```" + `
+
+The schema refuses no manifest that the program accepts, but it does not find every mistake: fields that contradict each
+other, addresses, keys and certificates that are not valid, names that are used twice. ` + "`kubeone config dump`" + `
+finds these too, without connecting to any host.
+
 ## Terraform and OpenTofu
 
 ` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + `

@@ -7,9 +7,9 @@ import _ "embed" // for the schema
 //go:embed schema.json
 var schemaJSON string
 
-// Schema is the JSON Schema of a manifest. It refuses nothing that is a manifest, and does not find all that Validate
-// finds: what concerns several fields at once, addresses, keys and certificates.
+// Schema is the JSON Schema of a manifest. It refuses no manifest that Validate accepts, but it does not find all that
+// Validate finds: fields that contradict each other, and addresses, keys and certificates that are not valid.
 //
-// It is of draft 7, because that is what editors know: the YAML language server, which most of them use, has all of
-// draft 7, and of later drafts some parts since its recent versions.
+// It is written in draft 7, the newest draft that editors support in full: the YAML language server, which most of them
+// use, has supported it for years, and 2020-12 only in recent versions and in part.
 func Schema() string { return schemaJSON }
