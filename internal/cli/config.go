@@ -20,7 +20,7 @@ func dirOf(path string) string { return filepath.Dir(path) }
 func newConfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print an example manifest, the effective one, its JSON Schema, or what it says of Machines",
+		Short: "Print an example manifest, the effective one, its Machines, its JSON Schema; migrate one",
 		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -46,7 +46,7 @@ func newConfigCommand(stdio IO) *cobra.Command {
 	}
 	example.Flags().BoolVarP(&full, "full", "f", false, "with every field")
 	cmd.AddCommand(example, newConfigDumpCommand(stdio), newConfigMachineDeploymentsCommand(stdio),
-		newConfigSchemaCommand(stdio))
+		newConfigSchemaCommand(stdio), newConfigMigrateCommand(stdio))
 	return cmd
 }
 
@@ -54,8 +54,8 @@ func newConfigSchemaCommand(stdio IO) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of manifests, for editors",
-		Long: "Print the JSON Schema (draft 7) of manifests. With it, editors complete fields, show what they mean, and\n" +
-			"mark what is wrong. With the YAML language server, the first line of a manifest names it:\n\n" +
+		Long: "Print the JSON Schema (draft 7) of manifests. With it, editors complete fields, show what they mean,\n" +
+			"and mark what is wrong. With the YAML language server, the first line of a manifest names it:\n\n" +
 			"  # yaml-language-server: $schema=kubeone.schema.json",
 		Example: "  kubeone config schema > kubeone.schema.json",
 		Args:    cobra.NoArgs,
@@ -64,6 +64,32 @@ func newConfigSchemaCommand(stdio IO) *cobra.Command {
 			return err
 		},
 	}
+}
+
+func newConfigMigrateCommand(stdio IO) *cobra.Command {
+	path := "./kubeone.yaml"
+	cmd := &cobra.Command{
+		Use:   "migrate [MANIFEST]",
+		Short: "Print a manifest of apiVersion kubeone.k8c.io/v1beta3 as one of v1beta2, which this program reads",
+		Long: "Print a manifest of apiVersion kubeone.k8c.io/v1beta3 as one of v1beta2, which this program reads.\n" +
+			"It means the same, and is printed with its secrets and comments. The file itself is not changed.\n" +
+			"What v1beta2 cannot say is an error. A manifest of v1beta2 is printed as it is.",
+		Example: "  kubeone config migrate old.yaml > kubeone.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				path = args[0]
+			}
+			text, err := manifest.Migrate(manifest.Options{ManifestPath: path, Stdin: stdio.In})
+			if err != nil {
+				return err
+			}
+			_, err = stdio.Out.Write(text)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&path, "manifest", "m", path, "the manifest; also the first argument")
+	return cmd
 }
 
 func newConfigDumpCommand(stdio IO) *cobra.Command {

@@ -33,12 +33,17 @@ func (l *loader) readManifest() bool {
 	if !ok || !l.rightKind(root) {
 		return false
 	}
+	l.decode(root)
+	return true
+}
+
+// decode reads the fields of a manifest into the cluster.
+func (l *loader) decode(root *yaml.Node) {
 	d := &decoder{
 		loader: l, file: l.ManifestPath, where: l.where, what: "field of a manifest", nulls: true,
 		root: reflect.TypeFor[v1beta2.KubeOneCluster](),
 	}
 	d.value(place{node: root}, root, reflect.ValueOf(l.cluster).Elem())
-	return true
 }
 
 func (l *loader) manifestBytes() ([]byte, error) {
@@ -94,7 +99,9 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 			return nil, false
 		}
 		if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 && doc.Content[0].ShortTag() != "!!null" {
-			found = append(found, doc.Content[0])
+			root := doc.Content[0]
+			root.HeadComment, root.FootComment = doc.HeadComment+root.HeadComment, root.FootComment+doc.FootComment
+			found = append(found, root)
 		}
 	}
 	switch len(found) {
@@ -161,6 +168,9 @@ func (l *loader) constant(root *yaml.Node, name, want string) bool {
 			}
 			p.Line, p.Column = value.Line, value.Column
 			p.Message = fmt.Sprintf("%q is not supported", value.Value)
+			if value.Value == nextVersion {
+				p.Hint = "kubeone config migrate writes it as " + want
+			}
 			break
 		} else if near := suggest(key.Value, []string{name}); near != "" {
 			p.Line, p.Column, p.Hint = key.Line, key.Column,

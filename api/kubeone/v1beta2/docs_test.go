@@ -40,6 +40,23 @@ The schema refuses no manifest that the program accepts, but it does not find ev
 other, addresses, keys and certificates that are not valid, names that are used twice. ` + "`kubeone config dump`" + `
 finds these too, without connecting to any host.
 
+## Manifests of v1beta3
+
+` + "`kubeone config migrate old.yaml > kubeone.yaml`" + ` writes a manifest of KubeOne's format
+` + "`kubeone.k8c.io/v1beta3`" + ` in this one. The result means the same and has the secrets and comments of the old
+file, but not its blank lines. These fields change:
+
+| in v1beta3 | in v1beta2 |
+|---|---|
+| ` + "`containerRuntime.containerd.deviceOwnershipFromSecurityContext`" + `, not set | ` + "`true`" +
+	`, which is its default there |
+| ` + "`clusterNetwork.cni.cilium.kubeProxyReplacement: true`, `false`" + ` | ` + "`strict`, `disabled`" + ` |
+| ` + "`addons.addons[].addon`" + ` | ` + "`addons.addons[]`" + ` |
+| ` + "`addons.addons[].helmRelease`" + ` | ` + "`helmReleases[]`" + ` |
+| ` + "`caBundle`, where `certificateAuthority.bundle`" + ` is set as well | left out, as it has no effect there |
+| ` + "`clusterNetwork.dnsServiceIP`" + ` | left out, if it is the tenth address of serviceSubnet; else an error |
+| ` + "`features.webhookAuditLog`" + ` | left out, if it is not enabled; else an error |
+
 ## Terraform and OpenTofu
 
 ` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + `
