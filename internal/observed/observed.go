@@ -211,10 +211,15 @@ type Marker struct {
 
 // Certificate is one certificate of /etc/kubernetes.
 type Certificate struct {
-	Name     string    `json:"name"` // "apiserver", "etcd/server", "kubelet-client", "ca"
-	NotAfter time.Time `json:"notAfter"`
-	Expired  bool      `json:"expired,omitempty"` // by the host's own clock, when it was asked
-	Soon     bool      `json:"soon,omitempty"`    // it expires within 30 days, by the same clock
+	Name      string    `json:"name"`               // "apiserver", "etcd/server", "kubelet-client", "ca"
+	NotBefore time.Time `json:"notBefore,omitzero"` // of one that kubeadm signed, perhaps that of its authority
+	NotAfter  time.Time `json:"notAfter"`
+	Signer    string    `json:"signer,omitempty"`  // common name of who signed it; "" where it is none that is shown
+	Expired   bool      `json:"expired,omitempty"` // by the host's own clock, when it was asked
+	Soon      bool      `json:"soon,omitempty"`    // it expires within 30 days, by the same clock
+	// Left is how long it was still valid, by the same clock, nanoseconds; 0 of an expired one, or where that is not
+	// known.
+	Left time.Duration `json:"left,omitempty"`
 }
 
 // Step is a step of ours that runs on a host as a transient unit.

@@ -34,12 +34,7 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 			return
 		}
 		if c := firstCertificate(content); c != nil {
-			out = append(out, observed.Certificate{
-				Name:     name,
-				NotAfter: c.NotAfter.UTC(),
-				Expired:  !now.IsZero() && now.After(c.NotAfter),
-				Soon:     !now.IsZero() && !now.After(c.NotAfter) && now.Add(soon).After(c.NotAfter),
-			})
+			out = append(out, certificate(name, c, now))
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -52,6 +47,24 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 		}
 	}
 	slices.SortFunc(out, func(a, b observed.Certificate) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// signerNamed is what the name of an authority looks like that is shown: "kubernetes", "etcd-ca".
+var signerNamed = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z .:@_-]{0,63}$`)
+
+// certificate is what is kept of a certificate. Now is the host's clock, or zero.
+func certificate(name string, c *x509.Certificate, now time.Time) observed.Certificate {
+	out := observed.Certificate{Name: name, NotBefore: c.NotBefore.UTC(), NotAfter: c.NotAfter.UTC()}
+	if signerNamed.MatchString(c.Issuer.CommonName) {
+		out.Signer = c.Issuer.CommonName
+	}
+	if now.IsZero() {
+		return out
+	}
+	out.Expired = now.After(c.NotAfter)
+	out.Soon = !out.Expired && now.Add(soon).After(c.NotAfter)
+	out.Left = max(0, c.NotAfter.Sub(now))
 	return out
 }
 

@@ -303,6 +303,9 @@ func TestParseSaysWhatHasRunOutAndWhatIsLost(t *testing.T) {
 		if c.Expired != !c.NotAfter.After(first) {
 			t.Errorf("%s, valid until %v: expired %t", c.Name, c.NotAfter, c.Expired)
 		}
+		if want := max(0, c.NotAfter.Sub(first)-time.Second); c.Left != want {
+			t.Errorf("%s, valid until %v: %v left, want %v", c.Name, c.NotAfter, c.Left, want)
+		}
 		if c.Soon != (!c.Expired && c.NotAfter.Before(first.Add(soon))) {
 			t.Errorf("%s, valid until %v: soon %t", c.Name, c.NotAfter, c.Soon)
 		}
