@@ -44,6 +44,7 @@ func joined(t *testing.T, name string) *box {
 func TestCertificatesAreRenewedAndTheirComponentsStartAgain(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
+	b.write("etc/kubernetes/admin.conf", "kind: Config\n")
 	b.script += "\netcd_votes() { asked=${asked}y; [ \"$asked\" != y ]; }\n" // not at first
 	b.must("asked=; PARTS=certificates; stage_regenerate")
 	calls := b.calls()
@@ -53,10 +54,22 @@ func TestCertificatesAreRenewedAndTheirComponentsStartAgain(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, strings.Join(calls, "\n"))
 		}
 	}
-	if !slices.ContainsFunc(calls, func(c string) bool {
-		return strings.HasPrefix(c, "kubeadm certs renew all --config ")
-	}) {
-		t.Errorf("nothing is renewed:\n%s", strings.Join(calls, "\n"))
+	var renewed []string
+	ready := 0 // how many were renewed when the API server was ready
+	for _, c := range calls {
+		if name, ok := strings.CutPrefix(c, "kubeadm certs renew "); ok {
+			name, _, _ = strings.Cut(name, " --config ")
+			renewed = append(renewed, name)
+		}
+		if strings.HasSuffix(c, ":6443/readyz") {
+			ready = len(renewed)
+		}
+	}
+	want := []string{"apiserver", "apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client",
+		"etcd-server", "etcd-peer", "etcd-healthcheck-client", "controller-manager.conf", "scheduler.conf",
+		"admin.conf"} // by the last one a plan knows that all has come to its end
+	if diff := cmp.Diff(want, renewed); diff != "" || ready != len(want)-1 {
+		t.Errorf("%d are renewed when the API server is ready; %s", ready, diff)
 	}
 }
 

@@ -39,6 +39,7 @@ stage_regenerate() {
 	case " $PARTS " in
 	*" kubelet-credentials "*) settle_kubelet ;;
 	esac
+	[ "$ANEW" = no ] || renew_kubeconfigs
 	keep
 }
 
@@ -48,10 +49,24 @@ file_cluster_now() {
 	file_cluster | sed "s/^kubernetesVersion: .*/kubernetesVersion: $version/"
 }
 
+# renew_certificates renews what the components read. It is by admin.conf, which none of them reads, that a plan sees whether that
+# has come to its end: see renew_kubeconfigs.
 renew_certificates() {
 	config=$(plain_config file_cluster_now)
-	kubeadm certs renew all --config "$config"
+	for name in apiserver apiserver-kubelet-client apiserver-etcd-client front-proxy-client etcd-server etcd-peer \
+		etcd-healthcheck-client controller-manager.conf scheduler.conf; do
+		kubeadm certs renew "$name" --config "$config"
+	done
 	ANEW=yes
+}
+
+# renew_kubeconfigs renews those of people, when all that reads the others has started again with them. A renewal that was killed
+# before is done once more, whatever it had written.
+renew_kubeconfigs() {
+	config=$(plain_config file_cluster_now)
+	for name in super-admin.conf admin.conf; do
+		[ ! -f "/etc/kubernetes/$name" ] || kubeadm certs renew "$name" --config "$config"
+	done
 }
 
 # end_pod NAME ends the containers of a static pod; the kubelet starts them again as long as it has the manifest.
