@@ -82,6 +82,8 @@ type Decision struct {
 	// Restores are files that somebody has changed and that become again what they were, in order, by host ID. Where
 	// the host's units do not run, they are started with that.
 	Restores map[string][]string `json:"restores,omitempty"`
+	// Renewals are the certificates near their end, by the ID of the host on which all that kubeadm made are renewed.
+	Renewals map[string][]string `json:"renewals,omitempty"`
 	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
 	// Quarantines are hosts that lost their etcd data: what is left of it is quarantined, and then their members
 	// are dead ones.

@@ -23,7 +23,11 @@ func fill(d *Decision, v *view) {
 	case fsm.Repair:
 		d.Restarts, d.Regenerations, d.Removals, d.Quarantines = v.restarts(), v.regenerations(), v.removals(),
 			v.quarantines()
-		d.Restores = v.restores(d.Trace[len(d.Trace)-1].State == fsm.AskConfiguration)
+		last := d.Trace[len(d.Trace)-1]
+		d.Restores = v.restores(last.State == fsm.AskConfiguration)
+		if last.Event == fsm.OnEnding {
+			d.Restores, d.Renewals = nil, v.renewals()
+		}
 	case fsm.MoveEndpoint:
 		d.Names, d.Diallers = v.names(), v.diallers()
 		d.Publish = v.in.About == nil && v.in.Limit == nil && (len(d.Names) > 0 || !v.booked())

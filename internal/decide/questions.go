@@ -200,6 +200,11 @@ func (v *view) askConfiguration() (fsm.Event, string) {
 	if edited := names(v.hosts, v.canRestore); edited != "" {
 		return fsm.OnEdited, "somebody has changed files on " + edited + ", and they can be restored"
 	}
+	if renewals := v.renewals(); len(renewals) > 0 {
+		return fsm.OnEnding, "certificates of " + names(v.hosts, func(s *hostState) bool {
+			return renewals[s.ID] != nil
+		}) + " come near their end"
+	}
 	drift := v.drift()
 	if len(drift) == 0 {
 		return fsm.OnNone, "hosts have the wanted configuration"

@@ -151,7 +151,8 @@ func clusterRows() [24]row { //nolint:funlen // a table
 			code: CertificatesEnding, class: ClassRuntime,
 			meaning: "Certificates on a host expire within 30 days, and nobody has renewed them.",
 			what:    "certificates expire within 30 days: {certificates}",
-			do:      "an upgrade renews all but those of CAs; kubeone upgrade --force does so without another version",
+			do: "kubeone apply renews those of the control plane, a kubelet that runs its own, and nobody those of " +
+				"CAs; kubeone certificates status says which is which",
 		},
 		{
 			code: EndpointSilent, class: ClassKube,

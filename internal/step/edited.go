@@ -54,7 +54,7 @@ func restoreFilesRow() row {
 
 // filesRestored is a host that is well, and whose files are its own again.
 func filesRestored(w *World, h desired.Host, i Intent) {
-	w.member(h)
+	w.sameCertificates(h)
 	seen, files := w.Is.Hosts[h.ID], ParamsOf[RestoreFilesParams](i).Files
 	gone := func(path string) bool { return slices.Contains(files, path) }
 	seen.Edited = slices.DeleteFunc(slices.Clone(seen.Edited), gone)

@@ -66,7 +66,13 @@ func regenerateRow() row {
 	}
 }
 
-func repaired(w *World, h desired.Host, _ Intent) { w.member(h) }
+func repaired(w *World, h desired.Host, i Intent) {
+	if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
+		w.member(h)
+		return
+	}
+	w.sameCertificates(h)
+}
 
 func quarantineRow() row {
 	return row{

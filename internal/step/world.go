@@ -74,13 +74,22 @@ func (w *World) member(h desired.Host) {
 	w.nodeOf(h, kubelet)
 }
 
-// renewed are the certificates when none has expired.
+// renewed are the certificates when none has expired, nor comes near its end.
 func renewed(certificates []observed.Certificate) []observed.Certificate {
 	out := slices.Clone(certificates)
 	for i := range out {
-		out[i].Expired, out[i].Soon = false, false
+		out[i].Expired, out[i].Soon, out[i].Left = false, false, 0
 	}
 	return out
+}
+
+// sameCertificates makes the host what member makes it, by a step that renews no certificate.
+func (w *World) sameCertificates(h desired.Host) {
+	before := w.Is.Hosts[h.ID].Certificates
+	w.member(h)
+	for i, c := range before {
+		w.Is.Hosts[h.ID].Certificates[i].Left = c.Left
+	}
 }
 
 // caHash is the cluster's CA as known, or a stand-in for one that is still to be made.

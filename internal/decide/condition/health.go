@@ -103,7 +103,7 @@ func components(role desired.Role, is *observed.Host) (failed, silent []problem.
 	if role != desired.ControlPlane {
 		return nil, silent
 	}
-	if old := expired(is, authority); old != nil {
+	if old := expired(is, IsAuthority); old != nil {
 		failed = append(failed, problem.Problem{
 			Code:       problem.CAExpired,
 			Parameters: problem.Parameters{"certificates": old},

@@ -25,7 +25,7 @@ func staticPods() [4]string {
 // control-plane host must have its CAs and its etcd data for that.
 func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []string, why []problem.Problem) {
 	controlPlane := role == desired.ControlPlane
-	if controlPlane && (is.PKI != observed.Yes || is.EtcdData != observed.Yes || expired(is, authority) != nil) {
+	if controlPlane && (is.PKI != observed.Yes || is.EtcdData != observed.Yes || expired(is, IsAuthority) != nil) {
 		return nil, nil
 	}
 	add := func(part string, code problem.Code, parameters problem.Parameters) {
@@ -91,9 +91,10 @@ func expired(is *observed.Host, sort func(name string) bool) []string {
 func ExpiredKubelet(is *observed.Host) []string { return expired(is, kubeletCertificate) }
 
 // ExpiredCA names the host's authorities that have expired: what they sign, or have signed, is worth nothing.
-func ExpiredCA(is *observed.Host) []string { return expired(is, authority) }
+func ExpiredCA(is *observed.Host) []string { return expired(is, IsAuthority) }
 
-func authority(name string) bool {
+// IsAuthority reports whether a certificate is that of one of the cluster's authorities.
+func IsAuthority(name string) bool {
 	return slices.Contains([]string{"ca", "etcd/ca", "front-proxy-ca"}, name)
 }
 
@@ -103,7 +104,7 @@ func kubeletCertificate(name string) bool { return name == "kubelet-client" || n
 
 // controlPlaneCertificate reports whether kubeadm renews it. Kubelets see to their own.
 func controlPlaneCertificate(name string) bool {
-	return !authority(name) && !strings.HasPrefix(name, "kubelet")
+	return !IsAuthority(name) && !strings.HasPrefix(name, "kubelet")
 }
 
 // dataLost says in what way a control-plane host has, by its own word, lost what its etcd member had; nil when it has

@@ -39,7 +39,7 @@ func clusterAnswers(s State) []Event {
 	case AskVersion:
 		return []Event{OnSame, OnHigher, OnDiffers, OnForced, OnLower, OnSkipsMinor, OnSkew, OnEdited, OnNotKnown}
 	case AskConfiguration:
-		return []Event{OnNone, OnEdited, OnDiffers}
+		return []Event{OnNone, OnEdited, OnEnding, OnDiffers}
 	case AskObjects:
 		return []Event{OnCurrent, OnStale}
 	}
@@ -47,7 +47,7 @@ func clusterAnswers(s State) []Event {
 }
 
 // clusterTransitions is the table of the machine about a cluster.
-func clusterTransitions() [40]Transition {
+func clusterTransitions() [41]Transition {
 	return [...]Transition{
 		{AskHosts, OnUnfit, State(Error)},
 		{AskHosts, OnFit, AskProvisioned},
@@ -94,6 +94,7 @@ func clusterTransitions() [40]Transition {
 		{AskVersion, OnSame, AskConfiguration},
 
 		{AskConfiguration, OnEdited, State(Repair)},
+		{AskConfiguration, OnEnding, State(Repair)},
 		{AskConfiguration, OnDiffers, State(Reconfigure)},
 		{AskConfiguration, OnNone, AskObjects},
 

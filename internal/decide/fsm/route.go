@@ -10,7 +10,7 @@ type Route string
 const (
 	Install Route = "install" // no control plane exists: make one, join everything
 	Join    Route = "join"    // a healthy cluster lacks hosts of the manifest
-	// units to start, files to regenerate or to restore, dead etcd members to remove
+	// units to start, files to regenerate or to restore, certificates to renew, dead etcd members to remove
 	Repair           Route = "repair"
 	MoveEndpoint     Route = "move-endpoint"     // the API is not yet where the manifest has its users look for it
 	Instruct         Route = "instruct"          // the operator must act; Also says what can be done before
@@ -78,6 +78,7 @@ const (
 	OnMemberDead    Event = "member dead"
 	OnDataLost      Event = "data lost"
 	OnEdited        Event = "files edited"
+	OnEnding        Event = "certificates ending"
 	OnNone          Event = "none"
 	OnMissing       Event = "missing"
 	OnMissingLater  Event = "missing, other version"

@@ -1,0 +1,70 @@
+package condition
+
+import (
+	"slices"
+	"time"
+
+	"kubeone/internal/observed"
+)
+
+const (
+	// renewBefore is how long before its end a certificate is renewed, unless more than a third of its life is left.
+	renewBefore = 90 * 24 * time.Hour
+	// renewGain is what a renewal must add to a certificate's life, so that one which was just renewed is not renewed
+	// again by a run that goes on where another was killed.
+	renewGain = time.Hour
+)
+
+// renewable are the certificates that "kubeadm certs renew" makes anew, with the authority that signs each. Others
+// beside them are somebody's own, and kubelets see to theirs.
+func renewable() map[string]string {
+	return map[string]string{
+		"apiserver": "ca", "apiserver-kubelet-client": "ca", "apiserver-etcd-client": "etcd/ca",
+		"front-proxy-client": "front-proxy-ca",
+		"etcd/server":        "etcd/ca", "etcd/peer": "etcd/ca", "etcd/healthcheck-client": "etcd/ca",
+		"admin.conf": "ca", "super-admin.conf": "ca", "controller-manager.conf": "ca", "scheduler.conf": "ca",
+	}
+}
+
+// Ending names the certificates of a control-plane host that have less than 90 days and less than a third of their
+// life left, sorted as the host lists them. Validity is how long one is valid that is made now: kubeadm's begin with
+// their authority, so that the life of one that was renewed is not to be read from it.
+func Ending(is *observed.Host, validity time.Duration) []string {
+	return ofRenewable(is, func(c observed.Certificate) bool {
+		life := validity
+		if !c.NotBefore.IsZero() {
+			life = min(life, c.NotAfter.Sub(c.NotBefore))
+		}
+		return c.Left > 0 && c.Left < renewBefore && c.Left < life/3 && !limited(is, c)
+	})
+}
+
+// Renewable names the certificates of a control-plane host to which a renewal would give more than an hour; with all,
+// every one that kubeadm renews.
+func Renewable(is *observed.Host, validity time.Duration, all bool) []string {
+	return ofRenewable(is, func(c observed.Certificate) bool {
+		return all || c.Left < validity-min(renewGain, validity/3) && !limited(is, c)
+	})
+}
+
+func ofRenewable(is *observed.Host, needs func(observed.Certificate) bool) []string {
+	var out []string
+	known := renewable()
+	for _, c := range is.Certificates {
+		if known[c.Name] != "" && needs(c) {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// limited reports whether a certificate is good for as long as its authority: no renewal is of any use then.
+func limited(is *observed.Host, c observed.Certificate) bool {
+	signs := renewable()[c.Name]
+	i := slices.IndexFunc(is.Certificates, func(ca observed.Certificate) bool { return ca.Name == signs })
+	if i < 0 || c.Expired {
+		return false
+	}
+	end := is.Certificates[i].NotAfter
+	return !end.IsZero() && !end.After(c.NotAfter)
+}
