@@ -261,6 +261,10 @@ func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposa
 		if !r.Gone {
 			return e.proposeUntil(ctx, Apply{}, isUp, settling)
 		}
+	case RenewCertificates:
+		return e.proposeUntil(ctx, RenewCertificates{}, func(p Proposal) bool { // what was renewed once is new
+			return isUp(p) && p.Plan.Blocked == ""
+		}, settling)
 	case Snapshots:
 		return done, nil
 	}

@@ -241,6 +241,13 @@ func worlds() map[string]func() decide.Input {
 			become(in, "w-1", incomplete)
 			return in
 		},
+		"certificates-ending": func() decide.Input {
+			in := healthy(2, 1)
+			for _, name := range []string{"cp-1", "cp-2", "w-1"} {
+				valid(in, name, 80)
+			}
+			return in
+		},
 		"certificates-expired-everywhere": func() decide.Input {
 			in := healthy(3, 0)
 			for _, name := range []string{"cp-1", "cp-2", "cp-3"} {

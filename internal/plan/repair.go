@@ -18,6 +18,8 @@ import (
 // there are none, hosts that lost their etcd data are taken aside, after which their members are dead ones.
 func (b *builder) repair(d decide.Decision) bool {
 	switch {
+	case len(d.Renewals) > 0:
+		return b.renewEnding(d)
 	case len(d.Restarts)+len(d.Regenerations)+len(d.Restores) > 0:
 		b.repairHosts(d)
 	case len(d.Removals) > 0:
