@@ -60,7 +60,7 @@ func earliest(certificates []observed.Certificate, now time.Time) *CertificateRe
 	return &CertificateReport{
 		Name:     c.Name,
 		NotAfter: c.NotAfter,
-		Days:     days(now, c.NotAfter),
+		Days:     Days(now, c.NotAfter),
 		Expired:  !now.Before(c.NotAfter),
 	}
 }
@@ -83,6 +83,9 @@ func (st StatusInput) drift() []Difference {
 	for _, h := range st.Want.Hosts() {
 		if names := d.Drift[h.ID]; len(names) > 0 {
 			out = append(out, Difference{st.name(h.ID), "configuration", names})
+		}
+		if names := d.Renewals[h.ID]; len(names) > 0 {
+			out = append(out, Difference{st.name(h.ID), "certificates near their end", names})
 		}
 		if slices.Contains(d.Upgrades, h.ID) {
 			out = append(out, Difference{st.name(h.ID), "version", nil})

@@ -250,6 +250,9 @@ func next(r Report) string {
 	case fsm.Join:
 		return "kubeone apply joins the hosts that are missing."
 	case fsm.Repair:
+		if r.Healthy {
+			return "kubeone plan shows what differs, kubeone apply makes it right."
+		}
 		return "kubeone apply repairs what is broken."
 	case fsm.MoveEndpoint:
 		return "kubeone apply has everybody find the API where the manifest says."

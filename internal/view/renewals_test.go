@@ -1,0 +1,27 @@
+package view
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"kubeone/internal/decide/fsm"
+)
+
+// Certificates that come near their end make no cluster unhealthy: status names them, and what comes next.
+func TestStatusNamesCertificatesNearTheirEnd(t *testing.T) {
+	t.Parallel()
+	st := healthy()
+	st.Decision.Route = fsm.Repair
+	st.Decision.Renewals = map[string][]string{"203.0.113.12": {"admin.conf", "apiserver"}}
+	var out bytes.Buffer
+	Status(&out, Style{}, st)
+	for _, want := range []string{
+		"drift         cp-2: certificates near their end (admin.conf, apiserver)", "is healthy",
+		"Next: kubeone plan shows what differs, kubeone apply makes it right.",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, out.String())
+		}
+	}
+}
