@@ -42,6 +42,7 @@ func TestTheJSONOfEtcdAndBackupIsDescribed(t *testing.T) {
 	for heading, document := range map[string]any{
 		"Etcd members": MembersDocument{}, "Etcd snapshot": SnapshotDocument{}, "Etcd defragment": DefragmentDocument{},
 		"Etcd disarm": DisarmDocument{}, "Backup": BackupDocument{}, "Backup inspect": BackupReadDocument{},
+		"Certificates status": CertificatesDocument{},
 	} {
 		_, below, found := strings.Cut(string(text), "\n## "+heading+"\n")
 		if !found {

@@ -206,7 +206,9 @@ func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) 
 	if err != nil {
 		return p, err
 	}
-	if _, ok := r.(engine.Apply); !ok {
+	switch r.(type) {
+	case engine.Apply, engine.RenewCertificates:
+	default:
 		return p, nil
 	}
 	if coming := p.ComingUp(); len(coming) > 0 {

@@ -81,7 +81,7 @@ func newRoot(stdio IO) *cobra.Command {
 		newApplyCommand(stdio, upgradeVariant),
 		newStatusCommand(stdio), newHistoryCommand(stdio), newSupportCommand(stdio), newResetCommand(stdio),
 		newRecoverCommand(stdio), newNodeCommand(stdio), newHostCommand(stdio), newControllerCommand(stdio),
-		newEtcdCommand(stdio), newBackupCommand(stdio),
+		newEtcdCommand(stdio), newCertificatesCommand(stdio), newBackupCommand(stdio),
 		newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
 		newFSMCommand(stdio), newVersionCommand(stdio),
 	)

@@ -139,7 +139,7 @@ func TestDaysLeft(t *testing.T) {
 		{-time.Hour, -1},
 		{-25 * time.Hour, -2},
 	} {
-		if got := days(now(), now().Add(c.left)); got != c.want {
+		if got := Days(now(), now().Add(c.left)); got != c.want {
 			t.Errorf("%s left are %d days, want %d", c.left, got, c.want)
 		}
 	}

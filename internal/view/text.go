@@ -125,8 +125,8 @@ func whole(d time.Duration) string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// days is how many full days are left until a moment; negative when it is past.
-func days(from, to time.Time) int {
+// Days is how many full days are left until a moment; negative when it is past.
+func Days(from, to time.Time) int {
 	d := to.Sub(from)
 	if d < 0 {
 		return -int(-d/(24*time.Hour)) - 1
