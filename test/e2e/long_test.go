@@ -28,6 +28,7 @@ func TestUpgrades(t *testing.T) {
 			}
 			if n == 0 {
 				s.chapter("the same version once more", onceMore)
+				s.chapter("certificates are renewed", certificatesRenewed)
 			}
 		})
 	}
