@@ -12,7 +12,6 @@ import (
 
 	"kubeone/internal/step"
 	"kubeone/test/e2e/operator"
-	"kubeone/test/lab/fleet"
 )
 
 // settings are those that reconfigured changes: of the kubelet and the container runtime on all hosts, of one worker's
@@ -32,6 +31,9 @@ func settings(all map[string]any) {
 func reconfigured(s *story) {
 	s.must(s.WriteManifest(fields(settings)))
 	before := s.containers()
+	servers, err := operator.OnEach(s.Context(), s.Members(),
+		`/opt/kubeone/bin/ctr -n k8s.io containers ls -q 'labels."io.kubernetes.container.name"==kube-apiserver'`)
+	s.must(err)
 	p, err := s.Plan(s.Context())
 	s.must(err)
 	var hosts []string
@@ -41,27 +43,19 @@ func reconfigured(s *story) {
 		}
 	}
 	s.same("hosts that are reconfigured", hostnames(s.Members()), hosts)
-	s.run(2, []string{"plan"}, "reconfigure components, containerd, kubelet", "reconfigure containerd, kubelet")
+	s.run(2, []string{"plan"}, "reconfigure components, containerd and kubelet", "reconfigure containerd and kubelet")
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.settingsAre("90", "--event-ttl=2h0m0s", "mirror.example.com")
 	after := s.containers()
 	for _, h := range s.Members() {
 		for line := range strings.Lines(before[h.Hostname]) {
-			if !strings.Contains(after[h.Hostname], line) && !s.isContainer(h, line, "kube-apiserver") {
+			id, _, _ := strings.Cut(line, " ")
+			if !strings.Contains(after[h.Hostname], line) && !strings.Contains(servers[h.Hostname], id) {
 				s.Errorf("%s: a container was started anew: %s", h.Hostname, line)
 			}
 		}
 	}
 	s.nothingToDo()
-}
-
-// isContainer reports whether a line of tasks was that of the last container of that name before the present one.
-func (s *story) isContainer(h *fleet.Host, line, name string) bool {
-	s.Helper()
-	id, _, _ := strings.Cut(line, " ")
-	out, err := h.Exec(s.Context(), "/opt/kubeone/bin/crictl ps -a --name "+name+" -q 2>/dev/null")
-	s.must(err)
-	return strings.Contains(out, id)
 }
 
 // settingsAre checks, on hosts and in objects, what came of the settings.
