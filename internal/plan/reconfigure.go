@@ -12,8 +12,8 @@ import (
 )
 
 // reconfigure plans that hosts get the wanted settings: the control plane host by host, and then the workers in waves,
-// as in an upgrade. Nothing is drained: pods go on. The first host that refuses its settings is the last one. It returns
-// whether another route may follow.
+// as in an upgrade. Nothing is drained: pods go on. The first host that refuses its settings is the last one. It
+// returns whether another route may follow.
 func (b *builder) reconfigure(d decide.Decision) bool {
 	b.uncordonLeft(d)
 	var ids []string
@@ -28,8 +28,8 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 		changes := configurationChanges(d.Drift[h.ID])
 		if pods := decide.EditedPods(b.seen(h)); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
 			if !b.in.DiscardEdits {
-				b.block("to reconfigure " + b.node(h) + " would lose what somebody has changed in " + problem.List(pods) +
-					": undo that, or keep it elsewhere and apply with --discard-edits")
+				b.block("to reconfigure " + b.node(h) + " would lose what somebody has changed in " +
+					problem.List(pods) + ": undo that, or keep it elsewhere and apply with --discard-edits")
 				return false
 			}
 			changes = append(changes, problem.List(pods)+" without what somebody has changed there")

@@ -121,8 +121,8 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 	})
 }
 
-// inWaves plans something for each worker: one first, alone, if that is wanted, and when that has gone well as many at a
-// time as may be unavailable of those that the run may touch. The function plans one of them, after these steps, and
+// inWaves plans something for each worker: one first, alone, if that is wanted, and when that has gone well as many at
+// a time as may be unavailable of those that the run may touch. The function plans one of them, after these steps, and
 // returns its first and its last step.
 func (b *builder) inWaves(
 	hosts []desired.Host, after []string, of func(h desired.Host, after []string) (first, last string),

@@ -69,7 +69,7 @@ func TestAWorkerGetsOtherSettingsOfItsKubelet(t *testing.T) {
 func TestNothingStartsAnewForAMirror(t *testing.T) {
 	t.Parallel()
 	b := configured(t, "containerd")
-	b.must(`registry_files() { echo mirror >"@ROOT@/mirror.new"; put "@ROOT@/etc/containerd/certs.d/r/hosts.toml" 0600 mirror; }
+	b.must(`registry_files() { put "@ROOT@/etc/containerd/certs.d/r/hosts.toml" 0600 mirror; }
 		mirror() { echo x; }
 		stage_reconfigure`)
 	if got := b.read("etc/containerd/certs.d/r/hosts.toml"); got != "x\n" {

@@ -179,7 +179,7 @@ func Stage(k step.Kind) string { return string(k) }
 // variables are the script's assignments, in order.
 func variables(in Input, a desired.Artifacts) [][2]string {
 	stages, left, secrets := byHand(in.Steps)
-	return append([][2]string{
+	return slices.Concat([][2]string{
 		{"STAGES", stages},
 		{"LEFT", left},
 		{"SECRET_FILES", secrets},
@@ -211,20 +211,8 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"HOST_DIGESTS", digestList(in, hostDigests)},
 		{"NODE_DIGESTS", digestList(in, nodeDigests)},
 		{"FORMER_DIGEST", formerDigest(in)},
-		{"BIN", BinDir},
-		{"ARTIFACTS", ArtifactsDir},
-		{"BUNDLES", desired.BundleDir},
-		{"CONTROLLER_NOTE", ControllerNote},
-		{"SECRETS", SecretsDir},
-		{"MARKER", MarkerFile},
-		{"DIGESTS", DigestsFile},
-		{"FILES", FilesFile},
-		{"KEPT", KeptDir},
-		{"TURN", UpgradeFile},
-		{"BEFORE", BeforeDir},
 		{"SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")},
 		{"RUNTIME_CONFIG", "file_containerd_config"},
-		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
 		{"POLL", "0.2"},
 		{"CHANGED", "no"},
 		{"SWITCH", "yes"},
@@ -239,7 +227,25 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"IMAGE_BLOBS", strings.Join(in.ImageBlobs, " ")},
 		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},
-	}, step.Variables(in.Steps)...)
+	}, places(), step.Variables(in.Steps))
+}
+
+// places are the assignments that say where things are on a host.
+func places() [][2]string {
+	return [][2]string{
+		{"BIN", BinDir},
+		{"ARTIFACTS", ArtifactsDir},
+		{"BUNDLES", desired.BundleDir},
+		{"CONTROLLER_NOTE", ControllerNote},
+		{"SECRETS", SecretsDir},
+		{"MARKER", MarkerFile},
+		{"DIGESTS", DigestsFile},
+		{"FILES", FilesFile},
+		{"KEPT", KeptDir},
+		{"TURN", UpgradeFile},
+		{"BEFORE", BeforeDir},
+		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
+	}
 }
 
 func yesNo(b bool) string {

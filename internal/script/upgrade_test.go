@@ -205,7 +205,7 @@ administer() {
 	esac
 }
 `, "@ROOT@", b.root)
-	b.must("give_up_leases")
+	b.must("give_up_leases kube-controller-manager kube-scheduler")
 	var patched []string
 	for _, call := range b.calls() {
 		if strings.Contains(call, " patch ") {
@@ -216,7 +216,7 @@ administer() {
 		!strings.Contains(patched[0], `"op":"test","path":"/spec/holderIdentity","value":"cp-1_abc"`) {
 		t.Errorf("given up: %q", patched)
 	}
-	b.must("administer() { return 1; }; give_up_leases") // the API does not answer
+	b.must("administer() { return 1; }; give_up_leases kube-scheduler") // the API does not answer
 }
 
 func TestTheOthersMustBeAQuorumBeforeEtcdIsStopped(t *testing.T) {

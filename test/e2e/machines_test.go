@@ -483,8 +483,8 @@ func (p *pool) kill(n int) {
 	p.start("controller")
 }
 
-// atWork waits until one of the processes has begun so many more steps on hosts, and says which; -1 where the deployment
-// is complete before.
+// atWork waits until one of the processes has begun so many more steps on hosts, and says which; -1 where the
+// deployment is complete before.
 func (p *pool) atWork(more, machines int, version string) int {
 	p.Helper()
 	steps := func(c *operator.Controllers) int { return strings.Count(c.Log(), `"msg":"step-started"`) }

@@ -144,7 +144,9 @@ change_control_plane() {
 		end_pod "$name"
 		await_end 10 "$name"
 	done
-	give_up_leases
+	for name in $CHANGED_PODS; do
+		case $name in kube-controller-manager | kube-scheduler) give_up_leases "$name" ;; esac
+	done
 	restart_kubelet
 	restarted=yes
 	for name in $CHANGED_PODS; do await_pod "$name"; done

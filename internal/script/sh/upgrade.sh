@@ -95,10 +95,10 @@ others_vote() {
 	if [ "$voters" -le 2 ]; then [ "$well" -eq "$voters" ]; else [ $((well - 1)) -ge $((voters / 2 + 1)) ]; fi
 }
 
-# give_up_leases lets others lead at once, where the controller manager and the scheduler that have ended here did: until then
-# nobody takes pods that end out of their Services. Where the API does not answer, the leases run out by themselves.
+# give_up_leases POD... lets others lead at once, where those that have ended here did: until then nobody takes pods that end out of
+# their Services. Where the API does not answer, the leases run out by themselves.
 give_up_leases() {
-	for name in kube-controller-manager kube-scheduler; do
+	for name in "$@"; do
 		holder=$(administer -n kube-system get lease "$name" -o 'jsonpath={.spec.holderIdentity}' 2>/dev/null || true)
 		case $holder in
 		"$(cat /proc/sys/kernel/hostname)"_*)
@@ -146,7 +146,7 @@ stage_upgrade_control_plane() {
 	kubelet_asks "$LOCAL_ENDPOINT"
 	systemctl stop kubelet.service
 	end_static_pods
-	give_up_leases
+	give_up_leases kube-controller-manager kube-scheduler
 	switch_kubelet
 	start_kubelet
 	wait_for_pods etcd 300 "this host's etcd member" etcd_votes

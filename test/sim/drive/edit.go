@@ -23,7 +23,7 @@ func SettingsOf(want desired.Cluster) string {
 	case refused:
 		return world.Refused
 	default:
-		return "config-" + strconv.Itoa(1+int(n))
+		return "config-" + strconv.Itoa(1+n)
 	}
 }
 
@@ -147,8 +147,8 @@ func (s *Simulation) putBack(want *desired.Cluster) {
 }
 
 // correct has a person make the manifest say what hosts are, of those that have joined or begun to, or have a Node:
-// their roles and names. Versions of single hosts go, and settings that are refused. Its order stays, and who is not in it. It reports whether
-// anything is changed.
+// their roles and names. Versions of single hosts go, and settings that are refused. Its order stays, and who is not in
+// it. It reports whether anything is changed.
 func (s *Simulation) correct() bool {
 	before, wrong := s.file.want.Hosts(), s.file.want.Logging.MaxFiles == refused
 	first := manifest(s.ControlPlanes, s.Workers)
