@@ -46,6 +46,20 @@ func TestInstallations(t *testing.T) {
 	)
 }
 
+// TestReplacements replaces the same control-plane host twice, one of two workers that are killed for good, and has two
+// control-plane hosts come back that were taken for destroyed.
+func TestReplacements(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "replacements", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
+	s.broken(s.Lab.Host("cp-2"), mounted("/var/lib/etcd"))
+	s.bare = s.snapshot()
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"a living control-plane host is replaced, twice", nodeReplaced(2)},
+		part{"two workers are killed for good; one is replaced, one is removed", workersKilled},
+		part{"two that were only cut off come back together", cutOffComeBack},
+	)
+}
+
 // TestReconfiguration changes what is configured in a living cluster, while it is used, and back.
 func TestReconfiguration(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "settings", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})

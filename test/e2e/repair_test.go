@@ -187,20 +187,23 @@ func (s *story) rebuilt(host *fleet.Host) {
 	maps.Copy(s.bare, s.snapshotOf(host))
 }
 
-// nodeReplaced: the same machine leaves and joins again, in one plan.
-func nodeReplaced(s *story) {
-	host := s.Lab.Host("cp-2")
-	s.remember("node")
-	args := []string{"node", "replace", host.Hostname, "--bundle", s.Bundle}
-	s.run(2, append(args, "--dry-run"), "leave etcd", "reset to a bare host", "join: etcd member")
-	for range 2 {
-		s.run(0, append(args, "-y"), "Done. The cluster matches the manifest.")
-		s.healthy()
-		s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+// nodeReplaced: the same machine leaves and joins again, in one plan, so many times.
+func nodeReplaced(times int) func(*story) {
+	return func(s *story) {
+		host := s.Lab.Host("cp-2")
+		s.remember("node")
+		args := []string{"node", "replace", host.Hostname, "--bundle", s.Bundle}
+		s.run(2, append(args, "--dry-run"), "leave etcd", "reset to a bare host", "join: etcd member")
+		for range times {
+			s.run(0, append(args, "-y"), "Done. The cluster matches the manifest.")
+			s.healthy()
+			s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+		}
+		// Its disk for etcd is still mounted there, and has what was on it before.
+		s.broken(host, fmt.Sprintf(`mountpoint -q /var/lib/etcd &&
+			[ "$(ls -d /var/lib/etcd/kubeone-reset-*/member | wc -l)" = %d ] &&
+			[ -z "$(ls /var/lib/kubeone-old/*/*etcd* 2>/dev/null)" ]`, times))
 	}
-	// Its disk for etcd is still mounted there, and has what was on it before.
-	s.broken(host, `mountpoint -q /var/lib/etcd && [ "$(ls -d /var/lib/etcd/kubeone-reset-*/member | wc -l)" = 2 ] &&
-		[ -z "$(ls /var/lib/kubeone-old/*/*etcd* 2>/dev/null)" ]`)
 }
 
 // mounted is the command line that makes the directory a mount point.

@@ -39,7 +39,7 @@ func TestTakeover(t *testing.T) {
 		part{"while the present program works on a worker, the older one is refused", predecessorRefused},
 		part{"a plan that the older program saved is carried out or refused, and then all is newer", predecessorsPlan},
 		part{"the older program may look at what the present one has done", predecessorLooks},
-		part{"a living control-plane host is replaced", nodeReplaced},
+		part{"a living control-plane host is replaced", nodeReplaced(2)},
 		part{"a recovery is refused while the quorum is there", recoveryRefused},
 		part{"two of three control-plane hosts are destroyed, and the third one brings it back", twoOfThreeDestroyed},
 	)
