@@ -45,14 +45,14 @@ func reconfigured(s *story) {
 	}
 	s.same("hosts that are reconfigured", hostnames(s.Members()), hosts)
 	s.run(2, []string{"plan"}, "reconfigure components, containerd and kubelet", "reconfigure containerd and kubelet")
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	done := s.run(0, []string{"apply", "-y", "-v"}, "Done. The cluster matches the manifest.", "event-ttl=2h0m0s")
 	s.settingsAre("90", "--event-ttl=2h0m0s", "mirror.example.com")
 	after := s.containers()
 	for _, h := range s.Members() {
 		for line := range strings.Lines(before[h.Hostname]) {
 			id, _, _ := strings.Cut(line, " ")
 			if !strings.Contains(after[h.Hostname], line) && !strings.Contains(servers[h.Hostname], id) {
-				s.Errorf("%s: a container was started anew: %s", h.Hostname, line)
+				s.Errorf("%s: a container was started anew: %s\n%s", h.Hostname, line, done)
 			}
 		}
 	}

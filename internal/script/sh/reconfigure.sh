@@ -95,6 +95,15 @@ change_settings() {
 	fi
 }
 
+# tell_changes FILE prints the lines that a static pod's manifest has lost and got. Secrets are in none of them.
+tell_changes() {
+	say "$1 changes:"
+	{
+		grep -vxF -f "$1" "$BEFORE/files$1" | sed 's/^ */  - /'
+		grep -vxF -f "$BEFORE/files$1" "$1" | sed 's/^ */  + /'
+	} 2>/dev/null | sed -n '1,20p'
+}
+
 # change_runtime writes what containerd reads. The image of sandboxes is the one that this host has, where the manifest names none: an
 # upgrade brings another one.
 change_runtime() {
@@ -134,7 +143,10 @@ change_control_plane() {
 			cp -p "$BEFORE/files$manifest" "$manifest"
 			note_files "$manifest"
 		fi
-		! is_another "$manifest" || CHANGED_PODS="$CHANGED_PODS $name"
+		if is_another "$manifest"; then
+			CHANGED_PODS="$CHANGED_PODS $name"
+			tell_changes "$manifest"
+		fi
 	done
 	case " $CHANGED_PODS " in
 	*" etcd "*) wait_for 60 "etcd to have a quorum without this host's member" others_vote ;;
