@@ -33,7 +33,8 @@ last_words() {
 	for pod in ${pods:-}; do
 		log=
 		for file in /var/log/pods/kube-system_"$pod"-*/"$pod"/*.log; do
-			if [ -f "$file" ] && { [ -z "$log" ] || [ -n "$(find "$file" -newer "$log")" ]; }; then log=$file; fi
+			# One that has just started again has said nothing yet.
+			if [ -s "$file" ] && { [ -z "$log" ] || [ -n "$(find "$file" -newer "$log")" ]; }; then log=$file; fi
 		done
 		[ -z "$log" ] || printf '; %s says: %s' "$pod" "$(sed -n '$s/^[^ ]* std[^ ]* [FP] //; $s/^\(.\{400\}\).*/\1/; $p' "$log")"
 	done
