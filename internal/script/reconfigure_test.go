@@ -16,7 +16,7 @@ func configured(t *testing.T, differs string) *box {
 	b.script += `
 CONFIGURATIONS='` + differs + `'
 kubelet_healthy() { [ ! -e "@ROOT@/refuses" ] || ! grep -q new "@ROOT@/var/lib/kubelet/config.yaml"; }
-ready_beat() { [ ! -e "@ROOT@/notready" ] && date +%s%N; }
+ready_beat() { [ -e "@ROOT@/notready" ] || date +%s%N; }
 kubeadm() { printf 'kubeadm %s\n' "$*" >>"@ROOT@/calls"; echo new >"@ROOT@/var/lib/kubelet/config.yaml"; }
 `
 	b.script = strings.ReplaceAll(b.script, "@ROOT@", b.root)
@@ -103,6 +103,33 @@ func TestSettingsThatAreRefusedAreTakenBack(t *testing.T) {
 		if n := count(calls, "systemctl restart "+unit+".service"); n != 2 {
 			t.Errorf("%s was started %d times:\n%s", unit, n, strings.Join(calls, "\n"))
 		}
+	}
+}
+
+// A Node that does not become Ready refuses too.
+func TestSettingsWithWhichTheNodeIsNotReadyAreTakenBack(t *testing.T) {
+	t.Parallel()
+	b := configured(t, "kubelet")
+	b.write("notready", "")
+	b.fails("wait_for() { shift; what=$1; shift; \"$@\" >/dev/null 2>&1 || die \"gave up waiting for $what\"; }; "+
+		"stage_reconfigure", "to be Ready; this host has again what it had before")
+	if got := b.read("var/lib/kubelet/config.yaml"); got != "old\n" {
+		t.Errorf("the kubelet has %q", got)
+	}
+}
+
+// Half a file never takes the place of a whole one, and what is lost is said; the next apply goes on there.
+func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
+	t.Parallel()
+	b := configured(t, "kubelet")
+	b.write("refuses", "")
+	b.fails(`cp() { case $3 in *config.yaml.kubeone) printf half >"$3"; return 1 ;; esac; command cp "$@"; }
+		stage_reconfigure`, "cannot write again: ")
+	if got := b.read("var/lib/kubelet/config.yaml"); got != "new\n" {
+		t.Errorf("the kubelet has %q", got)
+	}
+	if b.read("var/lib/kubeone/turn") == "" {
+		t.Error("nobody would go on here")
 	}
 }
 

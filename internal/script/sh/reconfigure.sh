@@ -206,20 +206,21 @@ ready_since() {
 	[ -n "$now" ] && [ "$now" != "$1" ]
 }
 
-# take_settings_back makes all files what they were, and what reads them start anew.
+# take_settings_back makes all files what they were, and what reads them start anew. It is called in a condition, where the shell goes
+# on after what fails: a file that cannot be written must not keep the rest from starting, and is named then.
 take_settings_back() {
 	systemctl stop kubelet 2>/dev/null || true
-	runtime=no pods=
+	runtime=no
 	# shellcheck disable=SC2046 # a list
 	! is_another $(files_of containerd) /etc/kubeone/ca/bundle.pem || runtime=yes
 	back=
 	for name in $STATIC_PODS; do
 		! is_another "/etc/kubernetes/manifests/$name.yaml" || back="$back $name"
 	done
-	{
+	lost=$({
 		(cd "$BEFORE/files" && find . -type f | sed 's/^\.//')
 		settings_files
-	} | sort -u | while read -r file; do put_as_it_was "$file"; done
+	} | sort -u | while read -r file; do put_as_it_was "$file" || printf ' %s' "$file"; done)
 	systemctl daemon-reload
 	sysctl -q -e -p /etc/sysctl.d/99-kubeone.conf 2>/dev/null || true
 	if [ "$runtime" = yes ]; then
@@ -233,6 +234,7 @@ take_settings_back() {
 	done
 	systemctl reset-failed kubelet.service 2>/dev/null || true
 	systemctl restart kubelet.service
+	[ -z "$lost" ] || die "cannot write again:$lost"
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	if [ "$ROLE" = control-plane ]; then
 		wait_for_pods etcd 240 "this host's etcd member" etcd_votes
@@ -246,15 +248,12 @@ take_settings_back() {
 	rm -rf "$BEFORE"
 }
 
-# put_as_it_was FILE makes a file what it was, which may be none.
+# put_as_it_was FILE makes a file what it was, which may be none, in one rename.
 put_as_it_was() {
 	kept=$BEFORE/files$1
 	if [ ! -f "$kept" ]; then
 		rm -f "$1"
 	elif ! cmp -s "$kept" "$1"; then
-		mkdir -p "${1%/*}"
-		cp -p "$kept" "$1.kubeone"
-		on_disk "$1.kubeone"
-		mv -f "$1.kubeone" "$1"
+		mkdir -p "${1%/*}" && cp -p "$kept" "$1.kubeone" && on_disk "$1.kubeone" && mv -f "$1.kubeone" "$1"
 	fi
 }
