@@ -6,7 +6,6 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
-	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
 )
@@ -26,7 +25,8 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 	previous := b.planned(step.JoinFinish) // of all, one is out of service at a time
 	for _, h := range control {
 		changes := configurationChanges(d.Drift[h.ID])
-		if pods := decide.EditedPods(b.seen(h)); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
+		is := b.world.Is.Hosts[h.ID]
+		if pods := decide.EditedPods(&is); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
 			if !b.in.DiscardEdits {
 				b.block("to reconfigure " + b.node(h) + " would lose what somebody has changed in " +
 					problem.List(pods) + ": undo that, or keep it elsewhere and apply with --discard-edits")
@@ -61,12 +61,6 @@ func (b *builder) reconfigureHost(h desired.Host, drift, changes, needs []string
 		Action: Change, Risk: Restarts, Title: "reconfigure " + problem.List(drift),
 		Reason: "the configuration differs from the manifest", Needs: slices.Clone(needs), Changes: changes,
 	})
-}
-
-// seen is what the host said of itself.
-func (b *builder) seen(h desired.Host) *observed.Host {
-	is := b.world.Is.Hosts[h.ID]
-	return &is
 }
 
 func restartsControlPlane(drift []string) bool {

@@ -41,7 +41,7 @@ func reconfigureRow() row {
 
 // reconfigured makes a host one that has the wanted configuration.
 func reconfigured(w *World, h desired.Host, _ Intent) {
-	w.member(h)
+	w.sameCertificates(h)
 	seen := w.Is.Hosts[h.ID]
 	seen.Digests = w.Config[h.ID]
 	w.Is.Hosts[h.ID] = seen
