@@ -75,7 +75,7 @@ func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.Backup
 	if asJSON {
 		output = "json"
 	}
-	return printEtcd(stdio, output, doc, doc.print)
+	return printDocument(stdio, output, doc, doc.print)
 }
 
 // newBackupReadCommand returns "kubeone backup verify" or "kubeone backup inspect".
@@ -132,7 +132,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 		Format: BackupFormat, File: path, Verified: verify, Signed: errors.Is(origin, backup.ErrUnknownCA),
 		Metadata: a.Metadata,
 	}
-	return printEtcd(stdio, output, doc, doc.print)
+	return printDocument(stdio, output, doc, doc.print)
 }
 
 // backupError marks a backup that cannot be used as a mistake in what was given.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/engine"
-	"kubeone/internal/host"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
 )
@@ -37,17 +36,12 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 			"Exit status: 0 well, 3 when one has expired or ends within 30 days, or a host's are not known.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
-			if err != nil {
-				return err
-			}
-			defer w.Close()
-			p, err := w.Engine.Propose(cmd.Context(), engine.Apply{NamesOnly: true})
+			p, err := f.look(cmd.Context(), stdio, args)
 			if err != nil {
 				return err
 			}
 			doc := certificatesDocument(p.Want, p.Observed.World, p.Plan.Hosts, time.Now())
-			if err := printEtcd(stdio, output, doc, doc.print); err != nil {
+			if err := printDocument(stdio, output, doc, doc.print); err != nil {
 				return err
 			}
 			if !doc.Healthy {

@@ -115,7 +115,7 @@ func (d CertificatesDocument) verdict() string {
 	case expired:
 		return "Some have expired: kubeone apply renews all but those of CAs."
 	case soon:
-		return "Some end within 30 days: kubeone apply renews all but those of CAs and kubelets."
+		return "Some end within 30 days: kubeone certificates renew renews all but those of CAs and kubelets."
 	case len(d.Unknown) > 0:
 		return "Not all certificates are known."
 	}

@@ -29,7 +29,7 @@ func TestCertificatesAreShownHostByHost(t *testing.T) {
 		verdict   string
 	}{
 		"well":    {200, observed.Host{Reach: observed.Reached}, true, "No certificate ends within 30 days."},
-		"soon":    {29, observed.Host{Reach: observed.Reached}, false, "Some end within 30 days: kubeone apply renews"},
+		"soon":    {29, observed.Host{Reach: observed.Reached}, false, "kubeone certificates renew renews"},
 		"expired": {-2, observed.Host{Reach: observed.Reached}, false, "Some have expired: kubeone apply renews"},
 		"silent": {200, observed.Host{Reach: observed.Unreachable, Problem: "no route"}, false,
 			"cp-2: not known: no route\nNot all certificates are known."},

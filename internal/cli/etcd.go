@@ -65,7 +65,7 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 					return err
 				}
 				doc := membersDocument(w.Name(), survey)
-				if err := printEtcd(stdio, f.output, doc, doc.print); err != nil {
+				if err := printDocument(stdio, f.output, doc, doc.print); err != nil {
 					return err
 				}
 				if !doc.Healthy {
@@ -101,7 +101,7 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printEtcd(stdio, f.output, doc, doc.print)
+				return printDocument(stdio, f.output, doc, doc.print)
 			})
 		},
 	}
@@ -131,7 +131,7 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 					return err
 				}
 				doc := disarmDocument(w.Name(), done)
-				return printEtcd(stdio, f.output, doc, doc.print)
+				return printDocument(stdio, f.output, doc, doc.print)
 			})
 		},
 	}

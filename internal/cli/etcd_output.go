@@ -241,8 +241,8 @@ func (d DisarmDocument) print(w io.Writer) error {
 	return nil
 }
 
-// printEtcd prints a document as JSON, or as text.
-func printEtcd(stdio IO, output string, doc any, text func(io.Writer) error) error {
+// printDocument prints a document as JSON, or as text.
+func printDocument(stdio IO, output string, doc any, text func(io.Writer) error) error {
 	if output != "json" {
 		return text(stdio.Out)
 	}

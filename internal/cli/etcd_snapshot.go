@@ -94,7 +94,7 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 	if err != nil {
 		return err
 	}
-	return printEtcd(stdio, f.output, doc, doc.print)
+	return printDocument(stdio, f.output, doc, doc.print)
 }
 
 // runSnapshotsOnHosts takes snapshots where they stay. It asks nothing: it only adds files of our own.

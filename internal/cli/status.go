@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,12 +21,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 		Long:  "Ask every host, the API and etcd how they are. Nothing is changed.\n\nExit status: 0 healthy, 3 not.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
-			if err != nil {
-				return err
-			}
-			defer w.Close()
-			p, err := w.Engine.Propose(cmd.Context(), engine.Apply{NamesOnly: true})
+			p, err := f.look(cmd.Context(), stdio, args)
 			if err != nil {
 				return err
 			}
@@ -48,6 +44,16 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	f.register(cmd)
 	outputFlag(cmd, &output, "text or json")
 	return cmd
+}
+
+// look asks every host, the API and etcd how they are, and changes nothing.
+func (f *clusterFlags) look(ctx context.Context, stdio IO, args []string) (engine.Proposal, error) {
+	w, err := f.open(ctx, stdio, args, host.PolicyProbe)
+	if err != nil {
+		return engine.Proposal{}, err
+	}
+	defer w.Close()
+	return w.Engine.Propose(ctx, engine.Apply{NamesOnly: true})
 }
 
 func statusOf(p engine.Proposal, now time.Time) view.StatusInput {
