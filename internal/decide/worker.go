@@ -21,7 +21,19 @@ type WorkerInput struct {
 	Gone, GivenUp bool
 	// APIServers are the versions of all API servers that its kubelet may meet; none where one of them is not known.
 	APIServers []string
+	// Turn says whether its host may get other settings now.
+	Turn Turn
 }
+
+// Turn says whether a host may get other settings. Whoever asks looks after all Machines, and knows.
+type Turn string
+
+// The turns.
+const (
+	NotYet  Turn = ""        // it is others' turn
+	Now     Turn = "now"     // it is its own
+	Refused Turn = "refused" // a host has refused these settings: no other gets them, nor with other versions
+)
 
 // Worker asks the questions of the state machine about one worker. As Decide, it never fails.
 func Worker(in WorkerInput) Decision {
@@ -36,7 +48,9 @@ func Worker(in WorkerInput) Decision {
 	case fsm.Repair:
 		w.fillRepair(&d)
 	case fsm.Upgrade:
-		d.Upgrades = []string{w.s.ID}
+		d.Upgrades, d.Drift = []string{w.s.ID}, w.drift()
+	case fsm.Reconfigure:
+		d.Drift = w.drift()
 	case fsm.Resources:
 		d.Metadata, d.Uncordon = w.onlyIf(w.stale()), w.onlyIf(w.cordoned())
 	}
@@ -88,8 +102,10 @@ func (w *worker) ask(s fsm.State) (fsm.Event, string) {
 		return w.askHealthy()
 	case fsm.AskVersions:
 		return w.askVersions()
-	default: // AskNode
+	case fsm.AskNode:
 		return w.askNode()
+	default: // AskConfiguration
+		return w.askConfiguration()
 	}
 }
 
@@ -266,6 +282,10 @@ func (w *worker) askVersions() (fsm.Event, string) {
 	if event, why := w.skewed(); event != "" {
 		return event, why
 	}
+	if w.in.Turn == Refused && len(w.drift()) > 0 && !w.s.upgradeBegun() {
+		return w.because(fsm.OnLater, "with other versions "+name+" would get settings that a host has refused",
+			w.later())
+	}
 	return fsm.OnDiffers, name + " has other versions than are wanted"
 }
 
@@ -288,6 +308,39 @@ func (w *worker) askNode() (fsm.Event, string) {
 		return fsm.OnStale, "labels, annotations, taints or the cordon of " + w.s.name() + " are not as wanted"
 	}
 	return fsm.OnCurrent, "the Node of " + w.s.name() + " is as wanted"
+}
+
+// askConfiguration asks whether the host has the settings that are wanted. What is wrong with its Node comes first: it
+// need not wait for anybody.
+func (w *worker) askConfiguration() (fsm.Event, string) {
+	name := w.s.name()
+	switch {
+	case len(w.drift()) == 0:
+		return fsm.OnNone, name + " has the wanted settings"
+	case w.in.Turn != Now:
+		return w.because(fsm.OnLater, name+" has other settings than are wanted, and it is not its turn", w.later())
+	}
+	return fsm.OnDiffers, name + " has other settings than are wanted"
+}
+
+// drift are, by the host's ID, the names of its configurations that differ from what is wanted, sorted; nil where none
+// does.
+func (w *worker) drift() map[string][]string {
+	var names []string
+	for name, want := range w.in.Config[w.s.ID] {
+		if have, ok := w.s.is.Digests[name]; ok && have != want {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return map[string][]string{w.s.ID: names}
+}
+
+func (w *worker) later() problem.Problem {
+	return problem.Problem{Code: problem.SettingsLater, Host: w.s.ID}
 }
 
 func (w *worker) stale() bool {

@@ -184,6 +184,32 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		{"closed by a run that was interrupted", aWorker().node(func(n *observed.Node) {
 			n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "run"}
 		}), fsm.Resources, ""},
+		{"other settings, and it is its turn", aWorker().otherSettings().turn(Now), fsm.Reconfigure, ""},
+		{"other settings, and it is others' turn", aWorker().otherSettings(), fsm.Wait, problem.SettingsLater},
+		{"other settings, which a host has refused", aWorker().otherSettings().turn(Refused), fsm.Wait,
+			problem.SettingsLater},
+		{"its turn, and nothing differs", aWorker().turn(Now), fsm.Nothing, ""},
+		{"settings that it never had", aWorker().otherSettings().host(func(is *observed.Host) { is.Digests = nil }),
+			fsm.Nothing, ""},
+		{"other settings, and a kubelet that has stopped", aWorker().otherSettings().turn(Now).host(stopped),
+			fsm.Repair, ""},
+		{"other settings, and it is not Ready", aWorker().otherSettings().turn(Now).node(func(n *observed.Node) {
+			n.Ready = observed.No
+		}), fsm.Wait, problem.NodeNotReady},
+		{"other settings, and closed by a run that was interrupted", aWorker().otherSettings().node(
+			func(n *observed.Node) {
+				n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "run"}
+			}), fsm.Resources, ""},
+		{"another kubelet and other settings are one change", aWorker().otherSettings().wanting(kubelet("1.35.4")),
+			fsm.Upgrade, ""},
+		{"another kubelet, and settings that a host has refused",
+			aWorker().otherSettings().turn(Refused).wanting(kubelet("1.35.4")), fsm.Wait, problem.SettingsLater},
+		{"another kubelet, and it has the settings that another has refused",
+			aWorker().turn(Refused).wanting(kubelet("1.35.4")), fsm.Upgrade, ""},
+		{"a change of settings that was interrupted goes on, whoever has refused them",
+			aWorker().otherSettings().turn(Refused).host(func(is *observed.Host) {
+				is.Upgrading = decidetest.Version
+			}), fsm.Upgrade, ""},
 		{"closed by a person", aWorker().node(func(n *observed.Node) { n.Unschedulable = true }), fsm.Nothing, ""},
 
 		{"gone, and a worker still", aWorker().gone(), fsm.Return, ""},
@@ -221,6 +247,17 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+}
+
+// otherSettings makes the host one that has other settings than are wanted.
+func (in WorkerInput) otherSettings() WorkerInput {
+	in.Config = map[string]map[string]string{machineID: {"kubelet": "new", "kernel": "same"}}
+	return in.host(func(is *observed.Host) { is.Digests = map[string]string{"kubelet": "old", "kernel": "same"} })
+}
+
+func (in WorkerInput) turn(t Turn) WorkerInput {
+	in.Turn = t
+	return in
 }
 
 // node changes its Node, or brings it back where the change is nil.
@@ -341,6 +378,9 @@ func randomWorker(r *rand.Rand) WorkerInput {
 	in.Is.API.Reached = tri()
 	in.APIServers = [][]string{{"1.36.3"}, {"1.36.3"}, {"1.35.4", "1.36.3"}, {"1.35.4"}, nil}[r.IntN(5)]
 	in.Gone, in.GivenUp = maybe(3), maybe(2)
+	if maybe(3) {
+		in = in.otherSettings().turn([]Turn{Now, Now, NotYet, Refused}[r.IntN(4)])
+	}
 	return in.wanting(func(h *desired.Host) {
 		h.Versions.Kubernetes = []string{"", "", "1.35.4", "1.37.0", "1.32.0"}[r.IntN(5)]
 		if maybe(3) {
@@ -370,6 +410,10 @@ func harmless(in WorkerInput, d Decision) error {
 		return fmt.Errorf("the host says that it is of the control plane")
 	case is.Unwritable != "" && d.Route != fsm.Abandon:
 		return fmt.Errorf("the host cannot be locked")
+	case d.Route == fsm.Reconfigure && in.Turn != Now:
+		return fmt.Errorf("it is not its turn")
+	case d.Route == fsm.Upgrade && in.Turn == Refused && len(d.Drift) > 0 && is.Upgrading == "":
+		return fmt.Errorf("it would get settings that a host has refused")
 	case d.Route != fsm.Join && d.Route != fsm.Upgrade:
 		return nil
 	case len(in.APIServers) == 0:

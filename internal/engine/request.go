@@ -100,6 +100,8 @@ type Worker struct {
 	Gone       bool     // the Machine is not wanted any more: the host is returned
 	GivenUp    bool     // nobody waits any longer for the host of a Machine that is gone, if it does not answer
 	APIServers []string // the versions of all API servers that there are; none where one is not known
+	// Turn says whether the host may get other settings than it has.
+	Turn decide.Turn
 }
 
 func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
@@ -187,7 +189,7 @@ func (Snapshots) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 
 func (r Worker) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, decisions := plan.Worker(decide.WorkerInput{
-		Input: in.Decide, Gone: r.Gone, GivenUp: r.GivenUp, APIServers: r.APIServers,
+		Input: in.Decide, Gone: r.Gone, GivenUp: r.GivenUp, APIServers: r.APIServers, Turn: r.Turn,
 	})
 	p.FirstContacts = in.FirstContacts
 	return p, decisions, nil

@@ -51,6 +51,8 @@ func (b *builder) followWorker(d decide.Decision) bool {
 		b.repairHosts(d)
 	case fsm.Upgrade:
 		b.upgrade(d)
+	case fsm.Reconfigure:
+		b.reconfigure(d)
 	case fsm.Resources:
 		b.resources(d)
 	case fsm.Return:

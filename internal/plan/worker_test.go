@@ -33,6 +33,15 @@ func aMachine(is func(desired.Host) observed.Host) decide.WorkerInput {
 	return in
 }
 
+// reconfigured is a Machine that is to have other settings.
+func reconfigured(in decide.WorkerInput, turn decide.Turn) decide.WorkerInput {
+	id := in.Want.Workers[0].ID
+	is := in.Is.Hosts[id]
+	is.Digests, in.Turn = map[string]string{"kubelet": "old"}, turn
+	in.Is.Hosts[id], in.Config = is, map[string]map[string]string{id: {"kubelet": "new"}}
+	return in
+}
+
 func TestPlansOfAWorker(t *testing.T) {
 	t.Parallel()
 	bare, member, silent := decidetest.Bare, decidetest.Member, decidetest.Silent
@@ -62,6 +71,10 @@ func TestPlansOfAWorker(t *testing.T) {
 			"prepare/w-1 images/w-1 join-worker/w-1 node-ready/w-1 revoke-tokens"},
 		{"nothing to do", aMachine(member), "nothing", ""},
 		{"another version", aMachine(older), "upgrade",
+			"fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
+		{"other settings", reconfigured(aMachine(member), decide.Now), "reconfigure", "reconfigure/w-1"},
+		{"other settings, and it is not its turn", reconfigured(aMachine(member), decide.NotYet), "wait", ""},
+		{"another version and other settings", reconfigured(aMachine(older), decide.Now), "upgrade",
 			"fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
 		{"a stopped kubelet of another version", aMachine(stopped), "repair upgrade",
 			"restart-units/w-1 fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},

@@ -112,6 +112,7 @@ const (
 	MachineFailed        Code = "MachineFailed"
 	SystemAwaitsMachines Code = "SystemAwaitsMachines"
 	MachinesUnknown      Code = "MachinesUnknown"
+	SettingsLater        Code = "SettingsLater"
 )
 
 // Versions. docs/problems.md explains each.

@@ -46,7 +46,7 @@ func identityRows() [6]row {
 	}
 }
 
-func machineRows() [9]row { //nolint:funlen // a table
+func machineRows() [10]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostClaimed, class: ClassConfig,
@@ -110,6 +110,12 @@ func machineRows() [9]row { //nolint:funlen // a table
 			what:    "it is not known whether hosts of Machines are to be returned first: {error}",
 			do: "see why kubectl get machines fails; or reset with --abandon-machines, which leaves the hosts of " +
 				"Machines as they are",
+		},
+		{
+			code: SettingsLater, class: ClassKube,
+			meaning: "A Machine's host has other settings than the cluster's record, and gets those when it is its turn.",
+			what:    "its settings are to change, and it is not its turn",
+			do:      "nothing, unless the Machine's condition SettingsCurrent says so: see kubectl describe machine",
 		},
 	}
 }

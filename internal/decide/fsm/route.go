@@ -46,7 +46,7 @@ const (
 	AskObjects       State = "objects"
 )
 
-// The questions about a worker, in the order in which they are asked.
+// The questions about a worker, in the order in which they are asked; at last there is AskConfiguration.
 const (
 	AskWanted   State = "wanted"
 	AskReturned State = "returned"
@@ -94,6 +94,7 @@ const (
 	OnNotRepairable Event = "not repairable"
 	OnGivenUp       Event = "given up"
 	OnForeign       Event = "somebody else's"
+	OnLater         Event = "not now"
 )
 
 // Transition is one row of the table: in state From, the answer On leads to To.

@@ -1,7 +1,7 @@
 package fsm
 
 // workerQuestions are those about a worker.
-func workerQuestions() [8]question {
+func workerQuestions() [9]question {
 	return [...]question{
 		{AskWanted, "Is the machine wanted?"},
 		{AskReturned, "Is its host bare again?"},
@@ -11,6 +11,7 @@ func workerQuestions() [8]question {
 		{AskHealthy, "Is it healthy?"},
 		{AskVersions, "Are its versions those that are wanted?"},
 		{AskNode, "Is its Node as wanted?"},
+		{AskConfiguration, "Has its host the wanted settings?"},
 	}
 }
 
@@ -30,15 +31,17 @@ func workerAnswers(s State) []Event {
 	case AskHealthy:
 		return []Event{OnHealthy, OnUnitsStopped, OnRegenerable, OnEdited, OnUnhealthy}
 	case AskVersions:
-		return []Event{OnSame, OnDiffers, OnSkew, OnNotKnown}
+		return []Event{OnSame, OnDiffers, OnSkew, OnNotKnown, OnLater}
 	case AskNode:
 		return []Event{OnCurrent, OnStale}
+	case AskConfiguration:
+		return []Event{OnNone, OnDiffers, OnLater}
 	}
 	return nil
 }
 
 // workerTransitions is the table of the machine about a worker.
-func workerTransitions() [26]Transition {
+func workerTransitions() [30]Transition {
 	return [...]Transition{
 		{AskWanted, OnNo, AskReturned},
 		{AskWanted, OnYes, AskHost},
@@ -69,14 +72,19 @@ func workerTransitions() [26]Transition {
 		{AskVersions, OnDiffers, State(Upgrade)},
 		{AskVersions, OnSkew, State(Error)},
 		{AskVersions, OnNotKnown, State(Wait)},
+		{AskVersions, OnLater, State(Wait)},
 		{AskVersions, OnSame, AskNode},
 
 		{AskNode, OnStale, State(Resources)},
-		{AskNode, OnCurrent, State(Nothing)},
+		{AskNode, OnCurrent, AskConfiguration},
+
+		{AskConfiguration, OnDiffers, State(Reconfigure)},
+		{AskConfiguration, OnLater, State(Wait)},
+		{AskConfiguration, OnNone, State(Nothing)},
 	}
 }
 
 // workerRoutes are the exits of the machine about a worker.
-func workerRoutes() [9]Route {
-	return [...]Route{Nothing, Error, Wait, Resources, Repair, Join, Upgrade, Return, Abandon}
+func workerRoutes() [10]Route {
+	return [...]Route{Nothing, Error, Wait, Resources, Repair, Join, Reconfigure, Upgrade, Return, Abandon}
 }
