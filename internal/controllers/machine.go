@@ -128,12 +128,39 @@ func (r *Machines) update(ctx context.Context, p provider.Provider, complete, m 
 	status, reason, message := metav1.ConditionFalse, "AsWanted", ""
 	if err != nil {
 		reason, message = "Checking", err.Error()
-		if differs(m) || underWay(m, err) {
+		if differs(m) || underWay(m, err) || reconfiguring(err) {
 			status, reason = metav1.ConditionTrue, "Updating"
 		}
 	}
 	set(m, machine.ConditionUpdating, status, reason, message)
+	r.settings(m, err)
 	return err
+}
+
+// settings notes whether the Machine's host has the settings that are wanted, once it had not: where nobody has ever
+// waited for any, nothing is written. An Event says which are refused.
+func (r *Machines) settings(m *v1alpha1.Machine, err error) {
+	before := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionSettings)
+	var waiting *provider.Waiting
+	switch {
+	case err == nil && before != nil:
+		set(m, machine.ConditionSettings, metav1.ConditionTrue, "AsRecorded", "")
+	case !errors.As(err, &waiting):
+	case waiting.Reason == provider.SettingsRefused:
+		if before == nil || before.Reason != provider.SettingsRefused || before.Message != shorten(waiting.Message) {
+			r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.SettingsRefused, "Reconcile", "%s",
+				shorten(waiting.Message))
+		}
+		fallthrough
+	case waiting.Reason == provider.SettingsAwaited, waiting.Reason == provider.Reconfiguring:
+		set(m, machine.ConditionSettings, metav1.ConditionFalse, waiting.Reason, waiting.Message)
+	}
+}
+
+// reconfiguring reports whether the Machine's host is being given other settings.
+func reconfiguring(err error) bool {
+	var waiting *provider.Waiting
+	return errors.As(err, &waiting) && waiting.Reason == provider.Reconfiguring
 }
 
 // differs reports whether the Machine's Node is known not to run what the spec names: until it does, a change of it is

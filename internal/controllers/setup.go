@@ -12,9 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
@@ -40,6 +42,8 @@ type Options struct {
 	Parallel int
 	// SkipNameValidation lets several managers of one process have controllers of the same names, as tests do.
 	SkipNameValidation bool
+	// Woken are Machines that are to be looked after again; nil is none.
+	Woken <-chan event.GenericEvent
 }
 
 const defaultParallel = 16
@@ -61,9 +65,12 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 		return controller.Options{MaxConcurrentReconciles: parallel, SkipNameValidation: &o.SkipNameValidation}
 	}
 	machines := &Machines{Client: m.GetClient(), Providers: providers, Events: events, Now: time.Now}
-	if err := builder.ControllerManagedBy(m).Named("machine").For(&v1alpha1.Machine{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOf(m.GetClient()))).
-		WithOptions(options(o.Parallel)).Complete(machines); err != nil {
+	of := builder.ControllerManagedBy(m).Named("machine").For(&v1alpha1.Machine{}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOf(m.GetClient())))
+	if o.Woken != nil {
+		of = of.WatchesRawSource(source.Channel(o.Woken, &handler.EnqueueRequestForObject{}))
+	}
+	if err := of.WithOptions(options(o.Parallel)).Complete(machines); err != nil {
 		return err
 	}
 	if err := builder.ControllerManagedBy(m).Named("machineset").For(&v1alpha1.MachineSet{}).

@@ -17,6 +17,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionUpdating is true while what its spec says is being carried out on a Node that there is.
 	ConditionUpdating = "Updating"
+	// ConditionSettings is false while its host has other settings than the cluster's record. It is there once that
+	// was so.
+	ConditionSettings = "SettingsCurrent"
 )
 
 // The defaults of a health check that is not given, as in the schema.

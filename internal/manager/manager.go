@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := hosts.AddTo(m, o.SkipNameValidation); err != nil {
 		return err
 	}
-	options := controllers.Options{SkipNameValidation: o.SkipNameValidation}
+	options := controllers.Options{SkipNameValidation: o.SkipNameValidation, Woken: hosts.Woken()}
 	if err := controllers.Add(ctx, m, provider.Set{ssh.Name: hosts}, options); err != nil {
 		return err
 	}

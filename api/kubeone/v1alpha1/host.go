@@ -125,7 +125,38 @@ type HostStatus struct {
 	// RetryAfter is when a host that has failed is tried again.
 	// +optional
 	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
+	// Settings is there while the host is given other settings, or has refused them.
+	// +optional
+	Settings *HostSettings `json:"settings,omitempty"`
 }
+
+// HostSettings is what becomes of other settings that the cluster's record has.
+type HostSettings struct {
+	// Revision is a digest of these settings.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Revision string `json:"revision"`
+	// State is Changing while it is the host's turn to get them, and Refused once it has taken them back.
+	// +required
+	State HostSettingsState `json:"state"`
+	// Message is why it has refused them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// HostSettingsState is what becomes of other settings on a host.
+//
+// +kubebuilder:validation:Enum=Changing;Refused
+type HostSettingsState string
+
+// The states of settings.
+const (
+	// SettingsChanging says that it is the host's turn.
+	SettingsChanging HostSettingsState = "Changing"
+	// SettingsRefused says that a component did not start with them, and the host has again what it had.
+	SettingsRefused HostSettingsState = "Refused"
+)
 
 // HostState is where a host is in its life.
 //

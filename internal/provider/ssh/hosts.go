@@ -99,7 +99,7 @@ func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 	gone := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: h.Status.Claim.Namespace, Name: h.Status.Claim.Name, UID: h.Status.Claim.UID,
 	}}
-	if done, err := r.advance(ctx, gone, h, true, "return"); !done {
+	if done, err := r.advance(ctx, gone, h, aim{gone: true, what: "return"}); !done {
 		before := h.DeepCopy()
 		if h.Status.Message = cut("its Machine is gone: " + err.Error()); h.Status.Message != before.Status.Message {
 			err := r.client.Status().Patch(ctx, h, client.MergeFrom(before))

@@ -50,6 +50,9 @@ type Provider struct {
 	site   *Site
 	runs   *runs
 	looks  *looks
+
+	settings *settings
+	work     work // Site.carryOut
 }
 
 var (
@@ -62,13 +65,16 @@ var (
 
 // New is the provider of a cluster's pool. It is a Runnable of the manager, which AddTo adds.
 func New(c client.Client, live client.Reader, site *Site) *Provider {
-	return &Provider{client: c, live: live, site: site, runs: newRuns(), looks: newLooks()}
+	return &Provider{
+		client: c, live: live, site: site, runs: newRuns(), looks: newLooks(), settings: newSettings(site.settings),
+		work: site.carryOut,
+	}
 }
 
-// Start implements manager.Runnable: it returns when the context has ended, and no run is under way any more. A
-// provider is started once.
+// Start implements manager.Runnable: it follows the cluster's record, and returns when the context has ended, and no
+// run is under way any more. A provider is started once.
 func (p *Provider) Start(ctx context.Context) error {
-	<-ctx.Done()
+	p.follow(ctx)
 	p.runs.stop()
 	return nil
 }
@@ -88,7 +94,7 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	if h.Status.State == kubeone.HostReturning {
 		return instance(h), p.leave(ctx, h, m)
 	}
-	switch done, err := p.advance(ctx, m, h, false, "install"); {
+	switch done, err := p.advance(ctx, m, h, aim{what: "install"}); {
 	case done:
 		return instance(h), p.setState(ctx, h, kubeone.HostJoined, "")
 	case p.runs.failures(m.UID) >= most:
@@ -100,7 +106,7 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 
 // leave returns a host on which a Machine has failed, so that the Machine gets another one.
 func (p *Provider) leave(ctx context.Context, h *kubeone.Host, m *v1alpha1.Machine) error {
-	done, err := p.advance(ctx, m, h, true, "return")
+	done, err := p.advance(ctx, m, h, aim{gone: true, what: "return"})
 	if !done {
 		return err
 	}
@@ -117,16 +123,6 @@ func (p *Provider) Exists(ctx context.Context, m *v1alpha1.Machine) (provider.In
 		return provider.Instance{}, false, err
 	}
 	return instance(h), true, nil
-}
-
-// Update implements provider.Updater.
-func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
-	h, err := p.hostOf(ctx, p.client, m)
-	if err != nil || h == nil {
-		return err
-	}
-	_, err = p.advance(ctx, m, h, false, "update")
-	return err
 }
 
 // Change implements provider.Updater. Versions change in place, up and down; another host does not.
@@ -146,6 +142,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	if err != nil {
 		return err
 	}
+	p.settings.forget(m.UID)
 	if h == nil {
 		p.runs.forget(m.UID)
 		return nil
@@ -153,7 +150,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := p.setState(ctx, h, kubeone.HostReturning, "its Machine is deleted"); err != nil {
 		return err
 	}
-	switch done, err := p.advance(ctx, m, h, true, "return"); {
+	switch done, err := p.advance(ctx, m, h, aim{gone: true, what: "return"}); {
 	case errors.Is(err, errSilent):
 		return nil // the Host stays claimed, and the controller of Hosts returns it once it answers
 	case !done:

@@ -70,6 +70,15 @@ func (r *runs) forget(uid types.UID) {
 	delete(r.of, uid)
 }
 
+// rename has what was reached be another goal, too.
+func (r *runs) rename(uid types.UID, goal string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of := r.of[uid]; of != nil && of.over && of.err == nil {
+		of.goal = goal
+	}
+}
+
 func (r *runs) failures(uid types.UID) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

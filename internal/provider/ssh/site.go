@@ -23,6 +23,7 @@ import (
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
@@ -55,19 +56,34 @@ func (ca knownCA) CA() string { return string(ca) }
 
 func (knownCA) Know(string) error { return nil }
 
-// advance sees to it that the Machine's host is what its spec says, or is bare if it is gone.
-func (p *Provider) advance(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, gone bool, what string,
-) (done bool, err error) {
+// aim is what a run is to bring about: that the host is what its Machine's spec says, or bare if that is gone.
+type aim struct {
+	what string // in a word
+	gone bool
+	// turn says whether the host may get other settings, which are of the revision; "" where that is not known.
+	turn     decide.Turn
+	revision string
+}
+
+// work carries out what an aim asks for, until nothing is left to do.
+type work func(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim, givenUp bool) error
+
+// advance sees to it that an aim is reached.
+func (p *Provider) advance(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim) (done bool, err error) {
 	hostCopy, machineCopy := h.DeepCopy(), m.DeepCopy()
 	if sick(m) {
 		p.runs.doubt(m.UID, p.site.Now())
 	}
-	return p.runs.advance(ctx, m.UID, goal(m, gone)+" on "+string(h.UID), what, func(ctx context.Context) error {
+	return p.runs.advance(ctx, m.UID, a.goal(m, h), a.what, func(ctx context.Context) error {
 		lost, err := p.lost(ctx, machineCopy, hostCopy)
 		if err != nil {
 			return err
 		}
-		return p.site.carryOut(ctx, machineCopy, hostCopy, gone, gone && givenUp(machineCopy, lost, p.site.Now()))
+		err = p.work(ctx, machineCopy, hostCopy, a, a.gone && givenUp(machineCopy, lost, p.site.Now()))
+		if a.gone {
+			return err
+		}
+		return p.settings.note(machineCopy.UID, a.revision, err)
 	})
 }
 
@@ -95,6 +111,15 @@ func goal(m *v1alpha1.Machine, gone bool) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// goal is what is to be brought about, in a text that is the same for the same.
+func (a aim) goal(m *v1alpha1.Machine, h *kubeone.Host) string {
+	text := goal(m, a.gone) + " on " + string(h.UID)
+	if a.revision != "" {
+		text += " with " + a.revision + " " + string(a.turn)
+	}
+	return text
+}
+
 // sick reports whether the Machine's Node is not ready: what was reached is then looked at again.
 func sick(m *v1alpha1.Machine) bool {
 	c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
@@ -106,7 +131,7 @@ func working(what string) error {
 }
 
 // carryOut proposes and carries out until nothing is left to do. It is the same whatever an earlier run has left.
-func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, gone, givenUp bool) error {
+func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim, givenUp bool) error {
 	target, err := TargetOf(h)
 	if err != nil {
 		return err // of the Host, not of the Machine
@@ -115,7 +140,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return &provider.Waiting{Reason: "APISilent", Message: err.Error()}
 	}
-	want, mirror, err := s.wanted(ctx, facts.World.API, m, h, gone)
+	want, mirror, err := s.wanted(ctx, facts.World.API, m, h, a.gone)
 	if err != nil {
 		return err
 	}
@@ -137,7 +162,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return err
 	}
 	return carryOut(ctx, one, engine.Worker{
-		Gone: gone, APIServers: apiServers(facts.World.API), GivenUp: givenUp,
+		Gone: a.gone, APIServers: apiServers(facts.World.API), GivenUp: givenUp, Turn: a.turn,
 	})
 }
 
@@ -195,6 +220,8 @@ func outcome(p engine.Proposal, request engine.Worker) (over bool, err error) {
 		return true, errSilent
 	case route == fsm.Nothing && p.Plan.Empty():
 		return true, nil
+	case route == fsm.Wait && problem.Has(p.Decision().Problems, problem.SettingsLater):
+		return true, errDiffers
 	case route == fsm.Wait:
 		return true, &provider.Waiting{Reason: "Waiting", Message: p.Plan.Again}
 	case route == fsm.Error && ofSpec(p.Decision().Problems):

@@ -34,11 +34,12 @@ last_error() {
 	printf '%s\n' "${why:-the settings could not be changed}"
 }
 
-# refused WHY takes all back and dies. Where even that fails the turn stays begun: the next apply goes on with it.
+# refused WHY takes all back and dies, with a status of its own where the host is as it was. Where even that fails the turn stays begun:
+# the next apply goes on with it.
 refused() {
 	say "taking back what was changed"
 	(take_settings_back) || die "$1; and what this host had before does not start any more either: correct that, and apply again"
-	die "$1; this host has again what it had before. Correct the manifest, and apply again"
+	(die "$1; this host has again what it had before. Correct the manifest, and apply again") || exit 65
 }
 
 # differs_now NAME succeeds when that configuration is among those that the plan found to differ.

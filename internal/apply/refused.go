@@ -1,0 +1,39 @@
+package apply
+
+import (
+	"errors"
+	"strings"
+
+	"kubeone/internal/host"
+	"kubeone/internal/step"
+)
+
+// exitRefused is how a host ends the step Reconfigure that has taken its new settings back.
+const exitRefused = 65
+
+// SettingsRefused reports whether a run failed because a component did not start with new settings and its host has
+// again what it had before, and why, in one line.
+func SettingsRefused(err error) (why string, refused bool) {
+	var failed *StepError
+	var exit *host.ExitError
+	if !errors.As(err, &failed) || failed.Step.Intent.Kind != step.Reconfigure ||
+		!errors.As(failed.Err, &exit) || exit.Code != exitRefused {
+		return "", false
+	}
+	lines := append(strings.Split(string(exit.Stderr), "\n"), failed.Tail...)
+	why = "a component did not start"
+	for _, line := range lines {
+		if said, ok := strings.CutPrefix(strings.TrimSpace(line), "error: "); ok {
+			why = said
+		}
+	}
+	return strings.Map(printable, why), true
+}
+
+// printable leaves out what would move a terminal's cursor or break a line.
+func printable(r rune) rune {
+	if r < ' ' || r >= 0x7f && r < 0xa0 {
+		return -1
+	}
+	return r
+}
