@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,8 @@ func TestControllersInTheCluster(t *testing.T) {
 		{"apply makes a cluster with controllers and a MachineDeployment", (*pool).foundedWithControllers},
 		{"hosts are added, and become Nodes", (*pool).joinedByControllers},
 		{"the process that leads dies", (*pool).leaderDied},
+		{"other settings reach the hosts of Machines, one after the other", (*pool).settingsFollowed},
+		{"settings that a kubelet refuses reach one host of a Machine", (*pool).settingsOfMachinesRefused},
 		{"an upgrade of the control plane, and of all Machines after it", (*pool).upgradedWithMachines},
 		{"a control-plane host is replaced, and has what the controllers need", (*pool).replacedWithControllers},
 		{"the controllers are taken away, and come back", (*pool).withdrawn},
@@ -129,6 +132,96 @@ func (p *pool) leaderDied() {
 	p.ready(3, olderPatch, 5*time.Minute)
 	p.controllersRun()
 	p.nothingToDo() // what is there is its users'
+}
+
+// settingsFollowed changes a setting of all kubelets: apply gives it to the control plane, and the controllers to the
+// hosts of Machines, of which one at most is out of service at a time. Nothing is drained.
+func (p *pool) settingsFollowed() {
+	before, closed := p.who(), p.closed()
+	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n",
+		"kind: KubeOneCluster\nkubeletConfig: {maxPods: 97}\n"+dynamicWorkers)))
+	most, over := p.mostReconfigured()
+	p.run(0, []string{"apply", "-y"}, "reconfigure", "Done.")
+	began := time.Now()
+	p.eventually("all kubelets have room for 97 pods", 4*time.Minute, func(ctx context.Context) error {
+		pods, err := p.Kube(ctx, "get", "nodes", "-o", "jsonpath={.items[*].status.allocatable.pods}")
+		if err == nil && strings.Join(slices.Compact(strings.Fields(pods)), " ") != "97" {
+			err = fmt.Errorf("room for %s", pods)
+		}
+		return err
+	})
+	p.Logf("%5.1f s  from the end of apply until all Machines have the setting", time.Since(began).Seconds())
+	p.ready(3, olderPatch, time.Minute)
+	over()
+	p.same("hosts that were reconfigured at the same time, at most", 1, most())
+	p.same("Nodes that were closed", 0, closed())
+	p.same("which Machine has which host", before, p.who())
+	p.nothingToDo()
+}
+
+// mostReconfigured watches how many hosts have their turn. The first function says how many at most, after the second
+// one has ended the watch.
+func (p *pool) mostReconfigured() (most func() int, end func()) {
+	ctx, cancel := context.WithCancel(p.Context())
+	result, seen := make(chan int, 1), 0
+	go func() {
+		found := 0
+		for ctx.Err() == nil {
+			out, err := p.Kube(ctx, "get", "hosts", "-o", "jsonpath={.items[*].status.settings.state}")
+			if err == nil {
+				found = max(found, len(strings.Fields(out)))
+			}
+		}
+		result <- found
+	}()
+	return func() int { return seen }, func() {
+		cancel()
+		seen = <-result
+	}
+}
+
+// settingsOfMachinesRefused has the record say what no kubelet starts with. It is written by hand: apply itself stops
+// at the control plane, and leaves the record as it is.
+func (p *pool) settingsOfMachinesRefused() {
+	text := p.kube("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.manifest}")
+	p.record(fields(func(all map[string]any) {
+		all["kubeletConfig"] = map[string]any{"maxPods": 97, "imageMinimumGCAge": "2h", "imageMaximumGCAge": "1h"}
+	})(text))
+	p.eventually("one host has refused them", 3*time.Minute, func(ctx context.Context) error {
+		out, err := p.Kube(ctx, "get", "hosts", "-o", "jsonpath={.items[*].status.settings.state}")
+		if err == nil && out != "Refused" {
+			err = fmt.Errorf("states of settings: %q", out)
+		}
+		return err
+	})
+	p.eventually("its Machine says so, and so do the others", time.Minute, func(ctx context.Context) error {
+		out, err := p.Kube(ctx, "-n", "kube-system", "get", "machines", "-o",
+			`jsonpath={.items[*].status.conditions[?(@.type=="SettingsCurrent")].reason}`)
+		if got := slices.Sorted(strings.FieldsSeq(out)); err == nil && strings.Join(got, " ") !=
+			"SettingsAwaited SettingsAwaited SettingsRefused" {
+			err = fmt.Errorf("reasons %q", got)
+		}
+		return err
+	})
+	p.ready(3, olderPatch, time.Minute) // it has again what it had
+	p.record(text)
+	p.eventually("nobody waits any more", 3*time.Minute, func(ctx context.Context) error {
+		out, err := p.Kube(ctx, "-n", "kube-system", "get", "machines", "-o",
+			`jsonpath={.items[*].status.conditions[?(@.type=="SettingsCurrent")].status}`)
+		if err == nil && out != "True True True" {
+			err = fmt.Errorf("settings are current: %q", out)
+		}
+		return err
+	})
+	p.nothingToDo()
+}
+
+// record has the cluster's record say that this is the manifest.
+func (p *pool) record(manifest string) {
+	p.Helper()
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{"manifest": manifest}})
+	p.must(err)
+	p.kube("-n", "kube-system", "patch", "configmap", "kubeone", "--type", "merge", "-p", string(patch))
 }
 
 // upgradedWithMachines upgrades the cluster, and the Machines with the same command: with one more meanwhile, as
