@@ -20,6 +20,7 @@ type machine struct {
 	uid     string
 	kubelet string
 	gone    bool // it is deleted
+	turn    bool // it is its turn to get other settings
 }
 
 // maxMachineRuns is how many looks of its controller a Machine may take to be as wanted once nothing goes wrong.
@@ -107,6 +108,7 @@ func (s *Simulation) attended(m *machine) *operator {
 }
 
 func (s *Simulation) attend(m *machine) *operator {
+	s.giveTurn(m)
 	now := *m
 	o := s.begin(false)
 	o.machine, o.follows = &now, m
@@ -121,11 +123,11 @@ func (s *Simulation) lookAtMachine(m *machine) look {
 		PublicAddress: m.host.ID, PrivateAddress: m.host.Address,
 	}
 	h.Versions.Kubernetes, h.Labels = m.kubelet, map[string]string{desired.OwnerLabel: m.uid}
-	in := decide.WorkerInput{Gone: m.gone, APIServers: s.apiServers()}
-	in.Want = s.file.want
+	in := decide.WorkerInput{Gone: m.gone, APIServers: s.apiServers(), Turn: m.mayGet()}
+	in.Want = withSettings(s.file.want, s.recorded())
 	in.Want.ControlPlane, in.Want.Workers = nil, []desired.Host{h}
 	in.Is = observed.World{Hosts: map[string]observed.Host{m.uid: is.Hosts[m.host.ID]}, API: is.API}
-	in.CA = caHash(s.World.CA())
+	in.CA, in.Config = caHash(s.World.CA()), configs(in.Want)
 	if s.Off == NoOwner {
 		disown(&in, m.uid)
 	}
@@ -194,10 +196,25 @@ func (s *Simulation) settleDeleted() bool {
 	return len(s.machines) < before
 }
 
-// settleAll has the controllers work until these Machines are as wanted.
+// settleAll has the controllers work until these Machines are as wanted. Who waits for its turn is looked after again
+// when the others are.
 func (s *Simulation) settleAll(which func(*machine) bool) {
+	for range len(s.machines) + 1 {
+		s.settleOnce(which)
+		if !slices.ContainsFunc(s.machines, func(m *machine) bool { return which(m) && s.awaitsTurn(m) }) {
+			return
+		}
+	}
+}
+
+func (s *Simulation) settleOnce(which func(*machine) bool) {
 	for _, m := range slices.Clone(s.machines) {
 		for runs := 0; which(m) && s.Checker.Found() == nil && !s.settle(m); runs++ {
+			if s.awaitsTurn(m) {
+				if s.giveTurn(m); !m.turn {
+					break
+				}
+			}
 			if runs == maxMachineRuns/2 {
 				s.openByHand()
 				s.World.Relax()
@@ -269,6 +286,7 @@ func (s *Simulation) machinesAsWanted(r *world.EtcdCluster) {
 			s.Checker.Break(safety.Converged, "the Node of Machine %s is still closed", m.uid)
 		}
 	}
+	s.haveSettings(r)
 	for _, h := range s.World.Hosts {
 		if mark := h.Disk.Marker; mark != nil && mark.Machine != "" && s.machineOf(h) == nil {
 			s.Checker.Break(safety.Converged, "%s belongs to Machine %s, which is gone", h.Name, mark.Machine)

@@ -31,7 +31,7 @@ func RandomWithPool(seed uint64) Scenario {
 	s, d := Random(seed), dice(seed)
 	s.Pool = 1 + d.throw(7, 3)
 	hosts := s.ControlPlanes + s.Workers + s.Pool
-	kinds := MachineKinds()
+	kinds := append(MachineKinds(), Settings)
 	for i := range s.Faults {
 		f := &s.Faults[i]
 		if f.Host = d.throw(500+i, hosts); d.throw(600+i, 2) == 0 {

@@ -50,6 +50,8 @@ type Simulation struct {
 	// machines are the Machines that there are, created how many there have been.
 	machines []*machine
 	created  int
+	// settings are those of the cluster's record, as controllers saw them last.
+	settings int
 	// answering is when each host answers a look that takes time: Early or Late. Hosts that it lacks answer with
 	// everything else.
 	answering map[*world.Host]Kind
