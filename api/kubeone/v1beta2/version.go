@@ -12,7 +12,7 @@ import (
 // The Kubernetes versions that this release of the program installs, by minor.
 const (
 	OldestMinor = 34
-	NewestMinor = 36
+	NewestMinor = 37
 )
 
 // SupportedVersions says which versions are supported, for messages.

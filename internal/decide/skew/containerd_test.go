@@ -8,6 +8,8 @@ func TestContainerd(t *testing.T) {
 		{kubelet: "1.36.3", containerd: "2.4.2"},
 		{kubelet: "1.36.3", containerd: "2.0.0"},
 		{kubelet: "1.34.0", containerd: "2.0.5"},
+		{kubelet: "1.37.2", containerd: "2.4.2"},
+		{kubelet: "1.37.2", containerd: "1.7.28", want: "kubelet 1.37.2 does not work with containerd 1.7.28"},
 		{kubelet: "1.36.3", containerd: "1.7.22", want: "kubelet 1.36.3 does not work with containerd 1.7.22"},
 		{kubelet: "1.36.3", containerd: "3.0.0", want: "kubelet 1.36.3 does not work with containerd 3.0.0"},
 		{kubelet: "1.33.9", containerd: "2.4.2", want: "kubelet 1.33.9 does not work with containerd 2.4.2"},

@@ -1,0 +1,61 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"kubeone/internal/release"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// nextMinor is a version of the minor after the one that most scenarios are about, with another minor of etcd.
+const nextMinor = "1.37.2"
+
+// TestUpgradeToTheNextMinor goes to the newest minor version that this program knows, while the cluster is used. No
+// write is lost, and no request fails after two retries.
+func TestUpgradeToTheNextMinor(t *testing.T) {
+	s := begin(t, fleet.Options{
+		Name: "minor", ControlPlanes: 3, Workers: 2, SSHUser: "ops", KubernetesVersion: newest,
+	})
+	s.founded()
+	s.chapter(newest+" becomes "+nextMinor, func(s *story) {
+		under := s.loaded()
+		s.must(s.Want(s.Context(), nextMinor))
+		s.upgradePlanned(newest, nextMinor)
+		s.run(0, []string{"upgrade", "-y"}, "Done.")
+		s.upgraded(nextMinor)
+		report, err := under.Stop(s.Context())
+		s.must(err)
+		s.Logf("%s", report)
+		if err := report.Err(); err != nil {
+			s.Error(err)
+		}
+		s.same("writes that were lost", 0, len(report.Client.Lost))
+		s.same("requests that failed after two retries", 0, report.Client.Failed)
+		s.goesWith(nextMinor)
+		emptyPlan(s)
+	})
+}
+
+// goesWith checks that etcd and cluster DNS are those that go with a version of Kubernetes.
+func (s *story) goesWith(kubernetes string) {
+	s.Helper()
+	want, err := release.VersionsFor(kubernetes)
+	s.must(err)
+	images, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
+		"sed -n 's/^ *image: *//p' /etc/kubernetes/manifests/etcd.yaml")
+	s.must(err)
+	for host, image := range images {
+		if !strings.HasSuffix(strings.TrimSpace(image), "/etcd:"+want.Etcd) {
+			s.Errorf("%s runs etcd as %s, want version %s", host, image, want.Etcd)
+		}
+	}
+	dns := s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o",
+		"jsonpath={.spec.template.spec.containers[0].image}")
+	if !strings.HasSuffix(strings.TrimSpace(dns), ":"+want.CoreDNS) {
+		s.Errorf("cluster DNS runs as %s, want version %s", dns, want.CoreDNS)
+	}
+}
