@@ -303,7 +303,6 @@ func TestFullExampleHasEveryFieldThatIsCarriedOut(t *testing.T) {
 	elsewhere := map[string]bool{ // one of several alternatives, the deprecated, and what is said once in another place
 		"caBundle": true, "features": true, "systemPackages": true, "certificateAuthority.file": true,
 		"clusterNetwork.kubeProxy.iptables": true, "clusterNetwork.kubeProxy.nftables": true,
-		"cloudProvider.disableBundledCSIDrivers": true,
 	}
 	for _, name := range plugins.Names()[1:] {
 		elsewhere["clusterNetwork.cni."+name] = true

@@ -44,7 +44,7 @@ func (w *Workspace) hosts() (map[string]host.Host, error) {
 	}
 	out := map[string]host.Host{}
 	for _, h := range w.want.Hosts() {
-		t, err := target(h)
+		t, err := Target(h)
 		if err != nil {
 			return nil, &engine.ConfigError{Err: err}
 		}
@@ -67,8 +67,8 @@ func (w *Workspace) host(t host.Target) (host.Host, error) {
 	return w.pool.Host(t), nil
 }
 
-// target says how a host is reached; what the manifest does not say stays zero.
-func target(h desired.Host) (host.Target, error) {
+// Target says how a host is reached; what the manifest does not say stays zero.
+func Target(h desired.Host) (host.Target, error) {
 	name := h.Hostname
 	if name == "" {
 		name = h.ID

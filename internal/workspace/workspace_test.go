@@ -205,7 +205,7 @@ func TestTargets(t *testing.T) {
 		"all that it can say":     {full, withKeys},
 		"a bastion like its host": {brief, without},
 	} {
-		got, err := target(c.host)
+		got, err := Target(c.host)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestTargets(t *testing.T) {
 		{HostPublicKey: "bm90IGEga2V5"},
 		{Bastion: "b", BastionHostPublicKey: "%"},
 	} {
-		if _, err := target(desired.Host{ID: "192.0.2.1", SSH: bad}); err == nil ||
+		if _, err := Target(desired.Host{ID: "192.0.2.1", SSH: bad}); err == nil ||
 			!strings.Contains(err.Error(), "host public key") {
 			t.Errorf("%+v: got %v", bad, err)
 		}

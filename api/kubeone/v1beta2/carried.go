@@ -11,6 +11,10 @@ import (
 // carriedWithoutCloud is the tag of fields that are carried out for hosts that exist, and for no cloud yet.
 const carriedWithoutCloud = "without a cloud"
 
+// carriedByNothing is the tag of fields that are right whatever they say: there is nothing to do about them, and
+// nothing is missing without that.
+const carriedByNothing = "nothing to do"
+
 // NotCarriedOut returns the paths of all fields that are set and that this version does nothing about, in the order of
 // the types. A feature that is switched off is carried out by doing nothing.
 func (c *KubeOneCluster) NotCarriedOut() []string {
@@ -37,7 +41,7 @@ func (c *KubeOneCluster) ignored(counts func(reflect.StructField) bool) []string
 		if !ok {
 			return true
 		}
-		if tag == carriedWithoutCloud && c.CloudProvider.None != nil {
+		if tag == carriedWithoutCloud && c.CloudProvider.None != nil || tag == carriedByNothing {
 			return false
 		}
 		if _, idle, found := strings.Cut(tag, "idle="); counts(f) && !isIdle(v) && (!found || plainText(v) != idle) {

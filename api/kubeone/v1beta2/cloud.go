@@ -30,7 +30,7 @@ type CloudProviderSpec struct {
 	// External asks for the cloud's own controller manager.
 	External bool `json:"external,omitempty" carried:"no,idle=false"`
 	// DisableBundledCSIDrivers leaves out the cloud's storage drivers, which this version does not install anyway.
-	DisableBundledCSIDrivers bool `json:"disableBundledCSIDrivers,omitempty"`
+	DisableBundledCSIDrivers bool `json:"disableBundledCSIDrivers,omitempty" carried:"nothing to do"`
 	// CloudConfig is the configuration file of the cloud's controller manager.
 	CloudConfig string `json:"cloudConfig,omitempty" carried:"no" secret:"true" lines:"yes"`
 	// CSIConfig is the configuration file of the cloud's storage driver; vSphere only.

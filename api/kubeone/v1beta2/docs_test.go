@@ -24,7 +24,9 @@ Generated from the comments in ` + "`api/kubeone/v1beta2`" + `; ` + "`go test ./
 A manifest is one YAML document with the fields below. Fields that do not exist, wrong types and fields that are set
 twice are errors, all reported at once with their lines. A field that is *not carried out* is accepted, and this version
 does nothing about it; ` + "`kubeone plan`" + ` lists those that are set. Where it says *stops apply*, the field is
-there to make the cluster safer, and nothing is done as long as it is set. Examples are in [examples](../examples).
+there to make the cluster safer, and nothing is done as long as it is set. Where it says *nothing to do*, the field is
+checked, and has no effect. ` + "`test/fields`" + ` counts the fields that are carried out: it shows for each what
+comes of its change. Examples are in [examples](../examples).
 
 Values of secret fields stay on the operator's machine: they are in no plan, no log, and not in the manifest that is
 kept in the cluster.
@@ -174,6 +176,8 @@ func (d *docs) row(f reflect.StructField, comment, carried string) string {
 			carried = "`" + idle + "` only"
 		} else if tag == carriedWithoutCloud {
 			carried = "with `cloudProvider: {none: {}}`"
+		} else if tag == carriedByNothing {
+			carried = "nothing to do"
 		}
 	}
 	fmt.Fprintf(d, "| `%s` | %s | %s | %s | %s |\n", JSONName(f), typeName(f.Type), value, carried,

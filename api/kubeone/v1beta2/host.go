@@ -20,7 +20,7 @@ type HostConfig struct {
 	IsLeader bool `json:"isLeader,omitempty"`
 	// OperatingSystem is the distribution, by a name from [the table](operating-systems.md). Each host is asked itself,
 	// so the name need not be given. Default: what the host itself says.
-	OperatingSystem string `json:"operatingSystem,omitempty"`
+	OperatingSystem string `json:"operatingSystem,omitempty" carried:"nothing to do"`
 	// Taints is the node's taints; an empty list means none. Default: node-role.kubernetes.io/control-plane:NoSchedule
 	// on control-plane hosts, none on workers.
 	Taints []Taint `json:"taints,omitzero"`

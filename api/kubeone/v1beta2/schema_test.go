@@ -210,6 +210,8 @@ func carriedOut(f reflect.StructField) string {
 		return " Only " + idle + " is carried out."
 	case tag == carriedWithoutCloud:
 		return " Carried out with cloudProvider none only."
+	case tag == carriedByNothing:
+		return " It has no effect."
 	case f.Tag.Get("security") == "yes":
 		return " Not carried out: apply stops where it is set."
 	}

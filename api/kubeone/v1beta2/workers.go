@@ -19,8 +19,8 @@ type ProviderSpec struct {
 	CloudProviderSpec Raw `json:"cloudProviderSpec,omitempty" secret:"keys"`
 	// Annotations is the MachineDeployment's annotations.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// MachineAnnotations has no effect. Deprecated: use nodeAnnotations.
-	MachineAnnotations map[string]string `json:"machineAnnotations,omitempty"`
+	// MachineAnnotations is read for older manifests alone. Deprecated: use nodeAnnotations.
+	MachineAnnotations map[string]string `json:"machineAnnotations,omitempty" carried:"nothing to do"`
 	// NodeAnnotations is the nodes' annotations.
 	NodeAnnotations map[string]string `json:"nodeAnnotations,omitempty"`
 	// MachineObjectAnnotations is the Machine objects' annotations.

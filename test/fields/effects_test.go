@@ -1,0 +1,265 @@
+package fields
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"sigs.k8s.io/yaml"
+
+	"kubeone/internal/addons"
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/desired"
+	"kubeone/internal/host"
+	"kubeone/internal/manifest"
+	"kubeone/internal/network/plugins"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/script"
+	"kubeone/internal/workspace"
+)
+
+// effects are what comes of a manifest: lines by the place where they are. A manifest that is refused has one place.
+type effects map[string][]string
+
+const refused = "refused"
+
+// effectsOf loads a manifest of a folder and renders all that follows from it.
+func effectsOf(t *testing.T, dir string, m tree) effects {
+	t.Helper()
+	text, err := yaml.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := manifest.Load(t.Context(), manifest.Options{
+		ManifestReader: bytes.NewReader(text), ManifestPath: filepath.Join(dir, "kubeone.yaml"), Home: dir,
+	})
+	if err != nil {
+		return effects{refused: strings.Split(strings.ReplaceAll(err.Error(), dir, "DIR"), "\n")}
+	}
+	want := loaded.Cluster
+	want.Digest, want.OrderedDigest = "", "" // it is another with every change
+	want.Artifacts = map[string]desired.Artifacts{}
+	for _, h := range want.Hosts() {
+		want.Artifacts[desired.ArtifactsKey("amd64", h.Versions)] = artifacts(want, h)
+	}
+	out := effects{}
+	out.scripts(t, want)
+	out.objects(t, want, loaded.MachineDeployments)
+	out.plans(t, want)
+	out.targets(t, want, dir)
+	return out
+}
+
+// artifacts are those of a host: the names of a release, with digests that say nothing.
+func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
+	return desired.Artifacts{
+		KubernetesVersion: want.KubernetesVersion, Arch: "amd64",
+		Binaries: []desired.Binary{{
+			Name: desired.BinaryKubelet, Version: want.KubeletVersion(h), URL: "https://example.com/kubelet",
+			SHA256: "aa",
+		}},
+		Images: []desired.Image{
+			{Name: "registry.k8s.io/etcd:3.6.8-0", Source: "registry.k8s.io/etcd:3.6.8-0", Digest: "sha256:bb"},
+			{Name: "ghcr.io/flannel-io/flannel:v1", Source: "ghcr.io/flannel-io/flannel:v1", Digest: "sha256:cc"},
+		},
+	}
+}
+
+// scripts are those of the first control-plane host and of the first worker, without what all hosts share. Digests are
+// of what else is there.
+func (e effects) scripts(t *testing.T, want desired.Cluster) {
+	for i, h := range want.Hosts() {
+		if i != 0 && i != len(want.ControlPlane) {
+			continue
+		}
+		text, err := script.Render(script.Input{
+			Want: want, Host: h, NodeName: h.Hostname, Arch: "amd64", OS: "debian", Network: plugins.Host(want),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, _ = strings.Cut(text, "\n# What all stages share.")
+		e[fmt.Sprintf("script of host %d", i+1)] = slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
+			return strings.HasPrefix(line, "HOST_DIGESTS=") || strings.HasPrefix(line, "NODE_DIGESTS=")
+		})
+	}
+}
+
+func (e effects) objects(t *testing.T, want desired.Cluster, machines []map[string]any) {
+	rendered, err := addons.Render(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addon := range rendered {
+		for _, o := range addon.Objects {
+			e[o.GetKind()+" "+o.GetName()] = lines(t, o.Object)
+		}
+	}
+	for i, o := range machines {
+		e[fmt.Sprintf("MachineDeployment %d", i+1)] = lines(t, o)
+	}
+}
+
+func lines(t *testing.T, of any) []string {
+	t.Helper()
+	text, err := yaml.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// plans are those of an installation on bare hosts, and of an upgrade of a cluster that runs.
+func (e effects) plans(t *testing.T, want desired.Cluster) {
+	in := decide.Input{Want: want, Config: script.Digests(want, want.Hosts()...), Addons: map[string]string{}}
+	rendered, err := addons.Render(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Is.Hosts = map[string]observed.Host{}
+	for _, h := range want.Hosts() {
+		in.Is.Hosts[h.ID] = decidetest.Bare(h)
+	}
+	applied := map[string]string{}
+	applied[desired.ControllersAddon] = "of an earlier manifest"
+	for _, addon := range rendered {
+		in.Addons[addon.Name], applied[addon.Name] = addon.Digest, addon.Digest
+	}
+	e["plan of an installation"] = steps(t, in)
+
+	const older = "1.36.1"
+	in.CA = decidetest.CA
+	in.Is.API = observed.API{Reached: observed.Yes, Version: older, Addons: applied, Via: want.ControlPlane[0].ID}
+	in.Is.API.Record = &observed.Record{Cluster: want.Name}
+	in.Is.Etcd.Reached = observed.Yes
+	for _, h := range want.Hosts() {
+		is, node := decidetest.Member(h), decidetest.ReadyNode(h)
+		is.Marker.Cluster, is.Kubelet.Version, node.KubeletVersion = want.Name, older, older
+		is.Digests = in.Config[h.ID]
+		if h.Role == desired.ControlPlane {
+			is.APIServerVersion = older
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members, decidetest.Voter(h))
+		}
+		in.Is.Hosts[h.ID] = is
+		in.Is.API.Nodes = append(in.Is.API.Nodes, node)
+	}
+	e["plan of an upgrade"] = steps(t, in)
+}
+
+func steps(t *testing.T, in decide.Input) []string {
+	t.Helper()
+	p, _ := plan.Build(plan.Input{Decide: in})
+	if p.Blocked != "" || len(p.Operator) > 0 {
+		return []string{"blocked: " + p.Blocked + fmt.Sprint(p.Operator)}
+	}
+	var out []string
+	for _, s := range p.Steps {
+		after := slices.Concat(s.Needs, s.After)
+		slices.Sort(after)
+		intent, err := json.Marshal(s.Intent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprintf("%s: %s, after %v, %s", s.ID, s.Title, after, intent))
+	}
+	return out
+}
+
+// targets are how hosts are reached.
+func (e effects) targets(t *testing.T, want desired.Cluster, dir string) {
+	for i, h := range want.Hosts() {
+		target, err := workspace.Target(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e[fmt.Sprintf("SSH to host %d", i+1)] = reached("", target, dir)
+	}
+}
+
+func reached(before string, t host.Target, dir string) []string {
+	out := []string{
+		before + "address " + t.Address, fmt.Sprintf("%sport %d", before, t.Port), before + "user " + t.User,
+		before + "key " + strings.ReplaceAll(t.KeyFile, dir, "DIR"),
+		before + "certificate " + strings.ReplaceAll(t.CertFile, dir, "DIR"), before + "agent " + t.AgentSocket,
+	}
+	for _, key := range t.HostKeys {
+		out = append(out, before+"host key "+ssh.FingerprintSHA256(key))
+	}
+	for _, b := range t.Bastions {
+		out = append(out, reached("bastion: ", b, dir)...)
+	}
+	return out
+}
+
+// change is a line that the other effects do not have, and where it is: the first with the mark in it, in the order of
+// the places' names, else the first of all. Where nothing is new, it is what has gone.
+func (e effects) change(from effects, mark string) string {
+	first := ""
+	for _, way := range []struct {
+		sign     string
+		old, new effects
+	}{{"+", from, e}, {"-", e, from}} {
+		for _, place := range slices.Sorted(maps.Keys(way.new)) {
+			for _, line := range way.new[place] {
+				line = strings.TrimSpace(line)
+				if line == "" || slices.ContainsFunc(way.old[place], func(old string) bool {
+					return strings.TrimSpace(old) == line
+				}) {
+					continue
+				}
+				found := fmt.Sprintf("%s: %s %s", place, way.sign, excerpt(line, mark))
+				if mark != "" && strings.Contains(line, mark) {
+					return found
+				}
+				first = cmp.Or(first, found)
+			}
+		}
+		if first != "" {
+			return first
+		}
+	}
+	return ""
+}
+
+// excerpt is as much of a line as tells what it is, with the mark in it.
+func excerpt(line, mark string) string {
+	const most, before = 160, 100
+	if len(line) <= most {
+		return line
+	}
+	at := max(strings.Index(line, mark), 0)
+	from := max(min(at-before, len(line)-most), 0)
+	return "…" + line[from:min(from+most, len(line))] + "…"
+}
+
+// markOf is a text by which the value is found again: the last one in it, "" for none that is worth it.
+func markOf(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Backward(slices.Sorted(maps.Keys(v))) {
+			if mark := markOf(v[key]); mark != "" {
+				return mark
+			}
+		}
+	case []any:
+		if len(v) > 0 {
+			return markOf(v[len(v)-1])
+		}
+	case string:
+		line, _, _ := strings.Cut(strings.TrimSuffix(v, "\n"), "\n")
+		return line
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}

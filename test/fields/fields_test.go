@@ -1,0 +1,197 @@
+// Package fields counts the manifest's fields. Of each that docs/manifest.md says is carried out there is a test that
+// changes it and finds what comes of that: in the script of a host, in an object, in a plan, or in how a host is
+// reached; or it is refused with any other value. What comes of the rest is found elsewhere, in a test that is named.
+// A field that has neither fails, and so does one that has, although the documentation says that nothing is done.
+package fields
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"kubeone/internal/golden"
+)
+
+// alteration is how a field is changed.
+type alteration struct {
+	// Value is the field's in the changed manifest; nothing takes the field out.
+	Value any `json:"value"`
+	// At is the path that is changed, where it is not that of the field with the first item of each list.
+	At string `json:"at"`
+	// Given are other fields that both manifests have; Without are fields that the changed one lacks.
+	Given   map[string]any `json:"given"`
+	Without []string       `json:"without"`
+}
+
+// read reads a file of testdata strictly.
+func read(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+// byPath are the entries of a file by the path of each field.
+func byPath[T any](t *testing.T, name string) map[string]T {
+	t.Helper()
+	var entries map[string]T
+	read(t, name, &entries)
+	out := map[string]T{}
+	for key, entry := range entries {
+		for _, path := range expanded(key) {
+			if _, twice := out[path]; twice {
+				t.Errorf("%s has %s twice", name, path)
+			}
+			out[path] = entry
+		}
+	}
+	return out
+}
+
+// TestEveryFieldThatIsCarriedOutHasATest and none of the others.
+func TestEveryFieldThatIsCarriedOutHasATest(t *testing.T) {
+	t.Parallel()
+	all := fieldsOf(t, documented(t))
+	changed, elsewhere := byPath[alteration](t, "changes.yaml"), byPath[string](t, "elsewhere.yaml")
+	known := map[string]bool{}
+	for _, f := range all {
+		known[f.path] = true
+		_, here := changed[f.path]
+		_, there := elsewhere[f.path]
+		switch {
+		case here && there:
+			t.Errorf("%s is in changes.yaml and in elsewhere.yaml", f.path)
+		case f.carriedOut() && !here && !there:
+			t.Errorf("%s has no test: add what changes it to testdata/changes.yaml, or the name of a test that shows "+
+				"what comes of it to testdata/elsewhere.yaml", f.path)
+		case !f.carriedOut() && (here || there):
+			t.Errorf("%s has a test, and docs/manifest.md says of it: %s", f.path, f.carried)
+		}
+	}
+	for _, listed := range [][]string{keys(changed), keys(elsewhere)} {
+		for _, path := range listed {
+			if !known[path] {
+				t.Errorf("testdata has %s, which is no field", path)
+			}
+		}
+	}
+	t.Logf("%d fields: %d are carried out, %d of them shown here and %d elsewhere; %d are not", len(all),
+		len(paths(all, true)), len(changed), len(elsewhere), len(paths(all, false)))
+}
+
+func keys[T any](of map[string]T) []string {
+	var out []string
+	for key := range of {
+		out = append(out, key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestFieldsHaveEffects changes each field, and finds what comes of it.
+func TestFieldsHaveEffects(t *testing.T) {
+	t.Parallel()
+	changes := byPath[alteration](t, "changes.yaml")
+	dir := surroundings(t)
+	usual := effectsOf(t, dir, manifestWith(t, alteration{}, "", false))
+	var found strings.Builder
+	for _, f := range fieldsOf(t, documented(t)) {
+		change, ok := changes[f.path]
+		if !ok {
+			continue
+		}
+		from := usual
+		if len(change.Given) > 0 {
+			from = effectsOf(t, dir, manifestWith(t, change, f.path, false))
+		}
+		changed := manifestWith(t, change, f.path, true)
+		if problems := from[refused]; problems != nil {
+			t.Errorf("%s: the manifest is refused before the change: %q", f.path, problems)
+		}
+		what := effectsOf(t, dir, changed).change(from, markOf(change.Value))
+		if what == "" {
+			t.Errorf("%s: nothing comes of its change", f.path)
+		}
+		fmt.Fprintf(&found, "%s: %s\n", f.path, what)
+	}
+	golden.Check(t, filepath.Join("testdata", "effects.golden"), found.String())
+}
+
+// manifestWith is the base manifest with what a change is given, and changed.
+func manifestWith(t *testing.T, a alteration, path string, changed bool) tree {
+	t.Helper()
+	var m tree
+	read(t, "base.yaml", &m)
+	set := func(path string, value any) {
+		if err := with(m, path, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, given := range keys(a.Given) {
+		set(given, a.Given[given])
+	}
+	if !changed {
+		return m
+	}
+	for _, gone := range a.Without {
+		set(gone, nil)
+	}
+	if a.At != "" {
+		path = a.At
+	}
+	set(path, a.Value)
+	return m
+}
+
+// surroundings is a folder with the files that manifests name.
+func surroundings(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"ca.pem"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+var testName = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// TestThereAreTheTestsThatAreNamed looks for the tests of elsewhere.yaml in this repository.
+func TestThereAreTheTestsThatAreNamed(t *testing.T) {
+	t.Parallel()
+	there := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range testName.FindAllStringSubmatch(string(text), -1) {
+			there[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../")+" "+m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, name := range byPath[string](t, "elsewhere.yaml") {
+		if !there[name] {
+			t.Errorf("elsewhere.yaml says of %s: %s, and there is no such test", path, name)
+		}
+	}
+}
