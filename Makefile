@@ -79,7 +79,7 @@ vulns:
 bench: ## by hand against kubeone apply on the lab; a plan over 1,000 simulated hosts
 	go run ./bench
 
-torture: ## kill installations, an upgrade and a repair at every boundary (goes on where it was stopped); a million schedules in the simulated world
+torture: ## kill installations, an upgrade, a repair and a change of settings at every boundary (goes on where it was stopped); a million schedules in the simulated world
 	go run ./test/torture
 	go run ./test/sim -states 5
 	go run ./test/sim -schedules 1000000

@@ -26,8 +26,13 @@ import (
 // machinesRatioLimit is by how much a Machine of many may cost more than one of a few.
 const machinesRatioLimit = 1.3
 
-// idleFor is how long the controllers are watched that have nothing to do.
-const idleFor = 30 * time.Second
+// The controllers have nothing to do when they have written nothing but Leases for quietFor; quietWithin is how long
+// that may take. Then they are watched for idleFor.
+const (
+	quietFor    = 3 * time.Second
+	quietWithin = 5 * time.Minute
+	idleFor     = 30 * time.Second
+)
 
 // machinesResult is the controllers with the provider fake, in front of a real API server and etcd on this machine.
 type machinesResult struct {
@@ -43,7 +48,7 @@ type machinesOfSize struct {
 	Machines int           `json:"machines"`
 	Create   machinesPhase `json:"create"` // until all are Running
 	Roll     machinesPhase `json:"roll"`   // until all are replaced, maxSurge 10 %, maxUnavailable 0
-	// IdleWrites are requests other than GET while there is nothing to do.
+	// IdleWrites are requests other than GET, and not for Leases, from when the last work has ended.
 	IdleWrites int `json:"idleWrites"`
 	MemoryMB   int `json:"memoryMB"` // the most that the controllers had resident
 }
@@ -148,7 +153,7 @@ func (m measured) life(ctx context.Context, out *machinesOfSize) error {
 	if out.Create, err = m.phase(ctx, "made", func() error { return m.Create(ctx, d) }); err != nil {
 		return err
 	}
-	before, err := m.report()
+	before, err := quiet(ctx, m.report)
 	if err != nil {
 		return err
 	}
@@ -176,6 +181,30 @@ func (m measured) life(ctx context.Context, out *machinesOfSize) error {
 	last, err := m.report()
 	out.MemoryMB = last.MemoryMB
 	return err
+}
+
+// quiet waits until the controllers have written nothing for a while, and returns what they say of themselves then:
+// what they still do about the last change is not idleness.
+func quiet(ctx context.Context, report func() (usageReport, error)) (usageReport, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, quietWithin,
+		fmt.Errorf("the controllers go on writing after %s, although nothing is left to do", quietWithin))
+	defer cancel()
+	const every = 100 * time.Millisecond
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	last, err := report()
+	for since := time.Now(); err == nil && time.Since(since) < quietFor; {
+		select {
+		case <-ctx.Done():
+			return last, context.Cause(ctx)
+		case <-ticker.C:
+		}
+		before := last.Writes
+		if last, err = report(); last.Writes != before {
+			since = time.Now()
+		}
+	}
+	return last, err
 }
 
 // phase has something changed, waits until all Machines are as the deployment says, and tells what that took.

@@ -15,7 +15,7 @@ const (
 
 // upgrade kills a patch upgrade at every step boundary. Each climb is one upgrade of hosts that are bare before.
 func (s settings) upgrade(ctx context.Context) error {
-	return s.climb(ctx, "upgrade", older, func(ctx context.Context, o *operator.Operator, first bool) error {
+	return s.climb(ctx, "upgrade", older, 1, func(ctx context.Context, o *operator.Operator, first bool) error {
 		if !first {
 			if err := bare(ctx, o); err != nil {
 				return err
@@ -44,7 +44,7 @@ func bare(ctx context.Context, o *operator.Operator) error {
 // repair kills the replacement of a control-plane host at every step boundary. Each climb begins with an empty
 // host in its place.
 func (s settings) repair(ctx context.Context) error {
-	return s.climb(ctx, "repair", newer, func(ctx context.Context, o *operator.Operator, first bool) error {
+	return s.climb(ctx, "repair", newer, 1, func(ctx context.Context, o *operator.Operator, first bool) error {
 		if first {
 			if err := succeeds(ctx, o, "apply", "-y"); err != nil {
 				return err
@@ -57,9 +57,9 @@ func (s settings) repair(ctx context.Context) error {
 	})
 }
 
-// climb brings up a lab of 3 + 1 hosts and climbs until no boundary of the suite is left. begin is told whether
-// the lab is new.
-func (s settings) climb(ctx context.Context, suite, version string,
+// climb brings up a lab of three control-plane hosts and climbs until no boundary of the suite is left. begin is told
+// whether the lab is new.
+func (s settings) climb(ctx context.Context, suite, version string, workers int,
 	begin func(ctx context.Context, o *operator.Operator, first bool) error) error {
 	path, err := s.file(suite)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s settings) climb(ctx context.Context, suite, version string,
 		say("all %d boundaries have passed (%s); -again forgets them", len(known.Known), path)
 		return nil
 	}
-	o, end, err := onLab(ctx, fleet.Options{ControlPlanes: 3, Workers: 1, KubernetesVersion: version})
+	o, end, err := onLab(ctx, fleet.Options{ControlPlanes: 3, Workers: workers, KubernetesVersion: version})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@
 //     over an installation. Then the hosts are reset for the next case.
 //   - upgrade: a patch upgrade of 3 + 1 hosts is killed at every step boundary.
 //   - repair: a control-plane host is replaced by an empty one; its repair is killed at every step boundary.
+//   - reconfigure: settings of kubelets, container runtime and API servers of 3 + 2 hosts change at once; that is
+//     killed at every step boundary.
 //
 // It says as it goes how each went, and notes in a file for each suite what has passed: started again, it goes on with
 // the rest.
@@ -38,7 +40,7 @@ func main() {
 	flag.IntVar(&s.only, "only", 0, "install: run this case alone, whether it has passed or not")
 	list := flag.Bool("list", false, "list the cases of install and stop")
 	flag.BoolVar(&s.again, "again", false, "forget what has passed")
-	flag.IntVar(&s.kills, "kills", 12, "upgrade, repair: kills before one upgrade or repair may end")
+	flag.IntVar(&s.kills, "kills", 12, "upgrade, repair, reconfigure: kills before one of them may end")
 	flag.StringVar(&s.state, "state", "torture.json",
 		"where install notes what has passed; the other suites add their name: torture-upgrade.json")
 	flag.Parse()
@@ -57,7 +59,7 @@ func main() {
 	}
 }
 
-func suiteNames() []string { return []string{"install", "upgrade", "repair"} }
+func suiteNames() []string { return []string{"install", "upgrade", "repair", "reconfigure"} }
 
 // run runs one suite, or all.
 func (s settings) run(ctx context.Context) error {
@@ -74,7 +76,9 @@ func (s settings) run(ctx context.Context) error {
 	if s.only != 0 {
 		names = names[:1]
 	}
-	of := map[string]func(context.Context) error{"install": s.install, "upgrade": s.upgrade, "repair": s.repair}
+	of := map[string]func(context.Context) error{
+		"install": s.install, "upgrade": s.upgrade, "repair": s.repair, "reconfigure": s.reconfigure,
+	}
 	for _, name := range names {
 		say("suite %s", name)
 		if err := of[name](ctx); err != nil {

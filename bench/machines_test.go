@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// wrote is a report with so many writes.
+func wrote(n int64) (usageReport, error) { return usageReport{Writes: n}, nil }
+
+func TestControllersAreIdleWhenTheirLastWorkHasEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const work = 10 * time.Second
+		began := time.Now()
+		got, err := quiet(t.Context(), func() (usageReport, error) {
+			return wrote(int64(min(time.Since(began), work)))
+		})
+		if took := time.Since(began); err != nil || got.Writes != int64(work) || took < work+quietFor ||
+			took > work+quietFor+time.Second {
+			t.Errorf("after %v: %d writes, error %v", took, got.Writes, err)
+		}
+	})
+}
+
+func TestControllersThatDoNotStopWritingAreNotIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := quiet(t.Context(), func() (usageReport, error) { return wrote(int64(time.Since(began))) })
+		if err == nil || !strings.Contains(err.Error(), "go on writing") || time.Since(began) != quietWithin {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestTheWaitForIdleControllersEndsWithThem(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("gone")
+	if _, err := quiet(t.Context(), func() (usageReport, error) { return usageReport{}, gone }); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := quiet(ctx, func() (usageReport, error) { return wrote(0) })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLeasesAreNoWrites(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	counted := &counter{}
+	client := http.Client{Transport: &counting{http.DefaultTransport, counted}}
+	for _, r := range [][2]string{
+		{http.MethodGet, "/api/v1/nodes"}, {http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/a/leases/b"},
+		{http.MethodPatch, "/api/v1/nodes/a"},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), r[0], server.URL+r[1], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+	}
+	if got := counted.report(); got.Requests != 3 || got.Writes != 1 {
+		t.Errorf("%d requests, %d writes, want 3 and 1", got.Requests, got.Writes)
+	}
+}

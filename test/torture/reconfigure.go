@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"kubeone/test/e2e/operator"
+)
+
+// changes are settings of the kubelet and the container runtime, which all hosts have, and of the API server.
+const changes = `
+kubeletConfig:
+  maxPods: 90
+containerRuntime:
+  containerd:
+    registries:
+      registry.example.com:
+        mirrors: [https://mirror.example.com]
+controlPlaneComponents:
+  apiServer:
+    flags:
+      event-ttl: 2h0m0s
+`
+
+// changed adds the settings to a manifest that has none of them.
+func changed(manifest string) string { return strings.TrimRight(manifest, "\n") + "\n" + changes }
+
+// reconfigure kills a change of settings at every step boundary. Each climb begins with a cluster that has none of
+// them.
+func (s settings) reconfigure(ctx context.Context) error {
+	const workers = 2
+	begin := func(ctx context.Context, o *operator.Operator, first bool) error {
+		if !first {
+			if err := everywhere(ctx, o); err != nil {
+				return err
+			}
+		}
+		if err := o.WriteManifest(); err != nil {
+			return err
+		}
+		if err := succeeds(ctx, o, "apply", "-y"); err != nil {
+			return err
+		}
+		return o.WriteManifest(changed)
+	}
+	return s.climb(ctx, "reconfigure", newer, workers, begin)
+}
+
+// everywhere looks by other means than the product's: the last climb has brought the settings to all hosts.
+func everywhere(ctx context.Context, o *operator.Operator) error {
+	for on, command := range map[string]string{
+		"kubelet": "grep -qx 'maxPods: 90' /var/lib/kubelet/config.yaml",
+		"mirror":  "grep -q mirror.example.com /etc/containerd/certs.d/registry.example.com/hosts.toml",
+	} {
+		if _, err := operator.OnEach(ctx, o.Members(), command); err != nil {
+			return fmt.Errorf("the setting of the %s is not everywhere: %w", on, err)
+		}
+	}
+	_, err := operator.OnEach(ctx, o.Lab.ControlPlanes(),
+		"tr '\\0' '\\n' </proc/$(pgrep -x kube-apiserver)/cmdline | grep -qxF -e --event-ttl=2h0m0s")
+	if err != nil {
+		return fmt.Errorf("the API server's flag is not everywhere: %w", err)
+	}
+	return nil
+}
