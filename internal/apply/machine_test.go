@@ -79,6 +79,8 @@ func newMachine(t *testing.T, name string) *machine {
 		sshtest.Options{Handler: sshtest.Shell("ROOT="+m.root, "PATH="+m.path("bin")+":"+os.Getenv("PATH"))})
 	pool := sshpool.New(sshpool.Options{
 		HomeDir: t.TempDir(), SystemDir: t.TempDir(), Getenv: func(string) string { return "" },
+		// The server is in this process, and the machine may be busy.
+		DialTimeout: time.Minute, HandshakeTimeout: time.Minute, KeepaliveInterval: time.Minute,
 	})
 	t.Cleanup(func() { _ = pool.Close() })
 	m.Host = pool.Host(host.Target{

@@ -139,8 +139,13 @@ func TestAPassWaitsForAnotherRunsStep(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "", prepare())
 	wait, open := l.gate()
-	l.Scripts["1"] = wait
-	if _, err := l.passTo(Progress{}, "prepare/node-1", Running); err != nil {
+	l.Scripts["1"] = "echo begun; " + wait
+	// A step that was started and has not begun yet is none of the run that loses its lock to another one meanwhile.
+	begun, err := l.passTo(Progress{}, "prepare/node-1", Running)
+	for err == nil && begun.Printed["prepare/node-1"] == 0 {
+		begun, err = l.passTo(begun, "prepare/node-1", Running)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	other := newLab(t, "", prepare())

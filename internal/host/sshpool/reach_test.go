@@ -204,7 +204,7 @@ func TestKeepaliveNoticesAPausedHost(t *testing.T) {
 		<-session.Context().Done()
 		return 1
 	}})
-	h := newPool(t, sshpool.Options{KeepaliveInterval: 10 * time.Millisecond}).Host(targetOf(t, s))
+	h := newPool(t, sshpool.Options{KeepaliveInterval: 200 * time.Millisecond}).Host(targetOf(t, s))
 	_, err := h.Run(testContext(t), host.Cmd{Script: ":"})
 	wantClass(t, err, host.Lost)
 	if !strings.Contains(err.Error(), "3 keepalives") {
@@ -216,12 +216,13 @@ func TestKeepaliveSparesAnIdleHost(t *testing.T) {
 	t.Parallel()
 	var s *sshtest.Server
 	s = sshtest.Start(t, sshtest.Options{Handler: func(*sshtest.Session) int {
-		for range 5 { // no byte but keepalives
+		for range 4 { // no byte but keepalives
 			<-s.Keepalives()
 		}
 		return 0
 	}})
-	h := newPool(t, sshpool.Options{KeepaliveInterval: 50 * time.Millisecond}).Host(targetOf(t, s))
+	// Three times as long the server may take for an answer: this machine may be busy.
+	h := newPool(t, sshpool.Options{KeepaliveInterval: 500 * time.Millisecond}).Host(targetOf(t, s))
 	run(t, h, ":")
 	if s.Connections() != 1 {
 		t.Error("reconnected")

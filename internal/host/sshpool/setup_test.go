@@ -1,6 +1,7 @@
 package sshpool_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -28,6 +29,8 @@ func newPool(t *testing.T, o sshpool.Options) *sshpool.Pool {
 	if o.SystemDir == "" {
 		o.SystemDir = t.TempDir()
 	}
+	// The servers are in this process, and the machine may be busy.
+	o.DialTimeout, o.HandshakeTimeout = cmp.Or(o.DialTimeout, time.Minute), cmp.Or(o.HandshakeTimeout, time.Minute)
 	p := sshpool.New(o)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
@@ -49,7 +52,7 @@ func shellHost(t *testing.T) host.Host {
 // testContext ends with the test, and before the test's own patience does.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
