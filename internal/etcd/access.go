@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 )
 
 // Endpoint is one member as it is reached through its own host.
@@ -19,6 +20,10 @@ type Endpoint struct {
 type Access struct {
 	Credentials Credentials
 	Via         []Endpoint // the hosts to go through, best first
+	// Answer is how long one member has to answer one request when ctx leaves more time; 0 is one and a half seconds.
+	Answer time.Duration
+	// Election is how long members that answer and see no leader have to elect one; 0 is five seconds.
+	Election time.Duration
 }
 
 const redactedAccess = "etcd.Access(redacted)"

@@ -6,6 +6,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answerWithin is how long one member has to answer one request when ctx leaves more time.
+// answerWithin is how long one member has to answer one request when ctx leaves more time and Access says nothing else.
 const answerWithin = 1500 * time.Millisecond
 
 // patientWithin is how long a member has that must be there, and did not answer within answerWithin.
@@ -48,6 +49,8 @@ type Client struct {
 
 	mu    sync.Mutex
 	conns map[string]*grpc.ClientConn // by "https://host:port"
+
+	answer, election time.Duration // those of Access
 }
 
 // Connect returns a client of the first voting member that answers a status request, asked in the order of Via. Each
@@ -60,7 +63,8 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 	}
 	problems := []error{ErrNoMember}
 	for _, via := range a.Via {
-		c := &Client{via: via, creds: credentials.NewTLS(config), conns: map[string]*grpc.ClientConn{}}
+		c := &Client{via: via, creds: credentials.NewTLS(config), conns: map[string]*grpc.ClientConn{}, election: a.Election,
+			answer: cmp.Or(a.Answer, answerWithin)}
 		if err = c.greet(ctx); err == nil {
 			return c, nil
 		}
@@ -71,7 +75,7 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 
 // greet asks the member that it is connected to for its status.
 func (c *Client) greet(ctx context.Context) error {
-	self, err := c.status(ctx, answerWithin, c.home())
+	self, err := c.status(ctx, c.answer, c.home())
 	switch {
 	case err != nil:
 		return err
@@ -133,7 +137,7 @@ func (c *Client) conn(clientURL string) (*grpc.ClientConn, error) {
 // call makes one request to the member at a client URL.
 func (c *Client) call(ctx context.Context, clientURL, what string,
 	request func(context.Context, *grpc.ClientConn) error) error {
-	return c.callWithin(ctx, answerWithin, clientURL, what, request)
+	return c.callWithin(ctx, c.answer, clientURL, what, request)
 }
 
 func (c *Client) callWithin(ctx context.Context, limit time.Duration, clientURL, what string,

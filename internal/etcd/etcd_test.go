@@ -160,6 +160,47 @@ func TestWithoutQuorumTheListIsTheMembersOwn(t *testing.T) {
 	}
 }
 
+// A leader was lost a moment ago: those that are left elect another one.
+func TestAnElectionIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	electing := func(times int) *etcdtest.Cluster {
+		return three(func(c *etcdtest.Cluster) {
+			c.Members[0].Electing, c.Members[1].Down, c.Members[2].Electing = 2*times, true, times // the first greets
+			c.Members[0].Leader, c.Members[2].Leader = 0xc, 0xc
+			c.Electing = min(1, times)
+		})
+	}
+	for name, c := range map[string]struct {
+		times    int
+		patience time.Duration
+		alive    int
+	}{
+		"it ends":         {2, time.Hour, 2},
+		"it has ended":    {0, time.Nanosecond, 2},
+		"it does not end": {1000, time.Nanosecond, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := etcdtest.Start(t, electing(c.times))
+			access := cluster.Access()
+			access.Election = c.patience
+			client, err := etcd.Connect(t.Context(), access)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closed(t, client)
+			got, err := client.Observe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tally := quorum.Count(got.Members); tally.Alive != c.alive || tally.Voters != 3 ||
+				(got.Problem == "") != (c.alive > 0) {
+				t.Errorf("got %s, problem %q", tally, got.Problem)
+			}
+		})
+	}
+}
+
 // What a quorum has just agreed on was agreed by a quorum: members of it that answer late are not lost.
 func TestAQuorumThatAgreedIsWaitedFor(t *testing.T) {
 	t.Parallel()

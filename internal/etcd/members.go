@@ -73,14 +73,18 @@ func (c *Client) list(ctx context.Context, linearizable bool) ([]Member, error) 
 
 // Status asks one member about itself, at its first client URL.
 func (c *Client) Status(ctx context.Context, m Member) (Status, error) {
-	return c.statusWithin(ctx, answerWithin, m)
+	return c.statusWithin(ctx, c.answer, m)
 }
 
 func (c *Client) statusWithin(ctx context.Context, limit time.Duration, m Member) (Status, error) {
 	if len(m.ClientURLs) == 0 {
 		return Status{}, errors.New("etcd member " + HexID(m.ID) + " has never started: it has no client URL")
 	}
-	answer, err := c.status(ctx, limit, m.ClientURLs[0])
+	at := m.ClientURLs[0]
+	if m.ID == c.self.Header.GetMemberId() {
+		at = c.home() // there is a connection already
+	}
+	answer, err := c.status(ctx, limit, at)
 	if err != nil {
 		return Status{}, err
 	}

@@ -18,39 +18,68 @@ import (
 // voters than that answer, those that are silent are asked once more and given patientWithin: a busy cluster is
 // never called one that lost its quorum. With fewer answers even then it is ErrSlow.
 //
+// Where so many voters answer that they are a quorum, and some see no leader, an election is under way: they are asked
+// again until they have one, for Access.Election at most.
+//
 // Requests: one for the list, one per started member but the one asked at Connect, and one for the alarms if a member
 // complains.
 func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
-	members, agreed, err := c.Members(ctx)
+	l, err := c.look(ctx)
 	if err != nil {
 		return observed.Etcd{}, err
 	}
-	out := observed.Etcd{Reached: observed.Yes, Members: make([]observed.Member, len(members))}
-	if !agreed {
+	if l.electing() {
+		l = c.elected(ctx, l)
+	}
+	out := observed.Etcd{Reached: observed.Yes, Members: make([]observed.Member, len(l.members))}
+	if !l.agreed {
 		out.Problem = "no quorum answers; the member list is what the member on " + c.via.ID + " last knew"
 	}
-	statuses := make([]*Status, len(members))
-	c.ask(ctx, answerWithin, members, statuses)
-	if agreed && !answered(members, statuses) {
-		c.ask(ctx, patientWithin, members, statuses)
-		if !answered(members, statuses) {
-			return observed.Etcd{}, ErrSlow
-		}
-	}
 	var alarms Alarms
-	if agreed { // else there is no answer, and no member sees a leader: none is healthy anyway
-		if alarms, err = c.alarmsOf(ctx, statuses); err != nil {
+	if l.agreed { // else there is no answer, and no member sees a leader: none is healthy anyway
+		if alarms, err = c.alarmsOf(ctx, l.statuses); err != nil {
 			return observed.Etcd{}, err
 		}
 	}
-	for i, m := range members {
-		out.Members[i] = observe(m, statuses[i], alarms.of(m.ID))
+	for i, m := range l.members {
+		out.Members[i] = observe(m, l.statuses[i], alarms.of(m.ID))
 	}
-	for _, a := range alarms.orphans(members) {
+	for _, a := range alarms.orphans(l.members) {
 		out.Orphans = append(out.Orphans, observed.Alarm{Member: HexID(a.Member), Name: a.Name})
 	}
 	slices.SortFunc(out.Members, func(a, b observed.Member) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
+}
+
+// look is what the members have said: who they are, whether a quorum agreed on that, and how each is, nil where it did
+// not answer.
+type look struct {
+	members  []Member
+	agreed   bool
+	statuses []*Status
+}
+
+// look asks once. The member asked at Connect has said then how it is.
+func (c *Client) look(ctx context.Context) (look, error) {
+	members, agreed, err := c.Members(ctx)
+	if err != nil {
+		return look{}, err
+	}
+	l := look{members: members, agreed: agreed, statuses: make([]*Status, len(members))}
+	for i, m := range members {
+		if m.ID == c.self.Header.GetMemberId() {
+			self := statusOf(c.self)
+			l.statuses[i] = &self
+		}
+	}
+	c.ask(ctx, c.answer, members, l.statuses)
+	if agreed && !l.answered() {
+		c.ask(ctx, patientWithin, members, l.statuses)
+		if !l.answered() {
+			return look{}, ErrSlow
+		}
+	}
+	return l, nil
 }
 
 // ask puts the status of every member that has none yet in its place, and leaves nil for those that do not answer
@@ -58,31 +87,27 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 func (c *Client) ask(ctx context.Context, limit time.Duration, members []Member, statuses []*Status) {
 	var wait sync.WaitGroup
 	for i, m := range members {
-		switch {
-		case statuses[i] != nil:
-		case m.ID == c.self.Header.GetMemberId():
-			self := statusOf(c.self)
-			statuses[i] = &self
-		default:
-			wait.Go(func() {
-				if s, err := c.statusWithin(ctx, limit, m); err == nil {
-					statuses[i] = &s
-				}
-			})
+		if statuses[i] != nil {
+			continue
 		}
+		wait.Go(func() {
+			if s, err := c.statusWithin(ctx, limit, m); err == nil {
+				statuses[i] = &s
+			}
+		})
 	}
 	wait.Wait()
 }
 
 // answered reports whether so many voters gave their status that they are a quorum.
-func answered(members []Member, statuses []*Status) bool {
+func (l look) answered() bool {
 	voters, answers := 0, 0
-	for i, m := range members {
+	for i, m := range l.members {
 		if m.Learner {
 			continue
 		}
 		voters++
-		if statuses[i] != nil {
+		if l.statuses[i] != nil {
 			answers++
 		}
 	}

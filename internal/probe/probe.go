@@ -57,7 +57,7 @@ type Request struct {
 	HostTimeout   time.Duration // for one host to begin its answer, connecting included; 8 s
 	AnswerTimeout time.Duration // for one host that has begun to end its answer, counted from the same moment; 30 s
 	APITimeout    time.Duration // for one attempt to read the API; 4 s
-	EtcdTimeout   time.Duration // for one attempt to read etcd; 9 s
+	EtcdTimeout   time.Duration // for one attempt to read etcd; 14 s
 	Timeout       time.Duration // for all of it, as long as no host is in the middle of its answer; 9.5 s
 	Parallel      int           // hosts asked at one time; 256
 }
@@ -138,7 +138,7 @@ func (r Request) withDefaults() Request {
 	set(&r.HostTimeout, 8*time.Second)
 	set(&r.AnswerTimeout, max(30*time.Second, r.HostTimeout))
 	set(&r.APITimeout, 4*time.Second)
-	set(&r.EtcdTimeout, 9*time.Second)
+	set(&r.EtcdTimeout, 14*time.Second)
 	set(&r.Timeout, 9500*time.Millisecond)
 	if r.Parallel <= 0 {
 		r.Parallel = 256

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -27,6 +28,8 @@ type Member struct {
 	Silent  bool // it takes connections and never answers
 	Down    bool // it takes no connections
 	Busy    int  // how many requests for its status it leaves unanswered, before it answers
+	// Electing is how many requests for its status it answers without a leader, before it sees one.
+	Electing int
 
 	Revision int64  // of its last change
 	Hash     uint32 // of its keys
@@ -39,6 +42,7 @@ type Cluster struct {
 	Members  []Member
 	Alarms   []*pb.AlarmMember
 	NoQuorum bool // what needs a quorum does not answer before the caller's deadline
+	Electing int  // how many lists of members that need a quorum are not answered, before they are
 	// Snapshot is what every member gives as its snapshot. SnapshotEnds is after how many bytes it breaks off;
 	// 0: it does not.
 	Snapshot     []byte
@@ -46,6 +50,7 @@ type Cluster struct {
 
 	creds etcd.Credentials
 
+	listed       atomic.Int64
 	mu           sync.Mutex
 	addrs        map[uint64]string
 	removed      []uint64
@@ -92,8 +97,12 @@ func (c *Cluster) serve(t testing.TB, m Member, config *tls.Config) string {
 
 // Access reaches the members in order, each through a dialer of its own.
 func (c *Cluster) Access() etcd.Access {
-	a := etcd.Access{Credentials: c.creds}
+	// The members are in this process, and the machine may be busy: only who is not to answer is not waited for long.
+	a := etcd.Access{Credentials: c.creds, Answer: time.Minute}
 	for _, m := range c.Members {
+		if m.Silent || m.Busy > 0 || c.NoQuorum || c.Electing > 0 {
+			a.Answer = 4 * time.Second
+		}
 		a.Via = append(a.Via, etcd.Endpoint{ID: m.Name, Address: c.addrs[m.ID], Dial: (&net.Dialer{}).DialContext})
 	}
 	return a
@@ -116,7 +125,7 @@ func (s *clusterServer) MemberList(ctx context.Context, r *pb.MemberListRequest)
 	if s.m.Learner {
 		return nil, rpctypes.ErrGRPCNotSupportedForLearner
 	}
-	if s.m.Silent || s.c.NoQuorum && r.Linearizable {
+	if s.m.Silent || r.Linearizable && (s.c.NoQuorum || s.c.listed.Add(1) <= int64(s.c.Electing)) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -156,13 +165,18 @@ type maintenanceServer struct {
 }
 
 func (s *maintenanceServer) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
-	if s.m.Silent || s.asked.Add(1) <= int64(s.m.Busy) {
+	asked := s.asked.Add(1)
+	if s.m.Silent || asked <= int64(s.m.Busy) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	leader := s.m.Leader
+	if asked <= int64(s.m.Electing) {
+		leader = 0
+	}
 	return &pb.StatusResponse{
 		Header: &pb.ResponseHeader{MemberId: s.m.ID, ClusterId: 0xc1, Revision: s.m.Revision}, Version: "3.6.8",
-		DbSize: s.size(), Leader: s.m.Leader,
+		DbSize: s.size(), Leader: leader,
 		DbSizeInUse: s.m.Size / 2, DbSizeQuota: s.m.Quota,
 		IsLearner: s.m.Learner, Errors: s.m.Errors,
 	}, nil

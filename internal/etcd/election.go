@@ -1,0 +1,91 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// electionWithin is how long an election may take: members notice after a second that they have lost their leader, and
+// need as long again where they do not agree at once. electionEvery is the pause between two looks at it.
+const (
+	electionWithin = 5 * time.Second
+	electionEvery  = 250 * time.Millisecond
+)
+
+// electing reports whether the voters that answered could elect a leader, and have not agreed on one yet.
+func (l look) electing() bool {
+	return l.answered() && (!l.agreed || len(l.leaderless()) > 0)
+}
+
+// leaderless are the indices of the voters that answered and see no leader.
+func (l look) leaderless() []int {
+	var out []int
+	for i, m := range l.members {
+		if s := l.statuses[i]; s != nil && s.Leader == 0 && !m.Learner {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// of is what the member said; nil where it said nothing.
+func (l look) of(id uint64) *Status {
+	for i, m := range l.members {
+		if m.ID == id {
+			return l.statuses[i]
+		}
+	}
+	return nil
+}
+
+// elected looks again until the members have a leader, or have had the time for it.
+func (c *Client) elected(ctx context.Context, l look) look {
+	until(ctx, cmp.Or(c.election, electionWithin), electionEvery, func(ctx context.Context) bool {
+		l = c.again(ctx, l)
+		return !l.electing()
+	})
+	return l
+}
+
+// again asks those once more who saw no leader, and for the list if no quorum had agreed on it. Who does not answer is
+// as before.
+func (c *Client) again(ctx context.Context, l look) look {
+	next := l
+	if !l.agreed {
+		if members, agreed, err := c.Members(ctx); err == nil {
+			next = look{members: members, agreed: agreed, statuses: make([]*Status, len(members))}
+			for i, m := range members {
+				next.statuses[i] = l.of(m.ID)
+			}
+		}
+	}
+	which := next.leaderless()
+	members, statuses := make([]Member, len(which)), make([]*Status, len(which))
+	for n, i := range which {
+		members[n] = next.members[i]
+	}
+	c.ask(ctx, c.answer, members, statuses)
+	for n, i := range which {
+		if statuses[n] != nil {
+			next.statuses[i] = statuses[n]
+		}
+	}
+	return next
+}
+
+// until asks, with a pause before each time, until the answer is yes, the limit has passed, or ctx has ended.
+func until(ctx context.Context, limit, pause time.Duration, ask func(context.Context) bool) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if ask(ctx) {
+			return
+		}
+	}
+}
