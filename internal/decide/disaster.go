@@ -112,6 +112,9 @@ type Recovery struct {
 	// Lost says that etcd has no quorum and that starting what is stopped does not bring it back, or that a recovery
 	// has begun and not ended.
 	Lost bool
+	// Listed says that etcd has said who its members are; else they are taken to be the manifest's hosts, and it may have
+	// others.
+	Listed bool
 	// Serving names the hosts of the cluster's present life whose own member, or API server, says that it serves
 	// although this machine sees no quorum; "" for none.
 	Serving string
@@ -132,7 +135,7 @@ func AssessRecovery(in Input) Recovery {
 		lost = !all.Holds()
 	}
 	return Recovery{
-		Lost: lost, Serving: v.serving(), Why: why, Unfit: v.unfit, Hosts: v.assessments(),
+		Lost: lost, Listed: v.etcd.listed, Serving: v.serving(), Why: why, Unfit: v.unfit, Hosts: v.assessments(),
 	}
 }
 

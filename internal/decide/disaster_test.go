@@ -96,6 +96,53 @@ func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
 	}
 }
 
+// Voters are counted by etcd's own list where it is known, also those that no host of the manifest has.
+func TestARecoveryCountsTheVotersThatTheManifestDoesNotHave(t *testing.T) {
+	t.Parallel()
+	expired := func(in *Input, id string) {
+		in.change(id, func(h *observed.Host) {
+			h.EtcdHealth, h.APIServer = observed.No, observed.No
+			h.Certificates = []observed.Certificate{{Name: "etcd/peer", Expired: true}}
+		})
+	}
+	for name, c := range map[string]struct {
+		how          func(*Input)
+		lost, listed bool
+		apply        fsm.Route
+	}{
+		"one of two is gone, and the certificates of the other have run out": {func(in *Input) {
+			expired(in, "192.0.0.1")
+			in.kill("cp-1")
+		}, true, true, fsm.DisasterRecovery},
+		"they are renewed, and etcd waits for the one that is gone": {func(in *Input) {
+			in.change("192.0.0.1", func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+			in.kill("cp-1")
+		}, true, true, fsm.DisasterRecovery},
+		"etcd does not answer, and its list is not known": {func(in *Input) {
+			expired(in, "192.0.0.1")
+			in.Is.Etcd = observed.Etcd{Reached: observed.No}
+		}, false, false, fsm.Repair},
+		"the other one lives": {func(in *Input) {
+			expired(in, "192.0.0.1")
+			in.kill("cp-1")
+			in.Is.Etcd.Members[1].Healthy = observed.Yes
+		}, false, true, fsm.Repair},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(2, 0)
+			in.kill("cp-2")
+			in.Want.ControlPlane, in.Is.API = in.Want.ControlPlane[:1], observed.API{Reached: observed.No}
+			delete(in.Is.Hosts, "192.0.0.2")
+			c.how(&in)
+			got := AssessRecovery(in)
+			if d := Decide(in); got.Lost != c.lost || got.Listed != c.listed || d.Route != c.apply {
+				t.Errorf("lost %t, listed %t, route %s: %s", got.Lost, got.Listed, d.Route, got.Why)
+			}
+		})
+	}
+}
+
 func TestADisasterIsAnsweredWithCommandLines(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 1)

@@ -180,6 +180,14 @@ func TestRecoverRefuses(t *testing.T) {
 		says string
 	}{
 		"a quorum that is there": {healthy(3, 1), survivor(), "etcd has its quorum"},
+		"voters that nobody knows of": {func() decide.Input {
+			in := lost(silent)
+			in.Is.Etcd = observed.Etcd{Reached: observed.No}
+			for _, h := range in.Want.ControlPlane {
+				mutate(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Active = false })
+			}
+			return in
+		}(), survivor(), "run kubeone apply, which does that; if etcd then answers that it has no quorum"},
 		"a host that nobody confirmed": {lost(silent, "cp-2", "cp-3"), destroyed(survivor(), gone[0]),
 			"--confirm-destroyed cp-3"},
 		"a confirmed host that answers": {lost(bare, "cp-2", "cp-3"), destroyed(survivor(), gone...),

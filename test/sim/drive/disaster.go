@@ -29,6 +29,8 @@ func (s *Simulation) recovered() bool {
 			break
 		}
 		if result := s.recover(request{command: recoverCluster}); result == Refused && s.gone {
+			s.oneRun() // what is refused may be for apply, which starts and renews what it can
+			s.others()
 			s.recover(request{command: recoverCluster, on: on})
 		}
 		s.noteQuorum()
