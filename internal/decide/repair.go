@@ -26,7 +26,7 @@ func (v *view) regenerations() map[string][]string {
 
 func (v *view) canRegenerate(s *hostState) bool {
 	switch {
-	case !s.inLimit || s.Condition != condition.Regenerable:
+	case !s.inLimit || s.midUpgrade || s.Condition != condition.Regenerable:
 		return false
 	case s.Role == desired.Worker:
 		return v.in.Is.API.Reached == observed.Yes && v.source() != ""

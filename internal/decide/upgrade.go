@@ -29,19 +29,35 @@ func (v *view) upgrades() []string {
 
 // goesOn reports whether an upgrade of the host has begun, and going on with it may repair what is wrong: the kubelet
 // or a component of the control plane does not run in its new version or configuration. To start them again as they are
-// would only fail again, for instance after the manifest was corrected. etcd runs there, and may be stopped.
+// would only fail again, for instance after the manifest was corrected. etcd runs there, and may be stopped; or nothing
+// does, because the kubelet does not, and the others are a quorum.
 func (v *view) goesOn(s *hostState) bool {
 	switch {
 	case !s.inLimit || !s.upgradeBegun() || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
 		return false
-	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes ||
-		s.Condition != condition.Restartable && s.Condition != condition.Unready && s.Condition != condition.Broken:
+	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || !s.mayGoOn():
 		return false
 	case s.Role == desired.Worker:
 		return true
+	case s.is.PKI != observed.Yes || s.is.EtcdData != observed.Yes:
+		return false
 	}
-	return s.is.PKI == observed.Yes && s.is.EtcdData == observed.Yes && s.is.EtcdHealth == observed.Yes &&
-		v.vote(s) == observed.Yes && quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
+	stop := quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd)
+	if !condition.RunsKubelet(&s.is) && !stop.Outage {
+		return stop.Safe
+	}
+	return s.is.EtcdHealth == observed.Yes && v.vote(s) == observed.Yes && stop.Safe
+}
+
+// mayGoOn reports whether what is wrong with the host may be what the rest of its upgrade writes and starts anew.
+func (s *hostState) mayGoOn() bool {
+	switch s.Condition {
+	case condition.Restartable, condition.Unready, condition.Broken:
+		return true
+	case condition.Regenerable:
+		return slices.Equal(s.Parts, []string{condition.PartSettings})
+	}
+	return false
 }
 
 // skew is the problem of a kubelet and an API server that could not work together during or after the upgrade; nil when

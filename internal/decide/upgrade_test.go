@@ -165,6 +165,11 @@ func TestWhatARunLeftCordonedIsOpened(t *testing.T) {
 func TestATurnThatHasBegunGoesOn(t *testing.T) {
 	t.Parallel()
 	stopKubelet := func(h *observed.Host) { h.Kubelet.Active, h.Healthz = false, observed.No }
+	nothingRuns := func(in *Input, h *observed.Host) {
+		stopKubelet(h)
+		h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No, observed.No
+		in.kill("cp-2")
+	}
 	for name, c := range map[string]struct {
 		host, id string
 		world    func(*Input, *observed.Host)
@@ -180,6 +185,17 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 		"its API server's manifest is gone": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) {
 			h.APIServer, h.APIServerVersion, h.Kubelet.Version = observed.No, "", "1.36.1"
 		}, fsm.Upgrade, "192.0.0.2"},
+		"nothing runs there, and the others are a quorum": {"cp-2", "192.0.0.2", func(in *Input, h *observed.Host) {
+			nothingRuns(in, h)
+		}, fsm.Upgrade, "192.0.0.2"},
+		"nothing runs there, and the others are none": {"cp-2", "192.0.0.2", func(in *Input, h *observed.Host) {
+			nothingRuns(in, h)
+			in.lose("192.0.0.3")
+		}, fsm.Repair, ""},
+		"nothing runs there, and its credentials are gone": {"cp-2", "192.0.0.2", func(in *Input, h *observed.Host) {
+			nothingRuns(in, h)
+			h.KubeletCert = observed.No
+		}, fsm.Repair, ""},
 		"its upgrade has not begun": {"cp-2", "192.0.0.2",
 			func(_ *Input, h *observed.Host) { stopKubelet(h); h.Upgrading = "" }, fsm.Repair, ""},
 		"it had begun for another version": {"cp-2", "192.0.0.2",
@@ -211,6 +227,48 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 				c.first != "" && (len(d.Upgrades) == 0 || d.Upgrades[0] != c.first || d.Restarts != nil) {
 				t.Errorf("route %s, upgrades %v, restarts %v: %+v", d.Route, d.Upgrades, d.Restarts,
 					d.Trace[len(d.Trace)-1])
+			}
+		})
+	}
+}
+
+// Where going on needs an API that is away with the host, or would stop a member that etcd needs, the kubelet's settings
+// are written again first: to start it with those that it refuses would fail for ever.
+func TestSettingsThatMayBeRefusedAreWrittenAgain(t *testing.T) {
+	t.Parallel()
+	const first = "192.0.0.1"
+	for name, c := range map[string]struct {
+		controlPlanes int
+		upgrading     string
+		world         func(*Input)
+	}{
+		"on the only control-plane host": {1, decidetest.Version, func(in *Input) {
+			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+		}},
+		"on one of two": {2, decidetest.Version, func(in *Input) {
+			in.Is.API = observed.API{Reached: observed.No}
+			in.kill("cp-1")
+		}},
+		"of a version that is not wanted any more": {1, "1.36.2", func(in *Input) {
+			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
+		}},
+		"with another host down": {3, decidetest.Version, func(in *Input) {
+			in.lose("192.0.0.2")
+			in.change(first, func(h *observed.Host) { h.EtcdHealth = observed.Yes })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(c.controlPlanes, 0)
+			in.change(first, func(h *observed.Host) {
+				h.Upgrading, h.Kubelet.Active, h.Healthz = c.upgrading, false, observed.No
+				h.APIServer, h.EtcdHealth = observed.No, observed.No
+			})
+			c.world(&in)
+			d := Decide(in)
+			want := map[string][]string{first: {condition.PartSettings}}
+			if diff := cmp.Diff(want, d.Regenerations); diff != "" || d.Restarts != nil || len(d.Upgrades) > 0 {
+				t.Errorf("route %s, restarts %v, upgrades %v, regenerations %s", d.Route, d.Restarts, d.Upgrades, diff)
 			}
 		})
 	}

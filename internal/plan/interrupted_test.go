@@ -9,6 +9,29 @@ import (
 	"kubeone/internal/step"
 )
 
+// The last host that is outdated may be one on which nothing runs: it goes on, and another one takes the snapshot.
+func TestTheSnapshotIsTakenWhereEtcdServes(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 0)
+	mutate(in, "cp-2", func(is *observed.Host) {
+		is.Upgrading, is.Kubelet.Active, is.Healthz = version, false, observed.No
+		is.EtcdHealth, is.APIServer, is.ControllerManager, is.Scheduler = observed.No, observed.No, observed.No,
+			observed.No
+	})
+	etcdOf(in, "cp-2", func(m *observed.Member) { m.Healthy = observed.No })
+	nodeOf(in, "cp-2", func(n *observed.Node) { n.Ready = observed.No })
+	p, _ := Build(Input{Decide: in})
+	var got []string
+	for _, s := range p.Steps {
+		if k := s.Intent.Kind; k == step.Snapshot || k == step.UpgradeControlPlane {
+			got = append(got, s.ID)
+		}
+	}
+	if diff := cmp.Diff([]string{"snapshot/cp-3", "upgrade-control-plane/cp-2"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A host whose upgrade an earlier run began and did not end is cordoned already: another one beside it would
 // be one too many.
 func TestAHostWhoseUpgradeWasInterruptedComesFirst(t *testing.T) {

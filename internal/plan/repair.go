@@ -102,6 +102,8 @@ func regenerated(part string) string {
 		return "certificates and kubeconfigs of the control plane, whose components start again"
 	case condition.PartKubelet:
 		return "/etc/kubernetes/kubelet.conf and the kubelet's client certificate"
+	case condition.PartSettings:
+		return "/var/lib/kubelet/config.yaml, as the manifest has it"
 	default:
 		return "/etc/kubernetes/manifests/" + part + ".yaml"
 	}

@@ -84,8 +84,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	if len(hosts) == 0 {
 		return nil
 	}
-	keeper := hosts[len(hosts)-1]
-	snapshot := b.takeSnapshot(keeper, "before anything is changed", fetched)
+	snapshot := b.takeSnapshot(b.keeper(hosts), "before anything is changed", fetched)
 	// Hosts that join in this plan come first: of all, one is out of service at a time.
 	previous := union([]string{snapshot}, b.planned(step.JoinFinish))
 	for _, h := range hosts {
@@ -111,6 +110,19 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 		}
 	}
 	return previous
+}
+
+// keeper is the host that takes the snapshot: the last to be upgraded of those whose etcd serves, else any whose does. An
+// upgrade that goes on may be of a host on which it does not.
+func (b *builder) keeper(hosts []desired.Host) desired.Host {
+	for _, of := range [...][]desired.Host{hosts, b.in.Want.ControlPlane} {
+		for _, h := range slices.Backward(of) {
+			if b.world.Is.Hosts[h.ID].EtcdHealth != observed.No {
+				return h
+			}
+		}
+	}
+	return hosts[len(hosts)-1]
 }
 
 // upgradeWorkers plans the workers in waves.

@@ -28,6 +28,7 @@ const (
 	CertificatesExpired       Code = "CertificatesExpired"
 	StaticPodMissing          Code = "StaticPodMissing"
 	UpgradeStuck              Code = "UpgradeStuck"
+	SettingsStuck             Code = "SettingsStuck"
 	StaleEpoch                Code = "StaleEpoch"
 	EtcdDataMissing           Code = "EtcdDataMissing"
 	EtcdDataUnusable          Code = "EtcdDataUnusable"

@@ -1,6 +1,6 @@
 package problem
 
-func conditionsRows() [45]row { //nolint:funlen // a table
+func conditionsRows() [46]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostNotAsked, class: ClassConnection,
@@ -171,6 +171,14 @@ func conditionsRows() [45]row { //nolint:funlen // a table
 			what: "its upgrade to {version} has begun, and no API server answers",
 			do: "correct what the manifest says of the API server, and run kubeone apply: it writes the API server's " +
 				"static-pod manifest again, and goes on with the upgrade",
+		},
+		{
+			code: SettingsStuck, class: ClassRuntime,
+			meaning: "An upgrade or a change of settings has begun on a control-plane host, and its kubelet does not " +
+				"run. What the kubelet was given may be wrong, such as a setting.",
+			what: "a change of this host has begun, and its kubelet is not running",
+			do: "correct what the manifest says of the kubelet, and run kubeone apply: it writes the kubelet's " +
+				"settings again, and goes on",
 		},
 		{
 			code: StaleEpoch, class: ClassEtcd,

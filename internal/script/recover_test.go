@@ -263,6 +263,10 @@ func TestARestoreEndsAnUpgradeOnlyWhereAllIsMadeAnew(t *testing.T) {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
 		b.must(alive + `TURN=@ROOT@/turn; printf '1.36.3' >"$TURN"; ` + change + `stage_restore
 [ ` + over + ` -e "$TURN" ]`)
+		// What had begun may have brought settings that the kubelet refuses.
+		if again := slices.Contains(b.phases(), "init phase kubelet-start"); again != (over == "") {
+			t.Errorf("%q: the kubelet's settings are written again: %t", change, again)
+		}
 	}
 }
 

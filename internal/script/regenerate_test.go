@@ -131,6 +131,22 @@ func TestAnAPIServerThatIsEndingIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+func TestTheKubeletsSettingsAreWrittenAgainWithoutAnAPI(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "cp-2")
+	b.script += "\nconfigure_kubelet() { echo configured >>'" + b.path("calls") + "'; }\n"
+	b.write("var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--pod-infra-container-image=p --node-ip=10.0.0.2"`)
+	b.must("PARTS=kubelet-settings; stage_regenerate")
+	calls := b.calls()
+	inOrder(t, calls, "configured", "kubeadm init phase kubelet-start --config", "systemctl restart kubelet")
+	if slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "kubectl") }) {
+		t.Errorf("it asks the API:\n%s", strings.Join(calls, "\n"))
+	}
+	if got := b.read("var/lib/kubelet/kubeadm-flags.env"); strings.Contains(got, "pod-infra") {
+		t.Errorf("the kubelet would get %s", got)
+	}
+}
+
 func TestAnEtcdWithoutItsDataIsNotStarted(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")

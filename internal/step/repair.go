@@ -37,8 +37,8 @@ func restartUnitsRow() row {
 	}
 }
 
-// RegenerateParams are the parts that are made again, in order: decide's names of certificates, kubelet credentials and
-// static pods.
+// RegenerateParams are the parts that are made again, in order: decide's names of certificates, of the kubelet's
+// credentials and settings, and of static pods.
 type RegenerateParams struct {
 	Parts []string `json:"parts,omitempty"`
 }
@@ -52,7 +52,7 @@ func (p RegenerateParams) variables() [][2]string {
 
 func regenerateRow() row {
 	return row{
-		kind: Regenerate, about: "certificates, kubelet credentials, static-pod manifests made again",
+		kind: Regenerate, about: "certificates, kubelet credentials and settings, static-pod manifests made again",
 		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](),
 		event:   "KubeOneRepaired",
 		secrets: joinSecrets(), only: desired.Worker, // a control-plane host signs for itself

@@ -111,7 +111,8 @@ func TestFiveControlPlanes(t *testing.T) {
 }
 
 // TestOnlyControlPlane is a cluster whose only API server does not start in the middle of its upgrade, for a flag that
-// the manifest gives it. When that is corrected, the upgrade goes on.
+// the manifest gives it, and whose kubelet does not in that of a roll-out, for settings. When that is corrected, it goes
+// on.
 func TestOnlyControlPlane(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "only", ControlPlanes: 1, Workers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
@@ -136,6 +137,28 @@ func TestOnlyControlPlane(t *testing.T) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 			})))
 			s.eventually("upgraded", 10*time.Minute, func(ctx context.Context) error {
+				if r := s.Run(ctx, "apply", "-y"); r.Status != 0 {
+					return errors.New(r.String())
+				}
+				return nil
+			})
+			s.upgraded(newest)
+			s.counted("before", 20)
+		}},
+		part{"a roll-out stops where the kubelet refuses its settings", func(s *story) {
+			s.must(s.WriteManifest(fields(func(all map[string]any) {
+				all["versions"] = map[string]any{"kubernetes": newest}
+				all["kubeletConfig"] = map[string]any{"imageMinimumGCAge": "2h", "imageMaximumGCAge": "1h"}
+			})))
+			s.run(16, []string{"apply", "-y", "--force-upgrade"}, "apply again, which continues this host's upgrade")
+			s.run(2, []string{"plan"}, "a change of this host has begun, and its kubelet is not running",
+				"regenerate kubelet-settings")
+		}},
+		part{"with the settings corrected, it comes to its end", func(s *story) {
+			s.must(s.WriteManifest(fields(func(all map[string]any) {
+				all["versions"] = map[string]any{"kubernetes": newest}
+			})))
+			s.eventually("rolled out", 10*time.Minute, func(ctx context.Context) error {
 				if r := s.Run(ctx, "apply", "-y"); r.Status != 0 {
 					return errors.New(r.String())
 				}

@@ -78,8 +78,10 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 			"ComponentUnhealthy(component=API server)"},
 		{"its upgrade has begun, and its kubelet does not run", func(h *host) {
 			h.APIServer, h.Upgrading, h.Kubelet.Active = observed.No, decidetest.Version, false
-		}, func(s *HostContext) { s.API, s.Node = observed.No, nil }, Restartable,
-			"KubeletStopped(state=active/running)"},
+		}, func(s *HostContext) { s.API, s.Node = observed.No, nil }, Regenerable, "SettingsStuck"},
+		{"its upgrade has begun, and neither kubelet nor container runtime runs", func(h *host) {
+			h.Upgrading, h.Kubelet.Active, h.Containerd.Active = decidetest.Version, false, false
+		}, nil, Restartable, "ContainerdStopped(state=active/running)"},
 		{"certificates expired", func(h *host) {
 			h.Certificates = []observed.Certificate{
 				{Name: "apiserver", Expired: true},

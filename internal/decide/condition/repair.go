@@ -9,10 +9,11 @@ import (
 	"kubeone/internal/problem"
 )
 
-// What can be written again on a host, as Assessment.Parts names it: these two, and the names of static pods.
+// What can be written again on a host, as Assessment.Parts names it: these three, and the names of static pods.
 const (
 	PartCertificates = "certificates"        // the control plane's own, renewed for as long as they were valid
 	PartKubelet      = "kubelet-credentials" // kubelet.conf and its client certificate
+	PartSettings     = "kubelet-settings"    // the kubelet's configuration, as the manifest has it
 )
 
 // staticPods are the manifests that every control-plane host has, in the order in which their components
@@ -30,6 +31,9 @@ func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []
 	}
 	add := func(part string, code problem.Code, parameters problem.Parameters) {
 		parts, why = append(parts, part), append(why, problem.Problem{Code: code, Parameters: parameters})
+	}
+	if controlPlane && settingsStuck(is) {
+		add(PartSettings, problem.SettingsStuck, nil)
 	}
 	if old := expired(is, controlPlaneCertificate); controlPlane && old != nil {
 		add(PartCertificates, problem.CertificatesExpired, problem.Parameters{"certificates": old})
@@ -75,6 +79,15 @@ func upgradeStuck(is *observed.Host, cx HostContext) bool {
 	return is.Upgrading != "" && is.Upgrading == cx.Version && cx.API == observed.No && is.APIServer == observed.No &&
 		is.EtcdHealth == observed.Yes && is.Containerd.Active && is.Kubelet.Active
 }
+
+// settingsStuck reports whether the host's kubelet does not run since an upgrade or a reconfiguration of the host has
+// begun: what that has written may be what the kubelet refuses, and right in the manifest by now.
+func settingsStuck(is *observed.Host) bool {
+	return is.Upgrading != "" && is.Containerd.Active && !RunsKubelet(is)
+}
+
+// RunsKubelet reports whether the host's kubelet is not known to be down.
+func RunsKubelet(is *observed.Host) bool { return is.Kubelet.Active && is.Healthz != observed.No }
 
 // expired names the host's certificates of a sort that have expired.
 func expired(is *observed.Host, sort func(name string) bool) []string {

@@ -143,14 +143,15 @@ stage_join_prepare() {
 		config=$(kubeadm_config file_join)
 	elif ! dials /etc/kubernetes/kubelet.conf "$LOCAL_ENDPOINT" && ! dials /etc/kubernetes/kubelet.conf "$ENDPOINT"; then
 		kubelet_asks "$ENDPOINT" # an earlier attempt was made for another endpoint
-		systemctl try-restart kubelet
 	fi
+	# What an earlier attempt has given the kubelet may be of another manifest, and refused. Of this host there may be no Node.
 	if [ ! -s /var/lib/kubelet/config.yaml ]; then
 		kubeadm join phase kubelet-start --config "$config"
 	else
-		systemctl is-active --quiet kubelet || systemctl start kubelet
+		settings_anew
 	fi
 	rm -f /etc/kubernetes/bootstrap-kubelet.conf
+	await_kubelet # before this host is in etcd's list of members
 }
 
 # publish_configuration has ConfigMap kubeadm-config say what the manifest says: the rest of the join reads it there, and it may be of

@@ -120,10 +120,15 @@ config_with_this_sandbox() {
 	done
 }
 
-# restart_kubelet starts the kubelet anew, and dies as soon as it has given up three times.
+# restart_kubelet starts the kubelet anew, and waits for it.
 restart_kubelet() {
 	systemctl reset-failed kubelet.service 2>/dev/null || true
 	systemctl restart kubelet.service || true
+	await_kubelet
+}
+
+# await_kubelet waits for a kubelet that was just started, and dies as soon as it has given up three times.
+await_kubelet() {
 	deadline=$(($(date +%s) + 120))
 	until kubelet_healthy >/dev/null 2>&1; do
 		if [ "$(systemctl show -p NRestarts --value kubelet.service)" -ge 3 ] || [ "$(date +%s)" -ge "$deadline" ]; then

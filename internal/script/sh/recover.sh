@@ -338,6 +338,8 @@ begin_anew() {
 		kubeadm init phase etcd local --config "$config"
 		note_files /etc/kubernetes/manifests/etcd.yaml
 		systemctl -q enable kubelet.service
+		# What had begun here may have brought settings that the kubelet refuses.
+		[ ! -f "$TURN" ] || settings_anew
 		systemctl start kubelet.service
 		return 0
 	fi

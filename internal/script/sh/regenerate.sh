@@ -1,6 +1,6 @@
 # stages regenerate and quarantine: a member gets again what it lacks, or stops being one so that it can join anew.
 
-# stage_regenerate makes $PARTS again: certificates, kubelet-credentials, names of static pods.
+# stage_regenerate makes $PARTS again: kubelet-settings, certificates, kubelet-credentials, names of static pods.
 stage_regenerate() {
 	ANEW=no # whether all static pods are to start again
 	systemctl is-active --quiet containerd || systemctl start containerd
@@ -8,6 +8,7 @@ stage_regenerate() {
 	for part in $PARTS; do
 		say "writing $part again"
 		case $part in
+		kubelet-settings) settings_anew ;;
 		certificates) renew_certificates ;;
 		kubelet-credentials) if [ "$ROLE" = worker ]; then bootstrap_kubelet; else sign_kubelet; fi ;;
 		kube-apiserver)

@@ -130,12 +130,13 @@ stage_upgrade_control_plane() {
 	stage_check
 	begin_turn
 	switch_binary kubeadm
+	if ! kubelet_healthy >/dev/null 2>&1; then # without it nothing else starts, and perhaps no API server answers
+		settings_anew
+		start_kubelet
+		wait_for 240 "the API to let its administrator in" administrator_let_in
+	fi
 	config=$(plain_config file_cluster)
 	kubeadm init phase upload-config all --config "$config"
-	if ! kubelet_healthy >/dev/null 2>&1; then # without it nothing else starts
-		write_kubelet
-		start_kubelet
-	fi
 	kubeadm certs renew all --config "$config" # each keeps its names
 	upgrade_runtime
 	write_kubelet
@@ -211,7 +212,21 @@ upgrade_runtime() {
 write_kubelet() {
 	configure_kubelet
 	kubeadm upgrade node phase kubelet-config --patches /etc/kubeone/patches
-	# kubeadm gave kubelets before 1.35 a flag that those since do not know.
+	drop_old_flags
+}
+
+# settings_anew does so on a control-plane host whose kubelet does not run, perhaps because of what it was given. It needs no API, which
+# may be away with that kubelet, and no Node of this host. kubeadm starts the kubelet.
+settings_anew() {
+	configure_kubelet
+	config=$(plain_config file_cluster_now)
+	systemctl reset-failed kubelet.service 2>/dev/null || true
+	kubeadm init phase kubelet-start --config "$config"
+	drop_old_flags
+}
+
+# drop_old_flags: kubeadm gave kubelets before 1.35 a flag that those since do not know.
+drop_old_flags() {
 	flags=/var/lib/kubelet/kubeadm-flags.env
 	[ ! -f "$flags" ] || sed -i 's/--pod-infra-container-image=[^ "]* *//' "$flags"
 }

@@ -329,7 +329,7 @@ func (s *Simulation) asWanted() {
 	s.machinesAsWanted(r)
 	l := s.look()
 	for _, h := range l.want.Hosts() {
-		if why := s.hostAsWanted(r, h, l.want.Endpoint); why != "" {
+		if why := s.hostAsWanted(r, h, l.want.Endpoint, SettingsOf(l.want)); why != "" {
 			s.Checker.Break(safety.Converged, "%s %s", h.Hostname, why)
 		}
 	}
@@ -350,7 +350,9 @@ func (s *Simulation) asWanted() {
 	}
 }
 
-func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host, endpoint desired.Endpoint) string {
+func (s *Simulation) hostAsWanted(
+	r *world.EtcdCluster, want desired.Host, endpoint desired.Endpoint, settings string,
+) string {
 	h, n := s.World.Host(want.ID), r.Objects.Node(want.Hostname)
 	dials := h.Disk.Dials
 	if h.ControlPlane {
@@ -371,6 +373,8 @@ func (s *Simulation) hostAsWanted(r *world.EtcdCluster, want desired.Host, endpo
 		return "does not vote"
 	case h.Disk.Edited, h.Run.Edited:
 		return "has a kubelet with somebody else's configuration"
+	case h.Disk.Settings != settings:
+		return "has a kubelet with " + h.Disk.Settings
 	case dials != endpoint.Host && dials != endpoint.At(endpoint.Later).Host: // who has moved early stays
 		return "dials another endpoint"
 	}

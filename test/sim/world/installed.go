@@ -20,6 +20,7 @@ func Installed(want desired.Cluster, version string) *World {
 			h.Disk.Dials = want.Endpoint.Host
 		}
 		h.Disk.Fetched, h.Disk.Digest = []string{version}, Config
+		h.Disk.Settings = Config
 		h.Run.Containerd = true
 		startKubelet(h, version)
 		h.Run.Registered = true

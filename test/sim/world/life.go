@@ -56,9 +56,10 @@ func checkUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 
 // beginUpgrade notes that the upgrade has begun. A kubelet that does not run is started: nothing else would
 // start etcd again.
-func beginUpgrade(_ *World, h *Host, u *Unit) (bool, error) {
+func beginUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	h.Disk.Upgrading = u.Intent.Version
 	if !h.Run.Kubelet {
+		w.configure(h, u)
 		startKubelet(h, h.Disk.Kubelet)
 	}
 	return true, nil
@@ -85,12 +86,28 @@ func stopForSettings(w *World, h *Host, u *Unit) (bool, error) {
 	return stopUnits(w, h, u)
 }
 
-// changeSettings starts it with the wanted ones. Those that are refused are taken back, and the host is as it was.
+// markChange notes that a change of the host's settings has begun.
+func markChange(_ *World, h *Host, u *Unit) (bool, error) {
+	h.Disk.Upgrading = u.Intent.Version
+	return true, nil
+}
+
+// changeSettings writes the wanted ones.
 func changeSettings(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	u.before = h.Disk.Settings
+	w.configure(h, u)
+	return true, nil
+}
+
+// trySettings starts what reads them. Those that are refused are taken back, and the host is as it was.
+func trySettings(_ *World, h *Host, u *Unit) (bool, error) {
+	refused := h.Disk.Settings == Refused
+	if refused {
+		h.Disk.Settings, h.Disk.Upgrading = u.before, ""
+	}
 	startKubelet(h, h.Disk.Kubelet)
-	if w.settingsOf(u.By.Run) == Refused {
-		h.Disk.Upgrading = ""
+	if refused {
 		return false, errors.New("the kubelet does not start; this host has again what it had before")
 	}
 	return true, nil
@@ -123,7 +140,7 @@ func awaitOthers(w *World, h *Host, _ *Unit) (bool, error) {
 
 func changeKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
-	h.Disk.Edited = false
+	w.configure(h, u)
 	startKubelet(h, u.Intent.Version)
 	h.Run.Containerd = true
 	return true, nil
@@ -235,6 +252,8 @@ func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 	for _, part := range step.ParamsOf[step.RegenerateParams](u.Intent).Parts {
 		switch part {
+		case "kubelet-settings":
+			w.configure(h, u)
 		case "etcd":
 			if h.Disk.Data == nil {
 				return false, errors.New("an etcd without its data must not start as the member that it was")

@@ -95,6 +95,12 @@ func beginAnew(w *World, h *Host, u *Unit) (bool, error) {
 	if d.API != u.Intent.Version {
 		w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: d.API, New: u.Intent.Version})
 	}
+	if made := d.KubeletCA == 0 || d.API == ""; made || d.Upgrading != "" {
+		w.configure(h, u)
+		if made { // by kubeadm, around the data
+			d.Digest, d.Upgrading = d.Settings, ""
+		}
+	}
 	e := w.wantedBy(u.By.Run)
 	if d.AdminCA == 0 { // a certificate that is renewed keeps its names
 		d.Admin, d.Names = e.Host, e.Required()

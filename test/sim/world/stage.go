@@ -74,14 +74,24 @@ func initPKI(w *World, h *Host, u *Unit) (bool, error) {
 	h.Disk.AdminCA, h.Disk.KubeletCA, h.Disk.Local = h.Disk.CA, h.Disk.CA, true
 	e := w.wantedBy(u.By.Run)
 	h.Disk.Admin, h.Disk.Names = e.Host, e.Required()
+	w.configure(h, u)
 	startKubelet(h, u.Intent.Version)
 	return true, nil
 }
 
+// configure writes the configuration of the host's kubelet as the run's manifest has it.
+func (w *World) configure(h *Host, u *Unit) {
+	h.Disk.Settings, h.Disk.Edited = w.settingsOf(u.By.Run), false
+}
+
+// startKubelet starts the kubelet in that version. With settings that it refuses it ends at once.
 func startKubelet(h *Host, version string) {
 	h.Disk.Kubelet, h.Disk.Enabled = version, true
 	h.Run.Kubelet, h.Run.KubeletVersion, h.Run.Registered = true, version, false
 	h.Run.Edited = h.Disk.Edited
+	if h.Disk.Settings == Refused {
+		h.Run.Kubelet, h.Run.KubeletVersion = false, ""
+	}
 }
 
 func initEtcd(w *World, h *Host, u *Unit) (bool, error) {
@@ -132,19 +142,24 @@ func markControlPlane(w *World, h *Host, _ *Unit) (bool, error) {
 }
 
 func markJoined(w *World, h *Host, u *Unit) (bool, error) {
+	h.Disk.Digest = w.settingsOf(u.By.Run)
+	return markRestored(w, h, u)
+}
+
+// markRestored makes the host a finished one, with the settings that it has noted.
+func markRestored(w *World, h *Host, u *Unit) (bool, error) {
 	m := h.Disk.Marker
 	if !m.Complete {
 		m.Epoch = w.orders[u.By.Run].Epoch
 	}
 	m.Complete, m.Fenced, m.Restoring = true, "", false
-	h.Disk.Digest = w.settingsOf(u.By.Run)
 	return true, nil
 }
 
 // Config is the digest of every host's wanted configuration in the manifest of the beginning.
 const Config = "config-1"
 
-// Refused is the digest of settings with which no kubelet and no API server starts.
+// Refused is the digest of settings with which no kubelet starts, and so nothing of the control plane either.
 const Refused = "config-refused"
 
 // settingsOf is the digest of the configuration that the run's manifest wants of hosts.
@@ -170,6 +185,10 @@ func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	h.Disk.AdminCA, h.Disk.Admin, h.Disk.Names = h.Disk.CA, e.Host, e.Required()
 	if h.Disk.KubeletCA == 0 {
 		h.Disk.KubeletCA, h.Disk.Local, h.Disk.Dials = h.Disk.CA, false, e.Host
+	}
+	if h.Disk.Settings != w.settingsOf(u.By.Run) || h.Disk.Edited {
+		w.configure(h, u)
+		h.Run.Kubelet = false // it is started anew
 	}
 	if !h.Run.Kubelet {
 		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
@@ -250,11 +269,13 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 	r := w.EtcdCluster()
 	switch {
 	case h.Disk.KubeletCA != 0:
-		h.Run.Registered = false // it is started anew, and makes its Node if there is none
+		w.configure(h, u)
+		startKubelet(h, h.Disk.Kubelet) // it makes its Node if there is none
 	case r == nil || !w.asksAPI(h):
 		return false, nil
 	default:
 		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+		w.configure(h, u)
 		h.Disk.KubeletCA, h.Run.Kubelet = w.caOf(r), false // kubeadm starts it anew
 		h.Disk.Dials = w.wantedBy(u.By.Run).Host
 	}

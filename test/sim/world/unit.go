@@ -22,7 +22,8 @@ const patience = 40
 type Unit struct {
 	By        Author
 	Intent    step.Intent
-	Disrupted bool // it has stopped something of the control plane that worked
+	Disrupted bool   // it has stopped something of the control plane that worked
+	before    string // the settings that it has found
 	phase     int
 	waited    int
 }

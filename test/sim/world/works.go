@@ -22,7 +22,7 @@ var works = map[step.Kind]work{
 	step.Init: {phases: []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined},
 		repairs: true},
 	step.CopyPKI:     {phases: []phase{writePKI}, repairs: true},
-	step.JoinPrepare: {phases: []phase{joinKubelet}, repairs: true},
+	step.JoinPrepare: {phases: []phase{joinKubelet, awaitKubelet}, repairs: true},
 	step.JoinEtcd:    {phases: []phase{addMember, startMember, promoteMember}, repairs: true},
 	step.JoinFinish: {phases: []phase{writeAPI, awaitAPI, finalizeKubelet, markControlPlane, markJoined},
 		repairs: true},
@@ -49,13 +49,13 @@ var works = map[step.Kind]work{
 	},
 	step.SystemAddons: {phases: []phase{applySystem}},
 	step.Reconfigure: {phases: []phase{
-		checkRunning, beginUpgrade, awaitOthers, stopForSettings, changeSettings, awaitKubelet, awaitEtcd, awaitAPI,
-		markJoined, endUpgrade,
+		checkRunning, markChange, awaitOthers, stopForSettings, changeSettings, trySettings, awaitKubelet, awaitEtcd,
+		awaitAPI, markJoined, endUpgrade,
 	}},
 
 	step.Snapshot:  {phases: []phase{snapshot}},
 	step.Fence:     {phases: []phase{fenceMark, stopAll, takeAway}},
-	step.Restore:   {phases: []phase{restoreMark, restoreData, beginAnew, awaitAPI, markJoined}},
+	step.Restore:   {phases: []phase{restoreMark, restoreData, beginAnew, awaitAPI, markRestored}},
 	step.ResetHost: {phases: []phase{stopAll, keep, deleteAll}},
 	step.Purge:     {phases: []phase{deleteAside}},
 

@@ -101,6 +101,7 @@ type Disk struct {
 	Lost        string   // the version of the API server whose manifest was deleted
 	Upgrading   string   // the version to which an upgrade has begun; "" is none
 	Digest      string   // of the configuration that the last step noted
+	Settings    string   // the digest of the configuration that the kubelet's own file is of; "" is none
 	Edited      bool     // the kubelet's configuration is somebody else's, and ours is kept beside it
 	Snapshots   []int    // revisions
 	Restored    bool     // a restore that has not ended has put its data in place
