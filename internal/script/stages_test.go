@@ -264,12 +264,15 @@ func TestAWorkerJoinsOnce(t *testing.T) {
 	}
 	const again = "kubeadm upgrade node phase kubelet-config --patches /etc/kubeone/patches"
 	step("a bare host", joins...)
-	step("once more", "systemctl restart kubelet")
+	step("once more", again, "systemctl restart kubelet")
 	b.write("etc/kubernetes/kubelet.conf", "    server: https://old.example.com:6443\n")
-	step("begun by another endpoint", "systemctl stop kubelet", "systemctl restart kubelet")
+	step("begun by another endpoint", "systemctl stop kubelet", again, "systemctl restart kubelet")
 	b.mustAsk("https://lb.example.com:6443")
 	b.write(token, "")
-	step("killed before the kubelet was started anew", "systemctl restart kubelet", "systemctl restart kubelet")
+	step("killed before the kubelet was started anew", again, "systemctl restart kubelet", "systemctl restart kubelet")
+	b.command("kubectl", `case "$*" in *"get --raw /api/v1/nodes/w-1") exit 1 ;; esac`)
+	step("its Node is gone", "kubeadm join phase kubelet-start", "systemctl restart kubelet", "systemctl restart kubelet")
+	b.command("kubectl", "")
 	if err := os.Remove(b.path(certificate)); err != nil {
 		t.Fatal(err)
 	}

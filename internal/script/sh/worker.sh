@@ -15,8 +15,16 @@ stage_join_worker() {
 			systemctl stop kubelet
 			kubelet_asks "$ENDPOINT"
 		fi
+		# What an earlier attempt has given the kubelet may be of another manifest, and refused. kubeadm's upgrade reads the Node.
+		if [ -s /var/lib/kubelet/config.yaml ] && node_there; then
+			write_kubelet
+		else
+			config=$(kubeadm_config file_join)
+			kubeadm join phase kubelet-start --config "$config"
+		fi
 		# A kubelet makes its Node when it starts, and only then: the one of an earlier attempt may be gone, or of a cluster that
 		# has begun anew since.
+		systemctl reset-failed kubelet.service 2>/dev/null || true
 		systemctl restart kubelet
 	fi
 	kubelet_bootstrapped
@@ -25,6 +33,9 @@ stage_join_worker() {
 	mark yes
 	rm -f "$TURN" # whatever this host was before
 }
+
+# node_there succeeds when this host's Node is known to be there. A recovery deletes Nodes, and so do people.
+node_there() { asked /etc/kubernetes/kubelet.conf "$ENDPOINT" "/api/v1/nodes/$NODE_NAME" >/dev/null 2>&1; }
 
 # forget_bootstrap_key stops the kubelet and removes the key with which it has asked with a join token: with that key it would
 # go on waiting for the old request, and nobody approves one whose token was revoked.
