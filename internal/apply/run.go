@@ -41,6 +41,7 @@ type Run struct {
 	// there is none. Its error ends the step. Nil asks nobody.
 	CheckLock func(context.Context, plan.Step, *cluster.Access) error
 	Copy      *Copy // what a restore begins from; nil when the plan has none
+	Files     Files // the secret ones that components of the control plane read
 	Addons    []addons.Addon
 	Manifest  string // as kept in the cluster: without secrets
 	Lock      *Lock

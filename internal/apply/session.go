@@ -65,6 +65,8 @@ func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[
 		return map[string][]byte{script.PKIFile: pki}, err
 	case step.BackupSecret:
 		return r.Copy.secrets()
+	case step.ComponentSecret:
+		return r.Files, nil
 	}
 	return nil, fmt.Errorf("nobody knows where the secret %q comes from", secret)
 }

@@ -28,6 +28,7 @@ type Cluster struct {
 	Kubelet         Kubelet              `json:"kubelet"`
 	TLSCipherSuites TLSCipherSuites      `json:"tlsCipherSuites"`
 	Components      Components           `json:"components"`
+	Extras          []Extra              `json:"extras,omitempty"`   // of the control plane's components
 	CABundle        string               `json:"caBundle,omitempty"` // PEM; public certificates, not a secret
 	Certificates    Certificates         `json:"certificates"`
 	Preflight       Preflight            `json:"preflight"`

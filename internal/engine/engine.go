@@ -37,6 +37,8 @@ type Config struct {
 	Releases Releases             // what is installed
 	Connect  apply.Connectors     // how connections to the API and to etcd are made; the zero value makes real ones
 
+	Files apply.Files // the secret ones of Want's extras
+
 	// CA is by which CA the cluster is known to the caller; nil takes whatever its control-plane hosts say.
 	CA KnownCA
 

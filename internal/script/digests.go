@@ -51,7 +51,7 @@ func digestsWith(in Input, kubelet string) map[string]string {
 		unversioned := clusterConfiguration(in.Want)
 		delete(unversioned, "kubernetesVersion")
 		// The hosts' own names are only in the certificates; one more host is not another configuration.
-		server := object{"extraArgs": args(apiServerFlags(in.Want))}
+		server := componentOf(in.Want, desired.APIServer, apiServerFlags(in.Want))
 		unversioned["apiServer"] = server
 		network, _ := documents(object{"networking": unversioned["networking"]})
 		digests[desired.NetworkDigest] = sum(network)

@@ -116,6 +116,7 @@ func everything() Input {
 		},
 	}
 	w.Certificates = desired.Certificates{ValidityPeriod: "4380h", CAValidityPeriod: "43800h"}
+	w.Extras = extras()
 	w.Preflight.IgnoreErrors = []string{"Swap", "NumCPU"}
 	w.Network.KubeProxy = desired.KubeProxy{
 		Mode: "ipvs", Conntrack: &desired.Conntrack{MaxPerCore: 0, Min: 1000},

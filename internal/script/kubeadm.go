@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 	"strconv"
 	"strings"
@@ -153,12 +154,10 @@ func clusterConfiguration(want desired.Cluster) object {
 			"serviceSubnet": n.ServiceSubnet,
 			"dnsDomain":     n.DNSDomain,
 		},
-		"apiServer":         object{"certSANs": want.APINames(), "extraArgs": args(apiServerFlags(want))},
-		"controllerManager": object{"extraArgs": args(controllerManagerFlags(want))},
-		"scheduler": object{
-			"extraArgs": args(component(want.Components.Scheduler, map[string]string{"profiling": "false"})),
-		},
-		"etcd": etcd,
+		"apiServer":         apiServer(want),
+		"controllerManager": componentOf(want, desired.ControllerManager, controllerManagerFlags(want)),
+		"scheduler":         componentOf(want, desired.Scheduler, schedulerFlags(want)),
+		"etcd":              etcd,
 	}
 	if want.Registry.Overwrite != "" {
 		o["imageRepository"] = want.Registry.Overwrite
@@ -170,6 +169,21 @@ func clusterConfiguration(want desired.Cluster) object {
 	if v := want.Certificates.CAValidityPeriod; v != "" {
 		o["caCertificateValidityPeriod"] = v
 	}
+	return o
+}
+
+// componentOf is what kubeadm is told of a component: its flags, and what it mounts beside what kubeadm has it mount.
+func componentOf(want desired.Cluster, name string, flags map[string]string) object {
+	o := object{"extraArgs": args(flags)}
+	if volumes := extraVolumes(want, name); len(volumes) > 0 {
+		o["extraVolumes"] = volumes
+	}
+	return o
+}
+
+func apiServer(want desired.Cluster) object {
+	o := componentOf(want, desired.APIServer, apiServerFlags(want))
+	o["certSANs"] = want.APINames()
 	return o
 }
 
@@ -200,15 +214,27 @@ func apiServerFlags(want desired.Cluster) map[string]string {
 	if s := want.TLSCipherSuites.APIServer; len(s) > 0 {
 		flags["tls-cipher-suites"] = strings.Join(s, ",")
 	}
+	maps.Copy(flags, extraFlags(want, desired.APIServer))
+	if plugins := admissionPlugins(want); len(plugins) > 0 {
+		flags["enable-admission-plugins"] += "," + strings.Join(plugins, ",")
+	}
 	return component(want.Components.APIServer, flags)
 }
 
 func controllerManagerFlags(want desired.Cluster) map[string]string {
-	return component(want.Components.ControllerManager, map[string]string{
+	flags := map[string]string{
 		"node-cidr-mask-size":         strconv.Itoa(want.Network.NodeCIDRMaskSize),
 		"profiling":                   "false",
 		"terminated-pod-gc-threshold": "1000",
-	})
+	}
+	maps.Copy(flags, extraFlags(want, desired.ControllerManager))
+	return component(want.Components.ControllerManager, flags)
+}
+
+func schedulerFlags(want desired.Cluster) map[string]string {
+	flags := map[string]string{"profiling": "false"}
+	maps.Copy(flags, extraFlags(want, desired.Scheduler))
+	return component(want.Components.Scheduler, flags)
 }
 
 func etcdFlags(want desired.Cluster) map[string]string {

@@ -98,6 +98,11 @@ func Render(in Input) (string, error) {
 	for _, f := range append(append(hostFiles(in, artifacts), kubeadm...), snapshots...) {
 		b.WriteString(f.definition(f.function))
 	}
+	for i, f := range componentFiles(in) {
+		if !f.Secret {
+			b.WriteString(file{content: f.Content}.definition(fmt.Sprintf("file_component_%d", i)))
+		}
+	}
 	b.WriteString(registryFunction(in.Want))
 	b.WriteString("\n" + system(in).Shell() + linkPlugin(in))
 	text, err := stageText()
@@ -225,6 +230,9 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"ETCD_IMAGE", etcdImage(a)},
 		{"RECOVERY", RecoveryDir},
 		{"IMAGE_BLOBS", strings.Join(in.ImageBlobs, " ")},
+		{"COMPONENT_FILES", componentFileLines(in)},
+		{"EXEMPT_NAMESPACES", exemptNamespaces(in.Want)},
+		{"COMPONENT_DIRS", strings.Join(componentDirectories(in), " ")},
 		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},
 	}, places(), step.Variables(in.Steps))
@@ -256,7 +264,10 @@ func yesNo(b bool) string {
 }
 
 func initFlags(want desired.Cluster) string {
-	if want.Network.KubeProxy.Skip {
+	switch {
+	case want.LimitsNodes():
+		return "--skip-phases=addon" // they follow when their namespace is exempt
+	case want.Network.KubeProxy.Skip:
 		return "--skip-phases=addon/kube-proxy"
 	}
 	return ""

@@ -48,7 +48,7 @@ func initRow() row {
 	return row{
 		kind: Init, about: "a new cluster's first control-plane host",
 		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret},
-		creates: true, joins: true, essential: true, byHand: true, effect: begun,
+		pods: true, creates: true, joins: true, essential: true, byHand: true, effect: begun,
 	}
 }
 

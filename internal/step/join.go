@@ -51,7 +51,7 @@ func joinEtcdRow() row {
 func joinFinishRow() row {
 	return row{
 		kind: JoinFinish, about: "control plane: API server, controllers, marked as control plane",
-		place: OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(),
+		place: OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(), pods: true,
 		joins: true, essential: true, byHand: true, effect: joined,
 	}
 }

@@ -35,7 +35,7 @@ func reconfigureRow() row {
 		kind: Reconfigure, about: "the wanted settings of a host's components; those that are refused are taken back",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
 		event: "KubeOneReconfigured", installs: true, begins: true, halts: always, disrupts: stops, essential: true,
-		byHand: true, effect: reconfigured,
+		byHand: true, pods: true, effect: reconfigured,
 	}
 }
 

@@ -102,11 +102,12 @@ type Secret string
 
 // The secrets.
 const (
-	NewTokenSecret  Secret = "new token"  // a join token that the cluster is to begin with
-	TokenSecret     Secret = "join token" // one that the cluster knows
-	DiscoverySecret Secret = "discovery"  // the cluster's address and CA, by which a join verifies it
-	PKISecret       Secret = "pki"        // CAs and service-account keys of another control-plane host
-	BackupSecret    Secret = "backup"     // the same, and the configuration of encryption, of a backup
+	NewTokenSecret  Secret = "new token"       // a join token that the cluster is to begin with
+	TokenSecret     Secret = "join token"      // one that the cluster knows
+	DiscoverySecret Secret = "discovery"       // the cluster's address and CA, by which a join verifies it
+	PKISecret       Secret = "pki"             // CAs and service-account keys of another control-plane host
+	BackupSecret    Secret = "backup"          // the same, and the configuration of encryption, of a backup
+	ComponentSecret Secret = "component files" // those of the control plane's components that are secret
 )
 
 // Group is the part of a run to which a step belongs, in a reader's words.

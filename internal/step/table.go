@@ -36,6 +36,7 @@ type row struct {
 
 	secrets []Secret     // what its stage may read
 	only    desired.Role // the role on whose hosts it reads them; "" is every role
+	pods    bool         // it writes static pods on control-plane hosts, and so the secret files that these read
 
 	// disrupts is what it does to its host's part in etcd, which etcd must allow when it is planned and when it begins.
 	disrupts func(Intent) quorum.Disruption // nil: nothing, or there is no quorum left, as in a recovery
@@ -173,10 +174,14 @@ func (i Intent) Disrupts() quorum.Disruption {
 // Secrets are those that the step's stage may read.
 func (i Intent) Secrets() []Secret {
 	r := i.Kind.row()
-	if r.only != "" && i.Role != r.only {
-		return nil
+	var out []Secret
+	if r.only == "" || i.Role == r.only {
+		out = slices.Clone(r.secrets)
 	}
-	return slices.Clone(r.secrets)
+	if r.pods && i.Role == desired.ControlPlane {
+		out = append(out, ComponentSecret)
+	}
+	return out
 }
 
 // NeedsToken reports whether the step's stage reads a join token.

@@ -69,10 +69,11 @@ func TestSecretsAreThoseOfTheRole(t *testing.T) {
 		token  bool
 		want   []Secret
 	}{
-		{Intent{Kind: Init, Role: desired.ControlPlane}, true, []Secret{NewTokenSecret}},
+		{Intent{Kind: Init, Role: desired.ControlPlane}, true, []Secret{NewTokenSecret, ComponentSecret}},
 		{Intent{Kind: JoinWorker, Role: desired.Worker}, true, []Secret{TokenSecret, DiscoverySecret}},
 		{Intent{Kind: Regenerate, Role: desired.Worker}, true, []Secret{TokenSecret, DiscoverySecret}},
-		{Intent{Kind: Regenerate, Role: desired.ControlPlane}, false, nil},
+		{Intent{Kind: Regenerate, Role: desired.ControlPlane}, false, []Secret{ComponentSecret}},
+		{Intent{Kind: Reconfigure, Role: desired.Worker}, false, nil},
 		{Intent{Kind: CopyPKI, Role: desired.ControlPlane}, false, []Secret{PKISecret}},
 		{Intent{Kind: Images, Role: desired.Worker}, false, nil},
 	} {

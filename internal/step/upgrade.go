@@ -60,7 +60,7 @@ func upgradeControlPlaneRow() row {
 	return row{
 		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
 		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded",
-		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, effect: upgraded,
+		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, pods: true, effect: upgraded,
 	}
 }
 

@@ -78,10 +78,16 @@ stage_init() {
 	# On disk before anything begins that relies on them.
 	kubeadm init phase certs all --config "$config"
 	on_disk /etc/kubernetes/pki
+	component_files
 	# shellcheck disable=SC2086 # none or one flag
 	kubeadm init --config "$config" --skip-token-print --ignore-preflight-errors "$tolerated" $INIT_FLAGS
 	rm -f /etc/kubernetes/super-admin.conf
 	no_auto_approval
+	if [ -n "$EXEMPT_NAMESPACES" ]; then
+		exempt_namespaces
+		stage_system_addons
+	fi
+	component_leftovers
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes
@@ -187,6 +193,7 @@ stage_join_etcd() {
 }
 
 stage_join_finish() {
+	component_files
 	config=$(kubeadm_config file_join)
 	kubeadm join phase control-plane-prepare control-plane --config "$config"
 	await_api_server 240
@@ -199,6 +206,7 @@ stage_join_finish() {
 	kubeadm join phase control-plane-join mark-control-plane --config "$config"
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	wait_for_pods "kube-controller-manager kube-scheduler" 240 "this host's controller manager and scheduler" controllers_healthy
+	component_leftovers
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes

@@ -4,7 +4,7 @@
 # knows its own unit again: by another one it might end the containers.
 stage_restore_files() {
 	for file in $RESTORE; do
-		case $file in /etc/kubernetes/*) die "$file is not restored: a static pod may need what somebody has added to it" ;; esac
+		case $file in /etc/kubernetes/manifests/*) die "$file is not restored: a static pod may need what somebody has added to it" ;; esac
 		kept_copy "$file" >/dev/null
 	done
 	UNITS=

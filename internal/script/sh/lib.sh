@@ -222,7 +222,10 @@ files_of() {
 		;;
 	kernel) printf '%s\n' /etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf ;;
 	kubelet) printf '%s\n' /var/lib/kubelet/config.yaml /etc/systemd/system/kubelet.service ;;
-	control-plane) for name in $STATIC_PODS; do printf '/etc/kubernetes/manifests/%s.yaml\n' "$name"; done ;;
+	control-plane)
+		for name in $STATIC_PODS; do printf '/etc/kubernetes/manifests/%s.yaml\n' "$name"; done
+		component_paths
+		;;
 	esac
 }
 

@@ -140,6 +140,8 @@ await_kubelet() {
 
 # change_control_plane writes the static pods. The kubelet stands still meanwhile, and pods of which nothing has changed go on.
 change_control_plane() {
+	exempt_namespaces
+	component_files
 	systemctl stop kubelet
 	CHANGED_PODS=
 	for name in $STATIC_PODS; do

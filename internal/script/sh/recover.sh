@@ -348,6 +348,7 @@ begin_anew() {
 		drop_leaves
 	fi
 	: >"$RECOVERY/made"
+	component_files
 	systemctl -q enable kubelet.service
 	drop_halves
 	kubeadm init --config "$config" --skip-token-print --skip-phases bootstrap-token,addon,show-join-command --ignore-preflight-errors "$(ignored)"

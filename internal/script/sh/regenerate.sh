@@ -160,6 +160,7 @@ write_manifest() {
 		;;
 	*)
 		[ "$1" != kube-apiserver ] || encryption_stays
+		component_files
 		kubeadm init phase control-plane "${1#kube-}" --config "$config"
 		;;
 	esac

@@ -142,6 +142,8 @@ stage_upgrade_control_plane() {
 	write_kubelet
 	wait_for 120 "etcd to have a quorum without this host's member" others_vote
 	guard_etcd
+	(exempt_namespaces) || say "the next upgrade or reconfiguration exempts them"
+	component_files
 	kubeadm init phase etcd local --config "$config"
 	kubeadm init phase control-plane all --config "$config"
 	kubelet_asks "$LOCAL_ENDPOINT"
@@ -252,6 +254,7 @@ start_kubelet() {
 # end_turn notes that this host has all that is wanted, and so its upgrade has ended.
 end_turn() {
 	unpin_others
+	component_leftovers
 	# shellcheck disable=SC2086 # lists
 	record $HOST_DIGESTS $NODE_DIGESTS
 	mark yes
