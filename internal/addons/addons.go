@@ -40,7 +40,7 @@ func Render(want desired.Cluster) ([]Addon, error) {
 		}
 	}
 	if want.Controllers != nil {
-		addon, err := controllers(*want.Controllers, want.Proxy)
+		addon, err := controllers(*want.Controllers, want.Proxy, want.LimitsNodes())
 		if err != nil {
 			return nil, fmt.Errorf("addon %s: %w", desired.ControllersAddon, err)
 		}
@@ -55,7 +55,20 @@ func ofPlugin(plugin network.Plugin, want desired.Cluster) (Addon, error) {
 	if err != nil || len(objects) == 0 {
 		return Addon{}, err
 	}
+	if want.LimitsNodes() {
+		exempt(objects)
+	}
 	return newAddon(plugin.Name(), plugin.Workloads(), objects)
+}
+
+// exempt has the pods of an addon's own namespaces run on any node, whatever node selector others get by default.
+func exempt(objects []resources.Object) {
+	for _, o := range objects {
+		metadata, ok := o["metadata"].(map[string]any)
+		if o["kind"] == "Namespace" && ok {
+			metadata["annotations"] = map[string]any{desired.NodeSelectorAnnotation: ""}
+		}
+	}
 }
 
 // newAddon puts rendered objects into the form in which the API exchanges them.

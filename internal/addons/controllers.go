@@ -30,8 +30,8 @@ type controllersValues struct {
 
 type variable struct{ Name, Value string }
 
-// controllers renders controllers.yaml.
-func controllers(c desired.Controllers, proxy desired.Proxy) (Addon, error) {
+// controllers renders controllers.yaml; limitsNodes says that pods get node selectors unless they are exempt.
+func controllers(c desired.Controllers, proxy desired.Proxy, limitsNodes bool) (Addon, error) {
 	values := controllersValues{
 		Image: c.Image.Name, Arch: c.Arch, BundleDir: desired.BundleDir,
 		HealthPort: healthPort, MetricsPort: metricsPort,
@@ -48,6 +48,9 @@ func controllers(c desired.Controllers, proxy desired.Proxy) (Addon, error) {
 	if err != nil {
 		return Addon{}, err
 	}
+	if limitsNodes {
+		exempt(objects)
+	}
 	runs := []resources.Workload{{Kind: "DaemonSet", Namespace: "kubeone-system", Name: "kubeone-controller"}}
 	return newAddon(desired.ControllersAddon, runs, objects)
 }
@@ -58,7 +61,7 @@ func Removable(name string) ([]unstructured.Unstructured, error) {
 	if name != desired.ControllersAddon {
 		return nil, fmt.Errorf("addon %s cannot be taken away", name)
 	}
-	addon, err := controllers(desired.Controllers{}, desired.Proxy{})
+	addon, err := controllers(desired.Controllers{}, desired.Proxy{}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -143,6 +143,8 @@ func (d *decoder) unknown(at place, key *yaml.Node, names []string) {
 	if near := suggest(key.Value, names); near != "" {
 		hint = "did you mean " + near + "?"
 		d.explain = append(d.explain, v1beta2.Child(at.path, near))
+	} else if child.path == "features.podPresets" {
+		hint = "remove it: Kubernetes has no PodPresets since 1.20"
 	} else if paths := elsewhere(d.root, key.Value); len(paths) > 0 {
 		hint = "did you mean " + strings.Join(paths, " or ") + "?"
 	} else if len(names) > 0 && len(names) <= 8 {

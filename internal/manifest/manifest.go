@@ -65,6 +65,7 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 	if l.readManifest() {
 		l.readTerraform(ctx)
 		l.readAuthorities()
+		l.readFeatures()
 		l.check()
 	}
 	if l.failed() {
@@ -81,7 +82,9 @@ type loader struct {
 	where   positions
 	found   []Problem
 	explain []string // paths about which there is a problem already, so that what follows from it is not reported too
-	partial bool     // Terraform's part is missing, so nothing can be said to be missing
+	extras  []desired.Extra
+	files   map[string][]byte // the secret ones of extras
+	partial bool              // Terraform's part is missing, so nothing can be said to be missing
 }
 
 func newLoader(o Options) *loader {
@@ -115,6 +118,9 @@ func (l *loader) check() {
 		}
 		l.report(f.Path, severity, f.Hint, f.Message)
 	}
+	if !l.failed() {
+		l.addExtras()
+	}
 }
 
 // loaded turns the checked cluster into what the other stages need.
@@ -128,6 +134,9 @@ func (l *loader) loaded() (Loaded, error) {
 		return Loaded{}, err
 	}
 	cluster := l.desired()
+	cluster.Extras = l.extras
+	secrets := secretsOf(l.cluster)
+	secrets.Files = l.files
 	if err := setDigests(&cluster, public, text); err != nil {
 		return Loaded{}, err
 	}
@@ -144,7 +153,7 @@ func (l *loader) loaded() (Loaded, error) {
 	cluster.NoControllers = controllers != nil && !*controllers
 	return Loaded{
 		Cluster:            cluster,
-		Secrets:            secretsOf(l.cluster),
+		Secrets:            secrets,
 		Warnings:           l.problems().List,
 		ManifestText:       text,
 		StrictHostKeys:     l.cluster.StrictHostKeys,

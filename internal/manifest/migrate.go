@@ -25,7 +25,7 @@ const nextVersion = "kubeone.k8c.io/v1beta3"
 //   - clusterNetwork.cni.cilium.kubeProxyReplacement is a truth value;
 //   - an item of addons.addons has an addon, a helmRelease, or both; there are no helmReleases at the top;
 //   - certificateAuthority.bundle wins over caBundle, where both are set;
-//   - clusterNetwork.dnsServiceIP and features.webhookAuditLog are not in v1beta2.
+//   - clusterNetwork.dnsServiceIP is not in v1beta2.
 func Migrate(o Options) ([]byte, error) {
 	l := newLoader(o)
 	data, err := l.manifestBytes()
@@ -59,22 +59,11 @@ func Migrate(o Options) ([]byte, error) {
 
 // migrate changes the fields of v1beta3 into those of v1beta2.
 func (l *loader) migrate(root *yaml.Node) {
-	l.migrateAudit(root)
 	l.migrateDNS(root)
 	migrateContainerd(root)
 	migrateCilium(root)
 	migrateAuthorities(root)
 	l.migrateAddons(root)
-}
-
-// migrateAudit refuses an audit log that would be lost without a word.
-func (l *loader) migrateAudit(root *yaml.Node) {
-	features := value(root, "features")
-	log := value(features, "webhookAuditLog")
-	if enable := value(log, "enable"); enable != nil && strings.EqualFold(enable.Value, "true") {
-		l.lost("features.webhookAuditLog", enable, "remove it: this version of kubeone sets up no audit log")
-	}
-	remove(features, "webhookAuditLog")
 }
 
 // migrateDNS drops an address that the cluster's DNS server has anyway.

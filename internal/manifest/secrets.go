@@ -11,6 +11,8 @@ type Secrets struct {
 	Helm map[string]v1beta2.HelmAuth
 	// HTTPProxy and HTTPSProxy are the proxies' URLs where they have a user and password in them.
 	HTTPProxy, HTTPSProxy string
+	// Files are the secret ones of Cluster.Extras, by name.
+	Files map[string][]byte
 }
 
 // String hides the secrets from %v and %s.

@@ -133,3 +133,37 @@ func TestLeftoversOfComponentsGo(t *testing.T) {
 		t.Errorf("still there: %v", got)
 	}
 }
+
+// What runs on every host is exempt from default node selectors before they are in force, and what kubeadm installs
+// follows only then.
+func TestWhatRunsEverywhereIsExemptFromNodeSelectors(t *testing.T) {
+	t.Parallel()
+	in := input("cp-1")
+	in.Want.Extras = []desired.Extra{{
+		Component: desired.APIServer, Plugins: []desired.AdmissionPlugin{{Name: desired.NodeSelectorPlugin}},
+	}}
+	b := newBox(t, in)
+	if out := b.must(`printf '%s' "$INIT_FLAGS"`); out != "--skip-phases=addon" {
+		t.Errorf("kubeadm init %s", out)
+	}
+	const administer = `administer() { printf '%s\n' "$*" >>"@ROOT@/calls"
+		case $* in
+		"get namespace kubeone-system"*) return 1 ;;
+		"annotate namespace kube-flannel"*) echo "error: --overwrite is false but found already set" >&2; return 1 ;;
+		"annotate"*) [ ! -e "@ROOT@/down" ] ;;
+		esac
+	}; exempt_namespaces`
+	b.must(administer)
+	const annotation = " scheduler.alpha.kubernetes.io/node-selector="
+	calls := b.calls()
+	for _, namespace := range []string{"kube-system", "kube-flannel"} {
+		if !slices.Contains(calls, "annotate namespace "+namespace+annotation) {
+			t.Errorf("%s is not exempt:\n%s", namespace, strings.Join(calls, "\n"))
+		}
+	}
+	if slices.Contains(calls, "annotate namespace kubeone-system"+annotation) {
+		t.Error("a namespace that is not there was changed")
+	}
+	b.write("down", "")
+	b.fails(administer, "cannot exempt namespace kube-system")
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"kubeone/internal/apply"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
@@ -112,7 +113,7 @@ func (w *Workspace) open(ctx context.Context) (err error) {
 	w.Engine, err = engine.New(engine.Config{
 		CA:   w.ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
-		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel,
+		Files: apply.Files(w.loaded.Secrets.Files), Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel,
 	})
 	return err
 }

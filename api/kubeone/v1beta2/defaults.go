@@ -45,6 +45,7 @@ func (c *KubeOneCluster) Default() {
 	fill(&c.LoggingConfig.ContainerLogMaxFiles, DefaultLogMaxFiles)
 	c.Proxy.setDefaults(c.ClusterNetwork)
 	c.Upgrade.setDefaults()
+	c.Features.setDefaults()
 	fill(&c.Backup.Schedule, DefaultBackupSchedule)
 	fillPointer(&c.Backup.Keep, DefaultBackupKeep)
 }

@@ -57,7 +57,6 @@ file, but not its blank lines. These fields change:
 | ` + "`addons.addons[].helmRelease`" + ` | ` + "`helmReleases[]`" + ` |
 | ` + "`caBundle`, where `certificateAuthority.bundle`" + ` is set as well | left out, as it has no effect there |
 | ` + "`clusterNetwork.dnsServiceIP`" + ` | left out, if it is the tenth address of serviceSubnet; else an error |
-| ` + "`features.webhookAuditLog`" + ` | left out, if it is not enabled; else an error |
 
 ## Terraform and OpenTofu
 

@@ -30,6 +30,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.cipherSuites(c.TLSCipherSuites)
 	f.environment(c)
 	f.authorities(c)
+	f.features(c.Features)
 	f.upgrade(c.Upgrade)
 	f.backup(c.Backup)
 	f.names(c)

@@ -1,0 +1,200 @@
+package v1beta2
+
+import (
+	"encoding/hex"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The defaults of features that are switched on.
+const (
+	DefaultAuditLogPath   = "/var/log/kubernetes/audit.log"
+	DefaultAuditMaxAge    = 30
+	DefaultAuditMaxBackup = 3
+	DefaultAuditMaxSize   = 100
+	DefaultClientID       = "kubernetes"
+	DefaultPrefix         = "oidc:"
+)
+
+// setDefaults fills in what features that are switched on need.
+func (f *Features) setDefaults() {
+	if a := f.StaticAuditLog; a != nil && a.Enable {
+		fill(&a.Config.LogPath, DefaultAuditLogPath)
+		fill(&a.Config.LogMaxAge, DefaultAuditMaxAge)
+		fill(&a.Config.LogMaxBackup, DefaultAuditMaxBackup)
+		fill(&a.Config.LogMaxSize, DefaultAuditMaxSize)
+	}
+	if o := f.OpenIDConnect; o != nil && o.Enable {
+		fill(&o.Config.ClientID, DefaultClientID)
+		fill(&o.Config.UsernameClaim, "sub")
+		fill(&o.Config.UsernamePrefix, DefaultPrefix)
+		fill(&o.Config.GroupsClaim, "groups")
+		fill(&o.Config.GroupsPrefix, DefaultPrefix)
+		fill(&o.Config.SigningAlgs, "RS256")
+	}
+}
+
+// features checks those that are switched on. What files have in them is looked at where they are read.
+func (f *findings) features(c Features) {
+	const path = "features"
+	if on(c.PodSecurityPolicy) {
+		f.errorf(path+".podSecurityPolicy.enable", "use Pod Security Admission: labels of namespaces",
+			"Kubernetes has no PodSecurityPolicy since 1.25")
+	}
+	if on(c.DynamicAuditLog) {
+		f.errorf(path+".dynamicAuditLog.enable", "use staticAuditLog or webhookAuditLog",
+			"Kubernetes has no dynamic audit log since 1.19")
+	}
+	f.admission(path+".podNodeSelector", c.PodNodeSelector)
+	f.admission(path+".eventRateLimit", c.EventRateLimit)
+	if a := c.StaticAuditLog; a != nil && a.Enable {
+		f.auditLog(path+".staticAuditLog.config", a.Config)
+	}
+	if w := c.WebhookAuditLog; w != nil && w.Enable {
+		f.auditWebhook(path+".webhookAuditLog.config", w.Config)
+		if a := c.StaticAuditLog; a != nil && a.Enable && a.Config.Policy != "" && w.Config.Policy != "" &&
+			strings.TrimSpace(a.Config.Policy) != strings.TrimSpace(w.Config.Policy) {
+			f.errorf(path+".webhookAuditLog.config.policy", "name the same policy in both",
+				"is another policy than that of staticAuditLog, and an API server has one")
+		}
+	}
+	if o := c.OpenIDConnect; o != nil && o.Enable {
+		f.openID(path+".openidConnect.config", o.Config)
+	}
+}
+
+func on(s *Switch) bool { return s != nil && s.Enable }
+
+func (f *findings) admission(path string, p *AdmissionPlugin) {
+	if p != nil && p.Enable && p.Config.Configuration == "" {
+		f.missing(path+".config.configFilePath", "name the plugin's configuration")
+	}
+}
+
+func (f *findings) auditLog(at string, c StaticAuditLogConfig) {
+	if c.Policy == "" {
+		f.missing(at+".policyFilePath", "name an audit policy")
+	}
+	for _, number := range []struct {
+		name  string
+		value int
+	}{{"logMaxAge", c.LogMaxAge}, {"logMaxBackup", c.LogMaxBackup}, {"logMaxSize", c.LogMaxSize}} {
+		f.notNegative(at+"."+number.name, number.value)
+	}
+	if why := badLogPath(c.LogPath); why != "" {
+		f.errorf(at+".logPath", "write a path such as "+DefaultAuditLogPath, "%q %s", c.LogPath, why)
+	}
+}
+
+func (f *findings) notNegative(at string, n int) {
+	if n < 0 {
+		f.errorf(at, "", "%d is less than 0", n)
+	}
+}
+
+// badLogPath says what is wrong with the path of a log file on hosts: its directory is made there, and is mounted into
+// the API server in place of what that has there. It is "" where nothing is.
+func badLogPath(file string) string {
+	dir := path.Dir(file)
+	switch {
+	case !path.IsAbs(file):
+		return "is not an absolute path"
+	case path.Clean(file) != file || strings.ContainsFunc(file, unusualInPath):
+		return "is not a plain path of letters, digits, dots, dashes and underscores"
+	case strings.Count(dir, "/") < 2 || slices.Contains([]string{"/var/log", "/var/lib"}, dir):
+		return "is not in a directory of its own, and all of " + dir + " would be the API server's"
+	}
+	for _, other := range []string{
+		"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt/cni", "/opt/kubeone", "/proc", "/root", "/run", "/sbin",
+		"/sys", "/tmp", "/usr", "/var/lib/cni", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet",
+		"/var/lib/kubeone", "/var/lib/kubeone-old", "/var/log/containers", "/var/log/journal", "/var/log/pods", "/var/run",
+	} {
+		if dir == other || strings.HasPrefix(dir, other+"/") {
+			return "is in " + other + ", which is something else's"
+		}
+	}
+	return ""
+}
+
+func unusualInPath(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-", r))
+}
+
+func (f *findings) auditWebhook(at string, c WebhookAuditLogConfig) {
+	if c.Policy == "" {
+		f.missing(at+".policyFilePath", "name an audit policy")
+	}
+	if c.Kubeconfig == "" && c.KubeconfigDigest == "" {
+		f.missing(at+".configFilePath", "name a kubeconfig with the server's address")
+	}
+	if raw, err := hex.DecodeString(c.KubeconfigDigest); c.KubeconfigDigest != "" && (err != nil || len(raw) != 32) {
+		f.errorf(at+".kubeconfigDigest", "leave it out: the program writes it", "is not a sha256 in hex")
+	}
+	if !slices.Contains([]string{"", "batch", "blocking", "blocking-strict"}, c.Mode) {
+		f.errorf(at+".mode", "use batch, blocking or blocking-strict", "%q is not known", c.Mode)
+	}
+	if c.Version != "" && c.Version != "audit.k8s.io/v1" {
+		f.errorf(at+".version", "use audit.k8s.io/v1", "%q is not known", c.Version)
+	}
+	if c.Batch != (WebhookAuditLogBatch{}) && c.Mode != "" && c.Mode != "batch" {
+		f.errorf(at+".batch", "remove it, or use mode batch", "has no effect in mode %s", c.Mode)
+	}
+	f.duration(at+".initialBackOff", c.InitialBackOff)
+	f.duration(at+".batch.maxWait", c.Batch.MaxWait)
+	f.notNegative(at+".batch.bufferSize", c.Batch.BufferSize)
+	f.notNegative(at+".batch.maxSize", c.Batch.MaxSize)
+	f.notNegative(at+".batch.throttle.burst", c.Batch.Throttle.Burst)
+	f.notNegative(at+".truncate.maxBatchSize", c.Truncate.MaxBatchSize)
+	f.notNegative(at+".truncate.maxEventSize", c.Truncate.MaxEventSize)
+	if qps := c.Batch.Throttle.QPS; qps != "" {
+		if n, err := strconv.ParseFloat(qps, 32); err != nil || !(n > 0 && n < 1e6) {
+			f.errorf(at+".batch.throttle.QPS", "write a number such as 10 or 0.5", "%q is no number of more than 0", qps)
+		}
+	}
+}
+
+func (f *findings) openID(at string, c OpenIDConnectConfig) {
+	if c.IssuerURL == "" {
+		f.missing(at+".issuerUrl", "write the URL of the provider")
+	} else if u, err := url.Parse(c.IssuerURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
+		f.errorf(at+".issuerUrl", "write a URL such as https://id.example.com",
+			"is not a plain URL that begins with https://")
+	}
+	f.openIDPrefix(at+".usernamePrefix", c.UsernamePrefix)
+	f.openIDPrefix(at+".groupsPrefix", c.GroupsPrefix)
+	if claim, _, ok := strings.Cut(c.RequiredClaim, "="); c.RequiredClaim != "" && (!ok || claim == "") {
+		f.errorf(at+".requiredClaim", "write claim=value", "%q is not a claim and its value", c.RequiredClaim)
+	}
+	for alg := range strings.SplitSeq(c.SigningAlgs, ",") {
+		if !slices.Contains([]string{
+			"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512",
+		}, alg) {
+			f.errorf(at+".signingAlgs", "use RS256, or another algorithm of RFC 7518 that has a public key",
+				"%q is not known", alg)
+		}
+	}
+	if c.CAFile != "" && !mountedByKubeadm(c.CAFile) {
+		f.errorf(at+".caFile", "put it below /etc/kubernetes/pki on each control-plane host, or beside the manifest",
+			"%q is in no directory that the API server has mounted", c.CAFile)
+	}
+	f.pem(at+".ca", c.CA)
+}
+
+func (f *findings) openIDPrefix(at, prefix string) {
+	if strings.HasPrefix(prefix, "system:") {
+		f.errorf(at, "use another one, such as "+DefaultPrefix,
+			"%q would have the provider's users be those of the cluster itself", prefix)
+	}
+}
+
+// mountedByKubeadm reports whether kubeadm has every API server mount the directory of a file.
+func mountedByKubeadm(file string) bool {
+	return path.Clean(file) == file && slices.ContainsFunc([]string{
+		"/etc/kubernetes/pki/", "/etc/ssl/certs/", "/etc/pki/", "/etc/ca-certificates/", "/usr/share/ca-certificates/",
+		"/usr/local/share/ca-certificates/",
+	}, func(dir string) bool { return strings.HasPrefix(file, dir) })
+}

@@ -1,0 +1,173 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/desired"
+)
+
+// addExtras turns the features that are switched on into what they add to components, and finds flags of the manifest
+// that contradict them.
+func (l *loader) addExtras() {
+	f := l.cluster.Features
+	l.auditLog(f.StaticAuditLog)
+	l.auditWebhook(f.WebhookAuditLog)
+	l.admission("alwaysPullImages", "AlwaysPullImages", f.AlwaysPullImages, "")
+	if p := f.PodNodeSelector; p != nil {
+		l.admission("podNodeSelector", desired.NodeSelectorPlugin, &v1beta2.Switch{Enable: p.Enable},
+			p.Config.Configuration)
+	}
+	if e := f.EventRateLimit; e != nil {
+		l.admission("eventRateLimit", "EventRateLimit", &v1beta2.Switch{Enable: e.Enable}, e.Config.Configuration)
+	}
+	l.openID(f.OpenIDConnect)
+	if c := l.cluster.ControlPlaneComponents; c != nil && c.APIServer != nil {
+		for _, e := range l.extras {
+			l.contradictions(e, c.APIServer.Flags)
+		}
+	}
+}
+
+func (l *loader) add(e desired.Extra) {
+	e.Component = desired.APIServer
+	l.extras = append(l.extras, e)
+}
+
+func (l *loader) auditLog(a *v1beta2.StaticAuditLog) {
+	if a == nil || !a.Enable {
+		return
+	}
+	policy := auditPolicyFile(a.Config.Policy)
+	l.add(desired.Extra{
+		Name: "staticAuditLog", Files: []desired.ComponentFile{policy},
+		Directories: []string{path.Dir(a.Config.LogPath)},
+		Flags: map[string]string{
+			"audit-policy-file":   policy.Path,
+			"audit-log-path":      a.Config.LogPath,
+			"audit-log-maxage":    strconv.Itoa(a.Config.LogMaxAge),
+			"audit-log-maxbackup": strconv.Itoa(a.Config.LogMaxBackup),
+			"audit-log-maxsize":   strconv.Itoa(a.Config.LogMaxSize),
+		},
+	})
+}
+
+func auditPolicyFile(text string) desired.ComponentFile {
+	return desired.NewComponentFile(desired.APIServer, "audit-policy.yaml", text)
+}
+
+func (l *loader) auditWebhook(w *v1beta2.WebhookAuditLog) {
+	if w == nil || !w.Enable {
+		return
+	}
+	c := w.Config
+	policy, kubeconfig := auditPolicyFile(c.Policy), kubeconfigFile(c)
+	if kubeconfig.Content != "" {
+		public, content := kubeconfig.Secretly()
+		kubeconfig, l.files = public, map[string][]byte{public.Base(): []byte(content)}
+	}
+	flags := map[string]string{
+		"audit-policy-file": policy.Path, "audit-webhook-config-file": kubeconfig.Path,
+	}
+	const name = "audit-webhook-"
+	for flag, value := range map[string]string{
+		"initial-backoff": c.InitialBackOff, "mode": c.Mode, "version": c.Version, "batch-max-wait": c.Batch.MaxWait,
+		"batch-throttle-qps": c.Batch.Throttle.QPS,
+	} {
+		if value != "" {
+			flags[name+flag] = value
+		}
+	}
+	for flag, value := range map[string]int{
+		"batch-buffer-size": c.Batch.BufferSize, "batch-max-size": c.Batch.MaxSize,
+		"batch-throttle-burst":    c.Batch.Throttle.Burst,
+		"truncate-max-batch-size": c.Truncate.MaxBatchSize, "truncate-max-event-size": c.Truncate.MaxEventSize,
+	} {
+		if value != 0 {
+			flags[name+flag] = strconv.Itoa(value)
+		}
+	}
+	if c.Batch.Throttle.Disable {
+		flags[name+"batch-throttle-enable"] = "false"
+	}
+	if c.Truncate.Enable {
+		flags[name+"truncate-enabled"] = "true"
+	}
+	l.add(desired.Extra{Name: "webhookAuditLog", Files: []desired.ComponentFile{policy, kubeconfig}, Flags: flags})
+}
+
+// admission is an admission plugin, with the text of its configuration if it has any.
+func (l *loader) admission(name, plugin string, s *v1beta2.Switch, configuration string) {
+	if s == nil || !s.Enable {
+		return
+	}
+	p := desired.AdmissionPlugin{Name: plugin}
+	if configuration != "" {
+		f := desired.NewComponentFile(desired.APIServer, strings.ToLower(plugin)+".yaml", configuration)
+		p.Config = &f
+	}
+	l.add(desired.Extra{Name: name, Plugins: []desired.AdmissionPlugin{p}})
+}
+
+func (l *loader) openID(o *v1beta2.OpenIDConnect) {
+	if o == nil || !o.Enable {
+		return
+	}
+	c := o.Config
+	e := desired.Extra{Name: "openidConnect", Flags: map[string]string{}}
+	for flag, value := range map[string]string{
+		"issuer-url": c.IssuerURL, "client-id": c.ClientID, "username-claim": c.UsernameClaim,
+		"username-prefix": c.UsernamePrefix, "groups-claim": c.GroupsClaim, "groups-prefix": c.GroupsPrefix,
+		"required-claim": c.RequiredClaim, "signing-algs": c.SigningAlgs, "ca-file": c.CAFile,
+	} {
+		if value != "" {
+			e.Flags["oidc-"+flag] = value
+		}
+	}
+	if c.CA != "" {
+		ca := desired.NewComponentFile(desired.APIServer, "oidc-ca.crt", c.CA)
+		e.Files, e.Flags["oidc-ca-file"] = []desired.ComponentFile{ca}, ca.Path
+	}
+	l.add(e)
+}
+
+// contradictions reports the flags of the manifest that say something else about what a feature needs.
+func (l *loader) contradictions(e desired.Extra, flags map[string]string) {
+	other := func(flag, message string) {
+		l.report(v1beta2.Child("controlPlaneComponents.apiServer.flags", flag), Error,
+			"remove the flag, or disable features."+e.Name, message)
+	}
+	for _, flag := range slices.Sorted(maps.Keys(e.Flags)) {
+		if value, set := flags[flag]; set && value != e.Flags[flag] {
+			other(flag, "features."+e.Name+" gives the API server another value")
+		}
+	}
+	if _, structured := flags["authentication-config"]; structured && e.Name == "openidConnect" {
+		other("authentication-config", "an API server takes this or the flags of features."+e.Name)
+	}
+	for _, p := range e.Plugins {
+		if enabled, set := flags["enable-admission-plugins"]; set && !slices.Contains(commaList(enabled), p.Name) {
+			other("enable-admission-plugins", fmt.Sprintf("features.%s needs %s among them", e.Name, p.Name))
+		}
+		if slices.Contains(commaList(flags["disable-admission-plugins"]), p.Name) {
+			other("disable-admission-plugins", fmt.Sprintf("features.%s needs %s", e.Name, p.Name))
+		}
+		if _, set := flags["admission-control-config-file"]; set && p.Config != nil {
+			other("admission-control-config-file", "features."+e.Name+" gives the API server another file")
+		}
+	}
+}
+
+// commaList are the items of a flag's value.
+func commaList(value string) []string {
+	items := strings.Split(value, ",")
+	for i := range items {
+		items[i] = strings.TrimSpace(items[i])
+	}
+	return items
+}

@@ -1,0 +1,226 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// auditPolicy is a Policy of audit.k8s.io/v1, with all its fields.
+type auditPolicy struct {
+	APIVersion        string         `yaml:"apiVersion"`
+	Kind              string         `yaml:"kind"`
+	Metadata          map[string]any `yaml:"metadata"`
+	Rules             []auditRule    `yaml:"rules"`
+	OmitStages        []string       `yaml:"omitStages"`
+	OmitManagedFields *bool          `yaml:"omitManagedFields"`
+}
+
+type auditRule struct {
+	Level             string           `yaml:"level"`
+	Users             []string         `yaml:"users"`
+	UserGroups        []string         `yaml:"userGroups"`
+	Verbs             []string         `yaml:"verbs"`
+	Resources         []auditResources `yaml:"resources"`
+	Namespaces        []string         `yaml:"namespaces"`
+	NonResourceURLs   []string         `yaml:"nonResourceURLs"`
+	OmitStages        []string         `yaml:"omitStages"`
+	OmitManagedFields *bool            `yaml:"omitManagedFields"`
+}
+
+type auditResources struct {
+	Group         string   `yaml:"group"`
+	Resources     []string `yaml:"resources"`
+	ResourceNames []string `yaml:"resourceNames"`
+}
+
+func auditPolicyMistakes(text string) []mistake {
+	var p auditPolicy
+	if found := strictYAML(text, &p); found != nil {
+		return found
+	}
+	if p.APIVersion != "audit.k8s.io/v1" || p.Kind != "Policy" {
+		return []mistake{{message: fmt.Sprintf("is a %s of %s, and must be a Policy of audit.k8s.io/v1",
+			orNothing(p.Kind), orNothing(p.APIVersion))}}
+	}
+	out := badStages("omitStages", p.OmitStages)
+	if len(p.Rules) == 0 {
+		out = append(out, mistake{message: "has no rules, and so would log nothing"})
+	}
+	for i, r := range p.Rules {
+		at := fmt.Sprintf("rules[%d]", i)
+		if !slices.Contains([]string{"None", "Metadata", "Request", "RequestResponse"}, r.Level) {
+			out = append(out, mistake{message: fmt.Sprintf("%s.level is %q, and must be None, Metadata, Request or "+
+				"RequestResponse", at, r.Level)})
+		}
+		if len(r.NonResourceURLs) > 0 && len(r.Resources)+len(r.Namespaces) > 0 {
+			out = append(out, mistake{message: at + " has resources or namespaces, and nonResourceURLs too"})
+		}
+		out = append(out, badStages(at+".omitStages", r.OmitStages)...)
+	}
+	return out
+}
+
+func badStages(at string, stages []string) []mistake {
+	var out []mistake
+	for _, stage := range stages {
+		if !slices.Contains([]string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}, stage) {
+			out = append(out, mistake{message: fmt.Sprintf("%s has %q, which is no stage of a request", at, stage)})
+		}
+	}
+	return out
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return strconv.Quote(s)
+}
+
+func nodeSelectorMistakes(text string) []mistake {
+	var c struct {
+		Selectors map[string]string `yaml:"podNodeSelectorPluginConfig"`
+	}
+	if found := strictYAML(text, &c); found != nil {
+		return found
+	}
+	if len(c.Selectors) == 0 {
+		return []mistake{{message: "has no podNodeSelectorPluginConfig"}}
+	}
+	var out []mistake
+	for _, namespace := range slices.Sorted(maps.Keys(c.Selectors)) {
+		if _, err := labels.ConvertSelectorToLabelsMap(c.Selectors[namespace]); err != nil {
+			out = append(out, mistake{message: fmt.Sprintf("the selector of %s is %q, which is no list of key=value",
+				namespace, c.Selectors[namespace])})
+		}
+	}
+	return out
+}
+
+func eventRateMistakes(text string) []mistake {
+	var c struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Limits     []struct {
+			Type      string `yaml:"type"`
+			QPS       int32  `yaml:"qps"`
+			Burst     int32  `yaml:"burst"`
+			CacheSize int32  `yaml:"cacheSize"`
+		} `yaml:"limits"`
+	}
+	if found := strictYAML(text, &c); found != nil {
+		return found
+	}
+	const version = "eventratelimit.admission.k8s.io/v1alpha1"
+	if c.APIVersion != version || c.Kind != "Configuration" {
+		return []mistake{{message: fmt.Sprintf("is a %s of %s, and must be a Configuration of %s",
+			orNothing(c.Kind), orNothing(c.APIVersion), version)}}
+	}
+	var out []mistake
+	if len(c.Limits) == 0 {
+		out = append(out, mistake{message: "has no limits"})
+	}
+	for i, limit := range c.Limits {
+		if !slices.Contains([]string{"Server", "Namespace", "User", "SourceAndObject"}, limit.Type) {
+			out = append(out, mistake{message: fmt.Sprintf("limits[%d].type is %q, and must be Server, Namespace, User "+
+				"or SourceAndObject", i, limit.Type)})
+		}
+		if limit.QPS <= 0 || limit.Burst <= 0 || limit.CacheSize < 0 {
+			out = append(out, mistake{message: fmt.Sprintf("limits[%d] needs a qps and a burst of more than 0", i)})
+		}
+	}
+	return out
+}
+
+// kubeconfigMistakes looks for what an API server needs of a kubeconfig. It repeats nothing of it.
+func kubeconfigMistakes(text string) []mistake {
+	var c struct {
+		Clusters []struct {
+			Cluster struct {
+				Server    string `yaml:"server"`
+				Authority string `yaml:"certificate-authority"`
+			} `yaml:"cluster"`
+		} `yaml:"clusters"`
+		Users []struct {
+			User struct {
+				Certificate string `yaml:"client-certificate"`
+				Key         string `yaml:"client-key"`
+				TokenFile   string `yaml:"tokenFile"`
+				Exec        any    `yaml:"exec"`
+			} `yaml:"user"`
+		} `yaml:"users"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		return []mistake{{message: "is no kubeconfig"}}
+	}
+	if len(c.Clusters) == 0 || !strings.Contains(c.Clusters[0].Cluster.Server, "://") {
+		return []mistake{{message: "has no server in it: it must be a kubeconfig"}}
+	}
+	for _, cluster := range c.Clusters {
+		if cluster.Cluster.Authority != "" {
+			return []mistake{{message: "names certificate-authority as a file: use certificate-authority-data, as hosts " +
+				"get this file alone"}}
+		}
+	}
+	for _, u := range c.Users {
+		if u.User.Certificate+u.User.Key+u.User.TokenFile != "" || u.User.Exec != nil {
+			return []mistake{{message: "names other files or programs: use client-certificate-data, client-key-data and " +
+				"token, as hosts get this file alone"}}
+		}
+	}
+	return nil
+}
+
+// strictYAML reads one document and refuses fields that the type does not have. It returns nil where all is well.
+func strictYAML(text string, into any) []mistake {
+	d := yaml.NewDecoder(strings.NewReader(text))
+	d.KnownFields(true)
+	err := d.Decode(into)
+	if err == nil {
+		if err = d.Decode(&yaml.Node{}); errors.Is(err, io.EOF) {
+			return nil
+		}
+		return []mistake{{message: "has more than one document in it"}}
+	}
+	if errors.Is(err, io.EOF) {
+		return []mistake{{message: "is empty"}}
+	}
+	lines := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
+	var typed *yaml.TypeError
+	if errors.As(err, &typed) {
+		lines = typed.Errors
+	}
+	out := make([]mistake, 0, len(lines))
+	for _, line := range lines {
+		out = append(out, mistakeOf(line))
+	}
+	return out
+}
+
+var (
+	numbered = regexp.MustCompile(`^line (\d+): (.*)$`)
+	goType   = regexp.MustCompile(` (in type|into) \S.*$`)
+)
+
+// mistakeOf is a message of the YAML library, without the names of Go types in it.
+func mistakeOf(message string) mistake {
+	out := mistake{message: message}
+	if m := numbered.FindStringSubmatch(message); m != nil {
+		out.line, _ = strconv.Atoi(m[1])
+		out.message = m[2]
+	}
+	out.message = goType.ReplaceAllString(out.message, "")
+	if field, ok := strings.CutSuffix(strings.TrimPrefix(out.message, "field "), " not found"); ok {
+		out.message = strconv.Quote(field) + " is no field of this"
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/internal/step"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// TestFeatures switches features of the API server on in a living cluster, joins a host to it, and switches them off.
+func TestFeatures(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "features", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
+	s.bare = map[string][]string{}
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"features are switched on at once", featuresOn},
+		part{"a policy that the API server refuses is taken back", policyRefused},
+		part{"features are switched off", featuresOff},
+	)
+}
+
+const (
+	auditLog    = "/var/log/kubernetes/audit.log"
+	auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
+	// refusedPolicy looks like a policy, and has a group that is no name: the API server does not start with it.
+	refusedPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n  - level: Metadata\n    resources: [{group: No_Group}]\n"
+	nodeSelectors = "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: \"\"\n  tenants: disk=ssd\n"
+)
+
+// beside writes a file beside the manifest.
+func (s *story) beside(name, content string) {
+	s.Helper()
+	s.must(os.WriteFile(filepath.Join(filepath.Dir(s.Manifest), name), []byte(content), 0o600))
+}
+
+// features are an audit log, node selectors for namespaces, and images that are always pulled.
+func features(all map[string]any) {
+	all["features"] = map[string]any{
+		"staticAuditLog":   map[string]any{"enable": true, "config": map[string]any{"policyFilePath": "policy.yaml"}},
+		"podNodeSelector":  map[string]any{"enable": true, "config": map[string]any{"configFilePath": "selectors.yaml"}},
+		"alwaysPullImages": map[string]any{"enable": true},
+	}
+}
+
+// featureFlags are those that the features give the API server.
+func featureFlags() []string {
+	return []string{
+		"--audit-log-path=" + auditLog, "--audit-policy-file=/etc/kubernetes/kubeone/kube-apiserver/audit-policy-",
+		"--admission-control-config-file=/etc/kubernetes/kubeone/kube-apiserver/admission-",
+		"--enable-admission-plugins=NodeRestriction,AlwaysPullImages,PodNodeSelector",
+	}
+}
+
+// apiServerFlags are the flags of a host's API server that runs.
+func (s *story) apiServerFlags(h *fleet.Host) string {
+	s.Helper()
+	out, err := h.Exec(s.Context(), "tr '\\0' '\\n' </proc/$(pgrep -x kube-apiserver)/cmdline")
+	s.must(err)
+	return out
+}
+
+// reconfiguredHosts are the names of the hosts that a plan reconfigures.
+func (s *story) reconfiguredHosts() []string {
+	s.Helper()
+	p, err := s.Plan(s.Context())
+	s.must(err)
+	var out []string
+	for _, of := range p.Steps {
+		if of.Intent.Kind == step.Reconfigure {
+			out = append(out, p.Hosts[of.Host])
+		}
+	}
+	return out
+}
+
+func featuresOn(s *story) {
+	s.beside("policy.yaml", auditPolicy)
+	s.beside("selectors.yaml", nodeSelectors)
+	s.must(s.WriteManifest(fields(features)))
+	s.same("hosts that are reconfigured", hostnames(s.Lab.ControlPlanes()), s.reconfiguredHosts())
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.kube("create", "namespace", "tenants")
+	s.kube("annotate", "namespace", "tenants", "scheduler.alpha.kubernetes.io/node-selector=disk=ssd")
+	s.kube("-n", "tenants", "run", "tenant", "--image", "example.com/nothing", "--image-pull-policy", "Never")
+	s.same("the node selector and the pull policy of a tenant's pod", `{"disk":"ssd"} Always`,
+		s.kube("-n", "tenants", "get", "pod", "tenant", "-o",
+			"jsonpath={.spec.nodeSelector} {.spec.containers[0].imagePullPolicy}"))
+	for _, h := range s.Lab.ControlPlanes() {
+		flags := s.apiServerFlags(h)
+		for _, flag := range featureFlags() {
+			if !strings.Contains(flags, flag) {
+				s.Errorf("%s: no %s in\n%s", h.Hostname, flag, flags)
+			}
+		}
+		s.broken(h, "grep -q '\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\"' "+auditLog)
+		s.broken(h, "[ \"$(stat -c %a /etc/kubernetes/kubeone/kube-apiserver/* | sort -u)\" = 600 ]")
+	}
+	s.healthy()
+	s.nothingToDo()
+}
+
+// policyRefused names a policy with which no API server starts: the first host goes back, the others are not touched.
+func policyRefused(s *story) {
+	files := func() map[string]string {
+		out, err := operator.OnEach(s.Context(), s.Members(),
+			"cat /etc/kubernetes/manifests/*.yaml /etc/kubernetes/kubeone/*/* /etc/kubeone/digests 2>/dev/null | sha256sum")
+		s.must(err)
+		return out
+	}
+	before := files()
+	s.beside("policy.yaml", refusedPolicy)
+	s.run(16, []string{"apply", "-y"}, "kube-apiserver does not start with its new settings",
+		"this host has again what it had before")
+	s.same("files of all hosts", before, files())
+	s.healthy()
+	s.beside("policy.yaml", auditPolicy)
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+}
+
+func featuresOff(s *story) {
+	s.kube("delete", "namespace", "tenants")
+	s.must(s.WriteManifest())
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	for _, h := range s.Lab.ControlPlanes() {
+		flags := s.apiServerFlags(h)
+		for _, flag := range []string{"--audit-", "--admission-control-config-file", "AlwaysPullImages"} {
+			if strings.Contains(flags, flag) {
+				s.Errorf("%s: still %s in\n%s", h.Hostname, flag, flags)
+			}
+		}
+		s.broken(h, "[ ! -e /etc/kubernetes/kubeone ] && [ -s "+auditLog+" ]")
+	}
+	s.healthy()
+	s.nothingToDo()
+}
