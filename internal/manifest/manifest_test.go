@@ -301,7 +301,7 @@ func TestFullExampleHasEveryFieldThatIsCarriedOut(t *testing.T) {
 	var full v1beta2.KubeOneCluster
 	decodeYAML(t, text, &full)
 	elsewhere := map[string]bool{ // one of several alternatives, the deprecated, and what is said once in another place
-		"caBundle": true, "features": true, "systemPackages": true, "certificateAuthority.file": true,
+		"caBundle": true, "systemPackages": true, "certificateAuthority.file": true,
 		"clusterNetwork.kubeProxy.iptables": true, "clusterNetwork.kubeProxy.nftables": true,
 	}
 	for _, name := range plugins.Names()[1:] {

@@ -14,7 +14,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestFeatures switches features of the API server on in a living cluster, joins a host to it, and switches them off.
+// TestFeatures switches features of the API server on in a living cluster, and off.
 func TestFeatures(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "features", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
 	s.bare = map[string][]string{}

@@ -9,22 +9,26 @@ component_files() {
 		[ -d "$dir" ] || (umask 077 && mkdir -p "$dir") || die "cannot make $dir"
 	done
 	printf '%s\n' "$COMPONENT_FILES" | while read -r path sum from; do
-		[ -n "$path" ] || continue
-		(umask 077 && mkdir -p "${path%/*}")
-		if ! component_has "$path" "$sum"; then
-			SECRET=$SECRETS/${path##*/}
-			if [ "$from" = secret ]; then
-				[ -f "$SECRET" ] || die "$SECRET is missing: it is put there before the step and removed after it"
-				from=component_secret
-			fi
-			put "$path" 0600 "$from"
-			component_has "$path" "$sum" || die "$path is not what the plan says: its sha256 is not $sum"
-		fi
-		chmod 0600 "$path"
+		[ -z "$path" ] || component_file "$path" "$sum" "$from"
 	done || exit 1
 }
 
-component_secret() { cat "$SECRET"; }
+# component_file PATH SHA256 FUNCTION|secret
+component_file() {
+	(umask 077 && mkdir -p "${1%/*}")
+	if ! component_has "$1" "$2"; then
+		prints=$3
+		if [ "$3" = secret ]; then
+			found=$(secret "${1##*/}") || exit 1
+			prints=component_secret
+		fi
+		put "$1" 0600 "$prints"
+		component_has "$1" "$2" || die "$1 is not what the plan says: its sha256 is not $2"
+	fi
+	chmod 0600 "$1"
+}
+
+component_secret() { cat "$found"; }
 
 # component_has PATH SHA256 succeeds when the file is there with that content.
 component_has() { [ -f "$1" ] && printf '%s  %s\n' "$2" "$1" | sha256sum -c --status - 2>/dev/null; }
