@@ -131,8 +131,8 @@ func eventRateMistakes(text string) []mistake {
 	}
 	for i, limit := range c.Limits {
 		if !slices.Contains([]string{"Server", "Namespace", "User", "SourceAndObject"}, limit.Type) {
-			out = append(out, mistake{message: fmt.Sprintf("limits[%d].type is %q, and must be Server, Namespace, User "+
-				"or SourceAndObject", i, limit.Type)})
+			out = append(out, mistake{message: fmt.Sprintf("limits[%d].type is %q, and must be Server, Namespace, "+
+				"User or SourceAndObject", i, limit.Type)})
 		}
 		if limit.QPS <= 0 || limit.Burst <= 0 || limit.CacheSize < 0 {
 			out = append(out, mistake{message: fmt.Sprintf("limits[%d] needs a qps and a burst of more than 0", i)})
@@ -167,14 +167,14 @@ func kubeconfigMistakes(text string) []mistake {
 	}
 	for _, cluster := range c.Clusters {
 		if cluster.Cluster.Authority != "" {
-			return []mistake{{message: "names certificate-authority as a file: use certificate-authority-data, as hosts " +
-				"get this file alone"}}
+			return []mistake{{message: "names certificate-authority as a file: use certificate-authority-data, as " +
+				"hosts get this file alone"}}
 		}
 	}
 	for _, u := range c.Users {
 		if u.User.Certificate+u.User.Key+u.User.TokenFile != "" || u.User.Exec != nil {
-			return []mistake{{message: "names other files or programs: use client-certificate-data, client-key-data and " +
-				"token, as hosts get this file alone"}}
+			return []mistake{{message: "names other files or programs: use client-certificate-data, client-key-data " +
+				"and token, as hosts get this file alone"}}
 		}
 	}
 	return nil

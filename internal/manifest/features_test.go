@@ -62,18 +62,21 @@ func shortened(e desired.Extra) map[string]string {
 	return out
 }
 
-func TestFeaturesBecomeFlagsOfTheAPIServer(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		text        string
-		files       map[string]string
-		flags       map[string]string
-		directories []string
-		plugins     []string
-	}{
+// featureCase is a manifest's features, and what they add to the API server.
+type featureCase struct {
+	text        string
+	files       map[string]string
+	flags       map[string]string
+	directories []string
+	plugins     []string
+}
+
+func featureCases() map[string]featureCase {
+	return map[string]featureCase{
 		"nothing that is switched off": {text: "features: {staticAuditLog: {enable: false}, alwaysPullImages: {}}\n"},
 		"an audit log": {
-			text: "features:\n  staticAuditLog:\n    enable: true\n    config: {policyFilePath: p.yaml, logMaxAge: 7}\n",
+			text: "features:\n  staticAuditLog:\n    enable: true\n" +
+				"    config: {policyFilePath: p.yaml, logMaxAge: 7}\n",
 			files: map[string]string{
 				"p.yaml": "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n",
 			},
@@ -84,7 +87,8 @@ func TestFeaturesBecomeFlagsOfTheAPIServer(t *testing.T) {
 			directories: []string{"/var/log/kubernetes"},
 		},
 		"a webhook": {
-			text: webhookFeature, files: map[string]string{"webhook.conf": "clusters: [{cluster: {server: https://a}}]\n"},
+			text:  webhookFeature,
+			files: map[string]string{"webhook.conf": "clusters: [{cluster: {server: https://a}}]\n"},
 			flags: map[string]string{
 				"audit-policy-file": "audit-policy-DIGEST.yaml", "audit-webhook-mode": "batch",
 				"audit-webhook-config-file":     "audit-webhook-DIGEST.kubeconfig",
@@ -98,7 +102,8 @@ func TestFeaturesBecomeFlagsOfTheAPIServer(t *testing.T) {
 		"an OpenID provider with the defaults": {
 			text: "features: {openidConnect: {enable: true, config: {issuerUrl: 'https://id.example.com'}}}\n",
 			flags: map[string]string{
-				"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes", "oidc-username-claim": "sub",
+				"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes",
+				"oidc-username-claim":  "sub",
 				"oidc-username-prefix": "oidc:", "oidc-groups-claim": "groups", "oidc-groups-prefix": "oidc:",
 				"oidc-signing-algs": "RS256",
 			},
@@ -107,7 +112,12 @@ func TestFeaturesBecomeFlagsOfTheAPIServer(t *testing.T) {
 			text:  "features: {alwaysPullImages: {enable: true}}\n",
 			flags: map[string]string{}, plugins: []string{"AlwaysPullImages"},
 		},
-	} {
+	}
+}
+
+func TestFeaturesBecomeFlagsOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	for name, c := range featureCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var flags map[string]string

@@ -50,7 +50,8 @@ func TestComponentsAreToldOfTheirExtras(t *testing.T) {
 		"- name: audit-policy-file\n    value: /etc/kubernetes/kubeone/kube-apiserver/policy-",
 		"hostPath: /etc/kubernetes/kubeone/kube-apiserver\n    mountPath: /etc/kubernetes/kubeone/kube-apiserver\n" +
 			"    name: kubeone\n    pathType: Directory\n    readOnly: true\n",
-		"hostPath: /var/log/audit\n    mountPath: /var/log/audit\n    name: kubeone-0\n    pathType: DirectoryOrCreate\n",
+		"hostPath: /var/log/audit\n    mountPath: /var/log/audit\n    name: kubeone-0\n" +
+			"    pathType: DirectoryOrCreate\n",
 		"scheduler:\n  extraArgs:\n  - name: profiling\n    value: \"false\"\n  - name: v\n    value: \"4\"\n",
 	} {
 		if !strings.Contains(text, part) {
@@ -76,7 +77,8 @@ func TestExtrasAreInTheDigestOfComponents(t *testing.T) {
 	after.Want.Extras[0].Flags = map[string]string{"audit-policy-file": after.Want.Extras[0].Files[0].Path}
 	was, is := digestsOf(before), digestsOf(after)
 	for name := range was {
-		if pods := name == desired.ComponentsDigest || name == desired.ControlPlaneDigest; (was[name] != is[name]) != pods {
+		pods := name == desired.ComponentsDigest || name == desired.ControlPlaneDigest
+		if (was[name] != is[name]) != pods {
 			t.Errorf("%s: differs %t", name, was[name] != is[name])
 		}
 	}

@@ -28,9 +28,11 @@ func TestFeatures(t *testing.T) {
 
 const (
 	auditLog    = "/var/log/kubernetes/audit.log"
-	auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
+	auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n" +
+		"rules: [{level: Metadata}]\n"
 	// refusedPolicy looks like a policy, and has a group that is no name: the API server does not start with it.
-	refusedPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n  - level: Metadata\n    resources: [{group: No_Group}]\n"
+	refusedPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\n" +
+		"rules:\n  - level: Metadata\n    resources: [{group: No_Group}]\n"
 	nodeSelectors = "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: \"\"\n  tenants: disk=ssd\n"
 )
 
@@ -43,8 +45,10 @@ func (s *story) beside(name, content string) {
 // features are an audit log, node selectors for namespaces, and images that are always pulled.
 func features(all map[string]any) {
 	all["features"] = map[string]any{
-		"staticAuditLog":   map[string]any{"enable": true, "config": map[string]any{"policyFilePath": "policy.yaml"}},
-		"podNodeSelector":  map[string]any{"enable": true, "config": map[string]any{"configFilePath": "selectors.yaml"}},
+		"staticAuditLog": map[string]any{"enable": true, "config": map[string]any{"policyFilePath": "policy.yaml"}},
+		"podNodeSelector": map[string]any{
+			"enable": true, "config": map[string]any{"configFilePath": "selectors.yaml"},
+		},
 		"alwaysPullImages": map[string]any{"enable": true},
 	}
 }
@@ -110,7 +114,8 @@ func featuresOn(s *story) {
 func policyRefused(s *story) {
 	files := func() map[string]string {
 		out, err := operator.OnEach(s.Context(), s.Members(),
-			"cat /etc/kubernetes/manifests/*.yaml /etc/kubernetes/kubeone/*/* /etc/kubeone/digests 2>/dev/null | sha256sum")
+			"cat /etc/kubernetes/manifests/*.yaml /etc/kubernetes/kubeone/*/* /etc/kubeone/digests 2>/dev/null | "+
+				"sha256sum")
 		s.must(err)
 		return out
 	}

@@ -108,9 +108,10 @@ func badLogPath(file string) string {
 		return "is not in a directory of its own, and all of " + dir + " would be the API server's"
 	}
 	for _, other := range []string{
-		"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt/cni", "/opt/kubeone", "/proc", "/root", "/run", "/sbin",
-		"/sys", "/tmp", "/usr", "/var/lib/cni", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet",
-		"/var/lib/kubeone", "/var/lib/kubeone-old", "/var/log/containers", "/var/log/journal", "/var/log/pods", "/var/run",
+		"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt/cni", "/opt/kubeone", "/proc", "/root", "/run",
+		"/sbin", "/sys", "/tmp", "/usr", "/var/lib/cni", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet",
+		"/var/lib/kubeone", "/var/lib/kubeone-old", "/var/log/containers", "/var/log/journal", "/var/log/pods",
+		"/var/run",
 	} {
 		if dir == other || strings.HasPrefix(dir, other+"/") {
 			return "is in " + other + ", which is something else's"
@@ -151,7 +152,8 @@ func (f *findings) auditWebhook(at string, c WebhookAuditLogConfig) {
 	f.notNegative(at+".truncate.maxEventSize", c.Truncate.MaxEventSize)
 	if qps := c.Batch.Throttle.QPS; qps != "" {
 		if n, err := strconv.ParseFloat(qps, 32); err != nil || !(n > 0 && n < 1e6) {
-			f.errorf(at+".batch.throttle.QPS", "write a number such as 10 or 0.5", "%q is no number of more than 0", qps)
+			f.errorf(at+".batch.throttle.QPS", "write a number such as 10 or 0.5",
+				"%q is no number of more than 0", qps)
 		}
 	}
 }
