@@ -652,7 +652,7 @@ func TestAJoinPublishesTheManifestsConfiguration(t *testing.T) {
 	}
 	calls := strings.Join(b.calls(), "\n")
 	if !strings.Contains(calls, "create configmap kubeadm-config --from-file ClusterConfiguration=") ||
-		!strings.Contains(calls, "-n kube-system replace -f ") {
+		!strings.Contains(calls, "-n kube-system patch configmap kubeadm-config --type merge ") {
 		t.Error(calls)
 	}
 }

@@ -161,11 +161,12 @@ stage_join_prepare() {
 }
 
 # publish_configuration has ConfigMap kubeadm-config say what the manifest says: the rest of the join reads it there, and it may be of
-# an earlier manifest. kubeadm itself would ask this host's own API server for that, which is not there yet.
+# an earlier manifest. kubeadm itself would ask this host's own API server for that, which is not there yet. Other hosts may do the
+# same at this moment: the API server merges patches one after the other, and would refuse one of two replacements.
 publish_configuration() {
 	config=$(plain_config cluster_configuration)
 	administer -n kube-system create configmap kubeadm-config --from-file "ClusterConfiguration=$config" --dry-run=client -o json >"$config.json"
-	administer -n kube-system replace -f "$config.json" >/dev/null
+	administer -n kube-system patch configmap kubeadm-config --type merge --patch-file "$config.json" >/dev/null
 }
 
 # cluster_configuration prints the second document of kubeadm's configuration, which is the cluster's.
