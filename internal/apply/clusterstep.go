@@ -228,6 +228,7 @@ func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 	return client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest,
 			r.RunID
+		record.Hardening = r.Want.Hardening
 		record.Nodes = r.nodes(record.Nodes)
 		record.AddRun(r.history.entryAfter(s.ID, r.Now()))
 		return nil

@@ -54,9 +54,11 @@ type Metadata struct {
 	CAHash            string `json:"caHash"`                // "sha256:…" of the cluster CA's public key
 	Epoch             int    `json:"epoch,omitempty"`       // how often the cluster had been recovered
 	// EncryptionPath is where the API server looks for EncryptionName on a control-plane host; "" where it does not.
-	EncryptionPath string        `json:"encryptionPath,omitempty"`
-	Snapshot       snapshot.Info `json:"snapshot"`
-	Parts          []Part        `json:"parts"` // all but MetadataName, in order
+	EncryptionPath string `json:"encryptionPath,omitempty"`
+	// Hardening is how much the cluster was hardened; "" where nobody has ever said anything of that.
+	Hardening string        `json:"hardening,omitempty"`
+	Snapshot  snapshot.Info `json:"snapshot"`
+	Parts     []Part        `json:"parts"` // all but MetadataName, in order
 }
 
 // Part is one file of a backup.

@@ -22,6 +22,7 @@ type Content struct {
 	KubernetesVersion, EtcdVersion string
 	Created                        time.Time
 	Epoch                          int
+	Hardening                      string
 	Keys                           Keys
 	Manifest                       []byte
 	Snapshot                       io.ReaderAt // verified
@@ -113,6 +114,7 @@ func (c Content) metadata(parts []part) (Metadata, error) {
 		Format: Format, Cluster: c.Cluster, ClusterID: c.Info.ClusterID, Created: c.Created.UTC().Truncate(time.Second),
 		CreatedBy:         c.CreatedBy,
 		KubernetesVersion: c.KubernetesVersion, EtcdVersion: c.EtcdVersion, CAHash: hash, Epoch: c.Epoch,
+		Hardening:      c.Hardening,
 		EncryptionPath: c.Keys.EncryptionPath, Snapshot: c.Info,
 	}
 	for _, p := range parts {

@@ -163,7 +163,7 @@ func (v *view) staleRecord() bool {
 		return false // it is the whole cluster's
 	}
 	r := v.in.Is.API.Record
-	return r == nil || r.Cluster != v.in.Want.Name ||
+	return r == nil || r.Cluster != v.in.Want.Name || r.Hardening != v.in.Want.Hardening ||
 		r.ManifestDigest != v.in.Want.Digest && r.ManifestDigest != v.in.Want.OrderedDigest
 }
 

@@ -34,6 +34,13 @@ type Cluster struct {
 	Preflight       Preflight            `json:"preflight"`
 	Artifacts       map[string]Artifacts `json:"artifacts,omitempty"` // by ArtifactsKey; see ArtifactsFor
 
+	// Hardening is how much the cluster is hardened by itself: HardeningBaseline, HardeningNone, or "" for a cluster
+	// of which nobody has said anything, which is as HardeningNone and leaves no trace of it. Of a manifest that says
+	// nothing it is "" until decide.Hardening has found out.
+	Hardening string `json:"hardening,omitempty"`
+	// NoAuditLog says that the baseline adds none.
+	NoAuditLog bool `json:"noAuditLog,omitempty"`
+
 	Upgrade Upgrade `json:"upgrade"`
 	Backup  Backup  `json:"backup"`
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"kubeone/internal/cluster"
@@ -69,12 +70,22 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 	if note := unknown(p, known); note != "" && p.unresolved == nil {
 		p.Plan.Notes = append(p.Plan.Notes, note)
 	}
+	p.Plan.Notes = append(p.Plan.Notes, yields(p)...)
 	if p.Scripts, err = scripts(p, known); err != nil {
 		return p, err
 	}
 	plan.Sign(&p.Plan, digests(p.Scripts))
 	e.report(ctx, &p)
 	return p, nil
+}
+
+// yields says what of the baseline of hardening the manifest sets otherwise, where something is done.
+func yields(p Proposal) []string {
+	fields := p.Want.Yields()
+	if len(fields) == 0 || p.Plan.Empty() {
+		return nil
+	}
+	return []string{"the baseline of hardening leaves to the manifest: " + strings.Join(fields, ", ")}
 }
 
 // firstContacts are the host keys that approval of a plan records, by host ID.

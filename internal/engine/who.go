@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
@@ -17,6 +18,9 @@ import (
 // of the host that it is, and hosts at the addresses where they were found.
 func (e *Engine) recognised(r Request, seen probe.Result) Proposal {
 	p := Proposal{Request: r, Observed: seen, who: identity.Match(e.cfg.Want, seen.World)}
+	if e.about == nil {
+		p.who.Want = p.who.Want.Harden(hardening(r, p.who))
+	}
 	p.Want, p.Observed.World = p.who.Want, p.who.Is
 	if a := seen.Access; a != nil {
 		renamed := *a
@@ -33,6 +37,15 @@ func (e *Engine) recognised(r Request, seen probe.Result) Proposal {
 	return p
 }
 
+// hardening is how much the cluster is to be hardened. One that is recovered has what it had when the copy was made.
+func hardening(r Request, who identity.Result) string {
+	value, said := decide.Hardening(who.Want, who.Is)
+	if recovery, ok := r.(Recover); ok && !said {
+		return recovery.About.Hardening
+	}
+	return value
+}
+
 // rename gives endpoints the IDs of the hosts that they lead to.
 func rename[E any](via []E, r identity.Result, id func(*E) *string) {
 	for i := range via {
@@ -45,8 +58,8 @@ func rename[E any](via []E, r identity.Result, id func(*E) *string) {
 	}
 }
 
-// configs are the digests of the wanted configuration, by host ID and name. They depend on a host's addresses, and so
-// are worked out anew only where these are others than in the manifest.
+// configs are the digests of the wanted configuration, by host ID and name. They depend on a host's addresses, and on
+// how much the cluster is hardened, and so are worked out anew only where these are others than in the manifest.
 func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	former := r.Want
@@ -54,10 +67,17 @@ func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 		former.Endpoint = former.Endpoint.At(has)
 	}
 	moves := former.Endpoint.String() != r.Want.Endpoint.String()
+	if r.Want.Hardening != e.cfg.Want.Hardening {
+		out = script.Digests(r.Want, r.Want.Hosts()...)
+	}
 	for _, h := range r.Want.Hosts() {
 		moved := slices.ContainsFunc(r.Moved, func(m identity.Move) bool { return m.Host == h.ID })
-		if out[h.ID] = e.digests[r.Reached[h.ID]]; moved {
+		switch {
+		case out[h.ID] != nil:
+		case moved:
 			out[h.ID] = script.Digests(r.Want, h)[h.ID]
+		default:
+			out[h.ID] = e.digests[r.Reached[h.ID]]
 		}
 		if moves && out[h.ID] != nil && h.Role == desired.ControlPlane {
 			// What earlier versions of this program have noted has the endpoint in it that the cluster has.

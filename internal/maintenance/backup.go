@@ -15,6 +15,7 @@ import (
 	"filippo.io/age"
 
 	"kubeone/internal/backup"
+	"kubeone/internal/decide"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
@@ -56,8 +57,10 @@ func (e *Etcd) content(ctx context.Context) (backup.Content, error) {
 	if err != nil {
 		return backup.Content{}, err
 	}
+	hardening, _ := decide.Hardening(want, world)
 	return backup.Content{
-		Cluster: want.Name, CreatedBy: e.engine.Holder(), Created: e.engine.Now(), Keys: keys,
+		Hardening: hardening,
+		Cluster:   want.Name, CreatedBy: e.engine.Holder(), Created: e.engine.Now(), Keys: keys,
 		Manifest:    []byte(e.engine.Manifest()),
 		EtcdVersion: e.client.Greeting().Version, Epoch: plan.Epoch(plan.Plan{}, want, world),
 		KubernetesVersion: cmp.Or(world.API.Version, world.Hosts[via].APIServerVersion, want.KubernetesVersion),

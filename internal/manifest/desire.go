@@ -42,6 +42,8 @@ func (l *loader) desired() desired.Cluster {
 			CAValidityPeriod: c.CertificateAuthority.CACertificateValidityPeriod,
 		},
 		Preflight:     desired.Preflight(c.Preflight),
+		Hardening:     c.Hardening,
+		NoAuditLog:    c.Features.StaticAuditLog != nil && !c.Features.StaticAuditLog.Enable,
 		Upgrade:       upgradeOf(c.Upgrade),
 		Backup:        l.backupOf(c.Backup),
 		NotCarriedOut: c.NotCarriedOut(),

@@ -114,6 +114,8 @@ type Record struct {
 	Nodes map[string]string `json:"nodes,omitempty"`
 	// FormerEndpoints are names and addresses at which the API was to be found before, and that its certificates keep.
 	FormerEndpoints []string `json:"formerEndpoints,omitempty"`
+	// Hardening is what the cluster was made with; "" for a cluster of which nobody has said anything.
+	Hardening string `json:"hardening,omitempty"`
 }
 
 // Etcd is what the members said.

@@ -79,6 +79,8 @@ func configurationChanges(drift []string) []string {
 			text = "containerd: its configuration, mirrors, proxy and trusted CAs; containers go on"
 		case "kubelet":
 			text = "kubelet: its configuration; pods go on"
+		case desired.HardeningDigest:
+			text = "hardening: the modes of files"
 		case desired.ComponentsDigest, desired.ControlPlaneDigest:
 			text = "API server, controller manager, scheduler, etcd: those whose manifests change start anew"
 		}

@@ -54,8 +54,9 @@ type Copy struct {
 	KubernetesVersion string // without v
 	Members           []observed.Member
 	EncryptionPath    string
-	Epoch             int   // how often the cluster had been recovered
-	Revision          int64 // of the last change in it
+	Hardening         string // as desired.Cluster's; "" where that is not known
+	Epoch             int    // how often the cluster had been recovered
+	Revision          int64  // of the last change in it
 }
 
 // revisionsOfALife is by how much a recovery raises etcd's revisions, for each of the cluster's lives: those of its Nth

@@ -26,6 +26,7 @@ import (
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/ssa"
+	"kubeone/internal/desired"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
@@ -254,6 +255,9 @@ func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string, error) 
 	record := &observed.Record{
 		Cluster: m.Data["cluster"], ManifestDigest: m.Data["manifestDigest"], Manifest: m.Data["manifest"],
 		RunID: m.Data["runID"],
+	}
+	if h := m.Data["hardening"]; h == desired.HardeningBaseline || h == desired.HardeningNone {
+		record.Hardening = h
 	}
 	for _, name := range strings.Fields(strings.ToLower(m.Data["formerEndpoints"])) {
 		_, err := netip.ParseAddr(name)

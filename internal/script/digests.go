@@ -47,6 +47,9 @@ func clusterKubelet(want desired.Cluster) string {
 
 func digestsWith(in Input, kubelet string) map[string]string {
 	digests := map[string]string{"kubelet": sum(kubelet, hostKubeletText(in))}
+	if h := in.Want.Hardening; h != "" {
+		digests[desired.HardeningDigest] = desired.HardeningNote(h)
+	}
 	if in.Host.Role == desired.ControlPlane {
 		unversioned := clusterConfiguration(in.Want)
 		delete(unversioned, "kubernetesVersion")

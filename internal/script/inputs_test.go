@@ -154,7 +154,17 @@ func variants() map[string]Input {
 		"everything":      everything(),
 		"reset-only":      bare,
 		"external":        noProxy,
+		"baseline":        hardened("cp-1", desired.HardeningBaseline),
+		"baseline-worker": hardened("w-1", desired.HardeningBaseline),
+		"baseline-none":   hardened("w-1", desired.HardeningNone),
 	}
+}
+
+// hardened is a host of a cluster that is hardened so much.
+func hardened(name, value string) Input {
+	in := input(name)
+	in.Want = in.Want.Harden(value)
+	return in
 }
 
 // only are steps that have no parameters, for a control-plane host.

@@ -83,7 +83,7 @@ func joinConfiguration(in Input) object {
 		// The file has the cluster's CA in it: the join verifies the API server, and need not wait until the controller
 		// manager has signed the public cluster-info with the token.
 		"discovery": object{
-			"file":              object{"kubeConfigPath": SecretsDir + "/" + DiscoveryFile},
+			"file":              object{"kubeConfigPath": SecretsDir + "/" + joinFile},
 			"tlsBootstrapToken": "@TOKEN@",
 		},
 		"nodeRegistration": nodeRegistration(in),

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"strings"
 
 	"kubeone/internal/desired"
@@ -26,6 +27,7 @@ func kubeletConfiguration(want desired.Cluster) object {
 	if s := want.TLSCipherSuites.Kubelet; len(s) > 0 {
 		o["tlsCipherSuites"] = s
 	}
+	harden(o, want)
 	settings(o, want.Kubelet)
 	return o
 }
@@ -44,9 +46,9 @@ func kubeletPatch(in Input) string {
 		Value any    `json:"value"`
 	}
 	var patch []operation
-	for _, name := range patchedSettings() {
+	for _, name := range slices.Sorted(slices.Values(append(patchedSettings(), hardenedSettings(in.Want)...))) {
 		value := all[name]
-		if value == nil && strings.HasSuffix(name, "Age") {
+		if value == nil && (strings.HasSuffix(name, "Age") || strings.HasSuffix(name, "Timeout")) {
 			value = "0s" // the kubelet reads no duration from nothing
 		}
 		patch = append(patch, operation{"add", "/" + name, value})

@@ -53,6 +53,7 @@ const (
 const (
 	TokenFile     = "token"          // a bootstrap token
 	DiscoveryFile = "discovery.conf" // a kubeconfig with the cluster's CA and endpoint, and no credentials
+	joinFile      = "join.conf"      // the same with the bootstrap token, as kubeadm reads it; made on the host
 	PKIFile       = "pki.tar"        // CAs and service-account keys
 	// EncryptionFile is the configuration of encryption at rest, of a backup.
 	EncryptionFile = "encryption.yaml"
@@ -225,6 +226,8 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"KUBELET", in.Want.KubeletVersion(in.Host)},
 		{"SKIP_PROXY", yesNo(in.Want.Network.KubeProxy.Skip)},
 		{"NODE_NAME", in.NodeName},
+		{"HARDENING", in.Want.Hardening},
+		{"FILE_MODE", fileMode(in.Want)},
 		{"EPOCH", strconv.Itoa(in.Epoch)},
 		{"PEER_URL", "https://" + net.JoinHostPort(in.Host.PrivateAddress, "2380")},
 		{"ETCD_IMAGE", etcdImage(a)},

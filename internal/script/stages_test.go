@@ -36,7 +36,8 @@ func controlPlane(t *testing.T, name string) *box {
 				echo 'server: https://lb.example.com:6443' >etc/kubernetes/kubelet.conf ;;
 	esac`)
 	b.write("run/kubeone/secrets/token", "abcdef.0123456789abcdef")
-	b.write("run/kubeone/secrets/discovery.conf", "kind: Config\n")
+	b.write("run/kubeone/secrets/discovery.conf",
+		"clusters:\n- cluster:\n    certificate-authority-data: Y2E=\n    server: https://lb.example.com:6443\n")
 	b.must("mark no")
 	return b
 }

@@ -186,7 +186,7 @@ func saveRecordRow() row {
 }
 
 func recorded(w *World, _ desired.Host, _ Intent) {
-	record := &observed.Record{Cluster: w.Want.Name, ManifestDigest: w.Want.Digest}
+	record := &observed.Record{Cluster: w.Want.Name, ManifestDigest: w.Want.Digest, Hardening: w.Want.Hardening}
 	if had := w.Is.API.Record; had != nil {
 		record.FormerEndpoints = had.FormerEndpoints
 	}

@@ -145,7 +145,7 @@ func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, c
 		About: fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339),
 			m.CreatedBy, describe(m.Snapshot)) + vouched,
 		Members: members(m.Snapshot),
-		Epoch:   m.Epoch, Revision: m.Snapshot.Revision,
+		Epoch:   m.Epoch, Revision: m.Snapshot.Revision, Hardening: m.Hardening,
 	}
 	s.content.Snapshot = func() (io.Reader, int64, error) {
 		r, err := a.Snapshot()

@@ -47,6 +47,10 @@ type KubeOneCluster struct {
 	Artifacts Artifacts `json:"artifacts,omitzero"`
 	// StrictHostKeys refuses hosts whose SSH host key is not known yet, as --strict-host-keys does. Default: false.
 	StrictHostKeys bool `json:"strictHostKeys,omitempty"`
+	// Hardening is how much of the CIS Kubernetes Benchmark the cluster's components and files follow by themselves:
+	// baseline or none. What the manifest sets elsewhere wins. Default: baseline for a new cluster, and for one that is
+	// there what it was made with.
+	Hardening string `json:"hardening,omitempty"`
 	// Upgrade is how nodes are taken out of service for an upgrade.
 	Upgrade UpgradeConfig `json:"upgrade,omitzero"`
 	// Backup is about snapshots of etcd and backups of the cluster.

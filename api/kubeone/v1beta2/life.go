@@ -1,5 +1,11 @@
 package v1beta2
 
+// The values of KubeOneCluster.Hardening.
+const (
+	HardeningBaseline = "baseline"
+	HardeningNone     = "none"
+)
+
 // UpgradeConfig is how nodes are taken out of service for an upgrade. It changes nothing on a host, so that changing it
 // is no upgrade itself. The flags --max-unavailable, --max-parallel, --canary, --drain-timeout and --on-drain-timeout
 // win; drain.gracePeriod has no flag.

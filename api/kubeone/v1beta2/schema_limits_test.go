@@ -50,6 +50,8 @@ func limits() map[string]schema {
 		"DrainConfig.Timeout":   {"type": []string{"string", "null"}, "pattern": `^` + span + `$|^$`},
 		"DrainConfig.OnTimeout": choice(DrainStop, DrainSkip, DrainForce),
 		"BackupConfig.Keep":     least(1),
+
+		"KubeOneCluster.Hardening": choice(HardeningBaseline, HardeningNone),
 	}
 }
 

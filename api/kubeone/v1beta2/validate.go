@@ -31,6 +31,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.environment(c)
 	f.authorities(c)
 	f.features(c.Features)
+	f.hardening(c.Hardening)
 	f.upgrade(c.Upgrade)
 	f.backup(c.Backup)
 	f.names(c)

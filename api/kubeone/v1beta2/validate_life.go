@@ -37,6 +37,13 @@ func (f *findings) upgrade(u UpgradeConfig) {
 	}
 }
 
+// hardening accepts "", which is "not set".
+func (f *findings) hardening(value string) {
+	if values := []string{HardeningBaseline, HardeningNone}; value != "" && !slices.Contains(values, value) {
+		f.errorf("hardening", "use one of "+strings.Join(values, ", "), "%q is not known", value)
+	}
+}
+
 func (f *findings) backup(b BackupConfig) {
 	for i, recipient := range b.Recipients {
 		f.recipient(Item("backup.recipients", i), recipient, b.Recipients[:i])

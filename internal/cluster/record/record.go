@@ -36,6 +36,7 @@ type Record struct {
 	Nodes          map[string]string // names of the hosts' Nodes, by host ID, as of that run
 	// FormerEndpoints are names and addresses at which the API was to be found before, and that its certificates keep.
 	FormerEndpoints []string
+	Hardening       string            // as it is of desired.Cluster
 	Addons          map[string]string // digest as applied, by the addon's name
 	History         []Run             // oldest first
 }
@@ -125,11 +126,15 @@ func encodeRecord(r *Record) (map[string]string, error) {
 	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}
-	return map[string]string{
+	out := map[string]string{
 		"cluster": r.Cluster, "manifestDigest": r.ManifestDigest, "manifest": r.Manifest, "runID": r.RunID,
 		"nodes": string(nodes), "addons": string(addons), "history": string(history),
 		"formerEndpoints": strings.Join(r.FormerEndpoints, " "),
-	}, nil
+	}
+	if r.Hardening != "" {
+		out["hardening"] = r.Hardening
+	}
+	return out, nil
 }
 
 // decodeRecord is the inverse of encodeRecord; a missing key is an empty value.
@@ -139,6 +144,7 @@ func decodeRecord(data map[string]string) (*Record, error) {
 		ManifestDigest: data["manifestDigest"],
 		Manifest:       data["manifest"],
 		RunID:          data["runID"],
+		Hardening:      data["hardening"],
 	}
 	if former := data["formerEndpoints"]; former != "" {
 		r.FormerEndpoints = strings.Fields(former)

@@ -29,6 +29,8 @@ func TestRecordIsReadAsItWasSaved(t *testing.T) {
 		when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		want := &Record{
 			Cluster: "demo", ManifestDigest: "abc", Manifest: "name: demo\n", RunID: "run-1",
+			Hardening: "baseline",
+
 			Nodes:  map[string]string{"192.0.2.1": "cp-1"},
 			Addons: map[string]string{"flannel": "d1"},
 			History: []Run{
@@ -43,7 +45,7 @@ func TestRecordIsReadAsItWasSaved(t *testing.T) {
 			run := want.History[0]
 			*r = Record{
 				Cluster: want.Cluster, ManifestDigest: want.ManifestDigest, Manifest: want.Manifest, RunID: want.RunID,
-				Nodes: want.Nodes, Addons: want.Addons, History: r.History,
+				Nodes: want.Nodes, Addons: want.Addons, History: r.History, Hardening: want.Hardening,
 			}
 			r.AddRun(run)
 			return nil

@@ -274,6 +274,9 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 	loaded, err := manifest.Load(ctx, manifest.Options{
 		ManifestPath: "the manifest in the cluster's record", ManifestReader: bytes.NewReader([]byte(r.Manifest)),
 	})
+	if loaded.Cluster.Hardening == "" {
+		loaded.Cluster.Hardening = r.Hardening // what the cluster was made with
+	}
 	return loaded, *r, err
 }
 

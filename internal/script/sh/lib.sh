@@ -171,6 +171,20 @@ unclaimed() {
 # on_disk PATH... returns when the files below these paths will outlive a power cut.
 on_disk() { find "$@" \( -type f -o -type d \) -exec sync {} + 2>/dev/null || true; }
 
+# file_modes gives what components read the modes of the baseline, or those that it has without, where somebody has said which: kubeadm
+# keeps the mode of a file that is there. The rest of what is secret has its mode from the beginning.
+file_modes() {
+	[ -n "$HARDENING" ] || return 0
+	for file in /var/lib/kubelet/config.yaml "/etc/cni/net.d/${CNI_CONFIG:-none}"; do
+		[ ! -f "$file" ] || chmod "$FILE_MODE" "$file"
+	done
+	[ "$HARDENING" = baseline ] || return 0
+	for file in /etc/kubernetes/*.conf /etc/kubernetes/manifests/*.yaml /etc/kubernetes/pki/*.key /etc/kubernetes/pki/etcd/*.key; do
+		[ ! -f "$file" ] || chmod 0600 "$file"
+	done
+	[ "$ROLE" != control-plane ] || [ ! -d /var/lib/etcd ] || chmod 0700 /var/lib/etcd
+}
+
 # keep has what a finished host relies on survive a power cut.
 keep() { on_disk /etc/kubernetes /etc/kubeone /var/lib/kubelet/config.yaml /var/lib/kubelet/pki; }
 
@@ -187,6 +201,7 @@ mark() {
 	fi
 	COMPLETE=$1
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_etcd
+	[ "$1" = no ] || file_modes
 	[ "$1" = no ] || keep
 	put "$MARKER" 0644 marker_text
 	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_on
@@ -304,8 +319,20 @@ kubeadm_config() {
 		umask 077
 		mkdir -p "$SECRETS"
 		with_secrets "$1" >"$SECRETS/kubeadm.yaml"
+		[ "$1" != file_join ] || with_secrets discovery_text >"$SECRETS/join.conf"
 	)
 	printf '%s\n' "$SECRETS/kubeadm.yaml"
+}
+
+# discovery_text is the kubeconfig by which kubeadm finds the cluster, with the join token as its user: a hardened API server tells nobody
+# but its health to who does not say who it is.
+discovery_text() {
+	found=$(secret discovery.conf)
+	printf 'apiVersion: v1\nkind: Config\ncurrent-context: join\n'
+	printf 'clusters:\n- name: cluster\n  cluster:\n'
+	grep -e '^ *certificate-authority-data: ' -e '^ *server: ' "$found" | sed 's/^ */    /'
+	printf 'contexts:\n- name: join\n  context:\n    cluster: cluster\n    user: join\n'
+	printf 'users:\n- name: join\n  user:\n    token: @TOKEN@\n'
 }
 
 # file_init is kubeadm's configuration for a new cluster: the token's lines belong to the first document.

@@ -161,11 +161,11 @@ configure_runtime() {
 
 configure_kubelet() {
 	CHANGED=no
-	put /etc/systemd/system/kubelet.service 0644 file_kubelet_unit
+	put /etc/systemd/system/kubelet.service "$FILE_MODE" file_kubelet_unit
 	put /etc/kubeone/patches/kubeletconfiguration+json.yaml 0644 file_kubelet_patch
 	rm -f /etc/kubeone/patches/kubeletconfiguration+merge.yaml # of earlier versions of this program
 	if [ -n "$CNI_CONFIG" ]; then
-		put "/etc/kubeone/$CNI_CONFIG" 0644 file_cni
+		put "/etc/kubeone/$CNI_CONFIG" "$FILE_MODE" file_cni
 		put /etc/systemd/system/kubeone-cni.path 0644 file_cni_path
 		put /etc/systemd/system/kubeone-cni.service 0644 file_cni_service
 	fi

@@ -113,6 +113,7 @@ bootstrap_kubelet() {
 		config=$(kubeadm_config file_join)
 		forget_files /var/lib/kubelet/config.yaml
 		kubeadm join phase kubelet-start --config "$config"
+		file_modes
 		note_files /var/lib/kubelet/config.yaml
 		return 0
 	fi

@@ -105,7 +105,8 @@ remove_rules() {
 }
 
 remove_files() {
-	delete /var/lib/containerd /var/log/pods # which makes room
+	delete /var/lib/containerd /var/log/pods /var/log/kubernetes/audit # which makes room
+	rmdir /var/log/kubernetes 2>/dev/null || true
 	set --
 	[ ! -e /var/lib/etcd/member ] || set -- "$@" /var/lib/etcd
 	[ ! -e /etc/kubernetes/pki/ca.key ] || set -- "$@" /etc/kubernetes/pki

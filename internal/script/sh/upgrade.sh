@@ -70,7 +70,10 @@ begin_turn() {
 	forget_files $(for name in containerd kernel kubelet control-plane; do files_of "$name"; done)
 }
 
-api_version() { answers https://127.0.0.1:6443/version | grep -q "\"gitVersion\": *\"v${KUBERNETES}\""; }
+# api_version succeeds when this host's API server says that it has the wanted version, to who may know.
+api_version() {
+	listens 6443 && asked /etc/kubernetes/admin.conf "$LOCAL_ENDPOINT" | grep -q "\"gitVersion\": *\"v${KUBERNETES}\""
+}
 
 # switch_binary NAME puts the new version of a program in place.
 switch_binary() {

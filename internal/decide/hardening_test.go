@@ -1,0 +1,76 @@
+package decide
+
+import (
+	"testing"
+
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+func TestHowMuchAClusterIsHardened(t *testing.T) {
+	t.Parallel()
+	const baseline, none = desired.HardeningBaseline, desired.HardeningNone
+	bare := observed.Host{Reach: observed.Reached}
+	silent := observed.Host{Reach: observed.Unreachable}
+	// made is a host that has joined, and has noted that value.
+	made := func(value string) observed.Host {
+		h := observed.Host{
+			Reach:   observed.Reached,
+			Marker:  &observed.Marker{Cluster: decidetest.Cluster, Role: "control-plane", Complete: true},
+			Digests: map[string]string{"kubelet": "k"},
+		}
+		if value != "" {
+			h.Digests[desired.HardeningDigest] = desired.HardeningNote(value)
+		}
+		return h
+	}
+	begun := made("")
+	begun.Marker.Complete = false
+	record := func(value string) *observed.Record {
+		return &observed.Record{Cluster: decidetest.Cluster, ManifestDigest: "m", Hardening: value}
+	}
+	for name, c := range map[string]struct {
+		manifest string
+		record   *observed.Record
+		hosts    []observed.Host
+		want     string
+		said     bool
+	}{
+		"bare hosts":                         {"", nil, []observed.Host{bare, bare, bare}, baseline, false},
+		"bare hosts, and the manifest":       {none, nil, []observed.Host{bare, bare, bare}, none, true},
+		"an installation that has not ended": {"", nil, []observed.Host{begun, bare, bare}, baseline, false},
+		"one that has begun with it":         {"", nil, []observed.Host{made(baseline), bare, bare}, baseline, true},
+		"one that has begun without":         {"", nil, []observed.Host{made(none), bare, bare}, none, true},
+		"a run that failed left a record": {"", &observed.Record{Cluster: decidetest.Cluster},
+			[]observed.Host{made(baseline), bare, bare}, baseline, true},
+		"a host that does not answer":   {"", nil, []observed.Host{bare, silent, bare}, "", false},
+		"nobody answers":                {"", nil, []observed.Host{silent, silent, silent}, "", false},
+		"a cluster of before":           {"", record(""), []observed.Host{made(""), made(""), made("")}, "", true},
+		"one without its record":        {"", nil, []observed.Host{made(""), made(""), made("")}, "", false},
+		"a hardened cluster":            {"", record(baseline), []observed.Host{made(baseline), silent, bare}, baseline, true},
+		"a hardened cluster, API down":  {"", nil, []observed.Host{made(baseline), silent, silent}, baseline, true},
+		"one that is not, API down":     {"", nil, []observed.Host{made(none), silent, silent}, none, true},
+		"between two settings":          {"", nil, []observed.Host{made(none), made(baseline), made(none)}, baseline, true},
+		"a manifest that wants it":      {baseline, record(""), []observed.Host{made(""), made("")}, baseline, true},
+		"a manifest that wants it gone": {none, record(baseline), []observed.Host{made(baseline)}, none, true},
+		"begun, and not wanted any more": {"", record(""), []observed.Host{made(baseline), made(""), made("")}, none,
+			true},
+		"another cluster's record": {"", &observed.Record{Cluster: "other", ManifestDigest: "m", Hardening: none},
+			[]observed.Host{bare}, baseline, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := desired.Cluster{Name: decidetest.Cluster, Hardening: c.manifest}
+			is := observed.World{Hosts: map[string]observed.Host{}, API: observed.API{Record: c.record}}
+			for i, h := range c.hosts {
+				id := string(rune('a' + i))
+				want.ControlPlane = append(want.ControlPlane, desired.Host{ID: id, Role: desired.ControlPlane})
+				is.Hosts[id] = h
+			}
+			if got, said := Hardening(want, is); got != c.want || said != c.said {
+				t.Errorf("got %q, said: %t; want %q, %t", got, said, c.want, c.said)
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The values of Cluster.Hardening. The first is what a new cluster gets whose manifest says nothing.
+const (
+	HardeningBaseline = "baseline"
+	HardeningNone     = "none"
+)
+
+// HardeningDigest is the name under which a host notes how much it is hardened, where somebody has said so. A host of a
+// cluster that was made before there was anything to say has no such note.
+const HardeningDigest = "hardening"
+
+// Hardened reports whether the cluster has the baseline.
+func (c *Cluster) Hardened() bool { return c.Hardening == HardeningBaseline }
+
+// HardeningNote is the digest that a host notes for a value that is not empty.
+func HardeningNote(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:])
+}
+
+// HardeningNoted is the value that a host's note stands for, from its digests by name; "" where there is none.
+func HardeningNoted(digests map[string]string) string {
+	for _, value := range []string{HardeningBaseline, HardeningNone} {
+		if digests[HardeningDigest] == HardeningNote(value) {
+			return value
+		}
+	}
+	return ""
+}
+
+// MinTLSVersion is the oldest version of TLS that the baseline's components speak, as Kubernetes calls it.
+const MinTLSVersion = "VersionTLS12"
+
+// StrongCiphers are the TLS 1.2 cipher suites that the baseline's components offer: with forward secrecy, authenticated,
+// and in the lists of the CIS benchmark for API server and kubelet alike. TLS 1.3 has its own.
+func StrongCiphers() []string {
+	return []string{
+		"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+		"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+	}
+}
+
+// Harden is the cluster, hardened so much. The baseline adds what it wants of the API server beside what the manifest
+// says of the same, which wins.
+func (c Cluster) Harden(value string) Cluster {
+	c.Hardening = value
+	if c.Hardened() {
+		c.Extras = append(slices.Clone(c.Extras), c.baseline()...)
+	}
+	return c
+}
+
+// baselineExtra is the name of what the baseline adds to the API server.
+const baselineExtra = "hardening"
+
+// AuditLog is where the baseline's audit log is on control-plane hosts.
+const AuditLog = "/var/log/kubernetes/audit/audit.log"
+
+// auditPolicy notes who asked for what, and nothing of what was sent or answered: a Secret is in no line of it. Health
+// is asked for several times a second by who is nobody.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages:
+- RequestReceived
+rules:
+- level: None
+  nonResourceURLs:
+  - /healthz*
+  - /livez*
+  - /readyz*
+- level: Metadata
+`
+
+// authentication lets somebody who does not say who they are ask for the API server's health, which load balancers and
+// the kubelet do, and for nothing else.
+const authentication = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+anonymous:
+  enabled: true
+  conditions:
+  - path: /livez
+  - path: /readyz
+  - path: /healthz
+`
+
+// baseline is what the baseline adds to the API server.
+func (c Cluster) baseline() []Extra {
+	e := Extra{Name: baselineExtra, Component: APIServer, Flags: map[string]string{}}
+	for name, value := range baselineFlags() {
+		if !c.says(name) && (name != ciphersFlag || len(c.TLSCipherSuites.APIServer) == 0) {
+			e.Flags[name] = value
+		}
+	}
+	if !c.NoAuditLog && !c.says(policyFile) {
+		c.audit(&e)
+	}
+	if len(c.authenticates()) == 0 {
+		f := NewComponentFile(APIServer, "authentication.yaml", authentication)
+		e.Flags["authentication-config"], e.Files = f.Path, append(e.Files, f)
+	}
+	return []Extra{e}
+}
+
+// audit adds an audit log, but for what the manifest says of one. Where that has a policy of its own, there may be more
+// in the log than is to be in one that nobody has asked for.
+func (c Cluster) audit(e *Extra) {
+	for name, value := range auditFlags() {
+		if !c.says(name) {
+			e.Flags[name] = value
+		}
+	}
+	if e.Flags[auditPath] != "" {
+		e.Directories = []string{path.Dir(AuditLog)}
+	}
+	f := NewComponentFile(APIServer, "audit-policy.yaml", auditPolicy)
+	e.Flags[policyFile], e.Files = f.Path, append(e.Files, f)
+}
+
+const (
+	ciphersFlag = "tls-cipher-suites"
+	auditPath   = "audit-log-path"
+	policyFile  = "audit-policy-file"
+)
+
+// baselineFlags are those of the API server for which nothing else is needed.
+func baselineFlags() map[string]string {
+	return map[string]string{
+		"service-account-extend-token-expiration": "false",
+		ciphersFlag:       strings.Join(StrongCiphers(), ","),
+		"tls-min-version": MinTLSVersion,
+	}
+}
+
+// auditFlags are those of the audit log, but for its policy.
+func auditFlags() map[string]string {
+	return map[string]string{
+		auditPath: AuditLog, "audit-log-maxage": "30", "audit-log-maxbackup": "10", "audit-log-maxsize": "100",
+	}
+}
+
+// Yields names what the manifest sets of that which the baseline would set, sorted: the manifest wins.
+func (c Cluster) Yields() []string {
+	if !c.Hardened() {
+		return nil
+	}
+	var out []string
+	for _, flags := range []map[string]string{baselineFlags(), auditFlags(), {policyFile: ""}} {
+		for name := range flags {
+			if c.says(name) {
+				out = append(out, "--"+name)
+			}
+		}
+	}
+	for _, name := range c.authenticates() {
+		out = append(out, "--"+name+" (who is nobody may ask for more than the API server's health)")
+	}
+	for field, set := range map[string]bool{
+		"features.staticAuditLog (there is no audit log)": c.NoAuditLog,
+		"kubeletConfig.podPidsLimit":                      c.Kubelet.PodPidsLimit != nil,
+		"tlsCipherSuites.apiServer":                       len(c.TLSCipherSuites.APIServer) > 0,
+		"tlsCipherSuites.kubelet":                         len(c.TLSCipherSuites.Kubelet) > 0,
+	} {
+		if set {
+			out = append(out, field)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// authenticates are the flags by which the manifest says itself how the API server finds out who asks: beside them there
+// must be no file that says so, or they name one.
+func (c Cluster) authenticates() []string {
+	return slices.DeleteFunc(c.apiServerFlags(), func(name string) bool {
+		return name != "authentication-config" && name != "anonymous-auth" && !strings.HasPrefix(name, "oidc-")
+	})
+}
+
+// says reports whether the manifest gives the API server the flag.
+func (c Cluster) says(flag string) bool { return slices.Contains(c.apiServerFlags(), flag) }
+
+// apiServerFlags are the names of the flags that the manifest gives the API server.
+func (c Cluster) apiServerFlags() []string {
+	names := slices.Collect(maps.Keys(c.Components.APIServer.Flags))
+	for _, e := range c.Extras {
+		if e.Component == APIServer && e.Name != baselineExtra {
+			names = slices.AppendSeq(names, maps.Keys(e.Flags))
+		}
+	}
+	return names
+}

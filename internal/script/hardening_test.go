@@ -1,0 +1,143 @@
+package script
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/desired"
+)
+
+// A cluster of which nobody has said how much it is hardened has the digests that it always had, and one of which
+// somebody has said "none" has them too.
+func TestDigestsOfAClusterThatIsNotHardenedStay(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"cp-1", "w-1"} {
+		silent, none := digestsOf(input(name)), digestsOf(hardened(name, desired.HardeningNone))
+		if _, noted := silent[desired.HardeningDigest]; noted {
+			t.Errorf("%s notes what nobody has said", name)
+		}
+		if got := desired.HardeningNoted(none); got != desired.HardeningNone {
+			t.Errorf("%s notes %q", name, got)
+		}
+		delete(none, desired.HardeningDigest)
+		if diff := cmp.Diff(silent, none); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// The baseline restarts kubelet and API server, and leaves the container runtime, the kernel and the networks alone.
+func TestTheBaselineIsDriftOfWhatItChanges(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"cp-1": "components control-plane hardening kubelet", "w-1": "hardening kubelet",
+	} {
+		none := digestsOf(hardened(name, desired.HardeningNone))
+		var differ []string
+		for _, of := range []string{"components", "containerd", "control-plane", "hardening", "kernel", "kubelet",
+			"network"} {
+			if none[of] != digestsOf(hardened(name, desired.HardeningBaseline))[of] {
+				differ = append(differ, of)
+			}
+		}
+		if got := strings.Join(differ, " "); got != want {
+			t.Errorf("%s: %q differ, want %q", name, got, want)
+		}
+	}
+}
+
+func TestTheManifestsKubeletWins(t *testing.T) {
+	t.Parallel()
+	in := input("w-1")
+	in.Want.Kubelet.PodPidsLimit, in.Want.TLSCipherSuites.Kubelet = ptr[int64](77), []string{"MINE"}
+	in.Want = in.Want.Harden(desired.HardeningBaseline)
+	if got := kubeletConfiguration(in.Want); got["podPidsLimit"] != int64(77) || got["seccompDefault"] != true ||
+		cmp.Diff([]string{"MINE"}, got["tlsCipherSuites"]) != "" {
+		t.Errorf("got %v", got)
+	}
+	in.Host.Kubelet.PodPidsLimit = ptr[int64](88)
+	if patch := kubeletPatch(in); !strings.Contains(patch, "path: /podPidsLimit\n  value: 88\n") {
+		t.Errorf("the host's own does not win:\n%s", patch)
+	}
+}
+
+// modes are what a box has of these files.
+func (b *box) modes(names ...string) map[string]fs.FileMode {
+	b.t.Helper()
+	out := map[string]fs.FileMode{}
+	for _, name := range names {
+		info, err := os.Stat(b.path(name))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		out[name] = info.Mode().Perm()
+	}
+	return out
+}
+
+func TestFilesHaveTheModesThatAreWanted(t *testing.T) {
+	t.Parallel()
+	const config, unit, key, data = "var/lib/kubelet/config.yaml", "etc/systemd/system/kubelet.service",
+		"etc/kubernetes/pki/ca.key", "var/lib/etcd"
+	for value, want := range map[string]map[string]fs.FileMode{
+		"":                        {config: 0o640, unit: 0o644, key: 0o640, data: 0o750},
+		desired.HardeningNone:     {config: 0o644, unit: 0o644, key: 0o640, data: 0o750},
+		desired.HardeningBaseline: {config: 0o600, unit: 0o600, key: 0o600, data: 0o700},
+	} {
+		t.Run("hardening "+value, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t, hardened("cp-1", value))
+			b.write(config, "x")
+			b.write(key, "x")
+			b.mkdir(data)
+			for name, mode := range map[string]fs.FileMode{config: 0o640, key: 0o640, data: 0o750} {
+				if err := os.Chmod(b.path(name), mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.must(`put "@ROOT@/etc/systemd/system/kubelet.service" "$FILE_MODE" file_kubelet_unit; file_modes; file_modes`)
+			if diff := cmp.Diff(want, b.modes(config, unit, key, data)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// An API server that is hardened answers nobody's question but that for its health, so kubeadm asks with the token.
+func TestKubeadmFindsTheClusterWithTheJoinToken(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "w-1")
+	b.must("kubeadm_config file_join >/dev/null")
+	const join = "run/kubeone/secrets/join.conf"
+	want := `apiVersion: v1
+kind: Config
+current-context: join
+clusters:
+- name: cluster
+  cluster:
+    certificate-authority-data: Y2E=
+    server: https://lb.example.com:6443
+contexts:
+- name: join
+  context:
+    cluster: cluster
+    user: join
+users:
+- name: join
+  user:
+    token: abcdef.0123456789abcdef
+`
+	if diff := cmp.Diff(want, b.read(join)); diff != "" {
+		t.Error(diff)
+	}
+	if mode := b.modes(join)[join]; mode != 0o600 {
+		t.Errorf("its mode is %o", mode)
+	}
+	if text := b.read("run/kubeone/secrets/kubeadm.yaml"); !strings.Contains(text, b.path(join)) {
+		t.Errorf("kubeadm is not told of it:\n%s", text)
+	}
+}
