@@ -1,0 +1,188 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// TestHardening has a cluster that was made without the baseline get it while it is used, and lose it again, and then
+// a new one that has it by itself and keeps it through an upgrade.
+func TestHardening(t *testing.T) {
+	s := begin(t, fleet.Options{
+		Name: "hardening", ControlPlanes: 3, Workers: 2, SSHUser: "ops", KubernetesVersion: olderMinor,
+	})
+	s.bare = s.snapshot()
+	s.parts(
+		part{"a cluster is made without the baseline", func(s *story) {
+			s.must(s.WriteManifest(hardening("none")))
+			installPlain(s)
+			s.soft()
+			s.nothingToDo()
+		}},
+		part{"a cluster without it stays without", func(s *story) { s.silent(s.soft) }},
+		part{"a living cluster gets the baseline", baselineComes},
+		part{"with a manifest that says nothing, it stays", func(s *story) { s.silent(s.hard) }},
+		part{"the baseline goes again", func(s *story) {
+			s.must(s.WriteManifest(hardening("none")))
+			s.run(2, []string{"plan"}, "reconfigure")
+			s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+			s.healthy()
+			s.soft()
+			s.nothingToDo()
+		}},
+		part{"the cluster ends, and leaves nothing on its hosts", reset},
+		part{"a new cluster has the baseline", func(s *story) {
+			s.must(s.WriteManifest())
+			installPlain(s)
+			s.hard()
+			s.auditLog()
+			s.nothingToDo()
+		}},
+		part{"an upgrade keeps it", func(s *story) {
+			s.must(s.Want(s.Context(), newest))
+			s.upgradePlanned(olderMinor, newest)
+			s.run(0, []string{"upgrade", "-y"}, "Done.")
+			s.upgraded(newest)
+			s.hard()
+			emptyPlan(s)
+		}},
+	)
+}
+
+// hardening has the manifest say that.
+func hardening(value string) operator.Edit {
+	return fields(func(all map[string]any) { all["hardening"] = value })
+}
+
+// baselineComes reconfigures a cluster that is used. Nobody notices.
+func baselineComes(s *story) {
+	s.must(s.WriteManifest(hardening("baseline")))
+	under := s.loaded()
+	s.run(2, []string{"plan"}, "reconfigure components, hardening and kubelet")
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.unharmed(under)
+	s.healthy()
+	s.hard()
+	s.nothingToDo()
+}
+
+// silent applies a manifest that says nothing about hardening any more: no container starts anew for that, and the
+// cluster is as it was.
+func (s *story) silent(as func()) {
+	s.Helper()
+	before := s.processes()
+	s.must(s.WriteManifest())
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.nothingToDo()
+	s.same("components, and since when they run", before, s.processes())
+	as()
+}
+
+// processes are the components of each host and when they were started.
+func (s *story) processes() map[string]string {
+	s.Helper()
+	all, err := operator.OnEach(s.Context(), s.Members(), "for name in kubelet containerd etcd kube-apiserver "+
+		"kube-controller kube-scheduler; do for pid in $(pgrep -x $name); do echo $name $pid "+
+		"$(cut -d' ' -f22 /proc/$pid/stat); done; done")
+	s.must(err)
+	return all
+}
+
+// nobody asks an API server for a path without saying who it is, and returns the status.
+func (s *story) nobody(host *fleet.Host, path string) string {
+	s.Helper()
+	out, err := host.Exec(s.Context(), "curl -sk -m 5 -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path)
+	s.must(err)
+	return strings.TrimSpace(out)
+}
+
+// soft checks that the cluster has nothing of the baseline.
+func (s *story) soft() {
+	s.Helper()
+	for _, host := range s.Members() {
+		f := s.facts(host)
+		for _, name := range []string{"seccompDefault", "podPidsLimit", "tlsMinVersion"} {
+			if value, set := f.kubelet[name]; set && value != nil {
+				s.Errorf("%s: the kubelet has %s: %v", host.Hostname, name, value)
+			}
+		}
+		if f.args["kube-apiserver"] == nil {
+			continue
+		}
+		for _, flag := range []string{"tls-min-version", "audit-log-path", "authentication-config"} {
+			if value, set := f.args["kube-apiserver"][flag]; set {
+				s.Errorf("%s: the API server has --%s=%s", host.Hostname, flag, value)
+			}
+		}
+		s.same("what nobody is told of the version by "+host.Hostname, "200", s.nobody(host, "/version"))
+	}
+}
+
+// hard checks that the cluster has the baseline: every automatic check of the benchmark, and what nobody is told.
+func (s *story) hard() {
+	s.Helper()
+	warned := map[string]string{}
+	for _, host := range s.Members() {
+		f := s.facts(host)
+		control := f.args["kube-apiserver"] != nil
+		s.same("control plane of "+host.Hostname, slices.Contains(s.Lab.ControlPlanes(), host), control)
+		for _, c := range slices.Concat(controlPlaneFiles(), apiServerChecks(), controllerChecks(), etcdChecks(),
+			nodeChecks()) {
+			if c.control && !control {
+				continue
+			}
+			why := c.fails(f)
+			switch {
+			case why != "" && c.warns == "":
+				s.Errorf("%s: %s FAIL: %s", host.Hostname, c.id, why)
+			case why == "" && c.warns != "":
+				s.Errorf("%s: %s passes, and is in the table as a warning", host.Hostname, c.id)
+			case why != "":
+				warned[c.id] = c.warns
+			}
+		}
+		if control {
+			for path, status := range map[string]string{"/livez": "200", "/readyz": "200", "/healthz": "200",
+				"/version": "401", "/api/v1/namespaces/kube-public/configmaps/cluster-info": "401"} {
+				s.same("what nobody gets of "+path+" from "+host.Hostname, status, s.nobody(host, path))
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(warned)) {
+		s.Logf("%s WARN: %s", id, warned[id])
+	}
+	s.same("how much the record says", "baseline",
+		s.kube("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.hardening}"))
+}
+
+// auditLog checks that what is asked for is noted, and nothing of what is in it.
+func (s *story) auditLog() {
+	const secret = "bm90LWluLWFueS1sb2c="
+	s.kube("create", "secret", "generic", "audited", "--from-literal=key="+secret)
+	s.kube("get", "secret", "audited", "-o", "yaml")
+	const log = "/var/log/kubernetes/audit/audit.log"
+	found := false
+	for _, host := range s.Lab.ControlPlanes() {
+		out, err := host.Exec(s.Context(), "stat -c '%a %U' "+log+" && grep -c '\"level\":\"Metadata\"' "+log)
+		s.must(err)
+		if !strings.HasPrefix(out, "600 root\n") {
+			s.Errorf("%s: the audit log: %s", host.Hostname, out)
+		}
+		s.broken(host, "! grep -q -e '"+secret+"' -e '\"requestObject\"' -e '\"responseObject\"' "+log)
+		out, err = host.Exec(s.Context(), "grep -c '/secrets/audited' "+log+" || :")
+		s.must(err)
+		found = found || strings.TrimSpace(out) != "0"
+	}
+	if !found {
+		s.Error("no audit log has the request for the Secret")
+	}
+	s.eventually("all nodes Ready", time.Minute, allReady(s))
+}
