@@ -158,7 +158,9 @@ func manifestWith(t *testing.T, a alteration, path string, changed bool) tree {
 func surroundings(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"ca.pem"} {
+	for _, name := range []string{
+		"ca.pem", "policy.yaml", "selectors.yaml", "limits.yaml", "webhook.kubeconfig",
+	} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
