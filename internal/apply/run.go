@@ -40,16 +40,19 @@ type Run struct {
 	// does not reach, and the API, do not refuse the step. The access is the one that the run has by now, nil while
 	// there is none. Its error ends the step. Nil asks nobody.
 	CheckLock func(context.Context, plan.Step, *cluster.Access) error
-	Copy      *Copy // what a restore begins from; nil when the plan has none
-	Files     Files // the secret ones that components of the control plane read
-	Addons    []addons.Addon
-	Manifest  string // as kept in the cluster: without secrets
-	Lock      *Lock
-	RunID     string
-	Holder    string // user@machine
-	Parallel  int    // hosts busy at a time; 0 is no limit
-	Emit      func(Event)
-	Now       func() time.Time
+	// Credentials are what hosts are to have for registries and proxies; nil is not known: hosts keep what they have.
+	Credentials *desired.Credentials
+
+	Copy     *Copy // what a restore begins from; nil when the plan has none
+	Files    Files // the secret ones that components of the control plane read
+	Addons   []addons.Addon
+	Manifest string // as kept in the cluster: without secrets
+	Lock     *Lock
+	RunID    string
+	Holder   string // user@machine
+	Parallel int    // hosts busy at a time; 0 is no limit
+	Emit     func(Event)
+	Now      func() time.Time
 
 	mu    sync.Mutex
 	pause func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause

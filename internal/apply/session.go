@@ -63,6 +63,8 @@ func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[
 	case step.PKISecret:
 		pki, err := r.readPKI(ctx, step.ParamsOf[step.CopyPKIParams](s.Intent).Peer)
 		return map[string][]byte{script.PKIFile: pki}, err
+	case step.CredentialsSecret:
+		return r.credentials()
 	case step.BackupSecret:
 		return r.Copy.secrets()
 	case step.ComponentSecret:

@@ -405,6 +405,16 @@ func TestDecide(t *testing.T) {
 			in.Config[w1] = map[string]string{"kubelet": "config-2", "unknown there": "x"}
 			in.Config[cp1] = map[string]string{"kubelet": "config-1"}
 		}, outcome{Route: fsm.Reconfigure, Drift: map[string][]string{w1: {"kubelet"}}}},
+		{"other credentials", func(in *Input) {
+			in.change(w1, func(h *host) {
+				h.Credentials = []observed.Credential{{Of: "proxy credentials", Is: observed.CredentialOther}}
+			})
+		}, outcome{Route: fsm.Reconfigure, Drift: map[string][]string{w1: {"credentials"}}}},
+		{"credentials that nobody knows", func(in *Input) {
+			in.change(w1, func(h *host) {
+				h.Credentials = []observed.Credential{{Of: "proxy credentials", Is: observed.CredentialLeft}}
+			})
+		}, outcome{Route: fsm.Nothing}},
 		{"drift outside the limit", func(in *Input) {
 			in.Config[w1] = map[string]string{"kubelet": "config-2"}
 			in.Limit = map[string]bool{w2: true}

@@ -10,7 +10,8 @@ import (
 	"kubeone/internal/observed"
 )
 
-// drift returns, by host ID, the names of configurations that a member has and that differ from what is wanted, sorted.
+// drift returns, by host ID, the names of configurations that a member has and that differ from what is wanted, sorted,
+// credentials among them.
 // Hosts outside the limit and configurations that a host does not have are left out.
 func (v *view) drift() map[string][]string {
 	var out map[string][]string
@@ -26,6 +27,12 @@ func (v *view) drift() map[string][]string {
 				}
 				out[s.ID] = append(out[s.ID], name)
 			}
+		}
+		if len(s.is.CredentialsToChange()) > 0 {
+			if out == nil {
+				out = make(map[string][]string)
+			}
+			out[s.ID] = append(out[s.ID], desired.CredentialsConfiguration)
 		}
 		slices.Sort(out[s.ID])
 	}

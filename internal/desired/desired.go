@@ -224,6 +224,7 @@ type Proxy struct {
 	HTTP    string `json:"http,omitempty"`
 	HTTPS   string `json:"https,omitempty"`
 	NoProxy string `json:"noProxy,omitempty"` // with the cluster's own networks added
+	HasAuth bool   `json:"hasAuth,omitempty"` // there is a user in one of the URLs, which is a secret
 }
 
 // Registry replaces the registry of all images.
@@ -292,6 +293,10 @@ type Preflight struct {
 
 // NetworkDigest is the name of the configuration that a cluster keeps for life: its subnets and its DNS domain.
 const NetworkDigest = "network"
+
+// CredentialsConfiguration is the name of what hosts have for registries and proxies. It has no digest: that of a
+// password would help to guess it.
+const CredentialsConfiguration = "credentials"
 
 // ComponentsDigest is the name of the configuration of etcd, API server, controller manager and scheduler.
 // ControlPlaneDigest is what earlier versions of this program noted instead: the same with the API's endpoint in it.

@@ -130,7 +130,7 @@ func (e *Engine) resume(ctx context.Context, p Proposal, scope plan.Scope, o Run
 	if err := s.now.Unresolved(); err != nil {
 		return s, err
 	}
-	if s.now.Scripts, err = scripts(s.now, known); err != nil {
+	if s.now.Scripts, err = scripts(s.now, known, e.cfg.Credentials); err != nil {
 		return s, err
 	}
 	now := digests(s.now.Scripts)

@@ -168,7 +168,7 @@ func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
 	r := &apply.Run{
 		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reached(p), Unreachable: e.absent(p), Scripts: p.Scripts,
 		Blobs: e.cfg.Releases, FallbackAPI: p.Observed.Access, Etcd: p.Observed.Etcd,
-		Connect: e.cfg.Connect, CheckLock: locks.check,
+		Credentials: e.cfg.Credentials, Connect: e.cfg.Connect, CheckLock: locks.check,
 		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder,
 		Parallel: e.cfg.Parallel, Files: e.cfg.Files,
 		Emit: func(ev apply.Event) { e.emit(o, ev) }, Now: e.cfg.Now,

@@ -39,6 +39,9 @@ type Config struct {
 
 	Files apply.Files // the secret ones of Want's extras
 
+	// Credentials are what hosts are to have for registries and proxies; nil is not known: hosts keep what they have.
+	Credentials *desired.Credentials
+
 	// CA is by which CA the cluster is known to the caller; nil takes whatever its control-plane hosts say.
 	CA KnownCA
 
@@ -155,7 +158,7 @@ func (e *Engine) NewRunID() string {
 
 // Observe asks every host, the API and etcd how they are. It changes nothing.
 func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
-	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA()}
+	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA(), Credentials: e.credentials()}
 	if e.about == nil {
 		request.Components, request.Endpoint = e.live, e.cfg.Want.Endpoint.String()
 	}

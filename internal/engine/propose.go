@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,8 +71,8 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 	if note := unknown(p, known); note != "" && p.unresolved == nil {
 		p.Plan.Notes = append(p.Plan.Notes, note)
 	}
-	p.Plan.Notes = append(p.Plan.Notes, yields(p)...)
-	if p.Scripts, err = scripts(p, known); err != nil {
+	p.Plan.Notes = slices.Concat(p.Plan.Notes, yields(p), credentialsLeft(p))
+	if p.Scripts, err = scripts(p, known, e.cfg.Credentials); err != nil {
 		return p, err
 	}
 	plan.Sign(&p.Plan, digests(p.Scripts))

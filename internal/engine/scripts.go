@@ -15,8 +15,10 @@ import (
 )
 
 // scripts renders the script of every host that the plan touches, but for those of which it is not known what they
-// would be given. Known is what is, by desired.ArtifactsKey.
-func scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string, error) {
+// would be given. Known is what is, by desired.ArtifactsKey. Of credentials scripts name the files.
+func scripts(
+	p Proposal, known map[string]desired.Artifacts, credentials *desired.Credentials,
+) (map[string]string, error) {
 	out := map[string]string{}
 	needs := map[string]plan.Need{}
 	for _, n := range p.Plan.Needs() {
@@ -24,6 +26,7 @@ func scripts(p Proposal, known map[string]desired.Artifacts) (map[string]string,
 	}
 	for _, h := range p.Want.Hosts() {
 		in, touched := scriptInput(p, h)
+		in.Credentials = credentials
 		need, installs := needs[h.ID]
 		if !touched || p.Observed.World.Hosts[h.ID].Reach != observed.Reached || installs && p.unresolved != nil {
 			continue

@@ -137,6 +137,8 @@ type Host struct {
 	Certificates []Certificate `json:"certificates,omitempty"`
 	// Digests are what our last step on this host left: the sha256 of the configuration by name; drift is a difference.
 	Digests map[string]string `json:"digests,omitempty"`
+	// Credentials are those for registries and proxies that are not on the host as the caller has them, sorted.
+	Credentials []Credential `json:"credentials,omitempty"`
 	// Edited are paths of files that our last step made, and that are others now, or gone.
 	Edited []string `json:"edited,omitempty"`
 	// Restorable are those of them of which the host has kept what they were.

@@ -6,6 +6,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
 )
@@ -24,7 +25,7 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 	control, workers := b.split(ids)
 	previous := b.planned(step.JoinFinish) // of all, one is out of service at a time
 	for _, h := range control {
-		changes := configurationChanges(d.Drift[h.ID])
+		changes := b.configurationChanges(h, d.Drift[h.ID])
 		is := b.world.Is.Hosts[h.ID]
 		if pods := decide.EditedPods(&is); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
 			if !b.in.DiscardEdits {
@@ -47,7 +48,7 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 		previous = []string{b.reconfigureHost(h, d.Drift[h.ID], changes, previous)}
 	}
 	b.inWaves(workers, previous, func(h desired.Host, after []string) (first, last string) {
-		id := b.reconfigureHost(h, d.Drift[h.ID], configurationChanges(d.Drift[h.ID]), after)
+		id := b.reconfigureHost(h, d.Drift[h.ID], b.configurationChanges(h, d.Drift[h.ID]), after)
 		return id, id
 	})
 	return true
@@ -63,15 +64,35 @@ func (b *builder) reconfigureHost(h desired.Host, drift, changes, needs []string
 	})
 }
 
+// credentialChanges say which credentials of a host become others, and nothing of them.
+func credentialChanges(is observed.Host) []string {
+	var out []string
+	for _, c := range is.CredentialsToChange() {
+		switch c.Is {
+		case observed.CredentialMissing:
+			out = append(out, c.Of+" are brought")
+		case observed.CredentialExtra:
+			out = append(out, c.Of+" are removed")
+		default:
+			out = append(out, c.Of+" differ")
+		}
+	}
+	return append(out, "containerd starts anew for its credentials; containers go on")
+}
+
 func restartsControlPlane(drift []string) bool {
 	return slices.Contains(drift, desired.ComponentsDigest) || slices.Contains(drift, desired.ControlPlaneDigest)
 }
 
 // configurationChanges says what changes on a host for each configuration.
-func configurationChanges(drift []string) []string {
+func (b *builder) configurationChanges(h desired.Host, drift []string) []string {
 	var out []string
 	for _, name := range drift {
 		text := name
+		if name == desired.CredentialsConfiguration {
+			out = append(out, credentialChanges(b.world.Is.Hosts[h.ID])...)
+			continue
+		}
 		switch name {
 		case "kernel":
 			text = "kernel modules and settings"

@@ -41,6 +41,7 @@ func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 	a.Host.FirstContact = host.Fingerprints(contacts)
 	if err == nil {
 		a.Host.OtherKeys = accepted(contacts)
+		a.Host.Credentials = p.Credentials.compare(p.nonce, a.digests)
 		p.askAPIServer(ctx, t, &a)
 	}
 	return a
@@ -52,9 +53,12 @@ func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 func (p *prober) run(
 	ctx context.Context, t Target, credentials bool, begin func(), early func(Answer),
 ) (Answer, error) {
-	arg := argFacts
+	args := []string{argFacts}
 	if credentials {
-		arg = argCredentials
+		args[0] = argCredentials
+	}
+	if p.nonce != "" {
+		args = append(args, p.nonce)
 	}
 	said := &answerText{begin: begin}
 	if credentials {
@@ -66,8 +70,8 @@ func (p *prober) run(
 	}
 	sent := p.Now()
 	out, err := t.Host.Run(ctx, host.Cmd{
-		Name: "probe", Script: Script, Args: []string{arg}, Timeout: p.AnswerTimeout, Secret: credentials, Stdout: said,
-		Stderr: &unread{left: mostText},
+		Name: "probe", Script: Script, Args: args, Timeout: p.AnswerTimeout,
+		Secret: credentials, Stdout: said, Stderr: &unread{left: mostText},
 	})
 	received := p.Now()
 	if out.Duration > 0 && out.Duration < received.Sub(sent) {

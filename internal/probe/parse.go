@@ -14,6 +14,8 @@ type Answer struct {
 	Credentials Credentials   // empty unless they were asked for and the host has them
 	APIPort     int           // the port of its own API server, from the static pod; 6443 where it does not say
 	Parts       []Span        // of the script, without host, counted from the first
+
+	digests map[string]credentialDigest // of files with credentials, by path; nil where they were not asked for
 }
 
 // Parse reads the script's output; sent and received are when the operator's clock began and ended to wait for it. It
@@ -40,7 +42,8 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	if now := clock(l); !now.IsZero() {
 		h.ClockSkew = now.Sub(sent.Add(received.Sub(sent) / 2))
 	}
-	return Answer{Host: h, Credentials: credentials(l, pem), APIPort: apiPort(l), Parts: parts(l)}, nil
+	return Answer{Host: h, Credentials: credentials(l, pem), APIPort: apiPort(l), Parts: parts(l),
+		digests: credentialDigests(l)}, nil
 }
 
 // parseAccess reads the beginning of the script's output, up to accessLine: credentials, and the port of

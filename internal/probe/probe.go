@@ -11,6 +11,7 @@ package probe
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -51,6 +52,8 @@ type Request struct {
 	Now func() time.Time
 	// Endpoint is where the API's users look for it, "host:port"; "" does not ask there.
 	Endpoint string
+	// Credentials are compared with the files of hosts. Nil: hosts are not asked for them.
+	Credentials *CredentialFiles
 	// Components are what is compared with the objects in the cluster.
 	Components []live.Component
 
@@ -92,6 +95,9 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	}
 	p := &prober{Request: r.withDefaults(), answers: map[string]Answer{}}
 	p.began = p.Now()
+	if r.Credentials != nil {
+		p.nonce = rand.Text()
+	}
 	within, cancel := patient(ctx, p.Timeout, p.Timeout+p.AnswerTimeout-p.HostTimeout,
 		func() bool { return p.answering.Load() > 0 })
 	defer cancel()
@@ -152,6 +158,8 @@ func (r Request) withDefaults() Request {
 // prober is one run.
 type prober struct {
 	Request
+
+	nonce string // of the digests of files with credentials; "" asks for none
 
 	began     time.Time
 	answering atomic.Int32 // hosts in the middle of their answer

@@ -2,8 +2,9 @@ package probe
 
 import _ "embed" // the script
 
-// Script is the text that runs on every host, as root, in POSIX sh. It changes nothing. Its one argument,
-// argCredentials, makes it print the credentials of a control-plane host as well. Its head describes what it prints.
+// Script is the text that runs on every host, as root, in POSIX sh. It changes nothing. Its first
+// argument, argCredentials, makes it print the credentials of a control-plane host as well; the second is a nonce. Its
+// head describes what it prints.
 //
 //go:embed script.sh
 var Script string

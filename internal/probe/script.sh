@@ -1,6 +1,7 @@
 # Prints the facts about one host, and changes nothing on it. The same text runs on every host.
 #
 #	$1  "credentials": also print the cluster's credentials that a control-plane host holds. Anything else: do not.
+#	$2  a nonce: of files with credentials for registries and proxies print the digest of it and them. "": do not.
 #
 # Output: lines of a name, a tab and a value; several lines of one name are a list. What a program prints stands as it is
 # between a line "block", a tab and a name, and a line "block" and a tab: each line is a value of that name.
@@ -196,6 +197,16 @@ credentials() {
 	head -n 4000 /dev/null $kubernetes/admin.conf $kubernetes/pki/apiserver-etcd-client.key 2>/dev/null
 	printf '\n'
 	endblock
+}
+
+# Of these files nothing but this leaves the host: whether they are what somebody has who knows the nonce.
+salted() {
+	put salted yes
+	for file in /etc/containerd/conf.d/kubeone-registry-*.toml $ours/proxy.env; do
+		[ -r "$file" ] || continue
+		sum=$({ printf '%s' "$nonce" && cat "$file"; } | sha256sum)
+		put salted "${sum%% *} $(stat -c %a "$file") $file"
+	done
 }
 
 network() {
@@ -406,8 +417,10 @@ facts() {
 	files
 	network
 	programs
+	[ -z "$nonce" ] || salted
 }
 
+nonce=${2:-}
 put kubeone-probe 1
 asked | {
 	part certificates

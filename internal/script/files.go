@@ -197,6 +197,9 @@ func proxyDropIn(p desired.Proxy) string {
 			fmt.Fprintf(&b, "Environment=\"%s=%s\"\n", v[0], unitEscapes.Replace(v[1]))
 		}
 	}
+	if p.HasAuth {
+		b.WriteString("EnvironmentFile=-" + ProxyFile + "\n") // which goes before the lines above
+	}
 	return b.String()
 }
 

@@ -80,7 +80,10 @@ func everything() Input {
 		HTTP:    "http://proxy.example.com:3128",
 		HTTPS:   "http://proxy.example.com:3128",
 		NoProxy: "10.0.0.0/8,.svc",
+		HasAuth: true,
 	}
+	credentials := someCredentials()
+	in.Credentials = &credentials
 	w.Containerd = desired.Containerd{
 		DeviceOwnershipFromSecurityContext: true,
 		Registries: map[string]desired.Mirrored{

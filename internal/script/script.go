@@ -70,8 +70,11 @@ type Input struct {
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
 	Steps      []step.Intent // on this host, in order
-	Reason     string        // snapshot: why, as its name has it; "" is DefaultSnapshotReason
-	Epoch      int           // how often the cluster has been recovered, once this script has run
+	// Credentials are what hosts are to have for registries and proxies; nil is not known: hosts keep what they have.
+	// Nothing of them is in the script but which files they are in.
+	Credentials *desired.Credentials
+	Reason      string // snapshot: why, as its name has it; "" is DefaultSnapshotReason
+	Epoch       int    // how often the cluster has been recovered, once this script has run
 }
 
 // Render returns the host's script.
@@ -205,6 +208,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"HTTP_PROXY_URL", in.Want.Proxy.HTTP},
 		{"HTTPS_PROXY_URL", in.Want.Proxy.HTTPS},
 		{"NO_PROXY_LIST", in.Want.Proxy.NoProxy},
+		{"PROXY_AUTH", yesNo(in.Want.Proxy.HasAuth)},
 		{"CA_BUNDLE", yesNo(in.Want.CABundle != "")},
 		{"SNAPSHOT_EVERY", strconv.Itoa(snapshotEvery(in.Want))},
 		{"SNAPSHOT_REASON", cmp.Or(in.Reason, DefaultSnapshotReason)},
@@ -238,7 +242,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"COMPONENT_DIRS", strings.Join(componentDirectories(in), " ")},
 		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},
-	}, places(), step.Variables(in.Steps))
+	}, credentialVariables(in.Credentials), places(), step.Variables(in.Steps))
 }
 
 // places are the assignments that say where things are on a host.
@@ -255,6 +259,8 @@ func places() [][2]string {
 		{"KEPT", KeptDir},
 		{"TURN", UpgradeFile},
 		{"BEFORE", BeforeDir},
+		{"PROXY_FILE", ProxyFile},
+		{"CREDENTIALS_DIR", CredentialsDir},
 		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
 	}
 }

@@ -26,7 +26,8 @@ func prepareRow() row {
 	return row{
 		kind: Prepare, about: "packages, kernel settings, binaries, container runtime, kubelet unit",
 		place: OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
-		installs: true, byHand: true, effect: unchanged, // nothing of it is decided upon before the host joins
+		secrets: []Secret{CredentialsSecret}, installs: true, byHand: true,
+		effect: credentialed, // nothing else of it is decided upon before the host joins
 	}
 }
 

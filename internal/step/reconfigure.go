@@ -34,7 +34,8 @@ func reconfigureRow() row {
 	return row{
 		kind: Reconfigure, about: "the wanted settings of a host's components; those that are refused are taken back",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
-		event: "KubeOneReconfigured", installs: true, begins: true, halts: always, disrupts: stops, essential: true,
+		event: "KubeOneReconfigured", secrets: []Secret{CredentialsSecret},
+		installs: true, begins: true, halts: always, disrupts: stops, essential: true,
 		byHand: true, pods: true, effect: reconfigured,
 	}
 }
@@ -43,7 +44,17 @@ func reconfigureRow() row {
 func reconfigured(w *World, h desired.Host, _ Intent) {
 	w.sameCertificates(h)
 	seen := w.Is.Hosts[h.ID]
-	seen.Digests = w.Config[h.ID]
+	seen.Digests, seen.Credentials = w.Config[h.ID], seen.CredentialsLeft()
+	w.Is.Hosts[h.ID] = seen
+}
+
+// credentialed gives a host the credentials that it is to have.
+func credentialed(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	if len(seen.Credentials) == 0 {
+		return
+	}
+	seen.Credentials = seen.CredentialsLeft()
 	w.Is.Hosts[h.ID] = seen
 }
 

@@ -108,6 +108,8 @@ const (
 	PKISecret       Secret = "pki"             // CAs and service-account keys of another control-plane host
 	BackupSecret    Secret = "backup"          // the same, and the configuration of encryption, of a backup
 	ComponentSecret Secret = "component files" // those of the control plane's components that are secret
+	// CredentialsSecret is what the host is to have for registries and proxies, if there is anything.
+	CredentialsSecret Secret = "credentials"
 )
 
 // Group is the part of a run to which a step belongs, in a reader's words.

@@ -59,7 +59,7 @@ func checkRow() row {
 func upgradeControlPlaneRow() row {
 	return row{
 		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
-		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded",
+		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
 		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, pods: true, effect: upgraded,
 	}
 }
@@ -85,7 +85,7 @@ func upgradeWorkerRow() row {
 	return row{
 		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
-		event:    "KubeOneUpgraded",
+		event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
 		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, effect: upgraded,
 	}
 }
@@ -103,6 +103,7 @@ func upgraded(w *World, h desired.Host, _ Intent) {
 	}
 	seen.Digests, seen.Upgrading = w.Config[h.ID], ""
 	seen.Edited, seen.Restorable, seen.PodEdits = nil, nil, nil
+	seen.Credentials = seen.CredentialsLeft()
 	w.Is.Hosts[h.ID] = seen
 }
 

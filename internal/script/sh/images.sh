@@ -66,13 +66,21 @@ import_images() {
 	rm -rf "$layout"
 }
 
+# pull_image NAME@DIGEST has containerd pull an image. What knows credentials is the part of it that serves the kubelet.
+pull_image() {
+	case "$(credential_paths)" in
+	*/kubeone-registry-*) "$BIN/crictl" pull "$1" ;;
+	*) with_proxy "$BIN/ctr" -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "$1" ;;
+	esac
+}
+
 pull_images() {
 	present=$(images_now)
 	printf '%s\n' "$IMAGES" | while read -r name digest source; do
 		[ -n "$name" ] || continue
 		! printf '%s\n' "$present" | grep -qxF "$name $digest" || continue
 		say "pulling $source"
-		quiet with_proxy "$BIN/ctr" -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "${source%:*}@$digest" || die "cannot pull $source@$digest"
+		quiet pull_image "${source%:*}@$digest" || die "cannot pull $source@$digest"
 		quiet "$BIN/ctr" -n k8s.io images tag --force "${source%:*}@$digest" "$name"
 	done || exit 1
 }

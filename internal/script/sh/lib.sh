@@ -142,9 +142,15 @@ etcd_votes() {
 	[ -f /etc/kubernetes/manifests/etcd.yaml ] && answers http://127.0.0.1:2381/readyz && answers http://127.0.0.1:2381/readyz
 }
 
-# with_proxy COMMAND... runs a command that fetches something from outside.
+# with_proxy COMMAND... runs a command that fetches something from outside. What the proxy wants to know of its user is in the
+# command's environment only.
 with_proxy() {
-	http_proxy=$HTTP_PROXY_URL https_proxy=$HTTPS_PROXY_URL no_proxy=$NO_PROXY_LIST "$@"
+	(
+		HTTP_PROXY=$HTTP_PROXY_URL HTTPS_PROXY=$HTTPS_PROXY_URL
+		# shellcheck disable=SC1090 # two assignments
+		[ "$PROXY_AUTH" = no ] || [ ! -f "$PROXY_FILE" ] || . "$PROXY_FILE"
+		http_proxy=$HTTP_PROXY https_proxy=$HTTPS_PROXY no_proxy=$NO_PROXY_LIST "$@"
+	)
 }
 
 marker_text() {

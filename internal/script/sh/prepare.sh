@@ -2,6 +2,7 @@
 
 stage_prepare() {
 	mark no
+	credential_files # downloads may need them
 	install_packages
 	kernel_settings
 	swap_off
@@ -129,6 +130,7 @@ link_binary() {
 # says so.
 configure_runtime() {
 	CHANGED=no
+	credential_files
 	DIRTY=$RUNTIME_DIRTY
 	[ ! -e "$DIRTY" ] || CHANGED=yes
 	put /etc/systemd/system/containerd.service 0644 file_containerd_unit

@@ -52,6 +52,7 @@ rewrites_pods() { differs_now control-plane || differs_now components; }
 settings_files() {
 	for name in kernel containerd kubelet control-plane; do files_of "$name"; done
 	printf '%s\n' /etc/crictl.yaml /etc/kubeone/ca/bundle.pem /var/lib/kubelet/kubeadm-flags.env
+	credential_paths
 	for file in /etc/kubeone/patches/*; do printf '%s\n' "$file"; done
 }
 
@@ -81,7 +82,7 @@ is_another() {
 change_settings() {
 	beat=$(ready_beat) restarted=no
 	! differs_now kernel || kernel_settings
-	! differs_now containerd || change_runtime
+	if differs_now containerd || differs_now credentials; then change_runtime; fi
 	! differs_now kubelet || write_kubelet
 	! rewrites_pods || change_control_plane
 	# With the container runtime the kubelet starts anew, and says itself whether they get on.
@@ -111,6 +112,13 @@ change_runtime() {
 	if [ "$SANDBOX_NAMED" = no ] && grep -qs '^ *sandbox = ' /etc/containerd/config.toml; then RUNTIME_CONFIG=config_with_this_sandbox; fi
 	configure_runtime
 	wait_for 60 "containerd" "$BIN/ctr" version
+	! other_credentials || runtime_serves
+}
+
+# runtime_serves waits for what the kubelet asks of containerd: with a configuration that only that part of it refuses, containerd
+# runs without it.
+runtime_serves() {
+	wait_for 60 "containerd to serve the kubelet with the new credentials" "$BIN/crictl" version
 }
 
 config_with_this_sandbox() {
@@ -221,6 +229,7 @@ take_settings_back() {
 	runtime=no
 	# shellcheck disable=SC2046 # a list
 	! is_another $(files_of containerd) /etc/kubeone/ca/bundle.pem || runtime=yes
+	! other_credentials || runtime=yes
 	back=
 	for name in $STATIC_PODS; do
 		! is_another "/etc/kubernetes/manifests/$name.yaml" || back="$back $name"

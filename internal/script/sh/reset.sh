@@ -123,7 +123,8 @@ remove_files() {
 		/etc/systemd/system/kubeone-guard.service \
 		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf "$ARTIFACTS" "$SECRETS" "$TURN"
 	# Folders that are only ours if nothing else is in them; containerd makes those below /opt by itself.
-	rmdir /etc/systemd/system/containerd.service.d /etc/containerd /opt/containerd/bin /opt/containerd/lib /opt/containerd \
+	rm -f "$CREDENTIALS_DIR"/kubeone-registry-*.toml
+	rmdir /etc/systemd/system/containerd.service.d /etc/containerd/conf.d /etc/containerd /opt/containerd/bin /opt/containerd/lib /opt/containerd \
 		/run/netns 2>/dev/null || true
 	[ ! -f /etc/fstab ] || put /etc/fstab "$(stat -c %a /etc/fstab)" fstab_with_swap
 	# the marker last: until then the host is known to be ours

@@ -155,7 +155,7 @@ func (a *attempt) secrets(*world.Host) progress {
 		case step.PKISecret:
 			peer := a.op.sim.World.Host(step.ParamsOf[step.CopyPKIParams](a.step.Intent).Peer)
 			got = a.command(peer, func() bool { return peer.Disk.CA != 0 })
-		case step.BackupSecret, step.ComponentSecret:
+		case step.BackupSecret, step.ComponentSecret, step.CredentialsSecret:
 		}
 		if got != passed {
 			return got

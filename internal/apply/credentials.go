@@ -1,0 +1,49 @@
+package apply
+
+import (
+	"archive/tar"
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/script"
+)
+
+// credentials are those for registries and proxies, which hosts are to have. There is no file where there are none.
+func (r *Run) credentials() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	if r.Credentials == nil {
+		return out, nil
+	}
+	files, err := credentialsTar(*r.Credentials)
+	if files != nil {
+		out[script.CredentialsFile] = files
+	}
+	return out, err
+}
+
+// credentialsTar is what script.CredentialsFile holds; nil where a host is to have no credentials.
+func credentialsTar(c desired.Credentials) ([]byte, error) {
+	files := script.CredentialFiles(c)
+	if len(files) == 0 {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, at := range slices.Sorted(maps.Keys(files)) {
+		content := files[at]
+		header := &tar.Header{Name: path.Base(at), Mode: 0o600, Size: int64(len(content))}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write([]byte(content)); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"kubeone/internal/probe"
+	"kubeone/internal/problem"
+	"kubeone/internal/script"
+)
+
+// credentials are what the files of hosts are compared with; nil where the caller knows of no credentials.
+func (e *Engine) credentials() *probe.CredentialFiles {
+	c := e.cfg.Credentials
+	if c == nil {
+		return nil
+	}
+	return &probe.CredentialFiles{
+		Content: script.CredentialFiles(*c),
+		Of:      func(path string) (string, bool) { return script.CredentialOf(path, *c) },
+	}
+}
+
+// credentialsLeft says which credentials stay on hosts although nobody has said that they are to be there.
+func credentialsLeft(p Proposal) []string {
+	hosts := map[string][]string{}
+	for _, h := range p.Want.Hosts() {
+		for _, c := range p.Observed.World.Hosts[h.ID].CredentialsLeft() {
+			hosts[c.Of] = append(hosts[c.Of], p.Plan.Hosts[h.ID])
+		}
+	}
+	var out []string
+	for _, of := range slices.Sorted(maps.Keys(hosts)) {
+		out = append(out, of+" stay as they are on "+problem.List(hosts[of])+
+			": --credentials FILE says what they are to be; a file without them removes them")
+	}
+	return out
+}

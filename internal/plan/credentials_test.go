@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"kubeone/internal/observed"
+	"kubeone/internal/step"
+)
+
+// Whose credentials change is said, host by host, and afterwards nothing is left to do.
+func TestOtherCredentialsAreAReconfiguration(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	for _, name := range []string{"cp-1", "cp-2", "cp-3", "w-1"} {
+		mutate(in, name, func(h *observed.Host) {
+			h.Credentials = []observed.Credential{
+				{Of: "registry credentials of new.example.com", Is: observed.CredentialMissing},
+				{Of: "registry credentials of old.example.com", Is: observed.CredentialExtra},
+				{Of: "registry credentials of registry.example.com", Is: observed.CredentialOther},
+				{Of: "registry credentials of unknown.example.com", Is: observed.CredentialLeft},
+			}
+		})
+	}
+	p, _ := Build(Input{Decide: in})
+	if p.Again != "" || p.Blocked != "" {
+		t.Fatalf("%s", text(p))
+	}
+	for _, name := range []string{"cp-1", "cp-2", "cp-3", "w-1"} {
+		s, there := p.Step("reconfigure/" + name)
+		if !there || step.ParamsOf[step.ReconfigureParams](s.Intent).Configurations[0] != "credentials" {
+			t.Fatalf("%s has no step:\n%s", name, text(p))
+		}
+		if got, want := strings.Join(s.Changes, "; "), "registry credentials of new.example.com are brought; "+
+			"registry credentials of old.example.com are removed; "+
+			"registry credentials of registry.example.com differ; "+
+			"containerd starts anew for its credentials; containers go on"; got != want {
+			t.Errorf("%s changes\n%s\nwant\n%s", name, got, want)
+		}
+	}
+	if s, _ := p.Step("reconfigure/cp-2"); len(s.Needs) == 0 {
+		t.Error("hosts are not reconfigured one after the other")
+	}
+}

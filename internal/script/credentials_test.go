@@ -1,0 +1,294 @@
+package script
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/desired"
+)
+
+const password = `hunter2"'\$(x) and more`
+
+func someCredentials() desired.Credentials {
+	return desired.Credentials{
+		Registries: map[string]desired.RegistryAuth{
+			"registry.example.com:5000": {Username: "puller", Password: password},
+			"[fd00::1]:5000":            {Auth: "dTpwYXNz"},
+			"docker.io":                 {IdentityToken: "t0ken"},
+		},
+		HTTPProxy: "http://user:pa%27ss@proxy.example.com:3128",
+	}
+}
+
+func TestCredentialsAreWrittenAsContainerdAndSystemdReadThem(t *testing.T) {
+	t.Parallel()
+	const table = `[plugins."io.containerd.cri.v1.images".registry.configs.`
+	want := map[string]string{
+		"/etc/containerd/conf.d/kubeone-registry-registry.example.com:5000.toml": "version = 3\n\n" +
+			table + `"registry.example.com:5000".auth]` + "\n" +
+			`  username = "puller"` + "\n" + `  password = "hunter2\"'\\$(x) and more"` + "\n",
+		"/etc/containerd/conf.d/kubeone-registry-%5Bfd00::1%5D:5000.toml": "version = 3\n\n" +
+			table + `"[fd00::1]:5000".auth]` + "\n" + `  auth = "dTpwYXNz"` + "\n",
+		// Whom containerd asks depends on whether there is a file about docker.io in certs.d.
+		"/etc/containerd/conf.d/kubeone-registry-docker.io.toml": "version = 3\n\n" +
+			table + `"docker.io".auth]` + "\n" + `  identitytoken = "t0ken"` + "\n\n" +
+			table + `"registry-1.docker.io".auth]` + "\n" + `  identitytoken = "t0ken"` + "\n",
+		"/etc/kubeone/proxy.env": "HTTP_PROXY='http://user:pa%27ss@proxy.example.com:3128'\n",
+	}
+	if diff := cmp.Diff(want, CredentialFiles(someCredentials())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFilesWithCredentialsAreNamed(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/etc/containerd/conf.d/kubeone-registry-%5Bfd00::1%5D:5000.toml": "registry credentials of [fd00::1]:5000",
+		"/etc/containerd/conf.d/kubeone-registry-a.example.com.toml":      "registry credentials of a.example.com",
+		"/etc/kubeone/proxy.env":                        "proxy credentials",
+		"/etc/containerd/conf.d/own.toml":               "",
+		"/etc/containerd/conf.d/kubeone-registry-.toml": "",
+	} {
+		if got, known := CredentialOf(path, someCredentials()); got != want || known != (want != "") {
+			t.Errorf("%s is %q (known: %t), want %q", path, got, known, want)
+		}
+	}
+	if _, known := CredentialOf("/etc/containerd/conf.d/kubeone-registry-a.toml", desired.Credentials{}); known {
+		t.Error("nobody knows the registries' credentials, and they count as known")
+	}
+}
+
+func TestARegistrysTextIsTOML(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"a":         `"a"`,
+		"é\t\x7f\n": `"é\u0009\u007F\u000A"`,
+		`"\`:        `"\"\\"`,
+	} {
+		if got := tomlText(in); got != want {
+			t.Errorf("%q is %s, want %s", in, got, want)
+		}
+	}
+}
+
+// The script names the files and has nothing of what is in them.
+func TestScriptsHoldNoCredentials(t *testing.T) {
+	t.Parallel()
+	text := rendered(t, everything())
+	for _, secret := range []string{"hunter2", "dTpwYXNz", "t0ken", "pa%27ss", "puller"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the script has %q", secret)
+		}
+	}
+	if !strings.Contains(text, "\nEnvironmentFile=-/etc/kubeone/proxy.env\n") {
+		t.Error("containerd does not read its proxy's password")
+	}
+}
+
+// credentialed is a worker that runs, and to which these credentials are brought.
+func credentialed(t *testing.T, c *desired.Credentials) *box {
+	t.Helper()
+	b := configured(t, "credentials")
+	b.command("crictl", ":")
+	b.bring(c)
+	return b
+}
+
+// bring puts credentials where the operator's machine puts them, and has the script name them.
+func (b *box) bring(c *desired.Credentials) {
+	b.t.Helper()
+	for _, v := range credentialVariables(c) {
+		b.script += "\n" + v[0] + "=" + Quote(strings.ReplaceAll(v[1], "/etc/", b.root+"/etc/")) + "\n"
+	}
+	if c == nil {
+		return
+	}
+	files := CredentialFiles(*c)
+	names := []string{"-C", b.path("brought"), "-cf", b.path("brought/credentials.tar")}
+	b.mkdir("brought")
+	for path, content := range files {
+		b.write("brought/"+filepath.Base(path), content)
+		names = append(names, filepath.Base(path))
+	}
+	if len(files) == 0 {
+		return
+	}
+	if out, err := exec.CommandContext(b.t.Context(), "tar", names...).CombinedOutput(); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
+	}
+	b.write("run/kubeone/secrets/credentials.tar", b.read("brought/credentials.tar"))
+}
+
+const registryFile = "etc/containerd/conf.d/kubeone-registry-registry.example.com:5000.toml"
+
+func (b *box) modeOf(name string) os.FileMode {
+	b.t.Helper()
+	about, err := os.Stat(b.path(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return about.Mode().Perm()
+}
+
+// Only containerd starts anew for its credentials, which only root reads, and of which no digest is noted.
+func TestCredentialsComeToAHost(t *testing.T) {
+	t.Parallel()
+	credentials := someCredentials()
+	b := credentialed(t, &credentials)
+	out := b.must("umask 022; stage_reconfigure")
+	for path, want := range CredentialFiles(credentials) {
+		path = strings.TrimPrefix(path, "/")
+		if got := b.read(path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+		if mode := b.modeOf(path); mode != 0o600 {
+			t.Errorf("%s has mode %o", path, mode)
+		}
+	}
+	calls := b.calls()
+	if !slices.Contains(calls, "systemctl restart containerd.service") ||
+		slices.Contains(calls, "systemctl restart kubelet.service") || !slices.Contains(calls, "crictl version") {
+		t.Errorf("containerd alone starts anew, and is asked whether it serves:\n%s", strings.Join(calls, "\n"))
+	}
+	said := out + strings.Join(calls, "\n") + b.read("etc/kubeone/files") + b.read("etc/kubeone/digests")
+	for _, secret := range []string{"hunter2", "kubeone-registry", "proxy.env"} {
+		if strings.Contains(said, secret) {
+			t.Errorf("%q is in what was called, said or noted:\n%s", secret, said)
+		}
+	}
+	b.must("stage_reconfigure")
+	if again := strings.Join(b.calls(), "\n"); strings.Contains(again, "restart") {
+		t.Errorf("the second time restarts something:\n%s", again)
+	}
+}
+
+func TestCredentialsThatNobodyWantsAreRemoved(t *testing.T) {
+	t.Parallel()
+	none := map[string]desired.RegistryAuth{}
+	for name, c := range map[string]struct {
+		credentials     *desired.Credentials
+		registry, proxy bool // they stay
+		restarts        bool
+	}{
+		"known":                    {&desired.Credentials{Registries: none}, false, false, true},
+		"registries are not known": {&desired.Credentials{}, true, false, true},
+		"nothing is known":         {nil, true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := credentialed(t, c.credentials)
+			b.write(registryFile, "old")
+			b.write("etc/kubeone/proxy.env", "old")
+			b.write("etc/containerd/conf.d/own.toml", "theirs")
+			b.must("stage_reconfigure")
+			if got := b.read(registryFile) != ""; got != c.registry {
+				t.Errorf("the registry's stay: %t, want %t", got, c.registry)
+			}
+			if got := b.read("etc/kubeone/proxy.env") != ""; got != c.proxy {
+				t.Errorf("the proxy's stay: %t, want %t", got, c.proxy)
+			}
+			if b.read("etc/containerd/conf.d/own.toml") != "theirs" {
+				t.Error("a file of somebody else's is gone")
+			}
+			if got := slices.Contains(b.calls(), "systemctl restart containerd.service"); got != c.restarts {
+				t.Errorf("containerd starts anew: %t, want %t", got, c.restarts)
+			}
+		})
+	}
+}
+
+// A containerd that does not take them has what it had before, to the byte.
+func TestCredentialsThatAreRefusedAreTakenBack(t *testing.T) {
+	t.Parallel()
+	credentials := someCredentials()
+	b := credentialed(t, &credentials)
+	b.write(registryFile, "old")
+	b.script += "\nwait_for() { case $2 in *\"new credentials\") die \"gave up\" ;; esac; }\n"
+	b.fails("stage_reconfigure", "this host has again what it had before")
+	if got := b.read(registryFile); got != "old" {
+		t.Errorf("it is %q", got)
+	}
+	if got := b.read("etc/kubeone/proxy.env"); got != "" {
+		t.Errorf("what was not there is %q", got)
+	}
+	restarts := 0
+	for _, call := range b.calls() {
+		if call == "systemctl restart containerd.service" {
+			restarts++
+		}
+	}
+	if restarts != 2 {
+		t.Errorf("containerd was started %d times, want once with the new and once with the old ones", restarts)
+	}
+}
+
+// A stage that was killed between the files and the restart owes the restart to the next one.
+func TestCredentialsThatWereWrittenAreReadInTheEnd(t *testing.T) {
+	t.Parallel()
+	credentials := someCredentials()
+	b := credentialed(t, &credentials)
+	b.must("credential_files")
+	b.calls()
+	b.must("stage_reconfigure")
+	if calls := b.calls(); !slices.Contains(calls, "systemctl restart containerd.service") {
+		t.Errorf("containerd does not know of them:\n%s", strings.Join(calls, "\n"))
+	}
+}
+
+// Whoever runs a script by hand may not have them.
+func TestWithoutTheirFileCredentialsStay(t *testing.T) {
+	t.Parallel()
+	credentials := someCredentials()
+	b := credentialed(t, &credentials)
+	b.write(registryFile, "old")
+	out := b.must("rm '" + b.path("run/kubeone/secrets/credentials.tar") + "'; credential_files")
+	if b.read(registryFile) != "old" || !strings.Contains(out, "kubeone apply brings them") {
+		t.Errorf("it is %q, and says %q", b.read(registryFile), out)
+	}
+}
+
+// ctr knows no credentials but those on its command line, which everybody sees.
+func TestImagesAreFetchedWithCredentials(t *testing.T) {
+	t.Parallel()
+	credentials := someCredentials()
+	b := credentialed(t, &credentials)
+	b.must("credential_files; IMAGES='a/b:1 sha256:x a/b:1'; images_now() { :; }; pull_images")
+	calls := strings.Join(b.calls(), "\n")
+	if !strings.Contains(calls, "crictl pull a/b@sha256:x") || strings.Contains(calls, "ctr -n k8s.io images pull") ||
+		!strings.Contains(calls, "images tag --force a/b@sha256:x a/b:1") {
+		t.Errorf("pulled by\n%s", calls)
+	}
+}
+
+// The proxy's password is in a download's environment, and on no command line.
+func TestDownloadsGoThroughAProxyWithAPassword(t *testing.T) {
+	t.Parallel()
+	credentials := someCredentials()
+	b := credentialed(t, &credentials)
+	b.command("curl", `printf '%s %s\n' "$http_proxy" "$https_proxy" >'`+b.path("went")+`'`)
+	b.must("PROXY_AUTH=yes HTTPS_PROXY_URL=http://plain:1; credential_files; download http://x '" + b.path("y") + "'")
+	if got, want := b.read("went"), "http://user:pa%27ss@proxy.example.com:3128 http://plain:1\n"; got != want {
+		t.Errorf("through %q, want %q", got, want)
+	}
+	if calls := strings.Join(b.calls(), "\n"); strings.Contains(calls, "pa%27ss") {
+		t.Errorf("it is on a command line:\n%s", calls)
+	}
+}
+
+func TestResetRemovesCredentials(t *testing.T) {
+	t.Parallel()
+	credentials := someCredentials()
+	b := credentialed(t, &credentials)
+	b.must("credential_files; remove_files")
+	for _, name := range []string{registryFile, "etc/kubeone/proxy.env", "run/kubeone/secrets/credentials.tar"} {
+		if b.read(name) != "" {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
