@@ -19,6 +19,7 @@ import (
 // clusterFlags say which cluster a command is about, and how it is reached.
 type clusterFlags struct {
 	manifest, terraform string
+	credentials         string
 	caFile              string
 	artifacts           artifactFlags
 	limit               []string
@@ -43,6 +44,8 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 	flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", usage)
 	flags.StringVarP(&f.terraform, "tfjson", "t", "",
 		"Terraform or OpenTofu output: a file, a directory, or - for standard input")
+	flags.StringVarP(&f.credentials, "credentials", "c", "",
+		"a file with the credentials of registries (YAML), which nobody but its owner may read")
 	flags.StringVar(&f.caFile, "ca-file", "",
 		"the certificate of the cluster's CA (PEM), for machines that have not met the cluster; another CA is refused")
 	flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts whose key is not known")
@@ -87,7 +90,7 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 		Bundles: f.artifacts.bundles, BundleSHA256: f.artifacts.sums, Digests: f.artifacts.digests,
 		TrustSource: f.artifacts.trust, InsecureMirror: f.artifacts.insecure,
 		Parallel: f.parallel, Passphrase: passphrase(stdio), Version: f.version, Upgrade: f.upgrade(),
-		CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys, WithMachines: f.withMachines,
+		Credentials: f.credentials, CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys, WithMachines: f.withMachines,
 		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
 	if err != nil {

@@ -150,5 +150,7 @@ func (f *clusterFlags) load(ctx context.Context, stdio IO, args []string) (manif
 		f.manifest = args[0]
 	}
 	return manifest.Load(ctx,
-		manifest.Options{ManifestPath: f.manifest, TerraformPath: f.terraform, Stdin: stdio.In})
+		manifest.Options{
+			ManifestPath: f.manifest, TerraformPath: f.terraform, CredentialsPath: f.credentials, Stdin: stdio.In,
+		})
 }

@@ -27,6 +27,8 @@ func (l *loader) desired() desired.Cluster {
 			HTTP:    v1beta2.WithoutUser(c.Proxy.HTTP),
 			HTTPS:   v1beta2.WithoutUser(c.Proxy.HTTPS),
 			NoProxy: c.Proxy.NoProxy,
+			HasAuth: c.Proxy.HTTP != v1beta2.WithoutUser(c.Proxy.HTTP) ||
+				c.Proxy.HTTPS != v1beta2.WithoutUser(c.Proxy.HTTPS),
 		},
 		Registry: registryOf(c.RegistryConfiguration),
 		Logging: desired.Logging{

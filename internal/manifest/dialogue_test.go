@@ -17,7 +17,7 @@ import (
 
 // TestProblems loads each dialogue's files and compares what is said about them. A dialogue is a txtar archive: files,
 // of which tf.json or tfdir is given to Terraform's option on a machine without Terraform, and the problems, as a
-// person reads them.
+// person reads them. credentials.yaml is the file with credentials, and readable.yaml one that others can read.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/problems/*.txtar")
@@ -50,11 +50,18 @@ func dialogue(t *testing.T, path string) {
 			continue
 		case "tf.json":
 			o.TerraformPath = filepath.Join(dir, f.Name)
+		case "credentials.yaml", "readable.yaml":
+			o.CredentialsPath = filepath.Join(dir, f.Name)
 		}
 		if strings.HasPrefix(f.Name, "tfdir/") {
 			o.TerraformPath = filepath.Join(dir, "tfdir")
 		}
 		write(t, filepath.Join(dir, f.Name), f.Data)
+		if f.Name == "readable.yaml" {
+			if err := os.Chmod(o.CredentialsPath, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	got := strings.ReplaceAll(said(t, o), dir+"/", "")
 	if expected < 0 {

@@ -27,6 +27,8 @@ type Options struct {
 	// folder: what RunTerraform says there, or where there is no Terraform, its terraform.tfstate if that is certainly
 	// the state in use.
 	TerraformPath string
+	// CredentialsPath is a file with credentials that only its owner may read; "" is none.
+	CredentialsPath string
 	// Stdin is read at most once, for "-".
 	Stdin io.Reader
 	// RunTerraform returns what "terraform output -json" prints in dir, or ErrNoTerraform. Default: RunTerraform of
@@ -66,6 +68,7 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 		l.readTerraform(ctx)
 		l.readAuthorities()
 		l.readFeatures()
+		l.readCredentials()
 		l.check()
 	}
 	if l.failed() {
@@ -85,6 +88,9 @@ type loader struct {
 	extras  []desired.Extra
 	files   map[string][]byte // the secret ones of extras
 	partial bool              // Terraform's part is missing, so nothing can be said to be missing
+	// registries are the credentials of the file, by host; nil where there is no file.
+	registries    map[string]v1beta2.ContainerdRegistryAuthConfig
+	inCredentials positions
 }
 
 func newLoader(o Options) *loader {
@@ -133,10 +139,9 @@ func (l *loader) loaded() (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
-	cluster := l.desired()
-	cluster.Extras = l.extras
-	secrets := secretsOf(l.cluster)
-	secrets.Files = l.files
+	cluster, secrets := l.desired(), l.secrets()
+	cluster.Extras, secrets.Files = l.extras, l.files
+	l.machinesWithout(secrets)
 	if err := setDigests(&cluster, public, text); err != nil {
 		return Loaded{}, err
 	}

@@ -241,8 +241,8 @@ features:
 			"docker.io": {Username: "u", Password: secret},
 			"quay.io":   {IdentityToken: secret},
 		},
-		Helm:      map[string]v1beta2.HelmAuth{"c": {Username: "u", Password: secret}},
-		HTTPProxy: "http://user:hunter2@proxy:3128", HTTPSProxy: "http://user:hunter2@proxy:3129",
+		Helm:          map[string]v1beta2.HelmAuth{"c": {Username: "u", Password: secret}},
+		AllRegistries: true, HTTPProxy: "http://user:hunter2@proxy:3128", HTTPSProxy: "http://user:hunter2@proxy:3129",
 	}
 	if !reflect.DeepEqual(want, loaded.Secrets) {
 		t.Error("the secrets are not what the manifest has")

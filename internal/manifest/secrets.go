@@ -1,12 +1,19 @@
 package manifest
 
-import "kubeone/api/kubeone/v1beta2"
+import (
+	"maps"
+
+	"kubeone/api/kubeone/v1beta2"
+)
 
 // Secrets are the manifest's values that are nowhere else: not in the Cluster, its digest or the manifest's text.
 // Printing a Secrets prints none of them.
 type Secrets struct {
-	// Registries is credentials by registry host, as in containerRuntime.containerd.registries.
+	// Registries is credentials by registry host, of the file with credentials and of the manifest.
 	Registries map[string]v1beta2.ContainerdRegistryAuthConfig
+	// AllRegistries says that registries that are not among them are to have no credentials on hosts: there is a file,
+	// or the manifest has some itself. Otherwise it may be that somebody did not name the file.
+	AllRegistries bool
 	// Helm is credentials for chart repositories, by release name.
 	Helm map[string]v1beta2.HelmAuth
 	// HTTPProxy and HTTPSProxy are the proxies' URLs where they have a user and password in them.
@@ -23,6 +30,14 @@ func (Secrets) GoString() string { return "[secrets]" }
 
 // MarshalJSON hides the secrets from JSON.
 func (Secrets) MarshalJSON() ([]byte, error) { return []byte(`"[secrets]"`), nil }
+
+// secrets are those of the manifest and of the file with credentials, which goes before the manifest.
+func (l *loader) secrets() Secrets {
+	s := secretsOf(l.cluster)
+	maps.Copy(s.Registries, l.registries)
+	s.AllRegistries = l.registries != nil || len(s.Registries) > 0
+	return s
+}
 
 func secretsOf(c *v1beta2.KubeOneCluster) Secrets {
 	s := Secrets{Registries: map[string]v1beta2.ContainerdRegistryAuthConfig{}, Helm: map[string]v1beta2.HelmAuth{}}

@@ -61,7 +61,7 @@ func (w *Workspace) secrets() []string {
 	s := w.loaded.Secrets
 	out := append(CredentialsOf(s.HTTPProxy), CredentialsOf(s.HTTPSProxy)...)
 	for _, r := range s.Registries {
-		out = append(out, r.Password, r.Auth, r.IdentityToken)
+		out = append(out, secretsOf(r)...)
 	}
 	for _, h := range s.Helm {
 		out = append(out, h.Password)

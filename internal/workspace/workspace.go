@@ -24,6 +24,8 @@ type Options struct {
 	Manifest  string    // path
 	Terraform string    // path, directory or "-"; "" for none
 	Stdin     io.Reader // what "-" reads
+	// Credentials is the path of a file with credentials that only its owner may read; "" for none.
+	Credentials string
 
 	Bundles []string // paths; empty when hosts download
 	// BundleDir is a directory whose files *.tar are bundles too, whenever they appear; "" is none. Only ReleasesOf
@@ -77,7 +79,10 @@ func Open(ctx context.Context, opt Options) (*Workspace, error) {
 		opt.Warn = func(string) {}
 	}
 	loaded, err := manifest.Load(ctx,
-		manifest.Options{ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, Stdin: opt.Stdin})
+		manifest.Options{
+			ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, CredentialsPath: opt.Credentials,
+			Stdin: opt.Stdin,
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +118,8 @@ func (w *Workspace) open(ctx context.Context) (err error) {
 	w.Engine, err = engine.New(engine.Config{
 		CA:   w.ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
-		Files: apply.Files(w.loaded.Secrets.Files), Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel,
+		Files: apply.Files(w.loaded.Secrets.Files), Credentials: w.credentials(),
+		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel,
 	})
 	return err
 }

@@ -2,7 +2,6 @@ package v1beta2
 
 import (
 	"fmt"
-	"net/url"
 	"reflect"
 	"sort"
 	"strings"
@@ -18,13 +17,7 @@ const carriedByNothing = "nothing to do"
 // NotCarriedOut returns the paths of all fields that are set and that this version does nothing about, in the order of
 // the types. A feature that is switched off is carried out by doing nothing.
 func (c *KubeOneCluster) NotCarriedOut() []string {
-	paths := c.ignored(func(reflect.StructField) bool { return true })
-	for _, proxy := range []struct{ path, url string }{{"proxy.http", c.Proxy.HTTP}, {"proxy.https", c.Proxy.HTTPS}} {
-		if u, err := url.Parse(proxy.url); err == nil && u.User != nil {
-			paths = append(paths, proxy.path+" (user and password)")
-		}
-	}
-	return paths
+	return c.ignored(func(reflect.StructField) bool { return true })
 }
 
 // SecurityNotCarriedOut returns those of them that were asked for so that the cluster is safer: without them it is not

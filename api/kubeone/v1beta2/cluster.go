@@ -105,9 +105,9 @@ type VersionConfig struct {
 
 // ProxyConfig is the HTTP proxy that the hosts use.
 type ProxyConfig struct {
-	// HTTP is the proxy's URL for HTTP. A user and password in it are kept secret and not carried out.
+	// HTTP is the proxy's URL for HTTP. A user and password in it are kept secret.
 	HTTP string `json:"http,omitempty"`
-	// HTTPS is the proxy's URL for HTTPS. A user and password in it are kept secret and not carried out.
+	// HTTPS is the proxy's URL for HTTPS. A user and password in it are kept secret.
 	HTTPS string `json:"https,omitempty"`
 	// NoProxy is the comma-separated hosts, domains and networks that are reached directly. The loopback network,
 	// localhost, the cluster's DNS domain, and the pod and service subnets are added.

@@ -32,8 +32,8 @@ type ContainerdRegistry struct {
 	OverridePath bool `json:"overridePath,omitempty"`
 	// TLSConfig is about the registry's certificate.
 	TLSConfig *ContainerdTLSConfig `json:"tlsConfig,omitempty"`
-	// Auth is credentials for the registry.
-	Auth *ContainerdRegistryAuthConfig `json:"auth,omitempty" carried:"no" secret:"true"`
+	// Auth is credentials for the registry; better in a file, which --credentials names.
+	Auth *ContainerdRegistryAuthConfig `json:"auth,omitempty" secret:"true"`
 }
 
 // ContainerdTLSConfig is about a registry's certificate.

@@ -83,6 +83,34 @@ Read are the outputs
 
 Relative paths of either are relative to the manifest's folder.
 
+## Credentials
+
+` + "`-c`/`--credentials FILE`" + ` names a file that its owner alone may read (mode 0600), in KubeOne's format:
+
+` + "```yaml" + `
+registriesAuth: |
+  apiVersion: kubeone.k8c.io/v1beta2
+  kind: ContainerRuntimeContainerd
+  registries:
+    registry.example.com:5000:
+      auth:
+        username: puller
+        password: "a password"
+` + "```" + `
+
+In place of username and password there may be ` + "`auth`" + ` (` + "`user:password`" + ` in base64) or an
+` + "`identityToken`" + `. For Docker Hub write ` + "`docker.io`" + `. What the file says of a registry goes before
+` + "`containerRuntime.containerd.registries.NAME.auth`" + ` in the manifest. A mirror's credentials are written under
+the mirror's own name. Keys of clouds, charts and addons (` + "`HCLOUD_TOKEN`, `cloudConfig`, `customSecrets`" + `) are
+not used by this version, and are warned about; neither is the environment, which has none of registries.
+
+A user and password in ` + "`proxy.http`" + ` and ` + "`proxy.https`" + ` are for containerd and for downloads on hosts.
+
+Hosts have them in files for root alone ([security.md](security.md#credentials-for-registries-and-proxies)); what
+becomes of them later is in [operations.md](operations.md#other-settings). Hosts of Machines do not get them: their pods
+need imagePullSecrets. Where this machine looks for digests of images itself, it logs in as ` + "`docker login`" + ` has
+left it.
+
 ## Fields
 `
 

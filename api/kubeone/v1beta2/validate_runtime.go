@@ -22,17 +22,17 @@ func (f *findings) containerd(r ContainerRuntimeConfig) {
 	for _, name := range sortedKeys(r.Containerd.Registries) {
 		at := Child(path, name)
 		host := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "https://"), "http://"), "/")
+		message, hint := RegistryProblem(name)
 		switch other := taken[strings.ToLower(host)]; {
 		case name == "_default":
 			f.errorf(at, `use "*" for all other registries`, "is containerd's own name for this")
 		case other != "":
 			f.errorf(at, "merge them", "is the same registry as %q", other)
-		case host != name:
-			f.errorf(at, "write the host name only: "+host, "%q has a scheme or a slash at its end", name)
-		case name != "*" && !registryHost(name):
-			f.errorf(at, "write a host name or an address, and the port if there is one", "%q is not a registry", name)
+		case name != "*" && message != "":
+			f.errorf(at, hint, "%s", message)
 		}
 		taken[strings.ToLower(host)] = name
+		f.registryAuth(Child(at, "auth"), name, r.Containerd.Registries[name].Auth)
 		for i, mirror := range r.Containerd.Registries[name].Mirrors {
 			f.mirror(Item(at+".mirrors", i), mirror)
 		}

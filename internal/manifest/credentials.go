@@ -1,0 +1,232 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"kubeone/api/kubeone/v1beta2"
+)
+
+// maxCredentials bounds what is read of a file with credentials, in bytes.
+const maxCredentials = 1 << 20
+
+// credentialsFile is what is read of a file with credentials. Its format is that of KubeOne.
+type credentialsFile struct {
+	// RegistriesAuth is a document of its own, as text.
+	RegistriesAuth string `json:"registriesAuth,omitempty" secret:"true"`
+}
+
+// registriesAuth is that document: of a ContainerRuntimeContainerd no more than the credentials.
+type registriesAuth struct {
+	APIVersion string                  `json:"apiVersion"`
+	Kind       string                  `json:"kind"`
+	Registries map[string]registryAuth `json:"registries"`
+}
+
+type registryAuth struct {
+	Auth *v1beta2.ContainerdRegistryAuthConfig `json:"auth,omitempty" secret:"true"`
+}
+
+// registriesKind is the document's kind.
+const registriesKind = "ContainerRuntimeContainerd"
+
+// otherCredentials are keys that KubeOne's files have for clouds, addons and charts. Nothing reads them here yet.
+var otherCredentials = regexp.MustCompile(`^(cloudConfig|csiConfig|customSecrets|addonParams|` +
+	`((MC|CCM|OSM)_)?(AWS|ARM|DIGITALOCEAN|GOOGLE|HCLOUD|KUBEVIRT|NUTANIX|OS|METAL|PACKET|VSPHERE|VCD)_[0-9A-Z_]+)$`)
+
+// readCredentials reads the file with credentials. What it says of a registry goes before what the manifest says.
+func (l *loader) readCredentials() {
+	if l.CredentialsPath == "" {
+		return
+	}
+	l.registries = map[string]v1beta2.ContainerdRegistryAuthConfig{}
+	data, err := privateFile(l.CredentialsPath)
+	if err != nil {
+		l.failCredentials(err)
+		return
+	}
+	root, ok := l.credentialsTree(data, 0)
+	if !ok || root == nil {
+		return
+	}
+	text := value(root, "registriesAuth")
+	l.withoutOthers(root)
+	file := credentialsFile{}
+	l.credentialsDecoder("key of a file with credentials", file).
+		value(place{node: root}, root, reflect.ValueOf(&file).Elem())
+	if file.RegistriesAuth != "" {
+		l.readRegistries(text, file.RegistriesAuth)
+	}
+}
+
+func (l *loader) failCredentials(err error) {
+	hint := "name the file with --credentials"
+	if errors.Is(err, errReadable) {
+		hint = "chmod 600 " + l.CredentialsPath
+	}
+	l.failFile(l.CredentialsPath, hint, fmt.Errorf("read the credentials: %w", err))
+}
+
+var errReadable = errors.New("others than its owner can read or write the file")
+
+// privateFile reads a file that nobody but its owner may read.
+func privateFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	about, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case about.IsDir():
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("is a directory")}
+	case about.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("%w (mode %04o)", errReadable, about.Mode().Perm())
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
+	if err == nil && len(data) > maxCredentials {
+		err = fmt.Errorf("it is larger than %d KiB", maxCredentials>>10)
+	}
+	return data, err
+}
+
+// credentialsTree reads YAML that begins after so many lines of the file; nil where there is nothing in it. What the
+// parser says is not repeated, since it may quote a secret.
+func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
+	var doc, second yaml.Node
+	read := yaml.NewDecoder(bytes.NewReader(data))
+	err := read.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, true
+	}
+	p := Problem{File: l.CredentialsPath, Severity: Error, Message: "not valid YAML",
+		Hint: "put values with other characters than letters and digits in quotes"}
+	switch {
+	case err != nil:
+		var line int
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+			_, _ = fmt.Sscan(m[1], &line) // digits, by the expression
+			p.Line = before + line
+		}
+		l.found = append(l.found, p)
+		return nil, false
+	case !errors.Is(read.Decode(&second), io.EOF):
+		p.Line, p.Message, p.Hint = before+second.Line, "has more than one document", "remove the others"
+		l.found = append(l.found, p)
+		return nil, false
+	case len(doc.Content) == 0 || isNothing(doc.Content[0]):
+		return nil, true
+	case doc.Content[0].Kind != yaml.MappingNode:
+		p.Line, p.Message, p.Hint = before+doc.Content[0].Line, "expected keys and values", "such as registriesAuth: |"
+		l.found = append(l.found, p)
+		return nil, false
+	}
+	if before > 0 {
+		moveDown(doc.Content[0], before)
+	}
+	return doc.Content[0], true
+}
+
+// moveDown moves the nodes of a document within a document to their lines in the file. Columns are not known there.
+func moveDown(n *yaml.Node, lines int) {
+	n.Line, n.Column = n.Line+lines, 0
+	for _, below := range n.Content {
+		moveDown(below, lines)
+	}
+}
+
+// withoutOthers takes the keys away that are of no use here, and says so.
+func (l *loader) withoutOthers(root *yaml.Node) {
+	for i := 0; i+1 < len(root.Content); {
+		key := root.Content[i]
+		if !otherCredentials.MatchString(key.Value) {
+			i += 2
+			continue
+		}
+		l.found = append(l.found, Problem{
+			File: l.CredentialsPath, Line: key.Line, Column: key.Column, Path: key.Value, Severity: Warning,
+			Message: "is not used by this version",
+		})
+		root.Content = slices.Delete(root.Content, i, i+2)
+	}
+}
+
+func (l *loader) credentialsDecoder(what string, root any) *decoder {
+	l.inCredentials = positions{}
+	return &decoder{
+		loader: l, file: l.CredentialsPath, where: l.inCredentials, what: what, nulls: true,
+		root: reflect.TypeOf(root),
+	}
+}
+
+// readRegistries reads the document with the credentials of registries.
+func (l *loader) readRegistries(at *yaml.Node, text string) {
+	before := at.Line - 1
+	if at.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		before = at.Line
+	}
+	root, ok := l.credentialsTree([]byte(text), before)
+	if !ok || root == nil {
+		return
+	}
+	doc := registriesAuth{}
+	l.credentialsDecoder("field of registriesAuth, which has credentials only", doc).
+		value(place{path: "registriesAuth", node: root}, root, reflect.ValueOf(&doc).Elem())
+	l.checkKind("registriesAuth.apiVersion", doc.APIVersion, v1beta2.APIVersion)
+	l.checkKind("registriesAuth.kind", doc.Kind, registriesKind)
+	for _, name := range slices.Sorted(maps.Keys(doc.Registries)) {
+		path := v1beta2.Child("registriesAuth.registries", name)
+		auth := doc.Registries[name].Auth
+		if message, hint := v1beta2.RegistryProblem(name); message != "" {
+			l.credentialsProblem(path, hint, message)
+			continue
+		}
+		if auth == nil {
+			l.credentialsProblem(path, "write auth: with username and password below it", "has no credentials")
+			continue
+		}
+		if slices.ContainsFunc(l.explain, func(known string) bool { return within(known, path+".auth") }) {
+			continue
+		}
+		if field, message, hint := auth.Problem(); message != "" {
+			l.credentialsProblem(path+".auth"+field, hint, message)
+			continue
+		}
+		l.registries[name] = *auth
+	}
+}
+
+func (l *loader) checkKind(path, is, want string) {
+	if is != want && !slices.Contains(l.explain, path) {
+		l.credentialsProblem(path, "write "+want, fmt.Sprintf("%q is not supported", is))
+	}
+}
+
+func (l *loader) credentialsProblem(path, hint, message string) {
+	at := l.inCredentials.find(path)
+	l.found = append(l.found, Problem{
+		File: l.CredentialsPath, Line: at.Line, Column: at.Column, Path: path, Message: message, Hint: hint,
+		Severity: Error,
+	})
+}
+
+// machinesWithout warns where hosts of Machines would need credentials that nobody brings them.
+func (l *loader) machinesWithout(s Secrets) {
+	if len(l.cluster.DynamicWorkers) > 0 && (len(s.Registries) > 0 || s.HTTPProxy+s.HTTPSProxy != "") {
+		l.report("dynamicWorkers", Warning, "give their pods imagePullSecrets",
+			"hosts of Machines do not get the credentials for registries and proxies: their controllers "+
+				"do not have them")
+	}
+}

@@ -1,0 +1,64 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/desired"
+)
+
+// What hosts are to have is of the file and the manifest, and what a bundle for support must not have is all of it.
+func TestCredentialsOfAWorkspace(t *testing.T) {
+	t.Parallel()
+	o := options(t, manifestText+`proxy: {http: "http://user:pa%24s@proxy:3128"}
+`)
+	o.Credentials = filepath.Join(t.TempDir(), "credentials.yaml")
+	if err := os.WriteFile(o.Credentials, []byte(`registriesAuth: |
+  apiVersion: kubeone.k8c.io/v1beta2
+  kind: ContainerRuntimeContainerd
+  registries:
+    a.example.com: {auth: {auth: dTpodW50ZXIy}}
+    b.example.com: {auth: {username: u, password: hunter3}}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	want := desired.Credentials{
+		HTTPProxy: "http://user:pa%24s@proxy:3128",
+		Registries: map[string]desired.RegistryAuth{
+			"a.example.com": {Auth: "dTpodW50ZXIy"}, "b.example.com": {Username: "u", Password: "hunter3"},
+		},
+	}
+	if diff := cmp.Diff(want, *w.credentials()); diff != "" {
+		t.Error(diff)
+	}
+	for _, secret := range []string{"dTpodW50ZXIy", "hunter2", "hunter3", "pa$s"} {
+		if !slices.Contains(w.secrets(), secret) {
+			t.Errorf("nobody would take %s out of a bundle", secret)
+		}
+	}
+	if !w.want.Proxy.HasAuth || w.want.Proxy.HTTP != "http://proxy:3128" {
+		t.Errorf("the proxy is %+v", w.want.Proxy)
+	}
+}
+
+// Who names no file takes no credentials of registries away; those of proxies are the manifest's.
+func TestWithoutAFileRegistriesAreNotKnown(t *testing.T) {
+	t.Parallel()
+	w, err := Open(t.Context(), options(t, manifestText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if c := w.credentials(); c == nil || c.Registries != nil || c.HTTPProxy != "" {
+		t.Errorf("known are %+v", *c)
+	}
+}
