@@ -71,6 +71,8 @@ func TestReconfiguration(t *testing.T) {
 	s.parts(
 		part{"settings that are refused are taken back", settingsRefused},
 		part{"all becomes as it was, through two failures of the operator's machine", reconfiguredBack},
+		part{"a registry wants a password, and then another one", credentialsChange},
+		part{"credentials that nobody wants are removed", credentialsEnd},
 	)
 }
 

@@ -1,0 +1,206 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"kubeone/internal/step"
+	"kubeone/test/e2e/operator"
+)
+
+const firstPassword, secondPassword = "swordfish-one", "swordfish-two"
+
+// lockedRegistry is a registry on this machine that lets a user in with one password at a time.
+type lockedRegistry struct {
+	address  string
+	password atomic.Pointer[string]
+	refused  atomic.Int64
+}
+
+// lockedRegistry serves the test workload's image where the lab's hosts reach it, until the chapter ends.
+func (s *story) lockedRegistry() *lockedRegistry {
+	s.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(s.addressOf("1"), "0"))
+	s.must(err)
+	r := &lockedRegistry{address: listener.Addr().String()}
+	r.takes(firstPassword)
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			if user, password, _ := request.BasicAuth(); user != "puller" || password != *r.password.Load() {
+				r.refused.Add(1)
+				w.Header().Set("WWW-Authenticate", `Basic realm="lab"`)
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			images.ServeHTTP(w, request)
+		})}
+	go func() { _ = server.Serve(listener) }()
+	s.Cleanup(func() { _ = server.Close() })
+	path, err := layout.FromPath(s.Agnhost)
+	s.must(err)
+	index, err := path.ImageIndex()
+	s.must(err)
+	contents, err := index.IndexManifest()
+	s.must(err)
+	image, err := path.Image(contents.Manifests[0].Digest)
+	s.must(err)
+	ref, err := name.ParseReference(r.image(), name.Insecure)
+	s.must(err)
+	s.must(remote.Write(ref, image, remote.WithContext(s.Context()),
+		remote.WithAuth(&authn.Basic{Username: "puller", Password: firstPassword})))
+	return r
+}
+
+func (r *lockedRegistry) takes(password string) { r.password.Store(&password) }
+
+func (r *lockedRegistry) image() string { return r.address + "/agnhost:1" }
+
+// credentialsOf writes a file with the registry's credentials, outside of what is looked through for them.
+func (s *story) credentialsOf(r *lockedRegistry, password string) string {
+	s.Helper()
+	path := filepath.Join(s.TempDir(), "credentials.yaml")
+	s.must(os.WriteFile(path, fmt.Appendf(nil, `registriesAuth: |
+  apiVersion: kubeone.k8c.io/v1beta2
+  kind: ContainerRuntimeContainerd
+  registries:
+    %s:
+      auth:
+        username: puller
+        password: %s
+`, r.address, password), 0o600))
+	return path
+}
+
+// credentialsChange has hosts pull from a registry that wants a password, with the one that a file has, with another
+// one, and with none: the plan says so each time, containerd starts anew on one host after the other, and the password
+// is in nothing that is kept.
+func credentialsChange(s *story) {
+	r := s.lockedRegistry()
+	s.must(s.WriteManifest(fields(func(all map[string]any) {
+		all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
+			r.address: map[string]any{"mirrors": []any{"http://" + r.address}},
+		}}}
+	})))
+	before := s.containers()
+	first := s.credentialsOf(r, firstPassword)
+	s.credentialsBrought(r, first, "are brought")
+	s.pulls("first", r.image())
+
+	r.takes(secondPassword)
+	second := s.credentialsOf(r, secondPassword)
+	s.run(2, []string{"plan", "--credentials", second}, "registry credentials of "+r.address+" differ")
+	s.credentialsBrought(r, second, "differ")
+	s.pulls("second", r.image())
+	for host, of := range s.containers() {
+		for line := range strings.Lines(before[host]) {
+			if !strings.Contains(of, line) {
+				s.Errorf("%s: a container was started anew: %s", host, line)
+			}
+		}
+	}
+	s.run(0, []string{"plan"}, "registry credentials of "+r.address+" stay as they are on")
+	s.nowhere(firstPassword, secondPassword)
+}
+
+// credentialsBrought applies a file with credentials, after a plan that says of each host what becomes of them.
+func (s *story) credentialsBrought(r *lockedRegistry, file, becomes string) {
+	s.Helper()
+	says := "registry credentials of " + r.address + " " + becomes
+	planned := s.run(2, []string{"plan", "-c", file, "-o", "json"}, says)
+	if n := strings.Count(planned.Text(), says); n < len(s.Members()) {
+		s.Errorf("the plan says %d times that %s, want once for each of %d hosts", n, says, len(s.Members()))
+	}
+	if !strings.Contains(planned.Text(), string(step.Reconfigure)) {
+		s.Errorf("it is no reconfiguration:\n%s", planned)
+	}
+	s.run(0, []string{"apply", "-y", "-v", "-c", file}, "Done. The cluster matches the manifest.")
+	s.run(0, []string{"plan", "-c", file}, "No changes.")
+	for _, h := range s.Members() {
+		s.broken(h, "[ \"$(stat -c %a:%U /etc/containerd/conf.d/kubeone-registry-*.toml)\" = 600:root ]")
+	}
+}
+
+// pulls runs a pod on each member whose image must be asked for anew.
+func (s *story) pulls(prefix, image string) {
+	s.Helper()
+	for _, h := range s.Members() {
+		pod := prefix + "-" + h.Hostname
+		s.kube("run", pod, "--image="+image, "--image-pull-policy=Always", "--restart=Never",
+			`--overrides={"spec":{"nodeName":"`+h.Hostname+`"}}`, "--command", "--", "/agnhost", "pause")
+	}
+	for _, h := range s.Members() {
+		pod := prefix + "-" + h.Hostname
+		s.eventually(pod+" runs", 2*time.Minute, func(ctx context.Context) error {
+			_, err := s.Kube(ctx, "wait", "--for=condition=Ready", "pod/"+pod, "--timeout=10s")
+			return err
+		})
+		s.kube("delete", "pod", pod, "--grace-period=0", "--force")
+	}
+}
+
+// credentialsEnd has a file without credentials: hosts lose them, and cannot pull any more.
+func credentialsEnd(s *story) {
+	file := filepath.Join(s.TempDir(), "none.yaml")
+	s.must(os.WriteFile(file, []byte("{}\n"), 0o600))
+	s.run(2, []string{"plan", "-c", file}, "are removed")
+	s.run(0, []string{"apply", "-y", "-c", file}, "Done. The cluster matches the manifest.")
+	for _, h := range s.Members() {
+		s.broken(h, "! ls /etc/containerd/conf.d/kubeone-registry-*.toml 2>/dev/null")
+	}
+	s.nowhere(firstPassword, secondPassword)
+}
+
+// nowhere looks for secrets where none may be: the hosts' journals and our files that others read, the operator's
+// directory, what the cluster remembers, and a bundle for support.
+func (s *story) nowhere(secrets ...string) {
+	s.Helper()
+	archive := filepath.Join(s.TempDir(), "support.tar.gz")
+	s.run(0, []string{"support", "-o", archive})
+	remembered := s.run(0, []string{"history", "-o", "json"}).Text() +
+		s.kube("-n", "kube-system", "get", "configmaps,events", "-o", "yaml") + s.kube("get", "events", "-o", "yaml")
+	for _, secret := range secrets {
+		if strings.Contains(remembered, secret) {
+			s.Errorf("the cluster or its history remembers %s", secret)
+		}
+		found, err := operator.OnEach(s.Context(), s.Members(), "journalctl --no-pager -o cat | grep -c "+secret+
+			" | grep -v '^0$'; grep -rlF "+secret+" /etc /run/kubeone /var/lib/kubeone /var/log 2>/dev/null | "+
+			"grep -v '^/etc/containerd/conf.d/kubeone-registry-'; :")
+		s.must(err)
+		for host, where := range found {
+			if strings.TrimSpace(where) != "" {
+				s.Errorf("%s has %s in %s", host, secret, where)
+			}
+		}
+		for _, look := range []string{"grep -rlF " + secret + " " + s.Dir, "tar -xzOf " + archive + " | grep -cF " + secret} {
+			if where := s.here(look); where != "" && where != "0" {
+				s.Errorf("%s finds %s", look, where)
+			}
+		}
+	}
+}
+
+// here is what a shell of this machine prints, whatever its status.
+func (s *story) here(command string) string {
+	s.Helper()
+	out, _ := exec.CommandContext(s.Context(), "sh", "-c", command).Output() // grep finds nothing with status 1
+	return strings.TrimSpace(string(out))
+}
