@@ -86,6 +86,9 @@ type Node struct {
 // is opened again: one that a person has cordoned stays so.
 const CordonAnnotation = "kubeone.k8c.io/cordoned-by"
 
+// TaintsAnnotation on a Node says which of its taints are the manifest's, as "key:Effect,…".
+const TaintsAnnotation = "kubeone.k8c.io/taints"
+
 // Taint is a node's taint.
 type Taint struct {
 	Key    string `json:"key"`

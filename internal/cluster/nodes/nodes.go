@@ -17,6 +17,7 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 	"kubeone/internal/retry"
 )
 
@@ -33,7 +34,7 @@ const (
 
 // ownTaints is the annotation in which a Node remembers which of its taints are the manifest's, as "key:Effect,…", so
 // that one that leaves the manifest leaves the Node as well.
-const ownTaints = "kubeone.k8c.io/taints"
+const ownTaints = observed.TaintsAnnotation
 
 // SetNodeMeta gives a Node the labels, annotations and taints of the manifest, and writes nothing if it has them. A
 // label or annotation whose key ends in "-" is removed. Of the taints, those that an earlier call set and kubeadm's

@@ -1,0 +1,128 @@
+// Package diff says which lines differ between what is live and what will be, for people who decide whether it may. It
+// is pure. What it returns holds no secrets, is cleaned of what moves a terminal's cursor, and has its bounds, wherever
+// the texts come from.
+package diff
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"kubeone/internal/host"
+	"kubeone/internal/redact"
+)
+
+// Set is what changes on hosts where the same changes, or in the cluster.
+type Set struct {
+	Hosts   []string `json:"hosts,omitempty"` // their names; none: the cluster's objects
+	Changes []Change `json:"changes"`
+}
+
+// Change is what changes in one file, in the flags of one program, or in one object.
+type Change struct {
+	Of string `json:"of"` // "/etc/containerd/config.toml", "flags of kube-apiserver", "ConfigMap kube-system/kube-proxy"
+	// Lines are those of a unified diff: "@@ -1,3 +1,3 @@", then lines that begin with a blank, with - where they are
+	// live, and with + where they will be.
+	Lines   []string `json:"lines,omitempty"`
+	Unknown string   `json:"unknown,omitempty"` // why the lines are not known
+}
+
+// Bounds of a change.
+const (
+	mostLines   = 200
+	longestLine = 300     // bytes
+	mostText    = 1 << 20 // bytes of a text that is compared
+	around      = 2       // lines that are shown before and after those that differ
+)
+
+// Secret stands where a secret is, and ChangedSecret where there will be another one.
+const (
+	Secret        = "<secret>"
+	ChangedSecret = "<secret, changed>"
+)
+
+// Of compares two texts, and reports whether they differ.
+func Of(of, live, will string) (Change, bool) {
+	live, will = strings.TrimRight(live, "\n"), strings.TrimRight(will, "\n")
+	c := Change{Of: cleaned(of)}
+	if live == will {
+		return c, false
+	}
+	if len(live)+len(will) > mostText {
+		c.Unknown = "it is too long to be compared"
+		return c, true
+	}
+	before, after := lines(live), lines(will)
+	shownBefore, shownAfter := masked(live), masked(will)
+	if len(shownBefore) != len(before) || len(shownAfter) != len(after) {
+		c.Unknown = "it holds a private key, and is not shown"
+		return c, true
+	}
+	c.Lines = bounded(hunks(markSecrets(compare(before, after), shownBefore, shownAfter)))
+	return c, true
+}
+
+// Unknown is a change of which no line is known.
+func Unknown(of, why string) Change { return Change{Of: cleaned(of), Unknown: cleaned(why)} }
+
+// credentials are what a registry's configuration says in one word: user and password, in base64.
+var credentials = regexp.MustCompile(`(?mi)^(\s*"?auth"?\s*[:=]\s*).+$`)
+
+// masked are a text's lines without secrets. Of a private key they are fewer.
+func masked(text string) []string {
+	var known redact.Redactor
+	text = credentials.ReplaceAllString(known.Text(text), "${1}"+redact.Removed)
+	return lines(strings.ReplaceAll(text, redact.Removed, Secret))
+}
+
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// markSecrets gives lines their text without secrets, and says of a secret that is another one that it is.
+func markSecrets(ops []op, live, will []string) []op {
+	out := slices.Clone(ops)
+	was := map[string]bool{}
+	for i := range out {
+		o := &out[i]
+		if o.sign == '+' {
+			o.text = will[o.to]
+			continue
+		}
+		o.text = live[o.from]
+		if o.sign == '-' {
+			was[o.text] = true
+		}
+	}
+	for i := range out {
+		if o := &out[i]; o.sign == '+' && was[o.text] {
+			o.text = strings.ReplaceAll(o.text, Secret, ChangedSecret)
+		}
+	}
+	return out
+}
+
+// bounded are lines as far as they are shown, cleaned.
+func bounded(all []string) []string {
+	out := make([]string, 0, min(len(all), mostLines+1))
+	for i, line := range all {
+		if i == mostLines {
+			out = append(out, fmt.Sprintf("@@ and %d more lines @@", len(all)-i))
+			break
+		}
+		if len(line) > longestLine {
+			line = strings.ToValidUTF8(line[:longestLine], "") + "..."
+		}
+		out = append(out, cleaned(line))
+	}
+	return out
+}
+
+// cleaned is a text without what moves a cursor or begins a line.
+func cleaned(text string) string {
+	return strings.NewReplacer("\n", " ", "\t", "    ").Replace(host.Printed(text))
+}

@@ -1,0 +1,60 @@
+package diff
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Together puts hosts with the same changes into one set, in the order of their names' first appearance. Hosts without
+// changes are left out.
+func Together(names []string, of map[string][]Change) []Set {
+	var out []Set
+	for _, name := range names {
+		changes := of[name]
+		if len(changes) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(out, func(s Set) bool { return slices.Equal(asTexts(s.Changes), asTexts(changes)) })
+		if at < 0 {
+			out = append(out, Set{Changes: changes})
+			at = len(out) - 1
+		}
+		out[at].Hosts = append(out[at].Hosts, name)
+	}
+	return out
+}
+
+// asTexts makes changes comparable.
+func asTexts(changes []Change) []string {
+	out := make([]string, 0, len(changes))
+	for _, c := range changes {
+		text, _ := json.Marshal(c) // texts always can be
+		out = append(out, string(text))
+	}
+	return out
+}
+
+// Within are the sets as far as they fit into so many bytes of JSON; what does not fit says that it was left out. Names
+// of hosts and of what changes stay.
+func Within(most int, sets []Set) []Set {
+	const leftOut = "left out: there is too much of it"
+	var out []Set
+	used := 0
+	for _, s := range sets {
+		kept := Set{Hosts: s.Hosts}
+		for _, c := range s.Changes {
+			size := len(asTexts([]Change{c})[0])
+			if used+size > most {
+				c = Change{Of: c.Of, Unknown: leftOut}
+				size = len(asTexts([]Change{c})[0])
+			}
+			if used += size; used <= most+most/4 {
+				kept.Changes = append(kept.Changes, c)
+			}
+		}
+		if len(kept.Changes) > 0 {
+			out = append(out, kept)
+		}
+	}
+	return out
+}
