@@ -90,6 +90,26 @@ func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKu
 	return newConfig, newKubeconfig, err
 }
 
+// proxyTexts are kube-proxy's configuration and what it dials, as they are and as SetProxy makes them.
+func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string) {
+	if len(unreadableProxy(configMap)) > 0 {
+		return "", "" // kubeadm writes it anew
+	}
+	config, _ := at(configMap, "data", ProxyConfig).(string)
+	kubeconfig, _ := at(configMap, "data", ProxyKubeconfig).(string)
+	newConfig, newKubeconfig, err := SetProxy(config, kubeconfig, want)
+	if err != nil {
+		return "", ""
+	}
+	both := func(config, kubeconfig string) string {
+		have, _ := parsed(config) // it was read before
+		out, _ := text(have)
+		server, _ := serverOf(kubeconfig)
+		return out + "# " + ProxyKubeconfig + "\nserver: " + server + "\n"
+	}
+	return both(config, kubeconfig), both(newConfig, newKubeconfig)
+}
+
 // wantedProxy is what the manifest says, in the form in which YAML is read.
 func wantedProxy(want desired.Cluster) map[string]any {
 	encoded, err := text(script.KubeProxyConfiguration(want))

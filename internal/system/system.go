@@ -3,6 +3,7 @@
 package system
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -63,6 +64,7 @@ func kubeProxy(want desired.Cluster) live.Component {
 		{
 			Kind: core("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Settings: true,
 			Differs: func(object map[string]any) []string { return ProxySettings(object, want) },
+			Texts:   func(object map[string]any) (is, will string) { return proxyTexts(object, want) },
 		},
 	}}
 }
@@ -83,6 +85,11 @@ func dns(want desired.Cluster) live.Component {
 					return []string{"spec.replicas"}
 				}
 				return nil
+			},
+			Texts: func(object map[string]any) (is, will string) {
+				replicas, _ := at(object, "spec", "replicas").(int64)
+				will = fmt.Sprintf("spec.replicas: %d", DNSReplicas(want, int32(replicas))) //nolint:gosec // as above
+				return fmt.Sprintf("spec.replicas: %d", replicas), will
 			},
 		},
 	}}

@@ -184,6 +184,32 @@ func TestReplicasOfDNS(t *testing.T) {
 	}
 }
 
+// What is shown beforehand is what setting it makes, and no more.
+func TestTextsOfSettings(t *testing.T) {
+	t.Parallel()
+	want := wanted()
+	want.Network.KubeProxy.Mode, want.Network.DNS.Replicas = "iptables", 3
+	want.Endpoint.Host = "new.example.com"
+	is, will := check(t, want, "ConfigMap", "kube-proxy", true).Texts(configMap(appliedConfig, appliedKubeconfig))
+	changed := strings.NewReplacer("mode: nftables", "mode: iptables", "api.example.com", "new.example.com").Replace(is)
+	if !strings.Contains(is, "metricsBindAddress: 0.0.0.0:10249\n") || diffOf(changed, will) != "" {
+		t.Errorf("it is\n%s\n%s", is, diffOf(changed, will))
+	}
+	is, will = check(t, wanted(), "ConfigMap", "kube-proxy", true).Texts(configMap(appliedConfig, appliedKubeconfig))
+	if diffOf(is, will) != "" {
+		t.Error(diffOf(is, will))
+	}
+	if is, will = check(t, want, "ConfigMap", "kube-proxy", true).Texts(configMap("[]", "")); is != "" || will != "" {
+		t.Errorf("of what cannot be read: %q, %q", is, will)
+	}
+	is, will = check(t, want, "Deployment", "coredns", true).Texts(workload(int64(2), linux))
+	if is != "spec.replicas: 2" || will != "spec.replicas: 3" {
+		t.Errorf("DNS servers: %q, %q", is, will)
+	}
+}
+
+func diffOf(a, b string) string { return cmp.Diff(a, b) }
+
 func TestObjectsOfKubeadmAreHeldToWhatMatters(t *testing.T) {
 	t.Parallel()
 	subject := func(name string) map[string]any {

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -38,6 +37,9 @@ type Check struct {
 	Settings bool
 	// Differs names the fields of a live object that are not as they must be. Nil asks no more than that it exists.
 	Differs func(object map[string]any) []string
+	// Texts are what is compared of a live object with settings, as it is and as it will be once they are set; nil
+	// where that is not known beforehand.
+	Texts func(object map[string]any) (is, will string)
 }
 
 const (
@@ -66,7 +68,7 @@ func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparis
 	}
 	var out observed.Comparison
 	if err := group.Wait(); err != nil {
-		out.Problem = strings.Join(strings.Fields(err.Error()), " ")
+		out.Problem = oneLine(err)
 	}
 	for _, d := range applied {
 		if d != nil {
@@ -101,24 +103,16 @@ func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstruc
 
 // compare is what differs of the object from what it must be; nil for nothing.
 func (c Check) compare(ctx context.Context, a *ssa.Applier) (*observed.Difference, error) {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(c.Kind)
-	o.SetNamespace(c.Namespace)
-	o.SetName(c.Name)
-	where, err := a.Resource(o)
-	if err != nil {
-		return nil, err
-	}
-	is, err := where.Get(ctx, c.Name, metav1.GetOptions{})
+	is, of, err := c.object(ctx, a)
 	switch {
 	case apierrors.IsNotFound(err) && c.Settings:
 		return nil, nil
 	case apierrors.IsNotFound(err):
-		return &observed.Difference{Object: ssa.Describe(o), Missing: true}, nil
+		return &observed.Difference{Object: of, Missing: true}, nil
 	case err != nil || c.Differs == nil:
 		return nil, err
 	}
-	return differenceOf(ssa.Describe(o), c.Differs(is.Object)), nil
+	return differenceOf(of, c.Differs(is.Object)), nil
 }
 
 func differenceOf(object string, fields []string) *observed.Difference {

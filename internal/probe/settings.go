@@ -1,0 +1,91 @@
+package probe
+
+import (
+	"context"
+	_ "embed" // the script
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"kubeone/internal/diff/settings"
+	"kubeone/internal/host"
+)
+
+//go:embed settings.sh
+var settingsScript string
+
+const (
+	settingsTimeout = 20 * time.Second
+	longestSetting  = 4 << 10 // bytes of a line
+)
+
+// Settings reads files of a host whose settings differ, by their paths, some of which may be patterns, and what it has
+// kept of others. It changes nothing, and does not fail: why nothing was read is in the answer. What was read may hold
+// the host's own secrets.
+func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
+	said := &answerText{begin: func() {}}
+	_, err := h.Run(ctx, host.Cmd{
+		Name: "read settings", Script: settingsScript, Timeout: settingsTimeout, Stdout: said,
+		Args:   []string{strings.Join(slices.Concat(paths, kept), " "), strings.Join(kept, " ")},
+		Stderr: &unread{left: mostText},
+	})
+	if err != nil {
+		return settings.Live{Failed: reason(err)}
+	}
+	return readSettings(string(said.text), slices.Concat(paths, kept))
+}
+
+// readSettings takes of an answer what was asked for, and of that only what is printed.
+func readSettings(out string, asked []string) settings.Live {
+	live := settings.Live{Texts: map[string]string{}, Kept: map[string]string{}, Cut: map[string]bool{}}
+	var into map[string]string
+	var of string
+	begun, ended := false, false
+	for line := range strings.Lines(out) {
+		line = strings.TrimRight(line, "\r\n")
+		if text, ok := strings.CutPrefix(line, "="); ok {
+			if into != nil {
+				into[of] += host.Printed(text[:min(len(text), longestSetting)]) + "\n"
+			}
+			continue
+		}
+		name, value, _ := strings.Cut(line, "\t")
+		if into = nil; !begun {
+			begun = name == "kubeone-settings" && value == "1"
+			continue
+		}
+		if name == "end" && value == "1" {
+			ended = true
+			break
+		}
+		if len(live.Texts)+len(live.Kept) >= mostValues ||
+			!slices.ContainsFunc(asked, func(pattern string) bool { return matches(pattern, value) }) {
+			continue
+		}
+		switch of = value; name {
+		case "text":
+			into = live.Texts
+		case "kept":
+			into = live.Kept
+		case "cut":
+			live.Cut[value] = true
+		}
+		if into != nil {
+			into[of] = ""
+		}
+	}
+	switch {
+	case !begun:
+		return settings.Live{Failed: "what it said is no answer"}
+	case !ended:
+		return settings.Live{Failed: "its answer ends in the middle"}
+	}
+	return live
+}
+
+// matches reports whether a path is one of a pattern's, and no longer or stranger than a path of ours.
+func matches(pattern, file string) bool {
+	ok, err := path.Match(pattern, file)
+	return ok && err == nil && path.Clean(file) == file && len(file) <= longestLine && host.Printed(file) == file && !strings.Contains(file, "\t")
+}
