@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/diff"
 	"kubeone/internal/plan"
 	"kubeone/internal/redact"
 )
@@ -18,6 +19,7 @@ const (
 	historyPatience = 5 * time.Second // for what a run leaves in the cluster, at its beginning and at its end
 	abortPatience   = 2 * time.Second // the same when the operator does not want to wait
 	longestProblem  = 600             // bytes of what failed, as the history keeps it
+	mostDiffs       = 24 << 10        // bytes of lines that differ, likewise
 )
 
 // errTaken is what failed when another run took the lock.
@@ -37,7 +39,7 @@ func (r *Run) openEntry(ctx context.Context) {
 	r.history.mu.Lock()
 	r.history.run = record.Run{
 		ID: r.RunID, Who: who, From: from, Routes: r.Plan.Routes, PlanDigest: r.Plan.Digest(), Started: r.started.UTC(),
-		Result: record.Running, Planned: len(r.Plan.Steps),
+		Result: record.Running, Planned: len(r.Plan.Steps), Diffs: diff.Within(mostDiffs, r.Diffs),
 	}
 	r.history.mu.Unlock()
 	r.recordEvents(ctx)

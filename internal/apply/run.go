@@ -16,6 +16,7 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster"
 	"kubeone/internal/desired"
+	"kubeone/internal/diff"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -46,7 +47,8 @@ type Run struct {
 	Copy     *Copy // what a restore begins from; nil when the plan has none
 	Files    Files // the secret ones that components of the control plane read
 	Addons   []addons.Addon
-	Manifest string // as kept in the cluster: without secrets
+	Manifest string     // as kept in the cluster: without secrets
+	Diffs    []diff.Set // what will change, line by line, as the history keeps it; nil is nothing that is known so
 	Lock     *Lock
 	RunID    string
 	Holder   string // user@machine

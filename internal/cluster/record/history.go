@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"kubeone/internal/diff"
 )
 
 const (
@@ -39,6 +41,8 @@ type Run struct {
 	Error      string    `json:"error,omitempty"` // what failed, in a few words
 	Planned    int       `json:"planned"`         // how many steps the plan had
 	Steps      []Step    `json:"steps,omitempty"` // those that were begun or skipped, in that order
+	// Diffs are what the run was about to change, line by line, without secrets; as far as there is room for them.
+	Diffs []diff.Set `json:"diffs,omitempty"`
 }
 
 // Interrupt says of a run that has not ended that it will not: it was killed.
@@ -86,8 +90,8 @@ func (r *Record) AddRun(run Run) {
 	r.History = append(r.History, run)
 }
 
-// trimmed is the history as JSON: the last runs, and of those that no longer fit only what they came to,
-// the oldest first.
+// trimmed is the history as JSON: the last runs, and of those that no longer fit only what they came to, the oldest
+// first. Lines that differ go before steps do.
 func (r *Record) trimmed() ([]byte, error) {
 	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
 	sizes, total := make([]int, len(runs)), 0
@@ -99,13 +103,16 @@ func (r *Record) trimmed() ([]byte, error) {
 		sizes[i] = len(text) + len(",")
 		total += sizes[i]
 	}
-	for i := 0; i < len(runs) && total > historyBytes; i++ {
-		runs[i].Steps = nil
-		text, err := json.Marshal(runs[i])
-		if err != nil {
-			return nil, err
+	for _, leave := range []func(*Run){func(r *Run) { r.Diffs = nil }, func(r *Run) { r.Steps = nil }} {
+		for i := 0; i < len(runs) && total > historyBytes; i++ {
+			leave(&runs[i])
+			text, err := json.Marshal(runs[i])
+			if err != nil {
+				return nil, err
+			}
+			total += len(text) + len(",") - sizes[i]
+			sizes[i] = len(text) + len(",")
 		}
-		total += len(text) + len(",") - sizes[i]
 	}
 	return json.Marshal(runs)
 }

@@ -3,9 +3,12 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/diff"
 )
 
 // runsOf are the runs in a record that was written, as it is read again.
@@ -56,6 +59,35 @@ func TestHistoryKeepsTheLastFiftyRunsAndFitsIntoAConfigMap(t *testing.T) {
 		if len(got) > 0 && got[len(got)-1].ID != fmt.Sprint("run-", c.runs-1) {
 			t.Errorf("%+v: the last run is %s", c, got[len(got)-1].ID)
 		}
+	}
+}
+
+// Lines that differ are the first that there is no room for; steps stay as long as they can.
+func TestLinesThatDifferGoBeforeStepsDo(t *testing.T) {
+	t.Parallel()
+	r := &Record{}
+	for i := range 20 {
+		r.AddRun(Run{
+			ID: fmt.Sprint("run-", i), Result: Done, Steps: []Step{{ID: "reconfigure/worker-1", Result: Done}},
+			Diffs: []diff.Set{{Hosts: []string{"worker-1"}, Changes: []diff.Change{
+				{Of: "/etc/x", Lines: []string{"+" + strings.Repeat("x", 20<<10)}},
+			}}},
+		})
+	}
+	got, bytes := runsOf(t, r)
+	kept := 0
+	for i, run := range got {
+		switch {
+		case len(run.Steps) != 1:
+			t.Errorf("run %d has %d steps", i, len(run.Steps))
+		case len(run.Diffs) > 0:
+			kept++
+		case kept > 0:
+			t.Errorf("run %d has no lines, and an older one has", i)
+		}
+	}
+	if kept != 12 || bytes > historyBytes {
+		t.Errorf("%d runs have lines, in %d bytes", kept, bytes)
 	}
 }
 

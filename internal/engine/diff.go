@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/live"
+	"kubeone/internal/desired"
+	"kubeone/internal/diff"
+	"kubeone/internal/diff/settings"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/probe"
+	"kubeone/internal/step"
+)
+
+const (
+	diffTimeout = 30 * time.Second // for what is asked only so that a reader knows more
+	mostOfOne   = 256 << 10        // bytes of what differs on one host, or in the cluster
+)
+
+// Diff says which lines differ between what is live and what the proposal's steps make of it: of hosts that are
+// reconfigured, or whose files are restored, of Nodes' labels, annotations and taints, and of objects that are set or
+// applied. Other steps are not shown so. It asks the hosts and the API once more, changes nothing, and does not fail:
+// what could not be read says so.
+func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
+	ctx, cancel := context.WithTimeout(ctx, diffTimeout)
+	defer cancel()
+	var names []string
+	of := map[string][]diff.Change{}
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(e.cfg.Parallel)
+	for _, h := range p.Want.Hosts() {
+		name := cmp.Or(p.Plan.Hosts[h.ID], h.ID)
+		names = append(names, name)
+		group.Go(func() error {
+			changes := append(e.hostDiff(ctx, p, h.ID), nodeDiff(p, h.ID)...)
+			mu.Lock()
+			defer mu.Unlock()
+			of[name] = within(changes)
+			return nil
+		})
+	}
+	var objects []diff.Change
+	group.Go(func() error {
+		objects = within(e.clusterDiff(ctx, p))
+		return nil
+	})
+	_ = group.Wait() // no function of the group fails
+	sets := diff.Together(names, of)
+	if len(objects) > 0 {
+		sets = append(sets, diff.Set{Changes: objects})
+	}
+	return sets
+}
+
+// within are changes as far as they are shown: a host says what it likes of its files.
+func within(changes []diff.Change) []diff.Change {
+	for _, set := range diff.Within(mostOfOne, []diff.Set{{Changes: changes}}) {
+		return set.Changes
+	}
+	return nil
+}
+
+// hostDiff is what changes in a host's files.
+func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Change {
+	var names, kept []string
+	for _, s := range p.Plan.Steps {
+		if s.Host == id {
+			names = append(names, step.ParamsOf[step.ReconfigureParams](s.Intent).Configurations...)
+			kept = append(kept, step.ParamsOf[step.RestoreFilesParams](s.Intent).Files...)
+		}
+	}
+	if len(names)+len(kept) == 0 {
+		return nil
+	}
+	h, _ := p.Want.Host(id)
+	in, _ := scriptInput(p, h)
+	read := settings.Live{Failed: "it did not answer"}
+	if p.Observed.World.Hosts[id].Reach == observed.Reached {
+		read = probe.Settings(ctx, e.HostOf(p, id), settings.Paths(in, names), kept)
+	}
+	var out []diff.Change
+	if len(kept) > 0 {
+		out = settings.Restored(kept, read)
+	}
+	if len(names) > 0 {
+		out = append(out, settings.OfHost(in, names, read)...)
+	}
+	return out
+}
+
+// nodeDiff is what changes of a host's Node.
+func nodeDiff(p Proposal, id string) []diff.Change {
+	if !slices.ContainsFunc(p.Plan.Steps, func(s plan.Step) bool {
+		return s.Host == id && s.Intent.Kind == step.NodeReady
+	}) {
+		return nil
+	}
+	h, _ := p.Want.Host(id)
+	for _, n := range p.Observed.World.API.Nodes {
+		if n.Name == p.Plan.Hosts[id] {
+			return settings.OfNode(h, n)
+		}
+	}
+	return nil
+}
+
+// clusterDiff is what changes in the cluster's objects.
+func (e *Engine) clusterDiff(ctx context.Context, p Proposal) []diff.Change {
+	w := changedObjects(p)
+	if !w.any() {
+		return nil
+	}
+	if p.Observed.Access == nil || p.Observed.World.API.Reached != observed.Yes {
+		return []diff.Change{diff.Unknown("objects in the cluster", "no API server answers: "+NoAPI(p.Observed))}
+	}
+	client, err := cluster.Connect(*p.Observed.Access)
+	if err != nil {
+		return []diff.Change{diff.Unknown("objects in the cluster", err.Error())}
+	}
+	defer client.Close()
+	return e.objectsDiff(ctx, client, p, w)
+}
+
+func (e *Engine) objectsDiff(ctx context.Context, client *cluster.Client, p Proposal, w objects) []diff.Change {
+	var out []diff.Change
+	for _, c := range e.live {
+		if slices.Contains(w.applied, c.Name) {
+			out = append(out, live.Applied(ctx, client.Applier, c)...)
+		}
+		if slices.Contains(w.set, c.Name) {
+			out = append(out, live.Set(ctx, client.Applier, c)...)
+		}
+	}
+	if !w.configs {
+		return out
+	}
+	for _, config := range []struct {
+		name, key string
+		changes   func(text string) []diff.Change
+	}{
+		{"kubeadm-config", "ClusterConfiguration", func(text string) []diff.Change {
+			return settings.OfKubeadmConfig(text, p.Want)
+		}},
+		{"kubelet-config", "kubelet", func(text string) []diff.Change {
+			return settings.OfKubeletConfig(text, p.Want)
+		}},
+	} {
+		held, err := client.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, config.name,
+			metav1.GetOptions{})
+		if err != nil {
+			why := strings.Join(strings.Fields(err.Error()), " ")
+			out = append(out, diff.Unknown("ConfigMap "+metav1.NamespaceSystem+"/"+config.name, why))
+			continue
+		}
+		out = append(out, config.changes(held.Data[config.key])...)
+	}
+	return out
+}
+
+// objects are what a plan changes in the cluster, as far as lines of it are shown.
+type objects struct {
+	applied, set []string // names of components
+	configs      bool     // kubeadm's and the kubelets' configuration
+}
+
+func (o objects) any() bool { return len(o.applied)+len(o.set) > 0 || o.configs }
+
+func changedObjects(p Proposal) objects {
+	var out objects
+	for _, s := range p.Plan.Steps {
+		switch s.Intent.Kind {
+		case step.ApplyAddon:
+			out.applied = append(out.applied, step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon)
+		case step.SetSystem:
+			out.set = append(out.set, step.ParamsOf[step.SetSystemParams](s.Intent).Apps...)
+		case step.Init: // nothing is live yet
+			return objects{}
+		case step.Reconfigure:
+			leads := slices.ContainsFunc(p.Want.ControlPlane, func(h desired.Host) bool { return h.ID == s.Host })
+			out.configs = out.configs || leads
+		default:
+		}
+	}
+	return out
+}
