@@ -65,6 +65,7 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	}
 	f.register(cmd)
 	f.registerPlan(cmd)
+	f.registerDiff(cmd)
 	flags := cmd.Flags()
 	f.registerRun(cmd)
 	f.registerUnsupported(cmd)
@@ -111,7 +112,7 @@ func (f *applyFlags) run(ctx context.Context, stdio IO, w *workspace.Workspace, 
 	if err != nil {
 		return err
 	}
-	if err := f.present(stdio, p); err != nil {
+	if err := f.present(stdio, p, f.shown(ctx, w, p, "text")); err != nil {
 		return err
 	}
 	if f.onlyKeys(p) {
@@ -148,11 +149,11 @@ func (f *applyFlags) recordKeys(stdio IO, w *workspace.Workspace, p engine.Propo
 }
 
 // present shows the plan: on standard output, or on standard error when that carries the event stream.
-func (f *applyFlags) present(stdio IO, p engine.Proposal) error {
+func (f *applyFlags) present(stdio IO, p engine.Proposal, as shownAs) error {
 	if f.output == "json" {
 		stdio.Out = stdio.Err
 	}
-	return show(stdio, p, f.verbose, "text")
+	return show(stdio, p, as)
 }
 
 // settled reports whether there is nothing to carry out, and the command's result then.
@@ -214,7 +215,7 @@ func (f *applyFlags) verify(stdio IO, after engine.Proposal) error {
 		}
 		return f.planStatus(after)
 	}
-	if err := f.present(stdio, after); err != nil {
+	if err := f.present(stdio, after, shownAs{verbose: f.verbose}); err != nil {
 		return err
 	}
 	if len(after.Plan.Operator) > 0 {

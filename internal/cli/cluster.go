@@ -29,6 +29,7 @@ type clusterFlags struct {
 	verbose             bool
 	forceUpgrade        bool
 	dropNames           bool
+	diff                bool
 	allowUnsupported    bool
 	withMachines        bool
 	upgradeMachines     bool
@@ -64,6 +65,11 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	flags.BoolVar(&f.upgradeMachines, "upgrade-machine-deployments", false,
 		"give all MachineDeployments the manifest's version of the kubelet, after the control plane")
 	f.upgradeFlags.register(cmd)
+}
+
+func (f *clusterFlags) registerDiff(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.diff, "diff", false,
+		"show which lines of files and objects differ between what is live and what will be")
 }
 
 func (f *clusterFlags) registerNames(cmd *cobra.Command) {

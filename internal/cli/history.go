@@ -15,13 +15,14 @@ import (
 func newHistoryCommand(stdio IO) *cobra.Command {
 	f := &clusterFlags{}
 	var output string
+	var diffs bool
 	cmd := &cobra.Command{
 		Use:   "history [RUN]",
 		Short: "Show who ran what when on this cluster, or the steps of one run",
 		Long: "Show the last 50 runs as the cluster remembers them, newest first: who, from where, when, for what,\n" +
 			"and how it went. With RUN, or the beginning or end of its name, the steps of that run and how long\n" +
-			"each took.",
-		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300",
+			"each took. With --diff also which lines of files and objects the runs found and were to change.",
+		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300 --diff",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := f.open(cmd.Context(), stdio, nil, host.PolicyProbe)
@@ -38,28 +39,43 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 					return &classError{exitConfig, err}
 				}
 			}
-			return showHistory(stdio, w.Name(), runs, len(args) > 0, output)
+			return showHistory(stdio, w.Name(), runs, historyOutput{output, len(args) > 0, diffs})
 		},
 	}
 	f.register(cmd)
+	cmd.Flags().BoolVar(&diffs, "diff", false, "show which lines of files and objects were to change")
 	outputFlag(cmd, &output, "text or json")
 	return cmd
 }
 
-func showHistory(stdio IO, name string, runs []record.Run, one bool, output string) error {
+// historyOutput is how runs are shown.
+type historyOutput struct {
+	format     string
+	one, diffs bool
+}
+
+func showHistory(stdio IO, name string, runs []record.Run, to historyOutput) error {
 	style := view.StyleFor(stdio.Out, stdio.Getenv)
+	if !to.diffs {
+		for i := range runs {
+			runs[i].Diffs = nil
+		}
+	}
 	switch {
-	case output == "json":
+	case to.format == "json":
 		text, err := view.HistoryJSON(name, runs)
 		if err != nil {
 			return err
 		}
 		_, err = stdio.Out.Write(text)
 		return err
-	case one:
+	case to.one:
 		view.HistoryRun(stdio.Out, style, runs[0])
 	default:
 		view.History(stdio.Out, style, runs)
+	}
+	if to.diffs {
+		view.HistoryDiffs(stdio.Out, style, runs)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/diff"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
@@ -38,7 +39,8 @@ func newPlanCommand(stdio IO) *cobra.Command {
 			}
 			began := time.Now()
 			present := func(w *workspace.Workspace) error {
-				return runPlan(cmd.Context(), stdio, f, w, planOutput{output, out, scripts, time.Since(began)})
+				to := planOutput{format: output, file: out, scripts: scripts, load: time.Since(began)}
+				return runPlan(cmd.Context(), stdio, f, w, to)
 			}
 			for _, f.version = range f.through {
 				if err := f.onTheWay(cmd.Context(), stdio, args, present); !errors.Is(err, errNotOnTheWay) {
@@ -56,6 +58,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	}
 	f.register(cmd)
 	f.registerPlan(cmd)
+	f.registerDiff(cmd)
 	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false,
 		"plan to roll the configuration out although nothing differs")
 	f.registerNames(cmd)
@@ -90,7 +93,7 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 	if err := save(p, to.file, to.scripts); err != nil {
 		return err
 	}
-	if err := show(stdio, p, f.verbose, to.format); err != nil || unsaved != nil {
+	if err := show(stdio, p, f.shown(ctx, w, p, to.format)); err != nil || unsaved != nil {
 		return errors.Join(err, unsaved)
 	}
 	if f.verbose {
@@ -99,11 +102,28 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 	return f.planStatus(p)
 }
 
+// shownAs is how a plan is shown.
+type shownAs struct {
+	format  string
+	verbose bool
+	diff    bool       // with which lines differ
+	sets    []diff.Set // these
+}
+
+// shown is how the flags have a proposal shown. Which lines differ is asked for only then, and where there are steps.
+func (f *clusterFlags) shown(ctx context.Context, w *workspace.Workspace, p engine.Proposal, format string) shownAs {
+	as := shownAs{format: format, verbose: f.verbose, diff: f.diff && len(p.Plan.Steps) > 0}
+	if as.diff {
+		as.sets = w.Engine.Diff(ctx, p)
+	}
+	return as
+}
+
 // show prints a plan, or why there can be none.
-func show(stdio IO, p engine.Proposal, verbose bool, output string) error {
+func show(stdio IO, p engine.Proposal, as shownAs) error {
 	d := p.Decision()
-	if output == "json" {
-		text, err := view.PlanJSON(p.Plan, p.Decisions...)
+	if as.format == "json" {
+		text, err := view.PlanJSON(p.Plan, as.sets, p.Decisions...)
 		if err != nil {
 			return err
 		}
@@ -113,14 +133,18 @@ func show(stdio IO, p engine.Proposal, verbose bool, output string) error {
 		}
 		return nil
 	}
-	if verbose {
+	if as.verbose {
 		view.Decision(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d)
 	}
 	if d.Route == fsm.Error {
 		view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, p.Plan.Hosts)
 		return nil
 	}
-	view.Plan(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), p.Plan, verbosity(verbose))
+	style := view.StyleFor(stdio.Out, stdio.Getenv)
+	if as.diff {
+		view.Diff(stdio.Out, style, as.sets)
+	}
+	view.Plan(stdio.Out, style, p.Plan, verbosity(as.verbose))
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, started time.T
 	if after.Matches() {
 		return f.verify(stdio, after)
 	}
-	if err := f.present(stdio, after); err != nil {
+	if err := f.present(stdio, after, shownAs{verbose: f.verbose}); err != nil {
 		return err
 	}
 	return &classError{exitRuntime,

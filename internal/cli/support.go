@@ -91,7 +91,7 @@ func documents(w *workspace.Workspace, p engine.Proposal, runs []record.Run,
 	out := []support.Document{
 		document("versions.json")(json.MarshalIndent(versions(), "", "  ")),
 		{Name: "manifest.yaml", Text: w.Manifest()},
-		{Name: "plan.txt", Text: text.Bytes()}, document("plan.json")(view.PlanJSON(p.Plan, p.Decisions...)),
+		{Name: "plan.txt", Text: text.Bytes()}, document("plan.json")(view.PlanJSON(p.Plan, nil, p.Decisions...)),
 		{Name: "status.txt", Text: status.Bytes()}, document("status.json")(view.StatusJSON(in)),
 		document("world.json")(json.MarshalIndent(p.Observed.World, "", "  ")),
 		{Name: "history.txt", Text: history.Bytes()}, document("history.json")(view.HistoryJSON(w.Name(), runs)),

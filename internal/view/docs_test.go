@@ -15,9 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/apply"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/diff"
 	"kubeone/internal/golden"
 	"kubeone/internal/plan"
 	"kubeone/internal/problem"
@@ -41,7 +43,7 @@ func sections(t *testing.T) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
-	history, err := HistoryJSON("prod", runs()[2:4])
+	history, err := HistoryJSON("prod", remembered())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +63,38 @@ func sections(t *testing.T) map[string]struct {
 	}
 }
 
-func documentedPlan() (plan.Plan, decide.Decision) {
+func documentedPlan() (plan.Plan, []diff.Set, decide.Decision) {
 	p := restartedKubelet()
 	p.Cluster = "prod"
 	p.FirstContacts = map[string]string{"203.0.113.12": "SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM"}
-	return p, decide.Decision{Route: fsm.Repair, Trace: []fsm.Visit{
+	return p, documentedDiffs(), decide.Decision{Route: fsm.Repair, Trace: []fsm.Visit{
 		{State: fsm.AskControlPlane, Event: fsm.OnUnhealthy, To: fsm.AskQuorum,
 			Why: "cp-2 is restartable: kubelet is not running"},
 	}}
+}
+
+// documentedDiffs are of hosts that are set otherwise, of one that was not read, and of the cluster.
+func documentedDiffs() []diff.Set {
+	pods, _ := diff.Of("/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\nmaxPods: 110\n",
+		"kind: KubeletConfiguration\nmaxPods: 90\n")
+	proxy, _ := diff.Of("/etc/systemd/system/containerd.service.d/kubeone-proxy.conf",
+		"[Service]\nEnvironment=\"HTTP_PROXY=http://me:one@proxy:3128\"\n",
+		"[Service]\nEnvironment=\"HTTP_PROXY=http://me:two@proxy:3128\"\n")
+	dns, _ := diff.Of("Deployment kube-system/coredns", "spec.replicas: 2", "spec.replicas: 3")
+	return []diff.Set{
+		{Hosts: []string{"worker-1", "worker-2"}, Changes: []diff.Change{pods, proxy}},
+		{Hosts: []string{"worker-3"}, Changes: []diff.Change{
+			diff.Unknown("kubelet", "the host's files were not read: connection lost"),
+		}},
+		{Changes: []diff.Change{dns}},
+	}
+}
+
+// remembered are runs of which one remembers what it was to change.
+func remembered() []record.Run {
+	out := runs()[2:4]
+	out[0].Diffs = documentedDiffs()[2:]
+	return out
 }
 
 // documentedStatus is a cluster with one host of each role.

@@ -19,7 +19,7 @@ type HistoryDocument struct {
 	Runs    []record.Run `json:"runs"` // newest first
 }
 
-// HistoryJSON is runs as docs/json.md describes them.
+// HistoryJSON is runs as docs/json.md describes them. Callers leave out what was not asked for.
 func HistoryJSON(name string, runs []record.Run) ([]byte, error) {
 	return encode(HistoryDocument{Format: HistoryFormat, Cluster: name, Runs: notNil(runs)}, "history of "+name)
 }
@@ -76,6 +76,23 @@ func HistoryRun(w io.Writer, s Style, r record.Run) {
 	} else if why := whyNoSteps(r); why != "" {
 		out.space()
 		out.para("", why, plain)
+	}
+	out.flush(w)
+}
+
+// HistoryDiffs writes which lines differed when runs began, newest first.
+func HistoryDiffs(w io.Writer, s Style, runs []record.Run) {
+	out := &page{style: s}
+	for _, r := range runs {
+		if len(r.Diffs) == 0 {
+			continue
+		}
+		out.heading("Run " + r.ID + " found what was live (-), and was to make it what is marked (+):")
+		out.diffs(r.Diffs)
+	}
+	if out.Len() == 0 {
+		out.line("No lines are remembered: no file or object was changed of which both were known beforehand, or " +
+			"there was no room for them any more.")
 	}
 	out.flush(w)
 }

@@ -130,7 +130,7 @@ func TestPlanAsJSON(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := PlanJSON(c.plan, c.decisions...)
+			got, err := PlanJSON(c.plan, nil, c.decisions...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestPlanAsJSON(t *testing.T) {
 func TestPlanJSONHoldsTheWholePlan(t *testing.T) {
 	t.Parallel()
 	for _, want := range []plan.Plan{install(), unreachable(), upgrade(), everyAction()} {
-		text, err := PlanJSON(want)
+		text, err := PlanJSON(want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

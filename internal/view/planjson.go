@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/diff"
 	"kubeone/internal/plan"
 	"kubeone/internal/problem"
 )
@@ -20,13 +21,15 @@ type PlanDocument struct {
 	Trace    []fsm.Visit       `json:"trace,omitempty"`    // how the first route was found
 	Problems []problem.Problem `json:"problems,omitempty"` // what stands in the way of a plan, or of more of it
 	Exit     int               `json:"exit"`               // the exit status of the command plan
+	Diffs    []diff.Set        `json:"diffs,omitempty"`    // which lines differ, if that was asked for
 }
 
-// PlanJSON is a plan as docs/json.md describes it. Decisions are those that Build returned with it.
-func PlanJSON(p plan.Plan, decisions ...decide.Decision) ([]byte, error) {
+// PlanJSON is a plan as docs/json.md describes it, with which lines differ, if that is known. Decisions are those that
+// Build returned with it.
+func PlanJSON(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) ([]byte, error) {
 	doc := PlanDocument{
 		Plan: p, Digest: p.Digest(), Changes: !p.Empty(), Summary: Summarize(p),
-		Problems: problems(decisions), Exit: Exit(p, decisions...),
+		Problems: problems(decisions), Exit: Exit(p, decisions...), Diffs: diffs,
 	}
 	if len(decisions) > 0 {
 		doc.Trace = decisions[0].Trace

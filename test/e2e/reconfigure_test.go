@@ -44,7 +44,12 @@ func reconfigured(s *story) {
 	}
 	s.same("hosts that are reconfigured", hostnames(s.Members()), hosts)
 	s.run(2, []string{"plan"}, "reconfigure components, containerd and kubelet", "reconfigure containerd and kubelet")
+	s.run(2, []string{"plan", "--diff"}, "Differences between what is live (-) and what will be (+)", "+maxPods: 90",
+		"+[host.\"https://mirror.example.com\"]", "+--event-ttl=2h0m0s", "+  cpu: 50m",
+		"ConfigMap kube-system/kubeadm-config")
+	s.run(2, []string{"apply", "--dry-run", "--diff"}, "flags of kube-apiserver")
 	done := s.run(0, []string{"apply", "-y", "-v"}, "Done. The cluster matches the manifest.", "event-ttl=2h0m0s")
+	s.run(0, []string{"history", "--diff"}, "+maxPods: 90", "+--event-ttl=2h0m0s")
 	s.settingsAre("90", "--event-ttl=2h0m0s", "mirror.example.com")
 	after := s.containers()
 	for _, h := range s.Members() {

@@ -138,7 +138,7 @@ func (g *game) texts(p engine.Proposal) map[string]string {
 			out[name] = fmt.Sprintf("\x00 no JSON: %v", err)
 		}
 	}
-	text, err := view.PlanJSON(p.Plan, p.Decisions...)
+	text, err := view.PlanJSON(p.Plan, nil, p.Decisions...)
 	encoded("the plan as JSON", text, err)
 	text, err = view.StatusJSON(status)
 	encoded("the status as JSON", text, err)
