@@ -37,19 +37,7 @@ func compare(a, b []string) []op {
 // middle compares what follows the first lines.
 func middle(a, b []string, head int) []op {
 	n, m := len(a)-head, len(b)-head
-	same := make([][]int32, n+1) // the length of what is common to the rests
-	if n*m <= mostCells {
-		for i := n; i >= 0; i-- {
-			same[i] = make([]int32, m+1)
-			for j := m - 1; j >= 0 && i < n; j-- {
-				if a[head+i] == b[head+j] {
-					same[i][j] = same[i+1][j+1] + 1
-				} else {
-					same[i][j] = max(same[i+1][j], same[i][j+1])
-				}
-			}
-		}
-	}
+	same := common(a[head:], b[head:])
 	var out []op
 	i, j := 0, 0
 	for i < n || j < m {
@@ -57,7 +45,7 @@ func middle(a, b []string, head int) []op {
 		case i < n && j < m && a[head+i] == b[head+j]:
 			out = append(out, op{' ', head + i, head + j, a[head+i]})
 			i, j = i+1, j+1
-		case i < n && (j == m || same[i] == nil || same[i+1][j] >= same[i][j+1]):
+		case i < n && (j == m || same == nil || same[i+1][j] >= same[i][j+1]):
 			out = append(out, op{'-', head + i, head + j, a[head+i]})
 			i++
 		default:
@@ -66,6 +54,26 @@ func middle(a, b []string, head int) []op {
 		}
 	}
 	return out
+}
+
+// common is how many lines the rests of two texts have in common, from each line on; nil where that is too much work.
+func common(a, b []string) [][]int32 {
+	if len(a)*len(b) > mostCells {
+		return nil
+	}
+	same := make([][]int32, len(a)+1)
+	same[len(a)] = make([]int32, len(b)+1)
+	for i := len(a) - 1; i >= 0; i-- {
+		same[i] = make([]int32, len(b)+1)
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				same[i][j] = same[i+1][j+1] + 1
+			} else {
+				same[i][j] = max(same[i+1][j], same[i][j+1])
+			}
+		}
+	}
+	return same
 }
 
 // hunks writes what differs, with a few lines around it.

@@ -38,41 +38,18 @@ func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
 
 // readSettings takes of an answer what was asked for, and of that only what is printed.
 func readSettings(out string, asked []string) settings.Live {
-	live := settings.Live{Texts: map[string]string{}, Kept: map[string]string{}, Cut: map[string]bool{}}
-	var into map[string]string
-	var of string
+	r := settingsReader{asked: asked, live: settings.Live{
+		Texts: map[string]string{}, Kept: map[string]string{}, Cut: map[string]bool{},
+	}}
 	begun, ended := false, false
 	for line := range strings.Lines(out) {
-		line = strings.TrimRight(line, "\r\n")
-		if text, ok := strings.CutPrefix(line, "="); ok {
-			if into != nil {
-				into[of] += host.Printed(text[:min(len(text), longestSetting)]) + "\n"
-			}
-			continue
-		}
-		name, value, _ := strings.Cut(line, "\t")
-		if into = nil; !begun {
-			begun = name == "kubeone-settings" && value == "1"
-			continue
-		}
-		if name == "end" && value == "1" {
+		switch line = strings.TrimRight(line, "\r\n"); {
+		case !begun:
+			begun = line == "kubeone-settings\t1"
+		case line == "end\t1":
 			ended = true
-			break
-		}
-		if len(live.Texts)+len(live.Kept) >= mostValues ||
-			!slices.ContainsFunc(asked, func(pattern string) bool { return matches(pattern, value) }) {
-			continue
-		}
-		switch of = value; name {
-		case "text":
-			into = live.Texts
-		case "kept":
-			into = live.Kept
-		case "cut":
-			live.Cut[value] = true
-		}
-		if into != nil {
-			into[of] = ""
+		case !ended:
+			r.line(line)
 		}
 	}
 	switch {
@@ -81,7 +58,41 @@ func readSettings(out string, asked []string) settings.Live {
 	case !ended:
 		return settings.Live{Failed: "its answer ends in the middle"}
 	}
-	return live
+	return r.live
+}
+
+// settingsReader takes an answer line by line.
+type settingsReader struct {
+	asked []string
+	live  settings.Live
+	into  map[string]string // the texts that the lines belong to; nil: nobody asked for them
+	of    string            // the path of the file that is read
+}
+
+func (r *settingsReader) line(line string) {
+	if text, ok := strings.CutPrefix(line, "="); ok {
+		if r.into != nil {
+			r.into[r.of] += host.Printed(text[:min(len(text), longestSetting)]) + "\n"
+		}
+		return
+	}
+	name, path, _ := strings.Cut(line, "\t")
+	r.into, r.of = nil, path
+	if len(r.live.Texts)+len(r.live.Kept) >= mostValues ||
+		!slices.ContainsFunc(r.asked, func(pattern string) bool { return matches(pattern, path) }) {
+		return
+	}
+	switch name {
+	case "text":
+		r.into = r.live.Texts
+	case "kept":
+		r.into = r.live.Kept
+	case "cut":
+		r.live.Cut[path] = true
+	}
+	if r.into != nil {
+		r.into[path] = ""
+	}
 }
 
 // matches reports whether a path is one of a pattern's, and no longer or stranger than a path of ours.
