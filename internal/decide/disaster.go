@@ -112,8 +112,8 @@ type Recovery struct {
 	// Lost says that etcd has no quorum and that starting what is stopped does not bring it back, or that a recovery
 	// has begun and not ended.
 	Lost bool
-	// Listed says that etcd has said who its members are; else they are taken to be the manifest's hosts, and it may have
-	// others.
+	// Listed says that etcd has said who its members are; else they are taken to be the manifest's hosts, and it may
+	// have others.
 	Listed bool
 	// Serving names the hosts of the cluster's present life whose own member, or API server, says that it serves
 	// although this machine sees no quorum; "" for none.

@@ -232,8 +232,8 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 	}
 }
 
-// Where going on needs an API that is away with the host, or would stop a member that etcd needs, the kubelet's settings
-// are written again first: to start it with those that it refuses would fail for ever.
+// Where going on needs an API that is away with the host, or would stop a member that etcd needs, the kubelet's
+// settings are written again first: to start it with those that it refuses would fail for ever.
 func TestSettingsThatMayBeRefusedAreWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const first = "192.0.0.1"

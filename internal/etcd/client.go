@@ -63,8 +63,10 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 	}
 	problems := []error{ErrNoMember}
 	for _, via := range a.Via {
-		c := &Client{via: via, creds: credentials.NewTLS(config), conns: map[string]*grpc.ClientConn{}, election: a.Election,
-			answer: cmp.Or(a.Answer, answerWithin)}
+		c := &Client{
+			via: via, creds: credentials.NewTLS(config), conns: map[string]*grpc.ClientConn{},
+			answer: cmp.Or(a.Answer, answerWithin), election: cmp.Or(a.Election, electionWithin),
+		}
 		if err = c.greet(ctx); err == nil {
 			return c, nil
 		}

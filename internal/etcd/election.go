@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"time"
 )
@@ -41,7 +40,7 @@ func (l look) of(id uint64) *Status {
 
 // elected looks again until the members have a leader, or have had the time for it.
 func (c *Client) elected(ctx context.Context, l look) look {
-	until(ctx, cmp.Or(c.election, electionWithin), electionEvery, func(ctx context.Context) bool {
+	until(ctx, c.election, electionEvery, func(ctx context.Context) bool {
 		l = c.again(ctx, l)
 		return !l.electing()
 	})

@@ -23,9 +23,9 @@ func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 		return errors.Join(errs...)
 	}
 	if !assessed.Lost && !assessed.Listed {
-		return fmt.Errorf("etcd does not answer, and may get its quorum back when stopped units are started and missing "+
-			"files regenerated (of the manifest's hosts, %s): run kubeone apply, which does that; if etcd then answers "+
-			"that it has no quorum, because it has other members too, recover goes on", assessed.Why)
+		return fmt.Errorf("etcd does not answer, and may get its quorum back when stopped units are started and "+
+			"missing files regenerated (of the manifest's hosts, %s): run kubeone apply, which does that; if etcd "+
+			"then answers that it has no quorum, because it has other members too, recover goes on", assessed.Why)
 	}
 	if !assessed.Lost {
 		return fmt.Errorf("etcd has its quorum, or gets it back when stopped units are started (%s): there is nothing "+

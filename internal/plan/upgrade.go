@@ -112,8 +112,8 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	return previous
 }
 
-// keeper is the host that takes the snapshot: the last to be upgraded of those whose etcd serves, else any whose does. An
-// upgrade that goes on may be of a host on which it does not.
+// keeper is the host that takes the snapshot: the last to be upgraded of those whose etcd serves, else any whose does.
+// An upgrade that goes on may be of a host on which it does not.
 func (b *builder) keeper(hosts []desired.Host) desired.Host {
 	for _, of := range [...][]desired.Host{hosts, b.in.Want.ControlPlane} {
 		for _, h := range slices.Backward(of) {

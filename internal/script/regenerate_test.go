@@ -135,7 +135,8 @@ func TestTheKubeletsSettingsAreWrittenAgainWithoutAnAPI(t *testing.T) {
 	t.Parallel()
 	b := joined(t, "cp-2")
 	b.script += "\nconfigure_kubelet() { echo configured >>'" + b.path("calls") + "'; }\n"
-	b.write("var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--pod-infra-container-image=p --node-ip=10.0.0.2"`)
+	b.write("var/lib/kubelet/kubeadm-flags.env",
+		`KUBELET_KUBEADM_ARGS="--pod-infra-container-image=p --node-ip=10.0.0.2"`)
 	b.must("PARTS=kubelet-settings; stage_regenerate")
 	calls := b.calls()
 	inOrder(t, calls, "configured", "kubeadm init phase kubelet-start --config", "systemctl restart kubelet")

@@ -272,7 +272,8 @@ func TestAWorkerJoinsOnce(t *testing.T) {
 	b.write(token, "")
 	step("killed before the kubelet was started anew", again, "systemctl restart kubelet", "systemctl restart kubelet")
 	b.command("kubectl", `case "$*" in *"get --raw /api/v1/nodes/w-1") exit 1 ;; esac`)
-	step("its Node is gone", "kubeadm join phase kubelet-start", "systemctl restart kubelet", "systemctl restart kubelet")
+	step("its Node is gone", "kubeadm join phase kubelet-start", "systemctl restart kubelet",
+		"systemctl restart kubelet")
 	b.command("kubectl", "")
 	if err := os.Remove(b.path(certificate)); err != nil {
 		t.Fatal(err)

@@ -113,8 +113,8 @@ func TestFiveControlPlanes(t *testing.T) {
 }
 
 // TestOnlyControlPlane is a cluster whose only API server does not start in the middle of its upgrade, for a flag that
-// the manifest gives it, and whose kubelet does not in that of a roll-out, for settings. When that is corrected, it goes
-// on.
+// the manifest gives it, and whose kubelet does not in that of a roll-out, for settings. Each goes on when that is
+// corrected.
 func TestOnlyControlPlane(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "only", ControlPlanes: 1, Workers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
