@@ -86,6 +86,25 @@ func TestAManifestThatWantsTheBaselineChangesACluster(t *testing.T) {
 			if h.Digests["kubelet"] == configs[id]["kubelet"] || h.Digests["kernel"] != configs[id]["kernel"] {
 				t.Errorf("from %q to %q: %s has %v, is to have %v", from, to, id, h.Digests, configs[id])
 			}
+			const components = desired.ComponentsDigest
+			if has := h.Digests[components]; has != "" && has == configs[id][components] {
+				t.Errorf("from %q to %q: the components of %s stay as they are", from, to, id)
+			}
+		}
+	}
+}
+
+// What a cluster has that its manifest asks for is nothing to change.
+func TestAClusterThatIsHardenedAsItsManifestSaysStays(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"none", "baseline"} {
+		s := play(t, func(c *Config) { c.Want.Hardening = value })
+		seen := made(s.Want(), value, value)
+		configs := s.configs(s.recognised(Apply{}, seen).who)
+		for id, h := range seen.World.Hosts {
+			if diff := cmp.Diff(h.Digests, configs[id]); diff != "" {
+				t.Errorf("%q: %s: other settings than it has (-has +wants):\n%s", value, id, diff)
+			}
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 		former.Endpoint = former.Endpoint.At(has)
 	}
 	moves := former.Endpoint.String() != r.Want.Endpoint.String()
-	if r.Want.Hardening != e.cfg.Want.Hardening {
+	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening { // the manifest alone has no baseline in it
 		out = script.Digests(r.Want, r.Want.Hosts()...)
 	}
 	for _, h := range r.Want.Hosts() {

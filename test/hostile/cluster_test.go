@@ -148,7 +148,9 @@ func scriptOf(s *sshtest.Session) ([]byte, error) {
 	return text[:n], err
 }
 
-func asksForCredentials(s *sshtest.Session) bool { return strings.Contains(s.Command+" ", " credentials ") }
+func asksForCredentials(s *sshtest.Session) bool {
+	return strings.Contains(s.Command+" ", " credentials ")
+}
 
 // answer frames the lines of a host.
 func answer(lines []string) string {
