@@ -73,7 +73,7 @@ func TestSecretsAreThoseOfTheRole(t *testing.T) {
 		{Intent{Kind: JoinWorker, Role: desired.Worker}, true, []Secret{TokenSecret, DiscoverySecret}},
 		{Intent{Kind: Regenerate, Role: desired.Worker}, true, []Secret{TokenSecret, DiscoverySecret}},
 		{Intent{Kind: Regenerate, Role: desired.ControlPlane}, false, []Secret{ComponentSecret}},
-		{Intent{Kind: Reconfigure, Role: desired.Worker}, false, nil},
+		{Intent{Kind: Reconfigure, Role: desired.Worker}, false, []Secret{CredentialsSecret}},
 		{Intent{Kind: CopyPKI, Role: desired.ControlPlane}, false, []Secret{PKISecret}},
 		{Intent{Kind: Images, Role: desired.Worker}, false, nil},
 	} {
