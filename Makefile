@@ -17,7 +17,7 @@ COVERED  := ./internal/decide ./internal/decide/condition ./internal/decide/quor
             ./internal/decide/match ./internal/decide/preflight ./internal/problem ./internal/plan
 COVERAGE := 90
 # The tests of internal/script that render; the others run what was rendered in shells, which covers no Go.
-RENDER   := ^(TestScriptsOfKnownHosts|TestComponentsAreToldOfTheirExtras|TestExtrasAreIn.*|TestScriptsHoldNoSecrets|TestScriptsHoldNoCredentials|TestCredentialsAreWritten.*|TestUnknownArchitecture.*|TestEveryKindHasItsStage|Fuzz.*)$$
+RENDER   := ^(TestScriptsOfKnownHosts|TestComponentsAreToldOfTheirExtras|TestExtrasAreIn.*|TestScriptsHoldNoSecrets|TestScriptsHoldNoCredentials|TestCredentialsAreWritten.*|TestUnknownArchitecture.*|TestEveryKindHasItsStage|TestFilesOfSettings.*|TestSettingsThatAreShown.*|Fuzz.*)$$
 
 # How long each fuzz test goes on.
 FUZZTIME ?= 10m

@@ -29,7 +29,8 @@ func TestOnlyWhatWasTakenBackIsRefused(t *testing.T) {
 		"another status": {failing(reconfigure, 1, "error: less than 64 MiB are free"), "", false},
 		"another step":   {failing(step.With(step.UpgradeWorkerParams{}), exitRefused, "error: x"), "", false},
 		"refused": {
-			failing(reconfigure, exitRefused, "error: the kubelet does not start\n"), "the kubelet does not start", true,
+			failing(reconfigure, exitRefused, "error: the kubelet does not start\n"),
+			"the kubelet does not start", true,
 		},
 		"said by its tail": {
 			failing(reconfigure, exitRefused, "", "taking back", "error: first", "error: last\x1b[2J", "x"),

@@ -10,8 +10,8 @@ import (
 // control plane; else the baseline, where a new cluster is to be made. A cluster that was made when there was nothing
 // to say stays as it is: "".
 //
-// A host that does not answer may be one of a cluster that is there: without all of them nothing is new. Said is whether
-// anybody has said so: manifest, record or a host.
+// A host that does not answer may be one of a cluster that is there: without all of them nothing is new. Said is
+// whether anybody has said so: manifest, record or a host.
 func Hardening(want desired.Cluster, is observed.World) (value string, said bool) {
 	if want.Hardening != "" {
 		return want.Hardening, true

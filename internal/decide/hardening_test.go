@@ -30,6 +30,7 @@ func TestHowMuchAClusterIsHardened(t *testing.T) {
 	record := func(value string) *observed.Record {
 		return &observed.Record{Cluster: decidetest.Cluster, ManifestDigest: "m", Hardening: value}
 	}
+	hosts := func(all ...observed.Host) []observed.Host { return all }
 	for name, c := range map[string]struct {
 		manifest string
 		record   *observed.Record
@@ -37,27 +38,26 @@ func TestHowMuchAClusterIsHardened(t *testing.T) {
 		want     string
 		said     bool
 	}{
-		"bare hosts":                         {"", nil, []observed.Host{bare, bare, bare}, baseline, false},
-		"bare hosts, and the manifest":       {none, nil, []observed.Host{bare, bare, bare}, none, true},
-		"an installation that has not ended": {"", nil, []observed.Host{begun, bare, bare}, baseline, false},
-		"one that has begun with it":         {"", nil, []observed.Host{made(baseline), bare, bare}, baseline, true},
-		"one that has begun without":         {"", nil, []observed.Host{made(none), bare, bare}, none, true},
+		"bare hosts":                         {"", nil, hosts(bare, bare, bare), baseline, false},
+		"bare hosts, and the manifest":       {none, nil, hosts(bare, bare, bare), none, true},
+		"an installation that has not ended": {"", nil, hosts(begun, bare, bare), baseline, false},
+		"one that has begun with it":         {"", nil, hosts(made(baseline), bare, bare), baseline, true},
+		"one that has begun without":         {"", nil, hosts(made(none), bare, bare), none, true},
 		"a run that failed left a record": {"", &observed.Record{Cluster: decidetest.Cluster},
-			[]observed.Host{made(baseline), bare, bare}, baseline, true},
-		"a host that does not answer":   {"", nil, []observed.Host{bare, silent, bare}, "", false},
-		"nobody answers":                {"", nil, []observed.Host{silent, silent, silent}, "", false},
-		"a cluster of before":           {"", record(""), []observed.Host{made(""), made(""), made("")}, "", true},
-		"one without its record":        {"", nil, []observed.Host{made(""), made(""), made("")}, "", false},
-		"a hardened cluster":            {"", record(baseline), []observed.Host{made(baseline), silent, bare}, baseline, true},
-		"a hardened cluster, API down":  {"", nil, []observed.Host{made(baseline), silent, silent}, baseline, true},
-		"one that is not, API down":     {"", nil, []observed.Host{made(none), silent, silent}, none, true},
-		"between two settings":          {"", nil, []observed.Host{made(none), made(baseline), made(none)}, baseline, true},
-		"a manifest that wants it":      {baseline, record(""), []observed.Host{made(""), made("")}, baseline, true},
-		"a manifest that wants it gone": {none, record(baseline), []observed.Host{made(baseline)}, none, true},
-		"begun, and not wanted any more": {"", record(""), []observed.Host{made(baseline), made(""), made("")}, none,
-			true},
+			hosts(made(baseline), bare, bare), baseline, true},
+		"a host that does not answer":    {"", nil, hosts(bare, silent, bare), "", false},
+		"nobody answers":                 {"", nil, hosts(silent, silent, silent), "", false},
+		"a cluster of before":            {"", record(""), hosts(made(""), made(""), made("")), "", true},
+		"one without its record":         {"", nil, hosts(made(""), made(""), made("")), "", false},
+		"a hardened cluster":             {"", record(baseline), hosts(made(baseline), silent, bare), baseline, true},
+		"a hardened cluster, API down":   {"", nil, hosts(made(baseline), silent, silent), baseline, true},
+		"one that is not, API down":      {"", nil, hosts(made(none), silent, silent), none, true},
+		"between two settings":           {"", nil, hosts(made(none), made(baseline), made(none)), baseline, true},
+		"a manifest that wants it":       {baseline, record(""), hosts(made(""), made("")), baseline, true},
+		"a manifest that wants it gone":  {none, record(baseline), hosts(made(baseline)), none, true},
+		"begun, and not wanted any more": {"", record(""), hosts(made(baseline), made(""), made("")), none, true},
 		"another cluster's record": {"", &observed.Record{Cluster: "other", ManifestDigest: "m", Hardening: none},
-			[]observed.Host{bare}, baseline, false},
+			hosts(bare), baseline, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

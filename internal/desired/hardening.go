@@ -41,8 +41,8 @@ func HardeningNoted(digests map[string]string) string {
 // MinTLSVersion is the oldest version of TLS that the baseline's components speak, as Kubernetes calls it.
 const MinTLSVersion = "VersionTLS12"
 
-// StrongCiphers are the TLS 1.2 cipher suites that the baseline's components offer: with forward secrecy, authenticated,
-// and in the lists of the CIS benchmark for API server and kubelet alike. TLS 1.3 has its own.
+// StrongCiphers are the TLS 1.2 cipher suites that the baseline's components offer: with forward secrecy,
+// authenticated, and in the lists of the CIS benchmark for API server and kubelet alike. TLS 1.3 has its own.
 func StrongCiphers() []string {
 	return []string{
 		"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
@@ -178,8 +178,8 @@ func (c Cluster) Yields() []string {
 	return out
 }
 
-// authenticates are the flags by which the manifest says itself how the API server finds out who asks: beside them there
-// must be no file that says so, or they name one.
+// authenticates are the flags by which the manifest says itself how the API server finds out who asks: beside them
+// there must be no file that says so, or they name one.
 func (c Cluster) authenticates() []string {
 	return slices.DeleteFunc(c.apiServerFlags(), func(name string) bool {
 		return name != "authentication-config" && name != "anonymous-auth" && !strings.HasPrefix(name, "oidc-")

@@ -111,7 +111,9 @@ func TestAHostNotesHowMuchItIsHardened(t *testing.T) {
 			t.Errorf("%q is noted as %q", value, got)
 		}
 	}
-	for _, digests := range []map[string]string{nil, {HardeningDigest: "x"}, {"kubelet": HardeningNote(HardeningNone)}} {
+	for _, digests := range []map[string]string{
+		nil, {HardeningDigest: "x"}, {"kubelet": HardeningNote(HardeningNone)},
+	} {
 		if got := HardeningNoted(digests); got != "" {
 			t.Errorf("%v is a note of %q", digests, got)
 		}

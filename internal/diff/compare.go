@@ -9,8 +9,8 @@ type op struct {
 	text     string
 }
 
-// mostCells bounds the table of compare: beyond it, all that lies between the lines which texts begin and end with alike
-// is another.
+// mostCells bounds the table of common lines: beyond it, all is another that lies between the lines with which both
+// texts begin and end.
 const mostCells = 4 << 20
 
 // compare finds a longest common subsequence of lines, after those with which both texts begin and end.

@@ -21,7 +21,7 @@ type Set struct {
 
 // Change is what changes in one file, in the flags of one program, or in one object.
 type Change struct {
-	Of string `json:"of"` // "/etc/containerd/config.toml", "flags of kube-apiserver", "ConfigMap kube-system/kube-proxy"
+	Of string `json:"of"` // "/etc/crictl.yaml", "flags of kube-apiserver", "ConfigMap kube-system/kube-proxy"
 	// Lines are those of a unified diff: "@@ -1,3 +1,3 @@", then lines that begin with a blank, with - where they are
 	// live, and with + where they will be.
 	Lines   []string `json:"lines,omitempty"`

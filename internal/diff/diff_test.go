@@ -34,8 +34,9 @@ func TestLinesThatDiffer(t *testing.T) {
 		{"a secret beside it", "a: 1\npassword: hunter2\n", "a: 2\npassword: hunter2\n", []string{
 			"@@ -1,2 +1,2 @@", "-a: 1", "+a: 2", " password: <secret>",
 		}},
-		{"a proxy's password", `"HTTP_PROXY=http://me:one@proxy:3128"`, `"HTTP_PROXY=http://me:two@proxy:3128"`, []string{
-			"@@ -1,1 +1,1 @@", `-"HTTP_PROXY=http://<secret>@proxy:3128"`, `+"HTTP_PROXY=http://<secret, changed>@proxy:3128"`,
+		{"a proxy's password", "HTTP_PROXY=http://me:one@proxy:3128", "HTTP_PROXY=http://me:two@proxy:3128", []string{
+			"@@ -1,1 +1,1 @@", "-HTTP_PROXY=http://<secret>@proxy:3128",
+			"+HTTP_PROXY=http://<secret, changed>@proxy:3128",
 		}},
 		{"a registry's credentials", "auth = \"YTpi\"", "auth = \"YTpj\"", []string{
 			"@@ -1,1 +1,1 @@", "-auth = <secret>", "+auth = <secret, changed>",

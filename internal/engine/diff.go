@@ -85,18 +85,16 @@ func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Cha
 	}
 	h, _ := p.Want.Host(id)
 	in, _ := scriptInput(p, h)
-	read := settings.Live{Failed: "it did not answer"}
-	if p.Observed.World.Hosts[id].Reach == observed.Reached {
-		read = probe.Settings(ctx, e.HostOf(p, id), settings.Paths(in, names), kept)
+	read, paths := settings.Live{Failed: "it did not answer"}, settings.Paths(in, names)
+	if p.Observed.World.Hosts[id].Reach == observed.Reached && len(paths)+len(kept) > 0 {
+		read = probe.Settings(ctx, e.HostOf(p, id), paths, kept)
 	}
 	var out []diff.Change
 	if len(kept) > 0 {
 		out = settings.Restored(kept, read)
 	}
-	if len(names) > 0 {
-		out = append(out, settings.OfHost(in, names, read)...)
-	}
-	return out
+	out = append(out, settings.OfHost(in, names, read)...)
+	return append(out, settings.OfCredentials(names, p.Observed.World.Hosts[id])...)
 }
 
 // nodeDiff is what changes of a host's Node.

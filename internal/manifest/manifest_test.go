@@ -294,7 +294,9 @@ func TestStrictHostKeysAndMirror(t *testing.T) {
 // A manifest that says nothing says nothing: what a cluster then gets depends on whether it is there.
 func TestHardeningIsWhatTheManifestSays(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"": "", "hardening: baseline\n": "baseline", "hardening: none\n": "none"} {
+	for text, want := range map[string]string{
+		"": "", "hardening: baseline\n": "baseline", "hardening: none\n": "none",
+	} {
 		if got := load(t, demo+text, "").Cluster; got.Hardening != want || got.NoAuditLog {
 			t.Errorf("%q: hardening %q, no audit log: %t", text, got.Hardening, got.NoAuditLog)
 		}

@@ -98,5 +98,6 @@ func (r *settingsReader) line(line string) {
 // matches reports whether a path is one of a pattern's, and no longer or stranger than a path of ours.
 func matches(pattern, file string) bool {
 	ok, err := path.Match(pattern, file)
-	return ok && err == nil && path.Clean(file) == file && len(file) <= longestLine && host.Printed(file) == file && !strings.Contains(file, "\t")
+	return ok && err == nil && len(file) <= longestLine && path.Clean(file) == file && host.Printed(file) == file &&
+		!strings.Contains(file, "\t")
 }

@@ -91,16 +91,20 @@ func TestAHostSaysOfItsSettingsWhatWasAsked(t *testing.T) {
 	}{
 		"what moves a cursor": {saying{text: head + "text\t/etc/a\n=a\x1b[2Jb\r\n" + end}, texts("/etc/a", "a[2Jb\n")},
 		"what nobody asked for": {
-			saying{text: head + "text\t/etc/shadow\n=root\nkept\t/etc/d/../x\n=x\ncut\t/etc/y\ntext\t/etc/d/\x1bz/x\n=z\n" +
-				"text\t/etc/d/a/b/x\n=x\n" + end}, settings.Live{},
+			saying{text: head + "text\t/etc/shadow\n=root\nkept\t/etc/d/../x\n=x\ncut\t/etc/y\n" +
+				"text\t/etc/d/\x1bz/x\n=z\ntext\t/etc/d/a/b/x\n=x\n" + end}, settings.Live{},
 		},
-		"a pattern":         {saying{text: head + "text\t/etc/d/y z/x\n=1\n" + end}, texts("/etc/d/y z/x", "1\n")},
-		"a file twice":      {saying{text: head + "text\t/etc/a\n=1\ntext\t/etc/a\n=2\n" + end}, texts("/etc/a", "2\n")},
-		"after its end":     {saying{text: head + end + "text\t/etc/a\n=1\n"}, settings.Live{}},
-		"an empty file":     {saying{text: head + "text\t/etc/a\n\n" + end}, texts("/etc/a", "")},
-		"no answer":         {saying{text: "Welcome!\n"}, settings.Live{Failed: "what it said is no answer"}},
-		"half an answer":    {saying{text: head}, settings.Live{Failed: "its answer ends in the middle"}},
-		"too much":          {saying{text: strings.Repeat("x", mostText+1)}, settings.Live{Failed: host.ErrOutput.Error()}},
+		"a pattern": {saying{text: head + "text\t/etc/d/y z/x\n=1\n" + end}, texts("/etc/d/y z/x", "1\n")},
+		"a file twice": {
+			saying{text: head + "text\t/etc/a\n=1\ntext\t/etc/a\n=2\n" + end}, texts("/etc/a", "2\n"),
+		},
+		"after its end":  {saying{text: head + end + "text\t/etc/a\n=1\n"}, settings.Live{}},
+		"an empty file":  {saying{text: head + "text\t/etc/a\n\n" + end}, texts("/etc/a", "")},
+		"no answer":      {saying{text: "Welcome!\n"}, settings.Live{Failed: "what it said is no answer"}},
+		"half an answer": {saying{text: head}, settings.Live{Failed: "its answer ends in the middle"}},
+		"too much": {
+			saying{text: strings.Repeat("x", mostText+1)}, settings.Live{Failed: host.ErrOutput.Error()},
+		},
 		"a lost connection": {saying{err: errors.New("lost\x1b\nit")}, settings.Live{Failed: "lost it"}},
 		"a long line": {
 			saying{text: head + "text\t/etc/a\n=" + strings.Repeat("x", 10_000) + "\n" + end},

@@ -113,9 +113,10 @@ func machineRows() [10]row { //nolint:funlen // a table
 		},
 		{
 			code: SettingsLater, class: ClassKube,
-			meaning: "A Machine's host has other settings than the cluster's record, and gets those when it is its turn.",
-			what:    "its settings are to change, and it is not its turn",
-			do:      "nothing, unless the Machine's condition SettingsCurrent says so: see kubectl describe machine",
+			meaning: "A Machine's host has other settings than the cluster's record, and gets those when it is its " +
+				"turn.",
+			what: "its settings are to change, and it is not its turn",
+			do:   "nothing, unless the Machine's condition SettingsCurrent says so: see kubectl describe machine",
 		},
 	}
 }

@@ -1,10 +1,6 @@
 package script
 
-import (
-	"strings"
-
-	"kubeone/internal/desired"
-)
+import "kubeone/internal/desired"
 
 // File is a file of a host as its stages write it. One without content is not there.
 type File struct{ Path, Content string }
@@ -61,22 +57,22 @@ func KubeletSettings(in Input) map[string]any {
 	for name, value := range hostKubelet(in) {
 		all[name] = value
 	}
-	return decided(all)
+	return decided(all, in.Want)
 }
 
 // ClusterKubeletSettings are those that the cluster's kubelet-config has.
 func ClusterKubeletSettings(want desired.Cluster) map[string]any {
-	return decided(kubeletConfiguration(want))
+	return decided(kubeletConfiguration(want), want)
 }
 
-func decided(all object) map[string]any {
-	out := map[string]any{}
-	for _, name := range patchedSettings() {
-		value := all[name]
-		if value == nil && strings.HasSuffix(name, "Age") {
-			value = "0s" // the kubelet reads no duration from nothing
-		}
-		out[name] = value
+// ComponentFiles are the files that components of the control plane read on this host beside what kubeadm writes.
+func ComponentFiles(in Input) []desired.ComponentFile { return componentFiles(in) }
+
+// ComponentPatterns are where such files are.
+func ComponentPatterns() []string {
+	var out []string
+	for _, c := range components() {
+		out = append(out, desired.ComponentDir(c)+"/*")
 	}
 	return out
 }
@@ -90,5 +86,5 @@ func Flags(want desired.Cluster) map[string]map[string]string {
 	}
 }
 
-// ClusterConfiguration is kubeadm's ClusterConfiguration as a reconfiguration writes it into the cluster, without images.
+// ClusterConfiguration is kubeadm's, as a reconfiguration writes it into the cluster, without images.
 func ClusterConfiguration(want desired.Cluster) map[string]any { return clusterConfiguration(want) }

@@ -99,7 +99,8 @@ func TestFilesHaveTheModesThatAreWanted(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b.must(`put "@ROOT@/etc/systemd/system/kubelet.service" "$FILE_MODE" file_kubelet_unit; file_modes; file_modes`)
+			b.must(`put "@ROOT@/etc/systemd/system/kubelet.service" "$FILE_MODE" file_kubelet_unit` + "\n" +
+				"file_modes; file_modes")
 			if diff := cmp.Diff(want, b.modes(config, unit, key, data)); diff != "" {
 				t.Error(diff)
 			}

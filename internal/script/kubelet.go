@@ -1,6 +1,7 @@
 package script
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,18 +47,28 @@ func kubeletPatch(in Input) string {
 		Value any    `json:"value"`
 	}
 	var patch []operation
-	for _, name := range slices.Sorted(slices.Values(append(patchedSettings(), hardenedSettings(in.Want)...))) {
-		value := all[name]
-		if value == nil && (strings.HasSuffix(name, "Age") || strings.HasSuffix(name, "Timeout")) {
-			value = "0s" // the kubelet reads no duration from nothing
-		}
-		patch = append(patch, operation{"add", "/" + name, value})
+	values := decided(all, in.Want)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		patch = append(patch, operation{"add", "/" + name, values[name]})
 	}
 	text, err := yaml.Marshal(patch)
 	if err != nil {
 		panic("kubelet patch of " + in.NodeName + ": " + err.Error()) // maps of strings and numbers only
 	}
 	return string(text)
+}
+
+// decided are the settings on which the manifest decides; nil is one that it leaves to the kubelet.
+func decided(all object, want desired.Cluster) map[string]any {
+	out := map[string]any{}
+	for _, name := range append(patchedSettings(), hardenedSettings(want)...) {
+		value := all[name]
+		if value == nil && (strings.HasSuffix(name, "Age") || strings.HasSuffix(name, "Timeout")) {
+			value = "0s" // the kubelet reads no duration from nothing
+		}
+		out[name] = value
+	}
+	return out
 }
 
 // patchedSettings are the settings of the kubelet on which the manifest decides, sorted.

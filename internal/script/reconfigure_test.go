@@ -89,7 +89,8 @@ func TestSettingsThatAreRefusedAreTakenBack(t *testing.T) {
 	b.write("refuses", "")
 	const all = "; cat etc/kubeone/digests etc/kubeone/patches/* etc/containerd/config.toml var/lib/kubelet/config.yaml"
 	before := b.must("cd '" + b.root + "'" + all)
-	const says = `the kubelet does not start: E1125 run.go:72] "command failed" err="failed to validate: maxPods is wrong"` +
+	const says = `the kubelet does not start: E1125 run.go:72] "command failed" ` +
+		`err="failed to validate: maxPods is wrong"` +
 		"; this host has again what it had before"
 	r := b.run("file_kubelet_patch() { echo other; }; file_containerd_config() { echo other; }; stage_reconfigure")
 	if r.code != 65 || !strings.Contains(r.err, says) { // by that status controllers know it

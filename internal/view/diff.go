@@ -7,16 +7,16 @@ import (
 	"kubeone/internal/diff"
 )
 
-// Diff writes which lines differ between what is live and what will be; hosts with the same lines stand together. Without
-// any it says so.
+// Diff writes which lines differ between what is live and what will be; hosts with the same lines stand together.
+// Without any it says so.
 func Diff(w io.Writer, s Style, sets []diff.Set) {
 	out := &page{style: s}
 	out.line(s.paint(bold, "Differences between what is live (-) and what will be (+):"))
 	out.diffs(sets)
 	if len(sets) == 0 {
 		out.space()
-		out.para("  ", "None that can be shown: no step of the plan changes a file or an object of which both are known "+
-			"beforehand.", plain)
+		out.para("  ", "None that can be shown: no step of the plan changes a file or an object of which both are "+
+			"known beforehand.", plain)
 	}
 	out.space()
 	out.flush(w)

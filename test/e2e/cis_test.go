@@ -194,7 +194,8 @@ func controlPlaneFiles() []cis {
 	add("9", "", below("/etc/cni/net.d", "", func(path string) func(facts) string { return closed(path, 0o600) }))
 	add("10", "", below("/etc/cni/net.d", "", func(path string) func(facts) string { return owned(path, "root:root") }))
 	add("11", "", closed("/var/lib/etcd", 0o700))
-	add("12", "etcd runs as root, as kubeadm has it, and its data are root's alone", owned("/var/lib/etcd", "etcd:etcd"))
+	add("12", "etcd runs as root, as kubeadm has it, and its data are root's alone",
+		owned("/var/lib/etcd", "etcd:etcd"))
 	for i, name := range []string{"admin", "scheduler", "controller-manager"} {
 		path := kubernetes + "/" + name + ".conf"
 		add(strconv.Itoa(2*i+13), "", closed(path, 0o600))

@@ -190,7 +190,9 @@ func (s *story) nowhere(secrets ...string) {
 				s.Errorf("%s has %s in %s", host, secret, where)
 			}
 		}
-		for _, look := range []string{"grep -rlF " + secret + " " + s.Dir, "tar -xzOf " + archive + " | grep -cF " + secret} {
+		for _, look := range []string{
+			"grep -rlF " + secret + " " + s.Dir, "tar -xzOf " + archive + " | grep -cF " + secret,
+		} {
 			if where := s.here(look); where != "" && where != "0" {
 				s.Errorf("%s finds %s", look, where)
 			}

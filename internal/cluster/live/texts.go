@@ -79,7 +79,8 @@ func (c Check) anew(ctx context.Context, a *ssa.Applier) []diff.Change {
 		return nil
 	}
 	if d := differenceOf(of, c.Differs(o.Object)); d != nil {
-		return []diff.Change{diff.Unknown(of, "it differs in "+strings.Join(d.Fields, ", ")+", and kubeadm makes it anew")}
+		why := "it differs in " + strings.Join(d.Fields, ", ") + ", and kubeadm makes it anew"
+		return []diff.Change{diff.Unknown(of, why)}
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ func Paths(in script.Input, names []string) []string {
 			for _, pod := range staticPods() {
 				out = append(out, manifestOf(pod))
 			}
+			out = append(out, script.ComponentPatterns()...)
 		}
 	}
 	slices.Sort(out)
@@ -60,6 +61,12 @@ func rewritesPods(name string) bool {
 
 // OfHost is what changes on a host whose configurations of these names differ.
 func OfHost(in script.Input, names []string, live Live) []diff.Change {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return name == desired.CredentialsConfiguration // OfCredentials has them
+	})
+	if len(names) == 0 {
+		return nil
+	}
 	if live.Failed != "" {
 		return []diff.Change{diff.Unknown(strings.Join(names, ", "), "the host's files were not read: "+live.Failed)}
 	}
@@ -72,7 +79,9 @@ func OfHost(in script.Input, names []string, live Live) []diff.Change {
 			if pods {
 				continue // two digests of the same
 			}
-			pods, changes = true, flags(in.Want, live)
+			pods, changes = true, append(flags(in.Want, live), componentFiles(in, live)...)
+		case name == desired.HardeningDigest:
+			changes = []diff.Change{diff.Unknown(name, "the modes of files, which have no lines")}
 		case name == "kubelet":
 			changes = append(files(in, name, live), kubelet(in, live)...)
 		default:
@@ -119,10 +128,7 @@ func file(p string, live Live, will string, sandboxNamed bool) []diff.Change {
 	case path.Base(p) == "config.toml" && !sandboxNamed:
 		will = withSandbox(will, is)
 	}
-	if c, differs := diff.Of(p, is, will); differs {
-		return []diff.Change{c}
-	}
-	return nil
+	return changed(p, is, will)
 }
 
 const tooLong = "the file is too long to be read"
@@ -157,9 +163,7 @@ func Restored(paths []string, live Live) []diff.Change {
 		case !known:
 			out = append(out, diff.Unknown(p, "what the host has kept of it was not read"))
 		default:
-			if c, differs := diff.Of(p, live.Texts[p], kept); differs {
-				out = append(out, c)
-			}
+			out = append(out, changed(p, live.Texts[p], kept)...)
 		}
 	}
 	return out

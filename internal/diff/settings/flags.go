@@ -84,13 +84,15 @@ func ofKubeadm(pod string) []string {
 			"advertise-client-urls", "cert-file", "client-cert-auth", "data-dir", "experimental-initial-corrupt-check",
 			"experimental-watch-progress-notify-interval", "feature-gates", "initial-advertise-peer-urls",
 			"initial-cluster", "initial-cluster-state", "initial-cluster-token", "key-file", "listen-client-urls",
-			"listen-metrics-urls", "listen-peer-urls", "name", "peer-cert-file", "peer-client-cert-auth", "peer-key-file",
-			"peer-trusted-ca-file", "snapshot-count", "trusted-ca-file", "watch-progress-notify-interval",
+			"listen-metrics-urls", "listen-peer-urls", "name", "peer-cert-file", "peer-client-cert-auth",
+			"peer-key-file", "peer-trusted-ca-file", "snapshot-count", "trusted-ca-file",
+			"watch-progress-notify-interval",
 		}
 	case "kube-apiserver":
 		return []string{
-			"advertise-address", "allow-privileged", "authorization-mode", "client-ca-file", "enable-bootstrap-token-auth",
-			"etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-servers", "kubelet-client-certificate",
+			"advertise-address", "allow-privileged", "authorization-mode", "client-ca-file",
+			"enable-bootstrap-token-auth", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-servers",
+			"kubelet-client-certificate",
 			"kubelet-client-key", "kubelet-preferred-address-types", "proxy-client-cert-file", "proxy-client-key-file",
 			"requestheader-allowed-names", "requestheader-client-ca-file", "requestheader-extra-headers-prefix",
 			"requestheader-group-headers", "requestheader-username-headers", "secure-port", "service-account-issuer",

@@ -44,10 +44,7 @@ func decided(of, live string, settings map[string]any) []diff.Change {
 
 // compared compares objects by their text as YAML, without what is empty: that is the same as not there.
 func compared(of string, is, will map[string]any) []diff.Change {
-	if c, differs := diff.Of(of, text(is), text(will)); differs {
-		return []diff.Change{c}
-	}
-	return nil
+	return changed(of, text(is), text(will))
 }
 
 func text(object map[string]any) string {

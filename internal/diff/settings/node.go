@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/observed"
 )
 
-// controlPlaneTaint is the one that kubeadm gives by itself: where it is not wanted it goes, as those do that an earlier
-// manifest gave.
+// controlPlaneTaint is the one that kubeadm gives by itself: where it is not wanted it goes, as those do that an
+// earlier manifest gave.
 const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 
 // OfNode is what changes of a Node's labels, annotations and taints. What the manifest does not name stays, and is not
@@ -44,10 +44,7 @@ func OfNode(h desired.Host, node observed.Node) []diff.Change {
 		}
 	}
 	lines := func(of map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(of)), "\n") }
-	if c, differs := diff.Of("labels, annotations and taints", lines(is), lines(will)); differs {
-		return []diff.Change{c}
-	}
-	return nil
+	return changed("labels, annotations and taints", lines(is), lines(will))
 }
 
 func taint(t observed.Taint) string {

@@ -109,7 +109,8 @@ func TestFilesOfTheContainerRuntime(t *testing.T) {
 			"+sha256:b5d4045c3f466fa91fe2cc6abe79232a1a57cdf104f7a26e716e0a1e2789df78",
 		},
 		"/etc/containerd/certs.d/docker.io/hosts.toml": {
-			"+server = \"https://docker.io\"", "+", "+[host.\"https://mirror\"]", "+  capabilities = [\"pull\", \"resolve\"]",
+			"+server = \"https://docker.io\"", "+", "+[host.\"https://mirror\"]",
+			"+  capabilities = [\"pull\", \"resolve\"]",
 		},
 		"/etc/containerd/certs.d/gone/hosts.toml": {"-server = \"https://gone\"", "-password = \"<secret>\""},
 	}, settings.OfHost(in, []string{"containerd"}, live))
@@ -170,6 +171,64 @@ func TestFlagsOfTheControlPlane(t *testing.T) {
 	}, settings.OfHost(in, []string{desired.ComponentsDigest, desired.ControlPlaneDigest}, live))
 }
 
+func TestFilesThatComponentsRead(t *testing.T) {
+	t.Parallel()
+	in := host(desired.ControlPlane)
+	file := func(name, content string) desired.ComponentFile {
+		return desired.NewComponentFile(desired.APIServer, name, content)
+	}
+	same, old := file("same.yaml", "a"), file("audit-policy.yaml", "level: None")
+	policy := file("audit-policy.yaml", "level: Metadata")
+	hook, _ := file("webhook.conf", "token: hunter3").Secretly()
+	oldHook, gone := file("webhook.conf", "token: hunter2"), file("gone.yaml", "hunter1")
+	first, _ := file("first", "hunter4").Secretly()
+	in.Want.Extras = []desired.Extra{{
+		Name: "audit", Component: desired.APIServer, Files: []desired.ComponentFile{same, policy, hook, first},
+	}}
+	live := configured(in, map[string]string{
+		same.Path: "a", old.Path: "level: None\n", oldHook.Path: "token: hunter2\n", gone.Path: "hunter1\n",
+	})
+	got := lines(settings.OfHost(in, []string{desired.ComponentsDigest}, live))
+	for _, pod := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		delete(got, "flags of "+pod)
+	}
+	dir := desired.ComponentDir(desired.APIServer)
+	want := map[string][]string{
+		dir + "/audit-policy.yaml": {"-level: None", "+level: Metadata"},
+		dir + "/webhook.conf":      {"-<secret>", "+<secret, changed>"}, dir + "/first": {"+<secret>"},
+		dir + "/gone.yaml": {"? it goes, and may hold secrets"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if paths := settings.Paths(in, []string{desired.ComponentsDigest}); !slices.Contains(paths, dir+"/*") {
+		t.Errorf("%q", paths)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	is := observed.Host{Credentials: []observed.Credential{
+		{Of: "proxy credentials", Is: observed.CredentialMissing},
+		{Of: "registry credentials of a", Is: observed.CredentialOther},
+		{Of: "registry credentials of b", Is: observed.CredentialExtra},
+		{Of: "registry credentials of c", Is: observed.CredentialLeft},
+	}}
+	expect(t, map[string][]string{
+		"proxy credentials": {"+<secret>"}, "registry credentials of a": {"-<secret>", "+<secret, changed>"},
+		"registry credentials of b": {"-<secret>"},
+	}, settings.OfCredentials([]string{"kubelet", desired.CredentialsConfiguration}, is))
+	if got := settings.OfCredentials([]string{"kubelet"}, is); got != nil {
+		t.Errorf("%+v", got)
+	}
+	names := []string{desired.CredentialsConfiguration}
+	if got := settings.OfHost(host(desired.Worker), names, settings.Live{Failed: "lost"}); got != nil {
+		t.Errorf("%+v", got)
+	}
+	expect(t, map[string][]string{"hardening": {"? the modes of files, which have no lines"}},
+		settings.OfHost(host(desired.Worker), []string{desired.HardeningDigest}, settings.Live{}))
+}
+
 func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	t.Parallel()
 	in := host(desired.Worker)
@@ -188,7 +247,8 @@ func TestWhatIsNotKnownIsSaid(t *testing.T) {
 func TestFilesThatAreRestored(t *testing.T) {
 	t.Parallel()
 	live := settings.Live{
-		Texts: map[string]string{"/a": "mine\n"}, Kept: map[string]string{"/a": "ours\n"}, Cut: map[string]bool{"/c": true},
+		Texts: map[string]string{"/a": "mine\n"}, Kept: map[string]string{"/a": "ours\n"},
+		Cut: map[string]bool{"/c": true},
 	}
 	expect(t, map[string][]string{
 		"/a": {"-mine", "+ours"}, "/b": {"? what the host has kept of it was not read"},
@@ -235,7 +295,8 @@ scheduler:
 `
 	expect(t, map[string][]string{"ConfigMap kube-system/kubeadm-config": {
 		"+  - name: event-ttl", "+    value: 2h0m0s", "-certificateValidityPeriod: 4000h0m0s",
-		"+certificateValidityPeriod: 8760h0m0s", "-    extraArgs:", "-    - name: quota-backend-bytes", `-      value: "1"`,
+		"+certificateValidityPeriod: 8760h0m0s", "-    extraArgs:", "-    - name: quota-backend-bytes",
+		`-      value: "1"`,
 	}}, settings.OfKubeadmConfig(live, cluster()))
 }
 
