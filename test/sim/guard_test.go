@@ -36,7 +36,7 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.Promote, "seed=1 hosts=2+0 start=missing faults=", safety.Promotion},
 		{drive.AbsentHosts, "seed=1 hosts=3+0 start=healthy faults=1:replaced:0:1,1:dead:1:300,1:dead:2:300",
 			safety.NewCluster},
-		{drive.Wipe, "seed=1 hosts=3+0 start=bare faults=105:killed:0:2", safety.DataKept},
+		{drive.Wipe, "seed=1 hosts=3+0 start=bare faults=117:killed:0:2", safety.DataKept},
 		{drive.FreshInit, "seed=1 hosts=1+0 start=bare faults=30:fail-always:0:3", safety.NewCluster},
 		{drive.NoBudget, "seed=1 hosts=1+2 start=older-patch faults=", safety.Budget},
 		{drive.OpenAll, "seed=1 hosts=1+2 start=missing faults=1:by-hand:1:1", safety.OwnCordons},
