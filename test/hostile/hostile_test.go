@@ -28,9 +28,9 @@ import (
 
 // Bounds of what an attacker can make of one look at the cluster.
 const (
-	longest  = time.Minute // it may take, on a busy machine
-	mostSent = 12 << 20    // bytes are taken from it, those in the buffers of two machines included
-	mostSaid = 64 << 10    // bytes more are shown
+	longest  = 3 * time.Minute // it may take, on a busy machine
+	mostSent = 12 << 20        // bytes are taken from it, those in the buffers of two machines included
+	mostSaid = 64 << 10        // bytes more are shown
 )
 
 // TestAHostileHost makes all attempts, and compares what becomes of everybody else with what becomes of them beside an

@@ -74,6 +74,7 @@ func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
 // where this machine is too busy for those who are honest here.
 func (g *game) observe(ctx context.Context, r probe.Request) (probe.Result, error) {
 	r.Components, r.Endpoint = nil, ""
+	r.HostTimeout, r.APITimeout, r.EtcdTimeout, r.Timeout = 20*time.Second, 20*time.Second, 30*time.Second, time.Minute
 	if g.slow {
 		r.HostTimeout, r.AnswerTimeout, r.Timeout = 3*time.Second, 5*time.Second, 4*time.Second
 	}
