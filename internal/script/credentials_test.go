@@ -96,6 +96,7 @@ func credentialed(t *testing.T, c *desired.Credentials) *box {
 	t.Helper()
 	b := configured(t, "credentials")
 	b.command("crictl", ":")
+	b.command("ctr", `case "$*" in "plugins ls") echo 'io.containerd.grpc.v1  cri  -  ok   ' ;; esac`)
 	b.bring(c)
 	return b
 }
@@ -153,7 +154,7 @@ func TestCredentialsComeToAHost(t *testing.T) {
 	}
 	calls := b.calls()
 	if !slices.Contains(calls, "systemctl restart containerd.service") ||
-		slices.Contains(calls, "systemctl restart kubelet.service") || !slices.Contains(calls, "crictl version") {
+		slices.Contains(calls, "systemctl restart kubelet.service") || !slices.Contains(calls, "ctr plugins ls") {
 		t.Errorf("containerd alone starts anew, and is asked whether it serves:\n%s", strings.Join(calls, "\n"))
 	}
 	said := out + strings.Join(calls, "\n") + b.read("etc/kubeone/files") + b.read("etc/kubeone/digests")
@@ -289,6 +290,19 @@ func TestResetRemovesCredentials(t *testing.T) {
 	for _, name := range []string{registryFile, "etc/kubeone/proxy.env", "run/kubeone/secrets/credentials.tar"} {
 		if b.read(name) != "" {
 			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+// crictl, which would ask as the kubelet does, is not on every host.
+func TestContainerdServesTheKubelet(t *testing.T) {
+	t.Parallel()
+	for status, serves := range map[string]bool{"ok": true, "error": false, "skip": false} {
+		b := configured(t, "credentials")
+		b.command("ctr", `echo 'io.containerd.cri.v1  images  -  ok   '
+echo 'io.containerd.grpc.v1  cri  -  `+status+`   '`)
+		if out := b.must("if cri_runs; then echo yes; else echo no; fi"); strings.Contains(out, "yes") != serves {
+			t.Errorf("its status is %s, and it says %s", status, out)
 		}
 	}
 }

@@ -118,7 +118,12 @@ change_runtime() {
 # runtime_serves waits for what the kubelet asks of containerd: with a configuration that only that part of it refuses, containerd
 # runs without it.
 runtime_serves() {
-	wait_for 60 "containerd to serve the kubelet with the new credentials" "$BIN/crictl" version
+	wait_for 60 "containerd to serve the kubelet with the new credentials" cri_runs
+}
+
+# cri_runs succeeds when the part of containerd that the kubelet asks has started.
+cri_runs() {
+	"$BIN/ctr" plugins ls | grep -Eq '^io\.containerd\.grpc\.v1[[:space:]]+cri[[:space:]]+[^[:space:]]+[[:space:]]+ok[[:space:]]*$'
 }
 
 config_with_this_sandbox() {
