@@ -57,6 +57,9 @@ func (b *builder) routes() []decide.Decision {
 			break
 		}
 	}
+	if len(b.planned(step.DeleteNode)) > 0 && len(b.plan.Operator) == 0 {
+		b.awaitWorkloads("a Node goes, and what ran there is to run elsewhere or again")
+	}
 	return decisions
 }
 

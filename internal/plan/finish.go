@@ -25,7 +25,8 @@ func (b *builder) finish(first decide.Decision) {
 			s.Needs = union(s.Needs, b.addons)
 		}
 		if s.ID == "await-workloads" {
-			s.Needs = union(union(s.Needs, b.planned(step.NodeReady)), slices.Concat(b.addons, b.controllers))
+			s.Needs = union(s.Needs, slices.Concat(b.planned(step.NodeReady), b.planned(step.DeleteNode), b.addons,
+				b.controllers))
 		}
 		if s.Intent.Kind == step.SaveRecord {
 			s.Needs = b.others(s.ID)

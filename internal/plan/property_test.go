@@ -32,6 +32,7 @@ func properties() []property {
 		{"members leave only when dead, after a snapshot, within the quorum", membersLeaveSafely},
 		{"hosts are upgraded in the order that is safe", upgradesInOrder},
 		{"hosts are reconfigured in the order that is safe", reconfiguresInOrder},
+		{"what a Node that goes has taken along is awaited", awaitsWhatMoves},
 		{"an endpoint is dialled when all have its name, and published when all dial it", endpointInOrder},
 		{"a blocked plan has no steps", func(_ decide.Input, p Plan, _ []decide.Decision) error {
 			return check(p.Blocked == "" || len(p.Steps) == 0, "%d steps", len(p.Steps))
@@ -155,6 +156,16 @@ func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
 		ours := is.Marker != nil && is.Marker.Cluster == cluster && !is.Marker.Complete
 		if is.Reach != observed.Reached || hasData(is) && !ours {
 			return fmt.Errorf("%s: %+v", h.Hostname, is)
+		}
+	}
+	return nil
+}
+
+func awaitsWhatMoves(_ decide.Input, p Plan, _ []decide.Decision) error {
+	before := ancestors(p)
+	for _, s := range p.Steps {
+		if s.Intent.Kind == step.DeleteNode && len(p.Operator) == 0 && !before["await-workloads"][s.ID] {
+			return fmt.Errorf("nothing is awaited after %s", s.ID)
 		}
 	}
 	return nil

@@ -107,7 +107,7 @@ func credentialsChange(s *story) {
 
 	r.takes(secondPassword)
 	second := s.credentialsOf(r, secondPassword)
-	s.run(2, []string{"plan", "--credentials", second}, "registry credentials of "+r.address+" differ")
+	s.run(2, []string{"plan", "-v", "--credentials", second}, "registry credentials of "+r.address+" differ")
 	s.credentialsBrought(r, second, "differ")
 	s.pulls("second", r.image())
 	for host, of := range s.containers() {
