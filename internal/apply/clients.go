@@ -52,6 +52,8 @@ type API interface {
 	PublishEndpoint(ctx context.Context, endpoint string, names []string) error
 	// ScaleDNS makes the number of DNS servers what want says of the number that there is.
 	ScaleDNS(ctx context.Context, want func(have int32) int32) error
+	// RewriteSecrets writes every Secret again as it is, and tells how many by now.
+	RewriteSecrets(ctx context.Context, tell func(written int)) error
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*record.Record) error) error

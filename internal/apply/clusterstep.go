@@ -64,6 +64,7 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.NodeReady:          (*Run).nodeReady,
 		step.ApplyAddon:         (*Run).applyAddon,
 		step.SetSystem:          (*Run).setSystem,
+		step.RewriteSecrets:     (*Run).rewriteSecrets,
 		step.PublishEndpoint:    (*Run).publishEndpoint,
 		step.ApproveServing:     (*Run).approveServing,
 		step.RemoveAddon:        (*Run).removeAddon,

@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/jointoken"
+	"kubeone/internal/encryption"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
@@ -27,6 +28,7 @@ type session struct {
 		tokenIDs      []string             // of all tokens that the run has made
 		client        API
 		stopApprovals context.CancelFunc
+		madeKeys      map[string]encryption.Key // by name: keys for Secrets that this run has made
 	}
 }
 
@@ -65,6 +67,12 @@ func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[
 		return map[string][]byte{script.PKIFile: pki}, err
 	case step.CredentialsSecret:
 		return r.credentials()
+	case step.EncryptionSecret:
+		config, err := r.encryption(ctx, s)
+		if err != nil || config == nil {
+			return nil, err
+		}
+		return map[string][]byte{script.EncryptionFile: config.Text()}, nil
 	case step.BackupSecret:
 		return r.Copy.secrets()
 	case step.ComponentSecret:

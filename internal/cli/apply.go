@@ -72,6 +72,7 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	flags.StringVar(&f.plan, "plan", "", "carry out this saved plan, if it is still what would be done; does not ask")
 	flags.BoolVar(&f.forceUpgrade, "force-upgrade", false, "roll the configuration out although nothing differs")
 	f.registerNames(cmd)
+	f.registerRotation(cmd)
 	if as.use == upgradeVariant.use {
 		flags.BoolVar(&f.forceUpgrade, "force", false, "the same as --force-upgrade")
 	}

@@ -30,6 +30,7 @@ type clusterFlags struct {
 	forceUpgrade        bool
 	dropNames           bool
 	diff                bool
+	rotateKey           bool
 	allowUnsupported    bool
 	withMachines        bool
 	upgradeMachines     bool
@@ -77,6 +78,11 @@ func (f *clusterFlags) registerNames(cmd *cobra.Command) {
 		"take the names out of the API servers' certificates that the manifest does not have and nobody dials any more")
 }
 
+func (f *clusterFlags) registerRotation(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.rotateKey, "rotate-encryption-key", false,
+		"encrypt Secrets by a new key; where a change of keys is under way already, go on with that")
+}
+
 func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.allowUnsupported, "allow-unsupported", false,
 		"exit with 0, not 4, although the manifest sets fields that this version does not carry out")
@@ -111,7 +117,11 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 // request is what the flags ask of the cluster.
 func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
 	r := engine.Apply{ForceUpgrade: f.forceUpgrade, DropNames: f.dropNames, DiscardEdits: f.discardEdits,
-		UpgradeMachines: f.upgradeMachines}
+		UpgradeMachines: f.upgradeMachines, RotateKey: f.rotateKey}
+	if f.rotateKey && !w.Engine.Want().EncryptSecrets {
+		return r, &classError{exitConfig, errors.New("--rotate-encryption-key: features.encryptionProviders is not " +
+			"enabled in the manifest, so that Secrets have no key")}
+	}
 	ids, err := w.HostIDs("--limit", f.limit...)
 	if err != nil {
 		return r, err

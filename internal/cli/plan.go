@@ -62,6 +62,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false,
 		"plan to roll the configuration out although nothing differs")
 	f.registerNames(cmd)
+	f.registerRotation(cmd)
 	f.registerUnsupported(cmd)
 	outputFlag(cmd, &output, "text or json")
 	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")

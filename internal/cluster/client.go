@@ -26,6 +26,7 @@ import (
 	"kubeone/internal/cluster/nodes"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/rollout"
+	"kubeone/internal/cluster/secrets"
 	"kubeone/internal/cluster/settings"
 	"kubeone/internal/cluster/ssa"
 )
@@ -46,6 +47,7 @@ type Client struct {
 	nodes.Nodes
 	record.Store
 	rollout.Waiter
+	secrets.Rewriter
 	settings.Setter
 	*ssa.Applier
 
@@ -123,6 +125,7 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 		Nodes:    nodes.Nodes{Kubernetes: kube},
 		Store:    record.Store{Kubernetes: kube},
 		Waiter:   rollout.Waiter{Kubernetes: kube},
+		Rewriter: secrets.Rewriter{Dynamic: dyn},
 		Setter:   settings.Setter{Kubernetes: kube},
 		Applier:  ssa.New(kube, dyn),
 	}

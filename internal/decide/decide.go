@@ -9,6 +9,7 @@
 package decide
 
 import (
+	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
@@ -48,6 +49,8 @@ type Input struct {
 	DropNames bool
 	// DiscardEdits lets an upgrade write static pods anew that somebody has changed.
 	DiscardEdits bool
+	// RotateKey has Secrets encrypted by a new key, if they are by one that nobody is changing.
+	RotateKey bool
 	// About holds the IDs of the hosts that the decision is about; nil means all. The others may not have been
 	// asked: such a host is what the API says of its Node, and etcd of its member where that is known. Nothing
 	// is done outside.
@@ -99,6 +102,9 @@ type Decision struct {
 	Uncordon []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
 	// Drift are names of configurations that differ, sorted, by host ID; an upgrade brings them to its hosts.
 	Drift map[string][]string `json:"drift,omitempty"`
+
+	// Encryption is the next phase of a change of how Secrets are stored in etcd.
+	Encryption *atrest.Decision `json:"encryption,omitempty"`
 
 	Addons []string `json:"addons,omitempty"` // names of addons to apply, sorted
 	// System are the apps of Input.System that run another image, or whose objects are not as they must be, sorted.

@@ -44,6 +44,9 @@ func fill(d *Decision, v *view) {
 		}
 	case fsm.Reconfigure:
 		d.Uncordon, d.Drift = having(v.hosts, v.cordoned), v.drift()
+	case fsm.Encrypt:
+		next := v.encryption()
+		d.Encryption = &next
 	case fsm.Resources:
 		v.fillObjects(d)
 		d.Record = v.staleRecord()

@@ -27,6 +27,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 		bad, worth := v.fitnessOf(&v.hosts[i])
 		unfit, warnings = append(unfit, bad...), append(warnings, worth...)
 	}
+	unfit = append(unfit, v.encryptionUnfit()...)
 	if p := v.beginsOutsideLimit(); p != nil {
 		unfit = append(unfit, *p)
 	}
@@ -39,7 +40,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	warnings = append(append(warnings, v.notCompared()...), v.systemWaits()...)
-	warnings = append(warnings, v.endpointWarnings()...)
+	warnings = append(append(warnings, v.endpointWarnings()...), v.encryptionWaits()...)
 	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
 		warnings = append(warnings, *p)
 	}

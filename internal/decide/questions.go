@@ -33,6 +33,8 @@ func (v *view) ask(s fsm.State) (fsm.Event, string) {
 		return v.askVersion()
 	case fsm.AskConfiguration:
 		return v.askConfiguration()
+	case fsm.AskEncryption:
+		return v.askEncryption()
 	default: // AskObjects
 		return v.askObjects()
 	}

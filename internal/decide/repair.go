@@ -30,6 +30,8 @@ func (v *view) canRegenerate(s *hostState) bool {
 		return false
 	case s.Role == desired.Worker:
 		return v.in.Is.API.Reached == observed.Yes && v.source() != ""
+	case slices.Contains(s.Parts, condition.PartEncryption) && v.keysFor(s.ID) == nil:
+		return false // nobody has them
 	case slices.Contains(s.Parts, condition.PartCertificates) && v.vote(s) == observed.Yes:
 		return quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 	}

@@ -21,18 +21,20 @@ type Cluster struct {
 	ControlPlane []Host `json:"controlPlane"`
 	Workers      []Host `json:"workers,omitempty"`
 
-	Containerd      Containerd           `json:"containerd"`
-	Proxy           Proxy                `json:"proxy"`
-	Registry        Registry             `json:"registry"`
-	Logging         Logging              `json:"logging"`
-	Kubelet         Kubelet              `json:"kubelet"`
-	TLSCipherSuites TLSCipherSuites      `json:"tlsCipherSuites"`
-	Components      Components           `json:"components"`
-	Extras          []Extra              `json:"extras,omitempty"`   // of the control plane's components
-	CABundle        string               `json:"caBundle,omitempty"` // PEM; public certificates, not a secret
-	Certificates    Certificates         `json:"certificates"`
-	Preflight       Preflight            `json:"preflight"`
-	Artifacts       map[string]Artifacts `json:"artifacts,omitempty"` // by ArtifactsKey; see ArtifactsFor
+	Containerd      Containerd      `json:"containerd"`
+	Proxy           Proxy           `json:"proxy"`
+	Registry        Registry        `json:"registry"`
+	Logging         Logging         `json:"logging"`
+	Kubelet         Kubelet         `json:"kubelet"`
+	TLSCipherSuites TLSCipherSuites `json:"tlsCipherSuites"`
+	Components      Components      `json:"components"`
+	Extras          []Extra         `json:"extras,omitempty"`   // of the control plane's components
+	CABundle        string          `json:"caBundle,omitempty"` // PEM; public certificates, not a secret
+	// EncryptSecrets has the API servers encrypt Secrets in etcd.
+	EncryptSecrets bool                 `json:"encryptSecrets,omitempty"`
+	Certificates   Certificates         `json:"certificates"`
+	Preflight      Preflight            `json:"preflight"`
+	Artifacts      map[string]Artifacts `json:"artifacts,omitempty"` // by ArtifactsKey; see ArtifactsFor
 
 	// Hardening is how much the cluster is hardened by itself: HardeningBaseline, HardeningNone, or "" for a cluster
 	// of which nobody has said anything, which is as HardeningNone and leaves no trace of it. Of a manifest that says

@@ -250,7 +250,7 @@ func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposa
 	}
 	switch r := done.Request.(type) {
 	case Apply:
-		r.ForceUpgrade = false // a forced roll-out is once
+		r.ForceUpgrade, r.RotateKey = false, false // once
 		switch {
 		case len(done.Plan.Operator) > 0:
 			return e.Propose(ctx, r) // something remains, and waiting does not change it

@@ -61,7 +61,7 @@ func (p Proposal) stays() bool {
 		return false
 	}
 	switch p.Decision().Route {
-	case fsm.MoveEndpoint, fsm.Upgrade, fsm.Reconfigure, fsm.Resources:
+	case fsm.MoveEndpoint, fsm.Upgrade, fsm.Reconfigure, fsm.Encrypt, fsm.Resources:
 		return true
 	default:
 		return len(p.Plan.Operator) > 0

@@ -50,6 +50,7 @@ type Apply struct {
 	DiscardEdits bool            // an upgrade loses what somebody has changed in static pods
 	// UpgradeMachines gives MachineDeployments the cluster's version of the kubelet, after the control plane.
 	UpgradeMachines bool
+	RotateKey       bool // have Secrets encrypted by a new key
 	DropNames       bool // take the names out of the API servers' certificates that nobody wants any more
 	// Routes are the only routes that are followed; nil is all. A plan of another is a *ConfigError when it
 	// is carried out.

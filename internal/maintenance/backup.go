@@ -42,6 +42,16 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 		return backup.Metadata{}, err
 	}
 	content.Snapshot = taken
+	// Keys that came or went while the snapshot was taken may not be those of what is in it.
+	after, err := readKeys(ctx, e.engine.Host(e.client.Via()))
+	if err != nil {
+		return backup.Metadata{}, err
+	}
+	before := content.Keys
+	if after.EncryptionPath != before.EncryptionPath || !bytes.Equal(after.Encryption, before.Encryption) {
+		return backup.Metadata{}, errors.New("the keys by which Secrets are encrypted have changed while the " +
+			"snapshot was taken: wait until the run that changes them has ended, and take the backup again")
+	}
 	var metadata backup.Metadata
 	err = write(func(w io.Writer) (err error) {
 		metadata, err = backup.Write(w, content, recipients)

@@ -138,12 +138,12 @@ func writeTo(file string) func(func(io.Writer) error) error {
 func keysExpected(t *testing.T, encryption string) []hostfake.Expect {
 	t.Helper()
 	out := []hostfake.Expect{
-		{Name: "read the CAs", Do: secretly(t, pkiTar(t))},
-		{Name: "look for encryption at rest", Stdout: encryption + "\n"},
+		{Name: "read the CAs", Do: secretly(t, pkiTar(t)), Times: -1},
+		{Name: "look for encryption at rest", Stdout: encryption + "\n", Times: -1},
 	}
 	if encryption != "" {
 		out = append(out, hostfake.Expect{
-			Name:   "read the configuration of encryption at rest",
+			Name: "read the configuration of encryption at rest", Times: -1,
 			Args:   []string{encryption},
 			Stdout: "kind: EncryptionConfiguration\n",
 		})

@@ -39,6 +39,7 @@ func (l *loader) desired() desired.Cluster {
 		TLSCipherSuites: desired.TLSCipherSuites(c.TLSCipherSuites),
 		Components:      componentsOf(c.ControlPlaneComponents),
 		CABundle:        bundleOf(c),
+		EncryptSecrets:  c.Features.EncryptionProviders != nil && c.Features.EncryptionProviders.Enable,
 		Certificates: desired.Certificates{
 			ValidityPeriod:   c.CertificateAuthority.CertificateValidityPeriod,
 			CAValidityPeriod: c.CertificateAuthority.CACertificateValidityPeriod,

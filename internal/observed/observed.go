@@ -134,6 +134,9 @@ type Host struct {
 	// nothing of that sort, or is well.
 	EtcdLost string `json:"etcdLost,omitempty"`
 
+	// Encryption is how its API server stores Secrets; nil where it is told nothing of that, and on workers.
+	Encryption *Encryption `json:"encryption,omitempty"`
+
 	Certificates []Certificate `json:"certificates,omitempty"`
 	// Digests are what our last step on this host left: the sha256 of the configuration by name; drift is a difference.
 	Digests map[string]string `json:"digests,omitempty"`

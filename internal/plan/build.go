@@ -108,7 +108,7 @@ func (b *builder) follow(d decide.Decision) bool {
 			return false
 		}
 		b.install(d)
-		b.in.ForceUpgrade = false // what is made now is new
+		b.in.ForceUpgrade, b.in.RotateKey = false, false // what is made now is new
 	case fsm.Join:
 		b.join(d)
 	case fsm.Repair:
@@ -124,6 +124,8 @@ func (b *builder) follow(d decide.Decision) bool {
 		return b.upgrade(d)
 	case fsm.Reconfigure:
 		return b.reconfigure(d)
+	case fsm.Encrypt:
+		return b.encrypt(d)
 	case fsm.DisasterRecovery:
 		b.operator(d)
 		b.block("etcd has lost its quorum: apply does not recover it, kubeone recover does, as listed above")

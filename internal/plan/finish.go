@@ -126,6 +126,9 @@ func (b *builder) unlike(w problem.Problem) []string {
 	switch w.Code {
 	case problem.EndpointChanged:
 		out = append(out, "apiEndpoint (the cluster still has "+fmt.Sprint(w.Parameters["endpoint"])+")")
+	case problem.EncryptionWaits:
+		out = append(out, "features.encryptionProviders (control-plane host "+fmt.Sprint(w.Parameters["name"])+
+			" is in the way)")
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
 	case problem.FilesEdited, problem.StaticPodsEdited:

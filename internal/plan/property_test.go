@@ -127,7 +127,8 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 			kind == step.Dial && (is.Endpoint != url || is.AdminEndpoint != "" && is.AdminEndpoint != url)
 		files := step.ParamsOf[step.RestoreFilesParams](s.Intent).Files
 		restores := len(files) > 0 && len(desired.Missing(files, is.Restorable)) == 0
-		differs := kind == step.Reconfigure && drifts(in, s)
+		differs := kind == step.Reconfigure && drifts(in, s) || kind == step.CheckSecrets ||
+			step.ParamsOf[step.EncryptParams](s.Intent).Phase != ""
 		if kind.OnHost() && !asks && !moves && !restores && !differs && (!upgrade || !old) &&
 			ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)

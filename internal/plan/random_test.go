@@ -4,8 +4,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/atrest"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
@@ -88,6 +90,9 @@ func randomWorld(r *rand.Rand) decide.Input {
 		put(&in, h, k)
 	}
 	vary(r, &in)
+	if r.IntN(3) == 0 {
+		encryptSome(r, &in)
+	}
 	if in.Is.Etcd.Reached = observed.Yes; len(in.Is.Etcd.Members) == 0 || r.IntN(8) == 0 {
 		in.Is.Etcd = observed.Etcd{Reached: observed.No}
 	}
@@ -95,6 +100,23 @@ func randomWorld(r *rand.Rand) decide.Input {
 		in.Is.API = observed.API{Reached: observed.No} // and so nothing is known of what it holds
 	}
 	return decide.Settle(in, in.Limit != nil)
+}
+
+// encryptSome has Secrets encrypted, in some phase or another.
+func encryptSome(r *rand.Rand, in *decide.Input) {
+	in.Want.EncryptSecrets = r.IntN(3) > 0
+	in.RotateKey = in.Want.EncryptSecrets && r.IntN(3) == 0
+	for _, h := range in.Want.ControlPlane {
+		if is := in.Is.Hosts[h.ID]; is.KubeletConf == observed.Yes && is.EtcdData == observed.Yes {
+			is.Encryption = encryptedBy([][]string{
+				nil, {"identity", "kubeone-1"}, {"kubeone-1", "identity"}, {"kubeone-1"},
+			}[r.IntN(4)])
+			if is.Encryption != nil && r.IntN(9) == 0 {
+				is.Encryption.Lost, is.Encryption.Next.Providers = true, nil
+			}
+			in.Is.Hosts[h.ID] = is
+		}
+	}
 }
 
 // The endpoints of random worlds.
@@ -214,6 +236,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 		switch s.Intent.Kind {
 		case step.Init, step.JoinWorker, step.JoinFinish:
 			join(&out, h)
+			encryptLikeOthers(&out, h, s.Intent.Kind)
 		case step.RemoveEtcd:
 			out.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(out.Is.Etcd.Members), func(m observed.Member) bool {
 				return m.ID == step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member
@@ -230,7 +253,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			out.Is.Hosts[h.ID] = is
 		case step.RestartUnits, step.Regenerate, step.RestoreFiles:
 			is, was := member(h), out.Is.Hosts[h.ID]
-			is.Edited, is.Restorable = was.Edited, was.Restorable
+			is.Edited, is.Restorable, is.Encryption = was.Edited, was.Restorable, was.Encryption
 			if s.Intent.Kind == step.RestoreFiles {
 				is.Edited, is.Restorable = desired.Missing(was.Edited, was.Restorable), nil
 			}
@@ -247,6 +270,20 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 				}
 			})
 			etcdOf(out, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
+		case step.EncryptLearn, step.EncryptUse, step.EncryptForget, step.EncryptGive:
+			is := out.Is.Hosts[h.ID]
+			is.Encryption = encryptedBy(step.ParamsOf[step.EncryptParams](s.Intent).Providers)
+			out.RotateKey = false // once
+			if step.ParamsOf[step.EncryptParams](s.Intent).Phase == atrest.Give {
+				version := is.Kubelet.Version
+				works := member(h)
+				is.Containerd, is.Kubelet, is.Healthz = works.Containerd, works.Kubelet, works.Healthz
+				is.KubeletConf, is.KubeletCert, is.APIServer = works.KubeletConf, works.KubeletCert, works.APIServer
+				is.Kubelet.Version = version
+				nodeOf(out, h.Hostname, func(n *observed.Node) { n.Ready = observed.Yes })
+				etcdOf(out, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
+			}
+			out.Is.Hosts[h.ID] = is
 		case step.Reconfigure:
 			is := out.Is.Hosts[h.ID]
 			is.Digests = in.Config[h.ID]
@@ -350,4 +387,40 @@ func relabel(n *observed.Node, labels map[string]string) {
 		}
 		n.Labels[k] = v
 	}
+}
+
+// encryptedBy is how a host stores Secrets that runs with these keys.
+func encryptedBy(names []string) *observed.Encryption {
+	if len(names) == 0 {
+		return nil
+	}
+	c := observed.EncryptionConfig{Digest: strings.Join(names, ",")}
+	for _, name := range names {
+		c.Providers = append(c.Providers, observed.EncryptedBy{Name: name, Key: name})
+	}
+	return &observed.Encryption{Running: []observed.EncryptionConfig{c}, Next: c}
+}
+
+// encryptLikeOthers gives a control-plane host that has joined the keys of all others, and the first one its first.
+func encryptLikeOthers(out *decide.Input, h desired.Host, k step.Kind) {
+	if h.Role != desired.ControlPlane {
+		return
+	}
+	is := out.Is.Hosts[h.ID]
+	if k == step.Init {
+		if out.RotateKey = false; out.Want.EncryptSecrets {
+			is.Encryption = encryptedBy([]string{atrest.FirstKey})
+		}
+		out.Is.Hosts[h.ID] = is
+		return
+	}
+	var others []atrest.Host
+	for _, other := range out.Want.ControlPlane {
+		if seen := out.Is.Hosts[other.ID]; other.ID != h.ID && seen.Marker != nil && seen.Marker.Complete &&
+			seen.Reach == observed.Reached {
+			others = append(others, atrest.Of(other.ID, seen.Encryption))
+		}
+	}
+	is.Encryption = encryptedBy(atrest.Join(others))
+	out.Is.Hosts[h.ID] = is
 }

@@ -53,6 +53,8 @@ func (b *builder) repairHosts(d decide.Decision) {
 			id = b.restoreFiles(h, d, previous)
 		case d.Restarts[h.ID] != nil:
 			id = b.restart(h, d.Restarts[h.ID], reason, previous)
+		case slices.Contains(d.Regenerations[h.ID], condition.PartEncryption):
+			id = b.giveKeys(h, d.Regenerations[h.ID], reason, previous)
 		case d.Regenerations[h.ID] != nil:
 			id = b.regenerate(h, d.Regenerations[h.ID], reason, previous)
 		default:

@@ -32,6 +32,7 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 	}
 	h.ControllerFiles = controllerFiles(l["bundle"], files[imageNote])
 	h.Edited = edited(l["edited"])
+	h.Encryption = encryption(l)
 	h.Restorable = restorable(l["restorable"], h.Edited)
 	h.PodEdits = podEdits(l["pod-edit"], h.Edited)
 	h.Lock = lock(l, files)

@@ -146,6 +146,7 @@ files() {
 		endblock
 	fi
 	[ ! -f $ours/files ] || edited
+	encryption
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"
 }
 
@@ -175,6 +176,38 @@ other() {
 		sed -nE -e 's/^ *- (--[0-9A-Za-z-]+).*/\1/p' -e t -e 's/^[ -]*((mountPath|path|image): *[^ ]+) *$/\1/p' -e t \
 			-e 's/^[ -]*([0-9A-Za-z]+):.*/\1/p' |
 		sort -u | head -n 16 | while read -r what; do put pod-edit "$2 $what"; done
+}
+
+# encryption prints by which configurations API servers here encrypt what they store: the one that the next manifest names, the one
+# that the manifest names, and those of the ones that run, by their command lines. Of the files that are ours it prints their digests,
+# and of each key its name and its digest, in their order.
+encryption() {
+	file=$kubernetes/manifests/kube-apiserver.yaml
+	named=$(sed -n 's/^ *- --encryption-provider-config=//p' "$file" 2>/dev/null)
+	patch=$(sed -n 's/^ *value: --encryption-provider-config=//p' "$ours/patches/kube-apiserverencryption+json.yaml" 2>/dev/null)
+	[ -n "$named$patch" ] || [ -d $kubernetes/encryption ] || return 0
+	put encryption-next "${patch:-none}"
+	[ ! -f "$file" ] || put encryption-manifest "${named:-none}"
+	network=$(readlink /proc/self/ns/net)
+	for process in /proc/[0-9]*; do
+		name=
+		{ read -r name <"$process/comm"; } 2>/dev/null || continue
+		[ "$name" = kube-apiserver ] || continue
+		[ "$(readlink "$process/ns/net" 2>/dev/null)" = "$network" ] || continue
+		named=$(tr '\0' '\n' <"$process/cmdline" 2>/dev/null | sed -n 's/^--encryption-provider-config=//p')
+		put encryption-running "${named:-none}"
+	done
+	for file in "$kubernetes"/encryption/*.yaml; do
+		[ -r "$file" ] || continue
+		put encryption-file "$file $(sha256sum <"$file")"
+		while read -r one two three; do
+			case "$one $two" in
+			"- identity:") put encryption-key "$file identity -" ;;
+			"- name:") key=$three ;;
+			"secret: "*) put encryption-key "$file $key $(printf '%s' "$two" | sha256sum)" ;;
+			esac
+		done <"$file"
+	done
 }
 
 # Public parts only: of PEM files the certificates, of kubeconfigs the server and the client certificate.

@@ -38,6 +38,7 @@ const (
 	ComponentUnhealthy        Code = "ComponentUnhealthy"
 	ComponentUnknown          Code = "ComponentUnknown"
 	CAExpired                 Code = "CAExpired"
+	EncryptionKeysMissing     Code = "EncryptionKeysMissing"
 	CAKeyMissing              Code = "CAKeyMissing"
 	EtcdMemberMissing         Code = "EtcdMemberMissing"
 	EtcdMemberDown            Code = "EtcdMemberDown"
@@ -90,6 +91,9 @@ const (
 	EditsInTheWay        Code = "EditsInTheWay"
 	EndpointSilent       Code = "EndpointSilent"
 	CertificatesEnding   Code = "CertificatesEnding"
+	EncryptionForeign    Code = "EncryptionForeign"
+	EncryptionKeysDiffer Code = "EncryptionKeysDiffer"
+	EncryptionWaits      Code = "EncryptionWaits"
 )
 
 // Who a machine is. docs/problems.md explains each.

@@ -35,6 +35,7 @@ func samples() Parameters {
 		"hosts":   []string{"cp-1", "cp-2", "cp-3"}, "items": []string{"kubelet.conf", "PKI"}, "kernel": "4.18.0",
 		"id": "cp-a", "says": "cp-b", "owner": "host cp-b", "other": "203.0.113.14", "found": "203.0.113.15",
 		"containerd": "1.7.22", "kubelet": "1.32.9", "limit": "30s", "list": "controlPlane.hosts",
+		"digest": "0a1b2c", "file": "/etc/kubernetes/enc.yaml", "key": "kubeone-1",
 		"machineID": "0a1b2c", "machine": "kube-system/pool-1",
 		"machines": []string{"w-1 (Machine kube-system/pool-1)"},
 		"member":   "cp-3 (8e9e05c52164694d)", "minimum": "4.19", "name": "cp-3", "need": 1700,

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [24]row { //nolint:funlen // a table
+func clusterRows() [27]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -153,6 +153,31 @@ func clusterRows() [24]row { //nolint:funlen // a table
 			what:    "certificates expire within 30 days: {certificates}",
 			do: "kubeone apply renews those of the control plane, a kubelet that runs its own, and nobody those of " +
 				"CAs; kubeone certificates status says which is which",
+		},
+		{
+			code: EncryptionForeign, class: ClassConfig,
+			meaning: "An API server encrypts what it stores by a configuration that somebody else has made, and the " +
+				"manifest asks for encryption at rest.",
+			what: "the API server encrypts what it stores by {file}, which is not kubeone's, and the manifest sets " +
+				"features.encryptionProviders",
+			do: "take features.encryptionProviders out of the manifest and keep the flag of your own; or store " +
+				"Secrets unencrypted first, as described at kubernetes.io, and take the flag away",
+		},
+		{
+			code: EncryptionKeysDiffer, class: ClassRuntime,
+			meaning: "Two control-plane hosts have different keys of one name: what one has stored the other cannot " +
+				"read.",
+			what: "its key {key}, by which Secrets are encrypted, is another one than that of {other}",
+			do: "find out who has changed /etc/kubernetes/encryption there, and put back what it was, from the copy " +
+				"of a backup; nothing is changed while the two differ",
+		},
+		{
+			code: EncryptionWaits, class: ClassConfig,
+			meaning: "How Secrets are stored in etcd is to be changed, and a control-plane host that the manifest " +
+				"does not have would not get the keys.",
+			what: "how Secrets are stored is not changed: control-plane host {name} is not in the manifest, so that " +
+				"nobody would bring it the keys, and its API server could not read what the others store",
+			do: "put the host back into the manifest, or take it out of the cluster with kubeone node remove",
 		},
 		{
 			code: EndpointSilent, class: ClassKube,

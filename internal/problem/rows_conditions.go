@@ -1,6 +1,6 @@
 package problem
 
-func conditionsRows() [46]row { //nolint:funlen // a table
+func conditionsRows() [47]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostNotAsked, class: ClassConnection,
@@ -235,6 +235,15 @@ func conditionsRows() [46]row { //nolint:funlen // a table
 			meaning: "A certificate authority has expired, and with it everything that it signed.",
 			what:    "expired: the CA {certificates}, with all that it signed",
 			do:      "renew the CA as described at kubernetes.io",
+		},
+		{
+			code: EncryptionKeysMissing, class: ClassRuntime,
+			meaning: "The host has lost the keys by which Secrets are encrypted in etcd, and its API server would " +
+				"not start any more. It is never started without.",
+			what: "the keys by which Secrets are encrypted are gone: /etc/kubernetes/encryption/{digest}.yaml is not " +
+				"there, or is another file",
+			do: "kubeone apply brings them from another control-plane host; where no host has them, recover the " +
+				"cluster from a backup, which has: kubeone recover --from FILE",
 		},
 		{
 			code: CAKeyMissing, class: ClassRuntime,

@@ -43,6 +43,10 @@ const (
 	BeforeDir      = "/var/lib/kubeone/before" // files as they were before a reconfiguration that has not ended
 	APIPort        = 6443
 
+	// EncryptionDir has the configuration of encryption at rest, named after its digest, and EncryptionPatch names it.
+	EncryptionDir   = "/etc/kubernetes/encryption"
+	EncryptionPatch = "/etc/kubeone/patches/kube-apiserverencryption+json.yaml"
+
 	// RecoveryDir is where a restore works; only root reads it, and nothing of it is left at its end.
 	RecoveryDir = "/var/lib/kubeone/recovery"
 	// RecoverySnapshot is the snapshot that a restore begins from.
@@ -55,7 +59,7 @@ const (
 	DiscoveryFile = "discovery.conf" // a kubeconfig with the cluster's CA and endpoint, and no credentials
 	joinFile      = "join.conf"      // the same with the bootstrap token, as kubeadm reads it; made on the host
 	PKIFile       = "pki.tar"        // CAs and service-account keys
-	// EncryptionFile is the configuration of encryption at rest, of a backup.
+	// EncryptionFile is the configuration of encryption at rest, of a backup or of other control-plane hosts.
 	EncryptionFile = "encryption.yaml"
 )
 

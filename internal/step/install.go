@@ -48,7 +48,7 @@ func imagesRow() row {
 func initRow() row {
 	return row{
 		kind: Init, about: "a new cluster's first control-plane host",
-		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret},
+		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret, EncryptionSecret},
 		pods: true, creates: true, joins: true, essential: true, byHand: true, effect: begun,
 	}
 }
@@ -70,6 +70,7 @@ func joined(w *World, h desired.Host, _ Intent) {
 	seen.Digests = w.Config[h.ID]
 	seen.Endpoint = w.Want.Endpoint.URL()
 	if h.Role == desired.ControlPlane {
+		w.encryptedLikeOthers(h.ID, &seen)
 		seen.Endpoint, seen.AdminEndpoint = "", w.Want.Endpoint.URL() // its kubelet asks the API server beside it
 		seen.APINames = w.Want.APINames()
 	}

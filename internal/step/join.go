@@ -25,9 +25,10 @@ func (CopyPKIParams) Kind() Kind { return CopyPKI }
 
 func copyPKIRow() row {
 	return row{
-		kind: CopyPKI, about: "control plane: CAs and service-account keys from another control-plane host",
-		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](), secrets: []Secret{PKISecret},
-		byHand: true, effect: unchanged,
+		kind: CopyPKI, about: "control plane: CAs, service-account and encryption keys from another control-plane host",
+		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](),
+		secrets: []Secret{PKISecret, EncryptionSecret},
+		byHand:  true, effect: unchanged,
 	}
 }
 

@@ -110,6 +110,8 @@ const (
 	ComponentSecret Secret = "component files" // those of the control plane's components that are secret
 	// CredentialsSecret is what the host is to have for registries and proxies, if there is anything.
 	CredentialsSecret Secret = "credentials"
+	// EncryptionSecret is the configuration by which the API server encrypts Secrets, with its keys.
+	EncryptionSecret Secret = "encryption"
 )
 
 // Group is the part of a run to which a step belongs, in a reader's words.
@@ -117,19 +119,20 @@ type Group string
 
 // The groups.
 const (
-	groupPrepare   Group = "prepare"
-	groupImages    Group = "images"
-	groupInit      Group = "init"
-	groupJoins     Group = "joins"
-	groupReady     Group = "node ready"
-	groupAddons    Group = "addons"
-	groupFetch     Group = "fetch"
-	groupSnapshots Group = "snapshots"
-	groupUpgrade   Group = "upgrade"
-	groupRecovery  Group = "recovery"
-	groupRepairs   Group = "repairs"
-	groupEndpoint  Group = "endpoint"
-	groupDrain     Group = "drain"
-	groupRemovals  Group = "removals"
-	groupBooks     Group = "tokens and record"
+	groupPrepare    Group = "prepare"
+	groupImages     Group = "images"
+	groupInit       Group = "init"
+	groupJoins      Group = "joins"
+	groupReady      Group = "node ready"
+	groupAddons     Group = "addons"
+	groupFetch      Group = "fetch"
+	groupSnapshots  Group = "snapshots"
+	groupUpgrade    Group = "upgrade"
+	groupEncryption Group = "encryption"
+	groupRecovery   Group = "recovery"
+	groupRepairs    Group = "repairs"
+	groupEndpoint   Group = "endpoint"
+	groupDrain      Group = "drain"
+	groupRemovals   Group = "removals"
+	groupBooks      Group = "tokens and record"
 )

@@ -3,6 +3,7 @@ package step
 import (
 	"slices"
 
+	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 )
@@ -55,6 +56,8 @@ func rows() []row {
 		restartUnitsRow(), regenerateRow(), restoreFilesRow(), quarantineRow(),
 		apiNamesRow(), dialRow(), publishEndpointRow(),
 		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(), reconfigureRow(),
+		encryptRow(atrest.Learn), encryptRow(atrest.Use), encryptRow(atrest.Forget), encryptRow(atrest.Give),
+		rewriteSecretsRow(), checkSecretsRow(),
 		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
 		removeAutoApprovalRow(), revokeTokensRow(),
 		nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),

@@ -69,12 +69,13 @@ func TestSecretsAreThoseOfTheRole(t *testing.T) {
 		token  bool
 		want   []Secret
 	}{
-		{Intent{Kind: Init, Role: desired.ControlPlane}, true, []Secret{NewTokenSecret, ComponentSecret}},
+		{Intent{Kind: Init, Role: desired.ControlPlane}, true,
+			[]Secret{NewTokenSecret, EncryptionSecret, ComponentSecret}},
 		{Intent{Kind: JoinWorker, Role: desired.Worker}, true, []Secret{TokenSecret, DiscoverySecret}},
 		{Intent{Kind: Regenerate, Role: desired.Worker}, true, []Secret{TokenSecret, DiscoverySecret}},
 		{Intent{Kind: Regenerate, Role: desired.ControlPlane}, false, []Secret{ComponentSecret}},
 		{Intent{Kind: Reconfigure, Role: desired.Worker}, false, []Secret{CredentialsSecret}},
-		{Intent{Kind: CopyPKI, Role: desired.ControlPlane}, false, []Secret{PKISecret}},
+		{Intent{Kind: CopyPKI, Role: desired.ControlPlane}, false, []Secret{PKISecret, EncryptionSecret}},
 		{Intent{Kind: Images, Role: desired.Worker}, false, nil},
 	} {
 		if got := c.intent.Secrets(); !slices.Equal(got, c.want) || c.intent.NeedsToken() != c.token {
@@ -88,11 +89,13 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 	t.Parallel()
 	want := map[Kind]quorum.Disruption{
 		UpgradeControlPlane: quorum.Stop, UpgradeWorker: quorum.Stop, Reconfigure: quorum.Stop,
+		EncryptLearn: quorum.Stop, EncryptUse: quorum.Stop, EncryptForget: quorum.Stop, EncryptGive: quorum.Stop,
 		Quarantine: quorum.StopHealthy, RemoveEtcd: quorum.Leave,
 	}
 	for _, none := range []Kind{
 		Prepare, Images, ControllerFiles, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
 		RestartUnits, Regenerate, RestoreFiles, APINames, Dial, PublishEndpoint, Fetch, Check, SystemAddons, Snapshot,
+		RewriteSecrets, CheckSecrets,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
 		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, CreateMachines, UpgradeMachines,

@@ -37,6 +37,8 @@ type Report struct {
 	Etcd  EtcdReport   `json:"etcd"`
 	// Pool is nil of a cluster without Machines, and while the API does not answer.
 	Pool *PoolReport `json:"pool,omitempty"`
+	// Encryption is nil where nobody wants Secrets encrypted in etcd, and they are not.
+	Encryption *EncryptionReport `json:"encryption,omitempty"`
 	// what differs from the manifest without being unhealthy
 	Drift        []Difference          `json:"drift,omitempty"`
 	Running      []RunningStep         `json:"running,omitempty"`
@@ -129,6 +131,7 @@ func ReportOf(st StatusInput) Report {
 		r.Hosts = append(r.Hosts, st.host(h))
 	}
 	r.API, r.Etcd, r.Pool = st.api(), st.etcd(), st.pool()
+	r.Encryption = st.encryption()
 	r.Drift, r.Running, r.Locks = st.drift(), st.running(), st.locks()
 	r.Checks = checks(st, r)
 	r.Healthy = !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK })

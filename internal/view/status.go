@@ -56,6 +56,7 @@ func (v statusView) components() {
 		}
 	}
 	v.fact("components", v.check("components"), v.checkDetail("components"))
+	v.encryption()
 	v.certificates()
 	v.poolFacts()
 }
@@ -264,6 +265,8 @@ func next(r Report) string {
 		return "kubeone plan shows what the change to version " + r.Version + " takes."
 	case fsm.Reconfigure:
 		return "kubeone plan shows what differs, kubeone apply brings it to the hosts, one after the other."
+	case fsm.Encrypt:
+		return "kubeone plan shows how Secrets come to be stored as the manifest says, kubeone apply does it."
 	case fsm.Resources:
 		return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
 	case fsm.Error:

@@ -161,7 +161,7 @@ func (s *story) pulls(prefix, image string) {
 func credentialsEnd(s *story) {
 	file := filepath.Join(s.TempDir(), "none.yaml")
 	s.must(os.WriteFile(file, []byte("{}\n"), 0o600))
-	s.run(2, []string{"plan", "-c", file}, "are removed")
+	s.run(2, []string{"plan", "-v", "-c", file}, "are removed")
 	s.run(0, []string{"apply", "-y", "-c", file}, "Done. The cluster matches the manifest.")
 	for _, h := range s.Members() {
 		s.broken(h, "! ls /etc/containerd/conf.d/kubeone-registry-*.toml 2>/dev/null")

@@ -68,8 +68,8 @@ func newestComesBack(s *story) {
 	s.must(behind.Unpause(s.Context()))
 	// It woke up in the quorum in which it fell asleep, and a recovery beside it is refused until it knows better.
 	s.eventually("cp-2 knows that it has no quorum", time.Minute, func(ctx context.Context) error {
-		_, err := behind.Exec(ctx, "! curl -sf -m 2 http://127.0.0.1:2381/readyz >/dev/null && "+
-			"! curl -skf -m 5 https://127.0.0.1:6443/readyz >/dev/null")
+		_, err := behind.Exec(ctx, `says() { curl -sk -o /dev/null -w '%{http_code}' "$1"; }
+[ "$(says http://127.0.0.1:2381/readyz)" = 503 ] && [ "$(says https://127.0.0.1:6443/readyz)" = 500 ]`)
 		return err
 	})
 	s.must(s.WriteManifest())

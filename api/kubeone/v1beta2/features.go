@@ -27,7 +27,7 @@ type Features struct {
 	// OpenIDConnect has the API server accept an OpenID provider's tokens.
 	OpenIDConnect *OpenIDConnect `json:"openidConnect,omitempty"`
 	// EncryptionProviders encrypts Secrets in etcd.
-	EncryptionProviders *EncryptionProviders `json:"encryptionProviders,omitempty" carried:"no" security:"yes"`
+	EncryptionProviders *EncryptionProviders `json:"encryptionProviders,omitempty"`
 }
 
 // Switch is a feature that is on or off.
@@ -130,8 +130,8 @@ type OpenIDConnectConfig struct {
 
 // EncryptionProviders encrypts Secrets in etcd.
 type EncryptionProviders struct {
-	// Enable switches it on. Default: false.
+	// Enable has the API servers encrypt Secrets with a key that is made for it. Default: false.
 	Enable bool `json:"enable,omitempty"`
-	// CustomEncryptionConfiguration is an EncryptionConfiguration of the operator's own, with its keys.
-	CustomEncryptionConfiguration string `json:"customEncryptionConfiguration,omitempty" secret:"true" lines:"yes"`
+	// CustomEncryptionConfiguration is an EncryptionConfiguration of the operator's own, with its keys, or with KMS.
+	CustomEncryptionConfiguration string `json:"customEncryptionConfiguration,omitempty" carried:"no" secret:"true" security:"yes" lines:"yes"` //nolint:lll // tags
 }

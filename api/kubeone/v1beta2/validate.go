@@ -27,6 +27,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.kubelet("kubeletConfig", c.KubeletConfig)
 	f.containerd(c.ContainerRuntime)
 	f.components(c.ControlPlaneComponents)
+	f.encryption(c)
 	f.cipherSuites(c.TLSCipherSuites)
 	f.environment(c)
 	f.authorities(c)

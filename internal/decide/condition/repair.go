@@ -9,11 +9,12 @@ import (
 	"kubeone/internal/problem"
 )
 
-// What can be written again on a host, as Assessment.Parts names it: these three, and the names of static pods.
+// What can be written again on a host, as Assessment.Parts names it: these four, and the names of static pods.
 const (
 	PartCertificates = "certificates"        // the control plane's own, renewed for as long as they were valid
 	PartKubelet      = "kubelet-credentials" // kubelet.conf and its client certificate
 	PartSettings     = "kubelet-settings"    // the kubelet's configuration, as the manifest has it
+	PartEncryption   = "encryption-keys"     // by which Secrets are encrypted, from another control-plane host
 )
 
 // staticPods are the manifests that every control-plane host has, in the order in which their components
@@ -34,6 +35,9 @@ func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []
 	}
 	if controlPlane && settingsStuck(is) {
 		add(PartSettings, problem.SettingsStuck, nil)
+	}
+	if e := is.Encryption; controlPlane && e != nil && e.Lost {
+		add(PartEncryption, problem.EncryptionKeysMissing, problem.Parameters{"digest": e.Next.Digest})
 	}
 	if old := expired(is, controlPlaneCertificate); controlPlane && old != nil {
 		add(PartCertificates, problem.CertificatesExpired, problem.Parameters{"certificates": old})

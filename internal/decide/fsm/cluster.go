@@ -1,7 +1,7 @@
 package fsm
 
 // clusterQuestions are those about a cluster.
-func clusterQuestions() [11]question {
+func clusterQuestions() [12]question {
 	return [...]question{
 		{AskHosts, "Are the hosts fit for what is wanted?"},
 		{AskProvisioned, "Does a control plane exist?"},
@@ -13,6 +13,7 @@ func clusterQuestions() [11]question {
 		{AskWorkers, "Are the workers healthy?"},
 		{AskVersion, "Which version is wanted?"},
 		{AskConfiguration, "Does the configuration differ?"},
+		{AskEncryption, "Are Secrets stored as the manifest wants?"},
 		{AskObjects, "Are addons, labels and record current?"},
 	}
 }
@@ -40,6 +41,8 @@ func clusterAnswers(s State) []Event {
 		return []Event{OnSame, OnHigher, OnDiffers, OnForced, OnLower, OnSkipsMinor, OnSkew, OnEdited, OnNotKnown}
 	case AskConfiguration:
 		return []Event{OnNone, OnEdited, OnEnding, OnDiffers}
+	case AskEncryption:
+		return []Event{OnSame, OnDiffers}
 	case AskObjects:
 		return []Event{OnCurrent, OnStale}
 	}
@@ -47,7 +50,7 @@ func clusterAnswers(s State) []Event {
 }
 
 // clusterTransitions is the table of the machine about a cluster.
-func clusterTransitions() [41]Transition {
+func clusterTransitions() [43]Transition {
 	return [...]Transition{
 		{AskHosts, OnUnfit, State(Error)},
 		{AskHosts, OnFit, AskProvisioned},
@@ -96,7 +99,10 @@ func clusterTransitions() [41]Transition {
 		{AskConfiguration, OnEdited, State(Repair)},
 		{AskConfiguration, OnEnding, State(Repair)},
 		{AskConfiguration, OnDiffers, State(Reconfigure)},
-		{AskConfiguration, OnNone, AskObjects},
+		{AskConfiguration, OnNone, AskEncryption},
+
+		{AskEncryption, OnDiffers, State(Encrypt)},
+		{AskEncryption, OnSame, AskObjects},
 
 		{AskObjects, OnStale, State(Resources)},
 		{AskObjects, OnCurrent, State(Nothing)},
@@ -104,9 +110,9 @@ func clusterTransitions() [41]Transition {
 }
 
 // clusterRoutes are the exits of the machine about a cluster.
-func clusterRoutes() [11]Route {
+func clusterRoutes() [12]Route {
 	return [...]Route{
-		Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Reconfigure, Upgrade,
-		Install,
+		Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Encrypt, Reconfigure,
+		Upgrade, Install,
 	}
 }

@@ -18,6 +18,7 @@ const (
 	// another version, of the cluster or of some workers, or a forced roll-out
 	Upgrade     Route = "upgrade"
 	Reconfigure Route = "reconfigure" // the configuration of hosts differs from the manifest
+	Encrypt     Route = "encrypt"     // Secrets are stored in etcd otherwise than the manifest wants
 	Resources   Route = "resources"   // addons, node labels or our record differ
 	Nothing     Route = "nothing"     // the cluster matches the manifest
 	Error       Route = "error"       // something is wrong that must be put right first
@@ -43,6 +44,7 @@ const (
 	AskWorkers       State = "workers"
 	AskVersion       State = "version"
 	AskConfiguration State = "configuration"
+	AskEncryption    State = "encryption"
 	AskObjects       State = "objects"
 )
 

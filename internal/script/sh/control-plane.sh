@@ -71,6 +71,7 @@ drop_half_authorities() {
 
 stage_init() {
 	tolerated=$(ignored)
+	copy_encryption
 	drop_half_authorities
 	drop_halves
 	begin_etcd
@@ -104,6 +105,11 @@ no_auto_approval() {
 administer() { "$BIN/kubectl" --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s "$@"; }
 
 stage_pki() {
+	place_pki
+	copy_encryption
+}
+
+place_pki() {
 	archive=$(secret pki.tar)
 	if [ -s /etc/kubernetes/pki/ca.crt ]; then
 		theirs=$(tar -xOf "$archive" ca.crt | sha256sum)
@@ -195,6 +201,7 @@ stage_join_etcd() {
 
 stage_join_finish() {
 	component_files
+	never_blind local_ctl
 	config=$(kubeadm_config file_join)
 	kubeadm join phase control-plane-prepare control-plane --config "$config"
 	await_api_server 240

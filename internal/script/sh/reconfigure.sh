@@ -151,13 +151,19 @@ await_kubelet() {
 	done
 }
 
-# change_control_plane writes the static pods. The kubelet stands still meanwhile, and pods of which nothing has changed go on.
+# change_control_plane writes all static pods.
 change_control_plane() {
 	exempt_namespaces
 	component_files
+	# shellcheck disable=SC2086 # a list
+	change_pods $STATIC_PODS
+}
+
+# change_pods NAME... writes static pods. The kubelet stands still meanwhile, and pods of which nothing has changed go on.
+change_pods() {
 	systemctl stop kubelet
 	CHANGED_PODS=
-	for name in $STATIC_PODS; do
+	for name in "$@"; do
 		write_manifest "$name"
 		manifest=/etc/kubernetes/manifests/$name.yaml
 		if [ "$name" = etcd ] && same_but_founding "$BEFORE/files$manifest" "$manifest"; then

@@ -206,8 +206,10 @@ save_survivor() {
 	if quieted && copy_ctl --command-timeout 900s snapshot save "$RECOVERY/snapshot.db"; then
 		saved=yes
 	fi
+	unreadable=$(blind_to_copy)
 	close_data
 	rm -rf "$RECOVERY/copy"
+	[ "$saved" = no ] || [ -z "$unreadable" ] || die "$unreadable"
 	[ "$saved" = yes ] || die "etcd cannot use this host's data: $(reasons). Recover with --on another host that has etcd's data (one that this recovery has stopped still has it, in /var/lib/kubeone-old), or from a backup"
 }
 
@@ -233,8 +235,10 @@ drop_alarms() {
 	open_data /var/lib/etcd/kubeone-restored.part
 	dropped=no
 	if quieted; then dropped=yes; fi
+	unreadable=$(blind_to_copy)
 	close_data
 	[ "$dropped" = yes ] || die "etcd cannot use the restored data: $(reasons)"
+	[ -z "$unreadable" ] || die "$unreadable"
 }
 
 # make_data makes etcd's new data beside the old: another cluster ID, and revisions far ahead of all that anybody has seen, the
@@ -337,6 +341,11 @@ begin_anew() {
 		keep_edited /etc/kubernetes/manifests/etcd.yaml
 		kubeadm init phase etcd local --config "$config"
 		note_files /etc/kubernetes/manifests/etcd.yaml
+		if ! manifest_agrees; then
+			keep_edited /etc/kubernetes/manifests/kube-apiserver.yaml
+			kubeadm init phase control-plane apiserver --config "$(plain_config file_cluster_now)"
+			note_files /etc/kubernetes/manifests/kube-apiserver.yaml
+		fi
 		systemctl -q enable kubelet.service
 		# What had begun here may have brought settings that the kubelet refuses.
 		[ ! -f "$TURN" ] || settings_anew
@@ -360,10 +369,26 @@ begin_anew() {
 
 encryption_text() { cat "$SECRETS/encryption.yaml"; }
 
-# put_encryption gives the API server the backup's configuration of encryption at rest, where it looks for it.
+# put_encryption gives the API server the backup's configuration of encryption at rest, where it looks for it, and takes what this host
+# has of its own away: that is of another time.
 put_encryption() {
-	[ -z "$ENCRYPTION_PATH" ] || [ ! -f "$SECRETS/encryption.yaml" ] || put "$ENCRYPTION_PATH" 0600 encryption_text
+	[ "$RECOVER_FROM" = backup ] || return 0
+	case $ENCRYPTION_PATH in
+	"" | "$ENCRYPTION_DIR"/*) copy_encryption ;;
+	*)
+		rm -f "$ENCRYPTION_PATCH"
+		[ ! -f "$SECRETS/encryption.yaml" ] || put "$ENCRYPTION_PATH" 0600 encryption_text
+		;;
+	esac
 }
+
+# blind_to_copy prints why the API server that is to start on the copy could not read the Secrets in it; nothing where it can.
+blind_to_copy() {
+	(never_blind copy_answers 2>&1 >/dev/null) | sed -n 's/^error: \(.*\)/\1. Recover from a backup that has the keys/p'
+}
+
+# copy_answers ARGUMENT... asks the etcd that is open on the copy.
+copy_answers() { with_etcd etcdctl --endpoints "unix://$RECOVERY/client.sock" --command-timeout 60s "$@"; }
 
 stage_restore() {
 	still_lost
@@ -371,9 +396,9 @@ stage_restore() {
 	grep -qs '^restoring=yes$' "$MARKER" || rm -rf "$RECOVERY/done" "$RECOVERY/made" "$RECOVERY/copy" /var/lib/etcd/kubeone-restored
 	fence_mark yes
 	private "$RECOVERY"
-	restore_data
-	[ ! -f "$SECRETS/pki.tar" ] || stage_pki
 	put_encryption
+	restore_data
+	[ ! -f "$SECRETS/pki.tar" ] || place_pki
 	begin_anew
 	await_api_server 240
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy

@@ -110,6 +110,7 @@ remove_files() {
 	set --
 	[ ! -e /var/lib/etcd/member ] || set -- "$@" /var/lib/etcd
 	[ ! -e /etc/kubernetes/pki/ca.key ] || set -- "$@" /etc/kubernetes/pki
+	[ ! -e /etc/kubernetes/encryption ] || set -- "$@" /etc/kubernetes/encryption
 	move_aside reset "$@"
 	for name in kubectl kubeadm crictl ctr; do
 		case $(readlink "/usr/local/bin/$name" 2>/dev/null) in /opt/kubeone/*) rm -f "/usr/local/bin/$name" ;; esac

@@ -50,12 +50,14 @@ static_pods_ours() {
 
 # encryption_stays refuses to make an API server anew without what it encrypts with: nobody could read that any more.
 encryption_stays() {
-	grep -qs -e '--encryption-provider-config' /etc/kubernetes/manifests/kube-apiserver.yaml || return 0
-	{
+	[ "$ROLE" = control-plane ] || return 0
+	[ "${ENCRYPTING:-no}" = no ] || return 0
+	! grep -qs -e '--encryption-provider-config' /etc/kubernetes/manifests/kube-apiserver.yaml || {
 		file_cluster
 		cat /etc/kubeone/patches/kube-apiserver* 2>/dev/null || true
 	} | grep -q encryption-provider-config ||
 		die "the API server encrypts what it stores (--encryption-provider-config), the manifest does not, and nobody could read it: put that flag into controlPlaneComponents.apiServer.flags"
+	if etcd_votes >/dev/null 2>&1; then never_blind local_ctl; else configured >/dev/null; fi
 }
 
 # begun succeeds when an upgrade of this host to the wanted version has begun and has not ended.

@@ -66,6 +66,8 @@ func (s *Simulation) editHosts(f Fault) {
 			if n := len(want.Workers); n > 0 {
 				want.Workers[f.Host%n].Versions.Kubernetes = []string{OldFix, OldStep, ""}[f.For%3]
 			}
+		case Encryption:
+			want.EncryptSecrets = f.For%2 == 1
 		case Settings:
 			want.Logging.MaxFiles = f.For % (refused + 1)
 		}

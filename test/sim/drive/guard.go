@@ -51,6 +51,7 @@ const (
 	NoRecord     Guard = "no-record"      // nobody looks up whose Node the cluster's record calls by a name
 	OneVersion   Guard = "one-version"    // a Machine's kubelet is compared with the newest API server alone
 	NoOwner      Guard = "no-owner"       // nobody looks whose a host is, by its own note
+	Unwritten    Guard = "unwritten"      // Secrets are not written again before a key is dropped
 	KeepNothing  Guard = "keep-nothing"   // what was kept is deleted although there is no quorum
 )
 
@@ -60,7 +61,7 @@ func (g Guard) flaws() world.Flaws {
 		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
 		NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum,
 		NoRoom: g == NoRoom || g == NoWaves, Delete: g == Delete, Anyhow: g == Anyhow, Forget: g == NoForget,
-		NoOwner: g == NoOwner,
+		NoOwner: g == NoOwner, Unwritten: g == Unwritten,
 	}
 }
 

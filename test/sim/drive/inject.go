@@ -114,6 +114,8 @@ func (s *Simulation) harm(f Fault, h *world.Host) {
 		s.World.Expire(h)
 	case ConfLost:
 		s.World.LoseConf(h)
+	case KeysLost:
+		s.World.LoseKeys(h)
 	case Edited:
 		s.World.Edit(h)
 	case Collected:
@@ -133,6 +135,8 @@ func (s *Simulation) commandOf(f Fault) request {
 		}
 	case Upgraded:
 		r.command = applyForced
+	case Rotated:
+		r.command, r.rotate = applyAll, s.file.want.EncryptSecrets
 	case Reset:
 		r.command, r.purge = resetHosts, f.For%2 == 1
 	case Remove, RemoveGone:

@@ -31,6 +31,7 @@ type request struct {
 	command command
 	hosts   []string // IDs: the limit, or whom it is about; none is all
 	gone    bool     // a person says that the host is gone for good
+	rotate  bool     // Secrets are to be encrypted by a new key
 	purge   bool     // what was kept is deleted, too
 	on      string   // where a recovery begins, if a person has chosen
 }
@@ -66,6 +67,7 @@ func (o *operator) requested() look {
 	case applyAll: // of a caller that works on one worker
 		in.Limit = only([]string{o.alone})
 	}
+	in.RotateKey = o.request.rotate && o.state != verifying // once
 	in = decide.Settle(in, o.request.command != applyForced)
 	l := look{is: in.Is, want: in.Want, world: o.sim.seenVersion()}
 	if o.request.applies() {

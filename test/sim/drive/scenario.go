@@ -66,6 +66,7 @@ const (
 	Manifest   Kind = "manifest"    // its API server's manifest is deleted
 	Expired    Kind = "expired"     // its certificates have run out
 	ConfLost   Kind = "conf-lost"   // its kubelet.conf is deleted
+	KeysLost   Kind = "keys-lost"   // its keys for Secrets are deleted
 	Edited     Kind = "edited"      // somebody changes its kubelet's configuration
 	Collected  Kind = "collected"   // images that nothing uses are removed
 	ByHand     Kind = "by-hand"     // a person closes its Node
@@ -91,14 +92,16 @@ const (
 	ReplaceGone Kind = "replace-gone"  // node replace --unreachable
 	Recover     Kind = "recover"       // recover --from surviving-member, and --on the host if For is even
 	// A person changes the manifest, and a second operator applies it beside those who work with the one before.
-	Reordered Kind = "reordered" // its hosts have another order
-	Swapped   Kind = "swapped"   // the host and the next one have each other's addresses
-	Renamed   Kind = "renamed"   // the host has another hostname
-	RoleOther Kind = "role"      // the host is in the other list
-	LeftOut   Kind = "left-out"  // the host is not in it
-	PutBack   Kind = "put-back"  // hosts that were left out are in it again, at the end
-	Versions  Kind = "versions"  // a worker has a version of its own
-	Settings  Kind = "settings"  // its hosts have other settings; now and then such as no component starts with
+	Reordered  Kind = "reordered"  // its hosts have another order
+	Swapped    Kind = "swapped"    // the host and the next one have each other's addresses
+	Renamed    Kind = "renamed"    // the host has another hostname
+	RoleOther  Kind = "role"       // the host is in the other list
+	LeftOut    Kind = "left-out"   // the host is not in it
+	PutBack    Kind = "put-back"   // hosts that were left out are in it again, at the end
+	Versions   Kind = "versions"   // a worker has a version of its own
+	Settings   Kind = "settings"   // its hosts have other settings; now and then such as no component starts with
+	Encryption Kind = "encryption" // Secrets are to be encrypted, or with an even For not any more
+	Rotated    Kind = "rotated"    // apply --rotate-encryption-key, of a manifest by which they are encrypted
 	// Controllers work on hosts of a pool beside the manifest's.
 	Claimed  Kind = "claimed"  // a Machine wants the pool's host; if one has it, that one wants another kubelet
 	Returned Kind = "returned" // the Machine of the pool's host is deleted
@@ -113,7 +116,7 @@ func Kinds() []Kind {
 		Stopped, Crashed, DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed,
 		Killed, Paused, Stop, Second, Forced, Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone,
 		Replace, ReplaceGone, Recover, Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
-		Settings,
+		Settings, Encryption, Rotated, KeysLost,
 	}
 }
 
@@ -144,7 +147,7 @@ func (k Kind) ofOperator() bool {
 // isCommand reports whether a second operator gives another command than apply.
 func (k Kind) isCommand() bool {
 	switch k {
-	case Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover:
+	case Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover, Rotated:
 		return true
 	}
 	return false
@@ -153,7 +156,7 @@ func (k Kind) isCommand() bool {
 // isEdit reports whether a person changes the hosts of the manifest.
 func (k Kind) isEdit() bool {
 	switch k {
-	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions, Settings:
+	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions, Settings, Encryption:
 		return true
 	}
 	return false

@@ -314,3 +314,10 @@ func (m *members) RemoveMember(ctx context.Context, id uint64) error {
 
 // Close does nothing.
 func (m *members) Close() error { return nil }
+
+// RewriteSecrets does the plan's step.
+func (a *api) RewriteSecrets(ctx context.Context, tell func(int)) error {
+	err := a.through(ctx, step.RewriteSecrets, "")
+	tell(0)
+	return err
+}

@@ -89,6 +89,7 @@ func (c *Checker) State() {
 	}
 	c.note()
 	c.brains()
+	c.readable()
 	if c.World.Version != c.checked {
 		c.repaired()
 		c.versions()

@@ -41,6 +41,7 @@ const (
 	OwnTokens     Rule = "nobody is given a join token while it is good for any Node"
 	Believed      Rule = "whoever dials an endpoint finds its name in the certificate of every API server"
 	Owner         Rule = "a host is the manifest's or one Machine's, and nobody else changes it"
+	Readable      Rule = "no Secret is stored by a key that an API server, or the next one on its host, does not have"
 	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
 )
 

@@ -13,10 +13,11 @@ import (
 // Order is what a run works for, as its scripts say it: the endpoint, with the names that it wants in certificates, and
 // how often the cluster has been recovered when its plan has run; and for whom.
 type Order struct {
-	Endpoint desired.Endpoint
-	Epoch    int
-	Machine  string // the UID of the Machine that it is about; empty: the manifest's hosts
-	Config   string // the digest of the configuration that hosts are to have; empty: that of the beginning
+	Endpoint  desired.Endpoint
+	Epoch     int
+	Machine   string // the UID of the Machine that it is about; empty: the manifest's hosts
+	Encrypted bool   // Secrets are to be encrypted from the beginning
+	Config    string // the digest of the configuration that hosts are to have; empty: that of the beginning
 }
 
 // Ordered notes what a run works for.

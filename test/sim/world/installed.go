@@ -8,6 +8,7 @@ func Installed(want desired.Cluster, version string) *World {
 	first := w.Hosts[0]
 	w.begin(first, Objects{
 		Addons: map[string]string{"flannel": Addon}, Record: want.Digest, Endpoint: want.Endpoint.Host,
+		Secrets: newSecrets(nil),
 	}, 1)
 	r := w.EtcdCluster()
 	for _, h := range w.Hosts {

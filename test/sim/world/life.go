@@ -261,7 +261,11 @@ func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 			h.Disk.Etcd = true
 		case "kube-apiserver":
 			w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, New: h.Disk.Kubelet})
+			if h.Disk.KeysGone || w.blind(h, h.Disk.Keys) {
+				return false, errBlind
+			}
 			h.Disk.API = h.Disk.Kubelet
+			h.tellAPI()
 		case "kube-controller-manager", "kube-scheduler":
 			h.Disk.Controllers = true
 		}

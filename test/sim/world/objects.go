@@ -1,14 +1,18 @@
 package world
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // Objects is what the API holds, so far as it matters.
 type Objects struct {
-	Nodes  []*Node
-	Apps   []*App
-	Addons map[string]string // digest by name
-	Record string            // the manifest's digest as recorded; empty where there is no record
-	Known  map[string]string // by host ID, the name of its Node as recorded
+	Nodes   []*Node
+	Apps    []*App
+	Addons  map[string]string // digest by name
+	Secrets []string          // by what each is stored
+	Record  string            // the manifest's digest as recorded; empty where there is no record
+	Known   map[string]string // by host ID, the name of its Node as recorded
 	// AnyToken: whoever has a join token gets any Node's certificate.
 	AnyToken bool
 	Lease    Lease
@@ -83,6 +87,7 @@ func (o *Objects) closedWorkers() int {
 func (o Objects) clone() Objects {
 	out := o
 	out.Nodes, out.Apps, out.Addons, out.Known = nil, nil, maps.Clone(o.Addons), maps.Clone(o.Known)
+	out.Secrets = slices.Clone(o.Secrets)
 	for _, n := range o.Nodes {
 		c := *n
 		out.Nodes = append(out.Nodes, &c)

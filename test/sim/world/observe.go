@@ -74,6 +74,7 @@ func (w *World) observeHost(h *Host) observed.Host {
 		out.Edited = []string{"/var/lib/kubelet/config.yaml"}
 		out.Restorable = out.Edited
 	}
+	h.observeEncryption(&out)
 	w.observeRunning(h, &out)
 	return out
 }

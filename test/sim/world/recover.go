@@ -106,7 +106,11 @@ func beginAnew(w *World, h *Host, u *Unit) (bool, error) {
 		d.Admin, d.Names = e.Host, e.Required()
 	}
 	d.AdminCA, d.KubeletCA, d.Local, d.Expired = d.CA, d.CA, true, false
+	if d.KeysGone {
+		return false, errBlind
+	}
 	d.Etcd, d.API, d.Controllers = true, u.Intent.Version, true
+	h.tellAPI()
 	w.BringImages(h)
 	h.Run.Containerd = true
 	startKubelet(h, d.Kubelet)

@@ -1,8 +1,11 @@
 package world
 
+import "slices"
+
 // Settle lets the world become what its rules make of it: kubelets start what their manifests say, members find their
 // quorum and catch up, Nodes report, pods are placed. It is called after everything that happens.
 func (w *World) Settle() {
+	w.writeSecret()
 	if w.Version == w.settled && w.Now%32 != 0 {
 		if r := w.EtcdCluster(); r != nil && w.Now%4 == 1 {
 			w.catchUp(r)
@@ -52,8 +55,9 @@ func (w *World) settleHost(h *Host) {
 		w.named(h)
 		w.Version++
 	}
-	if h.Run.Etcd && h.Disk.API != h.Run.API && h.Disk.API != "" && h.Disk.Has(h.Disk.API) {
-		h.Run.API = h.Disk.API
+	if h.Run.Etcd && h.Disk.API != h.Run.API && h.Disk.API != "" && h.Disk.Has(h.Disk.API) &&
+		!h.Disk.KeysGone {
+		h.Run.API, h.Run.Told = h.Disk.API, slices.Clone(h.Disk.Told)
 		w.Version++
 	}
 }

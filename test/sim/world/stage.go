@@ -75,6 +75,9 @@ func initPKI(w *World, h *Host, u *Unit) (bool, error) {
 	e := w.wantedBy(u.By.Run)
 	h.Disk.Admin, h.Disk.Names = e.Host, e.Required()
 	w.configure(h, u)
+	if h.Disk.Data == nil && w.orders[u.By.Run].Encrypted {
+		h.Disk.Keys = []string{firstKey}
+	}
 	startKubelet(h, u.Intent.Version)
 	return true, nil
 }
@@ -97,7 +100,9 @@ func startKubelet(h *Host, version string) {
 func initEtcd(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.Data == nil || w.Flaws.FreshInit {
 		w.effect(Effect{Verb: RingMade, By: u.By, Host: h})
-		w.begin(h, Objects{Addons: map[string]string{}, Endpoint: w.wantedBy(u.By.Run).Host}, 0)
+		w.begin(h, Objects{
+			Addons: map[string]string{}, Endpoint: w.wantedBy(u.By.Run).Host, Secrets: newSecrets(h.Disk.Keys),
+		}, 0)
 	}
 	h.Disk.Etcd = true
 	return true, nil
@@ -108,11 +113,15 @@ func writeAPI(w *World, h *Host, u *Unit) (bool, error) {
 	if !h.Disk.Has(u.Intent.Version) {
 		return false, errors.New("its image is not there")
 	}
+	if h.Disk.KeysGone || w.blind(h, h.Disk.Keys) {
+		return false, errBlind
+	}
 	if h.Disk.API != u.Intent.Version {
 		u.Disrupted = u.Disrupted || w.APIReady(h)
 		w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: h.Disk.API, New: u.Intent.Version})
 		h.Disk.API = u.Intent.Version
 	}
+	h.tellAPI()
 	h.Disk.Controllers = true
 	return true, nil
 }
@@ -172,6 +181,7 @@ func writePKI(w *World, h *Host, u *Unit) (bool, error) {
 	}
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 	h.Disk.CA = peer.Disk.CA
+	w.copyKeys(h, peer)
 	return true, nil
 }
 

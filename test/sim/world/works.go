@@ -13,6 +13,11 @@ type work struct {
 	repairs bool // hosts that are well have no need of it
 }
 
+// encrypting is how a host's API server gets another list of keys.
+var encrypting = []phase{
+	mayEncrypt, placeKeys, beginUpgrade, tellKeys, awaitKubelet, awaitEtcd, awaitAPI, endUpgrade,
+}
+
 // works are what steps do, by kind.
 var works = map[step.Kind]work{
 	step.Prepare: {phases: []phase{markBegun, installRuntime}, repairs: true},
@@ -52,6 +57,13 @@ var works = map[step.Kind]work{
 		checkRunning, markChange, awaitOthers, stopForSettings, changeSettings, trySettings, awaitKubelet, awaitEtcd,
 		awaitAPI, markJoined, endUpgrade,
 	}},
+
+	step.EncryptLearn:   {phases: encrypting},
+	step.EncryptUse:     {phases: encrypting},
+	step.EncryptForget:  {phases: encrypting},
+	step.EncryptGive:    {phases: encrypting},
+	step.CheckSecrets:   {phases: []phase{checkSecrets}},
+	step.RewriteSecrets: {request: rewriteSecrets},
 
 	step.Snapshot:  {phases: []phase{snapshot}},
 	step.Fence:     {phases: []phase{fenceMark, stopAll, takeAway}},

@@ -29,7 +29,8 @@ type World struct {
 	Flaws Flaws
 	// Version counts changes: as long as it is the same, the world is.
 	Version  int
-	settled  int // the version that Settle has dealt with
+	wrote    int64 // when somebody last wrote a Secret
+	settled  int   // the version that Settle has dealt with
 	machines int
 	want     desired.Cluster // whose names and addresses the hosts have
 	// orders are what runs work for.
@@ -51,6 +52,7 @@ type Flaws struct {
 	Anyhow         bool // a recovery stops members although they serve
 	Forget         bool // a working directory is removed although another run has its lock
 	NoOwner        bool // a host does not look whose it is
+	Unwritten      bool // Secrets are not written again before a key is dropped, and nobody looks
 }
 
 // Host is a place for a machine: its name and address stay when the machine is replaced.
@@ -96,6 +98,8 @@ type Disk struct {
 	Enabled     bool     // containerd and kubelet start with the machine
 	Etcd        bool     // its manifest is there
 	API         string   // the version in the API server's manifest; "" is none
+	Keys, Told  []string // for Secrets: of the patch, and of the API server's manifest; nil: none
+	KeysGone    bool     // they were deleted
 	Controllers bool     // the manifests of controller manager and scheduler are there
 	Expired     bool     // the certificates of its control plane and of its kubelet
 	Lost        string   // the version of the API server whose manifest was deleted
@@ -151,7 +155,8 @@ type Running struct {
 	Registered          bool   // this kubelet has made its Node
 	Edited              bool   // it was started with somebody else's configuration
 	Etcd                bool
-	API                 string // the version of the API server that runs; "" is none
+	API                 string   // the version of the API server that runs; "" is none
+	Told                []string // its keys for Secrets
 	Unit                *Unit
 }
 

@@ -1,0 +1,151 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	"kubeone/internal/decide/atrest"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+// encryption is the next phase of a change of how Secrets are stored. It is the whole control plane's business: where
+// some of it is not looked at, or may not be touched, or is not well, or no configuration of ours, nothing is done.
+func (v *view) encryption() atrest.Decision {
+	for i := range v.controlPlane() {
+		if s := &v.hosts[i]; !s.inLimit || s.Condition != condition.Healthy || v.outdated(s) {
+			return atrest.Decision{}
+		}
+	}
+	if v.serverElsewhere() != "" {
+		return atrest.Decision{}
+	}
+	return v.encryptionWanted()
+}
+
+// encryptionWanted is the next phase, whether or not something is in its way.
+func (v *view) encryptionWanted() atrest.Decision {
+	members := v.encrypting("")
+	if v.in.About != nil || len(members) != v.cps || v.foreignEncryption() != nil {
+		return atrest.Decision{}
+	}
+	return atrest.Decide(members, atrest.Want{Encrypted: v.in.Want.EncryptSecrets, Rotate: v.in.RotateKey})
+}
+
+// serverElsewhere is the name of a control-plane host that the manifest does not have: nobody would bring keys to its
+// API server. It is "" where there is none. A Node that is not Ready counts only while it is that of a member of etcd.
+func (v *view) serverElsewhere() string {
+	for _, m := range v.in.Is.Etcd.Members {
+		if len(having(v.hosts, func(s *hostState) bool { return s.controlPlane() && s.Etcd == m.ID })) == 0 {
+			return cmp.Or(m.Name, m.ID)
+		}
+	}
+	for i := range v.in.Is.API.Nodes {
+		if n := &v.in.Is.API.Nodes[i]; n.ControlPlane && n.Ready == observed.Yes && !v.known(n) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// encrypting are the members of the control plane that say how they store Secrets, but for one host.
+func (v *view) encrypting(but string) []atrest.Host {
+	var out []atrest.Host
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if e := s.is.Encryption; s.ID != but && s.joined() && s.is.Reach == observed.Reached &&
+			(e == nil || !e.Lost && e.Foreign == "") {
+			out = append(out, atrest.Of(s.ID, e))
+		}
+	}
+	return out
+}
+
+// keysFor are the names of what a host is to have that has lost its keys; nil where no other host has any.
+func (v *view) keysFor(id string) []string { return atrest.Join(v.encrypting(id)) }
+
+func (v *view) askEncryption() (fsm.Event, string) {
+	d := v.encryption()
+	switch {
+	case d.Phase != atrest.Settled:
+	case v.encryptionWanted().Phase != atrest.Settled:
+		return fsm.OnSame, "how Secrets are stored waits until the whole control plane is well, and may be changed"
+	case v.in.About != nil:
+		return fsm.OnSame, "how Secrets are stored is for a run about the whole cluster"
+	default:
+		return fsm.OnSame, "Secrets are stored as the manifest wants"
+	}
+	if d.Writer == observed.Identity {
+		return fsm.OnDiffers, "Secrets are to be stored as they are (phase " + string(d.Phase) + ")"
+	}
+	return fsm.OnDiffers, "Secrets are to be encrypted by key " + d.Writer + " (phase " + string(d.Phase) + ")"
+}
+
+// encryptionUnfit are the reasons for which nothing is done because of how Secrets are stored.
+func (v *view) encryptionUnfit() []problem.Problem {
+	if v.in.About != nil {
+		return nil
+	}
+	var out []problem.Problem
+	if p := v.foreignEncryption(); p != nil && v.in.Want.EncryptSecrets {
+		out = append(out, *p)
+	}
+	return append(out, v.differentKeys()...)
+}
+
+// encryptionWaits is the warning that how Secrets are stored is not changed, as a control-plane host is in the way
+// which the manifest does not have.
+func (v *view) encryptionWaits() []problem.Problem {
+	name := v.serverElsewhere()
+	if name == "" || v.encryptionWanted().Phase == atrest.Settled {
+		return nil
+	}
+	return []problem.Problem{{Code: problem.EncryptionWaits, Parameters: problem.Parameters{"name": name}}}
+}
+
+// foreignEncryption is the problem of a host whose API server encrypts by a configuration that is somebody else's.
+func (v *view) foreignEncryption() *problem.Problem {
+	for i := range v.controlPlane() {
+		if e := v.hosts[i].is.Encryption; e != nil && e.Foreign != "" {
+			return &problem.Problem{
+				Code: problem.EncryptionForeign, Host: v.hosts[i].ID, Parameters: problem.Parameters{"file": e.Foreign},
+			}
+		}
+	}
+	return nil
+}
+
+// differentKeys are the keys of one name of which hosts have different ones: what one has stored another cannot read. A
+// key that is still to be made has no digest.
+func (v *view) differentKeys() []problem.Problem {
+	type known struct{ key, host string }
+	first, named := map[string]known{}, []string(nil)
+	var out []problem.Problem
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if s.is.Encryption == nil {
+			continue
+		}
+		all := slices.Clone(s.is.Encryption.Next.Providers)
+		for _, c := range s.is.Encryption.Running {
+			all = append(all, c.Providers...)
+		}
+		for _, p := range all {
+			had, ok := first[p.Name]
+			switch {
+			case p.Key == "":
+			case !ok:
+				first[p.Name] = known{p.Key, s.ID}
+			case had.key != p.Key && !slices.Contains(named, p.Name):
+				named = append(named, p.Name)
+				out = append(out, problem.Problem{
+					Code: problem.EncryptionKeysDiffer, Host: s.ID,
+					Parameters: problem.Parameters{"key": p.Name, "other": v.nameOf(had.host)},
+				})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/atrest"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+	"kubeone/internal/step"
+)
+
+// encrypt plans one phase of a change of how Secrets are stored, one control-plane host after the other; the phase that
+// follows is planned when the world after this one is decided about. It returns whether that may be.
+func (b *builder) encrypt(d decide.Decision) bool {
+	e := d.Encryption
+	previous := b.onControlPlane()
+	if e.Phase == atrest.Forget {
+		previous = b.rewriteSecrets(e.Writer, previous)
+	}
+	for _, id := range e.Hosts {
+		h := b.host(id)
+		changes := b.encryptionChanges(h, *e)
+		is := b.world.Is.Hosts[id]
+		if pods := decide.EditedPods(&is); len(pods) > 0 {
+			b.block("to change how Secrets are stored on " + b.node(h) + " would lose what somebody has changed in " +
+				problem.List(pods) + ": undo that, or keep it elsewhere and run kubeone upgrade --force " +
+				"--discard-edits first")
+			return false
+		}
+		if i := b.member(h); i >= 0 {
+			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
+			if !verdict.Safe {
+				b.block("the etcd member of " + b.node(h) + " must not be stopped: " + verdict.Why)
+				return false
+			}
+			if verdict.Outage {
+				changes = append(changes, "outage: the only API server starts anew")
+			}
+		}
+		previous = []string{b.encryptHost(h, e.Phase, e.Providers[id], newKey(*e), changes, previous)}
+	}
+	b.in.RotateKey = false // once
+	return true
+}
+
+// newKey is the name of the key that is made in the phase; "" where none is.
+func newKey(e atrest.Decision) string {
+	if e.New && e.Phase == atrest.Learn {
+		return e.Writer
+	}
+	return ""
+}
+
+// onControlPlane are the steps on control-plane hosts so far which no other one of these needs: when they are done, all
+// are. Nodes become Ready, and addons are applied, meanwhile.
+func (b *builder) onControlPlane() []string {
+	var out []string
+	for _, s := range b.plan.Steps {
+		if h := b.host(s.Host); h.ID == "" || h.Role != desired.ControlPlane || !s.Intent.Kind.OnHost() {
+			continue
+		}
+		out = slices.DeleteFunc(out, func(id string) bool { return slices.Contains(s.Needs, id) })
+		out = append(out, s.ID)
+	}
+	return out
+}
+
+// rewriteSecrets plans that every Secret is written once more, and the look at etcd afterwards.
+func (b *builder) rewriteSecrets(writer string, needs []string) []string {
+	title := "write every Secret again, encrypted by key " + writer
+	if writer == observed.Identity {
+		title = "write every Secret again, as it is"
+	}
+	if b.has(string(step.RewriteSecrets)) { // in this plan once already, for another one
+		return needs
+	}
+	written := b.onCluster(string(step.RewriteSecrets), Step{
+		Intent: only(step.RewriteSecrets), Action: Change, Title: title,
+		Reason:  "what was stored before is stored as it was until it is written again",
+		Changes: []string{"every Secret in etcd; none of them for who reads it"}, Needs: slices.Clone(needs),
+	})
+	h := b.in.Want.ControlPlane[0]
+	return []string{b.onHost(h, Step{
+		Intent: step.With(step.CheckSecretsParams{StoredBy: writer}), Action: Change,
+		Title: "look at the bytes of all Secrets in etcd", Needs: []string{written},
+		Reason: "what is stored otherwise could not be read any more",
+	})}
+}
+
+func (b *builder) encryptHost(
+	h desired.Host, phase atrest.Phase, providers []string, made string, changes, needs []string,
+) string {
+	return b.onHost(h, Step{
+		Intent: step.With(step.EncryptParams{Phase: phase, Providers: providers, NewKey: made}),
+		Action: Change, Risk: Restarts, Title: "encryption of Secrets: " + phaseTitle(phase, providers, made),
+		Reason: phaseReason(phase), Needs: slices.Clone(needs), Changes: changes,
+	})
+}
+
+// phaseTitle says what a host is told.
+func phaseTitle(phase atrest.Phase, providers []string, made string) string {
+	switch {
+	case phase == atrest.Learn && made != "":
+		return "learn new key " + made
+	case phase == atrest.Learn:
+		return "learn all keys"
+	case phase == atrest.Use:
+		return "write by " + byKey(providers[0])
+	case phase == atrest.Give:
+		return "bring back the keys"
+	case len(providers) == 0:
+		return "end, and forget the keys"
+	}
+	return "forget all but " + byKey(providers[0])
+}
+
+// byKey is a provider in a sentence.
+func byKey(provider string) string {
+	if provider == observed.Identity {
+		return "no key"
+	}
+	return "key " + provider
+}
+
+func phaseReason(phase atrest.Phase) string {
+	switch phase {
+	case atrest.Learn:
+		return "it must read what others will write, before they do"
+	case atrest.Use:
+		return "all control-plane hosts can read that"
+	case atrest.Give:
+		return "they are gone on this host, and another one has them"
+	case atrest.Forget, atrest.Settled:
+	}
+	return "nothing is stored by the others any more"
+}
+
+func (b *builder) encryptionChanges(h desired.Host, e atrest.Decision) []string {
+	out := []string{"API server: starts anew; it reads Secrets by " + readBy(e.Providers[h.ID])}
+	if made := newKey(e); made != "" {
+		out = append(out, "/etc/kubernetes/encryption: key "+made+", which is made for it")
+	}
+	return out
+}
+
+func readBy(providers []string) string {
+	if len(providers) == 0 {
+		return "no key"
+	}
+	var out []string
+	for _, p := range providers {
+		out = append(out, byKey(p))
+	}
+	return strings.Join(out, ", ")
+}
+
+// giveKeys plans that a host gets again the keys that it has lost, and the rest of what it lacks after that.
+func (b *builder) giveKeys(h desired.Host, parts []string, reason string, needs []string) string {
+	var others []atrest.Host
+	for _, other := range b.in.Want.ControlPlane {
+		is := b.world.Is.Hosts[other.ID]
+		if e := is.Encryption; other.ID != h.ID && is.Reach == observed.Reached && is.Marker != nil &&
+			is.Marker.Complete && (e == nil || !e.Lost && e.Foreign == "") {
+			others = append(others, atrest.Of(other.ID, e))
+		}
+	}
+	providers := atrest.Join(others)
+	id := b.onHost(h, Step{
+		Intent: step.With(step.EncryptParams{Phase: atrest.Give, Providers: providers}),
+		Action: Change, Risk: Restarts, Title: "encryption of Secrets: " + phaseTitle(atrest.Give, providers, ""),
+		Reason: reason, Needs: slices.Clone(needs),
+		Changes: []string{"/etc/kubernetes/encryption; the API server reads Secrets by " + readBy(providers)},
+	})
+	rest := slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == condition.PartEncryption })
+	if len(rest) == 0 {
+		return id
+	}
+	return b.regenerate(h, rest, reason, []string{id})
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"kubeone/test/sim/drive"
+)
+
+// Secrets come to be encrypted, get another key, and are stored as they are again, whatever happens on the way, at
+// every moment of it: nobody ever stores what somebody cannot read, and in the end all is as the manifest says.
+func TestChangesOfKeysAreInterruptedAnywhere(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{
+		"1:encryption:0:1", "1:encryption:0:1,200:rotated:0:1", "1:encryption:0:1,200:encryption:0:2",
+	} {
+		for _, fault := range []string{
+			"killed:0:2", "killed:0:1", "dead:0:60", "dead:1:60", "replaced:1:1", "keys-lost:1:1", "fail-once:0:1",
+			"cut:2:60", "full:1:60", "second:0:1", "manifest:1:1", "data-lost:1:1", "settings:0:1", "force-upgrade:0:1",
+		} {
+			t.Run(change+"/"+fault, func(t *testing.T) {
+				t.Parallel()
+				for at := 2; at < 330; at += 9 {
+					text := fmt.Sprintf("seed=%d hosts=3+0 start=healthy faults=%s,%d:%s", at, change, at, fault)
+					s, err := drive.Parse(text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if v := drive.Run(s).Violation; v != nil {
+						t.Fatalf("%s: %v", text, v)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package safety
+
+import "kubeone/test/sim/world"
+
+// readable checks that every API server, and the one that starts next on its host, has the key of every Secret.
+func (c *Checker) readable() {
+	r := c.World.EtcdCluster()
+	if r == nil {
+		return
+	}
+	for who, keys := range c.World.Readers() {
+		for _, by := range r.Objects.Secrets {
+			if !world.Knows(keys, by) {
+				c.Break(Readable, "the API server of %s has the keys %v, and a Secret is stored by %s", who, keys, by)
+				return
+			}
+		}
+	}
+}
