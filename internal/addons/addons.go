@@ -1,6 +1,6 @@
-// Package addons renders what runs inside a cluster besides what kubeadm deploys: the network plugin, and the
-// controllers of Machines. Rendering is pure, so that a plan can compare an addon's digest with that of the addon as
-// last applied.
+// Package addons renders what a cluster has besides what kubeadm deploys: the network plugin, a disruption budget of
+// cluster DNS, and the controllers of Machines. Rendering is pure, so that a plan can compare an addon's digest with
+// that of the addon as last applied.
 package addons
 
 import (
@@ -26,7 +26,8 @@ type Addon struct {
 	Wait    []resources.Workload
 }
 
-// Render returns the cluster's addons in the order in which they are applied: the network plugin, then the controllers.
+// Render returns the cluster's addons in the order in which they are applied: the network plugin, the budget of cluster
+// DNS, and the controllers.
 // A network plugin that this version does not deploy is no addon, as one that someone else installs.
 func Render(want desired.Cluster) ([]Addon, error) {
 	var out []Addon
@@ -38,6 +39,13 @@ func Render(want desired.Cluster) ([]Addon, error) {
 		if len(addon.Objects) > 0 {
 			out = append(out, addon)
 		}
+	}
+	if budget := want.Network.DNS.Budget; budget != nil && *budget {
+		addon, err := dnsBudget()
+		if err != nil {
+			return nil, fmt.Errorf("addon %s: %w", desired.DNSBudgetAddon, err)
+		}
+		out = append(out, addon)
 	}
 	if want.Controllers != nil {
 		addon, err := controllers(*want.Controllers, want.Proxy, want.LimitsNodes())

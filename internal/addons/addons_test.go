@@ -49,6 +49,9 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 			c.Network.KubeProxy.Mode, c.Network.CNI.MTU = "nftables", 1400
 			image("registry.example:5000/mirror/flannel-io/flannel:v0.26.7")(c)
 		},
+		"coredns-pdb": func(c *desired.Cluster) {
+			c.Network.CNI.Name, c.Network.DNS.Budget = desired.ExternalCNI, new(true)
+		},
 		"controllers": func(c *desired.Cluster) {
 			c.Network.CNI.Name = desired.ExternalCNI
 			c.Controllers = program()

@@ -58,10 +58,16 @@ func controllers(c desired.Controllers, proxy desired.Proxy, limitsNodes bool) (
 // Removable are the objects of an addon that can be taken away: what kinds, namespaces and names they have does not
 // depend on what it was made of. Namespaces are not among them, which others use too.
 func Removable(name string) ([]unstructured.Unstructured, error) {
-	if name != desired.ControllersAddon {
+	var addon Addon
+	var err error
+	switch name {
+	case desired.ControllersAddon:
+		addon, err = controllers(desired.Controllers{}, desired.Proxy{}, false)
+	case desired.DNSBudgetAddon:
+		addon, err = dnsBudget()
+	default:
 		return nil, fmt.Errorf("addon %s cannot be taken away", name)
 	}
-	addon, err := controllers(desired.Controllers{}, desired.Proxy{}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -26,11 +26,21 @@ func (v *view) lacksControllerFiles(s *hostState) bool {
 
 // unwantedAddons names the addons that are there and are to go.
 func (v *view) unwantedAddons() []string {
-	_, there := v.in.Is.API.Addons[desired.ControllersAddon]
-	if v.in.About != nil || !v.in.Want.NoControllers || !there {
+	if v.in.About != nil {
 		return nil
 	}
-	return []string{desired.ControllersAddon}
+	budget := v.in.Want.Network.DNS.Budget
+	var out []string
+	for name, unwanted := range map[string]bool{
+		desired.ControllersAddon: v.in.Want.NoControllers,
+		desired.DNSBudgetAddon:   budget != nil && !*budget,
+	} {
+		if _, there := v.in.Is.API.Addons[name]; there && unwanted {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // missingMachines are the wanted MachineDeployments that the cluster does not have. Once one is there, it is its

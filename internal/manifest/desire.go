@@ -72,10 +72,14 @@ func networkOf(n v1beta2.ClusterNetworkConfig, f v1beta2.Features) desired.Netwo
 }
 
 func dnsOf(f v1beta2.Features) desired.DNS {
-	if f.CoreDNS == nil || f.CoreDNS.Replicas == nil {
+	if f.CoreDNS == nil {
 		return desired.DNS{}
 	}
-	return desired.DNS{Replicas: *f.CoreDNS.Replicas}
+	out := desired.DNS{Budget: f.CoreDNS.DeployPodDisruptionBudget}
+	if n := f.CoreDNS.Replicas; n != nil {
+		out.Replicas = *n
+	}
+	return out
 }
 
 func cniOf(c v1beta2.CNI) desired.CNI {

@@ -160,17 +160,23 @@ func (s *story) containers() map[string]string {
 	tasks, err := operator.OnEach(s.Context(), s.Members(),
 		"/opt/kubeone/bin/ctr -n k8s.io tasks ls 2>/dev/null | sed 1d | sort")
 	s.must(err)
+	for host := range tasks {
+		tasks[host] = strings.TrimSpace(tasks[host]) + "\n" // the last line is one like the others
+	}
 	return tasks
 }
 
-// proxyFollowsTheManifest has another mode in the manifest, and more DNS servers, and then the first ones again.
+// proxyFollowsTheManifest has another mode in the manifest, and more DNS servers with a budget, and then the first ones
+// again.
 func (s *story) proxyFollowsTheManifest() {
 	s.Helper()
 	other, err := s.Variant("iptables", fields(func(all map[string]any) {
 		all["clusterNetwork"].(map[string]any)["kubeProxy"] = map[string]any{
 			"iptables": map[string]any{}, "conntrack": map[string]any{"maxPerCore": 0, "min": 0},
 		}
-		all["features"] = map[string]any{"coreDNS": map[string]any{"replicas": 3}}
+		all["features"] = map[string]any{"coreDNS": map[string]any{
+			"replicas": 3, "deployPodDisruptionBudget": true,
+		}}
 	}))
 	s.must(err)
 	before := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
@@ -178,12 +184,21 @@ func (s *story) proxyFollowsTheManifest() {
 		"Deployment kube-system/coredns differs in spec.replicas", "Done. The cluster matches the manifest.")
 	s.same("kube-proxy's mode", "iptables", s.proxyMode())
 	s.same("DNS servers", "3", s.dnsServers())
+	s.same("DNS servers that a drain may take away", "1",
+		s.kube("-n", "kube-system", "get", "pdb", "coredns", "-o", "jsonpath={.spec.maxUnavailable}"))
 	after := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
 	for pod := range strings.FieldsSeq(before) {
 		if strings.Contains(after, pod) {
 			s.Errorf("%s has the configuration of before", pod)
 		}
 	}
+	none, err := s.Variant("no-budget", fields(func(all map[string]any) {
+		all["features"] = map[string]any{"coreDNS": map[string]any{"deployPodDisruptionBudget": false}}
+	}))
+	s.must(err)
+	s.run(0, []string{"apply", "-y", "-m", none}, "take addon coredns-pdb away",
+		"Done. The cluster matches the manifest.")
+	s.same("budgets of DNS servers", "", s.kube("-n", "kube-system", "get", "pdb", "-o", "name"))
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.same("kube-proxy's mode", "nftables", s.proxyMode())
 	s.same("DNS servers: any number will do", "3", s.dnsServers())

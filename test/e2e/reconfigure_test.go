@@ -56,9 +56,7 @@ func reconfigured(s *story) {
 		for line := range strings.Lines(before[h.Hostname]) {
 			id, _, _ := strings.Cut(line, " ")
 			if !strings.Contains(after[h.Hostname], line) && strings.Contains(others[h.Hostname], id) {
-				logs, _ := h.Exec(s.Context(), "tail -n 4 /var/log/pods/kube-system_*/*/*.log | cut -c 1-300")
-				s.Errorf("%s: a container was started anew: %s of\n%s\n%s\n%s", h.Hostname, line,
-					others[h.Hostname], done, logs)
+				s.Errorf("%s: a container was started anew: %s of\n%s\n%s", h.Hostname, line, others[h.Hostname], done)
 			}
 		}
 	}

@@ -40,8 +40,9 @@ type Switch struct {
 type CoreDNS struct {
 	// Replicas is how many DNS servers there are, at least 1. Not set: 2, or as many as somebody has scaled them to.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// DeployPodDisruptionBudget keeps one DNS server running during drains.
-	DeployPodDisruptionBudget *bool `json:"deployPodDisruptionBudget,omitempty" carried:"no,idle=false"`
+	// DeployPodDisruptionBudget has a PodDisruptionBudget that lets drains take away one DNS server at a time. Not set:
+	// none is made, and one that is there stays; false takes it away.
+	DeployPodDisruptionBudget *bool `json:"deployPodDisruptionBudget,omitempty"`
 	// ImageRepository is where the image comes from.
 	ImageRepository string `json:"imageRepository,omitempty" carried:"no"`
 }

@@ -1,0 +1,19 @@
+package addons
+
+import (
+	"kubeone/internal/desired"
+	"kubeone/internal/resources"
+)
+
+// dnsBudget is the PodDisruptionBudget of the cluster's DNS servers. By its maximum, unlike by a minimum, a single
+// server can be drained too.
+func dnsBudget() (Addon, error) {
+	return newAddon(desired.DNSBudgetAddon, nil, []resources.Object{{
+		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+		"metadata": map[string]any{"name": "coredns", "namespace": "kube-system"},
+		"spec": map[string]any{
+			"maxUnavailable": 1,
+			"selector":       map[string]any{"matchLabels": map[string]any{"k8s-app": "kube-dns"}},
+		},
+	}})
+}
