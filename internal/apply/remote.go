@@ -104,7 +104,7 @@ func (r *Run) mayBegin(ctx context.Context, s plan.Step) error {
 
 // startArgs are the arguments of start.sh.
 func (r *Run) startArgs(s plan.Step) []string {
-	return []string{strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent.Kind)}
+	return []string{strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent)}
 }
 
 // interrupted tells whether an error is of the way to the host, not of the step: what runs there goes on, and is

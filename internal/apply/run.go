@@ -21,6 +21,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 // Run is one walk through a plan. Its exported fields are set before Do and not changed afterwards.
@@ -43,6 +44,9 @@ type Run struct {
 	CheckLock func(context.Context, plan.Step, *cluster.Access) error
 	// Credentials are what hosts are to have for registries and proxies; nil is not known: hosts keep what they have.
 	Credentials *desired.Credentials
+
+	// RunHook runs the hooks of the operator's machine; nil where there is none, and a plan with such hooks fails.
+	RunHook RunHook
 
 	Copy     *Copy // what a restore begins from; nil when the plan has none
 	Files    Files // the secret ones that components of the control plane read
@@ -228,6 +232,8 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 		}
 	case s.Intent.Kind.OnHost():
 		err = onHost(ctx, s, tail)
+	case s.Intent.Kind.Place() == step.OnOperator:
+		err = r.operatorHooks(ctx, s, tail)
 	default:
 		err = onCluster(ctx, s)
 	}

@@ -118,7 +118,7 @@ func (s *Schedule) Finish(id string, ok bool) []plan.Step {
 		switch kind := step.Intent.Kind; {
 		case kind.ChangesMembership() && failed.Kind.ChangesMembership():
 			return true
-		case kind.BeginsUpgrade() && failed.HaltsUpgrade():
+		case step.Intent.BeginsUpgrade() && failed.HaltsUpgrade():
 			return true
 		}
 		return slices.ContainsFunc(step.Needs, func(need string) bool {
@@ -159,10 +159,22 @@ func (s *Schedule) Stop() []plan.Step {
 	return s.skip(func(step plan.Step) bool { return !s.completesUpgrade(step) })
 }
 
-// completesUpgrade reports whether the step uncordons a host whose whole upgrade was begun.
+// completesUpgrade reports whether the step uncordons a host whose whole upgrade was begun, or is a hook between the
+// two.
 func (s *Schedule) completesUpgrade(step plan.Step) bool {
-	return step.Intent.Kind.Uncordons() && !slices.ContainsFunc(step.Needs, func(need string) bool {
-		return s.state[need] != Done && s.state[need] != Running
+	if !step.Intent.Kind.Uncordons() && !step.Intent.EndsUpgrade() {
+		return false
+	}
+	return !slices.ContainsFunc(step.Needs, func(need string) bool {
+		state := s.state[need]
+		return state != Done && state != Running && (state != Waiting || !s.completes(need))
+	})
+}
+
+// completes reports whether the step with that ID is such a hook.
+func (s *Schedule) completes(id string) bool {
+	return slices.ContainsFunc(s.steps, func(step plan.Step) bool {
+		return step.ID == id && step.Intent.EndsUpgrade() && s.completesUpgrade(step)
 	})
 }
 

@@ -96,6 +96,7 @@ func runtimeStatus(err error) int {
 	var member *engine.EtcdError
 	var etcd *apply.EtcdError
 	var store *backup.StoreError
+	var hook *apply.HookError
 	switch {
 	case errors.As(err, &blocked) && blocked.Route == fsm.DisasterRecovery:
 		return exitEtcd
@@ -108,6 +109,8 @@ func runtimeStatus(err error) int {
 		return exitKube
 	case errors.As(err, &fetch), errors.As(err, &store):
 		return exitConnection
+	case errors.As(err, &hook):
+		return exitExec
 	}
 	switch host.ClassOf(err) {
 	case host.Unreachable, host.Lost:

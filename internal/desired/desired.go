@@ -45,6 +45,7 @@ type Cluster struct {
 
 	Upgrade Upgrade `json:"upgrade"`
 	Backup  Backup  `json:"backup"`
+	Hooks   []Hook  `json:"hooks,omitempty"`
 
 	// Controllers are those of Machines, where they are to run in the cluster; nil where they are not, or may stay as
 	// they are.

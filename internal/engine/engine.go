@@ -42,6 +42,9 @@ type Config struct {
 	// Credentials are what hosts are to have for registries and proxies; nil is not known: hosts keep what they have.
 	Credentials *desired.Credentials
 
+	// RunHook runs hooks on the operator's machine; nil where there is none.
+	RunHook apply.RunHook
+
 	// CA is by which CA the cluster is known to the caller; nil takes whatever its control-plane hosts say.
 	CA KnownCA
 

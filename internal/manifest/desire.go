@@ -49,6 +49,7 @@ func (l *loader) desired() desired.Cluster {
 		NoAuditLog:    c.Features.StaticAuditLog != nil && !c.Features.StaticAuditLog.Enable,
 		Upgrade:       upgradeOf(c.Upgrade),
 		Backup:        l.backupOf(c.Backup),
+		Hooks:         hooksOf(c.Hooks),
 		NotCarriedOut: c.NotCarriedOut(),
 
 		SecurityNotCarriedOut: c.SecurityNotCarriedOut(),

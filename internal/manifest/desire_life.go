@@ -36,6 +36,21 @@ func (l *loader) backupOf(b v1beta2.BackupConfig) desired.Backup {
 	return out
 }
 
+func hooksOf(hooks []v1beta2.Hook) []desired.Hook {
+	var out []desired.Hook
+	for _, h := range hooks {
+		hook := desired.Hook{
+			Name: h.Name, When: desired.Before, Activity: desired.Activity(h.Before),
+			OnHost: h.RunOn == v1beta2.HookOnHost, Command: h.Command, Timeout: durationOf(h.Timeout),
+		}
+		if h.After != "" {
+			hook.When, hook.Activity = desired.After, desired.Activity(h.After)
+		}
+		out = append(out, hook)
+	}
+	return out
+}
+
 func durationOf(text string) time.Duration {
 	d, _ := time.ParseDuration(text) // checked by Validate
 	return d

@@ -152,8 +152,11 @@ type Host struct {
 	PodEdits map[string][]string `json:"podEdits,omitempty"`
 	// Upgrading is the version to which an upgrade of the host has begun and not ended; "" is none.
 	Upgrading string `json:"turn,omitempty"`
-	Step      *Step  `json:"step,omitempty"` // a step of ours that runs right now
-	Lock      *Lock  `json:"lock,omitempty"`
+	// HooksOwed are what has been done to the host and whose hooks have not all succeeded since: "upgrade".
+	HooksOwed []string `json:"hooksOwed,omitempty"`
+
+	Step *Step `json:"step,omitempty"` // a step of ours that runs right now
+	Lock *Lock `json:"lock,omitempty"`
 	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file
 	// system is read-only"; "" where it can be, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`

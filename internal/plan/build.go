@@ -38,7 +38,9 @@ func Build(in Input) (Plan, []decide.Decision) {
 			Format: FormatVersion, Cluster: b.plan.Cluster, Routes: b.plan.Routes, Hosts: b.names, Blocked: why,
 		}, decisions
 	}
+	b.hooks()
 	b.finish(decisions[0])
+	b.hooksOfApply()
 	return b.plan, decisions
 }
 

@@ -191,8 +191,8 @@ func TestStepsEnterAPlanInOnePlace(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(places, []string{"add"}) {
-		t.Errorf("steps enter plans in %v; only add asks etcd first", places)
+	if !slices.Equal(places, []string{"place"}) {
+		t.Errorf("steps enter plans in %v; only place asks etcd first", places)
 	}
 }
 

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -426,7 +427,9 @@ func halfJoined() decide.Input {
 
 func TestPlansOfKnownWorlds(t *testing.T) {
 	t.Parallel()
-	for name, world := range worlds() {
+	all := worlds()
+	maps.Copy(all, hookedWorlds())
+	for name, world := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, _ := Build(Input{Decide: world()})

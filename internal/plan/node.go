@@ -24,6 +24,7 @@ func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	b.hooks()
 	return b.plan, nil
 }
 
@@ -48,6 +49,7 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	}
 	b.in.Limit = map[string]bool{id: true}
 	decisions := b.routes()
+	b.hooks()
 	b.finish(decisions[0])
 	joins := func(s Step) bool { return s.Host == id && s.Intent.Kind.Joins() }
 	if !slices.ContainsFunc(b.plan.Steps, joins) {

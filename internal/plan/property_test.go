@@ -32,6 +32,7 @@ func properties() []property {
 		{"members leave only when dead, after a snapshot, within the quorum", membersLeaveSafely},
 		{"hosts are upgraded in the order that is safe", upgradesInOrder},
 		{"hosts are reconfigured in the order that is safe", reconfiguresInOrder},
+		{"hooks run before and after what they are for", hooksInPlace},
 		{"what a Node that goes has taken along is awaited", awaitsWhatMoves},
 		{"an endpoint is dialled when all have its name, and published when all dial it", endpointInOrder},
 		{"a blocked plan has no steps", func(_ decide.Input, p Plan, _ []decide.Decision) error {
@@ -129,12 +130,23 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 		restores := len(files) > 0 && len(desired.Missing(files, is.Restorable)) == 0
 		differs := kind == step.Reconfigure && drifts(in, s) || kind == step.CheckSecrets ||
 			step.ParamsOf[step.EncryptParams](s.Intent).Phase != ""
-		if kind.OnHost() && !asks && !moves && !restores && !differs && (!upgrade || !old) &&
+		hooked := s.Intent.Moment().Activity != "" && (does(p, s) ||
+			slices.Contains(is.HooksOwed, string(s.Intent.Moment().Activity)))
+		if kind.OnHost() && !hooked && !asks && !moves && !restores && !differs && (!upgrade || !old) &&
 			ds[0].Hosts[s.Host].Condition == condition.Healthy {
 			return fmt.Errorf("%s", s.ID)
 		}
 	}
 	return nil
+}
+
+// does reports whether the plan does to the host what the hooks of the step are for.
+func does(p Plan, hooks Step) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool {
+		of, core := s.Intent.Kind.PartOf()
+		wanted := hooks.Intent.Moment().Activity
+		return core && s.Host == hooks.Host && (of == wanted || of == desired.Joining && wanted == desired.Installing)
+	})
 }
 
 // drifts reports whether the host has each configuration that the step names, and another one than is wanted.
@@ -196,7 +208,7 @@ func endpointInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
 				return fmt.Errorf("%s does not wait for %s", s.ID, first.ID)
 			}
 			if first.Intent.Kind == step.PublishEndpoint && slices.Contains(s.Needs, first.ID) &&
-				!slices.Contains(leadsPods, s.Intent.Kind) {
+				!slices.Contains(leadsPods, s.Intent.Kind) && s.Intent.Moment().Activity != desired.Applying {
 				return fmt.Errorf("a worker that does not find the endpoint stops %s", s.ID)
 			}
 		}

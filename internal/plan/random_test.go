@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/atrest"
@@ -93,6 +95,9 @@ func randomWorld(r *rand.Rand) decide.Input {
 	if r.IntN(3) == 0 {
 		encryptSome(r, &in)
 	}
+	if r.IntN(3) == 0 {
+		hookSome(r, &in)
+	}
 	if in.Is.Etcd.Reached = observed.Yes; len(in.Is.Etcd.Members) == 0 || r.IntN(8) == 0 {
 		in.Is.Etcd = observed.Etcd{Reached: observed.No}
 	}
@@ -100,6 +105,29 @@ func randomWorld(r *rand.Rand) decide.Input {
 		in.Is.API = observed.API{Reached: observed.No} // and so nothing is known of what it holds
 	}
 	return decide.Settle(in, in.Limit != nil)
+}
+
+// hookSome has commands around some activities, and owes some to hosts.
+func hookSome(r *rand.Rand, in *decide.Input) {
+	all := []desired.Activity{
+		desired.Applying, desired.Installing, desired.Joining, desired.Upgrading, desired.Draining,
+		desired.Reconfiguring, desired.Resetting,
+	}
+	for n := range 1 + r.IntN(6) {
+		when := []desired.When{desired.Before, desired.After}[r.IntN(2)]
+		of := all[r.IntN(len(all))]
+		in.Want.Hooks = append(in.Want.Hooks, desired.Hook{
+			Name: fmt.Sprint("hook-", n), When: when, Activity: of,
+			OnHost:  r.IntN(2) == 0 && of != desired.Applying && (of != desired.Resetting || when == desired.Before),
+			Command: []string{"do", string(of)}, Timeout: time.Minute,
+		})
+	}
+	for _, h := range in.Want.Hosts() {
+		if is := in.Is.Hosts[h.ID]; is.Reach == observed.Reached && r.IntN(4) == 0 {
+			is.HooksOwed = []string{string(all[1+r.IntN(3)])}
+			in.Is.Hosts[h.ID] = is
+		}
+	}
 }
 
 // encryptSome has Secrets encrypted, in some phase or another.
@@ -282,6 +310,15 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 				is.Kubelet.Version = version
 				nodeOf(out, h.Hostname, func(n *observed.Node) { n.Ready = observed.Yes })
 				etcdOf(out, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
+			}
+			out.Is.Hosts[h.ID] = is
+		case step.Hooks:
+			is := out.Is.Hosts[h.ID]
+			m := step.ParamsOf[step.HooksParams](s.Intent).Moment
+			if m.Noted() {
+				is.HooksOwed = slices.DeleteFunc(slices.Clone(is.HooksOwed), func(a string) bool {
+					return a == string(m.Activity)
+				})
 			}
 			out.Is.Hosts[h.ID] = is
 		case step.Reconfigure:

@@ -62,6 +62,7 @@ func Reset(in decide.Input, o ResetOptions) (Plan, error) {
 	if whole {
 		b.unseenMachines()
 	}
+	b.hooks()
 	return b.plan, errors.Join(append(errs, b.refused...)...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"kubeone/internal/decide"
@@ -85,9 +86,17 @@ func (b *builder) onCluster(id string, s Step) string {
 	return b.add(desired.Host{}, s)
 }
 
-// add adds a step, and makes the predicted world what it is after it. It is the only way into a plan: a step that etcd,
-// as it is predicted to be by then, does not allow is refused here, whoever asked for it.
+// add adds a step at the end, after all that every later step needs, and returns its ID.
 func (b *builder) add(h desired.Host, s Step) string {
+	s.Needs = union(s.Needs, b.barrier)
+	b.afterPublishing(&s)
+	return b.place(h, s, len(b.plan.Steps))
+}
+
+// place puts a step into the plan, makes the predicted world what it is after it, and returns its ID. It is the only
+// way into a plan: a step that etcd, as it is predicted to be by then, does not allow is refused here, whoever asked
+// for it.
+func (b *builder) place(h desired.Host, s Step, at int) string {
 	part := b.part(h)
 	if s.Intent.Kind == step.RemoveEtcd {
 		part.Member = step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member
@@ -96,9 +105,7 @@ func (b *builder) add(h desired.Host, s Step) string {
 		b.refused = append(b.refused, fmt.Errorf("%s (%s): %s", s.ID, s.Title, v.Why))
 	}
 	s.Intent.Version, s.Risk = b.in.Want.KubeletVersion(h), cmp.Or(s.Risk, NoRisk)
-	s.Needs = union(s.Needs, b.barrier)
-	b.afterPublishing(&s)
-	b.plan.Steps = append(b.plan.Steps, s)
+	b.plan.Steps = slices.Insert(b.plan.Steps, at, s)
 	b.world.Predict(h, s.Intent)
 	return s.ID
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
 
@@ -35,6 +36,7 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 	h.Encryption = encryption(l)
 	h.Restorable = restorable(l["restorable"], h.Edited)
 	h.PodEdits = podEdits(l["pod-edit"], h.Edited)
+	h.HooksOwed = hooksOwed(l["hooks"])
 	h.Lock = lock(l, files)
 	h.Step = step(l, files)
 	for _, path := range l["kept"] {
@@ -42,6 +44,19 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 			h.Kept = append(h.Kept, path)
 		}
 	}
+}
+
+// hooksOwed are those activities that hosts take notes of, each once.
+func hooksOwed(noted []string) []string {
+	var out []string
+	for _, activity := range []desired.Activity{
+		desired.Installing, desired.Joining, desired.Upgrading, desired.Reconfiguring,
+	} {
+		if slices.Contains(noted, string(activity)) {
+			out = append(out, string(activity))
+		}
+	}
+	return out
 }
 
 // bundlePath is the size and the path of a bundle of ours.

@@ -145,6 +145,9 @@ files() {
 		stat -c '%s %n' $state/bundles/*.tar 2>/dev/null
 		endblock
 	fi
+	for file in "$state"/hooks/*; do
+		[ -f "$file" ] && put hooks "${file##*/}"
+	done
 	[ ! -f $ours/files ] || edited
 	encryption
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"

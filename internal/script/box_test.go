@@ -28,7 +28,7 @@ func everyHostsTools() []string {
 	return []string{
 		"cat", "chmod", "cmp", "cp", "date", "env", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir",
 		"sed", "sh", "sha256sum", "sleep",
-		"sort", "stat", "sync", "tar", "touch", "tr", "wc", "gzip", "find",
+		"sort", "stat", "sync", "tar", "timeout", "touch", "tr", "wc", "gzip", "find",
 	}
 }
 

@@ -13,10 +13,10 @@ func byHand(steps []step.Intent) (stages, left, secrets string) {
 	var run, rest, files []string
 	for _, s := range steps {
 		if !s.Kind.ByHand() {
-			rest = append(rest, Stage(s.Kind))
+			rest = append(rest, Stage(s))
 			continue
 		}
-		run = append(run, Stage(s.Kind))
+		run = append(run, Stage(s))
 		for _, secret := range s.Secrets() {
 			// A token for a new cluster the script makes itself: nobody uses it.
 			if file := secretFile(secret); file != "" && !slices.Contains(files, file) {

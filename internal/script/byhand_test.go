@@ -30,7 +30,7 @@ func planned(t *testing.T, name string, steps ...step.Intent) *box {
 	b := newBox(t, in)
 	b.command("systemctl", "exit 3") // no step of ours is active
 	for _, s := range steps {
-		b.script += "\nstage_" + strings.ReplaceAll(Stage(s.Kind), "-", "_") +
+		b.script += "\nstage_" + strings.ReplaceAll(Stage(s), "-", "_") +
 			"() { say \"runs ${MINE:-alone}\"; MINE=after-another; }\n"
 	}
 	return b

@@ -120,7 +120,7 @@ func TestEveryKindHasItsStage(t *testing.T) {
 	var want, got []string
 	for _, k := range step.Kinds() {
 		if k.OnHost() {
-			want = append(want, "stage_"+strings.ReplaceAll(Stage(k), "-", "_"))
+			want = append(want, "stage_"+strings.ReplaceAll(string(k), "-", "_"))
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^(stage_\w+)\(\) {`).FindAllStringSubmatch(rendered(t, input("cp-1")),

@@ -41,6 +41,7 @@ const (
 	KeptDir        = "/etc/kubeone/kept"       // these files as they were written, each named after its digest
 	UpgradeFile    = "/var/lib/kubeone/turn"   // the version to which an upgrade of the host has begun and not ended
 	BeforeDir      = "/var/lib/kubeone/before" // files as they were before a reconfiguration that has not ended
+	HooksDir       = "/var/lib/kubeone/hooks"  // files named after what has hooks to follow that have not all succeeded
 	APIPort        = 6443
 
 	// EncryptionDir has the configuration of encryption at rest, named after its digest, and EncryptionPatch names it.
@@ -112,6 +113,7 @@ func Render(in Input) (string, error) {
 		}
 	}
 	b.WriteString(registryFunction(in.Want))
+	b.WriteString(hooksFunction(in.Steps))
 	b.WriteString("\n" + system(in).Shell() + linkPlugin(in))
 	text, err := stageText()
 	if err != nil {
@@ -186,8 +188,13 @@ func (in Input) resetOnly() bool { return len(in.Want.Artifacts) == 0 }
 // Quote returns s as one word of a POSIX shell, whatever it contains.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Stage returns the name of the stage that brings an intent of the kind about.
-func Stage(k step.Kind) string { return string(k) }
+// Stage returns the name of the stage that brings the intent about.
+func Stage(i step.Intent) string {
+	if i.Kind == step.Hooks {
+		return string(i.Kind) + "-" + i.Moment().String()
+	}
+	return string(i.Kind)
+}
 
 // variables are the script's assignments, in order.
 func variables(in Input, a desired.Artifacts) [][2]string {
@@ -196,9 +203,11 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"STAGES", stages},
 		{"LEFT", left},
 		{"SECRET_FILES", secrets},
+		{"HOOKS_OWED", owedHooks(in.Steps)},
 		{"CLUSTER", in.Want.Name},
 		{"ROLE", string(in.Host.Role)},
 		{"HOST_ID", in.Host.ID},
+		{"ADDRESS", in.Host.PublicAddress},
 		{"ID_DERIVED", yesNo(!in.Host.HasOwnID)},
 		{"MACHINE", in.Host.Machine},
 		{"CNI_CONFIG", in.Network.Config.File},
@@ -258,6 +267,7 @@ func places() [][2]string {
 		{"CONTROLLER_NOTE", ControllerNote},
 		{"SECRETS", SecretsDir},
 		{"MARKER", MarkerFile},
+		{"HOOKS", HooksDir},
 		{"DIGESTS", DigestsFile},
 		{"FILES", FilesFile},
 		{"KEPT", KeptDir},

@@ -46,7 +46,7 @@ func encryptRow(phase atrest.Phase) row {
 		about: "the API server of a host started with another list of keys for Secrets, if etcd has nothing that it " +
 			"could not read",
 		place: OnHost, group: groupEncryption, params: params, event: "KubeOneReconfigured",
-		secrets: []Secret{EncryptionSecret}, pods: true, installs: true, begins: true, halts: always, disrupts: stops,
+		secrets: []Secret{EncryptionSecret}, pods: true, installs: true, begins: always, halts: always, disrupts: stops,
 		effect: encrypted,
 	}
 }

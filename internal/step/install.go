@@ -26,7 +26,7 @@ func prepareRow() row {
 	return row{
 		kind: Prepare, about: "packages, kernel settings, binaries, container runtime, kubelet unit",
 		place: OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
-		secrets: []Secret{CredentialsSecret}, installs: true, byHand: true,
+		secrets: []Secret{CredentialsSecret}, installs: true, byHand: true, partOf: desired.Joining,
 		effect: credentialed, // nothing else of it is decided upon before the host joins
 	}
 }
@@ -41,7 +41,7 @@ func imagesRow() row {
 	return row{
 		kind: Images, about: "images into the container runtime",
 		place: OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
-		installs: true, essential: true, byHand: true, effect: unchanged,
+		installs: true, essential: true, byHand: true, partOf: desired.Joining, effect: unchanged,
 	}
 }
 
@@ -49,7 +49,8 @@ func initRow() row {
 	return row{
 		kind: Init, about: "a new cluster's first control-plane host",
 		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret, EncryptionSecret},
-		pods: true, creates: true, joins: true, essential: true, byHand: true, effect: begun,
+		pods: true, creates: true, joins: true, essential: true, byHand: true,
+		partOf: desired.Joining, core: true, effect: begun,
 	}
 }
 

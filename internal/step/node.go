@@ -31,7 +31,7 @@ func nodeReadyRow() row {
 	return row{
 		kind: NodeReady, about: "serving certificates approved, labels, annotations and taints set, Ready awaited",
 		place: ThroughAPI, concerns: ItsHost, group: groupReady, params: paramsOf[NodeReadyParams](),
-		event: "KubeOneReady", effect: nodeLabelled,
+		event: "KubeOneReady", partOf: desired.Joining, effect: nodeLabelled,
 	}
 }
 
@@ -95,7 +95,7 @@ func drainNodeRow() row {
 		kind: DrainNode, about: "the node cordoned and drained",
 		place: ThroughAPI, concerns: ItsHost, group: groupDrain, params: paramsOf[DrainNodeParams](),
 		event:   "KubeOneDrained",
-		cordons: true, essential: true,
+		cordons: true, essential: true, partOf: desired.Draining, core: true,
 		halts: func(i Intent) bool {
 			how := ParamsOf[DrainNodeParams](i)
 			return how.Upgrade && how.OnTimeout != SkipOnTimeout

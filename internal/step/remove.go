@@ -56,6 +56,7 @@ func resetHostRow() row {
 	return row{
 		kind: ResetHost, about: "the host bare and usable again",
 		place: OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[ResetHostParams](), clears: true,
+		partOf: desired.Resetting, core: true,
 		disrupts: func(i Intent) quorum.Disruption {
 			if ParamsOf[ResetHostParams](i).MemberLeft {
 				return quorum.Wipe

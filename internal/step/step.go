@@ -85,6 +85,7 @@ const (
 	OnHost      Place = "on a host"       // as a stage of the host's script, of the kind's name
 	ThroughAPI  Place = "through the API" // of Kubernetes
 	ThroughEtcd Place = "through etcd"    // with no API server needed
+	OnOperator  Place = "where kubeone runs"
 )
 
 // Concern is whose business a step is, and so what must be locked before it.
@@ -135,4 +136,5 @@ const (
 	groupDrain      Group = "drain"
 	groupRemovals   Group = "removals"
 	groupBooks      Group = "tokens and record"
+	groupHooks      Group = "hooks"
 )

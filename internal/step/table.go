@@ -28,8 +28,14 @@ type row struct {
 	uncordons  bool // its Node gets pods again
 	whole      bool // all of it or nothing: where it failed, the host is as it was
 
-	begins bool              // it begins the upgrade of a node: none begins after another node's has failed
+	begins func(Intent) bool // it begins the upgrade of a node: none begins after another node's has failed; nil: never
 	halts  func(Intent) bool // its failure is one of an upgrade; nil: never
+
+	// partOf is the activity to which it belongs, before and after which hooks run; core says that it is what makes
+	// it one: a plan without it has no such activity on that host. Joining is Installing in a plan that makes a
+	// cluster.
+	partOf desired.Activity
+	core   bool
 
 	// byHand says that a host's script runs the stage also when nobody names one: it brings the host to its state,
 	// takes nothing away, and what etcd must allow it asks itself.
@@ -63,7 +69,7 @@ func rows() []row {
 		nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),
 		createMachinesRow(), upgradeMachinesRow(), saveRecordRow(),
 		drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
-		deleteMachinesRow(), awaitHostsRow(),
+		deleteMachinesRow(), awaitHostsRow(), hooksRow(), operatorHooksRow(),
 	}
 }
 
@@ -151,14 +157,20 @@ func (k Kind) Uncordons() bool { return k.row().uncordons }
 // AllOrNothing reports whether a step of the kind that failed has left its host as it was.
 func (k Kind) AllOrNothing() bool { return k.row().whole }
 
-// BeginsUpgrade reports whether the upgrade of a node begins with a step of the kind.
-func (k Kind) BeginsUpgrade() bool { return k.row().begins }
+// PartOf is the activity to which steps of the kind belong, and whether they are what makes it one; "" is none.
+func (k Kind) PartOf() (activity desired.Activity, core bool) { return k.row().partOf, k.row().core }
 
 // ByHand reports whether a host's script runs the stage of the kind also when nobody names a stage.
 func (k Kind) ByHand() bool { return k.row().byHand }
 
 // Essential reports whether steps of the kind are the work itself, and not what this program adds to it.
 func (k Kind) Essential() bool { return k.row().essential }
+
+// BeginsUpgrade reports whether the upgrade of a node begins with the step.
+func (i Intent) BeginsUpgrade() bool {
+	begins := i.Kind.row().begins
+	return begins != nil && begins(i)
+}
 
 // HaltsUpgrade reports whether no other node's upgrade begins when the step fails.
 func (i Intent) HaltsUpgrade() bool {

@@ -23,7 +23,7 @@ func TestEveryRowIsComplete(t *testing.T) {
 			t.Errorf("%q cannot be the name of a stage", r.kind)
 		case r.about == "", r.group == "", r.effect == nil:
 			t.Errorf("%s lacks what it is about, its group or its effect", r.kind)
-		case r.place != OnHost && r.place != ThroughAPI && r.place != ThroughEtcd:
+		case r.place != OnHost && r.place != ThroughAPI && r.place != ThroughEtcd && r.place != OnOperator:
 			t.Errorf("%s runs nowhere", r.kind)
 		case r.place != OnHost && (len(r.secrets) > 0 || r.installs):
 			t.Errorf("%s goes %s, and has no host to bring anything to", r.kind, r.place)
@@ -100,7 +100,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		ResetHost, Purge, // of a whole cluster, which ends
 		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, CreateMachines, UpgradeMachines,
 		SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,
-		DrainNode, Uncordon, DeleteNode, DeleteMachines, AwaitHosts,
+		DrainNode, Uncordon, DeleteNode, DeleteMachines, AwaitHosts, Hooks, OperatorHooks,
 	} {
 		want[none] = quorum.NoDisruption
 	}

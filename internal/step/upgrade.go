@@ -52,7 +52,7 @@ func checkRow() row {
 	return row{
 		kind: Check, about: "all that the host's upgrade needs is there; nothing is changed",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[CheckParams](),
-		installs: true, begins: true, halts: always, byHand: true, effect: unchanged,
+		installs: true, begins: always, halts: always, byHand: true, partOf: desired.Upgrading, effect: unchanged,
 	}
 }
 
@@ -60,7 +60,8 @@ func upgradeControlPlaneRow() row {
 	return row{
 		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
 		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
-		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, pods: true, effect: upgraded,
+		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, pods: true,
+		partOf: desired.Upgrading, core: true, effect: upgraded,
 	}
 }
 
@@ -86,7 +87,8 @@ func upgradeWorkerRow() row {
 		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
 		event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
-		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, effect: upgraded,
+		installs: true, halts: always, disrupts: stops, essential: true, byHand: true,
+		partOf: desired.Upgrading, core: true, effect: upgraded,
 	}
 }
 

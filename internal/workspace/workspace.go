@@ -119,7 +119,7 @@ func (w *Workspace) open(ctx context.Context) (err error) {
 		CA:   w.ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
 		Files: apply.Files(w.loaded.Secrets.Files), Credentials: w.credentials(),
-		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel,
+		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel, RunHook: runHook(filepath.Dir(w.opt.Manifest)),
 	})
 	return err
 }

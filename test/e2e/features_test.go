@@ -135,12 +135,16 @@ func featuresOff(s *story) {
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	for _, h := range s.Lab.ControlPlanes() {
 		flags := s.apiServerFlags(h)
-		for _, flag := range []string{"--audit-", "--admission-control-config-file", "AlwaysPullImages"} {
+		for _, flag := range []string{
+			"--audit-log-path=" + auditLog, "--admission-control-config-file", "AlwaysPullImages",
+		} {
 			if strings.Contains(flags, flag) {
 				s.Errorf("%s: still %s in\n%s", h.Hostname, flag, flags)
 			}
 		}
-		s.broken(h, "[ ! -e /etc/kubernetes/kubeone ] && [ -s "+auditLog+" ]")
+		// The log stays, and of the API server's files those of the baseline.
+		s.broken(h, "[ -s "+auditLog+" ] && cd /etc/kubernetes/kubeone/kube-apiserver && "+
+			`[ "$(ls | sed 's/-[0-9a-f]*[.]yaml$//' | tr '\n' ' ')" = "audit-policy authentication " ]`)
 	}
 	s.healthy()
 	s.nothingToDo()

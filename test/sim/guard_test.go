@@ -65,6 +65,7 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.OldData, "seed=1 hosts=5+0 start=healthy faults=1:slow:0:300,40:replaced:2:1,40:replaced:3:1," +
 			"40:replaced:4:1,60:recover:0:1", safety.NewestData},
 		{drive.Unwritten, "seed=1 hosts=3+0 start=healthy faults=1:encryption:0:1", safety.Readable},
+		{drive.NoHooks, "seed=1 hosts=1+2 start=healthy faults=1:hooks:0:1,60:force-upgrade:0:1", safety.Hooked},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},
 	} {
 		t.Run(string(c.guard), func(t *testing.T) {

@@ -55,6 +55,9 @@ type KubeOneCluster struct {
 	Upgrade UpgradeConfig `json:"upgrade,omitzero"`
 	// Backup is about snapshots of etcd and backups of the cluster.
 	Backup BackupConfig `json:"backup,omitzero"`
+	// Hooks is commands that run before and after what is done to the cluster and its hosts. Only the manifest has
+	// them.
+	Hooks []Hook `json:"hooks,omitempty"`
 
 	// DynamicWorkers is worker machines that machine-controller creates.
 	DynamicWorkers []DynamicWorkerConfig `json:"dynamicWorkers,omitempty" carried:"without a cloud"`

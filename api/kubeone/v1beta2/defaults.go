@@ -20,6 +20,7 @@ const (
 	DefaultDrainTimeout   = "5m"
 	DefaultBackupSchedule = "6h"
 	DefaultBackupKeep     = 10
+	DefaultHookTimeout    = "5m"
 	controlPlaneTaintKey  = "node-role.kubernetes.io/control-plane"
 	loopback              = "127.0.0.1/8,localhost"
 	taintEffectNoSchedule = "NoSchedule"
@@ -48,6 +49,10 @@ func (c *KubeOneCluster) Default() {
 	c.Features.setDefaults()
 	fill(&c.Backup.Schedule, DefaultBackupSchedule)
 	fillPointer(&c.Backup.Keep, DefaultBackupKeep)
+	for i := range c.Hooks {
+		fill(&c.Hooks[i].RunOn, HookOnOperator)
+		fill(&c.Hooks[i].Timeout, DefaultHookTimeout)
+	}
 }
 
 func plainVersion(v string) string { return strings.TrimPrefix(strings.TrimSpace(v), "v") }

@@ -50,6 +50,10 @@ func limits() map[string]schema {
 		"DrainConfig.Timeout":   {"type": []string{"string", "null"}, "pattern": `^` + span + `$|^$`},
 		"DrainConfig.OnTimeout": choice(DrainStop, DrainSkip, DrainForce),
 		"BackupConfig.Keep":     least(1),
+		"Hook.Before":           choice(anyOf(hookActivities())...),
+		"Hook.After":            choice(anyOf(hookActivities())...),
+		"Hook.RunOn":            choice(HookOnOperator, HookOnHost),
+		"Hook.Timeout":          {"type": []string{"string", "null"}, "pattern": `^` + span + `$|^$`},
 
 		"KubeOneCluster.Hardening": choice(HardeningBaseline, HardeningNone),
 	}

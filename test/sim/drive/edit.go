@@ -68,6 +68,11 @@ func (s *Simulation) editHosts(f Fault) {
 			}
 		case Encryption:
 			want.EncryptSecrets = f.For%2 == 1
+		case Hooks:
+			want.Hooks = nil
+			if f.For%2 == 1 {
+				want.Hooks = allHooks()
+			}
 		case Settings:
 			want.Logging.MaxFiles = f.For % (refused + 1)
 		}

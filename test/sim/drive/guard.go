@@ -52,6 +52,7 @@ const (
 	OneVersion   Guard = "one-version"    // a Machine's kubelet is compared with the newest API server alone
 	NoOwner      Guard = "no-owner"       // nobody looks whose a host is, by its own note
 	Unwritten    Guard = "unwritten"      // Secrets are not written again before a key is dropped
+	NoHooks      Guard = "no-hooks"       // a node is opened whether the hooks after its upgrade have run or not
 	KeepNothing  Guard = "keep-nothing"   // what was kept is deleted although there is no quorum
 )
 
@@ -197,6 +198,8 @@ func (s *Simulation) alter(st *plan.Step, p plan.Plan) {
 		without(func(need plan.Step) bool { return need.Intent.Kind == step.DrainNode })
 	case s.Off == NoUncordon:
 		without(func(need plan.Step) bool { return need.Intent.Kind == step.Uncordon })
+	case s.Off == NoHooks && kind == step.Uncordon:
+		without(func(need plan.Step) bool { return need.Intent.EndsUpgrade() })
 	case s.Off == NoConfirm:
 		st.Intent = world.Unconfirmed(st.Intent)
 	}

@@ -188,7 +188,7 @@ func (o *operator) approve() {
 	o.sim.World.Ordered(o.run, world.Order{
 		Endpoint: o.plan.want.Endpoint, Epoch: plan.Epoch(o.plan.plan, o.plan.want, o.plan.is),
 		Machine: o.uid(), Config: SettingsOf(o.plan.want),
-		Encrypted: o.plan.want.EncryptSecrets,
+		Encrypted: o.plan.want.EncryptSecrets, Owed: owed(o.plan.plan),
 	})
 	o.scope = plan.LockScope(o.plan.plan, o.plan.want, o.plan.is)
 	for _, h := range o.sim.World.Hosts {

@@ -200,7 +200,7 @@ func (s *Simulation) choose() string {
 
 // grant is what a person allows with the request.
 func (o *operator) grant() safety.Grant {
-	g := safety.Grant{Wanted: o.file.has}
+	g := safety.Grant{Wanted: o.file.has, Hooked: len(o.plan.want.Hooks) > 0}
 	if m := o.machine; m != nil {
 		g.Machine, g.Limited, g.Leaves = m.uid, true, map[string]bool{m.host.ID: m.gone}
 		return g

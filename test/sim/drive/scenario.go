@@ -102,6 +102,7 @@ const (
 	Settings   Kind = "settings"   // its hosts have other settings; now and then such as no component starts with
 	Encryption Kind = "encryption" // Secrets are to be encrypted, or with an even For not any more
 	Rotated    Kind = "rotated"    // apply --rotate-encryption-key, of a manifest by which they are encrypted
+	Hooks      Kind = "hooks"      // there are commands before and after all that is done, or with an even For none
 	// Controllers work on hosts of a pool beside the manifest's.
 	Claimed  Kind = "claimed"  // a Machine wants the pool's host; if one has it, that one wants another kubelet
 	Returned Kind = "returned" // the Machine of the pool's host is deleted
@@ -116,7 +117,7 @@ func Kinds() []Kind {
 		Stopped, Crashed, DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed,
 		Killed, Paused, Stop, Second, Forced, Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone,
 		Replace, ReplaceGone, Recover, Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
-		Settings, Encryption, Rotated, KeysLost,
+		Settings, Encryption, Rotated, KeysLost, Hooks,
 	}
 }
 
@@ -156,7 +157,7 @@ func (k Kind) isCommand() bool {
 // isEdit reports whether a person changes the hosts of the manifest.
 func (k Kind) isEdit() bool {
 	switch k {
-	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions, Settings, Encryption:
+	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions, Settings, Encryption, Hooks:
 		return true
 	}
 	return false

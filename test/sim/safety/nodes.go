@@ -1,9 +1,11 @@
 package safety
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"kubeone/internal/desired"
 	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
@@ -71,6 +73,10 @@ func (c *Checker) evicted(e world.Effect) {
 const starting = 5
 
 func (c *Checker) opened(e world.Effect) {
+	if e.By.Kind == step.Uncordon && c.granted[e.By.Run].Hooked &&
+		slices.Contains(e.Host.Disk.Owed, string(desired.Upgrading)) {
+		c.Break(Hooked, "%s opens %s", e.By.Step, e.Host.Name)
+	}
 	if n := c.World.EtcdCluster().Objects.Node(e.Host.Name); n != nil && n.Cordoned && n.CordonedBy == "" {
 		c.Break(OwnCordons, "%s opens %s, which a person has closed", e.By.Step, n.Name)
 	}

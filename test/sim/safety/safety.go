@@ -42,6 +42,7 @@ const (
 	Believed      Rule = "whoever dials an endpoint finds its name in the certificate of every API server"
 	Owner         Rule = "a host is the manifest's or one Machine's, and nobody else changes it"
 	Readable      Rule = "no Secret is stored by a key that an API server, or the next one on its host, does not have"
+	Hooked        Rule = "a node is opened only when the hooks after its upgrade have succeeded"
 	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
 )
 
@@ -99,6 +100,7 @@ type Grant struct {
 	Recovers bool            // etcd begins anew
 	Chosen   bool            // on the host that a person has chosen
 	Limited  bool            // it is about the hosts that a person has named
+	Hooked   bool            // its manifest has hooks after upgrades
 	Machine  string          // the UID of the Machine that it is about; empty: hosts of the manifest
 	// Wanted are the IDs of the hosts of the run's manifest; nil are those of the beginning.
 	Wanted map[string]bool

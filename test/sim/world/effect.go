@@ -33,6 +33,7 @@ const (
 	NodeDeleted Verb = "deletes the Node of"
 	Labelled    Verb = "sets labels of"
 	Applied     Verb = "applies objects"
+	HooksRun    Verb = "runs hooks on"
 	Restricted  Verb = "has join tokens be good for one Node" // who does it, and when, is all the same
 )
 

@@ -18,6 +18,8 @@ type Order struct {
 	Machine   string // the UID of the Machine that it is about; empty: the manifest's hosts
 	Encrypted bool   // Secrets are to be encrypted from the beginning
 	Config    string // the digest of the configuration that hosts are to have; empty: that of the beginning
+
+	Owed map[string]map[step.Kind]desired.Activity // by host, what has hooks to follow
 }
 
 // Ordered notes what a run works for.

@@ -2,6 +2,7 @@ package world
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,7 +49,7 @@ func (w *World) observeHost(h *Host) observed.Host {
 		PKI: observed.Of(d.CA != 0), EtcdData: observed.Of(d.Data != nil),
 		Containerd:       unit(d.Kubelet != "", h.Run.Containerd, "2.2.1"),
 		Kubelet:          unit(d.Kubelet != "", h.Run.Kubelet, d.Kubelet),
-		APIServerVersion: d.API, Upgrading: d.Upgrading,
+		APIServerVersion: d.API, Upgrading: d.Upgrading, HooksOwed: slices.Clone(d.Owed),
 	}
 	if h.Full {
 		out.DiskMiB, out.Unwritable = 100, "its disk is full"

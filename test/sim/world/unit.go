@@ -2,6 +2,7 @@ package world
 
 import (
 	"errors"
+	"slices"
 
 	"kubeone/internal/step"
 )
@@ -104,6 +105,9 @@ func (w *World) Start(h *Host, by Author, generation int64, intent step.Intent) 
 	w.effect(Effect{Verb: Begun, By: by, Host: h})
 	h.Disk.Result = nil
 	h.Run.Unit = &Unit{By: by, Intent: intent}
+	if a := string(w.orders[by.Run].Owed[h.ID][intent.Kind]); a != "" && !slices.Contains(h.Disk.Owed, a) {
+		h.Disk.Owed = append(slices.Clip(h.Disk.Owed), a)
+	}
 	return CodeDone
 }
 

@@ -88,6 +88,9 @@ var works = map[step.Kind]work{
 	step.RemoveEtcd:         {request: removeMember},
 	step.DeleteNode:         {request: deleteNode},
 
+	step.Hooks:         {phases: []phase{runHooks}},
+	step.OperatorHooks: {request: answered},
+
 	// There are no Machines in the simulator, and so nothing is left to do or to wait for.
 	step.DeleteMachines: {request: answered},
 	step.AwaitHosts:     {request: answered},

@@ -103,6 +103,7 @@ type Disk struct {
 	Controllers bool     // the manifests of controller manager and scheduler are there
 	Expired     bool     // the certificates of its control plane and of its kubelet
 	Lost        string   // the version of the API server whose manifest was deleted
+	Owed        []string // what has hooks to follow that have not all succeeded
 	Upgrading   string   // the version to which an upgrade has begun; "" is none
 	Digest      string   // of the configuration that the last step noted
 	Settings    string   // the digest of the configuration that the kubelet's own file is of; "" is none

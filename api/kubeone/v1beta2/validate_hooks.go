@@ -1,0 +1,93 @@
+package v1beta2
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// longestHook is how long a hook may take at most. A step on a host is given up after two hours.
+const longestHook = time.Hour
+
+// The activities that hooks run around.
+const (
+	HookApply       = "apply"
+	HookInstall     = "install"
+	HookJoin        = "join"
+	HookUpgrade     = "upgrade"
+	HookDrain       = "drain"
+	HookReconfigure = "reconfigure"
+	HookReset       = "reset"
+)
+
+func hookActivities() []string {
+	return []string{HookApply, HookInstall, HookJoin, HookUpgrade, HookDrain, HookReconfigure, HookReset}
+}
+
+func (f *findings) hooks(hooks []Hook) {
+	seen := map[string]int{}
+	for i, h := range hooks {
+		at := Item("hooks", i)
+		f.hookName(at+".name", h.Name, seen, i)
+		f.hookMoment(at, h)
+		f.hookCommand(at+".command", h.Command)
+		f.every(at+".timeout", h.Timeout, time.Second, time.Second)
+		if d, err := time.ParseDuration(h.Timeout); err == nil && d > longestHook {
+			f.errorf(at+".timeout", "", "%s is too long: it is %s at most", h.Timeout, longestHook)
+		}
+	}
+}
+
+func (f *findings) hookName(path, name string, seen map[string]int, i int) {
+	first, known := seen[name]
+	switch {
+	case name == "":
+		f.missing(path, "plans and messages call it by that")
+	case len(validation.IsDNS1123Label(name)) > 0:
+		f.errorf(path, "use lower-case letters, digits and dashes", "%q is not a DNS-1123 label", name)
+	case known:
+		f.errorf(path, "give one of them another name", "%q is already hooks[%d]", name, first)
+	default:
+		seen[name] = i
+	}
+}
+
+// hookMoment checks when a hook runs, and where.
+func (f *findings) hookMoment(at string, h Hook) {
+	activity, path := h.Before, at+".before"
+	if h.After != "" {
+		activity, path = h.After, at+".after"
+	}
+	switch {
+	case h.Before == "" && h.After == "":
+		f.missing(at, "set before or after, to one of "+strings.Join(hookActivities(), ", "))
+	case h.Before != "" && h.After != "":
+		f.errorf(at+".after", "write two hooks", "a hook runs before something or after it, and before is set already")
+	case !slices.Contains(hookActivities(), activity):
+		f.errorf(path, "use one of "+strings.Join(hookActivities(), ", "), "%q is not known", activity)
+	}
+	switch {
+	case h.RunOn != HookOnOperator && h.RunOn != HookOnHost:
+		f.errorf(at+".runOn", "use one of "+HookOnOperator+", "+HookOnHost, "%q is not known", h.RunOn)
+	case h.RunOn == HookOnHost && activity == HookApply:
+		f.errorf(at+".runOn", "use runOn: operator", "an apply is about the whole cluster, and no host")
+	case h.RunOn == HookOnHost && h.After == HookReset:
+		f.errorf(at+".runOn", "use runOn: operator, or before: reset",
+			"after its reset nothing is left on the host to run it")
+	}
+}
+
+func (f *findings) hookCommand(path string, command []string) {
+	if len(command) == 0 || command[0] == "" {
+		f.missing(path, "write the program and its arguments as a list")
+		return
+	}
+	for i, word := range command {
+		if strings.ContainsFunc(word, func(r rune) bool { return r == 0 || r == '\n' || r == '\r' || r == 0x1b }) {
+			f.errorf(Item(path, i), "put what needs several lines into a file",
+				"has more than one line, or characters that nobody sees")
+		}
+	}
+}

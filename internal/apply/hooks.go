@@ -1,0 +1,70 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"kubeone/internal/plan"
+	"kubeone/internal/step"
+)
+
+// Hook is one of the operator's commands that is to run on the operator's machine.
+type Hook struct {
+	Command []string      // the program and its arguments
+	Env     []string      // "KUBEONE_NODE=cp-1", besides what every program gets
+	Timeout time.Duration // then it is killed
+}
+
+// RunHook runs a hook and writes what it prints, both streams, to output. The error says how it failed; it ends with
+// the context at the latest.
+type RunHook func(ctx context.Context, h Hook, output io.Writer) error
+
+// HookError is the failure of a hook on the operator's machine.
+type HookError struct {
+	Name string
+	Err  error
+}
+
+// Error says which hook failed, and how.
+func (e *HookError) Error() string { return "hook " + e.Name + " " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *HookError) Unwrap() error { return e.Err }
+
+// operatorHooks runs the hooks of a step, one after the other. The first that fails is the last.
+func (r *Run) operatorHooks(ctx context.Context, s plan.Step, output io.Writer) error {
+	if r.RunHook == nil {
+		return errors.New("hooks run where kubeone apply does, and this run has no operator's machine")
+	}
+	if err := r.checkLock(ctx, s); err != nil {
+		return err
+	}
+	ctx, done := r.Lock.While(ctx, s.Host)
+	defer done()
+	for _, of := range step.ParamsOf[step.OperatorHooksParams](s.Intent).Hooks {
+		fmt.Fprintf(output, "hook %s: %s\n", of.Name, strings.Join(of.Command, " "))
+		err := r.RunHook(ctx, Hook{
+			Command: of.Command, Env: r.hookEnv(s, of.Name), Timeout: time.Duration(of.TimeoutSeconds) * time.Second,
+		}, output)
+		if err != nil {
+			return &HookError{of.Name, err}
+		}
+	}
+	return nil
+}
+
+// hookEnv tells a hook what it is run for.
+func (r *Run) hookEnv(s plan.Step, name string) []string {
+	env := []string{
+		"KUBEONE_HOOK=" + name, "KUBEONE_MOMENT=" + s.Intent.Moment().String(), "KUBEONE_CLUSTER=" + r.Want.Name,
+	}
+	if h, ok := r.Want.Host(s.Host); ok {
+		env = append(env,
+			"KUBEONE_NODE="+r.name(s.Host), "KUBEONE_ROLE="+string(h.Role), "KUBEONE_ADDRESS="+h.PublicAddress)
+	}
+	return env
+}

@@ -1,0 +1,241 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/step"
+)
+
+// hooks puts the operator's commands around what the plan does to each host. What has been done to a host by a run
+// whose hooks did not succeed has its hooks now.
+func (b *builder) hooks() {
+	if len(b.in.Want.Hooks) == 0 || b.plan.Blocked != "" || b.plan.Routes[0] == string(fsm.Error) {
+		return
+	}
+	w := &weaver{b, map[string][]string{}}
+	for _, s := range b.plan.Steps {
+		w.needs[s.ID] = s.Needs
+	}
+	for _, h := range b.in.Want.Hosts() {
+		for _, activity := range []desired.Activity{
+			desired.Joining, desired.Upgrading, desired.Draining, desired.Reconfiguring, desired.Resetting,
+		} {
+			w.around(h, activity)
+		}
+		w.owed(h)
+	}
+}
+
+// weaver puts hooks into a plan.
+type weaver struct {
+	*builder
+	needs map[string][]string // of every step
+}
+
+// around puts hooks around the steps of an activity on a host, if the plan has it there.
+func (b *weaver) around(h desired.Host, activity desired.Activity) {
+	span, core := map[string]bool{}, false
+	for _, s := range b.plan.Steps {
+		if of, makes := s.Intent.Kind.PartOf(); of == activity && s.Host == h.ID {
+			span[s.ID], core = true, core || makes
+		}
+	}
+	if !core {
+		return
+	}
+	if activity == desired.Joining && b.init != "" {
+		activity = desired.Installing
+	}
+	b.before(h, step.Moment{When: desired.Before, Activity: activity}, span)
+	b.following(h, step.Moment{When: desired.After, Activity: activity}, span)
+}
+
+// before puts the hooks of a moment before all steps of the span.
+func (b *weaver) before(h desired.Host, m step.Moment, span map[string]bool) {
+	var first, needs, after []string
+	at := len(b.plan.Steps)
+	for i, s := range b.plan.Steps {
+		if span[s.ID] && !b.needsAnyOf(s, span) {
+			first, needs, after = append(first, s.ID), union(needs, s.Needs), union(after, s.After)
+			at = min(at, i)
+		}
+	}
+	last := b.steps(h, m, Step{Needs: needs, After: after}, at)
+	if last == "" {
+		return
+	}
+	for i := range b.plan.Steps {
+		if s := &b.plan.Steps[i]; slices.Contains(first, s.ID) {
+			b.need(s, last)
+		}
+	}
+}
+
+// need makes the step need another one.
+func (b *weaver) need(s *Step, id string) {
+	s.Needs = union(s.Needs, []string{id})
+	b.needs[s.ID] = s.Needs
+}
+
+// following puts the hooks of a moment after all steps of the span: whatever needs the last of these needs the hooks,
+// too.
+func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) {
+	needed := map[string]bool{} // by another step of the span, directly or not
+	for _, s := range b.plan.Steps {
+		if span[s.ID] {
+			for id := range b.allNeeds(s) {
+				needed[id] = true
+			}
+		}
+	}
+	var lasts []string
+	at := 0
+	for i, s := range b.plan.Steps {
+		if span[s.ID] && !needed[s.ID] {
+			lasts, at = append(lasts, s.ID), i+1
+		}
+	}
+	last := b.steps(h, m, Step{Needs: lasts}, at)
+	if last == "" {
+		return
+	}
+	isLast := func(id string) bool { return slices.Contains(lasts, id) }
+	for i := range b.plan.Steps {
+		s := &b.plan.Steps[i]
+		if span[s.ID] || s.Host == h.ID && s.Intent.Moment() == m {
+			continue
+		}
+		if slices.ContainsFunc(s.Needs, isLast) {
+			b.need(s, last)
+		}
+		if slices.ContainsFunc(s.After, isLast) {
+			s.After = union(s.After, []string{last})
+		}
+	}
+}
+
+// owed plans hooks after what an earlier run has done to the host, where that is not done again. The host's Node is
+// not opened before they have succeeded.
+func (b *weaver) owed(h desired.Host) {
+	is := b.in.Is.Hosts[h.ID]
+	if is.Reach != observed.Reached || b.in.Limit != nil && !b.in.Limit[h.ID] || b.has(b.id(step.ResetHost, h)) {
+		return
+	}
+	for _, owed := range is.HooksOwed {
+		m := step.Moment{When: desired.After, Activity: desired.Activity(owed)}
+		if !b.hooked(m) || b.has(b.hookID(step.Hooks, m, h)) {
+			continue
+		}
+		last := b.steps(h, m, Step{Reason: "an earlier run ended before they had succeeded"}, 0)
+		for i := range b.plan.Steps {
+			if s := &b.plan.Steps[i]; s.Host == h.ID && s.Intent.Kind == step.Uncordon {
+				b.need(s, last)
+			}
+		}
+	}
+}
+
+// hooked reports whether the manifest has any hook of the moment.
+func (b *weaver) hooked(m step.Moment) bool {
+	return slices.ContainsFunc(b.in.Want.Hooks, func(h desired.Hook) bool {
+		return h.When == m.When && h.Activity == m.Activity
+	})
+}
+
+func (b *builder) hookID(k step.Kind, m step.Moment, h desired.Host) string {
+	return b.id(k+"-"+step.Kind(m.String()), h)
+}
+
+// steps adds the steps of a moment at that place of the plan, those on the operator's machine first, and returns the
+// ID of the last one; "" where there is none. A moment of which hosts take a note ends with a step on the host, if it
+// has any hook.
+func (b *weaver) steps(h desired.Host, m step.Moment, s Step, at int) string {
+	mine := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, false))
+	its := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, true))
+	last := ""
+	add := func(params step.Params, title string, commands []step.Command) {
+		s.ID, s.Host, s.Intent = b.hookID(params.Kind(), m, h), h.ID, step.With(params)
+		s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.node(h), b.in.Is.Hosts[h.ID].Arch
+		s.Action, s.Title, s.Changes = Change, title, hookChanges(commands)
+		s.Reason = cmp.Or(s.Reason, "the manifest has them")
+		b.needs[s.ID] = s.Needs
+		last = b.place(h, s, at)
+		s.Needs, s.After, at = []string{last}, nil, at+1
+	}
+	when := string(m.When) + " " + string(m.Activity)
+	if len(mine) > 0 {
+		add(step.OperatorHooksParams{Moment: m, Hooks: mine}, "hooks "+when+", on the operator's machine", mine)
+	}
+	if len(its) > 0 {
+		add(step.HooksParams{Moment: m, Hooks: its}, "hooks "+when, its)
+	} else if len(mine) > 0 && m.Noted() {
+		add(step.HooksParams{Moment: m}, "note that the hooks "+when+" have run", nil)
+	}
+	return last
+}
+
+func hookChanges(commands []step.Command) []string {
+	var out []string
+	for _, c := range commands {
+		out = append(out, fmt.Sprintf("%s: %s (%d s at most)", c.Name, strings.Join(c.Command, " "), c.TimeoutSeconds))
+	}
+	return out
+}
+
+// hooksOfApply puts the hooks of the whole run around all its steps.
+func (b *builder) hooksOfApply() {
+	if len(b.plan.Steps) == 0 {
+		return
+	}
+	add := func(when desired.When, needs []string, at int) string {
+		m := step.Moment{When: when, Activity: desired.Applying}
+		commands := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, false))
+		if len(commands) == 0 {
+			return ""
+		}
+		return b.place(desired.Host{}, Step{
+			ID: string(step.OperatorHooks) + "-" + m.String(), Needs: needs, Action: Change,
+			Intent: step.With(step.OperatorHooksParams{Moment: m, Hooks: commands}),
+			Title:  "hooks " + string(when) + " apply", Reason: "the manifest has them", Changes: hookChanges(commands),
+		}, at)
+	}
+	all := b.others("")
+	if first := add(desired.Before, nil, 0); first != "" {
+		for i := range b.plan.Steps[1:] {
+			s := &b.plan.Steps[i+1]
+			s.Needs = union(s.Needs, []string{first})
+		}
+	}
+	add(desired.After, all, len(b.plan.Steps))
+}
+
+// needsAnyOf reports whether the step needs one of these, directly or not.
+func (b *weaver) needsAnyOf(s Step, ids map[string]bool) bool {
+	for id := range b.allNeeds(s) {
+		if ids[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// allNeeds are the IDs of all steps that must have succeeded before the step.
+func (b *weaver) allNeeds(s Step) map[string]bool {
+	out := map[string]bool{}
+	for todo := s.Needs; len(todo) > 0; {
+		id := todo[0]
+		todo = todo[1:]
+		if out[id] {
+			continue
+		}
+		out[id] = true
+		todo = append(slices.Clip(todo), b.needs[id]...)
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/step"
+)
+
+// around are hooks before and after that, on the operator's machine and on the host.
+func around(activities ...desired.Activity) []desired.Hook {
+	var out []desired.Hook
+	for _, of := range activities {
+		out = append(out,
+			desired.Hook{Name: "tell-" + string(of), When: desired.Before, Activity: of,
+				Command: []string{"tell", "before " + string(of)}, Timeout: time.Minute},
+			desired.Hook{Name: "check-" + string(of), When: desired.After, Activity: of, OnHost: true,
+				Command: []string{"check", string(of)}, Timeout: 2 * time.Minute},
+		)
+	}
+	return out
+}
+
+// hookedWorlds are worlds of which the plans have hooks.
+func hookedWorlds() map[string]func() decide.Input {
+	return map[string]func() decide.Input{
+		"hooks-install": func() decide.Input {
+			in := empty(1, 1)
+			in.Want.Hooks = around(desired.Applying, desired.Installing)[:3]
+			return in
+		},
+		"hooks-upgrade": func() decide.Input {
+			in := healthy(1, 1)
+			in.Want.KubernetesVersion = "1.36.4"
+			in.Want.Hooks = around(desired.Upgrading, desired.Draining)
+			return in
+		},
+		"hooks-owed": func() decide.Input {
+			in := healthy(1, 2)
+			in.Want.Hooks = around(desired.Upgrading, desired.Joining)
+			mutate(in, "w-1", func(h *observed.Host) { h.HooksOwed = []string{"upgrade", "reconfigure"} })
+			nodeOf(in, "w-1", func(n *observed.Node) {
+				n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "a run"}
+			})
+			return in
+		},
+	}
+}
+
+// hooksInPlace looks at each activity on each host: what it consists of has all hooks before it as ancestors, and is an
+// ancestor of all hooks after it, and a Node is opened after the hooks of its upgrade.
+func hooksInPlace(in decide.Input, p Plan, _ []decide.Decision) error {
+	over := ancestors(p)
+	made := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == step.Init })
+	for _, hook := range p.Steps {
+		m := hook.Intent.Moment()
+		for _, s := range p.Steps {
+			of, _ := s.Intent.Kind.PartOf()
+			if of == desired.Joining && made {
+				of = desired.Installing
+			}
+			switch {
+			case m.Activity == "", hook.Host != s.Host && m.Activity != desired.Applying, hook.ID == s.ID:
+			case m.Activity != desired.Applying && of != m.Activity:
+			case m.When == desired.Before && !over[s.ID][hook.ID] && s.Intent.Moment() != m:
+				return fmt.Errorf("%s does not wait for %s", s.ID, hook.ID)
+			case m.When == desired.After && !over[hook.ID][s.ID] && s.Intent.Moment() != m:
+				return fmt.Errorf("%s does not wait for %s", hook.ID, s.ID)
+			}
+			if s.Intent.Kind == step.Uncordon && s.Host == hook.Host && hook.Intent.EndsUpgrade() &&
+				!over[s.ID][hook.ID] {
+				return fmt.Errorf("%s does not wait for %s", s.ID, hook.ID)
+			}
+		}
+	}
+	return planned(in, p, made)
+}
+
+// planned checks that each hook is there for each host to which its activity happens.
+func planned(in decide.Input, p Plan, made bool) error {
+	for _, s := range p.Steps {
+		of, core := s.Intent.Kind.PartOf()
+		if of == desired.Joining && made {
+			of = desired.Installing
+		}
+		for _, h := range in.Want.Hooks {
+			has := slices.ContainsFunc(p.Steps, func(hook Step) bool {
+				return hook.Host == s.Host && hook.Intent.Moment() == step.Moment{When: h.When, Activity: h.Activity} &&
+					(hook.Intent.Kind == step.Hooks) == h.OnHost
+			})
+			if core && of == h.Activity && !has {
+				return fmt.Errorf("%s is there, and %s %s %s is not", s.ID, h.Name, h.When, h.Activity)
+			}
+		}
+	}
+	return nil
+}

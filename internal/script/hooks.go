@@ -1,0 +1,42 @@
+package script
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kubeone/internal/step"
+)
+
+// hooksFunction is the shell function that runs the hooks of a moment.
+func hooksFunction(steps []step.Intent) string {
+	var b strings.Builder
+	b.WriteString("hooks_of() {\n\tcase $1 in\n")
+	for _, s := range steps {
+		hooks := step.ParamsOf[step.HooksParams](s).Hooks
+		if len(hooks) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\t%s)\n", s.Moment())
+		for _, h := range hooks {
+			fmt.Fprintf(&b, "\t\thook %s %d", Quote(h.Name), h.TimeoutSeconds)
+			for _, word := range h.Command {
+				b.WriteString(" " + Quote(word))
+			}
+			b.WriteString("\n")
+		}
+		b.WriteString("\t\t;;\n")
+	}
+	b.WriteString("\t*) ;;\n\tesac\n}\n")
+	return b.String()
+}
+
+// owedHooks says before which stages the host notes that it owes hooks, as "STAGE:ACTIVITY".
+func owedHooks(steps []step.Intent) string {
+	var out []string
+	for kind, activity := range step.Owed(steps) {
+		out = append(out, string(kind)+":"+string(activity))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,228 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kubeone/internal/apply"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// hookLog is where hooks note that they have run, beside the manifest and on hosts.
+const hookLog = "hooks.log"
+
+// TestHooks has commands of the operator's run around all that is done to a cluster of three hosts; they fail, hang and
+// are killed.
+func TestHooks(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "hooks", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
+	s.beside("hook.sh", `#!/bin/sh
+# Notes that it was run; with the file "fail" it fails, with the file "hang" it does not end, after terminal escapes.
+echo "$KUBEONE_MOMENT $KUBEONE_NODE" >>hooks.log
+printf '\033]0;title\007\033[31mthe hook of %s\n' "$KUBEONE_NODE"
+[ ! -e hang ] || sleep 600
+[ ! -e fail ]
+`)
+	s.must(os.Chmod(filepath.Join(filepath.Dir(s.Manifest), "hook.sh"), 0o700))
+	s.parts(
+		part{"a new cluster", hooksOfInstall},
+		part{"settings change, and a hook fails once", hooksOfReconfigure},
+		part{"a hook stops an upgrade before its drain", hooksBeforeDrain},
+		part{"a hook fails after an upgrade, and the program is killed in the next one", hooksAfterUpgrade},
+		part{"a worker leaves, and joins again", hooksOfReset},
+	)
+}
+
+// hook is one of the manifest's.
+func hook(name, side, activity string, onHost bool) map[string]any {
+	h := map[string]any{"name": name, side: activity, "command": []any{"./hook.sh"}, "timeout": "5s"}
+	if onHost {
+		h["runOn"] = "host"
+		h["command"] = []any{"sh", "-c", `echo "$KUBEONE_MOMENT $KUBEONE_NODE" >>/var/log/` + hookLog +
+			` && [ ! -e /run/fail-hooks ]`}
+	}
+	return h
+}
+
+// hookedWith is the manifest with these hooks, and with room for so many pods.
+func (s *story) hookedWith(maxPods int, hooks ...map[string]any) {
+	s.Helper()
+	s.must(s.WriteManifest(fields(func(all map[string]any) {
+		list := make([]any, 0, len(hooks))
+		for _, h := range hooks {
+			list = append(list, h)
+		}
+		all["hooks"], all["kubeletConfig"] = list, map[string]any{"maxPods": maxPods}
+	})))
+}
+
+// ranHooks are the lines that hooks have noted on the operator's machine and on hosts since the last call.
+func (s *story) ranHooks() (here []string, hosts map[string][]string) {
+	s.Helper()
+	path := filepath.Join(filepath.Dir(s.Manifest), hookLog)
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.Fatal(err)
+	}
+	s.must(os.WriteFile(path, nil, 0o600))
+	hosts = map[string][]string{}
+	for _, h := range s.Members() {
+		out, err := h.Exec(s.Context(), "cat /var/log/"+hookLog+" 2>/dev/null; rm -f /var/log/"+hookLog)
+		s.must(err)
+		if out != "" {
+			hosts[h.Hostname] = strings.Split(strings.TrimSpace(out), "\n")
+		}
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(line string) bool {
+		return line == ""
+	}), hosts
+}
+
+// file makes or removes a file beside the manifest.
+func (s *story) file(name string, there bool) {
+	s.Helper()
+	if there {
+		s.beside(name, "")
+		return
+	}
+	s.must(os.Remove(filepath.Join(filepath.Dir(s.Manifest), name)))
+}
+
+func hooksOfInstall(s *story) {
+	s.hookedWith(90, hook("begins", "before", "apply", false), hook("ends", "after", "apply", false),
+		hook("comes", "before", "install", true), hook("is-there", "after", "install", false))
+	s.run(2, []string{"plan", "-v"}, "hooks before apply", "begins: ./hook.sh (5 s at most)")
+	installPlain(s)
+	here, hosts := s.ranHooks()
+	s.same("the first and the last hook", "before-apply after-apply", strings.TrimSpace(here[0])+" "+here[len(here)-1])
+	middle := slices.Sorted(slices.Values(here[1 : len(here)-1]))
+	s.same("hooks after the installation", []string{
+		"after-install cp-1", "after-install worker-1", "after-install worker-2",
+	}, middle)
+	s.same("hooks on hosts", map[string][]string{
+		"cp-1": {"before-install cp-1"}, "worker-1": {"before-install worker-1"},
+		"worker-2": {"before-install worker-2"},
+	}, hosts)
+	s.nothingToDo()
+	here, _ = s.ranHooks()
+	s.same("hooks of nothing", 0, len(here))
+}
+
+// hooksOfReconfigure: the hook after the first worker's turn fails. No other host's turn comes, and the next apply runs
+// what is owed.
+func hooksOfReconfigure(s *story) {
+	s.hookedWith(80, hook("told", "before", "reconfigure", false), hook("looked-at", "after", "reconfigure", true))
+	s.broken(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
+	s.run(16, []string{"apply", "-y"}, "hook looked-at failed: sh ended with status 1")
+	here, hosts := s.ranHooks()
+	s.same("hooks here", []string{"before-reconfigure cp-1", "before-reconfigure worker-1"}, here)
+	s.same("hooks on hosts", map[string][]string{
+		"cp-1": {"after-reconfigure cp-1"}, "worker-1": {"after-reconfigure worker-1"},
+	}, hosts)
+	s.broken(s.Lab.Host("worker-1"), "rm /run/fail-hooks")
+	s.run(2, []string{"plan"}, "hooks after reconfigure", "an earlier run ended before they had succeeded")
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	here, hosts = s.ranHooks()
+	s.same("hooks here", []string{"before-reconfigure worker-2"}, here)
+	s.same("hooks on hosts", map[string][]string{
+		"worker-1": {"after-reconfigure worker-1"}, "worker-2": {"after-reconfigure worker-2"},
+	}, hosts)
+	s.nothingToDo()
+}
+
+// hooksBeforeDrain: one that hangs is killed, and nothing is drained.
+func hooksBeforeDrain(s *story) {
+	s.hookedWith(80, hook("out", "before", "drain", false))
+	s.run(0, []string{"apply", "-y"})
+	before := s.started(s.Members())
+	s.file("hang", true)
+	r := s.run(16, []string{"apply", "-y", "-v", "--force-upgrade", "--limit", "worker-1"},
+		"hook out was killed: it has not ended within 5s", "the hook of worker-1")
+	if strings.ContainsAny(r.Text(), "\x1b\x07") {
+		s.Errorf("what the hook printed reached the terminal as it was: %q", r.Text())
+	}
+	s.file("hang", false)
+	s.same("worker-1 is closed", false, s.closed("worker-1"))
+	s.same("what runs on the hosts since when", before, s.started(s.Members()))
+	if out := s.here("pgrep -f 'sleep 60[0]' || true"); out != "" {
+		s.Errorf("the hook's processes are left: %s", out)
+	}
+	s.run(0, []string{"apply", "-y", "--force-upgrade", "--limit", "worker-1"}, "Done.")
+	here, _ := s.ranHooks()
+	s.same("hooks here", []string{"before-drain worker-1", "before-drain worker-1"}, here)
+}
+
+// hooksAfterUpgrade: a host whose hook has failed stays closed until it has succeeded, also with another run between.
+func hooksAfterUpgrade(s *story) {
+	s.hookedWith(80, hook("tested", "after", "upgrade", true), hook("in", "after", "upgrade", false))
+	s.run(0, []string{"apply", "-y"})
+	s.broken(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
+	force := []string{"apply", "-y", "--force-upgrade", "--limit", "worker-1"}
+	s.run(16, force, "hook tested failed: sh ended with status 1")
+	s.same("worker-1 is closed", true, s.closed("worker-1"))
+	s.run(16, []string{"apply", "-y"}, "hook tested failed")
+	s.same("worker-1 is closed", true, s.closed("worker-1"))
+	s.broken(s.Lab.Host("worker-1"), "rm /run/fail-hooks")
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.same("worker-1 is closed", false, s.closed("worker-1"))
+	here, hosts := s.ranHooks()
+	s.same("hooks here", slices.Repeat([]string{"after-upgrade worker-1"}, 3), here)
+	s.same("hooks on hosts", map[string][]string{
+		"worker-1": slices.Repeat([]string{"after-upgrade worker-1"}, 3),
+	}, hosts)
+
+	running, err := s.Start(s.Context(), force...)
+	s.must(err)
+	if _, ok := running.Await(operator.Step(apply.StepStarted, "operator-hooks-after-upgrade/worker-1")); !ok {
+		s.Fatalf("no hook was run\n%s", running.Wait())
+	}
+	s.must(running.Kill())
+	s.Logf("killed: exit status %d", running.Wait().Status)
+	s.eventually("apply runs the hooks that are owed", 2*time.Minute, func(ctx context.Context) error {
+		if r := s.Run(ctx, "apply", "-y"); r.Status != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	_, hosts = s.ranHooks()
+	s.same("hooks on hosts", map[string][]string{"worker-1": {"after-upgrade worker-1"}}, hosts)
+	s.same("worker-1 is closed", false, s.closed("worker-1"))
+	s.healthy()
+}
+
+func hooksOfReset(s *story) {
+	s.hookedWith(80,
+		hook("leaves", "before", "reset", true), hook("left", "after", "reset", false),
+		hook("out", "before", "drain", false),
+		hook("comes", "before", "join", false), hook("in", "after", "join", true),
+	)
+	s.run(0, []string{"apply", "-y"})
+	s.run(0, []string{"node", "replace", "worker-2", "-y", "--bundle", s.Bundle})
+	here, hosts := s.ranHooks()
+	s.same("hooks here", []string{"before-drain worker-2", "after-reset worker-2", "before-join worker-2"}, here)
+	s.same("hooks on worker-2", map[string][]string{
+		"worker-2": {"before-reset worker-2", "after-join worker-2"},
+	}, hosts)
+	s.run(0, []string{"apply", "-y"})
+	s.healthy()
+	s.nothingToDo()
+}
+
+// closed reports whether a Node takes no pods.
+func (s *story) closed(name string) bool {
+	s.Helper()
+	var node corev1.Node
+	s.must(s.Object(s.Context(), &node, "node", name))
+	return node.Spec.Unschedulable
+}
