@@ -72,6 +72,8 @@ type Host struct {
 	Config   Config
 	Binaries []Binary
 	Traces   Traces // of every plugin that a host may have had
+	// Namespaces are those in which plugins run, but for kube-system.
+	Namespaces []string
 }
 
 // ImageNamed finds the image from a repository among the artifacts, whatever registry it comes from. All architectures

@@ -158,9 +158,9 @@ func componentDirectories(in Input) []string {
 
 // exemptNamespaces are those whose pods run on any node, whatever node selector others get by default; "" where pods
 // get none.
-func exemptNamespaces(want desired.Cluster) string {
-	if !want.LimitsNodes() {
+func exemptNamespaces(in Input) string {
+	if !in.Want.LimitsNodes() {
 		return ""
 	}
-	return "kube-system kube-flannel kubeone-system"
+	return strings.Join(slices.Concat([]string{"kube-system"}, in.Network.Namespaces, []string{"kubeone-system"}), " ")
 }

@@ -251,7 +251,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"RECOVERY", RecoveryDir},
 		{"IMAGE_BLOBS", strings.Join(in.ImageBlobs, " ")},
 		{"COMPONENT_FILES", componentFileLines(in)},
-		{"EXEMPT_NAMESPACES", exemptNamespaces(in.Want)},
+		{"EXEMPT_NAMESPACES", exemptNamespaces(in)},
 		{"COMPONENT_DIRS", strings.Join(componentDirectories(in), " ")},
 		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},

@@ -37,7 +37,7 @@ func Find(name string) (network.Plugin, bool) {
 // Host is what the cluster's plugin needs on a host, and what any may have left there: the wanted one of a cluster need
 // not be the one that it had.
 func Host(want desired.Cluster) network.Host {
-	out := network.Host{Traces: Traces()}
+	out := network.Host{Traces: Traces(), Namespaces: Namespaces()}
 	if p, ok := Find(want.Network.CNI.Name); ok {
 		out.Config, out.Binaries = p.Config(want), p.Binaries()
 	}
