@@ -282,3 +282,37 @@ func TestWhoHasHadALockSinceIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A caller that elects a leader itself brings its own Lease: no other one is asked for, and it is not given back.
+func TestALeaseOfTheCallersOwnStaysTheCallers(t *testing.T) {
+	t.Parallel()
+	own := &leaseFake{lockFake: make(lockFake), answer: func() error { return leaselock.ErrLost }}
+	e := &Engine{}
+	lease, err := e.takeLease(t.Context(), cluster.Access{}, nil, RunOptions{Lease: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := locked(t, lease)
+	if err := l.hold(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.check(t.Context(), onCluster, nil); !errors.Is(err, apply.ErrLockLost) {
+		t.Errorf("its leader is another by now, and a step begins: %v", err)
+	}
+	if l.release(t.Context()); own.released {
+		t.Error("it was given back by somebody whose it is not")
+	}
+}
+
+// The hooks before a repair run while there is no API that could be asked for the Lease.
+func TestAHookWaitsForNoLease(t *testing.T) {
+	t.Parallel()
+	hook := plan.Step{ID: "operator-hooks-before-apply", Intent: step.Intent{Kind: step.OperatorHooks}}
+	l := locked(t, nil) // another run has it
+	if err := l.check(t.Context(), hook, &cluster.Access{}); err != nil {
+		t.Errorf("a hook: %v", err)
+	}
+	if err := l.check(t.Context(), onCluster, &cluster.Access{}); err == nil {
+		t.Error("a step through the API begins without the Lease")
+	}
+}

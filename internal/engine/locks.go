@@ -15,6 +15,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
+	"kubeone/internal/step"
 )
 
 // lockSet is what a run has locked: hosts and, if its plan is about the cluster, the Lease. Where no API answers
@@ -167,7 +168,9 @@ func (l *lockSet) current() Lease {
 // are asked about; what is about the cluster needs the Lease besides, as another run may have that which reaches
 // other hosts, or, where there is no API, every control-plane host's word that this run has its lock.
 func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) error {
-	onHost := s.Intent.Kind.OnHost()
+	// What runs where kubeone does asks nobody, as what runs on a host: it must not wait for an API that is to be
+	// repaired.
+	onHost := s.Intent.Kind.OnHost() || s.Intent.Kind.Place() == step.OnOperator
 	if !onHost {
 		if err := l.hosts.CheckDispensable(ctx, s.Host); err != nil {
 			return err

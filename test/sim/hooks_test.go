@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"kubeone/internal/race"
 	"kubeone/test/sim/drive"
 )
 
@@ -11,6 +12,10 @@ import (
 // host run in the end, and no node is opened before those that follow its upgrade have succeeded.
 func TestHooksAreInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
+	apart := 9
+	if race.Enabled {
+		apart = 90
+	}
 	for _, c := range []string{
 		"hosts=3+2 start=bare faults=1:hooks:0:1", "hosts=3+2 start=older-patch faults=1:hooks:0:1",
 		"hosts=3+1 start=missing faults=1:hooks:0:1", "hosts=1+2 start=healthy faults=1:hooks:0:1,60:settings:0:1",
@@ -22,7 +27,7 @@ func TestHooksAreInterruptedAnywhere(t *testing.T) {
 		} {
 			t.Run(c+"/"+fault, func(t *testing.T) {
 				t.Parallel()
-				for at := 2; at < 330; at += 17 {
+				for at := 2; at < 330; at += apart {
 					text := fmt.Sprintf("seed=%d %s,%d:%s", at, c, at, fault)
 					s, err := drive.Parse(text)
 					if err != nil {

@@ -266,7 +266,7 @@ func (a *attempt) onCluster() progress {
 		return failed
 	}
 	if !a.admitted {
-		if in := a.lockAllows(false); in != passed {
+		if in := a.lockAllows(a.step.Intent.Kind.Place() == step.OnOperator); in != passed {
 			return in
 		}
 		if in := a.etcdAllows(); in != passed {

@@ -110,14 +110,15 @@ const (
 	TakenIn  Kind = "taken-in" // a person writes the pool's host into the manifest, and applies it
 )
 
-// Kinds are all sorts of faults.
+// Kinds are all sorts of faults of which random schedules are made. Hooks are not among them: they have schedules of
+// their own.
 func Kinds() []Kind {
 	return []Kind{
 		LostBefore, LostDuring, LostAfter, Cut, Split, Halved, Dead, Replaced, Slow, Full, FailOnce, FailAlways,
 		Stopped, Crashed, DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed,
 		Killed, Paused, Stop, Second, Forced, Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone,
 		Replace, ReplaceGone, Recover, Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
-		Settings, Encryption, Rotated, KeysLost, Hooks,
+		Settings, Encryption, Rotated, KeysLost,
 	}
 }
 
