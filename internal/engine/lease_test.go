@@ -315,4 +315,9 @@ func TestAHookWaitsForNoLease(t *testing.T) {
 	if err := l.check(t.Context(), onCluster, &cluster.Access{}); err == nil {
 		t.Error("a step through the API begins without the Lease")
 	}
+	l = locked(t, nil)
+	l.scope.Cluster = false
+	if err := l.check(t.Context(), hook, &cluster.Access{}); err != nil {
+		t.Errorf("a hook of a run about workers that has the locks of all its hosts: %v", err)
+	}
 }

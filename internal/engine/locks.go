@@ -168,10 +168,10 @@ func (l *lockSet) current() Lease {
 // are asked about; what is about the cluster needs the Lease besides, as another run may have that which reaches
 // other hosts, or, where there is no API, every control-plane host's word that this run has its lock.
 func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) error {
-	// What runs where kubeone does asks nobody, as what runs on a host: it must not wait for an API that is to be
-	// repaired.
-	onHost := s.Intent.Kind.OnHost() || s.Intent.Kind.Place() == step.OnOperator
-	if !onHost {
+	// A hook of the operator's machine needs no API, which may be what is to be repaired; and no host refuses it.
+	hook := s.Intent.Kind.Place() == step.OnOperator
+	onHost := s.Intent.Kind.OnHost() || hook && l.scope.Cluster
+	if !s.Intent.Kind.OnHost() {
 		if err := l.hosts.CheckDispensable(ctx, s.Host); err != nil {
 			return err
 		}

@@ -132,13 +132,29 @@ func (b *weaver) owed(h desired.Host) {
 		if !b.hooked(m) || b.has(b.hookID(step.Hooks, m, h)) {
 			continue
 		}
-		last := b.steps(h, m, Step{Reason: "an earlier run ended before they had succeeded"}, 0)
+		first, at := b.beforeOpening(h)
+		last := b.steps(h, m, Step{Needs: first, Reason: "an earlier run ended before they had succeeded"}, at)
 		for i := range b.plan.Steps {
 			if s := &b.plan.Steps[i]; s.Host == h.ID && s.Intent.Kind == step.Uncordon {
 				b.need(s, last)
 			}
 		}
 	}
+}
+
+// beforeOpening are the steps on a host that do not wait for its Node to be opened, as those of a repair and a join,
+// and the place after them.
+func (b *weaver) beforeOpening(h desired.Host) (ids []string, at int) {
+	opens := map[string]bool{}
+	for _, s := range b.plan.Steps {
+		opens[s.ID] = s.Host == h.ID && s.Intent.Kind == step.Uncordon
+	}
+	for i, s := range b.plan.Steps {
+		if s.Host == h.ID && !opens[s.ID] && !b.needsAnyOf(s, opens) {
+			ids, at = append(ids, s.ID), i+1
+		}
+	}
+	return ids, at
 }
 
 // hooked reports whether the manifest has any hook of the moment.

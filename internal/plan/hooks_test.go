@@ -71,6 +71,10 @@ func hooksInPlace(in decide.Input, p Plan, _ []decide.Decision) error {
 			case m.When == desired.After && !over[hook.ID][s.ID] && s.Intent.Moment() != m:
 				return fmt.Errorf("%s does not wait for %s", hook.ID, s.ID)
 			}
+			if core := s.Intent.Kind.Joins(); core && s.Host == hook.Host && m.When == desired.After &&
+				m.Activity == desired.Installing && !over[hook.ID][s.ID] {
+				return fmt.Errorf("%s does not wait for %s", hook.ID, s.ID)
+			}
 			if s.Intent.Kind == step.Uncordon && s.Host == hook.Host && hook.Intent.EndsUpgrade() &&
 				!over[s.ID][hook.ID] {
 				return fmt.Errorf("%s does not wait for %s", s.ID, hook.ID)
