@@ -64,10 +64,14 @@ func TestWhichFilesAreRestored(t *testing.T) {
 			in.edit(w1, config)
 			in.change(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}, fsm.Upgrade, nil},
-		{"after an upgrade to what nobody wants any more", func(in *Input) {
+		{"in the middle of a worker's upgrade to what nobody wants any more", func(in *Input) {
 			in.edit(w1, config)
 			in.change(w1, func(h *observed.Host) { h.Upgrading = "1.36.1" })
-		}, fsm.Repair, map[string][]string{w1: {config}}},
+		}, fsm.Upgrade, nil},
+		{"after a control-plane host's upgrade to what nobody wants any more", func(in *Input) {
+			in.edit(cp2, config)
+			in.change(cp2, func(h *observed.Host) { h.Upgrading = "1.36.1" })
+		}, fsm.Repair, map[string][]string{cp2: {config}}},
 		{"a worker's kubelet does not run", func(in *Input) {
 			in.edit(w1, config)
 			in.edit(w2, config) // the others' wait until all are well

@@ -197,7 +197,8 @@ func (s *hostState) runtimeDiffers() bool {
 	return s.is.Containerd.Version != want || said && runs != want
 }
 
-// upgradeBegun reports whether an upgrade of the host to what is wanted of it has begun and has not ended.
+// upgradeBegun reports whether an upgrade of the host to what is wanted of it has begun and has not ended. Whatever a
+// worker's was to, the one to what is wanted by now writes all that it has written.
 func (s *hostState) upgradeBegun() bool {
-	return s.is.Upgrading != "" && s.is.Upgrading == s.wantKubelet
+	return s.is.Upgrading != "" && (s.Role == desired.Worker || s.is.Upgrading == s.wantKubelet)
 }

@@ -178,6 +178,8 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 	}{
 		"a worker's new kubelet does not start": {"w-2", "192.0.1.2",
 			func(_ *Input, h *observed.Host) { stopKubelet(h) }, fsm.Upgrade, "192.0.0.1"},
+		"a worker's had begun for another version": {"w-2", "192.0.1.2",
+			func(_ *Input, h *observed.Host) { stopKubelet(h); h.Upgrading = "1.36.2" }, fsm.Upgrade, "192.0.0.1"},
 		"a control-plane host's does not": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { stopKubelet(h) },
 			fsm.Upgrade, "192.0.0.2"},
 		"its API server does not": {"cp-2", "192.0.0.2", func(_ *Input, h *observed.Host) { h.APIServer = observed.No },

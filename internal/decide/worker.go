@@ -266,7 +266,7 @@ func (w *worker) askHealthy() (fsm.Event, string) {
 
 // restorable are its files that can be restored. In the middle of an upgrade there are none: it writes them.
 func (w *worker) restorable() []string {
-	if w.s.is.Upgrading != "" && w.outdated() || w.s.midUpgrade {
+	if w.s.upgradeBegun() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(w.s.is.Restorable), func(path string) bool {
@@ -297,9 +297,7 @@ func (w *worker) outdated() bool {
 
 // goesOn reports whether a change of its versions has begun, and going on may repair what is wrong with it.
 func (w *worker) goesOn() bool {
-	broken := w.s.Condition == condition.Restartable || w.s.Condition == condition.Unready ||
-		w.s.Condition == condition.Broken
-	return broken && w.s.upgradeBegun() && w.in.Is.API.Reached == observed.Yes &&
+	return w.s.upgradeBegun() && w.s.mayGoOn() && w.in.Is.API.Reached == observed.Yes &&
 		w.s.is.Containerd.Active && w.s.is.KubeletConf == observed.Yes
 }
 

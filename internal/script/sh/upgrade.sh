@@ -60,8 +60,11 @@ encryption_stays() {
 	if etcd_votes >/dev/null 2>&1; then never_blind local_ctl; else configured >/dev/null; fi
 }
 
-# begun succeeds when an upgrade of this host to the wanted version has begun and has not ended.
-begun() { [ "$(cat "$TURN" 2>/dev/null)" = "$KUBELET" ]; }
+# begun succeeds when an upgrade of this host to the wanted version has begun and has not ended. Whatever a worker's was to, this one
+# writes all that it has written.
+begun() {
+	if [ "$ROLE" = worker ]; then [ -f "$TURN" ]; else [ "$(cat "$TURN" 2>/dev/null)" = "$KUBELET" ]; fi
+}
 
 turn_text() { printf '%s\n' "$KUBELET"; }
 

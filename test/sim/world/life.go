@@ -51,7 +51,8 @@ func checkUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	case h.Full:
 		return false, errFull
 	}
-	return h.Disk.Upgrading == u.Intent.Version || h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
+	begun := h.Disk.Upgrading == u.Intent.Version || !h.ControlPlane && h.Disk.Upgrading != ""
+	return begun || h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
 }
 
 // beginUpgrade notes that the upgrade has begun. A kubelet that does not run is started: nothing else would
