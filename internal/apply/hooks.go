@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"kubeone/internal/plan"
@@ -46,7 +45,7 @@ func (r *Run) operatorHooks(ctx context.Context, s plan.Step, output io.Writer) 
 	ctx, done := r.Lock.While(ctx, s.Host)
 	defer done()
 	for _, of := range step.ParamsOf[step.OperatorHooksParams](s.Intent).Hooks {
-		fmt.Fprintf(output, "hook %s: %s\n", of.Name, strings.Join(of.Command, " "))
+		fmt.Fprintf(output, "hook %s: %s\n", of.Name, of)
 		err := r.RunHook(ctx, Hook{
 			Command: of.Command, Env: r.hookEnv(s, of.Name), Timeout: time.Duration(of.TimeoutSeconds) * time.Second,
 		}, output)

@@ -114,3 +114,19 @@ func TestStoppedRunsEndUpgradesWithTheirHooks(t *testing.T) {
 		}
 	}
 }
+
+// However many hosts may be busy, the operator's machine runs the hooks of one at a time.
+func TestHooksOfTheOperatorsMachineRunOneAtATime(t *testing.T) {
+	t.Parallel()
+	s := NewSchedule(plan.Plan{Steps: []plan.Step{
+		stepOf("out-1", "1", step.OperatorHooks), stepOf("out-2", "2", step.OperatorHooks),
+		stepOf("other", "3", step.Hooks),
+	}}, 0)
+	if got := ids(s.Next()); !slices.Equal(got, []string{"out-1", "other"}) {
+		t.Fatalf("%v run", got)
+	}
+	s.Finish("out-1", false)
+	if got := ids(s.Next()); !slices.Equal(got, []string{"out-2"}) {
+		t.Fatalf("%v run", got)
+	}
+}

@@ -22,7 +22,7 @@ const (
 // Schedule says which steps may start. It is pure: steps and their results go in, the next steps come out.
 //
 // A step may start when all it needs is done, what it comes after is over, no other step runs on its host, and
-// fewer than the allowed number of hosts are busy. Steps that change etcd's membership run one at a time, and none
+// fewer than the allowed number of hosts are busy. Those that run where kubeone does run one at a time. Steps that change etcd's membership run one at a time, and none
 // starts after one of them failed. When the upgrade of a host fails, that of no other begins, unless it failed
 // because pods did not leave and hosts of which they do not are to be skipped.
 type Schedule struct {
@@ -95,12 +95,18 @@ func (s *Schedule) mayStart(step plan.Step) bool { //nolint:gocognit // one cond
 		if state == Running && occupiesHost(other) {
 			busy[other.Host] = true
 		}
+		if state == Running && onOperator(other) && onOperator(step) {
+			return false
+		}
 	}
 	if !occupiesHost(step) {
 		return true
 	}
 	return !busy[step.Host] && (s.parallel <= 0 || len(busy) < s.parallel)
 }
+
+// onOperator reports whether the step runs where kubeone does: such steps run one at a time.
+func onOperator(s plan.Step) bool { return s.Intent.Kind.Place() == step.OnOperator }
 
 // occupiesHost reports whether the step runs on its host; others only ask the API about it.
 func occupiesHost(s plan.Step) bool { return s.Intent.Kind.OnHost() }

@@ -39,6 +39,7 @@ func Build(in Input) (Plan, []decide.Decision) {
 		}, decisions
 	}
 	b.hooks()
+	b.owedHooks()
 	b.finish(decisions[0])
 	b.hooksOfApply()
 	return b.plan, decisions

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
@@ -12,24 +11,44 @@ import (
 	"kubeone/internal/step"
 )
 
-// hooks puts the operator's commands around what the plan does to each host. What has been done to a host by a run
-// whose hooks did not succeed has its hooks now.
+// hooks puts the operator's commands around what the plan does to each host.
 func (b *builder) hooks() {
-	if len(b.in.Want.Hooks) == 0 || b.plan.Blocked != "" || b.plan.Routes[0] == string(fsm.Error) {
+	if len(b.in.Want.Hooks) == 0 || !b.takesHooks() {
 		return
 	}
-	w := &weaver{b, map[string][]string{}}
-	for _, s := range b.plan.Steps {
-		w.needs[s.ID] = s.Needs
-	}
+	w := b.weaver()
 	for _, h := range b.in.Want.Hosts() {
 		for _, activity := range []desired.Activity{
 			desired.Joining, desired.Upgrading, desired.Draining, desired.Reconfiguring, desired.Resetting,
 		} {
 			w.around(h, activity)
 		}
+	}
+}
+
+// owedHooks plans what runs before have left: what they have done to a host without that its hooks succeeded has them
+// now.
+func (b *builder) owedHooks() {
+	if !b.takesHooks() {
+		return
+	}
+	w := b.weaver()
+	for _, h := range b.in.Want.Hosts() {
 		w.owed(h)
 	}
+}
+
+// takesHooks reports whether the plan is one that could be carried out.
+func (b *builder) takesHooks() bool {
+	return b.plan.Blocked == "" && b.plan.Routes[0] != string(fsm.Error)
+}
+
+func (b *builder) weaver() *weaver {
+	w := &weaver{b, map[string][]string{}}
+	for _, s := range b.plan.Steps {
+		w.needs[s.ID] = s.Needs
+	}
+	return w
 }
 
 // weaver puts hooks into a plan.
@@ -121,25 +140,57 @@ func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) 
 }
 
 // owed plans hooks after what an earlier run has done to the host, where that is not done again. The host's Node is
-// not opened before they have succeeded.
+// not opened before they have succeeded. Where the manifest has none any more, the host only forgets that it owed them.
 func (b *weaver) owed(h desired.Host) {
 	is := b.in.Is.Hosts[h.ID]
-	if is.Reach != observed.Reached || b.in.Limit != nil && !b.in.Limit[h.ID] || b.has(b.id(step.ResetHost, h)) {
+	if is.Reach != observed.Reached || is.Unwritable != "" || b.in.Limit != nil && !b.in.Limit[h.ID] ||
+		b.has(b.id(step.ResetHost, h)) {
 		return
 	}
 	for _, owed := range is.HooksOwed {
 		m := step.Moment{When: desired.After, Activity: desired.Activity(owed)}
-		if !b.hooked(m) || b.has(b.hookID(step.Hooks, m, h)) {
+		if b.has(b.hookID(step.Hooks, m, h)) {
 			continue
 		}
 		first, at := b.beforeOpening(h)
-		last := b.steps(h, m, Step{Needs: first, Reason: "an earlier run ended before they had succeeded"}, at)
+		s := Step{Needs: first, Reason: "an earlier run ended before they had succeeded"}
+		last := b.steps(h, m, s, at)
+		if last == "" {
+			last = b.forget(h, m, s, at)
+		}
 		for i := range b.plan.Steps {
 			if s := &b.plan.Steps[i]; s.Host == h.ID && s.Intent.Kind == step.Uncordon {
 				b.need(s, last)
 			}
 		}
 	}
+}
+
+// forget plans that the host does not owe hooks any more which the manifest does not have.
+func (b *weaver) forget(h desired.Host, m step.Moment, s Step, at int) string {
+	s.Reason = "an earlier run owed some, and the manifest has none"
+	return b.hookStep(h, s, at, step.HooksParams{Moment: m}, "note that no hooks follow "+doing(m.Activity), nil)
+}
+
+// doing is the activity as a noun.
+func doing(a desired.Activity) string {
+	switch a {
+	case desired.Installing:
+		return "its installation"
+	case desired.Joining:
+		return "its join"
+	case desired.Upgrading:
+		return "its upgrade"
+	}
+	return "its reconfiguration"
+}
+
+// owesAfterUpgrade reports whether hooks are owed to the host before its Node may be opened.
+func (b *builder) owesAfterUpgrade(h desired.Host) bool {
+	return slices.Contains(b.in.Is.Hosts[h.ID].HooksOwed, string(desired.Upgrading)) &&
+		slices.ContainsFunc(b.in.Want.Hooks, func(hook desired.Hook) bool {
+			return hook.When == desired.After && hook.Activity == desired.Upgrading
+		})
 }
 
 // beforeOpening are the steps on a host that do not wait for its Node to be opened, as those of a repair and a join,
@@ -157,13 +208,6 @@ func (b *weaver) beforeOpening(h desired.Host) (ids []string, at int) {
 	return ids, at
 }
 
-// hooked reports whether the manifest has any hook of the moment.
-func (b *weaver) hooked(m step.Moment) bool {
-	return slices.ContainsFunc(b.in.Want.Hooks, func(h desired.Hook) bool {
-		return h.When == m.When && h.Activity == m.Activity
-	})
-}
-
 func (b *builder) hookID(k step.Kind, m step.Moment, h desired.Host) string {
 	return b.id(k+"-"+step.Kind(m.String()), h)
 }
@@ -176,12 +220,7 @@ func (b *weaver) steps(h desired.Host, m step.Moment, s Step, at int) string {
 	its := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, true))
 	last := ""
 	add := func(params step.Params, title string, commands []step.Command) {
-		s.ID, s.Host, s.Intent = b.hookID(params.Kind(), m, h), h.ID, step.With(params)
-		s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.node(h), b.in.Is.Hosts[h.ID].Arch
-		s.Action, s.Title, s.Changes = Change, title, hookChanges(commands)
-		s.Reason = cmp.Or(s.Reason, "the manifest has them")
-		b.needs[s.ID] = s.Needs
-		last = b.place(h, s, at)
+		last = b.hookStep(h, s, at, params, title, commands)
 		s.Needs, s.After, at = []string{last}, nil, at+1
 	}
 	when := string(m.When) + " " + string(m.Activity)
@@ -196,10 +235,23 @@ func (b *weaver) steps(h desired.Host, m step.Moment, s Step, at int) string {
 	return last
 }
 
+// hookStep adds one step of a moment at that place and returns its ID.
+func (b *weaver) hookStep(
+	h desired.Host, s Step, at int, params step.Params, title string, commands []step.Command,
+) string {
+	s.Intent = step.With(params)
+	s.ID, s.Host = b.hookID(params.Kind(), s.Intent.Moment(), h), h.ID
+	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.node(h), b.in.Is.Hosts[h.ID].Arch
+	s.Action, s.Title, s.Changes = Change, title, hookChanges(commands)
+	s.Reason = cmp.Or(s.Reason, "the manifest has them")
+	b.needs[s.ID] = s.Needs
+	return b.place(h, s, at)
+}
+
 func hookChanges(commands []step.Command) []string {
 	var out []string
 	for _, c := range commands {
-		out = append(out, fmt.Sprintf("%s: %s (%d s at most)", c.Name, strings.Join(c.Command, " "), c.TimeoutSeconds))
+		out = append(out, fmt.Sprintf("%s: %s (%d s at most)", c.Name, c, c.TimeoutSeconds))
 	}
 	return out
 }

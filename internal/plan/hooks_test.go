@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"kubeone/internal/decide"
@@ -102,4 +104,44 @@ func planned(in decide.Input, p Plan, made bool) error {
 		}
 	}
 	return nil
+}
+
+// A Node that waits for the hooks after its upgrade is not opened before it is upgraded once more, by force, and these
+// have succeeded.
+func TestAForcedUpgradeOpensNothingBeforeItsHooks(t *testing.T) {
+	t.Parallel()
+	in := hookedWorlds()["hooks-owed"]()
+	in.ForceUpgrade = true
+	p, ds := Build(Input{Decide: in})
+	if err := errors.Join(graph(in, p, ds), hooksInPlace(in, p, ds)); err != nil {
+		t.Error(err)
+	}
+	opened := 0
+	for _, s := range p.Steps {
+		if s.Intent.Kind == step.Uncordon && s.Intent.NodeName == "w-1" {
+			opened++
+		}
+	}
+	if opened != 1 {
+		t.Errorf("w-1 is opened %d times: %v", opened, p.Steps)
+	}
+}
+
+// What a run was not asked for it does not do: a host that owes hooks has them from an apply.
+func TestOnlyAnApplyRunsTheHooksThatAreOwed(t *testing.T) {
+	t.Parallel()
+	in := hookedWorlds()["hooks-owed"]()
+	removal, err := RemoveNode(in, "192.0.1.2", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset, err := Reset(in, ResetOptions{Hosts: []string{"192.0.1.2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range slices.Concat(removal.Steps, reset.Steps) {
+		if s.Host == "192.0.1.1" {
+			t.Errorf("%s is run", s.ID)
+		}
+	}
 }

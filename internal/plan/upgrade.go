@@ -51,12 +51,14 @@ func (b *builder) upgrade(d decide.Decision) bool {
 	return true
 }
 
-// uncordonLeft opens what an interrupted run left closed and is in order; all else waits for it.
+// uncordonLeft opens what an interrupted run left closed and is in order; all else waits for it. What is upgraded once
+// more, before the hooks after its upgrade have succeeded, is opened after that.
 func (b *builder) uncordonLeft(d decide.Decision) {
 	var opened []string
 	for _, id := range d.Uncordon {
 		h := b.host(id)
-		if !b.has(b.id(step.Uncordon, h)) {
+		again := b.owesAfterUpgrade(h) && slices.Contains(d.Upgrades, id)
+		if !b.has(b.id(step.Uncordon, h)) && !again {
 			reason := "a run that was interrupted left it cordoned"
 			if n, _ := b.findNode(h); !n.Unschedulable {
 				reason = "it is open, and the mark of a run that had cordoned it is left"

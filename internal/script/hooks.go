@@ -8,17 +8,16 @@ import (
 	"kubeone/internal/step"
 )
 
-// hooksFunction is the shell function that runs the hooks of a moment.
+// hooksFunction is the shell function that runs the hooks of a moment. It dies at one that is not planned.
 func hooksFunction(steps []step.Intent) string {
 	var b strings.Builder
 	b.WriteString("hooks_of() {\n\tcase $1 in\n")
 	for _, s := range steps {
-		hooks := step.ParamsOf[step.HooksParams](s).Hooks
-		if len(hooks) == 0 {
+		if s.Kind != step.Hooks {
 			continue
 		}
 		fmt.Fprintf(&b, "\t%s)\n", s.Moment())
-		for _, h := range hooks {
+		for _, h := range step.ParamsOf[step.HooksParams](s).Hooks {
 			fmt.Fprintf(&b, "\t\thook %s %d", Quote(h.Name), h.TimeoutSeconds)
 			for _, word := range h.Command {
 				b.WriteString(" " + Quote(word))
@@ -27,7 +26,7 @@ func hooksFunction(steps []step.Intent) string {
 		}
 		b.WriteString("\t\t;;\n")
 	}
-	b.WriteString("\t*) ;;\n\tesac\n}\n")
+	b.WriteString("\t*) die \"no hooks $1 are planned for this host\" ;;\n\tesac\n}\n")
 	return b.String()
 }
 

@@ -51,7 +51,9 @@ func TestHooksRunAsTheyAreWritten(t *testing.T) {
 	if len(b.tree("var/lib/kubeone/hooks")) != 0 {
 		t.Error("hooks are owed that have run")
 	}
-	b.must("stage_hooks before-drain") // there is none
+	b.fails("stage_hooks before-drain", "no hooks before-drain are planned for this host")
+	b.command("look", "exit 124")
+	b.fails("stage_hooks after-upgrade", "hook second failed: look ended with status 124")
 }
 
 func TestAHookThatDoesNotEndIsKilled(t *testing.T) {

@@ -2,6 +2,8 @@ package step
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"kubeone/internal/desired"
 )
@@ -57,6 +59,18 @@ type Command struct {
 	Name           string   `json:"name"`
 	Command        []string `json:"command"`
 	TimeoutSeconds int      `json:"timeoutSeconds"`
+}
+
+// String is the command as people read it: words that are not plain are quoted as Go quotes them.
+func (c Command) String() string {
+	words := make([]string, len(c.Command))
+	for i, word := range c.Command {
+		words[i] = word
+		if word == "" || strings.ContainsAny(word, " \"'`\\") {
+			words[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // Commands are these hooks.

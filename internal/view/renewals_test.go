@@ -25,3 +25,22 @@ func TestStatusNamesCertificatesNearTheirEnd(t *testing.T) {
 		}
 	}
 }
+
+// Hooks that are owed to a host make no cluster unhealthy: status names them, and what comes next.
+func TestStatusNamesHooksThatAreOwed(t *testing.T) {
+	t.Parallel()
+	st := healthy()
+	owes := st.World.Hosts["203.0.113.12"]
+	owes.HooksOwed = []string{"upgrade"}
+	st.World.Hosts["203.0.113.12"] = owes
+	var out bytes.Buffer
+	Status(&out, Style{}, st)
+	for _, want := range []string{
+		"drift         cp-2: hooks owed after (upgrade)", "is healthy",
+		"Next: kubeone plan shows what differs, kubeone apply makes it as the manifest says.",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, out.String())
+		}
+	}
+}

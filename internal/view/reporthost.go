@@ -93,6 +93,9 @@ func (st StatusInput) drift() []Difference {
 		if slices.Contains(d.Metadata, h.ID) {
 			out = append(out, Difference{st.name(h.ID), "node metadata", nil})
 		}
+		if owed := st.World.Hosts[h.ID].HooksOwed; len(owed) > 0 {
+			out = append(out, Difference{st.name(h.ID), "hooks owed after", owed})
+		}
 	}
 	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool { // objects say more
 		return len(st.World.API.Compared[name].Differences) > 0

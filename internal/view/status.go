@@ -272,7 +272,10 @@ func next(r Report) string {
 	case fsm.Error:
 		return "put the errors above right, then run kubeone status again."
 	case fsm.Nothing:
-		if !r.Healthy {
+		switch {
+		case len(r.Drift) > 0:
+			return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
+		case !r.Healthy:
 			return "apply has nothing to do: look into what is named above, then run kubeone status again."
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 const hookGrace = 5 * time.Second
 
 // runHook runs the operator's hooks in a folder. A hook has a process group of its own, which ends with it: what a
-// terminal sends to interrupt kubeone does not reach it.
+// terminal sends to interrupt kubeone does not reach it. Its program ends with kubeone's, however that ends.
 func runHook(dir string) apply.RunHook {
 	return func(ctx context.Context, h apply.Hook, output io.Writer) error {
 		within, cancel := context.WithTimeout(ctx, h.Timeout)
@@ -25,7 +26,9 @@ func runHook(dir string) apply.RunHook {
 		//nolint:gosec // the manifest's command is what is to be run
 		cmd := exec.CommandContext(within, h.Command[0], h.Command[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), h.Env...), output, output
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		runtime.LockOSThread() // the hook is killed when the thread ends that has started it
+		defer runtime.UnlockOSThread()
 		signal := func(s syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, s) }
 		cmd.Cancel = func() error { return signal(syscall.SIGTERM) }
 		cmd.WaitDelay = hookGrace
@@ -38,7 +41,7 @@ func runHook(dir string) apply.RunHook {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return fmt.Errorf("was ended: %w", context.Cause(ctx))
 		case within.Err() != nil:
 			return fmt.Errorf("was killed: it has not ended within %s", h.Timeout)
 		case errors.As(err, &exit) && exit.ExitCode() >= 0:

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,6 +76,49 @@ func TestAHookEndsWithItsRun(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
+	lost, lose := context.WithCancelCause(t.Context())
+	lose(apply.ErrLockLost)
+	if err := runHook(t.TempDir())(lost, h, io.Discard); !errors.Is(err, apply.ErrLockLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A hook must not go on, without its timeout, when kubeone is killed.
+func TestAHookEndsWithAProgramThatIsKilled(t *testing.T) {
+	t.Parallel()
+	program := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test's own program
+	program.Env = append(os.Environ(), hookOfAProgram+"=echo $$; exec sleep 600")
+	out, err := program.StdoutPipe()
+	if err == nil {
+		err = program.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	_ = program.Process.Kill()
+	_ = out.(*os.File).SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := io.Copy(io.Discard, out); err != nil { // it ends when the hook, which has its output, has ended
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("the hook runs a minute after: %v", err)
+	}
+	_ = program.Wait()
+}
+
+// hookOfAProgram has this test's program run a hook, the shell's command of that name.
+const hookOfAProgram = "KUBEONE_TEST_HOOK"
+
+func TestMain(m *testing.M) {
+	if command := os.Getenv(hookOfAProgram); command != "" {
+		_ = runHook(os.TempDir())(context.Background(), apply.Hook{
+			Command: []string{"sh", "-c", command}, Timeout: time.Hour,
+		}, os.Stdout)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
 }
 
 type writerFunc func([]byte) (int, error)

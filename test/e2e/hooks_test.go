@@ -171,15 +171,20 @@ func hooksAfterUpgrade(s *story) {
 	force := []string{"apply", "-y", "--force-upgrade", "--limit", "worker-1"}
 	s.run(16, force, "hook tested failed: sh ended with status 1")
 	s.same("worker-1 is closed", true, s.closed("worker-1"))
+	if text := s.Run(s.Context(), "status").Text(); !strings.Contains(text, "worker-1: hooks owed after (upgrade)") {
+		s.Errorf("status does not name the hooks that are owed\n%s", text)
+	}
+	s.run(16, force, "hook tested failed")
+	s.same("worker-1 is closed", true, s.closed("worker-1"))
 	s.run(16, []string{"apply", "-y"}, "hook tested failed")
 	s.same("worker-1 is closed", true, s.closed("worker-1"))
 	s.broken(s.Lab.Host("worker-1"), "rm /run/fail-hooks")
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.same("worker-1 is closed", false, s.closed("worker-1"))
 	here, hosts := s.ranHooks()
-	s.same("hooks here", slices.Repeat([]string{"after-upgrade worker-1"}, 3), here)
+	s.same("hooks here", slices.Repeat([]string{"after-upgrade worker-1"}, 4), here)
 	s.same("hooks on hosts", map[string][]string{
-		"worker-1": slices.Repeat([]string{"after-upgrade worker-1"}, 3),
+		"worker-1": slices.Repeat([]string{"after-upgrade worker-1"}, 4),
 	}, hosts)
 
 	running, err := s.Start(s.Context(), force...)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -36,6 +37,10 @@ func (f *findings) hooks(hooks []Hook) {
 		f.every(at+".timeout", h.Timeout, time.Second, time.Second)
 		if d, err := time.ParseDuration(h.Timeout); err == nil && d > longestHook {
 			f.errorf(at+".timeout", "", "%s is too long: it is %s at most", h.Timeout, longestHook)
+		}
+		if c := h.Command; h.RunOn == HookOnHost && len(c) > 0 && strings.Contains(c[0], "/") && c[0][0] != '/' {
+			f.errorf(Item(at+".command", 0), "write the whole path", "%q is in the manifest's folder, which hosts do not have",
+				c[0])
 		}
 	}
 }
@@ -80,14 +85,14 @@ func (f *findings) hookMoment(at string, h Hook) {
 }
 
 func (f *findings) hookCommand(path string, command []string) {
-	if len(command) == 0 || command[0] == "" {
+	if len(command) == 0 || strings.TrimSpace(command[0]) == "" {
 		f.missing(path, "write the program and its arguments as a list")
 		return
 	}
 	for i, word := range command {
-		if strings.ContainsFunc(word, func(r rune) bool { return r == 0 || r == '\n' || r == '\r' || r == 0x1b }) {
-			f.errorf(Item(path, i), "put what needs several lines into a file",
-				"has more than one line, or characters that nobody sees")
+		unseen := func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsControl(r) }
+		if strings.ContainsFunc(word, unseen) {
+			f.errorf(Item(path, i), "put what needs it into a file", "has a character that nobody sees: %q", word)
 		}
 	}
 }
