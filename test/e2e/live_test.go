@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,7 @@ func liveObjects(s *story) {
 	s.servingCertificate()
 	s.endpointSilent()
 	s.kube("-n", "kube-system", "delete", "lease", "kubeone")
+	s.run(0, []string{"status"}, "is healthy: 3 control-plane hosts, 2 workers")
 	s.nothingToDo()
 	s.run(0, []string{"apply", "-y"}, "No changes")
 }
@@ -107,9 +109,11 @@ func (s *story) servingCertificate() {
 }
 
 // editedFiles changes and deletes files on hosts by hand: they are named and restored, without a container that starts
-// again. A static pod is left as it is, and a cluster with that does not simply match.
+// again. A flag that somebody has added to a static pod is named and kept, and a cluster with that does not simply
+// match.
 func editedFiles(s *story) {
-	const pod, edit = "/etc/kubernetes/manifests/kube-scheduler.yaml", "echo '# somebody was here' >>"
+	const pod, flag, edit = "/etc/kubernetes/manifests/kube-scheduler.yaml", "--v=1", "echo '# somebody was here' >>"
+	const named = pod + " (--v)" // what is other in it, without the value
 	edits := []struct{ host, file, by string }{
 		{"cp-2", "/etc/systemd/system/kubelet.service", edit},
 		{"cp-3", "/var/lib/kubelet/config.yaml", edit},
@@ -124,6 +128,10 @@ func editedFiles(s *story) {
 		s.must(err)
 		return out
 	}
+	s.broken(s.Lab.Host("cp-2"), "cp -p "+pod+" /root/kept && cp -p "+pod+" /root/edited && "+
+		"sed -i 's|^    - kube-scheduler$|&\\n    - "+flag+"|' /root/edited && mv /root/edited "+pod)
+	s.schedulerHas("cp-2", flag, 1)
+	added := sum("cp-2", pod)
 	for _, e := range edits {
 		before[e.host+e.file] = sum(e.host, e.file)
 		s.broken(s.Lab.Host(e.host), e.by+e.file)
@@ -132,8 +140,7 @@ func editedFiles(s *story) {
 	for _, e := range edits[:3] {
 		says = append(says, e.host+": somebody has changed "+e.file)
 	}
-	s.broken(s.Lab.Host("cp-2"), "cp -p "+pod+" /root/kept && "+edit+pod)
-	says = append(says, "cp-2: somebody has changed "+pod)
+	says = append(says, "cp-2: somebody has changed "+named)
 	containers := s.containers()
 	s.run(3, []string{"status"}, says...)
 	s.run(2, []string{"plan"}, append(says, "restore what somebody has changed", "/var/lib/kubelet/config.yaml")...)
@@ -141,17 +148,33 @@ func editedFiles(s *story) {
 	for _, e := range edits {
 		s.same(e.file+" of "+e.host, before[e.host+e.file], sum(e.host, e.file))
 	}
+	s.same("the static pod with the flag", added, sum("cp-2", pod))
 	s.same("the containers that run", containers, s.containers())
+	s.schedulerHas("cp-2", flag, 1)
 	s.healthy()
-	s.run(0, []string{"status"}, "cp-2: somebody has changed "+pod)
+	s.run(0, []string{"status"}, "cp-2: somebody has changed "+named)
 	s.run(4, []string{"plan"}, "No changes. The cluster matches the manifest, except for: cp-2 "+pod+" (edited)")
-	stops := "an upgrade would lose what somebody has changed in static pods, cp-2: " + pod
+	stops := "an upgrade would lose what somebody has changed in static pods, cp-2: " + named
 	s.run(10, []string{"plan", "--force-upgrade"}, stops, "--discard-edits")
 	s.run(10, []string{"upgrade", "--force", "-y"}, stops)
 	s.same("the containers that run", containers, s.containers())
-	s.run(2, []string{"plan", "--force-upgrade", "--discard-edits"}, pod+" without what somebody has changed in it")
+	s.same("the static pod with the flag", added, sum("cp-2", pod))
+	s.run(2, []string{"plan", "--force-upgrade", "--discard-edits"}, named+" without what somebody has changed in it")
 	s.broken(s.Lab.Host("cp-2"), "mv /root/kept "+pod)
+	s.schedulerHas("cp-2", flag, 0)
 	s.nothingToDo()
+}
+
+// schedulerHas waits until the host's scheduler is healthy and has a flag that many times.
+func (s *story) schedulerHas(host, flag string, times int) {
+	s.Helper()
+	look := fmt.Sprintf(`pid=$(pgrep -x kube-scheduler) && args=$(tr '\0' '\n' </proc/$pid/cmdline) &&
+		[ "$(printf '%%s\n' "$args" | grep -cxF -e '%s')" = %d ] && curl -sfk -m 3 https://127.0.0.1:10259/healthz`,
+		flag, times)
+	s.eventually("a healthy scheduler of "+host, 2*time.Minute, func(ctx context.Context) error {
+		_, err := s.Lab.Host(host).Exec(ctx, look)
+		return err
+	})
 }
 
 // containers are the tasks that run on each host, with their processes.
