@@ -1,0 +1,97 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/test/lab/fleet"
+)
+
+// TestPlainManifest is a cluster whose manifest says no more than it must: without apiEndpoint the first host is the
+// endpoint, and hosts' SSH keys are those that they showed first.
+func TestPlainManifest(t *testing.T) {
+	t.Parallel()
+	s := begin(t, fleet.Options{Name: "plain", ControlPlanes: 3, Workers: 1, SSHUser: "ops", NoPin: true})
+	s.must(s.WriteManifest(fields(func(all map[string]any) { delete(all, "apiEndpoint") })))
+	s.parts(
+		part{"bare hosts become a cluster, and its endpoint is the first of them", firstIsEndpoint},
+		part{"the host that is the endpoint does not leave", endpointStays},
+		part{"a machine comes back with another SSH host key, which is accepted", keyAccepted},
+		part{"the endpoint moves to a load balancer, and the host may leave", endpointMayLeave},
+	)
+}
+
+func firstIsEndpoint(s *story) {
+	s.run(2, []string{"plan"}, "First contact", s.Lab.Host("cp-1").Address+" is the API's endpoint, and this host's")
+	installPlain(s)
+	s.same("the cluster's endpoint", s.Lab.Host("cp-1").Address+":6443", s.published())
+	s.nothingToDo()
+}
+
+func endpointStays(s *story) {
+	before := s.started(s.Members())
+	says := []string{"cp-1 is the API's endpoint (" + s.Lab.Host("cp-1").Address + ")", "to a load balancer"}
+	s.run(15, []string{"node", "remove", "cp-1", "-y"}, says...)
+	s.run(15, []string{"node", "replace", "cp-1", "--bundle", s.Bundle, "-y"}, says...)
+	s.same("what runs since when", before, s.started(s.Members()))
+	s.healthy()
+	s.nothingToDo()
+}
+
+// keyAccepted: at the address of a machine that was destroyed there is a new one. Whose key that is only the operator
+// can know.
+func keyAccepted(s *story) {
+	host := s.Lab.Host("cp-3")
+	s.remember("another-key")
+	known := s.fingerprints(host)
+	before := s.started(s.others(host))
+	s.must(s.Lab.Rebuild(s.Context(), host))
+	anew := s.fingerprints(host)
+
+	refused := s.run(13, []string{"apply", "-y"}, "shows the SSH host key", "--accept-host-key cp-3=")
+	said := regexp.MustCompile(`shows the SSH host key (SHA256:\S+), and not the known one: (SHA256:\S+) `).
+		FindStringSubmatch(refused.Text())
+	if said == nil || !slices.Contains(anew, said[1]) || !slices.Contains(known, said[2]) {
+		s.Fatalf("want one of the keys %q in place of one of %q\n%s", anew, known, refused)
+	}
+	s.run(13, []string{"plan"}, said[0])
+	s.run(3, []string{"status"}, said[0])
+	s.run(13, []string{"plan", "--accept-host-key", "worker-1=" + said[1]}, said[0])
+	s.run(15, []string{"apply", "-y", "--accept-host-key", "cp-3"}, "needs the fingerprint here")
+	s.same("what runs on the others since when", before, s.started(s.others(host)))
+
+	s.run(2, []string{"plan", "--accept-host-key", "cp-3"}, "First contact", said[1], said[2],
+		"remove dead member cp-3", "join: etcd member")
+	s.run(0, []string{"apply", "-y", "--accept-host-key", "cp-3=" + said[1]}, "is now recorded",
+		"Done. The cluster matches the manifest.")
+	s.healthy()
+	s.eventually("nothing to do, without the flag", time.Minute, s.planIsEmpty)
+	s.kube("get", "configmap", "another-key")
+}
+
+// fingerprints are those of the host's SSH keys, as they are at its console.
+func (s *story) fingerprints(host *fleet.Host) []string {
+	s.Helper()
+	var out []string
+	for _, line := range host.HostKeys {
+		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		s.must(err)
+		out = append(out, ssh.FingerprintSHA256(key))
+	}
+	return out
+}
+
+// endpointMayLeave goes the way that the refusal has named.
+func endpointMayLeave(s *story) {
+	s.must(s.WriteManifest())
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.movedTo(s.Lab.Endpoint)
+	s.run(2, []string{"node", "remove", "cp-1", "--dry-run"}, "leave etcd")
+	s.nothingToDo()
+}
