@@ -226,9 +226,6 @@ type MachineStatus struct {
 	// Phase is one word for people. No program decides by it.
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
-	// DrainStarted is when the drain began that is going on.
-	// +optional
-	DrainStarted *metav1.Time `json:"drainStarted,omitempty"`
 	// ObservedGeneration is the generation of the spec that all this is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

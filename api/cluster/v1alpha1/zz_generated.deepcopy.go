@@ -483,10 +483,6 @@ func (in *MachineStatus) DeepCopyInto(out *MachineStatus) {
 		*out = make([]v1.NodeAddress, len(*in))
 		copy(*out, *in)
 	}
-	if in.DrainStarted != nil {
-		in, out := &in.DrainStarted, &out.DrainStarted
-		*out = (*in).DeepCopy()
-	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]metav1.Condition, len(*in))
