@@ -297,37 +297,38 @@ const (
 func deploymentConditions(s rollout.Status, wrong error) []metav1.Condition {
 	if wrong != nil {
 		return []metav1.Condition{{
-			Type: ConditionProgressing, Status: metav1.ConditionFalse, Reason: string(v1alpha1.InvalidConfiguration),
+			Type: ConditionProgressing, Status: metav1.ConditionFalse, Reason: reasonInvalid,
 			Message: shorten(wrong.Error()),
 		}}
 	}
 	available := metav1.Condition{
-		Type: ConditionAvailable, Status: metav1.ConditionTrue, Reason: "AllAvailable",
+		Type: ConditionAvailable, Status: metav1.ConditionTrue, Reason: reasonAllAvailable,
 		Message: "all replicas are available",
 	}
 	if s.Unavailable > 0 {
-		available.Status, available.Reason = metav1.ConditionFalse, "Unavailable"
+		available.Status, available.Reason = metav1.ConditionFalse, reasonUnavailable
 		available.Message = "replicas are missing or not available; unavailableReplicas says how many"
 	}
 	progressing := metav1.Condition{
-		Type: ConditionProgressing, Status: metav1.ConditionTrue, Reason: "RollingOut", Message: "the roll-out goes on",
+		Type: ConditionProgressing, Status: metav1.ConditionTrue, Reason: reasonRollingOut,
+		Message: "the roll-out goes on",
 	}
 	switch {
 	case s.Complete:
-		progressing.Reason, progressing.Message = "Complete", "all Machines are what the template says"
+		progressing.Reason, progressing.Message = reasonComplete, "all Machines are what the template says"
 	case s.Blocked > 0:
-		progressing.Status, progressing.Reason = metav1.ConditionFalse, string(v1alpha1.UnsupportedChange)
+		progressing.Status, progressing.Reason = metav1.ConditionFalse, reasonUnsupported
 		progressing.Message = fmt.Sprintf("%d Machines cannot become what the template says", s.Blocked)
 	case s.Stalled:
-		progressing.Status, progressing.Reason = metav1.ConditionFalse, "ProgressDeadlineExceeded"
+		progressing.Status, progressing.Reason = metav1.ConditionFalse, reasonStalled
 		progressing.Message = "nothing has come further for progressDeadlineSeconds"
 	}
 	held := metav1.Condition{
-		Type: ConditionRemediationHeld, Status: metav1.ConditionFalse, Reason: "NotHeld",
+		Type: ConditionRemediationHeld, Status: metav1.ConditionFalse, Reason: reasonNotHeld,
 		Message: "no more Machines are unhealthy than maxUnhealthy",
 	}
 	if s.Held > 0 {
-		held.Status, held.Reason = metav1.ConditionTrue, "TooManyUnhealthy"
+		held.Status, held.Reason = metav1.ConditionTrue, reasonTooManyUnhealthy
 		held.Message = fmt.Sprintf("%d Machines are unhealthy, or were whole and are not ready, more than "+
 			"maxUnhealthy: none is replaced for that", s.Held)
 	}

@@ -108,6 +108,9 @@ func (r *Machines) provide(ctx context.Context, p provider.Provider, complete, m
 		m.Status.Addresses = instance.Addresses
 		failed = r.node(ctx, m, instance)
 	}
+	if err != nil && found {
+		notReady(m, err)
+	}
 	if err == nil && instance.Complete {
 		err = r.update(ctx, p, complete, m)
 	}
@@ -125,11 +128,11 @@ func (r *Machines) update(ctx context.Context, p provider.Provider, complete, m 
 			m.Spec.ProviderSpec.Value.CloudProvider + " does not change machines that there are: delete this one, " +
 			"and create another"}
 	}
-	status, reason, message := metav1.ConditionFalse, "AsWanted", ""
+	status, reason, message := metav1.ConditionFalse, reasonAsWanted, ""
 	if err != nil {
-		reason, message = "Checking", err.Error()
+		reason, message = reasonOf(err), err.Error()
 		if differs(m) || underWay(m, err) || reconfiguring(err) {
-			status, reason = metav1.ConditionTrue, "Updating"
+			status = metav1.ConditionTrue
 		}
 	}
 	set(m, machine.ConditionUpdating, status, reason, message)
@@ -144,7 +147,7 @@ func (r *Machines) settings(m *v1alpha1.Machine, err error) {
 	var waiting *provider.Waiting
 	switch {
 	case err == nil && before != nil:
-		set(m, machine.ConditionSettings, metav1.ConditionTrue, "AsRecorded", "")
+		set(m, machine.ConditionSettings, metav1.ConditionTrue, reasonAsRecorded, "")
 	case !errors.As(err, &waiting):
 	case waiting.Reason == provider.SettingsRefused:
 		if before == nil || before.Reason != provider.SettingsRefused || before.Message != shorten(waiting.Message) {
@@ -202,7 +205,7 @@ func (r *Machines) remove(ctx context.Context, m *v1alpha1.Machine, p provider.P
 		return 0, err
 	}
 	m.Status.Phase = v1alpha1.Deleting
-	set(m, machine.ConditionReady, metav1.ConditionFalse, "Deleting", err.Error())
+	set(m, machine.ConditionReady, metav1.ConditionFalse, reasonOf(err), err.Error())
 	wait, err := r.outcome(m, err)
 	m.Status.Phase = v1alpha1.Deleting
 	return wait, err
@@ -210,15 +213,33 @@ func (r *Machines) remove(ctx context.Context, m *v1alpha1.Machine, p provider.P
 
 // allocated notes whether the provider has something for the Machine.
 func (r *Machines) allocated(m *v1alpha1.Machine, found bool, err error) {
-	var waiting *provider.Waiting
 	switch {
 	case found:
-		set(m, machine.ConditionAllocated, metav1.ConditionTrue, "Allocated", "")
-	case errors.As(err, &waiting):
-		set(m, machine.ConditionAllocated, metav1.ConditionFalse, waiting.Reason, waiting.Message)
+		set(m, machine.ConditionAllocated, metav1.ConditionTrue, reasonAllocated, "")
 	case err != nil:
-		set(m, machine.ConditionAllocated, metav1.ConditionFalse, "NotAllocated", err.Error())
+		set(m, machine.ConditionAllocated, metav1.ConditionFalse, reasonOf(err), err.Error())
 	}
+}
+
+// notReady notes why the instance is not complete: as long as its Node is not ready, that is why.
+func notReady(m *v1alpha1.Machine, err error) {
+	if c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady); c != nil &&
+		c.Status != metav1.ConditionTrue {
+		set(m, machine.ConditionReady, c.Status, reasonOf(err), err.Error())
+	}
+}
+
+// reasonOf is an error in one word.
+func reasonOf(err error) string {
+	var refused *provider.Refused
+	var waiting *provider.Waiting
+	switch {
+	case errors.As(err, &refused):
+		return string(refused.Reason)
+	case errors.As(err, &waiting):
+		return waiting.Reason
+	}
+	return provider.Retrying
 }
 
 // outcome notes what came of it, and says when to look again.
@@ -243,7 +264,7 @@ func (r *Machines) outcome(m *v1alpha1.Machine, err error) (time.Duration, error
 		}
 		return again, nil
 	}
-	r.Events.Eventf(m, nil, corev1.EventTypeWarning, "Retrying", "Reconcile", "%s", shorten(err.Error()))
+	r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.Retrying, "Reconcile", "%s", shorten(err.Error()))
 	return 0, err
 }
 

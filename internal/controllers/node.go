@@ -26,7 +26,8 @@ func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provi
 		err = apierrors.NewNotFound(corev1.Resource("nodes"), instance.Node) // somebody else's
 	}
 	if apierrors.IsNotFound(err) {
-		set(m, machine.ConditionReady, metav1.ConditionFalse, "NoNode", "there is no Node "+instance.Node+" of its own")
+		set(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode,
+			"there is no Node "+instance.Node+" of its own")
 		return nil
 	}
 	if err != nil {
@@ -34,15 +35,15 @@ func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provi
 	}
 	m.Status.NodeRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 	m.Status.Versions = versionsOf(n)
-	status, reason, message := metav1.ConditionUnknown, "Unknown", "its Node says nothing"
+	status, reason, message := metav1.ConditionUnknown, reasonUnknown, "its Node says nothing"
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			status, message = metav1.ConditionStatus(c.Status), c.Message
 			reason = map[metav1.ConditionStatus]string{
-				metav1.ConditionTrue: "NodeReady", metav1.ConditionFalse: "NodeNotReady",
+				metav1.ConditionTrue: reasonNodeReady, metav1.ConditionFalse: reasonNodeNotReady,
 			}[status]
 			if reason == "" {
-				reason = "NodeSilent"
+				reason = reasonNodeSilent
 			}
 		}
 	}

@@ -78,19 +78,6 @@ type Waiting struct {
 	After time.Duration
 }
 
-// Working is the Reason of what waits for work of its own that is under way.
-const Working = "Working"
-
-// Reasons of what waits about other settings of an instance.
-const (
-	// Reconfiguring waits for the instance, which is being given them: it may be out of service for that.
-	Reconfiguring = "Reconfiguring"
-	// SettingsAwaited waits until it is the instance's turn to get them.
-	SettingsAwaited = "SettingsAwaited"
-	// SettingsRefused waits for others: the instance has taken these back.
-	SettingsRefused = "SettingsRefused"
-)
-
 // Error is the message.
 func (w *Waiting) Error() string { return w.Message }
 

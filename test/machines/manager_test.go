@@ -90,15 +90,20 @@ func (p process) counts(t *testing.T, metric, label string) bool {
 
 func run(t *testing.T, access cluster.Access, name string) process {
 	t.Helper()
+	return runWith(t, access, name, func(context.Context, string) (engine.Releases, error) {
+		return nil, errors.New("none")
+	})
+}
+
+func runWith(t *testing.T, access cluster.Access, name string,
+	releases func(context.Context, string) (engine.Releases, error)) process {
+	t.Helper()
 	registry := prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() {
 		done <- manager.Run(ctx, manager.Options{
-			Site: provide.Site{
-				Access: access, Holder: name,
-				Releases: func(context.Context, string) (engine.Releases, error) { return nil, errors.New("none") },
-			},
+			Site:    provide.Site{Access: access, Holder: name, Releases: releases},
 			Metrics: "0", Health: "0", Log: slog.New(slog.DiscardHandler), SkipNameValidation: true, Registry: registry,
 		})
 	}()

@@ -71,12 +71,12 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		if h.DeletionTimestamp == nil && h.Status.State == "" {
 			return reconcile.Result{}, client.IgnoreNotFound(r.setState(ctx, h, kubeone.HostFree, ""))
 		}
-		switch later := h.Status.RetryAfter; {
+		switch {
 		case r.looks.bare(h.UID):
 		case r.free(h):
 			return r.ask(ctx, h)
-		case h.Status.State == kubeone.HostFailed && later != nil:
-			return reconcile.Result{RequeueAfter: max(later.Sub(r.site.Now()), time.Second)}, nil
+		case h.Status.State == kubeone.HostFailed:
+			return reconcile.Result{RequeueAfter: max(rest(h, r.site.Now()), time.Second)}, nil
 		}
 		return reconcile.Result{}, nil
 	}

@@ -113,7 +113,9 @@ func (p *Provider) leave(ctx context.Context, h *kubeone.Host, m *v1alpha1.Machi
 	if err := p.release(ctx, h, kubeone.HostFailed, h.Status.Message); err != nil {
 		return err
 	}
-	return &provider.Waiting{Reason: "HostFailed", Message: h.Name + " was returned: " + h.Status.Message, After: poll}
+	return &provider.Waiting{
+		Reason: reasonHostFailed, Message: h.Name + " was returned: " + h.Status.Message, After: poll,
+	}
 }
 
 // Exists implements provider.Provider.
@@ -216,15 +218,12 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 	}
 	if len(free) == 0 && unasked > 0 {
 		return nil, &provider.Waiting{
-			Reason: "PoolBusy", After: poll,
+			Reason: reasonPoolBusy, After: poll,
 			Message: fmt.Sprintf("%d Hosts are free, and have not said yet whose they are", unasked),
 		}
 	}
 	if len(free) == 0 {
-		return nil, &provider.Waiting{
-			Reason:  "PoolEmpty",
-			Message: fmt.Sprintf("none of the %d Hosts is free and is selected by this Machine", len(all.Items)),
-		}
+		return nil, none(all.Items, config)
 	}
 	h := fewest(free, domains)
 	h.Status = kubeone.HostStatus{
@@ -232,11 +231,35 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 	}
 	if err := p.client.Status().Update(ctx, h); err != nil {
 		if apierrors.IsConflict(err) {
-			return nil, &provider.Waiting{Reason: "PoolBusy", Message: "another Machine was faster", After: time.Second}
+			return nil, &provider.Waiting{
+				Reason: reasonPoolBusy, Message: "another Machine was faster", After: time.Second,
+			}
 		}
 		return nil, err
 	}
 	return h, nil
+}
+
+// none says why a Machine gets no host. Of the only one that it may have, it says who has that.
+func none(all []kubeone.Host, config Config) *provider.Waiting {
+	w := &provider.Waiting{
+		Reason:  reasonPoolEmpty,
+		Message: fmt.Sprintf("none of the %d Hosts is free and is selected by this Machine", len(all)),
+	}
+	if config.Host == "" {
+		return w
+	}
+	named := slices.IndexFunc(all, func(h kubeone.Host) bool { return h.Name == config.Host })
+	if named < 0 {
+		w.Message = "there is no Host " + config.Host + ", the only one that this Machine may have"
+		return w
+	}
+	if c := all[named].Status.Claim; c != nil {
+		w.Reason = reasonHostTaken
+		w.Message = "the Host " + config.Host + ", the only one that this Machine may have, is Machine " +
+			c.Namespace + "/" + c.Name + "'s"
+	}
+	return w
 }
 
 // fewest is the host in the failure domain with the fewest Machines.
@@ -258,9 +281,22 @@ func (p *Provider) free(h *kubeone.Host) bool {
 	case kubeone.HostFree, "":
 		return true
 	case kubeone.HostFailed:
-		return h.Status.RetryAfter == nil || !p.site.Now().Before(h.Status.RetryAfter.Time)
+		return rest(h, p.site.Now()) == 0
 	}
 	return false
+}
+
+// rest is for how long a host that has failed is not tried again. One that was to rest for longer than any does was
+// noted by a clock that was ahead, and has rested.
+func rest(h *kubeone.Host, now time.Time) time.Duration {
+	if h.Status.RetryAfter == nil {
+		return 0
+	}
+	left := h.Status.RetryAfter.Sub(now)
+	if left < 0 || left > retryFailed {
+		return 0
+	}
+	return left
 }
 
 // setState notes the state of a host that a Machine has, in one write, or none where it is so.

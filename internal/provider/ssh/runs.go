@@ -45,7 +45,7 @@ func later(err error) error {
 	if waits(err) || errors.Is(err, errSilent) {
 		return err
 	}
-	return &provider.Waiting{Reason: "Retrying", Message: err.Error(), After: poll}
+	return &provider.Waiting{Reason: provider.Retrying, Message: err.Error(), After: poll}
 }
 
 // settling is how long what a run has reached may be doubted by a Node that has not become ready yet.

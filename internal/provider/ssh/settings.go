@@ -68,7 +68,7 @@ func newSettings(read func(context.Context) (wanted, error)) *settings {
 // right now, it is what it was before. Nobody waits for an API that does not answer.
 func (s *settings) current(ctx context.Context, now time.Time) wanted {
 	s.mu.Lock()
-	known, fresh := s.now, !s.asked.IsZero() && now.Sub(s.asked) < recordAge
+	known, fresh := s.now, isYounger(s.asked, now, recordAge)
 	s.mu.Unlock()
 	if fresh || !s.reading.TryLock() {
 		return known
@@ -83,6 +83,13 @@ func (s *settings) current(ctx context.Context, now time.Time) wanted {
 		s.now = is
 	}
 	return s.now
+}
+
+// isYounger reports whether what is of then is younger than the age. What is of a time to come is of a clock that was
+// set back since.
+func isYounger(then, now time.Time, age time.Duration) bool {
+	passed := now.Sub(then)
+	return !then.IsZero() && passed >= 0 && passed < age
 }
 
 // note notes what a run has found, which was made for the revision. An error that says so is none.

@@ -138,7 +138,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	}
 	facts, err := s.facts(ctx)
 	if err != nil {
-		return &provider.Waiting{Reason: "APISilent", Message: err.Error()}
+		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
 	}
 	want, mirror, err := s.wanted(ctx, facts.World.API, m, h, a.gone)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	}
 	releases, err := s.Releases(ctx, mirror)
 	if err != nil { // a bundle that cannot be used is no fault of the host
-		return &provider.Waiting{Reason: "NoRelease", Message: err.Error(), After: time.Minute}
+		return &provider.Waiting{Reason: reasonNoRelease, Message: err.Error(), After: time.Minute}
 	}
 	pool := OpenPool(s.Signer)
 	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
@@ -205,7 +205,7 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker) erro
 		if _, err := e.CarryOut(ctx, p, engine.RunOptions{}); err != nil && !errors.Is(err, engine.ErrWorldChanged) {
 			var held *apply.HeldError
 			if errors.As(err, &held) {
-				return &provider.Waiting{Reason: "HostBusy", Message: err.Error()}
+				return &provider.Waiting{Reason: reasonHostBusy, Message: err.Error()}
 			}
 			return err
 		}
@@ -222,10 +222,12 @@ func outcome(p engine.Proposal, request engine.Worker) (over bool, err error) {
 		return true, nil
 	case route == fsm.Wait && problem.Has(p.Decision().Problems, problem.SettingsLater):
 		return true, errDiffers
+	case route == fsm.Wait && !answered(p):
+		return true, &provider.Waiting{Reason: reasonHostSilent, Message: p.Plan.Again}
 	case route == fsm.Wait:
-		return true, &provider.Waiting{Reason: "Waiting", Message: p.Plan.Again}
+		return true, &provider.Waiting{Reason: reasonWaiting, Message: p.Plan.Again}
 	case route == fsm.Error && ofSpec(p.Decision().Problems):
-		return true, &provider.Waiting{Reason: "VersionRefused", Message: p.Plan.Again, After: time.Minute}
+		return true, &provider.Waiting{Reason: reasonVersionRefused, Message: p.Plan.Again, After: time.Minute}
 	case route == fsm.Error:
 		return true, errors.New(p.Plan.Again)
 	}
@@ -268,7 +270,7 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 		return manifest.Loaded{}, record.Record{}, err
 	case r == nil || r.Manifest == "":
 		return manifest.Loaded{}, record.Record{}, &provider.Waiting{
-			Reason: "NoRecord", Message: "the cluster has no record of a manifest: kubeone apply leaves one",
+			Reason: reasonNoRecord, Message: "the cluster has no record of a manifest: kubeone apply leaves one",
 		}
 	}
 	loaded, err := manifest.Load(ctx, manifest.Options{

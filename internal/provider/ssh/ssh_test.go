@@ -115,6 +115,7 @@ func TestFreeHostsAreThoseThatNobodyHasAndThatAreNotToRest(t *testing.T) {
 		"returning":     {in(kubeone.HostReturning, nil), false},
 		"failed":        {in(kubeone.HostFailed, at(1)), false},
 		"to be retried": {in(kubeone.HostFailed, at(0)), true},
+		"ahead of now":  {in(kubeone.HostFailed, at(86400)), true}, // by a clock that was set back since
 		"being deleted": {deleted, false},
 	} {
 		if got := p.free(&c.host); got != c.free {

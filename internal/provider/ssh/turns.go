@@ -96,7 +96,7 @@ func (p *Provider) plan(ctx context.Context, from client.Reader, want wanted, fr
 	s.mu.Lock()
 	turns, planned := s.turns, s.planned
 	s.mu.Unlock()
-	if !fresh && !planned.IsZero() && now.Sub(planned) < turnsAge {
+	if !fresh && isYounger(planned, now, turnsAge) {
 		return turns, nil
 	}
 	members, err := p.members(ctx, from, want)
