@@ -2,10 +2,12 @@ package plan
 
 import (
 	"maps"
+	"testing"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/step"
 )
 
 // withMachines wants a MachineDeployment, and controllers in the cluster.
@@ -41,4 +43,31 @@ func deployed(in decide.Input) decide.Input {
 		in.Is.Hosts[id] = h
 	}
 	return in
+}
+
+// TestANewerProgramRollsNoNode has another program apply the same manifest. It brings its image to control-plane hosts,
+// and its DaemonSet into the cluster: no kubelet, no container runtime and no Machine has a step.
+func TestANewerProgramRollsNoNode(t *testing.T) {
+	t.Parallel()
+	in := deployed(withMachines(healthy(3, 2)))
+	if same, _ := Build(Input{Decide: in}); len(same.Steps) > 0 {
+		t.Fatalf("the same program plans %v", same.Steps)
+	}
+	in.Want.Controllers.Image.Name, in.Want.Controllers.Image.Digest = "kubeone.k8c.io/kubeone:2", "sha256:i4"
+	in.Addons[desired.ControllersAddon] = "controllers-2"
+	kinds := map[step.Kind]int{}
+	next, _ := Build(Input{Decide: in})
+	for _, s := range next.Steps {
+		kinds[s.Intent.Kind]++
+		if s.Host != "" && in.Is.Hosts[s.Host].Marker.Role != string(desired.ControlPlane) {
+			t.Errorf("%s is on a worker", s.ID)
+		}
+		if s.Risk != "" && s.Risk != NoRisk {
+			t.Errorf("%s has the risk %s", s.ID, s.Risk)
+		}
+	}
+	want := map[step.Kind]int{step.ControllerFiles: 3, step.ApplyAddon: 1, step.AwaitWorkloads: 1, step.SaveRecord: 1}
+	if !maps.Equal(kinds, want) {
+		t.Errorf("its steps are %v, want %v", kinds, want)
+	}
 }
