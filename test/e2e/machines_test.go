@@ -24,6 +24,7 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/controllers"
+	"kubeone/internal/machine"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/components"
 	"kubeone/test/lab/fleet"
@@ -69,7 +70,7 @@ func TestMachinesOnHosts(t *testing.T) {
 		{"one Machine's kubelet and runtime go down and up, and nobody else's do", (*pool).inPlace},
 		{"all but one go, and their hosts are bare, free, and taken again", (*pool).shrunk},
 		{"the API is away while a Machine is being made", (*pool).apiAway},
-		{"a host dies, and its Machine gets another; three die, and none is replaced", (*pool).died},
+		{"a host dies, and its Machine gets another; two of three die, and none is replaced", (*pool).died},
 		{"a Machine that is gone without having returned its host", (*pool).orphaned},
 		{"the controllers are killed again and again", (*pool).killed},
 		{"etcd is restored from before a claim", (*pool).restored},
@@ -565,8 +566,8 @@ func (p *pool) shrunk() {
 	p.claimedOnce()
 }
 
-// died kills a host: its Machine is replaced, and its own host is not free. Then it kills all three: none is replaced,
-// and all come back.
+// died kills a host: its Machine is replaced, and its own host is not free. Then it kills two of three at once: none is
+// replaced or deleted, and both come back.
 func (p *pool) died() {
 	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
 		`{"spec":{"healthCheck":{"notReadyTimeoutSeconds":60,"maxUnhealthy":1}}}`)
@@ -596,9 +597,11 @@ func (p *pool) died() {
 	p.free(dead)
 	p.ready(3, newest, 2*time.Minute)
 
-	lost := p.who()
-	for _, host := range lost {
-		p.must(p.Lab.Host(host).Kill(p.Context()))
+	had := p.who()
+	names := slices.Sorted(maps.Keys(had))
+	lost, kept := names[:2], names[2]
+	for _, name := range lost {
+		p.must(p.Lab.Host(had[name]).Kill(p.Context()))
 	}
 	p.eventually("the brake holds", 6*time.Minute, func(ctx context.Context) error {
 		d := &v1alpha1.MachineDeployment{}
@@ -606,21 +609,46 @@ func (p *pool) died() {
 			return err
 		}
 		held := meta.FindStatusCondition(d.Status.Conditions, controllers.ConditionRemediationHeld)
-		if held == nil || held.Status != metav1.ConditionTrue || !strings.HasPrefix(held.Message, "3 Machines") {
+		if held == nil || held.Status != metav1.ConditionTrue || !strings.HasPrefix(held.Message, "2 Machines") {
 			return fmt.Errorf("it says %+v", held)
 		}
-		return nil
+		return p.brokenFor(ctx, lost, time.Minute)
 	})
-	p.same("which Machine has which host", lost, p.who())
+	all, err := p.machines(p.Context())
+	p.must(err)
+	for _, m := range all {
+		if m.DeletionTimestamp != nil {
+			p.Errorf("%s is deleted", m.Name)
+		} else if m.Name == kept {
+			p.must(p.runs(p.Context(), m, newest))
+		}
+	}
+	p.same("which Machine has which host", had, p.who())
 	// The hosts come back one after the other: the last one would be alone in being lost.
 	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
 		`{"spec":{"healthCheck":{"maxUnhealthy":0}}}`)
-	for _, host := range lost {
-		p.back(p.Lab.Host(host))
+	for _, name := range lost {
+		p.back(p.Lab.Host(had[name]))
 	}
 	p.ready(3, newest, 5*time.Minute)
-	p.same("which Machine has which host", lost, p.who())
+	p.same("which Machine has which host", had, p.who())
 	p.claimedOnce()
+}
+
+// brokenFor is an error unless each of the Machines has not been ready for longer than that.
+func (p *pool) brokenFor(ctx context.Context, names []string, limit time.Duration) error {
+	all, err := p.machines(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		ready := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
+		if slices.Contains(names, m.Name) && (ready == nil || ready.Status == metav1.ConditionTrue ||
+			time.Since(ready.LastTransitionTime.Time) <= limit+5*time.Second) {
+			return fmt.Errorf("%s: %+v", m.Name, ready)
+		}
+	}
+	return nil
 }
 
 // back starts a host that was killed. Like some real ones, it writes its authorized_keys anew when it boots, so that
