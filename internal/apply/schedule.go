@@ -22,9 +22,9 @@ const (
 // Schedule says which steps may start. It is pure: steps and their results go in, the next steps come out.
 //
 // A step may start when all it needs is done, what it comes after is over, no other step runs on its host, and
-// fewer than the allowed number of hosts are busy. Those that run where kubeone does run one at a time. Steps that change etcd's membership run one at a time, and none
-// starts after one of them failed. When the upgrade of a host fails, that of no other begins, unless it failed
-// because pods did not leave and hosts of which they do not are to be skipped.
+// fewer than the allowed number of hosts are busy. Those that run where kubeone does run one at a time, and so do those
+// that change etcd's membership, of which none starts after one of them failed. When the upgrade of a host fails, that
+// of no other begins, unless it failed because pods did not leave and hosts of which they do not are to be skipped.
 type Schedule struct {
 	steps    []plan.Step
 	state    map[string]State

@@ -172,7 +172,7 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		{"kubelet stopped in the middle of a change of versions", aWorker().host(stopped).host(func(is *observed.Host) {
 			is.Upgrading, is.Kubelet.Version = decidetest.Version, "1.35.4"
 		}), fsm.Upgrade, ""},
-		{"kubelet stopped in the middle of a change to versions that nobody wants any more", aWorker().host(stopped).host(
+		{"kubelet stopped in the middle of a change that nobody wants any more", aWorker().host(stopped).host(
 			func(is *observed.Host) { is.Upgrading, is.Kubelet.Version = "1.35.4", "1.35.4" }), fsm.Upgrade, ""},
 		{"not Ready", aWorker().node(func(n *observed.Node) { n.Ready = observed.No }), fsm.Wait, problem.NodeNotReady},
 		{"not Ready, and a file edited", aWorker().node(func(n *observed.Node) { n.Ready = observed.No }).host(

@@ -1,8 +1,8 @@
 package step
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kubeone/internal/desired"
@@ -67,7 +67,7 @@ func (c Command) String() string {
 	for i, word := range c.Command {
 		words[i] = word
 		if word == "" || strings.ContainsAny(word, " \"'`\\") {
-			words[i] = strconv.Quote(word)
+			words[i] = fmt.Sprintf("%q", word)
 		}
 	}
 	return strings.Join(words, " ")

@@ -86,7 +86,7 @@ func TestAHookEndsWithItsRun(t *testing.T) {
 // A hook must not go on, without its timeout, when kubeone is killed.
 func TestAHookEndsWithAProgramThatIsKilled(t *testing.T) {
 	t.Parallel()
-	program := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test's own program
+	program := exec.CommandContext(t.Context(), os.Args[0])
 	program.Env = append(os.Environ(), hookOfAProgram+"=echo $$; exec sleep 600")
 	out, err := program.StdoutPipe()
 	if err == nil {
@@ -116,9 +116,9 @@ func TestMain(m *testing.M) {
 		_ = runHook(os.TempDir())(context.Background(), apply.Hook{
 			Command: []string{"sh", "-c", command}, Timeout: time.Hour,
 		}, os.Stdout)
-		os.Exit(0)
+		return
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 type writerFunc func([]byte) (int, error)

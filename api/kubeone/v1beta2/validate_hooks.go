@@ -39,8 +39,8 @@ func (f *findings) hooks(hooks []Hook) {
 			f.errorf(at+".timeout", "", "%s is too long: it is %s at most", h.Timeout, longestHook)
 		}
 		if c := h.Command; h.RunOn == HookOnHost && len(c) > 0 && strings.Contains(c[0], "/") && c[0][0] != '/' {
-			f.errorf(Item(at+".command", 0), "write the whole path", "%q is in the manifest's folder, which hosts do not have",
-				c[0])
+			f.errorf(Item(at+".command", 0), "write the whole path",
+				"%q is in the manifest's folder, which hosts do not have", c[0])
 		}
 	}
 }
