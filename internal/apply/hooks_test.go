@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +114,24 @@ func TestStoppedRunsEndUpgradesWithTheirHooks(t *testing.T) {
 		if next := s.Next(); len(next) != 1 {
 			t.Fatalf("after %s %v may start", id, ids(next))
 		}
+	}
+}
+
+// A run that is ended waits for its hooks, which end with it.
+func TestAnEndedRunWaitsForItsHooks(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "exit 0", beforeDrain())
+	ctx, cancel := context.WithCancel(patience(t))
+	var undone atomic.Bool
+	l.RunHook = func(ctx context.Context, _ Hook, _ io.Writer) error {
+		cancel()
+		<-ctx.Done()
+		runtime.Gosched()
+		undone.Store(true)
+		return ctx.Err()
+	}
+	if err := l.Do(ctx, nil); !errors.Is(err, context.Canceled) || !undone.Load() {
+		t.Errorf("the hook has ended: %t; got %v", undone.Load(), err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -177,7 +178,26 @@ func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 				Total:   len(r.Plan.Steps),
 			})
 		case <-ctx.Done():
+			endHooks(schedule.Running(), results)
 			return errors.Join(append(errs, ctx.Err())...)
+		}
+	}
+}
+
+// hooksEnd is how long the hooks of the operator's machine may take to end with their run.
+const hooksEnd = 10 * time.Second
+
+// endHooks waits for the steps that run here, and end with the run: what they are about to undo they may.
+func endHooks(running []plan.Step, results <-chan result) {
+	left := len(slices.DeleteFunc(running, func(s plan.Step) bool { return !onOperator(s) }))
+	for late := time.After(hooksEnd); left > 0; {
+		select {
+		case res := <-results:
+			if onOperator(res.step) {
+				left--
+			}
+		case <-late:
+			return
 		}
 	}
 }

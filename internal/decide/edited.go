@@ -15,7 +15,7 @@ import (
 // of it. Static pods stay as they are.
 
 // restorable are the host's files that can be restored. In the middle of an upgrade there are none: it writes them. One
-// to another version than is wanted by now is over.
+// of a control-plane host to another version than is wanted by now is over.
 func (v *view) restorable(s *hostState) []string {
 	if s.is.Upgrading != "" && v.outdated(s) {
 		return nil

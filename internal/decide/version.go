@@ -225,7 +225,7 @@ func (v *view) staysAsItIs() bool {
 		(v.in.About != nil || v.systemHost() == "" || len(v.oldSystem()) == 0)
 }
 
-// unfinished names the hosts inside the limit whose upgrade to the wanted version has begun and has not ended.
+// unfinished names the hosts inside the limit whose upgrade has begun and has not ended.
 func (v *view) unfinished() []string {
 	return namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && s.joined() && s.upgradeBegun() })
 }

@@ -231,10 +231,7 @@ func (w *worker) skewed() (fsm.Event, string) {
 		return w.because(fsm.OnNotKnown, "the versions of the API servers are not known",
 			problem.Problem{Code: problem.APIServerVersionUnknown})
 	}
-	want := w.s.wantKubelet
-	refusing := slices.DeleteFunc(slices.Clone(w.in.APIServers), func(api string) bool {
-		return skew.Allowed(api, want) == nil && !skew.Newer(want, api)
-	})
+	want, refusing := w.s.wantKubelet, w.refusing()
 	if len(refusing) == 0 {
 		return "", ""
 	}
@@ -247,6 +244,14 @@ func (w *worker) skewed() (fsm.Event, string) {
 			" does not work with API server "+refusing[0], p)
 	}
 	return w.because(fsm.OnSkew, "kubelet "+want+" does not work with API server "+refusing[0], p)
+}
+
+// refusing are the versions of API servers that do not work with the wanted kubelet.
+func (w *worker) refusing() []string {
+	want := w.s.wantKubelet
+	return slices.DeleteFunc(slices.Clone(w.in.APIServers), func(api string) bool {
+		return skew.Allowed(api, want) == nil && !skew.Newer(want, api)
+	})
 }
 
 func (w *worker) askHealthy() (fsm.Event, string) {
@@ -295,9 +300,10 @@ func (w *worker) outdated() bool {
 	return w.s.upgradeBegun() || w.s.kubeletDiffers() || w.s.runtimeDiffers()
 }
 
-// goesOn reports whether a change of its versions has begun, and going on may repair what is wrong with it.
+// goesOn reports whether a change of its versions has begun, and going on may repair what is wrong with it. One to
+// versions that are refused, or must wait, does not.
 func (w *worker) goesOn() bool {
-	return w.s.upgradeBegun() && w.s.mayGoOn() && w.in.Is.API.Reached == observed.Yes &&
+	return w.s.upgradeBegun() && len(w.refusing()) == 0 && w.s.mayGoOn() && w.in.Is.API.Reached == observed.Yes &&
 		w.s.is.Containerd.Active && w.s.is.KubeletConf == observed.Yes
 }
 

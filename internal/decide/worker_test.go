@@ -174,6 +174,8 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		}), fsm.Upgrade, ""},
 		{"kubelet stopped in the middle of a change that nobody wants any more", aWorker().host(stopped).host(
 			func(is *observed.Host) { is.Upgrading, is.Kubelet.Version = "1.35.4", "1.35.4" }), fsm.Upgrade, ""},
+		{"kubelet stopped in the middle of a change, and what is wanted now is refused", aWorker().host(stopped).host(
+			func(is *observed.Host) { is.Upgrading = decidetest.Version }).wanting(kubelet("1.37.0")), fsm.Repair, ""},
 		{"not Ready", aWorker().node(func(n *observed.Node) { n.Ready = observed.No }), fsm.Wait, problem.NodeNotReady},
 		{"not Ready, and a file edited", aWorker().node(func(n *observed.Node) { n.Ready = observed.No }).host(
 			func(is *observed.Host) {

@@ -59,13 +59,8 @@ type weaver struct {
 
 // around puts hooks around the steps of an activity on a host, if the plan has it there.
 func (b *weaver) around(h desired.Host, activity desired.Activity) {
-	span, core := map[string]bool{}, false
-	for _, s := range b.plan.Steps {
-		if of, makes := s.Intent.Kind.PartOf(); of == activity && s.Host == h.ID {
-			span[s.ID], core = true, core || makes
-		}
-	}
-	if !core {
+	span := b.span(h, activity)
+	if span == nil {
 		return
 	}
 	if activity == desired.Joining && b.init != "" {
@@ -73,6 +68,20 @@ func (b *weaver) around(h desired.Host, activity desired.Activity) {
 	}
 	b.before(h, step.Moment{When: desired.Before, Activity: activity}, span)
 	b.following(h, step.Moment{When: desired.After, Activity: activity}, span)
+}
+
+// span are the IDs of the steps of an activity on a host; nil where the plan does not have it there.
+func (b *weaver) span(h desired.Host, activity desired.Activity) map[string]bool {
+	span, core := map[string]bool{}, false
+	for _, s := range b.plan.Steps {
+		if of, makes := s.Intent.Kind.PartOf(); of == activity && s.Host == h.ID {
+			span[s.ID], core = true, core || makes
+		}
+	}
+	if !core {
+		return nil
+	}
+	return span
 }
 
 // before puts the hooks of a moment before all steps of the span.
@@ -105,21 +114,7 @@ func (b *weaver) need(s *Step, id string) {
 // following puts the hooks of a moment after all steps of the span: whatever needs the last of these needs the hooks,
 // too.
 func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) {
-	needed := map[string]bool{} // by another step of the span, directly or not
-	for _, s := range b.plan.Steps {
-		if span[s.ID] {
-			for id := range b.allNeeds(s) {
-				needed[id] = true
-			}
-		}
-	}
-	var lasts []string
-	at := 0
-	for i, s := range b.plan.Steps {
-		if span[s.ID] && !needed[s.ID] {
-			lasts, at = append(lasts, s.ID), i+1
-		}
-	}
+	lasts, at := b.lasts(span)
 	last := b.steps(h, m, Step{Needs: lasts}, at)
 	if last == "" {
 		return
@@ -139,6 +134,24 @@ func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) 
 	}
 }
 
+// lasts are the steps of a span that no other one of it needs, directly or not, and the place after them.
+func (b *weaver) lasts(span map[string]bool) (ids []string, at int) {
+	needed := map[string]bool{}
+	for _, s := range b.plan.Steps {
+		if span[s.ID] {
+			for id := range b.allNeeds(s) {
+				needed[id] = true
+			}
+		}
+	}
+	for i, s := range b.plan.Steps {
+		if span[s.ID] && !needed[s.ID] {
+			ids, at = append(ids, s.ID), i+1
+		}
+	}
+	return ids, at
+}
+
 // owed plans hooks after what an earlier run has done to the host, where that is not done again. The host's Node is
 // not opened before they have succeeded. Where the manifest has none any more, the host only forgets that it owed them.
 func (b *weaver) owed(h desired.Host) {
@@ -152,12 +165,13 @@ func (b *weaver) owed(h desired.Host) {
 		if b.has(b.hookID(step.Hooks, m, h)) {
 			continue
 		}
+		if !b.hooked(m) {
+			b.forget(h, m)
+			continue
+		}
 		first, at := b.beforeOpening(h)
 		s := Step{Needs: first, Reason: "an earlier run ended before they had succeeded"}
 		last := b.steps(h, m, s, at)
-		if last == "" {
-			last = b.forget(h, m, s, at)
-		}
 		for i := range b.plan.Steps {
 			if s := &b.plan.Steps[i]; s.Host == h.ID && s.Intent.Kind == step.Uncordon {
 				b.need(s, last)
@@ -166,10 +180,17 @@ func (b *weaver) owed(h desired.Host) {
 	}
 }
 
-// forget plans that the host does not owe hooks any more which the manifest does not have.
-func (b *weaver) forget(h desired.Host, m step.Moment, s Step, at int) string {
-	s.Reason = "an earlier run owed some, and the manifest has none"
-	return b.hookStep(h, s, at, step.HooksParams{Moment: m}, "note that no hooks follow "+doing(m.Activity), nil)
+// forget plans that the host does not owe hooks any more which the manifest does not have. Nothing waits for that. It
+// comes after what the plan does to the host: a stage before which the host owes hooks notes them.
+func (b *weaver) forget(h desired.Host, m step.Moment) {
+	s := Step{Reason: "an earlier run owed some, and the manifest has none"}
+	at := len(b.plan.Steps)
+	for _, of := range b.plan.Steps {
+		if of.Host == h.ID {
+			s.Needs = append(s.Needs, of.ID)
+		}
+	}
+	b.hookStep(h, s, at, step.HooksParams{Moment: m}, "note that no hooks follow "+doing(m.Activity), nil)
 }
 
 // doing is the activity as a noun.
@@ -188,9 +209,14 @@ func doing(a desired.Activity) string {
 // owesAfterUpgrade reports whether hooks are owed to the host before its Node may be opened.
 func (b *builder) owesAfterUpgrade(h desired.Host) bool {
 	return slices.Contains(b.in.Is.Hosts[h.ID].HooksOwed, string(desired.Upgrading)) &&
-		slices.ContainsFunc(b.in.Want.Hooks, func(hook desired.Hook) bool {
-			return hook.When == desired.After && hook.Activity == desired.Upgrading
-		})
+		b.hooked(step.Moment{When: desired.After, Activity: desired.Upgrading})
+}
+
+// hooked reports whether the manifest has any hook of the moment.
+func (b *builder) hooked(m step.Moment) bool {
+	return slices.ContainsFunc(b.in.Want.Hooks, func(h desired.Hook) bool {
+		return h.When == m.When && h.Activity == m.Activity
+	})
 }
 
 // beforeOpening are the steps on a host that do not wait for its Node to be opened, as those of a repair and a join,

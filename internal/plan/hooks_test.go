@@ -77,7 +77,10 @@ func hooksInPlace(in decide.Input, p Plan, _ []decide.Decision) error {
 				m.Activity == desired.Installing && !over[hook.ID][s.ID] {
 				return fmt.Errorf("%s does not wait for %s", hook.ID, s.ID)
 			}
-			if s.Intent.Kind == step.Uncordon && s.Host == hook.Host && hook.Intent.EndsUpgrade() &&
+			has := slices.ContainsFunc(in.Want.Hooks, func(h desired.Hook) bool {
+				return step.Moment{When: h.When, Activity: h.Activity} == m
+			})
+			if s.Intent.Kind == step.Uncordon && s.Host == hook.Host && hook.Intent.EndsUpgrade() && has &&
 				!over[s.ID][hook.ID] {
 				return fmt.Errorf("%s does not wait for %s", s.ID, hook.ID)
 			}
@@ -112,6 +115,15 @@ func TestAForcedUpgradeOpensNothingBeforeItsHooks(t *testing.T) {
 	t.Parallel()
 	in := hookedWorlds()["hooks-owed"]()
 	in.ForceUpgrade = true
+	forgets := in
+	forgets.Want.Hooks = nil
+	forgotten, ds := Build(Input{Decide: forgets})
+	if err := errors.Join(graph(forgets, forgotten, ds), hooksInPlace(forgets, forgotten, ds)); err != nil {
+		t.Error(err)
+	}
+	if _, ok := forgotten.Step("hooks-after-upgrade/w-1"); !ok {
+		t.Error("w-1 does not forget hooks that the manifest does not have any more")
+	}
 	p, ds := Build(Input{Decide: in})
 	if err := errors.Join(graph(in, p, ds), hooksInPlace(in, p, ds)); err != nil {
 		t.Error(err)

@@ -81,3 +81,15 @@ func TestAHostWhoseUpgradeWasInterruptedComesFirst(t *testing.T) {
 		})
 	}
 }
+
+// What a plan says of a worker on which nothing differs but the note of a change that nobody wants any more is so.
+func TestAWorkerSaysWhichChangeWasInterrupted(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 1)
+	mutate(in, "w-1", func(is *observed.Host) { is.Upgrading = "1.35.4" })
+	p, _ := Build(Input{Decide: in})
+	drain, ok := p.Step("drain-node/w-1")
+	if want := "an earlier change of this host, to 1.35.4, was interrupted"; !ok || drain.Reason != want {
+		t.Errorf("drained: %t, because %q, want %q", ok, drain.Reason, want)
+	}
+}

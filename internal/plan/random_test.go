@@ -113,7 +113,7 @@ func hookSome(r *rand.Rand, in *decide.Input) {
 		desired.Applying, desired.Installing, desired.Joining, desired.Upgrading, desired.Draining,
 		desired.Reconfiguring, desired.Resetting,
 	}
-	for n := range 1 + r.IntN(6) {
+	for n := range r.IntN(6) {
 		when := []desired.When{desired.Before, desired.After}[r.IntN(2)]
 		of := all[r.IntN(len(all))]
 		in.Want.Hooks = append(in.Want.Hooks, desired.Hook{
@@ -125,6 +125,9 @@ func hookSome(r *rand.Rand, in *decide.Input) {
 	for _, h := range in.Want.Hosts() {
 		if is := in.Is.Hosts[h.ID]; is.Reach == observed.Reached && r.IntN(4) == 0 {
 			is.HooksOwed = []string{string(all[1+r.IntN(3)])}
+			if r.IntN(2) == 0 {
+				is.HooksOwed = append(is.HooksOwed, string(desired.Reconfiguring))
+			}
 			in.Is.Hosts[h.ID] = is
 		}
 	}

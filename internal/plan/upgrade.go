@@ -308,6 +308,8 @@ func (b *builder) versions(h desired.Host) string {
 	switch {
 	case len(parts) == 0 && seen.Upgrading == want:
 		return "an earlier upgrade of this host was interrupted"
+	case len(parts) == 0 && h.Role == desired.Worker && seen.Upgrading != "":
+		return "an earlier change of this host, to " + seen.Upgrading + ", was interrupted"
 	case len(parts) == 0 && b.in.ForceUpgrade:
 		return "roll-out forced"
 	case len(parts) == 0:

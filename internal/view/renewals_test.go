@@ -37,10 +37,19 @@ func TestStatusNamesHooksThatAreOwed(t *testing.T) {
 	Status(&out, Style{}, st)
 	for _, want := range []string{
 		"drift         cp-2: hooks owed after (upgrade)", "is healthy",
-		"Next: kubeone plan shows what differs, kubeone apply makes it as the manifest says.",
+		"Next: kubeone plan shows the hooks that are owed, kubeone apply runs them.",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in\n%s", want, out.String())
 		}
+	}
+}
+
+// What apply leaves alone, as objects that Machines are in the way of, it does not promise to make right.
+func TestStatusPromisesNothingOfWhatIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	if got := next(Report{Route: fsm.Nothing, Drift: []Difference{{What: "objects"}}}); got !=
+		"apply has nothing to do: look into what is named above, then run kubeone status again." {
+		t.Errorf("next: %q", got)
 	}
 }

@@ -75,6 +75,9 @@ func (st StatusInput) api() APIReport {
 	return r
 }
 
+// hooksOwed says after what hooks have not all succeeded on a host.
+const hooksOwed = "hooks owed after"
+
 // drift is what differs from the manifest, as far as the decision looked: it ends at the first question that has
 // something to be done.
 func (st StatusInput) drift() []Difference {
@@ -94,7 +97,7 @@ func (st StatusInput) drift() []Difference {
 			out = append(out, Difference{st.name(h.ID), "node metadata", nil})
 		}
 		if owed := st.World.Hosts[h.ID].HooksOwed; len(owed) > 0 {
-			out = append(out, Difference{st.name(h.ID), "hooks owed after", owed})
+			out = append(out, Difference{st.name(h.ID), hooksOwed, owed})
 		}
 	}
 	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool { // objects say more

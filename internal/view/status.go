@@ -273,8 +273,8 @@ func next(r Report) string {
 		return "put the errors above right, then run kubeone status again."
 	case fsm.Nothing:
 		switch {
-		case len(r.Drift) > 0:
-			return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
+		case slices.ContainsFunc(r.Drift, func(d Difference) bool { return d.What == hooksOwed }):
+			return "kubeone plan shows the hooks that are owed, kubeone apply runs them."
 		case !r.Healthy:
 			return "apply has nothing to do: look into what is named above, then run kubeone status again."
 		}

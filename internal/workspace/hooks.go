@@ -18,7 +18,8 @@ import (
 const hookGrace = 5 * time.Second
 
 // runHook runs the operator's hooks in a folder. A hook has a process group of its own, which ends with it: what a
-// terminal sends to interrupt kubeone does not reach it. Its program ends with kubeone's, however that ends.
+// terminal sends to interrupt kubeone does not reach it. On Linux its program ends with kubeone's, also where that is
+// killed, unless it has changed its user, as sudo does.
 func runHook(dir string) apply.RunHook {
 	return func(ctx context.Context, h apply.Hook, output io.Writer) error {
 		within, cancel := context.WithTimeout(ctx, h.Timeout)
@@ -26,7 +27,8 @@ func runHook(dir string) apply.RunHook {
 		//nolint:gosec // the manifest's command is what is to be run
 		cmd := exec.CommandContext(within, h.Command[0], h.Command[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), h.Env...), output, output
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		endWithParent(cmd.SysProcAttr)
 		runtime.LockOSThread() // the hook is killed when the thread ends that has started it
 		defer runtime.UnlockOSThread()
 		signal := func(s syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, s) }

@@ -79,6 +79,15 @@ func (r *runs) rename(uid types.UID, goal string) {
 	}
 }
 
+// begins notes that a run has got past what the one before it waited for.
+func (r *runs) begins(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of := r.of[uid]; of != nil && !of.over && waits(of.last) {
+		of.last = nil
+	}
+}
+
 func (r *runs) failures(uid types.UID) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

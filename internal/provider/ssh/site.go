@@ -35,6 +35,7 @@ import (
 	"kubeone/internal/probe"
 	"kubeone/internal/problem"
 	"kubeone/internal/provider"
+	"kubeone/internal/release"
 )
 
 // Site is the cluster that the hosts are to join, and the means to make them do so. It is not changed once it is used.
@@ -63,6 +64,8 @@ type aim struct {
 	// turn says whether the host may get other settings, which are of the revision; "" where that is not known.
 	turn     decide.Turn
 	revision string
+	// begins is called when something begins to be carried out: what was waited for is over.
+	begins func()
 }
 
 // work carries out what an aim asks for, until nothing is left to do.
@@ -79,6 +82,7 @@ func (p *Provider) advance(ctx context.Context, m *v1alpha1.Machine, h *kubeone.
 		if err != nil {
 			return err
 		}
+		a.begins = func() { p.runs.begins(m.UID) }
 		err = p.work(ctx, machineCopy, hostCopy, a, a.gone && givenUp(machineCopy, lost, p.site.Now()))
 		if a.gone {
 			return err
@@ -163,7 +167,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	}
 	return carryOut(ctx, one, engine.Worker{
 		Gone: a.gone, APIServers: apiServers(facts.World.API), GivenUp: givenUp, Turn: a.turn,
-	})
+	}, a.begins)
 }
 
 // givenUp reports whether a Machine that is deleted need not wait any longer for a host that does not answer. It is
@@ -187,11 +191,11 @@ func givenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
 // mostProposals is how many plans may follow one another: a worker has few routes.
 const mostProposals = 8
 
-func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker) error {
+func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begins func()) error {
 	for range mostProposals {
 		p, err := e.Propose(ctx, request)
 		if err != nil {
-			return err
+			return proposed(err)
 		}
 		if len(p.RunningSteps()) > 0 {
 			if err := e.Await(ctx, p); err != nil {
@@ -202,6 +206,7 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker) erro
 		if over, err := outcome(p, request); over {
 			return err
 		}
+		begins()
 		if _, err := e.CarryOut(ctx, p, engine.RunOptions{}); err != nil && !errors.Is(err, engine.ErrWorldChanged) {
 			var held *apply.HeldError
 			if errors.As(err, &held) {
@@ -211,6 +216,14 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker) erro
 		}
 	}
 	return errors.New("the host does not become what is wanted, however often that is planned")
+}
+
+// proposed is why nothing could be proposed. That no bundle has what a Machine wants is no fault of its host.
+func proposed(err error) error {
+	if missing := (*release.MissingError)(nil); errors.As(err, &missing) {
+		return &provider.Waiting{Reason: reasonNoRelease, Message: missing.Error(), After: time.Minute}
+	}
+	return err
 }
 
 // outcome reports whether nothing is to be carried out, and what that means.

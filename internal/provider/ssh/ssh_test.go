@@ -25,6 +25,7 @@ import (
 	"kubeone/internal/probe"
 	"kubeone/internal/problem"
 	"kubeone/internal/provider"
+	"kubeone/internal/release"
 	"kubeone/internal/rollout"
 )
 
@@ -322,5 +323,42 @@ func TestReservedNamesAndAddresses(t *testing.T) {
 		if err := Reserved(c, r, h); err == nil {
 			t.Errorf("%s at %s, %s is let in", h.Name, h.Spec.Address, h.Spec.PrivateAddress)
 		}
+	}
+}
+
+// While something is carried out, a Machine does not say what its last run has waited for.
+func TestWhatWasWaitedForIsOverWhenSomethingBegins(t *testing.T) {
+	t.Parallel()
+	r := newRuns()
+	silent := &provider.Waiting{Reason: reasonHostSilent, Message: "no answer"}
+	r.of["m"] = &run{goal: "one", over: true, err: silent}
+	on, begun := make(chan struct{}), make(chan struct{})
+	defer r.stop()
+	defer close(on)
+	_, err := r.advance(t.Context(), "m", "one", "install", func(context.Context) error {
+		r.begins("m")
+		close(begun)
+		<-on
+		return nil
+	})
+	<-begun
+	_, after := r.advance(t.Context(), "m", "one", "install", nil)
+	var waiting *provider.Waiting
+	if !errors.Is(err, silent) && !errors.As(err, &waiting) || !errors.As(after, &waiting) ||
+		waiting.Reason != provider.Working {
+		t.Errorf("first %v, then %v", err, after)
+	}
+}
+
+// That no bundle has what a Machine wants is no fault of its host, which would rest for it.
+func TestAReleaseThatNoBundleHasIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	var waiting *provider.Waiting
+	missing := &engine.ConfigError{Err: &release.MissingError{}}
+	if err := proposed(missing); !errors.As(err, &waiting) || waiting.Reason != reasonNoRelease {
+		t.Errorf("got %v", err)
+	}
+	if other := errors.New("no answer"); !errors.Is(proposed(other), other) {
+		t.Error("another error is another one")
 	}
 }

@@ -63,7 +63,7 @@ encryption_stays() {
 # begun succeeds when an upgrade of this host to the wanted version has begun and has not ended. Whatever a worker's was to, this one
 # writes all that it has written.
 begun() {
-	if [ "$ROLE" = worker ]; then [ -f "$TURN" ]; else [ "$(cat "$TURN" 2>/dev/null)" = "$KUBELET" ]; fi
+	if [ "$ROLE" = worker ]; then [ -s "$TURN" ]; else [ "$(cat "$TURN" 2>/dev/null)" = "$KUBELET" ]; fi
 }
 
 turn_text() { printf '%s\n' "$KUBELET"; }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package workspace
+
+import "syscall"
+
+func endWithParent(*syscall.SysProcAttr) {}
