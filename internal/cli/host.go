@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -38,8 +39,8 @@ func newHostCommand(stdio IO) *cobra.Command {
 
 // hostAddFlags say how machines are reached, and what is noted about them.
 type hostAddFlags struct {
-	kubeconfig, key, bastion, name, domain, labels string
-	approve                                        bool
+	kubeconfig, key, bastion, name, private, domain, labels string
+	approve                                                 bool
 }
 
 func newHostAddCommand(stdio IO) *cobra.Command {
@@ -68,6 +69,8 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	flags.StringVar(&f.key, "key-file", "", "the private key with which you log in; as ssh finds it, by default")
 	flags.StringVar(&f.bastion, "bastion", "", "[USER@]ADDRESS[:PORT] of the machine to go through")
 	flags.StringVar(&f.name, "name", "", "the name of the Host, and of its Node; the host's own by default")
+	flags.StringVar(&f.private, "private-address", "",
+		"the IP address at which the other Nodes reach it; the one given, or the only one that the host has, by default")
 	flags.StringVar(&f.domain, "failure-domain", "", "what fails together, as a rack: Machines are spread over them")
 	flags.StringVarP(&f.labels, "labels", "l", "", "labels of the Host, by which Machines select it: KEY=VALUE,...")
 	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
@@ -78,6 +81,13 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 func (f *hostAddFlags) machines(args []string) ([]pool.Machine, error) {
 	if f.name != "" && len(args) > 1 {
 		return nil, errors.New("--name is for one host")
+	}
+	if f.private != "" && len(args) > 1 {
+		return nil, errors.New("--private-address is for one host")
+	}
+	private, err := netip.ParseAddr(f.private)
+	if f.private != "" && (err != nil || private.Zone() != "") {
+		return nil, fmt.Errorf("--private-address: %q is no IP address", f.private)
 	}
 	labelled, err := labels.ConvertSelectorToLabelsMap(f.labels)
 	if err != nil {
@@ -102,7 +112,7 @@ func (f *hostAddFlags) machines(args []string) ([]pool.Machine, error) {
 			return nil, err
 		}
 		at.KeyFile, at.Bastions, at.Name = f.key, bastions, f.name
-		out = append(out, pool.Machine{At: at, FailureDomain: f.domain, Labels: labelled})
+		out = append(out, pool.Machine{At: at, PrivateAddress: f.private, FailureDomain: f.domain, Labels: labelled})
 	}
 	return out, nil
 }
@@ -181,7 +191,7 @@ func refused(err error) error {
 
 func candidateOf(c pool.Candidate) view.PoolCandidate {
 	out := view.PoolCandidate{
-		Name: c.Host.Name, Address: addressOf(c.Host), Known: c.Known,
+		Name: c.Host.Name, Address: addressOf(c.Host), Private: c.Host.Spec.PrivateAddress, Known: c.Known,
 		System: fmt.Sprintf("%s %s, %d CPUs, %d MiB", c.System.OS.ID, c.System.OS.VersionID, c.System.CPUs,
 			c.System.MemoryMiB),
 	}

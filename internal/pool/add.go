@@ -33,9 +33,12 @@ import (
 // Machine is a machine that is to be a Host.
 type Machine struct {
 	// At says how it is reached. Its User and Port are set: they are what the cluster uses, too.
-	At            host.Target
-	FailureDomain string
-	Labels        map[string]string
+	At host.Target
+	// PrivateAddress is the IP address that its Node is to have; "" is the one at which it is reached, or the only one
+	// that the machine itself has.
+	PrivateAddress string
+	FailureDomain  string
+	Labels         map[string]string
 }
 
 // Candidate is a Machine that was looked at and may become a Host.
@@ -89,7 +92,7 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: m.Labels},
 		Spec: kubeone.HostSpec{
 			Address: m.At.Address, Port: int32(m.At.Port), User: m.At.User, //nolint:gosec // validated: a port
-			FailureDomain: m.FailureDomain,
+			PrivateAddress: m.PrivateAddress, FailureDomain: m.FailureDomain,
 		},
 	}
 	if c.Host.Spec.HostKeys, err = hostKeys(ctx, c.way, m.At); err != nil {
@@ -107,7 +110,29 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 	if err := occupied(c.Host, c.System); err != nil || c.Known {
 		return c, err
 	}
+	if c.Host.Spec.PrivateAddress, err = privateAddress(m, c.System); err != nil {
+		return c, err
+	}
 	return c, a.unnamed(ctx, c.Host.Name)
+}
+
+// privateAddress is the address of the Node where that is not the one at which the machine is reached, as behind NAT or
+// by a name: its kubelet's serving certificate is approved for an address that the Host has, and for no other.
+func privateAddress(m Machine, is observed.Host) (string, error) {
+	own := is.Addresses
+	switch {
+	case m.PrivateAddress != "":
+		return m.PrivateAddress, nil
+	case slices.Contains(own, m.At.Address):
+		return "", nil
+	case len(own) == 1:
+		return own[0], nil
+	case len(own) == 0:
+		return "", fmt.Errorf("%s: it does not say which addresses it has; give the one that the other Nodes reach "+
+			"with --private-address", m.At.DisplayName())
+	}
+	return "", fmt.Errorf("%s: %s is none of its own addresses, which are %s; give the one that the other Nodes reach "+
+		"with --private-address", m.At.DisplayName(), m.At.Address, strings.Join(own, ", "))
 }
 
 // unnamed refuses the name of somebody's Node.
@@ -197,6 +222,10 @@ func (*Adder) described(want, is *kubeone.Host) error {
 			return fmt.Errorf("the Host %s is there already; kubectl label host %s %s=%s labels it", is.Name, is.Name,
 				key, value)
 		}
+	}
+	if a := want.Spec.PrivateAddress; a != "" && a != cmp.Or(is.Spec.PrivateAddress, is.Spec.Address) {
+		return fmt.Errorf("the Host %s is there already, with the private address %q; kubectl edit host %s changes that",
+			is.Name, cmp.Or(is.Spec.PrivateAddress, is.Spec.Address), is.Name)
 	}
 	if d := want.Spec.FailureDomain; d != "" && d != is.Spec.FailureDomain {
 		return fmt.Errorf("the Host %s is there already, in the failure domain %q; kubectl edit host %s changes that",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,7 +131,9 @@ func (m machine) keys(t *testing.T) string {
 }
 
 func (m machine) as(name string) Machine {
-	return Machine{At: host.Target{Address: "127.0.0.1", Port: m.Port(), User: "root", Name: name}}
+	return Machine{
+		At: host.Target{Address: "127.0.0.1", Port: m.Port(), User: "root", Name: name}, PrivateAddress: "192.0.2.7",
+	}
 }
 
 // newAdder adds as an operator whose key is in a file, in a cluster whose API has these objects.
@@ -194,9 +197,13 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 	if err := a.Client.Get(t.Context(), client.ObjectKey{Name: "worker-7"}, h); err != nil {
 		t.Fatal(err)
 	}
-	if h.Spec.FailureDomain != "rack-1" || h.Labels["pool"] != "a" || h.Spec.Address != "127.0.0.1" ||
+	if h.Spec.FailureDomain != "rack-1" || h.Labels["pool"] != "a" || h.Spec.Address != "127.0.0.1" || h.Spec.PrivateAddress != "192.0.2.7" ||
 		int(h.Spec.Port) != m.Port() || len(h.Spec.HostKeys) == 0 {
 		t.Errorf("the Host is %+v", h)
+	}
+	to.PrivateAddress = "192.0.2.8"
+	if _, err := a.Look(t.Context(), to); err == nil || !strings.Contains(err.Error(), "192.0.2.7") {
+		t.Errorf("with another private address: %v", err)
 	}
 	other := newMachine(t, operator.Public())
 	_, err = a.Look(t.Context(), other.as("worker-7"))
@@ -216,6 +223,52 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 	_, err = a.Remove(t.Context(), "worker-7", false)
 	if err == nil || !strings.Contains(err.Error(), "there is no Host") {
 		t.Errorf("removed twice: %v", err)
+	}
+}
+
+// A key that was replaced is let in, below the one that controllers have until they start anew.
+func TestAReplacedKeyIsLetInBelowTheOld(t *testing.T) {
+	t.Parallel()
+	a, operator := newAdder(t)
+	later, err := sshtest.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t, operator.Public(), a.Key.PublicKey(), later.PublicKey())
+	var want []string
+	for _, key := range []ssh.Signer{a.Key, later, later} {
+		a.Key = key
+		c, err := a.Look(t.Context(), m.as("worker-7"))
+		if err == nil {
+			err = a.Add(t.Context(), c)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, "restrict "+strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))+" kubeone-pool")
+	}
+	if got := strings.Split(strings.TrimSpace(m.keys(t)), "\n"); !slices.Equal(got, want[:2]) {
+		t.Errorf("authorized_keys: %q", got)
+	}
+}
+
+// The Node of a machine that is reached by a name or behind NAT has an address of the machine's own.
+func TestPrivateAddress(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ at, says, own, want, wrong string }{
+		{at: "192.0.2.7", own: "10.0.0.7 192.0.2.7"},
+		{at: "192.0.2.7", own: "10.0.0.7", want: "10.0.0.7"},
+		{at: "worker.example.com", own: "10.0.0.7", want: "10.0.0.7"},
+		{at: "worker.example.com", own: "10.0.0.7 10.1.0.7", wrong: "10.0.0.7, 10.1.0.7"},
+		{at: "worker.example.com", wrong: "does not say"},
+		{at: "worker.example.com", says: "10.1.0.7", own: "10.0.0.7 10.1.0.7", want: "10.1.0.7"},
+	} {
+		got, err := privateAddress(Machine{At: host.Target{Address: c.at}, PrivateAddress: c.says},
+			observed.Host{Addresses: strings.Fields(c.own)})
+		if got != c.want || (err != nil) != (c.wrong != "") ||
+			c.wrong != "" && !strings.Contains(fmt.Sprint(err), c.wrong) {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ const (
 func ours(h *observed.Host, l lines, files map[string][]string) {
 	h.Marker = marker(l, files)
 	h.Digests = digests(files[digestsFile])
-	if turn := files[upgradeFile]; len(turn) > 0 {
+	if turn := files[upgradeFile]; len(turn) > 0 && versionNoted.MatchString(turn[0]) {
 		h.Upgrading = turn[0]
 	}
 	h.ControllerFiles = controllerFiles(l["bundle"], files[imageNote])
@@ -58,6 +58,9 @@ func hooksOwed(noted []string) []string {
 	}
 	return out
 }
+
+// versionNoted is the version of Kubernetes to which an upgrade has begun.
+var versionNoted = regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,4}\.[0-9]{1,4}$`)
 
 // bundlePath is the size and the path of a bundle of ours.
 var bundlePath = regexp.MustCompile(`^([0-9]{1,15}) /var/lib/kubeone/bundles/(kubeone-[0-9A-Za-z.+_-]{1,128}\.tar)$`)

@@ -34,6 +34,7 @@ func Pool(w io.Writer, s Style, hosts []PoolHost) {
 // PoolCandidate is a machine that is to be a host of the pool.
 type PoolCandidate struct {
 	Name, Address, System string
+	Private               string   // the address of its Node; "" is Address
 	Keys                  []string // fingerprints that nobody has approved yet, of bastions first
 	Known                 bool     // it is a host of the pool already
 }
@@ -54,7 +55,11 @@ func PoolCandidates(w io.Writer, s Style, candidates []PoolCandidate, key string
 		if c.Known {
 			keys += "; it is in the pool already"
 		}
-		t.add(cell{c.Name, plain}, cell{c.Address, plain}, cell{c.System, plain}, cell{keys, plain})
+		at := c.Address
+		if c.Private != "" {
+			at += ", its Node " + c.Private
+		}
+		t.add(cell{c.Name, plain}, cell{at, plain}, cell{c.System, plain}, cell{keys, plain})
 	}
 	for _, lines := range t.lines(s) {
 		for _, line := range lines {

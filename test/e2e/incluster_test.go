@@ -5,17 +5,20 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/manager"
 	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/components"
 	"kubeone/test/lab/fleet"
 )
 
@@ -36,7 +39,7 @@ func TestControllersInTheCluster(t *testing.T) {
 		{"the process that leads dies", (*pool).leaderDied},
 		{"other settings reach the hosts of Machines, one after the other", (*pool).settingsFollowed},
 		{"settings that a kubelet refuses reach one host of a Machine", (*pool).settingsOfMachinesRefused},
-		{"an upgrade of the control plane, and of all Machines after it", (*pool).upgradedWithMachines},
+		{"an upgrade of the control plane while Machines roll, and of all Machines after it", (*pool).upgradedWithMachines},
 		{"a control-plane host is replaced, and has what the controllers need", (*pool).replacedWithControllers},
 		{"the controllers are taken away, and come back", (*pool).withdrawn},
 	} {
@@ -224,20 +227,61 @@ func (p *pool) record(manifest string) {
 	p.kube("-n", "kube-system", "patch", "configmap", "kubeone", "--type", "merge", "-p", string(patch))
 }
 
-// upgradedWithMachines upgrades the cluster, and the Machines with the same command: with one more meanwhile, as
-// dynamicWorkers have it, and all others in place.
+// upgradedWithMachines upgrades the control plane while the deployment rolls to an older version, and all its Machines
+// in place with the same command after that: with one more meanwhile than dynamicWorkers have it.
 func (p *pool) upgradedWithMachines() {
 	before := p.who()
+	cache, err := components.DefaultCache()
+	p.must(err)
+	older, err := fleet.Bundle(p.Context(), cache, olderMinor, p.Logf)
+	p.must(err)
+	p.run(0, []string{"apply", "-y", "--bundle", p.Bundle, "--bundle", older}, "Done.")
+	p.controllersRun()
 	p.must(p.Want(p.Context(), newest))
+	rolled, over := p.everRan(olderMinor)
+	p.setKubelet(olderMinor)
+	p.eventually("the deployment rolls", time.Minute, func(ctx context.Context) error {
+		var nodes corev1.NodeList
+		err := p.List(ctx, &nodes)
+		if err == nil && !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Spec.Unschedulable }) {
+			err = errors.New("no Node is closed")
+		}
+		return err
+	})
 	began := time.Now()
-	p.run(0, []string{"apply", "-y", "--upgrade-machine-deployments"}, "Done.",
+	p.run(0, []string{"apply", "-y", "--upgrade-machine-deployments", "--bundle", p.Bundle, "--bundle", older}, "Done.",
 		"upgrade MachineDeployment kube-system/lab to "+newest, "until the kubelets of these Machines have it")
 	p.Logf("%5.1f s  the control plane is %s", time.Since(began).Seconds(), newest)
+	over()
+	p.same("Machines that were "+olderMinor+" meanwhile", 3, rolled())
 	p.ready(3, newest, 6*time.Minute)
 	p.same("which Machine has which host", before, p.who())
 	p.controllersRun()
 	p.run(0, []string{"apply", "-y"}, "kube-proxy", "Done.") // no Machine is behind any more
 	p.run(0, []string{"plan", "--upgrade-machine-deployments"}, "No changes")
+}
+
+// everRan watches which Machines run a version. The first function says how many have, after the second one has ended
+// the watch.
+func (p *pool) everRan(kubelet string) (count func() int, end func()) {
+	ctx, cancel := context.WithCancel(p.Context())
+	found, done := map[string]bool{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			out, err := p.Kube(ctx, "get", "nodes", "-o",
+				`jsonpath={range .items[*]}{.metadata.name} {.status.nodeInfo.kubeletVersion}{"\n"}{end}`)
+			for line := range strings.Lines(out) {
+				if name, ran, _ := strings.Cut(strings.TrimSpace(line), " "); err == nil && ran == "v"+kubelet {
+					found[name] = true
+				}
+			}
+		}
+	}()
+	return func() int { return len(found) }, func() {
+		cancel()
+		<-done
+	}
 }
 
 // replacedWithControllers replaces a control-plane host: the controllers run on it as on the others.

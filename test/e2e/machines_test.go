@@ -102,7 +102,8 @@ func (p *pool) filled() {
 	for i, h := range p.hosts() {
 		more := append(add, "--failure-domain", "rack-"+strconv.Itoa(i%3), "-l", "pool=lab", "ops@"+h.Address)
 		if i == 0 {
-			more = append(more, "--name", h.Hostname, "--bastion", "ops@"+p.Lab.ControlPlanes()[1].Address)
+			more = append(more, "--name", h.Hostname, "--bastion", "ops@"+p.Lab.ControlPlanes()[1].Address,
+				"--private-address", h.Address)
 		}
 		p.run(0, more, "Added "+h.Hostname)
 	}

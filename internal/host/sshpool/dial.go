@@ -129,11 +129,20 @@ func loginError(o Options, verified, expired bool, auth credentials.Set, err err
 	case !verified && expired:
 		return fmt.Errorf("%w: no answer to the handshake within %v", errHandshake, o.HandshakeTimeout)
 	case !verified:
-		return fmt.Errorf("%w: %w", errHandshake, err)
+		return fmt.Errorf("%w: %w", errHandshake, withoutPorts(err))
 	case expired:
 		return fmt.Errorf("%w: no answer to the login within %v", errHandshake, o.AuthTimeout)
 	case isDisconnect(err):
-		return fmt.Errorf("%w: %w", host.ErrConnectionLost, err)
+		return fmt.Errorf("%w: %w", host.ErrConnectionLost, withoutPorts(err))
 	}
 	return &authError{offered: auth.Offered(), err: err}
+}
+
+// withoutPorts is an error of a connection without the connection's addresses: the port on this side is another one each
+// time, and the same trouble is to read the same, wherever it is noted.
+func withoutPorts(err error) error {
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		return op.Err
+	}
+	return err
 }
