@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,7 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/desired"
+	"kubeone/internal/machine"
 	"kubeone/internal/machine/life"
 	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
@@ -189,6 +191,71 @@ func (o *one) look() life.Transition {
 	}
 	return life.Transition{From: was, To: o.now}
 }
+
+// A host that could not join is returned: what was said of its Node was of it.
+func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
+	t.Parallel()
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOne(t, scheme, rand.New(rand.NewPCG(1, 1))) //nolint:gosec // for a test
+	o.p.free = true
+	o.look()
+	o.join(o.machine()) // its kubelet runs, and the rest of the join does not end
+	o.look()
+	if m := o.machine(); m.Status.NodeRef == nil || m.Status.Versions == nil {
+		t.Fatalf("there is a Node: %+v", m.Status)
+	}
+	o.p.begun = false
+	if err := o.c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	o.look()
+	m := o.machine()
+	if m.Status.NodeRef != nil || m.Status.Versions != nil || len(m.Status.Addresses) > 0 ||
+		m.Status.Phase != v1alpha1.Pending || meta.IsStatusConditionTrue(m.Status.Conditions, machine.ConditionReady) {
+		t.Errorf("it has no host any more: %+v", m.Status)
+	}
+}
+
+// A spec that is refused changes no instance, and hides nothing of its Node. The finalizer of a Machine that this program
+// has no provider for is somebody else's.
+func TestWhatIsNotThisProgramsToSay(t *testing.T) {
+	t.Parallel()
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOne(t, scheme, rand.New(rand.NewPCG(1, 1))) //nolint:gosec // for a test
+	o.p.free = true
+	o.look()
+	o.p.joined = true
+	o.join(o.machine())
+	o.look()
+	picky := &validating{slow: o.p}
+	o.controller.Providers = provider.Set{"slow": picky}
+	if err := o.c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	o.look()
+	if m := o.machine(); meta.IsStatusConditionTrue(m.Status.Conditions, machine.ConditionReady) {
+		t.Errorf("its Node is gone: %+v", m.Status)
+	}
+	o.controller.Providers = provider.Set{}
+	if err := o.c.Delete(t.Context(), o.machine()); err != nil {
+		t.Fatal(err)
+	}
+	o.look()
+	if m := o.machine(); m == nil || m.Status.Phase != v1alpha1.Deleting {
+		t.Errorf("it has gone, and who knows what of it is left: %+v", m)
+	}
+}
+
+// validating refuses every spec.
+type validating struct{ *slow }
+
+func (*validating) Validate(v1alpha1.MachineSpec) error { return errors.New("refused") }
 
 // TestMachinesLiveAsTheTableSays has anything happen to Machines, one thing at a time, and compares which phase came
 // after which with the table that docs/machines.md draws: it has all that happens, and nothing else.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,25 +64,34 @@ var errGone = errors.New("the Machine is gone")
 func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
 	m.Status.ObservedGeneration = m.Generation
 	p, err := r.Providers.Of(m.Spec)
-	if err == nil {
-		if v, ok := p.(provider.Validator); ok && m.DeletionTimestamp == nil {
-			if wrong := v.Validate(provider.Defaulted(p, m.Spec)); wrong != nil {
-				err = &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()}
-			}
-		}
-	}
 	if m.DeletionTimestamp != nil {
 		return r.remove(ctx, m, p)
 	}
-	if err == nil {
-		if err := r.finalize(ctx, m, controllerutil.AddFinalizer); err != nil {
-			return 0, err
-		}
-		complete := m.DeepCopy()
-		complete.Spec = provider.Defaulted(p, m.Spec)
-		err = r.provide(ctx, p, complete, m)
+	if err != nil {
+		return r.outcome(m, err)
 	}
-	return r.outcome(m, err)
+	complete := m.DeepCopy()
+	complete.Spec = provider.Defaulted(p, m.Spec)
+	if v, ok := p.(provider.Validator); ok {
+		if wrong := v.Validate(complete.Spec); wrong != nil {
+			err = errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()},
+				r.look(ctx, p, complete, m))
+			return r.outcome(m, err)
+		}
+	}
+	if err := r.finalize(ctx, m, controllerutil.AddFinalizer); err != nil {
+		return 0, err
+	}
+	return r.outcome(m, r.provide(ctx, p, complete, m))
+}
+
+// look notes what a Machine's Node says, if it has an instance, and changes no instance.
+func (r *Machines) look(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
+	instance, found, err := p.Exists(ctx, complete)
+	if err != nil || !found || instance.Node == "" {
+		return err
+	}
+	return r.node(ctx, m, instance)
 }
 
 // finalize adds or removes the finalizer, and leaves the status as it is here.
@@ -98,11 +108,19 @@ func (r *Machines) finalize(ctx context.Context, m *v1alpha1.Machine, change fun
 // provide sees to it that the instance is there, and its Node as it is wanted.
 func (r *Machines) provide(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	instance, found, err := p.Exists(ctx, complete)
+	without := err == nil && !found
 	if err == nil && (!found || !instance.Complete) {
 		instance, err = p.Create(ctx, complete)
 		found = err == nil || instance.Node != ""
 	}
 	r.allocated(m, found, err)
+	if without && !found {
+		m.Status.Addresses = nil
+		if m.Status.NodeRef != nil { // of a host that it has no more
+			forgetNode(m)
+			set(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode, "it has no host")
+		}
+	}
 	var failed error // of the Node, which the instance does not wait for
 	if instance.Node != "" {
 		m.Status.Addresses = instance.Addresses
@@ -185,17 +203,17 @@ func underWay(m *v1alpha1.Machine, err error) bool {
 		meta.IsStatusConditionTrue(m.Status.Conditions, machine.ConditionUpdating)
 }
 
-// remove returns the instance of a Machine that is deleted, and lets the object go. A Machine of an unknown provider
-// has nothing that anybody here could return: it goes if no Node was ever seen.
+// remove returns the instance of a Machine that is deleted, and lets the object go. This program gives no Machine of an
+// unknown provider its finalizer: one that has it is another program's, which returns the instance, or had another
+// provider before.
 func (r *Machines) remove(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(m, v1alpha1.MachineFinalizer) {
 		return 0, errGone // it waits for somebody else's finalizer, or is no more
 	}
 	var err error
-	switch {
-	case p != nil:
+	if p != nil {
 		err = p.Delete(ctx, m)
-	case m.Status.NodeRef != nil:
+	} else {
 		_, err = r.Providers.Of(m.Spec)
 	}
 	if err == nil {
@@ -327,5 +345,5 @@ func shorten(text string) string {
 	if len(text) <= longest {
 		return text
 	}
-	return text[:longest-3] + "..."
+	return strings.ToValidUTF8(text[:longest-3], "") + "..." // an API server would replace half a character
 }

@@ -61,12 +61,14 @@ func TestOnlyWhatAMachineHasGivenIsTakenBack(t *testing.T) {
 	n := &corev1.Node{}
 	n.Labels = map[string]string{"theirs": "b"}
 	n.Spec.Taints = []corev1.Taint{{Key: "theirs", Effect: corev1.TaintEffectNoExecute}}
-	applyMetadata(m, n)
+	applyMetadata(m, n, given{})
+	before := givenNow(m)
 	if n.Labels["ours"] != "a" || len(n.Spec.Taints) != 2 {
 		t.Fatalf("labels %v, taints %v", n.Labels, n.Spec.Taints)
 	}
 	m.Spec.ObjectMeta.Labels, m.Spec.Taints = nil, nil
-	applyMetadata(m, n)
+	n.Annotations[GivenAnnotation] = `{"taints":["theirs:NoExecute"],"labels":["theirs"]}` // a kubelet may write that
+	applyMetadata(m, n, before)
 	if _, there := n.Labels["ours"]; there || n.Labels["theirs"] != "b" || len(n.Spec.Taints) != 1 ||
 		n.Spec.Taints[0].Key != "theirs" {
 		t.Errorf("labels %v, taints %v", n.Labels, n.Spec.Taints)

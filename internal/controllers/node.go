@@ -26,6 +26,9 @@ func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provi
 		err = apierrors.NewNotFound(corev1.Resource("nodes"), instance.Node) // somebody else's
 	}
 	if apierrors.IsNotFound(err) {
+		if !instance.Complete { // an earlier attempt, on this host or another one, may have had a Node
+			forgetNode(m)
+		}
 		set(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode,
 			"there is no Node "+instance.Node+" of its own")
 		return nil
@@ -51,6 +54,9 @@ func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provi
 	return r.label(ctx, m, n)
 }
 
+// forgetNode has the Machine say nothing of a Node any more.
+func forgetNode(m *v1alpha1.Machine) { m.Status.NodeRef, m.Status.Versions = nil, nil }
+
 // versionsOf is what the Node says that it runs.
 func versionsOf(n *corev1.Node) *v1alpha1.MachineVersionInfo {
 	info := n.Status.NodeInfo
@@ -74,28 +80,87 @@ type given struct {
 	Taints      []string `json:"taints,omitempty"`
 }
 
-// GivenAnnotation on a Node says what its Machine has given it.
-const GivenAnnotation = "cluster.k8s.io/given-by-machine"
+// GivenAnnotation on a Machine says what it has given its Node. It is not on the Node: a kubelet may write annotations
+// of its own Node, and is not to say which of an administrator's taints and labels are taken away.
+const GivenAnnotation = "cluster.k8s.io/given-to-node"
 
 // label gives the Node what the Machine says, takes back what it said before, and leaves what others have put there. It
-// writes once, or not at all.
+// writes once, or not at all; where something is given or taken back, that is noted before and after.
 func (r *Machines) label(ctx context.Context, m *v1alpha1.Machine, n *corev1.Node) error {
+	before, now := givenBefore(m), givenNow(m)
 	want := n.DeepCopy()
-	applyMetadata(m, want)
-	if equality.Semantic.DeepEqual(n, want) {
-		return nil
+	applyMetadata(m, want, before)
+	if err := r.noteGiven(ctx, m, before.and(now)); err != nil {
+		return err
 	}
-	return r.Client.Patch(ctx, want, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{}))
+	if !equality.Semantic.DeepEqual(n, want) {
+		err := r.Client.Patch(ctx, want, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{}))
+		if err != nil {
+			return err
+		}
+	}
+	return r.noteGiven(ctx, m, now)
 }
 
-// applyMetadata makes the Node have what the Machine says.
-func applyMetadata(m *v1alpha1.Machine, n *corev1.Node) {
-	var before given
-	_ = json.Unmarshal([]byte(n.Annotations[GivenAnnotation]), &before) // what cannot be read was not ours
-	now := given{
+// noteGiven has the Machine say what it has given its Node, and leaves the status as it is here.
+func (r *Machines) noteGiven(ctx context.Context, m *v1alpha1.Machine, what given) error {
+	text := ""
+	if !what.empty() {
+		encoded, err := json.Marshal(what)
+		if err != nil {
+			return err
+		}
+		text = string(encoded)
+	}
+	before := m.DeepCopy()
+	if text == m.Annotations[GivenAnnotation] {
+		return nil
+	}
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	if m.Annotations[GivenAnnotation] = text; text == "" {
+		delete(m.Annotations, GivenAnnotation)
+	}
+	err := r.Client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	m.Status = before.Status
+	return err
+}
+
+func givenBefore(m *v1alpha1.Machine) (out given) {
+	_ = json.Unmarshal([]byte(m.Annotations[GivenAnnotation]), &out) // what cannot be read was not ours
+	return out
+}
+
+func givenNow(m *v1alpha1.Machine) given {
+	out := given{
 		Labels:      slices.Sorted(maps.Keys(m.Spec.ObjectMeta.Labels)),
 		Annotations: slices.Sorted(maps.Keys(m.Spec.ObjectMeta.Annotations)),
 	}
+	for _, t := range m.Spec.Taints {
+		out.Taints = append(out.Taints, taintKey(t))
+	}
+	slices.Sort(out.Taints)
+	return out
+}
+
+func (g given) empty() bool { return len(g.Labels)+len(g.Annotations)+len(g.Taints) == 0 }
+
+// and is what either of the two says.
+func (g given) and(other given) given {
+	both := func(a, b []string) []string {
+		all := slices.Concat(a, b)
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	return given{
+		Labels: both(g.Labels, other.Labels), Annotations: both(g.Annotations, other.Annotations),
+		Taints: both(g.Taints, other.Taints),
+	}
+}
+
+// applyMetadata makes the Node have what the Machine says, and no more what it had given it before.
+func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before given) {
 	n.Labels = merge(n.Labels, m.Spec.ObjectMeta.Labels, before.Labels)
 	n.Annotations = merge(n.Annotations, m.Spec.ObjectMeta.Annotations, before.Annotations)
 	wanted := func(t corev1.Taint) bool {
@@ -105,7 +170,6 @@ func applyMetadata(m *v1alpha1.Machine, n *corev1.Node) {
 		return slices.Contains(before.Taints, taintKey(t)) && !wanted(t)
 	})
 	for _, t := range m.Spec.Taints {
-		now.Taints = append(now.Taints, taintKey(t))
 		same := func(has corev1.Taint) bool { return taintKey(has) == taintKey(t) }
 		if i := slices.IndexFunc(n.Spec.Taints, same); i >= 0 {
 			n.Spec.Taints[i].Value = t.Value
@@ -117,9 +181,6 @@ func applyMetadata(m *v1alpha1.Machine, n *corev1.Node) {
 		n.Annotations = map[string]string{}
 	}
 	n.Annotations[v1alpha1.MachineAnnotation] = m.Namespace + "/" + m.Name
-	if text, err := json.Marshal(now); err == nil {
-		n.Annotations[GivenAnnotation] = string(text)
-	}
 }
 
 func taintKey(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }

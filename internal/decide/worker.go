@@ -113,7 +113,7 @@ func (w *worker) ask(s fsm.State) (fsm.Event, string) {
 func (w *worker) askReturned() (fsm.Event, string) {
 	name := w.s.name()
 	switch {
-	case w.s.is.Reach != observed.Reached && w.in.Is.API.Reached == observed.Yes && w.in.GivenUp:
+	case w.s.is.Reach == observed.Unreachable && w.in.Is.API.Reached == observed.Yes && w.in.GivenUp:
 		if !w.ownsNode() {
 			return fsm.OnYes, name + " does not answer, nobody waits for it any longer, and it has no Node"
 		}

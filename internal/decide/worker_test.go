@@ -135,6 +135,10 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		{"the Node of its name is a Machine's of before", aWorker().bare().node(func(n *observed.Node) {
 			n.Labels = map[string]string{desired.OwnerLabel: "another"}
 		}), fsm.Error, problem.NodeOfAnother},
+		{"gone, and nobody waits for its silent host", aWorker().silent().gone().givenUp(), fsm.Abandon, ""},
+		{"gone, and its host shows another key", aWorker().host(func(is *observed.Host) {
+			is.Reach, is.Problem = observed.Denied, "it shows another host key"
+		}).gone().givenUp(), fsm.Wait, problem.HostLoginRefused},
 		{"gone, and the Node of its name is somebody else's", aWorker().bare().gone().node(func(n *observed.Node) {
 			n.Labels = nil
 		}), fsm.Nothing, ""},

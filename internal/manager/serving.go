@@ -9,6 +9,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -36,6 +37,34 @@ type serving struct {
 
 	mu   sync.Mutex
 	last recorded
+	told map[string]string // of which requests why they were left alone
+}
+
+// mostTold is how many requests are told of that are left alone and are there. A node can make any number of them.
+const mostTold = 500
+
+// tells reports whether it is to be told why a request is left alone: once, and not of any number.
+func (s *serving) tells(request, reason string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.told[request]
+	if before == reason || !known && len(s.told) == mostTold {
+		return false
+	}
+	if s.told == nil {
+		s.told = map[string]string{}
+	}
+	if s.told[request] = reason; len(s.told) == mostTold {
+		s.log.Warn("many serving certificates are left alone: of others it is not told", "requests", mostTold)
+	}
+	return true
+}
+
+// gone forgets a request that is no more, or is decided.
+func (s *serving) gone(request string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.told, request)
 }
 
 // again is when a request is looked at again that was left alone: the manifest may give the node that name by then.
@@ -63,14 +92,19 @@ func isServing(o client.Object) bool {
 func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := s.Get(ctx, request.NamespacedName, csr); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.gone(request.Name)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !isServing(csr) {
+		s.gone(request.Name)
 		return reconcile.Result{}, nil
 	}
-	node, _, err := certificates.ServingNames(csr)
+	node, _, impossible := certificates.ServingNames(csr)
 	expected := certificates.Expected{node: nil} // what nobody could have is not worth a look at the record
-	if err == nil {
+	var err error
+	if impossible == nil {
 		if expected, err = s.expected(ctx, node); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -83,8 +117,13 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		s.log.Info("serving certificate approved", "node", d.Node, "request", d.Request)
 		return reconcile.Result{}, nil
 	}
-	s.log.Warn("serving certificate left alone", "node", d.Node, "request", d.Request, "reason", d.Reason)
-	s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "left alone: %s", d.Reason)
+	if s.tells(request.Name, d.Reason) {
+		s.log.Warn("serving certificate left alone", "node", d.Node, "request", d.Request, "reason", d.Reason)
+		s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "left alone: %s", d.Reason)
+	}
+	if impossible != nil {
+		return reconcile.Result{}, nil // and it never changes
+	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 

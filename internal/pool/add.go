@@ -281,8 +281,22 @@ func (a *Adder) Add(ctx context.Context, c Candidate) error {
 	if err == nil || c.Known {
 		return err
 	}
+	return a.undo(ctx, c, err)
+}
+
+// undo takes the key away from a machine that did not become a Host, for that error. Where the object is there after
+// all, somebody else has made it meanwhile, or the API server's answer was lost: then it is the machine's, or another's.
+func (a *Adder) undo(ctx context.Context, c Candidate, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
+	is := &kubeone.Host{}
+	switch looked := a.Client.Get(ctx, client.ObjectKeyFromObject(c.Host), is); {
+	case looked == nil && sameWay(is, c.Host):
+		return nil
+	case looked != nil && !apierrors.IsNotFound(looked):
+		return fmt.Errorf("%w; and it is not known whether the Host is there: the cluster's key stays in its "+
+			"authorized_keys", err)
+	}
 	if undo := revoke(ctx, c.way, c.Host.Spec.User, a.Key.PublicKey()); undo != nil {
 		return fmt.Errorf("%w; and the cluster's key stays in its authorized_keys: %w", err, undo)
 	}
@@ -326,8 +340,9 @@ func (a *Adder) try(ctx context.Context, h *kubeone.Host) error {
 		return err
 	}
 	pool := a.login()
+	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
 	_, err = pool.Host(at).Run(ctx, host.Cmd{Name: "log in with the cluster's key", Script: ":"})
-	return errors.Join(err, pool.Close())
+	return err
 }
 
 func (a *Adder) login() SSHPool {

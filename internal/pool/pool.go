@@ -45,7 +45,7 @@ const KeySecret = "ssh-key"
 const revisionAnnotation = "kubeone.k8c.io/definitions-revision"
 
 // revision grows with every change of a definition; a test holds it to that.
-const revision = 5
+const revision = 6
 
 // Define sees to it that the cluster has the namespace, the definitions of the kinds Machine, MachineSet,
 // MachineDeployment and Host, and the policy by which a host that is to be reset makes no Node, as this program or a

@@ -44,7 +44,7 @@ func TestRevisionOfTheDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(text)
-	const of = "37a9588daa0d01ff"
+	const of = "a0c1e2e16312adf9"
 	if got := hex.EncodeToString(sum[:8]); got != of {
 		t.Errorf("the definitions have changed: raise revision, and then have %q here", got)
 	}
@@ -223,6 +223,29 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 	_, err = a.Remove(t.Context(), "worker-7", false)
 	if err == nil || !strings.Contains(err.Error(), "there is no Host") {
 		t.Errorf("removed twice: %v", err)
+	}
+}
+
+// Of two who add a host at the same time, the slower one takes nothing away from the faster one's.
+func TestTwoWhoAddOneHost(t *testing.T) {
+	t.Parallel()
+	a, operator := newAdder(t)
+	m := newMachine(t, operator.Public(), a.Key.PublicKey())
+	var both []Candidate
+	for range 2 {
+		c, err := a.Look(t.Context(), m.as("worker-7"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, c)
+	}
+	for _, c := range both {
+		if err := a.Add(t.Context(), c); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	if !strings.Contains(m.keys(t), bodyOf(a.Key.PublicKey())) {
+		t.Errorf("the Host is there, and its machine does not let the cluster in: %q", m.keys(t))
 	}
 }
 

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/crypto/ssh"
@@ -84,7 +83,8 @@ func (a *Adder) revoke(ctx context.Context, h *kubeone.Host) error {
 		return err
 	}
 	pool := a.login()
-	return errors.Join(revoke(ctx, pool.Host(at), at.User, a.Key.PublicKey()), pool.Close())
+	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
+	return revoke(ctx, pool.Host(at), at.User, a.Key.PublicKey())
 }
 
 func revoke(ctx context.Context, h host.Host, user string, key ssh.PublicKey) error {

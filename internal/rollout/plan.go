@@ -96,9 +96,17 @@ func (p *planner) keepNumber(replicas int) {
 	p.deleteFirst(len(p.alive)-replicas, "more machines than replicas")
 }
 
-// create writes n machines of a set; none where n is negative.
+// mostCreated is how many machines one plan makes. The next plan makes more, of what is wanted by then: a number that
+// somebody has mistyped can be corrected.
+const mostCreated = 500
+
+// create writes n machines of a set, as far as one plan makes so many; none where n is negative.
 func (p *planner) create(set string, n int) {
-	for range max(n, 0) {
+	made := 0
+	for _, count := range p.created {
+		made += count
+	}
+	for range min(max(n, 0), max(mostCreated-made, 0)) {
 		p.writes = append(p.writes, Write{Kind: CreateMachine, Name: set})
 		p.created[set]++
 	}

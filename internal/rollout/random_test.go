@@ -12,6 +12,29 @@ import (
 // families is how many random families are led through their lives.
 var families = flag.Int("families", 3000, "how many random families are tried")
 
+// A number that somebody has mistyped can be corrected.
+func TestOnePlanMakesSoManyAtMost(t *testing.T) {
+	t.Parallel()
+	for _, rollout := range []*Rollout{nil, {MaxSurge: 1, Template: Template{Machine: "a"}}} {
+		w := newWorld()
+		w.Replicas, w.Rollout = 2_000_000_000, rollout
+		if rollout == nil {
+			w.Sets = []Set{{Name: "a", Replicas: w.Replicas}}
+		}
+		most := 0
+		for range 4 {
+			before := len(w.Machines)
+			for _, write := range PlanFamily(w.look()).Writes {
+				w.do(write)
+			}
+			most = max(most, len(w.Machines)-before)
+		}
+		if most != mostCreated {
+			t.Errorf("%d machines are made at once, want %d at most", most, mostCreated)
+		}
+	}
+}
+
 // TestRandomFamilies leads families through random lives: people change what is wanted, machines come up, fail and
 // vanish in any order, and the controller is killed between any two writes, or makes them in another order. Each plan
 // keeps what package rollout promises; and once everybody leaves it alone, each family ends as it is wanted.

@@ -46,6 +46,7 @@ type MachineDeploymentSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector selects the deployment's Machines by their labels, which the template must have. It does not change.
 	// +required

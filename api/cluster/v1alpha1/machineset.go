@@ -45,6 +45,7 @@ type MachineSetSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
 	// MinReadySeconds is how many seconds a Node must have been ready until its Machine counts as available.
 	// +optional

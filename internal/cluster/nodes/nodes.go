@@ -196,14 +196,14 @@ func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd st
 	return err
 }
 
-// WaitNodeSilent waits until a Node is not ready: its kubelet says so, or has stopped to report. One that does not
-// exist is silent.
+// WaitNodeSilent waits until a Node's kubelet has stopped to report. One that says that it is not ready lives, and its
+// pods may too. A Node that does not exist is silent.
 func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 	const op = "wait for the silence of node"
 	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)
 	defer cancel()
 	for {
-		state := "it is ready"
+		state := ""
 		have, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -213,14 +213,25 @@ func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 		case err != nil:
 			state = err.Error()
 		default:
-			if ready, _, _ := Ready(have); !ready {
+			if silent(have) {
 				return nil
 			}
+			state = "its kubelet reports"
 		}
 		if !retry.Pause(ctx, apicall.PollEvery) {
 			return apicall.Ended(ctx, op, node, state)
 		}
 	}
+}
+
+// silent reports whether a Node's kubelet has stopped to report, or never has.
+func silent(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionUnknown
+		}
+	}
+	return true
 }
 
 // DeleteNode deletes a Node. One that is gone already is no error.

@@ -207,14 +207,14 @@ func TestDeleteNodeIsIdempotent(t *testing.T) {
 	}
 }
 
-func TestWaitNodeSilentEndsWhenTheNodeIsNotReady(t *testing.T) {
+func TestWaitNodeSilentEndsWhenTheKubeletDoesNotReport(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		status corev1.ConditionStatus
 		silent bool
 	}{
 		"ready":     {corev1.ConditionTrue, false},
-		"not ready": {corev1.ConditionFalse, true},
+		"not ready": {corev1.ConditionFalse, false},
 		"no report": {corev1.ConditionUnknown, true},
 	} {
 		t.Run(name, func(t *testing.T) {

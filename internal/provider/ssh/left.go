@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"kubeone/api/cluster/v1alpha1"
@@ -84,7 +85,11 @@ func (r hosts) ask(ctx context.Context, h *kubeone.Host) (reconcile.Result, erro
 	if !known {
 		h := h.DeepCopy()
 		done, err := r.runs.advance(ctx, lookOf(h), look, "whose it is", func(ctx context.Context) error {
-			whose, err := r.site.noted(ctx, h)
+			loaded, _, err := r.site.Recorded(ctx)
+			if err != nil {
+				return err // of the API, and not of the host
+			}
+			whose, err := r.site.noted(ctx, h, loaded.Cluster.Name)
 			if err == nil {
 				r.looks.note(h.UID, whose)
 			} else {
@@ -160,11 +165,7 @@ func waitingAfter(err error) time.Duration {
 
 // noted asks a host whose it is by its own note: a Machine of this cluster, or nobody, as far as that matters here.
 // What the manifest or another cluster has is refused to every Machine anyway.
-func (s *Site) noted(ctx context.Context, h *kubeone.Host) (kubeone.HostClaim, error) {
-	loaded, _, err := s.Recorded(ctx)
-	if err != nil {
-		return kubeone.HostClaim{}, err
-	}
+func (s *Site) noted(ctx context.Context, h *kubeone.Host, cluster string) (kubeone.HostClaim, error) {
 	target, err := TargetOf(h)
 	if err != nil {
 		return kubeone.HostClaim{}, err
@@ -181,16 +182,17 @@ func (s *Site) noted(ctx context.Context, h *kubeone.Host) (kubeone.HostClaim, e
 	if seen.Reach != observed.Reached {
 		return kubeone.HostClaim{}, errors.New(seen.Problem)
 	}
-	return claimBy(seen.Marker, loaded.Cluster.Name), nil
+	return claimBy(seen.Marker, cluster), nil
 }
 
-// claimBy is the claim of which a host's note tells; zero where it tells of none in this cluster.
+// claimBy is the claim of which a host's note tells; zero where it tells of none in this cluster, or of what no Machine
+// can be called: nobody could ask the API for that one.
 func claimBy(m *observed.Marker, cluster string) kubeone.HostClaim {
 	if m == nil || m.Cluster != cluster || m.Machine == "" || m.ID == "" {
 		return kubeone.HostClaim{}
 	}
 	namespace, name, ok := strings.Cut(m.Machine, "/")
-	if !ok || namespace == "" || name == "" {
+	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return kubeone.HostClaim{}
 	}
 	return kubeone.HostClaim{Namespace: namespace, Name: name, UID: types.UID(m.ID)}

@@ -114,6 +114,11 @@ func TestHostsThatAnswerGoFirst(t *testing.T) {
 	}
 	p := poolWith(t, host("w-1"), host("w-2"))
 	p.looks.fail("w-1")
+	early := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "early", UID: "e"}, Spec: specOf("")}
+	var waiting *provider.Waiting
+	if h, err := p.claim(t.Context(), early); !errors.As(err, &waiting) || waiting.Reason != reasonPoolBusy {
+		t.Errorf("before the other one has been asked: %v, %v", h, err)
+	}
 	p.looks.note("w-2", kubeone.HostClaim{})
 	for _, want := range []string{"w-2", "w-1"} {
 		m := &v1alpha1.Machine{
@@ -152,6 +157,8 @@ func TestNotesOfHosts(t *testing.T) {
 		"of the manifest":    {func(m *observed.Marker) { m.Machine = "" }, kubeone.HostClaim{}},
 		"without a UID":      {func(m *observed.Marker) { m.ID = "" }, kubeone.HostClaim{}},
 		"of no namespace":    {func(m *observed.Marker) { m.Machine = "m" }, kubeone.HostClaim{}},
+		"of no name":         {func(m *observed.Marker) { m.Machine = "ns/.." }, kubeone.HostClaim{}},
+		"of no such name":    {func(m *observed.Marker) { m.Machine = "ns.x/m" }, kubeone.HostClaim{}},
 	} {
 		m := whole
 		c.change(&m)

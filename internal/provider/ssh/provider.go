@@ -213,14 +213,14 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 			}
 		}
 	}
-	if len(free) == 0 {
-		free = silent // one that answers goes first
-	}
 	if len(free) == 0 && unasked > 0 {
 		return nil, &provider.Waiting{
 			Reason: reasonPoolBusy, After: poll,
 			Message: fmt.Sprintf("%d Hosts are free, and have not said yet whose they are", unasked),
 		}
+	}
+	if len(free) == 0 {
+		free = silent // one that answers goes first
 	}
 	if len(free) == 0 {
 		return nil, none(all.Items, config)
@@ -323,7 +323,8 @@ func (p *Provider) release(ctx context.Context, h *kubeone.Host, state kubeone.H
 // longest is how much of a message a Host has, in bytes.
 const longest = 1024
 
-func cut(text string) string { return text[:min(len(text), longest)] }
+// cut shortens a message. Half a character would be another one when it is read again.
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), longest)], "") }
 
 func instance(h *kubeone.Host) provider.Instance {
 	return provider.Instance{

@@ -22,6 +22,7 @@ import (
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
@@ -91,14 +92,15 @@ func (p *Provider) advance(ctx context.Context, m *v1alpha1.Machine, h *kubeone.
 	})
 }
 
-// lost is since when the Machine's Node is not ready; zero where it is, or is not there.
+// lost is since when the Machine's Node says nothing; zero where it does, or is not there. A kubelet that says that it
+// is not ready lives, and so may its pods.
 func (p *Provider) lost(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host) (time.Time, error) {
 	n := &corev1.Node{}
 	if err := p.client.Get(ctx, client.ObjectKey{Name: h.Name}, n); err != nil {
 		return time.Time{}, client.IgnoreNotFound(err)
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && provider.Owns(m, n) {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown && provider.Owns(m, n) {
 			return c.LastTransitionTime.Time, nil
 		}
 	}
@@ -146,7 +148,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	}
 	want, mirror, err := s.wanted(ctx, facts.World.API, m, h, a.gone)
 	if err != nil {
-		return err
+		return carried(err)
 	}
 	releases, err := s.Releases(ctx, mirror)
 	if err != nil { // a bundle that cannot be used is no fault of the host
@@ -208,14 +210,27 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 		}
 		begins()
 		if _, err := e.CarryOut(ctx, p, engine.RunOptions{}); err != nil && !errors.Is(err, engine.ErrWorldChanged) {
-			var held *apply.HeldError
-			if errors.As(err, &held) {
-				return &provider.Waiting{Reason: reasonHostBusy, Message: err.Error()}
-			}
-			return err
+			return carried(err)
 		}
 	}
 	return errors.New("the host does not become what is wanted, however often that is planned")
+}
+
+// carried is why a plan was not carried out. A bundle that is not what it was, a lock that somebody has, and an API that
+// does not answer are no fault of the host.
+func carried(err error) error {
+	var held *apply.HeldError
+	var given *engine.ConfigError
+	var api *apicall.Error
+	switch {
+	case errors.As(err, &held):
+		return &provider.Waiting{Reason: reasonHostBusy, Message: err.Error()}
+	case errors.As(err, &given):
+		return &provider.Waiting{Reason: reasonNoRelease, Message: err.Error(), After: time.Minute}
+	case errors.As(err, &api) && api.Class == apicall.Transient:
+		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
+	}
+	return err
 }
 
 // proposed is why nothing could be proposed. That no bundle has what a Machine wants is no fault of its host.

@@ -9,13 +9,17 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/apply"
+	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
@@ -257,6 +261,31 @@ func TestASilentHostIsNotFree(t *testing.T) {
 }
 
 // A Machine waits for its host as long as that is not silent, and for a while longer.
+// A kubelet that says that it is not ready lives.
+func TestANodeThatSpeaksIsNotLost(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m-1"}}
+	h := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}
+	for status, lost := range map[corev1.ConditionStatus]bool{
+		corev1.ConditionTrue: false, corev1.ConditionFalse: false, corev1.ConditionUnknown: true,
+	} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "w-1", Labels: map[string]string{desired.OwnerLabel: "m-1"},
+		}}
+		n.Status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.Unix(1000, 0),
+		}}
+		p := &Provider{client: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(n).Build()}
+		if since, err := p.lost(t.Context(), m, h); err != nil || since.IsZero() == lost {
+			t.Errorf("Ready is %s: lost since %v, %v", status, since, err)
+		}
+	}
+}
+
 func TestWhenASilentHostIsGivenUp(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(10000, 0)
@@ -358,7 +387,16 @@ func TestAReleaseThatNoBundleHasIsWaitedFor(t *testing.T) {
 	if err := proposed(missing); !errors.As(err, &waiting) || waiting.Reason != reasonNoRelease {
 		t.Errorf("got %v", err)
 	}
-	if other := errors.New("no answer"); !errors.Is(proposed(other), other) {
+	if other := errors.New("no answer"); !errors.Is(proposed(other), other) || !errors.Is(carried(other), other) {
 		t.Error("another error is another one")
+	}
+	for reason, err := range map[string]error{
+		reasonNoRelease: &engine.ConfigError{Err: errors.New("the bundle was altered")},
+		reasonHostBusy:  &apply.HeldError{},
+		reasonAPISilent: &apicall.Error{Op: "create the join token", Class: apicall.Transient, Err: errors.New("no answer")},
+	} {
+		if got := carried(err); !waits(got) || !errors.As(got, &waiting) || waiting.Reason != reason {
+			t.Errorf("got %v, want %s, which counts against no host", got, reason)
+		}
 	}
 }
