@@ -63,6 +63,10 @@ func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations
 
 // nodePatch is the smallest merge patch (RFC 7386) that gives a Node what is wanted; nil if it has it.
 func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints []desired.Taint) map[string]any {
+	if _, ofMachine := labels[desired.OwnerLabel]; ofMachine { // its controllers taint it, and know what they gave
+		have = have.DeepCopy()
+		delete(have.Annotations, ownTaints)
+	}
 	want, owned := mergeTaints(have, taints)
 	annotations = withOwnTaints(annotations, owned)
 	meta := map[string]any{}

@@ -79,6 +79,11 @@ func TestNodePatchHoldsOnlyWhatDiffers(t *testing.T) {
 			want: meta("metadata", meta("annotations", meta(ownTaints, nil), "resourceVersion", "7"), "spec",
 				meta("taints", []corev1.Taint{})),
 		},
+		"a Machine's Node says that an administrator's taint is its own": {
+			have:   owned("dedicated:NoExecute", corev1.Taint{Key: "dedicated", Value: "db", Effect: "NoExecute"}),
+			labels: strs{desired.OwnerLabel: "m-1"},
+			want:   meta("metadata", meta("labels", meta(desired.OwnerLabel, "m-1"))),
+		},
 		"another's taint of the same key, other effect": {
 			have: owned("dedicated:NoExecute", corev1.Taint{Key: "dedicated", Effect: "NoSchedule"},
 				corev1.Taint{Key: "dedicated", Value: "web", Effect: "NoExecute"}),
