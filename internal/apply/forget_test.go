@@ -26,6 +26,9 @@ func TestForgetLeavesTheLockOfAnotherRun(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
+			if err := os.MkdirAll(filepath.Join(root, "var/lib/kubeone/snapshots/kubeone-reset-1"), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			if c.owner != "" {
 				if err := os.WriteFile(filepath.Join(dir, "owner"), []byte(c.owner), 0o600); err != nil {
 					t.Fatal(err)
@@ -36,6 +39,10 @@ func TestForgetLeavesTheLockOfAnotherRun(t *testing.T) {
 			forget := exec.CommandContext(t.Context(), "sh", "-c", here, "sh", "run-1")
 			if out, err := forget.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
+			}
+			disk := filepath.Join(root, "var/lib/kubeone/snapshots/kubeone-reset-1")
+			if _, err := os.Stat(disk); err != nil { // of a disk of its own: a rename has taken it away otherwise
+				t.Errorf("what a reset has kept: %v", err)
 			}
 			if _, err := os.Stat(dir); (err == nil) != c.stays {
 				t.Errorf("the working directory: %v; it is to stay: %v", err, c.stays)

@@ -19,8 +19,8 @@ func newResetCommand(stdio IO) *cobra.Command {
 		Short: "Make hosts bare again: everything that apply put there is removed, with all data",
 		Long: "Make hosts bare and usable again. Without --host the whole cluster ends, with all its data. With\n" +
 			"--host one host leaves a living cluster: it is drained, its member leaves etcd, and its Node is\n" +
-			"deleted. A control-plane host keeps its etcd data and its PKI, in /var/lib/kubeone-old or, where\n" +
-			"/var/lib/etcd is a disk of its own, there; --purge deletes that too.\n\n" +
+			"deleted. A control-plane host keeps its etcd data, its snapshots and its PKI, in /var/lib/kubeone-old\n" +
+			"or, where /var/lib/etcd is a disk of its own, there; --purge deletes that too.\n\n" +
 			"Before a whole cluster ends, its Machines are deleted, and the controllers return their hosts. Where\n" +
 			"no controllers run, or hosts do not come back, --abandon-machines leaves these hosts as they are.",
 		Args: cobra.MaximumNArgs(1),

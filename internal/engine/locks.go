@@ -253,8 +253,10 @@ func (l *lockSet) guard(ctx context.Context, do func(ctx context.Context) error)
 	return err
 }
 
-// Exclusively does something by hand as the only operator of the cluster that was observed.
-func (e *Engine) Exclusively(ctx context.Context, seen probe.Result, force bool, do func() error) error {
+// Exclusively does something by hand as the only operator of the cluster that was observed. Its context ends, and the
+// error is a *TakenError, when another run takes the lock.
+func (e *Engine) Exclusively(ctx context.Context, seen probe.Result, force bool, do func(context.Context) error,
+) error {
 	o := RunOptions{RunID: e.NewRunID(), ForceUnlock: force}
 	p := e.recognised(Apply{}, seen)
 	locks, err := e.lock(ctx, p, plan.ClusterScope(p.Want, p.Observed.World), leaseVia(p.Observed), o)
@@ -262,5 +264,5 @@ func (e *Engine) Exclusively(ctx context.Context, seen probe.Result, force bool,
 		return err
 	}
 	defer locks.release(ctx)
-	return do()
+	return locks.guard(ctx, do)
 }

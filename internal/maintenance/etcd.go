@@ -101,7 +101,7 @@ func (e *Etcd) WriteSnapshot(ctx context.Context, w io.Writer) (snapshot.Info, e
 // lock. It refuses when any member is not healthy. A member is its name, its ID in hex, or whatever names its host; one
 // that there is not is an *engine.ConfigError.
 func (e *Etcd) Defragment(ctx context.Context, member string, force bool, tell func(etcd.Defragmented)) error {
-	return e.engine.Exclusively(ctx, e.seen, force, func() error {
+	return e.engine.Exclusively(ctx, e.seen, force, func(ctx context.Context) error {
 		return etcdError(e.client.Defragment(ctx, e.member(member), tell))
 	})
 }
@@ -109,7 +109,7 @@ func (e *Etcd) Defragment(ctx context.Context, member string, force bool, tell f
 // Disarm takes alarms back, of the member or, if that is "", of all, under the cluster's lock. A member is named as for
 // Defragment.
 func (e *Etcd) Disarm(ctx context.Context, member string, force bool) (done []etcd.Disarmed, err error) {
-	err = e.engine.Exclusively(ctx, e.seen, force, func() (err error) {
+	err = e.engine.Exclusively(ctx, e.seen, force, func(ctx context.Context) (err error) {
 		done, err = e.client.Disarm(ctx, e.member(member))
 		return etcdError(err)
 	})

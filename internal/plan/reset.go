@@ -131,7 +131,7 @@ func owner(machine string) string {
 
 func (b *builder) resetReason(h desired.Host) string {
 	if b.resetKeeps(h) {
-		return "asked for; etcd's data and the PKI stay until kubeone reset --purge"
+		return "asked for; etcd's data, its snapshots and the PKI stay until kubeone reset --purge"
 	}
 	return "asked for"
 }
@@ -149,7 +149,7 @@ func (b *builder) purge(h desired.Host, whole, reset bool) {
 	}
 	kept := slices.Clone(seen.Kept)
 	if keeps {
-		kept = append(kept, "etcd's data and the PKI that this reset has kept")
+		kept = append(kept, "etcd's data, its snapshots and the PKI that this reset has kept")
 	}
 	b.onHost(h, Step{
 		Intent: step.With(step.PurgeParams{Quorum: !whole}), Action: Remove, Title: "delete what was kept",

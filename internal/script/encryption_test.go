@@ -140,6 +140,15 @@ func TestNoAPIServerStartsBlind(t *testing.T) {
 			"are gone from this host"},
 		"the keys are others": {"kubeone-1",
 			`copy_encryption; for f in "$ENCRYPTION_DIR"/*; do echo x >>"$f"; done`, "are gone"},
+		// What was left of going back to none.
+		"of ours, without its patch": {"identity", `printf '    - %s\n' ` +
+			`"--encryption-provider-config=$ENCRYPTION_DIR/x.yaml" >>@ROOT@/etc/kubernetes/manifests/kube-apiserver.yaml`, ""},
+		"of ours, without its patch, and needed": {"kubeone-1", `printf '    - %s\n' ` +
+			`"--encryption-provider-config=$ENCRYPTION_DIR/x.yaml" >>@ROOT@/etc/kubernetes/manifests/kube-apiserver.yaml`,
+			"Secrets in etcd are stored by kubeone-1"},
+		"of ours, without its patch, and etcd is silent": {"identity", `etcd_votes() { false; }; printf '    - %s\n' ` +
+			`"--encryption-provider-config=$ENCRYPTION_DIR/x.yaml" >>@ROOT@/etc/kubernetes/manifests/kube-apiserver.yaml`,
+			"nobody knows by which keys"},
 		"by somebody else's flag": {"mine", "file_cluster() { echo encryption-provider-config; }", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,6 +94,25 @@ func TestBinariesSwitchVersionsAtOnce(t *testing.T) {
 	}
 }
 
+// What a full disk has cut short never counts as that version.
+func TestABinaryThatDidNotComeWholeIsNotThere(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []string{
+		`mv() { case "$*" in *.part/kubelet) printf cut >"$2"; return 1 ;; esac; command mv "$@"; }`,
+		`chmod() { return 1; }`,
+	} {
+		b := newBox(t, variants()["follower-pushed"])
+		b.mkdir("opt/kubeone/bin")
+		sum := b.uploaded("kubelet")
+		if r := b.run(broken + "\n(install_binary kubelet 1.0.0 " + sum + " no url) || exit 9"); r.code != 9 {
+			t.Errorf("%s: exit status %d: %s", broken, r.code, r.err)
+		}
+		if got := b.read("opt/kubeone/kubelet/1.0.0/.sha256"); got != "" {
+			t.Errorf("%s: it counts as whole", broken)
+		}
+	}
+}
+
 func TestArchivesAreUnpackedAndLinked(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, variants()["follower-pushed"])

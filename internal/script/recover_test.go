@@ -51,14 +51,22 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 			'"version":"3.6.0"}}]' ;;
 	esac`)
 	b.revision("4711")
-	b.write("etc/kubernetes/pki/ca.key", "key\n")
+	b.authorities()
 	b.write("etc/kubeone/marker", "cluster=alpha\nrole=control-plane\nrun=run-0\ncomplete=yes\n")
 	b.write("etc/kubernetes/manifests/etcd.yaml", "    image: example.com/etcd:3.6.8-0\n")
 	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "")
 	b.write("etc/kubernetes/kubelet.conf", "")
-	b.write("etc/kubernetes/pki/ca.crt", "ca\n")
 	b.write("var/lib/etcd/member/db", "old\n")
 	return b
+}
+
+// authorities gives the host what the cluster is signed with.
+func (b *box) authorities() {
+	b.t.Helper()
+	for _, name := range []string{"ca.crt", "ca.key", "etcd/ca.crt", "etcd/ca.key", "front-proxy-ca.crt",
+		"front-proxy-ca.key", "sa.pub", "sa.key"} {
+		b.write("etc/kubernetes/pki/"+name, name[strings.LastIndex(name, ".")+1:]+"\n")
+	}
 }
 
 // revision makes the host's etcdutl restore snapshots, and say that they are of that revision.
@@ -280,7 +288,7 @@ func TestRestoreOnAnEmptyHostMakesTheControlPlaneAroundTheData(t *testing.T) {
 		}
 	}
 	b.write("var/lib/kubeone/recovery/snapshot.db", "from the backup\n")
-	b.write("etc/kubernetes/pki/ca.crt", "of the backup\n")
+	b.authorities()
 	b.fails(alive+"stage_restore", "is not the snapshot of the plan")
 	b.calls()
 	b.must(alive + `RECOVER_SNAPSHOT=$(sha256sum <"$RECOVERY/snapshot.db" | sed 's/ .*//')
@@ -330,6 +338,65 @@ func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
 	}
 }
 
+// kubeadm would make authorities anew, which nothing of the cluster trusts, and say nothing.
+func TestNoRestoreMakesAnAuthority(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []string{"ca.key", "etcd/ca.crt", "front-proxy-ca.key", "sa.key", "sa.pub"} {
+		b := lost(t, step.RestoreParams{From: "surviving-member"})
+		b.must("rm @ROOT@/etc/kubernetes/kubelet.conf @ROOT@/etc/kubernetes/pki/" + gone)
+		b.fails(alive+"stage_restore", "lacks what the cluster is signed with: "+gone+". Look for it")
+		if slices.ContainsFunc(b.calls(), func(c string) bool { return strings.HasPrefix(c, "kubeadm init --config") }) {
+			t.Errorf("without %s kubeadm makes it", gone)
+		}
+		b.write("etc/kubernetes/pki/"+gone, "found again\n")
+		b.must(alive + "stage_restore")
+	}
+}
+
+// A copy that an earlier recovery has put in the place of a member's own data is not what that member had.
+func TestACopyIsNoSurvivor(t *testing.T) {
+	t.Parallel()
+	b := lost(t, step.RestoreParams{From: "backup"})
+	b.write("var/lib/kubeone/recovery/snapshot.db", "of the backup\n")
+	if r := b.run(alive + `RECOVER_SNAPSHOT=$(sha256sum <"$RECOVERY/snapshot.db" | sed 's/ .*//')
+begin_anew() { exit 9; }
+stage_restore`); r.code != 9 {
+		t.Fatalf("exit status %d: %s", r.code, r.err)
+	}
+	b.fails(alive+"RECOVER_FROM=surviving-member RECOVER_SNAPSHOT=; stage_restore", "in the place of this member's own data")
+	if got := b.read("var/lib/etcd/member/db"); got != "of the backup\n" {
+		t.Errorf("etcd's data is %q", got)
+	}
+}
+
+// On another file system what is kept is copied, and goes from its place only once the copy is whole.
+func TestWhatIsKeptElsewhereIsCopiedFirst(t *testing.T) {
+	t.Parallel()
+	b := lost(t, step.RestoreParams{})
+	const elsewhere = `stat() { [ "$1" = -c ] && [ "$2" = %d ] && printf '%s\n' "$3"; }
+`
+	pki := "@ROOT@/etc/kubernetes/pki"
+	if r := b.run(elsewhere + "cp() { command cp \"$@\"; exit 9; }\nmove_aside old " + pki); r.code != 9 ||
+		b.read("etc/kubernetes/pki/ca.key") == "" || len(b.aside()) != 1 ||
+		!strings.HasSuffix(b.aside()[0], ".part") {
+		t.Errorf("cut off while it was copied: %d %s, kept %q", r.code, r.err, b.aside())
+	}
+	if r := b.run(elsewhere + `rm() { case "$*" in *-gone) [ ! -e "$2" ] || exit 9 ;; esac; command rm "$@"; }
+move_aside old ` + pki); r.code != 9 {
+		t.Errorf("cut off while it was removed: %d %s", r.code, r.err)
+	}
+	b.must("move_aside old " + pki)
+	for _, name := range []string{"etc/kubernetes/pki", "etc/kubernetes/pki.kubeone-gone"} {
+		if _, err := os.Stat(b.path(name)); err == nil {
+			t.Errorf("%s is left", name)
+		}
+	}
+	whole, err := filepath.Glob(b.path("var/lib/kubeone-old/*/*pki/etcd/ca.key"))
+	if err != nil || len(whole) != 1 {
+		t.Errorf("kept: %q, %v", whole, err)
+	}
+}
+
 // Once the restored data is in place it is not restored again: the cluster may have lived since.
 func TestRestoredDataIsNotRestoredAgain(t *testing.T) {
 	t.Parallel()
@@ -373,6 +440,7 @@ RECOVER_SNAPSHOT=$(printf 'of the backup\n' | sha256sum | sed 's/ .*//')
 		if strings.Contains(between, "rm -rf") || strings.Contains(between, "elsewhere") {
 			_ = os.RemoveAll(b.path("var/lib/etcd/member"))
 		}
+		b.authorities() // from the backup
 		b.must(alive + "content='of the backup'\n" + upload + "stage_restore")
 		if got := b.read("var/lib/etcd/member/db"); got != "of the backup\n" {
 			t.Errorf("after %s etcd's data is %q", name, got)

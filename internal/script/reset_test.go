@@ -1,11 +1,30 @@
 package script
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// The snapshots of a host are kept as etcd's data is: the wrong host may have been reset.
+func TestResetKeepsSnapshots(t *testing.T) {
+	t.Parallel()
+	const taken = "var/lib/kubeone/snapshots/cp-1-20260101T000000Z-schedule.db"
+	b := controlPlane(t, "cp-1")
+	b.write(taken, "etcd's data\n")
+	b.write("var/lib/kubeone/snapshots/.cp-1-cut.db", "unfinished\n")
+	b.must("remove_files")
+	kept, err := filepath.Glob(b.path("var/lib/kubeone-old/*/*snapshots-reset/*"))
+	if err != nil || len(kept) != 1 || !strings.HasSuffix(kept[0], "schedule.db") || b.read(taken) != "" {
+		t.Errorf("kept: %q, %v", kept, err)
+	}
+	b.must("stage_purge")
+	if kept, _ = filepath.Glob(b.path("var/lib/kubeone-old/*")); len(kept) != 0 {
+		t.Errorf("left by a purge: %q", kept)
+	}
+}
 
 // Containers end and go in a few calls, however many there are. The number of a task that has ended, or is no
 // container's, is not touched.

@@ -18,14 +18,31 @@ private() {
 	)
 }
 
+# keep_as PATH TO renames, where both are in one file system. Else it copies, and what was copied goes once the copy is whole, and on
+# disk.
+keep_as() {
+	if [ "$(stat -c %d "$1")" = "$(stat -c %d "${2%/*}")" ]; then
+		mv "$1" "$2"
+		return 0
+	fi
+	rm -rf "$2.part"
+	cp -a "$1" "$2.part"
+	on_disk "$2.part"
+	mv "$2.part" "$2"
+	on_disk "${2%/*}"
+	mv "$1" "$1.kubeone-gone"
+	rm -rf "$1.kubeone-gone"
+}
+
 # move_aside WHY PATH... keeps what is there in /var/lib/kubeone-old, dated. What is in a mount point stays on its disk, in a
-# directory kubeone-WHY-TIME: each of these is a rename, which takes no room and is done or not. Only what a recovery keeps, as
+# directory kubeone-WHY-TIME: each of these is done or not, and a rename, which takes no room, within one file system. Only what a recovery keeps, as
 # "old", is ever taken back by a program.
 move_aside() {
 	why=$1
 	shift
 	aside=$(dated /var/lib/kubeone-old/)
 	for path in "$@"; do
+		rm -rf "$path.kubeone-gone"
 		[ -e "$path" ] || continue
 		if fixed "$path"; then
 			move_within "$why" "$path"
@@ -34,7 +51,7 @@ move_aside() {
 		private "$aside"
 		to=$aside/$(printf '%s' "${path#/}" | tr / -)
 		[ "$why" = old ] || to=$to-$why
-		mv "$path" "$to"
+		keep_as "$path" "$to"
 		say "$path is now $to"
 	done
 }
@@ -71,7 +88,7 @@ delete() {
 stage_purge() {
 	[ ! -e "$MARKER" ] || die "this host is part of a cluster: reset it first"
 	delete /var/lib/kubeone-old
-	for kept in /var/lib/etcd /etc/kubernetes; do
+	for kept in /var/lib/etcd /etc/kubernetes "$SNAPSHOTS"; do
 		rm -rf "$kept"/kubeone-old-* "$kept"/kubeone-lost-* "$kept"/kubeone-reset-*
 	done
 }

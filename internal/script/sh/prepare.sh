@@ -96,17 +96,16 @@ install_binary() {
 	if [ "$(cat "$home/.sha256" 2>/dev/null)" != "$3" ]; then
 		say "installing $1 $2"
 		file=$(verified "$3" "$5") || exit 1
-		rm -rf "$home.part"
-		mkdir -p "$home.part"
+		# Every command says whether it failed: where this runs, the shell itself would go on.
+		rm -rf "$home.part" && mkdir -p "$home.part" || exit 1
 		if [ "$4" = yes ]; then
 			tar -xzf "$file" -C "$home.part" --no-same-owner || exit 1
 		else
-			mv "$file" "$home.part/$1"
-			chmod 0755 "$home.part/$1"
+			mv "$file" "$home.part/$1" && chmod 0755 "$home.part/$1" || exit 1
 		fi
-		printf '%s\n' "$3" >"$home.part/.sha256"
-		rm -rf "$home"
-		mv -T "$home.part" "$home"
+		on_disk "$home.part" # before what says that it is whole
+		printf '%s\n' "$3" >"$home.part/.sha256" || exit 1
+		rm -rf "$home" && mv -T "$home.part" "$home" || exit 1
 		rm -f "$file"
 	fi
 	[ "$SWITCH" = no ] || link_binary "$1" "$home"

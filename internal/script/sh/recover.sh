@@ -264,6 +264,7 @@ made() { [ -d /var/lib/etcd/kubeone-restored/member ] && [ "$(cat /var/lib/etcd/
 # moved away already: otherwise the old may have become newer since.
 restore_data() {
 	copied="$RECOVER_FROM $RECOVER_SNAPSHOT"
+	own_data
 	if [ ! -d /var/lib/etcd/member ] || [ "$(cat "$RECOVERY/done" 2>/dev/null)" != "$copied" ]; then
 		stop_serving
 		if [ -d /var/lib/etcd/member ] || ! made; then
@@ -277,6 +278,13 @@ restore_data() {
 	fi
 	rm -rf /var/lib/etcd/kubeone-restored "$RECOVERY/snapshot.db"
 	keep_replaced
+}
+
+# own_data dies where a member is to survive whose own data an earlier recovery has replaced by a copy: that is not what it had.
+own_data() {
+	[ "$RECOVER_FROM" = surviving-member ] && [ -s "$RECOVERY/done" ] || return 0
+	case $(cat "$RECOVERY/done") in "surviving-member "*) return 0 ;; esac
+	die "a recovery from a copy has put that in the place of this member's own data, which is kept in /var/lib/kubeone-old or /var/lib/etcd/kubeone-old-*: go on from the same copy, or put the data back as /var/lib/etcd/member and remove $RECOVERY/done"
 }
 
 # replace_member renames the old data beside it and the new into its place. That the new is in its place is noted before it
@@ -327,6 +335,20 @@ keep_edited() {
 	say "$1 was changed by somebody; as it was, it is $aside/${1##*/}"
 }
 
+# all_authorities dies where kubeadm would make an authority, or the key of service accounts, anew: nothing of the cluster whose data
+# these are would trust it.
+all_authorities() {
+	missing=
+	for name in $authorities; do
+		public=crt
+		[ "$name" != sa ] || public=pub
+		for half in "$public" key; do
+			[ -s "/etc/kubernetes/pki/$name.$half" ] || missing="$missing $name.$half"
+		done
+	done
+	[ -z "$missing" ] || die "/etc/kubernetes/pki lacks what the cluster is signed with:$missing. Look for it in /var/lib/kubeone-old, or on another control-plane host, put it back, and recover again"
+}
+
 # begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, made by kubeadm around
 # the data. What the restored cluster has of its own (addons, roles) stays as it was.
 begin_anew() {
@@ -352,6 +374,7 @@ begin_anew() {
 		systemctl start kubelet.service
 		return 0
 	fi
+	all_authorities
 	if [ ! -f "$RECOVERY/made" ]; then
 		for name in $STATIC_PODS; do keep_edited "/etc/kubernetes/manifests/$name.yaml"; done
 		drop_leaves

@@ -1,5 +1,5 @@
 # stage reset: the host bare and usable again. What the operator owns (drop-ins in /etc/containerd/conf.d,
-# /etc/default/kubelet, distribution packages) stays, and so do mount points. A control plane's etcd data and PKI are kept,
+# /etc/default/kubelet, distribution packages) stays, and so do mount points. A control plane's etcd data, its snapshots and PKI are kept,
 # dated, until stage purge: the wrong host may have been reset.
 
 stage_reset() {
@@ -111,6 +111,13 @@ remove_files() {
 	[ ! -e /var/lib/etcd/member ] || set -- "$@" /var/lib/etcd
 	[ ! -e /etc/kubernetes/pki/ca.key ] || set -- "$@" /etc/kubernetes/pki
 	[ ! -e /etc/kubernetes/encryption ] || set -- "$@" /etc/kubernetes/encryption
+	unfinished
+	for taken in "$SNAPSHOTS"/*.db; do
+		[ ! -f "$taken" ] || {
+			set -- "$@" "$SNAPSHOTS"
+			break
+		}
+	done
 	move_aside reset "$@"
 	for name in kubectl kubeadm crictl ctr; do
 		case $(readlink "/usr/local/bin/$name" 2>/dev/null) in /opt/kubeone/*) rm -f "/usr/local/bin/$name" ;; esac

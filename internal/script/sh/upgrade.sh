@@ -52,12 +52,20 @@ static_pods_ours() {
 encryption_stays() {
 	[ "$ROLE" = control-plane ] || return 0
 	[ "${ENCRYPTING:-no}" = no ] || return 0
-	! grep -qs -e '--encryption-provider-config' /etc/kubernetes/manifests/kube-apiserver.yaml || {
+	# A configuration of ours without its patch is what was left of going back to none: what etcd has decides.
+	! grep -s -e '--encryption-provider-config' /etc/kubernetes/manifests/kube-apiserver.yaml |
+		grep -qv -e "--encryption-provider-config=$ENCRYPTION_DIR/" || {
 		file_cluster
 		cat /etc/kubeone/patches/kube-apiserver* 2>/dev/null || true
 	} | grep -q encryption-provider-config ||
 		die "the API server encrypts what it stores (--encryption-provider-config), the manifest does not, and nobody could read it: put that flag into controlPlaneComponents.apiServer.flags"
-	if etcd_votes >/dev/null 2>&1; then never_blind local_ctl; else configured >/dev/null; fi
+	if etcd_votes >/dev/null 2>&1; then
+		never_blind local_ctl
+	elif [ -z "$(patched)" ] && grep -qs -e "--encryption-provider-config=$ENCRYPTION_DIR/" /etc/kubernetes/manifests/kube-apiserver.yaml; then
+		die "this host's etcd member does not answer, so that nobody knows by which keys Secrets are stored"
+	else
+		configured >/dev/null
+	fi
 }
 
 # begun succeeds when an upgrade of this host to the wanted version has begun and has not ended. Whatever a worker's was to, this one
