@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kubeone/api/cluster/v1alpha1"
@@ -241,10 +240,11 @@ func (p *pool) upgradedWithMachines() {
 	rolled, over := p.everRan(olderMinor)
 	p.setKubelet(olderMinor)
 	p.eventually("the deployment rolls", time.Minute, func(ctx context.Context) error {
-		var nodes corev1.NodeList
-		err := p.List(ctx, &nodes)
-		if err == nil && !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Spec.Unschedulable }) {
-			err = errors.New("no Node is closed")
+		all, err := p.machines(ctx)
+		if err == nil && !slices.ContainsFunc(all, func(m v1alpha1.Machine) bool {
+			return m.Spec.Versions.Kubelet == olderMinor
+		}) {
+			err = errors.New("no Machine is to have it")
 		}
 		return err
 	})
