@@ -70,7 +70,7 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	flags.StringVar(&f.bastion, "bastion", "", "[USER@]ADDRESS[:PORT] of the machine to go through")
 	flags.StringVar(&f.name, "name", "", "the name of the Host, and of its Node; the host's own by default")
 	flags.StringVar(&f.private, "private-address", "",
-		"the IP address at which the other Nodes reach it; the one given, or the only one that the host has, by default")
+		"the IP address at which other Nodes reach it; the one given, or the only one that the host has, by default")
 	flags.StringVar(&f.domain, "failure-domain", "", "what fails together, as a rack: Machines are spread over them")
 	flags.StringVarP(&f.labels, "labels", "l", "", "labels of the Host, by which Machines select it: KEY=VALUE,...")
 	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")

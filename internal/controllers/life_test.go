@@ -199,7 +199,7 @@ func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := newOne(t, scheme, rand.New(rand.NewPCG(1, 1))) //nolint:gosec // for a test
+	o := newOne(t, scheme, rand.New(rand.NewPCG(1, 1)))
 	o.p.free = true
 	o.look()
 	o.join(o.machine()) // its kubelet runs, and the rest of the join does not end
@@ -219,15 +219,15 @@ func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
 	}
 }
 
-// A spec that is refused changes no instance, and hides nothing of its Node. The finalizer of a Machine that this program
-// has no provider for is somebody else's.
+// A spec that is refused changes no instance, and hides nothing of its Node. The finalizer of a Machine that this
+// program has no provider for is somebody else's.
 func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 	t.Parallel()
 	scheme, err := Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := newOne(t, scheme, rand.New(rand.NewPCG(1, 1))) //nolint:gosec // for a test
+	o := newOne(t, scheme, rand.New(rand.NewPCG(1, 1)))
 	o.p.free = true
 	o.look()
 	o.p.joined = true

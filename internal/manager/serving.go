@@ -101,10 +101,10 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		s.gone(request.Name)
 		return reconcile.Result{}, nil
 	}
-	node, _, impossible := certificates.ServingNames(csr)
+	node, _, err := certificates.ServingNames(csr)
+	possible := err == nil
 	expected := certificates.Expected{node: nil} // what nobody could have is not worth a look at the record
-	var err error
-	if impossible == nil {
+	if possible {
 		if expected, err = s.expected(ctx, node); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -121,8 +121,8 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		s.log.Warn("serving certificate left alone", "node", d.Node, "request", d.Request, "reason", d.Reason)
 		s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "left alone: %s", d.Reason)
 	}
-	if impossible != nil {
-		return reconcile.Result{}, nil // and it never changes
+	if !possible {
+		return reconcile.Result{}, nil // and it never will be
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }

@@ -224,7 +224,7 @@ func (*Adder) described(want, is *kubeone.Host) error {
 		}
 	}
 	if a := want.Spec.PrivateAddress; a != "" && a != cmp.Or(is.Spec.PrivateAddress, is.Spec.Address) {
-		return fmt.Errorf("the Host %s is there already, with the private address %q; kubectl edit host %s changes that",
+		return fmt.Errorf("the Host %s is there already, with the private address %q; kubectl edit host %s changes it",
 			is.Name, cmp.Or(is.Spec.PrivateAddress, is.Spec.Address), is.Name)
 	}
 	if d := want.Spec.FailureDomain; d != "" && d != is.Spec.FailureDomain {
@@ -285,7 +285,7 @@ func (a *Adder) Add(ctx context.Context, c Candidate) error {
 }
 
 // undo takes the key away from a machine that did not become a Host, for that error. Where the object is there after
-// all, somebody else has made it meanwhile, or the API server's answer was lost: then it is the machine's, or another's.
+// all, somebody else has made it meanwhile, or the API server's answer was lost: then the key is needed.
 func (a *Adder) undo(ctx context.Context, c Candidate, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()

@@ -197,7 +197,8 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 	if err := a.Client.Get(t.Context(), client.ObjectKey{Name: "worker-7"}, h); err != nil {
 		t.Fatal(err)
 	}
-	if h.Spec.FailureDomain != "rack-1" || h.Labels["pool"] != "a" || h.Spec.Address != "127.0.0.1" || h.Spec.PrivateAddress != "192.0.2.7" ||
+	if h.Spec.FailureDomain != "rack-1" || h.Labels["pool"] != "a" || h.Spec.Address != "127.0.0.1" ||
+		h.Spec.PrivateAddress != "192.0.2.7" ||
 		int(h.Spec.Port) != m.Port() || len(h.Spec.HostKeys) == 0 {
 		t.Errorf("the Host is %+v", h)
 	}
@@ -268,7 +269,8 @@ func TestAReplacedKeyIsLetInBelowTheOld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, "restrict "+strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))+" kubeone-pool")
+		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
+		want = append(want, "restrict "+line+" kubeone-pool")
 	}
 	if got := strings.Split(strings.TrimSpace(m.keys(t)), "\n"); !slices.Equal(got, want[:2]) {
 		t.Errorf("authorized_keys: %q", got)

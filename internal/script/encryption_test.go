@@ -131,6 +131,8 @@ func TestWhatIsBroughtIsWhatThePlanSays(t *testing.T) {
 // Whoever writes a manifest of the API server that could not read what etcd has dies before.
 func TestNoAPIServerStartsBlind(t *testing.T) {
 	t.Parallel()
+	const unpatched = `printf '    - --encryption-provider-config=%s\n' "$ENCRYPTION_DIR/x.yaml" ` +
+		`>>@ROOT@/etc/kubernetes/manifests/kube-apiserver.yaml`
 	for name, c := range map[string]struct{ stored, do, says string }{
 		"without any key":      {"kubeone-1", ":", "Secrets in etcd are stored by kubeone-1"},
 		"nothing is encrypted": {"identity", ":", ""},
@@ -141,13 +143,9 @@ func TestNoAPIServerStartsBlind(t *testing.T) {
 		"the keys are others": {"kubeone-1",
 			`copy_encryption; for f in "$ENCRYPTION_DIR"/*; do echo x >>"$f"; done`, "are gone"},
 		// What was left of going back to none.
-		"of ours, without its patch": {"identity", `printf '    - %s\n' ` +
-			`"--encryption-provider-config=$ENCRYPTION_DIR/x.yaml" >>@ROOT@/etc/kubernetes/manifests/kube-apiserver.yaml`, ""},
-		"of ours, without its patch, and needed": {"kubeone-1", `printf '    - %s\n' ` +
-			`"--encryption-provider-config=$ENCRYPTION_DIR/x.yaml" >>@ROOT@/etc/kubernetes/manifests/kube-apiserver.yaml`,
-			"Secrets in etcd are stored by kubeone-1"},
-		"of ours, without its patch, and etcd is silent": {"identity", `etcd_votes() { false; }; printf '    - %s\n' ` +
-			`"--encryption-provider-config=$ENCRYPTION_DIR/x.yaml" >>@ROOT@/etc/kubernetes/manifests/kube-apiserver.yaml`,
+		"of ours, without its patch":             {"identity", unpatched, ""},
+		"of ours, without its patch, and needed": {"kubeone-1", unpatched, "Secrets in etcd are stored by kubeone-1"},
+		"of ours, without its patch, and etcd is silent": {"identity", "etcd_votes() { false; }; " + unpatched,
 			"nobody knows by which keys"},
 		"by somebody else's flag": {"mine", "file_cluster() { echo encryption-provider-config; }", ""},
 	} {

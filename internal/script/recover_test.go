@@ -345,7 +345,8 @@ func TestNoRestoreMakesAnAuthority(t *testing.T) {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
 		b.must("rm @ROOT@/etc/kubernetes/kubelet.conf @ROOT@/etc/kubernetes/pki/" + gone)
 		b.fails(alive+"stage_restore", "lacks what the cluster is signed with: "+gone+". Look for it")
-		if slices.ContainsFunc(b.calls(), func(c string) bool { return strings.HasPrefix(c, "kubeadm init --config") }) {
+		made := func(call string) bool { return strings.HasPrefix(call, "kubeadm init --config") }
+		if slices.ContainsFunc(b.calls(), made) {
 			t.Errorf("without %s kubeadm makes it", gone)
 		}
 		b.write("etc/kubernetes/pki/"+gone, "found again\n")
@@ -363,7 +364,8 @@ begin_anew() { exit 9; }
 stage_restore`); r.code != 9 {
 		t.Fatalf("exit status %d: %s", r.code, r.err)
 	}
-	b.fails(alive+"RECOVER_FROM=surviving-member RECOVER_SNAPSHOT=; stage_restore", "in the place of this member's own data")
+	b.fails(alive+"RECOVER_FROM=surviving-member RECOVER_SNAPSHOT=; stage_restore",
+		"in the place of this member's own data")
 	if got := b.read("var/lib/etcd/member/db"); got != "of the backup\n" {
 		t.Errorf("etcd's data is %q", got)
 	}

@@ -38,7 +38,7 @@ func TestControllersInTheCluster(t *testing.T) {
 		{"the process that leads dies", (*pool).leaderDied},
 		{"other settings reach the hosts of Machines, one after the other", (*pool).settingsFollowed},
 		{"settings that a kubelet refuses reach one host of a Machine", (*pool).settingsOfMachinesRefused},
-		{"an upgrade of the control plane while Machines roll, and of all Machines after it", (*pool).upgradedWithMachines},
+		{"the control plane is upgraded while Machines roll, and they are after it", (*pool).upgradedWithMachines},
 		{"a control-plane host is replaced, and has what the controllers need", (*pool).replacedWithControllers},
 		{"the controllers are taken away, and come back", (*pool).withdrawn},
 	} {

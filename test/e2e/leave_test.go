@@ -45,7 +45,8 @@ func twoOperators(s *story) {
 
 // reset ends the cluster. Its hosts are then as they were before it.
 func reset(s *story) {
-	s.run(2, []string{"reset", "--dry-run"}, "asked for; etcd's data, its snapshots and the PKI stay until kubeone reset --purge")
+	s.run(2, []string{"reset", "--dry-run"},
+		"asked for; etcd's data, its snapshots and the PKI stay until kubeone reset --purge")
 	s.run(15, []string{"reset"}, "no terminal")
 	s.run(0, []string{"reset", "-y"}, "Done. The hosts are bare.")
 	kept, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),

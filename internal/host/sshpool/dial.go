@@ -138,8 +138,8 @@ func loginError(o Options, verified, expired bool, auth credentials.Set, err err
 	return &authError{offered: auth.Offered(), err: err}
 }
 
-// withoutPorts is an error of a connection without the connection's addresses: the port on this side is another one each
-// time, and the same trouble is to read the same, wherever it is noted.
+// withoutPorts is an error of a connection without the connection's addresses: the port on this side is another one
+// each time, and the same trouble is to read the same, wherever it is noted.
 func withoutPorts(err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return op.Err

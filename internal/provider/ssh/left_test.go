@@ -114,7 +114,7 @@ func TestHostsThatAnswerGoFirst(t *testing.T) {
 	}
 	p := poolWith(t, host("w-1"), host("w-2"))
 	p.looks.fail("w-1")
-	early := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "early", UID: "e"}, Spec: specOf("")}
+	early := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "e"}, Spec: specOf("")}
 	var waiting *provider.Waiting
 	if h, err := p.claim(t.Context(), early); !errors.As(err, &waiting) || waiting.Reason != reasonPoolBusy {
 		t.Errorf("before the other one has been asked: %v, %v", h, err)

@@ -216,8 +216,8 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 	return errors.New("the host does not become what is wanted, however often that is planned")
 }
 
-// carried is why a plan was not carried out. A bundle that is not what it was, a lock that somebody has, and an API that
-// does not answer are no fault of the host.
+// carried is why a plan was not carried out. A bundle that is not what it was, a lock that somebody has, and an API
+// that does not answer are no fault of the host.
 func carried(err error) error {
 	var held *apply.HeldError
 	var given *engine.ConfigError

@@ -393,7 +393,7 @@ func TestAReleaseThatNoBundleHasIsWaitedFor(t *testing.T) {
 	for reason, err := range map[string]error{
 		reasonNoRelease: &engine.ConfigError{Err: errors.New("the bundle was altered")},
 		reasonHostBusy:  &apply.HeldError{},
-		reasonAPISilent: &apicall.Error{Op: "create the join token", Class: apicall.Transient, Err: errors.New("no answer")},
+		reasonAPISilent: &apicall.Error{Op: "create a token", Class: apicall.Transient, Err: errors.New("no answer")},
 	} {
 		if got := carried(err); !waits(got) || !errors.As(got, &waiting) || waiting.Reason != reason {
 			t.Errorf("got %v, want %s, which counts against no host", got, reason)
