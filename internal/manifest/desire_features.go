@@ -27,6 +27,7 @@ func (l *loader) addExtras() {
 		l.admission("eventRateLimit", "EventRateLimit", &v1beta2.Switch{Enable: e.Enable}, e.Config.Configuration)
 	}
 	l.openID(f.OpenIDConnect)
+	l.authentication(f.AuthenticationConfiguration)
 	if c := l.cluster.ControlPlaneComponents; c != nil && c.APIServer != nil {
 		for _, e := range l.extras {
 			l.contradictions(e, c.APIServer.Flags)
@@ -136,6 +137,17 @@ func (l *loader) openID(o *v1beta2.OpenIDConnect) {
 	l.add(e)
 }
 
+func (l *loader) authentication(a *v1beta2.AuthenticationConfiguration) {
+	if a == nil || !a.Enable {
+		return
+	}
+	f := desired.NewComponentFile(desired.APIServer, "authentication.yaml", a.Config.Configuration)
+	l.add(desired.Extra{
+		Name: "authenticationConfiguration", Files: []desired.ComponentFile{f},
+		Flags: map[string]string{"authentication-config": f.Path},
+	})
+}
+
 // contradictions reports the flags of the manifest that say something else about what a feature needs.
 func (l *loader) contradictions(e desired.Extra, flags map[string]string) {
 	other := func(flag, message string) {
@@ -149,6 +161,13 @@ func (l *loader) contradictions(e desired.Extra, flags map[string]string) {
 	}
 	if _, structured := flags["authentication-config"]; structured && e.Name == "openidConnect" {
 		other("authentication-config", "an API server takes this or the flags of features."+e.Name)
+	}
+	if e.Name == "authenticationConfiguration" {
+		for _, flag := range slices.Sorted(maps.Keys(flags)) {
+			if strings.HasPrefix(flag, "oidc-") || flag == "anonymous-auth" {
+				other(flag, "an API server takes this or features."+e.Name)
+			}
+		}
 	}
 	for _, p := range e.Plugins {
 		if enabled, set := flags["enable-admission-plugins"]; set && !slices.Contains(commaList(enabled), p.Name) {

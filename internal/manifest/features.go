@@ -61,6 +61,12 @@ func featureFiles(f *v1beta2.Features) []featureFile {
 			file: &e.Config.ConfigFilePath, text: &e.Config.Configuration, check: eventRateMistakes,
 		})
 	}
+	if a := f.AuthenticationConfiguration; a != nil && a.Enable {
+		out = append(out, featureFile{
+			feature: "features.authenticationConfiguration", name: "configFilePath", content: "configuration",
+			file: &a.Config.ConfigFilePath, text: &a.Config.Configuration, check: authenticationMistakes,
+		})
+	}
 	if o := f.OpenIDConnect; o != nil && o.Enable && !filepath.IsAbs(o.Config.CAFile) {
 		out = append(out, featureFile{
 			feature: "features.openidConnect", name: "caFile", content: "ca",

@@ -141,6 +141,87 @@ func eventRateMistakes(text string) []mistake {
 	return out
 }
 
+// authenticationConfiguration is an AuthenticationConfiguration of apiserver.config.k8s.io/v1, with all its fields.
+type authenticationConfiguration struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	JWT        []struct {
+		Issuer struct {
+			URL                  string   `yaml:"url"`
+			DiscoveryURL         string   `yaml:"discoveryURL"`
+			CertificateAuthority string   `yaml:"certificateAuthority"`
+			Audiences            []string `yaml:"audiences"`
+			AudienceMatchPolicy  string   `yaml:"audienceMatchPolicy"`
+			EgressSelectorType   string   `yaml:"egressSelectorType"`
+		} `yaml:"issuer"`
+		ClaimValidationRules any `yaml:"claimValidationRules"`
+		ClaimMappings        struct {
+			Username *claimMapping `yaml:"username"`
+			Groups   *claimMapping `yaml:"groups"`
+			UID      any           `yaml:"uid"`
+			Extra    any           `yaml:"extra"`
+		} `yaml:"claimMappings"`
+		UserValidationRules any `yaml:"userValidationRules"`
+	} `yaml:"jwt"`
+	Anonymous *struct {
+		Enabled    bool `yaml:"enabled"`
+		Conditions []struct {
+			Path string `yaml:"path"`
+		} `yaml:"conditions"`
+	} `yaml:"anonymous"`
+}
+
+// claimMapping says which claim of a token is the user's name, or its groups.
+type claimMapping struct {
+	Claim      string  `yaml:"claim"`
+	Prefix     *string `yaml:"prefix"`
+	Expression string  `yaml:"expression"`
+}
+
+// poses reports whether an issuer may give names that are the cluster's own.
+func (m *claimMapping) poses() bool {
+	return m != nil && m.Prefix != nil && strings.HasPrefix(*m.Prefix, "system:")
+}
+
+// authenticationMistakes looks for what an API server does not start with, and for an issuer that nobody can ask. What
+// rules about claims say is the API server's to judge.
+func authenticationMistakes(text string) []mistake {
+	var c authenticationConfiguration
+	if found := strictYAML(text, &c); found != nil {
+		return found
+	}
+	const group = "apiserver.config.k8s.io/"
+	known := c.APIVersion == group+"v1" || c.APIVersion == group+"v1beta1"
+	if !known || c.Kind != "AuthenticationConfiguration" {
+		return []mistake{{message: fmt.Sprintf("is a %s of %s, and must be an AuthenticationConfiguration of %sv1",
+			orNothing(c.Kind), orNothing(c.APIVersion), group)}}
+	}
+	var out []mistake
+	issuers := map[string]bool{}
+	for i, jwt := range c.JWT {
+		at := fmt.Sprintf("jwt[%d].issuer.", i)
+		if !strings.HasPrefix(jwt.Issuer.URL, "https://") {
+			out = append(out, mistake{message: fmt.Sprintf("%surl is %q, and must begin with https://", at,
+				jwt.Issuer.URL)})
+		}
+		if issuers[jwt.Issuer.URL] {
+			out = append(out, mistake{message: fmt.Sprintf("%surl %q is there twice", at, jwt.Issuer.URL)})
+		}
+		issuers[jwt.Issuer.URL] = true
+		if len(jwt.Issuer.Audiences) == 0 {
+			out = append(out, mistake{message: at + "audiences needs one at least"})
+		}
+		if jwt.ClaimMappings.Username == nil {
+			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings.username is missing", i)})
+		}
+		if jwt.ClaimMappings.Username.poses() || jwt.ClaimMappings.Groups.poses() {
+			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings has the prefix system:, by which the "+
+				"issuer's users would be those of the cluster itself", i)})
+		}
+	}
+	return out
+}
+
 // kubeconfigMistakes looks for what an API server needs of a kubeconfig. It repeats nothing of it.
 func kubeconfigMistakes(text string) []mistake {
 	var c struct {

@@ -33,6 +33,11 @@ const (
 	// refusedPolicy looks like a policy, and has a group that is no name: the API server does not start with it.
 	refusedPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\n" +
 		"rules:\n  - level: Metadata\n    resources: [{group: No_Group}]\n"
+	// authentication has an issuer that does not answer: it holds up nobody but those who come with its tokens.
+	authentication = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n" +
+		"anonymous: {enabled: true, conditions: [{path: /livez}, {path: /readyz}, {path: /healthz}]}\n" +
+		"jwt:\n  - issuer: {url: \"https://127.0.0.1:9\", audiences: [kubernetes]}\n" +
+		"    claimMappings: {username: {claim: sub, prefix: \"id:\"}}\n"
 	nodeSelectors = "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: \"\"\n  tenants: disk=ssd\n"
 )
 
@@ -42,7 +47,7 @@ func (s *story) beside(name, content string) {
 	s.must(os.WriteFile(filepath.Join(filepath.Dir(s.Manifest), name), []byte(content), 0o600))
 }
 
-// features are an audit log, node selectors for namespaces, and images that are always pulled.
+// features are an audit log, node selectors for namespaces, images that are always pulled, and an issuer of tokens.
 func features(all map[string]any) {
 	all["features"] = map[string]any{
 		"staticAuditLog": map[string]any{"enable": true, "config": map[string]any{"policyFilePath": "policy.yaml"}},
@@ -50,6 +55,9 @@ func features(all map[string]any) {
 			"enable": true, "config": map[string]any{"configFilePath": "selectors.yaml"},
 		},
 		"alwaysPullImages": map[string]any{"enable": true},
+		"authenticationConfiguration": map[string]any{
+			"enable": true, "config": map[string]any{"configFilePath": "authentication.yaml"},
+		},
 	}
 }
 
@@ -87,6 +95,7 @@ func (s *story) reconfiguredHosts() []string {
 func featuresOn(s *story) {
 	s.beside("policy.yaml", auditPolicy)
 	s.beside("selectors.yaml", nodeSelectors)
+	s.beside("authentication.yaml", authentication)
 	s.must(s.WriteManifest(fields(features)))
 	s.same("hosts that are reconfigured", hostnames(s.Lab.ControlPlanes()), s.reconfiguredHosts())
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
@@ -104,6 +113,11 @@ func featuresOn(s *story) {
 			}
 		}
 		s.broken(h, "grep -q '\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\"' "+auditLog)
+		s.broken(h, "grep -q '127.0.0.1:9' $(sed -n 's/^ *- --authentication-config=//p' "+
+			"/etc/kubernetes/manifests/kube-apiserver.yaml)")
+		for path, status := range map[string]string{"/livez": "200", "/version": "401"} {
+			s.broken(h, "[ \"$(curl -sk -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path+")\" = "+status+" ]")
+		}
 		s.broken(h, "[ \"$(stat -c %a /etc/kubernetes/kubeone/kube-apiserver/* | sort -u)\" = 600 ]")
 	}
 	s.healthy()

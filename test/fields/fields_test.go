@@ -159,7 +159,7 @@ func surroundings(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{
-		"ca.pem", "policy.yaml", "selectors.yaml", "limits.yaml", "webhook.kubeconfig",
+		"ca.pem", "policy.yaml", "selectors.yaml", "limits.yaml", "webhook.kubeconfig", "authentication.yaml",
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
 		if err == nil {

@@ -26,6 +26,9 @@ type Features struct {
 	NodeLocalDNS *NodeLocalDNS `json:"nodeLocalDNS,omitempty" carried:"no"`
 	// OpenIDConnect has the API server accept an OpenID provider's tokens.
 	OpenIDConnect *OpenIDConnect `json:"openidConnect,omitempty"`
+	// AuthenticationConfiguration says how the API server finds out who asks, in place of openidConnect: several
+	// providers, rules about claims, and for what nobody in particular may ask.
+	AuthenticationConfiguration *AuthenticationConfiguration `json:"authenticationConfiguration,omitempty"`
 	// EncryptionProviders encrypts Secrets in etcd.
 	EncryptionProviders *EncryptionProviders `json:"encryptionProviders,omitempty"`
 }
@@ -127,6 +130,23 @@ type OpenIDConnectConfig struct {
 	CAFile string `json:"caFile,omitempty"`
 	// CA is the certificates themselves, as PEM, in the file's place.
 	CA string `json:"ca,omitempty" lines:"yes"`
+}
+
+// AuthenticationConfiguration is a file that says how the API server finds out who asks.
+type AuthenticationConfiguration struct {
+	// Enable switches it on. Default: false.
+	Enable bool `json:"enable,omitempty"`
+	// Config is its configuration.
+	Config AuthenticationConfigurationConfig `json:"config,omitzero"`
+}
+
+// AuthenticationConfigurationConfig is where that file is.
+type AuthenticationConfigurationConfig struct {
+	// ConfigFilePath is an AuthenticationConfiguration of apiserver.config.k8s.io/v1 on the operator's machine, relative
+	// to the manifest's folder.
+	ConfigFilePath string `json:"configFilePath,omitempty"`
+	// Configuration is the file's content, in its place.
+	Configuration string `json:"configuration,omitempty" lines:"yes"`
 }
 
 // EncryptionProviders encrypts Secrets in etcd.

@@ -64,6 +64,16 @@ func (f *findings) features(c Features) {
 	if o := c.OpenIDConnect; o != nil && o.Enable {
 		f.openID(path+".openidConnect.config", o.Config)
 	}
+	if a := c.AuthenticationConfiguration; a != nil && a.Enable {
+		at := path + ".authenticationConfiguration"
+		if a.Config.Configuration == "" {
+			f.missing(at+".config.configFilePath", "name an AuthenticationConfiguration")
+		}
+		if c.OpenIDConnect != nil && c.OpenIDConnect.Enable {
+			f.errorf(at+".enable", "have the provider in the AuthenticationConfiguration, and disable openidConnect",
+				"cannot be set together with features.openidConnect")
+		}
+	}
 }
 
 func on(s *Switch) bool { return s != nil && s.Enable }
