@@ -192,9 +192,9 @@ func (o *one) look() life.Transition {
 	return life.Transition{From: was, To: o.now}
 }
 
-// A host that could not join is returned: what was said of its Node was of it.
-func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
-	t.Parallel()
+// begun is a Machine that has its host, where nothing else has happened yet.
+func begun(t *testing.T) *one {
+	t.Helper()
 	scheme, err := Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +202,13 @@ func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
 	o := newOne(t, scheme, rand.New(rand.NewPCG(1, 1)))
 	o.p.free = true
 	o.look()
+	return o
+}
+
+// A host that could not join is returned: what was said of its Node was of it.
+func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
+	t.Parallel()
+	o := begun(t)
 	o.join(o.machine()) // its kubelet runs, and the rest of the join does not end
 	o.look()
 	if m := o.machine(); m.Status.NodeRef == nil || m.Status.Versions == nil {
@@ -223,13 +230,7 @@ func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
 // program has no provider for is somebody else's.
 func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 	t.Parallel()
-	scheme, err := Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := newOne(t, scheme, rand.New(rand.NewPCG(1, 1)))
-	o.p.free = true
-	o.look()
+	o := begun(t)
 	o.p.joined = true
 	o.join(o.machine())
 	o.look()
