@@ -13,6 +13,12 @@ fi
 rm -rf /run/kubeone
 for entry in /var/lib/kubeone/* /var/lib/kubeone/.[!.]*; do
 	# Snapshots that are on a disk of their own were kept there.
-	case $entry in */snapshots) rm -f "$entry/.lock" && rmdir "$entry" 2>/dev/null || true ;; *) rm -rf "$entry" ;; esac
+	case $entry in
+	*/snapshots)
+		rm -f "$entry/.lock"
+		rmdir "$entry" 2>/dev/null || true
+		;;
+	*) rm -rf "$entry" ;;
+	esac
 done
 rmdir /var/lib/kubeone 2>/dev/null || true

@@ -57,6 +57,20 @@ half_authority() {
 	return 1
 }
 
+# all_authorities dies where kubeadm would make an authority, or the key of service accounts, anew: nothing of the cluster whose data
+# these are would trust it.
+all_authorities() {
+	missing=
+	for name in $authorities; do
+		public=crt
+		[ "$name" != sa ] || public=pub
+		for half in "$public" key; do
+			[ -s "/etc/kubernetes/pki/$name.$half" ] || missing="$missing $name.$half"
+		done
+	done
+	[ -z "$missing" ] || die "/etc/kubernetes/pki lacks what the cluster is signed with:$missing. Look for it in /var/lib/kubeone-old, or on another control-plane host, put it back, and recover again"
+}
+
 # drop_half_authorities moves aside what kubeadm has made for a cluster that has not begun, when it had not come to the end of
 # what signs the rest: what an authority has signed does not fit the next one. That goes last.
 drop_half_authorities() {

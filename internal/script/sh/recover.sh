@@ -335,20 +335,6 @@ keep_edited() {
 	say "$1 was changed by somebody; as it was, it is $aside/${1##*/}"
 }
 
-# all_authorities dies where kubeadm would make an authority, or the key of service accounts, anew: nothing of the cluster whose data
-# these are would trust it.
-all_authorities() {
-	missing=
-	for name in $authorities; do
-		public=crt
-		[ "$name" != sa ] || public=pub
-		for half in "$public" key; do
-			[ -s "/etc/kubernetes/pki/$name.$half" ] || missing="$missing $name.$half"
-		done
-	done
-	[ -z "$missing" ] || die "/etc/kubernetes/pki lacks what the cluster is signed with:$missing. Look for it in /var/lib/kubeone-old, or on another control-plane host, put it back, and recover again"
-}
-
 # begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, made by kubeadm around
 # the data. What the restored cluster has of its own (addons, roles) stays as it was.
 begin_anew() {
