@@ -159,14 +159,9 @@ func (l *loader) contradictions(e desired.Extra, flags map[string]string) {
 			other(flag, "features."+e.Name+" gives the API server another value")
 		}
 	}
-	if _, structured := flags["authentication-config"]; structured && e.Name == "openidConnect" {
-		other("authentication-config", "an API server takes this or the flags of features."+e.Name)
-	}
-	if e.Name == "authenticationConfiguration" {
-		for _, flag := range slices.Sorted(maps.Keys(flags)) {
-			if strings.HasPrefix(flag, "oidc-") || flag == "anonymous-auth" {
-				other(flag, "an API server takes this or features."+e.Name)
-			}
+	for _, flag := range slices.Sorted(maps.Keys(flags)) {
+		if excludes(e.Name, flag) {
+			other(flag, "an API server takes this or features."+e.Name)
 		}
 	}
 	for _, p := range e.Plugins {
@@ -180,6 +175,17 @@ func (l *loader) contradictions(e desired.Extra, flags map[string]string) {
 			other("admission-control-config-file", "features."+e.Name+" gives the API server another file")
 		}
 	}
+}
+
+// excludes reports whether an API server does not start with both a feature and a flag of another way to say who asks.
+func excludes(feature, flag string) bool {
+	switch feature {
+	case "openidConnect":
+		return flag == "authentication-config"
+	case "authenticationConfiguration":
+		return flag == "anonymous-auth" || strings.HasPrefix(flag, "oidc-")
+	}
+	return false
 }
 
 // commaList are the items of a flag's value.

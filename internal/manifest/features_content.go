@@ -215,8 +215,8 @@ func authenticationMistakes(text string) []mistake {
 			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings.username is missing", i)})
 		}
 		if jwt.ClaimMappings.Username.poses() || jwt.ClaimMappings.Groups.poses() {
-			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings has the prefix system:, by which the "+
-				"issuer's users would be those of the cluster itself", i)})
+			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings has the prefix system:, by which "+
+				"the issuer's users would be those of the cluster itself", i)})
 		}
 	}
 	return out

@@ -116,7 +116,8 @@ func featuresOn(s *story) {
 		s.broken(h, "grep -q '127.0.0.1:9' $(sed -n 's/^ *- --authentication-config=//p' "+
 			"/etc/kubernetes/manifests/kube-apiserver.yaml)")
 		for path, status := range map[string]string{"/livez": "200", "/version": "401"} {
-			s.broken(h, "[ \"$(curl -sk -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path+")\" = "+status+" ]")
+			s.broken(h, "[ \"$(curl -sk -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path+")\" = "+
+				status+" ]")
 		}
 		s.broken(h, "[ \"$(stat -c %a /etc/kubernetes/kubeone/kube-apiserver/* | sort -u)\" = 600 ]")
 	}

@@ -142,8 +142,8 @@ type AuthenticationConfiguration struct {
 
 // AuthenticationConfigurationConfig is where that file is.
 type AuthenticationConfigurationConfig struct {
-	// ConfigFilePath is an AuthenticationConfiguration of apiserver.config.k8s.io/v1 on the operator's machine, relative
-	// to the manifest's folder.
+	// ConfigFilePath is an AuthenticationConfiguration of apiserver.config.k8s.io/v1 on the operator's machine,
+	// relative to the manifest's folder.
 	ConfigFilePath string `json:"configFilePath,omitempty"`
 	// Configuration is the file's content, in its place.
 	Configuration string `json:"configuration,omitempty" lines:"yes"`
