@@ -148,17 +148,11 @@ func (f *hostAddFlags) run(ctx context.Context, stdio IO, machines []pool.Machin
 	defer done()
 	var found []pool.Candidate
 	var shown []view.PoolCandidate
-	names := map[string]string{}
 	for _, m := range machines {
-		c, err := a.Look(ctx, m)
+		c, err := a.Look(ctx, m, found...)
 		if err != nil {
 			return refused(err)
 		}
-		if other := names[c.Host.Name]; other != "" {
-			return &classError{exitConfig, fmt.Errorf("%s and %s both call themselves %s; give each a name with --name",
-				other, m.At.Address, c.Host.Name)}
-		}
-		names[c.Host.Name] = m.At.Address
 		found, shown = append(found, c), append(shown, candidateOf(c))
 	}
 	view.PoolCandidates(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), shown,

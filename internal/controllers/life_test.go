@@ -236,7 +236,17 @@ func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 	o.look()
 	picky := &validating{slow: o.p}
 	o.controller.Providers = provider.Set{"slow": picky}
-	if err := o.c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}); err != nil {
+	m := o.machine()
+	m.Spec.ObjectMeta.Labels = map[string]string{"of-refused": "yes"}
+	if err := o.c.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	o.look()
+	n := &corev1.Node{}
+	if err := o.c.Get(t.Context(), client.ObjectKey{Name: "w-1"}, n); err != nil || n.Labels["of-refused"] != "" {
+		t.Errorf("its Node has labels %v of a spec that is refused: %v", n.Labels, err)
+	}
+	if err := o.c.Delete(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	o.look()

@@ -85,13 +85,14 @@ func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine) (time.Dur
 	return r.outcome(m, r.provide(ctx, p, complete, m))
 }
 
-// look notes what a Machine's Node says, if it has an instance, and changes no instance.
+// look notes what a Machine's Node says, if it has an instance, and changes neither.
 func (r *Machines) look(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	instance, found, err := p.Exists(ctx, complete)
 	if err != nil || !found || instance.Node == "" {
 		return err
 	}
-	return r.node(ctx, m, instance)
+	_, err = r.noteNode(ctx, m, instance)
+	return err
 }
 
 // finalize adds or removes the finalizer, and leaves the status as it is here.

@@ -20,6 +20,16 @@ import (
 
 // node notes what the Machine's Node says, and gives it the Machine's labels, annotations and taints.
 func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance) error {
+	n, err := r.noteNode(ctx, m, instance)
+	if err != nil || n == nil {
+		return err
+	}
+	return r.label(ctx, m, n)
+}
+
+// noteNode notes what the Machine's Node says, and returns it; nil where there is none.
+func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance,
+) (*corev1.Node, error) {
 	n := &corev1.Node{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: instance.Node}, n)
 	if err == nil && !provider.Owns(m, n) {
@@ -31,10 +41,10 @@ func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provi
 		}
 		set(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode,
 			"there is no Node "+instance.Node+" of its own")
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m.Status.NodeRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 	m.Status.Versions = versionsOf(n)
@@ -51,7 +61,7 @@ func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provi
 		}
 	}
 	set(m, machine.ConditionReady, status, reason, message)
-	return r.label(ctx, m, n)
+	return n, nil
 }
 
 // forgetNode has the Machine say nothing of a Node any more.

@@ -95,7 +95,7 @@ func (e *Engine) lookUp(ctx context.Context, r Request,
 		case ctx.Err() != nil:
 			return a, nil, ctx.Err()
 		case !errors.As(err, &unreachable):
-			return a, nil, &ConfigError{err}
+			return a, nil, &ConfigError{&ReleaseError{err}}
 		}
 		unresolved = err
 	}
@@ -103,7 +103,7 @@ func (e *Engine) lookUp(ctx context.Context, r Request,
 		return a, nil, nil
 	}
 	if a, err = e.cfg.Releases.Names(want); err != nil {
-		return a, nil, &ConfigError{err}
+		return a, nil, &ConfigError{&ReleaseError{err}}
 	}
 	return a, unresolved, nil
 }

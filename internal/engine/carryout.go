@@ -81,7 +81,7 @@ func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (se
 	}
 	if len(approved.Plan.Needs()) > 0 {
 		if err := e.cfg.Releases.Verify(ctx); err != nil {
-			return s, &ConfigError{err}
+			return s, &ConfigError{&ReleaseError{err}}
 		}
 	}
 	if err := e.ApproveKeys(approved); err != nil {

@@ -19,6 +19,16 @@ func (e *ConfigError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
+// ReleaseError is a *ConfigError's cause where releases cannot be used: none has what is wanted, or one is not what it
+// was. It is of no host.
+type ReleaseError struct{ Err error }
+
+// Error is the cause's text.
+func (e *ReleaseError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ReleaseError) Unwrap() error { return e.Err }
+
 // BlockedError says that a plan must not, or cannot, be carried out. Nothing was changed.
 type BlockedError struct {
 	Route fsm.Route

@@ -68,10 +68,11 @@ type SSHPool interface {
 	io.Closer
 }
 
-// Look logs in to a machine as the operator and finds out whether it may become a Host. It changes nothing.
+// Look logs in to a machine as the operator and finds out whether it may become a Host, beside those that are to be
+// added with it. It changes nothing.
 //
 // Errors are those of the SSH connection (*host.Error), and what stands against the machine.
-func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
+func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candidate, error) {
 	c := Candidate{way: a.SSH.Host(m.At)}
 	if _, err := c.way.Run(ctx, host.Cmd{Name: "log in", Script: ":"}); err != nil {
 		return c, err
@@ -104,7 +105,14 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 			return c, err
 		}
 	}
-	if err := a.compare(ctx, &c); err != nil {
+	for _, other := range beside {
+		if other.Host.Name == name {
+			return c, fmt.Errorf("%s and %s both call themselves %s; give each a name with --name",
+				other.Host.Spec.Address, m.At.Address, name)
+		}
+	}
+	all, err := a.compare(ctx, &c)
+	if err != nil {
 		return c, err
 	}
 	if err := occupied(c.Host, c.System); err != nil || c.Known {
@@ -113,7 +121,16 @@ func (a *Adder) Look(ctx context.Context, m Machine) (Candidate, error) {
 	if c.Host.Spec.PrivateAddress, err = privateAddress(m, c.System); err != nil {
 		return c, err
 	}
-	return c, a.unnamed(ctx, c.Host.Name)
+	for _, other := range beside {
+		all = append(all, *other.Host)
+	}
+	for i := range all {
+		if is := &all[i]; is.Name != name && provider.SameAddress(is, c.Host) {
+			return c, fmt.Errorf("%s would have the address %s of the Host %s; give the one that the other Nodes "+
+				"reach with --private-address", name, provider.NodeAddress(is), is.Name)
+		}
+	}
+	return c, a.unnamed(ctx, name)
 }
 
 // privateAddress is the address of the Node where that is not the one at which the machine is reached, as behind NAT or
@@ -179,20 +196,21 @@ func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate)
 	return nil
 }
 
-// compare finds out whether the Host is there, and refuses one that is another, and one machine under two names.
-func (a *Adder) compare(ctx context.Context, c *Candidate) error {
+// compare finds out whether the Host is there, and refuses one that is another, and one machine under two names. It
+// returns all Hosts that there are.
+func (a *Adder) compare(ctx context.Context, c *Candidate) ([]kubeone.Host, error) {
 	all, err := List(ctx, a.Client)
 	if err != nil && !errors.Is(err, errNoPool) {
-		return err
+		return nil, err
 	}
 	want := c.Host
 	for i := range all {
 		is := &all[i]
 		switch {
 		case is.Name != want.Name && sameWay(is, want):
-			return fmt.Errorf("this machine is in the pool already, as the Host %s", is.Name)
+			return nil, fmt.Errorf("this machine is in the pool already, as the Host %s", is.Name)
 		case is.Name == want.Name && (!sameWay(is, want) || is.Spec.User != want.Spec.User):
-			return fmt.Errorf("the Host %s is there already, at %s@%s port %d, or another way leads there; "+
+			return nil, fmt.Errorf("the Host %s is there already, at %s@%s port %d, or another way leads there; "+
 				"kubectl edit host %s changes it, and kubeone host remove %s removes it", is.Name, is.Spec.User,
 				is.Spec.Address, is.Spec.Port, is.Name, is.Name)
 		case is.Name == want.Name:
@@ -200,9 +218,9 @@ func (a *Adder) compare(ctx context.Context, c *Candidate) error {
 		}
 	}
 	if c.Known {
-		return a.described(want, c.Host)
+		return all, a.described(want, c.Host)
 	}
-	return nil
+	return all, nil
 }
 
 // sameWay reports whether two Hosts are reached in the same way, whoever logs in. A Host that is added again need not

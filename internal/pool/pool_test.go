@@ -250,6 +250,31 @@ func TestTwoWhoAddOneHost(t *testing.T) {
 	}
 }
 
+// No two Hosts have one Node's address, whatever a machine says: neither of those that are there, nor of those
+// that are added at once.
+func TestNoTwoHostsHaveOneAddress(t *testing.T) {
+	t.Parallel()
+	a, operator := newAdder(t, &kubeone.Host{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker-6"}, Spec: kubeone.HostSpec{Address: "2001:db8::6"},
+	})
+	m := newMachine(t, operator.Public(), a.Key.PublicKey()).as("worker-7")
+	m.PrivateAddress = "2001:db8:0::6"
+	if _, err := a.Look(t.Context(), m); err == nil || !strings.Contains(err.Error(), "of the Host worker-6") {
+		t.Errorf("it would pose as another Host: %v", err)
+	}
+	m.PrivateAddress = "192.0.2.7"
+	c, err := a.Look(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"worker-7": "both call themselves", "worker-8": "of the Host worker-7"} {
+		other := newMachine(t, operator.Public(), a.Key.PublicKey()).as(name)
+		if _, err := a.Look(t.Context(), other, c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s beside worker-7, at the same time: %v, want %q", name, err, want)
+		}
+	}
+}
+
 // A key that was replaced is let in, below the one that controllers have until they start anew.
 func TestAReplacedKeyIsLetInBelowTheOld(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func (s *story) objects(prefix string, count int) {
 		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-%d, labels: {counted: %s}}}\n",
 			prefix, i, prefix)
 	}
-	s.eventually("objects are written", time.Minute, func(ctx context.Context) error {
+	s.eventually("objects are written", 3*time.Minute, func(ctx context.Context) error {
 		_, err := s.Feed(ctx, text.String(), "apply", "-f", "-", "--request-timeout=20s")
 		return err
 	})

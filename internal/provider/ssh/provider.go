@@ -330,9 +330,15 @@ func instance(h *kubeone.Host) provider.Instance {
 	return provider.Instance{
 		Node: h.Name, Complete: h.Status.State == kubeone.HostJoined,
 		Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeHostName, Address: h.Name}, {Type: corev1.NodeInternalIP, Address: privateAddress(h)},
+			{Type: corev1.NodeHostName, Address: h.Name}, {Type: corev1.NodeInternalIP, Address: NodeAddress(h)},
 		},
 	}
 }
 
-func privateAddress(h *kubeone.Host) string { return cmp.Or(h.Spec.PrivateAddress, h.Spec.Address) }
+// NodeAddress is the address at which other Nodes reach a Host's.
+func NodeAddress(h *kubeone.Host) string { return cmp.Or(h.Spec.PrivateAddress, h.Spec.Address) }
+
+// SameAddress reports whether two Hosts' Nodes would have one address.
+func SameAddress(a, b *kubeone.Host) bool {
+	return canonical(NodeAddress(a)) == canonical(NodeAddress(b))
+}

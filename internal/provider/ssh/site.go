@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,10 +21,8 @@ import (
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
-	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
@@ -34,9 +31,7 @@ import (
 	"kubeone/internal/manifest"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
-	"kubeone/internal/problem"
 	"kubeone/internal/provider"
-	"kubeone/internal/release"
 )
 
 // Site is the cluster that the hosts are to join, and the means to make them do so. It is not changed once it is used.
@@ -172,114 +167,6 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	}, a.begins)
 }
 
-// givenUp reports whether a Machine that is deleted need not wait any longer for a host that does not answer. It is
-// silent since its Node was lost, or, where that is ready, since the deletion.
-func givenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
-	if m.DeletionTimestamp == nil {
-		return false
-	}
-	config, _, err := configOf(m.Spec)
-	if err != nil {
-		config = Config{}
-	}
-	asked := now.Sub(m.DeletionTimestamp.Time)
-	silent := asked
-	if !lost.IsZero() {
-		silent = max(asked, now.Sub(lost))
-	}
-	return silent > config.givenUp() && asked > min(leastAsked, config.givenUp())
-}
-
-// mostProposals is how many plans may follow one another: a worker has few routes.
-const mostProposals = 8
-
-func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begins func()) error {
-	for range mostProposals {
-		p, err := e.Propose(ctx, request)
-		if err != nil {
-			return proposed(err)
-		}
-		if len(p.RunningSteps()) > 0 {
-			if err := e.Await(ctx, p); err != nil {
-				return err
-			}
-			continue
-		}
-		if over, err := outcome(p, request); over {
-			return err
-		}
-		begins()
-		if _, err := e.CarryOut(ctx, p, engine.RunOptions{}); err != nil && !errors.Is(err, engine.ErrWorldChanged) {
-			return carried(err)
-		}
-	}
-	return errors.New("the host does not become what is wanted, however often that is planned")
-}
-
-// carried is why a plan was not carried out. A bundle that is not what it was, a lock that somebody has, and an API
-// that does not answer are no fault of the host.
-func carried(err error) error {
-	var held *apply.HeldError
-	var given *engine.ConfigError
-	var api *apicall.Error
-	switch {
-	case errors.As(err, &held):
-		return &provider.Waiting{Reason: reasonHostBusy, Message: err.Error()}
-	case errors.As(err, &given):
-		return &provider.Waiting{Reason: reasonNoRelease, Message: err.Error(), After: time.Minute}
-	case errors.As(err, &api) && api.Class == apicall.Transient:
-		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
-	}
-	return err
-}
-
-// proposed is why nothing could be proposed. That no bundle has what a Machine wants is no fault of its host.
-func proposed(err error) error {
-	if missing := (*release.MissingError)(nil); errors.As(err, &missing) {
-		return &provider.Waiting{Reason: reasonNoRelease, Message: missing.Error(), After: time.Minute}
-	}
-	return err
-}
-
-// outcome reports whether nothing is to be carried out, and what that means.
-func outcome(p engine.Proposal, request engine.Worker) (over bool, err error) {
-	switch route := p.Decision().Route; {
-	case route == fsm.Nothing && p.Plan.Empty() && request.Gone && !answered(p):
-		return true, errSilent
-	case route == fsm.Nothing && p.Plan.Empty():
-		return true, nil
-	case route == fsm.Wait && problem.Has(p.Decision().Problems, problem.SettingsLater):
-		return true, errDiffers
-	case route == fsm.Wait && !answered(p):
-		return true, &provider.Waiting{Reason: reasonHostSilent, Message: p.Plan.Again}
-	case route == fsm.Wait:
-		return true, &provider.Waiting{Reason: reasonWaiting, Message: p.Plan.Again}
-	case route == fsm.Error && ofSpec(p.Decision().Problems):
-		return true, &provider.Waiting{Reason: reasonVersionRefused, Message: p.Plan.Again, After: time.Minute}
-	case route == fsm.Error:
-		return true, errors.New(p.Plan.Again)
-	}
-	return false, nil
-}
-
-// ofSpec reports whether what stands in the way is of what is wanted, and not of the host: another one would not do
-// either.
-func ofSpec(problems []problem.Problem) bool {
-	return problem.Has(problems, problem.KubeletVersionRefused) || problem.Has(problems, problem.ContainerdRefused)
-}
-
-// errSilent says that a Machine that is gone has no Node any more, and that its host has not answered: it is not free.
-var errSilent = errors.New("the host has not answered: it stays the Machine's until it does, and is bare")
-
-func answered(p engine.Proposal) bool {
-	for _, h := range p.Observed.World.Hosts {
-		if h.Reach != observed.Reached {
-			return false
-		}
-	}
-	return true
-}
-
 func (s *Site) facts(ctx context.Context) (probe.Result, error) {
 	return probe.API(ctx, s.Access, s.Now())
 }
@@ -333,7 +220,7 @@ func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine
 func hostOf(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
 	out := desired.Host{
 		ID: string(m.UID), HasOwnID: true, Machine: m.Namespace + "/" + m.Name, Role: desired.Worker, Hostname: h.Name,
-		PublicAddress: h.Spec.Address, PrivateAddress: privateAddress(h),
+		PublicAddress: h.Spec.Address, PrivateAddress: NodeAddress(h),
 		Labels: map[string]string{desired.OwnerLabel: string(m.UID)},
 	}
 	out.Versions.Kubernetes = strings.TrimPrefix(m.Spec.Versions.Kubelet, "v")
