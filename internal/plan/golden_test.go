@@ -111,6 +111,14 @@ func worlds() map[string]func() decide.Input {
 			})
 			return in
 		},
+		"network-missing": func() decide.Input { // as where the scripts were run by hand
+			in := healthy(3, 1)
+			in.Is.API.Addons, in.Is.API.Record = nil, nil
+			for i := range in.Is.API.Nodes {
+				in.Is.API.Nodes[i].Ready = observed.No
+			}
+			return in
+		},
 		"restore-files-stopped": func() decide.Input {
 			in := healthy(3, 1)
 			become(in, "w-1", edited(stopped))

@@ -58,6 +58,9 @@ func addonApplied(w *World, _ desired.Host, i Intent) {
 		w.Is.API.Addons = map[string]string{}
 	}
 	name := ParamsOf[ApplyAddonParams](i).Addon
+	if w.Is.API.Addons[name] == "" && name == w.Want.Network.CNI.Name {
+		w.networkCame()
+	}
 	w.Is.API.Addons[name] = i.Digest
 	w.compared(name, func(c *observed.Comparison) { c.Differences = nil })
 }

@@ -171,6 +171,15 @@ func (w *World) compared(name string, change func(*observed.Comparison)) {
 	w.Is.API.Compared[name] = c
 }
 
+// networkCame makes the Nodes Ready that say that they are not: they have waited for their network plugin.
+func (w *World) networkCame() {
+	for i := range w.Is.API.Nodes {
+		if n := &w.Is.API.Nodes[i]; n.Ready == observed.No {
+			n.Ready = observed.Yes
+		}
+	}
+}
+
 // node changes the Node of that name, if there is one.
 func (w *World) node(name string, change func(*observed.Node)) {
 	for i := range w.Is.API.Nodes {
