@@ -43,7 +43,7 @@ test: lint unit coverage e2e ## everything that must be green: lint, unit, cover
 unit: ## unit tests, with the race detector
 	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck dash=dash bash=bash busybox=busybox ssh=openssh-client git=git
 	CGO_ENABLED=1 hack/heartbeat.sh "unit tests" go test -race -p 5 -timeout 20m ./...
-	hack/heartbeat.sh "the simulated world, whole" go test ./test/sim
+	hack/heartbeat.sh "the simulated world, whole" go test ./test/sim/... ./internal/rollout
 
 coverage: ## the packages that decide everything are covered, or this fails
 	{ hack/heartbeat.sh "coverage" go test -cover $(COVERED); \

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"kubeone/internal/race"
 )
 
 // families is how many random families are led through their lives.
@@ -40,7 +42,7 @@ func TestOnePlanMakesSoManyAtMost(t *testing.T) {
 // keeps what package rollout promises; and once everybody leaves it alone, each family ends as it is wanted.
 func TestRandomFamilies(t *testing.T) {
 	t.Parallel()
-	for seed := range *families {
+	for seed := range race.Fewer(*families) {
 		if err := life(uint64(seed)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -16,24 +16,16 @@ const (
 	firstOfMachines = 1000
 )
 
-// first are so many, or a tenth of them where the race detector runs.
-func first(count int) int {
-	if race.Enabled {
-		return count / 10
-	}
-	return count
-}
-
 func TestRandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := 1; seed <= first(firstSchedules) && !t.Failed(); seed++ {
+	for seed := 1; seed <= race.Fewer(firstSchedules) && !t.Failed(); seed++ {
 		mustGoWell(t, drive.Random(uint64(seed)).String()) // #nosec G115 -- from 1 on
 	}
 }
 
 func TestSchedulesOfMachines(t *testing.T) {
 	t.Parallel()
-	for seed := 1; seed <= first(firstOfMachines) && !t.Failed(); seed++ {
+	for seed := 1; seed <= race.Fewer(firstOfMachines) && !t.Failed(); seed++ {
 		mustGoWell(t, drive.RandomWithPool(uint64(seed)).String()) // #nosec G115 -- from 1 on
 	}
 }
@@ -42,7 +34,7 @@ func TestStatesOfSmallClusters(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for s := range drive.States(2) {
-		if n++; n > first(firstStates) || t.Failed() {
+		if n++; n > race.Fewer(firstStates) || t.Failed() {
 			break
 		}
 		mustGoWell(t, s.String())

@@ -14,6 +14,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/plan"
+	"kubeone/internal/race"
 	"kubeone/test/sim/drive"
 	"kubeone/test/sim/world"
 )
@@ -239,10 +240,10 @@ func random(seed uint64) trial {
 // the other, and the world is left the same.
 func TestBothExecutorsAreEqual(t *testing.T) {
 	t.Parallel()
-	const trials = 2000
+	trials := race.Fewer(2000)
 	states, silent := map[apply.State]int{}, 0
-	for seed := uint64(1); seed <= trials && !t.Failed(); seed++ {
-		c := random(seed)
+	for seed := 1; seed <= trials && !t.Failed(); seed++ {
+		c := random(uint64(seed)) // #nosec G115 -- from 1 on
 		simulated, actual := c.ofDrive(), c.ofApply(t)
 		if simulated.Silent && actual.Silent {
 			silent++
