@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
+	"kubeone/internal/pattern"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
 )
@@ -302,9 +302,9 @@ type lineWriter struct {
 }
 
 // tokens looks like a bootstrap token; whatever prints one, it goes no further.
-var tokens = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+var tokens = pattern.Lazy(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
-var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var colours = pattern.Lazy("\x1b\\[[0-9;]*m")
 
 const (
 	tailLines   = 12      // of a host's last lines are shown by an error
@@ -349,10 +349,10 @@ func (w *lineWriter) again() {
 }
 
 func (w *lineWriter) add(line string) {
-	if line = strings.TrimRight(host.Printed(colours.ReplaceAllString(line, "")), " "); line == "" {
+	if line = strings.TrimRight(host.Printed(colours().ReplaceAllString(line, "")), " "); line == "" {
 		return
 	}
-	line = tokens.ReplaceAllString(line, "[token]")
+	line = tokens().ReplaceAllString(line, "[token]")
 	w.last = append(w.last, line)
 	if len(w.last) > tailLines {
 		w.last = w.last[1:]

@@ -13,9 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
+
+	"kubeone/internal/pattern"
 
 	"sigs.k8s.io/yaml"
 )
@@ -42,7 +43,7 @@ func IdentityKey() Key { return Key{Provider: Identity, Name: Identity} }
 
 // NewKey makes a key of that name from what the source of randomness gives.
 func NewKey(name string, random io.Reader) (Key, error) {
-	if !keyName.MatchString(name) {
+	if !keyName().MatchString(name) {
 		return Key{}, fmt.Errorf("%q is no name for a key", name)
 	}
 	raw := make([]byte, keySize)
@@ -76,7 +77,7 @@ type Config []Key
 var ErrFormat = errors.New("not a configuration of encryption at rest as kubeone writes it")
 
 // keyName is what a key may be called: it stands in front of each value in etcd, between colons.
-var keyName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+var keyName = pattern.Lazy(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 // document is the configuration's format.
 type document struct {
@@ -143,7 +144,7 @@ func (p provider) read() (Key, error) {
 	case p.Identity == nil && p.Secretbox != nil && len(p.Secretbox.Keys) == 1:
 		k := p.Secretbox.Keys[0]
 		raw, err := base64.StdEncoding.DecodeString(k.Secret)
-		if err == nil && len(raw) == keySize && keyName.MatchString(k.Name) && k.Name != Identity {
+		if err == nil && len(raw) == keySize && keyName().MatchString(k.Name) && k.Name != Identity {
 			return Key{Secretbox, k.Name, k.Secret}, nil
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"maps"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 
 	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/pattern"
 )
 
 // maxCredentials bounds what is read of a file with credentials, in bytes.
@@ -41,7 +41,7 @@ type registryAuth struct {
 const registriesKind = "ContainerRuntimeContainerd"
 
 // otherCredentials are keys that KubeOne's files have for clouds, addons and charts. Nothing reads them here yet.
-var otherCredentials = regexp.MustCompile(`^(cloudConfig|csiConfig|customSecrets|addonParams|` +
+var otherCredentials = pattern.Lazy(`^(cloudConfig|csiConfig|customSecrets|addonParams|` +
 	`((MC|CCM|OSM)_)?(AWS|ARM|DIGITALOCEAN|GOOGLE|HCLOUD|KUBEVIRT|NUTANIX|OS|METAL|PACKET|VSPHERE|VCD)_[0-9A-Z_]+)$`)
 
 // readCredentials reads the file with credentials. What it says of a registry goes before what the manifest says.
@@ -116,7 +116,7 @@ func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
 	switch {
 	case err != nil:
 		var line int
-		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
 			_, _ = fmt.Sscan(m[1], &line) // digits, by the expression
 			p.Line = before + line
 		}
@@ -151,7 +151,7 @@ func moveDown(n *yaml.Node, lines int) {
 func (l *loader) withoutOthers(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); {
 		key := root.Content[i]
-		if !otherCredentials.MatchString(key.Value) {
+		if !otherCredentials().MatchString(key.Value) {
 			i += 2
 			continue
 		}

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"kubeone/internal/pattern"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/labels"
@@ -288,18 +289,18 @@ func strictYAML(text string, into any) []mistake {
 }
 
 var (
-	numbered = regexp.MustCompile(`^line (\d+): (.*)$`)
-	goType   = regexp.MustCompile(` (in type|into) \S.*$`)
+	numbered = pattern.Lazy(`^line (\d+): (.*)$`)
+	goType   = pattern.Lazy(` (in type|into) \S.*$`)
 )
 
 // mistakeOf is a message of the YAML library, without the names of Go types in it.
 func mistakeOf(message string) mistake {
 	out := mistake{message: message}
-	if m := numbered.FindStringSubmatch(message); m != nil {
+	if m := numbered().FindStringSubmatch(message); m != nil {
 		out.line, _ = strconv.Atoi(m[1])
 		out.message = m[2]
 	}
-	out.message = goType.ReplaceAllString(out.message, "")
+	out.message = goType().ReplaceAllString(out.message, "")
 	if field, ok := strings.CutSuffix(strings.TrimPrefix(out.message, "field "), " not found"); ok {
 		out.message = strconv.Quote(field) + " is no field of this"
 	}

@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/pattern"
 )
 
 // maxFileSize bounds what is read of a manifest or an output. A state of a thousand machines has a few megabytes.
@@ -124,7 +124,7 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 	return nil, false
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+var yamlLine = pattern.Lazy(`^yaml: line (\d+): `)
 
 // failYAML reports what the YAML parser says, which has the line in its text only.
 func (l *loader) failYAML(err error) {
@@ -134,7 +134,7 @@ func (l *loader) failYAML(err error) {
 		Severity: Error,
 		cause:    err,
 	}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
 		p.Line, _ = strconv.Atoi(m[1]) // digits, by the expression
 		p.Message = "not valid YAML: " + strings.TrimPrefix(err.Error(), m[0])
 		p.Hint = "the cause may be on the line before"

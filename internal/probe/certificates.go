@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kubeone/internal/observed"
+	"kubeone/internal/pattern"
 )
 
 // soon is how long before its end a certificate is said to expire soon. A kubelet renews its own, valid for a year, 36
@@ -23,14 +23,14 @@ import (
 const soon = 30 * 24 * time.Hour
 
 // certificateNamed is what the name of a certificate looks like: "apiserver", "etcd/server", "admin.conf".
-var certificateNamed = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z./_-]{0,63}$`)
+var certificateNamed = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z./_-]{0,63}$`)
 
 // certificatesOf lists the certificates of a host by name, mostValues at most: those in files and the clients' in
 // kubeconfigs. Now is the host's clock; where that is not known, nothing has expired.
 func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
 	var out []observed.Certificate
 	add := func(name string, content []byte) {
-		if len(out) == mostValues || !certificateNamed.MatchString(name) {
+		if len(out) == mostValues || !certificateNamed().MatchString(name) {
 			return
 		}
 		if c := firstCertificate(content); c != nil {
@@ -51,12 +51,12 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 }
 
 // signerNamed is what the name of an authority looks like that is shown: "kubernetes", "etcd-ca".
-var signerNamed = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z .:@_-]{0,63}$`)
+var signerNamed = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z .:@_-]{0,63}$`)
 
 // certificate is what is kept of a certificate. Now is the host's clock, or zero.
 func certificate(name string, c *x509.Certificate, now time.Time) observed.Certificate {
 	out := observed.Certificate{Name: name, NotBefore: c.NotBefore.UTC(), NotAfter: c.NotAfter.UTC()}
-	if signerNamed.MatchString(c.Issuer.CommonName) {
+	if signerNamed().MatchString(c.Issuer.CommonName) {
 		out.Signer = c.Issuer.CommonName
 	}
 	if now.IsZero() {

@@ -2,11 +2,11 @@ package probe
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"kubeone/internal/observed"
+	"kubeone/internal/pattern"
 )
 
 // encryptionDir is where our configurations of encryption at rest are.
@@ -17,11 +17,11 @@ const no = "none"
 
 var (
 	// encryptionPath is what the path of a configuration looks like, ours and others'.
-	encryptionPath = regexp.MustCompile(`^/[0-9A-Za-z._/-]{1,200}$`)
+	encryptionPath = pattern.Lazy(`^/[0-9A-Za-z._/-]{1,200}$`)
 	// encryptionFile is the path of one of ours, and the digest of the file.
-	encryptionFile = regexp.MustCompile(`^/etc/kubernetes/encryption/([0-9a-f]{64})\.yaml ([0-9a-f]{64})  -$`)
+	encryptionFile = pattern.Lazy(`^/etc/kubernetes/encryption/([0-9a-f]{64})\.yaml ([0-9a-f]{64})  -$`)
 	// encryptionKey is the path of one of ours, the name of a key in it, and the digest of the key.
-	encryptionKey = regexp.MustCompile(
+	encryptionKey = pattern.Lazy(
 		`^/etc/kubernetes/encryption/([0-9a-f]{64})\.yaml (identity|[a-z0-9][a-z0-9.-]{0,62}) (-|[0-9a-f]{64}  -)$`)
 )
 
@@ -72,14 +72,14 @@ func foreign(name string) bool {
 		return false
 	}
 	digest, ours := strings.CutPrefix(name, encryptionDir)
-	return !ours || !encryptionPath.MatchString(name) || len(strings.TrimSuffix(digest, ".yaml")) != 64
+	return !ours || !encryptionPath().MatchString(name) || len(strings.TrimSuffix(digest, ".yaml")) != 64
 }
 
 // encryptionFiles are the providers of our configurations that are what their names say, by digest.
 func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 	whole := map[string]bool{}
 	for _, text := range l["encryption-file"] {
-		m := encryptionFile.FindStringSubmatch(text)
+		m := encryptionFile().FindStringSubmatch(text)
 		if len(m) == 0 || len(whole) == mostConfigurations {
 			continue
 		}
@@ -89,7 +89,7 @@ func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 	}
 	out := map[string][]observed.EncryptedBy{}
 	for _, text := range l["encryption-key"] {
-		m := encryptionKey.FindStringSubmatch(text)
+		m := encryptionKey().FindStringSubmatch(text)
 		if len(m) == 0 {
 			continue
 		}

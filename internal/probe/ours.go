@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/pattern"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 func ours(h *observed.Host, l lines, files map[string][]string) {
 	h.Marker = marker(l, files)
 	h.Digests = digests(files[digestsFile])
-	if turn := files[upgradeFile]; len(turn) > 0 && versionNoted.MatchString(turn[0]) {
+	if turn := files[upgradeFile]; len(turn) > 0 && versionNoted().MatchString(turn[0]) {
 		h.Upgrading = turn[0]
 	}
 	h.ControllerFiles = controllerFiles(l["bundle"], files[imageNote])
@@ -40,7 +40,7 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 	h.Lock = lock(l, files)
 	h.Step = step(l, files)
 	for _, path := range l["kept"] {
-		if len(h.Kept) < mostKept && keptPath.MatchString(path) {
+		if len(h.Kept) < mostKept && keptPath().MatchString(path) {
 			h.Kept = append(h.Kept, path)
 		}
 	}
@@ -60,24 +60,24 @@ func hooksOwed(noted []string) []string {
 }
 
 // versionNoted is the version of Kubernetes to which an upgrade has begun.
-var versionNoted = regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,4}\.[0-9]{1,4}$`)
+var versionNoted = pattern.Lazy(`^[0-9]{1,3}\.[0-9]{1,4}\.[0-9]{1,4}$`)
 
 // bundlePath is the size and the path of a bundle of ours.
-var bundlePath = regexp.MustCompile(`^([0-9]{1,15}) /var/lib/kubeone/bundles/(kubeone-[0-9A-Za-z.+_-]{1,128}\.tar)$`)
+var bundlePath = pattern.Lazy(`^([0-9]{1,15}) /var/lib/kubeone/bundles/(kubeone-[0-9A-Za-z.+_-]{1,128}\.tar)$`)
 
 // imageNoted is the name and the digest of the controllers' image.
-var imageNoted = regexp.MustCompile(`^kubeone\.k8c\.io/[0-9A-Za-z._:-]{1,128} sha256:[0-9a-f]{64}$`)
+var imageNoted = pattern.Lazy(`^kubeone\.k8c\.io/[0-9A-Za-z._:-]{1,128} sha256:[0-9a-f]{64}$`)
 
 const mostBundles = 64
 
 // controllerFiles is what the host has for the controllers.
 func controllerFiles(bundles, note []string) observed.ControllerFiles {
 	var out observed.ControllerFiles
-	if len(note) > 0 && imageNoted.MatchString(note[0]) {
+	if len(note) > 0 && imageNoted().MatchString(note[0]) {
 		out.Image = note[0]
 	}
 	for _, text := range bundles {
-		m := bundlePath.FindStringSubmatch(text)
+		m := bundlePath().FindStringSubmatch(text)
 		if m == nil || len(out.Bundles) == mostBundles {
 			continue
 		}
@@ -90,12 +90,12 @@ func controllerFiles(bundles, note []string) observed.ControllerFiles {
 }
 
 // keptPath is what a directory of things kept looks like; whatever else a host says is not repeated to anybody.
-var keptPath = regexp.MustCompile(`^/(var/lib/kubeone-old|var/lib/etcd|etc/kubernetes)/[0-9A-Za-z.-]{1,64}$`)
+var keptPath = pattern.Lazy(`^/(var/lib/kubeone-old|var/lib/etcd|etc/kubernetes)/[0-9A-Za-z.-]{1,64}$`)
 
 const mostKept = 64
 
 // editedPath is what the path of a file of ours looks like.
-var editedPath = regexp.MustCompile(`^(/(etc|var/lib)/[0-9A-Za-z._/:@-]{1,160}): FAILED( open or read)?$`)
+var editedPath = pattern.Lazy(`^(/(etc|var/lib)/[0-9A-Za-z._/:@-]{1,160}): FAILED( open or read)?$`)
 
 const mostEdited = 32
 
@@ -103,7 +103,7 @@ const mostEdited = 32
 func edited(text []string) []string {
 	var out []string
 	for _, t := range text {
-		if m := editedPath.FindStringSubmatch(t); m != nil && len(out) < mostEdited {
+		if m := editedPath().FindStringSubmatch(t); m != nil && len(out) < mostEdited {
 			out = append(out, m[1])
 		}
 	}
@@ -122,7 +122,7 @@ func restorable(paths, edited []string) []string {
 }
 
 // podEdit is what a line says of what is other in a static pod: its file, and a flag, a field, a mount or an image.
-var podEdit = regexp.MustCompile(
+var podEdit = pattern.Lazy(
 	`^/etc/kubernetes/manifests/[^ ]+ ([0-9A-Za-z-]{1,160}|[A-Za-z]{1,16}: *[0-9A-Za-z._/:@-]{1,160})$`)
 
 const mostPodEdits = 16
@@ -132,7 +132,7 @@ func podEdits(text, edited []string) map[string][]string {
 	var out map[string][]string
 	for _, t := range text {
 		path, what, _ := strings.Cut(t, " ")
-		if !podEdit.MatchString(t) || !slices.Contains(edited, path) || len(out[path]) >= mostPodEdits {
+		if !podEdit().MatchString(t) || !slices.Contains(edited, path) || len(out[path]) >= mostPodEdits {
 			continue
 		}
 		if out == nil {

@@ -4,10 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
-	"regexp"
 	"slices"
 
 	"kubeone/internal/observed"
+	"kubeone/internal/pattern"
 )
 
 // CredentialFiles are the files with credentials for registries and proxies as the caller has them. What a host has is
@@ -29,7 +29,7 @@ const (
 	onlyForRoot     = "600"
 )
 
-var saltedFile = regexp.MustCompile(`^([0-9a-f]{64}) ([0-7]{3,4}) (/etc/[0-9A-Za-z._:%/-]{1,320})$`)
+var saltedFile = pattern.Lazy(`^([0-9a-f]{64}) ([0-7]{3,4}) (/etc/[0-9A-Za-z._:%/-]{1,320})$`)
 
 // credentialDigests are what the host says of its files with credentials, by path; nil where it does not say.
 func credentialDigests(l lines) map[string]credentialDigest {
@@ -38,7 +38,7 @@ func credentialDigests(l lines) map[string]credentialDigest {
 	}
 	out := map[string]credentialDigest{}
 	for _, text := range l["salted"] {
-		if m := saltedFile.FindStringSubmatch(text); m != nil && len(out) < mostCredentials {
+		if m := saltedFile().FindStringSubmatch(text); m != nil && len(out) < mostCredentials {
 			out[m[3]] = credentialDigest{sum: m[1], mode: m[2]}
 		}
 	}

@@ -2,11 +2,11 @@ package probe
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"kubeone/internal/observed"
+	"kubeone/internal/pattern"
 )
 
 // software fills in programs, units and static pods.
@@ -66,11 +66,11 @@ func binaries(l lines) map[string]string {
 	return out
 }
 
-var versionPattern = regexp.MustCompile(`\bv?(\d+\.\d+\.\d+[0-9A-Za-z.+-]*)`)
+var versionPattern = pattern.Lazy(`\bv?(\d+\.\d+\.\d+[0-9A-Za-z.+-]*)`)
 
 // versionIn finds a version in what a program says about itself.
 func versionIn(said string) string {
-	if m := versionPattern.FindStringSubmatch(said); m != nil {
+	if m := versionPattern().FindStringSubmatch(said); m != nil {
 		return m[1]
 	}
 	return ""

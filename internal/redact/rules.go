@@ -3,34 +3,36 @@ package redact
 import (
 	"regexp"
 	"strings"
+
+	"kubeone/internal/pattern"
 )
 
 // rule replaces what a pattern finds in a line. Logs are long and secrets are rare, so a pattern is tried only on lines
 // that may have what it looks for.
 type rule struct {
-	may     func(line, lower string) bool
-	pattern *regexp.Regexp
-	with    func(found string) string
+	may   func(line, lower string) bool
+	finds func() *regexp.Regexp
+	with  func(found string) string
 }
 
 var (
 	// A PEM private key, or what there is of one whose end or beginning was cut off.
-	wholeKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?` +
+	wholeKey = pattern.Lazy(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?` +
 		`(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)`)
-	endOfKey = regexp.MustCompile(`(?s)\A.*-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`)
+	endOfKey = pattern.Lazy(`(?s)\A.*-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`)
 
-	ageKey         = regexp.MustCompile(`(?i)AGE-SECRET-KEY-[0-9A-Z-]+`)
-	jwt            = regexp.MustCompile(`eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?`)
-	bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
-	awsKey         = regexp.MustCompile(`\bA[KS]IA[0-9A-Z]{16}\b`)
-	urlUser        = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"'<>\\]*@`)
-	authorization  = regexp.MustCompile(`(?i)authorization\\*["']?\s*[:=]\s*[\\"'\[]*[^"'\\\]\r\n]+`)
-	bearer         = regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
-	keyed          = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\*["']?\s*[:=]\s*)` +
+	ageKey         = pattern.Lazy(`(?i)AGE-SECRET-KEY-[0-9A-Z-]+`)
+	jwt            = pattern.Lazy(`eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?`)
+	bootstrapToken = pattern.Lazy(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+	awsKey         = pattern.Lazy(`\bA[KS]IA[0-9A-Z]{16}\b`)
+	urlUser        = pattern.Lazy(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"'<>\\]*@`)
+	authorization  = pattern.Lazy(`(?i)authorization\\*["']?\s*[:=]\s*[\\"'\[]*[^"'\\\]\r\n]+`)
+	bearer         = pattern.Lazy(`(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
+	keyed          = pattern.Lazy(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\*["']?\s*[:=]\s*)` +
 		`(\\*"(?:[^"\\]|\\[^"])*\\*"|\\*'[^']*'|[^\s"',;{}\[\]\\]+)`)
-	dockerAuth = regexp.MustCompile(`"auth\\*"\s*:\s*\\*"[^"\\]+`) // a user and a password, in base64
-	flag       = regexp.MustCompile(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*)(\s+)("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
-	longBase64 = regexp.MustCompile(`[A-Za-z0-9+/=_-]{60,}`)
+	dockerAuth = pattern.Lazy(`"auth\\*"\s*:\s*\\*"[^"\\]+`) // a user and a password, in base64
+	flag       = pattern.Lazy(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*)(\s+)("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
+	longBase64 = pattern.Lazy(`[A-Za-z0-9+/=_-]{60,}`)
 )
 
 // secretWords are the parts of keys and flags whose values are secrets.
@@ -40,23 +42,23 @@ const secretWords = `password|passwd|passphrase|(?:\b|[_.-])(?:pass|pwd)\b|secre
 	`certificate[-_]authority[-_]data`
 
 // harmless are the ends of keys that only name or describe a secret.
-var harmless = regexp.MustCompile(
+var harmless = pattern.Lazy(
 	`(?i)(?:file|path|name|names|ref|refs|namespace|class|ttl|hash|type|count|kind|version|dir|s_total|expiration)$`)
 
 // soundsSecret reports whether the value of that key is a secret.
 func soundsSecret(key string) bool {
-	return secretKey.MatchString(key) && !harmless.MatchString(key)
+	return secretKey().MatchString(key) && !harmless().MatchString(key)
 }
 
-var secretKey = regexp.MustCompile(`(?i)(?:` + secretWords + `)|^auth$`)
+var secretKey = pattern.Lazy(`(?i)(?:` + secretWords + `)|^auth$`)
 
 // keys removes private keys, which may extend over several lines.
 func keys(text string) string {
 	if !strings.Contains(text, "PRIVATE KEY") {
 		return text
 	}
-	text = wholeKey.ReplaceAllLiteralString(text, Removed)
-	return endOfKey.ReplaceAllLiteralString(text, Removed)
+	text = wholeKey().ReplaceAllLiteralString(text, Removed)
+	return endOfKey().ReplaceAllLiteralString(text, Removed)
 }
 
 // rules are applied in this order.
@@ -132,7 +134,7 @@ func inLine(all []rule, line string) string {
 	lower := strings.ToLower(line)
 	for _, rule := range all {
 		if rule.may(line, lower) {
-			line = rule.pattern.ReplaceAllStringFunc(line, rule.with)
+			line = rule.finds().ReplaceAllStringFunc(line, rule.with)
 			lower = strings.ToLower(line)
 		}
 	}
@@ -155,9 +157,10 @@ func credentials(found string) string {
 }
 
 func keyedValue(found string) string {
-	part := keyed.FindStringSubmatch(found)
+	part := keyed().FindStringSubmatch(found)
 	switch value := strings.ToLower(strings.Trim(part[3], `\"'`)); {
-	case value == "", value == "true", value == "false", value == "null", value == "nil", harmless.MatchString(part[1]):
+	case value == "", value == "true", value == "false", value == "null", value == "nil",
+		harmless().MatchString(part[1]):
 		return found
 	}
 	quote := ""
@@ -168,8 +171,8 @@ func keyedValue(found string) string {
 }
 
 func flagValue(found string) string {
-	part := flag.FindStringSubmatch(found)
-	if harmless.MatchString(part[1]) {
+	part := flag().FindStringSubmatch(found)
+	if harmless().MatchString(part[1]) {
 		return found
 	}
 	return part[1] + part[2] + Removed

@@ -3,9 +3,10 @@ package release
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"kubeone/internal/pattern"
 )
 
 // Digests are the sha256 digests of official artifacts for which somebody vouches other than the place from which an
@@ -83,8 +84,8 @@ const MaxDigests = 4 << 20
 
 // The names of lists: a file of an official host, and an image with its tag and platform.
 var (
-	fileName  = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._+~-]+)+$`)
-	imageName = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[a-z0-9._-]+)+:[A-Za-z0-9._-]+ linux/[a-z0-9]+$`)
+	fileName  = pattern.Lazy(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._+~-]+)+$`)
+	imageName = pattern.Lazy(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[a-z0-9._-]+)+:[A-Za-z0-9._-]+ linux/[a-z0-9]+$`)
 )
 
 // ParseDigests reads the text of digests; by is who vouches for them: the name of a file. Any line that is not just
@@ -120,7 +121,7 @@ func parseDigest(line string) (name, sum string, err error) {
 	if !isSHA256(sum) {
 		return "", "", fmt.Errorf("%q is not a sha256", line[:length])
 	}
-	if !fileName.MatchString(name) && !imageName.MatchString(name) {
+	if !fileName().MatchString(name) && !imageName().MatchString(name) {
 		return "", "", fmt.Errorf("%q is no official location, such as "+
 			"dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet or registry.k8s.io/pause:3.10.2 linux/amd64", clip(name))
 	}

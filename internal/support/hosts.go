@@ -6,13 +6,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"kubeone/internal/host"
+	"kubeone/internal/pattern"
 )
 
 //go:embed collect.sh
@@ -23,7 +23,7 @@ const mark = "\n::kubeone-section:: "
 
 // sectionName is what the name of a section looks like. It becomes that of a file in the host's own folder, and no host
 // writes into another's.
-var sectionName = regexp.MustCompile(`^[a-z][a-z-]{0,40}\.(txt|log)$`)
+var sectionName = pattern.Lazy(`^[a-z][a-z-]{0,40}\.(txt|log)$`)
 
 const mostSections = 64
 
@@ -59,7 +59,7 @@ func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 		if i == 0 {
 			file, text = "before.txt", section // what the login prints
 		}
-		if i > mostSections || !sectionName.MatchString(file) {
+		if i > mostSections || !sectionName().MatchString(file) {
 			strange = true
 			continue
 		}

@@ -2,11 +2,11 @@ package workspace
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
+	"kubeone/internal/pattern"
 )
 
 // acceptances are the machines that may show another host key than the known one, each with what host.Target.Accept
@@ -28,7 +28,7 @@ func (w *Workspace) acceptances(policy host.Policy) (acceptances, error) {
 				"%s=SHA256:...; kubeone plan shows it", name, name)
 		case !given:
 			key = host.AcceptShown
-		case !fingerprint.MatchString(key):
+		case !fingerprint().MatchString(key):
 			return a, wrongAcceptance("%s: %q is no fingerprint; it is SHA256: and 43 characters, as kubeone plan and "+
 				"ssh-keygen -lf show it", name, key)
 		}
@@ -57,7 +57,7 @@ func (w *Workspace) accept(into acceptances, name, key string) error {
 }
 
 // fingerprint is that of a key: base64 of 32 bytes.
-var fingerprint = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
+var fingerprint = pattern.Lazy(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
 func wrongAcceptance(format string, args ...any) error {
 	return &engine.ConfigError{Err: fmt.Errorf(host.AcceptFlag+" "+format, args...)}

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 
+	"kubeone/internal/pattern"
 	"kubeone/internal/probe"
 )
 
@@ -23,7 +23,7 @@ type knownCA struct {
 }
 
 // pinnedForm is what the file has, and what kubeadm takes as --discovery-token-ca-cert-hash.
-var pinnedForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var pinnedForm = pattern.Lazy(`^sha256:[0-9a-f]{64}$`)
 
 // openKnownCA reads the file, if there is one. The CA of a certificate that the operator gives goes before it, and is
 // what is known once the cluster has answered with it.
@@ -47,7 +47,7 @@ func openKnownCA(path, certificate string) (*knownCA, error) {
 		return nil, err
 	}
 	k.saved = strings.TrimSpace(string(text))
-	if k.ca = k.saved; !pinnedForm.MatchString(k.ca) {
+	if k.ca = k.saved; !pinnedForm().MatchString(k.ca) {
 		return nil, fmt.Errorf("%s does not hold the hash of a CA (sha256:…, 64 hexadecimal digits): correct it, or "+
 			"remove it to take the cluster at its word once more", path)
 	}

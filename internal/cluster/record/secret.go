@@ -2,15 +2,16 @@ package record
 
 import (
 	"encoding/base64"
-	"regexp"
 	"strings"
+
+	"kubeone/internal/pattern"
 )
 
 // privateKey is the beginning of every PEM private key, however it is encrypted.
-var privateKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
+var privateKey = pattern.Lazy(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
 
 // encoded is text that may be base64 of something as long as the shortest PEM heading.
-var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{28,}`)
+var encoded = pattern.Lazy(`[A-Za-z0-9+/_-]{28,}`)
 
 // nesting is how often a key may be wrapped in base64: a kubeconfig inside a Secret wraps it twice.
 const nesting = 3
@@ -20,13 +21,13 @@ const nesting = 3
 func holdsPrivateKey(text string) bool { return privateKeyWithin(text, nesting) }
 
 func privateKeyWithin(text string, depth int) bool {
-	if privateKey.MatchString(text) {
+	if privateKey().MatchString(text) {
 		return true
 	}
 	if depth == 0 {
 		return false
 	}
-	for _, run := range encoded.FindAllString(text, -1) {
+	for _, run := range encoded().FindAllString(text, -1) {
 		plain, _ := base64.RawStdEncoding.DecodeString(standard(run)) // what precedes an error was decoded
 		if privateKeyWithin(string(plain), depth-1) {
 			return true
