@@ -19,6 +19,8 @@ const keepaliveMisses = 3
 // A conn is a living SSH connection. It ends once, for one reason.
 type conn struct {
 	client   *ssh.Client
+	idle     *idle
+	uses     int // guarded by idle.mu: commands, tunnels, and callers about to start one
 	meter    *meteredConn
 	sessions chan struct{} // one per command running
 	lost     chan struct{} // closed when the transport has ended
@@ -27,8 +29,9 @@ type conn struct {
 	sudo     atomic.Bool   // sudo is known to work
 }
 
-func newConn(client *ssh.Client, meter *meteredConn, sessions int) *conn {
-	return &conn{client: client, meter: meter, sessions: make(chan struct{}, sessions), lost: make(chan struct{})}
+func newConn(client *ssh.Client, meter *meteredConn, sessions int, idle *idle) *conn {
+	return &conn{client: client, meter: meter, idle: idle,
+		sessions: make(chan struct{}, sessions), lost: make(chan struct{})}
 }
 
 // isLost tells whether to open another connection instead.
@@ -112,12 +115,20 @@ func (m *meteredConn) Read(b []byte) (int, error) {
 
 // session opens a channel for one command, waiting for a free slot. The caller calls release when the channel is gone.
 func (c *conn) session(ctx context.Context) (s *ssh.Session, release func(), err error) {
+	if !c.idle.take(c) {
+		return nil, nil, c.lostError(nil)
+	}
 	select {
 	case c.sessions <- struct{}{}:
-		release = func() { <-c.sessions }
+		release = func() {
+			<-c.sessions
+			c.idle.leave(c)
+		}
 	case <-c.lost:
+		c.idle.leave(c)
 		return nil, nil, c.lostError(nil)
 	case <-ctx.Done():
+		c.idle.leave(c)
 		return nil, nil, context.Cause(ctx)
 	}
 	type opened struct {

@@ -114,7 +114,7 @@ func (e *endpoint) login(ctx context.Context, raw net.Conn, auth credentials.Set
 	sc, chans, reqs, err := ssh.NewClientConn(metered, e.r.Peer.Address, config)
 	switch {
 	case err == nil:
-		return newConn(ssh.NewClient(sc, chans, reqs), metered, o.MaxSessions), nil
+		return newConn(ssh.NewClient(sc, chans, reqs), metered, o.MaxSessions, e.pool.idle), nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case refused != nil:

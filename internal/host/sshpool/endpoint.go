@@ -39,7 +39,8 @@ func (a *attempt) usable() bool {
 }
 
 // connect gives the living connection, opening one if there is none. Concurrent callers share one attempt and its
-// failure; only if it failed because another caller gave up does the next one try for itself.
+// failure; only if it failed because another caller gave up does the next one try for itself. The caller leaves the
+// connection when it has no more use for it.
 func (e *endpoint) connect(ctx context.Context) (*conn, error) {
 	for {
 		e.mu.Lock()
@@ -60,6 +61,9 @@ func (e *endpoint) connect(ctx context.Context) (*conn, error) {
 			if a.err != nil && host.ClassOf(a.err) == host.Canceled && ctx.Err() == nil {
 				continue
 			}
+			if a.err == nil && !e.pool.idle.take(a.conn) {
+				continue // it was lost, or closed as idle, just now
+			}
 			return a.conn, a.err
 		case <-ctx.Done():
 			return nil, e.fail("connect", context.Cause(ctx))
@@ -79,7 +83,7 @@ func (e *endpoint) open(ctx context.Context) (*conn, error) {
 	}
 	defer auth.Close()
 	var before *conn
-	if e.via != nil {
+	if e.via != nil { // never left: what goes through a bastion lasts as long as it does
 		if before, err = e.via.connect(ctx); err != nil {
 			return nil, &host.Error{Class: host.ClassOf(err), Host: e.r.Name, What: "go through its bastion", Err: err}
 		}
@@ -104,12 +108,13 @@ func (e *endpoint) open(ctx context.Context) (*conn, error) {
 	return e.keep(c)
 }
 
-// keep starts the connection's watch, unless the pool was closed meanwhile.
+// keep starts the connection's watch, unless the pool was closed meanwhile. The caller has the first use of it.
 func (e *endpoint) keep(c *conn) (*conn, error) {
 	if e.pool.isClosed() {
 		_ = c.close()
 		return nil, e.fail("connect", host.ErrClosed)
 	}
+	c.uses = 1
 	go c.watch(e.pool.opts.KeepaliveInterval)
 	return c, nil
 }

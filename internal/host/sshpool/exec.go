@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -56,7 +57,7 @@ func (c *conn) talk(s *ssh.Session, line string, stdin io.Reader, stdout, stderr
 	go func() {
 		defer close(fed)
 		// a command may end without reading all
-		_, _ = io.CopyBuffer(onlyWriter{in}, onlyReader{stdin}, make([]byte, 128<<10))
+		_, _ = io.CopyBuffer(onlyWriter{in}, onlyReader{stdin}, make([]byte, atOnce(stdin)))
 		_ = in.Close()
 	}()
 	err = s.Wait()
@@ -71,6 +72,15 @@ func (c *conn) talk(s *ssh.Session, line string, stdin io.Reader, stdout, stderr
 	case <-grace.C:
 	}
 	return err
+}
+
+// atOnce is how many bytes of a command's input are sent in one go: much of a file, which may be large, and little of a
+// script, because a connection keeps a buffer of the largest packet that it has sent for as long as it lives.
+func atOnce(stdin io.Reader) int {
+	if _, script := stdin.(*strings.Reader); script {
+		return 2 << 10
+	}
+	return 128 << 10
 }
 
 // onlyWriter and onlyReader hide ReadFrom and WriteTo, so that a copy uses its buffer.

@@ -47,6 +47,7 @@ type Options struct {
 	AuthTimeout       time.Duration // from there until logged in (a key may ask for a touch); 0 means 30 s
 	KeepaliveInterval time.Duration // between questions to a silent peer; 0 means 5 s; three misses lose the connection
 	MaxDials          int           // connections being opened at one time; 0 means 128
+	MaxIdle           int           // open connections that nobody uses; 0 means 256; those of bastions do not count
 	MaxSessions       int           // commands at one time on one connection; 0 means 8 (sshd allows 10 by default)
 
 	// NetDial opens the connection to the outermost hop; nil means a net.Dialer. For tests: added latency, counters.
@@ -71,6 +72,9 @@ func (o Options) withDefaults() Options {
 	def(&o.KeepaliveInterval, 5*time.Second)
 	if o.MaxDials == 0 {
 		o.MaxDials = 128
+	}
+	if o.MaxIdle == 0 {
+		o.MaxIdle = 256
 	}
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 8

@@ -15,7 +15,8 @@ import (
 )
 
 // A Pool holds at most one SSH connection per machine and way to it, bastions included, and shares them among its
-// Hosts. It is safe for concurrent use. Close it.
+// Hosts. Of many that nobody uses it closes those that were left longest ago (Options.MaxIdle).
+// It is safe for concurrent use. Close it.
 type Pool struct {
 	opts   Options
 	config *sshconfig.Resolver
@@ -23,6 +24,7 @@ type Pool struct {
 	known  *hostkey.Verifier
 	count  counter
 	slots  chan struct{} // one per connection being opened
+	idle   *idle
 
 	mu        sync.Mutex
 	closed    bool
@@ -38,6 +40,7 @@ func New(o Options) *Pool {
 		keys:      credentials.New(o.keys()),
 		known:     hostkey.New(o.known()),
 		slots:     make(chan struct{}, o.MaxDials),
+		idle:      &idle{most: o.MaxIdle},
 		endpoints: map[string]*endpoint{},
 	}
 }

@@ -59,10 +59,12 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 		}
 		if c.Secret {
 			if err := e.approved(what(c)); err != nil {
+				e.pool.idle.leave(cn)
 				return host.Result{ExitCode: -1}, err
 			}
 		}
 		res, err := e.run(ctx, cn, c)
+		e.pool.idle.leave(cn)
 		var early *notStarted
 		if tries == 0 && errors.As(err, &early) && errors.Is(err, host.ErrConnectionLost) && ctx.Err() == nil {
 			continue // the connection had died unnoticed since the last command; nothing was run
@@ -174,8 +176,9 @@ func (r *remote) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	e.pool.count.add(e.r.Name, func(s *HostStats) { s.Tunnels++ })
 	c, err := cn.client.DialContext(dialCtx, network, addr)
 	if err == nil {
-		return newTunnel(c), nil
+		return newTunnel(c, func() { e.pool.idle.leave(cn) }), nil
 	}
+	e.pool.idle.leave(cn)
 	return nil, e.dialError(ctx, dialCtx, cn, addr, err)
 }
 

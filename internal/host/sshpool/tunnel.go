@@ -13,13 +13,16 @@ import (
 // later deadline.
 type tunnel struct {
 	net.Conn
+	closed func() // called once, by the first Close
 
 	mu     sync.Mutex
 	timers [2]*time.Timer // read, write
 	passed bool
 }
 
-func newTunnel(c net.Conn) *tunnel { return &tunnel{Conn: c} }
+func newTunnel(c net.Conn, closed func()) *tunnel {
+	return &tunnel{Conn: c, closed: sync.OnceFunc(closed)}
+}
 
 func (t *tunnel) Read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
@@ -86,5 +89,6 @@ func (t *tunnel) CloseWrite() error {
 // Close stops the deadlines too.
 func (t *tunnel) Close() error {
 	_ = t.SetDeadline(time.Time{})
+	defer t.closed()
 	return t.Conn.Close()
 }
