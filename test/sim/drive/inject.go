@@ -45,16 +45,8 @@ func (s *Simulation) happen(f Fault) {
 	switch f.Kind {
 	case LostBefore, LostDuring, LostAfter:
 		s.broken[h] = f.Kind
-	case Cut:
-		s.lasting(f, &h.Cut)
-	case Split:
-		s.lasting(f, &h.Split)
-	case Slow:
-		s.lasting(f, &h.Slow)
-	case Full:
-		s.lasting(f, &h.Full)
-	case FailAlways:
-		s.lasting(f, &h.FailAll)
+	case Cut, Split, Slow, Full, Unready, FailAlways:
+		s.lasting(f, conditionOf(h, f.Kind))
 	case FailOnce:
 		w.Set(&h.FailNext, true)
 	case ByHand:
@@ -75,6 +67,13 @@ func (s *Simulation) happen(f Fault) {
 	default:
 		s.harm(f, h)
 	}
+}
+
+// conditionOf is what a lasting fault of that kind sets.
+func conditionOf(h *world.Host, k Kind) *bool {
+	return map[Kind]*bool{
+		Cut: &h.Cut, Split: &h.Split, Slow: &h.Slow, Full: &h.Full, Unready: &h.Unready, FailAlways: &h.FailAll,
+	}[k]
 }
 
 // lasting sets a condition until the fault's end.

@@ -58,6 +58,7 @@ const (
 	Replaced   Kind = "replaced"    // an empty machine stands in its place
 	Slow       Kind = "slow"        // its steps and its etcd lag; lasts
 	Full       Kind = "full"        // its disk is full; lasts
+	Unready    Kind = "unready"     // its kubelet says that it is not ready, whatever it has; lasts
 	FailOnce   Kind = "fail-once"   // the next phase of a step on it fails
 	FailAlways Kind = "fail-always" // every phase fails; lasts
 	Stopped    Kind = "stopped"     // its kubelet stops
@@ -118,7 +119,7 @@ func Kinds() []Kind {
 		Stopped, Crashed, DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed,
 		Killed, Paused, Stop, Second, Forced, Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone,
 		Replace, ReplaceGone, Recover, Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
-		Settings, Encryption, Rotated, KeysLost,
+		Settings, Encryption, Rotated, KeysLost, Unready,
 	}
 }
 
@@ -131,7 +132,7 @@ func (k Kind) ofMachine() bool { return slices.Contains(MachineKinds(), k) }
 // lasts reports whether faults of the kind have an end.
 func (k Kind) lasts() bool {
 	switch k {
-	case Cut, Split, Halved, Dead, Slow, Full, FailAlways, Paused, Severed, Early, Late:
+	case Cut, Split, Halved, Dead, Slow, Full, Unready, FailAlways, Paused, Severed, Early, Late:
 		return true
 	}
 	return false

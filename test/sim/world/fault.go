@@ -29,6 +29,7 @@ func (w *World) Replace(h *Host) {
 	h.Boots++
 	h.Machine, h.Up, h.Run, h.Held, h.Disk = w.machines, true, Running{}, nil, Disk{}
 	h.Cut, h.Split, h.Full, h.Slow, h.FailAll, h.FailNext = false, false, false, false, false, false
+	h.Unready = false
 }
 
 // Scrap takes the machine away for good. Nothing is in its place until Replace.

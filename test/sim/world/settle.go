@@ -131,7 +131,8 @@ func (w *World) register(r *EtcdCluster, h *Host) {
 func (w *World) heartbeats(r *EtcdCluster) {
 	for _, n := range r.Objects.Nodes {
 		h := w.Host(n.Name)
-		ready := h != nil && w.Asks(h) && h.Run.Registered && h.Run.Containerd && r.Objects.Addons["flannel"] != ""
+		ready := h != nil && w.Asks(h) && h.Run.Registered && h.Run.Containerd && !h.Unready &&
+			r.Objects.Addons["flannel"] != ""
 		if ready != n.Ready {
 			n.Ready, n.Since = ready, w.Now
 			w.Version++

@@ -72,6 +72,8 @@ type Host struct {
 	Full   bool // its disk is full
 	Slow   bool // its steps get on slowly, its etcd lags
 
+	Unready bool // its kubelet says that it is not ready, for a reason of its own
+
 	FailNext bool // the next phase of a step fails
 	FailAll  bool // every phase fails
 
