@@ -44,7 +44,7 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 		}
 		if len(p.RunningSteps()) > 0 {
 			if err := e.Await(ctx, p); err != nil {
-				return err
+				return carried(err)
 			}
 			continue
 		}
@@ -69,7 +69,9 @@ func carried(err error) error {
 	switch {
 	case errors.As(err, &held):
 		return &provider.Waiting{Reason: reasonHostBusy, Message: err.Error()}
-	case errors.As(err, &unusable), errors.As(err, &unresolved):
+	case errors.As(err, &unresolved):
+		return &provider.Waiting{Reason: reasonNoRelease, Message: unresolved.Err.Error(), After: time.Minute}
+	case errors.As(err, &unusable):
 		return &provider.Waiting{Reason: reasonNoRelease, Message: err.Error(), After: time.Minute}
 	case errors.As(err, &api) && api.Class == apicall.Transient:
 		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
