@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -46,7 +44,6 @@ const namespace = "kube-system"
 // newWorld starts an API server, and controllers, whose machines take as long as the options say.
 func newWorld(t *testing.T, o fake.Options) *world {
 	t.Helper()
-	log.SetLogger(logr.Discard())
 	w := &world{t: t, config: apiserver.Start(t.Context(), t, "1.36.3")}
 	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{
 		Paths: []string{"../../api/cluster/v1alpha1/crds"}, ErrorIfPathMissing: true,

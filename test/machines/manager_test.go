@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/crypto/ssh"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
@@ -54,7 +52,6 @@ func kubeconfig(t *testing.T, c *rest.Config) []byte {
 // startAPI starts an API server, and says how it is reached.
 func startAPI(t *testing.T) (*rest.Config, cluster.Access, *cluster.Client) {
 	t.Helper()
-	log.SetLogger(logr.Discard())
 	config := apiserver.Start(t.Context(), t, "1.36.3")
 	access := cluster.Access{Kubeconfig: kubeconfig(t, config)}
 	c, err := cluster.Connect(access)

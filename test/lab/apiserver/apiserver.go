@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"kubeone/test/lab/components"
 )
@@ -29,7 +31,7 @@ func Start(ctx context.Context, t *testing.T, version string) *rest.Config {
 	return config
 }
 
-// Run does the same for whoever calls stop.
+// Run does the same for whoever calls stop. What controller-runtime logs in this process is discarded: it starts both.
 func Run(ctx context.Context, version string, log func(string, ...any)) (c *rest.Config, stop func() error, err error) {
 	cache, err := components.DefaultCache()
 	if err != nil {
@@ -40,6 +42,7 @@ func Run(ctx context.Context, version string, log func(string, ...any)) (c *rest
 	if err != nil {
 		return nil, nil, err
 	}
+	ctrllog.SetLogger(logr.Discard())
 	env := &envtest.Environment{ControlPlane: envtest.ControlPlane{
 		APIServer: &envtest.APIServer{Path: set.Bin["kube-apiserver"]}, Etcd: &envtest.Etcd{Path: set.Bin["etcd"]},
 		KubectlPath: set.Bin["kubectl"],
