@@ -59,12 +59,13 @@ func (w *World) ofCluster(h *Host, r *EtcdCluster) bool {
 }
 
 // Readers are the API servers of the cluster by their keys, by the hosts' names: those that run, and those that start
-// next there.
+// next there. One whose etcd was removed from the cluster reads nothing there any more.
 func (w *World) Readers() map[string][]string {
 	out := map[string][]string{}
 	r := w.EtcdCluster()
 	for _, h := range w.Hosts {
-		if r == nil || !h.ControlPlane || !w.ofCluster(h, r) || h.Disk.Marker == nil || !h.Disk.Marker.Complete {
+		if r == nil || !h.ControlPlane || !w.ofCluster(h, r) || r.find(h.Disk.Data.Member) == nil ||
+			h.Disk.Marker == nil || !h.Disk.Marker.Complete {
 			continue
 		}
 		if h.Run.API != "" {
