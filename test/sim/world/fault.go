@@ -173,8 +173,9 @@ func (w *World) OpenByHand(h *Host) {
 	}
 }
 
-// Repair puts right what a person can put right on a member that has its data: manifests, certificates, units. It
-// reports whether there was anything of that sort.
+// Repair puts right what a person can put right on a member that has its data: manifests, certificates, units, and an
+// API server that is told of keys which are gone and by which no Secret is stored. It reports whether there was
+// anything of that sort.
 func (w *World) Repair(h *Host) bool {
 	d := &h.Disk
 	if !h.Up || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
@@ -184,13 +185,17 @@ func (w *World) Repair(h *Host) bool {
 		return w.finishJoin(h)
 	}
 	r := w.EtcdCluster()
-	whole := !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
+	unused := h.ControlPlane && d.KeysGone && h.Run.API == "" && !w.blind(h, nil) // no Secret is stored by them yet
+	whole := !unused && !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
 		(r == nil || r.Objects.Node(h.Name) != nil) &&
 		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
 	if whole {
 		return false
 	}
 	w.Version++
+	if unused {
+		d.Keys, d.Told, d.KeysGone = nil, nil, false
+	}
 	if h.ControlPlane {
 		d.KubeletCA, d.Local, d.Etcd, d.Controllers = d.CA, true, true, true
 		if d.API == "" {
