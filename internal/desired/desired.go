@@ -110,16 +110,6 @@ type KubeProxy struct {
 	Conntrack *Conntrack `json:"conntrack,omitempty"` // nil: kube-proxy's own defaults
 }
 
-// DNS is the cluster's DNS server.
-type DNS struct {
-	Replicas int32 `json:"replicas,omitempty"` // 0: any number but none
-	// Budget has a PodDisruptionBudget made for the servers; false takes it away, nil leaves what there is.
-	Budget *bool `json:"budget,omitempty"`
-}
-
-// DNSBudgetAddon is the name of the addon that has the budget of the cluster's DNS servers.
-const DNSBudgetAddon = "coredns-pdb"
-
 // IPVS is kube-proxy's ipvs settings; durations as kube-proxy writes them ("10s").
 type IPVS struct {
 	Scheduler     string   `json:"scheduler,omitempty"`

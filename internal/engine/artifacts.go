@@ -33,6 +33,7 @@ func (e *Engine) release(arch string, named desired.Versions) release.Want {
 		KubernetesVersion: want.KubernetesVersion, Kubelet: named.Kubernetes, Containerd: named.Containerd,
 		Arch: arch, CNI: want.Network.CNI.Name, KubeProxy: !want.Network.KubeProxy.Skip,
 		OverwriteRegistry: want.Registry.Overwrite, Insecure: want.Registry.Insecure,
+		DNSRepository: want.Network.DNS.Repository,
 	}
 }
 

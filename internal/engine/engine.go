@@ -144,8 +144,8 @@ func (e *Engine) renderAddons() error {
 	for _, a := range e.addons {
 		e.addonOf[a.Name] = a.Digest
 	}
-	e.system = systemImages(names)
-	e.live = system.Components(want)
+	e.system = system.Images(names)
+	e.live = system.Components(want, e.system)
 	for _, a := range e.addons {
 		e.live = append(e.live, live.Component{Name: a.Name, Applied: a.Objects})
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/network/plugins"
@@ -84,20 +83,6 @@ func digests(scripts map[string]string) map[string]string {
 	for id, text := range scripts {
 		sum := sha256.Sum256([]byte(text))
 		out[id] = hex.EncodeToString(sum[:])
-	}
-	return out
-}
-
-// systemImages are the images of what kubeadm applies to the cluster, by the app label of its pods.
-func systemImages(names desired.Artifacts) map[string]string {
-	out := map[string]string{}
-	for _, i := range names.Images {
-		switch {
-		case strings.Contains(i.Name, "/kube-proxy:"):
-			out["kube-proxy"] = i.Name
-		case strings.Contains(i.Name, "/coredns:"):
-			out["kube-dns"] = i.Name
-		}
 	}
 	return out
 }

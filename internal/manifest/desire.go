@@ -76,7 +76,7 @@ func dnsOf(f v1beta2.Features) desired.DNS {
 	if f.CoreDNS == nil {
 		return desired.DNS{}
 	}
-	out := desired.DNS{Budget: f.CoreDNS.DeployPodDisruptionBudget}
+	out := desired.DNS{Budget: f.CoreDNS.DeployPodDisruptionBudget, Repository: f.CoreDNS.ImageRepository}
 	if n := f.CoreDNS.Replicas; n != nil {
 		out.Replicas = *n
 	}

@@ -131,7 +131,7 @@ func (l *Library) conflict() error {
 
 // For returns what hosts need of the wanted release, each part from whichever bundle has it: nothing for a network
 // plugin or a kube-proxy that is not wanted, and images under the names that the cluster uses, which are those of
-// Want.OverwriteRegistry if there is one.
+// Want.OverwriteRegistry and Want.DNSRepository if there are such.
 //
 // The version of a part that the wish names, or that follows from the version of Kubernetes (kubeadm, the control
 // plane's images), is that and no other. The version of every other part (runc, etcd, CoreDNS, …) is the one that a
@@ -171,9 +171,7 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 		if img.Known, err = l.known.Check(c); err != nil {
 			return desired.Artifacts{}, err
 		}
-		if want.OverwriteRegistry != "" {
-			img.Name = rename(img.Name, want.OverwriteRegistry)
-		}
+		img.Name = want.name(img.Name)
 		img.Source = img.Name
 		out.Images = append(out.Images, img)
 	}

@@ -104,6 +104,19 @@ func TestALibraryOfOneBundleIsThatBundle(t *testing.T) {
 	if _, ok := got.Binary("cni-plugin-flannel"); ok {
 		t.Error("flannel's plugin is there for another CNI")
 	}
+	less.DNSRepository = "dns.example.com"
+	named, err := l.For(less)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := got.Images[5], named.Images[5]
+	if is.Name != "dns.example.com/coredns:v1.14.2" || is.Source != is.Name || is.Digest != was.Digest {
+		t.Errorf("CoreDNS is %+v, was %+v", is, was)
+	}
+	named.Images[5] = was
+	if diff := cmp.Diff(got, named); diff != "" {
+		t.Errorf("other parts are others: %s", diff)
+	}
 }
 
 // A worker that lags gets its kubelet from an older bundle and kubeadm from the cluster's; a container runtime that is

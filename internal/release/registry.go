@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -14,32 +15,38 @@ import (
 
 // registries reads images for one architecture. Credentials are those of the operator's container tools.
 type registries struct {
-	puller  *remote.Puller
-	want    Want
-	options []name.Option
-	retry   func(context.Context, func() error) error
+	secure, insecure *remote.Puller
+	want             Want
+	retry            func(context.Context, func() error) error
 }
 
 func newRegistries(src Source, want Want) (*registries, error) {
-	through := src.transport(want.Insecure)
-	var options []name.Option
-	if want.Insecure {
-		options = append(options, name.Insecure)
-	} else {
-		through = secure{through}
+	out := &registries{
+		want:  want,
+		retry: func(ctx context.Context, try func() error) error { return tryAgain(ctx, src.pause(), try) },
 	}
+	var err error
+	if out.secure, err = newPuller(secure{src.transport(false)}, want.Arch); err != nil {
+		return nil, err
+	}
+	if want.Insecure {
+		out.insecure, err = newPuller(src.transport(true), want.Arch)
+	}
+	return out, err
+}
+
+func newPuller(through http.RoundTripper, arch string) (*remote.Puller, error) {
 	puller, err := remote.NewPuller(
 		remote.WithTransport(through),
 		remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithUserAgent("kubeone"),
-		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: want.Arch}),
+		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), // retries are made here
 	)
 	if err != nil {
 		return nil, fmt.Errorf("read container registries: %w", err)
 	}
-	again := func(ctx context.Context, try func() error) error { return tryAgain(ctx, src.pause(), try) }
-	return &registries{puller: puller, want: want, options: options, retry: again}, nil
+	return puller, nil
 }
 
 // fetched is an image of one platform whose manifest has been read.
@@ -50,13 +57,17 @@ type fetched struct {
 
 // get reads the manifest of the image for the wanted architecture, following an index.
 func (r *registries) get(ctx context.Context, i image) (fetched, error) {
-	ref, err := name.ParseReference(r.want.location(i), r.options...)
+	puller, options := r.secure, []name.Option(nil)
+	if r.want.insecure(i) {
+		puller, options = r.insecure, []name.Option{name.Insecure}
+	}
+	ref, err := name.ParseReference(r.want.location(i), options...)
 	if err != nil {
 		return fetched{}, fmt.Errorf("image name %q: %w", r.want.location(i), err)
 	}
 	var out fetched
 	err = r.retry(ctx, func() error {
-		descriptor, err := r.puller.Get(ctx, ref)
+		descriptor, err := puller.Get(ctx, ref)
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (r *resolver) vouch(binaries []*desired.Binary, images []desired.Image) (er
 		if images[n].Known, err = r.src.Known.Check(c); err != nil {
 			return err
 		}
-		suspect(images[n].Known, r.want.OverwriteRegistry == "", c)
+		suspect(images[n].Known, !r.want.elsewhere(r.images[n]), c)
 	}
 	if len(doubt.Parts) > 0 && !r.src.Trusted {
 		return doubt
@@ -180,7 +180,7 @@ func (r *resolver) pulled(ctx context.Context, i image) (desired.Image, error) {
 	source := r.want.location(i)
 	out := desired.Image{Name: source, Source: source, Roles: i.roles}
 	key := source + " linux/" + r.want.Arch
-	if have, ok := r.cache.get(key, lifetime(r.want.OverwriteRegistry == "")); ok &&
+	if have, ok := r.cache.get(key, lifetime(!r.want.elsewhere(i))); ok &&
 		isSHA256(strings.TrimPrefix(have.Digest, digestPrefix)) {
 		out.Digest, out.Size = have.Digest, have.Size
 		return out, nil

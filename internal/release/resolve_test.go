@@ -152,6 +152,66 @@ func TestResolveRefusesRegistryWithoutTLSUnlessAllowed(t *testing.T) {
 	}
 }
 
+// The image coredns is where DNSRepository says, whatever is said of the others.
+func TestResolveCoreDNSFromItsOwnRepository(t *testing.T) {
+	t.Parallel()
+	for overwrite, others := range map[string]string{"": "registry.k8s.io/", "all.example.com": "all.example.com/"} {
+		want := testWant()
+		w := newWorld(t, want, 1)
+		want.OverwriteRegistry, want.DNSRepository = overwrite, "dns.example.com:5000/coredns"
+		src := w.source()
+		src.Trusted = true
+		got := resolve(t, src, want)
+		names, err := Names(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for n, i := range got.Images {
+			if _, rest, _ := strings.Cut(i.Name, "/"); i.Name != names.Images[n].Name || i.Source != i.Name ||
+				i.Digest != w.digest(t, rest) {
+				t.Errorf("%q: %+v, by name %s", overwrite, i, names.Images[n].Name)
+			}
+			switch {
+			case i.Name == "dns.example.com:5000/coredns/coredns:v1.14.2":
+				seen++
+			case strings.Contains(i.Name, "coredns"), strings.Contains(i.Name, "/kube-") &&
+				!strings.HasPrefix(i.Name, others):
+				t.Errorf("%q: %s", overwrite, i.Name)
+			}
+		}
+		if seen != 1 {
+			t.Errorf("%q: %d images of CoreDNS", overwrite, seen)
+		}
+	}
+}
+
+// Insecure is about the host of OverwriteRegistry: another one is asked with TLS, and verified.
+func TestResolveIsInsecureOnlyWithTheOverwrittenRegistry(t *testing.T) {
+	t.Parallel()
+	for repository, allowed := range map[string]bool{
+		"10.0.0.9:5000/coredns": true, "10.0.0.9:5001/coredns": false, "10.0.0.8:5000/coredns": false,
+	} {
+		want := testWant()
+		w := newWorld(t, want, 1)
+		plain := roundTrip(func(req *http.Request) (*http.Response, error) {
+			if strings.HasPrefix(req.URL.Hostname(), "10.0.0.") && req.URL.Scheme == "https" {
+				return nil, errors.New("http: server gave HTTP response to HTTPS client")
+			}
+			return w.RoundTrip(req)
+		})
+		want.OverwriteRegistry, want.Insecure, want.DNSRepository = "10.0.0.9:5000", true, repository
+		src := Source{Transport: plain, RetryPause: time.Millisecond, Trusted: true}
+		_, err := Resolve(t.Context(), src, want)
+		var failed *FetchError
+		if allowed && err != nil ||
+			!allowed && (!errors.As(err, &failed) || len(failed.Failures) != 1 ||
+				!strings.Contains(failed.Failures[0].Part, "coredns")) {
+			t.Errorf("%s: %v", repository, err)
+		}
+	}
+}
+
 func TestResolveOptionalCrictl(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

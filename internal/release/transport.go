@@ -19,8 +19,8 @@ const (
 )
 
 // errPlainHTTP refuses what would be an unnoticed downgrade.
-var errPlainHTTP = errors.New("the registry speaks HTTP without TLS; allow that with insecureRegistry " +
-	"(--insecure-registry)")
+var errPlainHTTP = errors.New("the registry speaks HTTP without TLS; insecureRegistry (--insecure-registry) allows " +
+	"that for overwriteRegistry's host")
 
 // stallError says that a peer stopped sending; it is a net.Error, as a timeout of the network would be.
 type stallError struct{ after time.Duration }

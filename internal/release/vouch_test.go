@@ -138,6 +138,12 @@ func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
 			"nobody but registry.example.com vouches for image registry.k8s.io/kube-apiserver:v1.36.3, "},
 		"only a mirror": {func(_ *Source, w *Want) { w.OverwriteRegistry = "" },
 			"nobody but mirror.example.com vouches for kubelet 1.36.3, "},
+		"only a registry for CoreDNS": {func(s *Source, w *Want) {
+			s.Mirror, w.OverwriteRegistry, w.DNSRepository = "", "", "dns.example.com/coredns"
+		}, "nobody but dns.example.com vouches for image registry.k8s.io/coredns/coredns:v1.14.2: "},
+		"where CoreDNS is anyway": {func(s *Source, w *Want) {
+			s.Mirror, w.OverwriteRegistry, w.DNSRepository = "", "", "registry.k8s.io/coredns"
+		}, ""},
 		"neither": {func(s *Source, w *Want) { s.Mirror, w.OverwriteRegistry = "", "" }, ""},
 		"known for another arch": {func(s *Source, _ *Want) {
 			s.Known = vouching(t, "a table", strings.ReplaceAll(known.String(), "amd64", "arm64"))

@@ -25,7 +25,10 @@ type Want struct {
 	KubeProxy bool
 	// OverwriteRegistry is HOST[:PORT][/PREFIX] in whose place images are looked for; "" means their own registries.
 	OverwriteRegistry string
-	// Insecure allows that registry to speak plain HTTP or to show a certificate that nobody vouches for.
+	// DNSRepository is HOST[:PORT][/PATH] where the image coredns is looked for; "" means where the others are.
+	DNSRepository string
+	// Insecure allows the host of OverwriteRegistry, and no other, to speak plain HTTP or to show a certificate that
+	// nobody vouches for.
 	Insecure bool
 }
 
@@ -84,11 +87,32 @@ func (i image) named(registry string) string {
 
 // location is the image's name where w looks for it.
 func (w Want) location(i image) string {
-	if w.OverwriteRegistry != "" {
-		return i.named(strings.Trim(w.OverwriteRegistry, "/"))
-	}
-	return i.official()
+	return w.name(i.official())
 }
+
+// name is the name that the cluster uses for the image with the official name.
+func (w Want) name(official string) string {
+	if tag, ok := strings.CutPrefix(official, registryK8s+"/"+dnsImage+":"); ok && w.DNSRepository != "" {
+		return w.DNSRepository + "/coredns:" + tag
+	}
+	if w.OverwriteRegistry != "" {
+		return rename(official, w.OverwriteRegistry)
+	}
+	return official
+}
+
+// elsewhere reports whether an image is not looked for in its own registry.
+func (w Want) elsewhere(i image) bool { return w.location(i) != i.official() }
+
+// insecure reports whether the registry in which an image is looked for may be an insecure one.
+func (w Want) insecure(i image) bool {
+	host, _, _ := strings.Cut(w.location(i), "/")
+	overwrite, _, _ := strings.Cut(w.OverwriteRegistry, "/")
+	return w.Insecure && host == overwrite
+}
+
+// dnsImage is the image of cluster DNS in its own registry.
+const dnsImage = "coredns/coredns"
 
 // files lists the binaries of the release.
 func (w Want) files(v Versions) []file {
@@ -153,7 +177,7 @@ func (w Want) images(v Versions) []image {
 		out = append(out, image{registryK8s, "kube-proxy", tag, nil, true})
 	}
 	out = append(out, image{registryK8s, "pause", v.Pause, nil, false},
-		image{registryK8s, "coredns/coredns", v.CoreDNS, nil, false})
+		image{registryK8s, dnsImage, v.CoreDNS, nil, false})
 	if plugin, ok := plugins.Find(w.CNI); ok {
 		for _, i := range plugin.Images() {
 			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, false})

@@ -163,6 +163,9 @@ func clusterConfiguration(want desired.Cluster) object {
 		o["imageRepository"] = want.Registry.Overwrite
 		o["dns"] = object{"imageRepository": want.Registry.Overwrite + "/coredns"}
 	}
+	if r := want.Network.DNS.Repository; r != "" {
+		o["dns"] = object{"imageRepository": r}
+	}
 	if v := want.Certificates.ValidityPeriod; v != "" {
 		o["certificateValidityPeriod"] = v
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -40,10 +41,25 @@ func rbac(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}
 }
 
-// Components are what must hold of the objects. Images are not looked at: these follow the version
-// (decide.Input.System).
-func Components(want desired.Cluster) []live.Component {
-	out := []live.Component{dns(want)}
+// Images are the images of the components, by the app label of their pods, from the names of a release's images.
+func Images(names desired.Artifacts) map[string]string {
+	out := map[string]string{}
+	for _, i := range names.Images {
+		switch {
+		case strings.Contains(i.Name, "/kube-proxy:"):
+			out[KubeProxy] = i.Name
+		case strings.Contains(i.Name, "/coredns:"):
+			out[DNS] = i.Name
+		}
+	}
+	return out
+}
+
+// Components are what must hold of the objects, with these images. Of images only the repository of cluster DNS' is
+// looked at: tags follow the version (decide.Input.System). A Deployment whose new pods do not start has old ones that
+// run, and they do not tell.
+func Components(want desired.Cluster, images map[string]string) []live.Component {
+	out := []live.Component{dns(want, images[DNS])}
 	if !want.Network.KubeProxy.Skip {
 		out = append(out, kubeProxy(want))
 	}
@@ -69,14 +85,14 @@ func kubeProxy(want desired.Cluster) live.Component {
 	}}
 }
 
-func dns(want desired.Cluster) live.Component {
+func dns(want desired.Cluster, image string) live.Component {
 	return live.Component{Name: DNS, Checks: []live.Check{
 		{Kind: core("ServiceAccount"), Namespace: Namespace, Name: "coredns"},
 		{Kind: rbac("ClusterRole"), Name: "system:coredns"},
 		{Kind: rbac("ClusterRoleBinding"), Name: "system:coredns", Differs: bound("coredns")},
 		{Kind: core("ConfigMap"), Namespace: Namespace, Name: "coredns", Differs: has("data", "Corefile")},
 		{Kind: core("Service"), Namespace: Namespace, Name: "kube-dns", Differs: selectsDNS},
-		{Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment},
+		{Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Differs: imageFrom(image)},
 		{
 			Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Settings: true,
 			Differs: func(object map[string]any) []string {
@@ -139,6 +155,32 @@ func dotted(path []string) string {
 		text += key
 	}
 	return text
+}
+
+// imageFrom asks for an image of the same repository in the container of cluster DNS; "" asks for nothing.
+func imageFrom(image string) func(map[string]any) []string {
+	if image == "" {
+		return nil
+	}
+	return func(object map[string]any) []string {
+		containers, _ := at(object, "spec", "template", "spec", "containers").([]any)
+		for _, c := range containers {
+			of, _ := c.(map[string]any)
+			if has, _ := of["image"].(string); of["name"] == DNSDeployment && repository(has) == repository(image) {
+				return nil
+			}
+		}
+		return []string{"spec.template.spec.containers.image"}
+	}
+}
+
+// repository is an image's name without its tag and digest.
+func repository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
+		return image[:at]
+	}
+	return image
 }
 
 // bound asks for a binding to a ServiceAccount of kube-system; that others have it too is their

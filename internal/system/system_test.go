@@ -147,10 +147,13 @@ func TestARestartThatIsDueIsSeen(t *testing.T) {
 	}
 }
 
+// dnsImage is the wanted image of cluster DNS.
+const dnsImage = "r.example.com:5000/dns/coredns:v1.14.2"
+
 // check is the one check of that kind and name.
 func check(t *testing.T, want desired.Cluster, kind, name string, settings bool) live.Check {
 	t.Helper()
-	for _, c := range Components(want) {
+	for _, c := range Components(want, map[string]string{DNS: dnsImage}) {
 		i := slices.IndexFunc(c.Checks, func(c live.Check) bool {
 			return c.Kind.Kind == kind && c.Name == name && c.Settings == settings
 		})
@@ -181,6 +184,45 @@ func TestReplicasOfDNS(t *testing.T) {
 		if (len(differs) > 0) != (int64(c.makes) != c.have) || DNSReplicas(want, int32(c.have)) != c.makes {
 			t.Errorf("%+v: differs %v, makes %d", c, differs, DNSReplicas(want, int32(c.have)))
 		}
+	}
+}
+
+// A tag follows the version; a Deployment with an image from elsewhere is not as it must be, whatever its pods are.
+func TestTheImageOfDNSComesFromItsRepository(t *testing.T) {
+	t.Parallel()
+	for image, same := range map[string]bool{
+		dnsImage: true, "r.example.com:5000/dns/coredns:v1.13.0": true, "r.example.com:5000/dns/coredns": true,
+		"r.example.com:5000/dns/coredns@sha256:00": true, "r.example.com:5000/dns/coredns:v1@sha256:00": true,
+		"r.example.com:5001/dns/coredns:v1.14.2": false, "r.example.com/dns/coredns:v1.14.2": false,
+		"registry.k8s.io/coredns/coredns:v1.14.2": false, "": false,
+	} {
+		object := workload(int64(2), nil)
+		pods := object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		pods["containers"] = []any{
+			map[string]any{"name": "sidecar", "image": "other/image"},
+			map[string]any{"name": "coredns", "image": image},
+		}
+		differs := check(t, wanted(), "Deployment", "coredns", false).Differs(object)
+		if (len(differs) == 0) != same {
+			t.Errorf("%q: %v", image, differs)
+		}
+	}
+	if check(t, wanted(), "Deployment", "coredns", false).Differs(workload(int64(2), nil)) == nil {
+		t.Error("a Deployment without that container is as it must be")
+	}
+	if imageFrom("") != nil {
+		t.Error("an image that is not known is asked for")
+	}
+}
+
+func TestImagesByTheirPods(t *testing.T) {
+	t.Parallel()
+	names := desired.Artifacts{Images: []desired.Image{
+		{Name: "r/etcd:3"}, {Name: "r/kube-proxy:v1"}, {Name: "r/kube-proxy/coredns:v2"}, {Name: "r/pause:3"},
+	}}
+	want := map[string]string{KubeProxy: "r/kube-proxy:v1", DNS: "r/kube-proxy/coredns:v2"}
+	if diff := cmp.Diff(want, Images(names)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -247,7 +289,7 @@ func TestNoKubeProxyIsComparedWhereNoneIsWanted(t *testing.T) {
 	t.Parallel()
 	want := wanted()
 	want.Network.KubeProxy.Skip = true
-	for _, c := range Components(want) {
+	for _, c := range Components(want, nil) {
 		if c.Name == KubeProxy {
 			t.Error("it is")
 		}

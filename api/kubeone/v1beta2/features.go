@@ -46,8 +46,10 @@ type CoreDNS struct {
 	// DeployPodDisruptionBudget has a PodDisruptionBudget that lets drains take away one DNS server at a time. Not set:
 	// none is made, and one that is there stays; false takes it away.
 	DeployPodDisruptionBudget *bool `json:"deployPodDisruptionBudget,omitempty"`
-	// ImageRepository is where the image comes from.
-	ImageRepository string `json:"imageRepository,omitempty" carried:"no"`
+	// ImageRepository is where the image coredns is, as host[:port][/path]: registry.example.com/dns has it as
+	// registry.example.com/dns/coredns. It goes before overwriteRegistry, and only with the same host insecureRegistry
+	// is about it. Not set: registry.k8s.io/coredns, or coredns below overwriteRegistry.
+	ImageRepository string `json:"imageRepository,omitempty"`
 }
 
 // AdmissionPlugin is an admission plugin with a configuration file.

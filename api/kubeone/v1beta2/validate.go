@@ -218,6 +218,9 @@ func (f *findings) names(c *KubeOneCluster) {
 		f.errorf("features.coreDNS.replicas", "without cluster DNS no Service is found by its name",
 			"%d is less than 1", *dns.Replicas)
 	}
+	if dns := c.Features.CoreDNS; dns != nil {
+		f.imageRepository("features.coreDNS.imageRepository", dns.ImageRepository)
+	}
 	f.nodeSets(c.ControlPlane.NodeSets)
 	f.addons(c)
 }
