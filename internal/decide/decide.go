@@ -32,7 +32,8 @@ type Input struct {
 	// CA is the hash of the CA by which the caller knows the cluster; "" where it does not know it yet.
 	CA string
 	// Config is the wanted configuration digests by host ID and name. Drift is a name that the host has with another
-	// value; a name that the host does not have is not drift, it has never been ours.
+	// value; a name that the host does not have is not drift, it has never been ours. With desired.DNSImageDigest every
+	// difference is drift.
 	Config map[string]map[string]string
 	// Addons is the wanted addon digests by name. One that is missing in the cluster, or is another there, or of which
 	// an object is not as it was applied, is to be applied.

@@ -20,23 +20,43 @@ func (v *view) drift() map[string][]string {
 		if !s.inLimit || !s.joined() {
 			continue
 		}
-		for name, want := range v.in.Config[s.ID] {
-			if have, ok := s.is.Digests[name]; ok && have != want && !s.superseded(name) {
-				if out == nil {
-					out = make(map[string][]string)
-				}
-				out[s.ID] = append(out[s.ID], name)
-			}
-		}
+		names := s.differing(v.in.Config[s.ID])
 		if len(s.is.CredentialsToChange()) > 0 {
-			if out == nil {
-				out = make(map[string][]string)
-			}
-			out[s.ID] = append(out[s.ID], desired.CredentialsConfiguration)
+			names = append(names, desired.CredentialsConfiguration)
 		}
-		slices.Sort(out[s.ID])
+		if len(names) == 0 {
+			continue
+		}
+		if out == nil {
+			out = make(map[string][]string)
+		}
+		slices.Sort(names)
+		out[s.ID] = names
 	}
 	return out
+}
+
+// differing names the configurations of which the host has noted another digest than the wanted one, and the image of
+// cluster DNS, if the host lacks it.
+func (s *hostState) differing(want map[string]string) []string {
+	var out []string
+	for name, digest := range want {
+		if have, ok := s.is.Digests[name]; ok && have != digest && name != desired.DNSImageDigest &&
+			!s.superseded(name) {
+			out = append(out, name)
+		}
+	}
+	if s.lacksDNSImage(want) {
+		out = append(out, desired.DNSImageDigest)
+	}
+	return out
+}
+
+// lacksDNSImage reports whether the host has joined and does not have the image of cluster DNS under the wanted name.
+// Unlike with a configuration, no note is a note: that it has the image under the name that goes without saying.
+func (s *hostState) lacksDNSImage(want map[string]string) bool {
+	return s.joined() && s.is.Reach == observed.Reached &&
+		s.is.Digests[desired.DNSImageDigest] != want[desired.DNSImageDigest]
 }
 
 // superseded reports whether a configuration's digest tells nothing any more: that of the control plane, in which the
@@ -68,21 +88,26 @@ func (v *view) autoApproval() bool {
 	return v.in.About == nil && v.in.Is.API.AutoApproval == observed.Yes
 }
 
-// staleSystem names the apps that have to follow the version. They follow when every member has it: kube-proxy must not
-// be newer than an API server, and its image comes with the version.
+// staleSystem names the apps that have to follow the version. They follow when every member has it, and the images:
+// kube-proxy must not be newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
 	if v.in.About != nil || v.systemHost() == "" || !v.joinable() || len(v.machinesBehind()) > 0 ||
-		len(having(v.hosts, func(s *hostState) bool { return s.joined() && v.outdated(s) })) > 0 {
+		len(having(v.hosts, func(s *hostState) bool {
+			return s.joined() && v.outdated(s) || s.lacksDNSImage(v.in.Config[s.ID])
+		})) > 0 {
 		return nil
 	}
 	return v.oldSystem()
 }
 
 // followingSystem names the apps that follow in an upgrade, after the control plane: if it leaves no member behind, and
-// no Machine.
+// no Machine, and fetches what members lack.
 func (v *view) followingSystem() []string {
 	if v.systemHost() == "" || len(v.machinesBehind()) > 0 ||
-		len(having(v.hosts, func(s *hostState) bool { return !s.inLimit && s.joined() && v.outdated(s) })) > 0 {
+		len(having(v.hosts, func(s *hostState) bool {
+			upgraded := s.inLimit && v.outdated(s)
+			return !upgraded && (s.joined() && v.outdated(s) || s.lacksDNSImage(v.in.Config[s.ID]))
+		})) > 0 {
 		return nil
 	}
 	return v.oldSystem()

@@ -330,12 +330,7 @@ func (w *worker) askConfiguration() (fsm.Event, string) {
 // drift are, by the host's ID, the names of its configurations that differ from what is wanted, sorted; nil where none
 // does.
 func (w *worker) drift() map[string][]string {
-	var names []string
-	for name, want := range w.in.Config[w.s.ID] {
-		if have, ok := w.s.is.Digests[name]; ok && have != want {
-			names = append(names, name)
-		}
-	}
+	names := w.s.differing(w.in.Config[w.s.ID])
 	if len(names) == 0 {
 		return nil
 	}

@@ -83,6 +83,8 @@ type builder struct {
 	controllers []string
 	// settings is the ID of the step that sets what is said of kube-proxy and cluster DNS, if there is one
 	settings []string
+	// renamed are the IDs of the steps that bring the image of cluster DNS under another name
+	renamed []string
 	// published is the ID of the step that names the endpoint in the cluster's objects, if there is one
 	published string
 	refused   []error // why etcd does not allow steps of the plan

@@ -362,6 +362,12 @@ func worlds() map[string]func() decide.Input {
 			in.Config["192.0.1.1"] = map[string]string{"kubelet": "config-2"}
 			return in
 		},
+		"dns-image": func() decide.Input { return dnsElsewhere(2, 1) },
+		"dns-image-and-settings": func() decide.Input {
+			in := dnsElsewhere(1, 1)
+			in.Config["192.0.1.1"]["kubelet"] = "config-2"
+			return in
+		},
 		"repair-before-reconfigure": func() decide.Input {
 			in := healthy(1, 1)
 			become(in, "w-1", stopped)
@@ -406,6 +412,27 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 	}
+}
+
+// dnsElsewhere is a cluster whose manifest begins to say where the image of cluster DNS is.
+func dnsElsewhere(controlPlanes, workers int) decide.Input {
+	in := healthy(controlPlanes, workers)
+	in.Want.Digest = "manifest-2"
+	for _, h := range in.Want.Hosts() {
+		in.Config[h.ID] = map[string]string{"kubelet": "config-1", desired.DNSImageDigest: "elsewhere"}
+	}
+	in.System = map[string]string{"kube-dns": "r.example.com/dns/coredns:v1"}
+	in.Is.API.Pods = []observed.Pod{{App: "kube-dns", Image: "r.example.com/coredns:v1", Ready: observed.Yes}}
+	in.Is.API.Compared = map[string]observed.Comparison{"kube-dns": {Differences: []observed.Difference{
+		{Object: "Deployment kube-system/coredns", Fields: []string{"spec.template.spec.containers.image"}},
+	}}}
+	a := in.Want.Artifacts["amd64"]
+	a.Images = append(a.Images, desired.Image{
+		Name: "r.example.com/dns/coredns:v1", Source: "r.example.com/dns/coredns:v1", Digest: "sha256:i3",
+		Blobs: []desired.Blob{{Digest: "sha256:c3"}},
+	})
+	in.Want.Artifacts = map[string]desired.Artifacts{"amd64": a}
+	return in
 }
 
 // halfInstalled is an installation that ended between the leader's init and the second host's etcd member.

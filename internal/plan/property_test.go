@@ -32,6 +32,7 @@ func properties() []property {
 		{"members leave only when dead, after a snapshot, within the quorum", membersLeaveSafely},
 		{"hosts are upgraded in the order that is safe", upgradesInOrder},
 		{"hosts are reconfigured in the order that is safe", reconfiguresInOrder},
+		{"images are everywhere before pods of cluster DNS name them", imagesBeforeDNS},
 		{"hooks run before and after what they are for", hooksInPlace},
 		{"what a Node that goes has taken along is awaited", awaitsWhatMoves},
 		{"an endpoint is dialled when all have its name, and published when all dial it", endpointInOrder},
@@ -129,6 +130,7 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 		files := step.ParamsOf[step.RestoreFilesParams](s.Intent).Files
 		restores := len(files) > 0 && len(desired.Missing(files, is.Restorable)) == 0
 		differs := kind == step.Reconfigure && drifts(in, s) || kind == step.CheckSecrets ||
+			kind == step.Fetch && lacksDNSImage(in, s.Host) ||
 			step.ParamsOf[step.EncryptParams](s.Intent).Phase != ""
 		hooked := s.Intent.Moment().Activity != "" && (does(p, s) ||
 			slices.Contains(is.HooksOwed, string(s.Intent.Moment().Activity)))

@@ -196,6 +196,9 @@ func vary(r *rand.Rand, in *decide.Input) {
 	}
 	hosts := in.Want.Hosts()
 	h := hosts[r.IntN(len(hosts))]
+	if r.IntN(4) == 0 {
+		renameDNS(r, in)
+	}
 	if r.IntN(3) == 0 {
 		halfMoved(r, in)
 	}
@@ -208,7 +211,7 @@ func vary(r *rand.Rand, in *decide.Input) {
 		in.Want.Upgrade = desired.Upgrade{Canary: r.IntN(2) == 0, MaxUnavailable: desired.Share{Count: 1 + r.IntN(3)}}
 		half(r, in)
 	case 1:
-		in.Config[h.ID] = map[string]string{"kubelet": "config-2"}
+		in.Config[h.ID] = withDNSNote(map[string]string{"kubelet": "config-2"}, in.Config[h.ID][desired.DNSImageDigest])
 	case 2:
 		in.Want.ControlPlane[0].Labels = map[string]string{"zone": "a", "gone-": ""}
 	case 3:
@@ -290,6 +293,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			}
 			is.Endpoint, is.AdminEndpoint, is.APINames = was.Endpoint, was.AdminEndpoint, was.APINames
 			is.Kubelet.Version = was.Kubelet.Version
+			is.Digests = withDNSNote(is.Digests, was.Digests[desired.DNSImageDigest])
 			if was.APIServerVersion != "" {
 				is.APIServerVersion = was.APIServerVersion
 			}
@@ -326,11 +330,15 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			out.Is.Hosts[h.ID] = is
 		case step.Reconfigure:
 			is := out.Is.Hosts[h.ID]
-			is.Digests = in.Config[h.ID]
+			is.Digests = configured(in, h, is)
+			out.Is.Hosts[h.ID] = is
+		case step.Fetch:
+			is := out.Is.Hosts[h.ID]
+			is.Digests = withDNSNote(is.Digests, in.Config[h.ID][desired.DNSImageDigest])
 			out.Is.Hosts[h.ID] = is
 		case step.UpgradeControlPlane, step.UpgradeWorker:
 			is := out.Is.Hosts[h.ID]
-			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]
+			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, configured(in, h, is)
 			is.Edited, is.Restorable = nil, nil
 			if s.Intent.Kind == step.UpgradeControlPlane {
 				is.APIServerVersion = in.Want.KubernetesVersion
@@ -357,6 +365,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			setRight(&out, false, name)
 		case step.SystemAddons:
 			setRight(&out, false, "kube-proxy", "kube-dns")
+			out.Is.API.Pods = nil
 		case step.APINames:
 			is := out.Is.Hosts[h.ID]
 			is.APINames = append(slices.Clone(is.APINames), step.ParamsOf[step.APINamesParams](s.Intent).Add...)

@@ -16,6 +16,7 @@ import (
 // returns whether another route may follow.
 func (b *builder) reconfigure(d decide.Decision) bool {
 	b.uncordonLeft(d)
+	d.Drift = b.fetchRenamed(d.Drift)
 	var ids []string
 	for _, h := range b.in.Want.Hosts() {
 		if d.Drift[h.ID] != nil {
@@ -23,7 +24,7 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 		}
 	}
 	control, workers := b.split(ids)
-	previous := b.planned(step.JoinFinish) // of all, one is out of service at a time
+	previous := union(b.planned(step.JoinFinish), b.renamed) // of all, one is out of service at a time
 	for _, h := range control {
 		changes := b.configurationChanges(h, d.Drift[h.ID])
 		is := b.world.Is.Hosts[h.ID]

@@ -173,10 +173,11 @@ func (b *builder) interrupted(h desired.Host) bool {
 // drifted says which configuration of the host, besides its version, is another than the manifest's: the
 // upgrade brings it.
 func drifted(d decide.Decision, h desired.Host) []string {
-	if len(d.Drift[h.ID]) == 0 {
+	names := otherDrift(d.Drift[h.ID])
+	if len(names) == 0 {
 		return nil
 	}
-	return []string{"configuration, which differs from the manifest: " + strings.Join(d.Drift[h.ID], ", ")}
+	return []string{"configuration, which differs from the manifest: " + strings.Join(names, ", ")}
 }
 
 func (b *builder) workersInLimit() int {
@@ -344,7 +345,8 @@ func (b *builder) systemAddons(d decide.Decision) {
 	}
 	b.addons = append(b.addons, b.onHost(h, Step{
 		Intent: only(step.SystemAddons), Action: Change, Title: "apply " + strings.Join(d.System, ", "),
-		Reason: reason, Needs: slices.Clone(b.settings), Changes: []string{"kube-proxy, cluster DNS"},
+		Reason: reason, Needs: union(b.settings, b.renamed),
+		Changes: []string{"kube-proxy, cluster DNS", "ConfigMap kube-system/kubeadm-config"},
 	}))
 }
 

@@ -17,6 +17,9 @@ import (
 func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]string {
 	out := make(map[string]map[string]string, len(hosts))
 	shared, kubelet := hostDigests(Input{Want: want}), clusterKubelet(want)
+	if note := desired.DNSImageNote(want); note != "" {
+		shared[desired.DNSImageDigest] = note // which a host notes with its images, and not when it has joined
+	}
 	for _, h := range hosts {
 		out[h.ID] = maps.Clone(shared)
 		maps.Copy(out[h.ID], digestsWith(Input{Want: want, Host: h}, kubelet))
@@ -46,6 +49,7 @@ func clusterKubelet(want desired.Cluster) string {
 }
 
 func digestsWith(in Input, kubelet string) map[string]string {
+	in.Want.Network.DNS.Repository = "" // of an image
 	digests := map[string]string{"kubelet": sum(kubelet, hostKubeletText(in))}
 	if h := in.Want.Hardening; h != "" {
 		digests[desired.HardeningDigest] = desired.HardeningNote(h)

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,7 @@ func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 			[]string{"components", "control-plane"}},
 		"overwriteRegistry": {func(in *Input) { in.Want.Registry.Overwrite = "mirror.example.com" },
 			[]string{"components", "control-plane"}},
+		"where cluster DNS' image is": {func(in *Input) { in.Want.Network.DNS.Repository = "r.example.com" }, nil},
 		"the pause image": {func(in *Input) { in.Want.Containerd.SandboxImage = "mine/pause:1" },
 			[]string{"containerd"}},
 	} {
@@ -130,5 +132,40 @@ func TestImagesOfTheReleaseAreNamed(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// It is a note of its own, which a cluster without the setting does not have: its hosts are not changed for it.
+func TestTheImageOfDNSHasItsOwnDigest(t *testing.T) {
+	t.Parallel()
+	in := input("w-1")
+	without := Digests(in.Want, in.Host)[in.Host.ID]
+	in.Want.Network.DNS.Repository = "r.example.com/dns"
+	with := Digests(in.Want, in.Host)[in.Host.ID]
+	note := with[desired.DNSImageDigest]
+	if _, noted := without[desired.DNSImageDigest]; noted || len(note) != 64 {
+		t.Errorf("without it %v, with it %v", without, with)
+	}
+	if text := rendered(t, in); !strings.Contains(text, "\nDNS_IMAGE='"+note+"'\n") {
+		t.Error("the host does not note it")
+	}
+	delete(with, desired.DNSImageDigest)
+	if diff := cmp.Diff(without, with); diff != "" {
+		t.Errorf("other digests differ: %s", diff)
+	}
+}
+
+func TestTheRepositoryOfDNSGoesBeforeThatOfAllImages(t *testing.T) {
+	t.Parallel()
+	want := input("cp-1").Want
+	for _, c := range []struct{ overwrite, repository, dns string }{
+		{"", "", ""}, {"all.example.com/k8s", "", "all.example.com/k8s/coredns"},
+		{"", "r.example.com/dns", "r.example.com/dns"}, {"all.example.com/k8s", "r.example.com", "r.example.com"},
+	} {
+		want.Registry.Overwrite, want.Network.DNS.Repository = c.overwrite, c.repository
+		dns, _ := clusterConfiguration(want)["dns"].(object)
+		if got, _ := dns["imageRepository"].(string); got != c.dns {
+			t.Errorf("%+v: got %q", c, got)
+		}
 	}
 }

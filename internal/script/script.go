@@ -255,6 +255,7 @@ func variables(in Input, a desired.Artifacts) [][2]string {
 		{"COMPONENT_DIRS", strings.Join(componentDirectories(in), " ")},
 		{"BINARIES", binaryLines(a, in.Host.Role)},
 		{"IMAGES", imageLines(a, in.Host.Role)},
+		{"DNS_IMAGE", desired.DNSImageNote(in.Want)},
 	}, credentialVariables(in.Credentials), places(), step.Variables(in.Steps))
 }
 

@@ -469,6 +469,39 @@ func TestImagesAreCheckedAgainstTheirDigests(t *testing.T) {
 	b.fails("stage_images", "cannot pull registry.k8s.io/pause:3.10.1")
 }
 
+// The note is of what is there: it comes after the images, stays beside other notes, and goes with the setting.
+func TestWhereTheImageOfDNSIsIsNoted(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "w-1")
+	b.script += "\nIMAGES='r.example.com/coredns:v1 sha256:x r.example.com/coredns:v1'\n"
+	b.write("etc/kubeone/digests", "kubelet aa\n")
+	b.command("ctr", `case "$*" in *"images ls"*) ;; esac`)
+	b.fails("DNS_IMAGE=bb; stage_images", "image r.example.com/coredns:v1 is not in the runtime")
+	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:x\n' `+
+		`r.example.com/coredns:v1 ;; esac`)
+	for _, c := range []struct{ image, want string }{
+		{"", "kubelet aa\n"}, {"bb", "kubelet aa\ndns-image bb\n"}, {"cc", "kubelet aa\ndns-image cc\n"},
+		{"cc", "kubelet aa\ndns-image cc\n"}, {"", "kubelet aa\n"},
+	} {
+		b.must("DNS_IMAGE=" + c.image + "; stage_images")
+		if diff := cmp.Diff(c.want, b.read("etc/kubeone/digests")); diff != "" {
+			t.Errorf("%q: %s", c.image, diff)
+		}
+	}
+}
+
+// Whoever goes on with kubeadm alone finds what the cluster runs.
+func TestKubeadmIsToldOfTheImagesThatItApplies(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-1")
+	b.must("administer() { :; }; stage_system_addons")
+	calls := strings.Join(b.calls(), "\n")
+	told := strings.Index(calls, "kubeadm init phase upload-config kubeadm --config")
+	if told < 0 || strings.Index(calls, "kubeadm init phase addon all --config") < told {
+		t.Error(calls)
+	}
+}
+
 func TestUploadedImagesAreImportedAndRemoved(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "w-1")

@@ -2,6 +2,7 @@ package step
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"kubeone/internal/desired"
@@ -27,8 +28,25 @@ func fetchRow() row {
 	return row{
 		kind: Fetch, about: "binaries unpacked and images pinned beside those in use; nothing is switched",
 		place: OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
-		installs: true, halts: always, essential: true, byHand: true, effect: unchanged,
+		installs: true, halts: always, essential: true, byHand: true, effect: fetched,
 	}
+}
+
+// fetched gives a host the image of cluster DNS under the name that is wanted.
+func fetched(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	want, named := w.Config[h.ID][desired.DNSImageDigest]
+	if seen.Digests[desired.DNSImageDigest] == want {
+		return
+	}
+	seen.Digests = maps.Clone(seen.Digests)
+	if seen.Digests == nil {
+		seen.Digests = map[string]string{}
+	}
+	if delete(seen.Digests, desired.DNSImageDigest); named {
+		seen.Digests[desired.DNSImageDigest] = want
+	}
+	w.Is.Hosts[h.ID] = seen
 }
 
 // CheckParams say what does not stop the host's upgrade.

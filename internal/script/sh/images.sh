@@ -7,6 +7,15 @@ stage_images() {
 		images_present
 	fi
 	for blob in $IMAGE_BLOBS; do rm -f "$ARTIFACTS/sha256/${blob##*/}"; done
+	note_dns_image
+}
+
+# note_dns_image notes where the image of cluster DNS is, by its name on this host, if the manifest says so; else it
+# forgets what it has noted before.
+note_dns_image() {
+	[ -n "$DNS_IMAGE" ] || grep -qs '^dns-image ' "$DIGESTS" || return 0
+	REPLACED=dns-image NEW_DIGESTS=${DNS_IMAGE:+dns-image=$DNS_IMAGE}
+	put "$DIGESTS" 0644 digests_text
 }
 
 # images_now prints name and digest of every image in the runtime.

@@ -183,6 +183,8 @@ stage_system_addons() {
 	# An API server that has just started refuses everybody until it has read its rules, and kubeadm would take them for missing.
 	wait_for 60 "the API to let its administrator in" administrator_let_in
 	config=$(plain_config file_cluster)
+	# Whoever goes on with kubeadm alone finds the same images there.
+	kubeadm init phase upload-config kubeadm --config "$config"
 	# kubeadm keeps the Corefile that is there, and fails where there is none.
 	if corefile=$(administer -n kube-system get configmap coredns -o 'jsonpath={.data.Corefile}' 2>/dev/null) && [ -z "$corefile" ]; then
 		administer -n kube-system delete configmap coredns

@@ -1,0 +1,123 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+const dnsNote = desired.DNSImageDigest
+
+// renamed is a healthy cluster in which cluster DNS is to have its image from elsewhere, and has not yet. Every host
+// has noted the one, and is to note the other; "" is nothing.
+func renamed(was, will string) Input {
+	in := healthy(3, 2)
+	in.Config = map[string]map[string]string{}
+	for _, h := range in.Want.Hosts() {
+		in.Config[h.ID] = noted(will)
+		in.change(h.ID, func(is *observed.Host) { is.Digests = noted(was) })
+	}
+	in.System = map[string]string{"kube-dns": "new.example.com/coredns:v1"}
+	in.Is.API.Pods = []observed.Pod{{App: "kube-dns", Image: "old.example.com/coredns:v1", Ready: observed.Yes}}
+	return in
+}
+
+func noted(note string) map[string]string {
+	if note == "" {
+		return map[string]string{"kubelet": "config-1"}
+	}
+	return map[string]string{"kubelet": "config-1", dnsNote: note}
+}
+
+// Pods of cluster DNS may come to any host: the Deployment follows when all that answer have the image.
+func TestHostsGetTheImageOfDNSBeforeItsPodsNameIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ was, will string }{
+		"set": {"", "a"}, "changed": {"a", "b"}, "removed": {"a", ""},
+	} {
+		in := renamed(c.was, c.will)
+		d := Decide(in)
+		if d.Route != fsm.Reconfigure || len(d.Drift) != 5 || d.System != nil {
+			t.Errorf("%s: route %s, drift %v, system %v", name, d.Route, d.Drift, d.System)
+		}
+		for _, h := range in.Want.Hosts() {
+			if diff := cmp.Diff([]string{dnsNote}, d.Drift[h.ID]); diff != "" {
+				t.Errorf("%s: %s: %s", name, h.ID, diff)
+			}
+			in.change(h.ID, func(is *observed.Host) { is.Digests = noted(c.will) })
+		}
+		if d = Decide(in); d.Route != fsm.Resources || len(d.System) != 1 {
+			t.Errorf("%s, once they have it: route %s, system %v", name, d.Route, d.System)
+		}
+		in.Is.API.Pods[0].Image = in.System["kube-dns"]
+		if d = Decide(in); d.Route != fsm.Nothing {
+			t.Errorf("%s, in the end: route %s", name, d.Route)
+		}
+	}
+}
+
+func TestAHostOutsideTheLimitKeepsTheImageOfDNSFromBeingNamed(t *testing.T) {
+	t.Parallel()
+	in := renamed("", "a")
+	in.Limit = map[string]bool{}
+	for _, h := range in.Want.ControlPlane {
+		in.Limit[h.ID] = true
+	}
+	if d := Decide(in); d.Route != fsm.Reconfigure || len(d.Drift) != 3 {
+		t.Errorf("route %s, drift %v", d.Route, d.Drift)
+	}
+	for _, h := range in.Want.ControlPlane {
+		in.change(h.ID, func(is *observed.Host) { is.Digests = noted("a") })
+	}
+	if d := Decide(in); d.System != nil {
+		t.Errorf("route %s, system %v", d.Route, d.System)
+	}
+}
+
+func TestAnUpgradeOfAllFetchesTheImageOfDNS(t *testing.T) {
+	t.Parallel()
+	in := renamed("", "a")
+	in.allOlder("1.36.1")
+	if d := Decide(in); d.Route != fsm.Upgrade || len(d.System) != 1 {
+		t.Errorf("route %s, system %v", d.Route, d.System)
+	}
+	w := in.Want.Workers[1]
+	in.older(w.ID, w.Hostname, in.Want.KubernetesVersion)
+	if d := Decide(in); d.Route != fsm.Upgrade || d.System != nil {
+		t.Errorf("an upgrade of all but one: route %s, system %v", d.Route, d.System)
+	}
+}
+
+// What did not answer has said nothing: it gets the image when it is back.
+func TestTheImageOfDNSIsNotAskedOfASilentHost(t *testing.T) {
+	t.Parallel()
+	for reach, lacks := range map[observed.Reach]bool{observed.Reached: true, observed.Unreachable: false} {
+		s := hostState{is: observed.Host{Reach: reach}}
+		s.Condition = condition.Healthy
+		if s.lacksDNSImage(noted("a")) != lacks {
+			t.Errorf("%s: %t", reach, !lacks)
+		}
+	}
+}
+
+func TestAMachineGetsTheImageOfDNSInItsTurn(t *testing.T) {
+	t.Parallel()
+	in := aWorker()
+	in.Config = map[string]map[string]string{machineID: noted("a")}
+	in = in.host(func(is *observed.Host) { is.Digests = noted("") })
+	if d := Worker(in); d.Route != fsm.Wait {
+		t.Errorf("before its turn: %s", d.Route)
+	}
+	if d := Worker(in.turn(Now)); d.Route != fsm.Reconfigure || len(d.Drift[machineID]) != 1 {
+		t.Errorf("in its turn: %s, %v", d.Route, d.Drift)
+	}
+	in = in.host(func(is *observed.Host) { is.Digests = noted("a") })
+	if d := Worker(in); d.Route != fsm.Nothing {
+		t.Errorf("afterwards: %s", d.Route)
+	}
+}
