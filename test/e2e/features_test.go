@@ -23,6 +23,7 @@ func TestFeatures(t *testing.T) {
 		part{"features are switched on at once", featuresOn},
 		part{"a policy that the API server refuses is taken back", policyRefused},
 		part{"features are switched off", featuresOff},
+		part{"cluster DNS takes its image from elsewhere, and back", dnsElsewhere},
 	)
 }
 

@@ -1,0 +1,76 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"kubeone/internal/step"
+)
+
+// dnsFrom says where the image of cluster DNS is.
+func dnsFrom(repository string) func(all map[string]any) {
+	return func(all map[string]any) {
+		all["features"] = map[string]any{"coreDNS": map[string]any{"imageRepository": repository}}
+	}
+}
+
+// dnsImage is the image in the Deployment of cluster DNS.
+func (s *story) dnsImage() string {
+	s.Helper()
+	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o",
+		"jsonpath={.spec.template.spec.containers[0].image}")
+}
+
+// dnsElsewhere names repositories that nobody serves: hosts must have the image, from the bundle, before pods name it.
+func dnsElsewhere(s *story) {
+	first := s.dnsImage()
+	tag := first[strings.LastIndex(first, ":"):]
+	s.must(s.WriteManifest(fields(dnsFrom("registry.example.com/dns:v1"))))
+	s.run(15, []string{"plan"}, "features.coreDNS.imageRepository: has a tag")
+	s.must(s.WriteManifest(fields(dnsFrom("registry.example.com/dns"))))
+	s.same("hosts that get the image", hostnames(s.Members()), s.fetchingHosts())
+	s.dnsRuns("registry.example.com/dns/coredns" + tag)
+	s.must(s.WriteManifest(fields(dnsFrom("other.example.com:5000"))))
+	s.dnsRuns("other.example.com:5000/coredns" + tag)
+	s.must(s.WriteManifest())
+	s.dnsRuns(first)
+	for _, h := range s.Members() {
+		s.broken(h, "! grep -q '^dns-image ' /etc/kubeone/digests")
+	}
+}
+
+// fetchingHosts are the names of the hosts to which a plan brings images, sorted.
+func (s *story) fetchingHosts() []string {
+	s.Helper()
+	p, err := s.Plan(s.Context())
+	s.must(err)
+	var out []string
+	for _, of := range p.Steps {
+		if of.Intent.Kind == step.Fetch {
+			out = append(out, p.Hosts[of.Host])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// dnsRuns applies, and has every host have that image, every server of cluster DNS run with it, and kubeadm know it.
+func (s *story) dnsRuns(image string) {
+	s.Helper()
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.same("the image of cluster DNS", image, s.dnsImage())
+	for _, h := range s.Members() {
+		s.broken(h, "/opt/kubeone/bin/ctr -n k8s.io images ls -q | grep -qxF "+image)
+	}
+	s.kube("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
+	repository := image[:strings.LastIndex(image, "/")]
+	if config := s.kube("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o",
+		"jsonpath={.data.ClusterConfiguration}"); !strings.Contains(config, "\n  imageRepository: "+repository+"\n") {
+		s.Errorf("kubeadm would take cluster DNS from elsewhere than %s:\n%s", repository, config)
+	}
+	s.healthy()
+}
