@@ -48,7 +48,7 @@ func TestPlansOfRandomWorlds(t *testing.T) {
 	t.Parallel()
 	worlds := 3000
 	if testing.Short() || race.Enabled {
-		worlds = 600
+		worlds = 1500
 	}
 	routes := map[string]int{}
 	for seed := range worlds {

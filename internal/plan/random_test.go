@@ -196,9 +196,6 @@ func vary(r *rand.Rand, in *decide.Input) {
 	}
 	hosts := in.Want.Hosts()
 	h := hosts[r.IntN(len(hosts))]
-	if r.IntN(4) == 0 {
-		renameDNS(r, in)
-	}
 	if r.IntN(3) == 0 {
 		halfMoved(r, in)
 	}
@@ -211,7 +208,7 @@ func vary(r *rand.Rand, in *decide.Input) {
 		in.Want.Upgrade = desired.Upgrade{Canary: r.IntN(2) == 0, MaxUnavailable: desired.Share{Count: 1 + r.IntN(3)}}
 		half(r, in)
 	case 1:
-		in.Config[h.ID] = withDNSNote(map[string]string{"kubelet": "config-2"}, in.Config[h.ID][desired.DNSImageDigest])
+		in.Config[h.ID] = map[string]string{"kubelet": "config-2"}
 	case 2:
 		in.Want.ControlPlane[0].Labels = map[string]string{"zone": "a", "gone-": ""}
 	case 3:
@@ -221,6 +218,9 @@ func vary(r *rand.Rand, in *decide.Input) {
 				in.Limit[h.ID] = true
 			}
 		}
+	}
+	if r.IntN(4) == 0 {
+		renameDNS(r, in)
 	}
 }
 
