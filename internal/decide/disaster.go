@@ -22,6 +22,11 @@ func (v *view) disaster() []problem.Instruction {
 			Steps: []problem.Step{{Code: problem.ResumeRecovery}},
 		}}
 	}
+	if v.elsewhere() {
+		return []problem.Instruction{{Problems: []problem.Problem{v.quorumLost()}, Steps: []problem.Step{
+			{Code: problem.AddServingHosts, Parameters: problem.Parameters{"endpoint": v.in.Want.Endpoint.String()}},
+		}}}
+	}
 	var steps []problem.Step
 	if s := v.bringBack(); s != nil {
 		steps = append(steps, *s)
@@ -118,9 +123,12 @@ type Recovery struct {
 	// Serving names the hosts of the cluster's present life whose own member, or API server, says that it serves
 	// although this machine sees no quorum; "" for none.
 	Serving string
-	Why     string                          // the arithmetic, in words
-	Unfit   []problem.Problem               // why nothing can be done at all, whatever is lost
-	Hosts   map[string]condition.Assessment // by host ID
+	// Elsewhere says that no host of the manifest serves, nor has begun to come back, and that an API server at the
+	// cluster's endpoint is ready: others have the quorum.
+	Elsewhere bool
+	Why       string                          // the arithmetic, in words
+	Unfit     []problem.Problem               // why nothing can be done at all, whatever is lost
+	Hosts     map[string]condition.Assessment // by host ID
 }
 
 // AssessRecovery answers the questions of a recovery: whether the quorum is lost, and what speaks against
@@ -135,8 +143,18 @@ func AssessRecovery(in Input) Recovery {
 		lost = !all.Holds()
 	}
 	return Recovery{
-		Lost: lost, Listed: v.etcd.listed, Serving: v.serving(), Why: why, Unfit: v.unfit, Hosts: v.assessments(),
+		Lost: lost, Listed: v.etcd.listed, Serving: v.serving(), Elsewhere: v.elsewhere(), Why: why, Unfit: v.unfit,
+		Hosts: v.assessments(),
 	}
+}
+
+// elsewhere reports whether the cluster is served by hosts that the manifest does not have. A recovery that has begun
+// serves on a host whose API may be late.
+func (v *view) elsewhere() bool {
+	begun := slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
+		return s.is.Marker != nil && s.is.Marker.Restoring
+	})
+	return v.in.Is.API.EndpointServes == observed.Yes && !begun
 }
 
 // serving names the control-plane hosts whose etcd answers for a quorum, or whose API server reads from one, in the

@@ -143,6 +143,41 @@ func TestARecoveryCountsTheVotersThatTheManifestDoesNotHave(t *testing.T) {
 	}
 }
 
+// Whoever is ready at the endpoint has the cluster, or another one: nothing is made beside it.
+func TestAClusterThatOthersServeIsNoDisaster(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		how   func(*Input)
+		want  fsm.Route
+		steps int
+	}{
+		"all hosts are empty": {func(in *Input) { in.empties("192.0.0.1", "192.0.0.2", "192.0.0.3") },
+			fsm.DisasterRecovery, 1},
+		"one has lost its data, and the manifest the others": {func(in *Input) {
+			in.Want.ControlPlane = in.Want.ControlPlane[:1]
+			in.change("192.0.0.1", func(h *observed.Host) {
+				h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No
+			})
+		}, fsm.DisasterRecovery, 1},
+	} {
+		for _, serves := range []observed.Tri{observed.No, observed.Yes} {
+			in := healthy(3, 0)
+			c.how(&in)
+			in.Is.Etcd = observed.Etcd{}
+			in.Is.API = observed.API{Reached: observed.No, EndpointServes: serves}
+			d := Decide(in)
+			told := d.Route == c.want && len(d.Instructions) == 1 && len(d.Instructions[0].Steps) == c.steps &&
+				d.Instructions[0].Steps[0].Code == problem.AddServingHosts
+			if told != (serves == observed.Yes) {
+				t.Errorf("%s, somebody serves: %q: %s, %v", name, serves, d.Route, d.Instructions)
+			}
+			if got := AssessRecovery(in); got.Elsewhere != (serves == observed.Yes) {
+				t.Errorf("%s, somebody serves: %q: %+v", name, serves, got)
+			}
+		}
+	}
+}
+
 func TestADisasterIsAnsweredWithCommandLines(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 1)

@@ -74,6 +74,10 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 	if v.in.Is.API.Reached == observed.Yes || v.etcd.listed {
 		return fsm.OnYes, "a control plane answers, although no control-plane host of the manifest holds it"
 	}
+	if v.elsewhere() {
+		return fsm.OnYes, "an API server at " + v.in.Want.Endpoint.String() + " is ready, although no control-plane " +
+			"host of the manifest holds its cluster"
+	}
 	return fsm.OnNo, "every control-plane host answered and is empty"
 }
 

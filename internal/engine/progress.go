@@ -3,24 +3,28 @@ package engine
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
+	"kubeone/internal/pattern"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
 )
 
-// progress finds out up to which revision the hosts that are left have etcd's data, where a cluster is recovered from
-// one of them: from the member, if it runs, else from its database on the disk, which nobody writes to then. One that
-// does not say is missing in the answer. Other than what was agreed upon, the revision is known without a quorum.
+// progress finds out up to which revision the hosts that are left have etcd's data, and of which members it tells,
+// where a cluster is recovered: from the member, if it runs, else from its database on the disk, which nobody writes to
+// then. One that does not say is missing in the answer. Other than what was agreed upon, both are known without a
+// quorum.
 func (e *Engine) progress(ctx context.Context, p Proposal) map[string]plan.Progress {
 	out := map[string]plan.Progress{}
-	if recovery, ok := p.Request.(Recover); !ok || recovery.About.From != step.SurvivingMember {
+	if _, ok := p.Request.(Recover); !ok {
 		return out
 	}
 	var mu sync.Mutex
@@ -51,19 +55,55 @@ func (e *Engine) progress(ctx context.Context, p Proposal) map[string]plan.Progr
 const progressWithin = time.Minute
 
 // progressIn is what a host printed: "metric REVISION" or "disk REVISION", of which the first is the better one.
+// What its database has of etcd's members is "member KEYJSON" and "removed KEYremoved", as it stands there.
 func progressIn(said string) (p plan.Progress, ok bool) {
+	var metric bool
+	var members []observed.Member
+	removed := map[string]bool{}
 	for line := range strings.Lines(said) {
 		kind, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(n > 0 && n < math.MaxInt64) {
-			continue
-		}
 		switch kind {
-		case "metric":
-			return plan.Progress{Revision: int64(n)}, true
-		case "disk":
-			p, ok = plan.Progress{Revision: int64(n), AtLeast: true}, true
+		case "metric", "disk":
+			if n, known := revisionIn(value); known && !metric {
+				metric = kind == "metric"
+				p, ok = plan.Progress{Revision: n, AtLeast: !metric}, true
+			}
+		case "member":
+			if m, known := memberIn(value); known && len(members) < mostMembers {
+				members = append(members, m)
+			}
+		case "removed":
+			removed[strings.TrimSuffix(value, "removed")] = true
 		}
 	}
-	return p, ok
+	members = slices.DeleteFunc(members, func(m observed.Member) bool { return removed[m.ID] })
+	p.Members = quorum.Merged(members)
+	return p, ok || len(members) > 0
 }
+
+// mostMembers is how many accounts of members are taken from one host.
+const mostMembers = 200
+
+func revisionIn(text string) (int64, bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	return int64(n), err == nil && n > 0 && n < math.MaxInt64
+}
+
+// memberIn reads a member as etcd stores it: the ID in hexadecimal, and its JSON, which has the ID too.
+func memberIn(text string) (observed.Member, bool) {
+	at := strings.IndexByte(text, '{')
+	if at < 0 {
+		return observed.Member{}, false
+	}
+	m, err := snapshot.ReadMember([]byte(text[at:]))
+	ok := err == nil && m.ID == text[:at] && memberName().MatchString(m.Name)
+	for _, u := range m.PeerURLs {
+		ok = ok && peerURL().MatchString(u)
+	}
+	return m.Observed(), ok
+}
+
+var (
+	memberName = pattern.Lazy(`^[A-Za-z0-9._-]{0,253}$`)
+	peerURL    = pattern.Lazy(`^https?://[A-Za-z0-9.:\[\]_-]{1,300}$`)
+)

@@ -19,17 +19,22 @@ type RecoverOptions struct {
 	// gone for good.
 	Destroyed []string
 	On        string // ID of the host to restore on; "" chooses one
-	// Progress is up to which revision the hosts have etcd's data, by host ID, where that is known.
+	// Progress is what the data of etcd on the hosts says, by host ID, where that is known.
 	Progress map[string]Progress
 }
 
-// Progress is how far a member had got.
+// Progress is what a host's data of etcd says.
 type Progress struct {
-	Revision int64
+	Revision int64 // how far the member had got; 0 where it does not say
 	// AtLeast: the revision is what its database had on the disk, while it did not run. What it had written to its log
 	// last may not be there yet.
 	AtLeast bool
+	// Members are those of which its database tells, each once. They are what it was told last, and it may have some
+	// that left in an earlier life of the cluster.
+	Members []observed.Member
 }
+
+func (p Progress) known() bool { return p.Revision > 0 }
 
 // unflushed is how many revisions etcd may have in its log that its database on the disk lacks: it writes the latter
 // after 10,000 operations at most. Source: etcd's --backend-batch-limit.
@@ -224,7 +229,7 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 		}
 	}
 	var gone []string
-	for _, m := range append(slices.Clone(o.Copy.Members), b.in.Is.Etcd.Members...) {
+	for _, m := range slices.Concat(o.Copy.Members, b.members(o)) {
 		if m.Name != "" && b.hostNamed(m) == "" && !slices.Contains(gone, m.Name) {
 			gone = append(gone, m.Name)
 			b.deleteStrange(m.Name, "the manifest has no such control-plane host any more", step.Death{})

@@ -300,6 +300,8 @@ func TestTheNewestDataIsChosen(t *testing.T) {
 func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 	t.Parallel()
 	const four, five = "192.0.0.4", "192.0.0.5"
+	runs := func(revision int64) Progress { return Progress{Revision: revision} }
+	stopped := func(revision int64) Progress { return Progress{Revision: revision, AtLeast: true} }
 	said := func(a, b Progress) func(decide.Input, *RecoverOptions) {
 		return func(_ decide.Input, o *RecoverOptions) { o.Progress = map[string]Progress{four: a, five: b} }
 	}
@@ -315,14 +317,14 @@ func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 		"one is silent": {func(_ decide.Input, o *RecoverOptions) {
 			o.Progress = map[string]Progress{five: {Revision: 9}}
 		}, "", "cp-4 does not say how far it had got; cp-5 has revision 9"},
-		"the one that does not run has more": {said(Progress{900, true}, Progress{800, false}), "restore/cp-4", ""},
-		"as much, and maybe more":            {said(Progress{800, true}, Progress{800, false}), "restore/cp-4", ""},
-		"a little less on its disk, maybe not so": {said(Progress{700, true}, Progress{800, false}), "",
+		"the one that does not run has more": {said(stopped(900), runs(800)), "restore/cp-4", ""},
+		"as much, and maybe more":            {said(stopped(800), runs(800)), "restore/cp-4", ""},
+		"a little less on its disk, maybe not so": {said(stopped(700), runs(800)), "",
 			"maybe a little more"},
-		"much less": {said(Progress{700, true}, Progress{20_000, false}), "restore/cp-5", ""},
-		"neither runs, and they are close": {said(Progress{700, true}, Progress{800, true}), "",
+		"much less": {said(stopped(700), runs(20_000)), "restore/cp-5", ""},
+		"neither runs, and they are close": {said(stopped(700), stopped(800)), "",
 			"revision 700 on its disk"},
-		"neither runs, and one is far ahead": {said(Progress{700, true}, Progress{20_000, true}), "restore/cp-5", ""},
+		"neither runs, and one is far ahead": {said(stopped(700), stopped(20_000)), "restore/cp-5", ""},
 		"one is damaged": {func(in decide.Input, _ *RecoverOptions) {
 			mutate(in, "cp-4", func(h *observed.Host) { h.EtcdLost = "no wal" })
 		}, "restore/cp-5", ""},
@@ -378,6 +380,74 @@ func TestNothingIsRecoveredWhileAnybodyServes(t *testing.T) {
 		_, err := Recover(in, o)
 		if refused := err != nil && strings.Contains(err.Error(), "says that it serves"); refused != c.serves {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Where no host of the manifest serves, others may: the endpoint leads to them.
+func TestNothingIsRecoveredBesideAClusterThatOthersServe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		serves  observed.Tri
+		begun   bool
+		refused bool
+	}{
+		"nobody answers there":            {observed.No, false, false},
+		"nobody has asked":                {observed.Unknown, false, false},
+		"somebody is ready":               {observed.Yes, false, true},
+		"the recovery that goes on there": {observed.Yes, true, false},
+	} {
+		in, o := two()
+		o.On = "192.0.0.4"
+		in.Is.API.EndpointServes = c.serves
+		mutate(in, "cp-4", func(h *observed.Host) {
+			if c.begun {
+				h.Marker.Restoring, h.Marker.Complete, h.Marker.Fenced = true, false, "run-1"
+			}
+		})
+		_, err := Recover(in, o)
+		if refused := err != nil && strings.Contains(err.Error(), "a second cluster beside one that works"); refused !=
+			c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Where etcd does not say who its members are, their databases do: one that the manifest does not have may have agreed
+// upon more with who is gone.
+func TestMembersOnADiskAreAccountedFor(t *testing.T) {
+	t.Parallel()
+	told := func(name string, last int) observed.Member {
+		return observed.Member{
+			ID: name, Name: name, PeerURLs: []string{fmt.Sprintf("https://192.0.0.%d:2380", last)},
+		}
+	}
+	for name, c := range map[string]struct {
+		members []observed.Member
+		confirm []string
+		want    string // part of the refusal; "" for none
+	}{
+		"the manifest's":       {[]observed.Member{told("cp-1", 1), told("cp-2", 2)}, nil, ""},
+		"one by its address":   {[]observed.Member{told("cp-old", 3)}, nil, ""},
+		"one that is not":      {[]observed.Member{told("cp-1", 1), told("cp-9", 9)}, nil, "--confirm-destroyed cp-9"},
+		"one that is not, yes": {[]observed.Member{told("cp-1", 1), told("cp-9", 9)}, []string{"cp-9"}, ""},
+		"one without a name":   {[]observed.Member{told("", 9)}, nil, ""}, // it has never started
+	} {
+		in := lost(bare, "cp-2", "cp-3")
+		in.Is.Etcd, in.Is.API = observed.Etcd{Reached: observed.No}, observed.API{Reached: observed.No}
+		mutate(in, "cp-1", func(is *observed.Host) {
+			is.EtcdHealth, is.APIServer = observed.No, observed.No
+			is.Certificates = []observed.Certificate{{Name: "etcd/server", Expired: true}}
+		})
+		o := destroyed(survivor(), c.confirm...)
+		o.Progress = map[string]Progress{"192.0.0.1": {Revision: 9, Members: c.members}}
+		p, err := Recover(in, o)
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		_, dropped := p.Step("delete-node/cp-9")
+		if dropped != (c.confirm != nil) {
+			t.Errorf("%s: the Node goes: %t", name, dropped)
 		}
 	}
 }

@@ -37,6 +37,12 @@ func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 			"(%s): a recovery would begin a second cluster beside one that works; look for a network that is cut "+
 			"between control-plane hosts", assessed.Serving, assessed.Why)
 	}
+	if assessed.Elsewhere {
+		return fmt.Errorf("an API server at %s says that it is ready, although none of the manifest's control-plane "+
+			"hosts serves (%s): a recovery would begin a second cluster beside one that works; put the hosts that serve "+
+			"it into the manifest and run kubeone apply, or, if another cluster answers there, correct the endpoint",
+			b.in.Want.Endpoint, assessed.Why)
+	}
 	return errors.Join(b.ownCopy(o.Copy), b.accountedFor(o))
 }
 
@@ -107,7 +113,7 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 			missing, flags = append(missing, b.node(h)), append(flags, "--confirm-destroyed "+b.node(h))
 		}
 	}
-	for _, m := range b.in.Is.Etcd.Members {
+	for _, m := range b.members(o) {
 		if m.Name != "" && b.hostNamed(m) == "" && !slices.Contains(o.Destroyed, m.Name) {
 			missing, flags = append(missing, "etcd member "+m.Name+" (no host of the manifest)"),
 				append(flags, "--confirm-destroyed "+m.Name)

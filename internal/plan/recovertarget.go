@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
@@ -26,6 +27,23 @@ func (b *builder) holders() []desired.Host {
 		}
 	}
 	return out
+}
+
+// members are those of etcd: by its own list, else those of which the disks of hosts tell.
+func (b *builder) members(o RecoverOptions) []observed.Member {
+	if listed := b.in.Is.Etcd.Members; len(listed) > 0 {
+		return listed
+	}
+	return b.onDisks(o)
+}
+
+// onDisks are the members of which the holders' databases tell.
+func (b *builder) onDisks(o RecoverOptions) []observed.Member {
+	var out []observed.Member
+	for _, h := range b.holders() {
+		out = append(out, o.Progress[h.ID].Members...)
+	}
+	return quorum.Merged(out)
 }
 
 // keeps reports whether a recovery took etcd's data away from the host, so that it has it in /var/lib/kubeone-old
@@ -51,17 +69,17 @@ func leaderFirst(want desired.Cluster) []desired.Host {
 
 // maybeNewer are the holders of which nobody knows that what they have is no newer than the target's.
 func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Host {
-	known, ok := o.Progress[target.ID]
+	best := o.Progress[target.ID]
 	return slices.DeleteFunc(b.holders(), func(h desired.Host) bool {
-		theirs, said := o.Progress[h.ID]
-		return h.ID == target.ID || ok && said && theirs.mayReach() <= known.Revision
+		theirs := o.Progress[h.ID]
+		return h.ID == target.ID || best.known() && theirs.known() && theirs.mayReach() <= best.Revision
 	})
 }
 
 // progressOf is how far a host says its data goes.
 func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
-	switch p, ok := o.Progress[h.ID]; {
-	case !ok:
+	switch p := o.Progress[h.ID]; {
+	case !p.known():
 		return b.node(h) + " does not say how far it had got"
 	case p.AtLeast:
 		return fmt.Sprintf("%s, whose etcd does not run, has revision %d on its disk and maybe a little more",

@@ -6,7 +6,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -42,6 +44,54 @@ users:
 - name: u
   user: {token: t}
 `, base64.StdEncoding.EncodeToString(ca))
+}
+
+// An API server that is ready is found at the endpoint, whoever's it is; no other answer counts as one.
+func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
+	t.Parallel()
+	refuses := dialing(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") })
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		asked  bool
+		want   observed.Tri
+	}{
+		"ready":           {http.StatusOK, "ok", true, observed.Yes},
+		"without etcd":    {http.StatusInternalServerError, "[-]etcd failed: reason withheld", true, observed.No},
+		"not for anybody": {http.StatusUnauthorized, "{}", true, observed.No},
+		"a web page":      {http.StatusOK, "<html>ok</html>", true, observed.No},
+		"an endless one":  {http.StatusOK, strings.Repeat("ok", 1<<20), true, observed.No},
+		"nobody asks":     {http.StatusOK, "ok", false, observed.Unknown},
+	} {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/readyz" || r.Header.Get("Authorization") != "" {
+				t.Errorf("%s: %s was asked, with %v", name, r.URL, r.Header)
+			}
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		t.Cleanup(server.Close)
+		leads := dialing(func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+		})
+		reached := Answer{Host: observed.Host{Reach: observed.Reached}}
+		p := &prober{
+			Request: Request{Targets: []Target{
+				{ID: "cp-1", Host: refuses, ControlPlane: true}, {ID: "cp-2", Host: leads, ControlPlane: true},
+			}}.withDefaults(),
+			answers: map[string]Answer{"cp-1": reached, "cp-2": reached},
+		}
+		if c.asked {
+			p.Endpoint = "api.invalid:6443" // this machine does not find it
+		}
+		if got := p.endpointServes(t.Context()); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		p.answers["cp-2"] = Answer{Host: observed.Host{Reach: observed.Unreachable}}
+		if got := p.endpointServes(t.Context()); got == observed.Yes {
+			t.Errorf("%s: it was asked through a host that does not answer", name)
+		}
+	}
 }
 
 // The endpoint is asked as its users see it: an API server that answers behind a tunnel is no proof for it.

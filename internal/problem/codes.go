@@ -186,6 +186,7 @@ const (
 	InspectMemberMachine      Code = "InspectMemberMachine"
 	RemoveDeadMember          Code = "RemoveDeadMember"
 	ResumeRecovery            Code = "ResumeRecovery"
+	AddServingHosts           Code = "AddServingHosts"
 	BringBackHosts            Code = "BringBackHosts"
 	KeepEtcdData              Code = "KeepEtcdData"
 	RecoverFromMember         Code = "RecoverFromMember"

@@ -1,6 +1,6 @@
 package problem
 
-func stepRows() [42]row { //nolint:funlen // a table
+func stepRows() [43]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: InspectConnection,
@@ -148,6 +148,12 @@ func stepRows() [42]row { //nolint:funlen // a table
 			code: ResumeRecovery,
 			do: "Run the same kubeone recover command again: it resumes the recovery. What it moved aside is in " +
 				"/var/lib/kubeone-old on each host.",
+		},
+		{
+			code: AddServingHosts,
+			do: "An API server at {endpoint} says that it is ready, so hosts that the manifest does not have serve " +
+				"the cluster. Put them into the manifest and run kubeone apply, which has the others join them. If it " +
+				"is another cluster that answers there, correct apiEndpoint.",
 		},
 		{
 			code: BringBackHosts,

@@ -78,6 +78,9 @@ func TestOneThingWrongIsNotHealthy(t *testing.T) {
 		t.Fatal("the healthy cluster is not healthy")
 	}
 	for name, break1 := range map[string]func(*StatusInput){
+		"api: others serve": func(st *StatusInput) {
+			st.World.API.Reached, st.World.API.EndpointServes = observed.No, observed.Yes
+		},
 		"api: nobody at the endpoint": func(st *StatusInput) {
 			st.World.API.EndpointAnswers, st.World.API.EndpointProblem = observed.No, "from this machine: refused"
 		},

@@ -192,7 +192,7 @@ func describe(i snapshot.Info) string { return fmt.Sprintf("revision %d, %d keys
 func members(i snapshot.Info) []observed.Member {
 	out := make([]observed.Member, 0, len(i.Members))
 	for _, m := range i.Members {
-		out = append(out, observed.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner})
+		out = append(out, m.Observed())
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"kubeone/internal/script"
 	"kubeone/test/lab/fleet"
 )
 
@@ -24,6 +25,7 @@ func TestRecoveries(t *testing.T) {
 	s.parts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"a control-plane host that is cut off from the others is no reason to recover", peersCut},
+		part{"hosts that the manifest does not have serve, and nothing begins anew beside them", servedElsewhere},
 		part{"the newest data comes back, although its etcd does not start", newestComesBack},
 		part{"all certificates have expired", certificatesExpired},
 		part{"the disk of a worker is read-only, and the quorum is lost once more", readOnlyWorker},
@@ -51,6 +53,49 @@ func peersCut(s *story) {
 	s.broken(host, "nft delete table inet cut")
 	s.healthy()
 	s.same("what runs on the others since when", before, s.started(s.others(host)))
+}
+
+// servedElsewhere: the manifest has lost cp-2 and cp-3, which have the quorum, and cp-1 has lost its data.
+func servedElsewhere(s *story) {
+	host := s.Lab.Host("cp-1")
+	others := s.others(host)
+	file := filepath.Join(s.TempDir(), "elsewhere.db")
+	s.run(0, []string{"etcd", "snapshot", file}, file)
+	s.must(s.WriteManifest(fields(func(all map[string]any) {
+		controlPlane := all["controlPlane"].(map[string]any)
+		controlPlane["hosts"] = controlPlane["hosts"].([]any)[:1]
+	})))
+	before := s.started(others)
+	s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
+	s.eventually("cp-1 does not serve", time.Minute, func(ctx context.Context) error {
+		_, err := host.Exec(ctx, "[ ! -e /var/lib/etcd/member ] && ! curl -skf -m 3 https://127.0.0.1:6443/readyz")
+		return err
+	})
+	for _, args := range [][]string{{"etcd", "restore", file, "-y"}, {"recover", "--from", file, "-y", "--on", "cp-1"}} {
+		s.run(15, args, "a second cluster beside one that works")
+	}
+	s.same("what runs on the others since when", before, s.started(others))
+	s.must(s.WriteManifest())
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.healthy()
+	s.membersOnDisks()
+}
+
+// membersOnDisks checks that what a member's disk tells of the members is what etcd says.
+func (s *story) membersOnDisks() {
+	s.Helper()
+	for _, host := range s.Lab.ControlPlanes() {
+		text, err := host.Exec(s.Context(), script.Progress())
+		s.must(err)
+		for _, other := range s.Lab.ControlPlanes() {
+			if !strings.Contains(text, `"name":"`+other.Name+`"`) || !strings.Contains(text, "\nmetric ") {
+				s.Errorf("the disk of %s does not tell of %s:\n%s", host.Name, other.Name, text)
+			}
+		}
+		if !strings.Contains(text, "\nremoved ") {
+			s.Errorf("the disk of %s does not tell of the member that cp-1 was:\n%s", host.Name, text)
+		}
+	}
 }
 
 // newestComesBack: cp-2 hangs and misses what is written, cp-3 has it and its etcd cannot start, cp-1 is destroyed.

@@ -84,6 +84,24 @@ func SafeToRemove(members []observed.Member, id string) Verdict {
 	return Verdict{Safe: all.Holds() && rest.Holds(), Why: why, Left: rest}
 }
 
+// Merged is each of the members once, in the order in which they first come: a voter if any of its accounts calls it
+// one, and with its name if any has that. Accounts differ where they were written at different times.
+func Merged(members []observed.Member) []observed.Member {
+	var out []observed.Member
+	for _, m := range members {
+		known, _ := Without(out, m.ID)
+		if known == nil {
+			out = append(out, m)
+			continue
+		}
+		known.Learner = known.Learner && m.Learner
+		if known.Name == "" {
+			known.Name = m.Name
+		}
+	}
+	return out
+}
+
 // Without returns the member with that ID, nil where there is none, and the others.
 func Without(members []observed.Member, id string) (*observed.Member, []observed.Member) {
 	var found *observed.Member

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"kubeone/internal/observed"
@@ -144,6 +145,18 @@ func TestMayAgreesWithCounting(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAccountsOfMembersAreMerged(t *testing.T) {
+	t.Parallel()
+	got := Merged([]observed.Member{
+		{ID: "2", Learner: true}, {ID: "1", Name: "cp-1"}, {ID: "2", Name: "cp-2"}, {ID: "2", Learner: true},
+		{ID: "3", Learner: true}, {ID: "1"},
+	})
+	want := []observed.Member{{ID: "2", Name: "cp-2"}, {ID: "1", Name: "cp-1"}, {ID: "3", Learner: true}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
 }
 
 func TestMayWhereMembersAreNotKnown(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"kubeone/internal/observed"
 )
 
 // Where etcd keeps what in its database; see go.etcd.io/etcd/server/v3/storage/schema.
@@ -158,19 +160,32 @@ func decode(value []byte, object interface{ Unmarshal([]byte) error }) bool {
 
 func readMembers(b *bbolt.Bucket, info *Info) error {
 	err := b.ForEach(func(k, v []byte) error {
-		var m struct {
-			ID       uint64   `json:"id"`
-			Name     string   `json:"name"`
-			PeerURLs []string `json:"peerURLs"`
-			Learner  bool     `json:"isLearner"`
-		}
-		if err := json.Unmarshal(v, &m); err != nil {
+		m, err := ReadMember(v)
+		if err != nil {
 			return fmt.Errorf("%w: member %s: %w", ErrInconsistent, k, err)
 		}
-		info.Members = append(info.Members,
-			Member{ID: strconv.FormatUint(m.ID, 16), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner})
+		info.Members = append(info.Members, m)
 		return nil
 	})
 	slices.SortFunc(info.Members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
 	return err
+}
+
+// Observed is the member as an etcd would say it that nobody has asked how it is.
+func (m Member) Observed() observed.Member {
+	return observed.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner}
+}
+
+// ReadMember reads a member as etcd stores it.
+func ReadMember(stored []byte) (Member, error) {
+	var m struct {
+		ID       uint64   `json:"id"`
+		Name     string   `json:"name"`
+		PeerURLs []string `json:"peerURLs"`
+		Learner  bool     `json:"isLearner"`
+	}
+	if err := json.Unmarshal(stored, &m); err != nil {
+		return Member{}, err
+	}
+	return Member{ID: strconv.FormatUint(m.ID, 16), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner}, nil
 }

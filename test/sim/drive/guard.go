@@ -48,6 +48,7 @@ const (
 	NoRole       Guard = "no-role"        // a host is what the manifest calls it
 	Anyhow       Guard = "recover-anyhow" // a cluster is recovered whatever its etcd says
 	OldData      Guard = "old-data"       // a cluster is recovered from whatever host comes first
+	Unlisted     Guard = "unlisted"       // nobody looks on a disk for members that the manifest does not have
 	NoRecord     Guard = "no-record"      // nobody looks up whose Node the cluster's record calls by a name
 	OneVersion   Guard = "one-version"    // a Machine's kubelet is compared with the newest API server alone
 	NoOwner      Guard = "no-owner"       // nobody looks whose a host is, by its own note

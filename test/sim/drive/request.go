@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
@@ -145,7 +146,11 @@ func (o *operator) recovery(in decide.Input) (plan.Plan, error) {
 			honest = honest && machine != nil && !machine.Up
 		}
 	}
-	for _, m := range in.Is.Etcd.Members {
+	members := in.Is.Etcd.Members
+	for _, told := range with.Progress {
+		members = append(members[:len(members):len(members)], told.Members...)
+	}
+	for _, m := range quorum.Merged(members) {
 		if h := o.sim.World.Host(m.Name); h != nil && h.Outside {
 			with.Destroyed = append(with.Destroyed, m.Name)
 			scrap = append(scrap, h)
@@ -167,7 +172,7 @@ func (o *operator) recovery(in decide.Input) (plan.Plan, error) {
 	return p, nil
 }
 
-// progress is up to which revision the hosts that answer have etcd's data.
+// progress is what the data of etcd on the hosts that answer says.
 func (s *Simulation) progress(in decide.Input) map[string]plan.Progress {
 	out := map[string]plan.Progress{}
 	for i, h := range in.Want.ControlPlane {
@@ -176,10 +181,14 @@ func (s *Simulation) progress(in decide.Input) map[string]plan.Progress {
 			continue // whatever it has answered
 		}
 		if seen := in.Is.Hosts[h.ID]; seen.Reach == observed.Reached && seen.EtcdData == observed.Yes {
-			out[h.ID] = plan.Progress{Revision: int64(machine.Disk.Data.Revision), AtLeast: !machine.Run.Etcd}
+			said := plan.Progress{Revision: int64(machine.Disk.Data.Revision), AtLeast: !machine.Run.Etcd}
 			if s.Off == OldData {
-				out[h.ID] = plan.Progress{Revision: int64(100 - i)}
+				said = plan.Progress{Revision: int64(100 - i)}
 			}
+			if s.Off != Unlisted {
+				said.Members = s.World.OnDisk(machine)
+			}
+			out[h.ID] = said
 		}
 	}
 	return out

@@ -159,7 +159,7 @@ func (w *World) observeRunning(h *Host, out *observed.Host) {
 func (w *World) observeAPI() observed.API {
 	via := w.apiVia()
 	if via == nil {
-		return observed.API{Reached: w.credentials()}
+		return observed.API{Reached: w.credentials(), EndpointServes: w.endpointServes()}
 	}
 	r, _ := w.member(via)
 	out := observed.API{
@@ -202,6 +202,30 @@ func observeNode(w *World, n *Node) observed.Node {
 	return out
 }
 
+func (m Member) observe() observed.Member {
+	return observed.Member{
+		ID: m.Hex(), Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}, Learner: m.Learner,
+	}
+}
+
+// OnDisk is what the host's data of etcd tells of the members: they are those of which its quorum knows.
+func (w *World) OnDisk(h *Host) []observed.Member {
+	var out []observed.Member
+	if d := h.Disk.Data; d != nil {
+		for _, m := range w.etcdCluster(d.EtcdCluster).Members {
+			out = append(out, m.observe())
+		}
+	}
+	return out
+}
+
+// endpointServes is Yes where who dials the endpoint comes to an API server that works, of whatever host.
+func (w *World) endpointServes() observed.Tri {
+	return observed.Of(slices.ContainsFunc(w.Hosts, func(h *Host) bool {
+		return h.ControlPlane && h.Reached() && w.APIReady(h)
+	}))
+}
+
 // credentials says what it means that nothing answers: No if some host had credentials to ask with.
 func (w *World) credentials() observed.Tri {
 	for _, h := range w.Hosts {
@@ -224,10 +248,8 @@ func (w *World) ObserveEtcd() observed.Etcd {
 		out.Problem = "no quorum answers"
 	}
 	for _, m := range r.Members {
-		one := observed.Member{
-			ID: m.Hex(), Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}, Learner: m.Learner,
-			Healthy: observed.No,
-		}
+		one := m.observe()
+		one.Healthy = observed.No
 		if w.answers(via, r, m) {
 			one.Version, one.Healthy = "3.6.6", observed.Of(w.Serving(w.HostOf(r, m.ID)))
 		}

@@ -66,6 +66,46 @@ func Database(t testing.TB, c Content) []byte {
 	return out
 }
 
+// Lived is the file of a member's database as it is on the disk after a while: cp-1 is a member, cp-2 has joined as a
+// learner and become a voter, cp-3 has joined and left, and pages that are not in use any more have what was before.
+func Lived(t testing.TB) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	update := func(change func(*bbolt.Tx) error) {
+		if err := db.Update(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(func(tx *bbolt.Tx) error { return fill(tx, Content{Keys: 200, Deleted: 20, Padding: 1000}) })
+	put := func(bucket, key, value string) {
+		update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucketIfNotExists([]byte(bucket))
+			if err != nil {
+				return err
+			}
+			return b.Put([]byte(key), []byte(value))
+		})
+	}
+	put("members", "b2", `{"id":178,"peerURLs":["https://10.0.0.2:2380"],"isLearner":true}`)
+	put("members", "b2", `{"id":178,"peerURLs":["https://10.0.0.2:2380"],"name":"cp-2",`+
+		`"clientURLs":["https://10.0.0.2:2379"]}`)
+	put("members", "c3", `{"id":195,"peerURLs":["https://10.0.0.3:2380"],"name":"cp-3"}`)
+	put("members_removed", "c3", "removed")
+	update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("members")).Delete([]byte("c3")) })
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.ReadFile(path) // #nosec G304 -- made above
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // File writes a snapshot into a file of the test's.
 func File(t testing.TB, content []byte) string {
 	t.Helper()
