@@ -14,6 +14,9 @@ import (
 // disaster is the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it back
 // by itself, and only then the recovery.
 func (v *view) disaster() []problem.Instruction {
+	if at := v.elsewhere(); at != "" {
+		return []problem.Instruction{v.servedElsewhere(at)}
+	}
 	if fenced := namesOf(v.controlPlane(), (*hostState).fenced); fenced != nil {
 		return []problem.Instruction{{
 			Problems: []problem.Problem{
@@ -21,11 +24,6 @@ func (v *view) disaster() []problem.Instruction {
 			},
 			Steps: []problem.Step{{Code: problem.ResumeRecovery}},
 		}}
-	}
-	if v.elsewhere() {
-		return []problem.Instruction{{Problems: []problem.Problem{v.quorumLost()}, Steps: []problem.Step{
-			{Code: problem.AddServingHosts, Parameters: problem.Parameters{"endpoint": v.in.Want.Endpoint.String()}},
-		}}}
 	}
 	var steps []problem.Step
 	if s := v.bringBack(); s != nil {
@@ -123,9 +121,9 @@ type Recovery struct {
 	// Serving names the hosts of the cluster's present life whose own member, or API server, says that it serves
 	// although this machine sees no quorum; "" for none.
 	Serving string
-	// Elsewhere says that no host of the manifest serves, nor has begun to come back, and that an API server at the
-	// cluster's endpoint is ready: others have the quorum.
-	Elsewhere bool
+	// Elsewhere is where an API server is ready, "host:port", although no host of the manifest that answers serves, nor
+	// has begun to come back: others have the quorum. "" where there is none.
+	Elsewhere string
 	Why       string                          // the arithmetic, in words
 	Unfit     []problem.Problem               // why nothing can be done at all, whatever is lost
 	Hosts     map[string]condition.Assessment // by host ID
@@ -148,13 +146,31 @@ func AssessRecovery(in Input) Recovery {
 	}
 }
 
-// elsewhere reports whether the cluster is served by hosts that the manifest does not have. A recovery that has begun
-// serves on a host whose API may be late.
-func (v *view) elsewhere() bool {
-	begun := slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
-		return s.is.Marker != nil && s.is.Marker.Restoring
+// elsewhere is where an API server is ready that is none of the manifest's hosts' of which something is known; "" where
+// there is none. What a recovery has brought back serves before all of it is there.
+func (v *view) elsewhere() string {
+	own := slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
+		begun := s.is.Marker != nil && s.is.Marker.Restoring &&
+			(s.is.APIServer != observed.No || s.is.EtcdHealth == observed.Yes)
+		return begun || s.is.APIServer == observed.Yes
 	})
-	return v.in.Is.API.EndpointServes == observed.Yes && !begun
+	if own {
+		return ""
+	}
+	return v.in.Is.API.ReadyAt
+}
+
+// servedElsewhere is what to do where others serve the cluster: hosts that did not answer, or that the manifest does
+// not have.
+func (v *view) servedElsewhere(at string) problem.Instruction {
+	endpoint := problem.Parameters{"endpoint": at}
+	steps := []problem.Step{{Code: problem.AddServingHosts, Parameters: endpoint}}
+	if s := v.bringBack(); s != nil {
+		steps = append(steps, *s)
+	}
+	return problem.Instruction{
+		Problems: []problem.Problem{{Code: problem.ServedElsewhere, Parameters: endpoint}}, Steps: steps,
+	}
 }
 
 // serving names the control-plane hosts whose etcd answers for a quorum, or whose API server reads from one, in the

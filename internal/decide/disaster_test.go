@@ -160,19 +160,19 @@ func TestAClusterThatOthersServeIsNoDisaster(t *testing.T) {
 			})
 		}, fsm.DisasterRecovery, 1},
 	} {
-		for _, serves := range []observed.Tri{observed.No, observed.Yes} {
+		for _, at := range []string{"", "192.0.2.9:6443"} {
 			in := healthy(3, 0)
 			c.how(&in)
 			in.Is.Etcd = observed.Etcd{}
-			in.Is.API = observed.API{Reached: observed.No, EndpointServes: serves}
+			in.Is.API = observed.API{Reached: observed.No, ReadyAt: at}
 			d := Decide(in)
 			told := d.Route == c.want && len(d.Instructions) == 1 && len(d.Instructions[0].Steps) == c.steps &&
 				d.Instructions[0].Steps[0].Code == problem.AddServingHosts
-			if told != (serves == observed.Yes) {
-				t.Errorf("%s, somebody serves: %q: %s, %v", name, serves, d.Route, d.Instructions)
+			if told != (at != "") {
+				t.Errorf("%s, ready at %q: %s, %v", name, at, d.Route, d.Instructions)
 			}
-			if got := AssessRecovery(in); got.Elsewhere != (serves == observed.Yes) {
-				t.Errorf("%s, somebody serves: %q: %+v", name, serves, got)
+			if got := AssessRecovery(in); got.Elsewhere != at {
+				t.Errorf("%s, ready at %q: %+v", name, at, got)
 			}
 		}
 	}

@@ -66,6 +66,10 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 	if v.onlyWorkersLeft() {
 		return fsm.OnYes, names(v.workers(), (*hostState).joined) + " joined this cluster, whose control plane is gone"
 	}
+	if at := v.elsewhere(); at != "" && len(having(v.controlPlane(), (*hostState).holdsData)) == 0 {
+		return fsm.OnYes, "an API server is ready at " + at + ", although no control-plane host of the manifest holds its " +
+			"cluster"
+	}
 	if begun := names(v.controlPlane(), func(s *hostState) bool {
 		return s.Condition == condition.Partial
 	}); begun != "" {
@@ -73,10 +77,6 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 	}
 	if v.in.Is.API.Reached == observed.Yes || v.etcd.listed {
 		return fsm.OnYes, "a control plane answers, although no control-plane host of the manifest holds it"
-	}
-	if v.elsewhere() {
-		return fsm.OnYes, "an API server at " + v.in.Want.Endpoint.String() + " is ready, although no control-plane " +
-			"host of the manifest holds its cluster"
 	}
 	return fsm.OnNo, "every control-plane host answered and is empty"
 }

@@ -16,15 +16,18 @@ import (
 	"kubeone/internal/pattern"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
+	"kubeone/internal/step"
 )
 
 // progress finds out up to which revision the hosts that are left have etcd's data, and of which members it tells,
 // where a cluster is recovered: from the member, if it runs, else from its database on the disk, which nobody writes to
-// then. One that does not say is missing in the answer. Other than what was agreed upon, both are known without a
-// quorum.
+// then. One that does not say is missing in the answer. Unlike what was agreed upon, both are known without a
+// quorum. The members are searched for where etcd does not list them.
 func (e *Engine) progress(ctx context.Context, p Proposal) map[string]plan.Progress {
 	out := map[string]plan.Progress{}
-	if _, ok := p.Request.(Recover); !ok {
+	recovery, ok := p.Request.(Recover)
+	listed := len(p.Observed.World.Etcd.Members) > 0
+	if !ok || listed && recovery.About.From != step.SurvivingMember {
 		return out
 	}
 	var mu sync.Mutex
@@ -35,7 +38,7 @@ func (e *Engine) progress(ctx context.Context, p Proposal) map[string]plan.Progr
 		}
 		all.Go(func() {
 			res, err := e.HostOf(p, h.ID).Run(ctx, host.Cmd{
-				Name: "ask etcd how far it had got", Script: script.Progress(), Timeout: progressWithin,
+				Name: "ask etcd how far it had got", Script: script.Progress(!listed), Timeout: progressWithin,
 			})
 			if err != nil {
 				return
@@ -51,8 +54,8 @@ func (e *Engine) progress(ctx context.Context, p Proposal) map[string]plan.Progr
 	return out
 }
 
-// progressWithin is how long a host may take to say how far it had got. Its whole database is read once.
-const progressWithin = time.Minute
+// progressWithin is how long a host may take to say how far it had got. Its whole database is read twice at most.
+const progressWithin = 2 * time.Minute
 
 // progressIn is what a host printed: "metric REVISION" or "disk REVISION", of which the first is the better one.
 // What its database has of etcd's members is "member KEYJSON" and "removed KEYremoved", as it stands there.
@@ -66,23 +69,25 @@ func progressIn(said string) (p plan.Progress, ok bool) {
 		case "metric", "disk":
 			if n, known := revisionIn(value); known && !metric {
 				metric = kind == "metric"
-				p, ok = plan.Progress{Revision: n, AtLeast: !metric}, true
+				p.Revision, p.AtLeast, ok = n, !metric, true
 			}
 		case "member":
 			if m, known := memberIn(value); known && len(members) < mostMembers {
 				members = append(members, m)
 			}
+		case "searched":
+			p.Searched = true
 		case "removed":
 			removed[strings.TrimSuffix(value, "removed")] = true
 		}
 	}
 	members = slices.DeleteFunc(members, func(m observed.Member) bool { return removed[m.ID] })
 	p.Members = quorum.Merged(members)
-	return p, ok || len(members) > 0
+	return p, ok || p.Searched || len(members) > 0
 }
 
 // mostMembers is how many accounts of members are taken from one host.
-const mostMembers = 200
+const mostMembers = 500
 
 func revisionIn(text string) (int64, bool) {
 	n, err := strconv.ParseFloat(text, 64)

@@ -24,9 +24,10 @@ type API struct {
 	// operator's machine or from a control-plane host; Unknown where nobody has asked. EndpointProblem is why not.
 	EndpointAnswers Tri    `json:"endpointAnswers,omitempty"`
 	EndpointProblem string `json:"endpointProblem,omitempty"`
-	// EndpointServes is asked where the API of none of the hosts answers: Yes when an API server at the endpoint says
-	// that it is ready, which takes an etcd with a quorum. Nobody vouches for it that the server is this cluster's.
-	EndpointServes Tri `json:"endpointServes,omitempty"`
+	// ReadyAt is looked for where the API of none of the hosts answers: the manifest's endpoint, or one that
+	// control-plane hosts dial, "host:port", at which an API server says that it is ready. That takes an etcd with a
+	// quorum. Nobody vouches for it that the server is this cluster's. "" where there is none.
+	ReadyAt string `json:"readyAt,omitempty"`
 	// AutoApproval is Yes when whoever has a join token gets any Node's certificate: a rule of kubeadm's.
 	AutoApproval Tri `json:"autoApproval,omitempty"`
 	// Addons is the digest of each addon as last applied by us, by name; one that was never applied is missing.

@@ -32,6 +32,8 @@ type Progress struct {
 	// Members are those of which its database tells, each once. They are what it was told last, and it may have some
 	// that left in an earlier life of the cluster.
 	Members []observed.Member
+	// Searched says that all of the database was searched for them.
+	Searched bool
 }
 
 func (p Progress) known() bool { return p.Revision > 0 }
@@ -228,12 +230,8 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 			d.Hosts[h.ID] = a
 		}
 	}
-	var gone []string
-	for _, m := range slices.Concat(o.Copy.Members, b.members(o)) {
-		if m.Name != "" && b.hostNamed(m) == "" && !slices.Contains(gone, m.Name) {
-			gone = append(gone, m.Name)
-			b.deleteStrange(m.Name, "the manifest has no such control-plane host any more", step.Death{})
-		}
+	for _, m := range b.strangersOf(slices.Concat(o.Copy.Members, b.members(o))) {
+		b.deleteStrange(m.Name, "the manifest has no such control-plane host any more", step.Death{})
 	}
 }
 
@@ -294,6 +292,9 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 		}
 	case step.FullBackup:
 		note("what was written after the backup is gone")
+	}
+	if !b.membersKnown(o) {
+		note("nobody says which members etcd had: make sure that none serves that is no host of the manifest")
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		seen := b.in.Is.Hosts[h.ID]

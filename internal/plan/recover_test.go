@@ -225,7 +225,7 @@ func TestRecoverRefuses(t *testing.T) {
 			func() RecoverOptions { o := destroyed(survivor(), gone...); o.On = "192.0.1.1"; return o }(),
 			"w-1 is no control-plane host"},
 		"a member that the manifest does not have": {stranger(), destroyed(survivor(), gone...),
-			"etcd member old-4 (no host of the manifest)"},
+			"etcd lists old-4, and no control-plane host of the manifest is that"},
 		"a host of another cluster": {func() decide.Input {
 			in := lost(silent, "cp-2", "cp-3")
 			mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
@@ -388,20 +388,21 @@ func TestNothingIsRecoveredWhileAnybodyServes(t *testing.T) {
 func TestNothingIsRecoveredBesideAClusterThatOthersServe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		serves  observed.Tri
-		begun   bool
+		readyAt string
+		begun   observed.Tri // an API server answers where the recovery has begun; Unknown where none has
 		refused bool
 	}{
-		"nobody answers there":            {observed.No, false, false},
-		"nobody has asked":                {observed.Unknown, false, false},
-		"somebody is ready":               {observed.Yes, false, true},
-		"the recovery that goes on there": {observed.Yes, true, false},
+		"nobody answers there":             {"", observed.Unknown, false},
+		"somebody is ready":                {"192.0.2.9:6443", observed.Unknown, true},
+		"the recovery that goes on there":  {"192.0.2.9:6443", observed.Yes, false},
+		"others, before it comes that far": {"192.0.2.9:6443", observed.No, true},
 	} {
 		in, o := two()
 		o.On = "192.0.0.4"
-		in.Is.API.EndpointServes = c.serves
+		in.Is.API.ReadyAt = c.readyAt
 		mutate(in, "cp-4", func(h *observed.Host) {
-			if c.begun {
+			if c.begun != observed.Unknown {
+				h.APIServer = c.begun
 				h.Marker.Restoring, h.Marker.Complete, h.Marker.Fenced = true, false, "run-1"
 			}
 		})
@@ -432,6 +433,7 @@ func TestMembersOnADiskAreAccountedFor(t *testing.T) {
 		"one that is not":      {[]observed.Member{told("cp-1", 1), told("cp-9", 9)}, nil, "--confirm-destroyed cp-9"},
 		"one that is not, yes": {[]observed.Member{told("cp-1", 1), told("cp-9", 9)}, []string{"cp-9"}, ""},
 		"one without a name":   {[]observed.Member{told("", 9)}, nil, ""}, // it has never started
+		"a worker by now":      {[]observed.Member{told("w-1", 9)}, nil, ""},
 	} {
 		in := lost(bare, "cp-2", "cp-3")
 		in.Is.Etcd, in.Is.API = observed.Etcd{Reached: observed.No}, observed.API{Reached: observed.No}
@@ -446,9 +448,33 @@ func TestMembersOnADiskAreAccountedFor(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_, dropped := p.Step("delete-node/cp-9")
-		if dropped != (c.confirm != nil) {
-			t.Errorf("%s: the Node goes: %t", name, dropped)
+		if _, worker := p.Step("delete-node/w-1"); dropped != (c.confirm != nil) || worker {
+			t.Errorf("%s: the Node goes: %t, the worker's: %t", name, dropped, worker)
 		}
+	}
+}
+
+// A backup tells of members as well. Where nobody does, the plan's reader is to make sure.
+func TestMembersInABackupAreAccountedFor(t *testing.T) {
+	t.Parallel()
+	in := lost(bare, "cp-1", "cp-2", "cp-3")
+	in.Is.Etcd, in.Is.API = observed.Etcd{}, observed.API{}
+	o := backupOf(nil)
+	if _, err := Recover(in, o); err == nil || !strings.Contains(err.Error(), "--confirm-destroyed old-2") {
+		t.Errorf("the backup's stranger: %v", err)
+	}
+	o = destroyed(o, "old-2")
+	p, err := Recover(in, o)
+	if _, dropped := p.Step("delete-node/old-2"); err != nil || !dropped {
+		t.Errorf("confirmed: %v, the Node goes: %t", err, dropped)
+	}
+	const nobody = "nobody says which members etcd had"
+	if notes := strings.Join(p.Notes, "\n"); strings.Contains(notes, nobody) {
+		t.Errorf("the backup says it: %s", notes)
+	}
+	o.Copy.Members = nil
+	if p, err = Recover(in, o); err != nil || !strings.Contains(strings.Join(p.Notes, "\n"), nobody) {
+		t.Errorf("nobody says it: %v, %q", err, p.Notes)
 	}
 }
 

@@ -37,11 +37,11 @@ func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 			"(%s): a recovery would begin a second cluster beside one that works; look for a network that is cut "+
 			"between control-plane hosts", assessed.Serving, assessed.Why)
 	}
-	if assessed.Elsewhere {
-		return fmt.Errorf("an API server at %s says that it is ready, although none of the manifest's control-plane "+
-			"hosts serves (%s): a recovery would begin a second cluster beside one that works; put the hosts that serve "+
-			"it into the manifest and run kubeone apply, or, if another cluster answers there, correct the endpoint",
-			b.in.Want.Endpoint, assessed.Why)
+	if assessed.Elsewhere != "" {
+		return fmt.Errorf("an API server at %s says that it is ready, and it is none of the control-plane hosts that "+
+			"answered (%s): a recovery would begin a second cluster beside one that works; bring back the way to the hosts "+
+			"that serve it, or put them into the manifest, and run kubeone apply; if another cluster answers there, "+
+			"correct apiEndpoint", assessed.Elsewhere, assessed.Why)
 	}
 	return errors.Join(b.ownCopy(o.Copy), b.accountedFor(o))
 }
@@ -113,18 +113,36 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 			missing, flags = append(missing, b.node(h)), append(flags, "--confirm-destroyed "+b.node(h))
 		}
 	}
-	for _, m := range b.members(o) {
-		if m.Name != "" && b.hostNamed(m) == "" && !slices.Contains(o.Destroyed, m.Name) {
-			missing, flags = append(missing, "etcd member "+m.Name+" (no host of the manifest)"),
-				append(flags, "--confirm-destroyed "+m.Name)
-		}
-	}
 	if len(missing) > 0 {
 		errs = append(errs, fmt.Errorf("%s cannot be reached, so etcd cannot be stopped there, and might serve the "+
 			"old data beside the new: bring back what can be brought back; what is destroyed for good, confirm with %s",
 			strings.Join(missing, " and "), strings.Join(flags, " ")))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, b.strangersAccountedFor(o))...)
+}
+
+// strangersAccountedFor refuses to begin anew while a member of etcd may be serving that no control-plane host of the
+// manifest is.
+func (b *builder) strangersAccountedFor(o RecoverOptions) error {
+	var names, flags []string
+	for _, m := range b.strangersOf(b.members(o)) {
+		if !slices.Contains(o.Destroyed, m.Name) {
+			names, flags = append(names, m.Name), append(flags, "--confirm-destroyed "+m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	from := "etcd lists"
+	if len(b.in.Is.Etcd.Members) == 0 {
+		from = "the data of etcd, on a disk or in the " + string(o.Copy.From) + ", has"
+		if o.Copy.From == step.SurvivingMember {
+			from = "the data of etcd on a disk has"
+		}
+	}
+	return fmt.Errorf("%s %s, and no control-plane host of the manifest is that: it might serve the old data beside the "+
+		"new. Put what is there into the manifest; what is destroyed for good, or has left etcd long ago, confirm with %s",
+		from, strings.Join(names, " and "), strings.Join(flags, " "))
 }
 
 func deniedWhy(seen observed.Host) string {

@@ -29,21 +29,52 @@ func (b *builder) holders() []desired.Host {
 	return out
 }
 
-// members are those of etcd: by its own list, else those of which the disks of hosts tell.
+// members are those of etcd: by its own list, else by the data on disks and the copy.
 func (b *builder) members(o RecoverOptions) []observed.Member {
 	if listed := b.in.Is.Etcd.Members; len(listed) > 0 {
 		return listed
 	}
-	return b.onDisks(o)
+	return slices.Concat(b.onDisks(o), o.Copy.Members)
 }
 
-// onDisks are the members of which the holders' databases tell.
+// strangersOf are those members that may serve and are of no control-plane host of the manifest; each name once. One
+// without a name has never started. A worker that answers, and has no data of etcd, is what became of its member.
+func (b *builder) strangersOf(members []observed.Member) []observed.Member {
+	var out []observed.Member
+	for _, m := range members {
+		known := slices.ContainsFunc(out, func(other observed.Member) bool { return other.Name == m.Name })
+		if m.Name != "" && !known && b.hostNamed(m) == "" && !b.nowWorks(m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// nowWorks reports whether the member's host is a worker by now, and has nothing of etcd left.
+func (b *builder) nowWorks(m observed.Member) bool {
+	return slices.ContainsFunc(b.in.Want.Workers, func(h desired.Host) bool {
+		seen := b.in.Is.Hosts[h.ID]
+		is := m.Name == b.node(h) || slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) })
+		return is && seen.Reach == observed.Reached && seen.EtcdData == observed.No
+	})
+}
+
+// onDisks are the members of which the databases on control-plane hosts tell, of the cluster's latest life.
 func (b *builder) onDisks(o RecoverOptions) []observed.Member {
 	var out []observed.Member
-	for _, h := range b.holders() {
-		out = append(out, o.Progress[h.ID].Members...)
+	epoch := condition.EpochBegun(&b.in.Want, &b.in.Is)
+	for _, h := range b.in.Want.ControlPlane {
+		if m := b.in.Is.Hosts[h.ID].Marker; m == nil || m.Epoch >= epoch {
+			out = append(out, o.Progress[h.ID].Members...)
+		}
 	}
 	return quorum.Merged(out)
+}
+
+// membersKnown reports whether somebody has said which members etcd has.
+func (b *builder) membersKnown(o RecoverOptions) bool {
+	return len(b.in.Is.Etcd.Members) > 0 || len(o.Copy.Members) > 0 ||
+		slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool { return o.Progress[h.ID].Searched })
 }
 
 // keeps reports whether a recovery took etcd's data away from the host, so that it has it in /var/lib/kubeone-old

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,6 +10,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,8 +41,14 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 	if !ca.AppendCertsFromPEM(cluster.Access{Kubeconfig: c.answer.Credentials.Kubeconfig}.CA()) {
 		return observed.Unknown, ""
 	}
+	ctx, cancel := context.WithTimeout(ctx, endpointTimeout)
+	defer cancel()
 	err := fromAny(ctx, []Target{c.target}, func(ctx context.Context, dial dialFunc) error {
-		return handshake(ctx, dial, p.Endpoint, ca)
+		connection, err := handshake(ctx, dial, p.Endpoint, &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS12})
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err
 	})
 	if err != nil {
 		return observed.No, oneLine(err)
@@ -47,34 +56,60 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 	return observed.Yes, ""
 }
 
-// endpointServes finds out whether an API server at the endpoint says that it is ready: seen from this machine, or from
-// a control-plane host that answers. It is asked when none of the hosts' own API servers has answered, so that nobody
-// takes a cluster for lost that others serve. Whoever answers need not prove who it is, and is told nothing: all that
-// comes of a Yes is that less is done.
-func (p *prober) endpointServes(ctx context.Context) observed.Tri {
-	if p.Endpoint == "" {
-		return observed.Unknown
-	}
+// readyAt finds an API server that says that it is ready, where the API's users look for it: at the endpoint, and where
+// the kubeconfigs of control-plane hosts have it; seen from this machine, or from a control-plane host that answers. It
+// is asked when none of the hosts' own API servers has answered, so that nobody takes a cluster for lost that others
+// serve. Whoever answers need not prove who it is, and is told nothing: all that comes of it is that less is done.
+func (p *prober) readyAt(ctx context.Context) string {
 	var via []Target
+	endpoints := []string{p.Endpoint}
 	for _, t := range p.Targets {
-		if t.ControlPlane && p.answers[t.ID].Host.Reach == observed.Reached {
-			via = append(via, t)
+		seen := p.answers[t.ID].Host
+		if !t.ControlPlane || seen.Reach != observed.Reached {
+			continue
+		}
+		via = append(via, t)
+		for _, server := range []string{seen.Endpoint, seen.AdminEndpoint} {
+			if u, err := url.Parse(server); err == nil && u.Port() != "" && len(endpoints) < mostEndpoints {
+				endpoints = append(endpoints, u.Host)
+			}
 		}
 	}
-	p.count(1, 0)
-	return observed.Of(fromAny(ctx, via, func(ctx context.Context, dial dialFunc) error {
-		return ready(ctx, dial, p.Endpoint)
-	}) == nil)
+	endpoints = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(endpoints))),
+		func(e string) bool { return e == "" })
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	ready := make([]bool, len(endpoints))
+	var asking sync.WaitGroup
+	for i, endpoint := range endpoints {
+		p.count(1, 0)
+		asking.Go(func() {
+			ready[i] = fromAny(ctx, via, func(ctx context.Context, dial dialFunc) error {
+				return askReady(ctx, dial, endpoint)
+			}) == nil
+		})
+	}
+	asking.Wait()
+	if i := slices.Index(ready, true); i >= 0 {
+		return endpoints[i]
+	}
+	return ""
 }
 
-// fromAny asks from this machine and from all the hosts at once, for two seconds at most, and is nil as soon as one has
-// succeeded; else it is why none has.
+// mostEndpoints is at how many places an API server is looked for that is ready, and readyTimeout for how long.
+const (
+	mostEndpoints = 8
+	readyTimeout  = 4 * time.Second
+)
+
+// fromAny asks from this machine and from all the hosts at once, and is nil as soon as one has succeeded; else it is
+// why none has. What goes on when it returns has its context ended.
 func fromAny(ctx context.Context, hosts []Target, ask func(context.Context, dialFunc) error) error {
 	from := []dialFrom{{"this machine", (&net.Dialer{}).DialContext}}
 	for _, t := range hosts {
 		from = append(from, dialFrom{t.ID, t.Host.Dial})
 	}
-	ctx, cancel := context.WithTimeout(ctx, endpointTimeout)
+	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
@@ -99,24 +134,30 @@ func fromAny(ctx context.Context, hosts []Target, ask func(context.Context, dial
 	return errors.Join(problems...)
 }
 
-// ready asks an API server whether it is ready. Whoever says so in other words is something else.
-func ready(ctx context.Context, dial dialFunc, address string) error {
-	transport := &http.Transport{
-		DialContext: dial, DisableKeepAlives: true,
-		TLSClientConfig: &tls.Config{
-			InsecureSkipVerify: true, //nolint:gosec // see endpointServes: nothing is told, and a lie has little done
-		},
+// askReady asks an API server whether it is ready. Whoever says so in other words is something else.
+func askReady(ctx context.Context, dial dialFunc, address string) error {
+	connection, err := handshake(ctx, dial, address, &tls.Config{
+		InsecureSkipVerify: true, //nolint:gosec // see readyAt: nothing is told, and a lie has less done
+	})
+	if err != nil {
+		return err
 	}
+	defer func() { _ = connection.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = connection.SetDeadline(time.Unix(1, 0)) })()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/readyz", http.NoBody)
 	if err != nil {
 		return err
 	}
-	answer, err := transport.RoundTrip(request)
+	request.Close = true
+	if err := request.Write(connection); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(io.LimitReader(connection, 16<<10)), request)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 64))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 3))
 	if err != nil {
 		return err
 	}
@@ -126,17 +167,21 @@ func ready(ctx context.Context, dial dialFunc, address string) error {
 	return nil
 }
 
-// handshake makes a TLS connection and ends it.
-func handshake(ctx context.Context, dial dialFunc, address string, ca *x509.CertPool) error {
+// handshake makes a TLS connection to the server, whose name is that in the address.
+func handshake(ctx context.Context, dial dialFunc, address string, config *tls.Config) (*tls.Conn, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	raw, err := dial(ctx, "tcp", address)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = raw.Close() }()
-	secure := tls.Client(raw, &tls.Config{RootCAs: ca, ServerName: name, MinVersion: tls.VersionTLS12})
-	return secure.HandshakeContext(ctx)
+	config.ServerName = name
+	secure := tls.Client(raw, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return secure, nil
 }

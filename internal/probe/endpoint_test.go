@@ -54,14 +54,14 @@ func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
 		status int
 		body   string
 		asked  bool
-		want   observed.Tri
+		ready  bool
 	}{
-		"ready":           {http.StatusOK, "ok", true, observed.Yes},
-		"without etcd":    {http.StatusInternalServerError, "[-]etcd failed: reason withheld", true, observed.No},
-		"not for anybody": {http.StatusUnauthorized, "{}", true, observed.No},
-		"a web page":      {http.StatusOK, "<html>ok</html>", true, observed.No},
-		"an endless one":  {http.StatusOK, strings.Repeat("ok", 1<<20), true, observed.No},
-		"nobody asks":     {http.StatusOK, "ok", false, observed.Unknown},
+		"ready":           {http.StatusOK, "ok", true, true},
+		"without etcd":    {http.StatusInternalServerError, "[-]etcd failed: reason withheld", true, false},
+		"not for anybody": {http.StatusUnauthorized, "{}", true, false},
+		"a web page":      {http.StatusOK, "<html>ok</html>", true, false},
+		"an endless one":  {http.StatusOK, strings.Repeat("ok", 1<<20), true, false},
+		"nobody asks":     {http.StatusOK, "ok", false, false},
 	} {
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/readyz" || r.Header.Get("Authorization") != "" {
@@ -81,16 +81,46 @@ func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
 			}}.withDefaults(),
 			answers: map[string]Answer{"cp-1": reached, "cp-2": reached},
 		}
+		const endpoint = "api.invalid:6443" // this machine does not find it
 		if c.asked {
-			p.Endpoint = "api.invalid:6443" // this machine does not find it
+			p.Endpoint = endpoint
 		}
-		if got := p.endpointServes(t.Context()); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+		if got := p.readyAt(t.Context()); (got == endpoint) != c.ready || got != "" && got != endpoint {
+			t.Errorf("%s: %q", name, got)
+		}
+		reached.Host.Endpoint, p.Endpoint = "https://old.invalid:6443", ""
+		p.answers["cp-2"] = reached
+		if got := p.readyAt(t.Context()); c.ready && got != "old.invalid:6443" {
+			t.Errorf("%s: where a host dials: %q", name, got)
 		}
 		p.answers["cp-2"] = Answer{Host: observed.Host{Reach: observed.Unreachable}}
-		if got := p.endpointServes(t.Context()); got == observed.Yes {
+		p.Endpoint = endpoint
+		if got := p.readyAt(t.Context()); got != "" {
 			t.Errorf("%s: it was asked through a host that does not answer", name)
 		}
+	}
+}
+
+// Whoever takes a connection and says nothing keeps nobody for longer than there is time.
+func TestASilentEndpointIsLeft(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		c, err := silent.Accept()
+		cancel()
+		if err == nil {
+			_, _ = io.Copy(io.Discard, c) // until the other side has gone
+			_ = c.Close()
+		}
+	}()
+	p := &prober{Request: Request{Endpoint: silent.Addr().String()}.withDefaults()}
+	if got := p.readyAt(ctx); got != "" {
+		t.Errorf("%q is ready", got)
 	}
 }
 

@@ -87,7 +87,7 @@ type Requests struct {
 }
 
 // Run asks everybody. It returns within Request.Timeout, or, while a host is in the middle of its answer, within as
-// much more as AnswerTimeout is longer than HostTimeout; two seconds later where the API of no host answers, and who is
+// much more as AnswerTimeout is longer than HostTimeout; four seconds later where the API of no host answers, and who is
 // at the endpoint is slow to say whether it serves. It fails only if the request makes no sense or ctx itself
 // ended; hosts, an API or an etcd that do not answer are part of the result.
 func Run(ctx context.Context, r Request) (Result, error) {
@@ -117,7 +117,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 		members = p.readEtcd(within, p.ofNewestLife(func(c Credentials) bool { return c.Etcd.Complete() }))
 	}
 	if api.Reached != observed.Yes {
-		api.EndpointServes = p.endpointServes(ctx)
+		api.ReadyAt = p.readyAt(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("probing %d hosts: %w", len(r.Targets), err)

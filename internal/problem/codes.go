@@ -145,6 +145,7 @@ const (
 	ReplacedMember     Code = "ReplacedMember"
 	EtcdMembersUnknown Code = "EtcdMembersUnknown"
 	EtcdQuorumLost     Code = "EtcdQuorumLost"
+	ServedElsewhere    Code = "ServedElsewhere"
 	EtcdWithoutMembers Code = "EtcdWithoutMembers"
 	RecoveryIncomplete Code = "RecoveryIncomplete"
 	SuccessorNeeded    Code = "SuccessorNeeded"

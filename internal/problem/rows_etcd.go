@@ -1,6 +1,6 @@
 package problem
 
-func etcdRows() [7]row {
+func etcdRows() [8]row {
 	return [...]row{
 		{
 			code: OrphanMember, class: ClassEtcd,
@@ -26,6 +26,14 @@ func etcdRows() [7]row {
 				"written to.",
 			what: "etcd has lost its quorum: {healthy} of {voters} voters healthy, quorum {quorum}",
 			do:   "bring hosts back; only if that is impossible, run kubeone recover",
+		},
+		{
+			code: ServedElsewhere, class: ClassEtcd,
+			meaning: "No control-plane host of the manifest that answers serves the cluster, and an API server is ready " +
+				"where the cluster's users look for it: others have etcd's quorum.",
+			what: "an API server is ready at {endpoint}, and it is none of the control-plane hosts that answered",
+			do: "bring back the way to the hosts that serve, or put them into the manifest; a recovery or an " +
+				"installation would make a second cluster",
 		},
 		{
 			code: EtcdWithoutMembers, class: ClassEtcd,

@@ -151,9 +151,9 @@ func stepRows() [43]row { //nolint:funlen // a table
 		},
 		{
 			code: AddServingHosts,
-			do: "An API server at {endpoint} says that it is ready, so hosts that the manifest does not have serve " +
-				"the cluster. Put them into the manifest and run kubeone apply, which has the others join them. If it " +
-				"is another cluster that answers there, correct apiEndpoint.",
+			do: "Hosts that did not answer, or that the manifest does not have, serve the cluster at {endpoint}. Bring " +
+				"back the way to the former, put the latter into the manifest, and run kubeone apply, which has the " +
+				"other hosts join them. If it is another cluster that answers there, correct apiEndpoint.",
 		},
 		{
 			code: BringBackHosts,

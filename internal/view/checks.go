@@ -70,8 +70,8 @@ func checkAPI(a observed.API) Check {
 		return Check{"api", false, "nothing answers there: " + a.EndpointProblem + "; the API answers"}
 	case a.Reached == observed.Yes:
 		return Check{"api", true, "answers"}
-	case a.EndpointServes == observed.Yes:
-		return Check{"api", false, "none of the hosts' answers, and one is ready there: others serve the cluster"}
+	case a.ReadyAt != "":
+		return Check{"api", false, "none of the hosts' answers; one is ready at " + a.ReadyAt}
 	case a.Problem != "":
 		return Check{"api", false, a.Problem}
 	case a.Reached == observed.No:

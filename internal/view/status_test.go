@@ -79,7 +79,7 @@ func TestOneThingWrongIsNotHealthy(t *testing.T) {
 	}
 	for name, break1 := range map[string]func(*StatusInput){
 		"api: others serve": func(st *StatusInput) {
-			st.World.API.Reached, st.World.API.EndpointServes = observed.No, observed.Yes
+			st.World.API.Reached, st.World.API.ReadyAt = observed.No, "192.0.2.9:6443"
 		},
 		"api: nobody at the endpoint": func(st *StatusInput) {
 			st.World.API.EndpointAnswers, st.World.API.EndpointProblem = observed.No, "from this machine: refused"

@@ -85,10 +85,10 @@ func servedElsewhere(s *story) {
 func (s *story) membersOnDisks() {
 	s.Helper()
 	for _, host := range s.Lab.ControlPlanes() {
-		text, err := host.Exec(s.Context(), script.Progress())
+		text, err := host.Exec(s.Context(), script.Progress(true))
 		s.must(err)
 		for _, other := range s.Lab.ControlPlanes() {
-			if !strings.Contains(text, `"name":"`+other.Name+`"`) || !strings.Contains(text, "\nmetric ") {
+			if !strings.Contains(text, `"name":"`+other.Name+`"`) || !strings.Contains(text, "\nsearched") {
 				s.Errorf("the disk of %s does not tell of %s:\n%s", host.Name, other.Name, text)
 			}
 		}

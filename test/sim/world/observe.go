@@ -159,7 +159,7 @@ func (w *World) observeRunning(h *Host, out *observed.Host) {
 func (w *World) observeAPI() observed.API {
 	via := w.apiVia()
 	if via == nil {
-		return observed.API{Reached: w.credentials(), EndpointServes: w.endpointServes()}
+		return observed.API{Reached: w.credentials(), ReadyAt: w.readyAt()}
 	}
 	r, _ := w.member(via)
 	out := observed.API{
@@ -219,11 +219,15 @@ func (w *World) OnDisk(h *Host) []observed.Member {
 	return out
 }
 
-// endpointServes is Yes where who dials the endpoint comes to an API server that works, of whatever host.
-func (w *World) endpointServes() observed.Tri {
-	return observed.Of(slices.ContainsFunc(w.Hosts, func(h *Host) bool {
+// readyAt is where who dials the endpoint comes to an API server that works, of whatever host.
+func (w *World) readyAt() string {
+	serves := slices.ContainsFunc(w.Hosts, func(h *Host) bool {
 		return h.ControlPlane && h.Reached() && w.APIReady(h)
-	}))
+	})
+	if !serves {
+		return ""
+	}
+	return w.want.Endpoint.String()
 }
 
 // credentials says what it means that nothing answers: No if some host had credentials to ask with.
