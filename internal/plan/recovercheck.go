@@ -39,9 +39,9 @@ func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 	}
 	if assessed.Elsewhere != "" {
 		return fmt.Errorf("an API server at %s says that it is ready, and it is none of the control-plane hosts that "+
-			"answered (%s): a recovery would begin a second cluster beside one that works; bring back the way to the hosts "+
-			"that serve it, or put them into the manifest, and run kubeone apply; if another cluster answers there, "+
-			"correct apiEndpoint", assessed.Elsewhere, assessed.Why)
+			"answered (%s): a recovery would begin a second cluster beside one that works; bring back the way to the "+
+			"hosts that serve it, or put them into the manifest, and run kubeone apply; if another cluster answers "+
+			"there, correct apiEndpoint", assessed.Elsewhere, assessed.Why)
 	}
 	return errors.Join(b.ownCopy(o.Copy), b.accountedFor(o))
 }
@@ -140,9 +140,9 @@ func (b *builder) strangersAccountedFor(o RecoverOptions) error {
 			from = "the data of etcd on a disk has"
 		}
 	}
-	return fmt.Errorf("%s %s, and no control-plane host of the manifest is that: it might serve the old data beside the "+
-		"new. Put what is there into the manifest; what is destroyed for good, or has left etcd long ago, confirm with %s",
-		from, strings.Join(names, " and "), strings.Join(flags, " "))
+	return fmt.Errorf("%s %s, and no control-plane host of the manifest is that: it might serve the old data beside "+
+		"the new. Put what is there into the manifest; what is destroyed for good, or has left etcd long ago, confirm "+
+		"with %s", from, strings.Join(names, " and "), strings.Join(flags, " "))
 }
 
 func deniedWhy(seen observed.Host) string {

@@ -87,8 +87,8 @@ type Requests struct {
 }
 
 // Run asks everybody. It returns within Request.Timeout, or, while a host is in the middle of its answer, within as
-// much more as AnswerTimeout is longer than HostTimeout; four seconds later where the API of no host answers, and who is
-// at the endpoint is slow to say whether it serves. It fails only if the request makes no sense or ctx itself
+// much more as AnswerTimeout is longer than HostTimeout; four seconds later where the API of no host answers, and who
+// is at the endpoint is slow to say whether it serves. It fails only if the request makes no sense or ctx itself
 // ended; hosts, an API or an etcd that do not answer are part of the result.
 func Run(ctx context.Context, r Request) (Result, error) {
 	if err := r.validate(); err != nil {

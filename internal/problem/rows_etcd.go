@@ -29,8 +29,8 @@ func etcdRows() [8]row {
 		},
 		{
 			code: ServedElsewhere, class: ClassEtcd,
-			meaning: "No control-plane host of the manifest that answers serves the cluster, and an API server is ready " +
-				"where the cluster's users look for it: others have etcd's quorum.",
+			meaning: "No control-plane host of the manifest that answers serves the cluster, and an API server is " +
+				"ready where the cluster's users look for it: others have etcd's quorum.",
 			what: "an API server is ready at {endpoint}, and it is none of the control-plane hosts that answered",
 			do: "bring back the way to the hosts that serve, or put them into the manifest; a recovery or an " +
 				"installation would make a second cluster",

@@ -71,7 +71,9 @@ func servedElsewhere(s *story) {
 		_, err := host.Exec(ctx, "[ ! -e /var/lib/etcd/member ] && ! curl -skf -m 3 https://127.0.0.1:6443/readyz")
 		return err
 	})
-	for _, args := range [][]string{{"etcd", "restore", file, "-y"}, {"recover", "--from", file, "-y", "--on", "cp-1"}} {
+	for _, args := range [][]string{
+		{"etcd", "restore", file, "-y"}, {"recover", "--from", file, "-y", "--on", "cp-1"},
+	} {
 		s.run(15, args, "a second cluster beside one that works")
 	}
 	s.same("what runs on the others since when", before, s.started(others))

@@ -64,8 +64,8 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.Anyhow, "seed=1 hosts=3+0 start=healthy faults=30:recover:1:2", safety.Recovery},
 		{drive.OldData, "seed=1 hosts=5+0 start=healthy faults=1:slow:0:300,40:replaced:2:1,40:replaced:3:1," +
 			"40:replaced:4:1,60:recover:0:1", safety.NewestData},
-		{drive.Unlisted, "seed=30092948 hosts=2+1 start=surplus faults=27:replaced:1:22,43:expired:0:86,73:left-out:0:65," +
-			"91:reset:2:55,127:recover:0:62", safety.OneBrain},
+		{drive.Unlisted, "seed=30092948 hosts=2+1 start=surplus faults=27:replaced:1:22,43:expired:0:86," +
+			"73:left-out:0:65,91:reset:2:55,127:recover:0:62", safety.OneBrain},
 		{drive.Unwritten, "seed=1 hosts=3+0 start=healthy faults=1:encryption:0:1", safety.Readable},
 		{drive.NoHooks, "seed=1 hosts=1+2 start=healthy faults=1:hooks:0:1,60:force-upgrade:0:1", safety.Hooked},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},

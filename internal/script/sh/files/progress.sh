@@ -5,10 +5,10 @@
 set -u
 BIN=/opt/kubeone/bin
 DB=/var/lib/etcd/member/snap/db
-MEMBER='[0-9a-f]{1,16}\{"id":[0-9]{1,20},"peerURLs":\[[^]{}[:cntrl:]]{0,500}\][^{}[:cntrl:]]{0,1000}\}'
+PATTERN='[0-9a-f]{1,16}\{"id":[0-9]{1,20},"peerURLs":\[[^]{}[:cntrl:]]{0,500}\][^{}[:cntrl:]]{0,1000}\}'
 # found prints what of the database is like a member. It has no lines: without a break at each zero one could be all of it.
 found() {
-	{ timeout 40 tr '\000' '\n' <"$DB" 2>/dev/null && echo searched; } | LC_ALL=C grep -aoE "$MEMBER|[0-9a-f]{1,16}removed|^searched\$" |
+	{ timeout 40 tr '\000' '\n' <"$DB" 2>/dev/null && echo searched; } | LC_ALL=C grep -aoE "$PATTERN|[0-9a-f]{1,16}removed|^searched\$" |
 		LC_ALL=C sort -u
 }
 members() {
