@@ -57,16 +57,16 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 }
 
 // readyAt finds an API server that says that it is ready, where the API's users look for it: at the endpoint, and where
-// the kubeconfigs of control-plane hosts have it; seen from this machine, or from a control-plane host that answers. It
-// is asked when none of the hosts' own API servers has answered, so that nobody takes a cluster for lost that others
-// serve. Whoever answers need not prove who it is, and is told nothing: all that comes of it is that less is done.
+// the kubeconfigs of control-plane hosts have it; seen from this machine, or from such a host that answers. It is asked
+// when none of the hosts' own API servers has answered, so that nobody takes a cluster for lost that others serve.
+// Whoever answers need not prove who it is, and is told nothing: all that comes of it is that less is done.
 func (p *prober) readyAt(ctx context.Context) string {
 	var via []Target
 	endpoints := []string{p.Endpoint}
 	for _, t := range p.Targets {
 		seen := p.answers[t.ID].Host
-		if !t.ControlPlane || seen.Reach != observed.Reached {
-			continue
+		if !t.ControlPlane || seen.Reach != observed.Reached || seen.FirstContact != "" {
+			continue // whose key nobody has approved has no say
 		}
 		via = append(via, t)
 		for _, server := range []string{seen.Endpoint, seen.AdminEndpoint} {

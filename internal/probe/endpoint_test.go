@@ -93,10 +93,15 @@ func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
 		if got := p.readyAt(t.Context()); c.ready && got != "old.invalid:6443" {
 			t.Errorf("%s: where a host dials: %q", name, got)
 		}
-		p.answers["cp-2"] = Answer{Host: observed.Host{Reach: observed.Unreachable}}
 		p.Endpoint = endpoint
-		if got := p.readyAt(t.Context()); got != "" {
-			t.Errorf("%s: it was asked through a host that does not answer", name)
+		for what, not := range map[string]observed.Host{
+			"does not answer": {Reach: observed.Unreachable},
+			"nobody approved": {Reach: observed.Reached, FirstContact: "SHA256:new", Endpoint: "https://new.invalid:1"},
+		} {
+			p.answers["cp-2"] = Answer{Host: not}
+			if got := p.readyAt(t.Context()); got != "" {
+				t.Errorf("%s: it was asked through a host that %s", name, what)
+			}
 		}
 	}
 }
