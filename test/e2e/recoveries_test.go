@@ -92,12 +92,12 @@ func (s *story) membersOnDisks() {
 		text, err := host.Exec(s.Context(), script.Progress(true))
 		s.must(err)
 		for _, other := range s.Lab.ControlPlanes() {
-			if !strings.Contains(text, `"name":"`+other.Name+`"`) || !strings.Contains(text, "\nsearched") {
-				s.Errorf("the disk of %s does not tell of %s:\n%s", host.Name, other.Name, text)
+			if !strings.Contains(text, `"name":"`+other.Hostname+`"`) || !strings.Contains(text, "\nsearched") {
+				s.Errorf("the disk of %s does not tell of %s:\n%s", host.Hostname, other.Hostname, text)
 			}
 		}
 		if !strings.Contains(text, "\nremoved ") {
-			s.Errorf("the disk of %s does not tell of the member that cp-1 was:\n%s", host.Name, text)
+			s.Errorf("the disk of %s does not tell of the member that cp-1 was:\n%s", host.Hostname, text)
 		}
 	}
 }
