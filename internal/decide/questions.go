@@ -67,8 +67,8 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 		return fsm.OnYes, names(v.workers(), (*hostState).joined) + " joined this cluster, whose control plane is gone"
 	}
 	if at := v.elsewhere(); at != "" && len(having(v.controlPlane(), (*hostState).holdsData)) == 0 {
-		return fsm.OnYes, "an API server is ready at " + at + ", although no control-plane host of the manifest holds " +
-			"its cluster"
+		return fsm.OnYes, "an API server is ready at " + at + ", although no control-plane host of the manifest " +
+			"holds its cluster"
 	}
 	if begun := names(v.controlPlane(), func(s *hostState) bool {
 		return s.Condition == condition.Partial

@@ -243,9 +243,9 @@ func conditionsRows() [47]row { //nolint:funlen // a table
 			what: "the keys by which Secrets are encrypted are gone: /etc/kubernetes/encryption/{digest}.yaml is not " +
 				"there, or is another file",
 			do: "kubeone apply brings them from another control-plane host. Where no host has them, and the API " +
-				"server of another control-plane host runs without --encryption-provider-config, nothing is stored by them " +
-				"yet: take that flag out of /etc/kubernetes/manifests/kube-apiserver.yaml here. Else recover the " +
-				"cluster from a backup, which has them: kubeone recover --from FILE",
+				"server of another control-plane host runs without --encryption-provider-config, nothing is stored " +
+				"by them yet: take that flag out of /etc/kubernetes/manifests/kube-apiserver.yaml here. Else recover " +
+				"the cluster from a backup, which has them: kubeone recover --from FILE",
 		},
 		{
 			code: CAKeyMissing, class: ClassRuntime,

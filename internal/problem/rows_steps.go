@@ -152,8 +152,8 @@ func stepRows() [43]row { //nolint:funlen // a table
 		{
 			code: AddServingHosts,
 			do: "Hosts that did not answer, or that the manifest does not have, serve the cluster at {endpoint}. " +
-				"Bring back the way to the former, put the latter into the manifest, and run kubeone apply, which has the " +
-				"other hosts join them. If it is another cluster that answers there, correct apiEndpoint.",
+				"Bring back the way to the former, put the latter into the manifest, and run kubeone apply, which " +
+				"has the other hosts join them. If it is another cluster that answers there, correct apiEndpoint.",
 		},
 		{
 			code: BringBackHosts,
