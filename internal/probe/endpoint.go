@@ -58,8 +58,9 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 
 // readyAt finds an API server that says that it is ready, where the API's users look for it: at the endpoint, and where
 // the kubeconfigs of control-plane hosts have it; seen from this machine, or from such a host that answers. It is asked
-// when none of the hosts' own API servers has answered, so that nobody takes a cluster for lost that others serve.
-// Whoever answers need not prove who it is, and is told nothing: all that comes of it is that less is done.
+// when none of the hosts' own API servers has answered, nor calls itself ready, so that nobody takes a cluster for lost
+// that others serve. Whoever answers need not prove who it is, and is told nothing: all that comes of it is that less
+// is done.
 func (p *prober) readyAt(ctx context.Context) string {
 	var via []Target
 	endpoints := []string{p.Endpoint}
@@ -67,6 +68,9 @@ func (p *prober) readyAt(ctx context.Context) string {
 		seen := p.answers[t.ID].Host
 		if !t.ControlPlane || seen.Reach != observed.Reached || seen.FirstContact != "" {
 			continue // whose key nobody has approved has no say
+		}
+		if seen.APIServer == observed.Yes {
+			return "" // by its own word, the host's is ready: nobody takes the cluster for lost
 		}
 		via = append(via, t)
 		for _, server := range []string{seen.Endpoint, seen.AdminEndpoint} {

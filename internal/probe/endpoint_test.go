@@ -97,6 +97,7 @@ func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
 		for what, not := range map[string]observed.Host{
 			"does not answer": {Reach: observed.Unreachable},
 			"nobody approved": {Reach: observed.Reached, FirstContact: "SHA256:new", Endpoint: "https://new.invalid:1"},
+			"serves itself":   {Reach: observed.Reached, APIServer: observed.Yes},
 		} {
 			p.answers["cp-2"] = Answer{Host: not}
 			if got := p.readyAt(t.Context()); got != "" {
