@@ -89,7 +89,7 @@ func (p *prober) readyAt(ctx context.Context) string {
 		p.count(1, 0)
 		asking.Go(func() {
 			ready[i] = fromAny(ctx, via, func(ctx context.Context, dial dialFunc) error {
-				return askReady(ctx, dial, endpoint)
+				return askReady(ctx, hasty(dial), endpoint)
 			}) == nil
 		})
 	}
@@ -100,11 +100,22 @@ func (p *prober) readyAt(ctx context.Context) string {
 	return ""
 }
 
-// mostEndpoints is at how many places an API server is looked for that is ready, and readyTimeout for how long.
+// mostEndpoints is at how many places an API server is looked for that is ready, and readyTimeout for how long; where
+// nothing takes a connection, as at an address that is to come, for no longer than connectTimeout.
 const (
-	mostEndpoints = 8
-	readyTimeout  = 4 * time.Second
+	mostEndpoints  = 8
+	readyTimeout   = 4 * time.Second
+	connectTimeout = time.Second
 )
+
+// hasty gives up a connection that is not made at once.
+func hasty(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		return dial(ctx, network, addr)
+	}
+}
 
 // fromAny asks from this machine and from all the hosts at once, and is nil as soon as one has succeeded; else it is
 // why none has. What goes on when it returns has its context ended.
