@@ -85,6 +85,11 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			// A parallel test may have waited for its turn longer than a beat lives.
+			now := time.Now()
+			if err := os.Chtimes(filepath.Join(root, "/var/lib/kubeone/lock/beat"), now, now); err != nil {
+				t.Fatal(err)
+			}
 			arg := test.arg
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", arg)
 			cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin", test.env)
