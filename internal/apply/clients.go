@@ -54,6 +54,10 @@ type API interface {
 	ScaleDNS(ctx context.Context, want func(have int32) int32) error
 	// RewriteSecrets writes every Secret again as it is, and tells how many by now.
 	RewriteSecrets(ctx context.Context, tell func(written int)) error
+	// RenewTokenSecrets has tokens in Secrets made anew that one of those keys has signed.
+	RenewTokenSecrets(ctx context.Context, dropped []string, tell func(namespace, name string)) error
+	// TrimFrontProxyCA has extension API servers trust these keys alone.
+	TrimFrontProxyCA(ctx context.Context, trusted []string) error
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*record.Record) error) error

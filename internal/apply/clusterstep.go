@@ -65,6 +65,8 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.ApplyAddon:         (*Run).applyAddon,
 		step.SetSystem:          (*Run).setSystem,
 		step.RewriteSecrets:     (*Run).rewriteSecrets,
+		step.RenewTokenSecrets:  (*Run).renewTokenSecrets,
+		step.TrimFrontProxyCA:   (*Run).trimFrontProxyCA,
 		step.PublishEndpoint:    (*Run).publishEndpoint,
 		step.ApproveServing:     (*Run).approveServing,
 		step.RemoveAddon:        (*Run).removeAddon,

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"kubeone/internal/authority"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/jointoken"
@@ -29,6 +30,7 @@ type session struct {
 		client        API
 		stopApprovals context.CancelFunc
 		madeKeys      map[string]encryption.Key // by name: keys for Secrets that this run has made
+		madePairs     map[string]authority.Pair // by authority: keys that this run has made for it
 	}
 }
 
@@ -73,6 +75,8 @@ func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[
 			return nil, err
 		}
 		return map[string][]byte{script.EncryptionFile: config.Text()}, nil
+	case step.RotationSecret:
+		return r.rotation(ctx, s)
 	case step.BackupSecret:
 		return r.Copy.secrets()
 	case step.ComponentSecret:
@@ -149,7 +153,10 @@ func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 	const read = "tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.pub sa.key front-proxy-ca.crt front-proxy-ca.key " +
 		"etcd/ca.crt etcd/ca.key"
 	res, err := h.Run(ctx, host.Cmd{Name: "read the CAs", Script: read, Secret: true})
-	return res.Stdout, err
+	if err != nil {
+		return nil, err
+	}
+	return agreeing(res.Stdout, r.Now())
 }
 
 // after does what a step's success makes possible.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/engine"
+	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
 )
@@ -16,12 +19,13 @@ import (
 // newCertificatesCommand returns "kubeone certificates".
 func newCertificatesCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "certificates", Short: "Show and renew the certificates of the control plane", Args: subcommand,
+		Use: "certificates", Short: "Show, renew and rotate the certificates of the control plane", Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newCertificatesStatusCommand(stdio), newCertificatesRenewCommand(stdio))
+	cmd.AddCommand(newCertificatesStatusCommand(stdio), newCertificatesRenewCommand(stdio),
+		newCertificatesRotateCommand(stdio))
 	return cmd
 }
 
@@ -69,7 +73,17 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 			"kubeone apply renews by itself what has less than 90 days, and less than a third of its life, left.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRenewal(cmd.Context(), stdio, f, args, all)
+			run := certificateRun{
+				request: engine.RenewCertificates{All: all},
+				none: "No changes. A renewal would not give any certificate an hour more; --all renews them " +
+					"nevertheless.",
+				left: "some certificates were not renewed; see kubeone certificates status",
+				done: func(p engine.Proposal) string {
+					return "Done. Certificates and kubeconfigs are new on " + problem.List(renewed(p)) +
+						"; kubeone kubeconfig writes the new kubeconfig."
+				},
+			}
+			return run.carryOut(cmd.Context(), stdio, f, args)
 		},
 	}
 	f.register(cmd)
@@ -78,14 +92,22 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// runRenewal proposes, shows the plan, asks, carries it out, and looks whether anything is left.
-func runRenewal(ctx context.Context, stdio IO, f *applyFlags, args []string, all bool) error {
+// certificateRun is what is said of a run about certificates: when nothing is to be done, when something is left that
+// should have been, and at its end.
+type certificateRun struct {
+	request    engine.Request
+	none, left string
+	done       func(p engine.Proposal) string
+}
+
+// carryOut proposes, shows the plan, asks, carries it out, and looks whether anything is left.
+func (c certificateRun) carryOut(ctx context.Context, stdio IO, f *applyFlags, args []string) error {
 	w, err := f.open(ctx, stdio, args, f.unknown())
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	p, err := propose(ctx, stdio, w.Engine, engine.RenewCertificates{All: all})
+	p, err := propose(ctx, stdio, w.Engine, c.request)
 	if err != nil {
 		return err
 	}
@@ -93,8 +115,7 @@ func runRenewal(ctx context.Context, stdio IO, f *applyFlags, args []string, all
 		return err
 	}
 	if len(p.Plan.Steps) == 0 {
-		_, _ = fmt.Fprintln(f.out(stdio), "No changes. A renewal would not give any certificate an hour more; "+
-			"--all renews them nevertheless.")
+		_, _ = fmt.Fprintln(f.out(stdio), c.none)
 		return nil
 	}
 	if yes, err := f.confirmed(stdio, p, "Carry out this plan?"); err != nil || !yes {
@@ -108,14 +129,61 @@ func runRenewal(ctx context.Context, stdio IO, f *applyFlags, args []string, all
 		return fmt.Errorf("all steps succeeded, and then: %w", err)
 	}
 	if len(after.Plan.Steps) > 0 {
-		return &classError{exitRuntime, errors.New(
-			"all steps succeeded, but some certificates were not renewed; see kubeone certificates status")}
+		return &classError{exitRuntime, errors.New("all steps succeeded, but " + c.left)}
 	}
 	if f.output == "text" {
-		_, _ = fmt.Fprintf(stdio.Out, "Done. Certificates and kubeconfigs are new on %s; kubeone kubeconfig writes "+
-			"the new kubeconfig.\n", problem.List(renewed(p)))
+		_, _ = fmt.Fprintln(stdio.Out, c.done(p))
 	}
 	return nil
+}
+
+func newCertificatesRotateCommand(stdio IO) *cobra.Command {
+	f := &applyFlags{}
+	var authorities []string
+	var resume bool
+	cmd := &cobra.Command{
+		Use:   "rotate-ca [MANIFEST]",
+		Short: "Rotate the CAs of etcd and of the front proxy, and the key of service accounts",
+		Long: "Give etcd and the front proxy a new CA each, and service accounts a new key, while the cluster\n" +
+			"works. On every control-plane host, one after the other, the new key is trusted beside the present\n" +
+			"one; when all trust it, each host signs with it, and makes anew what the former one had signed; then\n" +
+			"the former one is trusted no more. What reads them starts anew in each of the three phases.\n\n" +
+			"Before the former key of service accounts is dropped, kubelets start anew, so that all pods get tokens\n" +
+			"of the new one, and tokens that stand in Secrets are made anew. Other copies of tokens end with the\n" +
+			"key.\n\n" +
+			"A run that was interrupted goes on where it ended, with --resume or without. The CA of the cluster\n" +
+			"itself, by which clients and kubelets know the API, is not rotated by this version.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run := certificateRun{
+				request: engine.RotateCA{Authorities: authorities, Anew: !resume},
+				none:    "No changes. No rotation has begun that could be ended.",
+				left:    "the rotation has not ended; kubeone certificates rotate-ca --resume goes on",
+				done: func(p engine.Proposal) string {
+					return "Done. New keys sign, and are trusted alone: " + problem.List(rotated(p)) + "."
+				},
+			}
+			return run.carryOut(cmd.Context(), stdio, f, args)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringSliceVar(&authorities, "authority", nil,
+		"rotate only these keys: "+strings.Join(observed.Authorities(), ", "))
+	cmd.Flags().BoolVar(&resume, "resume", false, "end a rotation that has begun, and begin none")
+	f.registerRun(cmd)
+	return cmd
+}
+
+// rotated names the authorities whose rotation a plan ends.
+func rotated(p engine.Proposal) []string {
+	var out []string
+	for _, s := range p.Plan.Steps {
+		if s.Intent.Kind == step.RotateForget {
+			out = append(out, step.ParamsOf[step.RotateParams](s.Intent).Authorities...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // renewed names the hosts whose certificates a plan renews.

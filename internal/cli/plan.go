@@ -232,7 +232,7 @@ func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) 
 		return p, err
 	}
 	switch r.(type) {
-	case engine.Apply, engine.RenewCertificates:
+	case engine.Apply, engine.RenewCertificates, engine.RotateCA:
 	default:
 		return p, nil
 	}

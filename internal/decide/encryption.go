@@ -50,6 +50,10 @@ func (v *view) serverElsewhere() string {
 	return ""
 }
 
+// ServerElsewhere is the name of a control-plane host that serves and that the manifest does not have; "" where there
+// is none.
+func ServerElsewhere(in Input) string { return look(in).serverElsewhere() }
+
 // encrypting are the members of the control plane that say how they store Secrets, but for one host.
 func (v *view) encrypting(but string) []atrest.Host {
 	var out []atrest.Host

@@ -40,7 +40,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	warnings = append(append(warnings, v.notCompared()...), v.systemWaits()...)
-	warnings = append(append(warnings, v.endpointWarnings()...), v.encryptionWaits()...)
+	warnings = slices.Concat(warnings, v.endpointWarnings(), v.encryptionWaits(), v.rotationBegun())
 	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
 		warnings = append(warnings, *p)
 	}

@@ -268,6 +268,9 @@ func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposa
 		return e.proposeUntil(ctx, RenewCertificates{}, func(p Proposal) bool { // what was renewed once is new
 			return isUp(p) && p.Plan.Blocked == ""
 		}, settling)
+	case RotateCA:
+		r.Anew = false // once
+		return e.proposeUntil(ctx, r, func(p Proposal) bool { return isUp(p) && p.Plan.Blocked == "" }, settling)
 	case Snapshots:
 		return done, nil
 	}

@@ -22,3 +22,28 @@ func (RenewCertificates) refusal(p Proposal) error {
 	}
 	return nil
 }
+
+// RotateCA rotates the keys of authorities, of observed.Authorities(), without an outage: each host trusts the new key
+// before anybody signs with it, and the former one until nobody shows anything that it has signed.
+type RotateCA struct {
+	Authorities []string // empty is all
+	// Anew begins a rotation where none has begun; otherwise what has begun is ended.
+	Anew bool
+}
+
+func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	authorities, err := plan.RotationGoals(r.Authorities)
+	if err != nil {
+		return plan.Plan{}, nil, &ConfigError{err}
+	}
+	p, err := plan.RotateCA(in.Decide, authorities, r.Anew)
+	return planned(p, in, err)
+}
+
+// refusal is why no key may be rotated, or the rotation not be ended; nil if nothing is in the way.
+func (RotateCA) refusal(p Proposal) error {
+	if p.Plan.Blocked == "" && len(p.Plan.Steps) == 0 && p.Plan.Again != "" {
+		return &BlockedError{p.Decision().Route, p.Plan.Again}
+	}
+	return RenewCertificates{}.refusal(p)
+}

@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Request is what a caller wants done: an Apply, Reset, Remove, Replace, Recover, RenewCertificates, Snapshots or
-// Worker. Hosts are named by their IDs.
+// Request is what a caller wants done: an Apply, Reset, Remove, Replace, Recover, RenewCertificates, RotateCA,
+// Snapshots or Worker. Hosts are named by their IDs.
 type Request interface {
 	// plan plans what the request asks for. It is pure, and is called again with more in its input. An error is a
 	// mistake in the request, or a reason why it must not be carried out.

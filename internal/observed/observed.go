@@ -137,7 +137,9 @@ type Host struct {
 	// Encryption is how its API server stores Secrets; nil where it is told nothing of that, and on workers.
 	Encryption *Encryption `json:"encryption,omitempty"`
 
-	Certificates []Certificate `json:"certificates,omitempty"`
+	// Authorities are what a control-plane host has of those who sign, by name: those of Authorities().
+	Authorities  map[string]Authority `json:"authorities,omitempty"`
+	Certificates []Certificate        `json:"certificates,omitempty"`
 	// Digests are what our last step on this host left: the sha256 of the configuration by name; drift is a difference.
 	Digests map[string]string `json:"digests,omitempty"`
 	// Credentials are those for registries and proxies that are not on the host as the caller has them, sorted.

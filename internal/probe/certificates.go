@@ -1,10 +1,8 @@
 package probe
 
 import (
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/pem"
 	"maps"
 	"path"
@@ -14,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"kubeone/internal/authority"
 	"kubeone/internal/observed"
 	"kubeone/internal/pattern"
 )
@@ -38,6 +37,9 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasPrefix(file, nextDir) {
+			continue // it signs nothing yet
+		}
 		add(certificateName(file), files[file])
 	}
 	for _, file := range slices.Sorted(maps.Keys(kubeconfigs)) {
@@ -122,8 +124,7 @@ func CAHash(content []byte) string {
 	if c == nil {
 		return ""
 	}
-	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return authority.KeyID(c.RawSubjectPublicKeyInfo)
 }
 
 // yamlValue is the value of the first line "key: value", for files that a program wrote.

@@ -34,6 +34,7 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	ours(&h, l, files)
 	presence(&h, l)
 	h.CAHash = CAHash(pem[clusterCA])
+	h.Authorities = authorities(pem, files[rotationFile])
 	h.Certificates = certificatesOf(pem, kubeconfigs, clock(l))
 	h.Endpoint = yamlValue(kubeconfigs[kubeletConf], "server")
 	h.AdminEndpoint = yamlValue(kubeconfigs[adminConf], "server")

@@ -137,7 +137,7 @@ files() {
 	release=/etc/os-release
 	[ -r $release ] || release=/usr/lib/os-release
 	block file
-	grep -sH '' $release $ours/marker $ours/digests $state/lock/owner $state/step/current $state/turn \
+	grep -sH '' $release $ours/marker $ours/digests $ours/rotation $state/lock/owner $state/step/current $state/turn \
 		$state/controller-image /dev/null
 	endblock
 	if [ -d $state/bundles ]; then
@@ -213,13 +213,15 @@ encryption() {
 	done
 }
 
-# Public parts only: of PEM files the certificates, of kubeconfigs the server and the client certificate.
+# Public parts only: of PEM files the certificates and public keys, of kubeconfigs the server and the client certificate.
 certificates() {
 	[ -d $kubernetes ] || return 0
-	head -n 4000 /dev/null "$kubernetes"/pki/*.crt "$kubernetes"/pki/etcd/*.crt \
+	head -n 4000 /dev/null "$kubernetes"/pki/*.crt "$kubernetes"/pki/etcd/*.crt "$kubernetes"/pki/sa.pub \
+		"$kubernetes"/pki/next/*.crt "$kubernetes"/pki/next/sa.pub \
 		"$kubelet_client" /var/lib/kubelet/pki/kubelet-server-current.pem 2>/dev/null |
 		sed -n -e '/^-----BEGIN .*PRIVATE KEY-----/,/^-----END .*PRIVATE KEY-----/d' \
 			-e "s/^==> .* <==\$/pem$tab&/p" \
+			-e "/^-----BEGIN PUBLIC KEY-----/,/^-----END PUBLIC KEY-----/s/^/pem$tab/p" \
 			-e "/^-----BEGIN CERTIFICATE-----/,/^-----END CERTIFICATE-----/s/^/pem$tab/p"
 	block yaml
 	grep -sHE '^ *((server|client-certificate|client-certificate-data|image): |- --secure-port=)' \

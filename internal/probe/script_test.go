@@ -102,8 +102,8 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 			wantControlPlane(t, a.Host)
 			wantCredentials(t, a.Credentials, arg == argCredentials)
 			wantAccessFirst(t, out, root, arg == argCredentials)
-			if bytes.Contains(out, []byte("KUBELETKEY")) {
-				t.Errorf("the kubelet's private key was sent:\n%s", out)
+			if bytes.Contains(out, []byte("KUBELETKEY")) || bytes.Contains(out, []byte("NEXTKEY")) {
+				t.Errorf("the kubelet's private key was sent, or that of an authority:\n%s", out)
 			}
 			if arg == argFacts && (bytes.Contains(out, []byte("ETCDKEY")) || bytes.Contains(out, []byte("secret\t"))) {
 				t.Errorf("secrets were sent unasked:\n%s", out)
@@ -197,9 +197,14 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 		"endpoint":     h.Endpoint == "https://10.0.0.10:6443",
 		"CA":           strings.HasPrefix(h.CAHash, "sha256:"),
 		"certificates": len(h.Certificates) == 5,
-		"ports":        len(h.Ports) == 1 && h.Ports[0] == observed.Port{Number: 2379},
-		"addresses":    strings.Join(h.Addresses, " ") == "10.0.0.11",
-		"system":       h.OS.ID == "debian",
+		"authorities": len(h.Authorities) == 2 && len(h.Authorities[observed.EtcdCA].Trusted) == 2 &&
+			h.Authorities[observed.EtcdCA].Next == h.Authorities[observed.EtcdCA].Signer() &&
+			h.Authorities[observed.EtcdCA].Begun == "use" &&
+			len(h.Authorities[observed.ServiceAccounts].Trusted) == 1 &&
+			h.Authorities[observed.ServiceAccounts].Begun == "forget",
+		"ports":     len(h.Ports) == 1 && h.Ports[0] == observed.Port{Number: 2379},
+		"addresses": strings.Join(h.Addresses, " ") == "10.0.0.11",
+		"system":    h.OS.ID == "debian",
 	} {
 		if !ok {
 			t.Errorf("%s: not as laid out: %+v", what, h)
@@ -362,7 +367,11 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		"/etc/kubernetes/pki/apiserver-etcd-client.crt":   cert,
 		"/etc/kubernetes/pki/apiserver-etcd-client.key":   key("ETCDKEY"),
 		"/etc/kubernetes/pki/apiserver.key":               key("APIKEY"),
-		"/etc/kubernetes/pki/etcd/ca.crt":                 cert,
+		"/etc/kubernetes/pki/etcd/ca.crt":                 cert + cert,
+		"/etc/kubernetes/pki/next/etcd-ca.crt":            cert,
+		"/etc/kubernetes/pki/next/etcd-ca.key":            key("NEXTKEY"),
+		"/etc/kubernetes/pki/sa.pub":                      publicKey,
+		"/etc/kubeone/rotation":                           "etcd use\nservice-account forget\n",
 		"/etc/kubernetes/pki/etcd/server.crt":             strings.TrimSuffix(cert, "\n"),
 		"/var/lib/kubelet/pki/kubelet-client-current.pem": key("KUBELETKEY") + cert + key("KUBELETKEY"),
 		"/etc/kubernetes/admin.conf": "clusters:\n- cluster:\n" +
@@ -474,3 +483,10 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 	}
 	return out
 }
+
+// publicKey is that of a key pair of service accounts.
+const publicKey = `-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEQUKQyAl6eaNNq39wEPB3d4UvSIp7
++zuq5K6jhShbt9yGsLJstjJCOGM+lenAgbS1zfkiHV+74lZtv741c+ll2A==
+-----END PUBLIC KEY-----
+`

@@ -94,6 +94,7 @@ const (
 	EncryptionForeign    Code = "EncryptionForeign"
 	EncryptionKeysDiffer Code = "EncryptionKeysDiffer"
 	EncryptionWaits      Code = "EncryptionWaits"
+	RotationBegun        Code = "RotationBegun"
 )
 
 // Who a machine is. docs/problems.md explains each.

@@ -22,7 +22,8 @@ import (
 // samples are values for the parameters, by name.
 func samples() Parameters {
 	return Parameters{
-		"address": "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3",
+		"authorities": "etcd and front-proxy",
+		"address":     "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3",
 		"problem": "admission webhook policies.example.com denied the request",
 		"files":   []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"},
 		"ca":      "sha256:bbbb", "cas": []string{"sha256:aaaa", "sha256:bbbb"},

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [27]row { //nolint:funlen // a table
+func clusterRows() [28]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -178,6 +178,13 @@ func clusterRows() [27]row { //nolint:funlen // a table
 			what: "how Secrets are stored is not changed: control-plane host {name} is not in the manifest, so that " +
 				"nobody would bring it the keys, and its API server could not read what the others store",
 			do: "put the host back into the manifest, or take it out of the cluster with kubeone node remove",
+		},
+		{
+			code: RotationBegun, class: ClassConfig,
+			meaning: "Control-plane hosts trust more than one key of an authority, or not all the same: its rotation " +
+				"has begun and not ended. The cluster works, and new hosts join.",
+			what: "the rotation of {authorities} has begun and not ended",
+			do:   "run kubeone certificates rotate-ca --resume",
 		},
 		{
 			code: EndpointSilent, class: ClassKube,

@@ -39,6 +39,7 @@ const (
 	DigestsFile    = "/etc/kubeone/digests"
 	FilesFile      = "/etc/kubeone/files"      // digests of files, as sha256sum writes them
 	KeptDir        = "/etc/kubeone/kept"       // these files as they were written, each named after its digest
+	RotationFile   = "/etc/kubeone/rotation"   // phases of rotations that have begun on the host and not ended
 	UpgradeFile    = "/var/lib/kubeone/turn"   // the version to which an upgrade of the host has begun and not ended
 	BeforeDir      = "/var/lib/kubeone/before" // files as they were before a reconfiguration that has not ended
 	HooksDir       = "/var/lib/kubeone/hooks"  // files named after what has hooks to follow that have not all succeeded
@@ -62,6 +63,10 @@ const (
 	PKIFile       = "pki.tar"        // CAs and service-account keys
 	// EncryptionFile is the configuration of encryption at rest, of a backup or of other control-plane hosts.
 	EncryptionFile = "encryption.yaml"
+	// AuthoritiesFile is a tar of what a host is to have of authorities, by paths below /etc/kubernetes/pki, and
+	// TokenKeysFile names the keys whose tokens are about to be refused, one a line.
+	AuthoritiesFile = "authorities.tar"
+	TokenKeysFile   = "token-keys"
 )
 
 // Input is all that a host's script depends on.
@@ -273,6 +278,7 @@ func places() [][2]string {
 		{"FILES", FilesFile},
 		{"KEPT", KeptDir},
 		{"TURN", UpgradeFile},
+		{"ROTATION", RotationFile},
 		{"BEFORE", BeforeDir},
 		{"PROXY_FILE", ProxyFile},
 		{"CREDENTIALS_DIR", CredentialsDir},

@@ -113,6 +113,8 @@ const (
 	CredentialsSecret Secret = "credentials"
 	// EncryptionSecret is the configuration by which the API server encrypts Secrets, with its keys.
 	EncryptionSecret Secret = "encryption"
+	// RotationSecret is what a host is to have of the authorities whose keys are rotated.
+	RotationSecret Secret = "rotation"
 )
 
 // Group is the part of a run to which a step belongs, in a reader's words.
@@ -130,6 +132,7 @@ const (
 	groupSnapshots  Group = "snapshots"
 	groupUpgrade    Group = "upgrade"
 	groupEncryption Group = "encryption"
+	groupRotation   Group = "rotation"
 	groupRecovery   Group = "recovery"
 	groupRepairs    Group = "repairs"
 	groupEndpoint   Group = "endpoint"

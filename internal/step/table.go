@@ -5,6 +5,7 @@ import (
 
 	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/quorum"
+	"kubeone/internal/decide/rotation"
 	"kubeone/internal/desired"
 )
 
@@ -64,6 +65,8 @@ func rows() []row {
 		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(), reconfigureRow(),
 		encryptRow(atrest.Learn), encryptRow(atrest.Use), encryptRow(atrest.Forget), encryptRow(atrest.Give),
 		rewriteSecretsRow(), checkSecretsRow(),
+		rotateRow(rotation.Learn), rotateRow(rotation.Use), rotateRow(rotation.Forget),
+		renewTokensRow(), renewTokenSecretsRow(), trimFrontProxyCARow(),
 		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
 		removeAutoApprovalRow(), revokeTokensRow(),
 		nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
+	"kubeone/internal/decide/rotation"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -96,6 +97,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		Prepare, Images, ControllerFiles, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
 		RestartUnits, Regenerate, RestoreFiles, APINames, Dial, PublishEndpoint, Fetch, Check, SystemAddons, Snapshot,
 		RewriteSecrets, CheckSecrets,
+		RotateLearn, RotateUse, RotateForget, RenewTokens, RenewTokenSecrets, TrimFrontProxyCA,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
 		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, CreateMachines, UpgradeMachines,
@@ -121,6 +123,8 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		{With(RestoreFilesParams{Files: []string{"/etc/systemd/system/containerd.service"}}), quorum.StopHealthy},
 		{With(RestoreFilesParams{Files: []string{"/etc/containerd/certs.d/docker.io/hosts.toml"}}),
 			quorum.NoDisruption},
+		{With(RotateParams{Phase: rotation.Use, Authorities: []string{observed.EtcdCA}}), quorum.Stop},
+		{With(RotateParams{Phase: rotation.Use, Authorities: []string{observed.FrontProxyCA}}), quorum.NoDisruption},
 		{With(ResetHostParams{MemberLeft: true}), quorum.Wipe},
 		{With(PurgeParams{Quorum: true}), quorum.Purge},
 	} {

@@ -66,6 +66,7 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 			"40:replaced:4:1,60:recover:0:1", safety.NewestData},
 		{drive.Unlisted, "seed=30092948 hosts=2+1 start=surplus faults=27:replaced:1:22,43:expired:0:86," +
 			"73:left-out:0:65,91:reset:2:55,127:recover:0:62", safety.OneBrain},
+		{drive.Untold, "seed=1 hosts=3+0 start=healthy faults=1:rotated-ca:0:1", safety.Trusted},
 		{drive.Unwritten, "seed=1 hosts=3+0 start=healthy faults=1:encryption:0:1", safety.Readable},
 		{drive.NoHooks, "seed=1 hosts=1+2 start=healthy faults=1:hooks:0:1,60:force-upgrade:0:1", safety.Hooked},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},

@@ -54,7 +54,7 @@ func (s Setter) PublishEndpoint(ctx context.Context, endpoint string, names []st
 // edit changes one text of a ConfigMap.
 func (s Setter) edit(ctx context.Context, namespace, name, key string, change func(string) (string, error)) error {
 	maps := s.Kubernetes.CoreV1().ConfigMaps(namespace)
-	return apicall.Retry(ctx, "set the endpoint in", name, func(ctx context.Context) error {
+	return apicall.Retry(ctx, "change ConfigMap", name, func(ctx context.Context) error {
 		held, err := maps.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

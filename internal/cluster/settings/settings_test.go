@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"kubeone/internal/authority"
 	"kubeone/internal/system"
 )
 
@@ -160,3 +162,49 @@ func TestScaleDNS(t *testing.T) {
 		}
 	}
 }
+
+// API servers add their CA to what is there: what they do not trust any more somebody has to take out.
+func TestOnlyTheCAsThatAreTrustedStay(t *testing.T) {
+	t.Parallel()
+	ca := func() authority.Pair {
+		p, err := authority.New(time.Now(), []byte(anyCA))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	former, present := ca(), ca()
+	const key = "requestheader-client-ca-file"
+	m := &corev1.ConfigMap{
+		ObjectMeta: named("extension-apiserver-authentication"),
+		Data: map[string]string{
+			key: string(former.Public.With(present.Public).Text()), "client-ca-file": "stays",
+		},
+	}
+	s := Setter{Kubernetes: fake.NewClientset(m)}
+	for range 2 {
+		if err := s.TrimFrontProxyCA(t.Context(), []string{"sha256:other", present.ID()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.TrimFrontProxyCA(t.Context(), []string{former.ID()}); err == nil {
+		t.Error("none is left")
+	}
+	got, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(), m.Name, metav1.GetOptions{})
+	if err != nil || got.Data[key] != string(present.Public.Text()) || got.Data["client-ca-file"] != "stays" {
+		t.Errorf("%v, %v", got.Data, err)
+	}
+}
+
+// anyCA is a CA, of which new ones are made.
+const anyCA = `-----BEGIN CERTIFICATE-----
+MIIBUzCB+aADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMTBmFueS1jYTAe
+Fw0yNjAxMDEwMDAwMDBaFw0zNjAxMDEwMDAwMDBaMBExDzANBgNVBAMTBmFueS1j
+YTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABEFCkMgJenmjTat/cBDwd3eFL0iK
+e/s7quSuo4UoW7fchrCybLYyQjhjPpXpwIG0tc35Ih1fu+JWbb++NXPpZdijQjBA
+MA4GA1UdDwEB/wQEAwICBDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBSkW1rh
+2zmHifKoLhJNBrqQPdVaLTAKBggqhkjOPQQDAgNJADBGAiEA0lqU1rcYyUYoLURM
+JbA4DONZWENIyVVmqC3/vnu9KQ8CIQCZ7YVcxXghLJjvD8H0Evkcf+HKdpRI9UMl
+ebEQPxgXJQ==
+-----END CERTIFICATE-----
+`

@@ -139,7 +139,7 @@ place_pki() {
 	)
 	on_disk "$new"
 	for file in "$new"/*.* "$new"/etcd/*.*; do mv -f "$file" "/etc/kubernetes/pki/${file#"$new"/}"; done
-	rm -rf "$new"
+	rm -rf "$new" "$NEXT" "$ROTATION" # what it was given to sign with is another host's business by now
 	chmod 0755 /etc/kubernetes /etc/kubernetes/pki /etc/kubernetes/pki/etcd
 	chmod 0600 /etc/kubernetes/pki/*.key /etc/kubernetes/pki/etcd/*.key
 	chmod 0644 /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt

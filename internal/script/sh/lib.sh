@@ -321,6 +321,7 @@ with_secrets() {
 
 # kubeadm_config FUNCTION writes kubeadm's configuration where only root reads it, and prints its path.
 kubeadm_config() {
+	halves_agree >&2
 	(
 		umask 077
 		mkdir -p "$SECRETS"
@@ -349,6 +350,7 @@ file_init() {
 
 # plain_config FUNCTION writes a configuration without secrets in it for kubeadm, and prints its path.
 plain_config() {
+	halves_agree >&2
 	(
 		umask 077
 		mkdir -p "$SECRETS"

@@ -175,20 +175,26 @@ change_pods() {
 			tell_changes "$manifest"
 		fi
 	done
-	case " $CHANGED_PODS " in
+	# shellcheck disable=SC2086 # a list
+	pods_anew $CHANGED_PODS
+	restarted=yes
+}
+
+# pods_anew NAME... ends static pods, and has a kubelet that stands still start them, and itself, anew.
+pods_anew() {
+	case " $* " in
 	*" etcd "*) wait_for 60 "etcd to have a quorum without this host's member" others_vote ;;
 	esac
-	had=$(for name in $CHANGED_PODS; do containers_of "$name"; done | tr '\n' ' ')
-	for name in $CHANGED_PODS; do
+	had=$(for name in "$@"; do containers_of "$name"; done | tr '\n' ' ')
+	for name in "$@"; do
 		end_pod "$name"
 		await_end 10 "$name"
 	done
-	for name in $CHANGED_PODS; do
+	for name in "$@"; do
 		case $name in kube-controller-manager | kube-scheduler) give_up_leases "$name" ;; esac
 	done
 	restart_kubelet
-	restarted=yes
-	for name in $CHANGED_PODS; do await_pod "$name"; done
+	for name in "$@"; do await_pod "$name"; done
 }
 
 # same_but_founding OLD NEW succeeds when etcd's manifests differ at most in what a member is told when it founds or joins a cluster,

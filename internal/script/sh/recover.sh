@@ -335,12 +335,16 @@ keep_edited() {
 	say "$1 was changed by somebody; as it was, it is $aside/${1##*/}"
 }
 
-# begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, made by kubeadm around
-# the data. What the restored cluster has of its own (addons, roles) stays as it was.
+# joined_once succeeds where a join or a beginning of a cluster has ended on this host: until then nobody has noted of which settings its
+# files are, which may be those of another manifest.
+joined_once() { grep -qs '^control-plane ' "$DIGESTS"; }
+
+# begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, or only parts, made by kubeadm
+# around the data. What the restored cluster has of its own (addons, roles) stays as it was.
 begin_anew() {
 	guard_etcd
 	config=$(plain_config file_cluster)
-	if [ ! -f "$RECOVERY/made" ] && [ -f /etc/kubernetes/kubelet.conf ] && [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
+	if [ ! -f "$RECOVERY/made" ] && joined_once && [ -f /etc/kubernetes/kubelet.conf ] && [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
 		# Started anew with what is valid from now on: what an earlier run started may have certificates that were not.
 		systemctl stop kubelet.service
 		end_static_pods

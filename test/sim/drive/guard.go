@@ -53,6 +53,7 @@ const (
 	OneVersion   Guard = "one-version"    // a Machine's kubelet is compared with the newest API server alone
 	NoOwner      Guard = "no-owner"       // nobody looks whose a host is, by its own note
 	Unwritten    Guard = "unwritten"      // Secrets are not written again before a key is dropped
+	Untold       Guard = "untold"         // etcd does not start anew when it is to trust another CA
 	NoHooks      Guard = "no-hooks"       // a node is opened whether the hooks after its upgrade have run or not
 	KeepNothing  Guard = "keep-nothing"   // what was kept is deleted although there is no quorum
 )
@@ -63,7 +64,7 @@ func (g Guard) flaws() world.Flaws {
 		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
 		NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum,
 		NoRoom: g == NoRoom || g == NoWaves, Delete: g == Delete, Anyhow: g == Anyhow, Forget: g == NoForget,
-		NoOwner: g == NoOwner, Unwritten: g == Unwritten,
+		NoOwner: g == NoOwner, Unwritten: g == Unwritten, Untold: g == Untold,
 	}
 }
 

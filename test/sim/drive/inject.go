@@ -136,6 +136,8 @@ func (s *Simulation) commandOf(f Fault) request {
 		r.command = applyForced
 	case Rotated:
 		r.command, r.rotate = applyAll, s.file.want.EncryptSecrets
+	case RotatedCA:
+		r.command, r.hosts, r.resume = rotateCA, nil, f.For%2 == 0
 	case Reset:
 		r.command, r.purge = resetHosts, f.For%2 == 1
 	case Remove, RemoveGone:

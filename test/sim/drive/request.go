@@ -25,6 +25,7 @@ const (
 	removeHost
 	replaceHost
 	recoverCluster
+	rotateCA // of etcd
 )
 
 // request is what an operator was asked for. Its zero value is apply.
@@ -34,6 +35,7 @@ type request struct {
 	gone    bool     // a person says that the host is gone for good
 	rotate  bool     // Secrets are to be encrypted by a new key
 	purge   bool     // what was kept is deleted, too
+	resume  bool     // a rotation that has begun is ended, and none begins
 	on      string   // where a recovery begins, if a person has chosen
 }
 
@@ -111,6 +113,8 @@ func (o *operator) planned(in decide.Input) (plan.Plan, error) {
 		return plan.RemoveNode(in, r.hosts[0], r.gone)
 	case replaceHost:
 		return plan.ReplaceNode(in, r.hosts[0], r.gone)
+	case rotateCA:
+		return plan.RotateCA(in, []string{observed.EtcdCA}, o.state != verifying && !r.resume)
 	}
 	return o.recovery(in)
 }

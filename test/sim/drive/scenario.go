@@ -103,7 +103,9 @@ const (
 	Settings   Kind = "settings"   // its hosts have other settings; now and then such as no component starts with
 	Encryption Kind = "encryption" // Secrets are to be encrypted, or with an even For not any more
 	Rotated    Kind = "rotated"    // apply --rotate-encryption-key, of a manifest by which they are encrypted
-	Hooks      Kind = "hooks"      // there are commands before and after all that is done, or with an even For none
+	// certificates rotate-ca, or with an even For the end of one that has begun. Random schedules do not have it.
+	RotatedCA Kind = "rotated-ca"
+	Hooks     Kind = "hooks" // there are commands before and after all that is done, or with an even For none
 	// Controllers work on hosts of a pool beside the manifest's.
 	Claimed  Kind = "claimed"  // a Machine wants the pool's host; if one has it, that one wants another kubelet
 	Returned Kind = "returned" // the Machine of the pool's host is deleted
@@ -150,7 +152,7 @@ func (k Kind) ofOperator() bool {
 // isCommand reports whether a second operator gives another command than apply.
 func (k Kind) isCommand() bool {
 	switch k {
-	case Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover, Rotated:
+	case Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover, Rotated, RotatedCA:
 		return true
 	}
 	return false

@@ -251,6 +251,16 @@ func (a *api) WaitHostsFree(ctx context.Context, _ time.Duration) error {
 	return a.through(ctx, step.AwaitHosts, "")
 }
 
+// RenewTokenSecrets does the plan's step.
+func (a *api) RenewTokenSecrets(ctx context.Context, _ []string, _ func(string, string)) error {
+	return a.through(ctx, step.RenewTokenSecrets, "")
+}
+
+// TrimFrontProxyCA does the plan's step.
+func (a *api) TrimFrontProxyCA(ctx context.Context, _ []string) error {
+	return a.through(ctx, step.TrimFrontProxyCA, "")
+}
+
 // RemoveAutoApproval does the plan's step.
 func (a *api) RemoveAutoApproval(ctx context.Context) error {
 	return a.through(ctx, step.RemoveAutoApproval, "")

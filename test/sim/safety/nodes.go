@@ -96,6 +96,7 @@ func (c *Checker) State() {
 	c.note()
 	c.brains()
 	c.readable()
+	c.trusted()
 	if c.World.Version != c.checked {
 		c.repaired()
 		c.versions()

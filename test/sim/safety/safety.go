@@ -42,6 +42,7 @@ const (
 	Believed      Rule = "whoever dials an endpoint finds its name in the certificate of every API server"
 	Owner         Rule = "a host is the manifest's or one Machine's, and nobody else changes it"
 	Readable      Rule = "no Secret is stored by a key that an API server, or the next one on its host, does not have"
+	Trusted       Rule = "no member of etcd shows another what a key has signed that this one does not trust"
 	Hooked        Rule = "a node is opened only when the hooks after its upgrade have succeeded"
 	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
 )

@@ -76,6 +76,7 @@ func (w *World) observeHost(h *Host) observed.Host {
 		out.Restorable = out.Edited
 	}
 	h.observeEncryption(&out)
+	h.observeAuthorities(&out)
 	w.observeRunning(h, &out)
 	return out
 }

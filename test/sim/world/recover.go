@@ -95,7 +95,7 @@ func beginAnew(w *World, h *Host, u *Unit) (bool, error) {
 	if d.API != u.Intent.Version {
 		w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: d.API, New: u.Intent.Version})
 	}
-	if made := d.KubeletCA == 0 || d.API == ""; made || d.Upgrading != "" {
+	if made := d.KubeletCA == 0 || d.API == "" || d.Digest == ""; made || d.Upgrading != "" {
 		w.configure(h, u)
 		if made { // by kubeadm, around the data
 			d.Digest, d.Upgrading = d.Settings, ""

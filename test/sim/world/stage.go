@@ -182,6 +182,7 @@ func writePKI(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 	h.Disk.CA = peer.Disk.CA
 	w.copyKeys(h, peer)
+	copyAuthority(h, peer)
 	return true, nil
 }
 

@@ -65,6 +65,13 @@ var works = map[step.Kind]work{
 	step.CheckSecrets:   {phases: []phase{checkSecrets}},
 	step.RewriteSecrets: {request: rewriteSecrets},
 
+	step.RotateLearn:       {phases: rotating},
+	step.RotateUse:         {phases: rotating},
+	step.RotateForget:      {phases: rotating},
+	step.RenewTokens:       {phases: []phase{restartUnits, awaitKubelet}},
+	step.RenewTokenSecrets: {request: answered},
+	step.TrimFrontProxyCA:  {request: answered},
+
 	step.Snapshot:  {phases: []phase{snapshot}},
 	step.Fence:     {phases: []phase{fenceMark, stopAll, takeAway}},
 	step.Restore:   {phases: []phase{restoreMark, restoreData, beginAnew, awaitAPI, markRestored}},

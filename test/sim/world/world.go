@@ -32,7 +32,9 @@ type World struct {
 	wrote    int64 // when somebody last wrote a Secret
 	settled  int   // the version that Settle has dealt with
 	machines int
-	want     desired.Cluster // whose names and addresses the hosts have
+	// authorities counts the CAs of etcd that were made.
+	authorities int
+	want        desired.Cluster // whose names and addresses the hosts have
 	// orders are what runs work for.
 	orders map[string]Order
 }
@@ -53,6 +55,7 @@ type Flaws struct {
 	Forget         bool // a working directory is removed although another run has its lock
 	NoOwner        bool // a host does not look whose it is
 	Unwritten      bool // Secrets are not written again before a key is dropped, and nobody looks
+	Untold         bool // etcd does not start anew when it is to trust another CA
 }
 
 // Host is a place for a machine: its name and address stay when the machine is replaced.
@@ -102,6 +105,7 @@ type Disk struct {
 	API         string   // the version in the API server's manifest; "" is none
 	Keys, Told  []string // for Secrets: of the patch, and of the API server's manifest; nil: none
 	KeysGone    bool     // they were deleted
+	Authority   Authority
 	Controllers bool     // the manifests of controller manager and scheduler are there
 	Expired     bool     // the certificates of its control plane and of its kubelet
 	Lost        string   // the version of the API server whose manifest was deleted
@@ -160,6 +164,7 @@ type Running struct {
 	Etcd                bool
 	API                 string   // the version of the API server that runs; "" is none
 	Told                []string // its keys for Secrets
+	Trusts              []string // whom its etcd trusts
 	Unit                *Unit
 }
 

@@ -1,0 +1,352 @@
+package apply
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kubeone/internal/authority"
+	"kubeone/internal/decide/rotation"
+	"kubeone/internal/host"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/script"
+	"kubeone/internal/step"
+)
+
+// hostAuthority is what a control-plane host has of one authority, its private keys included.
+type hostAuthority struct {
+	observed.Authority
+
+	public            []byte // what it trusts
+	key               []byte
+	nextPublic, nextK []byte
+}
+
+// rotation are the files by which the step's host does its part of a rotation, put together in memory from what all
+// control-plane hosts have at this moment. A phase that is not the next one any more is an error.
+func (r *Run) rotation(ctx context.Context, s plan.Step) (map[string][]byte, error) {
+	has, err := r.readAuthorities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.Intent.Kind == step.RenewTokens {
+		dropped, err := droppedKeys(has)
+		return map[string][]byte{script.TokenKeysFile: dropped}, err
+	}
+	p := step.ParamsOf[step.RotateParams](s.Intent)
+	files := map[string][]byte{}
+	for _, name := range p.Authorities {
+		if err := r.rotate(files, has, s.Host, name, p); err != nil {
+			return nil, fmt.Errorf("rotate the key of %s: %w", name, err)
+		}
+	}
+	text, err := tarOf(files, r.Now())
+	return map[string][]byte{script.AuthoritiesFile: text}, err
+}
+
+// members are the hosts of an authority, for the rules.
+func members(has []authorityHost) []rotation.Host {
+	out := make([]rotation.Host, 0, len(has))
+	for _, h := range has {
+		all := map[string]observed.Authority{}
+		for name, a := range h.authorities {
+			all[name] = a.Authority
+		}
+		out = append(out, rotation.Host{ID: h.id, Authorities: all})
+	}
+	return out
+}
+
+// authorityHost is a control-plane host, and what it has by the name of the authority.
+type authorityHost struct {
+	id          string
+	authorities map[string]hostAuthority
+}
+
+var errNotNext = errors.New("the hosts are in another phase than when this was planned: plan again")
+
+// rotate adds the files of one authority.
+func (r *Run) rotate(files map[string][]byte, has []authorityHost, id, name string, p step.RotateParams) error {
+	hosts, at := members(has), authority.FilesOf(name)
+	var own hostAuthority
+	var all authority.Public
+	for _, h := range has {
+		public, err := authority.ParsePublic(h.authorities[name].public)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name(h.id), err)
+		}
+		all = all.With(public)
+		if h.id == id {
+			own = h.authorities[name]
+		}
+	}
+	fresh := slices.Contains(p.NewKeys, name) && !rotation.Given(hosts, name)
+	next := rotation.Decide(hosts, []string{name}, fresh)
+	if next.Phase != p.Phase && next.Phase != rotation.Settled || fresh != (len(next.New) > 0) {
+		return errNotNext
+	}
+	goal, pair := rotation.Goal(hosts, name), authority.Pair{}
+	var err error
+	switch {
+	case fresh:
+		pair, err = r.newPair(name, own.public)
+		goal = pair.ID()
+	case p.Phase != rotation.Forget:
+		pair, err = pairOf(has, name, goal)
+	}
+	if err != nil {
+		return err
+	}
+	if pair.KeyText() != nil {
+		all = all.With(pair.Public)
+	}
+	then := rotation.After(own.Authority, p.Phase, goal, rotation.Signers(hosts, name))
+	trusted, err := all.Only(then.Trusted...)
+	if err != nil {
+		return err
+	}
+	files[at.Public] = trusted.Text()
+	if p.Phase == rotation.Use {
+		files[at.Key] = pair.KeyText()
+	}
+	if p.Phase == rotation.Learn && then.Next == goal {
+		files["next/"+at.Next()], files["next/"+at.NextKey()] = pair.Public.Text(), pair.KeyText()
+	}
+	return nil
+}
+
+// pairOf is the key pair of that name, from the first host that has it: one on which no phase has been cut off that
+// exchanges it, or that was given it to sign with later.
+func pairOf(has []authorityHost, name, key string) (authority.Pair, error) {
+	for _, h := range has {
+		a := h.authorities[name]
+		if a.Next == key {
+			if pair, err := authority.ParsePair(a.nextPublic, a.nextK); err == nil && pair.ID() == key {
+				return pair, nil
+			}
+		}
+		if a.Signer() == key {
+			if pair, err := authority.ParsePair(a.public, a.key); err == nil {
+				return pair, nil
+			}
+		}
+	}
+	return authority.Pair{}, fmt.Errorf("no control-plane host has the private key of %s", key)
+}
+
+// newPair is the key of that authority that this run makes. A step that is tried again gets the same.
+func (r *Run) newPair(name string, public []byte) (authority.Pair, error) {
+	r.state.Lock()
+	defer r.state.Unlock()
+	if pair, made := r.state.madePairs[name]; made {
+		return pair, nil
+	}
+	pair, err := authority.New(r.Now(), public)
+	if err != nil {
+		return pair, err
+	}
+	if r.state.madePairs == nil {
+		r.state.madePairs = map[string]authority.Pair{}
+	}
+	r.state.madePairs[name] = pair
+	return pair, nil
+}
+
+// otherTokenKeys are the keys that are trusted besides the one that signs tokens on all control-plane hosts.
+func otherTokenKeys(has []authorityHost) ([]string, error) {
+	signer, others := "", []string(nil)
+	for _, h := range has {
+		a := h.authorities[observed.ServiceAccounts]
+		if signer == "" {
+			signer = a.Signer()
+		}
+		if a.Signer() != signer || a.Next != "" || a.Begun == string(rotation.Use) {
+			return nil, errNotNext
+		}
+		for _, key := range a.Trusted {
+			if key != signer && !slices.Contains(others, key) {
+				others = append(others, key)
+			}
+		}
+	}
+	return others, nil
+}
+
+// renewTokenSecrets has tokens in Secrets made anew that are signed by a key which is about to be trusted no more.
+func (r *Run) renewTokenSecrets(ctx context.Context, client API, s plan.Step) error {
+	has, err := r.readAuthorities(ctx)
+	if err != nil {
+		return err
+	}
+	others, err := otherTokenKeys(has)
+	if err != nil {
+		return err
+	}
+	var dropped []string
+	for _, key := range others {
+		dropped = append(dropped, authority.TokenKeyID(key))
+	}
+	return client.RenewTokenSecrets(ctx, dropped, func(namespace, name string) {
+		r.emit(Event{Type: StepOutput, Step: s.ID, Line: "Secret " + namespace + "/" + name + " has a new token"})
+	})
+}
+
+// trimFrontProxyCA has extension API servers trust what all API servers trust, and no more.
+func (r *Run) trimFrontProxyCA(ctx context.Context, client API, _ plan.Step) error {
+	has, err := r.readAuthorities(ctx)
+	if err != nil {
+		return err
+	}
+	var trusted []string
+	for _, h := range has {
+		trusted = append(trusted, h.authorities[observed.FrontProxyCA].Trusted...)
+	}
+	return client.TrimFrontProxyCA(ctx, trusted)
+}
+
+// droppedKeys names the keys whose tokens are about to be refused, as tokens name them, one a line.
+func droppedKeys(has []authorityHost) ([]byte, error) {
+	others, err := otherTokenKeys(has)
+	var out strings.Builder
+	for _, key := range others {
+		out.WriteString(authority.TokenKeyID(key) + "\n")
+	}
+	return []byte(out.String()), err
+}
+
+// agreeing is an archive of authorities in which the first certificate or public key of each is that of its private
+// key: on a host where an exchange of keys was cut off between its halves it may not be.
+func agreeing(text []byte, now time.Time) ([]byte, error) {
+	files, err := untar(text)
+	if err != nil {
+		return nil, err
+	}
+	same := true
+	for _, name := range observed.Authorities() {
+		at := authority.FilesOf(name)
+		if _, err := authority.ParsePair(files[at.Public], files[at.Key]); err == nil {
+			continue
+		}
+		public, err := authority.ParsePublic(files[at.Public])
+		if err != nil {
+			continue // somebody's own, which no rotation has touched
+		}
+		if own, err := authority.Own(public, files[at.Key]); err == nil {
+			files[at.Public], same = own.With(public).Text(), false
+		}
+	}
+	if same {
+		return text, nil
+	}
+	return tarOf(files, now)
+}
+
+// readAuthorities reads what all control-plane hosts have that are members. One that cannot be read is an error:
+// whatever another one shows, it would have to trust.
+func (r *Run) readAuthorities(ctx context.Context) ([]authorityHost, error) {
+	var out []authorityHost
+	for _, want := range r.Want.ControlPlane {
+		h := r.Hosts[want.ID]
+		if h == nil {
+			return nil, fmt.Errorf("%s was not reached, so that nobody knows whom it trusts", r.name(want.ID))
+		}
+		all, err := readAuthority(ctx, h)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name(want.ID), err)
+		}
+		if all != nil {
+			out = append(out, authorityHost{want.ID, all})
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no control-plane host is a member of the cluster")
+	}
+	return out, nil
+}
+
+// readAuthority reads what one host has; nil where it is no member.
+func readAuthority(ctx context.Context, h host.Host) (map[string]hostAuthority, error) {
+	const read = `grep -qs '^complete=yes$' "$1" || exit 0
+cd /etc/kubernetes/pki
+set -- "$2"
+for file in etcd/ca.crt etcd/ca.key front-proxy-ca.crt front-proxy-ca.key sa.pub sa.key next/*.*; do
+	[ ! -f "$file" ] || set -- "$@" "$file"
+done
+[ -f "$1" ] || shift
+tar -P -cf - "$@"`
+	res, err := h.Run(ctx, host.Cmd{
+		Name: "read the keys of authorities", Script: read, Args: []string{script.MarkerFile, script.RotationFile},
+		Secret: true, Timeout: keysWithin,
+	})
+	if err != nil || len(res.Stdout) == 0 {
+		return nil, err
+	}
+	files, err := untar(res.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]hostAuthority{}
+	for _, name := range observed.Authorities() {
+		at := authority.FilesOf(name)
+		a := hostAuthority{
+			public: files[at.Public], key: files[at.Key],
+			nextPublic: files["next/"+at.Next()], nextK: files["next/"+at.NextKey()],
+		}
+		begun := strings.Split(string(files[script.RotationFile]), "\n")
+		a.Authority = authority.Of(name, a.public, a.nextPublic, begun)
+		out[name] = a
+	}
+	return out, nil
+}
+
+const (
+	mostFiles   = 64
+	mostOfAFile = 256 << 10 // bytes
+)
+
+// untar reads a small archive.
+func untar(text []byte) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(text)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, errors.New("what the host sent is no archive")
+		}
+		if len(out) == mostFiles || header.Size > mostOfAFile {
+			return nil, errors.New("the host sent more than it can have")
+		}
+		if out[header.Name], err = io.ReadAll(io.LimitReader(r, mostOfAFile)); err != nil {
+			return nil, errors.New("what the host sent was cut off")
+		}
+	}
+}
+
+// tarOf writes files of root's, in the order of their names.
+func tarOf(files map[string][]byte, now time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		header := &tar.Header{
+			Name: name, Mode: 0o600, Size: int64(len(files[name])), ModTime: now.Truncate(time.Second),
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(files[name]); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}

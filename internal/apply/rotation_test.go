@@ -1,0 +1,302 @@
+package apply
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/authority"
+	"kubeone/internal/decide/rotation"
+	"kubeone/internal/desired"
+	"kubeone/internal/host"
+	"kubeone/internal/host/hostfake"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/script"
+	"kubeone/internal/step"
+)
+
+var rotatedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// pairs are two key pairs of each authority: the one that signs, and the one that is to follow.
+type pairs struct{ old, new map[string]authority.Pair }
+
+func newPairs(t *testing.T) pairs {
+	t.Helper()
+	p := pairs{map[string]authority.Pair{}, map[string]authority.Pair{}}
+	for _, name := range observed.Authorities() {
+		first := []byte(firstAuthority)
+		if name == observed.ServiceAccounts {
+			first = []byte(firstPublic)
+		}
+		for _, into := range []map[string]authority.Pair{p.old, p.new} {
+			made, err := authority.New(rotatedAt, first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			into[name] = made
+		}
+	}
+	return p
+}
+
+// files are those of a host that trusts these, of which it signs with the first one, and was given another to sign
+// with.
+func files(name string, trusted []authority.Pair, next *authority.Pair, begun string) map[string][]byte {
+	at, public := authority.FilesOf(name), authority.Public{}
+	for _, p := range trusted {
+		public = public.With(p.Public)
+	}
+	out := map[string][]byte{at.Public: public.Text(), at.Key: trusted[0].KeyText()}
+	if next != nil {
+		out["next/"+at.Next()], out["next/"+at.NextKey()] = next.Public.Text(), next.KeyText()
+	}
+	if begun != "" {
+		out[script.RotationFile] = []byte(name + " " + begun + "\n")
+	}
+	return out
+}
+
+// rotationRun is a run on control-plane hosts a, b, … that have these files; nil is a host that is not reached, and one
+// without files no member.
+func rotationRun(t *testing.T, has ...map[string][]byte) *Run {
+	t.Helper()
+	r := &Run{Hosts: map[string]host.Host{}, Plan: plan.Plan{Hosts: map[string]string{}},
+		Now: func() time.Time { return rotatedAt }}
+	for i, files := range has {
+		id := string(rune('a' + i))
+		r.Plan.Hosts[id] = "cp-" + id
+		r.Want.ControlPlane = append(r.Want.ControlPlane, desired.Host{ID: id, Role: desired.ControlPlane})
+		if files == nil {
+			continue
+		}
+		said := ""
+		if len(files) > 0 {
+			text, err := tarOf(files, rotatedAt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said = string(text)
+		}
+		r.Hosts[id] = hostfake.New(t, "cp-"+id,
+			hostfake.Expect{Name: "read the keys of authorities", Stdout: said, Times: -1})
+	}
+	return r
+}
+
+func rotateStep(p step.RotateParams) plan.Step {
+	return plan.Step{ID: "rotate", Host: "a", Intent: step.With(p)}
+}
+
+// given are the files that a step's host gets.
+func given(t *testing.T, r *Run, s plan.Step) map[string][]byte {
+	t.Helper()
+	secret, err := r.secret(t.Context(), s, step.RotationSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := untar(secret[script.AuthoritiesFile])
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := r.secret(t.Context(), s, step.RotationSecret)
+	if err != nil || !bytes.Equal(again[script.AuthoritiesFile], secret[script.AuthoritiesFile]) {
+		t.Errorf("a step that is tried again gets something else: %v", err)
+	}
+	return out
+}
+
+func TestAHostLearnsOfAKeyThatIsMade(t *testing.T) {
+	t.Parallel()
+	p := newPairs(t)
+	for _, name := range observed.Authorities() {
+		old, at := p.old[name], authority.FilesOf(name)
+		has := files(name, []authority.Pair{old}, nil, "")
+		r := rotationRun(t, has, has, map[string][]byte{})
+		got := given(t, r, rotateStep(step.RotateParams{
+			Phase: rotation.Learn, Authorities: []string{name}, NewKeys: []string{name},
+		}))
+		made, err := authority.ParsePair(got["next/"+at.Next()], got["next/"+at.NextKey()])
+		if err != nil || made.ID() == old.ID() {
+			t.Fatalf("%s: %v, %v", name, made, err)
+		}
+		trusted := authority.Keys(got[at.Public])
+		if diff := cmp.Diff([]string{old.ID(), made.ID()}, trusted); diff != "" || len(got) != 3 {
+			t.Errorf("%s: %d files, %s", name, len(got), diff)
+		}
+	}
+}
+
+func TestAHostGetsTheKeyThatAnotherOneHas(t *testing.T) {
+	t.Parallel()
+	const name = observed.EtcdCA
+	p := newPairs(t)
+	old, next := p.old[name], p.new[name]
+	learnt := files(name, []authority.Pair{old, next}, &next, "")
+	at := authority.FilesOf(name)
+
+	got := given(t, rotationRun(t, files(name, []authority.Pair{old}, nil, ""), learnt), rotateStep(step.RotateParams{
+		Phase: rotation.Learn, Authorities: []string{name}, NewKeys: []string{name}, // planned before b was given one
+	}))
+	if !bytes.Equal(got["next/"+at.NextKey()], next.KeyText()) {
+		t.Error("a key is made although another host has one")
+	}
+
+	// A key without its certificate, where the exchange was cut off between the two, is none of either.
+	half := files(name, []authority.Pair{old, next}, &next, "use")
+	half[at.Key] = next.KeyText()
+	used := files(name, []authority.Pair{next, old}, nil, "")
+	for text, r := range map[string]*Run{
+		"of its own":    rotationRun(t, learnt, learnt),
+		"half there":    rotationRun(t, half, learnt),
+		"of who signs":  rotationRun(t, files(name, []authority.Pair{old, next}, &next, ""), used),
+		"already there": rotationRun(t, files(name, []authority.Pair{next, old}, &next, "use"), used),
+	} {
+		got := given(t, r, rotateStep(step.RotateParams{Phase: rotation.Use, Authorities: []string{name}}))
+		if diff := cmp.Diff([]string{next.ID(), old.ID()}, authority.Keys(got[at.Public])); diff != "" ||
+			!bytes.Equal(got[at.Key], next.KeyText()) || len(got) != 2 {
+			t.Errorf("%s: %d files, %s", text, len(got), diff)
+		}
+	}
+
+	got = given(t, rotationRun(t, used, used), rotateStep(step.RotateParams{
+		Phase: rotation.Forget, Authorities: []string{name},
+	}))
+	if diff := cmp.Diff(map[string][]byte{at.Public: next.Public.Text()}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What the hosts have when a step begins is the last word over what was planned.
+func TestAPhaseThatIsNotTheNextOneIsRefused(t *testing.T) {
+	t.Parallel()
+	const name = observed.FrontProxyCA
+	p := newPairs(t)
+	old, next := p.old[name], p.new[name]
+	odd := map[string][]byte{"x": nil}
+	settled, learnt := files(name, []authority.Pair{old}, nil, ""), files(name, []authority.Pair{old, next}, &next, "")
+	for text, c := range map[string]struct {
+		r     *Run
+		phase rotation.Phase
+		says  string
+	}{
+		"used before all have learnt":  {rotationRun(t, learnt, settled), rotation.Use, errNotNext.Error()},
+		"forgotten before all use it":  {rotationRun(t, learnt, learnt), rotation.Forget, errNotNext.Error()},
+		"one is away":                  {rotationRun(t, learnt, nil), rotation.Use, "cp-b was not reached"},
+		"one has something else there": {rotationRun(t, learnt, odd), rotation.Use, "not the cert"},
+		"nobody is a member":           {rotationRun(t, map[string][]byte{}), rotation.Learn, "no control-plane host"},
+		"the private key is nobody's": {rotationRun(t, func() map[string][]byte {
+			f := files(name, []authority.Pair{old, next}, &next, "")
+			f["next/front-proxy-ca.key"] = old.KeyText()
+			return f
+		}()), rotation.Use, "no control-plane host has the private key"},
+	} {
+		_, err := c.r.secret(t.Context(), rotateStep(step.RotateParams{Phase: c.phase, Authorities: []string{name}}),
+			step.RotationSecret)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", text, err, c.says)
+		}
+	}
+}
+
+// A host that joins while its peer was cut off between the halves of an exchange gets a pair. What cannot be read stays
+// as it is.
+func TestWhatIsCopiedIsAPair(t *testing.T) {
+	t.Parallel()
+	const name = observed.EtcdCA
+	p := newPairs(t)
+	old, next := p.old[name], p.new[name]
+	half := files(name, []authority.Pair{old, next}, &next, "use")
+	half["etcd/ca.key"] = next.KeyText()
+	half["sa.pub"], half["sa.key"] = []byte("odd"), []byte("odd")
+	text, err := tarOf(half, rotatedAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err = agreeing(text, rotatedAt); err != nil {
+		t.Fatal(err)
+	}
+	got, err := untar(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{next.ID(), old.ID()}, authority.Keys(got["etcd/ca.crt"])); diff != "" ||
+		string(got["sa.pub"]) != "odd" {
+		t.Errorf("%s %s", got["sa.pub"], diff)
+	}
+	again, err := agreeing(text, rotatedAt)
+	if err != nil || !bytes.Equal(again, text) {
+		t.Errorf("a pair is changed: %v", err)
+	}
+}
+
+func TestKeysOfTokensThatAreDropped(t *testing.T) {
+	t.Parallel()
+	const name = observed.ServiceAccounts
+	p := newPairs(t)
+	old, next := p.old[name], p.new[name]
+	used := files(name, []authority.Pair{next, old}, nil, "")
+	s := plan.Step{ID: "renew-tokens", Host: "w", Intent: step.Intent{Kind: step.RenewTokens}}
+	got, err := rotationRun(t, used, used).secret(t.Context(), s, step.RotationSecret)
+	if want := authority.TokenKeyID(old.ID()) + "\n"; err != nil || string(got[script.TokenKeysFile]) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	_, err = rotationRun(t, used, files(name, []authority.Pair{old, next}, &next, "")).secret(t.Context(), s,
+		step.RotationSecret)
+	if !errors.Is(err, errNotNext) {
+		t.Errorf("tokens are still signed by the former key: %v", err)
+	}
+}
+
+func TestWhatAHostSendsIsBounded(t *testing.T) {
+	t.Parallel()
+	big := map[string][]byte{"sa.pub": make([]byte, mostOfAFile+1)}
+	many := map[string][]byte{}
+	for i := range mostFiles + 1 {
+		many[strings.Repeat("x", i+1)] = nil
+	}
+	for _, files := range []map[string][]byte{big, many} {
+		text, err := tarOf(files, rotatedAt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := untar(text); err == nil {
+			t.Error("it is taken")
+		}
+	}
+	var cut bytes.Buffer
+	w := tar.NewWriter(&cut)
+	if err := w.WriteHeader(&tar.Header{Name: "x", Size: 100}); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range [][]byte{[]byte("garbage that is no archive at all"), cut.Bytes()} {
+		if _, err := untar(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+// firstAuthority is a CA, and firstPublic a public key, of which new ones are made.
+const (
+	firstAuthority = `-----BEGIN CERTIFICATE-----
+MIIBUzCB+aADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMTBmFueS1jYTAe
+Fw0yNjAxMDEwMDAwMDBaFw0zNjAxMDEwMDAwMDBaMBExDzANBgNVBAMTBmFueS1j
+YTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABEFCkMgJenmjTat/cBDwd3eFL0iK
+e/s7quSuo4UoW7fchrCybLYyQjhjPpXpwIG0tc35Ih1fu+JWbb++NXPpZdijQjBA
+MA4GA1UdDwEB/wQEAwICBDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBSkW1rh
+2zmHifKoLhJNBrqQPdVaLTAKBggqhkjOPQQDAgNJADBGAiEA0lqU1rcYyUYoLURM
+JbA4DONZWENIyVVmqC3/vnu9KQ8CIQCZ7YVcxXghLJjvD8H0Evkcf+HKdpRI9UMl
+ebEQPxgXJQ==
+-----END CERTIFICATE-----
+`
+	firstPublic = `-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEQUKQyAl6eaNNq39wEPB3d4UvSIp7
++zuq5K6jhShbt9yGsLJstjJCOGM+lenAgbS1zfkiHV+74lZtv741c+ll2A==
+-----END PUBLIC KEY-----
+`
+)

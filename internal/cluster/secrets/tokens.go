@@ -1,0 +1,108 @@
+package secrets
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kubeone/internal/cluster/apicall"
+)
+
+// RenewTokenSecrets has the cluster's controllers make the tokens anew that stand in Secrets and that one of those keys
+// has signed, named as tokens name them ("kid"), and waits for each. It tells which Secret has a new one.
+func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell func(namespace, name string)) error {
+	opts := metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken), Limit: page}
+	for {
+		var list *unstructured.UnstructuredList
+		err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) (err error) {
+			list, err = r.Dynamic.Resource(resource()).List(ctx, opts)
+			if apierrors.IsResourceExpired(err) { // those that are done are passed over
+				opts.Continue = ""
+				list, err = r.Dynamic.Resource(resource()).List(ctx, opts)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if by := signedBy(&list.Items[i]); by == "" || !slices.Contains(dropped, by) {
+				continue
+			}
+			if err := r.renewToken(ctx, &list.Items[i], dropped); err != nil {
+				return err
+			}
+			tell(list.Items[i].GetNamespace(), list.Items[i].GetName())
+		}
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// renewToken takes the token out of a Secret, whose controller puts another one there.
+func (r Rewriter) renewToken(ctx context.Context, secret *unstructured.Unstructured, dropped []string) error {
+	client := r.Dynamic.Resource(resource()).Namespace(secret.GetNamespace())
+	patch, err := json.Marshal([]map[string]string{
+		{"op": "test", "path": "/metadata/uid", "value": string(secret.GetUID())},
+		{"op": "test", "path": "/data/token", "value": tokenOf(secret)},
+		{"op": "remove", "path": "/data/token"},
+	})
+	if err != nil {
+		return err
+	}
+	name := secret.GetNamespace() + "/" + secret.GetName()
+	err = apicall.Retry(ctx, "take the token out of Secret", name, func(ctx context.Context) error {
+		_, err := client.Patch(ctx, secret.GetName(), types.JSONPatchType, patch,
+			metav1.PatchOptions{FieldManager: apicall.FieldManager})
+		if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+			return nil // it is another one already, or gone
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := client.Get(ctx, secret.GetName(), metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		return nil
+	}
+	return apicall.Await(ctx, client, "wait for a new token in Secret", secret.GetName(),
+		func(s *unstructured.Unstructured) (bool, string, error) {
+			by := signedBy(s)
+			return by != "" && !slices.Contains(dropped, by), "it has no new token yet", nil
+		})
+}
+
+// tokenOf is the token of a Secret, in base64; "" where there is none.
+func tokenOf(secret *unstructured.Unstructured) string {
+	token, _, _ := unstructured.NestedString(secret.Object, "data", "token")
+	return token
+}
+
+// signedBy names the key that has signed a Secret's token; "" where that cannot be read.
+func signedBy(secret *unstructured.Unstructured) string {
+	token, err := base64.StdEncoding.DecodeString(tokenOf(secret))
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(token), ".")
+	text, err := base64.RawURLEncoding.DecodeString(first)
+	if err != nil {
+		return ""
+	}
+	var header struct {
+		Key string `json:"kid"`
+	}
+	if json.Unmarshal(text, &header) != nil {
+		return ""
+	}
+	return header.Key
+}

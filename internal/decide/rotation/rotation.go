@@ -1,0 +1,211 @@
+// Package rotation says in which phase the rotation of an authority's key is, and what comes next, so that nobody ever
+// shows what somebody does not trust. It is a pure function of what all control-plane hosts have.
+//
+// An authority is a CA, or the key pair of service accounts. To rotate it, every host first learns to trust the new
+// key, and is given it (Learn); when all of them run with that, each signs with the new one, and makes anew what was
+// signed by the old one (Use); when it is so everywhere, the old one is dropped (Forget). A phase begins when the one
+// before has ended on all hosts. In between, at any moment, everybody trusts what anybody shows.
+//
+// Nothing is noted but on the hosts: which key is the new one is told by the host that was given it and does not sign
+// with it yet, and where there is none, by the one that signs.
+package rotation
+
+import (
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Phase is a part of a rotation.
+type Phase string
+
+// The phases, in order.
+const (
+	Settled Phase = ""       // nothing is to be done
+	Learn   Phase = "learn"  // hosts trust the new key, and have it
+	Use     Phase = "use"    // it signs, and what the old one signed is made anew
+	Forget  Phase = "forget" // the old one is trusted no more
+)
+
+// Host is what a control-plane host has, by the name of the authority.
+type Host struct {
+	ID          string
+	Authorities map[string]observed.Authority
+}
+
+// HostsOf are those control-plane hosts that are members of the cluster.
+func HostsOf(want []desired.Host, is map[string]observed.Host) []Host {
+	var out []Host
+	for _, h := range want {
+		if seen := is[h.ID]; seen.Marker != nil && seen.Marker.Complete {
+			out = append(out, Host{h.ID, seen.Authorities})
+		}
+	}
+	return out
+}
+
+// Decision is the next phase.
+type Decision struct {
+	Phase       Phase
+	Authorities []string // those that are in it, sorted
+	New         []string // those of them whose new key is still to be made
+	Hosts       []string // the IDs of those that are to be changed, in order
+}
+
+// Unknown are the names of those of the authorities of which some host does not say whom it trusts, sorted.
+func Unknown(hosts []Host, authorities []string) []string {
+	var out []string
+	for _, name := range authorities {
+		if slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Signer() == "" }) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Begun are the names of the authorities of which a rotation has begun and not ended, sorted: those of which not all
+// hosts have one key alone, and the same. One that is unknown is not among them.
+func Begun(hosts []Host) []string {
+	var out []string
+	for _, name := range observed.Authorities() {
+		if len(Unknown(hosts, []string{name})) == 0 && phase(hosts, name) != Settled {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Decide finds the next phase of the authorities that are asked for: what has begun goes on. Where nothing has, and
+// anew is true, the rotation of all of them begins. Every control-plane host must be among the hosts, and none of the
+// authorities unknown.
+func Decide(hosts []Host, asked []string, anew bool) Decision {
+	in := map[Phase][]string{}
+	for _, name := range slices.Sorted(slices.Values(asked)) {
+		p := phase(hosts, name)
+		in[p] = append(in[p], name)
+	}
+	for _, p := range []Phase{Learn, Use, Forget} {
+		if len(in[p]) == 0 {
+			continue
+		}
+		d := Decision{Phase: p, Authorities: in[p]}
+		for _, h := range hosts {
+			if slices.ContainsFunc(in[p], func(name string) bool { return !done(hosts, h, name, p) }) {
+				d.Hosts = append(d.Hosts, h.ID)
+			}
+		}
+		return d
+	}
+	if !anew || len(in[Settled]) == 0 {
+		return Decision{}
+	}
+	d := Decision{Phase: Learn, Authorities: in[Settled], New: slices.Clone(in[Settled])}
+	for _, h := range hosts {
+		d.Hosts = append(d.Hosts, h.ID)
+	}
+	return d
+}
+
+// phase is that of one authority: the first one which some host has not done.
+func phase(hosts []Host, name string) Phase {
+	for _, p := range []Phase{Learn, Use, Forget} {
+		if slices.ContainsFunc(hosts, func(h Host) bool { return !done(hosts, h, name, p) }) {
+			return p
+		}
+	}
+	return Settled
+}
+
+// done reports whether a host has done its part of a phase. One that has done a later one has.
+func done(hosts []Host, h Host, name string, p Phase) bool {
+	a, goal := h.Authorities[name], Goal(hosts, name)
+	switch p {
+	case Learn:
+		return a.Begun != string(Learn) && (a.Signer() == goal || a.Next == goal) &&
+			contains(a.Trusted, signers(hosts, name))
+	case Use:
+		return a.Begun != string(Use) && a.Signer() == goal && a.Next == ""
+	case Forget:
+		return a.Begun == "" && slices.Equal(a.Trusted, []string{goal})
+	case Settled:
+	}
+	return true
+}
+
+// Goal is the key that is to sign in the end.
+func Goal(hosts []Host, name string) string {
+	for _, h := range hosts {
+		if next := h.Authorities[name].Next; next != "" {
+			return next
+		}
+	}
+	for _, h := range hosts {
+		if signer := h.Authorities[name].Signer(); signer != "" {
+			return signer
+		}
+	}
+	return ""
+}
+
+// Given reports whether some host has been given a key that is to sign later.
+func Given(hosts []Host, name string) bool {
+	return slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Next != "" })
+}
+
+// signers are the keys by which anything may be signed that somebody shows, and the one that is to sign.
+func signers(hosts []Host, name string) []string {
+	out := []string{Goal(hosts, name)}
+	for _, h := range hosts {
+		if signer := h.Authorities[name].Signer(); !slices.Contains(out, signer) {
+			out = append(out, signer)
+		}
+	}
+	return out
+}
+
+// After is what a host has when it has done its part of a phase towards the goal. Others are the signers of all hosts.
+func After(a observed.Authority, p Phase, goal string, others []string) observed.Authority {
+	switch p {
+	case Learn:
+		out := observed.Authority{Trusted: union(a.Trusted, others, []string{goal}), Next: goal}
+		if a.Signer() == goal {
+			out.Next = a.Next // it signs with it already
+		}
+		return out
+	case Use:
+		return observed.Authority{Trusted: union([]string{goal}, a.Trusted)}
+	case Forget:
+		return observed.Authority{Trusted: []string{goal}}
+	case Settled:
+	}
+	return a
+}
+
+// Signers are the keys that sign on any of the hosts, in their order, each once.
+func Signers(hosts []Host, name string) []string {
+	var out []string
+	for _, h := range hosts {
+		if signer := h.Authorities[name].Signer(); signer != "" {
+			out = union(out, []string{signer})
+		}
+	}
+	return out
+}
+
+func contains(have, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(key string) bool { return !slices.Contains(have, key) })
+}
+
+func union(lists ...[]string) []string {
+	var out []string
+	for _, list := range lists {
+		for _, key := range list {
+			if !slices.Contains(out, key) {
+				out = append(out, key)
+			}
+		}
+	}
+	return out
+}

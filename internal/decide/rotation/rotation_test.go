@@ -1,0 +1,236 @@
+package rotation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/observed"
+)
+
+const etcd = observed.EtcdCA
+
+func with(id string, a observed.Authority) Host {
+	return Host{ID: id, Authorities: map[string]observed.Authority{etcd: a}}
+}
+
+func trusts(keys ...string) observed.Authority { return observed.Authority{Trusted: keys} }
+
+func next(a observed.Authority, key string) observed.Authority {
+	a.Next = key
+	return a
+}
+
+func begun(a observed.Authority, p Phase) observed.Authority {
+	a.Begun = string(p)
+	return a
+}
+
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	learnt, used := next(trusts("old", "new"), "new"), trusts("new", "old")
+	for name, c := range map[string]struct {
+		hosts []Host
+		want  Decision
+	}{
+		"settled": {[]Host{with("1", trusts("old")), with("2", trusts("old"))}, Decision{}},
+		"one has learnt": {[]Host{with("1", learnt), with("2", trusts("old"))},
+			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}},
+		"one was cut off as it learnt": {[]Host{with("1", begun(learnt, Learn)), with("2", learnt)},
+			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"1"}}},
+		"one has come in between, without the key": {[]Host{with("1", learnt), with("2", trusts("old", "new"))},
+			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}},
+		"all have learnt": {[]Host{with("1", learnt), with("2", learnt)},
+			Decision{Phase: Use, Authorities: []string{etcd}, Hosts: []string{"1", "2"}}},
+		"one signs": {[]Host{with("1", used), with("2", learnt)},
+			Decision{Phase: Use, Authorities: []string{etcd}, Hosts: []string{"2"}}},
+		"one was cut off as it began to sign": {[]Host{with("1", begun(next(used, "new"), Use)), with("2", used)},
+			Decision{Phase: Use, Authorities: []string{etcd}, Hosts: []string{"1"}}},
+		"all sign": {[]Host{with("1", used), with("2", used)},
+			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"1", "2"}}},
+		"one was cut off as it forgot": {[]Host{with("1", begun(trusts("new"), Forget)), with("2", trusts("new"))},
+			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"1"}}},
+		"they sign with different keys, and nobody has been given one": {
+			[]Host{with("1", trusts("b", "a")), with("2", trusts("a", "b"))},
+			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}},
+	} {
+		if diff := cmp.Diff(c.want, Decide(c.hosts, []string{etcd}, false)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestARotationBeginsOnlyWhereNoneHas(t *testing.T) {
+	t.Parallel()
+	host := func(id string, e, f observed.Authority) Host {
+		return Host{id, map[string]observed.Authority{etcd: e, observed.FrontProxyCA: f}}
+	}
+	both := []string{observed.FrontProxyCA, etcd}
+	settled := []Host{host("1", trusts("a"), trusts("x")), host("2", trusts("a"), trusts("x"))}
+	want := Decision{
+		Phase: Learn, Authorities: []string{etcd, observed.FrontProxyCA}, New: []string{etcd, observed.FrontProxyCA},
+		Hosts: []string{"1", "2"},
+	}
+	if diff := cmp.Diff(want, Decide(settled, both, true)); diff != "" {
+		t.Error(diff)
+	}
+	half := []Host{host("1", next(trusts("a", "b"), "b"), trusts("x")), host("2", trusts("a"), trusts("x"))}
+	want = Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}
+	if diff := cmp.Diff(want, Decide(half, both, true)); diff != "" {
+		t.Errorf("what has begun goes first: %s", diff)
+	}
+	if got := Begun(half); !slices.Equal(got, []string{etcd}) {
+		t.Errorf("begun: %v", got)
+	}
+	if got := Unknown(append(half, host("3", trusts("a"), observed.Authority{})), both); !slices.Equal(got,
+		[]string{observed.FrontProxyCA}) {
+		t.Errorf("unknown: %v", got)
+	}
+}
+
+// machine is a control-plane host: what is on its disk, and what its components read when they last started.
+type machine struct {
+	disk             observed.Authority
+	shows            string   // the key that has signed what it shows
+	running          []string // whom its components trust
+	signs, startedAs string   // the key of its private file, and that with which its components sign
+}
+
+// start has the components read what is there.
+func (m *machine) start() { m.running, m.startedAs = slices.Clone(m.disk.Trusted), m.signs }
+
+// world is a control plane whose hosts are killed anywhere.
+type world struct {
+	t        *testing.T
+	random   *rand.Rand
+	machines []*machine
+	made     int
+	trace    []string
+}
+
+func (w *world) hosts() []Host {
+	var out []Host
+	for i, m := range w.machines {
+		out = append(out, with(fmt.Sprint(i), m.disk))
+	}
+	return out
+}
+
+// trusted fails where somebody shows, or signs, what somebody does not trust.
+func (w *world) trusted(at string) {
+	w.trace = append(w.trace, at)
+	for i, m := range w.machines {
+		for j, other := range w.machines {
+			for _, key := range []string{m.shows, m.startedAs} {
+				if !slices.Contains(other.running, key) || !slices.Contains(other.disk.Trusted, key) {
+					w.t.Fatalf("%d shows what %s has signed, and %d trusts %v, and will trust %v\n%v", i, key, j,
+						other.running, other.disk.Trusted, w.trace)
+				}
+			}
+		}
+	}
+}
+
+// carryOut does a host's part of a phase, and ends before any of its parts as chance has it.
+func (w *world) carryOut(m *machine, d Decision, goal string) bool {
+	then := After(m.disk, d.Phase, goal, Signers(w.hosts(), etcd))
+	for n, part := range []func(){
+		func() { m.disk.Begun = string(d.Phase) },
+		func() {
+			if d.Phase == Learn {
+				m.disk.Next = then.Next
+			}
+		},
+		func() {
+			if d.Phase == Use {
+				m.signs = goal
+			}
+		},
+		func() { m.disk.Trusted = then.Trusted },
+		func() {
+			if d.Phase == Use {
+				m.shows = goal
+			}
+		},
+		m.start,
+		func() { m.disk.Next = then.Next },
+		func() { m.disk.Begun = "" },
+	} {
+		if w.random.IntN(12) == 0 {
+			if w.random.IntN(2) == 0 {
+				m.start() // a power cut
+			}
+			return false
+		}
+		part()
+		w.trusted(fmt.Sprintf("%s part %d of %v", d.Phase, n, m.disk))
+	}
+	return true
+}
+
+// has reports whether some host has the private key: where it signs with it, or was given it.
+func (w *world) has(key string) bool {
+	return slices.ContainsFunc(w.machines, func(m *machine) bool { return m.disk.Next == key || m.signs == key })
+}
+
+// replace has a host join anew, with what another one has on which no phase was cut off.
+func (w *world) replace(m *machine) {
+	for _, from := range w.machines {
+		if from != m && from.disk.Begun == "" && from.signs == from.disk.Signer() {
+			m.disk = observed.Authority{Trusted: slices.Clone(from.disk.Trusted)}
+			m.signs, m.shows = from.signs, from.signs
+			m.start()
+			w.trusted("replaced")
+			return
+		}
+	}
+}
+
+// Whoever is killed, replaced, or cut off from power, anywhere: what anybody shows everybody trusts, and in the end all
+// have one key, which is a new one.
+func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(600) {
+		w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1))}
+		for range 1 + seed%4 {
+			m := &machine{disk: trusts("key-0"), shows: "key-0", signs: "key-0"}
+			m.start()
+			w.machines = append(w.machines, m)
+		}
+		anew := true
+		for turn := 0; ; turn++ {
+			if turn == 2000 {
+				t.Fatalf("seed %d does not end: %v", seed, w.hosts())
+			}
+			if w.random.IntN(20) == 0 {
+				w.replace(w.machines[w.random.IntN(len(w.machines))])
+			}
+			d := Decide(w.hosts(), []string{etcd}, anew)
+			if d.Phase == Settled {
+				break
+			}
+			goal := Goal(w.hosts(), etcd)
+			if len(d.New) > 0 {
+				w.made++
+				goal = fmt.Sprintf("key-%d", w.made)
+			} else if !w.has(goal) && d.Phase != Forget {
+				t.Fatalf("seed %d: nobody has the key %s: %v\n%v", seed, goal, w.hosts(), w.trace)
+			}
+			for i, m := range w.machines {
+				if slices.Contains(d.Hosts, fmt.Sprint(i)) {
+					w.carryOut(m, d, goal)
+					break
+				}
+			}
+			anew = anew && len(Begun(w.hosts())) == 0
+		}
+		for _, m := range w.machines {
+			if m.signs != m.disk.Signer() || !slices.Equal(m.running, m.disk.Trusted) || len(m.disk.Trusted) != 1 {
+				t.Fatalf("seed %d ends with %+v\n%v", seed, m, w.trace)
+			}
+		}
+	}
+}

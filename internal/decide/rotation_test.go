@@ -1,0 +1,45 @@
+package decide
+
+import (
+	"slices"
+	"testing"
+
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+func TestARotationThatHasBegunIsSaid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trusted []string
+		begun   string
+		said    bool
+	}{
+		"one key, the same everywhere": {[]string{"a"}, "", false},
+		"another one":                  {[]string{"b"}, "", true},
+		"two":                          {[]string{"a", "b"}, "", true},
+		"cut off":                      {[]string{"a"}, "forget", true},
+		"not known":                    {nil, "", false},
+	} {
+		in := healthy(3, 1)
+		for i, h := range in.Want.ControlPlane {
+			seen := in.Is.Hosts[h.ID]
+			seen.Authorities = map[string]observed.Authority{observed.EtcdCA: {Trusted: []string{"a"}}}
+			for _, of := range []string{observed.FrontProxyCA, observed.ServiceAccounts} {
+				seen.Authorities[of] = observed.Authority{Trusted: []string{"x"}}
+			}
+			if i == 1 {
+				seen.Authorities[observed.EtcdCA] = observed.Authority{Trusted: c.trusted, Begun: c.begun}
+			}
+			in.Is.Hosts[h.ID] = seen
+		}
+		warnings := Decide(in).Warnings
+		i := slices.IndexFunc(warnings, func(p problem.Problem) bool { return p.Code == problem.RotationBegun })
+		if (i >= 0) != c.said {
+			t.Errorf("%s: %+v", name, warnings)
+		}
+		if i >= 0 && warnings[i].What() != "the rotation of etcd has begun and not ended" {
+			t.Errorf("%s: %s", name, warnings[i].What())
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package observed
+
+// The authorities whose keys can be rotated, by the names that the manifest's readers know.
+const (
+	EtcdCA          = "etcd"            // signs what etcd's members and clients show each other
+	FrontProxyCA    = "front-proxy"     // signs what the API server shows the API servers that extend it
+	ServiceAccounts = "service-account" // the key pair that signs the tokens of service accounts
+)
+
+// Authorities are the names of all of them, sorted.
+func Authorities() []string { return []string{EtcdCA, FrontProxyCA, ServiceAccounts} }
+
+// Authority is what a control-plane host has of one of those who sign. Keys are named by the digest of their public
+// half, "sha256:" and hex of the SubjectPublicKeyInfo.
+type Authority struct {
+	// Trusted are the keys that its components trust, or will once they start anew: the one that signs first.
+	Trusted []string `json:"trusted,omitempty"`
+	// Next is the key that the host has been given to sign with later; "" where there is none.
+	Next string `json:"next,omitempty"`
+	// Begun is the phase of a rotation that has begun on the host and not ended: "learn", "use", "forget".
+	Begun string `json:"begun,omitempty"`
+}
+
+// Signer is the key that signs; "" where none is known.
+func (a Authority) Signer() string {
+	if len(a.Trusted) == 0 {
+		return ""
+	}
+	return a.Trusted[0]
+}

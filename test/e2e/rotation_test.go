@@ -1,0 +1,232 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/authority"
+	"kubeone/internal/observed"
+	"kubeone/test/lab/fleet"
+)
+
+// TestRotateCA gives etcd, the front proxy and service accounts new keys, under load, with a failure in each phase;
+// then service accounts another one while a worker is away, and a host is replaced. After each, what the hosts have,
+// what is signed by it, and the tokens of pods and Secrets are looked at.
+func TestRotateCA(t *testing.T) {
+	t.Parallel()
+	s := begin(t, fleet.Options{Name: "rotation", ControlPlanes: 3, Workers: 2})
+	s.bare = map[string][]string{}
+	var before keys
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"a token stands in a Secret", func(s *story) {
+			_, err := s.Feed(s.Context(), tokenSecret, "create", "-f", "-")
+			s.must(err)
+			before = s.keys()
+		}},
+		part{"all keys are rotated, killed once in each phase", func(s *story) {
+			before = rotatedUnderLoad(s, before)
+		}},
+		part{"a worker is away", func(s *story) { before = rotatedWhileAway(s, before) }},
+		part{"a host joins anew with the new keys", func(s *story) {
+			s.run(0, []string{"node", "replace", "cp-3", "-y", "--bundle", s.Bundle})
+			s.same("keys", before, s.keys())
+			s.tokensWork()
+			emptyPlan(s)
+			s.healthy()
+		}},
+	)
+}
+
+const tokenSecret = `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: robot, namespace: default}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: robot
+  namespace: default
+  annotations: {kubernetes.io/service-account.name: robot}
+type: kubernetes.io/service-account-token
+`
+
+// keys are those that are trusted on all control-plane hosts, by authority.
+type keys map[string]string
+
+// keys finds out whom the hosts trust: the same key on all of them, which has signed all that it should have.
+func (s *story) keys() keys {
+	s.Helper()
+	out := keys{}
+	for _, h := range s.Lab.ControlPlanes() {
+		text, err := h.Exec(s.Context(), `cd /etc/kubernetes/pki
+[ ! -e next ] && [ ! -e /etc/kubeone/rotation ] || echo left over
+for file in sa.pub *.crt etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done`)
+		s.must(err)
+		files := map[string][]byte{}
+		for line := range strings.Lines(text) {
+			name, encoded, _ := strings.Cut(strings.TrimSpace(line), " ")
+			files[name], err = base64.StdEncoding.DecodeString(encoded)
+			if err != nil {
+				s.Fatalf("%s: %s", h.Hostname, line)
+			}
+		}
+		for _, name := range observed.Authorities() {
+			trusted := authority.Keys(files[authority.FilesOf(name).Public])
+			if len(trusted) != 1 || out[name] != "" && out[name] != trusted[0] {
+				s.Fatalf("%s trusts %v for %s, another host %s", h.Hostname, trusted, name, out[name])
+			}
+			out[name] = trusted[0]
+		}
+		for ca, signed := range map[string][]string{
+			"front-proxy-ca.crt": {"front-proxy-client.crt"},
+			"etcd/ca.crt": {
+				"apiserver-etcd-client.crt", "etcd/server.crt", "etcd/peer.crt", "etcd/healthcheck-client.crt",
+			},
+		} {
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(files[ca])
+			for _, file := range signed {
+				block, _ := pem.Decode(files[file])
+				c, err := x509.ParseCertificate(block.Bytes)
+				s.must(err)
+				if _, err := c.Verify(x509.VerifyOptions{
+					Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+				}); err != nil {
+					s.Errorf("%s: %s: %v", h.Hostname, file, err)
+				}
+			}
+		}
+	}
+	s.eventually("extension API servers trust one CA alone", time.Minute, func(ctx context.Context) error {
+		told, err := s.Kube(ctx, "-n", "kube-system", "get", "configmap", "extension-apiserver-authentication", "-o",
+			`jsonpath={.data.requestheader-client-ca-file}`)
+		if got := authority.Keys([]byte(told)); err == nil && (len(got) != 1 || got[0] != out[observed.FrontProxyCA]) {
+			return fmt.Errorf("they trust %v", got)
+		}
+		return err
+	})
+	return out
+}
+
+// rotated checks that those authorities have another key than before, and the others the same.
+func (s *story) rotated(before keys, names ...string) keys {
+	s.Helper()
+	now := s.keys()
+	for _, name := range observed.Authorities() {
+		rotated := false
+		for _, n := range names {
+			rotated = rotated || n == name
+		}
+		if (now[name] != before[name]) != rotated {
+			s.Errorf("%s: the key is %s, and was %s", name, now[name], before[name])
+		}
+	}
+	return now
+}
+
+// secretToken is the token that stands in the Secret.
+func (s *story) secretToken() string {
+	s.Helper()
+	token, err := s.Kube(s.Context(), "get", "secret", "robot", "-o", "go-template={{.data.token | base64decode}}")
+	s.must(err)
+	return token
+}
+
+// tokensWork has the tokens of all pods, and the one in the Secret, be shown to each API server.
+func (s *story) tokensWork() {
+	s.Helper()
+	for _, server := range s.Lab.ControlPlanes() {
+		for _, h := range s.Machines() {
+			said, err := h.Exec(s.Context(), `cd /var/lib/kubelet/pods
+for token in */volumes/kubernetes.io~projected/*/token; do
+[ -f "$token" ] && echo "$(curl -s -k -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $(cat "$token")" \
+https://`+server.Address+`:6443/version)"; done | sort | uniq -c`)
+			s.must(err)
+			if fields := strings.Fields(said); len(fields) != 2 || fields[1] != "200" {
+				s.Errorf("%s answers tokens of pods on %s with %q", server.Hostname, h.Hostname, said)
+			}
+		}
+		s.answered(server, s.secretToken(), "200")
+	}
+}
+
+// answered checks with which status an API server answers a token.
+func (s *story) answered(server *fleet.Host, token, status string) {
+	s.Helper()
+	said, err := server.Exec(s.Context(), `curl -s -k -o /dev/null -w '%{http_code}' -H "Authorization: Bearer `+token+
+		`" https://`+server.Address+`:6443/version`)
+	s.must(err)
+	s.same("status with which "+server.Hostname+" answers a token", status, said)
+}
+
+// killedAt runs the command and kills it at the first event of that type about such a step.
+func (s *story) killedAt(event apply.EventType, prefix string, args ...string) {
+	s.Helper()
+	run, err := s.Start(s.Context(), append([]string{"certificates", "rotate-ca", "-y"}, args...)...)
+	s.must(err)
+	at, reached := run.Await(func(e apply.Event) bool {
+		return e.Type == event && strings.HasPrefix(e.Step, prefix)
+	})
+	if !reached {
+		s.Fatalf("no step %s\n%s", prefix, run.Wait())
+	}
+	s.must(run.Kill())
+	run.Wait()
+	s.Logf("killed at %s %s", at.Type, at.Step)
+}
+
+func rotatedUnderLoad(s *story, before keys) keys {
+	former := s.secretToken()
+	s.run(2, []string{"certificates", "rotate-ca", "--dry-run"}, "trust a new key beside the present one",
+		"make the tokens of its pods anew", "trust the new key alone")
+	l := s.loaded()
+	s.killedAt(apply.StepDone, "rotate-learn/cp-1")
+	s.run(0, []string{"plan"}, "rotation of etcd, front-proxy and service-account has begun")
+	s.killedAt(apply.StepStarted, "rotate-learn/", "--resume")
+	s.killedAt(apply.StepStarted, "rotate-use/", "--resume")
+	s.killedAt(apply.StepDone, "rotate-use/cp-2", "--resume")
+	s.killedAt(apply.StepStarted, "renew-tokens/", "--resume")
+	s.killedAt(apply.StepStarted, "rotate-forget/", "--resume")
+	s.run(0, []string{"certificates", "rotate-ca", "--resume", "-y"},
+		"Done. New keys sign, and are trusted alone: etcd, front-proxy and service-account.")
+	s.unharmed(l)
+	now := s.rotated(before, observed.Authorities()...)
+	s.tokensWork()
+	for _, h := range s.Lab.ControlPlanes() {
+		s.answered(h, former, "401")
+	}
+	s.run(0, []string{"certificates", "rotate-ca", "--resume"}, "No changes.")
+	emptyPlan(s)
+	s.healthy()
+	return now
+}
+
+// rotatedWhileAway rotates the key of service accounts with a worker that is off: nobody would know of its pods'
+// tokens.
+func rotatedWhileAway(s *story, before keys) keys {
+	worker := s.Lab.Host("worker-2")
+	s.must(worker.Kill(s.Context()))
+	args := []string{"certificates", "rotate-ca", "-y"}
+	s.run(10, append(args, "--authority", "service-account"), "not known of worker-2")
+	s.must(worker.Start(s.Context()))
+	s.eventually("worker-2 is Ready", 3*time.Minute, func(ctx context.Context) error {
+		if r := s.Run(ctx, "status"); r.Status != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	s.run(0, append(args, "--resume"), "Done. New keys sign, and are trusted alone: service-account.")
+	now := s.rotated(before, observed.ServiceAccounts)
+	s.tokensWork()
+	return now
+}
