@@ -75,10 +75,11 @@ func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
 func (g *game) observe(ctx context.Context, r probe.Request) (probe.Result, error) {
 	r.Components, r.Endpoint = nil, ""
 	r.HostTimeout, r.APITimeout, r.EtcdTimeout, r.Timeout = 20*time.Second, 20*time.Second, 30*time.Second, time.Minute
-	if g.slow {
-		r.HostTimeout, r.AnswerTimeout, r.Timeout = 3*time.Second, 5*time.Second, 4*time.Second
-	}
 	for tries := 1; ; tries++ {
+		if g.slow { // and longer each time
+			n := time.Duration(tries)
+			r.HostTimeout, r.AnswerTimeout, r.Timeout = 3*n*time.Second, 5*n*time.Second, 4*n*time.Second
+		}
 		seen, err := probe.Run(ctx, r)
 		members := seen.World.Etcd.Members
 		late := len(members) == 0 || slices.ContainsFunc(members, func(m observed.Member) bool {
