@@ -1,16 +1,11 @@
 package apply
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"kubeone/internal/authority"
 	"kubeone/internal/decide/rotation"
@@ -48,7 +43,7 @@ func (r *Run) rotation(ctx context.Context, s plan.Step) (map[string][]byte, err
 			return nil, fmt.Errorf("rotate the key of %s: %w", name, err)
 		}
 	}
-	text, err := tarOf(files, r.Now())
+	text, err := authority.WriteArchive(files, r.Now())
 	return map[string][]byte{script.AuthoritiesFile: text}, err
 }
 
@@ -222,33 +217,6 @@ func droppedKeys(has []authorityHost) ([]byte, error) {
 	return []byte(out.String()), err
 }
 
-// agreeing is an archive of authorities in which the first certificate or public key of each is that of its private
-// key: on a host where an exchange of keys was cut off between its halves it may not be.
-func agreeing(text []byte, now time.Time) ([]byte, error) {
-	files, err := untar(text)
-	if err != nil {
-		return nil, err
-	}
-	same := true
-	for _, name := range observed.Authorities() {
-		at := authority.FilesOf(name)
-		if _, err := authority.ParsePair(files[at.Public], files[at.Key]); err == nil {
-			continue
-		}
-		public, err := authority.ParsePublic(files[at.Public])
-		if err != nil {
-			continue // somebody's own, which no rotation has touched
-		}
-		if own, err := authority.Own(public, files[at.Key]); err == nil {
-			files[at.Public], same = own.With(public).Text(), false
-		}
-	}
-	if same {
-		return text, nil
-	}
-	return tarOf(files, now)
-}
-
 // readAuthorities reads what all control-plane hosts have that are members. One that cannot be read is an error:
 // whatever another one shows, it would have to trust.
 func (r *Run) readAuthorities(ctx context.Context) ([]authorityHost, error) {
@@ -289,7 +257,7 @@ tar -P -cf - "$@"`
 	if err != nil || len(res.Stdout) == 0 {
 		return nil, err
 	}
-	files, err := untar(res.Stdout)
+	files, err := authority.ReadArchive(res.Stdout)
 	if err != nil {
 		return nil, err
 	}
@@ -305,48 +273,4 @@ tar -P -cf - "$@"`
 		out[name] = a
 	}
 	return out, nil
-}
-
-const (
-	mostFiles   = 64
-	mostOfAFile = 256 << 10 // bytes
-)
-
-// untar reads a small archive.
-func untar(text []byte) (map[string][]byte, error) {
-	out := map[string][]byte{}
-	for r := tar.NewReader(bytes.NewReader(text)); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, errors.New("what the host sent is no archive")
-		}
-		if len(out) == mostFiles || header.Size > mostOfAFile {
-			return nil, errors.New("the host sent more than it can have")
-		}
-		if out[header.Name], err = io.ReadAll(io.LimitReader(r, mostOfAFile)); err != nil {
-			return nil, errors.New("what the host sent was cut off")
-		}
-	}
-}
-
-// tarOf writes files of root's, in the order of their names.
-func tarOf(files map[string][]byte, now time.Time) ([]byte, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		header := &tar.Header{
-			Name: name, Mode: 0o600, Size: int64(len(files[name])), ModTime: now.Truncate(time.Second),
-		}
-		if err := w.WriteHeader(header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(files[name]); err != nil {
-			return nil, err
-		}
-	}
-	err := w.Close()
-	return out.Bytes(), err
 }

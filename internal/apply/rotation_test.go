@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"archive/tar"
 	"bytes"
 	"errors"
 	"strings"
@@ -77,7 +76,7 @@ func rotationRun(t *testing.T, has ...map[string][]byte) *Run {
 		}
 		said := ""
 		if len(files) > 0 {
-			text, err := tarOf(files, rotatedAt)
+			text, err := authority.WriteArchive(files, rotatedAt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +99,7 @@ func given(t *testing.T, r *Run, s plan.Step) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := untar(secret[script.AuthoritiesFile])
+	out, err := authority.ReadArchive(secret[script.AuthoritiesFile])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,37 +203,6 @@ func TestAPhaseThatIsNotTheNextOneIsRefused(t *testing.T) {
 	}
 }
 
-// A host that joins while its peer was cut off between the halves of an exchange gets a pair. What cannot be read stays
-// as it is.
-func TestWhatIsCopiedIsAPair(t *testing.T) {
-	t.Parallel()
-	const name = observed.EtcdCA
-	p := newPairs(t)
-	old, next := p.old[name], p.new[name]
-	half := files(name, []authority.Pair{old, next}, &next, "use")
-	half["etcd/ca.key"] = next.KeyText()
-	half["sa.pub"], half["sa.key"] = []byte("odd"), []byte("odd")
-	text, err := tarOf(half, rotatedAt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, err = agreeing(text, rotatedAt); err != nil {
-		t.Fatal(err)
-	}
-	got, err := untar(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{next.ID(), old.ID()}, authority.Keys(got["etcd/ca.crt"])); diff != "" ||
-		string(got["sa.pub"]) != "odd" {
-		t.Errorf("%s %s", got["sa.pub"], diff)
-	}
-	again, err := agreeing(text, rotatedAt)
-	if err != nil || !bytes.Equal(again, text) {
-		t.Errorf("a pair is changed: %v", err)
-	}
-}
-
 func TestKeysOfTokensThatAreDropped(t *testing.T) {
 	t.Parallel()
 	const name = observed.ServiceAccounts
@@ -250,34 +218,6 @@ func TestKeysOfTokensThatAreDropped(t *testing.T) {
 		step.RotationSecret)
 	if !errors.Is(err, errNotNext) {
 		t.Errorf("tokens are still signed by the former key: %v", err)
-	}
-}
-
-func TestWhatAHostSendsIsBounded(t *testing.T) {
-	t.Parallel()
-	big := map[string][]byte{"sa.pub": make([]byte, mostOfAFile+1)}
-	many := map[string][]byte{}
-	for i := range mostFiles + 1 {
-		many[strings.Repeat("x", i+1)] = nil
-	}
-	for _, files := range []map[string][]byte{big, many} {
-		text, err := tarOf(files, rotatedAt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := untar(text); err == nil {
-			t.Error("it is taken")
-		}
-	}
-	var cut bytes.Buffer
-	w := tar.NewWriter(&cut)
-	if err := w.WriteHeader(&tar.Header{Name: "x", Size: 100}); err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range [][]byte{[]byte("garbage that is no archive at all"), cut.Bytes()} {
-		if _, err := untar(text); err == nil {
-			t.Errorf("%q is taken", text)
-		}
 	}
 }
 

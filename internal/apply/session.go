@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -144,19 +145,31 @@ func (r *Run) discovery() ([]byte, error) {
 	return r.Access.Discovery(r.Want.Endpoint.URL())
 }
 
-// readPKI reads the CAs and service-account keys from a control-plane host into memory, as a tar.
+// readPKI reads the CAs and service-account keys from a control-plane host into memory, as a tar, with a note of what
+// is still to be dropped of them.
 func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 	h, ok := r.Hosts[from]
 	if !ok {
 		return nil, fmt.Errorf("the host that has the CAs (%s) was not reached", from)
 	}
-	const read = "tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.pub sa.key front-proxy-ca.crt front-proxy-ca.key " +
-		"etcd/ca.crt etcd/ca.key"
+	const read = "note=" + script.RotationFile + `
+set -- ca.crt ca.key sa.pub sa.key front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key
+[ ! -f "$note" ] || set -- "$@" -C "${note%/*}" "${note##*/}"
+tar -C /etc/kubernetes/pki -cf - "$@"`
 	res, err := h.Run(ctx, host.Cmd{Name: "read the CAs", Script: read, Secret: true})
 	if err != nil {
 		return nil, err
 	}
-	return agreeing(res.Stdout, r.Now())
+	files, err := authority.ReadArchive(res.Stdout)
+	if err != nil {
+		return nil, fmt.Errorf("%s: read the CAs: %w", h.Name(), err)
+	}
+	authority.Agree(files)
+	note := path.Base(script.RotationFile)
+	if files[note] = authority.Copied(files[note]); len(files[note]) == 0 {
+		delete(files, note)
+	}
+	return authority.WriteArchive(files, r.Now())
 }
 
 // after does what a step's success makes possible.

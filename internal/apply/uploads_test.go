@@ -104,11 +104,12 @@ func TestPKIComesFromItsPeer(t *testing.T) {
 		peer.write("etc/kubernetes/pki/"+name, "the peer's "+name, 0o600)
 	}
 	l.Hosts["9"] = peer
-	l.Scripts["1"] = "tar -xOf /run/kubeone/secrets/pki.tar etcd/ca.key"
+	peer.write("etc/kubeone/rotation", "etcd used\nservice-account learn\n", 0o644)
+	l.Scripts["1"] = "tar -xOf /run/kubeone/secrets/pki.tar etcd/ca.key rotation"
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	if log := l.read("var/lib/kubeone/step/log"); log != "the peer's etcd/ca.key" {
+	if log := l.read("var/lib/kubeone/step/log"); log != "the peer's etcd/ca.keyetcd used\n" {
 		t.Errorf("the stage read %q", log)
 	}
 	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {

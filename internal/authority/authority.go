@@ -97,8 +97,21 @@ func Of(name string, public, next []byte, begun []string) observed.Authority {
 	}
 	for _, line := range begun {
 		what, phase, _ := strings.Cut(line, " ")
-		if what == name && slices.Contains([]string{"learn", "use", "forget"}, phase) {
+		if what == name && slices.Contains([]string{"learn", "use", "forget", observed.Used}, phase) {
 			out.Begun = phase
+		}
+	}
+	return out
+}
+
+// Copied is the note of a host that has what another one has, by what that one notes: whatever is still to be dropped
+// there is so here, and nothing else has begun.
+func Copied(note []byte) []byte {
+	var out []byte
+	for _, name := range observed.Authorities() {
+		switch Of(name, nil, nil, strings.Split(string(note), "\n")).Begun {
+		case "forget", observed.Used:
+			out = append(out, name+" "+observed.Used+"\n"...)
 		}
 	}
 	return out

@@ -17,7 +17,8 @@ func TestARotationThatHasBegunIsSaid(t *testing.T) {
 	}{
 		"one key, the same everywhere": {[]string{"a"}, "", false},
 		"another one":                  {[]string{"b"}, "", true},
-		"two":                          {[]string{"a", "b"}, "", true},
+		"two, of somebody's own":       {[]string{"a", "b"}, "", false},
+		"two, of which one is dropped": {[]string{"a", "b"}, observed.Used, true},
 		"cut off":                      {[]string{"a"}, "forget", true},
 		"not known":                    {nil, "", false},
 	} {

@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"archive/tar"
 	"bytes"
 	"cmp"
 	"context"
@@ -14,6 +13,7 @@ import (
 
 	"filippo.io/age"
 
+	"kubeone/internal/authority"
 	"kubeone/internal/backup"
 	"kubeone/internal/decide"
 	"kubeone/internal/etcd/snapshot"
@@ -92,9 +92,10 @@ func readKeys(ctx context.Context, h host.Host) (backup.Keys, error) {
 		return backup.Keys{}, err
 	}
 	keys := backup.Keys{}
-	if keys.PKI, err = untar(archive); err != nil {
+	if keys.PKI, err = authority.ReadArchive(archive); err != nil {
 		return backup.Keys{}, fmt.Errorf("%s: read the CAs: %w", h.Name(), err)
 	}
+	authority.Agree(keys.PKI)
 	const look = `sed -n 's/^ *- --encryption-provider-config=//p' /etc/kubernetes/manifests/kube-apiserver.yaml`
 	path, err := read("look for encryption at rest", look)
 	if keys.EncryptionPath = strings.TrimSpace(string(path)); err != nil || keys.EncryptionPath == "" {
@@ -102,21 +103,4 @@ func readKeys(ctx context.Context, h host.Host) (backup.Keys, error) {
 	}
 	keys.Encryption, err = read("read the configuration of encryption at rest", `cat -- "$1"`, keys.EncryptionPath)
 	return keys, err
-}
-
-func untar(archive []byte) (map[string][]byte, error) {
-	out := map[string][]byte{}
-	t := tar.NewReader(bytes.NewReader(archive))
-	for {
-		header, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if out[header.Name], err = io.ReadAll(t); err != nil {
-			return nil, err
-		}
-	}
 }

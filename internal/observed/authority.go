@@ -17,9 +17,13 @@ type Authority struct {
 	Trusted []string `json:"trusted,omitempty"`
 	// Next is the key that the host has been given to sign with later; "" where there is none.
 	Next string `json:"next,omitempty"`
-	// Begun is the phase of a rotation that has begun on the host and not ended: "learn", "use", "forget".
+	// Begun is the phase of a rotation that has begun on the host and not ended: "learn", "use", "forget". It is Used
+	// after the second.
 	Begun string `json:"begun,omitempty"`
 }
+
+// Used is what a host notes that signs with a new key and still trusts the one before, until that is dropped.
+const Used = "used"
 
 // Signer is the key that signs; "" where none is known.
 func (a Authority) Signer() string {

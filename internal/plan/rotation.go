@@ -176,12 +176,13 @@ func (b *builder) rotationChanges(d rotation.Decision) []string {
 	return out
 }
 
-// renewTokens plans that all pods have tokens which the new key has signed, host by host, and Secrets too.
+// renewTokens plans that all pods have tokens which the new key has signed, and Secrets too: on one control-plane host
+// after the other, as a controller manager starts anew there, and on workers at the same time.
 func (b *builder) renewTokens(needs []string) []string {
 	if b.has(string(step.RenewTokenSecrets)) {
 		return needs
 	}
-	done := []string{b.onCluster(string(step.RenewTokenSecrets), Step{
+	secrets := []string{b.onCluster(string(step.RenewTokenSecrets), Step{
 		Intent: only(step.RenewTokenSecrets), Action: Change, Needs: slices.Clone(needs),
 		Title:  "make the tokens anew that stand in Secrets",
 		Reason: "the API servers are about to trust no other key",
@@ -189,17 +190,25 @@ func (b *builder) renewTokens(needs []string) []string {
 			"Secrets of type kubernetes.io/service-account-token: who has a copy of one needs the new one",
 		},
 	})}
+	previous, workers := needs, []string(nil)
 	for _, h := range b.in.Want.Hosts() {
 		if seen := b.world.Is.Hosts[h.ID]; seen.Marker == nil || !seen.Marker.Complete {
 			continue
 		}
-		done = append(done, b.onHost(h, Step{
+		s := Step{
 			Intent: only(step.RenewTokens), Action: Change, Risk: Restarts, Needs: slices.Clone(needs),
 			Title: "make the tokens of its pods anew", Reason: "the API servers are about to trust no other key",
 			Changes: []string{"kubelet: starts anew; pods go on, and find new tokens"},
-		}))
+		}
+		if h.Role == desired.ControlPlane {
+			s.Changes[0] = "kubelet and controller manager: start anew; pods go on, and find new tokens"
+			s.Needs = slices.Clone(previous)
+			previous = []string{b.onHost(h, s)}
+			continue
+		}
+		workers = append(workers, b.onHost(h, s))
 	}
-	return done
+	return slices.Concat(secrets, previous, workers)
 }
 
 // trimFrontProxy plans that extension API servers do not trust the former CA any more.

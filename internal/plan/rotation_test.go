@@ -73,10 +73,9 @@ func TestARotationHasEachPhaseOnAllHostsBeforeTheNext(t *testing.T) {
 	}
 	for id, want := range map[string][]string{
 		"rotate-learn/cp-1": nil, "rotate-learn/cp-2": {"rotate-learn/cp-1"}, "rotate-use/cp-1": {"rotate-learn/cp-3"},
-		"renew-tokens/w-1": {"rotate-use/cp-3"},
-		"rotate-forget/cp-1": {
-			"renew-token-secrets", "renew-tokens/cp-1", "renew-tokens/cp-2", "renew-tokens/cp-3", "renew-tokens/w-1",
-		},
+		"renew-tokens/w-1":  {"rotate-use/cp-3"},
+		"renew-tokens/cp-1": {"rotate-use/cp-3"}, "renew-tokens/cp-2": {"renew-tokens/cp-1"},
+		"rotate-forget/cp-1":  {"renew-token-secrets", "renew-tokens/cp-3", "renew-tokens/w-1"},
 		"trim-front-proxy-ca": {"rotate-forget/cp-3"},
 	} {
 		if diff := cmp.Diff(want, needs[id]); diff != "" {

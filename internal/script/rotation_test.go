@@ -108,12 +108,14 @@ func TestThePhasesOfARotation(t *testing.T) {
 	}, b.deeds()[:4]); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"new etcd/ca.key", "new sa.key", "", "", "front-proxy forget\n"}, b.pki("etcd/ca.key",
+	if diff := cmp.Diff([]string{"new etcd/ca.key", "new sa.key", "", "",
+		"front-proxy forget\netcd used\nservice-account used\n"}, b.pki("etcd/ca.key",
 		"sa.key", "next/etcd-ca.key", "next/sa.key", "../../kubeone/rotation")); diff != "" {
 		t.Error(diff)
 	}
 
 	b.pack("front-proxy-ca.crt")
+	b.write("etc/kubeone/rotation", "front-proxy used\n")
 	b.must("ROTATE_FORGET=front-proxy; stage_rotate_forget")
 	if diff := cmp.Diff([]string{
 		"systemctl stop kubelet",

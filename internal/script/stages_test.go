@@ -419,6 +419,18 @@ func TestCAsOfAnotherClusterAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
+	// What the peer has still to drop, this host has too; what it was to sign with before is somebody else's business.
+	b.write("etc/kubernetes/pki/next/etcd-ca.key", "former")
+	b.write("etc/kubeone/rotation", "etcd learn\n")
+	b.must("stage_pki")
+	if got := b.must(`[ -e "$NEXT" ] || [ -e "$ROTATION" ] || echo gone`); got != "gone" {
+		t.Errorf("the host has notes of before: %q", got)
+	}
+	b.write("pki/rotation", "etcd used\n")
+	b.must("tar -cf @ROOT@/run/kubeone/secrets/pki.tar -C @ROOT@/pki ca.crt ca.key sa.key etcd rotation; stage_pki")
+	if got := b.read("etc/kubeone/rotation"); got != "etcd used\n" {
+		t.Errorf("the host notes %q", got)
+	}
 	b.write("etc/kubernetes/pki/ca.crt", "another")
 	b.fails("stage_pki", "/etc/kubernetes/pki/ca.crt is another cluster's CA")
 	if b.read("etc/kubernetes/pki/ca.crt") != "another" {

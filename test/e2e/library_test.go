@@ -42,7 +42,7 @@ func TestTwoEnginesInOneProcess(t *testing.T) {
 	for _, s := range []*story{bare, older} {
 		s.must(s.FetchKubeconfig(t.Context()))
 		s.healthy()
-		s.must(s.Runs(t.Context(), newest))
+		s.everythingRuns(newest)
 	}
 	if !atTheSameTime(operator.Lines(text)) {
 		t.Errorf("one after the other:\n%s", text)

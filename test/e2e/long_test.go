@@ -197,7 +197,7 @@ func (s *story) founded() {
 		s.Errorf("the journal does not tell the run's end:\n%s", text)
 	}
 	s.must(s.FetchKubeconfig(s.Context()))
-	s.must(s.Runs(s.Context(), s.Lab.KubernetesVersion))
+	s.everythingRuns(s.Lab.KubernetesVersion)
 }
 
 // upgradedUnderLoad is an upgrade that nobody interrupts, with settings of its own.

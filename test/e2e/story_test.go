@@ -30,6 +30,33 @@ type story struct {
 	*operator.Operator
 	// bare is what the hosts looked like before anything was installed on them.
 	bare map[string][]string
+	// failures are what this chapter has failed with so far.
+	failures []string
+}
+
+// Error, Errorf, Fatal and Fatalf are those of testing.T, and remember what they say.
+func (s *story) Error(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Error(args...) }
+
+// Errorf is as Error.
+func (s *story) Errorf(format string, args ...any) {
+	s.Helper()
+	s.failed(fmt.Sprintf(format, args...))
+	s.T.Errorf(format, args...)
+}
+
+// Fatal is as Error.
+func (s *story) Fatal(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Fatal(args...) }
+
+// Fatalf is as Error.
+func (s *story) Fatalf(format string, args ...any) {
+	s.Helper()
+	s.failed(fmt.Sprintf(format, args...))
+	s.T.Fatalf(format, args...)
+}
+
+func (s *story) failed(text string) {
+	const most = 2000 // bytes
+	s.failures = append(s.failures, text[:min(len(text), most)])
 }
 
 // begin brings a lab up and removes it when the test ends.
@@ -52,11 +79,19 @@ func begin(t *testing.T, options fleet.Options) *story {
 	return &story{T: t, Operator: o}
 }
 
-// chapter runs a part of the story as a subtest and reports whether it went well.
+// chapter runs a part of the story as a subtest and reports whether it went well. What it has failed with is said once
+// more at its end, behind all that its commands have printed.
 func (s *story) chapter(name string, tell func(*story)) bool {
 	started := time.Now()
-	ok := s.T.Run(name, func(t *testing.T) { tell(&story{T: t, Operator: s.Operator, bare: s.bare}) })
+	told := &story{Operator: s.Operator, bare: s.bare}
+	ok := s.T.Run(name, func(t *testing.T) {
+		told.T = t
+		tell(told)
+	})
 	s.Logf("%6.1f s  %s", time.Since(started).Seconds(), name)
+	for _, failure := range told.failures {
+		s.Logf("%s failed: %s", name, failure)
+	}
 	return ok
 }
 

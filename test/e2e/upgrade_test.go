@@ -111,8 +111,22 @@ func nth(s *story, p plan.Plan, kind step.Kind, n int) string {
 // upgraded checks that everything runs in the version, and that every node takes pods.
 func (s *story) upgraded(version string) {
 	s.Helper()
-	s.must(s.Runs(s.Context(), version))
-	s.run(0, []string{"status"}, version)
+	s.everythingRuns(version)
+	s.eventually("status to find the cluster well", time.Minute, func(ctx context.Context) error {
+		if r := s.Run(ctx, "status"); r.Status != 0 || !strings.Contains(r.Text(), version) {
+			return fmt.Errorf("want exit status 0, and %s to be printed\n%s", version, r)
+		}
+		return nil
+	})
+}
+
+// everythingRuns waits until everything runs in the version and every node takes pods: on a busy machine a node may
+// miss its time, and an API server, or a member of etcd, the two seconds that it is given.
+func (s *story) everythingRuns(version string) {
+	s.Helper()
+	s.eventually("all of the cluster to run "+version, time.Minute, func(ctx context.Context) error {
+		return s.Runs(ctx, version)
+	})
 }
 
 // emptyPlan checks that a plan of the cluster as it is wanted is empty, and says how long the fastest of three takes.

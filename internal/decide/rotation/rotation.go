@@ -7,7 +7,8 @@
 // before has ended on all hosts. In between, at any moment, everybody trusts what anybody shows.
 //
 // Nothing is noted but on the hosts: which key is the new one is told by the host that was given it and does not sign
-// with it yet, and where there is none, by the one that signs.
+// with it yet, and where there is none, by the one that signs. A host that signs with it notes that the one before is
+// still to be dropped (observed.Used). Keys that are trusted besides without such a note are somebody's own, and stay.
 package rotation
 
 import (
@@ -25,7 +26,7 @@ const (
 	Settled Phase = ""       // nothing is to be done
 	Learn   Phase = "learn"  // hosts trust the new key, and have it
 	Use     Phase = "use"    // it signs, and what the old one signed is made anew
-	Forget  Phase = "forget" // the old one is trusted no more
+	Forget  Phase = "forget" // the old one is trusted no more, nor is anybody else's
 )
 
 // Host is what a control-plane host has, by the name of the authority.
@@ -65,8 +66,8 @@ func Unknown(hosts []Host, authorities []string) []string {
 	return out
 }
 
-// Begun are the names of the authorities of which a rotation has begun and not ended, sorted: those of which not all
-// hosts have one key alone, and the same. One that is unknown is not among them.
+// Begun are the names of the authorities of which a rotation has begun and not ended, sorted: a host has been given a
+// key to sign with, or notes a phase, or they do not sign with the same key. One that is unknown is not among them.
 func Begun(hosts []Host) []string {
 	var out []string
 	for _, name := range observed.Authorities() {
@@ -91,11 +92,7 @@ func Decide(hosts []Host, asked []string, anew bool) Decision {
 			continue
 		}
 		d := Decision{Phase: p, Authorities: in[p]}
-		for _, h := range hosts {
-			if slices.ContainsFunc(in[p], func(name string) bool { return !done(hosts, h, name, p) }) {
-				d.Hosts = append(d.Hosts, h.ID)
-			}
-		}
+		d.Hosts = toDo(hosts, in[p], p)
 		return d
 	}
 	if !anew || len(in[Settled]) == 0 {
@@ -108,9 +105,30 @@ func Decide(hosts []Host, asked []string, anew bool) Decision {
 	return d
 }
 
-// phase is that of one authority: the first one which some host has not done.
+// toDo are the IDs of the hosts that have not done their part of a phase. One that knows by its note that it has to do
+// it comes after those without, so that a note is there as long as one host has it to do.
+func toDo(hosts []Host, names []string, p Phase) []string {
+	var without, with []string
+	for _, h := range hosts {
+		noted := func(name string) bool { return h.Authorities[name].Begun != "" }
+		switch {
+		case !slices.ContainsFunc(names, func(name string) bool { return !done(hosts, h, name, p) }):
+		case p == Forget && slices.ContainsFunc(names, noted):
+			with = append(with, h.ID)
+		default:
+			without = append(without, h.ID)
+		}
+	}
+	return append(without, with...)
+}
+
+// phase is that of one authority: the first one which some host has not done. The last one has begun only where some
+// host notes it.
 func phase(hosts []Host, name string) Phase {
 	for _, p := range []Phase{Learn, Use, Forget} {
+		if p == Forget && !slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Begun != "" }) {
+			break
+		}
 		if slices.ContainsFunc(hosts, func(h Host) bool { return !done(hosts, h, name, p) }) {
 			return p
 		}
@@ -175,7 +193,7 @@ func After(a observed.Authority, p Phase, goal string, others []string) observed
 		}
 		return out
 	case Use:
-		return observed.Authority{Trusted: union([]string{goal}, a.Trusted)}
+		return observed.Authority{Trusted: union([]string{goal}, a.Trusted), Begun: observed.Used}
 	case Forget:
 		return observed.Authority{Trusted: []string{goal}}
 	case Settled:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +32,7 @@ func begun(a observed.Authority, p Phase) observed.Authority {
 
 func TestPhases(t *testing.T) {
 	t.Parallel()
-	learnt, used := next(trusts("old", "new"), "new"), trusts("new", "old")
+	learnt, used := next(trusts("old", "new"), "new"), begun(trusts("new", "old"), observed.Used)
 	for name, c := range map[string]struct {
 		hosts []Host
 		want  Decision
@@ -51,6 +52,11 @@ func TestPhases(t *testing.T) {
 			Decision{Phase: Use, Authorities: []string{etcd}, Hosts: []string{"1"}}},
 		"all sign": {[]Host{with("1", used), with("2", used)},
 			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"1", "2"}}},
+		"one has come in between, without the note": {
+			[]Host{with("1", used), with("2", trusts("new", "old")), with("3", used)},
+			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"2", "1", "3"}}},
+		"they trust more than one, of their own": {
+			[]Host{with("1", trusts("a", "b")), with("2", trusts("a", "b"))}, Decision{}},
 		"one was cut off as it forgot": {[]Host{with("1", begun(trusts("new"), Forget)), with("2", trusts("new"))},
 			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"1"}}},
 		"they sign with different keys, and nobody has been given one": {
@@ -157,7 +163,7 @@ func (w *world) carryOut(m *machine, d Decision, goal string) bool {
 		},
 		m.start,
 		func() { m.disk.Next = then.Next },
-		func() { m.disk.Begun = "" },
+		func() { m.disk.Begun = then.Begun },
 	} {
 		if w.random.IntN(12) == 0 {
 			if w.random.IntN(2) == 0 {
@@ -179,8 +185,9 @@ func (w *world) has(key string) bool {
 // replace has a host join anew, with what another one has on which no phase was cut off.
 func (w *world) replace(m *machine) {
 	for _, from := range w.machines {
-		if from != m && from.disk.Begun == "" && from.signs == from.disk.Signer() {
-			m.disk = observed.Authority{Trusted: slices.Clone(from.disk.Trusted)}
+		if from != m && slices.Contains([]string{"", observed.Used}, from.disk.Begun) &&
+			from.signs == from.disk.Signer() {
+			m.disk = observed.Authority{Trusted: slices.Clone(from.disk.Trusted), Begun: from.disk.Begun}
 			m.signs, m.shows = from.signs, from.signs
 			m.start()
 			w.trusted("replaced")
@@ -219,12 +226,11 @@ func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 			} else if !w.has(goal) && d.Phase != Forget {
 				t.Fatalf("seed %d: nobody has the key %s: %v\n%v", seed, goal, w.hosts(), w.trace)
 			}
-			for i, m := range w.machines {
-				if slices.Contains(d.Hosts, fmt.Sprint(i)) {
-					w.carryOut(m, d, goal)
-					break
-				}
+			first, err := strconv.Atoi(d.Hosts[0])
+			if err != nil {
+				t.Fatal(err)
 			}
+			w.carryOut(w.machines[first], d, goal)
 			anew = anew && len(Begun(w.hosts())) == 0
 		}
 		for _, m := range w.machines {

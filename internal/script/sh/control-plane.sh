@@ -139,11 +139,15 @@ place_pki() {
 	)
 	on_disk "$new"
 	for file in "$new"/*.* "$new"/etcd/*.*; do mv -f "$file" "/etc/kubernetes/pki/${file#"$new"/}"; done
-	rm -rf "$new" "$NEXT" "$ROTATION" # what it was given to sign with is another host's business by now
+	rm -rf "$NEXT" "$ROTATION" # what it was given to sign with is another host's business by now
+	[ ! -s "$new/rotation" ] || put "$ROTATION" 0644 copied_note
+	rm -rf "$new"
 	chmod 0755 /etc/kubernetes /etc/kubernetes/pki /etc/kubernetes/pki/etcd
 	chmod 0600 /etc/kubernetes/pki/*.key /etc/kubernetes/pki/etcd/*.key
 	chmod 0644 /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt
 }
+
+copied_note() { cat "$new/rotation"; }
 
 # kubelet_asks URL points the kubelet at another API server.
 kubelet_asks() { sed -i "s|^\\( *server: \\).*|\\1$1|" /etc/kubernetes/kubelet.conf; }

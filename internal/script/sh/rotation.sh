@@ -40,7 +40,7 @@ rotate() {
 	await_api_server 120
 	if [ "$phase" = use ]; then forget_next; fi
 	keep
-	if [ -n "$(rotation_ended)" ]; then put "$ROTATION" 0644 rotation_ended; else rm -f "$ROTATION"; fi
+	if [ -n "$(rotation_after)" ]; then put "$ROTATION" 0644 rotation_after; else rm -f "$ROTATION"; fi
 	on_disk "${ROTATION%/*}"
 }
 
@@ -82,6 +82,13 @@ rotation_ended() {
 	while read -r name begun; do
 		case " $names " in *" $name "*) ;; *) printf '%s %s\n' "$name" "$begun" ;; esac
 	done <"$ROTATION"
+}
+
+# rotation_after prints the notes as they are when the phase has ended: who signs with a new key has the one before still to drop.
+rotation_after() {
+	rotation_ended
+	[ "$phase" = use ] || return 0
+	for name in $names; do printf '%s used\n' "$name"; done
 }
 
 # place_brought puts the files where components read them, each in one rename, keys first: nobody signs with what is half there, as

@@ -143,8 +143,8 @@ func dropNext(_ *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-func endRotation(_ *World, h *Host, _ *Unit) (bool, error) {
-	h.Disk.Authority.Begun, h.Disk.Authority.Goal = "", ""
+func endRotation(w *World, h *Host, u *Unit) (bool, error) {
+	h.Disk.Authority.Begun, h.Disk.Authority.Goal = w.then(h, u).Begun, ""
 	return true, nil
 }
 
@@ -155,6 +155,9 @@ func copyAuthority(h, peer *Host) {
 		return key == a.Signs
 	})...)
 	h.Disk.Authority = Authority{Trusts: trusts, Signs: a.Signs, Shows: a.Signs}
+	if a.Begun == observed.Used || a.Begun == string(rotation.Forget) {
+		h.Disk.Authority.Begun = observed.Used
+	}
 }
 
 // Shown are the keys that have signed what each running member of etcd shows the others, and what each trusts, by name.
