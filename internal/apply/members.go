@@ -99,16 +99,17 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 	return client.DeleteNode(ctx, s.Intent.NodeName)
 }
 
-// confirm probes what the step removes, and the host it was on, three times over thirty seconds. Every sign of life
-// is an error, and so is what cannot be found out.
+// confirm looks at what the step removes, and at the host it was on, again and again for DeathWithin. Every sign of
+// life is an error, and so is what cannot be found out.
 func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
-	for n := r.silences(s); n < DeathProbes; n++ {
-		if n > 0 {
-			if err := r.awaitProbe(ctx, s); err != nil {
+	for is := r.silenceOf(s); !is.Dead(); {
+		if !is.Last.IsZero() {
+			if err := r.awaitLook(ctx, is.Last); err != nil {
 				return err
 			}
 		}
+		began := r.Now()
 		if silent != nil {
 			if err := silent(ctx, step.ParamsOf[step.RemoveEtcdParams](s.Intent)); err != nil {
 				return err
@@ -117,12 +118,13 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death,
 		if err := r.hostSilent(ctx, of.Peer); err != nil {
 			return err
 		}
-		r.foundDead(s, n+1)
+		is = is.Found(began, r.Now())
+		r.noteSilence(s, is)
 		r.emit(Event{
 			Type: StepOutput,
 			Step: s.ID,
 			Host: r.name(s.Host),
-			Line: fmt.Sprintf("found dead, probe %d of %d", n+1, DeathProbes),
+			Line: fmt.Sprintf("found dead for %.0f of %.0f s", is.Last.Sub(is.Since).Seconds(), DeathWithin.Seconds()),
 		})
 	}
 	return nil

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,11 +39,13 @@ func (q *votes) RemoveMember(_ context.Context, id uint64) error {
 
 func (q *votes) Close() error { return nil }
 
-// removing is a run on that etcd whose pauses are noted.
+// removing is a run on that etcd whose pauses are noted. Its clock goes on while it pauses.
 func removing(q *votes, paused *[]time.Duration) *Run {
 	access := &etcd.Access{Via: []etcd.Endpoint{{ID: "1"}, {ID: "3"}}}
+	now := rotatedAt
 	return &Run{
-		RunID: "run-1", Emit: func(Event) {}, Now: time.Now, Etcd: access, Hosts: map[string]host.Host{},
+		RunID: "run-1", Emit: func(Event) {}, Now: func() time.Time { return now }, Etcd: access,
+		Hosts:       map[string]host.Host{},
 		Unreachable: map[string]host.Host{},
 		Plan:        plan.Plan{Hosts: map[string]string{"3": "cp-c"}},
 		Connect: Connectors{Etcd: func(_ context.Context, a etcd.Access) (Etcd, error) {
@@ -54,7 +57,7 @@ func removing(q *votes, paused *[]time.Duration) *Run {
 			return q, nil
 		}},
 		pause: func(ctx context.Context, d time.Duration) error {
-			*paused = append(*paused, d)
+			*paused, now = append(*paused, d), now.Add(d)
 			return ctx.Err()
 		},
 	}
@@ -68,7 +71,7 @@ func removal(confirm bool) plan.Step {
 	}
 }
 
-func TestADeadMemberIsRemovedAfterThreeProbes(t *testing.T) {
+func TestADeadMemberIsRemovedAfterHalfAMinute(t *testing.T) {
 	t.Parallel()
 	q := &votes{seen: []observed.Etcd{voters(true, true, false)}}
 	var paused []time.Duration
@@ -78,7 +81,7 @@ func TestADeadMemberIsRemovedAfterThreeProbes(t *testing.T) {
 	if diff := cmp.Diff([]uint64{0xc}, q.removed); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]time.Duration{15 * time.Second, 15 * time.Second}, paused); diff != "" {
+	if diff := cmp.Diff(slices.Repeat([]time.Duration{5 * time.Second}, 6), paused); diff != "" {
 		t.Error(diff)
 	}
 	for _, via := range q.via {
@@ -111,11 +114,11 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 		says   string
 		living bool
 	}{
-		"at once":            {[]observed.Etcd{voters(true, true, true)}, "it answers", true},
-		"at the third probe": {[]observed.Etcd{dead, dead, voters(true, true, true)}, "it answers", true},
-		"without a leader":   {[]observed.Etcd{alone}, "it answers", true},
-		"no quorum":          {[]observed.Etcd{stale}, "no quorum answers", false},
-		"the quorum would be lost now": {[]observed.Etcd{dead, dead, dead, voters(true, false, false)},
+		"at once":           {[]observed.Etcd{voters(true, true, true)}, "it answers", true},
+		"at the third look": {[]observed.Etcd{dead, dead, voters(true, true, true)}, "it answers", true},
+		"without a leader":  {[]observed.Etcd{alone}, "it answers", true},
+		"no quorum":         {[]observed.Etcd{stale}, "no quorum answers", false},
+		"the quorum would be lost now": {append(slices.Repeat([]observed.Etcd{dead}, 7), voters(true, false, false)),
 			"must not leave now: without it 1 of 2 voters healthy, quorum 2", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,6 +133,40 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 				t.Error("it was removed")
 			}
 		})
+	}
+}
+
+// What a run that stood still has not seen is no silence.
+func TestASilenceHasNoGaps(t *testing.T) {
+	t.Parallel()
+	var is Silence
+	look := func(after time.Duration) bool {
+		at := rotatedAt
+		if !is.Last.IsZero() {
+			at = is.Last.Add(after)
+		}
+		is = is.Found(at, at.Add(time.Second))
+		return is.Dead()
+	}
+	for _, c := range []struct {
+		after time.Duration
+		looks int // until it is dead
+	}{{DeathEvery, 6}, {DeathGap, 4}} {
+		is = Silence{}
+		if look(0) {
+			t.Error("one look is enough")
+		}
+		for n := 1; !look(c.after); n++ {
+			if n == c.looks {
+				t.Errorf("%s apart: it is not dead after %d looks", c.after, n)
+				break
+			}
+		}
+		for _, gap := range []time.Duration{DeathGap + time.Second, -time.Hour, time.Hour} {
+			if before := is; look(gap) || is.Since.Equal(before.Since) {
+				t.Errorf("after a gap of %s it is silent since %s", gap, is.Since)
+			}
+		}
 	}
 }
 
@@ -246,7 +283,7 @@ func TestANodeGoesOnlyWhenNoMachineLivesUnderItsName(t *testing.T) {
 			if (err == nil) != c.deleted || (len(api.deleted) > 0) != c.deleted {
 				t.Errorf("%v, deleted %v", err, api.deleted)
 			}
-			if c.confirm && len(paused) != 2 {
+			if c.confirm && len(paused) != 6 {
 				t.Errorf("its host was probed with pauses of %v", paused)
 			}
 		})

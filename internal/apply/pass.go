@@ -318,36 +318,33 @@ func (r *Run) drainPass(ctx context.Context, client API, s plan.Step, opts drain
 	return err
 }
 
-// silences is how often the step has found dead what it removes.
-func (r *Run) silences(s plan.Step) int {
+// silenceOf is what is known of the silence of what the step removes.
+func (r *Run) silenceOf(s plan.Step) Silence {
 	if r.at == nil {
-		return 0
+		return Silence{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.at.Silences[s.ID].Probes
+	return r.at.Silences[s.ID]
 }
 
-// awaitProbe waits until it is time for the next look at what should be dead; a pass does not wait.
-func (r *Run) awaitProbe(ctx context.Context, s plan.Step) error {
+// awaitLook waits until it is time for the next look at what should be dead; a pass does not wait.
+func (r *Run) awaitLook(ctx context.Context, last time.Time) error {
 	if r.at == nil {
 		return r.pause(ctx, DeathEvery)
 	}
-	r.mu.Lock()
-	last := r.at.Silences[s.ID].Last
-	r.mu.Unlock()
-	if r.Now().Sub(last) >= DeathEvery {
+	if waited := r.Now().Round(0).Sub(last); waited < 0 || waited >= DeathEvery {
 		return nil
 	}
 	return &unfinishedError{errors.New("it is looked at again for signs of life")}
 }
 
-// foundDead notes that a look has found no life.
-func (r *Run) foundDead(s plan.Step, probes int) {
+// noteSilence keeps what a look has found, for the next pass.
+func (r *Run) noteSilence(s plan.Step, is Silence) {
 	if r.at == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.at.Silences[s.ID] = Silence{Probes: probes, Last: r.Now().Round(0)}
+	r.at.Silences[s.ID] = is
 }

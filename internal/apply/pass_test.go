@@ -245,7 +245,8 @@ func TestWhatGoesIsFoundDeadByOneLookEachPass(t *testing.T) {
 		at = kept(t, at).clone()
 		return err
 	}
-	for n := 1; n < DeathProbes; n++ {
+	const most = int(DeathWithin/DeathEvery) + 1
+	for n := 1; n < most; n++ {
 		for range 2 { // too early for another look
 			if err := look(); !unfinished(err) || looks != n {
 				t.Fatalf("%d looks, %v", looks, err)
@@ -253,7 +254,7 @@ func TestWhatGoesIsFoundDeadByOneLookEachPass(t *testing.T) {
 		}
 		now = now.Add(DeathEvery)
 	}
-	if err := look(); err != nil || looks != DeathProbes {
+	if err := look(); err != nil || looks != most {
 		t.Errorf("%d looks, %v", looks, err)
 	}
 }

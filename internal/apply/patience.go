@@ -25,10 +25,13 @@ const (
 	// TokenAge is how old a token may be when a join begins: uploads over a slow link can outlast a token's 15 minutes.
 	TokenAge = 5 * time.Minute
 
-	// DeathProbes and DeathEvery say how often, and how far apart, what goes for being dead must be found dead.
-	DeathProbes = 3
-	DeathEvery  = 15 * time.Second
-	// ProbeTimeout is for a host to answer one of those probes.
+	// DeathWithin is for how long what goes for being dead must be found dead, by looks that are DeathEvery apart.
+	// After a gap of more than DeathGap, as of a run that stood still, it counts anew: what may have lived meanwhile is
+	// not dead.
+	DeathWithin = 30 * time.Second
+	DeathEvery  = 5 * time.Second
+	DeathGap    = 10 * time.Second
+	// ProbeTimeout is for a host to answer one of those looks.
 	ProbeTimeout = 8 * time.Second
 	// NodeTimeout is for a Node to become not Ready: its kubelet is silent for 40 s by then.
 	NodeTimeout = 2 * time.Minute

@@ -22,11 +22,24 @@ type Progress struct {
 	Over     bool                   `json:"over,omitempty"`     // nothing is left to do, or can be done
 }
 
-// Silence is how often something was found dead, and when last.
+// Silence is since when something was found dead by one look after the other, and when last.
 type Silence struct {
-	Probes int       `json:"probes"`
-	Last   time.Time `json:"last"`
+	Since time.Time `json:"since"`
+	Last  time.Time `json:"last"`
 }
+
+// Found is the silence after a look that began and ended then, and found no life. It begins anew after a gap, also of a
+// clock that was set back. The zero value is that of what nobody has looked at.
+func (s Silence) Found(began, ended time.Time) Silence {
+	if gap := began.Round(0).Sub(s.Last); s.Last.IsZero() || gap < 0 || gap > DeathGap {
+		s.Since = ended.Round(0)
+	}
+	s.Last = ended.Round(0)
+	return s
+}
+
+// Dead reports whether the silence has lasted for long enough.
+func (s Silence) Dead() bool { return !s.Last.IsZero() && s.Last.Sub(s.Since) >= DeathWithin }
 
 // State is how far a step is.
 func (p Progress) State(id string) State {

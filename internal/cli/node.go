@@ -42,9 +42,9 @@ func newNodeCommand(stdio IO) *cobra.Command {
 			"Take a worker or a control-plane host out of a living cluster: its pods go elsewhere, its member\n"+
 				"leaves etcd if the quorum allows it, the host is reset, and its Node is deleted. Take it out of the\n"+
 				"manifest afterwards.\n\n"+
-				"A host that does not answer needs --unreachable: it must then be found dead three times over 30\n"+
-				"seconds, and only its etcd member and its Node are removed. The last control-plane host is not\n"+
-				"removed, nor one without which the quorum would be lost."),
+				"A host that does not answer needs --unreachable: it must then be found dead for 30 seconds, by\n"+
+				"one look after the other, and only its etcd member and its Node are removed. The last\n"+
+				"control-plane host is not removed, nor one without which the quorum would be lost."),
 		newNodeChangeCommand(stdio, nodeChange{replace: true}, "replace HOST",
 			"Take a host out of the cluster and join it again as a new one",
 			"Take a host out of a living cluster as \"node remove\" does, and join the same machine again, all in\n"+

@@ -136,7 +136,7 @@ type Decision struct {
 }
 
 // Removal is an etcd member that is dead and whose host was replaced or taken out of the manifest. Apply makes sure
-// again, by three probes over 30 seconds, before it removes it.
+// again, by looks over 30 seconds, before it removes it.
 type Removal struct {
 	Member string `json:"member"`         // etcd's member ID, hex
 	Name   string `json:"name,omitempty"` // its name; empty when it never started

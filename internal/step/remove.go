@@ -16,7 +16,7 @@ const (
 	DeleteNode Kind = "delete-node"
 )
 
-// RemoveEtcdParams say which member leaves. Confirm: three probes over 30 seconds must find it dead, and
+// RemoveEtcdParams say which member leaves. Confirm: looks over 30 seconds must find it dead, and
 // its host silent.
 type RemoveEtcdParams struct {
 	Member string `json:"member,omitempty"` // its ID, hex
@@ -109,7 +109,7 @@ func purged(w *World, h desired.Host, _ Intent) {
 }
 
 // DeleteNodeParams say what a Node is deleted for. Confirm: the Node must not be Ready, and its host, if there is a
-// Peer, must be found silent by three probes over 30 seconds.
+// Peer, must be found silent by looks over 30 seconds.
 type DeleteNodeParams struct{ Death }
 
 // Kind is DeleteNode.

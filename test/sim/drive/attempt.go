@@ -26,9 +26,8 @@ type attempt struct {
 	// Of a step through the API.
 	admitted bool // the lock and etcd allow it
 	call     world.Call
-	probes   int // how often something was found dead
-	probed   int64
-	blocked  bool // the pods did not leave: the node is opened again
+	silence  apply.Silence // of what is to be found dead
+	blocked  bool          // the pods did not leave: the node is opened again
 
 	waits map[string]int64 // since when it waits for what
 	safe  bool             // etcd was asked whether the step may begin

@@ -15,7 +15,6 @@ const (
 	leaseDuration   = int64(apply.LeaseDuration / time.Second)
 	uncordonTimeout = int64(apply.UncordonTimeout / time.Second)
 	nodeTimeout     = int64(apply.NodeTimeout / time.Second)
-	deathEvery      = int64(apply.DeathEvery / time.Second)
 	tokenAge        = int64(apply.TokenAge / time.Second)
 	staleAfter      = int64(apply.StaleAfter / time.Second)
 	requestTimeout  = int64(apicall.OpTimeout / time.Second) // of one whose step has no deadline

@@ -97,10 +97,11 @@ func (a *attempt) deleteNode() progress {
 // confirmed looks again and again whether what is to be removed is dead. Every sign of life is a failure, and
 // so is what cannot be found out.
 func (a *attempt) confirmed(of step.Death, member string) progress {
+	now := instant(a.now())
 	switch {
-	case a.probes == apply.DeathProbes:
+	case a.silence.Dead():
 		return passed
-	case a.probes > 0 && a.now()-a.probed < deathEvery:
+	case !a.silence.Last.IsZero() && now.Sub(a.silence.Last) < apply.DeathEvery:
 		return waiting
 	}
 	if member != "" {
@@ -112,7 +113,7 @@ func (a *attempt) confirmed(of step.Death, member string) progress {
 	if h := a.op.sim.World.Host(of.Peer); h != nil && a.lives(h) {
 		return failed
 	}
-	if a.probes, a.probed = a.probes+1, a.now(); a.probes == apply.DeathProbes {
+	if a.silence = a.silence.Found(now, now); a.silence.Dead() {
 		return passed
 	}
 	return waiting

@@ -1,6 +1,9 @@
 package safety
 
 import (
+	"time"
+
+	"kubeone/internal/apply"
 	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
@@ -46,8 +49,15 @@ func (c *Checker) note() {
 		c.without = c.World.Now
 	}
 	for _, h := range c.World.Hosts {
-		if h.ControlPlane && c.World.Serving(h) {
-			c.served[h.Address] = c.World.Now
+		if !h.ControlPlane || !c.World.Serving(h) {
+			delete(c.serving, h.Address)
+			continue
+		}
+		c.served[h.Address] = c.World.Now
+		if since, ever := c.serving[h.Address]; !ever {
+			c.serving[h.Address] = c.World.Now
+		} else if c.World.Now-since > gap {
+			c.lived[h.Address] = c.World.Now
 		}
 	}
 }
@@ -79,13 +89,17 @@ func (c *Checker) removed(e world.Effect) {
 	if h == nil || c.granted[e.By.Run].Leaves[h.ID] {
 		return
 	}
-	if at, ever := c.served[h.Address]; c.wants(e.By.Run, h) || ever && c.World.Now-at < silence {
+	if at, ever := c.lived[h.Address]; c.wants(e.By.Run, h) || ever && c.World.Now-at < silence {
 		c.Break(LivingMember, "%s removes the member of %s, whose data is there", e.By.Step, h.Name)
 	}
 }
 
-// silence is how long a member that nobody wants must have served nobody before it counts as dead, in seconds.
-const silence = 30
+// silence is how long a member that nobody wants must have served nobody before it counts as dead, in seconds. That it
+// did for no longer than a gap between two looks nobody can see.
+const (
+	silence = int64(apply.DeathWithin / time.Second)
+	gap     = int64(apply.DeathGap / time.Second)
+)
 
 func (c *Checker) promoted(e world.Effect) {
 	voters, healthy := c.votes(c.ringOf(e.Member), e.Member, c.begunAt(e.By))

@@ -82,7 +82,9 @@ type Checker struct {
 	old        map[string]bool        // runs of a program that knows less
 	byHand     map[string]bool        // Nodes that a person closed
 	leftClosed map[string]bool        // Nodes closed by runs when a manifest left them out, and since
-	served     map[string]int64       // when the member of an address was last seen to serve
+	served     map[string]int64       // when the member of an address was last seen to serve,
+	serving    map[string]int64       // since when it does without a break,
+	lived      map[string]int64       // and when it last had done so for longer than anybody can overlook
 	checked    int                    // the world's version that State saw last
 	begins     map[world.Author]int64 // when steps began on their hosts
 	quorate    int64                  // when etcd last had a quorum
@@ -112,6 +114,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c := &Checker{World: w, Wanted: map[string]bool{}, Workers: workers}
 	c.approved, c.granted = map[string]plan.Plan{}, map[string]Grant{}
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
+	c.serving, c.lived = map[string]int64{}, map[string]int64{}
 	c.holder, c.byHand, c.locked = map[string]string{}, map[string]bool{}, map[string]int64{}
 	c.leftClosed = map[string]bool{}
 	c.wasIntact, c.intactSince = map[string]bool{}, map[string]int64{}
