@@ -151,7 +151,7 @@ func TestASilenceHasNoGaps(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		looks int // until it is dead
-	}{{DeathEvery, 6}, {DeathGap, 4}} {
+	}{{DeathEvery, 6}, {DeathGap, 2}} {
 		is = Silence{}
 		if look(0) {
 			t.Error("one look is enough")

@@ -27,10 +27,10 @@ const (
 
 	// DeathWithin is for how long what goes for being dead must be found dead, by looks that are DeathEvery apart.
 	// After a gap of more than DeathGap, as of a run that stood still, it counts anew: what may have lived meanwhile is
-	// not dead.
+	// not dead. A pass beside a host that does not answer, and the pause before it, take less.
 	DeathWithin = 30 * time.Second
 	DeathEvery  = 5 * time.Second
-	DeathGap    = 10 * time.Second
+	DeathGap    = 20 * time.Second
 	// ProbeTimeout is for a host to answer one of those looks.
 	ProbeTimeout = 8 * time.Second
 	// NodeTimeout is for a Node to become not Ready: its kubelet is silent for 40 s by then.

@@ -88,9 +88,9 @@ func (f *applyFlags) unknown() host.Policy {
 }
 
 // repeat runs, and again when the world changed under an approved plan.
-func (f *applyFlags) repeat(ctx context.Context, stdio IO, w *workspace.Workspace, as variant) error {
+func (f *applyFlags) repeat(stdio IO, run func() error) error {
 	for attempt := 1; ; attempt++ {
-		err := f.run(ctx, stdio, w, as)
+		err := run()
 		// Who approves everything beforehand approves the plan for the changed world too.
 		if !errors.Is(err, engine.ErrWorldChanged) || !f.approve || f.plan != "" || attempt == maxPlans {
 			return err
@@ -99,7 +99,7 @@ func (f *applyFlags) repeat(ctx context.Context, stdio IO, w *workspace.Workspac
 	}
 }
 
-// maxPlans is how many plans one apply --auto-approve makes when the world keeps changing under it.
+// maxPlans is how many plans one run with --auto-approve makes when the world keeps changing under it.
 const maxPlans = 3
 
 // run proposes, asks, and carries out.

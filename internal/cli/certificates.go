@@ -14,6 +14,7 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
+	"kubeone/internal/workspace"
 )
 
 // newCertificatesCommand returns "kubeone certificates".
@@ -107,6 +108,10 @@ func (c certificateRun) carryOut(ctx context.Context, stdio IO, f *applyFlags, a
 		return err
 	}
 	defer w.Close()
+	return f.repeat(stdio, func() error { return c.run(ctx, stdio, w, f) })
+}
+
+func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspace, f *applyFlags) error {
 	p, err := propose(ctx, stdio, w.Engine, c.request)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as variant, args
 		stage := *f
 		stage.version, stage.through = through, nil
 		err := stage.onTheWay(ctx, stdio, args, func(w *workspace.Workspace) error {
-			return stage.repeat(ctx, stdio, w, as)
+			return stage.repeat(stdio, func() error { return stage.run(ctx, stdio, w, as) })
 		})
 		if err != nil && !errors.Is(err, errNotOnTheWay) {
 			return err
@@ -99,7 +99,7 @@ func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as variant, args
 		return err
 	}
 	defer w.Close()
-	return f.repeat(ctx, stdio, w, as)
+	return f.repeat(stdio, func() error { return f.run(ctx, stdio, w, as) })
 }
 
 // checkThrough looks at --through alone.

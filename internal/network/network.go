@@ -25,7 +25,9 @@ type Plugin interface {
 	Objects(want desired.Cluster) ([]resources.Object, error)
 	// Workloads are those of its objects that must be rolled out for the network to work.
 	Workloads() []resources.Workload
-	// Config is the configuration with which a host's container runtime finds the plugin; the zero value for none.
+	// Config is the configuration with which a host's container runtime finds the plugin; the zero value for none. It
+	// is the same on every host: a plugin whose configuration differs by host, as by the Node's pod CIDR, has its pods
+	// write it below /etc/cni/net.d.
 	Config(want desired.Cluster) Config
 	// Traces are what it leaves on a host, which a reset removes.
 	Traces() Traces
@@ -59,11 +61,12 @@ type Config struct {
 	Ready   string // path that is there when the plugin works on the host
 }
 
-// Traces are what is left of a plugin on a host when its pods are gone.
+// Traces are what is left of a plugin on a host when its pods are gone, besides what every reset removes: /etc/cni,
+// /opt/cni, /var/lib/cni, the bridge cni0, pods' veth interfaces, and chains that begin with KUBE- or CNI-.
 type Traces struct {
 	Interfaces []string // prefixes of names of network interfaces; their addresses are not the host's own
 	Tables     []string // nftables tables
-	Chains     []string // prefixes of iptables chains
+	Chains     []string // prefixes of iptables chains, as extended regular expressions
 	Paths      []string // files and folders
 }
 

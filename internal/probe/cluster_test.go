@@ -13,6 +13,7 @@ import (
 
 	"kubeone/internal/etcd/etcdtest"
 	"kubeone/internal/host"
+	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
 
@@ -100,8 +101,8 @@ func TestTheAPIIsReadThroughAHost(t *testing.T) {
 	if diff := cmp.Diff(wantAPI, r.World.API); diff != "" {
 		t.Errorf("API (-want +got):\n%s", diff)
 	}
-	if r.Requests.API != 11 || len(api.paths) != 11 {
-		t.Errorf("%d requests counted, %d came: %q, want 11", r.Requests.API, len(api.paths), api.paths)
+	if want := 10 + len(plugins.Namespaces()); r.Requests.API != want || len(api.paths) != want {
+		t.Errorf("%d requests counted, %d came, want %d each: %q", r.Requests.API, len(api.paths), want, api.paths)
 	}
 	if r.Access == nil || len(r.Access.Via) != 1 || r.Access.Via[0].ID != "a" {
 		t.Errorf("access %+v", r.Access)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
 
@@ -99,8 +100,8 @@ func TestMachinesAreRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(api.paths) != 15 {
-		t.Errorf("%d requests, want 15: %q", len(api.paths), api.paths)
+	if want := 14 + len(plugins.Namespaces()); len(api.paths) != want {
+		t.Errorf("%d requests, want %d: %q", len(api.paths), want, api.paths)
 	}
 }
 

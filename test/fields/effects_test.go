@@ -62,7 +62,7 @@ func effectsOf(t *testing.T, dir string, m tree) effects {
 
 // artifacts are those of a host: the names of a release, with digests that say nothing.
 func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
-	return desired.Artifacts{
+	out := desired.Artifacts{
 		KubernetesVersion: want.KubernetesVersion, Arch: "amd64",
 		Binaries: []desired.Binary{{
 			Name: desired.BinaryKubelet, Version: want.KubeletVersion(h), URL: "https://example.com/kubelet",
@@ -70,9 +70,15 @@ func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
 		}},
 		Images: []desired.Image{
 			{Name: "registry.k8s.io/etcd:3.6.8-0", Source: "registry.k8s.io/etcd:3.6.8-0", Digest: "sha256:bb"},
-			{Name: "ghcr.io/flannel-io/flannel:v1", Source: "ghcr.io/flannel-io/flannel:v1", Digest: "sha256:cc"},
 		},
 	}
+	for _, p := range plugins.All() {
+		for _, i := range p.Images() {
+			name := i.Registry + "/" + i.Repository + ":v1"
+			out.Images = append(out.Images, desired.Image{Name: name, Source: name, Digest: "sha256:cc"})
+		}
+	}
+	return out
 }
 
 // scripts are those of the first control-plane host and of the first worker, without what all hosts share. Digests are

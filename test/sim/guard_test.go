@@ -32,7 +32,7 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.NoSkew, "seed=1 hosts=1+0 start=older-minor faults=", safety.NoDowngrade},
 		{drive.NoQuorum, "seed=1 hosts=3+0 start=older-patch faults=1:split:1:300", safety.RestartQuorum},
 		{drive.Removal, "seed=1 hosts=3+0 start=healthy faults=1:dead:1:200,150:slow:0:1", safety.RemovalQuorum},
-		{drive.NoConfirm, "seed=1 hosts=3+0 start=surplus faults=12:split:3:45", safety.LivingMember},
+		{drive.NoConfirm, "seed=1 hosts=3+0 start=surplus faults=22:split:3:45", safety.LivingMember},
 		{drive.Promote, "seed=1 hosts=2+0 start=missing faults=", safety.Promotion},
 		{drive.AbsentHosts, "seed=1 hosts=3+0 start=healthy faults=1:replaced:0:1,1:dead:1:300,1:dead:2:300",
 			safety.NewCluster},

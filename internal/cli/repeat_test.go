@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"kubeone/internal/engine"
+)
+
+// Who approves everything beforehand approves the plan for the changed world too, and nobody else does.
+func TestAPlanIsMadeAgainForWhoApprovesEverything(t *testing.T) {
+	t.Parallel()
+	odd := errors.New("odd")
+	for name, c := range map[string]struct {
+		flags applyFlags
+		ends  []error // of one run after the other
+		want  error
+		runs  int
+	}{
+		"approved, changed once":     {applyFlags{approve: true}, []error{engine.ErrWorldChanged, nil}, nil, 2},
+		"approved, and something is": {applyFlags{approve: true}, []error{engine.ErrWorldChanged, odd}, odd, 2},
+		"approved, changed always": {applyFlags{approve: true}, []error{engine.ErrWorldChanged, engine.ErrWorldChanged,
+			engine.ErrWorldChanged}, engine.ErrWorldChanged, maxPlans},
+		"somebody was asked": {applyFlags{}, []error{engine.ErrWorldChanged}, engine.ErrWorldChanged, 1},
+		"a saved plan": {applyFlags{approve: true, plan: "p"}, []error{engine.ErrWorldChanged},
+			engine.ErrWorldChanged, 1},
+	} {
+		var said bytes.Buffer
+		runs := 0
+		err := c.flags.repeat(IO{Out: io.Discard, Err: &said}, func() error {
+			runs++
+			return c.ends[runs-1]
+		})
+		if !errors.Is(err, c.want) || runs != c.runs || strings.Count(said.String(), "planning again") != c.runs-1 {
+			t.Errorf("%s: %d runs, %v\n%s", name, runs, err, said.String())
+		}
+	}
+}
