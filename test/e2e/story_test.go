@@ -119,9 +119,20 @@ func (s *story) must(err error) {
 }
 
 // run runs a command of the product, which ends with that status or ends the chapter, and must have printed the texts.
+// A look that should find the cluster well is made again for a minute: it says how things are at a moment, and on a busy
+// machine a component, or a member of etcd, may be late by the seconds that it is given.
 func (s *story) run(status int, args []string, texts ...string) operator.Result {
 	s.Helper()
 	r := s.Run(s.Context(), args...)
+	if status == 0 && r.Status != 0 && slices.Contains([]string{"plan", "status"}, args[0]) {
+		s.Logf("not well at this moment:\n%s", r)
+		s.eventually(args[0]+" to find the cluster well", time.Minute, func(ctx context.Context) error {
+			if r = s.Run(ctx, args...); r.Status != 0 {
+				return fmt.Errorf("%s", r)
+			}
+			return nil
+		})
+	}
 	s.ended(r, status, texts...)
 	return r
 }
