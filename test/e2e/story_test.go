@@ -119,8 +119,8 @@ func (s *story) must(err error) {
 }
 
 // run runs a command of the product, which ends with that status or ends the chapter, and must have printed the texts.
-// A look that should find the cluster well is made again for a minute: it says how things are at a moment, and on a busy
-// machine a component, or a member of etcd, may be late by the seconds that it is given.
+// A look that should find the cluster well is made again for a minute: it says how things are at a moment, and on a
+// busy machine a component, or a member of etcd, may be late by the seconds that it is given.
 func (s *story) run(status int, args []string, texts ...string) operator.Result {
 	s.Helper()
 	r := s.Run(s.Context(), args...)
