@@ -136,6 +136,27 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 	}
 }
 
+// A look that finds nothing out is made again, as long as it leaves no gap.
+func TestASlowEtcdIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	dead, slow := voters(true, true, false), voters(true, false, false)
+	slow.Problem = "no quorum answers"
+	for name, c := range map[string]struct {
+		seen    []observed.Etcd
+		removed int
+	}{
+		"once":      {[]observed.Etcd{dead, slow, dead}, 1},
+		"for good":  {[]observed.Etcd{dead, slow}, 0},
+		"then life": {[]observed.Etcd{dead, slow, voters(true, true, true)}, 0},
+	} {
+		q, paused := &votes{seen: c.seen}, []time.Duration(nil)
+		err := removing(q, &paused).removeMember(t.Context(), nil, removal(true))
+		if len(q.removed) != c.removed || (err == nil) != (c.removed == 1) || len(paused) > 7 {
+			t.Errorf("%s: removed %v after pauses of %v: %v", name, q.removed, paused, err)
+		}
+	}
+}
+
 // What a run that stood still has not seen is no silence.
 func TestASilenceHasNoGaps(t *testing.T) {
 	t.Parallel()

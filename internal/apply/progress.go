@@ -31,11 +31,17 @@ type Silence struct {
 // Found is the silence after a look that began and ended then, and found no life. It begins anew after a gap, also of a
 // clock that was set back. The zero value is that of what nobody has looked at.
 func (s Silence) Found(began, ended time.Time) Silence {
-	if gap := began.Round(0).Sub(s.Last); s.Last.IsZero() || gap < 0 || gap > DeathGap {
+	if !s.lasts(began) {
 		s.Since = ended.Round(0)
 	}
 	s.Last = ended.Round(0)
 	return s
+}
+
+// lasts reports whether a look at that moment would go on with the silence.
+func (s Silence) lasts(at time.Time) bool {
+	gap := at.Round(0).Sub(s.Last)
+	return !s.Last.IsZero() && gap >= 0 && gap <= DeathGap
 }
 
 // Dead reports whether the silence has lasted for long enough.
