@@ -83,6 +83,9 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 		return err
 	}
 	p, err := w.Engine.Propose(ctx, r)
+	if err == nil {
+		p, err = settled(ctx, stdio, w.Engine, r, p, engine.SettleTimeout)
+	}
 	if err != nil {
 		return err
 	}
@@ -215,7 +218,7 @@ func saved(path string) (plan.Plan, error) {
 }
 
 // propose makes a proposal about a world that stands still: when steps of an earlier run are still running, it waits
-// for their end, and with an Apply, a member that is not healthy gets a moment to become so, before a person is called.
+// for their end, and a member that is not healthy gets a moment to become so, as settled has it.
 func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) (engine.Proposal, error) {
 	p, err := e.Propose(ctx, r)
 	if running := p.RunningSteps(); len(running) > 0 {
@@ -231,17 +234,31 @@ func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) 
 	if err != nil {
 		return p, err
 	}
+	return settled(ctx, stdio, e, r, p, engine.SettleTimeout)
+}
+
+// settler is an engine, as far as it waits for members that are coming up.
+type settler interface {
+	ProposeUntilUp(ctx context.Context, r engine.Request, within time.Duration) (engine.Proposal, error)
+}
+
+// settled is a proposal in which no member is late any more: one look at a busy host may find unhealthy what only
+// answers late. Before a person is called, it is looked at again, for that time; what is still so then is so. A request
+// that waiting changes nothing for is taken as it is.
+func settled(ctx context.Context, stdio IO, e settler, r engine.Request, p engine.Proposal, within time.Duration) (
+	engine.Proposal, error) {
 	switch r.(type) {
 	case engine.Apply, engine.RenewCertificates, engine.RotateCA:
 	default:
 		return p, nil
 	}
-	if coming := p.ComingUp(); len(coming) > 0 {
-		_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may be coming up; waiting up to a minute\n",
-			strings.Join(coming, ", "))
-		return e.ProposeUntilUp(ctx, r)
+	coming := p.ComingUp()
+	if len(coming) == 0 {
+		return p, nil
 	}
-	return p, nil
+	_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may be coming up; waiting up to %.0f s\n",
+		strings.Join(coming, ", "), within.Seconds())
+	return e.ProposeUntilUp(ctx, r, within)
 }
 
 // nameOf is how a host is called, also where there is no plan.

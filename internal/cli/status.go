@@ -21,7 +21,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 		Long:  "Ask every host, the API and etcd how they are. Nothing is changed.\n\nExit status: 0 healthy, 3 not.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := f.look(cmd.Context(), stdio, args)
+			p, err := f.look(cmd.Context(), stdio, args, statusPatience)
 			if err != nil {
 				return err
 			}
@@ -46,14 +46,25 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// look asks every host, the API and etcd how they are, and changes nothing.
-func (f *clusterFlags) look(ctx context.Context, stdio IO, args []string) (engine.Proposal, error) {
+// statusPatience is how long status looks again before it calls a member unhealthy that may only be late. A look takes
+// seconds where it is late, so that this is time for two or three of them.
+const statusPatience = 15 * time.Second
+
+// look asks every host, the API and etcd how they are, and changes nothing. A member that is not healthy is looked at
+// again for so long.
+func (f *clusterFlags) look(ctx context.Context, stdio IO, args []string, patience time.Duration) (
+	engine.Proposal, error) {
 	w, err := f.open(ctx, stdio, args, host.PolicyProbe)
 	if err != nil {
 		return engine.Proposal{}, err
 	}
 	defer w.Close()
-	return w.Engine.Propose(ctx, engine.Apply{NamesOnly: true})
+	r := engine.Apply{NamesOnly: true}
+	p, err := w.Engine.Propose(ctx, r)
+	if err != nil || patience == 0 {
+		return p, err
+	}
+	return settled(ctx, stdio, w.Engine, r, p, patience)
 }
 
 func statusOf(p engine.Proposal, now time.Time) view.StatusInput {

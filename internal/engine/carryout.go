@@ -248,6 +248,9 @@ func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposa
 	if settling == nil {
 		settling = func(Proposal) {}
 	}
+	until := func(r Request, ok func(Proposal) bool) (Proposal, error) {
+		return e.proposeUntil(ctx, r, SettleTimeout, ok, settling)
+	}
 	switch r := done.Request.(type) {
 	case Apply:
 		r.ForceUpgrade, r.RotateKey = false, false // once
@@ -255,22 +258,22 @@ func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposa
 		case len(done.Plan.Operator) > 0:
 			return e.Propose(ctx, r) // something remains, and waiting does not change it
 		case !done.Plan.Complete():
-			return e.proposeUntil(ctx, r, isUp, settling)
+			return until(r, isUp)
 		}
-		return e.proposeUntil(ctx, r, Proposal.Matches, settling)
+		return until(r, Proposal.Matches)
 	case Recover:
-		return e.proposeUntil(ctx, Apply{}, func(p Proposal) bool { return p.Matches() || p.stays() }, settling)
+		return until(Apply{}, func(p Proposal) bool { return p.Matches() || p.stays() })
 	case Replace:
 		if !r.Gone {
-			return e.proposeUntil(ctx, Apply{}, isUp, settling)
+			return until(Apply{}, isUp)
 		}
 	case RenewCertificates:
-		return e.proposeUntil(ctx, RenewCertificates{}, func(p Proposal) bool { // what was renewed once is new
+		return until(RenewCertificates{}, func(p Proposal) bool { // what was renewed once is new
 			return isUp(p) && p.Plan.Blocked == ""
-		}, settling)
+		})
 	case RotateCA:
 		r.Anew = false // once
-		return e.proposeUntil(ctx, r, func(p Proposal) bool { return isUp(p) && p.Plan.Blocked == "" }, settling)
+		return until(r, func(p Proposal) bool { return isUp(p) && p.Plan.Blocked == "" })
 	case Snapshots:
 		return done, nil
 	}

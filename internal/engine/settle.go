@@ -12,19 +12,19 @@ const (
 	SettleEvery   = time.Second
 )
 
-// ProposeUntilUp proposes until no member is coming up any more. What is still so after a minute is what the
-// returned proposal says.
-func (e *Engine) ProposeUntilUp(ctx context.Context, r Request) (Proposal, error) {
-	return e.proposeUntil(ctx, r, isUp, func(Proposal) {})
+// ProposeUntilUp proposes until no member is coming up any more, for that time. What is still so then is what the
+// returned proposal says; at least one look is made.
+func (e *Engine) ProposeUntilUp(ctx context.Context, r Request, within time.Duration) (Proposal, error) {
+	return e.proposeUntil(ctx, r, within, isUp, func(Proposal) {})
 }
 
 func isUp(p Proposal) bool { return len(p.ComingUp()) == 0 }
 
-// proposeUntil proposes until ok, for a minute at most: components that have just come up may be slow to answer. Before
+// proposeUntil proposes until ok, for that time at most: components that have just come up may be slow to answer. Before
 // each further look, again is told what the last one found.
-func (e *Engine) proposeUntil(ctx context.Context, r Request, ok func(Proposal) bool,
+func (e *Engine) proposeUntil(ctx context.Context, r Request, within time.Duration, ok func(Proposal) bool,
 	again func(Proposal)) (Proposal, error) {
-	deadline := e.cfg.Now().Add(SettleTimeout)
+	deadline := e.cfg.Now().Add(within)
 	for {
 		p, err := e.Propose(ctx, r)
 		if err != nil || ok(p) || e.cfg.Now().After(deadline) {

@@ -105,7 +105,8 @@ func (s *story) parts(parts ...part) {
 	s.Helper()
 	for _, part := range parts {
 		if !s.chapter(part.name, part.tell) {
-			s.Fatal("each chapter needs the whole cluster that the one before it left")
+			s.Fatalf("each chapter needs the whole cluster that the one before it left: this was the first to fail: %s",
+				part.name)
 		}
 	}
 }
