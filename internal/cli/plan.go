@@ -256,7 +256,7 @@ func settled(ctx context.Context, stdio IO, e settler, r engine.Request, p engin
 	if len(coming) == 0 {
 		return p, nil
 	}
-	_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may be coming up; waiting up to %.0f s\n",
+	_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may only be late; looking again for up to %.0f s\n",
 		strings.Join(coming, ", "), within.Seconds())
 	return e.ProposeUntilUp(ctx, r, within)
 }

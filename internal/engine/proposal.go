@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/identity"
@@ -87,11 +88,25 @@ func (p Proposal) controlPlaneBusy() bool {
 	})
 }
 
-// ComingUp returns the names of members that answer, are not healthy, and may become so by themselves.
+// ComingUp returns the names of members that answer, are not healthy, and may become so by themselves. Where a
+// control-plane host is healthy by its own word, and yet the API or etcd did not answer, these two are named: the look
+// may have come when they were late.
 func (p Proposal) ComingUp() []string {
 	var names []string
-	for _, id := range p.Decision().ComingUp {
+	d := p.Decision()
+	for _, id := range d.ComingUp {
 		names = append(names, p.Plan.Hosts[id])
+	}
+	if !slices.ContainsFunc(p.Want.ControlPlane, func(h desired.Host) bool {
+		return d.Hosts[h.ID].Condition == condition.Healthy
+	}) {
+		return names
+	}
+	if p.Observed.World.API.Reached == observed.No {
+		names = append(names, "the API")
+	}
+	if p.Observed.World.Etcd.Reached == observed.No {
+		names = append(names, "etcd")
 	}
 	return names
 }

@@ -3,8 +3,13 @@ package engine
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/problem"
 )
@@ -37,6 +42,42 @@ func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
 			}
 			if got := p.stays(); got != c.stays {
 				t.Errorf("stays: %v", got)
+			}
+		})
+	}
+}
+
+// A look at a busy host may come when its API server, or its member of etcd, is late. As long as a host says that it is
+// healthy, they may answer the next one.
+func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
+	t.Parallel()
+	const cp, worker = "192.0.2.11", "192.0.2.21"
+	for name, c := range map[string]struct {
+		is        condition.Condition
+		coming    []string
+		api, etcd observed.Tri
+		want      []string
+	}{
+		"all answers":                {condition.Healthy, nil, observed.Yes, observed.Yes, nil},
+		"the API is late":            {condition.Healthy, nil, observed.No, observed.Yes, []string{"the API"}},
+		"etcd is late":               {condition.Healthy, nil, observed.Yes, observed.No, []string{"etcd"}},
+		"nobody could ask":           {condition.Healthy, nil, observed.Unknown, observed.Unknown, nil},
+		"no host is healthy":         {condition.Unreachable, nil, observed.No, observed.No, nil},
+		"a worker is late":           {condition.Healthy, []string{worker}, observed.Yes, observed.Yes, []string{"w"}},
+		"the only host is coming up": {condition.Unready, []string{cp}, observed.No, observed.No, []string{"cp"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Proposal{
+				Want: desired.Cluster{ControlPlane: []desired.Host{{ID: cp}}, Workers: []desired.Host{{ID: worker}}},
+				Decisions: []decide.Decision{{ComingUp: c.coming, Hosts: map[string]condition.Assessment{
+					cp: {Condition: c.is}, worker: {Condition: condition.Healthy},
+				}}},
+				Plan: plan.Plan{Hosts: map[string]string{cp: "cp", worker: "w"}},
+			}
+			p.Observed.World.API.Reached, p.Observed.World.Etcd.Reached = c.api, c.etcd
+			if diff := cmp.Diff(c.want, p.ComingUp()); diff != "" {
+				t.Errorf("coming up (-want +got):\n%s", diff)
 			}
 		})
 	}
