@@ -20,8 +20,8 @@ func (e *Engine) ProposeUntilUp(ctx context.Context, r Request, within time.Dura
 
 func isUp(p Proposal) bool { return len(p.ComingUp()) == 0 }
 
-// proposeUntil proposes until ok, for that time at most: components that have just come up may be slow to answer. Before
-// each further look, again is told what the last one found.
+// proposeUntil proposes until ok, for that time at most: components that have just come up may be slow to answer.
+// Before each further look, again is told what the last one found.
 func (e *Engine) proposeUntil(ctx context.Context, r Request, within time.Duration, ok func(Proposal) bool,
 	again func(Proposal)) (Proposal, error) {
 	deadline := e.cfg.Now().Add(within)
