@@ -260,9 +260,9 @@ func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposa
 		case !done.Plan.Complete():
 			return until(r, isUp)
 		}
-		return until(r, Proposal.Matches)
+		return until(r, func(p Proposal) bool { return p.Matches() && isUp(p) })
 	case Recover:
-		return until(Apply{}, func(p Proposal) bool { return p.Matches() || p.stays() })
+		return until(Apply{}, func(p Proposal) bool { return p.Matches() && isUp(p) || p.stays() })
 	case Replace:
 		if !r.Gone {
 			return until(Apply{}, isUp)

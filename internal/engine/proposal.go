@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -88,14 +89,20 @@ func (p Proposal) controlPlaneBusy() bool {
 	})
 }
 
-// ComingUp returns the names of members that answer, are not healthy, and may become so by themselves. Where a
-// control-plane host is healthy by its own word, and yet the API or etcd did not answer, these two are named: the look
-// may have come when they were late.
+// ComingUp returns the names of members that answer, are not healthy, and may become so by themselves, and what else
+// may only have been late when it was looked at: the API or etcd, where a control-plane host is healthy by its own
+// word, and components that the API was too slow to compare.
 func (p Proposal) ComingUp() []string {
 	var names []string
 	d := p.Decision()
 	for _, id := range d.ComingUp {
 		names = append(names, p.Plan.Hosts[id])
+	}
+	compared := p.Observed.World.API.Compared
+	for _, name := range slices.Sorted(maps.Keys(compared)) {
+		if compared[name].Late {
+			names = append(names, name)
+		}
 	}
 	if !slices.ContainsFunc(p.Want.ControlPlane, func(h desired.Host) bool {
 		return d.Hosts[h.ID].Condition == condition.Healthy

@@ -56,15 +56,17 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 		is        condition.Condition
 		coming    []string
 		api, etcd observed.Tri
+		slow      bool
 		want      []string
 	}{
-		"all answers":                {condition.Healthy, nil, observed.Yes, observed.Yes, nil},
-		"the API is late":            {condition.Healthy, nil, observed.No, observed.Yes, []string{"the API"}},
-		"etcd is late":               {condition.Healthy, nil, observed.Yes, observed.No, []string{"etcd"}},
-		"nobody could ask":           {condition.Healthy, nil, observed.Unknown, observed.Unknown, nil},
-		"no host is healthy":         {condition.Unreachable, nil, observed.No, observed.No, nil},
-		"a worker is late":           {condition.Healthy, []string{worker}, observed.Yes, observed.Yes, []string{"w"}},
-		"the only host is coming up": {condition.Unready, []string{cp}, observed.No, observed.No, []string{"cp"}},
+		"all answers":          {condition.Healthy, nil, observed.Yes, observed.Yes, false, nil},
+		"the API is late":      {condition.Healthy, nil, observed.No, observed.Yes, false, []string{"the API"}},
+		"etcd is late":         {condition.Healthy, nil, observed.Yes, observed.No, false, []string{"etcd"}},
+		"nobody could ask":     {condition.Healthy, nil, observed.Unknown, observed.Unknown, false, nil},
+		"no host is healthy":   {condition.Unreachable, nil, observed.No, observed.No, false, nil},
+		"a comparison is late": {condition.Healthy, nil, observed.Yes, observed.Yes, true, []string{"flannel"}},
+		"a worker is late":     {condition.Healthy, []string{worker}, observed.Yes, observed.Yes, false, []string{"w"}},
+		"only host comes up":   {condition.Unready, []string{cp}, observed.No, observed.No, false, []string{"cp"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +78,9 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 				Plan: plan.Plan{Hosts: map[string]string{cp: "cp", worker: "w"}},
 			}
 			p.Observed.World.API.Reached, p.Observed.World.Etcd.Reached = c.api, c.etcd
+			p.Observed.World.API.Compared = map[string]observed.Comparison{
+				"b": {Problem: "refused"}, "flannel": {Problem: "timeout", Late: c.slow}, "a": {},
+			}
 			if diff := cmp.Diff(c.want, p.ComingUp()); diff != "" {
 				t.Errorf("coming up (-want +got):\n%s", diff)
 			}

@@ -55,6 +55,8 @@ type Comparison struct {
 	Differences []Difference `json:"differences,omitempty"`
 	Settings    []Difference `json:"settings,omitempty"`
 	Problem     string       `json:"problem,omitempty"` // why they could not be compared
+	// Late says that the next look may be able to: the API was too slow, or too busy.
+	Late bool `json:"late,omitempty"`
 }
 
 // Difference is an object that is not as it must be.

@@ -233,3 +233,21 @@ func onceMore(s *story) {
 	s.same("what runs on the workers since when", workers, s.started(s.Lab.Workers()))
 	emptyPlan(s)
 }
+
+// TestDisasters breaks one thing after the other in a cluster, which apply repairs, and then all control-plane hosts;
+// what was written before is counted. What came back then loses the host where it began. Five control-plane hosts are
+// in TestFiveControlPlanes.
+func TestDisasters(t *testing.T) {
+	t.Parallel()
+	s := begin(t, fleet.Options{Name: "disasters", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
+	s.bare = map[string][]string{}
+	s.parts(
+		part{"bare hosts become a cluster", installPlain},
+		part{"a container runtime is stopped", containerdStopped},
+		part{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
+		part{"the etcd data of one member is destroyed", etcdDataDestroyed},
+		part{"all are destroyed and replaced by empty hosts, and a backup brings the cluster back", allDestroyed},
+		part{"a control-plane host is killed for good and replaced", controlPlanesReplaced(3, "cp-1")},
+		part{"what must not be removed is refused", removalsRefused},
+	)
+}

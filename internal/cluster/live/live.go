@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/observed"
 )
@@ -48,6 +49,12 @@ const (
 	longest    = 96 // of a field's path, in bytes
 )
 
+// late reports whether a comparison failed only because the API was slow or busy. An admission webhook that denies it,
+// or does not answer, is no such reason: it may be so for ever.
+func late(err error) bool {
+	return apicall.Classify(err) == apicall.Transient && !apierrors.IsForbidden(err) && !apierrors.IsInternalError(err)
+}
+
 // Compare compares a component's objects, and changes nothing. Why some cannot be compared is the comparison's Problem.
 func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparison {
 	applied := make([]*observed.Difference, len(c.Applied))
@@ -68,7 +75,7 @@ func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparis
 	}
 	var out observed.Comparison
 	if err := group.Wait(); err != nil {
-		out.Problem = oneLine(err)
+		out.Problem, out.Late = oneLine(err), late(err)
 	}
 	for _, d := range applied {
 		if d != nil {

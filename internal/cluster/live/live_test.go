@@ -1,11 +1,13 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,6 +111,30 @@ func TestWhatCannotBeComparedIsAProblemAndNoDifference(t *testing.T) {
 	if !strings.Contains(got.Problem, "admission webhook") || strings.Contains(got.Problem, "\n") ||
 		len(got.Differences) > 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Who is told that an API was late looks again; what it has answered once, it may answer for ever.
+func TestWhatWasOnlyLateMayBeComparedLater(t *testing.T) {
+	t.Parallel()
+	settings := schema.GroupResource{Resource: "configmaps"}
+	for name, c := range map[string]struct {
+		err  error
+		late bool
+	}{
+		"no time was left":       {context.DeadlineExceeded, true},
+		"the server was slow":    {apierrors.NewTimeoutError("slow", 1), true},
+		"the server was busy":    {apierrors.NewTooManyRequests("busy", 1), true},
+		"a webhook denies it":    {apierrors.NewForbidden(settings, "settings", errors.New("denied")), false},
+		"a webhook is not there": {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
+		"it is no object":        {apierrors.NewBadRequest("odd"), false},
+	} {
+		a, _ := applier(t, func(clienttesting.PatchAction) (runtime.Object, error) { return nil, c.err },
+			object(t, wanted))
+		got := Compare(t.Context(), a, Component{Applied: []unstructured.Unstructured{*object(t, wanted)}})
+		if got.Problem == "" || got.Late != c.late {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 
