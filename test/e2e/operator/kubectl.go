@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,41 @@ func (o *Operator) Feed(ctx context.Context, input string, args ...string) (stri
 	return o.kube(ctx, input, args)
 }
 
+// attempts is how often a command is given when its connection was cut.
+const attempts = 5
+
+// kube gives a command again when it was cut off, as an operator does who sees that: the load balancer gives up an API
+// server, and the connections to it, when two of its looks were not answered within a second each, and on a busy
+// machine that happens. What an earlier attempt may have done counts: an object that a later attempt finds deleted,
+// or created, is.
 func (o *Operator) kube(ctx context.Context, input string, args []string) (string, error) {
+	out, err := o.kubectl(ctx, input, args)
+	for n := 1; n < attempts && cutOff(err) && ctx.Err() == nil; n++ {
+		if out, err = o.kubectl(ctx, input, args); doneBefore(args, err) {
+			err = nil
+		}
+	}
+	return out, err
+}
+
+// cutOff tells whether kubectl lost its connection, or the API server its connection to etcd, in the middle of a
+// request. A refused connection is no such case: the scenarios have clusters without an API.
+func cutOff(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{
+		"unexpected EOF", ": EOF", "connection reset by peer", "client connection lost", "TLS handshake timeout",
+		"etcdserver: leader changed", "etcdserver: request timed out",
+	}, func(text string) bool { return strings.Contains(err.Error(), text) })
+}
+
+// doneBefore tells whether an error of a repeated command says that an earlier attempt has done it.
+func doneBefore(args []string, err error) bool {
+	return err != nil &&
+		(slices.Contains(args, "delete") && strings.Contains(err.Error(), "(NotFound)") ||
+			slices.Contains(args, "create") && strings.Contains(err.Error(), "(AlreadyExists)"))
+}
+
+// kubectl gives a command once.
+func (o *Operator) kubectl(ctx context.Context, input string, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, o.Kubectl, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(o.Dir, "admin.conf"),
 		"KUBECACHEDIR="+filepath.Join(o.Dir, "kubecache"))
