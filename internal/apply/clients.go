@@ -61,6 +61,8 @@ type API interface {
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*record.Record) error) error
+	// KeepHostCredentials has the hosts of Machines, where the cluster may have such, given these credentials.
+	KeepHostCredentials(ctx context.Context, c desired.Credentials) error
 
 	// ServeApprovals approves kubelets' certificates until ctx ends; ApprovePending does so once.
 	ServeApprovals(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision))

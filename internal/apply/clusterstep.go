@@ -226,8 +226,13 @@ func (r *Run) nodes(before map[string]string) map[string]string {
 }
 
 // saveRecord keeps the manifest, which is the one now carried out, which host has which Node, and this run's entry in
-// the history.
+// the history. Credentials that are known are kept before: what follows the record finds them.
 func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
+	if r.Credentials != nil {
+		if err := client.KeepHostCredentials(ctx, *r.Credentials); err != nil {
+			return err
+		}
+	}
 	return client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest,
 			r.RunID

@@ -43,6 +43,7 @@ type Client struct {
 	drain.Drainer
 	jointoken.Issuer
 	leaselock.Locker
+	machines.CredentialStore
 	machines.Returner
 	nodes.Nodes
 	record.Store
@@ -117,17 +118,18 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 	return &Client{
 		Kubernetes: kube, Dynamic: dyn,
-		Approver: certificates.Approver{Kubernetes: kube},
-		Drainer:  drain.Drainer{Kubernetes: kube},
-		Issuer:   jointoken.Issuer{Kubernetes: kube},
-		Locker:   leaselock.Locker{Kubernetes: kube},
-		Returner: machines.Returner{Kubernetes: kube, Dynamic: dyn},
-		Nodes:    nodes.Nodes{Kubernetes: kube},
-		Store:    record.Store{Kubernetes: kube},
-		Waiter:   rollout.Waiter{Kubernetes: kube},
-		Rewriter: secrets.Rewriter{Dynamic: dyn},
-		Setter:   settings.Setter{Kubernetes: kube},
-		Applier:  ssa.New(kube, dyn),
+		Approver:        certificates.Approver{Kubernetes: kube},
+		Drainer:         drain.Drainer{Kubernetes: kube},
+		Issuer:          jointoken.Issuer{Kubernetes: kube},
+		Locker:          leaselock.Locker{Kubernetes: kube},
+		CredentialStore: machines.CredentialStore{Kubernetes: kube},
+		Returner:        machines.Returner{Kubernetes: kube, Dynamic: dyn},
+		Nodes:           nodes.Nodes{Kubernetes: kube},
+		Store:           record.Store{Kubernetes: kube},
+		Waiter:          rollout.Waiter{Kubernetes: kube},
+		Rewriter:        secrets.Rewriter{Dynamic: dyn},
+		Setter:          settings.Setter{Kubernetes: kube},
+		Applier:         ssa.New(kube, dyn),
 	}
 }
 

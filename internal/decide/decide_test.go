@@ -443,6 +443,12 @@ func TestDecide(t *testing.T) {
 		}, outcome{Route: fsm.Nothing}},
 		{"a record of another manifest", func(in *Input) { in.Want.Digest = "manifest-2" },
 			outcome{Route: fsm.Resources, Record: true}},
+		{"hosts of Machines have other credentials", func(in *Input) {
+			in.Is.API.Pool = &observed.Pool{Credentials: observed.No}
+		}, outcome{Route: fsm.Resources, Record: true}},
+		{"hosts of Machines have these credentials, or nobody knows", func(in *Input) {
+			in.Is.API.Pool = &observed.Pool{Credentials: observed.Unknown}
+		}, outcome{Route: fsm.Nothing}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,8 +10,7 @@ import (
 	"kubeone/internal/observed"
 )
 
-// drift returns, by host ID, the names of configurations that a member has and that differ from what is wanted, sorted,
-// credentials among them.
+// drift returns, by host ID, the names of configurations that a member has and that differ from what is wanted, sorted.
 // Hosts outside the limit and configurations that a host does not have are left out.
 func (v *view) drift() map[string][]string {
 	var out map[string][]string
@@ -21,23 +20,19 @@ func (v *view) drift() map[string][]string {
 			continue
 		}
 		names := s.differing(v.in.Config[s.ID])
-		if len(s.is.CredentialsToChange()) > 0 {
-			names = append(names, desired.CredentialsConfiguration)
-		}
 		if len(names) == 0 {
 			continue
 		}
 		if out == nil {
 			out = make(map[string][]string)
 		}
-		slices.Sort(names)
 		out[s.ID] = names
 	}
 	return out
 }
 
-// differing names the configurations of which the host has noted another digest than the wanted one, and the image of
-// cluster DNS, if the host lacks it.
+// differing names, sorted, the configurations of which the host has noted another digest than the wanted one, the image
+// of cluster DNS, if the host lacks it, and credentials, if the host has others than the caller.
 func (s *hostState) differing(want map[string]string) []string {
 	var out []string
 	for name, digest := range want {
@@ -49,6 +44,10 @@ func (s *hostState) differing(want map[string]string) []string {
 	if s.lacksDNSImage(want) {
 		out = append(out, desired.DNSImageDigest)
 	}
+	if len(s.is.CredentialsToChange()) > 0 {
+		out = append(out, desired.CredentialsConfiguration)
+	}
+	slices.Sort(out)
 	return out
 }
 
@@ -189,13 +188,15 @@ func (v *view) systemHost() string {
 // allAddons names every wanted addon, sorted.
 func (v *view) allAddons() []string { return slices.Sorted(maps.Keys(v.in.Addons)) }
 
-// staleRecord reports whether our record in the cluster is missing, or of another cluster or manifest.
+// staleRecord reports whether our record in the cluster is missing, or of another cluster or manifest, or whether the
+// credentials that go with it, for hosts of Machines, are others.
 func (v *view) staleRecord() bool {
 	if v.in.About != nil {
 		return false // it is the whole cluster's
 	}
-	r := v.in.Is.API.Record
-	return r == nil || r.Cluster != v.in.Want.Name || r.Hardening != v.in.Want.Hardening ||
+	r, pool := v.in.Is.API.Record, v.in.Is.API.Pool
+	return pool != nil && pool.Credentials == observed.No ||
+		r == nil || r.Cluster != v.in.Want.Name || r.Hardening != v.in.Want.Hardening ||
 		r.ManifestDigest != v.in.Want.Digest && r.ManifestDigest != v.in.Want.OrderedDigest
 }
 

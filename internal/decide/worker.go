@@ -334,7 +334,6 @@ func (w *worker) drift() map[string][]string {
 	if len(names) == 0 {
 		return nil
 	}
-	slices.Sort(names)
 	return map[string][]string{w.s.ID: names}
 }
 

@@ -196,6 +196,11 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		{"other settings, and it is others' turn", aWorker().otherSettings(), fsm.Wait, problem.SettingsLater},
 		{"other settings, which a host has refused", aWorker().otherSettings().turn(Refused), fsm.Wait,
 			problem.SettingsLater},
+		{"other credentials, and it is its turn", aWorker().credentials(observed.CredentialOther).turn(Now),
+			fsm.Reconfigure, ""},
+		{"other credentials, and it is others' turn", aWorker().credentials(observed.CredentialMissing), fsm.Wait,
+			problem.SettingsLater},
+		{"credentials that nobody knows", aWorker().credentials(observed.CredentialLeft).turn(Now), fsm.Nothing, ""},
 		{"its turn, and nothing differs", aWorker().turn(Now), fsm.Nothing, ""},
 		{"settings that it never had", aWorker().otherSettings().host(func(is *observed.Host) { is.Digests = nil }),
 			fsm.Nothing, ""},
@@ -261,6 +266,13 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 func (in WorkerInput) otherSettings() WorkerInput {
 	in.Config = map[string]map[string]string{machineID: {"kubelet": "new", "kernel": "same"}}
 	return in.host(func(is *observed.Host) { is.Digests = map[string]string{"kubelet": "old", "kernel": "same"} })
+}
+
+// credentials has one of the host's credentials stand so to the wanted ones.
+func (in WorkerInput) credentials(is observed.CredentialState) WorkerInput {
+	return in.host(func(h *observed.Host) {
+		h.Credentials = []observed.Credential{{Of: "registry credentials of docker.io", Is: is}}
+	})
 }
 
 func (in WorkerInput) turn(t Turn) WorkerInput {

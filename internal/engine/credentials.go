@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"kubeone/internal/cluster/machines"
 	"kubeone/internal/probe"
 	"kubeone/internal/problem"
 	"kubeone/internal/script"
@@ -18,6 +19,7 @@ func (e *Engine) credentials() *probe.CredentialFiles {
 	return &probe.CredentialFiles{
 		Content: script.CredentialFiles(*c),
 		Of:      func(path string) (string, bool) { return script.CredentialOf(path, *c) },
+		Kept:    func(secret map[string][]byte) bool { return machines.CredentialsAreKept(secret, *c) },
 	}
 }
 

@@ -221,12 +221,3 @@ func (l *loader) credentialsProblem(path, hint, message string) {
 		Severity: Error,
 	})
 }
-
-// machinesWithout warns where hosts of Machines would need credentials that nobody brings them.
-func (l *loader) machinesWithout(s Secrets) {
-	if len(l.cluster.DynamicWorkers) > 0 && (len(s.Registries) > 0 || s.HTTPProxy+s.HTTPSProxy != "") {
-		l.report("dynamicWorkers", Warning, "give their pods imagePullSecrets",
-			"hosts of Machines do not get the credentials for registries and proxies: their controllers "+
-				"do not have them")
-	}
-}

@@ -116,19 +116,3 @@ func TestAFileWithCredentialsIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestHostsOfMachinesGetNoCredentials(t *testing.T) {
-	t.Parallel()
-	const workers = "dynamicWorkers: [{name: pool, replicas: 1, providerSpec: {}}]\n"
-	loaded, err := loadWith(t, demo+workers, credentialsOfA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := ""
-	for _, w := range loaded.Warnings {
-		said += w.String() + "\n"
-	}
-	if !strings.Contains(said, "dynamicWorkers: hosts of Machines do not get the credentials") {
-		t.Errorf("warnings:\n%s", said)
-	}
-}

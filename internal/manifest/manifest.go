@@ -141,7 +141,6 @@ func (l *loader) loaded() (Loaded, error) {
 	}
 	cluster, secrets := l.desired(), l.secrets()
 	cluster.Extras, secrets.Files = l.extras, l.files
-	l.machinesWithout(secrets)
 	if err := setDigests(&cluster, public, text); err != nil {
 		return Loaded{}, err
 	}

@@ -3,7 +3,10 @@ package observed
 // Pool is what the API says of Machines, and of the hosts that Machines may have.
 type Pool struct {
 	// Controllers is Yes while some process that looks after Machines holds their Lease.
-	Controllers Tri                 `json:"controllers,omitempty"`
+	Controllers Tri `json:"controllers,omitempty"`
+	// Credentials is No where the hosts of Machines are given others for registries and proxies than the caller has;
+	// Unknown where nobody has compared them.
+	Credentials Tri                 `json:"credentials,omitempty"`
 	Deployments []MachineDeployment `json:"deployments,omitempty"` // by namespace and name, as all of these
 	Machines    []Machine           `json:"machines,omitempty"`
 	Hosts       []PoolHost          `json:"hosts,omitempty"`

@@ -71,3 +71,24 @@ func TestANewerProgramRollsNoNode(t *testing.T) {
 		t.Errorf("its steps are %v, want %v", kinds, want)
 	}
 }
+
+// Other credentials for the hosts of Machines are kept with the record, and nothing else is done for them.
+func TestCredentialsOfMachinesAreKeptWithTheRecord(t *testing.T) {
+	t.Parallel()
+	in := deployed(withMachines(healthy(1, 0)))
+	in.Is.API.Pool.Credentials = observed.Yes
+	if same, _ := Build(Input{Decide: in}); !same.Empty() {
+		t.Fatalf("the same credentials plan %v", same.Steps)
+	}
+	in.Is.API.Pool.Credentials = observed.No
+	p, _ := Build(Input{Decide: in})
+	if len(p.Steps) != 1 || p.Steps[0].Intent.Kind != step.SaveRecord ||
+		p.Steps[0].Reason != "the hosts of Machines have other credentials" || len(p.Steps[0].Changes) != 2 {
+		t.Errorf("other credentials plan %+v", p.Steps)
+	}
+	w := step.NewWorld(in, nil, 0)
+	w.Predict(in.Want.ControlPlane[0], p.Steps[0].Intent)
+	if w.Is.API.Pool.Credentials != observed.Yes || in.Is.API.Pool.Credentials != observed.No {
+		t.Errorf("predicted %s, and observed %s", w.Is.API.Pool.Credentials, in.Is.API.Pool.Credentials)
+	}
+}

@@ -178,9 +178,13 @@ func (b *builder) saveRecord(reason string) {
 	if b.has("record") || b.in.About != nil {
 		return
 	}
+	changes := []string{"ConfigMap kube-system/kubeone, without secrets"}
+	if b.credentialsOfMachines() {
+		changes = append(changes, "Secret kubeone-system/host-credentials: what hosts of Machines are to have")
+	}
 	b.onCluster("record", Step{
 		Intent: only(step.SaveRecord), Action: Change, Title: "save manifest and record", Reason: reason,
-		Changes: []string{"ConfigMap kube-system/kubeone, without secrets"},
+		Changes: changes,
 	})
 }
 

@@ -50,8 +50,22 @@ func (b *builder) resources(d decide.Decision) {
 	}
 	b.machines(d)
 	if d.Record {
-		b.saveRecord("the cluster's record is of another manifest")
+		b.saveRecord(b.recordReason())
 	}
+}
+
+// recordReason is why the record is to be another one.
+func (b *builder) recordReason() string {
+	if b.credentialsOfMachines() {
+		return "the hosts of Machines have other credentials"
+	}
+	return "the cluster's record is of another manifest"
+}
+
+// credentialsOfMachines reports whether the hosts of Machines are given other credentials than the manifest's.
+func (b *builder) credentialsOfMachines() bool {
+	p := b.world.Is.API.Pool
+	return p != nil && p.Credentials == observed.No
 }
 
 // awaitWorkloads plans to wait, once, until what was applied runs.

@@ -41,6 +41,9 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 		kube: client.Kubernetes, applier: client.Applier, components: p.Components, now: p.Now(),
 		dynamic: client.Dynamic,
 	}
+	if p.Credentials != nil {
+		r.kept = p.Credentials.Kept
+	}
 	var answers observed.Tri
 	var silence string
 	var asking sync.WaitGroup

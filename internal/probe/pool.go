@@ -57,6 +57,7 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 		})
 	}
 	group.Go(func() error { return r.controllers(within, pool) })
+	group.Go(func() error { return r.credentials(within, pool) })
 	if err := group.Wait(); err != nil {
 		return err
 	}
@@ -94,6 +95,26 @@ func (r *reader) controllers(ctx context.Context, pool *observed.Pool) error {
 		_, _, live := leaselock.State(lease, r.now)
 		pool.Controllers = observed.Of(live)
 	}
+	return nil
+}
+
+// credentials compares what the hosts of Machines are to be given with what the caller has. Nothing of it is kept.
+func (r *reader) credentials(ctx context.Context, pool *observed.Pool) error {
+	if r.kept == nil {
+		return nil
+	}
+	r.requests.Add(1)
+	secret, err := r.kube.CoreV1().Secrets(machines.Namespace).Get(ctx, machines.CredentialsSecret, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		pool.Credentials = observed.Of(r.kept(nil))
+		return nil
+	case err != nil:
+		return err
+	case secret.Data == nil:
+		secret.Data = map[string][]byte{} // it is there
+	}
+	pool.Credentials = observed.Of(r.kept(secret.Data))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
@@ -162,6 +163,64 @@ func TestMachinesThatCannotBeReadHideNothingElse(t *testing.T) {
 			len(got.Machines) > 0 {
 			t.Errorf("%s: %+v", path, got)
 		}
+	}
+}
+
+// What the hosts of Machines are given for registries and proxies is compared where it was read, and not kept.
+func TestCredentialsOfMachinesAreCompared(t *testing.T) {
+	t.Parallel()
+	const path, password = "/api/v1/namespaces/kubeone-system/secrets/host-credentials", "aHVudGVyMg=="
+	secret := func(data string) string {
+		return `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"host-credentials"},"data":` + data + `}`
+	}
+	none := func(map[string]string) {}
+	for name, c := range map[string]struct {
+		change func(map[string]string)
+		asks   bool
+		kept   bool
+		want   observed.Tri
+	}{
+		"nobody asks":   {none, false, false, observed.Unknown},
+		"there is none": {none, true, false, observed.No},
+		"it has the key": {func(all map[string]string) {
+			all[path] = secret(`{"key":"` + password + `"}`)
+		}, true, true, observed.Yes},
+		"it has nothing": {func(all map[string]string) { all[path] = secret(`{}`) }, true, true, observed.No},
+		"there are no Machines": {func(all map[string]string) {
+			delete(all, "/apis/cluster.k8s.io/v1alpha1/machines")
+		}, true, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := pooled()
+			c.change(all)
+			api := newAPI(t, all)
+			var compared map[string][]byte
+			request := Request{
+				Targets: []Target{{ID: "a", Host: through(says(nil, api.secret()), api), ControlPlane: true}}, Now: at,
+			}
+			if c.asks {
+				request.Credentials = &CredentialFiles{
+					Of: func(string) (string, bool) { return "", false },
+					Kept: func(secret map[string][]byte) bool {
+						compared = secret
+						return string(secret["key"]) == "hunter2"
+					},
+				}
+			}
+			r, err := Run(t.Context(), request)
+			if err != nil || r.World.API.Reached != observed.Yes || (compared != nil) != c.kept {
+				t.Fatalf("%v, %s; compared: %v", err, r.World.API.Problem, compared != nil)
+			}
+			pool := r.World.API.Pool
+			if (pool == nil) != (name == "there are no Machines") || pool != nil && pool.Credentials != c.want {
+				t.Errorf("%+v", pool)
+			}
+			if text, err := json.Marshal(r.World); err != nil || strings.Contains(string(text), "hunter2") ||
+				strings.Contains(string(text), password) {
+				t.Errorf("it is kept in the world: %v", err)
+			}
+		})
 	}
 }
 

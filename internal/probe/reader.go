@@ -34,14 +34,15 @@ import (
 const system = metav1.NamespaceSystem
 
 // reader reads one API: nine requests, one for each namespace of network plugins, and one or two for each object that
-// is compared. The first opens the one connection that all share. Machines take one more, and four after it where the
+// is compared. The first opens the one connection that all share. Machines take one more, and five after it where the
 // cluster has that kind.
 type reader struct {
 	kube       kubernetes.Interface
 	applier    *ssa.Applier
 	components []live.Component
 	now        time.Time
-	dynamic    dynamic.Interface // nil: Machines are not read
+	dynamic    dynamic.Interface            // nil: Machines are not read
+	kept       func(map[string][]byte) bool // as CredentialFiles.Kept; nil: credentials are not compared
 	requests   atomic.Int64
 }
 

@@ -19,6 +19,8 @@ type CredentialFiles struct {
 	// Of says whose credentials a file of that path has, and whether the caller knows what the hosts are to have of
 	// them; "" for a file that is none of those.
 	Of func(path string) (of string, known bool)
+	// Kept reports whether a Secret, nil where there is none, holds what the hosts of Machines are to have.
+	Kept func(secret map[string][]byte) bool
 }
 
 // credentialDigest is what a host says of one file.

@@ -194,4 +194,9 @@ func recorded(w *World, _ desired.Host, _ Intent) {
 		record.FormerEndpoints = had.FormerEndpoints
 	}
 	w.Is.API.Record = record
+	if p := w.Is.API.Pool; p != nil && p.Credentials == observed.No {
+		pool := *p
+		pool.Credentials = observed.Yes
+		w.Is.API.Pool = &pool
+	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"kubeone/internal/step"
 	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
 )
 
 const firstPassword, secondPassword = "swordfish-one", "swordfish-two"
@@ -74,6 +75,15 @@ func (r *lockedRegistry) takes(password string) { r.password.Store(&password) }
 
 func (r *lockedRegistry) image() string { return r.address + "/agnhost:1" }
 
+// mirrored has hosts ask the registry without TLS.
+func (r *lockedRegistry) mirrored() operator.Edit {
+	return fields(func(all map[string]any) {
+		all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
+			r.address: map[string]any{"mirrors": []any{"http://" + r.address}},
+		}}}
+	})
+}
+
 // credentialsOf writes a file with the registry's credentials, outside of what is looked through for them.
 func (s *story) credentialsOf(r *lockedRegistry, password string) string {
 	s.Helper()
@@ -95,21 +105,17 @@ func (s *story) credentialsOf(r *lockedRegistry, password string) string {
 // is in nothing that is kept.
 func credentialsChange(s *story) {
 	r := s.lockedRegistry()
-	s.must(s.WriteManifest(fields(func(all map[string]any) {
-		all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
-			r.address: map[string]any{"mirrors": []any{"http://" + r.address}},
-		}}}
-	})))
+	s.must(s.WriteManifest(r.mirrored()))
 	before := s.containers()
 	first := s.credentialsOf(r, firstPassword)
 	s.credentialsBrought(r, first, "are brought")
-	s.pulls("first", r.image())
+	s.pulls("first", r.image(), s.Members()...)
 
 	r.takes(secondPassword)
 	second := s.credentialsOf(r, secondPassword)
 	s.run(2, []string{"plan", "-v", "--credentials", second}, "registry credentials of "+r.address+" differ")
 	s.credentialsBrought(r, second, "differ")
-	s.pulls("second", r.image())
+	s.pulls("second", r.image(), s.Members()...)
 	for host, of := range s.containers() {
 		for line := range strings.Lines(before[host]) {
 			if !strings.Contains(of, line) {
@@ -139,15 +145,15 @@ func (s *story) credentialsBrought(r *lockedRegistry, file, becomes string) {
 	}
 }
 
-// pulls runs a pod on each member whose image must be asked for anew.
-func (s *story) pulls(prefix, image string) {
+// pulls runs a pod on each of the hosts whose image must be asked for anew.
+func (s *story) pulls(prefix, image string, hosts ...*fleet.Host) {
 	s.Helper()
-	for _, h := range s.Members() {
+	for _, h := range hosts {
 		pod := prefix + "-" + h.Hostname
 		s.kube("run", pod, "--image="+image, "--image-pull-policy=Always", "--restart=Never",
 			`--overrides={"spec":{"nodeName":"`+h.Hostname+`"}}`, "--command", "--", "/agnhost", "pause")
 	}
-	for _, h := range s.Members() {
+	for _, h := range hosts {
 		pod := prefix + "-" + h.Hostname
 		s.eventually(pod+" runs", 2*time.Minute, func(ctx context.Context) error {
 			_, err := s.Kube(ctx, "wait", "--for=condition=Ready", "pod/"+pod, "--timeout=10s")

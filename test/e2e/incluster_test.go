@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +39,7 @@ func TestControllersInTheCluster(t *testing.T) {
 		{"hosts are added, and become Nodes", (*pool).joinedByControllers},
 		{"the process that leads dies", (*pool).leaderDied},
 		{"other settings reach the hosts of Machines, one after the other", (*pool).settingsFollowed},
+		{"credentials reach the hosts of Machines, and pods pull with them", (*pool).credentialsFollowed},
 		{"settings that a kubelet refuses reach one host of a Machine", (*pool).settingsOfMachinesRefused},
 		{"the control plane is upgraded while Machines roll, and they are after it", (*pool).upgradedWithMachines},
 		{"a control-plane host is replaced, and has what the controllers need", (*pool).replacedWithControllers},
@@ -136,12 +139,17 @@ func (p *pool) leaderDied() {
 	p.nothingToDo() // what is there is its users'
 }
 
+// roomFor97 is a setting of all kubelets, beside what the manifest says of Machines.
+func roomFor97() operator.Edit {
+	return operator.Replace("kind: KubeOneCluster\n",
+		"kind: KubeOneCluster\nkubeletConfig: {maxPods: 97}\n"+dynamicWorkers)
+}
+
 // settingsFollowed changes a setting of all kubelets: apply gives it to the control plane, and the controllers to the
 // hosts of Machines, of which one at most is out of service at a time. Nothing is drained.
 func (p *pool) settingsFollowed() {
 	before, closed := p.who(), p.closed()
-	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n",
-		"kind: KubeOneCluster\nkubeletConfig: {maxPods: 97}\n"+dynamicWorkers)))
+	p.must(p.WriteManifest(roomFor97()))
 	most, over := p.mostReconfigured()
 	p.run(0, []string{"apply", "-y"}, "reconfigure", "Done.")
 	began := time.Now()
@@ -159,6 +167,74 @@ func (p *pool) settingsFollowed() {
 	p.same("Nodes that were closed", 0, closed())
 	p.same("which Machine has which host", before, p.who())
 	p.nothingToDo()
+}
+
+// credentialsFollowed has the hosts of Machines pull from a registry that wants a password, with the one of a file and
+// with another one, and has it taken from them. A host that joins meanwhile has it before it runs anything.
+func (p *pool) credentialsFollowed() {
+	r := p.lockedRegistry()
+	p.must(p.WriteManifest(roomFor97(), r.mirrored()))
+	before, closed := p.who(), p.closed()
+	first := p.credentialsOf(r, firstPassword)
+	p.run(0, []string{"apply", "-v", "-y", "-c", first}, "Secret kubeone-system/host-credentials", "Done.")
+	p.run(0, []string{"plan", "-c", first}, "No changes")
+	p.haveCredentials(firstPassword, p.joined()...)
+	p.pulls("first", r.image(), p.joined()...)
+
+	r.takes(secondPassword)
+	second := p.credentialsOf(r, secondPassword)
+	p.run(2, []string{"plan", "-c", second}, "the hosts of Machines have other credentials")
+	p.run(0, []string{"plan"}, "No changes") // who does not know them changes nothing
+	p.run(0, []string{"apply", "-y", "-c", second}, "Done.")
+	p.haveCredentials(secondPassword, p.joined()...)
+	p.pulls("second", r.image(), p.joined()...)
+	p.same("Nodes that were closed", 0, closed())
+	p.same("which Machine has which host", before, p.who())
+
+	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
+	p.ready(4, olderPatch, 5*time.Minute)
+	p.pulls("joined", r.image(), p.joined()...)
+	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
+	p.ready(3, olderPatch, 3*time.Minute)
+	p.nowhere(firstPassword, secondPassword)
+
+	none := filepath.Join(p.TempDir(), "none.yaml")
+	p.must(os.WriteFile(none, []byte("{}\n"), 0o600))
+	p.must(p.WriteManifest(roomFor97()))
+	p.run(0, []string{"apply", "-y", "-c", none}, "Done.")
+	p.haveCredentials("", p.joined()...)
+	p.settingsCurrent()
+	p.nothingToDo()
+}
+
+// joined are the hosts of the pool that are Nodes.
+func (p *pool) joined() []*fleet.Host {
+	p.Helper()
+	nodes, err := p.Nodes(p.Context())
+	p.must(err)
+	return slices.DeleteFunc(slices.Clone(p.hosts()), func(h *fleet.Host) bool {
+		_, is := nodes[h.Hostname]
+		return !is
+	})
+}
+
+// haveCredentials waits until hosts have that password, and nobody but root can read it; "" is none.
+func (p *pool) haveCredentials(password string, hosts ...*fleet.Host) {
+	p.Helper()
+	p.eventually("all hosts of Machines have the credentials", 4*time.Minute, func(ctx context.Context) error {
+		found, err := operator.OnEach(ctx, hosts, `for f in /etc/containerd/conf.d/kubeone-registry-*.toml; do
+[ ! -e "$f" ] || echo "$(stat -c %a:%U "$f") $(sed -n 's/^ *password = //p' "$f")"; done`)
+		want := ""
+		if password != "" {
+			want = `600:root "` + password + `"`
+		}
+		for host, has := range found {
+			if err == nil && strings.TrimSpace(has) != want {
+				err = fmt.Errorf("%s has %q", host, has)
+			}
+		}
+		return err
+	})
 }
 
 // mostReconfigured watches how many hosts have their turn. The first function says how many at most, after the second
@@ -180,6 +256,19 @@ func (p *pool) mostReconfigured() (most func() int, end func()) {
 		cancel()
 		seen = <-result
 	}
+}
+
+// settingsCurrent waits until the three Machines have the settings that the record wants.
+func (p *pool) settingsCurrent() {
+	p.Helper()
+	p.eventually("nobody waits any more", 3*time.Minute, func(ctx context.Context) error {
+		out, err := p.Kube(ctx, "-n", "kube-system", "get", "machines", "-o",
+			`jsonpath={.items[*].status.conditions[?(@.type=="SettingsCurrent")].status}`)
+		if err == nil && out != "True True True" {
+			err = fmt.Errorf("settings are current: %q", out)
+		}
+		return err
+	})
 }
 
 // settingsOfMachinesRefused has the record say what no kubelet starts with. It is written by hand: apply itself stops
@@ -207,14 +296,7 @@ func (p *pool) settingsOfMachinesRefused() {
 	})
 	p.ready(3, olderPatch, time.Minute) // it has again what it had
 	p.record(text)
-	p.eventually("nobody waits any more", 3*time.Minute, func(ctx context.Context) error {
-		out, err := p.Kube(ctx, "-n", "kube-system", "get", "machines", "-o",
-			`jsonpath={.items[*].status.conditions[?(@.type=="SettingsCurrent")].status}`)
-		if err == nil && out != "True True True" {
-			err = fmt.Errorf("settings are current: %q", out)
-		}
-		return err
-	})
+	p.settingsCurrent()
 	p.nothingToDo()
 }
 

@@ -107,9 +107,9 @@ not used by this version, and are warned about; neither is the environment, whic
 A user and password in ` + "`proxy.http`" + ` and ` + "`proxy.https`" + ` are for containerd and for downloads on hosts.
 
 Hosts have them in files for root alone ([security.md](security.md#credentials-for-registries-and-proxies)); what
-becomes of them later is in [operations.md](operations.md#other-settings). Hosts of Machines do not get them: their pods
-need imagePullSecrets. Where this machine looks for digests of images itself, it logs in as ` + "`docker login`" + ` has
-left it.
+becomes of them later is in [operations.md](operations.md#other-settings). Hosts of Machines get the same, by way of
+[a Secret](machines.md#credentials). Where this machine looks for digests of images itself, it logs in as
+` + "`docker login`" + ` has left it.
 
 ## Fields
 `

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/cluster/machines"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/machine/life"
 )
@@ -41,8 +43,8 @@ controlPlane: {hosts: [{publicAddress: 192.0.2.1, hostname: cp-1}]}
 apiEndpoint: {host: 192.0.2.1}
 `
 
-// recordOf is the way to an API that knows nothing but the record of a cluster.
-func recordOf(t *testing.T) cluster.Access {
+// recordOf is the way to an API that knows nothing but the record of a cluster, and perhaps credentials of hosts.
+func recordOf(t *testing.T, credentials ...*corev1.Secret) cluster.Access {
 	t.Helper()
 	api := clustertest.API()
 	if err := (record.Store{Kubernetes: api}).UpdateRecord(t.Context(), func(r *record.Record) error {
@@ -56,9 +58,17 @@ func recordOf(t *testing.T) cluster.Access {
 		t.Fatal(err)
 	}
 	held.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(held)
+		switch {
+		case !strings.HasSuffix(r.URL.Path, "/secrets/"+machines.CredentialsSecret):
+			_ = json.NewEncoder(w).Encode(held)
+		case len(credentials) > 0:
+			_ = json.NewEncoder(w).Encode(credentials[0])
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(corev1.Resource("secrets"), "x").Status())
+		}
 	}))
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

@@ -2,6 +2,8 @@ package ssh
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"sync"
 	"time"
@@ -12,7 +14,9 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/apply"
+	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
+	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
@@ -126,15 +130,39 @@ func (s *settings) forget(uid types.UID) {
 // errDiffers says that a host has other settings than are wanted, and all else that is.
 var errDiffers = errors.New("the host has other settings")
 
-// settings are those that the cluster's record wants of workers.
+// credentials are what the hosts are to have for registries and proxies, with the revision of the Secret that has them;
+// nil and "" where nobody has said that: they keep what they have.
+func (s *Site) credentials(ctx context.Context) (*desired.Credentials, string, error) {
+	c, err := cluster.Connect(s.Access)
+	if err != nil {
+		return nil, "", err
+	}
+	defer c.Close()
+	return c.HostCredentials(ctx)
+}
+
+// revisionOf names settings of the record with credentials of that revision. It tells nothing of what these are.
+func revisionOf(settings, credentials string) string {
+	if credentials == "" {
+		return settings
+	}
+	sum := sha256.Sum256([]byte(settings + " " + credentials))
+	return hex.EncodeToString(sum[:16])
+}
+
+// settings are those that the cluster's record wants of workers, and the credentials that go with it.
 func (s *Site) settings(ctx context.Context) (wanted, error) {
 	loaded, _, err := s.Recorded(ctx)
 	if err != nil {
 		return wanted{}, err
 	}
+	_, credentials, err := s.credentials(ctx)
+	if err != nil {
+		return wanted{}, err
+	}
 	u := loaded.Cluster.Upgrade
 	return wanted{
-		revision: engine.SettingsRevision(loaded.Cluster),
+		revision: revisionOf(engine.SettingsRevision(loaded.Cluster), credentials),
 		limits:   rollout.Limits{AtOnce: u.AtOnce, Canary: u.Canary},
 	}, nil
 }

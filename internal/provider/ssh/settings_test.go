@@ -22,6 +22,7 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/apply"
+	"kubeone/internal/cluster/machines"
 	"kubeone/internal/decide"
 	"kubeone/internal/host"
 	"kubeone/internal/machine"
@@ -331,5 +332,42 @@ func TestSettingsOfTheRecord(t *testing.T) {
 	is, err := s.settings(t.Context())
 	if err != nil || len(is.revision) != 32 || !is.limits.Canary || is.limits.AtOnce(10) != 1 {
 		t.Errorf("%+v, %v", is, err)
+	}
+}
+
+// Other credentials are other settings, and nobody learns from the revision what they are.
+func TestCredentialsAreSettings(t *testing.T) {
+	t.Parallel()
+	revision := func(secret ...*corev1.Secret) string {
+		is, err := (&Site{Access: recordOf(t, secret...)}).settings(t.Context())
+		if err != nil || len(is.revision) != 32 {
+			t.Fatalf("%+v, %v", is, err)
+		}
+		return is.revision
+	}
+	secret := func(version, password string) *corev1.Secret {
+		return &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Name: machines.CredentialsSecret, UID: "u", ResourceVersion: version},
+			Data: map[string][]byte{
+				"registries": []byte(`{"r.example.com": {"username": "u", "password": "` + password + `"}}`),
+			},
+		}
+	}
+	none, first, second := revision(), revision(secret("1", "a")), revision(secret("2", "b"))
+	if none == first || first == second || none == second {
+		t.Errorf("revisions %s, %s and %s", none, first, second)
+	}
+	if first != revision(secret("1", "b")) {
+		t.Error("the revision tells of the password")
+	}
+	c, _, err := (&Site{Access: recordOf(t, secret("1", "a"))}).credentials(t.Context())
+	if err != nil || c.Registries["r.example.com"].Password != "a" {
+		t.Errorf("hosts are given others, %v", err)
+	}
+	odd := secret("3", "a")
+	odd.Data["registries"] = []byte("?")
+	if is, err := (&Site{Access: recordOf(t, odd)}).settings(t.Context()); err == nil {
+		t.Errorf("a Secret that cannot be read is %+v", is)
 	}
 }

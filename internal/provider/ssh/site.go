@@ -145,6 +145,10 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return carried(err)
 	}
+	credentials, _, err := s.credentials(ctx)
+	if err != nil {
+		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
+	}
 	releases, err := s.Releases(ctx, mirror)
 	if err != nil { // a bundle that cannot be used is no fault of the host
 		return &provider.Waiting{Reason: reasonNoRelease, Message: err.Error(), After: time.Minute}
@@ -153,7 +157,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
 	all, err := engine.New(engine.Config{
 		Want: want, Hosts: map[string]host.Host{string(m.UID): pool.Host(target)}, Releases: releases,
-		CA: knownCA(s.CA), Holder: s.Holder, Now: s.Now, Record: s.Record,
+		CA: knownCA(s.CA), Holder: s.Holder, Now: s.Now, Record: s.Record, Credentials: credentials,
 	})
 	if err != nil {
 		return err

@@ -217,6 +217,11 @@ func keeps(s plan.Step, was world.Objects, now record.Record) bool {
 	return s.Intent.Kind == step.SaveRecord && now.RunID != ""
 }
 
+// KeepHostCredentials needs the API, and nothing else.
+func (a *api) KeepHostCredentials(ctx context.Context, _ desired.Credentials) error {
+	return a.always(ctx, "credentials")
+}
+
 // UpdateRecord changes what is kept of addons and manifest.
 func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
 	return a.until(ctx, "record", func() (bool, error) {

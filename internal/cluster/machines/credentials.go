@@ -1,0 +1,158 @@
+package machines
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/desired"
+)
+
+// CredentialsSecret is the Secret with what registries and proxies let the hosts of Machines in by: the credentials
+// that the hosts of the manifest have. Who runs kubeone apply keeps it; the controllers read it.
+const CredentialsSecret = "host-credentials"
+
+// The keys of that Secret, each with a document in JSON.
+const (
+	registriesKey = "registries" // by registry; missing where nobody has ever said what hosts are to have
+	proxiesKey    = "proxies"
+)
+
+type proxies struct {
+	HTTP  string `json:"http,omitempty"`
+	HTTPS string `json:"https,omitempty"`
+}
+
+// CredentialsIn are the credentials that a Secret holds. They are held to the rules of the manifest's: a name becomes
+// that of a file. What is none of ours is an error, which repeats nothing of it.
+func CredentialsIn(data map[string][]byte) (desired.Credentials, error) {
+	var out desired.Credentials
+	var registries map[string]v1beta2.ContainerdRegistryAuthConfig
+	var proxy proxies
+	for key, into := range map[string]any{registriesKey: &registries, proxiesKey: &proxy} {
+		if text := data[key]; len(text) > 0 && json.Unmarshal(text, into) != nil {
+			return out, notOurs(key)
+		}
+	}
+	if strings.ContainsFunc(proxy.HTTP+proxy.HTTPS, unicode.IsControl) {
+		return out, notOurs(proxiesKey)
+	}
+	out.HTTPProxy, out.HTTPSProxy = proxy.HTTP, proxy.HTTPS
+	if registries == nil {
+		return out, nil
+	}
+	out.Registries = make(map[string]desired.RegistryAuth, len(registries))
+	for name, auth := range registries {
+		wrong, _ := v1beta2.RegistryProblem(name)
+		if _, odd, _ := auth.Problem(); wrong != "" || odd != "" {
+			return desired.Credentials{}, notOurs(registriesKey)
+		}
+		out.Registries[name] = desired.RegistryAuth(auth)
+	}
+	return out, nil
+}
+
+func notOurs(key string) error {
+	return fmt.Errorf("%q of Secret %s/%s is not what kubeone apply writes there: run kubeone apply, with the "+
+		"credentials if there are any, which writes it anew", key, Namespace, CredentialsSecret)
+}
+
+// CredentialsAreKept reports whether a Secret, nil where there is none, holds those credentials. Registries of which
+// the caller knows nothing are not compared, and where there is nothing to keep no Secret is needed.
+func CredentialsAreKept(data map[string][]byte, c desired.Credentials) bool {
+	if data == nil && len(c.Registries) == 0 && c.HTTPProxy == "" && c.HTTPSProxy == "" {
+		return true
+	}
+	has, err := CredentialsIn(data)
+	if data == nil || err != nil || has.HTTPProxy != c.HTTPProxy || has.HTTPSProxy != c.HTTPSProxy {
+		return false
+	}
+	return c.Registries == nil || has.Registries != nil && maps.Equal(has.Registries, c.Registries)
+}
+
+// written is what a Secret with those credentials holds, where it held data before. Registries of which the caller
+// knows nothing stay, unless nobody can read them.
+func written(data map[string][]byte, c desired.Credentials) (map[string][]byte, error) {
+	proxy, err := json.Marshal(proxies{HTTP: c.HTTPProxy, HTTPS: c.HTTPSProxy})
+	out := map[string][]byte{proxiesKey: proxy}
+	if had, unread := CredentialsIn(data); unread == nil && had.Registries != nil {
+		out[registriesKey] = data[registriesKey]
+	}
+	if c.Registries == nil || err != nil {
+		return out, err
+	}
+	registries := make(map[string]v1beta2.ContainerdRegistryAuthConfig, len(c.Registries))
+	for name, auth := range c.Registries {
+		registries[name] = v1beta2.ContainerdRegistryAuthConfig(auth)
+	}
+	out[registriesKey], err = json.Marshal(registries) //nolint:gosec // it is what the Secret is for
+	return out, err
+}
+
+// CredentialStore keeps credentials in a cluster.
+type CredentialStore struct {
+	Kubernetes kubernetes.Interface
+}
+
+// HostCredentials reads them, and the revision of their Secret, which is another one after each change; nil and ""
+// where there are none.
+func (s CredentialStore) HostCredentials(ctx context.Context) (c *desired.Credentials, revision string, err error) {
+	err = apicall.Retry(ctx, "read the credentials of hosts", "", func(ctx context.Context) error {
+		held, err := s.Kubernetes.CoreV1().Secrets(Namespace).Get(ctx, CredentialsSecret, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			c, revision = nil, ""
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		is, err := CredentialsIn(held.Data)
+		c, revision = &is, string(held.UID)+"/"+held.ResourceVersion
+		return err
+	})
+	return c, revision, err
+}
+
+// KeepHostCredentials has the hosts of Machines given those credentials. A cluster without a namespace for what is the
+// controllers' has no such hosts, and nothing is kept. Nothing is written where nothing changes.
+func (s CredentialStore) KeepHostCredentials(ctx context.Context, c desired.Credentials) error {
+	return apicall.Retry(ctx, "save the credentials of hosts", "", func(ctx context.Context) error {
+		secrets := s.Kubernetes.CoreV1().Secrets(Namespace)
+		held, err := secrets.Get(ctx, CredentialsSecret, metav1.GetOptions{})
+		absent := apierrors.IsNotFound(err)
+		if err != nil && !absent {
+			return err
+		}
+		if absent {
+			held = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: CredentialsSecret, Namespace: Namespace}}
+		}
+		if CredentialsAreKept(held.Data, c) {
+			return nil
+		}
+		if held.Data, err = written(held.Data, c); err != nil {
+			return err
+		}
+		if !absent {
+			_, err = secrets.Update(ctx, held, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+			return err
+		}
+		_, err = secrets.Create(ctx, held, metav1.CreateOptions{FieldManager: apicall.FieldManager})
+		switch {
+		case apierrors.IsNotFound(err): // there is no such namespace
+			return nil
+		case apierrors.IsAlreadyExists(err):
+			return &apicall.Error{Op: "create", Class: apicall.Transient, Err: err}
+		}
+		return err
+	})
+}
