@@ -253,10 +253,13 @@ func settled(ctx context.Context, stdio IO, e settler, r engine.Request, p engin
 		return p, nil
 	}
 	coming := p.ComingUp()
-	if len(coming) == 0 {
+	switch len(coming) {
+	case 0:
 		return p, nil
+	case len(p.Silent()):
+		within = min(within, statusPatience) // a host that hangs is named soon
 	}
-	_, _ = fmt.Fprintf(stdio.Err, "%s: not healthy, and may only be late; looking again for up to %.0f s\n",
+	_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",
 		strings.Join(coming, ", "), within.Seconds())
 	return e.ProposeUntilUp(ctx, r, within)
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/desired"
 	"kubeone/internal/engine"
+	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 )
 
@@ -58,12 +60,34 @@ func TestAMemberThatMayBeLateIsLookedAtAgain(t *testing.T) {
 				t.Errorf("looked %d times more, %v", cluster.looks, err)
 			}
 			if c.looks > 0 && (len(p.Decisions) > 0 || cluster.within != 20*time.Second ||
-				!strings.Contains(said.String(), "cp-1: not healthy, and may only be late; looking again for up to")) {
+				!strings.Contains(said.String(),
+					"cp-1: not as it should be, and may only be late; looking again for up to")) {
 				t.Errorf("the first look counted, or nobody was told: %q", said.String())
 			}
 			if c.looks == 0 && said.Len() > 0 {
 				t.Errorf("said %q", said.String())
 			}
 		})
+	}
+}
+
+// A host that hangs is not waited for as long as a member that comes up: it is named soon.
+func TestAHostThatIsSilentIsLookedAtAgainForAShortTime(t *testing.T) {
+	t.Parallel()
+	silent := engine.Proposal{
+		Decisions: []decide.Decision{{}},
+		Want:      desired.Cluster{Workers: []desired.Host{{ID: "192.0.2.21"}}},
+		Plan:      plan.Plan{Hosts: map[string]string{"192.0.2.21": "worker-1", "192.0.2.11": "cp-1"}},
+	}
+	silent.Observed.World.Hosts = map[string]observed.Host{"192.0.2.21": {Reach: observed.Unreachable}}
+	silent.Observed.World.API.Nodes = []observed.Node{{Name: "worker-1", Ready: observed.Yes}}
+	for _, want := range []time.Duration{statusPatience, time.Minute} {
+		cluster := &late{}
+		var said bytes.Buffer
+		if _, err := settled(t.Context(), IO{Out: io.Discard, Err: &said}, cluster, engine.Apply{}, silent,
+			time.Minute); err != nil || cluster.within != want || !strings.Contains(said.String(), "worker-1") {
+			t.Errorf("looked again for %s, want %s: %v, %q", cluster.within, want, err, said.String())
+		}
+		silent.Decisions[0].ComingUp = []string{"192.0.2.11"} // and a member, besides
 	}
 }

@@ -91,9 +91,9 @@ func (p Proposal) controlPlaneBusy() bool {
 
 // ComingUp returns the names of members that answer, are not healthy, and may become so by themselves, and what else
 // may only have been late when it was looked at: the API or etcd, where a control-plane host is healthy by its own
-// word, and components that the API was too slow to compare.
+// word, components that the API was too slow to compare, and the silent hosts.
 func (p Proposal) ComingUp() []string {
-	var names []string
+	names := p.Silent()
 	d := p.Decision()
 	for _, id := range d.ComingUp {
 		names = append(names, p.Plan.Hosts[id])
@@ -114,6 +114,24 @@ func (p Proposal) ComingUp() []string {
 	}
 	if p.Observed.World.Etcd.Reached == observed.No {
 		names = append(names, "etcd")
+	}
+	return names
+}
+
+// Silent returns the names of hosts that did not answer although their kubelets report that they are ready: a busy host
+// may need longer than it is given to begin a conversation. Of one that hangs or is gone the API says so before long.
+func (p Proposal) Silent() []string {
+	var names []string
+	for i := range p.Observed.World.API.Nodes {
+		n := &p.Observed.World.API.Nodes[i]
+		if n.Ready != observed.Yes {
+			continue
+		}
+		for _, h := range p.Want.Hosts() {
+			if p.Plan.Hosts[h.ID] == n.Name && p.Observed.World.Hosts[h.ID].Reach == observed.Unreachable {
+				names = append(names, n.Name)
+			}
+		}
 	}
 	return names
 }

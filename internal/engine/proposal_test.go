@@ -52,21 +52,25 @@ func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
 func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 	t.Parallel()
 	const cp, worker = "192.0.2.11", "192.0.2.21"
+	const yes, no, unknown = observed.Yes, observed.No, observed.Unknown
 	for name, c := range map[string]struct {
 		is        condition.Condition
 		coming    []string
 		api, etcd observed.Tri
 		slow      bool
+		node      observed.Tri // its Node is ready; nobody has asked the worker itself
 		want      []string
 	}{
-		"all answers":          {condition.Healthy, nil, observed.Yes, observed.Yes, false, nil},
-		"the API is late":      {condition.Healthy, nil, observed.No, observed.Yes, false, []string{"the API"}},
-		"etcd is late":         {condition.Healthy, nil, observed.Yes, observed.No, false, []string{"etcd"}},
-		"nobody could ask":     {condition.Healthy, nil, observed.Unknown, observed.Unknown, false, nil},
-		"no host is healthy":   {condition.Unreachable, nil, observed.No, observed.No, false, nil},
-		"a comparison is late": {condition.Healthy, nil, observed.Yes, observed.Yes, true, []string{"flannel"}},
-		"a worker is late":     {condition.Healthy, []string{worker}, observed.Yes, observed.Yes, false, []string{"w"}},
-		"only host comes up":   {condition.Unready, []string{cp}, observed.No, observed.No, false, []string{"cp"}},
+		"all answers":            {condition.Healthy, nil, yes, yes, false, unknown, nil},
+		"the API is late":        {condition.Healthy, nil, no, yes, false, unknown, []string{"the API"}},
+		"etcd is late":           {condition.Healthy, nil, yes, no, false, unknown, []string{"etcd"}},
+		"nobody could ask":       {condition.Healthy, nil, unknown, unknown, false, unknown, nil},
+		"no host is healthy":     {condition.Unreachable, nil, no, no, false, unknown, nil},
+		"a comparison is late":   {condition.Healthy, nil, yes, yes, true, unknown, []string{"flannel"}},
+		"a worker is late":       {condition.Healthy, []string{worker}, yes, yes, false, unknown, []string{"w"}},
+		"only host comes up":     {condition.Unready, []string{cp}, no, no, false, unknown, []string{"cp"}},
+		"silent, its Node ready": {condition.Healthy, nil, yes, yes, false, yes, []string{"w"}},
+		"silent, its Node not":   {condition.Healthy, nil, yes, yes, false, no, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,6 +82,10 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 				Plan: plan.Plan{Hosts: map[string]string{cp: "cp", worker: "w"}},
 			}
 			p.Observed.World.API.Reached, p.Observed.World.Etcd.Reached = c.api, c.etcd
+			p.Observed.World.API.Nodes = []observed.Node{
+				{Name: "w", Ready: c.node}, {Name: "other", Ready: observed.Yes},
+			}
+			p.Observed.World.Hosts = map[string]observed.Host{worker: {Reach: observed.Unreachable}}
 			p.Observed.World.API.Compared = map[string]observed.Comparison{
 				"b": {Problem: "refused"}, "flannel": {Problem: "timeout", Late: c.slow}, "a": {},
 			}
