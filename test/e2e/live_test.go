@@ -54,7 +54,6 @@ func liveObjects(s *story) {
 	s.same("the label that somebody set", "own", s.kube("-n", "kube-flannel", "get", "configmap", "kube-flannel-cfg",
 		"-o", "jsonpath={.metadata.labels.somebodys}"))
 	s.same("kube-proxy's mode", "nftables", s.proxyMode())
-	s.proxyFollowsTheManifest()
 	s.notCompared()
 	s.servingCertificate()
 	s.endpointSilent()
@@ -189,44 +188,6 @@ func (s *story) containers() map[string]string {
 	return tasks
 }
 
-// proxyFollowsTheManifest has another mode in the manifest, and more DNS servers with a budget, and then the first ones
-// again.
-func (s *story) proxyFollowsTheManifest() {
-	s.Helper()
-	other, err := s.Variant("iptables", fields(func(all map[string]any) {
-		all["clusterNetwork"].(map[string]any)["kubeProxy"] = map[string]any{
-			"iptables": map[string]any{}, "conntrack": map[string]any{"maxPerCore": 0, "min": 0},
-		}
-		all["features"] = map[string]any{"coreDNS": map[string]any{
-			"replicas": 3, "deployPodDisruptionBudget": true,
-		}}
-	}))
-	s.must(err)
-	before := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
-	s.run(0, []string{"apply", "-y", "-m", other}, "ConfigMap kube-system/kube-proxy differs in mode",
-		"Deployment kube-system/coredns differs in spec.replicas", "Done. The cluster matches the manifest.")
-	s.same("kube-proxy's mode", "iptables", s.proxyMode())
-	s.same("DNS servers", "3", s.dnsServers())
-	s.same("DNS servers that a drain may take away", "1",
-		s.kube("-n", "kube-system", "get", "pdb", "coredns", "-o", "jsonpath={.spec.maxUnavailable}"))
-	after := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
-	for pod := range strings.FieldsSeq(before) {
-		if strings.Contains(after, pod) {
-			s.Errorf("%s has the configuration of before", pod)
-		}
-	}
-	none, err := s.Variant("no-budget", fields(func(all map[string]any) {
-		all["features"] = map[string]any{"coreDNS": map[string]any{"deployPodDisruptionBudget": false}}
-	}))
-	s.must(err)
-	s.run(0, []string{"apply", "-y", "-m", none}, "take addon coredns-pdb away",
-		"Done. The cluster matches the manifest.")
-	s.same("budgets of DNS servers", "", s.kube("-n", "kube-system", "get", "pdb", "-o", "name"))
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
-	s.same("kube-proxy's mode", "nftables", s.proxyMode())
-	s.same("DNS servers: any number will do", "3", s.dnsServers())
-}
-
 // notCompared has the API refuse to say what an apply would change: that is told, and not taken for a match.
 func (s *story) notCompared() {
 	s.Helper()
@@ -280,12 +241,6 @@ func (s *story) kube(args ...string) string {
 	out, err := s.Kube(s.Context(), args...)
 	s.must(err)
 	return strings.TrimSpace(out)
-}
-
-// dnsServers is how many there are to be.
-func (s *story) dnsServers() string {
-	s.Helper()
-	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o", "jsonpath={.spec.replicas}")
 }
 
 // proxyMode is the mode in kube-proxy's live configuration.

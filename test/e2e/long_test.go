@@ -71,9 +71,53 @@ func TestReconfiguration(t *testing.T) {
 	s.parts(
 		part{"settings that are refused are taken back", settingsRefused},
 		part{"all becomes as it was, through two failures of the operator's machine", reconfiguredBack},
+		part{"kube-proxy and cluster DNS follow the manifest", proxyFollowsTheManifest},
 		part{"a registry wants a password, and then another one", credentialsChange},
 		part{"credentials that nobody wants are removed", credentialsEnd},
 	)
+}
+
+// proxyFollowsTheManifest has another mode in the manifest, and more DNS servers with a budget, and then the first ones
+// again.
+func proxyFollowsTheManifest(s *story) {
+	other, err := s.Variant("iptables", fields(func(all map[string]any) {
+		all["clusterNetwork"].(map[string]any)["kubeProxy"] = map[string]any{
+			"iptables": map[string]any{}, "conntrack": map[string]any{"maxPerCore": 0, "min": 0},
+		}
+		all["features"] = map[string]any{"coreDNS": map[string]any{
+			"replicas": 3, "deployPodDisruptionBudget": true,
+		}}
+	}))
+	s.must(err)
+	before := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
+	s.run(0, []string{"apply", "-y", "-m", other}, "ConfigMap kube-system/kube-proxy differs in mode",
+		"Deployment kube-system/coredns differs in spec.replicas", "Done. The cluster matches the manifest.")
+	s.same("kube-proxy's mode", "iptables", s.proxyMode())
+	s.same("DNS servers", "3", s.dnsServers())
+	s.same("DNS servers that a drain may take away", "1",
+		s.kube("-n", "kube-system", "get", "pdb", "coredns", "-o", "jsonpath={.spec.maxUnavailable}"))
+	after := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
+	for pod := range strings.FieldsSeq(before) {
+		if strings.Contains(after, pod) {
+			s.Errorf("%s has the configuration of before", pod)
+		}
+	}
+	none, err := s.Variant("no-budget", fields(func(all map[string]any) {
+		all["features"] = map[string]any{"coreDNS": map[string]any{"deployPodDisruptionBudget": false}}
+	}))
+	s.must(err)
+	s.run(0, []string{"apply", "-y", "-m", none}, "take addon coredns-pdb away",
+		"Done. The cluster matches the manifest.")
+	s.same("budgets of DNS servers", "", s.kube("-n", "kube-system", "get", "pdb", "-o", "name"))
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.same("kube-proxy's mode", "nftables", s.proxyMode())
+	s.same("DNS servers: any number will do", "3", s.dnsServers())
+}
+
+// dnsServers is how many there are to be.
+func (s *story) dnsServers() string {
+	s.Helper()
+	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o", "jsonpath={.spec.replicas}")
 }
 
 // TestUpgradeOnTheWay goes two minor versions in one run, through a version of the one between.
