@@ -122,15 +122,14 @@ func (p Proposal) ComingUp() []string {
 // may need longer than it is given to begin a conversation. Of one that hangs or is gone the API says so before long.
 func (p Proposal) Silent() []string {
 	var names []string
-	for i := range p.Observed.World.API.Nodes {
-		n := &p.Observed.World.API.Nodes[i]
-		if n.Ready != observed.Yes {
+	for _, h := range p.Want.Hosts() {
+		if p.Observed.World.Hosts[h.ID].Reach != observed.Unreachable {
 			continue
 		}
-		for _, h := range p.Want.Hosts() {
-			if p.Plan.Hosts[h.ID] == n.Name && p.Observed.World.Hosts[h.ID].Reach == observed.Unreachable {
-				names = append(names, n.Name)
-			}
+		if slices.ContainsFunc(p.Observed.World.API.Nodes, func(n observed.Node) bool {
+			return n.Name == p.Plan.Hosts[h.ID] && n.Ready == observed.Yes
+		}) {
+			names = append(names, p.Plan.Hosts[h.ID])
 		}
 	}
 	return names
