@@ -256,7 +256,7 @@ func (s *Simulation) settle(m *machine) bool {
 	case result == Matches && last.first.Route == fsm.Nothing:
 		return true
 	case result != Again, s.Help >= maxHelp:
-	case s.World.Repair(m.host), s.forgetForeign(m.host):
+	case s.World.Repair(m.host), s.forgetForeign(m.host), s.forgetNode(m):
 		s.tell("a person sees to %s", m.host.Name)
 		s.Help++
 	}
@@ -270,6 +270,14 @@ func (s *Simulation) forgetForeign(h *world.Host) bool {
 	}
 	s.World.Replace(h)
 	return true
+}
+
+// forgetNode deletes the Node, which is somebody else's, of a machine that is no more.
+func (s *Simulation) forgetNode(m *machine) bool {
+	if m.host.Disk.Marker != nil || m.host.Disk.KubeletCA != 0 || s.file.has[m.host.ID] {
+		return false
+	}
+	return s.World.ForgetNode(m.host.Name, m.uid)
 }
 
 // machinesAsWanted checks the truth against the Machines.

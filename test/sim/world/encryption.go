@@ -125,6 +125,13 @@ func (w *World) copyKeys(h, peer *Host) {
 	h.Disk.Keys, h.Disk.KeysGone = keys, false
 }
 
+// othersHaveKeys reports whether another control-plane host has the keys that this one has lost.
+func (w *World) othersHaveKeys(h *Host) bool {
+	return slices.ContainsFunc(w.Hosts, func(other *Host) bool {
+		return other != h && other.ControlPlane && len(other.Disk.Keys) > 0 && !other.Disk.KeysGone
+	})
+}
+
 // mayEncrypt finds out whether the host is well, unless it is to get its keys again.
 func mayEncrypt(w *World, h *Host, u *Unit) (bool, error) {
 	if step.ParamsOf[step.EncryptParams](u.Intent).Phase == "give" {

@@ -1,6 +1,9 @@
 package world
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // What happens to a cluster from outside. None of it is an Effect: nobody answers for it.
 
@@ -30,6 +33,22 @@ func (w *World) Replace(h *Host) {
 	h.Machine, h.Up, h.Run, h.Held, h.Disk = w.machines, true, Running{}, nil, Disk{}
 	h.Cut, h.Split, h.Full, h.Slow, h.FailAll, h.FailNext = false, false, false, false, false, false
 	h.Unready = false
+}
+
+// ForgetNode has a person delete a host's Node, unless it is of a Machine with that UID. It reports whether there was
+// one.
+func (w *World) ForgetNode(host, uid string) bool {
+	r := w.EtcdCluster()
+	if r == nil {
+		return false
+	}
+	n := r.Objects.Node(host)
+	if n == nil || n.Labels[OwnerLabel] == uid {
+		return false
+	}
+	w.Version++
+	r.Objects.Nodes = slices.DeleteFunc(r.Objects.Nodes, func(o *Node) bool { return o == n })
+	return true
 }
 
 // Scrap takes the machine away for good. Nothing is in its place until Replace.
@@ -174,8 +193,8 @@ func (w *World) OpenByHand(h *Host) {
 }
 
 // Repair puts right what a person can put right on a member that has its data: manifests, certificates, units, and an
-// API server that is told of keys which are gone and by which no Secret is stored. It reports whether there was
-// anything of that sort.
+// API server that is told of keys which are gone: it does without where no Secret is stored by them, and gets them from
+// a backup where no other host has them. It reports whether there was anything of that sort.
 func (w *World) Repair(h *Host) bool {
 	d := &h.Disk
 	if !h.Up || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
@@ -185,8 +204,10 @@ func (w *World) Repair(h *Host) bool {
 		return w.finishJoin(h)
 	}
 	r := w.EtcdCluster()
-	unused := h.ControlPlane && d.KeysGone && h.Run.API == "" && !w.blind(h, nil) // no Secret is stored by them yet
-	whole := !unused && !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
+	keyless := h.ControlPlane && d.KeysGone && h.Run.API == ""
+	unused := keyless && !w.blind(h, nil) // no Secret is stored by them yet
+	only := keyless && !unused && !w.othersHaveKeys(h)
+	whole := !unused && !only && !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
 		(r == nil || r.Objects.Node(h.Name) != nil) &&
 		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
 	if whole {
@@ -195,6 +216,9 @@ func (w *World) Repair(h *Host) bool {
 	w.Version++
 	if unused {
 		d.Keys, d.Told, d.KeysGone = nil, nil, false
+	}
+	if only {
+		d.KeysGone = false
 	}
 	if h.ControlPlane {
 		d.KubeletCA, d.Local, d.Etcd, d.Controllers = d.CA, true, true, true
@@ -225,9 +249,11 @@ func (w *World) finishJoin(h *Host) bool {
 	return true
 }
 
-// HalfJoined reports whether the host's join has not ended, and its data of etcd is of a member that was removed since.
+// HalfJoined reports whether the host's join has not ended and cannot any more: its data of etcd is of a member that
+// was removed since, or has Secrets by keys that are gone from it and that nobody else has.
 func (w *World) HalfJoined(h *Host) bool {
-	return h.Up && !h.Disk.Joined() && h.Disk.Data != nil && !w.etcdListed(h)
+	return h.Up && !h.Disk.Joined() && h.Disk.Data != nil &&
+		(!w.etcdListed(h) || h.Disk.KeysGone && !w.othersHaveKeys(h))
 }
 
 func (w *World) etcdListed(h *Host) bool {
