@@ -24,7 +24,7 @@ var works = map[step.Kind]work{
 	step.Images:  {phases: []phase{fetchImages}},
 
 	step.ControllerFiles: {phases: []phase{fetchImages}},
-	step.Init: {phases: []phase{initPKI, initEtcd, writeAPI, awaitAPI, markControlPlane, markJoined},
+	step.Init: {phases: []phase{initPKI, initEtcd, writeAPI, awaitKubelet, awaitAPI, markControlPlane, markJoined},
 		repairs: true},
 	step.CopyPKI:     {phases: []phase{writePKI}, repairs: true},
 	step.JoinPrepare: {phases: []phase{joinKubelet, awaitKubelet}, repairs: true},
