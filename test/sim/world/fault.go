@@ -204,22 +204,14 @@ func (w *World) Repair(h *Host) bool {
 		return w.finishJoin(h)
 	}
 	r := w.EtcdCluster()
-	keyless := h.ControlPlane && d.KeysGone && h.Run.API == ""
-	unused := keyless && !w.blind(h, nil) // no Secret is stored by them yet
-	only := keyless && !unused && !w.othersHaveKeys(h)
-	whole := !unused && !only && !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
+	mended := h.ControlPlane && h.Run.API == "" && w.mendKeys(h)
+	whole := !mended && !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
 		(r == nil || r.Objects.Node(h.Name) != nil) &&
 		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
 	if whole {
 		return false
 	}
 	w.Version++
-	if unused {
-		d.Keys, d.Told, d.KeysGone = nil, nil, false
-	}
-	if only {
-		d.KeysGone = false
-	}
 	if h.ControlPlane {
 		d.KubeletCA, d.Local, d.Etcd, d.Controllers = d.CA, true, true, true
 		if d.API == "" {
@@ -236,6 +228,23 @@ func (w *World) Repair(h *Host) bool {
 	d.Expired, h.Run.Containerd = false, true
 	startKubelet(h, d.Kubelet)
 	return true
+}
+
+// mendKeys has an API server that is told of keys which are gone do without, where no Secret is stored by them, or gets
+// them from a backup where no other host has them. It reports whether there was anything of that sort.
+func (w *World) mendKeys(h *Host) bool {
+	d := &h.Disk
+	switch {
+	case !d.KeysGone:
+		return false
+	case !w.blind(h, nil):
+		d.Keys, d.Told, d.KeysGone = nil, nil, false
+		return true
+	case !w.othersHaveKeys(h):
+		d.KeysGone = false
+		return true
+	}
+	return false
 }
 
 // finishJoin starts the kubelet of a control-plane host whose join has reached etcd and has not ended.
