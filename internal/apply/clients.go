@@ -56,11 +56,15 @@ type API interface {
 	RewriteSecrets(ctx context.Context, tell func(written int)) error
 	// RenewTokenSecrets has tokens in Secrets made anew that one of those keys has signed.
 	RenewTokenSecrets(ctx context.Context, dropped []string, tell func(namespace, name string)) error
-	// TrimFrontProxyCA has extension API servers trust these keys alone.
-	TrimFrontProxyCA(ctx context.Context, trusted []string) error
+	// TrimExtensionCAs has extension API servers trust these keys of an authority alone.
+	TrimExtensionCAs(ctx context.Context, authority string, trusted []string) error
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*record.Record) error) error
+	// NameCAs, AwaitRootCAs and Unaware are those of rootca.Publisher.
+	NameCAs(ctx context.Context, pem []byte) error
+	AwaitRootCAs(ctx context.Context, keys []string) error
+	Unaware(ctx context.Context, keys []string) (pods []string, err error)
 	// KeepHostCredentials has the hosts of Machines, where the cluster may have such, given these credentials.
 	KeepHostCredentials(ctx context.Context, c desired.Credentials) error
 

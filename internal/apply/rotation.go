@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/problem"
 	"kubeone/internal/script"
 	"kubeone/internal/step"
 )
@@ -23,6 +24,7 @@ type hostAuthority struct {
 	public            []byte // what it trusts
 	key               []byte
 	nextPublic, nextK []byte
+	succession        []byte // of the cluster's CA
 }
 
 // rotation are the files by which the step's host does its part of a rotation, put together in memory from what all
@@ -36,8 +38,17 @@ func (r *Run) rotation(ctx context.Context, s plan.Step) (map[string][]byte, err
 		dropped, err := droppedKeys(has)
 		return map[string][]byte{script.TokenKeysFile: dropped}, err
 	}
-	p := step.ParamsOf[step.RotateParams](s.Intent)
 	files := map[string][]byte{}
+	if s.Intent.Kind == step.LearnCA || s.Intent.Kind == step.ForgetCA {
+		text, err := clusterCAs(has, s.Intent.Kind == step.ForgetCA)
+		if err != nil {
+			return nil, err
+		}
+		files[authority.FilesOf(observed.ClusterCA).Public] = text
+		text, err = authority.WriteArchive(files, r.Now())
+		return map[string][]byte{script.AuthoritiesFile: text}, err
+	}
+	p := step.ParamsOf[step.RotateParams](s.Intent)
 	for _, name := range p.Authorities {
 		if err := r.rotate(files, has, s.Host, name, p); err != nil {
 			return nil, fmt.Errorf("rotate the key of %s: %w", name, err)
@@ -109,6 +120,11 @@ func (r *Run) rotate(files map[string][]byte, has []authorityHost, id, name stri
 		return err
 	}
 	files[at.Public] = trusted.Text()
+	if name == observed.ClusterCA && p.Phase == rotation.Learn {
+		if files[authority.Succession], err = r.succession(has, pair); err != nil {
+			return err
+		}
+	}
 	if p.Phase == rotation.Use {
 		files[at.Key] = pair.KeyText()
 	}
@@ -116,6 +132,105 @@ func (r *Run) rotate(files map[string][]byte, has []authorityHost, id, name stri
 		files["next/"+at.Next()], files["next/"+at.NextKey()] = pair.Public.Text(), pair.KeyText()
 	}
 	return nil
+}
+
+// succession is what is to be on a control-plane host for those who know the cluster by its present CA, as that one's
+// key vouches for the next.
+func (r *Run) succession(has []authorityHost, next authority.Pair) ([]byte, error) {
+	signer := ""
+	for _, h := range has {
+		a := h.authorities[observed.ClusterCA]
+		if a.Signer() == next.ID() {
+			continue // it signs with it already
+		}
+		signer = a.Signer()
+		if slices.Contains(authority.Followers(signer, a.succession), next.ID()) {
+			return a.succession, nil
+		}
+	}
+	if signer == "" { // all that is left is to tell a host what the others have
+		for _, h := range has {
+			if text := h.authorities[observed.ClusterCA].succession; text != nil {
+				return text, nil
+			}
+		}
+		return nil, errNotNext
+	}
+	former, err := pairOf(has, observed.ClusterCA, signer)
+	if err != nil {
+		return nil, err
+	}
+	word, err := authority.Vouch(next, former)
+	if err != nil {
+		return nil, err
+	}
+	return authority.Succeeded(has[0].authorities[observed.ClusterCA].succession, former.Public, word), nil
+}
+
+// clusterCAs are the certificates of the cluster's CAs that workers, and who joins, are to trust: all that any
+// control-plane host trusts, once all of them have learnt of the next one; or the new one alone, once all of them sign
+// with it. At another time it is an error.
+func clusterCAs(has []authorityHost, alone bool) ([]byte, error) {
+	const name = observed.ClusterCA
+	hosts := members(has)
+	wanted, phase := rotation.Trusted(hosts, name), rotation.Decide(hosts, []string{name}, false).Phase
+	if alone {
+		wanted = []string{rotation.Goal(hosts, name)}
+	}
+	if alone && phase != rotation.Forget && phase != rotation.Settled || phase == rotation.Learn {
+		return nil, errNotNext
+	}
+	var all authority.Public
+	for _, h := range has {
+		public, err := authority.ParsePublic(h.authorities[name].public)
+		if err != nil {
+			return nil, err
+		}
+		all = all.With(public)
+	}
+	trusted, err := all.Only(wanted...)
+	return trusted.Text(), err
+}
+
+// publishCA has who joins know the cluster's CAs, and pods, where they are more than one.
+func (r *Run) publishCA(ctx context.Context, client API, s plan.Step) error {
+	has, err := r.readAuthorities(ctx)
+	if err != nil {
+		return err
+	}
+	alone := step.ParamsOf[step.PublishCAParams](s.Intent).Alone
+	text, err := clusterCAs(has, alone)
+	if err != nil {
+		return err
+	}
+	if err := client.NameCAs(ctx, text); err != nil || alone {
+		return err
+	}
+	return client.AwaitRootCAs(ctx, authority.Keys(text))
+}
+
+// podsTrustCA fails where pods know the cluster by fewer CAs than it is about to have.
+func (r *Run) podsTrustCA(ctx context.Context, client API, _ plan.Step) error {
+	has, err := r.readAuthorities(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := clusterCAs(has, false)
+	if err != nil {
+		return err
+	}
+	unaware, err := client.Unaware(ctx, authority.Keys(text))
+	if err != nil || len(unaware) == 0 {
+		return err
+	}
+	const most = 10
+	named := problem.List(unaware)
+	if len(unaware) > most {
+		named = problem.List(append(slices.Clone(unaware[:most]), fmt.Sprintf("%d more", len(unaware)-most)))
+	}
+	return fmt.Errorf("%s began before they could know the next CA of the cluster, and would not believe the API "+
+		"servers: start them anew (kubectl rollout restart), give people kubeconfigs (kubeone kubeconfig), and then "+
+		"run kubeone certificates rotate-ca --resume", named)
 }
 
 // pairOf is the key pair of that name, from the first host that has it: one on which no phase has been cut off that
@@ -194,17 +309,21 @@ func (r *Run) renewTokenSecrets(ctx context.Context, client API, s plan.Step) er
 	})
 }
 
-// trimFrontProxyCA has extension API servers trust what all API servers trust, and no more.
-func (r *Run) trimFrontProxyCA(ctx context.Context, client API, _ plan.Step) error {
+// trimExtensionCAs has extension API servers trust what all API servers trust, and no more.
+func (r *Run) trimExtensionCAs(ctx context.Context, client API, s plan.Step) error {
+	name := observed.FrontProxyCA
+	if s.Intent.Kind == step.TrimClientCA {
+		name = observed.ClusterCA
+	}
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
 		return err
 	}
 	var trusted []string
 	for _, h := range has {
-		trusted = append(trusted, h.authorities[observed.FrontProxyCA].Trusted...)
+		trusted = append(trusted, h.authorities[name].Trusted...)
 	}
-	return client.TrimFrontProxyCA(ctx, trusted)
+	return client.TrimExtensionCAs(ctx, name, trusted)
 }
 
 // droppedKeys names the keys whose tokens are about to be refused, as tokens name them, one a line.
@@ -245,7 +364,8 @@ func readAuthority(ctx context.Context, h host.Host) (map[string]hostAuthority, 
 	const read = `grep -qs '^complete=yes$' "$1" || exit 0
 cd /etc/kubernetes/pki
 set -- "$2"
-for file in etcd/ca.crt etcd/ca.key front-proxy-ca.crt front-proxy-ca.key sa.pub sa.key next/*.*; do
+for file in ca.crt ca.key ca-succession.crt etcd/ca.crt etcd/ca.key front-proxy-ca.crt front-proxy-ca.key sa.pub \
+	sa.key next/*.*; do
 	[ ! -f "$file" ] || set -- "$@" "$file"
 done
 [ -f "$1" ] || shift
@@ -267,6 +387,7 @@ tar -P -cf - "$@"`
 		a := hostAuthority{
 			public: files[at.Public], key: files[at.Key],
 			nextPublic: files["next/"+at.Next()], nextK: files["next/"+at.NextKey()],
+			succession: files[authority.Succession],
 		}
 		begun := strings.Split(string(files[script.RotationFile]), "\n")
 		a.Authority = authority.Of(name, a.public, a.nextPublic, begun)

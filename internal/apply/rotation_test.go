@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,8 +125,14 @@ func TestAHostLearnsOfAKeyThatIsMade(t *testing.T) {
 		if err != nil || made.ID() == old.ID() {
 			t.Fatalf("%s: %v, %v", name, made, err)
 		}
-		trusted := authority.Keys(got[at.Public])
-		if diff := cmp.Diff([]string{old.ID(), made.ID()}, trusted); diff != "" || len(got) != 3 {
+		trusted, most := authority.Keys(got[at.Public]), 3
+		if name == observed.ClusterCA {
+			most++ // and who knows the former one knows this one
+			if !slices.Contains(authority.Followers(old.ID(), got[authority.Succession]), made.ID()) {
+				t.Error("nobody vouches for the next CA of the cluster")
+			}
+		}
+		if diff := cmp.Diff([]string{old.ID(), made.ID()}, trusted); diff != "" || len(got) != most {
 			t.Errorf("%s: %d files, %s", name, len(got), diff)
 		}
 	}
@@ -199,6 +206,43 @@ func TestAPhaseThatIsNotTheNextOneIsRefused(t *testing.T) {
 			step.RotationSecret)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", text, err, c.says)
+		}
+	}
+}
+
+// Workers are told of the cluster's CAs when all control-plane hosts are ready for that, and not before.
+func TestWorkersTrustWhatTheControlPlaneDoes(t *testing.T) {
+	t.Parallel()
+	const name = observed.ClusterCA
+	p := newPairs(t)
+	old, next := p.old[name], p.new[name]
+	settled, learnt := files(name, []authority.Pair{old}, nil, ""), files(name, []authority.Pair{old, next}, &next, "")
+	used := files(name, []authority.Pair{next, old}, nil, "")
+	for text, c := range map[string]struct {
+		r    *Run
+		kind step.Kind
+		want []string // nil is a refusal
+	}{
+		"one has not learnt":     {rotationRun(t, learnt, settled), step.LearnCA, nil},
+		"all have":               {rotationRun(t, learnt, learnt), step.LearnCA, []string{old.ID(), next.ID()}},
+		"one signs with the old": {rotationRun(t, used, learnt), step.ForgetCA, nil},
+		"all sign with the new":  {rotationRun(t, used, used), step.ForgetCA, []string{next.ID()}},
+		"one is away":            {rotationRun(t, used, nil), step.ForgetCA, nil},
+	} {
+		s := plan.Step{ID: "worker", Host: "w", Intent: step.Intent{Kind: c.kind}}
+		secret, err := c.r.secret(t.Context(), s, step.RotationSecret)
+		if c.want == nil {
+			if err == nil {
+				t.Errorf("%s: it is not refused", text)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := authority.ReadArchive(secret[script.AuthoritiesFile])
+		if diff := cmp.Diff(c.want, authority.Keys(got["ca.crt"])); err != nil || diff != "" || len(got) != 1 {
+			t.Errorf("%s: %v, %d files, %s", text, err, len(got), diff)
 		}
 	}
 }

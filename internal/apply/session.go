@@ -154,6 +154,7 @@ func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 	}
 	const read = "note=" + script.RotationFile + `
 set -- ca.crt ca.key sa.pub sa.key front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key
+[ ! -f /etc/kubernetes/pki/ca-succession.crt ] || set -- "$@" ca-succession.crt
 [ ! -f "$note" ] || set -- "$@" -C "${note%/*}" "${note##*/}"
 tar -C /etc/kubernetes/pki -cf - "$@"`
 	res, err := h.Run(ctx, host.Cmd{Name: "read the CAs", Script: read, Secret: true})

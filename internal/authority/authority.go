@@ -1,5 +1,5 @@
-// Package authority reads and makes what signs in a cluster besides its own CA: the CAs of etcd and of the front proxy,
-// and the key pair that signs the tokens of service accounts, in the files and formats that kubeadm has for them.
+// Package authority reads and makes what signs in a cluster: its CA, those of etcd and of the front proxy, and the key
+// pair that signs the tokens of service accounts, in the files and formats that kubeadm has for them.
 //
 // A key is known by the digest of its public half. Private keys show nothing of themselves when they are printed.
 package authority
@@ -36,6 +36,8 @@ type Files struct {
 // FilesOf are the files of the authority of that name, one of observed.Authorities().
 func FilesOf(name string) Files {
 	switch name {
+	case observed.ClusterCA:
+		return Files{"ca.crt", "ca.key"}
 	case observed.EtcdCA:
 		return Files{"etcd/ca.crt", "etcd/ca.key"}
 	case observed.FrontProxyCA:

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"kubeone/internal/authority"
 	"kubeone/internal/etcd/snapshot"
 )
 
@@ -40,6 +41,10 @@ func PKINames() []string {
 	return []string{"ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd/ca.crt",
 		"etcd/ca.key"}
 }
+
+// SuccessionName is the file below PKIDir by which a cluster's former CAs vouch for the present one, as
+// authority.Succession. Only a cluster whose CA has been rotated has it.
+const SuccessionName = authority.Succession
 
 // Metadata is what a backup says about itself. It holds nothing secret.
 type Metadata struct {

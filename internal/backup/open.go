@@ -201,10 +201,14 @@ func (a *Archive) Snapshot() (*io.SectionReader, error) {
 // Manifest is the manifest that the cluster was last applied with, without secrets.
 func (a *Archive) Manifest() ([]byte, error) { return a.Read(ManifestName) }
 
-// PKI is a tar of PKINames, for /etc/kubernetes/pki of a control-plane host. It is secret.
+// PKI is a tar of PKINames, and of SuccessionName where it is there, for /etc/kubernetes/pki of a control-plane host.
+// It is secret.
 func (a *Archive) PKI() ([]byte, error) {
-	var parts []part
-	for _, name := range PKINames() {
+	names, parts := PKINames(), []part(nil)
+	if _, ok := a.parts[PKIDir+SuccessionName]; ok {
+		names = append(names, SuccessionName)
+	}
+	for _, name := range names {
 		text, err := a.Read(PKIDir + name)
 		if err != nil {
 			return nil, err

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"kubeone/internal/authority"
 )
 
 // SignatureName is the part that vouches for the metadata, and so for every other part: made with the key of the
@@ -68,13 +70,25 @@ func parseKey(text []byte) (crypto.Signer, error) {
 }
 
 // Authentic checks that the cluster's CA has signed the backup, known by any of the hashes given (as CAHash makes
-// them); "" are not counted. The error is one of this package's for the origin.
+// them), or one that has followed a known one by its own word; "" are not counted. The error is one of this package's
+// for the origin.
 func (a *Archive) Authentic(known ...string) error {
 	known = slices.DeleteFunc(slices.Clone(known), func(hash string) bool { return hash == "" })
 	if err := a.authentic(known); err != nil {
 		return fmt.Errorf("backup %s: %w", a.path, err)
 	}
 	return nil
+}
+
+// follows reports whether a CA is known, or vouched for by way of a known one.
+func (a *Archive) follows(known []string, ca string) bool {
+	var succession []byte
+	if _, ok := a.parts[PKIDir+SuccessionName]; ok {
+		succession, _ = a.Read(PKIDir + SuccessionName) // one that cannot be read vouches for nobody
+	}
+	return slices.ContainsFunc(known, func(k string) bool {
+		return slices.Contains(authority.Followers(k, succession), ca)
+	})
 }
 
 func (a *Archive) authentic(known []string) error {
@@ -107,7 +121,7 @@ func (a *Archive) authentic(known []string) error {
 		return ErrForged
 	case len(known) == 0:
 		return ErrUnknownCA
-	case !slices.Contains(known, hash):
+	case !a.follows(known, hash):
 		return fmt.Errorf("%w (%s, and it has %s)", ErrOtherCA, known[0], hash)
 	}
 	return nil

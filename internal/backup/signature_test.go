@@ -15,6 +15,7 @@ import (
 
 	"filippo.io/age"
 
+	signer "kubeone/internal/authority"
 	"kubeone/internal/backup"
 )
 
@@ -157,6 +158,51 @@ func TestEveryKindOfCAKeySigns(t *testing.T) {
 		}
 		if err := a.Authentic(hash); err != nil {
 			t.Errorf("%T: %v", key, err)
+		}
+		_ = a.Close()
+	}
+}
+
+// Whoever knows the cluster by a former CA takes a backup that the present one has signed, and nobody else's.
+func TestABackupOfAClusterWhoseCAWasRotated(t *testing.T) {
+	t.Parallel()
+	first, _ := authority(t, newKey(t)) // the form in which they are made
+	former, err := signer.New(noon, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := signer.New(noon, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, err := signer.Vouch(now, former)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, id := content(t), identity(t)
+	c.Keys.PKI["ca.crt"], c.Keys.PKI["ca.key"] = now.Public.Text(), now.KeyText()
+	for name, test := range map[string]struct {
+		succession []byte
+		known      string
+		want       error
+	}{
+		"by the former one":       {signer.Succeeded(nil, former.Public, word), former.ID(), nil},
+		"by the present one":      {signer.Succeeded(nil, former.Public, word), now.ID(), nil},
+		"without a word for it":   {nil, former.ID(), backup.ErrOtherCA},
+		"with a word of nobody's": {[]byte("x"), former.ID(), backup.ErrOtherCA},
+		"by another one":          {signer.Succeeded(nil, former.Public, word), "sha256:other", backup.ErrOtherCA},
+	} {
+		c.Keys.PKI[backup.SuccessionName] = test.succession
+		a, err := backup.Open(written(t, c, id.Recipient()), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Authentic(test.known); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		files, err := a.PKI()
+		if err != nil || bytes.Contains(files, word) != (len(test.succession) > 1) {
+			t.Errorf("%s: what is restored: %v", name, err)
 		}
 		_ = a.Close()
 	}

@@ -95,6 +95,9 @@ func (c Content) parts() ([]part, error) {
 		}
 		add(PKIDir+name, content)
 	}
+	if text := c.Keys.PKI[SuccessionName]; len(text) > 0 {
+		add(PKIDir+SuccessionName, text)
+	}
 	if len(c.Keys.Encryption) > 0 {
 		add(EncryptionName, c.Keys.Encryption)
 	}

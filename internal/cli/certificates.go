@@ -133,6 +133,10 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 	if err := after.Refusal(); err != nil {
 		return fmt.Errorf("all steps succeeded, and then: %w", err)
 	}
+	if len(after.Plan.Steps) > 0 && p.Plan.Again != "" {
+		return &classError{exitRuntime,
+			errors.New("all steps succeeded, and the rotation has not ended: " + p.Plan.Again)}
+	}
 	if len(after.Plan.Steps) > 0 {
 		return &classError{exitRuntime, errors.New("all steps succeeded, but " + c.left)}
 	}
@@ -145,21 +149,30 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	f := &applyFlags{}
 	var authorities []string
-	var resume bool
+	var resume, alpha bool
 	cmd := &cobra.Command{
 		Use:   "rotate-ca [MANIFEST]",
-		Short: "Rotate the CAs of etcd and of the front proxy, and the key of service accounts",
+		Short: "Rotate the CAs of etcd, of the front proxy and of the cluster, and the key of service accounts",
 		Long: "Give etcd and the front proxy a new CA each, and service accounts a new key, while the cluster\n" +
-			"works. On every control-plane host, one after the other, the new key is trusted beside the present\n" +
-			"one; when all trust it, each host signs with it, and makes anew what the former one had signed; then\n" +
-			"the former one is trusted no more. What reads them starts anew in each of the three phases.\n\n" +
+			"works; with --authority cluster, the cluster itself a new CA. On every control-plane host, one after\n" +
+			"the other, the new key is trusted beside the present one; when all trust it, each host signs with it,\n" +
+			"and makes anew what the former one had signed; then the former one is trusted no more. What reads\n" +
+			"them starts anew in each of the three phases.\n\n" +
 			"Before the former key of service accounts is dropped, kubelets start anew, so that all pods get tokens\n" +
 			"of the new one, and tokens that stand in Secrets are made anew. Other copies of tokens end with the\n" +
 			"key.\n\n" +
-			"A run that was interrupted goes on where it ended, with --resume or without. The CA of the cluster\n" +
-			"itself, by which clients and kubelets know the API, is not rotated by this version.",
+			"The CA of the cluster is that by which clients know the API. When all hosts trust the new one, the\n" +
+			"command ends and says what people have to do: start pods anew, and fetch kubeconfigs. With --resume\n" +
+			"it goes on when that is done. This is an alpha: it needs --alpha, and is nothing for a cluster that\n" +
+			"must not be lost.\n\n" +
+			"A run that was interrupted goes on where it ended, with --resume or without.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if slices.Contains(authorities, observed.ClusterCA) && !alpha {
+				return &classError{exitConfig, errors.New("the rotation of the cluster's own CA is an alpha, which " +
+					"has not come to its end on a cluster of real hosts yet: --alpha begins it, where losing the " +
+					"cluster is no harm")}
+			}
 			run := certificateRun{
 				request: engine.RotateCA{Authorities: authorities, Anew: !resume},
 				none:    "No changes. No rotation has begun that could be ended.",
@@ -175,6 +188,7 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	cmd.Flags().StringSliceVar(&authorities, "authority", nil,
 		"rotate only these keys: "+strings.Join(observed.Authorities(), ", "))
 	cmd.Flags().BoolVar(&resume, "resume", false, "end a rotation that has begun, and begin none")
+	cmd.Flags().BoolVar(&alpha, "alpha", false, "allow what is not proven yet: the rotation of the cluster's own CA")
 	f.registerRun(cmd)
 	return cmd
 }

@@ -26,6 +26,7 @@ import (
 	"kubeone/internal/cluster/nodes"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/rollout"
+	"kubeone/internal/cluster/rootca"
 	"kubeone/internal/cluster/secrets"
 	"kubeone/internal/cluster/settings"
 	"kubeone/internal/cluster/ssa"
@@ -48,6 +49,7 @@ type Client struct {
 	nodes.Nodes
 	record.Store
 	rollout.Waiter
+	rootca.Publisher
 	secrets.Rewriter
 	settings.Setter
 	*ssa.Applier
@@ -126,6 +128,7 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 		Returner:        machines.Returner{Kubernetes: kube, Dynamic: dyn},
 		Nodes:           nodes.Nodes{Kubernetes: kube},
 		Store:           record.Store{Kubernetes: kube},
+		Publisher:       rootca.Publisher{Kubernetes: kube},
 		Waiter:          rollout.Waiter{Kubernetes: kube},
 		Rewriter:        secrets.Rewriter{Dynamic: dyn},
 		Setter:          settings.Setter{Kubernetes: kube},

@@ -1,16 +1,25 @@
 package decide
 
 import (
+	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/rotation"
+	"kubeone/internal/desired"
 	"kubeone/internal/problem"
 )
 
-// rotationBegun is the warning that the key of an authority is being rotated, which only its own command ends.
+// rotationBegun is the warning that the key of an authority is being rotated, which only its own command ends. Hosts of
+// another cluster have no say in it.
 func (v *view) rotationBegun() []problem.Problem {
 	if v.in.About != nil {
 		return nil
 	}
-	begun := rotation.Begun(rotation.HostsOf(v.in.Want.ControlPlane, v.in.Is.Hosts))
+	var ours []desired.Host
+	for i := range v.hosts[:v.cps] {
+		if h := &v.hosts[i]; h.Condition != condition.Foreign {
+			ours = append(ours, *h.Host)
+		}
+	}
+	begun := rotation.Begun(rotation.HostsOf(ours, v.in.Is.Hosts))
 	if len(begun) == 0 {
 		return nil
 	}

@@ -26,13 +26,13 @@ func (RenewCertificates) refusal(p Proposal) error {
 // RotateCA rotates the keys of authorities, of observed.Authorities(), without an outage: each host trusts the new key
 // before anybody signs with it, and the former one until nobody shows anything that it has signed.
 type RotateCA struct {
-	Authorities []string // empty is all
+	Authorities []string // empty is all but the CA of the cluster, unless its rotation has begun
 	// Anew begins a rotation where none has begun; otherwise what has begun is ended.
 	Anew bool
 }
 
 func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	authorities, err := plan.RotationGoals(r.Authorities)
+	authorities, err := plan.RotationGoals(r.Authorities, in.Decide)
 	if err != nil {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}

@@ -87,7 +87,10 @@ func readKeys(ctx context.Context, h host.Host) (backup.Keys, error) {
 		res, err := h.Run(ctx, host.Cmd{Name: name, Script: text, Args: args, Secret: true, Timeout: keysWithin})
 		return res.Stdout, err
 	}
-	archive, err := read("read the CAs", "tar -C /etc/kubernetes/pki -cf - "+strings.Join(backup.PKINames(), " "))
+	const tar = `cd /etc/kubernetes/pki
+[ ! -f ` + backup.SuccessionName + ` ] || set -- "$@" ` + backup.SuccessionName + `
+tar -cf - "$@"`
+	archive, err := read("read the CAs", tar, backup.PKINames()...)
 	if err != nil {
 		return backup.Keys{}, err
 	}

@@ -2,13 +2,14 @@ package observed
 
 // The authorities whose keys can be rotated, by the names that the manifest's readers know.
 const (
+	ClusterCA       = "cluster"         // signs what API servers, kubelets and administrators show
 	EtcdCA          = "etcd"            // signs what etcd's members and clients show each other
 	FrontProxyCA    = "front-proxy"     // signs what the API server shows the API servers that extend it
 	ServiceAccounts = "service-account" // the key pair that signs the tokens of service accounts
 )
 
 // Authorities are the names of all of them, sorted.
-func Authorities() []string { return []string{EtcdCA, FrontProxyCA, ServiceAccounts} }
+func Authorities() []string { return []string{ClusterCA, EtcdCA, FrontProxyCA, ServiceAccounts} }
 
 // Authority is what a control-plane host has of one of those who sign. Keys are named by the digest of their public
 // half, "sha256:" and hex of the SubjectPublicKeyInfo.

@@ -197,6 +197,12 @@ func TestRecoverRefuses(t *testing.T) {
 		"a backup of another CA": {lost(silent, "cp-2", "cp-3"),
 			destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...),
 			"of another cluster: its CA is sha256:bbbb"},
+		"a backup of neither CA, while that is rotated": {func() decide.Input {
+			in := lost(silent, "cp-2", "cp-3")
+			has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"sha256:cccc", ca}})
+			return in
+		}(), destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...),
+			"of another cluster: its CA is sha256:bbbb"},
 		"a backup of another version": {lost(silent, "cp-2", "cp-3"),
 			destroyed(backupOf(func(c *Copy) { c.KubernetesVersion = "1.35.4" }), gone...),
 			"recover with the version that ran"},
@@ -603,5 +609,17 @@ func TestApplyDoesNotDisturbARecovery(t *testing.T) {
 		if decisions[0].Route != fsm.DisasterRecovery || len(p.Steps) > 0 {
 			t.Errorf("%s: route %s, steps\n%s", name, decisions[0].Route, text(p))
 		}
+	}
+}
+
+// While the cluster's CA is rotated, a backup is taken of any of those that the hosts trust.
+func TestABackupFromTheMiddleOfARotation(t *testing.T) {
+	t.Parallel()
+	in := lost(silent, "cp-2", "cp-3")
+	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"sha256:next", ca}})
+	o := backupOf(func(c *Copy) { c.CAHash = "sha256:next" })
+	o.Destroyed = []string{in.Want.ControlPlane[1].ID, in.Want.ControlPlane[2].ID}
+	if _, err := Recover(in, o); err != nil {
+		t.Error(err)
 	}
 }

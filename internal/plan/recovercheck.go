@@ -52,7 +52,7 @@ func (b *builder) ownCopy(c Copy) error {
 		return fmt.Errorf("the %s is of cluster %q, not of %q", c.From, c.Cluster, b.in.Want.Name)
 	}
 	for _, h := range b.in.Want.ControlPlane { // a worker has no say in this
-		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && seen.CAHash != c.CAHash {
+		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && !knowsCA(seen, c.CAHash) {
 			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash, b.node(h),
 				seen.CAHash)
 		}
@@ -68,11 +68,16 @@ func (b *builder) ownCopy(c Copy) error {
 	return nil
 }
 
+// knowsCA reports whether a host knows the cluster by that CA, or by that one too, while it is rotated.
+func knowsCA(h observed.Host, ca string) bool {
+	return h.CAHash == ca || slices.Contains(h.Authorities[observed.ClusterCA].Trusted, ca)
+}
+
 // sameCA reports whether the copy's CA is known to be the hosts'.
 func (b *builder) sameCA(c Copy) bool {
 	return c.CAHash != "" && (c.CAHash == b.in.CA ||
 		slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
-			return b.in.Is.Hosts[h.ID].CAHash == c.CAHash
+			return knowsCA(b.in.Is.Hosts[h.ID], c.CAHash)
 		}))
 }
 

@@ -104,6 +104,8 @@ func regenerated(part string) string {
 		return "certificates and kubeconfigs of the control plane, whose components start again"
 	case condition.PartKubelet:
 		return "/etc/kubernetes/kubelet.conf and the kubelet's client certificate"
+	case condition.PartServing:
+		return "the certificate that the kubelet shows"
 	case condition.PartSettings:
 		return "/var/lib/kubelet/config.yaml, as the manifest has it"
 	default:

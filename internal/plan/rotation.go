@@ -31,23 +31,16 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 	var previous []string
 	next := b.rotation(authorities, anew)
 	for ; next.Phase != rotation.Settled && len(b.refused) == 0; next = b.rotation(authorities, false) {
-		if next.Phase == rotation.Forget && slices.Contains(next.Authorities, observed.ServiceAccounts) {
-			unseen := b.unseenTokens(d)
-			if unseen != "" {
-				b.plan.Again = "the former key of service accounts is trusted until nobody shows tokens that it has " +
-					"signed, which is not known of " + unseen
-				authorities = slices.DeleteFunc(slices.Clone(authorities), func(name string) bool {
-					return name == observed.ServiceAccounts
-				})
-				continue
-			}
-			previous = b.renewTokens(previous)
+		var held string
+		if previous, held = b.beforePhase(next, d, previous); held != "" {
+			authorities = slices.DeleteFunc(slices.Clone(authorities), func(name string) bool { return name == held })
+			continue
 		}
 		for _, id := range next.Hosts {
 			previous = []string{b.rotateOn(b.host(id), next, previous)}
 		}
-		if next.Phase == rotation.Forget && slices.Contains(next.Authorities, observed.FrontProxyCA) {
-			b.trimFrontProxy(previous)
+		if next.Phase == rotation.Forget {
+			b.trimExtensionCAs(next, previous)
 		}
 	}
 	if err := errors.Join(b.refused...); err != nil {
@@ -55,6 +48,142 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 	}
 	b.finish(d)
 	return b.plan, nil
+}
+
+// beforePhase plans what must be before a phase, and holds up one of its authorities that must not go on yet: why is
+// what the plan says of going on.
+func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs []string) (after []string, held string) {
+	in := func(p rotation.Phase, name string) bool {
+		return next.Phase == p && slices.Contains(next.Authorities, name)
+	}
+	if in(rotation.Use, observed.ClusterCA) {
+		if needs, held = b.learnCA(d, needs); held != "" {
+			return needs, held
+		}
+	}
+	unseen := b.unseenNodes(d)
+	if in(rotation.Forget, observed.ServiceAccounts) {
+		if unseen != "" {
+			b.again("the former key of service accounts is trusted until nobody shows tokens that it has signed, " +
+				"which is not known of " + unseen)
+			return needs, observed.ServiceAccounts
+		}
+		needs = b.renewTokens(needs)
+	}
+	if in(rotation.Forget, observed.ClusterCA) {
+		if b.plansPhase(step.RotateUse, observed.ClusterCA) {
+			// People's certificates are of the former one, and so is this run's.
+			b.again("the former CA of the cluster is dropped once nobody shows certificates that it has signed: give " +
+				"people kubeconfigs once more (kubeone kubeconfig), and then run kubeone certificates rotate-ca " +
+				"--resume")
+			return needs, observed.ClusterCA
+		}
+		if unseen != "" {
+			b.again("the former CA of the cluster is trusted until nobody shows a certificate that it has signed, " +
+				"which is not known of " + unseen)
+			return needs, observed.ClusterCA
+		}
+		needs = b.forgetCA(needs)
+	}
+	return needs, ""
+}
+
+// again adds a reason for another run.
+func (b *builder) again(why string) {
+	if b.plan.Again != "" {
+		why = b.plan.Again + "; " + why
+	}
+	b.plan.Again = why
+}
+
+// learnCA plans that everybody trusts the CA that is to sign, before it does: hosts that join, pods that start, and
+// workers. Pods that run have read the CAs when they started, and people have theirs in kubeconfigs: where some host
+// has only learnt of it in this plan, it ends here.
+func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, held string) {
+	published := []string{b.onCluster(string(step.PublishCA), Step{
+		Intent: step.With(step.PublishCAParams{}), Action: Change, Needs: slices.Clone(needs),
+		Title:  "name the next CA of the cluster beside the present one",
+		Reason: "who joins, and pods that start, must trust what API servers will show",
+		Changes: []string{
+			"ConfigMap kube-public/cluster-info",
+			"ConfigMap kube-root-ca.crt of each namespace, by the controller manager",
+		},
+	})}
+	trusted := rotation.Trusted(rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts), observed.ClusterCA)
+	workers := b.trustOnWorkers(step.LearnCA, published, func(a observed.Authority) bool {
+		return len(desired.Missing(trusted, a.Trusted)) == 0
+	})
+	needs = slices.Concat(published, workers)
+	if unseen := b.unseenNodes(d); unseen != "" {
+		b.again("nobody signs with the next CA of the cluster until all Nodes trust it, which is not known of " +
+			unseen)
+		return needs, observed.ClusterCA
+	}
+	if len(workers) > 0 || b.plansPhase(step.RotateLearn, observed.ClusterCA) {
+		b.again("the next CA of the cluster signs once nobody knows the present one alone: start pods anew, give " +
+			"people kubeconfigs (kubeone kubeconfig), and then run kubeone certificates rotate-ca --resume")
+		return needs, observed.ClusterCA
+	}
+	return []string{b.onCluster(string(step.PodsTrustCA), Step{
+		Intent: only(step.PodsTrustCA), Action: Change, Needs: needs,
+		Title: "see whether all pods know the next CA of the cluster", Reason: "they read CAs when they start",
+	})}, ""
+}
+
+// plansPhase reports whether an authority is in a phase of that kind on some host in this plan.
+func (b *builder) plansPhase(kind step.Kind, authority string) bool {
+	return slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
+		s, ok := b.plan.Step(b.id(kind, h))
+		return ok && slices.Contains(step.ParamsOf[step.RotateParams](s.Intent).Authorities, authority)
+	})
+}
+
+// forgetCA plans that all kubelets have certificates of the new CA, and that workers, and who joins, trust it alone.
+func (b *builder) forgetCA(needs []string) []string {
+	parts := []string{condition.PartKubelet, condition.PartServing}
+	const reason = "the API servers are about to trust no other CA"
+	previous, workers := needs, []string(nil)
+	for _, h := range b.joinedHosts() {
+		if h.Role == desired.ControlPlane {
+			previous = []string{b.regenerate(h, parts, reason, previous)}
+			continue
+		}
+		workers = append(workers, b.regenerate(h, parts, reason, slices.Clone(needs)))
+	}
+	renewed := []string{b.onCluster(string(step.PublishCA)+"-alone", Step{
+		Intent: step.With(step.PublishCAParams{Alone: true}), Action: Change, Needs: slices.Concat(previous, workers),
+		Title: "name the new CA of the cluster alone", Reason: reason,
+		Changes: []string{"ConfigMap kube-public/cluster-info"},
+	})}
+	none := func(observed.Authority) bool { return false }
+	return slices.Concat(renewed, b.trustOnWorkers(step.ForgetCA, renewed, none))
+}
+
+// trustOnWorkers plans a step of that kind on those workers that are members and do not trust yet what they are to.
+func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(observed.Authority) bool) []string {
+	title, reason := "trust the next CA of the cluster beside the present one", "API servers will show what it signs"
+	if kind == step.ForgetCA {
+		title = "trust the new CA of the cluster alone"
+		reason = "nobody shows anything any more that the former one signed"
+	}
+	var out []string
+	for _, h := range b.joinedHosts() {
+		if h.Role == desired.Worker && !done(b.world.Is.Hosts[h.ID].Authorities[observed.ClusterCA]) {
+			out = append(out, b.onHost(h, Step{
+				Intent: only(kind), Action: Change, Risk: Restarts, Title: title, Reason: reason,
+				Needs: slices.Clone(needs), Changes: []string{"kubelet, which starts anew; pods go on"},
+			}))
+		}
+	}
+	return out
+}
+
+// joinedHosts are those of the manifest that are members of the cluster.
+func (b *builder) joinedHosts() []desired.Host {
+	return slices.DeleteFunc(b.in.Want.Hosts(), func(h desired.Host) bool {
+		seen := b.world.Is.Hosts[h.ID]
+		return seen.Marker == nil || !seen.Marker.Complete
+	})
 }
 
 // rotation is the next phase in the world as it is predicted by now.
@@ -72,6 +201,12 @@ func (b *builder) unrotatable(d decide.Decision, authorities []string) string {
 			"would trust no one who has it; put it into the manifest, or remove it from the cluster"
 	}
 	hosts := rotation.HostsOf(b.in.Want.ControlPlane, b.in.Is.Hosts)
+	if slices.Contains(authorities, observed.ClusterCA) && !slices.Contains(rotation.Begun(hosts), observed.ClusterCA) {
+		if others := b.nodesElsewhere(); len(others) > 0 {
+			return "the CA of the cluster itself is not rotated while it has Nodes that are not of the manifest, as " +
+				"nobody would tell them of the next one: " + problem.List(others) + " (--authority names other keys)"
+		}
+	}
 	if unknown := rotation.Unknown(hosts, authorities); len(unknown) > 0 {
 		return "some control-plane host does not say whom it trusts for " + problem.List(unknown) +
 			": its file of certificates or public keys in /etc/kubernetes/pki is gone, or cannot be read"
@@ -79,22 +214,30 @@ func (b *builder) unrotatable(d decide.Decision, authorities []string) string {
 	return ""
 }
 
-// unseenTokens are the Nodes of which nobody would know whether their pods have new tokens; "" where there are none.
-func (b *builder) unseenTokens(d decide.Decision) string {
+// unseenNodes are the Nodes of which nobody would know what they show, and whom they trust; "" where there are none.
+func (b *builder) unseenNodes(d decide.Decision) string {
 	var out []string
 	for _, h := range b.in.Want.Hosts() {
 		if a := d.Hosts[h.ID]; a.Condition != condition.Healthy && !a.Condition.Installable() {
 			out = append(out, b.node(h)+" ("+string(a.Condition)+")")
 		}
 	}
-	for i := range b.in.Is.API.Nodes {
-		n := &b.in.Is.API.Nodes[i]
-		known := func(h desired.Host) bool { return b.node(h) == n.Name }
-		if !slices.ContainsFunc(b.in.Want.Hosts(), known) {
-			out = append(out, n.Name+" (not of the manifest)")
-		}
+	for _, name := range b.nodesElsewhere() {
+		out = append(out, name+" (not of the manifest)")
 	}
 	return problem.List(out)
+}
+
+// nodesElsewhere are the names of Nodes that are none of the manifest's hosts.
+func (b *builder) nodesElsewhere() []string {
+	var out []string
+	for i := range b.in.Is.API.Nodes {
+		name := b.in.Is.API.Nodes[i].Name
+		if !slices.ContainsFunc(b.in.Want.Hosts(), func(h desired.Host) bool { return b.node(h) == name }) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // rotateOn plans a phase on one host.
@@ -113,6 +256,8 @@ func (b *builder) rotateOn(h desired.Host, d rotation.Decision, needs []string) 
 // authorityTitle is an authority in a sentence.
 func authorityTitle(name string) string {
 	switch name {
+	case observed.ClusterCA:
+		return "the cluster's CA"
 	case observed.EtcdCA:
 		return "etcd's CA"
 	case observed.FrontProxyCA:
@@ -149,26 +294,36 @@ func rotationReason(p rotation.Phase) string {
 }
 
 func (b *builder) rotationChanges(d rotation.Decision) []string {
-	var out []string
-	etcd := slices.Contains(d.Authorities, observed.EtcdCA)
-	tokens := slices.Contains(d.Authorities, observed.ServiceAccounts)
-	switch {
-	case etcd && tokens:
-		out = append(out, "etcd, API server and controller manager, which start anew")
-	case etcd:
-		out = append(out, "etcd and API server, which start anew")
-	case tokens:
-		out = append(out, "API server and controller manager, which start anew")
-	default:
-		out = append(out, "API server, which starts anew")
+	has := func(name string) bool { return slices.Contains(d.Authorities, name) }
+	starts := []string{"API server"}
+	if has(observed.EtcdCA) {
+		starts = []string{"etcd", "API server"}
 	}
+	if has(observed.ServiceAccounts) || has(observed.ClusterCA) {
+		starts = append(starts, "controller manager")
+	}
+	if has(observed.ClusterCA) {
+		starts = append(starts, "scheduler", "kubelet")
+	}
+	verb := ", which start anew"
+	if len(starts) == 1 {
+		verb = ", which starts anew"
+	}
+	out := []string{problem.List(starts) + verb}
 	if d.Phase == rotation.Use {
-		if etcd {
+		if has(observed.ClusterCA) {
+			out = append(out, "certificates of the API server and kubeconfigs of the control plane, signed anew",
+				"who knows the former CA alone does not believe the API server from then on")
+		}
+		if has(observed.EtcdCA) {
 			out = append(out, "certificates of etcd and of its clients, signed anew")
 		}
-		if slices.Contains(d.Authorities, observed.FrontProxyCA) {
+		if has(observed.FrontProxyCA) {
 			out = append(out, "certificate of the front proxy's client, signed anew")
 		}
+	}
+	if d.Phase == rotation.Forget && has(observed.ClusterCA) {
+		out = append(out, "kubeconfigs and other certificates that the former CA has signed are refused from then on")
 	}
 	if len(b.in.Want.ControlPlane) == 1 {
 		out = append(out, "outage: the API does not answer meanwhile")
@@ -191,10 +346,7 @@ func (b *builder) renewTokens(needs []string) []string {
 		},
 	})}
 	previous, workers := needs, []string(nil)
-	for _, h := range b.in.Want.Hosts() {
-		if seen := b.world.Is.Hosts[h.ID]; seen.Marker == nil || !seen.Marker.Complete {
-			continue
-		}
+	for _, h := range b.joinedHosts() {
 		s := Step{
 			Intent: only(step.RenewTokens), Action: Change, Risk: Restarts, Needs: slices.Clone(needs),
 			Title: "make the tokens of its pods anew", Reason: "the API servers are about to trust no other key",
@@ -211,24 +363,32 @@ func (b *builder) renewTokens(needs []string) []string {
 	return slices.Concat(secrets, previous, workers)
 }
 
-// trimFrontProxy plans that extension API servers do not trust the former CA any more.
-func (b *builder) trimFrontProxy(needs []string) {
-	if id := string(step.TrimFrontProxyCA); !b.has(id) {
-		b.onCluster(id, Step{
-			Intent: only(step.TrimFrontProxyCA), Action: Change, Needs: slices.Clone(needs),
-			Title:   "have extension API servers trust the new CA of the front proxy alone",
-			Reason:  "API servers add to what is there, and take nothing out",
-			Changes: []string{"ConfigMap kube-system/extension-apiserver-authentication"},
-		})
+// trimExtensionCAs plans that extension API servers do not trust the former CAs any more.
+func (b *builder) trimExtensionCAs(d rotation.Decision, needs []string) {
+	trim := func(kind step.Kind, name string) {
+		if slices.Contains(d.Authorities, name) && !b.has(string(kind)) {
+			b.onCluster(string(kind), Step{
+				Intent: only(kind), Action: Change, Needs: slices.Clone(needs),
+				Title:   "have extension API servers trust the new key alone: " + authorityTitle(name),
+				Reason:  "API servers add to what is there, and take nothing out",
+				Changes: []string{"ConfigMap kube-system/extension-apiserver-authentication"},
+			})
+		}
 	}
+	trim(step.TrimClientCA, observed.ClusterCA)
+	trim(step.TrimFrontProxyCA, observed.FrontProxyCA)
 }
 
-// RotationGoals are the authorities that a caller may ask for, from names as people write them: none is all. A name
-// that is none is an error.
-func RotationGoals(names []string) ([]string, error) {
+// RotationGoals are the authorities that a caller may ask for, from names as people write them. None is all but the CA
+// of the cluster, of whose rotation people have their own part; where it has begun, it is among them. A name that is
+// none is an error.
+func RotationGoals(names []string, in decide.Input) ([]string, error) {
 	all := observed.Authorities()
 	if len(names) == 0 {
-		return all, nil
+		begun := rotation.Begun(rotation.HostsOf(in.Want.ControlPlane, in.Is.Hosts))
+		return slices.DeleteFunc(all, func(name string) bool {
+			return name == observed.ClusterCA && !slices.Contains(begun, name)
+		}), nil
 	}
 	for _, name := range names {
 		if !slices.Contains(all, name) {

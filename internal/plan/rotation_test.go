@@ -29,7 +29,17 @@ func signing(in decide.Input, names ...string) decide.Input {
 
 // has changes what a host has of an authority.
 func has(in decide.Input, name, of string, a observed.Authority) {
-	mutate(in, name, func(h *observed.Host) { h.Authorities[of] = a })
+	mutate(in, name, func(h *observed.Host) {
+		if h.Authorities == nil {
+			h.Authorities = map[string]observed.Authority{}
+		}
+		h.Authorities[of] = a
+	})
+}
+
+// threeKeys are all authorities but the CA of the cluster.
+func threeKeys() []string {
+	return []string{observed.EtcdCA, observed.FrontProxyCA, observed.ServiceAccounts}
 }
 
 // course are the plan's steps, each with what it is about.
@@ -51,7 +61,7 @@ func course(p Plan) []string {
 func TestARotationHasEachPhaseOnAllHostsBeforeTheNext(t *testing.T) {
 	t.Parallel()
 	in := signing(healthy(3, 1), "cp-1", "cp-2", "cp-3")
-	p, err := RotateCA(in, observed.Authorities(), true)
+	p, err := RotateCA(in, threeKeys(), true)
 	if err != nil || p.Blocked != "" || p.Again != "" {
 		t.Fatal(err, p.Blocked, p.Again)
 	}
@@ -92,14 +102,14 @@ func TestARotationHasEachPhaseOnAllHostsBeforeTheNext(t *testing.T) {
 func TestARotationGoesOnWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
 	in := signing(healthy(3, 0), "cp-1", "cp-2", "cp-3")
-	if p, err := RotateCA(in, observed.Authorities(), false); err != nil || !p.Empty() || p.Blocked != "" {
+	if p, err := RotateCA(in, threeKeys(), false); err != nil || !p.Empty() || p.Blocked != "" {
 		t.Errorf("nothing has begun: %v, %v", err, course(p))
 	}
 	has(in, "cp-1", observed.EtcdCA, observed.Authority{Trusted: []string{"new", "old"}})
 	has(in, "cp-2", observed.EtcdCA, observed.Authority{Trusted: []string{"new", "old"}, Next: "new", Begun: "use"})
 	has(in, "cp-3", observed.EtcdCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
 	for _, anew := range []bool{false, true} {
-		p, err := RotateCA(in, observed.Authorities(), anew)
+		p, err := RotateCA(in, threeKeys(), anew)
 		if diff := cmp.Diff([]string{
 			"rotate-use/cp-2 etcd", "rotate-use/cp-3 etcd",
 			"rotate-forget/cp-1 etcd", "rotate-forget/cp-2 etcd", "rotate-forget/cp-3 etcd", "record",
@@ -124,7 +134,7 @@ func TestNothingIsRotatedWhereSomebodyWouldNotHearOfIt(t *testing.T) {
 	} {
 		in := signing(healthy(3, 0), "cp-1", "cp-2", "cp-3")
 		change(&in)
-		p, err := RotateCA(in, observed.Authorities(), true)
+		p, err := RotateCA(in, threeKeys(), true)
 		if err != nil || !strings.Contains(p.Blocked, want) || len(p.Steps) > 0 {
 			t.Errorf("want %q: %v, %q, %v", want, err, p.Blocked, course(p))
 		}
@@ -147,7 +157,7 @@ func TestTokensThatNobodySeesKeepTheFormerKey(t *testing.T) {
 	} {
 		in := signing(healthy(1, 1), "cp-1")
 		change(&in)
-		p, err := RotateCA(in, observed.Authorities(), true)
+		p, err := RotateCA(in, threeKeys(), true)
 		const all = " etcd,front-proxy,service-account"
 		if diff := cmp.Diff([]string{
 			"rotate-learn/cp-1" + all + " new" + all, "rotate-use/cp-1" + all,
@@ -163,28 +173,38 @@ func TestTokensThatNobodySeesKeepTheFormerKey(t *testing.T) {
 
 func TestNamesOfAuthorities(t *testing.T) {
 	t.Parallel()
-	if got, err := RotationGoals([]string{"front-proxy", "etcd", "etcd"}); err != nil ||
+	in := signing(healthy(2, 0), "cp-1", "cp-2")
+	if got, err := RotationGoals([]string{"front-proxy", "etcd", "etcd"}, in); err != nil ||
 		!slices.Equal(got, []string{"etcd", "front-proxy"}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := RotationGoals(nil); err != nil || !slices.Equal(got, observed.Authorities()) {
+	if got, err := RotationGoals(nil, in); err != nil || !slices.Equal(got, threeKeys()) {
 		t.Errorf("%v, %v", got, err)
 	}
-	const says = `"ca" is no authority whose key can be rotated; those are etcd, front-proxy, service-account`
-	if _, err := RotationGoals([]string{"ca"}); fmt.Sprint(err) != says {
+	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
+	if got, err := RotationGoals(nil, in); err != nil || !slices.Equal(got, observed.Authorities()) {
+		t.Errorf("where the rotation of the cluster's has begun: %v, %v", got, err)
+	}
+	const says = `"ca" is no authority whose key can be rotated; those are cluster, etcd, front-proxy, service-account`
+	if _, err := RotationGoals([]string{"ca"}, in); fmt.Sprint(err) != says {
 		t.Error(err)
 	}
 }
 
 // Whatever some hosts have done already, a plan ends with one key, the same, on all of them.
-func TestEveryPlanOfARotationEndsIt(t *testing.T) {
-	t.Parallel()
-	states := []observed.Authority{
+// statesOfARotation are those in which a host can be found.
+func statesOfARotation() []observed.Authority {
+	return []observed.Authority{
 		{Trusted: []string{"old"}}, {Trusted: []string{"old", "new"}, Next: "new"},
 		{Trusted: []string{"old", "new"}, Next: "new", Begun: "learn"}, {Trusted: []string{"old", "new"}},
 		{Trusted: []string{"new", "old"}, Next: "new", Begun: "use"}, {Trusted: []string{"new", "old"}},
 		{Trusted: []string{"new"}, Begun: "forget"}, {Trusted: []string{"new"}},
 	}
+}
+
+func TestEveryPlanOfARotationEndsIt(t *testing.T) {
+	t.Parallel()
+	states := statesOfARotation()
 	for _, one := range states {
 		for _, two := range states {
 			in := signing(healthy(2, 0), "cp-1", "cp-2")
@@ -207,4 +227,153 @@ func TestEveryPlanOfARotationEndsIt(t *testing.T) {
 			}
 		}
 	}
+}
+
+// clusterCA plans the rotation of the CA of the cluster alone.
+func clusterCA(t *testing.T, in decide.Input, anew bool) Plan {
+	t.Helper()
+	p, err := RotateCA(in, []string{observed.ClusterCA}, anew)
+	if err != nil || p.Blocked != "" {
+		t.Fatal(err, p.Blocked)
+	}
+	return p
+}
+
+// The CA of the cluster is learnt by everybody before it signs: a run ends there, and the next ones go on when pods
+// know it, and by its certificates.
+func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
+	t.Parallel()
+	in := signing(healthy(2, 2), "cp-1", "cp-2")
+	for _, worker := range []string{"w-1", "w-2"} {
+		has(in, worker, observed.ClusterCA, observed.Authority{Trusted: []string{"old"}})
+	}
+	p := clusterCA(t, in, true)
+	if diff := cmp.Diff([]string{
+		"rotate-learn/cp-1 cluster new cluster", "rotate-learn/cp-2 cluster new cluster", "publish-ca",
+		"learn-ca/w-1", "learn-ca/w-2", "record",
+	}, course(p)); diff != "" || !strings.Contains(p.Again, "start pods anew") {
+		t.Errorf("%q %s", p.Again, diff)
+	}
+
+	learnt := observed.Authority{Trusted: []string{"old", "new"}, Next: "new"}
+	for _, name := range []string{"cp-1", "cp-2"} {
+		has(in, name, observed.ClusterCA, learnt)
+	}
+	has(in, "w-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}})
+	p = clusterCA(t, in, false)
+	if diff := cmp.Diff([]string{"publish-ca", "learn-ca/w-2", "record"}, course(p)); diff != "" ||
+		!strings.Contains(p.Again, "start pods anew") {
+		t.Errorf("%q %s", p.Again, diff)
+	}
+	has(in, "w-2", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}})
+	p = clusterCA(t, in, false)
+	if diff := cmp.Diff([]string{
+		"publish-ca", "pods-trust-ca", "rotate-use/cp-1 cluster", "rotate-use/cp-2 cluster", "record",
+	}, course(p)); diff != "" || !strings.Contains(p.Again, "once nobody shows certificates") {
+		t.Errorf("%q %s", p.Again, diff)
+	}
+	if s, _ := p.Step("rotate-use/cp-1"); !slices.Equal(s.Needs, []string{"pods-trust-ca"}) ||
+		!strings.Contains(strings.Join(s.Changes, "\n"), "does not believe the API server from then on") {
+		t.Errorf("it signs after %v, which changes %q", s.Needs, s.Changes)
+	}
+
+	for _, name := range []string{"cp-1", "cp-2"} {
+		has(in, name, observed.ClusterCA, observed.Authority{Trusted: []string{"new", "old"}, Begun: observed.Used})
+	}
+	p = clusterCA(t, in, false)
+	if diff := cmp.Diff([]string{
+		"regenerate/cp-1", "regenerate/cp-2", "regenerate/w-1", "regenerate/w-2", "publish-ca-alone",
+		"forget-ca/w-1", "forget-ca/w-2", "rotate-forget/cp-1 cluster", "rotate-forget/cp-2 cluster",
+		"trim-client-ca", "revoke-tokens", "record",
+	}, course(p)); diff != "" || p.Again != "" {
+		t.Errorf("%q %s", p.Again, diff)
+	}
+	if s, _ := p.Step("rotate-forget/cp-1"); !strings.Contains(strings.Join(s.Changes, "\n"), "refused from then on") {
+		t.Errorf("nobody is told of kubeconfigs: %q", s.Changes)
+	}
+}
+
+// Nobody signs with a CA, and drops none, that somebody does not know of, or still shows.
+func TestAWorkerThatIsAwayHoldsUpTheClustersCA(t *testing.T) {
+	t.Parallel()
+	in := signing(healthy(1, 1), "cp-1")
+	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
+	become(in, "w-1", silent)
+	if p := clusterCA(t, in, false); slices.ContainsFunc(course(p), func(s string) bool {
+		return strings.HasPrefix(s, "rotate-use")
+	}) || !strings.Contains(p.Again, "w-1 (unreachable)") {
+		t.Errorf("%q %v", p.Again, course(p))
+	}
+	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"new", "old"}, Begun: observed.Used})
+	if p := clusterCA(t, in, false); len(p.Steps) > 0 || !strings.Contains(p.Again, "w-1 (unreachable)") {
+		t.Errorf("%q %v", p.Again, course(p))
+	}
+}
+
+func TestTheClustersCAIsNotRotatedWithNodesOfOthers(t *testing.T) {
+	t.Parallel()
+	in := signing(healthy(1, 0), "cp-1")
+	in.Is.API.Nodes = append(slices.Clone(in.Is.API.Nodes), observed.Node{Name: "pool-1", Ready: observed.Yes})
+	p, err := RotateCA(in, []string{observed.ClusterCA}, true)
+	if err != nil || !strings.Contains(p.Blocked, "not of the manifest") || !strings.Contains(p.Blocked, "pool-1") {
+		t.Errorf("%v, %q", err, p.Blocked)
+	}
+}
+
+// Wherever the rotation of the cluster's CA was cut off, the next runs end it, and after no step does anybody sign with
+// one that a host, a worker too, does not trust.
+func TestEveryHostTrustsWhatTheClustersCASigns(t *testing.T) {
+	t.Parallel()
+	const worker = "w-1"
+	ended := 0
+	for _, one := range statesOfARotation() {
+		for _, two := range statesOfARotation() {
+			for _, third := range [][]string{{"old"}, {"old", "new"}, {"new", "old"}, {"new"}} {
+				in := signing(healthy(2, 1), "cp-1", "cp-2")
+				has(in, "cp-1", observed.ClusterCA, one)
+				has(in, "cp-2", observed.ClusterCA, two)
+				has(in, worker, observed.ClusterCA, observed.Authority{Trusted: third})
+				if mistrusted(in) != "" {
+					continue // nobody comes there
+				}
+				for range 4 {
+					p := clusterCA(t, in, false)
+					w := step.NewWorld(in, p.Hosts, 0)
+					for _, s := range p.Steps {
+						if !s.Intent.Kind.OnHost() {
+							continue
+						}
+						h, _ := in.Want.Host(s.Host)
+						w.Predict(h, s.Intent)
+						in.Is = w.Is
+						if why := mistrusted(in); why != "" {
+							t.Fatalf("%+v, %+v, %v: after %s %s", one, two, third, s.ID, why)
+						}
+					}
+				}
+				hosts := rotation.HostsOf(in.Want.ControlPlane, in.Is.Hosts)
+				if begun := rotation.Begun(hosts); len(begun) > 0 {
+					t.Errorf("%+v, %+v, %v: it ends with %+v", one, two, third, hosts)
+				}
+				ended++
+			}
+		}
+	}
+	if ended < 20 {
+		t.Errorf("%d rotations", ended)
+	}
+}
+
+// mistrusted says which host does not trust the CA by which another one signs; "" where all do.
+func mistrusted(in decide.Input) string {
+	for _, signing := range in.Want.ControlPlane {
+		signer := in.Is.Hosts[signing.ID].Authorities[observed.ClusterCA].Signer()
+		for _, h := range in.Want.Hosts() {
+			if a := in.Is.Hosts[h.ID].Authorities[observed.ClusterCA]; !slices.Contains(a.Trusted, signer) {
+				return fmt.Sprintf("%s trusts %v, and %s signs with %s", h.Hostname, a.Trusted, signing.Hostname,
+					signer)
+			}
+		}
+	}
+	return ""
 }

@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 
+	"kubeone/internal/authority"
 	"kubeone/internal/cluster"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -92,17 +94,29 @@ func (p *prober) run(
 	return a, err
 }
 
-// believed reports whether the host's credentials are of the cluster's CA, as far as that is known. Of another one the
-// answer says which.
+// believed reports whether the host's credentials are of the cluster's CA, as far as that is known, or of those that
+// have followed it by its own word. Of another one the answer says which.
 func (p *prober) believed(a *Answer) bool {
 	if p.CA == "" || len(a.Credentials.Kubeconfig) == 0 {
 		return true
 	}
-	ca := adminCA(a.Credentials)
-	if ca != p.CA {
-		a.Host.AdminCA = cmp.Or(ca, "none")
+	text := cluster.Access{Kubeconfig: a.Credentials.Kubeconfig}.CA()
+	if !authority.Known(p.CA, text, a.Credentials.Succession) {
+		a.Host.AdminCA = cmp.Or(otherThan(p.CA, text, a.Credentials.Succession), "none")
+		return false
 	}
-	return ca == p.CA
+	return true
+}
+
+// otherThan is the first CA of a file that is neither known nor follows the known one.
+func otherThan(known string, file, succession []byte) string {
+	followers := authority.Followers(known, succession)
+	for _, key := range authority.Keys(file) {
+		if !slices.Contains(followers, key) {
+			return key
+		}
+	}
+	return ""
 }
 
 // adminCA is the hash of the CA in a host's admin.conf; "" where that is none that can be used.

@@ -3,6 +3,7 @@ package probe
 import (
 	"fmt"
 
+	"kubeone/internal/authority"
 	"kubeone/internal/etcd"
 )
 
@@ -11,6 +12,7 @@ import (
 type Credentials struct {
 	Kubeconfig []byte // "" where the host has none
 	Etcd       etcd.Credentials
+	Succession []byte // the CAs that have followed each other in the cluster, as authority.Succession; public
 }
 
 const redacted = "probe.Credentials(redacted)"
@@ -35,6 +37,7 @@ const (
 	etcdCert      = "/etc/kubernetes/pki/apiserver-etcd-client.crt"
 	etcdCA        = "/etc/kubernetes/pki/etcd/ca.crt"
 	clusterCA     = "/etc/kubernetes/pki/ca.crt"
+	succession    = pkiDir + authority.Succession
 	pkiDir        = "/etc/kubernetes/pki/"
 	kubeletPKI    = "/var/lib/kubelet/pki/"
 	kubeletClient = kubeletPKI + "kubelet-client-current.pem"
@@ -44,7 +47,7 @@ const (
 func credentials(l lines, pem map[string][]byte) Credentials {
 	secrets := l.contents("secret")
 	return Credentials{
-		Kubeconfig: secrets[adminConf],
-		Etcd:       etcd.Credentials{CA: pem[etcdCA], Cert: pem[etcdCert], Key: secrets[etcdKey]},
+		Kubeconfig: secrets[adminConf], Succession: secrets[succession],
+		Etcd: etcd.Credentials{CA: pem[etcdCA], Cert: pem[etcdCert], Key: secrets[etcdKey]},
 	}
 }

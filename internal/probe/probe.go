@@ -15,12 +15,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"kubeone/internal/authority"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/etcd"
@@ -234,15 +236,60 @@ func controlPlaneFirst(targets []Target) []Target {
 	return append(first, rest...)
 }
 
+// knownBy is the CA by which the cluster is known: that which was known before as long as a control-plane host trusts
+// it, then the one that has followed it. While it is rotated, hosts trust two: it is the one that vouches for the
+// other. Where hosts know different clusters it is that of the host through which the API has answered.
+func (p *prober) knownBy(via string, vouched []byte) string {
+	keys := p.trusted(via)
+	for _, t := range p.Targets {
+		keys = append(keys, p.trusted(t.ID)...)
+	}
+	if len(keys) == 0 || slices.Contains(keys, p.CA) {
+		return p.CA
+	}
+	for _, key := range keys {
+		followers := authority.Followers(key, vouched)
+		if !slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(followers, k) }) {
+			return key
+		}
+	}
+	return keys[0]
+}
+
+// trusted are the keys of the CAs by which a host's administrator knows the cluster.
+func (p *prober) trusted(id string) []string {
+	return authority.Keys(cluster.Access{Kubeconfig: p.answers[id].Credentials.Kubeconfig}.CA())
+}
+
+// successions are the words of all control-plane hosts' files by which CAs vouch for those that follow them.
+func (p *prober) successions() []byte {
+	var out []byte
+	for _, t := range p.Targets {
+		out = append(out, p.answers[t.ID].Credentials.Succession...)
+	}
+	return out
+}
+
 // result puts the parts together.
 func (p *prober) result(api observed.API, members etcdResult) Result {
 	world := observed.World{Hosts: make(map[string]observed.Host, len(p.answers)), API: api, Etcd: members.Etcd}
+	vouched := p.successions()
+	ca := p.knownBy(api.Via, vouched)
+	followers := authority.Followers(ca, vouched)
 	for id, a := range p.answers {
+		if slices.ContainsFunc(a.Host.Authorities[observed.ClusterCA].Trusted, func(key string) bool {
+			return slices.Contains(followers, key)
+		}) {
+			a.Host.CAHash = ca // whatever else it trusts, and whether still or already
+		}
 		world.Hosts[id] = memberHealth(a.Host, members.Etcd)
+	}
+	if adminCA(p.answers[api.Via].Credentials) == "" {
+		ca = "" // nobody has answered who is of it
 	}
 	return Result{
 		World: world, Access: p.access(api.Via), Etcd: p.etcdAccess(members.via),
-		CA:       adminCA(p.answers[api.Via].Credentials),
+		CA:       ca,
 		Requests: p.requests, Spans: inOrder(p.spans),
 	}
 }

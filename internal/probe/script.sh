@@ -232,7 +232,7 @@ certificates() {
 # The files end where the next one or the end of the block begins, whether or not their last line has an end.
 credentials() {
 	block secret
-	head -n 4000 /dev/null $kubernetes/admin.conf $kubernetes/pki/apiserver-etcd-client.key 2>/dev/null
+	head -n 4000 /dev/null $kubernetes/admin.conf $kubernetes/pki/ca-succession.crt $kubernetes/pki/apiserver-etcd-client.key 2>/dev/null
 	printf '\n'
 	endblock
 }

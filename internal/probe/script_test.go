@@ -197,7 +197,8 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 		"endpoint":     h.Endpoint == "https://10.0.0.10:6443",
 		"CA":           strings.HasPrefix(h.CAHash, "sha256:"),
 		"certificates": len(h.Certificates) == 5,
-		"authorities": len(h.Authorities) == 2 && len(h.Authorities[observed.EtcdCA].Trusted) == 2 &&
+		"authorities": len(h.Authorities) == 3 && len(h.Authorities[observed.ClusterCA].Trusted) == 1 &&
+			len(h.Authorities[observed.EtcdCA].Trusted) == 2 &&
 			h.Authorities[observed.EtcdCA].Next == h.Authorities[observed.EtcdCA].Signer() &&
 			h.Authorities[observed.EtcdCA].Begun == "use" &&
 			len(h.Authorities[observed.ServiceAccounts].Trusted) == 1 &&

@@ -26,8 +26,8 @@ var hostPath = regexp.MustCompile(`(^|[\s"'=:(<>,])/(etc|opt|var|run|usr/local|p
 // tools are those that the stages expect of every host.
 func everyHostsTools() []string {
 	return []string{
-		"cat", "chmod", "cmp", "cp", "date", "env", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm", "rmdir",
-		"sed", "sh", "sha256sum", "sleep",
+		"base64", "cat", "chmod", "cmp", "cp", "date", "env", "grep", "ln", "mkdir", "mktemp", "mv", "readlink", "rm",
+		"rmdir", "sed", "sh", "sha256sum", "sleep",
 		"sort", "stat", "sync", "tar", "timeout", "touch", "tr", "wc", "gzip", "find",
 	}
 }

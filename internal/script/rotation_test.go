@@ -49,7 +49,16 @@ func (b *box) pack(names ...string) {
 	for _, name := range names {
 		b.write("bring/"+name, "new "+name)
 	}
+	b.tar(names...)
+}
+
+// tar brings files that are there already.
+func (b *box) tar(names ...string) {
+	b.t.Helper()
 	b.mkdir("run/kubeone/secrets")
+	if len(names) == 0 {
+		return
+	}
 	cmd := exec.CommandContext(b.t.Context(), "tar",
 		append([]string{"-C", b.path("bring"), "-cf", b.path("run/kubeone/secrets/authorities.tar")}, names...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -179,13 +188,6 @@ func TestTokensOfPodsAreMadeAnew(t *testing.T) {
 	}
 	b := rotating(t, "etcd/ca.crt")
 	b.script += "\nready_beat() { :; }\nready_since() { :; }\npassed() { [ \"$1\" -gt 75 ]; }\n"
-	at, err := exec.LookPath("base64")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(at, b.path("bin/base64")); err != nil {
-		t.Fatal(err)
-	}
 	b.write("run/kubeone/secrets/token-keys", "old-KEY_1\nolder\n")
 	const volume = "var/lib/kubelet/pods/1/volumes/kubernetes.io~projected/kube-api-access/"
 	b.write(volume+"token", token("new"))
@@ -207,4 +209,153 @@ func TestTokensOfPodsAreMadeAnew(t *testing.T) {
 		"no pods to have new tokens")
 	b.write("run/kubeone/secrets/token-keys", "a; reboot\n")
 	b.fails("ROLE=worker; stage_renew_tokens", "token-keys is not what it should be")
+}
+
+const (
+	oldCA = "-----BEGIN CERTIFICATE-----\nold\n-----END CERTIFICATE-----\n"
+	newCA = "-----BEGIN CERTIFICATE-----\nnew\n-----END CERTIFICATE-----\n"
+)
+
+// In the phases of the cluster's own CA all kubeconfigs of the host trust what ca.crt has, and the controller manager
+// is given one certificate to sign with as long as that has two.
+func TestThePhasesOfTheClustersCA(t *testing.T) {
+	t.Parallel()
+	b := rotating(t)
+	b.script += strings.ReplaceAll(`
+write_manifest() {
+	signs=$(sed -n 's/.*=//p' "$SIGNING_PATCH" 2>/dev/null) || :
+	printf 'writes %s, patched %s\n' "$1" "$signs" >>"@ROOT@/calls"
+}
+`, "@ROOT@", b.root)
+	b.write("etc/kubernetes/pki/ca.crt", oldCA)
+	b.write("etc/kubernetes/pki/ca.key", "old key")
+	configs := []string{"admin", "controller-manager", "scheduler", "kubelet"}
+	for _, name := range configs {
+		b.write("etc/kubernetes/"+name+".conf", "    certificate-authority-data: b2xk\n    server: https://a\n")
+	}
+	signing := b.path("etc/kubernetes/pki/ca-signing.crt")
+	for _, phase := range []struct {
+		run   string
+		files map[string]string
+		ca    string // what ca.crt has then
+		signs string // with what the controller manager signs; "" for ca.crt
+		renew int    // certificates that are signed anew
+	}{
+		{"ROTATE_LEARN=cluster; stage_rotate_learn", map[string]string{
+			"ca.crt": oldCA + newCA, "ca-succession.crt": "word", "next/ca.crt": newCA, "next/ca.key": "new key",
+		}, oldCA + newCA, oldCA, 0},
+		{"ROTATE_USE=cluster; stage_rotate_use", map[string]string{"ca.crt": newCA + oldCA, "ca.key": "new key"},
+			newCA + oldCA, newCA, 5},
+		{"ROTATE_FORGET=cluster; stage_rotate_forget", map[string]string{"ca.crt": newCA}, newCA, "", 0},
+	} {
+		var names []string
+		for name, text := range phase.files {
+			names = append(names, name)
+			b.write("bring/"+name, text)
+		}
+		slices.Sort(names)
+		b.tar(names...)
+		b.must(phase.run)
+		done := b.deeds()
+		renewed := slices.DeleteFunc(slices.Clone(done), func(c string) bool {
+			return !strings.HasPrefix(c, "kubeadm certs")
+		})
+		patched := ""
+		if phase.signs != "" {
+			patched = signing
+		}
+		for _, want := range []string{
+			"writes kube-controller-manager, patched " + strings.TrimPrefix(patched, b.root),
+			"waits for kube-apiserver", "waits for kube-controller-manager", "waits for kube-scheduler", "kubelet",
+		} {
+			if !slices.Contains(done, want) {
+				t.Errorf("%s: no %q in %q", phase.run, want, done)
+			}
+		}
+		if len(renewed) != phase.renew {
+			t.Errorf("%s: signed anew: %q", phase.run, renewed)
+		}
+		if diff := cmp.Diff([]string{phase.ca, phase.signs, "word"},
+			b.pki("ca.crt", "ca-signing.crt", "ca-succession.crt")); diff != "" {
+			t.Errorf("%s: %s", phase.run, diff)
+		}
+		for _, name := range configs {
+			want := "    certificate-authority-data: " + base64.StdEncoding.EncodeToString([]byte(phase.ca)) +
+				"\n    server: https://a\n"
+			if got := b.read("etc/kubernetes/" + name + ".conf"); got != want {
+				t.Errorf("%s: %s.conf is %q", phase.run, name, got)
+			}
+		}
+	}
+}
+
+// A worker trusts what is brought, and nothing else is taken.
+func TestAWorkerTrustsTheCAsThatAreBrought(t *testing.T) {
+	t.Parallel()
+	b := rotating(t)
+	b.script += "\nready_beat() { date +%N; }\n"
+	b.write("etc/kubernetes/pki/ca.crt", oldCA)
+	b.write("etc/kubernetes/kubelet.conf", "    certificate-authority-data: b2xk\n")
+	b.write("bring/ca.crt", oldCA+newCA)
+	b.write("bring/ca.key", "odd")
+	b.tar("ca.crt", "ca.key")
+	b.fails("stage_learn_ca", "authorities.tar is not what the plan says")
+	b.tar("ca.crt")
+	b.must("stage_learn_ca")
+	if got := b.read("etc/kubernetes/pki/ca.crt"); got != oldCA+newCA {
+		t.Errorf("it trusts %q", got)
+	}
+	want := "    certificate-authority-data: " + base64.StdEncoding.EncodeToString([]byte(oldCA+newCA)) + "\n"
+	if got := b.read("etc/kubernetes/kubelet.conf"); got != want {
+		t.Errorf("kubelet.conf has %q", got)
+	}
+}
+
+// A host that joins, or is repaired, while the cluster's CA is rotated: kubeadm sees kubeconfigs that trust the first
+// CA alone, as it would write them, and others see all.
+func TestKubeadmWhileTheClustersCAIsRotated(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "cp-2")
+	in64 := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	config := func(ca string) string {
+		return "    certificate-authority-data: " + in64(ca) + "\n    server: https://a\n"
+	}
+	b.write("etc/kubernetes/pki/ca.crt", oldCA)
+	for name, text := range map[string]string{
+		"ca.crt": oldCA + newCA, "ca.key": "k", "sa.key": "k", "etcd/ca.crt": "c", "etcd/ca.key": "k",
+		"ca-succession.crt": "word",
+	} {
+		b.write("pki/"+name, text)
+	}
+	b.must("tar -cf @ROOT@/run/kubeone/secrets/pki.tar -C @ROOT@/pki ca.crt ca.key sa.key ca-succession.crt etcd")
+	b.must("stage_pki")
+	const patch = "etc/kubeone/patches/kube-controller-managersigning+json.yaml"
+	diff := cmp.Diff([]string{oldCA + newCA, oldCA, "word"}, b.pki("ca.crt", "ca-signing.crt", "ca-succession.crt"))
+	if diff != "" || !strings.Contains(b.read(patch), "ca-signing.crt") {
+		t.Errorf("a host that joins: %s, %q", diff, b.read(patch))
+	}
+	b.write("etc/kubernetes/admin.conf", config("both"))
+	b.command("kubeadm", "cp '"+b.path("etc/kubernetes/admin.conf")+"' '"+b.path("seen")+"'")
+	b.must("kubeadm certs renew admin.conf")
+	if b.read("seen") != config(oldCA) || b.read("etc/kubernetes/admin.conf") != config(oldCA+newCA) {
+		t.Errorf("kubeadm has seen %q, and left is %q", b.read("seen"), b.read("etc/kubernetes/admin.conf"))
+	}
+	b.command("kubeadm", "exit 3")
+	b.fails("kubeadm certs renew admin.conf", "")
+
+	b.write("etc/kubernetes/pki/ca.crt", newCA)
+	b.write("etc/kubernetes/admin.conf", config("one"))
+	b.command("kubeadm", "")
+	b.must("kubeadm certs renew admin.conf")
+	if b.read("etc/kubernetes/admin.conf") != config("one") {
+		t.Error("a kubeconfig is touched although no CA is rotated")
+	}
+	b.write("pki/ca.crt", newCA)
+	b.must("tar -cf @ROOT@/run/kubeone/secrets/pki.tar -C @ROOT@/pki ca.crt ca.key sa.key etcd")
+	b.must("stage_pki")
+	if b.read(patch) != "" {
+		t.Error("the controller manager is told of two CAs where there is one")
+	}
+	b.write("etc/kubernetes/pki/ca.crt", oldCA)
+	b.fails("stage_pki", "another cluster's CA")
 }

@@ -283,6 +283,7 @@ func places() [][2]string {
 		{"PROXY_FILE", ProxyFile},
 		{"CREDENTIALS_DIR", CredentialsDir},
 		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
+		{"SERVING_CERT", "/var/lib/kubelet/pki/kubelet-server-current.pem"},
 	}
 }
 

@@ -19,6 +19,11 @@ const (
 	RenewTokens       Kind = "renew-tokens"
 	RenewTokenSecrets Kind = "renew-token-secrets"
 	TrimFrontProxyCA  Kind = "trim-front-proxy-ca"
+	TrimClientCA      Kind = "trim-client-ca"
+	PublishCA         Kind = "publish-ca"
+	LearnCA           Kind = "learn-ca"
+	ForgetCA          Kind = "forget-ca"
+	PodsTrustCA       Kind = "pods-trust-ca"
 )
 
 // rotating is before the phase in the name of the kind that brings it about.
@@ -77,6 +82,60 @@ func rotated(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
+func learnCARow() row {
+	return trustCARow(LearnCA, "a worker trusts the cluster's CAs, the next one among them",
+		func(hosts []rotation.Host) []string { return rotation.Trusted(hosts, observed.ClusterCA) })
+}
+
+func forgetCARow() row {
+	return trustCARow(ForgetCA, "a worker trusts the cluster's new CA alone",
+		func(hosts []rotation.Host) []string { return []string{rotation.Goal(hosts, observed.ClusterCA)} })
+}
+
+// trustCARow is the row of a step after which a worker trusts those of the control plane's keys.
+func trustCARow(kind Kind, about string, keys func([]rotation.Host) []string) row {
+	return row{
+		kind: kind, about: about + "; its kubelet starts anew, and pods go on",
+		place: OnHost, group: groupRotation, event: "KubeOneRotated", secrets: []Secret{RotationSecret}, halts: always,
+		effect: func(w *World, h desired.Host, _ Intent) {
+			seen := w.Is.Hosts[h.ID]
+			seen.Authorities = maps.Clone(seen.Authorities)
+			if seen.Authorities == nil {
+				seen.Authorities = map[string]observed.Authority{}
+			}
+			seen.Authorities[observed.ClusterCA] = observed.Authority{
+				Trusted: keys(rotation.HostsOf(w.Want.ControlPlane, w.Is.Hosts)),
+			}
+			w.Is.Hosts[h.ID] = seen
+		},
+	}
+}
+
+// PublishCAParams say which of the cluster's CAs are named to who joins.
+type PublishCAParams struct {
+	Alone bool `json:"alone,omitempty"` // the one that signs, and not those besides it that control-plane hosts trust
+}
+
+// Kind is PublishCA.
+func (PublishCAParams) Kind() Kind { return PublishCA }
+
+func (PublishCAParams) variables() [][2]string { return nil }
+
+func publishCARow() row {
+	return row{
+		params: paramsOf[PublishCAParams](),
+		kind:   PublishCA, about: "the cluster's CAs in the objects by which hosts that join, and pods, know the API",
+		place: ThroughAPI, group: groupRotation, halts: always, effect: unchanged,
+	}
+}
+
+func podsTrustCARow() row {
+	return row{
+		kind: PodsTrustCA, about: "all pods have read the CAs that the cluster has by now, which is looked at",
+		place: ThroughAPI, group: groupRotation, halts: always, effect: unchanged,
+	}
+}
+
 func renewTokensRow() row {
 	return row{
 		kind:  RenewTokens,
@@ -92,10 +151,14 @@ func renewTokenSecretsRow() row {
 	}
 }
 
-func trimFrontProxyCARow() row {
+func trimFrontProxyCARow() row { return trimRow(TrimFrontProxyCA, "the front proxy") }
+
+func trimClientCARow() row { return trimRow(TrimClientCA, "the cluster") }
+
+func trimRow(kind Kind, of string) row {
 	return row{
-		kind:  TrimFrontProxyCA,
-		about: "the former CA of the front proxy taken out of the ConfigMap by which extension API servers trust it",
+		kind:  kind,
+		about: "the former CA of " + of + " taken out of the ConfigMap by which extension API servers trust it",
 		place: ThroughAPI, group: groupRotation, effect: unchanged,
 	}
 }

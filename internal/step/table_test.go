@@ -97,7 +97,8 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		Prepare, Images, ControllerFiles, Init, CopyPKI, JoinPrepare, JoinEtcd, JoinFinish, JoinWorker,
 		RestartUnits, Regenerate, RestoreFiles, APINames, Dial, PublishEndpoint, Fetch, Check, SystemAddons, Snapshot,
 		RewriteSecrets, CheckSecrets,
-		RotateLearn, RotateUse, RotateForget, RenewTokens, RenewTokenSecrets, TrimFrontProxyCA,
+		RotateLearn, RotateUse, RotateForget, RenewTokens, RenewTokenSecrets, TrimFrontProxyCA, TrimClientCA,
+		PublishCA, LearnCA, PodsTrustCA, ForgetCA,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
 		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, CreateMachines, UpgradeMachines,

@@ -88,6 +88,7 @@ for file in sa.pub *.crt etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done`
 			out[name] = trusted[0]
 		}
 		for ca, signed := range map[string][]string{
+			"ca.crt":             {"apiserver.crt", "apiserver-kubelet-client.crt"},
 			"front-proxy-ca.crt": {"front-proxy-client.crt"},
 			"etcd/ca.crt": {
 				"apiserver-etcd-client.crt", "etcd/server.crt", "etcd/peer.crt", "etcd/healthcheck-client.crt",
@@ -200,7 +201,7 @@ func rotatedUnderLoad(s *story, before keys) keys {
 	s.run(0, []string{"certificates", "rotate-ca", "--resume", "-y"},
 		"Done. New keys sign, and are trusted alone: etcd, front-proxy and service-account.")
 	s.unharmed(l)
-	now := s.rotated(before, observed.Authorities()...)
+	now := s.rotated(before, observed.EtcdCA, observed.FrontProxyCA, observed.ServiceAccounts)
 	s.tokensWork()
 	for _, h := range s.Lab.ControlPlanes() {
 		s.answered(h, former, "401")

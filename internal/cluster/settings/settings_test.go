@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"kubeone/internal/authority"
+	"kubeone/internal/observed"
 	"kubeone/internal/system"
 )
 
@@ -174,25 +175,29 @@ func TestOnlyTheCAsThatAreTrustedStay(t *testing.T) {
 		return p
 	}
 	former, present := ca(), ca()
-	const key = "requestheader-client-ca-file"
+	const proxies, clients = "requestheader-client-ca-file", "client-ca-file"
+	both := string(former.Public.With(present.Public).Text())
 	m := &corev1.ConfigMap{
 		ObjectMeta: named("extension-apiserver-authentication"),
-		Data: map[string]string{
-			key: string(former.Public.With(present.Public).Text()), "client-ca-file": "stays",
-		},
+		Data:       map[string]string{proxies: both, clients: both},
 	}
 	s := Setter{Kubernetes: fake.NewClientset(m)}
-	for range 2 {
-		if err := s.TrimFrontProxyCA(t.Context(), []string{"sha256:other", present.ID()}); err != nil {
+	for _, step := range []struct{ name, proxies, clients string }{
+		{observed.FrontProxyCA, string(present.Public.Text()), both},
+		{observed.FrontProxyCA, string(present.Public.Text()), both},
+		{observed.ClusterCA, string(present.Public.Text()), string(present.Public.Text())},
+	} {
+		if err := s.TrimExtensionCAs(t.Context(), step.name, []string{"sha256:other", present.ID()}); err != nil {
 			t.Fatal(err)
 		}
+		maps := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+		got, err := maps.Get(t.Context(), m.Name, metav1.GetOptions{})
+		if err != nil || got.Data[proxies] != step.proxies || got.Data[clients] != step.clients {
+			t.Errorf("%s: %v, %v", step.name, got.Data, err)
+		}
 	}
-	if err := s.TrimFrontProxyCA(t.Context(), []string{former.ID()}); err == nil {
+	if err := s.TrimExtensionCAs(t.Context(), observed.FrontProxyCA, []string{former.ID()}); err == nil {
 		t.Error("none is left")
-	}
-	got, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(), m.Name, metav1.GetOptions{})
-	if err != nil || got.Data[key] != string(present.Public.Text()) || got.Data["client-ca-file"] != "stays" {
-		t.Errorf("%v, %v", got.Data, err)
 	}
 }
 

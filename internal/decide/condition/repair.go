@@ -9,10 +9,11 @@ import (
 	"kubeone/internal/problem"
 )
 
-// What can be written again on a host, as Assessment.Parts names it: these four, and the names of static pods.
+// What can be written again on a host, as Assessment.Parts names it: these, and the names of static pods.
 const (
 	PartCertificates = "certificates"        // the control plane's own, renewed for as long as they were valid
 	PartKubelet      = "kubelet-credentials" // kubelet.conf and its client certificate
+	PartServing      = "kubelet-serving"     // the certificate that the kubelet shows
 	PartSettings     = "kubelet-settings"    // the kubelet's configuration, as the manifest has it
 	PartEncryption   = "encryption-keys"     // by which Secrets are encrypted, from another control-plane host
 )

@@ -201,6 +201,16 @@ func After(a observed.Authority, p Phase, goal string, others []string) observed
 	return a
 }
 
+// Trusted are the keys that any of the hosts trusts, the one that is to sign in the end among them, each once, in the
+// order of the hosts.
+func Trusted(hosts []Host, name string) []string {
+	var out []string
+	for _, h := range hosts {
+		out = union(out, h.Authorities[name].Trusted)
+	}
+	return union(out, []string{Goal(hosts, name)})
+}
+
 // Signers are the keys that sign on any of the hosts, in their order, each once.
 func Signers(hosts []Host, name string) []string {
 	var out []string

@@ -126,9 +126,9 @@ stage_pki() {
 place_pki() {
 	archive=$(secret pki.tar)
 	if [ -s /etc/kubernetes/pki/ca.crt ]; then
-		theirs=$(tar -xOf "$archive" ca.crt | sha256sum)
-		ours=$(sha256sum </etc/kubernetes/pki/ca.crt)
-		[ "$theirs" = "$ours" ] || die "/etc/kubernetes/pki/ca.crt is another cluster's CA"
+		# While it is rotated, they have one in common.
+		ours=$(one_a_line </etc/kubernetes/pki/ca.crt)
+		tar -xOf "$archive" ca.crt | one_a_line | grep -q -F -x -e "$ours" || die "/etc/kubernetes/pki/ca.crt is another cluster's CA"
 	fi
 	new=/etc/kubernetes/pki.kubeone
 	(
@@ -145,7 +145,11 @@ place_pki() {
 	chmod 0755 /etc/kubernetes /etc/kubernetes/pki /etc/kubernetes/pki/etcd
 	chmod 0600 /etc/kubernetes/pki/*.key /etc/kubernetes/pki/etcd/*.key
 	chmod 0644 /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt
+	one_signs
 }
+
+# one_a_line prints the certificates that it reads, each as a line.
+one_a_line() { tr -d '\n' | sed 's/-----END CERTIFICATE-----/&\n/g'; }
 
 copied_note() { cat "$new/rotation"; }
 

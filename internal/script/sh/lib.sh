@@ -359,4 +359,30 @@ plain_config() {
 	printf '%s\n' "$SECRETS/kubeadm-plain.yaml"
 }
 
-kubeadm() { "$BIN/kubeadm" "$@"; }
+# kubeadm writes into kubeconfigs the first of the cluster's CAs alone, and refuses one that has others: while that is rotated, they
+# have it before, and all of them afterwards.
+kubeadm() {
+	! several_cas || trust_in_kubeconfigs first_ca
+	"$BIN/kubeadm" "$@" || return
+	! several_cas || trust_in_kubeconfigs all_cas
+}
+
+# several_cas succeeds while the cluster's CA is rotated, and this host trusts the present one and the next.
+several_cas() {
+	[ -s /etc/kubernetes/pki/ca.crt ] && [ "$(grep -c '^-----BEGIN CERTIFICATE-----' /etc/kubernetes/pki/ca.crt)" -gt 1 ]
+}
+
+all_cas() { cat /etc/kubernetes/pki/ca.crt; }
+first_ca() { sed '/^-----END CERTIFICATE-----/q' /etc/kubernetes/pki/ca.crt; }
+
+# trust_in_kubeconfigs CAS has all kubeconfigs of this host trust the CAs which that prints.
+trust_in_kubeconfigs() {
+	trusted=$("$1" | base64 -w 0)
+	[ -n "$trusted" ] || die "/etc/kubernetes/pki/ca.crt has no certificate"
+	for component in admin super-admin controller-manager scheduler kubelet; do
+		TRUSTING=/etc/kubernetes/$component.conf
+		[ ! -f "$TRUSTING" ] || put "$TRUSTING" 0600 trusting
+	done
+}
+
+trusting() { sed "s|^\( *certificate-authority-data: \).*|\1$trusted|" "$TRUSTING"; }

@@ -349,6 +349,7 @@ begin_anew() {
 		systemctl stop kubelet.service
 		end_static_pods
 		kubeadm certs renew all --config "$(plain_config file_cluster_now)"
+		[ ! -f "$SECRETS/pki.tar" ] || cluster_cas_known
 		[ "$RECOVER_KUBELET" != yes ] || sign_kubelet
 		keep_edited /etc/kubernetes/manifests/etcd.yaml
 		kubeadm init phase etcd local --config "$config"

@@ -1,6 +1,6 @@
 # stages regenerate and quarantine: a member gets again what it lacks, or stops being one so that it can join anew.
 
-# stage_regenerate makes $PARTS again: kubelet-settings, certificates, kubelet-credentials, names of static pods.
+# stage_regenerate makes $PARTS again: kubelet-settings, certificates, kubelet-credentials, kubelet-serving, names of static pods.
 stage_regenerate() {
 	ANEW=no # whether all static pods are to start again
 	systemctl is-active --quiet containerd || systemctl start containerd
@@ -10,6 +10,7 @@ stage_regenerate() {
 		case $part in
 		kubelet-settings) settings_anew ;;
 		certificates) renew_certificates ;;
+		kubelet-serving) rm -f "$SERVING_CERT" ;; # asked for when it starts
 		kubelet-credentials) if [ "$ROLE" = worker ]; then bootstrap_kubelet; else sign_kubelet; fi ;;
 		kube-apiserver)
 			# Its kubelet, which missed the manifest, has told it to end, and would wait for that.
@@ -39,6 +40,9 @@ stage_regenerate() {
 	}
 	case " $PARTS " in
 	*" kubelet-credentials "*) settle_kubelet ;;
+	esac
+	case " $PARTS " in
+	*" kubelet-serving "*) wait_for 120 "the kubelet's serving certificate" test -s "$SERVING_CERT" ;;
 	esac
 	[ "$ANEW" = no ] || renew_kubeconfigs
 	keep

@@ -1,4 +1,4 @@
-# stages rotate-learn, rotate-use, rotate-forget, renew-tokens: the keys of authorities, which are CAs and the key pair of service
+# stages rotate-learn, rotate-use, rotate-forget, learn-ca, forget-ca, renew-tokens: the keys of authorities, which are CAs and the key pair of service
 # accounts. Each phase brings files that were put together for this host, and ends when all that reads them has started anew. Which
 # phase has begun is noted first: until the note is gone, what runs may not have read what is there.
 
@@ -11,6 +11,7 @@ stage_rotate_forget() { rotate forget "$ROTATE_FORGET"; }
 # authority NAME prints where an authority is below /etc/kubernetes/pki, without what tells its halves apart.
 authority() {
 	case $1 in
+	cluster) printf 'ca\n' ;;
 	etcd) printf 'etcd/ca\n' ;;
 	front-proxy) printf 'front-proxy-ca\n' ;;
 	service-account) printf 'sa\n' ;;
@@ -33,8 +34,10 @@ rotate() {
 	put "$ROTATION" 0644 rotation_begun
 	on_disk "${ROTATION%/*}"
 	place_brought
+	case " $names " in *" cluster "*) one_signs ;; esac
 	[ "$phase" != use ] || for name in $names; do sign_anew "$name"; done
 	systemctl stop kubelet
+	case " $names " in *" cluster "*) cluster_cas_known ;; esac
 	# shellcheck disable=SC2046 # a list
 	pods_anew $(readers)
 	await_api_server 120
@@ -51,7 +54,10 @@ unpack_brought() {
 		file=$(authority "$name")
 		printf '%s\n' "$file.$(half "$name")"
 		case $phase in
-		learn) tar -tf "$archive" | grep -F -x -e "next/$(flat "$file").$(half "$name")" -e "next/$(flat "$file").key" || true ;;
+		learn)
+			[ "$name" != cluster ] || printf '%s\n' "$SUCCESSION"
+			tar -tf "$archive" | grep -F -x -e "next/$(flat "$file").$(half "$name")" -e "next/$(flat "$file").key" || true
+			;;
 		use) printf '%s\n' "$file.key" ;;
 		esac
 	done | sort)
@@ -113,6 +119,10 @@ place_brought() {
 sign_anew() {
 	config=$(plain_config file_cluster_now)
 	case $1 in
+	cluster)
+		signed_by="apiserver apiserver-kubelet-client controller-manager.conf scheduler.conf admin.conf"
+		[ ! -f /etc/kubernetes/super-admin.conf ] || signed_by="$signed_by super-admin.conf"
+		;;
 	etcd) signed_by="etcd-server etcd-peer etcd-healthcheck-client apiserver-etcd-client" ;;
 	front-proxy) signed_by=front-proxy-client ;;
 	*) return 0 ;;
@@ -124,8 +134,60 @@ sign_anew() {
 readers() {
 	case " $names " in *" etcd "*) printf 'etcd\n' ;; esac
 	printf 'kube-apiserver\n'
-	case " $names " in *" service-account "*) printf 'kube-controller-manager\n' ;; esac
+	case " $names " in *" service-account "* | *" cluster "*) printf 'kube-controller-manager\n' ;; esac
+	case " $names " in *" cluster "*) printf 'kube-scheduler\n' ;; esac
 }
+
+SUCCESSION=ca-succession.crt
+SIGNING=/etc/kubernetes/pki/ca-signing.crt
+SIGNING_PATCH=/etc/kubeone/patches/kube-controller-managersigning+json.yaml
+
+# one_signs has the controller manager sign with the first of the cluster's CAs: it takes no file with several, which ca.crt is while
+# the CA is rotated. A patch of kubeadm's sees to it, so that every manifest says so that is written here meanwhile.
+one_signs() {
+	if several_cas; then
+		put "$SIGNING" 0644 first_ca
+		put "$SIGNING_PATCH" 0644 signing_patch
+	else
+		rm -f "$SIGNING_PATCH"
+	fi
+	on_disk /etc/kubernetes/pki
+	[ ! -d "${SIGNING_PATCH%/*}" ] || on_disk "${SIGNING_PATCH%/*}"
+}
+
+signing_patch() {
+	cat <<-END
+		- op: add
+		  path: /spec/containers/0/command/-
+		  value: --cluster-signing-cert-file=$SIGNING
+	END
+}
+
+# cluster_cas_known has all kubeconfigs of this host trust what ca.crt has, and the controller manager's manifest name what it signs with.
+cluster_cas_known() {
+	trust_in_kubeconfigs all_cas
+	write_manifest kube-controller-manager
+	[ -f "$SIGNING_PATCH" ] || rm -f "$SIGNING"
+}
+
+stage_learn_ca() { trust_brought; }
+stage_forget_ca() { trust_brought; }
+
+# trust_brought has a worker's kubelet trust the CAs that were brought. What API servers show is among them before and after.
+trust_brought() {
+	archive=$(secret authorities.tar)
+	[ "$(tar -tf "$archive")" = ca.crt ] || die "$archive is not what the plan says"
+	wait_for 60 "the kubelet's /healthz" kubelet_healthy
+	beat=$(ready_beat)
+	put /etc/kubernetes/pki/ca.crt 0644 brought_ca
+	trust_in_kubeconfigs all_cas
+	on_disk /etc/kubernetes
+	restart_kubelet
+	wait_for 120 "Node $NODE_NAME to be Ready" ready_since "$beat"
+	keep
+}
+
+brought_ca() { tar -xOf "$archive" ca.crt; }
 
 # forget_next removes the keys that sign by now from where they waited for that.
 forget_next() {
@@ -149,6 +211,7 @@ halves_agree() {
 		"$(cat "$given.$public")"*) ;;
 		*) put "$pair.$public" 0644 with_its_own ;;
 		esac
+		[ "$name" != cluster ] || one_signs
 	done <"$ROTATION"
 }
 

@@ -217,6 +217,17 @@ func keeps(s plan.Step, was world.Objects, now record.Record) bool {
 	return s.Intent.Kind == step.SaveRecord && now.RunID != ""
 }
 
+// NameCAs and AwaitRootCAs need the API, and nothing else.
+func (a *api) NameCAs(ctx context.Context, _ []byte) error { return a.always(ctx, "CAs") }
+
+// AwaitRootCAs is as NameCAs.
+func (a *api) AwaitRootCAs(ctx context.Context, _ []string) error { return a.always(ctx, "CAs") }
+
+// Unaware knows of no pods.
+func (a *api) Unaware(ctx context.Context, _ []string) ([]string, error) {
+	return nil, a.always(ctx, "pods")
+}
+
 // KeepHostCredentials needs the API, and nothing else.
 func (a *api) KeepHostCredentials(ctx context.Context, _ desired.Credentials) error {
 	return a.always(ctx, "credentials")
@@ -261,8 +272,8 @@ func (a *api) RenewTokenSecrets(ctx context.Context, _ []string, _ func(string, 
 	return a.through(ctx, step.RenewTokenSecrets, "")
 }
 
-// TrimFrontProxyCA does the plan's step.
-func (a *api) TrimFrontProxyCA(ctx context.Context, _ []string) error {
+// TrimExtensionCAs does the plan's step.
+func (a *api) TrimExtensionCAs(ctx context.Context, _ string, _ []string) error {
 	return a.through(ctx, step.TrimFrontProxyCA, "")
 }
 

@@ -71,6 +71,11 @@ var works = map[step.Kind]work{
 	step.RenewTokens:       {phases: []phase{restartUnits, awaitKubelet}},
 	step.RenewTokenSecrets: {request: answered},
 	step.TrimFrontProxyCA:  {request: answered},
+	step.TrimClientCA:      {request: answered},
+	step.PublishCA:         {request: answered},
+	step.PodsTrustCA:       {request: answered},
+	step.LearnCA:           {phases: []phase{restartUnits, awaitKubelet}},
+	step.ForgetCA:          {phases: []phase{restartUnits, awaitKubelet}},
 
 	step.Snapshot:  {phases: []phase{snapshot}},
 	step.Fence:     {phases: []phase{fenceMark, stopAll, takeAway}},
