@@ -239,7 +239,7 @@ func controlPlaneFirst(targets []Target) []Target {
 // knownBy is the CA by which the cluster is known: that which was known before as long as a control-plane host trusts
 // it, then the one that has followed it. While it is rotated, hosts trust two: it is the one that vouches for the
 // other. Where hosts know different clusters it is that of the host through which the API has answered.
-func (p *prober) knownBy(via string, vouched []byte) string {
+func (p *prober) knownBy(via string) string {
 	keys := p.trusted(via)
 	for _, t := range p.Targets {
 		keys = append(keys, p.trusted(t.ID)...)
@@ -248,7 +248,7 @@ func (p *prober) knownBy(via string, vouched []byte) string {
 		return p.CA
 	}
 	for _, key := range keys {
-		followers := authority.Followers(key, vouched)
+		followers := p.followers(key)
 		if !slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(followers, k) }) {
 			return key
 		}
@@ -258,14 +258,29 @@ func (p *prober) knownBy(via string, vouched []byte) string {
 
 // trusted are the keys of the CAs by which a host's administrator knows the cluster.
 func (p *prober) trusted(id string) []string {
-	return authority.Keys(cluster.Access{Kubeconfig: p.answers[id].Credentials.Kubeconfig}.CA())
+	text := p.answers[id].Credentials.Kubeconfig
+	if len(text) == 0 {
+		return nil
+	}
+	return authority.Keys(cluster.Access{Kubeconfig: text}.CA())
 }
 
-// successions are the words of all control-plane hosts' files by which CAs vouch for those that follow them.
-func (p *prober) successions() []byte {
-	var out []byte
-	for _, t := range p.Targets {
-		out = append(out, p.answers[t.ID].Credentials.Succession...)
+// followers are a CA and those that have followed it, by the word of any control-plane host's file. Each file is read
+// by itself: one that is not understood spoils no other.
+func (p *prober) followers(ca string) []string {
+	out := []string{ca}
+	for i := 0; i < len(out); i++ {
+		for _, t := range p.Targets {
+			succession := p.answers[t.ID].Credentials.Succession
+			if len(succession) == 0 {
+				continue
+			}
+			for _, key := range authority.Followers(out[i], succession) {
+				if !slices.Contains(out, key) {
+					out = append(out, key)
+				}
+			}
+		}
 	}
 	return out
 }
@@ -273,9 +288,8 @@ func (p *prober) successions() []byte {
 // result puts the parts together.
 func (p *prober) result(api observed.API, members etcdResult) Result {
 	world := observed.World{Hosts: make(map[string]observed.Host, len(p.answers)), API: api, Etcd: members.Etcd}
-	vouched := p.successions()
-	ca := p.knownBy(api.Via, vouched)
-	followers := authority.Followers(ca, vouched)
+	ca := p.knownBy(api.Via)
+	followers := p.followers(ca)
 	for id, a := range p.answers {
 		if slices.ContainsFunc(a.Host.Authorities[observed.ClusterCA].Trusted, func(key string) bool {
 			return slices.Contains(followers, key)

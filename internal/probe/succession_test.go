@@ -72,6 +72,8 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 			false},
 		"nobody answers, and nothing is known": {trusting(vouched, next), trusting(vouched, next, old), "", "", "",
 			old.ID(), false},
+		"one has a file that nobody understands": {trusting(vouched, next, old),
+			trusting(append([]byte("x\n"), vouched...), old), old.ID(), "a", old.ID(), old.ID(), false},
 		"nobody has vouched": {trusting(nil, old), trusting(nil, next), old.ID(), "a", old.ID(), "", true},
 		"somebody else's beside it": {trusting(nil, old), trusting(vouched, old, other), old.ID(), "a", old.ID(),
 			"", true},
