@@ -257,6 +257,14 @@ func ParsePair(public, key []byte) (Pair, error) {
 
 // publicOf is the SubjectPublicKeyInfo of a private key.
 func publicOf(b *pem.Block) ([]byte, error) {
+	signer, err := signerOf(b)
+	if err != nil {
+		return nil, err
+	}
+	return x509.MarshalPKIXPublicKey(signer.Public())
+}
+
+func signerOf(b *pem.Block) (crypto.Signer, error) {
 	key, err := privateKey(b)
 	if err != nil {
 		return nil, errors.New("not a private key") // what the parser says may quote the key
@@ -265,7 +273,7 @@ func publicOf(b *pem.Block) ([]byte, error) {
 	if !ok {
 		return nil, errors.New("not a private key that signs")
 	}
-	return x509.MarshalPKIXPublicKey(signer.Public())
+	return signer, nil
 }
 
 func privateKey(b *pem.Block) (any, error) {

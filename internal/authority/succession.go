@@ -1,7 +1,6 @@
 package authority
 
 import (
-	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
@@ -30,13 +29,9 @@ func Vouch(follower, former Pair) ([]byte, error) {
 	if b == nil {
 		return nil, errors.New("not a private key")
 	}
-	key, err := privateKey(b)
+	signer, err := signerOf(b)
 	if err != nil {
-		return nil, errors.New("not a private key") // what the parser says may quote the key
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, errors.New("not a private key that signs")
+		return nil, err
 	}
 	digest := sha256.Sum256(next.RawSubjectPublicKeyInfo)
 	template := &x509.Certificate{

@@ -120,6 +120,9 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 		return err
 	}
 	if len(p.Plan.Steps) == 0 {
+		if p.Plan.Again != "" {
+			return &classError{exitRuntime, errors.New("nothing can be done now: " + p.Plan.Again)}
+		}
 		_, _ = fmt.Fprintln(f.out(stdio), c.none)
 		return nil
 	}
@@ -133,7 +136,7 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 	if err := after.Refusal(); err != nil {
 		return fmt.Errorf("all steps succeeded, and then: %w", err)
 	}
-	if len(after.Plan.Steps) > 0 && p.Plan.Again != "" {
+	if p.Plan.Again != "" && (len(after.Plan.Steps) > 0 || len(rotated(p)) == 0) {
 		return &classError{exitRuntime,
 			errors.New("all steps succeeded, and the rotation has not ended: " + p.Plan.Again)}
 	}

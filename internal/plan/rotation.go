@@ -50,8 +50,7 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 	return b.plan, nil
 }
 
-// beforePhase plans what must be before a phase, and holds up one of its authorities that must not go on yet: why is
-// what the plan says of going on.
+// beforePhase plans what must be before a phase, and names the authority that must not go on yet; the plan says why.
 func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs []string) (after []string, held string) {
 	in := func(p rotation.Phase, name string) bool {
 		return next.Phase == p && slices.Contains(next.Authorities, name)
