@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/authority"
+	"kubeone/internal/authority/authoritytest"
 	"kubeone/internal/decide/rotation"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
@@ -30,7 +31,7 @@ func newPairs(t *testing.T) pairs {
 	t.Helper()
 	p := pairs{map[string]authority.Pair{}, map[string]authority.Pair{}}
 	for _, name := range observed.Authorities() {
-		first := []byte(firstAuthority)
+		first := []byte(authoritytest.CA)
 		if name == observed.ServiceAccounts {
 			first = []byte(firstPublic)
 		}
@@ -265,22 +266,9 @@ func TestKeysOfTokensThatAreDropped(t *testing.T) {
 	}
 }
 
-// firstAuthority is a CA, and firstPublic a public key, of which new ones are made.
-const (
-	firstAuthority = `-----BEGIN CERTIFICATE-----
-MIIBUzCB+aADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMTBmFueS1jYTAe
-Fw0yNjAxMDEwMDAwMDBaFw0zNjAxMDEwMDAwMDBaMBExDzANBgNVBAMTBmFueS1j
-YTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABEFCkMgJenmjTat/cBDwd3eFL0iK
-e/s7quSuo4UoW7fchrCybLYyQjhjPpXpwIG0tc35Ih1fu+JWbb++NXPpZdijQjBA
-MA4GA1UdDwEB/wQEAwICBDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBSkW1rh
-2zmHifKoLhJNBrqQPdVaLTAKBggqhkjOPQQDAgNJADBGAiEA0lqU1rcYyUYoLURM
-JbA4DONZWENIyVVmqC3/vnu9KQ8CIQCZ7YVcxXghLJjvD8H0Evkcf+HKdpRI9UMl
-ebEQPxgXJQ==
------END CERTIFICATE-----
-`
-	firstPublic = `-----BEGIN PUBLIC KEY-----
+// firstPublic is a public key, of which new ones are made.
+const firstPublic = `-----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEQUKQyAl6eaNNq39wEPB3d4UvSIp7
 +zuq5K6jhShbt9yGsLJstjJCOGM+lenAgbS1zfkiHV+74lZtv741c+ll2A==
 -----END PUBLIC KEY-----
 `
-)

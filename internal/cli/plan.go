@@ -83,9 +83,7 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 		return err
 	}
 	p, err := w.Engine.Propose(ctx, r)
-	if err == nil {
-		p, err = settled(ctx, stdio, w.Engine, r, p, engine.SettleTimeout)
-	}
+	p, err = settled(ctx, stdio, w.Engine, p, err, engine.SettleTimeout)
 	if err != nil {
 		return err
 	}
@@ -224,17 +222,14 @@ func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) 
 	if running := p.RunningSteps(); len(running) > 0 {
 		for id, s := range running {
 			_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for its end\n",
-				nameOf(p, id), s.Stage, s.RunID)
+				p.NameOf(id), s.Stage, s.RunID)
 		}
 		if err := e.Await(ctx, p); err != nil {
 			return p, err
 		}
 		p, err = e.Propose(ctx, r)
 	}
-	if err != nil {
-		return p, err
-	}
-	return settled(ctx, stdio, e, r, p, engine.SettleTimeout)
+	return settled(ctx, stdio, e, p, err, engine.SettleTimeout)
 }
 
 // settler is an engine, as far as it waits for members that are coming up.
@@ -243,31 +238,18 @@ type settler interface {
 }
 
 // settled is a proposal in which no member is late any more: one look at a busy host may find unhealthy what only
-// answers late. Before a person is called, it is looked at again, for that time; what is still so then is so. A request
-// that waiting changes nothing for is taken as it is.
-func settled(ctx context.Context, stdio IO, e settler, r engine.Request, p engine.Proposal, within time.Duration) (
+// answers late. Before a person is called, or a request refused, it is looked at again, for that time; what is still so
+// then is so. The proposal and the error are those of the first look.
+func settled(ctx context.Context, stdio IO, e settler, p engine.Proposal, err error, within time.Duration) (
 	engine.Proposal, error) {
-	switch r.(type) {
-	case engine.Apply, engine.RenewCertificates, engine.RotateCA:
-	default:
-		return p, nil
+	if !p.MayChange(err) {
+		return p, err
 	}
 	coming := p.ComingUp()
-	switch len(coming) {
-	case 0:
-		return p, nil
-	case len(p.Silent()):
+	if len(coming) == len(p.Silent()) {
 		within = min(within, statusPatience) // a host that hangs is named soon
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",
 		strings.Join(coming, ", "), within.Seconds())
-	return e.ProposeUntilUp(ctx, r, within)
-}
-
-// nameOf is how a host is called, also where there is no plan.
-func nameOf(p engine.Proposal, id string) string {
-	if name := p.Plan.Hosts[id]; name != "" {
-		return name
-	}
-	return id
+	return e.ProposeUntilUp(ctx, p.Request, within)
 }

@@ -36,27 +36,38 @@ func TestAMemberThatMayBeLateIsLookedAtAgain(t *testing.T) {
 		Decisions: []decide.Decision{{ComingUp: []string{"192.0.2.11"}}},
 		Plan:      plan.Plan{Hosts: map[string]string{"192.0.2.11": "cp-1"}},
 	}
-	odd := errors.New("odd")
+	well := engine.Proposal{Decisions: []decide.Decision{{}}}
+	odd, refused := errors.New("odd"), &engine.ConfigError{Err: errors.New("a quorum would be lost")}
 	for name, c := range map[string]struct {
-		request engine.Request
-		first   engine.Proposal
-		fails   error
-		looks   int
+		request  engine.Request
+		first    engine.Proposal
+		firstErr error
+		then     error
+		looks    int
 	}{
-		"a member is late":             {engine.Apply{}, unhealthy, nil, 1},
-		"and then nobody can say":      {engine.Apply{}, unhealthy, odd, 1},
-		"all are well":                 {engine.Apply{}, engine.Proposal{Decisions: []decide.Decision{{}}}, nil, 0},
-		"certificates are renewed":     {engine.RenewCertificates{}, unhealthy, nil, 1},
-		"a CA is rotated":              {engine.RotateCA{}, unhealthy, nil, 1},
-		"a recovery waits for nothing": {engine.Recover{}, unhealthy, nil, 0},
+		"a member is late":                     {engine.Apply{}, unhealthy, nil, nil, 1},
+		"and then nobody can say":              {engine.Apply{}, unhealthy, nil, odd, 1},
+		"nobody can say":                       {engine.Apply{}, engine.Proposal{}, odd, odd, 0},
+		"all are well":                         {engine.Apply{}, well, nil, nil, 0},
+		"certificates are renewed":             {engine.RenewCertificates{}, unhealthy, nil, nil, 1},
+		"a CA is rotated":                      {engine.RotateCA{}, unhealthy, nil, nil, 1},
+		"a recovery waits for nothing":         {engine.Recover{}, unhealthy, nil, nil, 0},
+		"a refused recovery waits neither":     {engine.Recover{}, unhealthy, refused, refused, 0},
+		"a host may leave beside it":           {engine.Remove{}, unhealthy, nil, nil, 0},
+		"a host may not leave, then it may":    {engine.Remove{}, unhealthy, refused, nil, 1},
+		"a host may not be replaced, nor then": {engine.Replace{}, unhealthy, refused, refused, 1},
+		"a host may not be reset":              {engine.Reset{}, unhealthy, refused, nil, 1},
+		"it may not leave, and all are well":   {engine.Remove{}, well, refused, refused, 0},
+		"a removal fails":                      {engine.Remove{}, unhealthy, odd, odd, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := &late{fails: c.fails}
+			cluster := &late{fails: c.then}
 			var said bytes.Buffer
-			p, err := settled(t.Context(), IO{Out: io.Discard, Err: &said}, cluster, c.request, c.first,
+			c.first.Request = c.request
+			p, err := settled(t.Context(), IO{Out: io.Discard, Err: &said}, cluster, c.first, c.firstErr,
 				20*time.Second)
-			if !errors.Is(err, c.fails) || cluster.looks != c.looks {
+			if !errors.Is(err, c.then) || cluster.looks != c.looks {
 				t.Errorf("looked %d times more, %v", cluster.looks, err)
 			}
 			if c.looks > 0 && (len(p.Decisions) > 0 || cluster.within != 20*time.Second ||
@@ -75,6 +86,7 @@ func TestAMemberThatMayBeLateIsLookedAtAgain(t *testing.T) {
 func TestAHostThatIsSilentIsLookedAtAgainForAShortTime(t *testing.T) {
 	t.Parallel()
 	silent := engine.Proposal{
+		Request:   engine.Apply{},
 		Decisions: []decide.Decision{{}},
 		Want:      desired.Cluster{Workers: []desired.Host{{ID: "192.0.2.21"}}},
 		Plan:      plan.Plan{Hosts: map[string]string{"192.0.2.21": "worker-1", "192.0.2.11": "cp-1"}},
@@ -84,7 +96,7 @@ func TestAHostThatIsSilentIsLookedAtAgainForAShortTime(t *testing.T) {
 	for _, want := range []time.Duration{statusPatience, time.Minute} {
 		cluster := &late{}
 		var said bytes.Buffer
-		if _, err := settled(t.Context(), IO{Out: io.Discard, Err: &said}, cluster, engine.Apply{}, silent,
+		if _, err := settled(t.Context(), IO{Out: io.Discard, Err: &said}, cluster, silent, nil,
 			time.Minute); err != nil || cluster.within != want || !strings.Contains(said.String(), "worker-1") {
 			t.Errorf("looked again for %s, want %s: %v, %q", cluster.within, want, err, said.String())
 		}

@@ -61,10 +61,10 @@ func (f *clusterFlags) look(ctx context.Context, stdio IO, args []string, patien
 	defer w.Close()
 	r := engine.Apply{NamesOnly: true}
 	p, err := w.Engine.Propose(ctx, r)
-	if err != nil || patience == 0 {
+	if patience == 0 {
 		return p, err
 	}
-	return settled(ctx, stdio, w.Engine, r, p, patience)
+	return settled(ctx, stdio, w.Engine, p, err, patience)
 }
 
 func statusOf(p engine.Proposal, now time.Time) view.StatusInput {

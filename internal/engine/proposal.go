@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -93,10 +94,13 @@ func (p Proposal) controlPlaneBusy() bool {
 // may only have been late when it was looked at: the API or etcd, where a control-plane host is healthy by its own
 // word, components that the API was too slow to compare, and the silent hosts.
 func (p Proposal) ComingUp() []string {
+	if len(p.Decisions) == 0 {
+		return nil
+	}
 	names := p.Silent()
 	d := p.Decision()
 	for _, id := range d.ComingUp {
-		names = append(names, p.Plan.Hosts[id])
+		names = append(names, p.NameOf(id))
 	}
 	compared := p.Observed.World.API.Compared
 	for _, name := range slices.Sorted(maps.Keys(compared)) {
@@ -127,10 +131,39 @@ func (p Proposal) Silent() []string {
 			continue
 		}
 		if slices.ContainsFunc(p.Observed.World.API.Nodes, func(n observed.Node) bool {
-			return n.Name == p.Plan.Hosts[h.ID] && n.Ready == observed.Yes
+			return n.Name == p.NameOf(h.ID) && n.Ready == observed.Yes
 		}) {
-			names = append(names, p.Plan.Hosts[h.ID])
+			names = append(names, p.NameOf(h.ID))
 		}
 	}
 	return names
+}
+
+// NameOf is how the host with that ID is called, also where there is no plan.
+func (p Proposal) NameOf(id string) string {
+	if name := p.Plan.Hosts[id]; name != "" {
+		return name
+	}
+	h, _ := p.Want.Host(id)
+	return plan.NodeName(h, p.Observed.World.Hosts[id])
+}
+
+// MayChange reports whether another look may lead to another proposal, as something may only have been late (ComingUp).
+// A change of the whole cluster goes by how its members are; one of a host does not care for them unless it was refused.
+// A recovery is for what is down, and waits for nothing. The error is the one that Propose returned.
+func (p Proposal) MayChange(err error) bool {
+	var refused *ConfigError
+	if err != nil && !errors.As(err, &refused) {
+		return false
+	}
+	switch p.Request.(type) {
+	case Apply, RenewCertificates, RotateCA:
+	case Reset, Remove, Replace:
+		if err == nil {
+			return false
+		}
+	default:
+		return false
+	}
+	return len(p.ComingUp()) > 0
 }

@@ -207,13 +207,15 @@ func (Worker) refusal(p Proposal) error {
 	return nil
 }
 
-// planned completes a plan that the state of the world alone does not lead to.
+// planned completes a plan that the state of the world alone does not lead to. One that is refused has a decision too:
+// it says whether what is in the way may only be late.
 func planned(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Decision, error) {
+	decisions := []decide.Decision{decide.Decide(in.Decide)}
 	if err != nil {
-		return p, nil, &ConfigError{err}
+		return p, decisions, &ConfigError{err}
 	}
 	p.FirstContacts = in.FirstContacts
-	return p, []decide.Decision{decide.Decide(in.Decide)}, nil
+	return p, decisions, nil
 }
 
 // refusal is why an Apply must not be carried out; nil if it may be.

@@ -12,8 +12,9 @@ const (
 	SettleEvery   = time.Second
 )
 
-// ProposeUntilUp proposes until no member is coming up any more, for that time. What is still so then is what the
-// returned proposal says; at least one look is made.
+// ProposeUntilUp proposes until no member is coming up any more, or nothing that may only be late is in the way of the
+// request, for that time. What is still so then is what the returned proposal, or the error, says; at least one look is
+// made.
 func (e *Engine) ProposeUntilUp(ctx context.Context, r Request, within time.Duration) (Proposal, error) {
 	return e.proposeUntil(ctx, r, within, isUp, func(Proposal) {})
 }
@@ -27,7 +28,8 @@ func (e *Engine) proposeUntil(ctx context.Context, r Request, within time.Durati
 	deadline := e.cfg.Now().Add(within)
 	for {
 		p, err := e.Propose(ctx, r)
-		if err != nil || ok(p) || e.cfg.Now().After(deadline) {
+		ended := err == nil && ok(p) || err != nil && !p.MayChange(err)
+		if ended || e.cfg.Now().After(deadline) {
 			return p, err
 		}
 		again(p)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/rotation"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -95,93 +94,11 @@ func (b *builder) again(why string) {
 	b.plan.Again = why
 }
 
-// learnCA plans that everybody trusts the CA that is to sign, before it does: hosts that join, pods that start, and
-// workers. Pods that run have read the CAs when they started, and people have theirs in kubeconfigs: where some host
-// has only learnt of it in this plan, it ends here.
-func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, held string) {
-	published := []string{b.onCluster(string(step.PublishCA), Step{
-		Intent: step.With(step.PublishCAParams{}), Action: Change, Needs: slices.Clone(needs),
-		Title:  "name the next CA of the cluster beside the present one",
-		Reason: "who joins, and pods that start, must trust what API servers will show",
-		Changes: []string{
-			"ConfigMap kube-public/cluster-info",
-			"ConfigMap kube-root-ca.crt of each namespace, by the controller manager",
-		},
-	})}
-	trusted := rotation.Trusted(rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts), observed.ClusterCA)
-	workers := b.trustOnWorkers(step.LearnCA, published, func(a observed.Authority) bool {
-		return len(desired.Missing(trusted, a.Trusted)) == 0
-	})
-	needs = slices.Concat(published, workers)
-	if unseen := b.unseenNodes(d); unseen != "" {
-		b.again("nobody signs with the next CA of the cluster until all Nodes trust it, which is not known of " +
-			unseen)
-		return needs, observed.ClusterCA
-	}
-	if len(workers) > 0 || b.plansPhase(step.RotateLearn, observed.ClusterCA) {
-		b.again("the next CA of the cluster signs once nobody knows the present one alone: start pods anew, give " +
-			"people kubeconfigs (kubeone kubeconfig), and then run kubeone certificates rotate-ca --resume")
-		return needs, observed.ClusterCA
-	}
-	return []string{b.onCluster(string(step.PodsTrustCA), Step{
-		Intent: only(step.PodsTrustCA), Action: Change, Needs: needs,
-		Title: "see whether all pods know the next CA of the cluster", Reason: "they read CAs when they start",
-	})}, ""
-}
-
 // plansPhase reports whether an authority is in a phase of that kind on some host in this plan.
 func (b *builder) plansPhase(kind step.Kind, authority string) bool {
 	return slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
 		s, ok := b.plan.Step(b.id(kind, h))
 		return ok && slices.Contains(step.ParamsOf[step.RotateParams](s.Intent).Authorities, authority)
-	})
-}
-
-// forgetCA plans that all kubelets have certificates of the new CA, and that workers, and who joins, trust it alone.
-func (b *builder) forgetCA(needs []string) []string {
-	parts := []string{condition.PartKubelet, condition.PartServing}
-	const reason = "the API servers are about to trust no other CA"
-	previous, workers := needs, []string(nil)
-	for _, h := range b.joinedHosts() {
-		if h.Role == desired.ControlPlane {
-			previous = []string{b.regenerate(h, parts, reason, previous)}
-			continue
-		}
-		workers = append(workers, b.regenerate(h, parts, reason, slices.Clone(needs)))
-	}
-	renewed := []string{b.onCluster(string(step.PublishCA)+"-alone", Step{
-		Intent: step.With(step.PublishCAParams{Alone: true}), Action: Change, Needs: slices.Concat(previous, workers),
-		Title: "name the new CA of the cluster alone", Reason: reason,
-		Changes: []string{"ConfigMap kube-public/cluster-info"},
-	})}
-	none := func(observed.Authority) bool { return false }
-	return slices.Concat(renewed, b.trustOnWorkers(step.ForgetCA, renewed, none))
-}
-
-// trustOnWorkers plans a step of that kind on those workers that are members and do not trust yet what they are to.
-func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(observed.Authority) bool) []string {
-	title, reason := "trust the next CA of the cluster beside the present one", "API servers will show what it signs"
-	if kind == step.ForgetCA {
-		title = "trust the new CA of the cluster alone"
-		reason = "nobody shows anything any more that the former one signed"
-	}
-	var out []string
-	for _, h := range b.joinedHosts() {
-		if h.Role == desired.Worker && !done(b.world.Is.Hosts[h.ID].Authorities[observed.ClusterCA]) {
-			out = append(out, b.onHost(h, Step{
-				Intent: only(kind), Action: Change, Risk: Restarts, Title: title, Reason: reason,
-				Needs: slices.Clone(needs), Changes: []string{"kubelet, which starts anew; pods go on"},
-			}))
-		}
-	}
-	return out
-}
-
-// joinedHosts are those of the manifest that are members of the cluster.
-func (b *builder) joinedHosts() []desired.Host {
-	return slices.DeleteFunc(b.in.Want.Hosts(), func(h desired.Host) bool {
-		seen := b.world.Is.Hosts[h.ID]
-		return seen.Marker == nil || !seen.Marker.Complete
 	})
 }
 
@@ -211,32 +128,6 @@ func (b *builder) unrotatable(d decide.Decision, authorities []string) string {
 			": its file of certificates or public keys in /etc/kubernetes/pki is gone, or cannot be read"
 	}
 	return ""
-}
-
-// unseenNodes are the Nodes of which nobody would know what they show, and whom they trust; "" where there are none.
-func (b *builder) unseenNodes(d decide.Decision) string {
-	var out []string
-	for _, h := range b.in.Want.Hosts() {
-		if a := d.Hosts[h.ID]; a.Condition != condition.Healthy && !a.Condition.Installable() {
-			out = append(out, b.node(h)+" ("+string(a.Condition)+")")
-		}
-	}
-	for _, name := range b.nodesElsewhere() {
-		out = append(out, name+" (not of the manifest)")
-	}
-	return problem.List(out)
-}
-
-// nodesElsewhere are the names of Nodes that are none of the manifest's hosts.
-func (b *builder) nodesElsewhere() []string {
-	var out []string
-	for i := range b.in.Is.API.Nodes {
-		name := b.in.Is.API.Nodes[i].Name
-		if !slices.ContainsFunc(b.in.Want.Hosts(), func(h desired.Host) bool { return b.node(h) == name }) {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // rotateOn plans a phase on one host.
@@ -360,22 +251,6 @@ func (b *builder) renewTokens(needs []string) []string {
 		workers = append(workers, b.onHost(h, s))
 	}
 	return slices.Concat(secrets, previous, workers)
-}
-
-// trimExtensionCAs plans that extension API servers do not trust the former CAs any more.
-func (b *builder) trimExtensionCAs(d rotation.Decision, needs []string) {
-	trim := func(kind step.Kind, name string) {
-		if slices.Contains(d.Authorities, name) && !b.has(string(kind)) {
-			b.onCluster(string(kind), Step{
-				Intent: only(kind), Action: Change, Needs: slices.Clone(needs),
-				Title:   "have extension API servers trust the new key alone: " + authorityTitle(name),
-				Reason:  "API servers add to what is there, and take nothing out",
-				Changes: []string{"ConfigMap kube-system/extension-apiserver-authentication"},
-			})
-		}
-	}
-	trim(step.TrimClientCA, observed.ClusterCA)
-	trim(step.TrimFrontProxyCA, observed.FrontProxyCA)
 }
 
 // RotationGoals are the authorities that a caller may ask for, from names as people write them. None is all but the CA

@@ -14,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"kubeone/internal/authority"
+	"kubeone/internal/authority/authoritytest"
 )
 
 var told = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -23,7 +24,7 @@ func cas(t *testing.T) (pem []byte, keys []string) {
 	t.Helper()
 	var all authority.Public
 	for range 2 {
-		made, err := authority.New(told, []byte(anyCA))
+		made, err := authority.New(told, []byte(authoritytest.CA))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,16 +154,3 @@ func TestTheCAsAreAwaited(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// anyCA is a CA, of which new ones are made.
-const anyCA = `-----BEGIN CERTIFICATE-----
-MIIBUzCB+aADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMTBmFueS1jYTAe
-Fw0yNjAxMDEwMDAwMDBaFw0zNjAxMDEwMDAwMDBaMBExDzANBgNVBAMTBmFueS1j
-YTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABEFCkMgJenmjTat/cBDwd3eFL0iK
-e/s7quSuo4UoW7fchrCybLYyQjhjPpXpwIG0tc35Ih1fu+JWbb++NXPpZdijQjBA
-MA4GA1UdDwEB/wQEAwICBDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBSkW1rh
-2zmHifKoLhJNBrqQPdVaLTAKBggqhkjOPQQDAgNJADBGAiEA0lqU1rcYyUYoLURM
-JbA4DONZWENIyVVmqC3/vnu9KQ8CIQCZ7YVcxXghLJjvD8H0Evkcf+HKdpRI9UMl
-ebEQPxgXJQ==
------END CERTIFICATE-----
-`

@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"kubeone/internal/authority"
+	"kubeone/internal/authority/authoritytest"
 	"kubeone/internal/observed"
 	"kubeone/internal/system"
 )
@@ -168,7 +169,7 @@ func TestScaleDNS(t *testing.T) {
 func TestOnlyTheCAsThatAreTrustedStay(t *testing.T) {
 	t.Parallel()
 	ca := func() authority.Pair {
-		p, err := authority.New(time.Now(), []byte(anyCA))
+		p, err := authority.New(time.Now(), []byte(authoritytest.CA))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,16 +201,3 @@ func TestOnlyTheCAsThatAreTrustedStay(t *testing.T) {
 		t.Error("none is left")
 	}
 }
-
-// anyCA is a CA, of which new ones are made.
-const anyCA = `-----BEGIN CERTIFICATE-----
-MIIBUzCB+aADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMTBmFueS1jYTAe
-Fw0yNjAxMDEwMDAwMDBaFw0zNjAxMDEwMDAwMDBaMBExDzANBgNVBAMTBmFueS1j
-YTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABEFCkMgJenmjTat/cBDwd3eFL0iK
-e/s7quSuo4UoW7fchrCybLYyQjhjPpXpwIG0tc35Ih1fu+JWbb++NXPpZdijQjBA
-MA4GA1UdDwEB/wQEAwICBDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBSkW1rh
-2zmHifKoLhJNBrqQPdVaLTAKBggqhkjOPQQDAgNJADBGAiEA0lqU1rcYyUYoLURM
-JbA4DONZWENIyVVmqC3/vnu9KQ8CIQCZ7YVcxXghLJjvD8H0Evkcf+HKdpRI9UMl
-ebEQPxgXJQ==
------END CERTIFICATE-----
-`
