@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"context"
+
+	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
 	"kubeone/internal/plan"
 )
@@ -38,6 +41,26 @@ func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	}
 	p, err := plan.RotateCA(in.Decide, authorities, r.Anew)
 	return planned(p, in, err)
+}
+
+// extensionCAs finds out whom extension API servers trust, where keys are rotated: what a run that was cut off has left
+// there is to be taken out. It says nothing where the API does not.
+func (e *Engine) extensionCAs(ctx context.Context, p Proposal) map[string][]string {
+	if _, ok := p.Request.(RotateCA); !ok || p.Observed.Access == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	c, err := cluster.Connect(*p.Observed.Access)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	out, err := c.ExtensionCAs(ctx)
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // refusal is why no key may be rotated, or the rotation not be ended; nil if nothing is in the way.

@@ -38,6 +38,7 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 	approved map[string]string) (Proposal, error) {
 	p := e.recognised(r, answers)
 	who := p.who
+	who.Is.API.ExtensionCAs = e.extensionCAs(ctx, p)
 	in := planInput{
 		Input: plan.Input{
 			Decide: decide.Input{

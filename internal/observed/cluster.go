@@ -38,6 +38,9 @@ type API struct {
 	// Record is our own record in the cluster; nil where there is none.
 	Record *Record `json:"record,omitempty"`
 	Lease  *Lock   `json:"lease,omitempty"`
+	// ExtensionCAs are the keys of the CAs by which extension API servers know clients and the front proxy, by the name
+	// of the authority; nil where nobody has asked: who rotates no CA does not.
+	ExtensionCAs map[string][]string `json:"extensionCAs,omitempty"`
 	// Pool is nil where the API has no Machines, and where nobody has looked for them: who looks after one host does
 	// not.
 	Pool *Pool `json:"pool,omitempty"`

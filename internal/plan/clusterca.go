@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"kubeone/internal/decide"
@@ -25,7 +26,8 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 			"ConfigMap kube-root-ca.crt of each namespace, by the controller manager",
 		},
 	})}
-	trusted := rotation.Trusted(rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts), observed.ClusterCA)
+	has := rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts)
+	trusted := rotation.Trusted(has, observed.ClusterCA)
 	workers := b.trustOnWorkers(step.LearnCA, published, func(a observed.Authority) bool {
 		return len(desired.Missing(trusted, a.Trusted)) == 0
 	})
@@ -39,6 +41,9 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 		b.again("the next CA of the cluster signs once nobody knows the present one alone: start pods anew, give " +
 			"people kubeconfigs (kubeone kubeconfig), and then run kubeone certificates rotate-ca --resume")
 		return needs, observed.ClusterCA
+	}
+	if rotation.Signs(has, observed.ClusterCA) {
+		return needs, "" // who knows the present one alone does not believe that host: looking protects nobody any more
 	}
 	return []string{b.onCluster(string(step.PodsTrustCA), Step{
 		Intent: only(step.PodsTrustCA), Action: Change, Needs: needs,
@@ -86,6 +91,19 @@ func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(obser
 	return out
 }
 
+// leftInExtensions are those authorities of which extension API servers trust a key that no control-plane host does: a
+// run was cut off when all hosts had dropped it.
+func (b *builder) leftInExtensions() []string {
+	hosts := rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts)
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(b.in.Is.API.ExtensionCAs)) {
+		if len(desired.Missing(b.in.Is.API.ExtensionCAs[name], rotation.Trusted(hosts, name))) > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // joinedHosts are those of the manifest that are members of the cluster.
 func (b *builder) joinedHosts() []desired.Host {
 	return slices.DeleteFunc(b.in.Want.Hosts(), func(h desired.Host) bool {
@@ -98,8 +116,12 @@ func (b *builder) joinedHosts() []desired.Host {
 func (b *builder) unseenNodes(d decide.Decision) string {
 	var out []string
 	for _, h := range b.in.Want.Hosts() {
-		if a := d.Hosts[h.ID]; a.Condition != condition.Healthy && !a.Condition.Installable() {
+		switch a := d.Hosts[h.ID]; {
+		case a.Condition == condition.Healthy, a.Condition == condition.Empty:
+		case a.Condition.Silent():
 			out = append(out, b.node(h)+" ("+string(a.Condition)+")")
+		default:
+			out = append(out, b.node(h)+" ("+string(a.Condition)+": kubeone plan says what to do)")
 		}
 	}
 	for _, name := range b.nodesElsewhere() {
@@ -120,10 +142,10 @@ func (b *builder) nodesElsewhere() []string {
 	return out
 }
 
-// trimExtensionCAs plans that extension API servers do not trust the former CAs any more.
-func (b *builder) trimExtensionCAs(d rotation.Decision, needs []string) {
+// trimExtensionCAs plans that extension API servers do not trust the former CAs of those authorities any more.
+func (b *builder) trimExtensionCAs(authorities, needs []string) {
 	trim := func(kind step.Kind, name string) {
-		if slices.Contains(d.Authorities, name) && !b.has(string(kind)) {
+		if slices.Contains(authorities, name) && !b.has(string(kind)) {
 			b.onCluster(string(kind), Step{
 				Intent: only(kind), Action: Change, Needs: slices.Clone(needs),
 				Title:   "have extension API servers trust the new key alone: " + authorityTitle(name),

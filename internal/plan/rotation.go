@@ -39,9 +39,12 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 			previous = []string{b.rotateOn(b.host(id), next, previous)}
 		}
 		if next.Phase == rotation.Forget {
-			b.trimExtensionCAs(next, previous)
+			b.trimExtensionCAs(next.Authorities, previous)
 		}
 	}
+	b.trimExtensionCAs(slices.DeleteFunc(b.leftInExtensions(), func(name string) bool {
+		return anew && !slices.Contains(authorities, name)
+	}), previous)
 	if err := errors.Join(b.refused...); err != nil {
 		return Plan{}, err
 	}

@@ -277,9 +277,21 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 		t.Errorf("it signs after %v, which changes %q", s.Needs, s.Changes)
 	}
 
-	for _, name := range []string{"cp-1", "cp-2"} {
-		has(in, name, observed.ClusterCA, observed.Authority{Trusted: []string{"new", "old"}, Begun: observed.Used})
+	used := observed.Authority{Trusted: []string{"new", "old"}, Begun: observed.Used}
+	has(in, "cp-1", observed.ClusterCA, used)
+	p = clusterCA(t, in, false) // what API servers show has changed by now: no pod is looked at again
+	if diff := cmp.Diff([]string{"publish-ca", "rotate-use/cp-2 cluster", "record"}, course(p)); diff != "" {
+		t.Error(diff)
 	}
+	has(in, "cp-1", observed.ClusterCA, observed.Authority{
+		Trusted: []string{"new", "old"}, Next: "new", Begun: string(rotation.Use),
+	})
+	if p := clusterCA(t, in, false); slices.Contains(course(p), "pods-trust-ca") {
+		t.Errorf("a host has begun to sign, and pods are looked at: %v", course(p))
+	}
+
+	has(in, "cp-1", observed.ClusterCA, used)
+	has(in, "cp-2", observed.ClusterCA, used)
 	p = clusterCA(t, in, false)
 	if diff := cmp.Diff([]string{
 		"regenerate/cp-1", "regenerate/cp-2", "regenerate/w-1", "regenerate/w-2", "publish-ca-alone",
@@ -307,6 +319,37 @@ func TestAWorkerThatIsAwayHoldsUpTheClustersCA(t *testing.T) {
 	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"new", "old"}, Begun: observed.Used})
 	if p := clusterCA(t, in, false); len(p.Steps) > 0 || !strings.Contains(p.Again, "w-1 (unreachable)") {
 		t.Errorf("%q %v", p.Again, course(p))
+	}
+}
+
+// A run that was cut off when all hosts had dropped a CA leaves it with extension API servers, to which API servers only
+// add. The next one takes it out, and nothing that somebody has put there for another authority than those asked for.
+func TestWhatExtensionAPIServersStillTrustIsTakenOut(t *testing.T) {
+	t.Parallel()
+	in := signing(healthy(1, 1), "cp-1")
+	for name, c := range map[string]struct {
+		trusted map[string][]string
+		asked   []string
+		anew    bool
+		want    []string
+	}{
+		"nobody has asked": {nil, []string{observed.ClusterCA}, false, nil},
+		"all is well": {map[string][]string{observed.ClusterCA: {"old"}, observed.FrontProxyCA: {"old"}},
+			[]string{observed.ClusterCA}, false, nil},
+		"a former CA for clients": {map[string][]string{observed.ClusterCA: {"former", "old"}},
+			[]string{observed.EtcdCA}, false, []string{"trim-client-ca", "record"}},
+		"one of the front proxy": {map[string][]string{observed.FrontProxyCA: {"old", "former"}},
+			nil, false, []string{"trim-front-proxy-ca", "record"}},
+		"another one is rotated": {map[string][]string{observed.ClusterCA: {"former", "old"}},
+			[]string{observed.EtcdCA}, true, []string{
+				"rotate-learn/cp-1 etcd new etcd", "rotate-use/cp-1 etcd", "rotate-forget/cp-1 etcd", "record",
+			}},
+	} {
+		in.Is.API.ExtensionCAs = c.trusted
+		p, err := RotateCA(in, c.asked, c.anew)
+		if diff := cmp.Diff(c.want, course(p)); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
 	}
 }
 

@@ -37,8 +37,8 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasPrefix(file, nextDir) {
-			continue // it signs nothing yet
+		if strings.HasPrefix(file, nextDir) || file == succession || file == signing {
+			continue // it signs nothing yet, or is a copy of one that does or did
 		}
 		add(certificateName(file), files[file])
 	}

@@ -38,6 +38,7 @@ const (
 	etcdCA        = "/etc/kubernetes/pki/etcd/ca.crt"
 	clusterCA     = "/etc/kubernetes/pki/ca.crt"
 	succession    = pkiDir + authority.Succession
+	signing       = pkiDir + "ca-signing.crt" // the cluster's CA that signs, while there are several
 	pkiDir        = "/etc/kubernetes/pki/"
 	kubeletPKI    = "/var/lib/kubelet/pki/"
 	kubeletClient = kubeletPKI + "kubelet-client-current.pem"

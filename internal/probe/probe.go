@@ -288,7 +288,10 @@ func (p *prober) followers(ca string) []string {
 // result puts the parts together.
 func (p *prober) result(api observed.API, members etcdResult) Result {
 	world := observed.World{Hosts: make(map[string]observed.Host, len(p.answers)), API: api, Etcd: members.Etcd}
-	ca := p.knownBy(api.Via)
+	ca, answered := p.knownBy(api.Via), adminCA(p.answers[api.Via].Credentials) != ""
+	if !answered && p.CA != "" {
+		ca = p.CA // nobody has answered who could be followed to the next one; hosts are of it all the same
+	}
 	followers := p.followers(ca)
 	for id, a := range p.answers {
 		if slices.ContainsFunc(a.Host.Authorities[observed.ClusterCA].Trusted, func(key string) bool {
@@ -298,7 +301,7 @@ func (p *prober) result(api observed.API, members etcdResult) Result {
 		}
 		world.Hosts[id] = memberHealth(a.Host, members.Etcd)
 	}
-	if adminCA(p.answers[api.Via].Credentials) == "" {
+	if !answered {
 		ca = "" // nobody has answered who is of it
 	}
 	return Result{

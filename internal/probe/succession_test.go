@@ -70,6 +70,8 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 			next.ID(), false},
 		"nobody answers": {trusting(vouched, next, old), trusting(vouched, old, next), old.ID(), "", "", old.ID(),
 			false},
+		"nobody answers, and all have dropped it": {trusting(vouched, next), trusting(vouched, next), old.ID(), "", "",
+			old.ID(), false},
 		"nobody answers, and nothing is known": {trusting(vouched, next), trusting(vouched, next, old), "", "", "",
 			old.ID(), false},
 		"one has a file that nobody understands": {trusting(vouched, next, old),
@@ -112,5 +114,17 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 				t.Errorf("%s: %s is of %q, want %q", name, id, h.CAHash, c.hosts)
 			}
 		}
+	}
+}
+
+// Copies of CAs are no certificates that anybody shows: that a former CA ends breaks nothing, and cannot be renewed.
+func TestCopiesOfCAsAreNoCertificates(t *testing.T) {
+	t.Parallel()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: selfSigned(t).Certificate[0]})
+	got := certificatesOf(map[string][]byte{
+		pkiDir + "ca.crt": ca, pkiDir + authority.Succession: ca, pkiDir + "ca-signing.crt": ca, nextDir + "ca.crt": ca,
+	}, nil, time.Now().AddDate(100, 0, 0))
+	if len(got) != 1 || got[0].Name != "ca" || !got[0].Expired {
+		t.Errorf("%+v", got)
 	}
 }

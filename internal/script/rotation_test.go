@@ -336,12 +336,25 @@ func TestKubeadmWhileTheClustersCAIsRotated(t *testing.T) {
 	}
 	b.write("etc/kubernetes/admin.conf", config("both"))
 	b.command("kubeadm", "cp '"+b.path("etc/kubernetes/admin.conf")+"' '"+b.path("seen")+"'")
-	b.must("kubeadm certs renew admin.conf")
-	if b.read("seen") != config(oldCA) || b.read("etc/kubernetes/admin.conf") != config(oldCA+newCA) {
-		t.Errorf("kubeadm has seen %q, and left is %q", b.read("seen"), b.read("etc/kubernetes/admin.conf"))
+	for command, seen := range map[string]string{
+		"kubeadm init --config a":                                           oldCA,
+		"kubeadm init phase kubeconfig kubelet --config a":                  oldCA,
+		"kubeadm join phase control-plane-prepare kubeconfig --config a":    oldCA,
+		"kubeadm certs renew admin.conf --config a":                         oldCA + newCA,
+		"kubeadm upgrade node phase kubelet-config --patches a":             oldCA + newCA, // it asks any API server
+		"kubeadm join phase kubelet-start --config a":                       oldCA + newCA,
+		"kubeadm init phase kubelet-finalize enable-client-cert-rotation a": oldCA + newCA,
+	} {
+		b.must(command)
+		if b.read("seen") != config(seen) || b.read("etc/kubernetes/admin.conf") != config(oldCA+newCA) {
+			t.Errorf("%s has seen %q, and left is %q", command, b.read("seen"), b.read("etc/kubernetes/admin.conf"))
+		}
 	}
 	b.command("kubeadm", "exit 3")
-	b.fails("kubeadm certs renew admin.conf", "")
+	b.fails("kubeadm init phase kubeconfig admin", "")
+	if b.read("etc/kubernetes/admin.conf") != config(oldCA+newCA) {
+		t.Errorf("a failure has left %q", b.read("etc/kubernetes/admin.conf"))
+	}
 
 	b.write("etc/kubernetes/pki/ca.crt", newCA)
 	b.write("etc/kubernetes/admin.conf", config("one"))

@@ -69,7 +69,7 @@ func (s *story) keys() keys {
 	out := keys{}
 	for _, h := range s.Lab.ControlPlanes() {
 		text, err := h.Exec(s.Context(), `cd /etc/kubernetes/pki
-[ ! -e next ] && [ ! -e /etc/kubeone/rotation ] || echo left over
+[ ! -e next ] && [ ! -e /etc/kubeone/rotation ] || echo 'left over!'
 for file in sa.pub *.crt etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done`)
 		s.must(err)
 		files := map[string][]byte{}
@@ -109,12 +109,19 @@ for file in sa.pub *.crt etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done`
 		}
 	}
 	s.eventually("extension API servers trust one CA alone", time.Minute, func(ctx context.Context) error {
-		told, err := s.Kube(ctx, "-n", "kube-system", "get", "configmap", "extension-apiserver-authentication", "-o",
-			`jsonpath={.data.requestheader-client-ca-file}`)
-		if got := authority.Keys([]byte(told)); err == nil && (len(got) != 1 || got[0] != out[observed.FrontProxyCA]) {
-			return fmt.Errorf("they trust %v", got)
+		for key, name := range map[string]string{
+			"client-ca-file": observed.ClusterCA, "requestheader-client-ca-file": observed.FrontProxyCA,
+		} {
+			told, err := s.Kube(ctx, "-n", "kube-system", "get", "configmap", "extension-apiserver-authentication", "-o",
+				"jsonpath={.data."+key+"}")
+			if err != nil {
+				return err
+			}
+			if got := authority.Keys([]byte(told)); len(got) != 1 || got[0] != out[name] {
+				return fmt.Errorf("%s has %v", key, got)
+			}
 		}
-		return err
+		return nil
 	})
 	return out
 }

@@ -77,7 +77,7 @@ func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
 		what := "wait for the CAs in ConfigMap " + namespace + "/"
 		err := apicall.Await(ctx, p.Kubernetes.CoreV1().ConfigMaps(namespace), what, rootCA,
 			func(held *corev1.ConfigMap) (bool, string, error) {
-				return tells(held, keys), "the controller manager has not brought them yet", nil
+				return tells([]byte(held.Data[rootCAKey]), keys), "the controller manager has not brought them yet", nil
 			})
 		if err != nil {
 			return err
@@ -86,8 +86,8 @@ func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
 	return nil
 }
 
-func tells(held *corev1.ConfigMap, keys []string) bool {
-	has := authority.Keys([]byte(held.Data[rootCAKey]))
+func tells(pem []byte, keys []string) bool {
+	has := authority.Keys(pem)
 	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(has, key) })
 }
 
@@ -111,7 +111,8 @@ func (p Publisher) namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Unaware are the pods, "namespace/name" and sorted, in which something may know the cluster by fewer CAs than those:
-// it started before they were brought to it. Pods that are told no CA are not among them, nor those that have ended.
+// it started before they were brought to it, in a ConfigMap or in the Secret of a service account. Pods that are told no
+// CA are not among them, nor those that have ended.
 func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error) {
 	told, err := p.toldAt(ctx, keys)
 	if err != nil {
@@ -133,7 +134,8 @@ func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error)
 			return nil, err
 		}
 		for i := range list.Items {
-			if pod := &list.Items[i]; isTold(pod) && !aware(pod, told[pod.Namespace]) {
+			pod := &list.Items[i]
+			if slices.ContainsFunc(sources(pod, told), func(at time.Time) bool { return !aware(pod, at) }) {
 				out = append(out, pod.Namespace+"/"+pod.Name)
 			}
 		}
@@ -144,8 +146,48 @@ func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error)
 	}
 }
 
-// toldAt is since when the pods of each namespace are told those keys, as far as they are.
-func (p Publisher) toldAt(ctx context.Context, keys []string) (map[string]time.Time, error) {
+// sinceWhen is since when those keys are named to pods; the zero time where they are not.
+type sinceWhen struct {
+	namespaces map[string]time.Time // in the ConfigMap of each
+	secrets    map[string]time.Time // in Secrets with tokens, by "namespace/name"
+}
+
+func (p Publisher) toldAt(ctx context.Context, keys []string) (sinceWhen, error) {
+	namespaces, err := p.inNamespaces(ctx, keys)
+	if err != nil {
+		return sinceWhen{}, err
+	}
+	secrets, err := p.inSecrets(ctx, keys)
+	return sinceWhen{namespaces, secrets}, err
+}
+
+// inSecrets is since when the Secrets of service accounts have those keys.
+func (p Publisher) inSecrets(ctx context.Context, keys []string) (map[string]time.Time, error) {
+	out := map[string]time.Time{}
+	err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) error {
+		list, err := p.Kubernetes.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+			FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken),
+		})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			held := &list.Items[i]
+			if held.Type != corev1.SecretTypeServiceAccountToken {
+				continue
+			}
+			out[held.Namespace+"/"+held.Name] = time.Time{}
+			if tells(held.Data[rootCAKey], keys) {
+				out[held.Namespace+"/"+held.Name] = written(held)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// inNamespaces is since when the pods of each namespace are told those keys, as far as they are.
+func (p Publisher) inNamespaces(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	namespaces, err := p.namespaces(ctx)
 	if err != nil {
 		return nil, err
@@ -163,7 +205,7 @@ func (p Publisher) toldAt(ctx context.Context, keys []string) (map[string]time.T
 		if err != nil {
 			return nil, err
 		}
-		if tells(held, keys) {
+		if tells([]byte(held.Data[rootCAKey]), keys) {
 			out[namespace] = written(held)
 		}
 	}
@@ -185,19 +227,40 @@ func written(o metav1.Object) time.Time {
 	return at
 }
 
-// isTold reports whether a pod that has not ended is told the cluster's CAs.
-func isTold(pod *corev1.Pod) bool {
+// sources are since when each volume that tells a pod the cluster's CAs has them. A pod that has ended is told nothing.
+func sources(pod *corev1.Pod, at sinceWhen) []time.Time {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		if v.ConfigMap != nil && v.ConfigMap.Name == rootCA {
-			return true
+	var out []time.Time
+	inMap := func(name string) {
+		if name == rootCA {
+			out = append(out, at.namespaces[pod.Namespace])
 		}
-		return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
-			return s.ConfigMap != nil && s.ConfigMap.Name == rootCA
-		})
-	})
+	}
+	inSecret := func(name string) {
+		if since, ok := at.secrets[pod.Namespace+"/"+name]; ok {
+			out = append(out, since)
+		}
+	}
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.ConfigMap != nil:
+			inMap(v.ConfigMap.Name)
+		case v.Secret != nil:
+			inSecret(v.Secret.SecretName)
+		case v.Projected != nil:
+			for _, s := range v.Projected.Sources {
+				switch {
+				case s.ConfigMap != nil:
+					inMap(s.ConfigMap.Name)
+				case s.Secret != nil:
+					inSecret(s.Secret.Name)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // aware reports whether all that runs in a pod began after it was told the CAs. Times of the API have whole seconds:

@@ -112,6 +112,27 @@ func namespaceOf(name string, pem []byte, age time.Duration) []runtime.Object {
 	}
 }
 
+// secret has a service account's token, and was told these CAs when its namespace was.
+func secret(name string, pem []byte) *corev1.Secret {
+	at := metav1.NewTime(told)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "a", Name: name, CreationTimestamp: metav1.NewTime(told.Add(-time.Hour)),
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Time: &at}},
+		},
+		Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{rootCAKey: pem},
+	}
+}
+
+// reads has a pod mount a Secret, and nothing else.
+func reads(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: name},
+		}}}
+	}
+}
+
 func TestPodsThatBeganTooEarlyAreNamed(t *testing.T) {
 	t.Parallel()
 	pem, keys := cas(t)
@@ -138,9 +159,17 @@ func TestPodsThatBeganTooEarlyAreNamed(t *testing.T) {
 			}}}
 		}),
 		untold,
+		secret("told", pem), secret("untold", []byte(one+"E-----\n")),
+		pod("reads-secret", -time.Hour, -time.Hour, reads("told")),
+		pod("read-secret-later", time.Minute, time.Minute, reads("told")),
+		pod("reads-untold-secret", time.Minute, time.Minute, reads("untold")),
+		pod("reads-another-secret", -time.Hour, -time.Hour, reads("password")),
 	)
 	got, err := (Publisher{fake.NewClientset(objects...)}).Unaware(t.Context(), keys)
-	want := []string{"a/before", "a/not-yet-running", "a/restarted-at-once", "a/sidecar", "a/with-it", "untold/new"}
+	want := []string{
+		"a/before", "a/not-yet-running", "a/reads-secret", "a/reads-untold-secret", "a/restarted-at-once", "a/sidecar",
+		"a/with-it", "untold/new",
+	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -195,6 +196,14 @@ func TestOnlyTheCAsThatAreTrustedStay(t *testing.T) {
 		got, err := maps.Get(t.Context(), m.Name, metav1.GetOptions{})
 		if err != nil || got.Data[proxies] != step.proxies || got.Data[clients] != step.clients {
 			t.Errorf("%s: %v, %v", step.name, got.Data, err)
+		}
+		told, err := s.ExtensionCAs(t.Context())
+		want := map[string][]string{
+			observed.FrontProxyCA: authority.Keys([]byte(step.proxies)),
+			observed.ClusterCA:    authority.Keys([]byte(step.clients)),
+		}
+		if diff := cmp.Diff(want, told); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", step.name, err, diff)
 		}
 	}
 	if err := s.TrimExtensionCAs(t.Context(), observed.FrontProxyCA, []string{former.ID()}); err == nil {

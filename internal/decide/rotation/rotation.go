@@ -172,6 +172,15 @@ func Given(hosts []Host, name string) bool {
 	return slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Next != "" })
 }
 
+// Signs reports whether the key that is to sign in the end signs on some host, or has begun to.
+func Signs(hosts []Host, name string) bool {
+	goal := Goal(hosts, name)
+	return slices.ContainsFunc(hosts, func(h Host) bool {
+		a := h.Authorities[name]
+		return a.Signer() == goal || a.Begun == string(Use)
+	})
+}
+
 // signers are the keys by which anything may be signed that somebody shows, and the one that is to sign.
 func signers(hosts []Host, name string) []string {
 	out := []string{Goal(hosts, name)}

@@ -359,12 +359,21 @@ plain_config() {
 	printf '%s\n' "$SECRETS/kubeadm-plain.yaml"
 }
 
-# kubeadm writes into kubeconfigs the first of the cluster's CAs alone, and refuses one that has others: while that is rotated, they
-# have it before, and all of them afterwards.
+# kubeadm writes into kubeconfigs the first of the cluster's CAs alone: while that is rotated, they have all of them afterwards, however
+# it ended. Where it makes kubeconfigs, which are on control-plane hosts, it refuses one that has others than the first, by which that
+# host signs: they have it alone before. A worker's first one may be the former CA, which API servers do not show any more.
 kubeadm() {
-	! several_cas || trust_in_kubeconfigs first_ca
-	"$BIN/kubeadm" "$@" || return
-	! several_cas || trust_in_kubeconfigs all_cas
+	if ! several_cas; then
+		"$BIN/kubeadm" "$@"
+		return
+	fi
+	case " $* " in
+	*" phase kubeconfig "* | *" control-plane-prepare kubeconfig "* | " init --"*) trust_in_kubeconfigs first_ca ;;
+	esac
+	ended=0
+	"$BIN/kubeadm" "$@" || ended=$?
+	trust_in_kubeconfigs all_cas
+	return "$ended"
 }
 
 # several_cas succeeds while the cluster's CA is rotated, and this host trusts the present one and the next.
