@@ -152,7 +152,7 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	f := &applyFlags{}
 	var authorities []string
-	var resume, alpha bool
+	var resume bool
 	cmd := &cobra.Command{
 		Use:   "rotate-ca [MANIFEST]",
 		Short: "Rotate the CAs of etcd, of the front proxy and of the cluster, and the key of service accounts",
@@ -166,16 +166,10 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 			"key.\n\n" +
 			"The CA of the cluster is that by which clients know the API. When all hosts trust the new one, the\n" +
 			"command ends and says what people have to do: start pods anew, and fetch kubeconfigs. With --resume\n" +
-			"it goes on when that is done. This is an alpha: it needs --alpha, and is nothing for a cluster that\n" +
-			"must not be lost.\n\n" +
+			"it goes on when that is done, and once more when people have kubeconfigs of the new one.\n\n" +
 			"A run that was interrupted goes on where it ended, with --resume or without.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if slices.Contains(authorities, observed.ClusterCA) && !alpha {
-				return &classError{exitConfig, errors.New("the rotation of the cluster's own CA is an alpha, which " +
-					"has not come to its end on a cluster of real hosts yet: --alpha begins it, where losing the " +
-					"cluster is no harm")}
-			}
 			run := certificateRun{
 				request: engine.RotateCA{Authorities: authorities, Anew: !resume},
 				none:    "No changes. No rotation has begun that could be ended.",
@@ -191,7 +185,6 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	cmd.Flags().StringSliceVar(&authorities, "authority", nil,
 		"rotate only these keys: "+strings.Join(observed.Authorities(), ", "))
 	cmd.Flags().BoolVar(&resume, "resume", false, "end a rotation that has begun, and begin none")
-	cmd.Flags().BoolVar(&alpha, "alpha", false, "allow what is not proven yet: the rotation of the cluster's own CA")
 	f.registerRun(cmd)
 	return cmd
 }

@@ -99,10 +99,10 @@ func (s *story) joinsMeanwhile(name string) {
 }
 
 func (s *story) caLearnt() {
-	s.run(2, []string{"certificates", "rotate-ca", "--authority", "cluster", "--alpha", "--dry-run"},
+	s.run(2, []string{"certificates", "rotate-ca", "--authority", "cluster", "--dry-run"},
 		"trust a new key beside the present one: the cluster's CA", "start pods anew")
 	l := s.loaded()
-	s.killedAt(apply.StepDone, "rotate-learn/cp-1", "--authority", "cluster", "--alpha")
+	s.killedAt(apply.StepDone, "rotate-learn/cp-1", "--authority", "cluster")
 	s.run(0, []string{"plan"}, "rotation of cluster has begun")
 	s.killedAt(apply.StepStarted, "learn-ca/", "--resume")
 	s.run(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "start pods anew")
