@@ -51,20 +51,30 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 	})}, ""
 }
 
-// forgetCA plans that all kubelets have certificates of the new CA, and that workers, and who joins, trust it alone.
+// forgetCA plans that all kubelets have certificates of the new CA, and that workers, and who joins, trust it alone. A
+// kubelet that asks for certificates is without any until it is answered, which takes a run: no more workers than may be
+// unavailable ask at the same time, and where one is not answered no other asks.
 func (b *builder) forgetCA(needs []string) []string {
 	parts := []string{condition.PartKubelet, condition.PartServing}
 	const reason = "the API servers are about to trust no other CA"
-	previous, workers := needs, []string(nil)
+	previous, workers := needs, []desired.Host(nil)
 	for _, h := range b.joinedHosts() {
 		if h.Role == desired.ControlPlane {
 			previous = []string{b.regenerate(h, parts, reason, previous)}
 			continue
 		}
-		workers = append(workers, b.regenerate(h, parts, reason, slices.Clone(needs)))
+		workers = append(workers, h)
+	}
+	asked, wide := make([]string, 0, len(workers)), b.in.Want.Upgrade.AtOnce(len(workers))
+	for n, h := range workers {
+		after := needs
+		if n >= wide {
+			after = union(needs, asked[n-wide:n-wide+1])
+		}
+		asked = append(asked, b.regenerate(h, parts, reason, after))
 	}
 	renewed := []string{b.onCluster(string(step.PublishCA)+"-alone", Step{
-		Intent: step.With(step.PublishCAParams{Alone: true}), Action: Change, Needs: slices.Concat(previous, workers),
+		Intent: step.With(step.PublishCAParams{Alone: true}), Action: Change, Needs: slices.Concat(previous, asked),
 		Title: "name the new CA of the cluster alone", Reason: reason,
 		Changes: []string{"ConfigMap kube-public/cluster-info"},
 	})}

@@ -300,6 +300,9 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 	}, course(p)); diff != "" || p.Again != "" {
 		t.Errorf("%q %s", p.Again, diff)
 	}
+	if s, _ := p.Step("regenerate/w-2"); !slices.Contains(s.Needs, "regenerate/w-1") {
+		t.Errorf("all workers' kubelets are without certificates at the same time: %v", s.Needs)
+	}
 	if s, _ := p.Step("rotate-forget/cp-1"); !strings.Contains(strings.Join(s.Changes, "\n"), "refused from then on") {
 		t.Errorf("nobody is told of kubeconfigs: %q", s.Changes)
 	}
