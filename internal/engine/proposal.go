@@ -149,8 +149,8 @@ func (p Proposal) NameOf(id string) string {
 }
 
 // MayChange reports whether another look may lead to another proposal, as something may only have been late (ComingUp).
-// A change of the whole cluster goes by how its members are; one of a host does not care for them unless it was refused.
-// A recovery is for what is down, and waits for nothing. The error is the one that Propose returned.
+// A change of the whole cluster goes by how its members are; one of a host does not care for them unless it was
+// refused. A recovery is for what is down, and waits for nothing. The error is the one that Propose returned.
 func (p Proposal) MayChange(err error) bool {
 	var refused *ConfigError
 	if err != nil && !errors.As(err, &refused) {

@@ -325,8 +325,8 @@ func TestAWorkerThatIsAwayHoldsUpTheClustersCA(t *testing.T) {
 	}
 }
 
-// A run that was cut off when all hosts had dropped a CA leaves it with extension API servers, to which API servers only
-// add. The next one takes it out, and nothing that somebody has put there for another authority than those asked for.
+// A run that was cut off when all hosts had dropped a CA leaves it with extension API servers, to which API servers
+// only add. The next one takes it out, and nothing that somebody has put there for an authority that is not asked for.
 func TestWhatExtensionAPIServersStillTrustIsTakenOut(t *testing.T) {
 	t.Parallel()
 	in := signing(healthy(1, 1), "cp-1")

@@ -112,8 +112,8 @@ for file in sa.pub *.crt etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done`
 		for key, name := range map[string]string{
 			"client-ca-file": observed.ClusterCA, "requestheader-client-ca-file": observed.FrontProxyCA,
 		} {
-			told, err := s.Kube(ctx, "-n", "kube-system", "get", "configmap", "extension-apiserver-authentication", "-o",
-				"jsonpath={.data."+key+"}")
+			told, err := s.Kube(ctx, "-n", "kube-system", "get", "configmap", "extension-apiserver-authentication",
+				"-o", "jsonpath={.data."+key+"}")
 			if err != nil {
 				return err
 			}

@@ -111,8 +111,8 @@ func (p Publisher) namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Unaware are the pods, "namespace/name" and sorted, in which something may know the cluster by fewer CAs than those:
-// it started before they were brought to it, in a ConfigMap or in the Secret of a service account. Pods that are told no
-// CA are not among them, nor those that have ended.
+// it started before they were brought to it, in a ConfigMap or in the Secret of a service account. Pods that are told
+// no CA are not among them, nor those that have ended.
 func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error) {
 	told, err := p.toldAt(ctx, keys)
 	if err != nil {

@@ -204,7 +204,7 @@ func (w *World) Repair(h *Host) bool {
 		return w.finishJoin(h)
 	}
 	r := w.EtcdCluster()
-	mended := h.ControlPlane && h.Run.API == "" && w.mendKeys(h)
+	mended := h.ControlPlane && w.mendKeys(h)
 	whole := !mended && !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
 		(r == nil || r.Objects.Node(h.Name) != nil) &&
 		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
@@ -230,14 +230,15 @@ func (w *World) Repair(h *Host) bool {
 	return true
 }
 
-// mendKeys has an API server that is told of keys which are gone do without, where no Secret is stored by them, or gets
-// them from a backup where no other host has them. It reports whether there was anything of that sort.
+// mendKeys has an API server that cannot start, as it is told of keys which are gone, do without them where no Secret is
+// stored by them. Else it gets them from a backup where no other host has them. It reports whether there was anything of
+// that sort.
 func (w *World) mendKeys(h *Host) bool {
 	d := &h.Disk
 	switch {
 	case !d.KeysGone:
 		return false
-	case !w.blind(h, nil):
+	case h.Run.API == "" && !w.blind(h, nil):
 		d.Keys, d.Told, d.KeysGone = nil, nil, false
 		return true
 	case !w.othersHaveKeys(h):
