@@ -334,7 +334,7 @@ func TestKubeadmWhileTheClustersCAIsRotated(t *testing.T) {
 	if diff != "" || !strings.Contains(b.read(patch), "ca-signing.crt") {
 		t.Errorf("a host that joins: %s, %q", diff, b.read(patch))
 	}
-	b.write("etc/kubernetes/admin.conf", config("both"))
+	b.write("etc/kubernetes/admin.conf", config(oldCA+newCA))
 	b.command("kubeadm", "cp '"+b.path("etc/kubernetes/admin.conf")+"' '"+b.path("seen")+"'")
 	for command, seen := range map[string]string{
 		"kubeadm init --config a":                                           oldCA,
