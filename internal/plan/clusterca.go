@@ -52,8 +52,8 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 }
 
 // forgetCA plans that all kubelets have certificates of the new CA, and that workers, and who joins, trust it alone. A
-// kubelet that asks for certificates is without any until it is answered, which takes a run: no more workers than may be
-// unavailable ask at the same time, and where one is not answered no other asks.
+// kubelet that asks for certificates is without any until it is answered, which takes a run: no more workers than may
+// be unavailable ask at the same time, and where one is not answered no other asks.
 func (b *builder) forgetCA(needs []string) []string {
 	parts := []string{condition.PartKubelet, condition.PartServing}
 	const reason = "the API servers are about to trust no other CA"

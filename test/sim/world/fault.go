@@ -230,9 +230,9 @@ func (w *World) Repair(h *Host) bool {
 	return true
 }
 
-// mendKeys has an API server that cannot start, as it is told of keys which are gone, do without them where no Secret is
-// stored by them. Else it gets them from a backup where no other host has them. It reports whether there was anything of
-// that sort.
+// mendKeys has an API server that cannot start, as it is told of keys which are gone, do without them where no Secret
+// is stored by them. Else it gets them from a backup where no other host has them. It reports whether there was
+// anything of that sort.
 func (w *World) mendKeys(h *Host) bool {
 	d := &h.Disk
 	switch {
