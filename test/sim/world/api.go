@@ -89,7 +89,7 @@ func (w *World) known(before map[string]string) map[string]string {
 
 func deleteNode(w *World, q query) (bool, error) {
 	owner := w.Host(q.in.NodeName)
-	if owner != nil && owner.Disk.Marker == nil {
+	if owner != nil && !owner.Disk.Joined() {
 		owner = w.Host(q.by.Host) // a new machine is in the place of the one whose Node it was
 	}
 	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: owner})
