@@ -247,7 +247,10 @@ func (c *Checker) planned(e world.Effect) {
 		c.Break(Role, "step %s takes %s for a %s, and it has joined as a %s", s.ID, h.Name, s.Intent.Role,
 			h.Disk.Marker.Role)
 	}
-	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID {
+	// Who is silent at an address that is another host's ID has one that nobody knows it by: the Node's name was approved.
+	named := e.Verb == world.NodeDeleted && c.World.Host(s.Host) == nil && e.Host != nil &&
+		s.Intent.NodeName == e.Host.Name
+	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID && !named {
 		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)
 	}
 }
