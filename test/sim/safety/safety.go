@@ -247,7 +247,8 @@ func (c *Checker) planned(e world.Effect) {
 		c.Break(Role, "step %s takes %s for a %s, and it has joined as a %s", s.ID, h.Name, s.Intent.Role,
 			h.Disk.Marker.Role)
 	}
-	// Who is silent at an address that is another host's ID has one that nobody knows it by: the Node's name was approved.
+	// Who is silent at an address that is another host's ID has one by which nobody knows it: what was approved is the
+	// Node's name.
 	named := e.Verb == world.NodeDeleted && c.World.Host(s.Host) == nil && e.Host != nil &&
 		s.Intent.NodeName == e.Host.Name
 	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID && !named {
