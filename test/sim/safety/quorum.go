@@ -156,7 +156,10 @@ func (c *Checker) begun(e world.Effect) {
 	}
 	for _, h := range c.World.Hosts {
 		if e.By.Kind == step.Restore {
-			if h != e.Host && h.Run.Etcd {
+			// Nobody tells of a host that is not of the manifest, with an etcd of which the data here has never been.
+			unknown := h.Outside && h.Disk.Data != nil && e.Host.Disk.Data != nil &&
+				h.Disk.Data.EtcdCluster != e.Host.Disk.Data.EtcdCluster
+			if h != e.Host && h.Run.Etcd && !unknown {
 				c.Break(OneBrain, "%s restores etcd on %s while that of %s runs", e.By.Step, e.Host.Name, h.Name)
 			}
 			continue
