@@ -40,27 +40,27 @@ func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}
 	p, err := plan.RotateCA(in.Decide, authorities, r.Anew)
+	if err == nil && in.unread != nil && len(p.Steps) == 0 && p.Blocked == "" {
+		p.Blocked = "whom extension API servers trust could not be read, so that nobody knows whether a rotation has " +
+			"ended: " + in.unread.Error()
+	}
 	return planned(p, in, err)
 }
 
 // extensionCAs finds out whom extension API servers trust, where keys are rotated: what a run that was cut off has left
-// there is to be taken out. It says nothing where the API does not.
-func (e *Engine) extensionCAs(ctx context.Context, p Proposal) map[string][]string {
+// there is to be taken out. Nothing is known where no API has answered.
+func (e *Engine) extensionCAs(ctx context.Context, p Proposal) (map[string][]string, error) {
 	if _, ok := p.Request.(RotateCA); !ok || p.Observed.Access == nil {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	c, err := cluster.Connect(*p.Observed.Access)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer c.Close()
-	out, err := c.ExtensionCAs(ctx)
-	if err != nil {
-		return nil
-	}
-	return out
+	return c.ExtensionCAs(ctx)
 }
 
 // refusal is why no key may be rotated, or the rotation not be ended; nil if nothing is in the way.

@@ -38,7 +38,8 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 	approved map[string]string) (Proposal, error) {
 	p := e.recognised(r, answers)
 	who := p.who
-	who.Is.API.ExtensionCAs = e.extensionCAs(ctx, p)
+	extensionCAs, unread := e.extensionCAs(ctx, p)
+	who.Is.API.ExtensionCAs = extensionCAs
 	in := planInput{
 		Input: plan.Input{
 			Decide: decide.Input{
@@ -48,6 +49,7 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 			FirstContacts: firstContacts(who.Is, approved),
 		},
 		progress: e.progress(ctx, p),
+		unread:   unread,
 		ids:      who.IDs,
 	}
 	apply, whole := r.(Apply)

@@ -28,6 +28,7 @@ type Request interface {
 type planInput struct {
 	plan.Input
 	progress map[string]plan.Progress // as plan.RecoverOptions.Progress
+	unread   error                    // why Decide.Is.API.ExtensionCAs could not be read where keys are rotated
 	ids      map[string]string        // what the hosts of the request are called in the input
 }
 
