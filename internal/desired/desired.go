@@ -308,15 +308,23 @@ func (c *Cluster) Hosts() []Host {
 	return append(append(make([]Host, 0, len(c.ControlPlane)+len(c.Workers)), c.ControlPlane...), c.Workers...)
 }
 
-// Host returns the host with that ID, public or private address, or hostname, and whether there is one.
+// Host returns the host with that ID, else the first with that public or private address, or hostname, and whether
+// there is one. A host that has moved may have an address that is another one's ID.
 func (c *Cluster) Host(name string) (Host, bool) {
-	for _, h := range c.Hosts() {
-		if name != "" && (h.ID == name || h.PublicAddress == name || h.PrivateAddress == name ||
-			strings.EqualFold(h.Hostname, name)) {
-			return h, true
-		}
+	if name == "" {
+		return Host{}, false
 	}
-	return Host{}, false
+	hosts := c.Hosts()
+	i := slices.IndexFunc(hosts, func(h Host) bool { return h.ID == name })
+	if i < 0 {
+		i = slices.IndexFunc(hosts, func(h Host) bool {
+			return h.PublicAddress == name || h.PrivateAddress == name || strings.EqualFold(h.Hostname, name)
+		})
+	}
+	if i < 0 {
+		return Host{}, false
+	}
+	return hosts[i], true
 }
 
 // KubeletVersion is the version of the host's kubelet, without a leading v.

@@ -40,11 +40,17 @@ func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}
 	p, err := plan.RotateCA(in.Decide, authorities, r.Anew)
-	if err == nil && in.unread != nil && len(p.Steps) == 0 && p.Blocked == "" {
+	return planned(endUnknown(p, in.unread), in, err)
+}
+
+// endUnknown blocks a plan that would say that no rotation has begun, where whom extension API servers trust could not
+// be read.
+func endUnknown(p plan.Plan, unread error) plan.Plan {
+	if unread != nil && len(p.Steps) == 0 && p.Blocked == "" {
 		p.Blocked = "whom extension API servers trust could not be read, so that nobody knows whether a rotation has " +
-			"ended: " + in.unread.Error()
+			"ended: " + unread.Error()
 	}
-	return planned(p, in, err)
+	return p
 }
 
 // extensionCAs finds out whom extension API servers trust, where keys are rotated: what a run that was cut off has left

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"kubeone/internal/plan"
+	"kubeone/internal/step"
 )
 
 func TestWithoutAClusterThereIsNothingToRenew(t *testing.T) {
@@ -20,5 +23,30 @@ func TestWithoutAClusterThereIsNothingToRenew(t *testing.T) {
 	}
 	if done := s.changed(); len(done) > 0 {
 		t.Errorf("hosts were asked to %q", done)
+	}
+}
+
+func TestARotationWhoseEndIsUnknownHasNotEnded(t *testing.T) {
+	t.Parallel()
+	unread := errors.New("connection refused")
+	steps := []plan.Step{{ID: "rotate-ca/cp-1", Intent: step.Intent{Kind: step.RotateLearn}}}
+	for name, c := range map[string]struct {
+		plan   plan.Plan
+		unread error
+		want   string // in why the plan is blocked; "" if it is not
+	}{
+		"read, and nothing is left":     {},
+		"not read, and nothing is left": {unread: unread, want: "connection refused"},
+		"not read, and steps are left":  {plan: plan.Plan{Steps: steps}, unread: unread},
+		"blocked by something else": {plan: plan.Plan{Blocked: "a host is broken"}, unread: unread,
+			want: "a host is broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := endUnknown(c.plan, c.unread).Blocked
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q", got)
+			}
+		})
 	}
 }

@@ -37,6 +37,7 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 		return Plan{}, err
 	}
 	h := b.host(id)
+	id = cmp.Or(h.ID, id)
 	if gone {
 		b.plan.Operator = append(b.plan.Operator, problem.Instruction{
 			Host: id, Problems: []problem.Problem{{Code: problem.SuccessorNeeded, Host: id}},
@@ -66,10 +67,11 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 		return nil, err
 	}
 	b := newBuilder(in, route)
+	h := b.host(id)
+	id = cmp.Or(h.ID, id) // it may have been named by an address
 	if node := decide.Decide(in).Hosts[id].Node; node != "" {
 		b.names[id] = node // a host that is silent is known by its address
 	}
-	h := b.host(id)
 	seen := b.world.Is.Hosts[id]
 	reached := seen.Reach == observed.Reached
 	machine := b.machineOn(h)

@@ -198,3 +198,30 @@ func TestAHostThatCallsItselfAnotherTakesOnlyItselfOut(t *testing.T) {
 		}
 	}
 }
+
+// Machines that had exchanged their addresses are who they were: the ID of each is the address of the other.
+func TestOneOfTwoHostsThatExchangedTheirAddressesLeaves(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 2)
+	w := in.Want.Workers
+	w[0].PublicAddress, w[1].PublicAddress = w[1].PublicAddress, w[0].PublicAddress
+	w[0].PrivateAddress, w[1].PrivateAddress = w[1].PrivateAddress, w[0].PrivateAddress
+	for i, n := range in.Is.API.Nodes {
+		for _, h := range w {
+			if n.Name == h.Hostname {
+				in.Is.API.Nodes[i].Addresses = []string{h.PrivateAddress}
+			}
+		}
+	}
+	for _, h := range w {
+		p, err := RemoveNode(in, h.ID, false)
+		if err != nil || len(p.Steps) == 0 {
+			t.Fatalf("%s: %d steps, %v", h.Hostname, len(p.Steps), err)
+		}
+		for _, s := range p.Steps {
+			if s.Host != "" && (s.Host != h.ID || s.Intent.NodeName != h.Hostname) {
+				t.Errorf("%s leaves, and %s is about %s at %s", h.Hostname, s.ID, s.Intent.NodeName, s.Host)
+			}
+		}
+	}
+}

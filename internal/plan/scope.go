@@ -24,7 +24,9 @@ type Scope struct {
 }
 
 // LockScope says what the run of a plan locks. A plan is about workers alone if each of its steps is about one worker
-// that answers, or a join token of its own; every other plan is about the cluster.
+// that answers, or a join token of its own; every other plan is about the cluster. A host that the manifest calls a
+// worker is none as long as the cluster has its Node as a control-plane host's, or lists a member of etcd as its, or
+// the host itself says so.
 func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	if len(p.Steps) == 0 {
 		return Scope{}
@@ -61,9 +63,18 @@ func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
 		return true
 	case step.ItsHost:
 		h, ok := want.Host(s.Host)
-		return ok && h.Role == desired.Worker && is.Hosts[h.ID].Reach == observed.Reached
+		return ok && h.Role == desired.Worker && is.Hosts[h.ID].Reach == observed.Reached && !inControlPlane(h, is)
 	}
 	return false
+}
+
+// inControlPlane reports whether the cluster knows the host as one of its control plane, or the host says that it is,
+// whatever the manifest says.
+func inControlPlane(h desired.Host, is observed.World) bool {
+	seen := is.Hosts[h.ID]
+	node := match.Node(is.API.Nodes, &h, &seen)
+	return seen.SaysControlPlane() || node != nil && node.ControlPlane ||
+		match.MemberIndex(is.Etcd.Members, h, NodeName(h, seen)) >= 0
 }
 
 // complete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes without

@@ -57,6 +57,30 @@ func TestWhatAPlanLocks(t *testing.T) {
 			steps: []Step{on(w1, step.DrainNode), on(w1, step.ResetHost), on(w1, step.DeleteNode)},
 			want:  Scope{Hosts: []string{w1}},
 		},
+		"a worker's Node is still that of the control-plane host which it was": {
+			steps: []Step{on(w1, step.Prepare), on(w1, step.DeleteNode), on(w1, step.JoinWorker)},
+			world: func(is *observed.World) {
+				is.API.Nodes = append(is.API.Nodes, observed.Node{Name: "w-1", ControlPlane: true})
+			},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1)},
+		},
+		"a worker says that it is of the control plane": {
+			steps: []Step{on(w1, step.ResetHost)},
+			world: func(is *observed.World) {
+				seen := is.Hosts[w1]
+				seen.Marker = &observed.Marker{Role: string(desired.ControlPlane)}
+				is.Hosts[w1] = seen
+			},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true},
+		},
+		"a worker has the address of a member of etcd": {
+			steps: []Step{on(w1, step.Prepare), on(w1, step.JoinWorker)},
+			world: func(is *observed.World) {
+				is.Etcd.Members = append(is.Etcd.Members, observed.Member{ID: "m-x",
+					PeerURLs: []string{"https://10.0.1.1:2380"}})
+			},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1)},
+		},
 		"a worker leaves that does not answer": {steps: []Step{on(w1, step.DeleteNode)}, world: silent(w1),
 			want: Scope{Cluster: true, Hosts: all, Complete: true}},
 		"a worker joins, and that is recorded": {steps: []Step{on(w1, step.JoinWorker), on("", step.SaveRecord)},

@@ -244,8 +244,10 @@ func conditionsRows() [47]row { //nolint:funlen // a table
 				"there, or is another file",
 			do: "kubeone apply brings them from another control-plane host. Where no host has them, and the API " +
 				"server of another control-plane host runs without --encryption-provider-config, nothing is stored " +
-				"by them yet: take that flag out of /etc/kubernetes/manifests/kube-apiserver.yaml here. Else recover " +
-				"the cluster from a backup, which has them: kubeone recover --from FILE",
+				"by them yet: take that flag out of /etc/kubernetes/manifests/kube-apiserver.yaml here. Else put the " +
+				"file back, mode 0600, from a backup that was taken since the keys last changed: age -d -i KEY " +
+				"BACKUP | tar -xO encryption.yaml. Where etcd has lost its quorum too, kubeone recover --from BACKUP " +
+				"brings them",
 		},
 		{
 			code: CAKeyMissing, class: ClassRuntime,

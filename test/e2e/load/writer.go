@@ -117,21 +117,21 @@ func (w *writer) report(ctx context.Context) (Client, error) {
 	return c, nil
 }
 
-// makeNamespace makes the namespace anew: writes of an earlier load are not those of this one.
+// makeNamespace makes the namespace anew: writes of an earlier load are not those of this one. Errors are tried again,
+// as an API server may just be starting anew.
 func makeNamespace(ctx context.Context, client kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	namespaces := client.CoreV1().Namespaces()
-	if err := namespaces.Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	for {
-		_, err := namespaces.Create(ctx, object, metav1.CreateOptions{})
-		if err == nil {
-			return nil
+		err := namespaces.Delete(ctx, namespace, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			if _, err = namespaces.Create(ctx, object, metav1.CreateOptions{}); err == nil {
+				return nil
+			}
 		}
-		if !apierrors.IsAlreadyExists(err) || !again(ctx, time.Second) {
+		if !again(ctx, time.Second) {
 			return errors.Join(fmt.Errorf("make namespace %s", namespace), err)
 		}
 	}

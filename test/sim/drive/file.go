@@ -37,8 +37,9 @@ func (s *Simulation) edit(change func(*desired.Cluster)) {
 	s.gone = false // a voter may have its place in the manifest again
 }
 
-// input is what is decided upon with the manifest: every machine that answers, as the host that it is.
-func (s *Simulation) input(f *file) decide.Input {
+// input is what is decided upon with the manifest: every machine that answers, as the host that it is. Which that is,
+// the second one says.
+func (s *Simulation) input(f *file) (decide.Input, identity.Result) {
 	is := s.seen()
 	for _, h := range f.want.Hosts() {
 		if _, there := is.Hosts[h.ID]; !there {
@@ -54,7 +55,7 @@ func (s *Simulation) input(f *file) decide.Input {
 	return decide.Input{
 		Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions, Config: configs(f.want),
 		Addons: s.addons,
-	}
+	}, who
 }
 
 // believe makes machines say that they are what the manifest calls them.

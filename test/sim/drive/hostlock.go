@@ -1,6 +1,9 @@
 package drive
 
-import "kubeone/test/sim/world"
+import (
+	"kubeone/internal/desired"
+	"kubeone/test/sim/world"
+)
 
 // lock takes the lock of one host. A worker that gives none is not touched; a control-plane host that gives
 // none ends the run, and so does another run that has all the workers which this one is about.
@@ -26,7 +29,7 @@ func (o *operator) lock() {
 	switch {
 	case answered && refused && !o.dispensable(h):
 		o.finish(Held)
-	case h.ControlPlane || o.old:
+	case o.controls(h) || o.old:
 		o.finish(Failed)
 	default:
 		o.denied[h.ID] = true
@@ -35,7 +38,13 @@ func (o *operator) lock() {
 
 // dispensable reports whether the run goes on without the host, also where another run has its lock.
 func (o *operator) dispensable(h *world.Host) bool {
-	return !h.ControlPlane && !o.old && len(o.hosts) > 1
+	return !o.controls(h) && !o.old && len(o.hosts) > 1
+}
+
+// controls reports whether the run's manifest has the host in its control plane.
+func (o *operator) controls(h *world.Host) bool {
+	is, _ := o.plan.want.Host(h.ID)
+	return is.Role == desired.ControlPlane
 }
 
 func (o *operator) unlock() {

@@ -43,10 +43,7 @@ func (o *operator) seen() look {
 	if o.alone == "" {
 		return l
 	}
-	l.plan = aloneWith(l.plan, o.alone)
-	if len(l.plan.Steps) > 0 && plan.LockScope(l.plan, l.want, l.is).Cluster {
-		l.plan.Steps, l.plan.Blocked = nil, "it is about more than this worker"
-	}
+	l.plan = aloneWith(l.plan, idOf(l.who, o.alone))
 	return l
 }
 
@@ -165,7 +162,7 @@ func (o *operator) mayBegin(onHost bool) bool {
 // lockedAll reports whether every control-plane host of the cluster says now that its lock is this run's.
 func (o *operator) lockedAll() bool {
 	return o.scope.Complete && !slices.ContainsFunc(o.hosts, func(h *world.Host) bool {
-		return h.ControlPlane && (!h.Reached() || h.Disk.Generation != o.locks[h.ID])
+		return o.controls(h) && (!h.Reached() || h.Disk.Generation != o.locks[h.ID])
 	})
 }
 

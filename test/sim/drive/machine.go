@@ -256,7 +256,7 @@ func (s *Simulation) settle(m *machine) bool {
 	case result == Matches && last.first.Route == fsm.Nothing:
 		return true
 	case result != Again, s.Help >= maxHelp:
-	case s.World.Repair(m.host), s.forgetForeign(m.host), s.forgetNode(m):
+	case s.World.Repair(m.host, false), s.forgetForeign(m.host), s.forgetNode(m):
 		s.tell("a person sees to %s", m.host.Name)
 		s.Help++
 	}

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/test/sim/world"
@@ -38,6 +39,8 @@ type look struct {
 	// want is the manifest as it is carried out: its hosts where they were found, its endpoint the one that can be
 	// had now, with the names that are kept.
 	want desired.Cluster
+	// who says which of these hosts an entry of the manifest is, and where its machine was found.
+	who identity.Result
 	// refused is why the request is not planned at all; nil of one that is.
 	refused error
 }

@@ -1,12 +1,14 @@
 package drive
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
+	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
@@ -61,27 +63,40 @@ func (l look) why() string {
 
 // requested is what the operator sees, and plans for its request.
 func (o *operator) requested() look {
-	in := o.sim.input(o.file)
-	switch o.request.command {
+	in, who := o.sim.input(o.file)
+	asked := o.request.among(who)
+	switch asked.command {
 	case applyLimited, applyForced:
-		if in.ForceUpgrade = o.request.command == applyForced; !in.ForceUpgrade {
-			in.Limit = only(o.request.hosts)
+		if in.ForceUpgrade = asked.command == applyForced; !in.ForceUpgrade {
+			in.Limit = only(asked.hosts)
 		}
 	case applyAll: // of a caller that works on one worker
-		in.Limit = only([]string{o.alone})
+		in.Limit = only([]string{idOf(who, o.alone)})
 	}
 	in.RotateKey = o.request.rotate && o.state != verifying // once
 	in = decide.Settle(in, o.request.command != applyForced)
-	l := look{is: in.Is, want: in.Want, world: o.sim.seenVersion()}
-	if o.request.applies() {
+	l := look{is: in.Is, want: in.Want, world: o.sim.seenVersion(), who: who}
+	if asked.applies() {
 		p, decisions := plan.Build(plan.Input{Decide: in})
 		l.plan, l.first = p, decisions[0]
 		return l
 	}
 	l.first = decide.Decide(in)
-	l.plan, l.refused = o.planned(in)
+	l.plan, l.refused = o.planned(in, asked)
 	return l
 }
+
+// among is the request about the hosts as they are called once machines were recognised.
+func (r request) among(who identity.Result) request {
+	r.hosts = slices.Clone(r.hosts)
+	for i, id := range r.hosts {
+		r.hosts[i] = idOf(who, id)
+	}
+	r.on = idOf(who, r.on)
+	return r
+}
+
+func idOf(who identity.Result, entry string) string { return cmp.Or(who.IDs[entry], entry) }
 
 func only(ids []string) map[string]bool {
 	out := map[string]bool{}
@@ -92,13 +107,12 @@ func only(ids []string) map[string]bool {
 }
 
 // planned is the plan of a request that the state of the world alone does not lead to.
-func (o *operator) planned(in decide.Input) (plan.Plan, error) {
-	r := o.request
+func (o *operator) planned(in decide.Input, r request) (plan.Plan, error) {
 	switch {
 	case o.sim.Off == Wiped && r.command == resetHosts:
-		return o.atOnce(in, step.With(step.ResetHostParams{})), nil
+		return atOnce(in, r, step.With(step.ResetHostParams{})), nil
 	case o.sim.Off == KeepNothing && r.purge:
-		return o.atOnce(in, step.With(step.PurgeParams{})), nil
+		return atOnce(in, r, step.With(step.PurgeParams{})), nil
 	case o.sim.Off == Anyhow && r.command == recoverCluster:
 		in.Is.Etcd, in.Is.API = observed.Etcd{Reached: observed.No}, observed.API{Reached: observed.No}
 		for id, h := range in.Is.Hosts {
@@ -116,13 +130,13 @@ func (o *operator) planned(in decide.Input) (plan.Plan, error) {
 	case rotateCA:
 		return plan.RotateCA(in, []string{observed.EtcdCA}, o.state != verifying && !r.resume)
 	}
-	return o.recovery(in)
+	return o.recovery(in, r)
 }
 
 // atOnce is a reset of which only this is left, and nothing that comes before it.
-func (o *operator) atOnce(in decide.Input, do step.Intent) plan.Plan {
+func atOnce(in decide.Input, r request, do step.Intent) plan.Plan {
 	var p plan.Plan
-	for _, id := range o.request.hosts {
+	for _, id := range r.hosts {
 		h, _ := in.Want.Host(id)
 		do.Role, do.NodeName = h.Role, h.Hostname
 		p.Steps = append(p.Steps, plan.Step{ID: string(do.Kind) + "/" + h.Hostname, Host: id, Intent: do})
@@ -136,9 +150,9 @@ var errNotDestroyed = errors.New("a person does not confirm that a machine is de
 // recovery plans a recovery from the member that has the newest data. A person confirms that machines are destroyed
 // which do not answer, after having made sure, and then they are; and chooses a host where nobody knows who has
 // the newest data.
-func (o *operator) recovery(in decide.Input) (plan.Plan, error) {
+func (o *operator) recovery(in decide.Input, r request) (plan.Plan, error) {
 	with := plan.RecoverOptions{
-		Copy: plan.Copy{From: step.SurvivingMember}, On: o.request.on, Progress: o.sim.progress(in),
+		Copy: plan.Copy{From: step.SurvivingMember}, On: r.on, Progress: o.sim.progress(in),
 	}
 	var scrap []*world.Host
 	honest := true
@@ -213,14 +227,17 @@ func (s *Simulation) choose() string {
 
 // grant is what a person allows with the request.
 func (o *operator) grant() safety.Grant {
-	g := safety.Grant{Wanted: o.file.has, Hooked: len(o.plan.want.Hooks) > 0}
+	g := safety.Grant{Wanted: o.file.has, Hooked: len(o.plan.want.Hooks) > 0, Places: o.plan.who.Reached}
 	if m := o.machine; m != nil {
 		g.Machine, g.Limited, g.Leaves = m.uid, true, map[string]bool{m.host.ID: m.gone}
 		return g
 	}
 	switch r := o.request; r.command {
 	case removeHost, replaceHost, resetHosts:
-		g.Leaves, g.Ends = only(r.hosts), len(r.hosts) == 0
+		g.Leaves, g.Ends = map[string]bool{}, len(r.hosts) == 0
+		for _, id := range r.among(o.plan.who).hosts {
+			g.Leaves[cmp.Or(g.Places[id], id)] = true
+		}
 	case applyLimited:
 		g.Limited = true
 	case recoverCluster:

@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/problem"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )
@@ -213,7 +214,7 @@ func (s *Simulation) assisted(r Result, l look) bool {
 // bringBack does what apply instructs when it cannot see a quorum: a person brings back a host whose data is there.
 func (s *Simulation) bringBack() bool {
 	for _, h := range s.World.Hosts {
-		if h.ControlPlane && s.Help < maxHelp && s.World.Repair(h) {
+		if h.ControlPlane && s.Help < maxHelp && s.World.Repair(h, h.Run.API == "") {
 			s.tell("a person brings %s back", h.Name)
 			s.Help++
 			return true
@@ -299,7 +300,7 @@ func (s *Simulation) help(l look) bool {
 		switch {
 		case h == nil:
 			continue
-		case !foreign && s.World.Repair(h):
+		case !foreign && s.World.Repair(h, problem.Has(i.Problems, problem.EncryptionKeysMissing)):
 			s.tell("a person repairs %s: %s", h.Name, i.Reason())
 		case s.Checker.Well(h) && !foreign:
 			continue
@@ -371,6 +372,8 @@ func (s *Simulation) hostAsWanted(
 		return "is still closed"
 	case h.ControlPlane && !s.World.Voting(h):
 		return "does not vote"
+	case h.ControlPlane && h.Disk.KeysGone:
+		return "has lost the keys of Secrets"
 	case h.Disk.Edited, h.Run.Edited:
 		return "has a kubelet with somebody else's configuration"
 	case h.Disk.Settings != settings:

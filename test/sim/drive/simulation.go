@@ -155,9 +155,10 @@ func (s *Simulation) lookFor(f *file) look {
 
 // lookNow is the same, worked out anew.
 func (s *Simulation) lookNow(f *file) look {
-	in := decide.Settle(s.input(f), false)
+	in, who := s.input(f)
+	in = decide.Settle(in, false)
 	p, decisions := plan.Build(plan.Input{Decide: in})
-	l := look{plan: p, first: decisions[0], is: in.Is, world: s.seenVersion(), want: in.Want}
+	l := look{plan: p, first: decisions[0], is: in.Is, world: s.seenVersion(), want: in.Want, who: who}
 	if s.Off == OpenAll {
 		l.plan = s.opening(p, in.Is)
 	}

@@ -1,6 +1,9 @@
 package safety
 
 import (
+	"slices"
+
+	"kubeone/internal/desired"
 	"kubeone/internal/step"
 	"kubeone/test/sim/world"
 )
@@ -43,7 +46,7 @@ func (c *Checker) alone(e world.Effect) {
 		return
 	}
 	c.begins[e.By] = c.World.Now
-	if h := e.Host; h != nil && !h.ControlPlane && !h.Outside && e.By.Kind != step.RemoveEtcd && !c.leases[e.By.Run] {
+	if h := e.Host; h != nil && !c.controls(h) && !h.Outside && e.By.Kind != step.RemoveEtcd && !c.leases[e.By.Run] {
 		if c.holder[h.ID] != e.By.Run {
 			c.Break(OneOperator, "run %s begins %s about %s, whose lock run %s has", e.By.Run, e.By.Step, h.Name,
 				c.holder[h.ID])
@@ -54,6 +57,19 @@ func (c *Checker) alone(e world.Effect) {
 		return // it needs no API, and nobody else can have the Lease and reach a host
 	}
 	c.stale(e)
+}
+
+// controls reports whether somebody can know that the host is of the control plane: by what it has, by its Node, or by
+// etcd's list. A bare machine in the place of one that was taken out before is not.
+func (c *Checker) controls(h *world.Host) bool {
+	r, d := c.World.EtcdCluster(), h.Disk
+	if !h.ControlPlane || r == nil || d.Data != nil || d.Marker != nil && d.Marker.Role == desired.ControlPlane {
+		return h.ControlPlane
+	}
+	n := r.Objects.Node(h.Name)
+	return n != nil && n.ControlPlane || slices.ContainsFunc(r.Members, func(m world.Member) bool {
+		return m.Name == h.Name || m.Address == h.Address
+	})
 }
 
 // stale checks that the run's Lease is its own. One that began before there was an API takes it before its first step

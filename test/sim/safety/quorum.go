@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"slices"
 	"time"
 
 	"kubeone/internal/apply"
@@ -150,16 +151,16 @@ func (c *Checker) single(e world.Effect) {
 // reached or not; and that a restored one is alone.
 func (c *Checker) begun(e world.Effect) {
 	if e.By.Kind == step.Restore {
+		if d := e.Host.Disk.Data; d != nil {
+			c.from[len(c.World.Rings)+1] = d.EtcdCluster
+		}
 		c.Recoveries++
 		c.recovers(e)
 		c.newest(e)
 	}
 	for _, h := range c.World.Hosts {
 		if e.By.Kind == step.Restore {
-			// Nobody tells of a host that is not of the manifest, with an etcd of which the data here has never been.
-			unknown := h.Outside && h.Disk.Data != nil && e.Host.Disk.Data != nil &&
-				h.Disk.Data.EtcdCluster != e.Host.Disk.Data.EtcdCluster
-			if h != e.Host && h.Run.Etcd && !unknown {
+			if h != e.Host && h.Run.Etcd && !c.unheard(e.By.Run, h) {
 				c.Break(OneBrain, "%s restores etcd on %s while that of %s runs", e.By.Step, e.Host.Name, h.Name)
 			}
 			continue
@@ -169,4 +170,29 @@ func (c *Checker) begun(e world.Effect) {
 			c.Break(NewCluster, "%s makes a new cluster on %s, and %s has data of one", e.By.Step, e.Host.Name, h.Name)
 		}
 	}
+}
+
+// unheard reports whether nobody tells a run of an etcd that runs: its host is not of the manifest, no API server there
+// serves, and no host of the manifest has data of it, or of what was restored from it.
+func (c *Checker) unheard(run string, h *world.Host) bool {
+	if h.Disk.Data == nil || c.wants(run, h) || c.World.Serving(h) {
+		return false
+	}
+	for _, other := range c.World.Hosts {
+		if !c.wants(run, other) {
+			continue
+		}
+		held := slices.Clone(other.Disk.Aside) // where a recovery has moved it
+		if d := other.Disk.Data; d != nil {
+			held = append(held, *d)
+		}
+		for _, d := range held {
+			for ring := d.EtcdCluster; ring != 0; ring = c.from[ring] {
+				if ring == h.Disk.Data.EtcdCluster {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }

@@ -89,6 +89,7 @@ type Checker struct {
 	begins     map[world.Author]int64 // when steps began on their hosts
 	quorate    int64                  // when etcd last had a quorum
 	without    int64                  // when it last had none
+	from       map[int]int            // the etcd cluster of whose data a restored one was made, by its ID
 	// wasIntact are hosts of which everything worked when State saw them last, and intactSince since when it does.
 	wasIntact   map[string]bool
 	intactSince map[string]int64
@@ -107,6 +108,8 @@ type Grant struct {
 	Machine  string          // the UID of the Machine that it is about; empty: hosts of the manifest
 	// Wanted are the IDs of the hosts of the run's manifest; nil are those of the beginning.
 	Wanted map[string]bool
+	// Places are the IDs of the machines at which the run's hosts were found, by the host's ID.
+	Places map[string]string
 }
 
 // New is a checker of the world, and watches it from now on.
@@ -116,7 +119,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
 	c.serving, c.lived = map[string]int64{}, map[string]int64{}
 	c.holder, c.byHand, c.locked = map[string]string{}, map[string]bool{}, map[string]int64{}
-	c.leftClosed = map[string]bool{}
+	c.leftClosed, c.from = map[string]bool{}, map[int]int{}
 	c.wasIntact, c.intactSince = map[string]bool{}, map[string]int64{}
 	c.taken, c.leases, c.old = map[string]int64{}, map[string]bool{}, map[string]bool{}
 	for _, name := range wanted {
@@ -247,11 +250,10 @@ func (c *Checker) planned(e world.Effect) {
 		c.Break(Role, "step %s takes %s for a %s, and it has joined as a %s", s.ID, h.Name, s.Intent.Role,
 			h.Disk.Marker.Role)
 	}
-	// Who is silent at an address that is another host's ID has one by which nobody knows it: what was approved is the
-	// Node's name.
-	named := e.Verb == world.NodeDeleted && c.World.Host(s.Host) == nil && e.Host != nil &&
-		s.Intent.NodeName == e.Host.Name
-	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID && !named {
+	// Who is silent at an address that is another host's ID has one by which the world does not know it.
+	placed := e.Verb == world.NodeDeleted && c.World.Host(s.Host) == nil && e.Host != nil &&
+		c.granted[e.By.Run].Places[s.Host] == e.Host.ID
+	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID && !placed {
 		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)
 	}
 }

@@ -88,8 +88,11 @@ func (w *World) known(before map[string]string) map[string]string {
 }
 
 func deleteNode(w *World, q query) (bool, error) {
+	if q.node == nil {
+		return true, nil
+	}
 	owner := w.Host(q.in.NodeName)
-	if owner != nil && !owner.Disk.Joined() {
+	if owner != nil && owner.Disk.Marker == nil {
 		owner = w.Host(q.by.Host) // a new machine is in the place of the one whose Node it was
 	}
 	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: owner})

@@ -192,10 +192,10 @@ func (w *World) OpenByHand(h *Host) {
 	}
 }
 
-// Repair puts right what a person can put right on a member that has its data: manifests, certificates, units, and an
-// API server that is told of keys which are gone: it does without where no Secret is stored by them, and gets them from
-// a backup where no other host has them. It reports whether there was anything of that sort.
-func (w *World) Repair(h *Host) bool {
+// Repair puts right what a person can put right on a member that has its data: manifests, certificates, units, and, if
+// the person was told that they are gone, keys of Secrets: its API server does without where no Secret is stored by
+// them, and gets them from a backup where no other host has them. It reports whether there was anything of that sort.
+func (w *World) Repair(h *Host, keysGone bool) bool {
 	d := &h.Disk
 	if !h.Up || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
 		return false
@@ -204,7 +204,7 @@ func (w *World) Repair(h *Host) bool {
 		return w.finishJoin(h)
 	}
 	r := w.EtcdCluster()
-	mended := h.ControlPlane && w.mendKeys(h)
+	mended := h.ControlPlane && keysGone && w.mendKeys(h)
 	whole := !mended && !d.Expired && d.KubeletCA != 0 && h.Run.Kubelet && h.Run.Containerd &&
 		(r == nil || r.Objects.Node(h.Name) != nil) &&
 		(!h.ControlPlane || d.Etcd && d.API != "" && d.Has(d.API) && d.Controllers)
