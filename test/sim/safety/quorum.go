@@ -187,8 +187,8 @@ func (c *Checker) unheard(run string, h *world.Host) bool {
 			held = append(held, *d)
 		}
 		for _, d := range held {
-			for ring := d.EtcdCluster; ring != 0; ring = c.from[ring] {
-				if ring == h.Disk.Data.EtcdCluster {
+			for id := d.EtcdCluster; id != 0; id = c.from[id] {
+				if id == h.Disk.Data.EtcdCluster {
 					return false
 				}
 			}
