@@ -172,8 +172,8 @@ func (c *Checker) begun(e world.Effect) {
 	}
 }
 
-// unheard reports whether nobody tells a run of an etcd that runs: its host is not of the manifest, no API server there
-// serves, and no host of the manifest has data of it, or of what was restored from it.
+// unheard reports whether nobody tells a run of an etcd that runs: its host is not of the manifest, it has no quorum,
+// and no host of the manifest has data of it, or of what was restored from it.
 func (c *Checker) unheard(run string, h *world.Host) bool {
 	if h.Disk.Data == nil || c.wants(run, h) || c.World.Serving(h) {
 		return false
