@@ -26,7 +26,8 @@ type Scope struct {
 // LockScope says what the run of a plan locks. A plan is about workers alone if each of its steps is about one worker
 // that answers, or a join token of its own; every other plan is about the cluster. A host that the manifest calls a
 // worker is none as long as the cluster has its Node as a control-plane host's, or lists a member of etcd as its, or
-// the host itself says so.
+// the host itself says so. That of a Machine is one whatever it says: it gets no Node of the control plane, and must
+// not hold up others.
 func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	if len(p.Steps) == 0 {
 		return Scope{}
@@ -63,7 +64,8 @@ func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
 		return true
 	case step.ItsHost:
 		h, ok := want.Host(s.Host)
-		return ok && h.Role == desired.Worker && is.Hosts[h.ID].Reach == observed.Reached && !inControlPlane(h, is)
+		return ok && h.Role == desired.Worker && is.Hosts[h.ID].Reach == observed.Reached &&
+			(h.Machine != "" || !inControlPlane(h, is))
 	}
 	return false
 }

@@ -144,3 +144,19 @@ func TestWhatHasNoPlanAndIsAboutTheClusterLocksItsControlPlane(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What a Machine's host says of itself must not make its run one about the cluster: that would hold up all others.
+func TestAMachinesHostIsAWorkerWhateverItSays(t *testing.T) {
+	t.Parallel()
+	want := wanted(3, 1)
+	is := answering(want)
+	w := &want.Workers[0]
+	w.Machine = "default/w-1"
+	seen := is.Hosts[w.ID]
+	seen.Marker = &observed.Marker{Role: string(desired.ControlPlane)}
+	is.Hosts[w.ID] = seen
+	p := Plan{Steps: []Step{{ID: "drain", Host: w.ID, Intent: step.Intent{Kind: step.DrainNode}}}}
+	if diff := cmp.Diff(Scope{Hosts: []string{w.ID}}, LockScope(p, want, is)); diff != "" {
+		t.Error(diff)
+	}
+}
