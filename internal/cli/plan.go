@@ -246,7 +246,7 @@ func settled(ctx context.Context, stdio IO, e settler, p engine.Proposal, err er
 		return p, err
 	}
 	coming := p.ComingUp()
-	if len(coming) == len(p.Silent()) {
+	if !p.MayComeUp() {
 		within = min(within, statusPatience) // a host that hangs is named soon
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",

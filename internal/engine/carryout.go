@@ -159,7 +159,8 @@ func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error)
 	if err := now.Unresolved(); err != nil {
 		return now, err
 	}
-	if now.Plan.Digest() != approved.Plan.Digest() || now.controlPlaneBusy() {
+	if now.Plan.Digest() != approved.Plan.Digest() ||
+		plan.ControlPlaneBusy(now.Want, now.Observed.World) {
 		return now, ErrWorldChanged
 	}
 	return now, nil
@@ -256,7 +257,8 @@ func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposa
 		r.ForceUpgrade, r.RotateKey = false, false // once
 		switch {
 		case len(done.Plan.Operator) > 0:
-			return e.Propose(ctx, r) // something remains, and waiting does not change it
+			// A person has to act, which no waiting changes; but what is coming up need not be among that.
+			return until(r, func(p Proposal) bool { return !p.MayComeUp() })
 		case !done.Plan.Complete():
 			return until(r, isUp)
 		}

@@ -82,14 +82,6 @@ func (p Proposal) RunningSteps() map[string]observed.Step {
 	return out
 }
 
-// controlPlaneBusy reports whether a step of an earlier run runs on a control-plane host: what that is when it has
-// ended, no plan of now can say. A worker's word stops nothing here.
-func (p Proposal) controlPlaneBusy() bool {
-	return slices.ContainsFunc(p.Want.ControlPlane, func(h desired.Host) bool {
-		return p.Observed.World.Hosts[h.ID].Step != nil
-	})
-}
-
 // ComingUp returns the names of members that answer, are not healthy, and may become so by themselves, and what else
 // may only have been late when it was looked at: the API or etcd, where a control-plane host is healthy by its own
 // word, components that the API was too slow to compare, and the silent hosts.
@@ -121,6 +113,9 @@ func (p Proposal) ComingUp() []string {
 	}
 	return names
 }
+
+// MayComeUp reports whether something may come up that answers: one waits longer for that than for a host that hangs.
+func (p Proposal) MayComeUp() bool { return len(p.ComingUp()) > len(p.Silent()) }
 
 // Silent returns the names of hosts that did not answer although their kubelets report that they are ready: a busy host
 // may need longer than it is given to begin a conversation. Of one that hangs or is gone the API says so before long.

@@ -232,6 +232,12 @@ func TestRecoverRefuses(t *testing.T) {
 			"w-1 is no control-plane host"},
 		"a member that the manifest does not have": {stranger(), destroyed(survivor(), gone...),
 			"etcd lists old-4, and no control-plane host of the manifest is that"},
+		"a host that the manifest calls a worker, and that has an etcd": {func() decide.Input {
+			in := lost(silent, "cp-2", "cp-3")
+			mutate(in, "w-1", ofTheControlPlane)
+			return in
+		}(), destroyed(survivor(), gone...),
+			"w-1 says that it is of a control plane, and the manifest calls it a worker"},
 		"a host of another cluster": {func() decide.Input {
 			in := lost(silent, "cp-2", "cp-3")
 			mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
@@ -246,6 +252,37 @@ func TestRecoverRefuses(t *testing.T) {
 			}
 			if len(p.Steps) > 0 {
 				t.Errorf("and %d steps", len(p.Steps))
+			}
+		})
+	}
+}
+
+// ofTheControlPlane makes a host one that had a member of etcd, and whose note of us is lost.
+func ofTheControlPlane(is *observed.Host) {
+	is.Marker, is.EtcdData, is.PKI, is.CAHash = nil, observed.Yes, observed.Yes, ca
+	is.Manifests = []string{"etcd", "kube-apiserver"}
+}
+
+// What a host has that is no host of this control plane holds up no recovery: a Machine's, whatever it says, and one
+// with another cluster's data.
+func TestNobodyElsesDataHoldsUpARecovery(t *testing.T) {
+	t.Parallel()
+	for name, what := range map[string]func(in decide.Input){
+		"a Machine's host": func(in decide.Input) {
+			mutate(in, "w-1", ofTheControlPlane)
+			in.Want.Workers[0].Machine = "m-1"
+		},
+		"another cluster's data": func(in decide.Input) {
+			mutate(in, "w-1", ofTheControlPlane)
+			mutate(in, "w-1", func(is *observed.Host) { is.CAHash = "sha256:bbbb" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := lost(silent, "cp-2", "cp-3")
+			what(in)
+			if _, err := Recover(in, destroyed(survivor(), "192.0.0.2", "192.0.0.3")); err != nil {
+				t.Error(err)
 			}
 		})
 	}

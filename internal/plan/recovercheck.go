@@ -123,7 +123,43 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 			"old data beside the new: bring back what can be brought back; what is destroyed for good, confirm with %s",
 			strings.Join(missing, " and "), strings.Join(flags, " ")))
 	}
-	return errors.Join(append(errs, b.strangersAccountedFor(o))...)
+	return errors.Join(append(errs, b.workersAccountedFor(o.Copy), b.strangersAccountedFor(o))...)
+}
+
+// workersAccountedFor refuses to begin anew while a host that the manifest calls a worker has what only control-plane
+// hosts have: nothing would stop its etcd. What another cluster left there is no member of this one.
+func (b *builder) workersAccountedFor(c Copy) error {
+	var errs []error
+	for _, h := range b.in.Want.Workers {
+		seen := b.in.Is.Hosts[h.ID]
+		if h.Machine != "" || seen.Reach != observed.Reached || !seen.SaysControlPlane() || b.ofAnotherCluster(seen, c) {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s says that it is of a control plane, and the manifest calls it a worker: its "+
+			"etcd would not be stopped, and might serve the old data beside the new. Put it under controlPlane.hosts "+
+			"if it is of this one; if not, take it out of the manifest until the cluster is back", b.node(h)))
+	}
+	return errors.Join(errs...)
+}
+
+// ofAnotherCluster reports whether what a host has is another cluster's: by its note, or by its CA where that of this
+// cluster is known.
+func (b *builder) ofAnotherCluster(seen observed.Host, c Copy) bool {
+	if m := seen.Marker; m != nil && m.Cluster != b.in.Want.Name {
+		return true
+	}
+	if seen.CAHash == "" || knowsCA(seen, b.in.CA) || knowsCA(seen, c.CAHash) {
+		return false
+	}
+	known := b.in.CA != "" || c.CAHash != ""
+	for _, h := range b.in.Want.ControlPlane {
+		if is := b.in.Is.Hosts[h.ID]; is.CAHash != "" {
+			if known = true; knowsCA(is, seen.CAHash) || knowsCA(seen, is.CAHash) {
+				return false
+			}
+		}
+	}
+	return known
 }
 
 // strangersAccountedFor refuses to begin anew while a member of etcd may be serving that no control-plane host of the

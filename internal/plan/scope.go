@@ -14,7 +14,8 @@ type Scope struct {
 	// Cluster says that the plan is about the cluster and not about workers alone: its run takes the Lease, too.
 	Cluster bool
 	// Hosts are the IDs of the hosts whose lock it takes, in the manifest's order: the hosts that it touches, and of a
-	// plan about the cluster every control-plane host. Hosts that did not answer are not among them.
+	// plan about the cluster every control-plane host, also one that the manifest calls a worker by now. Hosts that did
+	// not answer are not among them.
 	Hosts []string
 	// Complete says that Hosts has every control-plane host that the cluster has: nobody else can be at work on the
 	// cluster without the lock of one of these. It is false where that is not known.
@@ -39,7 +40,7 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 		s.Cluster = s.Cluster || !aboutWorker(of, want, is)
 	}
 	for _, h := range want.Hosts() {
-		if is.Hosts[h.ID].Reach == observed.Reached && (touched[h.ID] || s.Cluster && h.Role == desired.ControlPlane) {
+		if is.Hosts[h.ID].Reach == observed.Reached && (touched[h.ID] || s.Cluster && ofControlPlane(h, is)) {
 			s.Hosts = append(s.Hosts, h.ID)
 		}
 	}
@@ -57,6 +58,14 @@ func ClusterScope(want desired.Cluster, is observed.World) Scope {
 	return LockScope(Plan{Steps: []Step{{}}}, want, is)
 }
 
+// ControlPlaneBusy reports whether a step of a run runs on a control-plane host: what that is when it has ended, no
+// plan of now can say. The word of a worker stops nothing, unless the cluster has it as one of its control plane.
+func ControlPlaneBusy(want desired.Cluster, is observed.World) bool {
+	return slices.ContainsFunc(want.Hosts(), func(h desired.Host) bool {
+		return is.Hosts[h.ID].Step != nil && ofControlPlane(h, is)
+	})
+}
+
 // aboutWorker reports whether the lock of a worker is enough for the step.
 func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
 	switch s.Intent.Kind.Concerns() {
@@ -64,18 +73,22 @@ func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
 		return true
 	case step.ItsHost:
 		h, ok := want.Host(s.Host)
-		return ok && h.Role == desired.Worker && is.Hosts[h.ID].Reach == observed.Reached &&
-			(h.Machine != "" || !inControlPlane(h, is))
+		seen := is.Hosts[h.ID]
+		return ok && seen.Reach == observed.Reached && !ofControlPlane(h, is) &&
+			(h.Machine != "" || !seen.SaysControlPlane())
 	}
 	return false
 }
 
-// inControlPlane reports whether the cluster knows the host as one of its control plane, or the host says that it is,
-// whatever the manifest says.
-func inControlPlane(h desired.Host, is observed.World) bool {
+// ofControlPlane reports whether the manifest has the host in the control plane, or the cluster has: by its Node, or by
+// a member of etcd. A Machine's host is never of it.
+func ofControlPlane(h desired.Host, is observed.World) bool {
+	if h.Role == desired.ControlPlane || h.Machine != "" {
+		return h.Role == desired.ControlPlane
+	}
 	seen := is.Hosts[h.ID]
 	node := match.Node(is.API.Nodes, &h, &seen)
-	return seen.SaysControlPlane() || node != nil && node.ControlPlane ||
+	return node != nil && node.ControlPlane ||
 		match.MemberIndex(is.Etcd.Members, h, NodeName(h, seen)) >= 0
 }
 

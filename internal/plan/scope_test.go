@@ -64,6 +64,13 @@ func TestWhatAPlanLocks(t *testing.T) {
 			},
 			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1)},
 		},
+		"an addon, while a worker's Node is still a control-plane host's": {
+			steps: []Step{on("", step.ApplyAddon)},
+			world: func(is *observed.World) {
+				is.API.Nodes = append(is.API.Nodes, observed.Node{Name: "w-1", ControlPlane: true})
+			},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1)},
+		},
 		"a worker says that it is of the control plane": {
 			steps: []Step{on(w1, step.ResetHost)},
 			world: func(is *observed.World) {
@@ -158,5 +165,46 @@ func TestAMachinesHostIsAWorkerWhateverItSays(t *testing.T) {
 	p := Plan{Steps: []Step{{ID: "drain", Host: w.ID, Intent: step.Intent{Kind: step.DrainNode}}}}
 	if diff := cmp.Diff(Scope{Hosts: []string{w.ID}}, LockScope(p, want, is)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What runs on a host that the cluster has in its control plane is waited for, whatever the manifest calls the host by
+// now. What a worker says of itself holds up nobody.
+func TestWhoseStepsMakeTheControlPlaneBusy(t *testing.T) {
+	t.Parallel()
+	const cp2, w1 = "192.0.0.2", "192.0.1.1"
+	for name, c := range map[string]struct {
+		runs  string
+		world func(is *observed.World, h *observed.Host)
+		want  bool
+	}{
+		"nobody's":             {"", nil, false},
+		"a control-plane host": {cp2, nil, true},
+		"a worker":             {w1, nil, false},
+		"a worker that says that it is of the control plane": {w1, func(_ *observed.World, h *observed.Host) {
+			h.EtcdData = observed.Yes
+		}, false},
+		"a worker whose Node is a control-plane host's": {w1, func(is *observed.World, _ *observed.Host) {
+			is.API.Nodes = append(is.API.Nodes, observed.Node{Name: "w-1", ControlPlane: true})
+		}, true},
+		"a worker that etcd lists": {w1, func(is *observed.World, _ *observed.Host) {
+			is.Etcd.Members = append(is.Etcd.Members, observed.Member{ID: "m-w", Name: "w-1"})
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := wanted(3, 2)
+			is := answering(want)
+			if h := is.Hosts[c.runs]; c.runs != "" {
+				h.Step = &observed.Step{}
+				if c.world != nil {
+					c.world(&is, &h)
+				}
+				is.Hosts[c.runs] = h
+			}
+			if got := ControlPlaneBusy(want, is); got != c.want {
+				t.Errorf("busy: %t, want %t", got, c.want)
+			}
+		})
 	}
 }

@@ -157,10 +157,10 @@ type Result struct {
 	Took           time.Duration
 }
 
-// String is the command and all that it printed.
+// String is the command and all that it printed, with what it found last: an end of it tells most.
 func (r Result) String() string {
-	return fmt.Sprintf("kubeone %s: exit status %d after %.1f s\n--- standard output\n%s--- standard error\n%s",
-		strings.Join(r.Args, " "), r.Status, r.Took.Seconds(), r.Stdout, r.Stderr)
+	return fmt.Sprintf("kubeone %s: exit status %d after %.1f s\n--- standard error\n%s--- standard output\n%s",
+		strings.Join(r.Args, " "), r.Status, r.Took.Seconds(), r.Stderr, r.Stdout)
 }
 
 // Text is all that the command printed.

@@ -222,7 +222,7 @@ func (o *operator) compare() {
 	case now.refused != nil:
 		o.finish(Refused)
 		return
-	case busy(now): // what a host is when its step has ended, no plan of now can say
+	case plan.ControlPlaneBusy(now.want, now.is): // what a host is when its step has ended, no plan of now can say
 		o.finish(Changed)
 		return
 	case (now.world == 0 || now.world != o.plan.world) && now.plan.Digest() != o.plan.plan.Digest():
@@ -232,11 +232,6 @@ func (o *operator) compare() {
 	o.plan, o.state = now, running
 	o.sim.Checker.Begin(o.run, o.lookBegan)
 	o.sched, o.sent = apply.NewSchedule(o.sim.altered(now.plan), 0), map[string]bool{}
-}
-
-// busy reports whether a step of an earlier run runs on a control-plane host.
-func busy(l look) bool {
-	return slices.ContainsFunc(l.want.ControlPlane, func(h desired.Host) bool { return l.is.Hosts[h.ID].Step != nil })
 }
 
 // walk starts what may start, and lets one of the running steps get on.
