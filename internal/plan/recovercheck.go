@@ -132,12 +132,14 @@ func (b *builder) workersAccountedFor(c Copy) error {
 	var errs []error
 	for _, h := range b.in.Want.Workers {
 		seen := b.in.Is.Hosts[h.ID]
-		if h.Machine != "" || seen.Reach != observed.Reached || !seen.SaysControlPlane() || b.ofAnotherCluster(seen, c) {
+		if h.Machine != "" || seen.Reach != observed.Reached || !seen.SaysControlPlane() ||
+			b.ofAnotherCluster(seen, c) {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s says that it is of a control plane, and the manifest calls it a worker: its "+
-			"etcd would not be stopped, and might serve the old data beside the new. Put it under controlPlane.hosts "+
-			"if it is of this one; if not, take it out of the manifest until the cluster is back", b.node(h)))
+		errs = append(errs, fmt.Errorf("%s says that it is of a control plane, and the manifest calls it a worker: "+
+			"its etcd would not be stopped, and might serve the old data beside the new. Put it under "+
+			"controlPlane.hosts if it is of this one; if not, take it out of the manifest until the cluster is back",
+			b.node(h)))
 	}
 	return errors.Join(errs...)
 }

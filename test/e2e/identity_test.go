@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -109,6 +110,9 @@ func recognised(s *story) {
 		s.run(2, []string{"plan", "-m", manifest}, "worker-1: the manifest has it at",
 			"worker-2: the manifest has it at", "save manifest and record",
 			"Plan: 1 step: 0 to create, 1 to change, 0 to remove.")
+		for _, leaves := range []string{"worker-1", "worker-2"} {
+			s.leavesAlone(leaves, manifest)
+		}
 	}
 	for name, refused := range map[string]struct {
 		edit   operator.Edit
@@ -136,6 +140,22 @@ func recognised(s *story) {
 	after := s.started(s.Members())
 	if !maps.Equal(before, after) {
 		s.same("what runs since when", before, after)
+	}
+}
+
+// leavesAlone checks that a plan to remove a worker is about that one and no other.
+func (s *story) leavesAlone(worker, manifest string) {
+	s.Helper()
+	r := s.run(2, []string{"node", "remove", worker, "--dry-run", "-o", "json", "-m", manifest}, "reset")
+	var plan struct {
+		Hosts map[string]string
+		Steps []struct{ Host string }
+	}
+	s.must(json.Unmarshal([]byte(r.Stdout), &plan))
+	for _, step := range plan.Steps {
+		if name := plan.Hosts[step.Host]; step.Host != "" && name != worker {
+			s.Errorf("%s leaves, and a step is about %q", worker, name)
+		}
 	}
 }
 
