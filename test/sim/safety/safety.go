@@ -251,7 +251,8 @@ func (c *Checker) planned(e world.Effect) {
 			h.Disk.Marker.Role)
 	}
 	// Who is silent at an address that is another host's ID has one by which the world does not know it.
-	placed := e.Host != nil && c.World.Host(s.Host) == nil && c.granted[e.By.Run].Places[s.Host] == e.Host.ID
+	placed := (e.Verb == world.NodeDeleted || e.Verb == world.Removed) && e.Host != nil &&
+		c.World.Host(s.Host) == nil && c.granted[e.By.Run].Places[s.Host] == e.Host.ID
 	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID && !placed {
 		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)
 	}
