@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 )
@@ -29,19 +29,8 @@ type planInput struct {
 	plan.Input
 	progress map[string]plan.Progress // as plan.RecoverOptions.Progress
 	unread   error                    // why Decide.Is.API.ExtensionCAs could not be read where keys are rotated
-	ids      map[string]string        // what the hosts of the request are called in the input
+	ids      identity.IDs             // what the hosts of the request are called in the input
 }
-
-// hosts are the IDs of hosts that a request names. A name that is no host's stays as it is.
-func (in planInput) hosts(names ...string) []string {
-	var out []string
-	for _, name := range names {
-		out = append(out, in.host(name))
-	}
-	return out
-}
-
-func (in planInput) host(name string) string { return cmp.Or(in.ids[name], name) }
 
 // Apply makes the cluster what is wanted: install, join, repair, upgrade, whatever it takes.
 type Apply struct {
@@ -124,7 +113,7 @@ func (r Apply) limit(in planInput) (map[string]bool, error) {
 		named = map[string]bool{}
 	}
 	for name, inside := range r.Limit {
-		named[in.host(name)] = inside
+		named[in.ids.Of(name)] = inside
 	}
 	if r.Selector == nil {
 		return named, nil
@@ -159,24 +148,24 @@ func labelsOf(h desired.Host, w observed.World) labels.Set {
 
 func (r Reset) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, err := plan.Reset(in.Decide, plan.ResetOptions{
-		Hosts: in.hosts(r.Hosts...), Purge: r.Purge, AbandonMachines: r.AbandonMachines,
+		Hosts: in.ids.OfAll(r.Hosts...), Purge: r.Purge, AbandonMachines: r.AbandonMachines,
 	})
 	return planned(p, in, err)
 }
 
 func (r Remove) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.RemoveNode(in.Decide, in.host(r.Host), r.Gone)
+	p, err := plan.RemoveNode(in.Decide, in.ids.Of(r.Host), r.Gone)
 	return planned(p, in, err)
 }
 
 func (r Replace) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.ReplaceNode(in.Decide, in.host(r.Host), r.Gone)
+	p, err := plan.ReplaceNode(in.Decide, in.ids.Of(r.Host), r.Gone)
 	return planned(p, in, err)
 }
 
 func (r Recover) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, err := plan.Recover(in.Decide, plan.RecoverOptions{
-		Copy: r.About, Destroyed: in.hosts(r.Destroyed...), On: in.host(r.On), Progress: in.progress,
+		Copy: r.About, Destroyed: in.ids.OfAll(r.Destroyed...), On: in.ids.Of(r.On), Progress: in.progress,
 	})
 	return planned(p, in, err)
 }

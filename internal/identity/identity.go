@@ -24,8 +24,8 @@ type Result struct {
 	Is   observed.World
 	// Reached maps a host's ID to the key (the ID before the match) of the entry whose address leads to its machine.
 	Reached map[string]string
-	// IDs maps the ID that an entry had before the match to the one that it has now.
-	IDs map[string]string
+	// IDs are those that the entries have now.
+	IDs IDs
 	// Moved are the hosts whose machine answers at another entry's address, in the manifest's order.
 	Moved []Move
 	// Contradictions are the reasons why some host cannot be told from another. Nothing may be changed
@@ -38,6 +38,21 @@ type Move struct {
 	Host    string // ID
 	Address string // the manifest's for this host
 	Found   string // where its machine answers
+}
+
+// IDs maps the ID that an entry had before the match to the one that it has now.
+type IDs map[string]string
+
+// Of is the ID of the entry now. A name that is no entry's stays as it is.
+func (ids IDs) Of(entry string) string { return cmp.Or(ids[entry], entry) }
+
+// OfAll are the IDs of all these entries, in their order; nil for none.
+func (ids IDs) OfAll(entries ...string) []string {
+	var out []string
+	for _, entry := range entries {
+		out = append(out, ids.Of(entry))
+	}
+	return out
 }
 
 // Match names the machines. The IDs of want's hosts are the keys of is.Hosts: the manifest's ID where it gives one,
@@ -282,7 +297,7 @@ func (m *matcher) recorded(id string, membersOnly bool) string {
 func (m *matcher) result() Result {
 	ids := m.ids()
 	out := Result{
-		Want: m.want, Is: m.is, Reached: map[string]string{}, IDs: map[string]string{}, Contradictions: m.found,
+		Want: m.want, Is: m.is, Reached: map[string]string{}, IDs: IDs{}, Contradictions: m.found,
 	}
 	out.Want.ControlPlane, out.Want.Workers = nil, nil
 	out.Is.Hosts = make(map[string]observed.Host, len(m.is.Hosts))

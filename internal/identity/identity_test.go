@@ -506,3 +506,14 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 		})
 	}
 }
+
+func TestARequestsHostsAreCalledAsTheyAreNow(t *testing.T) {
+	t.Parallel()
+	ids := identity.IDs{"192.0.2.1": "192.0.2.2", "192.0.2.2": "192.0.2.1"}
+	if diff := cmp.Diff([]string{"192.0.2.1", "w-3"}, ids.OfAll("192.0.2.2", "w-3")); diff != "" {
+		t.Error(diff)
+	}
+	if all := ids.OfAll(); all != nil { // no host is named, which means all
+		t.Errorf("got %v", all)
+	}
+}

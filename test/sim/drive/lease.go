@@ -43,7 +43,7 @@ func (o *operator) seen() look {
 	if o.alone == "" {
 		return l
 	}
-	l.plan = aloneWith(l.plan, idOf(l.who, o.alone))
+	l.plan = aloneWith(l.plan, l.who.IDs.Of(o.alone))
 	return l
 }
 

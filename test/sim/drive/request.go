@@ -71,7 +71,7 @@ func (o *operator) requested() look {
 			in.Limit = only(asked.hosts)
 		}
 	case applyAll: // of a caller that works on one worker
-		in.Limit = only([]string{idOf(who, o.alone)})
+		in.Limit = only([]string{who.IDs.Of(o.alone)})
 	}
 	in.RotateKey = o.request.rotate && o.state != verifying // once
 	in = decide.Settle(in, o.request.command != applyForced)
@@ -88,15 +88,9 @@ func (o *operator) requested() look {
 
 // among is the request about the hosts as they are called once machines were recognised.
 func (r request) among(who identity.Result) request {
-	r.hosts = slices.Clone(r.hosts)
-	for i, id := range r.hosts {
-		r.hosts[i] = idOf(who, id)
-	}
-	r.on = idOf(who, r.on)
+	r.hosts, r.on = who.IDs.OfAll(r.hosts...), who.IDs.Of(r.on)
 	return r
 }
-
-func idOf(who identity.Result, entry string) string { return cmp.Or(who.IDs[entry], entry) }
 
 func only(ids []string) map[string]bool {
 	out := map[string]bool{}

@@ -46,7 +46,8 @@ func (c *Checker) alone(e world.Effect) {
 		return
 	}
 	c.begins[e.By] = c.World.Now
-	if h := e.Host; h != nil && !c.controls(h) && !h.Outside && e.By.Kind != step.RemoveEtcd && !c.leases[e.By.Run] {
+	if h := e.Host; h != nil && !c.ofControlPlane(h) && !h.Outside && e.By.Kind != step.RemoveEtcd &&
+		!c.leases[e.By.Run] {
 		if c.holder[h.ID] != e.By.Run {
 			c.Break(OneOperator, "run %s begins %s about %s, whose lock run %s has", e.By.Run, e.By.Step, h.Name,
 				c.holder[h.ID])
@@ -59,9 +60,9 @@ func (c *Checker) alone(e world.Effect) {
 	c.stale(e)
 }
 
-// controls reports whether somebody can know that the host is of the control plane: by what it has, by its Node, or by
-// etcd's list. A bare machine in the place of one that was taken out before is not.
-func (c *Checker) controls(h *world.Host) bool {
+// ofControlPlane reports whether somebody can know that the host is of the control plane: by what it has, by its Node,
+// or by etcd's list. A bare machine in the place of one that was taken out before is not.
+func (c *Checker) ofControlPlane(h *world.Host) bool {
 	r, d := c.World.EtcdCluster(), h.Disk
 	if !h.ControlPlane || r == nil || d.Data != nil || d.Marker != nil && d.Marker.Role == desired.ControlPlane {
 		return h.ControlPlane
