@@ -57,10 +57,7 @@ func (e *Engine) aboutHosts(who identity.Result) map[string]bool {
 	}
 	out := map[string]bool{}
 	for _, id := range e.about {
-		if is, ok := who.IDs[id]; ok {
-			id = is
-		}
-		out[id] = true
+		out[who.IDs.Of(id)] = true
 	}
 	return out
 }

@@ -237,7 +237,7 @@ func TestRecoverRefuses(t *testing.T) {
 			mutate(in, "w-1", ofTheControlPlane)
 			return in
 		}(), destroyed(survivor(), gone...),
-			"w-1 says that it is of a control plane, and the manifest calls it a worker"},
+			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
 		"a host of another cluster": {func() decide.Input {
 			in := lost(silent, "cp-2", "cp-3")
 			mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
@@ -271,6 +271,9 @@ func TestNobodyElsesDataHoldsUpARecovery(t *testing.T) {
 		"a Machine's host": func(in decide.Input) {
 			mutate(in, "w-1", ofTheControlPlane)
 			in.Want.Workers[0].Machine = "m-1"
+		},
+		"nothing but a note of what it was": func(in decide.Input) {
+			mutate(in, "w-1", func(is *observed.Host) { is.Marker.Role = string(desired.ControlPlane) })
 		},
 		"another cluster's data": func(in decide.Input) {
 			mutate(in, "w-1", ofTheControlPlane)

@@ -127,18 +127,20 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 }
 
 // workersAccountedFor refuses to begin anew while a host that the manifest calls a worker has what only control-plane
-// hosts have: nothing would stop its etcd. What another cluster left there is no member of this one.
+// hosts have: nothing would stop its etcd. Its word is enough, whatever members others know of: it may be the only one
+// of a later life of the cluster. What another cluster left there is no member of this one.
 func (b *builder) workersAccountedFor(c Copy) error {
 	var errs []error
 	for _, h := range b.in.Want.Workers {
 		seen := b.in.Is.Hosts[h.ID]
-		if h.Machine != "" || seen.Reach != observed.Reached || !seen.SaysControlPlane() ||
-			b.ofAnotherCluster(seen, c) {
+		serves := seen.EtcdData == observed.Yes || slices.Contains(seen.Manifests, "etcd") ||
+			slices.Contains(seen.Manifests, "kube-apiserver")
+		if h.Machine != "" || seen.Reach != observed.Reached || !serves || b.ofAnotherCluster(seen, c) {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s says that it is of a control plane, and the manifest calls it a worker: "+
-			"its etcd would not be stopped, and might serve the old data beside the new. Put it under "+
-			"controlPlane.hosts if it is of this one; if not, take it out of the manifest until the cluster is back",
+		errs = append(errs, fmt.Errorf("%s has data of etcd or an API server, and the manifest calls it a worker: "+
+			"that would not be stopped, and might serve the old data beside the new. Take it out of the manifest "+
+			"until the cluster is back; if you know that it is of this control plane, put it under controlPlane.hosts",
 			b.node(h)))
 	}
 	return errors.Join(errs...)

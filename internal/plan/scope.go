@@ -81,7 +81,7 @@ func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
 }
 
 // ofControlPlane reports whether the manifest has the host in the control plane, or the cluster has: by its Node, or by
-// a member of etcd. A Machine's host is never of it.
+// a member of etcd. A worker that is a Machine's is not.
 func ofControlPlane(h desired.Host, is observed.World) bool {
 	if h.Role == desired.ControlPlane || h.Machine != "" {
 		return h.Role == desired.ControlPlane

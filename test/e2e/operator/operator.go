@@ -157,7 +157,7 @@ type Result struct {
 	Took           time.Duration
 }
 
-// String is the command and all that it printed, with what it found last: an end of it tells most.
+// String is the command and all that it printed, with its result at the end, where logs are cut last.
 func (r Result) String() string {
 	return fmt.Sprintf("kubeone %s: exit status %d after %.1f s\n--- standard error\n%s--- standard output\n%s",
 		strings.Join(r.Args, " "), r.Status, r.Took.Seconds(), r.Stderr, r.Stdout)
