@@ -74,7 +74,7 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 	return cmd
 }
 
-// runNode proposes, shows the plan, asks, carries it out, and says what is left to do.
+// runNode changes one host as a person calls it.
 func runNode(ctx context.Context, stdio IO, f *applyFlags, change nodeChange) error {
 	w, err := f.open(ctx, stdio, nil, f.unknown())
 	if err != nil {
@@ -85,6 +85,12 @@ func runNode(ctx context.Context, stdio IO, f *applyFlags, change nodeChange) er
 	if err != nil {
 		return err
 	}
+	return f.repeat(stdio, func() error { return f.changeNode(ctx, stdio, w, r, change) })
+}
+
+// changeNode proposes, shows the plan, asks, carries it out, and says what is left to do.
+func (f *applyFlags) changeNode(ctx context.Context, stdio IO, w *workspace.Workspace, r engine.Request,
+	change nodeChange) error {
 	p, err := propose(ctx, stdio, w.Engine, r)
 	if err != nil {
 		return err

@@ -247,7 +247,7 @@ func settled(ctx context.Context, stdio IO, e settler, p engine.Proposal, err er
 	}
 	coming := p.ComingUp()
 	if !p.MayComeUp() {
-		within = min(within, statusPatience) // a host that hangs is named soon
+		within = min(within, engine.HangTimeout) // which is named soon
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",
 		strings.Join(coming, ", "), within.Seconds())

@@ -54,6 +54,8 @@ func TestAMemberThatMayBeLateIsLookedAtAgain(t *testing.T) {
 		"a recovery waits for nothing":         {engine.Recover{}, unhealthy, nil, nil, 0},
 		"a refused recovery waits neither":     {engine.Recover{}, unhealthy, refused, refused, 0},
 		"a host may leave beside it":           {engine.Remove{}, unhealthy, nil, nil, 0},
+		"a host is to join again beside it":    {engine.Replace{Host: "192.0.2.12"}, unhealthy, nil, nil, 1},
+		"it is itself what is replaced":        {engine.Replace{Host: "192.0.2.11"}, unhealthy, nil, nil, 0},
 		"a host may not leave, then it may":    {engine.Remove{}, unhealthy, refused, nil, 1},
 		"a host may not be replaced, nor then": {engine.Replace{}, unhealthy, refused, refused, 1},
 		"a host may not be reset":              {engine.Reset{}, unhealthy, refused, nil, 1},
@@ -93,7 +95,7 @@ func TestAHostThatIsSilentIsLookedAtAgainForAShortTime(t *testing.T) {
 	}
 	silent.Observed.World.Hosts = map[string]observed.Host{"192.0.2.21": {Reach: observed.Unreachable}}
 	silent.Observed.World.API.Nodes = []observed.Node{{Name: "worker-1", Ready: observed.Yes}}
-	for _, want := range []time.Duration{statusPatience, time.Minute} {
+	for _, want := range []time.Duration{engine.HangTimeout, time.Minute} {
 		cluster := &late{}
 		var said bytes.Buffer
 		if _, err := settled(t.Context(), IO{Out: io.Discard, Err: &said}, cluster, silent, nil,

@@ -63,7 +63,7 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 			return s.now, err
 		}
 	}
-	return e.after(ctx, s.now, o.Settling)
+	return e.after(ctx, approved, s.now, o.Settling)
 }
 
 // session is a proposal that is being carried out: what may be run, and the locks under which it may.
@@ -244,8 +244,9 @@ func (e *Engine) forget(ctx context.Context, p Proposal, run string) error {
 	return nil
 }
 
-// after is the last look: what was wanted must now be.
-func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposal)) (Proposal, error) {
+// after is the last look: what was wanted must now be. What it waits for is what was approved to come of the run: the
+// look just before that may have met somebody late, of whom its plan would have a person take care.
+func (e *Engine) after(ctx context.Context, approved, done Proposal, settling func(Proposal)) (Proposal, error) {
 	if settling == nil {
 		settling = func(Proposal) {}
 	}
@@ -255,14 +256,8 @@ func (e *Engine) after(ctx context.Context, done Proposal, settling func(Proposa
 	switch r := done.Request.(type) {
 	case Apply:
 		r.ForceUpgrade, r.RotateKey = false, false // once
-		switch {
-		case len(done.Plan.Operator) > 0:
-			// A person has to act, which no waiting changes; but what is coming up need not be among that.
-			return until(r, func(p Proposal) bool { return !p.MayComeUp() })
-		case !done.Plan.Complete():
-			return until(r, isUp)
-		}
-		return until(r, func(p Proposal) bool { return p.Matches() && isUp(p) })
+		began := e.cfg.Now()
+		return until(r, func(p Proposal) bool { return approved.settled(p, e.cfg.Now().Sub(began)) })
 	case Recover:
 		return until(Apply{}, func(p Proposal) bool { return p.Matches() && isUp(p) || p.stays() })
 	case Replace:

@@ -71,6 +71,18 @@ func (p Proposal) stays() bool {
 	}
 }
 
+// settled reports whether the proposal was carried out as far as waiting tells, by one that was made so long after its
+// run. Where a person has to act, no waiting changes that; what may only be late need not be among it.
+func (p Proposal) settled(after Proposal, waited time.Duration) bool {
+	switch {
+	case len(p.Plan.Operator) > 0:
+		return isUp(after) || !after.MayComeUp() && waited >= HangTimeout
+	case !p.Plan.Complete():
+		return isUp(after)
+	}
+	return after.Matches() && isUp(after)
+}
+
 // RunningSteps are the hosts, by ID, on which a step of an earlier run still runs.
 func (p Proposal) RunningSteps() map[string]observed.Step {
 	out := map[string]observed.Step{}
@@ -114,7 +126,7 @@ func (p Proposal) ComingUp() []string {
 	return names
 }
 
-// MayComeUp reports whether something may come up that answers: one waits longer for that than for a host that hangs.
+// MayComeUp reports whether more than silent hosts may come up: one waits longer for that than for a host that hangs.
 func (p Proposal) MayComeUp() bool { return len(p.ComingUp()) > len(p.Silent()) }
 
 // Silent returns the names of hosts that did not answer although their kubelets report that they are ready: a busy host
@@ -144,21 +156,28 @@ func (p Proposal) NameOf(id string) string {
 }
 
 // MayChange reports whether another look may lead to another proposal, as something may only have been late (ComingUp).
-// A change of the whole cluster goes by how its members are; one of a host does not care for them unless it was
-// refused. A recovery is for what is down, and waits for nothing. The error is the one that Propose returned.
+// A change of the whole cluster goes by how its members are, and so does a join, of all but the one that is replaced.
+// That a host leaves does not, unless it was refused. A recovery is for what is down, and waits for nothing. The error
+// is the one that Propose returned.
 func (p Proposal) MayChange(err error) bool {
 	var refused *ConfigError
 	if err != nil && !errors.As(err, &refused) {
 		return false
 	}
-	switch p.Request.(type) {
+	coming := p.ComingUp()
+	switch r := p.Request.(type) {
 	case Apply, RenewCertificates, RotateCA:
-	case Reset, Remove, Replace:
+	case Replace:
+		if err == nil {
+			own := p.NameOf(p.who.IDs.Of(r.Host))
+			coming = slices.DeleteFunc(coming, func(name string) bool { return name == own })
+		}
+	case Reset, Remove:
 		if err == nil {
 			return false
 		}
 	default:
 		return false
 	}
-	return len(p.ComingUp()) > 0
+	return len(coming) > 0
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -42,6 +43,51 @@ func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
 			}
 			if got := p.stays(); got != c.stays {
 				t.Errorf("stays: %v", got)
+			}
+		})
+	}
+}
+
+// What is waited for after a run is what its plan, as it was approved, was to lead to. A look that meets a member late
+// is not the last one, and neither is one that meets a host that is silent, for a while.
+func TestWhatIsWaitedForAfterARun(t *testing.T) {
+	t.Parallel()
+	const cp, worker = "192.0.2.11", "192.0.2.21"
+	person := []problem.Instruction{{Host: worker}}
+	clean := plan.Plan{}
+	well := Proposal{Decisions: []decide.Decision{{Route: fsm.Nothing}}}
+	late := Proposal{
+		Plan:      plan.Plan{Operator: person},
+		Decisions: []decide.Decision{{Route: fsm.Instruct, ComingUp: []string{worker}}},
+	}
+	broken := Proposal{Plan: plan.Plan{Operator: person}, Decisions: []decide.Decision{{Route: fsm.Instruct}}}
+	silent := broken
+	silent.Want = desired.Cluster{Workers: []desired.Host{{ID: worker, Hostname: "w"}}}
+	silent.Observed.World.Hosts = map[string]observed.Host{worker: {Reach: observed.Unreachable}}
+	silent.Observed.World.API.Nodes = []observed.Node{{Name: "w", Ready: observed.Yes}}
+	more := Proposal{Plan: plan.Plan{Again: "for the rest"}, Decisions: []decide.Decision{{Route: fsm.Join}}}
+	for name, c := range map[string]struct {
+		approved plan.Plan
+		after    Proposal
+		waited   time.Duration
+		ends     bool
+	}{
+		"all is well":                                     {clean, well, 0, true},
+		"a member is late":                                {clean, late, 0, false},
+		"a host is silent":                                {clean, silent, 2 * HangTimeout, false},
+		"a person has to act since":                       {clean, broken, 0, false},
+		"more is to be done, as was known":                {more.Plan, more, 0, true},
+		"more is to be done, and a member is late":        {more.Plan, late, 0, false},
+		"a person had to act":                             {broken.Plan, broken, 0, true},
+		"a person had to act, and has":                    {broken.Plan, well, 0, true},
+		"a person had to act, and a member is late":       {broken.Plan, late, 2 * HangTimeout, false},
+		"a person had to act, and a host is silent":       {broken.Plan, silent, HangTimeout - 1, false},
+		"a person had to act, and a host has been silent": {broken.Plan, silent, HangTimeout, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := (Proposal{Plan: c.approved}).settled(c.after, c.waited); got != c.ends {
+				t.Errorf("ends: %t", got)
 			}
 		})
 	}

@@ -10,13 +10,15 @@ import (
 const (
 	SettleTimeout = time.Minute
 	SettleEvery   = time.Second
+	// HangTimeout is how long hosts may be silent whose Nodes are ready before they count as hanging. A look takes
+	// seconds where one is silent, so that this is time for two or three of them.
+	HangTimeout = 15 * time.Second
 )
 
-// ProposeUntilUp proposes until no member is coming up any more, or nothing that may only be late is in the way of the
-// request, for that time. What is still so then is what the returned proposal, or the error, says; at least one look is
-// made.
+// ProposeUntilUp proposes for that time, as long as another look may lead to another proposal (Proposal.MayChange).
+// What is still so then is what the returned proposal, or the error, says; at least one look is made.
 func (e *Engine) ProposeUntilUp(ctx context.Context, r Request, within time.Duration) (Proposal, error) {
-	return e.proposeUntil(ctx, r, within, isUp, func(Proposal) {})
+	return e.proposeUntil(ctx, r, within, func(p Proposal) bool { return !p.MayChange(nil) }, func(Proposal) {})
 }
 
 func isUp(p Proposal) bool { return len(p.ComingUp()) == 0 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,21 @@ func TestAReplacedNodeIsAMemberAgain(t *testing.T) {
 		if next, _ := Build(Input{Decide: carryOut(in, p)}); !next.Empty() {
 			t.Errorf("%s: afterwards\n%s", id, text(next))
 		}
+	}
+}
+
+// What is safe to do about another host that is broken is said of the cluster as it is, not of the time in which the
+// replaced one is away.
+func TestAReplacementSaysWhatIsSafeNow(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	mutate(in, "cp-3", func(h *observed.Host) { h.APIServer = observed.No })
+	p, err := ReplaceNode(in, "192.0.0.2", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, now := p.Operator, decide.Decide(in).Instructions; len(now) != 1 || !reflect.DeepEqual(got, now) {
+		t.Errorf("told\n%+v\nwant\n%+v", got, now)
 	}
 }
 
