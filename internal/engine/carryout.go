@@ -253,16 +253,16 @@ func (e *Engine) after(ctx context.Context, approved, done Proposal, settling fu
 	until := func(r Request, ok func(Proposal) bool) (Proposal, error) {
 		return e.proposeUntil(ctx, r, SettleTimeout, ok, settling)
 	}
+	began := e.cfg.Now()
 	switch r := done.Request.(type) {
 	case Apply:
 		r.ForceUpgrade, r.RotateKey = false, false // once
-		began := e.cfg.Now()
 		return until(r, func(p Proposal) bool { return approved.settled(p, e.cfg.Now().Sub(began)) })
 	case Recover:
 		return until(Apply{}, func(p Proposal) bool { return p.Matches() && isUp(p) || p.stays() })
 	case Replace:
 		if !r.Gone {
-			return until(Apply{}, isUp)
+			return until(Apply{}, func(p Proposal) bool { return replaced(p, e.cfg.Now().Sub(began)) })
 		}
 	case RenewCertificates:
 		return until(RenewCertificates{}, func(p Proposal) bool { // what was renewed once is new

@@ -83,6 +83,12 @@ func (p Proposal) settled(after Proposal, waited time.Duration) bool {
 	return after.Matches() && isUp(after)
 }
 
+// replaced is settled for the proposal of the whole cluster after one of its hosts was replaced. What was to be done
+// elsewhere before is still to be done.
+func replaced(after Proposal, waited time.Duration) bool {
+	return isUp(after) && (after.Matches() || after.stays() || waited >= HangTimeout)
+}
+
 // RunningSteps are the hosts, by ID, on which a step of an earlier run still runs.
 func (p Proposal) RunningSteps() map[string]observed.Step {
 	out := map[string]observed.Step{}

@@ -93,6 +93,35 @@ func TestWhatIsWaitedForAfterARun(t *testing.T) {
 	}
 }
 
+// After a host was replaced, what differs is looked at again for a while: it may be of what has just come up. What was
+// to be done elsewhere stays, and so does what needs a person.
+func TestWhatIsWaitedForAfterAReplacement(t *testing.T) {
+	t.Parallel()
+	well := Proposal{Decisions: []decide.Decision{{Route: fsm.Nothing}}}
+	late := Proposal{Decisions: []decide.Decision{{ComingUp: []string{"cp-1"}}}}
+	steps := plan.Plan{Steps: []plan.Step{{ID: "record"}}}
+	differs := Proposal{Decisions: []decide.Decision{{Route: fsm.Repair}}, Plan: steps}
+	upgrade := Proposal{Decisions: []decide.Decision{{Route: fsm.Upgrade}}, Plan: steps}
+	for name, c := range map[string]struct {
+		after  Proposal
+		waited time.Duration
+		ends   bool
+	}{
+		"all is well":                {well, 0, true},
+		"a member is late":           {late, 2 * HangTimeout, false},
+		"something differs":          {differs, HangTimeout - 1, false},
+		"something differs for long": {differs, HangTimeout, true},
+		"an upgrade is left":         {upgrade, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := replaced(c.after, c.waited); got != c.ends {
+				t.Errorf("ends: %t", got)
+			}
+		})
+	}
+}
+
 // A look at a busy host may come when its API server, or its member of etcd, is late. As long as a host says that it is
 // healthy, they may answer the next one.
 func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 const (
 	SettleTimeout = time.Minute
 	SettleEvery   = time.Second
-	// HangTimeout is how long hosts may be silent whose Nodes are ready before they count as hanging. A look takes
-	// seconds where one is silent, so that this is time for two or three of them.
+	// HangTimeout is how long hosts may be silent whose Nodes are ready before they count as hanging, and what differs
+	// may be what has just come up before it counts as left to do. A look takes seconds where one is silent, so that
+	// this is time for two or three of them.
 	HangTimeout = 15 * time.Second
 )
 
