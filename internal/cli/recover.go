@@ -30,8 +30,9 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 			"from a backup, or from a snapshot of etcd. etcd and API server are stopped on all control-plane\n" +
 			"hosts, their data is moved aside and kept in /var/lib/kubeone-old, etcd begins anew on one host, and\n" +
 			"the others join it. A plan is shown first.\n\n" +
-			"It refuses while the quorum is there, and when a control-plane host cannot be reached that was not\n" +
-			"confirmed as destroyed. Interrupted, it goes on when it is run again.",
+			"It refuses while the quorum is there, when a control-plane host cannot be reached that was not\n" +
+			"confirmed as destroyed, and while a worker of the manifest has data of etcd or an API server that\n" +
+			"may be this cluster's. Interrupted, it goes on when it is run again.",
 		Example: "  kubeone recover -m kubeone.yaml --from surviving-member --confirm-destroyed cp-2,cp-3\n" +
 			"  kubeone recover -m kubeone.yaml --from backups/prod-20261121T040000Z.tar.age --identity key.txt",
 		Args: cobra.MaximumNArgs(1),

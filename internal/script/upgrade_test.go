@@ -84,7 +84,8 @@ func TestAnAPIServerThatEncryptsIsNotMadeAnewWithoutThat(t *testing.T) {
 	b.write(api, "    - --encryption-provider-config=/etc/kubernetes/pki/encryption.yaml\n")
 	before := b.read(api)
 	b.fails("stage_upgrade_control_plane", "the API server encrypts what it stores")
-	b.fails(`TURN=$(mktemp); printf '%s' "$KUBELET" >"$TURN"; stage_check`, "the API server encrypts what it stores")
+	b.fails("TURN='"+b.path("turn")+`'; printf '%s' "$KUBELET" >"$TURN"; stage_check`,
+		"the API server encrypts what it stores")
 	if got := b.read(api); got != before {
 		t.Errorf("the API server's manifest became %q", got)
 	}
