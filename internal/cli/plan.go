@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -242,14 +243,15 @@ type settler interface {
 // then is so. The proposal and the error are those of the first look.
 func settled(ctx context.Context, stdio IO, e settler, p engine.Proposal, err error, within time.Duration) (
 	engine.Proposal, error) {
-	if !p.MayChange(err) {
+	late := p.Late(err)
+	if len(late) == 0 {
 		return p, err
 	}
-	coming := p.ComingUp()
-	if !p.MayComeUp() {
-		within = min(within, engine.HangTimeout) // which is named soon
+	silent := p.Silent()
+	if !slices.ContainsFunc(late, func(name string) bool { return !slices.Contains(silent, name) }) {
+		within = min(within, engine.HangTimeout) // a host that hangs is named soon
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",
-		strings.Join(coming, ", "), within.Seconds())
+		strings.Join(late, ", "), within.Seconds())
 	return e.ProposeUntilUp(ctx, p.Request, within)
 }

@@ -30,8 +30,12 @@ func TestAPlanIsMadeAgainForWhoApprovesEverything(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		runs := 0
+		c.flags.forceUnlock = true
 		err := c.flags.repeat(IO{Out: io.Discard, Err: &said}, func() error {
 			runs++
+			if c.flags.forceUnlock != (runs == 1) {
+				t.Errorf("%s: run %d takes a lock over: %t", name, runs, c.flags.forceUnlock)
+			}
 			return c.ends[runs-1]
 		})
 		if !errors.Is(err, c.want) || runs != c.runs || strings.Count(said.String(), "planning again") != c.runs-1 {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/engine"
-	"kubeone/internal/workspace"
 )
 
 // newResetCommand returns "kubeone reset".
@@ -51,11 +50,6 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 	if r.Hosts, err = hostIDs(ctx, w, "--host", r.Hosts...); err != nil {
 		return err
 	}
-	return f.repeat(stdio, func() error { return f.reset(ctx, stdio, w, r) })
-}
-
-// reset proposes, shows the plan, asks, carries it out, and looks whether anything is left.
-func (f *applyFlags) reset(ctx context.Context, stdio IO, w *workspace.Workspace, r engine.Reset) error {
 	p, err := propose(ctx, stdio, w.Engine, r)
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ func TestAMemberThatMayBeLateIsLookedAtAgain(t *testing.T) {
 		"a host may leave beside it":           {engine.Remove{}, unhealthy, nil, nil, 0},
 		"a host is to join again beside it":    {engine.Replace{Host: "192.0.2.12"}, unhealthy, nil, nil, 1},
 		"it is itself what is replaced":        {engine.Replace{Host: "192.0.2.11"}, unhealthy, nil, nil, 0},
+		"a host that is gone joins nothing":    {engine.Replace{Gone: true}, unhealthy, nil, nil, 0},
 		"a host may not leave, then it may":    {engine.Remove{}, unhealthy, refused, nil, 1},
 		"a host may not be replaced, nor then": {engine.Replace{}, unhealthy, refused, refused, 1},
 		"a host may not be reset":              {engine.Reset{}, unhealthy, refused, nil, 1},

@@ -75,12 +75,14 @@ func (v *view) memberLists() memberLists {
 	return memberLists{now: v.in.Now, then: then}
 }
 
-// safeToRemove says whether the member may leave, now and then, with the arithmetic of the list that forbids it.
+// safeToRemove says whether the member may leave, now and then, with the arithmetic of the list that forbids it, or of
+// now.
 func (l memberLists) safeToRemove(id string) quorum.Verdict {
-	if now := quorum.SafeToRemove(l.now, id); !now.Safe {
-		return now
+	now := quorum.SafeToRemove(l.now, id)
+	if then := quorum.SafeToRemove(l.then, id); now.Safe && !then.Safe {
+		return then
 	}
-	return quorum.SafeToRemove(l.then, id)
+	return now
 }
 
 // replaced is the lists once a new healthy member stands in the place of the one with that ID.

@@ -154,7 +154,7 @@ func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error)
 	}
 	now, err := e.propose(ctx, approved.Request, seen, approved.Plan.FirstContacts)
 	if err != nil {
-		return approved, err
+		return approved, now.changed(err)
 	}
 	if err := now.Unresolved(); err != nil {
 		return now, err

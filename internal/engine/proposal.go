@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -86,7 +87,7 @@ func (p Proposal) settled(after Proposal, waited time.Duration) bool {
 // replaced is settled for the proposal of the whole cluster after one of its hosts was replaced. What was to be done
 // elsewhere before is still to be done.
 func replaced(after Proposal, waited time.Duration) bool {
-	return isUp(after) && (after.Matches() || after.stays() || waited >= HangTimeout)
+	return isUp(after) && (after.Matches() || waited >= HangTimeout)
 }
 
 // RunningSteps are the hosts, by ID, on which a step of an earlier run still runs.
@@ -161,29 +162,42 @@ func (p Proposal) NameOf(id string) string {
 	return plan.NodeName(h, p.Observed.World.Hosts[id])
 }
 
-// MayChange reports whether another look may lead to another proposal, as something may only have been late (ComingUp).
-// A change of the whole cluster goes by how its members are, and so does a join, of all but the one that is replaced.
-// That a host leaves does not, unless it was refused. A recovery is for what is down, and waits for nothing. The error
-// is the one that Propose returned.
-func (p Proposal) MayChange(err error) bool {
+// MayChange reports whether another look may lead to another proposal, as something may only have been late (Late).
+func (p Proposal) MayChange(err error) bool { return len(p.Late(err)) > 0 }
+
+// changed is why what was approved is refused now. Where somebody may only be late, it is the world that has changed.
+func (p Proposal) changed(refused error) error {
+	if p.MayChange(refused) {
+		return fmt.Errorf("%w: %w", ErrWorldChanged, refused)
+	}
+	return refused
+}
+
+// Late returns the names of what may only have been late when it was looked at (ComingUp), as far as the proposal
+// depends on that. A change of the whole cluster goes by how its members are, and so does a join, of all but the one
+// that is replaced. A removal does not, unless it was refused. A recovery is for what is down, and waits for nothing.
+// The error is the one that Propose returned.
+func (p Proposal) Late(err error) []string {
 	var refused *ConfigError
 	if err != nil && !errors.As(err, &refused) {
-		return false
+		return nil
 	}
-	coming := p.ComingUp()
 	switch r := p.Request.(type) {
 	case Apply, RenewCertificates, RotateCA:
+		return p.ComingUp()
 	case Replace:
+		if err == nil && r.Gone {
+			return nil
+		}
 		if err == nil {
 			own := p.NameOf(p.who.IDs.Of(r.Host))
-			coming = slices.DeleteFunc(coming, func(name string) bool { return name == own })
+			return slices.DeleteFunc(p.ComingUp(), func(name string) bool { return name == own })
 		}
+		return p.ComingUp()
 	case Reset, Remove:
-		if err == nil {
-			return false
+		if err != nil {
+			return p.ComingUp()
 		}
-	default:
-		return false
 	}
-	return len(coming) > 0
+	return nil
 }

@@ -51,7 +51,7 @@ func (b *builder) routes() []decide.Decision {
 	for len(decisions) < maxRoutes {
 		next := b.in
 		next.Is, next.CA = b.world.Is, b.world.CA
-		if len(decisions) > 0 {
+		if len(b.plan.Steps) > 0 { // which change what is
 			next.Now = b.in.Is.Etcd.Members
 		}
 		d := decide.Decide(next)

@@ -50,7 +50,6 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	}
 	b.in.Limit = map[string]bool{id: true}
 	decisions := b.routes()
-	b.asItIs(decide.Decide(in))
 	b.hooks()
 	b.finish(decisions[0])
 	joins := func(s Step) bool { return s.Host == id && s.Intent.Kind.Joins() }

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/problem"
 	"kubeone/internal/step"
 )
 
@@ -83,8 +84,8 @@ func TestAReplacedNodeIsAMemberAgain(t *testing.T) {
 	}
 }
 
-// What is safe to do about another host that is broken is said of the cluster as it is, not of the time in which the
-// replaced one is away.
+// What is said to be safe about another host that is broken is so in the cluster as it is, and while the replaced one
+// is away.
 func TestAReplacementSaysWhatIsSafeNow(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 1)
@@ -95,6 +96,21 @@ func TestAReplacementSaysWhatIsSafeNow(t *testing.T) {
 	}
 	if got, now := p.Operator, decide.Decide(in).Instructions; len(now) != 1 || !reflect.DeepEqual(got, now) {
 		t.Errorf("told\n%+v\nwant\n%+v", got, now)
+	}
+	become(in, "cp-2", dataless)
+	etcdOf(in, "cp-2", func(m *observed.Member) { m.Healthy = observed.No })
+	if p, err = ReplaceNode(in, "192.0.0.2", false); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range p.Operator {
+		for _, s := range i.Steps {
+			if s.Code == problem.ReplaceSafely {
+				t.Errorf("with cp-2 dead, one is told to replace cp-3 as well: %+v", i)
+			}
+		}
+	}
+	if len(p.Operator) == 0 {
+		t.Error("nothing is said of cp-3")
 	}
 }
 

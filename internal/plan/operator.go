@@ -1,11 +1,8 @@
 package plan
 
 import (
-	"slices"
-
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/problem"
 )
 
 // instruct plans what can safely be done before the operator has acted.
@@ -44,16 +41,6 @@ func (b *builder) erred(d decide.Decision) {
 	b.plan.Again = "what follows needs you first"
 	for _, p := range d.Problems {
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, p))
-	}
-}
-
-// asItIs has a person told what is safe now, and not what would be while a host that is replaced is away.
-func (b *builder) asItIs(now decide.Decision) {
-	for i, told := range b.plan.Operator {
-		same := func(n problem.Instruction) bool { return n.Host == told.Host }
-		if j := slices.IndexFunc(now.Instructions, same); j >= 0 {
-			b.plan.Operator[i] = now.Instructions[j]
-		}
 	}
 }
 

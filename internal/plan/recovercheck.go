@@ -139,8 +139,9 @@ func (b *builder) workersAccountedFor(c Copy) error {
 			continue
 		}
 		errs = append(errs, fmt.Errorf("%s has data of etcd or an API server, and the manifest calls it a worker: "+
-			"that would not be stopped, and might serve the old data beside the new. Take it out of the manifest "+
-			"until the cluster is back; if you know that it is of this control plane, put it under controlPlane.hosts",
+			"that would not be stopped, and might serve the old data beside the new. Switch the machine off, and take "+
+			"it out of the manifest until the cluster is back; if you know that it is of this control plane, put it "+
+			"under controlPlane.hosts",
 			b.node(h)))
 	}
 	return errors.Join(errs...)
