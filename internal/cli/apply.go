@@ -96,7 +96,7 @@ func (f *applyFlags) repeat(stdio IO, run func() error) error {
 			return err
 		}
 		_, _ = fmt.Fprintln(stdio.Err, "The world changed before the plan was begun; planning again.")
-		f.forceUnlock = false // who has the lock now has taken it since
+		f.forceUnlock = false // the lock of a dead run is gone; one that is there now is a living one's
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -247,8 +246,7 @@ func settled(ctx context.Context, stdio IO, e settler, p engine.Proposal, err er
 	if len(late) == 0 {
 		return p, err
 	}
-	silent := p.Silent()
-	if !slices.ContainsFunc(late, func(name string) bool { return !slices.Contains(silent, name) }) {
+	if p.AllSilent(late) {
 		within = min(within, engine.HangTimeout) // a host that hangs is named soon
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",

@@ -77,7 +77,7 @@ func (p Proposal) stays() bool {
 func (p Proposal) settled(after Proposal, waited time.Duration) bool {
 	switch {
 	case len(p.Plan.Operator) > 0:
-		return isUp(after) || !after.MayComeUp() && waited >= HangTimeout
+		return waited >= HangTimeout && after.AllSilent(after.ComingUp()) || isUp(after)
 	case !p.Plan.Complete():
 		return isUp(after)
 	}
@@ -133,8 +133,11 @@ func (p Proposal) ComingUp() []string {
 	return names
 }
 
-// MayComeUp reports whether more than silent hosts may come up: one waits longer for that than for a host that hangs.
-func (p Proposal) MayComeUp() bool { return len(p.ComingUp()) > len(p.Silent()) }
+// AllSilent reports whether these names are of silent hosts alone, for which one waits less long (HangTimeout).
+func (p Proposal) AllSilent(names []string) bool {
+	silent := p.Silent()
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(silent, name) })
+}
 
 // Silent returns the names of hosts that did not answer although their kubelets report that they are ready: a busy host
 // may need longer than it is given to begin a conversation. Of one that hangs or is gone the API says so before long.
@@ -165,10 +168,11 @@ func (p Proposal) NameOf(id string) string {
 // MayChange reports whether another look may lead to another proposal, as something may only have been late (Late).
 func (p Proposal) MayChange(err error) bool { return len(p.Late(err)) > 0 }
 
-// changed is why what was approved is refused now. Where somebody may only be late, it is the world that has changed.
+// changed is why what was approved is refused now. Where somebody may only be late, it is the world that has changed,
+// and the request is no mistake.
 func (p Proposal) changed(refused error) error {
 	if p.MayChange(refused) {
-		return fmt.Errorf("%w: %w", ErrWorldChanged, refused)
+		return fmt.Errorf("%w: now %s", ErrWorldChanged, refused.Error())
 	}
 	return refused
 }
