@@ -23,6 +23,7 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/addons"
+	"kubeone/internal/closedport"
 	"kubeone/internal/cluster/clustertest"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
@@ -365,13 +366,17 @@ func TestNoHostWithoutALogin(t *testing.T) {
 // A Host that cannot be reached stays, so that its key can be revoked later; a person may leave the key there.
 func TestRemovingAHostThatIsUsedOrSilent(t *testing.T) {
 	t.Parallel()
-	dead := newMachine(t)
+	key, err := sshtest.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := int32(closedport.New(t))
 	of := func(name, address string, claim *kubeone.HostClaim) *kubeone.Host {
 		return &kubeone.Host{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{provider.HostFinalizer}},
 			Spec: kubeone.HostSpec{
-				Address: address, Port: int32(dead.Port()), User: "root",
-				HostKeys: []string{strings.TrimSpace(string(ssh.MarshalAuthorizedKey(dead.HostKey())))},
+				Address: address, Port: port, User: "root",
+				HostKeys: []string{strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))},
 			},
 			Status: kubeone.HostStatus{Claim: claim},
 		}
@@ -380,8 +385,7 @@ func TestRemovingAHostThatIsUsedOrSilent(t *testing.T) {
 	a, _ := newAdder(t, its, of("used", "127.0.0.2", &kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "u"}),
 		of("left", "127.0.0.3", &kubeone.HostClaim{Namespace: "ns", Name: "gone", UID: "v"}),
 		of("silent", "127.0.0.1", nil))
-	dead.Close()
-	_, err := a.Remove(t.Context(), "left", false)
+	_, err = a.Remove(t.Context(), "left", false)
 	if err == nil || !strings.Contains(err.Error(), "--force removes it") {
 		t.Errorf("of a Machine that is gone: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"kubeone/internal/closedport"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 )
@@ -136,14 +137,7 @@ func TestTheEndpointIsAsked(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	t.Cleanup(server.Close)
 	listens := server.Listener.Addr().String()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent := nobody.Addr().String()
-	if err := nobody.Close(); err != nil {
-		t.Fatal(err)
-	}
+	silent := closedport.Address(t)
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

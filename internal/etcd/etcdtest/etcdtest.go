@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"kubeone/internal/closedport"
 	"kubeone/internal/etcd"
 )
 
@@ -79,13 +80,12 @@ func Start(t testing.TB, c *Cluster) *Cluster {
 
 func (c *Cluster) serve(t testing.TB, m Member, config *tls.Config) string {
 	t.Helper()
+	if m.Down {
+		return closedport.Address(t)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
-	}
-	if m.Down {
-		_ = listener.Close()
-		return listener.Addr().String()
 	}
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 	pb.RegisterClusterServer(server, &clusterServer{c: c, m: m})

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"kubeone/internal/closedport"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 	"kubeone/internal/host/sshtest"
@@ -119,9 +120,9 @@ func TestFirstContactWithABastionIsAFirstContactWithItsHosts(t *testing.T) {
 func TestTroubleOnTheWay(t *testing.T) {
 	t.Parallel()
 	dead, _ := chain(t, sshtest.Options{})
-	dead.Bastions[0].Port = closedPort(t)
+	dead.Bastions[0].Port = closedport.New(t)
 	beyond, _ := chain(t, sshtest.Options{})
-	beyond.Port = closedPort(t)
+	beyond.Port = closedport.New(t)
 	forbidden, _ := chain(t, sshtest.Options{NoForwarding: true})
 	hung, _ := chain(t, sshtest.Options{})
 	hung.Port = sshtest.Start(t, sshtest.Options{Silent: true}).Port()

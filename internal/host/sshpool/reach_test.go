@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"kubeone/internal/closedport"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 	"kubeone/internal/host/sshtest"
@@ -43,7 +44,7 @@ func TestUnreachableHosts(t *testing.T) {
 		options sshpool.Options
 		words   []string
 	}{
-		"closed port": {host.Target{Port: closedPort(t)}, sshpool.Options{},
+		"closed port": {host.Target{Port: closedport.New(t)}, sshpool.Options{},
 			[]string{"refused", "does sshd listen"}},
 		"accepts and hangs": {host.Target{Port: silent.Port()},
 			sshpool.Options{HandshakeTimeout: 20 * time.Millisecond}, []string{"handshake within 20ms"}},

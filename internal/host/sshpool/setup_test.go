@@ -88,15 +88,6 @@ func run(t *testing.T, h host.Host, script string, args ...string) string {
 	return string(res.Stdout)
 }
 
-// closedPort is a port of this machine on which nobody listens.
-func closedPort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	must(t, err)
-	must(t, l.Close())
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func hostPort(s *sshtest.Server) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port()))
 }
