@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/leaselock"
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
@@ -21,11 +21,10 @@ import (
 // lockSet is what a run has locked: hosts and, if its plan is about the cluster, the Lease. Where no API answers
 // when it begins, it takes the Lease before its first step through the API.
 type lockSet struct {
-	hosts        *apply.Lock
-	scope        plan.Scope
-	controlPlane []string // IDs of the control-plane hosts among those that are locked
-	leased       bool     // the run had the Lease before this process
-	take         func(context.Context, cluster.Access) (Lease, error)
+	hosts  *apply.Lock
+	scope  plan.Scope
+	leased bool // the run had the Lease before this process
+	take   func(context.Context, cluster.Access) (Lease, error)
 
 	mu       sync.Mutex
 	lease    Lease
@@ -43,10 +42,8 @@ func (e *Engine) lock(
 	hosts, workers := map[string]host.Host{}, map[string]bool{}
 	for _, id := range s.Hosts {
 		hosts[id] = e.HostOf(p, id)
-		if h, _ := p.Want.Host(id); h.Role == desired.Worker {
+		if !slices.Contains(s.ControlPlane, id) {
 			workers[id] = true
-		} else {
-			l.controlPlane = append(l.controlPlane, id)
 		}
 	}
 	var err error
@@ -118,7 +115,7 @@ func (l *lockSet) watch(lost <-chan struct{}) {
 
 // confirmed reports whether every control-plane host of the cluster says now that its lock is this run's.
 func (l *lockSet) confirmed(ctx context.Context) bool {
-	return l.scope.Complete && l.hosts.Confirmed(ctx, l.controlPlane)
+	return l.scope.Complete && l.hosts.Confirmed(ctx, l.scope.ControlPlane)
 }
 
 // Lost is closed when another run has taken the Lease or the lock of a host.

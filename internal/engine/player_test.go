@@ -156,6 +156,7 @@ type player struct {
 	works      bool   // it takes files, and carries out steps
 	quick      bool   // each step has ended well as soon as it was started
 	held       bool   // somebody has its lock
+	taken      bool   // another run has it, and keeps it
 	looked     []bool // for each probe, whether somebody had it
 	generation int64  // of its lock
 	run, step  string
@@ -271,10 +272,11 @@ func (p *player) carriesOut() bool {
 func (p *player) lock(kept string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if kept == "0" {
-		p.generation++
-	} else if kept != strconv.FormatInt(p.generation, 10) {
+	switch {
+	case p.taken, kept != "0" && kept != strconv.FormatInt(p.generation, 10):
 		return "held\nholder=you@desk\nrun=another\n"
+	case kept == "0":
+		p.generation++
 	}
 	return fmt.Sprintf("granted %d\n", p.generation)
 }

@@ -128,6 +128,12 @@ func TestRefusedNodeChanges(t *testing.T) {
 	endpoint.Want.Endpoint.Host = "CP-1"
 	dark := healthy(3, 0)
 	dark.Is.Etcd = observed.Etcd{Problem: "timed out"}
+	// The manifest calls a control-plane host a worker by now, and nobody knows the members of etcd.
+	demoted := gone(3, 1, "w-1")
+	demoted.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
+	for i := range demoted.Is.API.Nodes {
+		demoted.Is.API.Nodes[i].ControlPlane = true
+	}
 	for _, c := range []struct {
 		name  string
 		how   func(decide.Input, string, bool) (Plan, error)
@@ -159,6 +165,8 @@ func TestRefusedNodeChanges(t *testing.T) {
 		{"no etcd, host reached", RemoveNode, dark, "192.0.0.2", false,
 			"etcd's members are not known, and so not whether the quorum holds without cp-2: timed out"},
 		{"no etcd, host reached, to be replaced", ReplaceNode, dark, "192.0.0.2", false,
+			"etcd's members are not known"},
+		{"no etcd, and a worker's Node is a control-plane host's", RemoveNode, demoted, "192.0.1.1", true,
 			"etcd's members are not known"},
 		{"it could not join again", ReplaceNode, skewed(), "192.0.1.1", false, "could not join it again"},
 	} {

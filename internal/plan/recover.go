@@ -274,6 +274,17 @@ func (b *builder) discarded(target desired.Host, seen *observed.Host) []string {
 	})
 }
 
+// unasked are the names of the manifest's workers that did not let anybody look.
+func (b *builder) unasked() []string {
+	var out []string
+	for _, h := range b.in.Want.Workers {
+		if h.Machine == "" && b.in.Is.Hosts[h.ID].Reach != observed.Reached {
+			out = append(out, b.node(h))
+		}
+	}
+	return out
+}
+
 // recoverNotes says what a reader should know before saying yes.
 func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
@@ -295,6 +306,10 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	}
 	if !b.membersKnown(o) {
 		note("nobody says which members etcd had: make sure that none serves that is no host of the manifest")
+	}
+	if unasked := b.unasked(); len(unasked) > 0 {
+		note("%s could not be asked for data of etcd or an API server: make sure that none of them was "+
+			"ever of the control plane", strings.Join(unasked, ", "))
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		seen := b.in.Is.Hosts[h.ID]

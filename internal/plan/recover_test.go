@@ -263,6 +263,23 @@ func ofTheControlPlane(is *observed.Host) {
 	is.Manifests = []string{"etcd", "kube-apiserver"}
 }
 
+// A worker that nobody could look at holds up no recovery, and is named: it may be what the manifest no longer says.
+func TestWorkersThatCouldNotBeAskedAreNamed(t *testing.T) {
+	t.Parallel()
+	in := lost(silent, "cp-2", "cp-3")
+	o := destroyed(survivor(), "192.0.0.2", "192.0.0.3")
+	const unasked = "w-1 could not be asked for data of etcd"
+	for reach, want := range map[observed.Reach]bool{
+		observed.Reached: false, observed.Unreachable: true, observed.Denied: true,
+	} {
+		mutate(in, "w-1", func(h *observed.Host) { h.Reach = reach })
+		p, err := Recover(in, o)
+		if notes := strings.Join(p.Notes, "\n"); err != nil || strings.Contains(notes, unasked) != want {
+			t.Errorf("%s: %v, %s", reach, err, notes)
+		}
+	}
+}
+
 // What a host has that is no host of this control plane holds up no recovery: a Machine's, whatever it says, and one
 // with another cluster's data.
 func TestNobodyElsesDataHoldsUpARecovery(t *testing.T) {

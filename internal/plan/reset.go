@@ -240,13 +240,10 @@ func (b *builder) isMember(h desired.Host) bool {
 	return seen.Marker != nil && seen.Marker.Complete || seen.EtcdData != observed.No
 }
 
-// controlPlane reports whether the host is one, or has what only those have, whatever the manifest calls it.
+// controlPlane reports whether the host is one, by the cluster or by what it has, whatever the manifest calls it.
 func (b *builder) controlPlane(h desired.Host) bool {
-	part := b.part(h)
-	if b.world.Is.Hosts[h.ID].Reach != observed.Reached {
-		return h.Role == desired.ControlPlane || part.Member != ""
-	}
-	return h.Role == desired.ControlPlane || part.Any()
+	part, reached := b.part(h), b.world.Is.Hosts[h.ID].Reach == observed.Reached
+	return ofControlPlane(h, b.world.Is) || part.Member != "" || reached && part.Any()
 }
 
 // contradictions is why hosts cannot be told from one another, or are not what the manifest says: nothing may be done

@@ -17,6 +17,9 @@ type Scope struct {
 	// plan about the cluster every control-plane host, also one that the manifest calls a worker by now. Hosts that did
 	// not answer are not among them.
 	Hosts []string
+	// ControlPlane are those of Hosts that are of the control plane, as the manifest or the cluster has it: without the
+	// lock of one of these no run goes on. Every other one is a worker, which a run can do without.
+	ControlPlane []string
 	// Complete says that Hosts has every control-plane host that the cluster has: nobody else can be at work on the
 	// cluster without the lock of one of these. It is false where that is not known.
 	Complete bool
@@ -40,8 +43,13 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 		s.Cluster = s.Cluster || !aboutWorker(of, want, is)
 	}
 	for _, h := range want.Hosts() {
-		if is.Hosts[h.ID].Reach == observed.Reached && (touched[h.ID] || s.Cluster && ofControlPlane(h, is)) {
-			s.Hosts = append(s.Hosts, h.ID)
+		controlPlane := ofControlPlane(h, is)
+		if is.Hosts[h.ID].Reach != observed.Reached || !touched[h.ID] && !(s.Cluster && controlPlane) {
+			continue
+		}
+		s.Hosts = append(s.Hosts, h.ID)
+		if controlPlane {
+			s.ControlPlane = append(s.ControlPlane, h.ID)
 		}
 	}
 	s.Complete = s.Cluster && complete(p, want, is)

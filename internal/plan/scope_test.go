@@ -62,14 +62,14 @@ func TestWhatAPlanLocks(t *testing.T) {
 			world: func(is *observed.World) {
 				is.API.Nodes = append(is.API.Nodes, observed.Node{Name: "w-1", ControlPlane: true})
 			},
-			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1)},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), ControlPlane: append(all[:3:3], w1)},
 		},
 		"an addon, while a worker's Node is still a control-plane host's": {
 			steps: []Step{on("", step.ApplyAddon)},
 			world: func(is *observed.World) {
 				is.API.Nodes = append(is.API.Nodes, observed.Node{Name: "w-1", ControlPlane: true})
 			},
-			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1)},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), ControlPlane: append(all[:3:3], w1)},
 		},
 		"a worker says that it is of the control plane": {
 			steps: []Step{on(w1, step.ResetHost)},
@@ -78,7 +78,7 @@ func TestWhatAPlanLocks(t *testing.T) {
 				seen.Marker = &observed.Marker{Role: string(desired.ControlPlane)}
 				is.Hosts[w1] = seen
 			},
-			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), ControlPlane: all, Complete: true},
 		},
 		"a worker has the address of a member of etcd": {
 			steps: []Step{on(w1, step.Prepare), on(w1, step.JoinWorker)},
@@ -86,48 +86,49 @@ func TestWhatAPlanLocks(t *testing.T) {
 				is.Etcd.Members = append(is.Etcd.Members, observed.Member{ID: "m-x",
 					PeerURLs: []string{"https://10.0.1.1:2380"}})
 			},
-			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1)},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), ControlPlane: append(all[:3:3], w1)},
 		},
 		"a worker leaves that does not answer": {steps: []Step{on(w1, step.DeleteNode)}, world: silent(w1),
-			want: Scope{Cluster: true, Hosts: all, Complete: true}},
+			want: Scope{Cluster: true, Hosts: all, ControlPlane: all, Complete: true}},
 		"a worker joins, and that is recorded": {steps: []Step{on(w1, step.JoinWorker), on("", step.SaveRecord)},
-			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true}},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), ControlPlane: all, Complete: true}},
 		"a Node of nobody goes": {steps: []Step{on("", step.DeleteNode)},
-			want: Scope{Cluster: true, Hosts: all, Complete: true}},
+			want: Scope{Cluster: true, Hosts: all, ControlPlane: all, Complete: true}},
 		"an addon": {steps: []Step{on("", step.ApplyAddon)},
-			want: Scope{Cluster: true, Hosts: all, Complete: true}},
+			want: Scope{Cluster: true, Hosts: all, ControlPlane: all, Complete: true}},
 		"a control-plane host is restarted": {steps: []Step{on(cp2, step.RestartUnits)},
-			want: Scope{Cluster: true, Hosts: all, Complete: true}},
+			want: Scope{Cluster: true, Hosts: all, ControlPlane: all, Complete: true}},
 		"a control-plane host does not answer": {steps: []Step{on(cp2, step.RestartUnits)}, world: silent(cp3),
-			want: Scope{Cluster: true, Hosts: []string{cp1, cp2}}},
+			want: Scope{Cluster: true, Hosts: []string{cp1, cp2}, ControlPlane: []string{cp1, cp2}}},
 		"etcd does not say who its members are": {steps: []Step{on(cp2, step.RestartUnits)},
-			world: func(is *observed.World) { is.Etcd = observed.Etcd{} }, want: Scope{Cluster: true, Hosts: all}},
+			world: func(is *observed.World) { is.Etcd = observed.Etcd{} },
+			want:  Scope{Cluster: true, Hosts: all, ControlPlane: all}},
 		"etcd has a member of no host": {
 			steps: []Step{on(cp1, step.RestartUnits)},
 			world: func(is *observed.World) {
 				is.Etcd.Members = append(is.Etcd.Members, observed.Member{ID: "m-x", Name: "cp-9"})
 			},
-			want: Scope{Cluster: true, Hosts: all},
+			want: Scope{Cluster: true, Hosts: all, ControlPlane: all},
 		},
 		"there is a control-plane Node of no host": {
 			steps: []Step{on(cp1, step.RestartUnits)},
 			world: func(is *observed.World) {
 				is.API.Nodes = append(is.API.Nodes, observed.Node{Name: "cp-9", ControlPlane: true})
 			},
-			want: Scope{Cluster: true, Hosts: all},
+			want: Scope{Cluster: true, Hosts: all, ControlPlane: all},
 		},
 		"a reset of everything": {
 			steps: []Step{on(cp1, step.ResetHost), on(cp2, step.ResetHost), on(cp3, step.ResetHost),
 				on(w1, step.ResetHost)},
-			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true, Ends: true},
+			want: Scope{Cluster: true, Hosts: append(all[:3:3], w1), ControlPlane: all, Complete: true, Ends: true},
 		},
 		"an installation": {
 			steps: []Step{on(cp1, step.Init), on(w1, step.JoinWorker)},
 			world: func(is *observed.World) { is.Etcd, is.API = observed.Etcd{}, observed.API{} },
-			want:  Scope{Cluster: true, Hosts: append(all[:3:3], w1), Complete: true},
+			want:  Scope{Cluster: true, Hosts: append(all[:3:3], w1), ControlPlane: all, Complete: true},
 		},
 		"a recovery without destroyed hosts": {steps: []Step{on(cp1, step.Restore)}, world: silent(cp2, cp3),
-			want: Scope{Cluster: true, Hosts: []string{cp1}, Complete: true}},
+			want: Scope{Cluster: true, Hosts: []string{cp1}, ControlPlane: []string{cp1}, Complete: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +147,8 @@ func TestWhatAPlanLocks(t *testing.T) {
 func TestWhatHasNoPlanAndIsAboutTheClusterLocksItsControlPlane(t *testing.T) {
 	t.Parallel()
 	want := wanted(1, 1)
-	if diff := cmp.Diff(Scope{Cluster: true, Hosts: []string{"192.0.0.1"}, Complete: true},
+	only := []string{"192.0.0.1"}
+	if diff := cmp.Diff(Scope{Cluster: true, Hosts: only, ControlPlane: only, Complete: true},
 		ClusterScope(want, answering(want))); diff != "" {
 		t.Error(diff)
 	}

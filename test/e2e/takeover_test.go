@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,7 +109,14 @@ func predecessorsPlan(s *story) {
 	s.must(s.Want(s.Context(), newest))
 	old := s.predecessor()
 	saved := filepath.Join(s.TempDir(), "saved.json")
-	old.run(2, []string{"plan", "--out", saved}, olderPatch, newest)
+	// The older program waits eight seconds for a host, which a busy machine may need for itself.
+	s.eventually("the older program to plan", time.Minute, func(ctx context.Context) error {
+		if r := old.Run(ctx, "plan", "--out", saved); r.Status != 2 ||
+			!strings.Contains(r.Stdout, olderPatch) || !strings.Contains(r.Stdout, newest) {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
 	upgrade := []string{"apply", "--plan", saved, "--bundle", old.Bundle}
 	if !s.wouldDo(saved, old.Bundle) {
 		state := s.untouched()

@@ -1,7 +1,8 @@
 package drive
 
 import (
-	"kubeone/internal/desired"
+	"slices"
+
 	"kubeone/test/sim/world"
 )
 
@@ -41,10 +42,9 @@ func (o *operator) dispensable(h *world.Host) bool {
 	return !o.controls(h) && !o.old && len(o.hosts) > 1
 }
 
-// controls reports whether the run's manifest has the host in its control plane.
+// controls reports whether the host is of the control plane, as the run's manifest or the cluster has it.
 func (o *operator) controls(h *world.Host) bool {
-	is, _ := o.plan.want.Host(h.ID)
-	return is.Role == desired.ControlPlane
+	return slices.Contains(o.scope.ControlPlane, h.ID)
 }
 
 func (o *operator) unlock() {

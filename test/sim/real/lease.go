@@ -79,11 +79,7 @@ func (l *lease) sinceRenewed() (d time.Duration) {
 
 // confirmed reports whether every control-plane host says now that its lock is this run's.
 func (l *lease) confirmed(ctx context.Context) bool {
-	var ids []string
-	for _, h := range l.o.Want.ControlPlane {
-		ids = append(ids, h.ID)
-	}
-	return l.scope.Complete && l.lock.Confirmed(ctx, ids)
+	return l.scope.Complete && l.lock.Confirmed(ctx, l.scope.ControlPlane)
 }
 
 func (l *lease) release() {

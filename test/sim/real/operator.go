@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +116,7 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	hosts := o.hosts(is)
 	scope := plan.LockScope(p, o.Want, is)
 	lock, err := apply.TakeLock(ctx, o.claimed(scope, hosts),
-		apply.Claim{Holder: o.Name, Run: run, Force: o.Force, Dispensable: o.workers()})
+		apply.Claim{Holder: o.Name, Run: run, Force: o.Force, Dispensable: workers(scope)})
 	if err != nil {
 		return err
 	}
@@ -176,10 +177,12 @@ func (o *Operator) claimed(s plan.Scope, hosts map[string]host.Host) map[string]
 	return out
 }
 
-func (o *Operator) workers() map[string]bool {
+func workers(s plan.Scope) map[string]bool {
 	out := map[string]bool{}
-	for _, h := range o.Want.Workers {
-		out[h.ID] = true
+	for _, id := range s.Hosts {
+		if !slices.Contains(s.ControlPlane, id) {
+			out[id] = true
+		}
 	}
 	return out
 }

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"kubeone/internal/apply"
+	"kubeone/internal/identity"
+	"kubeone/internal/plan"
+)
+
+// A run goes on without a worker that another run has, but not without a host that the cluster has in its control
+// plane, whatever the manifest calls it.
+func TestOnlyTheLocksOfWorkersAreDispensedWith(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	controlPlane := s.cfg.Want.ControlPlane[0].ID
+	s.hosts[playedWorker].taken = true
+	reached := map[string]string{controlPlane: controlPlane, playedWorker: playedWorker}
+	proposal := Proposal{Want: s.cfg.Want, who: identity.Result{Reached: reached}}
+	scope := plan.Scope{Hosts: []string{controlPlane, playedWorker}, ControlPlane: []string{controlPlane}}
+	locks, err := s.lock(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.release(t.Context())
+	if locks.hosts.Denied(playedWorker) == nil {
+		t.Error("the worker that another run has is not denied")
+	}
+	scope.ControlPlane = append(scope.ControlPlane, playedWorker)
+	var held *apply.HeldError
+	if again, err := s.lock(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-2"}); err == nil {
+		again.release(t.Context())
+		t.Error("it is of the control plane, another run has it, and the run began")
+	} else if !errors.As(err, &held) {
+		t.Errorf("got %v", err)
+	}
+}
