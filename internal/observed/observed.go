@@ -197,6 +197,9 @@ type Unit struct {
 	Since string `json:"since,omitempty"` // systemd's ActiveEnterTimestampMonotonic: same value, same start
 }
 
+// Known reports whether systemd said anything of the unit, be it that there is none.
+func (u Unit) Known() bool { return u.State != "" }
+
 // Marker is the file with which a host says whose it is.
 type Marker struct {
 	Cluster string `json:"cluster"`

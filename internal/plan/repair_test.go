@@ -80,3 +80,16 @@ func TestControlPlaneHostsAreRevivedOneByOneIfTheQuorumHolds(t *testing.T) {
 		})
 	}
 }
+
+// A host whose systemd said nothing, as on a busy machine, is not healthy, and nothing is restarted for that.
+func TestNothingIsDoneToAHostWhoseSystemdSaysNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"cp-2", "w-1"} {
+		in := healthy(3, 2)
+		mutate(in, name, func(h *observed.Host) { h.Kubelet, h.Containerd = observed.Unit{}, observed.Unit{} })
+		p, decisions := Build(Input{Decide: in})
+		if len(p.Steps) > 0 || len(decisions[0].ComingUp) != 1 || p.Hosts[decisions[0].ComingUp[0]] != name {
+			t.Errorf("%s: coming up %q\n%s", name, decisions[0].ComingUp, text(p))
+		}
+	}
+}

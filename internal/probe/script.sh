@@ -297,7 +297,7 @@ version() {
 
 # Units, and the versions of programs that are not ours; the unit's own ExecStart goes before PATH.
 units() {
-	shown=$(timeout 4 systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,ActiveEnterTimestampMonotonic,ExecStart \
+	shown=$(timeout 8 systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,ActiveEnterTimestampMonotonic,ExecStart \
 		containerd.service kubelet.service kubeone-step.service 2>/dev/null)
 	kubelet=
 	containerd=

@@ -58,14 +58,15 @@ func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) 
 	return a
 }
 
-// stopped names the units that have to be started again, in order, and why.
+// stopped names the units that have to be started again, in order, and why. One of which systemd said nothing is not
+// among them.
 func stopped(is *observed.Host) (units []string, why []problem.Problem) {
-	if !is.Containerd.Active {
+	if !is.Containerd.Active && is.Containerd.Known() {
 		units = append(units, UnitContainerd, UnitKubelet)
 		why = append(why, problem.Problem{Code: problem.ContainerdStopped, Parameters: stateOf(is.Containerd)})
 	}
 	switch {
-	case !is.Kubelet.Active:
+	case !is.Kubelet.Active && is.Kubelet.Known():
 		why = append(why, problem.Problem{Code: problem.KubeletStopped, Parameters: stateOf(is.Kubelet)})
 	case is.Healthz == observed.No:
 		why = append(why, problem.Problem{Code: problem.KubeletUnhealthy})
@@ -80,14 +81,10 @@ func stopped(is *observed.Host) (units []string, why []problem.Problem) {
 
 // stateOf is the state of a unit, as systemd names it.
 func stateOf(u observed.Unit) problem.Parameters {
-	state := u.State
-	switch {
-	case !u.Installed:
-		state = "not installed"
-	case state == "":
-		state = "state unknown"
+	if !u.Installed {
+		return problem.Parameters{"state": "not installed"}
 	}
-	return problem.Parameters{"state": state}
+	return problem.Parameters{"state": u.State}
 }
 
 // about is a problem of one component.
@@ -97,7 +94,10 @@ func about(code problem.Code, component string) problem.Problem {
 
 // components names the components of the host that fail, and those that did not say how they are.
 func components(role desired.Role, is *observed.Host) (failed, silent []problem.Problem) {
-	if is.Healthz == observed.Unknown {
+	if !is.Containerd.Known() {
+		silent = append(silent, about(problem.ComponentUnknown, "containerd"))
+	}
+	if is.Healthz == observed.Unknown || !is.Kubelet.Known() {
 		silent = append(silent, about(problem.ComponentUnknown, "kubelet"))
 	}
 	if role != desired.ControlPlane {
