@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -75,7 +76,7 @@ func (m *matcher) otherRole(e int) desired.Role {
 	h, i := m.entries[e].host, m.entries[e].machine
 	seen, marker := m.machine(i), m.marker(i)
 	if h.Role == desired.ControlPlane {
-		if marker != nil && marker.Complete && marker.Role == string(desired.Worker) {
+		if m.joinedAsWorker(e) {
 			return desired.Worker
 		}
 		return ""
@@ -88,6 +89,29 @@ func (m *matcher) otherRole(e int) desired.Role {
 		return desired.ControlPlane
 	}
 	return ""
+}
+
+// joinedAsWorker reports whether the machine of a host that the manifest has in the control plane has joined as a
+// worker: by its marker, or, where that is lost, because it has a kubelet and nothing that only control-plane hosts
+// have, and its Node, by name or address, is a worker's.
+func (m *matcher) joinedAsWorker(e int) bool {
+	i := m.entries[e].machine
+	if marker := m.marker(i); marker != nil {
+		return marker.Complete && marker.Role == string(desired.Worker)
+	}
+	seen, at := m.machine(i), m.entries[i].host
+	if seen.Reach != observed.Reached || seen.Marker != nil || seen.SaysControlPlane() ||
+		seen.KubeletConf != observed.Yes && !seen.Kubelet.Active ||
+		seen.PKI != observed.No || seen.AdminConf != observed.No || m.knownAsControlPlane(e) {
+		return false
+	}
+	nodes := slices.DeleteFunc(slices.Clone(m.is.API.Nodes), func(n observed.Node) bool {
+		named := n.Name == strings.ToLower(cmp.Or(m.entries[e].host.Hostname, seen.Hostname)) && match.Owns(&at, &n)
+		return !named && !slices.ContainsFunc(addresses(at), func(a string) bool {
+			return a != "" && slices.Contains(n.Addresses, a)
+		})
+	})
+	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n observed.Node) bool { return n.ControlPlane })
 }
 
 // knownAsControlPlane reports whether etcd has a member, or the API a control-plane Node, of the host: by the name that

@@ -449,6 +449,56 @@ func TestTheRecordNamesTheNodesOfSilentHosts(t *testing.T) {
 	}
 }
 
+// A worker that has lost its marker is none of the control plane because the manifest says so: it would be given
+// another role in place.
+func TestAWorkerWithoutAMarkerIsAWorker(t *testing.T) {
+	t.Parallel()
+	worker := bare()
+	worker.Hostname, worker.KubeletConf, worker.EtcdData = "w1", observed.Yes, observed.No
+	worker.PKI, worker.AdminConf = observed.No, observed.No
+	with := func(change func(*observed.Host)) observed.Host {
+		h := worker
+		change(&h)
+		return h
+	}
+	for name, c := range map[string]struct {
+		machine observed.Host
+		node    observed.Node
+		members []observed.Member
+		other   bool
+	}{
+		"its Node is a worker's":             {machine: worker, node: observed.Node{Name: "w1"}, other: true},
+		"its Node is a control-plane host's": {machine: worker, node: observed.Node{Name: "w1", ControlPlane: true}},
+		"etcd lists its member": {
+			machine: worker, node: observed.Node{Name: "w1"}, members: []observed.Member{{Name: "w1"}},
+		},
+		"another's Node": {machine: worker, node: observed.Node{Name: "w2"}},
+		"it is bare":     {machine: named(bare(), "w1"), node: observed.Node{Name: "w1"}},
+		"it has the CAs: it was about to join": {
+			machine: with(func(h *observed.Host) { h.PKI = observed.Yes }), node: observed.Node{Name: "w1"},
+		},
+		"it did not say whether it has them": {
+			machine: with(func(h *observed.Host) { h.PKI = observed.Unknown }), node: observed.Node{Name: "w1"},
+		},
+		"it has data of etcd": {
+			machine: with(func(h *observed.Host) { h.EtcdData = observed.Yes }), node: observed.Node{Name: "w1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := desired.Cluster{Name: cluster, ControlPlane: []desired.Host{host("10.0.0.1", desired.ControlPlane)}}
+			want.ControlPlane[0].Hostname = "w1"
+			is := observed.World{Hosts: map[string]observed.Host{want.ControlPlane[0].ID: c.machine}}
+			is.API = observed.API{Reached: observed.Yes, Nodes: []observed.Node{c.node}}
+			is.Etcd = observed.Etcd{Reached: observed.Yes, Members: c.members}
+			found := identity.Match(want, is).Contradictions
+			if got := len(found) == 1 && found[0].Kind == identity.OtherRole; got != c.other || len(found) > 1 {
+				t.Errorf("got %+v, want another role: %t", found, c.other)
+			}
+		})
+	}
+}
+
 // TestRolesAreWhatOthersKnow tells a control-plane host that the manifest calls a worker from a worker that only says
 // so of itself, which must not stop work on others.
 func TestRolesAreWhatOthersKnow(t *testing.T) {

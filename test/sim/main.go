@@ -20,6 +20,7 @@ import (
 func main() {
 	schedules := flag.Int("schedules", 0, "how many random schedules to run")
 	machines := flag.Int("machines", 0, "how many random schedules to run with controllers as second actors")
+	roles := flag.Int("roles", 0, "how many random schedules with roles changed and markers lost")
 	first := flag.Uint64("seed", 1, "the first one's seed")
 	states := flag.Int("states", 0, "every pair of faults in all clusters of up to that many control-plane hosts")
 	boundaries := flag.Int("boundaries", 0,
@@ -32,6 +33,7 @@ func main() {
 	os.Exit(run(*replay, *all, map[string]iter.Seq[drive.Scenario]{
 		"random schedules":      random(*first, *schedules, drive.Random),
 		"schedules of Machines": random(*first, *machines, drive.RandomWithPool),
+		"schedules of roles":    random(*first, *roles, drive.RandomRoles),
 		"states":                drive.States(*states),
 		"command boundaries":    drive.Boundaries(*boundaries),
 		"pairs at boundaries":   pairsOf(*pairs),
@@ -45,6 +47,7 @@ func run(replay string, all bool, parts map[string]iter.Seq[drive.Scenario]) int
 	status := 0
 	for _, name := range []string{
 		"states", "command boundaries", "pairs at boundaries", "random schedules", "schedules of Machines",
+		"schedules of roles",
 	} {
 		t := tally{name: name, began: time.Now()}
 		if !onAllProcessors(parts[name], func(s drive.Scenario, r drive.Report) bool { return t.count(s, r, all) }) {

@@ -14,6 +14,7 @@ const (
 	firstSchedules  = 600
 	firstStates     = 3600
 	firstOfMachines = 1000
+	firstOfRoles    = 1000
 )
 
 func TestRandomSchedules(t *testing.T) {
@@ -27,6 +28,13 @@ func TestSchedulesOfMachines(t *testing.T) {
 	t.Parallel()
 	for seed := 1; seed <= race.Fewer(firstOfMachines) && !t.Failed(); seed++ {
 		mustGoWell(t, drive.RandomWithPool(uint64(seed)).String()) // #nosec G115 -- from 1 on
+	}
+}
+
+func TestSchedulesOfRoles(t *testing.T) {
+	t.Parallel()
+	for seed := 1; seed <= race.Fewer(firstOfRoles) && !t.Failed(); seed++ {
+		mustGoWell(t, drive.RandomRoles(uint64(seed)).String()) // #nosec G115 -- from 1 on
 	}
 }
 
@@ -44,7 +52,7 @@ func TestStatesOfSmallClusters(t *testing.T) {
 func TestAScenarioIsReadAsItIsWritten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		for _, want := range []drive.Scenario{drive.Random(seed), drive.RandomWithPool(seed)} {
+		for _, want := range []drive.Scenario{drive.Random(seed), drive.RandomWithPool(seed), drive.RandomRoles(seed)} {
 			got, err := drive.Parse(want.String())
 			if err != nil {
 				t.Fatal(err)

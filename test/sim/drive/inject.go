@@ -56,6 +56,8 @@ func (s *Simulation) happen(f Fault) {
 		w.Replace(h)
 	case Dead:
 		s.die(f, h)
+	case MarkerLost:
+		s.loseMarker(f, h)
 	case Early, Late:
 		s.answers(f, h)
 	case Halved:
@@ -91,6 +93,16 @@ func (s *Simulation) die(f Fault, h *world.Host) {
 	s.ends = append(s.ends, ending{s.moment + f.For, func() {
 		if h.Machine == machine && !h.Up {
 			s.World.Boot(h)
+		}
+	}})
+}
+
+// loseMarker deletes the host's marker. It is put back, unless the host is another one by then or has got a new one.
+func (s *Simulation) loseMarker(f Fault, h *world.Host) {
+	marker, machine := s.World.LoseMarker(h), h.Machine
+	s.ends = append(s.ends, ending{s.moment + f.For, func() {
+		if h.Machine == machine {
+			s.World.PutBackMarker(h, marker)
 		}
 	}})
 }

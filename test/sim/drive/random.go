@@ -57,3 +57,22 @@ func Random(seed uint64) Scenario {
 	}
 	return s
 }
+
+// RandomRoles is the scenario of a seed in which a person gives a host another role, and half of the other faults are
+// that some host's marker is lost: who a host is, others have to know.
+func RandomRoles(seed uint64) Scenario {
+	s, d := Random(seed), dice(seed)
+	hosts := s.ControlPlanes + s.Workers
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		switch {
+		case i == len(s.Faults)/2:
+			f.Kind = RoleOther
+		case d.throw(500+i, 2) == 0:
+			f.Kind, f.Host = MarkerLost, d.throw(600+i, hosts)
+		case d.throw(700+i, 2) == 0: // of the same host
+			f.Host = s.Faults[len(s.Faults)/2].Host
+		}
+	}
+	return s
+}

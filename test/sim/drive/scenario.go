@@ -68,17 +68,20 @@ const (
 	Expired    Kind = "expired"     // its certificates have run out
 	ConfLost   Kind = "conf-lost"   // its kubelet.conf is deleted
 	KeysLost   Kind = "keys-lost"   // its keys for Secrets are deleted
-	Edited     Kind = "edited"      // somebody changes its kubelet's configuration
-	Collected  Kind = "collected"   // images that nothing uses are removed
-	ByHand     Kind = "by-hand"     // a person closes its Node
-	Early      Kind = "early"       // looks take time: it answers when they begin, all else when they end; lasts
-	Late       Kind = "late"        // looks take time: it answers when they end, all else when they begin; lasts
-	Severed    Kind = "severed"     // some operators reach the hosts up to this one, the others only the rest; lasts
-	Killed     Kind = "killed"      // the operator's program is killed
-	Paused     Kind = "paused"      // it stands still, as on a laptop that sleeps; lasts
-	Stop       Kind = "stop"        // Ctrl-C
-	Second     Kind = "second"      // a second operator applies
-	Forced     Kind = "forced"      // a second operator applies with --force-unlock
+	// its marker, which says whose the host is and as what it has joined, is deleted; lasts, until a person has put it
+	// back. Only RandomRoles has it.
+	MarkerLost Kind = "marker-lost"
+	Edited     Kind = "edited"    // somebody changes its kubelet's configuration
+	Collected  Kind = "collected" // images that nothing uses are removed
+	ByHand     Kind = "by-hand"   // a person closes its Node
+	Early      Kind = "early"     // looks take time: it answers when they begin, all else when they end; lasts
+	Late       Kind = "late"      // looks take time: it answers when they end, all else when they begin; lasts
+	Severed    Kind = "severed"   // some operators reach the hosts up to this one, the others only the rest; lasts
+	Killed     Kind = "killed"    // the operator's program is killed
+	Paused     Kind = "paused"    // it stands still, as on a laptop that sleeps; lasts
+	Stop       Kind = "stop"      // Ctrl-C
+	Second     Kind = "second"    // a second operator applies
+	Forced     Kind = "forced"    // a second operator applies with --force-unlock
 	// a second operator applies, with the program that locks all hosts and forces the Lease
 	Old   Kind = "old"
 	Alone Kind = "alone" // a caller works on one worker alone, as a controller does
@@ -134,7 +137,7 @@ func (k Kind) ofMachine() bool { return slices.Contains(MachineKinds(), k) }
 // lasts reports whether faults of the kind have an end.
 func (k Kind) lasts() bool {
 	switch k {
-	case Cut, Split, Halved, Dead, Slow, Full, Unready, FailAlways, Paused, Severed, Early, Late:
+	case Cut, Split, Halved, Dead, Slow, Full, Unready, FailAlways, Paused, Severed, Early, Late, MarkerLost:
 		return true
 	}
 	return false

@@ -278,3 +278,19 @@ func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 
 // applySystem applies kube-proxy and cluster DNS, whose pods the simulated world does not have.
 func applySystem(w *World, h *Host, _ *Unit) (bool, error) { return w.asksAPI(h), nil }
+
+// LoseMarker deletes the host's marker, and returns it; nil where there is none.
+func (w *World) LoseMarker(h *Host) *Marker {
+	m := h.Disk.Marker
+	h.Disk.Marker = nil
+	w.Version++
+	return m
+}
+
+// PutBackMarker gives the host a marker back, unless it has one, or was reset.
+func (w *World) PutBackMarker(h *Host, m *Marker) {
+	if h.Disk.Marker == nil && h.Disk.Kubelet != "" {
+		h.Disk.Marker = m
+		w.Version++
+	}
+}

@@ -158,6 +158,13 @@ func markJoined(w *World, h *Host, u *Unit) (bool, error) {
 // markRestored makes the host a finished one, with the settings that it has noted.
 func markRestored(w *World, h *Host, u *Unit) (bool, error) {
 	m := h.Disk.Marker
+	if m == nil { // it was lost meanwhile, and is written whole
+		m = &Marker{
+			Cluster: w.Name, Role: u.Intent.Role, ID: h.ID, Node: u.Intent.NodeName,
+			Machine: w.orders[u.By.Run].Machine,
+		}
+		h.Disk.Marker = m
+	}
 	if !m.Complete {
 		m.Epoch = w.orders[u.By.Run].Epoch
 	}
