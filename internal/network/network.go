@@ -66,7 +66,7 @@ type Config struct {
 type Traces struct {
 	Interfaces []string // prefixes of names of network interfaces; their addresses are not the host's own
 	Tables     []string // nftables tables
-	Chains     []string // prefixes of iptables chains, as extended regular expressions
+	Chains     []string // extended regular expressions: a line of iptables-save that has one is the plugin's
 	Paths      []string // files and folders
 }
 
