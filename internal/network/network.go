@@ -27,7 +27,7 @@ type Plugin interface {
 	Workloads() []resources.Workload
 	// Config is the configuration with which a host's container runtime finds the plugin; the zero value for none. It
 	// is the same on every host: a plugin whose configuration differs by host, as by the Node's pod CIDR, has its pods
-	// write it below /etc/cni/net.d.
+	// write it below /etc/cni/net.d, whole, with mode 0600, and when the network works.
 	Config(want desired.Cluster) Config
 	// Traces are what it leaves on a host, which a reset removes.
 	Traces() Traces
@@ -62,7 +62,8 @@ type Config struct {
 }
 
 // Traces are what is left of a plugin on a host when its pods are gone, besides what every reset removes: /etc/cni,
-// /opt/cni, /var/lib/cni, the bridge cni0, pods' veth interfaces, and chains that begin with KUBE- or CNI-.
+// /opt/cni, /var/lib/cni, the bridge cni0, pods' veth interfaces, and chains that begin with KUBE- or CNI-. Routes,
+// rules of routing and ipsets are not removed.
 type Traces struct {
 	Interfaces []string // prefixes of names of network interfaces; their addresses are not the host's own
 	Tables     []string // nftables tables

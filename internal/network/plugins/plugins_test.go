@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/desired"
 	"kubeone/internal/network"
@@ -49,6 +51,12 @@ func TestEveryPluginIsComplete(t *testing.T) {
 		for _, w := range p.Workloads() {
 			if !names[w.String()] {
 				t.Errorf("%s waits for %s, which is not among its objects", p.Name(), w)
+			}
+		}
+		for _, o := range objects {
+			app, _, _ := unstructured.NestedString(o, "spec", "template", "metadata", "labels", "k8s-app")
+			if o["kind"] == "DaemonSet" && app != p.Name() {
+				t.Errorf("%s: pods have the label k8s-app=%q, by which status knows the plugin's", p.Name(), app)
 			}
 		}
 		for _, b := range p.Binaries() {
