@@ -86,13 +86,15 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 		Complete(NewDeployments(m.GetClient(), m.GetAPIReader(), providers.Change, events))
 }
 
-func index(ctx context.Context, m manager.Manager) error {
-	controllerUID := func(o client.Object) []string {
-		if owner := metav1.GetControllerOf(o); owner != nil {
-			return []string{string(owner.UID)}
-		}
-		return []string{""}
+// controllerUID is what OwnerField holds; "" of what nobody owns.
+func controllerUID(o client.Object) []string {
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		return []string{string(owner.UID)}
 	}
+	return []string{""}
+}
+
+func index(ctx context.Context, m manager.Manager) error {
 	for _, o := range []client.Object{&v1alpha1.Machine{}, &v1alpha1.MachineSet{}} {
 		if err := m.GetFieldIndexer().IndexField(ctx, o, OwnerField, controllerUID); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -97,9 +98,20 @@ func (w *writer) machine(name string) *v1alpha1.Machine {
 // errVanished is a plan about an object that is not among those that it was made of.
 var errVanished = errors.New("it is not there")
 
-// createSet makes a set of the deployment's template. Its name says of which: a second try finds the first one.
+// errLeaving is a deployment that the API server does not have any more, or not for long.
+var errLeaving = errors.New("the MachineDeployment is deleted")
+
+// createSet makes a set of the deployment's template. Its name says of which: a second try finds the first one. A cache
+// may have seen the sets go, and not yet their deployment: a set that is made then stands in the way of the next
+// deployment of that name until the garbage collector finds it.
 func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	md := w.deployment
+	if stays, err := w.stays(ctx, md); err != nil {
+		return err
+	} else if !stays {
+		deployments := v1alpha1.GroupVersion().WithResource("machinedeployments").GroupResource()
+		return apierrors.NewConflict(deployments, md.Name, errLeaving)
+	}
 	hash := one.Name[len(md.Name)+1:]
 	template := *md.Spec.Template.DeepCopy()
 	template.ObjectMeta.Labels = with(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)

@@ -337,7 +337,8 @@ func scaledDeployment(t *testing.T, w *world) {
 	w.removed("scaled", metav1.DeletePropagationBackground)
 }
 
-// removed deletes a deployment, and with it, as a garbage collector does, what it owns.
+// removed deletes a deployment, and with it, as a garbage collector does, what it owns: until nothing of that is left, as
+// the controllers may make a set of it as long as they have not seen it go.
 func (w *world) removed(name string, how metav1.DeletionPropagation) {
 	w.t.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -345,15 +346,19 @@ func (w *world) removed(name string, how metav1.DeletionPropagation) {
 	if err := w.Delete(w.t.Context(), md, client.PropagationPolicy(how)); err != nil {
 		w.t.Fatal(err)
 	}
-	mine := []client.DeleteAllOfOption{client.InNamespace(namespace), client.MatchingLabels{"app": name}}
-	for _, kind := range []client.Object{&v1alpha1.MachineSet{}, &v1alpha1.Machine{}} {
-		if err := w.DeleteAllOf(w.t.Context(), kind, mine...); err != nil {
+	inside, mine := client.InNamespace(namespace), client.MatchingLabels{"app": name}
+	w.until(name+" is gone", func() string {
+		for _, kind := range []client.Object{&v1alpha1.MachineSet{}, &v1alpha1.Machine{}} {
+			if err := w.DeleteAllOf(w.t.Context(), kind, inside, mine); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		var sets v1alpha1.MachineSetList
+		if err := w.List(w.t.Context(), &sets, inside, mine); err != nil {
 			w.t.Fatal(err)
 		}
-	}
-	w.until(name+" is gone", func() string {
-		if left := w.machines(name); len(left) > 0 {
-			return fmt.Sprint(slices.Collect(maps.Keys(left)))
+		if left := w.machines(name); len(left) > 0 || len(sets.Items) > 0 {
+			return fmt.Sprintf("%d sets, Machines %s", len(sets.Items), slices.Sorted(maps.Keys(left)))
 		}
 		return ""
 	})
