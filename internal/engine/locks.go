@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -39,15 +38,12 @@ func (e *Engine) lock(
 	ctx context.Context, p Proposal, s plan.Scope, via *cluster.Access, o RunOptions,
 ) (*lockSet, error) {
 	l := &lockSet{scope: s, lost: make(chan struct{}), over: make(chan struct{})}
-	hosts, workers := map[string]host.Host{}, map[string]bool{}
+	hosts := map[string]host.Host{}
 	for _, id := range s.Hosts {
 		hosts[id] = e.HostOf(p, id)
-		if !slices.Contains(s.ControlPlane, id) {
-			workers[id] = true
-		}
 	}
 	var err error
-	claim := apply.Claim{Holder: e.cfg.Holder, Run: o.RunID, Force: o.ForceUnlock, Dispensable: workers}
+	claim := apply.Claim{Holder: e.cfg.Holder, Run: o.RunID, Force: o.ForceUnlock, Dispensable: s.Dispensable()}
 	if o.since != nil {
 		claim.Kept, l.leased = o.since.Locks, o.since.Leased
 	}

@@ -107,9 +107,7 @@ func (m *matcher) joinedAsWorker(e int) bool {
 	}
 	nodes := slices.DeleteFunc(slices.Clone(m.is.API.Nodes), func(n observed.Node) bool {
 		named := n.Name == strings.ToLower(cmp.Or(m.entries[e].host.Hostname, seen.Hostname)) && match.Owns(&at, &n)
-		return !named && !slices.ContainsFunc(addresses(at), func(a string) bool {
-			return a != "" && slices.Contains(n.Addresses, a)
-		})
+		return !named && !match.At(&at, &n)
 	})
 	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n observed.Node) bool { return n.ControlPlane })
 }
@@ -170,9 +168,7 @@ func (m *matcher) memberNode(i int) string {
 	}
 	var names []string
 	for _, n := range m.is.API.Nodes {
-		if slices.ContainsFunc(addresses(m.entries[i].host), func(a string) bool {
-			return a != "" && slices.Contains(n.Addresses, a)
-		}) {
+		if match.At(&m.entries[i].host, &n) {
 			names = append(names, n.Name)
 		}
 	}
@@ -180,8 +176,4 @@ func (m *matcher) memberNode(i int) string {
 		return ""
 	}
 	return names[0]
-}
-
-func addresses(h desired.Host) []string {
-	return append([]string{h.PrivateAddress, h.PublicAddress}, h.IPv6Addresses...)
 }

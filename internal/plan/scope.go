@@ -27,6 +27,17 @@ type Scope struct {
 	Ends bool
 }
 
+// Dispensable are the IDs of the hosts without whose lock the run goes on, and which it then does not touch: workers.
+func (s Scope) Dispensable() map[string]bool {
+	out := map[string]bool{}
+	for _, id := range s.Hosts {
+		if !slices.Contains(s.ControlPlane, id) {
+			out[id] = true
+		}
+	}
+	return out
+}
+
 // LockScope says what the run of a plan locks. A plan is about workers alone if each of its steps is about one worker
 // that answers, or a join token of its own; every other plan is about the cluster. A host that the manifest calls a
 // worker is none as long as the cluster has its Node as a control-plane host's, or lists a member of etcd as its, or

@@ -32,6 +32,13 @@ func addresses(want *desired.Host) []string {
 	return append([]string{want.PrivateAddress, want.PublicAddress}, want.IPv6Addresses...)
 }
 
+// At reports whether a Node has one of the host's addresses.
+func At(want *desired.Host, n *observed.Node) bool {
+	return slices.ContainsFunc(n.Addresses, func(a string) bool {
+		return slices.ContainsFunc(addresses(want), func(own string) bool { return own != "" && sameIP(own, a) })
+	})
+}
+
 // Owns reports whether a Node with the host's name is the host's. A name that only the host itself gives is not enough:
 // the Node must have one of the host's addresses, where it has any. Otherwise a host could have another one drained.
 func Owns(want *desired.Host, n *observed.Node) bool {
@@ -81,12 +88,8 @@ func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observe
 	if name != "" {
 		return nil
 	}
-	for i := range nodes {
-		if slices.ContainsFunc(nodes[i].Addresses, func(a string) bool {
-			return a != "" && slices.Contains(addresses(want), a)
-		}) {
-			return &nodes[i]
-		}
+	if i := slices.IndexFunc(nodes, func(n observed.Node) bool { return At(want, &n) }); i >= 0 {
+		return &nodes[i]
 	}
 	return nil
 }

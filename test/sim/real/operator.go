@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -116,7 +115,7 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	hosts := o.hosts(is)
 	scope := plan.LockScope(p, o.Want, is)
 	lock, err := apply.TakeLock(ctx, o.claimed(scope, hosts),
-		apply.Claim{Holder: o.Name, Run: run, Force: o.Force, Dispensable: workers(scope)})
+		apply.Claim{Holder: o.Name, Run: run, Force: o.Force, Dispensable: scope.Dispensable()})
 	if err != nil {
 		return err
 	}
@@ -173,16 +172,6 @@ func (o *Operator) claimed(s plan.Scope, hosts map[string]host.Host) map[string]
 	out := map[string]host.Host{}
 	for _, id := range s.Hosts {
 		out[id] = hosts[id]
-	}
-	return out
-}
-
-func workers(s plan.Scope) map[string]bool {
-	out := map[string]bool{}
-	for _, id := range s.Hosts {
-		if !slices.Contains(s.ControlPlane, id) {
-			out[id] = true
-		}
 	}
 	return out
 }
