@@ -76,10 +76,10 @@ func (d *dials) dial(ctx context.Context, network, addr string) (net.Conn, error
 
 func quick() limits {
 	return limits{
-		dial:    500 * time.Millisecond,
+		dial:    2 * time.Second,
 		dead:    time.Minute,
-		request: 2 * time.Second,
-		ping:    300 * time.Millisecond,
+		request: 5 * time.Second,
+		ping:    5 * time.Second,
 	}
 }
 
@@ -101,7 +101,7 @@ func ok(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok")
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -47,7 +47,7 @@ func TestEveryAPIServerIsAskedForRemovedAPIs(t *testing.T) {
 	if diff := cmp.Diff([]string{said("apes"), said("bears"), said("zebras")}, got); diff != "" || err != nil {
 		t.Errorf("%v, %s", err, diff)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	got, err = removedAPIs(ctx, Access{Kubeconfig: kubeconfig, Via: []Endpoint{through("away", &dials{}), second}},
 		"1.36.3")

@@ -127,7 +127,7 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 
 // result is when to look again.
 func (r *families) result(plan rollout.Plan, ask time.Time, err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || errors.Is(err, errLeaving) {
 		return reconcile.Result{RequeueAfter: settling}, nil
 	}
 	var next time.Time

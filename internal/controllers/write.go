@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -35,11 +35,22 @@ type writer struct {
 // mostErrors is how many failing writes end a plan: the API server says no to the others too.
 const mostErrors = 10
 
+// errLeaving is an owner that the API server does not have any more, or not for long.
+var errLeaving = errors.New("the owner is deleted")
+
+// writeAll makes the writes in their order. Nothing is made for an owner that the API server does not have any more: a
+// cache may have seen its sets and Machines go, and not yet the owner. A set that is made then stands in the way of the
+// next deployment of that name, and a Machine takes a host, until the garbage collector finds them.
 func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
 	var failed []error
-	for _, one := range writes {
+	for i, one := range writes {
 		if len(failed) == mostErrors || ctx.Err() != nil {
 			break
+		}
+		if makes(one) && !slices.ContainsFunc(writes[:i], makes) {
+			if stays, err := w.stays(ctx, w.owner); err != nil || !stays {
+				return errors.Join(append(failed, cmp.Or(err, errLeaving))...)
+			}
 		}
 		if err := w.write(ctx, one); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", one, err))
@@ -50,6 +61,11 @@ func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// makes reports whether a write makes an object.
+func makes(one rollout.Write) bool {
+	return one.Kind == rollout.CreateSet || one.Kind == rollout.CreateMachine
 }
 
 // reason is a kind of write as an Event's reason: "create machine" is CreateMachine.
@@ -98,20 +114,9 @@ func (w *writer) machine(name string) *v1alpha1.Machine {
 // errVanished is a plan about an object that is not among those that it was made of.
 var errVanished = errors.New("it is not there")
 
-// errLeaving is a deployment that the API server does not have any more, or not for long.
-var errLeaving = errors.New("the MachineDeployment is deleted")
-
-// createSet makes a set of the deployment's template. Its name says of which: a second try finds the first one. A cache
-// may have seen the sets go, and not yet their deployment: a set that is made then stands in the way of the next
-// deployment of that name until the garbage collector finds it.
+// createSet makes a set of the deployment's template. Its name says of which: a second try finds the first one.
 func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	md := w.deployment
-	if stays, err := w.stays(ctx, md); err != nil {
-		return err
-	} else if !stays {
-		deployments := v1alpha1.GroupVersion().WithResource("machinedeployments").GroupResource()
-		return apierrors.NewConflict(deployments, md.Name, errLeaving)
-	}
 	hash := one.Name[len(md.Name)+1:]
 	template := *md.Spec.Template.DeepCopy()
 	template.ObjectMeta.Labels = with(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)

@@ -1,7 +1,9 @@
 package controllers
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,31 +27,37 @@ func TestNothingIsMadeForADeploymentThatIsGone(t *testing.T) {
 	of := func(uid types.UID) *v1alpha1.MachineDeployment {
 		labels := map[string]string{"app": "web"}
 		md := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: uid}}
-		md.Spec.Replicas = new(int32)
+		one := int32(1)
+		md.Spec.Replicas = &one
 		md.Spec.Selector.MatchLabels, md.Spec.Template.ObjectMeta.Labels = labels, labels
 		md.Spec.Template.Spec.Versions.Kubelet = "1.36.3"
 		return md
 	}
-	for name, c := range map[string]struct {
-		live []client.Object
-		sets int
-	}{
-		"it is there":          {[]client.Object{of("1")}, 1},
-		"it is gone":           {nil, 0},
-		"it is another by now": {[]client.Object{of("2")}, 0},
-	} {
-		cache := clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(of("1"), &v1alpha1.MachineSet{}).
-			WithIndex(&v1alpha1.Machine{}, OwnerField, controllerUID).WithObjects(of("1")).Build()
-		live := clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(c.live...).Build()
-		r := NewDeployments(cache, live, func(_, _ v1alpha1.MachineSpec) rollout.Change { return rollout.InPlace },
-			events.NewFakeRecorder(100))
-		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(of("1"))})
-		if err != nil || c.sets == 0 && result.RequeueAfter != settling {
-			t.Errorf("%s: %+v, %v", name, result, err)
+	there := []client.Object{of("1")}
+	for name, live := range map[string][]client.Object{"it is gone": nil, "it is another by now": {of("2")}} {
+		cache := clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(of("1")).
+			WithStatusSubresource(of("1"), &v1alpha1.MachineSet{}).
+			WithIndex(&v1alpha1.Machine{}, OwnerField, controllerUID).Build()
+		seen := newExpectations()
+		reconciled := func(live []client.Object, again time.Duration, sets, machines int) {
+			t.Helper()
+			r := NewDeployments(cache, clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(live...).Build(),
+				func(_, _ v1alpha1.MachineSpec) rollout.Change { return rollout.InPlace }, events.NewFakeRecorder(100))
+			r.seen = seen
+			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(of("1"))}
+			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != again {
+				t.Errorf("%s: %+v, %v", name, result, err)
+			}
+			var ofIt v1alpha1.MachineSetList
+			var ofThem v1alpha1.MachineList
+			if err := errors.Join(cache.List(t.Context(), &ofIt), cache.List(t.Context(), &ofThem)); err != nil ||
+				len(ofIt.Items) != sets || len(ofThem.Items) != machines {
+				t.Errorf("%s: %d sets, %d Machines, %v", name, len(ofIt.Items), len(ofThem.Items), err)
+			}
 		}
-		var sets v1alpha1.MachineSetList
-		if err := cache.List(t.Context(), &sets); err != nil || len(sets.Items) != c.sets {
-			t.Errorf("%s: %d sets, %v", name, len(sets.Items), err)
-		}
+		reconciled(live, settling, 0, 0)
+		reconciled(there, 0, 1, 0)
+		reconciled(live, settling, 1, 0)
+		reconciled(there, 0, 1, 1)
 	}
 }

@@ -94,6 +94,7 @@ func (g *game) startRaw(t *testing.T) int {
 			if err != nil {
 				return
 			}
+			g.asked.Add(1)
 			all.Go(func() {
 				defer func() { _ = c.Close() }()
 				g.raw(counted{c, &g.sent})

@@ -33,6 +33,8 @@ func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
 		KnownHosts: host.PolicyProbe, RecordFile: filepath.Join(home, "known_hosts"), SSHConfig: "none",
 		KnownHostsFiles: []string{filepath.Join(home, "none")}, HomeDir: home,
 		Getenv: func(string) string { return "" },
+		// What is honest here is late on a busy machine; observe bounds what is not.
+		DialTimeout: 15 * time.Second, HandshakeTimeout: 15 * time.Second,
 	})
 	defer func() { _ = pool.Close() }()
 	want, hosts := wanted(g.as), map[string]host.Host{}

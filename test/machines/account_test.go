@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -77,6 +78,17 @@ func asPod(t *testing.T, config *rest.Config, c *cluster.Client) cluster.Access 
 			t.Errorf("applied again, the addon changes %v (%v)", again.Changed, err)
 		}
 	}
+	// The API server knows of new rights when it has seen them come.
+	eventually(t, "the account may do its work", func() bool {
+		review, err := c.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "system:serviceaccount:" + pool.Namespace + ":" + account,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: "list", Group: "cluster.k8s.io", Resource: "machines",
+				},
+			}}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed
+	})
 	hour := int64(3600)
 	token, err := c.Kubernetes.CoreV1().ServiceAccounts(pool.Namespace).CreateToken(t.Context(), account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}},

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
@@ -25,6 +26,7 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/controllers"
 	"kubeone/internal/desired"
+	"kubeone/internal/machine"
 	"kubeone/internal/provider"
 	"kubeone/internal/provider/fake"
 	"kubeone/test/lab/apiserver"
@@ -46,7 +48,7 @@ func newWorld(t *testing.T, o fake.Options) *world {
 	t.Helper()
 	w := &world{t: t, config: apiserver.Start(t.Context(), t, "1.36.3")}
 	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{
-		Paths: []string{"../../api/cluster/v1alpha1/crds"}, ErrorIfPathMissing: true,
+		Paths: []string{"../../api/cluster/v1alpha1/crds"}, ErrorIfPathMissing: true, MaxTime: within,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func spec(kubelet string) v1alpha1.MachineSpec {
 }
 
 // within is how long a test waits for what has to come.
-const within = time.Minute
+const within = 5 * time.Minute
 
 // until waits until it is so that nothing is wrong, and looks again whenever a Machine, set or deployment changes.
 func (w *world) until(what string, wrong func() string) {
@@ -337,8 +339,7 @@ func scaledDeployment(t *testing.T, w *world) {
 	w.removed("scaled", metav1.DeletePropagationBackground)
 }
 
-// removed deletes a deployment, and with it, as a garbage collector does, what it owns: until nothing of that is left, as
-// the controllers may make a set of it as long as they have not seen it go.
+// removed deletes a deployment, and with it, as a garbage collector does, what it owns.
 func (w *world) removed(name string, how metav1.DeletionPropagation) {
 	w.t.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -346,6 +347,13 @@ func (w *world) removed(name string, how metav1.DeletionPropagation) {
 	if err := w.Delete(w.t.Context(), md, client.PropagationPolicy(how)); err != nil {
 		w.t.Fatal(err)
 	}
+	w.collected(name)
+}
+
+// collected deletes sets and Machines of the label until none is left: controllers may make another one as long as they
+// have not seen its owner go.
+func (w *world) collected(name string) {
+	w.t.Helper()
 	inside, mine := client.InNamespace(namespace), client.MatchingLabels{"app": name}
 	w.until(name+" is gone", func() string {
 		for _, kind := range []client.Object{&v1alpha1.MachineSet{}, &v1alpha1.Machine{}} {
@@ -513,7 +521,29 @@ func remediated(t *testing.T, w *world) {
 		return ""
 	})
 	w.complete("healed", 5, "1.36.3")
+	// Whoever judges one of them before the others have been silent for long enough replaces it, and is right.
+	paused := func(yes bool) {
+		change(w, &v1alpha1.MachineDeployment{}, "healed", func(md *v1alpha1.MachineDeployment) {
+			delete(md.Annotations, v1alpha1.PausedAnnotation)
+			if yes {
+				metav1.SetMetaDataAnnotation(&md.ObjectMeta, v1alpha1.PausedAnnotation, "")
+			}
+		})
+	}
+	paused(true)
 	broken = w.broken("healed", 3)
+	w.until("they have been silent for long enough", func() string {
+		of := w.machines("healed")
+		for _, name := range broken {
+			ready := meta.FindStatusCondition(of[name].Status.Conditions, machine.ConditionReady)
+			if ready == nil || ready.Status == metav1.ConditionTrue ||
+				time.Since(ready.LastTransitionTime.Time) < 2*time.Second {
+				return fmt.Sprintf("%s: %+v", name, ready)
+			}
+		}
+		return ""
+	})
+	paused(false)
 	w.until("the brake is named", func() string {
 		md := &v1alpha1.MachineDeployment{}
 		if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "healed"}, md); err != nil {
@@ -616,16 +646,7 @@ func setAlone(t *testing.T, w *world) {
 	if err := w.Delete(t.Context(), ms); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.DeleteAllOf(t.Context(), &v1alpha1.Machine{}, client.InNamespace(namespace),
-		client.MatchingLabels(labels)); err != nil {
-		t.Fatal(err)
-	}
-	w.until("all are gone", func() string {
-		if left := w.machines("alone-set"); len(left) > 0 {
-			return fmt.Sprint(slices.Collect(maps.Keys(left)))
-		}
-		return ""
-	})
+	w.collected("alone-set")
 }
 
 // idle looks at the versions of all objects before and after the controllers have looked at everything anew.

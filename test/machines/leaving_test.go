@@ -190,9 +190,7 @@ func overlapping(t *testing.T, w *world) {
 			t.Fatal(err)
 		}
 	}
-	w.delete(&v1alpha1.MachineSet{}, "both")
-	w.delete(&v1alpha1.Machine{}, "both")
-	w.noMachines("both")
+	w.collected("both")
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -39,7 +39,7 @@ func serve(t *testing.T) *server {
 	t.Helper()
 	config := apiserver.Start(t.Context(), t, "1.36.3")
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{"../../api/cluster/v1alpha1/crds"}, ErrorIfPathMissing: true,
+		Paths: []string{"../../api/cluster/v1alpha1/crds"}, ErrorIfPathMissing: true, MaxTime: within,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ const (
 	set = "apiVersion: cluster.k8s.io/v1alpha1\nkind: MachineSet\n" +
 		"metadata: {name: NAME, namespace: default}\n" +
 		"spec:\n  selector: {matchLabels: {pool: a}}\n  template: " + template + "\n"
-	machine = "apiVersion: cluster.k8s.io/v1alpha1\nkind: Machine\nmetadata: {name: NAME, namespace: default}\n" +
+	alone = "apiVersion: cluster.k8s.io/v1alpha1\nkind: Machine\nmetadata: {name: NAME, namespace: default}\n" +
 		"spec:\n  providerSpec: {value: {cloudProvider: ssh}}\n  versions: {kubelet: 1.36.3}\n"
 )
 
@@ -211,13 +211,13 @@ func refused(t *testing.T, s *server) {
 		{named(deployment, "NAME", "healthCheck: {maxUnhealthy: many}"), "a share such as 40%"},
 		{named(deployment, "NAME", "replica: 3"), `unknown field "spec.replica"`},
 		{named(set, "NAME", "deletePolicy: Youngest"), "deletePolicy"},
-		{named(machine, "NAME", "roles: [Master]"), "spec.roles"},
-		{named(machine, "NAME", "providerID: ''"), "spec.providerID"},
-		{named(machine, "NAME", "taints: [{key: a}]"), "effect"},
-		{strings.Replace(named(machine, "NAME"), "1.36.3", "latest", 1), "spec.versions.kubelet"},
-		{strings.Replace(named(machine, "NAME"), "1.36.3", "1.36", 1), "spec.versions.kubelet"},
-		{strings.Replace(named(machine, "NAME"), "cloudProvider: ssh", "a: b", 1), "cloudProvider: Required"},
-		{strings.Replace(named(machine, "NAME"), "kubelet:", "containerRuntime: {version: 2.1.4}, kubelet:", 1),
+		{named(alone, "NAME", "roles: [Master]"), "spec.roles"},
+		{named(alone, "NAME", "providerID: ''"), "spec.providerID"},
+		{named(alone, "NAME", "taints: [{key: a}]"), "effect"},
+		{strings.Replace(named(alone, "NAME"), "1.36.3", "latest", 1), "spec.versions.kubelet"},
+		{strings.Replace(named(alone, "NAME"), "1.36.3", "1.36", 1), "spec.versions.kubelet"},
+		{strings.Replace(named(alone, "NAME"), "cloudProvider: ssh", "a: b", 1), "cloudProvider: Required"},
+		{strings.Replace(named(alone, "NAME"), "kubelet:", "containerRuntime: {version: 2.1.4}, kubelet:", 1),
 			"containerRuntime.name: Required"},
 	} {
 		u := object(t, strings.Replace(c.manifest, "NAME", fmt.Sprint("refused-", i), 1))
@@ -238,11 +238,11 @@ func unchangeable(t *testing.T, s *server) {
 		{deployment, selector, "b", "a selector does not change"},
 		{set, selector, "b", "a selector does not change"},
 		{deployment, "spec.template." + provider, "fake", ""},
-		{machine, provider, "fake", "stays with its provider"},
-		{named(machine, "NAME", "providerID: a"), "spec.providerID", "b", "providerID does not change"},
-		{machine, "spec.providerID", "b", ""},
-		{machine, "spec.versions.kubelet", "1.35.4", ""},
-		{machine, "spec.versions.containerRuntime", map[string]any{"name": "containerd", "version": "2.3.7"}, ""},
+		{alone, provider, "fake", "stays with its provider"},
+		{named(alone, "NAME", "providerID: a"), "spec.providerID", "b", "providerID does not change"},
+		{alone, "spec.providerID", "b", ""},
+		{alone, "spec.versions.kubelet", "1.35.4", ""},
+		{alone, "spec.versions.containerRuntime", map[string]any{"name": "containerd", "version": "2.3.7"}, ""},
 	} {
 		u := object(t, named(c.manifest, "unchangeable"))
 		if err := s.create(t.Context(), u); err != nil {
@@ -263,7 +263,7 @@ func unchangeable(t *testing.T, s *server) {
 }
 
 func writesNothing(t *testing.T, s *server) {
-	for _, manifest := range []string{deployment, set, machine} {
+	for _, manifest := range []string{deployment, set, alone} {
 		version := ""
 		for range 2 {
 			u := object(t, named(manifest, "again"))
@@ -314,7 +314,7 @@ func scaled(t *testing.T, s *server) {
 }
 
 func selected(t *testing.T, s *server) {
-	u := object(t, named(machine, "selected"))
+	u := object(t, named(alone, "selected"))
 	if err := s.create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}

@@ -161,8 +161,9 @@ func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState
 	if err := objects.Create(t.Context(), h); err != nil {
 		t.Fatal(err)
 	}
+	before := h.DeepCopy()
 	h.Status = kubeone.HostStatus{State: in, Claim: &kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "u"}}
-	if err := objects.Status().Update(t.Context(), h); err != nil {
+	if err := objects.Status().Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	return objects

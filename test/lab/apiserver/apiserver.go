@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,9 @@ func Start(ctx context.Context, t *testing.T, version string) *rest.Config {
 	return config
 }
 
+// patience is how long etcd and the API server may take to start, and to end, on a machine with other work.
+const patience = 5 * time.Minute
+
 // Run does the same for whoever calls stop. What controller-runtime logs in this process is discarded: it starts both.
 func Run(ctx context.Context, version string, log func(string, ...any)) (c *rest.Config, stop func() error, err error) {
 	cache, err := components.DefaultCache()
@@ -43,10 +47,11 @@ func Run(ctx context.Context, version string, log func(string, ...any)) (c *rest
 		return nil, nil, err
 	}
 	ctrllog.SetLogger(logr.Discard())
-	env := &envtest.Environment{ControlPlane: envtest.ControlPlane{
+	env := &envtest.Environment{ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
+	env.ControlPlane = envtest.ControlPlane{
 		APIServer: &envtest.APIServer{Path: set.Bin["kube-apiserver"]}, Etcd: &envtest.Etcd{Path: set.Bin["etcd"]},
 		KubectlPath: set.Bin["kubectl"],
-	}}
+	}
 	if c, err = env.Start(); err != nil {
 		return nil, nil, fmt.Errorf("start an API server: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // bootDeadline is how long one host may take from start to a running systemd and sshd.
-const bootDeadline = 2 * time.Minute
+const bootDeadline = 5 * time.Minute
 
 // runArgs are docker's arguments for a host: everything that a machine may do, except what a machine without
 // CAP_SYS_RESOURCE of its own could not give.

@@ -32,8 +32,8 @@ func realLab(t *testing.T, options Options) *Lab {
 	return lab
 }
 
-// login opens an SSH connection to a host as its manifest entry says, and runs a command.
-func login(t *testing.T, host *Host, command string) (string, error) {
+// login opens an SSH connection to a host as its manifest entry says, and runs a command, all of it within that time.
+func login(t *testing.T, host *Host, within time.Duration, command string) (string, error) {
 	t.Helper()
 	key, err := os.ReadFile(host.SSHKey)
 	if err != nil {
@@ -47,12 +47,12 @@ func login(t *testing.T, host *Host, command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(host.Address, "22"), 2*time.Second)
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(host.Address, "22"), within)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return "", err
 	}
 	config := &ssh.ClientConfig{
@@ -75,7 +75,7 @@ func TestHostsAreBareMachines(t *testing.T) {
 	lab := realLab(t, Options{Name: "fleet-bare", ControlPlanes: 1, Workers: 1, SSHUser: "ops"})
 	identities := map[string]bool{}
 	for _, host := range append(lab.ControlPlanes(), lab.Workers()...) {
-		out, err := login(t, host,
+		out, err := login(t, host, time.Minute,
 			"hostname; sudo id -u; systemctl is-system-running; which kubelet containerd runc; cat /etc/machine-id")
 		lines := strings.Split(out, "\n")
 		if err != nil || len(lines) != 4 || lines[0] != host.Hostname || lines[1] != "0" || lines[2] != "running" {
@@ -101,10 +101,10 @@ func TestHostsFailAsMachinesDo(t *testing.T) {
 	reachable := func(want bool, when string) {
 		t.Helper()
 		// A machine that hung has connections to get rid of when it goes on, and may refuse the first one.
-		_, err := login(t, host, "true")
-		for until := time.Now().Add(20 * time.Second); want && err != nil && time.Now().Before(until); {
+		_, err := login(t, host, 5*time.Second, "true")
+		for until := time.Now().Add(2 * time.Minute); want && err != nil && time.Now().Before(until); {
 			<-time.After(100 * time.Millisecond)
-			_, err = login(t, host, "true")
+			_, err = login(t, host, 20*time.Second, "true")
 		}
 		if (err == nil) != want {
 			t.Errorf("reachable %s: %v (%v)", when, err == nil, err)
