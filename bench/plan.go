@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -63,16 +64,9 @@ func (b *bench) measurePlan(ctx context.Context) (*planResult, error) {
 func (b *bench) planOver(ctx context.Context, manifest string) (*planResult, error) {
 	var result planResult
 	cmd := b.product(ctx, "plan", "-m", manifest)
-	var messages bytes.Buffer
-	cmd.Stderr = &messages
-	start := time.Now()
-	status, err := exitStatus(cmd.Run())
-	result.Seconds = time.Since(start).Seconds()
-	if err == nil && status != 0 && status != 2 {
-		err = fmt.Errorf("exit status %d", status)
-	}
-	if err != nil {
-		return nil, failure(fmt.Errorf("kubeone plan: %w", err), messages.String())
+	var err error
+	if result.Seconds, err = firstLook(cmd); err != nil {
+		return nil, err
 	}
 	used := usageOf(cmd.ProcessState)
 	result.ClientCPU, result.ClientMB = used.cpu, used.mb
@@ -84,6 +78,42 @@ func (b *bench) planOver(ctx context.Context, manifest string) (*planResult, err
 		look.Probe, look.Think
 	result.Connections, result.Commands = look.Connections, look.Commands
 	return &result, nil
+}
+
+// firstLook runs a plan of the simulated hosts until it is shown, or says that it looks again, and returns the seconds:
+// behind these hosts is no API, which may only be late as far as the program knows. It is interrupted then.
+func firstLook(cmd *exec.Cmd) (float64, error) {
+	w := &untilAgain{cmd: cmd}
+	cmd.Stderr = w
+	start := time.Now()
+	status, err := exitStatus(cmd.Run())
+	took := time.Since(start)
+	switch {
+	case !w.at.IsZero() && (err != nil || status != 0):
+		return w.at.Sub(start).Seconds(), nil
+	case err == nil && status != 0 && status != 2:
+		err = fmt.Errorf("exit status %d", status)
+	}
+	if err != nil {
+		return 0, failure(fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err), w.printed.String())
+	}
+	return took.Seconds(), nil
+}
+
+// untilAgain takes the messages of a plan, and interrupts it when it says that it looks again.
+type untilAgain struct {
+	cmd     *exec.Cmd
+	printed bytes.Buffer
+	at      time.Time // when that was
+}
+
+func (w *untilAgain) Write(p []byte) (int, error) {
+	_, _ = w.printed.Write(p)
+	if w.at.IsZero() && bytes.Contains(w.printed.Bytes(), []byte("; looking again for up to ")) {
+		w.at = time.Now()
+		_ = w.cmd.Process.Signal(os.Interrupt)
+	}
+	return len(p), nil
 }
 
 func (b *bench) lookOver(ctx context.Context, manifest string) (look, error) {
