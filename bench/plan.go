@@ -86,12 +86,13 @@ func firstLook(cmd *exec.Cmd) (float64, error) {
 	w := &untilAgain{cmd: cmd}
 	cmd.Stderr = w
 	start := time.Now()
-	status, err := exitStatus(cmd.Run())
+	ended := cmd.Run()
 	took := time.Since(start)
-	switch {
-	case !w.at.IsZero() && (err != nil || status != 0):
-		return w.at.Sub(start).Seconds(), nil
-	case err == nil && status != 0 && status != 2:
+	if !w.at.IsZero() {
+		return w.at.Sub(start).Seconds(), nil // how it ended then says nothing
+	}
+	status, err := exitStatus(ended)
+	if err == nil && status != 0 && status != 2 {
 		err = fmt.Errorf("exit status %d", status)
 	}
 	if err != nil {

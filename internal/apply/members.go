@@ -40,7 +40,7 @@ func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 			return err
 		}
 	}
-	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, params.Peer))
+	client, err := r.Connect.etcd(ctx, patient(etcdWithout(r.Etcd, params.Peer)))
 	if err != nil {
 		return err
 	}
@@ -78,6 +78,16 @@ func etcdWithout(a *etcd.Access, leaves string) *etcd.Access {
 		return a
 	}
 	return &others
+}
+
+// patient reaches etcd with more time for each answer: a voter that is only late is no reason to keep a member.
+func patient(a *etcd.Access) *etcd.Access {
+	if a == nil {
+		return nil
+	}
+	of := *a
+	of.Answer = etcd.PatientAnswer
+	return &of
 }
 
 // deleteNode deletes a Node. One that goes because its host is dead or replaced must not be Ready any more, and its

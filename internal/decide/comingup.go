@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
@@ -19,8 +20,14 @@ func (v *view) comingUp() []string {
 		return nil
 	}
 	return having(v.hosts, func(s *hostState) bool {
-		return s.Condition == condition.Unready || s.Condition == condition.Broken || v.votesAlready(s)
+		return s.Condition == condition.Unready || s.Condition == condition.Broken || v.votesAlready(s) ||
+			s.Condition == condition.Restartable && starts(s.is.Containerd) && starts(s.is.Kubelet)
 	})
+}
+
+// starts reports whether the unit runs, or is about to: what does not answer then may only be late.
+func starts(u observed.Unit) bool {
+	return u.Active || !u.Known() || strings.HasPrefix(u.State, "activating")
 }
 
 // votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not

@@ -84,6 +84,19 @@ func TestWhoMayComeUpByItself(t *testing.T) {
 				return m.Name == "cp-2"
 			})
 		}, []string{cp3}},
+		"a kubelet runs, and does not answer": {func(in *Input) {
+			in.change(w1, func(h *observed.Host) { h.Healthz = observed.No })
+		}, []string{w1}},
+		"a container runtime is being started": {func(in *Input) {
+			in.change(w1, func(h *observed.Host) {
+				h.Containerd = observed.Unit{Installed: true, State: "activating/auto-restart"}
+			})
+		}, []string{w1}},
+		"a kubelet has failed, and does not answer": {func(in *Input) {
+			in.change(w1, func(h *observed.Host) {
+				h.Healthz, h.Kubelet = observed.No, observed.Unit{Installed: true, State: "failed/failed"}
+			})
+		}, nil},
 	} {
 		in := healthy(3, 2)
 		c.change(&in)

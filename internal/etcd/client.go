@@ -28,8 +28,9 @@ import (
 // answerWithin is how long one member has to answer one request when ctx leaves more time and Access says nothing else.
 const answerWithin = 1500 * time.Millisecond
 
-// patientWithin is how long a member has that must be there, and did not answer within answerWithin.
-const patientWithin = 5 * time.Second
+// PatientAnswer is how long a member has that must be there, and did not answer in the usual time; Access.Answer of who
+// does one thing, and has the time.
+const PatientAnswer = 5 * time.Second
 
 // Errors for errors.Is.
 var (

@@ -15,7 +15,7 @@ import (
 // Healthy means: it answered, sees a leader, and has no CORRUPT alarm.
 //
 // A quorum that has just agreed on the list is there, whoever of it does not answer for itself at once. So where fewer
-// voters than that answer, those that are silent are asked once more and given patientWithin: a busy cluster is
+// voters than that answer, those that are silent are asked once more and given PatientAnswer: a busy cluster is
 // never called one that lost its quorum. With fewer answers even then it is ErrSlow.
 //
 // Where so many voters answer that they are a quorum, and some see no leader, an election is under way: they are asked
@@ -74,7 +74,7 @@ func (c *Client) look(ctx context.Context) (look, error) {
 	}
 	c.ask(ctx, c.answer, members, l.statuses)
 	if agreed && !l.answered() {
-		c.ask(ctx, patientWithin, members, l.statuses)
+		c.ask(ctx, PatientAnswer, members, l.statuses)
 		if !l.answered() {
 			return look{}, ErrSlow
 		}

@@ -36,7 +36,9 @@ func Open(ctx context.Context, e *engine.Engine) (*Etcd, error) {
 			Err: errors.New("no control-plane host that answers has credentials of etcd; see kubeone status"),
 		}
 	}
-	client, err := etcd.Connect(ctx, *seen.Etcd)
+	access := *seen.Etcd
+	access.Answer = etcd.PatientAnswer
+	client, err := etcd.Connect(ctx, access)
 	if err != nil {
 		return nil, etcdError(err)
 	}

@@ -38,7 +38,7 @@ func liveObjects(s *story) {
 		"DaemonSet kube-system/kube-proxy differs in spec.template.spec.nodeSelector",
 		"ConfigMap kube-system/kube-proxy differs in mode",
 	}
-	s.eventually("no pod of what was taken away is left", time.Minute, func(ctx context.Context) error {
+	s.eventually("no pod of what was taken away is left", 3*time.Minute, func(ctx context.Context) error {
 		left, err := s.Kube(ctx, "get", "pods", "-A", "-l", "k8s-app in (flannel,kube-dns,kube-proxy)", "-o", "name")
 		if err == nil && left != "" {
 			err = errors.New(left)
@@ -69,6 +69,9 @@ func (s *story) endpointSilent() {
 	balancer := s.balancer()
 	s.broken(balancer, "systemctl stop haproxy")
 	s.run(3, []string{"status"}, "nothing answers there: from", "connection refused")
+	s.broken(balancer, "systemctl start haproxy") // workers' kubelets report through it
+	s.healthy()
+	s.broken(balancer, "systemctl stop haproxy")
 	s.run(0, []string{"plan"}, "No changes", "no API server answers at "+s.Lab.Endpoint+":6443")
 	s.broken(balancer, "systemctl start haproxy")
 	s.run(0, []string{"status"})
@@ -91,7 +94,7 @@ func (s *story) servingCertificate() {
 	worker := s.Lab.Host("worker-1")
 	const certificate = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 	s.broken(worker, "rm "+certificate+" && systemctl restart kubelet")
-	s.eventually("the kubelet waits for a certificate", time.Minute, func(context.Context) error {
+	s.eventually("the kubelet waits for a certificate", 3*time.Minute, func(context.Context) error {
 		r := s.Run(s.Context(), "plan")
 		if r.Status != 2 || !strings.Contains(r.Text(), "kubelets wait for them: worker-1") {
 			return errors.New(r.String())
@@ -100,7 +103,7 @@ func (s *story) servingCertificate() {
 	})
 	s.run(0, []string{"status"}, "1 certificate request pending", "serving certificates (worker-1)")
 	s.run(0, []string{"apply", "-y"}, "approve serving certificates", "Done. The cluster matches the manifest.")
-	s.eventually("the kubelet has its certificate", time.Minute, func(ctx context.Context) error {
+	s.eventually("the kubelet has its certificate", 3*time.Minute, func(ctx context.Context) error {
 		_, err := worker.Exec(ctx, "test -s "+certificate)
 		return err
 	})
@@ -176,11 +179,10 @@ func (s *story) schedulerHas(host, flag string, times int) {
 	})
 }
 
-// containers are the tasks that run on each host, with their processes.
+// containers are the tasks that run on each host, with their processes (operator.Tasks).
 func (s *story) containers() map[string]string {
 	s.Helper()
-	tasks, err := operator.OnEach(s.Context(), s.Members(),
-		"/opt/kubeone/bin/ctr -n k8s.io tasks ls 2>/dev/null | sed 1d | sort")
+	tasks, err := operator.OnEach(s.Context(), s.Members(), operator.Tasks)
 	s.must(err)
 	for host := range tasks {
 		tasks[host] = strings.TrimSpace(tasks[host]) + "\n" // the last line is one like the others

@@ -47,7 +47,7 @@ func workload(s *story) {
 	s.must(s.ImportAgnhost(s.Context(), s.Machines()))
 	_, err := s.Feed(s.Context(), web, "apply", "-f", "-")
 	s.must(err)
-	_, err = s.Kube(s.Context(), "rollout", "status", "daemonset/web", "--timeout=60s")
+	_, err = s.Kube(s.Context(), "rollout", "status", "daemonset/web", "--timeout=180s")
 	s.must(err)
 	pods := s.webPods()
 	s.podsReachEachOther(pods)

@@ -65,6 +65,12 @@ func Lines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
+// Tasks is a command that lists the containers that run on a host, with their processes, sorted. Controller manager and
+// scheduler are left out: they end by themselves when they cannot renew their Lease for ten seconds.
+const Tasks = `ctr="/opt/kubeone/bin/ctr -n k8s.io"
+	led=$($ctr containers ls 2>/dev/null | awk '/\/kube-(controller-manager|scheduler):/ { print $1 }')
+	$ctr tasks ls 2>/dev/null | sed 1d | grep -vF "${led:-none}" | sort`
+
 // Started says, for each host, when its services and containers were last started: lines that stay equal as long as
 // nothing is restarted.
 func Started(ctx context.Context, hosts []*fleet.Host) (map[string]string, error) {
@@ -72,7 +78,7 @@ func Started(ctx context.Context, hosts []*fleet.Host) (map[string]string, error
 		for unit in containerd kubelet; do
 			echo "$unit $(systemctl show -p ActiveEnterTimestampMonotonic --value $unit)"
 		done
-		/opt/kubeone/bin/ctr -n k8s.io tasks ls 2>/dev/null | sed 1d | sort`)
+		`+Tasks)
 }
 
 // Written describes, for each host, every file that the product or Kubernetes' tools write there once: configuration,

@@ -66,7 +66,7 @@ const attempts = 5
 // or created, is.
 func (o *Operator) kube(ctx context.Context, input string, args []string) (string, error) {
 	out, err := o.kubectl(ctx, input, args)
-	for n := 1; n < attempts && cutOff(err) && ctx.Err() == nil; n++ {
+	for n := 1; n < attempts && cutOff(err) && wait(ctx, time.Second); n++ {
 		if out, err = o.kubectl(ctx, input, args); doneBefore(args, err) {
 			err = nil
 		}
@@ -74,11 +74,24 @@ func (o *Operator) kube(ctx context.Context, input string, args []string) (strin
 	return out, err
 }
 
+// wait waits, and reports whether ctx goes on.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // cutOff tells whether kubectl lost its connection, or the API server its connection to etcd, in the middle of a
 // request. A refused connection is no such case: the scenarios have clusters without an API.
 func cutOff(err error) bool {
 	return err != nil && slices.ContainsFunc([]string{
 		"unexpected EOF", ": EOF", "connection reset by peer", "client connection lost", "TLS handshake timeout",
+		"Client.Timeout exceeded", "i/o timeout",
 		"etcdserver: leader changed", "etcdserver: request timed out",
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
@@ -107,7 +120,7 @@ func (o *Operator) kubectl(ctx context.Context, input string, args []string) (st
 
 // Object reads an object, or a list of them, into a value.
 func (o *Operator) Object(ctx context.Context, into any, args ...string) error {
-	text, err := o.Kube(ctx, append([]string{"get", "-o", "json", "--request-timeout=5s"}, args...)...)
+	text, err := o.Kube(ctx, append([]string{"get", "-o", "json", "--request-timeout=20s"}, args...)...)
 	if err != nil {
 		return err
 	}
