@@ -65,7 +65,7 @@ e2e: ## scenarios on real hosts in containers (docker, root)
 
 long: ## what takes longer: upgrades over three minors, five control planes, a cluster taken over, versions of hosts, and more
 	hack/heartbeat.sh "kubeone for another system" env GOOS=darwin CGO_ENABLED=0 go build -o /dev/null ./cmd/kubeone
-	go test -tags e2e,long ./test/e2e -count=1 -v -timeout 3h \
+	go test -tags e2e,long ./test/e2e -count=1 -v -timeout 6h \
 		-skip '^(TestLifeOfACluster|TestRecovery)$$'
 
 lint: $(GOLANGCI_LINT) $(CONTROLLER_GEN) vulns ## golangci-lint, shellcheck, columns of prose, replaced names, documented dependencies, generated files, known vulnerabilities

@@ -102,6 +102,7 @@ func featuresOn(s *story) {
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.kube("create", "namespace", "tenants")
 	s.kube("annotate", "namespace", "tenants", "scheduler.alpha.kubernetes.io/node-selector=disk=ssd")
+	s.kube("-n", "tenants", "wait", "--for=create", "serviceaccount/default", "--timeout=1m")
 	s.kube("-n", "tenants", "run", "tenant", "--image", "example.com/nothing", "--image-pull-policy", "Never")
 	s.same("the node selector and the pull policy of a tenant's pod", `{"disk":"ssd"} Always`,
 		s.kube("-n", "tenants", "get", "pod", "tenant", "-o",

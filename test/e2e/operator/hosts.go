@@ -65,8 +65,9 @@ func Lines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// Tasks is a command that lists the containers that run on a host, with their processes, sorted. Controller manager and
-// scheduler are left out: they end by themselves when they cannot renew their Lease for ten seconds.
+// Tasks is a command that lists the containers that run on a host, with their processes, sorted. Those of controller
+// manager and scheduler are left out, as they end by themselves when they cannot renew their Lease for ten seconds. The
+// sandboxes of their pods are not: one that is made anew, for another manifest, is seen.
 const Tasks = `ctr="/opt/kubeone/bin/ctr -n k8s.io"
 	led=$($ctr containers ls 2>/dev/null | awk '/\/kube-(controller-manager|scheduler):/ { print $1 }')
 	$ctr tasks ls 2>/dev/null | sed 1d | grep -vF "${led:-none}" | sort`
