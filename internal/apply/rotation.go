@@ -224,13 +224,9 @@ func (r *Run) podsTrustCA(ctx context.Context, client API, _ plan.Step) error {
 		return err
 	}
 	const most = 10
-	named := problem.List(unaware)
-	if len(unaware) > most {
-		named = problem.List(append(slices.Clone(unaware[:most]), fmt.Sprintf("%d more", len(unaware)-most)))
-	}
 	return fmt.Errorf("%s began before they could know the next CA of the cluster, and would not believe the API "+
 		"servers: start them anew (kubectl rollout restart), give people kubeconfigs (kubeone kubeconfig), and then "+
-		"run kubeone certificates rotate-ca --resume", named)
+		"run kubeone certificates rotate-ca --resume", problem.List(problem.Some(unaware, most)))
 }
 
 // pairOf is the key pair of that name, from the first host that has it: one on which no phase has been cut off that

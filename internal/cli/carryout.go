@@ -72,7 +72,11 @@ func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Worksp
 func settling(out io.Writer) func(engine.Proposal) {
 	last := ""
 	return func(p engine.Proposal) {
-		if text := view.Unsettled(p.ComingUp(), p.Plan); text != last {
+		waiting := p.ComingUp()
+		if len(waiting) == 0 {
+			waiting = p.NotRunning()
+		}
+		if text := view.Unsettled(waiting, p.Plan); text != last {
 			_, _ = fmt.Fprintf(out, "%s; looking again, for up to a minute\n", text)
 			last = text
 		}

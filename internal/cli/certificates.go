@@ -14,6 +14,7 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
+	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )
 
@@ -144,7 +145,7 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 		return &classError{exitRuntime, errors.New("all steps succeeded, but " + c.left)}
 	}
 	if f.output == "text" {
-		_, _ = fmt.Fprintln(stdio.Out, c.done(p))
+		_, _ = fmt.Fprintln(stdio.Out, c.done(p)+view.NotRunning(after.NotRunning()))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/engine"
+	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )
 
@@ -125,6 +126,7 @@ func (f *applyFlags) changed(stdio IO, after engine.Proposal, change nodeChange)
 	if change.replace {
 		next = "Now make its successor, as listed above, and run kubeone apply."
 	}
-	_, _ = fmt.Fprintf(stdio.Out, "Done. %s is out of the cluster. %s\n", change.host, next)
+	_, _ = fmt.Fprintf(stdio.Out, "Done. %s is out of the cluster. %s%s\n", change.host, next,
+		view.NotRunning(after.NotRunning()))
 	return nil
 }

@@ -39,7 +39,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
-	warnings = append(append(warnings, v.notCompared()...), v.systemWaits()...)
+	warnings = slices.Concat(warnings, v.notCompared(), v.notRunning(), v.systemWaits())
 	warnings = slices.Concat(warnings, v.endpointWarnings(), v.encryptionWaits(), v.rotationBegun())
 	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
 		warnings = append(warnings, *p)

@@ -543,6 +543,9 @@ func TestLiveObjectsAreWhatTheyMustBe(t *testing.T) {
 	} {
 		in := healthy(3, 1)
 		in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
+		for app, image := range in.System {
+			decidetest.Runs(in.Is.API.Pods, app, image)
+		}
 		in.Is.API.Compared, in.About = c.compared, c.about
 		d, want := Decide(in), fsm.Nothing
 		if len(c.addons)+len(c.system)+len(c.settings) > 0 {

@@ -31,6 +31,7 @@ func healthy(controlPlanes, workers int) Input {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, decidetest.Voter(h))
 		}
 	}
+	in.Is.API.Pods = decidetest.Pods(in.Want, in.Is.API.Nodes)
 	if controlPlanes > 0 {
 		in.Is.API.Via = in.Want.ControlPlane[0].ID
 	}

@@ -274,7 +274,19 @@ func (e *Engine) after(ctx context.Context, approved, done Proposal, settling fu
 	case Snapshots:
 		return done, nil
 	}
+	if removes(done.Request) {
+		return until(done.Request, func(p Proposal) bool { return len(p.Plan.Steps) > 0 || p.runs() })
+	}
 	return e.Propose(ctx, done.Request)
+}
+
+// removes reports whether the request takes a host out of the cluster, whose pods then have to start elsewhere.
+func removes(r Request) bool {
+	if r, is := r.(Replace); is {
+		return r.Gone
+	}
+	_, is := r.(Remove)
+	return is
 }
 
 // Await waits for the steps of earlier runs that were running when the proposal was made, for all at once and for

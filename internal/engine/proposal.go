@@ -15,6 +15,7 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
+	"kubeone/internal/problem"
 )
 
 // Proposal is what a Request leads to in the world as it was observed. It is a value: nothing is changed by it, and it
@@ -101,10 +102,42 @@ func (p Proposal) RunningSteps() map[string]observed.Step {
 	return out
 }
 
-// ComingUp returns the names of members that answer, are not healthy, and may become so by themselves, and what else
+// ComingUp returns what a look after a run waits for: what may only have been late (MayBeLate) and, where the cluster
+// is otherwise as it is wanted, the components that do not run (NotRunning).
+func (p Proposal) ComingUp() []string {
+	names := p.MayBeLate()
+	if len(p.Decisions) > 0 && p.Matches() {
+		names = append(names, p.NotRunning()...)
+	}
+	return names
+}
+
+// mostNamed is how many Nodes are named on which a component does not run.
+const mostNamed = 5
+
+// NotRunning names the components that do not run where they must (decide.NotRunning): "cluster DNS", "kube-proxy on
+// cp-1 and cp-2".
+func (p Proposal) NotRunning() []string {
+	var names []string
+	for _, a := range decide.NotRunning(p.Want.Network, p.Observed.World.API) {
+		name := a.Component
+		if len(a.Nodes) > 0 {
+			name += " on " + problem.List(problem.Some(a.Nodes, mostNamed))
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// runs reports whether the API says that all components run.
+func (p Proposal) runs() bool {
+	return p.Observed.World.API.Reached == observed.Yes && len(p.NotRunning()) == 0
+}
+
+// MayBeLate returns the names of members that answer, are not healthy, and may become so by themselves, and what else
 // may only have been late when it was looked at: the API or etcd, where a control-plane host is healthy by its own
 // word, components that the API was too slow to compare, and the silent hosts.
-func (p Proposal) ComingUp() []string {
+func (p Proposal) MayBeLate() []string {
 	if len(p.Decisions) == 0 {
 		return nil
 	}
@@ -177,30 +210,33 @@ func (p Proposal) changed(refused error) error {
 	return refused
 }
 
-// Late returns the names of what may only have been late when it was looked at (ComingUp), as far as the proposal
+// Late returns the names of what may only have been late when it was looked at (MayBeLate), as far as the proposal
 // depends on that. A change of the whole cluster goes by how its members are, and so does a join, of all but the one
 // that is replaced. A removal does not, unless it was refused. A recovery is for what is down, and waits for nothing.
-// The error is the one that Propose returned.
+// That a cluster simply matches is not said before its components had that time, too (ComingUp). The error is the one
+// that Propose returned.
 func (p Proposal) Late(err error) []string {
 	var refused *ConfigError
 	if err != nil && !errors.As(err, &refused) {
 		return nil
 	}
 	switch r := p.Request.(type) {
-	case Apply, RenewCertificates, RotateCA:
+	case Apply:
 		return p.ComingUp()
+	case RenewCertificates, RotateCA:
+		return p.MayBeLate()
 	case Replace:
 		if err == nil && r.Gone {
 			return nil
 		}
 		if err == nil {
 			own := p.NameOf(p.who.IDs.Of(r.Host))
-			return slices.DeleteFunc(p.ComingUp(), func(name string) bool { return name == own })
+			return slices.DeleteFunc(p.MayBeLate(), func(name string) bool { return name == own })
 		}
-		return p.ComingUp()
+		return p.MayBeLate()
 	case Reset, Remove:
 		if err != nil {
-			return p.ComingUp()
+			return p.MayBeLate()
 		}
 	}
 	return nil

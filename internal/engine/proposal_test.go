@@ -10,6 +10,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -175,6 +176,7 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 			p.Observed.World.API.Nodes = []observed.Node{
 				{Name: "w", Ready: c.node}, {Name: "other", Ready: observed.Yes},
 			}
+			p.Observed.World.API.Pods = decidetest.Pods(p.Want, p.Observed.World.API.Nodes)
 			p.Observed.World.Hosts = map[string]observed.Host{worker: {Reach: observed.Unreachable}}
 			p.Observed.World.API.Compared = map[string]observed.Comparison{
 				"b": {Problem: "refused"}, "flannel": {Problem: "timeout", Late: c.slow}, "a": {},
@@ -186,5 +188,50 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 				t.Errorf("all are silent: %t, want %t", got, want)
 			}
 		})
+	}
+}
+
+// That a cluster simply matches is said when its components had time to come up; whatever else there is to say or do
+// does not wait for them, and neither does a request that is not about the cluster.
+func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	well := Proposal{Request: Apply{}, Decisions: []decide.Decision{{Route: fsm.Nothing}}}
+	well.Observed.World.API = observed.API{
+		Reached: observed.Yes,
+		Nodes:   []observed.Node{{Name: "a", Ready: observed.Yes}, {Name: "b", Ready: observed.Yes}},
+	}
+	silent, differs, wrong, renews, leaves := well, well, well, well, well
+	silent.Observed.World.API.Reached = observed.Unknown
+	differs.Plan.Steps = []plan.Step{{ID: "record"}}
+	wrong.Decisions = []decide.Decision{{Route: fsm.Error}}
+	renews.Request, leaves.Request = RenewCertificates{}, Remove{}
+	lacks := []string{"kube-proxy on a and b", "cluster DNS"}
+	for name, c := range map[string]struct {
+		p            Proposal
+		coming, late []string
+	}{
+		"nothing else is to be done": {well, lacks, lacks},
+		"nobody has asked":           {silent, nil, nil},
+		"something is to be done":    {differs, nil, nil},
+		"nothing can be done":        {wrong, nil, nil},
+		"certificates are renewed":   {renews, lacks, nil},
+		"a host leaves":              {leaves, lacks, nil},
+	} {
+		if diff := cmp.Diff(c.coming, c.p.ComingUp()); diff != "" {
+			t.Errorf("%s: coming up (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(c.late, c.p.Late(nil)); diff != "" {
+			t.Errorf("%s: late (-want +got):\n%s", name, diff)
+		}
+	}
+	if refused := leaves.Late(&ConfigError{errors.New("a quorum would be lost")}); len(refused) > 0 {
+		t.Errorf("a refusal waits for %q", refused)
+	}
+	if (Proposal{}).settled(well, 2*HangTimeout) || replaced(well, 2*HangTimeout) || well.runs() || silent.runs() {
+		t.Error("a run ends before its components run, or they are said to")
+	}
+	well.Observed.World.API.Pods = decidetest.Pods(well.Want, well.Observed.World.API.Nodes)
+	if !(Proposal{}).settled(well, 0) || !replaced(well, 0) || !well.runs() {
+		t.Error("a run does not end although its components run")
 	}
 }

@@ -36,12 +36,7 @@ func (b *builder) finish(first decide.Decision) {
 		b.plan.Again = cmp.Or(b.plan.Again, "the API's endpoint moves once the control plane is healthy")
 	}
 	for _, w := range first.Warnings {
-		b.plan.Unlike = append(b.plan.Unlike, b.unlike(w)...)
-		if w.Code == problem.StaticPodsEdited && b.has(b.id(step.UpgradeControlPlane, b.host(w.Host))) {
-			b.plan.Notes = append(b.plan.Notes, discards(b.names[w.Host], w))
-			continue
-		}
-		b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
+		b.warn(w)
 	}
 	b.plan.Notes = append(b.plan.Notes, b.failedMachines()...)
 	b.plan.Notes = append(b.plan.Notes, b.otherBinaries()...)
@@ -54,6 +49,19 @@ func (b *builder) finish(first decide.Decision) {
 	for _, f := range b.in.Want.NotCarriedOut {
 		b.plan.Notes = append(b.plan.Notes, f+" is not carried out by this version")
 	}
+}
+
+// warn has the plan say what a warning does, unless its steps see to that.
+func (b *builder) warn(w problem.Problem) {
+	if w.Code == problem.ComponentNotRunning && len(b.planned(step.AwaitWorkloads)) > 0 {
+		return // that step waits for it
+	}
+	b.plan.Unlike = append(b.plan.Unlike, b.unlike(w)...)
+	if w.Code == problem.StaticPodsEdited && b.has(b.id(step.UpgradeControlPlane, b.host(w.Host))) {
+		b.plan.Notes = append(b.plan.Notes, discards(b.names[w.Host], w))
+		return
+	}
+	b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
 }
 
 // failedMachines says which Machines have an error that only a person can correct, some of them where there are many.
@@ -131,6 +139,9 @@ func (b *builder) unlike(w problem.Problem) []string {
 			" is in the way)")
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
+	case problem.ComponentNotRunning:
+		nodes, _ := w.Parameters["nodes"].([]string)
+		out = append(out, fmt.Sprint(w.Parameters["component"])+" (does not run on "+problem.List(nodes)+")")
 	case problem.FilesEdited, problem.StaticPodsEdited:
 		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes anew
 			if condition.IsStaticPod(file) == (w.Code == problem.StaticPodsEdited) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
 	"kubeone/internal/golden"
 	"kubeone/internal/observed"
@@ -153,7 +154,7 @@ func worlds() map[string]func() decide.Input {
 				{Namespace: "kube-system", Name: "pool-1", Node: "m-1", Kubelet: version},
 			}
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.4"}
-			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}
+			decidetest.Runs(in.Is.API.Pods, "kube-proxy", "r/kube-proxy:v1.36.3")
 			return in
 		},
 		"machines-no-more": func() decide.Input {
@@ -191,6 +192,9 @@ func worlds() map[string]func() decide.Input {
 			in := healthy(3, 1)
 			in.Want.NotCarriedOut = []string{"features.metricsServer"}
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
+			for app, image := range in.System {
+				decidetest.Runs(in.Is.API.Pods, app, image)
+			}
 			in.Is.API.ServingRequests = []observed.ServingRequest{
 				{Node: "w-1", Names: []string{"w-1", "10.0.1.1"}}, {Node: "cp-1", Names: []string{"10.0.0.2"}},
 			}
@@ -308,7 +312,7 @@ func worlds() map[string]func() decide.Input {
 			in.Is.API.Compared = map[string]observed.Comparison{"kube-proxy": {Settings: []observed.Difference{
 				{Object: "ConfigMap kube-system/kube-proxy", Fields: []string{"mode"}},
 			}}}
-			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}
+			decidetest.Runs(in.Is.API.Pods, "kube-proxy", "r/kube-proxy:v1.36.3")
 			return in
 		},
 		"upgrade-beside-an-older-worker": func() decide.Input {
@@ -317,7 +321,7 @@ func worlds() map[string]func() decide.Input {
 			in.Want.Workers[1].Versions.Kubernetes = version
 			in.Want.Artifacts[desired.ArtifactsKey("amd64", in.Want.Workers[1].Versions)] = in.Want.Artifacts["amd64"]
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.4"}
-			in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.3", Ready: observed.Yes}}
+			decidetest.Runs(in.Is.API.Pods, "kube-proxy", "r/kube-proxy:v1.36.3")
 			return in
 		},
 		"upgrade-waves": func() decide.Input {
@@ -422,7 +426,7 @@ func dnsElsewhere(controlPlanes, workers int) decide.Input {
 		in.Config[h.ID] = map[string]string{"kubelet": "config-1", desired.DNSImageDigest: "elsewhere"}
 	}
 	in.System = map[string]string{"kube-dns": "r.example.com/dns/coredns:v1"}
-	in.Is.API.Pods = []observed.Pod{{App: "kube-dns", Image: "r.example.com/coredns:v1", Ready: observed.Yes}}
+	decidetest.Runs(in.Is.API.Pods, "kube-dns", "r.example.com/coredns:v1")
 	in.Is.API.Compared = map[string]observed.Comparison{"kube-dns": {Differences: []observed.Difference{
 		{Object: "Deployment kube-system/coredns", Fields: []string{"spec.template.spec.containers.image"}},
 	}}}

@@ -25,9 +25,9 @@ type Plan struct {
 	// Notes are facts that the reader should know before saying yes: warnings, first contacts, fields not carried out.
 	Notes []string `json:"notes,omitempty"`
 	// NotCarriedOut are the manifest's fields that are set and that this version does nothing about, as paths; Unlike
-	// is what else is, or may be, other than it must be, and no step changes: components that could not be compared,
-	// files that somebody has edited. With either of them the cluster does not simply match the manifest, however
-	// little there is to do.
+	// is what else is, or may be, other than it must be, and no step changes: components that could not be compared, or
+	// do not run, files that somebody has edited. With either of them the cluster does not simply match the manifest,
+	// however little there is to do.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
 	Unlike        []string `json:"unlike,omitempty"`
 	// Again says why the plan ends before the cluster is as wanted: what follows cannot be known before it has run.

@@ -98,12 +98,7 @@ func unreturned(pool observed.Pool) (hosts, others []string) {
 }
 
 // named are names as a sentence has them, some of them where there are many.
-func named(names []string) []string {
-	if len(names) <= mostNamed {
-		return names
-	}
-	return append(slices.Clone(names[:mostNamed]), fmt.Sprintf("%d more", len(names)-mostNamed))
-}
+func named(names []string) []string { return problem.Some(names, mostNamed) }
 
 func (b *builder) problem(code problem.Code, parameters problem.Parameters) error {
 	return errors.New(problemText(b.names, problem.Problem{Code: code, Parameters: parameters}))

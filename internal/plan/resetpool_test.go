@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
 )
@@ -32,6 +33,7 @@ func pooled() decide.Input {
 		},
 	}
 	in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "m-1", Ready: observed.Yes, KubeletVersion: "1.36.3"})
+	in.Is.API.Pods = decidetest.Pods(in.Want, in.Is.API.Nodes)
 	return in
 }
 

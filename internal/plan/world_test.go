@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -182,6 +183,7 @@ func healthy(controlPlanes, workers int, without ...string) decide.Input {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, voter(h))
 		}
 	}
+	in.Is.API.Pods = decidetest.Pods(in.Want, in.Is.API.Nodes)
 	return in
 }
 

@@ -85,6 +85,7 @@ const (
 	MachineIDDuplicate   Code = "MachineIDDuplicate"
 	ClusterStateUnknown  Code = "ClusterStateUnknown"
 	NotCompared          Code = "NotCompared"
+	ComponentNotRunning  Code = "ComponentNotRunning"
 	FilesEdited          Code = "FilesEdited"
 	StaticPodsEdited     Code = "StaticPodsEdited"
 	GuardMissing         Code = "GuardMissing"

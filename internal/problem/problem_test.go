@@ -31,6 +31,7 @@ func samples() Parameters {
 		"apps":         []string{"kube-dns", "kube-proxy"},
 		"cluster":      "alpha", "command": "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE",
 		"component": "scheduler",
+		"nodes":     []string{"worker-1", "worker-2"},
 		"count":     1, "deployed": "flannel", "error": "dial tcp 203.0.113.13:22: i/o timeout", "have": 900,
 		"healthy": 1,
 		"hosts":   []string{"cp-1", "cp-2", "cp-3"}, "items": []string{"kubelet.conf", "PKI"}, "kernel": "4.18.0",

@@ -53,6 +53,14 @@ func list(names []string) string {
 // List writes names as a sentence has them.
 func List(names []string) string { return list(names) }
 
+// Some are so many of the names at most, followed by how many more there are.
+func Some(names []string, most int) []string {
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
+}
+
 // Check says what is wrong with a problem's or a step's values: a code that the table does not have, a parameter that
 // its texts need and that is missing, one that they do not use, or one of another type.
 func Check(code Code, parameters Parameters) error {

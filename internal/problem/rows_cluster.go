@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [28]row { //nolint:funlen // a table
+func clusterRows() [29]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -117,6 +117,12 @@ func clusterRows() [28]row { //nolint:funlen // a table
 			meaning: "The objects of a component in the cluster could not be compared with what they must be.",
 			what:    "whether {component} in the cluster is as it must be could not be found out: {problem}",
 			do:      "run kubeone status again; where a webhook refuses, put that right first",
+		},
+		{
+			code: ComponentNotRunning, class: ClassKube,
+			meaning: "The network plugin, kube-proxy or cluster DNS has no ready pod where it must have one.",
+			what:    "{component} does not run on {nodes}",
+			do:      "kubectl describe pod says of its pods why",
 		},
 		{
 			code: FilesEdited, class: ClassRuntime,

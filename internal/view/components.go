@@ -4,36 +4,20 @@ import (
 	"maps"
 	"slices"
 
+	"kubeone/internal/decide"
 	"kubeone/internal/observed"
 )
 
-// The pods of what kubeadm applies, by their app label.
-const (
-	appProxy = "kube-proxy"
-	appDNS   = "kube-dns"
-)
-
-// checkComponents is ok when the network plugin and kube-proxy have a ready pod on every Node that is Ready, cluster
-// DNS has one at all, and no object of theirs is missing. What could not be compared is not ok.
+// checkComponents is ok when network plugin, kube-proxy and cluster DNS run where they must (decide.NotRunning), and no
+// object of theirs is missing. What could not be compared is not ok.
 func checkComponents(st StatusInput) Check {
 	a := st.World.API
 	if a.Reached != observed.Yes {
 		return Check{"components", false, "not known while the API does not answer"}
 	}
-	var everywhere, bad []string
-	if cni := st.Want.Network.CNI; slices.Contains(cni.Deployed(), cni.Name) {
-		everywhere = append(everywhere, cni.Name)
-	}
-	if !st.Want.Network.KubeProxy.Skip {
-		everywhere = append(everywhere, appProxy)
-	}
-	for _, app := range everywhere {
-		if nodes := without(a, app); len(nodes) > 0 {
-			bad = append(bad, app+" does not run on "+list(nodes, 5))
-		}
-	}
-	if !slices.ContainsFunc(a.Pods, func(p observed.Pod) bool { return p.App == appDNS && p.Ready == observed.Yes }) {
-		bad = append(bad, "cluster DNS does not run")
+	var bad []string
+	for _, absent := range decide.NotRunning(st.Want.Network, a) {
+		bad = append(bad, absent.Component+" does not run on "+list(absent.Where(), 5))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Compared)) {
 		c := a.Compared[name]
@@ -50,19 +34,6 @@ func checkComponents(st StatusInput) Check {
 		return Check{"components", false, list(bad, 5)}
 	}
 	return Check{"components", true, "network, Services and DNS run everywhere they should"}
-}
-
-// without are the Nodes that are Ready and have no ready pod of the app.
-func without(a observed.API, app string) []string {
-	var out []string
-	for _, n := range a.Nodes {
-		if n.Ready == observed.Yes && !slices.ContainsFunc(a.Pods, func(p observed.Pod) bool {
-			return p.App == app && p.Node == n.Name && p.Ready == observed.Yes
-		}) {
-			out = append(out, n.Name)
-		}
-	}
-	return out
 }
 
 // objectsOf says which live objects are not as they must be, and what could not be compared.

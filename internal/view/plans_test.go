@@ -86,6 +86,7 @@ func running(controlPlanes, workers int, bare ...string) decide.Input {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, decidetest.Voter(h))
 		}
 	}
+	in.Is.API.Pods = decidetest.Pods(in.Want, in.Is.API.Nodes)
 	return in
 }
 

@@ -63,9 +63,9 @@ func (st *StatusInput) addHost(name, id string, role desired.Role) {
 	st.World.Hosts[id], st.Decision.Hosts[id] = seen, found
 	st.World.API.Nodes = append(st.World.API.Nodes,
 		observed.Node{Name: name, Ready: observed.Yes, KubeletVersion: "1.36.3"})
-	apps := []string{appProxy}
+	apps := []string{kubeProxy}
 	if len(st.World.API.Nodes) == 1 {
-		apps = append(apps, appDNS)
+		apps = append(apps, "kube-dns")
 	}
 	for _, app := range apps {
 		st.World.API.Pods = append(st.World.API.Pods, observed.Pod{
@@ -73,6 +73,8 @@ func (st *StatusInput) addHost(name, id string, role desired.Role) {
 		})
 	}
 }
+
+const kubeProxy = "kube-proxy"
 
 const dialTimeout = "dial tcp 203.0.113.13:22: i/o timeout"
 
@@ -209,7 +211,7 @@ func withMachines() StatusInput {
 		node := observed.Node{Name: name, Ready: ready, KubeletVersion: "1.36.3"}
 		st.World.API.Nodes = append(st.World.API.Nodes, node)
 		st.World.API.Pods = append(st.World.API.Pods, observed.Pod{
-			Namespace: "kube-system", Name: "kube-proxy-" + name, Node: name, App: appProxy, Ready: observed.Yes,
+			Namespace: "kube-system", Name: "kube-proxy-" + name, Node: name, App: kubeProxy, Ready: observed.Yes,
 		})
 	}
 	node("pool-1", observed.Yes)

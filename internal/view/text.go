@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"kubeone/internal/problem"
 )
 
 // clean makes a text from elsewhere harmless for a terminal: one line, without escape sequences, other control
@@ -90,16 +92,7 @@ func count(n int, noun string) string {
 }
 
 // list writes names as a sentence has them, and only the first most of them.
-func list(names []string, most int) string {
-	if len(names) > most {
-		names = append(append([]string{}, names[:most]...), fmt.Sprintf("%d more", len(names)-most))
-	}
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
-}
+func list(names []string, most int) string { return problem.List(problem.Some(names, most)) }
 
 // took writes how long something took, as short as its reader needs it: "4.1s", "3m12s", "1h05m".
 func took(d time.Duration) string {

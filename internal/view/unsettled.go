@@ -2,6 +2,14 @@ package view
 
 import "kubeone/internal/plan"
 
+// NotRunning is what follows "Done." where components still do not run; nothing where they all do.
+func NotRunning(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " Not running yet: " + clean(list(names, 4)) + "; see kubeone status."
+}
+
 // Unsettled is what a look after a run found that is not as it is wanted yet: the hosts that are coming up, else what
 // a plan made now would do.
 func Unsettled(comingUp []string, p plan.Plan) string {

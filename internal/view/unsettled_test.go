@@ -24,3 +24,14 @@ func TestWhatIsWaitedForAfterARun(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatDoesNotRunFollowsDone(t *testing.T) {
+	t.Parallel()
+	if got := NotRunning(nil); got != "" {
+		t.Errorf("all run: %q", got)
+	}
+	got := NotRunning([]string{"kube-proxy on w\x1b[2J", "cluster DNS"})
+	if want := " Not running yet: kube-proxy on w and cluster DNS; see kubeone status."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -24,6 +24,7 @@ func TestFeatures(t *testing.T) {
 		part{"a policy that the API server refuses is taken back", policyRefused},
 		part{"features are switched off", featuresOff},
 		part{"cluster DNS takes its image from elsewhere, and back", dnsElsewhere},
+		part{"cluster DNS that does not run is waited for, and named", dnsDown},
 	)
 }
 

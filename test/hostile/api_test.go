@@ -24,6 +24,7 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/desired"
 	"kubeone/internal/release"
+	"kubeone/internal/system"
 )
 
 // token is the administrator's.
@@ -112,15 +113,25 @@ func selfSigned() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-const system = "/api/v1/namespaces/kube-system"
+const systemPath = "/api/v1/namespaces/kube-system"
 
 // objects are those of a cluster that is as the manifest wants it.
 func (c *cluster) objects(t *testing.T) objects {
 	t.Helper()
-	var nodes list
+	var nodes, pods, plugin list
+	images := system.Images(namesOf(t, c.want))
 	for _, m := range machines() {
-		if !m.bare {
-			nodes = append(nodes, c.node(m))
+		if m.bare {
+			continue
+		}
+		nodes = append(nodes, c.node(m))
+		plugin = append(plugin, pod("flannel-"+m.name, m.name, object{"app": "flannel"}, "example.com/flannel:1"))
+		apps := []string{system.KubeProxy}
+		if m.name == "cp-1" {
+			apps = append(apps, system.DNS)
+		}
+		for _, app := range apps {
+			pods = append(pods, pod(app+"-"+m.name, m.name, object{"k8s-app": app}, images[app]))
 		}
 	}
 	sums, err := json.Marshal(addonsOf(t, c.want))
@@ -130,19 +141,19 @@ func (c *cluster) objects(t *testing.T) objects {
 	return objects{
 		"/version": object{"gitVersion": "v" + c.runs},
 		"/readyz":  "ok",
-		system: object{
+		systemPath: object{
 			"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": "kube-system", "uid": "u-1"},
 		},
 		"/api/v1/nodes":                        object{"kind": "NodeList", "apiVersion": "v1", "items": nodes},
-		system + "/pods":                       object{"kind": "PodList", "apiVersion": "v1", "items": list{}},
-		"/api/v1/namespaces/kube-flannel/pods": object{"kind": "PodList", "apiVersion": "v1", "items": list{}},
+		systemPath + "/pods":                   object{"kind": "PodList", "apiVersion": "v1", "items": pods},
+		"/api/v1/namespaces/kube-flannel/pods": object{"kind": "PodList", "apiVersion": "v1", "items": plugin},
 		"/apis/certificates.k8s.io/v1/certificatesigningrequests": object{
 			"kind": "CertificateSigningRequestList", "apiVersion": "certificates.k8s.io/v1", "items": list{},
 		},
-		system + "/configmaps/kubeadm-config": object{"kind": "ConfigMap", "apiVersion": "v1", "data": object{
+		systemPath + "/configmaps/kubeadm-config": object{"kind": "ConfigMap", "apiVersion": "v1", "data": object{
 			"ClusterConfiguration": "controlPlaneEndpoint: " + endpointHost + ":6443\n",
 		}},
-		system + "/configmaps/kubeone": object{
+		systemPath + "/configmaps/kubeone": object{
 			"kind": "ConfigMap", "apiVersion": "v1", "metadata": object{"name": "kubeone"},
 			"data": object{"cluster": "demo", "manifestDigest": c.want.Digest, "addons": string(sums)},
 		},
@@ -167,8 +178,17 @@ func (c *cluster) node(m machine) object {
 	}
 }
 
-// addonsOf are the digests of the addons that the manifest leads to.
-func addonsOf(t *testing.T, want desired.Cluster) map[string]string {
+// pod is one that is ready.
+func pod(name, node string, labels object, image string) object {
+	return object{
+		"metadata": object{"name": name, "labels": labels},
+		"spec":     object{"nodeName": node, "containers": list{object{"name": "x", "image": image}}},
+		"status":   object{"conditions": list{object{"type": "Ready", "status": "True"}}},
+	}
+}
+
+// namesOf are the names of what the wanted release has.
+func namesOf(t *testing.T, want desired.Cluster) desired.Artifacts {
 	t.Helper()
 	names, err := release.Names(release.Want{
 		KubernetesVersion: want.KubernetesVersion, Arch: "amd64", CNI: want.Network.CNI.Name, KubeProxy: true,
@@ -176,6 +196,13 @@ func addonsOf(t *testing.T, want desired.Cluster) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return names
+}
+
+// addonsOf are the digests of the addons that the manifest leads to.
+func addonsOf(t *testing.T, want desired.Cluster) map[string]string {
+	t.Helper()
+	names := namesOf(t, want)
 	want.Artifacts = map[string]desired.Artifacts{names.Arch: names}
 	all, err := addons.Render(want)
 	if err != nil {

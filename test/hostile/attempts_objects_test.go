@@ -73,7 +73,11 @@ func (o objects) node(name string) object {
 	return nil
 }
 
-func (o objects) pods(all ...any) { o[system+"/pods"].(object)["items"] = all }
+// pods adds some to those of the cluster.
+func (o objects) pods(more ...any) {
+	of := o[systemPath+"/pods"].(object)
+	of["items"] = append(of["items"].(list), more...)
+}
 
 func (o objects) requests(all ...any) {
 	o["/apis/certificates.k8s.io/v1/certificatesigningrequests"].(object)["items"] = all

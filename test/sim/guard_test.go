@@ -69,6 +69,7 @@ func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 		{drive.Untold, "seed=1 hosts=3+0 start=healthy faults=1:rotated-ca:0:1", safety.Trusted},
 		{drive.Unwritten, "seed=1 hosts=3+0 start=healthy faults=1:encryption:0:1", safety.Readable},
 		{drive.NoHooks, "seed=1 hosts=1+2 start=healthy faults=1:hooks:0:1,60:force-upgrade:0:1", safety.Hooked},
+		{drive.NoPods, "seed=1 hosts=1+0 start=older-patch faults=", safety.Told},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},
 	} {
 		t.Run(string(c.guard), func(t *testing.T) {

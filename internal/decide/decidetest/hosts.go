@@ -103,3 +103,28 @@ func Voter(h desired.Host) observed.Member {
 func Silent(h desired.Host) observed.Host {
 	return observed.Host{ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "connection timed out"}
 }
+
+// Pods are those without which a cluster does not work, ready, on the Nodes where they must be: the wanted network
+// plugin's, kube-proxy's and, on the first Node, cluster DNS's.
+func Pods(want desired.Cluster, nodes []observed.Node) []observed.Pod {
+	var out []observed.Pod
+	for i, n := range nodes {
+		apps := []string{want.Network.CNI.Name, "kube-proxy"}
+		if i == 0 {
+			apps = append(apps, "kube-dns")
+		}
+		for _, app := range apps {
+			out = append(out, observed.Pod{Name: app + "-" + n.Name, Node: n.Name, App: app, Ready: observed.Yes})
+		}
+	}
+	return out
+}
+
+// Runs has all pods of the app run that image.
+func Runs(pods []observed.Pod, app, image string) {
+	for i := range pods {
+		if pods[i].App == app {
+			pods[i].Image = image
+		}
+	}
+}

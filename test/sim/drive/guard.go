@@ -56,6 +56,7 @@ const (
 	Untold       Guard = "untold"         // etcd does not start anew when it is to trust another CA
 	NoHooks      Guard = "no-hooks"       // a node is opened whether the hooks after its upgrade have run or not
 	KeepNothing  Guard = "keep-nothing"   // what was kept is deleted although there is no quorum
+	NoPods       Guard = "no-pods"        // nobody looks whether the network plugin, kube-proxy and cluster DNS run
 )
 
 // flaws are those of the world itself.

@@ -2,6 +2,7 @@ package drive
 
 import (
 	"slices"
+	"strings"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
@@ -11,6 +12,7 @@ import (
 	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )
 
@@ -147,7 +149,8 @@ func (o *operator) look() {
 	if o.until == 0 {
 		o.until = w.Now + settle
 	}
-	if o.alone == "" && o.machine == nil && o.request.applies() && comingUp(l) && w.Now < o.until {
+	waits := comingUp(l) || l.matches() && o.sim.lacks(l)
+	if o.alone == "" && o.machine == nil && o.request.applies() && waits && w.Now < o.until {
 		return
 	}
 	o.plan = l
@@ -168,7 +171,7 @@ func (o *operator) look() {
 	case l.plan.Blocked != "":
 		o.end(Blocked)
 	case l.plan.Empty():
-		o.end(Matches)
+		o.matched(l)
 	case len(l.plan.Steps) == 0:
 		o.end(NeedsHelp)
 	default:
@@ -336,12 +339,34 @@ func (o *operator) release() {
 
 // verify looks until the cluster is as wanted.
 func (o *operator) verify() {
-	l := o.sim.lookFor(o.file)
+	l, late := o.sim.lookFor(o.file), o.sim.World.Now > o.until
 	switch {
-	case l.plan.Empty() && l.first.Route != fsm.Error:
-		o.end(Matches)
-	case o.sim.World.Now > o.until:
+	case l.matches() && (late || !o.sim.lacks(l)):
+		o.matched(l)
+	case late:
 		o.end(Again)
+	}
+}
+
+// matches reports whether nothing is left to do, as far as was seen.
+func (l look) matches() bool { return l.plan.Empty() && l.first.Route != fsm.Error }
+
+// lacks reports whether components do not run that must.
+func (s *Simulation) lacks(l look) bool {
+	return s.Off != NoPods && len(decide.NotRunning(l.want.Network, l.is.API)) > 0
+}
+
+// matched ends a run in which the operator is told that the cluster matches, and what does not run nevertheless.
+func (o *operator) matched(l look) {
+	o.end(Matches)
+	dns := slices.ContainsFunc(l.is.API.Pods, func(p observed.Pod) bool {
+		return p.App == world.DNSApp && p.Ready == observed.Yes
+	})
+	named := o.sim.Off != NoPods && slices.ContainsFunc(l.plan.Unlike, func(what string) bool {
+		return strings.HasPrefix(what, "cluster DNS ")
+	})
+	if l.is.API.Reached == observed.Yes && o.machine == nil && dns == named {
+		o.sim.Checker.Break(safety.Told, "%s: cluster DNS runs: %t; named as what does not: %t", o.run, dns, named)
 	}
 }
 

@@ -79,27 +79,30 @@ func idle(_ plan.Plan, _ decide.Decision, is observed.World) bool {
 	return true
 }
 
-// settled reports whether no member is coming up.
-func settled(_ plan.Plan, first decide.Decision, _ observed.World) bool {
+// settled reports whether no member is coming up and, where nothing is to be done, no component.
+func (o *Operator) settled(p plan.Plan, first decide.Decision, is observed.World) bool {
 	for _, a := range first.Hosts {
 		if a.Condition == condition.Unready || a.Condition == condition.Broken {
 			return false
 		}
 	}
-	return true
+	return !matches(p, first) || o.runs(is)
 }
 
-func matches(p plan.Plan, first decide.Decision, _ observed.World) bool {
-	return p.Empty() && first.Route != fsm.Error
+func matches(p plan.Plan, first decide.Decision) bool { return p.Empty() && first.Route != fsm.Error }
+
+// runs reports whether no component is known not to run.
+func (o *Operator) runs(is observed.World) bool {
+	return len(decide.NotRunning(o.Want.Network, is.API)) == 0
 }
 
 // Apply does what the engine does for `kubeone apply --auto-approve`: look, approve, lock, look again, compare,
 // run, look.
 func (o *Operator) Apply(ctx context.Context, run string) error {
 	o.lookUntil(ctx, apply.StepTimeout, idle)
-	p, first, is := o.lookUntil(ctx, engine.SettleTimeout, settled)
+	p, first, is := o.lookUntil(ctx, engine.SettleTimeout, o.settled)
 	switch {
-	case matches(p, first, is):
+	case matches(p, first):
 		return ErrNothing
 	case first.Route == fsm.Error, p.Blocked != "", len(p.Steps) == 0:
 		return ErrPerson
@@ -136,7 +139,9 @@ func (o *Operator) Apply(ctx context.Context, run string) error {
 	if err := l.guarded(ctx, func(ctx context.Context) error { return o.run(ctx, run, p, is, hosts, l) }); err != nil {
 		return err
 	}
-	o.lookUntil(ctx, engine.SettleTimeout, matches)
+	o.lookUntil(ctx, engine.SettleTimeout, func(p plan.Plan, first decide.Decision, is observed.World) bool {
+		return matches(p, first) && o.runs(is)
+	})
 	return nil
 }
 

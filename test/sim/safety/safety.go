@@ -44,6 +44,7 @@ const (
 	Readable      Rule = "no Secret is stored by a key that an API server, or the next one on its host, does not have"
 	Trusted       Rule = "no member of etcd shows another what a key has signed that this one does not trust"
 	Hooked        Rule = "a node is opened only when the hooks after its upgrade have succeeded"
+	Told          Rule = "a run that says that the cluster matches names cluster DNS where it does not run"
 	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
 )
 

@@ -40,6 +40,7 @@ func Installed(want desired.Cluster, version string) *World {
 		}
 	}
 	r.Objects.Known = w.known(nil)
+	r.Objects.DNS = DNS{Pod: Pod{Node: first.Name, Since: -podStart}, Runs: true}
 	w.settle()
 	return w
 }

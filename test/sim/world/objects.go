@@ -9,6 +9,7 @@ import (
 type Objects struct {
 	Nodes   []*Node
 	Apps    []*App
+	DNS     DNS
 	Addons  map[string]string // digest by name
 	Secrets []string          // by what each is stored
 	Record  string            // the manifest's digest as recorded; empty where there is no record
@@ -46,6 +47,12 @@ type App struct {
 	Name string
 	Min  int // of its pods that must be available
 	Pods []Pod
+}
+
+// DNS is cluster DNS: pods that are together on one Node, whichever that is, and that no budget keeps.
+type DNS struct {
+	Pod
+	Runs bool
 }
 
 // Pod is one pod of an App.
@@ -123,28 +130,38 @@ func (w *World) available(p Pod) bool {
 func (w *World) place(r *EtcdCluster) {
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {
-			p := &a.Pods[i]
-			n := r.Objects.Node(p.Node)
-			if p.Node != "" && (n == nil || !n.Ready && w.Now-n.Since > evictAfter) {
-				p.Node = ""
-				w.Version++
-			}
-			if p.Node != "" {
-				continue
-			}
-			if best := w.emptiest(r); best != "" {
-				p.Node, p.Since = best, w.Now
-				w.Version++
-			}
+			w.placePod(r, &a.Pods[i], false)
 		}
+	}
+	dns := &r.Objects.DNS
+	w.placePod(r, &dns.Pod, true)
+	if runs := w.available(dns.Pod); runs != dns.Runs {
+		dns.Runs = runs
+		w.Version++
 	}
 }
 
-// emptiest is the open, working worker with the fewest pods.
-func (w *World) emptiest(r *EtcdCluster) string {
+// placePod does so for one pod, which may be anywhere, or only on workers.
+func (w *World) placePod(r *EtcdCluster, p *Pod, anywhere bool) {
+	n := r.Objects.Node(p.Node)
+	if p.Node != "" && (n == nil || !n.Ready && w.Now-n.Since > evictAfter) {
+		p.Node = ""
+		w.Version++
+	}
+	if p.Node != "" {
+		return
+	}
+	if best := w.emptiest(r, anywhere); best != "" {
+		p.Node, p.Since = best, w.Now
+		w.Version++
+	}
+}
+
+// emptiest is the open, working Node with the fewest pods, a worker or any.
+func (w *World) emptiest(r *EtcdCluster, anywhere bool) string {
 	best, least := "", -1
 	for _, n := range r.Objects.Nodes {
-		if !n.Ready || n.Cordoned || n.ControlPlane {
+		if !n.Ready || n.Cordoned || n.ControlPlane && !anywhere {
 			continue
 		}
 		if pods := r.Objects.PodsOn(n.Name); least < 0 || pods < least {
@@ -188,8 +205,12 @@ func (w *World) Relax() {
 }
 
 // evict asks for one pod to leave the Node, and reports whether none is left. A budget that allows no
-// disruption refuses.
+// disruption refuses; cluster DNS has none.
 func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force bool) (empty bool, err error) {
+	if dns := &r.Objects.DNS; dns.Node == node {
+		dns.Node = ""
+		w.Version++
+	}
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {
 			p := &a.Pods[i]

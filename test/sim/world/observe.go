@@ -179,11 +179,20 @@ func (w *World) observeAPI() observed.API {
 			Nodes: maps.Clone(r.Objects.Known),
 		}
 	}
+	pod := func(app, node string, ready bool) {
+		out.Pods = append(out.Pods, observed.Pod{App: app, Node: node, Ready: observed.Of(ready)})
+	}
 	for _, n := range r.Objects.Nodes {
 		out.Nodes = append(out.Nodes, observeNode(w, n))
+		pod("flannel", n.Name, n.Ready) // a Node without it is not Ready
+		pod("kube-proxy", n.Name, n.Ready)
 	}
+	pod(DNSApp, r.Objects.DNS.Node, r.Objects.DNS.Runs)
 	return out
 }
+
+// DNSApp is how the pods of cluster DNS are labelled.
+const DNSApp = "kube-dns"
 
 func observeNode(w *World, n *Node) observed.Node {
 	out := observed.Node{

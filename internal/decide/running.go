@@ -1,0 +1,90 @@
+package decide
+
+import (
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+// Cluster DNS, as its pods are labelled and as a person calls it.
+const (
+	appDNS     = "kube-dns"
+	clusterDNS = "cluster DNS"
+)
+
+// Absence is a component that has no ready pod where it must have one.
+type Absence struct {
+	Component string
+	Nodes     []string // that are Ready and lack one, in the API's order; none where it runs nowhere and need run once
+}
+
+// Where is where the component does not run, after "on".
+func (a Absence) Where() []string {
+	if len(a.Nodes) == 0 {
+		return []string{"any Node"}
+	}
+	return a.Nodes
+}
+
+// NotRunning are the components without which pods have no network, no Services or no names. The network plugin, if it
+// is one of ours, and kube-proxy must have a ready pod on every Node that is Ready, and cluster DNS one at all. Nothing
+// is known of them, and nothing is returned, while the API does not answer.
+func NotRunning(want desired.Network, is observed.API) []Absence {
+	if is.Reached != observed.Yes {
+		return nil
+	}
+	var everywhere []string
+	if slices.Contains(want.CNI.Deployed(), want.CNI.Name) {
+		everywhere = append(everywhere, want.CNI.Name)
+	}
+	if !want.KubeProxy.Skip {
+		everywhere = append(everywhere, kubeProxy)
+	}
+	var out []Absence
+	for _, app := range everywhere {
+		if nodes := without(app, is); len(nodes) > 0 {
+			out = append(out, Absence{Component: app, Nodes: nodes})
+		}
+	}
+	if !slices.ContainsFunc(is.Pods, func(p observed.Pod) bool { return p.App == appDNS && p.Ready == observed.Yes }) {
+		out = append(out, Absence{Component: clusterDNS})
+	}
+	return out
+}
+
+// without are the Nodes that are Ready and have no ready pod of the app.
+func without(app string, is observed.API) []string {
+	has := make(map[string]bool, len(is.Nodes))
+	for _, p := range is.Pods {
+		if p.App == app && p.Ready == observed.Yes {
+			has[p.Node] = true
+		}
+	}
+	var nodes []string
+	for _, n := range is.Nodes {
+		if n.Ready == observed.Yes && !has[n.Name] {
+			nodes = append(nodes, n.Name)
+		}
+	}
+	return nodes
+}
+
+// mostAbsent is how many Nodes a warning names on which a component does not run.
+const mostAbsent = 5
+
+// notRunning warns of components that do not run where they must. A decision about some hosts leaves them to one about
+// the cluster.
+func (v *view) notRunning() []problem.Problem {
+	if v.in.About != nil {
+		return nil
+	}
+	var out []problem.Problem
+	for _, a := range NotRunning(v.in.Want.Network, v.in.Is.API) {
+		out = append(out, problem.Problem{Code: problem.ComponentNotRunning, Parameters: problem.Parameters{
+			"component": a.Component, "nodes": problem.Some(a.Where(), mostAbsent),
+		}})
+	}
+	return out
+}

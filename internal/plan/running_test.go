@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/observed"
+)
+
+// What does not run is what the cluster is otherwise in than it must be, where nothing is to be done; a plan that waits
+// for components says nothing of them.
+func TestWhatDoesNotRunIsAnException(t *testing.T) {
+	t.Parallel()
+	in := healthy(3, 1)
+	in.Is.API.Pods = slices.DeleteFunc(in.Is.API.Pods, func(p observed.Pod) bool {
+		return p.App == "kube-dns" || p.App == "kube-proxy" && p.Node == "w-1"
+	})
+	p, _ := Build(Input{Decide: in})
+	want := []string{"kube-proxy (does not run on w-1)", "cluster DNS (does not run on any Node)"}
+	if diff := cmp.Diff(want, p.Exceptions()); diff != "" || !p.Empty() {
+		t.Errorf("(-want +got):\n%s%s", diff, text(p))
+	}
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "cluster DNS does not run on any Node; ") {
+		t.Errorf("notes: %q", notes)
+	}
+	in.Is.API.Addons = map[string]string{"flannel": "another", "metrics-server": "addon-2"}
+	p, _ = Build(Input{Decide: in})
+	if _, waits := p.Step("await-workloads"); !waits || len(p.Exceptions()) > 0 || len(p.Notes) > 0 {
+		t.Errorf("a plan that waits for them:\n%s", text(p))
+	}
+}
