@@ -68,13 +68,20 @@ func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Worksp
 	return after, nil
 }
 
+// notRunning says, at the end of a run that is not about the whole cluster, what does not run there.
+func (f *applyFlags) notRunning(stdio IO, after engine.Proposal) {
+	if text := view.NotRunning(after.NotRunning()); text != "" {
+		_, _ = fmt.Fprintln(f.out(stdio), text)
+	}
+}
+
 // settling says what is waited for after a run, each time that this is something else than before.
 func settling(out io.Writer) func(engine.Proposal) {
 	last := ""
 	return func(p engine.Proposal) {
 		waiting := p.ComingUp()
-		if len(waiting) == 0 {
-			waiting = p.NotRunning()
+		if len(waiting) == 0 && len(p.Plan.Steps) == 0 {
+			waiting = p.NotRunning() // of a cluster that a host has left, nobody says that it matches
 		}
 		if text := view.Unsettled(waiting, p.Plan); text != last {
 			_, _ = fmt.Fprintf(out, "%s; looking again, for up to a minute\n", text)

@@ -14,7 +14,6 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
-	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )
 
@@ -145,8 +144,9 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 		return &classError{exitRuntime, errors.New("all steps succeeded, but " + c.left)}
 	}
 	if f.output == "text" {
-		_, _ = fmt.Fprintln(stdio.Out, c.done(p)+view.NotRunning(after.NotRunning()))
+		_, _ = fmt.Fprintln(stdio.Out, c.done(p))
 	}
+	f.notRunning(stdio, after)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/engine"
-	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )
 
@@ -119,6 +118,7 @@ func (f *applyFlags) changed(stdio IO, after engine.Proposal, change nodeChange)
 		return &classError{exitRuntime, errors.New(
 			"all steps succeeded, but something of the host is left in the cluster; run the command again")}
 	}
+	defer f.notRunning(stdio, after)
 	if f.output != "text" {
 		return nil
 	}
@@ -126,7 +126,6 @@ func (f *applyFlags) changed(stdio IO, after engine.Proposal, change nodeChange)
 	if change.replace {
 		next = "Now make its successor, as listed above, and run kubeone apply."
 	}
-	_, _ = fmt.Fprintf(stdio.Out, "Done. %s is out of the cluster. %s%s\n", change.host, next,
-		view.NotRunning(after.NotRunning()))
+	_, _ = fmt.Fprintf(stdio.Out, "Done. %s is out of the cluster. %s\n", change.host, next)
 	return nil
 }

@@ -31,7 +31,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 		Long: "Look at every host, the API and etcd, and show what apply would do, in which order and why. Nothing\n" +
 			"is changed.\n\n" +
 			"Exit status: 0 nothing to do, 2 there are changes or something for you to do, 4 nothing to do, but the\n" +
-			"manifest sets what this version does not carry out.",
+			"cluster is other than the manifest says; the text says how.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.checkThrough(); err != nil {

@@ -75,5 +75,6 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 	if f.output == "text" {
 		_, _ = fmt.Fprintln(stdio.Out, "Done. The hosts are bare.")
 	}
+	f.notRunning(stdio, after)
 	return nil
 }

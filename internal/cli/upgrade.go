@@ -86,7 +86,13 @@ func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as variant, args
 		err := stage.onTheWay(ctx, stdio, args, func(w *workspace.Workspace) error {
 			return stage.repeat(stdio, func() error { return stage.run(ctx, stdio, w, as) })
 		})
-		if err != nil && !errors.Is(err, errNotOnTheWay) {
+		var ended *statusError
+		switch {
+		case errors.As(err, &ended) && !f.dryRun:
+			_, _ = fmt.Fprintf(stdio.Err,
+				"The upgrade ends at %s: put right what is named above, and run it again.\n", through)
+			return err
+		case err != nil && !errors.Is(err, errNotOnTheWay):
 			return err
 		}
 		if f.dryRun && err == nil {

@@ -29,8 +29,8 @@ func (a Absence) Where() []string {
 }
 
 // NotRunning are the components without which pods have no network, no Services or no names. The network plugin, if it
-// is one of ours, and kube-proxy must have a ready pod on every Node that is Ready, and cluster DNS one at all. Nothing
-// is known of them, and nothing is returned, while the API does not answer.
+// is one of ours, and kube-proxy must have a ready pod on every Node that is Ready and runs Linux, and cluster DNS one
+// at all. Nothing is known of them, and nothing is returned, while the API does not answer.
 func NotRunning(want desired.Network, is observed.API) []Absence {
 	if is.Reached != observed.Yes {
 		return nil
@@ -64,11 +64,18 @@ func without(app string, is observed.API) []string {
 	}
 	var nodes []string
 	for _, n := range is.Nodes {
-		if n.Ready == observed.Yes && !has[n.Name] {
+		if n.Ready == observed.Yes && mayRun(n) && !has[n.Name] {
 			nodes = append(nodes, n.Name)
 		}
 	}
 	return nodes
+}
+
+// mayRun reports whether components are meant for the Node at all: for one of Windows, or what only poses as a Node,
+// they are not.
+func mayRun(n observed.Node) bool {
+	os := n.Labels["kubernetes.io/os"]
+	return os == "" || os == "linux"
 }
 
 // mostAbsent is how many Nodes a warning names on which a component does not run.

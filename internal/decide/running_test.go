@@ -55,6 +55,11 @@ func TestComponentsThatDoNotRunAreNamed(t *testing.T) {
 		"on a Node that the manifest does not have": {func(_ *desired.Network, is *observed.API) {
 			is.Nodes = append(is.Nodes, observed.Node{Name: "other", Ready: observed.Yes})
 		}, []Absence{{"flannel", []string{"other"}}, {"kube-proxy", []string{"other"}}}},
+		"on Nodes that run something else": {func(_ *desired.Network, is *observed.API) {
+			is.Nodes = append(is.Nodes,
+				observed.Node{Name: "w", Ready: observed.Yes, Labels: map[string]string{"kubernetes.io/os": "windows"}},
+				observed.Node{Name: "l", Ready: observed.Yes, Labels: map[string]string{"kubernetes.io/os": "linux"}})
+		}, []Absence{{"flannel", []string{"l"}}, {"kube-proxy", []string{"l"}}}},
 		"the API is silent": {func(_ *desired.Network, is *observed.API) {
 			*is = observed.API{Reached: observed.No}
 		}, nil},

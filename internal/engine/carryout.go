@@ -275,18 +275,22 @@ func (e *Engine) after(ctx context.Context, approved, done Proposal, settling fu
 		return done, nil
 	}
 	if removes(done.Request) {
-		return until(done.Request, func(p Proposal) bool { return len(p.Plan.Steps) > 0 || p.runs() })
+		return until(done.Request, func(p Proposal) bool { return len(p.Plan.Steps) > 0 || len(p.awaited()) == 0 })
 	}
 	return e.Propose(ctx, done.Request)
 }
 
-// removes reports whether the request takes a host out of the cluster, whose pods then have to start elsewhere.
+// removes reports whether the request takes hosts out of a cluster, whose pods then have to start elsewhere.
 func removes(r Request) bool {
-	if r, is := r.(Replace); is {
+	switch r := r.(type) {
+	case Remove:
+		return true
+	case Replace:
 		return r.Gone
+	case Reset:
+		return len(r.Hosts) > 0
 	}
-	_, is := r.(Remove)
-	return is
+	return false
 }
 
 // Await waits for the steps of earlier runs that were running when the proposal was made, for all at once and for

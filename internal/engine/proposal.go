@@ -103,11 +103,11 @@ func (p Proposal) RunningSteps() map[string]observed.Step {
 }
 
 // ComingUp returns what a look after a run waits for: what may only have been late (MayBeLate) and, where the cluster
-// is otherwise as it is wanted, the components that do not run (NotRunning).
+// is otherwise as it is wanted, the components that are awaited.
 func (p Proposal) ComingUp() []string {
 	names := p.MayBeLate()
 	if len(p.Decisions) > 0 && p.Matches() {
-		names = append(names, p.NotRunning()...)
+		names = append(names, p.awaited()...)
 	}
 	return names
 }
@@ -117,21 +117,35 @@ const mostNamed = 5
 
 // NotRunning names the components that do not run where they must (decide.NotRunning): "cluster DNS", "kube-proxy on
 // cp-1 and cp-2".
-func (p Proposal) NotRunning() []string {
-	var names []string
-	for _, a := range decide.NotRunning(p.Want.Network, p.Observed.World.API) {
-		name := a.Component
-		if len(a.Nodes) > 0 {
-			name += " on " + problem.List(problem.Some(a.Nodes, mostNamed))
+func (p Proposal) NotRunning() []string { return p.notRunning(func(string) bool { return true }) }
+
+// awaited are those of them for which a run waits: cluster DNS, and what does not run on hosts that the request is
+// about. Of another Node, say a Machine's, it is named that something does not run there, and nobody waits for it.
+func (p Proposal) awaited() []string {
+	about := map[string]bool{}
+	r, limited := p.Request.(Apply)
+	for _, h := range p.Want.Hosts() {
+		if !limited || r.Limit == nil || r.Limit[h.ID] {
+			about[p.NameOf(h.ID)] = true
 		}
-		names = append(names, name)
 	}
-	return names
+	return p.notRunning(func(node string) bool { return about[node] })
 }
 
-// runs reports whether the API says that all components run.
-func (p Proposal) runs() bool {
-	return p.Observed.World.API.Reached == observed.Yes && len(p.NotRunning()) == 0
+// notRunning names what does not run, as far as that is on Nodes that count.
+func (p Proposal) notRunning(counts func(node string) bool) []string {
+	var names []string
+	for _, a := range decide.NotRunning(p.Want.Network, p.Observed.World.API) {
+		if len(a.Nodes) == 0 {
+			names = append(names, a.Component)
+			continue
+		}
+		nodes := slices.DeleteFunc(a.Nodes, func(node string) bool { return !counts(node) })
+		if len(nodes) > 0 {
+			names = append(names, a.Component+" on "+problem.List(problem.Some(nodes, mostNamed)))
+		}
+	}
+	return names
 }
 
 // MayBeLate returns the names of members that answer, are not healthy, and may become so by themselves, and what else

@@ -195,22 +195,26 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 // does not wait for them, and neither does a request that is not about the cluster.
 func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	well := Proposal{Request: Apply{}, Decisions: []decide.Decision{{Route: fsm.Nothing}}}
-	well.Observed.World.API = observed.API{
-		Reached: observed.Yes,
-		Nodes:   []observed.Node{{Name: "a", Ready: observed.Yes}, {Name: "b", Ready: observed.Yes}},
-	}
+	well := Proposal{Request: Apply{}, Decisions: []decide.Decision{{Route: fsm.Nothing}}, Want: desired.Cluster{
+		ControlPlane: []desired.Host{{ID: "1", Hostname: "a"}}, Workers: []desired.Host{{ID: "2", Hostname: "b"}},
+	}}
+	well.Observed.World.API = observed.API{Reached: observed.Yes, Nodes: []observed.Node{
+		{Name: "a", Ready: observed.Yes}, {Name: "b", Ready: observed.Yes}, {Name: "machine", Ready: observed.Yes},
+	}}
+	one := well
+	one.Request = Apply{Limit: map[string]bool{"2": true}}
 	silent, differs, wrong, renews, leaves := well, well, well, well, well
 	silent.Observed.World.API.Reached = observed.Unknown
 	differs.Plan.Steps = []plan.Step{{ID: "record"}}
 	wrong.Decisions = []decide.Decision{{Route: fsm.Error}}
 	renews.Request, leaves.Request = RenewCertificates{}, Remove{}
-	lacks := []string{"kube-proxy on a and b", "cluster DNS"}
+	lacks, onB := []string{"kube-proxy on a and b", "cluster DNS"}, []string{"kube-proxy on b", "cluster DNS"}
 	for name, c := range map[string]struct {
 		p            Proposal
 		coming, late []string
 	}{
 		"nothing else is to be done": {well, lacks, lacks},
+		"about one host alone":       {one, onB, onB},
 		"nobody has asked":           {silent, nil, nil},
 		"something is to be done":    {differs, nil, nil},
 		"nothing can be done":        {wrong, nil, nil},
@@ -224,14 +228,18 @@ func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
 			t.Errorf("%s: late (-want +got):\n%s", name, diff)
 		}
 	}
+	all := []string{"kube-proxy on a, b and machine", "cluster DNS"}
+	if diff := cmp.Diff(all, well.NotRunning()); diff != "" {
+		t.Errorf("not running (-want +got):\n%s", diff)
+	}
 	if refused := leaves.Late(&ConfigError{errors.New("a quorum would be lost")}); len(refused) > 0 {
 		t.Errorf("a refusal waits for %q", refused)
 	}
-	if (Proposal{}).settled(well, 2*HangTimeout) || replaced(well, 2*HangTimeout) || well.runs() || silent.runs() {
+	if (Proposal{}).settled(well, 2*HangTimeout) || replaced(well, 2*HangTimeout) || len(silent.awaited()) > 0 {
 		t.Error("a run ends before its components run, or they are said to")
 	}
 	well.Observed.World.API.Pods = decidetest.Pods(well.Want, well.Observed.World.API.Nodes)
-	if !(Proposal{}).settled(well, 0) || !replaced(well, 0) || !well.runs() {
+	if !(Proposal{}).settled(well, 0) || !replaced(well, 0) || len(well.awaited()) > 0 {
 		t.Error("a run does not end although its components run")
 	}
 }

@@ -53,9 +53,6 @@ func (b *builder) finish(first decide.Decision) {
 
 // warn has the plan say what a warning does, unless its steps see to that.
 func (b *builder) warn(w problem.Problem) {
-	if w.Code == problem.ComponentNotRunning && len(b.planned(step.AwaitWorkloads)) > 0 {
-		return // that step waits for it
-	}
 	b.plan.Unlike = append(b.plan.Unlike, b.unlike(w)...)
 	if w.Code == problem.StaticPodsEdited && b.has(b.id(step.UpgradeControlPlane, b.host(w.Host))) {
 		b.plan.Notes = append(b.plan.Notes, discards(b.names[w.Host], w))
@@ -140,6 +137,9 @@ func (b *builder) unlike(w problem.Problem) []string {
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
 	case problem.ComponentNotRunning:
+		if len(b.planned(step.AwaitWorkloads)) > 0 {
+			break // that step waits for it
+		}
 		nodes, _ := w.Parameters["nodes"].([]string)
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (does not run on "+problem.List(nodes)+")")
 	case problem.FilesEdited, problem.StaticPodsEdited:

@@ -18,7 +18,7 @@ import (
 func nodeOf(n corev1.Node) observed.Node {
 	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
 	out := observed.Node{
-		Name: n.Name, Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
+		Name: told(n.Name), Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
 		KubeletVersion: strings.TrimPrefix(told(n.Status.NodeInfo.KubeletVersion), "v"),
 		Runtime:        told(n.Status.NodeInfo.ContainerRuntimeVersion),
 		Labels:         n.Labels, Annotations: maps.Clone(n.Annotations),
@@ -53,7 +53,7 @@ func tri(s corev1.ConditionStatus) observed.Tri {
 // podOf takes of a static pod no label but "component", as kubeadm's have it: its kubelet writes what it likes there,
 // and it would be taken for a part of the cluster that a DaemonSet or a Deployment brings.
 func podOf(p corev1.Pod) observed.Pod {
-	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, Ready: observed.No}
+	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: told(p.Spec.NodeName), Ready: observed.No}
 	labels := []string{"k8s-app", "component", "app"}
 	if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
 		labels = labels[1:2]

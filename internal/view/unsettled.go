@@ -2,12 +2,12 @@ package view
 
 import "kubeone/internal/plan"
 
-// NotRunning is what follows "Done." where components still do not run; nothing where they all do.
+// NotRunning is what is said after "Done." where components still do not run; nothing where they all do.
 func NotRunning(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " Not running yet: " + clean(list(names, 4)) + "; see kubeone status."
+	return "Not running yet: " + clean(list(names, 4)) + "; see kubeone status."
 }
 
 // Unsettled is what a look after a run found that is not as it is wanted yet: the hosts that are coming up, else what

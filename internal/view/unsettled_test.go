@@ -31,7 +31,7 @@ func TestWhatDoesNotRunFollowsDone(t *testing.T) {
 		t.Errorf("all run: %q", got)
 	}
 	got := NotRunning([]string{"kube-proxy on w\x1b[2J", "cluster DNS"})
-	if want := " Not running yet: kube-proxy on w and cluster DNS; see kubeone status."; got != want {
+	if want := "Not running yet: kube-proxy on w and cluster DNS; see kubeone status."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -2,8 +2,15 @@
 
 package e2e
 
+import (
+	"context"
+	"slices"
+	"time"
+)
+
 // dnsDown leaves cluster DNS without a Node: nobody is told that the cluster simply matches. When there is one again, a
-// run waits until it runs, and what status says after it is no other.
+// run waits until it runs, and what status says after it is no other. It is named, too, where the host leaves that has
+// it and no other one takes it.
 func dnsDown(s *story) {
 	nodes := hostnames(s.Members())
 	s.kube(append([]string{"cordon"}, nodes...)...)
@@ -20,4 +27,16 @@ func dnsDown(s *story) {
 	if r := s.Run(s.Context(), "status"); r.Status != 0 {
 		s.Errorf("it matched, and then:\n%s", r)
 	}
+	leaves := s.Lab.Workers()[1].Hostname
+	others := slices.DeleteFunc(nodes, func(name string) bool { return name == leaves })
+	s.kube(append([]string{"cordon"}, others...)...)
+	s.kube("-n", "kube-system", "delete", "pods", "-l", "k8s-app=kube-dns")
+	s.eventually("cluster DNS to run on the host that leaves", time.Minute, func(ctx context.Context) error {
+		_, err := s.Kube(ctx, "rollout", "status", "deployment/coredns", "-n", "kube-system", "--timeout=5s")
+		return err
+	})
+	s.run(0, []string{"node", "remove", leaves, "-y"}, "cluster DNS: not healthy yet; looking again",
+		"Done. "+leaves+" is out of the cluster.", "Not running yet: cluster DNS; see kubeone status.")
+	s.kube(append([]string{"uncordon"}, others...)...)
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 }
