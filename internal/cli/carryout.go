@@ -37,6 +37,12 @@ func (f *applyFlags) confirmed(stdio IO, p engine.Proposal, question string) (bo
 // the proposal that was made afterwards.
 func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Workspace,
 	p engine.Proposal) (engine.Proposal, error) {
+	return f.carryOutSeen(ctx, stdio, w, p, func(engine.Proposal) {})
+}
+
+// carryOutSeen does so, and shows to seen what each of the looks afterwards found, the last one included.
+func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Workspace, p engine.Proposal,
+	seen func(engine.Proposal)) (engine.Proposal, error) {
 	id := w.Engine.NewRunID()
 	journal, err := openJournal(w.Journals(), id, f.logFile)
 	if err != nil {
@@ -50,11 +56,15 @@ func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Worksp
 	}
 	ctx, stop, done := interruptible(ctx, stdio)
 	defer done()
+	said := settling(stdio.Err)
 	after, err := w.Engine.CarryOut(ctx, p,
 		engine.RunOptions{RunID: id, ForceUnlock: f.forceUnlock, Stop: stop, Emit: func(ev apply.Event) {
 			journal.write(ev)
 			progress.Event(ev)
-		}, Settling: settling(stdio.Err)})
+		}, Settling: func(p engine.Proposal) {
+			seen(p)
+			said(p)
+		}})
 	progress.Close()
 	if errors.Is(err, apply.ErrStopped) {
 		return after, &classError{exitInterrupted, err}
@@ -62,6 +72,7 @@ func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Worksp
 	if err != nil {
 		return after, fmt.Errorf("run %s: %w", id, err)
 	}
+	seen(after)
 	if f.output == "text" {
 		view.Timing(stdio.Err, style, p.Plan, journal.events)
 	}

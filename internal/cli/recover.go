@@ -111,19 +111,35 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 	if yes, err := f.confirmed(stdio, p, "Bring the cluster back like this?"); err != nil || !yes {
 		return err
 	}
-	after, err := f.carryOut(ctx, stdio, w, p)
+	var back comeback
+	after, err := f.carryOutSeen(ctx, stdio, w, p, func(p engine.Proposal) { back.look(p, time.Now()) })
 	if err != nil {
 		return err
 	}
-	return f.recovered(stdio, after, started)
+	return f.recovered(stdio, after, back.at.Sub(started))
+}
+
+// comeback notes since when the looks at a recovered cluster find its members and Nodes back, whatever runs on them;
+// where the last one does not, when that was.
+type comeback struct {
+	at    time.Time
+	whole bool
+}
+
+func (c *comeback) look(p engine.Proposal, now time.Time) {
+	whole := p.Matches() && len(p.MayBeLate()) == 0
+	if !whole || !c.whole {
+		c.at = now
+	}
+	c.whole = whole
 }
 
 // recovered says how far the cluster is back.
-func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, started time.Time) error {
+func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, took time.Duration) error {
 	if f.output == "text" {
 		ready, all := readyNodes(after.Observed.World)
 		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command was given.\n", ready, all,
-			time.Since(started).Round(time.Second))
+			took.Round(time.Second))
 	}
 	if after.Matches() {
 		return f.verify(stdio, after)
