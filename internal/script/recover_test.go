@@ -471,20 +471,27 @@ func TestRevisionsAreRaisedToTheNewLife(t *testing.T) {
 	}
 }
 
-// An alarm of the old cluster keeps nobody from recovering it, and is gone before anybody writes.
-func TestAlarmsDoNotSurviveARestore(t *testing.T) {
+// An alarm of the old cluster keeps nobody from recovering it, and is gone before anybody writes. So are its leaders.
+// The port is open while the control plane starts.
+func TestAlarmsAndLeadersDoNotSurviveARestore(t *testing.T) {
 	t.Parallel()
 	for _, from := range []step.Source{step.SurvivingMember, step.FullBackup} {
 		b := lost(t, step.RestoreParams{From: from})
 		b.write("alarms", "memberID:1 alarm:NOSPACE\n")
+		b.command("nft", "")
 		b.must(alive + `mkdir -p "$RECOVERY"
 printf 'x\n' >"$RECOVERY/snapshot.db"
 [ "$RECOVER_FROM" != backup ] || RECOVER_SNAPSHOT=$(sha256sum <"$RECOVERY/snapshot.db" | sed 's/ .*//')
 stage_restore`)
 		calls := b.calls()
 		at := -1
-		for _, want := range []string{"compact --physical 77", "defrag", "alarm disarm", "kubeadm init " +
-			"phase etcd local"} {
+		for _, want := range []string{
+			"compact --physical 77", "defrag", "alarm disarm",
+			" del /registry/leases/kube-system/kube-controller-manager",
+			" del /registry/leases/kube-system/kube-scheduler",
+			"systemctl stop kubeone-guard.service", "kubeadm init phase etcd local", "systemctl start kubelet.service",
+			"systemctl restart kubeone-guard.service",
+		} {
 			found := slices.IndexFunc(calls, func(c string) bool { return strings.Contains(c, want) })
 			if found <= at {
 				t.Errorf("from %s: %q is call %d, after call %d:\n%s", from, want, found, at, strings.Join(calls, "\n"))

@@ -210,11 +210,16 @@ local_ctl() {
 
 PAGE=500
 
+# registry prints below which key of etcd the API server of this host keeps its objects.
+registry() {
+	prefix=$(sed -n 's/^ *- --etcd-prefix=//p' /etc/kubernetes/manifests/kube-apiserver.yaml 2>/dev/null || true)
+	printf '%s\n' "${prefix:-/registry}"
+}
+
 # stored_by COMMAND... prints by what Secrets are stored, each name once: of keys, or identity. The command is etcdctl, which is asked
 # for a page at a time. Only the first bytes of what it answers are looked at, and none of them goes anywhere.
 stored_by() {
-	prefix=$(sed -n 's/^ *- --etcd-prefix=//p' /etc/kubernetes/manifests/kube-apiserver.yaml 2>/dev/null || true)
-	prefix=${prefix:-/registry}/secrets
+	prefix=$(registry)/secrets
 	from=$prefix/ by=
 	while [ -n "$from" ]; do
 		page=$("$@" get "$from" "${prefix}0" --limit "$PAGE" -w json | tr '{' '\n' | cut -c 1-1000 | first_bytes) || return 1

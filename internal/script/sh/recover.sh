@@ -100,6 +100,10 @@ unfence() {
 # guard_text is all that the guard runs from.
 guard_text() { cat /etc/kubeone/guard.sh /etc/systemd/system/kubeone-guard.service; }
 
+# guard_off opens the port of the host on which the cluster begins anew, and mark starts the guard again: there is no other member
+# to ask, and of an API server that starts while the port is closed, even to itself, nothing comes for minutes.
+guard_off() { systemctl stop kubeone-guard.service 2>/dev/null || true; }
+
 # guard_on has this host watched by guard.sh, if it has what that needs. What runs may be older than the files, where an
 # earlier run was killed in here: what was started is noted after it was.
 guard_on() {
@@ -176,11 +180,15 @@ close_data() {
 }
 
 # quieted waits until etcd answers, and takes its alarms back: their members are gone, and nothing could be written. It does
-# not ask for health, which etcdctl denies while there is an alarm.
+# not ask for health, which etcdctl denies while there is an alarm. Who led the controllers is gone, too: their successors need
+# not wait until those Leases end.
 quieted() {
 	(wait_for 120 "etcd to read its data" copy_ctl endpoint status) && (wait_for 30 "etcd to lead" copy_ctl alarm list) || return 1
 	! grep -q NOSPACE "$RECOVERY/said" || make_room || return 1
-	copy_ctl alarm disarm
+	copy_ctl alarm disarm || return 1
+	for name in kube-controller-manager kube-scheduler; do
+		copy_ctl --command-timeout 60s del "$(registry)/leases/kube-system/$name" || true
+	done
 }
 
 # make_room forgets history and gives its space back: a full database would raise its alarm again with the first write.
@@ -413,6 +421,7 @@ stage_restore() {
 	put_encryption
 	restore_data
 	[ ! -f "$SECRETS/pki.tar" ] || place_pki
+	guard_off
 	begin_anew
 	await_api_server 240
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
