@@ -100,8 +100,8 @@ unfence() {
 # guard_text is all that the guard runs from.
 guard_text() { cat /etc/kubeone/guard.sh /etc/systemd/system/kubeone-guard.service; }
 
-# guard_off opens the port of the host on which the cluster begins anew, and mark starts the guard again: there is no other member
-# to ask, and of an API server that starts while the port is closed, even to itself, nothing comes for minutes.
+# guard_off opens the port of the host on which the cluster begins anew, where there is no other member to ask: an API server
+# that starts while the port is closed is refused by itself, and is not ready for minutes. mark starts the guard again.
 guard_off() { systemctl stop kubeone-guard.service 2>/dev/null || true; }
 
 # guard_on has this host watched by guard.sh, if it has what that needs. What runs may be older than the files, where an
@@ -180,8 +180,8 @@ close_data() {
 }
 
 # quieted waits until etcd answers, and takes its alarms back: their members are gone, and nothing could be written. It does
-# not ask for health, which etcdctl denies while there is an alarm. Who led the controllers is gone, too: their successors need
-# not wait until those Leases end.
+# not ask for health, which etcdctl denies while there is an alarm. The controllers' leaders are gone, too: their successors
+# need not wait until those Leases end.
 quieted() {
 	(wait_for 120 "etcd to read its data" copy_ctl endpoint status) && (wait_for 30 "etcd to lead" copy_ctl alarm list) || return 1
 	! grep -q NOSPACE "$RECOVERY/said" || make_room || return 1

@@ -65,12 +65,18 @@ func Lines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// Tasks is a command that lists the containers that run on a host, with their processes, sorted. Those of controller
-// manager and scheduler are left out, as they end by themselves when they cannot renew their Lease for ten seconds. The
-// sandboxes of their pods are not: one that is made anew, for another manifest, is seen.
+// Tasks is a command that lists the containers that run on a host, with their processes, sorted, in lines that stay
+// equal as long as a container is not started anew: the columns of ctr are as wide as the longest process ID. Those of
+// controller manager and scheduler are left out, as they end by themselves when they cannot renew their Lease for ten
+// seconds. The sandboxes of their pods are not: one that is made anew, for another manifest, is seen. It fails where
+// containerd does not answer or lists nothing: a list that is empty before would hide every restart, and one after
+// would invent them.
 const Tasks = `ctr="/opt/kubeone/bin/ctr -n k8s.io"
-	led=$($ctr containers ls 2>/dev/null | awk '/\/kube-(controller-manager|scheduler):/ { print $1 }')
-	$ctr tasks ls 2>/dev/null | sed 1d | grep -vF "${led:-none}" | sort`
+	all=$($ctr containers ls) && tasks=$($ctr tasks ls) || exit 1
+	led=$(printf '%s\n' "$all" | awk '/\/kube-(controller-manager|scheduler):/ { print $1 }')
+	listed=$(printf '%s\n' "$tasks" |
+		awk 'NR > 1 { print $1, $2, $3 }' | grep -vF "${led:-none}") || { echo "no container runs" >&2; exit 1; }
+	printf '%s\n' "$listed" | sort`
 
 // Started says, for each host, when its services and containers were last started: lines that stay equal as long as
 // nothing is restarted.
