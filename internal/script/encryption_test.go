@@ -160,6 +160,27 @@ func TestNoAPIServerStartsBlind(t *testing.T) {
 	}
 }
 
+// The prefix is read as the API server reads it: a key that is missed would be a Secret that nobody can read any more.
+func TestWhereAnAPIServerKeepsItsObjects(t *testing.T) {
+	t.Parallel()
+	for flags, want := range map[string]string{
+		"":                           "/registry",
+		"    - --etcd-prefix=/mine":  "/mine",
+		"    - --etcd-prefix=mine":   "/mine",
+		"    - --etcd-prefix=//a/b/": "/a/b",
+		"    - --etcd-prefix=/a\n    - --etcd-prefix=/b": "/b",
+	} {
+		b := newBox(t, input("cp-1"))
+		b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "    - kube-apiserver\n"+flags+"\n")
+		if got := b.must("registry"); got != want {
+			t.Errorf("%q: %s, want %s", flags, got, want)
+		}
+	}
+	if got := newBox(t, input("cp-1")).must("registry"); got != "/registry" {
+		t.Errorf("without an API server: %s", got)
+	}
+}
+
 func TestSecretsAreLookedAtInEtcd(t *testing.T) {
 	t.Parallel()
 	b := encrypting(t, "kubeone-2 identity")

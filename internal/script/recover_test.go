@@ -489,7 +489,8 @@ stage_restore`)
 			"compact --physical 77", "defrag", "alarm disarm",
 			" del /registry/leases/kube-system/kube-controller-manager",
 			" del /registry/leases/kube-system/kube-scheduler",
-			"systemctl stop kubeone-guard.service", "kubeadm init phase etcd local", "systemctl start kubelet.service",
+			"systemctl stop kubeone-guard.service", "nft delete table inet kubeone-guard",
+			"kubeadm init phase etcd local", "systemctl start kubelet.service",
 			"systemctl restart kubeone-guard.service",
 		} {
 			found := slices.IndexFunc(calls, func(c string) bool { return strings.Contains(c, want) })
@@ -497,6 +498,28 @@ stage_restore`)
 				t.Errorf("from %s: %q is call %d, after call %d:\n%s", from, want, found, at, strings.Join(calls, "\n"))
 			}
 			at = found
+		}
+	}
+}
+
+// Leases that cannot be deleted end by themselves. An etcd that has ended is what is told, not what could not be asked
+// of it.
+func TestLeadersThatCannotBeForgotten(t *testing.T) {
+	t.Parallel()
+	for deletion, want := range map[string]string{
+		"exit 1":                    "",
+		": >'@ROOT@/ended'; exit 1": "cannot use this host's data: connection refused",
+	} {
+		b := lost(t, step.RestoreParams{From: step.SurvivingMember})
+		b.command("etcdctl", strings.ReplaceAll(`case "$*" in
+		*" del "*) `+deletion+` ;;
+		*"endpoint status"*) [ ! -e '@ROOT@/ended' ] || { echo "connection refused" >&2; exit 1; } ;;
+		*"snapshot save"*) for to in "$@"; do :; done; printf 'from the member\n' >"$to" ;;
+		esac`, "@ROOT@", b.root))
+		if want == "" {
+			b.must(alive + "stage_restore")
+		} else {
+			b.fails(alive+"stage_restore", want)
 		}
 	}
 }

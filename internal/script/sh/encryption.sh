@@ -210,9 +210,13 @@ local_ctl() {
 
 PAGE=500
 
-# registry prints below which key of etcd the API server of this host keeps its objects.
+# registry prints below which key of etcd the API server of this host keeps its objects. As that does, it takes the last
+# prefix that is given, as a path from the root.
 registry() {
-	prefix=$(sed -n 's/^ *- --etcd-prefix=//p' /etc/kubernetes/manifests/kube-apiserver.yaml 2>/dev/null || true)
+	prefix=$(sed -n 's/^ *- --etcd-prefix=//p' /etc/kubernetes/manifests/kube-apiserver.yaml 2>/dev/null | sed -n '$p')
+	prefix=$(printf '%s\n' "$prefix" | tr -s /)
+	prefix=/${prefix#/}
+	prefix=${prefix%/}
 	printf '%s\n' "${prefix:-/registry}"
 }
 

@@ -205,12 +205,19 @@ mark() {
 		[ "${joined:-$ROLE}" = "$ROLE" ] || ! grep -q '^complete=yes$' "$MARKER" || die "this host has joined as $joined since the plan was made: apply again"
 		[ "$1" = yes ] || ! grep -q -e '^complete=yes$' -e '^fenced=' "$MARKER" || return 0
 	fi
+	[ "$1" = no ] || finish
 	COMPLETE=$1
-	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_etcd
-	[ "$1" = no ] || file_modes
-	[ "$1" = no ] || keep
 	put "$MARKER" 0644 marker_text
-	[ "$1" = no ] || [ "$ROLE" != control-plane ] || guard_on
+}
+
+# finish has a host that is about to be told finished be so, guards and all: nobody looks for them on a finished one.
+finish() {
+	if [ "$ROLE" = control-plane ]; then
+		guard_etcd
+		guard_on
+	fi
+	file_modes
+	keep
 }
 
 digests_text() {

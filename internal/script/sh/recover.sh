@@ -102,7 +102,10 @@ guard_text() { cat /etc/kubeone/guard.sh /etc/systemd/system/kubeone-guard.servi
 
 # guard_off opens the port of the host on which the cluster begins anew, where there is no other member to ask: an API server
 # that starts while the port is closed is refused by itself, and is not ready for minutes. mark starts the guard again.
-guard_off() { systemctl stop kubeone-guard.service 2>/dev/null || true; }
+guard_off() {
+	systemctl stop kubeone-guard.service 2>/dev/null || true
+	nft delete table inet kubeone-guard 2>/dev/null || true # which it deletes itself, unless it was killed
+}
 
 # guard_on has this host watched by guard.sh, if it has what that needs. What runs may be older than the files, where an
 # earlier run was killed in here: what was started is noted after it was.
@@ -181,7 +184,7 @@ close_data() {
 
 # quieted waits until etcd answers, and takes its alarms back: their members are gone, and nothing could be written. It does
 # not ask for health, which etcdctl denies while there is an alarm. The controllers' leaders are gone, too: their successors
-# need not wait until those Leases end.
+# need not wait until those Leases end, and do where they cannot be deleted. An etcd that ended of that is not quiet.
 quieted() {
 	(wait_for 120 "etcd to read its data" copy_ctl endpoint status) && (wait_for 30 "etcd to lead" copy_ctl alarm list) || return 1
 	! grep -q NOSPACE "$RECOVERY/said" || make_room || return 1
@@ -189,6 +192,7 @@ quieted() {
 	for name in kube-controller-manager kube-scheduler; do
 		copy_ctl --command-timeout 60s del "$(registry)/leases/kube-system/$name" || true
 	done
+	copy_ctl endpoint status
 }
 
 # make_room forgets history and gives its space back: a full database would raise its alarm again with the first write.
