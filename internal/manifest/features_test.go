@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,6 +208,24 @@ func TestFilesOfFeaturesAreBounded(t *testing.T) {
 		})
 		if err == nil || !strings.Contains(err.Error(), what) || strings.Contains(err.Error(), "is required") {
 			t.Errorf("%q: %v", what, err)
+		}
+	}
+}
+
+// What somebody relies on and this version does not do is told apart from what is only missing: without it nothing is
+// begun.
+func TestSecurityThatIsNotCarriedOutIsToldApart(t *testing.T) {
+	t.Parallel()
+	for feature, want := range map[string][]string{
+		"podSecurityPolicy: {enable: false}": nil,
+		"encryptionProviders: {enable: true, customEncryptionConfiguration: x}": {
+			"features.encryptionProviders.customEncryptionConfiguration",
+		},
+		"metricsServer: {enable: true}": nil,
+	} {
+		got := loadFeatures(t, demo+"features: {"+feature+"}\n", nil).Cluster.SecurityNotCarriedOut
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", feature, got, want)
 		}
 	}
 }

@@ -17,11 +17,13 @@ import (
 
 func TestResetPlans(t *testing.T) {
 	t.Parallel()
+	full, _ := fullWorker()
 	for name, c := range map[string]struct {
 		world decide.Input
 		ids   []string
 	}{
 		"reset-whole":             {wholeWithGaps(), nil},
+		"reset-full-worker":       {full, nil},
 		"reset-worker":            {healthy(1, 2), []string{"192.0.1.2"}},
 		"reset-control-plane":     {healthy(3, 0), []string{"192.0.0.2"}},
 		"reset-two-control-plane": {healthy(5, 0), []string{"192.0.0.2", "192.0.0.3"}},

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -334,6 +336,35 @@ func TestScriptSaysWhatIsOtherInAStaticPod(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, l["pod-edit"]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The guard of a control-plane host needs these, and says nothing where it cannot start.
+func TestWhatTheGuardLacks(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	tools := t.TempDir()
+	for _, dir := range []string{"/bin", "/usr/bin", "/usr/sbin"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Name() != "nft" && e.Name() != "curl" {
+				_ = os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(tools, e.Name())) // it may be there
+			}
+		}
+	}
+	text = regexp.MustCompile(`(?m)^PATH=.*$`).ReplaceAllString(text, "PATH="+root+"/shims:"+tools)
+	for _, want := range [][]string{{"nft"}, nil} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", argFacts)
+		a, err := Parse(output(t, cmd), sent, received)
+		if err != nil || !slices.Equal(a.Host.Unguarded, want) {
+			t.Errorf("%v (%v), want %v", a.Host.Unguarded, err, want)
+		}
+		if err := os.WriteFile(root+"/shims/nft", nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

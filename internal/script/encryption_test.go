@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -157,6 +158,26 @@ func TestNoAPIServerStartsBlind(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// A host that joins has the keys, or etcd has no Secret that needs them. What somebody encrypts with is in the flags
+// that they gave the others.
+func TestNoAPIServerJoinsBlind(t *testing.T) {
+	t.Parallel()
+	const phase = "join phase control-plane-prepare control-plane"
+	for do, says := range map[string]string{
+		"": "Secrets in etcd are stored by mine",
+		"file_cluster() { echo encryption-provider-config; }\n": "",
+	} {
+		b := controlPlane(t, "cp-2")
+		b.mkdir("var/lib/kubelet/pki")
+		b.write("var/lib/kubelet/pki/kubelet-client-current.pem", "new")
+		b.write("etc/kubernetes/kubelet.conf", "server: https://lb.example.com:6443\n")
+		r := b.run(do + "stored_by() { echo mine; }\nstage_join_finish")
+		if !strings.Contains(r.err, says) || slices.Contains(b.phases(), phase) != (says == "") {
+			t.Errorf("%q: %+v", do, r)
+		}
 	}
 }
 

@@ -502,6 +502,22 @@ stage_restore`)
 	}
 }
 
+// A copy that the API server of this host could not read is put nowhere.
+func TestNothingIsRecoveredThatNobodyCouldRead(t *testing.T) {
+	t.Parallel()
+	for _, from := range []step.Source{step.SurvivingMember, step.BareSnapshot, step.FullBackup} {
+		b := lost(t, step.RestoreParams{From: from})
+		b.fails(alive+`stored_by() { echo kubeone-1; }
+mkdir -p "$RECOVERY"
+printf 'x\n' >"$RECOVERY/snapshot.db"
+RECOVER_SNAPSHOT=$(sha256sum <"$RECOVERY/snapshot.db" | sed 's/ .*//')
+stage_restore`, "Recover from a backup that has the keys")
+		if got := b.read("var/lib/etcd/member/db"); got != "old\n" {
+			t.Errorf("from %s: etcd's data is %q", from, got)
+		}
+	}
+}
+
 // Leases that cannot be deleted end by themselves. An etcd that has ended is what is told, not what could not be asked
 // of it.
 func TestLeadersThatCannotBeForgotten(t *testing.T) {

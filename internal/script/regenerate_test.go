@@ -2,6 +2,7 @@ package script
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -243,5 +244,25 @@ func TestLostDataIsSetAsideAndTheHostIsUnfinished(t *testing.T) {
 	}
 	if kept != 2 {
 		t.Errorf("kept: %v", b.tree("var/lib/kubeone-old"))
+	}
+}
+
+// What is set aside of a disk of etcd's own stays on it: elsewhere there may be no room.
+func TestLostDataStaysOnItsDisk(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "cp-2")
+	b.write("proc/self/mountinfo", "36 35 8:16 / "+b.path("var/lib/etcd")+" rw - ext4 /dev/sdb rw\n")
+	data := b.read("var/lib/etcd/member/snap/db")
+	for range 2 { // the second time there is nothing left to do
+		b.must("stage_quarantine")
+		kept, err := filepath.Glob(b.path("var/lib/etcd/kubeone-lost-*/member/snap/db"))
+		if err != nil || len(kept) != 1 || b.read(strings.TrimPrefix(kept[0], b.root)) != data || data == "" {
+			t.Errorf("kept on the disk: %v (%v)", kept, err)
+		}
+		for path := range b.tree("var/lib/kubeone-old") {
+			if strings.Contains(path, "var-lib-etcd") {
+				t.Errorf("%s is not on the disk", path)
+			}
+		}
 	}
 }

@@ -99,9 +99,26 @@ func TestExitStatusOfAPlan(t *testing.T) {
 		{"connection", failing(), []decide.Decision{wrong(problem.HostUnreachable)}, 14},
 		{"config", failing(), []decide.Decision{wrong(problem.ControlPlaneMissing)}, 15},
 		{"another class", failing(), []decide.Decision{wrong("new")}, 1},
+		{"a field is not carried out", plan.Plan{NotCarriedOut: []string{"features.foo"}}, nil, ExitExcept},
+		{"a file is another", plan.Plan{Unlike: []string{"a file"}}, nil, ExitExcept},
 	} {
 		if got := Exit(c.plan, c.decisions...); got != c.want {
 			t.Errorf("%s: exit status %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// A match without exceptions is one of everything that is set.
+func TestWhatAMatchExcepts(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]plan.Plan{
+		"The cluster matches the manifest.": {},
+		"The cluster matches the manifest, except for: features.foo, a file.": {
+			NotCarriedOut: []string{"features.foo"}, Unlike: []string{"a file"},
+		},
+	} {
+		if got := Matched(p); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

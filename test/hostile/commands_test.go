@@ -32,7 +32,9 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n, name := range []string{"..", "-rf", "../../../owned", "..\\..\\owned", "a/b", "$(touch owned)", escape} {
+	for n, name := range []string{
+		"..", "-rf", "../owned", "../../owned", "../../../owned", "..\\..\\owned", "a/b", "$(touch owned)", escape,
+	} {
 		g := &game{as: worker, cluster: c}
 		g.plays = func(g *game, s *sshtest.Session) int {
 			if !strings.Contains(s.Command, " kubeone facts ") {
@@ -45,7 +47,7 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 		}
 		port, key := g.start(t)
 		dir := filepath.Join(home, fmt.Sprint("work", n))
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, "scripts", "a"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		at := func(file string) string { return filepath.Join(dir, file) }
@@ -53,7 +55,8 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{
-			{"plan", "-v", "--scripts", at("scripts"), "--out", at("plan.json")}, {"status"}, {"status", "-o", "json"},
+			{"plan", "-v", "--insecure-mirror", "--scripts", at("scripts"), "--out", at("plan.json")},
+			{"status"}, {"status", "-o", "json"},
 			{"support", "-o", at("support.tar.gz")}, {"kubeconfig", "-o", at("kubeconfig")},
 		} {
 			var out, errs bytes.Buffer
@@ -63,6 +66,9 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 			})
 			if strings.ContainsFunc(out.String()+errs.String(), isStrange) {
 				t.Errorf("%q: %q prints %q %q", name, args, out.String(), errs.String())
+			}
+			if args[0] == "plan" && !strings.Contains(out.String(), "Plan for cluster demo") {
+				t.Errorf("%q: no plan: %s", name, errs.String())
 			}
 			if args[0] == "support" && status != 0 {
 				t.Errorf("%q: no support bundle: %s", name, errs.String())
@@ -146,7 +152,7 @@ func checkFiles(t *testing.T, home string) {
 	expected := []string{"kubeone.yaml", "plan.json", "support.tar.gz", "known_hosts", "ca", "kubeconfig"}
 	_ = filepath.WalkDir(home, func(path string, e fs.DirEntry, err error) error {
 		inside, _ := filepath.Rel(home, path)
-		script := strings.HasPrefix(inside, "work") && strings.Contains(inside, "/scripts/") &&
+		script := strings.HasPrefix(inside, "work") && strings.HasSuffix(filepath.Dir(inside), "/scripts") &&
 			strings.HasSuffix(inside, ".sh")
 		if err != nil || !e.IsDir() && !script && !slices.Contains(expected, e.Name()) {
 			t.Errorf("%v: there is %s", err, inside)
