@@ -222,7 +222,7 @@ func (r *Run) approvePending(ctx context.Context, s plan.Step) error {
 
 // begin starts a step on its host and leaves it there.
 func (r *Run) begin(ctx context.Context, h host.Host, s plan.Step) error {
-	err := r.bring(ctx, h, s)
+	secrets, err := r.bring(ctx, h, s)
 	if err == nil {
 		within, cancel := context.WithTimeout(ctx, passPatience)
 		defer cancel()
@@ -231,7 +231,7 @@ func (r *Run) begin(ctx context.Context, h host.Host, s plan.Step) error {
 		}
 	}
 	if err == nil {
-		_, err = h.Run(ctx, host.Cmd{Name: s.Title, Script: text("start"), Args: r.startArgs(s)})
+		_, err = h.Run(ctx, r.startCmd(s, secrets))
 	}
 	switch {
 	case unfinished(err):
@@ -248,7 +248,8 @@ func (r *Run) begin(ctx context.Context, h host.Host, s plan.Step) error {
 // runs.
 func (r *Run) poll(ctx context.Context, h host.Host, s plan.Step, output *lineWriter) (latest string, err error) {
 	res, err := h.Run(ctx, host.Cmd{
-		Name: s.Title, Script: text("poll"), Args: []string{r.RunID, s.ID}, Stdout: output, Timeout: passPatience,
+		Name: s.Title, Script: text("poll"), Args: []string{r.generation(s), r.RunID, s.ID}, Stdout: output,
+		Timeout: passPatience,
 	})
 	said := res.Stderr
 	var exit *host.ExitError

@@ -4,9 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,39 +62,53 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) er
 }
 
 func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.Writer) error {
-	if err := r.bring(ctx, h, s); err != nil {
+	secrets, err := r.bring(ctx, h, s)
+	if err != nil {
 		return err
 	}
 	if err := r.mayBegin(ctx, s); err != nil {
 		return err
 	}
-	_, err := h.Run(ctx, host.Cmd{
-		Name: s.Title, Script: text("start") + text("follow"), Stdout: output, Timeout: StepTimeout,
-		Args: r.startArgs(s),
-	})
-	if err != nil {
+	start := r.startCmd(s, secrets)
+	start.Script += text("follow")
+	start.Stdout, start.Timeout = output, StepTimeout
+	if _, err := h.Run(ctx, start); err != nil {
 		return err
 	}
 	return r.after(ctx, s)
 }
 
-// bring gives the host what the step needs: its script, files, secrets.
-func (r *Run) bring(ctx context.Context, h host.Host, s plan.Step) error {
+// bring gives the host what the step needs, its script and files, and returns what start.sh is to hand to the stage.
+func (r *Run) bring(ctx context.Context, h host.Host, s plan.Step) (secrets []byte, err error) {
 	if err := r.uploadScript(ctx, h, s.Host); err != nil {
-		return err
+		return nil, err
 	}
 	if uploads := s.Intent.Content().Uploads; len(uploads) > 0 {
 		if err := r.uploadBlobs(ctx, h, uploads); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := r.uploadBundles(ctx, h, s); err != nil {
-		return err
+		return nil, err
 	}
-	if err := r.uploadSecrets(ctx, h, s); err != nil {
-		return err
+	if err := r.uploadSnapshot(ctx, h, s); err != nil {
+		return nil, err
 	}
-	return r.uploadSnapshot(ctx, h, s)
+	files, err := r.secretsFor(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return secretLines(files), nil
+}
+
+// secretLines are the files that a stage may read, and nobody else, as start.sh reads them.
+func secretLines(files map[string][]byte) []byte {
+	var lines bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&lines, "%s %s\n", name, base64.StdEncoding.EncodeToString(files[name]))
+	}
+	lines.WriteString(".\n")
+	return lines.Bytes()
 }
 
 // mayBegin asks whether etcd and other runs allow the step.
@@ -102,10 +119,16 @@ func (r *Run) mayBegin(ctx context.Context, s plan.Step) error {
 	return r.checkLock(ctx, s)
 }
 
-// startArgs are the arguments of start.sh.
-func (r *Run) startArgs(s plan.Step) []string {
-	return []string{strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent)}
+// startCmd starts a step. Its secrets come with it: a host that refuses it never has them.
+func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
+	return host.Cmd{
+		Name: s.Title, Script: text("start"), Stdin: bytes.NewReader(secrets), Secret: true,
+		Args: []string{r.generation(s), r.RunID, s.ID, script.Stage(s.Intent)},
+	}
 }
+
+// generation is that of the lock of the step's host.
+func (r *Run) generation(s plan.Step) string { return strconv.FormatInt(r.Lock.Generation(s.Host), 10) }
 
 // interrupted tells whether an error is of the way to the host, not of the step: what runs there goes on, and is
 // found by the next attempt. Who ends the connections of a host ends the commands of those connections, by a
@@ -159,20 +182,6 @@ func upload(ctx context.Context, h host.Host, path string, content []byte) error
 		Size:    int64(len(content)),
 		Content: bytes.NewReader(content),
 	})
-}
-
-// uploadSecrets puts what the stage may know, and nobody else, where only root reads it; the stage's end removes it.
-func (r *Run) uploadSecrets(ctx context.Context, h host.Host, s plan.Step) error {
-	secrets, err := r.secretsFor(ctx, s)
-	if err != nil {
-		return err
-	}
-	for name, content := range secrets {
-		if err := upload(ctx, h, script.SecretsDir+"/"+name, content); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // uploadBlobs sends those of the files that the host has neither as uploads nor unpacked nor in its runtime, as one

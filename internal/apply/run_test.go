@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -113,7 +114,9 @@ func TestAStepGoesOnWithoutItsConnectionAndIsFoundAgain(t *testing.T) {
 
 func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "", prepare())
+	l := newLab(t, "", stepOf("init/node-1", "1", step.Init))
+	admin, _ := kubeconfig(t)
+	l.write("etc/kubernetes/admin.conf", admin, 0o600)
 	wait, open := l.gate()
 	l.Scripts["1"] = "echo first; " + wait
 	l.journal.on = func(e Event) {
@@ -126,7 +129,6 @@ func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
 		for l.read("var/lib/kubeone/step/result") == "" && ctx.Err() == nil {
 			runtime.Gosched()
 		}
-		l.write("run/kubeone/secrets/token", "as the second attempt uploads it", 0o600)
 		return ctx.Err()
 	}
 	if err := l.Do(patience(t), nil); err != nil {
@@ -136,7 +138,7 @@ func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
 		t.Errorf("%d units were started", n)
 	}
 	if l.read("run/kubeone/secrets/token") != "" {
-		t.Error("the step's secrets stay on the host")
+		t.Error("the secrets of the second attempt stay on the host")
 	}
 }
 
@@ -212,13 +214,97 @@ func TestAStepOfALostLockIsRefusedByItsHost(t *testing.T) {
 	}
 }
 
+func TestAHostThatRefusesAStepKeepsNoneOfItsSecrets(t *testing.T) {
+	t.Parallel()
+	const others = "of another run's step"
+	secrets := secretLines(map[string][]byte{"token": []byte("abcdef.0123456789abcdef"), "empty": nil})
+	for name, tt := range map[string]struct {
+		before  func(*lab)
+		secrets []byte
+		status  int
+		left    string // of the secret that another run's step has there
+	}{
+		"the lock is another's": {func(l *lab) { l.lock("run-2", true) }, secrets, exitLockLost, others},
+		"another step runs": {func(l *lab) {
+			l.write("var/lib/kubeone/step/current", "run=run-2\nstage=init\nstep=init/node-1\n", 0o600)
+			l.write("pid", strconv.Itoa(os.Getpid()), 0o600)
+		}, secrets, exitBusy, others},
+		// What was there was of a step that has ended: this run has the lock.
+		"the secrets are cut off":      {func(*lab) {}, secrets[:len(secrets)-3], 1, ""},
+		"the last line is cut off":     {func(*lab) {}, secrets[:len(secrets)-1], 1, ""},
+		"a secret is not in base64":    {func(*lab) {}, []byte("token !\n.\n"), 1, ""},
+		"a secret cannot be written":   {func(*lab) {}, []byte("none/token eA==\n.\n"), 1, ""},
+		"no secrets, not even the end": {func(*lab) {}, nil, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "echo never", stepOf("init/node-1", "1", step.Init))
+			tt.before(l)
+			l.write("run/kubeone/secrets/token", others, 0o600)
+			_, err := l.machine.Run(patience(t), l.startCmd(l.Plan.Steps[0], tt.secrets))
+			var exit *host.ExitError
+			if !errors.As(err, &exit) || exit.Code != tt.status {
+				t.Errorf("got %v, want status %d", err, tt.status)
+			}
+			if got := l.read("run/kubeone/secrets/token"); got != tt.left {
+				t.Errorf("the secret on the host is %q, want %q", got, tt.left)
+			}
+			if units := l.read("units"); units != "" {
+				t.Errorf("units were started: %s", units)
+			}
+		})
+	}
+}
+
+func TestAUnitThatCannotStartLeavesNoSecrets(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "echo never", stepOf("init/node-1", "1", step.Init))
+	l.write("bin/systemd-run", "#!/bin/sh\necho no bus >&2\nexit 1\n", 0o700)
+	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "no bus") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+		t.Errorf("the secrets are still there: %v", err)
+	}
+}
+
 func TestAKilledStepIsSaidToBeKilled(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "echo last words; kill -KILL $PPID", prepare())
+	killed := stepOf("init/node-1", "1", step.Init)
+	killed.Title = "begin it"
+	l := newLab(t, "ls /run/kubeone/secrets; kill -KILL $PPID", killed)
 	err := l.Do(patience(t), nil)
-	if err == nil || !strings.Contains(err.Error(), "prepare it was killed before it ended") ||
-		!strings.Contains(err.Error(), "last words") {
+	if err == nil || !strings.Contains(err.Error(), "begin it was killed before it ended") ||
+		!strings.Contains(err.Error(), "| token") {
 		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+		t.Errorf("its secrets are still there: %v", err)
+	}
+}
+
+func TestAPassRemovesTheSecretsOfAKilledStep(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "", stepOf("init/node-1", "1", step.Init))
+	s := l.Plan.Steps[0]
+	l.write("var/lib/kubeone/step/current", "run=run-1\nstage=init\nstep=init/node-1\n", 0o600)
+	l.write("var/lib/kubeone/step/log", "last words\n", 0o600)
+	l.write("run/kubeone/secrets/token", "of the killed step", 0o600)
+	_, err := l.poll(patience(t), l.Hosts["1"], s, &lineWriter{line: func(string) {}})
+	var exit *host.ExitError
+	if !errors.As(err, &exit) || exit.Code != exitKilled {
+		t.Errorf("got %v", err)
+	}
+	if l.read("run/kubeone/secrets/token") != "" {
+		t.Error("its secrets are still there")
+	}
+	l.lock("run-2", true)
+	l.write("run/kubeone/secrets/token", "of another run's step", 0o600)
+	if _, err := l.poll(patience(t), l.Hosts["1"], s, &lineWriter{line: func(string) {}}); !errors.As(err, &exit) {
+		t.Errorf("got %v", err)
+	}
+	if l.read("run/kubeone/secrets/token") == "" {
+		t.Error("the secrets of who has the lock are gone")
 	}
 }
 

@@ -307,9 +307,9 @@ func (p *player) work(c host.Cmd) (host.Result, error) {
 		if p.quick {
 			p.ended = "0"
 		}
-	case strings.Contains(c.Script, "asked=$2") && p.run != c.Args[0]:
+	case strings.Contains(c.Script, "asked=$3") && p.run != c.Args[1]:
 		code = 79
-	case strings.Contains(c.Script, "asked=$2"):
+	case strings.Contains(c.Script, "asked=$3"):
 		said, code = "step="+p.step+"\n", 77
 		if p.ended != "" {
 			code, _ = strconv.Atoi(p.ended)

@@ -1,8 +1,8 @@
 # Says how far the latest step of a run is on this host, and prints what the step that is asked about has printed.
-# Arguments: RUN STEP. Prints "step=ID" of the latest on standard error. Exit status: the step's, if it has ended; 77 it runs;
+# Arguments: GENERATION RUN STEP. Prints "step=ID" of the latest on standard error. Exit status: the step's, if it has ended; 77 it runs;
 # 76 a step of another run runs; 78 it was killed, or the host was; 79 the run has begun no step here.
 set -eu
-run=$1 asked=$2
+generation=$1 run=$2 asked=$3
 dir=/var/lib/kubeone/step
 
 field() { sed -n "s/^$2=//p" "$dir/$1" 2>/dev/null || true; }
@@ -21,6 +21,7 @@ printf 'step=%s\n' "$step" >&2
 [ -n "$rc" ] || [ "$(field result run)" != "$run" ] || [ "$(field result step)" != "$step" ] || rc=$(field result rc)
 [ "$step" != "$asked" ] || cat "$dir/log"
 [ -n "$rc" ] || {
+	[ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" != "$generation" ] || rm -rf /run/kubeone/secrets
 	printf 'the step ended without a result: it was killed, or the host was\n' >&2
 	exit 78
 }

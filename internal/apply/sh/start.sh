@@ -1,8 +1,11 @@
 # Starts one stage of this host's script as a transient unit, or finds it running or finished, and follows it to its end.
-# Arguments: GENERATION RUN STEP STAGE. Exit status: the stage's; 75 the lock is another's now; 76 another step runs.
+# Arguments: GENERATION RUN STEP STAGE. Standard input: what the stage may know and nobody else, each file a line, its name
+# and its content in base64; "." is the last line. Exit status: the stage's; 75 the lock is another's now; 76 another step
+# runs.
 set -eu
 generation=$1 run=$2 step=$3 stage=$4
 dir=/var/lib/kubeone/step
+secrets=/run/kubeone/secrets
 unit=kubeone-step.service
 
 field() { sed -n "s/^$2=//p" "$dir/$1" 2>/dev/null || true; }
@@ -11,18 +14,36 @@ locked() { [ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" = "$generatio
 
 ours() { [ "$(field "$1" run)" = "$run" ] && [ "$(field "$1" step)" = "$step" ]; }
 
+# receive writes the secrets where only root reads them. Without the last line they are not all: a stage that found none
+# would take it that there are none.
+receive() {
+	rm -rf "$secrets"
+	mkdir -p "${secrets%/*}"
+	mkdir -m 0700 "$secrets"
+	while read -r name content; do
+		[ "$name" != . ] || return 0
+		(umask 077 && printf '%s' "$content" | base64 -d >"$secrets/$name") || break
+	done
+	rm -rf "$secrets"
+	printf 'the secrets of step %s did not arrive whole; it was not started\n' "$step" >&2
+	exit 1
+}
+
 if systemctl is-active --quiet "$unit"; then
 	ours current || {
 		printf 'step %s of run %s is running\n' "$(field current step)" "$(field current run)" >&2
 		exit 76
 	}
-elif ours result; then
-	! locked || rm -rf /run/kubeone/secrets # they came again for a step that had ended
-else
+elif ! ours result; then
 	locked || exit 75
+	receive
 	rm -f "$dir/result" "$dir/log"
 	(umask 077 && : >"$dir/log")
 	printf 'run=%s\nstage=%s\nstep=%s\n' "$run" "$stage" "$step" >"$dir/current"
 	systemd-run --quiet --collect --unit="$unit" --property=Type=exec --property=TimeoutStopSec=5 --property=RuntimeMaxSec=7200 \
-		--setenv=KUBEONE_RUN="$run" /bin/sh "$dir/run.sh" "$generation" "$run" "$step" "$stage"
+		--setenv=KUBEONE_RUN="$run" /bin/sh "$dir/run.sh" "$generation" "$run" "$step" "$stage" || {
+		rc=$?
+		systemctl is-active --quiet "$unit" || rm -rf "$secrets"
+		exit "$rc"
+	}
 fi
