@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -79,7 +80,7 @@ func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (se
 	if err := approved.Refusal(); err != nil {
 		return s, err
 	}
-	if len(approved.Plan.Needs()) > 0 {
+	if approved.Plan.Installs() {
 		if err := e.cfg.Releases.Verify(ctx); err != nil {
 			return s, &ConfigError{&ReleaseError{err}}
 		}
@@ -244,41 +245,57 @@ func (e *Engine) forget(ctx context.Context, p Proposal, run string) error {
 	return nil
 }
 
-// after is the last look: what was wanted must now be. What it waits for is what was approved to come of the run: the
-// look just before that may have met somebody late, of whom its plan would have a person take care.
+// after is the last look: what was wanted must now be.
 func (e *Engine) after(ctx context.Context, approved, done Proposal, settling func(Proposal)) (Proposal, error) {
 	if settling == nil {
 		settling = func(Proposal) {}
 	}
-	until := func(r Request, ok func(Proposal) bool) (Proposal, error) {
-		return e.proposeUntil(ctx, r, SettleTimeout, ok, settling)
-	}
 	began := e.cfg.Now()
+	request, enough := lastLook(approved, done)
+	switch {
+	case request == nil:
+		return done, nil
+	case enough == nil:
+		return e.Propose(ctx, request)
+	}
+	return e.proposeUntil(ctx, request, SettleTimeout, func(p Proposal) bool {
+		return enough(p, e.cfg.Now().Sub(began))
+	}, settling)
+}
+
+// lastLook is what is proposed after the run of a proposal, nil for nothing, and what ends the waiting for what comes
+// of the run: enough is asked of each proposal, made so long after the run, and nil where the first one is taken. What
+// is waited for is what was approved: the look just before the run may have met somebody late, of whom its plan would
+// have a person take care.
+func lastLook(approved, done Proposal) (next Request, enough func(p Proposal, waited time.Duration) bool) {
 	switch r := done.Request.(type) {
 	case Apply:
 		r.ForceUpgrade, r.RotateKey = false, false // once
-		return until(r, func(p Proposal) bool { return approved.settled(p, e.cfg.Now().Sub(began)) })
+		return r, approved.settled
 	case Recover:
-		return until(Apply{}, func(p Proposal) bool { return p.Matches() && isUp(p) || p.stays() })
+		return Apply{}, func(p Proposal, _ time.Duration) bool { return p.Matches() && isUp(p) || p.stays() }
 	case Replace:
 		if !r.Gone {
-			return until(Apply{}, func(p Proposal) bool { return replaced(p, e.cfg.Now().Sub(began)) })
+			return Apply{}, replaced
 		}
 	case RenewCertificates:
-		return until(RenewCertificates{}, func(p Proposal) bool { // what was renewed once is new
-			return isUp(p) && p.Plan.Blocked == ""
-		})
+		return RenewCertificates{}, unblocked // what was renewed once is new
 	case RotateCA:
 		r.Anew = false // once
-		return until(r, func(p Proposal) bool { return isUp(p) && p.Plan.Blocked == "" })
+		return r, unblocked
 	case Snapshots:
-		return done, nil
+		return nil, nil
 	}
 	if removes(done.Request) {
-		return until(done.Request, func(p Proposal) bool { return len(p.Plan.Steps) > 0 || len(p.awaited()) == 0 })
+		return done.Request, func(p Proposal, _ time.Duration) bool {
+			return len(p.Plan.Steps) > 0 || len(p.awaited()) == 0
+		}
 	}
-	return e.Propose(ctx, done.Request)
+	return done.Request, nil
 }
+
+// unblocked reports whether the cluster is up and nothing holds the request up.
+func unblocked(p Proposal, _ time.Duration) bool { return isUp(p) && p.Plan.Blocked == "" }
 
 // removes reports whether the request takes hosts out of a cluster, whose pods then have to start elsewhere.
 func removes(r Request) bool {

@@ -51,6 +51,80 @@ func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
 	}
 }
 
+// What is looked at after a run, and whether that look is the last one.
+func TestTheLastLookAfterARun(t *testing.T) {
+	t.Parallel()
+	const cp = "192.0.2.11"
+	well := Proposal{Decisions: []decide.Decision{{Route: fsm.Nothing}}}
+	late := Proposal{Decisions: []decide.Decision{{Route: fsm.Nothing, ComingUp: []string{cp}}}}
+	drift := Proposal{
+		Plan: plan.Plan{Steps: []plan.Step{{ID: "x"}}}, Decisions: []decide.Decision{{Route: fsm.Reconfigure}},
+	}
+	repair := Proposal{
+		Plan: plan.Plan{Steps: []plan.Step{{ID: "x"}}}, Decisions: []decide.Decision{{Route: fsm.Repair}},
+	}
+	held := Proposal{Plan: plan.Plan{Blocked: "by somebody"}, Decisions: []decide.Decision{{Route: fsm.Nothing}}}
+	noDNS := well
+	noDNS.Observed.World.API.Reached = observed.Yes
+	noDNS.Want.Network.KubeProxy.Skip = true
+	again := func(p Proposal, waited time.Duration) look { return look{p, waited, false} }
+	last := func(p Proposal, waited time.Duration) look { return look{p, waited, true} }
+	for name, c := range map[string]struct {
+		run   Request
+		next  Request
+		looks []look // empty: the first one is taken
+	}{
+		"an apply, once with force": {
+			Apply{ForceUpgrade: true, RotateKey: true, DiscardEdits: true}, Apply{DiscardEdits: true},
+			[]look{last(well, 0), again(late, HangTimeout), again(drift, HangTimeout)},
+		},
+		"a recovery": {
+			Recover{On: cp}, Apply{},
+			[]look{last(well, 0), again(late, 0), again(repair, HangTimeout), last(drift, 0)},
+		},
+		"a replacement": {
+			Replace{Host: cp}, Apply{},
+			[]look{last(well, 0), again(late, HangTimeout), again(drift, 0), last(drift, HangTimeout)},
+		},
+		"a replacement of who is gone": {
+			Replace{Host: cp, Gone: true}, Replace{Host: cp, Gone: true},
+			[]look{last(well, 0), again(noDNS, HangTimeout), last(drift, 0)},
+		},
+		"a removal":         {Remove{Host: cp}, Remove{Host: cp}, []look{last(well, 0), again(noDNS, HangTimeout)}},
+		"a reset of a host": {Reset{Hosts: []string{cp}}, Reset{Hosts: []string{cp}}, []look{again(noDNS, 0)}},
+		"a whole reset":     {Reset{Purge: true}, Reset{Purge: true}, nil},
+		"a renewal": {
+			RenewCertificates{}, RenewCertificates{}, []look{last(well, 0), again(late, HangTimeout), again(held, 0)},
+		},
+		"a CA made anew, once": {
+			RotateCA{Anew: true}, RotateCA{}, []look{last(well, 0), again(late, HangTimeout), again(held, 0)},
+		},
+		"a Machine's host": {Worker{Gone: true}, Worker{Gone: true}, nil},
+		"a snapshot":       {Snapshots{}, nil, nil},
+	} {
+		next, enough := lastLook(Proposal{}, Proposal{Request: c.run})
+		if diff := cmp.Diff(c.next, next); diff != "" {
+			t.Errorf("after %s: %s", name, diff)
+		}
+		if (enough != nil) != (len(c.looks) > 0) {
+			t.Errorf("after %s: looks again: %t", name, enough != nil)
+			continue
+		}
+		for i, l := range c.looks {
+			if got := enough(l.seen, l.waited); got != l.last {
+				t.Errorf("after %s, look %d: the last one: %t", name, i, got)
+			}
+		}
+	}
+}
+
+// look is what a look after a run has found so long after it.
+type look struct {
+	seen   Proposal
+	waited time.Duration
+	last   bool
+}
+
 // What is waited for after a run is what its plan, as it was approved, was to lead to. A look that meets a member late
 // is not the last one, and neither is one that meets a host that is silent, for a while.
 func TestWhatIsWaitedForAfterARun(t *testing.T) {

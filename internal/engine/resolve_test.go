@@ -3,13 +3,16 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/probe"
 	"kubeone/internal/release"
 	"kubeone/internal/step"
 )
@@ -85,6 +88,72 @@ func TestOnlyWhatAPlanNeedsIsResolved(t *testing.T) {
 		if diff := cmp.Diff(c.archs, archs); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// A disaster without a network: of a host that has all that it needs nothing is looked up. It is another matter where a
+// host is to join.
+func TestAWholeSurvivorIsRecoveredWithoutAnyRelease(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *Config) {
+		c.Want.ControlPlane = append(c.Want.ControlPlane, desired.Host{
+			ID: "192.0.2.12", Role: desired.ControlPlane, PublicAddress: "192.0.2.12", PrivateAddress: "192.0.2.12",
+		})
+	})
+	s.releases.fail(offline())
+	alone := Recover{About: plan.Copy{From: step.SurvivingMember}, Destroyed: []string{"192.0.2.12"}}
+	gone := survived(observed.Host{Reach: observed.Unreachable})
+	p, err := s.propose(t.Context(), alone, probe.Result{World: gone}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Refusal(); err != nil || !slices.ContainsFunc(p.Plan.Steps, restores) || p.Plan.Installs() {
+		t.Errorf("refused: %v, steps %+v", err, p.Plan.Steps)
+	}
+	if n := len(s.releases.resolved); n > 0 {
+		t.Errorf("%d releases were looked up", n)
+	}
+	if text := p.Scripts["192.0.2.11"]; !strings.Contains(text, "registry.k8s.io/etcd:") {
+		t.Errorf("etcd's image has no name in its script of %d bytes", len(text))
+	}
+	both := Recover{About: plan.Copy{From: step.SurvivingMember}}
+	bare := observed.Host{
+		Reach: observed.Reached, KubeletConf: observed.No, EtcdData: observed.No, PKI: observed.No, Arch: "amd64",
+	}
+	p, err = s.propose(t.Context(), both, probe.Result{World: survived(bare)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unresolved *UnresolvedError
+	if err := p.Refusal(); !errors.As(err, &unresolved) || !slices.ContainsFunc(p.Plan.Steps, restores) {
+		t.Errorf("with a host that joins: got %v, steps %+v", err, p.Plan.Steps)
+	}
+}
+
+func restores(s plan.Step) bool { return s.Intent.Kind == step.Restore }
+
+// survived is a world in which 192.0.2.11 has lost its quorum, and 192.0.2.12 is as given.
+func survived(other observed.Host) observed.World {
+	other.ID = "192.0.2.12"
+	return observed.World{
+		Hosts: map[string]observed.Host{
+			"192.0.2.11": {
+				ID: "192.0.2.11", Reach: observed.Reached, Hostname: "cp-1", Arch: "amd64",
+				Marker:      &observed.Marker{Cluster: "demo", Role: "control-plane", Complete: true},
+				KubeletConf: observed.Yes, AdminConf: observed.Yes, PKI: observed.Yes, EtcdData: observed.Yes,
+				CAHash:     "ca",
+				EtcdHealth: observed.No, APIServer: observed.No, Manifests: []string{"etcd", "kube-apiserver"},
+				Kubelet:    observed.Unit{Installed: true, Active: true},
+				Containerd: observed.Unit{Installed: true, Active: true},
+			},
+			"192.0.2.12": other,
+			"192.0.2.21": {ID: "192.0.2.21", Reach: observed.Unreachable, Hostname: "worker"},
+		},
+		API: observed.API{Reached: observed.No},
+		Etcd: observed.Etcd{Reached: observed.Yes, Members: []observed.Member{
+			{ID: "1", Name: "cp-1", PeerURLs: []string{"https://192.0.2.11:2380"}, Healthy: observed.No},
+			{ID: "2", Name: "cp-2", PeerURLs: []string{"https://192.0.2.12:2380"}, Healthy: observed.No},
+		}},
 	}
 }
 

@@ -1,11 +1,13 @@
 package plan
 
-// Need is what the steps on one host install, or write the names of: the parts of a release for its
-// architecture and role.
+import "slices"
+
+// Need is what the steps on one host install, or need the names of: the parts of a release for its architecture and
+// role.
 type Need struct {
 	Host string // ID
 	Arch string // as Go names it
-	// Installs says that a step there puts parts of the release in place, rather than only writing their names.
+	// Installs says that a step there puts parts of the release in place. Otherwise their names are enough.
 	Installs bool
 }
 
@@ -26,4 +28,9 @@ func (p Plan) Needs() []Need {
 		n.Installs = n.Installs || s.Intent.Kind.Installs()
 	}
 	return out
+}
+
+// Installs reports whether the plan puts parts of a release on any host.
+func (p Plan) Installs() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind.Installs() })
 }

@@ -21,7 +21,7 @@ type row struct {
 	// What it changes. All are false of a kind that only looks, or writes what no later decision depends on.
 	membership bool // etcd's members: one such step at a time, and none after one that failed
 	installs   bool // binaries or images of a release, or relies on their being there
-	names      bool // images of a release, which it writes somewhere
+	names      bool // names of a release's images, which it writes somewhere or looks for on the host
 	creates    bool // a control plane where there was none: its credentials are read from the host
 	joins      bool // its host becomes a member of the cluster
 	clears     bool // its host becomes bare

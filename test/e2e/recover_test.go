@@ -151,8 +151,11 @@ func cutOffComeBack(s *story) {
 	for _, host := range hosts {
 		s.must(host.Cut(s.Context()))
 	}
+	bundle := s.Bundle
+	s.Bundle = "" // who survives has all that it needs
 	s.run(10, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2,cp-3", "-y"},
 		"the cluster is back")
+	s.Bundle = bundle
 	s.objects("third", 50)
 	stale := s.watched("third", 50)
 	var together sync.WaitGroup
