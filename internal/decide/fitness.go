@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -140,23 +141,32 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 		}
 	}
 	warnings = append(warnings, condition.OtherKeys(s.ID, &s.is, problem.HostKeyReplaced)...)
-	if ending := s.ending(); len(ending) > 0 && s.joined() {
-		warnings = append(warnings, problem.Problem{
-			Code: problem.CertificatesEnding, Host: s.ID, Parameters: problem.Parameters{"certificates": ending},
-		})
-	}
-	warnings = append(warnings, s.edits()...)
-	if s.controlPlane() && s.joined() && len(s.is.Unguarded) > 0 {
-		warnings = append(warnings, problem.Problem{
-			Code: problem.GuardMissing, Host: s.ID, Parameters: problem.Parameters{"tools": s.is.Unguarded},
-		})
-	}
+	warnings = append(warnings, s.ofMember()...)
 	if st := s.is.Step; st != nil {
 		warnings = append(warnings, problem.Problem{
 			Code: problem.StepRunning, Host: s.ID, Parameters: problem.Parameters{"step": st.Stage, "run": st.RunID},
 		})
 	}
 	return unfit, warnings
+}
+
+// ofMember is what the operator should know of a host that has joined.
+func (s *hostState) ofMember() []problem.Problem {
+	var out []problem.Problem
+	warn := func(code problem.Code, parameter string, values []string) {
+		if len(values) > 0 && s.joined() {
+			out = append(out, problem.Problem{
+				Code: code, Host: s.ID, Parameters: problem.Parameters{parameter: values},
+			})
+		}
+	}
+	warn(problem.CertificatesEnding, "certificates", s.ending())
+	out = append(out, s.edits()...)
+	if s.controlPlane() {
+		warn(problem.GuardMissing, "tools", s.is.Unguarded)
+	}
+	warn(problem.HealthPortTaken, "ports", s.impostors())
+	return out
 }
 
 // ending names the host's certificates that expire soon.
@@ -166,6 +176,15 @@ func (s *hostState) ending() []string {
 		if c.Soon {
 			out = append(out, c.Name)
 		}
+	}
+	return out
+}
+
+// impostors names the ports at which somebody else answers for a component: "10248 (kubelet, user 1000)".
+func (s *hostState) impostors() []string {
+	var out []string
+	for _, p := range s.is.Impostors {
+		out = append(out, fmt.Sprintf("%d (%s, user %d)", p.Number, p.Process, p.User))
 	}
 	return out
 }

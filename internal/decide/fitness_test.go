@@ -24,3 +24,18 @@ func TestAHostThatNobodyGuardsIsNamed(t *testing.T) {
 		t.Errorf("%v, want %v", named, want)
 	}
 }
+
+func TestWhoAnswersForAComponentIsNamed(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 1)
+	in.change("192.0.1.1", func(is *observed.Host) {
+		is.Healthz = observed.No
+		is.Impostors = []observed.Port{{Number: 10248, Process: "kubelet", User: 1000}}
+	})
+	d := Decide(in)
+	i := slices.IndexFunc(d.Warnings, func(p problem.Problem) bool { return p.Code == problem.HealthPortTaken })
+	if i < 0 || d.Warnings[i].Host != "192.0.1.1" ||
+		!slices.Equal(d.Warnings[i].Parameters["ports"].([]string), []string{"10248 (kubelet, user 1000)"}) {
+		t.Errorf("warnings %+v", d.Warnings)
+	}
+}

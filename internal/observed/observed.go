@@ -90,6 +90,9 @@ type Host struct {
 	Tools     []string      `json:"missingTools,omitempty"` // those of kubeadm's preflight that are missing
 	Unguarded []string      `json:"unguarded,omitempty"`    // what the guard after a recovery needs and is missing
 	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
+	// Impostors are the ports at which a component of this host tells how it is, and a process of another user than
+	// root listens: Process is the component, which counts as not well.
+	Impostors []Port `json:"impostors,omitempty"`
 
 	Containerd Unit `json:"containerd"`
 	Kubelet    Unit `json:"kubelet"`
@@ -184,6 +187,7 @@ type OS struct {
 type Port struct {
 	Number  int    `json:"number"`
 	Process string `json:"process,omitempty"`
+	User    int    `json:"user,omitempty"` // uid of whom it runs as; 0 is root, or is not known
 }
 
 // Unit is a systemd unit and the program it runs.

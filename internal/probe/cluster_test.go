@@ -252,6 +252,34 @@ func TestAnAnswerThatIsNotFinalCountsIfThereIsNoOther(t *testing.T) {
 	}
 }
 
+// A member that is cut off tells of its own, and whoever has a quorum of everybody.
+func TestAMemberThatIsCutOffHasNotTheLastWord(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]string{{"cut off", "quorum"}, {"quorum", "cut off"}} {
+		synctest.Test(t, func(t *testing.T) {
+			from := make(chan candidate, len(order))
+			for _, id := range order {
+				from <- candidate{target: Target{ID: id}}
+			}
+			close(from)
+			search := (&prober{}).toEtcd()
+			search.within = time.Second
+			search.health = func(candidate) observed.Tri { return observed.Unknown }
+			search.try = func(_ context.Context, c candidate) (etcdResult, error) {
+				r := etcdResult{via: c.target.ID}
+				if c.target.ID == "cut off" {
+					r.Etcd.Problem = "etcd has no leader"
+				}
+				return r, nil
+			}
+			if got, reached, err := search.firstOf(t.Context(), from); got.via != "quorum" ||
+				reached != observed.Yes || err != nil {
+				t.Errorf("%v: through %q, reached %q, %v", order, got.via, reached, err)
+			}
+		})
+	}
+}
+
 func TestTheNextHostIsTriedWhenAnAPIServerFails(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t, objects)

@@ -19,12 +19,7 @@ type etcdResult struct {
 // readEtcd reads etcd through the first candidate whose member answers for a quorum, else through the first one whose
 // member answers: what one member cut off from the others sees says nothing about those.
 func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult {
-	result, reached, problem := attempts[etcdResult]{
-		within: p.EtcdTimeout,
-		health: func(c candidate) observed.Tri { return p.latest(c).EtcdHealth },
-		try:    p.readEtcdThrough,
-		final:  func(r etcdResult) bool { return r.Etcd.Problem == "" },
-	}.firstOf(ctx, from)
+	result, reached, problem := p.toEtcd().firstOf(ctx, from)
 	result.Etcd.Reached = reached
 	switch reached {
 	case observed.No:
@@ -33,6 +28,16 @@ func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult
 		result.Etcd.Problem = "no control-plane host that holds credentials was reached"
 	}
 	return result
+}
+
+// toEtcd is how etcd is asked. Who has no leader says so in its problem, and has not the last word.
+func (p *prober) toEtcd() attempts[etcdResult] {
+	return attempts[etcdResult]{
+		within: p.EtcdTimeout,
+		health: func(c candidate) observed.Tri { return p.latest(c).EtcdHealth },
+		try:    p.readEtcdThrough,
+		final:  func(r etcdResult) bool { return r.Etcd.Problem == "" },
+	}
 }
 
 func (p *prober) readEtcdThrough(ctx context.Context, c candidate) (etcdResult, error) {

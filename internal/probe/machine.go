@@ -145,27 +145,65 @@ func ourPort(n int) bool {
 	return slices.Contains([]int{6443, 2379, 2380, 10250, 10257, 10259}, n)
 }
 
-// ports lists which of our ports something listens on, from ss -ltnp or, without a process, from /proc/net/tcp.
+// socket is one on which something listens.
+type socket struct {
+	address string // as it is given there
+	port    int
+	process string // "" where it is not known
+	user    int    // 0 is root, or is not known
+}
+
+// sockets are those of ss -ltnep or, without processes, of /proc/net/tcp.
+func sockets(l lines) []socket {
+	var out []socket
+	for _, v := range l["listen"] { // LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* users:(("etcd",pid=1,fd=7)) uid:1000 ino:2
+		fields := strings.Fields(v)
+		if len(fields) < 5 {
+			continue
+		}
+		address, port, _ := net.SplitHostPort(fields[3])
+		_, rest, _ := strings.Cut(v, `users:(("`)
+		process, _, _ := strings.Cut(rest, `"`)
+		s := socket{address: address, port: number(port), process: process}
+		for _, f := range fields[5:] {
+			if uid, ok := strings.CutPrefix(f, "uid:"); ok {
+				s.user = number(uid)
+			}
+		}
+		out = append(out, s)
+	}
+	for _, v := range l["socket"] { // 0: 0100007F:094B 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 ...
+		fields := strings.Fields(v)
+		if len(fields) < 2 {
+			continue
+		}
+		address, hex, _ := strings.Cut(fields[1], ":")
+		n, _ := strconv.ParseUint(hex, 16, 16)
+		s := socket{address: address, port: int(n)}
+		if len(fields) > 7 {
+			s.user = number(fields[7])
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// onLoopback reports whether who dials 127.0.0.1 reaches the socket.
+func (s socket) onLoopback() bool {
+	switch s.address {
+	case "127.0.0.1", "0.0.0.0", "*", "::", "::ffff:127.0.0.1", "0100007F", "00000000",
+		"00000000000000000000000000000000", "0000000000000000FFFF00000100007F":
+		return true
+	}
+	return false
+}
+
+// ports lists which of our ports something listens on.
 func ports(l lines) []observed.Port {
 	found := map[int]string{}
-	note := func(n int, process string) {
-		if ourPort(n) && (found[n] == "" || process != "") {
-			found[n] = process
-		}
-	}
-	for _, v := range l["listen"] { // LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* users:(("etcd",pid=1,fd=7))
-		if fields := strings.Fields(v); len(fields) >= 5 {
-			_, port, _ := net.SplitHostPort(fields[3])
-			_, rest, _ := strings.Cut(v, `users:(("`)
-			process, _, _ := strings.Cut(rest, `"`)
-			note(number(port), process)
-		}
-	}
-	for _, v := range l["socket"] { // 0: 0100007F:094B 00000000:0000 0A ...
-		if fields := strings.Fields(v); len(fields) >= 2 {
-			_, hex, _ := strings.Cut(fields[1], ":")
-			n, _ := strconv.ParseUint(hex, 16, 16)
-			note(int(n), "")
+	for _, s := range sockets(l) {
+		if ourPort(s.port) && (found[s.port] == "" || s.process != "") {
+			found[s.port] = s.process
 		}
 	}
 	var out []observed.Port

@@ -247,12 +247,22 @@ salted() {
 	done
 }
 
+# own_users names the control plane's components that are to run as another user than root.
+own_users() {
+	grep -ls runAsUser "$kubernetes"/manifests/*.yaml | while read -r file; do
+		file=${file##*/kube-}
+		file=${file##*/}
+		put runs-as "${file%.yaml}"
+	done
+}
+
 network() {
+	put api-port "$api"
 	if command -v ss >/dev/null 2>&1; then
 		# Whose sockets they are takes a look at every file of every process, and matters where nothing is to run yet.
 		whose=p
 		[ -e $kubernetes/kubelet.conf ] && whose=
-		ss -ltn$whose 2>/dev/null | sed -nE "s/^(.*:(6443|2379|2380|10250|10257|10259) )/listen$tab\\1/p"
+		ss -ltne$whose 2>/dev/null | sed -nE "s/^(.*:($api|2379|2380|2381|10248|10250|10257|10259) )/listen$tab\\1/p"
 	else
 		block socket
 		grep -sh ' 0A ' /proc/net/tcp /proc/net/tcp6
@@ -413,12 +423,9 @@ well() {
 # component that has just been started is ready a moment later. While etcd stays sick, the others are too, and are not.
 # shellcheck disable=SC2046,SC2086 # URLs, statuses and seconds
 healths() {
-	port=$(grep -s -e '--secure-port=' $kubernetes/manifests/kube-apiserver.yaml)
-	port=${port##*--secure-port=}
-	port=${port%%[!0-9]*}
 	set --
 	[ -e $kubernetes/kubelet.conf ] && set -- "$@" http://127.0.0.1:10248/healthz
-	[ -e $kubernetes/manifests/kube-apiserver.yaml ] && set -- "$@" "https://127.0.0.1:${port:-6443}/readyz"
+	[ -e $kubernetes/manifests/kube-apiserver.yaml ] && set -- "$@" "https://127.0.0.1:$api/readyz"
 	[ -e $kubernetes/manifests/kube-controller-manager.yaml ] && set -- "$@" https://127.0.0.1:10257/healthz
 	[ -e $kubernetes/manifests/kube-scheduler.yaml ] && set -- "$@" https://127.0.0.1:10259/healthz
 	[ -e $kubernetes/manifests/etcd.yaml ] && set -- "$@" http://127.0.0.1:2381/readyz
@@ -453,12 +460,18 @@ asked() {
 facts() {
 	machine
 	files
+	own_users
 	network
 	programs
 	[ -z "$nonce" ] || salted
 }
 
 nonce=${2:-}
+# Where this host's API server listens.
+api=$(grep -s -e '--secure-port=' $kubernetes/manifests/kube-apiserver.yaml)
+api=${api##*--secure-port=}
+api=${api%%[!0-9]*}
+api=${api:-6443}
 put kubeone-probe 1
 asked | {
 	part certificates

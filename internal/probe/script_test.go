@@ -114,6 +114,33 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 	}
 }
 
+// What another user than root says in a component's place is not believed, unless the component is to run as one.
+func TestScriptTellsWhoAnswersForAComponent(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	manifest := filepath.Join(root, "/etc/kubernetes/manifests/etcd.yaml")
+	if err := os.WriteFile(manifest, []byte("spec:\n  securityContext:\n    runAsUser: 2000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", argFacts)
+	cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin", "IMPOSTOR=yes")
+	a, err := Parse(output(t, cmd), sent, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := a.Host; h.Healthz != observed.No || h.EtcdHealth != observed.Yes {
+		t.Errorf("kubelet %q, etcd %q", h.Healthz, h.EtcdHealth)
+	}
+	want := []observed.Port{
+		{Number: 7443, Process: "apiserver", User: 1000}, {Number: 10248, Process: "kubelet", User: 1000},
+	}
+	got := a.Host.Impostors
+	slices.SortFunc(got, func(a, b observed.Port) int { return a.Number - b.Number })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A component that takes the connection and is late is asked again: an API server of a busy host is no dead one.
 func TestScriptAsksAgainWhoIsLate(t *testing.T) {
 	t.Parallel()
@@ -423,7 +450,9 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		"/shims/ip": `echo '2: eth0    inet 10.0.0.11/24 brd 10.0.0.255 scope global eth0'; ` +
 			`echo '3: cni0    inet 10.244.0.1/24 scope global cni0'`,
 		"/shims/ss": `case $1 in *p*) whose='users:(("etcd",pid=1,fd=8))' ;; esac; ` +
-			`echo "LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* ${whose:-}"; echo 'LISTEN 0 1 0.0.0.0:22 0.0.0.0:*'`,
+			`echo "LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* ${whose:-}"; echo 'LISTEN 0 1 0.0.0.0:22 0.0.0.0:*'; ` +
+			`case $1:${IMPOSTOR:-} in *e*:?*) for port in 10248 2381 7443 10257; do ` +
+			`echo "LISTEN 0 1 127.0.0.1:$port 0.0.0.0:* uid:1000 ino:4 sk:5"; done ;; esac`,
 		"/shims/curl": `write= urls=
 while [ $# -gt 0 ]; do
 	case $1 in

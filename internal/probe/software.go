@@ -124,16 +124,35 @@ func unit(show map[string]string, version string) observed.Unit {
 	return u
 }
 
-// health reads what each component said about itself: "NAME STATUS".
+// health reads what each component said about itself: "NAME STATUS". What a process of another user than root says in
+// its place is not believed, unless the component's static pod is to run as one.
 func health(h *observed.Host, l lines) {
-	of := map[string]*observed.Tri{
-		"kubelet": &h.Healthz, "apiserver": &h.APIServer, "controller-manager": &h.ControllerManager,
-		"scheduler": &h.Scheduler, "etcd": &h.EtcdHealth,
+	of := map[string]struct {
+		fact *observed.Tri
+		port int
+	}{
+		"kubelet": {&h.Healthz, 10248}, "apiserver": {&h.APIServer, number(l.one("api-port"))},
+		"etcd":               {&h.EtcdHealth, 2381},
+		"controller-manager": {&h.ControllerManager, 10257}, "scheduler": {&h.Scheduler, 10259},
 	}
+	users := map[int]int{}
+	for _, s := range sockets(l) {
+		if s.onLoopback() {
+			users[s.port] = max(users[s.port], s.user)
+		}
+	}
+	runsAs := l.words("runs-as")
 	for _, v := range l["health"] {
 		name, status, _ := strings.Cut(v, " ")
-		if fact := of[name]; fact != nil {
-			*fact = healthy(strings.TrimSpace(status))
+		c, known := of[name]
+		if !known {
+			continue
+		}
+		*c.fact = healthy(strings.TrimSpace(status))
+		if user := users[c.port]; user != 0 && !slices.Contains(runsAs, name) {
+			*c.fact = observed.No
+			who := observed.Port{Number: c.port, Process: name, User: user}
+			h.Impostors = append(slices.DeleteFunc(h.Impostors, func(p observed.Port) bool { return p == who }), who)
 		}
 	}
 }

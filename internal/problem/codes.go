@@ -89,6 +89,7 @@ const (
 	FilesEdited          Code = "FilesEdited"
 	StaticPodsEdited     Code = "StaticPodsEdited"
 	GuardMissing         Code = "GuardMissing"
+	HealthPortTaken      Code = "HealthPortTaken"
 	EditsInTheWay        Code = "EditsInTheWay"
 	EndpointSilent       Code = "EndpointSilent"
 	CertificatesEnding   Code = "CertificatesEnding"

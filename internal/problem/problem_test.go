@@ -48,6 +48,7 @@ func samples() Parameters {
 		"pod":   "kube-apiserver", "port": 6443, "process": "haproxy", "quorum": 2, "run": "20260810-025648-7f3a",
 		"running": "1.36.3",
 		"tools":   []string{"iptables", "losetup"},
+		"ports":   []string{"10248 (kubelet, user 1000)"},
 		"skew":    "31s", "state": "down", "step": "join-etcd", "supported": []string{"debian", "ubuntu"},
 		"units": []string{"containerd", "kubelet"},
 		"known": "sha256:aaaa", "offered": "SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8",

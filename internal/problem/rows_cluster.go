@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [29]row { //nolint:funlen // a table
+func clusterRows() [30]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -152,6 +152,14 @@ func clusterRows() [29]row { //nolint:funlen // a table
 			what: "{tools} are missing, without which nobody watches there whether the cluster was recovered " +
 				"while the host was away",
 			do: "install them: the next step on the host sets the watch up",
+		},
+		{
+			code: HealthPortTaken, class: ClassRuntime,
+			meaning: "Where a component of a host tells how it is, a process of another user than root answers. It " +
+				"is not believed, and the component counts as not healthy.",
+			what: "a process of another user than root listens where components answer about themselves: {ports}",
+			do: "find out who that is (ss -ltnep on the host), end the process, and see to the host: whoever it is " +
+				"has waited for the component to end",
 		},
 		{
 			code: CertificatesEnding, class: ClassRuntime,
