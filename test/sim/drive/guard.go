@@ -28,6 +28,9 @@ const (
 	Promote     Guard = "promote"     // learners become voters although others do not serve
 	Stranger    Guard = "stranger"    // a step runs that is not in the plan
 	Busybody    Guard = "busybody"    // a healthy host is restarted
+	Renewer     Guard = "renewer"     // a healthy host gets its certificates and static pods anew
+	Rewriter    Guard = "rewriter"    // a healthy host gets its files anew
+	Quarantiner Guard = "quarantiner" // a healthy host is set aside
 	AbsentHosts Guard = "absent"      // hosts that do not answer count as bare
 	NoSkew      Guard = "no-skew"     // a minor is skipped
 	NoRoom      Guard = "no-room"     // a drain does not count the nodes that other runs have closed
@@ -177,9 +180,27 @@ func (s *Simulation) altered(p plan.Plan) plan.Plan {
 }
 
 func restartKubelet() step.Intent {
-	in := step.With(step.RestartUnitsParams{Units: []string{"kubelet"}})
+	return ofWanted(step.With(step.RestartUnitsParams{Units: []string{"kubelet"}}))
+}
+
+func ofWanted(in step.Intent) step.Intent {
 	in.Version = Wanted
 	return in
+}
+
+// needless are what is done to a host that needs nothing, by the guard that is off.
+func needless(off Guard) (in step.Intent, meddles bool) {
+	switch off {
+	case Busybody:
+		return restartKubelet(), true
+	case Renewer:
+		return ofWanted(step.With(step.RegenerateParams{Parts: []string{"certificates"}})), true
+	case Rewriter:
+		return ofWanted(step.With(step.RestoreFilesParams{})), true
+	case Quarantiner:
+		return ofWanted(step.Intent{Kind: step.Quarantine}), true
+	}
+	return step.Intent{}, false
 }
 
 // alter changes one step as the guard that is off would not have kept it.

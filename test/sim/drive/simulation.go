@@ -162,8 +162,8 @@ func (s *Simulation) lookNow(f *file) look {
 	if s.Off == OpenAll {
 		l.plan = s.opening(p, in.Is)
 	}
-	if s.Off == Busybody {
-		l.plan = s.meddling(p)
+	if in, meddles := needless(s.Off); meddles {
+		l.plan = s.meddling(p, in)
 	}
 	if s.Off == Removal && s.World.Now > 60 {
 		l.plan = s.removing(p, in.Is)
@@ -185,10 +185,10 @@ func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
 	return p
 }
 
-// meddling is the plan with a host restarted that needs nothing.
-func (s *Simulation) meddling(p plan.Plan) plan.Plan {
+// meddling is the plan with that done to a host that needs nothing.
+func (s *Simulation) meddling(p plan.Plan, in step.Intent) plan.Plan {
 	h := s.World.Hosts[0]
-	p.Steps = append(p.Steps, plan.Step{ID: "meddle/" + h.Name, Host: h.ID, Intent: restartKubelet()})
+	p.Steps = append(p.Steps, plan.Step{ID: "meddle/" + h.Name, Host: h.ID, Intent: in})
 	return p
 }
 
