@@ -241,6 +241,7 @@ func TestAHostThatRefusesAStepKeepsNoneOfItsSecrets(t *testing.T) {
 			l := newLab(t, "echo never", stepOf("init/node-1", "1", step.Init))
 			tt.before(l)
 			l.write("run/kubeone/secrets/token", others, 0o600)
+			l.write("var/lib/kubeone/step/run.sh", "", 0o600)
 			_, err := l.machine.Run(patience(t), l.startCmd(l.Plan.Steps[0], tt.secrets))
 			var exit *host.ExitError
 			if !errors.As(err, &exit) || exit.Code != tt.status {
@@ -266,6 +267,44 @@ func TestAUnitThatCannotStartLeavesNoSecrets(t *testing.T) {
 	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
 		t.Errorf("the secrets are still there: %v", err)
 	}
+	// systemd may have taken the job all the same, and begin it now: without secrets a stage would do another thing.
+	late := append([]string{"/var/lib/kubeone/step/run.sh"}, l.startCmd(l.Plan.Steps[0], nil).Args...)
+	if _, err := l.machine.Run(patience(t), host.Cmd{Script: `exec sh "$@"`, Args: late}); err != nil {
+		t.Error(err)
+	}
+	if log := l.read("var/lib/kubeone/step/log"); !strings.Contains(log, "was not begun") ||
+		strings.Contains(log, "never") || !strings.Contains(l.read("var/lib/kubeone/step/result"), "rc=1\n") {
+		t.Errorf("its log: %s", log)
+	}
+}
+
+// An attempt whose connection was lost may still be starting the step when the next one comes.
+func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "cat /run/kubeone/secrets/token", stepOf("init/node-1", "1", step.Init))
+	wait, open := l.gate()
+	l.write("bin/systemd-run", strings.Replace(fakeSystemdRun, "\n", "\n"+wait+"\n", 1), 0o700)
+	l.write("var/lib/kubeone/step/node.sh", l.below(l.Scripts["1"]), 0o600)
+	l.write("var/lib/kubeone/step/run.sh", l.below(text("run")), 0o600)
+	secrets := secretLines(map[string][]byte{"token": []byte("whole")})
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			start := l.startCmd(l.Plan.Steps[0], secrets)
+			start.Script += text("killed") + text("follow")
+			if _, err := l.machine.Run(patience(t), start); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	open()
+	both.Wait()
+	if n := strings.Count(l.read("units"), "\n"); n != 1 {
+		t.Errorf("%d units were started", n)
+	}
+	if log := l.read("var/lib/kubeone/step/log"); log != "whole" {
+		t.Errorf("the step read %q", log)
+	}
 }
 
 func TestAKilledStepIsSaidToBeKilled(t *testing.T) {
@@ -289,6 +328,7 @@ func TestAPassRemovesTheSecretsOfAKilledStep(t *testing.T) {
 	s := l.Plan.Steps[0]
 	l.write("var/lib/kubeone/step/current", "run=run-1\nstage=init\nstep=init/node-1\n", 0o600)
 	l.write("var/lib/kubeone/step/log", "last words\n", 0o600)
+	l.write("var/lib/kubeone/step/mutex", "", 0o600)
 	l.write("run/kubeone/secrets/token", "of the killed step", 0o600)
 	_, err := l.poll(patience(t), l.Hosts["1"], s, &lineWriter{line: func(string) {}})
 	var exit *host.ExitError

@@ -41,17 +41,17 @@ func (e *Engine) release(arch string, named desired.Versions) release.Want {
 // errNamesOnly is why nothing was resolved: nobody asked for it.
 var errNamesOnly = errors.New("what is installed was not looked up")
 
-// resolve finds out what the plan needs, by desired.ArtifactsKey: all of what is installed, and of the rest the names,
-// for which nobody is asked. What cannot be found out now is noted in the proposal, and known by name only.
+// resolve finds out what the plan needs, by desired.ArtifactsKey. What cannot be found out now is known by name only,
+// and noted in the proposal, unless it is on the hosts.
 func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.Artifacts, error) {
 	needs := p.Plan.Needs()
 	key := func(n plan.Need) string {
 		h, _ := p.Want.Host(n.Host)
 		return desired.ArtifactsKey(n.Arch, h.Versions)
 	}
-	installed := map[string]bool{}
+	sought := map[string]bool{}
 	for _, n := range needs {
-		installed[key(n)] = installed[key(n)] || n.Installs
+		sought[key(n)] = sought[key(n)] || !n.Found
 	}
 	known := map[string]desired.Artifacts{}
 	var missing []error
@@ -61,12 +61,12 @@ func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.A
 			continue
 		}
 		h, _ := p.Want.Host(n.Host)
-		a, unresolved, err := e.lookUp(ctx, p.Request, e.release(n.Arch, h.Versions), installed[key])
+		a, unresolved, err := e.lookUp(ctx, p.Request, e.release(n.Arch, h.Versions))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Plan.Hosts[n.Host], err)
 		}
 		known[key] = a
-		if unresolved != nil {
+		if unresolved != nil && sought[key] {
 			missing = append(missing, unresolved)
 		}
 	}
@@ -95,19 +95,12 @@ func unknown(p Proposal, resolved map[string]desired.Artifacts) string {
 	return release.UnknownNote(parts)
 }
 
-// lookUp returns a release: with digests, or, where nothing is installed or unresolved says why there are none, by name
-// only.
-func (e *Engine) lookUp(ctx context.Context, r Request, want release.Want,
-	installed bool) (a desired.Artifacts, unresolved, err error) {
-	apply, isApply := r.(Apply)
-	switch {
-	case !installed:
-	case isApply && apply.NamesOnly:
+// lookUp returns a release: with digests, or, where unresolved says why there are none, by name only.
+func (e *Engine) lookUp(ctx context.Context, r Request,
+	want release.Want) (a desired.Artifacts, unresolved, err error) {
+	if apply, ok := r.(Apply); ok && apply.NamesOnly {
 		unresolved = errNamesOnly
-	default:
-		if a, err = e.cfg.Releases.Resolve(ctx, want); err == nil {
-			return a, nil, nil
-		}
+	} else if a, err = e.cfg.Releases.Resolve(ctx, want); err != nil {
 		var unreachable *release.FetchError
 		switch {
 		case ctx.Err() != nil:
@@ -116,6 +109,9 @@ func (e *Engine) lookUp(ctx context.Context, r Request, want release.Want,
 			return a, nil, &ConfigError{&ReleaseError{err}}
 		}
 		unresolved = err
+	}
+	if unresolved == nil {
+		return a, nil, nil
 	}
 	if a, err = e.cfg.Releases.Names(want); err != nil {
 		return a, nil, &ConfigError{&ReleaseError{err}}

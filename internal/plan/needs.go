@@ -7,8 +7,10 @@ import "slices"
 type Need struct {
 	Host string // ID
 	Arch string // as Go names it
-	// Installs says that a step there puts parts of the release in place. Otherwise their names are enough.
+	// Installs says that a step there puts parts of the release in place, rather than only writing their names.
 	Installs bool
+	// Found says that all that is needed is on the host: by this program's own names, where nobody tells others.
+	Found bool
 }
 
 // Needs returns what must be known of releases before the plan can be run, one for each host, in the plan's order. A
@@ -17,15 +19,16 @@ func (p Plan) Needs() []Need {
 	var out []Need
 	at := map[string]int{}
 	for _, s := range p.Steps {
-		if !s.Intent.Kind.NeedsRelease() {
+		if !s.Intent.Kind.NamesRelease() {
 			continue
 		}
 		if _, ok := at[s.Host]; !ok {
 			at[s.Host] = len(out)
-			out = append(out, Need{Host: s.Host, Arch: s.Intent.Arch})
+			out = append(out, Need{Host: s.Host, Arch: s.Intent.Arch, Found: true})
 		}
 		n := &out[at[s.Host]]
 		n.Installs = n.Installs || s.Intent.Kind.Installs()
+		n.Found = n.Found && !s.Intent.Kind.NeedsRelease()
 	}
 	return out
 }

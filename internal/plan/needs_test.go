@@ -10,13 +10,15 @@ import (
 
 func TestNeedsSayWhereSomethingIsInstalled(t *testing.T) {
 	t.Parallel()
-	var writes, installs, neither step.Kind
+	var writes, finds, installs, neither step.Kind
 	for _, k := range step.Kinds() {
 		switch {
 		case k.Installs():
 			installs = k
 		case k.NeedsRelease():
 			writes = k
+		case k.NamesRelease():
+			finds = k
 		default:
 			neither = k
 		}
@@ -26,8 +28,13 @@ func TestNeedsSayWhereSomethingIsInstalled(t *testing.T) {
 	}
 	p := Plan{Steps: []Step{
 		on("a", writes), on("b", neither), on("c", writes), on("d", installs), on("c", installs), on("d", writes),
+		on("e", finds), on("f", finds), on("f", installs),
 	}}
-	want := []Need{{"a", "amd64", false}, {"c", "amd64", true}, {"d", "amd64", true}}
+	want := []Need{
+		{Host: "a", Arch: "amd64"}, {Host: "c", Arch: "amd64", Installs: true},
+		{Host: "d", Arch: "amd64", Installs: true},
+		{Host: "e", Arch: "amd64", Found: true}, {Host: "f", Arch: "amd64", Installs: true},
+	}
 	if diff := cmp.Diff(want, p.Needs()); diff != "" {
 		t.Error(diff)
 	}

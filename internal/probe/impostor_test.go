@@ -34,6 +34,22 @@ func TestOnlyRootAnswersForAComponent(t *testing.T) {
 		"a user, by the kernel's table": {
 			lines{"socket": {"0: 0100007F:2808 00000000:0000 0A 0:0 00:0 00000000  1000  0 1"}}, observed.No, user,
 		},
+		"a user listens to IPv6 beside root": {
+			lines{"listen": {
+				"LISTEN 0 1 127.0.0.1:10248 0.0.0.0:* ino:1 sk:2",
+				"LISTEN 0 1 [::]:10248 [::]:* uid:1000 ino:3 v6only:1",
+			}}, observed.Yes, nil,
+		},
+		"the same, by the kernel's table": {
+			lines{"socket": {
+				"0: 0100007F:2808 00000000:0000 0A 0:0 00:0 00000000  0  0 1",
+				"0: 00000000000000000000000000000000:2808 00000000000000000000000000000000:0000 0A 0:0 00:0 0 1000 0",
+			}}, observed.Yes, nil,
+		},
+		"a user in a group of processes that calls itself root": {
+			lines{"listen": {"LISTEN 0 1 127.0.0.1:10248 0.0.0.0:* uid:1000 ino:1 cgroup:/x uid:0"}}, observed.No,
+			user,
+		},
 		"root, by the kernel's table": {
 			lines{"socket": {"0: 0100007F:2808 00000000:0000 0A 0:0 00:0 00000000  0  0 1"}}, observed.Yes, nil,
 		},
@@ -48,9 +64,15 @@ func TestOnlyRootAnswersForAComponent(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+	var bound observed.Host // it tells no port, as it listens at another address
+	health(&bound, lines{"health": {"apiserver 200"}, "listen": {"LISTEN 0 1 127.0.0.1:6443 0.0.0.0:* uid:99 ino:1"}})
+	if bound.APIServer != observed.Yes {
+		t.Errorf("the API server behind a load balancer: %q", bound.APIServer)
+	}
 	var h observed.Host
 	health(&h, lines{
-		"api-port": {"7443"}, "runs-as": {"etcd"}, "health": {"apiserver 200", "scheduler 200", "etcd 200"},
+		"api-port": {"7443"}, "runs-as": {"etcd 1000", "scheduler 999"},
+		"health": {"apiserver 200", "scheduler 200", "etcd 200"},
 		"listen": {
 			"LISTEN 0 1 *:6443 *:* uid:99 ino:1", // a load balancer on this host
 			"LISTEN 0 1 127.0.0.1:10259 0.0.0.0:* uid:1000",

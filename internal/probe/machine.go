@@ -165,10 +165,9 @@ func sockets(l lines) []socket {
 		_, rest, _ := strings.Cut(v, `users:(("`)
 		process, _, _ := strings.Cut(rest, `"`)
 		s := socket{address: address, port: number(port), process: process}
-		for _, f := range fields[5:] {
-			if uid, ok := strings.CutPrefix(f, "uid:"); ok {
-				s.user = number(uid)
-			}
+		// The first one: a name of the owner's own choice may be behind it.
+		if i := slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(f, "uid:") }); i >= 0 {
+			s.user = number(fields[i][len("uid:"):])
 		}
 		out = append(out, s)
 	}
@@ -188,14 +187,30 @@ func sockets(l lines) []socket {
 	return out
 }
 
-// onLoopback reports whether who dials 127.0.0.1 reaches the socket.
-func (s socket) onLoopback() bool {
-	switch s.address {
-	case "127.0.0.1", "0.0.0.0", "*", "::", "::ffff:127.0.0.1", "0100007F", "00000000",
-		"00000000000000000000000000000000", "0000000000000000FFFF00000100007F":
-		return true
+// answering is the user whose process answers who dials that port at 127.0.0.1: whoever listens there goes before who
+// listens everywhere. 0 is root, or nobody that is known.
+func answering(listening []socket, port int) int {
+	best, user := 0, 0
+	for _, s := range listening {
+		if rank := s.rank(); s.port == port && rank > best {
+			best, user = rank, s.user
+		}
 	}
-	return false
+	return user
+}
+
+// rank is how near the socket is to who dials 127.0.0.1; 0 is not at all. ss calls [::] what takes IPv6 alone, and *
+// what takes both; in the kernel's table these are the same.
+func (s socket) rank() int {
+	switch s.address {
+	case "127.0.0.1", "::ffff:127.0.0.1", "0100007F", "0000000000000000FFFF00000100007F":
+		return 3
+	case "0.0.0.0", "00000000":
+		return 2
+	case "*", "00000000000000000000000000000000":
+		return 1
+	}
+	return 0
 }
 
 // ports lists which of our ports something listens on.

@@ -247,17 +247,15 @@ salted() {
 	done
 }
 
-# own_users names the control plane's components that are to run as another user than root.
+# own_users says as which users components of the control plane are to run: "NAME UID".
 own_users() {
-	grep -ls runAsUser "$kubernetes"/manifests/*.yaml | while read -r file; do
-		file=${file##*/kube-}
-		file=${file##*/}
-		put runs-as "${file%.yaml}"
-	done
+	grep -Hs '^ *runAsUser: *[0-9]' "$kubernetes"/manifests/*.yaml |
+		sed -nE "s,^.*/(kube-)?([a-z-]+)\.yaml: *runAsUser: *([0-9]+).*,runs-as$tab\2 \3,p"
 }
 
 network() {
-	put api-port "$api"
+	# One that listens at another address only is asked in vain, and who answers in its place may be a load balancer.
+	grep -qs -e '--bind-address=' $kubernetes/manifests/kube-apiserver.yaml || put api-port "$api"
 	if command -v ss >/dev/null 2>&1; then
 		# Whose sockets they are takes a look at every file of every process, and matters where nothing is to run yet.
 		whose=p

@@ -119,7 +119,7 @@ func TestScriptTellsWhoAnswersForAComponent(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
 	manifest := filepath.Join(root, "/etc/kubernetes/manifests/etcd.yaml")
-	if err := os.WriteFile(manifest, []byte("spec:\n  securityContext:\n    runAsUser: 2000\n"), 0o600); err != nil {
+	if err := os.WriteFile(manifest, []byte("spec:\n  securityContext:\n    runAsUser: 1000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", argFacts)

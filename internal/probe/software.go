@@ -3,6 +3,7 @@ package probe
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kubeone/internal/observed"
@@ -125,7 +126,7 @@ func unit(show map[string]string, version string) observed.Unit {
 }
 
 // health reads what each component said about itself: "NAME STATUS". What a process of another user than root says in
-// its place is not believed, unless the component's static pod is to run as one.
+// its place is not believed, unless it is the one as which the component's static pod is to run.
 func health(h *observed.Host, l lines) {
 	of := map[string]struct {
 		fact *observed.Tri
@@ -135,13 +136,7 @@ func health(h *observed.Host, l lines) {
 		"etcd":               {&h.EtcdHealth, 2381},
 		"controller-manager": {&h.ControllerManager, 10257}, "scheduler": {&h.Scheduler, 10259},
 	}
-	users := map[int]int{}
-	for _, s := range sockets(l) {
-		if s.onLoopback() {
-			users[s.port] = max(users[s.port], s.user)
-		}
-	}
-	runsAs := l.words("runs-as")
+	listening := sockets(l)
 	for _, v := range l["health"] {
 		name, status, _ := strings.Cut(v, " ")
 		c, known := of[name]
@@ -149,7 +144,8 @@ func health(h *observed.Host, l lines) {
 			continue
 		}
 		*c.fact = healthy(strings.TrimSpace(status))
-		if user := users[c.port]; user != 0 && !slices.Contains(runsAs, name) {
+		user := answering(listening, c.port)
+		if meant := name + " " + strconv.Itoa(user); user != 0 && !slices.Contains(l["runs-as"], meant) {
 			*c.fact = observed.No
 			who := observed.Port{Number: c.port, Process: name, User: user}
 			h.Impostors = append(slices.DeleteFunc(h.Impostors, func(p observed.Port) bool { return p == who }), who)

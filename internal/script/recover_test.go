@@ -35,11 +35,13 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 		mkdir -p etc/kubernetes/manifests && : >etc/kubernetes/kubelet.conf &&
 		: >etc/kubernetes/super-admin.conf &&
 		: >etc/kubernetes/manifests/kube-apiserver.yaml ;;
+	*"init phase etcd local"*) printf '    image: example.com/etcd:of-kubeadm\n' >etc/kubernetes/manifests/etcd.yaml ;;
 	esac`)
 	b.command("ctr", `case "$*" in
 	*"images mount"*) mkdir -p '`+b.path("run/kubeone/etcd/usr/local")+`' && ln -s '`+b.path("bin")+`' '`+
 		b.path("run/kubeone/etcd/usr/local/bin")+`' ;;
 	*"images unmount"*) rm -rf '`+b.path("run/kubeone/etcd")+`' ;;
+	*"images ls"*) printf '%s\n' example.com/etcd:3.6.8-0 example.com/etcd:3.7.0-0 ;;
 	esac`)
 	b.command("etcd", "")
 	b.command("etcdctl", `case "$*" in
@@ -217,6 +219,10 @@ func TestRestoreFromTheSurvivorKeepsItsData(t *testing.T) {
 	}
 	if files := b.read("etc/kubeone/files"); !strings.Contains(files, "/etc/kubernetes/manifests/etcd.yaml\n") {
 		t.Errorf("what etcd's manifest is now was not noted:\n%s", files)
+	}
+	// Of a release that could not be looked up only this program's names are known.
+	if manifest := b.read("etc/kubernetes/manifests/etcd.yaml"); manifest != "    image: example.com/etcd:3.6.8-0\n" {
+		t.Errorf("etcd is to run from another image than it did, which is not on this host: %s", manifest)
 	}
 	calls := b.calls()
 	for _, want := range []string{

@@ -21,7 +21,8 @@ type row struct {
 	// What it changes. All are false of a kind that only looks, or writes what no later decision depends on.
 	membership bool // etcd's members: one such step at a time, and none after one that failed
 	installs   bool // binaries or images of a release, or relies on their being there
-	names      bool // names of a release's images, which it writes somewhere or looks for on the host
+	names      bool // images of a release, which it writes somewhere
+	finds      bool // images of a release by name, which it looks for on its host before it changes anything there
 	creates    bool // a control plane where there was none: its credentials are read from the host
 	joins      bool // its host becomes a member of the cluster
 	clears     bool // its host becomes bare
@@ -141,6 +142,9 @@ func (k Kind) Installs() bool { return k.row().installs }
 
 // NeedsRelease reports whether what a release consists of must be known for steps of the kind.
 func (k Kind) NeedsRelease() bool { return k.row().installs || k.row().names }
+
+// NamesRelease reports whether steps of the kind need the names of a release's images, or all of it.
+func (k Kind) NamesRelease() bool { return k.NeedsRelease() || k.row().finds }
 
 // CreatesControlPlane reports whether a control plane begins with a step of the kind, to which nobody has
 // credentials yet.

@@ -6,10 +6,5 @@ else
 	cat /var/lib/kubeone/step/log
 fi
 rc=$(sed -n 's/^rc=//p' /var/lib/kubeone/step/result 2>/dev/null || true)
-[ -n "$rc" ] || {
-	# It did not live to remove its secrets.
-	[ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" != "${generation:-}" ] || rm -rf /run/kubeone/secrets
-	printf 'the step ended without a result: it was killed, or the host was\n' >&2
-	exit 78
-}
+[ -n "$rc" ] || killed
 exit "$rc"

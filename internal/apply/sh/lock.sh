@@ -46,7 +46,7 @@ take() {
 	mv -f "$dir/generation.new" "$dir/generation"
 	mv -f "$dir/owner.new" "$dir/owner"
 	# What an earlier run's step did not live to remove; a step that runs right now keeps its own. Nor are secrets old where a
-	# lock is kept on: they may be those of the step that this run is about to start.
+	# lock is kept on: they may be those of the step that this run is just starting.
 	[ "$ours" != 0 ] || systemctl is-active --quiet kubeone-step.service || rm -rf /run/kubeone/secrets
 	printf 'granted %s\n' "$generation"
 }

@@ -20,9 +20,5 @@ step=$(field current step)
 printf 'step=%s\n' "$step" >&2
 [ -n "$rc" ] || [ "$(field result run)" != "$run" ] || [ "$(field result step)" != "$step" ] || rc=$(field result rc)
 [ "$step" != "$asked" ] || cat "$dir/log"
-[ -n "$rc" ] || {
-	[ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" != "$generation" ] || rm -rf /run/kubeone/secrets
-	printf 'the step ended without a result: it was killed, or the host was\n' >&2
-	exit 78
-}
+[ -n "$rc" ] || killed
 exit "$rc"

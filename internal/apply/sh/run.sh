@@ -4,7 +4,10 @@
 set -u
 dir=/var/lib/kubeone/step
 rc=75
-if [ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" = "$1" ]; then
+if [ "$(cat /run/kubeone/secrets/.of 2>/dev/null)" != "$2 $3" ]; then
+	rc=1
+	printf 'the secrets of this step are gone, and it was not begun\n' >>"$dir/log"
+elif [ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" = "$1" ]; then
 	rc=0
 	sh "$dir/node.sh" "$4" >>"$dir/log" 2>&1 || rc=$?
 fi

@@ -14,14 +14,17 @@ locked() { [ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" = "$generatio
 
 ours() { [ "$(field "$1" run)" = "$run" ] && [ "$(field "$1" step)" = "$step" ]; }
 
-# receive writes the secrets where only root reads them. Without the last line they are not all: a stage that found none
-# would take it that there are none.
+# receive writes the secrets where only root reads them, and then whose they are. Without the last line they are not all: a
+# stage that found none would take it that there are none.
 receive() {
 	rm -rf "$secrets"
 	mkdir -p "${secrets%/*}"
 	mkdir -m 0700 "$secrets"
 	while read -r name content; do
-		[ "$name" != . ] || return 0
+		[ "$name" != . ] || {
+			printf '%s %s\n' "$run" "$step" >"$secrets/.of"
+			return 0
+		}
 		(umask 077 && printf '%s' "$content" | base64 -d >"$secrets/$name") || break
 	done
 	rm -rf "$secrets"
@@ -29,6 +32,8 @@ receive() {
 	exit 1
 }
 
+exec 9>"$dir/mutex" # an attempt whose connection was lost may still be at it
+flock 9
 if systemctl is-active --quiet "$unit"; then
 	ours current || {
 		printf 'step %s of run %s is running\n' "$(field current step)" "$(field current run)" >&2
@@ -47,3 +52,4 @@ elif ! ours result; then
 		exit "$rc"
 	}
 fi
+flock -u 9

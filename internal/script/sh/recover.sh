@@ -364,7 +364,9 @@ begin_anew() {
 		[ ! -f "$SECRETS/pki.tar" ] || cluster_cas_known
 		[ "$RECOVER_KUBELET" != yes ] || sign_kubelet
 		keep_edited /etc/kubernetes/manifests/etcd.yaml
+		had=$(sed -n 's/^ *image: *//p' /etc/kubernetes/manifests/etcd.yaml 2>/dev/null || true)
 		kubeadm init phase etcd local --config "$config"
+		keep_etcd_image "$had" # of a release of which only the names are known, it may be another
 		note_files /etc/kubernetes/manifests/etcd.yaml
 		if ! manifest_agrees; then
 			keep_edited /etc/kubernetes/manifests/kube-apiserver.yaml

@@ -161,7 +161,7 @@ write_manifest() {
 		[ -d /var/lib/etcd/member ] || die "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was"
 		guard_etcd
 		kubeadm init phase etcd local --config "$config"
-		keep_etcd_image
+		keep_etcd_image ""
 		;;
 	*)
 		[ "$1" != kube-apiserver ] || encryption_stays
@@ -180,13 +180,13 @@ image_there() {
 		say "warning: the image $image is not on this host: the kubelet pulls it where it can; otherwise bring it"
 }
 
-# keep_etcd_image names an etcd image that the runtime has, where kubeadm knows another tag.
+# keep_etcd_image IMAGE names an etcd image that the runtime has, that one first, where kubeadm knows another tag.
 keep_etcd_image() {
 	manifest=/etc/kubernetes/manifests/etcd.yaml
 	images=$("$BIN/ctr" -n k8s.io images ls -q | grep '/etcd:' | sort)
 	wanted=$(sed -n 's/^ *image: *//p' "$manifest")
 	[ -n "$images" ] && ! printf '%s\n' "$images" | grep -qxF "$wanted" || return 0
-	found=$(printf '%s\n' "$images" | sed -n '$p')
+	found=$(printf '%s\n' "$images" | grep -xF "$1" || printf '%s\n' "$images" | sed -n '$p')
 	sed -i "s|^\( *image: \).*|\1$found|" "$manifest"
 }
 
