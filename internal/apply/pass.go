@@ -248,7 +248,7 @@ func (r *Run) begin(ctx context.Context, h host.Host, s plan.Step) error {
 // runs.
 func (r *Run) poll(ctx context.Context, h host.Host, s plan.Step, output *lineWriter) (latest string, err error) {
 	res, err := h.Run(ctx, host.Cmd{
-		Name: s.Title, Script: text("killed") + text("poll"), Args: []string{r.generation(s), r.RunID, s.ID},
+		Name: s.Title, Script: text("alone") + text("poll"), Args: []string{r.generation(s), r.RunID, s.ID},
 		Stdout: output, Timeout: passPatience,
 	})
 	said := res.Stderr

@@ -70,7 +70,7 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 		return err
 	}
 	start := r.startCmd(s, secrets)
-	start.Script += text("killed") + text("follow")
+	start.Script += text("alone") + text("follow")
 	start.Stdout, start.Timeout = output, StepTimeout
 	if _, err := h.Run(ctx, start); err != nil {
 		return err
@@ -259,7 +259,7 @@ func writeTar(w io.Writer, blobs Blobs, sums []string, enough func() bool) (more
 func Await(ctx context.Context, h host.Host) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name:    "wait for a running step",
-		Script:  "set -eu\n" + text("killed") + text("follow"),
+		Script:  "set -eu\n" + text("alone") + text("follow"),
 		Timeout: StepTimeout,
 	})
 	var exit *host.ExitError

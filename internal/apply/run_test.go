@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -231,7 +232,6 @@ func TestAHostThatRefusesAStepKeepsNoneOfItsSecrets(t *testing.T) {
 		}, secrets, exitBusy, others},
 		// What was there was of a step that has ended: this run has the lock.
 		"the secrets are cut off":      {func(*lab) {}, secrets[:len(secrets)-3], 1, ""},
-		"the last line is cut off":     {func(*lab) {}, secrets[:len(secrets)-1], 1, ""},
 		"a secret is not in base64":    {func(*lab) {}, []byte("token !\n.\n"), 1, ""},
 		"a secret cannot be written":   {func(*lab) {}, []byte("none/token eA==\n.\n"), 1, ""},
 		"no secrets, not even the end": {func(*lab) {}, nil, 1, ""},
@@ -291,7 +291,7 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	for range 2 {
 		both.Go(func() {
 			start := l.startCmd(l.Plan.Steps[0], secrets)
-			start.Script += text("killed") + text("follow")
+			start.Script += text("alone") + text("follow")
 			if _, err := l.machine.Run(patience(t), start); err != nil {
 				t.Error(err)
 			}
@@ -305,6 +305,30 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	if log := l.read("var/lib/kubeone/step/log"); log != "whole" {
 		t.Errorf("the step read %q", log)
 	}
+}
+
+// An attempt that was cut off on its way, and does not know it, holds nobody up.
+func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, ":", stepOf("init/node-1", "1", step.Init))
+	l.write("var/lib/kubeone/step/node.sh", "cat "+l.path("run/kubeone/secrets/token"), 0o600)
+	l.write("var/lib/kubeone/step/run.sh", l.below(text("run")), 0o600)
+	secrets := secretLines(map[string][]byte{"token": []byte("whole")})
+	hangs := l.startCmd(l.Plan.Steps[0], nil)
+	in, out := io.Pipe()
+	hangs.Stdin = in
+	var first sync.WaitGroup
+	first.Go(func() { _, _ = l.machine.Run(patience(t), hangs) })
+	if _, err := out.Write(secrets[:7]); err != nil {
+		t.Fatal(err)
+	}
+	start := l.startCmd(l.Plan.Steps[0], secrets)
+	start.Script += text("alone") + text("follow")
+	if _, err := l.machine.Run(patience(t), start); err != nil || l.read("var/lib/kubeone/step/log") != "whole" {
+		t.Errorf("%v; the step read %q", err, l.read("var/lib/kubeone/step/log"))
+	}
+	_ = out.Close()
+	first.Wait()
 }
 
 func TestAKilledStepIsSaidToBeKilled(t *testing.T) {

@@ -61,7 +61,11 @@ func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.A
 			continue
 		}
 		h, _ := p.Want.Host(n.Host)
-		a, unresolved, err := e.lookUp(ctx, p.Request, e.release(n.Arch, h.Versions))
+		want := e.release(n.Arch, h.Versions)
+		a, unresolved, err := e.lookUp(ctx, p.Request, want)
+		if err != nil && ctx.Err() == nil && !sought[key] {
+			a, err = e.cfg.Releases.Names(want) // as a bundle of another release says nothing of it
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Plan.Hosts[n.Host], err)
 		}

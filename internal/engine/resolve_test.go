@@ -100,24 +100,26 @@ func TestAWholeSurvivorIsRecoveredWithoutAnyRelease(t *testing.T) {
 			ID: "192.0.2.12", Role: desired.ControlPlane, PublicAddress: "192.0.2.12", PrivateAddress: "192.0.2.12",
 		})
 	})
-	s.releases.fail(offline())
 	alone := Recover{About: plan.Copy{From: step.SurvivingMember}, Destroyed: []string{"192.0.2.12"}}
 	gone := survived(observed.Host{Reach: observed.Unreachable})
-	p, err := s.propose(t.Context(), alone, probe.Result{World: gone}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Refusal(); err != nil || !slices.ContainsFunc(p.Plan.Steps, restores) || p.Plan.Installs() {
-		t.Errorf("refused: %v, steps %+v", err, p.Plan.Steps)
-	}
-	if text := p.Scripts["192.0.2.11"]; !strings.Contains(text, "registry.k8s.io/etcd:") {
-		t.Errorf("etcd's image has no name in its script of %d bytes", len(text))
+	for _, why := range []error{errors.New("the bundle is of another release"), offline()} {
+		s.releases.fail(why)
+		p, err := s.propose(t.Context(), alone, probe.Result{World: gone}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Refusal(); err != nil || !slices.ContainsFunc(p.Plan.Steps, restores) || p.Plan.Installs() {
+			t.Errorf("%v: refused: %v, steps %+v", why, err, p.Plan.Steps)
+		}
+		if text := p.Scripts["192.0.2.11"]; !strings.Contains(text, "registry.k8s.io/etcd:") {
+			t.Errorf("%v: etcd's image has no name in its script of %d bytes", why, len(text))
+		}
 	}
 	both := Recover{About: plan.Copy{From: step.SurvivingMember}}
 	bare := observed.Host{
 		Reach: observed.Reached, KubeletConf: observed.No, EtcdData: observed.No, PKI: observed.No, Arch: "amd64",
 	}
-	p, err = s.propose(t.Context(), both, probe.Result{World: survived(bare)}, nil)
+	p, err := s.propose(t.Context(), both, probe.Result{World: survived(bare)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

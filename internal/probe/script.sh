@@ -249,8 +249,8 @@ salted() {
 
 # own_users says as which users components of the control plane are to run: "NAME UID".
 own_users() {
-	grep -Hs '^ *runAsUser: *[0-9]' "$kubernetes"/manifests/*.yaml |
-		sed -nE "s,^.*/(kube-)?([a-z-]+)\.yaml: *runAsUser: *([0-9]+).*,runs-as$tab\2 \3,p"
+	grep -Hs 'runAsUser: *[0-9]' "$kubernetes"/manifests/*.yaml |
+		sed -nE "s,^.*/(kube-)?([a-z-]+)\.yaml:.*runAsUser: *([0-9]+).*,runs-as$tab\2 \3,p"
 }
 
 network() {

@@ -5,6 +5,7 @@ if [ "${pid:-0}" != 0 ]; then
 else
 	cat /var/lib/kubeone/step/log
 fi
+alone
 rc=$(sed -n 's/^rc=//p' /var/lib/kubeone/step/result 2>/dev/null || true)
 [ -n "$rc" ] || killed
 exit "$rc"

@@ -7,6 +7,7 @@ dir=/var/lib/kubeone/step
 
 field() { sed -n "s/^$2=//p" "$dir/$1" 2>/dev/null || true; }
 
+alone
 rc=
 ! systemctl is-active --quiet kubeone-step.service || rc=77
 [ "$(field current run)" = "$run" ] || {

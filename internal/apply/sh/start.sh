@@ -17,22 +17,22 @@ ours() { [ "$(field "$1" run)" = "$run" ] && [ "$(field "$1" step)" = "$step" ];
 # receive writes the secrets where only root reads them, and then whose they are. Without the last line they are not all: a
 # stage that found none would take it that there are none.
 receive() {
-	rm -rf "$secrets"
-	mkdir -p "${secrets%/*}"
-	mkdir -m 0700 "$secrets"
+	rm -rf "$secrets" && mkdir -p "${secrets%/*}" && mkdir -m 0700 "$secrets" || return 1
 	while read -r name content; do
 		[ "$name" != . ] || {
 			printf '%s %s\n' "$run" "$step" >"$secrets/.of"
-			return 0
+			return
 		}
-		(umask 077 && printf '%s' "$content" | base64 -d >"$secrets/$name") || break
+		(umask 077 && printf '%s' "$content" | base64 -d >"$secrets/$name") || return 1
 	done
-	rm -rf "$secrets"
-	printf 'the secrets of step %s did not arrive whole; it was not started\n' "$step" >&2
-	exit 1
+	return 1
 }
 
-exec 9>"$dir/mutex" # an attempt whose connection was lost may still be at it
+# unused removes the secrets of a step that could not be started.
+unused() { systemctl is-active --quiet "$unit" || rm -rf "$secrets"; }
+
+brought=$(cat) # before anybody has to wait for this attempt: its connection may be lost
+exec 9>"$dir/mutex" # another attempt, whose connection was lost, may still be at it
 flock 9
 if systemctl is-active --quiet "$unit"; then
 	ours current || {
@@ -41,15 +41,16 @@ if systemctl is-active --quiet "$unit"; then
 	}
 elif ! ours result; then
 	locked || exit 75
-	receive
+	trap unused EXIT
+	printf '%s\n' "$brought" | receive || {
+		printf 'the secrets of step %s did not arrive whole, or could not be written; it was not started\n' "$step" >&2
+		exit 1
+	}
 	rm -f "$dir/result" "$dir/log"
 	(umask 077 && : >"$dir/log")
 	printf 'run=%s\nstage=%s\nstep=%s\n' "$run" "$stage" "$step" >"$dir/current"
 	systemd-run --quiet --collect --unit="$unit" --property=Type=exec --property=TimeoutStopSec=5 --property=RuntimeMaxSec=7200 \
-		--setenv=KUBEONE_RUN="$run" /bin/sh "$dir/run.sh" "$generation" "$run" "$step" "$stage" || {
-		rc=$?
-		systemctl is-active --quiet "$unit" || rm -rf "$secrets"
-		exit "$rc"
-	}
+		--setenv=KUBEONE_RUN="$run" /bin/sh "$dir/run.sh" "$generation" "$run" "$step" "$stage"
+	trap - EXIT
 fi
 flock -u 9
