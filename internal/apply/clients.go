@@ -15,6 +15,7 @@ import (
 	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
+	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 	"kubeone/internal/resources"
 )
@@ -22,7 +23,9 @@ import (
 // API is what steps need of the Kubernetes API. *cluster.Client is one, and says what each method does; its methods
 // retry what is transient themselves and may be called concurrently.
 type API interface {
-	CreateJoinToken(ctx context.Context, runID, node string, ttl time.Duration) (token, id string, err error)
+	// CreateJoinToken makes a token with which the claim's Node may join, if the host may be that.
+	CreateJoinToken(ctx context.Context, runID string, claim nodename.Claim, ttl time.Duration) (token, id string,
+		err error)
 	RevokeJoinToken(ctx context.Context, id string) error
 	RevokeJoinTokens(ctx context.Context, runID string) error
 

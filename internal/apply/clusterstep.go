@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -214,16 +215,16 @@ func (r *Run) awaitHosts(ctx context.Context, client API, s plan.Step) error {
 }
 
 // nodes are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now, and of
-// those that did not answer, whatever the manifest calls them.
+// those that did not answer, whatever the manifest calls them. What a host claims in vain is not among them.
 func (r *Run) nodes(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range r.Want.Hosts() {
-		name := r.name(h.ID)
+		name := r.Plan.Nodes[h.ID]
 		silent := r.World.Hosts[h.ID].Reach != observed.Reached
-		if known, ok := before[h.ID]; ok && (silent || strings.EqualFold(name, h.ID)) {
+		if known, ok := before[h.ID]; ok && (silent || name == "") {
 			name = known
 		}
-		now[h.ID] = name
+		now[h.ID] = cmp.Or(name, r.node(h.ID))
 	}
 	return now
 }

@@ -59,7 +59,7 @@ func onCluster(t *testing.T, steps ...plan.Step) (*Run, *fake.Clientset, *journa
 	api := fake.NewClientset(living()...)
 	j := &journal{}
 	r := &Run{
-		Plan: plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: map[string]string{"1": "node-1"}},
+		Plan: plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: named(), Nodes: named()},
 		Want: wanted("1"),
 		Addons: []addons.Addon{
 			{Name: "flannel", Digest: "addon-1",
@@ -83,7 +83,7 @@ func tokensOf(t *testing.T, api *fake.Clientset) []corev1.Secret {
 func TestAJoinTokenIsForOneHostUntilItsStepHasEnded(t *testing.T) {
 	t.Parallel()
 	r, api, _ := onCluster(t)
-	r.Want = wanted("1", "2")
+	r.Want, r.Plan.Nodes["2"] = wanted("1", "2"), "node-2"
 	now := time.Now()
 	r.Now = func() time.Time { return now }
 	give := func(host string) string {
@@ -108,7 +108,7 @@ func TestAJoinTokenIsForOneHostUntilItsStepHasEnded(t *testing.T) {
 		bearers[string(secret.Data["token-id"])] = secret.Annotations[jointoken.NodeAnnotation]
 	}
 	id := func(token string) string { return strings.Split(token, ".")[0] }
-	want := map[string]string{id(first): r.name("1"), id(second): r.name("1"), id(other): r.name("2")}
+	want := map[string]string{id(first): r.node("1"), id(second): r.node("1"), id(other): r.node("2")}
 	if diff := cmp.Diff(want, bearers); diff != "" {
 		t.Error(diff)
 	}
@@ -199,7 +199,7 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 	}
 	want := &record.Record{
 		Cluster: "alpha", ManifestDigest: "manifest-1", Manifest: "kind: KubeOneCluster\n", RunID: "run-1",
-		Nodes:  r.Plan.Hosts,
+		Nodes:  r.Plan.Nodes,
 		Addons: map[string]string{"flannel": "addon-1"},
 		History: []record.Run{{ID: "run-1", Who: "me", From: "here", PlanDigest: r.Plan.Digest(), Result: "done",
 			Planned: 3, Steps: []record.Step{
@@ -214,7 +214,7 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 func TestTheRecordKeepsTheNodesOfSilentHosts(t *testing.T) {
 	t.Parallel()
 	r := &Run{
-		Plan: plan.Plan{Hosts: map[string]string{"1": "b", "2": "a", "3": "3"}},
+		Plan: plan.Plan{Nodes: map[string]string{"1": "b", "2": "a"}},
 		Want: desired.Cluster{Workers: []desired.Host{{ID: "1"}, {ID: "2"}, {ID: "3"}}},
 		World: observed.World{Hosts: map[string]observed.Host{
 			"1": {Reach: observed.Unreachable}, "2": {Reach: observed.Reached}, "3": {Reach: observed.Reached},

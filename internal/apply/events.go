@@ -54,7 +54,7 @@ func (r *Run) tell(res result, took time.Duration) {
 		return
 	}
 	if e.Node == "" {
-		e.Node = r.name(res.step.Host)
+		e.Node = r.node(res.step.Host)
 	}
 	e.RunID, e.Time = r.RunID, r.Now()
 	r.events.queue <- e

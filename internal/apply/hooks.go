@@ -63,7 +63,7 @@ func (r *Run) hookEnv(s plan.Step, name string) []string {
 	}
 	if h, ok := r.Want.Host(s.Host); ok {
 		env = append(env,
-			"KUBEONE_NODE="+r.name(s.Host), "KUBEONE_ROLE="+string(h.Role), "KUBEONE_ADDRESS="+h.PublicAddress)
+			"KUBEONE_NODE="+r.node(s.Host), "KUBEONE_ROLE="+string(h.Role), "KUBEONE_ADDRESS="+h.PublicAddress)
 	}
 	return env
 }

@@ -194,7 +194,7 @@ func newLab(t *testing.T, script string, steps ...plan.Step) *lab {
 	m := newMachine(t, "node-1")
 	j := &journal{}
 	r := &Run{
-		Plan:  plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: map[string]string{"1": "node-1"}},
+		Plan:  plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: named(), Nodes: named()},
 		Hosts: map[string]host.Host{"1": m}, Scripts: map[string]string{"1": script}, RunID: "run-1", Holder: "me@here",
 		World: observed.World{Hosts: map[string]observed.Host{"1": {ID: "1", EtcdData: observed.No}}},
 		Emit:  j.emit, Now: time.Now, pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
@@ -259,3 +259,6 @@ func patience(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// named is how the only host is called, and its Node.
+func named() map[string]string { return map[string]string{"1": "node-1"} }

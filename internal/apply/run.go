@@ -282,7 +282,10 @@ func (r *Run) accessNow() *cluster.Access {
 	return r.Access
 }
 
+// name is what people call the host, and node the name of its Node.
 func (r *Run) name(id string) string { return r.Plan.Hosts[id] }
+
+func (r *Run) node(id string) string { return r.Plan.NodeOf(id) }
 
 func (r *Run) emit(e Event) {
 	e.Format, e.Time, e.RunID = EventFormat, r.Now(), r.RunID

@@ -17,6 +17,7 @@ import (
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/encryption"
 	"kubeone/internal/host"
+	"kubeone/internal/nodename"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
 	"kubeone/internal/step"
@@ -108,7 +109,7 @@ func (r *Run) joinToken(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, tokenID, err := client.CreateJoinToken(ctx, r.RunID, r.name(id), jointoken.MaxTTL)
+	text, tokenID, err := client.CreateJoinToken(ctx, r.RunID, r.claim(id), jointoken.MaxTTL)
 	if err != nil {
 		return "", err
 	}
@@ -244,13 +245,22 @@ func (r *Run) tellDecision(d certificates.Decision) {
 	}
 }
 
-// expected are the names and addresses that each node may have a serving certificate for.
+// expected are the Nodes that may have certificates, and the hosts that they are. What a host says of itself is no
+// reason to believe it.
 func (r *Run) expected() certificates.Expected {
-	out := certificates.Expected{}
+	out, names := certificates.Expected{}, nodename.Of(r.Want, r.World.API)
 	for _, h := range r.Want.Hosts() {
-		out[r.name(h.ID)] = h.Names() // what the host says of itself is no reason to believe it
+		if node := r.Plan.Nodes[h.ID]; node != "" {
+			out[node] = names.Claim(h, node)
+		}
 	}
 	return out
+}
+
+// claim is the right of a host to the name of its Node.
+func (r *Run) claim(id string) nodename.Claim {
+	h, _ := r.Want.Host(id)
+	return nodename.Of(r.Want, r.World.API).Claim(h, r.Plan.Nodes[id])
 }
 
 func (r *Run) close() {

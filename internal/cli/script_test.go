@@ -210,7 +210,7 @@ func unknown(path string, value any, known map[string]bool) []string {
 			switch {
 			case known[at]:
 				out = append(out, unknown(at, below, known)...)
-			case path != "hosts" && path != "firstContacts" && !strings.HasSuffix(path, "parameters") &&
+			case path != "hosts" && path != "nodes" && path != "firstContacts" && !strings.HasSuffix(path, "parameters") &&
 				!strings.HasSuffix(path, "labels") && !strings.HasSuffix(path, "annotations"):
 				out = append(out, at)
 			}

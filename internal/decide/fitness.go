@@ -124,6 +124,11 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	switch {
 	case s.reported:
 		return nil, nil // it is nobody's business here
+	case s.refused != nil && !s.leftAlone:
+		if s.inLimit || s.controlPlane() {
+			return []problem.Problem{*s.refused}, nil
+		}
+		return nil, []problem.Problem{*s.refused}
 	case s.Condition == condition.Foreign:
 		if s.inLimit || s.controlPlane() {
 			return s.Reasons[:1:1], nil
@@ -241,9 +246,6 @@ func (v *view) beginsOutsideLimit() *problem.Problem {
 // host's.
 func (v *view) sameNames() []problem.Problem {
 	return v.doubles(problem.HostNameDuplicate, "name", func(s *hostState) string {
-		if v.posesAs(s) != "" {
-			return ""
-		}
 		return s.Node
 	})
 }

@@ -83,7 +83,7 @@ func (v *view) amongWorkers(c identity.Contradiction) []string {
 }
 
 // leaveAlone makes workers Unclear of a cluster that there is without them: those of another cluster, those that cannot
-// be installed on, and those that cannot be told from another. They are not touched, a person is told why, and nothing
+// be installed on, those that cannot be told from another, and those that claim a name that is another's. They are not touched, a person is told why, and nothing
 // else waits for them.
 func (v *view) leaveAlone() {
 	if !v.begun() {
@@ -105,8 +105,8 @@ func (v *view) leaveAlone() {
 		case len(why) > 0:
 		case s.Condition == condition.Foreign:
 			why = s.Reasons[:1:1]
-		case v.posesAs(s) != "":
-			why = []problem.Problem{v.sameName(v.posesAs(s))}
+		case s.refused != nil:
+			why = []problem.Problem{*s.refused}
 		case v.strangeVersion(s) != nil:
 			why = []problem.Problem{*v.strangeVersion(s)}
 		case s.missing():

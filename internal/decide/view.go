@@ -6,6 +6,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
+	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 )
@@ -20,7 +21,9 @@ type view struct {
 	epoch    int      // how often the cluster has been recovered
 	etcd     membership
 	running  versions
-	unfit    []problem.Problem // why nothing can be done at all
+	taken    nodename.Names
+	nodes    map[string]*observed.Node // by name
+	unfit    []problem.Problem         // why nothing can be done at all
 	warnings []problem.Problem
 }
 
@@ -38,6 +41,8 @@ type hostState struct {
 	midUpgrade bool
 	// leftAlone says that it is a worker that stops no others although it is not what it should be.
 	leftAlone bool
+	// refused is why the host must not have the name that it gives itself; nil where it may, or the manifest gives it.
+	refused *problem.Problem
 	// reported says that the host was not asked, because the decision is not about it, and that the API speaks for it.
 	reported bool
 }
@@ -59,6 +64,7 @@ func look(in Input) *view {
 			v.see(&v.hosts[i], &in.Want.Workers[i-v.cps])
 		}
 	}
+	v.refuseNames()
 	v.leaveAlone()
 	v.etcd = v.membership()
 	for i := range v.hosts {

@@ -106,7 +106,7 @@ func nodeDiff(p Proposal, id string) []diff.Change {
 	}
 	h, _ := p.Want.Host(id)
 	for _, n := range p.Observed.World.API.Nodes {
-		if n.Name == p.Plan.Hosts[id] {
+		if n.Name == p.Plan.NodeOf(id) {
 			return settings.OfNode(h, n)
 		}
 	}

@@ -44,13 +44,13 @@ func (r reader) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 func reconfigured(t *testing.T, s stage) Proposal {
 	t.Helper()
 	p := Proposal{Want: s.Want(), Observed: probe.Result{World: observed.World{Hosts: map[string]observed.Host{}}}}
-	p.Plan.Hosts, p.who.Reached = map[string]string{}, map[string]string{}
+	p.Plan.Hosts, p.Plan.Nodes, p.who.Reached = map[string]string{}, map[string]string{}, map[string]string{}
 	for _, h := range p.Want.Hosts() {
 		name := h.Hostname
 		if name == "" {
 			name = h.ID
 		}
-		p.Plan.Hosts[h.ID], p.who.Reached[h.ID] = name, h.ID
+		p.Plan.Hosts[h.ID], p.Plan.Nodes[h.ID], p.who.Reached[h.ID] = name, name, h.ID
 		p.Observed.World.Hosts[h.ID] = observed.Host{ID: h.ID, Reach: observed.Reached}
 		p.Observed.World.API.Nodes = append(p.Observed.World.API.Nodes, observed.Node{Name: name})
 		settings := step.With(step.ReconfigureParams{Configurations: []string{"kubelet"}})

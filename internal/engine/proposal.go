@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"kubeone/internal/decide"
@@ -126,7 +128,7 @@ func (p Proposal) awaited() []string {
 	r, limited := p.Request.(Apply)
 	for _, h := range p.Want.Hosts() {
 		if !limited || r.Limit == nil || r.Limit[h.ID] {
-			about[p.NameOf(h.ID)] = true
+			about[p.NodeOf(h.ID)] = true
 		}
 	}
 	return p.notRunning(func(node string) bool { return about[node] })
@@ -195,7 +197,7 @@ func (p Proposal) Silent() []string {
 			continue
 		}
 		if slices.ContainsFunc(p.Observed.World.API.Nodes, func(n observed.Node) bool {
-			return n.Name == p.NameOf(h.ID) && n.Ready == observed.Yes
+			return n.Name == p.NodeOf(h.ID) && n.Ready == observed.Yes
 		}) {
 			names = append(names, p.NameOf(h.ID))
 		}
@@ -209,7 +211,17 @@ func (p Proposal) NameOf(id string) string {
 		return name
 	}
 	h, _ := p.Want.Host(id)
-	return plan.NodeName(h, p.Observed.World.Hosts[id])
+	return cmp.Or(h.Hostname, id)
+}
+
+// NodeOf is the name of the host's Node, also where there is no plan; its ID where that is not known.
+func (p Proposal) NodeOf(id string) string {
+	h, _ := p.Want.Host(id)
+	node := cmp.Or(p.Plan.Nodes[id], strings.ToLower(h.Hostname))
+	if len(p.Decisions) > 0 {
+		node = cmp.Or(node, p.Decision().Hosts[id].Node)
+	}
+	return cmp.Or(node, id)
 }
 
 // MayChange reports whether another look may lead to another proposal, as something may only have been late (Late).

@@ -244,7 +244,9 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 				Decisions: []decide.Decision{{ComingUp: c.coming, Hosts: map[string]condition.Assessment{
 					cp: {Condition: c.is}, worker: {Condition: condition.Healthy},
 				}}},
-				Plan: plan.Plan{Hosts: map[string]string{cp: "cp", worker: "w"}},
+				Plan: plan.Plan{
+					Hosts: map[string]string{cp: "cp", worker: "w"}, Nodes: map[string]string{cp: "cp", worker: "w"},
+				},
 			}
 			p.Observed.World.API.Reached, p.Observed.World.Etcd.Reached = c.api, c.etcd
 			p.Observed.World.API.Nodes = []observed.Node{

@@ -118,9 +118,9 @@ func (r Apply) limit(in planInput) (map[string]bool, error) {
 	if r.Selector == nil {
 		return named, nil
 	}
-	out, want := map[string]bool{}, in.Decide.Want
+	out, want, nodes := map[string]bool{}, in.Decide.Want, decide.NodeNames(in.Decide)
 	for _, h := range want.Hosts() {
-		if (named == nil || named[h.ID]) && r.Selector.Matches(labelsOf(h, in.Decide.Is)) {
+		if (named == nil || named[h.ID]) && r.Selector.Matches(labelsOf(h, nodes[h.ID].Name, in.Decide.Is)) {
 			out[h.ID] = true
 		}
 	}
@@ -130,14 +130,14 @@ func (r Apply) limit(in planInput) (map[string]bool, error) {
 	return out, nil
 }
 
-func labelsOf(h desired.Host, w observed.World) labels.Set {
+// labelsOf are the labels of the host as it is wanted, and those of its Node.
+func labelsOf(h desired.Host, node string, w observed.World) labels.Set {
 	out := labels.Set{}
 	for k, v := range h.Labels {
 		out[k] = v
 	}
-	name := plan.NodeName(h, w.Hosts[h.ID])
 	for _, n := range w.API.Nodes {
-		if n.Name == name {
+		if n.Name == node {
 			for k, v := range n.Labels {
 				out[k] = v
 			}

@@ -47,7 +47,7 @@ func scripts(
 func scriptInput(p Proposal, h desired.Host) (in script.Input, touched bool) {
 	world := p.Observed.World
 	in = script.Input{
-		Want: p.Want, Host: h, NodeName: p.Plan.Hosts[h.ID], Arch: world.Hosts[h.ID].Arch, OS: world.Hosts[h.ID].OS.ID,
+		Want: p.Want, Host: h, NodeName: p.Plan.NodeOf(h.ID), Arch: world.Hosts[h.ID].Arch, OS: world.Hosts[h.ID].OS.ID,
 		Epoch: plan.Epoch(p.Plan, p.Want, world),
 	}
 	if _, ok := p.Request.(Snapshots); ok {

@@ -23,6 +23,7 @@ import (
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/manifest"
+	"kubeone/internal/nodename"
 	"kubeone/internal/provider/ssh"
 )
 
@@ -103,7 +104,7 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 	node, _, err := certificates.ServingNames(csr)
 	possible := err == nil
-	expected := certificates.Expected{node: nil} // what nobody could have is not worth a look at the record
+	expected := certificates.Expected{node: {}} // what nobody could have is not worth a look at the record
 	if possible {
 		if expected, err = s.expected(ctx, node); err != nil {
 			return reconcile.Result{}, err
@@ -134,10 +135,10 @@ func (s *serving) expected(ctx context.Context, node string) (certificates.Expec
 	if err != nil {
 		return nil, err
 	}
-	out := certificates.Expected{}
+	out, names := certificates.Expected{}, ssh.NamesOf(r.loaded.Cluster, r.record)
 	for _, w := range r.loaded.Cluster.Hosts() {
 		if ssh.NodeName(w, r.record) == node {
-			out[node] = w.Names()
+			out[node] = names.Claim(w, node)
 			return out, nil
 		}
 	}
@@ -152,12 +153,13 @@ func (s *serving) expected(ctx context.Context, node string) (certificates.Expec
 		s.log.Warn("a Host gets no certificate", "reason", err.Error())
 		return out, nil
 	}
-	out[node] = []string{}
+	claim := nodename.Claim{Node: node, Known: true}
 	for _, address := range []string{h.Spec.Address, h.Spec.PrivateAddress} {
 		if _, err := netip.ParseAddr(address); err == nil {
-			out[node] = append(out[node], address)
+			claim.Names = append(claim.Names, address)
 		}
 	}
+	out[node] = claim
 	return out, nil
 }
 

@@ -81,7 +81,8 @@ func (d Difference) String() string {
 type Node struct {
 	Name           string            `json:"name"`
 	Addresses      []string          `json:"addresses,omitempty"`
-	Ready          Tri               `json:"ready"` // Unknown too when the kubelet stopped reporting
+	MachineID      string            `json:"machineID,omitempty"` // by its kubelet's word
+	Ready          Tri               `json:"ready"`               // Unknown too when the kubelet stopped reporting
 	Unschedulable  bool              `json:"unschedulable,omitempty"`
 	ControlPlane   bool              `json:"controlPlane,omitempty"`
 	KubeletVersion string            `json:"kubeletVersion,omitempty"` // without v

@@ -35,7 +35,8 @@ func Build(in Input) (Plan, []decide.Decision) {
 	}
 	if why != "" {
 		return Plan{
-			Format: FormatVersion, Cluster: b.plan.Cluster, Routes: b.plan.Routes, Hosts: b.names, Blocked: why,
+			Format: FormatVersion, Cluster: b.plan.Cluster, Routes: b.plan.Routes, Hosts: b.names, Nodes: b.plan.Nodes,
+			Blocked: why,
 		}, decisions
 	}
 	b.hooks()
@@ -70,15 +71,16 @@ func (b *builder) routes() []decide.Decision {
 const maxRoutes = 16
 
 type builder struct {
-	in      decide.Input // with the world as it is
-	world   *step.World  // as predicted so far
-	names   map[string]string
-	plan    Plan
-	barrier []string // IDs that every later step needs: repairs come first
-	first   string   // ID of the host whose uploads go before the other hosts'
-	init    string   // ID of the step that creates the cluster, if there is one
-	begun   []string // ID of the step that finishes a join which has reached etcd already
-	addons  []string // IDs of the steps of those addons without which no Node is ready
+	in        decide.Input      // with the world as it is
+	world     *step.World       // as predicted so far
+	names     map[string]string // what people call the hosts, by ID
+	nodeNames map[string]string // names of the hosts' Nodes, by ID
+	plan      Plan
+	barrier   []string // IDs that every later step needs: repairs come first
+	first     string   // ID of the host whose uploads go before the other hosts'
+	init      string   // ID of the step that creates the cluster, if there is one
+	begun     []string // ID of the step that finishes a join which has reached etcd already
+	addons    []string // IDs of the steps of those addons without which no Node is ready
 	// controllers is the ID of the step that applies the controllers, if there is one
 	controllers []string
 	// settings is the ID of the step that sets what is said of kube-proxy and cluster DNS, if there is one
@@ -92,11 +94,18 @@ type builder struct {
 
 // newBuilder begins a plan that does these routes.
 func newBuilder(in decide.Input, routes ...string) *builder {
-	names := displayNames(in)
-	return &builder{
-		in: in, names: names, world: step.NewWorld(in, names, condition.EpochBegun(&in.Want, &in.Is)),
-		plan: Plan{Format: FormatVersion, Cluster: in.Want.Name, Routes: routes, Hosts: names},
+	known := decide.NodeNames(in)
+	names, nodes := displayNames(in.Want, known), nodeNames(in.Want, known)
+	b := &builder{
+		in: in, names: names, nodeNames: nodes, world: step.NewWorld(in, nodes, condition.EpochBegun(&in.Want, &in.Is)),
+		plan: Plan{
+			Format: FormatVersion, Cluster: in.Want.Name, Routes: routes, Hosts: names, Nodes: map[string]string{},
+		},
 	}
+	for id, node := range known {
+		b.plan.Nodes[id] = node.Name
+	}
+	return b
 }
 
 // follow plans one route. It returns whether another one may follow.

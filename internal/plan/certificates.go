@@ -50,7 +50,7 @@ func (b *builder) unrenewable(d decide.Decision) string {
 	for _, h := range b.in.Want.ControlPlane {
 		a := d.Hosts[h.ID]
 		if a.Condition != condition.Healthy && !a.Condition.Installable() {
-			ill = append(ill, b.node(h)+" is "+string(a.Condition)+": "+strings.Join(problem.Whats(a.Reasons), "; "))
+			ill = append(ill, b.name(h)+" is "+string(a.Condition)+": "+strings.Join(problem.Whats(a.Reasons), "; "))
 		}
 	}
 	if len(ill) == 0 {
@@ -70,7 +70,7 @@ func (b *builder) renewEnding(d decide.Decision) bool {
 		case names == nil:
 			continue
 		case b.has(b.id(step.Regenerate, h)):
-			b.plan.Again = "certificates of " + b.node(h) + " come near their end, and are renewed once it is repaired"
+			b.plan.Again = "certificates of " + b.name(h) + " come near their end, and are renewed once it is repaired"
 			return false
 		}
 		previous = []string{b.renewOn(h, "less than 90 days are left of "+problem.List(names), previous)}

@@ -129,9 +129,9 @@ func (b *builder) unseenNodes(d decide.Decision) string {
 		switch a := d.Hosts[h.ID]; {
 		case a.Condition == condition.Healthy, a.Condition == condition.Empty:
 		case a.Condition.Silent():
-			out = append(out, b.node(h)+" ("+string(a.Condition)+")")
+			out = append(out, b.name(h)+" ("+string(a.Condition)+")")
 		default:
-			out = append(out, b.node(h)+" ("+string(a.Condition)+": kubeone plan says what to do)")
+			out = append(out, b.name(h)+" ("+string(a.Condition)+": kubeone plan says what to do)")
 		}
 	}
 	for _, name := range b.nodesElsewhere() {

@@ -27,7 +27,7 @@ func (b *builder) encrypt(d decide.Decision) bool {
 		changes := b.encryptionChanges(h, *e)
 		is := b.world.Is.Hosts[id]
 		if pods := decide.EditedPods(&is); len(pods) > 0 {
-			b.block("to change how Secrets are stored on " + b.node(h) + " would lose what somebody has changed in " +
+			b.block("to change how Secrets are stored on " + b.name(h) + " would lose what somebody has changed in " +
 				problem.List(pods) + ": undo that, or keep it elsewhere and run kubeone upgrade --force " +
 				"--discard-edits first")
 			return false
@@ -35,7 +35,7 @@ func (b *builder) encrypt(d decide.Decision) bool {
 		if i := b.member(h); i >= 0 {
 			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
 			if !verdict.Safe {
-				b.block("the etcd member of " + b.node(h) + " must not be stopped: " + verdict.Why)
+				b.block("the etcd member of " + b.name(h) + " must not be stopped: " + verdict.Why)
 				return false
 			}
 			if verdict.Outage {

@@ -56,7 +56,7 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	if !slices.ContainsFunc(b.plan.Steps, joins) {
 		last := decisions[len(decisions)-1]
 		return Plan{}, fmt.Errorf("%s could leave the cluster, and could not join it again: %s; run kubeone plan and "+
-			"see to that first", b.node(h), last.Trace[len(last.Trace)-1].Why)
+			"see to that first", b.name(h), last.Trace[len(last.Trace)-1].Why)
 	}
 	return b.plan, nil
 }
@@ -69,30 +69,27 @@ func removal(in decide.Input, id string, gone bool, route string) (*builder, err
 	b := newBuilder(in, route)
 	h := b.host(id)
 	id = cmp.Or(h.ID, id) // it may have been named by an address
-	if node := decide.Decide(in).Hosts[id].Node; node != "" {
-		b.names[id] = node // a host that is silent is known by its address
-	}
 	seen := b.world.Is.Hosts[id]
 	reached := seen.Reach == observed.Reached
 	machine := b.machineOn(h)
 	switch {
 	case machine != "" && !reached:
-		return nil, fmt.Errorf("%s belongs to %s", b.node(h), owner(machine))
+		return nil, fmt.Errorf("%s belongs to %s", b.name(h), owner(machine))
 	case b.world.Is.API.Reached != observed.Yes:
 		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s",
-			b.node(h), b.world.Is.API.Problem)
+			b.name(h), b.world.Is.API.Problem)
 	case b.controlPlane(h) && b.lastControlPlane(h):
 		return nil, b.endsCluster(h)
 	case seen.Reach == observed.Denied:
 		return nil, fmt.Errorf("%s is running and refuses the login (%s): correct the login, or switch "+
-			"the host off first", b.node(h), seen.Problem)
+			"the host off first", b.name(h), seen.Problem)
 	case !reached && !gone:
 		return nil,
 			fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or repair its network; "+
 				"if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are "+
-				"confirmed to be dead", b.node(h), seen.Problem)
+				"confirmed to be dead", b.name(h), seen.Problem)
 	case reached && gone:
-		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.node(h))
+		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.name(h))
 	}
 	var err error
 	if reached && (seen.Marker != nil || hasData(seen) || seen.Kubelet.Installed) {
@@ -119,11 +116,11 @@ func (b *builder) lastControlPlane(h desired.Host) bool {
 func (b *builder) endsCluster(h desired.Host) error {
 	if others := b.strangeVoters(h); len(others) > 0 {
 		return fmt.Errorf("%s is the last control-plane host of the manifest, and etcd has %s besides: nobody would "+
-			"reach the cluster any more; put the hosts of these into the manifest first", b.node(h),
+			"reach the cluster any more; put the hosts of these into the manifest first", b.name(h),
 			problem.List(others))
 	}
 	return fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone "+
-		"reset without --host", b.node(h))
+		"reset without --host", b.name(h))
 }
 
 // strangeVoters are the names of etcd's voters besides the host's own.
@@ -141,7 +138,7 @@ func (b *builder) strangeVoters(h desired.Host) []string {
 func (b *builder) unknownMembers(h desired.Host) error {
 	problem := cmp.Or(b.world.Is.Etcd.Problem, "no member of etcd was reached")
 	return fmt.Errorf("etcd's members are not known, and so not whether the quorum holds without %s: %s; bring etcd "+
-		"back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.node(h), problem)
+		"back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.name(h), problem)
 }
 
 // removeDead plans the removal of the member and the Node of a host that is dead or bare.
@@ -153,7 +150,7 @@ func (b *builder) removeDead(h desired.Host) error {
 		m := b.world.Is.Etcd.Members[i]
 		if m.Healthy == observed.Yes {
 			return fmt.Errorf("etcd member %s answers the others, so %s is running and only this machine cannot reach "+
-				"it: repair the network, and remove it without --unreachable", m.Name, b.node(h))
+				"it: repair the network, and remove it without --unreachable", m.Name, b.name(h))
 		}
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {

@@ -4,11 +4,13 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
@@ -40,7 +42,13 @@ type Plan struct {
 	// FirstContacts are fingerprints of host keys, by host ID, that approval of this plan records.
 	FirstContacts map[string]string `json:"firstContacts,omitempty"`
 	Hosts         map[string]string `json:"hosts"` // display name by host ID
+	// Nodes are the names that hosts have, or are to have, as Nodes, by host ID. A host whose own name is refused, or
+	// not known, has none.
+	Nodes map[string]string `json:"nodes,omitempty"`
 }
+
+// NodeOf is the name of the host's Node; where that is not known, the host's ID, which is the name of no Node.
+func (p Plan) NodeOf(host string) string { return cmp.Or(p.Nodes[host], strings.ToLower(host)) }
 
 // FormatVersion is the version of a saved plan's format.
 const FormatVersion = 2

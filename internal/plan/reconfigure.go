@@ -30,7 +30,7 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 		is := b.world.Is.Hosts[h.ID]
 		if pods := decide.EditedPods(&is); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
 			if !b.in.DiscardEdits {
-				b.block("to reconfigure " + b.node(h) + " would lose what somebody has changed in " +
+				b.block("to reconfigure " + b.name(h) + " would lose what somebody has changed in " +
 					problem.List(pods) + ": undo that, or keep it elsewhere and apply with --discard-edits")
 				return false
 			}
@@ -39,7 +39,7 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 		if i := b.member(h); i >= 0 {
 			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
 			if !verdict.Safe {
-				b.block("the etcd member of " + b.node(h) + " must not be stopped: " + verdict.Why)
+				b.block("the etcd member of " + b.name(h) + " must not be stopped: " + verdict.Why)
 				return false
 			}
 			if verdict.Outage && restartsControlPlane(d.Drift[h.ID]) {

@@ -279,7 +279,7 @@ func (b *builder) unasked() []string {
 	var out []string
 	for _, h := range b.in.Want.Workers {
 		if h.Machine == "" && b.in.Is.Hosts[h.ID].Reach != observed.Reached {
-			out = append(out, b.node(h))
+			out = append(out, b.name(h))
 		}
 	}
 	return out
@@ -291,9 +291,9 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	switch o.Copy.From {
 	case step.SurvivingMember:
 		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone",
-			b.node(target))
+			b.name(target))
 		for _, h := range b.maybeNewer(target, o) {
-			note("%s may have newer data: %s", b.node(h), b.progressOf(h, o))
+			note("%s may have newer data: %s", b.name(h), b.progressOf(h, o))
 		}
 	case step.BareSnapshot:
 		note("what was written after the snapshot is gone")
@@ -315,11 +315,11 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 		seen := b.in.Is.Hosts[h.ID]
 		if pods := b.discarded(target, &seen); len(pods) > 0 {
 			note("what somebody has changed in static pods of %s is not taken along, and kept there in "+
-				"/var/lib/kubeone-old: %s", b.node(h), strings.Join(pods, "; "))
+				"/var/lib/kubeone-old: %s", b.name(h), strings.Join(pods, "; "))
 		}
 		if seen.Reach != observed.Reached {
 			note("%s was confirmed to be destroyed: put its replacement into the manifest and apply; should it come "+
-				"back, apply moves its data aside", b.node(h))
+				"back, apply moves its data aside", b.name(h))
 		}
 	}
 }

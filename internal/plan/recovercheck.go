@@ -53,7 +53,7 @@ func (b *builder) ownCopy(c Copy) error {
 	}
 	for _, h := range b.in.Want.ControlPlane { // a worker has no say in this
 		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && !knowsCA(seen, c.CAHash) {
-			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash, b.node(h),
+			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash, b.name(h),
 				seen.CAHash)
 		}
 	}
@@ -110,12 +110,12 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 		switch {
 		case seen.Reach == observed.Reached && confirmed, seen.Reach == observed.Denied && confirmed:
 			errs = append(errs, fmt.Errorf("%s answers, so it is not destroyed: leave it out of --confirm-destroyed%s",
-				b.node(h), deniedWhy(seen)))
+				b.name(h), deniedWhy(seen)))
 		case seen.Reach == observed.Denied:
 			errs = append(errs, fmt.Errorf("%s answers and refuses the login, so etcd cannot be stopped there%s",
-				b.node(h), deniedWhy(seen)))
+				b.name(h), deniedWhy(seen)))
 		case seen.Reach != observed.Reached && !confirmed:
-			missing, flags = append(missing, b.node(h)), append(flags, "--confirm-destroyed "+b.node(h))
+			missing, flags = append(missing, b.name(h)), append(flags, "--confirm-destroyed "+b.node(h))
 		}
 	}
 	if len(missing) > 0 {
@@ -142,7 +142,7 @@ func (b *builder) workersAccountedFor(c Copy) error {
 			"that would not be stopped, and might serve the old data beside the new. Switch the machine off, and take "+
 			"it out of the manifest until the cluster is back; if you know that it is of this control plane, put it "+
 			"under controlPlane.hosts",
-			b.node(h)))
+			b.name(h)))
 	}
 	return errors.Join(errs...)
 }

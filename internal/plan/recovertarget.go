@@ -111,12 +111,12 @@ func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Ho
 func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
 	switch p := o.Progress[h.ID]; {
 	case !p.known():
-		return b.node(h) + " does not say how far it had got"
+		return b.name(h) + " does not say how far it had got"
 	case p.AtLeast:
 		return fmt.Sprintf("%s, whose etcd does not run, has revision %d on its disk and maybe a little more",
-			b.node(h), p.Revision)
+			b.name(h), p.Revision)
 	default:
-		return fmt.Sprintf("%s has revision %d", b.node(h), p.Revision)
+		return fmt.Sprintf("%s has revision %d", b.name(h), p.Revision)
 	}
 }
 
@@ -197,7 +197,7 @@ func (b *builder) noHolder() error {
 func (b *builder) nodes(hosts []desired.Host, separator string) string {
 	names := make([]string, 0, len(hosts))
 	for _, h := range hosts {
-		names = append(names, b.node(h))
+		names = append(names, b.name(h))
 	}
 	return strings.Join(names, separator)
 }
@@ -207,24 +207,24 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	seen := b.in.Is.Hosts[h.ID]
 	switch {
 	case h.Role != desired.ControlPlane:
-		return h, fmt.Errorf("%s is no control-plane host", b.node(h))
+		return h, fmt.Errorf("%s is no control-plane host", b.name(h))
 	case seen.Reach != observed.Reached:
-		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.node(h), seen.Problem)
+		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.name(h), seen.Problem)
 	case c.From == step.SurvivingMember && b.keeps(h): // its data and keys are taken back
 	case c.From == step.SurvivingMember && seen.EtcdData != observed.Yes &&
 		(seen.Marker == nil || !seen.Marker.Restoring):
-		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.node(h))
+		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.name(h))
 	case c.From != step.FullBackup && seen.PKI != observed.Yes:
 		return h, fmt.Errorf("%s lacks the cluster's CAs and service-account keys, and a %s does not contain them: "+
-			"recover from a backup", b.node(h), c.From)
+			"recover from a backup", b.name(h), c.From)
 	case c.From != step.FullBackup && condition.ExpiredCA(&seen) != nil:
 		return h, fmt.Errorf("on %s the CA has expired (%s), and nobody accepts what it signs: give it a new "+
 			"certificate for the same key first, below /etc/kubernetes/pki (openssl x509 -in ca.crt -signkey ca.key "+
-			"-days 3650 -out ca.new && mv ca.new ca.crt), or recover from a backup with a valid one", b.node(h),
+			"-days 3650 -out ca.new && mv ca.new ca.crt), or recover from a backup with a valid one", b.name(h),
 			strings.Join(condition.ExpiredCA(&seen), ", "))
 	case seen.APIServerVersion != "" && seen.APIServerVersion != b.in.Want.KubernetesVersion:
 		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and "+
-			"upgrade afterwards", b.node(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
+			"upgrade afterwards", b.name(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
 	}
 	return h, nil
 }

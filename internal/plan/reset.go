@@ -55,7 +55,7 @@ func Reset(in decide.Input, o ResetOptions) (Plan, error) {
 		case o.Purge && err == nil:
 			b.purge(h, whole, len(b.plan.Steps) > before)
 		case len(b.world.Is.Hosts[id].Kept) > 0:
-			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s keeps %s until kubeone reset --purge", b.node(h),
+			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s keeps %s until kubeone reset --purge", b.name(h),
 				strings.Join(b.world.Is.Hosts[id].Kept, ", ")))
 		}
 	}
@@ -71,28 +71,28 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	switch {
 	case seen.Reach != observed.Reached:
 		if machine := b.machineOn(h); machine != "" && !whole {
-			return fmt.Errorf("%s belongs to %s", b.node(h), owner(machine))
+			return fmt.Errorf("%s belongs to %s", b.name(h), owner(machine))
 		}
 		if !whole {
-			return fmt.Errorf("%s cannot be reached, so it cannot be reset: %s", b.node(h), seen.Problem)
+			return fmt.Errorf("%s cannot be reached, so it cannot be reset: %s", b.name(h), seen.Problem)
 		}
 		b.plan.Notes = append(b.plan.Notes,
-			fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.node(h), seen.Problem))
+			fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.name(h), seen.Problem))
 		return nil
 	case seen.Unwritable != "" && !b.controlPlane(h):
 		if !whole {
-			return unwritable(b.node(h), seen)
+			return unwritable(b.name(h), seen)
 		}
 		b.plan.Notes = append(b.plan.Notes,
-			fmt.Sprintf("%s cannot be locked and will not be reset: %s", b.node(h), seen.Unwritable))
+			fmt.Sprintf("%s cannot be locked and will not be reset: %s", b.name(h), seen.Unwritable))
 		return nil
 	case seen.Marker != nil && seen.Marker.Cluster != b.in.Want.Name:
-		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.node(h), seen.Marker.Cluster, b.in.Want.Name)
+		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.name(h), seen.Marker.Cluster, b.in.Want.Name)
 	case seen.Marker != nil && seen.Marker.Machine != h.Machine:
-		return fmt.Errorf("%s belongs to %s", b.node(h), owner(seen.Marker.Machine))
+		return fmt.Errorf("%s belongs to %s", b.name(h), owner(seen.Marker.Machine))
 	case seen.Marker == nil && hasData(seen):
 		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); look at /etc/kubernetes and "+
-			"/var/lib/etcd there, and clean it by hand", b.node(h))
+			"/var/lib/etcd there, and clean it by hand", b.name(h))
 	case seen.Marker == nil && !seen.Kubelet.Installed:
 		return nil // bare, as far as we are concerned: a container runtime that is there is somebody else's
 	}
@@ -192,7 +192,7 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 	if whole || b.world.Is.API.Reached != observed.Yes {
 		if !whole && b.isMember(h) {
 			return nil, fmt.Errorf("%s is in the cluster, whose API does not answer: it cannot be taken out safely; "+
-				"to end the whole cluster, reset without --host", b.node(h))
+				"to end the whole cluster, reset without --host", b.name(h))
 		}
 		return nil, nil
 	}
@@ -227,7 +227,7 @@ func (b *builder) mayLeave(h desired.Host) error {
 	case b.in.Want.IsEndpoint(h) && len(b.in.Want.ControlPlane) > 1:
 		return fmt.Errorf("%s is the API's endpoint (%s): every kubelet dials it, and would find nothing there; let "+
 			"that address lead to a load balancer or another control-plane host first, and give this host another one "+
-			"in the manifest", b.node(h), b.in.Want.Endpoint.Host)
+			"in the manifest", b.name(h), b.in.Want.Endpoint.Host)
 	case data && b.world.Is.Etcd.Reached != observed.Yes:
 		return b.unknownMembers(h)
 	}
@@ -249,7 +249,7 @@ func (b *builder) controlPlane(h desired.Host) bool {
 // contradictions is why hosts cannot be told from one another, or are not what the manifest says: nothing may be done
 // to any of them then.
 func contradictions(in decide.Input) error {
-	names := displayNames(in)
+	names := displayNames(in.Want, decide.NodeNames(in))
 	var errs []error
 	for _, p := range decide.Contradictions(in) {
 		errs = append(errs, errors.New(problemText(names, p)))

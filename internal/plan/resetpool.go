@@ -123,7 +123,7 @@ func (b *builder) leavesMachine(h desired.Host) bool {
 		return false
 	}
 	b.plan.Notes = append(b.plan.Notes,
-		fmt.Sprintf("%s belongs to Machine %s and stays as it is, with all that is on it", b.node(h), m.Machine))
+		fmt.Sprintf("%s belongs to Machine %s and stays as it is, with all that is on it", b.name(h), m.Machine))
 	return true
 }
 

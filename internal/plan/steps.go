@@ -16,16 +16,31 @@ import (
 	"kubeone/internal/step"
 )
 
-// displayNames are what people call the hosts: the manifest's hostname, else the host's own, else its address. A worker
-// is not called by its own word as a control-plane host is.
-func displayNames(in decide.Input) map[string]string {
-	names, taken := map[string]string{}, map[string]bool{}
-	for _, h := range in.Want.Hosts() { // control plane first
-		name := NodeName(h, in.Is.Hosts[h.ID])
-		if h.Role == desired.Worker && h.Hostname == "" && taken[name] {
-			name = h.ID
+// displayNames are what people call the hosts: the manifest's hostname, or the name of the Node that the cluster knows
+// as theirs; else the manifest's ID or address, with the name that the host gives itself behind it. A name that is
+// refused is not among them.
+func displayNames(want desired.Cluster, nodes map[string]decide.NodeName) map[string]string {
+	names := map[string]string{}
+	for _, h := range want.Hosts() {
+		switch node := nodes[h.ID]; {
+		case h.Hostname != "":
+			names[h.ID] = strings.ToLower(h.Hostname)
+		case node.Known:
+			names[h.ID] = node.Name
+		case node.Name != "":
+			names[h.ID] = h.ID + " (" + node.Name + ")"
+		default:
+			names[h.ID] = h.ID
 		}
-		names[h.ID], taken[name] = name, taken[name] || h.Role == desired.ControlPlane
+	}
+	return names
+}
+
+// nodeNames are the names of the hosts' Nodes, by host ID; its ID, which is no Node's name, of a host without one.
+func nodeNames(want desired.Cluster, nodes map[string]decide.NodeName) map[string]string {
+	names := map[string]string{}
+	for _, h := range want.Hosts() {
+		names[h.ID] = cmp.Or(nodes[h.ID].Name, strings.ToLower(h.ID))
 	}
 	return names
 }
@@ -52,18 +67,13 @@ func (b *builder) artifacts(h desired.Host) desired.Artifacts {
 	return a
 }
 
-func (b *builder) node(h desired.Host) string { return b.names[h.ID] }
+// node is the name of the host's Node, and name what people call the host.
+func (b *builder) node(h desired.Host) string { return b.nodeNames[h.ID] }
 
-// id is the ID of a step on a host. Hosts that share a name, as copies of one disk image do, are told apart by
-// their own IDs.
-func (b *builder) id(k step.Kind, h desired.Host) string {
-	for id, name := range b.names {
-		if id != h.ID && name == b.names[h.ID] {
-			return string(k) + "/" + h.ID
-		}
-	}
-	return string(k) + "/" + b.names[h.ID]
-}
+func (b *builder) name(h desired.Host) string { return b.names[h.ID] }
+
+// id is the ID of a step on a host.
+func (b *builder) id(k step.Kind, h desired.Host) string { return string(k) + "/" + b.node(h) }
 
 func (b *builder) has(id string) bool {
 	_, ok := b.plan.Step(id)

@@ -100,7 +100,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 		if i := b.member(h); i >= 0 {
 			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
 			if !verdict.Safe {
-				b.block("the etcd member of " + b.node(h) + " must not be stopped: " + verdict.Why)
+				b.block("the etcd member of " + b.name(h) + " must not be stopped: " + verdict.Why)
 				return nil
 			}
 			if verdict.Outage {

@@ -28,7 +28,8 @@ func Worker(in decide.WorkerInput) (Plan, []decide.Decision) {
 	}
 	if err := errors.Join(b.refused...); err != nil {
 		return Plan{
-			Format: FormatVersion, Cluster: b.plan.Cluster, Routes: b.plan.Routes, Hosts: b.names, Blocked: err.Error(),
+			Format: FormatVersion, Cluster: b.plan.Cluster, Routes: b.plan.Routes, Hosts: b.names, Nodes: b.plan.Nodes,
+			Blocked: err.Error(),
 		}, decisions
 	}
 	b.revokeTokens()

@@ -21,6 +21,7 @@ func nodeOf(n corev1.Node) observed.Node {
 		Name: told(n.Name), Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
 		KubeletVersion: strings.TrimPrefix(told(n.Status.NodeInfo.KubeletVersion), "v"),
 		Runtime:        told(n.Status.NodeInfo.ContainerRuntimeVersion),
+		MachineID:      told(n.Status.NodeInfo.MachineID),
 		Labels:         n.Labels, Annotations: maps.Clone(n.Annotations),
 	}
 	for key, value := range out.Annotations {

@@ -107,6 +107,8 @@ const (
 	HostnameChanged Code = "HostnameChanged"
 	RoleChanged     Code = "RoleChanged"
 	HostMoved       Code = "HostMoved"
+	HostNameTaken   Code = "HostNameTaken"
+	HostRenamed     Code = "HostRenamed"
 )
 
 // Machines and their hosts. docs/problems.md explains each.

@@ -35,7 +35,7 @@ func samples() Parameters {
 		"count":     1, "deployed": "flannel", "error": "dial tcp 203.0.113.13:22: i/o timeout", "have": 900,
 		"healthy": 1,
 		"hosts":   []string{"cp-1", "cp-2", "cp-3"}, "items": []string{"kubelet.conf", "PKI"}, "kernel": "4.18.0",
-		"id": "cp-a", "says": "cp-b", "owner": "host cp-b", "other": "203.0.113.14", "found": "203.0.113.15",
+		"id": "cp-a", "says": "cp-b", "owner": "host cp-b", "holder": "the API's endpoint", "other": "203.0.113.14", "found": "203.0.113.15",
 		"containerd": "1.7.22", "kubelet": "1.32.9", "limit": "30s", "list": "controlPlane.hosts",
 		"digest": "0a1b2c", "file": "/etc/kubernetes/enc.yaml", "key": "kubeone-1",
 		"machineID": "0a1b2c", "machine": "kube-system/pool-1",

@@ -1,6 +1,6 @@
 package problem
 
-func identityRows() [6]row {
+func identityRows() [8]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostIDDuplicate, class: ClassConfig,
@@ -42,6 +42,23 @@ func identityRows() [6]row {
 			meaning: "A host was recognised at another address than the manifest gives it. Nothing is stopped by this.",
 			what:    "the manifest has it at {address}, and its machine answers at {found}",
 			do:      "correct the address in the manifest",
+		},
+		{
+			code: HostNameTaken, class: ClassConfig,
+			meaning: "A host calls itself by a name that belongs to another Node, a Machine or the cluster itself. " +
+				"The manifest does not give the host a name.",
+			what: `the host calls itself "{name}", which is {holder}`,
+			do: "if you did not name it so, examine the host: it may be compromised; otherwise rename it with " +
+				"hostnamectl set-hostname, or set its hostname in the manifest; of a Node whose host is gone for good, " +
+				"delete the Node first",
+		},
+		{
+			code: HostRenamed, class: ClassConfig,
+			meaning: "A host is known as one Node and calls itself by another name. The manifest does not give it a name.",
+			what:    `the cluster knows the host as Node "{node}", and the host calls itself "{says}"`,
+			do: "if you did not rename it, examine the host: it may be compromised; otherwise put its name back with " +
+				"hostnamectl set-hostname {node}, or set its hostname in the manifest; for a new machine under another " +
+				"name, delete the old Node first",
 		},
 	}
 }

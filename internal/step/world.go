@@ -133,6 +133,7 @@ func (w *World) nodeOf(h desired.Host, kubelet string) {
 	}
 	w.node(w.Names[h.ID], func(n *observed.Node) {
 		n.Ready, n.ControlPlane = observed.Yes, h.Role == desired.ControlPlane
+		n.MachineID = w.Is.Hosts[h.ID].MachineID
 		if kubelet != "" {
 			n.KubeletVersion = kubelet
 		}

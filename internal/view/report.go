@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
-	"kubeone/internal/plan"
 	"kubeone/internal/problem"
 )
 
@@ -152,5 +152,5 @@ func (st StatusInput) name(id string) string {
 	if node := st.Decision.Hosts[h.ID].Node; node != "" {
 		return node
 	}
-	return plan.NodeName(h, st.World.Hosts[h.ID])
+	return cmp.Or(h.Hostname, h.ID)
 }

@@ -51,6 +51,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/host/sshtest"
 	"kubeone/internal/manager"
+	"kubeone/internal/nodename"
 	"kubeone/internal/pool"
 	"kubeone/internal/probe"
 	provide "kubeone/internal/provider/ssh"
@@ -361,11 +362,11 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 	must(err)
 	must(lock.Release(ctx))
 
-	token, id, err := own.CreateJoinToken(ctx, "r", "w-9", time.Minute)
+	token, id, err := own.CreateJoinToken(ctx, "r", nodename.Claim{Node: "w-9"}, time.Minute)
 	must(err)
 	approvesTheFirst(t, config, own, id, "w-9")
 	must(own.RevokeJoinToken(ctx, id))
-	_, _, err = own.CreateJoinToken(ctx, "r", "w-9", time.Minute)
+	_, _, err = own.CreateJoinToken(ctx, "r", nodename.Claim{Node: "w-9"}, time.Minute)
 	must(err)
 	must(own.RevokeJoinTokens(ctx, "r"))
 	if token == "" {
@@ -455,7 +456,7 @@ func approvesTheFirst(t *testing.T, config *rest.Config, own *cluster.Client, id
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, open, err := own.Decide(t.Context(), csr, certificates.Expected{node: {}})
+	d, open, err := own.Decide(t.Context(), csr, certificates.Expected{node: {Node: node}})
 	if err != nil || !open || !d.Approved {
 		t.Errorf("the first certificate of %s: %+v, %t, %v", node, d, open, err)
 	}

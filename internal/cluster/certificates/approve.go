@@ -130,11 +130,14 @@ func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSig
 			return Decision{}, false, nil // a Node renews its own, which the cluster's own approver decides
 		}
 		d.Node, refusal = jointoken.Issuer(c).NodeOf(ctx, csr.Spec.Username, time.Now())
-		if apicall.Classify(refusal) == apicall.Transient {
-			return Decision{}, false, refusal
-		}
 		if refusal == nil {
 			refusal = CheckBootstrap(csr, d.Node, expected)
+		}
+		if refusal == nil { // a Node of that name may have come since the token was made
+			refusal = jointoken.Issuer(c).CheckNode(ctx, expected[d.Node])
+		}
+		if apicall.Classify(refusal) == apicall.Transient {
+			return Decision{}, false, refusal
 		}
 	default:
 		return Decision{}, false, nil

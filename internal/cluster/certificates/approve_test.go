@@ -16,6 +16,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/clustertest"
 	"kubeone/internal/cluster/jointoken"
+	"kubeone/internal/desired"
 	"kubeone/internal/retry"
 )
 
@@ -39,6 +40,45 @@ func approvals(t *testing.T, c Approver) map[string]bool {
 			csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
 	}
 	return out
+}
+
+// A Node of the token's name that is another host's may have come since the token was made.
+func TestNoTokenGivesTheIdentityOfAnotherHostsNode(t *testing.T) {
+	t.Parallel()
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "bootstrap-token-aaaaaa", Namespace: "kube-system",
+			Annotations: map[string]string{jointoken.NodeAnnotation: "cp-1"},
+		},
+		Type: corev1.SecretTypeBootstrapToken,
+		Data: map[string][]byte{"expiration": []byte(time.Now().Add(time.Minute).Format(time.RFC3339))},
+	}
+	for name, c := range map[string]struct {
+		address, owner, reason string
+	}{
+		"its own":         {address: "10.0.0.1"},
+		"another host's":  {"10.0.0.9", "", "the Node cp-1 has other addresses than the host: 10.0.0.9"},
+		"that of Machine": {"10.0.0.1", "uid-7", "the Node cp-1 is that of Machine uid-7"},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{}}}
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.address}}
+		if c.owner != "" {
+			node.Labels[desired.OwnerLabel] = c.owner
+		}
+		claimed := expectedHosts()
+		claim := claimed["cp-1"]
+		claim.Known = false
+		claimed["cp-1"] = claim
+		a, _ := faked(t, token, node, request(t, bootstrap))
+		var got Decision
+		if err := a.ApprovePending(t.Context(), claimed, func(d Decision) { got = d }); err != nil {
+			t.Fatal(err)
+		}
+		want := Decision{Request: "csr-1", Node: "cp-1", Approved: c.reason == "", Reason: c.reason}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
 }
 
 func TestServeApprovalsLeavesOthersAlone(t *testing.T) {

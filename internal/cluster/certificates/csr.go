@@ -10,12 +10,14 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"kubeone/internal/nodename"
 )
 
-// Expected is what each node may be called and reached at: names and IP addresses, by node name. The node's own name
-// is always allowed. What a Node object says of its addresses does not belong here: the kubelet, who asks for the
-// certificate, wrote it.
-type Expected map[string][]string
+// Expected are the hosts that may have certificates as Nodes, by node name, with the names and addresses that each may
+// be reached at. The node's own name is allowed where it is not another's (nodename.Names.Holder). What a Node object
+// says of its addresses does not belong here: the kubelet, who asks for the certificate, wrote it.
+type Expected map[string]nodename.Claim
 
 // nodeUser and nodeGroup are how a kubelet presents itself.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
@@ -33,13 +35,17 @@ func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expect
 	if node, err = requester(csr); err != nil {
 		return "", err
 	}
-	allowed, known := expected[node]
+	claim, known := expected[node]
 	if !known {
 		return node, fmt.Errorf("node %q is not one of the manifest's hosts", node)
 	}
 	request, err := checkRequest(csr, certificatesv1.UsageServerAuth, node)
 	if err != nil {
 		return node, err
+	}
+	allowed := claim.Names
+	if claim.Check() == nil {
+		allowed = append(slices.Clone(allowed), node)
 	}
 	return node, checkNames(request, node, allowed)
 }
@@ -52,8 +58,12 @@ func CheckBootstrap(csr *certificatesv1.CertificateSigningRequest, node string, 
 	if !slices.Contains(csr.Spec.Groups, bootstrapGroup) {
 		return fmt.Errorf("it was made by %q, which is not the bearer of a join token", csr.Spec.Username)
 	}
-	if _, known := expected[node]; !known {
+	claim, known := expected[node]
+	if !known {
 		return fmt.Errorf("its join token is for node %q, which is not one of the manifest's hosts", node)
+	}
+	if err := claim.Check(); err != nil {
+		return err
 	}
 	request, err := checkRequest(csr, certificatesv1.UsageClientAuth, node)
 	if err != nil {
@@ -88,7 +98,7 @@ func ServingNames(csr *certificatesv1.CertificateSigningRequest) (node string, n
 	for _, ip := range request.IPAddresses {
 		names = append(names, ip.String())
 	}
-	return node, names, checkNames(request, node, names)
+	return node, names, checkNames(request, node, names) // all of them would be allowed
 }
 
 // checkRequest reads a request that may be for a certificate of the node's, to be used for that and what goes with it.
@@ -152,7 +162,7 @@ func checkNames(request *x509.CertificateRequest, node string, allowed []string)
 	if len(request.DNSNames)+len(request.IPAddresses) == 0 {
 		return errors.New("it asks for no name and no address")
 	}
-	names, addresses := map[string]bool{strings.ToLower(node): true}, map[netip.Addr]bool{}
+	names, addresses := map[string]bool{}, map[netip.Addr]bool{}
 	for _, one := range allowed {
 		if ip, err := netip.ParseAddr(one); err == nil {
 			addresses[ip.Unmap().WithZone("")] = true

@@ -54,8 +54,14 @@ func request(t *testing.T, change func(*serving)) *certificatesv1.CertificateSig
 
 func expectedHosts() Expected {
 	return Expected{
-		"cp-1": {"10.0.0.1", "192.0.2.1", "fd00:0:0::1", "CP-1.example.com"},
-		"cp-2": {"10.0.0.2"},
+		"cp-1": {
+			Node: "cp-1", Known: true, Names: []string{"10.0.0.1", "192.0.2.1", "fd00:0:0::1", "CP-1.example.com"},
+		},
+		"cp-2": {Node: "cp-2", Names: []string{"10.0.0.2"}},
+		// What a host without a hostname in the manifest calls itself, and is not its own.
+		"api.example.com": {
+			Node: "api.example.com", Names: []string{"10.0.0.3"}, Holder: "the API's endpoint",
+		},
 	}
 }
 
@@ -106,6 +112,11 @@ func TestServingRequestsAreApprovedOnlyForTheNodesOwnNamesAndAddresses(t *testin
 		"no name at all": {func(s *serving) { s.template.DNSNames, s.template.IPAddresses = nil, nil }, "no name"},
 		"no PEM":         {func(s *serving) { s.text = func([]byte) []byte { return []byte("x") } }, "PEM"},
 		"two requests":   {func(s *serving) { s.text = func(b []byte) []byte { return append(b, b...) } }, "one PEM"},
+		"a node that has the API's name": {func(s *serving) {
+			s.spec.Username = "system:node:api.example.com"
+			s.template.Subject.CommonName = "system:node:api.example.com"
+			s.template.DNSNames, s.template.IPAddresses = []string{"api.example.com"}, nil
+		}, "api.example.com"},
 		"a broken request": {func(s *serving) {
 			s.text = func([]byte) []byte {
 				return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte{1}})
@@ -167,6 +178,9 @@ func TestAJoinTokenIsGoodForOneNodesIdentityAndNothingElse(t *testing.T) {
 		"with a name": {"cp-1", func(s *serving) { s.template.DNSNames = []string{"cp-1"} }, "names or addresses"},
 		"with an address": {"cp-1", func(s *serving) { s.template.IPAddresses = []net.IP{net.ParseIP("10.0.0.1")} },
 			"names or addresses"},
+		"a name that is the API's": {"api.example.com", func(s *serving) {
+			s.template.Subject.CommonName = "system:node:api.example.com"
+		}, "the API's endpoint"},
 		"a stolen request": {"cp-1", func(s *serving) { s.text = forged }, "own key"},
 	}
 	for name, c := range cases {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/nodename"
 )
 
 // MaxTTL is the longest life of a join token.
@@ -63,16 +64,25 @@ func randomText(n int) string {
 	return text.String()
 }
 
-// CreateJoinToken makes a bootstrap token with which that Node may join, for at most MaxTTL. The token is a secret; its
-// ID is not. The run's ID goes into the token's description.
-func (c Issuer) CreateJoinToken(ctx context.Context, runID, node string, ttl time.Duration) (token, id string,
-	err error) {
+// CreateJoinToken makes a bootstrap token with which the claim's Node may join, for at most MaxTTL. It is an error if
+// the host must not be that Node: the name is another's, or a Node of that name exists that is not the host's. The
+// token is a secret; its ID is not. The run's ID goes into the token's description.
+func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodename.Claim, ttl time.Duration) (
+	token, id string, err error) {
+	if err := claim.Check(); err != nil {
+		return "", "", apicall.Wrap("create a join token for", claim.Node, err)
+	}
+	if err := apicall.Retry(ctx, "create a join token for", claim.Node, func(ctx context.Context) error {
+		return c.CheckNode(ctx, claim)
+	}); err != nil {
+		return "", "", err
+	}
 	if ttl <= 0 || ttl > MaxTTL {
 		return "", "",
 			apicall.Wrap("create a join token", "", fmt.Errorf("it would live %s; allowed is up to %s", ttl, MaxTTL))
 	}
 	token, id = New()
-	secret := secretOf(token, runID, node, time.Now().Add(ttl))
+	secret := secretOf(token, runID, claim.Node, time.Now().Add(ttl))
 	err = apicall.Retry(ctx, "create join token", id, func(ctx context.Context) error {
 		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret,
 			metav1.CreateOptions{FieldManager: apicall.FieldManager})
@@ -85,6 +95,23 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID, node string, ttl tim
 		return "", "", err
 	}
 	return token, id, nil
+}
+
+// CheckNode returns why the host must not be the claim's Node by the Node that exists; nil if it may, or there is none.
+// That the API does not answer is a transient error.
+func (c Issuer) CheckNode(ctx context.Context, claim nodename.Claim) error {
+	n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, claim.Node, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return apicall.Wrap("read Node", claim.Node, err)
+	}
+	var addresses []string
+	for _, a := range n.Status.Addresses {
+		addresses = append(addresses, a.Address)
+	}
+	return claim.CheckNode(addresses, n.Labels)
 }
 
 func secretOf(token, runID, node string, expires time.Time) *corev1.Secret {

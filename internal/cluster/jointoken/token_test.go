@@ -15,6 +15,7 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/nodename"
 )
 
 func TestTokensHaveTheFormThatTheAPIWantsAndAreNotRepeated(t *testing.T) {
@@ -44,7 +45,7 @@ func TestCreatedTokenIsABootstrapSecretOfThisRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t)
 		clustertest.FailOnce(api, "create", "secrets", apierrors.NewServiceUnavailable("restarting"))
-		token, id, err := c.CreateJoinToken(t.Context(), "run-7", "worker-1", 10*time.Minute)
+		token, id, err := c.CreateJoinToken(t.Context(), "run-7", nodename.Claim{Node: "worker-1"}, 10*time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +79,7 @@ func TestTokensThatLiveTooLongAreRefused(t *testing.T) {
 	t.Parallel()
 	c, api := faked(t)
 	for _, ttl := range []time.Duration{0, -time.Second, MaxTTL + time.Second} {
-		_, _, err := c.CreateJoinToken(t.Context(), "run", "worker-1", ttl)
+		_, _, err := c.CreateJoinToken(t.Context(), "run", nodename.Claim{Node: "worker-1"}, ttl)
 		if apicall.Classify(err) != apicall.Terminal {
 			t.Errorf("%s: got %v, want a terminal error", ttl, err)
 		}
@@ -88,12 +89,38 @@ func TestTokensThatLiveTooLongAreRefused(t *testing.T) {
 	}
 }
 
+func TestNoTokenIsMadeForTheNodeOfAnother(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
+	for name, c := range map[string]struct {
+		claim  nodename.Claim
+		reason string // "" means that a token is made
+	}{
+		"its own Node":     {nodename.Claim{Node: "worker-1", Names: []string{"10.0.0.1"}}, ""},
+		"by the manifest":  {nodename.Claim{Node: "worker-1", Known: true}, ""},
+		"no Node yet":      {nodename.Claim{Node: "worker-2", Names: []string{"10.0.0.2"}}, ""},
+		"another's Node":   {nodename.Claim{Node: "worker-1", Names: []string{"10.0.0.2"}}, "other addresses"},
+		"the API's name":   {nodename.Claim{Node: "api", Holder: "the API's endpoint"}, "the API's endpoint"},
+		"without any name": {nodename.Claim{}, "no name"},
+	} {
+		issuer, api := faked(t, node)
+		_, _, err := issuer.CreateJoinToken(t.Context(), "run", c.claim, time.Minute)
+		switch made := len(clustertest.Writes(api)) > 0; {
+		case made != (c.reason == "") || made != (err == nil):
+			t.Errorf("%s: made a token: %v, error %v", name, made, err)
+		case err != nil && !strings.Contains(err.Error(), c.reason):
+			t.Errorf("%s: %v; want it to name %q", name, err, c.reason)
+		}
+	}
+}
+
 func TestTokenNeverAppearsInAnError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t)
 		clustertest.FailOnce(api, "create", "secrets", errors.New("forbidden"))
-		token, _, err := c.CreateJoinToken(t.Context(), "run", "worker-1", time.Minute)
+		token, _, err := c.CreateJoinToken(t.Context(), "run", nodename.Claim{Node: "worker-1"}, time.Minute)
 		if err == nil || token != "" {
 			t.Errorf("got token %q, error %v; want only an error", token, err)
 		}

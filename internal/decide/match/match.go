@@ -9,6 +9,7 @@ import (
 
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
+	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 )
 
@@ -42,24 +43,11 @@ func At(want *desired.Host, n *observed.Node) bool {
 // Owns reports whether a Node with the host's name is the host's. A name that only the host itself gives is not enough:
 // the Node must have one of the host's addresses, where it has any. Otherwise a host could have another one drained.
 func Owns(want *desired.Host, n *observed.Node) bool {
-	if want.Hostname != "" {
-		return true
-	}
-	addressed := false
-	for _, a := range n.Addresses {
-		if _, err := netip.ParseAddr(a); err != nil {
-			continue // its name
-		}
-		addressed = true
-		if slices.ContainsFunc(addresses(want), func(own string) bool { return sameIP(own, a) }) {
-			return true
-		}
-	}
-	return !addressed
+	return want.Hostname != "" || nodename.ShareAddress(addresses(want), n.Addresses)
 }
 
 // OwnsAsMachine reports whether a Node with the host's name is that of the Machine which the host is to be: by its
-// label, or, if it has none, by the host's own note. Of a host of the manifest it says what Owns does.
+// label, or, if it has none, by the host's own note and its address. Of a host of the manifest it says what Owns does.
 func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool {
 	if want.Machine == "" {
 		return Owns(want, n)
@@ -68,7 +56,7 @@ func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool
 	case n.ControlPlane:
 		return false
 	case owner == "":
-		return is.Marker != nil && is.Marker.ID == want.ID
+		return is.Marker != nil && is.Marker.ID == want.ID && nodename.ShareAddress(addresses(want), n.Addresses)
 	default:
 		return owner == want.ID
 	}

@@ -23,6 +23,7 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/nodename"
 	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
 )
@@ -340,5 +341,5 @@ func NodeAddress(h *kubeone.Host) string { return cmp.Or(h.Spec.PrivateAddress, 
 
 // SameAddress reports whether two Hosts' Nodes would have one address.
 func SameAddress(a, b *kubeone.Host) bool {
-	return canonical(NodeAddress(a)) == canonical(NodeAddress(b))
+	return nodename.Canonical(NodeAddress(a)) == nodename.Canonical(NodeAddress(b))
 }

@@ -16,6 +16,7 @@ import (
 	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
+	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
@@ -86,7 +87,8 @@ func (a *api) always(ctx context.Context, what string) error {
 }
 
 // CreateJoinToken needs the API, and nothing else.
-func (a *api) CreateJoinToken(ctx context.Context, _, _ string, _ time.Duration) (token, id string, err error) {
+func (a *api) CreateJoinToken(ctx context.Context, _ string, _ nodename.Claim, _ time.Duration) (
+	token, id string, err error) {
 	return "abcdef.0123456789abcdef", "abcdef", a.always(ctx, "token")
 }
 

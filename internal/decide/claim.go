@@ -1,0 +1,120 @@
+package decide
+
+import (
+	"cmp"
+	"strings"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/nodename"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+// refuseName is why a host must not have the name that it gives itself; nil where the manifest gives the name, or the
+// host may have it. Nothing is done to a host whose name is refused.
+func (v *view) refuseName(s *hostState) *problem.Problem {
+	if s.Hostname != "" || s.is.Reach != observed.Reached || s.is.Hostname == "" {
+		return nil
+	}
+	says := strings.ToLower(s.is.Hostname)
+	claim := v.taken.Claim(*s.Host, says)
+	if holder := cmp.Or(claim.Holder, v.nodeHolder(s, claim)); holder != "" {
+		return &problem.Problem{
+			Code: problem.HostNameTaken, Host: s.ID, Parameters: problem.Parameters{"name": says, "holder": holder},
+		}
+	}
+	if known := v.knownName(s); known != "" && known != says {
+		return &problem.Problem{
+			Code: problem.HostRenamed, Host: s.ID, Parameters: problem.Parameters{"node": known, "says": says},
+		}
+	}
+	return nil
+}
+
+// knownName is the name by which the cluster knows the host as a Node: by its record, else, of a host that has joined
+// or begun to, by its own note. It is "" where it knows none. A Node that is gone binds no host to its name.
+func (v *view) knownName(s *hostState) string {
+	if name := v.taken.Recorded(s.ID); name != "" {
+		return name
+	}
+	if m := s.is.Marker; m != nil && m.Cluster == v.in.Want.Name && s.Condition != condition.Empty {
+		return strings.ToLower(m.Node)
+	}
+	return ""
+}
+
+// nodeHolder says whose the Node, or the member of etcd, of the claimed name is, if it is not the host's.
+func (v *view) nodeHolder(s *hostState, claim nodename.Claim) string {
+	if claim.Known {
+		return ""
+	}
+	n := v.nodes[claim.Node]
+	switch {
+	case n == nil:
+	case claim.CheckNode(n.Addresses, n.Labels) != nil:
+		return "another host's Node"
+	case s.Condition != condition.Empty && n.MachineID != "" && s.is.MachineID != "" && n.MachineID != s.is.MachineID:
+		return "the Node of another machine"
+	}
+	for i := range v.in.Is.Etcd.Members {
+		if m := &v.in.Is.Etcd.Members[i]; m.Name == claim.Node && m.Healthy == observed.Yes && s.Etcd != m.ID {
+			return "another host's member of etcd"
+		}
+	}
+	return ""
+}
+
+// refuseNames finds the hosts whose own names are refused. Nothing of the cluster's is taken for such a host's by that
+// name.
+func (v *view) refuseNames() {
+	v.taken, v.nodes = nodename.Of(v.in.Want, v.in.Is.API), map[string]*observed.Node{}
+	for i := range v.in.Is.API.Nodes {
+		n := &v.in.Is.API.Nodes[i]
+		v.nodes[n.Name] = n
+	}
+	times := countNames(v.hosts)
+	for i := range v.hosts {
+		switch s := &v.hosts[i]; {
+		case v.posesAs(s) != "":
+			p := v.sameName(s.Node)
+			s.refused = &p
+		case !s.controlPlane() || times[s.Node] == 1: // a double name is told of once, of both (sameNames)
+			s.refused = v.refuseName(s)
+		}
+	}
+	for i := range v.hosts {
+		if s := &v.hosts[i]; s.refused != nil {
+			s.Node, s.node = "", nil
+		}
+	}
+}
+
+// countNames counts how many hosts have the name of a Node.
+func countNames(hosts []hostState) map[string]int {
+	times := make(map[string]int, len(hosts))
+	for i := range hosts {
+		times[hosts[i].Node]++
+	}
+	return times
+}
+
+// NodeName is the name of a host's Node.
+type NodeName struct {
+	Name string
+	// Known says that the manifest or the cluster knows the host by that name. Otherwise only the host itself says so.
+	Known bool
+}
+
+// NodeNames are the names that the hosts have as Nodes, or are to have, by host ID. A host whose own name is refused
+// has none, and neither has one whose name is not known, or is another one's too.
+func NodeNames(in Input) map[string]NodeName {
+	v, out := look(in), map[string]NodeName{}
+	times := countNames(v.hosts)
+	for i := range v.hosts {
+		if s := &v.hosts[i]; s.Node != "" && times[s.Node] == 1 {
+			known := s.node != nil || s.is.Hostname == "" || s.is.Reach != observed.Reached || v.taken.Claim(*s.Host, s.Node).Known
+			out[s.ID] = NodeName{s.Node, known}
+		}
+	}
+	return out
+}

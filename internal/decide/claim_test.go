@@ -1,0 +1,157 @@
+package decide
+
+import (
+	"slices"
+	"testing"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/problem"
+)
+
+// claimed is a healthy cluster whose manifest names no host, with Nodes that are none of its hosts': a Machine's, one
+// that was joined by hand, and one of a control plane that lives on without its host in the manifest.
+func claimed() *Input {
+	in := unnamed()
+	in.Want.Endpoint.Host = "api.example.com"
+	in.Want.Network.DNSDomain = "cluster.local"
+	in.Is.API.Nodes = append(in.Is.API.Nodes,
+		observed.Node{
+			Name: "pool-7", Addresses: []string{"10.0.2.7"}, Ready: observed.Yes,
+			Labels: map[string]string{desired.OwnerLabel: "uid-7"},
+		},
+		observed.Node{Name: "by-hand", Addresses: []string{"10.0.2.8"}, Ready: observed.Yes},
+		observed.Node{Name: "orphan", Addresses: []string{"10.0.2.9"}, Ready: observed.Yes, ControlPlane: true})
+	in.Is.API.Record.Nodes = map[string]string{"192.0.1.1": "w-1", "192.0.1.2": "w-2"}
+	return in
+}
+
+const liar = "192.0.1.1"
+
+// states are what the worker that claims a name may say of itself otherwise.
+func states() map[string]func(in *Input) {
+	return map[string]func(in *Input){
+		"healthy":     func(*Input) {},
+		"empty":       func(in *Input) { in.empties(liar) },
+		"partial":     func(in *Input) { in.change(liar, func(h *observed.Host) { h.Marker.Complete = false }) },
+		"regenerable": func(in *Input) { in.change(liar, func(h *observed.Host) { h.KubeletConf = observed.No }) },
+	}
+}
+
+// Whatever a worker says of itself, a name that is another's gets it nothing, and stops no work on others.
+func TestAClaimedNameGivesAWorkerNothing(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]problem.Code{
+		"pool-7": problem.HostNameTaken, "by-hand": problem.HostNameTaken, "orphan": problem.HostNameTaken,
+		"api.example.com": problem.HostNameTaken, "kubernetes.default.svc": problem.HostNameTaken,
+		"localhost": problem.HostNameTaken, "192.0.0.1": problem.HostNameTaken, "POOL-7": problem.HostNameTaken,
+		"cp-1": problem.HostNameDuplicate, "w-2": problem.HostNameDuplicate, "new-name": problem.HostRenamed,
+	} {
+		for state, is := range states() {
+			in := claimed()
+			is(in)
+			in.change(liar, func(h *observed.Host) { h.Hostname = name })
+			in.change("192.0.1.2", func(h *observed.Host) { h.Kubelet.Active = false }) // work on another worker
+			d := Decide(*in)
+			a := d.Hosts[liar]
+			if a.Condition != condition.Unclear || a.Reasons[0].Code != code || a.Node != "" {
+				t.Errorf("%s as %s: %+v", state, name, a)
+			}
+			if d.Route == fsm.Error || len(d.Restarts["192.0.1.2"]) == 0 {
+				t.Errorf("%s as %s: route %s, %+v", state, name, d.Route, d.Problems)
+			}
+			for what, hosts := range map[string][]string{"joins": d.Joins, "metadata": d.Metadata, "prepare": d.Prepare} {
+				if len(hosts) > 0 {
+					t.Errorf("%s as %s: %s %v", state, name, what, hosts)
+				}
+			}
+			if len(d.Regenerations) > 0 {
+				t.Errorf("%s as %s: regenerates %v", state, name, d.Regenerations)
+			}
+			if known := NodeNames(*in)[liar]; known.Name != "" {
+				t.Errorf("%s as %s: it is called %+v", state, name, known)
+			}
+		}
+	}
+}
+
+// A host's own name is good where it is free, or known to be the host's.
+func TestAnOwnNameIsGoodWhereItIsFree(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(in *Input)
+		says   string
+		known  bool
+	}{
+		"as recorded": {func(*Input) {}, "W-1", true},
+		"recorded, its Node at an old address": {func(in *Input) {
+			for i := range in.Is.API.Nodes {
+				if n := &in.Is.API.Nodes[i]; n.Name == "w-1" {
+					n.Addresses = []string{"10.0.9.9"}
+				}
+			}
+		}, "w-1", true},
+		"its Node, without a record": {func(in *Input) { in.Is.API.Record = nil }, "w-1", true},
+		"a new machine in place of one whose Node is gone": {func(in *Input) {
+			in.empties(liar)
+			in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == "w-1" })
+		}, "new-name", false},
+	} {
+		in := claimed()
+		c.change(in)
+		in.change(liar, func(h *observed.Host) { h.Hostname = c.says })
+		got := NodeNames(*in)[liar]
+		if got.Known != c.known || got.Name == "" {
+			t.Errorf("%s: %+v, %+v", name, got, Decide(*in).Hosts[liar].Reasons)
+		}
+	}
+}
+
+// The Node of a machine that is another one by its machine ID is not the host's; a new machine takes its place.
+func TestANodeOfAnotherMachineAtTheAddress(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{"empty": true, "partial": false, "regenerable": false} {
+		in := claimed()
+		states()[state](in)
+		in.Is.API.Record = nil
+		for i := range in.Is.API.Nodes {
+			in.Is.API.Nodes[i].MachineID = "another"
+		}
+		if got := NodeNames(*in)[liar].Name != ""; got != want {
+			t.Errorf("%s: may be its Node: %v", state, got)
+		}
+	}
+}
+
+// A control-plane host is trusted with more, so a claim of one stops everything until a person has judged it.
+func TestAClaimOfAControlPlaneHostStopsEverything(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"orphan", "api.example.com", "pool-7", "kubernetes"} {
+		in := claimed()
+		in.empties("192.0.0.3")
+		in.change("192.0.0.3", func(h *observed.Host) { h.Hostname = name })
+		if d := Decide(*in); d.Route != fsm.Error || !problem.Has(d.Problems, problem.HostNameTaken) {
+			t.Errorf("%s: %s, %+v", name, d.Route, d.Problems)
+		}
+	}
+}
+
+// Before there is a cluster, a reserved name stops the installation.
+func TestNoClusterBeginsWithAReservedName(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"192.0.0.1", "192.0.1.1"} {
+		in := bareHosts(1)
+		in.Want.Endpoint.Host = "api.example.com"
+		for _, hosts := range [][]desired.Host{in.Want.ControlPlane, in.Want.Workers} {
+			for i := range hosts {
+				hosts[i].Hostname = ""
+			}
+		}
+		in.change(id, func(h *observed.Host) { h.Hostname = "api.example.com" })
+		if d := Decide(in); d.Route != fsm.Error || !problem.Has(d.Problems, problem.HostNameTaken) {
+			t.Errorf("%s: %s, %+v", id, d.Route, d.Problems)
+		}
+	}
+}
