@@ -22,6 +22,7 @@ import (
 
 	"kubeone/internal/authority"
 	"kubeone/internal/etcd/snapshot"
+	"kubeone/internal/pattern"
 )
 
 // Format is the version of the format. Those of format 1 are not signed, and read all the same.
@@ -83,6 +84,8 @@ var (
 	ErrAltered       = errors.New("it was altered")
 	ErrNewer         = errors.New("it was written by a newer version of this program")
 	ErrIncomplete    = errors.New("the backup lacks a part")
+	ErrOtherTime     = errors.New("the time in its name is not when it was taken: another backup may have been put in " +
+		"its place")
 )
 
 // FileName is how a backup is called: the cluster's name, and the time in UTC.
@@ -95,6 +98,9 @@ const (
 	suffix     = ".tar.age"
 )
 
+// IsFileName reports whether a name ends as that of a backup.
+func IsFileName(name string) bool { return strings.HasSuffix(name, suffix) }
+
 // ParseFileName returns the time in a name that FileName made for this cluster, and whether it is one.
 func ParseFileName(cluster, name string) (time.Time, bool) {
 	text, ok := strings.CutPrefix(name, cluster+"-")
@@ -104,6 +110,28 @@ func ParseFileName(cluster, name string) (time.Time, bool) {
 	text, ok = strings.CutSuffix(text, suffix)
 	at, err := time.Parse(timeFormat, text)
 	return at, ok && err == nil
+}
+
+// nameTime is the time in the name of a backup, of whichever cluster.
+var nameTime = pattern.Lazy(`[0-9]{8}T[0-9]{6}Z`)
+
+// A backup is named before its snapshot is taken: that long before, at most, and not after it by more than clockSkew.
+const (
+	takenWithin = time.Hour
+	clockSkew   = 5 * time.Minute
+)
+
+// checkTime compares the time in a backup's name with the one at which it was taken. The name is what an operator goes
+// by, and whoever can write to a store chooses it. A name without a time is as good as any.
+func (m Metadata) checkTime(name string) error {
+	for _, text := range nameTime().FindAllString(name, -1) {
+		named, err := time.Parse(timeFormat, text)
+		if after := m.Created.Sub(named); err != nil || after < -clockSkew || after > takenWithin {
+			return fmt.Errorf("%w: it was taken %s. If it is the one that you want, give a copy of it a name without a time",
+				ErrOtherTime, m.Created.Format(time.RFC3339))
+		}
+	}
+	return nil
 }
 
 // CAHash is the sha256 of a CA's public key, as kubeadm's --discovery-token-ca-cert-hash has it.

@@ -332,6 +332,40 @@ func TestKeysNeverShow(t *testing.T) {
 	}
 }
 
+// An old backup is signed as well as a new one, so that its name must not make it newer.
+func TestABackupIsNotTakenForOneOfAnotherTime(t *testing.T) {
+	t.Parallel()
+	id := identity(t)
+	path := written(t, content(t), id.Recipient()) // at noon
+	for name, ok := range map[string]bool{
+		backup.FileName("prod", noon):                                             true,
+		backup.FileName("prod", noon.Add(-30*time.Minute)):                        true, // its hosts were slow
+		"a-copy.tar.age":                                                          true,
+		backup.FileName("prod", noon.Add(24*time.Hour)):                           false,
+		backup.FileName("prod", noon.Add(time.Hour)):                              false,
+		backup.FileName("prod", noon.Add(-24*time.Hour)):                          false,
+		backup.FileName("staging", noon.Add(24*time.Hour)):                        false,
+		backup.FileName("prod", noon.Add(24*time.Hour)) + ".1":                    false,
+		"prod-20260301T120000Z-" + backup.FileName("new", noon.Add(24*time.Hour)): false,
+		strings.Replace(backup.FileName("prod", noon), "0301", "0399", 1):         false,
+	} {
+		renamed := filepath.Join(t.TempDir(), name)
+		if err := os.Link(path, renamed); err != nil {
+			t.Fatal(err)
+		}
+		a, err := backup.Open(renamed, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Verify(t.Context()); ok && err != nil || !ok && !errors.Is(err, backup.ErrOtherTime) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestFileNames(t *testing.T) {
 	t.Parallel()
 	name := backup.FileName("prod", noon)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -235,7 +236,8 @@ func (a *Archive) Encryption() (content []byte, file string, err error) {
 }
 
 // Verify reads everything: each part has its digest, the CA its hash, and the snapshot is one, with the revision and
-// the keys that the metadata says. It takes as much memory as the snapshot is large.
+// the keys that the metadata says. A time in the file's name is the one at which the backup was taken. It takes as much
+// memory as the snapshot is large.
 func (a *Archive) Verify(ctx context.Context) error {
 	if err := a.verify(ctx); err != nil {
 		return fmt.Errorf("backup %s cannot be used: %w", a.path, err)
@@ -244,6 +246,9 @@ func (a *Archive) Verify(ctx context.Context) error {
 }
 
 func (a *Archive) verify(ctx context.Context) error {
+	if err := a.Metadata.checkTime(filepath.Base(a.path)); err != nil {
+		return err
+	}
 	for _, p := range a.Metadata.Parts {
 		if err := ctx.Err(); err != nil {
 			return err

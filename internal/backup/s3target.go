@@ -42,10 +42,13 @@ func openS3(u *url.URL, getenv func(string) string) (Target, error) {
 	if getenv(envKeyID) == "" || getenv(envSecret) == "" {
 		return nil, fmt.Errorf("backup target s3://%s: no credentials: set %s and %s", u.Host, envKeyID, envSecret)
 	}
-	endpoint := first(getenv(envEndpoint), getenv(envEndpointAll), defaultEndpoint)
-	e, err := url.Parse(endpoint)
+	e, err := url.Parse(first(getenv(envEndpoint), getenv(envEndpointAll), defaultEndpoint))
 	if err != nil || e.Host == "" || e.Scheme != "https" && e.Scheme != "http" {
-		return nil, fmt.Errorf("backup target s3://%s: %s=%q is not a URL", u.Host, envEndpoint, endpoint)
+		variable := envEndpoint // its value is not shown: it may hold a password
+		if getenv(envEndpoint) == "" {
+			variable = envEndpointAll
+		}
+		return nil, fmt.Errorf("backup target s3://%s: %s is set to what is not a URL", u.Host, variable)
 	}
 	client, err := minio.New(e.Host, &minio.Options{
 		Creds:  credentials.NewStaticV4(getenv(envKeyID), getenv(envSecret), getenv(envSession)),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -108,27 +109,82 @@ func Stored(ctx context.Context, t Target, cluster string) ([]string, error) {
 }
 
 // Keep deletes this cluster's backups in a target but the newest keep, as their names have it, and returns the names of
-// those deleted. Everything else there is left alone. The one just made is never deleted, also where a clock was wrong
-// and its name is not the newest; keep below 1 is an error.
-func Keep(ctx context.Context, t Target, cluster string, keep int, made string) ([]string, error) {
-	if keep < 1 {
-		return nil, errors.New("one backup is kept at least")
+// those deleted. Everything else there is left alone. The one just made is never deleted, and those with a later time in
+// their names (by more than clockSkew) neither count nor are deleted: their clock was wrong, or they are there to have
+// the real ones deleted. They are returned as later. A made that is no name of this cluster's backups and a keep below 1
+// are errors.
+func Keep(ctx context.Context, t Target, cluster string, keep int, made string) (removed, later []string, err error) {
+	now, ok := ParseFileName(cluster, made)
+	switch {
+	case keep < 1:
+		return nil, nil, errors.New("one backup is kept at least")
+	case !ok:
+		return nil, nil, fmt.Errorf("%q is not the name of a backup of %s", made, cluster)
 	}
 	names, err := Stored(ctx, t, cluster)
-	if err != nil || len(names) <= keep {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
 	}
-	var gone []string
-	for _, name := range names[keep:] {
-		if name == made {
+	kept := 0
+	for _, name := range names {
+		switch at, _ := ParseFileName(cluster, name); {
+		case at.After(now.Add(clockSkew)):
+			later = append(later, name)
+			continue
+		case kept < keep, name == made:
+			kept++
 			continue
 		}
 		if err := t.Delete(ctx, name); err != nil {
-			return gone, err
+			return removed, later, err
 		}
-		gone = append(gone, name)
+		removed = append(removed, name)
 	}
-	return gone, nil
+	return removed, later, nil
+}
+
+// MostFetched bounds what Fetch writes, in bytes: 8 GiB, the largest database that etcd is made for, and some more.
+// Source: https://etcd.io/docs/v3.6/dev-guide/limit/.
+const MostFetched = 8<<30 + 64<<20
+
+// errTooLarge ends the transfer of a file that is no backup of any cluster.
+var errTooLarge = errors.New("it is too large")
+
+// Fetch writes a backup of a target to a file of the same name in a folder and returns the file's path. More than most
+// bytes are an error; what has arrived by then stays there.
+func Fetch(ctx context.Context, t Target, name, folder string, most int64) (string, error) {
+	if err := checkName(name); err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, name)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // #nosec G304 -- a plain name
+	if err != nil {
+		return "", err
+	}
+	to := &limited{to: f, left: most}
+	err = t.Get(ctx, name, to)
+	if to.full {
+		err = &StoreError{Target: t.String(), What: "read " + name, Err: fmt.Errorf("%w: it has more than %d bytes. If it "+
+			"is a backup, copy it here with another program, and name the file", errTooLarge, most)}
+	}
+	return path, errors.Join(err, f.Close())
+}
+
+// limited takes what there is room for, and fails then.
+type limited struct {
+	to   io.Writer
+	left int64
+	full bool
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if l.full = l.full || int64(len(p)) > l.left; l.full {
+		return 0, errTooLarge
+	}
+	n, err := l.to.Write(p)
+	l.left -= int64(n)
+	return n, err
 }
 
 // checkName refuses what is not the plain name of a file.

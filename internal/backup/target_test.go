@@ -260,13 +260,14 @@ func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 	for day := 1; day <= 5; day++ {
 		put(fmt.Sprintf("prod-2026030%dT000000Z.tar.age", day))
 	}
+	const last = "prod-20260305T000000Z.tar.age"
 	others := []string{"prod-eu-20200101T000000Z.tar.age", "notes.txt"}
 	for _, name := range others {
 		put(name)
 	}
-	gone, err := backup.Keep(t.Context(), target, "prod", 2, "")
-	if err != nil {
-		t.Fatal(err)
+	gone, later, err := backup.Keep(t.Context(), target, "prod", 2, last)
+	if err != nil || later != nil {
+		t.Fatal(err, later)
 	}
 	if diff := cmp.Diff([]string{
 		"prod-20260303T000000Z.tar.age", "prod-20260302T000000Z.tar.age", "prod-20260301T000000Z.tar.age",
@@ -284,14 +285,85 @@ func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 	}, left); diff != "" {
 		t.Error(diff)
 	}
-	const made = "prod-20200101T000000Z.tar.age" // by a clock that was wrong
+	const made = "prod-20260304T235900Z.tar.age" // by a clock that is a minute late
 	put(made)
-	if gone, err := backup.Keep(t.Context(), target, "prod", 1, made); err != nil ||
+	if gone, later, err := backup.Keep(t.Context(), target, "prod", 1, made); err != nil || later != nil ||
 		!slices.Equal(gone, []string{"prod-20260304T000000Z.tar.age"}) {
-		t.Errorf("gone are %q, %v", gone, err)
+		t.Errorf("gone are %q, later %q, %v", gone, later, err)
 	}
-	if _, err := backup.Keep(t.Context(), target, "prod", 0, ""); err == nil {
-		t.Error("none is kept")
+	for _, c := range []struct {
+		keep int
+		made string
+	}{{0, last}, {1, ""}, {1, "prod-eu-20200101T000000Z.tar.age"}} {
+		if _, _, err := backup.Keep(t.Context(), target, "prod", c.keep, c.made); err == nil {
+			t.Errorf("keep %d after %q is no error", c.keep, c.made)
+		}
+	}
+}
+
+// Whoever may write to a target and not delete there gets no real backup deleted by names that are yet to come.
+func TestNamesOfLaterTimesDoNotCountAndStay(t *testing.T) {
+	t.Parallel()
+	target := open(t, t.TempDir(), backup.TargetOptions{})
+	put := func(name string) {
+		if err := target.Put(t.Context(), name, strings.NewReader("x"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	genuine := []string{
+		"prod-20260305T000000Z.tar.age", "prod-20260304T000000Z.tar.age", "prod-20260303T000000Z.tar.age",
+	}
+	forged := []string{
+		"prod-99991231T235959Z.tar.age", "prod-20270101T000000Z.tar.age", "prod-20260305T000501Z.tar.age",
+	}
+	for _, name := range append(genuine, forged...) {
+		put(name)
+	}
+	gone, later, err := backup.Keep(t.Context(), target, "prod", 2, genuine[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{genuine[2:], forged}, [][]string{gone, later}); diff != "" {
+		t.Error(diff)
+	}
+	left, err := target.List(t.Context())
+	if err != nil || len(left) != 5 || slices.Contains(left, genuine[2]) {
+		t.Errorf("left are %q, %v", left, err)
+	}
+}
+
+// A store decides how long its files are; what they may fill here is bounded.
+func TestAFetchIsBounded(t *testing.T) {
+	t.Parallel()
+	nas, _ := machine(t)
+	for name, target := range map[string]backup.Target{
+		"folder": open(t, t.TempDir(), backup.TargetOptions{}), "ssh": nas,
+		"s3": s3(t, &bucket{objects: map[string][]byte{}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			content := strings.Repeat("x", 100_000)
+			if err := target.Put(t.Context(), "b.tar.age", strings.NewReader(content), 100_000); err != nil {
+				t.Fatal(err)
+			}
+			path, err := backup.Fetch(t.Context(), target, "b.tar.age", t.TempDir(), 100_000)
+			if got, _ := os.ReadFile(path); err != nil || string(got) != content || filepath.Base(path) != "b.tar.age" {
+				t.Errorf("%s has %d bytes, %v", path, len(got), err)
+			}
+			path, err = backup.Fetch(t.Context(), target, "b.tar.age", t.TempDir(), 99_999)
+			var store *backup.StoreError
+			if !errors.As(err, &store) || !strings.Contains(err.Error(), "more than 99999 bytes") {
+				t.Errorf("error %v", err)
+			}
+			if got, err := os.ReadFile(path); err != nil || len(got) > 99_999 {
+				t.Errorf("%s has %d bytes, %v", path, len(got), err)
+			}
+			for _, strange := range []string{"", "..", "../b.tar.age"} {
+				if _, err := backup.Fetch(t.Context(), target, strange, t.TempDir(), 1); err == nil {
+					t.Errorf("%q is the name of a file", strange)
+				}
+			}
+		})
 	}
 }
 
@@ -310,7 +382,8 @@ func TestWhatIsNoTarget(t *testing.T) {
 		"ssh://me:hunter2@nas/x":  {set, "a password cannot be kept secret"},
 		"s3://ID:hunter2@vault/x": {set, "credentials cannot be kept secret"},
 		"s3://vault/x":            {unset, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
-		"s3://vault/y":            {environment("vault.example.com"), "is not a URL"},
+		"s3://vault/y":            {environment("vault.example.com"), "AWS_ENDPOINT_URL_S3 is set to what is not a URL"},
+		"s3://vault/z":            {environment("ftp://me:hunter2@vault"), "AWS_ENDPOINT_URL_S3"},
 		"ssh://me:hunter2@na s/x": {set, "is no target"},
 	} {
 		_, err := backup.OpenTarget(address, test.in)

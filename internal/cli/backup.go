@@ -139,7 +139,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 func backupError(err error) error {
 	for _, bad := range []error{
 		backup.ErrWrongIdentity, backup.ErrNotBackup, backup.ErrTruncated, backup.ErrAltered, backup.ErrNewer,
-		backup.ErrIncomplete, backup.ErrForged, backup.ErrOtherCA, fs.ErrNotExist,
+		backup.ErrIncomplete, backup.ErrForged, backup.ErrOtherCA, backup.ErrOtherTime, fs.ErrNotExist,
 		snapshot.ErrEmpty, snapshot.ErrTruncated, snapshot.ErrAltered, snapshot.ErrNotSnapshot, snapshot.ErrNoChecksum,
 		snapshot.ErrInconsistent,
 	} {

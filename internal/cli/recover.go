@@ -50,7 +50,7 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	cmd.Flags().StringVar(&f.source.Identity, "identity", "",
 		"file of a private key that the backup is encrypted to, as age-keygen writes it")
 	cmd.Flags().BoolVar(&f.source.AllowUnsigned, "allow-unsigned", false,
-		"take a backup that is not signed, or whose CA is not known here, at its word")
+		"accept a backup that is not signed, or whose CA is not known here, and a bare snapshot in its place")
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"filippo.io/age"
 
@@ -164,11 +165,30 @@ func (w *Workspace) store(ctx context.Context, target backup.Target, file string
 		return &engine.EtcdError{Err: fmt.Errorf("etcd has no quorum: the backup is stored as %s in %s, and none was "+
 			"removed, because older ones may have more; see kubeone status", result.Name, target)}
 	}
-	result.Removed, err = backup.Keep(ctx, target, w.want.Name, cmp.Or(o.Keep, w.want.Backup.Keep, 1), result.Name)
+	var later []string
+	result.Removed, later, err = backup.Keep(ctx, target, w.want.Name, cmp.Or(o.Keep, w.want.Backup.Keep, 1),
+		result.Name)
+	if len(later) > 0 {
+		w.opt.Warn(laterNames(target.String(), later))
+	}
 	if err != nil {
 		return fmt.Errorf("the backup is stored, and older ones could not be removed: %w", err)
 	}
 	return nil
+}
+
+// mostNamed is how many backups a warning names.
+const mostNamed = 10
+
+// laterNames warns of backups with a later time in their names than the one just made.
+func laterNames(target string, later []string) string {
+	more := ""
+	if n := len(later) - mostNamed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s has backups with a later time in their names than the one just made: %s%s. They do not count, "+
+		"and stay there. Check the clock of this machine, and who can write to that place", target,
+		strings.Join(later[:min(len(later), mostNamed)], ", "), more)
 }
 
 // counter counts what is written.

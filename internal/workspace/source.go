@@ -39,13 +39,15 @@ func (s *Source) Close() {
 // SourceOptions say how a copy is opened.
 type SourceOptions struct {
 	Identity string // file of a private key that a backup is encrypted to
-	// AllowUnsigned takes a backup that is not signed, or whose CA is not known here, at its word.
+	// AllowUnsigned accepts a backup that is not signed, or whose CA is not known here, and a bare snapshot in the place
+	// of a backup.
 	AllowUnsigned bool
 }
 
 // OpenSource opens and verifies what a cluster is recovered from: "surviving-member", a backup (a file, or its address
 // in a target off the hosts), or a bare snapshot of etcd. A backup must be signed by the cluster's CA as this machine
-// knows it. A copy that is truncated, altered, forged or something else is a *ConfigError.
+// knows it. A bare snapshot is not signed: where a backup is expected, one needs AllowUnsigned. A copy that is
+// truncated, altered, forged or something else is a *ConfigError.
 func (w *Workspace) OpenSource(ctx context.Context, from string, o SourceOptions) (*Source, error) {
 	s := &Source{about: plan.Copy{From: step.SurvivingMember}}
 	if from == string(step.SurvivingMember) {
@@ -77,23 +79,41 @@ func (w *Workspace) openCopy(ctx context.Context, s *Source, from string, o Sour
 		}
 		return s.openBackup(ctx, path, o, ca)
 	}
+	if why := expectsBackup(from, o); why != "" && !o.AllowUnsigned {
+		return fmt.Errorf("%s is not an encrypted backup; at most it is a bare snapshot of etcd, which nothing vouches for. "+
+			"%s, so it may have been put in the place of a backup. Find out where it comes from; kubeone recover "+
+			"--allow-unsigned accepts a bare snapshot all the same", from, why)
+	}
 	return s.openSnapshot(path)
 }
 
-// fetch gets a backup from a target off the hosts into a file that is deleted again. It stays encrypted.
+// expectsBackup says why a copy should be a backup, which is signed; "" where the operator may mean a bare snapshot.
+func expectsBackup(from string, o SourceOptions) string {
+	switch {
+	case strings.Contains(from, "://"):
+		return "It comes from a store"
+	case o.Identity != "":
+		return "--identity is for a backup"
+	case backup.IsFileName(from):
+		return "It has the name of a backup"
+	}
+	return ""
+}
+
+// fetch gets a backup from a target off the hosts into a file of the same name that is deleted again. It stays
+// encrypted.
 func (w *Workspace) fetch(ctx context.Context, s *Source, address string) (string, error) {
 	where, name := backup.SplitTarget(address)
 	target, err := backup.OpenTarget(where, backup.TargetOptions{Getenv: os.Getenv, Host: w.host})
 	if err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp("", "kubeone-backup-")
+	folder, err := os.MkdirTemp("", "kubeone-backup-") // mode 0700
 	if err != nil {
 		return "", err
 	}
-	s.close = append(s.close, func() error { return os.Remove(f.Name()) })
-	err = target.Get(ctx, name, f)
-	return f.Name(), errors.Join(err, f.Close())
+	s.close = append(s.close, func() error { return os.RemoveAll(folder) })
+	return backup.Fetch(ctx, target, name, folder, backup.MostFetched)
 }
 
 // isEncrypted reports whether the file begins as one that age wrote.

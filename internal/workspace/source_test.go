@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,10 +9,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kubeone/internal/backup"
 	"kubeone/internal/engine"
@@ -77,6 +81,54 @@ func TestASnapshotTellsItsCAAndRevision(t *testing.T) {
 	want, err := backup.CAHash(certificate)
 	if err != nil || s.about.CAHash != want || s.about.Revision != 8 {
 		t.Errorf("CA %s, want %s; revision %d; %v", s.about.CAHash, want, s.about.Revision, err)
+	}
+}
+
+// A bare snapshot is not signed, so that it must not take the place of a backup, which is.
+func TestABareSnapshotDoesNotReplaceABackup(t *testing.T) {
+	taken := snapshottest.Bytes(t, snapshottest.Content{Keys: 3, CA: string(newCertificate(t))})
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"x"`)
+		http.ServeContent(w, r, "", time.Unix(1, 0), bytes.NewReader(taken))
+	}))
+	defer store.Close()
+	t.Setenv("AWS_ENDPOINT_URL_S3", store.URL)
+	t.Setenv("AWS_ACCESS_KEY_ID", "ID")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "KEY")
+	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	const name = "prod-20261121T040000Z.tar.age"
+	for _, file := range []string{name, "prod.db"} {
+		if err := os.WriteFile(filepath.Join(dir, file), taken, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, c := range map[string]struct{ from, identity, says string }{
+		"a store":            {"s3://vault/prod/" + name, "", "It comes from a store"},
+		"a store, a key":     {"s3://vault/prod/prod.db", "key.txt", "It comes from a store"},
+		"the name of one":    {filepath.Join(dir, name), "", "It has the name of a backup"},
+		"the key of backups": {filepath.Join(dir, "prod.db"), "key.txt", "--identity is for a backup"},
+	} {
+		o := SourceOptions{Identity: c.identity}
+		_, err := (&Workspace{}).OpenSource(t.Context(), c.from, o)
+		var config *engine.ConfigError
+		if !errors.As(err, &config) || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), "--allow-unsigned accepts") {
+			t.Errorf("%s: got %v, want a mistake of the operator's that says %q", what, err, c.says)
+		}
+		o.AllowUnsigned = true
+		s, err := (&Workspace{}).OpenSource(t.Context(), c.from, o)
+		if err != nil {
+			t.Errorf("%s, allowed: %v", what, err)
+			continue
+		}
+		if s.about.From != step.BareSnapshot || !strings.HasPrefix(s.about.About, filepath.Base(c.from)+", ") {
+			t.Errorf("%s: the plan would say %q", what, s.about.About)
+		}
+		s.Close()
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }
 
