@@ -25,8 +25,8 @@ type Target struct {
 	// CertFile is the certificate of a key in KeyFile or in the agent; by default KeyFile + "-cert.pub"
 	// if there is one.
 	CertFile string
-	// AgentSocket is a path, "env:NAME" for the path in a variable, or "none". By default
-	// env:SSH_AUTH_SOCK, if it is set.
+	// AgentSocket is an absolute path (~/ is the home directory), "env:NAME" for the path in a variable, or "none". By
+	// default env:SSH_AUTH_SOCK, if it is set.
 	AgentSocket string
 	// HostKeys pins the machine's keys: it must show one of these, whatever known_hosts files say. Public keys only.
 	HostKeys []ssh.PublicKey

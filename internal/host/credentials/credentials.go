@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -33,7 +34,8 @@ type Source struct {
 	Named      bool     // identities are meant for this host
 	Only       bool     // offer nothing of the agent but the identities
 	CertFile   string   // "" means that of a single identity, if there is one
-	Agent      string   // socket, "" for none
+	Agent      string   // socket, "" for none; it may be the value of any variable, and is in no message
+	AgentName  string   // what messages call the socket
 	AgentAsked bool     // an agent was asked for by name, so it must answer
 }
 
@@ -99,12 +101,11 @@ func (k *Keyring) Collect(from Source) (Set, error) {
 func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 	if from.Agent == "" {
 		if from.AgentAsked {
-			return nil, nil, fmt.Errorf("%w: no socket is set", ErrAgent)
+			return nil, nil, fmt.Errorf("%w: %s is empty", ErrAgent, from.AgentName)
 		}
 		return nil, nil, nil
 	}
-	//nolint:noctx // bounded; nothing is under way yet that could be given up
-	c, err := net.DialTimeout("unix", from.Agent, k.opts.AgentTimeout)
+	c, err := k.dialAgent(from.Agent)
 	if err == nil {
 		_ = c.SetDeadline(time.Now().Add(k.opts.AgentTimeout))
 		var keys []ssh.Signer
@@ -115,9 +116,23 @@ func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 		_ = c.Close()
 	}
 	if from.AgentAsked {
-		return nil, nil, fmt.Errorf("%w: %w", ErrAgent, err)
+		return nil, nil, fmt.Errorf("%w: %s: %w", ErrAgent, from.AgentName, err)
 	}
 	return nil, nil, nil
+}
+
+// dialAgent connects to a socket. The error does not name the socket.
+func (k *Keyring) dialAgent(socket string) (net.Conn, error) {
+	if !filepath.IsAbs(socket) {
+		return nil, errors.New("it is not an absolute path")
+	}
+	//nolint:noctx // bounded; nothing is under way yet that could be given up
+	c, err := net.DialTimeout("unix", socket, k.opts.AgentTimeout)
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return c, err
 }
 
 // ownKeys are the host's identities; sure says that one that is meant for it is in the agent, so that no other key is

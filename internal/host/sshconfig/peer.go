@@ -111,15 +111,16 @@ func (p resolution) trustedPath(s string, r Resolved, alias string) (string, err
 	if strings.ContainsAny(s, `"'\`) {
 		return "", fmt.Errorf("the path %s is not understood: write it without quotes and blanks", s)
 	}
+	written := s // in messages: without the values of variables
 	s, err := p.variables(s)
 	if err != nil {
 		return "", err
 	}
 	if unknown := regexp.MustCompile(`%[^%dhknpru]|%$`).FindString(strings.ReplaceAll(s, "%%", "")); unknown != "" {
-		return "", fmt.Errorf("the token %s in %s is not supported", unknown, s)
+		return "", fmt.Errorf("the token %s in %s is not supported", unknown, written)
 	}
 	if s = p.tokens(s, r, alias); !filepath.IsAbs(s) {
-		return "", fmt.Errorf("%s is no absolute path; of several paths, none may have a blank", s)
+		return "", fmt.Errorf("%s is no absolute path; of several paths, none may have a blank", written)
 	}
 	return s, nil
 }

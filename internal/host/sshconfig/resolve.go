@@ -174,14 +174,16 @@ func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 	name, isEnv := strings.CutPrefix(socket, "env:")
 	switch {
 	case socket == "none":
-		r.Keys.Agent = ""
+		return
 	case socket == "", socket == "SSH_AUTH_SOCK":
-		r.Keys.Agent = p.opts.Getenv("SSH_AUTH_SOCK")
-	case isEnv:
-		r.Keys.Agent = p.opts.Getenv(name)
-	default:
-		r.Keys.Agent = p.tokens(socket, *r, t.Address)
+		name, isEnv = "SSH_AUTH_SOCK", true
 	}
+	if isEnv {
+		r.Keys.Agent, r.Keys.AgentName = p.opts.Getenv(name), "the value of "+name
+		return
+	}
+	r.Keys.Agent = p.tokens(socket, *r, t.Address)
+	r.Keys.AgentName = r.Keys.Agent
 }
 
 // tokens expands ~ and the % tokens of the SSH configuration that files use.

@@ -3,6 +3,7 @@ package sshpool_test
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -199,6 +200,49 @@ func TestAgentSockets(t *testing.T) {
 			}
 			wantClass(t, err, host.Auth)
 		})
+	}
+}
+
+// A manifest names the variable, and its value may be any secret of the machine on which kubeone plan runs.
+func TestNoErrorHasTheValueOfAVariable(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{})
+	listens := sshtest.Agent(t, sshtest.WriteKey(t, ""))
+	for value, says := range map[string]string{
+		"T0PSECRET":                             "the value of CI_SECRET: it is not an absolute path",
+		"@T0PSECRET":                            "the value of CI_SECRET: it is not an absolute path",
+		"/T0PSECRET/w3/and=":                    "the value of CI_SECRET: connect: no such file or directory",
+		"/T0PSECRET" + strings.Repeat("x", 200): "the value of CI_SECRET: ",
+		"":                                      "the value of CI_SECRET is empty",
+		filepath.Dir(listens):                   "the value of CI_SECRET: connect: ",
+	} {
+		target := targetOf(t, s)
+		target.KeyFile, target.AgentSocket = "", "env:CI_SECRET"
+		getenv := func(name string) string { return map[string]string{"CI_SECRET": value}[name] }
+		_, err := newPool(t, sshpool.Options{Getenv: getenv}).Host(target).Run(testContext(t), host.Cmd{Script: ":"})
+		wantClass(t, err, host.Auth)
+		if text := fmt.Sprintf("%v %+v", err, err); !strings.Contains(text, says) || value != "" &&
+			strings.Contains(text, strings.Trim(value, "@")) || strings.Contains(text, "T0PSECRET") {
+			t.Errorf("%q: got %q, want %q", value, text, says)
+		}
+	}
+}
+
+// A socket that is no absolute path is not dialled: @ would name one outside the file system.
+func TestAnAgentsSocketIsAnAbsolutePath(t *testing.T) {
+	dir := t.TempDir()
+	key := sshtest.WriteKey(t, "")
+	socket := sshtest.Agent(t, key)
+	if err := os.Symlink(socket, filepath.Join(dir, "agent")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	target := targetOf(t, sshtest.Start(t, sshtest.Options{AuthorizedKeys: []ssh.PublicKey{key.Public()}}))
+	target.KeyFile, target.AgentSocket = "", "agent"
+	_, err := newPool(t, sshpool.Options{}).Host(target).Run(testContext(t), host.Cmd{Script: ":"})
+	wantClass(t, err, host.Auth)
+	if err == nil || !strings.Contains(err.Error(), "agent: it is not an absolute path") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -78,6 +78,8 @@ func TestTrustAsInOpenSSH(t *testing.T) {
 			"StrictHostKeyChecking yes\n", "b": known}, host.Other, ""},
 		"a file by a variable that is not set": {map[string]string{"config": "UserKnownHostsFile ${NOTHING}/b\n"},
 			config, "${NOTHING} is not set"},
+		"a file by a variable that makes no path": {map[string]string{"config": "UserKnownHostsFile x${DIR}/b\n"},
+			config, "x${DIR}/b is no absolute path"},
 		"a file by a token that is not supported": {map[string]string{"config": "GlobalKnownHostsFile /%C\n"},
 			config, "the token %C"},
 		"a path that is two": {map[string]string{"config": "UserKnownHostsFile \"~/.ssh/my hosts\"\n"}, config,
