@@ -188,13 +188,9 @@ func save(p engine.Proposal, out, scripts string) error {
 	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // as said above
 		return &classError{exitConfig, err}
 	}
+	names := p.FileNames()
 	for id, text := range p.Scripts {
-		name := p.Plan.Hosts[id] + ".sh" // a host may have named itself
-		if filepath.Base(name) != name {
-			return &classError{exitConfig, fmt.Errorf("--scripts: %q is no name for a file: give the host a "+
-				"hostname in the manifest", name)}
-		}
-		path := filepath.Join(scripts, name)
+		path := filepath.Join(scripts, names[id]+".sh")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // as said above
 			return &classError{exitConfig, err}
 		}

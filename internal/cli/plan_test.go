@@ -14,9 +14,9 @@ import (
 // A host that the manifest gives no hostname may have named itself.
 func TestScriptsAreWrittenIntoTheirFolderOnly(t *testing.T) {
 	t.Parallel()
-	for name, saves := range map[string]bool{
-		"w-1": true, "$(touch owned)": true,
-		"../owned": false, "../../owned": false, "a/b": false, "/owned": false,
+	for name, file := range map[string]string{
+		"w-1": "w-1.sh", "$(touch owned)": "id-1.sh", "..": "id-1.sh", "../owned": "id-1.sh", "../../owned": "id-1.sh",
+		"a/b": "id-1.sh", "/owned": "id-1.sh", "w-2": "id-1.sh",
 	} {
 		home := t.TempDir()
 		dir := filepath.Join(home, "work", "scripts")
@@ -24,19 +24,23 @@ func TestScriptsAreWrittenIntoTheirFolderOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := save(engine.Proposal{
-			Plan:    plan.Plan{Hosts: map[string]string{"id-1": name}},
-			Scripts: map[string]string{"id-1": "true\n"},
+			Plan:    plan.Plan{Hosts: map[string]string{"id-1": name, "id-2": "w-2"}},
+			Scripts: map[string]string{"id-1": "first\n", "id-2": "second\n"},
 		}, "", dir)
-		var class *classError
-		if saves != (err == nil) || err != nil && (!errors.As(err, &class) || class.status != exitConfig) {
+		if err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
-		want := 0
-		if saves {
-			want = 1
+		other := "w-2.sh"
+		if name == "w-2" {
+			other = "id-2.sh"
 		}
-		if got, err := filepath.Glob(filepath.Join(dir, "*.sh")); err != nil || len(got) != want {
-			t.Errorf("%q: %v in its folder (%v), want %d", name, got, err, want)
+		for at, want := range map[string]string{file: "first\n", other: "second\n"} {
+			if got, err := os.ReadFile(filepath.Join(dir, at)); err != nil || string(got) != want {
+				t.Errorf("%q: %s has %q, %v", name, at, got, err)
+			}
+		}
+		if got, err := filepath.Glob(filepath.Join(dir, "*.sh")); err != nil || len(got) != 2 {
+			t.Errorf("%q: %v in its folder (%v)", name, got, err)
 		}
 		for _, elsewhere := range []string{"*.sh", "work/*.sh", "work/scripts/*/*.sh"} {
 			if got, err := filepath.Glob(filepath.Join(home, elsewhere)); err != nil || len(got) > 0 {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Together puts hosts with the same changes into one set, in the order of their names' first appearance. Hosts without
-// changes are left out.
-func Together(names []string, of map[string][]Change) []Set {
+// Together puts hosts with the same changes into one set, in the order of their IDs' first appearance. Hosts without
+// changes are left out. The sets have the hosts' IDs, and share nothing with ids.
+func Together(ids []string, of map[string][]Change) []Set {
 	var out []Set
-	for _, name := range names {
-		changes := of[name]
+	for _, id := range ids {
+		changes := of[id]
 		if len(changes) == 0 {
 			continue
 		}
@@ -19,7 +19,7 @@ func Together(names []string, of map[string][]Change) []Set {
 			out = append(out, Set{Changes: changes})
 			at = len(out) - 1
 		}
-		out[at].Hosts = append(out[at].Hosts, name)
+		out[at].Hosts = append(out[at].Hosts, id)
 	}
 	return out
 }

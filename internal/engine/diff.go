@@ -34,19 +34,18 @@ const (
 func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 	ctx, cancel := context.WithTimeout(ctx, diffTimeout)
 	defer cancel()
-	var names []string
-	of := map[string][]diff.Change{}
+	var ids []string
+	of := map[string][]diff.Change{} // by ID: a host may have named itself as another one
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(e.cfg.Parallel)
 	for _, h := range p.Want.Hosts() {
-		name := cmp.Or(p.Plan.Hosts[h.ID], h.ID)
-		names = append(names, name)
+		ids = append(ids, h.ID)
 		group.Go(func() error {
 			changes := append(e.hostDiff(ctx, p, h.ID), nodeDiff(p, h.ID)...)
 			mu.Lock()
 			defer mu.Unlock()
-			of[name] = within(changes)
+			of[h.ID] = within(changes)
 			return nil
 		})
 	}
@@ -56,7 +55,12 @@ func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 		return nil
 	})
 	_ = group.Wait() // no function of the group fails
-	sets := diff.Together(names, of)
+	sets := diff.Together(ids, of)
+	for _, set := range sets {
+		for i, id := range set.Hosts {
+			set.Hosts[i] = cmp.Or(p.Plan.Hosts[id], id)
+		}
+	}
 	if len(objects) > 0 {
 		sets = append(sets, diff.Set{Changes: objects})
 	}

@@ -114,6 +114,23 @@ func TestDiffOfHosts(t *testing.T) {
 	}
 }
 
+// A worker that claims another's name hides nothing that changes on that one.
+func TestDiffOfHostsOfOneName(t *testing.T) {
+	t.Parallel()
+	s := reading(t)
+	p := reconfigured(t, s)
+	p.Plan.Hosts["192.0.2.22"] = "worker"
+	var unknown []bool
+	for _, set := range s.Diff(t.Context(), p) {
+		if strings.Join(set.Hosts, "+") == "worker" {
+			unknown = append(unknown, set.Changes[0].Unknown != "")
+		}
+	}
+	if d := cmp.Diff([]bool{false, true}, unknown); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
 func TestDiffOfObjects(t *testing.T) {
 	t.Parallel()
 	s := reading(t)

@@ -52,23 +52,24 @@ func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 	if err != nil {
 		b.lacks("hosts/"+name, err.Error())
 	}
+	b.add("hosts/"+name+"/stderr.txt", result.Stderr)
 	// Whatever came before a failure is worth having.
-	strange := false
+	strange, printed := false, map[string]bool{"stderr.txt": true}
 	for i, section := range strings.Split("\n"+string(out.bytes()), mark) {
 		file, text, _ := strings.Cut(section, "\n")
 		if i == 0 {
 			file, text = "before.txt", section // what the login prints
 		}
-		if i > mostSections || !sectionName().MatchString(file) {
+		if i > mostSections || !sectionName().MatchString(file) || printed[file] {
 			strange = true
 			continue
 		}
+		printed[file] = true
 		b.add("hosts/"+name+"/"+file, fullLines([]byte(text), mostOfLog))
 	}
 	if strange {
-		b.lacks("hosts/"+name, "sections that nobody asked for were left out")
+		b.lacks("hosts/"+name, "sections that are not expected, or are there twice, were left out")
 	}
-	b.add("hosts/"+name+"/stderr.txt", result.Stderr)
 }
 
 // fullLines leaves out the first line of a text that was cut to most bytes: half a line may hide what it is about.

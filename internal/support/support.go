@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -37,8 +38,8 @@ type Input struct {
 	Cluster   string
 	Now       func() time.Time
 	Documents []Document
-	Hosts     map[string]Host   // by name; those that answer
-	Silent    map[string]string // why a host is not among them, by name
+	Hosts     map[string]Host   // those that answer, by the name of their folder, which is no path
+	Silent    map[string]string // why a host is not among them, likewise
 	// Kubernetes is the API, nil where it does not answer; then NoAPI says why.
 	Kubernetes kubernetes.Interface
 	NoAPI      string
@@ -97,7 +98,8 @@ type bundle struct {
 	mu      sync.Mutex
 	zip     *gzip.Writer
 	tar     *tar.Writer
-	err     error // the first
+	names   map[string]bool // of the files in it
+	err     error           // the first
 	missing []Missing
 }
 
@@ -105,11 +107,12 @@ func newBundle(w io.Writer, in Input) *bundle {
 	zip := gzip.NewWriter(w)
 	return &bundle{
 		redactor: redact.New(in.Secrets...), top: in.Cluster + "-support", now: in.Now().UTC(), zip: zip,
-		tar: tar.NewWriter(zip),
+		tar: tar.NewWriter(zip), names: map[string]bool{},
 	}
 }
 
-// add puts a file into the bundle: the only way in. Empty files are left out.
+// add puts a file into the bundle: the only way in. Empty files are left out. So is a file whose name leads to another
+// folder, or that a file has already; it is listed as missing.
 func (b *bundle) add(name string, text []byte) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		return
@@ -122,14 +125,20 @@ func (b *bundle) add(name string, text []byte) {
 	default:
 		text = []byte(b.redactor.Text(string(text)))
 	}
-	name = path.Join(b.top, path.Clean("/"+b.redactor.Text(name))) // no name leads out of the folder
+	name = b.redactor.Text(name)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !fs.ValidPath(name) || b.names[name] {
+		b.missing = append(b.missing, Missing{name, "its name is that of another file"})
+		return
+	}
+	b.names[name] = true
 	if b.err != nil {
 		return
 	}
 	b.err = b.tar.WriteHeader(&tar.Header{
-		Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: b.now, Format: tar.FormatPAX,
+		Typeflag: tar.TypeReg, Name: path.Join(b.top, name), Mode: 0o600, Size: int64(len(text)), ModTime: b.now,
+		Format: tar.FormatPAX,
 	})
 	if b.err == nil {
 		_, b.err = b.tar.Write(text)

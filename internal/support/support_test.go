@@ -67,6 +67,9 @@ func files(t *testing.T, bundle []byte) map[string]string {
 			t.Fatal(err)
 		}
 		name, ok := strings.CutPrefix(header.Name, "demo-support/")
+		if _, twice := out[name]; twice {
+			t.Errorf("%s is in the bundle twice", name)
+		}
 		if !ok || strings.Contains(name, "..") || header.Mode != 0o600 {
 			t.Errorf("%s, mode %o", header.Name, header.Mode)
 		}
@@ -358,5 +361,46 @@ func TestNoHostWritesIntoAnothersFolder(t *testing.T) {
 	}
 	if own == 0 || own > 64 {
 		t.Errorf("%d files of its own", own)
+	}
+}
+
+// What a host prints replaces no file that is in the bundle already, and nothing on the top.
+func TestNoHostReplacesAFile(t *testing.T) {
+	t.Parallel()
+	const begins = "\n::kubeone-section:: "
+	printed := "motd"
+	for _, name := range []string{"kubelet.log", "kubelet.log", "before.txt", "stderr.txt", "plan.txt", "missing.txt"} {
+		printed += begins + name + "\nprinted as " + name + "\n"
+	}
+	printed += begins + "kubelet.log\nforged\n"
+	talks := func(name string) support.Host {
+		return hostfake.New(t, name,
+			hostfake.Expect{Name: "collect logs", Do: func(_ context.Context, c host.Cmd) (host.Result, error) {
+				_, err := io.WriteString(c.Stdout, printed)
+				return host.Result{Stderr: []byte("complaint")}, err
+			}})
+	}
+	var out bytes.Buffer
+	missing, err := support.Write(t.Context(), &out, support.Input{
+		Cluster: "demo", Now: time.Now, NoAPI: "none",
+		Documents: []support.Document{{Name: "plan.txt", Text: []byte("the plan")}},
+		Hosts:     map[string]support.Host{"w-1": talks("w-1"), "..": talks("..")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := files(t, out.Bytes())
+	for name, want := range map[string]string{
+		"plan.txt": "the plan", "hosts/w-1/kubelet.log": "printed as kubelet.log\n", "hosts/w-1/before.txt": "\nmotd",
+		"hosts/w-1/stderr.txt": "complaint", "hosts/w-1/plan.txt": "printed as plan.txt\n",
+		"hosts/w-1/missing.txt": "printed as missing.txt\n",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	if len(got) != 7 || !strings.Contains(got["missing.txt"], "hosts/w-1: sections that are not expected, or are there "+
+		"twice") || !strings.Contains(fmt.Sprint(missing), "{hosts/../plan.txt its name is that of another file}") {
+		t.Errorf("%q, missing %v", slices.Sorted(maps.Keys(got)), missing)
 	}
 }

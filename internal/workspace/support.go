@@ -24,18 +24,10 @@ func (w *Workspace) Support(
 	secrets []string,
 ) ([]support.Missing, error) {
 	in := support.Input{
-		Cluster: w.want.Name, Now: w.opt.Now, Hosts: map[string]support.Host{}, Silent: map[string]string{},
-		NoAPI: engine.NoAPI(p.Observed), Journals: w.Journals(), Secrets: append(w.secrets(), secrets...),
-		Parallel: w.opt.Parallel,
+		Cluster: w.want.Name, Now: w.opt.Now, NoAPI: engine.NoAPI(p.Observed), Journals: w.Journals(),
+		Secrets: append(w.secrets(), secrets...), Parallel: w.opt.Parallel,
 	}
-	world := p.Observed.World
-	for _, h := range p.Want.Hosts() {
-		if seen := world.Hosts[h.ID]; seen.Reach == observed.Reached {
-			in.Hosts[p.Plan.Hosts[h.ID]] = w.Engine.HostOf(p, h.ID)
-		} else {
-			in.Silent[p.Plan.Hosts[h.ID]] = seen.Problem
-		}
-	}
+	in.Hosts, in.Silent = w.hostFolders(p)
 	var runs []record.Run
 	if in.NoAPI == "" {
 		client, err := cluster.Connect(*p.Observed.Access)
@@ -43,7 +35,7 @@ func (w *Workspace) Support(
 			defer client.Close()
 			in.Kubernetes = client.Kubernetes
 			within, cancel := context.WithTimeout(ctx, recordTimeout)
-			runs, _ = engine.Runs(within, client, world) // then the bundle has none, as if there were none
+			runs, _ = engine.Runs(within, client, p.Observed.World) // then the bundle has none, as if there were none
 			cancel()
 		} else {
 			in.NoAPI = err.Error()
@@ -54,6 +46,20 @@ func (w *Workspace) Support(
 		return nil, err
 	}
 	return support.Write(ctx, out, in)
+}
+
+// hostFolders returns the hosts that answer, and why others do not, by the names of their folders in a bundle.
+func (w *Workspace) hostFolders(p engine.Proposal) (hosts map[string]support.Host, silent map[string]string) {
+	hosts, silent = map[string]support.Host{}, map[string]string{}
+	folders := p.FileNames()
+	for _, h := range p.Want.Hosts() {
+		if seen := p.Observed.World.Hosts[h.ID]; seen.Reach == observed.Reached {
+			hosts[folders[h.ID]] = w.Engine.HostOf(p, h.ID)
+		} else {
+			silent[folders[h.ID]] = seen.Problem
+		}
+	}
+	return hosts, silent
 }
 
 // secrets are the manifest's values that nobody else may see.
