@@ -84,8 +84,8 @@ var (
 	ErrAltered       = errors.New("it was altered")
 	ErrNewer         = errors.New("it was written by a newer version of this program")
 	ErrIncomplete    = errors.New("the backup lacks a part")
-	ErrOtherTime     = errors.New("the time in its name is not when it was taken: another backup may have been put in " +
-		"its place")
+	ErrOtherTime     = errors.New("the time in its name is not when it was taken: another backup may have been put " +
+		"in its place")
 )
 
 // FileName is how a backup is called: the cluster's name, and the time in UTC.
@@ -127,8 +127,8 @@ func (m Metadata) checkTime(name string) error {
 	for _, text := range nameTime().FindAllString(name, -1) {
 		named, err := time.Parse(timeFormat, text)
 		if after := m.Created.Sub(named); err != nil || after < -clockSkew || after > takenWithin {
-			return fmt.Errorf("%w: it was taken %s. If it is the one that you want, give a copy of it a name without a time",
-				ErrOtherTime, m.Created.Format(time.RFC3339))
+			return fmt.Errorf("%w: it was taken %s. If it is the one that you want, give a copy of it a name "+
+				"without a time", ErrOtherTime, m.Created.Format(time.RFC3339))
 		}
 	}
 	return nil

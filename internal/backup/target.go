@@ -109,10 +109,10 @@ func Stored(ctx context.Context, t Target, cluster string) ([]string, error) {
 }
 
 // Keep deletes this cluster's backups in a target but the newest keep, as their names have it, and returns the names of
-// those deleted. Everything else there is left alone. The one just made is never deleted, and those with a later time in
-// their names (by more than clockSkew) neither count nor are deleted: their clock was wrong, or they are there to have
-// the real ones deleted. They are returned as later. A made that is no name of this cluster's backups and a keep below 1
-// are errors.
+// those deleted. Everything else there is left alone. The one just made is never deleted. Those with a later time in
+// their names, by more than clockSkew, neither count nor are deleted: a clock was wrong, or they are there to have the
+// real ones deleted. They are returned as later. A made that is no name of this cluster's backups is an error, as is a
+// keep below 1.
 func Keep(ctx context.Context, t Target, cluster string, keep int, made string) (removed, later []string, err error) {
 	now, ok := ParseFileName(cluster, made)
 	switch {
@@ -164,8 +164,11 @@ func Fetch(ctx context.Context, t Target, name, folder string, most int64) (stri
 	to := &limited{to: f, left: most}
 	err = t.Get(ctx, name, to)
 	if to.full {
-		err = &StoreError{Target: t.String(), What: "read " + name, Err: fmt.Errorf("%w: it has more than %d bytes. If it "+
-			"is a backup, copy it here with another program, and name the file", errTooLarge, most)}
+		err = &StoreError{
+			Target: t.String(), What: "read " + name,
+			Err: fmt.Errorf("%w: it has more than %d bytes. If it is a backup, copy it here with another program, and "+
+				"name the file", errTooLarge, most),
+		}
 	}
 	return path, errors.Join(err, f.Close())
 }

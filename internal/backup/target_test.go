@@ -382,7 +382,7 @@ func TestWhatIsNoTarget(t *testing.T) {
 		"ssh://me:hunter2@nas/x":  {set, "a password cannot be kept secret"},
 		"s3://ID:hunter2@vault/x": {set, "credentials cannot be kept secret"},
 		"s3://vault/x":            {unset, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
-		"s3://vault/y":            {environment("vault.example.com"), "AWS_ENDPOINT_URL_S3 is set to what is not a URL"},
+		"s3://vault/y":            {environment("vault.example.com"), "AWS_ENDPOINT_URL_S3 is set to what is"},
 		"s3://vault/z":            {environment("ftp://me:hunter2@vault"), "AWS_ENDPOINT_URL_S3"},
 		"ssh://me:hunter2@na s/x": {set, "is no target"},
 	} {

@@ -14,19 +14,16 @@ func TestFileNamesAreSafeAndUnique(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a.", 120) + "a"
 	for _, c := range []struct{ named, want map[string]string }{
-		{map[string]string{"192.0.2.1": "cp-1", "192.0.2.2": "w-1"}, map[string]string{"192.0.2.1": "cp-1", "192.0.2.2": "w-1"}},
-		{map[string]string{"192.0.2.1": "w-1", "192.0.2.2": "w-1", "192.0.2.3": "w-2"},
-			map[string]string{"192.0.2.1": "192.0.2.1", "192.0.2.2": "192.0.2.2", "192.0.2.3": "w-2"}},
-		{map[string]string{"192.0.2.1": "..", "192.0.2.2": "a/b", "192.0.2.3": "$(touch owned)", "192.0.2.4": "W_1", "192.0.2.5": long},
-			map[string]string{"192.0.2.1": "192.0.2.1", "192.0.2.2": "192.0.2.2", "192.0.2.3": "192.0.2.3", "192.0.2.4": "192.0.2.4",
-				"192.0.2.5": "192.0.2.5"}},
+		{map[string]string{"a1": "cp-1", "a2": "w-1"}, map[string]string{"a1": "cp-1", "a2": "w-1"}},
+		{map[string]string{"a1": "w-1", "a2": "w-1", "a3": "w-2"},
+			map[string]string{"a1": "a1", "a2": "a2", "a3": "w-2"}},
+		{map[string]string{"a1": "..", "a2": "a/b", "a3": "$(touch owned)"},
+			map[string]string{"a1": "a1", "a2": "a2", "a3": "a3"}},
+		{map[string]string{"a1": "W_1", "a2": long}, map[string]string{"a1": "a1", "a2": "a2"}},
 		// One calls itself as another is called by its ID.
-		{map[string]string{"192.0.2.1": "192.0.2.2", "192.0.2.2": "192.0.2.2"},
-			map[string]string{"192.0.2.1": "192.0.2.1", "192.0.2.2": "192.0.2.2"}},
-		{map[string]string{"192.0.2.1": "192.0.2.2", "192.0.2.2": "w-1"},
-			map[string]string{"192.0.2.1": "192.0.2.1", "192.0.2.2": "w-1"}},
-		{map[string]string{"192.0.2.1": "fd00--2", "fd00::2": "fd00::2"},
-			map[string]string{"192.0.2.1": "192.0.2.1", "fd00::2": "fd00--2"}},
+		{map[string]string{"a1": "a2", "a2": "a2"}, map[string]string{"a1": "a1", "a2": "a2"}},
+		{map[string]string{"a1": "a2", "a2": "w-1"}, map[string]string{"a1": "a1", "a2": "w-1"}},
+		{map[string]string{"a1": "fd00--2", "fd00::2": "fd00::2"}, map[string]string{"a1": "a1", "fd00::2": "fd00--2"}},
 		// IDs are the manifest's, or addresses, and need not be names of files.
 		{map[string]string{"..": "..", "/": "/", "a/b": "a/b", "a:b": "a:b"},
 			map[string]string{"..": "host", "/": "host-2", "a/b": "a-b", "a:b": "a-b-2"}},

@@ -186,8 +186,8 @@ func laterNames(target string, later []string) string {
 	if n := len(later) - mostNamed; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s has backups with a later time in their names than the one just made: %s%s. They do not count, "+
-		"and stay there. Check the clock of this machine, and who can write to that place", target,
+	return fmt.Sprintf("%s has backups with a later time in their names than the one just made: %s%s. They do not "+
+		"count, and stay there. Check the clock of this machine, and who can write to that place", target,
 		strings.Join(later[:min(len(later), mostNamed)], ", "), more)
 }
 

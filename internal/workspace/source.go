@@ -39,8 +39,8 @@ func (s *Source) Close() {
 // SourceOptions say how a copy is opened.
 type SourceOptions struct {
 	Identity string // file of a private key that a backup is encrypted to
-	// AllowUnsigned accepts a backup that is not signed, or whose CA is not known here, and a bare snapshot in the place
-	// of a backup.
+	// AllowUnsigned accepts a backup that is not signed, or whose CA is not known here, and a bare snapshot in the
+	// place of a backup.
 	AllowUnsigned bool
 }
 
@@ -80,9 +80,9 @@ func (w *Workspace) openCopy(ctx context.Context, s *Source, from string, o Sour
 		return s.openBackup(ctx, path, o, ca)
 	}
 	if why := expectsBackup(from, o); why != "" && !o.AllowUnsigned {
-		return fmt.Errorf("%s is not an encrypted backup; at most it is a bare snapshot of etcd, which nothing vouches for. "+
-			"%s, so it may have been put in the place of a backup. Find out where it comes from; kubeone recover "+
-			"--allow-unsigned accepts a bare snapshot all the same", from, why)
+		return fmt.Errorf("%s is not an encrypted backup; at most it is a bare snapshot of etcd, which nothing "+
+			"vouches for. %s, so it may have been put in the place of a backup. Find out where it comes from; "+
+			"kubeone recover --allow-unsigned accepts a bare snapshot all the same", from, why)
 	}
 	return s.openSnapshot(path)
 }

@@ -60,8 +60,8 @@ type SSHConfig struct {
 	// SSHHostPublicKey is the host's public key in base64, as in the second column of /etc/ssh/ssh_host_*_key.pub. When
 	// set, no other key is accepted.
 	SSHHostPublicKey string `json:"sshHostPublicKey,omitempty" lines:"yes"`
-	// SSHAgentSocket is the SSH agent's socket: an absolute path, env:NAME for the path in a variable, or none. Default:
-	// env:SSH_AUTH_SOCK, if there is no key file.
+	// SSHAgentSocket is the SSH agent's socket: an absolute path, env:NAME for the path in a variable, or none.
+	// Default: env:SSH_AUTH_SOCK, if there is no key file.
 	SSHAgentSocket string `json:"sshAgentSocket,omitempty"`
 	// Bastion is the address of a jump host through which the host is reached.
 	Bastion string `json:"bastion,omitempty"`
