@@ -2,29 +2,27 @@ package script
 
 import (
 	"slices"
-	"strings"
 
 	"kubeone/internal/step"
 )
 
 // byHand are the stages that the script runs when nobody names one, those that it leaves to whoever names them, and the
 // secret files that must be there for the first: lists, in the order of the host's steps.
-func byHand(steps []step.Intent) (stages, left, secrets string) {
-	var run, rest, files []string
+func byHand(steps []step.Intent) (stages, left, secrets []string) {
 	for _, s := range steps {
 		if !s.Kind.ByHand() {
-			rest = append(rest, Stage(s))
+			left = append(left, Stage(s))
 			continue
 		}
-		run = append(run, Stage(s))
+		stages = append(stages, Stage(s))
 		for _, secret := range s.Secrets() {
 			// A token for a new cluster the script makes itself: nobody uses it.
-			if file := secretFile(secret); file != "" && !slices.Contains(files, file) {
-				files = append(files, file)
+			if file := secretFile(secret); file != "" && !slices.Contains(secrets, file) {
+				secrets = append(secrets, file)
 			}
 		}
 	}
-	return strings.Join(run, " "), strings.Join(rest, " "), strings.Join(files, " ")
+	return stages, left, secrets
 }
 
 // secretFile is the file in which a stage finds a secret that somebody must bring.

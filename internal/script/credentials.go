@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kubeone/internal/desired"
+	"kubeone/internal/step"
 )
 
 const (
@@ -119,7 +120,7 @@ func proxyEnvironment(c desired.Credentials) string {
 
 // credentialVariables say which files with credentials the host is to have, and which it is not to have. Nothing in
 // them is secret.
-func credentialVariables(c *desired.Credentials) [][2]string {
+func credentialVariables(c *desired.Credentials) []step.Variable {
 	var manages, paths []string
 	if c != nil {
 		manages = append(manages, managesProxy)
@@ -128,5 +129,5 @@ func credentialVariables(c *desired.Credentials) [][2]string {
 		}
 		paths = slices.Sorted(maps.Keys(CredentialFiles(*c)))
 	}
-	return [][2]string{{"CREDENTIALS", strings.Join(manages, " ")}, {"CREDENTIAL_FILES", strings.Join(paths, " ")}}
+	return []step.Variable{step.Words("CREDENTIALS", manages...), step.Words("CREDENTIAL_FILES", paths...)}
 }

@@ -105,7 +105,7 @@ func credentialed(t *testing.T, c *desired.Credentials) *box {
 func (b *box) bring(c *desired.Credentials) {
 	b.t.Helper()
 	for _, v := range credentialVariables(c) {
-		b.script += "\n" + v[0] + "=" + Quote(strings.ReplaceAll(v[1], "/etc/", b.root+"/etc/")) + "\n"
+		b.script += "\n" + v.Name + "=" + Quote(strings.ReplaceAll(value(b.t, v), "/etc/", b.root+"/etc/")) + "\n"
 	}
 	if c == nil {
 		return

@@ -92,12 +92,12 @@ func sum(texts ...string) string {
 	return hex.EncodeToString(s[:])
 }
 
-func digestList(in Input, of func(Input) map[string]string) string {
+func digestList(in Input, of func(Input) map[string]string) []string {
 	digests := of(in)
 	pairs := make([]string, 0, len(digests))
 	for name, s := range digests {
 		pairs = append(pairs, name+"="+s)
 	}
 	sort.Strings(pairs)
-	return strings.Join(pairs, " ")
+	return pairs
 }

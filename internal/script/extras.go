@@ -132,16 +132,16 @@ func componentFiles(in Input) []desired.ComponentFile {
 }
 
 // componentFileLines are lines "PATH SHA256 FUNCTION"; the function is "secret" where the content is a secret.
-func componentFileLines(in Input) string {
-	var lines []string
+func componentFileLines(in Input) [][]string {
+	var lines [][]string
 	for i, f := range componentFiles(in) {
 		function := fmt.Sprintf("file_component_%d", i)
 		if f.Secret {
 			function = "secret"
 		}
-		lines = append(lines, strings.Join([]string{f.Path, f.Digest, function}, " "))
+		lines = append(lines, []string{f.Path, f.Digest, function})
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // componentDirectories are all directories of extras on the host.
@@ -156,11 +156,11 @@ func componentDirectories(in Input) []string {
 	return out
 }
 
-// exemptNamespaces are those whose pods run on any node, whatever node selector others get by default; "" where pods
+// exemptNamespaces are those whose pods run on any node, whatever node selector others get by default; nil where pods
 // get none.
-func exemptNamespaces(in Input) string {
+func exemptNamespaces(in Input) []string {
 	if !in.Want.LimitsNodes() {
-		return ""
+		return nil
 	}
-	return strings.Join(slices.Concat([]string{"kube-system"}, in.Network.Namespaces, []string{"kubeone-system"}), " ")
+	return slices.Concat([]string{"kube-system"}, in.Network.Namespaces, []string{"kubeone-system"})
 }

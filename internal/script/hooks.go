@@ -31,11 +31,11 @@ func hooksFunction(steps []step.Intent) string {
 }
 
 // owedHooks says before which stages the host notes that it owes hooks, as "STAGE:ACTIVITY".
-func owedHooks(steps []step.Intent) string {
+func owedHooks(steps []step.Intent) []string {
 	var out []string
 	for kind, activity := range step.Owed(steps) {
 		out = append(out, string(kind)+":"+string(activity))
 	}
 	slices.Sort(out)
-	return strings.Join(out, " ")
+	return out
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/step"
 )
 
 // uploaded puts content where uploads are and returns its sha256.
@@ -262,7 +264,7 @@ func TestPreparingTwiceChangesNothing(t *testing.T) {
 	a.Pushed = true
 	b := bareHost(t, in)
 	a.Binaries[0].SHA256, a.Binaries[1].SHA256 = b.uploaded("the kubelet"), b.archived("bin/containerd", "the runtime")
-	b.script += "\nBINARIES=" + Quote(binaryLines(a, in.Host.Role)) + "\nPUSHED=yes\n"
+	b.script += "\nBINARIES=" + Quote(value(t, step.Lines("BINARIES", binaryLines(a, in.Host.Role)))) + "\nPUSHED=yes\n"
 	if err := os.Symlink(b.path("opt/kubeone/containerd/2.2.1/bin/containerd"), b.path("proc/42/exe")); err != nil {
 		t.Fatal(err)
 	}

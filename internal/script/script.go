@@ -103,7 +103,11 @@ func Render(in Input) (string, error) {
 	b.WriteString("set -eu\nexport LC_ALL=C\n")
 	fmt.Fprintf(&b, "export PATH=%s:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin\n\n", BinDir)
 	for _, v := range variables(in, artifacts) {
-		fmt.Fprintf(&b, "%s=%s\n", v[0], Quote(v[1]))
+		value, err := v.Value()
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", in.NodeName, err)
+		}
+		fmt.Fprintf(&b, "%s=%s\n", v.Name, Quote(value))
 	}
 	snapshots, err := snapshotFiles(in)
 	if err != nil {
@@ -202,88 +206,90 @@ func Stage(i step.Intent) string {
 }
 
 // variables are the script's assignments, in order.
-func variables(in Input, a desired.Artifacts) [][2]string {
+func variables(in Input, a desired.Artifacts) []step.Variable {
+	text, words := step.Text, step.Words
 	stages, left, secrets := byHand(in.Steps)
-	return slices.Concat([][2]string{
-		{"STAGES", stages},
-		{"LEFT", left},
-		{"SECRET_FILES", secrets},
-		{"HOOKS_OWED", owedHooks(in.Steps)},
-		{"CLUSTER", in.Want.Name},
-		{"ROLE", string(in.Host.Role)},
-		{"HOST_ID", in.Host.ID},
-		{"ADDRESS", in.Host.PublicAddress},
-		{"ID_DERIVED", yesNo(!in.Host.HasOwnID)},
-		{"MACHINE", in.Host.Machine},
-		{"CNI_CONFIG", in.Network.Config.File},
-		{"PLUGIN_BINARIES", pluginBinaries(in)},
-		{"PLUGIN_INTERFACES", strings.Join(in.Network.Traces.Interfaces, " ")},
-		{"PLUGIN_TABLES", strings.Join(in.Network.Traces.Tables, " ")},
-		{"CHAINS", strings.Join(append([]string{"KUBE-", "CNI-"}, in.Network.Traces.Chains...), "|")},
-		{"PLUGIN_PATHS", strings.Join(in.Network.Traces.Paths, " ")},
-		{"PUSHED", yesNo(a.Pushed)},
-		{"PROXY", yesNo(in.Want.Proxy.HTTP != "" || in.Want.Proxy.HTTPS != "")},
-		{"HTTP_PROXY_URL", in.Want.Proxy.HTTP},
-		{"HTTPS_PROXY_URL", in.Want.Proxy.HTTPS},
-		{"NO_PROXY_LIST", in.Want.Proxy.NoProxy},
-		{"PROXY_AUTH", yesNo(in.Want.Proxy.HasAuth)},
-		{"CA_BUNDLE", yesNo(in.Want.CABundle != "")},
-		{"SNAPSHOT_EVERY", strconv.Itoa(snapshotEvery(in.Want))},
-		{"SNAPSHOT_REASON", cmp.Or(in.Reason, DefaultSnapshotReason)},
-		{"KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))},
-		{"IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")},
-		{"ENDPOINT", in.Want.Endpoint.URL()},
-		{"LOCAL_ENDPOINT", fmt.Sprintf("https://%s", net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort)))},
-		{"INIT_FLAGS", initFlags(in.Want)},
-		{"TOOLS", system(in).ToolPackages()},
-		{"HOST_DIGESTS", digestList(in, hostDigests)},
-		{"NODE_DIGESTS", digestList(in, nodeDigests)},
-		{"FORMER_DIGEST", formerDigest(in)},
-		{"SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")},
-		{"RUNTIME_CONFIG", "file_containerd_config"},
-		{"POLL", "0.2"},
-		{"CHANGED", "no"},
-		{"SWITCH", "yes"},
-		{"KUBERNETES", in.Want.KubernetesVersion},
-		{"KUBELET", in.Want.KubeletVersion(in.Host)},
-		{"SKIP_PROXY", yesNo(in.Want.Network.KubeProxy.Skip)},
-		{"NODE_NAME", in.NodeName},
-		{"HARDENING", in.Want.Hardening},
-		{"FILE_MODE", fileMode(in.Want)},
-		{"EPOCH", strconv.Itoa(in.Epoch)},
-		{"PEER_URL", "https://" + net.JoinHostPort(in.Host.PrivateAddress, "2380")},
-		{"ETCD_IMAGE", etcdImage(a)},
-		{"RECOVERY", RecoveryDir},
-		{"IMAGE_BLOBS", strings.Join(in.ImageBlobs, " ")},
-		{"COMPONENT_FILES", componentFileLines(in)},
-		{"EXEMPT_NAMESPACES", exemptNamespaces(in)},
-		{"COMPONENT_DIRS", strings.Join(componentDirectories(in), " ")},
-		{"BINARIES", binaryLines(a, in.Host.Role)},
-		{"IMAGES", imageLines(a, in.Host.Role)},
-		{"DNS_IMAGE", desired.DNSImageNote(in.Want)},
+	return slices.Concat([]step.Variable{
+		words("STAGES", stages...),
+		words("LEFT", left...),
+		words("SECRET_FILES", secrets...),
+		words("HOOKS_OWED", owedHooks(in.Steps)...),
+		text("CLUSTER", in.Want.Name),
+		text("ROLE", string(in.Host.Role)),
+		text("HOST_ID", in.Host.ID),
+		text("ADDRESS", in.Host.PublicAddress),
+		text("ID_DERIVED", yesNo(!in.Host.HasOwnID)),
+		text("MACHINE", in.Host.Machine),
+		text("CNI_CONFIG", in.Network.Config.File),
+		words("PLUGIN_BINARIES", pluginBinaries(in)...),
+		words("PLUGIN_INTERFACES", in.Network.Traces.Interfaces...),
+		words("PLUGIN_TABLES", in.Network.Traces.Tables...),
+		text("CHAINS", strings.Join(append([]string{"KUBE-", "CNI-"}, in.Network.Traces.Chains...), "|")),
+		words("PLUGIN_PATHS", in.Network.Traces.Paths...),
+		text("PUSHED", yesNo(a.Pushed)),
+		text("PROXY", yesNo(in.Want.Proxy.HTTP != "" || in.Want.Proxy.HTTPS != "")),
+		text("HTTP_PROXY_URL", in.Want.Proxy.HTTP),
+		text("HTTPS_PROXY_URL", in.Want.Proxy.HTTPS),
+		text("NO_PROXY_LIST", in.Want.Proxy.NoProxy),
+		text("PROXY_AUTH", yesNo(in.Want.Proxy.HasAuth)),
+		text("CA_BUNDLE", yesNo(in.Want.CABundle != "")),
+		text("SNAPSHOT_EVERY", strconv.Itoa(snapshotEvery(in.Want))),
+		text("SNAPSHOT_REASON", cmp.Or(in.Reason, DefaultSnapshotReason)),
+		text("KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))),
+		text("IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")),
+		text("ENDPOINT", in.Want.Endpoint.URL()),
+		text("LOCAL_ENDPOINT", fmt.Sprintf("https://%s", net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort)))),
+		text("INIT_FLAGS", initFlags(in.Want)),
+		text("TOOLS", system(in).ToolPackages()),
+		words("HOST_DIGESTS", digestList(in, hostDigests)...),
+		words("NODE_DIGESTS", digestList(in, nodeDigests)...),
+		text("FORMER_DIGEST", formerDigest(in)),
+		text("SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")),
+		text("RUNTIME_CONFIG", "file_containerd_config"),
+		text("POLL", "0.2"),
+		text("CHANGED", "no"),
+		text("SWITCH", "yes"),
+		text("KUBERNETES", in.Want.KubernetesVersion),
+		text("KUBELET", in.Want.KubeletVersion(in.Host)),
+		text("SKIP_PROXY", yesNo(in.Want.Network.KubeProxy.Skip)),
+		text("NODE_NAME", in.NodeName),
+		text("HARDENING", in.Want.Hardening),
+		text("FILE_MODE", fileMode(in.Want)),
+		text("EPOCH", strconv.Itoa(in.Epoch)),
+		text("PEER_URL", "https://"+net.JoinHostPort(in.Host.PrivateAddress, "2380")),
+		words("ETCD_IMAGE", etcdImage(a)),
+		text("RECOVERY", RecoveryDir),
+		words("IMAGE_BLOBS", in.ImageBlobs...),
+		step.Lines("COMPONENT_FILES", componentFileLines(in)),
+		words("EXEMPT_NAMESPACES", exemptNamespaces(in)...),
+		words("COMPONENT_DIRS", componentDirectories(in)...),
+		step.Lines("BINARIES", binaryLines(a, in.Host.Role)),
+		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
+		text("DNS_IMAGE", desired.DNSImageNote(in.Want)),
 	}, credentialVariables(in.Credentials), places(), step.Variables(in.Steps))
 }
 
 // places are the assignments that say where things are on a host.
-func places() [][2]string {
-	return [][2]string{
-		{"BIN", BinDir},
-		{"ARTIFACTS", ArtifactsDir},
-		{"BUNDLES", desired.BundleDir},
-		{"CONTROLLER_NOTE", ControllerNote},
-		{"SECRETS", SecretsDir},
-		{"MARKER", MarkerFile},
-		{"HOOKS", HooksDir},
-		{"DIGESTS", DigestsFile},
-		{"FILES", FilesFile},
-		{"KEPT", KeptDir},
-		{"TURN", UpgradeFile},
-		{"ROTATION", RotationFile},
-		{"BEFORE", BeforeDir},
-		{"PROXY_FILE", ProxyFile},
-		{"CREDENTIALS_DIR", CredentialsDir},
-		{"CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"},
-		{"SERVING_CERT", "/var/lib/kubelet/pki/kubelet-server-current.pem"},
+func places() []step.Variable {
+	text := step.Text
+	return []step.Variable{
+		text("BIN", BinDir),
+		text("ARTIFACTS", ArtifactsDir),
+		text("BUNDLES", desired.BundleDir),
+		text("CONTROLLER_NOTE", ControllerNote),
+		text("SECRETS", SecretsDir),
+		text("MARKER", MarkerFile),
+		text("HOOKS", HooksDir),
+		text("DIGESTS", DigestsFile),
+		text("FILES", FilesFile),
+		text("KEPT", KeptDir),
+		text("TURN", UpgradeFile),
+		text("ROTATION", RotationFile),
+		text("BEFORE", BeforeDir),
+		text("PROXY_FILE", ProxyFile),
+		text("CREDENTIALS_DIR", CredentialsDir),
+		text("CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"),
+		text("SERVING_CERT", "/var/lib/kubelet/pki/kubelet-server-current.pem"),
 	}
 }
 
@@ -311,12 +317,12 @@ func system(in Input) distro.System {
 }
 
 // pluginBinaries are the names of the network plugin's binaries.
-func pluginBinaries(in Input) string {
+func pluginBinaries(in Input) []string {
 	names := make([]string, 0, len(in.Network.Binaries))
 	for _, b := range in.Network.Binaries {
 		names = append(names, b.Name)
 	}
-	return strings.Join(names, " ")
+	return names
 }
 
 // linkPlugin is a function that links the program of one of those binaries to where the container runtime looks for it.
@@ -330,22 +336,24 @@ func linkPlugin(in Input) string {
 	return b.String() + "\tesac\n}\n"
 }
 
-func binaryLines(a desired.Artifacts, r desired.Role) string {
+// binaryLines are the binaries for hosts of a role, each as NAME VERSION SHA256 ARCHIVE URL.
+func binaryLines(a desired.Artifacts, r desired.Role) [][]string {
 	binaries := a.BinariesFor(r)
-	lines := make([]string, 0, len(binaries))
+	lines := make([][]string, 0, len(binaries))
 	for _, b := range binaries {
-		lines = append(lines, strings.Join([]string{b.Name, b.Version, b.SHA256, yesNo(b.Archive), b.URL}, " "))
+		lines = append(lines, []string{b.Name, b.Version, b.SHA256, yesNo(b.Archive), b.URL})
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
-func imageLines(a desired.Artifacts, r desired.Role) string {
+// imageLines are the images for hosts of a role, each as NAME DIGEST SOURCE.
+func imageLines(a desired.Artifacts, r desired.Role) [][]string {
 	images := a.ImagesFor(r)
-	lines := make([]string, 0, len(images))
+	lines := make([][]string, 0, len(images))
 	for _, i := range images {
-		lines = append(lines, strings.Join([]string{i.Name, i.Digest, i.Source}, " "))
+		lines = append(lines, []string{i.Name, i.Digest, i.Source})
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // etcdImage is the release's image of etcd, "" where it has none.

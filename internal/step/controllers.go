@@ -25,17 +25,18 @@ type ControllerFilesParams struct {
 // Kind is ControllerFiles.
 func (ControllerFilesParams) Kind() Kind { return ControllerFiles }
 
-func (p ControllerFilesParams) variables() [][2]string {
-	var blobs, bundles []string
+func (p ControllerFilesParams) variables() []Variable {
+	var blobs []string
+	bundles := make([][]string, 0, len(p.Bundles))
 	for _, sum := range p.Uploads {
 		blobs = append(blobs, "blobs/sha256/"+sum)
 	}
 	for _, b := range p.Bundles {
-		bundles = append(bundles, fmt.Sprintf("%s %d", b.Name, b.Size))
+		bundles = append(bundles, []string{b.Name, fmt.Sprint(b.Size)})
 	}
-	return [][2]string{
-		{"CONTROLLER_IMAGE", p.Image}, {"CONTROLLER_INDEX", p.Index}, {"CONTROLLER_BLOBS", strings.Join(blobs, " ")},
-		{"CONTROLLER_BUNDLES", strings.Join(bundles, "\n")},
+	return []Variable{
+		Words("CONTROLLER_IMAGE", strings.Split(p.Image, " ")...), Text("CONTROLLER_INDEX", p.Index),
+		Words("CONTROLLER_BLOBS", blobs...), Lines("CONTROLLER_BUNDLES", bundles),
 	}
 }
 

@@ -2,7 +2,6 @@ package step
 
 import (
 	"slices"
-	"strings"
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
@@ -20,8 +19,8 @@ type RestoreFilesParams struct {
 // Kind is RestoreFiles.
 func (RestoreFilesParams) Kind() Kind { return RestoreFiles }
 
-func (p RestoreFilesParams) variables() [][2]string {
-	return [][2]string{{"RESTORE", strings.Join(p.Files, " ")}}
+func (p RestoreFilesParams) variables() []Variable {
+	return []Variable{Words("RESTORE", p.Files...)}
 }
 
 // Units are those that are started anew, in order. With the container runtime goes the kubelet, which stands still

@@ -33,8 +33,8 @@ type EncryptParams struct {
 // Kind is that of its phase.
 func (p EncryptParams) Kind() Kind { return encrypting + Kind(p.Phase) }
 
-func (p EncryptParams) variables() [][2]string {
-	return [][2]string{{"ENCRYPT_" + strings.ToUpper(string(p.Phase)), strings.Join(p.Providers, " ")}}
+func (p EncryptParams) variables() []Variable {
+	return []Variable{Words("ENCRYPT_"+strings.ToUpper(string(p.Phase)), p.Providers...)}
 }
 
 // encryptRow is the row of a phase: a plan may have all of them for one host, each with a list of its own.
@@ -119,7 +119,7 @@ type CheckSecretsParams struct {
 // Kind is CheckSecrets.
 func (CheckSecretsParams) Kind() Kind { return CheckSecrets }
 
-func (p CheckSecretsParams) variables() [][2]string { return [][2]string{{"STORED_BY", p.StoredBy}} }
+func (p CheckSecretsParams) variables() []Variable { return []Variable{Text("STORED_BY", p.StoredBy)} }
 
 func checkSecretsRow() row {
 	return row{

@@ -2,7 +2,6 @@ package step
 
 import (
 	"slices"
-	"strings"
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -26,10 +25,9 @@ type APINamesParams struct {
 // Kind is APINames.
 func (APINamesParams) Kind() Kind { return APINames }
 
-func (p APINamesParams) variables() [][2]string {
-	return [][2]string{
-		{"ADD_NAMES", strings.Join(p.Add, " ")}, {"KEEP_NAMES", strings.Join(p.Keep, " ")},
-		{"DROP_NAMES", strings.Join(p.Drop, " ")},
+func (p APINamesParams) variables() []Variable {
+	return []Variable{
+		Words("ADD_NAMES", p.Add...), Words("KEEP_NAMES", p.Keep...), Words("DROP_NAMES", p.Drop...),
 	}
 }
 

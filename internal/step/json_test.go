@@ -79,12 +79,14 @@ func TestVariablesAreThereWithoutASteps(t *testing.T) {
 		t.Fatalf("%v and %v", none, some)
 	}
 	for n := range none {
-		want := [2]string{none[n][0], ""}
-		if want[0] == "PARTS" {
-			want[1] = "etcd kubelet-credentials"
+		want := ""
+		if none[n].Name == "PARTS" {
+			want = "etcd kubelet-credentials"
 		}
-		if none[n][1] != "" || some[n] != want {
-			t.Errorf("%v and %v, want %v", none[n], some[n], want)
+		empty, err := none[n].Value()
+		value, failed := some[n].Value()
+		if empty != "" || value != want || some[n].Name != none[n].Name || err != nil || failed != nil {
+			t.Errorf("%v and %v, want %q", none[n], some[n], want)
 		}
 	}
 }

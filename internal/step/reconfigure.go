@@ -1,8 +1,6 @@
 package step
 
 import (
-	"strings"
-
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 )
@@ -20,14 +18,12 @@ type ReconfigureParams struct {
 // Kind is Reconfigure.
 func (ReconfigureParams) Kind() Kind { return Reconfigure }
 
-func (p ReconfigureParams) variables() [][2]string {
+func (p ReconfigureParams) variables() []Variable {
 	discard := ""
 	if p.DiscardEdits {
 		discard = "yes"
 	}
-	return [][2]string{
-		{"CONFIGURATIONS", strings.Join(p.Configurations, " ")}, {"RECONFIGURE_DISCARDS", discard},
-	}
+	return []Variable{Words("CONFIGURATIONS", p.Configurations...), Text("RECONFIGURE_DISCARDS", discard)}
 }
 
 func reconfigureRow() row {

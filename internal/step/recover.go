@@ -50,14 +50,14 @@ type RestoreParams struct {
 // Kind is Restore.
 func (RestoreParams) Kind() Kind { return Restore }
 
-func (p RestoreParams) variables() [][2]string {
+func (p RestoreParams) variables() []Variable {
 	kubelet := ""
 	if p.Kubelet {
 		kubelet = "yes"
 	}
-	return [][2]string{
-		{"RECOVER_FROM", string(p.From)}, {"RECOVER_SNAPSHOT", p.Snapshot}, {"ENCRYPTION_PATH", p.EncryptionPath},
-		{"RECOVER_KUBELET", kubelet},
+	return []Variable{
+		Text("RECOVER_FROM", string(p.From)), Text("RECOVER_SNAPSHOT", p.Snapshot),
+		Text("ENCRYPTION_PATH", p.EncryptionPath), Text("RECOVER_KUBELET", kubelet),
 	}
 }
 

@@ -2,7 +2,6 @@ package step
 
 import (
 	"slices"
-	"strings"
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
@@ -25,8 +24,8 @@ type RestartUnitsParams struct {
 // Kind is RestartUnits.
 func (RestartUnitsParams) Kind() Kind { return RestartUnits }
 
-func (p RestartUnitsParams) variables() [][2]string {
-	return [][2]string{{"UNITS", strings.Join(p.Units, " ")}}
+func (p RestartUnitsParams) variables() []Variable {
+	return []Variable{Words("UNITS", p.Units...)}
 }
 
 func restartUnitsRow() row {
@@ -46,8 +45,8 @@ type RegenerateParams struct {
 // Kind is Regenerate.
 func (RegenerateParams) Kind() Kind { return Regenerate }
 
-func (p RegenerateParams) variables() [][2]string {
-	return [][2]string{{"PARTS", strings.Join(p.Parts, " ")}}
+func (p RegenerateParams) variables() []Variable {
+	return []Variable{Words("PARTS", p.Parts...)}
 }
 
 func regenerateRow() row {

@@ -40,8 +40,8 @@ type RotateParams struct {
 // Kind is that of its phase.
 func (p RotateParams) Kind() Kind { return rotating + Kind(p.Phase) }
 
-func (p RotateParams) variables() [][2]string {
-	return [][2]string{{"ROTATE_" + strings.ToUpper(string(p.Phase)), strings.Join(p.Authorities, " ")}}
+func (p RotateParams) variables() []Variable {
+	return []Variable{Words("ROTATE_"+strings.ToUpper(string(p.Phase)), p.Authorities...)}
 }
 
 // rotateRow is the row of a phase: a plan may have all of them for one host.
@@ -119,7 +119,7 @@ type PublishCAParams struct {
 // Kind is PublishCA.
 func (PublishCAParams) Kind() Kind { return PublishCA }
 
-func (PublishCAParams) variables() [][2]string { return nil }
+func (PublishCAParams) variables() []Variable { return nil }
 
 func publishCARow() row {
 	return row{

@@ -233,8 +233,8 @@ func paramsOf[P Params]() paramsType {
 // Variables are the shell variables by which the stages of a host's script know the parameters of the host's
 // steps, in the table's order: of every kind that has any, as of a kind without a step there all values are those
 // of zero parameters.
-func Variables(steps []Intent) [][2]string {
-	var out [][2]string
+func Variables(steps []Intent) []Variable {
+	var out []Variable
 	for _, r := range rows() {
 		params := r.params.zero
 		for _, s := range steps {
@@ -242,7 +242,7 @@ func Variables(steps []Intent) [][2]string {
 				params = s.Params
 			}
 		}
-		if of, ok := params.(interface{ variables() [][2]string }); ok {
+		if of, ok := params.(interface{ variables() []Variable }); ok {
 			out = append(out, of.variables()...)
 		}
 	}

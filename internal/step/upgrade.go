@@ -58,12 +58,12 @@ type CheckParams struct {
 // Kind is Check.
 func (CheckParams) Kind() Kind { return Check }
 
-func (p CheckParams) variables() [][2]string {
+func (p CheckParams) variables() []Variable {
 	discard := ""
 	if p.DiscardEdits {
 		discard = "yes"
 	}
-	return [][2]string{{"DISCARD_EDITS", discard}}
+	return []Variable{Text("DISCARD_EDITS", discard)}
 }
 
 func checkRow() row {
@@ -92,12 +92,12 @@ type UpgradeWorkerParams struct {
 // Kind is UpgradeWorker.
 func (UpgradeWorkerParams) Kind() Kind { return UpgradeWorker }
 
-func (p UpgradeWorkerParams) variables() [][2]string {
+func (p UpgradeWorkerParams) variables() []Variable {
 	down := ""
 	if p.Down {
 		down = "yes"
 	}
-	return [][2]string{{"DOWN", down}}
+	return []Variable{Text("DOWN", down)}
 }
 
 func upgradeWorkerRow() row {

@@ -1,0 +1,46 @@
+package step
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Variable is a shell variable of a host's script: a text, or a list that stages split into lines and words. Splitting
+// gives back the words that the list was made of, or the list has no value.
+type Variable struct {
+	Name  string
+	text  string
+	lines [][]string // of a list
+}
+
+// Text returns a variable that no stage splits.
+func Text(name, text string) Variable { return Variable{Name: name, text: text} }
+
+// Words returns a list of one line, whose words stages take one by one.
+func Words(name string, words ...string) Variable { return Lines(name, [][]string{words}) }
+
+// Lines returns a list that stages read line by line. Each line has its words in a fixed order. Only its last words may
+// be empty.
+func Lines(name string, lines [][]string) Variable { return Variable{Name: name, lines: lines} }
+
+// Value returns the variable's value. The error names a word that a stage would not read as it is: one with a blank or
+// a control character, or an empty one before others.
+func (v Variable) Value() (string, error) {
+	if v.lines == nil {
+		return v.text, nil
+	}
+	lines := make([]string, 0, len(v.lines))
+	for _, words := range v.lines {
+		for i, word := range words {
+			if strings.ContainsFunc(word, splits) || word == "" && strings.Join(words[i:], "") != "" {
+				return "", fmt.Errorf("%q cannot be a word of %s: it is empty, or has a blank or a control character",
+					word, v.Name)
+			}
+		}
+		lines = append(lines, strings.Join(words, " "))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// splits reports whether no word has the character: blanks, line ends and other control characters.
+func splits(r rune) bool { return r <= ' ' || r >= 0x7f && r <= 0xa0 }
