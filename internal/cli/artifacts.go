@@ -29,6 +29,6 @@ func (f *vouchFlags) register(cmd *cobra.Command, mirror string) {
 	flags.StringVar(&f.digests, "digests", "",
 		"a list of digests that must match, as sha256sum prints it in a mirror's folder")
 	flags.BoolVar(&f.trust, "trust-source", false,
-		"take a mirror and a registry of your own at their word where no digest is known")
+		"take a mirror, a registry of your own or, with --digests, a bundle at its word where no digest is known")
 	flags.BoolVar(&f.insecure, "insecure-mirror", false, "allow plain HTTP for "+mirror)
 }

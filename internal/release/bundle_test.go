@@ -484,6 +484,10 @@ func FuzzOpen(f *testing.F) {
 	content := []byte("kubelet")
 	sum := sha256.Sum256(content)
 	index.Entries = []Entry{{Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Holds: "kubelet"}}
+	index.Artifacts.Binaries = []desired.Binary{{
+		Name: "kubelet", Version: testVersion, URL: "https://" + kubeletPath(), SHA256: index.Entries[0].SHA256,
+		Size: index.Entries[0].Size,
+	}}
 	text, err := json.Marshal(index)
 	if err != nil {
 		f.Fatal(err)

@@ -15,9 +15,16 @@ const (
 	absentLifetime = 24 * time.Hour
 )
 
+// The ways in which files and images are fetched. What was fetched in one way is never the answer for another.
+const (
+	wayOfficial  = "official"
+	wayElsewhere = "elsewhere"
+	wayInsecure  = "insecure"
+)
+
 // record is what is kept of one file or image.
 type record struct {
-	Key    string `json:"key"`
+	Key    string `json:"key"`              // the way, and the location
 	Digest string `json:"digest,omitempty"` // hex of a file, "sha256:…" of an image
 	Size   int64  `json:"size,omitempty"`
 	Absent bool   `json:"absent,omitempty"` // the source has no such file

@@ -33,6 +33,8 @@ const (
 	endSize      = 2 * blockSize
 	maxIndex     = 8 << 20
 	maxEntries   = 10000
+	maxImages    = 1000
+	maxManifest  = 4 << 20
 	maxEntrySize = 1 << 33 // what a ustar header can say
 )
 

@@ -16,7 +16,7 @@ import (
 // methods may be called by several goroutines at the same time.
 type Library struct {
 	bundles []*Bundle
-	known   Digests
+	claims  claimCheck // as every check of claims begins
 }
 
 // LibraryOptions say who vouches for bundles. The zero value is nobody.
@@ -27,6 +27,8 @@ type LibraryOptions struct {
 	// have one of them, and every one must be a bundle's. The files are read for that before anything else is done
 	// with them.
 	SHA256 []string
+	// Strict refuses parts whose digest is not known, unless SHA256 vouches for the bundles.
+	Strict bool
 }
 
 // OpenLibrary opens bundles, as Open does each. The caller closes the library. Two bundles that hold different files
@@ -37,7 +39,9 @@ func OpenLibrary(ctx context.Context, o LibraryOptions, paths ...string) (*Libra
 	if err != nil {
 		return nil, err
 	}
-	l := &Library{known: o.Known}
+	l := &Library{claims: claimCheck{
+		known: o.Known, trusted: !o.Strict || len(o.SHA256) > 0, doubt: UntrustedError{Bundles: true},
+	}}
 	for _, path := range paths {
 		b, err := open(path, func(b *Bundle) error { return given.check(ctx, b) })
 		if err != nil {
@@ -138,47 +142,71 @@ func (l *Library) conflict() error {
 // bundle of that version of Kubernetes has, whatever this program would choose itself; if none has the part, the one
 // that this program would choose.
 //
+// Of a part that a bundle has, its version, digest, sizes and blobs are the bundle's. Its location, whether it is an
+// archive, and which hosts need it are what this program knows of that version.
+//
 // The error is an *UnsupportedError for a release that this program does not install, a *MissingError with all parts
-// that no bundle has, or a *MismatchError where a part has another digest than the known one.
+// that no bundle has, a *MismatchError where a part has another digest than the known one, or an *UntrustedError where
+// parts without a known digest are refused.
 func (l *Library) For(want Want) (desired.Artifacts, error) {
 	versions, err := want.versions()
 	if err != nil {
 		return desired.Artifacts{}, err
 	}
-	shelf := l.shelf(want)
+	shelf, claims := l.shelf(want), l.claims
 	out := desired.Artifacts{KubernetesVersion: want.KubernetesVersion, Arch: want.Arch, Pushed: true}
 	var missing []string
 	for _, f := range want.files(versions) {
-		binary, ok := shelf.binary(f)
-		switch {
-		case ok:
-			c := f.at(binary.Version).claim(binary.SHA256, l.pathOf(binary.SHA256))
-			if binary.Known, err = l.known.Check(c); err != nil {
-				return desired.Artifacts{}, err
+		have, ok := shelf.binary(f)
+		if !ok {
+			if !f.optional {
+				missing = append(missing, f.name+" "+f.version)
 			}
-			out.Binaries = append(out.Binaries, binary)
-		case !f.optional:
-			missing = append(missing, f.name+" "+f.version)
+			continue
 		}
+		binary := f.at(have.Version).bundled(have)
+		binary.Known, err = claims.check(f.at(have.Version).claim(have.SHA256, l.pathOf(have.SHA256)), false)
+		if err != nil {
+			return desired.Artifacts{}, err
+		}
+		out.Binaries = append(out.Binaries, binary)
 	}
 	for _, i := range want.images(versions) {
-		img, ok := shelf.image(i)
+		have, ok := shelf.image(i)
 		if !ok {
 			missing = append(missing, "image "+i.official())
 			continue
 		}
-		c := imageClaim(img.Name, want.Arch, img.Digest, l.pathOf(img.Digest))
-		if img.Known, err = l.known.Check(c); err != nil {
+		img := want.bundled(i, have)
+		img.Known, err = claims.check(imageClaim(have.Name, want.Arch, have.Digest, l.pathOf(have.Digest)), false)
+		if err != nil {
 			return desired.Artifacts{}, err
 		}
-		img.Name = want.name(img.Name)
-		img.Source = img.Name
 		out.Images = append(out.Images, img)
 	}
 	if len(missing) > 0 {
 		return desired.Artifacts{}, l.missing(want, missing)
 	}
+	if err := claims.doubts(); err != nil {
+		return desired.Artifacts{}, err
+	}
 	return out, nil
+}
+
+// bundled is the file, of the version that it is at, with the content that a bundle has.
+func (f file) bundled(have desired.Binary) desired.Binary {
+	return desired.Binary{
+		Name: f.name, Version: f.version, URL: Source{}.url(f.host, f.path), SHA256: have.SHA256, Size: have.Size,
+		Archive: f.archive,
+	}
+}
+
+// bundled is the image, under the name that the cluster uses, with the tag and the content that a bundle has.
+func (w Want) bundled(i image, have desired.Image) desired.Image {
+	name := w.name(have.Name)
+	return desired.Image{
+		Name: name, Source: name, Digest: have.Digest, Size: have.Size, Roles: i.roles, Blobs: have.Blobs,
+	}
 }
 
 // pathOf is the bundle from which a part is taken.

@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"kubeone/internal/desired"
 )
 
 // Bundle is an open bundle. Its methods may be called by several goroutines at the same time.
@@ -26,8 +24,9 @@ type place struct {
 	offset, size int64
 }
 
-// Open opens a bundle and checks that it is one, that nothing is missing at its end and that its index is as it was
-// written. It reads headers only, a few kilobytes, so it is quick; Verify reads the content. The caller closes it.
+// Open opens a bundle and checks that it is one, that nothing is missing at its end, that its index is as it was
+// written, and that each image has the parts that its manifest names, and no others. It reads headers and manifests
+// only, some kilobytes, so it is quick; Verify reads the content. The caller closes it.
 //
 // Errors are *FormatError, *TruncatedError, *AlteredError, or the file system's.
 func Open(path string) (*Bundle, error) {
@@ -91,7 +90,10 @@ func (b *Bundle) read() error {
 	case info.Size() > want:
 		return b.altered(fmt.Sprintf("%d bytes after its end", info.Size()-want))
 	}
-	return b.walk(indexJSON)
+	if err := b.walk(indexJSON); err != nil {
+		return err
+	}
+	return b.checkManifests()
 }
 
 // readIndex reads the first entry.
@@ -191,45 +193,4 @@ func (b *Bundle) malformed(reason string) error { return &FormatError{Path: b.pa
 
 func (b *Bundle) altered(entry string) error {
 	return &AlteredError{Path: b.path, Entries: []string{entry}}
-}
-
-// check reports whether the index is consistent: every digest is one, and what artifacts name is among the entries.
-func (i Index) check() error {
-	if len(i.Entries) > maxEntries {
-		return fmt.Errorf("%d entries", len(i.Entries))
-	}
-	sizes := map[string]int64{}
-	for _, e := range i.Entries {
-		if _, twice := sizes[e.SHA256]; twice || !isSHA256(e.SHA256) || e.Size < 0 || e.Size >= maxEntrySize {
-			return fmt.Errorf("entry %q of %d bytes", clip(e.SHA256), e.Size)
-		}
-		sizes[e.SHA256] = e.Size
-	}
-	if i.Artifacts.KubernetesVersion != i.KubernetesVersion || i.Artifacts.Arch != i.Arch {
-		return errors.New("artifacts of another release")
-	}
-	for _, b := range i.Artifacts.Binaries {
-		if size, ok := sizes[b.SHA256]; !ok || size != b.Size {
-			return fmt.Errorf("no entry for %s", b.Name)
-		}
-	}
-	for _, img := range i.Artifacts.Images {
-		if err := checkImage(img, sizes); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkImage(img desired.Image, sizes map[string]int64) error {
-	if len(img.Blobs) < 2 || img.Blobs[0].Digest != img.Digest {
-		return fmt.Errorf("image %s without its manifest", img.Name)
-	}
-	for _, blob := range img.Blobs {
-		sum, ok := strings.CutPrefix(blob.Digest, digestPrefix)
-		if size, have := sizes[sum]; !ok || !have || size != blob.Size {
-			return fmt.Errorf("no entry for a part of image %s", img.Name)
-		}
-	}
-	return nil
 }

@@ -114,15 +114,20 @@ func blobsOf(img v1.Image) ([]desired.Blob, error) {
 	if err != nil {
 		return nil, err
 	}
+	return partsOf(manifest, digest.String(), size), nil
+}
+
+// partsOf lists a manifest, whose own digest and size are given, and what it names: config, layers.
+func partsOf(manifest *v1.Manifest, digest string, size int64) []desired.Blob {
 	blobs := []desired.Blob{
-		{Digest: digest.String(), Size: size, MediaType: string(manifest.MediaType)},
+		{Digest: digest, Size: size, MediaType: string(manifest.MediaType)},
 		{Digest: manifest.Config.Digest.String(), Size: manifest.Config.Size,
 			MediaType: string(manifest.Config.MediaType)},
 	}
 	for _, l := range manifest.Layers {
 		blobs = append(blobs, desired.Blob{Digest: l.Digest.String(), Size: l.Size, MediaType: string(l.MediaType)})
 	}
-	return blobs, nil
+	return blobs
 }
 
 // transferSize is the bytes of config and layers.

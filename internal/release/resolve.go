@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,38 +48,30 @@ func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, err
 // vouch checks what the source says of the release's files and images, in their order, and notes which of them are
 // known.
 func (r *resolver) vouch(binaries []*desired.Binary, images []desired.Image) (err error) {
-	doubt := &UntrustedError{}
-	suspect := func(known, official bool, c Claim) {
-		if known || official {
-			return
-		}
-		doubt.Parts = append(doubt.Parts, c.What)
-		if !slices.Contains(doubt.Sources, c.Source) {
-			doubt.Sources = append(doubt.Sources, c.Source)
-		}
-	}
+	claims := claimCheck{known: r.src.Known, trusted: r.src.Trusted}
 	for n, b := range binaries {
 		if b == nil {
 			continue
 		}
-		c := r.files[n].claim(b.SHA256, r.src.host(r.files[n].host))
-		if b.Known, err = r.src.Known.Check(c); err != nil {
+		if b.Known, err = claims.check(r.claim(r.files[n], b.SHA256), r.src.official()); err != nil {
 			return err
 		}
-		suspect(b.Known, r.src.Mirror == "", c)
 	}
-	for n := range images {
-		registry, _, _ := strings.Cut(r.want.location(r.images[n]), "/")
-		c := imageClaim(r.images[n].official(), r.want.Arch, images[n].Digest, registry)
-		if images[n].Known, err = r.src.Known.Check(c); err != nil {
+	for n, i := range r.images {
+		if images[n].Known, err = claims.check(r.imageClaim(i, images[n].Digest), !r.want.elsewhere(i)); err != nil {
 			return err
 		}
-		suspect(images[n].Known, !r.want.elsewhere(r.images[n]), c)
 	}
-	if len(doubt.Parts) > 0 && !r.src.Trusted {
-		return doubt
-	}
-	return nil
+	return claims.doubts()
+}
+
+// claim is what the source says of a file.
+func (r *resolver) claim(f file, sum string) Claim { return f.claim(sum, r.src.host(f.host)) }
+
+// imageClaim is what a registry says of an image.
+func (r *resolver) imageClaim(i image, digest string) Claim {
+	registry, _, _ := strings.Cut(r.want.location(i), "/")
+	return imageClaim(i.official(), r.want.Arch, digest, registry)
 }
 
 // resolver finds the digests of one release in one source.
@@ -148,11 +139,13 @@ func lifetime(official bool) time.Duration {
 	return mirrorLifetime
 }
 
-// binary finds the digest of a file. The answer is nil for an optional one that the source does not have.
+// binary finds the digest of a file. The answer is nil for an optional one that the source does not have. Only what
+// may be believed is cached, under a key that says from where it was fetched.
 func (r *resolver) binary(ctx context.Context, f file) (*desired.Binary, error) {
 	out := &desired.Binary{Name: f.name, Version: f.version, URL: r.src.url(f.host, f.path), Archive: f.archive}
-	if have, ok := r.cache.get(out.URL, lifetime(r.src.Mirror == "")); ok &&
-		(have.Absent && f.optional || isSHA256(have.Digest)) {
+	official := r.src.official()
+	key := r.src.way() + " " + out.URL
+	if have, ok := r.cache.get(key, lifetime(official)); ok && (have.Absent && f.optional || isSHA256(have.Digest)) {
 		out.SHA256 = have.Digest
 		if have.Absent {
 			return nil, nil //nolint:nilnil // documented: an optional file that is not there
@@ -162,7 +155,9 @@ func (r *resolver) binary(ctx context.Context, f file) (*desired.Binary, error) 
 	text, err := r.web.text(ctx, r.src.url(f.host, f.sums))
 	var status *statusError
 	if f.optional && errors.As(err, &status) && status.Code == http.StatusNotFound {
-		r.cache.put(record{Key: out.URL, Absent: true})
+		if official || r.src.Trusted { // no digest vouches for an absence
+			r.cache.put(record{Key: key, Absent: true})
+		}
 		return nil, nil //nolint:nilnil // documented: an optional file that is not there
 	}
 	if err != nil {
@@ -171,16 +166,19 @@ func (r *resolver) binary(ctx context.Context, f file) (*desired.Binary, error) 
 	if out.SHA256, err = checksum(text, baseName(f.path)); err != nil {
 		return nil, err
 	}
-	r.cache.put(record{Key: out.URL, Digest: out.SHA256})
+	if r.src.believes(r.claim(f, out.SHA256), official) {
+		r.cache.put(record{Key: key, Digest: out.SHA256})
+	}
 	return out, nil
 }
 
-// pulled finds the digest of an image that hosts pull themselves.
+// pulled finds the digest of an image that hosts pull themselves. It is cached as the digest of a file is.
 func (r *resolver) pulled(ctx context.Context, i image) (desired.Image, error) {
 	source := r.want.location(i)
 	out := desired.Image{Name: source, Source: source, Roles: i.roles}
-	key := source + " linux/" + r.want.Arch
-	if have, ok := r.cache.get(key, lifetime(!r.want.elsewhere(i))); ok &&
+	official := !r.want.elsewhere(i)
+	key := r.want.way(i) + " " + source + " linux/" + r.want.Arch
+	if have, ok := r.cache.get(key, lifetime(official)); ok &&
 		isSHA256(strings.TrimPrefix(have.Digest, digestPrefix)) {
 		out.Digest, out.Size = have.Digest, have.Size
 		return out, nil
@@ -190,7 +188,9 @@ func (r *resolver) pulled(ctx context.Context, i image) (desired.Image, error) {
 		return desired.Image{}, err
 	}
 	out.Digest, out.Size = img.blobs[0].Digest, transferSize(img.blobs)
-	r.cache.put(record{Key: key, Digest: out.Digest, Size: out.Size})
+	if r.src.believes(r.imageClaim(i, out.Digest), official) {
+		r.cache.put(record{Key: key, Digest: out.Digest, Size: out.Size})
+	}
 	return out, nil
 }
 

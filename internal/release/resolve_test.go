@@ -354,6 +354,67 @@ func TestCacheBelievesMirrorsForAnHourAndDamagedRecordsNever(t *testing.T) {
 	}
 }
 
+// What was fetched in one way is no answer for another, and what nothing vouches for is not kept.
+func TestOnlyWhatIsVouchedForIsCachedAndByTheWayItCame(t *testing.T) {
+	t.Parallel()
+	bad, good := newWorld(t, testWant(), 2), newWorld(t, testWant(), 1)
+	insecure := func(_ *Source, want *Want) { want.OverwriteRegistry, want.Insecure = "registry.k8s.io", true }
+	mirrored := func(src *Source, want *Want) {
+		*src, *want = elsewhere(bad)
+	}
+	for name, c := range map[string]struct {
+		from    func(*Source, *Want)
+		known   Digests
+		trusted bool
+		kept    int // of 8 files and 8 images
+	}{
+		"an insecure registry by an official name": {insecure, Digests{}, false, 8},
+		"the same, taken at its word":              {insecure, Digests{}, true, 16},
+		"the same, with all known":                 {insecure, published(t, bad), false, 16},
+		"a mirror and a registry":                  {mirrored, Digests{}, false, 0},
+		"a mirror with some of it known":           {mirrored, without(t, published(t, bad), "k8s.io/"), false, 6},
+		"a mirror with something else": {mirrored,
+			vouching(t, "a table", digits("a")+"  "+kubeletName), true, 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src, want := bad.source(), testWant()
+			c.from(&src, &want)
+			src.CacheDir, src.Known, src.Trusted = t.TempDir(), c.known, c.trusted
+			_, err := Resolve(t.Context(), src, want)
+			if (err == nil) != (c.kept == 16) {
+				t.Fatalf("error %v", err)
+			}
+			kept, err := filepath.Glob(filepath.Join(src.CacheDir, "*.json"))
+			if err != nil || len(kept) != c.kept {
+				t.Errorf("%d records, want %d: %v", len(kept), c.kept, err)
+			}
+			official := good.source()
+			official.CacheDir = src.CacheDir
+			for _, i := range resolve(t, official, testWant()).Images {
+				if _, rest, _ := strings.Cut(i.Name, "/"); i.Digest != good.digest(t, rest) {
+					t.Errorf("%s is what came another way", i.Name)
+				}
+			}
+		})
+	}
+}
+
+// That a source does not have a file nothing vouches for but the source.
+func TestAnAbsenceIsCachedOfTrustedSourcesOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testWant(), 1)
+	delete(w.files, crictlPath+".sha256")
+	for trusted, kept := range map[bool]int{false: 15, true: 16} {
+		src, want := elsewhere(w)
+		src.CacheDir, src.Known, src.Trusted = t.TempDir(), published(t, w), trusted
+		resolve(t, src, want)
+		if records, _ := filepath.Glob(filepath.Join(src.CacheDir, "*.json")); len(records) != kept {
+			t.Errorf("trusted %v: %d records, want %d", trusted, len(records), kept)
+		}
+	}
+}
+
 func TestResolveRefusesImageForAnotherArchitecture(t *testing.T) {
 	t.Parallel()
 	want := testWant()

@@ -24,8 +24,8 @@ type Source struct {
 	// always are.
 	Trusted bool
 	// CacheDir keeps digests between runs; "" keeps none. Digests from official locations are kept for good, because
-	// what is published there under a version does not change; those from mirrors and registries of one's own for an
-	// hour, and "there is no such file" for a day.
+	// what is published there under a version does not change. Those from mirrors and registries of one's own are kept
+	// for an hour if they are known or the source is trusted, and "there is no such file" for a day.
 	CacheDir string
 	// Transport carries requests of HTTP and of registries; nil means one that follows the environment's proxy.
 	Transport http.RoundTripper
@@ -56,6 +56,17 @@ func (s Source) check() error {
 		return &MirrorError{u.Redacted(), "speaks HTTP without TLS; use https, or allow that with --insecure-mirror"}
 	}
 	return nil
+}
+
+// official reports whether files come from their official locations.
+func (s Source) official() bool { return s.Mirror == "" }
+
+// way says how files are fetched, in the keys of the cache. The locations themselves say whether there is TLS.
+func (s Source) way() string {
+	if s.official() {
+		return wayOfficial
+	}
+	return wayElsewhere
 }
 
 // url is where the source has HOST/PATH.

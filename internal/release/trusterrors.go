@@ -17,12 +17,19 @@ func (e *MismatchError) Error() string {
 		"something else under this name; use another one", e.Name, e.Source, e.SHA256, e.By, e.Known)
 }
 
-// UntrustedError says that nothing but a mirror, or a registry of one's own, vouches for some parts of a release.
+// UntrustedError says that nothing but a mirror, a registry of one's own or a bundle vouches for some parts of a
+// release.
 type UntrustedError struct {
 	Parts, Sources []string // at least one each
+	Bundles        bool     // the sources are bundles
 }
 
 func (e *UntrustedError) Error() string {
+	if e.Bundles {
+		return fmt.Sprintf("the list of digests does not know %s of %s: add them to the list, say with "+
+			"--bundle-sha256 which file the bundle must be, or take it at its word with --trust-source",
+			brief(e.Parts), strings.Join(e.Sources, " and "))
+	}
 	return fmt.Sprintf("nobody but %s vouches for %s: give a list of digests that you trust with --digests FILE, or "+
 		"take that source at its word with --trust-source", strings.Join(e.Sources, " and "), brief(e.Parts))
 }

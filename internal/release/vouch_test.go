@@ -144,6 +144,17 @@ func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
 		"where CoreDNS is anyway": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.DNSRepository = "", "", "registry.k8s.io/coredns"
 		}, ""},
+		"an insecure registry by an official name": {func(s *Source, w *Want) {
+			s.Mirror, w.OverwriteRegistry, w.Insecure = "", "registry.k8s.io", true
+		}, "nobody but registry.k8s.io vouches for image registry.k8s.io/kube-apiserver:v1.36.3, "},
+		"CoreDNS in such a registry": {func(s *Source, w *Want) {
+			s.Mirror, w.OverwriteRegistry, w.Insecure, w.DNSRepository = "", "ghcr.io", true, "ghcr.io/coredns"
+			s.Known = without(t, known, "coredns")
+		}, "nobody but ghcr.io vouches for image registry.k8s.io/coredns/coredns:v1.14.2: "},
+		"an official name, securely": {func(s *Source, w *Want) {
+			s.Mirror, w.OverwriteRegistry = "", "registry.k8s.io"
+			s.Known = without(t, known, "kube-apiserver")
+		}, ""},
 		"neither": {func(s *Source, w *Want) { s.Mirror, w.OverwriteRegistry = "", "" }, ""},
 		"known for another arch": {func(s *Source, _ *Want) {
 			s.Known = vouching(t, "a table", strings.ReplaceAll(known.String(), "amd64", "arm64"))

@@ -101,8 +101,20 @@ func (w Want) name(official string) string {
 	return official
 }
 
-// elsewhere reports whether an image is not looked for in its own registry.
-func (w Want) elsewhere(i image) bool { return w.location(i) != i.official() }
+// elsewhere reports whether an image does not come from its own registry for certain: it is looked for in another one,
+// or anyone on the way may answer for an insecure one.
+func (w Want) elsewhere(i image) bool { return w.location(i) != i.official() || w.insecure(i) }
+
+// way says how an image is fetched, in the keys of the cache.
+func (w Want) way(i image) string {
+	switch {
+	case w.insecure(i):
+		return wayInsecure
+	case w.elsewhere(i):
+		return wayElsewhere
+	}
+	return wayOfficial
+}
 
 // insecure reports whether the registry in which an image is looked for may be an insecure one.
 func (w Want) insecure(i image) bool {

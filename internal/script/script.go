@@ -238,7 +238,7 @@ func variables(in Input, a desired.Artifacts) []step.Variable {
 		text("KEEP_SNAPSHOTS", strconv.Itoa(keepSnapshots(in.Want))),
 		text("IGNORE", strings.Join(in.Want.Preflight.IgnoreErrors, ",")),
 		text("ENDPOINT", in.Want.Endpoint.URL()),
-		text("LOCAL_ENDPOINT", fmt.Sprintf("https://%s", net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort)))),
+		text("LOCAL_ENDPOINT", "https://"+net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort))),
 		text("INIT_FLAGS", initFlags(in.Want)),
 		text("TOOLS", system(in).ToolPackages()),
 		words("HOST_DIGESTS", digestList(in, hostDigests)...),

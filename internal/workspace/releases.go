@@ -56,7 +56,9 @@ func openReleases(ctx context.Context, o Options, mirror string) (*releases, err
 		r.source.CacheDir = dir
 	}
 	if len(o.Bundles)+len(o.BundleSHA256) > 0 {
-		vouched := release.LibraryOptions{Known: known, SHA256: o.BundleSHA256}
+		vouched := release.LibraryOptions{
+			Known: known, SHA256: o.BundleSHA256, Strict: o.Digests != "" && !o.TrustSource,
+		}
 		r.bundles, err = release.OpenLibrary(ctx, vouched, o.Bundles...)
 	}
 	return r, err

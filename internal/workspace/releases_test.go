@@ -23,13 +23,16 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bundle is a bundle that holds one text.
+// bundle is a bundle that holds one text, as a binary.
 func bundle(t *testing.T, text string) string {
 	t.Helper()
 	index, err := json.Marshal(release.Index{
 		Format: release.FormatVersion, KubernetesVersion: "1.36.3", Arch: "amd64",
-		Artifacts: desired.Artifacts{KubernetesVersion: "1.36.3", Arch: "amd64"},
-		Entries:   []release.Entry{{Size: int64(len(text)), SHA256: sumOf(text)}},
+		Artifacts: desired.Artifacts{KubernetesVersion: "1.36.3", Arch: "amd64", Binaries: []desired.Binary{{
+			Name: "text-" + sumOf(text), Version: "1.0", URL: "https://example.com/text", SHA256: sumOf(text),
+			Size: int64(len(text)),
+		}}},
+		Entries: []release.Entry{{Size: int64(len(text)), SHA256: sumOf(text)}},
 	})
 	if err != nil {
 		t.Fatal(err)
