@@ -12,8 +12,8 @@ import (
 )
 
 // Files are the library's bundles as hosts have them, each under a name that says what is in it: bundles with the same
-// parts have the same name, wherever their files are. Hosts get a whole bundle: each of its parts must be vouched for as
-// those that For returns, with the same errors.
+// parts have the same name, wherever their files are. Hosts get a whole bundle: each of its parts must be vouched for
+// as those that For returns, with the same errors.
 func (l *Library) Files() ([]desired.BundleFile, error) {
 	if err := l.checkAll(); err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (i Index) check() error {
 func (i Index) checkRelease() error {
 	switch {
 	case !partVersion().MatchString(i.KubernetesVersion):
-		return fmt.Errorf("Kubernetes version %q", clip(i.KubernetesVersion))
+		return fmt.Errorf("version %q of Kubernetes", clip(i.KubernetesVersion))
 	case !slices.Contains(Architectures(), i.Arch):
 		return fmt.Errorf("architecture %q", clip(i.Arch))
 	case i.Artifacts.KubernetesVersion != i.KubernetesVersion || i.Artifacts.Arch != i.Arch:

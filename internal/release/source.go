@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Source is where a release is fetched from. The zero value is the official locations, without a cache.
@@ -49,7 +50,7 @@ func (s Source) check() error {
 	}
 	u, err := url.Parse(s.Mirror)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" ||
-		u.Fragment != "" {
+		u.Fragment != "" || strings.ContainsFunc(s.Mirror, unicode.IsSpace) {
 		return &MirrorError{s.Mirror, "is not a base URL; it looks like https://mirror.example.com/path"}
 	}
 	if u.Scheme != "https" && !s.InsecureMirror {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -56,11 +55,12 @@ func Supported() []string {
 func Architectures() []string { return []string{"amd64", "arm64"} }
 
 // VersionsFor returns the versions that go with a Kubernetes version ("1.36.3", without v). The error is an
-// *UnsupportedError for a version that is not semantic, carries build metadata, or whose minor is not supported.
+// *UnsupportedError for a version that is not semantic, has build metadata or blanks around it, or whose minor is not
+// supported.
 func VersionsFor(kubernetesVersion string) (Versions, error) {
 	unsupported := &UnsupportedError{What: "Kubernetes version", Value: kubernetesVersion, Supported: Supported()}
 	v, err := version.ParseSemantic(kubernetesVersion)
-	if err != nil || strings.HasPrefix(kubernetesVersion, "v") || v.BuildMetadata() != "" || v.Major() != 1 {
+	if err != nil || !partVersion().MatchString(kubernetesVersion) || v.Major() != 1 {
 		return Versions{}, unsupported
 	}
 	versions, ok := table()[v.Minor()]
@@ -76,9 +76,7 @@ func CheckContainerd(kubelet, containerd string) error {
 	if _, err := VersionsFor(kubelet); err != nil {
 		return err
 	}
-	have, err := version.ParseSemantic(containerd)
-	plain := err == nil && !strings.HasPrefix(containerd, "v") && have.BuildMetadata() == ""
-	if plain && skew.Containerd(kubelet, containerd) == nil {
+	if partVersion().MatchString(containerd) && skew.Containerd(kubelet, containerd) == nil {
 		return nil
 	}
 	return &UnsupportedError{
