@@ -121,7 +121,8 @@ type ProxyConfig struct {
 type RegistryConfiguration struct {
 	// OverwriteRegistry is the registry host, with an optional path, that replaces the registry host of every image.
 	OverwriteRegistry string `json:"overwriteRegistry,omitempty"`
-	// InsecureRegistry speaks plain HTTP to overwriteRegistry, or TLS without verification. Default: false.
+	// InsecureRegistry speaks plain HTTP to overwriteRegistry, or TLS without verification. What it serves needs a
+	// known digest or --trust-source, under an official name too. Default: false.
 	InsecureRegistry bool `json:"insecureRegistry,omitempty"`
 }
 
