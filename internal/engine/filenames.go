@@ -25,14 +25,14 @@ func (p Proposal) FileNames() map[string]string {
 	ids = slices.Compact(ids)
 	claims := map[string]int{} // how many hosts have that name or ID
 	for _, id := range ids {
-		claims[p.NameOf(id)]++
-		if own := plainName(id); own != p.NameOf(id) {
+		claims[p.NodeOf(id)]++
+		if own := plainName(id); own != p.NodeOf(id) {
 			claims[own]++
 		}
 	}
 	out, taken := map[string]string{}, map[string]bool{}
 	for _, id := range ids {
-		name := p.NameOf(id)
+		name := p.NodeOf(id)
 		if claims[name] > 1 || len(name) > longestFileName || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			name = plainName(id)
 		}
