@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/desired"
 	"kubeone/internal/diff"
 	"kubeone/internal/plan"
 	"kubeone/internal/redact"
@@ -39,7 +40,8 @@ func (r *Run) openEntry(ctx context.Context) {
 	r.history.mu.Lock()
 	r.history.run = record.Run{
 		ID: r.RunID, Who: who, From: from, Routes: r.Plan.Routes, PlanDigest: r.Plan.Digest(), Started: r.started.UTC(),
-		Result: record.Running, Planned: len(r.Plan.Steps), Diffs: diff.Within(mostDiffs, r.Diffs),
+		Result: record.Running, Planned: len(r.Plan.Steps), Exclusive: r.Exclusive,
+		Diffs: diff.Within(mostDiffs, r.Diffs),
 	}
 	r.history.mu.Unlock()
 	r.recordEvents(ctx)
@@ -70,8 +72,18 @@ func (r *Run) end(ctx context.Context, err error) {
 	}
 }
 
+// isForMachines reports whether every host of the run is a Machine's. The history of operators' runs keeps no such run:
+// controllers make too many. Events of Nodes, conditions of Machines and the controllers' log tell of them.
+func (r *Run) isForMachines() bool {
+	hosts := r.Want.Hosts()
+	return len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h desired.Host) bool { return h.Machine == "" })
+}
+
 // keepEntry writes the run's entry as it is now.
 func (r *Run) keepEntry(ctx context.Context) {
+	if r.isForMachines() {
+		return
+	}
 	api, done, err := r.historyClient()
 	if err != nil {
 		return

@@ -101,6 +101,59 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 	}
 }
 
+// What controllers do on the hosts of Machines neither fills the history nor says how the runs of people ended.
+func TestARunForAMachineIsNotInTheHistory(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]struct {
+		machine string
+		want    []string
+	}{
+		"of the manifest": {want: []string{"apply running", "run-1 done"}},
+		"of a Machine":    {machine: "kube-system/pool-1", want: []string{"apply running"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, ":", prepare())
+			l.Want = wanted("1")
+			l.Want.Workers, l.Want.ControlPlane = l.Want.ControlPlane, nil
+			l.Want.Workers[0].Machine = of.machine
+			api := fake.NewClientset()
+			l.reaching(api)
+			running := record.Run{ID: "apply", Result: record.Running, Exclusive: true}
+			if err := cluster.New(api, nil).UpdateRecord(patience(t), func(r *record.Record) error {
+				r.AddRun(running)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Do(patience(t), nil); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, run := range remembered(t, api) {
+				got = append(got, run.ID+" "+string(run.Result))
+			}
+			if diff := cmp.Diff(of.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if writes := updates(api); of.machine != "" && writes > 0 {
+				t.Errorf("the record was written %d times", writes)
+			}
+		})
+	}
+}
+
+// updates is how often the record was written since it was made.
+func updates(api *fake.Clientset) int {
+	n := 0
+	for _, a := range api.Actions() {
+		if a.Matches("update", "configmaps") {
+			n++
+		}
+	}
+	return n
+}
+
 func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]record.Run{

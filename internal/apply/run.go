@@ -55,11 +55,13 @@ type Run struct {
 	Manifest string     // as kept in the cluster: without secrets
 	Diffs    []diff.Set // what will change, line by line, as the history keeps it; nil is nothing that is known so
 	Lock     *Lock
-	RunID    string
-	Holder   string // user@machine
-	Parallel int    // hosts busy at a time; 0 is no limit
-	Emit     func(Event)
-	Now      func() time.Time
+	// Exclusive says that the run holds the cluster's lock, and not only those of workers.
+	Exclusive bool
+	RunID     string
+	Holder    string // user@machine
+	Parallel  int    // hosts busy at a time; 0 is no limit
+	Emit      func(Event)
+	Now       func() time.Time
 
 	mu    sync.Mutex
 	pause func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause

@@ -175,7 +175,7 @@ func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
 		Blobs: e.cfg.Releases, FallbackAPI: p.Observed.Access, Etcd: p.Observed.Etcd,
 		Credentials: e.cfg.Credentials, Connect: e.cfg.Connect, CheckLock: locks.check,
 		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder,
-		Parallel: e.cfg.Parallel, Files: e.cfg.Files, RunHook: e.cfg.RunHook,
+		Exclusive: locks.scope.Cluster, Parallel: e.cfg.Parallel, Files: e.cfg.Files, RunHook: e.cfg.RunHook,
 		Emit: func(ev apply.Event) { e.emit(o, ev) }, Now: e.cfg.Now,
 	}
 	recovery, recovers := p.Request.(Recover)

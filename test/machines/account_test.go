@@ -379,10 +379,9 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 		[]desired.Taint{{Key: "t", Effect: "NoSchedule"}}))
 	must(own.WaitNodeReady(ctx, "w-9"))
 	must(own.Tell(ctx, record.Event{Node: "w-9", Reason: "KubeOneJoined", RunID: "r", Time: time.Now()}))
-	must(own.UpdateRecord(ctx, func(r *record.Record) error {
-		r.AddRun(record.Run{ID: "r", Result: record.Done})
-		return nil
-	}))
+	if is, err := own.Record(ctx); err != nil || is == nil {
+		t.Errorf("the record: %v, %v", is, err)
+	}
 
 	podsOn(t, admin, "w-9")
 	now := 0
@@ -570,8 +569,10 @@ func theyMayDoNoMore(t *testing.T, admin, own *cluster.Client) {
 		"delete the key":                        beside.Delete(ctx, pool.KeySecret, gone),
 		"delete a Secret that is no join token": secrets.Delete(ctx, "private", gone),
 		"read another ConfigMap":                second(kube.CoreV1().ConfigMaps(namespace).Get(ctx, "other", one)),
-		"delete a DaemonSet":                    kube.AppsV1().DaemonSets("default").Delete(ctx, "daemon", gone),
-		"delete its own DaemonSet":              kube.AppsV1().DaemonSets(pool.Namespace).Delete(ctx, account, gone),
+		"change the record": second(kube.CoreV1().ConfigMaps(namespace).Patch(ctx, record.Name, types.MergePatchType,
+			[]byte(`{"data": {"history": "[]"}}`), metav1.PatchOptions{})),
+		"delete a DaemonSet":       kube.AppsV1().DaemonSets("default").Delete(ctx, "daemon", gone),
+		"delete its own DaemonSet": kube.AppsV1().DaemonSets(pool.Namespace).Delete(ctx, account, gone),
 		"make a pod": second(kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "p"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x"}}},

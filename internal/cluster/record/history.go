@@ -40,7 +40,9 @@ type Run struct {
 	Result     Result    `json:"result"`
 	Error      string    `json:"error,omitempty"` // what failed, in a few words
 	Planned    int       `json:"planned"`         // how many steps the plan had
-	Steps      []Step    `json:"steps,omitempty"` // those that were begun or skipped, in that order
+	// Exclusive says that the run holds the cluster's lock, which one run has at a time. Runs about workers alone do not.
+	Exclusive bool   `json:"exclusive,omitempty"`
+	Steps     []Step `json:"steps,omitempty"` // those that were begun or skipped, in that order
 	// Diffs are what the run was about to change, line by line, without secrets; as far as there is room for them.
 	Diffs []diff.Set `json:"diffs,omitempty"`
 }
@@ -76,8 +78,9 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*bare)(s))
 }
 
-// AddRun appends a run to the history, or replaces the one of the same ID. When a run appears, others that have not
-// ended were killed: it holds the cluster's lock, so nobody else is at work.
+// AddRun appends a run to the history, or replaces the one of the same ID. When a run appears that holds the cluster's
+// lock, others that held it and have not ended were killed. Runs without that lock say nothing about others, and
+// nothing is said about them: they work beside any other run.
 func (r *Record) AddRun(run Run) {
 	at := slices.IndexFunc(r.History, func(other Run) bool { return other.ID == run.ID })
 	if at >= 0 {
@@ -85,7 +88,9 @@ func (r *Record) AddRun(run Run) {
 		return
 	}
 	for i := range r.History {
-		r.History[i].Interrupt()
+		if other := &r.History[i]; run.Exclusive && other.Exclusive {
+			other.Interrupt()
+		}
 	}
 	r.History = append(r.History, run)
 }

@@ -101,14 +101,45 @@ func TestAddRunReplacesItselfAndEndsThoseThatWereKilled(t *testing.T) {
 		{ID: "4", Result: Running}, {ID: "5", Result: Running}, // 5 took the lock from 4,
 		{ID: "4", Result: Stopped}, // which notices, and says nothing about 5
 	} {
+		run.Exclusive = true
 		r.AddRun(run)
 	}
 	want := []Run{
 		{ID: "1", Result: Done}, {ID: "2", Result: Interrupted}, {ID: "3", Result: Failed, Error: "no"},
 		{ID: "4", Result: Stopped}, {ID: "5", Result: Running},
 	}
+	for i := range want {
+		want[i].Exclusive = true
+	}
 	if diff := cmp.Diff(want, r.History); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Runs about workers alone hold no lock of the cluster: they work beside others, and others beside them.
+func TestARunEndsOnlyThoseThatHeldItsLock(t *testing.T) {
+	t.Parallel()
+	r := &Record{History: []Run{{ID: "old", Result: Running}}} // of a program that did not note the lock
+	for _, run := range []Run{
+		{ID: "apply", Result: Running, Exclusive: true}, {ID: "worker", Result: Running},
+		{ID: "another worker", Result: Running},
+	} {
+		r.AddRun(run)
+	}
+	results := func() string {
+		var out []string
+		for _, run := range r.History {
+			out = append(out, run.ID+" "+string(run.Result))
+		}
+		return strings.Join(out, ", ")
+	}
+	if got := results(); got != "old running, apply running, worker running, another worker running" {
+		t.Errorf("got %s", got)
+	}
+	r.AddRun(Run{ID: "next apply", Result: Running, Exclusive: true})
+	if got := results(); got !=
+		"old running, apply interrupted, worker running, another worker running, next apply running" {
+		t.Errorf("got %s", got)
 	}
 }
 
