@@ -38,6 +38,8 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	}
 	changed, taken := v.otherPlugin()
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
+	unfit = append(unfit, v.foreignDefinitions()...)
+	warnings = slices.Concat(warnings, v.nodesWithoutMachine(), v.hostsInPool())
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	warnings = slices.Concat(warnings, v.notCompared(), v.notRunning(), v.systemWaits())

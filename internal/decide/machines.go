@@ -103,3 +103,57 @@ func (v *view) oldMachines() []string {
 	slices.Sort(out)
 	return out
 }
+
+// foreignDefinitions is the problem of a cluster whose Machines are another program's, where the controllers are to run.
+func (v *view) foreignDefinitions() []problem.Problem {
+	pool := v.in.Is.API.Pool
+	if v.in.About != nil || v.in.Want.Controllers == nil || pool == nil || len(pool.Foreign) == 0 {
+		return nil
+	}
+	return []problem.Problem{{
+		Code: problem.DefinitionsOfOthers, Parameters: problem.Parameters{"names": pool.Foreign},
+	}}
+}
+
+// nodesWithoutMachine are the warnings about Nodes that should not be there: no Machine has the Host of that name, or
+// the Node bears the mark of a Machine that is gone. What keeps the API from listing all Machines says nothing of them.
+func (v *view) nodesWithoutMachine() []problem.Problem {
+	pool := v.in.Is.API.Pool
+	if v.in.About != nil || pool == nil || pool.Problem != "" || pool.More {
+		return nil
+	}
+	var out []problem.Problem
+	for _, n := range v.in.Is.API.Nodes {
+		manifests := slices.ContainsFunc(v.hosts, func(s hostState) bool { return s.node != nil && s.node.Name == n.Name })
+		marked := n.Labels[desired.OwnerLabel] != ""
+		if manifests || pool.MachineOn(n.Name) != "" || !marked && !pool.HasHost(n.Name) {
+			continue
+		}
+		out = append(out, problem.Problem{
+			Code: problem.NodeWithoutMachine, Parameters: problem.Parameters{"node": n.Name},
+		})
+	}
+	return out
+}
+
+// hostsInPool are the warnings about hosts of the manifest that have no Node, and of whose name the pool has a Host that
+// no Machine has: the API server refuses such a Node.
+func (v *view) hostsInPool() []problem.Problem {
+	pool := v.in.Is.API.Pool
+	if v.in.About != nil || pool == nil {
+		return nil
+	}
+	var out []problem.Problem
+	for i := range v.hosts {
+		s := &v.hosts[i]
+		for _, name := range []string{s.Node, s.Hostname, s.is.Hostname} {
+			if s.node == nil && name != "" && pool.HasHost(name) && pool.MachineOn(name) == "" {
+				out = append(out, problem.Problem{
+					Code: problem.HostInPool, Host: s.ID, Parameters: problem.Parameters{"name": name},
+				})
+				break
+			}
+		}
+	}
+	return out
+}

@@ -1,5 +1,7 @@
 package observed
 
+import "slices"
+
 // Pool is what the API says of Machines, and of the hosts that Machines may have.
 type Pool struct {
 	// Controllers is Yes while some process that looks after Machines holds their Lease.
@@ -12,6 +14,8 @@ type Pool struct {
 	Hosts       []PoolHost          `json:"hosts,omitempty"`
 	// Sets is how many MachineSets there are.
 	Sets int `json:"sets,omitempty"`
+	// Foreign are the names of definitions of these kinds that belong to another program, such as machine-controller.
+	Foreign []string `json:"foreign,omitempty"`
 	// Problem is why they could not be read, although the API answers; the rest is zero then.
 	Problem string `json:"problem,omitempty"`
 	// More says that there are more objects of some kind than are listed here.
@@ -91,6 +95,11 @@ func (p *Pool) Claimed() []PoolHost {
 		}
 	}
 	return out
+}
+
+// HasHost reports whether the pool has a Host of that name, whether a Machine has it or not.
+func (p *Pool) HasHost(name string) bool {
+	return p != nil && slices.ContainsFunc(p.Hosts, func(h PoolHost) bool { return h.Name == name })
 }
 
 // MachineOn is the namespace and name of the Machine whose host or Node has one of these names or addresses; "" where

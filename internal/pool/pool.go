@@ -30,6 +30,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/machines"
+	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/resources"
 )
 
@@ -40,50 +41,72 @@ const Namespace = machines.Namespace
 // pool.
 const KeySecret = "ssh-key"
 
-// revisionAnnotation is on every definition, with the revision that it has. A program leaves definitions alone that a
-// newer one has applied.
-const revisionAnnotation = "kubeone.k8c.io/definitions-revision"
-
 // revision grows with every change of a definition; a test holds it to that.
-const revision = 6
+const revision = 7
 
 // Define sees to it that the cluster has the namespace, the definitions of the kinds Machine, MachineSet,
-// MachineDeployment and Host, and the policy by which a host that is to be reset makes no Node, as this program or a
+// MachineDeployment and Host, and the policy by which a host that no Machine has makes no Node, as this program or a
 // newer one knows them. It waits until the API serves the kinds.
+//
+// It overwrites nothing of others. Where a definition belongs to another program, or another manager has changed a field,
+// it writes nothing and returns an *apicall.Error of class Operator that names the definitions.
 func Define(ctx context.Context, c *cluster.Client) error {
 	objects, err := definitions()
 	if err != nil {
 		return err
 	}
 	var apply []unstructured.Unstructured
-	for _, o := range objects {
-		newer, err := appliedByNewer(ctx, c, &o)
+	var foreign []string
+	for _, o := range objects[1:] {
+		is, err := readDefinition(ctx, c, &o)
 		if err != nil {
 			return err
 		}
-		if !newer {
+		if is == nil {
+			apply = append(apply, o)
+			continue
+		}
+		switch has, ours := machines.Revision(is); {
+		case !ours:
+			foreign = append(foreign, ssa.Describe(is))
+		case has <= revision:
 			apply = append(apply, o)
 		}
 	}
-	_, err = c.Applier.Apply(ctx, apply)
+	if len(foreign) > 0 {
+		return &apicall.Error{Op: "define the kinds of Machines", Class: apicall.Operator, Err: &foreignError{foreign}}
+	}
+	if err := c.Applier.FindConflicts(ctx, apply); err != nil {
+		return err
+	}
+	if _, err := c.Applier.Apply(ctx, objects[:1]); err != nil { // the addon of the controllers forces it likewise
+		return err
+	}
+	_, err = c.Applier.ApplyOwn(ctx, apply)
 	return err
 }
 
-// appliedByNewer reports whether an object is there in a later revision than this program's.
-func appliedByNewer(ctx context.Context, c *cluster.Client, o *unstructured.Unstructured) (bool, error) {
+// foreignError says that definitions belong to another program.
+type foreignError struct{ names []string }
+
+func (e *foreignError) Error() string {
+	return "another program, such as machine-controller, has made " + strings.Join(e.names, ", ") +
+		"; kubeone has changed nothing. Its controllers cannot share these kinds: keep that program and do without " +
+		"the pool of hosts, or delete its Machines, the program and these definitions, and try again"
+}
+
+// readDefinition is the object as the cluster has it; nil where it has none.
+func readDefinition(ctx context.Context, c *cluster.Client, o *unstructured.Unstructured) (*unstructured.Unstructured,
+	error) {
 	where, err := c.Applier.Resource(o)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	is, err := where.Get(ctx, o.GetName(), metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, apicall.Wrap("read the definition "+o.GetName(), "", err)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
-	has, err := strconv.Atoi(is.GetAnnotations()[revisionAnnotation])
-	return err == nil && has > revision, nil
+	return is, apicall.Wrap("read the definition "+o.GetName(), "", err)
 }
 
 //go:embed policy.yaml
@@ -126,7 +149,7 @@ func definitions() ([]unstructured.Unstructured, error) {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[revisionAnnotation] = strconv.Itoa(revision)
+		annotations[machines.RevisionAnnotation] = strconv.Itoa(revision)
 		o.SetAnnotations(annotations)
 	}
 	return out, nil

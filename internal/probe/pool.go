@@ -58,6 +58,10 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	}
 	group.Go(func() error { return r.controllers(within, pool) })
 	group.Go(func() error { return r.credentials(within, pool) })
+	group.Go(func() (err error) {
+		pool.Foreign, err = r.foreignDefinitions(within)
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return err
 	}
@@ -96,6 +100,25 @@ func (r *reader) controllers(ctx context.Context, pool *observed.Pool) error {
 		pool.Controllers = observed.Of(live)
 	}
 	return nil
+}
+
+// foreignDefinitions are the names of definitions that are not kubeone's.
+func (r *reader) foreignDefinitions(ctx context.Context) ([]string, error) {
+	var out []string
+	for _, name := range machines.DefinitionNames() {
+		r.requests.Add(1)
+		is, err := r.dynamic.Resource(machines.Definitions()).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, ours := machines.Revision(is); !ours {
+			out = append(out, name)
+		}
+	}
+	return out, nil
 }
 
 // credentials compares what the hosts of Machines are to be given with what the caller has. Nothing of it is kept.

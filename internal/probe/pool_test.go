@@ -49,6 +49,13 @@ func pooled() map[string]string {
 		{"metadata":{"name":"w-1"},"spec":{"address":"192.0.2.1"},
 		 "status":{"state":"Joined","claim":{"namespace":"kube-system","name":"workers-a-1","uid":"u-1"}}},
 		{"metadata":{"name":"w-2"},"spec":{"address":"192.0.2.2"}}`)
+	for name, annotations := range map[string]string{
+		"machines.cluster.k8s.io":    `{"kubeone.k8c.io/definitions-revision":"1"}`,
+		"machinesets.cluster.k8s.io": `{"other":"1"}`, // another program's
+	} {
+		out["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name] = `{"kind":"CustomResourceDefinition",
+			"apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"` + name + `","annotations":` + annotations + `}}`
+	}
 	out["/apis/coordination.k8s.io/v1/namespaces/kubeone-system/leases/kubeone-controller"] = `{
 		"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"kubeone-controller"},
 		"spec":{"holderIdentity":"ops-1","leaseDurationSeconds":15,
@@ -95,13 +102,13 @@ func TestMachinesAreRead(t *testing.T) {
 			{Name: "w-1", Address: "192.0.2.1", State: "Joined", Machine: "kube-system/workers-a-1"},
 			{Name: "w-2", Address: "192.0.2.2", State: "Free"},
 		},
-		Sets: 1,
+		Sets: 1, Foreign: []string{"machinesets.cluster.k8s.io"},
 	}
 	got, api := poolOf(t, pooled())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if want := 14 + len(plugins.Namespaces()); len(api.paths) != want {
+	if want := 18 + len(plugins.Namespaces()); len(api.paths) != want {
 		t.Errorf("%d requests, want %d: %q", len(api.paths), want, api.paths)
 	}
 }

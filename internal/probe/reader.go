@@ -34,7 +34,7 @@ import (
 const system = metav1.NamespaceSystem
 
 // reader reads one API: nine requests, one for each namespace of network plugins, and one or two for each object that
-// is compared. The first opens the one connection that all share. Machines take one more, and five after it where the
+// is compared. The first opens the one connection that all share. Machines take one more, and nine after it where the
 // cluster has that kind.
 type reader struct {
 	kube       kubernetes.Interface

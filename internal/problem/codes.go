@@ -123,6 +123,9 @@ const (
 	SystemAwaitsMachines Code = "SystemAwaitsMachines"
 	MachinesUnknown      Code = "MachinesUnknown"
 	SettingsLater        Code = "SettingsLater"
+	DefinitionsOfOthers  Code = "DefinitionsOfOthers"
+	NodeWithoutMachine   Code = "NodeWithoutMachine"
+	HostInPool           Code = "HostInPool"
 )
 
 // Versions. docs/problems.md explains each.

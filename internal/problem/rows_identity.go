@@ -63,7 +63,7 @@ func identityRows() [8]row { //nolint:funlen // a table
 	}
 }
 
-func machineRows() [10]row { //nolint:funlen // a table
+func machineRows() [13]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: HostClaimed, class: ClassConfig,
@@ -134,6 +134,29 @@ func machineRows() [10]row { //nolint:funlen // a table
 				"turn.",
 			what: "its settings are to change, and it is not its turn",
 			do:   "nothing, unless the Machine's condition SettingsCurrent says so: see kubectl describe machine",
+		},
+		{
+			code: DefinitionsOfOthers, class: ClassConfig,
+			meaning: "The controllers of Machines are to run in the cluster, and another program, such as " +
+				"machine-controller, has defined these kinds. kubeone never overwrites them.",
+			what: "these CustomResourceDefinitions belong to another program: {names}",
+			do: "keep that program, and apply with machineController.deploy: false and without --with-machines; or " +
+				"delete its Machines, remove the program, delete these definitions, and apply again",
+		},
+		{
+			code: NodeWithoutMachine, class: ClassKube,
+			meaning: "A Node has the name of a Host that no Machine has, or is marked as the Node of a Machine that is " +
+				"gone. Its host may still run what that Machine had, and gets pods.",
+			what: "the Node {node} belongs to no Machine",
+			do: "look at the host first: it may have pretended to be reset. Then kubectl delete node {node}; its host " +
+				"is to be installed again before a Machine gets it",
+		},
+		{
+			code: HostInPool, class: ClassConfig,
+			meaning: "A host of the manifest has no Node, and the pool has a Host of its name that no Machine has. The " +
+				"API server refuses such a Node.",
+			what: "the pool has a Host {name}, which no Machine has: its Node would be refused",
+			do:   "kubeone host remove {name}, which leaves the host to the manifest",
 		},
 	}
 }

@@ -169,36 +169,66 @@ func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState
 	return objects
 }
 
-// TestAHostThatIsToBeResetMakesNoNode has a kubelet make its Node while its Host waits to be reset, and afterwards.
-func TestAHostThatIsToBeResetMakesNoNode(t *testing.T) {
+// TestAHostMakesItsNodeWhileAMachineHasIt has a kubelet make its Node in each state of its Host, and kubelets of hosts
+// that are not of the pool.
+func TestAHostMakesItsNodeWhileAMachineHasIt(t *testing.T) {
 	config, _, c := startAPI(t)
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	objects := hostIn(t, config, "w-1", kubeone.HostReturning, "192.0.2.3")
-	makes := func(node, by string) error {
-		_, err := kubelet(t, config, by).CoreV1().Nodes().Create(t.Context(),
-			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{})
+	makes := func(node string) error {
+		nodes := kubelet(t, config, node).CoreV1().Nodes()
+		_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
+			metav1.CreateOptions{})
+		if err == nil {
+			err := c.Kubernetes.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), node, metav1.DeleteOptions{})
+			if err != nil {
+				t.Error(err)
+			}
+		}
 		return err
 	}
-	refused := func() bool {
-		err := makes("w-1", "w-1")
-		if err == nil {
-			_ = c.Kubernetes.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "w-1", metav1.DeleteOptions{})
+	is := func(status kubeone.HostStatus) {
+		t.Helper()
+		h := &kubeone.Host{}
+		if err := objects.Get(t.Context(), client.ObjectKey{Name: "w-1"}, h); err != nil {
+			t.Fatal(err)
 		}
-		return err != nil && strings.Contains(err.Error(), "the host w-1 has not been reset")
+		h.Status = status
+		if err := objects.Status().Update(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
 	}
-	eventually(t, "the policy is in force", refused)
-	if err := makes("w-2", "w-2"); err != nil {
-		t.Errorf("another host: %v", err)
+	claim := &kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "u"}
+	const reset, unclaimed = "the host w-1 has not been reset", "the host w-1 is in the pool, and no Machine has it"
+	for _, step := range []struct {
+		name   string
+		status kubeone.HostStatus
+		wrong  string // "" where it makes its Node
+	}{
+		{"returning", kubeone.HostStatus{State: kubeone.HostReturning, Claim: claim}, reset},
+		{"claimed", kubeone.HostStatus{State: kubeone.HostClaimed, Claim: claim}, ""},
+		{"free", kubeone.HostStatus{State: kubeone.HostFree}, unclaimed},
+		{"joined", kubeone.HostStatus{State: kubeone.HostJoined, Claim: claim}, ""},
+		{"failed", kubeone.HostStatus{State: kubeone.HostFailed}, unclaimed},
+		{"claimed again", kubeone.HostStatus{State: kubeone.HostClaimed, Claim: claim}, ""},
+		{"not looked after yet", kubeone.HostStatus{}, unclaimed},
+	} {
+		is(step.status)
+		eventually(t, step.name, func() bool {
+			err := makes("w-1")
+			if step.wrong == "" {
+				return err == nil
+			}
+			return err != nil && strings.Contains(err.Error(), step.wrong)
+		})
+		if err := makes("w-2"); err != nil {
+			t.Errorf("%s: a host that is not of the pool: %v", step.name, err)
+		}
 	}
-	h := &kubeone.Host{}
-	if err := objects.Get(t.Context(), client.ObjectKey{Name: "w-1"}, h); err != nil {
+	if err := objects.Delete(t.Context(), &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}); err != nil {
 		t.Fatal(err)
 	}
-	h.Status = kubeone.HostStatus{State: kubeone.HostClaimed, Claim: h.Status.Claim}
-	if err := objects.Status().Update(t.Context(), h); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "claimed again, it makes its Node", func() bool { return makes("w-1", "w-1") == nil })
+	eventually(t, "the Host is gone", func() bool { return makes("w-1") == nil })
 }

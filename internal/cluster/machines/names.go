@@ -3,6 +3,9 @@
 package machines
 
 import (
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kubeone/api/cluster/v1alpha1"
@@ -28,3 +31,29 @@ func Machines() schema.GroupVersionResource { return v1alpha1.GroupVersion().Wit
 
 // Hosts are the hosts of the pool.
 func Hosts() schema.GroupVersionResource { return kubeone.GroupVersion().WithResource("hosts") }
+
+// RevisionAnnotation is on each definition of these kinds, with its revision.
+const RevisionAnnotation = "kubeone.k8c.io/definitions-revision"
+
+// Revision is the revision of a definition that kubeone has applied. It is false for another program's definition:
+// cluster.k8s.io is machine-controller's group, too.
+func Revision(definition metav1.Object) (revision int, ours bool) {
+	revision, err := strconv.Atoi(definition.GetAnnotations()[RevisionAnnotation])
+	return revision, err == nil
+}
+
+// Definitions are CustomResourceDefinitions.
+func Definitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+}
+
+// DefinitionNames are the names of the definitions of these kinds.
+func DefinitionNames() []string {
+	var out []string
+	for _, kind := range []schema.GroupVersionResource{Machines(), Sets(), Deployments(), Hosts()} {
+		out = append(out, kind.GroupResource().String())
+	}
+	return out
+}

@@ -45,11 +45,57 @@ type Result struct {
 // come first, then CRDs (whose kinds are waited for), access rules, configuration, and workloads last; within such a
 // phase objects are applied in parallel. What others set in other fields stays.
 func (c *Applier) Apply(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
+	return c.applyAll(ctx, objects, true)
+}
+
+// ApplyOwn is Apply for objects whose fields are left to other managers that have changed them: such a conflict is an
+// *apicall.Error of class Operator.
+func (c *Applier) ApplyOwn(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
+	return c.applyAll(ctx, objects, false)
+}
+
+// FindConflicts returns the error that ApplyOwn would end with, for the first of the objects that has a conflict. It
+// changes nothing.
+func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unstructured) error {
+	for i := range objects {
+		o := &objects[i]
+		err := apicall.Retry(ctx, "compare", Describe(o), func(ctx context.Context) error {
+			where, err := c.Resource(o)
+			if err != nil {
+				return err
+			}
+			if is, err := versionOf(ctx, where, o.GetName()); err != nil || is == "" {
+				return err
+			}
+			_, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
+				FieldManager: apicall.FieldManager, DryRun: []string{metav1.DryRunAll},
+			})
+			return ofManagers(err)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofManagers makes a conflict between managers of fields an error that no repetition helps against. Others stay.
+func ofManagers(err error) error {
+	if !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+		return err
+	}
+	return &apicall.Error{
+		Op:    "changed by another program or person, which kubeone does not overwrite",
+		Class: apicall.Operator, Err: fmt.Errorf("%w; undo that change", err),
+	}
+}
+
+func (c *Applier) applyAll(ctx context.Context, objects []unstructured.Unstructured, force bool) (Result, error) {
 	ctx, cancel := apicall.Bounded(ctx, 2*apicall.OpTimeout)
 	defer cancel()
 	changed := make([]bool, len(objects))
 	for _, phase := range phases(objects) {
-		if err := c.applyPhase(ctx, objects, phase, changed); err != nil {
+		if err := c.applyPhase(ctx, objects, phase, changed, force); err != nil {
 			return Result{}, err
 		}
 	}
@@ -63,13 +109,13 @@ func (c *Applier) Apply(ctx context.Context, objects []unstructured.Unstructured
 }
 
 func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstructured, phase []int,
-	changed []bool) error {
+	changed []bool, force bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(applyAtOnce)
 	var lock sync.Mutex
 	for _, i := range phase {
 		group.Go(func() error {
-			did, err := c.applyOne(ctx, &objects[i])
+			did, err := c.applyOne(ctx, &objects[i], force)
 			lock.Lock()
 			defer lock.Unlock()
 			changed[i] = did
@@ -80,7 +126,7 @@ func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstruc
 }
 
 // applyOne applies one object and reports whether that changed it.
-func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (changed bool, err error) {
+func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, force bool) (changed bool, err error) {
 	before, known := "", false
 	err = apicall.Retry(ctx, "apply", Describe(o), func(ctx context.Context) error {
 		where, err := c.Resource(o)
@@ -94,9 +140,9 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (c
 			known = true
 		}
 		after, err := where.Apply(ctx, o.GetName(), o,
-			metav1.ApplyOptions{FieldManager: apicall.FieldManager, Force: true})
+			metav1.ApplyOptions{FieldManager: apicall.FieldManager, Force: force})
 		if err != nil {
-			return err
+			return ofManagers(err)
 		}
 		changed = after.GetResourceVersion() != before
 		return nil

@@ -1,0 +1,173 @@
+package pool
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/machines"
+)
+
+// fakeDefinitions is an API with definitions. It keeps what is applied, and refuses to change what another manager has.
+type fakeDefinitions struct {
+	has    map[string]*unstructured.Unstructured // by name
+	edited map[string]bool                       // names of those of which another manager has changed a field
+
+	mu     sync.Mutex
+	writes []string // names, in order
+	forced []string
+}
+
+// newFakeDefinitions has the definitions of this program in a revision, "" for definitions of another program.
+func newFakeDefinitions(t *testing.T, revisions map[string]string) (*fakeDefinitions, *cluster.Client) {
+	t.Helper()
+	f := &fakeDefinitions{has: map[string]*unstructured.Unstructured{}, edited: map[string]bool{}}
+	for name, revision := range revisions {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion("apiextensions.k8s.io/v1")
+		o.SetKind("CustomResourceDefinition")
+		o.SetName(name)
+		if revision != "" {
+			o.SetAnnotations(map[string]string{machines.RevisionAnnotation: revision})
+		}
+		f.put(o)
+	}
+	kube := fake.NewClientset()
+	kube.Resources = []*metav1.APIResourceList{
+		{GroupVersion: "apiextensions.k8s.io/v1", APIResources: []metav1.APIResource{
+			{Name: "customresourcedefinitions", Kind: "CustomResourceDefinition"},
+		}},
+		{GroupVersion: "admissionregistration.k8s.io/v1", APIResources: []metav1.APIResource{
+			{Name: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy"},
+			{Name: "validatingadmissionpolicybindings", Kind: "ValidatingAdmissionPolicyBinding"},
+		}},
+	}
+	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{machines.Definitions(): "CustomResourceDefinitionList"})
+	dynamic.PrependReactor("get", "*", f.get)
+	dynamic.PrependReactor("patch", "*", f.patch)
+	dynamic.PrependReactor("list", "*", f.list)
+	return f, cluster.New(kube, dynamic)
+}
+
+func (f *fakeDefinitions) put(o *unstructured.Unstructured) {
+	o = o.DeepCopy()
+	o.SetResourceVersion("1")
+	_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": "Established", "status": "True"}},
+		"status", "conditions")
+	f.has[o.GetName()] = o
+}
+
+func (f *fakeDefinitions) get(a clienttesting.Action) (bool, runtime.Object, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := a.(clienttesting.GetAction).GetName()
+	if o := f.has[name]; o != nil {
+		return true, o, nil
+	}
+	return true, nil, apierrors.NewNotFound(a.GetResource().GroupResource(), name)
+}
+
+func (f *fakeDefinitions) list(a clienttesting.Action) (bool, runtime.Object, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := &unstructured.UnstructuredList{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinitionList",
+	}}
+	for name, o := range f.has {
+		if a.(clienttesting.ListAction).GetListRestrictions().Fields.Matches(fields.Set{"metadata.name": name}) {
+			out.Items = append(out.Items, *o)
+		}
+	}
+	return true, out, nil
+}
+
+func (f *fakeDefinitions) patch(a clienttesting.Action) (bool, runtime.Object, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	patch := a.(clienttesting.PatchActionImpl)
+	force := patch.PatchOptions.Force != nil && *patch.PatchOptions.Force
+	if f.edited[patch.GetName()] && !force {
+		return true, nil, apierrors.NewApplyConflict([]metav1.StatusCause{{
+			Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-edit"`, Field: ".spec.versions",
+		}}, `Apply failed with 1 conflict: conflict with "kubectl-edit": .spec.versions`)
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(patch.GetPatch()); err != nil {
+		return true, nil, err
+	}
+	if len(patch.PatchOptions.DryRun) == 0 {
+		f.writes = append(f.writes, o.GetName())
+		if force {
+			f.forced = append(f.forced, o.GetName())
+		}
+		f.put(o)
+	}
+	return true, o, nil
+}
+
+// What another program has defined, or changed, stays as it is, and nothing else is written either.
+func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
+	t.Parallel()
+	ours := map[string]string{}
+	for _, name := range machines.DefinitionNames() {
+		ours[name] = "1"
+	}
+	with := func(name, revision string) map[string]string {
+		out := maps.Clone(ours)
+		out[name] = revision
+		return out
+	}
+	for name, c := range map[string]struct {
+		has    map[string]string
+		edited string
+		wrong  string // what the error names
+		writes int
+	}{
+		"a new cluster":                    {writes: 7},
+		"of an older program":              {has: ours, writes: 7},
+		"one of a newer program":           {has: with("machines.cluster.k8s.io", "99999"), writes: 6},
+		"machine-controller's":             {has: map[string]string{"machines.cluster.k8s.io": ""}, wrong: "machines.clu"},
+		"one is another's":                 {has: with("machinesets.cluster.k8s.io", ""), wrong: "machinesets.cluster.k8s.io"},
+		"Host is another's":                {has: with("hosts.kubeone.k8c.io", ""), wrong: "hosts.kubeone.k8c.io"},
+		"the policy is another's":          {has: with("kubeone-returning-hosts", ""), wrong: "kubeone-returning-hosts"},
+		"another has changed one of ours":  {has: ours, edited: "machines.cluster.k8s.io", wrong: `with "kubectl-edit"`},
+		"another has changed the last one": {has: ours, edited: "hosts.kubeone.k8c.io", wrong: "hosts.kubeone.k8c.io"},
+		"another has changed the namespace, whose fields the addon forces, too": {
+			has: with(Namespace, "1"), edited: Namespace, writes: 7,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, client := newFakeDefinitions(t, c.has)
+			api.edited[c.edited] = true
+			err := Define(t.Context(), client)
+			var classed *apicall.Error
+			if (err != nil) != (c.wrong != "") || err != nil &&
+				(!strings.Contains(err.Error(), c.wrong) || !errors.As(err, &classed) || classed.Class != apicall.Operator) {
+				t.Errorf("got %v, want an error about %q", err, c.wrong)
+			}
+			if len(api.writes) != c.writes {
+				t.Errorf("it wrote %q, want %d writes", api.writes, c.writes)
+			}
+			if others := slices.DeleteFunc(api.forced, func(n string) bool { return n == Namespace }); len(others) > 0 {
+				t.Errorf("it took over fields of %q", others)
+			}
+		})
+	}
+}
