@@ -19,6 +19,7 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/machine"
+	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
 )
 
@@ -27,11 +28,11 @@ const OwnerField = "metadata.controller"
 
 // families is what the reconcilers of deployments and of sets share.
 type families struct {
-	Client client.Client // reads from a cache, which has OwnerField for MachineSets and Machines
-	Live   client.Reader // asks the API server
-	Change machine.Change
-	Events events.EventRecorder
-	Now    func() time.Time
+	Client    client.Client // reads from a cache, which has OwnerField for MachineSets and Machines
+	Live      client.Reader // asks the API server
+	Providers provider.Set
+	Events    events.EventRecorder
+	Now       func() time.Time
 
 	seen *expectations
 }
@@ -43,18 +44,20 @@ type Deployments struct{ families }
 type Sets struct{ families }
 
 // NewDeployments is a reconciler of MachineDeployments.
-func NewDeployments(c client.Client, live client.Reader, change machine.Change, recorder events.EventRecorder,
+func NewDeployments(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder,
 ) *Deployments {
-	return &Deployments{newFamilies(c, live, change, recorder)}
+	return &Deployments{newFamilies(c, live, providers, recorder)}
 }
 
 // NewSets is a reconciler of MachineSets that no MachineDeployment has.
-func NewSets(c client.Client, live client.Reader, change machine.Change, recorder events.EventRecorder) *Sets {
-	return &Sets{newFamilies(c, live, change, recorder)}
+func NewSets(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder) *Sets {
+	return &Sets{newFamilies(c, live, providers, recorder)}
 }
 
-func newFamilies(c client.Client, live client.Reader, change machine.Change, recorder events.EventRecorder) families {
-	return families{Client: c, Live: live, Change: change, Events: recorder, Now: time.Now, seen: newExpectations()}
+func newFamilies(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder) families {
+	return families{
+		Client: c, Live: live, Providers: providers, Events: recorder, Now: time.Now, seen: newExpectations(),
+	}
 }
 
 // settling is when to look again whether the cache has what was written.
@@ -69,18 +72,22 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 	if _, paused := md.Annotations[v1alpha1.PausedAnnotation]; paused {
 		return reconcile.Result{}, nil
 	}
+	if _, err := r.Providers.Of(md.Spec.Template.Spec); err != nil {
+		leaveAlone(r.Events, md, err)
+		return reconcile.Result{}, nil
+	}
 	selector, err := metav1.LabelSelectorAsSelector(&md.Spec.Selector)
 	if err != nil || selector.Empty() || !selector.Matches(labels.Set(md.Spec.Template.ObjectMeta.Labels)) {
 		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, errSelector)
 	}
 	sets, machines, err := r.ownedBy(ctx, md, selector)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, r.leaveFamilyAlone(md, err)
 	}
 	if !r.seen.met(md.UID, sets, machines, r.Now()) {
 		return reconcile.Result{RequeueAfter: settling}, nil
 	}
-	f, ask, err := machine.OfDeployment(md, sets, machines, r.Change, r.Now())
+	f, ask, err := machine.OfDeployment(md, sets, machines, r.Providers.Change, r.Now())
 	if err != nil {
 		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, err)
 	}
@@ -104,13 +111,17 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if paused || metav1.GetControllerOf(ms) != nil {
 		return reconcile.Result{}, nil // its deployment's reconciler looks after it
 	}
+	if _, err := r.Providers.Of(ms.Spec.Template.Spec); err != nil {
+		leaveAlone(r.Events, ms, err)
+		return reconcile.Result{}, nil
+	}
 	selector, err := metav1.LabelSelectorAsSelector(&ms.Spec.Selector)
 	if err != nil || selector.Empty() || !selector.Matches(labels.Set(ms.Spec.Template.ObjectMeta.Labels)) {
 		return reconcile.Result{}, r.setStatus(ctx, ms, nil, errSelector)
 	}
 	machines, err := r.machinesOf(ctx, ms, selector)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, r.leaveFamilyAlone(ms, err)
 	}
 	if !r.seen.met(ms.UID, nil, machines, r.Now()) {
 		return reconcile.Result{RequeueAfter: settling}, nil
@@ -142,13 +153,51 @@ func (r *families) result(plan rollout.Plan, ask time.Time, err error) (reconcil
 	return reconcile.Result{RequeueAfter: max(next.Sub(r.Now()), time.Millisecond)}, nil
 }
 
+// leaveFamilyAlone returns nil for an error that says that members of a family are another program's: then the whole family is
+// left alone, with an Event. Any other error stays.
+func (r *families) leaveFamilyAlone(owner client.Object, err error) error {
+	var unknown *provider.Unknown
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	leaveAlone(r.Events, owner, err)
+	return nil
+}
+
+// leaveAlone says in an Event why nothing is done for an object. Its status is another program's.
+func leaveAlone(recorder events.EventRecorder, o client.Object, why error) {
+	recorder.Eventf(o, nil, corev1.EventTypeNormal, reasonOtherProvider, "Reconcile", "kubeone leaves it alone: %s",
+		shorten(why.Error()))
+}
+
+// checkProvider returns an error if this program does not have the provider of a MachineSet or a Machine.
+func (r *families) checkProvider(o client.Object) error {
+	var spec v1alpha1.MachineSpec
+	switch o := o.(type) {
+	case *v1alpha1.MachineSet:
+		spec = o.Spec.Template.Spec
+	case *v1alpha1.Machine:
+		spec = o.Spec
+	}
+	_, err := r.Providers.Of(spec)
+	return err
+}
+
 // ownedBy is the deployment's sets and their machines. Sets that the selector selects and nobody owns are adopted, and
-// owned ones that it does not select any more are let go.
+// owned ones that it does not select any more are let go. Nothing of a provider that this program does not have is
+// adopted; where the deployment owns something of it, the error is a *provider.Unknown.
 func (r *families) ownedBy(ctx context.Context, md *v1alpha1.MachineDeployment, selector labels.Selector,
 ) ([]v1alpha1.MachineSet, []v1alpha1.Machine, error) {
 	var all v1alpha1.MachineSetList
 	if err := r.Client.List(ctx, &all, client.InNamespace(md.Namespace)); err != nil {
 		return nil, nil, err
+	}
+	for i := range all.Items {
+		if s := &all.Items[i]; metav1.IsControlledBy(s, md) {
+			if err := r.checkProvider(s); err != nil {
+				return nil, nil, fmt.Errorf("its MachineSet %s: %w", s.Name, err)
+			}
+		}
 	}
 	var sets []v1alpha1.MachineSet
 	var machines []v1alpha1.Machine
@@ -185,6 +234,11 @@ func (r *families) machinesOf(ctx context.Context, ms *v1alpha1.MachineSet, sele
 	}
 	if err := r.Client.List(ctx, &free, inside, client.MatchingFields{OwnerField: ""}); err != nil {
 		return nil, err
+	}
+	for i := range owned.Items {
+		if err := r.checkProvider(&owned.Items[i]); err != nil {
+			return nil, fmt.Errorf("its Machine %s: %w", owned.Items[i].Name, err)
+		}
 	}
 	var out []v1alpha1.Machine
 	for i := range owned.Items {
@@ -224,7 +278,7 @@ func (r *families) claim(ctx context.Context, owner client.Object, kind string, 
 			return ref.UID == owner.GetUID()
 		}))
 		return false, client.IgnoreNotFound(r.patch(ctx, o, before))
-	case !selects || owner.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil:
+	case !selects || owner.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil || r.checkProvider(o) != nil:
 		return false, nil
 	}
 	if stays, err := r.stays(ctx, owner); err != nil || !stays {

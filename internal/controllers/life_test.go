@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -226,8 +228,8 @@ func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
 	}
 }
 
-// A spec that is refused changes no instance, and hides nothing of its Node. The finalizer of a Machine that this
-// program has no provider for is somebody else's.
+// A spec that is refused changes no instance, and hides nothing of its Node. Nothing is written to a Machine that this
+// program has no provider for, also when that is deleted.
 func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 	t.Parallel()
 	o := begun(t)
@@ -253,13 +255,22 @@ func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 	if m := o.machine(); meta.IsStatusConditionTrue(m.Status.Conditions, machine.ConditionReady) {
 		t.Errorf("its Node is gone: %+v", m.Status)
 	}
-	o.controller.Providers = provider.Set{}
-	if err := o.c.Delete(t.Context(), o.machine()); err != nil {
-		t.Fatal(err)
-	}
-	o.look()
-	if m := o.machine(); m == nil || m.Status.Phase != v1alpha1.Deleting {
-		t.Errorf("it has gone, and who knows what of it is left: %+v", m)
+	recorder := events.NewFakeRecorder(10)
+	o.controller.Providers, o.controller.Events = provider.Set{}, recorder
+	for _, deleted := range []bool{false, true} {
+		if deleted {
+			if err := o.c.Delete(t.Context(), o.machine()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := o.machine()
+		o.look()
+		if diff := cmp.Diff(before, o.machine()); diff != "" {
+			t.Errorf("deleted: %t, it is another one (-before +after):\n%s", deleted, diff)
+		}
+		if said := eventOf(recorder); !strings.Contains(said, `OtherProvider kubeone leaves it alone: the provider "slow"`) {
+			t.Errorf("deleted: %t, the Event says %s", deleted, said)
+		}
 	}
 }
 

@@ -42,8 +42,13 @@ func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if _, paused := m.Annotations[v1alpha1.PausedAnnotation]; paused {
 		return reconcile.Result{}, nil
 	}
+	p, err := r.Providers.Of(m.Spec)
+	if err != nil {
+		leaveAlone(r.Events, m, err)
+		return reconcile.Result{}, nil
+	}
 	before := m.DeepCopy()
-	wait, err := r.lookAfter(ctx, m)
+	wait, err := r.lookAfter(ctx, m, p)
 	if errors.Is(err, errGone) {
 		return reconcile.Result{}, nil
 	}
@@ -61,20 +66,16 @@ var errGone = errors.New("the Machine is gone")
 
 // lookAfter does what can be done now, and notes in the status what is so. It returns when to look again; 0 for when
 // something changes.
-func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
+func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration, error) {
 	m.Status.ObservedGeneration = m.Generation
-	p, err := r.Providers.Of(m.Spec)
 	if m.DeletionTimestamp != nil {
 		return r.remove(ctx, m, p)
-	}
-	if err != nil {
-		return r.outcome(m, err)
 	}
 	complete := m.DeepCopy()
 	complete.Spec = provider.Defaulted(p, m.Spec)
 	if v, ok := p.(provider.Validator); ok {
 		if wrong := v.Validate(complete.Spec); wrong != nil {
-			err = errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()},
+			err := errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()},
 				r.look(ctx, p, complete, m))
 			return r.outcome(m, err)
 		}
@@ -204,19 +205,12 @@ func underWay(m *v1alpha1.Machine, err error) bool {
 		meta.IsStatusConditionTrue(m.Status.Conditions, machine.ConditionUpdating)
 }
 
-// remove returns the instance of a Machine that is deleted, and lets the object go. This program gives no Machine of an
-// unknown provider its finalizer: one that has it is another program's, which returns the instance, or had another
-// provider before.
+// remove returns the instance of a Machine that is deleted, and lets the object go.
 func (r *Machines) remove(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(m, v1alpha1.MachineFinalizer) {
 		return 0, errGone // it waits for somebody else's finalizer, or is no more
 	}
-	var err error
-	if p != nil {
-		err = p.Delete(ctx, m)
-	} else {
-		_, err = r.Providers.Of(m.Spec)
-	}
+	err := p.Delete(ctx, m)
 	if err == nil {
 		if err = client.IgnoreNotFound(r.finalize(ctx, m, controllerutil.RemoveFinalizer)); err == nil {
 			err = errGone

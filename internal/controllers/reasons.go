@@ -22,6 +22,9 @@ const (
 	reasonNotHeld          = "NotHeld"
 	reasonTooManyUnhealthy = "TooManyUnhealthy"
 
+	// reasonOtherProvider is of Events only: nothing is written to what is another program's.
+	reasonOtherProvider = "OtherProvider"
+
 	reasonInvalid     = string(v1alpha1.InvalidConfiguration)
 	reasonUnsupported = string(v1alpha1.UnsupportedChange)
 )

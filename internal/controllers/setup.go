@@ -76,14 +76,14 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 	if err := builder.ControllerManagedBy(m).Named("machineset").For(&v1alpha1.MachineSet{}).
 		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(setOf(m.GetClient()))).
 		WithOptions(options(1)).
-		Complete(NewSets(m.GetClient(), m.GetAPIReader(), providers.Change, events)); err != nil {
+		Complete(NewSets(m.GetClient(), m.GetAPIReader(), providers, events)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(m).Named("machinedeployment").For(&v1alpha1.MachineDeployment{}).
 		Watches(&v1alpha1.MachineSet{}, byController).
 		Watches(&v1alpha1.Machine{}, byController).
 		WithOptions(options(1)).
-		Complete(NewDeployments(m.GetClient(), m.GetAPIReader(), providers.Change, events))
+		Complete(NewDeployments(m.GetClient(), m.GetAPIReader(), providers, events))
 }
 
 // controllerUID is what OwnerField holds; "" of what nobody owns.

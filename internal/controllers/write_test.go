@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"kubeone/api/cluster/v1alpha1"
-	"kubeone/internal/rollout"
+	"kubeone/internal/provider"
 )
 
 // A cache may tell of a deployment that is gone by now, or that another one of its name has replaced, and whose sets it
@@ -31,6 +31,7 @@ func TestNothingIsMadeForADeploymentThatIsGone(t *testing.T) {
 		md.Spec.Replicas = &one
 		md.Spec.Selector.MatchLabels, md.Spec.Template.ObjectMeta.Labels = labels, labels
 		md.Spec.Template.Spec.Versions.Kubelet = "1.36.3"
+		md.Spec.Template.Spec.ProviderSpec.Value.CloudProvider = "slow"
 		return md
 	}
 	there := []client.Object{of("1")}
@@ -42,7 +43,7 @@ func TestNothingIsMadeForADeploymentThatIsGone(t *testing.T) {
 		reconciled := func(live []client.Object, again time.Duration, sets, machines int) {
 			t.Helper()
 			r := NewDeployments(cache, clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(live...).Build(),
-				func(_, _ v1alpha1.MachineSpec) rollout.Change { return rollout.InPlace }, events.NewFakeRecorder(100))
+				provider.Set{"slow": &slow{}}, events.NewFakeRecorder(100))
 			r.seen = seen
 			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(of("1"))}
 			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != again {

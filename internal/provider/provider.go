@@ -93,14 +93,25 @@ func (r *Refused) Error() string { return r.Message }
 // Set is the providers that there are, by the name that a Machine's cloudProvider has.
 type Set map[string]Provider
 
-// Of is the provider of a spec. One that there is not is a *Refused.
+// Unknown says that a Set does not have the provider of a spec. Another program may have it, and look after the object.
+type Unknown struct {
+	Name string
+	Has  []string // the providers of the Set, sorted
+}
+
+// Error names the provider, and those that there are.
+func (u *Unknown) Error() string {
+	return fmt.Sprintf("the provider %q is not built into this program, which has %s", u.Name,
+		strings.Join(u.Has, ", "))
+}
+
+// Of returns the provider of a spec. Its error is an *Unknown.
 func (s Set) Of(spec v1alpha1.MachineSpec) (Provider, error) {
 	name := spec.ProviderSpec.Value.CloudProvider
 	if p, ok := s[name]; ok {
 		return p, nil
 	}
-	return nil, &Refused{v1alpha1.InvalidConfiguration, fmt.Sprintf("the provider %q is not built into this program, "+
-		"which has %s", name, strings.Join(slices.Sorted(maps.Keys(s)), ", "))}
+	return nil, &Unknown{Name: name, Has: slices.Sorted(maps.Keys(s))}
 }
 
 // Change says what it takes to make an instance of one spec one of another. A provider that says nothing of it

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -287,28 +289,45 @@ func standalone(t *testing.T, w *world) {
 	})
 }
 
+// unknownProvider: a Machine of another program stays as it is, and is deleted without us. An Event says so.
 func unknownProvider(t *testing.T, w *world) {
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "elsewhere"}, Spec: spec("1.36.3")}
+	const other = "example.com/other-program"
+	m := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "elsewhere", Finalizers: []string{
+			v1alpha1.MachineFinalizer, other,
+		}},
+		Spec: spec("1.36.3"),
+	}
 	m.Spec.ProviderSpec.Value.CloudProvider = "hetzner"
 	if err := w.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the status says it", func() string {
-		got := &v1alpha1.Machine{}
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil {
+	said := func() string {
+		var all eventsv1.EventList
+		if err := w.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
 			return err.Error()
 		}
-		if got.Status.Phase != v1alpha1.Failed || got.Status.ErrorMessage == nil ||
-			!strings.Contains(*got.Status.ErrorMessage, `"hetzner" is not built into this program, which has fake`) {
-			return string(got.Status.Phase)
+		for _, e := range all.Items {
+			if e.Regarding.Name == m.Name && e.Reason == "OtherProvider" &&
+				strings.Contains(e.Note, `"hetzner" is not built into this program, which has fake`) {
+				return ""
+			}
 		}
-		return ""
-	})
+		return "no Event says it"
+	}
+	w.until("an Event says it", said)
 	if err := w.Delete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
+	w.seenAll()
+	got := &v1alpha1.Machine{}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil ||
+		!equality.Semantic.DeepEqual(got.Status, v1alpha1.MachineStatus{}) || len(got.Finalizers) != 2 {
+		t.Errorf("it is not as it was made: %+v, %v", got, err)
+	}
+	change(w, &v1alpha1.Machine{}, m.Name, func(m *v1alpha1.Machine) { m.Finalizers = nil })
 	w.until("it is gone", func() string {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), &v1alpha1.Machine{}); !apierrors.IsNotFound(err) {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); !apierrors.IsNotFound(err) {
 			return fmt.Sprint(err)
 		}
 		return ""
