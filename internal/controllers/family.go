@@ -153,8 +153,8 @@ func (r *families) result(plan rollout.Plan, ask time.Time, err error) (reconcil
 	return reconcile.Result{RequeueAfter: max(next.Sub(r.Now()), time.Millisecond)}, nil
 }
 
-// leaveFamilyAlone returns nil for an error that says that members of a family are another program's: then the whole family is
-// left alone, with an Event. Any other error stays.
+// leaveFamilyAlone returns nil for an error that says that members of a family are another program's: then the whole
+// family is left alone, with an Event. Any other error stays.
 func (r *families) leaveFamilyAlone(owner client.Object, err error) error {
 	var unknown *provider.Unknown
 	if !errors.As(err, &unknown) {
@@ -182,6 +182,9 @@ func (r *families) checkProvider(o client.Object) error {
 	_, err := r.Providers.Of(spec)
 	return err
 }
+
+// hasProvider reports whether this program has the provider of a MachineSet or a Machine.
+func (r *families) hasProvider(o client.Object) bool { return r.checkProvider(o) == nil }
 
 // ownedBy is the deployment's sets and their machines. Sets that the selector selects and nobody owns are adopted, and
 // owned ones that it does not select any more are let go. Nothing of a provider that this program does not have is
@@ -278,7 +281,7 @@ func (r *families) claim(ctx context.Context, owner client.Object, kind string, 
 			return ref.UID == owner.GetUID()
 		}))
 		return false, client.IgnoreNotFound(r.patch(ctx, o, before))
-	case !selects || owner.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil || r.checkProvider(o) != nil:
+	case !selects || owner.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil || !r.hasProvider(o):
 		return false, nil
 	}
 	if stays, err := r.stays(ctx, owner); err != nil || !stays {

@@ -41,7 +41,7 @@ func deploymentOf(name string) *v1alpha1.MachineDeployment {
 	return md
 }
 
-// setOfProvider is a set that the owner has; nil for nobody.
+// setOfProvider is a set that the owner has; nil for no owner.
 func setOfProvider(name, provider string, owner client.Object) *v1alpha1.MachineSet {
 	ms := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID(name), Labels: foreignLabels(),
@@ -119,7 +119,8 @@ func TestFamiliesOfOtherProgramsAreLeftAlone(t *testing.T) {
 		writes  []string
 	}{
 		"a deployment": {
-			[]client.Object{deploymentOf(theirs), setOfProvider("web-1", theirs, md), machineOfProvider("m-1", theirs, nil)},
+			[]client.Object{deploymentOf(theirs), setOfProvider("web-1", theirs, md),
+				machineOfProvider("m-1", theirs, nil)},
 			`the provider "aws"`, nil,
 		},
 		"a set of a deployment of ours": {
@@ -128,7 +129,8 @@ func TestFamiliesOfOtherProgramsAreLeftAlone(t *testing.T) {
 		},
 		"a Machine of a deployment of ours": {
 			[]client.Object{deploymentOf(ours), setOfProvider("web-1", ours, md),
-				machineOfProvider("m-0", ours, nil), machineOfProvider("m-1", theirs, setOfProvider("web-1", ours, nil))},
+				machineOfProvider("m-0", ours, nil),
+				machineOfProvider("m-1", theirs, setOfProvider("web-1", ours, nil))},
 			`its Machine m-1: the provider "aws"`, nil,
 		},
 		"a Machine with other labels than its set of ours": {
@@ -154,7 +156,8 @@ func TestFamiliesOfOtherProgramsAreLeftAlone(t *testing.T) {
 			counter := &writeCounter{}
 			api := clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects...).
 				WithStatusSubresource(&v1alpha1.MachineDeployment{}, &v1alpha1.MachineSet{}).
-				WithIndex(&v1alpha1.Machine{}, OwnerField, controllerUID).WithInterceptorFuncs(counter.functions()).Build()
+				WithIndex(&v1alpha1.Machine{}, OwnerField, controllerUID).
+				WithInterceptorFuncs(counter.functions()).Build()
 			recorder := events.NewFakeRecorder(100)
 			providers := provider.Set{ours: &slow{}}
 			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.objects[0])}

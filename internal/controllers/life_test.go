@@ -268,7 +268,7 @@ func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 		if diff := cmp.Diff(before, o.machine()); diff != "" {
 			t.Errorf("deleted: %t, it is another one (-before +after):\n%s", deleted, diff)
 		}
-		if said := eventOf(recorder); !strings.Contains(said, `OtherProvider kubeone leaves it alone: the provider "slow"`) {
+		if said := eventOf(recorder); !strings.Contains(said, `leaves it alone: the provider "slow" is not`) {
 			t.Errorf("deleted: %t, the Event says %s", deleted, said)
 		}
 	}

@@ -104,7 +104,8 @@ func (v *view) oldMachines() []string {
 	return out
 }
 
-// foreignDefinitions is the problem of a cluster whose Machines are another program's, where the controllers are to run.
+// foreignDefinitions is the problem of a cluster where the controllers are to run, and whose Machines are another
+// program's.
 func (v *view) foreignDefinitions() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || v.in.Want.Controllers == nil || pool == nil || len(pool.Foreign) == 0 {
@@ -116,7 +117,7 @@ func (v *view) foreignDefinitions() []problem.Problem {
 }
 
 // nodesWithoutMachine are the warnings about Nodes that should not be there: no Machine has the Host of that name, or
-// the Node bears the mark of a Machine that is gone. What keeps the API from listing all Machines says nothing of them.
+// the Node bears the mark of a Machine that is gone. Where not all Machines are known, there are none.
 func (v *view) nodesWithoutMachine() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || pool == nil || pool.Problem != "" || pool.More {
@@ -124,7 +125,9 @@ func (v *view) nodesWithoutMachine() []problem.Problem {
 	}
 	var out []problem.Problem
 	for _, n := range v.in.Is.API.Nodes {
-		manifests := slices.ContainsFunc(v.hosts, func(s hostState) bool { return s.node != nil && s.node.Name == n.Name })
+		manifests := slices.ContainsFunc(v.hosts, func(s hostState) bool {
+			return s.node != nil && s.node.Name == n.Name
+		})
 		marked := n.Labels[desired.OwnerLabel] != ""
 		if manifests || pool.MachineOn(n.Name) != "" || !marked && !pool.HasHost(n.Name) {
 			continue
@@ -136,8 +139,8 @@ func (v *view) nodesWithoutMachine() []problem.Problem {
 	return out
 }
 
-// hostsInPool are the warnings about hosts of the manifest that have no Node, and of whose name the pool has a Host that
-// no Machine has: the API server refuses such a Node.
+// hostsInPool are the warnings about hosts of the manifest that have no Node, while the pool has a Host of that name
+// which no Machine has: the API server refuses such a Node.
 func (v *view) hostsInPool() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || pool == nil {

@@ -35,7 +35,6 @@ func TestControllersAreNotDeployedWhereTheKindsAreAnothers(t *testing.T) {
 func TestNodesThatNoMachineHasAreNamed(t *testing.T) {
 	t.Parallel()
 	owned := map[string]string{desired.OwnerLabel: "uid"}
-	pool := func(p observed.Pool) *observed.Pool { return &p }
 	host := func(state, machine string) []observed.PoolHost {
 		return []observed.PoolHost{{Name: "pool-1", Address: "203.0.113.31", State: state, Machine: machine}}
 	}
@@ -44,14 +43,14 @@ func TestNodesThatNoMachineHasAreNamed(t *testing.T) {
 		labels map[string]string
 		want   []string
 	}{
-		"of a free Host":                      {pool(observed.Pool{Hosts: host("Free", "")}), nil, []string{"pool-1"}},
-		"of a Host that has failed":           {pool(observed.Pool{Hosts: host("Failed", "")}), owned, []string{"pool-1"}},
-		"of a claimed Host":                   {pool(observed.Pool{Hosts: host("Claimed", "ns/m")}), owned, nil},
-		"of a joined Host":                    {pool(observed.Pool{Hosts: host("Joined", "ns/m")}), owned, nil},
-		"of a returning Host":                 {pool(observed.Pool{Hosts: host("Returning", "ns/m")}), owned, nil},
+		"of a free Host":                      {&observed.Pool{Hosts: host("Free", "")}, nil, []string{"pool-1"}},
+		"of a Host that has failed":           {&observed.Pool{Hosts: host("Failed", "")}, owned, []string{"pool-1"}},
+		"of a claimed Host":                   {&observed.Pool{Hosts: host("Claimed", "ns/m")}, owned, nil},
+		"of a joined Host":                    {&observed.Pool{Hosts: host("Joined", "ns/m")}, owned, nil},
+		"of a returning Host":                 {&observed.Pool{Hosts: host("Returning", "ns/m")}, owned, nil},
 		"of a Host that was removed by force": {&observed.Pool{}, owned, []string{"pool-1"}},
 		"of another program's Machine": {
-			pool(observed.Pool{Machines: []observed.Machine{{Namespace: "ns", Name: "m", Node: "pool-1"}}}), owned, nil,
+			&observed.Pool{Machines: []observed.Machine{{Namespace: "ns", Name: "m", Node: "pool-1"}}}, owned, nil,
 		},
 		"of nobody":                   {&observed.Pool{}, nil, nil},
 		"where not all are known":     {&observed.Pool{More: true}, owned, nil},
@@ -62,7 +61,8 @@ func TestNodesThatNoMachineHasAreNamed(t *testing.T) {
 			t.Parallel()
 			in := healthy(1, 1)
 			in.Is.API.Pool = c.pool
-			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "pool-1", Ready: observed.Yes, Labels: c.labels})
+			node := observed.Node{Name: "pool-1", Ready: observed.Yes, Labels: c.labels}
+			in.Is.API.Nodes = append(in.Is.API.Nodes, node)
 			var got []string
 			for _, p := range Decide(in).Warnings {
 				if p.Code == problem.NodeWithoutMachine {

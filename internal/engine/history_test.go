@@ -7,6 +7,7 @@ import (
 
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/observed"
+	"kubeone/internal/plan"
 )
 
 func TestRunsThatNobodyHasALockForWereKilled(t *testing.T) {
@@ -33,5 +34,21 @@ func TestRunsThatNobodyHasALockForWereKilled(t *testing.T) {
 	}
 	if runs[1].Result != record.Running {
 		t.Error("the runs that were given are changed")
+	}
+}
+
+// Only a run that holds the cluster's lock says of others in the history that they were killed.
+func TestARunSaysWhetherItHoldsTheClustersLock(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	p, err := s.Propose(t.Context(), Apply{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range []bool{true, false} {
+		locks := &lockSet{scope: plan.Scope{Cluster: cluster}}
+		if got := s.runOf(p, locks, RunOptions{}).Exclusive; got != cluster {
+			t.Errorf("about the cluster: %t, exclusive: %t", cluster, got)
+		}
 	}
 }

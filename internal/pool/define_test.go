@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -104,7 +103,8 @@ func (f *fakeDefinitions) patch(a clienttesting.Action) (bool, runtime.Object, e
 	force := patch.PatchOptions.Force != nil && *patch.PatchOptions.Force
 	if f.edited[patch.GetName()] && !force {
 		return true, nil, apierrors.NewApplyConflict([]metav1.StatusCause{{
-			Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-edit"`, Field: ".spec.versions",
+			Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.versions",
+			Message: `conflict with "kubectl-edit"`,
 		}}, `Apply failed with 1 conflict: conflict with "kubectl-edit": .spec.versions`)
 	}
 	o := &unstructured.Unstructured{}
@@ -133,6 +133,8 @@ func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
 		out[name] = revision
 		return out
 	}
+	const machine, set, host, rule = "machines.cluster.k8s.io", "machinesets.cluster.k8s.io", "hosts.kubeone.k8c.io",
+		"kubeone-returning-hosts"
 	for name, c := range map[string]struct {
 		has    map[string]string
 		edited string
@@ -141,13 +143,13 @@ func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
 	}{
 		"a new cluster":                    {writes: 7},
 		"of an older program":              {has: ours, writes: 7},
-		"one of a newer program":           {has: with("machines.cluster.k8s.io", "99999"), writes: 6},
-		"machine-controller's":             {has: map[string]string{"machines.cluster.k8s.io": ""}, wrong: "machines.clu"},
-		"one is another's":                 {has: with("machinesets.cluster.k8s.io", ""), wrong: "machinesets.cluster.k8s.io"},
-		"Host is another's":                {has: with("hosts.kubeone.k8c.io", ""), wrong: "hosts.kubeone.k8c.io"},
-		"the policy is another's":          {has: with("kubeone-returning-hosts", ""), wrong: "kubeone-returning-hosts"},
-		"another has changed one of ours":  {has: ours, edited: "machines.cluster.k8s.io", wrong: `with "kubectl-edit"`},
-		"another has changed the last one": {has: ours, edited: "hosts.kubeone.k8c.io", wrong: "hosts.kubeone.k8c.io"},
+		"one of a newer program":           {has: with(machine, "99999"), writes: 6},
+		"machine-controller's":             {has: map[string]string{machine: ""}, wrong: machine},
+		"one is another's":                 {has: with(set, ""), wrong: set},
+		"Host is another's":                {has: with(host, ""), wrong: host},
+		"the policy is another's":          {has: with(rule, ""), wrong: rule},
+		"another has changed one of ours":  {has: ours, edited: machine, wrong: `with "kubectl-edit"`},
+		"another has changed the last one": {has: ours, edited: host, wrong: host},
 		"another has changed the namespace, whose fields the addon forces, too": {
 			has: with(Namespace, "1"), edited: Namespace, writes: 7,
 		},
@@ -157,9 +159,8 @@ func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
 			api, client := newFakeDefinitions(t, c.has)
 			api.edited[c.edited] = true
 			err := Define(t.Context(), client)
-			var classed *apicall.Error
 			if (err != nil) != (c.wrong != "") || err != nil &&
-				(!strings.Contains(err.Error(), c.wrong) || !errors.As(err, &classed) || classed.Class != apicall.Operator) {
+				(!strings.Contains(err.Error(), c.wrong) || apicall.Classify(err) != apicall.Operator) {
 				t.Errorf("got %v, want an error about %q", err, c.wrong)
 			}
 			if len(api.writes) != c.writes {

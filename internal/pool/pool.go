@@ -48,8 +48,8 @@ const revision = 7
 // MachineDeployment and Host, and the policy by which a host that no Machine has makes no Node, as this program or a
 // newer one knows them. It waits until the API serves the kinds.
 //
-// It overwrites nothing of others. Where a definition belongs to another program, or another manager has changed a field,
-// it writes nothing and returns an *apicall.Error of class Operator that names the definitions.
+// It overwrites nothing of others. Where a definition belongs to another program, or another manager has changed a
+// field, it writes nothing and returns an *apicall.Error of class Operator that names the definitions.
 func Define(ctx context.Context, c *cluster.Client) error {
 	objects, err := definitions()
 	if err != nil {

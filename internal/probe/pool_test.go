@@ -54,7 +54,8 @@ func pooled() map[string]string {
 		"machinesets.cluster.k8s.io": `{"other":"1"}`, // another program's
 	} {
 		out["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name] = `{"kind":"CustomResourceDefinition",
-			"apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"` + name + `","annotations":` + annotations + `}}`
+			"apiVersion":"apiextensions.k8s.io/v1",
+			"metadata":{"name":"` + name + `","annotations":` + annotations + `}}`
 	}
 	out["/apis/coordination.k8s.io/v1/namespaces/kubeone-system/leases/kubeone-controller"] = `{
 		"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"kubeone-controller"},

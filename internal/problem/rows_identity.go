@@ -145,16 +145,16 @@ func machineRows() [13]row { //nolint:funlen // a table
 		},
 		{
 			code: NodeWithoutMachine, class: ClassKube,
-			meaning: "A Node has the name of a Host that no Machine has, or is marked as the Node of a Machine that is " +
-				"gone. Its host may still run what that Machine had, and gets pods.",
+			meaning: "A Node has the name of a Host that no Machine has, or is marked as the Node of a Machine that " +
+				"is gone. Its host may still run what that Machine had, and gets pods.",
 			what: "the Node {node} belongs to no Machine",
-			do: "look at the host first: it may have pretended to be reset. Then kubectl delete node {node}; its host " +
-				"is to be installed again before a Machine gets it",
+			do: "inspect the host first: it may have pretended to be reset. Then kubectl delete node {node}, and " +
+				"install the host again before a Machine gets it",
 		},
 		{
 			code: HostInPool, class: ClassConfig,
-			meaning: "A host of the manifest has no Node, and the pool has a Host of its name that no Machine has. The " +
-				"API server refuses such a Node.",
+			meaning: "A host of the manifest has no Node, and the pool has a Host of its name that no Machine has. " +
+				"The API server refuses such a Node.",
 			what: "the pool has a Host {name}, which no Machine has: its Node would be refused",
 			do:   "kubeone host remove {name}, which leaves the host to the manifest",
 		},

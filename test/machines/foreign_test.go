@@ -47,8 +47,8 @@ func theirs(kind, plural string) *unstructured.Unstructured {
 	}}
 }
 
-// TestMachineControllersDefinitionsAreLeftAlone has the definitions of machine-controller, and one of its Machines, in a
-// cluster where somebody adds a host to a pool, and starts controllers.
+// TestMachineControllersDefinitionsAreLeftAlone has machine-controller's definitions, and one of its Machines, in a
+// cluster where an operator adds a host to a pool, and starts controllers.
 func TestMachineControllersDefinitionsAreLeftAlone(t *testing.T) {
 	_, access, c := startAPI(t)
 	definitions := c.Dynamic.Resource(kinds.Definitions())
@@ -150,7 +150,8 @@ func TestAnEditOfADefinitionIsNotOverwritten(t *testing.T) {
 		if err := unstructured.SetNestedField(is.Object, was, "spec", "versions"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := definitions.Update(t.Context(), is, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+		by := metav1.UpdateOptions{FieldManager: "kubectl-edit"}
+		if _, err := definitions.Update(t.Context(), is, by); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,7 +3,6 @@
 package machines
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -182,8 +181,7 @@ func TestAHostMakesItsNodeWhileAMachineHasIt(t *testing.T) {
 		_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
 			metav1.CreateOptions{})
 		if err == nil {
-			err := c.Kubernetes.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), node, metav1.DeleteOptions{})
-			if err != nil {
+			if err := c.Kubernetes.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}

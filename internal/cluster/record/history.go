@@ -40,7 +40,8 @@ type Run struct {
 	Result     Result    `json:"result"`
 	Error      string    `json:"error,omitempty"` // what failed, in a few words
 	Planned    int       `json:"planned"`         // how many steps the plan had
-	// Exclusive says that the run holds the cluster's lock, which one run has at a time. Runs about workers alone do not.
+	// Exclusive says that the run holds the cluster's lock, which one run has at a time. Runs about workers alone do
+	// not need it.
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Steps     []Step `json:"steps,omitempty"` // those that were begun or skipped, in that order
 	// Diffs are what the run was about to change, line by line, without secrets; as far as there is room for them.
