@@ -34,7 +34,7 @@ func TestForgetLeavesTheLockOfAnotherRun(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			here := strings.ReplaceAll(text("forget"), "/var/lib", filepath.Join(root, "var/lib"))
+			here := strings.ReplaceAll(locking(FlockTimeout, "forget"), "/var/lib", filepath.Join(root, "var/lib"))
 			here = strings.ReplaceAll(here, "/run/kubeone", filepath.Join(root, "run/kubeone"))
 			forget := exec.CommandContext(t.Context(), "sh", "-c", here, "sh", "run-1")
 			if out, err := forget.CombinedOutput(); err != nil {

@@ -67,7 +67,7 @@ func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (
 		forced = "yes"
 	}
 	cmd := host.Cmd{
-		Name: "take the lock", Script: text("lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
+		Name: "take the lock", Script: locking(FlockTimeout, "lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
 		Args: []string{c.Holder, c.Run, forced, strconv.Itoa(int(StaleAfter.Seconds())),
 			strconv.FormatInt(generation, 10)},
 	}
@@ -122,6 +122,9 @@ func keeperError(name string, err error) error {
 			reason = reason[i+2:] // without the program's name
 		}
 		return &UnwritableError{Host: name, Reason: reason}
+	}
+	if locked := lockedFile(err); locked != "" {
+		return errors.New(locked)
 	}
 	return err
 }

@@ -28,6 +28,27 @@ func text(name string) string {
 	return string(b)
 }
 
+// locking returns the text of scripts that exclude one another on a host, as one script. It waits that long for another
+// one to end.
+func locking(patience time.Duration, names ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nPATIENCE=%d\n", script.Private(), int(patience.Seconds()))
+	for _, name := range names {
+		b.WriteString("\n" + text(name))
+	}
+	return b.String()
+}
+
+// lockedFile returns what a host says of a file that another process has locked, so that a script of ours could not
+// begin; empty where that is not why the error came.
+func lockedFile(err error) string {
+	var exit *host.ExitError
+	if !errors.As(err, &exit) || exit.Code != exitLocked {
+		return ""
+	}
+	return host.Printed(lastLines(string(exit.Stderr), 1))
+}
+
 // HeldError says that another operator works on the cluster.
 type HeldError struct {
 	Host, Holder, RunID string
@@ -314,7 +335,8 @@ func (l *Lock) Release() {
 // the lock by now, or works on the host, it stays.
 func Forget(ctx context.Context, h host.Host, run string) error {
 	_, err := h.Run(ctx, host.Cmd{
-		Name: "remove the working directory", Script: text("forget"), Args: []string{run}, Timeout: CheckTimeout,
+		Name: "remove the working directory", Script: locking(FlockTimeout, "forget"), Args: []string{run},
+		Timeout: GrantTimeout,
 	})
 	return err
 }

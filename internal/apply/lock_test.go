@@ -220,7 +220,7 @@ func broken() map[string]func(*machine) {
 			m.write("bin/cat", "#!/bin/sh\necho 'cat: write error: No space left on device' >&2\nexit 1\n", 0o700)
 		},
 		"no directory of ours": func(m *machine) { m.write("var/lib/kubeone", "a file in its place", 0o600) },
-		"no lock in it":        func(m *machine) { m.write("var/lib/kubeone/lock/mutex/in-the-way", "", 0o600) },
+		"no lock in it":        func(m *machine) { m.write("var/lib/kubeone/lock/flock/in-the-way", "", 0o600) },
 		"no sign of life":      func(m *machine) { m.write("var/lib/kubeone/lock/beat/in-the-way", "", 0o600) },
 	}
 }

@@ -191,7 +191,12 @@ type lab struct {
 // newLab makes a run whose host has the script given.
 func newLab(t *testing.T, script string, steps ...plan.Step) *lab {
 	t.Helper()
-	m := newMachine(t, "node-1")
+	return labOf(t, newMachine(t, "node-1"), script, steps...)
+}
+
+// labOf makes a run on the machine, which has the script given.
+func labOf(t *testing.T, m *machine, script string, steps ...plan.Step) *lab {
+	t.Helper()
 	j := &journal{}
 	r := &Run{
 		Plan:  plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: named(), Nodes: named()},

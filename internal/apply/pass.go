@@ -17,6 +17,8 @@ import (
 const (
 	passPatience   = 15 * time.Second // in one pass, for a step through the API, or what must hold before one on a host
 	uploadPatience = 20 * time.Second // after so long a pass begins to send no other file
+	// pollFlockTimeout is for an attempt to start a step to end; after that the next pass asks again.
+	pollFlockTimeout = 10 * time.Second
 )
 
 // unfinishedError says that a step goes on after a pass.
@@ -248,7 +250,8 @@ func (r *Run) begin(ctx context.Context, h host.Host, s plan.Step) error {
 // runs.
 func (r *Run) poll(ctx context.Context, h host.Host, s plan.Step, output *lineWriter) (latest string, err error) {
 	res, err := h.Run(ctx, host.Cmd{
-		Name: s.Title, Script: text("alone") + text("poll"), Args: []string{r.generation(s), r.RunID, s.ID},
+		Name: s.Title, Script: locking(pollFlockTimeout, "alone", "poll"),
+		Args:   []string{r.generation(s), r.RunID, s.ID},
 		Stdout: output, Timeout: passPatience,
 	})
 	said := res.Stderr
@@ -260,7 +263,7 @@ func (r *Run) poll(ctx context.Context, h host.Host, s plan.Step, output *lineWr
 		said = exit.Stderr
 		own := *exit
 		own.Stderr = nil // it says which step this is
-		if exit.Code != exitBusy {
+		if exit.Code != exitBusy && exit.Code != exitLocked {
 			err = &own
 		}
 	}

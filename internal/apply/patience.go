@@ -45,6 +45,12 @@ const (
 	StaleAfter = 20 * time.Second
 	// GrantTimeout is for a host to say whether it grants its lock, connecting included.
 	GrantTimeout = time.Minute
+	// FlockTimeout is how long taking or giving up a lock waits on the host for another script that does so. Each takes
+	// moments. It is less than GrantTimeout, so that the host can say which process it waits for.
+	FlockTimeout = 40 * time.Second
+	// StartTimeout is the same for the start of a step. Another attempt may wait for systemd, which gives a unit 90
+	// seconds to start.
+	StartTimeout = 2 * time.Minute
 	// CheckTimeout is for a host to say whose lock it is, or to end what has kept its lock.
 	CheckTimeout = 10 * time.Second
 	// LeaseDuration is how long nobody else takes a Lease that was renewed. An observer counts it by its own clock.

@@ -27,6 +27,7 @@ const (
 	exitRunning    = 77 // of poll.sh
 	exitKilled     = 78
 	exitNeverBegun = 79 // of poll.sh
+	exitLocked     = 80 // of all that lock a file
 )
 
 // Blobs is the content that is uploaded to hosts, by sha256 (hex). A bundle is one.
@@ -70,7 +71,7 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 		return err
 	}
 	start := r.startCmd(s, secrets)
-	start.Script += text("alone") + text("follow")
+	start.Script += "\n" + text("alone") + text("follow")
 	start.Stdout, start.Timeout = output, StepTimeout
 	if _, err := h.Run(ctx, start); err != nil {
 		return err
@@ -122,7 +123,7 @@ func (r *Run) mayBegin(ctx context.Context, s plan.Step) error {
 // startCmd starts a step. Its secrets come with it: a host that refuses it never has them.
 func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	return host.Cmd{
-		Name: s.Title, Script: text("start"), Stdin: bytes.NewReader(secrets), Secret: true,
+		Name: s.Title, Script: locking(StartTimeout, "start"), Stdin: bytes.NewReader(secrets), Secret: true,
 		Args: []string{r.generation(s), r.RunID, s.ID, script.Stage(s.Intent)},
 	}
 }
@@ -150,6 +151,8 @@ func explain(err error, name string, s plan.Step) error {
 	case exitBusy:
 		return fmt.Errorf("%s: another step is running there: %s; run kubeone apply again; it waits for "+
 			"the running step", name, lastLines(string(exit.Stderr), 1))
+	case exitLocked:
+		return fmt.Errorf("%s: %s", name, lockedFile(err))
 	case exitKilled:
 		return fmt.Errorf("%s: %s was killed before it ended, or the host was restarted; apply again", name, s.Title)
 	}
@@ -259,7 +262,7 @@ func writeTar(w io.Writer, blobs Blobs, sums []string, enough func() bool) (more
 func Await(ctx context.Context, h host.Host) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name:    "wait for a running step",
-		Script:  "set -eu\n" + text("alone") + text("follow"),
+		Script:  "set -eu\n" + locking(StartTimeout, "alone", "follow"),
 		Timeout: StepTimeout,
 	})
 	var exit *host.ExitError

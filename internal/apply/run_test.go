@@ -291,7 +291,7 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	for range 2 {
 		both.Go(func() {
 			start := l.startCmd(l.Plan.Steps[0], secrets)
-			start.Script += text("alone") + text("follow")
+			start.Script += "\n" + text("alone") + text("follow")
 			if _, err := l.machine.Run(patience(t), start); err != nil {
 				t.Error(err)
 			}
@@ -323,7 +323,7 @@ func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := l.startCmd(l.Plan.Steps[0], secrets)
-	start.Script += text("alone") + text("follow")
+	start.Script += "\n" + text("alone") + text("follow")
 	if _, err := l.machine.Run(patience(t), start); err != nil || l.read("var/lib/kubeone/step/log") != "whole" {
 		t.Errorf("%v; the step read %q", err, l.read("var/lib/kubeone/step/log"))
 	}
@@ -352,7 +352,7 @@ func TestAPassRemovesTheSecretsOfAKilledStep(t *testing.T) {
 	s := l.Plan.Steps[0]
 	l.write("var/lib/kubeone/step/current", "run=run-1\nstage=init\nstep=init/node-1\n", 0o600)
 	l.write("var/lib/kubeone/step/log", "last words\n", 0o600)
-	l.write("var/lib/kubeone/step/mutex", "", 0o600)
+	l.write("var/lib/kubeone/step/flock", "", 0o600)
 	l.write("run/kubeone/secrets/token", "of the killed step", 0o600)
 	_, err := l.poll(patience(t), l.Hosts["1"], s, &lineWriter{line: func(string) {}})
 	var exit *host.ExitError

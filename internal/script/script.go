@@ -132,6 +132,15 @@ func Render(in Input) (string, error) {
 	return b.String(), nil
 }
 
+// Private returns the shell functions that make directories and locks of a host root's alone.
+func Private() string {
+	text, err := stages.ReadFile("sh/private.sh")
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	return string(text)
+}
+
 // stageText is all files of sh/, the library first, and at the end what runs a stage.
 func stageText() (string, error) {
 	names, err := fs.Glob(stages, "sh/*.sh")

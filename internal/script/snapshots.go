@@ -23,6 +23,7 @@ func snapshotFiles(in Input) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	body = append([]byte(Private()+"\n"), body...)
 	return []file{
 		{"file_snapshot_script", snapshotScript(in, string(body))},
 		{"file_snapshot_service", snapshotService},

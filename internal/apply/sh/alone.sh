@@ -1,10 +1,7 @@
 # alone waits until no attempt is starting a step here; none begins before this script has ended. Part of the scripts that
-# tell how a step is.
+# tell how a step is. Exit status 80: another process has locked the file by which attempts exclude one another.
 alone() {
-	[ ! -e /var/lib/kubeone/step/mutex ] || {
-		exec 9</var/lib/kubeone/step/mutex
-		flock 9
-	}
+	[ ! -e /var/lib/kubeone/step/flock ] || lock_file /var/lib/kubeone/step/flock "$PATIENCE" || exit 80
 }
 
 # killed ends a script that is alone and has found a step without a result. What that left of its secrets goes while this run

@@ -1,10 +1,10 @@
 # Removes the working directory from a host that is bare, unless another run has its lock, or works there, by now.
-# Arguments: RUN.
+# Arguments: RUN. Exit status 80: another process has locked the lock's file.
 set -eu
 dir=/var/lib/kubeone/lock
 if [ -d "$dir" ]; then
-	exec 9>"$dir/mutex"
-	flock 9
+	private "$dir"
+	lock_file "$dir/flock" "$PATIENCE" || exit 80
 	if [ -f "$dir/owner" ] && [ "$(sed -n 's/^run=//p' "$dir/owner")" != "$1" ] || systemctl is-active --quiet kubeone-step.service; then
 		printf 'held\n'
 		exit 0

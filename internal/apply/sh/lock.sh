@@ -2,11 +2,14 @@
 # Arguments: HOLDER RUN FORCE(yes|no) STALE(seconds) GENERATION. A generation other than 0 is that of a lock whose keeper
 # lost its connection; it is kept on only if nobody took the lock in between.
 # Prints "granted GENERATION", or "held" and the owner's lines. Exit status 73: nothing can be written here, and so there is
-# no lock; what was there is as it was.
+# no lock; what was there is as it was. 80: another process has locked the file by which these scripts exclude one another.
 set -eu
+umask 077
 holder=$1 run=$2 force=$3 stale=$4 ours=$5
 dir=/var/lib/kubeone/lock
-mkdir -p "$dir" || exit 73
+own_directory && private "$dir" && private /var/lib/kubeone/step || exit 73
+# Of earlier versions of this program: files that any user could lock.
+rm -f "$dir/mutex" /var/lib/kubeone/step/mutex || exit 73
 
 field() { sed -n "s/^$1=//p" "$dir/owner" 2>/dev/null || true; }
 
@@ -51,9 +54,8 @@ take() {
 	printf 'granted %s\n' "$generation"
 }
 
-true >>"$dir/mutex" || exit 73 # exec would end this with another status
-exec 9>"$dir/mutex"
-flock 9
+true >>"$dir/flock" || exit 73
+lock_file "$dir/flock" "$PATIENCE" || exit 80
 if held || { [ "$ours" != 0 ] && [ "$(latest)" != "$ours" ]; }; then
 	printf 'held\n'
 	cat "$dir/owner" 2>/dev/null || true
@@ -67,5 +69,5 @@ while IFS= read -r _; do
 	beat
 done
 
-flock 9
+lock_file "$dir/flock" "$PATIENCE" || exit 80
 [ "$(field keeper)" != "$$" ] || rm -f "$dir/beat" "$dir/owner"

@@ -1,6 +1,6 @@
 # Says how far the latest step of a run is on this host, and prints what the step that is asked about has printed.
-# Arguments: GENERATION RUN STEP. Prints "step=ID" of the latest on standard error. Exit status: the step's, if it has ended; 77 it runs;
-# 76 a step of another run runs; 78 it was killed, or the host was; 79 the run has begun no step here.
+# Arguments: GENERATION RUN STEP. Prints "step=ID" of the latest on standard error. Exit status: the step's, if it has ended;
+# 77 it runs; 76 a step of another run runs; 78 it was killed, or the host was; 79 the run has begun no step here; 80 see alone.
 set -eu
 generation=$1 run=$2 asked=$3
 dir=/var/lib/kubeone/step

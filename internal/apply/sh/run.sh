@@ -12,5 +12,6 @@ elif [ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" = "$1" ]; then
 	sh "$dir/node.sh" "$4" >>"$dir/log" 2>&1 || rc=$?
 fi
 rm -rf /run/kubeone/secrets
+umask 077
 printf 'run=%s\nstep=%s\nrc=%s\n' "$2" "$3" "$rc" >"$dir/result.new"
 mv -f "$dir/result.new" "$dir/result"

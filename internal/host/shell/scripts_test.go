@@ -86,6 +86,14 @@ func TestScriptsInOtherShells(t *testing.T) {
 				!strings.Contains(out, "4 bytes of 7") {
 				t.Errorf("short upload: %s, %v", out, err)
 			}
+			// A new directory lets in nobody whom its file keeps out.
+			for mode, want := range map[string]os.FileMode{"0600": 0o700, "0644": 0o755} {
+				dir := filepath.Join(filepath.Dir(path), "new"+mode)
+				out, err := sh(uploadScript, "content", dir+"/f", mode, "7", "")
+				if info, wrong := os.Stat(dir); wrong != nil || info.Mode().Perm() != want {
+					t.Errorf("upload of %s: %s, %v; the directory is %v, %v", mode, out, err, info, wrong)
+				}
+			}
 			got, err := os.ReadFile(path)
 			info, err2 := os.Stat(path)
 			if err != nil || err2 != nil || string(got) != "content" || info.Mode() != 0o640 {

@@ -16,12 +16,13 @@ import (
 // uploadScript receives a file: $1 path, $2 mode, $3 size, $4 owner or "". The temporary file has a name that is known
 // before it exists, so that no signal leaves it behind; set -C makes its creation exclusive, so that nobody else's link
 // is followed. It is private from its first moment, and has its final owner and mode before its first byte. A content
-// of another size (the connection broke) changes nothing. It is on disk before it takes the place of the old one.
+// of another size (the connection broke) changes nothing. It is on disk before it takes the place of the old one. A
+// directory that is missing is made private where the file is.
 const uploadScript = `set -eu
 umask 077
 dir=${1%/*}
 [ -d "$1" ] && { echo "$1 is a directory" >&2; exit 1; }
-[ -d "${dir:-/}" ] || (umask 022; mkdir -p -- "$dir")
+[ -d "${dir:-/}" ] || (case $2 in *00) ;; *) umask 022 ;; esac; mkdir -p -- "$dir")
 tmp=$dir/.kubeone.$$
 trap 'rm -f -- "$tmp"' EXIT
 trap 'exit 129' HUP

@@ -10,14 +10,6 @@ dated() {
 	printf '%s\n' "$free"
 }
 
-# private DIRECTORY makes it for root only.
-private() {
-	(
-		umask 077
-		mkdir -p "$1"
-	)
-}
-
 # keep_as PATH TO renames, where both are in one file system. Else it copies, and what was copied goes once the copy is whole, and on
 # disk.
 keep_as() {

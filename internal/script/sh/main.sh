@@ -1,6 +1,7 @@
 # One argument: the stage. Its function is in one of the files before this one. Without an argument: all that is planned.
 
 run_stage() {
+	own_directory
 	owe_hooks "$1"
 	case $1 in
 	hooks-*) stage_hooks "${1#hooks-}" ;;

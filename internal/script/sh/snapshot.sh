@@ -51,13 +51,9 @@ unfinished() { rm -f "$ETCD_DATA/$PART" "$ETCD_DATA/$PART.part" "$SNAPSHOTS"/.*.
 # take_snapshot REASON takes, verifies and keeps a snapshot, and then removes the oldest. Until it is verified it has
 # another name and is in etcd's own directory, the only one that its container shares with the host.
 take_snapshot() {
-	(
-		umask 077
-		mkdir -p "$SNAPSHOTS"
-	)
-	chmod 0700 "$SNAPSHOTS"
-	exec 9>"$SNAPSHOTS/.lock"
-	flock -w 900 9 || die "another snapshot is being taken for 15 minutes already"
+	private "$SNAPSHOTS"
+	# As long as etcd may take to give a snapshot.
+	lock_file "$SNAPSHOTS/.lock" 900 || die "another snapshot has not ended within 15 minutes"
 	unfinished
 	trap unfinished EXIT
 	etcd=$(etcd_container)
