@@ -11,6 +11,7 @@ import (
 
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/decide"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
@@ -167,6 +168,7 @@ func (r *Run) setSystem(ctx context.Context, client API, s plan.Step) error {
 func (r *Run) publishEndpoint(ctx context.Context, client API, s plan.Step) error {
 	err := client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.FormerEndpoints = r.Want.Name, step.ParamsOf[step.PublishEndpointParams](s.Intent).Former
+		record.Repaired(observed.RecordCluster, observed.RecordFormerEndpoints)
 		return nil
 	})
 	if err != nil {
@@ -230,7 +232,8 @@ func (r *Run) nodes(before map[string]string) map[string]string {
 }
 
 // saveRecord keeps the manifest, which is the one now carried out, which host has which Node, and this run's entry in
-// the history. Credentials that are known are kept before: what follows the record finds them.
+// the history. Credentials that are known are kept before: what follows the record finds them. All of the record is
+// readable afterwards but what only the record knows.
 func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 	if r.Credentials != nil {
 		if err := client.KeepHostCredentials(ctx, *r.Credentials); err != nil {
@@ -241,7 +244,14 @@ func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 		record.Cluster, record.ManifestDigest, record.Manifest, record.RunID = r.Want.Name, r.Want.Digest, r.Manifest,
 			r.RunID
 		record.Hardening = r.Want.Hardening
-		record.Nodes = r.nodes(record.Nodes)
+		repaired := decide.RepairableKeys(r.Want, r.World)
+		if !record.IsUnreadable(observed.RecordNodes) || slices.Contains(repaired, observed.RecordNodes) {
+			record.Nodes = r.nodes(record.Nodes)
+		}
+		if record.IsUnreadable(observed.RecordFormerEndpoints) {
+			record.FormerEndpoints = r.Want.Endpoint.Former
+		}
+		record.Repaired(repaired...)
 		record.AddRun(r.history.entryAfter(s.ID, r.Now()))
 		return nil
 	})

@@ -211,6 +211,58 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 	}
 }
 
+// A run writes again what it knows, and leaves the rest as it is.
+func TestARunRepairsTheRecord(t *testing.T) {
+	t.Parallel()
+	bad := map[string]string{
+		"cluster": "x y", "manifestDigest": "x y", "manifest": "[", "runID": "x y", "nodes": "x", "history": "x",
+		"formerEndpoints": "a,b", "hardening": "off", "addons": "x", "theirs": "kept",
+	}
+	for name, c := range map[string]struct {
+		reach observed.Reach
+		left  []string
+	}{
+		"all hosts answer":    {observed.Reached, []string{"addons"}},
+		"one does not answer": {observed.Unreachable, []string{"addons", "nodes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, api, _ := onCluster(t, stepOf("record", "", step.SaveRecord))
+			r.World.Hosts = map[string]observed.Host{"1": {Reach: c.reach}}
+			r.Want.Endpoint.Former = []string{"old.example.com"}
+			maps := api.CoreV1().ConfigMaps("kube-system")
+			if _, err := maps.Create(t.Context(), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: record.Name, Namespace: "kube-system"}, Data: bad,
+			}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Do(patience(t), nil); err != nil {
+				t.Fatal(err)
+			}
+			held, err := maps.Get(t.Context(), record.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := record.Decode(held.Data)
+			var left []string
+			for key := range got.Unreadable {
+				left = append(left, key)
+				if held.Data[key] != bad[key] {
+					t.Errorf("%s is %q now", key, held.Data[key])
+				}
+			}
+			slices.Sort(left)
+			if diff := cmp.Diff(c.left, left); diff != "" {
+				t.Errorf("what cannot be read (-want +got):\n%s", diff)
+			}
+			if held.Data["theirs"] != "kept" || got.Cluster != "alpha" || len(got.History) != 1 ||
+				cmp.Diff(r.Want.Endpoint.Former, got.FormerEndpoints) != "" {
+				t.Errorf("got %v", held.Data)
+			}
+		})
+	}
+}
+
 func TestTheRecordKeepsTheNodesOfSilentHosts(t *testing.T) {
 	t.Parallel()
 	r := &Run{

@@ -71,6 +71,9 @@ func (v *view) staleAddons() []string {
 	if v.in.About != nil || v.in.Want.Endpoint.Later != "" {
 		return nil // they are the whole cluster's, and made for the manifest's endpoint
 	}
+	if v.addonsUnknown() {
+		return nil
+	}
 	var out []string
 	for name, want := range v.in.Addons {
 		if v.in.Is.API.Addons[name] != want || len(v.in.Is.API.Compared[name].Differences) > 0 {
@@ -188,15 +191,15 @@ func (v *view) systemHost() string {
 // allAddons names every wanted addon, sorted.
 func (v *view) allAddons() []string { return slices.Sorted(maps.Keys(v.in.Addons)) }
 
-// staleRecord reports whether our record in the cluster is missing, or of another cluster or manifest, or whether the
-// credentials that go with it, for hosts of Machines, are others.
+// staleRecord reports whether our record in the cluster is missing, cannot be read where a run writes it again, or is
+// of another cluster or manifest, or whether the credentials that go with it, for hosts of Machines, are others.
 func (v *view) staleRecord() bool {
 	if v.in.About != nil {
 		return false // it is the whole cluster's
 	}
 	r, pool := v.in.Is.API.Record, v.in.Is.API.Pool
 	return pool != nil && pool.Credentials == observed.No ||
-		r == nil || r.Cluster != v.in.Want.Name || r.Hardening != v.in.Want.Hardening ||
+		r == nil || v.mendsRecord() || r.Cluster != v.in.Want.Name || r.Hardening != v.in.Want.Hardening ||
 		r.ManifestDigest != v.in.Want.Digest && r.ManifestDigest != v.in.Want.OrderedDigest
 }
 

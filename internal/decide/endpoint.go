@@ -38,6 +38,8 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 	switch {
 	case !v.published():
 		wrong = append(wrong, "the cluster has the endpoint "+v.in.Is.API.Endpoint)
+	case v.in.Is.API.Record.IsUnreadable(observed.RecordFormerEndpoints) && !v.booked():
+		wrong = append(wrong, "the cluster's record of former names cannot be read")
 	case !v.booked():
 		wrong = append(wrong, "the cluster still keeps the names "+problem.List(v.in.Is.API.Record.FormerEndpoints))
 	}
@@ -135,7 +137,8 @@ func (v *view) certified(name string) bool {
 	})
 }
 
-// kept are the names that certificates keep.
+// kept are the names that certificates keep. Where the record of them cannot be read, they are those that all
+// certificates have.
 func kept(in Input) []string {
 	if in.DropNames {
 		return nil
@@ -143,6 +146,9 @@ func kept(in Input) []string {
 	var former []string
 	if r := in.Is.API.Record; r != nil {
 		former = append(former, r.FormerEndpoints...)
+		if r.IsUnreadable(observed.RecordFormerEndpoints) {
+			former = append(former, sharedNames(&in)...)
+		}
 	}
 	if has := in.Is.API.Endpoint; has != "" {
 		former = append(former, in.Want.Endpoint.At(has).Host)
@@ -155,7 +161,8 @@ func kept(in Input) []string {
 // booked reports whether the cluster's objects say what is to be said of the endpoint.
 func (v *view) booked() bool {
 	r := v.in.Is.API.Record
-	return v.published() && (!v.in.DropNames || r == nil || len(r.FormerEndpoints) == 0)
+	return v.published() && (!v.in.DropNames || r == nil ||
+		len(r.FormerEndpoints) == 0 && !r.IsUnreadable(observed.RecordFormerEndpoints))
 }
 
 // published reports whether the cluster's own objects name the wanted endpoint, or nobody knows what they name.

@@ -28,6 +28,11 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 		bad, worth := v.fitnessOf(&v.hosts[i])
 		unfit, warnings = append(unfit, bad...), append(warnings, worth...)
 	}
+	for i := range v.controlPlane() {
+		if p := v.takesNode(&v.hosts[i]); p != nil {
+			unfit = append(unfit, *p)
+		}
+	}
 	unfit = append(unfit, v.encryptionUnfit()...)
 	if p := v.beginsOutsideLimit(); p != nil {
 		unfit = append(unfit, *p)
@@ -42,7 +47,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	warnings = slices.Concat(warnings, v.nodesWithoutMachine(), v.hostsInPool())
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
-	warnings = slices.Concat(warnings, v.notCompared(), v.notRunning(), v.systemWaits())
+	warnings = slices.Concat(warnings, v.unreadable(unfit), v.notCompared(), v.notRunning(), v.systemWaits())
 	warnings = slices.Concat(warnings, v.endpointWarnings(), v.encryptionWaits(), v.rotationBegun())
 	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
 		warnings = append(warnings, *p)
@@ -86,6 +91,9 @@ func (v *view) otherNetwork() *problem.Problem {
 // not get its configuration. That is right if somebody else's has taken its place.
 func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	wanted := v.in.Want.Network.CNI
+	if v.addonsUnknown() && !wanted.CarriedOut() {
+		return []problem.Problem{v.unreadableAddons()}, nil // it may be another than the deployed one
+	}
 	i := slices.IndexFunc(wanted.Deployed(), func(name string) bool {
 		_, applied := v.in.Is.API.Addons[name]
 		return applied && name != wanted.Name

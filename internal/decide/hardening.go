@@ -17,7 +17,8 @@ func Hardening(want desired.Cluster, is observed.World) (value string, said bool
 		return want.Hardening, true
 	}
 	noted, made, answered := notedHardening(want, is)
-	if r := is.API.Record; r != nil && r.Cluster == want.Name && r.ManifestDigest != "" {
+	if r := is.API.Record; r != nil && r.Cluster == want.Name && r.ManifestDigest != "" &&
+		!r.IsUnreadable(observed.RecordHardening) {
 		if r.Hardening == "" && noted != "" {
 			return desired.HardeningNone, true // somebody has begun to harden it, and wants that no more
 		}

@@ -109,6 +109,8 @@ func (v *view) leaveAlone() {
 			why = []problem.Problem{*s.refused}
 		case v.strangeVersion(s) != nil:
 			why = []problem.Problem{*v.strangeVersion(s)}
+		case v.takesNode(s) != nil:
+			why = []problem.Problem{*v.takesNode(s)}
 		case s.missing():
 			why, _ = preflight.Check(s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
 		}

@@ -140,7 +140,7 @@ func (v *view) withoutCNI() bool {
 	name := v.in.Want.Network.CNI.Name
 	_, wanted := v.in.Addons[name]
 	_, applied := v.in.Is.API.Addons[name]
-	return wanted && !applied && v.in.Is.API.Reached == observed.Yes
+	return wanted && !applied && !v.addonsUnknown() && v.in.Is.API.Reached == observed.Yes
 }
 
 func (v *view) controlPlane() []hostState { return v.hosts[:v.cps] }

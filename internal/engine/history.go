@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"kubeone/internal/cluster"
@@ -50,6 +51,10 @@ func Runs(ctx context.Context, client *cluster.Client, world observed.World) ([]
 	record, err := client.Record(ctx)
 	if err != nil || record == nil {
 		return nil, err
+	}
+	if why := record.Unreadable[observed.RecordHistory]; why != "" {
+		return nil, fmt.Errorf("the key %s of the ConfigMap kube-system/kubeone cannot be read (%s): the next run "+
+			"begins it again", observed.RecordHistory, why)
 	}
 	return newestFirst(record.History, world), nil
 }

@@ -1,6 +1,9 @@
 package observed
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // API is what the Kubernetes API said, through whichever control-plane host answered.
 type API struct {
@@ -117,6 +120,19 @@ type Pod struct {
 	Image     string `json:"image,omitempty"` // of its first container
 }
 
+// The keys of the cluster's record, which is a ConfigMap.
+const (
+	RecordCluster         = "cluster"
+	RecordManifestDigest  = "manifestDigest"
+	RecordManifest        = "manifest"
+	RecordRunID           = "runID"
+	RecordNodes           = "nodes"
+	RecordFormerEndpoints = "formerEndpoints"
+	RecordHardening       = "hardening"
+	RecordAddons          = "addons"
+	RecordHistory         = "history"
+)
+
 // Record is what the last successful run left in the cluster.
 type Record struct {
 	Cluster        string `json:"cluster"`
@@ -129,6 +145,14 @@ type Record struct {
 	FormerEndpoints []string `json:"formerEndpoints,omitempty"`
 	// Hardening is what the cluster was made with; "" for a cluster of which nobody has said anything.
 	Hardening string `json:"hardening,omitempty"`
+	// Unreadable are the keys whose text is not what a run writes, and why. What they say is not known: the fields
+	// above, and API.Addons, are zero.
+	Unreadable map[string]string `json:"unreadable,omitempty"`
+}
+
+// IsUnreadable reports whether there is a record, and what one of its keys says cannot be read.
+func (r *Record) IsUnreadable(keys ...string) bool {
+	return r != nil && slices.ContainsFunc(keys, func(key string) bool { return r.Unreadable[key] != "" })
 }
 
 // Etcd is what the members said.

@@ -134,6 +134,8 @@ func (b *builder) unlike(w problem.Problem) []string {
 	case problem.EncryptionWaits:
 		out = append(out, "features.encryptionProviders (control-plane host "+fmt.Sprint(w.Parameters["name"])+
 			" is in the way)")
+	case problem.AddonsUnreadable:
+		out = append(out, "addons (which the cluster has cannot be read)")
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
 	case problem.ComponentNotRunning:

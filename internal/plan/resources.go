@@ -56,8 +56,11 @@ func (b *builder) resources(d decide.Decision) {
 
 // recordReason is why the record is to be another one.
 func (b *builder) recordReason() string {
-	if b.credentialsOfMachines() {
+	switch {
+	case b.credentialsOfMachines():
 		return "the hosts of Machines have other credentials"
+	case b.world.Is.API.Record.IsUnreadable(decide.RepairableKeys(b.world.Want, b.world.Is)...):
+		return "the cluster's record cannot be read as a whole"
 	}
 	return "the cluster's record is of another manifest"
 }
@@ -105,7 +108,8 @@ func (b *builder) applyAddons(names []string) {
 // missingAddons are those that the cluster does not have at all, sorted: where an installation was interrupted before
 // the network plugin, no Node is Ready, and an upgrade would wait for that.
 func (b *builder) missingAddons() []string {
-	if b.in.About != nil || b.in.Want.Endpoint.Later != "" {
+	if b.in.About != nil || b.in.Want.Endpoint.Later != "" ||
+		b.world.Is.API.Record.IsUnreadable(observed.RecordAddons) {
 		return nil
 	}
 	var out []string

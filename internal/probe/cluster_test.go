@@ -47,7 +47,7 @@ var objects = map[string]string{
 		"data":{"ClusterConfiguration":"kind: ClusterConfiguration\ncontrolPlaneEndpoint: lb.example.com:6443\n"}}`,
 	"/api/v1/namespaces/kube-system/configmaps/kubeone": `{
 		"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kubeone"},
-		"data":{"cluster":"demo","manifestDigest":"d","manifest":"m","runID":"r","hardening":"baseline",
+		"data":{"cluster":"demo","manifestDigest":"d","manifest":"name: m","runID":"r","hardening":"baseline",
 			"addons":"{\"flannel\":\"f\"}"}}`,
 	"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeone": `{
 		"kind":"Lease","apiVersion":"coordination.k8s.io/v1",
@@ -76,7 +76,9 @@ var wantAPI = observed.API{
 		{Namespace: "kube-flannel", Name: "flannel-x", App: "flannel", Ready: observed.No},
 	},
 	Addons: map[string]string{"flannel": "f"},
-	Record: &observed.Record{Cluster: "demo", ManifestDigest: "d", Manifest: "m", RunID: "r", Hardening: "baseline"},
+	Record: &observed.Record{
+		Cluster: "demo", ManifestDigest: "d", Manifest: "name: m", RunID: "r", Hardening: "baseline",
+	},
 	Lease: &observed.Lock{
 		Holder: "ann@laptop", RunID: "r", Since: time.Date(2027, 1, 15, 7, 59, 0, 0, time.UTC), Live: true,
 	},

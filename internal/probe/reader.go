@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,7 +25,6 @@ import (
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/ssa"
-	"kubeone/internal/desired"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )
@@ -47,7 +45,7 @@ type reader struct {
 }
 
 // read fails as a whole: half an answer would show things as absent that are only unknown. Only a component that cannot
-// be compared says so itself.
+// be compared, and a key of our record that cannot be read, say so themselves.
 func (r *reader) read(ctx context.Context) (observed.API, error) {
 	var api observed.API
 	if err := r.version(ctx, &api); err != nil {
@@ -215,8 +213,8 @@ func (r *reader) record(ctx context.Context, api *observed.API) error {
 	if err != nil {
 		return err
 	}
-	api.Record, api.Addons, err = recordOf(found)
-	return err
+	api.Record, api.Addons = recordOf(found)
+	return nil
 }
 
 // endpoint reads where kubeadm has everybody look for the API. A configuration that is none of kubeadm's tells nothing.
@@ -252,27 +250,17 @@ func (r *reader) lease(ctx context.Context, api *observed.API) error {
 }
 
 // recordOf reads our ConfigMap.
-func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string, error) {
-	record := &observed.Record{
-		Cluster: m.Data["cluster"], ManifestDigest: m.Data["manifestDigest"], Manifest: m.Data["manifest"],
-		RunID: m.Data["runID"],
+func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string) {
+	read := record.Decode(m.Data)
+	out := &observed.Record{
+		Cluster: read.Cluster, ManifestDigest: read.ManifestDigest, Manifest: read.Manifest, RunID: read.RunID,
+		Nodes: read.Nodes, FormerEndpoints: read.FormerEndpoints, Hardening: read.Hardening,
 	}
-	if h := m.Data["hardening"]; h == desired.HardeningBaseline || h == desired.HardeningNone {
-		record.Hardening = h
-	}
-	for _, name := range strings.Fields(strings.ToLower(m.Data["formerEndpoints"])) {
-		_, err := netip.ParseAddr(name)
-		if (err == nil || isName(name)) && len(record.FormerEndpoints) < maxNames {
-			record.FormerEndpoints = append(record.FormerEndpoints, name)
+	for key, why := range read.Unreadable {
+		if out.Unreadable == nil {
+			out.Unreadable = map[string]string{}
 		}
+		out.Unreadable[key] = told(why)
 	}
-	var addons map[string]string
-	for key, into := range map[string]*map[string]string{"addons": &addons, "nodes": &record.Nodes} {
-		if text := m.Data[key]; text != "" {
-			if err := json.Unmarshal([]byte(text), into); err != nil {
-				return nil, nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", m.Namespace, m.Name, key, err)
-			}
-		}
-	}
-	return record, addons, nil
+	return out, read.Addons
 }

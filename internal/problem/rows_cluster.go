@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [30]row { //nolint:funlen // a table
+func clusterRows() [33]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -117,6 +117,32 @@ func clusterRows() [30]row { //nolint:funlen // a table
 			meaning: "The objects of a component in the cluster could not be compared with what they must be.",
 			what:    "whether {component} in the cluster is as it must be could not be found out: {problem}",
 			do:      "run kubeone status again; where a webhook refuses, put that right first",
+		},
+		{
+			code: RecordUnreadable, class: ClassKube,
+			meaning: "A key of the ConfigMap kube-system/kubeone, the cluster's record, is not what a run writes. It " +
+				"counts as missing.",
+			what: "the key {key} of the ConfigMap kube-system/kubeone cannot be read: {problem}",
+			do: "kubeone apply writes it again, the key nodes only once every host answers; find out who else writes " +
+				"that ConfigMap",
+		},
+		{
+			code: NodeOwnerUnknown, class: ClassKube,
+			meaning: "A host that is to join has the name of a Node, which may be that of a host that does not " +
+				"answer. The key nodes of the ConfigMap kube-system/kubeone would say so, and cannot be read.",
+			what: "whether the Node {node} is that of {hosts}, which does not answer, cannot be found out: the key " +
+				"nodes of the ConfigMap kube-system/kubeone cannot be read, and this host does not join under that " +
+				"name",
+			do: "bring {hosts} back, or take it out of the manifest, and apply again",
+		},
+		{
+			code: AddonsUnreadable, class: ClassKube,
+			meaning: "The key addons of the ConfigMap kube-system/kubeone is not what a run writes. No addon is " +
+				"applied or removed, and no network plugin taken for another, until it is put right.",
+			what: "the key addons of the ConfigMap kube-system/kubeone, which says what addons the cluster has, " +
+				"cannot be read: {problem}; no addon is applied or removed meanwhile",
+			do: "where the network plugin of the manifest is the one that runs, remove the key with kubectl -n " +
+				"kube-system edit configmap kubeone; then kubeone apply applies all addons again",
 		},
 		{
 			code: ComponentNotRunning, class: ClassKube,

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -188,10 +189,23 @@ func saveRecordRow() row {
 	}
 }
 
+// without returns what is left of what cannot be read of a record.
+func without(unreadable map[string]string, keys ...string) map[string]string {
+	left := maps.Clone(unreadable)
+	for _, key := range keys {
+		delete(left, key)
+	}
+	return left
+}
+
 func recorded(w *World, _ desired.Host, _ Intent) {
 	record := &observed.Record{Cluster: w.Want.Name, ManifestDigest: w.Want.Digest, Hardening: w.Want.Hardening}
 	if had := w.Is.API.Record; had != nil {
 		record.FormerEndpoints = had.FormerEndpoints
+		if had.IsUnreadable(observed.RecordFormerEndpoints) {
+			record.FormerEndpoints = w.Want.Endpoint.Former
+		}
+		record.Unreadable = without(had.Unreadable, decide.RepairableKeys(w.Want, w.Is)...)
 	}
 	w.Is.API.Record = record
 	if p := w.Is.API.Pool; p != nil && p.Credentials == observed.No {

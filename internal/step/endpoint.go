@@ -103,6 +103,7 @@ func publishEndpointRow() row {
 				record = *had
 			}
 			record.FormerEndpoints = ParamsOf[PublishEndpointParams](i).Former
+			record.Unreadable = without(record.Unreadable, observed.RecordCluster, observed.RecordFormerEndpoints)
 			w.Is.API.Record, w.Is.API.Endpoint = &record, w.Want.Endpoint.String()
 		},
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/observed"
 )
 
 // Name is the name of the ConfigMap in kube-system that is the cluster's record.
@@ -39,6 +40,19 @@ type Record struct {
 	Hardening       string            // as it is of desired.Cluster
 	Addons          map[string]string // digest as applied, by the addon's name
 	History         []Run             // oldest first
+	// Unreadable are the keys of the ConfigMap whose text is not what a run writes, and why. Their fields are zero.
+	// An update keeps such a text until a change sets the field, or names the key in Repaired.
+	Unreadable map[string]string
+}
+
+// IsUnreadable reports whether what the key says cannot be read.
+func (r *Record) IsUnreadable(key string) bool { return r.Unreadable[key] != "" }
+
+// Repaired says that the fields of these keys are right, also where they are zero.
+func (r *Record) Repaired(keys ...string) {
+	for _, key := range keys {
+		delete(r.Unreadable, key)
+	}
 }
 
 // Record reads the cluster's record; it is nil, without an error, where there is none.
@@ -52,15 +66,15 @@ func (c Store) Record(ctx context.Context) (*Record, error) {
 		if err != nil {
 			return err
 		}
-		record, err = decodeRecord(held.Data)
-		return err
+		record = Decode(held.Data)
+		return nil
 	})
 	return record, err
 }
 
 // UpdateRecord changes the cluster's record, which is empty where there is none yet. Change may be called again when
-// somebody else wrote at the same time. Nothing is written if nothing changed, or if the result holds what looks like
-// a private key, which is a terminal error.
+// somebody else wrote at the same time. Nothing is written if nothing changed. It is a terminal error if the result
+// holds what looks like a private key, and if addons change whose digests cannot be read: the others would be lost.
 func (c Store) UpdateRecord(ctx context.Context, change func(*Record) error) error {
 	return apicall.Retry(ctx, "save the cluster's record", "", func(ctx context.Context) error {
 		maps := c.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem)
@@ -89,16 +103,26 @@ func (c Store) UpdateRecord(ctx context.Context, change func(*Record) error) err
 
 // rewrite changes the record inside a ConfigMap and reports whether that changed it. Keys that are not ours stay.
 func rewrite(held *corev1.ConfigMap, change func(*Record) error) (bool, error) {
-	record, err := decodeRecord(held.Data)
-	if err != nil {
-		return false, err
-	}
+	record := Decode(held.Data)
 	if err := change(record); err != nil {
 		return false, err
 	}
 	data, err := encodeRecord(record)
 	if err != nil {
 		return false, err
+	}
+	if why := record.Unreadable[observed.RecordAddons]; why != "" && len(record.Addons) > 0 {
+		return false, fmt.Errorf("the key %s of ConfigMap %s/%s cannot be read (%s), so nothing is noted there: see "+
+			"kubeone status", observed.RecordAddons, metav1.NamespaceSystem, Name, why)
+	}
+	unset, err := encodeRecord(&Record{})
+	if err != nil {
+		return false, err
+	}
+	for key := range record.Unreadable {
+		if data[key] == unset[key] {
+			delete(data, key) // its text stays
+		}
 	}
 	for key, text := range data {
 		if holdsPrivateKey(text) {
@@ -126,39 +150,10 @@ func encodeRecord(r *Record) (map[string]string, error) {
 	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}
-	out := map[string]string{
-		"cluster": r.Cluster, "manifestDigest": r.ManifestDigest, "manifest": r.Manifest, "runID": r.RunID,
-		"nodes": string(nodes), "addons": string(addons), "history": string(history),
-		"formerEndpoints": strings.Join(r.FormerEndpoints, " "),
-	}
-	if r.Hardening != "" {
-		out["hardening"] = r.Hardening
-	}
-	return out, nil
-}
-
-// decodeRecord is the inverse of encodeRecord; a missing key is an empty value.
-func decodeRecord(data map[string]string) (*Record, error) {
-	r := &Record{
-		Cluster:        data["cluster"],
-		ManifestDigest: data["manifestDigest"],
-		Manifest:       data["manifest"],
-		RunID:          data["runID"],
-		Hardening:      data["hardening"],
-	}
-	if former := data["formerEndpoints"]; former != "" {
-		r.FormerEndpoints = strings.Fields(former)
-	}
-	for key, into := range map[string]any{"nodes": &r.Nodes, "addons": &r.Addons, "history": &r.History} {
-		if data[key] == "" {
-			continue
-		}
-		if err := json.Unmarshal([]byte(data[key]), into); err != nil {
-			return nil, fmt.Errorf("%q of ConfigMap %s/%s cannot be read: %w", key, metav1.NamespaceSystem, Name, err)
-		}
-	}
-	if r.Addons == nil {
-		r.Addons = map[string]string{}
-	}
-	return r, nil
+	return map[string]string{
+		observed.RecordCluster: r.Cluster, observed.RecordManifestDigest: r.ManifestDigest,
+		observed.RecordManifest: r.Manifest, observed.RecordRunID: r.RunID, observed.RecordNodes: string(nodes),
+		observed.RecordAddons: string(addons), observed.RecordHistory: string(history),
+		observed.RecordFormerEndpoints: strings.Join(r.FormerEndpoints, " "), observed.RecordHardening: r.Hardening,
+	}, nil
 }

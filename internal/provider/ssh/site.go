@@ -187,10 +187,13 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 	switch {
 	case err != nil:
 		return manifest.Loaded{}, record.Record{}, err
-	case r == nil || r.Manifest == "":
+	case r == nil || r.Manifest == "" && !r.IsUnreadable(observed.RecordManifest):
 		return manifest.Loaded{}, record.Record{}, &provider.Waiting{
 			Reason: reasonNoRecord, Message: "the cluster has no record of a manifest: kubeone apply leaves one",
 		}
+	}
+	if wrong := unreadable(r); wrong != nil {
+		return manifest.Loaded{}, record.Record{}, wrong
 	}
 	loaded, err := manifest.Load(ctx, manifest.Options{
 		ManifestPath: "the manifest in the cluster's record", ManifestReader: bytes.NewReader([]byte(r.Manifest)),
@@ -199,6 +202,20 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 		loaded.Cluster.Hardening = r.Hardening // what the cluster was made with
 	}
 	return loaded, *r, err
+}
+
+// unreadable is a *provider.Waiting where the record does not say what a host must be like, or which names are taken.
+func unreadable(r *record.Record) error {
+	for _, key := range []string{
+		observed.RecordManifest, observed.RecordHardening, observed.RecordNodes, observed.RecordFormerEndpoints,
+	} {
+		if why := r.Unreadable[key]; why != "" {
+			return &provider.Waiting{Reason: reasonRecordUnreadable, Message: fmt.Sprintf(
+				"the key %s of the ConfigMap kube-system/kubeone cannot be read (%s): kubeone apply writes it again",
+				key, host.Printed(why))}
+		}
+	}
+	return nil
 }
 
 // wanted is the cluster with the Machine's host as its only host. What else is wanted of a worker is the manifest's, as

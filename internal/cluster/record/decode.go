@@ -1,0 +1,142 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+const (
+	// mostFormerNames bounds the names that certificates of API servers keep because the record says so.
+	mostFormerNames = 256
+	longestWord     = 253 // characters of a name of Kubernetes, which digests and IDs of runs do not reach
+)
+
+// Decode reads the data of the ConfigMap, key by key: anyone who may write ConfigMaps may have changed one. A missing
+// key is a zero field, and so is one that cannot be read, which Unreadable names.
+func Decode(data map[string]string) *Record {
+	r := &Record{Addons: map[string]string{}}
+	for key, decode := range map[string]func(text string) error{
+		observed.RecordCluster:        into(&r.Cluster, isSubdomain),
+		observed.RecordManifestDigest: into(&r.ManifestDigest, isWord),
+		observed.RecordRunID:          into(&r.RunID, isWord),
+		observed.RecordHardening:      into(&r.Hardening, isHardening),
+		observed.RecordManifest:       into(&r.Manifest, isManifest),
+		observed.RecordFormerEndpoints: func(text string) (err error) {
+			r.FormerEndpoints, err = formerNames(text)
+			return err
+		},
+		observed.RecordNodes: func(text string) (err error) {
+			r.Nodes, err = words(text)
+			return err
+		},
+		observed.RecordAddons: func(text string) error {
+			read, err := words(text)
+			maps.Copy(r.Addons, read)
+			return err
+		},
+		observed.RecordHistory: func(text string) error {
+			var runs []Run
+			if err := json.Unmarshal([]byte(text), &runs); err != nil {
+				return err
+			}
+			r.History = runs
+			return nil
+		},
+	} {
+		text := data[key]
+		if text == "" {
+			continue
+		}
+		if err := decode(text); err != nil {
+			if r.Unreadable == nil {
+				r.Unreadable = map[string]string{}
+			}
+			r.Unreadable[key] = err.Error()
+		}
+	}
+	return r
+}
+
+// into decodes a text that is the field's value, if it is valid.
+func into(field *string, check func(string) error) func(string) error {
+	return func(text string) error {
+		if err := check(text); err != nil {
+			return err
+		}
+		*field = text
+		return nil
+	}
+}
+
+func isSubdomain(text string) error {
+	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
+		return fmt.Errorf("%.60q is not a cluster's name", text)
+	}
+	return nil
+}
+
+func isHardening(text string) error {
+	if text != desired.HardeningBaseline && text != desired.HardeningNone {
+		return fmt.Errorf("%.60q is neither %s nor %s", text, desired.HardeningBaseline, desired.HardeningNone)
+	}
+	return nil
+}
+
+func isManifest(text string) error {
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		return errors.New("it is not a manifest in YAML")
+	}
+	return nil
+}
+
+// isWord checks a digest, an ID or a name.
+func isWord(text string) error {
+	strange := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(text) > longestWord || strings.ContainsFunc(text, strange) {
+		return fmt.Errorf("%.60q is not one word", text)
+	}
+	return nil
+}
+
+// words reads a JSON object of words, all of them or none.
+func words(text string) (map[string]string, error) {
+	var read map[string]string
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		return nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(read)) {
+		if err := isWord(read[key]); err != nil {
+			return nil, fmt.Errorf("%.60q: %w", key, err)
+		}
+	}
+	return read, nil
+}
+
+// formerNames reads names and addresses of the API. Certificates of API servers get them, so one that is none of
+// these makes the text unreadable, and so do too many.
+func formerNames(text string) ([]string, error) {
+	names := strings.Fields(strings.ToLower(text))
+	if len(names) > mostFormerNames {
+		return nil, fmt.Errorf("it has %d names, more than %d", len(names), mostFormerNames)
+	}
+	for _, name := range names {
+		address, err := netip.ParseAddr(name)
+		if (err != nil || address.Zone() != "") && len(validation.IsDNS1123Subdomain(name)) > 0 &&
+			len(validation.IsWildcardDNS1123Subdomain(name)) > 0 {
+			return nil, fmt.Errorf("%.60q is neither a host's name nor an IP address", name)
+		}
+	}
+	return names, nil
+}
