@@ -1,0 +1,158 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kubeone/test/lab/components"
+	"kubeone/test/lab/fleet"
+)
+
+// apiName is a name of the API in the manifest of TestClaimedNames.
+const apiName = "api.claims.example.com"
+
+// TestClaimedNames has a worker that the manifest gives no hostname claim names that are not its own, as a worker does
+// that belongs to an attacker. The cluster has Nodes that are no host's of the manifest: that of a Machine, one of a
+// worker that was joined otherwise, and one of a control-plane host that lives on without the manifest.
+func TestClaimedNames(t *testing.T) {
+	s := begin(t, fleet.Options{
+		Name: "claims", ControlPlanes: 2, Workers: 3, SpareWorkers: 1, SSHUser: "ops",
+	})
+	s.bare = map[string][]string{}
+	p := &pool{story: s, booted: map[string]bool{}}
+	defer func() {
+		for _, c := range p.running {
+			c.Kill()
+		}
+	}()
+	s.parts(part{"bare hosts become a cluster", installPlain})
+	for _, part := range []struct {
+		name string
+		tell func(*pool)
+	}{
+		{"a Machine becomes a Node", (*pool).oneMachine},
+		{"a worker claims names, and gets nothing", (*pool).claimNames},
+		{"under its own name it is repaired", (*pool).ownName},
+	} {
+		if !s.chapter(part.name, func(s *story) {
+			p.story = s
+			part.tell(p)
+		}) {
+			t.Fatal("each chapter needs what the one before it left")
+		}
+	}
+}
+
+// oneMachine fills a pool of one host, and makes a Machine.
+func (p *pool) oneMachine() {
+	p.connect()
+	spare := p.Lab.Spares()[0]
+	p.run(0, []string{
+		"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig(),
+		"-l", "pool=lab", "ops@" + spare.Address,
+	}, "Added "+spare.Hostname)
+	cache, err := components.DefaultCache()
+	p.must(err)
+	bundle, err := fleet.Bundle(p.Context(), cache, p.Lab.KubernetesVersion, p.Logf)
+	p.must(err)
+	p.bundles = []string{"--bundle", bundle}
+	p.start("controller")
+	path := filepath.Join(p.Dir, "deployment.yaml")
+	text := strings.Replace(fmt.Sprintf(deployment, p.Lab.KubernetesVersion), "replicas: 3", "replicas: 1", 1)
+	p.must(os.WriteFile(path, []byte(text), 0o600))
+	p.eventually("the kinds are defined", time.Minute, func(ctx context.Context) error {
+		_, err := p.Kube(ctx, "get", "machinedeployments", "-A")
+		return err
+	})
+	p.kube("apply", "-f", path)
+	p.ready(1, p.Lab.KubernetesVersion, 5*time.Minute)
+}
+
+// unnamedManifest is the manifest without cp-2 and worker-3, whose Nodes stay, and without the hostname of worker-1.
+func (p *pool) unnamedManifest() string {
+	p.Helper()
+	manifest, err := p.Variant("unnamed", sections(func(controlPlane, workers []any) ([]any, []any) {
+		delete(workers[0].(map[string]any), "hostname")
+		return controlPlane[:1], workers[:2]
+	}), fields(func(all map[string]any) {
+		all["apiEndpoint"].(map[string]any)["alternativeNames"] = []any{apiName}
+	}))
+	p.must(err)
+	return manifest
+}
+
+// claimNames has worker-1 ask for new credentials under other names, while there is work on worker-2.
+func (p *pool) claimNames() {
+	manifest, liar, other := p.unnamedManifest(), p.Lab.Host("worker-1"), p.Lab.Host("worker-2")
+	p.run(0, []string{"apply", "-y", "-m", manifest})
+	for _, name := range []string{
+		p.Lab.Spares()[0].Hostname, "worker-3", "cp-2", apiName, "kubernetes.default.svc",
+	} {
+		before := p.identities(name)
+		p.broken(liar, "hostname "+name+" && rm -f /etc/kubernetes/kubelet.conf /var/lib/kubelet/pki/*")
+		p.broken(other, "systemctl stop kubelet")
+		plan := p.run(2, []string{"plan", "-m", manifest}, "calls itself \""+name+"\"")
+		for line := range strings.Lines(plan.Stdout) {
+			if strings.HasPrefix(line, name+" ") || strings.HasPrefix(line, name+":") {
+				p.Errorf("the plan calls a host by a claimed name: %s", line)
+			}
+		}
+		p.run(10, []string{"apply", "-y", "-m", manifest}, "calls itself \""+name+"\"", liar.Address)
+		p.same("who is "+name, before, p.identities(name))
+		if _, err := other.Exec(p.Context(), "systemctl is-active kubelet"); err != nil {
+			p.Errorf("as %s: the kubelet of worker-2 does not run: %v", name, err)
+		}
+		if _, err := liar.Exec(p.Context(),
+			"! test -e /etc/kubernetes/kubelet.conf && ! ls /var/lib/kubelet/pki/*.pem"); err != nil {
+			p.Errorf("as %s: worker-1 has credentials: %v", name, err)
+		}
+	}
+}
+
+// identities are what a Node of the name has for an address, and how many requests for certificates in its name were
+// approved.
+func (p *pool) identities(name string) string {
+	p.Helper()
+	address := "no Node"
+	node := &corev1.Node{}
+	switch err := p.Get(p.Context(), client.ObjectKey{Name: name}, node); {
+	case err == nil:
+		address = ""
+		for _, a := range node.Status.Addresses {
+			address += string(a.Type) + " " + a.Address + ", "
+		}
+	case client.IgnoreNotFound(err) != nil:
+		p.Fatal(err)
+	}
+	approved := p.kube("get", "csr", "-o", `jsonpath={range .items[?(@.status.certificate)]}{.metadata.name}{"\n"}{end}`)
+	tokens := p.kube("-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token",
+		"-o", "name")
+	return fmt.Sprintf("%s; %d requests approved; tokens: %s", address, strings.Count(approved, "\n"), tokens)
+}
+
+// ownName gives worker-1 its name back.
+func (p *pool) ownName() {
+	manifest := p.unnamedManifest()
+	p.broken(p.Lab.Host("worker-1"), "hostname worker-1")
+	p.run(0, []string{"apply", "-y", "-m", manifest}, "The cluster matches the manifest")
+	p.eventually("worker-1 is Ready", time.Minute, func(ctx context.Context) error {
+		ready, err := p.Kube(ctx, "get", "node", "worker-1", "-o",
+			`jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+		if err == nil && strings.TrimSpace(ready) != "True" {
+			err = errors.New("it is not Ready: " + ready)
+		}
+		return err
+	})
+}
+
