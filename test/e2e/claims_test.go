@@ -155,4 +155,3 @@ func (p *pool) ownName() {
 		return err
 	})
 }
-
